@@ -1,0 +1,19 @@
+#include "lcp/learning/direct_loss.h"
+
+#include <ATen/ATen.h>
+
+namespace lcp::learning {
+
+DirectLoss direct_loss(const at::Tensor& h, const at::Tensor& target, const at::Tensor& lambda, bool relu,
+                       const DirectLossWeights& weights) {
+  const at::Tensor predicted = relu ? h.relu() : h;
+  DirectLoss loss;
+  loss.prediction = (predicted - target).norm(2, -1).mean();
+  loss.complementarity = (lambda * predicted).abs().sum(-1).mean();
+  loss.nonnegativity = (-h).relu().sum(-1).mean();
+  loss.total = weights.prediction * loss.prediction + weights.complementarity * loss.complementarity +
+               weights.nonnegativity * loss.nonnegativity;
+  return loss;
+}
+
+}  // namespace lcp::learning

@@ -1,0 +1,44 @@
+// The derivative of the solution map (M, q) -> (z, w) on the piece of its active set.
+#pragma once
+
+#include <vector>
+
+#include "solver/basis.h"
+
+namespace lcp::solver {
+
+/// Where the active set a = { i : z_i > 0 } and its complement b stay as they are, differentiating
+/// w = M z + q with w_a = 0, z_b = 0 gives, for r = dM z + dq,
+///
+///   J r = (dz, dw):   M_aa dz_a = -r_a,   dz_b = 0,   dw_a = 0,   dw_b = M_ba dz_a + r_b,
+///   J' (g_z, g_w) = t:   M_aa' t_a = -(g_z,a + M_ba' g_w,b),   t_b = g_w,b.
+///
+/// J depends on M and the active set alone, not on how z was found [CPS, 2009, sec. 7.4]. A pair is tied where z_i
+/// is 0 within round-off of the problem's scale, z_i max_j |M_ji| <= 8 epsilon max_j |q_j|; ties count as z_i = 0.
+/// A singular M_aa is replaced by its pseudo-inverse. Where z is NaN (the element was not solved), the result is 0
+/// if the argument is 0, else NaN. Allocates as Basis does.
+class ActiveSet {
+ public:
+  /// epsilon: that of the precision in which z is stored.
+  ActiveSet(int n, double epsilon);
+
+  /// M: n x n row-major, z, w: n. M must stay alive while the derivative is used.
+  void set(const double* M, const double* z, const double* w);
+
+  bool valid() const { return valid_; }                        ///< false where z is NaN
+  bool active(int i) const { return active_[i] != 0; }
+
+  void tangent(const double* r, double* dz, double* dw);            ///< (dz, dw) = J r
+  void adjoint(const double* g_z, const double* g_w, double* t);    ///< t = J' (g_z, g_w)
+
+ private:
+  int n_;
+  double epsilon_;
+  bool valid_ = false;
+  const double* M_ = nullptr;
+  Basis basis_;
+  std::vector<unsigned char> active_;
+  std::vector<double> x_;
+};
+
+}  // namespace lcp::solver

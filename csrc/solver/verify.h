@@ -1,0 +1,17 @@
+// What makes a claimed solution one.
+#pragma once
+
+namespace lcp::solver {
+
+/// Fills w = M z + q and returns the largest violation in units of what is allowed, so that <= 1 means solved:
+///
+///   max_i |min(z_i, w_i)| / (tolerance s_i),   s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij| z_j, 1e-6 |q|_inf)).
+///
+/// The rows' own scales s_i keep a small row honest beside a large one, and |q|_inf caps them: a nearly singular
+/// basis gives a huge z whose rounding errors must not pass for a solution. So the natural residual of what is
+/// accepted is at most tolerance * |q|_inf. Rows whose rounding errors could decide are summed in twice the
+/// precision. NaN in z gives infinity.
+///   M: n x n row-major, z, q, w: n.
+double violation(int n, const double* M, const double* q, const double* z, double tolerance, double* w);
+
+}  // namespace lcp::solver

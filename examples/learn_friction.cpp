@@ -1,0 +1,34 @@
+// Learns a friction coefficient from velocities alone, by Adam through lcp::solve.
+#include <lcp/lcp.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <iostream>
+
+// One step of a unit mass, dt = 0.1 s, as the LCP with unknowns (lambda+, lambda-, gamma).
+torch::Tensor step(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& mu) {
+  const double dt = 0.1;
+  const torch::Tensor M = torch::tensor({{dt, -dt, 1.}, {-dt, dt, 1.}, {-1., -1., 0.}}, torch::kDouble);
+  const torch::Tensor free = v + dt * u;
+  const torch::Tensor q = torch::stack({free, -free, (9.81 * mu).expand_as(free)}, -1);
+  const lcp::SolveResult result = lcp::solve(M, q);
+  return free + dt * (result.z.select(-1, 0) - result.z.select(-1, 1));
+}
+
+int main() {
+  torch::manual_seed(0);
+  const double truth = 0.3058;
+  const torch::Tensor v = torch::randn(256, torch::kDouble);
+  const torch::Tensor u = 4 * torch::randn(256, torch::kDouble);
+  const torch::Tensor observed = step(v, u, torch::tensor(truth, torch::kDouble));
+
+  torch::Tensor mu = torch::tensor(0.1, torch::kDouble).requires_grad_();
+  torch::optim::Adam optimizer({mu}, torch::optim::AdamOptions(0.01));
+  for (int k = 0; k < 300; ++k) {
+    optimizer.zero_grad();
+    (step(v, u, mu) - observed).square().mean().backward();
+    optimizer.step();
+  }
+  std::cout << "learned mu = " << mu.item<double>() << ", truth " << truth << std::endl;
+  return std::abs(mu.item<double>() - truth) < 1e-3 ? 0 : 1;
+}

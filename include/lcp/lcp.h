@@ -1,0 +1,11 @@
+// Everything that needs only tensors. The modules of lcp/nn/ derive from torch::nn::Module, which takes many times
+// longer to compile, and are included by name. Link TorchLCP::torchlcp for the operators, TorchLCP::physics for
+// lcp/physics/, TorchLCP::learning for lcp/learning/.
+#pragma once
+
+#include "lcp/learning/direct_loss.h"
+#include "lcp/learning/identifiability.h"
+#include "lcp/physics/sliding_block.h"
+#include "lcp/solve.h"
+#include "lcp/status.h"
+#include "lcp/version.h"

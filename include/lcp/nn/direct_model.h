@@ -1,0 +1,68 @@
+// A sliding block learned from known friction forces, as an LCP that can be stepped.
+//
+//   [Notes] Pfrommer: LCP Notes, 2019, sections 2.2 and 3.1.1.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "lcp/nn/state_map.h"
+
+namespace lcp::nn {
+
+struct DirectModelOptions {
+  TORCH_ARG(double, mass) = 1;       ///< kg
+  TORCH_ARG(double, dt) = 0.1;       ///< s
+  TORCH_ARG(double, mu) = 0.3;       ///< friction coefficient, known
+  TORCH_ARG(double, gravity) = 9.81;  ///< m/s^2
+  /// See StateMapOptions; for f and G alike.
+  TORCH_ARG(std::int64_t, hidden) = 0;
+  TORCH_ARG(double, velocity_scale) = 1;
+  TORCH_ARG(double, force_scale) = 1;
+};
+
+/// The direct formulation with learned f [2] and G [2, 2]:
+///
+///   x_next = f(v, u) + G(v, u) lambda,   x = (v+, v-),   lambda = (lambda+, lambda-)
+///
+/// The true block has f = (v + dt u / m)(1, -1) and G = -(dt / m) P, where P swaps the two components. With the largest
+/// friction F = mu m g known, the slack friction F - P lambda is complementary to x_next; put into the equation it
+/// gives the learned LCP: w = x_next, z = F - P lambda, M = -G P, q = f + F G e. A block that sticks has both z > 0
+/// and so rests exactly.
+class DirectModelImpl : public torch::nn::Cloneable<DirectModelImpl> {
+ public:
+  struct Step {
+    torch::Tensor v_next;  ///< [...], m/s
+    torch::Tensor force;   ///< [...], N: the friction on the block, m (v_next - v) / dt - u
+    torch::Tensor status;  ///< [...], int8, see lcp::Status
+  };
+
+  explicit DirectModelImpl(const DirectModelOptions& options);
+
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+
+  /// f + G lambda [..., 2], m/s, before any head.  v: [...], m/s. u: [...], N. lambda: [..., 2], N.
+  torch::Tensor forward(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& lambda);
+
+  torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u);  ///< [..., 2], m/s
+  torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u);  ///< [..., 2, 2], s/kg
+
+  /// Solves the learned LCP.  v: [...], m/s. u: [...], N.
+  Step step(const torch::Tensor& v, const torch::Tensor& u);
+
+  DirectModelOptions options;
+  StateMap f{nullptr};
+  StateMap G{nullptr};
+};
+
+TORCH_MODULE(DirectModel);
+
+/// Writes the model as TorchScript: forward(v, u) -> v_next and step(v, u) -> (v_next, force, status), which solve the
+/// learned LCP by lcp::solve; attributes dt, mass, gravity, mu, format_version. It loads in C++ linked with
+/// TorchLCP::torchlcp and in Python after torch.ops.load_library, its parameters trainable. An existing file is
+/// replaced in one step, or, should anything fail, not at all.
+void save_torchscript(DirectModel& model, const std::string& path);
+
+}  // namespace lcp::nn

@@ -1,0 +1,36 @@
+#include "lcp/nn/state_map.h"
+
+#include <torch/torch.h>
+
+namespace lcp::nn {
+
+StateMapImpl::StateMapImpl(const StateMapOptions& options_) : options(options_) {
+  TORCH_CHECK(options.outputs() > 0, "outputs must be > 0; got ", options.outputs());
+  TORCH_CHECK(options.hidden() >= 0, "hidden must be >= 0; got ", options.hidden());
+  TORCH_CHECK(options.velocity_scale() > 0, "velocity_scale must be > 0; got ", options.velocity_scale());
+  TORCH_CHECK(options.force_scale() > 0, "force_scale must be > 0; got ", options.force_scale());
+  StateMapImpl::reset();
+}
+
+void StateMapImpl::reset() {
+  affine = register_module("affine", torch::nn::Linear(2, options.outputs()));
+  if (options.hidden() == 0) return;
+  hidden_in = register_module("hidden_in", torch::nn::Linear(2, options.hidden()));
+  hidden_out = register_module(
+      "hidden_out", torch::nn::Linear(torch::nn::LinearOptions(options.hidden(), options.outputs()).bias(false)));
+}
+
+void StateMapImpl::pretty_print(std::ostream& stream) const {
+  stream << "lcp::nn::StateMap(outputs=" << options.outputs() << ", hidden=" << options.hidden()
+         << ")";
+}
+
+torch::Tensor StateMapImpl::forward(const torch::Tensor& v, const torch::Tensor& u) {
+  const auto state = torch::broadcast_tensors({v / options.velocity_scale(), u / options.force_scale()});
+  const torch::Tensor s = torch::stack(state, -1);
+  torch::Tensor y = affine(s);
+  if (options.hidden() > 0) y = y + hidden_out(torch::tanh(hidden_in(s)));
+  return y;
+}
+
+}  // namespace lcp::nn

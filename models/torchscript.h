@@ -1,0 +1,17 @@
+// TorchScript written from C++.
+#pragma once
+
+#include <torch/script.h>
+
+#include <string>
+
+namespace lcp::nn {
+
+/// Adds methods to a module, from TorchScript source in which torch.f is a builtin function and torch.ops.ns.f an
+/// operator, as in Python. Throws torch::jit::ErrorReport with the place of a mistake in the source.
+void define(torch::jit::Module& module, const std::string& source);
+
+/// Writes through a temporary file in the same folder, so that `path` is replaced whole or not at all.
+void save_module(const torch::jit::Module& module, const std::string& path);
+
+}  // namespace lcp::nn

@@ -1,0 +1,44 @@
+#include "lcp/learning/direct_loss.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "support/finite_differences.h"
+
+namespace lcp::learning {
+namespace {
+
+using torch::Tensor;
+
+TEST(DirectLossTest, IsTheWeightedSumOfItsTerms) {
+  const Tensor h = torch::tensor({{3., -1.}, {0.5, 2.}}, torch::kDouble);
+  const Tensor target = torch::tensor({{0., 0.}, {0.5, 2.}}, torch::kDouble);
+  const Tensor lambda = torch::tensor({{2., 5.}, {-1., 0.}}, torch::kDouble);
+  const DirectLoss head = direct_loss(h, target, lambda, true, {2, 3, 5});
+  EXPECT_DOUBLE_EQ(head.prediction.item<double>(), 3. / 2);
+  EXPECT_DOUBLE_EQ(head.complementarity.item<double>(), (6 + 0.5) / 2);
+  EXPECT_DOUBLE_EQ(head.nonnegativity.item<double>(), 1. / 2);
+  EXPECT_DOUBLE_EQ(head.total.item<double>(), 2 * 1.5 + 3 * 3.25 + 5 * 0.5);
+  const DirectLoss bare = direct_loss(h, target, lambda, false, {2, 3, 5});
+  EXPECT_DOUBLE_EQ(bare.prediction.item<double>(), std::sqrt(10) / 2);
+  EXPECT_DOUBLE_EQ(bare.complementarity.item<double>(), (6 + 5 + 0.5) / 2);
+}
+
+TEST(DirectLossTest, HasTheGradientOfCentralDifferences) {
+  torch::manual_seed(2);
+  const Tensor target = torch::randn({12, 2}, torch::kDouble).relu();
+  const Tensor lambda = torch::randn({12, 2}, torch::kDouble);
+  for (const bool relu : {true, false}) {
+    const auto total = [&](const testing::Inputs& in) { return direct_loss(in[0], target, lambda, relu, {1, 0.3, 0.7}).total; };
+    EXPECT_LT(testing::gradient_error(total, {torch::randn({12, 2}, torch::kDouble)}), 1e-8);
+  }
+}
+
+TEST(DirectLossTest, HasAFiniteGradientAtTheTruth) {
+  const Tensor h = torch::zeros({3, 2}, torch::kDouble).requires_grad_();
+  direct_loss(h, torch::zeros({3, 2}, torch::kDouble), torch::ones({3, 2}, torch::kDouble), true, {}).total.backward();
+  EXPECT_TRUE(h.grad().isfinite().all().item<bool>());
+}
+
+}  // namespace
+}  // namespace lcp::learning

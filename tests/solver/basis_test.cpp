@@ -1,0 +1,72 @@
+#include "solver/basis.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "support/problems.h"
+
+namespace lcp::solver {
+namespace {
+
+using testing::RowMatrix;
+
+class BasisTest : public ::testing::Test {
+ protected:
+  RowMatrix random_matrix(int n) {
+    return RowMatrix::NullaryExpr(n, n, [this] { return std::normal_distribution<double>()(random_); });
+  }
+  std::mt19937_64 random_{7};
+};
+
+TEST_F(BasisTest, SolvesWithTheMarkedSubmatrixAndItsTranspose) {
+  for (int n = 1; n <= 12; ++n) {
+    const RowMatrix M = random_matrix(n);
+    std::vector<unsigned char> marked(n);
+    for (auto& mark : marked) mark = random_() % 2;
+    Basis basis(n);
+    basis.factor(M.data(), marked.data());
+    const int k = basis.size();
+    ASSERT_EQ(k, std::count(marked.begin(), marked.end(), 1));
+    Eigen::MatrixXd A(k, k);
+    for (int i = 0; i < k; ++i) {
+      for (int j = 0; j < k; ++j) A(i, j) = M(basis.indices()[i], basis.indices()[j]);
+    }
+    const Eigen::VectorXd right = Eigen::VectorXd::LinSpaced(k, 1, 2);
+    Eigen::VectorXd x = right;
+    basis.solve(x.data());
+    EXPECT_LT((A * x - right).norm(), 1e-11) << n;
+    x = right;
+    basis.solve_transposed(x.data());
+    EXPECT_LT((A.transpose() * x - right).norm(), 1e-11) << n;
+  }
+}
+
+TEST_F(BasisTest, GivesTheMinimumNormSolutionOfASingularSubmatrix) {
+  RowMatrix M(2, 2);
+  M << 1, -1, -1, 1;
+  const unsigned char marked[2] = {1, 1};
+  Basis basis(2);
+  basis.factor(M.data(), marked);
+  EXPECT_TRUE(basis.singular());
+  Eigen::Vector2d x(3, 1);  // nearest in the range: (1, -1); minimum-norm preimage (1/2, -1/2)
+  basis.solve(x.data());
+  EXPECT_LT((x - Eigen::Vector2d(0.5, -0.5)).norm(), 1e-14);
+}
+
+TEST_F(BasisTest, LeavesNothingOfAnEarlierFactorisation) {
+  const RowMatrix M = random_matrix(6);
+  const unsigned char all[6] = {1, 1, 1, 1, 1, 1};
+  const unsigned char some[6] = {0, 1, 0, 0, 1, 0};
+  Basis used(6), fresh(6);
+  used.factor(M.data(), all);
+  used.factor(M.data(), some);
+  fresh.factor(M.data(), some);
+  Eigen::Vector2d x(1, 2), y(1, 2);
+  used.solve(x.data());
+  fresh.solve(y.data());
+  EXPECT_EQ(x, y);
+}
+
+}  // namespace
+}  // namespace lcp::solver

@@ -1,0 +1,66 @@
+// Derivatives by central differences, to compare with those of autograd.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+namespace lcp::testing {
+
+using Inputs = std::vector<torch::Tensor>;
+using Function = std::function<torch::Tensor(const Inputs&)>;  // to a tensor of any shape
+
+/// A fixed direction, so that every output counts with another weight.
+inline torch::Tensor weights_like(const torch::Tensor& x) {
+  return torch::cos(torch::arange(x.numel(), x.options()) * 1.7 + 0.3).view(x.sizes());
+}
+
+/// The largest difference between autograd's and the central-difference gradient of <weights, f(inputs)>, over all
+/// elements of all inputs, relative to max(1, |gradient|).
+inline double gradient_error(const Function& f, const Inputs& inputs, double h = 1e-6) {
+  Inputs leaves;
+  for (const auto& x : inputs) leaves.push_back(x.detach().clone().requires_grad_());
+  const torch::Tensor value = f(leaves);
+  const auto analytic = torch::autograd::grad({(weights_like(value) * value).sum()}, leaves, {}, {}, false, true);
+  const torch::NoGradGuard no_grad;
+  double worst = 0;
+  for (std::size_t k = 0; k < leaves.size(); ++k) {
+    torch::Tensor flat = leaves[k].detach().view(-1);
+    const torch::Tensor gradient = analytic[k].defined() ? analytic[k].reshape(-1) : torch::zeros_like(flat);
+    for (std::int64_t i = 0; i < flat.numel(); ++i) {
+      const double x = flat[i].item<double>();
+      const auto at = [&](double shifted) {
+        flat[i] = shifted;
+        const torch::Tensor y = f(leaves);
+        return (weights_like(y) * y).sum().item<double>();
+      };
+      const double numeric = (at(x + h) - at(x - h)) / (2 * h);
+      flat[i] = x;
+      const double exact = gradient[i].item<double>();
+      const double error = std::abs(exact - numeric) / std::max(1.0, std::abs(numeric));
+      worst = std::isnan(error) ? error : std::max(worst, error);
+      if (std::isnan(worst)) return worst;
+    }
+  }
+  return worst;
+}
+
+/// The same for the gradient of the gradient.
+inline double second_gradient_error(const Function& f, const Inputs& inputs, double h = 1e-6) {
+  const Function gradient = [&](const Inputs& at) {
+    Inputs leaves;
+    for (const auto& x : at) leaves.push_back(x.requires_grad() ? x : x.detach().requires_grad_());
+    const torch::AutoGradMode enabled(true);
+    const torch::Tensor value = f(leaves);
+    // Squared, so that the gradient of the gradient is not that of a constant.
+    const auto gradients = torch::autograd::grad({(weights_like(value) * value.square()).sum()}, leaves, {}, true, true);
+    std::vector<torch::Tensor> flat;
+    for (const auto& g : gradients) flat.push_back(g.reshape(-1));
+    return torch::cat(flat);
+  };
+  return gradient_error(gradient, inputs, h);
+}
+
+}  // namespace lcp::testing

@@ -1,0 +1,96 @@
+#include "common/command_line.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/files.h"
+
+namespace lcp::training {
+namespace {
+
+class CommandLineTest : public ::testing::Test {
+ protected:
+  CommandLineTest() : line_("program", "What it does.") {
+    run_.add_to(line_);
+    line_.add<double>("mu", mu_, "Friction", nonnegative);
+    line_.add<std::vector<double>>("alpha", alpha_, "Weights");
+    folder_ = std::filesystem::temp_directory_path() / ("torchlcp_flags_test_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  ~CommandLineTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string config(const nlohmann::json& json) {
+    write_json(folder_ / "config.json", json);
+    return (folder_ / "config.json").string();
+  }
+
+  std::string parse(std::vector<std::string> arguments) {
+    std::vector<const char*> argv = {"program"};
+    for (const auto& argument : arguments) argv.push_back(argument.c_str());
+    try {
+      line_.parse(static_cast<int>(argv.size()), argv.data());
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  CommandLine line_;
+  RunFlags run_;
+  double mu_ = 0.3;
+  std::vector<double> alpha_ = {1, 2};
+  std::filesystem::path folder_;
+};
+
+TEST_F(CommandLineTest, TakesFlagsFromTheLineThenTheConfigThenTheDefaults) {
+  const auto file = config({{"program", "program"}, {"mu", 0.7}, {"seed", 5}, {"alpha", {3, 4, 5}}});
+  EXPECT_EQ(parse({"--config", file, "--mu", "0.9"}), "");
+  EXPECT_EQ(mu_, 0.9);
+  EXPECT_EQ(run_.seed, 5);
+  EXPECT_EQ(alpha_, (std::vector<double>{3, 4, 5}));
+  EXPECT_EQ(run_.dtype, "float64");
+  EXPECT_TRUE(line_.given("seed"));
+  EXPECT_FALSE(line_.given("dtype"));
+}
+
+TEST_F(CommandLineTest, WritesAConfigThatRepeatsTheRun) {
+  EXPECT_EQ(parse({"--mu", "0.1", "--alpha", "7", "8", "9", "--seed", "2"}), "");
+  const auto written = line_.config();
+  EXPECT_EQ(written, (nlohmann::json{{"program", "program"}, {"mu", 0.1}, {"alpha", {7., 8., 9.}}, {"seed", 2},
+                                     {"dtype", "float64"}}));
+}
+
+TEST_F(CommandLineTest, NamesTheFlagThatIsWrong) {
+  EXPECT_NE(parse({"--mu", "x"}).find("--mu"), std::string::npos);
+  EXPECT_NE(parse({"--seed", "1.5"}).find("--seed"), std::string::npos);
+  EXPECT_NE(parse({"--mu"}).find("--mu"), std::string::npos);
+  EXPECT_NE(parse({"--nu", "1"}).find("--nu"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, SaysWhatANumberMayBe) { EXPECT_EQ(parse({"--mu", "-1"}), "--mu must be finite and >= 0; got -1.0"); }
+
+TEST_F(CommandLineTest, SaysWhatACountMayBe) { EXPECT_EQ(parse({"--threads", "0"}), "--threads must be >= 1; got 0"); }
+
+TEST_F(CommandLineTest, SaysWhatANameMayBe) {
+  EXPECT_EQ(parse({"--dtype", "float16"}), "--dtype must be float32 or float64; got \"float16\"");
+}
+
+TEST_F(CommandLineTest, NamesTheConfigThatIsWrong) {
+  EXPECT_NE(parse({"--config", (folder_ / "none.json").string()}).find("none.json"), std::string::npos);
+  EXPECT_NE(parse({"--config", config({{"nu", 1}})}).find("unknown flag \"nu\""), std::string::npos);
+  EXPECT_NE(parse({"--config", config({{"mu", "x"}})}).find("\"mu\" cannot be \"x\""), std::string::npos);
+  EXPECT_NE(parse({"--config", config({{"mu", -1}})}).find("--mu must be"), std::string::npos);
+  EXPECT_NE(parse({"--config", config({{"program", "other"}})}).find("\"other\""), std::string::npos);
+  EXPECT_NE(parse({"--config", config(nlohmann::json::array())}).find("one JSON object"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, AgreesWithTheRunThatItContinues) {
+  EXPECT_EQ(parse({"--mu", "0.5"}), "");
+  EXPECT_NO_THROW(line_.agree_with({{"mu", 0.5}, {"seed", 9}}, "checkpoint.pt"));
+  EXPECT_EQ(run_.seed, 9);
+  EXPECT_THROW(line_.agree_with({{"mu", 0.6}}, "checkpoint.pt"), UsageError);
+}
+
+}  // namespace
+}  // namespace lcp::training

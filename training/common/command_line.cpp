@@ -1,0 +1,137 @@
+#include "common/command_line.h"
+
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <utility>
+
+#include "common/error.h"
+#include "common/files.h"
+
+namespace lcp::training {
+
+CommandLine::CommandLine(std::string program, std::string description)
+    : program_(std::move(program)), app_(std::move(description), program_) {
+  app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  app_.add_option("--config", config_file_, "JSON file of flags, as a run's config.json; the command line wins");
+}
+
+void CommandLine::add_switch(const std::string& name, bool& value, const std::string& help, Role role) {
+  bind<bool>(name, app_.add_flag("--" + name, value, help), value, nullptr, role);
+}
+
+std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
+  try {
+    app_.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::cout << app_.help();
+    return 0;
+  } catch (const CLI::ExtrasError&) {
+    const auto extra = app_.remaining();
+    throw UsageError("unknown argument " + (extra.empty() ? "" : extra.front()) + "; " + program_ +
+                     " --help lists the flags");
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  for (Flag& flag : flags_) flag.set = flag.option->count() > 0;
+  if (!config_file_.empty()) read_config();
+  check();
+  return std::nullopt;
+}
+
+void CommandLine::read_config() {
+  const nlohmann::json config = read_json(config_file_);
+  if (!config.is_object()) throw UsageError("--config " + config_file_ + ": must hold one JSON object");
+  for (const auto& [name, value] : config.items()) {
+    if (name == "program") {
+      if (value != program_) {
+        throw UsageError("--config " + config_file_ + ": is of " + value.dump() + ", not of " + program_);
+      }
+      continue;
+    }
+    Flag* flag = find(name);
+    if (!flag) throw UsageError("--config " + config_file_ + ": unknown flag \"" + name + "\"");
+    if (flag->set) continue;
+    try {
+      flag->put(value);
+    } catch (const nlohmann::json::exception&) {
+      throw UsageError("--config " + config_file_ + ": \"" + name + "\" cannot be " + value.dump());
+    }
+    flag->set = true;
+  }
+}
+
+void CommandLine::agree_with(const nlohmann::json& config, const std::filesystem::path& file) {
+  for (Flag& flag : flags_) {
+    if (flag.role != Role::kResult || !config.contains(flag.name)) continue;
+    const nlohmann::json& value = config.at(flag.name);
+    if (!flag.set) {
+      flag.put(value);
+    } else if (flag.get() != value) {
+      throw UsageError("--" + flag.name + " " + flag.get().dump() + " differs from the " + value.dump() + " of " +
+                       file.string() + ", which --resume continues");
+    }
+  }
+  check();
+}
+
+nlohmann::json CommandLine::config() const {
+  nlohmann::json config = {{"program", program_}};
+  for (const Flag& flag : flags_) {
+    if (flag.role == Role::kResult) config[flag.name] = flag.get();
+  }
+  return config;
+}
+
+bool CommandLine::given(const std::string& name) const {
+  for (const Flag& flag : flags_) {
+    if (flag.name == name) return flag.set;
+  }
+  return false;
+}
+
+void CommandLine::reject(const std::string& name, const std::string& must, const nlohmann::json& value) const {
+  throw UsageError("--" + name + " must be " + must + "; got " + value.dump());
+}
+
+CommandLine::Flag* CommandLine::find(const std::string& name) {
+  for (Flag& flag : flags_) {
+    if (flag.name == name) return &flag;
+  }
+  return nullptr;
+}
+
+void CommandLine::check() const {
+  for (const Flag& flag : flags_) flag.check();
+}
+
+std::string positive(const double& x) { return std::isfinite(x) && x > 0 ? "" : "finite and > 0"; }
+std::string nonnegative(const double& x) { return std::isfinite(x) && x >= 0 ? "" : "finite and >= 0"; }
+std::string finite_number(const double& x) { return std::isfinite(x) ? "" : "finite"; }
+std::string at_least_one(const std::int64_t& x) { return x >= 1 ? "" : ">= 1"; }
+std::string at_least_zero(const std::int64_t& x) { return x >= 0 ? "" : ">= 0"; }
+
+void RunFlags::add_to(CommandLine& line) {
+  out = std::filesystem::path("runs") / line.program();
+  line.add<std::filesystem::path>(
+      "out", out, "Folder for everything the run writes",
+      [](const std::filesystem::path& path) { return path.empty() ? "a folder" : ""; }, Role::kManner);
+  line.add<std::int64_t>("seed", seed, "Seed of everything random; the same seed repeats the run", at_least_zero);
+  line.add<std::string>("dtype", dtype, "float32 or float64", [](const std::string& name) {
+    return name == "float32" || name == "float64" ? "" : "float32 or float64";
+  });
+  line.add<std::int64_t>("threads", threads, "Threads for tensor operations", at_least_one, Role::kManner);
+  line.add_switch("quiet", quiet, "Print nothing but errors", Role::kManner);
+}
+
+void TrainingFlags::add_to(CommandLine& line) {
+  line.add<std::int64_t>("samples", samples, "Steps to simulate for training", at_least_one);
+  line.add<std::int64_t>("iterations", iterations, "Minibatches to train on", at_least_one);
+  line.add<double>("learning-rate", learning_rate, "Adam's first step size; it falls to 0 along a cosine", positive);
+  line.add<std::string>("data", data, "CSV file to train on instead of simulated data");
+  line.add<std::int64_t>("checkpoint-every", checkpoint_every, "Iterations between checkpoints; 0: only at the end",
+                         at_least_zero, Role::kManner);
+  line.add_switch("resume", resume, "Continue the run in --out from its checkpoint", Role::kManner);
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,115 @@
+// Flags, from the command line, from a JSON file, or from the run that is resumed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lcp::training {
+
+/// Whether a flag is part of what a run computes, and so of config.json, or only of how it is run.
+enum class Role { kResult, kManner };
+
+/// A program's flags. Their values come, first wins, from the command line, --config FILE, the config.json of a run
+/// that --resume continues, and the defaults. Every mistake throws a UsageError of one line that names the flag.
+class CommandLine {
+ public:
+  CommandLine(std::string program, std::string description);
+
+  /// A flag "--name VALUE", bound to `value`, whose value now is the default. `allowed` returns what the value must
+  /// be, or "" where it is that.
+  template <class T>
+  void add(const std::string& name, T& value, const std::string& help,
+           const std::function<std::string(const T&)>& allowed = nullptr, Role role = Role::kResult) {
+    CLI::Option* option = app_.add_option("--" + name, value, help)->capture_default_str();
+    bind(name, option, value, allowed, role);
+  }
+
+  /// A flag "--name" without a value.
+  void add_switch(const std::string& name, bool& value, const std::string& help, Role role = Role::kResult);
+
+  /// Text shown below the flags of --help.
+  void footer(const std::string& text) { app_.footer(text); }
+
+  /// Parses the command line, then --config. Returns an exit status where the program is done (--help).
+  std::optional<int> parse(int argc, const char* const* argv);
+
+  /// Takes the flags that were not given from `config`; a flag of Role::kResult that was given must agree with it.
+  void agree_with(const nlohmann::json& config, const std::filesystem::path& file);
+
+  /// The flags of Role::kResult.
+  nlohmann::json config() const;
+
+  bool given(const std::string& name) const;
+  const std::string& program() const { return program_; }
+
+ private:
+  struct Flag {
+    std::string name;
+    Role role;
+    CLI::Option* option;
+    bool set = false;  // by the command line or --config
+    std::function<nlohmann::json()> get;
+    std::function<void(const nlohmann::json&)> put;
+    std::function<void()> check;
+  };
+
+  template <class T>
+  void bind(const std::string& name, CLI::Option* option, T& value, const std::function<std::string(const T&)>& allowed,
+            Role role) {
+    flags_.push_back({name, role, option, false, [&value] { return nlohmann::json(value); },
+                      [&value](const nlohmann::json& json) { json.get_to(value); },
+                      [this, name, allowed, &value] {
+                        if (!allowed) return;
+                        if (const std::string must = allowed(value); !must.empty()) reject(name, must, value);
+                      }});
+  }
+
+  [[noreturn]] void reject(const std::string& name, const std::string& must, const nlohmann::json& value) const;
+  Flag* find(const std::string& name);
+  void read_config();
+  void check() const;
+
+  std::string program_;
+  CLI::App app_;
+  std::string config_file_;
+  std::vector<Flag> flags_;
+};
+
+/// What numbers may be.
+std::string positive(const double& x);
+std::string nonnegative(const double& x);
+std::string at_least_one(const std::int64_t& x);
+std::string at_least_zero(const std::int64_t& x);
+std::string finite_number(const double& x);
+
+/// Flags of every program.
+struct RunFlags {
+  std::filesystem::path out;
+  std::int64_t seed = 0;
+  std::string dtype = "float64";
+  std::int64_t threads = 1;
+  bool quiet = false;
+
+  void add_to(CommandLine& line);
+};
+
+/// Flags of every program that trains.
+struct TrainingFlags {
+  std::int64_t samples;
+  std::int64_t iterations;
+  double learning_rate;
+  std::string data;
+  std::int64_t checkpoint_every = 500;
+  bool resume = false;
+
+  void add_to(CommandLine& line);
+};
+
+}  // namespace lcp::training

@@ -1,0 +1,179 @@
+#include "common/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+#include "common/error.h"
+
+namespace lcp::training {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& path) {
+  throw UsageError("cannot write " + path.string() + ": " + std::strerror(errno));
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw UsageError(path.string() + ": is a folder, not a file");
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw UsageError("cannot read " + path.string() + ": " + std::strerror(errno));
+  std::ostringstream content;
+  content << stream.rdbuf();
+  return content.str();
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> split(std::string_view line) {
+  std::vector<std::string_view> fields;
+  for (;;) {
+    const std::size_t comma = line.find(',');
+    fields.push_back(trimmed(line.substr(0, comma)));
+    if (comma == std::string_view::npos) return fields;
+    line.remove_prefix(comma + 1);
+  }
+}
+
+std::string place(const std::filesystem::path& path, std::size_t line) {
+  return path.string() + ", line " + std::to_string(line);
+}
+
+}  // namespace
+
+void write_file(const std::filesystem::path& path, const std::string& content) {
+  std::error_code error;
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (error) throw UsageError("cannot create " + path.parent_path().string() + ": " + error.message());
+  const std::filesystem::path temporary = path.string() + ".tmp";
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) fail(path);
+  for (std::size_t written = 0; written < content.size();) {
+    const ssize_t count = write(file, content.data() + written, content.size() - written);
+    if (count < 0 && errno != EINTR) {
+      close(file);
+      fail(path);
+    }
+    written += count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+  if (fsync(file) != 0 || close(file) != 0) fail(path);
+  std::filesystem::rename(temporary, path, error);
+  if (error) throw UsageError("cannot write " + path.string() + ": " + error.message());
+}
+
+void write_json(const std::filesystem::path& path, const nlohmann::json& json) {
+  write_file(path, json.dump(2) + "\n");
+}
+
+nlohmann::json read_json(const std::filesystem::path& path) {
+  try {
+    return nlohmann::json::parse(read_file(path));
+  } catch (const nlohmann::json::parse_error& error) {
+    throw UsageError(path.string() + ": no JSON at byte " + std::to_string(error.byte));
+  }
+}
+
+void Table::add(const std::string& name, std::vector<double> values) {
+  names.push_back(name);
+  columns.push_back(std::move(values));
+}
+
+bool Table::has(const std::string& name) const { return std::find(names.begin(), names.end(), name) != names.end(); }
+
+const std::vector<double>& Table::operator[](const std::string& name) const {
+  return columns.at(static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
+}
+
+void write_csv(const std::filesystem::path& path, const Table& table) {
+  std::string text;
+  for (const std::string& name : table.names) {
+    if (!text.empty()) text += ',';
+    text += name;
+  }
+  text += '\n';
+  char number[32];
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    for (std::size_t k = 0; k < table.columns.size(); ++k) {
+      if (k) text += ',';
+      const auto end = std::to_chars(number, number + sizeof number, table.columns[k][row], std::chars_format::general, 17);
+      text.append(number, end.ptr);
+    }
+    text += '\n';
+  }
+  write_file(path, text);
+}
+
+Table read_csv(const std::filesystem::path& path, const std::vector<std::string>& required,
+               const std::vector<std::string>& optional) {
+  const std::string content = read_file(path);
+  std::string_view rest = content;
+  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);
+  std::size_t line_number = 0;
+  const auto next_line = [&] {
+    const std::size_t end = rest.find('\n');
+    const std::string_view line = trimmed(rest.substr(0, end));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+    ++line_number;
+    return line;
+  };
+
+  const std::vector<std::string_view> header = split(next_line());
+  Table table;
+  std::vector<std::size_t> fields;
+  const auto take = [&](const std::string& name, bool needed) {
+    const auto found = std::find(header.begin(), header.end(), name);
+    if (found == header.end()) {
+      if (!needed) return;
+      std::string all;
+      for (const auto& column : header) all.append(all.empty() ? "" : ",").append(column);
+      throw UsageError(path.string() + ": has no column \"" + name + "\"; its header is \"" + all.substr(0, 200) + "\"");
+    }
+    if (std::find(found + 1, header.end(), name) != header.end()) {
+      throw UsageError(path.string() + ": column \"" + name + "\" appears twice");
+    }
+    table.add(name, {});
+    fields.push_back(static_cast<std::size_t>(found - header.begin()));
+  };
+  for (const std::string& name : required) take(name, true);
+  for (const std::string& name : optional) take(name, false);
+
+  while (!rest.empty()) {
+    const std::string_view line = next_line();
+    if (line.empty()) continue;
+    const std::vector<std::string_view> row = split(line);
+    if (row.size() != header.size()) {
+      throw UsageError(place(path, line_number) + ": has " + std::to_string(row.size()) + " fields, the header " +
+                       std::to_string(header.size()));
+    }
+    for (std::size_t k = 0; k < fields.size(); ++k) {
+      std::string_view text = row[fields[k]];
+      const std::string_view shown = text;
+      if (text.starts_with('+')) text.remove_prefix(1);
+      double value = 0;
+      const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+      if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(value)) {
+        throw UsageError(place(path, line_number) + ", column \"" + table.names[k] + "\": \"" + std::string(shown) +
+                         "\" is no finite number");
+      }
+      table.columns[k].push_back(value);
+    }
+  }
+  if (table.rows() == 0) throw UsageError(path.string() + ": has no rows");
+  return table;
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,33 @@
+// How far long work is, and how long it still takes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace lcp::training {
+
+/// On a terminal one line of stderr that is written over; elsewhere a line for every tenth of the work.
+class Progress {
+ public:
+  /// first, total: the iterations already done and to do.
+  Progress(std::int64_t first, std::int64_t total, bool quiet);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `figures`: what else to show, such as "loss 1.2e-05".
+  void show(std::int64_t done, const std::string& figures);
+
+ private:
+  std::int64_t first_, total_;
+  bool quiet_, terminal_;
+  bool shown_ = false;
+  std::int64_t last_tenth_ = -1;
+  std::chrono::steady_clock::time_point start_, last_;
+};
+
+/// "48 s", "3 min 5 s", "2 h 10 min".
+std::string duration(double seconds);
+
+}  // namespace lcp::training

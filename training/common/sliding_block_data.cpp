@@ -1,0 +1,40 @@
+#include "common/sliding_block_data.h"
+
+#include <torch/torch.h>
+
+namespace lcp::training {
+
+void SlidingBlockFlags::add_to(CommandLine& line) {
+  line.add<double>("mass", mass, "Mass, kg", positive);
+  line.add<double>("dt", dt, "Time step, s", positive);
+  line.add<double>("mu", mu, "Friction coefficient", nonnegative);
+  line.add<double>("gravity", gravity, "Gravity, m/s^2", nonnegative);
+}
+
+torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const SlidingBlockFlags& flags,
+                            std::int64_t seed) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(seed));
+  return torch::randn({steps, trajectories}, generator, torch::kDouble) * 1.5 * flags.max_friction();
+}
+
+Table sliding_block_table(const torch::Tensor& v, const torch::Tensor& u, const physics::SlidingBlockStep& step) {
+  const std::int64_t steps = v.size(0);
+  const std::int64_t trajectories = v.size(1);
+  Table table;
+  const auto add = [&](const char* name, const torch::Tensor& x) {
+    // One trajectory after another.
+    const torch::Tensor column = x.expand({steps, trajectories}).t().contiguous().to(torch::kDouble).flatten();
+    table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
+  };
+  add("trajectory", torch::arange(trajectories, torch::kDouble));
+  add("step", torch::arange(steps, torch::kDouble).unsqueeze(-1));
+  add("v", v);
+  add("u", u);
+  add("v_next", step.v_next);
+  add("lambda_plus", step.lambda_plus);
+  add("lambda_minus", step.lambda_minus);
+  add("gamma", step.gamma);
+  return table;
+}
+
+}  // namespace lcp::training
