@@ -1,10 +1,21 @@
-# Defines TorchLCP::libtorch, the LibTorch that TorchLCP is built with and against which its users link.
+# Defines TorchLCP::libtorch, the LibTorch that TorchLCP is built with and against which its users link, and sets
+# TORCHLCP_TORCH_LIBRARY_DIR and TORCHLCP_TORCH_VERSION.
 # It is looked for, in this order, where Torch_DIR or CMAKE_PREFIX_PATH say, in a .venv beside the project that asks,
 # and in the python3 on PATH. This file serves the build and, installed, every downstream project.
 
 if(TARGET TorchLCP::libtorch)
   return()
 endif()
+
+# Sets `result` to the version that the TorchConfig.cmake in `folder` is of, or to "".
+function(torchlcp_torch_version folder result)
+  set(version "")
+  if(EXISTS "${folder}/TorchConfigVersion.cmake")
+    file(STRINGS "${folder}/TorchConfigVersion.cmake" line REGEX "PACKAGE_VERSION +\"[0-9.]+" LIMIT_COUNT 1)
+    string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" version "${line}")
+  endif()
+  set(${result} "${version}" PARENT_SCOPE)
+endfunction()
 
 # Sets `result` to the CMake prefix of the torch that `python` has, or to "".
 function(torchlcp_torch_prefix python result)
@@ -44,9 +55,11 @@ endif()
 
 add_library(TorchLCP::libtorch INTERFACE IMPORTED GLOBAL)
 if(TARGET torch)
-  target_link_libraries(TorchLCP::libtorch INTERFACE torch)
+  # The project has found its LibTorch already.
   get_target_property(torchlcp_torch_library torch_cpu LOCATION)
   get_filename_component(TORCHLCP_TORCH_LIBRARY_DIR "${torchlcp_torch_library}" DIRECTORY)
+  get_filename_component(torchlcp_torch_dir "${TORCHLCP_TORCH_LIBRARY_DIR}/../share/cmake/Torch" ABSOLUTE)
+  target_link_libraries(TorchLCP::libtorch INTERFACE torch)
 else()
   get_filename_component(torchlcp_torch_root "${torchlcp_torch_dir}/../../.." ABSOLUTE)
   set(TORCHLCP_TORCH_LIBRARY_DIR "${torchlcp_torch_root}/lib")
@@ -62,6 +75,7 @@ else()
   else()
     find_package(Torch REQUIRED PATHS "${torchlcp_torch_dir}" NO_DEFAULT_PATH)
     target_link_libraries(TorchLCP::libtorch INTERFACE torch)
-    message(STATUS "LibTorch: ${Torch_VERSION} at ${TORCH_INSTALL_PREFIX}")
   endif()
 endif()
+torchlcp_torch_version("${torchlcp_torch_dir}" TORCHLCP_TORCH_VERSION)
+message(STATUS "LibTorch: ${TORCHLCP_TORCH_VERSION} in ${TORCHLCP_TORCH_LIBRARY_DIR}")

@@ -48,7 +48,7 @@ struct Flags {
     line.add<std::string>("head", head, "Of the predicted velocities in training: relu or none",
                           [](const std::string& x) { return x == "relu" || x == "none" ? "" : "relu or none"; });
     line.add<std::vector<double>>(
-        "alpha", alpha, "Weights A1 A2 A3 of prediction error, complementarity and nonnegativity",
+        "alpha", alpha, "Weights A1 A2 A3 of prediction error, complementarity (forces over their rms) and nonnegativity",
         [](const std::vector<double>& x) {
           const bool valid = x.size() == 3 && x[0] > 0 && x[1] >= 0 && x[2] >= 0 && std::isfinite(x[0] + x[1] + x[2]);
           return valid ? "" : "three finite numbers, the first > 0, the others >= 0";
@@ -76,13 +76,19 @@ struct Data {
   Samples training, heldout;
 };
 
+// Starts [trajectories], m/s, that friction brings to rest within a few steps.
+Tensor random_speeds(std::int64_t trajectories, const Flags& flags, std::int64_t seed) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(seed));
+  const double one_step = flags.block.dt * flags.block.mu * flags.block.gravity;
+  return torch::randn({trajectories}, generator, torch::kDouble) * (one_step > 0 ? 3 * one_step : 1);
+}
+
 Data simulate(const Flags& flags) {
   const torch::NoGradGuard no_grad;
   const std::int64_t wanted = (flags.training.samples + kSteps - 1) / kSteps;
   const std::int64_t heldout = std::max<std::int64_t>(10, wanted / (kHeldOutOneIn - 1));
   const std::int64_t trajectories = wanted + heldout;
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(flags.run.seed) + 1);
-  const Tensor first = torch::randn({trajectories}, generator, torch::kDouble);
+  const Tensor first = random_speeds(trajectories, flags, flags.run.seed + 1);
   const Tensor u = random_forces(kSteps, trajectories, flags.block, flags.run.seed);
   const auto solution =
       physics::simulate(first, u, flags.block.block(), physics::SlidingBlockFormulation::kDirect);
@@ -180,8 +186,7 @@ struct Rollout {
 
 // The model and the exact stepper from the same start, under the same random forces.
 Rollout roll_out(torch::jit::Module& model, const Flags& flags) {
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(flags.run.seed) + 3);
-  Tensor exact = torch::randn({kRollouts}, generator, torch::kDouble).to(flags.dtype());
+  Tensor exact = random_speeds(kRollouts, flags, flags.run.seed + 3).to(flags.dtype());
   Tensor learned = exact;
   const Tensor u = random_forces(kSteps, kRollouts, flags.block, flags.run.seed + 2).to(flags.dtype());
   const physics::SlidingBlock block = flags.block.block();
@@ -222,6 +227,7 @@ int train_direct(int argc, const char* const* argv) {
   if (line.given("samples") && !flags.training.data.empty()) {
     throw UsageError("--samples has no meaning with --data");
   }
+  if (std::string& file = flags.training.data; !file.empty()) file = std::filesystem::absolute(file).string();
   Trainer trainer(line, flags.run, flags.training);
   const std::filesystem::path& out = flags.run.out;
   torch::set_num_threads(static_cast<int>(flags.run.threads));
@@ -238,16 +244,17 @@ int train_direct(int argc, const char* const* argv) {
                                  .gravity(flags.block.gravity)
                                  .hidden(flags.network == "hidden" ? flags.hidden_units : 0)
                                  .velocity_scale(scale(data.training.v))
-                                 .force_scale(scale(data.training.u)));
+                                 .force_scale(std::max(scale(data.training.u), scale(data.training.lambda))));
   model->to(flags.dtype());
 
   const learning::DirectLossWeights weights{flags.alpha[0], flags.alpha[1], flags.alpha[2]};
   const bool relu = flags.head == "relu";
   const Tensor target = training.velocities();
+  const Tensor unit_lambda = training.lambda / scale(data.training.lambda);  // so that A2 means the same for any block
   const auto loss = [&](const Tensor& rows) -> LossTerms {
     const Samples batch = training.at(rows);
     const auto terms = learning::direct_loss(model->forward(batch.v, batch.u, batch.lambda), target.index({rows}),
-                                             batch.lambda, relu, weights);
+                                             unit_lambda.index({rows}), relu, weights);
     return {{"loss", terms.total},
             {"prediction", terms.prediction},
             {"complementarity", terms.complementarity},
@@ -291,7 +298,9 @@ int train_direct(int argc, const char* const* argv) {
   if (flags.run.quiet) return 0;
 
   std::cout << "held-out rmse          " << metrics["heldout_rmse"].get<double>() << " m/s\n"
-            << "exact zeros, sticking  " << metrics["sticking_exact_zero_fraction"].get<double>() << "\n"
+            << "exact zeros, sticking  "
+            << (metrics["heldout_sticking_fraction"] > 0 ? metrics["sticking_exact_zero_fraction"].dump() : "nothing sticks")
+            << "\n"
             << "rollout rmse           " << metrics["rollout_rmse"].get<double>() << " m/s over " << kSteps << " steps\n"
             << "parameter error        " << metrics["parameter_error"].get<double>() << " against --mass, --dt\n"
             << "identifiable           " << known.rank << " of " << kFeatureNames.size()

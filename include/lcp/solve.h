@@ -16,7 +16,7 @@
 namespace lcp {
 
 struct SolveOptions {
-  /// "auto": all that is known about solving LCPs, in the order of docs/solvers.md.
+  /// "auto": Lemke's method, verified, with retries; docs/notation.md says what is believed of it.
   /// "lemke": one pass of Lemke's method [CPS, alg. 4.4.5] with the covering vector d = e.
   std::string method = "auto";
 

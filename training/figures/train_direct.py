@@ -33,7 +33,7 @@ def training(run):
     for name, color in (("prediction", BLUE), ("complementarity", ORANGE), ("nonnegativity", GREY)):
         left.semilogy(history["iteration"], history[name], color=color, label=name)
     left.set_xlabel("iteration")
-    left.set_ylabel("loss terms, unweighted [m/s, W, m/s]")
+    left.set_ylabel("loss terms, unweighted [m/s]")
     left.legend()
     right.semilogy(history["iteration"], history["heldout_rmse"], color=BLUE)
     right.set_xlabel("iteration")

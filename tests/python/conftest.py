@@ -1,0 +1,30 @@
+import pathlib
+import subprocess
+
+import pytest
+import torch
+
+
+def pytest_addoption(parser):
+    parser.addoption("--build", required=True, help="the build folder whose library and programs are tested")
+
+
+@pytest.fixture(scope="session")
+def build(pytestconfig):
+    return pathlib.Path(pytestconfig.getoption("--build")).resolve()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def library(build):
+    torch.ops.load_library(build / "lib" / "libtorchlcp.so")
+
+
+@pytest.fixture
+def run(build, tmp_path):
+    """Runs a program in an empty folder; returns what it printed and its exit status."""
+
+    def call(program, *arguments, **keywords):
+        command = [build / "bin" / program, *map(str, arguments)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, **keywords)
+
+    return call

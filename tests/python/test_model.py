@@ -1,0 +1,82 @@
+"""A TorchScript model that C++ wrote, in Python."""
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import torch
+
+PRETRAINED = pathlib.Path(__file__).parents[2] / "models" / "pretrained" / "sliding_block_direct.pt"
+
+
+@pytest.fixture
+def model():
+    return torch.jit.load(PRETRAINED)
+
+
+def states(count=4000):
+    generator = torch.Generator().manual_seed(0)
+    v, u = torch.randn(2, count, dtype=torch.float64, generator=generator)
+    return v, 5 * u
+
+
+def coulomb(v, u, model):
+    free = v + model.dt * u / model.mass
+    return free.sign() * (free.abs() - model.dt * model.mu * model.gravity).clamp(min=0)
+
+
+def test_attributes(model):
+    assert (model.dt, model.mass, model.gravity, model.mu, model.format_version) == (0.1, 1.0, 9.81, 0.3, 1)
+
+
+def test_steps_like_coulomb_friction_and_sticks_exactly(model):
+    v, u = states()
+    v_next, force, status = model.step(v, u)
+    exact = coulomb(v, u, model)
+    assert (v_next - exact).abs().max() < 1e-5
+    assert torch.equal(v_next == 0, exact == 0)
+    assert (status == 0).all() and status.dtype == torch.int8
+    assert torch.allclose(force, model.mass * (exact - v) / model.dt - u, atol=1e-4)
+    assert torch.equal(model(v, u), v_next)
+
+
+def test_takes_any_shape_and_dtype(model):
+    v, u = states(12)
+    expected = model(v, u)
+    assert torch.equal(model(v.view(3, 4), u.view(3, 4)), expected.view(3, 4))
+    assert model(v[:, None], u).shape == (12, 12)
+    assert model(v[0], u[0]).shape == ()
+    assert torch.allclose(model(v.float(), u.float()), expected, atol=1e-6)
+
+
+def test_differentiates_in_inputs_and_parameters(model):
+    v, u = states(50)
+    v, u = v.requires_grad_(), u.requires_grad_()
+    assert torch.autograd.gradcheck(model, (v, u), eps=1e-7)
+    model(v, u).square().sum().backward()
+    gradients = [parameter.grad for parameter in model.parameters()]
+    assert len(gradients) == 4 and all(g is not None and g.isfinite().all() and g.any() for g in gradients)
+
+
+def test_trains_on(model, tmp_path):
+    """From mu = 0.3 to data of a block with twice the inertia."""
+    v, u = states(500)
+    free = v + model.dt * u / 2
+    target = free.sign() * (free.abs() - model.dt * model.mu * model.gravity / 2).clamp(min=0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    losses = []
+    for _ in range(150):
+        optimizer.zero_grad()
+        loss = (model(v, u) - target).square().mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 50
+    model.save(tmp_path / "again.pt")
+    assert torch.equal(torch.jit.load(tmp_path / "again.pt")(v, u), model(v, u))
+
+
+def test_says_what_is_missing_without_the_library():
+    code = f"import torch; torch.jit.load({str(PRETRAINED)!r})"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode != 0 and "lcp::solve" in result.stderr

@@ -1,0 +1,295 @@
+"""The programs, as their user runs them."""
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+FAST = ("--samples", 500, "--iterations", 400)
+
+
+def read_csv(path):
+    with open(path, newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def coulomb(v, u, mass, dt, mu, gravity=9.81):
+    free = v + dt * u / mass
+    return np.sign(free) * np.maximum(np.abs(free) - dt * mu * gravity, 0)
+
+
+def write_inputs(path, count, scale, seed=0):
+    v, u = np.random.default_rng(seed).normal(size=(2, count)) * np.array([[scale[0]], [scale[1]]])
+    path.write_text("v,u\n" + "".join(f"{a!r},{b!r}\n" for a, b in zip(v.tolist(), u.tolist())))
+    return v, u
+
+
+# simulate
+
+
+@pytest.mark.parametrize("formulation", ["direct", "traditional"])
+@pytest.mark.parametrize("mass, dt, mu", [(1, 0.1, 0.3), (2.5, 0.01, 0.8), (0.3, 1, 0.05), (40, 0.002, 0)])
+def test_simulate_agrees_with_exact_friction_on_10000_steps(run, tmp_path, formulation, mass, dt, mu):
+    v, u = write_inputs(tmp_path / "inputs.csv", 10_000, (2 * dt * mu * 9.81 + dt, 2 * mu * mass * 9.81 + mass))
+    result = run("simulate", "--system", "sliding_block", "--formulation", formulation, "--inputs", "inputs.csv",
+                 "--mass", mass, "--dt", dt, "--mu", mu, "--out", "out", env={**os.environ, "TORCHLCP_PYTHON": "no"})
+    assert result.returncode == 0, result.stderr
+    data = read_csv(tmp_path / "out" / "data.csv")
+    assert list(data) == "trajectory step v u v_next lambda_plus lambda_minus gamma".split()
+    assert np.array_equal(data["v"], v) and np.array_equal(data["u"], u)
+    exact = coulomb(v, u, mass, dt, mu)
+    assert np.abs(data["v_next"] - exact).max() <= 1e-11
+    assert np.array_equal(data["v_next"] == 0, exact == 0)
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["max_error_vs_exact"] <= 1e-11
+    assert metrics["sticking_fraction"] == pytest.approx((exact == 0).mean())
+    assert metrics["unsolved"] == 0 and metrics["max_residual"] < 1e-9
+
+
+def test_simulate_chains_the_steps_of_a_trajectory(run, tmp_path):
+    assert run("simulate", "--trajectories", 3, "--steps", 20, "--speed", -2, "--out", "out").returncode == 0
+    data = read_csv(tmp_path / "out" / "data.csv")
+    assert len(data["v"]) == 60
+    for k in range(3):
+        rows = data["trajectory"] == k
+        assert data["v"][rows][0] == -2 and np.array_equal(data["step"][rows], np.arange(20))
+        assert np.array_equal(data["v"][rows][1:], data["v_next"][rows][:-1])
+    assert (tmp_path / "out" / "figures" / "motion.png").stat().st_size > 10_000
+
+
+def test_simulate_in_float32(run, tmp_path):
+    assert run("simulate", "--dtype", "float32", "--formulation", "traditional", "--out", "out").returncode == 0
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert 0 < metrics["max_error_vs_exact"] < 1e-5
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    "program, arguments, message",
+    [
+        ("simulate", ["--mu", "-1"], "--mu must be finite and >= 0; got -1.0"),
+        ("simulate", ["--mu", "x"], "--mu"),
+        ("simulate", ["--nu", "1"], "--nu"),
+        ("simulate", ["--system", "pendulum"], '--system must be sliding_block; got "pendulum"'),
+        ("simulate", ["--formulation", "x"], '--formulation must be direct or traditional; got "x"'),
+        ("simulate", ["--inputs", "none.csv"], "none.csv"),
+        ("simulate", ["--inputs", "bad.csv"], 'bad.csv, line 3, column "u": "x" is no finite number'),
+        ("simulate", ["--inputs", "bad.csv", "--steps", "3"], "--steps has no meaning with --inputs"),
+        ("simulate", ["--config", "bad.csv"], "bad.csv"),
+        ("train_direct", ["--data", "bad.csv"], 'bad.csv: has no column "v_next"; its header is "v,u"'),
+        ("train_direct", ["--data", "physical.csv"], "physical friction forces"),
+        ("train_direct", ["--alpha", "1", "2"], "--alpha must be three finite numbers"),
+        ("train_direct", ["--dtype", "float16"], '--dtype must be float32 or float64; got "float16"'),
+        ("train_direct", ["--iterations", "0"], "--iterations must be >= 1; got 0"),
+        ("train_direct", ["--learning-rate", "nan"], "--learning-rate must be finite and > 0"),
+    ],
+)
+def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, program, arguments, message):
+    (tmp_path / "bad.csv").write_text("v,u\n1,2\n3,x\n")
+    (tmp_path / "physical.csv").write_text("v,u,v_next,lambda_plus,lambda_minus\n" + "1,0,0.7,0,2.9\n" * 10)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "metrics.json").write_text("precious")
+    before = files(tmp_path)
+    result = run(program, *arguments, "--out", "out")
+    assert result.returncode == 2
+    assert result.stderr.startswith(f"{program}: ") and message in result.stderr
+    assert result.stderr.count("\n") == 1 and result.stdout == ""
+    assert files(tmp_path) == before
+
+
+def test_an_unwritable_folder_is_named(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("simulate", "--out", "file/out")
+    assert result.returncode == 2 and "file/out" in result.stderr
+
+
+@pytest.mark.parametrize("program", ["simulate", "train_direct"])
+def test_help_teaches(run, program):
+    result = run(program, "--help")
+    assert result.returncode == 0 and result.stderr == ""
+    for word in ("--out", "--seed", "--dtype", "--threads", "--quiet", "--config", "Example:"):
+        assert word in result.stdout
+
+
+# train_direct
+
+
+@pytest.fixture(scope="module")
+def trained(build, tmp_path_factory):
+    """A default run."""
+    out = tmp_path_factory.mktemp("default") / "run"
+    start = time.time()
+    result = subprocess.run([build / "bin" / "train_direct", "--out", out], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    return out, result, time.time() - start
+
+
+def test_the_default_run_learns_friction(trained):
+    out, result, _ = trained
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["heldout_rmse"] <= 1e-3 and metrics["sticking_exact_zero_fraction"] == 1.0
+    assert metrics["rollout_rmse"] <= 1e-3 and metrics["parameter_error"] < 1e-3
+    assert 0.2 < metrics["heldout_sticking_fraction"] < 0.6
+    assert metrics["identifiable_parameters"] == metrics["parameters_per_output"] == 9
+    assert metrics["unidentifiable_directions"] == []
+    assert "held-out rmse" in result.stdout and str(out / "model.pt") in result.stdout
+
+
+def test_the_default_run_writes_every_file(trained):
+    out, *_ = trained
+    assert {str(path) for path in files(out)} == {
+        "checkpoint.pt", "config.json", "history.csv", "metrics.json", "model.pt", "rollouts.csv",
+        "figures/rollout.png", "figures/training.png",
+    }
+    history = read_csv(out / "history.csv")
+    assert history["iteration"][0] == 0 and history["iteration"][-1] == 4000
+    assert history["heldout_rmse"][-1] == json.loads((out / "metrics.json").read_text())["heldout_rmse"]
+
+
+def test_the_default_run_shows_progress_and_time_left(trained):
+    lines = trained[1].stderr.splitlines()
+    assert re.fullmatch(r"iteration 2000 of 4000  loss [\d.e-]+  \d+ (s|min \d+ s) left", lines[5]), lines
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_other_seeds_learn_it_too(run, tmp_path, seed):
+    assert run("train_direct", "--seed", seed, "--out", "out", "--quiet").returncode == 0
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["heldout_rmse"] <= 1e-3 and metrics["sticking_exact_zero_fraction"] == 1.0
+
+
+@pytest.mark.parametrize("flags", [("--mass", 2.5, "--dt", 0.02, "--mu", 0.6), ("--dtype", "float32"),
+                                   ("--head", "none", "--alpha", 1, 0, 0)])
+def test_other_blocks_precisions_and_losses_learn_it_too(run, tmp_path, flags):
+    assert run("train_direct", *flags, "--out", "out", "--quiet").returncode == 0
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["heldout_rmse"] <= 1e-3
+    assert metrics["sticking_exact_zero_fraction"] >= (0.99 if "float32" in flags else 1.0)
+
+
+def test_the_hidden_layer_learns_it_too(run, tmp_path):
+    assert run("train_direct", "--network", "hidden", "--out", "out", "--quiet").returncode == 0
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["heldout_rmse"] <= 1e-2 and metrics["sticking_exact_zero_fraction"] > 0.97
+
+
+def test_a_seed_repeats_the_run_and_threads_do_not_matter(run, tmp_path):
+    for out, extra in (("a", ()), ("b", ()), ("c", ("--checkpoint-every", 7))):
+        assert run("train_direct", *FAST, *extra, "--out", out, "--quiet").returncode == 0
+    assert run("train_direct", *FAST, "--seed", 1, "--out", "d", "--quiet").returncode == 0
+    a, b, c, d = ((tmp_path / x / "metrics.json").read_bytes() for x in "abcd")
+    assert a == b == c != d
+
+
+def test_a_config_repeats_the_run(run, tmp_path):
+    assert run("train_direct", *FAST, "--mu", 0.4, "--out", "a", "--quiet").returncode == 0
+    assert run("train_direct", "--config", "a/config.json", "--out", "b", "--quiet").returncode == 0
+    assert (tmp_path / "a" / "metrics.json").read_bytes() == (tmp_path / "b" / "metrics.json").read_bytes()
+
+
+def interrupted(build, tmp_path, how, out="out"):
+    """A run that got a signal after its first checkpoint."""
+    command = [build / "bin" / "train_direct", "--iterations", "4000", "--checkpoint-every", "50", "--out", out]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    while not (tmp_path / out / "history.csv").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(how)
+    process.communicate()
+    return process.returncode
+
+
+def test_a_killed_run_resumes_bit_for_bit(run, build, trained, tmp_path):
+    assert interrupted(build, tmp_path, signal.SIGKILL) == -signal.SIGKILL
+    assert not (tmp_path / "out" / "metrics.json").exists()
+    result = run("train_direct", "--out", "out", "--resume")  # the other flags come from the checkpoint
+    assert result.returncode == 0 and "continuing at iteration" in result.stderr
+    for name in ("metrics.json", "history.csv", "rollouts.csv"):
+        assert (tmp_path / "out" / name).read_bytes() == (trained[0] / name).read_bytes(), name
+
+
+def test_ctrl_c_leaves_a_checkpoint_and_resumes_bit_for_bit(run, build, trained, tmp_path):
+    assert interrupted(build, tmp_path, signal.SIGINT) == 130
+    assert run("train_direct", "--out", "out", "--resume", "--quiet").returncode == 0
+    assert (tmp_path / "out" / "metrics.json").read_bytes() == (trained[0] / "metrics.json").read_bytes()
+
+
+def test_resume_refuses_other_flags_and_other_checkpoints(run, build, tmp_path):
+    interrupted(build, tmp_path, signal.SIGKILL)
+    result = run("train_direct", "--out", "out", "--resume", "--learning-rate", 0.5)
+    assert result.returncode == 2 and "--learning-rate 0.5 differs from the 0.02" in result.stderr
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "checkpoint.pt").write_bytes(b"x" * 1000)
+    result = run("train_direct", "--out", "other", "--resume")
+    assert result.returncode == 2 and "checkpoint.pt: is no checkpoint" in result.stderr
+
+
+def test_resume_without_a_checkpoint_starts_at_the_beginning(run, tmp_path):
+    result = run("train_direct", *FAST, "--out", "out", "--resume")
+    assert result.returncode == 0 and "no checkpoint in out: starting at the beginning" in result.stderr
+
+
+def test_quiet_prints_nothing(run):
+    result = run("train_direct", *FAST, "--out", "out", "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_data_of_the_users_own(run, tmp_path):
+    assert run("simulate", "--trajectories", 40, "--mu", 0.5, "--out", "data", "--quiet").returncode == 0
+    result = run("train_direct", "--data", "data/data.csv", "--mu", 0.5, "--out", "out")
+    assert result.returncode == 0, result.stderr
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["training_samples"] == 1600 and metrics["heldout_samples"] == 400
+    assert metrics["heldout_rmse"] <= 1e-3 and metrics["sticking_exact_zero_fraction"] == 1.0
+    result = run("train_direct", "--data", "data/data.csv", "--mu", 0.4, "--out", "wrong", "--iterations", 1)
+    assert "warning: " in result.stderr and "above mu m g" in result.stderr
+
+
+def test_changed_data_is_not_resumed(run, tmp_path):
+    assert run("simulate", "--steps", 100, "--out", "data", "--quiet").returncode == 0
+    arguments = ("--data", "data/data.csv", "--iterations", 20, "--out", "out")
+    assert run("train_direct", *arguments, "--quiet").returncode == 0
+    assert run("simulate", "--steps", 100, "--seed", 1, "--out", "data", "--quiet").returncode == 0
+    result = run("train_direct", *arguments, "--resume")
+    assert result.returncode == 2 and "was made with other data" in result.stderr
+
+
+def test_says_what_the_data_cannot_tell(run, tmp_path):
+    """A block that always slides to the right under its own friction: forces that never vary are a bias."""
+    v = np.random.default_rng(0).uniform(5, 9, 60)
+    limit = 0.3 * 9.81
+    rows = "".join(f"{a!r},0,{a - 0.1 * limit!r},{-10 * a!r},{limit!r}\n" for a in v.tolist())
+    (tmp_path / "slides.csv").write_text("v,u,v_next,lambda_plus,lambda_minus\n" + rows)
+    result = run("train_direct", "--data", "slides.csv", "--iterations", 20, "--out", "out")
+    assert result.returncode == 0, result.stderr
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["identifiable_parameters"] < 9
+    assert len(metrics["unidentifiable_directions"]) == 9 - metrics["identifiable_parameters"]
+    assert "the data do not see" in result.stdout and "[lambda_minus]" in result.stdout
+    assert metrics["sticking_exact_zero_fraction"] is None  # nothing sticks, so there is no fraction
+
+
+def test_figures_are_optional(run, tmp_path):
+    result = run("train_direct", *FAST, "--out", "out", env={**os.environ, "TORCHLCP_PYTHON": "/no/python"})
+    assert result.returncode == 0 and (tmp_path / "out" / "metrics.json").exists()
+    assert "pip install matplotlib" in result.stderr and not (tmp_path / "out" / "figures").exists()
+
+
+def test_figures_can_be_drawn_later(run, build, tmp_path):
+    no_matplotlib = tmp_path / "python"
+    no_matplotlib.write_text("#!/bin/sh\nexec python3 -S \"$@\"\n")
+    no_matplotlib.chmod(0o755)
+    result = run("train_direct", *FAST, "--out", "out", env={**os.environ, "TORCHLCP_PYTHON": str(no_matplotlib)})
+    assert result.returncode == 0 and "no figures: matplotlib is not installed" in result.stderr
