@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/library.h>
 
+#include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -28,6 +29,13 @@ Shape shape_of(const Tensor& x) { return x.sym_sizes().vec(); }
 
 // A x with the batch dimensions of either; per element, so that the bits do not depend on the batch.
 Tensor times(const Tensor& A, const Tensor& x) { return (A * x.unsqueeze(-2)).sum(-1); }
+
+// dM x, where a NaN in x (an unsolved element) makes a dM of 0 count as 0 and any other as NaN.
+Tensor times_tangent(const Tensor& dM, const Tensor& x) {
+  const Tensor unsolved = x.isnan();
+  const Tensor changed = (dM != 0).any(-1).any(-1, true) & unsolved.any(-1, true);
+  return times(dM, x.masked_fill(unsolved, 0)).masked_fill(changed, std::numeric_limits<double>::quiet_NaN());
+}
 
 Tensor sum_outer(const Tensor& t, const Tensor& x, c10::SymIntArrayRef size) { return sum_outer_op().call(t, x, size); }
 
@@ -174,7 +182,7 @@ std::tuple<Tensor, Tensor, Tensor> solve_autograd(c10::DispatchKeySet keys, cons
   }
   if (has_tangent(M, q)) {
     const Tensor dM = tangent(M);
-    const Tensor r = plus(dM.defined() ? times(dM, primal(z)) : Tensor(), tangent(q));
+    const Tensor r = plus(dM.defined() ? times_tangent(dM, primal(z)) : Tensor(), tangent(q));
     const auto [dz, dw] = solve_tangent(primal(M), primal(z), primal(w), r);
     z._set_fw_grad(dz, 0, false);
     w._set_fw_grad(dw, 0, false);
@@ -208,7 +216,7 @@ std::tuple<Tensor, Tensor> solve_tangent_autograd(c10::DispatchKeySet keys, cons
   }
   if (has_tangent(M, r)) {
     const Tensor dM = tangent(M);
-    const Tensor change = plus(dM.defined() ? times(dM, primal(dz)) : Tensor(), tangent(r));
+    const Tensor change = plus(dM.defined() ? times_tangent(dM, primal(dz)) : Tensor(), tangent(r));
     const auto [ddz, ddw] = solve_tangent(primal(M), primal(z), primal(w), change);
     dz._set_fw_grad(ddz, 0, false);
     dw._set_fw_grad(ddw, 0, false);

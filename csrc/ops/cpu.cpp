@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
 
 #include "ops/batch.h"
@@ -120,7 +119,7 @@ void for_each_derivative(const Tensor& M, const Tensor& z, const Tensor& w, std:
   for (const Tensor& x : vectors) batch.add(x, 1);
   const auto n = M.size(-1);
   at::parallel_for(0, batch.count(), grain(n), [&](std::int64_t begin, std::int64_t end) {
-    solver::ActiveSet derivative(static_cast<int>(n), std::numeric_limits<T>::epsilon());
+    solver::ActiveSet derivative(static_cast<int>(n), std::is_same_v<T, float>);
     Reader<T> matrix(M, 2);
     Reader<T> read_z(z, 1);
     Reader<T> read_w(w, 1);

@@ -13,24 +13,35 @@ bool all_zero(const double* x, int n) {
 
 }  // namespace
 
-ActiveSet::ActiveSet(int n, double epsilon) : n_(n), epsilon_(epsilon), basis_(n), active_(n), x_(n) {}
+// Entries of contact problems carry errors of some epsilon: those of their rounding in float, of the products J A^-1 J'
+// in double.
+ActiveSet::ActiveSet(int n, bool single_precision)
+    : n_(n),
+      epsilon_(single_precision ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()),
+      basis_(n, single_precision ? 1e-5 : 1e-12),
+      active_(n),
+      x_(n),
+      effect_(n) {}
 
 void ActiveSet::set(const double* M, const double* z, const double* w) {
   M_ = M;
   valid_ = std::none_of(z, z + n_, [](double value) { return std::isnan(value); });
   if (!valid_) return;
-  double largest_q = 0;
+  double largest = 0;
+  std::fill(effect_.begin(), effect_.end(), 0.0);
   for (int i = 0; i < n_; ++i) {
     const double* row = M + static_cast<std::size_t>(i) * n_;
-    double q = w[i];
-    for (int j = 0; j < n_; ++j) q -= row[j] * z[j];
-    largest_q = std::max(largest_q, std::abs(q));
+    double scale = 0;
+    for (int j = 0; j < n_; ++j) scale = std::max(scale, std::abs(row[j]));
+    if (scale == 0) continue;
+    for (int j = 0; j < n_; ++j) effect_[j] = std::max(effect_[j], std::abs(row[j]) / scale);
+    largest = std::max(largest, w[i] / scale);
   }
-  for (int i = 0; i < n_; ++i) {
-    double largest = 0;
-    for (int j = 0; j < n_; ++j) largest = std::max(largest, std::abs(M[static_cast<std::size_t>(j) * n_ + i]));
-    active_[i] = z[i] > 0 && z[i] * largest > 8 * epsilon_ * largest_q;
+  for (int j = 0; j < n_; ++j) {
+    effect_[j] *= z[j];
+    largest = std::max(largest, effect_[j]);
   }
+  for (int j = 0; j < n_; ++j) active_[j] = z[j] > 0 && effect_[j] > 8 * epsilon_ * largest;
   basis_.factor(M, active_.data());
 }
 

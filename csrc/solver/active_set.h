@@ -13,14 +13,15 @@ namespace lcp::solver {
 ///   J r = (dz, dw):   M_aa dz_a = -r_a,   dz_b = 0,   dw_a = 0,   dw_b = M_ba dz_a + r_b,
 ///   J' (g_z, g_w) = t:   M_aa' t_a = -(g_z,a + M_ba' g_w,b),   t_b = g_w,b.
 ///
-/// J depends on M and the active set alone, not on how z was found [CPS, 2009, sec. 7.4]. A pair is tied where z_i
-/// is 0 within round-off of the problem's scale, z_i max_j |M_ji| <= 8 epsilon max_j |q_j|; ties count as z_i = 0.
-/// A singular M_aa is replaced by its pseudo-inverse. Where z is NaN (the element was not solved), the result is 0
-/// if the argument is 0, else NaN. Allocates as Basis does.
+/// J depends on M and the active set alone, not on how z was found [CPS, 2009, sec. 7.4]. Ties count as z_i = 0: with
+/// the rows of M scaled to a largest entry of 1, r_i, pair j is tied where the effect of z_j is round-off beside that of
+/// the others and of w, z_j c_j <= 8 epsilon max_k max(z_k c_k, w_k / r_k), c_j = max_i |M_ij| / r_i. An M_aa that is
+/// singular within the precision of its entries is replaced by its pseudo-inverse. Where z is NaN (the element was not
+/// solved), the result is 0 if the argument is 0, else NaN. Allocates as Basis does.
 class ActiveSet {
  public:
-  /// epsilon: that of the precision in which z is stored.
-  ActiveSet(int n, double epsilon);
+  /// single_precision: whether M, z, w are floats; this sets epsilon and what counts as singular.
+  ActiveSet(int n, bool single_precision);
 
   /// M: n x n row-major, z, w: n. M must stay alive while the derivative is used.
   void set(const double* M, const double* z, const double* w);
@@ -38,7 +39,7 @@ class ActiveSet {
   const double* M_ = nullptr;
   Basis basis_;
   std::vector<unsigned char> active_;
-  std::vector<double> x_;
+  std::vector<double> x_, effect_;
 };
 
 }  // namespace lcp::solver

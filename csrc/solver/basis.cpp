@@ -1,47 +1,53 @@
 #include "solver/basis.h"
 
+#include <Eigen/LU>
 #include <Eigen/QR>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "solver/equilibrate.h"
 
 namespace lcp::solver {
 
-Basis::Basis(int n) : n_(n), index_(n), swap_(n), lu_(static_cast<std::size_t>(n) * n) {}
+Basis::Basis(int n, double negligible)
+    : n_(n), negligible_(negligible), index_(n), row_swap_(n), column_swap_(n), lu_(static_cast<std::size_t>(n) * n) {}
 
 void Basis::factor(const double* M, const unsigned char* marked) {
   M_ = M;
   k_ = 0;
+  doubtful_ = false;
   for (int i = 0; i < n_; ++i) {
     if (marked[i]) index_[k_++] = i;
   }
-  double largest = 0;
   for (int i = 0; i < k_; ++i) {
     const double* source = M + static_cast<std::size_t>(index_[i]) * n_;
-    double* target = lu_.data() + static_cast<std::size_t>(i) * k_;
-    for (int j = 0; j < k_; ++j) {
-      target[j] = source[index_[j]];
-      largest = std::max(largest, std::abs(target[j]));
-    }
+    double* target = row(i);
+    for (int j = 0; j < k_; ++j) target[j] = source[index_[j]];
   }
-  const double negligible = std::numeric_limits<double>::epsilon() * k_ * largest;
-  singular_ = false;
+  double first_pivot = 0;
   for (int c = 0; c < k_; ++c) {
-    double* pivot_row = lu_.data() + static_cast<std::size_t>(c) * k_;
-    int r = c;
-    for (int i = c + 1; i < k_; ++i) {
-      if (std::abs(lu_[static_cast<std::size_t>(i) * k_ + c]) > std::abs(lu_[static_cast<std::size_t>(r) * k_ + c])) r = i;
+    double largest = -1;
+    for (int i = c; i < k_; ++i) {
+      const double* t = row(i);
+      for (int j = c; j < k_; ++j) {
+        if (std::abs(t[j]) > largest) {
+          largest = std::abs(t[j]);
+          row_swap_[c] = i;
+          column_swap_[c] = j;
+        }
+      }
     }
-    swap_[c] = r;
-    double* chosen = lu_.data() + static_cast<std::size_t>(r) * k_;
-    if (std::abs(chosen[c]) <= negligible) {
-      singular_ = true;
-      return;
+    if (c == 0) first_pivot = largest;
+    doubtful_ = largest <= negligible_ * first_pivot;
+    if (doubtful_) return;
+    double* pivot_row = row(c);
+    if (row_swap_[c] != c) std::swap_ranges(pivot_row, pivot_row + k_, row(row_swap_[c]));
+    if (column_swap_[c] != c) {
+      for (int i = 0; i < k_; ++i) std::swap(row(i)[c], row(i)[column_swap_[c]]);
     }
-    if (r != c) std::swap_ranges(chosen, chosen + k_, pivot_row);
     for (int i = c + 1; i < k_; ++i) {
-      double* t = lu_.data() + static_cast<std::size_t>(i) * k_;
+      double* t = row(i);
       const double factor = t[c] /= pivot_row[c];
       if (factor == 0) continue;
       for (int j = c + 1; j < k_; ++j) t[j] -= factor * pivot_row[j];
@@ -50,42 +56,77 @@ void Basis::factor(const double* M, const unsigned char* marked) {
 }
 
 void Basis::solve(double* x) {
-  if (singular_) return solve_least_squares(x, false);
-  for (int i = 0; i < k_; ++i) std::swap(x[i], x[swap_[i]]);
+  if (doubtful_) return solve_carefully(x, false);
+  for (int i = 0; i < k_; ++i) std::swap(x[i], x[row_swap_[i]]);
   for (int i = 0; i < k_; ++i) {
-    const double* t = lu_.data() + static_cast<std::size_t>(i) * k_;
+    const double* t = row(i);
     for (int j = 0; j < i; ++j) x[i] -= t[j] * x[j];
   }
   for (int i = k_ - 1; i >= 0; --i) {
-    const double* t = lu_.data() + static_cast<std::size_t>(i) * k_;
+    const double* t = row(i);
     for (int j = i + 1; j < k_; ++j) x[i] -= t[j] * x[j];
     x[i] /= t[i];
   }
+  for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[column_swap_[i]]);
 }
 
 void Basis::solve_transposed(double* x) {
-  if (singular_) return solve_least_squares(x, true);
+  if (doubtful_) return solve_carefully(x, true);
+  for (int i = 0; i < k_; ++i) std::swap(x[i], x[column_swap_[i]]);
   for (int i = 0; i < k_; ++i) {
-    const double* t = lu_.data() + static_cast<std::size_t>(i) * k_;
+    const double* t = row(i);
     x[i] /= t[i];
     for (int j = i + 1; j < k_; ++j) x[j] -= t[j] * x[i];
   }
   for (int i = k_ - 1; i >= 0; --i) {
-    const double* t = lu_.data() + static_cast<std::size_t>(i) * k_;
+    const double* t = row(i);
     for (int j = 0; j < i; ++j) x[j] -= t[j] * x[i];
   }
-  for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[swap_[i]]);
+  for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[row_swap_[i]]);
 }
 
-void Basis::solve_least_squares(double* x, bool transposed) {
-  Eigen::MatrixXd A(k_, k_);
+namespace {
+
+// x minus its part in the columns' span.
+Eigen::VectorXd without(const Eigen::MatrixXd& columns, const Eigen::VectorXd& x) {
+  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(columns);
+  const Eigen::MatrixXd q = qr.householderQ() * Eigen::MatrixXd::Identity(columns.rows(), columns.cols());
+  return x - q * (q.transpose() * x);
+}
+
+}  // namespace
+
+// The rank is decided where rows and columns are of like size, B = 2^-r A 2^-c; the norms that are minimised are those
+// of A x - b and x themselves.
+void Basis::solve_carefully(double* x, bool transposed) {
+  using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  RowMatrix B(k_, k_);
   for (int i = 0; i < k_; ++i) {
-    for (int j = 0; j < k_; ++j) A(i, j) = M_[static_cast<std::size_t>(index_[i]) * n_ + index_[j]];
+    for (int j = 0; j < k_; ++j) {
+      B(i, j) = M_[static_cast<std::size_t>(index_[transposed ? j : i]) * n_ + index_[transposed ? i : j]];
+    }
   }
-  if (transposed) A.transposeInPlace();
-  Eigen::Map<Eigen::VectorXd> right(x, k_);
-  const Eigen::VectorXd solution = A.completeOrthogonalDecomposition().solve(right);
-  right = solution;
+  std::vector<int> r(k_), c(k_);
+  equilibrate(k_, B.data(), r.data(), c.data());
+  const auto scaled = [](Eigen::MatrixXd vectors, const std::vector<int>& exponents) {
+    for (Eigen::Index i = 0; i < vectors.rows(); ++i) {
+      for (Eigen::Index j = 0; j < vectors.cols(); ++j) vectors(i, j) = std::ldexp(vectors(i, j), -exponents[i]);
+    }
+    return vectors;
+  };
+
+  Eigen::FullPivLU<Eigen::MatrixXd> lu(B);
+  lu.setThreshold(negligible_);
+  Eigen::VectorXd b = Eigen::Map<Eigen::VectorXd>(x, k_);
+  const bool singular = lu.rank() < k_;
+  if (singular) {
+    Eigen::FullPivLU<Eigen::MatrixXd> left(B.transpose());
+    left.setThreshold(negligible_);
+    b = without(scaled(left.kernel(), r), b);
+  }
+  Eigen::VectorXd solution = scaled(lu.solve(scaled(b, r)), c);
+  if (singular) solution = without(scaled(lu.kernel(), c), solution);
+  Eigen::Map<Eigen::VectorXd>(x, k_) = solution;
 }
 
 }  // namespace lcp::solver

@@ -5,18 +5,20 @@
 
 namespace lcp::solver {
 
-/// LU factors with partial pivoting of M_aa, a = the marked rows and columns of M. Allocates only in the constructor,
-/// but for a singular M_aa, whose minimum-norm least-squares solution comes from a complete orthogonal decomposition.
+/// LU factors of M_aa, a = the marked rows and columns of M, with full pivoting: the last pivot of a partially pivoted LU
+/// does not always show that redundant contacts make M_aa singular. Allocates only in the constructor, but for an M_aa
+/// that is singular or near it: there the rank is that of the equilibrated matrix, and what is returned is the
+/// minimum-norm least-squares solution.
 class Basis {
  public:
-  explicit Basis(int n);
+  /// negligible: a pivot below this times the largest counts as 0; the relative size of the data's own errors.
+  Basis(int n, double negligible);
 
-  /// M: n x n row-major; marked: n flags.
+  /// M: n x n row-major, must stay alive while this is used; marked: n flags.
   void factor(const double* M, const unsigned char* marked);
 
   int size() const { return k_; }
   const int* indices() const { return index_.data(); }  ///< the marked indices, ascending
-  bool singular() const { return singular_; }           ///< a pivot within round-off of 0
 
   /// x: k, in place, in the order of indices(): x <- M_aa^-1 x.
   void solve(double* x);
@@ -24,13 +26,15 @@ class Basis {
   void solve_transposed(double* x);
 
  private:
-  void solve_least_squares(double* x, bool transposed);
+  double* row(int i) { return lu_.data() + static_cast<std::size_t>(i) * k_; }
+  void solve_carefully(double* x, bool transposed);
 
   int n_;
+  double negligible_;
   int k_ = 0;
-  bool singular_ = false;
+  bool doubtful_ = false;
   const double* M_ = nullptr;
-  std::vector<int> index_, swap_;
+  std::vector<int> index_, row_swap_, column_swap_;
   std::vector<double> lu_;  // k x k row-major
 };
 

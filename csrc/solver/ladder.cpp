@@ -1,16 +1,38 @@
 #include "solver/ladder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
+#include "solver/equilibrate.h"
 #include "solver/verify.h"
 
 namespace lcp::solver {
 namespace {
 
-constexpr int kRandomCovers = 8;
 constexpr int kPivotsPerRow = 30;
+
+struct Rung {
+  Lemke::Options options;
+  bool equilibrated;
+};
+
+constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
+
+// See ladder.h.
+constexpr std::array<Rung, 12> kRungs = {{{{}, false},
+                                          {kTight, false},
+                                          {{}, true},
+                                          {kTight, true},
+                                          {{.cover = 1}, false},
+                                          {{.cover = 2}, false},
+                                          {{.cover = 3}, false},
+                                          {{.cover = 4}, false},
+                                          {{.cover = 5}, false},
+                                          {{.cover = 6}, false},
+                                          {{.cover = 7}, false},
+                                          {{.cover = 8}, false}}};
 
 // A claim this close to round-off needs no second solve of its basis.
 constexpr double kNearRoundOff = 1e-13;
@@ -48,14 +70,18 @@ Ladder::Ladder(int n, const Settings& settings)
     : n_(n),
       settings_(settings),
       lemke_(n),
-      basis_(n),
+      basis_(n, 1e-15),
       M_(static_cast<std::size_t>(n) * n),
       q_(n),
       z_(n),
       w_(n),
       trial_z_(n),
       trial_w_(n),
-      x_(n) {}
+      x_(n),
+      equilibrated_M_(static_cast<std::size_t>(n) * n),
+      equilibrated_q_(n),
+      row_exponent_(n),
+      column_exponent_(n) {}
 
 Status Ladder::solve(const double* M, const double* q, double* z, double* w) {
   pivots_ = 0;
@@ -85,18 +111,18 @@ Status Ladder::climb() {
     w_ = q_;
     return Status::kSolved;
   }
-  const int rungs = settings_.method == Method::kAuto ? 2 + kRandomCovers : 1;
+  const std::size_t rungs = settings_.method == Method::kAuto ? kRungs.size() : 1;
+  const std::int64_t per_rung = std::int64_t{kPivotsPerRow} * n_;
   bool ran_out = false;
-  for (int rung = 0; rung < rungs; ++rung) {
-    Lemke::Options options;
-    options.max_pivots = settings_.max_pivots.value_or(std::int64_t{kPivotsPerRow} * n_);
-    if (settings_.max_pivots) options.max_pivots -= pivots_;
-    if (settings_.method == Method::kAuto) {
-      options.max_pivots = std::min(options.max_pivots, std::int64_t{kPivotsPerRow} * n_);
+  is_equilibrated_ = false;
+  for (std::size_t k = 0; k < rungs; ++k) {
+    Lemke::Options options = kRungs[k].options;
+    options.max_pivots = per_rung;
+    if (settings_.max_pivots) {
+      const std::int64_t left = *settings_.max_pivots - pivots_;
+      options.max_pivots = settings_.method == Method::kAuto ? std::min(per_rung, left) : left;
     }
-    if (rung == 1) options.pivot_tolerance = 1e-12;
-    if (rung > 1) options.cover = static_cast<std::uint64_t>(rung);
-    const Lemke::End end = lemke_.run(M_.data(), q_.data(), options);
+    const Lemke::End end = run(options, kRungs[k].equilibrated);
     pivots_ += lemke_.pivots();
     if (end == Lemke::End::kBasis && accept()) return Status::kSolved;
     ran_out = ran_out || end == Lemke::End::kPivotLimit;
@@ -104,9 +130,32 @@ Status Ladder::climb() {
   return ran_out ? Status::kPivotLimit : Status::kNotFound;
 }
 
+// Leaves Lemke's claim in z_.
+Lemke::End Ladder::run(Lemke::Options options, bool equilibrated) {
+  if (equilibrated) equilibrate_once();
+  const Lemke::End end = equilibrated ? lemke_.run(equilibrated_M_.data(), equilibrated_q_.data(), options)
+                                      : lemke_.run(M_.data(), q_.data(), options);
+  if (end != Lemke::End::kBasis) return end;
+  std::copy_n(lemke_.z(), n_, z_.begin());
+  if (equilibrated) {
+    for (int i = 0; i < n_; ++i) z_[i] = std::ldexp(z_[i], equilibrated_exponent_ - column_exponent_[i]);
+  }
+  return end;
+}
+
+// 2^-r w = (2^-r M 2^-c) (2^c z) + 2^-r q.
+void Ladder::equilibrate_once() {
+  if (is_equilibrated_) return;
+  is_equilibrated_ = true;
+  equilibrated_M_ = M_;
+  equilibrate(n_, equilibrated_M_.data(), row_exponent_.data(), column_exponent_.data());
+  for (int i = 0; i < n_; ++i) equilibrated_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
+  equilibrated_exponent_ = exponent_of(largest_magnitude(equilibrated_q_.data(), equilibrated_q_.size()));
+  for (double& q : equilibrated_q_) q = std::ldexp(q, -equilibrated_exponent_);
+}
+
 // Verifies Lemke's claim, solves its basis afresh where that helps, and keeps the better of the two.
 bool Ladder::accept() {
-  std::copy_n(lemke_.z(), n_, z_.begin());
   double claim = violation(n_, M_.data(), q_.data(), z_.data(), settings_.tolerance, w_.data());
   if (claim * settings_.tolerance > kNearRoundOff) {
     basis_.factor(M_.data(), lemke_.basic());
@@ -124,18 +173,22 @@ bool Ladder::accept() {
   return claim <= 1;
 }
 
-// Back to the caller's scale, exactly complementary; false where the result, as the caller will see it, is none.
+// Back to the caller's scale, exactly complementary; false where the result, as the caller will see it, is none: z may
+// be rounded to float, or under- or overflow.
 bool Ladder::write(double* z, double* w) {
   const int z_exponent = vector_exponent_ - matrix_exponent_;
+  const bool single = settings_.single_precision;
   std::transform(z_.begin(), z_.end(), z, PowerOfTwo(z_exponent));
-  if (settings_.single_precision) {
-    for (int i = 0; i < n_; ++i) z[i] = static_cast<float>(z[i]);
-    std::transform(z, z + n_, z_.begin(), PowerOfTwo(-z_exponent));
-    if (!(violation(n_, M_.data(), q_.data(), z_.data(), settings_.tolerance, w_.data()) <= 1)) return false;
+  if (single) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
+  std::transform(z, z + n_, trial_z_.begin(), PowerOfTwo(-z_exponent));
+  if (trial_z_ != z_ &&
+      !(violation(n_, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) {
+    return false;
   }
   const PowerOfTwo unscale(vector_exponent_);
   for (int i = 0; i < n_; ++i) {
     w[i] = z[i] > 0 ? 0.0 : std::max(0.0, unscale(w_[i]));
+    if (single) w[i] = static_cast<float>(w[i]);
     if (!std::isfinite(z[i]) || !std::isfinite(w[i])) return false;
   }
   return true;

@@ -29,7 +29,8 @@ struct Settings {
 /// fresh solve of the basis it ended with:
 ///   1. q >= 0: z = 0.
 ///   2. Lemke with d = e. A pivot tolerance of 1e-8 keeps the bases of redundant contacts apart from round-off.
-///   3. Lemke with pivot tolerance 1e-12, for problems whose entries differ by many orders of magnitude.
+///   3. Lemke with pivot tolerance 1e-12 and tie tolerance 1e-14, then both runs again on the equilibrated problem: for
+///      entries that differ by many orders of magnitude.
 ///   4. Lemke with up to eight random covering vectors, each of which walks another path of bases: past a ray, and
 ///      past the exponentially long path that [Murty, 1988, ch. 6] builds for d = e.
 class Ladder {
@@ -44,6 +45,8 @@ class Ladder {
  private:
   bool load(const double* M, const double* q);
   Status climb();
+  Lemke::End run(Lemke::Options options, bool equilibrated);
+  void equilibrate_once();
   bool accept();
   bool write(double* z, double* w);
 
@@ -56,6 +59,11 @@ class Ladder {
   std::vector<double> M_, q_, z_, w_, trial_z_, trial_w_, x_;
   int matrix_exponent_ = 0;
   int vector_exponent_ = 0;
+  // The same with rows and columns of like size, made when a rung first asks for it.
+  bool is_equilibrated_ = false;
+  std::vector<double> equilibrated_M_, equilibrated_q_;
+  std::vector<int> row_exponent_, column_exponent_;
+  int equilibrated_exponent_ = 0;  // of q
   std::int64_t pivots_ = 0;
 };
 

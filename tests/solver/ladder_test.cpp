@@ -167,7 +167,32 @@ TEST(LadderTest, KeepsUnsolvableProblemsUnsolvableAtEveryScale) {
 }
 
 TEST(LadderTest, DoesNotClaimASolutionThatItCannotRepresent) {
-  EXPECT_EQ(solve(scalar(1e-300, -1e300)).status, Status::kNotFound);  // z = 1e600
+  EXPECT_EQ(solve(scalar(1e-300, -1e300)).status, Status::kNotFound);      // z = 1e600
+  EXPECT_EQ(solve(scalar(1e300, -1e-300)).status, Status::kNotFound);      // z = 1e-600
+  EXPECT_EQ(solve(scalar(1.2345e200, -1.1e-120)).status, Status::kNotFound);  // z = 9e-321, of four digits
+  Problem overflow{RowMatrix(2, 2), Eigen::Vector2d(-3e38, 3e38)};
+  overflow.M << 1e38, 0, 3e38, 1e38;
+  Settings settings;
+  EXPECT_EQ(solve(overflow, settings).status, Status::kSolved);
+  settings.single_precision = true;
+  settings.tolerance = 1e-4;
+  EXPECT_EQ(solve(overflow, settings).status, Status::kNotFound);  // w = 1.2e39 is no float
+}
+
+TEST(LadderTest, SolvesProblemsInMixedUnits) {
+  const Problem small{Eigen::Vector2d(1, 1e-9).asDiagonal().toDenseMatrix(), Eigen::Vector2d(-1, -1e-9)};
+  EXPECT_LT((solve(small).z - Eigen::Vector2d(1, 1)).norm(), 1e-12);
+  std::mt19937_64 random(9);
+  for (int k = 0; k < 300; ++k) {
+    Problem problem = testing::positive_definite(random, 8);
+    for (int i = 0; i < 8; ++i) {
+      const double unit = std::pow(10, std::uniform_real_distribution<double>(-6, 6)(random));
+      problem.M.row(i) *= unit;
+      problem.M.col(i) *= unit;
+      problem.q[i] *= unit;
+    }
+    expect_solution(problem, solve(problem));
+  }
 }
 
 TEST(LadderTest, VerifiesTheRoundedSolutionInSinglePrecision) {

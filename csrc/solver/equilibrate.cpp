@@ -1,0 +1,42 @@
+#include "solver/equilibrate.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lcp::solver {
+namespace {
+
+constexpr int kSweeps = 8;  // each halves the exponents that are left
+
+// Half the exponent of x, rounded to nearest: what one sweep takes from a row whose largest entry is x.
+int half_exponent(double x) {
+  return x > 0 ? static_cast<int>(std::lround(std::log2(x) / 2)) : 0;
+}
+
+}  // namespace
+
+void equilibrate(int n, double* A, int* r, int* c) {
+  std::fill_n(r, n, 0);
+  std::fill_n(c, n, 0);
+  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+    // The rows, then the columns of what the rows left.
+    for (const bool rows : {true, false}) {
+      const int along = rows ? 1 : n;
+      const int across = rows ? n : 1;
+      for (int i = 0; i < n; ++i) {
+        double* line = A + static_cast<std::ptrdiff_t>(i) * across;
+        double largest = 0;
+        for (int j = 0; j < n; ++j) largest = std::max(largest, std::abs(line[static_cast<std::ptrdiff_t>(j) * along]));
+        const int exponent = half_exponent(largest);
+        if (exponent == 0) continue;
+        (rows ? r : c)[i] += exponent;
+        for (int j = 0; j < n; ++j) {
+          double& entry = line[static_cast<std::ptrdiff_t>(j) * along];
+          entry = std::ldexp(entry, -exponent);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace lcp::solver
