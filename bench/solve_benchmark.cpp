@@ -26,7 +26,8 @@ Inputs friction_blocks(std::int64_t batch) {
   std::vector<torch::Tensor> M, q;
   for (std::int64_t b = 0; b < batch; ++b) {
     const auto problem = lcp::testing::friction_block(random, 4, 4);
-    M.push_back(torch::tensor(at::ArrayRef<double>(problem.M.data(), problem.M.size()), torch::kDouble).view({problem.n(), problem.n()}));
+    M.push_back(torch::tensor(at::ArrayRef<double>(problem.M.data(), problem.M.size()), torch::kDouble)
+                    .view({problem.n(), problem.n()}));
     q.push_back(torch::tensor(at::ArrayRef<double>(problem.q.data(), problem.q.size()), torch::kDouble));
   }
   return {torch::stack(M), torch::stack(q)};
@@ -35,7 +36,7 @@ Inputs friction_blocks(std::int64_t batch) {
 void per_problem(benchmark::State& state, std::int64_t batch) {
   state.SetItemsProcessed(state.iterations() * batch);
   state.counters["s_per_problem"] = benchmark::Counter(static_cast<double>(state.iterations() * batch),
-                                              benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+                                                       benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 void copy_3x3(benchmark::State& state) {

@@ -29,12 +29,12 @@ function(torchlcp_torch_prefix python result)
 endfunction()
 
 if(NOT TARGET torch)
+  if(TORCHLCP_TORCH_CONFIG AND NOT EXISTS "${TORCHLCP_TORCH_CONFIG}")
+    unset(TORCHLCP_TORCH_CONFIG CACHE)
+  endif()
   find_file(TORCHLCP_TORCH_CONFIG Torch/TorchConfig.cmake
     HINTS "${Torch_DIR}/.." "$ENV{Torch_DIR}/.."
-    PATHS ${CMAKE_PREFIX_PATH} PATH_SUFFIXES share/cmake NO_DEFAULT_PATH)
-  if(NOT TORCHLCP_TORCH_CONFIG)
-    find_file(TORCHLCP_TORCH_CONFIG Torch/TorchConfig.cmake PATH_SUFFIXES share/cmake)
-  endif()
+    PATHS ${CMAKE_PREFIX_PATH} ENV CMAKE_PREFIX_PATH PATH_SUFFIXES share/cmake NO_DEFAULT_PATH)
   foreach(python IN ITEMS "${CMAKE_SOURCE_DIR}/.venv/bin/python" python3 python)
     if(NOT TORCHLCP_TORCH_CONFIG)
       torchlcp_torch_prefix("${python}" prefix)
@@ -43,6 +43,9 @@ if(NOT TARGET torch)
       endif()
     endif()
   endforeach()
+  if(NOT TORCHLCP_TORCH_CONFIG)
+    find_file(TORCHLCP_TORCH_CONFIG Torch/TorchConfig.cmake PATH_SUFFIXES share/cmake)
+  endif()
   if(NOT TORCHLCP_TORCH_CONFIG)
     message(FATAL_ERROR
       "TorchLCP needs LibTorch, and none was found by Torch_DIR, CMAKE_PREFIX_PATH, .venv or python3.\n"

@@ -1,5 +1,7 @@
-// Learns a friction coefficient from velocities alone, by Adam through lcp::solve.
+// Learns a friction coefficient from velocities alone, by Adam through lcp::solve: learn_friction [model.pt]
+// With a model that a program wrote, also steps that one.
 #include <lcp/lcp.h>
+#include <torch/script.h>
 #include <torch/torch.h>
 
 #include <cmath>
@@ -15,7 +17,7 @@ torch::Tensor step(const torch::Tensor& v, const torch::Tensor& u, const torch::
   return free + dt * (result.z.select(-1, 0) - result.z.select(-1, 1));
 }
 
-int main() {
+int main(int argc, char** argv) {
   torch::manual_seed(0);
   const double truth = 0.3058;
   const torch::Tensor v = torch::randn(256, torch::kDouble);
@@ -30,5 +32,11 @@ int main() {
     optimizer.step();
   }
   std::cout << "learned mu = " << mu.item<double>() << ", truth " << truth << std::endl;
+  if (argc > 1) {
+    torch::jit::Module model = torch::jit::load(argv[1]);
+    const torch::Tensor rest =
+        model.forward({torch::zeros(1, torch::kDouble), torch::ones(1, torch::kDouble)}).toTensor();
+    std::cout << "the model at rest under 1 N moves at " << rest.item<double>() << " m/s" << std::endl;
+  }
   return std::abs(mu.item<double>() - truth) < 1e-3 ? 0 : 1;
 }

@@ -21,8 +21,7 @@ void StateMapImpl::reset() {
 }
 
 void StateMapImpl::pretty_print(std::ostream& stream) const {
-  stream << "lcp::nn::StateMap(outputs=" << options.outputs() << ", hidden=" << options.hidden()
-         << ")";
+  stream << "lcp::nn::StateMap(outputs=" << options.outputs() << ", hidden=" << options.hidden() << ")";
 }
 
 torch::Tensor StateMapImpl::forward(const torch::Tensor& v, const torch::Tensor& u) {

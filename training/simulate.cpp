@@ -33,15 +33,15 @@ int simulate(int argc, const char* const* argv) {
   run.add_to(line);
   line.add<std::string>("system", flags.system, "sliding_block",
                         [](const std::string& x) { return x == "sliding_block" ? "" : "sliding_block"; });
-  line.add<std::string>("formulation", flags.formulation, "direct (2 unknowns) or traditional (3 unknowns)",
-                        [](const std::string& x) {
-                          return x == "direct" || x == "traditional" ? "" : "direct or traditional";
-                        });
+  line.add<std::string>(
+      "formulation", flags.formulation, "direct (2 unknowns) or traditional (3 unknowns)",
+      [](const std::string& x) { return x == "direct" || x == "traditional" ? "" : "direct or traditional"; });
   flags.block.add_to(line);
   line.add<double>("speed", flags.speed, "Velocity before the first step, m/s", finite_number);
   line.add<std::int64_t>("steps", flags.steps, "Steps of each trajectory", at_least_one);
   line.add<std::int64_t>("trajectories", flags.trajectories,
-                         "Trajectories, each under its own random force of standard deviation 1.5 mu m g", at_least_one);
+                         "Trajectories, each under its own random force of standard deviation 1.5 mu m g",
+                         at_least_one);
   line.add<std::string>("inputs", flags.inputs, "CSV file with columns v,u (m/s, N): each row is one independent step");
   line.footer("Example: simulate --formulation traditional --trajectories 4 --out runs/block");
   if (const auto status = line.parse(argc, argv)) return *status;

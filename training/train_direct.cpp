@@ -24,9 +24,9 @@ namespace learning = lcp::learning;
 namespace physics = lcp::physics;
 using torch::Tensor;
 
-constexpr std::int64_t kSteps = 50;         // of a simulated trajectory and of a rollout
+constexpr std::int64_t kSteps = 50;  // of a simulated trajectory and of a rollout
 constexpr std::int64_t kRollouts = 20;
-constexpr std::int64_t kHeldOutOneIn = 5;   // trajectories, or rows where the data are of one trajectory
+constexpr std::int64_t kHeldOutOneIn = 5;  // trajectories, or rows where the data are of one trajectory
 
 struct Flags {
   RunFlags run;
@@ -42,13 +42,15 @@ struct Flags {
     run.add_to(line);
     training.add_to(line);
     block.add_to(line);
-    line.add<std::string>("network", network, "Of f(v, u) and G(v, u): affine, or hidden (affine and a tanh layer)",
-                          [](const std::string& x) { return x == "affine" || x == "hidden" ? "" : "affine or hidden"; });
+    line.add<std::string>(
+        "network", network, "Of f(v, u) and G(v, u): affine, or hidden (affine and a tanh layer)",
+        [](const std::string& x) { return x == "affine" || x == "hidden" ? "" : "affine or hidden"; });
     line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layer", at_least_one);
     line.add<std::string>("head", head, "Of the predicted velocities in training: relu or none",
                           [](const std::string& x) { return x == "relu" || x == "none" ? "" : "relu or none"; });
     line.add<std::vector<double>>(
-        "alpha", alpha, "Weights A1 A2 A3 of prediction error, complementarity (forces over their rms) and nonnegativity",
+        "alpha", alpha,
+        "Weights A1 A2 A3 of prediction error, complementarity (forces over their rms) and nonnegativity",
         [](const std::vector<double>& x) {
           const bool valid = x.size() == 3 && x[0] > 0 && x[1] >= 0 && x[2] >= 0 && std::isfinite(x[0] + x[1] + x[2]);
           return valid ? "" : "three finite numbers, the first > 0, the others >= 0";
@@ -90,16 +92,15 @@ Data simulate(const Flags& flags) {
   const std::int64_t trajectories = wanted + heldout;
   const Tensor first = random_speeds(trajectories, flags, flags.run.seed + 1);
   const Tensor u = random_forces(kSteps, trajectories, flags.block, flags.run.seed);
-  const auto solution =
-      physics::simulate(first, u, flags.block.block(), physics::SlidingBlockFormulation::kDirect);
+  const auto solution = physics::simulate(first, u, flags.block.block(), physics::SlidingBlockFormulation::kDirect);
   const Tensor v = torch::cat({first.unsqueeze(0), solution.step.v_next.slice(0, 0, -1)});
   const auto rows = [&](const Tensor& x, std::int64_t from, std::int64_t to) {
     return x.slice(1, from, to).t().flatten();
   };
   const auto samples = [&](std::int64_t from, std::int64_t to) {
-    return Samples{rows(v, from, to), rows(u, from, to), rows(solution.step.v_next, from, to),
-                   torch::stack({rows(solution.step.lambda_plus, from, to), rows(solution.step.lambda_minus, from, to)},
-                                -1)};
+    return Samples{
+        rows(v, from, to), rows(u, from, to), rows(solution.step.v_next, from, to),
+        torch::stack({rows(solution.step.lambda_plus, from, to), rows(solution.step.lambda_minus, from, to)}, -1)};
   };
   return {samples(0, wanted).at(torch::arange(flags.training.samples)), samples(wanted, trajectories)};
 }
@@ -111,13 +112,15 @@ Data read(const Flags& flags) {
   const Samples all = {column("v"), column("u"), column("v_next"),
                        torch::stack({column("lambda_plus"), column("lambda_minus")}, -1)};
   if (all.lambda.min().item<double>() >= 0 && all.lambda.max().item<double>() > 0) {
-    throw UsageError(file + ": lambda_plus and lambda_minus are >= 0 in every row: these are physical friction forces, "
-                     "which no affine model fits; the direct formulation's are what simulate --formulation direct writes");
+    throw UsageError(
+        file +
+        ": lambda_plus and lambda_minus are >= 0 in every row: these are physical friction forces, "
+        "which no affine model fits; the direct formulation's are what simulate --formulation direct writes");
   }
   const double largest = all.lambda.max().item<double>();
   if (largest > flags.block.max_friction() * (1 + 1e-6) && !flags.run.quiet) {
-    std::cerr << "warning: " << file << " has a friction force of " << largest << " N, above mu m g = "
-              << flags.block.max_friction() << " N of --mu, --mass and --gravity" << std::endl;
+    std::cerr << "warning: " << file << " has a friction force of " << largest
+              << " N, above mu m g = " << flags.block.max_friction() << " N of --mu, --mass and --gravity" << std::endl;
   }
   Tensor group = torch::arange(all.count());
   if (table.has("trajectory")) {
@@ -140,8 +143,8 @@ Tensor features(const Samples& samples) {
   return (force.unsqueeze(-1) * state.unsqueeze(-2)).flatten(1);
 }
 
-const std::vector<std::string> kFeatureNames = {"v", "u", "1", "lambda_plus v", "lambda_plus u", "lambda_plus",
-                                                "lambda_minus v", "lambda_minus u", "lambda_minus"};
+const std::vector<std::string> kFeatureNames = {
+    "v", "u", "1", "lambda_plus v", "lambda_plus u", "lambda_plus", "lambda_minus v", "lambda_minus u", "lambda_minus"};
 
 // "0.71 lambda_plus + -0.71 v": the null directions in words.
 std::vector<std::string> in_words(const Tensor& null_space) {
@@ -153,7 +156,8 @@ std::vector<std::string> in_words(const Tensor& null_space) {
       if (std::abs(weight) < 1e-6) continue;
       char number[32];
       std::snprintf(number, sizeof number, "%.3g", weight);
-      text += (text.empty() ? "" : " + ") + std::string(number) + " [" + kFeatureNames[static_cast<std::size_t>(i)] + "]";
+      text +=
+          (text.empty() ? "" : " + ") + std::string(number) + " [" + kFeatureNames[static_cast<std::size_t>(i)] + "]";
     }
     words.push_back(text);
   }
@@ -215,14 +219,16 @@ void write_rollouts(const std::filesystem::path& path, const Rollout& rollout, d
 }
 
 int train_direct(int argc, const char* const* argv) {
-  CommandLine line("train_direct",
-                   "Learns f and G of a sliding block, v_next = f(v, u) + G(v, u) lambda, from velocities, input forces\n"
-                   "and known friction forces, and writes the learned LCP as a TorchScript model that can be stepped.");
+  CommandLine line(
+      "train_direct",
+      "Learns f and G of a sliding block, v_next = f(v, u) + G(v, u) lambda, from velocities, input forces\n"
+      "and known friction forces, and writes the learned LCP as a TorchScript model that can be stepped.");
   Flags flags;
   flags.add_to(line);
-  line.footer("Example: train_direct --mu 0.5 --seed 3 --out runs/mu05\n"
-              "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus (m/s, N, m/s, N, N), and\n"
-              "optionally trajectory; one row in five, or one trajectory in five, is held out.");
+  line.footer(
+      "Example: train_direct --mu 0.5 --seed 3 --out runs/mu05\n"
+      "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus (m/s, N, m/s, N, N), and\n"
+      "optionally trajectory; one row in five, or one trajectory in five, is held out.");
   if (const auto status = line.parse(argc, argv)) return *status;
   if (line.given("samples") && !flags.training.data.empty()) {
     throw UsageError("--samples has no meaning with --data");
@@ -261,11 +267,13 @@ int train_direct(int argc, const char* const* argv) {
             {"nonnegativity", terms.nonnegativity}};
   };
   const auto heldout_error = [&] { return rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next); };
-  const auto stopped = trainer.train(*model, training.count(), flags.batch_size,
-                                     fingerprint({data.training.v, data.training.u, data.training.v_next,
-                                                  data.training.lambda, data.heldout.v, data.heldout.u,
-                                                  data.heldout.v_next, data.heldout.lambda}),
-                                     loss, [&]() -> Figures { return {{"heldout_rmse", heldout_error()}}; });
+  const auto stopped =
+      trainer.train(*model, training.count(), flags.batch_size,
+                    fingerprint({data.training.v, data.training.u, data.training.v_next, data.training.lambda,
+                                 data.heldout.v, data.heldout.u, data.heldout.v_next, data.heldout.lambda}),
+                    loss, [&]() -> Figures {
+                      return {{"heldout_rmse", heldout_error()}};
+                    });
   if (stopped) return *stopped;
 
   // What is reported is what the written file does once it is loaded again.
@@ -299,16 +307,19 @@ int train_direct(int argc, const char* const* argv) {
 
   std::cout << "held-out rmse          " << metrics["heldout_rmse"].get<double>() << " m/s\n"
             << "exact zeros, sticking  "
-            << (metrics["heldout_sticking_fraction"] > 0 ? metrics["sticking_exact_zero_fraction"].dump() : "nothing sticks")
+            << (metrics["heldout_sticking_fraction"] > 0 ? metrics["sticking_exact_zero_fraction"].dump()
+                                                         : "nothing sticks")
             << "\n"
-            << "rollout rmse           " << metrics["rollout_rmse"].get<double>() << " m/s over " << kSteps << " steps\n"
+            << "rollout rmse           " << metrics["rollout_rmse"].get<double>() << " m/s over " << kSteps
+            << " steps\n"
             << "parameter error        " << metrics["parameter_error"].get<double>() << " against --mass, --dt\n"
             << "identifiable           " << known.rank << " of " << kFeatureNames.size()
             << " affine parameters of each output\n";
   for (const std::string& direction : unknown) std::cout << "  the data do not see   " << direction << "\n";
   std::cout << (out / "model.pt").string() << "\n" << (out / "metrics.json").string() << "\n";
   if (drawn) {
-    std::cout << (out / "figures" / "rollout.png").string() << "\n" << (out / "figures" / "training.png").string() << "\n";
+    std::cout << (out / "figures" / "rollout.png").string() << "\n"
+              << (out / "figures" / "training.png").string() << "\n";
   }
   std::cout << std::flush;
   return 0;

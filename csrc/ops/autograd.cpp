@@ -162,8 +162,7 @@ Tensor tangent(const Tensor& x) { return x._fw_grad(0); }
 
 std::tuple<Tensor, Tensor, Tensor> solve_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q,
                                                   const std::optional<Tensor>& guess, std::string_view method,
-                                                  std::string_view ties, double kappa,
-                                                  std::optional<double> tolerance,
+                                                  std::string_view ties, double kappa, std::optional<double> tolerance,
                                                   std::optional<std::int64_t> max_pivots) {
   c10::intrusive_ptr<TangentBackward> node;
   if (autograd::compute_requires_grad(M, q)) {
@@ -174,7 +173,8 @@ std::tuple<Tensor, Tensor, Tensor> solve_autograd(c10::DispatchKeySet keys, cons
   }
   auto [z, w, status] = [&] {
     at::AutoDispatchBelowADInplaceOrView guard;
-    return solve_op().redispatch(keys & c10::after_autograd_keyset, M, q, guess, method, ties, kappa, tolerance, max_pivots);
+    return solve_op().redispatch(keys & c10::after_autograd_keyset, M, q, guess, method, ties, kappa, tolerance,
+                                 max_pivots);
   }();
   if (node) {
     autograd::set_history(z, node);
@@ -245,9 +245,9 @@ Tensor solve_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& M, const T
   if (has_tangent(M, g_z, g_w)) {
     const Tensor dM = tangent(M);
     const Tensor dg_z = plus(dM.defined() ? times(dM.mT(), primal(t)) : Tensor(), tangent(g_z));
-    t._set_fw_grad(solve_adjoint(primal(M), primal(z), primal(w), or_zeros(dg_z, primal(t)),
-                                 or_zeros(tangent(g_w), primal(t))),
-                   0, false);
+    t._set_fw_grad(
+        solve_adjoint(primal(M), primal(z), primal(w), or_zeros(dg_z, primal(t)), or_zeros(tangent(g_w), primal(t))), 0,
+        false);
   }
   if (node) node->x_ = SavedVariable(t, true);
   return t;
@@ -269,7 +269,7 @@ Tensor sum_outer_autograd(c10::DispatchKeySet keys, const Tensor& t, const Tenso
     const Tensor dt = tangent(t);
     const Tensor dx = tangent(x);
     result._set_fw_grad(plus(dt.defined() ? sum_outer(dt, primal(x), size) : Tensor(),
-                            dx.defined() ? sum_outer(primal(t), dx, size) : Tensor()),
+                             dx.defined() ? sum_outer(primal(t), dx, size) : Tensor()),
                         0, false);
   }
   return result;

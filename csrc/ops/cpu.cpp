@@ -71,8 +71,7 @@ solver::Settings settings_of(const SolveArguments& arguments, double default_tol
 
 std::tuple<Tensor, Tensor, Tensor> solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess,
                                              std::string_view method, std::string_view ties, double kappa,
-                                             std::optional<double> tolerance,
-                                             std::optional<std::int64_t> max_pivots) {
+                                             std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
   const SolveArguments arguments{guess, method, ties, kappa, tolerance, max_pivots};
   const auto batch_shape = check_solve(M, q, arguments);
   const auto shape = vector_shape(batch_shape, M);
@@ -85,8 +84,7 @@ std::tuple<Tensor, Tensor, Tensor> solve_cpu(const Tensor& M, const Tensor& q, c
   const int in_q = batch.add(q, 1);
   const auto n = M.size(-1);
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::solve", [&] {
-    const auto settings =
-        settings_of(arguments, kDefaultTolerance<scalar_t>, std::is_same_v<scalar_t, float>);
+    const auto settings = settings_of(arguments, kDefaultTolerance<scalar_t>, std::is_same_v<scalar_t, float>);
     scalar_t* z_data = z.mutable_data_ptr<scalar_t>();
     scalar_t* w_data = w.mutable_data_ptr<scalar_t>();
     auto* status_data = status.mutable_data_ptr<std::int8_t>();
@@ -97,8 +95,8 @@ std::tuple<Tensor, Tensor, Tensor> solve_cpu(const Tensor& M, const Tensor& q, c
       std::vector<double> z_element(n), w_element(n);
       Batch::Cursor cursor(batch, begin);
       for (std::int64_t b = begin; b < end; ++b, cursor.next()) {
-        const Status element = ladder.solve(matrix(cursor.offset(in_M)), vector(cursor.offset(in_q)),
-                                            z_element.data(), w_element.data());
+        const Status element =
+            ladder.solve(matrix(cursor.offset(in_M)), vector(cursor.offset(in_q)), z_element.data(), w_element.data());
         std::copy(z_element.begin(), z_element.end(), z_data + b * n);
         std::copy(w_element.begin(), w_element.end(), w_data + b * n);
         status_data[b] = static_cast<std::int8_t>(element);
@@ -108,16 +106,20 @@ std::tuple<Tensor, Tensor, Tensor> solve_cpu(const Tensor& M, const Tensor& q, c
   return {z, w, status};
 }
 
-// Calls body(derivative, vectors, position) for each element; vectors[k] is the k-th vector as doubles.
+// Calls body(derivative, arguments, out) for each element, with each of `vectors` as doubles and room for the results,
+// and stores what it leaves in `out` [outputs.size() n], n numbers for each of `outputs`.
 template <class T, class Body>
 void for_each_derivative(const Tensor& M, const Tensor& z, const Tensor& w, std::initializer_list<Tensor> vectors,
-                         at::IntArrayRef batch_sizes, const Body& body) {
-  Batch batch(batch_sizes);
+                         std::initializer_list<Tensor> outputs, const Body& body) {
+  const Tensor& first = *outputs.begin();
+  Batch batch(first.sizes().slice(0, first.dim() - 1));
   batch.add(M, 2);
   batch.add(z, 1);
   batch.add(w, 1);
   for (const Tensor& x : vectors) batch.add(x, 1);
   const auto n = M.size(-1);
+  std::vector<T*> results;
+  for (const Tensor& output : outputs) results.push_back(output.mutable_data_ptr<T>());
   at::parallel_for(0, batch.count(), grain(n), [&](std::int64_t begin, std::int64_t end) {
     solver::ActiveSet derivative(static_cast<int>(n), std::is_same_v<T, float>);
     Reader<T> matrix(M, 2);
@@ -126,14 +128,18 @@ void for_each_derivative(const Tensor& M, const Tensor& z, const Tensor& w, std:
     std::vector<Reader<T>> read;
     for (const Tensor& x : vectors) read.emplace_back(x, 1);
     std::vector<const double*> arguments(vectors.size());
+    std::vector<double> out(results.size() * n);
     Batch::Cursor cursor(batch, begin);
     for (std::int64_t b = begin; b < end; ++b, cursor.next()) {
       derivative.set(matrix(cursor.offset(0)), read_z(cursor.offset(1)), read_w(cursor.offset(2)));
       for (std::size_t k = 0; k < read.size(); ++k) arguments[k] = read[k](cursor.offset(3 + static_cast<int>(k)));
-      body(derivative, arguments, b);
+      body(derivative, arguments, out.data());
+      for (std::size_t k = 0; k < results.size(); ++k) std::copy_n(out.data() + k * n, n, results[k] + b * n);
     }
   });
 }
+
+using Arguments = std::vector<const double*>;
 
 std::tuple<Tensor, Tensor> solve_tangent_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r) {
   const auto batch = check_derivative(M, {&z, &w, &r});
@@ -141,34 +147,21 @@ std::tuple<Tensor, Tensor> solve_tangent_cpu(const Tensor& M, const Tensor& z, c
   Tensor dw = at::empty(dz.sizes(), dz.options());
   const auto n = M.size(-1);
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_solve_tangent", [&] {
-    scalar_t* dz_data = dz.mutable_data_ptr<scalar_t>();
-    scalar_t* dw_data = dw.mutable_data_ptr<scalar_t>();
-    for_each_derivative<scalar_t>(
-        M, z, w, {r}, dz.sizes().slice(0, dz.dim() - 1),
-        [&](solver::ActiveSet& derivative, const std::vector<const double*>& arguments, std::int64_t b) {
-          thread_local std::vector<double> out;
-          out.resize(2 * n);
-          derivative.tangent(arguments[0], out.data(), out.data() + n);
-          std::copy_n(out.data(), n, dz_data + b * n);
-          std::copy_n(out.data() + n, n, dw_data + b * n);
-        });
+    for_each_derivative<scalar_t>(M, z, w, {r}, {dz, dw},
+                                  [n](solver::ActiveSet& derivative, const Arguments& arguments, double* out) {
+                                    derivative.tangent(arguments[0], out, out + n);
+                                  });
   });
   return {dz, dw};
 }
 
 Tensor solve_adjoint_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z, const Tensor& g_w) {
   Tensor t = new_output(z, vector_shape(check_derivative(M, {&z, &w, &g_z, &g_w}), M));
-  const auto n = M.size(-1);
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_solve_adjoint", [&] {
-    scalar_t* t_data = t.mutable_data_ptr<scalar_t>();
-    for_each_derivative<scalar_t>(
-        M, z, w, {g_z, g_w}, t.sizes().slice(0, t.dim() - 1),
-        [&](solver::ActiveSet& derivative, const std::vector<const double*>& arguments, std::int64_t b) {
-          thread_local std::vector<double> out;
-          out.resize(n);
-          derivative.adjoint(arguments[0], arguments[1], out.data());
-          std::copy_n(out.data(), n, t_data + b * n);
-        });
+    for_each_derivative<scalar_t>(M, z, w, {g_z, g_w}, {t},
+                                  [](solver::ActiveSet& derivative, const Arguments& arguments, double* out) {
+                                    derivative.adjoint(arguments[0], arguments[1], out);
+                                  });
   });
   return t;
 }
@@ -181,8 +174,8 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
   const auto size = c10::asIntArrayRefSlow(symbolic_size, __FILE__, __LINE__);
   const std::int64_t rows = t.size(-1);
   const std::int64_t columns = x.size(-1);
-  TORCH_CHECK(size.size() >= 2 && size[size.size() - 2] == rows && size.back() == columns,
-              "size must end in [", rows, ", ", columns, "]; got ", size);
+  TORCH_CHECK(size.size() >= 2 && size[size.size() - 2] == rows && size.back() == columns, "size must end in [", rows,
+              ", ", columns, "]; got ", size);
   Tensor result = at::empty(size, t.options());
 
   // The batch of t and x, with the dimensions that are summed moved inwards.

@@ -9,8 +9,7 @@ namespace {
 
 std::tuple<Tensor, Tensor, Tensor> solve_meta(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess,
                                               std::string_view method, std::string_view ties, double kappa,
-                                              std::optional<double> tolerance,
-                                              std::optional<std::int64_t> max_pivots) {
+                                              std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
   const auto batch = check_solve(M, q, {guess, method, ties, kappa, tolerance, max_pivots});
   const auto shape = vector_shape(batch, M);
   return {at::empty_symint(shape, q.options()), at::empty_symint(shape, q.options()),

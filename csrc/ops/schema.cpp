@@ -16,13 +16,13 @@ constexpr std::array<std::string_view, 2> kMethods = {"auto", "lemke"};
 void check_matrix(const Tensor& M) {
   TORCH_CHECK(M.dim() >= 2, "M must be [..., n, n]; got ", M.sym_sizes());
   TORCH_CHECK(M.sym_size(-1) == M.sym_size(-2), "M must be [..., n, n]; got ", M.sym_sizes());
-  TORCH_CHECK(M.scalar_type() == at::kDouble || M.scalar_type() == at::kFloat,
-              "M must be float32 or float64; got ", M.scalar_type());
+  TORCH_CHECK(M.scalar_type() == at::kDouble || M.scalar_type() == at::kFloat, "M must be float32 or float64; got ",
+              M.scalar_type());
 }
 
 void check_vector(const char* name, const Tensor& x, const Tensor& M) {
-  TORCH_CHECK(x.dim() >= 1 && x.sym_size(-1) == M.sym_size(-1), name, " must be [..., n] with M's n = ",
-              M.sym_size(-1), "; got ", x.sym_sizes());
+  TORCH_CHECK(x.dim() >= 1 && x.sym_size(-1) == M.sym_size(-1), name, " must be [..., n] with M's n = ", M.sym_size(-1),
+              "; got ", x.sym_sizes());
   TORCH_CHECK(x.scalar_type() == M.scalar_type(), name, " must have M's dtype, ", M.scalar_type(), "; got ",
               x.scalar_type());
   TORCH_CHECK(x.device() == M.device(), name, " must be on M's device, ", M.device(), "; got ", x.device());
@@ -72,8 +72,7 @@ c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, const SolveArgum
               "method must be \"auto\" or \"lemke\"; got \"", arguments.method, "\"");
   TORCH_CHECK(arguments.ties == "inactive", "ties must be \"inactive\", the one rule of this version; got \"",
               arguments.ties, "\"");
-  TORCH_CHECK(arguments.kappa == 0.0, "kappa must be 0: this version does not smooth gradients; got ",
-              arguments.kappa);
+  TORCH_CHECK(arguments.kappa == 0.0, "kappa must be 0: this version does not smooth gradients; got ", arguments.kappa);
   TORCH_CHECK(!arguments.guess.has_value(), "guess must be None: this version takes no proposal; got a tensor of ",
               arguments.guess.value_or(Tensor()).sym_sizes());
   TORCH_CHECK(!arguments.tolerance || (*arguments.tolerance > 0 && std::isfinite(*arguments.tolerance)),

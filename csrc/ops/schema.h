@@ -42,12 +42,12 @@ const SolveOp& solve_op();  ///< see lcp/solve.h
 
 // The linear maps J and J' of csrc/solver/active_set.h. Every derivative of lcp::solve, of any order, is made of them:
 //   d(z, w) = J (dM z + dq);  d(J r) = J (dM (J r)_z + dr);  d(J' g) = J' (dg_z + dM' t, dg_w),  t = J' g.
-using TangentOp = c10::TypedOperatorHandle<std::tuple<Tensor, Tensor>(const Tensor& M, const Tensor& z,
-                                                                      const Tensor& w, const Tensor& r)>;
+using TangentOp = c10::TypedOperatorHandle<std::tuple<Tensor, Tensor>(const Tensor& M, const Tensor& z, const Tensor& w,
+                                                                      const Tensor& r)>;
 const TangentOp& solve_tangent_op();
 
-using AdjointOp = c10::TypedOperatorHandle<Tensor(const Tensor& M, const Tensor& z, const Tensor& w,
-                                                  const Tensor& g_z, const Tensor& g_w)>;
+using AdjointOp = c10::TypedOperatorHandle<Tensor(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z,
+                                                  const Tensor& g_w)>;
 const AdjointOp& solve_adjoint_op();
 
 // t x' summed over the batch dimensions that `size` = [..., n, m] lacks or has as 1, in an order that does not depend

@@ -99,9 +99,8 @@ SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlo
     status.push_back(solution.status);
   }
   TORCH_CHECK(!v_next.empty(), "u must have at least one step; got ", u.sizes());
-  return {{at::stack(v_next), at::stack(plus), at::stack(minus), at::stack(gamma)},
-          at::stack(residual),
-          at::stack(status)};
+  return {
+      {at::stack(v_next), at::stack(plus), at::stack(minus), at::stack(gamma)}, at::stack(residual), at::stack(status)};
 }
 
 }  // namespace lcp::physics

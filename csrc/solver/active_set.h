@@ -14,10 +14,10 @@ namespace lcp::solver {
 ///   J' (g_z, g_w) = t:   M_aa' t_a = -(g_z,a + M_ba' g_w,b),   t_b = g_w,b.
 ///
 /// J depends on M and the active set alone, not on how z was found [CPS, 2009, sec. 7.4]. Ties count as z_i = 0: with
-/// the rows of M scaled to a largest entry of 1, r_i, pair j is tied where the effect of z_j is round-off beside that of
-/// the others and of w, z_j c_j <= 8 epsilon max_k max(z_k c_k, w_k / r_k), c_j = max_i |M_ij| / r_i. An M_aa that is
-/// singular within the precision of its entries is replaced by its pseudo-inverse. Where z is NaN (the element was not
-/// solved), the result is 0 if the argument is 0, else NaN. Allocates as Basis does.
+/// the rows of M scaled to a largest entry of 1, r_i, pair j is tied where the effect of z_j is round-off beside that
+/// of the others and of w, z_j c_j <= 8 epsilon max_k max(z_k c_k, w_k / r_k), c_j = max_i |M_ij| / r_i. An M_aa that
+/// is singular within the precision of its entries is replaced by its pseudo-inverse. Where z is NaN (the element was
+/// not solved), the result is 0 if the argument is 0, else NaN. Allocates as Basis does.
 class ActiveSet {
  public:
   /// single_precision: whether M, z, w are floats; this sets epsilon and what counts as singular.
@@ -26,11 +26,11 @@ class ActiveSet {
   /// M: n x n row-major, z, w: n. M must stay alive while the derivative is used.
   void set(const double* M, const double* z, const double* w);
 
-  bool valid() const { return valid_; }                        ///< false where z is NaN
+  bool valid() const { return valid_; }  ///< false where z is NaN
   bool active(int i) const { return active_[i] != 0; }
 
-  void tangent(const double* r, double* dz, double* dw);            ///< (dz, dw) = J r
-  void adjoint(const double* g_z, const double* g_w, double* t);    ///< t = J' (g_z, g_w)
+  void tangent(const double* r, double* dz, double* dw);          ///< (dz, dw) = J r
+  void adjoint(const double* g_z, const double* g_w, double* t);  ///< t = J' (g_z, g_w)
 
  private:
   int n_;

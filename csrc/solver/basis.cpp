@@ -2,7 +2,6 @@
 
 #include <Eigen/LU>
 #include <Eigen/QR>
-
 #include <algorithm>
 #include <cmath>
 

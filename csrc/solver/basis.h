@@ -5,9 +5,9 @@
 
 namespace lcp::solver {
 
-/// LU factors of M_aa, a = the marked rows and columns of M, with full pivoting: the last pivot of a partially pivoted LU
-/// does not always show that redundant contacts make M_aa singular. Allocates only in the constructor, but for an M_aa
-/// that is singular or near it: there the rank is that of the equilibrated matrix, and what is returned is the
+/// LU factors of M_aa, a = the marked rows and columns of M, with full pivoting: the last pivot of a partially pivoted
+/// LU does not always show that redundant contacts make M_aa singular. Allocates only in the constructor, but for an
+/// M_aa that is singular or near it: there the rank is that of the equilibrated matrix, and what is returned is the
 /// minimum-norm least-squares solution.
 class Basis {
  public:

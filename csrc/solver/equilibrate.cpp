@@ -9,9 +9,7 @@ namespace {
 constexpr int kSweeps = 8;  // each halves the exponents that are left
 
 // Half the exponent of x, rounded to nearest: what one sweep takes from a row whose largest entry is x.
-int half_exponent(double x) {
-  return x > 0 ? static_cast<int>(std::lround(std::log2(x) / 2)) : 0;
-}
+int half_exponent(double x) { return x > 0 ? static_cast<int>(std::lround(std::log2(x) / 2)) : 0; }
 
 }  // namespace
 

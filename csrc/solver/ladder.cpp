@@ -181,8 +181,7 @@ bool Ladder::write(double* z, double* w) {
   std::transform(z_.begin(), z_.end(), z, PowerOfTwo(z_exponent));
   if (single) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
   std::transform(z, z + n_, trial_z_.begin(), PowerOfTwo(-z_exponent));
-  if (trial_z_ != z_ &&
-      !(violation(n_, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) {
+  if (trial_z_ != z_ && !(violation(n_, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) {
     return false;
   }
   const PowerOfTwo unscale(vector_exponent_);

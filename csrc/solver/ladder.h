@@ -18,9 +18,9 @@ enum class Method {
 
 struct Settings {
   Method method = Method::kAuto;
-  double tolerance = 1e-9;                  ///< see verify.h
-  std::optional<std::int64_t> max_pivots;   ///< for one problem, all rungs together; absent: 30 n for each rung
-  bool single_precision = false;            ///< z is rounded to float before it is verified
+  double tolerance = 1e-9;                 ///< see verify.h
+  std::optional<std::int64_t> max_pivots;  ///< for one problem, all rungs together; absent: 30 n for each rung
+  bool single_precision = false;           ///< z is rounded to float before it is verified
 };
 
 /// Solves one problem after another of the same n. Allocates only in the constructor.

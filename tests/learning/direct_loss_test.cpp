@@ -29,7 +29,9 @@ TEST(DirectLossTest, HasTheGradientOfCentralDifferences) {
   const Tensor target = torch::randn({12, 2}, torch::kDouble).relu();
   const Tensor lambda = torch::randn({12, 2}, torch::kDouble);
   for (const bool relu : {true, false}) {
-    const auto total = [&](const testing::Inputs& in) { return direct_loss(in[0], target, lambda, relu, {1, 0.3, 0.7}).total; };
+    const auto total = [&](const testing::Inputs& in) {
+      return direct_loss(in[0], target, lambda, relu, {1, 0.3, 0.7}).total;
+    };
     EXPECT_LT(testing::gradient_error(total, {torch::randn({12, 2}, torch::kDouble)}), 1e-8);
   }
 }

@@ -60,18 +60,21 @@ TEST_F(GradientTest, AgreesWithCentralDifferencesForEveryActiveSet) {
   EXPECT_LT(gradient_error(z_and_w, in), kTolerance);
 }
 
-// While the block sticks, the split of its friction is tied; what is unique is the motion, in the block's own parameters.
+// While the block sticks, the split of its friction is tied; what is unique is the motion, in the block's own
+// parameters.
 TEST_F(GradientTest, AgreesOnBothSidesOfStickAndSlide) {
   const auto motion = [](const Inputs& in) {
     const Tensor &v = in[0], &limit = in[1], &c = in[2];
     const Tensor one = torch::ones_like(c);
-    const Tensor M = torch::stack({torch::stack({c, -c, one}), torch::stack({-c, c, one}), torch::stack({-one, -one, 0 * c})});
+    const Tensor M =
+        torch::stack({torch::stack({c, -c, one}), torch::stack({-c, c, one}), torch::stack({-one, -one, 0 * c})});
     const SolveResult result = solve(M, torch::stack({v, -v, limit}));
     const Tensor friction = result.z[0] - result.z[1];
     return torch::stack({v + c * friction, friction, result.z[2]});
   };
   for (const double v : {-0.8, -0.500001, -0.499999, -0.2, 0.2, 0.499999, 0.500001, 0.8}) {
-    const Inputs in = {torch::tensor(v, torch::kDouble), torch::tensor(0.5, torch::kDouble), torch::tensor(1., torch::kDouble)};
+    const Inputs in = {torch::tensor(v, torch::kDouble), torch::tensor(0.5, torch::kDouble),
+                       torch::tensor(1., torch::kDouble)};
     EXPECT_LT(gradient_error(motion, in, 1e-7), 1e-6) << v;
   }
 }

@@ -118,8 +118,8 @@ TEST_F(SolveTest, GivesEachElementItsOwnStatus) {
 
   SolveOptions options;
   options.max_pivots = 0;
-  EXPECT_TRUE(torch::equal(solve(M.slice(0, 0, 3), q.slice(0, 0, 3), options).status,
-                           torch::tensor({3, 3, 0}, torch::kChar)));
+  EXPECT_TRUE(
+      torch::equal(solve(M.slice(0, 0, 3), q.slice(0, 0, 3), options).status, torch::tensor({3, 3, 0}, torch::kChar)));
 }
 
 TEST_F(SolveTest, ChecksTheSolutionAgainstTheTolerance) {
@@ -165,7 +165,8 @@ TEST_F(SolveTest, SolvesFrictionProblems) {
   for (int k = 0; k < 200; ++k) {
     const auto problem = testing::friction_block(random);
     const auto n = problem.n();
-    const Tensor M = torch::tensor(at::ArrayRef<double>(problem.M.data(), problem.M.size()), torch::kDouble).view({n, n});
+    const Tensor M =
+        torch::tensor(at::ArrayRef<double>(problem.M.data(), problem.M.size()), torch::kDouble).view({n, n});
     const Tensor q = torch::tensor(at::ArrayRef<double>(problem.q.data(), problem.q.size()), torch::kDouble);
     expect_solved(M, q, solve(M, q), 1e-9);
     const SolveResult single = solve(M.to(torch::kFloat), q.to(torch::kFloat));
@@ -187,8 +188,11 @@ TEST_F(SolveTest, NamesWhatIsWrongWithItsArguments) {
   expect([&] { solve(M.to(torch::kLong), q); }, "M must be float32 or float64; got Long");
   expect([&] { solve(M, q.to(torch::kFloat)); }, "q must have M's dtype, Double; got Float");
   expect([&] { solve(M, q.to(torch::kMeta)); }, "q must be on M's device, cpu; got meta");
-  expect([&] { solve(M.expand({2, 3, 3}), q.expand({5, 3})); },
-         "the batch dimensions of M [2, 3, 3] and q [5, 3] must broadcast; got [2] and [5]");
+  expect(
+      [&] {
+        solve(M.expand({2, 3, 3}), q.expand({5, 3}));
+      },
+      "the batch dimensions of M [2, 3, 3] and q [5, 3] must broadcast; got [2] and [5]");
   const auto with = [&](const std::function<void(SolveOptions&)>& change) {
     return [&, change] {
       SolveOptions options;
@@ -210,7 +214,9 @@ TEST_F(SolveTest, KnowsItsShapesWithoutData) {
   EXPECT_TRUE(result.z.is_meta());
   EXPECT_EQ(result.z.sizes(), (std::vector<std::int64_t>{2, 5, 3}));
   EXPECT_EQ(result.status.sizes(), (std::vector<std::int64_t>{2, 5}));
-  EXPECT_EQ(error_of([] { solve(torch::empty({3, 2}, torch::kMeta), torch::empty({3}, torch::kMeta)); }),
+  EXPECT_EQ(error_of([] {
+              solve(torch::empty({3, 2}, torch::kMeta), torch::empty({3}, torch::kMeta));
+            }),
             "M must be [..., n, n]; got [3, 2]");
 }
 

@@ -185,7 +185,7 @@ def test_the_hidden_layer_learns_it_too(run, tmp_path):
     assert metrics["heldout_rmse"] <= 1e-2 and metrics["sticking_exact_zero_fraction"] > 0.97
 
 
-def test_a_seed_repeats_the_run_and_threads_do_not_matter(run, tmp_path):
+def test_a_seed_repeats_the_run_wherever_its_checkpoints_are(run, tmp_path):
     for out, extra in (("a", ()), ("b", ()), ("c", ("--checkpoint-every", 7))):
         assert run("train_direct", *FAST, *extra, "--out", out, "--quiet").returncode == 0
     assert run("train_direct", *FAST, "--seed", 1, "--out", "d", "--quiet").returncode == 0

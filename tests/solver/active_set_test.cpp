@@ -100,7 +100,8 @@ TEST(ActiveSetTest, SeesActiveUnknownsOfOtherUnits) {
 
 TEST(ActiveSetTest, CountsWhatIsSingularInThePrecisionOfTheEntriesAsSingular) {
   // Rank one, but for the rounding of its entries to float.
-  const double matrix[4] = {static_cast<float>(0.1), static_cast<float>(0.3), static_cast<float>(0.3), static_cast<float>(0.9)};
+  const double matrix[4] = {static_cast<float>(0.1), static_cast<float>(0.3), static_cast<float>(0.3),
+                            static_cast<float>(0.9)};
   const double ones[2] = {1, 1};
   const double zero[2] = {0, 0};
   ActiveSet derivative(2, true);

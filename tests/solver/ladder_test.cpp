@@ -25,9 +25,7 @@ Answer solve(const Problem& problem, const Settings& settings = {}) {
   return answer;
 }
 
-Problem scalar(double M, double q) {
-  return {RowMatrix::Constant(1, 1, M), Eigen::VectorXd::Constant(1, q)};
-}
+Problem scalar(double M, double q) { return {RowMatrix::Constant(1, 1, M), Eigen::VectorXd::Constant(1, q)}; }
 
 void expect_solution(const Problem& problem, const Answer& answer, double tolerance = 1e-9) {
   ASSERT_EQ(answer.status, Status::kSolved);
@@ -122,6 +120,52 @@ TEST(LadderTest, SolvesMurtysExampleWhereLemkeAloneRunsOut) {
   expect_solution(problem, solve(problem));
 }
 
+TEST(LadderTest, SolvesMurtysExampleOf32UnknownsWithinTheUsualBudget) {
+  const Problem problem = testing::murty(32);
+  expect_solution(problem, solve(problem));
+}
+
+TEST(LadderTest, SolvesLinearProgramsOnWhichTheSimplexMethodCycles) {
+  Eigen::MatrixXd A(3, 4);  // [Beale, 1955]
+  A << -0.25, 60, 0.04, -9, -0.5, 90, 0.02, -3, 0, 0, -1, 0;
+  const Eigen::Vector4d c(-0.75, 150, -0.02, 6);
+  const Problem beale = testing::linear_program(c, A, Eigen::Vector3d(0, 0, -1));
+  const Answer answer = solve(beale);
+  expect_solution(beale, answer);
+  EXPECT_NEAR(c.dot(answer.z.head(4)), -0.05, 1e-12);
+}
+
+TEST(LadderTest, SolvesTheKleeMintyCube) {
+  const int n = 6;
+  Eigen::MatrixXd A = Eigen::MatrixXd::Zero(n, n);
+  Eigen::VectorXd b(n), c(n);
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < i; ++j) A(i, j) = -2 * std::pow(10, i - j);
+    A(i, i) = -1;
+    b[i] = -std::pow(100, i);
+    c[i] = -std::pow(10, n - 1 - i);
+  }
+  const Problem problem = testing::linear_program(c, A, b);
+  const Answer answer = solve(problem);
+  expect_solution(problem, answer);
+  EXPECT_NEAR(c.dot(answer.z.head(n)), -std::pow(100, n - 1), 1e-3);
+}
+
+TEST(LadderTest, SolvesProblemsOfSeveralAndOfInfinitelyManySolutions) {
+  Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, -1)};
+  problem.M << 1, 2, 2, 1;  // three
+  expect_solution(problem, solve(problem));
+  problem.M << 1, 1, 1, 1;  // a segment; M of rank one
+  expect_solution(problem, solve(problem));
+  problem = {RowMatrix::Zero(2, 2), Eigen::Vector2d(0, 1)};  // a ray
+  expect_solution(problem, solve(problem));
+}
+
+TEST(LadderTest, SolvesTinyQ) {
+  const Problem problem{RowMatrix::Identity(2, 2), Eigen::Vector2d(-1e-10, 3e-11)};
+  EXPECT_EQ(solve(problem).z, Eigen::Vector2d(1e-10, 0));
+}
+
 TEST(LadderTest, SolvesFathisExample) {
   const Answer answer = solve(testing::fathi(6));
   ASSERT_EQ(answer.status, Status::kSolved);
@@ -167,8 +211,8 @@ TEST(LadderTest, KeepsUnsolvableProblemsUnsolvableAtEveryScale) {
 }
 
 TEST(LadderTest, DoesNotClaimASolutionThatItCannotRepresent) {
-  EXPECT_EQ(solve(scalar(1e-300, -1e300)).status, Status::kNotFound);      // z = 1e600
-  EXPECT_EQ(solve(scalar(1e300, -1e-300)).status, Status::kNotFound);      // z = 1e-600
+  EXPECT_EQ(solve(scalar(1e-300, -1e300)).status, Status::kNotFound);         // z = 1e600
+  EXPECT_EQ(solve(scalar(1e300, -1e-300)).status, Status::kNotFound);         // z = 1e-600
   EXPECT_EQ(solve(scalar(1.2345e200, -1.1e-120)).status, Status::kNotFound);  // z = 9e-321, of four digits
   Problem overflow{RowMatrix(2, 2), Eigen::Vector2d(-3e38, 3e38)};
   overflow.M << 1e38, 0, 3e38, 1e38;

@@ -55,7 +55,8 @@ inline double second_gradient_error(const Function& f, const Inputs& inputs, dou
     const torch::AutoGradMode enabled(true);
     const torch::Tensor value = f(leaves);
     // Squared, so that the gradient of the gradient is not that of a constant.
-    const auto gradients = torch::autograd::grad({(weights_like(value) * value.square()).sum()}, leaves, {}, true, true);
+    const auto gradients =
+        torch::autograd::grad({(weights_like(value) * value.square()).sum()}, leaves, {}, true, true);
     std::vector<torch::Tensor> flat;
     for (const auto& g : gradients) flat.push_back(g.reshape(-1));
     return torch::cat(flat);

@@ -1,7 +1,6 @@
 #include "support/problems.h"
 
 #include <Eigen/Geometry>
-
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -106,6 +105,16 @@ Problem murty(int n) {
 Problem fathi(int n) {
   const RowMatrix L = murty(n).M;
   return {L * L.transpose(), -Eigen::VectorXd::Ones(n)};
+}
+
+Problem linear_program(const Eigen::VectorXd& c, const Eigen::MatrixXd& A, const Eigen::VectorXd& b) {
+  const Eigen::Index variables = c.size();
+  const Eigen::Index rows = b.size();
+  Problem problem{RowMatrix::Zero(variables + rows, variables + rows), Eigen::VectorXd(variables + rows)};
+  problem.M.topRightCorner(variables, rows) = -A.transpose();
+  problem.M.bottomLeftCorner(rows, variables) = A;
+  problem.q << c, -b;
+  return problem;
 }
 
 }  // namespace lcp::testing

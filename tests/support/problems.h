@@ -2,7 +2,6 @@
 #pragma once
 
 #include <Eigen/Dense>
-
 #include <cstdint>
 #include <random>
 
@@ -36,7 +35,10 @@ Problem positive_definite(std::mt19937_64& random, int n);
 /// d = e visits 2^n bases.
 Problem murty(int n);
 
-/// Fathi's example [Fathi, 1979]: L L' of murty's M, and q = -e. The solution for n = 2 is e_1 / 5.
+/// Fathi's example [Fathi, 1979]: L L' of murty's M, and q = -e. The solution is e_1.
 Problem fathi(int n);
+
+/// The optimality conditions of min c'x, A x >= b, x >= 0: z = (x, y) with the dual y.
+Problem linear_program(const Eigen::VectorXd& c, const Eigen::MatrixXd& A, const Eigen::VectorXd& b);
 
 }  // namespace lcp::testing

@@ -57,8 +57,9 @@ TEST_F(CommandLineTest, TakesFlagsFromTheLineThenTheConfigThenTheDefaults) {
 TEST_F(CommandLineTest, WritesAConfigThatRepeatsTheRun) {
   EXPECT_EQ(parse({"--mu", "0.1", "--alpha", "7", "8", "9", "--seed", "2"}), "");
   const auto written = line_.config();
-  EXPECT_EQ(written, (nlohmann::json{{"program", "program"}, {"mu", 0.1}, {"alpha", {7., 8., 9.}}, {"seed", 2},
-                                     {"dtype", "float64"}}));
+  EXPECT_EQ(written,
+            (nlohmann::json{
+                {"program", "program"}, {"mu", 0.1}, {"alpha", {7., 8., 9.}}, {"seed", 2}, {"dtype", "float64"}, {"threads", 1}}));
 }
 
 TEST_F(CommandLineTest, NamesTheFlagThatIsWrong) {
@@ -68,7 +69,9 @@ TEST_F(CommandLineTest, NamesTheFlagThatIsWrong) {
   EXPECT_NE(parse({"--nu", "1"}).find("--nu"), std::string::npos);
 }
 
-TEST_F(CommandLineTest, SaysWhatANumberMayBe) { EXPECT_EQ(parse({"--mu", "-1"}), "--mu must be finite and >= 0; got -1.0"); }
+TEST_F(CommandLineTest, SaysWhatANumberMayBe) {
+  EXPECT_EQ(parse({"--mu", "-1"}), "--mu must be finite and >= 0; got -1.0");
+}
 
 TEST_F(CommandLineTest, SaysWhatACountMayBe) { EXPECT_EQ(parse({"--threads", "0"}), "--threads must be >= 1; got 0"); }
 

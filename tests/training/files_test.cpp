@@ -55,7 +55,8 @@ TEST_F(FilesTest, ReadsTheBitsItWrote) {
 }
 
 TEST_F(FilesTest, IgnoresColumnsOrderBlankLinesAndCarriageReturns) {
-  const Table table = read_csv(with("\xEF\xBB\xBFname, u ,v\r\nfirst,1,2\r\n\r\nsecond,+3,-4e0\r\n"), {"v", "u"}, {"w"});
+  const Table table =
+      read_csv(with("\xEF\xBB\xBFname, u ,v\r\nfirst,1,2\r\n\r\nsecond,+3,-4e0\r\n"), {"v", "u"}, {"w"});
   EXPECT_EQ(table["v"], (std::vector<double>{2, -4}));
   EXPECT_EQ(table["u"], (std::vector<double>{1, 3}));
   EXPECT_FALSE(table.has("w"));

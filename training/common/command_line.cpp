@@ -120,7 +120,7 @@ void RunFlags::add_to(CommandLine& line) {
   line.add<std::string>("dtype", dtype, "float32 or float64", [](const std::string& name) {
     return name == "float32" || name == "float64" ? "" : "float32 or float64";
   });
-  line.add<std::int64_t>("threads", threads, "Threads for tensor operations", at_least_one, Role::kManner);
+  line.add<std::int64_t>("threads", threads, "Threads for tensor operations", at_least_one);
   line.add_switch("quiet", quiet, "Print nothing but errors", Role::kManner);
 }
 

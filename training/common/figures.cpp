@@ -55,9 +55,9 @@ bool draw_figures(const std::string& program, const std::filesystem::path& out, 
   if (!quiet) {
     while (!errors.empty() && errors.back() == '\n') errors.pop_back();
     const std::string reason = errors.substr(errors.rfind('\n') + 1);
-    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + python() : reason) << "\nto draw them: "
-              << python() << " -m pip install matplotlib && " << python() << " " << script.string() << " "
-              << out.string() << std::endl;
+    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + python() : reason)
+              << "\nto draw them: " << python() << " -m pip install matplotlib && " << python() << " "
+              << script.string() << " " << out.string() << std::endl;
   }
   return false;
 }

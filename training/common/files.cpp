@@ -109,7 +109,8 @@ void write_csv(const std::filesystem::path& path, const Table& table) {
   for (std::size_t row = 0; row < table.rows(); ++row) {
     for (std::size_t k = 0; k < table.columns.size(); ++k) {
       if (k) text += ',';
-      const auto end = std::to_chars(number, number + sizeof number, table.columns[k][row], std::chars_format::general, 17);
+      const auto end =
+          std::to_chars(number, number + sizeof number, table.columns[k][row], std::chars_format::general, 17);
       text.append(number, end.ptr);
     }
     text += '\n';
@@ -140,7 +141,8 @@ Table read_csv(const std::filesystem::path& path, const std::vector<std::string>
       if (!needed) return;
       std::string all;
       for (const auto& column : header) all.append(all.empty() ? "" : ",").append(column);
-      throw UsageError(path.string() + ": has no column \"" + name + "\"; its header is \"" + all.substr(0, 200) + "\"");
+      throw UsageError(path.string() + ": has no column \"" + name + "\"; its header is \"" + all.substr(0, 200) +
+                       "\"");
     }
     if (std::find(found + 1, header.end(), name) != header.end()) {
       throw UsageError(path.string() + ": column \"" + name + "\" appears twice");

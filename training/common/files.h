@@ -1,10 +1,9 @@
 // Files that are whole or not there: CSV tables and JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

@@ -33,7 +33,8 @@ void Progress::show(std::int64_t done, const std::string& figures) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   std::string line = "iteration " + std::to_string(done) + " of " + std::to_string(total_) + "  " + figures;
   if (done > first_ && !last) {
-    line += "  " + duration(elapsed * static_cast<double>(total_ - done) / static_cast<double>(done - first_)) + " left";
+    line +=
+        "  " + duration(elapsed * static_cast<double>(total_ - done) / static_cast<double>(done - first_)) + " left";
   }
   if (terminal_) {
     std::cerr << "\r\033[K" << line << std::flush;

@@ -12,8 +12,8 @@
 namespace lcp::training {
 
 struct SlidingBlockFlags {
-  double mass = 1;        // kg
-  double dt = 0.1;        // s
+  double mass = 1;  // kg
+  double dt = 0.1;  // s
   double mu = 0.3;
   double gravity = 9.81;  // m/s^2
 

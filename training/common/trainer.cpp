@@ -19,8 +19,8 @@ constexpr std::int64_t kReports = 100;
 
 // The samples of one epoch in their order.
 torch::Tensor permutation(std::int64_t samples, std::int64_t seed, std::int64_t epoch) {
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(
-      static_cast<std::uint64_t>(seed) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(epoch));
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(seed) * 0x9e3779b97f4a7c15u +
+                                                            static_cast<std::uint64_t>(epoch));
   return torch::randperm(samples, generator, torch::kLong);
 }
 
@@ -126,8 +126,7 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
       report(loss(everything), evaluate(), 0);
       shown = "loss " + short_number(history_.columns[2].back());
     }
-    if (iteration_ == total ||
-        (training_.checkpoint_every > 0 && iteration_ % training_.checkpoint_every == 0)) {
+    if (iteration_ == total || (training_.checkpoint_every > 0 && iteration_ % training_.checkpoint_every == 0)) {
       save(model, optimizer, data_fingerprint);
       write_csv(run_.out / "history.csv", history_);
     }
@@ -182,9 +181,8 @@ void Trainer::save(torch::nn::Module& model, torch::optim::Adam& optimizer, std:
   archive.write("data", c10::IValue(data_fingerprint));
   archive.write("config", c10::IValue(line_.config().dump()));
   std::string names;
-  torch::Tensor rows =
-      torch::zeros({static_cast<std::int64_t>(history_.names.size()), static_cast<std::int64_t>(history_.rows())},
-                   torch::kDouble);
+  torch::Tensor rows = torch::zeros(
+      {static_cast<std::int64_t>(history_.names.size()), static_cast<std::int64_t>(history_.rows())}, torch::kDouble);
   for (std::size_t k = 0; k < history_.names.size(); ++k) {
     names.append(k ? "," : "").append(history_.names[k]);
     for (std::size_t row = 0; row < history_.rows(); ++row) {

@@ -8,9 +8,10 @@
 namespace lcp::learning {
 
 struct Identifiability {
-  std::int64_t rank = 0;   ///< how many independent combinations of the parameters the data determine
-  double condition = 0;    ///< largest over smallest singular value above the rank's cut, of the scaled features
-  at::Tensor null_space;   ///< [parameters, parameters - rank], orthonormal: changes of the parameters that no datum sees
+  std::int64_t rank = 0;  ///< how many independent combinations of the parameters the data determine
+  double condition = 0;   ///< largest over smallest singular value above the rank's cut, of the scaled features
+  at::Tensor
+      null_space;  ///< [parameters, parameters - rank], orthonormal: changes of the parameters that no datum sees
 };
 
 /// For y = features . parameters. The features are scaled to unit columns before the singular values are compared; a

@@ -12,9 +12,9 @@
 namespace lcp::nn {
 
 struct DirectModelOptions {
-  TORCH_ARG(double, mass) = 1;       ///< kg
-  TORCH_ARG(double, dt) = 0.1;       ///< s
-  TORCH_ARG(double, mu) = 0.3;       ///< friction coefficient, known
+  TORCH_ARG(double, mass) = 1;        ///< kg
+  TORCH_ARG(double, dt) = 0.1;        ///< s
+  TORCH_ARG(double, mu) = 0.3;        ///< friction coefficient, known
   TORCH_ARG(double, gravity) = 9.81;  ///< m/s^2
   /// See StateMapOptions; for f and G alike.
   TORCH_ARG(std::int64_t, hidden) = 0;

@@ -15,10 +15,10 @@ namespace lcp::physics {
 
 /// Each [...], broadcastable against v and u; a plain number serves as a parameter shared by the batch.
 struct SlidingBlock {
-  at::Tensor mass;      ///< kg, > 0
-  at::Tensor dt;        ///< s, > 0
-  at::Tensor mu;        ///< friction coefficient, >= 0
-  at::Tensor gravity;   ///< m/s^2, >= 0
+  at::Tensor mass;     ///< kg, > 0
+  at::Tensor dt;       ///< s, > 0
+  at::Tensor mu;       ///< friction coefficient, >= 0
+  at::Tensor gravity;  ///< m/s^2, >= 0
 
   /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
   static SlidingBlock of(double mass, double dt, double mu, double gravity);
