@@ -1,21 +1,14 @@
 # Defines TorchLCP::libtorch, the LibTorch that TorchLCP is built with and against which its users link, and sets
-# TORCHLCP_TORCH_LIBRARY_DIR and TORCHLCP_TORCH_VERSION.
-# It is looked for, in this order, where Torch_DIR or CMAKE_PREFIX_PATH say, in a .venv beside the project that asks,
-# and in the python3 on PATH. This file serves the build and, installed, every downstream project.
+# TORCHLCP_TORCH_LIBRARY_DIR and TORCHLCP_TORCH_VERSION; or says in TORCHLCP_TORCH_PROBLEM why it cannot.
+#
+# LibTorch is looked for, in this order, where Torch_DIR or CMAKE_PREFIX_PATH say, in a .venv beside the project that
+# asks, in the python3 on PATH, in the system, and where TORCHLCP_TORCH_FALLBACK says. This file serves the build and,
+# installed, every downstream project.
 
 if(TARGET TorchLCP::libtorch)
   return()
 endif()
-
-# Sets `result` to the version that the TorchConfig.cmake in `folder` is of, or to "".
-function(torchlcp_torch_version folder result)
-  set(version "")
-  if(EXISTS "${folder}/TorchConfigVersion.cmake")
-    file(STRINGS "${folder}/TorchConfigVersion.cmake" line REGEX "PACKAGE_VERSION +\"[0-9.]+" LIMIT_COUNT 1)
-    string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" version "${line}")
-  endif()
-  set(${result} "${version}" PARENT_SCOPE)
-endfunction()
+set(TORCHLCP_TORCH_PROBLEM "")
 
 # Sets `result` to the CMake prefix of the torch that `python` has, or to "".
 function(torchlcp_torch_prefix python result)
@@ -28,57 +21,81 @@ function(torchlcp_torch_prefix python result)
   endif()
 endfunction()
 
-if(NOT TARGET torch)
-  if(TORCHLCP_TORCH_CONFIG AND NOT EXISTS "${TORCHLCP_TORCH_CONFIG}")
-    unset(TORCHLCP_TORCH_CONFIG CACHE)
-  endif()
-  find_file(TORCHLCP_TORCH_CONFIG Torch/TorchConfig.cmake
-    HINTS "${Torch_DIR}/.." "$ENV{Torch_DIR}/.."
-    PATHS ${CMAKE_PREFIX_PATH} ENV CMAKE_PREFIX_PATH PATH_SUFFIXES share/cmake NO_DEFAULT_PATH)
+# Sets `result` to the folder of TorchConfig.cmake, or to "".
+function(torchlcp_find_torch_dir result)
+  foreach(given IN ITEMS "${Torch_DIR}" "$ENV{Torch_DIR}")
+    if(given AND EXISTS "${given}/TorchConfig.cmake")
+      set(${result} "${given}" PARENT_SCOPE)
+      return()
+    elseif(given)
+      message(WARNING "Torch_DIR is ${given}, which has no TorchConfig.cmake; looking elsewhere")
+    endif()
+  endforeach()
+  unset(config CACHE)
+  find_file(config Torch/TorchConfig.cmake
+    PATHS ${CMAKE_PREFIX_PATH} ENV CMAKE_PREFIX_PATH PATH_SUFFIXES share/cmake NO_DEFAULT_PATH NO_CACHE)
   foreach(python IN ITEMS "${CMAKE_SOURCE_DIR}/.venv/bin/python" python3 python)
-    if(NOT TORCHLCP_TORCH_CONFIG)
+    if(NOT config)
       torchlcp_torch_prefix("${python}" prefix)
       if(prefix)
-        set(TORCHLCP_TORCH_CONFIG "${prefix}/Torch/TorchConfig.cmake" CACHE FILEPATH "" FORCE)
+        set(config "${prefix}/Torch/TorchConfig.cmake")
       endif()
     endif()
   endforeach()
-  if(NOT TORCHLCP_TORCH_CONFIG)
-    find_file(TORCHLCP_TORCH_CONFIG Torch/TorchConfig.cmake PATH_SUFFIXES share/cmake)
+  if(NOT config)
+    find_file(config Torch/TorchConfig.cmake PATHS "${TORCHLCP_TORCH_FALLBACK}" PATH_SUFFIXES share/cmake NO_CACHE)
   endif()
-  if(NOT TORCHLCP_TORCH_CONFIG)
-    message(FATAL_ERROR
-      "TorchLCP needs LibTorch, and none was found by Torch_DIR, CMAKE_PREFIX_PATH, .venv or python3.\n"
-      "In a clone of TorchLCP run:  script/bootstrap\n"
-      "Elsewhere add:  -DCMAKE_PREFIX_PATH=$(python3 -c 'import torch.utils; print(torch.utils.cmake_prefix_path)')")
+  if(config)
+    get_filename_component(folder "${config}" DIRECTORY)
+    set(${result} "${folder}" PARENT_SCOPE)
+  else()
+    set(${result} "" PARENT_SCOPE)
   endif()
-  mark_as_advanced(TORCHLCP_TORCH_CONFIG)
-  get_filename_component(torchlcp_torch_dir "${TORCHLCP_TORCH_CONFIG}" DIRECTORY)
-endif()
+endfunction()
 
-add_library(TorchLCP::libtorch INTERFACE IMPORTED GLOBAL)
+# Sets `result` to the version that the TorchConfig.cmake in `folder` is of, or to "".
+function(torchlcp_torch_version folder result)
+  set(version "")
+  if(EXISTS "${folder}/TorchConfigVersion.cmake")
+    file(STRINGS "${folder}/TorchConfigVersion.cmake" line REGEX "PACKAGE_VERSION +\"[0-9.]+" LIMIT_COUNT 1)
+    string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" version "${line}")
+  endif()
+  set(${result} "${version}" PARENT_SCOPE)
+endfunction()
+
 if(TARGET torch)
   # The project has found its LibTorch already.
   get_target_property(torchlcp_torch_library torch_cpu LOCATION)
   get_filename_component(TORCHLCP_TORCH_LIBRARY_DIR "${torchlcp_torch_library}" DIRECTORY)
   get_filename_component(torchlcp_torch_dir "${TORCHLCP_TORCH_LIBRARY_DIR}/../share/cmake/Torch" ABSOLUTE)
-  target_link_libraries(TorchLCP::libtorch INTERFACE torch)
 else()
+  torchlcp_find_torch_dir(torchlcp_torch_dir)
+  if(NOT torchlcp_torch_dir)
+    string(CONCAT TORCHLCP_TORCH_PROBLEM
+      "TorchLCP needs LibTorch, and none was found by Torch_DIR, CMAKE_PREFIX_PATH, .venv or python3. "
+      "In a clone of TorchLCP run:  script/bootstrap   Elsewhere add:  "
+      "-DTorch_DIR=$(python3 -c 'import torch.utils; print(torch.utils.cmake_prefix_path)')/Torch")
+    return()
+  endif()
   get_filename_component(torchlcp_torch_root "${torchlcp_torch_dir}/../../.." ABSOLUTE)
   set(TORCHLCP_TORCH_LIBRARY_DIR "${torchlcp_torch_root}/lib")
-  if(EXISTS "${TORCHLCP_TORCH_LIBRARY_DIR}/libtorch_cuda.so")
-    # A CUDA build: its own CMake files stop without a CUDA toolkit. TorchLCP needs only the CPU libraries.
-    message(STATUS "LibTorch: CUDA build at ${torchlcp_torch_root}; linking its CPU libraries")
-    target_include_directories(TorchLCP::libtorch INTERFACE
-      "${torchlcp_torch_root}/include" "${torchlcp_torch_root}/include/torch/csrc/api/include")
-    target_link_libraries(TorchLCP::libtorch INTERFACE
-      "${TORCHLCP_TORCH_LIBRARY_DIR}/libtorch.so"
-      "${TORCHLCP_TORCH_LIBRARY_DIR}/libtorch_cpu.so"
-      "${TORCHLCP_TORCH_LIBRARY_DIR}/libc10.so")
-  else()
+endif()
+
+add_library(TorchLCP::libtorch INTERFACE IMPORTED)
+if(NOT TARGET torch AND EXISTS "${TORCHLCP_TORCH_LIBRARY_DIR}/libtorch_cuda.so")
+  # A CUDA build: its own CMake files stop without a CUDA toolkit. TorchLCP needs only the CPU libraries.
+  message(STATUS "LibTorch: CUDA build at ${torchlcp_torch_root}; linking its CPU libraries")
+  target_include_directories(TorchLCP::libtorch INTERFACE
+    "${torchlcp_torch_root}/include" "${torchlcp_torch_root}/include/torch/csrc/api/include")
+  target_link_libraries(TorchLCP::libtorch INTERFACE
+    "${TORCHLCP_TORCH_LIBRARY_DIR}/libtorch.so"
+    "${TORCHLCP_TORCH_LIBRARY_DIR}/libtorch_cpu.so"
+    "${TORCHLCP_TORCH_LIBRARY_DIR}/libc10.so")
+else()
+  if(NOT TARGET torch)
     find_package(Torch REQUIRED PATHS "${torchlcp_torch_dir}" NO_DEFAULT_PATH)
-    target_link_libraries(TorchLCP::libtorch INTERFACE torch)
   endif()
+  target_link_libraries(TorchLCP::libtorch INTERFACE torch)
 endif()
 torchlcp_torch_version("${torchlcp_torch_dir}" TORCHLCP_TORCH_VERSION)
 message(STATUS "LibTorch: ${TORCHLCP_TORCH_VERSION} in ${TORCHLCP_TORCH_LIBRARY_DIR}")

@@ -43,7 +43,15 @@ torch::Tensor DirectModelImpl::forward(const torch::Tensor& v, const torch::Tens
   return f_of(v, u) + (G_of(v, u) * lambda.unsqueeze(-2)).sum(-1);
 }
 
-DirectModelImpl::Step DirectModelImpl::step(const torch::Tensor& v, const torch::Tensor& u) {
+torch::Tensor DirectModelImpl::nonlinearity() const {
+  if (options.hidden() == 0) return torch::zeros({}, f->affine->weight.options());
+  return f->hidden_out->weight.square().sum() + G->hidden_out->weight.square().sum();
+}
+
+DirectModelImpl::Step DirectModelImpl::step(const torch::Tensor& v_given, const torch::Tensor& u_given) {
+  const auto dtype = f->affine->weight.scalar_type();
+  const torch::Tensor v = v_given.to(dtype);
+  const torch::Tensor u = u_given.to(dtype);
   const torch::Tensor matrix = G_of(v, u);
   const double limit = options.mu() * options.mass() * options.gravity();
   const SolveResult result = solve(-matrix.flip(-1), f_of(v, u) + limit * matrix.sum(-1));
@@ -75,7 +83,7 @@ def forward(self, v: Tensor, u: Tensor) -> Tensor:
 
 }  // namespace
 
-void save_torchscript(DirectModel& model, const std::string& path) {
+void save_torchscript(const DirectModel& model, const std::string& path) {
   const DirectModelOptions& options = model->options;
   torch::jit::Module script("DirectModel");
   script.register_attribute("format_version", c10::IntType::get(), std::int64_t{1});

@@ -18,6 +18,7 @@ void StateMapImpl::reset() {
   hidden_in = register_module("hidden_in", torch::nn::Linear(2, options.hidden()));
   hidden_out = register_module(
       "hidden_out", torch::nn::Linear(torch::nn::LinearOptions(options.hidden(), options.outputs()).bias(false)));
+  torch::nn::init::zeros_(hidden_out->weight);
 }
 
 void StateMapImpl::pretty_print(std::ostream& stream) const {

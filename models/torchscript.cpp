@@ -1,10 +1,14 @@
 #include "models/torchscript.h"
 
+#include <fcntl.h>
 #include <torch/csrc/jit/frontend/resolver.h>
 #include <torch/csrc/jit/frontend/sugared_value.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 namespace lcp::nn {
 namespace {
@@ -44,6 +48,9 @@ void define(jit::Module& module, const std::string& source) { module.define(sour
 void save_module(const jit::Module& module, const std::string& path) {
   const std::string temporary = path + ".tmp";
   module.save(temporary);
+  const int file = open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 || fsync(file) != 0) throw std::system_error(errno, std::generic_category(), "cannot write " + path);
+  close(file);
   std::filesystem::rename(temporary, path);
 }
 

@@ -1,12 +1,14 @@
 // Simulates a system by lcp::solve and compares it with its exact solution.
 #include <torch/torch.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "common/command_line.h"
 #include "common/error.h"
 #include "common/figures.h"
 #include "common/files.h"
+#include "common/random.h"
 #include "common/sliding_block_data.h"
 #include "lcp/physics/sliding_block.h"
 
@@ -42,7 +44,8 @@ int simulate(int argc, const char* const* argv) {
   line.add<std::int64_t>("trajectories", flags.trajectories,
                          "Trajectories, each under its own random force of standard deviation 1.5 mu m g",
                          at_least_one);
-  line.add<std::string>("inputs", flags.inputs, "CSV file with columns v,u (m/s, N): each row is one independent step");
+  line.add<std::string>("inputs", flags.inputs, "CSV file with columns v,u (m/s, N): each row is one independent step",
+                        nullptr, Role::kFile);
   line.footer("Example: simulate --formulation traditional --trajectories 4 --out runs/block");
   if (const auto status = line.parse(argc, argv)) return *status;
   if (!flags.inputs.empty()) {
@@ -51,6 +54,7 @@ int simulate(int argc, const char* const* argv) {
     }
   }
 
+  if (!flags.inputs.empty()) flags.inputs = std::filesystem::weakly_canonical(flags.inputs).string();
   torch::set_num_threads(static_cast<int>(run.threads));
   const torch::NoGradGuard no_grad;
   const auto dtype = run.dtype == "float32" ? torch::kFloat : torch::kDouble;
@@ -61,7 +65,8 @@ int simulate(int argc, const char* const* argv) {
   physics::SlidingBlockSolution solution;
   if (flags.inputs.empty()) {
     const torch::Tensor speed = torch::full({flags.trajectories}, flags.speed, dtype);
-    u = random_forces(flags.steps, flags.trajectories, flags.block, run.seed).to(dtype);
+    u = random_forces(flags.steps, flags.trajectories, flags.block, generator(run.seed, Stream::kSimulatedForces))
+            .to(dtype);
     solution = physics::simulate(speed, u, block, formulation);
     v = torch::cat({speed.unsqueeze(0), solution.step.v_next.slice(0, 0, -1)});
   } else {

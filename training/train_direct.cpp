@@ -3,13 +3,15 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <filesystem>
 #include <iostream>
+#include <sstream>
 
 #include "common/command_line.h"
 #include "common/error.h"
 #include "common/figures.h"
 #include "common/files.h"
-#include "common/progress.h"
+#include "common/random.h"
 #include "common/sliding_block_data.h"
 #include "common/trainer.h"
 #include "lcp/learning/direct_loss.h"
@@ -35,7 +37,8 @@ struct Flags {
   std::string network = "affine";
   std::int64_t hidden_units = 32;
   std::string head = "relu";
-  std::vector<double> alpha = {1, 0.01, 1};
+  std::vector<double> alpha = {learning::DirectLossWeights().prediction, learning::DirectLossWeights().complementarity,
+                               learning::DirectLossWeights().nonnegativity};
   std::int64_t batch_size = 256;
 
   void add_to(CommandLine& line) {
@@ -61,6 +64,8 @@ struct Flags {
   torch::Dtype dtype() const { return run.dtype == "float32" ? torch::kFloat : torch::kDouble; }
 };
 
+constexpr double kNonlinearityWeight = 1;
+
 // Steps of a block, one a row.
 struct Samples {
   Tensor v, u, v_next;  // [n]: m/s, N, m/s
@@ -78,20 +83,13 @@ struct Data {
   Samples training, heldout;
 };
 
-// Starts [trajectories], m/s, that friction brings to rest within a few steps.
-Tensor random_speeds(std::int64_t trajectories, const Flags& flags, std::int64_t seed) {
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(seed));
-  const double one_step = flags.block.dt * flags.block.mu * flags.block.gravity;
-  return torch::randn({trajectories}, generator, torch::kDouble) * (one_step > 0 ? 3 * one_step : 1);
-}
-
 Data simulate(const Flags& flags) {
   const torch::NoGradGuard no_grad;
   const std::int64_t wanted = (flags.training.samples + kSteps - 1) / kSteps;
   const std::int64_t heldout = std::max<std::int64_t>(10, wanted / (kHeldOutOneIn - 1));
   const std::int64_t trajectories = wanted + heldout;
-  const Tensor first = random_speeds(trajectories, flags, flags.run.seed + 1);
-  const Tensor u = random_forces(kSteps, trajectories, flags.block, flags.run.seed);
+  const Tensor first = random_speeds(trajectories, flags.block, generator(flags.run.seed, Stream::kSpeeds));
+  const Tensor u = random_forces(kSteps, trajectories, flags.block, generator(flags.run.seed, Stream::kForces));
   const auto solution = physics::simulate(first, u, flags.block.block(), physics::SlidingBlockFormulation::kDirect);
   const Tensor v = torch::cat({first.unsqueeze(0), solution.step.v_next.slice(0, 0, -1)});
   const auto rows = [&](const Tensor& x, std::int64_t from, std::int64_t to) {
@@ -169,6 +167,8 @@ double rmse(const Tensor& error) { return error.to(torch::kDouble).square().mean
 // Of a model.pt, as its user sees it: v_next of forward(v, u).
 Tensor predict(torch::jit::Module& model, const Tensor& v, const Tensor& u) { return model.forward({v, u}).toTensor(); }
 
+std::int64_t unsolved(const Tensor& velocities) { return velocities.isnan().sum().item<std::int64_t>(); }
+
 // NaN where nothing sticks.
 double exact_zero_fraction(const Tensor& predicted, const Tensor& truth) {
   const Tensor sticks = truth == 0;
@@ -185,14 +185,18 @@ double parameter_error(lcp::nn::DirectModel& model, const Samples& samples, cons
 }
 
 struct Rollout {
+  Tensor start;            // [rollouts]
   Tensor u, exact, model;  // [steps, rollouts]
 };
 
 // The model and the exact stepper from the same start, under the same random forces.
 Rollout roll_out(torch::jit::Module& model, const Flags& flags) {
-  Tensor exact = random_speeds(kRollouts, flags, flags.run.seed + 3).to(flags.dtype());
+  const Tensor start =
+      random_speeds(kRollouts, flags.block, generator(flags.run.seed, Stream::kRolloutSpeeds)).to(flags.dtype());
+  Tensor exact = start;
   Tensor learned = exact;
-  const Tensor u = random_forces(kSteps, kRollouts, flags.block, flags.run.seed + 2).to(flags.dtype());
+  const Tensor u = random_forces(kSteps, kRollouts, flags.block, generator(flags.run.seed, Stream::kRolloutForces))
+                       .to(flags.dtype());
   const physics::SlidingBlock block = flags.block.block();
   std::vector<Tensor> all_exact, all_learned;
   for (std::int64_t k = 0; k < kSteps; ++k) {
@@ -201,7 +205,7 @@ Rollout roll_out(torch::jit::Module& model, const Flags& flags) {
     all_exact.push_back(exact);
     all_learned.push_back(learned);
   }
-  return {u, torch::stack(all_exact), torch::stack(all_learned)};
+  return {start, u, torch::stack(all_exact), torch::stack(all_learned)};
 }
 
 void write_rollouts(const std::filesystem::path& path, const Rollout& rollout, double dt) {
@@ -212,6 +216,7 @@ void write_rollouts(const std::filesystem::path& path, const Rollout& rollout, d
   };
   add("rollout", torch::arange(kRollouts, torch::kDouble));
   add("time", (torch::arange(kSteps, torch::kDouble) + 1).unsqueeze(-1) * dt);
+  add("v_start", rollout.start);
   add("u", rollout.u);
   add("v_exact", rollout.exact);
   add("v_model", rollout.model);
@@ -233,11 +238,11 @@ int train_direct(int argc, const char* const* argv) {
   if (line.given("samples") && !flags.training.data.empty()) {
     throw UsageError("--samples has no meaning with --data");
   }
-  if (std::string& file = flags.training.data; !file.empty()) file = std::filesystem::absolute(file).string();
+  if (std::string& file = flags.training.data; !file.empty()) file = std::filesystem::weakly_canonical(file).string();
   Trainer trainer(line, flags.run, flags.training);
   const std::filesystem::path& out = flags.run.out;
   torch::set_num_threads(static_cast<int>(flags.run.threads));
-  torch::manual_seed(static_cast<std::uint64_t>(flags.run.seed));
+  torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
 
   const Data data = flags.training.data.empty() ? simulate(flags) : read(flags);
   const Samples training = data.training.to(flags.dtype());
@@ -261,7 +266,7 @@ int train_direct(int argc, const char* const* argv) {
     const Samples batch = training.at(rows);
     const auto terms = learning::direct_loss(model->forward(batch.v, batch.u, batch.lambda), target.index({rows}),
                                              unit_lambda.index({rows}), relu, weights);
-    return {{"loss", terms.total},
+    return {{"loss", terms.total + kNonlinearityWeight * model->nonlinearity()},
             {"prediction", terms.prediction},
             {"complementarity", terms.complementarity},
             {"nonnegativity", terms.nonnegativity}};
@@ -293,6 +298,8 @@ int train_direct(int argc, const char* const* argv) {
       {"heldout_rmse_known_force", rmse((relu ? with_force.relu() : with_force) - heldout.velocities())},
       {"training_samples", training.count()},
       {"heldout_samples", heldout.count()},
+      {"heldout_unsolved", unsolved(predicted)},
+      {"rollout_unsolved", unsolved(rollout.model)},
       {"heldout_sticking_fraction", (heldout.v_next == 0).to(torch::kDouble).mean().item<double>()},
       {"identifiable_parameters", known.rank},
       {"parameters_per_output", static_cast<std::int64_t>(kFeatureNames.size())},
@@ -302,17 +309,29 @@ int train_direct(int argc, const char* const* argv) {
   };
   write_rollouts(out / "rollouts.csv", rollout, flags.block.dt);
   write_json(out / "metrics.json", metrics);
+  if (!flags.run.quiet && (metrics["heldout_unsolved"] > 0 || metrics["rollout_unsolved"] > 0)) {
+    std::cerr << "warning: the learned LCP has no solution in " << metrics["heldout_unsolved"] << " of "
+              << heldout.count() << " held-out steps and " << metrics["rollout_unsolved"] << " of "
+              << kSteps * kRollouts
+              << " rollout steps; it needs more --iterations, or other --learning-rate or --samples" << std::endl;
+  }
   const bool drawn = draw_figures("train_direct", out, flags.run.quiet);
   if (flags.run.quiet) return 0;
 
-  std::cout << "held-out rmse          " << metrics["heldout_rmse"].get<double>() << " m/s\n"
-            << "exact zeros, sticking  "
-            << (metrics["heldout_sticking_fraction"] > 0 ? metrics["sticking_exact_zero_fraction"].dump()
-                                                         : "nothing sticks")
-            << "\n"
-            << "rollout rmse           " << metrics["rollout_rmse"].get<double>() << " m/s over " << kSteps
-            << " steps\n"
-            << "parameter error        " << metrics["parameter_error"].get<double>() << " against --mass, --dt\n"
+  const auto shown = [&](const char* name, const char* unit, const char* otherwise) {
+    std::ostringstream text;
+    if (const double value = metrics[name].get<double>(); std::isfinite(value)) {
+      text << value << unit;
+    } else {
+      text << otherwise;
+    }
+    return text.str();
+  };
+  std::cout << "held-out rmse          " << shown("heldout_rmse", " m/s", "none: some steps have no solution") << "\n"
+            << "exact zeros, sticking  " << shown("sticking_exact_zero_fraction", "", "nothing sticks") << "\n"
+            << "rollout rmse           "
+            << shown("rollout_rmse", " m/s over 50 steps", "none: some steps have no solution") << "\n"
+            << "parameter error        " << shown("parameter_error", " against --mass, --dt", "none") << "\n"
             << "identifiable           " << known.rank << " of " << kFeatureNames.size()
             << " affine parameters of each output\n";
   for (const std::string& direction : unknown) std::cout << "  the data do not see   " << direction << "\n";

@@ -10,7 +10,9 @@ Identifiability identifiability(const at::Tensor& features) {
   constexpr double kCut = 1e-10;
   const at::Tensor norm = features.norm(2, 0);
   const at::Tensor scale = at::where(norm > 0, norm, at::ones_like(norm));
-  const auto [u, s, vh] = at::linalg_svd(features / scale, /*full_matrices=*/true);
+  // R has the singular values and right vectors of the features, and is small however many samples there are.
+  const at::Tensor R = std::get<1>(at::linalg_qr(features / scale, "r"));
+  const auto [u, s, vh] = at::linalg_svd(R, /*full_matrices=*/true);
   const std::int64_t parameters = features.size(1);
   Identifiability result;
   if (s.numel() > 0) {

@@ -62,77 +62,77 @@ Tensor solve_adjoint(const Tensor& M, const Tensor& z, const Tensor& w, const Te
   return solve_adjoint_op().call(M, z, w, g_z, g_w);
 }
 
-// A node whose saved tensors are freed together.
-class DerivativeNode : public autograd::Node {
- public:
-  void release_variables() override {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (SavedVariable* saved : {&M_, &z_, &w_, &x_}) saved->reset_data();
-  }
-
- protected:
-  c10::intrusive_ptr<autograd::Node> self() {
-    return c10::intrusive_ptr<autograd::Node>::unsafe_reclaim_from_nonowning(this);
-  }
-
- public:
-  SavedVariable M_, z_, w_, x_;
-  Shape M_shape_;
-};
+c10::intrusive_ptr<autograd::Node> self(autograd::Node* node) {
+  return c10::intrusive_ptr<autograd::Node>::unsafe_reclaim_from_nonowning(node);
+}
 
 // Backward of (z, w) = solve(M, q), with x = z, and of (dz, dw) = J r, with x = dz: in both the outputs change by
 // J (dM x + dr), so that t = J' g is the gradient of r (or q), and t x' that of M.
-class TangentBackward final : public DerivativeNode {
- public:
-  explicit TangentBackward(std::string name) : name_(std::move(name)) {}
-  std::string name() const override { return name_; }
+struct TangentBackward final : autograd::Node {
+  explicit TangentBackward(std::string label) : label_(std::move(label)) {}
+
+  std::string name() const override { return label_; }
+
+  void release_variables() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (SavedVariable* saved : {&saved_M, &saved_z, &saved_w, &saved_x}) saved->reset_data();
+  }
 
   variable_list apply(variable_list&& g) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!g[0].defined() && !g[1].defined()) return {Tensor(), Tensor()};
-    const Tensor M = M_.unpack();
-    const Tensor z = z_.unpack(self());
-    const Tensor w = w_.unpack(self());
-    const Tensor x = x_.unpack(self());
+    const Tensor M = saved_M.unpack();
+    const Tensor z = saved_z.unpack(self(this));
+    const Tensor w = saved_w.unpack(self(this));
+    const Tensor x = saved_x.unpack(self(this));
     const Tensor t = solve_adjoint(M, z, w, or_zeros(g[0], z), or_zeros(g[1], w));
-    return {task_should_compute_output(0) ? sum_outer(t, x, M_shape_) : Tensor(),
-            task_should_compute_output(1) ? sum_to_shape(t, r_shape_) : Tensor()};
+    return {task_should_compute_output(0) ? sum_outer(t, x, M_shape) : Tensor(),
+            task_should_compute_output(1) ? sum_to_shape(t, r_shape) : Tensor()};
   }
 
-  Shape r_shape_;
+  SavedVariable saved_M, saved_z, saved_w, saved_x;
+  Shape M_shape, r_shape;
 
  private:
-  std::string name_;
+  std::string label_;
 };
 
-// Backward of t = J' g, saved as x: p' dt = t' (dM (J p)_z) + (J p)' dg.
-class AdjointBackward final : public DerivativeNode {
- public:
+// Backward of t = J' g: p' dt = t' (dM (J p)_z) + (J p)' dg.
+struct AdjointBackward final : autograd::Node {
   std::string name() const override { return "LcpSolveAdjointBackward"; }
+
+  void release_variables() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (SavedVariable* saved : {&saved_M, &saved_z, &saved_w, &saved_t}) saved->reset_data();
+  }
 
   variable_list apply(variable_list&& p) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!p[0].defined()) return {Tensor(), Tensor(), Tensor()};
-    const Tensor M = M_.unpack();
-    const Tensor t = x_.unpack(self());
-    const auto [dz, dw] = solve_tangent(M, z_.unpack(), w_.unpack(), p[0]);
-    return {task_should_compute_output(0) ? sum_outer(t, dz, M_shape_) : Tensor(),
-            task_should_compute_output(1) ? sum_to_shape(dz, g_z_shape_) : Tensor(),
-            task_should_compute_output(2) ? sum_to_shape(dw, g_w_shape_) : Tensor()};
+    const Tensor t = saved_t.unpack(self(this));
+    const auto [dz, dw] = solve_tangent(saved_M.unpack(), saved_z.unpack(), saved_w.unpack(), p[0]);
+    return {task_should_compute_output(0) ? sum_outer(t, dz, M_shape) : Tensor(),
+            task_should_compute_output(1) ? sum_to_shape(dz, g_z_shape) : Tensor(),
+            task_should_compute_output(2) ? sum_to_shape(dw, g_w_shape) : Tensor()};
   }
 
-  Shape g_z_shape_, g_w_shape_;
+  SavedVariable saved_M, saved_z, saved_w, saved_t;
+  Shape M_shape, g_z_shape, g_w_shape;
 };
 
-class SumOuterBackward final : public DerivativeNode {
- public:
+struct SumOuterBackward final : autograd::Node {
   std::string name() const override { return "LcpSumOuterBackward"; }
+
+  void release_variables() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (SavedVariable* saved : {&saved_t, &saved_x}) saved->reset_data();
+  }
 
   variable_list apply(variable_list&& g) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!g[0].defined()) return {Tensor(), Tensor()};
-    const Tensor t = z_.unpack();
-    const Tensor x = x_.unpack();
+    const Tensor t = saved_t.unpack();
+    const Tensor x = saved_x.unpack();
     // The sum's gradient is the same for each of its terms, so it is expanded to the whole batch first.
     const auto batch =
         at::infer_size_symdimvector(t.sym_sizes().slice(0, t.dim() - 1), x.sym_sizes().slice(0, x.dim() - 1));
@@ -144,6 +144,8 @@ class SumOuterBackward final : public DerivativeNode {
     return {task_should_compute_output(0) ? gradient(times(g[0], x.masked_fill(x.isnan(), 0)), t) : Tensor(),
             task_should_compute_output(1) ? gradient(times(g[0].mT(), t), x) : Tensor()};
   }
+
+  SavedVariable saved_t, saved_x;
 };
 
 template <class Node, class... Tensors>
@@ -164,12 +166,13 @@ std::tuple<Tensor, Tensor, Tensor> solve_autograd(c10::DispatchKeySet keys, cons
                                                   const std::optional<Tensor>& guess, std::string_view method,
                                                   std::string_view ties, double kappa, std::optional<double> tolerance,
                                                   std::optional<std::int64_t> max_pivots) {
+  check_layout(M, q);
   c10::intrusive_ptr<TangentBackward> node;
   if (autograd::compute_requires_grad(M, q)) {
     node = make_node(c10::make_intrusive<TangentBackward>("LcpSolveBackward"), M, q);
-    node->M_ = SavedVariable(M, false);
-    node->M_shape_ = shape_of(M);
-    node->r_shape_ = shape_of(q);
+    node->saved_M = SavedVariable(M, false);
+    node->M_shape = shape_of(M);
+    node->r_shape = shape_of(q);
   }
   auto [z, w, status] = [&] {
     at::AutoDispatchBelowADInplaceOrView guard;
@@ -188,9 +191,9 @@ std::tuple<Tensor, Tensor, Tensor> solve_autograd(c10::DispatchKeySet keys, cons
     w._set_fw_grad(dw, 0, false);
   }
   if (node) {
-    node->z_ = SavedVariable(z, true);
-    node->w_ = SavedVariable(w, true);
-    node->x_ = SavedVariable(z, true);
+    node->saved_z = SavedVariable(z, true);
+    node->saved_w = SavedVariable(w, true);
+    node->saved_x = SavedVariable(z, true);
   }
   return {z, w, status};
 }
@@ -200,11 +203,11 @@ std::tuple<Tensor, Tensor> solve_tangent_autograd(c10::DispatchKeySet keys, cons
   c10::intrusive_ptr<TangentBackward> node;
   if (autograd::compute_requires_grad(M, r)) {
     node = make_node(c10::make_intrusive<TangentBackward>("LcpSolveTangentBackward"), M, r);
-    node->M_ = SavedVariable(M, false);
-    node->z_ = SavedVariable(z, false);
-    node->w_ = SavedVariable(w, false);
-    node->M_shape_ = shape_of(M);
-    node->r_shape_ = shape_of(r);
+    node->saved_M = SavedVariable(M, false);
+    node->saved_z = SavedVariable(z, false);
+    node->saved_w = SavedVariable(w, false);
+    node->M_shape = shape_of(M);
+    node->r_shape = shape_of(r);
   }
   auto [dz, dw] = [&] {
     at::AutoDispatchBelowADInplaceOrView guard;
@@ -221,7 +224,7 @@ std::tuple<Tensor, Tensor> solve_tangent_autograd(c10::DispatchKeySet keys, cons
     dz._set_fw_grad(ddz, 0, false);
     dw._set_fw_grad(ddw, 0, false);
   }
-  if (node) node->x_ = SavedVariable(dz, true);
+  if (node) node->saved_x = SavedVariable(dz, true);
   return {dz, dw};
 }
 
@@ -230,12 +233,12 @@ Tensor solve_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& M, const T
   c10::intrusive_ptr<AdjointBackward> node;
   if (autograd::compute_requires_grad(M, g_z, g_w)) {
     node = make_node(c10::make_intrusive<AdjointBackward>(), M, g_z, g_w);
-    node->M_ = SavedVariable(M, false);
-    node->z_ = SavedVariable(z, false);
-    node->w_ = SavedVariable(w, false);
-    node->M_shape_ = shape_of(M);
-    node->g_z_shape_ = shape_of(g_z);
-    node->g_w_shape_ = shape_of(g_w);
+    node->saved_M = SavedVariable(M, false);
+    node->saved_z = SavedVariable(z, false);
+    node->saved_w = SavedVariable(w, false);
+    node->M_shape = shape_of(M);
+    node->g_z_shape = shape_of(g_z);
+    node->g_w_shape = shape_of(g_w);
   }
   Tensor t = [&] {
     at::AutoDispatchBelowADInplaceOrView guard;
@@ -249,7 +252,7 @@ Tensor solve_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& M, const T
         solve_adjoint(primal(M), primal(z), primal(w), or_zeros(dg_z, primal(t)), or_zeros(tangent(g_w), primal(t))), 0,
         false);
   }
-  if (node) node->x_ = SavedVariable(t, true);
+  if (node) node->saved_t = SavedVariable(t, true);
   return t;
 }
 
@@ -257,8 +260,8 @@ Tensor sum_outer_autograd(c10::DispatchKeySet keys, const Tensor& t, const Tenso
   c10::intrusive_ptr<SumOuterBackward> node;
   if (autograd::compute_requires_grad(t, x)) {
     node = make_node(c10::make_intrusive<SumOuterBackward>(), t, x);
-    node->z_ = SavedVariable(t, false);
-    node->x_ = SavedVariable(x, false);
+    node->saved_t = SavedVariable(t, false);
+    node->saved_x = SavedVariable(x, false);
   }
   Tensor result = [&] {
     at::AutoDispatchBelowADInplaceOrView guard;

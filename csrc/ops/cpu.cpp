@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 #include "ops/batch.h"
@@ -42,6 +43,8 @@ class Reader {
     if constexpr (std::is_same_v<T, double>) {
       if (contiguous_) return source;
     }
+    if (offset == copied_) return copy_.data();  // a shared matrix is converted once
+    copied_ = offset;
     double* target = copy_.data();
     for (std::int64_t i = 0; i < rows_; ++i) {
       for (std::int64_t j = 0; j < columns_; ++j) *target++ = source[i * row_stride_ + j * column_stride_];
@@ -53,6 +56,7 @@ class Reader {
   const T* data_;
   std::int64_t rows_, columns_, row_stride_, column_stride_;
   bool contiguous_;
+  std::int64_t copied_ = -1;  // the offset of what copy_ holds
   std::vector<double> copy_;
 };
 

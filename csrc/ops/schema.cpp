@@ -65,6 +65,11 @@ TORCH_LIBRARY(lcp, library) {
 
 }  // namespace
 
+void check_layout(const Tensor& M, const Tensor& q) {
+  TORCH_CHECK(M.layout() == at::kStrided, "M must be a dense tensor; got layout ", M.layout());
+  TORCH_CHECK(q.layout() == at::kStrided, "q must be a dense tensor; got layout ", q.layout());
+}
+
 c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, const SolveArguments& arguments) {
   check_matrix(M);
   check_vector("q", q, M);

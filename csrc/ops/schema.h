@@ -24,6 +24,9 @@ struct SolveArguments {
   std::optional<std::int64_t> max_pivots;
 };
 
+/// Refuses sparse tensors before the dispatcher does, in less telling words.
+void check_layout(const Tensor& M, const Tensor& q);
+
 /// The arguments of lcp::solve. Throws c10::Error; returns the broadcast batch dimensions.
 c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, const SolveArguments& arguments);
 

@@ -1,6 +1,7 @@
 #include "lcp/physics/sliding_block.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <cmath>
 #include <vector>
@@ -17,7 +18,9 @@ SlidingBlock in_precision_of(const Tensor& v, const SlidingBlock& block) {
   return {block.mass.to(dtype), block.dt.to(dtype), block.mu.to(dtype), block.gravity.to(dtype)};
 }
 
+// For reports: without a gradient.
 Tensor natural_residual(const SlidingBlockProblem& problem, const Tensor& z) {
+  const c10::NoGradGuard no_grad;
   const Tensor w = at::matmul(problem.M, z.unsqueeze(-1)).squeeze(-1) + problem.q;
   return at::minimum(z, w).abs().amax(-1);
 }
@@ -35,16 +38,18 @@ SlidingBlock SlidingBlock::of(double mass, double dt, double mu, double gravity)
 
 Tensor SlidingBlock::max_friction() const { return mu * mass * gravity; }
 
-SlidingBlockStep coulomb_step(const Tensor& v, const Tensor& u, const SlidingBlock& parameters) {
+SlidingBlockStep coulomb_step(const Tensor& v, const Tensor& force, const SlidingBlock& parameters) {
   const SlidingBlock block = in_precision_of(v, parameters);
+  const Tensor u = force.to(v.scalar_type());
   const Tensor free = v + block.dt * u / block.mass;
   const Tensor v_next = free.sign() * at::clamp_min(free.abs() - block.dt * block.mu * block.gravity, 0);
   const Tensor friction = block.mass * (v_next - free) / block.dt;
   return {v_next, at::clamp_min(friction, 0), at::clamp_min(-friction, 0), v_next.abs()};
 }
 
-SlidingBlockProblem direct_problem(const Tensor& v, const Tensor& u, const SlidingBlock& parameters) {
+SlidingBlockProblem direct_problem(const Tensor& v, const Tensor& force, const SlidingBlock& parameters) {
   const SlidingBlock block = in_precision_of(v, parameters);
+  const Tensor u = force.to(v.scalar_type());
   const Tensor inertia = block.mass / block.dt;
   const Tensor stopping = inertia * v + u;
   const Tensor limit = block.max_friction();
@@ -57,8 +62,9 @@ SlidingBlockStep read_direct(const Tensor& z, const Tensor& w, const SlidingBloc
   return {z.select(-1, 0) - z.select(-1, 1), limit - w.select(-1, 1), limit - w.select(-1, 0), z.sum(-1)};
 }
 
-SlidingBlockProblem traditional_problem(const Tensor& v, const Tensor& u, const SlidingBlock& parameters) {
+SlidingBlockProblem traditional_problem(const Tensor& v, const Tensor& force, const SlidingBlock& parameters) {
   const SlidingBlock block = in_precision_of(v, parameters);
+  const Tensor u = force.to(v.scalar_type());
   const Tensor c = block.dt / block.mass;
   const Tensor one = at::ones_like(c);
   const auto row = [](const Tensor& x, const Tensor& y, const Tensor& z) { return at::stack({x, y, z}, -1); };

@@ -78,8 +78,6 @@ Ladder::Ladder(int n, const Settings& settings)
       trial_z_(n),
       trial_w_(n),
       x_(n),
-      equilibrated_M_(static_cast<std::size_t>(n) * n),
-      equilibrated_q_(n),
       row_exponent_(n),
       column_exponent_(n) {}
 
@@ -148,6 +146,7 @@ void Ladder::equilibrate_once() {
   if (is_equilibrated_) return;
   is_equilibrated_ = true;
   equilibrated_M_ = M_;
+  equilibrated_q_.resize(n_);
   equilibrate(n_, equilibrated_M_.data(), row_exponent_.data(), column_exponent_.data());
   for (int i = 0; i < n_; ++i) equilibrated_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
   equilibrated_exponent_ = exponent_of(largest_magnitude(equilibrated_q_.data(), equilibrated_q_.size()));

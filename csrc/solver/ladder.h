@@ -23,7 +23,8 @@ struct Settings {
   bool single_precision = false;           ///< z is rounded to float before it is verified
 };
 
-/// Solves one problem after another of the same n. Allocates only in the constructor.
+/// Solves one problem after another of the same n. Allocates in the constructor, when it first equilibrates a problem,
+/// and for a basis near singular as Basis does.
 ///
 /// The rungs, each followed by the verification of its claim and, where that fails or is not near round-off, by a
 /// fresh solve of the basis it ended with:

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "lcp/export.h"
 #include "lcp/status.h"
 
 namespace lcp {
@@ -54,6 +55,6 @@ struct SolveResult {
 ///   q: [..., n], of M's dtype and device. The batch dimensions of M and q broadcast; a shared M is not copied.
 ///
 /// Throws c10::Error, before any work, for shapes, dtypes, devices or options that are none of these.
-SolveResult solve(const at::Tensor& M, const at::Tensor& q, const SolveOptions& options = {});
+LCP_API SolveResult solve(const at::Tensor& M, const at::Tensor& q, const SolveOptions& options = {});
 
 }  // namespace lcp

@@ -8,7 +8,7 @@ namespace lcp {
 /// Each value is defined by what holds for z, w of that element; see docs/notation.md for r(z).
 enum class Status : std::int8_t {
   kSolved = 0,      ///< r(z) <= tolerance * max_i |q_i|, checked on the returned z; z, w >= 0, z_i w_i = 0 exactly
-  kNotFound = 1,    ///< every attempt ended without a solution, and none of the others holds; z, w are NaN
+  kNotFound = 1,    ///< every attempt ended without a solution, though there may be one; z, w are NaN
   kInfeasible = 2,  ///< proved: no z >= 0 has M z + q >= 0; z, w are NaN
   kPivotLimit = 3,  ///< the pivot budget ran out; z, w are NaN
   kBadInput = 4,    ///< a NaN or an infinity in M or q; z, w are NaN

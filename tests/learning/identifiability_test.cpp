@@ -27,6 +27,11 @@ TEST(IdentifiabilityTest, NamesTheDirectionThatNoDatumSees) {
   EXPECT_NEAR(result.null_space.norm().item<double>(), 1, 1e-12);
 }
 
+TEST(IdentifiabilityTest, TakesManySamples) {
+  torch::manual_seed(1);
+  EXPECT_EQ(identifiability(torch::randn({200000, 4}, torch::kDouble)).rank, 4);
+}
+
 TEST(IdentifiabilityTest, CountsAColumnOfZerosAndFewRowsAsUnknown) {
   const Tensor features = torch::tensor({{1., 0., 2.}}, torch::kDouble);
   const Identifiability result = identifiability(features);

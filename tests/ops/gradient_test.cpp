@@ -204,14 +204,35 @@ TEST_F(GradientTest, GivesTheSameBitsForEveryThreadCount) {
 }
 
 TEST_F(GradientTest, UsesTheMinimumNormAdjointOfASingularActiveSet) {
-  // Two copies of one contact share its force; what a change of q does to each is the least-norm share.
-  const Tensor M = torch::ones({2, 2}, torch::kDouble);
-  const Tensor q = vector({-1, -1}).requires_grad_();
-  const SolveResult result = solve(M, q);
-  ASSERT_EQ(result.status.item<int>(), 0);
-  const Tensor gradient = torch::autograd::grad({result.z.sum()}, {q})[0];
-  EXPECT_TRUE(gradient.isfinite().all().item<bool>());
-  EXPECT_NEAR(gradient.sum().item<double>(), -1, 1e-12);
+  // Two copies of one contact share its force. At z = (1/2, 1/2) both are active and M_aa has rank one; the least-norm
+  // change of their forces is an equal share.
+  static const auto adjoint =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("lcp::_solve_adjoint", "")
+          .typed<Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&)>();
+  for (const auto dtype : {torch::kDouble, torch::kFloat}) {
+    const Tensor M = torch::ones({2, 2}, dtype);
+    const Tensor half = torch::full({2}, 0.5, dtype);
+    const Tensor zero = torch::zeros({2}, dtype);
+    const Tensor t = adjoint.call(M, half, zero, torch::ones({2}, dtype), zero);
+    EXPECT_TRUE(torch::allclose(t, -half, 1e-6, 1e-6)) << t;
+    const Tensor one_sided = adjoint.call(M, half, zero, torch::tensor({1., 0.}, dtype), zero);
+    EXPECT_TRUE(torch::allclose(one_sided, -half / 2, 1e-6, 1e-6)) << one_sided;
+  }
+}
+
+TEST_F(GradientTest, TakesAnUnsolvedElementsZeroTangentAsZero) {
+  const std::uint64_t level = torch::autograd::ForwardADLevel::get_next_idx();
+  Tensor M = torch::eye(2, torch::kDouble).repeat({2, 1, 1});
+  M[0] *= -1;
+  for (const bool moves : {false, true}) {
+    const Tensor dM = moves ? torch::ones_like(M) : torch::zeros_like(M);
+    const SolveResult dual = solve(at::_make_dual(M, dM, 0), -torch::ones({2, 2}, torch::kDouble));
+    const Tensor dz = std::get<1>(at::_unpack_dual(dual.z, 0));
+    EXPECT_EQ(dz[0].isnan().all().item<bool>(), moves);
+    EXPECT_TRUE((dz[1] == (moves ? -2 : 0)).all().item<bool>());
+  }
+  torch::autograd::ForwardADLevel::release_idx(level);
 }
 
 TEST_F(GradientTest, RefusesInputsChangedInPlace) {

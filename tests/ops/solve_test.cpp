@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 
@@ -183,6 +185,7 @@ TEST_F(SolveTest, NamesWhatIsWrongWithItsArguments) {
   };
   expect([&] { solve(q, q); }, "M must be [..., n, n]; got [3]");
   expect([&] { solve(M.slice(0, 0, 2), q); }, "M must be [..., n, n]; got [2, 3]");
+  expect([&] { solve(M.to_sparse(), q); }, "M must be a dense tensor; got layout Sparse");
   expect([&] { solve(M, q.slice(0, 0, 2)); }, "q must be [..., n] with M's n = 3; got [2]");
   expect([&] { solve(M, q[0]); }, "q must be [..., n] with M's n = 3; got []");
   expect([&] { solve(M.to(torch::kLong), q); }, "M must be float32 or float64; got Long");

@@ -96,6 +96,7 @@ TEST_F(SlidingBlockTest, KeepsThePrecisionOfItsState) {
     const Tensor v = torch::randn(shape, torch::kFloat);
     for (const auto formulation : kFormulations) {
       EXPECT_EQ(step(v, v, block, formulation).step.v_next.scalar_type(), torch::kFloat);
+      EXPECT_EQ(step(v, v.to(torch::kDouble), block, formulation).step.v_next.scalar_type(), torch::kFloat);
     }
     EXPECT_EQ(coulomb_step(v, v, block).v_next.scalar_type(), torch::kFloat);
   }

@@ -2,9 +2,11 @@
 import csv
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -67,6 +69,14 @@ def test_simulate_chains_the_steps_of_a_trajectory(run, tmp_path):
     assert (tmp_path / "out" / "figures" / "motion.png").stat().st_size > 10_000
 
 
+def test_simulate_repeats_inputs_from_its_config(run, tmp_path):
+    write_inputs(tmp_path / "inputs.csv", 50, (1, 5))
+    assert run("simulate", "--inputs", "inputs.csv", "--out", "a", "--quiet").returncode == 0
+    (tmp_path / "elsewhere").mkdir()
+    assert run("simulate", "--config", "a/config.json", "--out", "elsewhere/b", "--quiet").returncode == 0
+    assert (tmp_path / "a" / "data.csv").read_bytes() == (tmp_path / "elsewhere" / "b" / "data.csv").read_bytes()
+
+
 def test_simulate_in_float32(run, tmp_path):
     assert run("simulate", "--dtype", "float32", "--formulation", "traditional", "--out", "out").returncode == 0
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
@@ -93,7 +103,10 @@ def test_simulate_in_float32(run, tmp_path):
         ("train_direct", ["--alpha", "1", "2"], "--alpha must be three finite numbers"),
         ("train_direct", ["--dtype", "float16"], '--dtype must be float32 or float64; got "float16"'),
         ("train_direct", ["--iterations", "0"], "--iterations must be >= 1; got 0"),
-        ("train_direct", ["--learning-rate", "nan"], "--learning-rate must be finite and > 0"),
+        ("train_direct", ["--learning-rate", "nan"], "--learning-rate must be finite and > 0; got nan"),
+        ("train_direct", ["--threads", "100000"], "--threads must be from 1 to 256; got 100000"),
+        ("train_direct", ["--seed", "4294967296"], "--seed must be a whole number from 0 to 4294967295"),
+        ("train_direct", ["--data", "bad.csv", "--samples", "9"], "--samples has no meaning with --data"),
     ],
 )
 def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, program, arguments, message):
@@ -130,14 +143,13 @@ def test_help_teaches(run, program):
 def trained(build, tmp_path_factory):
     """A default run."""
     out = tmp_path_factory.mktemp("default") / "run"
-    start = time.time()
     result = subprocess.run([build / "bin" / "train_direct", "--out", out], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
-    return out, result, time.time() - start
+    return out, result
 
 
 def test_the_default_run_learns_friction(trained):
-    out, result, _ = trained
+    out, result = trained
     metrics = json.loads((out / "metrics.json").read_text())
     assert metrics["heldout_rmse"] <= 1e-3 and metrics["sticking_exact_zero_fraction"] == 1.0
     assert metrics["rollout_rmse"] <= 1e-3 and metrics["parameter_error"] < 1e-3
@@ -148,7 +160,7 @@ def test_the_default_run_learns_friction(trained):
 
 
 def test_the_default_run_writes_every_file(trained):
-    out, *_ = trained
+    out, _ = trained
     assert {str(path) for path in files(out)} == {
         "checkpoint.pt", "config.json", "history.csv", "metrics.json", "model.pt", "rollouts.csv",
         "figures/rollout.png", "figures/training.png",
@@ -199,20 +211,22 @@ def test_a_config_repeats_the_run(run, tmp_path):
     assert (tmp_path / "a" / "metrics.json").read_bytes() == (tmp_path / "b" / "metrics.json").read_bytes()
 
 
-def interrupted(build, tmp_path, how, out="out"):
-    """A run that got a signal after its first checkpoint."""
+def interrupted(build, tmp_path, how, out="out", delay=0.0):
+    """A run that got a signal some time after its first checkpoint."""
     command = [build / "bin" / "train_direct", "--iterations", "4000", "--checkpoint-every", "50", "--out", out]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
     while not (tmp_path / out / "history.csv").exists():
         assert process.poll() is None
         time.sleep(0.01)
+    time.sleep(delay)
     process.send_signal(how)
     process.communicate()
     return process.returncode
 
 
-def test_a_killed_run_resumes_bit_for_bit(run, build, trained, tmp_path):
-    assert interrupted(build, tmp_path, signal.SIGKILL) == -signal.SIGKILL
+@pytest.mark.parametrize("delay", [0, 0.2, 0.7])
+def test_a_killed_run_resumes_bit_for_bit(run, build, trained, tmp_path, delay):
+    assert interrupted(build, tmp_path, signal.SIGKILL, delay=delay) == -signal.SIGKILL
     assert not (tmp_path / "out" / "metrics.json").exists()
     result = run("train_direct", "--out", "out", "--resume")  # the other flags come from the checkpoint
     assert result.returncode == 0 and "continuing at iteration" in result.stderr
@@ -241,6 +255,42 @@ def test_resume_without_a_checkpoint_starts_at_the_beginning(run, tmp_path):
     assert result.returncode == 0 and "no checkpoint in out: starting at the beginning" in result.stderr
 
 
+def test_results_of_two_runs_do_not_mix(run, build, tmp_path):
+    """Until a new run in the same folder has trained, the old one's results stay; then they are all new."""
+    assert run("train_direct", *FAST, "--seed", 5, "--out", "out", "--quiet").returncode == 0
+    old = {name: (tmp_path / "out" / name).read_bytes() for name in ("config.json", "metrics.json", "model.pt")}
+    result = run("train_direct", "--learning-rate", 1e300, "--out", "out")
+    assert result.returncode == 1 and "the loss is no finite number" in result.stderr
+    assert "replacing the run in out" in result.stderr
+    assert old == {name: (tmp_path / "out" / name).read_bytes() for name in old}
+    assert run("train_direct", *FAST, "--seed", 6, "--out", "out", "--quiet").returncode == 0
+    assert not any(old[name] == (tmp_path / "out" / name).read_bytes() for name in old)
+
+
+def test_a_finished_run_resumes_to_the_same_files(run, tmp_path):
+    assert run("train_direct", *FAST, "--out", "out", "--quiet").returncode == 0
+    before = files(tmp_path / "out")
+    assert run("train_direct", "--out", "out", "--resume", "--quiet").returncode == 0
+    after = files(tmp_path / "out")
+    assert before.keys() == after.keys()
+    for name in ("metrics.json", "history.csv", "config.json", "rollouts.csv"):
+        assert before[pathlib.Path(name)] == after[pathlib.Path(name)]
+
+
+def test_a_model_without_a_solution_is_reported(run, tmp_path):
+    result = run("train_direct", "--iterations", 1, "--learning-rate", 100, "--out", "out")
+    assert result.returncode == 0
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["heldout_unsolved"] > 0 and metrics["heldout_rmse"] is None
+    assert "warning: the learned LCP has no solution in" in result.stderr and "no figures" not in result.stderr
+    assert (tmp_path / "out" / "figures" / "rollout.png").exists()
+
+
+def test_many_samples(run, tmp_path):
+    assert run("train_direct", "--samples", 60_000, "--iterations", 20, "--out", "out", "--quiet").returncode == 0
+    assert json.loads((tmp_path / "out" / "metrics.json").read_text())["identifiable_parameters"] == 9
+
+
 def test_quiet_prints_nothing(run):
     result = run("train_direct", *FAST, "--out", "out", "--quiet")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
@@ -253,6 +303,11 @@ def test_data_of_the_users_own(run, tmp_path):
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert metrics["training_samples"] == 1600 and metrics["heldout_samples"] == 400
     assert metrics["heldout_rmse"] <= 1e-3 and metrics["sticking_exact_zero_fraction"] == 1.0
+    assert run("train_direct", "--config", "out/config.json", "--out", "again", "--quiet").returncode == 0
+    assert (tmp_path / "again" / "metrics.json").read_bytes() == (tmp_path / "out" / "metrics.json").read_bytes()
+    (tmp_path / "data" / "data.csv").rename(tmp_path / "moved.csv")
+    assert run("train_direct", "--data", "moved.csv", "--out", "out", "--resume", "--quiet").returncode == 0
+    (tmp_path / "moved.csv").rename(tmp_path / "data" / "data.csv")
     result = run("train_direct", "--data", "data/data.csv", "--mu", 0.4, "--out", "wrong", "--iterations", 1)
     assert "warning: " in result.stderr and "above mu m g" in result.stderr
 
@@ -293,3 +348,7 @@ def test_figures_can_be_drawn_later(run, build, tmp_path):
     no_matplotlib.chmod(0o755)
     result = run("train_direct", *FAST, "--out", "out", env={**os.environ, "TORCHLCP_PYTHON": str(no_matplotlib)})
     assert result.returncode == 0 and "no figures: matplotlib is not installed" in result.stderr
+    command = result.stderr.splitlines()[-1].split(" && ")[1].split()
+    assert command[0] == str(no_matplotlib)
+    assert subprocess.run([sys.executable, *command[1:]], cwd=tmp_path).returncode == 0
+    assert (tmp_path / "out" / "figures" / "rollout.png").stat().st_size > 10_000

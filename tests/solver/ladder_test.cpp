@@ -172,8 +172,8 @@ TEST(LadderTest, SolvesFathisExample) {
   EXPECT_LT((answer.z - Eigen::VectorXd::Unit(6, 0)).norm(), 1e-12);
 }
 
-TEST(LadderTest, SolvesTheCyclicExampleOfWatson) {
-  // Bard's method and the least-index rule cycle on it [Murty, 1988, ch. 4].
+TEST(LadderTest, SolvesACyclicMatrix) {
+  // On such cyclic matrices Bard's method cycles [Murty, 1988, ch. 4].
   Problem problem{RowMatrix(3, 3), -Eigen::Vector3d::Ones()};
   problem.M << 1, 2, 0, 0, 1, 2, 2, 0, 1;
   const Answer answer = solve(problem);
@@ -199,6 +199,24 @@ TEST(LadderTest, GivesTheSameAnswerAtEveryScale) {
       EXPECT_EQ(answer.z, expected.z);
       const Problem only_q{problem.M, problem.q * std::ldexp(1, exponent)};
       EXPECT_EQ(solve(only_q).z, expected.z * std::ldexp(1, exponent));
+    }
+  }
+}
+
+TEST(LadderTest, ChangesNoStatusFor1e300) {
+  std::mt19937_64 random(12);
+  for (int k = 0; k < 30; ++k) {
+    const Problem problem = testing::friction_block(random, 2, 4);
+    for (const auto& [M, q] : {std::pair<double, double>{1e300, 1e300},
+                               {1e-300, 1e-300},
+                               {1, 1e300},
+                               {1, 1e-300},
+                               {1e300, 1},
+                               {1e-300, 1}}) {
+      EXPECT_EQ(
+          solve({problem.M / problem.M.cwiseAbs().maxCoeff() * M, problem.q / problem.q.cwiseAbs().maxCoeff() * q})
+              .status,
+          Status::kSolved);
     }
   }
 }

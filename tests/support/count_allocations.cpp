@@ -1,8 +1,7 @@
 #include "support/count_allocations.h"
 
 #include <atomic>
-#include <cstdlib>
-#include <new>
+#include <cstddef>
 
 namespace {
 
@@ -10,13 +9,14 @@ std::atomic<long> count = 0;
 
 }  // namespace
 
-void* operator new(std::size_t size) {
-  ++count;
-  if (void* memory = std::malloc(size)) return memory;
-  throw std::bad_alloc();
-}
+extern "C" {
 
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void* __libc_malloc(std::size_t size);
+
+void* malloc(std::size_t size) {
+  ++count;
+  return __libc_malloc(size);
+}
+}
 
 long lcp::testing::allocations() { return count; }

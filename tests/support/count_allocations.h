@@ -1,9 +1,9 @@
-// Links a global operator new that counts.
+// Links a malloc that counts; operator new and Eigen use it too.
 #pragma once
 
 namespace lcp::testing {
 
-/// Calls of operator new by this program so far.
+/// Calls of malloc by this program so far.
 long allocations();
 
 }  // namespace lcp::testing

@@ -50,16 +50,19 @@ TEST_F(CommandLineTest, TakesFlagsFromTheLineThenTheConfigThenTheDefaults) {
   EXPECT_EQ(run_.seed, 5);
   EXPECT_EQ(alpha_, (std::vector<double>{3, 4, 5}));
   EXPECT_EQ(run_.dtype, "float64");
-  EXPECT_TRUE(line_.given("seed"));
-  EXPECT_FALSE(line_.given("dtype"));
+  EXPECT_TRUE(line_.given("mu"));
+  EXPECT_FALSE(line_.given("seed"));  // not on the command line
 }
 
 TEST_F(CommandLineTest, WritesAConfigThatRepeatsTheRun) {
   EXPECT_EQ(parse({"--mu", "0.1", "--alpha", "7", "8", "9", "--seed", "2"}), "");
   const auto written = line_.config();
-  EXPECT_EQ(written,
-            (nlohmann::json{
-                {"program", "program"}, {"mu", 0.1}, {"alpha", {7., 8., 9.}}, {"seed", 2}, {"dtype", "float64"}, {"threads", 1}}));
+  EXPECT_EQ(written, (nlohmann::json{{"program", "program"},
+                                     {"mu", 0.1},
+                                     {"alpha", {7., 8., 9.}},
+                                     {"seed", 2},
+                                     {"dtype", "float64"},
+                                     {"threads", 1}}));
 }
 
 TEST_F(CommandLineTest, NamesTheFlagThatIsWrong) {
@@ -73,7 +76,19 @@ TEST_F(CommandLineTest, SaysWhatANumberMayBe) {
   EXPECT_EQ(parse({"--mu", "-1"}), "--mu must be finite and >= 0; got -1.0");
 }
 
-TEST_F(CommandLineTest, SaysWhatACountMayBe) { EXPECT_EQ(parse({"--threads", "0"}), "--threads must be >= 1; got 0"); }
+TEST_F(CommandLineTest, RefusesWhatIsNoNumber) {
+  EXPECT_EQ(parse({"--mu", "nan"}), "--mu must be finite and >= 0; got nan");
+}
+
+TEST_F(CommandLineTest, RefusesASeedThatWouldBeCutOff) {
+  for (const char* seed : {"-1", "4294967296", "99999999999999999999"}) {
+    EXPECT_NE(parse({"--seed", seed}).find("--seed"), std::string::npos) << seed;
+  }
+}
+
+TEST_F(CommandLineTest, SaysWhatACountMayBe) {
+  EXPECT_EQ(parse({"--threads", "0"}), "--threads must be from 1 to 256; got 0");
+}
 
 TEST_F(CommandLineTest, SaysWhatANameMayBe) {
   EXPECT_EQ(parse({"--dtype", "float16"}), "--dtype must be float32 or float64; got \"float16\"");
@@ -83,6 +98,9 @@ TEST_F(CommandLineTest, NamesTheConfigThatIsWrong) {
   EXPECT_NE(parse({"--config", (folder_ / "none.json").string()}).find("none.json"), std::string::npos);
   EXPECT_NE(parse({"--config", config({{"nu", 1}})}).find("unknown flag \"nu\""), std::string::npos);
   EXPECT_NE(parse({"--config", config({{"mu", "x"}})}).find("\"mu\" cannot be \"x\""), std::string::npos);
+  EXPECT_NE(parse({"--config", config({{"seed", 1.5}})}).find("\"seed\" cannot be 1.5"), std::string::npos);
+  EXPECT_NE(parse({"--config", config({{"seed", 18446744073709551615u}})}).find("\"seed\" cannot be"),
+            std::string::npos);
   EXPECT_NE(parse({"--config", config({{"mu", -1}})}).find("--mu must be"), std::string::npos);
   EXPECT_NE(parse({"--config", config({{"program", "other"}})}).find("\"other\""), std::string::npos);
   EXPECT_NE(parse({"--config", config(nlohmann::json::array())}).find("one JSON object"), std::string::npos);

@@ -56,7 +56,7 @@ TEST_F(FilesTest, ReadsTheBitsItWrote) {
 
 TEST_F(FilesTest, IgnoresColumnsOrderBlankLinesAndCarriageReturns) {
   const Table table =
-      read_csv(with("\xEF\xBB\xBFname, u ,v\r\nfirst,1,2\r\n\r\nsecond,+3,-4e0\r\n"), {"v", "u"}, {"w"});
+      read_csv(with("\xEF\xBB\xBF\"name\", u ,\"v\"\r\nfirst,1,2\r\n\r\nsecond,+3,-4e0\r\n"), {"v", "u"}, {"w"});
   EXPECT_EQ(table["v"], (std::vector<double>{2, -4}));
   EXPECT_EQ(table["u"], (std::vector<double>{1, 3}));
   EXPECT_FALSE(table.has("w"));
@@ -64,6 +64,7 @@ TEST_F(FilesTest, IgnoresColumnsOrderBlankLinesAndCarriageReturns) {
 
 TEST_F(FilesTest, NamesWhatIsWrongWithAFile) {
   EXPECT_EQ(error_of("v,u\n1,2\n3,x\n", {"v", "u"}), "data.csv, line 3, column \"u\": \"x\" is no finite number");
+  EXPECT_EQ(error_of("v,u\n1,+-2\n", {"u"}), "data.csv, line 2, column \"u\": \"+-2\" is no finite number");
   EXPECT_EQ(error_of("v,u\n1,nan\n", {"u"}), "data.csv, line 2, column \"u\": \"nan\" is no finite number");
   EXPECT_EQ(error_of("v,u\n1,inf\n", {"u"}), "data.csv, line 2, column \"u\": \"inf\" is no finite number");
   EXPECT_EQ(error_of("v,u\n1,1e999\n", {"u"}), "data.csv, line 2, column \"u\": \"1e999\" is no finite number");
@@ -94,6 +95,7 @@ TEST_F(FilesTest, NamesAFileThatIsNoJson) {
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("data.csv: no JSON at byte 9"), std::string::npos) << error.what();
   }
+  EXPECT_THROW(read_json(with("{\"a\": 1e999}")), UsageError);
 }
 
 }  // namespace

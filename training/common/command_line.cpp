@@ -1,7 +1,6 @@
 #include "common/command_line.h"
 
 #include <cmath>
-#include <fstream>
 #include <iostream>
 #include <utility>
 
@@ -42,6 +41,9 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
 void CommandLine::read_config() {
   const nlohmann::json config = read_json(config_file_);
   if (!config.is_object()) throw UsageError("--config " + config_file_ + ": must hold one JSON object");
+  const auto refuse = [&](const std::string& name, const nlohmann::json& value) {
+    throw UsageError("--config " + config_file_ + ": \"" + name + "\" cannot be " + value.dump());
+  };
   for (const auto& [name, value] : config.items()) {
     if (name == "program") {
       if (value != program_) {
@@ -55,7 +57,9 @@ void CommandLine::read_config() {
     try {
       flag->put(value);
     } catch (const nlohmann::json::exception&) {
-      throw UsageError("--config " + config_file_ + ": \"" + name + "\" cannot be " + value.dump());
+      refuse(name, value);
+    } catch (const WrongType&) {
+      refuse(name, value);
     }
     flag->set = true;
   }
@@ -63,11 +67,11 @@ void CommandLine::read_config() {
 
 void CommandLine::agree_with(const nlohmann::json& config, const std::filesystem::path& file) {
   for (Flag& flag : flags_) {
-    if (flag.role != Role::kResult || !config.contains(flag.name)) continue;
+    if (flag.role == Role::kManner || !config.contains(flag.name)) continue;
     const nlohmann::json& value = config.at(flag.name);
     if (!flag.set) {
       flag.put(value);
-    } else if (flag.get() != value) {
+    } else if (flag.role == Role::kResult && flag.get() != value) {
       throw UsageError("--" + flag.name + " " + flag.get().dump() + " differs from the " + value.dump() + " of " +
                        file.string() + ", which --resume continues");
     }
@@ -78,20 +82,16 @@ void CommandLine::agree_with(const nlohmann::json& config, const std::filesystem
 nlohmann::json CommandLine::config() const {
   nlohmann::json config = {{"program", program_}};
   for (const Flag& flag : flags_) {
-    if (flag.role == Role::kResult) config[flag.name] = flag.get();
+    if (flag.role != Role::kManner) config[flag.name] = flag.get();
   }
   return config;
 }
 
 bool CommandLine::given(const std::string& name) const {
   for (const Flag& flag : flags_) {
-    if (flag.name == name) return flag.set;
+    if (flag.name == name) return flag.option->count() > 0;
   }
   return false;
-}
-
-void CommandLine::reject(const std::string& name, const std::string& must, const nlohmann::json& value) const {
-  throw UsageError("--" + name + " must be " + must + "; got " + value.dump());
 }
 
 CommandLine::Flag* CommandLine::find(const std::string& name) {
@@ -110,17 +110,21 @@ std::string nonnegative(const double& x) { return std::isfinite(x) && x >= 0 ? "
 std::string finite_number(const double& x) { return std::isfinite(x) ? "" : "finite"; }
 std::string at_least_one(const std::int64_t& x) { return x >= 1 ? "" : ">= 1"; }
 std::string at_least_zero(const std::int64_t& x) { return x >= 0 ? "" : ">= 0"; }
+std::string seed_range(const std::int64_t& x) {
+  return x >= 0 && x < std::int64_t{1} << 32 ? "" : "a whole number from 0 to 4294967295";
+}
+std::string thread_count(const std::int64_t& x) { return x >= 1 && x <= 256 ? "" : "from 1 to 256"; }
 
 void RunFlags::add_to(CommandLine& line) {
   out = std::filesystem::path("runs") / line.program();
   line.add<std::filesystem::path>(
       "out", out, "Folder for everything the run writes",
       [](const std::filesystem::path& path) { return path.empty() ? "a folder" : ""; }, Role::kManner);
-  line.add<std::int64_t>("seed", seed, "Seed of everything random; the same seed repeats the run", at_least_zero);
+  line.add<std::int64_t>("seed", seed, "Seed of everything random; the same seed repeats the run", seed_range);
   line.add<std::string>("dtype", dtype, "float32 or float64", [](const std::string& name) {
     return name == "float32" || name == "float64" ? "" : "float32 or float64";
   });
-  line.add<std::int64_t>("threads", threads, "Threads for tensor operations", at_least_one);
+  line.add<std::int64_t>("threads", threads, "Threads for tensor operations", thread_count);
   line.add_switch("quiet", quiet, "Print nothing but errors", Role::kManner);
 }
 
@@ -128,7 +132,7 @@ void TrainingFlags::add_to(CommandLine& line) {
   line.add<std::int64_t>("samples", samples, "Steps to simulate for training", at_least_one);
   line.add<std::int64_t>("iterations", iterations, "Minibatches to train on", at_least_one);
   line.add<double>("learning-rate", learning_rate, "Adam's first step size; it falls to 0 along a cosine", positive);
-  line.add<std::string>("data", data, "CSV file to train on instead of simulated data");
+  line.add<std::string>("data", data, "CSV file to train on instead of simulated data", nullptr, Role::kFile);
   line.add<std::int64_t>("checkpoint-every", checkpoint_every, "Iterations between checkpoints; 0: only at the end",
                          at_least_zero, Role::kManner);
   line.add_switch("resume", resume, "Continue the run in --out from its checkpoint", Role::kManner);

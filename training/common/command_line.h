@@ -2,18 +2,23 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
+
+#include "common/error.h"
 
 namespace lcp::training {
 
-/// Whether a flag is part of what a run computes, and so of config.json, or only of how it is run.
-enum class Role { kResult, kManner };
+/// What a flag is: part of what a run computes, and so of config.json; a file whose content is that, wherever it lies;
+/// or only how the run is run.
+enum class Role { kResult, kFile, kManner };
 
 /// A program's flags. Their values come, first wins, from the command line, --config FILE, the config.json of a run
 /// that --resume continues, and the defaults. Every mistake throws a UsageError of one line that names the flag.
@@ -39,12 +44,14 @@ class CommandLine {
   /// Parses the command line, then --config. Returns an exit status where the program is done (--help).
   std::optional<int> parse(int argc, const char* const* argv);
 
-  /// Takes the flags that were not given from `config`; a flag of Role::kResult that was given must agree with it.
+  /// Takes the flags that were not given from `config`; a flag of Role::kResult that was given must agree with it, one
+  /// of Role::kFile wins.
   void agree_with(const nlohmann::json& config, const std::filesystem::path& file);
 
-  /// The flags of Role::kResult.
+  /// The flags of Role::kResult and Role::kFile.
   nlohmann::json config() const;
 
+  /// Whether a flag stands on the command line.
   bool given(const std::string& name) const;
   const std::string& program() const { return program_; }
 
@@ -63,14 +70,36 @@ class CommandLine {
   void bind(const std::string& name, CLI::Option* option, T& value, const std::function<std::string(const T&)>& allowed,
             Role role) {
     flags_.push_back({name, role, option, false, [&value] { return nlohmann::json(value); },
-                      [&value](const nlohmann::json& json) { json.get_to(value); },
-                      [this, name, allowed, &value] {
+                      [&value](const nlohmann::json& json) { read(json, value); },
+                      [name, allowed, &value] {
                         if (!allowed) return;
-                        if (const std::string must = allowed(value); !must.empty()) reject(name, must, value);
+                        if (const std::string must = allowed(value); !must.empty()) {
+                          throw UsageError("--" + name + " must be " + must + "; got " + shown(value));
+                        }
                       }});
   }
 
-  [[noreturn]] void reject(const std::string& name, const std::string& must, const nlohmann::json& value) const;
+  // As get_to, but a number must be of the kind that is wanted: 1.5 is no count.
+  template <class T>
+  static void read(const nlohmann::json& json, T& value) {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      const bool fits = !json.is_number_unsigned() || json.get<T>() >= 0;
+      if (!json.is_number_integer() || !fits) throw WrongType();
+    } else if constexpr (std::is_floating_point_v<T>) {
+      if (!json.is_number()) throw WrongType();
+    }
+    json.get_to(value);
+  }
+
+  struct WrongType {};
+
+  template <class T>
+  static std::string shown(const T& value) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (!std::isfinite(value)) return std::to_string(value);  // which JSON cannot say
+    }
+    return nlohmann::json(value).dump();
+  }
   Flag* find(const std::string& name);
   void read_config();
   void check() const;
@@ -86,6 +115,8 @@ std::string positive(const double& x);
 std::string nonnegative(const double& x);
 std::string at_least_one(const std::int64_t& x);
 std::string at_least_zero(const std::int64_t& x);
+std::string seed_range(const std::int64_t& x);
+std::string thread_count(const std::int64_t& x);
 std::string finite_number(const double& x);
 
 /// Flags of every program.

@@ -9,11 +9,14 @@
 #include <cstdlib>
 #include <iostream>
 #include <string>
+#include <system_error>
 
 extern char** environ;
 
 namespace lcp::training {
 namespace {
+
+constexpr int kNoMatplotlib = 3;  // as style.py exits
 
 // Runs a command; returns its exit status, or -1 where it cannot be run. `errors` gets its stderr.
 int run(std::array<std::string, 3> command, std::string& errors) {
@@ -47,17 +50,19 @@ std::string python() {
 }  // namespace
 
 bool draw_figures(const std::string& program, const std::filesystem::path& out, bool quiet) {
-  const auto binary = std::filesystem::read_symlink("/proc/self/exe");
+  std::error_code error;
+  const auto binary = std::filesystem::read_symlink("/proc/self/exe", error);
   const auto script = binary.parent_path().parent_path() / "share" / "torchlcp" / "figures" / (program + ".py");
+  std::filesystem::remove_all(out / "figures", error);  // an earlier run's are not this one's
   std::string errors;
   const int status = run({python(), script.string(), out.string()}, errors);
   if (status == 0) return true;
   if (!quiet) {
     while (!errors.empty() && errors.back() == '\n') errors.pop_back();
     const std::string reason = errors.substr(errors.rfind('\n') + 1);
-    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + python() : reason)
-              << "\nto draw them: " << python() << " -m pip install matplotlib && " << python() << " "
-              << script.string() << " " << out.string() << std::endl;
+    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + python() : reason) << "\nto draw them: ";
+    if (status == kNoMatplotlib || status < 0) std::cerr << python() << " -m pip install matplotlib && ";
+    std::cerr << python() << " " << script.string() << " " << out.string() << std::endl;
   }
   return false;
 }

@@ -43,7 +43,9 @@ std::vector<std::string_view> split(std::string_view line) {
   std::vector<std::string_view> fields;
   for (;;) {
     const std::size_t comma = line.find(',');
-    fields.push_back(trimmed(line.substr(0, comma)));
+    std::string_view field = trimmed(line.substr(0, comma));
+    if (field.size() >= 2 && field.front() == '"' && field.back() == '"') field = field.substr(1, field.size() - 2);
+    fields.push_back(field);
     if (comma == std::string_view::npos) return fields;
     line.remove_prefix(comma + 1);
   }
@@ -84,6 +86,8 @@ nlohmann::json read_json(const std::filesystem::path& path) {
     return nlohmann::json::parse(read_file(path));
   } catch (const nlohmann::json::parse_error& error) {
     throw UsageError(path.string() + ": no JSON at byte " + std::to_string(error.byte));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw UsageError(path.string() + ": holds a number that is too large");
   }
 }
 
@@ -164,7 +168,7 @@ Table read_csv(const std::filesystem::path& path, const std::vector<std::string>
     for (std::size_t k = 0; k < fields.size(); ++k) {
       std::string_view text = row[fields[k]];
       const std::string_view shown = text;
-      if (text.starts_with('+')) text.remove_prefix(1);
+      if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
       double value = 0;
       const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
       if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(value)) {

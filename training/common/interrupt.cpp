@@ -16,13 +16,13 @@ void note(int signal) {
 
 Interrupt::Interrupt() {
   noted = 0;
-  std::signal(SIGINT, note);
-  std::signal(SIGTERM, note);
+  old_int_ = std::signal(SIGINT, note);
+  old_term_ = std::signal(SIGTERM, note);
 }
 
 Interrupt::~Interrupt() {
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  std::signal(SIGINT, old_int_);
+  std::signal(SIGTERM, old_term_);
 }
 
 int Interrupt::signal() const { return noted; }

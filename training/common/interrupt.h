@@ -13,6 +13,10 @@ class Interrupt {
 
   /// The signal that came, or 0.
   int signal() const;
+
+ private:
+  void (*old_int_)(int);
+  void (*old_term_)(int);
 };
 
 }  // namespace lcp::training

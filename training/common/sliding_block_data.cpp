@@ -2,6 +2,8 @@
 
 #include <torch/torch.h>
 
+#include <utility>
+
 namespace lcp::training {
 
 void SlidingBlockFlags::add_to(CommandLine& line) {
@@ -12,9 +14,13 @@ void SlidingBlockFlags::add_to(CommandLine& line) {
 }
 
 torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const SlidingBlockFlags& flags,
-                            std::int64_t seed) {
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(seed));
-  return torch::randn({steps, trajectories}, generator, torch::kDouble) * 1.5 * flags.max_friction();
+                            at::Generator generator) {
+  return torch::randn({steps, trajectories}, std::move(generator), torch::kDouble) * 1.5 * flags.max_friction();
+}
+
+torch::Tensor random_speeds(std::int64_t trajectories, const SlidingBlockFlags& flags, at::Generator generator) {
+  const double one_step = flags.dt * flags.mu * flags.gravity;
+  return torch::randn({trajectories}, std::move(generator), torch::kDouble) * (one_step > 0 ? 3 * one_step : 1);
 }
 
 Table sliding_block_table(const torch::Tensor& v, const torch::Tensor& u, const physics::SlidingBlockStep& step) {

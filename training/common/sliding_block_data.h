@@ -25,7 +25,10 @@ struct SlidingBlockFlags {
 /// Forces [steps, trajectories], N, normal with standard deviation 1.5 mu m g, float64: a block under them sticks in
 /// about four steps of ten.
 torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const SlidingBlockFlags& flags,
-                            std::int64_t seed);
+                            at::Generator generator);
+
+/// Starts [trajectories], m/s, float64, that friction brings to rest within a few steps.
+torch::Tensor random_speeds(std::int64_t trajectories, const SlidingBlockFlags& flags, at::Generator generator);
 
 /// The columns trajectory,step,v,u,v_next,lambda_plus,lambda_minus,gamma of [steps, trajectories] tensors.
 Table sliding_block_table(const torch::Tensor& v, const torch::Tensor& u, const physics::SlidingBlockStep& step);

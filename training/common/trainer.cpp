@@ -7,10 +7,12 @@
 #include <iostream>
 #include <numbers>
 #include <sstream>
+#include <system_error>
 
 #include "common/error.h"
 #include "common/interrupt.h"
 #include "common/progress.h"
+#include "common/random.h"
 
 namespace lcp::training {
 namespace {
@@ -19,9 +21,7 @@ constexpr std::int64_t kReports = 100;
 
 // The samples of one epoch in their order.
 torch::Tensor permutation(std::int64_t samples, std::int64_t seed, std::int64_t epoch) {
-  auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(seed) * 0x9e3779b97f4a7c15u +
-                                                            static_cast<std::uint64_t>(epoch));
-  return torch::randperm(samples, generator, torch::kLong);
+  return torch::randperm(samples, generator(seed, Stream::kMinibatches, epoch), torch::kLong);
 }
 
 std::string short_number(double x) {
@@ -51,7 +51,9 @@ nlohmann::json read_config(const std::filesystem::path& path) {
 
 Trainer::Trainer(CommandLine& line, RunFlags& run, TrainingFlags& training)
     : line_(line), run_(run), training_(training) {
-  const bool exists = std::filesystem::exists(checkpoint());
+  std::error_code error;
+  const bool exists = std::filesystem::exists(checkpoint(), error);
+  if (error) throw UsageError("cannot read " + checkpoint().string() + ": " + error.message());
   resuming_ = training.resume && exists;
   if (resuming_) {
     const nlohmann::json config = read_config(checkpoint());
@@ -62,6 +64,8 @@ Trainer::Trainer(CommandLine& line, RunFlags& run, TrainingFlags& training)
     line.agree_with(config, checkpoint());
   } else if (training.resume && !run.quiet) {
     std::cerr << "no checkpoint in " << run.out.string() << ": starting at the beginning" << std::endl;
+  } else if (exists && !run.quiet) {
+    std::cerr << "replacing the run in " << run.out.string() << "; --resume would have continued it" << std::endl;
   }
 }
 
@@ -76,7 +80,6 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
   } else {
     save(model, optimizer, data_fingerprint);
   }
-  write_json(run_.out / "config.json", line_.config());
 
   const std::int64_t total = training_.iterations;
   const std::int64_t report_every = std::max<std::int64_t>(1, total / kReports);
@@ -93,8 +96,10 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     if (const int signal = interrupt.signal(); signal != 0) {
       save(model, optimizer, data_fingerprint);
       if (history_.rows() > 0) write_csv(run_.out / "history.csv", history_);
-      std::cerr << "\nstopped at iteration " << iteration_ << "; to continue: " << line_.program() << " --out "
-                << run_.out.string() << " --resume" << std::endl;
+      if (!run_.quiet) {
+        std::cerr << "\nstopped at iteration " << iteration_ << "; to continue: " << line_.program() << " --out "
+                  << run_.out.string() << " --resume" << std::endl;
+      }
       return 128 + signal;
     }
     const double learning_rate =
@@ -132,7 +137,10 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     }
     progress.show(iteration_, shown);
   }
+  // From here to the new metrics.json the folder holds results of two runs; without the old one it says so.
+  std::filesystem::remove(run_.out / "metrics.json");
   write_csv(run_.out / "history.csv", history_);
+  write_json(run_.out / "config.json", line_.config());
   return std::nullopt;
 }
 
@@ -181,16 +189,13 @@ void Trainer::save(torch::nn::Module& model, torch::optim::Adam& optimizer, std:
   archive.write("data", c10::IValue(data_fingerprint));
   archive.write("config", c10::IValue(line_.config().dump()));
   std::string names;
-  torch::Tensor rows = torch::zeros(
-      {static_cast<std::int64_t>(history_.names.size()), static_cast<std::int64_t>(history_.rows())}, torch::kDouble);
+  std::vector<torch::Tensor> columns = {torch::empty({0, static_cast<std::int64_t>(history_.rows())}, torch::kDouble)};
   for (std::size_t k = 0; k < history_.names.size(); ++k) {
     names.append(k ? "," : "").append(history_.names[k]);
-    for (std::size_t row = 0; row < history_.rows(); ++row) {
-      rows[static_cast<std::int64_t>(k)][static_cast<std::int64_t>(row)] = history_.columns[k][row];
-    }
+    columns.push_back(torch::tensor(history_.columns[k], torch::kDouble).unsqueeze(0));
   }
   archive.write("history_names", c10::IValue(names));
-  archive.write("history", rows);
+  archive.write("history", torch::cat(columns));
   std::ostringstream stream;
   archive.save_to(stream);
   write_file(checkpoint(), stream.str());

@@ -24,7 +24,8 @@ using Figures = std::vector<std::pair<std::string, double>>;
 /// the seed and the epoch alone, so a checkpoint needs no random state.
 ///
 /// Files in --out: checkpoint.pt (parameters, optimizer, history, flags, fingerprint of the data; replaced in one
-/// step) and history.csv.
+/// step), history.csv, and at the end config.json. What an earlier run left there stays until this one has trained: its
+/// metrics.json is removed then, and that of this run, which the program writes last, says that all files belong to it.
 class Trainer {
  public:
   /// Reads the checkpoint where --resume asks for it and there is one, and makes `line`'s flags agree with it. Throws

@@ -16,7 +16,7 @@ def motion(data, mass, dt, limit):
     for axes in (top, bottom):
         band = shade_sticking(axes, time, data["v_next"], dt)
     if band:
-        band.set_label("sticking")
+        band.set_label("step ends at rest")
     top.plot(edges, data["v"][:1] + data["v_next"], color=BLUE, marker=".", ms=4)
     top.set_ylabel("velocity [m/s]")
     bottom.stairs(data["u"], edges, baseline=None, color=GREY, lw=1, label="input force")

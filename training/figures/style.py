@@ -6,7 +6,8 @@ import sys
 try:
     import matplotlib
 except ImportError:
-    sys.exit("matplotlib is not installed")
+    print("matplotlib is not installed", file=sys.stderr)
+    sys.exit(3)
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402

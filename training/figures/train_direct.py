@@ -12,18 +12,20 @@ def rollout(run, flags, metrics):
     for k, axes in enumerate(rows):
         one = select(data, "rollout", k)
         band = shade_sticking(axes, one["time"], one["v_exact"], flags["dt"])
-        axes.plot(one["time"], one["v_exact"], color=GREY, lw=4, alpha=0.5, label="exact Coulomb friction")
-        axes.plot(one["time"], one["v_model"], color=BLUE, marker=".", ms=4, lw=1.2, label="learned LCP")
+        time = [0.0] + one["time"]
+        start = one["v_start"][:1]
+        axes.plot(time, start + one["v_exact"], color=GREY, lw=4, alpha=0.5, label="exact Coulomb friction")
+        axes.plot(time, start + one["v_model"], color=BLUE, marker=".", ms=4, lw=1.2, label="learned LCP")
         axes.set_ylabel("velocity [m/s]")
         if k == 0:
             handles, labels = axes.get_legend_handles_labels()
             if band:
-                handles, labels = handles + [band], labels + ["sticking"]
+                handles, labels = handles + [band], labels + ["step ends at rest"]
             figure.legend(handles, labels, loc="outside upper center", ncol=3)
     rows[-1].set_xlabel("time [s]")
-    rows[0].set_title(
-        f"50 steps from the start alone, random forces; rmse {metrics['rollout_rmse']:.1e} m/s", fontsize=9
-    )
+    error = metrics["rollout_rmse"]
+    result = "some steps unsolved" if error is None else f"rmse {error:.1e} m/s"
+    rows[0].set_title(f"50 steps from the start alone, random forces; {result}", fontsize=9)
     save(figure, run, "rollout")
 
 
@@ -34,7 +36,7 @@ def training(run):
         left.semilogy(history["iteration"], history[name], color=color, label=name)
     left.set_xlabel("iteration")
     left.set_ylabel("loss terms, unweighted [m/s]")
-    left.legend()
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=3)
     right.semilogy(history["iteration"], history["heldout_rmse"], color=BLUE)
     right.set_xlabel("iteration")
     right.set_ylabel("held-out rmse of the LCP [m/s]")

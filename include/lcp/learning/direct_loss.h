@@ -9,7 +9,7 @@ namespace lcp::learning {
 
 struct DirectLossWeights {
   double prediction = 1;
-  double complementarity = 0;
+  double complementarity = 0.01;
   double nonnegativity = 1;
 };
 

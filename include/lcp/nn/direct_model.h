@@ -49,7 +49,11 @@ class DirectModelImpl : public torch::nn::Cloneable<DirectModelImpl> {
   torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u);  ///< [..., 2], m/s
   torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u);  ///< [..., 2, 2], s/kg
 
-  /// Solves the learned LCP.  v: [...], m/s. u: [...], N.
+  /// The sum of squares of what the tanh layers contribute with, a scalar; 0 without them. f and G are not unique once
+  /// they may be nonlinear, since the friction force is a function of v and u; a little of this keeps them plain.
+  torch::Tensor nonlinearity() const;
+
+  /// Solves the learned LCP, in the parameters' dtype.  v: [...], m/s. u: [...], N.
   Step step(const torch::Tensor& v, const torch::Tensor& u);
 
   DirectModelOptions options;
@@ -63,6 +67,6 @@ TORCH_MODULE(DirectModel);
 /// learned LCP by lcp::solve; attributes dt, mass, gravity, mu, format_version. It loads in C++ linked with
 /// TorchLCP::torchlcp and in Python after torch.ops.load_library, its parameters trainable. An existing file is
 /// replaced in one step, or, should anything fail, not at all.
-void save_torchscript(DirectModel& model, const std::string& path);
+void save_torchscript(const DirectModel& model, const std::string& path);
 
 }  // namespace lcp::nn

@@ -21,7 +21,8 @@ struct StateMapOptions {
   TORCH_ARG(double, force_scale) = 1;
 };
 
-/// y = A s + b [+ B tanh(C s + d)],  s = (v / velocity_scale, u / force_scale).
+/// y = A s + b [+ B tanh(C s + d)],  s = (v / velocity_scale, u / force_scale). B starts at 0: an affine map to begin
+/// with.
 class StateMapImpl : public torch::nn::Cloneable<StateMapImpl> {
  public:
   /// Throws c10::Error where an option is out of its range.

@@ -1,0 +1,25 @@
+// Independent streams of random numbers from one seed.
+#pragma once
+
+#include <ATen/core/Generator.h>
+
+#include <cstdint>
+
+namespace lcp::training {
+
+/// What random numbers are for; each purpose has a stream of its own. The numbers are part of what a seed means: new
+/// purposes go to the end.
+enum class Stream : std::uint64_t {
+  kSimulatedForces,
+  kForces,
+  kSpeeds,
+  kRolloutForces,
+  kRolloutSpeeds,
+  kParameters,
+  kMinibatches
+};
+
+/// A generator for the k-th use of a stream. seed: in [0, 2^32).
+at::Generator generator(std::int64_t seed, Stream stream, std::int64_t k = 0);
+
+}  // namespace lcp::training
