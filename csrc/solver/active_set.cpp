@@ -21,28 +21,52 @@ ActiveSet::ActiveSet(int n, bool single_precision)
       basis_(n, single_precision ? 1e-5 : 1e-12),
       active_(n),
       x_(n),
-      effect_(n) {}
+      has_q_(n),
+      role_(n) {}
 
 void ActiveSet::set(const double* M, const double* z, const double* w) {
   M_ = M;
   valid_ = std::none_of(z, z + n_, [](double value) { return std::isnan(value); });
   if (!valid_) return;
-  double largest = 0;
-  std::fill(effect_.begin(), effect_.end(), 0.0);
-  for (int i = 0; i < n_; ++i) {
-    const double* row = M + static_cast<std::size_t>(i) * n_;
-    double scale = 0;
-    for (int j = 0; j < n_; ++j) scale = std::max(scale, std::abs(row[j]));
-    if (scale == 0) continue;
-    for (int j = 0; j < n_; ++j) effect_[j] = std::max(effect_[j], std::abs(row[j]) / scale);
-    largest = std::max(largest, w[i] / scale);
-  }
-  for (int j = 0; j < n_; ++j) {
-    effect_[j] *= z[j];
-    largest = std::max(largest, effect_[j]);
-  }
-  for (int j = 0; j < n_; ++j) active_[j] = z[j] > 0 && effect_[j] > 8 * epsilon_ * largest;
+  find_active(z, w);
   basis_.factor(M, active_.data());
+}
+
+// A degenerate basic variable is 0 but for the solver's round-off. z_j is taken for one where its effect |M_ij| z_j is
+// round-off beside q_i in every row that has one, and, in the rows with q_i = 0, beside what such variables leave
+// there.
+void ActiveSet::find_active(const double* z, const double* w) {
+  const double roundoff = 8 * epsilon_;
+  std::fill(role_.begin(), role_.end(), Role::kUnseen);
+  for (int i = 0; i < n_; ++i) {
+    const double* row = M_ + static_cast<std::size_t>(i) * n_;
+    double q = w[i];
+    double total = w[i];
+    for (int j = 0; j < n_; ++j) {
+      q -= row[j] * z[j];
+      total += std::abs(row[j]) * z[j];
+    }
+    has_q_[i] = std::abs(q) > roundoff * total;
+    if (!has_q_[i]) continue;
+    for (int j = 0; j < n_; ++j) {
+      const double effect = std::abs(row[j]) * z[j];
+      if (effect > roundoff * std::abs(q)) {
+        role_[j] = Role::kCounts;
+      } else if (effect > 0 && role_[j] == Role::kUnseen) {
+        role_[j] = Role::kRoundOff;
+      }
+    }
+  }
+  for (int j = 0; j < n_; ++j) active_[j] = z[j] > 0 && role_[j] != Role::kRoundOff;
+  for (int i = 0; i < n_; ++i) {
+    if (has_q_[i]) continue;
+    const double* row = M_ + static_cast<std::size_t>(i) * n_;
+    double rest = w[i];
+    for (int j = 0; j < n_; ++j) rest += role_[j] == Role::kRoundOff ? 0.0 : std::abs(row[j]) * z[j];
+    for (int j = 0; j < n_; ++j) {
+      if (rest > 0 && std::abs(row[j]) * z[j] > roundoff * rest) active_[j] = 1;
+    }
+  }
 }
 
 void ActiveSet::tangent(const double* r, double* dz, double* dw) {

@@ -13,11 +13,12 @@ namespace lcp::solver {
 ///   J r = (dz, dw):   M_aa dz_a = -r_a,   dz_b = 0,   dw_a = 0,   dw_b = M_ba dz_a + r_b,
 ///   J' (g_z, g_w) = t:   M_aa' t_a = -(g_z,a + M_ba' g_w,b),   t_b = g_w,b.
 ///
-/// J depends on M and the active set alone, not on how z was found [CPS, 2009, sec. 7.4]. Ties count as z_i = 0: with
-/// the rows of M scaled to a largest entry of 1, r_i, pair j is tied where the effect of z_j is round-off beside that
-/// of the others and of w, z_j c_j <= 8 epsilon max_k max(z_k c_k, w_k / r_k), c_j = max_i |M_ij| / r_i. An M_aa that
-/// is singular within the precision of its entries is replaced by its pseudo-inverse. Where z is NaN (the element was
-/// not solved), the result is 0 if the argument is 0, else NaN. Allocates as Basis does.
+/// J depends on M and the active set alone, not on how z was found [CPS, 2009, sec. 7.4]. Ties count as z_i = 0, and so
+/// does a z_j that is a degenerate basic variable's round-off: |M_ij| z_j <= 8 epsilon |q_i| in every row with q_i != 0
+/// that has one, and in the rows with q_i = 0 as little beside w_i and the terms of the other variables, where there
+/// are any. The units of rows and columns do not matter to this. An M_aa that is singular within the precision of its
+/// entries is replaced by its pseudo-inverse. Where z is NaN (the element was not solved), the result is 0 if the
+/// argument is 0, else NaN. Allocates as Basis does.
 class ActiveSet {
  public:
   /// single_precision: whether M, z, w are floats; this sets epsilon and what counts as singular.
@@ -33,13 +34,18 @@ class ActiveSet {
   void adjoint(const double* g_z, const double* g_w, double* t);  ///< t = J' (g_z, g_w)
 
  private:
+  enum class Role : unsigned char { kUnseen, kRoundOff, kCounts };  // of an unknown in the rows with q_i != 0
+
+  void find_active(const double* z, const double* w);
+
   int n_;
   double epsilon_;
   bool valid_ = false;
   const double* M_ = nullptr;
   Basis basis_;
-  std::vector<unsigned char> active_;
-  std::vector<double> x_, effect_;
+  std::vector<unsigned char> active_, has_q_;
+  std::vector<Role> role_;
+  std::vector<double> x_;
 };
 
 }  // namespace lcp::solver

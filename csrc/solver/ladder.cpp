@@ -13,26 +13,29 @@ namespace {
 
 constexpr int kPivotsPerRow = 30;
 
+enum class Matrix { kGiven, kEquilibrated, kShifted };
+
 struct Rung {
   Lemke::Options options;
-  bool equilibrated;
+  Matrix matrix;
 };
 
 constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
 
 // See ladder.h.
-constexpr std::array<Rung, 12> kRungs = {{{{}, false},
-                                          {kTight, false},
-                                          {{}, true},
-                                          {kTight, true},
-                                          {{.cover = 1}, false},
-                                          {{.cover = 2}, false},
-                                          {{.cover = 3}, false},
-                                          {{.cover = 4}, false},
-                                          {{.cover = 5}, false},
-                                          {{.cover = 6}, false},
-                                          {{.cover = 7}, false},
-                                          {{.cover = 8}, false}}};
+constexpr std::array<Rung, 13> kRungs = {{{{}, Matrix::kGiven},
+                                          {kTight, Matrix::kGiven},
+                                          {{}, Matrix::kEquilibrated},
+                                          {kTight, Matrix::kEquilibrated},
+                                          {{}, Matrix::kShifted},
+                                          {{.cover = 1}, Matrix::kGiven},
+                                          {{.cover = 2}, Matrix::kGiven},
+                                          {{.cover = 3}, Matrix::kGiven},
+                                          {{.cover = 4}, Matrix::kGiven},
+                                          {{.cover = 5}, Matrix::kGiven},
+                                          {{.cover = 6}, Matrix::kGiven},
+                                          {{.cover = 7}, Matrix::kGiven},
+                                          {{.cover = 8}, Matrix::kGiven}}};
 
 // A claim this close to round-off needs no second solve of its basis.
 constexpr double kNearRoundOff = 1e-13;
@@ -120,7 +123,7 @@ Status Ladder::climb() {
       const std::int64_t left = *settings_.max_pivots - pivots_;
       options.max_pivots = settings_.method == Method::kAuto ? std::min(per_rung, left) : left;
     }
-    const Lemke::End end = run(options, kRungs[k].equilibrated);
+    const Lemke::End end = run(k, options);
     pivots_ += lemke_.pivots();
     if (end == Lemke::End::kBasis && accept()) return Status::kSolved;
     ran_out = ran_out || end == Lemke::End::kPivotLimit;
@@ -129,13 +132,25 @@ Status Ladder::climb() {
 }
 
 // Leaves Lemke's claim in z_.
-Lemke::End Ladder::run(Lemke::Options options, bool equilibrated) {
-  if (equilibrated) equilibrate_once();
-  const Lemke::End end = equilibrated ? lemke_.run(equilibrated_M_.data(), equilibrated_q_.data(), options)
-                                      : lemke_.run(M_.data(), q_.data(), options);
+Lemke::End Ladder::run(std::size_t rung, const Lemke::Options& options) {
+  const Matrix matrix = kRungs[rung].matrix;
+  if (matrix == Matrix::kEquilibrated) equilibrate_once();
+  const auto move_diagonal = [&](double shift) {
+    if (matrix != Matrix::kShifted) return;
+    for (int i = 0; i < n_; ++i) {
+      double& entry = M_[static_cast<std::size_t>(i) * n_ + i];
+      if (shift > 0) x_[i] = entry;
+      entry = shift > 0 ? entry + shift : x_[i];
+    }
+  };
+  move_diagonal(settings_.single_precision ? 1e-7 : 1e-15);
+  const Lemke::End end = matrix == Matrix::kEquilibrated
+                             ? lemke_.run(equilibrated_M_.data(), equilibrated_q_.data(), options)
+                             : lemke_.run(M_.data(), q_.data(), options);
+  move_diagonal(0);
   if (end != Lemke::End::kBasis) return end;
   std::copy_n(lemke_.z(), n_, z_.begin());
-  if (equilibrated) {
+  if (matrix == Matrix::kEquilibrated) {
     for (int i = 0; i < n_; ++i) z_[i] = std::ldexp(z_[i], equilibrated_exponent_ - column_exponent_[i]);
   }
   return end;

@@ -1,6 +1,7 @@
 // From (M, q) to a verified solution or a true status: what is tried, in which order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -32,7 +33,10 @@ struct Settings {
 ///   2. Lemke with d = e. A pivot tolerance of 1e-8 keeps the bases of redundant contacts apart from round-off.
 ///   3. Lemke with pivot tolerance 1e-12 and tie tolerance 1e-14, then both runs again on the equilibrated problem: for
 ///      entries that differ by many orders of magnitude.
-///   4. Lemke with up to eight random covering vectors, each of which walks another path of bases: past a ray, and
+///   4. Lemke on M + s max|M| I, s the precision of the entries: rounding makes a singular semidefinite M indefinite,
+///   and
+///      Lemke then may end on a ray that the exact M does not have. The claim is verified on M itself, as all are.
+///   5. Lemke with up to eight random covering vectors, each of which walks another path of bases: past a ray, and
 ///      past the exponentially long path that [Murty, 1988, ch. 6] builds for d = e.
 class Ladder {
  public:
@@ -46,7 +50,7 @@ class Ladder {
  private:
   bool load(const double* M, const double* q);
   Status climb();
-  Lemke::End run(Lemke::Options options, bool equilibrated);
+  Lemke::End run(std::size_t rung, const Lemke::Options& options);
   void equilibrate_once();
   bool accept();
   bool write(double* z, double* w);

@@ -41,7 +41,7 @@ double violation(int n, const double* M, const double* q, const double* z, doubl
     if (rounding > 0.01 * allowed) sum = accurate_sum(n, row, z, q[i]);
     if (!std::isfinite(sum) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
     w[i] = sum;
-    const double residual = std::abs(std::min(z[i], sum));
+    const double residual = z[i] > 0 ? std::abs(sum) : std::abs(std::min(z[i], sum));
     if (residual > 0) worst = std::max(worst, residual / allowed);
   }
   return worst;

@@ -5,12 +5,13 @@ namespace lcp::solver {
 
 /// Fills w = M z + q and returns the largest violation in units of what is allowed, so that <= 1 means solved:
 ///
-///   max_i |min(z_i, w_i)| / (tolerance s_i),   s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij| z_j, 1e-6 |q|_inf)).
+///   max_i e_i / (tolerance s_i),   e_i = |w_i| where z_i > 0, else |min(z_i, w_i)|,
+///   s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij| z_j, 1e-6 |q|_inf)).
 ///
 /// The rows' own scales s_i keep a small row honest beside a large one, and |q|_inf caps them: a nearly singular
 /// basis gives a huge z whose rounding errors must not pass for a solution. So the natural residual of what is
-/// accepted is at most tolerance * |q|_inf. Rows whose rounding errors could decide are summed in twice the
-/// precision. NaN in z gives infinity.
+/// accepted is at most tolerance * |q|_inf, and w_i = 0 is within it of (M z + q)_i where z_i > 0. Rows whose rounding
+/// errors could decide are summed in twice the precision. NaN in z gives infinity.
 ///   M: n x n row-major, z, q, w: n.
 double violation(int n, const double* M, const double* q, const double* z, double tolerance, double* w);
 

@@ -63,19 +63,57 @@ TEST(ActiveSetTest, HasTheTangentsTransposeAsAdjoint) {
 }
 
 TEST(ActiveSetTest, TakesTiesAsInactive) {
-  const double M = 2;
-  for (const double z : {0.0, 1e-17}) {  // q = 0, and what round-off may make of it beside |q| = 1 elsewhere
-    const double matrix[4] = {M, 0, 0, 1};
-    const double zs[2] = {z, 0};
-    const double ws[2] = {0, 1};
-    ActiveSet derivative(2, false);
-    derivative.set(matrix, zs, ws);
-    EXPECT_FALSE(derivative.active(0));
-    const double r[2] = {1, 0};
-    double dz[2], dw[2];
-    derivative.tangent(r, dz, dw);
-    EXPECT_EQ(dz[0], 0);
-    EXPECT_EQ(dw[0], 1);
+  const double matrix[4] = {2, 0, 0, 1};
+  const double z[2] = {0, 0};  // q = (0, 1)
+  const double w[2] = {0, 1};
+  ActiveSet derivative(2, false);
+  derivative.set(matrix, z, w);
+  EXPECT_FALSE(derivative.active(0));
+  const double r[2] = {1, 0};
+  double dz[2], dw[2];
+  derivative.tangent(r, dz, dw);
+  EXPECT_EQ(dz[0], 0);
+  EXPECT_EQ(dw[0], 1);
+}
+
+TEST(ActiveSetTest, TakesTheRoundOffOfADegenerateVariableAsATie) {
+  // q = (-1, -1): z = (0, 1) is degenerate in its first pair, whose z a solver may leave at 1e-17.
+  const double matrix[4] = {2, 1, 1, 1};
+  const double z[2] = {1e-17, 1};
+  const double w[2] = {0, 0};
+  ActiveSet derivative(2, false);
+  derivative.set(matrix, z, w);
+  EXPECT_FALSE(derivative.active(0));
+  EXPECT_TRUE(derivative.active(1));
+}
+
+TEST(ActiveSetTest, KeepsASmallVariableOfARowWithoutQ) {
+  // The second row, q_2 = 0, balances z_1 = 1e-17 against z_2; the first hardly sees z_1.
+  const double matrix[9] = {1, 1, 0, -1, 1e-17, 1, 0, 1, 1};
+  const double z[3] = {1e-17, 1, 0};
+  const double w[3] = {0, 0, 0};
+  ActiveSet derivative(3, false);
+  derivative.set(matrix, z, w);
+  EXPECT_TRUE(derivative.active(0));
+}
+
+TEST(ActiveSetTest, SlidesAtAnyMassInSinglePrecision) {
+  // A regular point: the block slides with gamma = |v| while lambda = mu m g, in units that differ by 1e-4 .. 1e4.
+  for (const double mass : {1e-4, 1e-2, 1.0, 1e2, 1e4}) {
+    const double c = 1e-3 / mass;
+    const double limit = 4.905 * mass;
+    const double v = 0.0059;
+    Problem problem{RowMatrix(3, 3), Eigen::Vector3d(-v, v, limit)};
+    problem.M << c, -c, 1, -c, c, 1, -1, -1, 0;
+    const Solution solution = solve(problem);
+    ActiveSet derivative(3, true);
+    derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
+    const double g_z[3] = {0, 0, 1};
+    const double zero[3] = {0, 0, 0};
+    double t[3];
+    derivative.adjoint(g_z, zero, t);
+    EXPECT_NEAR(t[0], -1, 1e-6) << mass;
+    EXPECT_NEAR(t[2], -c, 1e-6 * c) << mass;
   }
 }
 

@@ -221,6 +221,13 @@ TEST(LadderTest, ChangesNoStatusFor1e300) {
   }
 }
 
+TEST(LadderTest, DependsOnNoFactorOfM) {
+  Problem problem{RowMatrix(3, 3), Eigen::Vector3d(-9, 8, -2)};
+  problem.M << -5, 8, 9, -1, -1, -4, -7, 6, -9;
+  const Status status = solve(problem).status;
+  for (const double factor : {1.5, 3.0, 10.0, 1e300}) EXPECT_EQ(solve({problem.M * factor, problem.q}).status, status);
+}
+
 TEST(LadderTest, KeepsUnsolvableProblemsUnsolvableAtEveryScale) {
   for (const double scale : {1e-300, 1e-150, 1.0, 1e150, 1e300}) {
     EXPECT_EQ(solve(scalar(-scale, -scale)).status, Status::kNotFound);
@@ -254,6 +261,25 @@ TEST(LadderTest, SolvesProblemsInMixedUnits) {
       problem.q[i] *= unit;
     }
     expect_solution(problem, solve(problem));
+  }
+}
+
+TEST(LadderTest, SolvesSingularProblemsRoundedToFloat) {
+  std::mt19937_64 random(13);
+  std::normal_distribution<double> normal;
+  Settings settings;
+  settings.single_precision = true;
+  settings.tolerance = 1e-4;
+  for (int k = 0; k < 1000; ++k) {
+    const int n = 2 + k % 4;
+    const Eigen::VectorXd u = Eigen::VectorXd::NullaryExpr(n, [&] { return normal(random); });
+    Eigen::VectorXd z = Eigen::VectorXd::NullaryExpr(n, [&] { return std::max(0.0, normal(random)); });
+    Eigen::VectorXd w = Eigen::VectorXd::NullaryExpr(n, [&] { return std::max(0.0, normal(random)); });
+    w = (z.array() > 0).select(0, w);
+    Problem problem{u * u.transpose(), w - u * u.dot(z)};  // of rank one, solved by z
+    problem.M = problem.M.cast<float>().cast<double>();
+    problem.q = problem.q.cast<float>().cast<double>();
+    if (problem.q.cwiseAbs().maxCoeff() > 0) expect_solution(problem, solve(problem, settings), 1e-4);
   }
 }
 

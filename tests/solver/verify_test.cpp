@@ -25,6 +25,10 @@ TEST(VerifyTest, RejectsAnythingThatIsNotFinite) {
   EXPECT_GT(violation_of(0, -1, std::numeric_limits<double>::infinity()), 1);
 }
 
+TEST(VerifyTest, WantsBothOfAPairToBeComplementary) {
+  EXPECT_GT(violation_of(1, 1, 1e-12), 1);  // min(z, w) is small, but z > 0 claims w = 0, and w is 1
+}
+
 TEST(VerifyTest, MeasuresInUnitsOfTheTolerance) {
   EXPECT_NEAR(violation_of(1, -1, 1 - 0.5e-9), 0.5, 1e-6);
   EXPECT_NEAR(violation_of(1, -1, 1 - 2e-9), 2, 1e-6);
