@@ -20,9 +20,9 @@ ActiveSet::ActiveSet(int n, bool single_precision)
       epsilon_(single_precision ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()),
       basis_(n, single_precision ? 1e-5 : 1e-12),
       active_(n),
-      x_(n),
       has_q_(n),
-      role_(n) {}
+      role_(n),
+      x_(n) {}
 
 void ActiveSet::set(const double* M, const double* z, const double* w) {
   M_ = M;

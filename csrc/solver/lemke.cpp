@@ -47,7 +47,7 @@ Lemke::End Lemke::run(const double* M, const double* q, const Options& options) 
     pivot(r, c);
     ++pivots_;
     const int left = column_variable_[c];
-    if (left == 2 * n_) {
+    if (left == artificial()) {
       read_solution();
       return End::kBasis;
     }
@@ -75,8 +75,8 @@ void Lemke::load(const double* M, const double* q, std::uint64_t cover) {
     column_of_[n_ + i] = i;
     largest_q_ = std::max(largest_q_, std::abs(q[i]));
   }
-  column_variable_[n_] = 2 * n_;
-  column_of_[2 * n_] = n_;
+  column_variable_[n_] = artificial();
+  column_of_[artificial()] = n_;
 }
 
 int Lemke::first_row() const {

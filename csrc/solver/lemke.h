@@ -35,6 +35,7 @@ class Lemke {
   std::int64_t pivots() const { return pivots_; }  ///< of the last run
 
  private:
+  int artificial() const { return 2 * n_; }
   double* row(int i) { return tableau_.data() + static_cast<std::size_t>(i) * stride_; }
   void load(const double* M, const double* q, std::uint64_t cover);
   int first_row() const;
@@ -45,7 +46,7 @@ class Lemke {
   int n_;
   int stride_;                   // of a tableau row, padded to whole cache lines
   std::vector<double> tableau_;  // n rows of [n nonbasic columns | d | q | perturbation of q]
-  std::vector<int> row_variable_, column_variable_, column_of_;  // w_i is variable i, z_i is n + i, z0 is 2 n
+  std::vector<int> row_variable_, column_variable_, column_of_;  // w_i is variable i, z_i is n + i, z0 is artificial()
   std::vector<double> z_;
   std::vector<unsigned char> basic_;
   double largest_q_ = 0;
