@@ -64,7 +64,7 @@ struct Flags {
   torch::Dtype dtype() const { return run.dtype == "float32" ? torch::kFloat : torch::kDouble; }
 };
 
-constexpr double kNonlinearityWeight = 1;
+constexpr double kNonlinearityWeight = 1;  // of DirectModel::nonlinearity in the loss
 
 // Steps of a block, one a row.
 struct Samples {

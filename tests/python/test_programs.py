@@ -114,6 +114,7 @@ def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, program
     (tmp_path / "physical.csv").write_text("v,u,v_next,lambda_plus,lambda_minus\n" + "1,0,0.7,0,2.9\n" * 10)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "metrics.json").write_text("precious")
+    (tmp_path / "out" / "checkpoint.pt").write_text("precious too")
     before = files(tmp_path)
     result = run(program, *arguments, "--out", "out")
     assert result.returncode == 2

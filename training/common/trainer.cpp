@@ -62,10 +62,6 @@ Trainer::Trainer(CommandLine& line, RunFlags& run, TrainingFlags& training)
                        line.program());
     }
     line.agree_with(config, checkpoint());
-  } else if (training.resume && !run.quiet) {
-    std::cerr << "no checkpoint in " << run.out.string() << ": starting at the beginning" << std::endl;
-  } else if (exists && !run.quiet) {
-    std::cerr << "replacing the run in " << run.out.string() << "; --resume would have continued it" << std::endl;
   }
 }
 
@@ -78,6 +74,11 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     load(model, optimizer, data_fingerprint);
     if (!run_.quiet) std::cerr << "continuing at iteration " << iteration_ << std::endl;
   } else {
+    if (!run_.quiet && training_.resume) {
+      std::cerr << "no checkpoint in " << run_.out.string() << ": starting at the beginning" << std::endl;
+    } else if (!run_.quiet && std::filesystem::exists(checkpoint())) {
+      std::cerr << "replacing the run in " << run_.out.string() << "; --resume would have continued it" << std::endl;
+    }
     save(model, optimizer, data_fingerprint);
   }
 
