@@ -210,10 +210,7 @@ Rollout roll_out(torch::jit::Module& model, const Flags& flags) {
 
 void write_rollouts(const std::filesystem::path& path, const Rollout& rollout, double dt) {
   Table table;
-  const auto add = [&](const char* name, const Tensor& x) {
-    const Tensor column = x.expand({kSteps, kRollouts}).t().contiguous().to(torch::kDouble).flatten();
-    table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
-  };
+  const auto add = [&](const char* name, const Tensor& x) { add_trajectories(table, name, x, kSteps, kRollouts); };
   add("rollout", torch::arange(kRollouts, torch::kDouble));
   add("time", (torch::arange(kSteps, torch::kDouble) + 1).unsqueeze(-1) * dt);
   add("v_start", rollout.start);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -91,7 +92,9 @@ class CommandLine {
     json.get_to(value);
   }
 
-  struct WrongType {};
+  struct WrongType : std::runtime_error {
+    WrongType() : std::runtime_error("a flag's value is of another kind") {}
+  };
 
   template <class T>
   static std::string shown(const T& value) {

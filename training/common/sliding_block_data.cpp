@@ -23,14 +23,18 @@ torch::Tensor random_speeds(std::int64_t trajectories, const SlidingBlockFlags& 
   return torch::randn({trajectories}, std::move(generator), torch::kDouble) * (one_step > 0 ? 3 * one_step : 1);
 }
 
+void add_trajectories(Table& table, const char* name, const torch::Tensor& x, std::int64_t steps,
+                      std::int64_t trajectories) {
+  const torch::Tensor column = x.expand({steps, trajectories}).t().contiguous().to(torch::kDouble).flatten();
+  table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
+}
+
 Table sliding_block_table(const torch::Tensor& v, const torch::Tensor& u, const physics::SlidingBlockStep& step) {
   const std::int64_t steps = v.size(0);
   const std::int64_t trajectories = v.size(1);
   Table table;
   const auto add = [&](const char* name, const torch::Tensor& x) {
-    // One trajectory after another.
-    const torch::Tensor column = x.expand({steps, trajectories}).t().contiguous().to(torch::kDouble).flatten();
-    table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
+    add_trajectories(table, name, x, steps, trajectories);
   };
   add("trajectory", torch::arange(trajectories, torch::kDouble));
   add("step", torch::arange(steps, torch::kDouble).unsqueeze(-1));

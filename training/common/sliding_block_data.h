@@ -30,6 +30,10 @@ torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const
 /// Starts [trajectories], m/s, float64, that friction brings to rest within a few steps.
 torch::Tensor random_speeds(std::int64_t trajectories, const SlidingBlockFlags& flags, at::Generator generator);
 
+/// Adds a column of x, [steps, trajectories] once it is broadcast: one trajectory after another.
+void add_trajectories(Table& table, const char* name, const torch::Tensor& x, std::int64_t steps,
+                      std::int64_t trajectories);
+
 /// The columns trajectory,step,v,u,v_next,lambda_plus,lambda_minus,gamma of [steps, trajectories] tensors.
 Table sliding_block_table(const torch::Tensor& v, const torch::Tensor& u, const physics::SlidingBlockStep& step);
 
