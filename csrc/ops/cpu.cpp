@@ -8,13 +8,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 #include <vector>
 
 #include "ops/batch.h"
 #include "ops/schema.h"
 #include "solver/active_set.h"
+#include "solver/central_path.h"
+#include "solver/certificate.h"
+#include "solver/directional_derivative.h"
 #include "solver/ladder.h"
+#include "solver/mixed.h"
+#include "solver/path_derivative.h"
 
 namespace lcp::ops {
 namespace {
@@ -60,114 +66,261 @@ class Reader {
   std::vector<double> copy_;
 };
 
-Tensor new_output(const Tensor& like, c10::SymIntArrayRef shape) {
-  return at::empty(c10::asIntArrayRefSlow(shape, __FILE__, __LINE__), like.options());
+Tensor new_output(c10::SymIntArrayRef shape, const at::TensorOptions& options) {
+  return at::empty(c10::asIntArrayRefSlow(shape, __FILE__, __LINE__), options);
 }
 
-solver::Settings settings_of(const SolveArguments& arguments, double default_tolerance, bool single_precision) {
-  solver::Settings settings;
-  settings.method = arguments.method == "lemke" ? solver::Method::kLemke : solver::Method::kAuto;
-  settings.tolerance = arguments.tolerance.value_or(default_tolerance);
-  settings.max_pivots = arguments.max_pivots;
-  settings.single_precision = single_precision;
-  return settings;
+struct Input {
+  const Tensor& tensor;
+  std::int64_t core_dims;  // 2: matrix, 1: vector
+};
+
+// Calls work(x, b) for each element b of the batch, x its inputs as doubles; `make_work` makes one `work` for each
+// task.
+template <class T, class MakeWork>
+void for_each_element(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n,
+                      const MakeWork& make_work) {
+  Batch batch(batch_sizes);
+  for (const Input& input : inputs) batch.add(input.tensor, input.core_dims);
+  at::parallel_for(0, batch.count(), grain(n), [&](std::int64_t begin, std::int64_t end) {
+    auto work = make_work();
+    std::vector<Reader<T>> read;
+    for (const Input& input : inputs) read.emplace_back(input.tensor, input.core_dims);
+    std::vector<const double*> x(inputs.size());
+    Batch::Cursor cursor(batch, begin);
+    for (std::int64_t b = begin; b < end; ++b, cursor.next()) {
+      for (std::size_t k = 0; k < x.size(); ++k) x[k] = read[k](cursor.offset(static_cast<int>(k)));
+      work(x.data(), b);
+    }
+  });
 }
 
-std::tuple<Tensor, Tensor, Tensor> solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess,
-                                             std::string_view method, std::string_view ties, double kappa,
-                                             std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
-  const SolveArguments arguments{guess, method, ties, kappa, tolerance, max_pivots};
-  const auto batch_shape = check_solve(M, q, arguments);
+// Where an element's numbers go: computed as doubles, stored as T.
+template <class T>
+class Writer {
+ public:
+  explicit Writer(const Tensor& output) : data_(output.mutable_data_ptr<T>()), element_(output.size(-1)) {}
+  double* data() { return element_.data(); }
+  void store(std::int64_t b) const {
+    std::copy(element_.begin(), element_.end(), data_ + b * static_cast<std::int64_t>(element_.size()));
+  }
+
+ private:
+  T* data_;
+  std::vector<double> element_;
+};
+
+at::IntArrayRef batch_of(const Tensor& x) { return x.sizes().slice(0, x.dim() - 1); }
+
+solver::Method method_of(std::string_view name) {
+  if (name == "lemke") return solver::Method::kLemke;
+  if (name == "enumeration") return solver::Method::kEnumeration;
+  if (name == "newton_min") return solver::Method::kNewtonMin;
+  if (name == "central_path") return solver::Method::kCentralPath;
+  return solver::Method::kAuto;
+}
+
+template <class T>
+solver::Settings settings_of(const SolveArguments& arguments) {
+  return {.method = method_of(arguments.method),
+          .tolerance = arguments.tolerance.value_or(kDefaultTolerance<T>),
+          .max_pivots = arguments.max_pivots,
+          .single_precision = std::is_same_v<T, float>};
+}
+
+// make_solver(settings) has a `solve(M, q, guess, z, w)`.
+template <class MakeSolver>
+Three solve_each(const Tensor& M, const Tensor& q, std::int64_t free, const SolveArguments& arguments,
+                 const MakeSolver& make_solver) {
+  const auto batch_shape = check_solve(M, q, free, arguments);
   const auto shape = vector_shape(batch_shape, M);
-  Tensor z = new_output(q, shape);
-  Tensor w = new_output(q, shape);
-  Tensor status = at::empty(c10::asIntArrayRefSlow(batch_shape, __FILE__, __LINE__), q.options().dtype(at::kChar));
-
-  Batch batch(status.sizes());
-  const int in_M = batch.add(M, 2);
-  const int in_q = batch.add(q, 1);
+  const Tensor z = new_output(shape, q.options());
+  const Tensor w = new_output(shape, q.options());
+  const Tensor status = new_output(batch_shape, q.options().dtype(at::kChar));
+  const bool guessed = arguments.guess.has_value();
+  const Tensor& guess = guessed ? *arguments.guess : q;
   const auto n = M.size(-1);
+  auto* status_data = status.mutable_data_ptr<std::int8_t>();
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::solve", [&] {
-    const auto settings = settings_of(arguments, kDefaultTolerance<scalar_t>, std::is_same_v<scalar_t, float>);
-    scalar_t* z_data = z.mutable_data_ptr<scalar_t>();
-    scalar_t* w_data = w.mutable_data_ptr<scalar_t>();
-    auto* status_data = status.mutable_data_ptr<std::int8_t>();
-    at::parallel_for(0, batch.count(), grain(n), [&](std::int64_t begin, std::int64_t end) {
-      solver::Ladder ladder(static_cast<int>(n), settings);
-      Reader<scalar_t> matrix(M, 2);
-      Reader<scalar_t> vector(q, 1);
-      std::vector<double> z_element(n), w_element(n);
-      Batch::Cursor cursor(batch, begin);
-      for (std::int64_t b = begin; b < end; ++b, cursor.next()) {
-        const Status element =
-            ladder.solve(matrix(cursor.offset(in_M)), vector(cursor.offset(in_q)), z_element.data(), w_element.data());
-        std::copy(z_element.begin(), z_element.end(), z_data + b * n);
-        std::copy(w_element.begin(), w_element.end(), w_data + b * n);
-        status_data[b] = static_cast<std::int8_t>(element);
-      }
+    const auto settings = settings_of<scalar_t>(arguments);
+    for_each_element<scalar_t>(status.sizes(), {{M, 2}, {q, 1}, {guess, 1}}, n, [&] {
+      return [&, solver = make_solver(settings), to_z = Writer<scalar_t>(z), to_w = Writer<scalar_t>(w)](
+                 const double* const* x, std::int64_t b) mutable {
+        const double* proposal = guessed ? x[2] : nullptr;
+        status_data[b] = static_cast<std::int8_t>(solver.solve(x[0], x[1], proposal, to_z.data(), to_w.data()));
+        to_z.store(b);
+        to_w.store(b);
+      };
     });
   });
   return {z, w, status};
 }
 
-// Calls body(derivative, arguments, out) for each element, with each of `vectors` as doubles and room for the results,
-// and stores what it leaves in `out` [outputs.size() n], n numbers for each of `outputs`.
-template <class T, class Body>
-void for_each_derivative(const Tensor& M, const Tensor& z, const Tensor& w, std::initializer_list<Tensor> vectors,
-                         std::initializer_list<Tensor> outputs, const Body& body) {
-  const Tensor& first = *outputs.begin();
-  Batch batch(first.sizes().slice(0, first.dim() - 1));
-  batch.add(M, 2);
-  batch.add(z, 1);
-  batch.add(w, 1);
-  for (const Tensor& x : vectors) batch.add(x, 1);
-  const auto n = M.size(-1);
-  std::vector<T*> results;
-  for (const Tensor& output : outputs) results.push_back(output.mutable_data_ptr<T>());
-  at::parallel_for(0, batch.count(), grain(n), [&](std::int64_t begin, std::int64_t end) {
-    solver::ActiveSet derivative(static_cast<int>(n), std::is_same_v<T, float>);
-    Reader<T> matrix(M, 2);
-    Reader<T> read_z(z, 1);
-    Reader<T> read_w(w, 1);
-    std::vector<Reader<T>> read;
-    for (const Tensor& x : vectors) read.emplace_back(x, 1);
-    std::vector<const double*> arguments(vectors.size());
-    std::vector<double> out(results.size() * n);
-    Batch::Cursor cursor(batch, begin);
-    for (std::int64_t b = begin; b < end; ++b, cursor.next()) {
-      derivative.set(matrix(cursor.offset(0)), read_z(cursor.offset(1)), read_w(cursor.offset(2)));
-      for (std::size_t k = 0; k < read.size(); ++k) arguments[k] = read[k](cursor.offset(3 + static_cast<int>(k)));
-      body(derivative, arguments, out.data());
-      for (std::size_t k = 0; k < results.size(); ++k) std::copy_n(out.data() + k * n, n, results[k] + b * n);
-    }
+Three solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess, std::string_view method,
+                std::string_view ties, double kappa, std::optional<double> tolerance,
+                std::optional<std::int64_t> max_pivots) {
+  return solve_each(M, q, 0, {guess, method, ties, kappa, tolerance, max_pivots},
+                    [&](const auto& settings) { return solver::Ladder(static_cast<int>(M.size(-1)), settings); });
+}
+
+Three solve_blocks_cpu(const Tensor& H, const Tensor& h, std::int64_t free, const std::optional<Tensor>& guess,
+                       std::string_view method, std::string_view ties, double kappa, std::optional<double> tolerance,
+                       std::optional<std::int64_t> max_pivots) {
+  return solve_each(H, h, free, {guess, method, ties, kappa, tolerance, max_pivots}, [&](const auto& settings) {
+    return solver::Mixed(static_cast<int>(free), static_cast<int>(H.size(-1) - free), settings);
   });
 }
 
-using Arguments = std::vector<const double*>;
-
-std::tuple<Tensor, Tensor> solve_tangent_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r) {
-  const auto batch = check_derivative(M, {&z, &w, &r});
-  Tensor dz = new_output(z, vector_shape(batch, M));
-  Tensor dw = at::empty(dz.sizes(), dz.options());
-  const auto n = M.size(-1);
-  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_solve_tangent", [&] {
-    for_each_derivative<scalar_t>(M, z, w, {r}, {dz, dw},
-                                  [n](solver::ActiveSet& derivative, const Arguments& arguments, double* out) {
-                                    derivative.tangent(arguments[0], out, out + n);
-                                  });
+Two tangent_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r, std::int64_t free,
+                bool tied_active) {
+  const auto shape = vector_shape(check_shapes({{"M", M}}, {{"z", z}, {"w", w}, {"r", r}}), M);
+  const Tensor dz = new_output(shape, z.options());
+  const Tensor dw = new_output(shape, z.options());
+  const auto n = static_cast<int>(M.size(-1));
+  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_tangent", [&] {
+    for_each_element<scalar_t>(batch_of(dz), {{M, 2}, {z, 1}, {w, 1}, {r, 1}}, n, [&] {
+      solver::ActiveSet derivative(n, static_cast<int>(free), std::is_same_v<scalar_t, float>, tied_active);
+      return [&, derivative, to_dz = Writer<scalar_t>(dz), to_dw = Writer<scalar_t>(dw)](const double* const* x,
+                                                                                         std::int64_t b) mutable {
+        derivative.set(x[0], x[1], x[2]);
+        derivative.tangent(x[3], to_dz.data(), to_dw.data());
+        to_dz.store(b);
+        to_dw.store(b);
+      };
+    });
   });
   return {dz, dw};
 }
 
-Tensor solve_adjoint_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z, const Tensor& g_w) {
-  Tensor t = new_output(z, vector_shape(check_derivative(M, {&z, &w, &g_z, &g_w}), M));
-  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_solve_adjoint", [&] {
-    for_each_derivative<scalar_t>(M, z, w, {g_z, g_w}, {t},
-                                  [](solver::ActiveSet& derivative, const Arguments& arguments, double* out) {
-                                    derivative.adjoint(arguments[0], arguments[1], out);
-                                  });
+Tensor adjoint_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z, const Tensor& g_w,
+                   std::int64_t free, bool tied_active) {
+  const auto shape = vector_shape(check_shapes({{"M", M}}, {{"z", z}, {"w", w}, {"g_z", g_z}, {"g_w", g_w}}), M);
+  const Tensor t = new_output(shape, z.options());
+  const auto n = static_cast<int>(M.size(-1));
+  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&] {
+    for_each_element<scalar_t>(batch_of(t), {{M, 2}, {z, 1}, {w, 1}, {g_z, 1}, {g_w, 1}}, n, [&] {
+      solver::ActiveSet derivative(n, static_cast<int>(free), std::is_same_v<scalar_t, float>, tied_active);
+      return [&, derivative, to_t = Writer<scalar_t>(t)](const double* const* x, std::int64_t b) mutable {
+        derivative.set(x[0], x[1], x[2]);
+        derivative.adjoint(x[3], x[4], to_t.data());
+        to_t.store(b);
+      };
+    });
   });
   return t;
+}
+
+Two path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t free, double kappa) {
+  const auto shape = vector_shape(check_shapes({{"M", M}}, {{"q", q}, {"z_0", z_0}}), M);
+  const Tensor z = new_output(shape, q.options());
+  const Tensor w = new_output(shape, q.options());
+  const auto n = static_cast<int>(M.size(-1));
+  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_path_point", [&] {
+    for_each_element<scalar_t>(batch_of(z), {{M, 2}, {q, 1}, {z_0, 1}}, n, [&] {
+      return [&, path = solver::CentralPath(n, static_cast<int>(free)), to_z = Writer<scalar_t>(z),
+              to_w = Writer<scalar_t>(w)](const double* const* x, std::int64_t b) mutable {
+        if (!path.point(x[0], x[1], x[2], kappa, to_z.data(), to_w.data())) {
+          std::fill_n(to_z.data(), n, std::numeric_limits<double>::quiet_NaN());
+          std::fill_n(to_w.data(), n, std::numeric_limits<double>::quiet_NaN());
+        }
+        to_z.store(b);
+        to_w.store(b);
+      };
+    });
+  });
+  return {z, w};
+}
+
+// K or K', see schema.h.
+template <bool kTransposed>
+Two path_derivative_cpu(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& r, const Tensor& s) {
+  const auto shape = vector_shape(check_shapes({{"M", M}}, {{"a", a}, {"b", b}, {"r", r}, {"s", s}}), M);
+  const Tensor x_result = new_output(shape, a.options());
+  const Tensor y_result = new_output(shape, a.options());
+  const auto n = static_cast<int>(M.size(-1));
+  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_path_tangent", [&] {
+    for_each_element<scalar_t>(batch_of(x_result), {{M, 2}, {a, 1}, {b, 1}, {r, 1}, {s, 1}}, n, [&] {
+      return [&, derivative = solver::PathDerivative(n), to_x = Writer<scalar_t>(x_result),
+              to_y = Writer<scalar_t>(y_result)](const double* const* in, std::int64_t element) mutable {
+        derivative.set(in[0], in[1], in[2]);
+        if constexpr (kTransposed) {
+          derivative.adjoint(in[3], in[4], to_x.data(), to_y.data());
+        } else {
+          derivative.tangent(in[3], in[4], to_x.data(), to_y.data());
+        }
+        to_x.store(element);
+        to_y.store(element);
+      };
+    });
+  });
+  return {x_result, y_result};
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> certify_cpu(const Tensor& M, const Tensor& q, const Tensor& z,
+                                                               std::optional<double> tolerance) {
+  check_tolerance(tolerance);
+  const auto batch = check_shapes({{"M", M}}, {{"q", q}, {"z", z}});
+  const Tensor residual = new_output(batch, z.options());
+  const Tensor margin = new_output(batch, z.options());
+  const Tensor condition = new_output(batch, z.options());
+  const Tensor rank = new_output(batch, z.options().dtype(at::kLong));
+  const Tensor ties = new_output(vector_shape(batch, M), z.options().dtype(at::kBool));
+  const auto n = static_cast<int>(M.size(-1));
+  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::certify", [&] {
+    for_each_element<scalar_t>(residual.sizes(), {{M, 2}, {q, 1}, {z, 1}}, n, [&] {
+      return [&, certificate = solver::Certificate(n, std::is_same_v<scalar_t, float>),
+              to_residual = residual.mutable_data_ptr<scalar_t>(), to_margin = margin.mutable_data_ptr<scalar_t>(),
+              to_condition = condition.mutable_data_ptr<scalar_t>(), to_rank = rank.mutable_data_ptr<std::int64_t>(),
+              to_ties = ties.mutable_data_ptr<bool>()](const double* const* x, std::int64_t b) mutable {
+        certificate.set(x[0], x[1], x[2], tolerance);
+        to_residual[b] = static_cast<scalar_t>(certificate.residual());
+        to_margin[b] = static_cast<scalar_t>(certificate.margin());
+        to_condition[b] = static_cast<scalar_t>(certificate.condition());
+        to_rank[b] = certificate.rank();
+        for (int i = 0; i < n; ++i) to_ties[b * n + i] = certificate.tied(i);
+      };
+    });
+  });
+  return {residual, margin, condition, rank, ties};
+}
+
+Three directional_derivative_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& dM,
+                                 const Tensor& dq) {
+  const auto batch = check_shapes({{"M", M}, {"dM", dM}}, {{"q", q}, {"z", z}, {"dq", dq}});
+  const Tensor dz = new_output(vector_shape(batch, M), z.options());
+  const Tensor dw = new_output(vector_shape(batch, M), z.options());
+  const Tensor status = new_output(batch, z.options().dtype(at::kChar));
+  const auto n = static_cast<int>(M.size(-1));
+  auto* status_data = status.mutable_data_ptr<std::int8_t>();
+  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::directional_derivative", [&] {
+    for_each_element<scalar_t>(status.sizes(), {{M, 2}, {q, 1}, {z, 1}, {dM, 2}, {dq, 1}}, n, [&] {
+      return
+          [&, derivative = solver::DirectionalDerivative(n, std::is_same_v<scalar_t, float>),
+           to_dz = Writer<scalar_t>(dz), to_dw = Writer<scalar_t>(dw)](const double* const* x, std::int64_t b) mutable {
+            derivative.set(x[0], x[1], x[2]);
+            status_data[b] = static_cast<std::int8_t>(derivative(x[3], x[4], to_dz.data(), to_dw.data()));
+            to_dz.store(b);
+            to_dw.store(b);
+          };
+    });
+  });
+  return {dz, dw, status};
+}
+
+Tensor gradient_radius_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& dq) {
+  const Tensor radius = new_output(check_shapes({{"M", M}}, {{"q", q}, {"z", z}, {"dq", dq}}), z.options());
+  const auto n = static_cast<int>(M.size(-1));
+  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::gradient_radius", [&] {
+    auto* data = radius.mutable_data_ptr<scalar_t>();
+    for_each_element<scalar_t>(radius.sizes(), {{M, 2}, {q, 1}, {z, 1}, {dq, 1}}, n, [&] {
+      return [&, derivative = solver::DirectionalDerivative(n, std::is_same_v<scalar_t, float>)](
+                 const double* const* x, std::int64_t b) mutable {
+        derivative.set(x[0], x[1], x[2]);
+        data[b] = static_cast<scalar_t>(derivative.radius(x[3]));
+      };
+    });
+  });
+  return radius;
 }
 
 // Sums over the batch are cut into pieces of this many elements, whatever the number of threads; the pieces are
@@ -259,8 +412,15 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
 
 TORCH_LIBRARY_IMPL(lcp, CPU, library) {
   library.impl("solve", TORCH_FN(solve_cpu));
-  library.impl("_solve_tangent", TORCH_FN(solve_tangent_cpu));
-  library.impl("_solve_adjoint", TORCH_FN(solve_adjoint_cpu));
+  library.impl("_solve_blocks", TORCH_FN(solve_blocks_cpu));
+  library.impl("certify", TORCH_FN(certify_cpu));
+  library.impl("directional_derivative", TORCH_FN(directional_derivative_cpu));
+  library.impl("gradient_radius", TORCH_FN(gradient_radius_cpu));
+  library.impl("_tangent", TORCH_FN(tangent_cpu));
+  library.impl("_adjoint", TORCH_FN(adjoint_cpu));
+  library.impl("_path_point", TORCH_FN(path_point_cpu));
+  library.impl("_path_tangent", TORCH_FN(path_derivative_cpu<false>));
+  library.impl("_path_adjoint", TORCH_FN(path_derivative_cpu<true>));
   library.impl("_sum_outer", TORCH_FN(sum_outer_cpu));
 }
 

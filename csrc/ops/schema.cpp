@@ -11,90 +11,133 @@
 namespace lcp::ops {
 namespace {
 
-constexpr std::array<std::string_view, 2> kMethods = {"auto", "lemke"};
+constexpr std::array<std::string_view, 5> kMethods = {"auto", "lemke", "enumeration", "newton_min", "central_path"};
+constexpr std::array<std::string_view, 3> kTies = {"inactive", "active", "midpoint"};
 
-void check_matrix(const Tensor& M) {
-  TORCH_CHECK(M.dim() >= 2, "M must be [..., n, n]; got ", M.sym_sizes());
-  TORCH_CHECK(M.sym_size(-1) == M.sym_size(-2), "M must be [..., n, n]; got ", M.sym_sizes());
-  TORCH_CHECK(M.scalar_type() == at::kDouble || M.scalar_type() == at::kFloat, "M must be float32 or float64; got ",
-              M.scalar_type());
+template <class List>
+bool contains(const List& list, std::string_view value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-void check_vector(const char* name, const Tensor& x, const Tensor& M) {
-  TORCH_CHECK(x.dim() >= 1 && x.sym_size(-1) == M.sym_size(-1), name, " must be [..., n] with M's n = ", M.sym_size(-1),
-              "; got ", x.sym_sizes());
-  TORCH_CHECK(x.scalar_type() == M.scalar_type(), name, " must have M's dtype, ", M.scalar_type(), "; got ",
-              x.scalar_type());
-  TORCH_CHECK(x.device() == M.device(), name, " must be on M's device, ", M.device(), "; got ", x.device());
+void check_like(const char* name, const Tensor& x, const char* first_name, const Tensor& first) {
+  TORCH_CHECK(x.scalar_type() == first.scalar_type(), name, " must have ", first_name, "'s dtype, ",
+              first.scalar_type(), "; got ", x.scalar_type());
+  TORCH_CHECK(x.device() == first.device(), name, " must be on ", first_name, "'s device, ", first.device(), "; got ",
+              x.device());
 }
 
-c10::SymDimVector broadcast(c10::SymIntArrayRef a, const char* name, const Tensor& M, const Tensor& x) {
-  const c10::SymIntArrayRef b = x.sym_sizes().slice(0, x.dim() - 1);
+void check_matrix(const char* name, const Tensor& M) {
+  check_layout(name, M);
+  TORCH_CHECK(M.dim() >= 2 && M.sym_size(-1) == M.sym_size(-2), name, " must be [..., n, n]; got ", M.sym_sizes());
+  TORCH_CHECK(M.scalar_type() == at::kDouble || M.scalar_type() == at::kFloat, name,
+              " must be float32 or float64; got ", M.scalar_type());
+}
+
+void check_vector(const char* name, const Tensor& x, const char* first_name, const Tensor& first,
+                  const c10::SymInt& n) {
+  check_layout(name, x);
+  TORCH_CHECK(x.dim() >= 1 && x.sym_size(-1) == n, name, " must be [..., n] with ", first_name, "'s n = ", n, "; got ",
+              x.sym_sizes());
+  check_like(name, x, first_name, first);
+}
+
+c10::SymDimVector broadcast(c10::SymIntArrayRef a, c10::SymIntArrayRef b, const char* first_name, const Tensor& first,
+                            const char* name, const Tensor& x) {
   try {
     return at::infer_size_symdimvector(a, b);
   } catch (const c10::Error&) {
-    TORCH_CHECK(false, "the batch dimensions of M ", M.sym_sizes(), " and ", name, " ", x.sym_sizes(),
-                " must broadcast; got ", a, " and ", b);
+    TORCH_CHECK(false, "the batch dimensions of ", first_name, " ", first.sym_sizes(), " and ", name, " ",
+                x.sym_sizes(), " must broadcast; got ", a, " and ", b);
   }
 }
 
-template <class Signature>
-struct SignatureOf;
-template <class Signature>
-struct SignatureOf<c10::TypedOperatorHandle<Signature>> {
-  using type = Signature;
-};
-
-template <class Handle>
-Handle find(const char* name) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<typename SignatureOf<Handle>::type>();
+c10::SymIntArrayRef batch_of(const Tensor& x, std::int64_t core_dims) {
+  return x.sym_sizes().slice(0, x.dim() - core_dims);
 }
 
-c10::SymIntArrayRef batch_of_matrix(const Tensor& M) { return M.sym_sizes().slice(0, M.dim() - 2); }
+template <class Op>
+struct Find;
+template <class Signature>
+struct Find<Handle<Signature>> {
+  static Handle<Signature> op(const char* name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+  }
+};
 
 TORCH_LIBRARY(lcp, library) {
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
-  library.def(
-      "solve(Tensor M, Tensor q, *, Tensor? guess=None, str method=\"auto\", str ties=\"inactive\", float kappa=0.0, "
-      "float? tolerance=None, int? max_pivots=None) -> (Tensor z, Tensor w, Tensor status)",
-      tags);
-  library.def("_solve_tangent(Tensor M, Tensor z, Tensor w, Tensor r) -> (Tensor dz, Tensor dw)", tags);
-  library.def("_solve_adjoint(Tensor M, Tensor z, Tensor w, Tensor g_z, Tensor g_w) -> Tensor", tags);
-  library.def("_sum_outer(Tensor t, Tensor x, SymInt[] size) -> Tensor", tags);
+  const auto define = [&](const std::string& schema) { library.def(schema.c_str(), tags); };
+  const std::string how =
+      "Tensor? guess=None, str method=\"auto\", str ties=\"inactive\", float kappa=0.0, float? tolerance=None, "
+      "int? max_pivots=None)";
+  define("solve(Tensor M, Tensor q, *, " + how + " -> (Tensor z, Tensor w, Tensor status)");
+  define("solve_mixed(Tensor A, Tensor B, Tensor C, Tensor M, Tensor p, Tensor q, *, " + how +
+         " -> (Tensor x, Tensor z, Tensor w, Tensor status)");
+  define(
+      "certify(Tensor M, Tensor q, Tensor z, *, float? tolerance=None) -> (Tensor residual, Tensor margin, "
+      "Tensor condition, Tensor rank, Tensor ties)");
+  define(
+      "directional_derivative(Tensor M, Tensor q, Tensor z, Tensor dM, Tensor dq) -> (Tensor dz, Tensor dw, "
+      "Tensor status)");
+  define("gradient_radius(Tensor M, Tensor q, Tensor z, Tensor dq) -> Tensor");
+  define("_solve_blocks(Tensor H, Tensor h, int free, *, " + how + " -> (Tensor v, Tensor y, Tensor status)");
+  define("_tangent(Tensor M, Tensor z, Tensor w, Tensor r, int free, bool tied_active) -> (Tensor dz, Tensor dw)");
+  define("_adjoint(Tensor M, Tensor z, Tensor w, Tensor g_z, Tensor g_w, int free, bool tied_active) -> Tensor");
+  define("_path_point(Tensor M, Tensor q, Tensor z_0, int free, float kappa) -> (Tensor z, Tensor w)");
+  define("_path_tangent(Tensor M, Tensor a, Tensor b, Tensor r, Tensor s) -> (Tensor x, Tensor y)");
+  define("_path_adjoint(Tensor M, Tensor a, Tensor b, Tensor g_x, Tensor g_y) -> (Tensor t_r, Tensor t_s)");
+  define("_sum_outer(Tensor t, Tensor x, SymInt[] size) -> Tensor");
 }
 
 }  // namespace
 
-void check_layout(const Tensor& M, const Tensor& q) {
-  TORCH_CHECK(M.layout() == at::kStrided, "M must be a dense tensor; got layout ", M.layout());
-  TORCH_CHECK(q.layout() == at::kStrided, "q must be a dense tensor; got layout ", q.layout());
+void check_layout(const char* name, const Tensor& x) {
+  TORCH_CHECK(x.layout() == at::kStrided, name, " must be a dense tensor; got layout ", x.layout());
 }
 
-c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, const SolveArguments& arguments) {
-  check_matrix(M);
-  check_vector("q", q, M);
-  TORCH_CHECK(std::find(kMethods.begin(), kMethods.end(), arguments.method) != kMethods.end(),
-              "method must be \"auto\" or \"lemke\"; got \"", arguments.method, "\"");
-  TORCH_CHECK(arguments.ties == "inactive", "ties must be \"inactive\", the one rule of this version; got \"",
+c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t free, const SolveArguments& arguments) {
+  auto batch = check_shapes({{"M", M}}, {{"q", q}});
+  TORCH_CHECK(contains(kMethods, arguments.method),
+              "method must be \"auto\", \"lemke\", \"enumeration\", \"newton_min\" or \"central_path\"; got \"",
+              arguments.method, "\"");
+  TORCH_CHECK(contains(kTies, arguments.ties), "ties must be \"inactive\", \"active\" or \"midpoint\"; got \"",
               arguments.ties, "\"");
-  TORCH_CHECK(arguments.kappa == 0.0, "kappa must be 0: this version does not smooth gradients; got ", arguments.kappa);
-  TORCH_CHECK(!arguments.guess.has_value(), "guess must be None: this version takes no proposal; got a tensor of ",
-              arguments.guess.value_or(Tensor()).sym_sizes());
-  TORCH_CHECK(!arguments.tolerance || (*arguments.tolerance > 0 && std::isfinite(*arguments.tolerance)),
-              "tolerance must be finite and > 0; got ", arguments.tolerance.value_or(0));
+  TORCH_CHECK(arguments.kappa >= 0 && std::isfinite(arguments.kappa), "kappa must be finite and >= 0; got ",
+              arguments.kappa);
+  TORCH_CHECK(arguments.kappa == 0 || arguments.ties == "inactive",
+              "ties must be \"inactive\" where kappa > 0, since a smoothed gradient has no ties; got \"",
+              arguments.ties, "\"");
+  check_tolerance(arguments.tolerance);
   TORCH_CHECK(!arguments.max_pivots || *arguments.max_pivots >= 0, "max_pivots must be >= 0; got ",
               arguments.max_pivots.value_or(0));
-  return broadcast(batch_of_matrix(M), "q", M, q);
-}
-
-c10::SymDimVector check_derivative(const Tensor& M, std::initializer_list<const Tensor*> vectors) {
-  check_matrix(M);
-  c10::SymDimVector batch(batch_of_matrix(M));
-  for (const Tensor* x : vectors) {
-    check_vector("every vector", *x, M);
-    batch = broadcast(batch, "a vector", M, *x);
+  if (arguments.guess) {
+    const Tensor& guess = *arguments.guess;
+    check_vector("guess", guess, "M", M, M.sym_size(-1) - free);
+    batch = broadcast(batch, batch_of(guess, 1), "M", M, "guess", guess);
   }
   return batch;
+}
+
+c10::SymDimVector check_shapes(std::initializer_list<Named> matrices, std::initializer_list<Named> vectors) {
+  const auto& [first_name, first] = *matrices.begin();
+  c10::SymDimVector batch;
+  for (const auto& [name, matrix] : matrices) {
+    check_matrix(name, matrix);
+    TORCH_CHECK(matrix.sym_size(-1) == first.sym_size(-1), name, " must be [..., n, n] with ", first_name,
+                "'s n = ", first.sym_size(-1), "; got ", matrix.sym_sizes());
+    check_like(name, matrix, first_name, first);
+    batch = broadcast(batch, batch_of(matrix, 2), first_name, first, name, matrix);
+  }
+  for (const auto& [name, x] : vectors) {
+    check_vector(name, x, first_name, first, first.sym_size(-1));
+    batch = broadcast(batch, batch_of(x, 1), first_name, first, name, x);
+  }
+  return batch;
+}
+
+void check_tolerance(const std::optional<double>& tolerance) {
+  TORCH_CHECK(!tolerance || (*tolerance > 0 && std::isfinite(*tolerance)), "tolerance must be finite and > 0; got ",
+              tolerance.value_or(0));
 }
 
 c10::SymDimVector vector_shape(const c10::SymDimVector& batch, const Tensor& M) {
@@ -103,24 +146,24 @@ c10::SymDimVector vector_shape(const c10::SymDimVector& batch, const Tensor& M) 
   return shape;
 }
 
-const SolveOp& solve_op() {
-  static const SolveOp op = find<SolveOp>("lcp::solve");
-  return op;
-}
+// Each handle is looked up once.
+#define LCP_FIND(Type, function, name)                   \
+  const Type& function() {                               \
+    static const Type op = Find<Type>::op("lcp::" name); \
+    return op;                                           \
+  }
 
-const TangentOp& solve_tangent_op() {
-  static const TangentOp op = find<TangentOp>("lcp::_solve_tangent");
-  return op;
-}
-
-const AdjointOp& solve_adjoint_op() {
-  static const AdjointOp op = find<AdjointOp>("lcp::_solve_adjoint");
-  return op;
-}
-
-const SumOuterOp& sum_outer_op() {
-  static const SumOuterOp op = find<SumOuterOp>("lcp::_sum_outer");
-  return op;
-}
+LCP_FIND(SolveOp, solve_op, "solve")
+LCP_FIND(SolveMixedOp, solve_mixed_op, "solve_mixed")
+LCP_FIND(SolveBlocksOp, solve_blocks_op, "_solve_blocks")
+LCP_FIND(CertifyOp, certify_op, "certify")
+LCP_FIND(DirectionalDerivativeOp, directional_derivative_op, "directional_derivative")
+LCP_FIND(GradientRadiusOp, gradient_radius_op, "gradient_radius")
+LCP_FIND(TangentOp, tangent_op, "_tangent")
+LCP_FIND(AdjointOp, adjoint_op, "_adjoint")
+LCP_FIND(PathPointOp, path_point_op, "_path_point")
+LCP_FIND(PathTangentOp, path_tangent_op, "_path_tangent")
+LCP_FIND(PathAdjointOp, path_adjoint_op, "_path_adjoint")
+LCP_FIND(SumOuterOp, sum_outer_op, "_sum_outer")
 
 }  // namespace lcp::ops

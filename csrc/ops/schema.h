@@ -14,7 +14,10 @@
 namespace lcp::ops {
 
 using at::Tensor;
+using Two = std::tuple<Tensor, Tensor>;
+using Three = std::tuple<Tensor, Tensor, Tensor>;
 
+/// What lcp::solve and lcp::solve_mixed take beside the problem.
 struct SolveArguments {
   const std::optional<Tensor>& guess;
   std::string_view method;
@@ -25,37 +28,85 @@ struct SolveArguments {
 };
 
 /// Refuses sparse tensors before the dispatcher does, in less telling words.
-void check_layout(const Tensor& M, const Tensor& q);
+void check_layout(const char* name, const Tensor& x);
 
-/// The arguments of lcp::solve. Throws c10::Error; returns the broadcast batch dimensions.
-c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, const SolveArguments& arguments);
+/// The arguments of lcp::solve, and those of lcp::_solve_mixed, where the first `free` rows are equations. Throws
+/// c10::Error; returns the broadcast batch dimensions.
+c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t free, const SolveArguments& arguments);
 
-/// Internal operators: M [..., n, n], vectors [..., n]. Returns the broadcast batch dimensions.
-c10::SymDimVector check_derivative(const Tensor& M, std::initializer_list<const Tensor*> vectors);
+/// Matrices [..., n, n], the first of which gives n, dtype and device, and vectors [..., n]. Throws c10::Error; returns
+/// the broadcast batch dimensions.
+struct Named {
+  const char* name;
+  const Tensor& tensor;
+};
+c10::SymDimVector check_shapes(std::initializer_list<Named> matrices, std::initializer_list<Named> vectors);
+
+void check_tolerance(const std::optional<double>& tolerance);
 
 /// The shape [batch..., n] with n from M.
 c10::SymDimVector vector_shape(const c10::SymDimVector& batch, const Tensor& M);
 
 // Handles to the operators: `call` goes through the whole dispatcher, `redispatch` to the keys that are left.
+template <class Signature>
+using Handle = c10::TypedOperatorHandle<Signature>;
 
-using SolveOp = c10::TypedOperatorHandle<std::tuple<Tensor, Tensor, Tensor>(
-    const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess, std::string_view method,
-    std::string_view ties, double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots)>;
+using SolveOp = Handle<Three(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess,
+                             std::string_view method, std::string_view ties, double kappa,
+                             std::optional<double> tolerance, std::optional<std::int64_t> max_pivots)>;
 const SolveOp& solve_op();  ///< see lcp/solve.h
 
-// The linear maps J and J' of csrc/solver/active_set.h. Every derivative of lcp::solve, of any order, is made of them:
-//   d(z, w) = J (dM z + dq);  d(J r) = J (dM (J r)_z + dr);  d(J' g) = J' (dg_z + dM' t, dg_w),  t = J' g.
-using TangentOp = c10::TypedOperatorHandle<std::tuple<Tensor, Tensor>(const Tensor& M, const Tensor& z, const Tensor& w,
-                                                                      const Tensor& r)>;
-const TangentOp& solve_tangent_op();
+using SolveMixedOp = Handle<std::tuple<Tensor, Tensor, Tensor, Tensor>(
+    const Tensor& A, const Tensor& B, const Tensor& C, const Tensor& M, const Tensor& p, const Tensor& q,
+    const std::optional<Tensor>& guess, std::string_view method, std::string_view ties, double kappa,
+    std::optional<double> tolerance, std::optional<std::int64_t> max_pivots)>;
+const SolveMixedOp& solve_mixed_op();  ///< see lcp/solve_mixed.h
 
-using AdjointOp = c10::TypedOperatorHandle<Tensor(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z,
-                                                  const Tensor& g_w)>;
-const AdjointOp& solve_adjoint_op();
+// The same with H = [A B; C M] and h = (p, q), for v = (x, z) and y = (0, w).
+using SolveBlocksOp = Handle<Three(
+    const Tensor& H, const Tensor& h, std::int64_t free, const std::optional<Tensor>& guess, std::string_view method,
+    std::string_view ties, double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots)>;
+const SolveBlocksOp& solve_blocks_op();
+
+using CertifyOp = Handle<std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>(
+    const Tensor& M, const Tensor& q, const Tensor& z, std::optional<double> tolerance)>;
+const CertifyOp& certify_op();  ///< see lcp/certify.h
+
+using DirectionalDerivativeOp =
+    Handle<Three(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& dM, const Tensor& dq)>;
+const DirectionalDerivativeOp& directional_derivative_op();  ///< see lcp/directional_derivative.h
+
+using GradientRadiusOp = Handle<Tensor(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& dq)>;
+const GradientRadiusOp& gradient_radius_op();  ///< see lcp/directional_derivative.h
+
+// The linear maps J and J' of csrc/solver/active_set.h. Every derivative of a solve, of any order, is made of them:
+//   d(z, w) = J (dM z + dq);  d(J r) = J (dM (J r)_z + dr);  d(J' g) = J' (dg_z + dM' t, dg_w),  t = J' g.
+using TangentOp = Handle<Two(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r, std::int64_t free,
+                             bool tied_active)>;
+const TangentOp& tangent_op();
+
+using AdjointOp = Handle<Tensor(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z, const Tensor& g_w,
+                                std::int64_t free, bool tied_active)>;
+const AdjointOp& adjoint_op();
+
+// The point z_i w_i = kappa of csrc/solver/central_path.h near a solution z_0, NaN where none is found; 0 = w_i for
+// i < free.
+using PathPointOp = Handle<Two(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t free, double kappa)>;
+const PathPointOp& path_point_op();
+
+// The linear maps K and K' of csrc/solver/path_derivative.h. Every derivative of such a point is made of them:
+//   d K(r, s) = K (dM x + dr, ds - da x - db y),  (x, y) = K(r, s);
+//   d K'(g) = K' (dg_x + dM' t_r - da t_s, dg_y - db t_s),  (t_r, t_s) = K'(g).
+using PathTangentOp = Handle<Two(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& r, const Tensor& s)>;
+const PathTangentOp& path_tangent_op();
+
+using PathAdjointOp =
+    Handle<Two(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& g_x, const Tensor& g_y)>;
+const PathAdjointOp& path_adjoint_op();
 
 // t x' summed over the batch dimensions that `size` = [..., n, m] lacks or has as 1, in an order that does not depend
 // on the number of threads. A NaN in x counts as 0: it is the z of an unsolved element, whose t says what to do.
-using SumOuterOp = c10::TypedOperatorHandle<Tensor(const Tensor& t, const Tensor& x, c10::SymIntArrayRef size)>;
+using SumOuterOp = Handle<Tensor(const Tensor& t, const Tensor& x, c10::SymIntArrayRef size)>;
 const SumOuterOp& sum_outer_op();
 
 }  // namespace lcp::ops

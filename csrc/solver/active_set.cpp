@@ -15,11 +15,14 @@ bool all_zero(const double* x, int n) {
 
 // Entries of contact problems carry errors of some epsilon: those of their rounding in float, of the products J A^-1 J'
 // in double.
-ActiveSet::ActiveSet(int n, bool single_precision)
+ActiveSet::ActiveSet(int n, int free, bool single_precision, bool tied_active)
     : n_(n),
+      free_(free),
       epsilon_(single_precision ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()),
+      tied_active_(tied_active),
       basis_(n, single_precision ? 1e-5 : 1e-12),
       active_(n),
+      tied_(n),
       has_q_(n),
       role_(n),
       x_(n) {}
@@ -44,12 +47,13 @@ void ActiveSet::find_active(const double* z, const double* w) {
     double total = w[i];
     for (int j = 0; j < n_; ++j) {
       q -= row[j] * z[j];
-      total += std::abs(row[j]) * z[j];
+      total += std::abs(row[j] * z[j]);
     }
     has_q_[i] = std::abs(q) > roundoff * total;
+    tied_[i] = w[i] <= 64 * epsilon_ * (std::abs(q) + total - w[i]);
     if (!has_q_[i]) continue;
     for (int j = 0; j < n_; ++j) {
-      const double effect = std::abs(row[j]) * z[j];
+      const double effect = std::abs(row[j] * z[j]);
       if (effect > roundoff * std::abs(q)) {
         role_[j] = Role::kCounts;
       } else if (effect > 0 && role_[j] == Role::kUnseen) {
@@ -57,15 +61,19 @@ void ActiveSet::find_active(const double* z, const double* w) {
       }
     }
   }
-  for (int j = 0; j < n_; ++j) active_[j] = z[j] > 0 && role_[j] != Role::kRoundOff;
+  for (int j = 0; j < n_; ++j) active_[j] = j < free_ || (z[j] > 0 && role_[j] != Role::kRoundOff);
   for (int i = 0; i < n_; ++i) {
     if (has_q_[i]) continue;
     const double* row = M_ + static_cast<std::size_t>(i) * n_;
     double rest = w[i];
-    for (int j = 0; j < n_; ++j) rest += role_[j] == Role::kRoundOff ? 0.0 : std::abs(row[j]) * z[j];
+    for (int j = 0; j < n_; ++j) rest += role_[j] == Role::kRoundOff ? 0.0 : std::abs(row[j] * z[j]);
     for (int j = 0; j < n_; ++j) {
-      if (rest > 0 && std::abs(row[j]) * z[j] > roundoff * rest) active_[j] = 1;
+      if (rest > 0 && std::abs(row[j] * z[j]) > roundoff * rest) active_[j] = 1;
     }
+  }
+  for (int j = 0; j < n_; ++j) {
+    tied_[j] = tied_[j] && !active_[j];
+    if (tied_[j] && tied_active_) active_[j] = 1;
   }
 }
 

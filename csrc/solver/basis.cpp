@@ -95,18 +95,31 @@ Eigen::VectorXd without(const Eigen::MatrixXd& columns, const Eigen::VectorXd& x
 
 }  // namespace
 
-// The rank is decided where rows and columns are of like size, B = 2^-r A 2^-c; the norms that are minimised are those
-// of A x - b and x themselves.
-void Basis::solve_carefully(double* x, bool transposed) {
-  using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  RowMatrix B(k_, k_);
+// 2^-r A 2^-c for A = M_aa or its transpose.
+Eigen::MatrixXd Basis::equilibrated(bool transposed, int* r, int* c) const {
+  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> B(k_, k_);
   for (int i = 0; i < k_; ++i) {
     for (int j = 0; j < k_; ++j) {
       B(i, j) = M_[static_cast<std::size_t>(index_[transposed ? j : i]) * n_ + index_[transposed ? i : j]];
     }
   }
+  equilibrate(k_, B.data(), r, c);
+  return B;
+}
+
+int Basis::rank() const {
+  if (!doubtful_) return k_;
   std::vector<int> r(k_), c(k_);
-  equilibrate(k_, B.data(), r.data(), c.data());
+  Eigen::FullPivLU<Eigen::MatrixXd> lu(equilibrated(false, r.data(), c.data()));
+  lu.setThreshold(negligible_);
+  return static_cast<int>(lu.rank());
+}
+
+// The rank is decided where rows and columns are of like size, B = 2^-r A 2^-c; the norms that are minimised are those
+// of A x - b and x themselves.
+void Basis::solve_carefully(double* x, bool transposed) const {
+  std::vector<int> r(k_), c(k_);
+  const Eigen::MatrixXd B = equilibrated(transposed, r.data(), c.data());
   const auto scaled = [](Eigen::MatrixXd vectors, const std::vector<int>& exponents) {
     for (Eigen::Index i = 0; i < vectors.rows(); ++i) {
       for (Eigen::Index j = 0; j < vectors.cols(); ++j) vectors(i, j) = std::ldexp(vectors(i, j), -exponents[i]);

@@ -1,6 +1,7 @@
 // Dense solves with the principal submatrix M_aa of a complementary basis.
 #pragma once
 
+#include <Eigen/Core>
 #include <vector>
 
 namespace lcp::solver {
@@ -17,6 +18,8 @@ class Basis {
   /// M: n x n row-major, must stay alive while this is used; marked: n flags.
   void factor(const double* M, const unsigned char* marked);
 
+  bool regular() const { return !doubtful_; }
+  int rank() const;  ///< of M_aa
   int size() const { return k_; }
   const int* indices() const { return index_.data(); }  ///< the marked indices, ascending
 
@@ -27,7 +30,8 @@ class Basis {
 
  private:
   double* row(int i) { return lu_.data() + static_cast<std::size_t>(i) * k_; }
-  void solve_carefully(double* x, bool transposed);
+  Eigen::MatrixXd equilibrated(bool transposed, int* r, int* c) const;
+  void solve_carefully(double* x, bool transposed) const;
 
   int n_;
   double negligible_;

@@ -1,70 +1,35 @@
 #include "solver/ladder.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
 #include "solver/equilibrate.h"
+#include "solver/scale.h"
 #include "solver/verify.h"
 
 namespace lcp::solver {
 namespace {
 
-constexpr int kPivotsPerRow = 30;
-
-enum class Matrix { kGiven, kEquilibrated, kShifted };
-
-struct Rung {
-  Lemke::Options options;
-  Matrix matrix;
-};
+constexpr int kEnumerable = 10;
+constexpr int kCovers = 8;
+constexpr int kStarts = 20;
+constexpr int kNewtonMinSize = 16;
 
 constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
-
-// See ladder.h.
-constexpr std::array<Rung, 13> kRungs = {{{{}, Matrix::kGiven},
-                                          {kTight, Matrix::kGiven},
-                                          {{}, Matrix::kEquilibrated},
-                                          {kTight, Matrix::kEquilibrated},
-                                          {{}, Matrix::kShifted},
-                                          {{.cover = 1}, Matrix::kGiven},
-                                          {{.cover = 2}, Matrix::kGiven},
-                                          {{.cover = 3}, Matrix::kGiven},
-                                          {{.cover = 4}, Matrix::kGiven},
-                                          {{.cover = 5}, Matrix::kGiven},
-                                          {{.cover = 6}, Matrix::kGiven},
-                                          {{.cover = 7}, Matrix::kGiven},
-                                          {{.cover = 8}, Matrix::kGiven}}};
 
 // A claim this close to round-off needs no second solve of its basis.
 constexpr double kNearRoundOff = 1e-13;
 
-// x 2^exponent; in two factors, since 2^1074 alone would overflow.
-class PowerOfTwo {
- public:
-  explicit PowerOfTwo(int exponent)
-      : first_(std::ldexp(1.0, exponent / 2)), second_(std::ldexp(1.0, exponent - exponent / 2)) {}
-  double operator()(double x) const { return x == 0 ? 0.0 : x * first_ * second_; }
-
- private:
-  double first_, second_;
-};
-
-double largest_magnitude(const double* x, std::size_t count) {
-  double largest = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double magnitude = std::abs(x[i]);
-    if (!(magnitude <= largest)) largest = magnitude;  // keeps a NaN or an infinity
-    if (!std::isfinite(largest)) return std::numeric_limits<double>::infinity();
+bool symmetric_with_positive_diagonal(const double* M, int n) {
+  for (int i = 0; i < n; ++i) {
+    const double* row = M + static_cast<std::size_t>(i) * n;
+    if (!(row[i] > 0)) return false;
+    for (int j = 0; j < i; ++j) {
+      if (row[j] != M[static_cast<std::size_t>(j) * n + i]) return false;
+    }
   }
-  return largest;
-}
-
-int exponent_of(double x) {
-  int exponent = 0;
-  std::frexp(x, &exponent);
-  return exponent;
+  return true;
 }
 
 }  // namespace
@@ -81,12 +46,15 @@ Ladder::Ladder(int n, const Settings& settings)
       trial_z_(n),
       trial_w_(n),
       x_(n),
+      marked_(n),
       row_exponent_(n),
       column_exponent_(n) {}
 
-Status Ladder::solve(const double* M, const double* q, double* z, double* w) {
+Status Ladder::solve(const double* M, const double* q, const double* guess, double* z, double* w) {
   pivots_ = 0;
-  Status status = load(M, q) ? climb() : Status::kBadInput;
+  ran_out_ = false;
+  is_equilibrated_ = false;
+  Status status = load(M, q) ? climb(guess) : Status::kBadInput;
   if (status == Status::kSolved && !write(z, w)) status = Status::kNotFound;
   if (status != Status::kSolved) {
     std::fill_n(z, n_, std::numeric_limits<double>::quiet_NaN());
@@ -96,6 +64,8 @@ Status Ladder::solve(const double* M, const double* q, double* z, double* w) {
 }
 
 bool Ladder::load(const double* M, const double* q) {
+  given_M_ = M;
+  given_q_ = q;
   const double largest_m = largest_magnitude(M, M_.size());
   const double largest_q = largest_magnitude(q, q_.size());
   if (!std::isfinite(largest_m) || !std::isfinite(largest_q)) return false;
@@ -106,78 +76,171 @@ bool Ladder::load(const double* M, const double* q) {
   return true;
 }
 
-Status Ladder::climb() {
+Status Ladder::climb(const double* guess) {
   if (std::all_of(q_.begin(), q_.end(), [](double x) { return x >= 0; })) {
     std::fill(z_.begin(), z_.end(), 0.0);
     w_ = q_;
     return Status::kSolved;
   }
-  const std::size_t rungs = settings_.method == Method::kAuto ? kRungs.size() : 1;
-  const std::int64_t per_rung = std::int64_t{kPivotsPerRow} * n_;
-  bool ran_out = false;
-  is_equilibrated_ = false;
-  for (std::size_t k = 0; k < rungs; ++k) {
-    Lemke::Options options = kRungs[k].options;
-    options.max_pivots = per_rung;
-    if (settings_.max_pivots) {
-      const std::int64_t left = *settings_.max_pivots - pivots_;
-      options.max_pivots = settings_.method == Method::kAuto ? std::min(per_rung, left) : left;
-    }
-    const Lemke::End end = run(k, options);
-    pivots_ += lemke_.pivots();
-    if (end == Lemke::End::kBasis && accept()) return Status::kSolved;
-    ran_out = ran_out || end == Lemke::End::kPivotLimit;
+  if (guess != nullptr && try_basis(guess)) return Status::kSolved;
+  bool solved = false;
+  switch (settings_.method) {
+    case Method::kAuto:
+      return climb_all();
+    case Method::kLemke:
+      solved = try_lemke({}, Matrix::kGiven);
+      break;
+    case Method::kEnumeration:
+      solved = try_enumeration();
+      break;
+    case Method::kNewtonMin:
+      solved = try_newton_min();
+      break;
+    case Method::kCentralPath:
+      solved = try_central_path(0);
+      break;
   }
-  return ran_out ? Status::kPivotLimit : Status::kNotFound;
+  if (solved) return Status::kSolved;
+  return ran_out_ ? Status::kPivotLimit : Status::kNotFound;
 }
 
-// Leaves Lemke's claim in z_.
-Lemke::End Ladder::run(std::size_t rung, const Lemke::Options& options) {
-  const Matrix matrix = kRungs[rung].matrix;
+// The rungs from the third on, see ladder.h.
+Status Ladder::climb_all() {
+  if (n_ >= kNewtonMinSize && symmetric_with_positive_diagonal(M_.data(), n_) && try_newton_min()) {
+    return Status::kSolved;
+  }
+  if (try_lemke({}, Matrix::kGiven)) return Status::kSolved;
+  if (try_lemke(kTight, Matrix::kGiven)) return Status::kSolved;
+  if (try_lemke({}, Matrix::kEquilibrated)) return Status::kSolved;
+  if (try_lemke(kTight, Matrix::kEquilibrated)) return Status::kSolved;
+  if (try_lemke({}, Matrix::kRowScaled)) return Status::kSolved;
+  if (try_lemke({}, Matrix::kShifted)) return Status::kSolved;
+  if (proves_infeasible()) return Status::kInfeasible;
+  if (n_ <= kEnumerable) {
+    ran_out_ = false;  // what Lemke did not find in its budget is no longer of interest
+    if (try_enumeration()) return Status::kSolved;
+    return ran_out_ ? Status::kPivotLimit : Status::kNotFound;
+  }
+  for (std::uint64_t cover = 1; cover <= kCovers; ++cover) {
+    if (try_lemke({.cover = cover}, Matrix::kGiven)) return Status::kSolved;
+  }
+  for (std::uint64_t start = 0; start < kStarts; ++start) {
+    if (try_central_path(start)) return Status::kSolved;
+  }
+  return ran_out_ ? Status::kPivotLimit : Status::kNotFound;
+}
+
+std::int64_t Ladder::budget(std::int64_t usual) const {
+  if (!settings_.max_pivots) return usual;
+  const std::int64_t left = *settings_.max_pivots - pivots_;
+  return settings_.method == Method::kAuto ? std::min(usual, left) : left;
+}
+
+// Keeps the books; whether there is a claim.
+bool Ladder::spend(std::int64_t pivots, End end) {
+  pivots_ += pivots;
+  ran_out_ = ran_out_ || end == End::kLimit;
+  return end == End::kClaim;
+}
+
+bool Ladder::try_lemke(Lemke::Options options, Matrix matrix) {
+  options.max_pivots = budget(std::int64_t{30} * n_);
   if (matrix == Matrix::kEquilibrated) equilibrate_once();
-  const auto move_diagonal = [&](double shift) {
-    if (matrix != Matrix::kShifted) return;
+  if (matrix == Matrix::kRowScaled) scale_rows_by_q();
+  const bool scaled = matrix == Matrix::kEquilibrated || matrix == Matrix::kRowScaled;
+  const auto shift_diagonal = [&](double shift) {
     for (int i = 0; i < n_; ++i) {
       double& entry = M_[static_cast<std::size_t>(i) * n_ + i];
       if (shift > 0) x_[i] = entry;
       entry = shift > 0 ? entry + shift : x_[i];
     }
   };
-  move_diagonal(settings_.single_precision ? 1e-7 : 1e-15);
-  const Lemke::End end = matrix == Matrix::kEquilibrated
-                             ? lemke_.run(equilibrated_M_.data(), equilibrated_q_.data(), options)
-                             : lemke_.run(M_.data(), q_.data(), options);
-  move_diagonal(0);
-  if (end != Lemke::End::kBasis) return end;
-  std::copy_n(lemke_.z(), n_, z_.begin());
-  if (matrix == Matrix::kEquilibrated) {
-    for (int i = 0; i < n_; ++i) z_[i] = std::ldexp(z_[i], equilibrated_exponent_ - column_exponent_[i]);
+  if (matrix == Matrix::kShifted) shift_diagonal(settings_.single_precision ? 1e-7 : 1e-15);
+  const End end = lemke_.run(scaled ? scaled_M_.data() : M_.data(), scaled ? scaled_q_.data() : q_.data(), options);
+  if (matrix == Matrix::kShifted) shift_diagonal(0);
+  if (!spend(lemke_.pivots(), end)) return false;
+  std::copy_n(lemke_.z(), n_, trial_z_.begin());
+  if (scaled) {
+    for (int i = 0; i < n_; ++i) trial_z_[i] = std::ldexp(trial_z_[i], scaled_exponent_ - column_exponent_[i]);
   }
-  return end;
+  return accept(trial_z_.data(), lemke_.basic());
+}
+
+bool Ladder::try_newton_min() {
+  if (!newton_min_) newton_min_.emplace(n_);
+  const End end = newton_min_->run(M_.data(), q_.data(), budget(30 + n_));
+  return spend(newton_min_->steps(), end) && accept(newton_min_->z(), newton_min_->basic());
+}
+
+bool Ladder::try_enumeration() {
+  if (!enumeration_) enumeration_.emplace(n_);
+  const End end = enumeration_->run(M_.data(), q_.data(), settings_.tolerance, budget(std::int64_t{1} << 20));
+  return spend(enumeration_->bases(), end) && accept(enumeration_->z(), enumeration_->basic());
+}
+
+bool Ladder::try_central_path(std::uint64_t start) {
+  if (!central_path_) central_path_.emplace(n_, 0);
+  const End end = central_path_->run(M_.data(), q_.data(), start, budget(400));
+  return spend(central_path_->steps(), end) && accept(central_path_->z(), central_path_->basic());
+}
+
+bool Ladder::try_basis(const double* guess) {
+  for (int i = 0; i < n_; ++i) marked_[i] = guess[i] > 0;
+  solve_basis(marked_.data(), z_.data());
+  return violation(n_, 0, M_.data(), q_.data(), z_.data(), settings_.tolerance, w_.data()) <= 1;
+}
+
+bool Ladder::proves_infeasible() {
+  if (!farkas_) farkas_.emplace(n_);
+  equilibrate_once();
+  const End end =
+      farkas_->run(given_M_, given_q_, row_exponent_.data(), column_exponent_.data(), budget(std::int64_t{60} * n_));
+  return spend(farkas_->pivots(), end);
 }
 
 // 2^-r w = (2^-r M 2^-c) (2^c z) + 2^-r q.
 void Ladder::equilibrate_once() {
   if (is_equilibrated_) return;
   is_equilibrated_ = true;
-  equilibrated_M_ = M_;
-  equilibrated_q_.resize(n_);
-  equilibrate(n_, equilibrated_M_.data(), row_exponent_.data(), column_exponent_.data());
-  for (int i = 0; i < n_; ++i) equilibrated_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
-  equilibrated_exponent_ = exponent_of(largest_magnitude(equilibrated_q_.data(), equilibrated_q_.size()));
-  for (double& q : equilibrated_q_) q = std::ldexp(q, -equilibrated_exponent_);
+  scaled_M_ = M_;
+  scaled_q_.resize(n_);
+  equilibrate(n_, scaled_M_.data(), row_exponent_.data(), column_exponent_.data());
+  for (int i = 0; i < n_; ++i) scaled_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
+  scaled_exponent_ = exponent_of(largest_magnitude(scaled_q_.data(), scaled_q_.size()));
+  for (double& q : scaled_q_) q = std::ldexp(q, -scaled_exponent_);
 }
 
-// Verifies Lemke's claim, solves its basis afresh where that helps, and keeps the better of the two.
-bool Ladder::accept() {
-  double claim = violation(n_, M_.data(), q_.data(), z_.data(), settings_.tolerance, w_.data());
+// Rows by the size of q_i where it is not 0, then columns by their largest entry.
+void Ladder::scale_rows_by_q() {
+  scaled_M_.resize(M_.size());
+  scaled_q_.resize(n_);
+  scaled_exponent_ = 0;
+  std::fill(column_exponent_.begin(), column_exponent_.end(), std::numeric_limits<int>::min());
+  for (int i = 0; i < n_; ++i) {
+    row_exponent_[i] = exponent_of(q_[i]);
+    scaled_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
+    for (int j = 0; j < n_; ++j) {
+      const double entry = M_[static_cast<std::size_t>(i) * n_ + j];
+      if (entry != 0) column_exponent_[j] = std::max(column_exponent_[j], exponent_of(entry) - row_exponent_[i]);
+    }
+  }
+  for (int j = 0; j < n_; ++j) {
+    if (column_exponent_[j] == std::numeric_limits<int>::min()) column_exponent_[j] = 0;
+    for (int i = 0; i < n_; ++i) {
+      const auto k = static_cast<std::size_t>(i) * n_ + j;
+      scaled_M_[k] = std::ldexp(M_[k], -row_exponent_[i] - column_exponent_[j]);
+    }
+  }
+  is_equilibrated_ = false;
+}
+
+// Verifies a claim, solves its basis afresh where that helps, and keeps the better of the two.
+bool Ladder::accept(const double* z, const unsigned char* basic) {
+  std::copy_n(z, n_, z_.begin());
+  double claim = violation(n_, 0, M_.data(), q_.data(), z_.data(), settings_.tolerance, w_.data());
   if (claim * settings_.tolerance > kNearRoundOff) {
-    basis_.factor(M_.data(), lemke_.basic());
-    for (int i = 0; i < basis_.size(); ++i) x_[i] = -q_[basis_.indices()[i]];
-    basis_.solve(x_.data());
-    std::fill(trial_z_.begin(), trial_z_.end(), 0.0);
-    for (int i = 0; i < basis_.size(); ++i) trial_z_[basis_.indices()[i]] = std::max(0.0, x_[i]);
-    const double trial = violation(n_, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, trial_w_.data());
+    solve_basis(basic, trial_z_.data());
+    const double trial = violation(n_, 0, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, trial_w_.data());
     if (trial < claim) {
       claim = trial;
       z_.swap(trial_z_);
@@ -185,6 +248,14 @@ bool Ladder::accept() {
     }
   }
   return claim <= 1;
+}
+
+void Ladder::solve_basis(const unsigned char* basic, double* z) {
+  basis_.factor(M_.data(), basic);
+  for (int i = 0; i < basis_.size(); ++i) x_[i] = -q_[basis_.indices()[i]];
+  basis_.solve(x_.data());
+  std::fill_n(z, n_, 0.0);
+  for (int i = 0; i < basis_.size(); ++i) z[basis_.indices()[i]] = std::max(0.0, x_[i]);
 }
 
 // Back to the caller's scale, exactly complementary; false where the result, as the caller will see it, is none: z may
@@ -195,7 +266,8 @@ bool Ladder::write(double* z, double* w) {
   std::transform(z_.begin(), z_.end(), z, PowerOfTwo(z_exponent));
   if (single) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
   std::transform(z, z + n_, trial_z_.begin(), PowerOfTwo(-z_exponent));
-  if (trial_z_ != z_ && !(violation(n_, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) {
+  if (trial_z_ != z_ &&
+      !(violation(n_, 0, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) {
     return false;
   }
   const PowerOfTwo unscale(vector_exponent_);

@@ -8,68 +8,112 @@
 
 #include "lcp/status.h"
 #include "solver/basis.h"
+#include "solver/central_path.h"
+#include "solver/enumeration.h"
+#include "solver/farkas.h"
 #include "solver/lemke.h"
+#include "solver/newton_min.h"
 
 namespace lcp::solver {
 
 enum class Method {
-  kAuto,   ///< the whole ladder below
-  kLemke,  ///< its first rung alone
+  kAuto,         ///< the whole ladder below
+  kLemke,        ///< one run of Lemke's method with d = e
+  kEnumeration,  ///< complementary bases, one after another
+  kNewtonMin,    ///< Newton's method on min(z, w) = 0
+  kCentralPath,  ///< one path z_i w_i = kappa, followed to kappa = 0
 };
 
 struct Settings {
   Method method = Method::kAuto;
-  double tolerance = 1e-9;                 ///< see verify.h
-  std::optional<std::int64_t> max_pivots;  ///< for one problem, all rungs together; absent: 30 n for each rung
-  bool single_precision = false;           ///< z is rounded to float before it is verified
+  double tolerance = 1e-9;  ///< see verify.h
+  /// For one problem, all rungs together: pivots of Lemke's method, bases tried, Newton steps. Absent: 30 n pivots for
+  /// each run of Lemke, 2^20 bases, 30 + n steps of Newton-min, 400 steps along a path.
+  std::optional<std::int64_t> max_pivots;
+  bool single_precision = false;  ///< z is rounded to float before it is verified
 };
 
-/// Solves one problem after another of the same n. Allocates in the constructor, when it first equilibrates a problem,
-/// and for a basis near singular as Basis does.
+/// Solves one problem after another of the same n. Each claim of an algorithm is verified on the data as they were
+/// given, and where that fails or is not near round-off, its basis is solved afresh and verified again.
 ///
-/// The rungs, each followed by the verification of its claim and, where that fails or is not near round-off, by a
-/// fresh solve of the basis it ended with:
+/// The rungs of kAuto, see docs/solvers.md for what each was measured to be worth:
 ///   1. q >= 0: z = 0.
-///   2. Lemke with d = e. A pivot tolerance of 1e-8 keeps the bases of redundant contacts apart from round-off.
-///   3. Lemke with pivot tolerance 1e-12 and tie tolerance 1e-14, then both runs again on the equilibrated problem: for
-///      entries that differ by many orders of magnitude.
-///   4. Lemke on M + s max|M| I, s the precision of the entries: rounding makes a singular semidefinite M indefinite,
-///   and
-///      Lemke then may end on a ray that the exact M does not have. The claim is verified on M itself, as all are.
-///   5. Lemke with up to eight random covering vectors, each of which walks another path of bases: past a ray, and
-///      past the exponentially long path that [Murty, 1988, ch. 6] builds for d = e.
+///   2. The guess: one solve.
+///   3. Newton-min, where M is symmetric with positive diagonal and n >= 16: it factors a few M_aa where Lemke needs
+///      many pivots.
+///   4. Lemke with d = e. A pivot tolerance of 1e-8 keeps the bases of redundant contacts apart from round-off.
+///   5. Lemke with pivot tolerance 1e-12 and tie tolerance 1e-14.
+///   6. Both Lemke runs on the equilibrated problem, and one on rows scaled by q: for entries that differ by many
+///   orders
+///      of magnitude.
+///   7. Lemke on M + s max|M| I, s the precision of the entries: rounding makes a singular semidefinite M indefinite,
+///      and Lemke then may end on a ray that the exact M does not have.
+///   8. A proof that there is no solution since M z + q >= 0 has none. Not before, since rounding also makes solvable
+///      problems infeasible, though they have a z within the tolerance.
+///   9. n <= 10: every complementary basis. Here the ladder ends.
+///  10. Lemke with up to eight random covering vectors, each of which walks another path of bases: past a ray, and past
+///      the exponentially long path that [Murty, 1988, ch. 6] builds for d = e.
+///  11. The central path from up to twenty starts: for rays that no covering vector avoids.
+///
+/// Allocates in the constructor, when a rung is first reached, and for a basis near singular as Basis does.
 class Ladder {
  public:
   Ladder(int n, const Settings& settings);
 
-  /// M: n x n row-major, q, z, w: n. Where the status is not kSolved, z and w are NaN.
-  Status solve(const double* M, const double* q, double* z, double* w);
+  /// M: n x n row-major, q, z, w: n. guess: n, whose positive entries propose the active set, or nullptr. Where the
+  /// status is not kSolved, z and w are NaN.
+  Status solve(const double* M, const double* q, const double* guess, double* z, double* w);
 
-  std::int64_t pivots() const { return pivots_; }  ///< spent on the last problem
+  std::int64_t pivots() const { return pivots_; }  ///< spent on the last problem, in the units of Settings::max_pivots
+
+  /// After kInfeasible: y >= 0, n, with M'y <= 0 and q'y < 0.
+  const double* farkas() const { return farkas_->y(); }
 
  private:
+  enum class Matrix { kGiven, kEquilibrated, kRowScaled, kShifted };
+
   bool load(const double* M, const double* q);
-  Status climb();
-  Lemke::End run(std::size_t rung, const Lemke::Options& options);
+  Status climb(const double* guess);
+  Status climb_all();
+
+  std::int64_t budget(std::int64_t usual) const;
+  bool spend(std::int64_t pivots, End end);
+  bool try_lemke(Lemke::Options options, Matrix matrix);
+  bool try_newton_min();
+  bool try_enumeration();
+  bool try_central_path(std::uint64_t start);
+  bool try_basis(const double* guess);
+  bool proves_infeasible();
+
   void equilibrate_once();
-  bool accept();
+  void scale_rows_by_q();
+  bool accept(const double* z, const unsigned char* basic);
+  void solve_basis(const unsigned char* basic, double* z);
   bool write(double* z, double* w);
 
   int n_;
   Settings settings_;
   Lemke lemke_;
+  std::optional<NewtonMin> newton_min_;
+  std::optional<Enumeration> enumeration_;
+  std::optional<CentralPath> central_path_;
+  std::optional<Farkas> farkas_;
   Basis basis_;
+  const double* given_M_ = nullptr;
+  const double* given_q_ = nullptr;
   // The problem scaled by powers of two, so that the largest entries of M_ and q_ lie in [0.5, 1):
   // w = M z + q  <=>  w 2^-f = (M 2^-e)(z 2^(e-f)) + q 2^-f.
   std::vector<double> M_, q_, z_, w_, trial_z_, trial_w_, x_;
+  std::vector<unsigned char> marked_;
   int matrix_exponent_ = 0;
   int vector_exponent_ = 0;
-  // The same with rows and columns of like size, made when a rung first asks for it.
+  // The same with rows and columns scaled by r and c, and q brought to unit size: when a rung first asks for it.
   bool is_equilibrated_ = false;
-  std::vector<double> equilibrated_M_, equilibrated_q_;
+  std::vector<double> scaled_M_, scaled_q_;
   std::vector<int> row_exponent_, column_exponent_;
-  int equilibrated_exponent_ = 0;  // of q
+  int scaled_exponent_ = 0;
   std::int64_t pivots_ = 0;
+  bool ran_out_ = false;
 };
 
 }  // namespace lcp::solver

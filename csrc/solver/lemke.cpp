@@ -4,27 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "solver/random.h"
+
 namespace lcp::solver {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// splitmix64 [Steele, Lea, Flood, 2014]: the same numbers on every platform.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-
-  double uniform(double low, double high) {
-    std::uint64_t x = (state_ += 0x9e3779b97f4a7c15u);
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
-    return low + (high - low) * static_cast<double>(x >> 11) * 0x1p-53;
-  }
-
- private:
-  std::uint64_t state_;
-};
 
 }  // namespace
 
@@ -38,7 +23,7 @@ Lemke::Lemke(int n)
       z_(n),
       basic_(n) {}
 
-Lemke::End Lemke::run(const double* M, const double* q, const Options& options) {
+End Lemke::run(const double* M, const double* q, const Options& options) {
   load(M, q, options.cover);
   const int artificial_row = first_row();  // z0 stays basic in this row until it leaves
   int r = artificial_row;
@@ -49,13 +34,13 @@ Lemke::End Lemke::run(const double* M, const double* q, const Options& options) 
     const int left = column_variable_[c];
     if (left == artificial()) {
       read_solution();
-      return End::kBasis;
+      return End::kClaim;
     }
     c = column_of_[left < n_ ? left + n_ : left - n_];  // the complement of what left drives next
     r = ratio_test(c, artificial_row, options.pivot_tolerance, options.tie_tolerance);
-    if (r < 0) return End::kRay;
+    if (r < 0) return End::kStuck;
   }
-  return End::kPivotLimit;
+  return End::kLimit;
 }
 
 void Lemke::load(const double* M, const double* q, std::uint64_t cover) {

@@ -7,15 +7,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "solver/end.h"
+
 namespace lcp::solver {
 
 /// One run of Lemke's method [CPS, alg. 4.4.5]: w = M z + d z0 + q with a covering vector d > 0, pivoted along
-/// almost complementary bases until z0 leaves (a solution), the driving variable is unblocked (a ray), or the
-/// budget ends. Allocates only in the constructor.
+/// almost complementary bases until z0 leaves (a claim), the driving variable is unblocked (stuck on a ray), or
+/// the budget ends. Allocates only in the constructor.
 class Lemke {
  public:
-  enum class End { kBasis, kRay, kPivotLimit };
-
   struct Options {
     double pivot_tolerance = 1e-8;  ///< entries below this times their column's maximum are no pivots
     double tie_tolerance = 1e-8;    ///< relative width within which ratios count as tied
@@ -28,7 +28,7 @@ class Lemke {
   /// M: n x n row-major, q: n, both finite, with min q < 0.
   End run(const double* M, const double* q, const Options& options);
 
-  /// After kBasis: the basic z, n values >= 0 with 0 for the nonbasic ones, and which z are basic.
+  /// After kClaim: the basic z, n values >= 0 with 0 for the nonbasic ones, and which z are basic.
   const double* z() const { return z_.data(); }
   const unsigned char* basic() const { return basic_.data(); }
 

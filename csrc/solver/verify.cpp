@@ -23,7 +23,7 @@ double accurate_sum(int n, const double* row, const double* z, double q) {
 
 }  // namespace
 
-double violation(int n, const double* M, const double* q, const double* z, double tolerance, double* w) {
+double violation(int n, int free, const double* M, const double* q, const double* z, double tolerance, double* w) {
   double largest_q = 0;
   for (int i = 0; i < n; ++i) largest_q = std::max(largest_q, std::abs(q[i]));
   double worst = 0;
@@ -41,10 +41,19 @@ double violation(int n, const double* M, const double* q, const double* z, doubl
     if (rounding > 0.01 * allowed) sum = accurate_sum(n, row, z, q[i]);
     if (!std::isfinite(sum) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
     w[i] = sum;
-    const double residual = z[i] > 0 ? std::abs(sum) : std::abs(std::min(z[i], sum));
+    const double residual = i < free || z[i] > 0 ? std::abs(sum) : std::abs(std::min(z[i], sum));
     if (residual > 0) worst = std::max(worst, residual / allowed);
   }
   return worst;
+}
+
+void complement(int n, const double* M, const double* q, const double* z, double* w) {
+  for (int i = 0; i < n; ++i) {
+    const double* row = M + static_cast<std::size_t>(i) * n;
+    double sum = q[i];
+    for (int j = 0; j < n; ++j) sum += row[j] * z[j];
+    w[i] = z[i] > 0 ? 0.0 : (sum < 0 ? 0.0 : sum);
+  }
 }
 
 }  // namespace lcp::solver

@@ -6,13 +6,17 @@ namespace lcp::solver {
 /// Fills w = M z + q and returns the largest violation in units of what is allowed, so that <= 1 means solved:
 ///
 ///   max_i e_i / (tolerance s_i),   e_i = |w_i| where z_i > 0, else |min(z_i, w_i)|,
-///   s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij| z_j, 1e-6 |q|_inf)).
+///   s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij z_j|, 1e-6 |q|_inf)).
 ///
 /// The rows' own scales s_i keep a small row honest beside a large one, and |q|_inf caps them: a nearly singular
 /// basis gives a huge z whose rounding errors must not pass for a solution. So the natural residual of what is
 /// accepted is at most tolerance * |q|_inf, and w_i = 0 is within it of (M z + q)_i where z_i > 0. Rows whose rounding
-/// errors could decide are summed in twice the precision. NaN in z gives infinity.
+/// errors could decide are summed in twice the precision. NaN in z gives infinity. The first `free` rows are equations
+/// with unknowns of any sign: there, e_i = |w_i|.
 ///   M: n x n row-major, z, q, w: n.
-double violation(int n, const double* M, const double* q, const double* z, double tolerance, double* w);
+double violation(int n, int free, const double* M, const double* q, const double* z, double tolerance, double* w);
+
+/// The w that belongs to a solution z: 0 where z_i > 0, else max(0, (M z + q)_i); NaN where z is.
+void complement(int n, const double* M, const double* q, const double* z, double* w);
 
 }  // namespace lcp::solver

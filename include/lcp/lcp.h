@@ -3,9 +3,12 @@
 // lcp/physics/, TorchLCP::learning for lcp/learning/.
 #pragma once
 
+#include "lcp/certify.h"
+#include "lcp/directional_derivative.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"
 #include "lcp/physics/sliding_block.h"
 #include "lcp/solve.h"
+#include "lcp/solve_mixed.h"
 #include "lcp/status.h"
 #include "lcp/version.h"

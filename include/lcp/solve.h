@@ -17,24 +17,34 @@
 namespace lcp {
 
 struct SolveOptions {
-  /// "auto": Lemke's method, verified, with retries; docs/notation.md says what is believed of it.
-  /// "lemke": one pass of Lemke's method [CPS, alg. 4.4.5] with the covering vector d = e.
+  /// "auto": a ladder of methods, each verified; docs/solvers.md says what is tried when. For n <= 10 it is complete: a
+  /// problem that has a solution is solved.
+  /// "lemke": one run of Lemke's method [CPS, alg. 4.4.5] with the covering vector d = e.
+  /// "enumeration": complementary bases, one after another, 2^n of them at worst.
+  /// "newton_min": Newton's method on min(z, w) = 0, for positive definite and P-matrices.
+  /// "central_path": the path z_i w_i = kappa, followed to kappa = 0, and solved for its basis.
   std::string method = "auto";
 
-  /// What the gradient takes z_i = w_i = 0 for. "inactive": z_i stays 0. No other rule is available yet.
+  /// What the gradient takes pairs with z_i = w_i = 0 for. "inactive": z_i stays 0. "active": w_i stays 0. "midpoint":
+  /// the mean of both derivatives. docs/gradients.md shows what each does.
   std::string ties = "inactive";
 
-  /// Smoothing of the gradient along the central path z_i w_i = kappa. Only 0 (none) is available yet.
+  /// kappa > 0: the gradient is that of the point z_i w_i = kappa of the central path near the solution, smooth across
+  /// ties, while z and w stay exact. Units of z times w. Where Newton's method finds no such point, the gradient is
+  /// NaN.
   double kappa = 0.0;
 
   /// r(z) = max_i |min(z_i, (M z + q)_i)| <= tolerance * max_i |q_i| is what "solved" means.
   /// Absent: 1e-9 in float64, 1e-4 in float32.
   std::optional<double> tolerance;
 
-  /// Pivots that one element of the batch may spend. Absent: 30 n for each attempt.
+  /// Pivots, bases and Newton steps that one element of the batch may spend in all. Absent: 30 n pivots for each run of
+  /// Lemke's method, 2^20 bases, 30 + n steps of Newton-min, 400 steps along a path.
   std::optional<std::int64_t> max_pivots;
 
-  /// A proposal of the active set. Not available yet.
+  /// [..., n], of M's dtype and device: its positive entries propose the active set, as those of the z of the last
+  /// epoch or time step do. It is tried first, at the price of one linear solve. It may change which solution is
+  /// returned where there are several, never whether it is one. NaN proposes 0.
   std::optional<at::Tensor> guess;
 };
 
@@ -52,7 +62,8 @@ struct SolveResult {
 /// that is not solved is 0 where its incoming gradient is 0, else NaN.
 ///
 ///   M: [..., n, n], float32 or float64, any strides; n may be 0.
-///   q: [..., n], of M's dtype and device. The batch dimensions of M and q broadcast; a shared M is not copied.
+///   q: [..., n], of M's dtype and device. The batch dimensions of M, q and the guess broadcast; a shared M is not
+///   copied.
 ///
 /// Throws c10::Error, before any work, for shapes, dtypes, devices or options that are none of these.
 LCP_API SolveResult solve(const at::Tensor& M, const at::Tensor& q, const SolveOptions& options = {});

@@ -206,17 +206,17 @@ TEST_F(GradientTest, GivesTheSameBitsForEveryThreadCount) {
 TEST_F(GradientTest, UsesTheMinimumNormAdjointOfASingularActiveSet) {
   // Two copies of one contact share its force. At z = (1/2, 1/2) both are active and M_aa has rank one; the least-norm
   // change of their forces is an equal share.
-  static const auto adjoint =
-      c10::Dispatcher::singleton()
-          .findSchemaOrThrow("lcp::_solve_adjoint", "")
-          .typed<Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&)>();
+  static const auto adjoint = c10::Dispatcher::singleton()
+                                  .findSchemaOrThrow("lcp::_adjoint", "")
+                                  .typed<Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
+                                                const Tensor&, std::int64_t, bool)>();
   for (const auto dtype : {torch::kDouble, torch::kFloat}) {
     const Tensor M = torch::ones({2, 2}, dtype);
     const Tensor half = torch::full({2}, 0.5, dtype);
     const Tensor zero = torch::zeros({2}, dtype);
-    const Tensor t = adjoint.call(M, half, zero, torch::ones({2}, dtype), zero);
+    const Tensor t = adjoint.call(M, half, zero, torch::ones({2}, dtype), zero, 0, false);
     EXPECT_TRUE(torch::allclose(t, -half, 1e-6, 1e-6)) << t;
-    const Tensor one_sided = adjoint.call(M, half, zero, torch::tensor({1., 0.}, dtype), zero);
+    const Tensor one_sided = adjoint.call(M, half, zero, torch::tensor({1., 0.}, dtype), zero, 0, false);
     EXPECT_TRUE(torch::allclose(one_sided, -half / 2, 1e-6, 1e-6)) << one_sided;
   }
 }

@@ -114,7 +114,7 @@ TEST_F(SolveTest, GivesEachElementItsOwnStatus) {
   const Tensor M = torch::tensor({1., -1., 1., nan, 1.}, torch::kDouble).view({5, 1, 1});
   const Tensor q = torch::tensor({-1., -1., 2., -1., nan}, torch::kDouble).view({5, 1});
   const SolveResult result = solve(M, q);
-  EXPECT_TRUE(torch::equal(result.status, torch::tensor({0, 1, 0, 4, 4}, torch::kChar)));
+  EXPECT_TRUE(torch::equal(result.status, torch::tensor({0, 2, 0, 4, 4}, torch::kChar)));
   EXPECT_TRUE(same_bits(result.z.view(-1), torch::tensor({1., nan, 0., nan, nan}, torch::kDouble)));
   EXPECT_TRUE(same_bits(result.w.view(-1), torch::tensor({0., nan, 2., nan, nan}, torch::kDouble)));
 
@@ -203,10 +203,12 @@ TEST_F(SolveTest, NamesWhatIsWrongWithItsArguments) {
       solve(M, q, options);
     };
   };
-  expect(with([](auto& o) { o.method = "simplex"; }), "method must be \"auto\" or \"lemke\"; got \"simplex\"");
-  expect(with([](auto& o) { o.ties = "active"; }), "ties must be \"inactive\"");
-  expect(with([](auto& o) { o.kappa = 0.1; }), "kappa must be 0");
-  expect(with([&](auto& o) { o.guess = q; }), "guess must be None");
+  expect(with([](auto& o) { o.method = "simplex"; }),
+         "method must be \"auto\", \"lemke\", \"enumeration\", \"newton_min\" or \"central_path\"; got \"simplex\"");
+  expect(with([](auto& o) { o.ties = "both"; }), "ties must be \"inactive\", \"active\" or \"midpoint\"; got \"both\"");
+  expect(with([](auto& o) { o.kappa = -0.1; }), "kappa must be finite and >= 0; got -0.1");
+  expect(with([](auto& o) { o.kappa = 0.1, o.ties = "active"; }), "ties must be \"inactive\" where kappa > 0");
+  expect(with([&](auto& o) { o.guess = q.to(torch::kFloat); }), "guess must have M's dtype, Double; got Float");
   expect(with([](auto& o) { o.tolerance = 0.0; }), "tolerance must be finite and > 0; got 0");
   expect(with([](auto& o) { o.tolerance = std::nan(""); }), "tolerance must be finite and > 0; got nan");
   expect(with([](auto& o) { o.max_pivots = -1; }), "max_pivots must be >= 0; got -1");

@@ -64,15 +64,15 @@ def test_derivatives_on_both_sides_of_stick_and_slide():
     assert torch.allclose(torch.autograd.grad(v_next(v, c, limit).sum(), v)[0], slides)
 
 
-@pytest.mark.parametrize("op", ["solve", "_solve_tangent", "_solve_adjoint", "_sum_outer"])
+@pytest.mark.parametrize("op", ["solve", "_tangent", "_adjoint", "_sum_outer"])
 def test_opcheck(op):
     M, q = problems(3)
     z, w, _ = (x.detach() for x in torch.ops.lcp.solve(M, q))
     g = torch.randn_like(z).requires_grad_()
     arguments = {
         "solve": (M, q),
-        "_solve_tangent": (M, z, w, g),
-        "_solve_adjoint": (M, z, w, g, g.detach().requires_grad_()),
+        "_tangent": (M, z, w, g, 0, False),
+        "_adjoint": (M, z, w, g, g.detach().requires_grad_(), 0, False),
         "_sum_outer": (g, z.requires_grad_(), [N, N]),
     }[op]
     torch.library.opcheck(getattr(torch.ops.lcp, op).default, arguments)
@@ -83,8 +83,8 @@ def test_internal_derivatives():
     z, w, _ = (x.detach() for x in torch.ops.lcp.solve(M, q))
     g, h = (torch.randn_like(z).requires_grad_() for _ in range(2))
     for op, inputs in [
-        (lambda M, g: torch.ops.lcp._solve_tangent(M, z, w, g), (M, g)),
-        (lambda M, g, h: torch.ops.lcp._solve_adjoint(M, z, w, g, h), (M, g, h)),
+        (lambda M, g: torch.ops.lcp._tangent(M, z, w, g, 0, False), (M, g)),
+        (lambda M, g, h: torch.ops.lcp._adjoint(M, z, w, g, h, 0, False), (M, g, h)),
         (lambda g, h: torch.ops.lcp._sum_outer(g, h, [N, N]), (g, h)),
         (lambda g, h: torch.ops.lcp._sum_outer(g, h, [1, N, N]), (g, h)),
         (lambda g, h: torch.ops.lcp._sum_outer(g, h, [3, N, N]), (g, h)),
@@ -109,10 +109,10 @@ def test_errors_name_the_argument():
     for call, message in [
         (lambda: torch.ops.lcp.solve(M[:2], q), r"M must be \[..., n, n\]; got \[2, 3\]"),
         (lambda: torch.ops.lcp.solve(M, q.double()), "q must have M's dtype, Float; got Double"),
-        (lambda: torch.ops.lcp.solve(M, q, ties="midpoint"), 'ties must be "inactive"'),
-        (lambda: torch.ops.lcp.solve(M, q, guess=q), "guess must be None"),
-        (lambda: torch.ops.lcp.solve(M, q, kappa=1e-3), "kappa must be 0"),
-        (lambda: torch.ops.lcp.solve(M, q, method="dantzig"), 'method must be "auto" or "lemke"; got "dantzig"'),
+        (lambda: torch.ops.lcp.solve(M, q, ties="both"), 'ties must be "inactive", "active" or "midpoint"; got "both"'),
+        (lambda: torch.ops.lcp.solve(M, q, guess=q[:2]), r"guess must be \[..., n\] with M's n = 3; got \[2\]"),
+        (lambda: torch.ops.lcp.solve(M, q, kappa=-1e-3), "kappa must be finite and >= 0; got -0.001"),
+        (lambda: torch.ops.lcp.solve(M, q, method="dantzig"), 'method must be "auto", .*; got "dantzig"'),
     ]:
         with pytest.raises(RuntimeError, match=message):
             call()
@@ -124,7 +124,7 @@ def test_an_unsolved_element_keeps_to_itself():
     M.requires_grad_()
     q = -torch.ones(3, 2, dtype=torch.float64)
     z, w, status = torch.ops.lcp.solve(M, q)
-    assert status.tolist() == [0, 1, 0]
+    assert status.tolist() == [0, 2, 0]
     assert z.isnan().any(-1).tolist() == w.isnan().any(-1).tolist() == [False, True, False]
     (gradient,) = torch.autograd.grad(z[::2].sum(), M, retain_graph=True)
     assert torch.equal(gradient[1], torch.zeros(2, 2, dtype=torch.float64))

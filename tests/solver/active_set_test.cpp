@@ -20,7 +20,8 @@ struct Solution {
 Solution solve(const Problem& problem) {
   Solution solution{Eigen::VectorXd(problem.n()), Eigen::VectorXd(problem.n())};
   Ladder ladder(problem.n(), {});
-  EXPECT_EQ(ladder.solve(problem.M.data(), problem.q.data(), solution.z.data(), solution.w.data()), Status::kSolved);
+  EXPECT_EQ(ladder.solve(problem.M.data(), problem.q.data(), nullptr, solution.z.data(), solution.w.data()),
+            Status::kSolved);
   return solution;
 }
 
@@ -30,7 +31,7 @@ TEST(ActiveSetTest, AgreesWithCentralDifferences) {
     const Problem problem = testing::positive_definite(random, 5);
     const Solution solution = solve(problem);
     if ((solution.z + solution.w).minCoeff() < 1e-3) continue;  // too near a tie for the step below
-    ActiveSet derivative(5, false);
+    ActiveSet derivative(5, 0, false, false);
     derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
     const Eigen::VectorXd r = Eigen::VectorXd::LinSpaced(5, -1, 2);
     Eigen::VectorXd dz(5), dw(5);
@@ -49,7 +50,7 @@ TEST(ActiveSetTest, HasTheTangentsTransposeAsAdjoint) {
     const Problem problem = testing::friction_block(random, 2, 4);  // nonsymmetric, singular
     const int n = problem.n();
     const Solution solution = solve(problem);
-    ActiveSet derivative(n, false);
+    ActiveSet derivative(n, 0, false, false);
     derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
     const Eigen::VectorXd r = Eigen::VectorXd::LinSpaced(n, -1, 2).array().sin();
     const Eigen::VectorXd g_z = Eigen::VectorXd::LinSpaced(n, 0, 5).array().cos();
@@ -66,7 +67,7 @@ TEST(ActiveSetTest, TakesTiesAsInactive) {
   const double matrix[4] = {2, 0, 0, 1};
   const double z[2] = {0, 0};  // q = (0, 1)
   const double w[2] = {0, 1};
-  ActiveSet derivative(2, false);
+  ActiveSet derivative(2, 0, false, false);
   derivative.set(matrix, z, w);
   EXPECT_FALSE(derivative.active(0));
   const double r[2] = {1, 0};
@@ -81,7 +82,7 @@ TEST(ActiveSetTest, TakesTheRoundOffOfADegenerateVariableAsATie) {
   const double matrix[4] = {2, 1, 1, 1};
   const double z[2] = {1e-17, 1};
   const double w[2] = {0, 0};
-  ActiveSet derivative(2, false);
+  ActiveSet derivative(2, 0, false, false);
   derivative.set(matrix, z, w);
   EXPECT_FALSE(derivative.active(0));
   EXPECT_TRUE(derivative.active(1));
@@ -92,7 +93,7 @@ TEST(ActiveSetTest, KeepsASmallVariableOfARowWithoutQ) {
   const double matrix[9] = {1, 1, 0, -1, 1e-17, 1, 0, 1, 1};
   const double z[3] = {1e-17, 1, 0};
   const double w[3] = {0, 0, 0};
-  ActiveSet derivative(3, false);
+  ActiveSet derivative(3, 0, false, false);
   derivative.set(matrix, z, w);
   EXPECT_TRUE(derivative.active(0));
 }
@@ -106,7 +107,7 @@ TEST(ActiveSetTest, SlidesAtAnyMassInSinglePrecision) {
     Problem problem{RowMatrix(3, 3), Eigen::Vector3d(-v, v, limit)};
     problem.M << c, -c, 1, -c, c, 1, -1, -1, 0;
     const Solution solution = solve(problem);
-    ActiveSet derivative(3, true);
+    ActiveSet derivative(3, 0, true, false);
     derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
     const double g_z[3] = {0, 0, 1};
     const double zero[3] = {0, 0, 0};
@@ -124,7 +125,7 @@ TEST(ActiveSetTest, SeesActiveUnknownsOfOtherUnits) {
     const double z[2] = {1, 0.5};
     const double zero[2] = {0, 0};
     for (const bool single_precision : {false, true}) {
-      ActiveSet derivative(2, single_precision);
+      ActiveSet derivative(2, 0, single_precision, false);
       derivative.set(rows, z, zero);
       EXPECT_TRUE(derivative.active(0) && derivative.active(1));
       const double g_z[2] = {1, 1};
@@ -142,7 +143,7 @@ TEST(ActiveSetTest, CountsWhatIsSingularInThePrecisionOfTheEntriesAsSingular) {
                             static_cast<float>(0.9)};
   const double ones[2] = {1, 1};
   const double zero[2] = {0, 0};
-  ActiveSet derivative(2, true);
+  ActiveSet derivative(2, 0, true, false);
   derivative.set(matrix, ones, zero);
   double t[2];
   derivative.adjoint(ones, zero, t);
@@ -162,7 +163,7 @@ TEST(ActiveSetTest, KeepsGradientsOfRedundantContactsSmall) {
       }
       const int n = problem.n();
       const Solution solution = solve(problem);
-      ActiveSet derivative(n, single_precision);
+      ActiveSet derivative(n, 0, single_precision, false);
       derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
       const Eigen::VectorXd g = Eigen::VectorXd::Ones(n);
       Eigen::VectorXd t(n);
@@ -175,7 +176,7 @@ TEST(ActiveSetTest, KeepsGradientsOfRedundantContactsSmall) {
 TEST(ActiveSetTest, AnswersAnUnsolvedElementWithZeroOrNaN) {
   const double M = -1;
   const double nan = std::nan("");
-  ActiveSet derivative(1, false);
+  ActiveSet derivative(1, 0, false, false);
   derivative.set(&M, &nan, &nan);
   EXPECT_FALSE(derivative.valid());
   const double zero = 0, one = 1;

@@ -21,7 +21,7 @@ struct Answer {
 Answer solve(const Problem& problem, const Settings& settings = {}) {
   Ladder ladder(problem.n(), settings);
   Answer answer{Status::kNotFound, Eigen::VectorXd(problem.n()), Eigen::VectorXd(problem.n())};
-  answer.status = ladder.solve(problem.M.data(), problem.q.data(), answer.z.data(), answer.w.data());
+  answer.status = ladder.solve(problem.M.data(), problem.q.data(), nullptr, answer.z.data(), answer.w.data());
   return answer;
 }
 
@@ -56,11 +56,19 @@ TEST(LadderTest, ReturnsZeroForNonnegativeQ) {
   EXPECT_EQ(answer.w, problem.q);
 }
 
-TEST(LadderTest, ReportsNotFoundWhereThereIsNoSolution) {
+TEST(LadderTest, ReportsInfeasibleWhereNoZMakesWNonnegative) {
   const Answer answer = solve(scalar(-1, -1));
+  EXPECT_EQ(answer.status, Status::kInfeasible);
+  expect_nan(answer);
+  EXPECT_EQ(solve(scalar(0, -1)).status, Status::kInfeasible);
+}
+
+TEST(LadderTest, ReportsNotFoundWhereThereIsNoSolutionThoughWCanBeNonnegative) {
+  Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, 0)};
+  problem.M << -1, 1, -1, 1;  // z = (0, 1) is feasible; no complementary basis is
+  const Answer answer = solve(problem);
   EXPECT_EQ(answer.status, Status::kNotFound);
   expect_nan(answer);
-  EXPECT_EQ(solve(scalar(0, -1)).status, Status::kNotFound);
 }
 
 TEST(LadderTest, ReportsThePivotLimit) {
@@ -78,7 +86,7 @@ TEST(LadderTest, KeepsToTheBudgetOverAllRungs) {
     settings.max_pivots = budget;
     Ladder ladder(10, settings);
     Eigen::VectorXd z(10), w(10);
-    ladder.solve(problem.M.data(), problem.q.data(), z.data(), w.data());
+    ladder.solve(problem.M.data(), problem.q.data(), nullptr, z.data(), w.data());
     EXPECT_LE(ladder.pivots(), budget);
   }
 }
@@ -230,8 +238,8 @@ TEST(LadderTest, DependsOnNoFactorOfM) {
 
 TEST(LadderTest, KeepsUnsolvableProblemsUnsolvableAtEveryScale) {
   for (const double scale : {1e-300, 1e-150, 1.0, 1e150, 1e300}) {
-    EXPECT_EQ(solve(scalar(-scale, -scale)).status, Status::kNotFound);
-    EXPECT_EQ(solve(scalar(-scale, -1)).status, Status::kNotFound);
+    EXPECT_EQ(solve(scalar(-scale, -scale)).status, Status::kInfeasible);
+    EXPECT_EQ(solve(scalar(-scale, -1)).status, Status::kInfeasible);
   }
 }
 

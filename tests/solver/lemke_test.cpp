@@ -20,7 +20,7 @@ TEST(LemkeTest, SolvesASlidingBlock) {
   Problem problem{RowMatrix(3, 3), Eigen::Vector3d(1, -1, 0.25)};
   problem.M << 1, -1, 1, -1, 1, 1, -1, -1, 0;
   Lemke lemke(3);
-  ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(10)), Lemke::End::kBasis);
+  ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(10)), End::kClaim);
   const Eigen::Vector3d z(lemke.z());
   EXPECT_LT((z - Eigen::Vector3d(0, 0.25, 0.75)).norm(), 1e-15);
   EXPECT_FALSE(lemke.basic()[0]);
@@ -32,20 +32,20 @@ TEST(LemkeTest, ReportsRayTermination) {
   const double M = -1;
   const double q = -1;
   Lemke lemke(1);
-  EXPECT_EQ(lemke.run(&M, &q, budget(10)), Lemke::End::kRay);
+  EXPECT_EQ(lemke.run(&M, &q, budget(10)), End::kStuck);
 }
 
 TEST(LemkeTest, ReportsTheEndOfItsBudget) {
   const Problem problem = testing::murty(8);
   Lemke lemke(8);
-  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(100)), Lemke::End::kPivotLimit);
+  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(100)), End::kLimit);
   EXPECT_EQ(lemke.pivots(), 100);
 }
 
 TEST(LemkeTest, VisitsEveryBasisOfMurtysExampleFromTheOnesVector) {
   const Problem problem = testing::murty(8);
   Lemke lemke(8);
-  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), Lemke::End::kBasis);
+  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), End::kClaim);
   EXPECT_EQ(lemke.pivots(), 256);
 }
 
@@ -54,7 +54,7 @@ TEST(LemkeTest, FindsAShorterPathFromARandomCover) {
   Lemke lemke(8);
   Lemke::Options options = budget(200);
   options.cover = 2;
-  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), options), Lemke::End::kBasis);
+  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), options), End::kClaim);
 }
 
 TEST(LemkeTest, RepeatsItselfBitForBit) {

@@ -12,7 +12,7 @@ constexpr double kTolerance = 1e-9;
 
 double violation_of(double M, double q, double z) {
   double w = 0;
-  return violation(1, &M, &q, &z, kTolerance, &w);
+  return violation(1, 0, &M, &q, &z, kTolerance, &w);
 }
 
 TEST(VerifyTest, AcceptsASolution) { EXPECT_LE(violation_of(2, -1, 0.5), 1); }
@@ -39,7 +39,7 @@ TEST(VerifyTest, KeepsASmallRowHonestBesideALargeOne) {
   const double q[2] = {1e10, -1};
   const double z[2] = {0, 0};
   double w[2];
-  EXPECT_GT(violation(2, M, q, z, kTolerance, w), 1);
+  EXPECT_GT(violation(2, 0, M, q, z, kTolerance, w), 1);
 }
 
 TEST(VerifyTest, DoesNotExcuseAHugeZ) {
@@ -48,7 +48,7 @@ TEST(VerifyTest, DoesNotExcuseAHugeZ) {
   const double q[2] = {-1, -1};
   const double z[2] = {1e17, 1e17};
   double w[2];
-  EXPECT_GT(violation(2, M, q, z, kTolerance, w), 1);
+  EXPECT_GT(violation(2, 0, M, q, z, kTolerance, w), 1);
 }
 
 }  // namespace

@@ -1,0 +1,12 @@
+#include "lcp/certify.h"
+
+#include "ops/schema.h"
+
+namespace lcp {
+
+Certificate certify(const at::Tensor& M, const at::Tensor& q, const at::Tensor& z, std::optional<double> tolerance) {
+  auto [residual, margin, condition, rank, ties] = ops::certify_op().call(M, q, z, tolerance);
+  return {residual, margin, condition, rank, ties};
+}
+
+}  // namespace lcp

@@ -1,0 +1,153 @@
+#include "solver/central_path.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "solver/random.h"
+#include "solver/scale.h"
+
+namespace lcp::solver {
+namespace {
+
+constexpr double kLastKappa = 1e-16;
+constexpr int kStepsPerKappa = 10;
+constexpr int kStepsToPoint = 60;
+constexpr int kHalvings = 25;
+
+}  // namespace
+
+CentralPath::CentralPath(int n, int free)
+    : n_(n),
+      free_(free),
+      lu_(n),
+      z_(n),
+      w_(n),
+      weight_(n),
+      f_(n),
+      d_(n),
+      trial_z_(n),
+      trial_w_(n),
+      trial_f_(n),
+      basic_(n) {}
+
+// Fills w = M z + q and f; returns |f|^2. Where z + w > 0, f is written without the cancellation of its definition.
+double CentralPath::merit(const double* z, double kappa, double* w, double* f) const {
+  double sum = 0;
+  for (int i = 0; i < n_; ++i) {
+    const double* row = M_ + static_cast<std::size_t>(i) * n_;
+    w[i] = q_[i];
+    for (int j = 0; j < n_; ++j) w[i] += row[j] * z[j];
+    if (i < free_) {
+      f[i] = w[i];
+    } else {
+      const double root = std::hypot(z[i] - w[i], 2 * std::sqrt(kappa * weight_[i]));
+      const double total = z[i] + w[i];
+      f[i] = total > 0 ? 4 * (z[i] * w[i] - kappa * weight_[i]) / (total + root) : total - root;
+    }
+    sum += f[i] * f[i];
+  }
+  return sum;
+}
+
+// One damped Newton step from z_, w_, f_; false where there is none that lowers the merit.
+bool CentralPath::step(double kappa, double& value) {
+  double* A = lu_.matrix(n_);
+  for (int i = 0; i < n_; ++i) {
+    double along_z = 0;
+    double along_w = 1;
+    if (i >= free_) {
+      const double cosine = (z_[i] - w_[i]) / std::hypot(z_[i] - w_[i], 2 * std::sqrt(kappa * weight_[i]));
+      along_z = 1 - cosine;
+      along_w = 1 + cosine;
+    }
+    const double* row = M_ + static_cast<std::size_t>(i) * n_;
+    for (int j = 0; j < n_; ++j) A[static_cast<std::size_t>(i) * n_ + j] = along_w * row[j];
+    A[static_cast<std::size_t>(i) * n_ + i] += along_z;
+    d_[i] = -f_[i];
+  }
+  if (!lu_.factor()) return false;
+  lu_.solve(d_.data());
+  double length = 1;
+  for (int k = 0; k < kHalvings; ++k, length /= 2) {
+    for (int i = 0; i < n_; ++i) trial_z_[i] = z_[i] + length * d_[i];
+    const double trial = merit(trial_z_.data(), kappa, trial_w_.data(), trial_f_.data());
+    if (!(trial < value * (1 - 1e-4 * length))) continue;
+    value = trial;
+    z_.swap(trial_z_);
+    w_.swap(trial_w_);
+    f_.swap(trial_f_);
+    return true;
+  }
+  return false;
+}
+
+End CentralPath::run(const double* M, const double* q, std::uint64_t start, std::int64_t max_steps) {
+  M_ = M;
+  q_ = q;
+  steps_ = 0;
+  Random random(start);
+  for (int i = 0; i < n_; ++i) {
+    z_[i] = start == 0 ? 1.0 : std::exp2(random.uniform(-10, 0));
+    weight_[i] = start == 0 ? 1.0 : std::exp2(random.uniform(-4, 4));
+  }
+  for (double kappa = 1; kappa >= kLastKappa; kappa /= 10) {
+    double value = merit(z_.data(), kappa, w_.data(), f_.data());
+    for (int k = 0; k < kStepsPerKappa && value > 0.01 * kappa; ++k) {
+      if (steps_ == max_steps) return End::kLimit;
+      ++steps_;
+      if (!step(kappa, value)) {
+        if (k == 0) return End::kStuck;
+        break;
+      }
+    }
+  }
+  for (int i = 0; i < n_; ++i) {
+    if (!std::isfinite(z_[i])) return End::kStuck;
+    basic_[i] = i < free_ || z_[i] > w_[i];
+    if (i >= free_) z_[i] = basic_[i] ? std::max(0.0, z_[i]) : 0.0;
+  }
+  return End::kClaim;
+}
+
+bool CentralPath::point(const double* M, const double* q, const double* z_0, double kappa, double* z, double* w) {
+  scaled_M_.resize(static_cast<std::size_t>(n_) * n_);
+  scaled_q_.resize(n_);
+  const int matrix_exponent = exponent_of(largest_magnitude(M, scaled_M_.size()));
+  // The size of the point: that of q, of M z_0, or that which kappa gives it.
+  const double largest_z = std::ldexp(largest_magnitude(z_0, n_), matrix_exponent);
+  const double size =
+      std::max({largest_magnitude(q, n_), largest_z, std::ldexp(std::sqrt(kappa), matrix_exponent / 2)});
+  const int exponent = exponent_of(size);
+  if (!std::isfinite(size)) return false;
+  std::transform(M, M + scaled_M_.size(), scaled_M_.begin(), PowerOfTwo(-matrix_exponent));
+  std::transform(q, q + n_, scaled_q_.begin(), PowerOfTwo(-exponent));
+  std::transform(z_0, z_0 + n_, z_.begin(), PowerOfTwo(matrix_exponent - exponent));
+  const double scaled_kappa = std::ldexp(kappa, matrix_exponent - 2 * exponent);
+  if (!(scaled_kappa > 0) || !std::isfinite(scaled_kappa)) return false;
+
+  std::fill(weight_.begin(), weight_.end(), 1.0);
+  M_ = scaled_M_.data();
+  q_ = scaled_q_.data();
+  double value = merit(z_.data(), scaled_kappa, w_.data(), f_.data());
+  for (int k = 0; k < kStepsToPoint && step(scaled_kappa, value); ++k) {
+  }
+  const double reached =
+      *std::max_element(f_.begin(), f_.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
+  if (!(std::abs(reached) <= std::max(1e-9 * std::sqrt(scaled_kappa), 1e-14))) return false;
+  for (int i = 0; i < n_; ++i) {
+    z[i] = PowerOfTwo(exponent - matrix_exponent)(z_[i]);
+    w[i] = PowerOfTwo(exponent)(w_[i]);
+    if (i < free_) {
+      w[i] = 0;
+      continue;
+    }
+    // A pair is of different units; its members are compared as they were scaled.
+    (z_[i] > w_[i] ? w : z)[i] = kappa / (z_[i] > w_[i] ? z : w)[i];
+    if (!(z[i] > 0 && w[i] > 0)) return false;
+  }
+  return true;
+}
+
+}  // namespace lcp::solver

@@ -1,0 +1,69 @@
+#include "solver/certificate.h"
+
+#include <Eigen/SVD>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "solver/verify.h"
+
+namespace lcp::solver {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// x / y, but 0 for 0 / 0.
+double share(double x, double y) { return x == 0 ? 0.0 : x / y; }
+
+}  // namespace
+
+Certificate::Certificate(int n, bool single_precision)
+    : n_(n), active_set_(n, 0, single_precision, false), w_(n), scale_(n), size_(n), tied_(n) {}
+
+void Certificate::set(const double* M, const double* q, const double* z, const std::optional<double>& tolerance) {
+  residual_ = 0;
+  std::fill(size_.begin(), size_.end(), 0.0);
+  for (int i = 0; i < n_; ++i) {
+    const double* row = M + static_cast<std::size_t>(i) * n_;
+    w_[i] = q[i];
+    scale_[i] = std::abs(q[i]);
+    for (int j = 0; j < n_; ++j) {
+      const double term = row[j] * z[j];
+      w_[i] += term;
+      scale_[i] += std::abs(term);
+    }
+    for (int j = 0; j < n_; ++j) size_[j] = std::max(size_[j], share(std::abs(row[j] * z[j]), scale_[i]));
+    const double e = std::abs(std::min(z[i], w_[i]));
+    if (std::isnan(z[i]) || !std::isfinite(scale_[i])) residual_ = std::numeric_limits<double>::quiet_NaN();
+    residual_ = residual_ < e ? e : residual_;
+  }
+  if (std::isnan(residual_)) {
+    margin_ = condition_ = residual_;
+    rank_ = 0;
+    std::fill(tied_.begin(), tied_.end(), static_cast<unsigned char>(0));
+    return;
+  }
+  margin_ = kInfinity;
+  for (int i = 0; i < n_; ++i) {
+    size_[i] = std::max(size_[i], share(std::abs(w_[i]), scale_[i]));
+    margin_ = std::min(margin_, size_[i]);
+  }
+  complement(n_, M, q, z, w_.data());
+  active_set_.set(M, z, w_.data());
+  for (int i = 0; i < n_; ++i) tied_[i] = tolerance ? size_[i] <= *tolerance : active_set_.tied(i);
+
+  rank_ = active_set_.rank();
+  const int k = active_set_.size();
+  condition_ = rank_ < k ? kInfinity : 1.0;
+  if (rank_ < k || k == 0) return;
+  Eigen::MatrixXd A(k, k);
+  for (int i = 0; i < k; ++i) {
+    const double* row = M + static_cast<std::size_t>(active_set_.indices()[i]) * n_;
+    for (int j = 0; j < k; ++j) A(i, j) = row[active_set_.indices()[j]];
+  }
+  const Eigen::VectorXd singular_values = Eigen::BDCSVD<Eigen::MatrixXd>(A).singularValues();
+  condition_ = singular_values[0] / singular_values[k - 1];
+}
+
+}  // namespace lcp::solver

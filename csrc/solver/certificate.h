@@ -1,0 +1,38 @@
+// What is known of a solution and of the derivative there.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "solver/active_set.h"
+
+namespace lcp::solver {
+
+/// With w = M z + q, s_i = |q_i| + sum_j |M_ij z_j|, the size of z_j is max_i |M_ij z_j| / s_i and that of w_i is
+/// |w_i| / s_i: numbers in [0, 1] that do not change with the units of rows and columns. Allocates.
+class Certificate {
+ public:
+  Certificate(int n, bool single_precision);
+
+  /// M: n x n row-major, q, z: n. tolerance: pairs whose sizes are both at most this are tied; absent: as ActiveSet
+  /// decides. Where z, M or q has a NaN, all numbers are NaN, the rank is 0 and nothing is tied.
+  void set(const double* M, const double* q, const double* z, const std::optional<double>& tolerance);
+
+  double residual() const { return residual_; }  ///< max_i |min(z_i, w_i)|
+  double margin() const { return margin_; }      ///< min_i max(size of z_i, size of w_i); infinity for n = 0
+  double condition() const {
+    return condition_;
+  }                                   ///< of M_aa in the 2-norm; infinity where singular; 1 where a is empty
+  int rank() const { return rank_; }  ///< of M_aa
+  bool tied(int i) const { return tied_[i] != 0; }
+
+ private:
+  int n_;
+  ActiveSet active_set_;
+  double residual_ = 0, margin_ = 0, condition_ = 0;
+  int rank_ = 0;
+  std::vector<double> w_, scale_, size_;
+  std::vector<unsigned char> tied_;
+};
+
+}  // namespace lcp::solver

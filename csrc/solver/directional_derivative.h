@@ -1,0 +1,43 @@
+// The one-sided directional derivative, exact at ties, and how far a derivative reaches.
+#pragma once
+
+#include <vector>
+
+#include "lcp/status.h"
+#include "solver/active_set.h"
+
+namespace lcp::solver {
+
+/// Along (dM, dq), r = dM z + dq, the active pairs keep dw = 0, the inactive ones dz = 0, and the tied ones choose:
+///
+///   dw = M dz + r,   0 <= dz_i  perp  dw_i >= 0   for i tied,
+///
+/// a mixed LCP on the critical cone [CPS, 2009, sec. 7.4]. Allocates where there are ties, and as ActiveSet does.
+class DirectionalDerivative {
+ public:
+  DirectionalDerivative(int n, bool single_precision);
+
+  /// M: n x n row-major, q, z: n, z a solution. They must stay alive while this is used.
+  void set(const double* M, const double* q, const double* z);
+
+  /// dM: n x n row-major, dq, dz, dw: n. The status is that of the mixed LCP, and kBadInput where z or the direction
+  /// has a NaN; dz and dw are NaN but for kSolved.
+  Status operator()(const double* dM, const double* dq, double* dz, double* dw);
+
+  /// The largest t for which the active set at q + t dq stays as it is: the nearest of the values at which an active
+  /// z_i or an inactive w_i reaches 0; 0 where a tied w_i falls at once, infinity where none does, NaN where z has a
+  /// NaN.
+  double radius(const double* dq);
+
+ private:
+  Status solve_ties(double* dz, double* dw);
+
+  int n_;
+  bool single_precision_;
+  const double* M_ = nullptr;
+  const double* z_ = nullptr;
+  ActiveSet active_set_;
+  std::vector<double> w_, r_, dz_, dw_;
+};
+
+}  // namespace lcp::solver

@@ -1,0 +1,34 @@
+// One-sided directional derivatives of the solution of an LCP, exact at ties, and how far a gradient reaches.
+//
+//   [CPS] Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009, sec. 7.4.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lcp/export.h"
+
+namespace lcp {
+
+struct DirectionalDerivative {
+  at::Tensor dz;      ///< [..., n]
+  at::Tensor dw;      ///< [..., n]
+  at::Tensor status;  ///< [...], int8; the values of lcp::Status for the LCP of the direction
+};
+
+/// lim (z(M + t dM, q + t dq) - z(M, q)) / t for t -> 0+, and that of w. Pairs with z_i > 0 keep dw_i = 0, pairs with
+/// w_i > 0 keep dz_i = 0, and ties solve 0 <= dz_i perp dw_i >= 0, where dw = M dz + dM z + dq: a mixed LCP on the
+/// critical cone [CPS]. Where there is no tie, this is the derivative that lcp::solve has in forward mode.
+///
+///   M, dM: [..., n, n], q, z, dq: [..., n]; the batch dimensions broadcast. z solves LCP(q, M).
+///
+/// kBadInput: a NaN in z (an unsolved element) or the direction. dz and dw are NaN but for kSolved. Not differentiable.
+/// Throws c10::Error for shapes, dtypes or devices that are none of these.
+LCP_API DirectionalDerivative directional_derivative(const at::Tensor& M, const at::Tensor& q, const at::Tensor& z,
+                                                     const at::Tensor& dM, const at::Tensor& dq);
+
+/// The largest t >= 0 for which the active set { i : z_i > 0 } at q + t dq is that at q, so that z is affine in
+/// between:
+/// [...], infinity where it never changes, NaN where z is. Arguments as for directional_derivative. Not differentiable.
+LCP_API at::Tensor gradient_radius(const at::Tensor& M, const at::Tensor& q, const at::Tensor& z, const at::Tensor& dq);
+
+}  // namespace lcp

@@ -1,0 +1,37 @@
+// The mixed linear complementarity problem: equations with unknowns of any sign beside the complementary pairs.
+//
+//   0 = A x + B z + p,   w = C x + M z + q,   0 <= z  perp  w >= 0
+//
+//   [CPS] Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009, sec. 1.2.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lcp/export.h"
+#include "lcp/solve.h"
+
+namespace lcp {
+
+struct MixedResult {
+  at::Tensor x;       ///< [..., k]
+  at::Tensor z;       ///< [..., n]
+  at::Tensor w;       ///< [..., n]
+  at::Tensor status;  ///< [...], int8; the values of lcp::Status
+};
+
+/// Solves one mixed LCP for each element of a batch, as lcp::solve does, of which it has everything: statuses, bits
+/// that depend on nothing but the inputs, and derivatives of any order. In all of these the equations are rows that are
+/// always active. A may be singular, as long as the whole is solvable.
+///
+///   A: [..., k, k], B: [..., k, n], C: [..., n, k], M: [..., n, n], float32 or float64, any strides; k, n may be 0.
+///   p: [..., k], q: [..., n], of A's dtype and device. The batch dimensions of all of them broadcast.
+///   options.guess: [..., n], for z.
+///
+/// kSolved: |A x + B z + p| and r(z) are within tolerance * max(|p|, |q|), checked on what is returned. kInfeasible: no
+/// x and z >= 0 have A x + B z + p = 0 and C x + M z + q >= 0.
+///
+/// Throws c10::Error, before any work, for shapes, dtypes, devices or options that are none of these.
+LCP_API MixedResult solve_mixed(const at::Tensor& A, const at::Tensor& B, const at::Tensor& C, const at::Tensor& M,
+                                const at::Tensor& p, const at::Tensor& q, const SolveOptions& options = {});
+
+}  // namespace lcp
