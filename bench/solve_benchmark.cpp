@@ -79,6 +79,23 @@ void friction_24(benchmark::State& state) {
 }
 BENCHMARK(friction_24)->Unit(benchmark::kMillisecond);
 
+// The basis of the solution, or that of a neighbour in the batch, proposed: what a guess saves, and what it costs.
+void guessed(benchmark::State& state, const Inputs& inputs, bool right) {
+  lcp::SolveOptions options;
+  const torch::Tensor z = lcp::solve(inputs.M, inputs.q).z;
+  options.guess = right ? z : z.roll(1, 0);
+  for (auto _ : state) benchmark::DoNotOptimize(lcp::solve(inputs.M, inputs.q, options).z);
+  per_problem(state, inputs.q.size(0));
+}
+
+void friction_24_guess(benchmark::State& state, bool right) { guessed(state, friction_blocks(500), right); }
+BENCHMARK_CAPTURE(friction_24_guess, right, true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(friction_24_guess, wrong, false)->Unit(benchmark::kMillisecond);
+
+void forward_3x3_guess(benchmark::State& state, bool right) { guessed(state, sliding_blocks(torch::kDouble), right); }
+BENCHMARK_CAPTURE(forward_3x3_guess, right, true)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(forward_3x3_guess, wrong, false)->Unit(benchmark::kMillisecond);
+
 // The LU factors of the same matrices.
 void lu_24(benchmark::State& state) {
   const Inputs inputs = friction_blocks(500);

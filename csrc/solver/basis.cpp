@@ -15,6 +15,7 @@ Basis::Basis(int n, double negligible)
 void Basis::factor(const double* M, const unsigned char* marked) {
   M_ = M;
   k_ = 0;
+  pivots_ = 0;
   doubtful_ = false;
   for (int i = 0; i < n_; ++i) {
     if (marked[i]) index_[k_++] = i;
@@ -40,6 +41,7 @@ void Basis::factor(const double* M, const unsigned char* marked) {
     if (c == 0) first_pivot = largest;
     doubtful_ = largest <= negligible_ * first_pivot;
     if (doubtful_) return;
+    pivots_ = c + 1;
     double* pivot_row = row(c);
     if (row_swap_[c] != c) std::swap_ranges(pivot_row, pivot_row + k_, row(row_swap_[c]));
     if (column_swap_[c] != c) {
@@ -82,6 +84,24 @@ void Basis::solve_transposed(double* x) {
     for (int j = 0; j < i; ++j) x[j] -= t[j] * x[i];
   }
   for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[row_swap_[i]]);
+}
+
+void Basis::solve_near(double* b, double* x) const {
+  for (int i = 0; i < pivots_; ++i) {
+    std::swap(b[i], b[row_swap_[i]]);
+    std::swap(x[i], x[column_swap_[i]]);
+  }
+  for (int i = 0; i < pivots_; ++i) {
+    const double* t = row(i);
+    for (int j = 0; j < i; ++j) b[i] -= t[j] * b[j];
+  }
+  for (int i = pivots_ - 1; i >= 0; --i) {
+    const double* t = row(i);
+    x[i] = b[i];
+    for (int j = i + 1; j < k_; ++j) x[i] -= t[j] * x[j];
+    x[i] /= t[i];
+  }
+  for (int i = pivots_ - 1; i >= 0; --i) std::swap(x[i], x[column_swap_[i]]);
 }
 
 namespace {

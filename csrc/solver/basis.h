@@ -28,7 +28,12 @@ class Basis {
   /// x <- M_aa^-T x.
   void solve_transposed(double* x);
 
+  /// Solves M_aa x = b for the x that keeps those entries of `x`, k numbers, that a singular M_aa leaves open. b is
+  /// overwritten. Never allocates; in a singular M_aa, rows that contradict the others are ignored.
+  void solve_near(double* b, double* x) const;
+
  private:
+  const double* row(int i) const { return lu_.data() + static_cast<std::size_t>(i) * k_; }
   double* row(int i) { return lu_.data() + static_cast<std::size_t>(i) * k_; }
   Eigen::MatrixXd equilibrated(bool transposed, int* r, int* c) const;
   void solve_carefully(double* x, bool transposed) const;
@@ -36,6 +41,7 @@ class Basis {
   int n_;
   double negligible_;
   int k_ = 0;
+  int pivots_ = 0;  // that are not negligible
   bool doubtful_ = false;
   const double* M_ = nullptr;
   std::vector<int> index_, row_swap_, column_swap_;

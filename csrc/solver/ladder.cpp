@@ -82,7 +82,7 @@ Status Ladder::climb(const double* guess) {
     w_ = q_;
     return Status::kSolved;
   }
-  if (guess != nullptr && try_basis(guess)) return Status::kSolved;
+  if (guess != nullptr && try_guess(guess)) return Status::kSolved;
   bool solved = false;
   switch (settings_.method) {
     case Method::kAuto:
@@ -184,9 +184,18 @@ bool Ladder::try_central_path(std::uint64_t start) {
   return spend(central_path_->steps(), end) && accept(central_path_->z(), central_path_->basic());
 }
 
-bool Ladder::try_basis(const double* guess) {
+// Where the guess marks a singular M_aa, what that leaves open is taken from the guess itself.
+bool Ladder::try_guess(const double* guess) {
   for (int i = 0; i < n_; ++i) marked_[i] = guess[i] > 0;
-  solve_basis(marked_.data(), z_.data());
+  basis_.factor(M_.data(), marked_.data());
+  const PowerOfTwo to_scale(matrix_exponent_ - vector_exponent_);
+  for (int i = 0; i < basis_.size(); ++i) {
+    trial_w_[i] = -q_[basis_.indices()[i]];
+    x_[i] = to_scale(guess[basis_.indices()[i]]);
+  }
+  basis_.solve_near(trial_w_.data(), x_.data());
+  std::fill(z_.begin(), z_.end(), 0.0);
+  for (int i = 0; i < basis_.size(); ++i) z_[basis_.indices()[i]] = std::max(0.0, x_[i]);
   return violation(n_, 0, M_.data(), q_.data(), z_.data(), settings_.tolerance, w_.data()) <= 1;
 }
 

@@ -82,7 +82,7 @@ class Ladder {
   bool try_newton_min();
   bool try_enumeration();
   bool try_central_path(std::uint64_t start);
-  bool try_basis(const double* guess);
+  bool try_guess(const double* guess);
   bool proves_infeasible();
 
   void equilibrate_once();

@@ -1,0 +1,217 @@
+"""The operators, typed, with names for what they return."""
+
+import enum
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Status(enum.IntEnum):
+    """What became of one element of a batch, with the natural residual r(z) = max_i |min(z_i, (M z + q)_i)|.
+
+    SOLVED: r(z) <= tolerance * max_i |q_i|, checked on the z returned; z, w >= 0 and z_i w_i = 0 exactly.
+    NOT_FOUND: every attempt ended without a solution, though there may be one.
+    INFEASIBLE: proved: no z >= 0 has M z + q >= 0.
+    PIVOT_LIMIT: max_pivots ran out.
+    BAD_INPUT: there is a NaN or an infinity in that element.
+
+    In all but the first, z and w are NaN.
+    """
+
+    SOLVED = 0
+    NOT_FOUND = 1
+    INFEASIBLE = 2
+    PIVOT_LIMIT = 3
+    BAD_INPUT = 4
+
+
+class Solution(NamedTuple):
+    """z [..., n], w [..., n] and status [...], int8, the values of Status."""
+
+    z: Tensor
+    w: Tensor
+    status: Tensor
+
+
+class MixedSolution(NamedTuple):
+    """x [..., k], z [..., n], w [..., n] and status [...], int8, the values of Status."""
+
+    x: Tensor
+    z: Tensor
+    w: Tensor
+    status: Tensor
+
+
+class Certificate(NamedTuple):
+    """How good a solution z is, and how much its gradient means; a = {i : z_i > 0} is the active set.
+
+    With w = M z + q and s_i = |q_i| + sum_j |M_ij z_j|, the size of z_j is max_i |M_ij z_j| / s_i and that of w_i is
+    |w_i| / s_i: numbers in [0, 1] that no choice of units changes.
+
+    residual: [...], r(z) as in Status, in the units of z and w.
+    margin: [...], min_i max(size of z_i, size of w_i): how far the nearest tie is.
+    condition: [...], the condition number of M_aa in the 2-norm: infinity where it is singular, 1 where a is empty.
+    rank: [...], int64, the rank of M_aa; where it is less than the size of a, the gradient is a least-squares one.
+    ties: [..., n], bool, the pairs with z_i = w_i = 0, where the option ties of solve decides the gradient.
+    """
+
+    residual: Tensor
+    margin: Tensor
+    condition: Tensor
+    rank: Tensor
+    ties: Tensor
+
+
+class DirectionalDerivative(NamedTuple):
+    """dz [..., n], dw [..., n] and status [...], int8, the values of Status."""
+
+    dz: Tensor
+    dw: Tensor
+    status: Tensor
+
+
+def solve(
+    M: Tensor,
+    q: Tensor,
+    *,
+    guess: Tensor | None = None,
+    method: str = "auto",
+    ties: str = "inactive",
+    kappa: float = 0.0,
+    tolerance: float | None = None,
+    max_pivots: int | None = None,
+) -> Solution:
+    """Solves w = M z + q, 0 <= z perp w >= 0 for each element of a batch.
+
+    z and w are differentiable in M and q, any number of times: with the active set a = {i : z_i > 0} fixed,
+    z_a = -M_aa^-1 q_a and w = M z + q [CPS, sec. 7.4]. The gradient of an element that is not solved is 0 where its
+    incoming gradient is 0, else NaN.
+
+    Args:
+        M: [..., n, n], float32 or float64; n may be 0. Its unit is that of w over that of z.
+        q: [..., n], of M's dtype and device, in the unit of w. The batch dimensions of M and q broadcast.
+        guess: [..., n]; its positive entries propose the active set. It may change which solution is found where there
+            are several, never whether what is found is one.
+        method: "auto", or one algorithm: "lemke" [CPS, alg. 4.4.5], "enumeration", "newton_min" or "central_path".
+        ties: what the gradient takes z_i = w_i = 0 for: "inactive" (z_i stays 0), "active" (w_i stays 0), or "midpoint"
+            (the mean of the two).
+        kappa: where > 0, the gradient is that of the nearby point with z_i w_i = kappa, or NaN where none is found; z
+            and w stay exact. Its unit is that of z times that of w. Only with ties = "inactive".
+        tolerance: what "solved" means, see Status. None: 1e-9 in float64, 1e-4 in float32.
+        max_pivots: steps of its method that one element may spend. None: the method's own limit.
+
+    Raises:
+        RuntimeError: a shape, dtype, device or option is none of these.
+    """
+    return Solution(
+        *torch.ops.lcp.solve(
+            M, q, guess=guess, method=method, ties=ties, kappa=kappa, tolerance=tolerance, max_pivots=max_pivots
+        )
+    )
+
+
+def solve_mixed(
+    A: Tensor,
+    B: Tensor,
+    C: Tensor,
+    M: Tensor,
+    p: Tensor,
+    q: Tensor,
+    *,
+    guess: Tensor | None = None,
+    method: str = "auto",
+    ties: str = "inactive",
+    kappa: float = 0.0,
+    tolerance: float | None = None,
+    max_pivots: int | None = None,
+) -> MixedSolution:
+    """Solves 0 = A x + B z + p, w = C x + M z + q, 0 <= z perp w >= 0, with x free, for each element of a batch.
+
+    Differentiable in all six tensors as solve is in its two [CPS, sec. 1.2]. INFEASIBLE says here that no x and z >= 0
+    have A x + B z + p = 0 and C x + M z + q >= 0.
+
+    Args:
+        A: [..., k, k], float32 or float64; k and n may be 0.
+        B: [..., k, n], of A's dtype and device, like all that follow.
+        C: [..., n, k].
+        M: [..., n, n].
+        p: [..., k].
+        q: [..., n]. All batch dimensions broadcast.
+        guess, method, ties, kappa, tolerance, max_pivots: as in solve.
+
+    Raises:
+        RuntimeError: a shape, dtype, device or option is none of these.
+    """
+    return MixedSolution(
+        *torch.ops.lcp.solve_mixed(
+            A,
+            B,
+            C,
+            M,
+            p,
+            q,
+            guess=guess,
+            method=method,
+            ties=ties,
+            kappa=kappa,
+            tolerance=tolerance,
+            max_pivots=max_pivots,
+        )
+    )
+
+
+def certify(M: Tensor, q: Tensor, z: Tensor, *, tolerance: float | None = None) -> Certificate:
+    """Says for each element of a batch how good z is as a solution, and how much its gradient means.
+
+    Whoever found z, it depends on M, q and z alone. Where they have a NaN, the numbers are NaN, the rank is 0 and
+    nothing is tied. Not differentiable. The residual is that of [CPS, ch. 5].
+
+    Args:
+        M: [..., n, n], float32 or float64.
+        q: [..., n], of M's dtype and device.
+        z: [..., n], the same. The batch dimensions broadcast.
+        tolerance: pairs of which both sizes are at most this are ties. None: those that the gradient takes for ties,
+            which are 0 within rounding.
+
+    Raises:
+        RuntimeError: a shape, dtype, device or the tolerance is none of these.
+    """
+    return Certificate(*torch.ops.lcp.certify(M, q, z, tolerance=tolerance))
+
+
+def directional_derivative(M: Tensor, q: Tensor, z: Tensor, dM: Tensor, dq: Tensor) -> DirectionalDerivative:
+    """The one-sided derivative lim (z(M + t dM, q + t dq) - z(M, q)) / t for t -> 0+, and that of w; exact at ties.
+
+    Pairs with z_i > 0 keep dw_i = 0, pairs with w_i > 0 keep dz_i = 0, and ties solve 0 <= dz_i perp dw_i >= 0: an LCP
+    itself, whose status is returned [CPS, sec. 7.4]. BAD_INPUT: a NaN in z or the direction. Not differentiable.
+
+    Args:
+        M: [..., n, n], float32 or float64.
+        q: [..., n], of M's dtype and device, like all that follow.
+        z: [..., n], a solution, as solve returns it.
+        dM: [..., n, n], the direction in which M changes.
+        dq: [..., n], the direction in which q changes. All batch dimensions broadcast.
+
+    Raises:
+        RuntimeError: a shape, dtype or device is none of these.
+    """
+    return DirectionalDerivative(*torch.ops.lcp.directional_derivative(M, q, z, dM, dq))
+
+
+def gradient_radius(M: Tensor, q: Tensor, z: Tensor, dq: Tensor) -> Tensor:
+    """The largest t for which the active set at q + t dq is that of z, so that z is affine in between.
+
+    Returns [...]: infinity where the active set never changes, NaN where z is. It is one ratio test of the parametric
+    LCP [CPS, ch. 4]. Not differentiable.
+
+    Args:
+        M: [..., n, n], float32 or float64.
+        q: [..., n], of M's dtype and device, like all that follow.
+        z: [..., n], a solution, as solve returns it.
+        dq: [..., n], the direction in which q changes. All batch dimensions broadcast.
+
+    Raises:
+        RuntimeError: a shape, dtype or device is none of these.
+    """
+    return torch.ops.lcp.gradient_radius(M, q, z, dq)
