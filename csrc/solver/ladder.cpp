@@ -1,6 +1,7 @@
 #include "solver/ladder.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -12,9 +13,15 @@ namespace lcp::solver {
 namespace {
 
 constexpr int kEnumerable = 10;
-constexpr int kCovers = 8;
-constexpr int kStarts = 20;
+constexpr std::uint64_t kCovers = 8;
+constexpr std::uint64_t kStarts = 20;
 constexpr int kNewtonMinSize = 16;
+constexpr std::int64_t kPathSteps = 1500;
+
+constexpr std::array kRungs = {Rung::kTrivial,    Rung::kGuess,        Rung::kNewtonMin,         Rung::kLemke,
+                               Rung::kTightLemke, Rung::kEquilibrated, Rung::kTightEquilibrated, Rung::kRowScaled,
+                               Rung::kShifted,    Rung::kFarkas,       Rung::kEnumeration,       Rung::kCovers,
+                               Rung::kCentralPath};
 
 constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
 
@@ -77,57 +84,80 @@ bool Ladder::load(const double* M, const double* q) {
 }
 
 Status Ladder::climb(const double* guess) {
-  if (std::all_of(q_.begin(), q_.end(), [](double x) { return x >= 0; })) {
-    std::fill(z_.begin(), z_.end(), 0.0);
-    w_ = q_;
-    return Status::kSolved;
-  }
-  if (guess != nullptr && try_guess(guess)) return Status::kSolved;
-  bool solved = false;
-  switch (settings_.method) {
-    case Method::kAuto:
-      return climb_all();
-    case Method::kLemke:
-      solved = try_lemke({}, Matrix::kGiven);
-      break;
-    case Method::kEnumeration:
-      solved = try_enumeration();
-      break;
-    case Method::kNewtonMin:
-      solved = try_newton_min();
-      break;
-    case Method::kCentralPath:
-      solved = try_central_path(0);
-      break;
-  }
+  if (settings_.method == Method::kAuto) return climb_all(guess);
+  if (try_zero() || (guess != nullptr && try_guess(guess))) return Status::kSolved;
+  const bool solved = settings_.method == Method::kLemke         ? try_lemke({}, Matrix::kGiven)
+                      : settings_.method == Method::kEnumeration ? try_enumeration()
+                      : settings_.method == Method::kNewtonMin   ? try_newton_min()
+                                                                 : try_central_path(1);
   if (solved) return Status::kSolved;
   return ran_out_ ? Status::kPivotLimit : Status::kNotFound;
 }
 
-// The rungs from the third on, see ladder.h.
-Status Ladder::climb_all() {
-  if (n_ >= kNewtonMinSize && symmetric_with_positive_diagonal(M_.data(), n_) && try_newton_min()) {
-    return Status::kSolved;
-  }
-  if (try_lemke({}, Matrix::kGiven)) return Status::kSolved;
-  if (try_lemke(kTight, Matrix::kGiven)) return Status::kSolved;
-  if (try_lemke({}, Matrix::kEquilibrated)) return Status::kSolved;
-  if (try_lemke(kTight, Matrix::kEquilibrated)) return Status::kSolved;
-  if (try_lemke({}, Matrix::kRowScaled)) return Status::kSolved;
-  if (try_lemke({}, Matrix::kShifted)) return Status::kSolved;
-  if (proves_infeasible()) return Status::kInfeasible;
-  if (n_ <= kEnumerable) {
-    ran_out_ = false;  // what Lemke did not find in its budget is no longer of interest
-    if (try_enumeration()) return Status::kSolved;
-    return ran_out_ ? Status::kPivotLimit : Status::kNotFound;
-  }
-  for (std::uint64_t cover = 1; cover <= kCovers; ++cover) {
-    if (try_lemke({.cover = cover}, Matrix::kGiven)) return Status::kSolved;
-  }
-  for (std::uint64_t start = 0; start < kStarts; ++start) {
-    if (try_central_path(start)) return Status::kSolved;
+Status Ladder::climb_all(const double* guess) {
+  for (const Rung rung : kRungs) {
+    if (!applies(rung, guess)) continue;
+    rung_ = rung;
+    if (holds(rung, guess)) return rung == Rung::kFarkas ? Status::kInfeasible : Status::kSolved;
   }
   return ran_out_ ? Status::kPivotLimit : Status::kNotFound;
+}
+
+bool Ladder::applies(Rung rung, const double* guess) const {
+  switch (rung) {
+    case Rung::kGuess:
+      return guess != nullptr;
+    case Rung::kNewtonMin:
+      return n_ >= kNewtonMinSize && symmetric_with_positive_diagonal(M_.data(), n_);
+    case Rung::kEnumeration:
+      return n_ <= kEnumerable;
+    case Rung::kCovers:
+    case Rung::kCentralPath:
+      return n_ > kEnumerable;
+    default:
+      return true;
+  }
+}
+
+// Whether the rung finds a solution, or a proof.
+bool Ladder::holds(Rung rung, const double* guess) {
+  switch (rung) {
+    case Rung::kTrivial:
+      return try_zero();
+    case Rung::kGuess:
+      return try_guess(guess);
+    case Rung::kNewtonMin:
+      return try_newton_min();
+    case Rung::kLemke:
+      return try_lemke({}, Matrix::kGiven);
+    case Rung::kTightLemke:
+      return try_lemke(kTight, Matrix::kGiven);
+    case Rung::kEquilibrated:
+      return try_lemke({}, Matrix::kEquilibrated);
+    case Rung::kTightEquilibrated:
+      return try_lemke(kTight, Matrix::kEquilibrated);
+    case Rung::kRowScaled:
+      return try_lemke({}, Matrix::kRowScaled);
+    case Rung::kShifted:
+      return try_lemke({}, Matrix::kShifted);
+    case Rung::kFarkas:
+      return proves_infeasible();
+    case Rung::kEnumeration:
+      ran_out_ = false;  // it alone decides
+      return try_enumeration();
+    case Rung::kCovers:
+      return try_covers();
+    case Rung::kCentralPath:
+      return try_central_path(kStarts);
+  }
+  return false;
+}
+
+bool Ladder::try_zero() {
+  if (std::any_of(q_.begin(), q_.end(), [](double x) { return x < 0; })) return false;
+  std::fill(z_.begin(), z_.end(), 0.0);
+  w_ = q_;
+  return true;
 }
 
 std::int64_t Ladder::budget(std::int64_t usual) const {
@@ -178,10 +208,23 @@ bool Ladder::try_enumeration() {
   return spend(enumeration_->bases(), end) && accept(enumeration_->z(), enumeration_->basic());
 }
 
-bool Ladder::try_central_path(std::uint64_t start) {
+bool Ladder::try_covers() {
+  for (std::uint64_t cover = 1; cover <= kCovers; ++cover) {
+    if (try_lemke({.cover = cover}, Matrix::kGiven)) return true;
+  }
+  return false;
+}
+
+bool Ladder::try_central_path(std::uint64_t starts) {
   if (!central_path_) central_path_.emplace(n_, 0);
-  const End end = central_path_->run(M_.data(), q_.data(), start, budget(400));
-  return spend(central_path_->steps(), end) && accept(central_path_->z(), central_path_->basic());
+  std::int64_t left = budget(kPathSteps);
+  for (std::uint64_t start = 0; start < starts; ++start) {
+    const End end = central_path_->run(M_.data(), q_.data(), start, left);
+    left -= central_path_->steps();
+    if (spend(central_path_->steps(), end) && accept(central_path_->z(), central_path_->basic())) return true;
+    if (end == End::kLimit) return false;
+  }
+  return false;
 }
 
 // Where the guess marks a singular M_aa, what that leaves open is taken from the guess itself.

@@ -17,7 +17,7 @@
 namespace lcp::solver {
 
 enum class Method {
-  kAuto,         ///< the whole ladder below
+  kAuto,         ///< the whole ladder, see Rung
   kLemke,        ///< one run of Lemke's method with d = e
   kEnumeration,  ///< complementary bases, one after another
   kNewtonMin,    ///< Newton's method on min(z, w) = 0
@@ -28,34 +28,38 @@ struct Settings {
   Method method = Method::kAuto;
   double tolerance = 1e-9;  ///< see verify.h
   /// For one problem, all rungs together: pivots of Lemke's method, bases tried, Newton steps. Absent: 30 n pivots for
-  /// each run of Lemke, 2^20 bases, 30 + n steps of Newton-min, 400 steps along a path.
+  /// each run of Lemke, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths.
   std::optional<std::int64_t> max_pivots;
   bool single_precision = false;  ///< z is rounded to float before it is verified
 };
 
+/// The steps of Method::kAuto, in the order in which they are tried; docs/solvers.md has what each was measured to be
+/// worth.
+enum class Rung {
+  kTrivial,            ///< q >= 0: z = 0
+  kGuess,              ///< the basis that was proposed: one solve
+  kNewtonMin,          ///< M symmetric with positive diagonal, n >= 16: a few M_aa where Lemke needs many pivots
+  kLemke,              ///< d = e. A pivot tolerance of 1e-8 keeps bases of redundant contacts apart from round-off
+  kTightLemke,         ///< pivot tolerance 1e-12, tie tolerance 1e-14
+  kEquilibrated,       ///< Lemke with rows and columns of like size: entries of many orders of magnitude
+  kTightEquilibrated,  ///< the same with tight tolerances
+  kRowScaled,          ///< Lemke with rows in the size of q, then columns of like size
+  /// Lemke on M + s max|M| I, s the precision of the entries: rounding makes a singular semidefinite M indefinite, and
+  /// Lemke then may end on a ray that the exact M does not have.
+  kShifted,
+  /// A proof that there is no solution since M z + q >= 0 has none. Not before, since rounding also makes solvable
+  /// problems infeasible, though they have a z within the tolerance.
+  kFarkas,
+  kEnumeration,  ///< n <= 10: every complementary basis. Here the ladder of small problems ends
+  /// Lemke with up to eight random covering vectors, each of which walks another path of bases: past a ray, and past
+  /// the exponentially long path that [Murty, 1988, ch. 6] builds for d = e.
+  kCovers,
+  kCentralPath,  ///< up to twenty paths: for rays that no covering vector avoids
+};
+
 /// Solves one problem after another of the same n. Each claim of an algorithm is verified on the data as they were
-/// given, and where that fails or is not near round-off, its basis is solved afresh and verified again.
-///
-/// The rungs of kAuto, see docs/solvers.md for what each was measured to be worth:
-///   1. q >= 0: z = 0.
-///   2. The guess: one solve.
-///   3. Newton-min, where M is symmetric with positive diagonal and n >= 16: it factors a few M_aa where Lemke needs
-///      many pivots.
-///   4. Lemke with d = e. A pivot tolerance of 1e-8 keeps the bases of redundant contacts apart from round-off.
-///   5. Lemke with pivot tolerance 1e-12 and tie tolerance 1e-14.
-///   6. Both Lemke runs on the equilibrated problem, and one on rows scaled by q: for entries that differ by many
-///   orders
-///      of magnitude.
-///   7. Lemke on M + s max|M| I, s the precision of the entries: rounding makes a singular semidefinite M indefinite,
-///      and Lemke then may end on a ray that the exact M does not have.
-///   8. A proof that there is no solution since M z + q >= 0 has none. Not before, since rounding also makes solvable
-///      problems infeasible, though they have a z within the tolerance.
-///   9. n <= 10: every complementary basis. Here the ladder ends.
-///  10. Lemke with up to eight random covering vectors, each of which walks another path of bases: past a ray, and past
-///      the exponentially long path that [Murty, 1988, ch. 6] builds for d = e.
-///  11. The central path from up to twenty starts: for rays that no covering vector avoids.
-///
-/// Allocates in the constructor, when a rung is first reached, and for a basis near singular as Basis does.
+/// given, and where that fails or is not near round-off, its basis is solved afresh and verified again. Allocates in
+/// the constructor, when a rung is first reached, in kFarkas, and for a basis near singular as Basis does.
 class Ladder {
  public:
   Ladder(int n, const Settings& settings);
@@ -66,6 +70,8 @@ class Ladder {
 
   std::int64_t pivots() const { return pivots_; }  ///< spent on the last problem, in the units of Settings::max_pivots
 
+  Rung rung() const { return rung_; }  ///< the last that the last problem needed
+
   /// After kInfeasible: y >= 0, n, with M'y <= 0 and q'y < 0.
   const double* farkas() const { return farkas_->y(); }
 
@@ -74,14 +80,18 @@ class Ladder {
 
   bool load(const double* M, const double* q);
   Status climb(const double* guess);
-  Status climb_all();
+  Status climb_all(const double* guess);
+  bool applies(Rung rung, const double* guess) const;
+  bool holds(Rung rung, const double* guess);
 
   std::int64_t budget(std::int64_t usual) const;
   bool spend(std::int64_t pivots, End end);
   bool try_lemke(Lemke::Options options, Matrix matrix);
+  bool try_zero();
   bool try_newton_min();
   bool try_enumeration();
-  bool try_central_path(std::uint64_t start);
+  bool try_covers();
+  bool try_central_path(std::uint64_t starts);
   bool try_guess(const double* guess);
   bool proves_infeasible();
 
@@ -112,6 +122,7 @@ class Ladder {
   std::vector<double> scaled_M_, scaled_q_;
   std::vector<int> row_exponent_, column_exponent_;
   int scaled_exponent_ = 0;
+  Rung rung_ = Rung::kTrivial;
   std::int64_t pivots_ = 0;
   bool ran_out_ = false;
 };

@@ -39,7 +39,7 @@ struct SolveOptions {
   std::optional<double> tolerance;
 
   /// Pivots, bases and Newton steps that one element of the batch may spend in all. Absent: 30 n pivots for each run of
-  /// Lemke's method, 2^20 bases, 30 + n steps of Newton-min, 400 steps along a path.
+  /// Lemke's method, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths.
   std::optional<std::int64_t> max_pivots;
 
   /// [..., n], of M's dtype and device: its positive entries propose the active set, as those of the z of the last
