@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 
+#include "solver/equilibrate.h"
 #include "solver/random.h"
 #include "solver/scale.h"
 
@@ -111,34 +112,43 @@ End CentralPath::run(const double* M, const double* q, std::uint64_t start, std:
   return End::kClaim;
 }
 
+// The point is sought where rows and columns are of like size: with w = 2^(r+f) w', z = 2^(f-c) z', the products z_i'
+// w_i' are kappa 2^(c_i - r_i - 2f).
 bool CentralPath::point(const double* M, const double* q, const double* z_0, double kappa, double* z, double* w) {
-  scaled_M_.resize(static_cast<std::size_t>(n_) * n_);
+  scaled_M_.assign(M, M + static_cast<std::size_t>(n_) * n_);
   scaled_q_.resize(n_);
-  const int matrix_exponent = exponent_of(largest_magnitude(M, scaled_M_.size()));
-  // The size of the point: that of q, of M z_0, or that which kappa gives it.
-  const double largest_z = std::ldexp(largest_magnitude(z_0, n_), matrix_exponent);
-  const double size =
-      std::max({largest_magnitude(q, n_), largest_z, std::ldexp(std::sqrt(kappa), matrix_exponent / 2)});
-  const int exponent = exponent_of(size);
-  if (!std::isfinite(size)) return false;
-  std::transform(M, M + scaled_M_.size(), scaled_M_.begin(), PowerOfTwo(-matrix_exponent));
-  std::transform(q, q + n_, scaled_q_.begin(), PowerOfTwo(-exponent));
-  std::transform(z_0, z_0 + n_, z_.begin(), PowerOfTwo(matrix_exponent - exponent));
-  const double scaled_kappa = std::ldexp(kappa, matrix_exponent - 2 * exponent);
-  if (!(scaled_kappa > 0) || !std::isfinite(scaled_kappa)) return false;
-
-  std::fill(weight_.begin(), weight_.end(), 1.0);
+  row_exponent_.resize(n_);
+  column_exponent_.resize(n_);
+  const double largest_M = largest_magnitude(M, scaled_M_.size());
+  if (!std::isfinite(largest_M)) return false;
+  const PowerOfTwo unit(-exponent_of(largest_M));
+  std::transform(scaled_M_.begin(), scaled_M_.end(), scaled_M_.begin(), unit);
+  equilibrate(n_, scaled_M_.data(), row_exponent_.data(), column_exponent_.data());
+  // The size of the point: that of q, of z_0, or that which kappa gives it.
+  int exponent = std::numeric_limits<int>::min();
+  for (int i = 0; i < n_; ++i) {
+    row_exponent_[i] += exponent_of(largest_M);
+    if (!std::isfinite(q[i]) || !std::isfinite(z_0[i])) return false;
+    const int e = exponent_of(kappa) + column_exponent_[i] - row_exponent_[i];
+    exponent = std::max(exponent, e / 2);
+    if (q[i] != 0) exponent = std::max(exponent, exponent_of(q[i]) - row_exponent_[i]);
+    if (z_0[i] != 0) exponent = std::max(exponent, exponent_of(z_0[i]) + column_exponent_[i]);
+  }
+  for (int i = 0; i < n_; ++i) {
+    scaled_q_[i] = std::ldexp(q[i], -row_exponent_[i] - exponent);
+    z_[i] = std::ldexp(z_0[i], column_exponent_[i] - exponent);
+    weight_[i] = std::ldexp(kappa, column_exponent_[i] - row_exponent_[i] - 2 * exponent);
+  }
   M_ = scaled_M_.data();
   q_ = scaled_q_.data();
-  double value = merit(z_.data(), scaled_kappa, w_.data(), f_.data());
-  for (int k = 0; k < kStepsToPoint && step(scaled_kappa, value); ++k) {
+  double value = merit(z_.data(), 1, w_.data(), f_.data());
+  for (int k = 0; k < kStepsToPoint && step(1, value); ++k) {
   }
-  const double reached =
-      *std::max_element(f_.begin(), f_.end(), [](double a, double b) { return std::abs(a) < std::abs(b); });
-  if (!(std::abs(reached) <= std::max(1e-9 * std::sqrt(scaled_kappa), 1e-14))) return false;
   for (int i = 0; i < n_; ++i) {
-    z[i] = PowerOfTwo(exponent - matrix_exponent)(z_[i]);
-    w[i] = PowerOfTwo(exponent)(w_[i]);
+    const double allowed = std::max(1e-9 * std::sqrt(weight_[i]), 1e-14);
+    if (!(std::abs(f_[i]) <= allowed)) return false;
+    z[i] = std::ldexp(z_[i], exponent - column_exponent_[i]);
+    w[i] = std::ldexp(w_[i], exponent + row_exponent_[i]);
     if (i < free_) {
       w[i] = 0;
       continue;

@@ -45,6 +45,7 @@ class CentralPath {
   const double* q_ = nullptr;
   std::vector<double> z_, w_, weight_, f_, d_, trial_z_, trial_w_, trial_f_, scaled_M_, scaled_q_;
   std::vector<unsigned char> basic_;
+  std::vector<int> row_exponent_, column_exponent_;
   std::int64_t steps_ = 0;
 };
 
