@@ -39,7 +39,7 @@ void ActiveSet::set(const double* M, const double* z, const double* w) {
 // round-off beside q_i in every row that has one, and, in the rows with q_i = 0, beside what such variables leave
 // there.
 void ActiveSet::find_active(const double* z, const double* w) {
-  const double roundoff = 8 * epsilon_;
+  const double roundoff = 64 * epsilon_;
   std::fill(role_.begin(), role_.end(), Role::kUnseen);
   for (int i = 0; i < n_; ++i) {
     const double* row = M_ + static_cast<std::size_t>(i) * n_;
@@ -50,7 +50,7 @@ void ActiveSet::find_active(const double* z, const double* w) {
       total += std::abs(row[j] * z[j]);
     }
     has_q_[i] = std::abs(q) > roundoff * total;
-    tied_[i] = w[i] <= 64 * epsilon_ * (std::abs(q) + total - w[i]);
+    tied_[i] = w[i] <= roundoff * (std::abs(q) + total - w[i]);
     if (!has_q_[i]) continue;
     for (int j = 0; j < n_; ++j) {
       const double effect = std::abs(row[j] * z[j]);

@@ -14,7 +14,7 @@ namespace lcp::solver {
 ///   J' (g_z, g_w) = t:   M_aa' t_a = -(g_z,a + M_ba' g_w,b),   t_b = g_w,b.
 ///
 /// J depends on M and the active set alone, not on how z was found [CPS, 2009, sec. 7.4]. A z_j that is a degenerate
-/// basic variable's round-off counts as 0: |M_ij| z_j <= 8 epsilon |q_i| in every row with q_i != 0 that has one, and
+/// basic variable's round-off counts as 0: |M_ij| z_j <= 64 epsilon |q_i| in every row with q_i != 0 that has one, and
 /// in the rows with q_i = 0 as little beside w_i and the terms of the other variables, where there are any. A pair is
 /// tied where, besides, w_j <= 64 epsilon (|q_j| + sum_k |M_jk z_k|). The units of rows and columns do not matter to
 /// this. An M_aa that is singular within the precision of its entries is replaced by its pseudo-inverse. Where z is NaN
