@@ -23,13 +23,13 @@ End Enumeration::run(const double* M, const double* q, double tolerance, std::in
     if (!regular && !any_singular) break;
     std::fill(basic_.begin(), basic_.end(), static_cast<unsigned char>(0));
     do {
+      if (bases_ == max_bases) return End::kLimit;
+      ++bases_;
       basis_.factor(M_, basic_.data());
       if (basis_.regular() != regular) {
         any_singular = true;
         continue;
       }
-      if (bases_ == max_bases) return End::kLimit;
-      ++bases_;
       if (regular ? try_regular() : try_singular()) return End::kClaim;
     } while (next());
   }

@@ -26,7 +26,7 @@ class Enumeration {
   const double* z() const { return z_.data(); }
   const unsigned char* basic() const { return basic_.data(); }
 
-  std::int64_t bases() const { return bases_; }  ///< tried in the last run
+  std::int64_t bases() const { return bases_; }  ///< factored in the last run
 
  private:
   bool next();

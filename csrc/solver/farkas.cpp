@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
+#include <utility>
 
 #include "solver/scale.h"
 
@@ -43,8 +45,19 @@ class ExactSum {
   std::vector<double> parts_;
 };
 
-constexpr double kTight = 1e-10;       // (M'y)_j this near 0 is meant to be 0
-constexpr double kNegligible = 1e-13;  // a y_i this small beside the largest is meant to be 0
+constexpr double kTight = 1e-10;  // (M'y)_j this near 0 is meant to be 0
+
+// The smallest denominator of a fraction that is x but for rounding, by its continued fraction.
+double denominator(double x) {
+  double before = 0;
+  double now = 1;
+  double rest = x;
+  while (std::abs(x * now - std::round(x * now)) > 1e-9 * std::max(1.0, x * now) && now < 1e9) {
+    rest = 1 / (rest - std::floor(rest));
+    before = std::exchange(now, std::floor(rest) * now + before);
+  }
+  return now;
+}
 
 }  // namespace
 
@@ -75,10 +88,12 @@ End Farkas::run(const double* M, const double* q, const int* r, const int* c, st
   std::copy_n(lemke_.z() + n_, n_, y_.begin());
   const double largest = *std::max_element(y_.begin(), y_.end());
   if (!(largest > 0)) return End::kStuck;
-  for (double& y : y_) y = y > kNegligible * largest ? y / largest : 0.0;
-  if (!prove_inside() && !proved(y_) && !prove_integers()) return End::kStuck;
-  for (int i = 0; i < n_; ++i) y_[i] = std::ldexp(y_[i], -r[i]);
-  return End::kClaim;
+  for (double& y : y_) y /= largest;
+  for (const double negligible : {1e-13, 1e-10, 1e-7}) {
+    for (double& y : y_) y = y > negligible ? y : 0.0;
+    if (prove_inside() || proved(y_) || prove_integers()) return unscale(r) ? End::kClaim : End::kStuck;
+  }
+  return End::kStuck;
 }
 
 // Row i scaled by 2^-r_i only turns y_i into 2^r_i y_i, and column j by 2^-c_j changes no sign. False where that is not
@@ -159,25 +174,34 @@ bool Farkas::prove_inside() {
   return false;
 }
 
-// Integer data have integer y, which their multiples to the smallest entry show.
+// Integer data have a y of fractions; their common denominator makes it one of integers.
 bool Farkas::prove_integers() {
   double smallest = 1;
   for (const double y : y_) {
     if (y > 0) smallest = std::min(smallest, y);
   }
-  for (int multiple = 1; multiple <= 64; ++multiple) {
-    std::vector<double> y(y_);
-    bool near = true;
-    for (double& value : y) {
-      const double scaled = value / smallest * multiple;
-      value = std::round(scaled);
-      near = near && std::abs(scaled - value) < 1e-6;
-    }
-    if (!near || !proved(y)) continue;
-    y_ = y;
-    return true;
+  double common = 1;
+  for (const double y : y_) common *= denominator(y / smallest * common);
+  if (!(common / smallest < 1e12)) return false;
+  std::vector<double> y(y_);
+  for (double& value : y) value = std::round(value / smallest * common);
+  if (!proved(y)) return false;
+  y_ = y;
+  return true;
+}
+
+// To the units of M and q, but for a common factor; false where y is beyond the range of numbers there.
+bool Farkas::unscale(const int* r) {
+  int largest = std::numeric_limits<int>::min();
+  for (int i = 0; i < n_; ++i) {
+    if (y_[i] > 0) largest = std::max(largest, exponent_of(y_[i]) - r[i]);
   }
-  return false;
+  for (int i = 0; i < n_; ++i) {
+    if (y_[i] == 0) continue;
+    y_[i] = std::ldexp(y_[i], -r[i] - largest);
+    if (y_[i] < std::numeric_limits<double>::min()) return false;
+  }
+  return true;
 }
 
 }  // namespace lcp::solver

@@ -26,7 +26,7 @@ class Farkas {
   ///   r, c: exponents of two that bring the rows and columns of M to like size, see equilibrate.h.
   End run(const double* M, const double* q, const int* r, const int* c, std::int64_t max_pivots);
 
-  /// After kClaim: y, in the units of M and q.
+  /// After kClaim: y, in the units of M and q but for a common factor.
   const double* y() const { return y_.data(); }
 
   std::int64_t pivots() const { return lemke_.pivots(); }  ///< of the last run
@@ -36,6 +36,7 @@ class Farkas {
   bool proved(const std::vector<double>& y);
   bool prove_inside();
   bool prove_integers();
+  bool unscale(const int* r);
 
   int n_;
   Lemke lemke_;

@@ -80,6 +80,7 @@ bool Ladder::load(const double* M, const double* q) {
   vector_exponent_ = exponent_of(largest_q);
   std::transform(M, M + M_.size(), M_.begin(), PowerOfTwo(-matrix_exponent_));
   std::transform(q, q + q_.size(), q_.begin(), PowerOfTwo(-vector_exponent_));
+  scaled_exactly_ = has_normal_image(M, M_.data(), M_.size()) && has_normal_image(q, q_.data(), q_.size());
   return true;
 }
 
@@ -311,20 +312,24 @@ void Ladder::solve_basis(const unsigned char* basic, double* z) {
 }
 
 // Back to the caller's scale, exactly complementary; false where the result, as the caller will see it, is none: z may
-// be rounded to float, or under- or overflow.
+// be rounded to float, or under- or overflow, and M and q may have lost digits when they were scaled.
 bool Ladder::write(double* z, double* w) {
   const int z_exponent = vector_exponent_ - matrix_exponent_;
   const bool single = settings_.single_precision;
   std::transform(z_.begin(), z_.end(), z, PowerOfTwo(z_exponent));
   if (single) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
-  std::transform(z, z + n_, trial_z_.begin(), PowerOfTwo(-z_exponent));
-  if (trial_z_ != z_ &&
-      !(violation(n_, 0, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) {
-    return false;
+  if (!scaled_exactly_) {
+    if (!(violation(n_, 0, given_M_, given_q_, z, settings_.tolerance, w) <= 1)) return false;
+  } else {
+    std::transform(z, z + n_, trial_z_.begin(), PowerOfTwo(-z_exponent));
+    if (trial_z_ != z_ &&
+        !(violation(n_, 0, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) {
+      return false;
+    }
+    std::transform(w_.begin(), w_.end(), w, PowerOfTwo(vector_exponent_));
   }
-  const PowerOfTwo unscale(vector_exponent_);
   for (int i = 0; i < n_; ++i) {
-    w[i] = z[i] > 0 ? 0.0 : std::max(0.0, unscale(w_[i]));
+    w[i] = z[i] > 0 ? 0.0 : std::max(0.0, w[i]);
     if (single) w[i] = static_cast<float>(w[i]);
     if (!std::isfinite(z[i]) || !std::isfinite(w[i])) return false;
   }

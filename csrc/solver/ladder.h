@@ -117,6 +117,7 @@ class Ladder {
   std::vector<unsigned char> marked_;
   int matrix_exponent_ = 0;
   int vector_exponent_ = 0;
+  bool scaled_exactly_ = true;
   // The same with rows and columns scaled by r and c, and q brought to unit size: when a rung first asks for it.
   bool is_equilibrated_ = false;
   std::vector<double> scaled_M_, scaled_q_;

@@ -14,6 +14,9 @@ namespace {
 // Below this ratio of pivots A is not eliminated.
 constexpr double kRegular = 1e-10;
 
+// What elimination leaves of entries that cancel, beside them.
+constexpr double kRoundOff = 1e-12;
+
 }  // namespace
 
 Mixed::Mixed(int k, int n, const Settings& settings)
@@ -44,9 +47,13 @@ Status Mixed::solve(const double* H, const double* h, const double* guess, doubl
     vector_exponent_ = exponent_of(largest_h);
     std::transform(H, H + H_.size(), H_.begin(), PowerOfTwo(-matrix_exponent_));
     std::transform(h, h + h_.size(), h_.begin(), PowerOfTwo(-vector_exponent_));
+    given_H_ = H;
+    given_h_ = h;
+    scaled_exactly_ = has_normal_image(H, H_.data(), H_.size()) && has_normal_image(h, h_.data(), h_.size());
     const std::optional<Status> eliminated = eliminate(guess);
     status = eliminated ? *eliminated : split();
     if (status == Status::kSolved && !write(v, y)) status = Status::kNotFound;
+    if (status == Status::kInfeasible && !scaled_exactly_) status = Status::kNotFound;
   }
   if (status != Status::kSolved) {
     std::fill_n(v, size_, std::numeric_limits<double>::quiet_NaN());
@@ -55,7 +62,7 @@ Status Mixed::solve(const double* H, const double* h, const double* guess, doubl
   return status;
 }
 
-// Nothing where A is too near singular, or what was found does not hold on H.
+// Nothing where A is too near singular, or what was found, or not found, need not be so for H.
 std::optional<Status> Mixed::eliminate(const double* guess) {
   std::fill_n(marked_.begin(), k_, static_cast<unsigned char>(1));
   std::fill_n(marked_.begin() + k_, n_, static_cast<unsigned char>(0));
@@ -76,15 +83,20 @@ std::optional<Status> Mixed::eliminate(const double* guess) {
     for (std::size_t i = 0; i < n; ++i) {
       const double* row = H_.data() + (k + i) * size;
       double sum = j < n ? row[k + j] : h_[k + i];
-      for (std::size_t e = 0; e < k; ++e) sum -= row[e] * x[e];
-      (j < n ? M_[i * n + j] : q_[i]) = sum;
+      double magnitude = std::abs(sum);
+      for (std::size_t e = 0; e < k; ++e) {
+        sum -= row[e] * x[e];
+        magnitude += std::abs(row[e] * x[e]);
+      }
+      // Where the equations leave nothing, as joints leave no motion, round-off must not pose a problem of its own.
+      (j < n ? M_[i * n + j] : q_[i]) = std::abs(sum) <= kRoundOff * magnitude ? 0.0 : sum;
     }
   }
   if (!reduced_) reduced_.emplace(n_, settings_);
   const Status status = reduced_->solve(M_.data(), q_.data(), guess, z_.data(), w_.data());
-  if (status == Status::kPivotLimit || status == Status::kNotFound) return status;
-  if (status == Status::kInfeasible) return proved(reduced_->farkas()) ? status : Status::kNotFound;
-  if (status == Status::kBadInput) return std::nullopt;  // overflow
+  if (status == Status::kPivotLimit) return status;
+  if (status == Status::kInfeasible && proved(reduced_->farkas())) return status;
+  if (status != Status::kSolved) return std::nullopt;
   for (std::size_t e = 0; e < k; ++e) {
     v_[e] = -X_[n * k + e];
     for (std::size_t j = 0; j < n; ++j) v_[e] -= X_[j * k + e] * z_[j];
@@ -176,18 +188,23 @@ bool Mixed::proved(const double* y) {
   return certainly([&](int i) { return h_[i]; }, true);
 }
 
+// As Ladder::write.
 bool Mixed::write(double* v, double* y) {
   const int v_exponent = vector_exponent_ - matrix_exponent_;
   std::transform(v_.begin(), v_.end(), v, PowerOfTwo(v_exponent));
   if (single_precision_) std::transform(v, v + size_, v, [](double x) { return static_cast<float>(x); });
-  std::transform(v, v + size_, trial_v_.begin(), PowerOfTwo(-v_exponent));
-  if (trial_v_ != v_ &&
-      !(violation(size_, k_, H_.data(), h_.data(), trial_v_.data(), settings_.tolerance, y_.data()) <= 1)) {
-    return false;
+  if (!scaled_exactly_) {
+    if (!(violation(size_, k_, given_H_, given_h_, v, settings_.tolerance, y) <= 1)) return false;
+  } else {
+    std::transform(v, v + size_, trial_v_.begin(), PowerOfTwo(-v_exponent));
+    if (trial_v_ != v_ &&
+        !(violation(size_, k_, H_.data(), h_.data(), trial_v_.data(), settings_.tolerance, y_.data()) <= 1)) {
+      return false;
+    }
+    std::transform(y_.begin(), y_.end(), y, PowerOfTwo(vector_exponent_));
   }
-  const PowerOfTwo unscale(vector_exponent_);
   for (int i = 0; i < size_; ++i) {
-    y[i] = i < k_ || v[i] > 0 ? 0.0 : std::max(0.0, unscale(y_[i]));
+    y[i] = i < k_ || v[i] > 0 ? 0.0 : std::max(0.0, y[i]);
     if (single_precision_) y[i] = static_cast<float>(y[i]);
     if (!std::isfinite(v[i]) || !std::isfinite(y[i])) return false;
   }

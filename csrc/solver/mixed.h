@@ -42,6 +42,9 @@ class Mixed {
   std::vector<double> H_, h_, v_, y_, trial_v_, trial_y_, x_;
   int matrix_exponent_ = 0;
   int vector_exponent_ = 0;
+  const double* given_H_ = nullptr;
+  const double* given_h_ = nullptr;
+  bool scaled_exactly_ = true;
   std::vector<unsigned char> marked_;
   std::vector<double> M_, q_, z_, w_;  // the LCP that is solved instead
   std::vector<double> X_;              // A^-1 (B p), column by column

@@ -38,7 +38,11 @@ double violation(int n, int free, const double* M, const double* q, const double
     }
     const double allowed = tolerance * std::min(largest_q, std::max(magnitude, 1e-6 * largest_q));
     const double rounding = std::numeric_limits<double>::epsilon() * (n + 1) * magnitude;
-    if (rounding > 0.01 * allowed) sum = accurate_sum(n, row, z, q[i]);
+    if (rounding > 0.01 * allowed) {
+      // Beyond what twice the precision can tell, nothing is accepted.
+      if (2 * rounding * rounding > 0.01 * allowed * magnitude) return std::numeric_limits<double>::infinity();
+      sum = accurate_sum(n, row, z, q[i]);
+    }
     if (!std::isfinite(sum) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
     w[i] = sum;
     const double residual = i < free || z[i] > 0 ? std::abs(sum) : std::abs(std::min(z[i], sum));

@@ -11,7 +11,8 @@ namespace lcp::solver {
 /// The rows' own scales s_i keep a small row honest beside a large one, and |q|_inf caps them: a nearly singular
 /// basis gives a huge z whose rounding errors must not pass for a solution. So the natural residual of what is
 /// accepted is at most tolerance * |q|_inf, and w_i = 0 is within it of (M z + q)_i where z_i > 0. Rows whose rounding
-/// errors could decide are summed in twice the precision. NaN in z gives infinity. The first `free` rows are equations
+/// errors could decide are summed in twice the precision; NaN in z, or a z so huge that this is not enough, gives
+/// infinity. The first `free` rows are equations
 /// with unknowns of any sign: there, e_i = |w_i|.
 ///   M: n x n row-major, z, q, w: n.
 double violation(int n, int free, const double* M, const double* q, const double* z, double tolerance, double* w);

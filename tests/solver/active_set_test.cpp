@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "solver/ladder.h"
+#include "solver/mixed.h"
 #include "support/problems.h"
 
 namespace lcp::solver {
@@ -190,6 +193,172 @@ TEST(ActiveSetTest, AnswersAnUnsolvedElementWithZeroOrNaN) {
   EXPECT_EQ(a, 0);
   derivative.adjoint(&zero, &one, &a);
   EXPECT_TRUE(std::isnan(a));
+}
+
+// A solved problem whose pairs are z_i > 0, w_i > 0 or tied, by chance.
+struct Tied {
+  Problem problem;
+  Solution solution;
+  std::vector<bool> tied;
+};
+
+Tied tied_problem(std::mt19937_64& random, int n) {
+  std::uniform_int_distribution<int> three(0, 2);
+  std::uniform_real_distribution<double> positive(0.5, 2);
+  Tied result{testing::positive_definite(random, n), {Eigen::VectorXd::Zero(n), Eigen::VectorXd::Zero(n)}, {}};
+  for (int i = 0; i < n; ++i) {
+    const int kind = three(random);
+    if (kind < 2) (kind == 0 ? result.solution.z : result.solution.w)[i] = positive(random);
+    result.tied.push_back(kind == 2);
+  }
+  result.problem.q = result.solution.w - result.problem.M * result.solution.z;
+  return result;
+}
+
+TEST(ActiveSetTieTest, AreSeenInAnyUnits) {
+  std::mt19937_64 random(21);
+  std::uniform_int_distribution<int> exponent(-60, 60);
+  for (int k = 0; k < 200; ++k) {
+    const int n = 1 + k % 8;
+    auto [problem, solution, tied] = tied_problem(random, n);
+    for (int i = 0; i < n && k % 2; ++i) {
+      const double row = std::ldexp(1, exponent(random));
+      const double column = std::ldexp(1, exponent(random));
+      problem.M.row(i) *= row;
+      problem.M.col(i) *= column;
+      solution.w[i] *= row;
+      solution.z[i] /= column;
+    }
+    for (const bool tied_active : {false, true}) {
+      ActiveSet derivative(n, 0, false, tied_active);
+      derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
+      for (int i = 0; i < n; ++i) {
+        EXPECT_EQ(derivative.tied(i), tied[i]);
+        EXPECT_EQ(derivative.active(i), solution.z[i] > 0 || (tied[i] && tied_active));
+      }
+    }
+  }
+}
+
+TEST(ActiveSetTieTest, AreToldFromSmallValuesByThePrecisionOfTheEntries) {
+  const double matrix[4] = {1, 0, 0.5, 1};
+  const double z[2] = {1, 0};
+  for (const double w_1 : {0.0, 1e-15, 1e-10, 1e-6, 1e-3}) {
+    const double w[2] = {0, w_1};
+    for (const bool single_precision : {false, true}) {
+      ActiveSet derivative(2, 0, single_precision, false);
+      derivative.set(matrix, z, w);
+      EXPECT_FALSE(derivative.tied(0));
+      EXPECT_EQ(derivative.tied(1), w_1 < (single_precision ? 1e-5 : 1e-14)) << w_1;
+    }
+  }
+}
+
+TEST(ActiveSetTieTest, CountAsWTheyAreToldTo) {
+  const double matrix[4] = {2, 0, 0, 1};
+  const double z[2] = {0, 0};  // q = (0, 1)
+  const double w[2] = {0, 1};
+  ActiveSet derivative(2, 0, false, true);
+  derivative.set(matrix, z, w);
+  EXPECT_TRUE(derivative.active(0) && derivative.tied(0));
+  EXPECT_FALSE(derivative.active(1) || derivative.tied(1));
+  const double r[2] = {1, 0};
+  double dz[2], dw[2], t[2];
+  derivative.tangent(r, dz, dw);
+  EXPECT_EQ(dz[0], -0.5);
+  EXPECT_EQ(dw[0], 0);
+  derivative.adjoint(r, r, t);
+  EXPECT_EQ(t[0], -0.5);
+  EXPECT_EQ(t[1], 0);
+}
+
+TEST(ActiveSetTieTest, AlsoWhereAVariableIsRoundOff) {
+  const double matrix[4] = {2, 1, 1, 1};  // q = (-1, -1)
+  const double z[2] = {1e-17, 1};
+  const double w[2] = {0, 0};
+  for (const bool tied_active : {false, true}) {
+    ActiveSet derivative(2, 0, false, tied_active);
+    derivative.set(matrix, z, w);
+    EXPECT_TRUE(derivative.tied(0));
+    EXPECT_FALSE(derivative.tied(1));
+    EXPECT_EQ(derivative.size(), tied_active ? 2 : 1);
+  }
+}
+
+TEST(ActiveSetTieTest, GiveTheDerivativesOfTheirTwoSides) {
+  // One tie: along r the solution goes one way, along -r the other.
+  std::mt19937_64 random(22);
+  int checked = 0;
+  for (int k = 0; k < 200; ++k) {
+    const int n = 5;
+    const auto [problem, solution, tied] = tied_problem(random, n);
+    if (std::count(tied.begin(), tied.end(), true) != 1) continue;
+    ActiveSet inactive(n, 0, false, false), active(n, 0, false, true);
+    inactive.set(problem.M.data(), solution.z.data(), solution.w.data());
+    active.set(problem.M.data(), solution.z.data(), solution.w.data());
+    const Eigen::VectorXd r = Eigen::VectorXd::LinSpaced(n, -1, 2).array().cos();
+    Eigen::VectorXd dz(n), dw(n), other_dz(n), other_dw(n);
+    inactive.tangent(r.data(), dz.data(), dw.data());
+    active.tangent(r.data(), other_dz.data(), other_dw.data());
+    const int tie = static_cast<int>(std::find(tied.begin(), tied.end(), true) - tied.begin());
+    const double h = dw[tie] > 0 ? 1e-4 : -1e-4;  // the side on which w rises keeps z at 0
+    const Solution rising = solve({problem.M, problem.q + h * r});
+    const Solution falling = solve({problem.M, problem.q - h * r});
+    EXPECT_LT((dz - (rising.z - solution.z) / h).norm(), 1e-7 * (1 + dz.norm()));
+    EXPECT_LT((dw - (rising.w - solution.w) / h).norm(), 1e-7 * (1 + dw.norm()));
+    EXPECT_LT((other_dz - (falling.z - solution.z) / -h).norm(), 1e-7 * (1 + other_dz.norm()));
+    EXPECT_LT((other_dw - (falling.w - solution.w) / -h).norm(), 1e-7 * (1 + other_dw.norm()));
+    ++checked;
+  }
+  EXPECT_GT(checked, 30);
+}
+
+TEST(ActiveSetFreeTest, KeepsEquationsActiveWhateverTheirUnknowns) {
+  const double matrix[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1};
+  for (const double x : {-3.0, 0.0, 1e-30, 5.0}) {
+    const double v[3] = {x, -x, 0};
+    const double y[3] = {0, 0, 1};
+    for (const bool tied_active : {false, true}) {
+      ActiveSet derivative(3, 2, false, tied_active);
+      derivative.set(matrix, v, y);
+      EXPECT_TRUE(derivative.active(0) && derivative.active(1));
+      EXPECT_FALSE(derivative.active(2));
+      EXPECT_FALSE(derivative.tied(0) || derivative.tied(1) || derivative.tied(2));
+    }
+  }
+}
+
+TEST(ActiveSetFreeTest, AgreesWithCentralDifferencesOfMixedProblems) {
+  std::mt19937_64 random(23);
+  const int k = 2, n = 4, size = k + n;
+  int checked = 0;
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    const Problem problem = testing::positive_definite(random, size);
+    Mixed mixed(k, n, {});
+    const auto solve_mixed = [&](const Eigen::VectorXd& h) {
+      Solution result{Eigen::VectorXd(size), Eigen::VectorXd(size)};
+      EXPECT_EQ(mixed.solve(problem.M.data(), h.data(), nullptr, result.z.data(), result.w.data()), Status::kSolved);
+      return result;
+    };
+    const Solution solution = solve_mixed(problem.q);
+    if ((solution.z + solution.w).tail(n).minCoeff() < 1e-3) continue;
+    ActiveSet derivative(size, k, false, false);
+    derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
+    const Eigen::VectorXd r = Eigen::VectorXd::LinSpaced(size, -1, 2);
+    Eigen::VectorXd dv(size), dy(size), t(size);
+    derivative.tangent(r.data(), dv.data(), dy.data());
+    const double step = 1e-6;
+    const Solution plus = solve_mixed(problem.q + step * r);
+    const Solution minus = solve_mixed(problem.q - step * r);
+    EXPECT_LT((dv - (plus.z - minus.z) / (2 * step)).norm(), 1e-6);
+    EXPECT_LT((dy - (plus.w - minus.w) / (2 * step)).norm(), 1e-6);
+    EXPECT_TRUE(dy.head(k).isZero(0));
+    const Eigen::VectorXd g_v = r.array().sin(), g_y = r.array().cos();
+    derivative.adjoint(g_v.data(), g_y.data(), t.data());
+    EXPECT_NEAR(t.dot(r), g_v.dot(dv) + g_y.dot(dy), 1e-9);
+    ++checked;
+  }
+  EXPECT_GT(checked, 25);
 }
 
 }  // namespace

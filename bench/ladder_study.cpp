@@ -1,0 +1,138 @@
+// Which rung of the ladder decides which problems: the table of docs/solvers.md.
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "solver/ladder.h"
+#include "support/problems.h"
+
+namespace {
+
+using lcp::Status;
+using lcp::solver::Ladder;
+using lcp::solver::Rung;
+using lcp::testing::Problem;
+using Random = std::mt19937_64;
+
+constexpr std::array<const char*, 13> kRungNames = {
+    "q >= 0",     "guess",   "newton_min", "lemke",       "tight",  "equilibrated", "tight equilibrated",
+    "row-scaled", "shifted", "Farkas",     "enumeration", "covers", "central path"};
+
+struct Family {
+  std::string name;
+  int count;
+  std::function<Problem(Random&)> make;
+  lcp::solver::Settings settings = {};
+};
+
+// M and q with entries drawn by `entry`.
+Problem filled(int n, const std::function<double()>& entry) {
+  return {lcp::testing::RowMatrix::NullaryExpr(n, n, entry), Eigen::VectorXd::NullaryExpr(n, entry)};
+}
+
+Problem rounded_to_float(Problem problem) {
+  problem.M = problem.M.cast<float>().cast<double>();
+  problem.q = problem.q.cast<float>().cast<double>();
+  return problem;
+}
+
+Problem in_random_units(Random& random, Problem problem, double orders) {
+  std::uniform_real_distribution<double> exponent(-orders / 2, orders / 2);
+  for (int i = 0; i < problem.n(); ++i) {
+    const double row = std::pow(10, exponent(random));
+    const double column = std::pow(10, exponent(random));
+    problem.M.row(i) *= row;
+    problem.M.col(i) *= column;
+    problem.q[i] *= row;
+  }
+  return problem;
+}
+
+std::vector<Family> families() {
+  const auto integers = [](int n) {
+    return [n](Random& random) {
+      std::uniform_int_distribution<int> entry(-3, 3);
+      return filled(n, [&] { return static_cast<double>(entry(random)); });
+    };
+  };
+  const auto normal = [](int n) {
+    return [n](Random& random) {
+      std::normal_distribution<double> entry;
+      return filled(n, [&] { return entry(random); });
+    };
+  };
+  const auto game = [](int n) {
+    return [n](Random& random) { return lcp::testing::bimatrix_game(random, n / 2, n / 2); };
+  };
+  const auto definite = [](int n) {
+    return [n](Random& random) { return lcp::testing::positive_definite(random, n); };
+  };
+  const auto friction = [](Random& random) { return lcp::testing::friction_block(random); };
+  return {
+      {"friction blocks, n = 6..40", 8000, friction},
+      {"friction blocks in float32",
+       4000,
+       [&](Random& r) { return rounded_to_float(friction(r)); },
+       {.tolerance = 1e-4, .max_pivots = {}, .single_precision = true}},
+      {"symmetric positive definite, n = 8", 2000, definite(8)},
+      {"symmetric positive definite, n = 32", 500, definite(32)},
+      {"symmetric positive definite, n = 128", 50, definite(128)},
+      {"positive definite, units of 16 orders, n = 8", 2000,
+       [=](Random& r) { return in_random_units(r, definite(8)(r), 16); }},
+      {"diagonal, units of 32 orders, n = 8", 2000,
+       [](Random& r) {
+         std::normal_distribution<double> entry;
+         const Eigen::VectorXd q = Eigen::VectorXd::NullaryExpr(8, [&] { return entry(r); });
+         return in_random_units(r, {lcp::testing::RowMatrix::Identity(8, 8), q}, 32);
+       }},
+      {"Murty's example, n = 32", 1, [](Random&) { return lcp::testing::murty(32); }},
+      {"bimatrix games in cost form, n = 10", 100, game(10)},
+      {"bimatrix games in cost form, n = 20", 100, game(20)},
+      {"bimatrix games in cost form, n = 40", 100, game(40)},
+      {"integers of -3..3, n = 2", 50000, integers(2)},
+      {"integers of -3..3, n = 4", 20000, integers(4)},
+      {"integers of -3..3, n = 8", 2000, integers(8)},
+      {"integers of -3..3, n = 12", 300, integers(12)},
+      {"normal entries, n = 4", 20000, normal(4)},
+      {"normal entries, n = 10", 500, normal(10)},
+      {"normal entries, n = 20", 100, normal(20)},
+  };
+}
+
+}  // namespace
+
+int main() {
+  std::printf(
+      "| problems | count | solved | infeasible | not found | decided by | us each |\n|---|---|---|---|---|---|---|\n");
+  for (const Family& family : families()) {
+    Random random(77);
+    std::map<Status, int> statuses;
+    std::map<Rung, int> rungs;
+    std::chrono::duration<double, std::micro> spent(0);
+    for (int k = 0; k < family.count; ++k) {
+      const Problem problem = family.make(random);
+      Ladder ladder(problem.n(), family.settings);
+      std::vector<double> z(problem.n()), w(problem.n());
+      const auto start = std::chrono::steady_clock::now();
+      const Status status = ladder.solve(problem.M.data(), problem.q.data(), nullptr, z.data(), w.data());
+      spent += std::chrono::steady_clock::now() - start;
+      ++statuses[status];
+      if (status == Status::kSolved || status == Status::kInfeasible) ++rungs[ladder.rung()];
+    }
+    std::string decided;
+    for (const auto& [rung, count] : rungs) {
+      if (!decided.empty()) decided += ", ";
+      decided += std::string(kRungNames[static_cast<std::size_t>(rung)]) + " " + std::to_string(count);
+    }
+    std::printf("| %s | %d | %d | %d | %d | %s | %.1f |\n", family.name.c_str(), family.count,
+                statuses[Status::kSolved], statuses[Status::kInfeasible],
+                statuses[Status::kNotFound] + statuses[Status::kPivotLimit], decided.c_str(),
+                spent.count() / family.count);
+    std::fflush(stdout);
+  }
+  return 0;
+}
