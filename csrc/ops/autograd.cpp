@@ -200,12 +200,10 @@ Three solve_with_derivative(const char* name, const Tensor& M, const Tensor& q, 
     carry(z, z_kappa);
     carry(w, w_kappa);
   } else if (ties == "midpoint") {
-    Tensor z_active = z.clone();
-    Tensor w_active = w.clone();
-    attach(name, M, q, z, w, free, false);
-    attach(name, M, q, z_active, w_active, free, true);
+    const auto [z_inactive, w_inactive] = piece_op().call(M, q, z, w, free, false);
+    const auto [z_active, w_active] = piece_op().call(M, q, z, w, free, true);
     const auto middle = [](const Tensor& a, const Tensor& b) { return a + 0.5 * (b - a); };  // a where a = b, exactly
-    return {middle(z, z_active), middle(w, w_active), status};
+    return {middle(z_inactive, z_active), middle(w_inactive, w_active), status};
   } else {
     attach(name, M, q, z, w, free, ties == "active");
   }
@@ -228,6 +226,16 @@ Three solve_blocks_autograd(c10::DispatchKeySet keys, const Tensor& H, const Ten
     return solve_blocks_op().redispatch(keys & c10::after_autograd_keyset, H, h, free, guess, method, ties, kappa,
                                         tolerance, max_pivots);
   });
+}
+
+Two piece_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w,
+                   std::int64_t free, bool tied_active) {
+  auto [z_piece, w_piece] = [&] {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    return piece_op().redispatch(keys & c10::after_autograd_keyset, M, q, z, w, free, tied_active);
+  }();
+  attach("LcpPieceBackward", M, q, z_piece, w_piece, free, tied_active);
+  return {z_piece, w_piece};
 }
 
 Two tangent_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r,
@@ -374,6 +382,11 @@ Tensor sum_outer_autograd(c10::DispatchKeySet keys, const Tensor& t, const Tenso
 
 // What certify, directional_derivative and gradient_radius return has no derivative.
 void without_derivative(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  const auto& arguments = op.schema().arguments();
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    const c10::IValue& argument = torch::jit::peek(*stack, k, arguments.size());
+    if (argument.isTensor()) check_layout(arguments[k].name().c_str(), argument.toTensor());
+  }
   at::AutoDispatchBelowADInplaceOrView guard;
   op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
 }
@@ -381,6 +394,7 @@ void without_derivative(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
 TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
   library.impl("solve", TORCH_FN(solve_autograd));
   library.impl("_solve_blocks", TORCH_FN(solve_blocks_autograd));
+  library.impl("_piece", TORCH_FN(piece_autograd));
   library.impl("_tangent", TORCH_FN(tangent_autograd));
   library.impl("_adjoint", TORCH_FN(adjoint_autograd));
   library.impl("_path_point", TORCH_FN(path_point_autograd));

@@ -410,12 +410,18 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
   return result;
 }
 
+Two piece_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, std::int64_t, bool) {
+  check_shapes({{"M", M}}, {{"q", q}, {"z", z}, {"w", w}});
+  return {z.clone(), w.clone()};
+}
+
 TORCH_LIBRARY_IMPL(lcp, CPU, library) {
   library.impl("solve", TORCH_FN(solve_cpu));
   library.impl("_solve_blocks", TORCH_FN(solve_blocks_cpu));
   library.impl("certify", TORCH_FN(certify_cpu));
   library.impl("directional_derivative", TORCH_FN(directional_derivative_cpu));
   library.impl("gradient_radius", TORCH_FN(gradient_radius_cpu));
+  library.impl("_piece", TORCH_FN(piece_cpu));
   library.impl("_tangent", TORCH_FN(tangent_cpu));
   library.impl("_adjoint", TORCH_FN(adjoint_cpu));
   library.impl("_path_point", TORCH_FN(path_point_cpu));

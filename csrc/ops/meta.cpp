@@ -1,5 +1,6 @@
 // Shapes without data: what torch.compile, torch.export and the meta device see.
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <torch/library.h>
 
 #include "ops/schema.h"
@@ -27,6 +28,11 @@ Three solve_meta(const Tensor& M, const Tensor& q, const std::optional<Tensor>& 
                  std::string_view ties, double kappa, std::optional<double> tolerance,
                  std::optional<std::int64_t> max_pivots) {
   return solve_blocks_meta(M, q, 0, guess, method, ties, kappa, tolerance, max_pivots);
+}
+
+Two piece_meta(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, std::int64_t, bool) {
+  check_shapes({{"M", M}}, {{"q", q}, {"z", z}, {"w", w}});
+  return {at::empty_like(z), at::empty_like(w)};
 }
 
 Two tangent_meta(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r, std::int64_t, bool) {
@@ -78,6 +84,7 @@ TORCH_LIBRARY_IMPL(lcp, Meta, library) {
   library.impl("certify", TORCH_FN(certify_meta));
   library.impl("directional_derivative", TORCH_FN(directional_derivative_meta));
   library.impl("gradient_radius", TORCH_FN(gradient_radius_meta));
+  library.impl("_piece", TORCH_FN(piece_meta));
   library.impl("_tangent", TORCH_FN(tangent_meta));
   library.impl("_adjoint", TORCH_FN(adjoint_meta));
   library.impl("_path_point", TORCH_FN(path_point_meta));

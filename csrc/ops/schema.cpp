@@ -41,20 +41,6 @@ void check_vector(const char* name, const Tensor& x, const char* first_name, con
   check_like(name, x, first_name, first);
 }
 
-c10::SymDimVector broadcast(c10::SymIntArrayRef a, c10::SymIntArrayRef b, const char* first_name, const Tensor& first,
-                            const char* name, const Tensor& x) {
-  try {
-    return at::infer_size_symdimvector(a, b);
-  } catch (const c10::Error&) {
-    TORCH_CHECK(false, "the batch dimensions of ", first_name, " ", first.sym_sizes(), " and ", name, " ",
-                x.sym_sizes(), " must broadcast; got ", a, " and ", b);
-  }
-}
-
-c10::SymIntArrayRef batch_of(const Tensor& x, std::int64_t core_dims) {
-  return x.sym_sizes().slice(0, x.dim() - core_dims);
-}
-
 template <class Op>
 struct Find;
 template <class Signature>
@@ -81,6 +67,7 @@ TORCH_LIBRARY(lcp, library) {
       "Tensor status)");
   define("gradient_radius(Tensor M, Tensor q, Tensor z, Tensor dq) -> Tensor");
   define("_solve_blocks(Tensor H, Tensor h, int free, *, " + how + " -> (Tensor v, Tensor y, Tensor status)");
+  define("_piece(Tensor M, Tensor q, Tensor z, Tensor w, int free, bool tied_active) -> (Tensor z, Tensor w)");
   define("_tangent(Tensor M, Tensor z, Tensor w, Tensor r, int free, bool tied_active) -> (Tensor dz, Tensor dw)");
   define("_adjoint(Tensor M, Tensor z, Tensor w, Tensor g_z, Tensor g_w, int free, bool tied_active) -> Tensor");
   define("_path_point(Tensor M, Tensor q, Tensor z_0, int free, float kappa) -> (Tensor z, Tensor w)");
@@ -90,6 +77,16 @@ TORCH_LIBRARY(lcp, library) {
 }
 
 }  // namespace
+
+c10::SymDimVector broadcast(c10::SymIntArrayRef batch, const Named& first, const Named& x, std::int64_t core_dims) {
+  const auto own = x.tensor.sym_sizes().slice(0, x.tensor.dim() - core_dims);
+  try {
+    return at::infer_size_symdimvector(batch, own);
+  } catch (const c10::Error&) {
+    TORCH_CHECK(false, "the batch dimensions of ", first.name, " ", first.tensor.sym_sizes(), " and ", x.name, " ",
+                x.tensor.sym_sizes(), " must broadcast; got ", batch, " and ", own);
+  }
+}
 
 void check_layout(const char* name, const Tensor& x) {
   TORCH_CHECK(x.layout() == at::kStrided, name, " must be a dense tensor; got layout ", x.layout());
@@ -113,24 +110,25 @@ c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t fre
   if (arguments.guess) {
     const Tensor& guess = *arguments.guess;
     check_vector("guess", guess, "M", M, M.sym_size(-1) - free);
-    batch = broadcast(batch, batch_of(guess, 1), "M", M, "guess", guess);
+    batch = broadcast(batch, {"M", M}, {"guess", guess}, 1);
   }
   return batch;
 }
 
 c10::SymDimVector check_shapes(std::initializer_list<Named> matrices, std::initializer_list<Named> vectors) {
-  const auto& [first_name, first] = *matrices.begin();
+  const Named& named_first = *matrices.begin();
+  const auto& [first_name, first] = named_first;
   c10::SymDimVector batch;
   for (const auto& [name, matrix] : matrices) {
     check_matrix(name, matrix);
     TORCH_CHECK(matrix.sym_size(-1) == first.sym_size(-1), name, " must be [..., n, n] with ", first_name,
                 "'s n = ", first.sym_size(-1), "; got ", matrix.sym_sizes());
     check_like(name, matrix, first_name, first);
-    batch = broadcast(batch, batch_of(matrix, 2), first_name, first, name, matrix);
+    batch = broadcast(batch, named_first, {name, matrix}, 2);
   }
   for (const auto& [name, x] : vectors) {
     check_vector(name, x, first_name, first, first.sym_size(-1));
-    batch = broadcast(batch, batch_of(x, 1), first_name, first, name, x);
+    batch = broadcast(batch, named_first, {name, x}, 1);
   }
   return batch;
 }
@@ -159,6 +157,7 @@ LCP_FIND(SolveBlocksOp, solve_blocks_op, "_solve_blocks")
 LCP_FIND(CertifyOp, certify_op, "certify")
 LCP_FIND(DirectionalDerivativeOp, directional_derivative_op, "directional_derivative")
 LCP_FIND(GradientRadiusOp, gradient_radius_op, "gradient_radius")
+LCP_FIND(PieceOp, piece_op, "_piece")
 LCP_FIND(TangentOp, tangent_op, "_tangent")
 LCP_FIND(AdjointOp, adjoint_op, "_adjoint")
 LCP_FIND(PathPointOp, path_point_op, "_path_point")

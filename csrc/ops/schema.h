@@ -34,12 +34,17 @@ void check_layout(const char* name, const Tensor& x);
 /// c10::Error; returns the broadcast batch dimensions.
 c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t free, const SolveArguments& arguments);
 
-/// Matrices [..., n, n], the first of which gives n, dtype and device, and vectors [..., n]. Throws c10::Error; returns
-/// the broadcast batch dimensions.
 struct Named {
   const char* name;
   const Tensor& tensor;
 };
+
+/// `batch`, that of tensors from `first` on, with the batch dimensions of x. Throws c10::Error where they do not
+/// broadcast.
+c10::SymDimVector broadcast(c10::SymIntArrayRef batch, const Named& first, const Named& x, std::int64_t core_dims);
+
+/// Matrices [..., n, n], the first of which gives n, dtype and device, and vectors [..., n]. Throws c10::Error; returns
+/// the broadcast batch dimensions.
 c10::SymDimVector check_shapes(std::initializer_list<Named> matrices, std::initializer_list<Named> vectors);
 
 void check_tolerance(const std::optional<double>& tolerance);
@@ -78,6 +83,12 @@ const DirectionalDerivativeOp& directional_derivative_op();  ///< see lcp/direct
 
 using GradientRadiusOp = Handle<Tensor(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& dq)>;
 const GradientRadiusOp& gradient_radius_op();  ///< see lcp/directional_derivative.h
+
+// Copies of z and w, the solution for M and q, with the derivative of one piece alone. An operator, so that under
+// torch.func the derivatives of every level are of that piece.
+using PieceOp = Handle<Two(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, std::int64_t free,
+                           bool tied_active)>;
+const PieceOp& piece_op();
 
 // The linear maps J and J' of csrc/solver/active_set.h. Every derivative of a solve, of any order, is made of them:
 //   d(z, w) = J (dM z + dq);  d(J r) = J (dM (J r)_z + dr);  d(J' g) = J' (dg_z + dM' t, dg_w),  t = J' g.

@@ -36,13 +36,6 @@ Tensor expand(const Tensor& x, std::int64_t core_dims, const c10::SymDimVector& 
   return x.expand_symint(shape);
 }
 
-template <class... Tensors>
-c10::SymDimVector broadcast_batches(std::int64_t core_dims, const Tensors&... tensors) {
-  c10::SymDimVector batch;
-  ((batch = at::infer_size_symdimvector(batch, tensors.sym_sizes().slice(0, tensors.dim() - core_dims))), ...);
-  return batch;
-}
-
 std::tuple<Tensor, Tensor, Tensor, Tensor> solve_mixed_composite(const Tensor& A, const Tensor& B, const Tensor& C,
                                                                  const Tensor& M, const Tensor& p, const Tensor& q,
                                                                  const std::optional<Tensor>& guess,
@@ -63,8 +56,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> solve_mixed_composite(const Tensor& A
   check_block({"q", q, "[..., n]"}, A, {n});
   if (guess) check_block({"guess", *guess, "[..., n]"}, A, {n});
 
-  const auto matrix_batch = broadcast_batches(2, A, B, C, M);
-  const auto vector_batch = broadcast_batches(1, p, q);
+  c10::SymDimVector matrix_batch, vector_batch;
+  for (const Named& x : {Named{"A", A}, {"B", B}, {"C", C}, {"M", M}}) {
+    matrix_batch = broadcast(matrix_batch, {"A", A}, x, 2);
+  }
+  c10::SymDimVector batch = matrix_batch;
+  for (const Named& x : {Named{"p", p}, {"q", q}}) {
+    vector_batch = broadcast(vector_batch, {"p", p}, x, 1);
+    batch = broadcast(batch, {"A", A}, x, 1);
+  }
+  if (guess) broadcast(batch, {"A", A}, {"guess", *guess}, 1);
   const auto row = [&](const Tensor& left, const Tensor& right) {
     return at::cat({expand(left, 2, matrix_batch), expand(right, 2, matrix_batch)}, -1);
   };
@@ -76,6 +77,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> solve_mixed_composite(const Tensor& A
 }
 
 TORCH_LIBRARY_IMPL(lcp, CompositeImplicitAutograd, library) {
+  library.impl("solve_mixed", TORCH_FN(solve_mixed_composite));
+}
+
+// torch.vmap would else run it element by element.
+TORCH_LIBRARY_IMPL(lcp, FuncTorchBatchedDecomposition, library) {
   library.impl("solve_mixed", TORCH_FN(solve_mixed_composite));
 }
 

@@ -61,8 +61,8 @@ void vmap(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 TORCH_LIBRARY_IMPL(lcp, FuncTorchBatched, library) {
-  for (const char* name : {"solve", "_solve_blocks", "certify", "directional_derivative", "gradient_radius", "_tangent",
-                           "_adjoint", "_path_point", "_path_tangent", "_path_adjoint", "_sum_outer"}) {
+  for (const char* name : {"solve", "_solve_blocks", "certify", "directional_derivative", "gradient_radius", "_piece",
+                           "_tangent", "_adjoint", "_path_point", "_path_tangent", "_path_adjoint", "_sum_outer"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&vmap>());
   }
 }

@@ -22,7 +22,8 @@ class Farkas {
  public:
   explicit Farkas(int n);
 
-  /// Claims nothing but what it proved; stuck: not proved, though it may be so. M: n x n row-major, q: n, both finite.
+  /// Claims nothing but what it proved; stuck: not proved, though it may be so. M: n x n row-major, q: n, both finite,
+  /// min q < 0.
   ///   r, c: exponents of two that bring the rows and columns of M to like size, see equilibrate.h.
   End run(const double* M, const double* q, const int* r, const int* c, std::int64_t max_pivots);
 

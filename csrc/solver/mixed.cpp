@@ -94,7 +94,7 @@ std::optional<Status> Mixed::eliminate(const double* guess) {
   }
   if (!reduced_) reduced_.emplace(n_, settings_);
   const Status status = reduced_->solve(M_.data(), q_.data(), guess, z_.data(), w_.data());
-  if (status == Status::kPivotLimit) return status;
+  if (status == Status::kPivotLimit && settings_.max_pivots) return status;
   if (status == Status::kInfeasible && proved(reduced_->farkas())) return status;
   if (status != Status::kSolved) return std::nullopt;
   for (std::size_t e = 0; e < k; ++e) {

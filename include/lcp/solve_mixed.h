@@ -25,7 +25,7 @@ struct MixedResult {
 ///
 ///   A: [..., k, k], B: [..., k, n], C: [..., n, k], M: [..., n, n], float32 or float64, any strides; k, n may be 0.
 ///   p: [..., k], q: [..., n], of A's dtype and device. The batch dimensions of all of them broadcast.
-///   options.guess: [..., n], for z.
+///   options.guess: [..., n], for z. options.max_pivots bounds each of the two LCPs that docs/solvers.md describes.
 ///
 /// kSolved: |A x + B z + p| and r(z) are within tolerance * max(|p|, |q|), checked on what is returned. kInfeasible: no
 /// x and z >= 0 have A x + B z + p = 0 and C x + M z + q >= 0.

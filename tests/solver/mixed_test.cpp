@@ -299,6 +299,20 @@ TEST_F(MixedTest, CallsNothingInfeasibleThatHasASolution) {
   EXPECT_GE(solved, total * 0.98);
 }
 
+TEST_F(MixedTest, CallsNothingInfeasibleForTheRoundingOfElimination) {
+  // A x + p = 0 for integers x, and w = (x_0, -x_0) + q = 0: round-off of A^-1 p makes one of the two negative.
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const int large = integer(1000, 60000);
+    const Eigen::Vector4d v(integer(1, 9999), integer(1, 9999), 0, 0);
+    Problem problem{RowMatrix::Zero(4, 4), {}};
+    problem.M.topLeftCorner(2, 2) << large + 1, large, large, large - 1;
+    problem.M(2, 0) = 1;
+    problem.M(3, 0) = -1;
+    problem.q = -(problem.M * v);
+    EXPECT_NE(solve(problem, 2).status, Status::kInfeasible) << problem.M << "\n" << problem.q;
+  }
+}
+
 TEST_F(MixedTest, CallsNothingInfeasibleThatLosesEntriesWhenItIsScaled) {
   for (const double A : {1e300, 0.0}) {
     for (const double C : {0.0, 1e300}) {
