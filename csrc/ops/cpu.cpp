@@ -174,6 +174,7 @@ Three solve_blocks_cpu(const Tensor& H, const Tensor& h, std::int64_t free, cons
 Two tangent_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r, std::int64_t free,
                 bool tied_active) {
   const auto shape = vector_shape(check_shapes({{"M", M}}, {{"z", z}, {"w", w}, {"r", r}}), M);
+  check_free(free, M);
   const Tensor dz = new_output(shape, z.options());
   const Tensor dw = new_output(shape, z.options());
   const auto n = static_cast<int>(M.size(-1));
@@ -195,6 +196,7 @@ Two tangent_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor&
 Tensor adjoint_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z, const Tensor& g_w,
                    std::int64_t free, bool tied_active) {
   const auto shape = vector_shape(check_shapes({{"M", M}}, {{"z", z}, {"w", w}, {"g_z", g_z}, {"g_w", g_w}}), M);
+  check_free(free, M);
   const Tensor t = new_output(shape, z.options());
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&] {
@@ -212,6 +214,7 @@ Tensor adjoint_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tens
 
 Two path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t free, double kappa) {
   const auto shape = vector_shape(check_shapes({{"M", M}}, {{"q", q}, {"z_0", z_0}}), M);
+  check_free(free, M);
   const Tensor z = new_output(shape, q.options());
   const Tensor w = new_output(shape, q.options());
   const auto n = static_cast<int>(M.size(-1));

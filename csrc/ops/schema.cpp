@@ -94,6 +94,7 @@ void check_layout(const char* name, const Tensor& x) {
 
 c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t free, const SolveArguments& arguments) {
   auto batch = check_shapes({{"M", M}}, {{"q", q}});
+  check_free(free, M);
   TORCH_CHECK(contains(kMethods, arguments.method),
               "method must be \"auto\", \"lemke\", \"enumeration\", \"newton_min\" or \"central_path\"; got \"",
               arguments.method, "\"");
@@ -131,6 +132,10 @@ c10::SymDimVector check_shapes(std::initializer_list<Named> matrices, std::initi
     batch = broadcast(batch, named_first, {name, x}, 1);
   }
   return batch;
+}
+
+void check_free(std::int64_t free, const Tensor& M) {
+  TORCH_CHECK(free >= 0 && free <= M.sym_size(-1), "free must be 0..n with n = ", M.sym_size(-1), "; got ", free);
 }
 
 void check_tolerance(const std::optional<double>& tolerance) {

@@ -47,6 +47,7 @@ c10::SymDimVector broadcast(c10::SymIntArrayRef batch, const Named& first, const
 /// the broadcast batch dimensions.
 c10::SymDimVector check_shapes(std::initializer_list<Named> matrices, std::initializer_list<Named> vectors);
 
+void check_free(std::int64_t free, const Tensor& M);
 void check_tolerance(const std::optional<double>& tolerance);
 
 /// The shape [batch..., n] with n from M.

@@ -36,8 +36,7 @@ void ActiveSet::set(const double* M, const double* z, const double* w) {
 }
 
 // A degenerate basic variable is 0 but for the solver's round-off. z_j is taken for one where its effect |M_ij| z_j is
-// round-off beside q_i in every row that has one, and, in the rows with q_i = 0, beside what such variables leave
-// there.
+// round-off in every row with q_i != 0, and, in the other rows, beside what such variables leave there.
 void ActiveSet::find_active(const double* z, const double* w) {
   const double roundoff = 64 * epsilon_;
   std::fill(role_.begin(), role_.end(), Role::kUnseen);
@@ -50,11 +49,12 @@ void ActiveSet::find_active(const double* z, const double* w) {
       total += std::abs(row[j] * z[j]);
     }
     has_q_[i] = std::abs(q) > roundoff * total;
-    tied_[i] = w[i] <= roundoff * (std::abs(q) + total - w[i]);
+    const double scale = std::abs(q) + total - w[i];
+    tied_[i] = w[i] <= roundoff * scale;
     if (!has_q_[i]) continue;
     for (int j = 0; j < n_; ++j) {
       const double effect = std::abs(row[j] * z[j]);
-      if (effect > roundoff * std::abs(q)) {
+      if (effect > roundoff * scale) {
         role_[j] = Role::kCounts;
       } else if (effect > 0 && role_[j] == Role::kUnseen) {
         role_[j] = Role::kRoundOff;
@@ -65,7 +65,7 @@ void ActiveSet::find_active(const double* z, const double* w) {
   for (int i = 0; i < n_; ++i) {
     if (has_q_[i]) continue;
     const double* row = M_ + static_cast<std::size_t>(i) * n_;
-    double rest = w[i];
+    double rest = 0;
     for (int j = 0; j < n_; ++j) rest += role_[j] == Role::kRoundOff ? 0.0 : std::abs(row[j] * z[j]);
     for (int j = 0; j < n_; ++j) {
       if (rest > 0 && std::abs(row[j] * z[j]) > roundoff * rest) active_[j] = 1;

@@ -14,11 +14,11 @@ namespace lcp::solver {
 ///   J' (g_z, g_w) = t:   M_aa' t_a = -(g_z,a + M_ba' g_w,b),   t_b = g_w,b.
 ///
 /// J depends on M and the active set alone, not on how z was found [CPS, 2009, sec. 7.4]. A z_j that is a degenerate
-/// basic variable's round-off counts as 0: |M_ij| z_j <= 64 epsilon |q_i| in every row with q_i != 0 that has one, and
-/// in the rows with q_i = 0 as little beside w_i and the terms of the other variables, where there are any. A pair is
-/// tied where, besides, w_j <= 64 epsilon (|q_j| + sum_k |M_jk z_k|). The units of rows and columns do not matter to
-/// this. An M_aa that is singular within the precision of its entries is replaced by its pseudo-inverse. Where z is NaN
-/// (the element was not solved), the result is 0 if the argument is 0, else NaN. Allocates as Basis does.
+/// basic variable's round-off counts as 0: with s_i = |q_i| + sum_k |M_ik z_k|, |M_ij| z_j <= 64 epsilon s_i in every
+/// row with q_i != 0 that has one, and in the rows with q_i = 0 as little beside the terms of the other variables,
+/// where there are any. A pair is tied where, besides, w_j <= 64 epsilon s_j. The units of rows and columns do not
+/// matter. An M_aa that is singular within the precision of its entries is replaced by its pseudo-inverse. Where z is
+/// NaN (the element was not solved), the result is 0 if the argument is 0, else NaN. Allocates as Basis does.
 class ActiveSet {
  public:
   /// free: the first so many pairs are always active: equations (w_i = 0), with a z_i of any sign.

@@ -705,6 +705,7 @@ def calls():
     yield "directional_derivative", (H, h, v, H, first), {}
     yield "gradient_radius", (H, h, v, first), {}
     for equations, tied_active in [(0, False), (0, True), (K, False), (K, True)]:
+        yield "_piece", (H, h, v, y, equations, tied_active), {}
         yield "_tangent", (H, v, y, first, equations, tied_active), {}
         yield "_adjoint", (H, v, y, first, second, equations, tied_active), {}
     for equations in [0, K]:
