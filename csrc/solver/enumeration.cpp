@@ -10,8 +10,7 @@
 
 namespace lcp::solver {
 
-Enumeration::Enumeration(int n)
-    : n_(n), basis_(n, 1e-13), lemke_(n), basic_(n), z_(n), w_(n), x_(n), columns_(), gram_(), projected_() {}
+Enumeration::Enumeration(int n) : n_(n), basis_(n, 1e-13), lemke_(n), basic_(n), z_(n), w_(n), x_(n) {}
 
 End Enumeration::run(const double* M, const double* q, double tolerance, std::int64_t max_bases) {
   M_ = M;

@@ -67,7 +67,7 @@ Farkas::Farkas(int n)
       M_(static_cast<std::size_t>(n) * n),
       q_(n),
       big_M_(static_cast<std::size_t>(4) * n * n),
-      big_q_(2 * n),
+      big_q_(static_cast<std::size_t>(2) * n),
       y_(n) {}
 
 End Farkas::run(const double* M, const double* q, const int* r, const int* c, std::int64_t max_pivots) {
