@@ -4,14 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "solver/unsolved.h"
+
 namespace lcp::solver {
-namespace {
-
-bool all_zero(const double* x, int n) {
-  return std::all_of(x, x + n, [](double value) { return value == 0; });
-}
-
-}  // namespace
 
 // Entries of contact problems carry errors of some epsilon: those of their rounding in float, of the products J A^-1 J'
 // in double.
@@ -79,7 +74,7 @@ void ActiveSet::find_active(const double* z, const double* w) {
 
 void ActiveSet::tangent(const double* r, double* dz, double* dw) {
   if (!valid_) {
-    const double value = all_zero(r, n_) ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+    const double value = unsolved_derivative({r}, n_);
     std::fill_n(dz, n_, value);
     std::fill_n(dw, n_, value);
     return;
@@ -100,8 +95,7 @@ void ActiveSet::tangent(const double* r, double* dz, double* dw) {
 
 void ActiveSet::adjoint(const double* g_z, const double* g_w, double* t) {
   if (!valid_) {
-    const bool zero = all_zero(g_z, n_) && all_zero(g_w, n_);
-    std::fill_n(t, n_, zero ? 0.0 : std::numeric_limits<double>::quiet_NaN());
+    std::fill_n(t, n_, unsolved_derivative({g_z, g_w}, n_));
     return;
   }
   for (int j = 0; j < basis_.size(); ++j) x_[j] = -g_z[basis_.indices()[j]];

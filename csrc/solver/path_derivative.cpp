@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
+
+#include "solver/unsolved.h"
 
 namespace lcp::solver {
-namespace {
-
-bool all_zero(const double* x, int n) {
-  return std::all_of(x, x + n, [](double value) { return value == 0; });
-}
-
-}  // namespace
 
 PathDerivative::PathDerivative(int n) : n_(n), lu_(n), unit_(n) {}
 
@@ -32,7 +26,7 @@ void PathDerivative::set(const double* M, const double* a, const double* b) {
 
 void PathDerivative::tangent(const double* r, const double* s, double* x, double* y) {
   if (!valid_) {
-    const double value = all_zero(r, n_) && all_zero(s, n_) ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+    const double value = unsolved_derivative({r, s}, n_);
     std::fill_n(x, n_, value);
     std::fill_n(y, n_, value);
     return;
@@ -48,7 +42,7 @@ void PathDerivative::tangent(const double* r, const double* s, double* x, double
 
 void PathDerivative::adjoint(const double* g_x, const double* g_y, double* t_r, double* t_s) {
   if (!valid_) {
-    const double value = all_zero(g_x, n_) && all_zero(g_y, n_) ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+    const double value = unsolved_derivative({g_x, g_y}, n_);
     std::fill_n(t_r, n_, value);
     std::fill_n(t_s, n_, value);
     return;
