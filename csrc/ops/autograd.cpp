@@ -6,6 +6,7 @@
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/library.h>
@@ -43,7 +44,10 @@ Tensor sum_to_shape(const Tensor& x, const Shape& shape) {
   return sum_outer(x, at::ones({1}, x.options()), column).squeeze(-1);
 }
 
-Tensor or_zeros(const Tensor& g, const Tensor& like) { return g.defined() ? g : at::zeros_like(like); }
+// Zeros broadcast.
+Tensor or_zeros(const Tensor& g, const Tensor& like) {
+  return g.defined() ? g : at::zeros_symint({like.sym_size(-1)}, like.options());
+}
 
 Tensor plus(const Tensor& a, const Tensor& b) {
   if (!a.defined()) return b;

@@ -26,6 +26,22 @@ class Batch {
     return tensors_++;
   }
 
+  /// Whether all elements have this tensor's one element, and whether its elements, `size` numbers each, lie one behind
+  /// another.
+  bool shared(int tensor) const {
+    for (std::int64_t d = 0; d < dim(); ++d) {
+      if (sizes_[d] > 1 && strides_[tensor * dim() + d] != 0) return false;
+    }
+    return true;
+  }
+  bool dense(int tensor, std::int64_t size) const {
+    for (std::int64_t d = dim() - 1; d >= 0; --d) {
+      if (sizes_[d] > 1 && strides_[tensor * dim() + d] != size) return false;
+      size *= sizes_[d];
+    }
+    return true;
+  }
+
   std::int64_t count() const { return count_; }
   std::int64_t dim() const { return static_cast<std::int64_t>(sizes_.size()); }
 

@@ -7,6 +7,7 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -15,10 +16,10 @@
 #include "ops/batch.h"
 #include "ops/schema.h"
 #include "solver/active_set.h"
+#include "solver/batch_solver.h"
 #include "solver/central_path.h"
 #include "solver/certificate.h"
 #include "solver/directional_derivative.h"
-#include "solver/ladder.h"
 #include "solver/mixed.h"
 #include "solver/path_derivative.h"
 
@@ -30,6 +31,7 @@ constexpr double kDefaultTolerance = std::is_same_v<T, double> ? 1e-9 : 1e-4;
 
 // Elements of the batch for one task, so that a task is worth starting.
 std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, 100'000 / (n * n * n + 50)); }
+std::int64_t small_grain(std::int64_t n) { return n <= solver::kSmall ? 50'000 / (n * n + 1) : grain(n); }
 
 // A matrix or a vector inside a tensor, read as contiguous doubles: in place where it is just that.
 template <class T>
@@ -66,6 +68,56 @@ class Reader {
   std::vector<double> copy_;
 };
 
+// Runs of a tensor's matrices or vectors, as the solver takes them: where they are if they lie one behind another
+// there, or are all the same, else copied.
+template <class T>
+class RunReader {
+ public:
+  /// spread: whether what all elements share is to be copied for each.
+  RunReader(const Batch& batch, int number, const Tensor& x, std::int64_t core_dims, bool spread)
+      : data_(x.const_data_ptr<T>()),
+        batch_(batch),
+        number_(number),
+        rows_(core_dims == 2 ? x.size(-2) : 1),
+        columns_(x.size(-1)),
+        row_stride_(core_dims == 2 ? x.stride(-2) : 0),
+        column_stride_(x.stride(-1)) {
+    const bool contiguous = (column_stride_ == 1 || columns_ <= 1) && (rows_ <= 1 || row_stride_ == columns_);
+    dense_ = contiguous && batch.dense(number, rows_ * columns_);
+    shared_ = !dense_ && !spread && batch.shared(number);
+    if (shared_ && !contiguous) data_ = copy(0, 1);
+  }
+
+  bool in_place() const { return dense_ || shared_; }
+
+  solver::Run<T> operator()(std::int64_t begin, std::int64_t count) {
+    if (in_place()) return {data_ + (shared_ ? 0 : begin * rows_ * columns_), shared_};
+    return {copy(begin, count), false};
+  }
+
+ private:
+  const T* copy(std::int64_t begin, std::int64_t count) {
+    copy_.resize(count * rows_ * columns_);
+    T* target = copy_.data();
+    Batch::Cursor cursor(batch_, begin);
+    for (std::int64_t b = 0; b < count; ++b, cursor.next()) {
+      const T* source = data_ + cursor.offset(number_);
+      for (std::int64_t i = 0; i < rows_; ++i) {
+        for (std::int64_t j = 0; j < columns_; ++j) *target++ = source[i * row_stride_ + j * column_stride_];
+      }
+    }
+    return copy_.data();
+  }
+
+  const T* data_;
+  const Batch& batch_;
+  int number_;
+  std::int64_t rows_, columns_, row_stride_, column_stride_;
+  bool dense_ = false;
+  bool shared_ = false;
+  std::vector<T> copy_;
+};
+
 Tensor new_output(c10::SymIntArrayRef shape, const at::TensorOptions& options) {
   return at::empty(c10::asIntArrayRefSlow(shape, __FILE__, __LINE__), options);
 }
@@ -73,7 +125,33 @@ Tensor new_output(c10::SymIntArrayRef shape, const at::TensorOptions& options) {
 struct Input {
   const Tensor& tensor;
   std::int64_t core_dims;  // 2: matrix, 1: vector
+  bool spread = false;     // see RunReader
 };
+
+// Calls work(runs, begin, count) for pieces of the batch, runs its inputs there; `make_work` makes one `work` for each
+// task.
+template <class T, class MakeWork>
+void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n,
+                  const MakeWork& make_work) {
+  Batch batch(batch_sizes);
+  for (const Input& input : inputs) batch.add(input.tensor, input.core_dims);
+  at::parallel_for(0, batch.count(), small_grain(n), [&](std::int64_t begin, std::int64_t end) {
+    auto work = make_work();
+    c10::SmallVector<RunReader<T>, 5> read;
+    bool in_place = true;
+    for (const Input& input : inputs) {
+      read.emplace_back(batch, static_cast<int>(read.size()), input.tensor, input.core_dims, input.spread);
+      in_place = in_place && read.back().in_place();
+    }
+    const std::int64_t piece = in_place ? end - begin : std::clamp<std::int64_t>(16'384 / (n * n + 1), 1, 512);
+    std::array<solver::Run<T>, 5> runs;
+    for (std::int64_t b = begin; b < end; b += piece) {
+      const std::int64_t count = std::min(piece, end - b);
+      for (std::size_t k = 0; k < read.size(); ++k) runs[k] = read[k](b, count);
+      work(runs, b, count);
+    }
+  });
+}
 
 // Calls work(x, b) for each element b of the batch, x its inputs as doubles; `make_work` makes one `work` for each
 // task.
@@ -128,47 +206,58 @@ solver::Settings settings_of(const SolveArguments& arguments) {
           .single_precision = std::is_same_v<T, float>};
 }
 
-// make_solver(settings) has a `solve(M, q, guess, z, w)`.
-template <class MakeSolver>
-Three solve_each(const Tensor& M, const Tensor& q, std::int64_t free, const SolveArguments& arguments,
-                 const MakeSolver& make_solver) {
-  const auto batch_shape = check_solve(M, q, free, arguments);
-  const auto shape = vector_shape(batch_shape, M);
-  const Tensor z = new_output(shape, q.options());
-  const Tensor w = new_output(shape, q.options());
-  const Tensor status = new_output(batch_shape, q.options().dtype(at::kChar));
-  const bool guessed = arguments.guess.has_value();
-  const Tensor& guess = guessed ? *arguments.guess : q;
-  const auto n = M.size(-1);
-  auto* status_data = status.mutable_data_ptr<std::int8_t>();
-  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::solve", [&] {
-    const auto settings = settings_of<scalar_t>(arguments);
-    for_each_element<scalar_t>(status.sizes(), {{M, 2}, {q, 1}, {guess, 1}}, n, [&] {
-      return [&, solver = make_solver(settings), to_z = Writer<scalar_t>(z), to_w = Writer<scalar_t>(w)](
-                 const double* const* x, std::int64_t b) mutable {
-        const double* proposal = guessed ? x[2] : nullptr;
-        status_data[b] = static_cast<std::int8_t>(solver.solve(x[0], x[1], proposal, to_z.data(), to_w.data()));
-        to_z.store(b);
-        to_w.store(b);
-      };
-    });
-  });
-  return {z, w, status};
-}
+struct Solution {
+  Solution(const c10::SymDimVector& batch, const Tensor& M, const Tensor& q)
+      : z(new_output(vector_shape(batch, M), q.options())),
+        w(new_output(vector_shape(batch, M), q.options())),
+        status(new_output(batch, q.options().dtype(at::kChar))) {}
+
+  Tensor z, w, status;
+};
 
 Three solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess, std::string_view method,
                 std::string_view ties, double kappa, std::optional<double> tolerance,
                 std::optional<std::int64_t> max_pivots) {
-  return solve_each(M, q, 0, {guess, method, ties, kappa, tolerance, max_pivots},
-                    [&](const auto& settings) { return solver::Ladder(static_cast<int>(M.size(-1)), settings); });
+  const SolveArguments arguments = {guess, method, ties, kappa, tolerance, max_pivots};
+  const Solution solution(check_solve(M, q, 0, arguments), M, q);
+  const auto n = M.size(-1);
+  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::solve", [&] {
+    const auto settings = settings_of<scalar_t>(arguments);
+    auto* const z = solution.z.mutable_data_ptr<scalar_t>();
+    auto* const w = solution.w.mutable_data_ptr<scalar_t>();
+    auto* const status = solution.status.mutable_data_ptr<std::int8_t>();
+    for_each_run<scalar_t>(solution.status.sizes(), {{M, 2}, {q, 1, true}, {guess ? *guess : q, 1}}, n, [&] {
+      return [&, solver = solver::BatchSolver<scalar_t>(static_cast<int>(n), settings)](
+                 const auto& runs, std::int64_t b, std::int64_t count) mutable {
+        const auto proposal = guess ? runs[2] : solver::Run<scalar_t>{nullptr, true};
+        solver.solve(count, runs[0], runs[1], proposal, z + b * n, w + b * n, status + b);
+      };
+    });
+  });
+  return {solution.z, solution.w, solution.status};
 }
 
 Three solve_blocks_cpu(const Tensor& H, const Tensor& h, std::int64_t free, const std::optional<Tensor>& guess,
                        std::string_view method, std::string_view ties, double kappa, std::optional<double> tolerance,
                        std::optional<std::int64_t> max_pivots) {
-  return solve_each(H, h, free, {guess, method, ties, kappa, tolerance, max_pivots}, [&](const auto& settings) {
-    return solver::Mixed(static_cast<int>(free), static_cast<int>(H.size(-1) - free), settings);
+  const SolveArguments arguments = {guess, method, ties, kappa, tolerance, max_pivots};
+  const Solution solution(check_solve(H, h, free, arguments), H, h);
+  const auto size = H.size(-1);
+  auto* const status = solution.status.mutable_data_ptr<std::int8_t>();
+  AT_DISPATCH_FLOATING_TYPES(H.scalar_type(), "lcp::_solve_blocks", [&] {
+    const auto settings = settings_of<scalar_t>(arguments);
+    for_each_element<scalar_t>(solution.status.sizes(), {{H, 2}, {h, 1}, {guess ? *guess : h, 1}}, size, [&] {
+      return [&, solver = solver::Mixed(static_cast<int>(free), static_cast<int>(size - free), settings),
+              to_v = Writer<scalar_t>(solution.z),
+              to_y = Writer<scalar_t>(solution.w)](const double* const* x, std::int64_t b) mutable {
+        status[b] =
+            static_cast<std::int8_t>(solver.solve(x[0], x[1], guess ? x[2] : nullptr, to_v.data(), to_y.data()));
+        to_v.store(b);
+        to_y.store(b);
+      };
+    });
   });
+  return {solution.z, solution.w, solution.status};
 }
 
 Two tangent_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r, std::int64_t free,
@@ -200,12 +289,11 @@ Tensor adjoint_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tens
   const Tensor t = new_output(shape, z.options());
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&] {
-    for_each_element<scalar_t>(batch_of(t), {{M, 2}, {z, 1}, {w, 1}, {g_z, 1}, {g_w, 1}}, n, [&] {
-      solver::ActiveSet derivative(n, static_cast<int>(free), std::is_same_v<scalar_t, float>, tied_active);
-      return [&, derivative, to_t = Writer<scalar_t>(t)](const double* const* x, std::int64_t b) mutable {
-        derivative.set(x[0], x[1], x[2]);
-        derivative.adjoint(x[3], x[4], to_t.data());
-        to_t.store(b);
+    auto* const data = t.mutable_data_ptr<scalar_t>();
+    for_each_run<scalar_t>(batch_of(t), {{M, 2}, {z, 1, true}, {w, 1, true}, {g_z, 1}, {g_w, 1}}, n, [&] {
+      return [&, derivative = solver::BatchAdjoint<scalar_t>(n, static_cast<int>(free), tied_active)](
+                 const auto& runs, std::int64_t b, std::int64_t count) mutable {
+        derivative.adjoint(count, runs[0], runs[1], runs[2], runs[3], runs[4], data + b * n);
       };
     });
   });
@@ -371,6 +459,17 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
   const std::int64_t area = rows * columns;
   if (outputs == 0) return result.zero_();
   AT_DISPATCH_FLOATING_TYPES(t.scalar_type(), "lcp::_sum_outer", [&] {
+    const bool small = rows == columns && rows >= 1 && rows <= solver::kSmall;
+    if (small && terms == 1) {
+      auto* const data = result.mutable_data_ptr<scalar_t>();
+      const auto& kernels = solver::kernels().small<scalar_t>(static_cast<int>(rows));
+      for_each_run<scalar_t>(sizes, {{t_view, 1, true}, {x_view, 1, true}}, rows, [&] {
+        return [&](const auto& runs, std::int64_t b, std::int64_t count) {
+          kernels.outer(count, runs[0].data, runs[1].data, data + b * area);
+        };
+      });
+      return;
+    }
     const scalar_t* t_data = t_view.const_data_ptr<scalar_t>();
     const scalar_t* x_data = x_view.const_data_ptr<scalar_t>();
     const std::int64_t t_stride = t_view.stride(-1);
@@ -378,20 +477,29 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
     std::vector<double> partial(pieces > 1 ? outputs * pieces * area : 0);
     scalar_t* result_data = result.mutable_data_ptr<scalar_t>();
     const std::int64_t tasks = outputs * pieces;
-    const std::int64_t cost = std::min(terms, kPiece) * area + 1;
+    const std::int64_t cost = std::min(terms, kPiece) * area / (small ? 4 : 1) + 1;
     at::parallel_for(0, tasks, std::max<std::int64_t>(1, 32'768 / cost), [&](std::int64_t begin, std::int64_t end) {
       std::vector<double> sum(area);
+      RunReader<scalar_t> read_t(batch, 0, t_view, 1, true), read_x(batch, 1, x_view, 1, true);
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t first = task % pieces * kPiece;
         const std::int64_t last = std::min(first + kPiece, terms);
-        std::fill(sum.begin(), sum.end(), 0.0);
-        Batch::Cursor cursor(batch, task / pieces * terms + first);
-        for (std::int64_t k = first; k < last; ++k, cursor.next()) {
-          const scalar_t* a = t_data + cursor.offset(0);
-          const scalar_t* b = x_data + cursor.offset(1);
-          for (std::int64_t j = 0; j < columns; ++j) {
-            const double factor = std::isnan(b[j * x_stride]) ? 0.0 : static_cast<double>(b[j * x_stride]);
-            for (std::int64_t i = 0; i < rows; ++i) sum[i * columns + j] += a[i * t_stride] * factor;
+        const std::int64_t begins = task / pieces * terms + first;
+        if (small) {
+          solver::kernels()
+              .small<scalar_t>(static_cast<int>(rows))
+              .sum_outer(last - first, read_t(begins, last - first).data, read_x(begins, last - first).data,
+                         sum.data());
+        } else {
+          std::fill(sum.begin(), sum.end(), 0.0);
+          Batch::Cursor cursor(batch, begins);
+          for (std::int64_t k = first; k < last; ++k, cursor.next()) {
+            const scalar_t* a = t_data + cursor.offset(0);
+            const scalar_t* b = x_data + cursor.offset(1);
+            for (std::int64_t j = 0; j < columns; ++j) {
+              const double factor = std::isnan(b[j * x_stride]) ? 0.0 : static_cast<double>(b[j * x_stride]);
+              for (std::int64_t i = 0; i < rows; ++i) sum[i * columns + j] += a[i * t_stride] * factor;
+            }
           }
         }
         if (pieces > 1) {

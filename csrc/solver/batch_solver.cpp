@@ -1,0 +1,104 @@
+#include "solver/batch_solver.h"
+
+#include <algorithm>
+
+namespace lcp::solver {
+namespace {
+
+constexpr std::int64_t kBlock = 1024;  // elements whose status is kept at a time
+
+template <class T>
+const SmallKernels<T>* small_kernels(int n) {
+  return n >= 1 && n <= kSmall ? &kernels().small<T>(n) : nullptr;
+}
+
+template <class T>
+double finest_tolerance() {
+  return sizeof(T) == sizeof(double) ? kernels().finest_double : kernels().finest_float;
+}
+
+template <class T>
+Run<T> from(const Run<T>& run, std::int64_t b, std::int64_t size) {
+  return {run.data + (run.shared ? 0 : b * size), run.shared};
+}
+
+}  // namespace
+
+template <class T>
+const double* Doubles<T>::operator()(const Run<T>& run, std::int64_t b) {
+  const T* source = from(run, b, size_).data;
+  if constexpr (sizeof(T) == sizeof(double)) {
+    return source;
+  } else {
+    if (!run.shared || source != copied_) std::copy_n(source, size_, copy_.begin());
+    copied_ = run.shared ? source : nullptr;
+    return copy_.data();
+  }
+}
+
+template <class T>
+BatchSolver<T>::BatchSolver(int n, const Settings& settings)
+    : n_(n), settings_(settings), M_(std::int64_t{n} * n), q_(n), guess_(n), z_(n), w_(n) {
+  if (settings.method == Method::kAuto && !settings.max_pivots && settings.tolerance >= finest_tolerance<T>()) {
+    kernels_ = small_kernels<T>(n);
+  }
+}
+
+template <class T>
+void BatchSolver<T>::solve(std::int64_t count, Run<T> M, Run<T> q, Run<T> guess, T* z, T* w, std::int8_t* status) {
+  if (kernels_ != nullptr && guess.data == nullptr && !q.shared) {
+    kernels_->solve(count, M, q.data, settings_.tolerance, z, w, status);
+  } else {
+    std::fill_n(status, count, kOpen);
+  }
+  for (std::int64_t b = 0; b < count; ++b) {
+    if (status[b] != kOpen) continue;
+    if (!ladder_) ladder_.emplace(n_, settings_);
+    const double* const proposal = guess.data == nullptr ? nullptr : guess_(guess, b);
+    status[b] = static_cast<std::int8_t>(ladder_->solve(M_(M, b), q_(q, b), proposal, z_.data(), w_.data()));
+    std::copy_n(z_.data(), n_, z + b * n_);
+    std::copy_n(w_.data(), n_, w + b * n_);
+  }
+}
+
+template <class T>
+BatchAdjoint<T>::BatchAdjoint(int n, int free, bool tied_active)
+    : n_(n),
+      tied_active_(tied_active),
+      kernels_(free == 0 ? small_kernels<T>(n) : nullptr),
+      active_set_(n, free, sizeof(T) == sizeof(float), tied_active),
+      M_(std::int64_t{n} * n),
+      z_(n),
+      w_(n),
+      g_z_(n),
+      g_w_(n),
+      t_(n),
+      status_(kBlock) {}
+
+template <class T>
+void BatchAdjoint<T>::adjoint(std::int64_t count, Run<T> M, Run<T> z, Run<T> w, Run<T> g_z, Run<T> g_w, T* t) {
+  const bool has_kernel = kernels_ != nullptr && !z.shared && !w.shared;
+  std::fill(status_.begin(), status_.end(), kOpen);
+  for (std::int64_t first = 0; first < count; first += kBlock) {
+    const std::int64_t last = std::min(first + kBlock, count);
+    if (has_kernel) {
+      kernels_->adjoint(last - first, from(M, first, std::int64_t{n_} * n_), z.data + first * n_, w.data + first * n_,
+                        from(g_z, first, n_), from(g_w, first, n_), tied_active_, t + first * n_, status_.data());
+    }
+    for (std::int64_t b = first; b < last; ++b) {
+      if (status_[b - first] != kOpen) continue;
+      active_set_.set(M_(M, b), z_(z, b), w_(w, b));
+      active_set_.adjoint(g_z_(g_z, b), g_w_(g_w, b), t_.data());
+      std::copy_n(t_.data(), n_, t + b * n_);
+    }
+  }
+}
+
+template class Doubles<double>;
+template class Doubles<float>;
+template class BatchSolver<double>;
+template class BatchSolver<float>;
+template class BatchAdjoint<double>;
+template class BatchAdjoint<float>;
+
+}  // namespace lcp::solver

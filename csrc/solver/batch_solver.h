@@ -1,0 +1,66 @@
+// Runs of problems of one n: the SIMD kernels for what is small and plain, the careful code for the rest.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "solver/active_set.h"
+#include "solver/ladder.h"
+#include "solver/simd/kernels.h"
+
+namespace lcp::solver {
+
+/// One element of a run after another, as doubles; T is double or float.
+template <class T>
+class Doubles {
+ public:
+  explicit Doubles(std::int64_t size) : size_(size), copy_(sizeof(T) == sizeof(double) ? 0 : size) {}
+
+  const double* operator()(const Run<T>& run, std::int64_t b);
+
+ private:
+  std::int64_t size_;
+  std::vector<double> copy_;
+  const T* copied_ = nullptr;  // what copy_ holds
+};
+
+/// Solves. An element's result depends neither on the others nor on its place among them. Allocates as Ladder does,
+/// when the first element needs one.
+template <class T>
+class BatchSolver {
+ public:
+  BatchSolver(int n, const Settings& settings);
+
+  /// M, q, guess: `count` problems; guess.data may be nullptr. z, w: count x n; status: count.
+  void solve(std::int64_t count, Run<T> M, Run<T> q, Run<T> guess, T* z, T* w, std::int8_t* status);
+
+ private:
+  int n_;
+  Settings settings_;
+  const SmallKernels<T>* kernels_ = nullptr;
+  std::optional<Ladder> ladder_;
+  Doubles<T> M_, q_, guess_;
+  std::vector<double> z_, w_;
+};
+
+/// The adjoint of the solution map, see active_set.h.
+template <class T>
+class BatchAdjoint {
+ public:
+  BatchAdjoint(int n, int free, bool tied_active);
+
+  /// t = J' (g_z, g_w): count x n.
+  void adjoint(std::int64_t count, Run<T> M, Run<T> z, Run<T> w, Run<T> g_z, Run<T> g_w, T* t);
+
+ private:
+  int n_;
+  bool tied_active_;
+  const SmallKernels<T>* kernels_ = nullptr;
+  ActiveSet active_set_;
+  Doubles<T> M_, z_, w_, g_z_, g_w_;
+  std::vector<double> t_;
+  std::vector<std::int8_t> status_;
+};
+
+}  // namespace lcp::solver

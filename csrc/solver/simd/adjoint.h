@@ -1,0 +1,99 @@
+// J' of active_set.h for small problems, one in each lane.
+#pragma once
+
+#include "solver/simd/lanes.h"
+
+namespace lcp::solver::LCP_ISA {
+
+// Solves A x = b in place by elimination with row pivoting. Fills the smallest and the largest pivot, in magnitude,
+// of the columns with counts[c].
+template <int N, class V>
+LCP_INLINE inline void solve_lanes(V (&A)[N][N], V (&b)[N], const Mask<V> (&counts)[N], V& smallest, V& largest) {
+  smallest = std::numeric_limits<Element<V>>::infinity();
+  largest = 0;
+  unroll<N>([&](auto c) LCP_INLINE {
+    for (int r = c + 1; r < N; ++r) {
+      const Mask<V> larger = stdx::abs(A[r][c]) > stdx::abs(A[c][c]);
+      const auto exchange = [&larger](V& x, V& y) LCP_INLINE {
+        const V kept = x;
+        stdx::where(larger, x) = y;
+        stdx::where(larger, y) = kept;
+      };
+      for (int j = c; j < N; ++j) exchange(A[c][j], A[r][j]);
+      exchange(b[c], b[r]);
+    }
+    const V pivot = stdx::abs(A[c][c]);
+    stdx::where(counts[c], smallest) = stdx::min(smallest, pivot);
+    stdx::where(counts[c], largest) = stdx::max(largest, pivot);
+    const V inverse = Element<V>(1) / A[c][c];
+    for (int r = c + 1; r < N; ++r) {
+      const V factor = A[r][c] * inverse;
+      for (int j = c + 1; j < N; ++j) A[r][j] = subtract_product(factor, A[c][j], A[r][j]);
+      b[r] = subtract_product(factor, b[c], b[r]);
+    }
+    A[c][c] = inverse;
+  });
+  unroll<N>([&](auto k) LCP_INLINE {
+    constexpr int c = N - 1 - k;
+    for (int j = c + 1; j < N; ++j) b[c] = subtract_product(A[c][j], b[j], b[c]);
+    b[c] = b[c] * A[c][c];
+  });
+}
+
+// t = J' (g_z, g_w); true where every z_j > 0 clearly is no round-off and M_aa clearly is regular, so that nothing of
+// what active_set.h and basis.h do with care is needed.
+//   epsilon: that of the data.
+template <int N>
+LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lanes<double>* z, const Lanes<double>* w,
+                                              const Lanes<double>* g_z, const Lanes<double>* g_w, double epsilon,
+                                              bool tied_active, Lanes<double>* t) {
+  using V = Lanes<double>;
+  const V zero = 0;
+  const V round_off = 64 * epsilon;
+  Mask<V> active[N], counts[N], tied[N];
+  for (int j = 0; j < N; ++j) counts[j] = Mask<V>(false);
+  for (int i = 0; i < N; ++i) {
+    V effect[N];
+    V q = w[i];
+    V terms = zero;
+    for (int j = 0; j < N; ++j) {
+      const V term = M[i * N + j] * z[j];
+      q -= term;
+      effect[j] = stdx::abs(term);
+      terms += effect[j];
+    }
+    const V limit = round_off * (stdx::abs(q) + terms);
+    const Mask<V> has_q = stdx::abs(q) > round_off * (w[i] + terms);
+    for (int j = 0; j < N; ++j) counts[j] = counts[j] || (has_q && effect[j] > limit);
+    tied[i] = w[i] <= limit;
+  }
+  Mask<V> clear = z[0] == z[0];
+  for (int j = 0; j < N; ++j) {
+    active[j] = z[j] > zero;
+    clear = clear && z[j] == z[j] && (counts[j] || !active[j]);
+    if (tied_active) active[j] = active[j] || tied[j];
+  }
+
+  // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system.
+  V A[N][N];
+  for (int i = 0; i < N; ++i) {
+    V sum = -g_z[i];
+    for (int j = 0; j < N; ++j) {
+      V inactive_g = g_w[j];
+      stdx::where(active[j], inactive_g) = zero;
+      sum = subtract_product(M[j * N + i], inactive_g, sum);
+      A[i][j] = i == j ? V(1) : zero;
+      stdx::where(active[i] && active[j], A[i][j]) = M[j * N + i];
+    }
+    t[i] = g_w[i];
+    stdx::where(active[i], t[i]) = sum;
+  }
+  V smallest, largest;
+  V(&b)[N] = *reinterpret_cast<V(*)[N]>(t);
+  solve_lanes<N>(A, b, active, smallest, largest);
+  // Row pivoting shows the rank less clearly than the full pivoting of basis.h, hence the margin.
+  const V doubtful = epsilon > 1e-10 ? 1e-3 : 1e-6;
+  return clear && smallest > doubtful * largest;
+}
+
+}  // namespace lcp::solver::LCP_ISA

@@ -1,0 +1,258 @@
+#include "solver/simd/kernels.h"
+
+#include <algorithm>
+
+#include "solver/simd/adjoint.h"
+#include "solver/simd/enumerate.h"
+#include "solver/simd/lanes.h"
+
+namespace lcp::solver::LCP_ISA {
+namespace {
+
+// So many vectors of problems are enumerated, then verified: each of the two loops is short enough for the processor to
+// overlap its turns.
+constexpr int kGroups = 8;
+
+template <class T, bool aligned = true>
+void mark(const Mask<Lanes<T>>& good, std::int8_t* status) {
+  if (stdx::all_of(good)) {
+    std::memset(status, 0, kLanes<T>);
+  } else {
+    for (int l = 0; l < kLanes<T>; ++l) status[l] = good[l] ? std::int8_t{0} : kOpen;
+  }
+}
+
+template <int N, class T>
+LCP_INLINE inline Lanes<T> largest_of(const Lanes<T>* q) {
+  Lanes<T> largest = stdx::abs(q[0]);
+  for (int i = 1; i < N; ++i) largest = stdx::max(largest, stdx::abs(q[i]));
+  return largest;
+}
+
+// At most kGroups vectors of problems. shared: their M, or nullptr.
+template <int N, class T, bool has_shared>
+[[gnu::noinline, gnu::noclone]] void solve_groups(int groups, const Bases<N, T>* shared, const T* M, const T* q,
+                                                  T tolerance, T* z, T* w, std::int8_t* status) {
+  using V = Lanes<T>;
+  constexpr int width = kLanes<T>;
+  V all_M[has_shared ? 1 : kGroups][N * N];
+  V all_q[kGroups][N];
+  V all_z[kGroups][N];
+  for (int g = 0; g < groups; ++g) {
+    V* const group_q = all_q[g];
+    load<N, T>(q + g * width * N, group_q);
+    if constexpr (has_shared) {
+      enumerate<N, T>(*shared, group_q, largest_of<N, T>(group_q), all_z[g]);
+    } else {
+      Bases<N, T> bases;
+      load<N * N, T>(M + g * width * N * N, bases.M);
+      bases.set();
+      for (int k = 0; k < N * N; ++k) all_M[g][k] = bases.M[k];
+      enumerate<N, T>(bases, group_q, largest_of<N, T>(group_q), all_z[g]);
+    }
+  }
+  for (int g = 0; g < groups; ++g) {
+    const V* const group_q = all_q[g];
+    V group_w[N];
+    Mask<V> solved;
+    const V largest_q = largest_of<N, T>(group_q);
+    if constexpr (has_shared) {
+      solved = verify<N, T>(shared->M, shared->magnitude, group_q, largest_q, tolerance, all_z[g], group_w);
+    } else {
+      V magnitude[N * N];
+      for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(all_M[g][k]);
+      solved = verify<N, T>(all_M[g], magnitude, group_q, largest_q, tolerance, all_z[g], group_w);
+    }
+    store<N, T>(all_z[g], z + g * width * N);
+    store<N, T>(group_w, w + g * width * N);
+    mark<T>(solved, status + g * width);
+  }
+}
+
+// Calls work(first, groups) for whole vectors of problems, then rest(first, count) for less than one.
+template <class T, class Work, class Rest>
+void by_groups(std::int64_t count, const Work& work, const Rest& rest) {
+  constexpr std::int64_t width = kLanes<T>;
+  const std::int64_t groups = count / width;
+  for (std::int64_t g = 0; g < groups; g += kGroups) {
+    work(g * width, static_cast<int>(std::min<std::int64_t>(kGroups, groups - g)));
+  }
+  if (groups * width < count) rest(groups * width, count - groups * width);
+}
+
+// The last problems, with zeros behind them up to a whole vector.
+template <class T, class Lane, int size>
+struct Padded {
+  T data[kLanes<Lane> * size] = {};
+  Padded() = default;
+  Padded(const T* source, std::int64_t count) { std::copy_n(source, count * size, data); }
+  void copy_to(T* target, std::int64_t count) const { std::copy_n(data, count * size, target); }
+};
+
+template <int N, class T>
+void solve(std::int64_t count, Run<T> M, const T* q, double tolerance, T* z, T* w, std::int8_t* status) {
+  const T limit = static_cast<T>(tolerance);
+  const auto run = [&]<bool shared>(std::bool_constant<shared>, const Bases<N, T>* bases) {
+    by_groups<T>(
+        count,
+        [&](std::int64_t b, int groups) {
+          solve_groups<N, T, shared>(groups, bases, M.data + b * N * N, q + b * N, limit, z + b * N, w + b * N,
+                                     status + b);
+        },
+        [&](std::int64_t b, std::int64_t rest) {
+          const Padded<T, T, N * N> last_M(M.data + (shared ? 0 : b * N * N), shared ? 1 : rest);
+          const Padded<T, T, N> last_q(q + b * N, rest);
+          Padded<T, T, N> last_z, last_w;
+          Padded<std::int8_t, T, 1> last_status;
+          solve_groups<N, T, shared>(1, bases, last_M.data, last_q.data, limit, last_z.data, last_w.data,
+                                     last_status.data);
+          last_z.copy_to(z + b * N, rest);
+          last_w.copy_to(w + b * N, rest);
+          last_status.copy_to(status + b, rest);
+        });
+  };
+  if (M.shared) {
+    Bases<N, T> bases;
+    broadcast<N * N, T>(M.data, bases.M);
+    bases.set();
+    run(std::true_type{}, &bases);
+  } else {
+    run(std::false_type{}, nullptr);
+  }
+}
+
+// All adjoints are computed in double precision.
+using D = double;
+
+template <int N, class T>
+[[gnu::noinline, gnu::noclone]] void adjoint_groups(int groups, Run<T> M, const T* z, const T* w, Run<T> g_z,
+                                                    Run<T> g_w, bool tied_active, T* t, std::int8_t* status) {
+  using V = Lanes<D>;
+  constexpr int width = kLanes<D>;
+  for (int g = 0; g < groups; ++g) {
+    V group_M[N * N], group_z[N], group_w[N], group_g_z[N], group_g_w[N], group_t[N];
+    const int at = g * width * N;
+    const auto get = [at](const Run<T>& run, V* out) LCP_INLINE {
+      if (run.shared) {
+        broadcast<N, D>(run.data, out);
+      } else {
+        load<N, D>(run.data + at, out);
+      }
+    };
+    if (M.shared) {
+      broadcast<N * N, D>(M.data, group_M);
+    } else {
+      load<N * N, D>(M.data + at * N, group_M);
+    }
+    load<N, D>(z + at, group_z);
+    load<N, D>(w + at, group_w);
+    get(g_z, group_g_z);
+    get(g_w, group_g_w);
+    const Mask<V> good = adjoint<N>(group_M, group_z, group_w, group_g_z, group_g_w, std::numeric_limits<T>::epsilon(),
+                                    tied_active, group_t);
+    store<N, D>(group_t, t + at);
+    mark<D>(good, status + g * width);
+  }
+}
+
+template <int N, class T>
+void adjoint_all(std::int64_t count, Run<T> M, const T* z, const T* w, Run<T> g_z, Run<T> g_w, bool tied_active, T* t,
+                 std::int8_t* status) {
+  const auto from = [](const Run<T>& run, std::int64_t b, int size) {
+    return Run<T>{run.data + (run.shared ? 0 : b * size), run.shared};
+  };
+  by_groups<D>(
+      count,
+      [&](std::int64_t b, int groups) {
+        adjoint_groups<N, T>(groups, from(M, b, N * N), z + b * N, w + b * N, from(g_z, b, N), from(g_w, b, N),
+                             tied_active, t + b * N, status + b);
+      },
+      [&](std::int64_t b, std::int64_t rest) {
+        const auto count_of = [rest](const Run<T>& run) { return run.shared ? 1 : rest; };
+        const Padded<T, D, N * N> last_M(from(M, b, N * N).data, count_of(M));
+        const Padded<T, D, N> last_z(z + b * N, rest), last_w(w + b * N, rest);
+        const Padded<T, D, N> last_g_z(from(g_z, b, N).data, count_of(g_z)),
+            last_g_w(from(g_w, b, N).data, count_of(g_w));
+        Padded<T, D, N> last_t;
+        Padded<std::int8_t, D, 1> last_status;
+        adjoint_groups<N, T>(1, {last_M.data, M.shared}, last_z.data, last_w.data, {last_g_z.data, g_z.shared},
+                             {last_g_w.data, g_w.shared}, tied_active, last_t.data, last_status.data);
+        last_t.copy_to(t + b * N, rest);
+        last_status.copy_to(status + b, rest);
+      });
+}
+
+template <int N, class T>
+LCP_INLINE inline void load_outer(const T* t, const T* x, Lanes<D>* product) {
+  Lanes<D> group_t[N], group_x[N];
+  load<N, D>(t, group_t);
+  load<N, D>(x, group_x);
+  for (int j = 0; j < N; ++j) stdx::where(group_x[j] != group_x[j], group_x[j]) = 0;
+  for (int i = 0; i < N; ++i) {
+    for (int j = 0; j < N; ++j) product[i * N + j] = group_t[i] * group_x[j];
+  }
+}
+
+template <int N, class T>
+void outer(std::int64_t count, const T* t, const T* x, T* result) {
+  constexpr int width = kLanes<D>;
+  by_groups<D>(
+      count,
+      [&](std::int64_t b, int groups) {
+        for (int g = 0; g < groups; ++g) {
+          const std::int64_t at = (b + g * width) * N;
+          Lanes<D> product[N * N];
+          load_outer<N>(t + at, x + at, product);
+          store<N * N, D>(product, result + at * N);
+        }
+      },
+      [&](std::int64_t b, std::int64_t rest) {
+        const Padded<T, D, N> last_t(t + b * N, rest), last_x(x + b * N, rest);
+        Padded<T, D, N * N> last_result;
+        Lanes<D> product[N * N];
+        load_outer<N>(last_t.data, last_x.data, product);
+        store<N * N, D>(product, last_result.data);
+        last_result.copy_to(result + b * N * N, rest);
+      });
+}
+
+template <int N, class T>
+void sum_outer(std::int64_t count, const T* t, const T* x, double* result) {
+  constexpr int width = kLanes<D>;
+  Lanes<D> sum[N * N];
+  for (int k = 0; k < N * N; ++k) sum[k] = 0;
+  const auto add = [&sum](const T* group_t, const T* group_x) LCP_INLINE {
+    Lanes<D> product[N * N];
+    load_outer<N>(group_t, group_x, product);
+    for (int k = 0; k < N * N; ++k) sum[k] += product[k];
+  };
+  by_groups<D>(
+      count,
+      [&](std::int64_t b, int groups) {
+        for (int g = 0; g < groups; ++g) add(t + (b + g * width) * N, x + (b + g * width) * N);
+      },
+      [&](std::int64_t b, std::int64_t rest) {
+        const Padded<T, D, N> last_t(t + b * N, rest), last_x(x + b * N, rest);
+        add(last_t.data, last_x.data);
+      });
+  for (int k = 0; k < N * N; ++k) {
+    result[k] = 0;
+    for (int l = 0; l < width; ++l) result[k] += sum[k][l];
+  }
+}
+
+template <int N, class T>
+constexpr SmallKernels<T> small() {
+  return {solve<N, T>, adjoint_all<N, T>, outer<N, T>, sum_outer<N, T>};
+}
+
+}  // namespace
+
+extern const Kernels kKernels;
+const Kernels kKernels = {LCP_ISA_NAME,
+                          {small<1, double>(), small<2, double>(), small<3, double>(), small<4, double>()},
+                          {small<1, float>(), small<2, float>(), small<3, float>(), small<4, float>()},
+                          2 * kNearRoundOff<double>,
+                          2 * kNearRoundOff<float>};
+
+}  // namespace lcp::solver::LCP_ISA
