@@ -40,14 +40,23 @@ template <class T>
 BatchSolver<T>::BatchSolver(int n, const Settings& settings)
     : n_(n), settings_(settings), M_(std::int64_t{n} * n), q_(n), guess_(n), z_(n), w_(n) {
   if (settings.method == Method::kAuto && !settings.max_pivots && settings.tolerance >= finest_tolerance<T>()) {
-    kernels_ = small_kernels<T>(n);
+    small_ = small_kernels<T>(n);
+    if (n > kSmall && n <= kernels().lockstep_up_to) lockstep_ = kernels().lockstep<T>();
+  }
+  if (lockstep_ != nullptr) {
+    perturbation_.resize(n);
+    perturb(0, n, perturbation_.data());
+    workspace_.resize(lockstep_workspace(n));
   }
 }
 
 template <class T>
 void BatchSolver<T>::solve(std::int64_t count, Run<T> M, Run<T> q, Run<T> guess, T* z, T* w, std::int8_t* status) {
-  if (kernels_ != nullptr && guess.data == nullptr && !q.shared) {
-    kernels_->solve(count, M, q.data, settings_.tolerance, z, w, status);
+  const bool plain = guess.data == nullptr && !q.shared;
+  if (plain && small_ != nullptr) {
+    small_->solve(count, M, q.data, settings_.tolerance, z, w, status);
+  } else if (plain && lockstep_ != nullptr) {
+    lockstep_(n_, count, M, q.data, settings_.tolerance, perturbation_.data(), workspace_.data(), z, w, status);
   } else {
     std::fill_n(status, count, kOpen);
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "solver/active_set.h"
+#include "solver/aligned.h"
 #include "solver/ladder.h"
 #include "solver/simd/kernels.h"
 
@@ -38,7 +39,9 @@ class BatchSolver {
  private:
   int n_;
   Settings settings_;
-  const SmallKernels<T>* kernels_ = nullptr;
+  const SmallKernels<T>* small_ = nullptr;
+  SolveLockstep<T> lockstep_ = nullptr;
+  AlignedVector<double> perturbation_, workspace_;
   std::optional<Ladder> ladder_;
   Doubles<T> M_, q_, guess_;
   std::vector<double> z_, w_;

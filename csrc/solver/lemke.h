@@ -7,9 +7,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "solver/aligned.h"
 #include "solver/end.h"
+#include "solver/simd/kernels.h"
 
 namespace lcp::solver {
+
+/// The generic change of q that decides ties as lexicographic ordering would, n numbers.
+void perturb(std::uint64_t cover, int n, double* perturbation);
 
 /// One run of Lemke's method [CPS, alg. 4.4.5]: w = M z + d z0 + q with a covering vector d > 0, pivoted along
 /// almost complementary bases until z0 leaves (a claim), the driving variable is unblocked (stuck on a ray), or
@@ -24,6 +29,8 @@ class Lemke {
   };
 
   explicit Lemke(int n);
+  Lemke(const Lemke&) = delete;
+  Lemke& operator=(const Lemke&) = delete;
 
   /// M: n x n row-major, q: n, both finite, with min q < 0.
   End run(const double* M, const double* q, const Options& options);
@@ -32,25 +39,21 @@ class Lemke {
   const double* z() const { return z_.data(); }
   const unsigned char* basic() const { return basic_.data(); }
 
-  std::int64_t pivots() const { return pivots_; }  ///< of the last run
+  std::int64_t pivots() const { return tableau_.pivots; }  ///< of the last run
 
  private:
-  int artificial() const { return 2 * n_; }
-  double* row(int i) { return tableau_.data() + static_cast<std::size_t>(i) * stride_; }
+  double* column(int j) { return columns_.data() + static_cast<std::size_t>(j) * tableau_.stride; }
   void load(const double* M, const double* q, std::uint64_t cover);
-  int first_row() const;
-  void pivot(int r, int c);
-  int ratio_test(int c, int artificial_row, double pivot_tolerance, double tie_tolerance);
+  int first_row();
   void read_solution();
 
   int n_;
-  int stride_;                   // of a tableau row, padded to whole cache lines
-  std::vector<double> tableau_;  // n rows of [n nonbasic columns | d | q | perturbation of q]
-  std::vector<int> row_variable_, column_variable_, column_of_;  // w_i is variable i, z_i is n + i, z0 is artificial()
+  AlignedVector<double> columns_, ratio_;
+  std::vector<int> row_variable_, column_variable_, column_of_;
+  LemkeTableau tableau_;
+  std::vector<double> perturbation_;  // for d = e
   std::vector<double> z_;
   std::vector<unsigned char> basic_;
-  double largest_q_ = 0;
-  std::int64_t pivots_ = 0;
 };
 
 }  // namespace lcp::solver

@@ -105,7 +105,8 @@ LCP_INLINE inline Mask<Lanes<T>> verify(const Lanes<T>* M, const Lanes<T>* magni
     }
     V basic = zero;
     stdx::where(z[i] > zero, basic) = sum;
-    const V allowed = stdx::min(most, stdx::max(least, kNearRoundOff<T> * terms));
+    const V round_off = (N + 1) * std::numeric_limits<T>::epsilon() * terms;
+    const V allowed = stdx::max(stdx::min(most, stdx::max(least, kNearRoundOff<T> * terms)), round_off);
     solved = solved && -sum <= allowed && basic <= allowed;  // false where sum is NaN
     largest_row = stdx::max(largest_row, terms);
     w[i] = stdx::max(zero, sum - basic);

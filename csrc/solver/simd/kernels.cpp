@@ -5,6 +5,8 @@
 #include "solver/simd/adjoint.h"
 #include "solver/simd/enumerate.h"
 #include "solver/simd/lanes.h"
+#include "solver/simd/lemke.h"
+#include "solver/simd/lockstep.h"
 
 namespace lcp::solver::LCP_ISA {
 namespace {
@@ -253,6 +255,13 @@ const Kernels kKernels = {LCP_ISA_NAME,
                           {small<1, double>(), small<2, double>(), small<3, double>(), small<4, double>()},
                           {small<1, float>(), small<2, float>(), small<3, float>(), small<4, float>()},
                           2 * kNearRoundOff<double>,
-                          2 * kNearRoundOff<float>};
+                          2 * kNearRoundOff<float>,
+                          kLanes<double> >= 8   ? kLockstep
+                          : kLanes<double> == 4 ? 12
+                                                : 6,
+                          solve_lockstep<double>,
+                          solve_lockstep<float>,
+                          lemke,
+                          by_columns};
 
 }  // namespace lcp::solver::LCP_ISA

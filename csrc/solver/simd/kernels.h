@@ -1,12 +1,21 @@
 // What is compiled once for each instruction set of the processors, and which of them is used.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "solver/end.h"
 
 namespace lcp::solver {
 
 /// The n up to which the kernels below exist.
 inline constexpr int kSmall = 4;
+
+/// The n up to which problems may be pivoted in lockstep.
+inline constexpr int kLockstep = 16;
+
+/// The numbers that this works with, for vectors of up to 8.
+constexpr std::size_t lockstep_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 11 * n + 1) * 8; }
 
 /// A run of problems in memory: one behind another, or one for all.
 template <class T>
@@ -32,12 +41,47 @@ struct SmallKernels {
   void (*sum_outer)(std::int64_t count, const T* t, const T* x, double* result);
 };
 
+/// The state of Lemke's method, see lemke.h. Variable i is w_i, n + i is z_i, 2 n the artificial one.
+struct LemkeTableau {
+  int n;
+  int stride;            ///< of a column, in numbers: a multiple of 8, at least n
+  double* columns;       ///< aligned to 64 bytes: n nonbasic ones, d, q, a perturbation of q; zeros below row n
+  double* ratio;         ///< stride numbers to work with, aligned too
+  int* row_variable;     ///< n: the basic variable of each row
+  int* column_variable;  ///< n + 1: the nonbasic variable of each column
+  int* column_of;        ///< 2 n + 1: its inverse
+  int first_row;         ///< where the artificial variable enters
+  double largest_q;
+  std::int64_t pivots;  ///< out
+};
+
+/// Solves problems of one n <= kLockstep as SmallKernels::solve does. perturbation: n, see lemke.h; workspace:
+/// lockstep_workspace(n) numbers, aligned to 64 bytes.
+template <class T>
+using SolveLockstep = void (*)(int n, std::int64_t count, Run<T> M, const T* q, double tolerance,
+                               const double* perturbation, double* workspace, T* z, T* w, std::int8_t* status);
+
 struct Kernels {
   const char* name;  ///< of the instruction set
   SmallKernels<double> small_double[kSmall];
   SmallKernels<float> small_float[kSmall];
   double finest_double, finest_float;
+  int lockstep_up_to;  ///< above that n, one problem after another is faster
+  SolveLockstep<double> lockstep_double;
+  SolveLockstep<float> lockstep_float;
+  /// Pivots until the artificial variable leaves or nothing blocks.
+  End (*lemke)(LemkeTableau& tableau, double pivot_tolerance, double tie_tolerance, std::int64_t max_pivots);
+  /// M, n x n row-major, by columns: column j goes to target + j * stride.
+  void (*by_columns)(int n, const double* M, double* target, int stride);
 
+  template <class T>
+  SolveLockstep<T> lockstep() const {
+    if constexpr (sizeof(T) == sizeof(double)) {
+      return lockstep_double;
+    } else {
+      return lockstep_float;
+    }
+  }
   template <class T>
   const SmallKernels<T>& small(int n) const {
     if constexpr (sizeof(T) == sizeof(double)) {
