@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "solver/batch_solver.h"
+
 namespace lcp::testing {
 namespace {
 
@@ -117,18 +119,47 @@ void append(std::string& text, const char* name, const double* values, Eigen::In
   text += "}";
 }
 
-}  // namespace
-
-Answer solve(const Problem& problem, const solver::Settings& settings, const Eigen::VectorXd& guess) {
+Answer solve_by_ladder(const Problem& problem, const solver::Settings& settings, const double* guess) {
   solver::Ladder ladder(problem.n(), settings);
   Answer answer{Status::kNotFound, Eigen::VectorXd(problem.n()), Eigen::VectorXd(problem.n()), {}, 0};
-  answer.status = ladder.solve(problem.M.data(), problem.q.data(), guess.size() > 0 ? guess.data() : nullptr,
-                               answer.z.data(), answer.w.data());
+  answer.status = ladder.solve(problem.M.data(), problem.q.data(), guess, answer.z.data(), answer.w.data());
   if (answer.status == Status::kInfeasible) {
     answer.farkas = Eigen::Map<const Eigen::VectorXd>(ladder.farkas(), problem.n());
   }
   answer.pivots = ladder.pivots();
   return answer;
+}
+
+// As the operator does, in T.
+template <class T>
+Answer solve_as_batch(const Problem& problem, const solver::Settings& settings, const Eigen::VectorXd& guess) {
+  const int n = problem.n();
+  const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> M = problem.M.cast<T>();
+  const Eigen::VectorX<T> q = problem.q.cast<T>();
+  const Eigen::VectorX<T> proposal = guess.cast<T>();
+  Eigen::VectorX<T> z(n), w(n);
+  std::int8_t status = 0;
+  solver::BatchSolver<T> solver(n, settings);
+  solver.solve(1, {M.data(), false}, {q.data(), false}, {guess.size() > 0 ? proposal.data() : nullptr, false}, z.data(),
+               w.data(), &status);
+  return {static_cast<Status>(status), z.template cast<double>(), w.template cast<double>(), {}, 0};
+}
+
+}  // namespace
+
+Answer solve(const Problem& problem, const solver::Settings& settings, const Eigen::VectorXd& guess) {
+  const Answer alone = solve_by_ladder(problem, settings, guess.size() > 0 ? guess.data() : nullptr);
+  const auto is_float = [](double x) { return std::isnan(x) || static_cast<double>(static_cast<float>(x)) == x; };
+  Answer batched = alone;
+  if (!settings.single_precision) {
+    batched = solve_as_batch<double>(problem, settings, guess);
+  } else if (std::all_of(problem.M.reshaped().begin(), problem.M.reshaped().end(), is_float) &&
+             std::all_of(problem.q.begin(), problem.q.end(), is_float)) {
+    batched = solve_as_batch<float>(problem, settings, guess);
+  }
+  if (batched.status == Status::kInfeasible) batched.farkas = alone.farkas;
+  const bool lost = alone.status == Status::kSolved && batched.status != Status::kSolved;
+  return lost || !broken_promise(problem, settings, batched).empty() ? batched : alone;
 }
 
 std::string broken_promise(const Problem& problem, const solver::Settings& settings, const Answer& answer) {

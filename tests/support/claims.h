@@ -17,7 +17,8 @@ struct Answer {
   std::int64_t pivots;
 };
 
-/// guess: n values, or empty.
+/// By the ladder alone and as a batch of one: the answer of the first, or that of the second where it keeps or finds
+/// less. guess: n values, or empty.
 Answer solve(const Problem& problem, const solver::Settings& settings = {}, const Eigen::VectorXd& guess = {});
 
 /// Empty if the answer keeps every promise, else which it breaks. All sums are exact, so that nothing depends on how

@@ -5,12 +5,11 @@
 
 namespace lcp::solver::LCP_ISA {
 
-// Solves A x = b in place by elimination with row pivoting. Fills the smallest and the largest pivot, in magnitude,
-// of the columns with counts[c].
+// Solves A x = b in place by elimination with row pivoting. Fills the smallest pivot, in magnitude, of the columns with
+// counts[c].
 template <int N, class V>
-LCP_INLINE inline void solve_lanes(V (&A)[N][N], V (&b)[N], const Mask<V> (&counts)[N], V& smallest, V& largest) {
+LCP_INLINE inline void solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N], V& smallest) {
   smallest = std::numeric_limits<Element<V>>::infinity();
-  largest = 0;
   unroll<N>([&](auto c) LCP_INLINE {
     for (int r = c + 1; r < N; ++r) {
       const Mask<V> larger = stdx::abs(A[r][c]) > stdx::abs(A[c][c]);
@@ -24,7 +23,6 @@ LCP_INLINE inline void solve_lanes(V (&A)[N][N], V (&b)[N], const Mask<V> (&coun
     }
     const V pivot = stdx::abs(A[c][c]);
     stdx::where(counts[c], smallest) = stdx::min(smallest, pivot);
-    stdx::where(counts[c], largest) = stdx::max(largest, pivot);
     const V inverse = Element<V>(1) / A[c][c];
     for (int r = c + 1; r < N; ++r) {
       const V factor = A[r][c] * inverse;
@@ -40,8 +38,8 @@ LCP_INLINE inline void solve_lanes(V (&A)[N][N], V (&b)[N], const Mask<V> (&coun
   });
 }
 
-// t = J' (g_z, g_w); true where every z_j > 0 clearly is no round-off and M_aa clearly is regular, so that nothing of
-// what active_set.h and basis.h do with care is needed.
+// t = J' (g_z, g_w); true where every z_j > 0 clearly is no round-off and M_aa clearly is regular, and nothing
+// overflows, so that nothing of what active_set.h and basis.h do with care is needed.
 //   epsilon: that of the data.
 template <int N>
 LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lanes<double>* z, const Lanes<double>* w,
@@ -76,6 +74,7 @@ LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lane
 
   // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system.
   V A[N][N];
+  V largest = zero;
   for (int i = 0; i < N; ++i) {
     V sum = -g_z[i];
     for (int j = 0; j < N; ++j) {
@@ -83,17 +82,20 @@ LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lane
       stdx::where(active[j], inactive_g) = zero;
       sum = subtract_product(M[j * N + i], inactive_g, sum);
       A[i][j] = i == j ? V(1) : zero;
-      stdx::where(active[i] && active[j], A[i][j]) = M[j * N + i];
+      const Mask<V> basic = active[i] && active[j];
+      stdx::where(basic, A[i][j]) = M[j * N + i];
+      stdx::where(basic, largest) = stdx::max(largest, stdx::abs(A[i][j]));
     }
     t[i] = g_w[i];
     stdx::where(active[i], t[i]) = sum;
   }
-  V smallest, largest;
-  V(&b)[N] = *reinterpret_cast<V(*)[N]>(t);
-  solve_lanes<N>(A, b, active, smallest, largest);
+  V smallest;
+  solve_lanes<N>(A, t, active, smallest);
   // Row pivoting shows the rank less clearly than the full pivoting of basis.h, hence the margin.
   const V doubtful = epsilon > 1e-10 ? 1e-3 : 1e-6;
-  return clear && smallest > doubtful * largest;
+  clear = clear && smallest > doubtful * largest;
+  for (int i = 0; i < N; ++i) clear = clear && stdx::abs(t[i]) <= V(std::numeric_limits<double>::max());
+  return clear;
 }
 
 }  // namespace lcp::solver::LCP_ISA

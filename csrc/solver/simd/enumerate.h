@@ -12,6 +12,10 @@ namespace lcp::solver::LCP_ISA {
 template <class T>
 inline constexpr T kNearRoundOff = sizeof(T) == 8 ? T(1e-13) : T(4e-6);
 
+// Where the largest q is smaller, though not 0, sums might underflow.
+template <class T>
+inline constexpr T kSmallestScale = sizeof(T) == 8 ? T(1e-280) : T(1e-30F);
+
 // What the complementary bases of one M have in common for all q.
 template <int N, class T>
 struct Bases {
@@ -95,7 +99,7 @@ LCP_INLINE inline Mask<Lanes<T>> verify(const Lanes<T>* M, const Lanes<T>* magni
   const V most = kNearRoundOff<T> * largest_q;
   const V least = T(1e-6) * most;
   V largest_row = 0;
-  Mask<V> solved = largest_q <= std::numeric_limits<T>::max();
+  Mask<V> solved = largest_q <= std::numeric_limits<T>::max() && (largest_q >= kSmallestScale<T> || largest_q == zero);
   for (int i = 0; i < N; ++i) {
     V sum = q[i];
     V terms = stdx::abs(q[i]);

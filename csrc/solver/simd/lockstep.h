@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "solver/simd/enumerate.h"
 #include "solver/simd/kernels.h"
 #include "solver/simd/lanes.h"
 
@@ -244,12 +245,13 @@ class Lockstep {
 
   // As in enumerate.h, for z as it is stored.
   Mask<V> verify(double tolerance) {
-    constexpr double near = sizeof(T) == sizeof(double) ? 1e-13 : 4e-6;
+    constexpr double near = kNearRoundOff<T>;
     const V zero = 0;
     const V most = near * largest_q_;
     const V least = 1e-6 * most;
     V largest_row = 0;
-    Mask<V> solved = largest_q_ <= V(std::numeric_limits<T>::max());
+    Mask<V> solved = largest_q_ <= V(std::numeric_limits<T>::max()) &&
+                     (largest_q_ >= V(kSmallestScale<double>) || largest_q_ == zero);
     if constexpr (sizeof(T) < sizeof(double)) {
       for (int k = 0; k < n_ * kWidth; ++k) z_[k] = static_cast<double>(static_cast<T>(z_[k]));
     }

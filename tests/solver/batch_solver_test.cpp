@@ -1,0 +1,208 @@
+#include "solver/batch_solver.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "support/claims.h"
+#include "support/problems.h"
+
+namespace lcp::solver {
+namespace {
+
+using testing::Problem;
+using Random = std::mt19937_64;
+
+Problem any_problem(Random& random, int n) {
+  switch (random() % 5) {
+    case 0:
+      return testing::positive_definite(random, n);
+    case 1:
+      return testing::plant(random, testing::p_matrix(random, n), true).problem;
+    case 2:
+      return testing::plant(random, testing::low_rank(random, n, n / 2, true), true).problem;
+    case 3:
+      return testing::infeasible(random, n);
+    default:
+      return testing::hostile(random, n).problem;
+  }
+}
+
+template <class T>
+struct Answers {
+  std::vector<T> z, w;
+  std::vector<std::int8_t> status;
+};
+
+// The problems of one n, one behind another.
+template <class T>
+struct BatchOf {
+  explicit BatchOf(int order) : n(order) {}
+
+  int n;
+  std::int64_t count = 0;
+  std::vector<T> M, q;
+
+  void add(const Problem& problem) {
+    ++count;
+    for (const double x : problem.M.reshaped<Eigen::RowMajor>()) M.push_back(static_cast<T>(x));
+    for (const double x : problem.q) q.push_back(static_cast<T>(x));
+  }
+  Problem at(std::int64_t b) const {
+    Problem problem{testing::RowMatrix(n, n), Eigen::VectorXd(n)};
+    for (int k = 0; k < n * n; ++k) problem.M.data()[k] = M[b * n * n + k];
+    for (int i = 0; i < n; ++i) problem.q[i] = q[b * n + i];
+    return problem;
+  }
+  static Settings settings() {
+    Settings settings;
+    settings.tolerance = sizeof(T) == sizeof(double) ? 1e-9 : 1e-4;
+    settings.single_precision = sizeof(T) == sizeof(float);
+    return settings;
+  }
+  Answers<T> solve(std::int64_t first, std::int64_t size) const {
+    Answers<T> answers{std::vector<T>(size * n), std::vector<T>(size * n), std::vector<std::int8_t>(size)};
+    BatchSolver<T> solver(n, settings());
+    solver.solve(size, {M.data() + first * n * n, false}, {q.data() + first * n, false}, {nullptr, true},
+                 answers.z.data(), answers.w.data(), answers.status.data());
+    return answers;
+  }
+};
+
+template <class T>
+bool same_bits(const std::vector<T>& a, std::int64_t a_first, const std::vector<T>& b, std::int64_t b_first,
+               std::int64_t count) {
+  return std::memcmp(a.data() + a_first, b.data() + b_first, count * sizeof(T)) == 0;
+}
+
+template <class T>
+class BatchSolverTest : public ::testing::Test {};
+using Types = ::testing::Types<double, float>;
+TYPED_TEST_SUITE(BatchSolverTest, Types);
+
+TYPED_TEST(BatchSolverTest, KeepsItsPromisesAndLosesNothing) {
+  Random random(21);
+  for (int n = 1; n <= 18; ++n) {
+    BatchOf<TypeParam> batch(n);
+    for (int k = 0; k < 203; ++k) batch.add(any_problem(random, n));
+    const auto answers = batch.solve(0, batch.count);
+    Ladder ladder(n, batch.settings());
+    Eigen::VectorXd z(n), w(n);
+    for (std::int64_t b = 0; b < batch.count; ++b) {
+      const Problem problem = batch.at(b);
+      testing::Answer answer{static_cast<Status>(answers.status[b]), Eigen::VectorXd(n), Eigen::VectorXd(n), {}, 0};
+      for (int i = 0; i < n; ++i) {
+        answer.z[i] = answers.z[b * n + i];
+        answer.w[i] = answers.w[b * n + i];
+      }
+      const Status alone = ladder.solve(problem.M.data(), problem.q.data(), nullptr, z.data(), w.data());
+      if (answer.status == Status::kInfeasible) {
+        answer.farkas = Eigen::Map<const Eigen::VectorXd>(ladder.farkas(), n);
+      }
+      EXPECT_EQ(testing::broken_promise(problem, batch.settings(), answer), "") << testing::describe(problem, answer);
+      EXPECT_TRUE(answer.status == alone || answer.status == Status::kSolved) << n << " " << b;
+    }
+  }
+}
+
+TYPED_TEST(BatchSolverTest, GivesTheSameBitsAtAnyPlaceInAnyBatch) {
+  Random random(22);
+  for (const int n : {1, 2, 3, 4, 5, 8, 13, 17}) {
+    BatchOf<TypeParam> batch(n);
+    for (int k = 0; k < 75; ++k) batch.add(any_problem(random, n));
+    const auto whole = batch.solve(0, batch.count);
+    for (const auto& [first, size] : {std::pair{0, 1}, {1, 7}, {3, 64}, {5, 70}, {74, 1}}) {
+      const auto part = batch.solve(first, size);
+      EXPECT_TRUE(same_bits(whole.z, first * n, part.z, 0, size * n)) << n << " " << first;
+      EXPECT_TRUE(same_bits(whole.w, first * n, part.w, 0, size * n)) << n << " " << first;
+      EXPECT_TRUE(same_bits(whole.status, first, part.status, 0, size)) << n << " " << first;
+    }
+  }
+}
+
+TYPED_TEST(BatchSolverTest, GivesTheSameBitsForASharedMatrixAsForCopiesOfIt) {
+  Random random(23);
+  for (const int n : {1, 2, 3, 4, 6, 17}) {
+    const Problem first = testing::plant(random, testing::p_matrix(random, n)).problem;
+    BatchOf<TypeParam> batch(n);
+    for (int k = 0; k < 41; ++k) {
+      batch.add({first.M, Eigen::VectorXd::NullaryExpr(n, [&] { return std::normal_distribution<>()(random); })});
+    }
+    const auto copies = batch.solve(0, batch.count);
+    auto shared = copies;
+    BatchSolver<TypeParam> solver(n, batch.settings());
+    solver.solve(batch.count, {batch.M.data(), true}, {batch.q.data(), false}, {nullptr, true}, shared.z.data(),
+                 shared.w.data(), shared.status.data());
+    EXPECT_EQ(copies.z, shared.z) << n;
+    EXPECT_EQ(copies.w, shared.w) << n;
+    EXPECT_EQ(copies.status, shared.status) << n;
+  }
+}
+
+// Where the kernels decide, they must do so as the careful code does.
+TYPED_TEST(BatchSolverTest, HasTheAdjointOfTheActiveSet) {
+  using T = TypeParam;
+  Random random(24);
+  const auto normal = [&] { return static_cast<T>(std::normal_distribution<>()(random)); };
+  for (int n = 1; n <= 5; ++n) {
+    BatchOf<T> batch(n);
+    for (int k = 0; k < 501; ++k) batch.add(any_problem(random, n));
+    const auto answers = batch.solve(0, batch.count);
+    std::vector<T> g_z(batch.count * n), g_w(batch.count * n), t(batch.count * n);
+    for (T& x : g_z) x = normal();
+    for (T& x : g_w) x = normal();
+    for (const bool tied_active : {false, true}) {
+      BatchAdjoint<T> derivative(n, 0, tied_active);
+      derivative.adjoint(batch.count, {batch.M.data(), false}, {answers.z.data(), false}, {answers.w.data(), false},
+                         {g_z.data(), false}, {g_w.data(), false}, t.data());
+      ActiveSet careful(n, 0, sizeof(T) == sizeof(float), tied_active);
+      for (std::int64_t b = 0; b < batch.count; ++b) {
+        const auto part = [&](const std::vector<T>& x, int size) {
+          return std::vector<double>(x.begin() + b * size, x.begin() + (b + 1) * size);
+        };
+        const auto M = part(batch.M, n * n);
+        const auto z = part(answers.z, n);
+        const auto w = part(answers.w, n);
+        const auto own_g_z = part(g_z, n);
+        const auto own_g_w = part(g_w, n);
+        std::vector<double> expected(n);
+        careful.set(M.data(), z.data(), w.data());
+        careful.adjoint(own_g_z.data(), own_g_w.data(), expected.data());
+        double size = 0;
+        for (const double x : expected) size = std::max(size, std::abs(x));
+        for (int i = 0; i < n; ++i) {
+          const double got = t[b * n + i];
+          const double rounded = static_cast<T>(expected[i]);
+          if (!std::isfinite(rounded)) {
+            EXPECT_TRUE(got == rounded || std::isnan(got)) << n << " " << b;
+          } else {
+            // The condition of what the kernels decide is bounded by 1e6, in float by 1e3.
+            EXPECT_NEAR(got, expected[i], (sizeof(T) == sizeof(float) ? 1e-6 : 1e-9) * size) << n << " " << b;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BatchSolver, TakesSharedArgumentsAndGuesses) {
+  Random random(25);
+  const Problem problem = testing::friction_block(random, 1, 2);
+  const int n = problem.n();
+  const Eigen::VectorXd guess = testing::solve(problem).z;
+  std::vector<double> z(3 * n), w(3 * n);
+  std::vector<std::int8_t> status(3);
+  BatchSolver<double> solver(n, {});
+  solver.solve(3, {problem.M.data(), true}, {problem.q.data(), true}, {guess.data(), true}, z.data(), w.data(),
+               status.data());
+  for (int b = 0; b < 3; ++b) {
+    EXPECT_EQ(status[b], 0);
+    for (int i = 0; i < n; ++i) EXPECT_NEAR(z[b * n + i], guess[i], 1e-12);
+  }
+}
+
+}  // namespace
+}  // namespace lcp::solver
