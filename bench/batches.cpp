@@ -1,0 +1,79 @@
+// batch/: large batches of small problems, each with its M, with one M for all (shared), and with that one repeated in
+// memory; thread/: the same work on one and on two threads; guess/: what a proposed active set saves.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <thread>
+
+#include "measure.h"
+
+namespace lcp::bench {
+namespace {
+
+constexpr std::int64_t kBatch = 65536;
+
+enum class M { kBatched, kShared, kRepeated };
+
+void add_batch(const std::string& name) {
+  const auto add_work = [&](const std::string& who, Work (*prepare)(const at::Tensor&, const at::Tensor&), M kind,
+                            at::ScalarType dtype) {
+    add("batch/" + name + "/" + who, kBatch, [=](benchmark::State& state) {
+      const ProblemSet& set = problem_set(name, kBatch);
+      at::Tensor matrix = set.M.to(dtype);
+      if (kind != M::kBatched) matrix = matrix[0];
+      if (kind == M::kRepeated) matrix = matrix.expand_as(set.M).contiguous();
+      if (who == "forward") report(state, verdict_of(set), kBatch);
+      return prepare(matrix, set.q.to(dtype));
+    });
+  };
+  const auto forward = [](const at::Tensor& matrix, const at::Tensor& q) { return solving(matrix, q); };
+  add_work("copy", copying, M::kBatched, at::kDouble);
+  add_work("forward", forward, M::kBatched, at::kDouble);
+  add_work("forward float32", forward, M::kBatched, at::kFloat);
+  add_work("forward shared", forward, M::kShared, at::kDouble);
+  add_work("forward repeated", forward, M::kRepeated, at::kDouble);
+  add_work("forward and backward", differentiating, M::kBatched, at::kDouble);
+  add_work("forward and backward float32", differentiating, M::kBatched, at::kFloat);
+  add_work("forward and backward shared", differentiating, M::kShared, at::kDouble);
+}
+
+void add_threads(const std::string& name, std::int64_t count) {
+  for (const int threads : {1, 2}) {
+    if (threads > static_cast<int>(std::thread::hardware_concurrency())) continue;
+    const std::string who = std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+    add("thread/" + name + "/" + who, count, [=](benchmark::State&) -> Work {
+      const ProblemSet& set = problem_set(name, count);
+      // Set in every iteration, since the benchmarks take turns.
+      return [threads, work = solving(set.M, set.q)] {
+        at::set_num_threads(threads);
+        work();
+        at::set_num_threads(1);
+      };
+    });
+  }
+}
+
+void add_guesses(const std::string& name, std::int64_t count) {
+  for (const char* who : {"none", "right", "wrong"}) {
+    add("guess/" + name + "/" + who, count, [=](benchmark::State&) {
+      const ProblemSet& set = problem_set(name, count);
+      SolveOptions options;
+      const at::Tensor z = solve(set.M, set.q).z;
+      if (who == std::string("right")) options.guess = z;
+      if (who == std::string("wrong")) options.guess = z.roll(1, 0);  // that of a neighbour in the batch
+      return solving(set.M, set.q, options);
+    });
+  }
+}
+
+}  // namespace
+
+void add_batches() {
+  for (const char* name : {"sliding_3", "p_2", "p_3", "p_4", "p_6", "friction_4", "friction_6"}) add_batch(name);
+  add_threads("sliding_3", kBatch);
+  add_threads("friction_24", 2000);
+  add_guesses("sliding_3", kBatch);
+  add_guesses("friction_24", 2000);
+}
+
+}  // namespace lcp::bench

@@ -1,0 +1,48 @@
+// How the benchmarks are registered, and what each of them reports.
+#pragma once
+
+#include <benchmark/benchmark.h>
+#include <lcp/solve.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "problem_set.h"
+
+namespace lcp::bench {
+
+/// A benchmark called group/work/who whose every iteration calls the work that `prepare` returns, on `problems`
+/// problems. `prepare` is called anew for each repetition; what it does is not timed. Wall time, on one thread unless
+/// the work says otherwise. The reporter divides by `problems`.
+using Work = std::function<void()>;
+benchmark::internal::Benchmark* add(const std::string& name, std::int64_t problems,
+                                    std::function<Work(benchmark::State&)> prepare);
+
+/// Copies M and q into memory that is there: the floor of any solve that has to read them.
+Work copying(const at::Tensor& M, const at::Tensor& q);
+
+/// Calls the public operator.
+Work solving(const at::Tensor& M, const at::Tensor& q, const SolveOptions& options = {});
+
+/// The same and the gradients of sum(z) with respect to M and q.
+Work differentiating(const at::Tensor& M, const at::Tensor& q);
+
+/// The LU factors of M, by LibTorch.
+Work factoring(const at::Tensor& M);
+
+/// What the operator says of the whole set, judged.
+Verdict verdict_of(const ProblemSet& set, const SolveOptions& options = {});
+
+/// Says of whoever is timed how many problems it solved; `total` of them were tried.
+void report(benchmark::State& state, const Verdict& verdict, std::int64_t total);
+
+/// Register the groups; what each measures stands at the top of its file.
+void add_batches();
+void add_curves();
+void add_families();
+void add_machine();
+void add_memory();
+void add_training_step();
+
+}  // namespace lcp::bench
