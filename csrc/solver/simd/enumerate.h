@@ -65,15 +65,16 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
     constexpr unsigned a = k + 1;
     const V det = bases.minors.template at<a, a>();
     V numerator[N];
-    V least_z = std::numeric_limits<T>::infinity();
-    V least_w = std::numeric_limits<T>::infinity();
+    V least_z, least_w;
     unroll<N>([&](auto i) LCP_INLINE {
       constexpr unsigned bit = 1U << i;
       if constexpr (contains(a, i)) {
         numerator[i] = bases.minors.template with<a, a & ~bit, !odd_after(a, i)>(q);
-        least_z = stdx::min(flip(numerator[i], det), least_z);
+        const V signed_z = flip(numerator[i], det);
+        least_z = i == std::countr_zero(a) ? signed_z : stdx::min(signed_z, least_z);
       } else {
-        least_w = stdx::min(flip(bases.minors.template with<a | bit, a, odd_after(a, i)>(q), det), least_w);
+        const V signed_w = flip(bases.minors.template with<a | bit, a, odd_after(a, i)>(q), det);
+        least_w = i == std::countr_one(a) ? signed_w : stdx::min(signed_w, least_w);
       }
     });
     Mask<V> found = least_z >= zero && open;

@@ -40,30 +40,31 @@ template <int N, class T, bool has_shared>
   V all_M[has_shared ? 1 : kGroups][N * N];
   V all_q[kGroups][N];
   V all_z[kGroups][N];
+  V largest_q[kGroups];
   for (int g = 0; g < groups; ++g) {
     V* const group_q = all_q[g];
     load<N, T>(q + g * width * N, group_q);
+    largest_q[g] = largest_of<N, T>(group_q);
     if constexpr (has_shared) {
-      enumerate<N, T>(*shared, group_q, largest_of<N, T>(group_q), all_z[g]);
+      enumerate<N, T>(*shared, group_q, largest_q[g], all_z[g]);
     } else {
       Bases<N, T> bases;
       load<N * N, T>(M + g * width * N * N, bases.M);
       bases.set();
       for (int k = 0; k < N * N; ++k) all_M[g][k] = bases.M[k];
-      enumerate<N, T>(bases, group_q, largest_of<N, T>(group_q), all_z[g]);
+      enumerate<N, T>(bases, group_q, largest_q[g], all_z[g]);
     }
   }
   for (int g = 0; g < groups; ++g) {
     const V* const group_q = all_q[g];
     V group_w[N];
     Mask<V> solved;
-    const V largest_q = largest_of<N, T>(group_q);
     if constexpr (has_shared) {
-      solved = verify<N, T>(shared->M, shared->magnitude, group_q, largest_q, tolerance, all_z[g], group_w);
+      solved = verify<N, T>(shared->M, shared->magnitude, group_q, largest_q[g], tolerance, all_z[g], group_w);
     } else {
       V magnitude[N * N];
       for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(all_M[g][k]);
-      solved = verify<N, T>(all_M[g], magnitude, group_q, largest_q, tolerance, all_z[g], group_w);
+      solved = verify<N, T>(all_M[g], magnitude, group_q, largest_q[g], tolerance, all_z[g], group_w);
     }
     store<N, T>(all_z[g], z + g * width * N);
     store<N, T>(group_w, w + g * width * N);

@@ -100,6 +100,11 @@ struct Exchange {
   static constexpr int pick(int l) { return (l & step) != 0 ? l + width - (high ? 0 : step) : l + (high ? step : 0); }
 };
 
+template <int width, int by>
+struct Later {
+  static constexpr int pick(int l) { return l + by < width ? l + by : l; }
+};
+
 // As many vectors as they have lanes: x[i] lane l <-> x[l] lane i.
 template <class T>
 LCP_INLINE inline void transpose(Native<T>* x) {
@@ -155,7 +160,17 @@ LCP_INLINE inline void write(Native<T> x, Stored* p) {
 template <int count, class T, class Stored>
 LCP_INLINE inline void load(const Stored* p, Lanes<T>* out) {
   constexpr int width = kLanes<T>;
-  if constexpr (count < width) {
+  if constexpr (count < width && count > width / 2) {
+    // One square, whose rows go beyond their problem; the last ones begin earlier, not to go beyond the memory.
+    Native<T> x[width];
+    unroll<width>([&](auto l) LCP_INLINE {
+      constexpr int late = l * count + width - width * count;
+      x[l] = read<T>(p + (late > 0 ? width * count - width : l * count));
+      if constexpr (late > 0) x[l] = shuffle<T>(x[l], x[l], Later<width, late>{});
+    });
+    transpose<T>(x);
+    for (int c = 0; c < count; ++c) out[c] = std::bit_cast<Lanes<T>>(x[c]);
+  } else if constexpr (count < width) {
     Native<T> in[count];
     for (int k = 0; k < count; ++k) in[k] = read<T>(p + k * width);
     unroll<count>([&](auto c) LCP_INLINE {
