@@ -138,6 +138,10 @@ int Basis::rank() const {
 // The rank is decided where rows and columns are of like size, B = 2^-r A 2^-c; the norms that are minimised are those
 // of A x - b and x themselves.
 void Basis::solve_carefully(double* x, bool transposed) const {
+  if (pivots_ == 0) {  // M_aa = 0
+    std::fill_n(x, k_, 0.0);
+    return;
+  }
   std::vector<int> r(k_), c(k_);
   const Eigen::MatrixXd B = equilibrated(transposed, r.data(), c.data());
   const auto scaled = [](Eigen::MatrixXd vectors, const std::vector<int>& exponents) {

@@ -48,8 +48,9 @@ LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lane
   using V = Lanes<double>;
   const V zero = 0;
   const V round_off = 64 * epsilon;
-  Mask<V> active[N], counts[N], tied[N];
-  for (int j = 0; j < N; ++j) counts[j] = Mask<V>(false);
+  // counts, seen: whether z_j is more than round-off, and more than 0, in a row with q_i != 0.
+  Mask<V> active[N], counts[N], seen[N], tied[N];
+  for (int j = 0; j < N; ++j) counts[j] = seen[j] = Mask<V>(false);
   for (int i = 0; i < N; ++i) {
     V effect[N];
     V q = w[i];
@@ -62,13 +63,16 @@ LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lane
     }
     const V limit = round_off * (stdx::abs(q) + terms);
     const Mask<V> has_q = stdx::abs(q) > round_off * (w[i] + terms);
-    for (int j = 0; j < N; ++j) counts[j] = counts[j] || (has_q && effect[j] > limit);
+    for (int j = 0; j < N; ++j) {
+      counts[j] = counts[j] || (has_q && effect[j] > limit);
+      seen[j] = seen[j] || (has_q && effect[j] > zero);
+    }
     tied[i] = w[i] <= limit;
   }
   Mask<V> clear = z[0] == z[0];
   for (int j = 0; j < N; ++j) {
     active[j] = z[j] > zero;
-    clear = clear && z[j] == z[j] && (counts[j] || !active[j]);
+    clear = clear && z[j] == z[j] && (counts[j] || !(seen[j] && active[j]));
     if (tied_active) active[j] = active[j] || tied[j];
   }
 
