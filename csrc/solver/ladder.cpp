@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "solver/equilibrate.h"
 #include "solver/scale.h"
@@ -25,34 +26,34 @@ constexpr std::array kRungs = {Rung::kTrivial,    Rung::kGuess,        Rung::kNe
 
 constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
 
+// A pivot of a basis that counts as 0, beside the largest.
+constexpr double kNegligible = 1e-15;
+
 // A claim this close to round-off needs no second solve of its basis.
 constexpr double kNearRoundOff = 1e-13;
 
-bool symmetric_with_positive_diagonal(const double* M, int n) {
-  for (int i = 0; i < n; ++i) {
-    const double* row = M + static_cast<std::size_t>(i) * n;
-    if (!(row[i] > 0)) return false;
-    for (int j = 0; j < i; ++j) {
-      if (row[j] != M[static_cast<std::size_t>(j) * n + i]) return false;
-    }
-  }
-  return true;
-}
+// Products with entries of M that are this far from 1, as exponents of 2, neither under- nor overflow where z and q are
+// of usual size.
+constexpr int kUsual = 64;
+
+// What rounding leaves of the symmetry of a product such as J M^-1 J', in units of the entries' precision.
+constexpr double kAsymmetry = 16;
+
+// Newton steps within the last basis, where its solution is not near round-off.
+constexpr int kRefinements = 2;
 
 }  // namespace
 
 Ladder::Ladder(int n, const Settings& settings)
     : n_(n),
       settings_(settings),
-      lemke_(n),
-      basis_(n, 1e-15),
-      M_(static_cast<std::size_t>(n) * n),
       q_(n),
       z_(n),
       w_(n),
       trial_z_(n),
       trial_w_(n),
       x_(n),
+      spans_(n),
       marked_(n),
       row_exponent_(n),
       column_exponent_(n) {}
@@ -73,15 +74,33 @@ Status Ladder::solve(const double* M, const double* q, const double* guess, doub
 bool Ladder::load(const double* M, const double* q) {
   given_M_ = M;
   given_q_ = q;
-  const double largest_m = largest_magnitude(M, M_.size());
+  const double largest_m = kernels().rows.scan(n_, M, spans_.data());
   const double largest_q = largest_magnitude(q, q_.size());
   if (!std::isfinite(largest_m) || !std::isfinite(largest_q)) return false;
-  matrix_exponent_ = exponent_of(largest_m);
   vector_exponent_ = exponent_of(largest_q);
-  std::transform(M, M + M_.size(), M_.begin(), PowerOfTwo(-matrix_exponent_));
-  std::transform(q, q + q_.size(), q_.begin(), PowerOfTwo(-vector_exponent_));
-  scaled_exactly_ = has_normal_image(M, M_.data(), M_.size()) && has_normal_image(q, q_.data(), q_.size());
+  scaled_exactly_ = PowerOfTwo(-vector_exponent_).scale(q, q_.size(), q_.data());
+  matrix_ = M;
+  matrix_exponent_ = 0;
+  unit_exponent_ = exponent_of(largest_m);
+  has_unit_matrix_ = unit_exponent_ == 0;
+  if (std::abs(unit_exponent_) > kUsual) {
+    M_.resize(static_cast<std::size_t>(n_) * n_);
+    scaled_exactly_ = PowerOfTwo(-unit_exponent_).scale(M, M_.size(), M_.data()) && scaled_exactly_;
+    matrix_ = M_.data();
+    matrix_exponent_ = std::exchange(unit_exponent_, 0);
+  }
   return true;
+}
+
+// matrix_ in unit size, which what follows may rely on.
+const double* Ladder::unit_matrix() {
+  if (unit_exponent_ == 0) return matrix_;
+  if (!has_unit_matrix_) {
+    M_.resize(static_cast<std::size_t>(n_) * n_);
+    PowerOfTwo(-unit_exponent_).scale(matrix_, M_.size(), M_.data());
+    has_unit_matrix_ = true;
+  }
+  return M_.data();
 }
 
 Status Ladder::climb(const double* guess) {
@@ -104,12 +123,12 @@ Status Ladder::climb_all(const double* guess) {
   return ran_out_ ? Status::kPivotLimit : Status::kNotFound;
 }
 
-bool Ladder::applies(Rung rung, const double* guess) const {
+bool Ladder::applies(Rung rung, const double* guess) {
   switch (rung) {
     case Rung::kGuess:
       return guess != nullptr;
     case Rung::kNewtonMin:
-      return n_ >= kNewtonMinSize && symmetric_with_positive_diagonal(M_.data(), n_);
+      return n_ >= kNewtonMinSize && symmetric_with_positive_diagonal();
     case Rung::kEnumeration:
       return n_ <= kEnumerable;
     case Rung::kCovers:
@@ -178,35 +197,58 @@ bool Ladder::try_lemke(Lemke::Options options, Matrix matrix) {
   options.max_pivots = budget(std::int64_t{30} * n_);
   if (matrix == Matrix::kEquilibrated) equilibrate_once();
   if (matrix == Matrix::kRowScaled) scale_rows_by_q();
+  if (matrix == Matrix::kShifted) shift_diagonal();
   const bool scaled = matrix == Matrix::kEquilibrated || matrix == Matrix::kRowScaled;
-  const auto shift_diagonal = [&](double shift) {
-    for (int i = 0; i < n_; ++i) {
-      double& entry = M_[static_cast<std::size_t>(i) * n_ + i];
-      if (shift > 0) x_[i] = entry;
-      entry = shift > 0 ? entry + shift : x_[i];
-    }
-  };
-  if (matrix == Matrix::kShifted) shift_diagonal(settings_.single_precision ? 1e-7 : 1e-15);
-  const End end = lemke_.run(scaled ? scaled_M_.data() : M_.data(), scaled ? scaled_q_.data() : q_.data(), options);
-  if (matrix == Matrix::kShifted) shift_diagonal(0);
-  if (!spend(lemke_.pivots(), end)) return false;
-  std::copy_n(lemke_.z(), n_, trial_z_.begin());
+  if (!lemke_) lemke_.emplace(n_);
+  const End end = lemke_->run(matrix == Matrix::kGiven ? unit_matrix() : scaled_M_.data(),
+                              scaled ? scaled_q_.data() : q_.data(), options);
+  if (!spend(lemke_->pivots(), end)) return false;
+  std::copy_n(lemke_->z(), n_, trial_z_.begin());
   if (scaled) {
     for (int i = 0; i < n_; ++i) trial_z_[i] = std::ldexp(trial_z_[i], scaled_exponent_ - column_exponent_[i]);
   }
-  return accept(trial_z_.data(), lemke_.basic());
+  return accept(trial_z_.data(), -unit_exponent_, lemke_->basic());
+}
+
+bool Ladder::symmetric_with_positive_diagonal() {
+  for (int i = 0; i < n_; ++i) {
+    x_[i] = matrix_[static_cast<std::size_t>(i) * (spans_.size() + 1)];
+    if (!(x_[i] > 0)) return false;
+  }
+  const double precision = settings_.single_precision ? std::numeric_limits<float>::epsilon() / 2.0
+                                                      : std::numeric_limits<double>::epsilon() / 2;
+  return kernels().rows.is_symmetric(matrix(), x_.data(), kAsymmetry * precision);
 }
 
 bool Ladder::try_newton_min() {
   if (!newton_min_) newton_min_.emplace(n_);
-  const End end = newton_min_->run(M_.data(), q_.data(), budget(30 + n_));
-  return spend(newton_min_->steps(), end) && accept(newton_min_->z(), newton_min_->basic());
+  const bool named = settings_.method == Method::kNewtonMin;
+  const bool symmetric = !named || symmetric_with_positive_diagonal();
+  End end = newton_min_->run(matrix(), symmetric, q_.data(), budget(30 + n_));
+  bool claims = spend(newton_min_->steps(), end);
+  if (named && symmetric && end == End::kStuck) {  // nothing else will be tried
+    end = newton_min_->run(matrix(), false, q_.data(), budget(30 + n_));
+    claims = spend(newton_min_->steps(), end);
+  }
+  if (!claims) return false;
+  std::copy_n(newton_min_->z(), n_, z_.begin());
+  double claim = violation(matrix(), 0, q_.data(), z_.data(), settings_.tolerance, w_.data());
+  const auto is_done = [&] { return claim * settings_.tolerance <= kNearRoundOff; };
+  for (int k = 0; k < kRefinements && !is_done() && std::isfinite(claim); ++k) {
+    newton_min_->refine(w_.data());
+    const double refined = violation(matrix(), 0, q_.data(), newton_min_->z(), settings_.tolerance, trial_w_.data());
+    if (!(refined < claim)) break;
+    claim = refined;
+    std::copy_n(newton_min_->z(), n_, z_.begin());
+    w_.swap(trial_w_);
+  }
+  return is_done() ? claim <= 1 : accept(z_.data(), 0, newton_min_->basic());
 }
 
 bool Ladder::try_enumeration() {
   if (!enumeration_) enumeration_.emplace(n_);
-  const End end = enumeration_->run(M_.data(), q_.data(), settings_.tolerance, budget(std::int64_t{1} << 20));
-  return spend(enumeration_->bases(), end) && accept(enumeration_->z(), enumeration_->basic());
+  const End end = enumeration_->run(unit_matrix(), q_.data(), settings_.tolerance, budget(std::int64_t{1} << 20));
+  return spend(enumeration_->bases(), end) && accept(enumeration_->z(), -unit_exponent_, enumeration_->basic());
 }
 
 bool Ladder::try_covers() {
@@ -220,9 +262,11 @@ bool Ladder::try_central_path(std::uint64_t starts) {
   if (!central_path_) central_path_.emplace(n_, 0);
   std::int64_t left = budget(kPathSteps);
   for (std::uint64_t start = 0; start < starts; ++start) {
-    const End end = central_path_->run(M_.data(), q_.data(), start, left);
+    const End end = central_path_->run(unit_matrix(), q_.data(), start, left);
     left -= central_path_->steps();
-    if (spend(central_path_->steps(), end) && accept(central_path_->z(), central_path_->basic())) return true;
+    if (spend(central_path_->steps(), end) && accept(central_path_->z(), -unit_exponent_, central_path_->basic())) {
+      return true;
+    }
     if (end == End::kLimit) return false;
   }
   return false;
@@ -231,16 +275,24 @@ bool Ladder::try_central_path(std::uint64_t starts) {
 // Where the guess marks a singular M_aa, what that leaves open is taken from the guess itself.
 bool Ladder::try_guess(const double* guess) {
   for (int i = 0; i < n_; ++i) marked_[i] = guess[i] > 0;
-  basis_.factor(M_.data(), marked_.data());
-  const PowerOfTwo to_scale(matrix_exponent_ - vector_exponent_);
-  for (int i = 0; i < basis_.size(); ++i) {
-    trial_w_[i] = -q_[basis_.indices()[i]];
-    x_[i] = to_scale(guess[basis_.indices()[i]]);
+  if (n_ >= kNewtonMinSize && symmetric_with_positive_diagonal()) {
+    if (!newton_min_) newton_min_.emplace(n_);
+    if (newton_min_->try_basis(matrix(), q_.data(), marked_.data())) {
+      std::copy_n(newton_min_->z(), n_, z_.begin());
+      return violation(matrix(), 0, q_.data(), z_.data(), settings_.tolerance, w_.data()) <= 1;
+    }
   }
-  basis_.solve_near(trial_w_.data(), x_.data());
+  if (!basis_) basis_.emplace(n_, kNegligible);
+  basis_->factor(matrix_, marked_.data());
+  const PowerOfTwo to_scale(matrix_exponent_ - vector_exponent_);
+  for (int i = 0; i < basis_->size(); ++i) {
+    trial_w_[i] = -q_[basis_->indices()[i]];
+    x_[i] = to_scale(guess[basis_->indices()[i]]);
+  }
+  basis_->solve_near(trial_w_.data(), x_.data());
   std::fill(z_.begin(), z_.end(), 0.0);
-  for (int i = 0; i < basis_.size(); ++i) z_[basis_.indices()[i]] = std::max(0.0, x_[i]);
-  return violation(n_, 0, M_.data(), q_.data(), z_.data(), settings_.tolerance, w_.data()) <= 1;
+  for (int i = 0; i < basis_->size(); ++i) z_[basis_->indices()[i]] = std::max(0.0, x_[i]);
+  return violation(matrix(), 0, q_.data(), z_.data(), settings_.tolerance, w_.data()) <= 1;
 }
 
 bool Ladder::proves_infeasible() {
@@ -255,7 +307,7 @@ bool Ladder::proves_infeasible() {
 void Ladder::equilibrate_once() {
   if (is_equilibrated_) return;
   is_equilibrated_ = true;
-  scaled_M_ = M_;
+  scaled_M_.assign(unit_matrix(), unit_matrix() + spans_.size() * spans_.size());
   scaled_q_.resize(n_);
   equilibrate(n_, scaled_M_.data(), row_exponent_.data(), column_exponent_.data());
   for (int i = 0; i < n_; ++i) scaled_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
@@ -265,7 +317,8 @@ void Ladder::equilibrate_once() {
 
 // Rows by the size of q_i where it is not 0, then columns by their largest entry.
 void Ladder::scale_rows_by_q() {
-  scaled_M_.resize(M_.size());
+  const double* const M = unit_matrix();
+  scaled_M_.resize(spans_.size() * spans_.size());
   scaled_q_.resize(n_);
   scaled_exponent_ = 0;
   std::fill(column_exponent_.begin(), column_exponent_.end(), std::numeric_limits<int>::min());
@@ -273,7 +326,7 @@ void Ladder::scale_rows_by_q() {
     row_exponent_[i] = exponent_of(q_[i]);
     scaled_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
     for (int j = 0; j < n_; ++j) {
-      const double entry = M_[static_cast<std::size_t>(i) * n_ + j];
+      const double entry = M[static_cast<std::size_t>(i) * n_ + j];
       if (entry != 0) column_exponent_[j] = std::max(column_exponent_[j], exponent_of(entry) - row_exponent_[i]);
     }
   }
@@ -281,19 +334,29 @@ void Ladder::scale_rows_by_q() {
     if (column_exponent_[j] == std::numeric_limits<int>::min()) column_exponent_[j] = 0;
     for (int i = 0; i < n_; ++i) {
       const auto k = static_cast<std::size_t>(i) * n_ + j;
-      scaled_M_[k] = std::ldexp(M_[k], -row_exponent_[i] - column_exponent_[j]);
+      scaled_M_[k] = std::ldexp(M[k], -row_exponent_[i] - column_exponent_[j]);
     }
   }
   is_equilibrated_ = false;
 }
 
+// By the precision of the entries.
+void Ladder::shift_diagonal() {
+  const double* const M = unit_matrix();
+  scaled_M_.assign(M, M + spans_.size() * spans_.size());
+  for (std::size_t i = 0; i < scaled_M_.size(); i += spans_.size() + 1) {
+    scaled_M_[i] += settings_.single_precision ? 1e-7 : 1e-15;
+  }
+  is_equilibrated_ = false;
+}
+
 // Verifies a claim, solves its basis afresh where that helps, and keeps the better of the two.
-bool Ladder::accept(const double* z, const unsigned char* basic) {
-  std::copy_n(z, n_, z_.begin());
-  double claim = violation(n_, 0, M_.data(), q_.data(), z_.data(), settings_.tolerance, w_.data());
+bool Ladder::accept(const double* z, int z_exponent, const unsigned char* basic) {
+  PowerOfTwo(z_exponent).scale(z, z_.size(), z_.data());
+  double claim = violation(matrix(), 0, q_.data(), z_.data(), settings_.tolerance, w_.data());
   if (claim * settings_.tolerance > kNearRoundOff) {
     solve_basis(basic, trial_z_.data());
-    const double trial = violation(n_, 0, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, trial_w_.data());
+    const double trial = violation(matrix(), 0, q_.data(), trial_z_.data(), settings_.tolerance, trial_w_.data());
     if (trial < claim) {
       claim = trial;
       z_.swap(trial_z_);
@@ -304,11 +367,12 @@ bool Ladder::accept(const double* z, const unsigned char* basic) {
 }
 
 void Ladder::solve_basis(const unsigned char* basic, double* z) {
-  basis_.factor(M_.data(), basic);
-  for (int i = 0; i < basis_.size(); ++i) x_[i] = -q_[basis_.indices()[i]];
-  basis_.solve(x_.data());
+  if (!basis_) basis_.emplace(n_, kNegligible);
+  basis_->factor(matrix_, basic);
+  for (int i = 0; i < basis_->size(); ++i) x_[i] = -q_[basis_->indices()[i]];
+  basis_->solve(x_.data());
   std::fill_n(z, n_, 0.0);
-  for (int i = 0; i < basis_.size(); ++i) z[basis_.indices()[i]] = std::max(0.0, x_[i]);
+  for (int i = 0; i < basis_->size(); ++i) z[basis_->indices()[i]] = std::max(0.0, x_[i]);
 }
 
 // Back to the caller's scale, exactly complementary; false where the result, as the caller will see it, is none: z may
@@ -316,24 +380,22 @@ void Ladder::solve_basis(const unsigned char* basic, double* z) {
 bool Ladder::write(double* z, double* w) {
   const int z_exponent = vector_exponent_ - matrix_exponent_;
   const bool single = settings_.single_precision;
-  std::transform(z_.begin(), z_.end(), z, PowerOfTwo(z_exponent));
+  const bool exact = PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), z) && !single;
   if (single) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
   if (!scaled_exactly_) {
-    if (!(violation(n_, 0, given_M_, given_q_, z, settings_.tolerance, w) <= 1)) return false;
+    if (!(violation({n_, given_M_, spans_.data()}, 0, given_q_, z, settings_.tolerance, w) <= 1)) return false;
   } else {
-    std::transform(z, z + n_, trial_z_.begin(), PowerOfTwo(-z_exponent));
-    if (trial_z_ != z_ &&
-        !(violation(n_, 0, M_.data(), q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) {
-      return false;
+    if (!exact) {
+      PowerOfTwo(-z_exponent).scale(z, z_.size(), trial_z_.data());
+      if (!(violation(matrix(), 0, q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) return false;
     }
-    std::transform(w_.begin(), w_.end(), w, PowerOfTwo(vector_exponent_));
+    PowerOfTwo(vector_exponent_).scale(w_.data(), w_.size(), w);
   }
   for (int i = 0; i < n_; ++i) {
     w[i] = z[i] > 0 ? 0.0 : std::max(0.0, w[i]);
     if (single) w[i] = static_cast<float>(w[i]);
-    if (!std::isfinite(z[i]) || !std::isfinite(w[i])) return false;
   }
-  return true;
+  return std::isfinite(largest_magnitude(z, z_.size())) && std::isfinite(largest_magnitude(w, w_.size()));
 }
 
 }  // namespace lcp::solver

@@ -79,15 +79,18 @@ class Ladder {
   enum class Matrix { kGiven, kEquilibrated, kRowScaled, kShifted };
 
   bool load(const double* M, const double* q);
+  Rows matrix() const { return {n_, matrix_, spans_.data()}; }
+  const double* unit_matrix();
   Status climb(const double* guess);
   Status climb_all(const double* guess);
-  bool applies(Rung rung, const double* guess) const;
+  bool applies(Rung rung, const double* guess);
   bool holds(Rung rung, const double* guess);
 
   std::int64_t budget(std::int64_t usual) const;
   bool spend(std::int64_t pivots, End end);
   bool try_lemke(Lemke::Options options, Matrix matrix);
   bool try_zero();
+  bool symmetric_with_positive_diagonal();
   bool try_newton_min();
   bool try_enumeration();
   bool try_covers();
@@ -97,28 +100,38 @@ class Ladder {
 
   void equilibrate_once();
   void scale_rows_by_q();
-  bool accept(const double* z, const unsigned char* basic);
+  void shift_diagonal();
+  bool accept(const double* z, int z_exponent, const unsigned char* basic);
   void solve_basis(const unsigned char* basic, double* z);
   bool write(double* z, double* w);
 
   int n_;
   Settings settings_;
-  Lemke lemke_;
+  std::optional<Lemke> lemke_;
   std::optional<NewtonMin> newton_min_;
   std::optional<Enumeration> enumeration_;
   std::optional<CentralPath> central_path_;
   std::optional<Farkas> farkas_;
-  Basis basis_;
+  std::optional<Basis> basis_;
   const double* given_M_ = nullptr;
   const double* given_q_ = nullptr;
-  // The problem scaled by powers of two, so that the largest entries of M_ and q_ lie in [0.5, 1):
+  // The problem scaled by powers of two, so that the largest entry of q_ lies in [0.5, 1):
   // w = M z + q  <=>  w 2^-f = (M 2^-e)(z 2^(e-f)) + q 2^-f.
-  std::vector<double> M_, q_, z_, w_, trial_z_, trial_w_, x_;
-  std::vector<unsigned char> marked_;
+  // Claims are verified on matrix_ = M 2^-e, in whose units z_ is: M as it was given, e = 0, but where products with
+  // its entries may under- or overflow.
+  std::vector<double> q_, z_, w_, trial_z_, trial_w_, x_;
+  const double* matrix_ = nullptr;
+  std::vector<Span> spans_;
   int matrix_exponent_ = 0;
   int vector_exponent_ = 0;
   bool scaled_exactly_ = true;
-  // The same with rows and columns scaled by r and c, and q brought to unit size: when a rung first asks for it.
+  // matrix_ 2^-unit_exponent_, whose largest entry lies in [0.5, 1): when a rung first asks for it.
+  std::vector<double> M_;
+  int unit_exponent_ = 0;
+  bool has_unit_matrix_ = false;
+  std::vector<unsigned char> marked_;
+  // That with rows and columns scaled by r and c, and q brought to unit size, or with its diagonal shifted: when a rung
+  // first asks for it.
   bool is_equilibrated_ = false;
   std::vector<double> scaled_M_, scaled_q_;
   std::vector<int> row_exponent_, column_exponent_;

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "solver/scale.h"
+
 namespace lcp::solver {
 namespace {
 
@@ -15,33 +17,25 @@ constexpr double kRoundOff = 64 * std::numeric_limits<double>::epsilon();
 
 }  // namespace
 
-NewtonMin::NewtonMin(int n) : n_(n), lu_(n), index_(n), x_(n), z_(n), w_(n), basic_(n) {}
+NewtonMin::NewtonMin(int n) : n_(n), cholesky_(n), index_(n), x_(n), z_(n), w_(n), basic_(n), wrong_(n) {}
 
-End NewtonMin::run(const double* M, const double* q, std::int64_t max_steps) {
-  double largest_q = 0;
-  for (int i = 0; i < n_; ++i) {
-    basic_[i] = q[i] < 0;
-    largest_q = std::max(largest_q, std::abs(q[i]));
-  }
+End NewtonMin::run(const Rows& M, bool symmetric, const double* q, std::int64_t max_steps) {
+  symmetric_ = symmetric;
+  for (int i = 0; i < n_; ++i) basic_[i] = q[i] < 0;
+  const double least_w = -kRoundOff * largest_magnitude(q, z_.size());
   int fewest = n_ + 1;
   int patience = kPatience;
   for (steps_ = 0; steps_ < max_steps;) {
     ++steps_;
     if (!solve_basis(M, q)) return End::kStuck;
-    double largest_z = 0;
-    for (int i = 0; i < n_; ++i) largest_z = std::max(largest_z, std::abs(z_[i]));
-    const auto wrong = [&](int i) {
-      return basic_[i] ? z_[i] < -kRoundOff * largest_z : w_[i] < -kRoundOff * largest_q;
-    };
+    const double least_z = -kRoundOff * largest_z_;
     int count = 0;
-    int last = -1;
-    for (int i = 0; i < n_; ++i) {
-      if (!wrong(i)) continue;
-      ++count;
-      last = i;
+    for (int i = 0; i < n_; ++i) {  // one of z_i and w_i is 0; nothing could predict a branch
+      wrong_[i] = static_cast<unsigned char>(static_cast<int>(z_[i] < least_z) | static_cast<int>(w_[i] < least_w));
+      count += wrong_[i];
     }
     if (count == 0) {
-      for (double& z : z_) z = std::max(0.0, z);
+      clamp();
       return End::kClaim;
     }
     if (count < fewest) {
@@ -51,38 +45,74 @@ End NewtonMin::run(const double* M, const double* q, std::int64_t max_steps) {
       --patience;
     }
     if (patience < 0) {
-      basic_[last] = !basic_[last];
-      continue;
+      const auto last = std::find(wrong_.rbegin(), wrong_.rend(), 1);
+      std::fill(wrong_.begin(), wrong_.end(), static_cast<unsigned char>(0));
+      *last = 1;
     }
-    for (int i = 0; i < n_; ++i) {
-      if (wrong(i)) basic_[i] = !basic_[i];
-    }
+    for (int i = 0; i < n_; ++i) basic_[i] ^= wrong_[i];
   }
   return End::kLimit;
 }
 
-bool NewtonMin::solve_basis(const double* M, const double* q) {
-  int k = 0;
-  for (int i = 0; i < n_; ++i) {
-    if (basic_[i]) index_[k++] = i;
-  }
-  double* target = lu_.matrix(k);
-  for (int i = 0; i < k; ++i) {
-    const double* source = M + static_cast<std::size_t>(index_[i]) * n_;
-    for (int j = 0; j < k; ++j) *target++ = source[index_[j]];
-    x_[i] = -q[index_[i]];
-  }
-  if (!lu_.factor()) return false;
-  lu_.solve(x_.data());
+bool NewtonMin::try_basis(const Rows& M, const double* q, const unsigned char* basic) {
+  std::copy_n(basic, n_, basic_.begin());
+  list_basis();
+  symmetric_ = true;
   std::fill(z_.begin(), z_.end(), 0.0);
-  for (int j = 0; j < k; ++j) z_[index_[j]] = x_[j];
-  for (int i = 0; i < n_; ++i) {
-    const double* row = M + static_cast<std::size_t>(i) * n_;
-    w_[i] = basic_[i] ? 0.0 : q[i];
-    if (basic_[i]) continue;
-    for (int j = 0; j < k; ++j) w_[i] += row[index_[j]] * x_[j];
+  if (!factor(M) || !correct(q)) return false;
+  clamp();
+  return true;
+}
+
+void NewtonMin::refine(const double* w) {
+  correct(w);
+  clamp();
+}
+
+bool NewtonMin::solve_basis(const Rows& M, const double* q) {
+  list_basis();
+  std::fill(z_.begin(), z_.end(), 0.0);
+  std::fill(w_.begin(), w_.end(), 0.0);
+  if (!factor(M) || !correct(q)) return false;
+  kernels().rows.complement(M, n_ - k_, index_.data() + k_, q, z_.data(), w_.data());
+  return true;
+}
+
+void NewtonMin::list_basis() {
+  k_ = 0;
+  for (int i = 0, others = 0; i < n_; ++i) {  // without a branch that nothing could predict
+    index_[k_] = index_[n_ - 1 - others] = i;
+    k_ += basic_[i];
+    others += 1 - basic_[i];
   }
-  return std::all_of(x_.begin(), x_.begin() + k, [](double x) { return std::isfinite(x); });
+}
+
+bool NewtonMin::factor(const Rows& M) {
+  if (symmetric_) return cholesky_.factor(M, index_.data(), k_);
+  if (!lu_) lu_.emplace(n_);
+  double* target = lu_->matrix(k_);
+  for (int i = 0; i < k_; ++i) {
+    const double* source = M.M + static_cast<std::size_t>(index_[i]) * n_;
+    for (int j = 0; j < k_; ++j) *target++ = source[index_[j]];
+  }
+  return lu_->factor();
+}
+
+// z_a -= M_aa^-1 w_a; false where that is not finite.
+bool NewtonMin::correct(const double* w) {
+  for (int j = 0; j < k_; ++j) x_[j] = w[index_[j]];
+  if (symmetric_) {
+    cholesky_.solve(x_.data());
+  } else {
+    lu_->solve(x_.data());
+  }
+  for (int j = 0; j < k_; ++j) z_[index_[j]] -= x_[j];
+  largest_z_ = largest_magnitude(z_.data(), z_.size());
+  return std::isfinite(largest_z_);
+}
+
+void NewtonMin::clamp() {
+  for (double& z : z_) z = std::max(0.0, z);
 }
 
 }  // namespace lcp::solver

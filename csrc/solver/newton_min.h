@@ -10,8 +10,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "solver/cholesky.h"
 #include "solver/end.h"
 #include "solver/lu.h"
 
@@ -20,13 +22,20 @@ namespace lcp::solver {
 /// From the basis a = { i : q_i < 0 } on, each step solves M_aa z_a = -q_a and exchanges every pair with z_i < 0 or
 /// w_i < 0 at once [HP]. That may cycle even for P-matrices [BG]; so where ten exchanges did not lower the number of
 /// such pairs, only the last of them is exchanged until it falls, and P-matrices are then solved in finitely many
-/// steps [JP]. Allocates only in the constructor.
+/// steps [JP]. Allocates in the constructor, and when a matrix is first met that is not symmetric.
 class NewtonMin {
  public:
   explicit NewtonMin(int n);
 
-  /// M: n x n row-major, q: n, both finite. Stuck where an M_aa on the way is singular.
-  End run(const double* M, const double* q, std::int64_t max_steps);
+  /// M: n x n with its spans, q: n, both finite. symmetric: M is, up to rounding, and steps are made of its lower
+  /// triangle; stuck where an M_aa on the way is not definite, else where it is singular.
+  End run(const Rows& M, bool symmetric, const double* q, std::int64_t max_steps);
+
+  /// Nothing but z = max(0, -M_aa^-1 q_a) of the basis that n flags mark; false where M_aa is not definite.
+  bool try_basis(const Rows& symmetric_M, const double* q, const unsigned char* basic);
+
+  /// After kClaim, a Newton step within the basis from where w = M z + q.
+  void refine(const double* w);
 
   /// After kClaim: z >= 0, and its basis.
   const double* z() const { return z_.data(); }
@@ -35,13 +44,21 @@ class NewtonMin {
   std::int64_t steps() const { return steps_; }  ///< of the last run; each factors one M_aa
 
  private:
-  bool solve_basis(const double* M, const double* q);
+  bool solve_basis(const Rows& M, const double* q);
+  void list_basis();
+  bool factor(const Rows& M);
+  bool correct(const double* w);
+  void clamp();
 
   int n_;
-  Lu lu_;
-  std::vector<int> index_;
+  bool symmetric_ = false;
+  Cholesky cholesky_;
+  std::optional<Lu> lu_;
+  int k_ = 0;               // basic ones
+  std::vector<int> index_;  // of them, ascending, then of the others, descending
   std::vector<double> x_, z_, w_;
-  std::vector<unsigned char> basic_;
+  double largest_z_ = 0;
+  std::vector<unsigned char> basic_, wrong_;
   std::int64_t steps_ = 0;
 };
 

@@ -7,6 +7,8 @@
 namespace lcp::solver {
 namespace {
 
+constexpr int kRows = 64;  // at a time
+
 // q + row . z as if in twice the precision [Ogita, Rump, Oishi, 2005, alg. 5.3].
 double accurate_sum(int n, const double* row, const double* z, double q) {
   double sum = q;
@@ -24,29 +26,32 @@ double accurate_sum(int n, const double* row, const double* z, double q) {
 }  // namespace
 
 double violation(int n, int free, const double* M, const double* q, const double* z, double tolerance, double* w) {
+  return violation({n, M, nullptr}, free, q, z, tolerance, w);
+}
+
+double violation(const Rows& M, int free, const double* q, const double* z, double tolerance, double* w) {
+  const int n = M.n;
   double largest_q = 0;
   for (int i = 0; i < n; ++i) largest_q = std::max(largest_q, std::abs(q[i]));
+  const double per_term = std::numeric_limits<double>::epsilon() * (n + 1);
   double worst = 0;
-  for (int i = 0; i < n; ++i) {
-    const double* row = M + static_cast<std::size_t>(i) * n;
-    double sum = q[i];
-    double magnitude = std::abs(q[i]);
-    for (int j = 0; j < n; ++j) {
-      const double term = row[j] * z[j];
-      sum += term;
-      magnitude += std::abs(term);
+  double magnitudes[kRows];
+  for (int from = 0; from < n; from += kRows) {
+    const int count = std::min(kRows, n - from);
+    kernels().rows.sums(M, from, count, q, z, w + from, magnitudes);
+    for (int i = from; i < from + count; ++i) {
+      const double magnitude = magnitudes[i - from];
+      const double allowed = tolerance * std::min(largest_q, std::max(magnitude, 1e-6 * largest_q));
+      const double rounding = per_term * magnitude;
+      if (rounding > 0.01 * allowed) {
+        // Beyond what twice the precision can tell, nothing is accepted.
+        if (2 * rounding * rounding > 0.01 * allowed * magnitude) return std::numeric_limits<double>::infinity();
+        w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);
+      }
+      if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
+      const double residual = i < free || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
+      worst = std::max(worst, residual / allowed);  // 0 / 0 changes nothing
     }
-    const double allowed = tolerance * std::min(largest_q, std::max(magnitude, 1e-6 * largest_q));
-    const double rounding = std::numeric_limits<double>::epsilon() * (n + 1) * magnitude;
-    if (rounding > 0.01 * allowed) {
-      // Beyond what twice the precision can tell, nothing is accepted.
-      if (2 * rounding * rounding > 0.01 * allowed * magnitude) return std::numeric_limits<double>::infinity();
-      sum = accurate_sum(n, row, z, q[i]);
-    }
-    if (!std::isfinite(sum) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
-    w[i] = sum;
-    const double residual = i < free || z[i] > 0 ? std::abs(sum) : std::abs(std::min(z[i], sum));
-    if (residual > 0) worst = std::max(worst, residual / allowed);
   }
   return worst;
 }

@@ -1,6 +1,8 @@
 // What makes a claimed solution one.
 #pragma once
 
+#include "solver/simd/kernels.h"
+
 namespace lcp::solver {
 
 /// Fills w = M z + q and returns the largest violation in units of what is allowed, so that <= 1 means solved:
@@ -12,10 +14,12 @@ namespace lcp::solver {
 /// basis gives a huge z whose rounding errors must not pass for a solution. So the natural residual of what is
 /// accepted is at most tolerance * |q|_inf, and w_i = 0 is within it of (M z + q)_i where z_i > 0. Rows whose rounding
 /// errors could decide are summed in twice the precision; NaN in z, or a z so huge that this is not enough, gives
-/// infinity. The first `free` rows are equations
-/// with unknowns of any sign: there, e_i = |w_i|.
+/// infinity. The first `free` rows are equations with unknowns of any sign: there, e_i = |w_i|.
 ///   M: n x n row-major, z, q, w: n.
 double violation(int n, int free, const double* M, const double* q, const double* z, double tolerance, double* w);
+
+/// The same where the spans of M's rows are known.
+double violation(const Rows& M, int free, const double* q, const double* z, double tolerance, double* w);
 
 /// The w that belongs to a solution z: 0 where z_i > 0, else max(0, (M z + q)_i); NaN where z is.
 void complement(int n, const double* M, const double* q, const double* z, double* w);

@@ -43,6 +43,10 @@ TEST(AllocationTest, NothingIsAllocatedPerProblemByAnyMethod) {
   }
 }
 
+TEST(AllocationTest, NothingIsAllocatedPerLargeProblem) {
+  EXPECT_EQ(allocations_after_the_first(positive_definite(40), {}), 0);
+}
+
 TEST(AllocationTest, NothingIsAllocatedPerProblemOnTheHigherRungs) {
   std::vector<testing::Problem> problems(20, testing::murty(12));  // solved by a random cover
   EXPECT_EQ(allocations_after_the_first(problems, {}), 0);

@@ -517,6 +517,58 @@ TEST(LadderTest, NamesTheRungThatDecided) {
   EXPECT_EQ(rung_of(unsolvable), Rung::kEnumeration);
 }
 
+TEST(LadderTest, TakesAProductForSymmetricThoughItIsRounded) {
+  std::mt19937_64 random(30);
+  std::normal_distribution<double> normal;
+  for (const bool single : {false, true}) {
+    const int n = 40;
+    const RowMatrix J = RowMatrix::NullaryExpr(n, n + 10, [&] { return normal(random); });
+    const Eigen::VectorXd inverse_mass =
+        Eigen::VectorXd::NullaryExpr(n + 10, [&] { return 1 + std::abs(normal(random)); });
+    Problem problem{RowMatrix(n, n), Eigen::VectorXd::NullaryExpr(n, [&] { return normal(random); })};
+    if (single) {
+      const Eigen::MatrixXf weighted = (J * inverse_mass.asDiagonal()).cast<float>();
+      problem.M = (weighted * J.transpose().cast<float>()).cast<double>();
+    } else {
+      problem.M = (J * inverse_mass.asDiagonal()).eval() * J.transpose();
+    }
+    ASSERT_NE(problem.M, RowMatrix(problem.M.transpose()));
+    Settings settings;
+    settings.single_precision = single;
+    if (single) settings.tolerance = 1e-5;
+    Ladder ladder(n, settings);
+    Eigen::VectorXd z(n), w(n);
+    ASSERT_EQ(ladder.solve(problem.M.data(), problem.q.data(), nullptr, z.data(), w.data()), Status::kSolved);
+    EXPECT_EQ(ladder.rung(), Rung::kNewtonMin);
+    EXPECT_LE(testing::natural_residual(problem, z), settings.tolerance * problem.q.cwiseAbs().maxCoeff());
+    problem.M(3, 7) += 1e-3;
+    ASSERT_EQ(ladder.solve(problem.M.data(), problem.q.data(), nullptr, z.data(), w.data()), Status::kSolved);
+    EXPECT_EQ(ladder.rung(), Rung::kLemke);
+  }
+}
+
+TEST(LadderGuessTest, TakesOneFactorisationOfALargeDefiniteProblem) {
+  std::mt19937_64 random(31);
+  const Problem problem = testing::positive_definite(random, 40);
+  Ladder ladder(40, {});
+  Eigen::VectorXd z(40), w(40), guess;
+  ASSERT_EQ(ladder.solve(problem.M.data(), problem.q.data(), nullptr, z.data(), w.data()), Status::kSolved);
+  EXPECT_GT(ladder.pivots(), 0);
+  guess = z;
+  ASSERT_EQ(ladder.solve(problem.M.data(), problem.q.data(), guess.data(), z.data(), w.data()), Status::kSolved);
+  EXPECT_EQ(ladder.rung(), Rung::kGuess);
+  EXPECT_EQ(ladder.pivots(), 0);
+  guess.setOnes();
+  ASSERT_EQ(ladder.solve(problem.M.data(), problem.q.data(), guess.data(), z.data(), w.data()), Status::kSolved);
+  EXPECT_EQ(ladder.rung(), Rung::kNewtonMin);
+}
+
+TEST(LadderMethodTest, NewtonMinSolvesSymmetricProblemsThatAreNotDefinite) {
+  Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, -1)};
+  problem.M << 1, 2, 2, 1;
+  expect_solution(problem, solve(problem, with(Method::kNewtonMin)));
+}
+
 TEST(LadderBudgetTest, IsKeptByEveryMethod) {
   std::mt19937_64 random(28);
   const Problem problem = testing::positive_definite(random, 10);

@@ -16,8 +16,21 @@ namespace {
 using testing::Problem;
 using testing::RowMatrix;
 
+class Scanned {
+ public:
+  explicit Scanned(const Problem& problem) : spans_(problem.n()), rows_{problem.n(), problem.M.data(), spans_.data()} {
+    kernels().rows.scan(problem.n(), problem.M.data(), spans_.data());
+  }
+  const Rows& rows() const { return rows_; }
+
+ private:
+  std::vector<Span> spans_;
+  Rows rows_;
+};
+
 End run(const Problem& problem, NewtonMin& newton_min, std::int64_t max_steps = 1000) {
-  return newton_min.run(problem.M.data(), problem.q.data(), max_steps);
+  const bool symmetric = problem.M == problem.M.transpose() && (problem.M.diagonal().array() > 0).all();
+  return newton_min.run(Scanned(problem).rows(), symmetric, problem.q.data(), max_steps);
 }
 
 void expect_solution(const Problem& problem, std::int64_t max_steps = 1000) {
@@ -95,6 +108,10 @@ TEST(NewtonMinTest, SolvesProblemsOfNonsymmetricPMatrices) {
   }
 }
 
+TEST(NewtonMinTest, SolvesBandedProblems) {
+  for (const int side : {2, 5, 9, 16}) expect_solution(testing::obstacle(side));
+}
+
 TEST(NewtonMinTest, SolvesExponentialExamplesOfOtherMethods) {
   for (const int n : {3, 8, 16}) {
     expect_solution(testing::murty(n));
@@ -157,6 +174,53 @@ TEST(NewtonMinTest, IsStuckOnASingularBasis) {
   EXPECT_EQ(run({RowMatrix::Zero(1, 1), Eigen::VectorXd::Constant(1, -1)}, one), End::kStuck);
   EXPECT_EQ(run({RowMatrix::Ones(2, 2), Eigen::Vector2d(-1, -1)}, two), End::kStuck);
   EXPECT_EQ(run({RowMatrix::Constant(1, 1, 1e-300), Eigen::VectorXd::Constant(1, -1e300)}, one), End::kStuck);
+}
+
+TEST(NewtonMinTest, IsStuckOnASymmetricMatrixThatIsNotDefinite) {
+  Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, -1)};
+  NewtonMin newton_min(2);
+  for (const double other : {2.0, 1.0, 1 - 1e-12}) {
+    problem.M << 1, other, other, 1;
+    EXPECT_EQ(run(problem, newton_min), End::kStuck) << other;
+  }
+  problem.M << 1, 2, 2, 1;
+  EXPECT_EQ(newton_min.run(Scanned(problem).rows(), false, problem.q.data(), 10), End::kClaim);
+  problem.M << 1, 0.9, 0.9, 1;
+  EXPECT_EQ(run(problem, newton_min), End::kClaim);
+}
+
+TEST(NewtonMinTest, TriesOneBasis) {
+  std::mt19937_64 random(6);
+  const Problem problem = testing::positive_definite(random, 20);
+  const Scanned scanned(problem);
+  NewtonMin newton_min(20);
+  ASSERT_EQ(run(problem, newton_min), End::kClaim);
+  const std::vector<unsigned char> basic(newton_min.basic(), newton_min.basic() + 20);
+  const std::vector<double> z(newton_min.z(), newton_min.z() + 20);
+  const std::vector<unsigned char> all(20, 1);
+  ASSERT_TRUE(newton_min.try_basis(scanned.rows(), problem.q.data(), all.data()));
+  EXPECT_TRUE(std::all_of(newton_min.z(), newton_min.z() + 20, [](double x) { return x >= 0; }));
+  ASSERT_TRUE(newton_min.try_basis(scanned.rows(), problem.q.data(), basic.data()));
+  EXPECT_TRUE(std::equal(z.begin(), z.end(), newton_min.z()));
+  const Problem singular{RowMatrix::Ones(20, 20), problem.q};
+  EXPECT_FALSE(newton_min.try_basis(Scanned(singular).rows(), problem.q.data(), all.data()));
+}
+
+TEST(NewtonMinTest, RefinesWhatAnInexactLowerTriangleGave) {
+  std::mt19937_64 random(7);
+  Problem problem = testing::positive_definite(random, 20);
+  for (int i = 0; i < 20; ++i) problem.M.row(i).tail(19 - i) *= 1 + 1e-6;
+  NewtonMin newton_min(20);
+  ASSERT_EQ(newton_min.run(Scanned(problem).rows(), true, problem.q.data(), 50), End::kClaim);
+  const auto residual = [&] {
+    return testing::natural_residual(problem, Eigen::Map<const Eigen::VectorXd>(newton_min.z(), 20));
+  };
+  EXPECT_GT(residual(), 1e-8);
+  for (int k = 0; k < 2; ++k) {
+    const Eigen::VectorXd w = problem.M * Eigen::Map<const Eigen::VectorXd>(newton_min.z(), 20) + problem.q;
+    newton_min.refine(w.data());
+  }
+  EXPECT_LE(residual(), 1e-12);
 }
 
 TEST(NewtonMinTest, ReportsTheEndOfItsBudget) {

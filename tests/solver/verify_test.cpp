@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace lcp::solver {
 namespace {
@@ -40,6 +41,26 @@ TEST(VerifyTest, KeepsASmallRowHonestBesideALargeOne) {
   const double z[2] = {0, 0};
   double w[2];
   EXPECT_GT(violation(2, 0, M, q, z, kTolerance, w), 1);
+}
+
+TEST(VerifyTest, SeesOneWrongRowAmongMany) {
+  for (int n = 1; n <= 140; n += n < 20 ? 1 : 40) {
+    const std::size_t size = static_cast<std::size_t>(n) * n;
+    std::vector<double> M(size), q(n, -1.0), z(n, 1.0), w(n);
+    for (int i = 0; i < n; ++i) M[static_cast<std::size_t>(i) * (n + 1)] = 1;
+    std::vector<Span> spans(n);
+    kernels().rows.scan(n, M.data(), spans.data());
+    const Rows banded = {n, M.data(), spans.data()};
+    EXPECT_EQ(violation(banded, 0, q.data(), z.data(), kTolerance, w.data()), 0);
+    for (int i = 0; i < n; ++i) {
+      for (const double wrong : {0.0, 1 + 1e-8, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+        z[i] = wrong;
+        EXPECT_GT(violation(n, 0, M.data(), q.data(), z.data(), kTolerance, w.data()), 1);
+        EXPECT_GT(violation(banded, 0, q.data(), z.data(), kTolerance, w.data()), 1);
+      }
+      z[i] = 1;
+    }
+  }
 }
 
 TEST(VerifyTest, DoesNotExcuseAHugeZ) {

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "solver/simd/adjoint.h"
+#include "solver/simd/cholesky.h"
 #include "solver/simd/enumerate.h"
 #include "solver/simd/lanes.h"
 #include "solver/simd/lemke.h"
 #include "solver/simd/lockstep.h"
+#include "solver/simd/rows.h"
 
 namespace lcp::solver::LCP_ISA {
 namespace {
@@ -263,6 +265,8 @@ const Kernels kKernels = {LCP_ISA_NAME,
                           solve_lockstep<double>,
                           solve_lockstep<float>,
                           lemke,
-                          by_columns};
+                          by_columns,
+                          {largest, scan, scale, is_symmetric, sums, complement},
+                          {kWidth, factor, solve}};
 
 }  // namespace lcp::solver::LCP_ISA

@@ -61,6 +61,52 @@ template <class T>
 using SolveLockstep = void (*)(int n, std::int64_t count, Run<T> M, const T* q, double tolerance,
                                const double* perturbation, double* workspace, T* z, T* w, std::int8_t* status);
 
+/// A row's columns [first, last); it is 0 in the others.
+struct Span {
+  int first, last;
+};
+
+/// M: n x n row-major, n spans or nullptr.
+struct Rows {
+  int n;
+  const double* M;
+  const Span* spans;
+};
+
+struct RowKernels {
+  /// max |x_i|; infinity where an x_i is NaN or infinite.
+  double (*largest)(std::int64_t count, const double* x);
+  /// The same of M, and the span of each row.
+  double (*scan)(int n, const double* M, Span* spans);
+  /// first second x, 0 for 0; whether scaling lost nothing: no x_i != 0 became 0 or subnormal.
+  bool (*scale)(std::int64_t count, const double* x, double first, double second, double* scaled);
+  /// Whether |M_ij - M_ji| <= rounding sqrt(M_ii M_jj): the error of a product A'A beside its exact value. M_ii: n, >
+  /// 0.
+  bool (*is_symmetric)(const Rows& rows, const double* diagonal, double rounding);
+  /// (q + M z)_i and |q_i| + sum_j |M_ij z_j| for `count` rows from i = `from` on; z must be finite where there are
+  /// spans.
+  void (*sums)(const Rows& rows, int from, int count, const double* q, const double* z, double* sum, double* magnitude);
+  /// w_i = (q + M z)_i for the rows i that `index` lists.
+  void (*complement)(const Rows& rows, int count, const int* index, const double* q, const double* z, double* w);
+};
+
+/// As many rows of a lower triangle as a vector has lanes, column by column, from column `first` on, a multiple of that
+/// number; the columns before are 0.
+struct Panel {
+  double* data;
+  int first;
+};
+
+/// U D^-1 U' = M_aa, U lower triangular and D its diagonal; see cholesky.h.
+struct CholeskyKernels {
+  int width;  ///< of a panel
+  /// index: the k indices a. lower: scratch, width numbers for each column; inverse: D^-1. False where M_aa is not
+  /// definite.
+  bool (*factor)(const Rows& rows, int k, const int* index, const Panel* panels, double* lower, double* inverse);
+  /// x <- M_aa^-1 x, with zeros behind x up to a whole panel. scratch: as long as x.
+  void (*solve)(int k, const Panel* panels, const double* inverse, double* scratch, double* x);
+};
+
 struct Kernels {
   const char* name;  ///< of the instruction set
   SmallKernels<double> small_double[kSmall];
@@ -73,6 +119,8 @@ struct Kernels {
   End (*lemke)(LemkeTableau& tableau, double pivot_tolerance, double tie_tolerance, std::int64_t max_pivots);
   /// M, n x n row-major, by columns: column j goes to target + j * stride.
   void (*by_columns)(int n, const double* M, double* target, int stride);
+  RowKernels rows;
+  CholeskyKernels cholesky;
 
   template <class T>
   SolveLockstep<T> lockstep() const {

@@ -7,13 +7,9 @@
 
 #include "solver/end.h"
 #include "solver/simd/kernels.h"
-#include "solver/simd/lanes.h"
+#include "solver/simd/vectors.h"
 
 namespace lcp::solver::LCP_ISA {
-
-using Vector = Lanes<double>;
-
-inline constexpr int kWidth = kLanes<double>;
 
 LCP_INLINE inline Vector at(const double* p) { return Vector(p, stdx::vector_aligned); }
 
