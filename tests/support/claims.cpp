@@ -153,8 +153,8 @@ Answer solve(const Problem& problem, const solver::Settings& settings, const Eig
   Answer batched = alone;
   if (!settings.single_precision) {
     batched = solve_as_batch<double>(problem, settings, guess);
-  } else if (std::all_of(problem.M.reshaped().begin(), problem.M.reshaped().end(), is_float) &&
-             std::all_of(problem.q.begin(), problem.q.end(), is_float)) {
+  } else if (std::all_of(problem.M.data(), problem.M.data() + problem.M.size(), is_float) &&
+             std::all_of(problem.q.data(), problem.q.data() + problem.q.size(), is_float)) {
     batched = solve_as_batch<float>(problem, settings, guess);
   }
   if (batched.status == Status::kInfeasible) batched.farkas = alone.farkas;
