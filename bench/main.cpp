@@ -1,4 +1,5 @@
-// The benchmarks that script/bench runs. Names are group/work/who; --benchmark_filter chooses among them.
+// The benchmarks that script/bench runs. A name is group, work and who, between slashes; --benchmark_filter chooses
+// among them.
 // --problems=DIR writes the problems that the Python benchmarks share, and measures nothing.
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>

@@ -12,9 +12,9 @@
 
 namespace lcp::bench {
 
-/// A benchmark called group/work/who whose every iteration calls the work that `prepare` returns, on `problems`
-/// problems. `prepare` is called anew for each repetition; what it does is not timed. Wall time, on one thread unless
-/// the work says otherwise. The reporter divides by `problems`.
+/// A benchmark called by its group, work and who, between slashes, whose every iteration calls the work that `prepare`
+/// returns, on `problems` problems. `prepare` is called anew for each repetition; what it does is not timed. Wall time,
+/// on one thread unless the work says otherwise. The reporter divides by `problems`.
 using Work = std::function<void()>;
 benchmark::internal::Benchmark* add(const std::string& name, std::int64_t problems,
                                     std::function<Work(benchmark::State&)> prepare);

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "ops/batch.h"
@@ -29,44 +30,9 @@ namespace {
 template <class T>
 constexpr double kDefaultTolerance = std::is_same_v<T, double> ? 1e-9 : 1e-4;
 
-// Elements of the batch for one task, so that a task is worth starting.
+// Elements of the batch for one task, so that a task is worth starting; for the SIMD kernels of small problems, more.
 std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, 100'000 / (n * n * n + 50)); }
-std::int64_t small_grain(std::int64_t n) { return n <= solver::kSmall ? 50'000 / (n * n + 1) : grain(n); }
-
-// A matrix or a vector inside a tensor, read as contiguous doubles: in place where it is just that.
-template <class T>
-class Reader {
- public:
-  Reader(const Tensor& x, std::int64_t core_dims)
-      : data_(x.const_data_ptr<T>()),
-        rows_(core_dims == 2 ? x.size(-2) : 1),
-        columns_(x.size(-1)),
-        row_stride_(core_dims == 2 ? x.stride(-2) : 0),
-        column_stride_(x.stride(-1)),
-        contiguous_((column_stride_ == 1 || columns_ <= 1) && (rows_ <= 1 || row_stride_ == columns_)),
-        copy_(std::is_same_v<T, double> && contiguous_ ? 0 : rows_ * columns_) {}
-
-  const double* operator()(std::int64_t offset) {
-    const T* source = data_ + offset;
-    if constexpr (std::is_same_v<T, double>) {
-      if (contiguous_) return source;
-    }
-    if (offset == copied_) return copy_.data();  // a shared matrix is converted once
-    copied_ = offset;
-    double* target = copy_.data();
-    for (std::int64_t i = 0; i < rows_; ++i) {
-      for (std::int64_t j = 0; j < columns_; ++j) *target++ = source[i * row_stride_ + j * column_stride_];
-    }
-    return copy_.data();
-  }
-
- private:
-  const T* data_;
-  std::int64_t rows_, columns_, row_stride_, column_stride_;
-  bool contiguous_;
-  std::int64_t copied_ = -1;  // the offset of what copy_ holds
-  std::vector<double> copy_;
-};
+std::int64_t kernel_grain(std::int64_t n) { return n <= solver::kSmall ? 50'000 / (n * n + 1) : grain(n); }
 
 // Runs of a tensor's matrices or vectors, as the solver takes them: where they are if they lie one behind another
 // there, or are all the same, else copied.
@@ -128,23 +94,25 @@ struct Input {
   bool spread = false;     // see RunReader
 };
 
+constexpr std::size_t kInputs = 5;  // at most
+
 // Calls work(runs, begin, count) for pieces of the batch, runs its inputs there; `make_work` makes one `work` for each
-// task.
+// task of at least `least` elements.
 template <class T, class MakeWork>
-void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n,
+void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n, std::int64_t least,
                   const MakeWork& make_work) {
   Batch batch(batch_sizes);
   for (const Input& input : inputs) batch.add(input.tensor, input.core_dims);
-  at::parallel_for(0, batch.count(), small_grain(n), [&](std::int64_t begin, std::int64_t end) {
+  at::parallel_for(0, batch.count(), least, [&](std::int64_t begin, std::int64_t end) {
     auto work = make_work();
-    c10::SmallVector<RunReader<T>, 5> read;
+    c10::SmallVector<RunReader<T>, kInputs> read;
     bool in_place = true;
     for (const Input& input : inputs) {
       read.emplace_back(batch, static_cast<int>(read.size()), input.tensor, input.core_dims, input.spread);
       in_place = in_place && read.back().in_place();
     }
     const std::int64_t piece = in_place ? end - begin : std::clamp<std::int64_t>(16'384 / (n * n + 1), 1, 512);
-    std::array<solver::Run<T>, 5> runs;
+    std::array<solver::Run<T>, kInputs> runs;
     for (std::int64_t b = begin; b < end; b += piece) {
       const std::int64_t count = std::min(piece, end - b);
       for (std::size_t k = 0; k < read.size(); ++k) runs[k] = read[k](b, count);
@@ -158,18 +126,20 @@ void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inpu
 template <class T, class MakeWork>
 void for_each_element(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n,
                       const MakeWork& make_work) {
-  Batch batch(batch_sizes);
-  for (const Input& input : inputs) batch.add(input.tensor, input.core_dims);
-  at::parallel_for(0, batch.count(), grain(n), [&](std::int64_t begin, std::int64_t end) {
-    auto work = make_work();
-    std::vector<Reader<T>> read;
-    for (const Input& input : inputs) read.emplace_back(input.tensor, input.core_dims);
-    std::vector<const double*> x(inputs.size());
-    Batch::Cursor cursor(batch, begin);
-    for (std::int64_t b = begin; b < end; ++b, cursor.next()) {
-      for (std::size_t k = 0; k < x.size(); ++k) x[k] = read[k](cursor.offset(static_cast<int>(k)));
-      work(x.data(), b);
+  for_each_run<T>(batch_sizes, inputs, n, grain(n), [&] {
+    c10::SmallVector<solver::Doubles<T>, kInputs> doubles;
+    for (const Input& input : inputs) {
+      const Tensor& x = input.tensor;
+      doubles.emplace_back(input.core_dims == 2 ? x.size(-2) * x.size(-1) : x.size(-1));
     }
+    return [work = make_work(), doubles = std::move(doubles)](const auto& runs, std::int64_t begin,
+                                                              std::int64_t count) mutable {
+      std::array<const double*, kInputs> x{};
+      for (std::int64_t b = 0; b < count; ++b) {
+        for (std::size_t k = 0; k < doubles.size(); ++k) x[k] = doubles[k](runs[k], b);
+        work(x.data(), begin + b);
+      }
+    };
   });
 }
 
@@ -226,13 +196,14 @@ Three solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& g
     auto* const z = solution.z.mutable_data_ptr<scalar_t>();
     auto* const w = solution.w.mutable_data_ptr<scalar_t>();
     auto* const status = solution.status.mutable_data_ptr<std::int8_t>();
-    for_each_run<scalar_t>(solution.status.sizes(), {{M, 2}, {q, 1, true}, {guess ? *guess : q, 1}}, n, [&] {
-      return [&, solver = solver::BatchSolver<scalar_t>(static_cast<int>(n), settings)](
-                 const auto& runs, std::int64_t b, std::int64_t count) mutable {
-        const auto proposal = guess ? runs[2] : solver::Run<scalar_t>{nullptr, true};
-        solver.solve(count, runs[0], runs[1], proposal, z + b * n, w + b * n, status + b);
-      };
-    });
+    for_each_run<scalar_t>(solution.status.sizes(), {{M, 2}, {q, 1, true}, {guess ? *guess : q, 1}}, n, kernel_grain(n),
+                           [&] {
+                             return [&, solver = solver::BatchSolver<scalar_t>(static_cast<int>(n), settings)](
+                                        const auto& runs, std::int64_t b, std::int64_t count) mutable {
+                               const auto proposal = guess ? runs[2] : solver::Run<scalar_t>{nullptr, true};
+                               solver.solve(count, runs[0], runs[1], proposal, z + b * n, w + b * n, status + b);
+                             };
+                           });
   });
   return {solution.z, solution.w, solution.status};
 }
@@ -290,12 +261,13 @@ Tensor adjoint_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tens
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&] {
     auto* const data = t.mutable_data_ptr<scalar_t>();
-    for_each_run<scalar_t>(batch_of(t), {{M, 2}, {z, 1, true}, {w, 1, true}, {g_z, 1}, {g_w, 1}}, n, [&] {
-      return [&, derivative = solver::BatchAdjoint<scalar_t>(n, static_cast<int>(free), tied_active)](
-                 const auto& runs, std::int64_t b, std::int64_t count) mutable {
-        derivative.adjoint(count, runs[0], runs[1], runs[2], runs[3], runs[4], data + b * n);
-      };
-    });
+    for_each_run<scalar_t>(
+        batch_of(t), {{M, 2}, {z, 1, true}, {w, 1, true}, {g_z, 1}, {g_w, 1}}, n, kernel_grain(n), [&] {
+          return [&, derivative = solver::BatchAdjoint<scalar_t>(n, static_cast<int>(free), tied_active)](
+                     const auto& runs, std::int64_t b, std::int64_t count) mutable {
+            derivative.adjoint(count, runs[0], runs[1], runs[2], runs[3], runs[4], data + b * n);
+          };
+        });
   });
   return t;
 }
@@ -463,7 +435,7 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
     if (small && terms == 1) {
       auto* const data = result.mutable_data_ptr<scalar_t>();
       const auto& kernels = solver::kernels().small<scalar_t>(static_cast<int>(rows));
-      for_each_run<scalar_t>(sizes, {{t_view, 1, true}, {x_view, 1, true}}, rows, [&] {
+      for_each_run<scalar_t>(sizes, {{t_view, 1, true}, {x_view, 1, true}}, rows, kernel_grain(rows), [&] {
         return [&](const auto& runs, std::int64_t b, std::int64_t count) {
           kernels.outer(count, runs[0].data, runs[1].data, data + b * area);
         };

@@ -69,7 +69,7 @@ LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lane
     }
     tied[i] = w[i] <= limit;
   }
-  Mask<V> clear = z[0] == z[0];
+  Mask<V> clear(true);
   for (int j = 0; j < N; ++j) {
     active[j] = z[j] > zero;
     clear = clear && z[j] == z[j] && (counts[j] || !(seen[j] && active[j]));

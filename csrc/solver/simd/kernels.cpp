@@ -17,7 +17,7 @@ namespace {
 // overlap its turns.
 constexpr int kGroups = 8;
 
-template <class T, bool aligned = true>
+template <class T>
 void mark(const Mask<Lanes<T>>& good, std::int8_t* status) {
   if (stdx::all_of(good)) {
     std::memset(status, 0, kLanes<T>);

@@ -8,7 +8,7 @@
 
 namespace lcp::solver {
 
-/// The n up to which the kernels below exist.
+/// The n up to which there are SmallKernels.
 inline constexpr int kSmall = 4;
 
 /// The n up to which problems may be pivoted in lockstep.

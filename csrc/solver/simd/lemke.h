@@ -13,7 +13,7 @@ namespace lcp::solver::LCP_ISA {
 
 LCP_INLINE inline Vector at(const double* p) { return Vector(p, stdx::vector_aligned); }
 
-// columns_of(M): M is n x n row-major; column j of it goes to target + j * stride.
+// M, n x n row-major, by columns: column j goes to target + j * stride.
 inline void by_columns(int n, const double* M, double* target, int stride) {
   const int whole = n / kWidth * kWidth;
   for (int i = 0; i < whole; i += kWidth) {

@@ -20,7 +20,7 @@ class Lockstep {
   static constexpr double kTieTolerance = 1e-8;
 
  public:
-  /// workspace: LockstepSize(n) numbers, aligned; perturbation: n.
+  /// workspace: lockstep_workspace(n) numbers, aligned; perturbation: n.
   Lockstep(int n, double* workspace, const double* perturbation)
       : n_(n),
         perturbation_(perturbation),
