@@ -188,6 +188,19 @@ TYPED_TEST(BatchSolverTest, HasTheAdjointOfTheActiveSet) {
   }
 }
 
+TEST(BatchSolver, ClaimsNoSolutionThatOverflowsFloat) {
+  for (const int n : {2, 4, 5, 6, 12, 17}) {
+    Problem problem{testing::RowMatrix::Identity(n, n), Eigen::VectorXd::Ones(n)};
+    problem.M(n - 1, 0) = 1e7;
+    problem.q[0] = -1e32;  // so z_0 = 1e32, and the last w is 1e39
+    BatchOf<float> batch(n);
+    for (int k = 0; k < 9; ++k) batch.add(problem);
+    for (const std::int8_t status : batch.solve(0, batch.count).status) {
+      EXPECT_EQ(status, static_cast<std::int8_t>(Status::kNotFound)) << n;
+    }
+  }
+}
+
 TEST(BatchSolver, TakesSharedArgumentsAndGuesses) {
   Random random(25);
   const Problem problem = testing::friction_block(random, 1, 2);

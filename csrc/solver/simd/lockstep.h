@@ -269,7 +269,8 @@ class Lockstep {
       stdx::where(z > zero, basic) = sum;
       const V round_off = (n_ + 1) * std::numeric_limits<double>::epsilon() * terms;
       const V allowed = stdx::max(stdx::min(most, stdx::max(least, near * terms)), round_off);
-      solved = solved && -sum <= allowed && basic <= allowed && z <= V(std::numeric_limits<T>::max());
+      const V largest_number = std::numeric_limits<T>::max();
+      solved = solved && -sum <= allowed && basic <= allowed && z <= largest_number && sum <= largest_number;
       largest_row = stdx::max(largest_row, terms);
       put(stdx::max(zero, sum - basic), w_ + i * kWidth);
     }
