@@ -24,7 +24,7 @@ struct Bases {
 
   V M[N * N], magnitude[N * N];  // M_ij, |M_ij|
   Minors<N, V> minors;
-  V size[kAll + 1];  // |det M_aa|; NaN where that is round-off of its terms: such a basis proposes nothing
+  V margin[kAll + 1];  // of each basis a: negative, by its sign bit, where det M_aa may be round-off of its terms
 
   LCP_INLINE void set() {
     constexpr T round_off = 16 * std::numeric_limits<T>::epsilon();
@@ -32,62 +32,61 @@ struct Bases {
     minors.set(M);
     unroll<kAll>([&](auto k) LCP_INLINE {
       constexpr unsigned a = k + 1;
-      if constexpr (a != kAll) {  // the last basis hides no other one
-        V bound = 0;
-        if constexpr ((a & (a - 1)) != 0) {
-          bound = round_off;
-          unroll<N>([&](auto i) LCP_INLINE {
-            if constexpr (contains(a, i)) bound *= magnitude[i * N + i];
-          });
-        }
-        size[a] = stdx::abs(minors.template at<a, a>());
-        stdx::where(!(size[a] > bound), size[a]) = std::numeric_limits<T>::quiet_NaN();
+      V bound = std::numeric_limits<T>::min();
+      if constexpr ((a & (a - 1)) != 0) {
+        V terms = round_off;
+        unroll<N>([&](auto i) LCP_INLINE {
+          if constexpr (contains(a, i)) terms *= magnitude[i * N + i];
+        });
+        bound += terms;
       }
+      margin[a] = stdx::abs(minors.template at<a, a>()) - bound;
     });
   }
 };
 
-// z of the first basis a, counted in binary, whose z_a and w_b have the right signs by Cramer's rule, w_b up to
-// round-off; NaN where there is none.
-//   z_j = -det [M_aa with column j replaced by q_a] / det M_aa,   w_i = det [M_aa q_a; M_ia q_i] / det M_aa.
+// z of the first regular basis a, counted in binary, whose z_a and w_b have the right signs, w_b up to round-off; NaN
+// where there is none.
+// With D(a, i) = det [M_aa q_a; M_ia q_i] for i outside a, Cramer's rule gives
+//   w_i = D(a, i) / det M_aa   and   z_i = -D(a - i, i) / det M_aa,
+// so that each number serves two bases, which never disagree on the sign of a nearly degenerate variable.
 template <int N, class T>
 LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, Lanes<T> largest_q, Lanes<T>* z) {
   using V = Lanes<T>;
   constexpr unsigned all = Bases<N, T>::kAll;
-  const V zero = 0;
   const V slack = 64 * std::numeric_limits<T>::epsilon() * largest_q;
-  V least_q = q[0];
-  for (int i = 1; i < N; ++i) least_q = stdx::min(least_q, q[i]);
-  Mask<V> open = least_q < zero;
+  V numerator[all][N];
+  unroll<all>([&](auto a) LCP_INLINE {
+    unroll<N>([&](auto i) LCP_INLINE {
+      constexpr unsigned with_i = a | 1U << i;
+      if constexpr (a != with_i) numerator[a][i] = bases.minors.template with<with_i, a, odd_after(a, i)>(q);
+    });
+  });
+  V none = q[0];  // negative, by its sign bit, where no basis is found yet
+  for (int i = 1; i < N; ++i) none = either(none, q[i]);
   V determinant = 1;
-  for (int i = 0; i < N; ++i) z[i] = zero;
+  for (int i = 0; i < N; ++i) z[i] = 0;
   unroll<all>([&](auto k) LCP_INLINE {
     constexpr unsigned a = k + 1;
     const V det = bases.minors.template at<a, a>();
-    V numerator[N];
-    V least_z, least_w;
+    V wrong = a == all ? V(0) : bases.margin[a];  // the last basis hides no other one
     unroll<N>([&](auto i) LCP_INLINE {
-      constexpr unsigned bit = 1U << i;
       if constexpr (contains(a, i)) {
-        numerator[i] = bases.minors.template with<a, a & ~bit, !odd_after(a, i)>(q);
-        const V signed_z = flip(numerator[i], det);
-        least_z = i == std::countr_zero(a) ? signed_z : stdx::min(signed_z, least_z);
+        wrong = either_equal(wrong, numerator[a & ~(1U << i)][i], det);
       } else {
-        const V signed_w = flip(bases.minors.template with<a | bit, a, odd_after(a, i)>(q), det);
-        least_w = i == std::countr_one(a) ? signed_w : stdx::min(signed_w, least_w);
+        wrong = either_differ(wrong, multiply_add(slack, det, numerator[a][i]), det);
       }
     });
-    Mask<V> found = least_z >= zero && open;
-    if constexpr (a != all) found = found && multiply_add(slack, bases.size[a], least_w) >= zero;
+    const V take = but_not(none, wrong);
     unroll<N>([&](auto i) LCP_INLINE {
-      if constexpr (contains(a, i)) stdx::where(found, z[i]) = numerator[i];
+      if constexpr (contains(a, i)) z[i] = choose_if_negative(take, numerator[a & ~(1U << i)][i], z[i]);
     });
-    stdx::where(found, determinant) = det;
-    open = open && !found;
+    determinant = choose_if_negative(take, det, determinant);
+    none = both(none, wrong);
   });
   const V inverse = T(1) / determinant;
   for (int i = 0; i < N; ++i) z[i] = stdx::abs(z[i] * inverse);
-  stdx::where(open, z[0]) = std::numeric_limits<T>::quiet_NaN();
+  z[0] = choose_if_negative(none, V(std::numeric_limits<T>::quiet_NaN()), z[0]);
 }
 
 // Fills w; true where z is a solution by the rules of verify.h, though nothing but its own rounding errors, which are
@@ -97,10 +96,9 @@ LCP_INLINE inline Mask<Lanes<T>> verify(const Lanes<T>* M, const Lanes<T>* magni
                                         Lanes<T> largest_q, T tolerance, const Lanes<T>* z, Lanes<T>* w) {
   using V = Lanes<T>;
   const V zero = 0;
-  const V most = kNearRoundOff<T> * largest_q;
-  const V least = T(1e-6) * most;
-  V largest_row = 0;
-  Mask<V> solved = largest_q <= std::numeric_limits<T>::max() && (largest_q >= kSmallestScale<T> || largest_q == zero);
+  V all_terms = 0;
+  V largest_miss = 0;
+  V wrong = 0;  // negative, by its sign bit, where a row misses more than its terms excuse
   for (int i = 0; i < N; ++i) {
     V sum = q[i];
     V terms = stdx::abs(q[i]);
@@ -108,16 +106,18 @@ LCP_INLINE inline Mask<Lanes<T>> verify(const Lanes<T>* M, const Lanes<T>* magni
       sum = multiply_add(M[i * N + j], z[j], sum);
       terms = multiply_add(magnitude[i * N + j], z[j], terms);
     }
-    V basic = zero;
-    stdx::where(z[i] > zero, basic) = sum;
-    const V round_off = (N + 1) * std::numeric_limits<T>::epsilon() * terms;
-    const V allowed = stdx::max(stdx::min(most, stdx::max(least, kNearRoundOff<T> * terms)), round_off);
-    solved = solved && -sum <= allowed && basic <= allowed;  // false where sum is NaN
-    largest_row = stdx::max(largest_row, terms);
-    w[i] = stdx::max(zero, sum - basic);
+    w[i] = stdx::max(zero, sum);
+    stdx::where(z[i] > zero, w[i]) = zero;
+    const V miss = stdx::abs(sum - w[i]);
+    wrong = either(wrong, multiply_subtract(V(kNearRoundOff<T>), terms, miss));
+    largest_miss = stdx::max(largest_miss, miss);
+    all_terms += terms;
   }
+  // A NaN in any row is one in all_terms.
   const T rounding = 2 * (N + 1) * std::numeric_limits<T>::epsilon() / tolerance;
-  return solved && largest_row * rounding <= largest_q;
+  const Mask<V> within = all_terms * rounding <= largest_q && largest_miss <= (tolerance / 4) * largest_q;
+  const Mask<V> usual = largest_q >= kSmallestScale<T> || largest_q == zero;
+  return within && usual && largest_q <= std::numeric_limits<T>::max() && !is_negative(wrong);
 }
 
 }  // namespace lcp::solver::LCP_ISA

@@ -46,6 +46,7 @@ template <int N, class T, bool has_shared>
   for (int g = 0; g < groups; ++g) {
     V* const group_q = all_q[g];
     load<N, T>(q + g * width * N, group_q);
+    for (int i = 0; i < N; ++i) group_q[i] += T(0);  // -0 becomes 0
     largest_q[g] = largest_of<N, T>(group_q);
     if constexpr (has_shared) {
       enumerate<N, T>(*shared, group_q, largest_q[g], all_z[g]);

@@ -73,13 +73,48 @@ LCP_FUSED(multiply_subtract, fmsub, a* b - c)
 LCP_FUSED(subtract_product, fnmadd, c - a * b)
 #undef LCP_FUSED
 
-// x, its sign changed where y is negative; -0 is negative.
+// Logic on sign bits, also those of zeros and NaNs; the other bits of a result mean nothing.
 template <class V>
-LCP_INLINE inline V flip(V x, V y) {
+struct SignBits {
   using Integer = std::conditional_t<sizeof(Element<V>) == 8, std::int64_t, std::int32_t>;
   using Bits [[gnu::vector_size(sizeof(V))]] = Integer;
-  const Bits sign = Bits{} + std::numeric_limits<Integer>::min();
-  return std::bit_cast<V>(std::bit_cast<Bits>(x) ^ (std::bit_cast<Bits>(y) & sign));
+  LCP_INLINE static Bits of(V x) { return std::bit_cast<Bits>(x); }
+  LCP_INLINE static V from(Bits x) { return std::bit_cast<V>(x); }
+};
+template <class V>
+LCP_INLINE inline V either(V x, V y) {
+  return SignBits<V>::from(SignBits<V>::of(x) | SignBits<V>::of(y));
+}
+template <class V>
+LCP_INLINE inline V either_not(V x, V y) {
+  return SignBits<V>::from(SignBits<V>::of(x) | ~SignBits<V>::of(y));
+}
+template <class V>
+LCP_INLINE inline V both(V x, V y) {
+  return SignBits<V>::from(SignBits<V>::of(x) & SignBits<V>::of(y));
+}
+template <class V>
+LCP_INLINE inline V but_not(V x, V y) {
+  return SignBits<V>::from(SignBits<V>::of(x) & ~SignBits<V>::of(y));
+}
+template <class V>
+LCP_INLINE inline V either_differ(V x, V y, V z) {
+  return SignBits<V>::from(SignBits<V>::of(x) | (SignBits<V>::of(y) ^ SignBits<V>::of(z)));
+}
+template <class V>
+LCP_INLINE inline V either_equal(V x, V y, V z) {
+  return SignBits<V>::from(SignBits<V>::of(x) | ~(SignBits<V>::of(y) ^ SignBits<V>::of(z)));
+}
+
+// y where x is negative, else z.
+template <class V>
+LCP_INLINE inline V choose_if_negative(V x, V y, V z) {
+  using Vector [[gnu::vector_size(sizeof(V))]] = Element<V>;
+  return std::bit_cast<V>(SignBits<V>::of(x) < 0 ? std::bit_cast<Vector>(y) : std::bit_cast<Vector>(z));
+}
+template <class V>
+LCP_INLINE inline Mask<V> is_negative(V x) {
+  return stdx::copysign(V(1), x) < V(0);
 }
 
 // The compiler's own vectors, which it can shuffle.
