@@ -5,7 +5,8 @@
 namespace lcp::solver {
 namespace {
 
-constexpr std::int64_t kBlock = 1024;  // elements whose status is kept at a time
+constexpr std::int64_t kBlock = 1024;   // elements whose status is kept at a time
+constexpr std::int64_t kGathered = 64;  // open elements that are solved at a time
 
 template <class T>
 const SmallKernels<T>* small_kernels(int n) {
@@ -43,6 +44,7 @@ BatchSolver<T>::BatchSolver(int n, const Settings& settings)
     small_ = small_kernels<T>(n);
     if (n > kSmall && n <= kernels().lockstep_up_to) lockstep_ = kernels().lockstep<T>();
   }
+  if (small_ != nullptr && small_->solve_as_double != nullptr) open_.resize(n, kGathered);
   if (lockstep_ != nullptr) {
     perturbation_.resize(n);
     perturb(0, n, perturbation_.data());
@@ -50,11 +52,47 @@ BatchSolver<T>::BatchSolver(int n, const Settings& settings)
   }
 }
 
+// Gathers the open elements, so that they fill the kernel's vectors.
+template <class T>
+void BatchSolver<T>::solve_open_as_double(std::int64_t count, Run<T> M, Run<T> q, Run<T> guess, T* z, T* w,
+                                          std::int8_t* status) {
+  const std::int64_t size = std::int64_t{n_} * n_;
+  const auto copy = [](const Run<T>& run, std::int64_t b, std::int64_t length, std::vector<T>& target, std::int64_t k) {
+    if (!run.shared) std::copy_n(run.data + b * length, length, target.begin() + k * length);
+  };
+  const auto gathered = [](const Run<T>& run, const std::vector<T>& copies) {
+    return run.shared ? run : Run<T>{copies.data(), false};
+  };
+  auto& [of, some_M, some_q, some_guess, some_z, some_w, some_status] = open_;
+  for (std::int64_t b = 0; b < count;) {
+    std::int64_t found = 0;
+    for (; b < count && found < kGathered; ++b) {
+      if (status[b] != kOpen) continue;
+      of[found] = b;
+      copy(M, b, size, some_M, found);
+      copy(q, b, n_, some_q, found);
+      copy(guess, b, n_, some_guess, found);
+      ++found;
+    }
+    if (found == 0) return;
+    small_->solve_as_double(found, gathered(M, some_M), some_q.data(), gathered(guess, some_guess), settings_.tolerance,
+                            some_z.data(), some_w.data(), some_status.data());
+    for (std::int64_t k = 0; k < found; ++k) {
+      if (some_status[k] == kOpen) continue;
+      status[of[k]] = some_status[k];
+      std::copy_n(some_z.begin() + k * n_, n_, z + of[k] * n_);
+      std::copy_n(some_w.begin() + k * n_, n_, w + of[k] * n_);
+    }
+  }
+}
+
 template <class T>
 void BatchSolver<T>::solve(std::int64_t count, Run<T> M, Run<T> q, Run<T> guess, T* z, T* w, std::int8_t* status) {
+  if (guess.data == nullptr) guess.shared = true;
   const bool plain = guess.data == nullptr && !q.shared;
-  if (plain && small_ != nullptr) {
-    small_->solve(count, M, q.data, settings_.tolerance, z, w, status);
+  if (small_ != nullptr && !q.shared) {
+    small_->solve(count, M, q.data, guess, settings_.tolerance, z, w, status);
+    if (small_->solve_as_double != nullptr) solve_open_as_double(count, M, q, guess, z, w, status);
   } else if (plain && lockstep_ != nullptr) {
     lockstep_(n_, count, M, q.data, settings_.tolerance, perturbation_.data(), workspace_.data(), z, w, status);
   } else {

@@ -37,9 +37,26 @@ class BatchSolver {
   void solve(std::int64_t count, Run<T> M, Run<T> q, Run<T> guess, T* z, T* w, std::int8_t* status);
 
  private:
+  // Copies of some elements.
+  struct Elements {
+    std::vector<std::int64_t> of;
+    std::vector<T> M, q, guess, z, w;
+    std::vector<std::int8_t> status;
+
+    void resize(std::int64_t n, std::int64_t count) {
+      of.resize(count);
+      M.resize(count * n * n);
+      for (std::vector<T>* x : {&q, &guess, &z, &w}) x->resize(count * n);
+      status.resize(count);
+    }
+  };
+
+  void solve_open_as_double(std::int64_t count, Run<T> M, Run<T> q, Run<T> guess, T* z, T* w, std::int8_t* status);
+
   int n_;
   Settings settings_;
   const SmallKernels<T>* small_ = nullptr;
+  Elements open_;
   SolveLockstep<T> lockstep_ = nullptr;
   AlignedVector<double> perturbation_, workspace_;
   std::optional<Ladder> ladder_;

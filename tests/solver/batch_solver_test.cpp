@@ -63,11 +63,11 @@ struct BatchOf {
     settings.single_precision = sizeof(T) == sizeof(float);
     return settings;
   }
-  Answers<T> solve(std::int64_t first, std::int64_t size) const {
+  Answers<T> solve(std::int64_t first, std::int64_t size, Run<T> guess = {nullptr, false}) const {
     Answers<T> answers{std::vector<T>(size * n), std::vector<T>(size * n), std::vector<std::int8_t>(size)};
     BatchSolver<T> solver(n, settings());
-    solver.solve(size, {M.data() + first * n * n, false}, {q.data() + first * n, false}, {nullptr, true},
-                 answers.z.data(), answers.w.data(), answers.status.data());
+    solver.solve(size, {M.data() + first * n * n, false}, {q.data() + first * n, false}, guess, answers.z.data(),
+                 answers.w.data(), answers.status.data());
     return answers;
   }
 };
@@ -197,6 +197,68 @@ TEST(BatchSolver, ClaimsNoSolutionThatOverflowsFloat) {
     for (int k = 0; k < 9; ++k) batch.add(problem);
     for (const std::int8_t status : batch.solve(0, batch.count).status) {
       EXPECT_EQ(status, static_cast<std::int8_t>(Status::kNotFound)) << n;
+    }
+  }
+}
+
+// M = [1 2; 2 1], q = -1 has the solutions (1, 0), (0, 1) and (1/3, 1/3).
+TYPED_TEST(BatchSolverTest, TakesTheSolutionThatAGuessProposes) {
+  using T = TypeParam;
+  const std::vector<std::vector<T>> solutions = {{1, 0}, {0, 1}, {T(1) / 3, T(1) / 3}};
+  BatchOf<T> batch(2);
+  std::vector<T> guess, expected;
+  for (int k = 0; k < 57; ++k) {
+    Problem problem{testing::RowMatrix(2, 2), Eigen::VectorXd::Constant(2, -1)};
+    problem.M << 1, 2, 2, 1;
+    batch.add(problem);
+    for (int i = 0; i < 2; ++i) {
+      expected.push_back(solutions[k % 3][i]);
+      guess.push_back(expected.back() > 0 ? T(k + 1) : T(-k));
+    }
+  }
+  const auto answers = batch.solve(0, batch.count, {guess.data(), false});
+  for (std::size_t k = 0; k < expected.size(); ++k) EXPECT_NEAR(answers.z[k], expected[k], 1e-6) << k;
+  for (const auto& solution : solutions) {
+    const auto all_alike = batch.solve(0, batch.count, {solution.data(), true});
+    for (std::size_t k = 0; k < expected.size(); ++k) EXPECT_NEAR(all_alike.z[k], solution[k % 2], 1e-6) << k;
+  }
+}
+
+TYPED_TEST(BatchSolverTest, IsNotLedAstrayByAWrongGuess) {
+  using T = TypeParam;
+  Random random(26);
+  for (int n = 1; n <= 5; ++n) {
+    BatchOf<T> batch(n);
+    for (int k = 0; k < 301; ++k) {
+      batch.add({testing::p_matrix(random, n),
+                 Eigen::VectorXd::NullaryExpr(n, [&] { return std::normal_distribution<>()(random); })});
+    }
+    std::vector<T> guess(batch.count * n);
+    for (T& x : guess) x = static_cast<T>(std::normal_distribution<>()(random));
+    const auto expected = batch.solve(0, batch.count);
+    const auto answers = batch.solve(0, batch.count, {guess.data(), false});
+    EXPECT_EQ(answers.status, expected.status) << n;
+    for (std::size_t k = 0; k < guess.size(); ++k) {
+      EXPECT_NEAR(answers.z[k], expected.z[k], (sizeof(T) == sizeof(float) ? 1e-3 : 1e-9) * (1 + expected.z[k])) << n;
+    }
+  }
+}
+
+// Where the first kernel of floats leaves an element open, so that the second has a few to decide.
+TEST(BatchSolver, SolvesFloatsAsTheyAreAtAnyPlace) {
+  Random random(27);
+  for (int n = 2; n <= 4; ++n) {
+    BatchOf<float> batch(n);
+    for (int k = 0; k < 1000; ++k) {
+      batch.add({testing::p_matrix(random, n),
+                 Eigen::VectorXd::NullaryExpr(n, [&] { return std::normal_distribution<>()(random); })});
+    }
+    const auto whole = batch.solve(0, batch.count);
+    for (std::int64_t b = 0; b < batch.count; ++b) {
+      const auto alone = batch.solve(b, 1);
+      EXPECT_TRUE(same_bits(whole.z, b * n, alone.z, 0, n) && same_bits(whole.w, b * n, alone.w, 0, n))
+          << n << " " << b;
+      EXPECT_EQ(whole.status[b], 0);
     }
   }
 }

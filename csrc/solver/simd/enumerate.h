@@ -45,13 +45,17 @@ struct Bases {
   }
 };
 
+// What to try first: only ever the empty basis, or then the one that a guess proposes, its positive entries.
+enum class Start { kNothing, kGuess };
+
 // z of the first regular basis a, counted in binary, whose z_a and w_b have the right signs, w_b up to round-off; NaN
-// where there is none.
+// where there is none, or where the guess proposes a singular one, whose solution depends on more than its signs.
 // With D(a, i) = det [M_aa q_a; M_ia q_i] for i outside a, Cramer's rule gives
 //   w_i = D(a, i) / det M_aa   and   z_i = -D(a - i, i) / det M_aa,
 // so that each number serves two bases, which never disagree on the sign of a nearly degenerate variable.
-template <int N, class T>
-LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, Lanes<T> largest_q, Lanes<T>* z) {
+template <int N, class T, Start start>
+LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, Lanes<T> largest_q, const Lanes<T>* guess,
+                                 Lanes<T>* z) {
   using V = Lanes<T>;
   constexpr unsigned all = Bases<N, T>::kAll;
   const V slack = 64 * std::numeric_limits<T>::epsilon() * largest_q;
@@ -64,6 +68,8 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
   });
   V none = q[0];  // negative, by its sign bit, where no basis is found yet
   for (int i = 1; i < N; ++i) none = either(none, q[i]);
+  [[maybe_unused]] const V proposes = none;  // the guess, where the empty basis is no solution
+  [[maybe_unused]] V singular = 0;           // whether what it proposes is
   V determinant = 1;
   for (int i = 0; i < N; ++i) z[i] = 0;
   unroll<all>([&](auto k) LCP_INLINE {
@@ -77,24 +83,39 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
         wrong = either_differ(wrong, multiply_add(slack, det, numerator[a][i]), det);
       }
     });
-    const V take = but_not(none, wrong);
+    V take = none;
+    if constexpr (start == Start::kGuess) {
+      V proposed = proposes;
+      unroll<N>([&](auto i) LCP_INLINE {
+        proposed = contains(a, i) ? both(proposed, V(0) - guess[i]) : but_not(proposed, V(0) - guess[i]);
+      });
+      take = either(take, proposed);
+      singular = either(singular, both(proposed, bases.margin[a]));
+    }
+    take = but_not(take, wrong);
     unroll<N>([&](auto i) LCP_INLINE {
-      if constexpr (contains(a, i)) z[i] = choose_if_negative(take, numerator[a & ~(1U << i)][i], z[i]);
+      if constexpr (contains(a, i)) {
+        z[i] = choose_if_negative(take, numerator[a & ~(1U << i)][i], z[i]);
+      } else if constexpr (start == Start::kGuess) {
+        z[i] = choose_if_negative(take, V(0), z[i]);
+      }
     });
     determinant = choose_if_negative(take, det, determinant);
     none = both(none, wrong);
   });
   const V inverse = T(1) / determinant;
   for (int i = 0; i < N; ++i) z[i] = stdx::abs(z[i] * inverse);
+  if constexpr (start == Start::kGuess) none = either(none, singular);
   z[0] = choose_if_negative(none, V(std::numeric_limits<T>::quiet_NaN()), z[0]);
 }
 
 // Fills w; true where z is a solution by the rules of verify.h, though nothing but its own rounding errors, which are
 // bounded here, made it miss.
-template <int N, class T>
-LCP_INLINE inline Mask<Lanes<T>> verify(const Lanes<T>* M, const Lanes<T>* magnitude, const Lanes<T>* q,
-                                        Lanes<T> largest_q, T tolerance, const Lanes<T>* z, Lanes<T>* w) {
-  using V = Lanes<T>;
+//   z: numbers of type T, computed with as L.
+template <int N, class T, class L>
+LCP_INLINE inline Mask<Lanes<L>> verify(const Lanes<L>* M, const Lanes<L>* magnitude, const Lanes<L>* q,
+                                        Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w) {
+  using V = Lanes<L>;
   const V zero = 0;
   V all_terms = 0;
   V largest_miss = 0;
@@ -114,10 +135,11 @@ LCP_INLINE inline Mask<Lanes<T>> verify(const Lanes<T>* M, const Lanes<T>* magni
     all_terms += terms;
   }
   // A NaN in any row is one in all_terms.
-  const T rounding = 2 * (N + 1) * std::numeric_limits<T>::epsilon() / tolerance;
+  const L rounding = 2 * (N + 1) * std::numeric_limits<L>::epsilon() / tolerance;
   const Mask<V> within = all_terms * rounding <= largest_q && largest_miss <= (tolerance / 4) * largest_q;
-  const Mask<V> usual = largest_q >= kSmallestScale<T> || largest_q == zero;
-  return within && usual && largest_q <= std::numeric_limits<T>::max() && !is_negative(wrong);
+  const Mask<V> usual = largest_q >= kSmallestScale<L> || largest_q == zero;
+  // What is larger than any T is excluded by all_terms.
+  return within && usual && all_terms <= std::numeric_limits<T>::max() && !is_negative(wrong);
 }
 
 }  // namespace lcp::solver::LCP_ISA

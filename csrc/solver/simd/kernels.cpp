@@ -33,45 +33,88 @@ LCP_INLINE inline Lanes<T> largest_of(const Lanes<T>* q) {
   return largest;
 }
 
-// At most kGroups vectors of problems. shared: their M, or nullptr.
-template <int N, class T, bool has_shared>
-[[gnu::noinline, gnu::noclone]] void solve_groups(int groups, const Bases<N, T>* shared, const T* M, const T* q,
-                                                  T tolerance, T* z, T* w, std::int8_t* status) {
-  using V = Lanes<T>;
-  constexpr int width = kLanes<T>;
-  V all_M[has_shared ? 1 : kGroups][N * N];
+// Numbers of each problem of a group; `at`: where the group's first problem is.
+template <int count, class L, class T>
+LCP_INLINE inline void read_run(Run<T> run, std::int64_t at, Lanes<L>* out) {
+  if (run.shared) {
+    broadcast<count, L>(run.data, out);
+  } else {
+    load<count, L>(run.data + at * count, out);
+  }
+}
+
+template <class T>
+struct Problems {
+  Run<T> M;
+  const T* q;
+  Run<T> guess;
+};
+
+template <class T>
+struct Solutions {
+  T *z, *w;
+  std::int8_t* status;
+};
+
+template <class T>
+Run<T> from(const Run<T>& run, std::int64_t b, std::int64_t size) {
+  return {run.data + (run.shared ? 0 : b * size), run.shared};
+}
+template <int N, class T>
+Problems<T> from(const Problems<T>& problems, std::int64_t b) {
+  return {from(problems.M, b, N * N), problems.q + b * N, from(problems.guess, b, N)};
+}
+template <int N, class T>
+Solutions<T> from(const Solutions<T>& solutions, std::int64_t b) {
+  return {solutions.z + b * N, solutions.w + b * N, solutions.status + b};
+}
+
+// At most kGroups vectors of problems, stored as T and solved as L. bases: those of the M that all share, or nullptr.
+template <int N, class T, class L, Start start, bool has_bases>
+[[gnu::noinline, gnu::noclone]] void solve_groups(int groups, const Bases<N, L>* shared, Problems<T> problems,
+                                                  L tolerance, Solutions<T> solutions) {
+  using V = Lanes<L>;
+  constexpr int width = kLanes<L>;
+  V all_M[has_bases ? 1 : kGroups][N * N];
   V all_q[kGroups][N];
   V all_z[kGroups][N];
   V largest_q[kGroups];
   for (int g = 0; g < groups; ++g) {
     V* const group_q = all_q[g];
-    load<N, T>(q + g * width * N, group_q);
-    for (int i = 0; i < N; ++i) group_q[i] += T(0);  // -0 becomes 0
-    largest_q[g] = largest_of<N, T>(group_q);
-    if constexpr (has_shared) {
-      enumerate<N, T>(*shared, group_q, largest_q[g], all_z[g]);
+    load<N, L>(problems.q + g * width * N, group_q);
+    for (int i = 0; i < N; ++i) group_q[i] += L(0);  // -0 becomes 0
+    largest_q[g] = largest_of<N, L>(group_q);
+    V guess[N];
+    if constexpr (start == Start::kGuess) read_run<N, L>(problems.guess, g * width, guess);
+    if constexpr (has_bases) {
+      enumerate<N, L, start>(*shared, group_q, largest_q[g], guess, all_z[g]);
     } else {
-      Bases<N, T> bases;
-      load<N * N, T>(M + g * width * N * N, bases.M);
+      Bases<N, L> bases;
+      read_run<N * N, L>(problems.M, g * width, bases.M);
       bases.set();
       for (int k = 0; k < N * N; ++k) all_M[g][k] = bases.M[k];
-      enumerate<N, T>(bases, group_q, largest_q[g], all_z[g]);
+      enumerate<N, L, start>(bases, group_q, largest_q[g], guess, all_z[g]);
     }
   }
   for (int g = 0; g < groups; ++g) {
     const V* const group_q = all_q[g];
+    V* const group_z = all_z[g];
     V group_w[N];
     Mask<V> solved;
-    if constexpr (has_shared) {
-      solved = verify<N, T>(shared->M, shared->magnitude, group_q, largest_q[g], tolerance, all_z[g], group_w);
+    if constexpr (sizeof(T) < sizeof(L)) {
+      for (int i = 0; i < N; ++i) group_z[i] = rounded<T>(group_z[i]);
+    }
+    if constexpr (has_bases) {
+      solved = verify<N, T, L>(shared->M, shared->magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
     } else {
       V magnitude[N * N];
       for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(all_M[g][k]);
-      solved = verify<N, T>(all_M[g], magnitude, group_q, largest_q[g], tolerance, all_z[g], group_w);
+      solved = verify<N, T, L>(all_M[g], magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
     }
-    store<N, T>(all_z[g], z + g * width * N);
-    store<N, T>(group_w, w + g * width * N);
-    mark<T>(solved, status + g * width);
+    const Solutions<T> group = from<N>(solutions, g * width);
+    store<N, L>(group_z, group.z);
+    store<N, L>(group_w, group.w);
+    mark<L>(solved, group.status);
   }
 }
 
@@ -95,36 +138,56 @@ struct Padded {
   void copy_to(T* target, std::int64_t count) const { std::copy_n(data, count * size, target); }
 };
 
+// Solves a batch as L.
+template <int N, class T, class L, Start start, bool has_bases>
+void solve_all(std::int64_t count, const Bases<N, L>* bases, const Problems<T>& problems, double tolerance,
+               const Solutions<T>& solutions) {
+  const L limit = static_cast<L>(tolerance);
+  by_groups<L>(
+      count,
+      [&](std::int64_t b, int groups) {
+        solve_groups<N, T, L, start, has_bases>(groups, bases, from<N>(problems, b), limit, from<N>(solutions, b));
+      },
+      [&](std::int64_t b, std::int64_t rest) {
+        const auto& [M, q, guess] = from<N>(problems, b);
+        const auto solution = from<N>(solutions, b);
+        const Padded<T, L, N * N> last_M(M.data, M.shared ? 1 : rest);
+        const Padded<T, L, N> last_q(q, rest);
+        const Padded<T, L, N> last_guess(guess.data, start == Start::kNothing ? 0 : guess.shared ? 1 : rest);
+        Padded<T, L, N> last_z, last_w;
+        Padded<std::int8_t, L, 1> last_status;
+        solve_groups<N, T, L, start, has_bases>(1, bases,
+                                                {{last_M.data, M.shared}, last_q.data, {last_guess.data, guess.shared}},
+                                                limit, {last_z.data, last_w.data, last_status.data});
+        last_z.copy_to(solution.z, rest);
+        last_w.copy_to(solution.w, rest);
+        last_status.copy_to(solution.status, rest);
+      });
+}
+
 template <int N, class T>
-void solve(std::int64_t count, Run<T> M, const T* q, double tolerance, T* z, T* w, std::int8_t* status) {
-  const T limit = static_cast<T>(tolerance);
-  const auto run = [&]<bool shared>(std::bool_constant<shared>, const Bases<N, T>* bases) {
-    by_groups<T>(
-        count,
-        [&](std::int64_t b, int groups) {
-          solve_groups<N, T, shared>(groups, bases, M.data + b * N * N, q + b * N, limit, z + b * N, w + b * N,
-                                     status + b);
-        },
-        [&](std::int64_t b, std::int64_t rest) {
-          const Padded<T, T, N * N> last_M(M.data + (shared ? 0 : b * N * N), shared ? 1 : rest);
-          const Padded<T, T, N> last_q(q + b * N, rest);
-          Padded<T, T, N> last_z, last_w;
-          Padded<std::int8_t, T, 1> last_status;
-          solve_groups<N, T, shared>(1, bases, last_M.data, last_q.data, limit, last_z.data, last_w.data,
-                                     last_status.data);
-          last_z.copy_to(z + b * N, rest);
-          last_w.copy_to(w + b * N, rest);
-          last_status.copy_to(status + b, rest);
-        });
-  };
-  if (M.shared) {
+void solve(std::int64_t count, Run<T> M, const T* q, Run<T> guess, double tolerance, T* z, T* w, std::int8_t* status) {
+  const Problems<T> problems = {M, q, guess};
+  const Solutions<T> solutions = {z, w, status};
+  if (guess.data != nullptr) {
+    solve_all<N, T, T, Start::kGuess, false>(count, nullptr, problems, tolerance, solutions);
+  } else if (M.shared) {
     Bases<N, T> bases;
     broadcast<N * N, T>(M.data, bases.M);
     bases.set();
-    run(std::true_type{}, &bases);
+    solve_all<N, T, T, Start::kNothing, true>(count, &bases, problems, tolerance, solutions);
   } else {
-    run(std::false_type{}, nullptr);
+    solve_all<N, T, T, Start::kNothing, false>(count, nullptr, problems, tolerance, solutions);
   }
+}
+
+// In double precision, whatever T is.
+template <int N, class T>
+void solve_as_double(std::int64_t count, Run<T> M, const T* q, Run<T> guess, double tolerance, T* z, T* w,
+                     std::int8_t* status) {
+  constexpr T zero[N] = {};  // proposes what is tried first anyway
+  solve_all<N, T, double, Start::kGuess, false>(
+      count, nullptr, {M, q, guess.data == nullptr ? Run<T>{zero, true} : guess}, tolerance, {z, w, status});
 }
 
 // All adjoints are computed in double precision.
@@ -138,22 +201,11 @@ template <int N, class T>
   for (int g = 0; g < groups; ++g) {
     V group_M[N * N], group_z[N], group_w[N], group_g_z[N], group_g_w[N], group_t[N];
     const int at = g * width * N;
-    const auto get = [at](const Run<T>& run, V* out) LCP_INLINE {
-      if (run.shared) {
-        broadcast<N, D>(run.data, out);
-      } else {
-        load<N, D>(run.data + at, out);
-      }
-    };
-    if (M.shared) {
-      broadcast<N * N, D>(M.data, group_M);
-    } else {
-      load<N * N, D>(M.data + at * N, group_M);
-    }
+    read_run<N * N, D>(M, g * width, group_M);
     load<N, D>(z + at, group_z);
     load<N, D>(w + at, group_w);
-    get(g_z, group_g_z);
-    get(g_w, group_g_w);
+    read_run<N, D>(g_z, g * width, group_g_z);
+    read_run<N, D>(g_w, g * width, group_g_w);
     const Mask<V> good = adjoint<N>(group_M, group_z, group_w, group_g_z, group_g_w, std::numeric_limits<T>::epsilon(),
                                     tied_active, group_t);
     store<N, D>(group_t, t + at);
@@ -164,9 +216,6 @@ template <int N, class T>
 template <int N, class T>
 void adjoint_all(std::int64_t count, Run<T> M, const T* z, const T* w, Run<T> g_z, Run<T> g_w, bool tied_active, T* t,
                  std::int8_t* status) {
-  const auto from = [](const Run<T>& run, std::int64_t b, int size) {
-    return Run<T>{run.data + (run.shared ? 0 : b * size), run.shared};
-  };
   by_groups<D>(
       count,
       [&](std::int64_t b, int groups) {
@@ -249,7 +298,11 @@ void sum_outer(std::int64_t count, const T* t, const T* x, double* result) {
 
 template <int N, class T>
 constexpr SmallKernels<T> small() {
-  return {solve<N, T>, adjoint_all<N, T>, outer<N, T>, sum_outer<N, T>};
+  if constexpr (sizeof(T) < sizeof(double)) {
+    return {solve<N, T>, solve_as_double<N, T>, adjoint_all<N, T>, outer<N, T>, sum_outer<N, T>};
+  } else {
+    return {solve<N, T>, nullptr, adjoint_all<N, T>, outer<N, T>, sum_outer<N, T>};
+  }
 }
 
 }  // namespace

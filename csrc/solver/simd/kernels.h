@@ -29,9 +29,13 @@ inline constexpr std::int8_t kOpen = -1;
 
 template <class T>
 struct SmallKernels {
-  /// Solves `count` problems of one n: z, w: count x n, status 0, or else kOpen and z, w undefined. tolerance must be
-  /// at least `finest`.
-  void (*solve)(std::int64_t count, Run<T> M, const T* q, double tolerance, T* z, T* w, std::int8_t* status);
+  /// Solves `count` problems of one n: z, w: count x n, status 0, or else kOpen and z, w undefined. guess.data may be
+  /// nullptr. tolerance must be at least `finest`.
+  using Solve = void (*)(std::int64_t count, Run<T> M, const T* q, Run<T> guess, double tolerance, T* z, T* w,
+                         std::int8_t* status);
+  Solve solve;
+  /// The same in double precision, for floats that leave too many problems open; nullptr for doubles.
+  Solve solve_as_double;
   /// t = J' (g_z, g_w), see active_set.h; status as above.
   void (*adjoint)(std::int64_t count, Run<T> M, const T* z, const T* w, Run<T> g_z, Run<T> g_w, bool tied_active, T* t,
                   std::int8_t* status);

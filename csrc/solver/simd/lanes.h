@@ -191,6 +191,14 @@ LCP_INLINE inline void write(Native<T> x, Stored* p) {
   std::memcpy(p, &converted, sizeof converted);
 }
 
+// x as a vector of Stored would hold it.
+template <class Stored, class V>
+LCP_INLINE inline V rounded(V x) {
+  using Memory [[gnu::vector_size(sizeof(Stored) * V::size())]] = Stored;
+  const auto native = std::bit_cast<Native<Element<V>>>(x);
+  return std::bit_cast<V>(__builtin_convertvector(__builtin_convertvector(native, Memory), Native<Element<V>>));
+}
+
 // Reads `count` numbers of each of kLanes<T> problems that lie one behind another.
 template <int count, class T, class Stored>
 LCP_INLINE inline void load(const Stored* p, Lanes<T>* out) {
