@@ -1,6 +1,7 @@
 #include "solver/batch_solver.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace lcp::solver {
 namespace {
@@ -16,6 +17,12 @@ const SmallKernels<T>* small_kernels(int n) {
 template <class T>
 double finest_tolerance() {
   return sizeof(T) == sizeof(double) ? kernels().finest_double : kernels().finest_float;
+}
+
+// The first open element from b on, or count.
+std::int64_t next_open(const std::int8_t* status, std::int64_t b, std::int64_t count) {
+  const void* const found = b < count ? std::memchr(status + b, static_cast<unsigned char>(kOpen), count - b) : nullptr;
+  return found == nullptr ? count : static_cast<const std::int8_t*>(found) - status;
 }
 
 template <class T>
@@ -64,17 +71,15 @@ void BatchSolver<T>::solve_open_as_double(std::int64_t count, Run<T> M, Run<T> q
     return run.shared ? run : Run<T>{copies.data(), false};
   };
   auto& [of, some_M, some_q, some_guess, some_z, some_w, some_status] = open_;
-  for (std::int64_t b = 0; b < count;) {
+  for (std::int64_t b = next_open(status, 0, count); b < count;) {
     std::int64_t found = 0;
-    for (; b < count && found < kGathered; ++b) {
-      if (status[b] != kOpen) continue;
+    for (; b < count && found < kGathered; b = next_open(status, b + 1, count)) {
       of[found] = b;
       copy(M, b, size, some_M, found);
       copy(q, b, n_, some_q, found);
       copy(guess, b, n_, some_guess, found);
       ++found;
     }
-    if (found == 0) return;
     small_->solve_as_double(found, gathered(M, some_M), some_q.data(), gathered(guess, some_guess), settings_.tolerance,
                             some_z.data(), some_w.data(), some_status.data());
     for (std::int64_t k = 0; k < found; ++k) {
@@ -98,8 +103,7 @@ void BatchSolver<T>::solve(std::int64_t count, Run<T> M, Run<T> q, Run<T> guess,
   } else {
     std::fill_n(status, count, kOpen);
   }
-  for (std::int64_t b = 0; b < count; ++b) {
-    if (status[b] != kOpen) continue;
+  for (std::int64_t b = next_open(status, 0, count); b < count; b = next_open(status, b + 1, count)) {
     if (!ladder_) ladder_.emplace(n_, settings_);
     const double* const proposal = guess.data == nullptr ? nullptr : guess_(guess, b);
     status[b] = static_cast<std::int8_t>(ladder_->solve(M_(M, b), q_(q, b), proposal, z_.data(), w_.data()));
@@ -132,8 +136,9 @@ void BatchAdjoint<T>::adjoint(std::int64_t count, Run<T> M, Run<T> z, Run<T> w, 
       kernels_->adjoint(last - first, from(M, first, std::int64_t{n_} * n_), z.data + first * n_, w.data + first * n_,
                         from(g_z, first, n_), from(g_w, first, n_), tied_active_, t + first * n_, status_.data());
     }
-    for (std::int64_t b = first; b < last; ++b) {
-      if (status_[b - first] != kOpen) continue;
+    for (std::int64_t k = next_open(status_.data(), 0, last - first); k < last - first;
+         k = next_open(status_.data(), k + 1, last - first)) {
+      const std::int64_t b = first + k;
       active_set_.set(M_(M, b), z_(z, b), w_(w, b));
       active_set_.adjoint(g_z_(g_z, b), g_w_(g_w, b), t_.data());
       std::copy_n(t_.data(), n_, t + b * n_);

@@ -43,6 +43,23 @@ struct Bases {
       margin[a] = stdx::abs(minors.template at<a, a>()) - bound;
     });
   }
+
+  unsigned singular = 0;  // a set of bases, of the first lane's M
+
+  // Whether no basis of the first lane's M that may propose something has a negative determinant, as for all P-, PSD
+  // and most contact matrices; fills `singular`.
+  LCP_INLINE bool is_p0() {
+    bool has_negative = false;
+    unroll<kAll>([&](auto k) LCP_INLINE {
+      constexpr unsigned a = k + 1;
+      if (a != kAll && margin[a][0] < 0) {
+        singular |= 1U << a;
+      } else {
+        has_negative = has_negative || minors.template at<a, a>()[0] < 0;
+      }
+    });
+    return !has_negative;
+  }
 };
 
 // What to try first: only ever the empty basis, or then the one that a guess proposes, its positive entries.
@@ -53,7 +70,8 @@ enum class Start { kNothing, kGuess };
 // With D(a, i) = det [M_aa q_a; M_ia q_i] for i outside a, Cramer's rule gives
 //   w_i = D(a, i) / det M_aa   and   z_i = -D(a - i, i) / det M_aa,
 // so that each number serves two bases, which never disagree on the sign of a nearly degenerate variable.
-template <int N, class T, Start start>
+//   are_for_all: whether the bases are those of one M that all lanes have and is_p0.
+template <int N, class T, Start start, bool are_for_all>
 LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, Lanes<T> largest_q, const Lanes<T>* guess,
                                  Lanes<T>* z) {
   using V = Lanes<T>;
@@ -74,10 +92,14 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
   for (int i = 0; i < N; ++i) z[i] = 0;
   unroll<all>([&](auto k) LCP_INLINE {
     constexpr unsigned a = k + 1;
+    if (are_for_all && (bases.singular >> a & 1) != 0) return;
     const V det = bases.minors.template at<a, a>();
-    V wrong = a == all ? V(0) : bases.margin[a];  // the last basis hides no other one
+    V wrong = are_for_all || a == all ? V(0) : bases.margin[a];  // the last basis hides no other one
     unroll<N>([&](auto i) LCP_INLINE {
-      if constexpr (contains(a, i)) {
+      if constexpr (are_for_all) {
+        wrong = contains(a, i) ? either_not(wrong, numerator[a & ~(1U << i)][i])
+                               : either(wrong, multiply_add(slack, det, numerator[a][i]));
+      } else if constexpr (contains(a, i)) {
         wrong = either_equal(wrong, numerator[a & ~(1U << i)][i], det);
       } else {
         wrong = either_differ(wrong, multiply_add(slack, det, numerator[a][i]), det);

@@ -69,7 +69,8 @@ Solutions<T> from(const Solutions<T>& solutions, std::int64_t b) {
   return {solutions.z + b * N, solutions.w + b * N, solutions.status + b};
 }
 
-// At most kGroups vectors of problems, stored as T and solved as L. bases: those of the M that all share, or nullptr.
+// At most kGroups vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it is
+// a P0-matrix, or nullptr.
 template <int N, class T, class L, Start start, bool has_bases>
 [[gnu::noinline, gnu::noclone]] void solve_groups(int groups, const Bases<N, L>* shared, Problems<T> problems,
                                                   L tolerance, Solutions<T> solutions) {
@@ -87,13 +88,13 @@ template <int N, class T, class L, Start start, bool has_bases>
     V guess[N];
     if constexpr (start == Start::kGuess) read_run<N, L>(problems.guess, g * width, guess);
     if constexpr (has_bases) {
-      enumerate<N, L, start>(*shared, group_q, largest_q[g], guess, all_z[g]);
+      enumerate<N, L, start, true>(*shared, group_q, largest_q[g], guess, all_z[g]);
     } else {
       Bases<N, L> bases;
       read_run<N * N, L>(problems.M, g * width, bases.M);
       bases.set();
       for (int k = 0; k < N * N; ++k) all_M[g][k] = bases.M[k];
-      enumerate<N, L, start>(bases, group_q, largest_q[g], guess, all_z[g]);
+      enumerate<N, L, start, false>(bases, group_q, largest_q[g], guess, all_z[g]);
     }
   }
   for (int g = 0; g < groups; ++g) {
@@ -171,14 +172,18 @@ void solve(std::int64_t count, Run<T> M, const T* q, Run<T> guess, double tolera
   const Solutions<T> solutions = {z, w, status};
   if (guess.data != nullptr) {
     solve_all<N, T, T, Start::kGuess, false>(count, nullptr, problems, tolerance, solutions);
-  } else if (M.shared) {
+    return;
+  }
+  if (M.shared) {
     Bases<N, T> bases;
     broadcast<N * N, T>(M.data, bases.M);
     bases.set();
-    solve_all<N, T, T, Start::kNothing, true>(count, &bases, problems, tolerance, solutions);
-  } else {
-    solve_all<N, T, T, Start::kNothing, false>(count, nullptr, problems, tolerance, solutions);
+    if (bases.is_p0()) {
+      solve_all<N, T, T, Start::kNothing, true>(count, &bases, problems, tolerance, solutions);
+      return;
+    }
   }
+  solve_all<N, T, T, Start::kNothing, false>(count, nullptr, problems, tolerance, solutions);
 }
 
 // In double precision, whatever T is.
