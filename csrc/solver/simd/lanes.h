@@ -130,15 +130,43 @@ LCP_INLINE inline Native<T> shuffle(Native<T> a, Native<T> b, Pick) {
   (std::make_integer_sequence<int, kLanes<T>>{});
 }
 
-template <int width, int step, bool high>
-struct Exchange {
-  static constexpr int pick(int l) { return (l & step) != 0 ? l + width - (high ? 0 : step) : l + (high ? step : 0); }
+// The steps of a transpose that every instruction set does fast. Zip: units of a and b in turn, from the lower or the
+// higher halves of each 16 bytes. Unzip: every other 16 bytes of a, then of b.
+template <int width, int lane, int unit, bool high>
+struct Zip {
+  static constexpr int pick(int l) {
+    const int in_lane = l % lane;
+    const int source = l - in_lane + (in_lane / (2 * unit)) * unit + in_lane % unit + (high ? lane / 2 : 0);
+    return in_lane / unit % 2 == 0 ? source : width + source;
+  }
+};
+template <int lane, bool odd>
+struct Unzip {
+  static constexpr int pick(int l) {
+    return 2 * (l - l % lane) + l % lane + (odd ? lane : 0);  // behind a comes b
+  }
 };
 
 template <int width, int by>
 struct Later {
   static constexpr int pick(int l) { return l + by < width ? l + by : l; }
 };
+
+// One step of the transpose of as many vectors as they have lanes, for vectors whose numbers differ by `step`.
+template <class T>
+struct Exchanged {
+  Native<T> low, high;
+};
+template <class T, int step>
+LCP_INLINE inline Exchanged<T> exchange(Native<T> a, Native<T> b) {
+  constexpr int lane = 16 / sizeof(T);
+  if constexpr (step < lane) {
+    return {shuffle<T>(a, b, Zip<kLanes<T>, lane, step, false>{}),
+            shuffle<T>(a, b, Zip<kLanes<T>, lane, step, true>{})};
+  } else {
+    return {shuffle<T>(a, b, Unzip<lane, false>{}), shuffle<T>(a, b, Unzip<lane, true>{})};
+  }
+}
 
 // As many vectors as they have lanes: x[i] lane l <-> x[l] lane i.
 template <class T>
@@ -148,16 +176,53 @@ LCP_INLINE inline void transpose(Native<T>* x) {
     constexpr int step = 1 << k;
     for (int i = 0; i < width; ++i) {
       if ((i & step) != 0) continue;
-      const Native<T> a = x[i];
-      const Native<T> b = x[i + step];
-      x[i] = shuffle<T>(a, b, Exchange<width, step, false>{});
-      x[i + step] = shuffle<T>(a, b, Exchange<width, step, true>{});
+      const auto [low, high] = exchange<T, step>(x[i], x[i + step]);
+      x[i] = low;
+      x[i + step] = high;
     }
   });
+  if constexpr (sizeof(T) == 4) {  // two steps within 16 bytes leave the middle ones exchanged
+    for (int i = 1; i < width; i += 4) {
+      const Native<T> kept = x[i];
+      x[i] = x[i + 1];
+      x[i + 1] = kept;
+    }
+  }
 }
 
-// One of `count` vectors from as many, merged one after another: the first two, then (what is merged, the next).
-// Collect: number c of each problem from memory's order; Spread: memory's order from vectors of one number each.
+// Number c of each problem lies in a lane of its own where `count` is odd: in memory's order, position l count + c.
+// Merge: of (what is merged, vector `next`), those of vector `next`; Gather: into the order of the problems.
+template <int count, int width, int c, int next>
+struct Merge {
+  static constexpr int pick(int l) {
+    for (int position = next * width; position < (next + 1) * width; ++position) {
+      if (position % count == c && position % width == l) return width + l;
+    }
+    return l;
+  }
+};
+template <int count, int width, int c>
+struct Gather {
+  static constexpr int pick(int l) { return (l * count + c) % width; }
+};
+// The inverse of both: each number to its lane, then those of vector `target` from (what is merged, that of number c).
+template <int count, int width, int c>
+struct Scatter {
+  static constexpr int pick(int lane) {
+    for (int l = 0; l < width; ++l) {
+      if ((l * count + c) % width == lane) return l;
+    }
+    return 0;
+  }
+};
+template <int count, int width, int target, int c>
+struct Pick {
+  static constexpr int pick(int lane) { return (target * width + lane) % count == c ? width + lane : lane; }
+};
+
+// For even counts, one of `count` vectors from as many, merged one after another: the first two, then (what is merged,
+// the next). Collect: number c of each problem from memory's order; Spread: memory's order from vectors of one number
+// each.
 template <int count, int width, int c, int next>
 struct Collect {
   static constexpr int pick(int l) {
@@ -218,7 +283,12 @@ LCP_INLINE inline void load(const Stored* p, Lanes<T>* out) {
     for (int k = 0; k < count; ++k) in[k] = read<T>(p + k * width);
     unroll<count>([&](auto c) LCP_INLINE {
       Native<T> x = in[0];
-      unroll<count - 1>([&](auto k) LCP_INLINE { x = shuffle<T>(x, in[k + 1], Collect<count, width, c, k + 1>{}); });
+      if constexpr (count % 2 == 1) {
+        unroll<count - 1>([&](auto k) LCP_INLINE { x = shuffle<T>(x, in[k + 1], Merge<count, width, c, k + 1>{}); });
+        x = shuffle<T>(x, x, Gather<count, width, c>{});
+      } else {
+        unroll<count - 1>([&](auto k) LCP_INLINE { x = shuffle<T>(x, in[k + 1], Collect<count, width, c, k + 1>{}); });
+      }
       out[c] = std::bit_cast<Lanes<T>>(x);
     });
   } else {
@@ -238,7 +308,19 @@ LCP_INLINE inline void load(const Stored* p, Lanes<T>* out) {
 template <int count, class T, class Stored>
 LCP_INLINE inline void store(const Lanes<T>* in, Stored* p) {
   constexpr int width = kLanes<T>;
-  if constexpr (count < width) {
+  if constexpr (count < width && count % 2 == 1) {
+    Native<T> x[count];
+    unroll<count>([&](auto c) LCP_INLINE {
+      const auto number = std::bit_cast<Native<T>>(in[c]);
+      x[c] = shuffle<T>(number, number, Scatter<count, width, c>{});
+    });
+    unroll<count>([&](auto target) LCP_INLINE {
+      Native<T> merged = x[0];
+      unroll<count - 1>([&](auto k)
+                            LCP_INLINE { merged = shuffle<T>(merged, x[k + 1], Pick<count, width, target, k + 1>{}); });
+      write<T>(merged, p + target * width);
+    });
+  } else if constexpr (count < width) {
     unroll<count>([&](auto target) LCP_INLINE {
       Native<T> x = std::bit_cast<Native<T>>(in[0]);
       unroll<count - 1>([&](auto k) LCP_INLINE {

@@ -28,10 +28,9 @@ LCP_INLINE inline Vector sums_of(Vector* x) {
   unroll<std::countr_zero(static_cast<unsigned>(kWidth))>([&](auto k) LCP_INLINE {
     constexpr int step = 1 << k;
     for (int i = 0; i < kWidth; i += 2 * step) {
-      const auto a = std::bit_cast<Native<double>>(x[i]);
-      const auto b = std::bit_cast<Native<double>>(x[i + step]);
-      x[i] = std::bit_cast<Vector>(shuffle<double>(a, b, Exchange<kWidth, step, false>{}) +
-                                   shuffle<double>(a, b, Exchange<kWidth, step, true>{}));
+      const auto [low, high] =
+          exchange<double, step>(std::bit_cast<Native<double>>(x[i]), std::bit_cast<Native<double>>(x[i + step]));
+      x[i] = std::bit_cast<Vector>(low + high);
     }
   });
   return x[0];
