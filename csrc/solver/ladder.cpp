@@ -203,15 +203,22 @@ bool Ladder::try_lemke(Lemke::Options options, Matrix matrix) {
   const End end = lemke_->run(matrix == Matrix::kGiven ? unit_matrix() : scaled_M_.data(),
                               scaled ? scaled_q_.data() : q_.data(), options);
   if (!spend(lemke_->pivots(), end)) return false;
-  std::copy_n(lemke_->z(), n_, trial_z_.begin());
+  const double* z = lemke_->z();
   if (scaled) {
-    for (int i = 0; i < n_; ++i) trial_z_[i] = std::ldexp(trial_z_[i], scaled_exponent_ - column_exponent_[i]);
+    for (int i = 0; i < n_; ++i) trial_z_[i] = std::ldexp(z[i], scaled_exponent_ - column_exponent_[i]);
+    z = trial_z_.data();
   }
-  return accept(trial_z_.data(), -unit_exponent_, lemke_->basic());
+  double claim = violation_of(z, -unit_exponent_);
+  if (matrix == Matrix::kGiven && !is_near_round_off(claim) && std::isfinite(claim)) {
+    lemke_->refine(w_.data());
+    PowerOfTwo(-unit_exponent_).scale(lemke_->z(), trial_z_.size(), trial_z_.data());
+    keep_better(claim);
+  }
+  return accept(claim, lemke_->basic());
 }
 
 bool Ladder::symmetric_with_positive_diagonal() {
-  for (int i = 0; i < n_; ++i) {
+  for (int i = n_ - 1; i >= 0; --i) {  // the zeros of friction problems are at the end
     x_[i] = matrix_[static_cast<std::size_t>(i) * (spans_.size() + 1)];
     if (!(x_[i] > 0)) return false;
   }
@@ -224,31 +231,27 @@ bool Ladder::try_newton_min() {
   if (!newton_min_) newton_min_.emplace(n_);
   const bool named = settings_.method == Method::kNewtonMin;
   const bool symmetric = !named || symmetric_with_positive_diagonal();
-  End end = newton_min_->run(matrix(), symmetric, q_.data(), budget(30 + n_));
+  End end = newton_min_->run(matrix(), symmetric, q_.data(), budget(30 + n_), !named);
   bool claims = spend(newton_min_->steps(), end);
   if (named && symmetric && end == End::kStuck) {  // nothing else will be tried
     end = newton_min_->run(matrix(), false, q_.data(), budget(30 + n_));
     claims = spend(newton_min_->steps(), end);
   }
   if (!claims) return false;
-  std::copy_n(newton_min_->z(), n_, z_.begin());
-  double claim = violation(matrix(), 0, q_.data(), z_.data(), settings_.tolerance, w_.data());
-  const auto is_done = [&] { return claim * settings_.tolerance <= kNearRoundOff; };
-  for (int k = 0; k < kRefinements && !is_done() && std::isfinite(claim); ++k) {
+  double claim = violation_of(newton_min_->z(), 0);
+  for (int k = 0; k < kRefinements && !is_near_round_off(claim) && std::isfinite(claim); ++k) {
     newton_min_->refine(w_.data());
-    const double refined = violation(matrix(), 0, q_.data(), newton_min_->z(), settings_.tolerance, trial_w_.data());
-    if (!(refined < claim)) break;
-    claim = refined;
-    std::copy_n(newton_min_->z(), n_, z_.begin());
-    w_.swap(trial_w_);
+    std::copy_n(newton_min_->z(), n_, trial_z_.begin());
+    if (!keep_better(claim)) break;
   }
-  return is_done() ? claim <= 1 : accept(z_.data(), 0, newton_min_->basic());
+  return accept(claim, newton_min_->basic());
 }
 
 bool Ladder::try_enumeration() {
   if (!enumeration_) enumeration_.emplace(n_);
   const End end = enumeration_->run(unit_matrix(), q_.data(), settings_.tolerance, budget(std::int64_t{1} << 20));
-  return spend(enumeration_->bases(), end) && accept(enumeration_->z(), -unit_exponent_, enumeration_->basic());
+  return spend(enumeration_->bases(), end) &&
+         accept(violation_of(enumeration_->z(), -unit_exponent_), enumeration_->basic());
 }
 
 bool Ladder::try_covers() {
@@ -264,7 +267,8 @@ bool Ladder::try_central_path(std::uint64_t starts) {
   for (std::uint64_t start = 0; start < starts; ++start) {
     const End end = central_path_->run(unit_matrix(), q_.data(), start, left);
     left -= central_path_->steps();
-    if (spend(central_path_->steps(), end) && accept(central_path_->z(), -unit_exponent_, central_path_->basic())) {
+    if (spend(central_path_->steps(), end) &&
+        accept(violation_of(central_path_->z(), -unit_exponent_), central_path_->basic())) {
       return true;
     }
     if (end == End::kLimit) return false;
@@ -350,18 +354,29 @@ void Ladder::shift_diagonal() {
   is_equilibrated_ = false;
 }
 
-// Verifies a claim, solves its basis afresh where that helps, and keeps the better of the two.
-bool Ladder::accept(const double* z, int z_exponent, const unsigned char* basic) {
+// That of z 2^z_exponent, which becomes z_.
+double Ladder::violation_of(const double* z, int z_exponent) {
   PowerOfTwo(z_exponent).scale(z, z_.size(), z_.data());
-  double claim = violation(matrix(), 0, q_.data(), z_.data(), settings_.tolerance, w_.data());
-  if (claim * settings_.tolerance > kNearRoundOff) {
+  return violation(matrix(), 0, q_.data(), z_.data(), settings_.tolerance, w_.data());
+}
+
+bool Ladder::is_near_round_off(double claim) const { return claim * settings_.tolerance <= kNearRoundOff; }
+
+// Takes trial_z_ for z_ where its violation is less than the claim.
+bool Ladder::keep_better(double& claim) {
+  const double trial = violation(matrix(), 0, q_.data(), trial_z_.data(), settings_.tolerance, trial_w_.data());
+  if (!(trial < claim)) return false;
+  claim = trial;
+  z_.swap(trial_z_);
+  w_.swap(trial_w_);
+  return true;
+}
+
+// Solves the basis of a claim afresh where that helps, and keeps the better of the two.
+bool Ladder::accept(double claim, const unsigned char* basic) {
+  if (!is_near_round_off(claim)) {
     solve_basis(basic, trial_z_.data());
-    const double trial = violation(matrix(), 0, q_.data(), trial_z_.data(), settings_.tolerance, trial_w_.data());
-    if (trial < claim) {
-      claim = trial;
-      z_.swap(trial_z_);
-      w_.swap(trial_w_);
-    }
+    keep_better(claim);
   }
   return claim <= 1;
 }

@@ -101,7 +101,10 @@ class Ladder {
   void equilibrate_once();
   void scale_rows_by_q();
   void shift_diagonal();
-  bool accept(const double* z, int z_exponent, const unsigned char* basic);
+  double violation_of(const double* z, int z_exponent);
+  bool is_near_round_off(double claim) const;
+  bool keep_better(double& claim);
+  bool accept(double claim, const unsigned char* basic);
   void solve_basis(const unsigned char* basic, double* z);
   bool write(double* z, double* w);
 

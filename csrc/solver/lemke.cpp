@@ -15,81 +15,72 @@ void perturb(std::uint64_t cover, int n, double* perturbation) {
 Lemke::Lemke(int n)
     : n_(n),
       row_variable_(n),
-      column_variable_(n + 1),
-      column_of_(2 * n + 1),
+      complement_column_(n),
       tableau_{},
+      covering_(n),
       perturbation_(n),
-      z_(n),
-      basic_(n) {
+      values_(2 * n),
+      basic_(2 * n) {
   const int stride = (n + 7) / 8 * 8;
   columns_.resize(static_cast<std::size_t>(n + 3) * stride);
-  ratio_.resize(stride);
+  scratch_.resize(static_cast<std::size_t>(2) * stride);
   tableau_ = {.n = n,
               .stride = stride,
               .columns = columns_.data(),
-              .ratio = ratio_.data(),
+              .scratch = scratch_.data(),
               .row_variable = row_variable_.data(),
-              .column_variable = column_variable_.data(),
-              .column_of = column_of_.data(),
-              .first_row = 0,
-              .largest_q = 0,
+              .complement_column = complement_column_.data(),
+              .last_row = 0,
+              .last_column = 0,
               .pivots = 0};
-  perturb(0, n, perturbation_.data());
+  set_cover(0);
+}
+
+void Lemke::set_cover(std::uint64_t cover) {
+  cover_ = cover;
+  Random random(cover);
+  for (double& d : covering_) d = cover == 0 ? 1.0 : random.uniform(0.5, 2.0);
+  perturb(cover, n_, perturbation_.data());
 }
 
 End Lemke::run(const double* M, const double* q, const Options& options) {
-  load(M, q, options.cover);
-  tableau_.first_row = first_row();
-  const End end = kernels().lemke(tableau_, options.pivot_tolerance, options.tie_tolerance, options.max_pivots);
+  if (options.cover != cover_) set_cover(options.cover);
+  for (int i = 0; i < n_; ++i) row_variable_[i] = complement_column_[i] = i;
+  const End end = kernels().lemke(tableau_, {M, q, covering_.data(), perturbation_.data()}, options.pivot_tolerance,
+                                  options.tie_tolerance, options.max_pivots);
   if (end == End::kClaim) read_solution();
   return end;
 }
 
-void Lemke::load(const double* M, const double* q, std::uint64_t cover) {
-  kernels().by_columns(n_, M, columns_.data(), tableau_.stride);
-  double* const d = column(n_);
-  if (cover == 0) {
-    std::fill_n(d, n_, 1.0);
-    std::copy_n(perturbation_.data(), n_, column(n_ + 2));
-  } else {
-    Random covering(cover);
-    for (int i = 0; i < n_; ++i) d[i] = covering.uniform(0.5, 2.0);
-    perturb(cover, n_, column(n_ + 2));
-  }
-  std::copy_n(q, n_, column(n_ + 1));
-  tableau_.largest_q = 0;
-  for (int i = 0; i < n_; ++i) {
-    row_variable_[i] = i;
-    column_variable_[i] = n_ + i;
-    column_of_[n_ + i] = i;
-    tableau_.largest_q = std::max(tableau_.largest_q, std::abs(q[i]));
-  }
-  column_variable_[n_] = 2 * n_;
-  column_of_[2 * n_] = n_;
-}
-
-// The smallest q_i / d_i, or of equal ones that with the smallest perturbation.
-int Lemke::first_row() {
-  const double* const d = column(n_);
-  const double* const q = column(n_ + 1);
-  const double* const shift = column(n_ + 2);
-  int best = 0;
-  for (int i = 1; i < n_; ++i) {
-    const double a = q[i] * d[best];
-    const double b = q[best] * d[i];
-    if (a < b || (a == b && shift[i] * d[best] < shift[best] * d[i])) best = i;
-  }
-  return best;
-}
-
 void Lemke::read_solution() {
-  std::fill(z_.begin(), z_.end(), 0.0);
-  std::fill(basic_.begin(), basic_.end(), static_cast<unsigned char>(0));
+  const double* const q = columns_.data() + static_cast<std::size_t>(n_ + 2) * tableau_.stride;
+  std::fill(values_.begin() + n_, values_.end(), 0.0);
+  std::fill(basic_.begin() + n_, basic_.end(), static_cast<unsigned char>(0));
+  for (int i = 0; i < n_; ++i) {  // w too, since nothing could predict a branch
+    values_[row_variable_[i]] = std::max(0.0, q[i]);
+    basic_[row_variable_[i]] = 1;
+  }
+}
+
+// z_a -= M_aa^-1 w_a: the column of w_i says by how much w_i moves the basic variables.
+void Lemke::refine(const double* w) {
+  const int stride = tableau_.stride;
+  double* const change = scratch_.data();
+  std::fill_n(change, stride, 0.0);
   for (int i = 0; i < n_; ++i) {
     const int variable = row_variable_[i] - n_;
     if (variable < 0) continue;
-    z_[variable] = std::max(0.0, column(n_ + 1)[i]);
-    basic_[variable] = 1;
+    const double* const column = columns_.data() + static_cast<std::size_t>(complement_column_[i]) * stride;
+    const double step = w[variable];
+    for (int k = 0; k < stride; ++k) change[k] += step * column[k];
+  }
+  const double* const driving = columns_.data() + static_cast<std::size_t>(tableau_.last_column) * stride;
+  const double multiple = -change[tableau_.last_row] / driving[tableau_.last_row];
+  for (int k = 0; k < stride; ++k) change[k] += multiple * driving[k];
+  change[tableau_.last_row] = multiple;
+  for (int i = 0; i < n_; ++i) {
+    double& value = values_[row_variable_[i]];
+    value = std::max(0.0, value - change[i]);
   }
 }
 

@@ -36,23 +36,25 @@ class Lemke {
   End run(const double* M, const double* q, const Options& options);
 
   /// After kClaim: the basic z, n values >= 0 with 0 for the nonbasic ones, and which z are basic.
-  const double* z() const { return z_.data(); }
-  const unsigned char* basic() const { return basic_.data(); }
+  const double* z() const { return values_.data() + n_; }
+  const unsigned char* basic() const { return basic_.data() + n_; }
+
+  /// After kClaim, a Newton step within the basis from where w = M z + q, by the inverse that the tableau holds.
+  void refine(const double* w);
 
   std::int64_t pivots() const { return tableau_.pivots; }  ///< of the last run
 
  private:
-  double* column(int j) { return columns_.data() + static_cast<std::size_t>(j) * tableau_.stride; }
-  void load(const double* M, const double* q, std::uint64_t cover);
-  int first_row();
+  void set_cover(std::uint64_t cover);
   void read_solution();
 
   int n_;
-  AlignedVector<double> columns_, ratio_;
-  std::vector<int> row_variable_, column_variable_, column_of_;
+  AlignedVector<double> columns_, scratch_;
+  std::vector<int> row_variable_, complement_column_;
   LemkeTableau tableau_;
-  std::vector<double> perturbation_;  // for d = e
-  std::vector<double> z_;
+  std::uint64_t cover_ = 0;
+  std::vector<double> covering_, perturbation_;
+  std::vector<double> values_;  // of all variables, w before z
   std::vector<unsigned char> basic_;
 };
 

@@ -11,6 +11,7 @@ namespace lcp::solver {
 namespace {
 
 constexpr int kPatience = 10;
+constexpr int kShortPatience = 3;
 
 // z and w this far below 0, beside the largest q, are round-off.
 constexpr double kRoundOff = 64 * std::numeric_limits<double>::epsilon();
@@ -19,12 +20,13 @@ constexpr double kRoundOff = 64 * std::numeric_limits<double>::epsilon();
 
 NewtonMin::NewtonMin(int n) : n_(n), cholesky_(n), index_(n), x_(n), z_(n), w_(n), basic_(n), wrong_(n) {}
 
-End NewtonMin::run(const Rows& M, bool symmetric, const double* q, std::int64_t max_steps) {
+End NewtonMin::run(const Rows& M, bool symmetric, const double* q, std::int64_t max_steps, bool gives_up) {
+  const int most_patience = gives_up ? kShortPatience : kPatience;
   symmetric_ = symmetric;
   for (int i = 0; i < n_; ++i) basic_[i] = q[i] < 0;
   const double least_w = -kRoundOff * largest_magnitude(q, z_.size());
   int fewest = n_ + 1;
-  int patience = kPatience;
+  int patience = most_patience;
   for (steps_ = 0; steps_ < max_steps;) {
     ++steps_;
     if (!solve_basis(M, q)) return End::kStuck;
@@ -40,11 +42,12 @@ End NewtonMin::run(const Rows& M, bool symmetric, const double* q, std::int64_t 
     }
     if (count < fewest) {
       fewest = count;
-      patience = kPatience;
+      patience = most_patience;
     } else {
       --patience;
     }
     if (patience < 0) {
+      if (gives_up) return End::kStuck;
       const auto last = std::find(wrong_.rbegin(), wrong_.rend(), 1);
       std::fill(wrong_.begin(), wrong_.end(), static_cast<unsigned char>(0));
       *last = 1;

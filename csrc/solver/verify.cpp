@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+
+#include "solver/scale.h"
 
 namespace lcp::solver {
 namespace {
@@ -23,6 +26,13 @@ double accurate_sum(int n, const double* row, const double* z, double q) {
   return sum + error;
 }
 
+// s_i, see verify.h.
+double scale_of(double magnitude, double largest_q) {
+  const double least = 1e-6 * largest_q;
+  const double scale = magnitude < least ? least : magnitude;
+  return scale < largest_q ? scale : largest_q;
+}
+
 }  // namespace
 
 double violation(int n, int free, const double* M, const double* q, const double* z, double tolerance, double* w) {
@@ -31,27 +41,41 @@ double violation(int n, int free, const double* M, const double* q, const double
 
 double violation(const Rows& M, int free, const double* q, const double* z, double tolerance, double* w) {
   const int n = M.n;
-  double largest_q = 0;
-  for (int i = 0; i < n; ++i) largest_q = std::max(largest_q, std::abs(q[i]));
+  const double largest_q = largest_magnitude(q, static_cast<std::size_t>(n));
   const double per_term = std::numeric_limits<double>::epsilon() * (n + 1);
+  constexpr double largest = std::numeric_limits<double>::max();
   double worst = 0;
-  double magnitudes[kRows];
+  double magnitudes[kRows], excess[kRows];
   for (int from = 0; from < n; from += kRows) {
     const int count = std::min(kRows, n - from);
     kernels().rows.sums(M, from, count, q, z, w + from, magnitudes);
-    for (int i = from; i < from + count; ++i) {
-      const double magnitude = magnitudes[i - from];
-      const double allowed = tolerance * std::min(largest_q, std::max(magnitude, 1e-6 * largest_q));
-      const double rounding = per_term * magnitude;
-      if (rounding > 0.01 * allowed) {
-        // Beyond what twice the precision can tell, nothing is accepted.
-        if (2 * rounding * rounding > 0.01 * allowed * magnitude) return std::numeric_limits<double>::infinity();
-        w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);
-      }
-      if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
-      const double residual = i < free || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
-      worst = std::max(worst, residual / allowed);  // 0 / 0 changes nothing
+    std::int64_t in_doubt = 0;
+    for (int k = 0; k < count; ++k) {  // without a branch that nothing could predict
+      const double allowed = tolerance * scale_of(magnitudes[k], largest_q);
+      const double w_k = w[from + k];
+      const double z_k = z[from + k];
+      const double least = z_k < w_k ? z_k : w_k;
+      excess[k] = std::abs(z_k > 0 ? w_k : least) / allowed;
+      const bool is_sound =
+          (per_term * magnitudes[k] <= 0.01 * allowed) & (std::abs(w_k) <= largest) & (std::abs(z_k) <= largest);
+      in_doubt |= is_sound ? 0 : 1;
     }
+    if (in_doubt != 0 || from < free) {
+      for (int i = from; i < from + count; ++i) {
+        const double magnitude = magnitudes[i - from];
+        const double allowed = tolerance * scale_of(magnitude, largest_q);
+        const double rounding = per_term * magnitude;
+        if (rounding > 0.01 * allowed) {
+          // Beyond what twice the precision can tell, nothing is accepted.
+          if (2 * rounding * rounding > 0.01 * allowed * magnitude) return std::numeric_limits<double>::infinity();
+          w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);
+        }
+        if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
+        const double residual = i < free || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
+        excess[i - from] = residual / allowed;
+      }
+    }
+    for (int k = 0; k < count; ++k) worst = std::max(worst, excess[k]);  // 0 / 0 changes nothing
   }
   return worst;
 }

@@ -547,6 +547,25 @@ TEST(LadderTest, TakesAProductForSymmetricThoughItIsRounded) {
   }
 }
 
+TEST(LadderTest, LosesFewStepsOnProblemsThatAreNearlySingular) {
+  std::mt19937_64 random(32);
+  const int n = 24;
+  Ladder ladder(n, {}), lemke(n, with(Method::kLemke));
+  std::int64_t steps = 0;
+  std::int64_t pivots = 0;
+  for (int k = 0; k < 100; ++k) {
+    const RowMatrix M = testing::low_rank(random, n, n / 2, false) + 1e-9 * RowMatrix::Identity(n, n);
+    const Problem problem = testing::plant(random, (M + M.transpose()) / 2).problem;
+    Eigen::VectorXd z(n), w(n);
+    ASSERT_EQ(ladder.solve(problem.M.data(), problem.q.data(), nullptr, z.data(), w.data()), Status::kSolved);
+    EXPECT_LE(testing::natural_residual(problem, z), 1e-9 * problem.q.cwiseAbs().maxCoeff());
+    steps += ladder.pivots();
+    lemke.solve(problem.M.data(), problem.q.data(), nullptr, z.data(), w.data());
+    pivots += lemke.pivots();
+  }
+  EXPECT_LT(2 * steps, 3 * pivots);
+}
+
 TEST(LadderGuessTest, TakesOneFactorisationOfALargeDefiniteProblem) {
   std::mt19937_64 random(31);
   const Problem problem = testing::positive_definite(random, 40);

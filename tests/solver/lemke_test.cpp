@@ -57,6 +57,37 @@ TEST(LemkeTest, FindsAShorterPathFromARandomCover) {
   EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), options), End::kClaim);
 }
 
+TEST(LemkeTest, SolvesProblemsOfAnyOrder) {
+  std::mt19937_64 random(6);
+  for (int n = 1; n <= 70; ++n) {
+    Lemke lemke(n);
+    for (int k = 0; k < 5; ++k) {
+      Problem problem = testing::positive_definite(random, n);
+      problem.q[k % n] = -1;
+      ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), End::kClaim);
+      const Eigen::Map<const Eigen::VectorXd> z(lemke.z(), n);
+      EXPECT_LT(testing::natural_residual(problem, z), 1e-9 * (problem.M.cwiseAbs() * z).maxCoeff());
+      for (int i = 0; i < n; ++i) EXPECT_TRUE(lemke.basic()[i] || z[i] == 0);
+    }
+  }
+}
+
+TEST(LemkeTest, RefinesByTheInverseThatItsTableauHolds) {
+  std::mt19937_64 random(7);
+  for (const int n : {1, 5, 16, 24, 33, 60}) {
+    Problem problem = testing::positive_definite(random, n);
+    problem.q[0] = -1;
+    Lemke lemke(n);
+    ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), End::kClaim);
+    problem.q *= 1 + 1e-6;  // the same basis solves this one
+    const Eigen::Map<const Eigen::VectorXd> z(lemke.z(), n);
+    EXPECT_GT(testing::natural_residual(problem, z), 1e-7 * problem.q.cwiseAbs().maxCoeff());
+    const Eigen::VectorXd w = problem.M * z + problem.q;
+    lemke.refine(w.data());
+    EXPECT_LT(testing::natural_residual(problem, z), 1e-13 * (problem.M.cwiseAbs() * z).maxCoeff());
+  }
+}
+
 TEST(LemkeTest, RepeatsItselfBitForBit) {
   std::mt19937_64 random(5);
   const Problem problem = testing::friction_block(random, 4, 8);

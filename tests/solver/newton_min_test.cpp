@@ -92,6 +92,23 @@ TEST(NewtonMinTest, SolvesPositiveDefiniteProblemsInFewSteps) {
   }
 }
 
+TEST(NewtonMinTest, GivesUpWhereItGoesInCirclesAndNotBefore) {
+  std::mt19937_64 random(4);
+  const int n = 24;
+  NewtonMin newton_min(n);
+  int given_up = 0;
+  for (int k = 0; k < 100; ++k) {
+    const RowMatrix M = testing::low_rank(random, n, n / 2, false) + 1e-9 * RowMatrix::Identity(n, n);
+    const Problem problem = testing::plant(random, (M + M.transpose()) / 2).problem;
+    const End end = newton_min.run(Scanned(problem).rows(), true, problem.q.data(), 1000, true);
+    EXPECT_LE(newton_min.steps(), n);
+    given_up += end == End::kStuck;
+    const Problem definite = testing::positive_definite(random, n);
+    EXPECT_EQ(newton_min.run(Scanned(definite).rows(), true, definite.q.data(), 1000, true), End::kClaim);
+  }
+  EXPECT_GT(given_up, 25);
+}
+
 TEST(NewtonMinTest, SolvesProblemsOfNonsymmetricPMatrices) {
   std::mt19937_64 random(2);
   std::normal_distribution<double> normal;

@@ -324,7 +324,6 @@ const Kernels kKernels = {LCP_ISA_NAME,
                           solve_lockstep<double>,
                           solve_lockstep<float>,
                           lemke,
-                          by_columns,
                           {largest, scan, scale, is_symmetric, sums, complement},
                           {kWidth, factor, solve}};
 

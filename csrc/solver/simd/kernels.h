@@ -45,18 +45,21 @@ struct SmallKernels {
   void (*sum_outer)(std::int64_t count, const T* t, const T* x, double* result);
 };
 
+/// w = M z + d z0 + q: M n x n row-major, the covering vector d > 0 and a perturbation of q, n numbers each; min q < 0.
+struct LemkeProblem {
+  const double *M, *q, *cover, *perturbation;
+};
+
 /// The state of Lemke's method, see lemke.h. Variable i is w_i, n + i is z_i, 2 n the artificial one.
 struct LemkeTableau {
   int n;
-  int stride;            ///< of a column, in numbers: a multiple of 8, at least n
-  double* columns;       ///< aligned to 64 bytes: n nonbasic ones, d, q, a perturbation of q; zeros below row n
-  double* ratio;         ///< stride numbers to work with, aligned too
-  int* row_variable;     ///< n: the basic variable of each row
-  int* column_variable;  ///< n + 1: the nonbasic variable of each column
-  int* column_of;        ///< 2 n + 1: its inverse
-  int first_row;         ///< where the artificial variable enters
-  double largest_q;
-  std::int64_t pivots;  ///< out
+  int stride;                 ///< of a column, in numbers: a multiple of 8, at least n
+  double* columns;            ///< aligned to 64 bytes: n + 1 nonbasic ones, the perturbation, q; zeros below row n
+  double* scratch;            ///< 2 * stride numbers to work with, aligned too
+  int* row_variable;          ///< n: the basic variable of each row
+  int* complement_column;     ///< n: where its complement is
+  int last_row, last_column;  ///< out: the pivot by which the artificial variable left, of which only q has heard
+  std::int64_t pivots;        ///< out
 };
 
 /// Solves problems of one n <= kLockstep as SmallKernels::solve does. perturbation: n, see lemke.h; workspace:
@@ -80,7 +83,7 @@ struct Rows {
 struct RowKernels {
   /// max |x_i|; infinity where an x_i is NaN or infinite.
   double (*largest)(std::int64_t count, const double* x);
-  /// The same of M, and the span of each row.
+  /// The same of M, and the span of each row; for small n, all of the row.
   double (*scan)(int n, const double* M, Span* spans);
   /// first second x, 0 for 0; whether scaling lost nothing: no x_i != 0 became 0 or subnormal.
   bool (*scale)(std::int64_t count, const double* x, double first, double second, double* scaled);
@@ -119,10 +122,10 @@ struct Kernels {
   int lockstep_up_to;  ///< above that n, one problem after another is faster
   SolveLockstep<double> lockstep_double;
   SolveLockstep<float> lockstep_float;
-  /// Pivots until the artificial variable leaves or nothing blocks.
-  End (*lemke)(LemkeTableau& tableau, double pivot_tolerance, double tie_tolerance, std::int64_t max_pivots);
-  /// M, n x n row-major, by columns: column j goes to target + j * stride.
-  void (*by_columns)(int n, const double* M, double* target, int stride);
+  /// Pivots from w = q on until the artificial variable leaves or nothing blocks. tableau: row i with variable i, whose
+  /// complement is in column i.
+  End (*lemke)(LemkeTableau& tableau, const LemkeProblem& problem, double pivot_tolerance, double tie_tolerance,
+               std::int64_t max_pivots);
   RowKernels rows;
   CholeskyKernels cholesky;
 

@@ -1,6 +1,7 @@
 // Passes over the rows of one dense matrix.
 #pragma once
 
+#include "solver/aligned.h"
 #include "solver/simd/kernels.h"
 #include "solver/simd/vectors.h"
 
@@ -38,11 +39,23 @@ double largest(std::int64_t count, const double* x) {
   return all.value();
 }
 
+// The n up to which a row is taken as a whole.
+constexpr int kWholeRows = 32;
+
 LCP_INLINE inline bool any(Vector x) { return stdx::any_of(x != Vector(0)); }
 
-// Zeros on both sides of a row are read once and never again.
+// Zeros on both sides of a row are read once and never again; short rows are taken whole, since the branches would cost
+// more.
 double scan(int n, const double* M, Span* spans) {
   Largest all;
+  if (n <= kWholeRows) {
+    const std::int64_t size = std::int64_t{n} * n;
+    // In a batch, the next matrix lies behind this one, and will be here before this problem is solved.
+    for (std::int64_t k = 0; k < size; k += kCacheLine / sizeof(double)) __builtin_prefetch(M + size + k);
+    all.see(M, size);
+    for (int i = 0; i < n; ++i) spans[i] = {0, n};
+    return all.value();
+  }
   for (int i = 0; i < n; ++i) {
     const double* const row = M + std::int64_t{i} * n;
     int first = 0;
