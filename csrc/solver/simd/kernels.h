@@ -9,7 +9,7 @@
 namespace lcp::solver {
 
 /// The n up to which there are SmallKernels.
-inline constexpr int kSmall = 4;
+inline constexpr int kSmall = 6;
 
 /// The n up to which problems may be pivoted in lockstep.
 inline constexpr int kLockstep = 16;
