@@ -30,9 +30,9 @@ namespace {
 template <class T>
 constexpr double kDefaultTolerance = std::is_same_v<T, double> ? 1e-9 : 1e-4;
 
-// Elements of the batch for one task, so that a task is worth starting; for the SIMD kernels of small problems, more.
+// Elements of the batch for one task, so that a task is worth starting; where there are SIMD kernels, more.
 std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, 100'000 / (n * n * n + 50)); }
-std::int64_t kernel_grain(std::int64_t n) { return n <= solver::kSmall ? 50'000 / (n * n + 1) : grain(n); }
+std::int64_t kernel_grain(std::int64_t n) { return n <= solver::kLockstep ? 50'000 / (n * n + 1) : grain(n); }
 
 // Runs of a tensor's matrices or vectors, as the solver takes them: where they are if they lie one behind another
 // there, or are all the same, else copied.
@@ -431,13 +431,18 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
   const std::int64_t area = rows * columns;
   if (outputs == 0) return result.zero_();
   AT_DISPATCH_FLOATING_TYPES(t.scalar_type(), "lcp::_sum_outer", [&] {
-    const bool small = rows == columns && rows >= 1 && rows <= solver::kSmall;
-    if (small && terms == 1) {
+    const auto n = static_cast<int>(rows);
+    const bool has_kernel = rows == columns && n >= 1 && n <= solver::kLockstep;
+    const auto& kernels = solver::kernels().batch<scalar_t>();
+    if (has_kernel && terms == 1) {
       auto* const data = result.mutable_data_ptr<scalar_t>();
-      const auto& kernels = solver::kernels().small<scalar_t>(static_cast<int>(rows));
       for_each_run<scalar_t>(sizes, {{t_view, 1, true}, {x_view, 1, true}}, rows, kernel_grain(rows), [&] {
         return [&](const auto& runs, std::int64_t b, std::int64_t count) {
-          kernels.outer(count, runs[0].data, runs[1].data, data + b * area);
+          if (n <= solver::kSmall) {
+            kernels.small[n - 1].outer(count, runs[0].data, runs[1].data, data + b * area);
+          } else {
+            kernels.lockstep.outer(n, count, runs[0].data, runs[1].data, data + b * area);
+          }
         };
       });
       return;
@@ -449,7 +454,7 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
     std::vector<double> partial(pieces > 1 ? outputs * pieces * area : 0);
     scalar_t* result_data = result.mutable_data_ptr<scalar_t>();
     const std::int64_t tasks = outputs * pieces;
-    const std::int64_t cost = std::min(terms, kPiece) * area / (small ? 4 : 1) + 1;
+    const std::int64_t cost = std::min(terms, kPiece) * area / (has_kernel ? 4 : 1) + 1;
     at::parallel_for(0, tasks, std::max<std::int64_t>(1, 32'768 / cost), [&](std::int64_t begin, std::int64_t end) {
       std::vector<double> sum(area);
       RunReader<scalar_t> read_t(batch, 0, t_view, 1, true), read_x(batch, 1, x_view, 1, true);
@@ -457,11 +462,14 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
         const std::int64_t first = task % pieces * kPiece;
         const std::int64_t last = std::min(first + kPiece, terms);
         const std::int64_t begins = task / pieces * terms + first;
-        if (small) {
-          solver::kernels()
-              .small<scalar_t>(static_cast<int>(rows))
-              .sum_outer(last - first, read_t(begins, last - first).data, read_x(begins, last - first).data,
-                         sum.data());
+        if (has_kernel) {
+          const scalar_t* const own_t = read_t(begins, last - first).data;
+          const scalar_t* const own_x = read_x(begins, last - first).data;
+          if (n <= solver::kSmall) {
+            kernels.small[n - 1].sum_outer(last - first, own_t, own_x, sum.data());
+          } else {
+            kernels.lockstep.sum_outer(n, last - first, own_t, own_x, sum.data());
+          }
         } else {
           std::fill(sum.begin(), sum.end(), 0.0);
           Batch::Cursor cursor(batch, begins);

@@ -9,16 +9,6 @@ namespace {
 constexpr std::int64_t kBlock = 1024;   // elements whose status is kept at a time
 constexpr std::int64_t kGathered = 64;  // open elements that are solved at a time
 
-template <class T>
-const SmallKernels<T>* small_kernels(int n) {
-  return n >= 1 && n <= kSmall ? &kernels().small<T>(n) : nullptr;
-}
-
-template <class T>
-double finest_tolerance() {
-  return sizeof(T) == sizeof(double) ? kernels().finest_double : kernels().finest_float;
-}
-
 // The first open element from b on, or count.
 std::int64_t next_open(const std::int8_t* status, std::int64_t b, std::int64_t count) {
   const void* const found = b < count ? std::memchr(status + b, static_cast<unsigned char>(kOpen), count - b) : nullptr;
@@ -47,12 +37,16 @@ const double* Doubles<T>::operator()(const Run<T>& run, std::int64_t b) {
 template <class T>
 BatchSolver<T>::BatchSolver(int n, const Settings& settings)
     : n_(n), settings_(settings), M_(std::int64_t{n} * n), q_(n), guess_(n), z_(n), w_(n) {
-  if (settings.method == Method::kAuto && !settings.max_pivots && settings.tolerance >= finest_tolerance<T>()) {
-    small_ = small_kernels<T>(n);
-    if (n > kSmall && n <= kernels().lockstep_up_to) lockstep_ = kernels().lockstep<T>();
-  }
-  if (small_ != nullptr && small_->solve_as_double != nullptr) open_.resize(n, kGathered);
-  if (lockstep_ != nullptr) {
+  const BatchKernels<T>& kernels = solver::kernels().batch<T>();
+  if (settings.method != Method::kAuto || settings.max_pivots || settings.tolerance < kernels.finest || n < 1) return;
+  if (n <= kSmall) {
+    enumerate_ = kernels.small[n - 1].solve;
+    enumerate_as_double_ = kernels.small[n - 1].solve_as_double;
+    if (enumerate_as_double_ != nullptr) open_.resize(n, kGathered);
+  } else if (n <= kEnumerated) {
+    enumerate_ = kernels.enumerate[n - kSmall - 1];
+  } else if (n <= solver::kernels().lockstep_up_to) {
+    lockstep_ = &kernels.lockstep;
     perturbation_.resize(n);
     perturb(0, n, perturbation_.data());
     workspace_.resize(lockstep_workspace(n));
@@ -80,8 +74,8 @@ void BatchSolver<T>::solve_open_as_double(std::int64_t count, Run<T> M, Run<T> q
       copy(guess, b, n_, some_guess, found);
       ++found;
     }
-    small_->solve_as_double(found, gathered(M, some_M), some_q.data(), gathered(guess, some_guess), settings_.tolerance,
-                            some_z.data(), some_w.data(), some_status.data());
+    enumerate_as_double_(found, gathered(M, some_M), some_q.data(), gathered(guess, some_guess), settings_.tolerance,
+                         some_z.data(), some_w.data(), some_status.data());
     for (std::int64_t k = 0; k < found; ++k) {
       if (some_status[k] == kOpen) continue;
       status[of[k]] = some_status[k];
@@ -94,12 +88,11 @@ void BatchSolver<T>::solve_open_as_double(std::int64_t count, Run<T> M, Run<T> q
 template <class T>
 void BatchSolver<T>::solve(std::int64_t count, Run<T> M, Run<T> q, Run<T> guess, T* z, T* w, std::int8_t* status) {
   if (guess.data == nullptr) guess.shared = true;
-  const bool plain = guess.data == nullptr && !q.shared;
-  if (small_ != nullptr && !q.shared) {
-    small_->solve(count, M, q.data, guess, settings_.tolerance, z, w, status);
-    if (small_->solve_as_double != nullptr) solve_open_as_double(count, M, q, guess, z, w, status);
-  } else if (plain && lockstep_ != nullptr) {
-    lockstep_(n_, count, M, q.data, settings_.tolerance, perturbation_.data(), workspace_.data(), z, w, status);
+  if (enumerate_ != nullptr && !q.shared) {
+    enumerate_(count, M, q.data, guess, settings_.tolerance, z, w, status);
+    if (enumerate_as_double_ != nullptr) solve_open_as_double(count, M, q, guess, z, w, status);
+  } else if (lockstep_ != nullptr && !q.shared && guess.data == nullptr) {
+    lockstep_->solve(n_, count, M, q.data, settings_.tolerance, perturbation_.data(), workspace_.data(), z, w, status);
   } else {
     std::fill_n(status, count, kOpen);
   }
@@ -116,7 +109,6 @@ template <class T>
 BatchAdjoint<T>::BatchAdjoint(int n, int free, bool tied_active)
     : n_(n),
       tied_active_(tied_active),
-      kernels_(free == 0 ? small_kernels<T>(n) : nullptr),
       active_set_(n, free, sizeof(T) == sizeof(float), tied_active),
       M_(std::int64_t{n} * n),
       z_(n),
@@ -124,17 +116,32 @@ BatchAdjoint<T>::BatchAdjoint(int n, int free, bool tied_active)
       g_z_(n),
       g_w_(n),
       t_(n),
-      status_(kBlock) {}
+      status_(kBlock) {
+  if (free > 0 || n < 1) return;
+  const BatchKernels<T>& kernels = solver::kernels().batch<T>();
+  if (n <= kSmall) {
+    small_ = &kernels.small[n - 1];
+  } else if (n <= kLockstep) {
+    lockstep_ = &kernels.lockstep;
+    workspace_.resize(adjoint_workspace(n));
+  }
+}
 
 template <class T>
 void BatchAdjoint<T>::adjoint(std::int64_t count, Run<T> M, Run<T> z, Run<T> w, Run<T> g_z, Run<T> g_w, T* t) {
-  const bool has_kernel = kernels_ != nullptr && !z.shared && !w.shared;
+  const bool plain = !z.shared && !w.shared;
   std::fill(status_.begin(), status_.end(), kOpen);
   for (std::int64_t first = 0; first < count; first += kBlock) {
     const std::int64_t last = std::min(first + kBlock, count);
-    if (has_kernel) {
-      kernels_->adjoint(last - first, from(M, first, std::int64_t{n_} * n_), z.data + first * n_, w.data + first * n_,
-                        from(g_z, first, n_), from(g_w, first, n_), tied_active_, t + first * n_, status_.data());
+    const auto own_M = from(M, first, std::int64_t{n_} * n_);
+    const auto own_g_z = from(g_z, first, n_);
+    const auto own_g_w = from(g_w, first, n_);
+    if (plain && small_ != nullptr) {
+      small_->adjoint(last - first, own_M, z.data + first * n_, w.data + first * n_, own_g_z, own_g_w, tied_active_,
+                      t + first * n_, status_.data());
+    } else if (plain && lockstep_ != nullptr) {
+      lockstep_->adjoint(n_, last - first, own_M, z.data + first * n_, w.data + first * n_, own_g_z, own_g_w,
+                         tied_active_, workspace_.data(), t + first * n_, status_.data());
     }
     for (std::int64_t k = next_open(status_.data(), 0, last - first); k < last - first;
          k = next_open(status_.data(), k + 1, last - first)) {

@@ -55,9 +55,10 @@ class BatchSolver {
 
   int n_;
   Settings settings_;
-  const SmallKernels<T>* small_ = nullptr;
+  Solve<T> enumerate_ = nullptr;
+  Solve<T> enumerate_as_double_ = nullptr;
   Elements open_;
-  SolveLockstep<T> lockstep_ = nullptr;
+  const LockstepKernels<T>* lockstep_ = nullptr;
   AlignedVector<double> perturbation_, workspace_;
   std::optional<Ladder> ladder_;
   Doubles<T> M_, q_, guess_;
@@ -76,7 +77,9 @@ class BatchAdjoint {
  private:
   int n_;
   bool tied_active_;
-  const SmallKernels<T>* kernels_ = nullptr;
+  const SmallKernels<T>* small_ = nullptr;
+  const LockstepKernels<T>* lockstep_ = nullptr;
+  AlignedVector<double> workspace_;
   ActiveSet active_set_;
   Doubles<T> M_, z_, w_, g_z_, g_w_;
   std::vector<double> t_;

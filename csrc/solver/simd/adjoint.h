@@ -5,11 +5,13 @@
 
 namespace lcp::solver::LCP_ISA {
 
-// Solves A x = b in place by elimination with row pivoting. Fills the smallest pivot, in magnitude, of the columns with
-// counts[c].
+// Solves A x = b in place by elimination with row pivoting. Returns an estimate of |U^-1| in the columns with
+// counts[c]: the largest |y_c| where U'y = d and each d_c = -1 or 1 makes it the larger [Cline, Moler, Stewart,
+// Wilkinson, 1979]. The pivots alone do not show it, least of all in a triangular matrix.
 template <int N, class V>
-LCP_INLINE inline void solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N], V& smallest) {
-  smallest = std::numeric_limits<Element<V>>::infinity();
+LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) {
+  V growth = 0;
+  V grown[N];
   unroll<N>([&](auto c) LCP_INLINE {
     for (int r = c + 1; r < N; ++r) {
       const Mask<V> larger = stdx::abs(A[r][c]) > stdx::abs(A[c][c]);
@@ -21,9 +23,11 @@ LCP_INLINE inline void solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N
       for (int j = c; j < N; ++j) exchange(A[c][j], A[r][j]);
       exchange(b[c], b[r]);
     }
-    const V pivot = stdx::abs(A[c][c]);
-    stdx::where(counts[c], smallest) = stdx::min(smallest, pivot);
     const V inverse = Element<V>(1) / A[c][c];
+    V sum = 0;
+    for (int r = 0; r < c; ++r) sum = multiply_add(A[r][c], grown[r], sum);
+    grown[c] = -(sum + stdx::copysign(V(1), sum)) * inverse;
+    stdx::where(counts[c], growth) = stdx::max(growth, stdx::abs(grown[c]));
     for (int r = c + 1; r < N; ++r) {
       const V factor = A[r][c] * inverse;
       for (int j = c + 1; j < N; ++j) A[r][j] = subtract_product(factor, A[c][j], A[r][j]);
@@ -36,6 +40,7 @@ LCP_INLINE inline void solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N
     for (int j = c + 1; j < N; ++j) b[c] = subtract_product(A[c][j], b[j], b[c]);
     b[c] = b[c] * A[c][c];
   });
+  return growth;
 }
 
 // t = J' (g_z, g_w); true where every z_j > 0 clearly is no round-off and M_aa clearly is regular, and nothing
@@ -93,11 +98,10 @@ LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lane
     t[i] = g_w[i];
     stdx::where(active[i], t[i]) = sum;
   }
-  V smallest;
-  solve_lanes<N>(A, t, active, smallest);
-  // Row pivoting shows the rank less clearly than the full pivoting of basis.h, hence the margin.
-  const V doubtful = epsilon > 1e-10 ? 1e-3 : 1e-6;
-  clear = clear && smallest > doubtful * largest;
+  const V growth = solve_lanes<N>(A, t, active);
+  // An estimate shows the rank less clearly than the full pivoting of basis.h, hence the margin.
+  const V condition = epsilon > 1e-10 ? 1e3 : 1e6;
+  clear = clear && growth * largest < condition;
   for (int i = 0; i < N; ++i) clear = clear && stdx::abs(t[i]) <= V(std::numeric_limits<double>::max());
   return clear;
 }

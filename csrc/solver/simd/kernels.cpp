@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "solver/simd/adjoint.h"
+#include "solver/simd/adjoint_lockstep.h"
 #include "solver/simd/cholesky.h"
 #include "solver/simd/enumerate.h"
 #include "solver/simd/lanes.h"
 #include "solver/simd/lemke.h"
 #include "solver/simd/lockstep.h"
+#include "solver/simd/outer.h"
 #include "solver/simd/pivots.h"
 #include "solver/simd/rows.h"
 
@@ -70,9 +72,6 @@ Solutions<T> from(const Solutions<T>& solutions, std::int64_t b) {
   return {solutions.z + b * N, solutions.w + b * N, solutions.status + b};
 }
 
-// Up to this n, bases are judged by their minors, then by pivots.
-constexpr int kMinors = 4;
-
 // At most kGroups vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it is
 // a P0-matrix, or nullptr.
 template <int N, class T, class L, Start start, bool has_bases>
@@ -93,7 +92,7 @@ template <int N, class T, class L, Start start, bool has_bases>
     if constexpr (start == Start::kGuess) read_run<N, L>(problems.guess, g * width, guess);
     if constexpr (has_bases) {
       enumerate<N, L, start, true>(*shared, group_q, largest_q[g], guess, all_z[g]);
-    } else if constexpr (N > kMinors) {
+    } else if constexpr (N > kSmall) {
       read_run<N * N, L>(problems.M, g * width, all_M[g]);
       Walk<N, start>(all_M[g], group_q, largest_q[g], guess).solve(all_z[g]);
     } else {
@@ -177,12 +176,12 @@ template <int N, class T>
 void solve(std::int64_t count, Run<T> M, const T* q, Run<T> guess, double tolerance, T* z, T* w, std::int8_t* status) {
   const Problems<T> problems = {M, q, guess};
   const Solutions<T> solutions = {z, w, status};
-  using L = std::conditional_t<(N > kMinors), double, T>;
+  using L = std::conditional_t<(N > kSmall), double, T>;
   if (guess.data != nullptr) {
     solve_all<N, T, L, Start::kGuess, false>(count, nullptr, problems, tolerance, solutions);
     return;
   }
-  if constexpr (N <= kMinors) {
+  if constexpr (N <= kSmall) {
     if (M.shared) {
       Bases<N, T> bases;
       broadcast<N * N, T>(M.data, bases.M);
@@ -313,30 +312,32 @@ void sum_outer(std::int64_t count, const T* t, const T* x, double* result) {
 
 template <int N, class T>
 constexpr SmallKernels<T> small() {
-  if constexpr (sizeof(T) < sizeof(double) && N <= kMinors) {
+  if constexpr (sizeof(T) < sizeof(double)) {
     return {solve<N, T>, solve_as_double<N, T>, adjoint_all<N, T>, outer<N, T>, sum_outer<N, T>};
   } else {
     return {solve<N, T>, nullptr, adjoint_all<N, T>, outer<N, T>, sum_outer<N, T>};
   }
 }
 
+template <class T>
+constexpr BatchKernels<T> batch() {
+  return {{small<1, T>(), small<2, T>(), small<3, T>(), small<4, T>()},
+          {solve<5, T>, solve<6, T>},
+          {solve_lockstep<T>, adjoint_lockstep<T>, outer_rows<T>, sum_outer_rows<T>},
+          2 * kNearRoundOff<T>};
+}
+
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {
-    LCP_ISA_NAME,
-    {small<1, double>(), small<2, double>(), small<3, double>(), small<4, double>(), small<5, double>(),
-     small<6, double>()},
-    {small<1, float>(), small<2, float>(), small<3, float>(), small<4, float>(), small<5, float>(), small<6, float>()},
-    2 * kNearRoundOff<double>,
-    2 * kNearRoundOff<float>,
-    kLanes<double> >= 8   ? kLockstep
-    : kLanes<double> == 4 ? 12
-                          : 6,
-    solve_lockstep<double>,
-    solve_lockstep<float>,
-    lemke,
-    {largest, scan, scale, is_symmetric, sums, complement},
-    {kWidth, factor, solve}};
+const Kernels kKernels = {LCP_ISA_NAME,
+                          batch<double>(),
+                          batch<float>(),
+                          kLanes<double> >= 8   ? kLockstep
+                          : kLanes<double> == 4 ? 12
+                                                : kEnumerated,
+                          lemke,
+                          {largest, scan, scale, is_symmetric, sums, complement},
+                          {kWidth, factor, solve}};
 
 }  // namespace lcp::solver::LCP_ISA

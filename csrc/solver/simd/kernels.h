@@ -9,13 +9,17 @@
 namespace lcp::solver {
 
 /// The n up to which there are SmallKernels.
-inline constexpr int kSmall = 6;
+inline constexpr int kSmall = 4;
+
+/// The n up to which all bases are tried, many problems at a time.
+inline constexpr int kEnumerated = 6;
 
 /// The n up to which problems may be pivoted in lockstep.
 inline constexpr int kLockstep = 16;
 
-/// The numbers that this works with, for vectors of up to 8.
+/// The numbers that its kernels work with, for vectors of up to 8.
 constexpr std::size_t lockstep_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 11 * n + 1) * 8; }
+constexpr std::size_t adjoint_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 8 * n + 1) * 8; }
 
 /// A run of problems in memory: one behind another, or one for all.
 template <class T>
@@ -27,15 +31,17 @@ struct Run {
 /// An element that a kernel leaves to the careful code.
 inline constexpr std::int8_t kOpen = -1;
 
+/// Solves `count` problems of one n: z, w: count x n, status 0, or else kOpen and z, w undefined. guess.data may be
+/// nullptr. tolerance must be at least `finest`.
+template <class T>
+using Solve = void (*)(std::int64_t count, Run<T> M, const T* q, Run<T> guess, double tolerance, T* z, T* w,
+                       std::int8_t* status);
+
 template <class T>
 struct SmallKernels {
-  /// Solves `count` problems of one n: z, w: count x n, status 0, or else kOpen and z, w undefined. guess.data may be
-  /// nullptr. tolerance must be at least `finest`.
-  using Solve = void (*)(std::int64_t count, Run<T> M, const T* q, Run<T> guess, double tolerance, T* z, T* w,
-                         std::int8_t* status);
-  Solve solve;
+  Solve<T> solve;
   /// The same in double precision, for floats that leave too many problems open; nullptr for doubles.
-  Solve solve_as_double;
+  Solve<T> solve_as_double;
   /// t = J' (g_z, g_w), see active_set.h; status as above.
   void (*adjoint)(std::int64_t count, Run<T> M, const T* z, const T* w, Run<T> g_z, Run<T> g_w, bool tied_active, T* t,
                   std::int8_t* status);
@@ -62,11 +68,27 @@ struct LemkeTableau {
   std::int64_t pivots;        ///< out
 };
 
-/// Solves problems of one n <= kLockstep as SmallKernels::solve does. perturbation: n, see lemke.h; workspace:
-/// lockstep_workspace(n) numbers, aligned to 64 bytes.
+/// The same for n <= kLockstep.
 template <class T>
-using SolveLockstep = void (*)(int n, std::int64_t count, Run<T> M, const T* q, double tolerance,
-                               const double* perturbation, double* workspace, T* z, T* w, std::int8_t* status);
+struct LockstepKernels {
+  /// Without a guess. perturbation: n, see lemke.h; workspace: lockstep_workspace(n) numbers, aligned to 64 bytes.
+  void (*solve)(int n, std::int64_t count, Run<T> M, const T* q, double tolerance, const double* perturbation,
+                double* workspace, T* z, T* w, std::int8_t* status);
+  /// For n > kSmall. workspace: adjoint_workspace(n) numbers, aligned to 64 bytes.
+  void (*adjoint)(int n, std::int64_t count, Run<T> M, const T* z, const T* w, Run<T> g_z, Run<T> g_w, bool tied_active,
+                  double* workspace, T* t, std::int8_t* status);
+  void (*outer)(int n, std::int64_t count, const T* t, const T* x, T* result);
+  void (*sum_outer)(int n, std::int64_t count, const T* t, const T* x, double* result);
+};
+
+/// Those for numbers of type T.
+template <class T>
+struct BatchKernels {
+  SmallKernels<T> small[kSmall];             ///< for n = 1, 2, ..
+  Solve<T> enumerate[kEnumerated - kSmall];  ///< for n = kSmall + 1, ..
+  LockstepKernels<T> lockstep;
+  double finest;  ///< tolerance
+};
 
 /// A row's columns [first, last); it is 0 in the others.
 struct Span {
@@ -116,12 +138,9 @@ struct CholeskyKernels {
 
 struct Kernels {
   const char* name;  ///< of the instruction set
-  SmallKernels<double> small_double[kSmall];
-  SmallKernels<float> small_float[kSmall];
-  double finest_double, finest_float;
-  int lockstep_up_to;  ///< above that n, one problem after another is faster
-  SolveLockstep<double> lockstep_double;
-  SolveLockstep<float> lockstep_float;
+  BatchKernels<double> doubles;
+  BatchKernels<float> floats;
+  int lockstep_up_to;  ///< above that n, solving one problem after another is faster
   /// Pivots from w = q on until the artificial variable leaves or nothing blocks. tableau: row i with variable i, whose
   /// complement is in column i.
   End (*lemke)(LemkeTableau& tableau, const LemkeProblem& problem, double pivot_tolerance, double tie_tolerance,
@@ -130,19 +149,11 @@ struct Kernels {
   CholeskyKernels cholesky;
 
   template <class T>
-  SolveLockstep<T> lockstep() const {
+  const BatchKernels<T>& batch() const {
     if constexpr (sizeof(T) == sizeof(double)) {
-      return lockstep_double;
+      return doubles;
     } else {
-      return lockstep_float;
-    }
-  }
-  template <class T>
-  const SmallKernels<T>& small(int n) const {
-    if constexpr (sizeof(T) == sizeof(double)) {
-      return small_double[n - 1];
-    } else {
-      return small_float[n - 1];
+      return floats;
     }
   }
 };
