@@ -72,6 +72,16 @@ Solutions<T> from(const Solutions<T>& solutions, std::int64_t b) {
   return {solutions.z + b * N, solutions.w + b * N, solutions.status + b};
 }
 
+// Asks for the matrices of a group that will be read later: larger ones come in bursts, too far apart for the processor
+// to foresee the next.
+template <int N, class T, class L>
+LCP_INLINE inline void prefetch(Run<T> M, std::int64_t at) {
+  constexpr int line = 64 / sizeof(T);
+  if (M.shared) return;
+  const T* const first = M.data + at * N * N;
+  for (int k = 0; k < kLanes<L> * N * N; k += line) __builtin_prefetch(first + k);
+}
+
 // At most kGroups vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it is
 // a P0-matrix, or nullptr.
 template <int N, class T, class L, Start start, bool has_bases>
@@ -93,10 +103,12 @@ template <int N, class T, class L, Start start, bool has_bases>
     if constexpr (has_bases) {
       enumerate<N, L, start, true>(*shared, group_q, largest_q[g], guess, all_z[g]);
     } else if constexpr (N > kSmall) {
+      prefetch<N, T, L>(problems.M, (g + 1) * width);
       read_run<N * N, L>(problems.M, g * width, all_M[g]);
       Walk<N, start>(all_M[g], group_q, largest_q[g], guess).solve(all_z[g]);
     } else {
       Bases<N, L> bases;
+      if constexpr (N == kSmall) prefetch<N, T, L>(problems.M, (g + 2) * width);
       read_run<N * N, L>(problems.M, g * width, bases.M);
       bases.set();
       for (int k = 0; k < N * N; ++k) all_M[g][k] = bases.M[k];
