@@ -5,12 +5,13 @@
 #include <cstdint>
 
 #include "solver/simd/enumerate.h"
+#include "solver/simd/interleave.h"
 #include "solver/simd/kernels.h"
 #include "solver/simd/lanes.h"
 
 namespace lcp::solver::LCP_ISA {
 
-// For n <= kLockstep. The arithmetic is that of lemke.h with the options that the ladder tries first. Lanes that end on
+// For 4 < n <= kLockstep. The arithmetic is that of lemke.h with the options that the ladder tries first. Lanes that end on
 // a ray, or need far more pivots than their neighbours may wait for, are left open.
 template <class T>
 class Lockstep {
@@ -35,18 +36,16 @@ class Lockstep {
         row_variable_(rate_ + n * kWidth),
         column_variable_(row_variable_ + n * kWidth) {}
 
-  void load_matrices(const T* M) { load_many(n_ * n_, M, M_); }
-  void broadcast_matrix(const T* M) {
-    for (int k = 0; k < n_ * n_; ++k) put(V(static_cast<double>(M[k])), M_ + k * kWidth);
-  }
+  void load_matrices(int problems, const T* M) { load_interleaved(problems, n_ * n_, M, M_); }
+  void broadcast_matrix(const T* M) { broadcast_interleaved(n_ * n_, M, M_); }
 
-  // kWidth problems.
-  Mask<V> solve(const T* q, double tolerance, T* z, T* w) {
-    load_many(n_, q, q_);
+  // Up to kWidth problems.
+  Mask<V> solve(int problems, const T* q, double tolerance, T* z, T* w) {
+    load_interleaved(problems, n_, q, q_);
     pivot_all();
     const Mask<V> solved = verify(tolerance);
-    store_many(n_, z_, z);
-    store_many(n_, w_, w);
+    store_interleaved(problems, n_, z_, z);
+    store_interleaved(problems, n_, w_, w);
     return solved;
   }
 
@@ -56,38 +55,6 @@ class Lockstep {
   double* row_variable(int i) const { return row_variable_ + i * kWidth; }
   double* column_variable(int j) const { return column_variable_ + j * kWidth; }
   double* entry(int i, int j) const { return tableau_ + (j * n_ + i) * kWidth; }
-
-  // `count` numbers of each problem, one problem after another, by squares of the transpose; the last one overlaps.
-  static void load_many(int count, const T* p, double* out) {
-    for (int first = 0; first < count; first += kWidth) {
-      const int base = first + kWidth <= count ? first : count - kWidth;
-      if (base < 0) {
-        for (int l = 0; l < kWidth; ++l) {
-          for (int c = 0; c < count; ++c) out[c * kWidth + l] = static_cast<double>(p[l * count + c]);
-        }
-        return;
-      }
-      Native<double> x[kWidth];
-      for (int l = 0; l < kWidth; ++l) x[l] = read<double>(p + l * count + base);
-      transpose<double>(x);
-      for (int c = 0; c < kWidth; ++c) write<double>(x[c], out + (base + c) * kWidth);
-    }
-  }
-  static void store_many(int count, const double* in, T* p) {
-    for (int first = 0; first < count; first += kWidth) {
-      const int base = first + kWidth <= count ? first : count - kWidth;
-      if (base < 0) {
-        for (int l = 0; l < kWidth; ++l) {
-          for (int c = 0; c < count; ++c) p[l * count + c] = static_cast<T>(in[c * kWidth + l]);
-        }
-        return;
-      }
-      Native<double> x[kWidth];
-      for (int c = 0; c < kWidth; ++c) x[c] = read<double>(in + (base + c) * kWidth);
-      transpose<double>(x);
-      for (int l = 0; l < kWidth; ++l) write<double>(x[l], p + l * count + base);
-    }
-  }
 
   // Fills z; NaN in the lanes that stay open.
   void pivot_all() {
@@ -291,32 +258,11 @@ template <class T>
   constexpr int width = kLanes<double>;
   Lockstep<T> lockstep(n, workspace, perturbation);
   if (M.shared) lockstep.broadcast_matrix(M.data);
-  const std::int64_t whole = count / width * width;
-  for (std::int64_t b = 0; b < whole; b += width) {
-    if (!M.shared) lockstep.load_matrices(M.data + b * n * n);
-    const auto solved = lockstep.solve(q + b * n, tolerance, z + b * n, w + b * n);
-    for (int l = 0; l < width; ++l) status[b + l] = solved[l] ? std::int8_t{0} : kOpen;
-  }
-  const auto rest = static_cast<int>(count - whole);
-  if (rest == 0) return;
-  // The last problems, with zeros behind them up to a whole vector.
-  T last_M[width * kLockstep * kLockstep], last_q[width * kLockstep], last_z[width * kLockstep],
-      last_w[width * kLockstep];
-  const auto fill = [](const T* source, int size, int whole_size, T* target) {
-    for (int k = 0; k < whole_size; ++k) target[k] = k < size ? source[k] : T(0);
-  };
-  if (!M.shared) {
-    fill(M.data + whole * n * n, rest * n * n, width * n * n, last_M);
-    lockstep.load_matrices(last_M);
-  }
-  fill(q + whole * n, rest * n, width * n, last_q);
-  const auto solved = lockstep.solve(last_q, tolerance, last_z, last_w);
-  for (int l = 0; l < rest; ++l) {
-    for (int i = 0; i < n; ++i) {
-      z[(whole + l) * n + i] = last_z[l * n + i];
-      w[(whole + l) * n + i] = last_w[l * n + i];
-    }
-    status[whole + l] = solved[l] ? std::int8_t{0} : kOpen;
+  for (std::int64_t b = 0; b < count; b += width) {
+    const int problems = count - b < width ? static_cast<int>(count - b) : width;
+    if (!M.shared) lockstep.load_matrices(problems, M.data + b * n * n);
+    const auto solved = lockstep.solve(problems, q + b * n, tolerance, z + b * n, w + b * n);
+    for (int l = 0; l < problems; ++l) status[b + l] = solved[l] ? std::int8_t{0} : kOpen;
   }
 }
 
