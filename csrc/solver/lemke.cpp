@@ -19,8 +19,8 @@ Lemke::Lemke(int n)
       tableau_{},
       covering_(n),
       perturbation_(n),
-      values_(2 * n),
-      basic_(2 * n) {
+      values_(std::size_t{2} * n),
+      basic_(std::size_t{2} * n) {
   const int stride = (n + 7) / 8 * 8;
   columns_.resize(static_cast<std::size_t>(n + 3) * stride);
   scratch_.resize(static_cast<std::size_t>(2) * stride);

@@ -56,9 +56,9 @@ double violation(const Rows& M, int free, const double* q, const double* z, doub
       const double z_k = z[from + k];
       const double least = z_k < w_k ? z_k : w_k;
       excess[k] = std::abs(z_k > 0 ? w_k : least) / allowed;
-      const bool is_sound =
-          (per_term * magnitudes[k] <= 0.01 * allowed) & (std::abs(w_k) <= largest) & (std::abs(z_k) <= largest);
-      in_doubt |= is_sound ? 0 : 1;
+      in_doubt |= per_term * magnitudes[k] <= 0.01 * allowed ? 0 : 1;
+      in_doubt |= std::abs(w_k) <= largest ? 0 : 1;
+      in_doubt |= std::abs(z_k) <= largest ? 0 : 1;
     }
     if (in_doubt != 0 || from < free) {
       for (int i = from; i < from + count; ++i) {
