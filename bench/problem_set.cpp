@@ -19,37 +19,11 @@ constexpr int kBandwidth = 25;
 
 double normal(Random& random) { return std::normal_distribution<double>()(random); }
 
-Problem sliding_block(Random& random) {
-  Problem problem{RowMatrix(3, 3), Eigen::VectorXd(3)};
-  problem.M << 1, -1, 1, -1, 1, 1, -1, -1, 0;
-  const double v = normal(random);
-  problem.q << v, -v, 0.7;
-  return problem;
-}
-
-// As testing::obstacle, on a rectangle: the membrane is lifted by a paraboloid.
-Problem banded_obstacle(int rows, int columns) {
-  const int n = rows * columns;
-  RowMatrix M = 4 * RowMatrix::Identity(n, n);
-  Eigen::VectorXd height(n);
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) {
-      const int k = i * columns + j;
-      const double x = (i + 1.0) / (rows + 1) - 0.5;
-      const double y = (j + 1.0) / (columns + 1) - 0.5;
-      height[k] = 0.5 - 4 * (x * x + y * y);
-      if (i + 1 < rows) M(k, k + columns) = M(k + columns, k) = -1;
-      if (j + 1 < columns) M(k, k + 1) = M(k + 1, k) = -1;
-    }
-  }
-  return {M, M * height};
-}
-
 std::function<Problem(Random&)> generator(const std::string& name) {
   const auto mark = name.find('_');
   const std::string kind = name.substr(0, mark);
   const int n = mark == std::string::npos ? 0 : std::stoi(name.substr(mark + 1));
-  if (kind == "sliding" && n == 3) return sliding_block;
+  if (kind == "sliding" && n == 3) return [](Random& random) { return testing::sliding_block(normal(random), 0.7); };
   if (kind == "p" && n > 0) {
     return [n](Random& random) {
       RowMatrix M = testing::p_matrix(random, n);
@@ -62,7 +36,7 @@ std::function<Problem(Random&)> generator(const std::string& name) {
     return [=](Random& random) { return testing::friction_block(random, contacts, n / contacts - 2); };
   }
   if (kind == "banded" && n > 0 && n % kBandwidth == 0) {
-    return [n](Random&) { return banded_obstacle(n / kBandwidth, kBandwidth); };
+    return [n](Random&) { return testing::obstacle(n / kBandwidth, kBandwidth); };
   }
   throw std::invalid_argument("no problem set is called " + name);
 }

@@ -68,7 +68,7 @@ TEST_F(CholeskyTest, SolvesWithPrincipalSubmatricesAsEigenDoes) {
 
 TEST_F(CholeskyTest, SkipsTheZerosOfBandedMatricesAndOfArrows) {
   for (const int side : {1, 2, 3, 8, 12}) {
-    const RowMatrix M = testing::obstacle(side).M;
+    const RowMatrix M = testing::obstacle(side, side).M;
     Cholesky cholesky(side * side);
     expect_solution(cholesky, M, all(side * side));
     for (int k = 0; k < 10; ++k) expect_solution(cholesky, M, some(side * side));

@@ -186,7 +186,7 @@ TEST_F(FamiliesTest, SubsetSumsTooLargeToEnumerateEndTruly) {
 
 TEST_F(FamiliesTest, ObstacleProblems) {
   for (const int side : {1, 2, 3, 5, 10, 15}) {
-    const Problem problem = obstacle(side);
+    const Problem problem = obstacle(side, side);
     // Projected Gauss-Seidel, which for such M converges from any start [Cottle, Pang, Stone, 2009, sec. 5.3].
     Planted planted{problem, Eigen::VectorXd::Zero(problem.n())};
     for (int sweep = 0; sweep < 1000; ++sweep) {

@@ -17,8 +17,7 @@ Lemke::Options budget(std::int64_t pivots) {
 }
 
 TEST(LemkeTest, SolvesASlidingBlock) {
-  Problem problem{RowMatrix(3, 3), Eigen::Vector3d(1, -1, 0.25)};
-  problem.M << 1, -1, 1, -1, 1, 1, -1, -1, 0;
+  const Problem problem = testing::sliding_block(1, 0.25);
   Lemke lemke(3);
   ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(10)), End::kClaim);
   const Eigen::Vector3d z(lemke.z());

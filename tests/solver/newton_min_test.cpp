@@ -126,7 +126,7 @@ TEST(NewtonMinTest, SolvesProblemsOfNonsymmetricPMatrices) {
 }
 
 TEST(NewtonMinTest, SolvesBandedProblems) {
-  for (const int side : {2, 5, 9, 16}) expect_solution(testing::obstacle(side));
+  for (const int side : {2, 5, 9, 16}) expect_solution(testing::obstacle(side, side));
 }
 
 TEST(NewtonMinTest, SolvesExponentialExamplesOfOtherMethods) {

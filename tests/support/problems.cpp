@@ -175,6 +175,12 @@ double natural_residual(const Problem& problem, const Eigen::VectorXd& z) {
   return residual;
 }
 
+Problem sliding_block(double velocity, double limit) {
+  Problem problem{RowMatrix(3, 3), Eigen::Vector3d(velocity, -velocity, limit)};
+  problem.M << 1, -1, 1, -1, 1, 1, -1, -1, 0;
+  return problem;
+}
+
 Problem friction_block(std::mt19937_64& random, int contacts, int directions) {
   const double mass = uniform(random, 0.2, 5);
   const Eigen::Vector3d half(uniform(random, 0.05, 0.5), uniform(random, 0.05, 0.5), uniform(random, 0.05, 0.5));
@@ -310,18 +316,18 @@ Planted subset_sum(std::mt19937_64& random, int items) {
   return {subset_sum(values, z.sum()), z};
 }
 
-Problem obstacle(int side) {
-  const auto index = [side](int i, int j) { return i * side + j; };
-  const int n = side * side;
+Problem obstacle(int rows, int columns) {
+  const int n = rows * columns;
   RowMatrix M = 4 * RowMatrix::Identity(n, n);
   Eigen::VectorXd height(n);
-  for (int i = 0; i < side; ++i) {
-    for (int j = 0; j < side; ++j) {
-      const double x = (i + 1.0) / (side + 1) - 0.5;
-      const double y = (j + 1.0) / (side + 1) - 0.5;
-      height[index(i, j)] = 0.5 - 4 * (x * x + y * y);
-      if (i + 1 < side) M(index(i, j), index(i + 1, j)) = M(index(i + 1, j), index(i, j)) = -1;
-      if (j + 1 < side) M(index(i, j), index(i, j + 1)) = M(index(i, j + 1), index(i, j)) = -1;
+  for (int i = 0; i < rows; ++i) {
+    for (int j = 0; j < columns; ++j) {
+      const int k = i * columns + j;
+      const double x = (i + 1.0) / (rows + 1) - 0.5;
+      const double y = (j + 1.0) / (columns + 1) - 0.5;
+      height[k] = 0.5 - 4 * (x * x + y * y);
+      if (i + 1 < rows) M(k, k + columns) = M(k + columns, k) = -1;
+      if (j + 1 < columns) M(k, k + 1) = M(k + 1, k) = -1;
     }
   }
   return {M, M * height};  // w = M u >= 0 for the membrane's height u = z + height

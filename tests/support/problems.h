@@ -31,6 +31,9 @@ struct Planted {
 /// max_i |min(z_i, (M z + q)_i)|, NaN where z has one.
 double natural_residual(const Problem& problem, const Eigen::VectorXd& z);
 
+/// The traditional formulation of a sliding block: its velocity without friction, over dt g, and the friction limit mu.
+Problem sliding_block(double velocity, double limit);
+
 /// One step of a rigid block on the ground, some of its corners in contact [Stewart, Trinkle, 1996; Anitescu, Potra,
 /// 1997]. Unknowns: normal impulses, friction impulses along the directions of each contact, slip speeds; n =
 /// contacts * (directions + 2). M is copositive for mu >= 0, and mostly singular: four corners and opposite friction
@@ -80,9 +83,9 @@ Planted ahn(int n);
 Problem subset_sum(const Eigen::VectorXd& items, double target);
 Planted subset_sum(std::mt19937_64& random, int items);
 
-/// A membrane, fixed at the rim of a unit square and lifted by a paraboloid: z is its height over the obstacle at side
-/// x side inner points, M the five-point Laplacian, an M-matrix of bandwidth side. One solution.
-Problem obstacle(int side);
+/// A membrane, fixed at the rim of a unit square and lifted by a paraboloid: z is its height over the obstacle at rows
+/// x columns inner points, M the five-point Laplacian, an M-matrix of that many columns' bandwidth. One solution.
+Problem obstacle(int rows, int columns);
 
 /// A bimatrix game in cost form, M = [[0, A], [B', 0]] with A, B > 0 and q = -e [CPS, 4.4.23]: solvable, since the game
 /// has an equilibrium, but M is in no class that Lemke's method with d = e is sure to process.

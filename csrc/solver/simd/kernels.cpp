@@ -105,7 +105,7 @@ template <int N, class T, class L, Start start, bool has_bases>
     } else if constexpr (N > kSmall) {
       prefetch<N, T, L>(problems.M, (g + 1) * width);
       read_run<N * N, L>(problems.M, g * width, all_M[g]);
-      Walk<N, start>(all_M[g], group_q, largest_q[g], guess).solve(all_z[g]);
+      walk<N, start>(all_M[g], group_q, largest_q[g], start == Start::kGuess ? guess : nullptr, all_z[g]);
     } else {
       Bases<N, L> bases;
       if constexpr (N == kSmall) prefetch<N, T, L>(problems.M, (g + 2) * width);

@@ -126,4 +126,11 @@ class Walk {
   V singular_ = 0.0;  // negative where what it proposes is
 };
 
+// One piece of code for all types of numbers in memory, since it is long.
+template <int N, Start start>
+[[gnu::noinline]] void walk(const Lanes<double>* M, const Lanes<double>* q, Lanes<double> largest_q,
+                            const Lanes<double>* guess, Lanes<double>* z) {
+  Walk<N, start>(M, q, largest_q, guess).solve(z);
+}
+
 }  // namespace lcp::solver::LCP_ISA
