@@ -1,0 +1,145 @@
+"""Problems for both solvers, and derivatives to compare.
+
+The problems are pairs (H, h): lcp::solve has M = H and q = h, lcp::solve_mixed the blocks [A B; C M] = H, (p, q) = h.
+"""
+import itertools
+import math
+
+import torch
+from torch.func import jvp
+from torch.testing import assert_close
+
+lcp = torch.ops.lcp
+
+N = 5  # unknowns
+K = 2  # of them, those of solve_mixed's equations
+SOLVERS = ["solve", "solve_mixed"]
+TIES = ["inactive", "active", "midpoint"]
+OPTIONS = [{"ties": ties} for ties in TIES] + [{"kappa": 0.1}]
+NAN = math.nan
+INFINITY = math.inf
+
+
+# Problems
+
+
+def tensor(values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def integers(low, high, *shape, seed=0):
+    return torch.randint(low, high + 1, shape, generator=torch.Generator().manual_seed(seed)).double()
+
+
+def times(H, x):
+    return (H @ x[..., None])[..., 0]
+
+
+def problems(*batch, seed=0):
+    """Positive definite, not symmetric; no ties."""
+    for seed in itertools.count(100 * seed, 3):
+        A, S, h = normal(*batch, N, N, seed=seed), normal(*batch, N, N, seed=seed + 1), normal(*batch, N, seed=seed + 2)
+        H = A.mT @ A + torch.eye(N, dtype=torch.float64) + S - S.mT
+        if all((torch.maximum(z, w) > 1e-2).all() for z, w in (lcp.solve(H, h)[:2], split_solve(H, h)[1:3])):
+            return H, h
+
+
+def tied_problems(batch, n=N, free=0, seed=0):
+    """As `problems`, of small integers: the solution v, y is exact, with active, inactive and tied pairs at random."""
+    A, S = integers(-2, 2, batch, n, n, seed=seed), integers(-2, 2, batch, n, n, seed=seed + 1)
+    H = A.mT @ A + 2 * torch.eye(n, dtype=torch.float64) + S - S.mT
+    role = integers(0, 2, batch, n, seed=seed + 2)
+    role[:, :free] = 0
+    v = torch.where(role == 0, integers(1, 3, batch, n, seed=seed + 3), 0.0)
+    y = torch.where(role == 1, integers(1, 3, batch, n, seed=seed + 4), 0.0)
+    return H, y - times(H, v), v, y, role == 2
+
+
+def split(H, h, k=K):
+    """A, B, C, M, p, q."""
+    blocks = H[..., :k, :k], H[..., :k, k:], H[..., k:, :k], H[..., k:, k:], h[..., :k], h[..., k:]
+    return tuple(x.contiguous() for x in blocks)
+
+
+def split_solve(H, h, **options):
+    return lcp.solve_mixed(*split(H, h), **options)
+
+
+def values(solver, **options):
+    """(H, h) to what is differentiable of the solver's results."""
+    if solver == "solve":
+        return lambda H, h: lcp.solve(H, h, **options)[:2]
+    if solver == "_solve_blocks":
+        return lambda H, h: lcp._solve_blocks(H, h, K, **options)[:2]
+    return lambda H, h: split_solve(H, h, **options)[:3]
+
+
+def loss(solver, **options):
+    """A number with derivatives of every order in all results."""
+    return lambda H, h: sum((x.sin() + x * x).sum() for x in values(solver, **options)(H, h))
+
+
+def free(solver):
+    return 0 if solver == "solve" else K
+
+
+def results(solver, v, y):
+    """v and y of the whole H as `values` has them."""
+    return (v, y) if solver == "solve" else (v[..., :K], v[..., K:], y[..., K:])
+
+
+# Derivatives
+
+
+def leaves(arguments):
+    return [x.detach().clone().requires_grad_() for x in arguments]
+
+
+def gradients(f, arguments):
+    inputs = leaves(arguments)
+    return torch.autograd.grad(f(*inputs), inputs)
+
+
+def assert_same(actual, expected):
+    assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
+
+
+def assert_near(actual, expected):
+    assert_close(actual, expected, rtol=1e-9, atol=1e-9)
+
+
+def piece(H, h, active):
+    """v and y where v_i = 0 for i not active and y_i = 0 else, of PyTorch's own operators."""
+    rows = torch.where(active[..., None], H, torch.eye(H.shape[-1], dtype=H.dtype))
+    v = -torch.linalg.solve(rows, torch.where(active, h, 0))
+    return v, torch.where(active, 0, times(H, v) + h)
+
+
+def piecewise(solver, ties, active, tied):
+    """What `values` is, if the gradients of `ties` are right."""
+
+    def f(H, h):
+        inactive = piece(H, h, active)
+        if ties == "inactive":
+            return results(solver, *inactive)
+        other = piece(H, h, active | tied)
+        return results(solver, *(other if ties == "active" else [(a + b) / 2 for a, b in zip(inactive, other)]))
+
+    return f
+
+
+def forward(f):
+    """The derivative of a function of a number."""
+    return lambda s: jvp(f, (s,), (torch.ones_like(s),))[1]
+
+
+def backward_often(f, s, order):
+    s = s.clone().requires_grad_()
+    result = f(s)
+    for _ in range(order):
+        (result,) = torch.autograd.grad(result, s, create_graph=True)
+    return result.detach()
