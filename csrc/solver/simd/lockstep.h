@@ -11,8 +11,8 @@
 
 namespace lcp::solver::LCP_ISA {
 
-// For 4 < n <= kLockstep. The arithmetic is that of lemke.h with the options that the ladder tries first. Lanes that end
-// on a ray, or need far more pivots than their neighbours may wait for, are left open.
+// For 4 < n <= kLockstep. The arithmetic is that of lemke.h with the options that the ladder tries first. Lanes that
+// end on a ray, or need far more pivots than their neighbours may wait for, are left open.
 template <class T>
 class Lockstep {
   using V = Lanes<double>;
