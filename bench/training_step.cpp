@@ -25,7 +25,7 @@ class Learner {
     v_ = torch::randn(kBatch, torch::kDouble);
     u_ = 4 * torch::randn(kBatch, torch::kDouble);
     const auto block = physics::SlidingBlock::of(1, 0.1, 0.3, 9.81);
-    target_ = physics::coulomb_step(v_, u_, block).v_next;
+    target_ = physics::exact_step(v_, u_, block).v_next;
     // Near the truth, so that every LCP has a solution from the first step on.
     model_->to(torch::kDouble);
     model_->f->affine->weight.copy_(torch::tensor({{1.0, 0.1}, {-1.0, -0.1}}));

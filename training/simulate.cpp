@@ -75,7 +75,7 @@ int simulate(int argc, const char* const* argv) {
     u = torch::tensor(inputs["u"], torch::kDouble).to(dtype).unsqueeze(0);
     solution = physics::step(v, u, block, formulation);
   }
-  const torch::Tensor exact = physics::coulomb_step(v, u, block).v_next;
+  const torch::Tensor exact = physics::exact_step(v, u, block).v_next;
   const torch::Tensor solved = solution.status == 0;
 
   write_json(run.out / "config.json", line.config());

@@ -200,7 +200,7 @@ Rollout roll_out(torch::jit::Module& model, const Flags& flags) {
   const physics::SlidingBlock block = flags.block.block();
   std::vector<Tensor> all_exact, all_learned;
   for (std::int64_t k = 0; k < kSteps; ++k) {
-    exact = physics::coulomb_step(exact, u[k], block).v_next;
+    exact = physics::exact_step(exact, u[k], block).v_next;
     learned = predict(model, learned, u[k]);
     all_exact.push_back(exact);
     all_learned.push_back(learned);

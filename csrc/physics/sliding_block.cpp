@@ -3,110 +3,237 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
-#include <cmath>
-#include <vector>
-
-#include "lcp/solve.h"
+#include "lcp/solve_mixed.h"
+#include "physics/stepping.h"
 
 namespace lcp::physics {
 namespace {
 
 using at::Tensor;
+using Formulation = SlidingBlockFormulation;
 
 SlidingBlock in_precision_of(const Tensor& v, const SlidingBlock& block) {
   const auto dtype = v.scalar_type();
   return {block.mass.to(dtype), block.dt.to(dtype), block.mu.to(dtype), block.gravity.to(dtype)};
 }
 
-// For reports: without a gradient.
-Tensor natural_residual(const SlidingBlockProblem& problem, const Tensor& z) {
-  const c10::NoGradGuard no_grad;
-  const Tensor w = at::matmul(problem.M, z.unsqueeze(-1)).squeeze(-1) + problem.q;
-  return at::minimum(z, w).abs().amax(-1);
+Tensor as_matrix(const Tensor& x) { return x.unsqueeze(-1).unsqueeze(-1); }
+
+Tensor free_velocity(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
+  return v + block.dt / block.mass * u.to(v.scalar_type());
 }
+
+// M depends on the block alone, and is the same for all steps; parameters in the precision of the state.
+Tensor matrix(const SlidingBlock& block, Formulation formulation) {
+  const Tensor c = block.dt / block.mass;
+  const Tensor zero = at::zeros_like(c);
+  const Tensor one = at::ones_like(c);
+  const auto rows = [](const Tensor& x, const Tensor& y, const Tensor& z) { return matrix_of({x, y, z}); };
+  const auto row = [](const Tensor& x, const Tensor& y, const Tensor& z) { return vector_of({x, y, z}); };
+  switch (formulation) {
+    case Formulation::kForward:
+      return as_matrix(1 / c);
+    case Formulation::kDirect:
+      return as_matrix(1 / c) * at::eye(2, c.options());
+    case Formulation::kDirect2:
+      return rows(row(zero, -c, zero), row(-c, zero, zero), row(-one, -one, zero));
+    case Formulation::kTraditional:
+      return rows(row(c, -c, one), row(-c, c, one), row(-one, -one, zero));
+    case Formulation::kMixed:
+      return rows(row(zero, zero, one), row(zero, zero, one), row(-one, -one, zero));
+  }
+  TORCH_INTERNAL_ASSERT(false);
+}
+
+Tensor vector(const Tensor& v, const Tensor& force, const SlidingBlock& block, Formulation formulation) {
+  const Tensor u = force.to(v.scalar_type());
+  const Tensor limit = block.max_friction();
+  switch (formulation) {
+    case Formulation::kForward:
+      return (limit - (block.mass / block.dt * v + u)).unsqueeze(-1);
+    case Formulation::kDirect: {
+      const Tensor stopping = block.mass / block.dt * v + u;
+      return vector_of({limit - stopping, limit + stopping});
+    }
+    case Formulation::kDirect2:
+    case Formulation::kTraditional: {
+      const Tensor free = free_velocity(v, u, block);
+      return vector_of({free, -free, limit});
+    }
+    case Formulation::kMixed: {
+      const Tensor zero = at::zeros_like(limit);
+      return vector_of({zero, zero, limit});
+    }
+  }
+  TORCH_INTERNAL_ASSERT(false);
+}
+
+Problem problem_of(const Tensor& v, const Tensor& u, const SlidingBlock& parameters, Formulation formulation) {
+  const SlidingBlock block = in_precision_of(v, parameters);
+  return {matrix(block, formulation), vector(v, u, block, formulation)};
+}
+
+// The equation 0 = x - c lambda_plus + c lambda_minus - v*, beside the rows of `matrix` and `vector`.
+MixedProblem with_velocity(const Tensor& v, const Tensor& u, const SlidingBlock& block, Problem rows) {
+  const Tensor c = block.dt / block.mass;
+  return {at::ones({1, 1}, v.options()),
+          vector_of({-c, c, at::zeros_like(c)}).unsqueeze(-2),
+          at::tensor({1.0, -1.0, 0.0}, v.options()).unsqueeze(-1),
+          std::move(rows.M),
+          -free_velocity(v, u, block).unsqueeze(-1),
+          std::move(rows.q)};
+}
+
+// The part of a solution that the next step begins with.
+Tensor next_velocity(const Tensor& z, const Tensor& w, Formulation formulation) {
+  switch (formulation) {
+    case Formulation::kForward:
+      return z.select(-1, 0);
+    case Formulation::kDirect:
+      return z.select(-1, 0) - z.select(-1, 1);
+    case Formulation::kDirect2:
+      return w.select(-1, 0) - w.select(-1, 1);
+    case Formulation::kTraditional:
+    case Formulation::kMixed:
+      return at::where(z.select(-1, 2) == 0, 0, (w.select(-1, 0) - w.select(-1, 1)) / 2);
+  }
+  TORCH_INTERNAL_ASSERT(false);
+}
+
+SlidingBlockStep read(const Tensor& z, const Tensor& w, const SlidingBlock& block, Formulation formulation) {
+  const Tensor v_next = next_velocity(z, w, formulation);
+  switch (formulation) {
+    case Formulation::kForward:
+      return {v_next, at::zeros_like(v_next), block.max_friction() - w.select(-1, 0), v_next};
+    case Formulation::kDirect: {
+      const Tensor limit = block.max_friction();
+      return {v_next, limit - w.select(-1, 1), limit - w.select(-1, 0), z.sum(-1)};
+    }
+    case Formulation::kDirect2:
+    case Formulation::kTraditional:
+    case Formulation::kMixed:
+      return {v_next, z.select(-1, 0), z.select(-1, 1), z.select(-1, 2)};
+  }
+  TORCH_INTERNAL_ASSERT(false);
+}
+
+// Solves and reads the problems of a block; what does not change with time is built once.
+class Stepper {
+ public:
+  Stepper(const Tensor& v, const SlidingBlock& block, Formulation formulation, const SolveOptions& options)
+      : block_(in_precision_of(v, block)),
+        formulation_(formulation),
+        options_(options),
+        M_(matrix(block_, formulation)) {}
+
+  SolveResult solve(const Tensor& v, const Tensor& u) const {
+    Tensor q = vector(v, u, block_, formulation_);
+    if (formulation_ != Formulation::kMixed) return lcp::solve(M_, q, options_);
+    const MixedProblem mixed = with_velocity(v, u, block_, {M_, std::move(q)});
+    MixedResult result = solve_mixed(mixed.A, mixed.B, mixed.C, mixed.M, mixed.p, mixed.q, options_);
+    return {std::move(result.z), std::move(result.w), std::move(result.status)};
+  }
+
+  SlidingBlockSolution solution(const Tensor& v, const Tensor& u, const SolveResult& result) const {
+    SlidingBlockStep step = read(result.z, result.w, block_, formulation_);
+    const Problem rows{M_, vector(v, u, block_, formulation_)};
+    Tensor residual = formulation_ == Formulation::kMixed
+                          ? natural_residual(with_velocity(v, u, block_, rows), step.v_next.unsqueeze(-1), result.z)
+                          : natural_residual(rows, result.z);
+    return {std::move(step), result.z, std::move(residual), result.status};
+  }
+
+ private:
+  SlidingBlock block_;
+  Formulation formulation_;
+  SolveOptions options_;
+  Tensor M_;
+};
 
 }  // namespace
 
 SlidingBlock SlidingBlock::of(double mass, double dt, double mu, double gravity) {
-  TORCH_CHECK(std::isfinite(mass) && mass > 0, "mass must be > 0; got ", mass);
-  TORCH_CHECK(std::isfinite(dt) && dt > 0, "dt must be > 0; got ", dt);
-  TORCH_CHECK(std::isfinite(mu) && mu >= 0, "mu must be >= 0; got ", mu);
-  TORCH_CHECK(std::isfinite(gravity) && gravity >= 0, "gravity must be >= 0; got ", gravity);
-  const auto number = [](double x) { return at::scalar_tensor(x, at::kDouble); };
-  return {number(mass), number(dt), number(mu), number(gravity)};
+  return {positive_parameter("mass", mass), positive_parameter("dt", dt), nonnegative_parameter("mu", mu),
+          nonnegative_parameter("gravity", gravity)};
 }
 
 Tensor SlidingBlock::max_friction() const { return mu * mass * gravity; }
 
-SlidingBlockStep coulomb_step(const Tensor& v, const Tensor& force, const SlidingBlock& parameters) {
+SlidingBlockStep exact_step(const Tensor& v, const Tensor& u, const SlidingBlock& parameters) {
   const SlidingBlock block = in_precision_of(v, parameters);
-  const Tensor u = force.to(v.scalar_type());
-  const Tensor free = v + block.dt * u / block.mass;
+  const Tensor free = free_velocity(v, u, block);
   const Tensor v_next = free.sign() * at::clamp_min(free.abs() - block.dt * block.mu * block.gravity, 0);
   const Tensor friction = block.mass * (v_next - free) / block.dt;
   return {v_next, at::clamp_min(friction, 0), at::clamp_min(-friction, 0), v_next.abs()};
 }
 
-SlidingBlockProblem direct_problem(const Tensor& v, const Tensor& force, const SlidingBlock& parameters) {
-  const SlidingBlock block = in_precision_of(v, parameters);
-  const Tensor u = force.to(v.scalar_type());
-  const Tensor inertia = block.mass / block.dt;
-  const Tensor stopping = inertia * v + u;
-  const Tensor limit = block.max_friction();
-  return {inertia.unsqueeze(-1).unsqueeze(-1) * at::eye(2, v.options()),
-          at::stack({limit - stopping, limit + stopping}, -1)};
+Problem forward_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
+  return problem_of(v, u, block, Formulation::kForward);
 }
 
-SlidingBlockStep read_direct(const Tensor& z, const Tensor& w, const SlidingBlock& parameters) {
-  const Tensor limit = in_precision_of(z, parameters).max_friction();
-  return {z.select(-1, 0) - z.select(-1, 1), limit - w.select(-1, 1), limit - w.select(-1, 0), z.sum(-1)};
+SlidingBlockStep read_forward(const Tensor& z, const Tensor& w, const SlidingBlock& block) {
+  return read(z, w, in_precision_of(z, block), Formulation::kForward);
 }
 
-SlidingBlockProblem traditional_problem(const Tensor& v, const Tensor& force, const SlidingBlock& parameters) {
-  const SlidingBlock block = in_precision_of(v, parameters);
-  const Tensor u = force.to(v.scalar_type());
-  const Tensor c = block.dt / block.mass;
-  const Tensor one = at::ones_like(c);
-  const auto row = [](const Tensor& x, const Tensor& y, const Tensor& z) { return at::stack({x, y, z}, -1); };
-  const Tensor M = at::stack({row(c, -c, one), row(-c, c, one), row(-one, -one, at::zeros_like(c))}, -2);
-  const Tensor free = v + c * u;
-  const auto q = at::broadcast_tensors({free, -free, block.max_friction()});
-  return {M, at::stack(q, -1)};
+Problem direct_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
+  return problem_of(v, u, block, Formulation::kDirect);
+}
+
+SlidingBlockStep read_direct(const Tensor& z, const Tensor& w, const SlidingBlock& block) {
+  return read(z, w, in_precision_of(z, block), Formulation::kDirect);
+}
+
+Problem direct2_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
+  return problem_of(v, u, block, Formulation::kDirect2);
+}
+
+SlidingBlockStep read_direct2(const Tensor& z, const Tensor& w) { return read(z, w, {}, Formulation::kDirect2); }
+
+Tensor direct2_farkas_vector(const Problem& problem) {
+  const c10::NoGradGuard no_grad;
+  // The row of a negative q_i alone: M'e_i is row i, which is <= 0.
+  const Tensor negative = problem.q.slice(-1, 0, 2) < 0;
+  return at::constant_pad_nd(negative.to(problem.q.scalar_type()), {0, 1});
+}
+
+Problem traditional_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
+  return problem_of(v, u, block, Formulation::kTraditional);
 }
 
 SlidingBlockStep read_traditional(const Tensor& z, const Tensor& w) {
-  const Tensor gamma = z.select(-1, 2);
-  const Tensor v_next = at::where(gamma > 0, (w.select(-1, 0) - w.select(-1, 1)) / 2, at::zeros_like(gamma));
-  return {at::where(gamma.isnan(), gamma, v_next), z.select(-1, 0), z.select(-1, 1), gamma};
+  return read(z, w, {}, Formulation::kTraditional);
 }
 
-SlidingBlockSolution step(const Tensor& v, const Tensor& u, const SlidingBlock& block,
-                          SlidingBlockFormulation formulation) {
-  const bool direct = formulation == SlidingBlockFormulation::kDirect;
-  const SlidingBlockProblem problem = direct ? direct_problem(v, u, block) : traditional_problem(v, u, block);
-  const SolveResult result = solve(problem.M, problem.q);
-  return {direct ? read_direct(result.z, result.w, block) : read_traditional(result.z, result.w),
-          natural_residual(problem, result.z), result.status};
+MixedProblem mixed_problem(const Tensor& v, const Tensor& u, const SlidingBlock& parameters) {
+  const SlidingBlock block = in_precision_of(v, parameters);
+  return with_velocity(v, u, block, problem_of(v, u, block, Formulation::kMixed));
 }
 
-SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlock& block,
-                              SlidingBlockFormulation formulation) {
+SlidingBlockSolution step(const Tensor& v, const Tensor& u, const SlidingBlock& block, Formulation formulation,
+                          const SolveOptions& options) {
+  const Stepper stepper(v, block, formulation, options);
+  return stepper.solution(v, u, stepper.solve(v, u));
+}
+
+SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlock& block, Formulation formulation,
+                              const SolveOptions& options) {
   TORCH_CHECK(u.dim() >= 1, "u must be [steps, ...]; got ", u.sizes());
-  std::vector<Tensor> v_next, plus, minus, gamma, residual, status;
-  Tensor now = v;
-  for (std::int64_t k = 0; k < u.size(0); ++k) {
-    const SlidingBlockSolution solution = step(now, u[k], block, formulation);
-    now = solution.step.v_next;
-    v_next.push_back(solution.step.v_next);
-    plus.push_back(solution.step.lambda_plus);
-    minus.push_back(solution.step.lambda_minus);
-    gamma.push_back(solution.step.gamma);
-    residual.push_back(solution.residual);
-    status.push_back(solution.status);
-  }
-  TORCH_CHECK(!v_next.empty(), "u must have at least one step; got ", u.sizes());
-  return {
-      {at::stack(v_next), at::stack(plus), at::stack(minus), at::stack(gamma)}, at::stack(residual), at::stack(status)};
+  const Stepper stepper(v, block, formulation, options);
+  const Tensors all = roll({v}, u.size(0), [&](const Tensors& state, std::int64_t k) -> Tensors {
+    const SolveResult result = stepper.solve(state[0], u[k]);
+    return {next_velocity(result.z, result.w, formulation), result.z, result.w, result.status};
+  });
+  return stepper.solution(starts(v, all[0]), u, {all[1], all[2], all[3]});
+}
+
+RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const SlidingBlock& block, Formulation formulation,
+                                   const SlidingBlockSolution& rollout, std::optional<double> tolerance) {
+  const bool cone = formulation == Formulation::kTraditional || formulation == Formulation::kMixed;
+  const Problem problem =
+      problem_of(starts(v, rollout.step.v_next), u, block, cone ? Formulation::kTraditional : formulation);
+  return certify_steps(problem, rollout.z, rollout.status, tolerance, [&](const Tensor& ties) {
+    return cone ? kinked_friction(ties, rollout.z.select(-1, 2)) : ties.any(-1);
+  });
 }
 
 }  // namespace lcp::physics

@@ -58,7 +58,7 @@ TEST_F(DirectModelTest, StepsLikeTheBlockWhoseParametersItHas) {
   for (const double mass : {1.0, 2.5}) {
     DirectModel model = truth(DirectModelOptions().mass(mass).dt(0.05).mu(0.4));
     const auto block = physics::SlidingBlock::of(mass, 0.05, 0.4, 9.81);
-    const auto exact = physics::coulomb_step(v_, u_, block);
+    const auto exact = physics::exact_step(v_, u_, block);
     const auto step = model->step(v_, u_);
     EXPECT_LT((step.v_next - exact.v_next).abs().max().item<double>(), 1e-12);
     EXPECT_LT((step.force - (exact.lambda_plus - exact.lambda_minus)).abs().max().item<double>(), 1e-10);
@@ -128,7 +128,7 @@ TEST_F(DirectModelTest, TrainsOnAfterLoading) {
   for (const auto& parameter : script.parameters()) parameters.push_back(parameter);
   EXPECT_EQ(parameters.size(), 4);
   torch::optim::Adam optimizer(parameters, torch::optim::AdamOptions(0.01));
-  const Tensor target = physics::coulomb_step(v_, u_, physics::SlidingBlock::of(1, 0.1, 0.3, 9.81)).v_next;
+  const Tensor target = physics::exact_step(v_, u_, physics::SlidingBlock::of(1, 0.1, 0.3, 9.81)).v_next;
   const auto loss = [&] { return (script.forward({v_, u_}).toTensor() - target).square().mean(); };
   const double before = loss().item<double>();
   for (int k = 0; k < 100; ++k) {

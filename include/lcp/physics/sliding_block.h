@@ -5,15 +5,17 @@
 //   [Notes] Pfrommer: LCP Notes, 2019. The equation numbers are its sections.
 //   [ST]    Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
 //
-// All functions broadcast their arguments and parameters over batch dimensions [...], keep the dtype of v, and are
-// differentiable in all of them.
+// In what follows c = dt / m, v* = v + c u is the velocity without friction, and F = mu m g.
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include <cstdint>
+#include <optional>
+
+#include "lcp/physics/problem.h"
+#include "lcp/solve.h"
 
 namespace lcp::physics {
 
-/// Each [...], broadcastable against v and u; a plain number serves as a parameter shared by the batch.
 struct SlidingBlock {
   at::Tensor mass;     ///< kg, > 0
   at::Tensor dt;       ///< s, > 0
@@ -23,11 +25,11 @@ struct SlidingBlock {
   /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
   static SlidingBlock of(double mass, double dt, double mu, double gravity);
 
-  /// mu m g [N], the largest friction force.
+  /// F = mu m g [N], the largest friction force.
   at::Tensor max_friction() const;
 };
 
-/// What one step ends with; every member has the shape of v and u, broadcast.
+/// What a step ends with; every member has the shape of v and u, broadcast.
 struct SlidingBlockStep {
   at::Tensor v_next;        ///< m/s
   at::Tensor lambda_plus;   ///< N, friction force along +x
@@ -35,52 +37,71 @@ struct SlidingBlockStep {
   at::Tensor gamma;         ///< m/s, the slack velocity: |v_next| where it is unique
 };
 
-/// The data of w = M z + q.
-struct SlidingBlockProblem {
-  at::Tensor M;  ///< [..., n, n]; its batch dimensions are those of the parameters alone
-  at::Tensor q;  ///< [..., n]
-};
+using SlidingBlockSolution = Solution<SlidingBlockStep>;
 
-/// Exact Coulomb friction: v* = v + dt u / m, v_next = sign(v*) max(|v*| - dt mu g, 0). The forces are those of the
-/// minimal split: friction f = m (v_next - v*) / dt as lambda_plus = max(f, 0), lambda_minus = max(-f, 0).
+/// How a step is posed as an LCP; each has a function below that builds it and one that reads its solution.
 ///   v: [...], m/s. u: [...], N.
-SlidingBlockStep coulomb_step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+enum class SlidingBlockFormulation { kForward, kDirect, kDirect2, kTraditional, kMixed };
 
-/// The direct formulation [Notes, 2.2]: z = (v_next+, v_next-), w = (mu m g - lambda_minus, mu m g - lambda_plus),
-/// n = 2, M = (m / dt) I. One of the forces is fictitious, min(mu m g, -A) with A = m v / dt + u the force that would
-/// stop the block: it is negative and makes both rows affine.
-SlidingBlockProblem direct_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+/// Exact Coulomb friction: v_next = sign(v*) max(|v*| - dt mu g, 0). The forces are those of the minimal split:
+/// friction f = m (v_next - v*) / dt as lambda_plus = max(f, 0), lambda_minus = max(-f, 0).
+SlidingBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+
+/// Motion to the right only [Notes, 2.1]: z = v_next, w = F - lambda_minus, n = 1, M = m / dt. Friction where
+/// v* >= 0; elsewhere the block is glued to its place by a force that pushes it to the right (lambda_minus < 0).
+Problem forward_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+
+/// z, w: [..., 1], a solution of forward_problem.
+SlidingBlockStep read_forward(const at::Tensor& z, const at::Tensor& w, const SlidingBlock& block);
+
+/// The direct formulation [Notes, 2.2]: z = (v_next+, v_next-), w = (F - lambda_minus, F - lambda_plus), n = 2,
+/// M = (m / dt) I: a unique solution. One of the forces is fictitious, min(F, -A) with A = m v / dt + u the force that
+/// would stop the block: it is negative and makes both rows affine.
+Problem direct_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// z, w: [..., 2], a solution of direct_problem.
 SlidingBlockStep read_direct(const at::Tensor& z, const at::Tensor& w, const SlidingBlock& block);
 
-/// The traditional formulation [Notes, 2.6; ST]: z = (lambda_plus, lambda_minus, gamma), n = 3. M is positive
-/// semidefinite; v_next is unique, and so is gamma for mu > 0, but sticking friction has many splits.
-SlidingBlockProblem traditional_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+/// The second direct formulation [Notes, 2.5], which has no solution unless v* = 0: z = (lambda_plus, lambda_minus,
+/// gamma), w = (v_next+, v_next-, F - lambda_plus - lambda_minus). M <= 0 entrywise, so that w <= q, where q has a
+/// negative entry: lcp::solve reports Status::kInfeasible. Here to be shown, not to be used.
+Problem direct2_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
-/// z, w: [..., 3], a solution of traditional_problem for v and u.
+/// z, w: [..., 3], a solution of direct2_problem.
+SlidingBlockStep read_direct2(const at::Tensor& z, const at::Tensor& w);
+
+/// Proof that direct2_problem has no solution: y: [..., 3] with y >= 0, M'y <= 0 and q'y = -|v*|, which is < 0 unless
+/// v* = 0 (Farkas). A report.
+at::Tensor direct2_farkas_vector(const Problem& problem);
+
+/// The traditional formulation [Notes, 2.6; ST]: z = (lambda_plus, lambda_minus, gamma),
+/// w = (gamma + v_next, gamma - v_next, F - lambda_plus - lambda_minus), n = 3. M is positive semidefinite, no
+/// P-matrix; v_next is unique, and so is gamma for mu > 0, but sticking friction has many splits.
+Problem traditional_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+
+/// z, w: [..., 3], a solution of traditional_problem or mixed_problem.
 ///
-/// v_next = (w_0 - w_1) / 2, since w = (gamma + v_next, gamma - v_next, ...), and exactly 0 where gamma = 0: a block
-/// that sticks rests, instead of moving by the round-off of v + dt (u + f) / m.
+/// v_next = (w_0 - w_1) / 2, and exactly 0 where gamma = 0: a block that sticks rests, instead of moving by the
+/// round-off of v + c (u + f).
 SlidingBlockStep read_traditional(const at::Tensor& z, const at::Tensor& w);
 
-enum class SlidingBlockFormulation { kDirect, kTraditional };
-
-/// The result of stepping by lcp::solve.
-struct SlidingBlockSolution {
-  SlidingBlockStep step;
-  at::Tensor residual;  ///< [...]: the LCP's max_i |min(z_i, (M z + q)_i)|
-  at::Tensor status;    ///< [...], int8, see lcp::Status; NaN in `step` where it is not 0
-};
+/// The same with the velocity as an unknown, x = v_next, k = 1 [Notes, 2.6.1, with the signs of its first row mended].
+MixedProblem mixed_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// One step of each element of the batch.
 SlidingBlockSolution step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
-                          SlidingBlockFormulation formulation);
+                          SlidingBlockFormulation formulation, const SolveOptions& options = {});
 
 /// Many steps, each from the last one's v_next.
 ///   v: [...], m/s, before the first step. u: [steps, ...], N.
 /// Returns tensors [steps, ...].
 SlidingBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
-                              SlidingBlockFormulation formulation);
+                              SlidingBlockFormulation formulation, const SolveOptions& options = {});
+
+/// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
+/// A mixed problem is certified as the traditional one that it reduces to.
+RolloutCertificate certify_rollout(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
+                                   SlidingBlockFormulation formulation, const SlidingBlockSolution& rollout,
+                                   std::optional<double> tolerance = {});
 
 }  // namespace lcp::physics

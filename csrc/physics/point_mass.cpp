@@ -1,0 +1,252 @@
+#include "lcp/physics/point_mass.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <utility>
+
+#include "lcp/solve_mixed.h"
+#include "physics/stepping.h"
+
+namespace lcp::physics {
+namespace {
+
+using at::Tensor;
+
+constexpr std::int64_t kX = 0, kY = 1;
+constexpr std::int64_t kNormal = 0, kPlus = 1, kMinus = 2, kGamma = 3;
+
+PointMass in_precision_of(const Tensor& v, const PointMass& mass) {
+  const auto dtype = v.scalar_type();
+  return {mass.mass.to(dtype), mass.dt.to(dtype), mass.mu.to(dtype), mass.gravity.to(dtype),
+          mass.restitution.to(dtype)};
+}
+
+// dt (u / m + (0, -g)), [..., 2]: what inputs and gravity add to the velocity.
+Tensor free_change(const Tensor& u, const PointMass& mass) {
+  const Tensor fall = vector_of({at::zeros_like(mass.gravity), -mass.gravity});
+  return mass.dt.unsqueeze(-1) * (u.to(mass.mass.scalar_type()) / mass.mass.unsqueeze(-1) + fall);
+}
+
+// c of the contact row n'v_next + c >= 0.
+Tensor gap_speed(const PointMassState& state, const Tensor& free, const PointMass& mass, Stabilization stabilization) {
+  const Tensor y = state.position.select(-1, kY);
+  if (stabilization == Stabilization::kPosition) return y / mass.dt;
+  const Tensor rebound = mass.restitution * at::clamp_max(state.velocity.select(-1, kY), 0);
+  const Tensor out_of_reach = at::clamp_min(-free.select(-1, kY), 0) + 1;  // no contact: the row is > 0 by itself
+  return at::where(y <= 0, rebound, out_of_reach);
+}
+
+Tensor reduced_matrix(const PointMass& mass) {
+  const Tensor k = 1 / mass.mass;
+  const Tensor zero = at::zeros_like(k);
+  const Tensor one = at::ones_like(k);
+  return matrix_of({vector_of({k, zero, zero, zero}), vector_of({zero, k, -k, one}), vector_of({zero, -k, k, one}),
+                    vector_of({mass.mu, -one, -one, zero})});
+}
+
+Tensor reduced_vector(const Tensor& free, const Tensor& c) {
+  const Tensor slide = free.select(-1, kX);
+  return vector_of({free.select(-1, kY) + c, slide, -slide, at::zeros_like(slide)});
+}
+
+// [n D 0]', [4, 2].
+Tensor contact_jacobian(const at::TensorOptions& options) {
+  return at::tensor({0., 1., 1., 0., -1., 0., 0., 0.}, options).view({4, 2});
+}
+
+// [0 0 0; 0 0 e; mu -e' 0], [..., 4, 4].
+Tensor cone_matrix(const PointMass& mass) {
+  const Tensor zero = at::zeros_like(mass.mu);
+  const Tensor one = at::ones_like(mass.mu);
+  return matrix_of({vector_of({zero, zero, zero, zero}), vector_of({zero, zero, zero, one}),
+                    vector_of({zero, zero, zero, one}), vector_of({mass.mu, -one, -one, zero})});
+}
+
+Tensor inertia_matrix(const PointMass& mass) {
+  return mass.mass.unsqueeze(-1).unsqueeze(-1) * at::eye(2, mass.mass.options());
+}
+
+Tensor mixed_vector(const Tensor& c) {
+  const Tensor zero = at::zeros_like(c);
+  return vector_of({c, zero, zero, zero});
+}
+
+// What a step ends with, by the impulses and w of its problem.
+PointMassState advanced(const PointMassState& state, const Tensor& free, const Tensor& c, const Tensor& z,
+                        const Tensor& w, const PointMass& mass, Stabilization stabilization) {
+  // In contact w_n = 0 and v_y = -c to the last bit; off the ground lambda_n = 0. In between, at a tie, the derivative
+  // is that of lambda_n.
+  const Tensor lambda_n = z.select(-1, kNormal);
+  const Tensor w_n = w.select(-1, kNormal);
+  const Tensor v_y = at::where(lambda_n > 0, w_n - c, free.select(-1, kY) + lambda_n / mass.mass);
+  const Tensor v_x = at::where(z.select(-1, kGamma) == 0, 0, (w.select(-1, kPlus) - w.select(-1, kMinus)) / 2);
+  const Tensor x = state.position.select(-1, kX) + mass.dt * v_x;
+  // At position level w_n = y_next / dt, which is never below 0.
+  const Tensor y =
+      stabilization == Stabilization::kPosition ? mass.dt * w_n : state.position.select(-1, kY) + mass.dt * v_y;
+  return {vector_of({x, y}), vector_of({v_x, v_y})};
+}
+
+PointMassStep with_impulses(PointMassState next, const Tensor& z) {
+  return {std::move(next), z.select(-1, kNormal), z.select(-1, kPlus), z.select(-1, kMinus), z.select(-1, kGamma)};
+}
+
+class Stepper {
+ public:
+  Stepper(const Tensor& velocity, const PointMass& mass, const PointMassOptions& options,
+          const SolveOptions& solve_options)
+      : mass_(in_precision_of(velocity, mass)), options_(options), solve_options_(solve_options) {
+    const bool restless =
+        options.stabilization == Stabilization::kVelocity || (mass.restitution == 0).all().item<bool>();
+    TORCH_CHECK(restless, "restitution must be 0 at position level, which has none; got ", mass.restitution);
+    if (options.formulation == PointMassFormulation::kStewartTrinkle) {
+      M_ = reduced_matrix(mass_);
+    } else {
+      G_ = contact_jacobian(velocity.options());
+      F_ = cone_matrix(mass_);
+      Q_ = inertia_matrix(mass_);
+    }
+  }
+
+  Tensor change(const Tensor& u) const { return free_change(u, mass_); }
+  Tensor gap(const PointMassState& state, const Tensor& free) const {
+    return gap_speed(state, free, mass_, options_.stabilization);
+  }
+
+  SolveResult solve(const Tensor& free, const Tensor& c) const {
+    if (options_.formulation == PointMassFormulation::kStewartTrinkle) {
+      return lcp::solve(M_, reduced_vector(free, c), solve_options_);
+    }
+    const MixedProblem form = belbute_peres(free, c);
+    MixedResult result = solve_mixed(form.A, form.B, form.C, form.M, form.p, form.q, solve_options_);
+    return {std::move(result.z), std::move(result.w), std::move(result.status)};
+  }
+
+  PointMassState next(const PointMassState& state, const Tensor& free, const Tensor& c,
+                      const SolveResult& result) const {
+    return advanced(state, free, c, result.z, result.w, mass_, options_.stabilization);
+  }
+
+  PointMassSolution solution(const PointMassState& state, const Tensor& u, PointMassState next,
+                             const SolveResult& result) const {
+    const c10::NoGradGuard no_grad;
+    const Tensor free = state.velocity + change(u);
+    const Tensor c = gap(state, free);
+    Tensor residual = options_.formulation == PointMassFormulation::kStewartTrinkle
+                          ? natural_residual(Problem{M_, reduced_vector(free, c)}, result.z)
+                          : natural_residual(belbute_peres(free, c), -next.velocity, result.z);
+    return {with_impulses(std::move(next), result.z), result.z, std::move(residual), result.status};
+  }
+
+ private:
+  MixedProblem belbute_peres(const Tensor& free, const Tensor& c) const {
+    return {Q_, G_.t(), -G_, F_, mass_.mass.unsqueeze(-1) * free, mixed_vector(c)};
+  }
+
+  PointMass mass_;
+  PointMassOptions options_;
+  SolveOptions solve_options_;
+  Tensor M_, G_, F_, Q_;
+};
+
+}  // namespace
+
+PointMass PointMass::of(double mass, double dt, double mu, double gravity, double restitution) {
+  TORCH_CHECK(restitution >= 0 && restitution <= 1, "restitution must be in [0, 1]; got ", restitution);
+  return {positive_parameter("mass", mass), positive_parameter("dt", dt), nonnegative_parameter("mu", mu),
+          nonnegative_parameter("gravity", gravity), nonnegative_parameter("restitution", restitution)};
+}
+
+PointMassStep exact_step(const PointMassState& state, const Tensor& u, const PointMass& parameters,
+                         Stabilization stabilization) {
+  const PointMass mass = in_precision_of(state.velocity, parameters);
+  const Tensor free = state.velocity + free_change(u, mass);
+  const Tensor c = gap_speed(state, free, mass, stabilization);
+  const Tensor v_y = at::maximum(free.select(-1, kY), -c);
+  const Tensor lambda_n = mass.mass * (v_y - free.select(-1, kY));
+  const Tensor slide = free.select(-1, kX);
+  const Tensor v_x = slide.sign() * at::clamp_min(slide.abs() - mass.mu * lambda_n / mass.mass, 0);
+  const Tensor friction = mass.mass * (v_x - slide);
+  const Tensor velocity = vector_of({v_x, v_y});
+  return {{state.position + mass.dt.unsqueeze(-1) * velocity, velocity},
+          lambda_n,
+          at::clamp_min(friction, 0),
+          at::clamp_min(-friction, 0),
+          v_x.abs()};
+}
+
+MixedProblem stewart_trinkle_problem(const PointMassState& state, const Tensor& u, const PointMass& parameters,
+                                     Stabilization stabilization) {
+  const PointMass mass = in_precision_of(state.velocity, parameters);
+  const Tensor free = state.velocity + free_change(u, mass);
+  const Tensor J = contact_jacobian(free.options());
+  return {inertia_matrix(mass),
+          -J.t(),
+          J,
+          cone_matrix(mass),
+          -(mass.mass.unsqueeze(-1) * free),
+          mixed_vector(gap_speed(state, free, mass, stabilization))};
+}
+
+Problem reduced_problem(const PointMassState& state, const Tensor& u, const PointMass& parameters,
+                        Stabilization stabilization) {
+  const PointMass mass = in_precision_of(state.velocity, parameters);
+  const Tensor free = state.velocity + free_change(u, mass);
+  return {reduced_matrix(mass), reduced_vector(free, gap_speed(state, free, mass, stabilization))};
+}
+
+MixedProblem belbute_peres_problem(const PointMassState& state, const Tensor& u, const PointMass& parameters,
+                                   Stabilization stabilization) {
+  MixedProblem form = stewart_trinkle_problem(state, u, parameters, stabilization);
+  return {form.A, -form.B, -form.C, form.M, -form.p, form.q};
+}
+
+PointMassStep read_point_mass(const PointMassState& state, const Tensor& u, const Tensor& z, const Tensor& w,
+                              const PointMass& parameters, Stabilization stabilization) {
+  const PointMass mass = in_precision_of(state.velocity, parameters);
+  const Tensor free = state.velocity + free_change(u, mass);
+  const Tensor c = gap_speed(state, free, mass, stabilization);
+  return with_impulses(advanced(state, free, c, z, w, mass, stabilization), z);
+}
+
+PointMassSolution step(const PointMassState& state, const Tensor& u, const PointMass& mass,
+                       const PointMassOptions& options, const SolveOptions& solve_options) {
+  const Stepper stepper(state.velocity, mass, options, solve_options);
+  const Tensor free = state.velocity + stepper.change(u);
+  const Tensor c = stepper.gap(state, free);
+  const SolveResult result = stepper.solve(free, c);
+  return stepper.solution(state, u, stepper.next(state, free, c, result), result);
+}
+
+PointMassSolution simulate(const PointMassState& state, const Tensor& u, const PointMass& mass,
+                           const PointMassOptions& options, const SolveOptions& solve_options) {
+  TORCH_CHECK(u.dim() >= 2, "u must be [steps, ..., 2]; got ", u.sizes());
+  const Stepper stepper(state.velocity, mass, options, solve_options);
+  const Tensor changes = stepper.change(u);
+  const Tensors all =
+      roll({state.position, state.velocity}, u.size(0), [&](const Tensors& at, std::int64_t k) -> Tensors {
+        const PointMassState now{at[0], at[1]};
+        const Tensor free = now.velocity + changes[k];
+        const Tensor c = stepper.gap(now, free);
+        const SolveResult result = stepper.solve(free, c);
+        const PointMassState next = stepper.next(now, free, c, result);
+        return {next.position, next.velocity, result.z, result.w, result.status};
+      });
+  return stepper.solution({starts(state.position, all[0]), starts(state.velocity, all[1])}, u, {all[0], all[1]},
+                          {all[2], all[3], all[4]});
+}
+
+RolloutCertificate certify_rollout(const PointMassState& state, const Tensor& u, const PointMass& mass,
+                                   const PointMassOptions& options, const PointMassSolution& rollout,
+                                   std::optional<double> tolerance) {
+  const PointMassState now{starts(state.position, rollout.step.next.position),
+                           starts(state.velocity, rollout.step.next.velocity)};
+  const Problem problem = reduced_problem(now, u, mass, options.stabilization);
+  return certify_steps(problem, rollout.z, rollout.status, tolerance, [&](const Tensor& ties) {
+    const Tensor pressed = rollout.step.lambda_n > 0;
+    return ties.select(-1, kNormal) | (pressed & kinked_friction(ties.slice(-1, 1), rollout.step.gamma));
+  });
+}
+
+}  // namespace lcp::physics

@@ -1,0 +1,57 @@
+// A block that falls on a plane, stepped in time as an LCP with one unknown.
+//
+//   x_next = x + dt v_next,   v_next = v + dt (lambda / m - g),   0 <= x_next  perp  lambda >= 0
+//
+//   [Notes] Pfrommer: LCP Notes, 2019, section 1.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lcp/physics/problem.h"
+#include "lcp/solve.h"
+
+namespace lcp::physics {
+
+struct FallingBlock {
+  at::Tensor mass;     ///< kg, > 0
+  at::Tensor dt;       ///< s, > 0
+  at::Tensor gravity;  ///< m/s^2, >= 0
+
+  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  static FallingBlock of(double mass, double dt, double gravity);
+};
+
+/// What a step ends with, each [...].
+struct FallingBlockStep {
+  at::Tensor x_next;  ///< m, height above the plane
+  at::Tensor v_next;  ///< m/s, upwards
+  at::Tensor lambda;  ///< N, the contact force over the step
+};
+
+using FallingBlockSolution = Solution<FallingBlockStep>;
+
+/// The closed form x_next = max(0, x + dt v - g dt^2).
+///   x: [...], m, >= 0. v: [...], m/s.
+FallingBlockStep exact_step(const at::Tensor& x, const at::Tensor& v, const FallingBlock& block);
+
+/// z = x_next, w = lambda, M = m / dt^2 > 0, q = -(m / dt^2) (x + dt v - g dt^2): a unique solution.
+Problem direct_problem(const at::Tensor& x, const at::Tensor& v, const FallingBlock& block);
+
+/// z, w: [..., 1], a solution of direct_problem for x.
+FallingBlockStep read_direct(const at::Tensor& x, const at::Tensor& z, const at::Tensor& w, const FallingBlock& block);
+
+/// One step of each element of the batch.
+FallingBlockSolution step(const at::Tensor& x, const at::Tensor& v, const FallingBlock& block,
+                          const SolveOptions& options = {});
+
+/// Many steps: tensors [steps, ...]. An impact takes two of them: the first ends at x = 0 with the velocity that leads
+/// there, the second at rest.
+FallingBlockSolution simulate(const at::Tensor& x, const at::Tensor& v, std::int64_t steps, const FallingBlock& block,
+                              const SolveOptions& options = {});
+
+/// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
+RolloutCertificate certify_rollout(const at::Tensor& x, const at::Tensor& v, const FallingBlock& block,
+                                   const FallingBlockSolution& rollout, std::optional<double> tolerance = {});
+
+}  // namespace lcp::physics

@@ -1,0 +1,109 @@
+// A point mass in a vertical plane that falls on the ground, with contact, friction and restitution, stepped in time as
+// an LCP of impulses.
+//
+//   m (v_next - v) = dt (u + (0, -m g)) + n lambda_n + D (lambda_plus, lambda_minus)
+//   0 <= n'v_next + c                                 perp  lambda_n                   >= 0
+//   0 <= gamma + D'v_next                             perp  (lambda_plus, lambda_minus) >= 0
+//   0 <= mu lambda_n - lambda_plus - lambda_minus     perp  gamma                      >= 0
+//
+// with n = (0, 1), D = [(1, 0) (-1, 0)], and c what closes the gap or rebounds.
+//
+//   [Notes] Pfrommer: LCP Notes, 2019, section 2.7, with the signs of q and the clamp of c mended.
+//   [ST]    Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
+//   [BP]    de Avila Belbute-Peres et al.: End-to-end differentiable physics for learning and control, NeurIPS 2018.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lcp/physics/problem.h"
+#include "lcp/solve.h"
+
+namespace lcp::physics {
+
+struct PointMass {
+  at::Tensor mass;         ///< kg, > 0
+  at::Tensor dt;           ///< s, > 0
+  at::Tensor mu;           ///< friction coefficient, >= 0
+  at::Tensor gravity;      ///< m/s^2, >= 0
+  at::Tensor restitution;  ///< 0 (the mass stays) to 1 (it rebounds with its speed), of the velocity level
+
+  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  static PointMass of(double mass, double dt, double mu, double gravity, double restitution = 0);
+};
+
+/// Where the mass is and how it moves; each [..., 2], (x, y).
+struct PointMassState {
+  at::Tensor position;  ///< m, y above the ground
+  at::Tensor velocity;  ///< m/s
+};
+
+/// What a step ends with.
+struct PointMassStep {
+  PointMassState next;
+  at::Tensor lambda_n;      ///< [...], N s, contact impulse
+  at::Tensor lambda_plus;   ///< [...], N s, friction impulse along +x
+  at::Tensor lambda_minus;  ///< [...], N s, friction impulse along -x
+  at::Tensor gamma;         ///< [...], m/s, the slack velocity: |v_x| where it is unique
+};
+
+using PointMassSolution = Solution<PointMassStep>;
+
+/// kStewartTrinkle: the form above, its velocities eliminated, by lcp::solve. kBelbutePeres: the same step in the form
+/// of [BP], its velocities kept, by lcp::solve_mixed.
+enum class PointMassFormulation { kStewartTrinkle, kBelbutePeres };
+
+/// kPosition: c = y / dt; the mass does not penetrate, and does not rebound.
+/// kVelocity: c = restitution min(v_y, 0) where y <= 0; no contact where y > 0. The mass may end up to one step below
+/// the ground, and stays there.
+enum class Stabilization { kPosition, kVelocity };
+
+struct PointMassOptions {
+  PointMassFormulation formulation = PointMassFormulation::kStewartTrinkle;
+  Stabilization stabilization = Stabilization::kPosition;
+};
+
+/// The exact step, in closed form: v_y_next = max(v_y*, -c), lambda_n = m (v_y_next - v_y*), and v_x_next is v_x* less
+/// friction of at most mu lambda_n, where v* = v + dt (u / m + (0, -g)).
+///   state: before the step. u: [..., 2], N.
+PointMassStep exact_step(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                         Stabilization stabilization = Stabilization::kPosition);
+
+/// x = v_next, z = (lambda_n, lambda_plus, lambda_minus, gamma), k = 2, n = 4 [Notes, 2.7].
+MixedProblem stewart_trinkle_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                                     Stabilization stabilization = Stabilization::kPosition);
+
+/// The same without x. M is copositive and P0, not positive semidefinite for mu > 0. It has a solution, by Lemke's
+/// theorem for copositive matrices, and one v_next.
+Problem reduced_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                        Stabilization stabilization = Stabilization::kPosition);
+
+/// The form of [BP], Q x + G'z + p = 0, 0 <= h - G x + F z perp z >= 0, with x = -v_next and z as above.
+MixedProblem belbute_peres_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                                   Stabilization stabilization = Stabilization::kPosition);
+
+/// z, w: [..., 4], a solution of any of the three. A resting mass has velocity 0 to the last bit, a mass in contact at
+/// position level y = 0.
+PointMassStep read_point_mass(const PointMassState& state, const at::Tensor& u, const at::Tensor& z,
+                              const at::Tensor& w, const PointMass& mass,
+                              Stabilization stabilization = Stabilization::kPosition);
+
+/// One step of each element of the batch.
+/// Throws c10::Error where a restitution is given at position level, which has none.
+PointMassSolution step(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                       const PointMassOptions& options = {}, const SolveOptions& solve_options = {});
+
+/// Many steps.
+///   u: [steps, ..., 2], N.
+/// Returns tensors [steps, ...].
+PointMassSolution simulate(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                           const PointMassOptions& options = {}, const SolveOptions& solve_options = {});
+
+/// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
+/// Both formulations are certified as the reduced problem. At velocity level a rollout jumps where the step of first
+/// contact changes; no gradient sees it.
+RolloutCertificate certify_rollout(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                                   const PointMassOptions& options, const PointMassSolution& rollout,
+                                   std::optional<double> tolerance = {});
+
+}  // namespace lcp::physics

@@ -1,0 +1,87 @@
+// A block that slides and turns on a plane on three point supports, with dry friction at each, stepped in time as an
+// LCP.
+//
+//   M (nu_next - nu) = dt (W lambda + u),   M = diag(m, m, I),   W_i,j = (d_j, (R(theta) r_i) x d_j)
+//   0 <= lambda_i,j   perp  sigma_i + d_j.v_i               >= 0,   v_i the velocity of support i at the end of the
+//   step 0 <= sigma_i      perp  mu N_i - sum_j lambda_i,j       >= 0
+//
+// for supports i and the directions d_j of friction_cone.h, with R at the start of the step.
+//
+//   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lcp/physics/problem.h"
+#include "lcp/solve.h"
+
+namespace lcp::physics {
+
+struct Tripod {
+  at::Tensor mass;        ///< [...], kg, > 0
+  at::Tensor inertia;     ///< [...], kg m^2 about the centre of mass, > 0
+  at::Tensor dt;          ///< [...], s, > 0
+  at::Tensor mu;          ///< [...], friction coefficient, >= 0
+  at::Tensor gravity;     ///< [...], m/s^2, >= 0
+  at::Tensor supports;    ///< [..., 3, 2], m, r_i from the centre of mass, in the body's frame; no three on a line
+  at::Tensor com_height;  ///< [...], m, of the centre of mass above the plane, >= 0: how friction shifts the load
+
+  /// Shared parameters of the given numbers, float64. The supports are those of the tests: (0.045, 0), (-0.03, 0.035),
+  /// (-0.03, -0.035). Throws c10::Error where a number is out of its range.
+  static Tripod of(double mass, double inertia, double dt, double mu, double gravity, double com_height = 0);
+};
+
+/// Where the block is and how it moves; each [..., 3].
+struct TripodState {
+  at::Tensor pose;      ///< x, y [m], theta [rad]
+  at::Tensor velocity;  ///< v_x, v_y [m/s], omega [rad/s]
+};
+
+/// What a step ends with.
+struct TripodStep {
+  TripodState next;
+  at::Tensor friction;  ///< [..., 3, 2], N, on each support
+  at::Tensor normal;    ///< [..., 3], N, on each support. Negative where the block would tip: the step means nothing
+  at::Tensor slip;  ///< [..., 3], m/s, sigma: the speed of each support as the polygon measures it, 0 where it sticks
+};
+
+using TripodSolution = Solution<TripodStep>;
+
+/// N_i at rest, [..., 3], N: sum_i N_i = m g, sum_i N_i r_i = 0. Negative where the centre of mass is not above the
+/// triangle of the supports.
+at::Tensor static_normals(const Tripod& tripod);
+
+/// Isotropic friction in place of polygons, to about 1e-9 of the velocities: the minimiser over nu of
+/// |nu - nu*|_M^2 / 2 + dt mu sum_i N_i |v_i|, nu* = nu + dt M^-1 u, found by Newton's method; with a raised centre of
+/// mass, the fixed point of that and of the loads. Float64; not differentiable.
+///   u: [..., 3], N, N, N m.
+TripodState exact_step(const TripodState& state, const at::Tensor& u, const Tripod& tripod);
+
+/// z = (lambda_1, lambda_2, lambda_3, sigma), 3 n + 3 unknowns for n directions,
+/// M = [[dt W'M^-1 W, E], [mu dN/dlambda - E', 0]], q = (W'nu*, mu N). With com_height = 0 M is positive semidefinite
+/// and nu_next is unique; a raised centre of mass adds the shift of the loads, and takes the guarantee away.
+///   u: [..., 3], N, N, N m.
+Problem polyhedral_problem(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
+                           std::int64_t directions);
+
+/// z: [..., 3 n + 3], a solution of polyhedral_problem. nu_next is exactly 0 where no support slips.
+TripodStep read_polyhedral(const TripodState& state, const at::Tensor& u, const at::Tensor& z, const Tripod& tripod);
+
+/// One step of each element of the batch.
+TripodSolution step(const TripodState& state, const at::Tensor& u, const Tripod& tripod, std::int64_t directions = 8,
+                    const SolveOptions& options = {});
+
+/// Many steps.
+///   u: [steps, ..., 3], N, N, N m.
+/// Returns tensors [steps, ...].
+TripodSolution simulate(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
+                        std::int64_t directions = 8, const SolveOptions& options = {});
+
+/// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
+/// Builds the problems of all steps at once: 8 (3 n + 3)^2 bytes a step and trajectory.
+RolloutCertificate certify_rollout(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
+                                   std::int64_t directions, const TripodSolution& rollout,
+                                   std::optional<double> tolerance = {});
+
+}  // namespace lcp::physics
