@@ -1,104 +1,149 @@
 // Simulates a system by lcp::solve and compares it with its exact solution.
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <set>
+#include <string_view>
 
 #include "common/command_line.h"
 #include "common/error.h"
 #include "common/figures.h"
 #include "common/files.h"
-#include "common/random.h"
-#include "common/sliding_block_data.h"
-#include "lcp/physics/sliding_block.h"
+#include "simulation/system.h"
 
 namespace {
 
 using namespace lcp::training;
-namespace physics = lcp::physics;
 
-struct Flags {
-  std::string system = "sliding_block";
-  std::string formulation = "direct";
-  SlidingBlockFlags block;
-  double speed = 1;
-  std::int64_t steps = 50;
-  std::int64_t trajectories = 1;
-  std::string inputs;
-};
+// Which flags there are depends on the system, so that it is looked for before they are parsed.
+std::string chosen_system(int argc, const char* const* argv) {
+  std::string config;
+  for (int k = 1; k < argc; ++k) {
+    const std::string_view flag = argv[k];
+    const std::string next = k + 1 < argc ? argv[k + 1] : "";
+    if (flag == "--system") return next;
+    if (flag.starts_with("--system=")) return std::string(flag.substr(9));
+    if (flag == "--config") config = next;
+    if (flag.starts_with("--config=")) config = flag.substr(9);
+  }
+  if (config.empty()) return system_names().front();
+  const nlohmann::json flags = read_json(config);
+  const bool named = flags.is_object() && flags.contains("system") && flags["system"].is_string();
+  return named ? flags["system"].get<std::string>() : system_names().front();
+}
+
+// The largest entry that is no NaN; null where there is none.
+nlohmann::json largest(const torch::Tensor& x) {
+  const torch::Tensor finite = x.masked_select(~x.isnan());
+  return finite.numel() > 0 ? nlohmann::json(finite.max().item<double>()) : nlohmann::json();
+}
+
+std::string help_of(const std::string& system) {
+  std::string text = "Simulates a system by lcp::solve, compares it with its exact solution and writes data.csv.\n";
+  text += "Systems and their formulations:\n";
+  for (const std::string& name : system_names()) {
+    text += "  " + name + ": ";
+    const auto formulations = make_system(name)->formulations();
+    for (std::size_t k = 0; k < formulations.size(); ++k) text += (k > 0 ? ", " : "") + formulations[k];
+    text += "\n";
+  }
+  return text + "These are the flags of " + system + "; simulate --system NAME --help shows those of another.";
+}
 
 int simulate(int argc, const char* const* argv) {
-  CommandLine line("simulate",
-                   "Simulates a system by lcp::solve, compares each step with the exact answer and writes data.csv.");
+  std::string name = chosen_system(argc, argv);
+  const std::unique_ptr<System> system = make_system(name);
+  if (!system) throw UsageError("--system must be " + one_of(system_names()) + "; got \"" + name + "\"");
+
+  CommandLine line("simulate", help_of(name));
   RunFlags run;
-  Flags flags;
+  Request request;
+  request.formulation = system->formulations().front();
+  request.steps = system->default_steps();
+  std::string inputs;
+  std::string animation = "gif";
   run.add_to(line);
-  line.add<std::string>("system", flags.system, "sliding_block",
-                        [](const std::string& x) { return x == "sliding_block" ? "" : "sliding_block"; });
-  line.add<std::string>(
-      "formulation", flags.formulation, "direct (2 unknowns) or traditional (3 unknowns)",
-      [](const std::string& x) { return x == "direct" || x == "traditional" ? "" : "direct or traditional"; });
-  flags.block.add_to(line);
-  line.add<double>("speed", flags.speed, "Velocity before the first step, m/s", finite_number);
-  line.add<std::int64_t>("steps", flags.steps, "Steps of each trajectory", at_least_one);
-  line.add<std::int64_t>("trajectories", flags.trajectories,
-                         "Trajectories, each under its own random force of standard deviation 1.5 mu m g",
-                         at_least_one);
-  line.add<std::string>("inputs", flags.inputs, "CSV file with columns v,u (m/s, N): each row is one independent step",
+  line.add<std::string>("system", name, "What is simulated: " + one_of(system_names()));
+  line.add<std::string>("formulation", request.formulation, one_of(system->formulations()), [&](const std::string& x) {
+    const auto& known = system->formulations();
+    return std::find(known.begin(), known.end(), x) != known.end() ? "" : one_of(known);
+  });
+  system->physics.add_to(line);
+  system->add_to(line);
+  line.add<std::int64_t>("steps", request.steps, "Steps of each trajectory", at_least_one);
+  line.add<std::int64_t>("trajectories", request.trajectories,
+                         "Trajectories; all but the first start, or are pushed, at random", at_least_one);
+  std::string columns;
+  for (const std::string& column : system->required_inputs()) columns += (columns.empty() ? "" : ",") + column;
+  for (const std::string& column : system->optional_inputs()) columns += "[," + column + "]";
+  line.add<std::string>("inputs", inputs, "CSV file with columns " + columns + ": each row is one independent step",
                         nullptr, Role::kFile);
-  line.footer("Example: simulate --formulation traditional --trajectories 4 --out runs/block");
+  line.add<double>("velocity-noise", request.velocity_noise,
+                   "Standard deviation of normal noise on the velocities of data.csv", nonnegative);
+  if (system->has_positions()) {
+    line.add<double>("position-noise", request.position_noise,
+                     "Standard deviation of normal noise on the positions of data.csv", nonnegative);
+  }
+  line.add<std::string>(
+      "animation", animation, "Of a rollout: gif, mp4 (needs ffmpeg) or none",
+      [](const std::string& x) { return x == "gif" || x == "mp4" || x == "none" ? "" : "gif, mp4 or none"; });
+  line.footer("Example: simulate " + system->example() + " --out runs/example");
   if (const auto status = line.parse(argc, argv)) return *status;
-  if (!flags.inputs.empty()) {
-    for (const char* name : {"speed", "steps", "trajectories"}) {
-      if (line.given(name)) throw UsageError(std::string("--") + name + " has no meaning with --inputs");
+  if (!inputs.empty()) {
+    auto excluded = system->rollout_flags();
+    excluded.insert(excluded.end(), {"steps", "trajectories"});
+    for (const std::string& flag : excluded) {
+      if (line.given(flag)) throw UsageError("--" + flag + " has no meaning with --inputs");
     }
+    request.inputs = read_csv(inputs, system->required_inputs(), system->optional_inputs());
+    inputs = std::filesystem::weakly_canonical(inputs).string();
   }
 
-  if (!flags.inputs.empty()) flags.inputs = std::filesystem::weakly_canonical(flags.inputs).string();
   torch::set_num_threads(static_cast<int>(run.threads));
   const torch::NoGradGuard no_grad;
-  const auto dtype = run.dtype == "float32" ? torch::kFloat : torch::kDouble;
-  const auto formulation = flags.formulation == "direct" ? physics::SlidingBlockFormulation::kDirect
-                                                         : physics::SlidingBlockFormulation::kTraditional;
-  const physics::SlidingBlock block = flags.block.block();
-  torch::Tensor v, u;  // [steps, trajectories]
-  physics::SlidingBlockSolution solution;
-  if (flags.inputs.empty()) {
-    const torch::Tensor speed = torch::full({flags.trajectories}, flags.speed, dtype);
-    u = random_forces(flags.steps, flags.trajectories, flags.block, generator(run.seed, Stream::kSimulatedForces))
-            .to(dtype);
-    solution = physics::simulate(speed, u, block, formulation);
-    v = torch::cat({speed.unsqueeze(0), solution.step.v_next.slice(0, 0, -1)});
-  } else {
-    const Table inputs = read_csv(flags.inputs, {"v", "u"});
-    v = torch::tensor(inputs["v"], torch::kDouble).to(dtype).unsqueeze(0);
-    u = torch::tensor(inputs["u"], torch::kDouble).to(dtype).unsqueeze(0);
-    solution = physics::step(v, u, block, formulation);
-  }
-  const torch::Tensor exact = physics::exact_step(v, u, block).v_next;
-  const torch::Tensor solved = solution.status == 0;
+  request.dtype = run.dtype == "float32" ? torch::kFloat : torch::kDouble;
+  request.seed = run.seed;
+  const Motion motion = system->run(request);
 
-  write_json(run.out / "config.json", line.config());
-  write_csv(run.out / "data.csv", sliding_block_table(v, u, solution.step));
-  const std::int64_t unsolved = v.numel() - solved.sum().item<std::int64_t>();
-  nlohmann::json metrics = {
-      {"steps", v.numel()},
+  const std::int64_t steps = motion.status.numel();
+  const torch::Tensor solved = motion.status == 0;
+  const std::int64_t unsolved = steps - solved.sum().item<std::int64_t>();
+  nlohmann::json metrics = motion.metrics;
+  metrics.update({
+      {"steps", steps},
       {"unsolved", unsolved},
-      {"max_residual", solution.residual.max().item<double>()},
-      {"max_error_vs_exact", (solution.step.v_next - exact).abs().max().item<double>()},
-      {"sticking_fraction", (solution.step.v_next == 0).to(torch::kDouble).mean().item<double>()},
-  };
+      {"max_residual", largest(motion.residual)},
+      {"max_error_vs_exact", largest(motion.error)},
+      {"sticking_fraction", motion.sticking.to(torch::kDouble).mean().item<double>()},
+      {"tied_steps", motion.certificate.tied.sum().item<std::int64_t>()},
+      {"kinked_steps", motion.certificate.kinked.sum().item<std::int64_t>()},
+  });
+  write_json(run.out / "config.json", line.config());
+  write_csv(run.out / "data.csv", motion.data);
   write_json(run.out / "metrics.json", metrics);
   if (!run.quiet) {
-    std::cout << v.numel() << " steps; largest residual " << metrics["max_residual"] << ", largest error against exact "
-              << "Coulomb friction " << metrics["max_error_vs_exact"] << " m/s, sticking in "
-              << 100 * metrics["sticking_fraction"].get<double>() << " %\n"
-              << (run.out / "data.csv").string() << "\n"
-              << (run.out / "metrics.json").string() << std::endl;
+    std::cout << steps << " steps";
+    if (unsolved < steps) {
+      std::cout << "; largest residual " << metrics["max_residual"] << ", largest error against " << motion.exact << " "
+                << metrics["max_error_vs_exact"] << " m/s, at rest after "
+                << 100 * metrics["sticking_fraction"].get<double>() << " %";
+    }
+    std::cout << "\n";
+    for (const std::string& remark : motion.remarks) std::cout << remark << "\n";
+    std::cout << (run.out / "data.csv").string() << "\n" << (run.out / "metrics.json").string() << std::endl;
   }
-  const bool drawn = draw_figures("simulate", run.out, run.quiet);
-  if (drawn && !run.quiet) std::cout << (run.out / "figures" / "motion.png").string() << std::endl;
-  if (unsolved > 0) throw std::runtime_error(std::to_string(unsolved) + " steps were not solved; see data.csv");
+  if (draw_figures("simulate", run.out, run.quiet) && !run.quiet) {
+    std::set<std::filesystem::path> figures;
+    for (const auto& file : std::filesystem::directory_iterator(run.out / "figures")) figures.insert(file.path());
+    for (const auto& figure : figures) std::cout << figure.string() << "\n";
+    std::cout << std::flush;
+  }
+  if (unsolved > 0 && !motion.expects_no_solution) {
+    throw std::runtime_error(std::to_string(unsolved) + " steps were not solved; see data.csv");
+  }
   return 0;
 }
 

@@ -33,7 +33,7 @@ constexpr std::int64_t kHeldOutOneIn = 5;  // trajectories, or rows where the da
 struct Flags {
   RunFlags run;
   TrainingFlags training{.samples = 2000, .iterations = 4000, .learning_rate = 0.02, .data = {}};
-  SlidingBlockFlags block;
+  PhysicsFlags block;
   std::string network = "affine";
   std::int64_t hidden_units = 32;
   std::string head = "relu";
@@ -90,7 +90,8 @@ Data simulate(const Flags& flags) {
   const std::int64_t trajectories = wanted + heldout;
   const Tensor first = random_speeds(trajectories, flags.block, generator(flags.run.seed, Stream::kSpeeds));
   const Tensor u = random_forces(kSteps, trajectories, flags.block, generator(flags.run.seed, Stream::kForces));
-  const auto solution = physics::simulate(first, u, flags.block.block(), physics::SlidingBlockFormulation::kDirect);
+  const auto solution =
+      physics::simulate(first, u, sliding_block(flags.block), physics::SlidingBlockFormulation::kDirect);
   const Tensor v = torch::cat({first.unsqueeze(0), solution.step.v_next.slice(0, 0, -1)});
   const auto rows = [&](const Tensor& x, std::int64_t from, std::int64_t to) {
     return x.slice(1, from, to).t().flatten();
@@ -176,7 +177,7 @@ double exact_zero_fraction(const Tensor& predicted, const Tensor& truth) {
 }
 
 // Against the block of the flags: the largest error of f [m/s] and G [s/kg] over the samples.
-double parameter_error(lcp::nn::DirectModel& model, const Samples& samples, const SlidingBlockFlags& block) {
+double parameter_error(lcp::nn::DirectModel& model, const Samples& samples, const PhysicsFlags& block) {
   const Tensor free = samples.v + block.dt * samples.u / block.mass;
   const Tensor f = torch::stack({free, -free}, -1);
   const Tensor G = -block.dt / block.mass * torch::eye(2, samples.v.options()).flip(-1);
@@ -197,7 +198,7 @@ Rollout roll_out(torch::jit::Module& model, const Flags& flags) {
   Tensor learned = exact;
   const Tensor u = random_forces(kSteps, kRollouts, flags.block, generator(flags.run.seed, Stream::kRolloutForces))
                        .to(flags.dtype());
-  const physics::SlidingBlock block = flags.block.block();
+  const physics::SlidingBlock block = sliding_block(flags.block);
   std::vector<Tensor> all_exact, all_learned;
   for (std::int64_t k = 0; k < kSteps; ++k) {
     exact = physics::exact_step(exact, u[k], block).v_next;

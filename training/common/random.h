@@ -16,7 +16,10 @@ enum class Stream : std::uint64_t {
   kRolloutForces,
   kRolloutSpeeds,
   kParameters,
-  kMinibatches
+  kMinibatches,
+  kStarts,
+  kVelocityNoise,
+  kPositionNoise
 };
 
 /// A generator for the k-th use of a stream. seed: in [0, 2^32).

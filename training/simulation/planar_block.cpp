@@ -1,0 +1,115 @@
+#include "lcp/physics/planar_block.h"
+
+#include "simulation/system.h"
+
+namespace lcp::training {
+namespace {
+
+using Formulation = lcp::physics::PlanarBlockFormulation;
+using torch::Tensor;
+
+class PlanarBlockSystem : public System {
+ public:
+  PlanarBlockSystem() { physics.mu = 0.2; }
+
+  const std::vector<std::string>& formulations() const override {
+    static const std::vector<std::string> names = {"exact_direction", "fixed_point", "polyhedral"};
+    return names;
+  }
+  std::int64_t default_steps() const override { return 40; }
+  std::string example() const override { return "--system planar_block --formulation polyhedral --directions 4"; }
+  bool has_positions() const override { return false; }
+  std::vector<std::string> required_inputs() const override { return {"v_x", "v_y", "u_x", "u_y"}; }
+  std::vector<std::string> rollout_flags() const override { return {"speed", "force", "turning"}; }
+
+  void add_to(CommandLine& line) override {
+    line.add<std::int64_t>("directions", directions_, "Directions of the polygon, or of the velocity's parts",
+                           [](const std::int64_t& n) { return n >= 4 && n % 2 == 0 ? "" : "even and >= 4"; });
+    line.add<std::int64_t>("passes", passes_, "Of fixed_point: LCPs a step, at most", at_least_one);
+    line.add_switch("relaxed", relaxed_, "Of fixed_point: the relaxed map, which converges wherever the block slides");
+    line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
+    line.add<double>("force", force_, "Size of the input force, which turns, N", finite_number);
+    line.add<double>("turning", turning_, "How fast it turns, rad/s", finite_number);
+  }
+
+  Motion run(const Request& request) const override {
+    lcp::physics::PlanarBlockOptions options;
+    options.formulation = request.formulation == "exact_direction" ? Formulation::kExactDirection
+                          : request.formulation == "fixed_point"   ? Formulation::kFixedPoint
+                                                                   : Formulation::kPolyhedral;
+    options.directions = directions_;
+    options.max_passes = passes_;
+    options.relaxed = relaxed_;
+    const auto block = lcp::physics::PlanarBlock::of(physics.mass, physics.dt, physics.mu, physics.gravity);
+    const Tensor first = start(request);
+    const Tensor u = forces(request);
+    const auto solution = lcp::physics::simulate(first, u, block, options);
+
+    std::vector<Tensor> exact;
+    Tensor now = first;
+    for (std::int64_t k = 0; k < u.size(0); ++k) {
+      now = lcp::physics::exact_step(now, u[k], block).v_next;
+      exact.push_back(now);
+    }
+
+    const Tensor states = request.with_velocity_noise(with_start(first, solution.step.v_next));
+    const Tensor v = states.slice(0, 0, -1);
+    const Tensor v_next = states.slice(0, 1);
+    Motion motion;
+    motion.data = MotionTable(u.size(0), request.count(), 0)
+                      .add("v_x", v.select(-1, 0))
+                      .add("v_y", v.select(-1, 1))
+                      .add("u_x", u.select(-1, 0))
+                      .add("u_y", u.select(-1, 1))
+                      .add("v_next_x", v_next.select(-1, 0))
+                      .add("v_next_y", v_next.select(-1, 1))
+                      .add("force_x", solution.step.force.select(-1, 0))
+                      .add("force_y", solution.step.force.select(-1, 1))
+                      .take();
+    motion.residual = solution.residual;
+    motion.status = solution.status;
+    motion.error = largest_difference(solution.step.v_next, torch::stack(exact));
+    motion.sticking = (solution.step.v_next == 0).all(-1);
+    motion.certificate = certify_rollout(first, u, block, options, solution);
+    motion.exact = "isotropic Coulomb friction";
+    if (options.formulation == Formulation::kFixedPoint) report_convergence(solution, motion);
+    return motion;
+  }
+
+ private:
+  Tensor start(const Request& request) const {
+    if (request.inputs) return torch::stack({request.input("v_x"), request.input("v_y")}, -1);
+    const Tensor v_x = speed_ * request.variation(0);
+    return torch::stack({v_x, torch::zeros_like(v_x)}, -1);
+  }
+
+  Tensor forces(const Request& request) const {
+    if (request.inputs) return torch::stack({request.input("u_x"), request.input("u_y")}, -1).unsqueeze(0);
+    const Tensor angle = turning_ * physics.dt * torch::arange(request.steps, torch::kDouble);
+    const Tensor u = force_ * torch::stack({torch::cos(angle), torch::sin(angle)}, -1).unsqueeze(1);
+    return u.expand({-1, request.trajectories, -1}).to(request.dtype);
+  }
+
+  static void report_convergence(const lcp::physics::PlanarBlockSolution& solution, Motion& motion) {
+    const std::int64_t open = (~solution.converged).sum().item<std::int64_t>();
+    motion.metrics["converged_fraction"] = solution.converged.to(torch::kDouble).mean().item<double>();
+    motion.metrics["mean_passes"] = solution.passes.to(torch::kDouble).mean().item<double>();
+    motion.metrics["max_passes"] = solution.passes.max().item<std::int64_t>();
+    if (open > 0) {
+      motion.remarks.push_back(std::to_string(open) + " steps ran out of passes before their direction settled");
+    }
+  }
+
+  std::int64_t directions_ = 8;
+  std::int64_t passes_ = 30;
+  bool relaxed_ = false;
+  double speed_ = 2;
+  double force_ = 3;
+  double turning_ = 2;
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_planar_block() { return std::make_unique<PlanarBlockSystem>(); }
+
+}  // namespace lcp::training

@@ -1,0 +1,117 @@
+#include "lcp/physics/point_mass.h"
+
+#include "simulation/system.h"
+
+namespace lcp::training {
+namespace {
+
+using lcp::physics::PointMassState;
+using lcp::physics::Stabilization;
+using torch::Tensor;
+
+class PointMassSystem : public System {
+ public:
+  PointMassSystem() {
+    physics.dt = 0.01;
+    physics.mu = 0.5;
+  }
+
+  const std::vector<std::string>& formulations() const override {
+    static const std::vector<std::string> names = {"stewart_trinkle", "belbute_peres"};
+    return names;
+  }
+  std::int64_t default_steps() const override { return 400; }
+  std::string example() const override {
+    return "--system point_mass --stabilization velocity --restitution 0.8 --mu 0.2";
+  }
+  bool has_positions() const override { return true; }
+  std::vector<std::string> required_inputs() const override { return {"v_x", "v_y", "u_x", "u_y"}; }
+  std::vector<std::string> optional_inputs() const override { return {"x", "y"}; }
+  std::vector<std::string> rollout_flags() const override { return {"height", "speed"}; }
+
+  void add_to(CommandLine& line) override {
+    line.add<double>("height", height_, "Height before the first step, m", nonnegative);
+    line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
+    line.add<double>("restitution", restitution_, "Share of the normal velocity that an impact gives back",
+                     [](const double& e) { return e >= 0 && e <= 1 ? "" : "from 0 to 1"; });
+    line.add<std::string>(
+        "stabilization", stabilization_,
+        "position (no penetration, no rebound) or velocity (rebounds, may sink by up to a step)",
+        [](const std::string& x) { return x == "position" || x == "velocity" ? "" : "position or velocity"; });
+  }
+
+  Motion run(const Request& request) const override {
+    if (stabilization_ == "position" && restitution_ > 0) {
+      throw UsageError("--restitution has no meaning with --stabilization position; give --stabilization velocity");
+    }
+    lcp::physics::PointMassOptions options;
+    if (request.formulation == "belbute_peres") {
+      options.formulation = lcp::physics::PointMassFormulation::kBelbutePeres;
+    }
+    options.stabilization = stabilization_ == "velocity" ? Stabilization::kVelocity : Stabilization::kPosition;
+    const auto mass = lcp::physics::PointMass::of(physics.mass, physics.dt, physics.mu, physics.gravity, restitution_);
+    const PointMassState first = start(request);
+    const Tensor u = request.inputs
+                         ? torch::stack({request.input("u_x"), request.input("u_y")}, -1).unsqueeze(0)
+                         : torch::zeros({request.steps, 1, 2}, request.dtype).expand({-1, request.trajectories, -1});
+    const auto solution = lcp::physics::simulate(first, u, mass, options);
+    const auto& end = solution.step;
+
+    std::vector<Tensor> exact;
+    PointMassState now = first;
+    for (std::int64_t k = 0; k < u.size(0); ++k) {
+      now = lcp::physics::exact_step(now, u[k], mass, options.stabilization).next;
+      exact.push_back(now.velocity);
+    }
+
+    const Tensor position = request.with_position_noise(end.next.position);
+    const Tensor velocity = request.with_velocity_noise(end.next.velocity);
+    const Tensor contact = end.lambda_n > 0;
+    Motion motion;
+    motion.data = MotionTable(u.size(0), request.count(), 1)
+                      .add("x", position.select(-1, 0))
+                      .add("y", position.select(-1, 1))
+                      .add("v_x", velocity.select(-1, 0))
+                      .add("v_y", velocity.select(-1, 1))
+                      .add("lambda_n", end.lambda_n)
+                      .add("lambda_plus", end.lambda_plus)
+                      .add("lambda_minus", end.lambda_minus)
+                      .add("gamma", end.gamma)
+                      .take();
+    motion.residual = solution.residual;
+    motion.status = solution.status;
+    motion.error = largest_difference(end.next.velocity, torch::stack(exact));
+    motion.sticking = contact & (end.next.velocity.select(-1, 0) == 0);
+    motion.certificate = certify_rollout(first, u, mass, options, solution);
+    motion.exact = "contact and Coulomb friction in closed form";
+    motion.metrics["contact_fraction"] = contact.to(torch::kDouble).mean().item<double>();
+    motion.metrics["lowest_point"] = end.next.position.select(-1, 1).min().item<double>();
+    if (!request.inputs) {
+      motion.metrics["final_x"] = end.next.position[-1][0][0].item<double>();
+      motion.metrics["final_y"] = end.next.position[-1][0][1].item<double>();
+    }
+    return motion;
+  }
+
+ private:
+  PointMassState start(const Request& request) const {
+    const auto pair = [](const Tensor& x, const Tensor& y) { return torch::stack({x, y}, -1); };
+    if (request.inputs) {
+      return {pair(request.input("x"), request.input("y")), pair(request.input("v_x"), request.input("v_y"))};
+    }
+    const Tensor height = height_ * request.variation(0);
+    const Tensor speed = speed_ * request.variation(1);
+    return {pair(torch::zeros_like(height), height), pair(speed, torch::zeros_like(speed))};
+  }
+
+  double height_ = 1;
+  double speed_ = 3;
+  double restitution_ = 0;
+  std::string stabilization_ = "position";
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_point_mass() { return std::make_unique<PointMassSystem>(); }
+
+}  // namespace lcp::training

@@ -1,0 +1,120 @@
+#include "lcp/physics/sliding_block.h"
+
+#include "common/random.h"
+#include "common/sliding_block_data.h"
+#include "simulation/system.h"
+
+namespace lcp::training {
+namespace {
+
+using Formulation = lcp::physics::SlidingBlockFormulation;
+using torch::Tensor;
+
+class SlidingBlockSystem : public System {
+ public:
+  const std::vector<std::string>& formulations() const override {
+    static const std::vector<std::string> names = {"direct", "forward", "direct2", "traditional", "mixed"};
+    return names;
+  }
+  std::int64_t default_steps() const override { return 50; }
+  std::string example() const override { return "--formulation traditional --trajectories 4"; }
+  bool has_positions() const override { return false; }
+  std::vector<std::string> required_inputs() const override { return {"v", "u"}; }
+  std::vector<std::string> rollout_flags() const override { return {"speed"}; }
+
+  void add_to(CommandLine& line) override {
+    line.add<double>("speed", speed_, "Velocity before the first step, m/s", finite_number);
+  }
+
+  Motion run(const Request& request) const override {
+    const Formulation formulation = formulation_of(request.formulation);
+    const lcp::physics::SlidingBlock block = sliding_block(physics);
+    const Tensor first =
+        request.inputs ? request.input("v") : torch::full({request.trajectories}, speed_, request.dtype);
+    const Tensor u = request.inputs ? request.input("u").unsqueeze(0) : forces(request, formulation);
+
+    std::vector<Tensor> exact;
+    Tensor now = first;
+    for (std::int64_t k = 0; k < u.size(0); ++k) {
+      now = lcp::physics::exact_step(now, u[k], block).v_next;
+      exact.push_back(now);
+    }
+    const Tensor exact_next = torch::stack(exact);
+
+    Motion motion;
+    lcp::physics::SlidingBlockSolution solution;
+    Tensor v, v_next;
+    if (formulation == Formulation::kDirect2) {
+      // One step without a solution would end a rollout: each is tried from where the exact one is.
+      v = with_start(first, exact_next).slice(0, 0, -1);
+      solution = lcp::physics::step(v, u, block, formulation);
+      v_next = solution.step.v_next;
+      show_infeasibility(lcp::physics::direct2_problem(v, u, block), solution.status, motion);
+    } else {
+      solution = lcp::physics::simulate(first, u, block, formulation);
+      const Tensor states = request.with_velocity_noise(with_start(first, solution.step.v_next));
+      v = states.slice(0, 0, -1);
+      v_next = states.slice(0, 1);
+    }
+    motion.data =
+        sliding_block_table(v, u, {v_next, solution.step.lambda_plus, solution.step.lambda_minus, solution.step.gamma});
+    motion.residual = solution.residual;
+    motion.status = solution.status;
+    motion.error = (solution.step.v_next - exact_next).abs();
+    motion.sticking = solution.step.v_next == 0;
+    motion.certificate = certify_rollout(first, u, block, formulation, solution);
+    motion.exact = "Coulomb friction";
+    if (formulation == Formulation::kForward) {
+      const std::int64_t glued =
+          (solution.step.lambda_minus < -1e-9 * physics.max_friction()).sum().item<std::int64_t>();
+      motion.metrics["glued_steps"] = glued;
+      if (glued > 0) {
+        motion.remarks.push_back(std::to_string(glued) +
+                                 " steps have v + dt u / m < 0, where the forward formulation glues the block to its "
+                                 "place: lambda_minus is negative there");
+      }
+    }
+    return motion;
+  }
+
+ private:
+  static Formulation formulation_of(const std::string& name) {
+    if (name == "forward") return Formulation::kForward;
+    if (name == "direct") return Formulation::kDirect;
+    if (name == "direct2") return Formulation::kDirect2;
+    return name == "traditional" ? Formulation::kTraditional : Formulation::kMixed;
+  }
+
+  // Of both signs; for the formulation that moves to the right alone, pushes from 0 to 2 mu m g, three in ten of them
+  // 0.
+  Tensor forces(const Request& request, Formulation formulation) const {
+    at::Generator random = generator(request.seed, Stream::kSimulatedForces);
+    if (formulation != Formulation::kForward) {
+      return random_forces(request.steps, request.trajectories, physics, random).to(request.dtype);
+    }
+    const Tensor push = torch::rand({request.steps, request.trajectories}, random, torch::kDouble);
+    const Tensor on = torch::rand({request.steps, request.trajectories}, random, torch::kDouble) >= 0.3;
+    return (2 * physics.max_friction() * push * on).to(request.dtype);
+  }
+
+  static void show_infeasibility(const lcp::physics::Problem& problem, const Tensor& status, Motion& motion) {
+    const Tensor y = lcp::physics::direct2_farkas_vector(problem);
+    const Tensor decrease = torch::matmul(problem.M.t(), y.unsqueeze(-1)).squeeze(-1).amax(-1);  // max of M'y, <= 0
+    const Tensor proved = (decrease <= 0) & ((problem.q * y).sum(-1) < 0);
+    const std::int64_t infeasible = (status == 2).sum().item<std::int64_t>();
+    const std::int64_t proofs = proved.sum().item<std::int64_t>();
+    motion.metrics["infeasible"] = infeasible;
+    motion.metrics["farkas_proofs"] = proofs;
+    motion.expects_no_solution = true;
+    motion.remarks.push_back(std::to_string(infeasible) + " steps reported infeasible, " + std::to_string(proofs) +
+                             " proved so by y >= 0 with M'y <= 0 and q'y < 0: no z >= 0 has M z + q >= 0");
+  }
+
+  double speed_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_sliding_block() { return std::make_unique<SlidingBlockSystem>(); }
+
+}  // namespace lcp::training

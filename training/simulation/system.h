@@ -1,0 +1,117 @@
+// What the program `simulate` knows of a system: its flags, its inputs, and how to run it.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/command_line.h"
+#include "common/files.h"
+#include "common/physics_flags.h"
+#include "lcp/physics/problem.h"
+
+namespace lcp::training {
+
+/// What the program's common flags ask of a system.
+struct Request {
+  std::string formulation;
+  std::int64_t steps = 0;
+  std::int64_t trajectories = 1;
+  std::optional<Table> inputs;  ///< each row is one independent step: one trajectory of one step
+  torch::ScalarType dtype = torch::kDouble;
+  std::int64_t seed = 0;
+  double velocity_noise = 0;  ///< m/s, standard deviation of what is added to the table's velocities
+  double position_noise = 0;  ///< m, the same for its positions
+
+  std::int64_t count() const { return inputs ? static_cast<std::int64_t>(inputs->rows()) : trajectories; }
+
+  /// A column of the inputs, [rows], or of zeros where it is missing and optional.
+  torch::Tensor input(const std::string& name) const;
+
+  /// Factors, [trajectories], that set the starts of the trajectories apart: 1 for the first, 0.5 to 1.5 for the
+  /// others. `k` numbers the uses.
+  torch::Tensor variation(std::int64_t k) const;
+
+  /// x, [steps + 1, trajectories, ...], with the noise that was asked for.
+  torch::Tensor with_velocity_noise(const torch::Tensor& x) const;
+  torch::Tensor with_position_noise(const torch::Tensor& x) const;
+};
+
+/// What comes of it; tensors are [steps, trajectories].
+struct Motion {
+  Table data;
+  torch::Tensor residual;
+  torch::Tensor status;
+  torch::Tensor error;     ///< m/s, of the velocities against an exact rollout from the same start
+  torch::Tensor sticking;  ///< bool: the step ends at rest, in contact
+  physics::RolloutCertificate certificate;
+  std::string exact;                                  ///< what the error is measured against
+  nlohmann::json metrics = nlohmann::json::object();  ///< of this system alone
+  std::vector<std::string> remarks;                   ///< for the user, a line each
+  bool expects_no_solution = false;                   ///< of a formulation that is there to be shown unsolvable
+};
+
+class System {
+ public:
+  virtual ~System() = default;
+  virtual const std::vector<std::string>& formulations() const = 0;
+  virtual std::int64_t default_steps() const = 0;
+  virtual std::string example() const = 0;  ///< flags for --help
+
+  /// Flags beside the common ones. `physics` holds the defaults of the common ones.
+  virtual void add_to(CommandLine& line) = 0;
+  virtual bool has_positions() const = 0;
+
+  /// Columns of --inputs; the optional ones are 0 where they are missing.
+  virtual std::vector<std::string> required_inputs() const = 0;
+  virtual std::vector<std::string> optional_inputs() const { return {}; }
+
+  /// Flags that only a rollout has, and --inputs excludes.
+  virtual std::vector<std::string> rollout_flags() const = 0;
+
+  virtual Motion run(const Request& request) const = 0;
+
+  PhysicsFlags physics;
+};
+
+const std::vector<std::string>& system_names();
+
+/// Null for an unknown name.
+std::unique_ptr<System> make_system(const std::string& name);
+std::unique_ptr<System> make_falling_block();
+std::unique_ptr<System> make_sliding_block();
+std::unique_ptr<System> make_planar_block();
+std::unique_ptr<System> make_point_mass();
+std::unique_ptr<System> make_tripod();
+
+/// "a, b or c", for messages.
+std::string one_of(const std::vector<std::string>& names);
+
+/// A table that begins with the columns trajectory and step, of `count` trajectories; the steps are first, first + 1,
+/// ...
+class MotionTable {
+ public:
+  MotionTable(std::int64_t steps, std::int64_t count, std::int64_t first_step);
+
+  /// x: [steps, count], or broadcast to it.
+  MotionTable& add(const char* name, const torch::Tensor& x);
+  Table take() { return std::move(table_); }
+
+ private:
+  Table table_;
+  std::int64_t steps_;
+  std::int64_t count_;
+};
+
+/// `first`, then `next`: [steps + 1, ...].
+torch::Tensor with_start(const torch::Tensor& first, const torch::Tensor& next);
+
+/// max over the last dimension of |a - b|.
+torch::Tensor largest_difference(const torch::Tensor& a, const torch::Tensor& b);
+
+}  // namespace lcp::training

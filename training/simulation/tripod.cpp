@@ -1,0 +1,131 @@
+#include "lcp/physics/tripod.h"
+
+#include <cmath>
+
+#include "simulation/system.h"
+
+namespace lcp::training {
+namespace {
+
+using lcp::physics::TripodState;
+using torch::Tensor;
+
+class TripodSystem : public System {
+ public:
+  TripodSystem() {
+    physics.dt = 0.005;
+    physics.mu = 0.33;
+  }
+
+  const std::vector<std::string>& formulations() const override {
+    static const std::vector<std::string> names = {"polyhedral"};
+    return names;
+  }
+  std::int64_t default_steps() const override { return 80; }
+  std::string example() const override { return "--system tripod --directions 16 --velocity 1 0 20"; }
+  bool has_positions() const override { return true; }
+  std::vector<std::string> required_inputs() const override { return {"theta", "v_x", "v_y", "omega"}; }
+  std::vector<std::string> optional_inputs() const override { return {"x", "y"}; }
+  std::vector<std::string> rollout_flags() const override { return {"velocity"}; }
+
+  void add_to(CommandLine& line) override {
+    const auto numbers = [](std::size_t count, const char* must) {
+      return [count, must](const std::vector<double>& x) -> std::string {
+        bool finite = x.size() == count;
+        for (const double value : x) finite = finite && std::isfinite(value);
+        return finite ? "" : must;
+      };
+    };
+    line.add<std::int64_t>("directions", directions_, "Directions of each support's friction polygon",
+                           [](const std::int64_t& n) { return n >= 4 && n % 2 == 0 ? "" : "even and >= 4"; });
+    line.add<std::vector<double>>("velocity", velocity_, "VX VY OMEGA before the first step, m/s, m/s, rad/s",
+                                  numbers(3, "three finite numbers"));
+    line.add<double>("inertia", inertia_, "Moment of inertia about the centre of mass, kg m^2", positive);
+    line.add<std::vector<double>>("supports", supports_, "X1 Y1 X2 Y2 X3 Y3, the supports from the centre of mass, m",
+                                  numbers(6, "six finite numbers"));
+    line.add<double>("com-height", com_height_, "Height of the centre of mass over the plane, m", nonnegative);
+  }
+
+  Motion run(const Request& request) const override {
+    auto tripod =
+        lcp::physics::Tripod::of(physics.mass, inertia_, physics.dt, physics.mu, physics.gravity, com_height_);
+    tripod.supports = torch::tensor(supports_, torch::kDouble).view({3, 2});
+    const Tensor normals = lcp::physics::static_normals(tripod);
+    if (!(normals >= 0).all().item<bool>()) {
+      throw UsageError("--supports must have the centre of mass, (0, 0), within their triangle");
+    }
+    const TripodState first = start(request);
+    const Tensor u = torch::zeros({request.inputs ? 1 : request.steps, 1, 3}, request.dtype);
+    const auto solution = lcp::physics::simulate(first, u, tripod, directions_);
+    const TripodState& end = solution.step.next;
+
+    std::vector<Tensor> exact;
+    TripodState now = first;
+    for (std::int64_t k = 0; k < u.size(0); ++k) {
+      now = lcp::physics::exact_step(now, u[k], tripod);
+      exact.push_back(now.velocity);
+    }
+
+    const Tensor pose = request.with_position_noise(end.pose);
+    const Tensor velocity = request.with_velocity_noise(end.velocity);
+    Motion motion;
+    motion.data = MotionTable(u.size(0), request.count(), 1)
+                      .add("x", pose.select(-1, 0))
+                      .add("y", pose.select(-1, 1))
+                      .add("theta", pose.select(-1, 2))
+                      .add("v_x", velocity.select(-1, 0))
+                      .add("v_y", velocity.select(-1, 1))
+                      .add("omega", velocity.select(-1, 2))
+                      .take();
+    motion.residual = solution.residual;
+    motion.status = solution.status;
+    // The supports' velocities, so that one unit does.
+    const Tensor reach = tripod.supports.norm(2, -1).max();
+    const Tensor scale = torch::stack({torch::ones_like(reach), torch::ones_like(reach), reach});
+    motion.error = largest_difference(scale * end.velocity, scale * torch::stack(exact));
+    motion.sticking = (end.velocity == 0).all(-1);
+    motion.certificate = certify_rollout(first, u, tripod, directions_, solution);
+    motion.exact = "isotropic Coulomb friction at the supports";
+    report(request, solution, motion);
+    return motion;
+  }
+
+ private:
+  TripodState start(const Request& request) const {
+    if (request.inputs) {
+      return {torch::stack({request.input("x"), request.input("y"), request.input("theta")}, -1),
+              torch::stack({request.input("v_x"), request.input("v_y"), request.input("omega")}, -1)};
+    }
+    const Tensor velocity = torch::tensor(velocity_, request.dtype) * request.variation(0).unsqueeze(-1);
+    return {torch::zeros_like(velocity), velocity};
+  }
+
+  static void report(const Request& request, const lcp::physics::TripodSolution& solution, Motion& motion) {
+    const std::int64_t tipping = (solution.step.normal < 0).any(-1).sum().item<std::int64_t>();
+    motion.metrics["tipping_steps"] = tipping;
+    if (tipping > 0) {
+      motion.remarks.push_back(std::to_string(tipping) +
+                               " steps load a support with a negative force: the block would tip there, which is not "
+                               "modelled");
+    }
+    if (request.inputs) return;
+    const Tensor pose = solution.step.next.pose[-1][0].to(torch::kDouble);
+    motion.metrics["final_pose"] =
+        std::vector<double>(pose.const_data_ptr<double>(), pose.const_data_ptr<double>() + 3);
+    const Tensor rest = motion.sticking.select(1, 0).nonzero();
+    motion.metrics["steps_until_rest"] =
+        rest.numel() > 0 ? nlohmann::json(rest[0].item<std::int64_t>() + 1) : nlohmann::json();
+  }
+
+  std::int64_t directions_ = 8;
+  std::vector<double> velocity_ = {1, 0.3, 8};
+  double inertia_ = 0.01 / 6;
+  std::vector<double> supports_ = {0.045, 0, -0.03, 0.035, -0.03, -0.035};
+  double com_height_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_tripod() { return std::make_unique<TripodSystem>(); }
+
+}  // namespace lcp::training
