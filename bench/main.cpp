@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
   lcp::bench::add_families();
   lcp::bench::add_curves();
   lcp::bench::add_memory();
+  lcp::bench::add_rollouts();
   lcp::bench::add_training_step();
   benchmark::RunSpecifiedBenchmarks();
   return 0;

@@ -43,6 +43,7 @@ void add_curves();
 void add_families();
 void add_machine();
 void add_memory();
+void add_rollouts();
 void add_training_step();
 
 }  // namespace lcp::bench

@@ -232,6 +232,19 @@ def other_rows(measured):
     rows.append(Row("training step, B = 4096: networks, M and q, solve, loss, backward, Adam",
                     f"whole step {time_text(whole)}", f"inside lcp:: {time_text(inside)}", ratio(inside, whole),
                     "lcp:: / whole", "<= 0.3", verdict=measured.row("training", "step", "whole")))
+    for name, title, most in (("sliding_block direct", "sliding blocks, direct", "<= 1"),
+                              ("sliding_block traditional", "sliding blocks, traditional", "<= 1"),
+                              ("sliding_block mixed", "sliding blocks, mixed", "<= 1"),
+                              ("point_mass stewart_trinkle", "point masses, Stewart-Trinkle", "<= 5"),
+                              ("point_mass belbute_peres", "point masses, Belbute-Peres", "<= 5")):
+        for work, what, target in (("forward", "rollout", most), ("gradient", "rollout and gradient", "")):
+            whole, inside = (measured.ns("rollout", f"{name} {work}", who) for who in ("whole", "inside lcp"))
+            seconds = None if whole is None else whole * 1e6 / 1e9
+            share = ratio(inside, whole)
+            reference = NONE if share is None else f"inside lcp:: {time_text(inside)}, {100 * share:.0f} % of it"
+            rows.append(Row(f"1000 {title}, 1000 steps, 2 threads: {what}, per step and trajectory", reference,
+                            time_text(whole), seconds, "seconds in all", target,
+                            verdict=measured.row("rollout", f"{name} {work}", "whole")))
     for name, title in (("sliding_3", "3x3 sliding blocks, B = 65536"), ("friction_24", "friction n = 24, B = 2000")):
         none = measured.ns("guess", name, "none")
         for kind, what in (("right", "the right guess"), ("wrong", "a wrong guess, the neighbour's")):

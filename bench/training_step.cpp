@@ -1,19 +1,16 @@
 // training/: one step of learning f and G in the loop: networks, M and q, the solve, the loss, the backward pass, Adam;
-// and the time inside lcp:: of it, counted by LibTorch's own observers of operators and backward nodes.
-#include <ATen/record_function.h>
+// and the time inside lcp:: of it.
 #include <lcp/nn/direct_model.h>
 #include <lcp/physics/sliding_block.h>
 #include <torch/optim/adam.h>
 
-#include <chrono>
-#include <string_view>
+#include <memory>
 
+#include "inside_lcp.h"
 #include "measure.h"
 
 namespace lcp::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kBatch = 4096;
 
@@ -54,24 +51,6 @@ class Learner {
   torch::Tensor v_, u_, target_;
 };
 
-// Spans of lcp:: on this thread, the outermost of nested ones.
-int depth = 0;
-Clock::time_point entered;
-Clock::duration inside{};
-
-struct Span : at::ObserverContext {};
-
-std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
-  const std::string_view name = function.name();
-  if (!name.starts_with("lcp::") && !name.starts_with("Lcp")) return nullptr;
-  if (depth++ == 0) entered = Clock::now();
-  return std::make_unique<Span>();
-}
-
-void leave(const at::RecordFunction&, at::ObserverContext* context) {
-  if (context != nullptr && --depth == 0) inside += Clock::now() - entered;
-}
-
 }  // namespace
 
 void add_training_step() {
@@ -80,18 +59,13 @@ void add_training_step() {
     report(state, learner->verdict(), kBatch);
     return [=] { learner->step(); };
   });
-  // The observers slow the other operators down, so the whole step is timed without them, above.
   const auto observed = [](benchmark::State& state) {
     Learner learner;
-    const auto handle =
-        at::addThreadLocalCallback(at::RecordFunctionCallback(enter, leave)
-                                       .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}));
+    InsideLcp observer;
     for (auto _ : state) {
-      inside = {};
       learner.step();
-      state.SetIterationTime(std::chrono::duration<double>(inside).count());
+      state.SetIterationTime(observer.seconds());
     }
-    at::removeCallback(handle);
     state.counters["problems"] = static_cast<double>(kBatch);
   };
   benchmark::RegisterBenchmark("training/step/inside lcp", observed)->UseManualTime();
