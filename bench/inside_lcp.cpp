@@ -31,8 +31,9 @@ void leave(const at::RecordFunction&, at::ObserverContext* context) {
 }  // namespace
 
 InsideLcp::InsideLcp()
-    : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(enter, leave)
-                                             .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}))) {
+    : handle_(
+          at::addThreadLocalCallback(at::RecordFunctionCallback(enter, leave)
+                                         .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION}))) {
   inside = {};
 }
 

@@ -1,5 +1,5 @@
-// rollout/: 1000 steps of 1000 trajectories, on as many threads as there are cores, up to 2; and the time inside lcp:: of
-// it. "gradient" is a rollout and the gradient of its last state with respect to mu and the first.
+// rollout/: 1000 steps of 1000 trajectories, on as many threads as there are cores, up to 2; and the time inside lcp::
+// of it. "gradient" is a rollout and the gradient of its last state with respect to mu and the first.
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <lcp/physics/point_mass.h>
@@ -50,9 +50,9 @@ Rollout point_mass(physics::PointMassFormulation formulation) {
   const Tensor u = torch::zeros({kSteps, 1, 2}, torch::kDouble);
   return {3 * torch::randn({kTrajectories, 2}, torch::kDouble), mass.mu,
           [=](const Tensor& velocity, const Tensor& mu) -> Result {
-            const auto solution = physics::simulate({position, velocity}, u,
-                                                    {mass.mass, mass.dt, mu, mass.gravity, mass.restitution},
-                                                    {formulation, physics::Stabilization::kPosition});
+            const auto solution =
+                physics::simulate({position, velocity}, u, {mass.mass, mass.dt, mu, mass.gravity, mass.restitution},
+                                  {formulation, physics::Stabilization::kPosition});
             return {solution.step.next.position[-1], solution.status};
           }};
 }

@@ -1,5 +1,6 @@
-// Finds how fast to push a mass off a table of 1 m so that it comes to rest at a mark: Newton's method on the derivative
-// of a whole rollout, through flight, impact, sliding and sticking. Several marks, surfaces and masses at once.
+// Finds how fast to push a mass off a table of 1 m so that it comes to rest at a mark: Newton's method on the
+// derivative of a whole rollout, through flight, impact, sliding and sticking. Several marks, surfaces and masses at
+// once.
 #include <lcp/physics/point_mass.h>
 #include <torch/torch.h>
 

@@ -21,6 +21,28 @@ Tensor free_height(const Tensor& x, const Tensor& v, const FallingBlock& block) 
   return x + block.dt * (v - block.gravity * block.dt);
 }
 
+Problem problem_of(const Tensor& x, const Tensor& v, const FallingBlock& block) {
+  const Tensor k = stiffness(block);
+  return {k.unsqueeze(-1).unsqueeze(-1), (-k * free_height(x, v, block)).unsqueeze(-1)};
+}
+
+FallingBlockStep read(const Tensor& x, const Tensor& v, const Tensor& x_next, const Tensor& lambda,
+                      const FallingBlock& block) {
+  // In flight the difference of two heights would lose the digits that they share.
+  const Tensor v_next =
+      at::where(x_next > 0, v + block.dt * (lambda / block.mass - block.gravity), (x_next - x) / block.dt);
+  return {x_next, at::where(x_next.isnan(), x_next, v_next), lambda};
+}
+
+template <class F>
+FallingBlockSolution map(const FallingBlockSolution& s, const F& f) {
+  return {{f(s.step.x_next), f(s.step.v_next), f(s.step.lambda)}, f(s.z), f(s.residual), f(s.status)};
+}
+
+Shape batch_of(const Tensor& x, const Tensor& v, const FallingBlock& block) {
+  return common_shape({x.sizes(), v.sizes(), block.mass.sizes(), block.dt.sizes(), block.gravity.sizes()});
+}
+
 }  // namespace
 
 FallingBlock FallingBlock::of(double mass, double dt, double gravity) {
@@ -30,44 +52,54 @@ FallingBlock FallingBlock::of(double mass, double dt, double gravity) {
 FallingBlockStep exact_step(const Tensor& x, const Tensor& v, const FallingBlock& parameters) {
   const FallingBlock block = in_precision_of(x, parameters);
   const Tensor free = free_height(x, v.to(x.scalar_type()), block);
-  const Tensor x_next = at::clamp_min(free, 0);
-  return {x_next, (x_next - x) / block.dt, stiffness(block) * at::clamp_min(-free, 0)};
+  return read(x, v.to(x.scalar_type()), at::clamp_min(free, 0), stiffness(block) * at::clamp_min(-free, 0), block);
 }
 
-Problem direct_problem(const Tensor& x, const Tensor& v, const FallingBlock& parameters) {
-  const FallingBlock block = in_precision_of(x, parameters);
-  const Tensor k = stiffness(block);
-  return {k.unsqueeze(-1).unsqueeze(-1), (-k * free_height(x, v.to(x.scalar_type()), block)).unsqueeze(-1)};
+Problem direct_problem(const Tensor& x, const Tensor& v, const FallingBlock& block) {
+  return problem_of(x, v.to(x.scalar_type()), in_precision_of(x, block));
 }
 
-FallingBlockStep read_direct(const Tensor& x, const Tensor& z, const Tensor& w, const FallingBlock& block) {
-  const Tensor x_next = z.select(-1, 0);
-  return {x_next, (x_next - x) / block.dt.to(x.scalar_type()), w.select(-1, 0)};
+FallingBlockStep read_direct(const Tensor& x, const Tensor& v, const Tensor& z, const Tensor& w,
+                             const FallingBlock& block) {
+  return read(x, v.to(x.scalar_type()), z.select(-1, 0), w.select(-1, 0), in_precision_of(x, block));
 }
 
 FallingBlockSolution step(const Tensor& x, const Tensor& v, const FallingBlock& block, const SolveOptions& options) {
-  const Problem problem = direct_problem(x, v, block);
-  const SolveResult result = solve(problem.M, problem.q, options);
-  return {read_direct(x, result.z, result.w, block), result.z, natural_residual(problem, result.z), result.status};
+  return map(simulate(x, v, 1, block, options), [](const Tensor& all) { return all[0]; });
 }
 
 FallingBlockSolution simulate(const Tensor& x, const Tensor& v, std::int64_t steps, const FallingBlock& parameters,
                               const SolveOptions& options) {
+  TORCH_CHECK(steps >= 1, "steps must be >= 1; got ", steps);
   const FallingBlock block = in_precision_of(x, parameters);
-  const Tensors all = roll({x, v}, steps, [&](const Tensors& state, std::int64_t) -> Tensors {
-    const Problem problem = direct_problem(state[0], state[1], block);
-    const SolveResult result = solve(problem.M, problem.q, options);
-    const FallingBlockStep next = read_direct(state[0], result.z, result.w, block);
-    return {next.x_next, next.v_next, next.lambda, result.z, result.status};
-  });
-  const Problem problem = direct_problem(starts(x, all[0]), starts(v, all[1]), block);
-  return {{all[0], all[1], all[2]}, all[3], natural_residual(problem, all[3]), all[4]};
+  const Shape batch = batch_of(x, v, block);
+  const Stepping stepping{
+      [&](const Tensors& state, const Tensor&, const Tensor& poison) -> Solved {
+        const Problem problem = problem_of(state[0], state[1], block);
+        return {solve(problem.M, poison.defined() ? problem.q + poison.unsqueeze(-1) : problem.q, options), {}};
+      },
+      [&](const Tensors& state, const Tensor&, const SolveResult& result) -> Tensors {
+        const FallingBlockStep next = read(state[0], state[1], result.z.select(-1, 0), result.w.select(-1, 0), block);
+        return {next.x_next, next.v_next};
+      }};
+  const Tensor nothing = at::zeros({1}, x.options()).expand({steps});
+  const Rolled all = roll({expanded(x, batch), expanded(v.to(x.scalar_type()), batch)}, nothing, batch, stepping);
+  const FallingBlockSolution solution{{all.ends[0], all.ends[1], all.result.w.select(-1, 0)},
+                                      all.result.z,
+                                      natural_residual(problem_of(all.starts[0], all.starts[1], block), all.result.z),
+                                      all.result.status};
+  return map(solution, [&](const Tensor& x_of) { return with_failures(x_of, all.failure); });
 }
 
-RolloutCertificate certify_rollout(const Tensor& x, const Tensor& v, const FallingBlock& block,
+RolloutCertificate certify_rollout(const Tensor& x, const Tensor& v, const FallingBlock& parameters,
                                    const FallingBlockSolution& rollout, std::optional<double> tolerance) {
-  const Problem problem = direct_problem(starts(x, rollout.step.x_next), starts(v, rollout.step.v_next), block);
-  return certify_steps(problem, rollout.z, rollout.status, tolerance, [](const Tensor& ties) { return ties.any(-1); });
+  const FallingBlock block = in_precision_of(x, parameters);
+  const Tensor from = starts_of(x, rollout.step.x_next);
+  const Tensor at_speed = starts_of(v.to(x.scalar_type()), rollout.step.v_next);
+  const Tensor lengths = from.abs() + block.dt * (at_speed.abs() + block.gravity * block.dt);
+  return certify_steps(
+      problem_of(from, at_speed, block), rollout.z, rollout.status,
+      {tolerance, [](const Tensor& ties) { return ties.any(-1); }, (stiffness(block) * lengths).unsqueeze(-1)});
 }
 
 }  // namespace lcp::physics

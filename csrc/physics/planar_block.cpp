@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <limits>
 #include <utility>
 
 #include "lcp/physics/friction_cone.h"
@@ -35,17 +36,30 @@ Tensor direction_of(const Tensor& a) {
   return at::where(zero, 0, a / at::where(zero, 1, a).norm(2, -1, true));
 }
 
-// Projections on the directions D, [2, n]: [..., n].
-Tensor along(const Tensor& a, const Tensor& D) { return at::matmul(a, D); }
-
-// What direction_problem and read_direction share; free = v*.
-Tensor direction_vector(const Tensor& free, const Tensor& t, const PlanarBlock& block, const Tensor& D) {
-  const Tensor towards = at::where((t == 0).all(-1, true), 1, at::clamp_min(along(t, D), 0));
-  return (block.mass / block.dt).unsqueeze(-1) * (friction_speed(block).unsqueeze(-1) * towards - along(free, D));
+// d_i.a, [..., n], exactly 0 where a is perpendicular to d_i but for rounding: the pairs of d_i and -d_i then tie,
+// both.
+Tensor projections(const Tensor& a, const Tensor& D) {
+  const double epsilon =
+      a.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  const Tensor x = along(a, D);
+  const Tensor rounding = at::where(x.abs() <= 8 * epsilon * a.norm(2, -1, true), x, 0).detach();
+  return x - rounding;
 }
 
-Tensor decoded(const Tensor& z, const Tensor& D) {
-  return at::matmul(z, D.t()) * (4.0 / static_cast<double>(D.size(1)));
+// What friction can take from the velocity along each direction, over S, for a sliding direction t: [..., n].
+Tensor resistance(const Tensor& t, const Tensor& D) {
+  return at::where((t == 0).all(-1, true), 1, at::clamp_min(projections(t, D), 0));
+}
+
+Tensor direction_vector(const Tensor& free, const Tensor& resisting, const PlanarBlock& block, const Tensor& D) {
+  const Tensor limit = friction_speed(block).unsqueeze(-1);
+  return (block.mass / block.dt).unsqueeze(-1) * (limit * resisting - projections(free, D));
+}
+
+// Where the block sticks pairs may be tied, of directions across v*; but no derivative comes of it.
+Tensor decoded(const Tensor& z, const PlanarBlock& block, const Tensor& D, const SolveOptions& options) {
+  const Tensor sticks = (z == 0).all(-1, true) & (friction_speed(block) > 0).unsqueeze(-1);
+  return held(sticks, combined(z, D) * (4.0 / static_cast<double>(D.size(1))), options);
 }
 
 Tensor direction_matrix(const PlanarBlock& block, const Tensor& D) {
@@ -69,10 +83,13 @@ Tensor polyhedral_vector(const Tensor& free, const PlanarBlock& block, const Ten
   return at::cat({projections.expand(wide), limit.expand(batch).unsqueeze(-1)}, -1);
 }
 
-Tensor polyhedral_velocity(const Tensor& z, const Tensor& w, const Tensor& D) {
+Tensor polyhedral_velocity(const Tensor& z, const Tensor& w, const Tensor& D, const SolveOptions& options) {
   const std::int64_t n = D.size(1);
-  const Tensor v_next = at::matmul(w.slice(-1, 0, n), D.t()) * (2.0 / static_cast<double>(n));
-  return at::where(z.slice(-1, n) == 0, 0, v_next);
+  return held(sticks(z, w).unsqueeze(-1), combined(w.slice(-1, 0, n), D) * (2.0 / static_cast<double>(n)), options);
+}
+
+PlanarBlockStep read(const Tensor& z, const Tensor& w, const Tensor& D, const SolveOptions& options) {
+  return {polyhedral_velocity(z, w, D, options), combined(z.slice(-1, 0, D.size(1)), D)};
 }
 
 void check(const PlanarBlockOptions& options) {
@@ -81,10 +98,8 @@ void check(const PlanarBlockOptions& options) {
   TORCH_CHECK(tolerance >= 0, "direction_tolerance must be >= 0; got ", tolerance);
 }
 
-// What a step ends with, and how it came to be.
-struct Pass {
-  Tensor v_next, z, w, status, direction, passes, converged;
-};
+// z and w as `roll` keeps them: without the NaN of elements that failed.
+Tensor kept(const Tensor& x, const Tensor& status) { return at::where((status != 0).unsqueeze(-1), 0, x); }
 
 class Stepper {
  public:
@@ -96,77 +111,102 @@ class Stepper {
         D_(friction_directions(options.directions, v.options())),
         M_(polyhedral() ? polyhedral_matrix(block_, D_) : direction_matrix(block_, D_)) {
     check(options);
-    if (!polyhedral()) solve_options_.ties = "midpoint";
+    if (polyhedral()) {
+      solve_options_ = held_by_ties(solve_options);
+    } else if (solve_options.kappa == 0) {
+      solve_options_.ties = "midpoint";
+    }
   }
 
-  Pass pass(const Tensor& v, const Tensor& u) const {
-    const Tensor free = free_velocity(v, u, block_);
+  bool polyhedral() const { return options_.formulation == Formulation::kPolyhedral; }
+  Tensor free(const Tensor& v, const Tensor& u) const { return free_velocity(v, u, block_); }
+
+  // The problem of the free velocity, with the direction assumed.
+  Problem problem(const Tensor& free, const Tensor& t) const {
+    return {M_,
+            polyhedral() ? polyhedral_vector(free, block_, D_) : direction_vector(free, resistance(t, D_), block_, D_)};
+  }
+
+  // Extras: direction, passes, converged.
+  Solved solve(const Tensor& v, const Tensor& free, const Tensor& poison) const {
     switch (options_.formulation) {
       case Formulation::kExactDirection:
-        return with_direction(free, direction_of(free));
+        return {with_direction(free, direction_of(free), poison), reports(direction_of(free))};
       case Formulation::kFixedPoint:
-        return fixed_point(v, free);
+        return fixed_point(v, free, poison);
       case Formulation::kPolyhedral: {
-        SolveResult result = solve(M_, polyhedral_vector(free, block_, D_), solve_options_);
-        Tensor v_next = polyhedral_velocity(result.z, result.w, D_);
-        return finished(std::move(v_next), std::move(result), at::zeros_like(free));
+        const Tensor none = at::zeros_like(free);
+        return {with_direction(free, none, poison), reports(none)};
       }
     }
-    TORCH_INTERNAL_ASSERT(false);
+    unknown_formulation();
   }
 
-  PlanarBlockSolution solution(const Tensor& v, const Tensor& u, const Pass& pass) const {
-    const Tensor free = free_velocity(v, u, block_);
-    const Tensor force = polyhedral() ? read_polyhedral(pass.z, pass.w).force : force_of(pass.v_next, free, block_);
-    return {{{pass.v_next, force}, pass.z, natural_residual(problem(free, pass.direction), pass.z), pass.status},
-            pass.direction,
-            pass.passes,
-            pass.converged};
+  PlanarBlockStep read(const Tensor& free, const SolveResult& result) const {
+    if (polyhedral()) return physics::read(result.z, result.w, D_, solve_options_);
+    const Tensor v_next = velocity(result);
+    return {v_next, force_of(v_next, free, block_)};
   }
 
-  Problem problem(const Tensor& free, const Tensor& direction) const {
-    return {M_, polyhedral() ? polyhedral_vector(free, block_, D_) : direction_vector(free, direction, block_, D_)};
+  Tensor velocity(const SolveResult& result) const {
+    return polyhedral() ? polyhedral_velocity(result.z, result.w, D_, solve_options_)
+                        : decoded(result.z, block_, D_, solve_options_);
+  }
+
+  // Whether max(d_i.t, 0) has a kink where z_i > 0, or t jumps where the block starts to move.
+  Tensor kinked_guess(const Tensor& v, const Tensor& u, const Tensor& t, const Tensor& z) const {
+    const Tensor starting = (v == 0).all(-1) & (free(v, u) != 0).any(-1);
+    return ((projections(t, D_) == 0) & (z > 0)).any(-1) | starting;
+  }
+
+  // The sum of the sizes of what makes up q: [..., 1].
+  Tensor terms(const Tensor& v, const Tensor& u) const {
+    const Tensor speed = v.norm(2, -1) + block_.dt / block_.mass * u.norm(2, -1) + friction_speed(block_);
+    return (block_.mass / block_.dt * speed).unsqueeze(-1);
   }
 
  private:
-  bool polyhedral() const { return options_.formulation == Formulation::kPolyhedral; }
-
-  static Pass finished(Tensor v_next, SolveResult result, Tensor direction) {
-    Tensor passes = at::ones(result.status.sizes(), result.status.options().dtype(at::kLong));
-    Tensor converged = at::ones_like(passes, at::kBool);
-    return {std::move(v_next),    std::move(result.z), std::move(result.w), std::move(result.status),
-            std::move(direction), std::move(passes),   std::move(converged)};
+  SolveResult with_direction(const Tensor& free, const Tensor& t, const Tensor& poison) const {
+    Tensor q = problem(free, t).q;
+    if (poison.defined()) q = q + poison.unsqueeze(-1);
+    return lcp::solve(M_, q, solve_options_);
   }
 
-  Pass with_direction(const Tensor& free, const Tensor& t) const {
-    SolveResult result = solve(M_, direction_vector(free, t, block_, D_), solve_options_);
-    Tensor v_next = decoded(result.z, D_);
-    return finished(std::move(v_next), std::move(result), t.expand_as(v_next));
+  static Tensors reports(const Tensor& t) {
+    const Tensor passes = at::ones(leading(t), t.options().dtype(at::kLong));
+    return {t, passes, at::ones_like(passes, at::kBool)};
   }
 
-  Pass fixed_point(const Tensor& v, const Tensor& free) const {
+  Solved fixed_point(const Tensor& v, const Tensor& free, const Tensor& poison) const {
     const double tolerance = options_.direction_tolerance.value_or(v.scalar_type() == at::kDouble ? 1e-12 : 1e-5);
-    Pass now = with_direction(free, direction_of(at::where((v == 0).all(-1, true), free, v)));
-    now.converged = advanced(now).second <= tolerance;
-    while (now.passes.max().item<std::int64_t>() < options_.max_passes && !now.converged.all().item<bool>()) {
-      // Elements that have converged keep what they have: each element's passes are its own.
-      const Tensor open = ~now.converged;
-      Pass next = with_direction(free, at::where(open.unsqueeze(-1), advanced(now).first, now.direction));
-      next.passes = now.passes + open;
-      next.converged = now.converged | (advanced(next).second <= tolerance);
-      now = std::move(next);
+    Tensor t = direction_of(at::where((v == 0).all(-1, true), free, v));
+    SolveResult result = with_direction(free, t, poison);
+    Tensor next = improved(t, result);
+    Tensor converged = settled(t, next, tolerance);
+    Tensor passes = at::ones_like(converged, at::kLong);
+    for (std::int64_t pass = 1; pass < options_.max_passes; ++pass) {
+      // What has converged, or failed, keeps its direction: an element's passes are its own.
+      const Tensor open = ~converged & (result.status == 0);
+      if (!open.any().item<bool>()) break;
+      t = at::where(open.unsqueeze(-1), next, t);
+      result = with_direction(free, t, poison);
+      next = improved(t, result);
+      passes = passes + open;
+      converged = converged | settled(t, next, tolerance);
     }
-    return now;
+    const Tensor succeeded = converged & (result.status == 0);
+    return {std::move(result), {t, passes, succeeded}};
   }
 
-  // The next direction, and by how much it differs.
-  std::pair<Tensor, Tensor> advanced(const Pass& pass) const {
-    const Tensor& t = pass.direction;
-    const Tensor towards = options_.relaxed ? pass.v_next + friction_speed(block_).unsqueeze(-1) * t : pass.v_next;
-    // A block that sticks keeps its direction.
-    const Tensor next = at::where((towards == 0).all(-1, true), t, direction_of(towards));
+  Tensor improved(const Tensor& t, const SolveResult& result) const {
+    const Tensor v_next = decoded(kept(result.z, result.status), block_, D_, solve_options_);
+    const Tensor moving = options_.relaxed ? v_next + friction_speed(block_).unsqueeze(-1) * t : v_next;
+    return at::where((moving == 0).all(-1, true), t, direction_of(moving));  // a block that sticks keeps its direction
+  }
+
+  static Tensor settled(const Tensor& t, const Tensor& next, double tolerance) {
     const c10::NoGradGuard no_grad;
-    return {next, (next - t).norm(2, -1)};
+    return (next - t).norm(2, -1) <= tolerance;
   }
 
   PlanarBlock block_;
@@ -175,6 +215,22 @@ class Stepper {
   Tensor D_;
   Tensor M_;
 };
+
+template <class F>
+PlanarBlockSolution map(const PlanarBlockSolution& s, const F& f) {
+  return {{{f(s.step.v_next), f(s.step.force)}, f(s.z), f(s.residual), f(s.status)},
+          f(s.direction),
+          f(s.passes),
+          f(s.converged)};
+}
+
+Tensor inputs_of(const Tensor& v, const Tensor& u, const PlanarBlock& block) {
+  constexpr const char* kExpected = "u must be [steps, ..., 2]";
+  TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
+  const Shape batch = common_shape(
+      {leading(v), leading(u).slice(1), block.mass.sizes(), block.dt.sizes(), block.mu.sizes(), block.gravity.sizes()});
+  return expanded_inputs(u.to(v.scalar_type()), batch, kExpected, {2});
+}
 
 }  // namespace
 
@@ -196,12 +252,14 @@ Problem direction_problem(const Tensor& v, const Tensor& u, const Tensor& t, con
                           std::int64_t directions) {
   const PlanarBlock block = in_precision_of(v, parameters);
   const Tensor D = friction_directions(directions, v.options());
-  return {direction_matrix(block, D), direction_vector(free_velocity(v, u, block), t.to(v.scalar_type()), block, D)};
+  return {direction_matrix(block, D),
+          direction_vector(free_velocity(v, u, block), resistance(t.to(v.scalar_type()), D), block, D)};
 }
 
-PlanarBlockStep read_direction(const Tensor& v, const Tensor& u, const Tensor& z, const PlanarBlock& parameters) {
+PlanarBlockStep read_direction(const Tensor& v, const Tensor& u, const Tensor& z, const PlanarBlock& parameters,
+                               const SolveOptions& options) {
   const PlanarBlock block = in_precision_of(v, parameters);
-  const Tensor v_next = decoded(z, friction_directions(z.size(-1), z.options()));
+  const Tensor v_next = decoded(z, block, friction_directions(z.size(-1), z.options()), options);
   return {v_next, force_of(v_next, free_velocity(v, u, block), block)};
 }
 
@@ -211,39 +269,59 @@ Problem polyhedral_problem(const Tensor& v, const Tensor& u, const PlanarBlock& 
   return {polyhedral_matrix(block, D), polyhedral_vector(free_velocity(v, u, block), block, D)};
 }
 
-PlanarBlockStep read_polyhedral(const Tensor& z, const Tensor& w) {
-  const Tensor D = friction_directions(z.size(-1) - 1, z.options());
-  return {polyhedral_velocity(z, w, D), at::matmul(z.slice(-1, 0, D.size(1)), D.t())};
+PlanarBlockStep read_polyhedral(const Tensor& z, const Tensor& w, const SolveOptions& options) {
+  return read(z, w, friction_directions(z.size(-1) - 1, z.options()), options);
 }
 
 PlanarBlockSolution step(const Tensor& v, const Tensor& u, const PlanarBlock& block, const PlanarBlockOptions& options,
                          const SolveOptions& solve_options) {
-  const Stepper stepper(v, block, options, solve_options);
-  return stepper.solution(v, u, stepper.pass(v, u));
+  return map(simulate(v, u.unsqueeze(0), block, options, solve_options), [](const Tensor& all) { return all[0]; });
 }
 
 PlanarBlockSolution simulate(const Tensor& v, const Tensor& u, const PlanarBlock& block,
                              const PlanarBlockOptions& options, const SolveOptions& solve_options) {
-  TORCH_CHECK(u.dim() >= 2, "u must be [steps, ..., 2]; got ", u.sizes());
   const Stepper stepper(v, block, options, solve_options);
-  const Tensors all = roll({v}, u.size(0), [&](const Tensors& state, std::int64_t k) -> Tensors {
-    const Pass pass = stepper.pass(state[0], u[k]);
-    return {pass.v_next, pass.z, pass.w, pass.status, pass.direction, pass.passes, pass.converged};
-  });
-  return stepper.solution(starts(v, all[0]), u, {all[0], all[1], all[2], all[3], all[4], all[5], all[6]});
+  const Tensor inputs = inputs_of(v, u, block);
+  const Shape batch = leading(inputs).slice(1).vec();
+  const Stepping stepping{
+      [&](const Tensors& state, const Tensor& now, const Tensor& poison) {
+        return stepper.solve(state[0], stepper.free(state[0], now), poison);
+      },
+      [&](const Tensors&, const Tensor&, const SolveResult& result) -> Tensors { return {stepper.velocity(result)}; }};
+  const Rolled all = roll({expanded(v, batch, {2})}, inputs, batch, stepping);
+  const Tensor free = stepper.free(all.starts[0], all.u);
+  const PlanarBlockSolution solution{
+      {stepper.read(free, all.result), all.result.z,
+       natural_residual(stepper.problem(free, all.extras[0]), all.result.z), all.result.status},
+      all.extras[0],
+      all.extras[1],
+      all.extras[2]};
+  return map(solution, [&](const Tensor& x) { return with_failures(x, all.failure); });
 }
 
-RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const PlanarBlock& parameters,
+RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const PlanarBlock& block,
                                    const PlanarBlockOptions& options, const PlanarBlockSolution& rollout,
                                    std::optional<double> tolerance) {
-  const Stepper stepper(v, parameters, options, {});
-  const Tensor free = free_velocity(starts(v, rollout.step.v_next), u, in_precision_of(v, parameters));
-  const Problem problem = stepper.problem(free, rollout.direction);
-  return certify_steps(problem, rollout.z, rollout.status, tolerance, [&](const Tensor& ties) {
-    if (options.formulation == Formulation::kPolyhedral) return kinked_friction(ties, rollout.z.select(-1, -1));
-    // A tie of both d and -d is none of the velocity, which is smooth across it.
+  const Stepper stepper(v, block, options, {});
+  const Tensor inputs = inputs_of(v, u, block);
+  const Tensor start = starts_of(v, rollout.step.v_next);
+  const Problem problem = stepper.problem(stepper.free(start, inputs), rollout.direction);
+  if (stepper.polyhedral()) {
+    const auto kinked = [&](const Tensor& ties) {
+      return kinked_friction(ties, polygon_size(rollout.step.force, options.directions), problem.q.select(-1, -1),
+                             rollout.z.select(-1, -1), tie_tolerance(tolerance, v.scalar_type()));
+    };
+    return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, {}});
+  }
+  const auto kinked = [&](const Tensor& ties) {
+    // With the right direction a tie of both d and -d is none of the velocity, which is smooth across it. A guessed
+    // direction makes it a kink, and has kinks of its own.
+    if (options.formulation == Formulation::kFixedPoint) {
+      return ties.any(-1) | stepper.kinked_guess(start, inputs, rollout.direction, rollout.z);
+    }
     return (ties & ~ties.roll(options.directions / 2, -1)).any(-1);
-  });
+  };
+  return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, stepper.terms(start, inputs)});
 }
 
 }  // namespace lcp::physics

@@ -74,13 +74,16 @@ Tensor mixed_vector(const Tensor& c) {
 
 // What a step ends with, by the impulses and w of its problem.
 PointMassState advanced(const PointMassState& state, const Tensor& free, const Tensor& c, const Tensor& z,
-                        const Tensor& w, const PointMass& mass, Stabilization stabilization) {
+                        const Tensor& w, const PointMass& mass, Stabilization stabilization,
+                        const SolveOptions& options) {
   // In contact w_n = 0 and v_y = -c to the last bit; off the ground lambda_n = 0. In between, at a tie, the derivative
   // is that of lambda_n.
   const Tensor lambda_n = z.select(-1, kNormal);
   const Tensor w_n = w.select(-1, kNormal);
   const Tensor v_y = at::where(lambda_n > 0, w_n - c, free.select(-1, kY) + lambda_n / mass.mass);
-  const Tensor v_x = at::where(z.select(-1, kGamma) == 0, 0, (w.select(-1, kPlus) - w.select(-1, kMinus)) / 2);
+  const Tensor sliding = (w.select(-1, kPlus) - w.select(-1, kMinus)) / 2;
+  const Tensor v_x = at::where((lambda_n == 0) & (w_n > 0), free.select(-1, kX),
+                               held(sticks(z.slice(-1, 1), w.slice(-1, 1)), sliding, options));
   const Tensor x = state.position.select(-1, kX) + mass.dt * v_x;
   // At position level w_n = y_next / dt, which is never below 0.
   const Tensor y =
@@ -97,9 +100,9 @@ class Stepper {
   Stepper(const Tensor& velocity, const PointMass& mass, const PointMassOptions& options,
           const SolveOptions& solve_options)
       : mass_(in_precision_of(velocity, mass)), options_(options), solve_options_(solve_options) {
-    const bool restless =
-        options.stabilization == Stabilization::kVelocity || (mass.restitution == 0).all().item<bool>();
-    TORCH_CHECK(restless, "restitution must be 0 at position level, which has none; got ", mass.restitution);
+    const bool position = options.stabilization == Stabilization::kPosition;
+    TORCH_CHECK(!position || (mass.restitution == 0).all().item<bool>(),
+                "restitution must be 0 at position level, which has none; got ", mass.restitution);
     if (options.formulation == PointMassFormulation::kStewartTrinkle) {
       M_ = reduced_matrix(mass_);
     } else {
@@ -109,34 +112,30 @@ class Stepper {
     }
   }
 
-  Tensor change(const Tensor& u) const { return free_change(u, mass_); }
+  Tensor free(const PointMassState& state, const Tensor& u) const { return state.velocity + free_change(u, mass_); }
   Tensor gap(const PointMassState& state, const Tensor& free) const {
     return gap_speed(state, free, mass_, options_.stabilization);
   }
 
-  SolveResult solve(const Tensor& free, const Tensor& c) const {
+  SolveResult solve(const Tensor& free, const Tensor& c, const Tensor& poison) const {
+    const auto poisoned = [&](const Tensor& q) { return poison.defined() ? q + poison.unsqueeze(-1) : q; };
     if (options_.formulation == PointMassFormulation::kStewartTrinkle) {
-      return lcp::solve(M_, reduced_vector(free, c), solve_options_);
+      return lcp::solve(M_, poisoned(reduced_vector(free, c)), solve_options_);
     }
     const MixedProblem form = belbute_peres(free, c);
-    MixedResult result = solve_mixed(form.A, form.B, form.C, form.M, form.p, form.q, solve_options_);
+    MixedResult result = solve_mixed(form.A, form.B, form.C, form.M, form.p, poisoned(form.q), solve_options_);
     return {std::move(result.z), std::move(result.w), std::move(result.status)};
   }
 
   PointMassState next(const PointMassState& state, const Tensor& free, const Tensor& c,
                       const SolveResult& result) const {
-    return advanced(state, free, c, result.z, result.w, mass_, options_.stabilization);
+    return advanced(state, free, c, result.z, result.w, mass_, options_.stabilization, solve_options_);
   }
 
-  PointMassSolution solution(const PointMassState& state, const Tensor& u, PointMassState next,
-                             const SolveResult& result) const {
-    const c10::NoGradGuard no_grad;
-    const Tensor free = state.velocity + change(u);
-    const Tensor c = gap(state, free);
-    Tensor residual = options_.formulation == PointMassFormulation::kStewartTrinkle
-                          ? natural_residual(Problem{M_, reduced_vector(free, c)}, result.z)
-                          : natural_residual(belbute_peres(free, c), -next.velocity, result.z);
-    return {with_impulses(std::move(next), result.z), result.z, std::move(residual), result.status};
+  Tensor residual(const Tensor& free, const Tensor& c, const PointMassState& next, const Tensor& z) const {
+    return options_.formulation == PointMassFormulation::kStewartTrinkle
+               ? natural_residual(Problem{M_, reduced_vector(free, c)}, z)
+               : natural_residual(belbute_peres(free, c), -next.velocity, z);
   }
 
  private:
@@ -149,6 +148,24 @@ class Stepper {
   SolveOptions solve_options_;
   Tensor M_, G_, F_, Q_;
 };
+
+template <class F>
+PointMassSolution map(const PointMassSolution& s, const F& f) {
+  const PointMassStep& t = s.step;
+  return {{{f(t.next.position), f(t.next.velocity)}, f(t.lambda_n), f(t.lambda_plus), f(t.lambda_minus), f(t.gamma)},
+          f(s.z),
+          f(s.residual),
+          f(s.status)};
+}
+
+Tensor inputs_of(const PointMassState& state, const Tensor& u, const PointMass& mass) {
+  constexpr const char* kExpected = "u must be [steps, ..., 2]";
+  TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
+  const Shape batch =
+      common_shape({leading(state.position), leading(state.velocity), leading(u).slice(1), mass.mass.sizes(),
+                    mass.dt.sizes(), mass.mu.sizes(), mass.gravity.sizes(), mass.restitution.sizes()});
+  return expanded_inputs(u.to(state.velocity.scalar_type()), batch, kExpected, {2});
+}
 
 }  // namespace
 
@@ -166,7 +183,7 @@ PointMassStep exact_step(const PointMassState& state, const Tensor& u, const Poi
   const Tensor v_y = at::maximum(free.select(-1, kY), -c);
   const Tensor lambda_n = mass.mass * (v_y - free.select(-1, kY));
   const Tensor slide = free.select(-1, kX);
-  const Tensor v_x = slide.sign() * at::clamp_min(slide.abs() - mass.mu * lambda_n / mass.mass, 0);
+  const Tensor v_x = softened(slide, mass.mu * lambda_n / mass.mass);
   const Tensor friction = mass.mass * (v_x - slide);
   const Tensor velocity = vector_of({v_x, v_y});
   return {{state.position + mass.dt.unsqueeze(-1) * velocity, velocity},
@@ -203,50 +220,61 @@ MixedProblem belbute_peres_problem(const PointMassState& state, const Tensor& u,
 }
 
 PointMassStep read_point_mass(const PointMassState& state, const Tensor& u, const Tensor& z, const Tensor& w,
-                              const PointMass& parameters, Stabilization stabilization) {
+                              const PointMass& parameters, Stabilization stabilization, const SolveOptions& options) {
   const PointMass mass = in_precision_of(state.velocity, parameters);
   const Tensor free = state.velocity + free_change(u, mass);
   const Tensor c = gap_speed(state, free, mass, stabilization);
-  return with_impulses(advanced(state, free, c, z, w, mass, stabilization), z);
+  return with_impulses(advanced(state, free, c, z, w, mass, stabilization, options), z);
 }
 
 PointMassSolution step(const PointMassState& state, const Tensor& u, const PointMass& mass,
                        const PointMassOptions& options, const SolveOptions& solve_options) {
-  const Stepper stepper(state.velocity, mass, options, solve_options);
-  const Tensor free = state.velocity + stepper.change(u);
-  const Tensor c = stepper.gap(state, free);
-  const SolveResult result = stepper.solve(free, c);
-  return stepper.solution(state, u, stepper.next(state, free, c, result), result);
+  return map(simulate(state, u.unsqueeze(0), mass, options, solve_options), [](const Tensor& all) { return all[0]; });
 }
 
 PointMassSolution simulate(const PointMassState& state, const Tensor& u, const PointMass& mass,
                            const PointMassOptions& options, const SolveOptions& solve_options) {
-  TORCH_CHECK(u.dim() >= 2, "u must be [steps, ..., 2]; got ", u.sizes());
   const Stepper stepper(state.velocity, mass, options, solve_options);
-  const Tensor changes = stepper.change(u);
-  const Tensors all =
-      roll({state.position, state.velocity}, u.size(0), [&](const Tensors& at, std::int64_t k) -> Tensors {
-        const PointMassState now{at[0], at[1]};
-        const Tensor free = now.velocity + changes[k];
-        const Tensor c = stepper.gap(now, free);
-        const SolveResult result = stepper.solve(free, c);
-        const PointMassState next = stepper.next(now, free, c, result);
-        return {next.position, next.velocity, result.z, result.w, result.status};
-      });
-  return stepper.solution({starts(state.position, all[0]), starts(state.velocity, all[1])}, u, {all[0], all[1]},
-                          {all[2], all[3], all[4]});
+  const Tensor inputs = inputs_of(state, u, mass);
+  const Shape batch = leading(inputs).slice(1).vec();
+  const Stepping stepping{[&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
+                            const PointMassState start{now[0], now[1]};
+                            const Tensor free = stepper.free(start, force);
+                            const Tensor c = stepper.gap(start, free);
+                            return {stepper.solve(free, c, poison), {free, c}};
+                          },
+                          [&](const Tensors& now, const Tensor& force, const SolveResult& result) -> Tensors {
+                            const PointMassState start{now[0], now[1]};
+                            const Tensor free = stepper.free(start, force);
+                            const PointMassState next = stepper.next(start, free, stepper.gap(start, free), result);
+                            return {next.position, next.velocity};
+                          }};
+  const Tensor position = state.position.to(state.velocity.scalar_type());
+  const Rolled all =
+      roll({expanded(position, batch, {2}), expanded(state.velocity, batch, {2})}, inputs, batch, stepping);
+  const PointMassState ends{all.ends[0], all.ends[1]};
+  const Tensor residual = stepper.residual(all.extras[0], all.extras[1], ends, all.result.z);
+  return map({with_impulses(ends, all.result.z), all.result.z, residual, all.result.status},
+             [&](const Tensor& x) { return with_failures(x, all.failure); });
 }
 
 RolloutCertificate certify_rollout(const PointMassState& state, const Tensor& u, const PointMass& mass,
                                    const PointMassOptions& options, const PointMassSolution& rollout,
                                    std::optional<double> tolerance) {
-  const PointMassState now{starts(state.position, rollout.step.next.position),
-                           starts(state.velocity, rollout.step.next.velocity)};
-  const Problem problem = reduced_problem(now, u, mass, options.stabilization);
-  return certify_steps(problem, rollout.z, rollout.status, tolerance, [&](const Tensor& ties) {
-    const Tensor pressed = rollout.step.lambda_n > 0;
-    return ties.select(-1, kNormal) | (pressed & kinked_friction(ties.slice(-1, 1), rollout.step.gamma));
-  });
+  const PointMassState start{starts_of(state.position, rollout.step.next.position),
+                             starts_of(state.velocity, rollout.step.next.velocity)};
+  const Problem problem = reduced_problem(start, inputs_of(state, u, mass), mass, options.stabilization);
+  const PointMassStep& step = rollout.step;
+  const auto kinked = [&](const Tensor& ties) {
+    const Tensor pressed = step.lambda_n > 0;
+    const Tensor friction = kinked_friction(ties.slice(-1, 1), (step.lambda_plus - step.lambda_minus).abs(),
+                                            mass.mu.to(step.gamma.scalar_type()) * step.lambda_n, step.gamma,
+                                            tie_tolerance(tolerance, step.gamma.scalar_type()));
+    const Tensor contact = ties.select(-1, kNormal) | (pressed & friction);
+    if (options.stabilization == Stabilization::kPosition) return contact;
+    return contact | (pressed & (start.velocity.select(-1, kY) == 0) & (mass.restitution > 0));
+  };
+  return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, {}});
 }
 
 }  // namespace lcp::physics

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <utility>
+
 #include "lcp/solve_mixed.h"
 #include "physics/stepping.h"
 
@@ -42,7 +44,7 @@ Tensor matrix(const SlidingBlock& block, Formulation formulation) {
     case Formulation::kMixed:
       return rows(row(zero, zero, one), row(zero, zero, one), row(-one, -one, zero));
   }
-  TORCH_INTERNAL_ASSERT(false);
+  unknown_formulation();
 }
 
 Tensor vector(const Tensor& v, const Tensor& force, const SlidingBlock& block, Formulation formulation) {
@@ -65,7 +67,7 @@ Tensor vector(const Tensor& v, const Tensor& force, const SlidingBlock& block, F
       return vector_of({zero, zero, limit});
     }
   }
-  TORCH_INTERNAL_ASSERT(false);
+  unknown_formulation();
 }
 
 Problem problem_of(const Tensor& v, const Tensor& u, const SlidingBlock& parameters, Formulation formulation) {
@@ -85,7 +87,7 @@ MixedProblem with_velocity(const Tensor& v, const Tensor& u, const SlidingBlock&
 }
 
 // The part of a solution that the next step begins with.
-Tensor next_velocity(const Tensor& z, const Tensor& w, Formulation formulation) {
+Tensor next_velocity(const Tensor& z, const Tensor& w, Formulation formulation, const SolveOptions& options) {
   switch (formulation) {
     case Formulation::kForward:
       return z.select(-1, 0);
@@ -95,16 +97,18 @@ Tensor next_velocity(const Tensor& z, const Tensor& w, Formulation formulation) 
       return w.select(-1, 0) - w.select(-1, 1);
     case Formulation::kTraditional:
     case Formulation::kMixed:
-      return at::where(z.select(-1, 2) == 0, 0, (w.select(-1, 0) - w.select(-1, 1)) / 2);
+      return held(sticks(z, w), (w.select(-1, 0) - w.select(-1, 1)) / 2, options);
   }
-  TORCH_INTERNAL_ASSERT(false);
+  unknown_formulation();
 }
 
-SlidingBlockStep read(const Tensor& z, const Tensor& w, const SlidingBlock& block, Formulation formulation) {
-  const Tensor v_next = next_velocity(z, w, formulation);
+SlidingBlockStep read(const Tensor& z, const Tensor& w, const SlidingBlock& block, Formulation formulation,
+                      const SolveOptions& options) {
+  const Tensor v_next = next_velocity(z, w, formulation, options);
   switch (formulation) {
     case Formulation::kForward:
-      return {v_next, at::zeros_like(v_next), block.max_friction() - w.select(-1, 0), v_next};
+      return {v_next, at::where(v_next.isnan(), v_next, at::zeros_like(v_next)), block.max_friction() - w.select(-1, 0),
+              v_next};
     case Formulation::kDirect: {
       const Tensor limit = block.max_friction();
       return {v_next, limit - w.select(-1, 1), limit - w.select(-1, 0), z.sum(-1)};
@@ -114,41 +118,26 @@ SlidingBlockStep read(const Tensor& z, const Tensor& w, const SlidingBlock& bloc
     case Formulation::kMixed:
       return {v_next, z.select(-1, 0), z.select(-1, 1), z.select(-1, 2)};
   }
-  TORCH_INTERNAL_ASSERT(false);
+  unknown_formulation();
 }
 
-// Solves and reads the problems of a block; what does not change with time is built once.
-class Stepper {
- public:
-  Stepper(const Tensor& v, const SlidingBlock& block, Formulation formulation, const SolveOptions& options)
-      : block_(in_precision_of(v, block)),
-        formulation_(formulation),
-        options_(options),
-        M_(matrix(block_, formulation)) {}
+template <class F>
+SlidingBlockSolution map(const SlidingBlockSolution& s, const F& f) {
+  return {{f(s.step.v_next), f(s.step.lambda_plus), f(s.step.lambda_minus), f(s.step.gamma)},
+          f(s.z),
+          f(s.residual),
+          f(s.status)};
+}
 
-  SolveResult solve(const Tensor& v, const Tensor& u) const {
-    Tensor q = vector(v, u, block_, formulation_);
-    if (formulation_ != Formulation::kMixed) return lcp::solve(M_, q, options_);
-    const MixedProblem mixed = with_velocity(v, u, block_, {M_, std::move(q)});
-    MixedResult result = solve_mixed(mixed.A, mixed.B, mixed.C, mixed.M, mixed.p, mixed.q, options_);
-    return {std::move(result.z), std::move(result.w), std::move(result.status)};
-  }
+Shape batch_of(const Tensor& v, at::IntArrayRef inputs, const SlidingBlock& block) {
+  return common_shape(
+      {v.sizes(), inputs, block.mass.sizes(), block.dt.sizes(), block.mu.sizes(), block.gravity.sizes()});
+}
 
-  SlidingBlockSolution solution(const Tensor& v, const Tensor& u, const SolveResult& result) const {
-    SlidingBlockStep step = read(result.z, result.w, block_, formulation_);
-    const Problem rows{M_, vector(v, u, block_, formulation_)};
-    Tensor residual = formulation_ == Formulation::kMixed
-                          ? natural_residual(with_velocity(v, u, block_, rows), step.v_next.unsqueeze(-1), result.z)
-                          : natural_residual(rows, result.z);
-    return {std::move(step), result.z, std::move(residual), result.status};
-  }
-
- private:
-  SlidingBlock block_;
-  Formulation formulation_;
-  SolveOptions options_;
-  Tensor M_;
-};
+Tensor inputs_of(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
+  const Shape batch = batch_of(v, u.dim() > 0 ? u.sizes().slice(1) : u.sizes(), block);
+  return expanded_inputs(u.to(v.scalar_type()), batch, "u must be [steps, ...]");
+}
 
 }  // namespace
 
@@ -162,7 +151,7 @@ Tensor SlidingBlock::max_friction() const { return mu * mass * gravity; }
 SlidingBlockStep exact_step(const Tensor& v, const Tensor& u, const SlidingBlock& parameters) {
   const SlidingBlock block = in_precision_of(v, parameters);
   const Tensor free = free_velocity(v, u, block);
-  const Tensor v_next = free.sign() * at::clamp_min(free.abs() - block.dt * block.mu * block.gravity, 0);
+  const Tensor v_next = softened(free, block.dt * block.mu * block.gravity);
   const Tensor friction = block.mass * (v_next - free) / block.dt;
   return {v_next, at::clamp_min(friction, 0), at::clamp_min(-friction, 0), v_next.abs()};
 }
@@ -172,7 +161,7 @@ Problem forward_problem(const Tensor& v, const Tensor& u, const SlidingBlock& bl
 }
 
 SlidingBlockStep read_forward(const Tensor& z, const Tensor& w, const SlidingBlock& block) {
-  return read(z, w, in_precision_of(z, block), Formulation::kForward);
+  return read(z, w, in_precision_of(z, block), Formulation::kForward, {});
 }
 
 Problem direct_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
@@ -180,14 +169,14 @@ Problem direct_problem(const Tensor& v, const Tensor& u, const SlidingBlock& blo
 }
 
 SlidingBlockStep read_direct(const Tensor& z, const Tensor& w, const SlidingBlock& block) {
-  return read(z, w, in_precision_of(z, block), Formulation::kDirect);
+  return read(z, w, in_precision_of(z, block), Formulation::kDirect, {});
 }
 
 Problem direct2_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
   return problem_of(v, u, block, Formulation::kDirect2);
 }
 
-SlidingBlockStep read_direct2(const Tensor& z, const Tensor& w) { return read(z, w, {}, Formulation::kDirect2); }
+SlidingBlockStep read_direct2(const Tensor& z, const Tensor& w) { return read(z, w, {}, Formulation::kDirect2, {}); }
 
 Tensor direct2_farkas_vector(const Problem& problem) {
   const c10::NoGradGuard no_grad;
@@ -200,8 +189,8 @@ Problem traditional_problem(const Tensor& v, const Tensor& u, const SlidingBlock
   return problem_of(v, u, block, Formulation::kTraditional);
 }
 
-SlidingBlockStep read_traditional(const Tensor& z, const Tensor& w) {
-  return read(z, w, {}, Formulation::kTraditional);
+SlidingBlockStep read_traditional(const Tensor& z, const Tensor& w, const SolveOptions& options) {
+  return read(z, w, {}, Formulation::kTraditional, options);
 }
 
 MixedProblem mixed_problem(const Tensor& v, const Tensor& u, const SlidingBlock& parameters) {
@@ -211,29 +200,56 @@ MixedProblem mixed_problem(const Tensor& v, const Tensor& u, const SlidingBlock&
 
 SlidingBlockSolution step(const Tensor& v, const Tensor& u, const SlidingBlock& block, Formulation formulation,
                           const SolveOptions& options) {
-  const Stepper stepper(v, block, formulation, options);
-  return stepper.solution(v, u, stepper.solve(v, u));
+  return map(simulate(v, u.unsqueeze(0), block, formulation, options), [](const Tensor& all) { return all[0]; });
 }
 
-SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlock& block, Formulation formulation,
+SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlock& parameters, Formulation formulation,
                               const SolveOptions& options) {
-  TORCH_CHECK(u.dim() >= 1, "u must be [steps, ...]; got ", u.sizes());
-  const Stepper stepper(v, block, formulation, options);
-  const Tensors all = roll({v}, u.size(0), [&](const Tensors& state, std::int64_t k) -> Tensors {
-    const SolveResult result = stepper.solve(state[0], u[k]);
-    return {next_velocity(result.z, result.w, formulation), result.z, result.w, result.status};
-  });
-  return stepper.solution(starts(v, all[0]), u, {all[1], all[2], all[3]});
+  const SlidingBlock block = in_precision_of(v, parameters);
+  const Tensor inputs = inputs_of(v, u, block);
+  const Shape batch = inputs.sizes().slice(1).vec();
+  const Tensor M = matrix(block, formulation);
+  const Stepping stepping{[&](const Tensors& state, const Tensor& now, const Tensor& poison) -> Solved {
+                            Tensor q = vector(state[0], now, block, formulation);
+                            if (poison.defined()) q = q + poison.unsqueeze(-1);
+                            if (formulation != Formulation::kMixed) return {solve(M, q, options), {}};
+                            const MixedProblem mixed = with_velocity(state[0], now, block, {M, q});
+                            MixedResult result =
+                                solve_mixed(mixed.A, mixed.B, mixed.C, mixed.M, mixed.p, mixed.q, options);
+                            return {{std::move(result.z), std::move(result.w), std::move(result.status)}, {}};
+                          },
+                          [&](const Tensors&, const Tensor&, const SolveResult& result) -> Tensors {
+                            return {next_velocity(result.z, result.w, formulation, options)};
+                          }};
+  const Rolled all = roll({expanded(v, batch)}, inputs, batch, stepping);
+  const Problem rows{M, vector(all.starts[0], all.u, block, formulation)};
+  SlidingBlockStep steps = read(all.result.z, all.result.w, block, formulation, options);
+  const Tensor residual =
+      formulation == Formulation::kMixed
+          ? natural_residual(with_velocity(all.starts[0], all.u, block, rows), steps.v_next.unsqueeze(-1), all.result.z)
+          : natural_residual(rows, all.result.z);
+  return map({std::move(steps), all.result.z, residual, all.result.status},
+             [&](const Tensor& x) { return with_failures(x, all.failure); });
 }
 
-RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const SlidingBlock& block, Formulation formulation,
-                                   const SlidingBlockSolution& rollout, std::optional<double> tolerance) {
-  const bool cone = formulation == Formulation::kTraditional || formulation == Formulation::kMixed;
-  const Problem problem =
-      problem_of(starts(v, rollout.step.v_next), u, block, cone ? Formulation::kTraditional : formulation);
-  return certify_steps(problem, rollout.z, rollout.status, tolerance, [&](const Tensor& ties) {
-    return cone ? kinked_friction(ties, rollout.z.select(-1, 2)) : ties.any(-1);
-  });
+RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const SlidingBlock& parameters,
+                                   Formulation formulation, const SlidingBlockSolution& rollout,
+                                   std::optional<double> tolerance) {
+  const SlidingBlock block = in_precision_of(v, parameters);
+  const Tensor inputs = inputs_of(v, u, block);
+  const Tensor start = starts_of(v, rollout.step.v_next);
+  if (formulation == Formulation::kTraditional || formulation == Formulation::kMixed) {
+    const auto kinked = [&](const Tensor& ties) {
+      const SlidingBlockStep& step = rollout.step;
+      return kinked_friction(ties, (step.lambda_plus - step.lambda_minus).abs(), block.max_friction(), step.gamma,
+                             tie_tolerance(tolerance, v.scalar_type()));
+    };
+    return certify_steps(problem_of(start, inputs, block, Formulation::kTraditional), rollout.z, rollout.status,
+                         {tolerance, kinked, {}});
+  }
+  const Tensor terms = block.mass / block.dt * start.abs() + inputs.abs() + block.max_friction();
+  return certify_steps(problem_of(start, inputs, block, formulation), rollout.z, rollout.status,
+                       {tolerance, [](const Tensor& ties) { return ties.any(-1); }, terms.unsqueeze(-1)});
 }
 
 }  // namespace lcp::physics

@@ -1,15 +1,60 @@
 #include "physics/stepping.h"
 
 #include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numbers>
+#include <utility>
 
 #include "lcp/certify.h"
 
 namespace lcp::physics {
+namespace {
 
 using at::Tensor;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+// M x for each element: [..., rows].
+Tensor times(const Tensor& M, const Tensor& x) { return at::matmul(M, x.unsqueeze(-1)).squeeze(-1); }
+
+// mask, [...], with as many dimensions as x has.
+Tensor beside(const Tensor& mask, const Tensor& x) {
+  Shape shape = mask.sizes().vec();
+  shape.resize(x.dim(), 1);
+  return mask.view(shape);
+}
+
+// Which elements of x, [batch..., ...], are not finite: [batch...]. Undefined: none.
+Tensor not_finite(const Tensor& x, std::int64_t batch_dims) {
+  const Tensor finite = x.isfinite();
+  if (finite.all().item<bool>()) return {};
+  return ~(x.dim() > batch_dims ? finite.flatten(batch_dims).all(-1) : finite);
+}
+
+Tensor either(const Tensor& a, const Tensor& b) {
+  if (!a.defined()) return b;
+  return b.defined() ? a | b : a;
+}
+
+Tensor zero_where(const Tensor& mask, const Tensor& x) { return at::where(beside(mask, x), 0, x); }
+
+// Of tensors, some of which may be undefined for zeros.
+Tensor stacked(const Tensors& parts) {
+  const auto some = std::find_if(parts.begin(), parts.end(), [](const Tensor& x) { return x.defined(); });
+  if (some == parts.end()) return {};
+  Tensors all = parts;
+  for (Tensor& x : all) {
+    if (!x.defined()) x = at::zeros_like(*some);
+  }
+  return at::stack(all);
+}
+
+}  // namespace
 
 Tensor positive_parameter(const char* name, double x) {
   TORCH_CHECK(std::isfinite(x) && x > 0, name, " must be > 0; got ", x);
@@ -21,32 +66,112 @@ Tensor nonnegative_parameter(const char* name, double x) {
   return at::scalar_tensor(x, at::kDouble);
 }
 
-Tensors roll(Tensors state, std::int64_t steps, const std::function<Tensors(const Tensors&, std::int64_t)>& step) {
-  TORCH_CHECK(steps >= 1, "steps must be >= 1; got ", steps);
-  std::vector<Tensors> records;
-  for (std::int64_t k = 0; k < steps; ++k) {
-    Tensors record = step(state, k);
-    std::copy_n(record.begin(), state.size(), state.begin());
-    records.resize(record.size());
-    for (std::size_t i = 0; i < record.size(); ++i) records[i].push_back(std::move(record[i]));
-  }
-  Tensors stacked;
-  for (Tensors& record : records) {
-    stacked.push_back(at::stack(record));
-    record.clear();
-  }
-  return stacked;
+Shape common_shape(std::initializer_list<at::IntArrayRef> shapes) {
+  Shape common;
+  for (const at::IntArrayRef shape : shapes) common = at::infer_size(common, shape);
+  return common;
 }
 
-Tensor starts(const Tensor& first, const Tensor& next) {
-  return at::cat({first.expand_as(next[0]).unsqueeze(0), next.slice(0, 0, -1)});
+at::IntArrayRef leading(const Tensor& x, std::int64_t count) {
+  TORCH_CHECK(x.dim() >= count, "a tensor of at least ", count, " dimensions is needed; got ", x.sizes());
+  return x.sizes().slice(0, x.dim() - count);
+}
+
+Tensor expanded(const Tensor& x, const Shape& batch, std::initializer_list<std::int64_t> last) {
+  Shape shape = batch;
+  shape.insert(shape.end(), last);
+  return x.expand(shape);
+}
+
+Tensor expanded_inputs(const Tensor& u, const Shape& batch, const char* expected,
+                       std::initializer_list<std::int64_t> last) {
+  TORCH_CHECK(u.dim() > static_cast<std::int64_t>(last.size()), expected, "; got ", u.sizes());
+  TORCH_CHECK(u.size(0) >= 1, "a rollout must have at least one step; got ", u.sizes());
+  Shape shape = {u.size(0)};
+  shape.resize(1 + batch.size() + last.size() + 1 - u.dim(), 1);
+  shape.insert(shape.end(), u.sizes().begin() + 1, u.sizes().end());
+  Shape wide = {u.size(0)};
+  wide.insert(wide.end(), batch.begin(), batch.end());
+  return expanded(u.reshape(shape), wide, last);
 }
 
 Tensor vector_of(std::initializer_list<Tensor> entries) { return at::stack(at::broadcast_tensors(entries), -1); }
 
 Tensor matrix_of(std::initializer_list<Tensor> rows) { return at::stack(at::broadcast_tensors(rows), -2); }
 
-Tensor times(const Tensor& M, const Tensor& x) { return at::matmul(M, x.unsqueeze(-1)).squeeze(-1); }
+Tensor along(const Tensor& a, const Tensor& D) {
+  return a.select(-1, 0).unsqueeze(-1) * D[0] + a.select(-1, 1).unsqueeze(-1) * D[1];
+}
+
+Tensor combined(const Tensor& z, const Tensor& D) { return at::stack({(z * D[0]).sum(-1), (z * D[1]).sum(-1)}, -1); }
+
+Tensor softened(const Tensor& x, const Tensor& limit) {
+  return at::where(limit == 0, x, x.sign() * at::clamp_min(x.abs() - limit, 0));
+}
+
+Tensor held(const Tensor& still, const Tensor& x, const SolveOptions& options) {
+  return options.kappa > 0 ? at::where(still, x - x.detach(), x) : at::where(still, 0, x);
+}
+
+SolveOptions held_by_ties(SolveOptions options) {
+  if (options.kappa == 0) options.ties = "active";
+  return options;
+}
+
+Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& stepping) {
+  const auto batch_dims = static_cast<std::int64_t>(batch.size());
+  Tensor failed;  // [batch...]
+  for (const Tensor& x : state) failed = either(failed, not_finite(x, batch_dims));
+  const Tensor lost = not_finite(u, batch_dims + 1);  // [steps, batch...]
+  if (lost.defined()) u = zero_where(lost, u);
+  if (failed.defined()) {
+    for (Tensor& x : state) x = zero_where(failed, x);
+  }
+
+  Rolled rolled;
+  std::vector<Tensors> ends(state.size()), extras;
+  Tensors z, w, status, failure;
+  const Tensors first = state;
+  for (std::int64_t k = 0; k < u.size(0); ++k) {
+    if (lost.defined()) failed = either(failed, lost[k]);
+    const Tensor poison = failed.defined() ? at::where(failed, kNaN, at::zeros(batch, state[0].options())) : Tensor{};
+    const Tensor now = u[k];
+    auto [result, extra] = stepping.solve(state, now, poison);
+    failure.emplace_back();
+    if (const Tensor unsolved = result.status != 0; unsolved.any().item<bool>()) {
+      failed = either(failed, unsolved);
+      failure.back() = at::where(unsolved, result.z.sum(-1), 0);
+      result.z = zero_where(unsolved, result.z);
+      result.w = zero_where(unsolved, result.w);
+    }
+    state = stepping.advance(state, now, result);
+    for (std::size_t i = 0; i < state.size(); ++i) ends[i].push_back(state[i]);
+    z.push_back(std::move(result.z));
+    w.push_back(std::move(result.w));
+    status.push_back(std::move(result.status));
+    extras.resize(extra.size());
+    for (std::size_t i = 0; i < extra.size(); ++i) extras[i].push_back(std::move(extra[i]));
+  }
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    rolled.ends.push_back(at::stack(ends[i]));
+    rolled.starts.push_back(starts_of(first[i], rolled.ends.back()));
+  }
+  for (const Tensors& extra : extras) rolled.extras.push_back(at::stack(extra));
+  rolled.u = u;
+  rolled.result = {at::stack(z), at::stack(w), at::stack(status)};
+  rolled.failure = stacked(failure);
+  return rolled;
+}
+
+Tensor with_failures(const Tensor& x, const Tensor& failure) {
+  if (!failure.defined() || !x.is_floating_point()) return x;
+  const Tensor nan = beside(failure, x).to(x.scalar_type());
+  return at::where(nan.isnan(), nan, x);
+}
+
+Tensor starts_of(const Tensor& first, const Tensor& next) {
+  return at::cat({first.expand_as(next[0]).unsqueeze(0), next.slice(0, 0, -1)});
+}
 
 Tensor natural_residual(const Problem& problem, const Tensor& z) {
   const c10::NoGradGuard no_grad;
@@ -61,15 +186,40 @@ Tensor natural_residual(const MixedProblem& problem, const Tensor& x, const Tens
 }
 
 RolloutCertificate certify_steps(const Problem& problem, const Tensor& z, const Tensor& status,
-                                 std::optional<double> tolerance,
-                                 const std::function<Tensor(const Tensor& ties)>& kinked) {
+                                 const Certifying& certifying) {
   const c10::NoGradGuard no_grad;
-  const Tensor ties = certify(problem.M, problem.q, z, tolerance).ties;
-  return {(status != 0).sum(0), ties.any(-1).sum(0), kinked(ties).sum(0)};
+  Tensor ties = certify(problem.M, problem.q, z, certifying.tolerance).ties;
+  if (certifying.terms.defined()) {
+    ties = ties | (problem.q.abs() <= tie_tolerance(certifying.tolerance, z.scalar_type()) * certifying.terms);
+  }
+  const Tensor solved = status == 0;
+  return {(~solved).sum(0), (solved & ties.any(-1)).sum(0), (solved & certifying.kinked(ties)).sum(0)};
 }
 
-Tensor kinked_friction(const Tensor& ties, const Tensor& gamma) {
-  return ties.any(-1) & (ties.select(-1, -1) | (gamma > 0));
+double tie_tolerance(std::optional<double> tolerance, at::ScalarType dtype) {
+  const double epsilon =
+      dtype == at::kDouble ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
+  return tolerance.value_or(64 * epsilon);
 }
+
+Tensor kinked_friction(const Tensor& ties, const Tensor& force, const Tensor& limit, const Tensor& gamma,
+                       double tolerance) {
+  const Tensor sliding = gamma > 0;
+  const Tensor at_the_edge = force >= (1 - tolerance) * limit;
+  return at::where(sliding, ties.any(-1) | (limit == 0), at_the_edge);
+}
+
+Tensor polygon_size(const Tensor& f, std::int64_t n) {
+  const double turn = std::numbers::pi / static_cast<double>(n);
+  const Tensor angle = (2 * at::arange(n, f.options()) + 1) * turn;  // of the edges' normals
+  return along(f, at::stack({at::cos(angle), at::sin(angle)})).amax(-1) / std::cos(turn);
+}
+
+Tensor sticks(const Tensor& z, const Tensor& w) {
+  const Tensor held_back = (w.select(-1, -1) > 0) | (z.slice(-1, 0, -1) > 0).any(-1);
+  return (z.select(-1, -1) == 0) & held_back;
+}
+
+void unknown_formulation() { TORCH_CHECK(false, "no such formulation"); }
 
 }  // namespace lcp::physics

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include "lcp/physics/friction_cone.h"
@@ -20,12 +19,6 @@ using at::Tensor;
 
 constexpr std::int64_t kSupports = 3;
 
-Tensor widened(const Tensor& x, const std::vector<std::int64_t>& batch, std::initializer_list<std::int64_t> last) {
-  auto sizes = batch;
-  sizes.insert(sizes.end(), last);
-  return x.expand(sizes);
-}
-
 Tripod in_precision_of(at::ScalarType dtype, const Tripod& tripod) {
   return {tripod.mass.to(dtype),    tripod.inertia.to(dtype),  tripod.dt.to(dtype),        tripod.mu.to(dtype),
           tripod.gravity.to(dtype), tripod.supports.to(dtype), tripod.com_height.to(dtype)};
@@ -36,20 +29,30 @@ struct Arguments {
   Tripod tripod;
   TripodState state;
   Tensor u;
-  std::vector<std::int64_t> batch;
+  Shape batch;
 };
 
+Shape batch_of(const TripodState& state, at::IntArrayRef inputs, const Tripod& t) {
+  return common_shape({leading(state.pose), leading(state.velocity), inputs, t.mass.sizes(), t.inertia.sizes(),
+                       t.dt.sizes(), t.mu.sizes(), t.gravity.sizes(), t.com_height.sizes(), leading(t.supports, 2)});
+}
+
 Arguments broadcast(const TripodState& state, const Tensor& u, const Tripod& parameters) {
-  const Tripod t = in_precision_of(state.velocity.scalar_type(), parameters);
-  const auto shape =
-      at::broadcast_tensors({state.pose.select(-1, 0), state.velocity.select(-1, 0), u.select(-1, 0), t.mass, t.inertia,
-                             t.dt, t.mu, t.gravity, t.com_height, t.supports.select(-1, 0).select(-1, 0)});
-  const auto batch = shape[0].sizes().vec();
-  return {{t.mass.expand(batch), t.inertia.expand(batch), t.dt.expand(batch), t.mu.expand(batch),
-           t.gravity.expand(batch), widened(t.supports, batch, {kSupports, 2}), t.com_height.expand(batch)},
-          {widened(state.pose, batch, {3}), widened(state.velocity, batch, {3})},
-          widened(u.to(t.mass.scalar_type()), batch, {3}),
+  const auto dtype = state.velocity.scalar_type();
+  const Tripod t = in_precision_of(dtype, parameters);
+  const Shape batch = batch_of(state, leading(u), t);
+  return {{expanded(t.mass, batch), expanded(t.inertia, batch), expanded(t.dt, batch), expanded(t.mu, batch),
+           expanded(t.gravity, batch), expanded(t.supports, batch, {kSupports, 2}), expanded(t.com_height, batch)},
+          {expanded(state.pose.to(dtype), batch, {3}), expanded(state.velocity, batch, {3})},
+          expanded(u.to(dtype), batch, {3}),
           batch};
+}
+
+Tensor inputs_of(const TripodState& state, const Tensor& u, const Tripod& tripod) {
+  constexpr const char* kExpected = "u must be [steps, ..., 3]";
+  TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
+  return expanded_inputs(u.to(state.velocity.scalar_type()), batch_of(state, leading(u).slice(1), tripod), kExpected,
+                         {3});
 }
 
 // R(theta) r_i: [..., 3, 2].
@@ -61,13 +64,6 @@ Tensor arms_of(const Tensor& pose, const Tripod& tripod) {
   return vector_of({c * x - s * y, s * x + c * y});
 }
 
-// J with v_i = J_i nu: [..., 3, 2, 3].
-Tensor contact_jacobian(const Tensor& arms) {
-  const Tensor one = at::ones_like(arms.select(-1, 0));
-  const Tensor zero = at::zeros_like(one);
-  return matrix_of({vector_of({one, zero, -arms.select(-1, 1)}), vector_of({zero, one, arms.select(-1, 0)})});
-}
-
 Tensor inverse_inertia(const Tripod& tripod) {
   return vector_of({1 / tripod.mass, 1 / tripod.mass, 1 / tripod.inertia});
 }
@@ -76,66 +72,82 @@ Tensor free_velocity(const Arguments& a) {
   return a.state.velocity + a.tripod.dt.unsqueeze(-1) * inverse_inertia(a.tripod) * a.u;
 }
 
-// The loads on the supports under friction forces f, [..., 6]: N = rest + shift f. They follow from
-// sum_i N_i = m g and sum_i N_i arm_i = -h sum_i f_i, with h the height of the centre of mass.
+// The loads on the supports under friction. They follow from
+// sum_i N_i = m g and sum_i N_i arm_i = -h sum_i f_i, with h the height of the centre of mass: N = rest + shift sum_i
+// f_i.
 struct Loads {
   Tensor rest;   // [..., 3]
-  Tensor shift;  // [..., 3, 6]
+  Tensor shift;  // [..., 3, 2]
 };
 
 Loads loads(const Tensor& arms, const Tripod& tripod) {
   const Tensor x = arms.select(-1, 0);
   const Tensor inverse = at::linalg_inv(matrix_of({at::ones_like(x), x, arms.select(-1, 1)}));
-  const Tensor sum = at::eye(2, arms.options()).repeat({1, kSupports});
   const Tensor h = tripod.com_height.unsqueeze(-1).unsqueeze(-1);
-  return {(tripod.mass * tripod.gravity).unsqueeze(-1) * inverse.select(-1, 0),
-          -h * at::matmul(inverse.slice(-1, 1), sum)};
+  return {(tripod.mass * tripod.gravity).unsqueeze(-1) * inverse.select(-1, 0), -h * inverse.slice(-1, 1)};
 }
 
-// The directions d_j, [2, n], on each of the supports: [6, 3 n].
-Tensor on_supports(const Tensor& D) { return at::kron(at::eye(kSupports, D.options()), D); }
+// The turning moments of the directions at the supports, arm_i x d_j: [..., 3 n].
+Tensor moments(const Tensor& arms, const Tensor& D) {
+  const Tensor moment =
+      arms.select(-1, 0).unsqueeze(-1) * D[1] - arms.select(-1, 1).unsqueeze(-1) * D[0];  // [..., 3, n]
+  return moment.flatten(-2);
+}
 
 Problem problem_of(const Arguments& a, const Tensor& D) {
+  const std::int64_t n = D.size(1);
   const Tensor arms = arms_of(a.state.pose, a.tripod);
-  const Tensor W = at::matmul(contact_jacobian(arms).flatten(-3, -2).mT(), on_supports(D));  // [..., 3, 3 n]
   const Loads load = loads(arms, a.tripod);
-  const Tensor k = (a.tripod.dt.unsqueeze(-1) * inverse_inertia(a.tripod)).unsqueeze(-1);
+  const Tensor d = D.repeat({1, kSupports});  // [2, 3 n], for all supports
+  const Tensor turn = moments(arms, D);
+  const auto square = [](const Tensor& x) { return x.unsqueeze(-1).unsqueeze(-1); };
+  const Tensor delassus = square(a.tripod.dt / a.tripod.mass) * at::matmul(d.t(), d) +
+                          square(a.tripod.dt / a.tripod.inertia) * (turn.unsqueeze(-1) * turn.unsqueeze(-2));
+  const Tensor e = at::eye(kSupports, D.options()).repeat_interleave(n, 1);
+  const Tensor shift = load.shift.select(-1, 0).unsqueeze(-1) * d[0] + load.shift.select(-1, 1).unsqueeze(-1) * d[1];
   const Tensor mu = a.tripod.mu.unsqueeze(-1);
-  const Tensor e = at::eye(kSupports, D.options()).repeat_interleave(D.size(1), 1);
-  const Tensor top = at::cat({at::matmul(W.mT(), k * W), widened(e.t(), a.batch, {e.size(1), kSupports})}, -1);
-  const Tensor bottom = at::cat(
-      {mu.unsqueeze(-1) * at::matmul(load.shift, on_supports(D)) - e, at::zeros_like(W).slice(-1, 0, kSupports)}, -1);
-  return {at::cat({top, bottom}, -2), at::cat({times(W.mT(), free_velocity(a)), mu * load.rest}, -1)};
+  const Tensor top = at::cat({delassus, expanded(e.t(), a.batch, {kSupports * n, kSupports})}, -1);
+  const Tensor bottom = at::cat({mu.unsqueeze(-1) * shift - e, at::zeros_like(shift).slice(-1, 0, kSupports)}, -1);
+  const Tensor free = free_velocity(a);
+  const Tensor slide = along(free, d) + free.select(-1, 2).unsqueeze(-1) * turn;
+  return {at::cat({top, bottom}, -2), at::cat({slide, mu * load.rest}, -1)};
 }
 
-TripodStep read(const Arguments& a, const Tensor& z) {
+TripodStep read(const Arguments& a, const Tensor& z, const SolveOptions& options) {
   const std::int64_t n = z.size(-1) / kSupports - 1;
   const Tensor arms = arms_of(a.state.pose, a.tripod);
-  const Tensor D = friction_directions(n, z.options());
-  const Tensor f = at::matmul(z.slice(-1, 0, kSupports * n), on_supports(D).t());  // [..., 6]
+  const Tensor lambda = z.slice(-1, 0, kSupports * n).unflatten(-1, {kSupports, n});
+  const Tensor friction = combined(lambda, friction_directions(n, z.options()));
   const Tensor slip = z.slice(-1, kSupports * n);
-  const Tensor moved = free_velocity(a) + a.tripod.dt.unsqueeze(-1) * inverse_inertia(a.tripod) *
-                                              times(contact_jacobian(arms).flatten(-3, -2).mT(), f);
-  // Two points at rest hold the whole block; exactly, not up to the round-off of their forces.
-  const Tensor resting = (slip == 0).sum(-1, true) >= 2;
-  const Tensor velocity = at::where(resting, 0, moved);
+  const Tensor moment = arms.select(-1, 0) * friction.select(-1, 1) - arms.select(-1, 1) * friction.select(-1, 0);
+  const Tensor force = friction.sum(-2);
+  const Tensor wrench = at::cat({force, moment.sum(-1, true)}, -1);
+  const Tensor moved = free_velocity(a) + a.tripod.dt.unsqueeze(-1) * inverse_inertia(a.tripod) * wrench;
   const Loads load = loads(arms, a.tripod);
-  return {{a.state.pose + a.tripod.dt.unsqueeze(-1) * velocity, velocity},
-          f.unflatten(-1, {kSupports, 2}),
-          load.rest + times(load.shift, f),
-          slip};
+  const Tensor normal = load.rest + (load.shift * force.unsqueeze(-2)).sum(-1);
+  // Two points at rest hold the whole block; exactly, not up to the round-off of their forces.
+  const Tensor sticking = (slip == 0) & (a.tripod.mu.unsqueeze(-1) * normal > 0);
+  const Tensor velocity = held(sticking.sum(-1, true) >= 2, moved, options);
+  return {{a.state.pose + a.tripod.dt.unsqueeze(-1) * velocity, velocity}, friction, normal, slip};
+}
+
+template <class F>
+TripodSolution map(const TripodSolution& s, const F& f) {
+  return {{{f(s.step.next.pose), f(s.step.next.velocity)}, f(s.step.friction), f(s.step.normal), f(s.step.slip)},
+          f(s.z),
+          f(s.residual),
+          f(s.status)};
 }
 
 void check_support(const Tripod& tripod) {
   const Tensor normals = static_normals(tripod);
-  TORCH_CHECK((normals >= 0).all().item<bool>(),
+  TORCH_CHECK(!(normals < 0).any().item<bool>(),
               "supports must carry the centre of mass: it must be above their triangle; the smallest load is ",
               normals.min().item<double>(), " N");
 }
 
 using Vector = Eigen::Vector3d;
 using Jacobian = Eigen::Matrix<double, 2, 3>;
-using Forces = Eigen::Matrix<double, 2 * kSupports, 1>;
 
 // argmin |nu - free|_M^2 / 2 + dt sum_i a_i |J_i nu|, where support i resists by at most a_i. |v| is taken for
 // sqrt(|v|^2 + eps^2), with eps falling to 0.
@@ -144,18 +156,14 @@ class IsotropicStep {
   IsotropicStep(const Vector& free, const Vector& inertia, double dt, const std::array<Jacobian, kSupports>& J)
       : free_(free), inertia_(inertia), dt_(dt), J_(J) {}
 
-  /// Returns nu and the forces on the supports.
-  std::pair<Vector, Forces> minimise(const Vector& a) const {
+  Vector minimise(const Vector& a) const {
     double fastest = 0;
     for (const Jacobian& J : J_) fastest = std::max(fastest, (J * free_).norm());
-    if (fastest == 0) return {Vector::Zero(), Forces::Zero()};
+    if (fastest == 0) return free_;
     Vector nu = free_;
-    double eps = 0.1 * fastest;
-    for (int round = 0; round < 13; ++round, eps *= 0.1) newton(a, eps, nu);
-    Forces f = Forces::Zero();
-    for (int i = 0; i < kSupports; ++i) f.segment<2>(2 * i) = -a[i] * pull(i, nu, eps);
+    for (double eps = 0.1 * fastest; eps > 1e-14 * fastest; eps *= 0.1) newton(a, eps, nu);
     // A block that rests is moved by eps alone.
-    return {value(a, 0, Vector::Zero()) <= value(a, 0, nu) ? Vector(Vector::Zero()) : nu, f};
+    return value(a, 0, Vector::Zero()) <= value(a, 0, nu) ? Vector(Vector::Zero()) : nu;
   }
 
  private:
@@ -211,31 +219,33 @@ Tensor static_normals(const Tripod& tripod) { return loads(tripod.supports, trip
 
 TripodState exact_step(const TripodState& state, const Tensor& u, const Tripod& parameters) {
   const c10::NoGradGuard no_grad;
-  const Arguments a = broadcast({state.pose.to(at::kDouble), state.velocity.to(at::kDouble)}, u, parameters);
+  const Arguments a = broadcast({state.pose, state.velocity.to(at::kDouble)}, u, parameters);
   const Tensor arms = arms_of(a.state.pose, a.tripod);
   const Loads load = loads(arms, a.tripod);
-  const Tensor jacobians = contact_jacobian(arms).contiguous().view({-1, kSupports, 2, 3});
+  const Tensor points = arms.contiguous().view({-1, kSupports, 2});
   const Tensor free = free_velocity(a).contiguous().view({-1, 3});
   const Tensor inertia = (1 / inverse_inertia(a.tripod)).contiguous().view({-1, 3});
   const Tensor rest = load.rest.contiguous().view({-1, kSupports});
-  const Tensor shift = load.shift.contiguous().view({-1, kSupports, 2 * kSupports});
+  const Tensor shift = load.shift.contiguous().view({-1, kSupports, 2});
   const Tensor mu = a.tripod.mu.reshape(-1);
   const Tensor dt = a.tripod.dt.reshape(-1);
   Tensor velocity = at::empty_like(free);
   for (std::int64_t b = 0; b < free.size(0); ++b) {
-    using Rows = Eigen::Matrix<double, 2, 3, Eigen::RowMajor>;
-    using Shift = Eigen::Matrix<double, kSupports, 2 * kSupports, Eigen::RowMajor>;
-    std::array<Jacobian, kSupports> J;
-    for (int i = 0; i < kSupports; ++i) J[i] = Eigen::Map<const Rows>(jacobians[b][i].const_data_ptr<double>());
-    Vector nu(free[b].const_data_ptr<double>());
-    const IsotropicStep step(nu, Vector(inertia[b].const_data_ptr<double>()), dt[b].item<double>(), J);
+    using Rows = Eigen::Matrix<double, kSupports, 2, Eigen::RowMajor>;
+    const Eigen::Map<const Rows> arm(points[b].const_data_ptr<double>());
+    std::array<Jacobian, kSupports> J;  // v_i = J_i nu
+    for (int i = 0; i < kSupports; ++i) J[i] << 1, 0, -arm(i, 1), 0, 1, arm(i, 0);
+    const Vector start(free[b].const_data_ptr<double>());
+    const double mass = inertia[b][0].item<double>();
+    const IsotropicStep step(start, Vector(inertia[b].const_data_ptr<double>()), dt[b].item<double>(), J);
     const Vector at_rest(rest[b].const_data_ptr<double>());
-    const Eigen::Map<const Shift> shifted(shift[b].const_data_ptr<double>());
+    const Eigen::Map<const Rows> shifted(shift[b].const_data_ptr<double>());
+    Vector nu = start;
     Vector normal = at_rest;
     bool settled = false;
     for (int round = 0; round < 100 && !settled; ++round) {
-      Forces f;
-      std::tie(nu, f) = step.minimise(mu[b].item<double>() * normal.cwiseMax(0));
+      nu = step.minimise(mu[b].item<double>() * normal.cwiseMax(0));
+      const Eigen::Vector2d f = (mass * (nu - start) / dt[b].item<double>()).head<2>();
       const Vector next = at_rest + shifted * f;
       settled = (next - normal).norm() <= 1e-12 * at_rest.norm();
       normal = next;
@@ -250,42 +260,66 @@ Problem polyhedral_problem(const TripodState& state, const Tensor& u, const Trip
   return problem_of(broadcast(state, u, tripod), friction_directions(directions, state.velocity.options()));
 }
 
-TripodStep read_polyhedral(const TripodState& state, const Tensor& u, const Tensor& z, const Tripod& tripod) {
-  return read(broadcast(state, u, tripod), z);
+TripodStep read_polyhedral(const TripodState& state, const Tensor& u, const Tensor& z, const Tripod& tripod,
+                           const SolveOptions& options) {
+  return read(broadcast(state, u, tripod), z, options);
 }
 
 TripodSolution step(const TripodState& state, const Tensor& u, const Tripod& tripod, std::int64_t directions,
                     const SolveOptions& options) {
-  check_support(tripod);
-  const Arguments a = broadcast(state, u, tripod);
-  const Problem problem = problem_of(a, friction_directions(directions, state.velocity.options()));
-  const SolveResult result = solve(problem.M, problem.q, options);
-  return {read(a, result.z), result.z, natural_residual(problem, result.z), result.status};
+  return map(simulate(state, u.unsqueeze(0), tripod, directions, options), [](const Tensor& all) { return all[0]; });
 }
 
 TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod& tripod, std::int64_t directions,
-                        const SolveOptions& options) {
-  TORCH_CHECK(u.dim() >= 2, "u must be [steps, ..., 3]; got ", u.sizes());
-  const Tensors all = roll({state.pose, state.velocity}, u.size(0), [&](const Tensors& at, std::int64_t k) -> Tensors {
-    const TripodSolution now = step({at[0], at[1]}, u[k], tripod, directions, options);
-    return {now.step.next.pose, now.step.next.velocity,
-            now.step.friction,  now.step.normal,
-            now.step.slip,      now.z,
-            now.residual,       now.status};
-  });
-  return {{{all[0], all[1]}, all[2], all[3], all[4]}, all[5], all[6], all[7]};
+                        const SolveOptions& solve_options) {
+  check_support(tripod);
+  const SolveOptions options = held_by_ties(solve_options);
+  const Tensor inputs = inputs_of(state, u, tripod);
+  const Shape batch = leading(inputs).slice(1).vec();
+  const Tensor D = friction_directions(directions, state.velocity.options());
+  const Stepping stepping{
+      [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
+        const Problem problem = problem_of(broadcast({now[0], now[1]}, force, tripod), D);
+        SolveResult result = solve(problem.M, poison.defined() ? problem.q + poison.unsqueeze(-1) : problem.q, options);
+        Tensor residual = natural_residual(problem, result.z);  // here, since M changes from step to step
+        return {std::move(result), {std::move(residual)}};
+      },
+      [&](const Tensors& now, const Tensor& force, const SolveResult& result) -> Tensors {
+        const TripodStep next = read(broadcast({now[0], now[1]}, force, tripod), result.z, options);
+        return {next.next.pose, next.next.velocity};
+      }};
+  const Tensor pose = state.pose.to(state.velocity.scalar_type());
+  const Rolled all = roll({expanded(pose, batch, {3}), expanded(state.velocity, batch, {3})}, inputs, batch, stepping);
+  return map({read(broadcast({all.starts[0], all.starts[1]}, all.u, tripod), all.result.z, options), all.result.z,
+              all.extras[0], all.result.status},
+             [&](const Tensor& x) { return with_failures(x, all.failure); });
 }
 
 RolloutCertificate certify_rollout(const TripodState& state, const Tensor& u, const Tripod& tripod,
                                    std::int64_t directions, const TripodSolution& rollout,
                                    std::optional<double> tolerance) {
-  const TripodState now{starts(state.pose, rollout.step.next.pose), starts(state.velocity, rollout.step.next.velocity)};
-  const Problem problem = polyhedral_problem(now, u, tripod, directions);
-  return certify_steps(problem, rollout.z, rollout.status, tolerance, [&](const Tensor& ties) {
-    const Tensor friction = ties.slice(-1, 0, kSupports * directions).unflatten(-1, {kSupports, directions});
-    const Tensor each = at::cat({friction, ties.slice(-1, kSupports * directions).unsqueeze(-1)}, -1);
-    return kinked_friction(each, rollout.step.slip).any(-1);
-  });
+  const TripodState start{starts_of(state.pose, rollout.step.next.pose),
+                          starts_of(state.velocity, rollout.step.next.velocity)};
+  const Tensor inputs = inputs_of(state, u, tripod);
+  const Problem problem = polyhedral_problem(start, inputs, tripod, directions);
+  const double accuracy = tie_tolerance(tolerance, state.velocity.scalar_type());
+  const auto kinked = [&](const Tensor& ties) {
+    const TripodStep& now = rollout.step;
+    const std::int64_t forces = kSupports * directions;
+    const Tensor pairs = at::cat(
+        {ties.slice(-1, 0, forces).unflatten(-1, {kSupports, directions}), ties.slice(-1, forces).unsqueeze(-1)}, -1);
+    const Tensor limit = tripod.mu.to(now.normal.scalar_type()).unsqueeze(-1) * now.normal;
+    const Tensor each = kinked_friction(pairs, polygon_size(now.friction, directions), limit, now.slip, accuracy);
+    // Of a block at rest the forces are not unique: it rests within its cones where a little less friction holds it
+    // too.
+    Tripod smoother = tripod;
+    smoother.mu = tripod.mu * (1 - std::max(accuracy, 1e-6));
+    const Tensor resting = (now.next.velocity == 0).all(-1);
+    const Tensor less = step(start, inputs, smoother, directions).step.next.velocity;
+    const Tensor held_by_less = (less == 0).all(-1);
+    return at::where(resting, ~held_by_less, each.any(-1));
+  };
+  return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, {}});
 }
 
 }  // namespace lcp::physics

@@ -1,5 +1,4 @@
 """The programs, as their user runs them."""
-import csv
 import json
 import os
 import pathlib
@@ -9,78 +8,10 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
+from runs import files, read_csv
 
 FAST = ("--samples", 500, "--iterations", 400)
-
-
-def read_csv(path):
-    with open(path, newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
-
-
-def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def coulomb(v, u, mass, dt, mu, gravity=9.81):
-    free = v + dt * u / mass
-    return np.sign(free) * np.maximum(np.abs(free) - dt * mu * gravity, 0)
-
-
-def write_inputs(path, count, scale, seed=0):
-    v, u = np.random.default_rng(seed).normal(size=(2, count)) * np.array([[scale[0]], [scale[1]]])
-    path.write_text("v,u\n" + "".join(f"{a!r},{b!r}\n" for a, b in zip(v.tolist(), u.tolist())))
-    return v, u
-
-
-# simulate
-
-
-@pytest.mark.parametrize("formulation", ["direct", "traditional"])
-@pytest.mark.parametrize("mass, dt, mu", [(1, 0.1, 0.3), (2.5, 0.01, 0.8), (0.3, 1, 0.05), (40, 0.002, 0)])
-def test_simulate_agrees_with_exact_friction_on_10000_steps(run, tmp_path, formulation, mass, dt, mu):
-    v, u = write_inputs(tmp_path / "inputs.csv", 10_000, (2 * dt * mu * 9.81 + dt, 2 * mu * mass * 9.81 + mass))
-    result = run("simulate", "--system", "sliding_block", "--formulation", formulation, "--inputs", "inputs.csv",
-                 "--mass", mass, "--dt", dt, "--mu", mu, "--out", "out", env={**os.environ, "TORCHLCP_PYTHON": "no"})
-    assert result.returncode == 0, result.stderr
-    data = read_csv(tmp_path / "out" / "data.csv")
-    assert list(data) == "trajectory step v u v_next lambda_plus lambda_minus gamma".split()
-    assert np.array_equal(data["v"], v) and np.array_equal(data["u"], u)
-    exact = coulomb(v, u, mass, dt, mu)
-    assert np.abs(data["v_next"] - exact).max() <= 1e-11
-    assert np.array_equal(data["v_next"] == 0, exact == 0)
-    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
-    assert metrics["max_error_vs_exact"] <= 1e-11
-    assert metrics["sticking_fraction"] == pytest.approx((exact == 0).mean())
-    assert metrics["unsolved"] == 0 and metrics["max_residual"] < 1e-9
-
-
-def test_simulate_chains_the_steps_of_a_trajectory(run, tmp_path):
-    assert run("simulate", "--trajectories", 3, "--steps", 20, "--speed", -2, "--out", "out").returncode == 0
-    data = read_csv(tmp_path / "out" / "data.csv")
-    assert len(data["v"]) == 60
-    for k in range(3):
-        rows = data["trajectory"] == k
-        assert data["v"][rows][0] == -2 and np.array_equal(data["step"][rows], np.arange(20))
-        assert np.array_equal(data["v"][rows][1:], data["v_next"][rows][:-1])
-    assert (tmp_path / "out" / "figures" / "motion.png").stat().st_size > 10_000
-
-
-def test_simulate_repeats_inputs_from_its_config(run, tmp_path):
-    write_inputs(tmp_path / "inputs.csv", 50, (1, 5))
-    assert run("simulate", "--inputs", "inputs.csv", "--out", "a", "--quiet").returncode == 0
-    (tmp_path / "elsewhere").mkdir()
-    assert run("simulate", "--config", "a/config.json", "--out", "elsewhere/b", "--quiet").returncode == 0
-    assert (tmp_path / "a" / "data.csv").read_bytes() == (tmp_path / "elsewhere" / "b" / "data.csv").read_bytes()
-
-
-def test_simulate_in_float32(run, tmp_path):
-    assert run("simulate", "--dtype", "float32", "--formulation", "traditional", "--out", "out").returncode == 0
-    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
-    assert 0 < metrics["max_error_vs_exact"] < 1e-5
 
 
 # Mistakes
@@ -92,8 +23,20 @@ def test_simulate_in_float32(run, tmp_path):
         ("simulate", ["--mu", "-1"], "--mu must be finite and >= 0; got -1.0"),
         ("simulate", ["--mu", "x"], "--mu"),
         ("simulate", ["--nu", "1"], "--nu"),
-        ("simulate", ["--system", "pendulum"], '--system must be sliding_block; got "pendulum"'),
-        ("simulate", ["--formulation", "x"], '--formulation must be direct or traditional; got "x"'),
+        ("simulate", ["--system", "pendulum"], "--system must be sliding_block, falling_block, planar_block, point_mass "
+         'or tripod; got "pendulum"'),
+        ("simulate", ["--formulation", "x"], "--formulation must be direct, forward, direct2, traditional or mixed; got"),
+        ("simulate", ["--system", "tripod", "--formulation", "direct"], '--formulation must be polyhedral; got "direct"'),
+        ("simulate", ["--system", "planar_block", "--directions", "5"], "--directions must be even and >= 4; got 5"),
+        ("simulate", ["--system", "falling_block", "--directions", "8"], "unknown argument --directions"),
+        ("simulate", ["--system", "point_mass", "--restitution", "0.5"], "--stabilization velocity"),
+        ("simulate", ["--system", "point_mass", "--restitution", "2"], "--restitution must be from 0 to 1; got 2.0"),
+        ("simulate", ["--system", "point_mass", "--inputs", "bad.csv"], 'has no column "v_x"'),
+        ("simulate", ["--system", "tripod", "--supports", "1", "0", "2", "0", "1", "1"], "--supports must have the centre"),
+        ("simulate", ["--system", "tripod", "--supports", "1", "0", "2", "0", "3", "0"], "--supports must have the centre"),
+        ("simulate", ["--system", "tripod", "--velocity", "1", "0"], "--velocity must be three finite numbers"),
+        ("simulate", ["--animation", "avi"], '--animation must be gif, mp4 or none; got "avi"'),
+        ("simulate", ["--velocity-noise", "-1"], "--velocity-noise must be finite and >= 0; got -1.0"),
         ("simulate", ["--inputs", "none.csv"], "none.csv"),
         ("simulate", ["--inputs", "bad.csv"], 'bad.csv, line 3, column "u": "x" is no finite number'),
         ("simulate", ["--inputs", "bad.csv", "--steps", "3"], "--steps has no meaning with --inputs"),

@@ -56,10 +56,13 @@ bool draw_figures(const std::string& program, const std::filesystem::path& out, 
   std::filesystem::remove_all(out / "figures", error);  // an earlier run's are not this one's
   std::string errors;
   const int status = run({python(), script.string(), out.string()}, errors);
-  if (status == 0) return true;
+  while (!errors.empty() && errors.back() == '\n') errors.pop_back();
+  const std::string reason = errors.substr(errors.rfind('\n') + 1);
+  if (status == 0) {
+    if (!quiet && !reason.empty()) std::cerr << reason << std::endl;  // what it had to do instead
+    return true;
+  }
   if (!quiet) {
-    while (!errors.empty() && errors.back() == '\n') errors.pop_back();
-    const std::string reason = errors.substr(errors.rfind('\n') + 1);
     std::cerr << "no figures: " << (reason.empty() ? "cannot run " + python() : reason) << "\nto draw them: ";
     if (status == kNoMatplotlib || status < 0) std::cerr << python() << " -m pip install matplotlib && ";
     std::cerr << python() << " " << script.string() << " " << out.string() << std::endl;

@@ -1,4 +1,5 @@
 """What every figure of the programs shares: reading a run's CSV files, a quiet style, sticking shaded."""
+import contextlib
 import csv
 import pathlib
 import sys
@@ -11,9 +12,13 @@ except ImportError:
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
 
+# Velocities, friction, inputs and references; normal forces, positions, and trajectories beside the first. They differ
+# in lightness as well as in hue.
 BLUE, ORANGE, GREY = "#1f5fa8", "#d9730d", "#8a8f98"
-STICKING = "#e8ebf0"
+TEAL, INK, PALE = "#12a08c", "#2b2f36", "#c6cad1"
+STICKING, SLIDING = "#e8ebf0", "#fcecd9"
 
 plt.rcParams.update(
     {
@@ -49,17 +54,39 @@ def select(columns, name, value):
     return {key: [x[i] for i in keep] for key, x in columns.items()}
 
 
+def shade(axes, edges, steps, color):
+    """Bands behind the `steps` of a mask, step k from edges[k] to edges[k + 1]; the first band, or None."""
+    turns = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(steps, dtype=int), [0]])))
+    bands = [axes.axvspan(edges[a], edges[b], color=color, lw=0, zorder=0) for a, b in turns.reshape(-1, 2)]
+    return bands[0] if bands else None
+
+
 def shade_sticking(axes, time, velocity, dt):
     """Grey bands over the steps that end at rest; returns a handle for the legend."""
-    band = None
-    for end, v in zip(time, velocity):
-        if v == 0:
-            band = axes.axvspan(end - dt, end, color=STICKING, lw=0, zorder=0)
-    return band
+    return shade(axes, [time[0] - dt, *time], [v == 0 for v in velocity], STICKING)
+
+
+def legend_above(axes):
+    """A legend outside the axes, where it covers nothing, if there is anything to tell."""
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        axes.legend(handles, labels, loc="lower right", bbox_to_anchor=(1, 1), ncol=len(handles), borderaxespad=0,
+                    fontsize=8, handlelength=1.5, columnspacing=1.2)
+
+
+@contextlib.contextmanager
+def whole_file(run, name):
+    """Where to write run/figures/name, which appears once it is complete, or not at all."""
+    path = run / "figures" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name("unfinished." + name)  # with the suffix that tells the format
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def save(figure, run, name):
-    folder = run / "figures"
-    folder.mkdir(parents=True, exist_ok=True)
-    figure.savefig(folder / (name + ".tmp.png"), bbox_inches="tight")
-    (folder / (name + ".tmp.png")).replace(folder / (name + ".png"))
+    with whole_file(run, name + ".png") as path:
+        figure.savefig(path, bbox_inches="tight")

@@ -38,8 +38,9 @@ FallingBlockStep exact_step(const at::Tensor& x, const at::Tensor& v, const Fall
 /// z = x_next, w = lambda, M = m / dt^2 > 0, q = -(m / dt^2) (x + dt v - g dt^2): a unique solution.
 Problem direct_problem(const at::Tensor& x, const at::Tensor& v, const FallingBlock& block);
 
-/// z, w: [..., 1], a solution of direct_problem for x.
-FallingBlockStep read_direct(const at::Tensor& x, const at::Tensor& z, const at::Tensor& w, const FallingBlock& block);
+/// z, w: [..., 1], a solution of direct_problem for x and v.
+FallingBlockStep read_direct(const at::Tensor& x, const at::Tensor& v, const at::Tensor& z, const at::Tensor& w,
+                             const FallingBlock& block);
 
 /// One step of each element of the batch.
 FallingBlockSolution step(const at::Tensor& x, const at::Tensor& v, const FallingBlock& block,

@@ -69,16 +69,21 @@ PlanarBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const Plana
 Problem direction_problem(const at::Tensor& v, const at::Tensor& u, const at::Tensor& t, const PlanarBlock& block,
                           std::int64_t directions);
 
-/// z: [..., n], a solution of direction_problem for v and u: v_next = (4 / n) sum_i z_i d_i.
-PlanarBlockStep read_direction(const at::Tensor& v, const at::Tensor& u, const at::Tensor& z, const PlanarBlock& block);
+/// z: [..., n], a solution of direction_problem for v and u: v_next = (4 / n) sum_i z_i d_i. Where it sticks, z = 0 and
+/// S > 0, its derivative is 0; with options.kappa > 0 that of the central path.
+///   options: with which it was solved.
+PlanarBlockStep read_direction(const at::Tensor& v, const at::Tensor& u, const at::Tensor& z, const PlanarBlock& block,
+                               const SolveOptions& options = {});
 
 /// The polyhedral friction cone [ST]: z = (beta, gamma), w = (D'v_next + gamma e, mu m g - e'beta), n + 1 unknowns,
 /// M = [[(dt / m) D'D, e], [-e', 0]], positive semidefinite; v_next is unique, beta is not. Friction is D beta, within
 /// a polygon inscribed in the disk: down to cos(pi / n) times what it should be, and in n directions or between two.
 Problem polyhedral_problem(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block, std::int64_t directions);
 
-/// z, w: [..., n + 1], a solution of polyhedral_problem. v_next = (2 / n) sum_i w_i d_i, exactly 0 where gamma = 0.
-PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w);
+/// z, w: [..., n + 1], a solution of polyhedral_problem. v_next = (2 / n) sum_i w_i d_i, exactly 0 where gamma = 0,
+/// with the derivative 0; with options.kappa > 0 that of the central path.
+///   options: with which it was solved.
+PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
 
 /// One step of each element of the batch.
 ///
@@ -86,8 +91,8 @@ PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w);
 /// pass shrinks the error of t by S / (|v*| - S): the scheme converges where |v*| > 2 S and nowhere else. The relaxed
 /// one converges wherever the block slides. Its derivative is that of the passes made.
 ///
-/// Both take `ties` for "midpoint", whatever `solve_options` say: d_i and -d_i tie wherever v_next is perpendicular to
-/// them, where it is smooth, with this derivative.
+/// Both take `ties` for "midpoint", unless kappa > 0 and whatever else `solve_options` say: d_i and -d_i tie wherever
+/// v_next is perpendicular to them, where it is smooth, with this derivative.
 ///
 /// Throws c10::Error for options out of their range.
 PlanarBlockSolution step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,

@@ -83,10 +83,12 @@ MixedProblem belbute_peres_problem(const PointMassState& state, const at::Tensor
                                    Stabilization stabilization = Stabilization::kPosition);
 
 /// z, w: [..., 4], a solution of any of the three. A resting mass has velocity 0 to the last bit, a mass in contact at
-/// position level y = 0.
+/// position level y = 0. Where the mass sticks the derivative of v_x is 0; with options.kappa > 0 that of the central
+/// path.
+///   options: with which it was solved.
 PointMassStep read_point_mass(const PointMassState& state, const at::Tensor& u, const at::Tensor& z,
                               const at::Tensor& w, const PointMass& mass,
-                              Stabilization stabilization = Stabilization::kPosition);
+                              Stabilization stabilization = Stabilization::kPosition, const SolveOptions& options = {});
 
 /// One step of each element of the batch.
 /// Throws c10::Error where a restitution is given at position level, which has none.

@@ -29,7 +29,7 @@ struct SlidingBlock {
   at::Tensor max_friction() const;
 };
 
-/// What a step ends with; every member has the shape of v and u, broadcast.
+/// What a step ends with; every member has the shape of v, u and the parameters, broadcast.
 struct SlidingBlockStep {
   at::Tensor v_next;        ///< m/s
   at::Tensor lambda_plus;   ///< N, friction force along +x
@@ -82,8 +82,9 @@ Problem traditional_problem(const at::Tensor& v, const at::Tensor& u, const Slid
 /// z, w: [..., 3], a solution of traditional_problem or mixed_problem.
 ///
 /// v_next = (w_0 - w_1) / 2, and exactly 0 where gamma = 0: a block that sticks rests, instead of moving by the
-/// round-off of v + c (u + f).
-SlidingBlockStep read_traditional(const at::Tensor& z, const at::Tensor& w);
+/// round-off of v + c (u + f). Its derivative is 0 there; with options.kappa > 0 that of the central path.
+///   options: with which it was solved.
+SlidingBlockStep read_traditional(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
 
 /// The same with the velocity as an unknown, x = v_next, k = 1 [Notes, 2.6.1, with the signs of its first row mended].
 MixedProblem mixed_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);

@@ -65,8 +65,11 @@ TripodState exact_step(const TripodState& state, const at::Tensor& u, const Trip
 Problem polyhedral_problem(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
                            std::int64_t directions);
 
-/// z: [..., 3 n + 3], a solution of polyhedral_problem. nu_next is exactly 0 where no support slips.
-TripodStep read_polyhedral(const TripodState& state, const at::Tensor& u, const at::Tensor& z, const Tripod& tripod);
+/// z: [..., 3 n + 3], a solution of polyhedral_problem. nu_next is exactly 0 where two supports or all of them stick,
+/// with the derivative 0; with options.kappa > 0 that of the central path.
+///   options: with which it was solved.
+TripodStep read_polyhedral(const TripodState& state, const at::Tensor& u, const at::Tensor& z, const Tripod& tripod,
+                           const SolveOptions& options = {});
 
 /// One step of each element of the batch.
 TripodSolution step(const TripodState& state, const at::Tensor& u, const Tripod& tripod, std::int64_t directions = 8,

@@ -1,0 +1,736 @@
+#include "lcp/physics/tripod.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numbers>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lcp/physics/friction_cone.h"
+#include "support/finite_differences.h"
+
+namespace lcp::physics {
+namespace {
+
+using testing::Inputs;
+using torch::Tensor;
+using List = std::vector<std::int64_t>;
+
+Tensor number(double x) { return torch::tensor(x, torch::kDouble); }
+Tensor numbers(const std::vector<double>& x) { return torch::tensor(x, torch::kDouble); }
+double largest(const Tensor& x) { return x.abs().max().item<double>(); }
+std::int64_t count(const Tensor& mask) { return mask.sum().item<std::int64_t>(); }
+Tensor none(std::int64_t steps) { return torch::zeros({steps, 3}, torch::kDouble); }
+
+List list(const Tensor& x) {
+  const Tensor flat = x.contiguous().view(-1);
+  return List(flat.const_data_ptr<std::int64_t>(), flat.const_data_ptr<std::int64_t>() + flat.numel());
+}
+
+// A square block with edges of 0.1 m.
+Tripod block(double com_height = 0) { return Tripod::of(1, 0.01 / 6, 0.005, 0.33, 9.81, com_height); }
+
+TripodState launched() { return {torch::zeros({3}, torch::kDouble), numbers({1, 0.3, 8})}; }
+
+// Loads of 4, 2 and 2 N, and 0.5 m/s that friction takes of a translation: no round-off.
+Tripod dyadic_block() {
+  Tripod tripod = Tripod::of(1, 1.0 / 128, 0.125, 0.5, 8);
+  tripod.supports = numbers({0.0625, 0, -0.0625, 0.0625, -0.0625, -0.0625}).view({3, 2});
+  return tripod;
+}
+
+// What a step minimises, |nu - nu*|_M^2 / 2 + dt mu sum_i N_i s(v_i), with the loads that hold at its end.
+struct Objective {
+  Tensor free;     // [b, 3]
+  Tensor inertia;  // [b, 3]
+  Tensor J;        // [b, 3, 2, 3]
+  Tensor limit;    // [b, 3], dt mu N_i
+
+  // s(v) is |v|, or max_j -d_j.v of n directions. nu: [..., b, 3].
+  Tensor at(const Tensor& nu, int n = 0) const {
+    const Tensor v = torch::matmul(J, nu.unsqueeze(-2).unsqueeze(-1)).squeeze(-1);
+    const Tensor speed = n == 0 ? v.norm(2, -1) : torch::matmul(v, -friction_directions(n, torch::kDouble)).amax(-1);
+    return (inertia * (nu - free).square()).sum(-1) / 2 + (limit * speed).sum(-1);
+  }
+};
+
+Tensor arms_of(const Tensor& theta, const Tensor& supports) {
+  const Tensor c = theta.cos().unsqueeze(-1), s = theta.sin().unsqueeze(-1);
+  const Tensor x = supports.select(-1, 0), y = supports.select(-1, 1);
+  return torch::stack({c * x - s * y, s * x + c * y}, -1);
+}
+
+// One element for each row of the state. The forces that brought it there say what loads it had.
+Objective objective_of(const TripodState& state, const Tensor& u, const Tripod& tripod, const Tensor& nu_next) {
+  const Tensor one = torch::ones({nu_next.size(0)}, torch::kDouble);
+  const Tensor inertia = torch::stack({one * tripod.mass, one * tripod.mass, one * tripod.inertia}, -1);
+  const Tensor dt = (one * tripod.dt).unsqueeze(-1);
+  const Tensor free = state.velocity + dt * u / inertia;
+  const Tensor arms = arms_of(state.pose.select(-1, 2), tripod.supports);
+  const Tensor x = arms.select(-1, 0), y = arms.select(-1, 1);
+  const Tensor ones = torch::ones_like(x), zeros = torch::zeros_like(x);
+  const Tensor J = torch::stack({torch::stack({ones, zeros, -y}, -1), torch::stack({zeros, ones, x}, -1)}, -2);
+  const Tensor force = (inertia * (nu_next - free) / dt).slice(-1, 0, 2);
+  const Tensor weight = (one * tripod.mass * tripod.gravity).unsqueeze(-1);
+  const Tensor moments = torch::cat({weight, -(one * tripod.com_height).unsqueeze(-1) * force}, -1);
+  const Tensor load = torch::linalg_solve(torch::stack({ones, x, y}, -2), moments.unsqueeze(-1)).squeeze(-1);
+  return {free, inertia, J, dt * (one * tripod.mu).unsqueeze(-1) * load};
+}
+
+// For the minimiser and no other point, f(nu + d) >= f(nu) + |d|_M^2 / 2 for every d: f is strongly convex. How much is
+// missing of that, relative to the size of the terms, over many d of all sizes: [b].
+Tensor missing(const Objective& f, const Tensor& nu, int n = 0) {
+  Tensor worst = torch::zeros({nu.size(0)}, torch::kDouble);
+  for (double scale = 1; scale > 1e-8; scale *= 0.1) {
+    const Tensor d = torch::randn({100, nu.size(0), 3}, torch::kDouble) * scale / f.inertia.sqrt();
+    const Tensor convexity = (f.inertia * d.square()).sum(-1) / 2;
+    const Tensor size = f.at(torch::zeros_like(nu), n) + f.at(nu, n) + convexity;
+    worst = torch::maximum(worst, ((f.at(nu, n) + convexity - f.at(nu + d, n)) / size).amax(0));
+  }
+  return worst;
+}
+
+// Blocks that slide and turn, that are about to stop, and that turn about one of their supports.
+TripodState random_states(std::int64_t b, const Tripod& tripod) {
+  const Tensor pose = torch::randn({b, 3}, torch::kDouble);
+  Tensor velocity = torch::randn({b, 3}, torch::kDouble) * numbers({0.3, 0.3, 6});
+  velocity.slice(0, b / 3, 2 * b / 3) *= 0.03;
+  const Tensor arms = arms_of(pose.select(-1, 2), tripod.supports).slice(0, 2 * b / 3);
+  const Tensor omega = velocity.slice(0, 2 * b / 3).select(-1, 2);
+  const std::int64_t pivot = 1;
+  velocity.slice(0, 2 * b / 3) =
+      torch::stack({omega * arms.select(1, pivot).select(-1, 1), -omega * arms.select(1, pivot).select(-1, 0), omega},
+                   -1) +
+      torch::randn({b - 2 * b / 3, 3}, torch::kDouble) * numbers({0.003, 0.003, 0});
+  return {pose, velocity};
+}
+
+// d f / d x of each element of a batch: [b, outputs, inputs] for f: [b, inputs] to [b, outputs].
+Tensor jacobians(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
+  const Tensor leaf = x.detach().clone().requires_grad_();
+  const Tensor y = f(leaf);
+  std::vector<Tensor> rows;
+  for (std::int64_t i = 0; i < y.size(-1); ++i) {
+    rows.push_back(torch::autograd::grad({y.select(-1, i).sum()}, {leaf}, {}, true)[0]);
+  }
+  return torch::stack(rows, -2);
+}
+
+class TripodTest : public ::testing::Test {
+ protected:
+  void SetUp() override { torch::manual_seed(17); }
+};
+
+// Loads.
+
+TEST_F(TripodTest, RestsOnThreeLoads) {
+  EXPECT_LT(largest(static_normals(block()) - numbers({3.924, 2.943, 2.943})), 1e-14);
+  EXPECT_TRUE(torch::equal(static_normals(dyadic_block()), numbers({4, 2, 2})));
+  Tripod many = block();
+  many.mass = torch::rand({4, 1}, torch::kDouble) + 0.5;
+  many.supports = many.supports + torch::randn({5, 3, 2}, torch::kDouble) * 0.005;
+  const Tensor N = static_normals(many);
+  ASSERT_EQ(N.sizes(), (List{4, 5, 3}));
+  EXPECT_LT(largest(N.sum(-1) - many.mass * 9.81), 1e-13);
+  EXPECT_LT(largest((N.unsqueeze(-1) * many.supports).sum(-2)), 1e-14);
+}
+
+TEST_F(TripodTest, ShiftsItsLoadsByTheMomentOfFriction) {
+  for (const double height : {0.0, 0.01, 0.02, 0.03}) {
+    const Tripod tripod = block(height);
+    const TripodState state = random_states(60, tripod);
+    const Tensor u = torch::randn({60, 3}, torch::kDouble) * numbers({1, 1, 0.03});
+    const auto solution = step(state, u, tripod);
+    EXPECT_TRUE((solution.status == 0).all().item<bool>());
+    const Tensor arms = arms_of(state.pose.select(-1, 2), tripod.supports);
+    const Tensor moment = (solution.step.normal.unsqueeze(-1) * arms).sum(-2) + height * solution.step.friction.sum(-2);
+    EXPECT_LT(largest(solution.step.normal.sum(-1) - 9.81), 1e-12);
+    EXPECT_LT(largest(moment), 1e-13);
+    EXPECT_GT(solution.step.normal.min().item<double>(), 0.5);
+    if (height == 0) {
+      EXPECT_LT(largest(solution.step.normal - static_normals(tripod)), 1e-12);
+    } else {
+      EXPECT_GT(largest(solution.step.normal - static_normals(tripod)), 0.3);
+    }
+  }
+}
+
+TEST_F(TripodTest, RefusesACentreOfMassBesideTheTriangle) {
+  Tripod tripod = block();
+  tripod.supports = tripod.supports + numbers({0.05, 0});
+  EXPECT_LT(static_normals(tripod).min().item<double>(), 0);
+  const auto message = [&](const std::function<void()>& call) -> std::string {
+    try {
+      call();
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "";
+  };
+  const std::string expected = "supports must carry the centre of mass";
+  EXPECT_NE(message([&] { step(launched(), none(1)[0], tripod); }).find(expected), std::string::npos);
+  EXPECT_NE(message([&] { simulate(launched(), none(2), tripod); }).find(expected), std::string::npos);
+  // On an edge two supports carry it.
+  tripod.supports = numbers({0, 0.05, 0, -0.05, 0.05, 0}).view({3, 2});
+  EXPECT_NO_THROW(step(launched(), none(1)[0], tripod));
+}
+
+// The problem.
+
+TEST_F(TripodTest, PosesThePolyhedralProblem) {
+  const std::int64_t b = 4, n = 6;
+  const Tripod tripod{torch::rand({b}, torch::kDouble) + 0.5,
+                      torch::rand({b}, torch::kDouble) * 1e-3 + 1e-3,
+                      number(0.01),
+                      torch::rand({b}, torch::kDouble) * 0.5,
+                      number(9.81),
+                      block().supports,
+                      torch::rand({b}, torch::kDouble) * 0.02};
+  const TripodState state{torch::randn({b, 3}, torch::kDouble), torch::randn({b, 3}, torch::kDouble)};
+  const Tensor u = torch::randn({b, 3}, torch::kDouble);
+  const Problem problem = polyhedral_problem(state, u, tripod, n);
+  const Tensor z = torch::rand({b, 3 * n + 3}, torch::kDouble);
+  const Tensor w = torch::matmul(problem.M, z.unsqueeze(-1)).squeeze(-1) + problem.q;
+
+  const Tensor D = friction_directions(n, torch::kDouble);
+  const Tensor lambda = z.slice(-1, 0, 3 * n).unflatten(-1, {3, n});
+  const Tensor slip = z.slice(-1, 3 * n);
+  const Tensor force = torch::matmul(lambda, D.t());
+  const Tensor arms = arms_of(state.pose.select(-1, 2), tripod.supports);
+  const Tensor cross = arms.select(-1, 0) * force.select(-1, 1) - arms.select(-1, 1) * force.select(-1, 0);
+  const Tensor wrench = torch::cat({force.sum(-2), cross.sum(-1, true)}, -1);
+  const Tensor inertia = torch::stack({tripod.mass, tripod.mass, tripod.inertia}, -1);
+  const Tensor nu = state.velocity + 0.01 * (u + wrench) / inertia;
+  const Tensor across = torch::stack({-arms.select(-1, 1), arms.select(-1, 0)}, -1);
+  const Tensor v = nu.slice(-1, 0, 2).unsqueeze(-2) + nu.slice(-1, 2).unsqueeze(-1) * across;
+  EXPECT_LT(largest(w.slice(-1, 0, 3 * n).unflatten(-1, {3, n}) - slip.unsqueeze(-1) - torch::matmul(v, D)), 1e-10);
+
+  const TripodStep next = read_polyhedral(state, u, z, tripod);
+  EXPECT_LT(largest(w.slice(-1, 3 * n) - tripod.mu.unsqueeze(-1) * next.normal + lambda.sum(-1)), 1e-12);
+  EXPECT_LT(largest(next.friction - force), 1e-14);
+  EXPECT_LT(largest(next.next.velocity - nu), 1e-10);
+  EXPECT_LT(largest(next.next.pose - state.pose - 0.01 * nu), 1e-12);
+  EXPECT_TRUE(torch::equal(next.slip, slip));
+}
+
+TEST_F(TripodTest, IsSemidefiniteWithItsCentreOfMassOnTheGround) {
+  const auto smallest = [](double height) {
+    const Tensor M = polyhedral_problem(launched(), none(1)[0], block(height), 8).M;
+    return torch::linalg_eigvalsh(M + M.mT(), "L").min().item<double>();
+  };
+  EXPECT_GT(smallest(0), -1e-13);
+  EXPECT_LT(smallest(0.02), -0.1);
+}
+
+// What a step is.
+
+TEST_F(TripodTest, MinimisesKineticEnergyAndDissipation) {
+  for (const double height : {0.0, 0.02}) {
+    const Tripod tripod = block(height);
+    for (const int n : {4, 8, 32}) {
+      const TripodState state = random_states(90, tripod);
+      const Tensor u = torch::randn({90, 3}, torch::kDouble) * numbers({1, 1, 0.02});
+      const auto solution = step(state, u, tripod, n);
+      const Tensor nu = solution.step.next.velocity;
+      const Objective f = objective_of(state, u, tripod, nu);
+      EXPECT_LT(largest(missing(f, nu, n)), 1e-13) << height << " " << n;
+      const Tensor sticking = (solution.step.slip == 0).sum(-1);
+      for (const int supports : {0, 1, 3}) EXPECT_GT(count(sticking == supports), 5) << supports;
+
+      const Tensor beside = nu + 1e-5 * torch::randn_like(nu) / f.inertia.sqrt();
+      EXPECT_GT(missing(f, beside, n).min().item<double>(), 1e-12);
+    }
+  }
+}
+
+TEST_F(TripodTest, HasAnIsotropicStepThatIsAMinimiser) {
+  const Tripod tripod = block();
+  const TripodState state = random_states(90, tripod);
+  const Tensor u = torch::randn({90, 3}, torch::kDouble) * numbers({1, 1, 0.02});
+  const Tensor nu = exact_step(state, u, tripod).velocity;
+  const Objective f = objective_of(state, u, tripod, nu);
+  EXPECT_LT(largest(missing(f, nu)), 1e-13);
+  const Tensor v = torch::matmul(f.J, nu.view({90, 1, 3, 1})).norm(2, {-2, -1});
+  EXPECT_GT(count((v < 1e-9).sum(-1) == 1), 10);
+  EXPECT_GT(count((nu == 0).all(-1)), 3);
+  const Tensor beside = nu + 1e-5 * torch::randn_like(nu) / f.inertia.sqrt();
+  EXPECT_GT(missing(f, beside).min().item<double>(), 1e-12);
+}
+
+TEST_F(TripodTest, HasAnIsotropicStepThatShiftsItsLoads) {
+  for (const double height : {0.01, 0.02, 0.03}) {
+    const Tripod tripod = block(height);
+    const TripodState state = random_states(60, tripod);
+    const Tensor u = torch::zeros({60, 3}, torch::kDouble);
+    const Tensor nu = exact_step(state, u, tripod).velocity;
+    EXPECT_LT(largest(missing(objective_of(state, u, tripod, nu), nu)), 1e-12) << height;
+  }
+}
+
+TEST_F(TripodTest, ConvergesToTheIsotropicStep) {
+  const Tripod tripod = block();
+  const TripodState state{torch::randn({60, 3}, torch::kDouble),
+                          torch::randn({60, 3}, torch::kDouble) * numbers({0.3, 0.3, 6})};
+  const Tensor u = torch::zeros({60, 3}, torch::kDouble);
+  const Tensor exact = exact_step(state, u, tripod).velocity;
+  const Objective f = objective_of(state, u, tripod, exact);
+  const Tensor least = f.at(exact);
+  const auto error = [&](int n) {
+    const Tensor nu = step(state, u, tripod, n).step.next.velocity;
+    // The polygon sees 1 - cos(pi / n) less of a speed at most, so much less of f, and its minimiser is not far.
+    const Tensor gap =
+        (1 - std::cos(std::numbers::pi / n)) * (least - (f.inertia * (exact - f.free).square()).sum(-1) / 2);
+    const Tensor below = least - f.at(nu, n);
+    EXPECT_GE(below.min().item<double>(), -1e-12);
+    EXPECT_LE((below - gap).max().item<double>(), 1e-12);
+    const Tensor distance = (f.inertia * (nu - exact).square()).sum(-1).sqrt();
+    EXPECT_LE((distance - (2 * gap).sqrt()).max().item<double>(), 1e-8);
+    return distance.mean().item<double>();
+  };
+  const double coarse = error(8);
+  const double fine = error(16);
+  const double finer = error(32);
+  const double finest = error(64);
+  EXPECT_NEAR(coarse / fine, 2, 0.5);
+  EXPECT_NEAR(fine / finer, 2, 0.5);
+  EXPECT_NEAR(finer / finest, 2, 0.5);
+}
+
+TEST_F(TripodTest, HasAnIsotropicStepInDoublePrecisionWithoutGradient) {
+  TripodState state{launched().pose.to(torch::kFloat), launched().velocity.to(torch::kFloat).requires_grad_()};
+  const TripodState next = exact_step(state, none(1)[0], block());
+  EXPECT_EQ(next.velocity.scalar_type(), torch::kDouble);
+  EXPECT_FALSE(next.velocity.requires_grad());
+  EXPECT_LT(largest(next.pose - 0.005 * next.velocity), 1e-15);
+}
+
+// The test case.
+
+TEST_F(TripodTest, StopsWhereTheTestCaseDoes) {
+  const auto rollout = simulate(launched(), none(80), block());
+  EXPECT_TRUE((rollout.status == 0).all().item<bool>());
+  EXPECT_LE(rollout.residual.max().item<double>(), 1e-13);
+  const Tensor v = rollout.step.next.velocity;
+  EXPECT_GT(largest(v[69]), 0);
+  EXPECT_EQ(largest(v.slice(0, 70)), 0);  // t = 0.355
+  EXPECT_LT(largest(rollout.step.next.pose[-1] - numbers({0.172465, 0.048428, 1.307901})), 5e-7);
+
+  const Tensor energy = (numbers({1, 1, 0.01 / 6}) * v.square()).sum(-1) / 2;
+  EXPECT_LT(energy[0].item<double>(), 0.545 + 0.5 * 64 * 0.01 / 6);
+  EXPECT_LT(energy.slice(0, 0, 71).diff().max().item<double>(), 0);
+
+  // What friction takes is what it does at the supports.
+  const Tensor before = torch::cat({launched().velocity.unsqueeze(0), v.slice(0, 0, -1)});
+  const Tensor force = (v - before).slice(-1, 0, 2) / 0.005;
+  EXPECT_LT(largest(force - rollout.step.friction.sum(-2)), 1e-11);
+}
+
+TEST_F(TripodTest, ConvergesInTheDirectionsOfTheTestCase) {
+  const auto poses = [](int n) { return simulate(launched(), none(75), block(), n).step.next.pose; };
+  const Tensor limit = poses(256);
+  EXPECT_LT(largest(limit[-1] - numbers({0.167350, 0.048711, 1.491087})), 5e-7);
+  for (const auto& [n, deviation] :
+       std::vector<std::pair<int, double>>{{4, 0.249}, {6, 0.283}, {8, 0.183}, {16, 0.053}, {32, 0.039}, {64, 0.008}}) {
+    EXPECT_NEAR(largest(poses(n) - limit), deviation, 5e-4) << n;
+  }
+  EXPECT_NEAR(largest(poses(128) - limit), 6e-4, 5e-5);
+  TripodState now = launched();
+  for (int k = 0; k < 75; ++k) now = exact_step(now, none(1)[0], block());
+  EXPECT_LT(largest(limit[-1] - now.pose), 2e-3);
+}
+
+TEST_F(TripodTest, TranslatesWithoutTurning) {
+  TripodState state = launched();
+  state.velocity = numbers({1, 0, 0});
+  for (const int n : {4, 8, 16}) {
+    const Tensor v = simulate(state, none(60), block(), n).step.next.velocity;
+    const Tensor expected = 1 - torch::arange(1, 61, torch::kDouble) * (0.33 * 9.81 * 0.005);
+    EXPECT_LT(largest(v.select(-1, 0) - expected), 1e-14);
+    EXPECT_LT(largest(v.slice(-1, 1)), 1e-13);
+  }
+}
+
+TEST_F(TripodTest, TurnsAboutItsCentreOfMass) {
+  TripodState state = launched();
+  state.velocity = numbers({0, 0, 8});
+  const Tripod tripod = block();
+  const double arm = (static_normals(tripod) * tripod.supports.norm(2, -1)).sum().item<double>();
+  const double slowed = 0.005 * 0.33 * arm / (0.01 / 6);
+  EXPECT_NEAR(slowed, 0.443432, 5e-7);
+  const auto slowed_by = [&](int n) {
+    const Tensor v = step(state, none(1)[0], tripod, n).step.next.velocity;
+    return 8 - v[2].item<double>();
+  };
+  EXPECT_NEAR(slowed_by(256), slowed, 1.5e-6);
+  EXPECT_NEAR(slowed_by(8), 0.44264, 5e-6);
+  // Its friction moves the centre of mass a little, and with it the point that it turns about.
+  EXPECT_NEAR(8 - exact_step(state, none(1)[0], tripod).velocity[2].item<double>(), slowed, 2e-8);
+}
+
+TEST_F(TripodTest, SolvesEveryStepOfARaisedBlock) {
+  for (const double height : {0.01, 0.02, 0.03}) {
+    const auto rollout = simulate(launched(), none(90), block(height));
+    EXPECT_TRUE((rollout.status == 0).all().item<bool>());
+    EXPECT_LE(rollout.residual.max().item<double>(), 1e-13);
+    EXPECT_EQ(largest(rollout.step.next.velocity[-1]), 0);
+    EXPECT_GT(rollout.step.normal.min().item<double>(), 0);
+    EXPECT_GT(largest(rollout.step.next.pose[-1] - numbers({0.172465, 0.048428, 1.307901})), 1e-3);
+  }
+}
+
+TEST_F(TripodTest, StepsATrajectoryAsSingleSteps) {
+  const Tripod tripod = block(0.01);
+  TripodState now = random_states(6, tripod);
+  const Tensor u = torch::randn({10, 6, 3}, torch::kDouble) * numbers({2, 2, 0.05});
+  const auto rollout = simulate(now, u, tripod, 6);
+  for (int k = 0; k < 10; ++k) {
+    const auto next = step(now, u[k], tripod, 6);
+    now = next.step.next;
+    EXPECT_TRUE(torch::equal(rollout.step.next.pose[k], now.pose));
+    EXPECT_TRUE(torch::equal(rollout.step.next.velocity[k], now.velocity));
+    EXPECT_TRUE(torch::equal(rollout.step.friction[k], next.step.friction));
+    EXPECT_TRUE(torch::equal(rollout.step.normal[k], next.step.normal));
+    EXPECT_TRUE(torch::equal(rollout.step.slip[k], next.step.slip));
+    EXPECT_TRUE(torch::equal(rollout.z[k], next.z));
+    EXPECT_TRUE(torch::equal(rollout.residual[k], next.residual));
+    EXPECT_TRUE(torch::equal(rollout.status[k], next.status));
+  }
+}
+
+// Everything in the shapes, types and batches of a caller.
+
+TEST_F(TripodTest, TakesParametersOfEachElement) {
+  Tripod tripod = block();
+  tripod.mass = torch::rand({4, 1}, torch::kDouble) + 0.5;
+  tripod.mu = torch::rand({3}, torch::kDouble) * 0.5;
+  tripod.supports = tripod.supports + torch::randn({4, 3, 3, 2}, torch::kDouble) * 0.003;
+  tripod.com_height = torch::rand({3}, torch::kDouble) * 0.02;
+  tripod.inertia = torch::rand({4, 3}, torch::kDouble) * 1e-3 + 1e-3;
+  const TripodState state{torch::randn({4, 3, 3}, torch::kDouble), torch::randn({4, 3, 3}, torch::kDouble)};
+  const Tensor u = torch::randn({5, 4, 3, 3}, torch::kDouble) * 0.1;
+  const auto rollout = simulate(state, u, tripod);
+  const TripodState exact = exact_step(state, u[0], tripod);
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 3; ++j) {
+      const Tripod own{tripod.mass[i][0], tripod.inertia[i][j],  tripod.dt,           tripod.mu[j],
+                       tripod.gravity,    tripod.supports[i][j], tripod.com_height[j]};
+      const TripodState from{state.pose[i][j], state.velocity[i][j]};
+      const auto alone = simulate(from, u.select(1, i).select(1, j), own);
+      const auto mine = [&](const Tensor& x) { return x.select(1, i).select(1, j); };
+      EXPECT_LT(largest(mine(rollout.step.next.velocity) - alone.step.next.velocity), 1e-11);
+      EXPECT_LT(largest(mine(rollout.step.normal) - alone.step.normal), 1e-11);
+      EXPECT_LT(largest(exact.velocity[i][j] - exact_step(from, u[0][i][j], own).velocity), 1e-12);
+    }
+  }
+}
+
+TEST_F(TripodTest, BroadcastsStateInputsAndParameters) {
+  // As many parameters as steps: a wrong alignment would go unnoticed by its shape.
+  const std::int64_t b = 5;
+  Tripod tripod = block();
+  tripod.mu = torch::rand({b}, torch::kDouble) * 0.5;
+  const TripodState state = launched();
+  const TripodState wide_state{state.pose.expand({b, 3}), state.velocity.expand({b, 3})};
+  const Tensor u = torch::randn({b, 3}, torch::kDouble) * numbers({200, 200, 10});
+  const Tensor wide_u = u.unsqueeze(1).expand({b, b, 3});
+  const auto wide = simulate(wide_state, wide_u, tripod);
+  const auto wide_kinks = certify_rollout(wide_state, wide_u, tripod, 8, wide);
+  for (const auto& [some_state, some_u] : std::vector<std::pair<TripodState, Tensor>>{
+           {state, wide_u}, {wide_state, u}, {state, u}, {{state.pose, wide_state.velocity}, wide_u}}) {
+    const auto rollout = simulate(some_state, some_u, tripod);
+    EXPECT_LT(largest(rollout.step.next.pose - wide.step.next.pose), 1e-12);
+    EXPECT_LT(largest(rollout.step.next.velocity - wide.step.next.velocity), 1e-11);
+    EXPECT_TRUE(torch::equal(certify_rollout(some_state, some_u, tripod, 8, rollout).kinked, wide_kinks.kinked));
+  }
+}
+
+TEST_F(TripodTest, KeepsThePrecisionOfItsState) {
+  const Tripod tripod = block();
+  const TripodState state = random_states(60, tripod);
+  const TripodState single{state.pose.to(torch::kFloat), state.velocity.to(torch::kFloat)};
+  const Tensor u = torch::randn({60, 3}, torch::kDouble) * numbers({1, 1, 0.02});
+  const auto exact = step(state, u, tripod);
+  for (const Tensor& some_u : {u, u.to(torch::kFloat)}) {
+    const auto solution = step(single, some_u, tripod);
+    EXPECT_TRUE((solution.status == 0).all().item<bool>());
+    for (const Tensor& x : {solution.step.next.pose, solution.step.next.velocity, solution.step.friction,
+                            solution.step.normal, solution.step.slip, solution.z, solution.residual}) {
+      EXPECT_EQ(x.scalar_type(), torch::kFloat);
+    }
+    EXPECT_LT(largest((solution.step.next.velocity - exact.step.next.velocity) * numbers({1, 1, 0.05})), 1e-4);
+  }
+  EXPECT_EQ(step(state, u.to(torch::kFloat), tripod).step.next.velocity.scalar_type(), torch::kDouble);
+}
+
+TEST_F(TripodTest, StepsAnEmptyBatch) {
+  const Tensor nothing = torch::zeros({0, 3}, torch::kDouble);
+  const Tensor u = torch::zeros({3, 0, 3}, torch::kDouble);
+  const auto rollout = simulate({nothing, nothing}, u, block());
+  EXPECT_EQ(rollout.step.next.pose.sizes(), (List{3, 0, 3}));
+  EXPECT_EQ(rollout.step.friction.sizes(), (List{3, 0, 3, 2}));
+  EXPECT_EQ(certify_rollout({nothing, nothing}, u, block(), 8, rollout).kinked.sizes(), (List{0}));
+  EXPECT_EQ(exact_step({nothing, nothing}, nothing, block()).velocity.sizes(), (List{0, 3}));
+}
+
+TEST_F(TripodTest, LeavesTheNeighboursOfABrokenElementAlone) {
+  const TripodState good = random_states(5, block());
+  const Tensor good_u = torch::randn({3, 5, 3}, torch::kDouble) * numbers({1, 1, 0.02});
+  const Tensor others = torch::tensor({0, 1, 3, 4});
+  const auto run = [&](const TripodState& state, const Tensor& u, double inertia, double mass) {
+    Tensor inertias = torch::full({5}, 0.002, torch::kDouble);
+    inertias[2] = inertia;
+    Tensor masses = torch::full({5}, 1.3, torch::kDouble);
+    masses[2] = mass;
+    const Inputs in{state.pose.clone().requires_grad_(), state.velocity.clone().requires_grad_(),
+                    u.clone().requires_grad_(),          masses.requires_grad_(),
+                    inertias.requires_grad_(),           torch::full({5}, 0.3, torch::kDouble).requires_grad_()};
+    const Tripod tripod{in[3], in[4], number(0.005), in[5], number(9.81), block().supports, number(0.01)};
+    const auto rollout = simulate({in[0], in[1]}, in[2], tripod, 6);
+    const Tensor healthy = (rollout.status == 0).unsqueeze(-1);
+    const Tensor loss = torch::where(healthy, rollout.step.next.pose, 0).square().sum() +
+                        torch::where(healthy, rollout.step.next.velocity, 0).square().sum();
+    Inputs seen = torch::autograd::grad({loss}, in);
+    seen[2] = seen[2].transpose(0, 1);
+    for (const Tensor& x : {rollout.step.next.pose, rollout.step.next.velocity, rollout.z, rollout.status}) {
+      seen.push_back(x.transpose(0, 1));
+    }
+    for (Tensor& x : seen) x = x.index_select(0, others);
+    seen.push_back((rollout.status != 0).sum(0)[2]);
+    return seen;
+  };
+  TripodState slow{good.pose, good.velocity.clone()};
+  slow.velocity[2][1] = NAN;
+  TripodState turned{good.pose.clone(), good.velocity};
+  turned.pose[2][2] = NAN;
+  Tensor bad_u = good_u.clone();
+  bad_u[1][2][0] = NAN;
+  const Inputs healthy = run(good, good_u, 0.002, 1.3);
+  const auto same_beside = [&](const Inputs& seen, std::int64_t unsolved) {
+    for (std::size_t i = 0; i + 1 < healthy.size(); ++i) EXPECT_TRUE(torch::equal(seen[i], healthy[i])) << i;
+    EXPECT_EQ(seen.back().item<std::int64_t>(), unsolved);
+  };
+  same_beside(run(slow, good_u, 0.002, 1.3), 3);
+  same_beside(run(turned, good_u, 0.002, 1.3), 3);
+  same_beside(run(good, bad_u, 0.002, 1.3), 2);
+  same_beside(run(good, good_u, NAN, 1.3), 3);
+  ASSERT_NO_THROW(run(good, good_u, 0.002, NAN));
+  same_beside(run(good, good_u, 0.002, NAN), 3);
+}
+
+TEST_F(TripodTest, KeepsABrokenElementOutOfTheGradientOfSharedParameters) {
+  const TripodState state = random_states(5, block());
+  const Tensor u = torch::randn({3, 5, 3}, torch::kDouble) * numbers({1, 1, 0.02});
+  const Tensor others = torch::tensor({0, 1, 3, 4});
+  const auto slopes_of = [&](const Tensor& pose, const Tensor& velocity, const Tensor& by) {
+    const Inputs in{number(1.3).requires_grad_(), number(0.002).requires_grad_(), number(0.005).requires_grad_(),
+                    number(0.3).requires_grad_(), number(9.81).requires_grad_(),  number(0.01).requires_grad_()};
+    const Tripod tripod{in[0], in[1], in[2], in[3], in[4], block().supports, in[5]};
+    const auto rollout = simulate({pose, velocity}, by, tripod, 6);
+    const Tensor healthy = (rollout.status == 0).all(0).unsqueeze(-1);
+    return torch::stack(torch::autograd::grad({torch::where(healthy, rollout.step.next.pose, 0).square().sum()}, in));
+  };
+  const Tensor expected =
+      slopes_of(state.pose.index_select(0, others), state.velocity.index_select(0, others), u.index_select(1, others));
+  const auto relative = [&](const Tensor& x) { return largest(x / expected - 1); };
+  Tensor fast = state.velocity.clone();
+  fast[2][1] = NAN;
+  Tensor turned = state.pose.clone();
+  turned[2][2] = NAN;
+  Tensor pushed = u.clone();
+  pushed[1][2][0] = NAN;
+  EXPECT_LT(relative(slopes_of(state.pose, fast, u)), 1e-10);
+  EXPECT_LT(relative(slopes_of(turned, state.velocity, u)), 1e-10);
+  EXPECT_LT(relative(slopes_of(state.pose, state.velocity, pushed)), 1e-10);
+}
+
+TEST_F(TripodTest, GivesTheSameBitsInEveryBatch) {
+  const Tripod tripod = block(0.01);
+  const TripodState state = random_states(37, tripod);
+  const Tensor u = torch::randn({37, 3}, torch::kDouble) * numbers({1, 1, 0.02});
+  for (const int n : {4, 8}) {
+    const auto all = step(state, u, tripod, n);
+    for (const int width : {1, 5, 36}) {
+      bool same = true;
+      for (int from = 0; from < 37; from += width) {
+        const auto cut = [&](const Tensor& x) { return x.slice(0, from, std::min(from + width, 37)); };
+        const auto part = step({cut(state.pose), cut(state.velocity)}, cut(u), tripod, n);
+        same = same && torch::equal(part.step.next.velocity, cut(all.step.next.velocity)) &&
+               torch::equal(part.z, cut(all.z));
+      }
+      EXPECT_TRUE(same) << n << " " << width;
+    }
+  }
+}
+
+TEST_F(TripodTest, RefusesImpossibleArguments) {
+  for (const int n : {-2, 0, 2, 3, 7}) {
+    EXPECT_THROW(step(launched(), none(1)[0], block(), n), c10::Error);
+    EXPECT_THROW(simulate(launched(), none(1), block(), n), c10::Error);
+    EXPECT_THROW(polyhedral_problem(launched(), none(1)[0], block(), n), c10::Error);
+  }
+  EXPECT_THROW(simulate(launched(), none(1)[0], block()), c10::Error);
+  EXPECT_THROW(simulate(launched(), none(0), block()), c10::Error);
+  EXPECT_THROW(Tripod::of(0, 1, 0.1, 0.3, 9.81), c10::Error);
+  EXPECT_THROW(Tripod::of(1, 0, 0.1, 0.3, 9.81), c10::Error);
+  EXPECT_THROW(Tripod::of(1, 1, 0, 0.3, 9.81), c10::Error);
+  EXPECT_THROW(Tripod::of(1, 1, 0.1, -0.3, 9.81), c10::Error);
+  EXPECT_THROW(Tripod::of(1, 1, 0.1, 0.3, -9.81), c10::Error);
+  EXPECT_THROW(Tripod::of(1, 1, 0.1, 0.3, 9.81, -0.01), c10::Error);
+  EXPECT_THROW(Tripod::of(1, 1, 0.1, 0.3, 9.81, INFINITY), c10::Error);
+}
+
+// Gradients.
+
+// A block that slides on, one that stops, and one that stops and is pushed off again.
+struct Drive {
+  TripodState state{numbers({0, 0, 0.2, 0.1, -0.1, 1.1, 0.3, 0.1, -0.4}).view({3, 3}),
+                    numbers({0.6, 0.3, 5, 0.012, -0.008, 0.4, 0.01, 0.015, -0.3}).view({3, 3})};
+  Tensor u = torch::cat({numbers({0.4, 0.1, 0.01, 0.2, 0.3, 0.02, -0.3, 0.2, 0.01}).view({1, 3, 3}).expand({4, 3, 3}),
+                         numbers({-0.3, 0.2, 0.02, 0.1, -0.2, 0.01, 4.1, 2.3, 0.07}).view({1, 3, 3}).expand({3, 3, 3})})
+                 .contiguous();
+};
+
+TEST_F(TripodTest, DifferentiatesARolloutInStateInputsAndParameters) {
+  const Drive drive;
+  for (const int n : {4, 8}) {
+    for (const bool raised : {false, true}) {
+      const auto simulated = [&](const Inputs& in) {
+        const Tripod tripod{in[3], in[4], in[5], in[6], in[7], in[8], raised ? in[9] : number(0)};
+        return simulate({in[0], in[1]}, in[2], tripod, n).step;
+      };
+      const auto rollout = [&](const Inputs& in) {
+        const TripodStep s = simulated(in);
+        return torch::cat({s.next.pose, s.next.velocity}, -1);
+      };
+      Inputs in{drive.state.pose, drive.state.velocity, drive.u,      numbers({1.1, 0.9, 1.2}), number(0.002),
+                number(0.005),    number(0.3),          number(9.81), block().supports};
+      if (raised) in.push_back(numbers({0.02, 0.01, 0.015}));
+      EXPECT_LT(testing::gradient_error(rollout, in, 1e-7), 1e-6) << n << " " << raised;
+      const Tensor rests = (simulated(in).next.velocity == 0).all(-1);
+      EXPECT_EQ(count(rests.select(1, 0)), 0);
+      EXPECT_TRUE(rests[3][1].item<bool>());
+      EXPECT_TRUE(rests[3][2].item<bool>());
+      EXPECT_FALSE(rests[-1][2].item<bool>());
+    }
+  }
+}
+
+TEST_F(TripodTest, DifferentiatesForcesOfABlockThatSlides) {
+  const auto forces = [&](const Inputs& in) {
+    const Tripod tripod{in[2], in[3], number(0.005), in[4], in[5], in[6], in[7]};
+    const TripodStep s = step({in[0], in[1]}, in[8], tripod).step;
+    return torch::cat({s.friction.flatten(-2), s.normal, s.slip}, -1);
+  };
+  EXPECT_LT(
+      testing::gradient_error(forces,
+                              {numbers({0, 0, 0.2}), numbers({0.6, 0.3, 5}), number(1.1), number(0.002), number(0.3),
+                               number(9.81), block().supports, number(0.02), numbers({0.4, 0.1, 0.01})},
+                              1e-7),
+      1e-5);
+}
+
+TEST_F(TripodTest, HasTheTrueGradientWhereItTurnsAboutASupport) {
+  // The force on the support that stays is along a direction: the one across carries nothing, and still holds.
+  const Tripod tripod = block();
+  const Tensor free = numbers({0, -0.045 * 4, 4}).view({1, 3});
+  const Tensor pose = torch::zeros({3}, torch::kDouble);
+  const auto next = [&](const Tensor& v) { return step({pose, v}, none(1)[0], tripod).step.next.velocity; };
+  const Tensor slip = step({pose, free}, none(1)[0], tripod).step.slip[0];
+  ASSERT_EQ(slip[0].item<double>(), 0);
+  ASSERT_GT(slip[1].item<double>(), 0.1);
+  // A turn about the support is all that is left.
+  const Tensor e = numbers({0, -0.045, 1});
+  const Tensor inertia = numbers({1, 1, 0.01 / 6});
+  const Tensor expected = e.view({3, 1}) * (inertia * e).view({1, 3}) / (inertia * e * e).sum();
+  EXPECT_LT(largest(jacobians(next, free)[0] - expected), 1e-9);
+}
+
+TEST_F(TripodTest, HasNoGradientAtRest) {
+  const auto next = [&](const Tensor& x) {
+    Tripod tripod = block();
+    tripod.mu = x.select(-1, 6);
+    return step({torch::zeros({3}, torch::kDouble), x.slice(-1, 0, 3)}, x.slice(-1, 3, 6), tripod).step.next.velocity;
+  };
+  Tensor x = torch::zeros({2, 7}, torch::kDouble);
+  x.select(1, 6).fill_(0.33);
+  x[1].slice(0, 3, 6).copy_(numbers({1, 0, 0.01}));
+  EXPECT_EQ(largest(next(x)), 0);
+  EXPECT_EQ(largest(jacobians(next, x)), 0);
+}
+
+// Certificates.
+
+TEST_F(TripodTest, CountsTiedAndKinkedSteps) {
+  const Tensor velocity = numbers({
+                                      3.25,
+                                      0,
+                                      0,  // slides
+                                      1.25,
+                                      0,
+                                      0,  // slides, slides, sticks within its cone and rests
+                                      0,
+                                      -1,
+                                      0,  // slides, meets the edge of sticking, rests
+                                      0.125,
+                                      0,
+                                      1,  // sticks within its cone
+                                      NAN,
+                                      0,
+                                      0,
+                                  })
+                              .view({5, 3});
+  const TripodState state{torch::zeros({5, 3}, torch::kDouble), velocity};
+  const Tensor u = torch::zeros({4, 5, 3}, torch::kDouble);
+  const auto rollout = simulate(state, u, dyadic_block(), 4);
+  EXPECT_EQ(list((rollout.step.next.velocity == 0).all(-1).sum(0)), (List{0, 2, 3, 4, 0}));
+  const auto certificate = certify_rollout(state, u, dyadic_block(), 4, rollout);
+  EXPECT_EQ(list(certificate.unsolved), (List{0, 0, 0, 0, 4}));
+  EXPECT_EQ(list(certificate.tied), (List{0, 2, 3, 4, 0}));
+  EXPECT_EQ(list(certificate.kinked), (List{0, 0, 1, 0, 0}));
+}
+
+TEST_F(TripodTest, CallsAStepTiedWithinATolerance) {
+  const TripodState state{torch::zeros({3}, torch::kDouble), numbers({0.5 + 1e-7, 0, 0})};
+  const auto rollout = simulate(state, none(1), dyadic_block(), 4);
+  EXPECT_EQ(certify_rollout(state, none(1), dyadic_block(), 4, rollout).kinked.item<std::int64_t>(), 0);
+  EXPECT_EQ(certify_rollout(state, none(1), dyadic_block(), 4, rollout, 1e-4).kinked.item<std::int64_t>(), 1);
+}
+
+TEST_F(TripodTest, HasTheGradientOfBothSidesWhereItIsNotKinked) {
+  const Tripod tripod = dyadic_block();
+  const Tensor axis = torch::arange(-2, 3, torch::kDouble) / 2;
+  Tensor v = torch::stack(torch::meshgrid({axis, axis, axis * 16}, "ij"), -1).view({-1, 3});
+  // Turns about each of the supports.
+  const Tensor pivots = torch::stack(
+      {tripod.supports.select(-1, 1), -tripod.supports.select(-1, 0), torch::ones({3}, torch::kDouble)}, -1);
+  v = torch::cat({v, v / 4, pivots * 8, pivots * -16});
+  const Tensor pose = torch::zeros_like(v);
+  for (const int n : {4, 8}) {
+    const auto next = [&](const Tensor& x) { return step({pose, x}, none(1)[0], tripod, n).step.next.velocity; };
+    const Tensor u = torch::zeros({1, v.size(0), 3}, torch::kDouble);
+    const TripodState state{pose, v};
+    const auto certificate = certify_rollout(state, u, tripod, n, simulate(state, u, tripod, n));
+    const Tensor smooth = certificate.kinked == 0;
+    const Tensor J = jacobians(next, v);
+    const double h = 1e-5;  // so that the solver's tolerance does not matter
+    Tensor miss = torch::zeros({v.size(0)}, torch::kDouble);
+    for (int k = 0; k < 20; ++k) {
+      const Tensor d = torch::randn({3}, torch::kDouble) * numbers({1, 1, 16});
+      const Tensor slope = torch::matmul(J, d);
+      for (const double side : {h, -h}) {
+        const Tensor difference = (next(v + side * d) - next(v)) / side;
+        miss = torch::maximum(miss, (difference - slope).abs().amax(-1));
+      }
+    }
+    EXPECT_GT(count(smooth & (certificate.tied > 0)), 3);
+    EXPECT_EQ(count(smooth & (miss > 1e-3)), 0) << n;
+  }
+}
+
+}  // namespace
+}  // namespace lcp::physics

@@ -1,0 +1,311 @@
+"""The program simulate: every system and formulation, with the numbers of its section's example by default."""
+import json
+import os
+
+import numpy as np
+import pytest
+from runs import files, read_csv
+
+UNDRAWN = {**os.environ, "TORCHLCP_PYTHON": "no"}
+FORMULATIONS = {
+    "sliding_block": ["forward", "direct", "traditional", "mixed"],
+    "falling_block": ["direct"],
+    "planar_block": ["exact_direction", "fixed_point", "polyhedral"],
+    "point_mass": ["stewart_trinkle", "belbute_peres"],
+    "tripod": ["polyhedral"],
+}
+COLUMNS = {
+    "sliding_block": "v,u,v_next,lambda_plus,lambda_minus,gamma",
+    "falling_block": "x,v,lambda",
+    "planar_block": "v_x,v_y,u_x,u_y,v_next_x,v_next_y,force_x,force_y",
+    "point_mass": "x,y,v_x,v_y,lambda_n,lambda_plus,lambda_minus,gamma",
+    "tripod": "x,y,theta,v_x,v_y,omega",
+}
+ALL = [(system, formulation) for system, names in FORMULATIONS.items() for formulation in names]
+
+
+def coulomb(v, u, mass, dt, mu, gravity=9.81):
+    free = v + dt * u / mass
+    return np.sign(free) * np.maximum(np.abs(free) - dt * mu * gravity, 0)
+
+
+def write_csv(path, **columns):
+    rows = zip(*(column.tolist() for column in columns.values()))
+    path.write_text(",".join(columns) + "\n" + "".join(",".join(map(repr, row)) + "\n" for row in rows))
+
+
+@pytest.fixture
+def simulate(run, tmp_path):
+    """Runs without figures; returns the data and the metrics."""
+
+    def call(*flags, out="out"):
+        result = run("simulate", *flags, "--out", out, "--quiet", env=UNDRAWN)
+        assert result.returncode == 0, result.stderr
+        return read_csv(tmp_path / out / "data.csv"), json.loads((tmp_path / out / "metrics.json").read_text())
+
+    return call
+
+
+# Numbers of the examples
+
+
+@pytest.mark.parametrize("system, formulation", ALL)
+def test_default_flags(simulate, system, formulation):
+    data, metrics = simulate("--system", system, "--formulation", formulation)
+    assert ",".join(data) == "trajectory,step," + COLUMNS[system]
+    assert metrics["unsolved"] == 0 and metrics["max_residual"] < 1e-11 and metrics["kinked_steps"] == 0
+    if formulation != "polyhedral":
+        assert metrics["max_error_vs_exact"] < 1e-11
+    assert len(data["step"]) == metrics["steps"]
+
+
+def test_falling_block(simulate):
+    data, metrics = simulate("--system", "falling_block")
+    at = {step: {name: column[i] for name, column in data.items()} for i, step in enumerate(data["step"])}
+    assert at[44]["x"] == pytest.approx(0.02881) and at[44]["v"] == pytest.approx(-4.3164)
+    assert (at[45]["x"], at[45]["v"]) == (0, pytest.approx(-2.881)) and at[45]["lambda"] == pytest.approx(153.35)
+    assert (at[46]["v"], at[46]["lambda"], at[50]["lambda"]) == (0, pytest.approx(297.91), pytest.approx(9.81))
+    assert 0.01 * data["lambda"].sum() == pytest.approx(19.62, rel=1e-12) and data["x"].min() == 0
+    assert metrics["sticking_fraction"] == 155 / 200
+
+
+def test_second_direct_formulation_is_reported_infeasible(run, tmp_path):
+    result = run("simulate", "--formulation", "direct2", "--out", "out", env=UNDRAWN)
+    assert result.returncode == 0 and "50 steps reported infeasible, 50 proved so" in result.stdout
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["unsolved"] == metrics["infeasible"] == metrics["farkas_proofs"] == 50
+    assert metrics["max_residual"] is None and metrics["max_error_vs_exact"] is None
+    data = read_csv(tmp_path / "out" / "data.csv")
+    assert np.isnan(data["v_next"]).all() and not np.isnan(data["v"]).any()
+
+
+def test_second_direct_formulation_solves_rest(simulate):
+    data, metrics = simulate("--formulation", "direct2", "--speed", 0, "--mu", 0)
+    assert metrics["unsolved"] == 0 and (data["v_next"] == 0).all()
+
+
+def test_forward_formulation_says_where_it_glues(run, tmp_path):
+    write_csv(tmp_path / "inputs.csv", v=np.array([0.0, 1.0]), u=np.array([-5.0, 1.0]))
+    result = run("simulate", "--formulation", "forward", "--inputs", "inputs.csv", "--out", "out", env=UNDRAWN)
+    assert result.returncode == 0 and "1 steps have v + dt u / m < 0" in result.stdout
+    data = read_csv(tmp_path / "out" / "data.csv")
+    assert (data["v_next"][0], data["lambda_minus"][0]) == (0, -5)
+    assert data["v_next"][1] == pytest.approx(coulomb(1, 1, 1, 0.1, 0.3))
+
+
+@pytest.mark.parametrize("passes, error", [(1, 0.238), (2, 0.064), (5, 0.0013), (30, 0.0)])
+def test_fixed_point_scheme_of_the_planar_block(simulate, passes, error):
+    _, metrics = simulate("--system", "planar_block", "--formulation", "fixed_point", "--passes", passes)
+    assert metrics["max_error_vs_exact"] == pytest.approx(error, abs=5e-4 if passes < 5 else 5e-5)
+    assert (metrics["converged_fraction"] == 1) == (passes == 30)
+
+
+def test_relaxed_scheme_needs_fewer_passes(simulate):
+    _, plain = simulate("--system", "planar_block", "--formulation", "fixed_point")
+    _, relaxed = simulate("--system", "planar_block", "--formulation", "fixed_point", "--relaxed")
+    assert relaxed["converged_fraction"] == 1 and relaxed["max_passes"] < 10 < plain["max_passes"]
+
+
+@pytest.mark.parametrize("directions", [4, 8, 16, 64])
+def test_polygons_of_the_planar_block(simulate, directions):
+    data, metrics = simulate("--system", "planar_block", "--formulation", "polyhedral", "--directions", directions)
+    assert 0 < metrics["max_error_vs_exact"] < 10 / directions**2
+    force = np.hypot(data["force_x"], data["force_y"])
+    limit = 0.2 * 9.81
+    assert force.max() <= limit * (1 + 1e-12) and force.min() >= limit * np.cos(np.pi / directions) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS["point_mass"])
+def test_point_mass_at_position_level(simulate, formulation):
+    data, metrics = simulate("--system", "point_mass", "--formulation", formulation)
+    touch = int(np.argmax(data["lambda_n"] > 0))
+    assert data["step"][touch] == 45
+    assert data["lambda_n"][touch:touch + 3] == pytest.approx([1.5335, 2.9791, 0.0981])
+    assert data["v_x"][touch:touch + 2] == pytest.approx([2.23325, 0.7437])
+    assert data["step"][np.argmax(data["v_x"] == 0)] == 62 and (data["v_x"][61:] == 0).all()
+    assert metrics["final_x"] == pytest.approx(1.4024645, abs=1e-12) and metrics["lowest_point"] == 0
+    assert data["lambda_n"].sum() == pytest.approx(39.24, rel=1e-12)
+    assert (data["lambda_plus"] - data["lambda_minus"]).sum() == pytest.approx(-3, rel=1e-12)
+
+
+def test_point_mass_at_velocity_level(simulate):
+    data, metrics = simulate("--system", "point_mass", "--stabilization", "velocity")
+    assert data["step"][np.argmax(data["lambda_n"] > 0)] == 46
+    assert metrics["final_x"] == pytest.approx(1.410132, abs=1e-12)
+    assert metrics["final_y"] == pytest.approx(-0.015335, abs=1e-12)
+
+
+@pytest.mark.parametrize("restitution", [0.5, 0.8, 1.0])
+def test_point_mass_bounces(simulate, restitution):
+    data, _ = simulate("--system", "point_mass", "--stabilization", "velocity", "--restitution", restitution, "--mu", 0.2)
+    hit = int(np.argmax(data["lambda_n"] > 0))
+    assert data["v_y"][hit] == pytest.approx(-restitution * data["v_y"][hit - 1], rel=1e-12)
+    assert data["lambda_minus"][hit] == pytest.approx(0.2 * data["lambda_n"][hit], rel=1e-12)
+
+
+def test_tripod(simulate):
+    _, metrics = simulate("--system", "tripod")
+    assert metrics["steps_until_rest"] == 71 and metrics["tipping_steps"] == 0
+    assert metrics["final_pose"] == pytest.approx([0.172465, 0.048428, 1.307901], abs=5e-7)
+
+
+def test_tripod_with_many_directions(simulate):
+    _, metrics = simulate("--system", "tripod", "--directions", 256)
+    assert metrics["final_pose"] == pytest.approx([0.167350, 0.048711, 1.491087], abs=5e-7)
+    assert metrics["max_error_vs_exact"] < 1e-3
+
+
+def test_tripod_that_would_tip(run, tmp_path):
+    result = run("simulate", "--system", "tripod", "--com-height", 0.5, "--out", "out", env=UNDRAWN)
+    assert "the block would tip there" in result.stdout
+    assert json.loads((tmp_path / "out" / "metrics.json").read_text())["tipping_steps"] > 0
+
+
+# Inputs
+
+
+@pytest.mark.parametrize("formulation", ["direct", "traditional", "mixed"])
+@pytest.mark.parametrize("mass, dt, mu", [(1, 0.1, 0.3), (2.5, 0.01, 0.8), (0.3, 1, 0.05), (40, 0.002, 0)])
+def test_10000_sliding_steps(simulate, tmp_path, formulation, mass, dt, mu):
+    v, u = np.random.default_rng(0).normal(size=(2, 10_000))
+    v, u = v * (2 * dt * mu * 9.81 + dt), u * (2 * mu * mass * 9.81 + mass)
+    write_csv(tmp_path / "inputs.csv", v=v, u=u)
+    data, metrics = simulate("--formulation", formulation, "--inputs", "inputs.csv", "--mass", mass, "--dt", dt,
+                             "--mu", mu)
+    assert np.array_equal(data["v"], v) and np.array_equal(data["u"], u)
+    exact = coulomb(v, u, mass, dt, mu)
+    assert np.abs(data["v_next"] - exact).max() <= 1e-11
+    assert np.array_equal(data["v_next"] == 0, exact == 0)
+    assert metrics["max_error_vs_exact"] <= 1e-11
+    assert metrics["sticking_fraction"] == pytest.approx((exact == 0).mean())
+    assert metrics["unsolved"] == 0 and metrics["max_residual"] < 1e-9
+
+
+@pytest.mark.parametrize("formulation", ["exact_direction", "polyhedral"])
+def test_planar_steps(simulate, tmp_path, formulation):
+    v, u = np.random.default_rng(1).normal(size=(2, 2, 1000))
+    write_csv(tmp_path / "inputs.csv", v_x=v[0], v_y=v[1], u_x=u[0], u_y=u[1])
+    data, metrics = simulate("--system", "planar_block", "--formulation", formulation, "--inputs", "inputs.csv")
+    free = v + 0.1 * u
+    exact = free * np.maximum(1 - 0.1 * 0.2 * 9.81 / np.hypot(*free), 0)
+    error = np.abs(np.stack([data["v_next_x"], data["v_next_y"]]) - exact).max()
+    assert error == pytest.approx(metrics["max_error_vs_exact"], abs=1e-12)
+    assert error < (1e-12 if formulation == "exact_direction" else 0.34 * 0.1 * 0.2 * 9.81)
+
+
+def test_point_mass_steps_touch_the_ground_where_y_is_missing(simulate, tmp_path):
+    v, u = np.random.default_rng(2).normal(size=(2, 2, 1000))
+    write_csv(tmp_path / "inputs.csv", v_x=v[0], v_y=v[1], u_x=u[0], u_y=u[1])
+    data, metrics = simulate("--system", "point_mass", "--inputs", "inputs.csv")
+    normal = v[1] + 0.01 * (u[1] - 9.81)
+    assert np.abs(data["v_y"] - np.maximum(normal, 0)).max() < 1e-12 and metrics["max_error_vs_exact"] < 1e-12
+
+
+def test_falling_and_tripod_steps(simulate, tmp_path):
+    random = np.random.default_rng(3)
+    x, v = random.random(100) * 0.1, random.normal(size=100)
+    write_csv(tmp_path / "inputs.csv", x=x, v=v)
+    data, _ = simulate("--system", "falling_block", "--inputs", "inputs.csv")
+    assert np.abs(data["x"] - np.maximum(x + 0.01 * v - 9.81e-4, 0)).max() < 1e-15
+    write_csv(tmp_path / "inputs.csv", theta=random.random(50), v_x=random.random(50), v_y=random.random(50),
+              omega=random.normal(size=50))
+    data, metrics = simulate("--system", "tripod", "--inputs", "inputs.csv", "--directions", 64)
+    assert len(data["x"]) == 50 and metrics["unsolved"] == 0 and metrics["max_error_vs_exact"] < 1e-2
+
+
+def test_inputs_repeat_from_a_config(run, tmp_path):
+    write_csv(tmp_path / "inputs.csv", v_x=np.ones(5), v_y=np.ones(5), u_x=np.ones(5), u_y=np.zeros(5))
+    flags = ("--system", "planar_block", "--inputs", "inputs.csv", "--mu", 0.7)
+    assert run("simulate", *flags, "--out", "a", "--quiet", env=UNDRAWN).returncode == 0
+    (tmp_path / "elsewhere").mkdir()
+    assert run("simulate", "--config", "a/config.json", "--out", "elsewhere/b", "--quiet", env=UNDRAWN).returncode == 0
+    assert (tmp_path / "a" / "data.csv").read_bytes() == (tmp_path / "elsewhere" / "b" / "data.csv").read_bytes()
+
+
+# Trajectories, noise, precision
+
+
+def test_steps_of_a_trajectory_are_chained(simulate):
+    data, _ = simulate("--trajectories", 3, "--steps", 20, "--speed", -2)
+    assert len(data["v"]) == 60
+    for k in range(3):
+        rows = data["trajectory"] == k
+        assert data["v"][rows][0] == -2 and np.array_equal(data["step"][rows], np.arange(20))
+        assert np.array_equal(data["v"][rows][1:], data["v_next"][rows][:-1])
+
+
+@pytest.mark.parametrize("system", ["falling_block", "planar_block", "point_mass", "tripod"])
+def test_first_trajectory_is_that_of_the_flags(simulate, system):
+    one, _ = simulate("--system", system, "--steps", 60)
+    many, _ = simulate("--system", system, "--steps", 60, "--trajectories", 5)
+    first = many["trajectory"] == 0
+    for name, column in one.items():
+        assert np.array_equal(many[name][first], column)
+    assert len({column.tobytes() for column in np.split(many[COLUMNS[system].split(",")[0]], 5)}) == 5
+
+
+@pytest.mark.parametrize("system", FORMULATIONS)
+def test_noise_is_on_the_measured_columns_alone(simulate, system):
+    positions = [] if system in ("sliding_block", "planar_block") else ["--position-noise", 0.01]
+    clean, truth = simulate("--system", system, "--trajectories", 40)
+    noisy, metrics = simulate("--system", system, "--trajectories", 40, "--velocity-noise", 0.02, *positions)
+    assert metrics == truth
+    for name in COLUMNS[system].split(","):
+        difference = noisy[name] - clean[name]
+        if name.startswith(("v", "omega")):
+            assert difference.std() == pytest.approx(0.02, rel=0.1) and abs(difference.mean()) < 0.002
+        elif name in ("x", "y", "theta"):
+            assert difference.std() == pytest.approx(0.01, rel=0.1)
+        else:
+            assert (difference == 0).all()
+
+
+def test_a_noisy_state_is_measured_once(simulate):
+    data, _ = simulate("--velocity-noise", 0.1)
+    assert np.array_equal(data["v"][1:], data["v_next"][:-1])
+
+
+@pytest.mark.parametrize("system, formulation", ALL)
+def test_float32(simulate, system, formulation):
+    data, metrics = simulate("--system", system, "--formulation", formulation, "--dtype", "float32")
+    assert metrics["unsolved"] == 0
+    assert metrics["max_error_vs_exact"] < (0.2 if formulation == "polyhedral" else 1e-3 if system == "falling_block" else 1e-4)
+    assert all(np.array_equal(column, column.astype(np.float32)) for column in data.values())
+
+
+def test_the_same_seed_gives_the_same_data(run, tmp_path):
+    for out, seed in (("a", 1), ("b", 1), ("c", 2)):
+        flags = ("--trajectories", 4, "--velocity-noise", 0.1, "--seed", seed, "--out", out, "--quiet")
+        assert run("simulate", *flags, env=UNDRAWN).returncode == 0
+    a, b, c = ((tmp_path / x / "data.csv").read_bytes() for x in "abc")
+    assert a == b != c
+
+
+# Figures and help
+
+
+@pytest.mark.parametrize("system", FORMULATIONS)
+def test_figures(run, tmp_path, system):
+    result = run("simulate", "--system", system, "--steps", 30, "--trajectories", 2, "--out", "out")
+    assert result.returncode == 0 and result.stderr == ""
+    drawn = {path.name: path.stat().st_size for path in (tmp_path / "out" / "figures").iterdir()}
+    assert set(drawn) == {"motion.png", "motion.gif"} and min(drawn.values()) > 10_000
+    for name in drawn:
+        assert str(os.path.join("out", "figures", name)) in result.stdout
+
+
+def test_animation_can_be_left_out(run, tmp_path):
+    assert run("simulate", "--animation", "none", "--out", "out", "--quiet").returncode == 0
+    assert {str(path) for path in files(tmp_path / "out")} == {
+        "config.json", "data.csv", "metrics.json", "figures/motion.png"
+    }
+
+
+@pytest.mark.parametrize("system", FORMULATIONS)
+def test_help_shows_the_flags_and_defaults_of_a_system(run, system):
+    result = run("simulate", "--system", system, "--help")
+    assert result.returncode == 0 and f"These are the flags of {system}" in result.stdout
+    for other, formulations in FORMULATIONS.items():
+        assert other in result.stdout and all(name in result.stdout for name in formulations)
+    assert ("--directions" in result.stdout) == (system in ("planar_block", "tripod"))
+    assert ("--height" in result.stdout) == (system in ("falling_block", "point_mass"))
