@@ -215,7 +215,14 @@ Tripod Tripod::of(double mass, double inertia, double dt, double mu, double grav
           nonnegative_parameter("com_height", com_height)};
 }
 
-Tensor static_normals(const Tripod& tripod) { return loads(tripod.supports, tripod).rest; }
+Tensor static_normals(const Tripod& tripod) {
+  const Tensor x = tripod.supports.select(-1, 0);
+  const Tensor y = tripod.supports.select(-1, 1);
+  const auto edge = [](const Tensor& a, std::int64_t i) { return a.select(-1, i) - a.select(-1, 0); };
+  const Tensor area = edge(x, 1) * edge(y, 2) - edge(x, 2) * edge(y, 1);
+  TORCH_CHECK(!(area == 0).any().item<bool>(), "supports must not lie on a line; got ", tripod.supports);
+  return loads(tripod.supports, tripod).rest;
+}
 
 TripodState exact_step(const TripodState& state, const Tensor& u, const Tripod& parameters) {
   const c10::NoGradGuard no_grad;

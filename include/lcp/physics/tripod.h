@@ -42,14 +42,14 @@ struct TripodState {
 struct TripodStep {
   TripodState next;
   at::Tensor friction;  ///< [..., 3, 2], N, on each support
-  at::Tensor normal;    ///< [..., 3], N, on each support. Negative where the block would tip: the step means nothing
+  at::Tensor normal;    ///< [..., 3], N, on each support, >= 0: a block that would tip has no solution
   at::Tensor slip;  ///< [..., 3], m/s, sigma: the speed of each support as the polygon measures it, 0 where it sticks
 };
 
 using TripodSolution = Solution<TripodStep>;
 
 /// N_i at rest, [..., 3], N: sum_i N_i = m g, sum_i N_i r_i = 0. Negative where the centre of mass is not above the
-/// triangle of the supports.
+/// triangle of the supports. Throws c10::Error where the supports lie on a line.
 at::Tensor static_normals(const Tripod& tripod);
 
 /// Isotropic friction in place of polygons, to about 1e-9 of the velocities: the minimiser over nu of
