@@ -88,11 +88,11 @@ PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const 
 /// One step of each element of the batch.
 ///
 /// kExactDirection: t = dir(v*). kFixedPoint: t = dir(v), or dir(v*) where v = 0, then t <- dir(v_next) [Notes, 2.4]. A
-/// pass shrinks the error of t by S / (|v*| - S): the scheme converges where |v*| > 2 S and nowhere else. The relaxed
-/// one converges wherever the block slides. Its derivative is that of the passes made.
+/// pass multiplies a small error of t by S / (|v*| - S): nearby errors die out where |v*| > 2 S and grow elsewhere. The
+/// relaxed scheme converges wherever the block slides. Its derivative is that of the passes made.
 ///
-/// Both take `ties` for "midpoint", unless kappa > 0 and whatever else `solve_options` say: d_i and -d_i tie wherever
-/// v_next is perpendicular to them, where it is smooth, with this derivative.
+/// These two take `ties` for "midpoint", unless kappa > 0 and whatever else `solve_options` say: d_i and -d_i tie
+/// wherever v_next is perpendicular to them, where it is smooth, with this derivative.
 ///
 /// Throws c10::Error for options out of their range.
 PlanarBlockSolution step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
@@ -105,6 +105,7 @@ PlanarBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const Pla
                              const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
+/// Of the fixed-point scheme it sees the last pass alone.
 RolloutCertificate certify_rollout(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
                                    const PlanarBlockOptions& options, const PlanarBlockSolution& rollout,
                                    std::optional<double> tolerance = {});

@@ -52,7 +52,7 @@ using TripodSolution = Solution<TripodStep>;
 /// triangle of the supports. Throws c10::Error where the supports lie on a line.
 at::Tensor static_normals(const Tripod& tripod);
 
-/// Isotropic friction in place of polygons, to about 1e-9 of the velocities: the minimiser over nu of
+/// Isotropic friction in place of polygons, to about 1e-8 of the velocities: the minimiser over nu of
 /// |nu - nu*|_M^2 / 2 + dt mu sum_i N_i |v_i|, nu* = nu + dt M^-1 u, found by Newton's method; with a raised centre of
 /// mass, the fixed point of that and of the loads. Float64; not differentiable.
 ///   u: [..., 3], N, N, N m.
@@ -71,7 +71,9 @@ Problem polyhedral_problem(const TripodState& state, const at::Tensor& u, const 
 TripodStep read_polyhedral(const TripodState& state, const at::Tensor& u, const at::Tensor& z, const Tripod& tripod,
                            const SolveOptions& options = {});
 
-/// One step of each element of the batch.
+/// One step of each element of the batch. `ties` is taken for "active", unless kappa > 0 and whatever else `options`
+/// say: a support that sticks holds its point also in directions in which it carries nothing. Throws c10::Error where
+/// the centre of mass is not above the triangle of the supports, or these lie on a line.
 TripodSolution step(const TripodState& state, const at::Tensor& u, const Tripod& tripod, std::int64_t directions = 8,
                     const SolveOptions& options = {});
 
