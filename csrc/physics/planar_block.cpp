@@ -195,6 +195,13 @@ class Stepper {
       converged = converged | settled(t, next, tolerance);
     }
     const Tensor succeeded = converged & (result.status == 0);
+    if (options_.max_passes > 1 && at::GradMode::is_enabled()) {
+      // Once more, for the derivative: the fixed point is t = dir(v*).
+      const Tensor fixed = direction_of(free);
+      const Tensor moving = (result.z != 0).any(-1);
+      t = at::where((succeeded & moving).unsqueeze(-1), t.detach() + (fixed - fixed.detach()), t);
+      result = with_direction(free, t, poison);
+    }
     return {std::move(result), {t, passes, succeeded}};
   }
 
@@ -316,10 +323,11 @@ RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const Plana
   const auto kinked = [&](const Tensor& ties) {
     // With the right direction a tie of both d and -d is none of the velocity, which is smooth across it. A guessed
     // direction makes it a kink, and has kinks of its own.
-    if (options.formulation == Formulation::kFixedPoint) {
-      return ties.any(-1) | stepper.kinked_guess(start, inputs, rollout.direction, rollout.z);
-    }
-    return (ties & ~ties.roll(options.directions / 2, -1)).any(-1);
+    const Tensor alone = (ties & ~ties.roll(options.directions / 2, -1)).any(-1);
+    if (options.formulation == Formulation::kExactDirection) return alone;
+    const Tensor right = rollout.converged & (rollout.z != 0).any(-1);
+    const Tensor guessed = ties.any(-1) | stepper.kinked_guess(start, inputs, rollout.direction, rollout.z);
+    return options.max_passes > 1 ? at::where(right, alone, guessed) : guessed;
   };
   return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, stepper.terms(start, inputs)});
 }

@@ -263,7 +263,8 @@ RolloutCertificate certify_rollout(const PointMassState& state, const Tensor& u,
                                    std::optional<double> tolerance) {
   const PointMassState start{starts_of(state.position, rollout.step.next.position),
                              starts_of(state.velocity, rollout.step.next.velocity)};
-  const Problem problem = reduced_problem(start, inputs_of(state, u, mass), mass, options.stabilization);
+  const Tensor inputs = inputs_of(state, u, mass);
+  const Problem problem = reduced_problem(start, inputs, mass, options.stabilization);
   const PointMassStep& step = rollout.step;
   const auto kinked = [&](const Tensor& ties) {
     const Tensor pressed = step.lambda_n > 0;
@@ -274,7 +275,14 @@ RolloutCertificate certify_rollout(const PointMassState& state, const Tensor& u,
     if (options.stabilization == Stabilization::kPosition) return contact;
     return contact | (pressed & (start.velocity.select(-1, kY) == 0) & (mass.restitution > 0));
   };
-  return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, {}});
+  // The contact row stands alone, as those of a diagonal M do.
+  const PointMass parts = in_precision_of(state.velocity, mass);
+  const Tensor free = start.velocity + free_change(inputs, parts);
+  const Tensor fall = parts.dt * (inputs.select(-1, kY) / parts.mass).abs() + parts.dt * parts.gravity;
+  const Tensor speeds =
+      start.velocity.select(-1, kY).abs() + fall + gap_speed(start, free, parts, options.stabilization).abs();
+  const Tensor none = at::full_like(speeds, -1);
+  return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, vector_of({speeds, none, none, none})});
 }
 
 }  // namespace lcp::physics

@@ -627,6 +627,25 @@ TEST_F(PlanarBlockTest, DifferentiatesTheExactStep) {
             1e-6);
 }
 
+TEST_F(PlanarBlockTest, HasTheDerivativeOfTheFixedPointWhereItHasConverged) {
+  // A block that coasts is at the fixed point from the first pass on.
+  const PlanarBlock block = dyadic_block();
+  const Tensor v = numbers({0.75, 1, 2, 0, -1, 1.5}).view({-1, 2});
+  const auto by_push = [&](const PlanarBlockOptions& options) {
+    return jacobians([&, options](const Tensor& u) { return step(v, u, block, options).step.v_next; },
+                     torch::zeros_like(v));
+  };
+  const Tensor exact = by_push(options_of(Formulation::kExactDirection));
+  for (const bool relaxed : {false, true}) {
+    EXPECT_LT(largest(by_push(passes_of(30, relaxed)) - exact), 1e-12);
+    EXPECT_GT(largest(by_push(passes_of(1, relaxed)) - exact), 1e-3);
+    const auto solution = step(v, torch::zeros_like(v), block, passes_of(30, relaxed));
+    const torch::NoGradGuard no_grad;
+    EXPECT_TRUE(torch::equal(solution.step.v_next,
+                             step(v, torch::zeros_like(v), block, passes_of(30, relaxed)).step.v_next));
+  }
+}
+
 // (1 - S / |v*|) P + (1 - P), with P what is across v*.
 Tensor true_jacobian(const Tensor& v, double S) {
   const Tensor speed = v.norm(2, -1).view({-1, 1, 1});

@@ -750,6 +750,21 @@ TEST_F(PointMassTest, CallsAStepTiedWithinATolerance) {
   EXPECT_EQ(certify_rollout(state, u, dyadic_mass(), {}, rollout, 1e-6).kinked.item<std::int64_t>(), 1);
 }
 
+TEST_F(PointMassTest, CallsATouchKinkedWithinEveryTolerance) {
+  // It arrives at y = 0 but for the rounding of q_0.
+  const PointMass mass = PointMass::of(1, 0.1, 0.5, 9.81);
+  const PointMassState state{numbers({0, 0.3}), numbers({1, -3 + 0.981})};
+  const Tensor u = torch::zeros({1, 2}, torch::kDouble);
+  const auto rollout = simulate(state, u, mass);
+  for (const double tolerance : {1e-14, 1e-12, 1e-6, 1e-3}) {
+    EXPECT_EQ(certify_rollout(state, u, mass, {}, rollout, tolerance).kinked.item<std::int64_t>(), 1) << tolerance;
+  }
+  const PointMassState above{numbers({0, 0.3001}), numbers({1, -3 + 0.981})};
+  const auto flight = simulate(above, u, mass);
+  EXPECT_EQ(certify_rollout(above, u, mass, {}, flight, 1e-6).kinked.item<std::int64_t>(), 0);
+  EXPECT_EQ(certify_rollout(above, u, mass, {}, flight, 1e-3).kinked.item<std::int64_t>(), 1);
+}
+
 // Whether the next state of states x, [b, k], has the gradient's derivative in every direction, and where it has
 // none, whether its one-sided derivatives differ.
 struct Slopes {

@@ -21,7 +21,6 @@ SYMBOLS = {
 COUNTS = {
     "unsolved": "not solved", "farkas_proofs": "proved to have no solution",
     "glued_steps": "where the block, which would move backwards, is glued to its place",
-    "tipping_steps": "where a support would have to pull, and the block would tip",
 }
 
 

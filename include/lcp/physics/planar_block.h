@@ -89,7 +89,8 @@ PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const 
 ///
 /// kExactDirection: t = dir(v*). kFixedPoint: t = dir(v), or dir(v*) where v = 0, then t <- dir(v_next) [Notes, 2.4]. A
 /// pass multiplies a small error of t by S / (|v*| - S): nearby errors die out where |v*| > 2 S and grow elsewhere. The
-/// relaxed scheme converges wherever the block slides. Its derivative is that of the passes made.
+/// relaxed scheme converges wherever the block slides. Where it has converged to a sliding block its derivative is that
+/// of the fixed point, else, or with max_passes = 1, that of the passes made.
 ///
 /// These two take `ties` for "midpoint", unless kappa > 0 and whatever else `solve_options` say: d_i and -d_i tie
 /// wherever v_next is perpendicular to them, where it is smooth, with this derivative.
@@ -105,7 +106,7 @@ PlanarBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const Pla
                              const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
-/// Of the fixed-point scheme it sees the last pass alone.
+/// Where the fixed-point scheme has not converged it sees the last pass alone.
 RolloutCertificate certify_rollout(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
                                    const PlanarBlockOptions& options, const PlanarBlockSolution& rollout,
                                    std::optional<double> tolerance = {});
