@@ -104,8 +104,8 @@ struct Certifying {
   /// [..., n], whether ties can change the next state, by ties [..., n].
   std::function<at::Tensor(const at::Tensor& ties)> kinked;
 
-  /// For rows with nothing but their diagonal, of which lcp::certify cannot see how much q has cancelled: the sum of the
-  /// sizes of the terms of q, [..., n]; less than 0 for other rows. Undefined: there are none.
+  /// For rows with nothing but their diagonal, of which lcp::certify cannot see how much q has cancelled: the sum of
+  /// the sizes of the terms of q, [..., n]; less than 0 for other rows. Undefined: there are none.
   at::Tensor terms;
 };
 

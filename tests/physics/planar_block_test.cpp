@@ -641,8 +641,8 @@ TEST_F(PlanarBlockTest, HasTheDerivativeOfTheFixedPointWhereItHasConverged) {
     EXPECT_GT(largest(by_push(passes_of(1, relaxed)) - exact), 1e-3);
     const auto solution = step(v, torch::zeros_like(v), block, passes_of(30, relaxed));
     const torch::NoGradGuard no_grad;
-    EXPECT_TRUE(torch::equal(solution.step.v_next,
-                             step(v, torch::zeros_like(v), block, passes_of(30, relaxed)).step.v_next));
+    EXPECT_TRUE(
+        torch::equal(solution.step.v_next, step(v, torch::zeros_like(v), block, passes_of(30, relaxed)).step.v_next));
   }
 }
 
