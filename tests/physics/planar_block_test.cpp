@@ -16,6 +16,9 @@ namespace lcp::physics {
 namespace {
 
 using testing::Inputs;
+using testing::jacobians;
+using testing::Slopes;
+using testing::slopes;
 using torch::Tensor;
 using Formulation = PlanarBlockFormulation;
 
@@ -73,17 +76,6 @@ Push push_ahead(std::int64_t b, double ratio, const PlanarBlock& block) {
   const Tensor free = ratio * S * torch::stack({angle.cos(), angle.sin()}, -1);
   const Tensor v = 2 * S * torch::stack({(angle + turn).cos(), (angle + turn).sin()}, -1);
   return {v, (free - v) * block.mass / block.dt, free};
-}
-
-// d f / d x of each element of a batch: [b, outputs, inputs] for f: [b, inputs] to [b, outputs].
-Tensor jacobians(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
-  const Tensor leaf = x.detach().clone().requires_grad_();
-  const Tensor y = f(leaf);
-  std::vector<Tensor> rows;
-  for (std::int64_t i = 0; i < y.size(-1); ++i) {
-    rows.push_back(torch::autograd::grad({y.select(-1, i).sum()}, {leaf}, {}, true)[0]);
-  }
-  return torch::stack(rows, -2);
 }
 
 class PlanarBlockTest : public ::testing::Test {
@@ -805,29 +797,6 @@ TEST_F(PlanarBlockTest, CallsAStepTiedWithinATolerance) {
   const auto rollout = simulate(v, u, block, options);
   EXPECT_EQ(certify_rollout(v, u, block, options, rollout).kinked.item<std::int64_t>(), 0);
   EXPECT_EQ(certify_rollout(v, u, block, options, rollout, 1e-6).kinked.item<std::int64_t>(), 1);
-}
-
-// Whether the next state of states x, [b, k], has the gradient's derivative in every direction, and where it has
-// none, whether its one-sided derivatives differ.
-struct Slopes {
-  Tensor miss;    // [b], the largest difference between the gradient and a one-sided derivative
-  Tensor spread;  // [b], the largest difference between the derivatives of two opposite sides
-};
-
-Slopes slopes(const std::function<Tensor(const Tensor&)>& next, const Tensor& x, double h = 1e-7) {
-  const Tensor J = jacobians(next, x);
-  const Tensor here = next(x);
-  Slopes worst{torch::zeros({x.size(0)}, torch::kDouble), torch::zeros({x.size(0)}, torch::kDouble)};
-  for (int k = 0; k < 30; ++k) {
-    const Tensor d = torch::randn({x.size(1)}, torch::kDouble);
-    const Tensor ahead = (next(x + h * d) - here) / h;
-    const Tensor behind = (here - next(x - h * d)) / h;
-    const Tensor slope = torch::matmul(J, d);
-    worst.miss =
-        torch::maximum(worst.miss, torch::maximum((ahead - slope).abs().amax(-1), (behind - slope).abs().amax(-1)));
-    worst.spread = torch::maximum(worst.spread, (ahead - behind).abs().amax(-1));
-  }
-  return worst;
 }
 
 TEST_F(PlanarBlockTest, CallsAStepKinkedWhereItIs) {

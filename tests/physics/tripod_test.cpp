@@ -18,6 +18,7 @@ namespace lcp::physics {
 namespace {
 
 using testing::Inputs;
+using testing::jacobians;
 using torch::Tensor;
 using List = std::vector<std::int64_t>;
 
@@ -108,17 +109,6 @@ TripodState random_states(std::int64_t b, const Tripod& tripod) {
                    -1) +
       torch::randn({b - 2 * b / 3, 3}, torch::kDouble) * numbers({0.003, 0.003, 0});
   return {pose, velocity};
-}
-
-// d f / d x of each element of a batch: [b, outputs, inputs] for f: [b, inputs] to [b, outputs].
-Tensor jacobians(const std::function<Tensor(const Tensor&)>& f, const Tensor& x) {
-  const Tensor leaf = x.detach().clone().requires_grad_();
-  const Tensor y = f(leaf);
-  std::vector<Tensor> rows;
-  for (std::int64_t i = 0; i < y.size(-1); ++i) {
-    rows.push_back(torch::autograd::grad({y.select(-1, i).sum()}, {leaf}, {}, true)[0]);
-  }
-  return torch::stack(rows, -2);
 }
 
 class TripodTest : public ::testing::Test {

@@ -64,4 +64,39 @@ inline double second_gradient_error(const Function& f, const Inputs& inputs, dou
   return gradient_error(gradient, inputs, h);
 }
 
+/// d f / d x of each element of a batch: [b, outputs, inputs] for f: [b, inputs] to [b, outputs].
+inline torch::Tensor jacobians(const std::function<torch::Tensor(const torch::Tensor&)>& f, const torch::Tensor& x) {
+  const torch::Tensor leaf = x.detach().clone().requires_grad_();
+  const torch::Tensor y = f(leaf);
+  std::vector<torch::Tensor> rows;
+  for (std::int64_t i = 0; i < y.size(-1); ++i) {
+    rows.push_back(torch::autograd::grad({y.select(-1, i).sum()}, {leaf}, {}, true)[0]);
+  }
+  return torch::stack(rows, -2);
+}
+
+/// Whether the next state of states x, [b, k], has the gradient's derivative in every direction, and where it has none,
+/// whether its one-sided derivatives differ.
+struct Slopes {
+  torch::Tensor miss;    ///< [b], the largest difference between the gradient and a one-sided derivative
+  torch::Tensor spread;  ///< [b], the largest difference between the derivatives of two opposite sides
+};
+
+inline Slopes slopes(const std::function<torch::Tensor(const torch::Tensor&)>& next, const torch::Tensor& x,
+                     double h = 1e-7) {
+  const torch::Tensor J = jacobians(next, x);
+  const torch::Tensor here = next(x);
+  Slopes worst{torch::zeros({x.size(0)}, torch::kDouble), torch::zeros({x.size(0)}, torch::kDouble)};
+  for (int k = 0; k < 30; ++k) {
+    const torch::Tensor d = torch::randn({x.size(1)}, torch::kDouble);
+    const torch::Tensor ahead = (next(x + h * d) - here) / h;
+    const torch::Tensor behind = (here - next(x - h * d)) / h;
+    const torch::Tensor slope = torch::matmul(J, d);
+    worst.miss =
+        torch::maximum(worst.miss, torch::maximum((ahead - slope).abs().amax(-1), (behind - slope).abs().amax(-1)));
+    worst.spread = torch::maximum(worst.spread, (ahead - behind).abs().amax(-1));
+  }
+  return worst;
+}
+
 }  // namespace lcp::testing
