@@ -54,7 +54,7 @@ def test_default_flags(simulate, system, formulation):
     data, metrics = simulate("--system", system, "--formulation", formulation)
     assert ",".join(data) == "trajectory,step," + COLUMNS[system]
     assert metrics["unsolved"] == 0 and metrics["max_residual"] < 1e-11
-    assert metrics["kinked_steps"] == (formulation == "fixed_point")  # its first step is along a direction
+    assert metrics["kinked_steps"] == 0
     if formulation != "polyhedral":
         assert metrics["max_error_vs_exact"] < 1e-11
     assert len(data["step"]) == metrics["steps"]
