@@ -78,7 +78,8 @@ FallingBlockSolution simulate(const Tensor& x, const Tensor& v, std::int64_t ste
         const Problem problem = problem_of(state[0], state[1], block);
         return {solve(problem.M, poison.defined() ? problem.q + poison.unsqueeze(-1) : problem.q, options), {}};
       },
-      [&](const Tensors& state, const Tensor&, const SolveResult& result) -> Tensors {
+      [&](const Tensors& state, const Tensor&, const Solved& solved) -> Tensors {
+        const SolveResult& result = solved.result;
         const FallingBlockStep next = read(state[0], state[1], result.z.select(-1, 0), result.w.select(-1, 0), block);
         return {next.x_next, next.v_next};
       }};

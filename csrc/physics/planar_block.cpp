@@ -290,11 +290,12 @@ PlanarBlockSolution simulate(const Tensor& v, const Tensor& u, const PlanarBlock
   const Stepper stepper(v, block, options, solve_options);
   const Tensor inputs = inputs_of(v, u, block);
   const Shape batch = leading(inputs).slice(1).vec();
-  const Stepping stepping{
-      [&](const Tensors& state, const Tensor& now, const Tensor& poison) {
-        return stepper.solve(state[0], stepper.free(state[0], now), poison);
-      },
-      [&](const Tensors&, const Tensor&, const SolveResult& result) -> Tensors { return {stepper.velocity(result)}; }};
+  const Stepping stepping{[&](const Tensors& state, const Tensor& now, const Tensor& poison) {
+                            return stepper.solve(state[0], stepper.free(state[0], now), poison);
+                          },
+                          [&](const Tensors&, const Tensor&, const Solved& solved) -> Tensors {
+                            return {stepper.velocity(solved.result)};
+                          }};
   const Rolled all = roll({expanded(v, batch, {2})}, inputs, batch, stepping);
   const Tensor free = stepper.free(all.starts[0], all.u);
   const PlanarBlockSolution solution{

@@ -237,18 +237,17 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
   const Stepper stepper(state.velocity, mass, options, solve_options);
   const Tensor inputs = inputs_of(state, u, mass);
   const Shape batch = leading(inputs).slice(1).vec();
-  const Stepping stepping{[&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
-                            const PointMassState start{now[0], now[1]};
-                            const Tensor free = stepper.free(start, force);
-                            const Tensor c = stepper.gap(start, free);
-                            return {stepper.solve(free, c, poison), {free, c}};
-                          },
-                          [&](const Tensors& now, const Tensor& force, const SolveResult& result) -> Tensors {
-                            const PointMassState start{now[0], now[1]};
-                            const Tensor free = stepper.free(start, force);
-                            const PointMassState next = stepper.next(start, free, stepper.gap(start, free), result);
-                            return {next.position, next.velocity};
-                          }};
+  const Stepping stepping{
+      [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
+        const PointMassState start{now[0], now[1]};
+        const Tensor free = stepper.free(start, force);
+        const Tensor c = stepper.gap(start, free);
+        return {stepper.solve(free, c, poison), {free, c}};
+      },
+      [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
+        const PointMassState next = stepper.next({now[0], now[1]}, solved.extras[0], solved.extras[1], solved.result);
+        return {next.position, next.velocity};
+      }};
   const Tensor position = state.position.to(state.velocity.scalar_type());
   const Rolled all =
       roll({expanded(position, batch, {2}), expanded(state.velocity, batch, {2})}, inputs, batch, stepping);

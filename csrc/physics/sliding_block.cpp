@@ -218,8 +218,8 @@ SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlo
                                 solve_mixed(mixed.A, mixed.B, mixed.C, mixed.M, mixed.p, mixed.q, options);
                             return {{std::move(result.z), std::move(result.w), std::move(result.status)}, {}};
                           },
-                          [&](const Tensors&, const Tensor&, const SolveResult& result) -> Tensors {
-                            return {next_velocity(result.z, result.w, formulation, options)};
+                          [&](const Tensors&, const Tensor&, const Solved& solved) -> Tensors {
+                            return {next_velocity(solved.result.z, solved.result.w, formulation, options)};
                           }};
   const Rolled all = roll({expanded(v, batch)}, inputs, batch, stepping);
   const Problem rows{M, vector(all.starts[0], all.u, block, formulation)};

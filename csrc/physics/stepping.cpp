@@ -136,7 +136,8 @@ Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& steppin
     if (lost.defined()) failed = either(failed, lost[k]);
     const Tensor poison = failed.defined() ? at::where(failed, kNaN, at::zeros(batch, state[0].options())) : Tensor{};
     const Tensor now = u[k];
-    auto [result, extra] = stepping.solve(state, now, poison);
+    Solved solved = stepping.solve(state, now, poison);
+    SolveResult& result = solved.result;
     failure.emplace_back();
     if (const Tensor unsolved = result.status != 0; unsolved.any().item<bool>()) {
       failed = either(failed, unsolved);
@@ -144,13 +145,13 @@ Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& steppin
       result.z = zero_where(unsolved, result.z);
       result.w = zero_where(unsolved, result.w);
     }
-    state = stepping.advance(state, now, result);
+    state = stepping.advance(state, now, solved);
     for (std::size_t i = 0; i < state.size(); ++i) ends[i].push_back(state[i]);
     z.push_back(std::move(result.z));
     w.push_back(std::move(result.w));
     status.push_back(std::move(result.status));
-    extras.resize(extra.size());
-    for (std::size_t i = 0; i < extra.size(); ++i) extras[i].push_back(std::move(extra[i]));
+    extras.resize(solved.extras.size());
+    for (std::size_t i = 0; i < extras.size(); ++i) extras[i].push_back(std::move(solved.extras[i]));
   }
   for (std::size_t i = 0; i < first.size(); ++i) {
     rolled.ends.push_back(at::stack(ends[i]));

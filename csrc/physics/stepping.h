@@ -59,7 +59,7 @@ SolveOptions held_by_ties(SolveOptions options);
 /// A step's LCP, solved.
 struct Solved {
   SolveResult result;
-  Tensors extras;  ///< what else is to be recorded
+  Tensors extras;  ///< what else is to be recorded, and what the step needs again
 };
 
 /// How a system steps; a state is some tensors of its batch.
@@ -69,7 +69,7 @@ struct Stepping {
   std::function<Solved(const Tensors& state, const at::Tensor& u, const at::Tensor& poison)> solve;
 
   /// The state that the step ends with.
-  std::function<Tensors(const Tensors& state, const at::Tensor& u, const SolveResult& result)> advance;
+  std::function<Tensors(const Tensors& state, const at::Tensor& u, const Solved& solved)> advance;
 };
 
 /// Steps stacked: each [steps, ...].

@@ -291,8 +291,8 @@ TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod&
         Tensor residual = natural_residual(problem, result.z);  // here, since M changes from step to step
         return {std::move(result), {std::move(residual)}};
       },
-      [&](const Tensors& now, const Tensor& force, const SolveResult& result) -> Tensors {
-        const TripodStep next = read(broadcast({now[0], now[1]}, force, tripod), result.z, options);
+      [&](const Tensors& now, const Tensor& force, const Solved& solved) -> Tensors {
+        const TripodStep next = read(broadcast({now[0], now[1]}, force, tripod), solved.result.z, options);
         return {next.next.pose, next.next.velocity};
       }};
   const Tensor pose = state.pose.to(state.velocity.scalar_type());
