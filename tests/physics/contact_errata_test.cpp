@@ -2,24 +2,23 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
-#include <vector>
-
 #include "lcp/physics/friction_cone.h"
 #include "lcp/physics/planar_block.h"
 #include "lcp/physics/point_mass.h"
 #include "lcp/solve.h"
 #include "lcp/solve_mixed.h"
+#include "support/tensors.h"
 
 namespace lcp::physics {
 namespace {
 
+using testing::number;
+using testing::numbers;
 using torch::Tensor;
 
 constexpr std::int64_t kSteps = 5000;
 constexpr auto kLevel = Stabilization::kVelocity;
 
-Tensor number(double x) { return torch::tensor(x, torch::kDouble); }
-Tensor numbers(const std::vector<double>& x) { return torch::tensor(x, torch::kDouble); }
 double share(const Tensor& mask) { return mask.to(torch::kDouble).mean().item<double>(); }
 Tensor uniform(double low, double high) { return torch::rand({kSteps}, torch::kDouble) * (high - low) + low; }
 

@@ -12,22 +12,19 @@
 
 #include "lcp/directional_derivative.h"
 #include "support/finite_differences.h"
+#include "support/tensors.h"
 
 namespace lcp::physics {
 namespace {
 
+using testing::everywhere;
 using testing::Inputs;
+using testing::largest;
+using testing::number;
+using testing::numbers;
 using torch::Tensor;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-Tensor number(double x) { return torch::tensor(x, torch::kDouble); }
-
-Tensor vector(const std::vector<double>& x) { return torch::tensor(x, torch::kDouble); }
-
-double largest(const Tensor& x) { return x.abs().max().item<double>(); }
-
-bool everywhere(const Tensor& x) { return x.all().item<bool>(); }
 
 Tensor stacked(const FallingBlockStep& step) { return torch::stack({step.x_next, step.v_next, step.lambda}); }
 
@@ -89,7 +86,7 @@ TEST_F(FallingBlockTest, AgreesWithTheClosedForm) {
 }
 
 TEST_F(FallingBlockTest, FollowsTheParabolaOfTheStepsInFlight) {
-  const Tensor x0 = vector({3, 1}), v0 = vector({0, 4});
+  const Tensor x0 = numbers({3, 1}), v0 = numbers({0, 4});
   for (const double dt : {0.1, 0.01, 0.001}) {
     const auto flight = simulate(x0, v0, 60, FallingBlock::of(0.7, dt, 2)).step;
     const Tensor k = torch::arange(1, 61, torch::kDouble).unsqueeze(-1);
@@ -104,10 +101,10 @@ TEST_F(FallingBlockTest, FollowsTheParabolaOfTheStepsInFlight) {
 
 TEST_F(FallingBlockTest, TakesTwoStepsToComeToRest) {
   const double mass = 2.5, dt = 0.05, g = 9.81;
-  const auto impact = simulate(vector({0.1, 0.4}), vector({-5, -20}), 5, FallingBlock::of(mass, dt, g)).step;
+  const auto impact = simulate(numbers({0.1, 0.4}), numbers({-5, -20}), 5, FallingBlock::of(mass, dt, g)).step;
   EXPECT_LE(largest(impact.x_next), 0);
-  EXPECT_LE(largest(impact.v_next[0] + vector({0.1, 0.4}) / dt), 1e-13);
-  EXPECT_LE(largest(impact.lambda[1] - mass * (g + vector({0.1, 0.4}) / (dt * dt))), 1e-10);
+  EXPECT_LE(largest(impact.v_next[0] + numbers({0.1, 0.4}) / dt), 1e-13);
+  EXPECT_LE(largest(impact.lambda[1] - mass * (g + numbers({0.1, 0.4}) / (dt * dt))), 1e-10);
   EXPECT_LE(largest(impact.v_next.slice(0, 1)), 1e-13);
   EXPECT_LE(largest(impact.lambda.slice(0, 2) - mass * g), 1e-9);
 }
@@ -121,7 +118,7 @@ TEST_F(FallingBlockTest, FallsInSinglePrecisionHoweverShortTheStep) {
 
 TEST_F(FallingBlockTest, TakesParametersOfEachElement) {
   const Tensor mass = torch::rand({4, 1}, torch::kDouble) + 0.5;
-  const Tensor dt = vector({0.5, 0.1, 0.02});
+  const Tensor dt = numbers({0.5, 0.1, 0.02});
   const Tensor gravity = torch::rand({2, 1, 1}, torch::kDouble) * 9;
   const Tensor x = torch::rand({3}, torch::kDouble);
   const Tensor v = torch::randn({4, 1}, torch::kDouble) * 3;
@@ -201,7 +198,7 @@ TEST_F(FallingBlockTest, KeepsTheGradientOfSharedParametersBesideAMaskedElement)
     const Tensor kept = torch::where(rollout.status == 0, rollout.step.x_next + rollout.step.lambda, 0);
     return torch::stack(torch::autograd::grad({kept.sum()}, leaves));
   };
-  EXPECT_LE(largest(gradients(vector({0.2, kNaN, 2})) - gradients(vector({0.2, 2}))), 1e-10);
+  EXPECT_LE(largest(gradients(numbers({0.2, kNaN, 2})) - gradients(numbers({0.2, 2}))), 1e-10);
 }
 
 TEST_F(FallingBlockTest, DoesNotDependOnHowTheBatchIsSplit) {
@@ -232,7 +229,7 @@ TEST_F(FallingBlockTest, StepsATrajectoryAsSingleSteps) {
 
 // In flight all the time; an impact in the third step; at rest; up from the ground and down again.
 TEST_F(FallingBlockTest, DifferentiatesARolloutInStateAndParameters) {
-  const Tensor x = vector({3, 0.4, 0, 0}), v = vector({1, -0.5, 0, 1.2});
+  const Tensor x = numbers({3, 0.4, 0, 0}), v = numbers({1, -0.5, 0, 1.2});
   const auto rollout = [](const Inputs& in) { return rollout_of(in, 5); };
   const Inputs shared = {x, v, number(1.3), number(0.1), number(9.81)};
   const Tensor lambda = rollout(shared)[2];
@@ -245,7 +242,7 @@ TEST_F(FallingBlockTest, DifferentiatesARolloutInStateAndParameters) {
 TEST_F(FallingBlockTest, DifferentiatesTheClosedForm) {
   const auto exact = [](const Inputs& in) { return stacked(exact_step(in[0], in[1], {in[2], in[3], in[4]})); };
   EXPECT_LT(
-      testing::gradient_error(exact, {vector({3, 0.1, 0}), vector({1, -2, 0}), number(1.3), number(0.5), number(2)}),
+      testing::gradient_error(exact, {numbers({3, 0.1, 0}), numbers({1, -2, 0}), number(1.3), number(0.5), number(2)}),
       1e-6);
 }
 
@@ -259,7 +256,7 @@ TEST_F(FallingBlockTest, DifferentiatesOnBothSidesOfFirstTouch) {
 TEST_F(FallingBlockTest, DifferentiatesTwice) {
   const auto rollout = [](const Inputs& in) { return rollout_of(in, 3); };
   EXPECT_LT(testing::second_gradient_error(
-                rollout, {vector({5, 1.5, 0}), vector({1, -0.5, 0}), number(1.3), number(0.5), number(1.7)}),
+                rollout, {numbers({5, 1.5, 0}), numbers({1, -0.5, 0}), number(1.3), number(0.5), number(1.7)}),
             1e-6);
 }
 
@@ -304,7 +301,7 @@ TEST_F(FallingBlockTest, HasAnInformativeGradientAtRestWithKappa) {
 // The free height is exactly 0 in the first step of the first block and in the second of the third; the second block
 // stays in flight, the fourth hits the plane at once.
 TEST_F(FallingBlockTest, CountsUnsolvedTiedAndKinkedSteps) {
-  const Tensor x = vector({2, 100, 6, 1, kNaN}), v = torch::zeros_like(x);
+  const Tensor x = numbers({2, 100, 6, 1, kNaN}), v = torch::zeros_like(x);
   const auto rollout = simulate(x, v, 4, round_);
   const RolloutCertificate certificate = certify_rollout(x, v, round_, rollout);
   EXPECT_TRUE(torch::equal(certificate.unsolved, torch::tensor({0, 0, 0, 0, 4})));
@@ -329,8 +326,8 @@ TEST_F(FallingBlockTest, CountsWhatIsKinkedWithinATolerance) {
 }
 
 TEST_F(FallingBlockTest, IsKinkedWhereAndOnlyWhereItsOneSidedDerivativesDiffer) {
-  const Tensor x = torch::cat({vector({2, 4, 0, 1, 3, 0, 0}), torch::rand(50, torch::kDouble) * 4});
-  const Tensor v = torch::cat({vector({0, -4, 4, 2, 1, 0, -3}), torch::randn(50, torch::kDouble) * 4});
+  const Tensor x = torch::cat({numbers({2, 4, 0, 1, 3, 0, 0}), torch::rand(50, torch::kDouble) * 4});
+  const Tensor v = torch::cat({numbers({0, -4, 4, 2, 1, 0, -3}), torch::randn(50, torch::kDouble) * 4});
   const auto rollout = simulate(x, v, 1, round_);
   const Tensor kinked = certify_rollout(x, v, round_, rollout).kinked > 0;
   EXPECT_TRUE(torch::equal(kinked.slice(0, 0, 7), torch::tensor({1, 1, 1, 1, 0, 0, 0}) > 0));

@@ -14,29 +14,26 @@
 #include "lcp/physics/sliding_block.h"
 #include "lcp/solve_mixed.h"
 #include "lcp/status.h"
+#include "support/tensors.h"
 
 namespace lcp::physics {
 namespace {
 
+using testing::everywhere;
+using testing::largest;
+using testing::number;
+using testing::numbers;
 using Formulation = SlidingBlockFormulation;
 using torch::Tensor;
 
 constexpr double kGravity = 9.81;
 
-Tensor number(double x) { return torch::tensor(x, torch::kDouble); }
-
-Tensor vector(const std::vector<double>& x) { return torch::tensor(x, torch::kDouble); }
-
 Tensor matrix(const std::vector<double>& entries) {
   const auto n = static_cast<std::int64_t>(std::sqrt(static_cast<double>(entries.size())));
-  return vector(entries).view({n, n});
+  return numbers(entries).view({n, n});
 }
 
 Tensor columns(const std::vector<Tensor>& entries) { return torch::stack(torch::broadcast_tensors(entries), -1); }
-
-double largest(const Tensor& x) { return x.abs().max().item<double>(); }
-
-bool everywhere(const Tensor& x) { return x.all().item<bool>(); }
 
 double fraction(const Tensor& x) { return x.to(torch::kDouble).mean().item<double>(); }
 
@@ -101,14 +98,14 @@ struct FirstRow {
   Tensor p;  // [N]
 
   Problem reduced(double limit) const {
-    const Tensor C = vector({1, -1, 0});
+    const Tensor C = numbers({1, -1, 0});
     const Tensor M = matrix({0, 0, 1, 0, 0, 1, -1, -1, 0}) - torch::outer(C, B / r);
     return {M, columns({-p / r, p / r, number(limit)})};
   }
 
   MixedResult solution(double limit) const {
-    return solve_mixed(torch::full({1, 1}, r, torch::kDouble), B.unsqueeze(0), vector({1, -1, 0}).unsqueeze(1),
-                       matrix({0, 0, 1, 0, 0, 1, -1, -1, 0}), p.unsqueeze(-1), vector({0, 0, limit}));
+    return solve_mixed(torch::full({1, 1}, r, torch::kDouble), B.unsqueeze(0), numbers({1, -1, 0}).unsqueeze(1),
+                       matrix({0, 0, 1, 0, 0, 1, -1, -1, 0}), p.unsqueeze(-1), numbers({0, 0, limit}));
   }
 };
 
@@ -153,7 +150,7 @@ TEST_F(SlidingBlockErrata, ForwardFrictionIsNegativeWhereAndOnlyWhereTheBlockWou
 
 // [Notes, 2.2] prints lambda' for every row.
 TEST_F(SlidingBlockErrata, TheTwoSlackForcesAreOneOnlyWhereNoForceIsNeededToStop) {
-  const Tensor v = torch::cat({v_, vector({1, 0})}), u = torch::cat({u_, vector({-1, 0})});
+  const Tensor v = torch::cat({v_, numbers({1, 0})}), u = torch::cat({u_, numbers({-1, 0})});
   const auto direct = step(v, u, unit_, Formulation::kDirect).step;
   EXPECT_TRUE(torch::equal(direct.lambda_plus == direct.lambda_minus, v + u == 0));
   EXPECT_EQ(direct_problem(v, u, unit_).M.sizes(), (std::vector<std::int64_t>{2, 2}));
@@ -244,7 +241,7 @@ TEST_F(SlidingBlockErrata, TheTraditionalMatrixIsPositiveSemidefiniteButNoPMatri
     const auto subsets = subsets_of_three();
     for (std::size_t i = 1; i < subsets.size(); ++i) EXPECT_NEAR(minor_of(M, subsets[i]), minors[i], 1e-14);
     const Tensor symmetric = (M + M.t()) / 2;
-    EXPECT_LE(largest(torch::linalg_eigvalsh(symmetric) - vector({0, 0, 2 * c})), 1e-13);
+    EXPECT_LE(largest(torch::linalg_eigvalsh(symmetric) - numbers({0, 0, 2 * c})), 1e-13);
     const Tensor z = torch::randn({1000, 3}, torch::kDouble);
     const Tensor form = (z.matmul(M) * z).sum(-1);
     EXPECT_LE(largest(form - c * (z.select(-1, 0) - z.select(-1, 1)).square()), 1e-14);
@@ -306,7 +303,7 @@ TEST_F(SlidingBlockErrata, ThePrintedTraditionalFormHoldsForUnitMassAndStepAlone
 // [Notes, 2.6.1], where friction of either sign acts along the motion.
 TEST_F(SlidingBlockErrata, ThePrintedMixedFormPropelsTheBlock) {
   const Tensor free = v_ + u_;
-  const FirstRow printed{1, vector({1, -1, 0}), free};
+  const FirstRow printed{1, numbers({1, -1, 0}), free};
   const MixedResult result = printed.solution(kLimit);
   const Tensor v_next = result.x.select(-1, 0), slides = free.abs() > kLimit;
   EXPECT_NEAR(fraction(slides), 0.58, 0.04);
@@ -318,7 +315,7 @@ TEST_F(SlidingBlockErrata, ThePrintedMixedFormPropelsTheBlock) {
 
 TEST_F(SlidingBlockErrata, ThePrintedMixedFormHasThreeVelocitiesWhereTheBlockSticks) {
   const Tensor free = v_ + u_, sticks = free.abs() < kLimit;
-  const Problem reduced = FirstRow{1, vector({1, -1, 0}), free}.reduced(kLimit);
+  const Problem reduced = FirstRow{1, numbers({1, -1, 0}), free}.reduced(kLimit);
   EXPECT_TRUE(torch::equal(reduced.M, matrix({-1, 1, 1, 1, -1, 1, -1, -1, 0})));
   const Vertices all = vertices(reduced.M, reduced.q);
   EXPECT_NEAR(fraction(sticks), 0.42, 0.04);
@@ -330,9 +327,9 @@ TEST_F(SlidingBlockErrata, ThePrintedMixedFormHasThreeVelocitiesWhereTheBlockSti
 }
 
 TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsInNoClassOfLemkesMethod) {
-  const Problem reduced = FirstRow{1, vector({1, -1, 0}), v_ + u_}.reduced(kLimit);
+  const Problem reduced = FirstRow{1, numbers({1, -1, 0}), v_ + u_}.reduced(kLimit);
   EXPECT_EQ(minor_of(reduced.M, {0}), -1);
-  const Tensor e = vector({1, 0, 0});
+  const Tensor e = numbers({1, 0, 0});
   EXPECT_EQ(e.dot(reduced.M.matmul(e)).item<double>(), -1);
   SolveOptions lemke;
   lemke.method = "lemke";
@@ -341,7 +338,7 @@ TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsInNoClassOfLemkesMethod) {
 
 TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsStillWrongWithTheSignOfItsConstantMended) {
   const Tensor free = v_ + u_, sticks = free.abs() < kLimit;
-  const Problem reduced = FirstRow{1, vector({1, -1, 0}), -free}.reduced(kLimit);
+  const Problem reduced = FirstRow{1, numbers({1, -1, 0}), -free}.reduced(kLimit);
   const Vertices all = vertices(reduced.M, reduced.q);
   EXPECT_TRUE(torch::equal(all.reach(all.velocity(), soft(free, kLimit)), sticks));
   EXPECT_TRUE(torch::equal(all.distinct(all.velocity()), torch::where(sticks, 3, 1)));
@@ -351,7 +348,7 @@ TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsStillWrongWithTheSignOfItsConsta
 
 TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsStillWrongWithTheSignsOfItsForcesMended) {
   const Tensor free = v_ + u_, sticks = free.abs() < kLimit;
-  const Problem reduced = FirstRow{1, vector({-1, 1, 0}), free}.reduced(kLimit);
+  const Problem reduced = FirstRow{1, numbers({-1, 1, 0}), free}.reduced(kLimit);
   const Vertices all = vertices(reduced.M, reduced.q);
   EXPECT_TRUE(everywhere(all.distinct(all.velocity()) == 1));
   EXPECT_TRUE(everywhere(all.reach(all.velocity(), -soft(free, kLimit))));
@@ -362,7 +359,7 @@ TEST_F(SlidingBlockErrata, TheMendedMixedFormAndItsNegatedRowAreRight) {
   const Tensor free = v_ + u_, exact = exact_step(v_, u_, unit_).v_next;
   const MixedProblem mixed = mixed_problem(v_, u_, unit_);
   const Problem traditional = traditional_problem(v_, u_, unit_);
-  for (const FirstRow& row : {FirstRow{1, vector({-1, 1, 0}), -free}, FirstRow{-1, vector({1, -1, 0}), free}}) {
+  for (const FirstRow& row : {FirstRow{1, numbers({-1, 1, 0}), -free}, FirstRow{-1, numbers({1, -1, 0}), free}}) {
     const Problem reduced = row.reduced(kLimit);
     EXPECT_TRUE(torch::equal(reduced.M, traditional.M));
     EXPECT_LE(largest(reduced.q - traditional.q), 1e-15);
