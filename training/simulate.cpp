@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iomanip>
 #include <iostream>
 #include <set>
 #include <string_view>
@@ -127,9 +128,9 @@ int simulate(int argc, const char* const* argv) {
   if (!run.quiet) {
     std::cout << steps << " steps";
     if (unsolved < steps) {
-      std::cout << "; largest residual " << metrics["max_residual"] << ", largest error against " << motion.exact << " "
-                << metrics["max_error_vs_exact"] << " m/s, at rest after "
-                << 100 * metrics["sticking_fraction"].get<double>() << " %";
+      std::cout << std::setprecision(3) << "; largest residual " << metrics["max_residual"].get<double>()
+                << ", largest error against " << motion.exact << " " << metrics["max_error_vs_exact"].get<double>()
+                << " m/s, at rest after " << 100 * metrics["sticking_fraction"].get<double>() << " % of them";
     }
     std::cout << "\n";
     for (const std::string& remark : motion.remarks) std::cout << remark << "\n";
