@@ -5,6 +5,7 @@
 
 #include "lcp/certify.h"
 #include "lcp/directional_derivative.h"
+#include "lcp/learning/bilevel_loss.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"
 #include "lcp/physics/falling_block.h"
