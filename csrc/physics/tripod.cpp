@@ -203,6 +203,33 @@ class IsotropicStep {
   std::array<Jacobian, kSupports> J_;
 };
 
+constexpr std::int64_t kCertifiedEntries = 1 << 22;  // of the matrices of steps that are certified at once
+
+// Steps of a rollout, from `start` under `inputs`.
+RolloutCertificate certify_part(const TripodState& start, const Tensor& inputs, const Tripod& tripod,
+                                std::int64_t directions, const TripodSolution& rollout,
+                                std::optional<double> tolerance) {
+  const Problem problem = polyhedral_problem(start, inputs, tripod, directions);
+  const double accuracy = tie_tolerance(tolerance, start.velocity.scalar_type());
+  const auto kinked = [&](const Tensor& ties) {
+    const TripodStep& now = rollout.step;
+    const std::int64_t forces = kSupports * directions;
+    const Tensor pairs = at::cat(
+        {ties.slice(-1, 0, forces).unflatten(-1, {kSupports, directions}), ties.slice(-1, forces).unsqueeze(-1)}, -1);
+    const Tensor limit = tripod.mu.to(now.normal.scalar_type()).unsqueeze(-1) * now.normal;
+    const Tensor each = kinked_friction(pairs, polygon_size(now.friction, directions), limit, now.slip, accuracy);
+    // Of a block at rest the forces are not unique: it rests within its cones where a little less friction holds it
+    // too.
+    Tripod smoother = tripod;
+    smoother.mu = tripod.mu * (1 - std::max(accuracy, 1e-6));
+    const Tensor resting = (now.next.velocity == 0).all(-1);
+    const Tensor less = step(start, inputs, smoother, directions).step.next.velocity;
+    const Tensor held_by_less = (less == 0).all(-1);
+    return at::where(resting, ~held_by_less, each.any(-1));
+  };
+  return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, {}});
+}
+
 }  // namespace
 
 Tripod Tripod::of(double mass, double inertia, double dt, double mu, double gravity, double com_height) {
@@ -305,28 +332,23 @@ TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod&
 RolloutCertificate certify_rollout(const TripodState& state, const Tensor& u, const Tripod& tripod,
                                    std::int64_t directions, const TripodSolution& rollout,
                                    std::optional<double> tolerance) {
-  const TripodState start{starts_of(state.pose, rollout.step.next.pose),
-                          starts_of(state.velocity, rollout.step.next.velocity)};
+  const c10::NoGradGuard no_grad;
+  const TripodState starts{starts_of(state.pose, rollout.step.next.pose),
+                           starts_of(state.velocity, rollout.step.next.velocity)};
   const Tensor inputs = inputs_of(state, u, tripod);
-  const Problem problem = polyhedral_problem(start, inputs, tripod, directions);
-  const double accuracy = tie_tolerance(tolerance, state.velocity.scalar_type());
-  const auto kinked = [&](const Tensor& ties) {
-    const TripodStep& now = rollout.step;
-    const std::int64_t forces = kSupports * directions;
-    const Tensor pairs = at::cat(
-        {ties.slice(-1, 0, forces).unflatten(-1, {kSupports, directions}), ties.slice(-1, forces).unsqueeze(-1)}, -1);
-    const Tensor limit = tripod.mu.to(now.normal.scalar_type()).unsqueeze(-1) * now.normal;
-    const Tensor each = kinked_friction(pairs, polygon_size(now.friction, directions), limit, now.slip, accuracy);
-    // Of a block at rest the forces are not unique: it rests within its cones where a little less friction holds it
-    // too.
-    Tripod smoother = tripod;
-    smoother.mu = tripod.mu * (1 - std::max(accuracy, 1e-6));
-    const Tensor resting = (now.next.velocity == 0).all(-1);
-    const Tensor less = step(start, inputs, smoother, directions).step.next.velocity;
-    const Tensor held_by_less = (less == 0).all(-1);
-    return at::where(resting, ~held_by_less, each.any(-1));
-  };
-  return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, {}});
+  // Not of all steps at once, each of which has a matrix of its own.
+  const std::int64_t n = rollout.z.size(-1);
+  const std::int64_t problems = std::max<std::int64_t>(1, rollout.status[0].numel());
+  const std::int64_t length = std::max<std::int64_t>(1, kCertifiedEntries / (problems * n * n));
+  RolloutCertificate sum;
+  for (std::int64_t first = 0; first < inputs.size(0); first += length) {
+    const auto some = [&](const Tensor& x) { return x.slice(0, first, first + length); };
+    const RolloutCertificate part = certify_part({some(starts.pose), some(starts.velocity)}, some(inputs), tripod,
+                                                 directions, map(rollout, some), tolerance);
+    sum = first == 0 ? part
+                     : RolloutCertificate{sum.unsolved + part.unsolved, sum.tied + part.tied, sum.kinked + part.kinked};
+  }
+  return sum;
 }
 
 }  // namespace lcp::physics

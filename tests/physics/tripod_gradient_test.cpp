@@ -154,6 +154,21 @@ TEST_F(TripodGradientTest, CallsAStepTiedWithinATolerance) {
   EXPECT_EQ(certify_rollout(state, none(1), dyadic_block(), 4, rollout, 1e-4).kinked.item<std::int64_t>(), 1);
 }
 
+TEST_F(TripodGradientTest, CertifiesALargeRolloutAsSmallOnes) {
+  const std::int64_t b = 3000, steps = 14;  // three parts
+  const TripodState state{torch::randn({b, 3}, torch::kDouble), 0.2 * torch::randn({b, 3}, torch::kDouble)};
+  const TripodSolution all = simulate(state, none(steps).unsqueeze(1), block(), 4);
+  const RolloutCertificate whole = certify_rollout(state, none(steps).unsqueeze(1), block(), 4, all);
+  for (const std::int64_t i : {0, 1234, 2999}) {
+    const TripodState one{state.pose[i], state.velocity[i]};
+    const RolloutCertificate alone =
+        certify_rollout(one, none(steps), block(), 4, simulate(one, none(steps), block(), 4));
+    EXPECT_TRUE(torch::equal(alone.tied, whole.tied[i]) && torch::equal(alone.kinked, whole.kinked[i]));
+    EXPECT_GT(alone.tied.item<std::int64_t>(), 0);
+  }
+  EXPECT_EQ(count(whole.unsolved), 0);
+}
+
 TEST_F(TripodGradientTest, HasTheGradientOfBothSidesWhereItIsNotKinked) {
   const Tripod tripod = dyadic_block();
   const Tensor axis = torch::arange(-2, 3, torch::kDouble) / 2;
