@@ -5,6 +5,7 @@
 
 #include "lcp/physics/friction_cone.h"
 #include "lcp/physics/planar_block.h"
+#include "physics/planar_block_options.h"
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
@@ -22,33 +23,6 @@ using testing::Slopes;
 using testing::slopes;
 using torch::Tensor;
 using Formulation = PlanarBlockFormulation;
-
-constexpr auto kFormulations = {Formulation::kExactDirection, Formulation::kFixedPoint, Formulation::kPolyhedral};
-constexpr auto kNumbersOfDirections = {4, 6, 8, 16, 32, 64};
-
-PlanarBlockOptions options_of(Formulation formulation, std::int64_t directions = 8) {
-  PlanarBlockOptions options;
-  options.formulation = formulation;
-  options.directions = directions;
-  return options;
-}
-
-PlanarBlockOptions passes_of(std::int64_t max_passes, bool relaxed = false, std::int64_t directions = 8) {
-  PlanarBlockOptions options = options_of(Formulation::kFixedPoint, directions);
-  options.max_passes = max_passes;
-  options.relaxed = relaxed;
-  return options;
-}
-
-// S = dt mu g = 0.5 and m / dt = 16, without rounding.
-PlanarBlock dyadic_block() { return PlanarBlock::of(2, 0.125, 0.5, 8); }
-
-Tensor exact_rollout(const Tensor& v, const Tensor& u, const PlanarBlock& block) {
-  Tensor now = v;
-  std::vector<Tensor> all;
-  for (std::int64_t k = 0; k < u.size(0); ++k) all.push_back(now = exact_step(now, u[k], block).v_next);
-  return torch::stack(all);
-}
 
 class PlanarBlockGradientTest : public ::testing::Test {
  protected:
