@@ -1,0 +1,55 @@
+// A learned matrix with a structure that tells which of its LCPs have a solution.
+//
+//   [Notes] Pfrommer: LCP Notes, 2019, section 3.1.3.
+//   [CPS]   Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009, chapters 3 and 4.
+#pragma once
+
+#include <torch/nn/cloneable.h>
+#include <torch/nn/pimpl.h>
+
+#include <cstdint>
+#include <ostream>
+
+namespace lcp::nn {
+
+/// The symmetric part of a StructuredMatrix beside phi phi'.
+/// kNone, kDiagonal: M is positive semidefinite; its LCP has a solution wherever some z >= 0 has M z + q >= 0, and
+/// Lemke's method finds it [CPS, 4.4].
+/// kNonnegative: the basis of [Notes]; M is copositive. Its LCP has a solution where every z >= 0 with M z >= 0 and
+/// z'M z = 0 has q'z >= 0 [CPS, 3.8.6], which not every feasible q does: M = [0 1; 1 0], q = (-1, 1) has none.
+enum class SymmetricBasis { kNone, kDiagonal, kNonnegative };
+
+struct StructuredMatrixOptions {
+  explicit StructuredMatrixOptions(std::int64_t size) : size_(size) {}
+
+  TORCH_ARG(std::int64_t, size);      ///< n
+  TORCH_ARG(std::int64_t, rank) = 1;  ///< columns of phi
+  TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;
+};
+
+/// M = phi phi' + sum_i alpha_i^2 S_i + sum_i beta_i A_i, [n, n], with S_i = E_jj, or E_jk + E_kj too where
+/// nonnegative, and A_i = E_jk - E_kj for j < k, each in the order of the rows of its upper triangle [Notes, 3.1.3]. A
+/// sliding block has phi = (-1, 1, 0), alpha = 0, beta = (0, 1, 1).
+class StructuredMatrixImpl : public torch::nn::Cloneable<StructuredMatrixImpl> {
+ public:
+  /// Throws c10::Error where an option is out of its range.
+  explicit StructuredMatrixImpl(const StructuredMatrixOptions& options);
+
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+
+  torch::Tensor forward();  ///< M, [n, n]
+
+  StructuredMatrixOptions options;
+  torch::Tensor phi;    ///< [n, rank], normal to begin with
+  torch::Tensor alpha;  ///< [number of S_i], 0.1; undefined where there are none
+  torch::Tensor beta;   ///< [n (n - 1) / 2], normal
+
+ private:
+  torch::Tensor symmetric_;      // [number of S_i, n, n]
+  torch::Tensor antisymmetric_;  // [n (n - 1) / 2, n, n]
+};
+
+TORCH_MODULE(StructuredMatrix);
+
+}  // namespace lcp::nn
