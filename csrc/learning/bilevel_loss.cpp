@@ -112,11 +112,15 @@ BilevelLoss bilevel_loss(const Tensor& G, const Tensor& f, const Tensor& B, cons
 
   // Numbers behind what failed, so that no NaN reaches the gradient of what others share.
   const Tensor failed = result.status != 0;
-  const Tensor z = at::where(failed.unsqueeze(-1), 0, result.z);
   const Shape batch = result.status.sizes().vec();
-  const Tensor value = Value::apply(expanded(G, batch, 2), expanded(f, batch, 1), expanded(B, batch, 2),
-                                    expanded(beta, batch, 1), part(z, 0), violation(z), part(z, last),
-                                    weights.prediction, weights.complementarity, weights.violation);
+  const auto kept = [&](const Tensor& x, std::int64_t last_dims) {
+    return at::where(last_dims == 1 ? failed.unsqueeze(-1) : failed.unsqueeze(-1).unsqueeze(-1), 0,
+                     expanded(x, batch, last_dims));
+  };
+  const Tensor z = kept(result.z, 1);
+  const Tensor value =
+      Value::apply(expanded(G, batch, 2), expanded(f, batch, 1), kept(B, 2), kept(beta, 1), part(z, 0), violation(z),
+                   part(z, last), weights.prediction, weights.complementarity, weights.violation);
   return {at::where(failed, std::numeric_limits<double>::quiet_NaN(), value), part(result.z, 0), violation(result.z),
           part(result.z, last), result.status};
 }

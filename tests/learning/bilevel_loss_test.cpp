@@ -184,6 +184,30 @@ TEST_F(BilevelLossTest, SaysWhereThereIsNoLeast) {
   }
 }
 
+TEST_F(BilevelLossTest, KeepsABrokenElementOutOfTheGradientOfWhatOthersShare) {
+  const Random p = random_problems(3);
+  const auto gradients = [&](const Tensor& f, const Tensor& beta) {
+    const Inputs in{p.G[0].clone().requires_grad_(), p.B[0].clone().requires_grad_()};
+    const BilevelLoss loss = bilevel_loss(in[0], f, in[1], beta, {});
+    return torch::autograd::grad({torch::where(loss.status == 0, loss.value, 0).sum()}, in);
+  };
+  const Tensor others = torch::tensor({0, 2});
+  const auto expected = gradients(p.f.index_select(0, others), p.beta.index_select(0, others));
+  for (const bool in_beta : {false, true}) {
+    const Tensor f = p.f.clone(), beta = p.beta.clone();
+    (in_beta ? beta : f)[1] = NAN;
+    const auto seen = gradients(f, beta);
+    for (std::size_t i = 0; i < seen.size(); ++i) EXPECT_TRUE(torch::equal(seen[i], expected[i]));
+  }
+  const Tensor shared = p.beta[0].clone().requires_grad_();
+  const Tensor B = p.B.clone();
+  B[1] = NAN;
+  const BilevelLoss loss = bilevel_loss(p.G, p.f, B, shared, {});
+  EXPECT_EQ(loss.status[1].item<int>(), 4);
+  const Tensor sum = torch::where(loss.status == 0, loss.value, 0).sum();
+  EXPECT_TRUE(everywhere(torch::autograd::grad({sum}, {shared})[0].isfinite()));
+}
+
 TEST_F(BilevelLossTest, GivesTheSameBitsInEveryBatch) {
   const Random p = random_problems(33);
   const Tensor whole = bilevel_loss(p.G, p.f, p.B, p.beta, {}).value;

@@ -17,7 +17,7 @@ struct BilevelWeights {
 };
 
 struct BilevelLoss {
-  at::Tensor value;       ///< [...], V; NaN where not solved
+  at::Tensor value;       ///< [...], V; NaN, with the gradient 0, where not solved
   at::Tensor lambda;      ///< [..., n], the forces that the data are explained with
   at::Tensor violation;   ///< [..., n], s
   at::Tensor multiplier;  ///< [..., n], nu of G lambda + f + s >= 0
