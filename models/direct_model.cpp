@@ -7,6 +7,10 @@
 
 namespace lcp::nn {
 
+torch::Tensor DirectModelOptions::forces_of(const torch::Tensor& lambda) const {
+  return forces_ == DirectForces::kSlack ? max_friction() - lambda.flip(-1) : lambda;
+}
+
 DirectModelImpl::DirectModelImpl(const DirectModelOptions& options_) : options(options_) {
   TORCH_CHECK(options.mass() > 0, "mass must be > 0; got ", options.mass());
   TORCH_CHECK(options.dt() > 0, "dt must be > 0; got ", options.dt());
@@ -16,19 +20,22 @@ DirectModelImpl::DirectModelImpl(const DirectModelOptions& options_) : options(o
 }
 
 void DirectModelImpl::reset() {
-  const auto map = [this](std::int64_t outputs) {
+  const auto map = [this](std::int64_t outputs, bool bias) {
     return StateMap(StateMapOptions(outputs)
                         .hidden(options.hidden())
+                        .bias(bias)
                         .velocity_scale(options.velocity_scale())
                         .force_scale(options.force_scale()));
   };
-  f = register_module("f", map(2));
-  G = register_module("G", map(4));
+  f = register_module("f", map(2, options.bias()));
+  G = register_module("G", map(4, true));
 }
 
 void DirectModelImpl::pretty_print(std::ostream& stream) const {
   stream << "lcp::nn::DirectModel(mass=" << options.mass() << ", dt=" << options.dt() << ", mu=" << options.mu()
-         << ", gravity=" << options.gravity() << ", hidden=" << options.hidden() << ")";
+         << ", gravity=" << options.gravity()
+         << ", forces=" << (options.forces() == DirectForces::kSlack ? "slack" : "friction")
+         << ", hidden=" << options.hidden() << ")";
 }
 
 torch::Tensor DirectModelImpl::f_of(const torch::Tensor& v, const torch::Tensor& u) {
@@ -39,8 +46,8 @@ torch::Tensor DirectModelImpl::G_of(const torch::Tensor& v, const torch::Tensor&
   return G(v, u).unflatten(-1, {2, 2}) * (options.velocity_scale() / options.force_scale());
 }
 
-torch::Tensor DirectModelImpl::forward(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& lambda) {
-  return f_of(v, u) + (G_of(v, u) * lambda.unsqueeze(-2)).sum(-1);
+torch::Tensor DirectModelImpl::forward(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& p) {
+  return f_of(v, u) + (G_of(v, u) * p.unsqueeze(-2)).sum(-1);
 }
 
 torch::Tensor DirectModelImpl::nonlinearity() const {
@@ -53,15 +60,16 @@ DirectModelImpl::Step DirectModelImpl::step(const torch::Tensor& v_given, const 
   const torch::Tensor v = v_given.to(dtype);
   const torch::Tensor u = u_given.to(dtype);
   const torch::Tensor matrix = G_of(v, u);
-  const double limit = options.mu() * options.mass() * options.gravity();
-  const SolveResult result = solve(-matrix.flip(-1), f_of(v, u) + limit * matrix.sum(-1));
+  const SolveResult result = options.forces() == DirectForces::kSlack
+                                 ? solve(matrix, f_of(v, u))
+                                 : solve(-matrix.flip(-1), f_of(v, u) + options.max_friction() * matrix.sum(-1));
   const torch::Tensor v_next = result.w.select(-1, 0) - result.w.select(-1, 1);
   return {v_next, options.mass() * (v_next - v) / options.dt() - u, result.status};
 }
 
 namespace {
 
-// DirectModelImpl in TorchScript; `{map}` stands for the expression of a StateMap.
+// DirectModelImpl in TorchScript; `{name}` stands for an expression that depends on the options.
 constexpr const char* kSource = R"(
 def f_and_G(self, v: Tensor, u: Tensor) -> Tuple[Tensor, Tensor]:
     v, u = torch.broadcast_tensors([v.to(self.f_weight), u.to(self.f_weight)])
@@ -72,8 +80,7 @@ def f_and_G(self, v: Tensor, u: Tensor) -> Tuple[Tensor, Tensor]:
 
 def step(self, v: Tensor, u: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     f, G = self.f_and_G(v, u)
-    q = f + self.mu * self.mass * self.gravity * torch.sum(G, -1)
-    z, w, status = torch.ops.lcp.solve(torch.neg(torch.flip(G, [-1])), q)
+    z, w, status = torch.ops.lcp.solve({M}, {q})
     v_next = torch.select(w, -1, 0) - torch.select(w, -1, 1)
     return v_next, self.mass * (v_next - v) / self.dt - u, status
 
@@ -96,21 +103,15 @@ void save_torchscript(const DirectModel& model, const std::string& path) {
     script.register_attribute(name, c10::FloatType::get(), value);
   }
   std::string source = kSource;
-  for (const auto& [name, map] : {std::pair<std::string, StateMap>{"f", model->f}, {"G", model->G}}) {
-    const auto add = [&](const std::string& parameter, const torch::Tensor& value) {
-      script.register_parameter(name + parameter, value.detach().clone().requires_grad_(), false);
-      return "self." + name + parameter;
-    };
-    std::string expression =
-        "torch.linear(s, " + add("_weight", map->affine->weight) + ", " + add("_bias", map->affine->bias) + ")";
-    if (options.hidden() > 0) {
-      expression += " + torch.linear(torch.tanh(torch.linear(s, " + add("_hidden_weight", map->hidden_in->weight) +
-                    ", " + add("_hidden_bias", map->hidden_in->bias) + ")), " +
-                    add("_out_weight", map->hidden_out->weight) + ", None)";
-    }
+  const auto put = [&](const std::string& name, const std::string& expression) {
     const std::string mark = "{" + name + "}";
     source.replace(source.find(mark), mark.size(), expression);
-  }
+  };
+  const bool slack = options.forces() == DirectForces::kSlack;
+  put("M", slack ? "G" : "torch.neg(torch.flip(G, [-1]))");
+  put("q", slack ? "f" : "f + self.mu * self.mass * self.gravity * torch.sum(G, -1)");
+  put("f", add_state_map(script, "f", model->f));
+  put("G", add_state_map(script, "G", model->G));
   define(script, source);
   save_module(script, path);
 }

@@ -13,16 +13,19 @@ StateMapImpl::StateMapImpl(const StateMapOptions& options_) : options(options_) 
 }
 
 void StateMapImpl::reset() {
-  affine = register_module("affine", torch::nn::Linear(2, options.outputs()));
+  const auto linear = [](std::int64_t in, std::int64_t out, bool bias) {
+    return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(bias));
+  };
+  affine = register_module("affine", linear(2, options.outputs(), options.bias()));
   if (options.hidden() == 0) return;
-  hidden_in = register_module("hidden_in", torch::nn::Linear(2, options.hidden()));
-  hidden_out = register_module(
-      "hidden_out", torch::nn::Linear(torch::nn::LinearOptions(options.hidden(), options.outputs()).bias(false)));
+  hidden_in = register_module("hidden_in", linear(2, options.hidden(), options.bias()));
+  hidden_out = register_module("hidden_out", linear(options.hidden(), options.outputs(), false));
   torch::nn::init::zeros_(hidden_out->weight);
 }
 
 void StateMapImpl::pretty_print(std::ostream& stream) const {
-  stream << "lcp::nn::StateMap(outputs=" << options.outputs() << ", hidden=" << options.hidden() << ")";
+  stream << "lcp::nn::StateMap(outputs=" << options.outputs() << ", hidden=" << options.hidden()
+         << ", bias=" << (options.bias() ? "true" : "false") << ")";
 }
 
 torch::Tensor StateMapImpl::forward(const torch::Tensor& v, const torch::Tensor& u) {

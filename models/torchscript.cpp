@@ -45,6 +45,25 @@ struct Resolver : jit::Resolver {
 
 void define(jit::Module& module, const std::string& source) { module.define(source, std::make_shared<Resolver>()); }
 
+std::string add_state_map(jit::Module& module, const std::string& name, const StateMap& map) {
+  const auto add = [&](const std::string& suffix, const torch::Tensor& value) -> std::string {
+    if (!value.defined()) return "None";
+    module.register_parameter(name + suffix, value.detach().clone().requires_grad_(), false);
+    return "self." + name + suffix;
+  };
+  const auto linear = [](const std::string& x, const std::string& weight, const std::string& bias) {
+    return "torch.linear(" + x + ", " + weight + ", " + bias + ")";
+  };
+  std::string expression = linear("s", add("_weight", map->affine->weight), add("_bias", map->affine->bias));
+  if (map->options.hidden() > 0) {
+    const std::string hidden =
+        "torch.tanh(" +
+        linear("s", add("_hidden_weight", map->hidden_in->weight), add("_hidden_bias", map->hidden_in->bias)) + ")";
+    expression += " + " + linear(hidden, add("_out_weight", map->hidden_out->weight), "None");
+  }
+  return expression;
+}
+
 void save_module(const jit::Module& module, const std::string& path) {
   const std::string temporary = path + ".tmp";
   module.save(temporary);

@@ -5,11 +5,17 @@
 
 #include <string>
 
+#include "lcp/nn/state_map.h"
+
 namespace lcp::nn {
 
 /// Adds methods to a module, from TorchScript source in which torch.f is a builtin function and torch.ops.ns.f an
 /// operator, as in Python. Throws torch::jit::ErrorReport with the place of a mistake in the source.
 void define(torch::jit::Module& module, const std::string& source);
+
+/// Registers a StateMap's parameters under names that begin with `name`. Returns the expression of its output, of a
+/// tensor `s` whose last dimension is (v / velocity_scale, u / force_scale).
+std::string add_state_map(torch::jit::Module& module, const std::string& name, const StateMap& map);
 
 /// Writes through a temporary file in the same folder, so that `path` is replaced whole or not at all.
 void save_module(const torch::jit::Module& module, const std::string& path);

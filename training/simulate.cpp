@@ -105,7 +105,7 @@ int simulate(int argc, const char* const* argv) {
 
   torch::set_num_threads(static_cast<int>(run.threads));
   const torch::NoGradGuard no_grad;
-  request.dtype = run.dtype == "float32" ? torch::kFloat : torch::kDouble;
+  request.dtype = run.scalar_type();
   request.seed = run.seed;
   const Motion motion = system->run(request);
 

@@ -8,9 +8,11 @@ DirectLoss direct_loss(const at::Tensor& h, const at::Tensor& target, const at::
                        const DirectLossWeights& weights) {
   const at::Tensor predicted = relu ? h.relu() : h;
   DirectLoss loss;
-  loss.prediction = (predicted - target).norm(2, -1).mean();
+  const at::Tensor error = predicted - target;
+  loss.prediction = (weights.squared ? error.square().sum(-1) : error.norm(2, -1)).mean();
   loss.complementarity = (lambda * predicted).abs().sum(-1).mean();
-  loss.nonnegativity = (-h).relu().sum(-1).mean();
+  const at::Tensor negative = (-h).relu();
+  loss.nonnegativity = (weights.resting ? negative : negative * (target > 0)).sum(-1).mean();
   loss.total = weights.prediction * loss.prediction + weights.complementarity * loss.complementarity +
                weights.nonnegativity * loss.nonnegativity;
   return loss;

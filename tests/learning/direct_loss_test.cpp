@@ -24,15 +24,38 @@ TEST(DirectLossTest, IsTheWeightedSumOfItsTerms) {
   EXPECT_DOUBLE_EQ(bare.complementarity.item<double>(), (6 + 5 + 0.5) / 2);
 }
 
+TEST(DirectLossTest, SquaresTheError) {
+  const Tensor h = torch::tensor({{3., -1.}, {0.5, 2.}}, torch::kDouble);
+  const Tensor target = torch::tensor({{0., 2.}, {0.5, 1.}}, torch::kDouble);
+  const DirectLoss loss = direct_loss(h, target, torch::ones_like(h), false, {2, 0, 0, /*squared=*/true});
+  EXPECT_DOUBLE_EQ(loss.prediction.item<double>(), (9 + 9 + 1) / 2.);
+  EXPECT_DOUBLE_EQ(loss.total.item<double>(), 9 + 9 + 1);
+}
+
+TEST(DirectLossTest, AsksNonnegativityOfMovingComponentsAlone) {
+  const Tensor h = torch::tensor({{3., -1.}, {-0.5, -2.}}, torch::kDouble);
+  const Tensor target = torch::tensor({{3., 0.}, {0.5, 0.}}, torch::kDouble);
+  const DirectLossWeights weights{.nonnegativity = 4, .squared = false, .resting = false};
+  EXPECT_DOUBLE_EQ(direct_loss(h, target, torch::zeros_like(h), true, weights).nonnegativity.item<double>(), 0.5 / 2);
+  EXPECT_DOUBLE_EQ(direct_loss(h, target, torch::zeros_like(h), true, {}).nonnegativity.item<double>(), 3.5 / 2);
+  // A component that moves is not lost below the head: there, too, it has a gradient.
+  const Tensor lost = torch::full({1, 2}, -1., torch::kDouble).requires_grad_();
+  const Tensor moves = torch::ones({1, 2}, torch::kDouble);
+  direct_loss(lost, moves, torch::zeros_like(moves), true, weights).total.backward();
+  EXPECT_TRUE((lost.grad() == -4).all().item<bool>());
+}
+
 TEST(DirectLossTest, HasTheGradientOfCentralDifferences) {
   torch::manual_seed(2);
   const Tensor target = torch::randn({12, 2}, torch::kDouble).relu();
   const Tensor lambda = torch::randn({12, 2}, torch::kDouble);
   for (const bool relu : {true, false}) {
-    const auto total = [&](const testing::Inputs& in) {
-      return direct_loss(in[0], target, lambda, relu, {1, 0.3, 0.7}).total;
-    };
-    EXPECT_LT(testing::gradient_error(total, {torch::randn({12, 2}, torch::kDouble)}), 1e-8);
+    for (const DirectLossWeights& weights : {DirectLossWeights{1, 0.3, 0.7}, {1, 0.3, 0.7, true, false}}) {
+      const auto total = [&](const testing::Inputs& in) {
+        return direct_loss(in[0], target, lambda, relu, weights).total;
+      };
+      EXPECT_LT(testing::gradient_error(total, {torch::randn({12, 2}, torch::kDouble)}), 1e-8);
+    }
   }
 }
 

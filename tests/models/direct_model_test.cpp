@@ -10,10 +10,14 @@
 
 #include "lcp/physics/sliding_block.h"
 #include "support/finite_differences.h"
+#include "support/tensors.h"
 
 namespace lcp::nn {
 namespace {
 
+using testing::everywhere;
+using testing::largest;
+using testing::numbers;
 using torch::Tensor;
 
 class DirectModelTest : public ::testing::Test {
@@ -32,19 +36,37 @@ class DirectModelTest : public ::testing::Test {
     const torch::NoGradGuard no_grad;
     for (auto& parameter : model->parameters()) parameter.zero_();
     const double c = options.dt() / options.mass();
-    model->f->affine->weight.copy_(torch::tensor({{1., c}, {-1., -c}}, torch::kDouble));
-    model->G->affine->bias.copy_(torch::tensor({0., -c, -c, 0.}, torch::kDouble));
+    model->f->affine->weight.copy_(numbers({1, c, -1, -c}).view({2, 2}));
+    const bool slack = options.forces() == DirectForces::kSlack;
+    if (slack) model->f->affine->bias.fill_(-c * options.max_friction());
+    model->G->affine->bias.copy_(slack ? numbers({c, 0, 0, c}) : numbers({0, -c, -c, 0}));
     return model;
   }
 
-  static DirectModel random_model(std::int64_t hidden) {
-    DirectModel model(DirectModelOptions().hidden(hidden).velocity_scale(0.7).force_scale(4));
+  // Near the truth of some block, so that its LCPs have solutions.
+  static DirectModel random_model(const DirectModelOptions& options) {
+    DirectModel model(DirectModelOptions(options).velocity_scale(0.7).force_scale(4));
     model->to(torch::kDouble);
     const torch::NoGradGuard no_grad;
     for (auto& parameter : model->parameters()) parameter.mul_(0.05);
-    model->G->affine->bias.add_(torch::tensor({0., -1., -1., 0.}, torch::kDouble));
-    model->f->affine->weight.add_(torch::tensor({{1., 1.}, {-1., -1.}}, torch::kDouble));
+    const bool slack = options.forces() == DirectForces::kSlack;
+    model->G->affine->bias.add_(slack ? numbers({1, 0, 0, 1}) : numbers({0, -1, -1, 0}));
+    model->f->affine->weight.add_(numbers({1, 1, -1, -1}).view({2, 2}));
     return model;
+  }
+
+  static std::vector<DirectModelOptions> kinds() {
+    const DirectModelOptions affine;
+    return {affine, DirectModelOptions(affine).hidden(3), DirectModelOptions(affine).hidden(3).bias(false),
+            DirectModelOptions(affine).forces(DirectForces::kSlack),
+            DirectModelOptions(affine).forces(DirectForces::kSlack).bias(false)};
+  }
+
+  // f and a constant G of least squares, the rows of [f|G], each (v, u, 1, p_1, p_2): [2, 5].
+  static Tensor least_squares(const Tensor& v, const Tensor& u, const Tensor& p, const Tensor& v_next) {
+    const Tensor features = torch::cat({torch::stack({v, u, torch::ones_like(v)}, -1), p}, -1);
+    const Tensor target = torch::stack({v_next.relu(), (-v_next).relu()}, -1);
+    return std::get<0>(torch::linalg_lstsq(features, target)).t();
   }
 
   std::string file(const char* name) const { return (folder_ / name).string(); }
@@ -56,26 +78,70 @@ class DirectModelTest : public ::testing::Test {
 
 TEST_F(DirectModelTest, StepsLikeTheBlockWhoseParametersItHas) {
   for (const double mass : {1.0, 2.5}) {
-    DirectModel model = truth(DirectModelOptions().mass(mass).dt(0.05).mu(0.4));
     const auto block = physics::SlidingBlock::of(mass, 0.05, 0.4, 9.81);
     const auto exact = physics::exact_step(v_, u_, block);
-    const auto step = model->step(v_, u_);
-    EXPECT_LT((step.v_next - exact.v_next).abs().max().item<double>(), 1e-12);
-    EXPECT_LT((step.force - (exact.lambda_plus - exact.lambda_minus)).abs().max().item<double>(), 1e-10);
-    EXPECT_TRUE(torch::equal(step.v_next == 0, exact.v_next == 0));
-    EXPECT_TRUE((step.status == 0).all().item<bool>());
-
     const auto direct = physics::step(v_, u_, block, physics::SlidingBlockFormulation::kDirect).step;
-    const Tensor x = model->forward(v_, u_, torch::stack({direct.lambda_plus, direct.lambda_minus}, -1));
-    EXPECT_LT((x.select(-1, 0) - x.select(-1, 1) - exact.v_next).abs().max().item<double>(), 1e-12);
+    const Tensor lambda = torch::stack({direct.lambda_plus, direct.lambda_minus}, -1);
+    for (const DirectForces forces : {DirectForces::kFriction, DirectForces::kSlack}) {
+      DirectModel model = truth(DirectModelOptions().mass(mass).dt(0.05).mu(0.4).forces(forces));
+      const auto step = model->step(v_, u_);
+      EXPECT_LT(largest(step.v_next - exact.v_next), 1e-12);
+      EXPECT_LT(largest(step.force - (exact.lambda_plus - exact.lambda_minus)), 1e-10);
+      EXPECT_TRUE(torch::equal(step.v_next == 0, exact.v_next == 0));
+      EXPECT_TRUE(everywhere(step.status == 0));
+
+      const Tensor x = model->forward(v_, u_, model->options.forces_of(lambda));
+      EXPECT_LT(largest(x - torch::stack({exact.v_next.relu(), (-exact.v_next).relu()}, -1)), 1e-12);
+    }
+  }
+}
+
+TEST_F(DirectModelTest, NamesItsForces) {
+  const Tensor lambda = numbers({1, -4});
+  const DirectModelOptions block = DirectModelOptions().mass(2).mu(0.5).gravity(10);
+  EXPECT_TRUE(torch::equal(block.forces_of(lambda), lambda));
+  EXPECT_TRUE(torch::equal(DirectModelOptions(block).forces(DirectForces::kSlack).forces_of(lambda), numbers({14, 9})));
+}
+
+TEST_F(DirectModelTest, HasNoConstantPartWithoutABias) {
+  for (const std::int64_t hidden : {0, 3}) {
+    DirectModel model(DirectModelOptions().bias(false).hidden(hidden));
+    const torch::NoGradGuard no_grad;
+    for (auto& parameter : model->parameters()) parameter.fill_(0.3);
+    const Tensor zero = torch::zeros({1});
+    EXPECT_TRUE(everywhere(model->f_of(zero, zero) == 0));
+    EXPECT_TRUE(everywhere(model->G_of(zero, zero) != 0));
+  }
+}
+
+// The data determine f and G, unless the forces are physical: those no f and constant G fit.
+TEST_F(DirectModelTest, IsTheLeastSquaresFitOfItsForces) {
+  const Tensor v = torch::randn({400}, torch::kDouble), u = 4 * torch::randn({400}, torch::kDouble);
+  const auto block = physics::SlidingBlock::of(1, 0.1, 0.3, 9.81);
+  const auto direct = physics::step(v, u, block, physics::SlidingBlockFormulation::kDirect).step;
+  const auto exact = physics::exact_step(v, u, block);
+  const Tensor x = torch::stack({exact.v_next.relu(), (-exact.v_next).relu()}, -1);
+  for (const DirectForces forces : {DirectForces::kFriction, DirectForces::kSlack}) {
+    const DirectModelOptions options = DirectModelOptions().forces(forces);
+    const Tensor p = options.forces_of(torch::stack({direct.lambda_plus, direct.lambda_minus}, -1));
+    DirectModel model = truth(options);
+    const Tensor true_rows =
+        torch::cat({model->f->affine->weight, model->f->affine->bias.unsqueeze(-1), model->G_of(v[0], u[0])}, -1);
+    EXPECT_LT(largest(least_squares(v, u, p, exact.v_next) - true_rows), 1e-10);
+
+    const Tensor physical = options.forces_of(torch::stack({exact.lambda_plus, exact.lambda_minus}, -1));
+    const Tensor rows = least_squares(v, u, physical, exact.v_next);
+    const Tensor fitted =
+        torch::matmul(torch::cat({torch::stack({v, u, torch::ones_like(v)}, -1), physical}, -1), rows.t());
+    EXPECT_GT((fitted - x).square().mean().sqrt().item<double>(), 0.1);
+    // but the difference, v+ - v- = v_next, they do: it is affine in the friction force.
+    EXPECT_LT(largest(fitted.select(-1, 0) - fitted.select(-1, 1) - exact.v_next), 1e-12);
   }
 }
 
 TEST_F(DirectModelTest, DifferentiatesAStepInItsParameters) {
-  for (const std::int64_t hidden : {0, 3}) {
-    DirectModel model = random_model(hidden);
-    std::vector<Tensor> values;
-    for (const auto& parameter : model->parameters()) values.push_back(parameter.detach().clone());
+  for (const DirectModelOptions& options : kinds()) {
+    DirectModel model = random_model(options);
     const Tensor loss = model->step(v_, u_).v_next;
     model->zero_grad();
     (loss * testing::weights_like(loss)).sum().backward();
@@ -98,9 +164,9 @@ TEST_F(DirectModelTest, DifferentiatesAStepInItsParameters) {
 }
 
 TEST_F(DirectModelTest, ExportsWhatItComputes) {
-  for (const std::int64_t hidden : {0, 5}) {
+  for (const DirectModelOptions& options : kinds()) {
     for (const auto dtype : {torch::kDouble, torch::kFloat}) {
-      DirectModel model = random_model(hidden);
+      DirectModel model = random_model(options);
       model->to(dtype);
       save_torchscript(model, file("model.pt"));
       torch::jit::Module script = torch::jit::load(file("model.pt"));
@@ -121,7 +187,7 @@ TEST_F(DirectModelTest, ExportsWhatItComputes) {
 }
 
 TEST_F(DirectModelTest, TrainsOnAfterLoading) {
-  DirectModel model = random_model(0);
+  DirectModel model = random_model({});
   save_torchscript(model, file("model.pt"));
   torch::jit::Module script = torch::jit::load(file("model.pt"));
   std::vector<Tensor> parameters;
@@ -143,7 +209,7 @@ TEST_F(DirectModelTest, TrainsOnAfterLoading) {
 }
 
 TEST_F(DirectModelTest, LeavesAnExistingFileWhereItCannotWrite) {
-  DirectModel model = random_model(0);
+  DirectModel model = random_model({});
   EXPECT_ANY_THROW(save_torchscript(model, file("no/such/folder.pt")));
   save_torchscript(model, file("model.pt"));
   std::filesystem::create_directory(file("model.pt.tmp"));  // the temporary cannot be opened
@@ -153,10 +219,14 @@ TEST_F(DirectModelTest, LeavesAnExistingFileWhereItCannotWrite) {
 
 TEST_F(DirectModelTest, SaysWhatItIs) {
   std::ostringstream text;
-  text << DirectModel(DirectModelOptions().mu(0.5).hidden(7));
-  EXPECT_NE(text.str().find("lcp::nn::DirectModel(mass=1, dt=0.1, mu=0.5, gravity=9.81, hidden=7)"), std::string::npos)
-      << text.str();
-  EXPECT_NE(text.str().find("lcp::nn::StateMap(outputs=4, hidden=7)"), std::string::npos) << text.str();
+  text << DirectModel(DirectModelOptions().mu(0.5).hidden(7).bias(false))
+       << DirectModel(DirectModelOptions().forces(DirectForces::kSlack));
+  for (const char* part :
+       {"lcp::nn::DirectModel(mass=1, dt=0.1, mu=0.5, gravity=9.81, forces=friction, hidden=7)",
+        "lcp::nn::DirectModel(mass=1, dt=0.1, mu=0.3, gravity=9.81, forces=slack, hidden=0)",
+        "lcp::nn::StateMap(outputs=2, hidden=7, bias=false)", "lcp::nn::StateMap(outputs=4, hidden=7, bias=true)"}) {
+    EXPECT_NE(text.str().find(part), std::string::npos) << text.str();
+  }
 }
 
 TEST_F(DirectModelTest, RefusesImpossibleOptions) {

@@ -40,8 +40,9 @@ def test_document(build, document):
     run("".join(snippets(document)), build)
 
 
-def test_figure_of_gradients(build, tmp_path):
-    target = tmp_path / "gradients.png"
-    script = ROOT / "docs" / "figures" / "gradients.py"
+@pytest.mark.parametrize("name", ["gradients", "learning_basin"])
+def test_figure(build, tmp_path, name):
+    target = tmp_path / f"{name}.png"
+    script = ROOT / "docs" / "figures" / f"{name}.py"
     subprocess.run([sys.executable, script, build / "lib" / "libtorchlcp.so", target], check=True)
     assert target.stat().st_size > 10_000

@@ -9,6 +9,22 @@ import torch
 PRETRAINED = pathlib.Path(__file__).parents[2] / "models" / "pretrained" / "sliding_block_direct.pt"
 
 
+FOLDER = PRETRAINED.parent
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.pt")), ids=lambda path: path.stem)
+def test_every_pretrained_model_steps_like_coulomb_friction(path):
+    """Those of other formulations than the direct one, and of one number, stick up to their error."""
+    learned = torch.jit.load(path)
+    assert path.with_suffix(".json").exists() and learned.format_version == 1
+    v, u = states()
+    v_next, _, status = learned.step(v, u)
+    exact = coulomb(v, u, learned)
+    assert (status == 0).all() and (v_next - exact).abs().max() < 1e-4
+    if path.stem.endswith(("direct", "slack", "bilevel")):
+        assert torch.equal(v_next == 0, exact == 0)
+
+
 @pytest.fixture
 def model():
     return torch.jit.load(PRETRAINED)

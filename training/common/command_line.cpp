@@ -129,10 +129,8 @@ void RunFlags::add_to(CommandLine& line) {
 }
 
 void TrainingFlags::add_to(CommandLine& line) {
-  line.add<std::int64_t>("samples", samples, "Steps to simulate for training", at_least_one);
   line.add<std::int64_t>("iterations", iterations, "Minibatches to train on", at_least_one);
   line.add<double>("learning-rate", learning_rate, "Adam's first step size; it falls to 0 along a cosine", positive);
-  line.add<std::string>("data", data, "CSV file to train on instead of simulated data", nullptr, Role::kFile);
   line.add<std::int64_t>("checkpoint-every", checkpoint_every, "Iterations between checkpoints; 0: only at the end",
                          at_least_zero, Role::kManner);
   line.add_switch("resume", resume, "Continue the run in --out from its checkpoint", Role::kManner);

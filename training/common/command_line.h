@@ -1,6 +1,8 @@
 // Flags, from the command line, from a JSON file, or from the run that is resumed.
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdint>
@@ -131,14 +133,13 @@ struct RunFlags {
   bool quiet = false;
 
   void add_to(CommandLine& line);
+  c10::ScalarType scalar_type() const { return dtype == "float32" ? c10::kFloat : c10::kDouble; }
 };
 
 /// Flags of every program that trains.
 struct TrainingFlags {
-  std::int64_t samples;
   std::int64_t iterations;
   double learning_rate;
-  std::string data;
   std::int64_t checkpoint_every = 500;
   bool resume = false;
 

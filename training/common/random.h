@@ -19,7 +19,10 @@ enum class Stream : std::uint64_t {
   kMinibatches,
   kStarts,
   kVelocityNoise,
-  kPositionNoise
+  kPositionNoise,
+  kForceSplits,
+  kMatrixNoise,
+  kVectorNoise
 };
 
 /// A generator for the k-th use of a stream. seed: in [0, 2^32).

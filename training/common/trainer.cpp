@@ -67,7 +67,7 @@ Trainer::Trainer(CommandLine& line, RunFlags& run, TrainingFlags& training)
 
 std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples, std::int64_t batch_size,
                                   std::int64_t data_fingerprint,
-                                  const std::function<LossTerms(const torch::Tensor&)>& loss,
+                                  const std::function<LossTerms(const torch::Tensor&, double)>& loss,
                                   const std::function<Figures()>& evaluate) {
   torch::optim::Adam optimizer(model.parameters(), torch::optim::AdamOptions(training_.learning_rate));
   if (resuming_) {
@@ -103,12 +103,11 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
       }
       return 128 + signal;
     }
-    const double learning_rate =
-        training_.learning_rate * 0.5 *
-        (1 + std::cos(std::numbers::pi * static_cast<double>(iteration_) / static_cast<double>(total)));
+    const double done = static_cast<double>(iteration_) / static_cast<double>(total);
+    const double learning_rate = training_.learning_rate * 0.5 * (1 + std::cos(std::numbers::pi * done));
     if (iteration_ % report_every == 0) {
       const torch::NoGradGuard no_grad;
-      report(loss(everything), evaluate(), learning_rate);
+      report(loss(everything, done), evaluate(), learning_rate);
       shown = "loss " + short_number(history_.columns[2].back());
     }
     const std::int64_t epoch = iteration_ / batches;
@@ -119,7 +118,7 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     const std::int64_t first = iteration_ % batches * batch_size;
     for (auto& group : optimizer.param_groups()) group.options().set_lr(learning_rate);
     optimizer.zero_grad();
-    const torch::Tensor value = loss(order.slice(0, first, first + batch_size)).front().second;
+    const torch::Tensor value = loss(order.slice(0, first, first + batch_size), done).front().second;
     if (!std::isfinite(value.item<double>())) {
       throw std::runtime_error("the loss is no finite number at iteration " + std::to_string(iteration_) +
                                "; a smaller --learning-rate may help");
@@ -129,7 +128,7 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     ++iteration_;
     if (iteration_ == total) {
       const torch::NoGradGuard no_grad;
-      report(loss(everything), evaluate(), 0);
+      report(loss(everything, 1), evaluate(), 0);
       shown = "loss " + short_number(history_.columns[2].back());
     }
     if (iteration_ == total || (training_.checkpoint_every > 0 && iteration_ % training_.checkpoint_every == 0)) {
@@ -166,8 +165,7 @@ void Trainer::load(torch::nn::Module& model, torch::optim::Adam& optimizer, std:
     throw UsageError(checkpoint().string() + ": is no checkpoint of this program");
   }
   if (data.toInt() != data_fingerprint) {
-    throw UsageError(checkpoint().string() + ": was made with other data than " +
-                     (training_.data.empty() ? std::string("this program simulates") : training_.data + " holds now"));
+    throw UsageError(checkpoint().string() + ": was made with other data than these flags lead to now");
   }
   model.load(model_archive);
   optimizer.load(optimizer_archive);

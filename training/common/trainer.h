@@ -32,11 +32,12 @@ class Trainer {
   /// a UsageError where they do not.
   Trainer(CommandLine& line, RunFlags& run, TrainingFlags& training);
 
-  /// loss: of the samples with these indices [batch], int64. evaluate: what else history.csv gets with each report.
+  /// loss: of the samples with these indices [batch], int64; its second argument is the part of the iterations that is
+  /// done, 0 to 1, for weights that change. evaluate: what else history.csv gets with each report.
   /// fingerprint: a number that tells this data set from others.
   /// Returns an exit status where a signal ended the training; the checkpoint is then up to date.
   std::optional<int> train(torch::nn::Module& model, std::int64_t samples, std::int64_t batch_size,
-                           std::int64_t fingerprint, const std::function<LossTerms(const torch::Tensor&)>& loss,
+                           std::int64_t fingerprint, const std::function<LossTerms(const torch::Tensor&, double)>& loss,
                            const std::function<Figures()>& evaluate);
 
   const Table& history() const { return history_; }

@@ -1,54 +1,39 @@
-"""rollout.png: the learned block beside the exact one; training.png: how it was learned."""
+"""rollout.png: the learned block beside the exact one; training.png: how it was learned; study.png: --study's fits."""
 import json
 
-from style import BLUE, GREY, ORANGE, plt, read_columns, run_folder, save, select, shade_sticking
-
-SHOWN = 3
-
-
-def rollout(run, flags, metrics):
-    data = read_columns(run / "rollouts.csv")
-    figure, rows = plt.subplots(SHOWN, 1, figsize=(6.4, 1.7 * SHOWN + 0.6), sharex=True, constrained_layout=True)
-    for k, axes in enumerate(rows):
-        one = select(data, "rollout", k)
-        band = shade_sticking(axes, one["time"], one["v_exact"], flags["dt"])
-        time = [0.0] + one["time"]
-        start = one["v_start"][:1]
-        axes.plot(time, start + one["v_exact"], color=GREY, lw=4, alpha=0.5, label="exact Coulomb friction")
-        axes.plot(time, start + one["v_model"], color=BLUE, marker=".", ms=4, lw=1.2, label="learned LCP")
-        axes.set_ylabel("velocity [m/s]")
-        if k == 0:
-            handles, labels = axes.get_legend_handles_labels()
-            if band:
-                handles, labels = handles + [band], labels + ["step ends at rest"]
-            figure.legend(handles, labels, loc="outside upper center", ncol=3)
-    rows[-1].set_xlabel("time [s]")
-    error = metrics["rollout_rmse"]
-    result = "some steps unsolved" if error is None else f"rmse {error:.1e} m/s"
-    rows[0].set_title(f"50 steps from the start alone, random forces; {result}", fontsize=9)
-    save(figure, run, "rollout")
+from learning import load, rollout, training
+from style import BLUE, ORANGE, PALE, plt, run_folder, save
 
 
-def training(run):
-    history = read_columns(run / "history.csv")
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), constrained_layout=True)
-    for name, color in (("prediction", BLUE), ("complementarity", ORANGE), ("nonnegativity", GREY)):
-        left.semilogy(history["iteration"], history[name], color=color, label=name)
-    left.set_xlabel("iteration")
-    left.set_ylabel("loss terms, unweighted [m/s]")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=3)
-    right.semilogy(history["iteration"], history["heldout_rmse"], color=BLUE)
-    right.set_xlabel("iteration")
-    right.set_ylabel("held-out rmse of the LCP [m/s]")
-    save(figure, run, "training")
+def study(run):
+    """study.png: what each fit predicts, of known forces and as an LCP."""
+    fits = json.loads((run / "table.json").read_text())["fits"]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 0.21 * len(fits) + 1.2), sharey=True, constrained_layout=True)
+    for prefix, color, marker, label in (("", BLUE, "o", "f + G times the known forces"), ("lcp_", ORANGE, "D", "LCP, where all steps have a solution")):
+        for axes, key in ((left, prefix + "rmse"), (right, prefix + "exact_zero_fraction")):
+            rows = [(k, fit[key]) for k, fit in enumerate(fits) if fit[key] is not None]
+            axes.plot([x for _, x in rows], [k for k, _ in rows], marker, color=color, ms=5, mfc="none", label=label)
+    left.set_xscale("log")
+    left.set_xlabel("held-out rmse [m/s]")
+    right.set_xlabel("share of resting steps at exactly 0")
+    left.set_yticks(range(len(fits)), [f"{fit['claim']}  ({fit['part']})" for fit in fits], fontsize=7)
+    left.invert_yaxis()
+    for axes in (left, right):
+        for k in range(1, len(fits)):
+            if fits[k]["part"] != fits[k - 1]["part"]:
+                axes.axhline(k - 0.5, color=PALE, lw=0.8)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncol=2)
+    save(figure, run, "study")
 
 
 def main():
     run = run_folder()
-    flags = json.loads((run / "config.json").read_text())
-    metrics = json.loads((run / "metrics.json").read_text())
+    if json.loads((run / "config.json").read_text())["study"]:
+        study(run)
+        return
+    flags, metrics = load(run)
     rollout(run, flags, metrics)
-    training(run)
+    training(run, ("prediction", "complementarity", "nonnegativity"), "m/s")
 
 
 main()

@@ -1,6 +1,6 @@
 // A sliding block learned from known friction forces, as an LCP that can be stepped.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, sections 2.2 and 3.1.1.
+//   [Notes] Pfrommer: LCP Notes, 2019, sections 2.2, 3.1.1 and 3.1.2.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,11 +11,24 @@
 
 namespace lcp::nn {
 
+/// The forces of the learned equation.
+enum class DirectForces {
+  kFriction,  ///< (lambda+, lambda-) [Notes, 3.1.1]
+  kSlack      ///< what is left to the largest friction force F, (F - lambda-, F - lambda+) [Notes, 3.1.2]
+};
+
 struct DirectModelOptions {
+  double max_friction() const { return mu_ * mass_ * gravity_; }  ///< F, N
+
+  /// p, the forces that G multiplies, of lambda: [..., 2], N.
+  torch::Tensor forces_of(const torch::Tensor& lambda) const;
+
   TORCH_ARG(double, mass) = 1;        ///< kg
   TORCH_ARG(double, dt) = 0.1;        ///< s
   TORCH_ARG(double, mu) = 0.3;        ///< friction coefficient, known
   TORCH_ARG(double, gravity) = 9.81;  ///< m/s^2
+  TORCH_ARG(DirectForces, forces) = DirectForces::kFriction;
+  TORCH_ARG(bool, bias) = true;  ///< of f; G has its constant part in any case
   /// See StateMapOptions; for f and G alike.
   TORCH_ARG(std::int64_t, hidden) = 0;
   TORCH_ARG(double, velocity_scale) = 1;
@@ -24,12 +37,16 @@ struct DirectModelOptions {
 
 /// The direct formulation with learned f [2] and G [2, 2]:
 ///
-///   x_next = f(v, u) + G(v, u) lambda,   x = (v+, v-),   lambda = (lambda+, lambda-)
+///   x_next = f(v, u) + G(v, u) p,   x = (v+, v-),   p = lambda = (lambda+, lambda-)   or   p = F e - P lambda
 ///
-/// The true block has f = (v + dt u / m)(1, -1) and G = -(dt / m) P, where P swaps the two components. With the largest
-/// friction F = mu m g known, the slack friction F - P lambda is complementary to x_next; put into the equation it
-/// gives the learned LCP: w = x_next, z = F - P lambda, M = -G P, q = f + F G e. A block that sticks has both z > 0
-/// and so rests exactly.
+/// where P swaps the two components, e = (1, 1), and F = mu m g is the largest friction force, which is known. The true
+/// block has, with v* = v + dt u / m,
+///
+///   kFriction:  f = (v*, -v*),   G = -(dt / m) P        kSlack:  f = (v*, -v*) - dt (F / m) e,   G = (dt / m) I
+///
+/// The slack F e - P lambda is complementary to x_next. Put into the equation it gives the learned LCP: w = x_next,
+/// z = F e - P lambda and M = -G P, q = f + F G e, or, learned with slack, M = G, q = f. A block that sticks has both
+/// z > 0 and so rests exactly.
 class DirectModelImpl : public torch::nn::Cloneable<DirectModelImpl> {
  public:
   struct Step {
@@ -43,8 +60,8 @@ class DirectModelImpl : public torch::nn::Cloneable<DirectModelImpl> {
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
 
-  /// f + G lambda [..., 2], m/s, before any head.  v: [...], m/s. u: [...], N. lambda: [..., 2], N.
-  torch::Tensor forward(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& lambda);
+  /// f + G p [..., 2], m/s, before any head.  v: [...], m/s. u: [...], N. p: [..., 2], N.
+  torch::Tensor forward(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& p);
 
   torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u);  ///< [..., 2], m/s
   torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u);  ///< [..., 2, 2], s/kg

@@ -16,6 +16,7 @@ struct StateMapOptions {
   TORCH_ARG(std::int64_t, outputs);
   /// Width of a tanh layer beside the affine map; 0: affine.
   TORCH_ARG(std::int64_t, hidden) = 0;
+  TORCH_ARG(bool, bias) = true;  ///< without: y = 0 where v = u = 0
   /// m/s and N: what v and u are divided by, so that the network sees numbers near 1.
   TORCH_ARG(double, velocity_scale) = 1;
   TORCH_ARG(double, force_scale) = 1;

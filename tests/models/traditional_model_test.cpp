@@ -1,0 +1,218 @@
+#include "lcp/nn/traditional_model.h"
+
+#include <gtest/gtest.h>
+#include <torch/script.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <sstream>
+
+#include "lcp/physics/sliding_block.h"
+#include "support/finite_differences.h"
+#include "support/tensors.h"
+
+namespace lcp::nn {
+namespace {
+
+using testing::everywhere;
+using testing::largest;
+using torch::Tensor;
+
+constexpr Parameters kAll[] = {Parameters::kFriction, Parameters::kRows, Parameters::kStructured,
+                               Parameters::kNetworks};
+
+class TraditionalModelTest : public ::testing::TestWithParam<Parameters> {
+ protected:
+  void SetUp() override { torch::manual_seed(7); }
+
+  // 0.5 kg under .6 g, in units of 3 N; its tanh layers count.
+  static TraditionalModel model_near_the_truth(Parameters parameters, double noise) {
+    TraditionalModel model(TraditionalModelOptions()
+                               .mass(0.5)
+                               .dt(0.2)
+                               .gravity(9.81)
+                               .force_unit(3)
+                               .parameters(parameters)
+                               .basis(SymmetricBasis::kDiagonal)
+                               .hidden(3));
+    model->to(torch::kDouble);
+    model->start(0.6, noise);
+    const torch::NoGradGuard no_grad;
+    if (parameters == Parameters::kStructured) model->matrix->alpha.fill_(noise);
+    if (parameters == Parameters::kNetworks) {
+      for (const StateMap& map : {model->phi, model->beta, model->f})
+        map->hidden_out->weight.normal_(0, noise + 1e-300);
+    }
+    return model;
+  }
+
+  const physics::SlidingBlock block_ = physics::SlidingBlock::of(0.5, 0.2, 0.6, 9.81);
+  const Tensor v_ = torch::linspace(-2, 2, 60, torch::kDouble);
+  const Tensor u_ = 4 * torch::sin(torch::linspace(0, 9, 60, torch::kDouble));
+};
+
+TEST_P(TraditionalModelTest, StepsLikeTheBlockWhoseParametersItHas) {
+  TraditionalModel model = model_near_the_truth(GetParam(), 0);
+  const auto step = model->step(v_, u_);
+  const auto exact = physics::exact_step(v_, u_, block_);
+  EXPECT_EQ(step.status.count_nonzero().item<int>(), 0);
+  EXPECT_LT(largest(step.v_next - exact.v_next), 1e-14);
+  EXPECT_LT(largest(step.gamma - exact.gamma), 1e-14);
+  EXPECT_LT(largest(step.lambda.select(-1, 0) - step.lambda.select(-1, 1) - step.force), 1e-13);
+  EXPECT_GT(exact.v_next.eq(0).sum().item<int>(), 5);
+  if (GetParam() == Parameters::kFriction) {
+    EXPECT_TRUE(torch::equal(step.v_next == 0, exact.v_next == 0));
+  }
+}
+
+TEST_P(TraditionalModelTest, HasTheGradientOfCentralDifferences) {
+  TraditionalModel model = model_near_the_truth(GetParam(), 0.05);
+  const std::vector<Tensor> parameters = model->parameters();
+  const auto next = [&](const testing::Inputs& in) { return model->step(in[0], in[1]).v_next; };
+  EXPECT_LT(testing::gradient_error(next, {v_, u_}), 1e-6);
+
+  const Tensor value = model->forward(v_, u_), weights = testing::weights_like(value);
+  const auto gradients = torch::autograd::grad({(weights * value).sum()}, parameters);
+  const torch::NoGradGuard no_grad;
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    const Tensor flat = parameters[k].view(-1), gradient = gradients[k].flatten();
+    for (std::int64_t i = 0; i < flat.numel(); ++i) {
+      const double x = flat[i].item<double>(), h = 1e-6;
+      const auto at = [&](double shifted) {
+        flat[i] = shifted;
+        return (weights * model->forward(v_, u_)).sum().item<double>();
+      };
+      const double numeric = (at(x + h) - at(x - h)) / (2 * h);
+      flat[i] = x;
+      EXPECT_NEAR(gradient[i].item<double>(), numeric, 1e-6 * std::max(1.0, std::abs(numeric)));
+    }
+  }
+}
+
+TEST_P(TraditionalModelTest, IsTheSameAsTorchScript) {
+  TraditionalModel model = model_near_the_truth(GetParam(), 0.05);
+  if (GetParam() == Parameters::kRows || GetParam() == Parameters::kStructured) {
+    Tensor mask = torch::zeros({3, 6}, torch::kBool);
+    mask[0][2] = mask[2][3] = true;
+    model->hold(mask, TraditionalModelImpl::true_rows(1));
+  }
+  const auto file = std::filesystem::temp_directory_path() / ("torchlcp_traditional_" + std::to_string(::getpid()));
+  save_torchscript(model, file.string());
+  torch::jit::Module script = torch::jit::load(file.string());
+  std::filesystem::remove(file);
+  const auto step = model->step(v_, u_);
+  const auto loaded = script.run_method("step", v_, u_).toTuple()->elements();
+  EXPECT_LT(largest(loaded[0].toTensor() - step.v_next), 1e-15);
+  EXPECT_LT(largest(loaded[1].toTensor() - step.force), 1e-13);
+  EXPECT_TRUE(torch::equal(loaded[2].toTensor(), step.status));
+  EXPECT_TRUE(torch::equal(script.forward({v_, u_}).toTensor(), loaded[0].toTensor()));
+  EXPECT_EQ(script.attr("dt").toDouble(), 0.2);
+  EXPECT_EQ(script.attr("mass").toDouble(), 0.5);
+  EXPECT_EQ(script.attr("gravity").toDouble(), 9.81);
+  EXPECT_EQ(script.attr("format_version").toInt(), 1);
+  EXPECT_EQ(script.hasattr("mu"), GetParam() == Parameters::kFriction);
+
+  // It trains on.
+  step.v_next.square().sum().backward();
+  loaded[0].toTensor().square().sum().backward();
+  double norm = 0, loaded_norm = 0;
+  for (const Tensor& p : model->parameters()) norm += p.grad().square().sum().item<double>();
+  for (const Tensor& p : script.parameters()) loaded_norm += p.grad().square().sum().item<double>();
+  EXPECT_NEAR(loaded_norm / norm, 1, 1e-12);
+}
+
+std::string name_of(const ::testing::TestParamInfo<Parameters>& tested) {
+  constexpr const char* kNames[] = {"Friction", "Rows", "Structured", "Networks"};
+  return kNames[static_cast<int>(tested.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, TraditionalModelTest, ::testing::ValuesIn(kAll), name_of);
+
+// Learning through the solution of the LCP [Notes, 3.2.3].
+TEST(TraditionalModelGradientTest, VanishesWhereAllIsPredictedToStick) {
+  torch::manual_seed(0);
+  TraditionalModel model(TraditionalModelOptions().parameters(Parameters::kFriction));
+  model->to(torch::kDouble);
+  const Tensor v = torch::randn({400}, torch::kDouble), u = torch::randn({400}, torch::kDouble);
+  const Tensor truth = physics::exact_step(v, u, physics::SlidingBlock::of(1, 1, 1, 1)).v_next;
+  const double largest_free = largest(v + u);
+  const auto gradient = [&](double mu) {
+    model->start(mu, 0);
+    const Tensor loss = (model->forward(v, u) - truth).square().mean();
+    return torch::autograd::grad({loss}, {model->mu})[0].item<double>();
+  };
+  for (const double factor : {1.0, 1.001, 1.5, 10.0}) EXPECT_EQ(gradient(factor * largest_free), 0);
+  for (const double factor : {0.3, 0.6, 0.99}) EXPECT_GT(gradient(std::max(1.1, factor * largest_free)), 0);
+  EXPECT_LT(gradient(0.9), 0);
+
+  // mean 2 (v_hat - v) (-sgn v*) [|v*| > mu_hat]
+  const Tensor free = v + u;
+  const Tensor predicted = free.sign() * (free.abs() - 1.3).relu();
+  const double expected = (2 * (predicted - truth) * -free.sign() * (free.abs() > 1.3)).mean().item<double>();
+  EXPECT_NEAR(gradient(1.3), expected, 1e-15);
+}
+
+TEST(TraditionalModelRowsTest, HoldWhatIsHeld) {
+  TraditionalModel model{TraditionalModelOptions()};
+  Tensor mask = torch::zeros({3, 6}, torch::kBool);
+  mask[1][4] = true;
+  model->hold(mask, torch::full({3, 6}, 5.0));
+  const Tensor rows = model->rows();
+  EXPECT_EQ(rows[1][4].item<double>(), 5);
+  EXPECT_TRUE(torch::equal(rows.masked_select(~mask), model->learned.masked_select(~mask)));
+  rows.sum().backward();
+  EXPECT_TRUE(torch::equal(model->learned.grad() != 0, ~mask));
+}
+
+TEST(TraditionalModelRowsTest, TellHowFarAMatrixMissesItsHeldNumbers) {
+  TraditionalModel model(TraditionalModelOptions().parameters(Parameters::kStructured));
+  model->to(torch::kDouble);
+  model->start(1, 0);
+  Tensor mask = torch::zeros({3, 6}, torch::kBool);
+  mask[0][2] = mask[2][0] = true;
+  model->hold(mask, TraditionalModelImpl::true_rows(1) + 0.25);
+  const Tensor G = model->G_of(torch::zeros({}), torch::zeros({}));
+  EXPECT_DOUBLE_EQ(model->missed(G).item<double>(), 0.5);
+  EXPECT_DOUBLE_EQ(model->missed(G.expand({7, 3, 3})).item<double>(), 0.5);
+}
+
+TEST(TraditionalModelRowsTest, AreThoseOfTheStructure) {
+  for (const auto basis : {SymmetricBasis::kNone, SymmetricBasis::kDiagonal, SymmetricBasis::kNonnegative}) {
+    TraditionalModel model(TraditionalModelOptions().parameters(Parameters::kStructured).basis(basis));
+    EXPECT_TRUE(torch::equal(model->rows().slice(1, 0, 3), model->matrix->forward()));
+  }
+  TraditionalModel networks(TraditionalModelOptions().parameters(Parameters::kNetworks));
+  EXPECT_THROW(networks->rows(), c10::Error);
+}
+
+TEST(TraditionalModelRowsTest, AreOnesThatNetworksCanBe) {
+  TraditionalModel model(TraditionalModelOptions().parameters(Parameters::kNetworks).hidden(4));
+  EXPECT_GT(model->nonlinearity().item<double>(), 0);
+  model->start(1, 0);
+  EXPECT_EQ(model->nonlinearity().item<double>(), 0);
+}
+
+TEST(TraditionalModelOptionsTest, AreChecked) {
+  EXPECT_THROW(TraditionalModel(TraditionalModelOptions().mass(0)), c10::Error);
+  EXPECT_THROW(TraditionalModel(TraditionalModelOptions().dt(-1)), c10::Error);
+  EXPECT_THROW(TraditionalModel(TraditionalModelOptions().gravity(0)), c10::Error);
+  EXPECT_THROW(TraditionalModel(TraditionalModelOptions().mu(-1)), c10::Error);
+  EXPECT_THROW(TraditionalModel(TraditionalModelOptions().force_unit(0)), c10::Error);
+  TraditionalModel model{TraditionalModelOptions()};
+  EXPECT_THROW(model->hold(torch::zeros({3, 6}), torch::zeros({3, 6})), c10::Error);
+  EXPECT_THROW(model->hold(torch::zeros({3, 5}, torch::kBool), torch::zeros({3, 6})), c10::Error);
+  std::ostringstream stream;
+  stream << *model;
+  EXPECT_NE(stream.str().find("parameters=rows"), std::string::npos);
+}
+
+TEST(TraditionalModelOptionsTest, AreThoseOfACopy) {
+  TraditionalModel model(TraditionalModelOptions().parameters(Parameters::kStructured));
+  model->to(torch::kDouble);
+  const auto copy = std::dynamic_pointer_cast<TraditionalModelImpl>(model->clone());
+  EXPECT_TRUE(torch::equal(copy->rows(), model->rows()));
+}
+
+}  // namespace
+}  // namespace lcp::nn

@@ -1,0 +1,154 @@
+"""fit_linear_program, as its user runs it."""
+import json
+import os
+
+import pytest
+import torch
+from runs import files
+
+NO_FIGURES = {**os.environ, "TORCHLCP_PYTHON": "false"}
+SI = ("--mu", 0.3, "--gravity", 9.81, "--dt", 0.1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def program(build):
+    if not (build / "bin" / "fit_linear_program").exists():
+        pytest.skip("built without Clp")
+
+
+@pytest.fixture
+def fit(run, tmp_path):
+    """The metrics of a run without figures, and what it printed on stderr."""
+
+    def call(*arguments, out="out"):
+        result = run("fit_linear_program", *arguments, "--out", out, env=NO_FIGURES)
+        assert result.returncode == 0, result.stderr
+        return json.loads((tmp_path / out / "metrics.json").read_text()), result.stderr
+
+    return call
+
+
+def warnings(stderr):
+    return [line for line in stderr.splitlines() if line.startswith("warning: ")]
+
+
+def test_the_default_run_fits_the_block_and_writes_every_file(run, tmp_path):
+    result = run("fit_linear_program", "--out", "out")
+    assert result.returncode == 0 and result.stderr == ""
+    assert {str(path) for path in files(tmp_path / "out")} == {
+        "config.json", "metrics.json", "model.pt", "rollouts.csv", "figures/rows.png", "figures/rollout.png",
+    }
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert abs(metrics["objective"]) < 1e-9 and metrics["lower_bound"] == 0 and metrics["degenerate"] is False
+    assert metrics["parameters"] == metrics["identifiable_parameters"] == 15
+    assert [family["dimension"] for family in metrics["families"]] == [0, 0, 0]
+    assert "held-out rmse" in result.stdout and "out/model.pt" in result.stdout
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_any_seed_fits_it(fit, seed):
+    metrics, stderr = fit("--seed", seed)
+    assert metrics["max_row_error"] <= 1e-8 and metrics["heldout_rmse"] <= 1e-6 and warnings(stderr) == []
+
+
+@pytest.mark.parametrize(
+    "arguments, error",
+    [(("--split", "maximal", "--no-bias"), 1e-8), (("--solver", "interior_point"), 1e-6), (("--l1", 1), 1e-8),
+     (("--samples", 30), 1e-8), (("--dtype", "float32"), 1e-8), ((*SI, "--mass", 2.5), 1e-8)],
+)
+def test_other_fits_of_the_same_rows(fit, arguments, error):
+    metrics, _ = fit(*arguments)
+    assert metrics["max_row_error"] <= error and metrics["heldout_rmse"] <= 1e-6 and not metrics["degenerate"]
+
+
+def test_what_else_fits_is_reported(fit):
+    metrics, stderr = fit("--split", "minimal")
+    assert metrics["degenerate"] and metrics["unidentifiable_directions"] == ["M12", "M21"]
+    assert metrics["heldout_rmse"] <= 1e-6
+    first = metrics["families"][0]
+    assert first["words"] == "M12 in [-1, inf)" and first["upper"][1] is None
+    assert warnings(stderr)[0] == "warning: row 1 is one of many that fit as well: M12 in [-1, inf)"
+
+    metrics, _ = fit("--split", "maximal")
+    first = metrics["families"][0]
+    assert first["words"] == "M12 = M11 - 2, W13 = -M11 + 1, M11 in (-inf, inf)" and first["dimension"] == 1
+
+
+def test_the_trivial_solution_is_reported(fit):
+    metrics, stderr = fit("--normalization", "none", "--epsilon", 0.01)
+    assert metrics["degenerate"] and all(family["trivial"] for family in metrics["families"])
+    assert metrics["objective"] == pytest.approx(metrics["lower_bound"]) and metrics["lower_bound"] > 1
+    assert len(warnings(stderr)) == 3 and "row 1 is trivial" in stderr
+
+
+def test_forces_that_no_row_fits_are_reported(fit):
+    metrics, stderr = fit("--split", "minimal", "--no-bias", "--epsilon", 0.01)
+    assert metrics["objective"] > 3 * metrics["lower_bound"]
+    assert warnings(stderr)[-1].startswith("warning: no rows fit these forces: the objective")
+
+
+def test_data_of_the_users_own(run, fit, tmp_path):
+    arguments = ("--formulation", "traditional", "--animation", "none", "--quiet")
+    assert run("simulate", *arguments, "--trajectories", 10, "--out", "a", env=NO_FIGURES).returncode == 0
+    metrics, _ = fit("--data", "a/data.csv", *SI)
+    assert metrics["training_samples"] == 400 and metrics["heldout_samples"] == 100
+    assert metrics["heldout_rmse"] <= 1e-6 and metrics["objective"] == pytest.approx(0, abs=1e-9)
+    assert metrics["families"][0]["words"] == "M12 in [-1, inf)"
+    rows = torch.tensor(metrics["rows"])  # w in m/s, m/s, N of lambda in N, gamma and v in m/s, u in N
+    known = torch.tensor([[0.1, torch.nan, 1, 1, 0.1, 0], [torch.nan, 0.1, 1, -1, -0.1, 0], [-1, -1, 0, 0, 0, 2.943]])
+    assert (rows - known)[~known.isnan()].abs().max() < 1e-6
+
+    (tmp_path / "inputs.csv").write_text("v,u\n" + "".join(f"{k % 7 - 3},{k % 11 - 5}\n" for k in range(77)))
+    assert run("simulate", *arguments, "--inputs", "inputs.csv", "--out", "b", env=NO_FIGURES).returncode == 0
+    metrics, _ = fit("--data", "b/data.csv", *SI)
+    assert metrics["heldout_rmse"] <= 1e-6 and metrics["families"][2]["dimension"] == 0
+
+
+def test_the_model_steps(fit, tmp_path):
+    fit(*SI)
+    model = torch.jit.load(tmp_path / "out" / "model.pt")
+    v, u = torch.tensor([1.0, 0.1]).double(), torch.tensor([0.0, 0.5]).double()
+    v_next, force, status = model.step(v, u)
+    assert torch.allclose(v_next, torch.tensor([0.7057, 0.0]).double(), atol=1e-9) and not status.any()
+    assert torch.allclose(force, torch.tensor([-2.943, -1.5]).double(), atol=1e-8)
+
+
+def test_flags_repeat_the_run(fit, tmp_path):
+    fit("--seed", 4, "--split", "half", out="a")
+    fit("--config", "a/config.json", "--threads", 2, out="b")
+    assert (tmp_path / "a" / "metrics.json").read_bytes() == (tmp_path / "b" / "metrics.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--epsilon", "-1"], "--epsilon must be finite and >= 0; got -1.0"),
+        (["--l1", "x"], "--l1"),
+        (["--normalization", "all"], '--normalization must be one_per_row or none; got "all"'),
+        (["--solver", "barrier"], '--solver must be simplex or interior_point; got "barrier"'),
+        (["--iterations", "9"], "unknown argument --iterations"),
+        (["--data", "rows.csv", "--split", "half"], "--split has no meaning with --data"),
+        (["--data", "direct.csv"], "forces of the direct formulation"),
+        (["--data", "gamma.csv"], "gamma.csv: gamma is negative"),
+        (["--data", "rest.csv", "--no-bias", "--epsilon", "0.01"], "--epsilon 0.01 is too much: no row 1 has"),
+    ],
+)
+def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, arguments, message):
+    header = "v,u,v_next,lambda_plus,lambda_minus,gamma\n"
+    (tmp_path / "direct.csv").write_text(header + "1,0,0.7,-2,0.3,0.7\n" * 10)
+    (tmp_path / "gamma.csv").write_text(header + "1,0,0.7,0,1,-0.7\n" * 10)
+    (tmp_path / "rest.csv").write_text(header + "0,0,0,0,0,0\n" * 10)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "metrics.json").write_text("precious")
+    before = files(tmp_path)
+    result = run("fit_linear_program", *arguments, "--out", "out")
+    assert result.returncode == 2 and message in result.stderr
+    assert result.stderr.count("\n") == 1 and result.stdout == ""
+    assert files(tmp_path) == before
+
+
+def test_help_teaches(run):
+    result = run("fit_linear_program", "--help")
+    assert result.returncode == 0 and result.stderr == ""
+    for word in ("--epsilon", "--normalization", "--no-bias", "--l1", "--solver", "--split", "--data", "Example:"):
+        assert word in result.stdout

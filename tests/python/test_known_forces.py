@@ -1,0 +1,111 @@
+"""train_penalty and train_structured: [M|W] learned from the known solutions of the LCP."""
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+from runs import WITHOUT_FIGURES, files
+
+
+@pytest.fixture
+def learn(run, tmp_path):
+    """Runs a program; its metrics, without what the console says."""
+
+    def call(program, *arguments, out="out"):
+        result = run(program, *arguments, "--out", out, "--quiet", env=WITHOUT_FIGURES)
+        assert (result.returncode, result.stderr) == (0, "")
+        return json.loads((tmp_path / out / "metrics.json").read_text())
+
+    return call
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_rows_are_recovered_at_the_defaults(learn, seed):
+    penalty = learn("train_penalty", "--seed", seed)
+    assert penalty["max_row_error"] < 1e-4 and penalty["heldout_rmse"] < 1e-5
+    assert penalty["sticking_close_fraction"] == 1 and penalty["heldout_unsolved"] == 0
+    assert penalty["identifiable_parameters"] == penalty["parameters"] == 15
+    assert penalty["heldout_rmse_without_forces"] == pytest.approx(0.315, abs=0.03)
+    structured = learn("train_structured", "--seed", seed)
+    assert structured["max_row_error"] < 5e-3 and structured["heldout_rmse"] < 1e-3
+    assert structured["heldout_unsolved"] == structured["rollout_unsolved"] == 0
+
+
+FAST = ("--samples", 300, "--iterations", 2000)
+
+
+@pytest.mark.parametrize("hold", ["none", "first"])
+def test_without_a_held_number_rows_shrink(learn, hold):
+    rows = learn("train_penalty", *FAST, "--hold", hold)["rows"]
+    assert max(abs(x) for x in rows[2]) < 0.5
+
+
+def test_forces_that_add_up_to_the_limit_leave_a_family_unless_there_is_no_bias(learn):
+    free = learn("train_penalty", *FAST, "--split", "maximal")
+    assert free["unidentifiable_directions"] == ["M11 + M12 - W13", "M21 + M22 - W23"]
+    assert free["max_row_error"] > 0.1
+    (m11, m12, _, _, _, w13), (m21, m22, _, _, _, w23), _ = free["rows"]
+    assert abs(m12 - (m11 - 2)) < 1e-4 and abs(w13 - (1 - m11)) < 1e-4
+    assert abs(m21 - (m22 - 2)) < 1e-4 and abs(w23 - (1 - m22)) < 1e-4
+    fixed = learn("train_penalty", *FAST, "--split", "maximal", "--no-bias")
+    assert fixed["max_row_error"] < 1e-4 and fixed["unidentifiable_directions"] == []
+
+
+def test_forces_of_which_one_is_zero_leave_two_numbers_free(learn):
+    free = learn("train_penalty", *FAST, "--split", "minimal")
+    assert free["unidentifiable_directions"] == ["M12", "M21"] and free["final_loss"] < 1e-4
+
+
+def test_squares_are_worse(learn):
+    assert learn("train_penalty", *FAST, "--squared")["max_row_error"] > 1e-3
+
+
+def test_more_structure_is_needed_where_forces_add_up_to_the_limit(learn):
+    loose = learn("train_structured", "--split", "maximal", "--samples", 300)
+    tight = learn("train_structured", "--split", "maximal", "--samples", 300, "--hold", "three_two_one")
+    assert loose["max_row_error"] > 0.1 > 0.02 > tight["max_row_error"]
+
+
+@pytest.mark.parametrize("program", ["train_penalty", "train_structured"])
+def test_data_of_the_users_own(run, learn, program):
+    flags = ("--formulation", "traditional", "--trajectories", 20, "--out", "data", "--quiet")
+    assert run("simulate", *flags).returncode == 0
+    metrics = learn(program, "--data", "data/data.csv", "--mu", 0.3, "--dt", 0.1, "--gravity", 9.81, "--iterations", 2000)
+    assert metrics["heldout_rmse"] < 1e-2 and metrics["training_samples"] == 800
+
+
+def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path):
+    flags = ("--samples", "200", "--iterations", "500", "--checkpoint-every", "20", "--batch-size", "64")
+    assert run("train_structured", *flags, "--out", "whole", "--quiet").returncode == 0
+    process = subprocess.Popen([build / "bin" / "train_structured", *flags, "--out", "out", "--quiet"], cwd=tmp_path)
+    while not (tmp_path / "out" / "history.csv").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert run("train_structured", "--out", "out", "--resume", "--quiet").returncode == 0
+    whole, resumed = files(tmp_path / "whole"), files(tmp_path / "out")
+    for path in whole:
+        if path.suffix in (".json", ".csv"):
+            assert whole[path] == resumed[path], path
+
+
+@pytest.mark.parametrize(
+    "program, arguments, message",
+    [
+        ("train_penalty", ["--hold", "x"], "--hold must be one_per_row, cone, none, first, diagonal, two_two_one, "),
+        ("train_penalty", ["--split", "x"], "--split must be minimal, maximal, half or random"),
+        ("train_penalty", ["--mu", "0"], "--mu and --gravity must be > 0"),
+        ("train_penalty", ["--basis", "none"], "unknown argument --basis"),
+        ("train_structured", ["--basis", "x"], '--basis must be none, diagonal or nonnegative; got "x"'),
+        ("train_structured", ["--alpha", "0", "1"], "--alpha must be two finite numbers"),
+        ("train_penalty", ["--data", "direct.csv"], "direct.csv: lambda_plus or lambda_minus is negative"),
+    ],
+)
+def test_a_mistake_is_named(run, tmp_path, program, arguments, message):
+    (tmp_path / "direct.csv").write_text("v,u,v_next,lambda_plus,lambda_minus,gamma\n" + "1,0,0.5,-1,1,0.5\n" * 9)
+    before = files(tmp_path)
+    result = run(program, *arguments, "--out", "out")
+    assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1
+    assert files(tmp_path) == before

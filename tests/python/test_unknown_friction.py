@@ -1,0 +1,137 @@
+"""train_in_the_loop and train_bilevel: friction learned from motion alone."""
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+from runs import WITHOUT_FIGURES, files, read_csv
+
+
+FAST = ("--iterations", 300, "--learning-rate", 0.05)
+
+
+@pytest.fixture
+def learn(run, tmp_path):
+    """Runs a program; its metrics, without what the console says."""
+
+    def call(program, *arguments, out="out"):
+        result = run(program, *arguments, "--out", out, "--quiet", env=WITHOUT_FIGURES)
+        assert (result.returncode, result.stderr) == (0, "")
+        return json.loads((tmp_path / out / "metrics.json").read_text())
+
+    return call
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_both_find_friction_at_their_defaults(learn, seed):
+    for program in ("train_in_the_loop", "train_bilevel"):  # from 1.5 and from 4
+        metrics = learn(program, "--seed", seed, out=program)
+        assert abs(metrics["mu"] - 1) < 1e-9 and metrics["heldout_rmse"] < 1e-9
+        assert metrics["sticking_exact_zero_fraction"] == 1 and metrics["rollout_rmse"] < 1e-9
+        assert metrics["identifiable_parameters"] == metrics["parameters"] == 1
+    assert abs(metrics["objective_at_truth"]) < 1e-6
+
+
+def test_the_loop_is_stuck_where_all_is_predicted_to_stick_and_the_bilevel_loss_is_not(learn, tmp_path):
+    stuck = learn("train_in_the_loop", *FAST, "--states", "gentle", "--initial-mu", 4)
+    assert stuck["mu"] == 4 and stuck["zero_gradient_fraction"] == 1
+    assert stuck["final_loss"] == pytest.approx(0.07, abs=0.015)
+    history = read_csv(tmp_path / "out" / "history.csv")
+    assert (history["zero_gradient_fraction"] == 1).all() and (history["mu"] == 4).all()
+    assert stuck["identifiable_parameters"] == 0 and stuck["unidentifiable_directions"] == ["mu"]
+    assert abs(learn("train_bilevel", *FAST, "--states", "gentle")["mu"] - 1) < 1e-6
+    assert abs(learn("train_bilevel", *FAST, "--states", "gentle", "--hard")["mu"] - 1) < 1e-6
+    smoothed = learn("train_in_the_loop", *FAST, "--states", "gentle", "--initial-mu", 4, "--kappa", 0.01)
+    assert abs(smoothed["mu"] - 1) < 1e-6
+
+
+def test_the_bilevel_loss_has_the_dead_zone_that_its_weights_predict(learn):
+    """v* + 2 (a1 / a2) v: at most 3.4 for a1 = a2 and gentle states."""
+    weights = (*FAST, "--states", "gentle", "--continuation", 1)
+    assert abs(learn("train_bilevel", *weights, "--initial-mu", 2.5)["mu"] - 1) < 1e-6
+    assert learn("train_bilevel", *weights, "--initial-mu", 4)["mu"] == 4
+
+
+def test_a_small_third_weight_is_warned_of(run, tmp_path):
+    result = run("train_bilevel", *FAST, "--alpha", 1, 1, 1, "--out", "out")
+    assert result.returncode == 0
+    assert "warning: --alpha: A3 = 1 is below A2 max lambda*" in result.stderr
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["objective_at_truth"] < -0.005 and abs(metrics["mu"] - 1) > 0.02
+
+
+def test_noise_biases_the_minimum_less_for_a_large_second_weight(learn):
+    noise = (*FAST, "--states", "gentle", "--velocity-noise", 0.2, "--samples", 2000)
+    small, large = (learn("train_bilevel", *noise, "--alpha", 1, *rest)["mu"] for rest in ((0.1, 1), (10, 100)))
+    assert small > 1.08 and abs(large - 1) < 0.03
+
+
+def test_friction_of_a_block_that_never_slides_is_reported_as_unknown(run, tmp_path):
+    result = run("train_bilevel", *FAST, "--states", "sticking", "--out", "out")
+    assert result.returncode == 0 and "the data do not see   mu" in result.stdout
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["heldout_rmse"] < 1e-12 and metrics["mu"] > 0.8  # all that sticking tells
+
+
+@pytest.mark.parametrize("parameters", ["rows", "structured"])
+def test_rows_are_learned_from_afar(learn, parameters):
+    metrics = learn("train_bilevel", "--parameters", parameters)
+    assert metrics["heldout_rmse"] < 0.02 and metrics["sticking_close_fraction"] > 0.8
+    assert metrics["heldout_unsolved"] == 0
+    assert metrics["identifiable_parameters"] < metrics["parameters"]  # (f_1 + f_2) / 2 at least
+    assert metrics["unidentifiable_directions"]
+
+
+def test_networks_are_learned_from_near(learn):
+    for program in ("train_in_the_loop", "train_bilevel"):
+        metrics = learn(program, "--parameters", "networks", "--initial-mu", 1.5, out=program)
+        assert metrics["heldout_rmse"] < 0.05 and metrics["mu"] is None
+
+
+def test_data_of_the_users_own(run, learn):
+    assert run("simulate", "--trajectories", 40, "--mu", 0.5, "--out", "data", "--quiet").returncode == 0
+    block = ("--data", "data/data.csv", "--dt", 0.1, "--gravity", 9.81, "--mu", 0.5)
+    for program, start in (("train_in_the_loop", 0.7), ("train_bilevel", 2)):
+        metrics = learn(program, *block, *FAST, "--initial-mu", start, out=program)
+        assert abs(metrics["mu"] - 0.5) < 1e-6 and metrics["heldout_rmse"] < 1e-6
+        assert metrics["training_samples"] == 1600 and metrics["sticking_exact_zero_fraction"] == 1
+
+
+@pytest.mark.parametrize("program", ["train_in_the_loop", "train_bilevel"])
+def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path, program):
+    flags = ("--parameters", "structured", "--iterations", "200", "--checkpoint-every", "20")
+    assert run(program, *flags, "--out", "whole", "--quiet").returncode == 0
+    process = subprocess.Popen([build / "bin" / program, *flags, "--out", "out", "--quiet"], cwd=tmp_path)
+    while not (tmp_path / "out" / "history.csv").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not (tmp_path / "out" / "metrics.json").exists()
+    assert run(program, "--out", "out", "--resume", "--threads", 1, "--quiet").returncode == 0
+    whole, resumed = files(tmp_path / "whole"), files(tmp_path / "out")
+    assert whole.keys() == resumed.keys()
+    for path in whole:
+        if path.suffix in (".json", ".csv"):
+            assert whole[path] == resumed[path], path
+
+
+@pytest.mark.parametrize(
+    "program, arguments, message",
+    [
+        ("train_bilevel", ["--alpha", "1", "2"], "--alpha must be three finite numbers, A1 > 0, A2 >= 0, A3 > 0"),
+        ("train_bilevel", ["--continuation", "0"], "--continuation must be > 0 and <= 1; got 0.0"),
+        ("train_bilevel", ["--parameters", "all"], '--parameters must be mu, rows, structured or networks; got "all"'),
+        ("train_bilevel", ["--initial-mu", "-1"], "--initial-mu must be finite and > 0; got -1.0"),
+        ("train_in_the_loop", ["--kappa", "-1"], "--kappa must be finite and >= 0; got -1.0"),
+        ("train_in_the_loop", ["--states", "x"], "--states must be trajectories, mixed, gentle or sticking"),
+        ("train_in_the_loop", ["--data", "x.csv", "--samples", "3"], "--samples has no meaning with --data"),
+        ("train_in_the_loop", ["--data", "no.csv"], "no.csv"),
+        ("train_in_the_loop", ["--gravity", "0"], "--gravity must be > 0"),
+    ],
+)
+def test_a_mistake_is_named(run, tmp_path, program, arguments, message):
+    result = run(program, *arguments, "--out", "out")
+    assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1
+    assert files(tmp_path) == {}

@@ -1,0 +1,202 @@
+#include "common/friction_model.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+#include "common/random.h"
+
+namespace lcp::training {
+namespace {
+
+using nn::Parameters;
+using torch::Tensor;
+
+struct Held {
+  const char* name;
+  std::vector<std::int64_t> numbers;  // of [M|W], row by row
+};
+
+const std::vector<Held>& all_held() {
+  static const std::vector<Held> all = {
+      {"one_per_row", {2, 8, 12}},
+      {"cone", {2, 8, 12, 14}},
+      {"none", {}},
+      {"first", {0}},
+      {"diagonal", {0, 7, 12}},
+      {"two_two_one", {0, 1, 6, 7, 12}},
+      {"three_two_one", {0, 1, 2, 7, 8, 12}},
+      {"upper_triangle", {0, 1, 2, 7, 8, 14}},
+      {"matrix", {0, 1, 2, 6, 7, 8, 12, 13, 14}},
+      {"vector", {3, 4, 5, 9, 10, 11, 15, 16, 17}},
+  };
+  return all;
+}
+
+std::string number_name(std::int64_t row, std::int64_t column) {
+  return (column < 3 ? "M" : "W") + std::to_string(row + 1) + std::to_string(column % 3 + 1);
+}
+
+constexpr std::pair<const char*, Parameters> kParameters[] = {{"mu", Parameters::kFriction},
+                                                              {"rows", Parameters::kRows},
+                                                              {"structured", Parameters::kStructured},
+                                                              {"networks", Parameters::kNetworks}};
+
+}  // namespace
+
+Tensor states(const nn::TraditionalModel& model, const Samples& samples) {
+  const Tensor v = samples.v / model->velocity_unit();
+  return torch::stack({v, samples.u / model->options.force_unit(), torch::ones_like(v)}, -1);
+}
+
+Tensor solutions(const nn::TraditionalModel& model, const Samples& samples) {
+  return torch::cat(
+      {samples.lambda / model->options.force_unit(), (samples.gamma / model->velocity_unit()).unsqueeze(-1)}, -1);
+}
+
+Tensor held_numbers(const std::string& name) {
+  Tensor mask = torch::zeros({18}, torch::kBool);
+  for (const Held& held : all_held()) {
+    if (name == held.name) {
+      for (const std::int64_t k : held.numbers) mask[k] = true;
+    }
+  }
+  return mask.view({3, 6});
+}
+
+std::vector<std::string> held_names() {
+  std::vector<std::string> names;
+  for (const Held& held : all_held()) names.emplace_back(held.name);
+  return names;
+}
+
+double row_error(const Tensor& rows, double limit) {
+  return (rows.detach().to(torch::kDouble) - nn::TraditionalModelImpl::true_rows(limit)).abs().max().item<double>();
+}
+
+Tensor canonical_rows(const Tensor& given, double limit, bool motion_only) {
+  const Tensor truth = nn::TraditionalModelImpl::true_rows(limit);
+  Tensor rows = given.detach().to(torch::kDouble).clone();
+  const auto scaled = [&] {
+    const Tensor scale = (rows * truth).sum(-1, true) / rows.square().sum(-1, true).clamp_min(1e-300);
+    return rows * scale.clamp_min(0);
+  };
+  rows = scaled();
+  if (motion_only) {
+    const Tensor difference = (rows[0].slice(0, 3) - rows[1].slice(0, 3)) / 2;
+    rows[0].slice(0, 3) = difference;
+    rows[1].slice(0, 3) = -difference;
+  }
+  return rows;
+}
+
+void fit_dynamics(nn::TraditionalModel& model, const Samples& samples) {
+  const torch::NoGradGuard no_grad;
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);  // on which the bits of least squares depend
+  const Tensor features = torch::cat({states(model, samples), solutions(model, samples)}, -1);
+  const Tensor left = samples.v_next / model->velocity_unit() - (features * model->dynamics).sum(-1);
+  model->dynamics += std::get<0>(torch::linalg_lstsq(features, left.unsqueeze(-1), 1e-10, "gelsd")).squeeze(-1);
+  at::set_num_threads(threads);
+}
+
+Gauge gauge_of_rows(const nn::TraditionalModel& model, const Samples& samples) {
+  const Tensor z = solutions(model, samples);
+  const Tensor features = torch::cat({z, states(model, samples)}, -1);
+  Gauge gauge;
+  for (std::int64_t row = 0; row < 3; ++row) {
+    std::vector<std::int64_t> free;
+    std::vector<std::string> names;
+    for (std::int64_t column = 0; column < 6; ++column) {
+      if (model->held[row][column].item<bool>()) continue;
+      free.push_back(column);
+      names.push_back(number_name(row, column));
+    }
+    const Tensor active = (z.select(-1, row) > 0).nonzero().squeeze(-1);
+    gauge.add(features.index_select(0, active).index_select(1, torch::tensor(free, torch::kLong)), names);
+  }
+  return gauge;
+}
+
+Gauge gauge_of_motion(nn::TraditionalModel& model, const Samples& samples) {
+  const Samples some = samples.at(torch::arange(std::min<std::int64_t>(samples.count(), 256)));
+  const auto step = model->step(some.v, some.u);
+  const Tensor solved = (step.status == 0).nonzero().squeeze(-1);
+  Tensor J = jacobian((step.v_next / model->velocity_unit()).index_select(0, solved), model->parameters());
+  std::vector<std::string> names = parameter_names(*model);
+  std::vector<std::int64_t> kept;
+  std::int64_t first = 0;
+  for (const auto& parameter : model->named_parameters()) {
+    const std::int64_t count = parameter.value().numel();
+    const bool rows = parameter.key() == "learned";
+    const std::int64_t columns = rows ? parameter.value().size(1) : 0;
+    for (std::int64_t k = 0; k < count; ++k) {
+      if (rows) {
+        const std::int64_t row = k / columns, column = k % columns + 6 - columns;
+        if (model->held[row][column].item<bool>()) continue;
+        names[static_cast<std::size_t>(first + k)] = number_name(row, column);
+      }
+      kept.push_back(first + k);
+    }
+    first += count;
+  }
+  std::vector<std::string> kept_names;
+  for (const std::int64_t k : kept) kept_names.push_back(names[static_cast<std::size_t>(k)]);
+  Gauge gauge;
+  gauge.add(J.index_select(1, torch::tensor(kept, torch::kLong)), kept_names);
+  return gauge;
+}
+
+void FrictionModelFlags::add_to(CommandLine& line) {
+  line.add<std::string>("parameters", parameters,
+                        "What is learned: mu; rows ([M|W], M13 = M23 = 1, M31 = -1, M33 = 0 held); structured (M = phi "
+                        "phi' + antisymmetric, and "
+                        "W); networks (the same with phi, beta and f networks of v and u)",
+                        [](const std::string& x) {
+                          const bool known = std::any_of(std::begin(kParameters), std::end(kParameters),
+                                                         [&](const auto& parameter) { return x == parameter.first; });
+                          return known ? "" : "mu, rows, structured or networks";
+                        });
+  line.add<double>("initial-mu", initial_mu, "Friction coefficient to start from", positive);
+  line.add<double>("start-noise", start_noise,
+                   "Standard deviation of what else is learned at the start, about a true block with the initial mu",
+                   nonnegative);
+  line.add<double>("nonlinearity", nonlinearity,
+                   "Weight of what makes networks depend on v and u by more than an affine f does", nonnegative);
+  line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layers of networks; 0: affine",
+                         at_least_zero);
+}
+
+nn::TraditionalModel FrictionModelFlags::make(const RunFlags& run, const PhysicsFlags& block) const {
+  Parameters kind = Parameters::kFriction;
+  for (const auto& [name, parameter] : kParameters) {
+    if (parameters == name) kind = parameter;
+  }
+  torch::manual_seed(generator(run.seed, Stream::kParameters).current_seed());
+  nn::TraditionalModel model(nn::TraditionalModelOptions()
+                                 .mass(block.mass)
+                                 .dt(block.dt)
+                                 .gravity(block.gravity)
+                                 .force_unit(block.mass * block.gravity)
+                                 .parameters(kind)
+                                 .hidden(hidden_units));
+  model->to(run.scalar_type());
+  model->start(initial_mu, start_noise);
+  if (kind != Parameters::kFriction) {
+    // M33 < 0 would give most LCPs several solutions with different velocities; a StructuredMatrix has M33 >= 0.
+    const bool rows = kind == Parameters::kRows;
+    model->hold(held_numbers(rows ? "cone" : "one_per_row"), nn::TraditionalModelImpl::true_rows(0));
+  }
+  return model;
+}
+
+nlohmann::json friction_metrics(nn::TraditionalModel& model, const PhysicsFlags& block) {
+  if (model->options.parameters() == Parameters::kNetworks) return {{"mu", nullptr}, {"parameter_error", nullptr}};
+  const double mass_gravity = block.mass * block.gravity, unit = model->options.force_unit();
+  const double limit = block.mu * mass_gravity / unit;
+  const Tensor rows = model->rows().detach().to(torch::kDouble);
+  const double mu = (-2 * rows[2][5] / (rows[2][0] + rows[2][1])).item<double>() * unit / mass_gravity;
+  return {{"mu", mu}, {"parameter_error", row_error(canonical_rows(rows, limit, true), limit)}};
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,61 @@
+// The traditional LCP of a sliding block, as programs learn it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/command_line.h"
+#include "common/evaluation.h"
+#include "common/physics_flags.h"
+#include "common/samples.h"
+#include "lcp/nn/traditional_model.h"
+
+namespace lcp::training {
+
+/// (v, u, 1) in the model's units, [n, 3].
+torch::Tensor states(const nn::TraditionalModel& model, const Samples& samples);
+
+/// Known solutions in the model's units: (lambda_plus, lambda_minus, gamma), [n, 3].
+torch::Tensor solutions(const nn::TraditionalModel& model, const Samples& samples);
+
+/// Where [M|W] may be held, [3, 6], bool: none; first: M11; diagonal: M11, M22, M31; one_per_row: M13, M23, M31;
+/// cone: M33 too; two_two_one: the first 2, 2 and 1 nonzero numbers of M's rows; three_two_one; upper_triangle: of M;
+/// matrix: M; vector: W.
+torch::Tensor held_numbers(const std::string& name);
+std::vector<std::string> held_names();
+
+/// The largest error of a number of [M|W], [3, 6], against a true block with that limit.
+double row_error(const torch::Tensor& rows, double limit);
+
+/// The same rows with the positive scale of each that comes nearest to those of a true block. Where `motion_only`, W_1
+/// and W_2 are also freed of what they have in common, which no motion shows.
+torch::Tensor canonical_rows(const torch::Tensor& rows, double limit, bool motion_only);
+
+/// Fits v_next = dynamics . (v, u, 1, lambda_plus, lambda_minus, gamma) by least squares, from the model's dynamics on:
+/// what the samples leave open stays.
+void fit_dynamics(nn::TraditionalModel& model, const Samples& samples);
+
+/// What samples with known forces determine of a row: its complementarity where its unknown is > 0. Of the numbers that
+/// are not held.
+Gauge gauge_of_rows(const nn::TraditionalModel& model, const Samples& samples);
+
+/// What v_next of at most 256 samples determines of the model's parameters.
+Gauge gauge_of_motion(nn::TraditionalModel& model, const Samples& samples);
+
+/// Flags of a model whose friction is unknown.
+struct FrictionModelFlags {
+  std::string parameters = "mu";
+  double initial_mu = 4;
+  double start_noise = 0.1;
+  std::int64_t hidden_units = 16;
+  double nonlinearity = 0.1;
+
+  void add_to(CommandLine& line);
+  nn::TraditionalModel make(const RunFlags& run, const PhysicsFlags& block) const;
+};
+
+/// Of a model whose friction was not known: mu, and parameter_error of its canonical rows; null for networks.
+nlohmann::json friction_metrics(nn::TraditionalModel& model, const PhysicsFlags& block);
+
+}  // namespace lcp::training

@@ -1,0 +1,266 @@
+#include "common/samples.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "common/error.h"
+#include "common/files.h"
+#include "common/random.h"
+#include "common/sliding_block_data.h"
+#include "common/trainer.h"
+
+namespace lcp::training {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kSteps = 50;  // of a trajectory
+constexpr std::int64_t kHeldOutOneIn = 5;
+
+template <class F>
+Tensor if_known(const Tensor& x, const F& f) {
+  return x.defined() ? f(x) : x;
+}
+
+// The friction forces of the traditional formulation, >= 0, of which a step determines the difference f alone where it
+// sticks: their sum is anything from |f|, at share 0, to the limit, at share 1.
+Tensor divided(const physics::SlidingBlockStep& step, const Tensor& limit, const Tensor& share) {
+  const Tensor spare = (limit - step.lambda_plus - step.lambda_minus).clamp_min(0) * share / 2;
+  return torch::stack({step.lambda_plus + spare, step.lambda_minus + spare}, -1);
+}
+
+Tensor share_of(const std::string& split, std::int64_t count, at::Generator generator) {
+  if (split == "random") return at::rand({count}, std::move(generator), torch::kDouble);
+  return at::full({count}, split == "minimal" ? 0.0 : split == "half" ? 0.5 : 1.0, torch::kDouble);
+}
+
+struct Recipe {
+  const SampleFlags& flags;
+  PhysicsFlags block;    // of this part of the data
+  double unit_force;     // N, of the states
+  double unit_velocity;  // m/s
+  std::int64_t seed;
+  std::int64_t part;  // numbers the parts, each with random numbers of its own
+};
+
+Samples step_once(const Tensor& v, const Tensor& u, const Recipe& recipe) {
+  const physics::SlidingBlock block = sliding_block(recipe.block);
+  const physics::SlidingBlockStep exact = physics::exact_step(v, u, block);
+  Samples samples{v, u, exact.v_next, {}, {}};
+  if (recipe.flags.known == Known::kContactForces) {
+    const Tensor share =
+        share_of(recipe.flags.split, v.size(0), generator(recipe.seed, Stream::kForceSplits, recipe.part));
+    samples.lambda = divided(exact, block.max_friction(), share);
+    samples.gamma = exact.gamma;
+  } else if (recipe.flags.known != Known::kMotion) {
+    const bool physical = recipe.flags.forces == "physical";
+    const physics::SlidingBlockStep step =
+        physical ? exact : physics::step(v, u, block, physics::SlidingBlockFormulation::kDirect).step;
+    samples.lambda = torch::stack({step.lambda_plus, step.lambda_minus}, -1);
+    samples.v_next = step.v_next;
+  }
+  return samples;
+}
+
+Samples trajectories(std::int64_t count, const Recipe& recipe) {
+  const auto numbers = [&](Stream stream) { return generator(recipe.seed, stream, recipe.part); };
+  Tensor v = random_speeds(count, recipe.block, numbers(Stream::kSpeeds));
+  const Tensor u = random_forces(kSteps, count, recipe.block, numbers(Stream::kForces));
+  std::vector<Tensor> states;
+  for (std::int64_t k = 0; k < kSteps; ++k) {
+    states.push_back(v);
+    v = physics::exact_step(v, u[k], sliding_block(recipe.block)).v_next;
+  }
+  return step_once(torch::stack(states, 1).flatten(), u.t().flatten(), recipe);
+}
+
+Samples independent(std::int64_t count, const Recipe& recipe) {
+  const std::string& states = recipe.flags.states;
+  const auto draw = [&](Stream stream, double low, double high) {
+    auto numbers = generator(recipe.seed, stream, recipe.part);
+    if (states == "mixed") return at::randn({count}, numbers, torch::kDouble);
+    return low + (high - low) * at::rand({count}, numbers, torch::kDouble);
+  };
+  const bool gentle = states == "gentle";
+  const Tensor v = draw(Stream::kSpeeds, gentle ? 0.2 : -0.4, gentle ? 0.8 : 0.4);
+  const Tensor u = draw(Stream::kForces, gentle ? 0.2 : -0.4, gentle ? 1.0 : 0.4);
+  return step_once(v * recipe.unit_velocity, u * recipe.unit_force, recipe);
+}
+
+// At least `count` samples.
+Samples simulated(std::int64_t count, const Recipe& recipe) {
+  if (recipe.flags.states == "trajectories") return trajectories((count + kSteps - 1) / kSteps, recipe);
+  return independent(count, recipe);
+}
+
+Samples joined(const std::vector<Samples>& parts) {
+  const auto all = [&](Tensor Samples::*member) {
+    std::vector<Tensor> tensors;
+    for (const Samples& part : parts) tensors.push_back(part.*member);
+    return tensors.front().defined() ? at::cat(tensors) : Tensor();
+  };
+  return {all(&Samples::v), all(&Samples::u), all(&Samples::v_next), all(&Samples::lambda), all(&Samples::gamma)};
+}
+
+Data simulate(const RunFlags& run, std::int64_t count, const PhysicsFlags& block, const SampleFlags& flags) {
+  const torch::NoGradGuard no_grad;
+  const double force = block.max_friction() > 0 ? block.max_friction() : 1;
+  const auto recipe = [&](double mu, std::int64_t part) {
+    PhysicsFlags own = block;
+    own.mu = mu;
+    return Recipe{flags, own, force, force * block.dt / block.mass, run.seed, part};
+  };
+  std::vector<double> mus = {block.mu};
+  mus.insert(mus.end(), flags.more_mus.begin(), flags.more_mus.end());
+  const auto kinds = static_cast<std::int64_t>(mus.size());
+  std::vector<Samples> parts;
+  for (std::int64_t k = 0; k < kinds; ++k) {
+    const std::int64_t share = (count * (k + 1)) / kinds - (count * k) / kinds;
+    if (share == 0) continue;
+    const Samples part = simulated(share, recipe(mus[static_cast<std::size_t>(k)], k));
+    parts.push_back(part.at(at::arange(share)));
+  }
+  Data data{joined(parts),
+            simulated(std::max<std::int64_t>(10 * kSteps, count / (kHeldOutOneIn - 1)), recipe(block.mu, kinds))};
+  if (flags.velocity_noise > 0) {
+    data.training.v_next =
+        data.training.v_next +
+        flags.velocity_noise * at::randn({count}, generator(run.seed, Stream::kVelocityNoise), torch::kDouble);
+  }
+  return data;
+}
+
+// Forces of the wrong kind teach something else, and nothing else would tell.
+void check_forces(const std::string& file, const Samples& all, const PhysicsFlags& block, const SampleFlags& flags,
+                  bool quiet) {
+  const double smallest = all.lambda.min().item<double>(), largest = all.lambda.max().item<double>();
+  if (flags.known == Known::kContactForces) {
+    if (smallest < 0) {
+      throw UsageError(file +
+                       ": lambda_plus or lambda_minus is negative: these are forces of the direct formulation; "
+                       "simulate --formulation traditional writes those that this program learns from");
+    }
+  } else if (flags.forces == "fictitious" && smallest >= 0 && largest > 0) {
+    throw UsageError(file +
+                     ": lambda_plus and lambda_minus are >= 0 in every row: these are physical friction forces, "
+                     "which no affine model fits; --forces physical " +
+                     (flags.known == Known::kSlack ? "shows how it fails" : "learns from them by a relu head") +
+                     ", and simulate --formulation direct writes the fictitious ones");
+  } else if (flags.forces == "physical" && smallest < 0) {
+    throw UsageError(file +
+                     ": lambda_plus or lambda_minus is negative, as forces of the direct formulation are; "
+                     "--forces fictitious learns from them");
+  }
+  if (largest > block.max_friction() * (1 + 1e-6) && !quiet) {
+    std::cerr << "warning: " << file << " has a friction force of " << largest
+              << " N, above mu m g = " << block.max_friction() << " N of --mu, --mass and --gravity" << std::endl;
+  }
+}
+
+Data read(const std::string& file, const PhysicsFlags& block, const SampleFlags& flags, bool quiet) {
+  std::vector<std::string> columns = {"v", "u", "v_next"};
+  if (flags.known != Known::kMotion) columns.insert(columns.end(), {"lambda_plus", "lambda_minus"});
+  if (flags.known == Known::kContactForces) columns.push_back("gamma");
+  const Table table = read_csv(file, columns, {"trajectory"});
+  const auto column = [&](const char* name) { return torch::tensor(table[name], torch::kDouble); };
+  Samples all{column("v"), column("u"), column("v_next"), {}, {}};
+  if (flags.known != Known::kMotion) {
+    all.lambda = torch::stack({column("lambda_plus"), column("lambda_minus")}, -1);
+    check_forces(file, all, block, flags, quiet);
+  }
+  if (flags.known == Known::kContactForces) all.gamma = column("gamma");
+
+  Tensor group = at::arange(all.count());
+  if (table.has("trajectory")) {
+    const Tensor trajectory = std::get<1>(at::_unique(column("trajectory"), true, true));
+    if (trajectory.max().item<std::int64_t>() + 1 >= kHeldOutOneIn) group = trajectory;
+  }
+  const Tensor heldout = group.remainder(kHeldOutOneIn) == kHeldOutOneIn - 1;
+  if (!heldout.any().item<bool>()) {
+    throw UsageError(file + ": needs at least " + std::to_string(kHeldOutOneIn) + " rows; has " +
+                     std::to_string(all.count()));
+  }
+  return {all.at(heldout.logical_not().nonzero().squeeze(-1)), all.at(heldout.nonzero().squeeze(-1))};
+}
+
+std::string one_of_states(const std::string& x) {
+  return x == "trajectories" || x == "mixed" || x == "gentle" || x == "sticking"
+             ? ""
+             : "trajectories, mixed, gentle or sticking";
+}
+
+}  // namespace
+
+Samples Samples::at(const Tensor& rows) const {
+  const auto chosen = [&](const Tensor& x) { return if_known(x, [&](const Tensor& y) { return y.index({rows}); }); };
+  return {chosen(v), chosen(u), chosen(v_next), chosen(lambda), chosen(gamma)};
+}
+
+Samples Samples::to(torch::ScalarType dtype) const {
+  const auto cast = [&](const Tensor& x) { return if_known(x, [&](const Tensor& y) { return y.to(dtype); }); };
+  return {cast(v), cast(u), cast(v_next), cast(lambda), cast(gamma)};
+}
+
+Tensor Samples::velocities() const { return torch::stack({v_next.relu(), (-v_next).relu()}, -1); }
+
+std::int64_t Data::fingerprint() const {
+  std::vector<Tensor> tensors;
+  for (const Samples& part : {training, heldout}) {
+    for (const Tensor& x : {part.v, part.u, part.v_next, part.lambda, part.gamma}) {
+      if (x.defined()) tensors.push_back(x);
+    }
+  }
+  return training::fingerprint(tensors);
+}
+
+void SampleFlags::add_to(CommandLine& line) {
+  line.add<std::int64_t>("samples", samples, "Steps to simulate for training", at_least_one);
+  line.add<std::string>("data", data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
+  line.add<std::string>("states", states,
+                        "Simulated v and u: trajectories (of 50 steps under random forces), mixed (normal), "
+                        "gentle (slow, to the right) or sticking",
+                        one_of_states);
+  if (known == Known::kFriction || known == Known::kSlack) {
+    line.add<std::string>(
+        "forces", forces,
+        "Friction forces learned from: fictitious (the direct formulation's, one negative) or physical (>= 0)",
+        [](const std::string& x) { return x == "fictitious" || x == "physical" ? "" : "fictitious or physical"; });
+  }
+  if (known == Known::kFriction) {
+    line.add<std::vector<double>>("more-mus", more_mus, "Friction of further blocks in the simulated training data",
+                                  [](const std::vector<double>& x) {
+                                    const bool valid = std::all_of(x.begin(), x.end(),
+                                                                   [](double mu) { return nonnegative(mu).empty(); });
+                                    return valid ? "" : "finite numbers >= 0";
+                                  });
+  }
+  if (known == Known::kContactForces) {
+    line.add<std::string>("split", split,
+                          "How the forces of a simulated block that sticks are divided, of which only the difference "
+                          "is determined: minimal (one is 0), maximal (their sum is mu m g), half or random",
+                          [](const std::string& x) {
+                            return x == "minimal" || x == "maximal" || x == "half" || x == "random"
+                                       ? ""
+                                       : "minimal, maximal, half or random";
+                          });
+  }
+  line.add<double>("velocity-noise", velocity_noise,
+                   "Standard deviation of normal noise on v_next of the simulated training data, m/s", nonnegative);
+}
+
+void SampleFlags::settle(const CommandLine& line) {
+  if (data.empty()) return;
+  for (const char* name : {"samples", "states", "split", "more-mus", "velocity-noise"}) {
+    if (line.given(name)) throw UsageError("--" + std::string(name) + " has no meaning with --data");
+  }
+  data = std::filesystem::weakly_canonical(data).string();
+}
+
+Data load_data(const RunFlags& run, const PhysicsFlags& block, const SampleFlags& flags) {
+  return flags.data.empty() ? simulate(run, flags.samples, block, flags) : read(flags.data, block, flags, run.quiet);
+}
+
+}  // namespace lcp::training

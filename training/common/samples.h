@@ -1,0 +1,70 @@
+// Steps of a sliding block to learn from: simulated, or of the user's file.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/command_line.h"
+#include "common/physics_flags.h"
+
+namespace lcp::training {
+
+/// Steps, one a row, float64 unless converted.
+struct Samples {
+  torch::Tensor v, u, v_next;  ///< [n]: m/s, N, m/s
+  torch::Tensor lambda;        ///< [n, 2]: lambda_plus, lambda_minus, N; undefined where not known
+  torch::Tensor gamma;         ///< [n], m/s; undefined where not known
+
+  std::int64_t count() const { return v.size(0); }
+  Samples at(const torch::Tensor& rows) const;
+  Samples to(torch::ScalarType dtype) const;
+
+  /// The velocity split into its parts, (v_next+, v_next-): [n, 2].
+  torch::Tensor velocities() const;
+};
+
+struct Data {
+  Samples training;
+  Samples heldout;  ///< simulated: without noise, of --mu alone
+
+  std::int64_t fingerprint() const;
+};
+
+/// What a method learns from, beside v, u and v_next.
+enum class Known {
+  kMotion,        ///< nothing
+  kFriction,      ///< lambda_plus, lambda_minus of the direct formulation, see SampleFlags::forces
+  kSlack,         ///< the same, for the slack that is made of it: of one friction coefficient
+  kContactForces  ///< lambda_plus, lambda_minus, gamma of the traditional formulation
+};
+
+/// Flags that say what there is to learn from.
+struct SampleFlags {
+  Known known;
+  std::int64_t samples;   ///< steps to simulate for training
+  std::string data = {};  ///< a CSV file instead
+  /// trajectories: of 50 steps under random forces. mixed: v and u normal with standard deviation dt mu g and mu m g.
+  /// gentle: v in (.2, .8) dt mu g and u in (.2, 1) mu m g, uniform. sticking: each in (-.4, .4) of the same.
+  std::string states;
+  /// fictitious: the direct formulation's, one of them negative unless the block rests without a force. physical: >= 0.
+  std::string forces = "fictitious";
+  /// How sticking forces of the traditional formulation are divided, of which only the difference is determined:
+  /// minimal (one is 0), maximal (their sum is mu m g), half way between, or at random between.
+  std::string split = "random";
+  double velocity_noise = 0;          ///< m/s, on the v_next of the training data
+  std::vector<double> more_mus = {};  ///< of further blocks in the training data
+
+  void add_to(CommandLine& line);
+
+  /// Once the command line is parsed: a UsageError where flags exclude each other; the file by its full path.
+  void settle(const CommandLine& line);
+};
+
+/// Reads --data, or simulates --samples steps and a quarter of that to hold out, at least 500. Of a file one trajectory
+/// in five is held out, or one row in five where it has fewer. Throws a UsageError where the file does not fit.
+Data load_data(const RunFlags& run, const PhysicsFlags& block, const SampleFlags& flags);
+
+}  // namespace lcp::training

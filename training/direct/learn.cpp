@@ -1,0 +1,233 @@
+#include "direct/learn.h"
+
+#include <ATen/ATen.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "common/error.h"
+#include "common/evaluation.h"
+#include "common/random.h"
+#include "common/samples.h"
+#include "common/trainer.h"
+#include "direct/features.h"
+#include "direct/study.h"
+#include "lcp/learning/direct_loss.h"
+
+namespace lcp::training {
+namespace {
+
+using nn::DirectForces;
+using torch::Tensor;
+
+constexpr learning::DirectLossWeights kWeights;
+constexpr double kNonlinearityWeight = 1;  // of DirectModel::nonlinearity in the loss
+constexpr double kSurplusWeight = 0.1;     // of `surplus` in the loss
+
+struct Flags {
+  explicit Flags(DirectForces kind_) : kind(kind_) {}
+
+  DirectForces kind;
+  RunFlags run;
+  TrainingFlags training{.iterations = 2000, .learning_rate = 0.05};
+  PhysicsFlags block;
+  SampleFlags samples{.known = kind == DirectForces::kSlack ? Known::kSlack : Known::kFriction,
+                      .samples = 2000,
+                      .data = {},
+                      .states = "trajectories"};
+  std::string network = "affine";
+  std::int64_t hidden_units = 32;
+  std::string head = "relu";
+  bool no_bias = false;
+  std::vector<double> alpha = {kWeights.prediction, kWeights.complementarity, kWeights.nonnegativity};
+  std::int64_t batch_size = 256;
+  bool study = false;
+
+  void add_to(CommandLine& line) {
+    run.add_to(line);
+    training.add_to(line);
+    block.add_to(line);
+    samples.add_to(line);
+    line.add<std::string>(
+        "network", network, "Of f(v, u) and G(v, u): affine, or hidden (affine and a tanh layer)",
+        [](const std::string& x) { return x == "affine" || x == "hidden" ? "" : "affine or hidden"; });
+    line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layer", at_least_one);
+    line.add<std::string>("head", head, "Of the predicted velocities in training: relu or none",
+                          [](const std::string& x) { return x == "relu" || x == "none" ? "" : "relu or none"; });
+    line.add_switch("no-bias", no_bias, "f without a constant part");
+    line.add<std::vector<double>>(
+        "alpha", alpha,
+        "Weights A1 A2 A3 of prediction error, complementarity (forces over their rms) and nonnegativity (before the "
+        "head; of components that move alone with --forces physical and --head relu)",
+        [](const std::vector<double>& x) {
+          const bool valid = x.size() == 3 && x[0] > 0 && x[1] >= 0 && x[2] >= 0 && std::isfinite(x[0] + x[1] + x[2]);
+          return valid ? "" : "three finite numbers, the first > 0, the others >= 0";
+        });
+    line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch", at_least_one);
+    if (kind == DirectForces::kFriction) {
+      line.add_switch("study", study,
+                      "Instead of training a model, compare losses, heads and kinds of force: table.md");
+    }
+  }
+
+  void settle(const CommandLine& line) {
+    if (study) {
+      for (const char* name :
+           {"learning-rate", "checkpoint-every", "resume", "dtype", "threads", "data", "states", "forces", "more-mus",
+            "velocity-noise", "network", "hidden-units", "head", "no-bias", "alpha", "batch-size"}) {
+        if (line.given(name)) throw UsageError("--" + std::string(name) + " has no meaning with --study");
+      }
+    }
+    samples.settle(line);
+  }
+
+  bool slack() const { return kind == DirectForces::kSlack; }
+  bool relu() const { return head == "relu"; }
+
+  // Whether h of a component that rests is only known to be <= 0: the head lets no more through.
+  bool behind_head() const { return relu() && samples.forces == "physical"; }
+  torch::Dtype dtype() const { return run.dtype == "float32" ? torch::kFloat : torch::kDouble; }
+};
+
+std::string description(DirectForces kind) {
+  return kind == DirectForces::kSlack
+             ? "Learns f and G of a sliding block, v_next = f(v, u) + G(v, u) s, from velocities, input forces and\n"
+               "the slack s = mu m g - lambda of known friction forces, and writes the learned LCP as a TorchScript\n"
+               "model that can be stepped."
+             : "Learns f and G of a sliding block, v_next = f(v, u) + G(v, u) lambda, from velocities, input forces\n"
+               "and known friction forces, and writes the learned LCP as a TorchScript model that can be stepped.";
+}
+
+// Physical forces leave open what lambda+ does to v+, and with one friction coefficient what a force that is constant
+// while v+ > 0, lambda-, does to it beside f. Of all f and G that fit, this is 0 of the one in which f has no bias and
+// G is constant and antidiagonal: the rows of its LCP are decoupled, and any v and u have a solution.
+Tensor surplus(const nn::DirectModel& model) {
+  const auto diagonal = model->G->affine->bias.unflatten(0, {2, 2}).diagonal();
+  const Tensor size = model->G->affine->weight.abs().sum() + diagonal.abs().sum();
+  return model->options.bias() ? size + model->f->affine->bias.abs().sum() : size;
+}
+
+// What the data leave open at the solution, where a residual that the head does not let through tells nothing.
+Gauge gauge(const Samples& samples, const Tensor& p, const nn::DirectModelOptions& options, bool behind_head) {
+  const bool slack = options.forces() == DirectForces::kSlack;
+  const std::string p_1 = slack ? "slack_minus" : "lambda_plus", p_2 = slack ? "slack_plus" : "lambda_minus";
+  std::vector<std::string> terms = {"v", "u", "1", p_1 + " v", p_1 + " u", p_1, p_2 + " v", p_2 + " u", p_2};
+  Tensor values = features(samples.v, samples.u, p);
+  values = values.where(values.abs() > 1e-12 * values.abs().amax(0), 0);  // round-off of forces that are 0
+  if (!options.bias()) {
+    terms.erase(terms.begin() + kBias);
+    values = at::cat({values.slice(1, 0, kBias), values.slice(1, kBias + 1)}, 1);
+  }
+  const Tensor moves = samples.velocities() > 0;
+  Gauge result;
+  for (const std::int64_t k : {0, 1}) {
+    std::vector<std::string> names;
+    for (const std::string& term : terms) names.push_back((k == 0 ? "v+: " : "v-: ") + term);
+    result.add(behind_head ? values.index({moves.select(-1, k)}) : values, names);
+  }
+  return result;
+}
+
+// Against the block of the flags: the largest error of f [m/s] and G [s/kg] over the samples.
+double parameter_error(nn::DirectModel& model, const Samples& samples, const PhysicsFlags& block) {
+  const double c = block.dt / block.mass;
+  const Tensor free = samples.v + c * samples.u;
+  Tensor f = torch::stack({free, -free}, -1);
+  Tensor G = c * torch::eye(2, samples.v.options());
+  if (model->options.forces() == DirectForces::kSlack) {
+    f = f - c * block.max_friction();
+  } else {
+    G = -G.flip(-1);
+  }
+  return std::max((model->f_of(samples.v, samples.u) - f).abs().max().item<double>(),
+                  (model->G_of(samples.v, samples.u) - G).abs().max().item<double>());
+}
+
+}  // namespace
+
+int learn(DirectForces kind, int argc, const char* const* argv) {
+  const std::string program = kind == DirectForces::kSlack ? "train_slack" : "train_direct";
+  CommandLine line(program, description(kind));
+  Flags flags(kind);
+  flags.add_to(line);
+  line.footer("Example: " + program + " --mu 0.5 --seed 3 --out runs/mu05\n" +
+              (flags.slack()
+                   ? "The slack of --forces physical leaves G open, and with it whether the LCP has solutions.\n"
+                   : "Physical forces need the relu; of the f and G that fit them those are learned in which f has\n"
+                     "no bias and G is constant and antidiagonal.\n") +
+              "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus (m/s, N, m/s, N, N), and\n"
+              "optionally trajectory; one row in five, or one trajectory in five, is held out.");
+  if (const auto status = line.parse(argc, argv)) return *status;
+  flags.settle(line);
+  if (flags.study) {
+    study(line, flags.run, flags.training, flags.block, flags.samples);
+    return 0;
+  }
+  Trainer trainer(line, flags.run, flags.training);
+  torch::set_num_threads(static_cast<int>(flags.run.threads));
+  torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
+
+  const Data data = load_data(flags.run, flags.block, flags.samples);
+  const Samples training = data.training.to(flags.dtype());
+  const Samples heldout = data.heldout.to(flags.dtype());
+  const auto scale = [](const Tensor& x) { return std::max(rmse(x), 1e-12); };
+  auto options = nn::DirectModelOptions()
+                     .mass(flags.block.mass)
+                     .dt(flags.block.dt)
+                     .mu(flags.block.mu)
+                     .gravity(flags.block.gravity)
+                     .forces(kind)
+                     .bias(!flags.no_bias)
+                     .hidden(flags.network == "hidden" ? flags.hidden_units : 0)
+                     .velocity_scale(scale(data.training.v));
+  const Tensor exact_p = options.forces_of(data.training.lambda);
+  nn::DirectModel model(options.force_scale(std::max(scale(data.training.u), scale(exact_p))));
+  model->to(flags.dtype());
+
+  const learning::DirectLossWeights weights{.prediction = flags.alpha[0],
+                                            .complementarity = flags.alpha[1],
+                                            .nonnegativity = flags.alpha[2],
+                                            .resting = !flags.behind_head()};
+  const bool select = flags.behind_head() && !flags.slack();
+  const Tensor target = training.velocities();
+  const Tensor p = exact_p.to(flags.dtype());
+  const Tensor unit_p = p / scale(exact_p);  // so that A2 means the same for any block
+  const auto loss = [&](const Tensor& rows, double) -> LossTerms {
+    const Samples batch = training.at(rows);
+    const auto terms = learning::direct_loss(model->forward(batch.v, batch.u, p.index({rows})), target.index({rows}),
+                                             unit_p.index({rows}), flags.relu(), weights);
+    Tensor total = terms.total + kNonlinearityWeight * model->nonlinearity();
+    if (select) total = total + kSurplusWeight * surplus(model);
+    return {{"loss", total},
+            {"prediction", terms.prediction},
+            {"complementarity", terms.complementarity},
+            {"nonnegativity", terms.nonnegativity}};
+  };
+  const auto evaluate = [&]() -> Figures {
+    return {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)}};
+  };
+  if (const auto stopped =
+          trainer.train(*model, training.count(), flags.batch_size, data.fingerprint(), loss, evaluate)) {
+    return *stopped;
+  }
+
+  torch::set_num_threads(1);  // sums over many samples round as they are divided
+  const torch::NoGradGuard no_grad;
+  nn::save_torchscript(model, (flags.run.out / "model.pt").string());
+  nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);
+  const Tensor h = model->forward(heldout.v, heldout.u, model->options.forces_of(heldout.lambda));
+  metrics.update({
+      {"parameter_error", parameter_error(model, heldout, flags.block)},
+      {"heldout_rmse_known_force", rmse((flags.relu() ? h.relu() : h) - heldout.velocities())},
+      {"training_samples", training.count()},
+      {"final_loss", loss(at::arange(training.count()), 1).front().second.item<double>()},
+  });
+  metrics.update(gauge(data.training, exact_p, model->options, flags.behind_head()).json());
+  conclude(line, flags.run, metrics);
+  return 0;
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,15 @@
+// What fits of f and G come to: each loss, head and kind of force, measured.
+#pragma once
+
+#include "common/command_line.h"
+#include "common/physics_flags.h"
+#include "common/samples.h"
+
+namespace lcp::training {
+
+/// Fits the variants of [Notes, 3.1.1 and 3.1.2] to simulated data of the flags' block and writes table.md and, of the
+/// same rows, table.json. Throws a UsageError where --out holds a trained model.
+void study(const CommandLine& line, const RunFlags& run, const TrainingFlags& training, const PhysicsFlags& block,
+           const SampleFlags& samples);
+
+}  // namespace lcp::training

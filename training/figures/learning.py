@@ -1,0 +1,91 @@
+"""What the training programs draw alike: rollouts of the learned block, and how it was learned."""
+import json
+
+from style import BLUE, GREY, INK, ORANGE, TEAL, plt, read_columns, save, select, shade_sticking
+
+SHOWN = 3
+COLORS = (BLUE, ORANGE, GREY, TEAL, INK)
+
+
+def load(run):
+    """A run's flags and metrics."""
+    return (json.loads((run / name).read_text()) for name in ("config.json", "metrics.json"))
+
+
+def rollout(run, flags, metrics):
+    """rollout.png: the learned block beside the exact one."""
+    data = read_columns(run / "rollouts.csv")
+    figure, rows = plt.subplots(SHOWN, 1, figsize=(6.4, 1.7 * SHOWN + 0.6), sharex=True, constrained_layout=True)
+    for k, axes in enumerate(rows):
+        one = select(data, "rollout", k)
+        band = shade_sticking(axes, one["time"], one["v_exact"], flags["dt"])
+        time = [one["time"][0] - flags["dt"]] + one["time"]
+        start = one["v_start"][:1]
+        axes.plot(time, start + one["v_exact"], color=GREY, lw=4, alpha=0.5, label="exact Coulomb friction")
+        axes.plot(time, start + one["v_model"], color=BLUE, marker=".", ms=4, lw=1.2, label="learned LCP")
+        axes.set_ylabel("velocity [m/s]")
+        if k == 0:
+            handles, labels = axes.get_legend_handles_labels()
+            if band:
+                handles, labels = handles + [band], labels + ["step ends at rest"]
+            figure.legend(handles, labels, loc="outside upper center", ncol=3)
+    rows[-1].set_xlabel("time [s]")
+    error = metrics["rollout_rmse"]
+    result = "some steps unsolved" if error is None else f"rmse {error:.1e} m/s"
+    rows[0].set_title(f"50 steps from the start alone, random forces; {result}", fontsize=9)
+    save(figure, run, "rollout")
+
+
+def training(run, terms, unit):
+    """training.png: the named columns of history.csv, in `unit`, and the held-out error."""
+    history = read_columns(run / "history.csv")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), constrained_layout=True)
+    for name, color in zip(terms, COLORS):
+        left.semilogy(history["iteration"], history[name], color=color, label=name.replace("_", " "))
+    left.set_xlabel("iteration")
+    left.set_ylabel(f"loss terms [{unit}]")
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=len(terms))
+    right.semilogy(history["iteration"], history["heldout_rmse"], color=BLUE)
+    right.set_xlabel("iteration")
+    right.set_ylabel("held-out rmse of the LCP [m/s]")
+    save(figure, run, "training")
+
+
+def friction(run, flags):
+    """training.png: loss, friction coefficient and held-out error of a run that learns friction from motion."""
+    history = read_columns(run / "history.csv")
+    panels = [("loss", "loss [dimensionless]"), ("mu", "friction coefficient"),
+              ("zero_gradient_fraction", "samples without a gradient"), ("heldout_rmse", "held-out rmse [m/s]")]
+    panels = [(name, label) for name, label in panels if name in history]
+    figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels), 2.8), constrained_layout=True)
+    for panel, (name, label) in zip(axes, panels):
+        panel.plot(history["iteration"], history[name], color=BLUE)
+        panel.set_xlabel("iteration")
+        panel.set_ylabel(label)
+        if name == "mu":
+            panel.axhline(flags["mu"], color=GREY, lw=1, ls="--", label=f"--mu {flags['mu']:g}")
+            panel.legend(fontsize=8)
+        elif name == "zero_gradient_fraction":
+            panel.set_ylim(-0.03, 1.03)
+        else:
+            panel.set_yscale("symlog" if min(history[name]) < -1e-12 else "log",
+                             **({"linthresh": 1e-6} if min(history[name]) < -1e-12 else {"nonpositive": "mask"}))
+    save(figure, run, "training")
+
+
+def rows(run, metrics):
+    """rows.png: the learned [M|W] beside a true block's, in units of mu m g and dt mu g."""
+    truth = [[1, -1, 1, 1, 1, 0], [-1, 1, 1, -1, -1, 0], [-1, -1, 0, 0, 0, 1]]
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 2.3), constrained_layout=True, sharey=True)
+    for panel, numbers, title in zip(axes, (truth, metrics["rows"]), ("true block", "learned")):
+        panel.imshow(numbers, cmap="RdBu_r", vmin=-2, vmax=2, aspect="auto")
+        panel.set_xticks(range(6), [r"$\lambda_+$", r"$\lambda_-$", r"$\gamma$", "$v$", "$u$", "1"])
+        panel.set_yticks(range(3), [r"$\perp \lambda_+$", r"$\perp \lambda_-$", r"$\perp \gamma$"])
+        panel.grid(False)
+        panel.axvline(2.5, color=INK, lw=1)
+        panel.set_title(title, fontsize=9)
+        for i, row in enumerate(numbers):
+            for j, number in enumerate(row):
+                panel.text(j, i, f"{number:.3g}", ha="center", va="center", fontsize=7,
+                           color="white" if abs(number) > 1.3 else INK)
+    save(figure, run, "rows")

@@ -1,0 +1,62 @@
+#include "friction/learn.h"
+
+#include <ATen/ATen.h>
+#include <torch/utils.h>
+
+#include "common/error.h"
+#include "common/evaluation.h"
+
+namespace lcp::training {
+void FrictionFlags::add_to(CommandLine& line) {
+  run.add_to(line);
+  samples.add_to(line);
+  training.add_to(line);
+  block.add_to(line);
+  model.add_to(line);
+  line.footer("Example: " + line.program() + " --states gentle --initial-mu 2.5 --out runs/gentle\n" +
+              "Data of your own: CSV with columns v,u,v_next (m/s, N, m/s), and optionally trajectory; one row in\n"
+              "five, or one trajectory in five, is held out. --mu is then only what the result is compared with.");
+}
+
+int learn_friction(CommandLine& line, FrictionFlags& flags, const FrictionMethod& method, int argc,
+                   const char* const* argv) {
+  flags.add_to(line);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  flags.samples.settle(line);
+  if (flags.block.gravity == 0) throw UsageError("--gravity must be > 0: m g is the unit of force; got 0");
+  Trainer trainer(line, flags.run, flags.training);
+  torch::set_num_threads(static_cast<int>(flags.run.threads));
+
+  const Data data = load_data(flags.run, flags.block, flags.samples);
+  nn::TraditionalModel model = flags.model.make(flags.run, flags.block);
+  const Samples training = data.training.to(flags.run.scalar_type());
+  const Samples heldout = data.heldout.to(flags.run.scalar_type());
+  const auto stopped = trainer.train(
+      *model, training.count(), training.count(), data.fingerprint(),
+      [&](const torch::Tensor& rows, double done) {
+        LossTerms terms = method.loss(model, training.at(rows), done);
+        terms.front().second = terms.front().second + flags.model.nonlinearity * model->nonlinearity();
+        return terms;
+      },
+      [&] {
+        Figures figures = {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)}};
+        const nlohmann::json friction = friction_metrics(model, flags.block);
+        if (friction["mu"].is_number()) figures.emplace_back("mu", friction["mu"].get<double>());
+        for (const auto& figure : method.report(model, training)) figures.push_back(figure);
+        return figures;
+      });
+  if (stopped) return *stopped;
+
+  torch::set_num_threads(1);  // sums over many samples round as they are divided
+  nn::save_torchscript(model, (flags.run.out / "model.pt").string());
+  nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);
+  metrics.update(friction_metrics(model, flags.block));
+  metrics.update(gauge_of_motion(model, training).json());
+  metrics.update(method.metrics(model, training));
+  metrics["training_samples"] = training.count();
+  metrics["final_loss"] = trainer.history()["loss"].back();
+  conclude(line, flags.run, metrics);
+  return 0;
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,197 @@
+#include "linear_program/simplex.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <coin/ClpCholeskyBase.hpp>
+#include <coin/ClpInterior.hpp>
+#include <coin/ClpSimplex.hpp>
+#include <limits>
+#include <vector>
+
+namespace lcp::training {
+namespace {
+
+using at::Tensor;
+using learning::LinearProgram;
+
+constexpr double kTolerance = 1e-10;  // of constraints and reduced costs
+constexpr double kInteriorTolerance = 1e-9;
+constexpr double kGap = 1e-6;  // relative, of what the interior point method may leave
+constexpr double kWidth = 1e-6;
+constexpr double kBox = 1e3;  // where an unbounded set is cut, about one solution
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::vector<double> list(const Tensor& x) {
+  const Tensor flat = x.contiguous();
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+// As many as `like` has.
+Tensor numbers(const double* values, const Tensor& like) {
+  const Tensor x = at::empty_like(like);
+  std::copy_n(values, x.numel(), x.data_ptr<double>());
+  return x;
+}
+
+// Constraints between `bound` and `ceiling`.
+void load(const LinearProgram& program, const Tensor& ceiling, double tolerance, ClpModel& model) {
+  const auto columns = static_cast<int>(program.cost.size(0)), rows = static_cast<int>(program.bound.size(0));
+  std::vector<CoinBigIndex> start = {0};
+  std::vector<int> index;
+  std::vector<double> value;
+  const std::vector<double> by_column = list(program.constraints.t());
+  for (std::size_t k = 0; k < by_column.size(); ++k) {
+    if (by_column[k] != 0) {
+      index.push_back(static_cast<int>(k) % rows);
+      value.push_back(by_column[k]);
+    }
+    if ((k + 1) % rows == 0) start.push_back(static_cast<CoinBigIndex>(index.size()));
+  }
+  model.loadProblem(columns, rows, start.data(), index.data(), value.data(), list(program.lower).data(),
+                    list(program.upper).data(), list(program.cost).data(), list(program.bound).data(),
+                    list(ceiling).data());
+  model.setLogLevel(0);
+  model.setPrimalTolerance(tolerance);
+  model.setDualTolerance(tolerance);
+}
+
+LinearProgramStatus status_of(const ClpModel& model) {
+  switch (model.status()) {
+    case 0:
+      return LinearProgramStatus::kSolved;
+    case 1:
+      return LinearProgramStatus::kInfeasible;
+    case 2:
+      return LinearProgramStatus::kUnbounded;
+    default:
+      return LinearProgramStatus::kStopped;
+  }
+}
+
+LinearProgramSolution solution(LinearProgramStatus status, const Tensor& x, const Tensor& cost) {
+  return {status, x, (cost * x).sum().item<double>()};
+}
+
+// Feasible points of one program, which minimise one cost after another.
+class Simplex {
+ public:
+  explicit Simplex(const LinearProgram& program) {
+    load(program, at::full_like(program.bound, kInfinity), kTolerance, model_);
+    model_.scaling(0);            // the tolerances are those of the unknowns as they are
+    model_.setPerturbation(100);  // none
+  }
+
+  // From now on only what is optimal for the last cost, by complementary slackness: where a row or a bound has a price,
+  // it is met.
+  void stay_optimal() {
+    const double* const prices = model_.dualRowSolution();
+    const double* const reduced = model_.dualColumnSolution();
+    const double none = kTolerance * cost_.abs().max().item<double>();
+    for (int i = 0; i < model_.numberRows(); ++i) {
+      if (prices[i] > none) model_.setRowUpper(i, model_.rowLower()[i]);
+    }
+    for (int j = 0; j < model_.numberColumns(); ++j) {
+      if (reduced[j] > none) model_.setColumnUpper(j, model_.columnLower()[j]);
+      if (reduced[j] < -none) model_.setColumnLower(j, model_.columnUpper()[j]);
+    }
+  }
+
+  // From now on only what is within kBox of x.
+  void stay_near(const Tensor& x) {
+    for (int j = 0; j < model_.numberColumns(); ++j) {
+      const double here = x[j].item<double>();
+      model_.setColumnBounds(j, std::max(model_.columnLower()[j], here - kBox),
+                             std::min(model_.columnUpper()[j], here + kBox));
+    }
+  }
+
+  LinearProgramSolution minimise(const Tensor& cost) {
+    cost_ = cost;
+    model_.chgObjCoefficients(list(cost).data());
+    model_.primal();
+    if (model_.status() == 0) model_.primal();  // again from the optimal basis: it takes back steps of 1e-12 on the way
+    return solution(status_of(model_), numbers(model_.primalColumnSolution(), cost), cost);
+  }
+
+ private:
+  ClpSimplex model_;
+  Tensor cost_;
+};
+
+// By the dual program, whose normal equations have as many rows as there are unknowns, not as there are constraints:
+//
+//   maximise b'y  subject to  y >= 0,  A'y = c where x is free,  A'y <= c where x >= 0.
+//
+// Each x is the price of its row.
+LinearProgramSolution solve_dual(const LinearProgram& program) {
+  const Tensor bounded = program.lower.isfinite(), held = program.lower == program.upper;
+  TORCH_CHECK((held | program.upper.isinf()).all().item<bool>(), "an unknown has an upper bound");
+  const Tensor shift = at::where(bounded, program.lower, 0), unknown = held.logical_not().nonzero().squeeze(-1);
+  const Tensor A = program.constraints.index_select(1, unknown), c = program.cost.index_select(0, unknown);
+  const Tensor b = program.bound - (program.constraints * shift).sum(-1);
+  const LinearProgram dual = {-b, A.t(), at::where(bounded.index_select(0, unknown), -kInfinity, c), at::zeros_like(b),
+                              at::full_like(b, kInfinity)};
+  ClpInterior model;
+  load(dual, c, kInteriorTolerance, model);
+  model.setCholesky(new ClpCholeskyBase);  // which the model deletes
+  model.primalDual();
+  const Tensor y = numbers(model.primalColumnSolution(), b), x = -numbers(model.dualRowSolution(), c);
+
+  // Clp calls some points optimal that are not.
+  const double objective = (c * x).sum().item<double>();
+  const double gap = std::abs(objective - (b * y).sum().item<double>());
+  const double violation = (b - (A * x).sum(-1)).max().item<double>();
+  const bool solved = model.status() == 0 && std::max(gap, violation) <= kGap * (1 + std::abs(objective));
+  return solution(solved ? LinearProgramStatus::kSolved : LinearProgramStatus::kStopped, shift.index_add(0, unknown, x),
+                  program.cost);
+}
+
+}  // namespace
+
+LinearProgramSolution solve(const LinearProgram& program, LinearProgramMethod method) {
+  return method == LinearProgramMethod::kSimplex ? Simplex(program).minimise(program.cost) : solve_dual(program);
+}
+
+OptimalSet optimal_set(const LinearProgram& program, std::int64_t unknowns) {
+  Simplex simplex(program);
+  const LinearProgramSolution best = simplex.minimise(program.cost);
+  TORCH_CHECK(best.status == LinearProgramStatus::kSolved, "the program has no solution");
+  simplex.stay_optimal();
+  const Tensor unit = at::eye(program.cost.size(0), at::kDouble);
+  const auto least = [&](const Tensor& cost) {
+    const LinearProgramSolution end = simplex.minimise(cost);
+    return end.status == LinearProgramStatus::kUnbounded ? -kInfinity : end.objective;
+  };
+  OptimalSet set{at::empty({unknowns}, at::kDouble), at::empty({unknowns}, at::kDouble), {}};
+  for (std::int64_t j = 0; j < unknowns; ++j) {
+    set.lower[j] = least(unit[j]);
+    set.upper[j] = 0 - least(-unit[j]);
+  }
+
+  // Each direction that is orthogonal to those tried before either has two solutions apart, whose difference is one
+  // direction of the set, or is itself orthogonal to the set.
+  simplex.stay_near(best.x);
+  Tensor tried = at::zeros({0, unknowns}, at::kDouble);
+  std::vector<Tensor> directions = {tried};
+  const auto orthogonal = [&](const Tensor& rows) { return rows - at::matmul(at::matmul(rows, tried.t()), tried); };
+  while (tried.size(0) < unknowns) {
+    const Tensor left = orthogonal(unit.slice(0, 0, unknowns).slice(1, 0, unknowns));
+    Tensor direction = at::zeros_like(program.cost);
+    Tensor seen = direction.slice(0, 0, unknowns);
+    seen.copy_(left[left.norm(2, 1).argmax().item<std::int64_t>()]);
+    seen /= seen.norm();
+    const Tensor difference = simplex.minimise(-direction).x - simplex.minimise(direction).x;
+    if ((difference * direction).sum().item<double>() > kWidth) {
+      const Tensor rest = orthogonal(difference.slice(0, 0, unknowns).unsqueeze(0));
+      directions.push_back(rest / rest.norm());
+      seen = directions.back()[0];
+    }
+    tried = at::cat({tried, seen.unsqueeze(0)});
+  }
+  set.directions = at::cat(directions);
+  return set;
+}
+
+}  // namespace lcp::training

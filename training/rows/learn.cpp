@@ -1,0 +1,141 @@
+#include "rows/learn.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "common/error.h"
+#include "common/evaluation.h"
+#include "common/random.h"
+
+namespace lcp::training {
+namespace {
+
+using torch::Tensor;
+
+std::string choice(const std::vector<std::string>& names, const std::string& x) {
+  if (std::find(names.begin(), names.end(), x) != names.end()) return "";
+  std::string text;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    text += (k == 0 ? "" : k + 1 < names.size() ? ", " : " or ") + names[k];
+  }
+  return text;
+}
+
+const std::vector<std::string> kBases = {"none", "diagonal", "nonnegative"};
+
+nn::TraditionalModel make_model(const RowFlags& flags) {
+  torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
+  const auto basis = std::find(kBases.begin(), kBases.end(), flags.basis) - kBases.begin();
+  nn::TraditionalModel model(nn::TraditionalModelOptions()
+                                 .mass(flags.block.mass)
+                                 .dt(flags.block.dt)
+                                 .gravity(flags.block.gravity)
+                                 .mu(flags.block.mu)
+                                 .force_unit(flags.block.max_friction())
+                                 .parameters(flags.parameters)
+                                 .basis(static_cast<nn::SymmetricBasis>(basis)));
+  model->to(flags.run.scalar_type());
+  Tensor held = held_numbers(flags.hold);
+  if (flags.known_vector) held = held | held_numbers("vector");
+  Tensor values = nn::TraditionalModelImpl::true_rows(1);
+  if (flags.no_bias) {
+    for (const std::int64_t row : {0, 1}) held[row][5] = true;  // where the truth has 0
+  }
+  model->hold(held, values);
+  return model;
+}
+
+// The best prediction from v and u alone, on the held-out data, m/s.
+double rmse_without_forces(const Samples& training, const Samples& heldout) {
+  const auto features = [](const Samples& x) { return torch::stack({x.v, x.u, torch::ones_like(x.v)}, -1); };
+  const auto fit = torch::linalg_lstsq(features(training), training.v_next.unsqueeze(-1), {}, "gelsd");
+  return rmse(torch::matmul(features(heldout), std::get<0>(fit)).squeeze(-1) - heldout.v_next);
+}
+
+}  // namespace
+
+void RowFlags::add_to(CommandLine& line) {
+  run.add_to(line);
+  samples.add_to(line);
+  training.add_to(line);
+  block.add_to(line);
+  line.add<std::vector<double>>(
+      "alpha", alpha, "Weights A1 A2 of violated complementarity and nonnegativity", [](const std::vector<double>& x) {
+        const bool valid = x.size() == 2 && x[0] > 0 && x[1] >= 0 && std::isfinite(x[0] + x[1]);
+        return valid ? "" : "two finite numbers, A1 > 0, A2 >= 0";
+      });
+  line.add_switch("squared", squared, "Penalise squares, not absolute values");
+  line.add<std::string>("hold", hold,
+                        "Which numbers of M are held at their true values, without which the rows shrink to 0: " +
+                            choice(held_names(), ""),
+                        [](const std::string& x) { return choice(held_names(), x); });
+  line.add_switch("no-bias", no_bias, "Hold W13 = W23 = 0");
+  if (parameters == nn::Parameters::kStructured) {
+    line.add_switch("known-vector", known_vector, "Hold W at its true value");
+    line.add<std::string>("basis", basis, "Symmetric matrices beside phi phi': none, diagonal or nonnegative",
+                          [](const std::string& x) { return choice(kBases, x); });
+  }
+  line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch; 0: all", at_least_zero);
+  line.footer(
+      "Example: " + line.program() + " --split maximal --out runs/maximal\n" +
+      "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus,gamma (m/s, N, m/s, N, N, m/s), as\n"
+      "simulate --formulation traditional writes it, and optionally trajectory; one row in five, or one\n"
+      "trajectory in five, is held out. --mu, --mass, --dt and --gravity say what the block is.");
+}
+
+int learn_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* argv) {
+  flags.add_to(line);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  flags.samples.settle(line);
+  if (!(flags.block.max_friction() > 0))
+    throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
+  Trainer trainer(line, flags.run, flags.training);
+  torch::set_num_threads(static_cast<int>(flags.run.threads));
+
+  const Data data = load_data(flags.run, flags.block, flags.samples);
+  nn::TraditionalModel model = make_model(flags);
+  const Samples training = data.training.to(flags.run.scalar_type());
+  const Samples heldout = data.heldout.to(flags.run.scalar_type());
+  fit_dynamics(model, training);
+  const Tensor known = solutions(model, training);
+  const auto stopped = trainer.train(
+      *model, training.count(), flags.batch_size > 0 ? flags.batch_size : training.count(), data.fingerprint(),
+      [&](const Tensor& rows, double) -> LossTerms {
+        const Tensor G = model->G_of(training.v, training.u);
+        const Tensor f = model->f_of(training.v.index({rows}), training.u.index({rows}));
+        const auto terms = learning::penalty_loss(G, f, known.index({rows}), flags.weights());
+        const Tensor missed = model->missed(G);
+        return {{"loss", terms.total + missed},
+                {"complementarity", terms.complementarity},
+                {"nonnegativity", terms.nonnegativity},
+                {"missed", missed}};
+      },
+      [&]() -> Figures {
+        return {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)},
+                {"max_row_error", row_error(model->rows(), 1)}};
+      });
+  if (stopped) return *stopped;
+
+  torch::set_num_threads(1);  // sums over many samples round as they are divided
+  nn::save_torchscript(model, (flags.run.out / "model.pt").string());
+  nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);
+  const Tensor rows = model->rows().detach().to(torch::kDouble);
+  metrics.update({{"parameter_error", row_error(canonical_rows(rows, 1, false), 1)},
+                  {"max_row_error", row_error(rows, 1)},
+                  {"largest_number", rows.abs().max().item<double>()},
+                  {"heldout_rmse_without_forces", rmse_without_forces(data.training, data.heldout)},
+                  {"training_samples", training.count()},
+                  {"final_loss", trainer.history()["loss"].back()}});
+  for (std::int64_t row = 0; row < 3; ++row) {
+    const Tensor numbers = rows[row].contiguous();
+    metrics["rows"].push_back(
+        std::vector<double>(numbers.const_data_ptr<double>(), numbers.const_data_ptr<double>() + 6));
+  }
+  metrics.update(gauge_of_rows(model, data.training).json());
+  conclude(line, flags.run, metrics);
+  return 0;
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,39 @@
+// What train_penalty and train_structured have in common: [M|W] of the traditional LCP, learned from its known
+// solutions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/command_line.h"
+#include "common/friction_model.h"
+#include "common/samples.h"
+#include "common/trainer.h"
+#include "lcp/learning/penalty_loss.h"
+
+namespace lcp::training {
+
+struct RowFlags {
+  nn::Parameters parameters;  ///< kRows or kStructured
+  RunFlags run = {};
+  TrainingFlags training = {.iterations = 4000, .learning_rate = 0.02};
+  SampleFlags samples = {.known = Known::kContactForces, .samples = 1000, .states = "mixed"};
+  PhysicsFlags block = {.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
+  std::vector<double> alpha = {1, 1};
+  bool squared = false;
+  std::string hold = "one_per_row";
+  bool no_bias = false;
+  bool known_vector = false;
+  std::string basis = "nonnegative";
+  std::int64_t batch_size = 0;
+
+  void add_to(CommandLine& line);
+  learning::PenaltyLossWeights weights() const {
+    return {.complementarity = alpha[0], .nonnegativity = alpha[1], .squared = squared};
+  }
+};
+
+/// Parses, trains and reports; returns an exit status.
+int learn_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* argv);
+
+}  // namespace lcp::training

@@ -1,0 +1,127 @@
+// Learns the friction of a sliding block by the bilevel soft-constraint loss, from motion alone [Notes, 3.2.4].
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "common/command_line.h"
+#include "common/error.h"
+#include "friction/learn.h"
+#include "lcp/learning/bilevel_loss.h"
+
+namespace {
+
+using namespace lcp::training;
+using lcp::learning::BilevelLoss;
+using lcp::learning::BilevelWeights;
+using lcp::nn::TraditionalModel;
+using lcp::nn::TraditionalModelImpl;
+using torch::Tensor;
+
+struct Weights {
+  std::vector<double> alpha = {1, 1, 10};
+  double continuation = 0.01;
+  bool hard = false;
+
+  void add_to(CommandLine& line) {
+    line.add<std::vector<double>>(
+        "alpha", alpha, "Weights A1 A2 A3 of prediction error, complementarity and violated constraints",
+        [](const std::vector<double>& x) {
+          const bool valid = x.size() == 3 && x[0] > 0 && x[1] >= 0 && x[2] > 0 && std::isfinite(x[0] + x[1] + x[2]);
+          return valid ? "" : "three finite numbers, A1 > 0, A2 >= 0, A3 > 0";
+        });
+    line.add<double>("continuation", continuation,
+                     "A2 starts at this part of itself and grows to the whole in the first half of the training: a "
+                     "small A2 / A1 finds the truth from afar, a large one finds it exactly",
+                     [](const double& x) { return x > 0 && x <= 1 ? "" : "> 0 and <= 1"; });
+    line.add_switch("hard", hard, "Hold the constraints exactly instead of paying A3 for each violation");
+  }
+
+  BilevelWeights at(double done) const {
+    const double part = std::pow(continuation, std::max(0.0, 1 - 2 * done));
+    return BilevelWeights{
+        .prediction = alpha[0], .complementarity = alpha[1] * part, .violation = alpha[2], .hard = hard};
+  }
+};
+
+// What forces must explain, in the model's units, [n, 1].
+Tensor unexplained(const TraditionalModel& model, const Samples& samples) {
+  return ((samples.v_next - samples.v) / model->velocity_unit() - samples.u / model->options.force_unit())
+      .unsqueeze(-1);
+}
+
+BilevelLoss loss_of(const TraditionalModel& model, const Samples& samples, const Tensor& G, const Tensor& f,
+                    const BilevelWeights& weights) {
+  const Tensor B = at::tensor({1., -1., 0.}, G.options()).unsqueeze(0);
+  return lcp::learning::bilevel_loss(G, f, B, unexplained(model, samples), weights);
+}
+
+// The inner problem has a value only where its objective is convex and bounded below: the negative parts of the least
+// eigenvalue of a1 B'B + a2 (G + G') / 2, and of f_3.
+Tensor outside(const Tensor& G, const Tensor& f, const BilevelWeights& weights) {
+  const Tensor gram = at::tensor({1., -1., 0., -1., 1., 0., 0., 0., 0.}, G.options()).view({3, 3});
+  const Tensor curvature = weights.prediction * gram + weights.complementarity * (G + G.mT()) / 2;
+  return (-at::linalg_eigvalsh(curvature).select(-1, 0)).relu().mean() + (-f.select(-1, 2)).relu().mean();
+}
+
+double objective(const TraditionalModel& model, const Samples& samples, const Tensor& G, const Tensor& f,
+                 const BilevelWeights& weights) {
+  return loss_of(model, samples, G, f, weights).value.mean().item<double>();
+}
+
+double objective_at_truth(const TraditionalModel& model, const Samples& samples, const PhysicsFlags& block,
+                          const BilevelWeights& weights) {
+  const double limit = block.max_friction() / model->options.force_unit();
+  const Tensor rows = TraditionalModelImpl::true_rows(limit).to(samples.v.dtype());
+  const Tensor v = samples.v / model->velocity_unit();
+  const Tensor state = at::stack({v, samples.u / model->options.force_unit(), at::ones_like(v)}, -1);
+  return objective(model, samples, rows.slice(1, 0, 3), (rows.slice(1, 3) * state.unsqueeze(-2)).sum(-1), weights);
+}
+
+// The truth explains the data with V = 0 by multipliers a2 lambda*, which a3 bounds.
+void warn_of_weights(const TraditionalModel& model, const Samples& samples, const BilevelWeights& weights) {
+  const double force = unexplained(model, samples).abs().max().item<double>();
+  const double velocity = samples.v_next.abs().max().item<double>() / model->velocity_unit();
+  const double needed = weights.complementarity * std::max(force, velocity);
+  if (weights.hard || weights.violation >= needed) return;
+  std::cerr << "warning: --alpha: A3 = " << weights.violation << " is below A2 max lambda* = " << needed
+            << " of these data: the true friction is then no minimiser" << std::endl;
+}
+
+int train_bilevel(int argc, const char* const* argv) {
+  CommandLine line("train_bilevel",
+                   "Learns a sliding block of unknown friction by the forces that explain its motion best while they\n"
+                   "nearly satisfy the learned LCP. Unlike the prediction error of train_in_the_loop, this loss has a\n"
+                   "gradient also where the learned friction is much too large.");
+  FrictionFlags flags;
+  Weights weights;
+  weights.add_to(line);
+  bool warned = false;
+  const FrictionMethod method{
+      [&](TraditionalModel& model, const Samples& batch, double done) -> LossTerms {
+        const Tensor G = model->G_of(batch.v, batch.u), f = model->f_of(batch.v, batch.u);
+        const BilevelWeights now = weights.at(done);
+        const auto loss = loss_of(model, batch, G, f, now);
+        const Tensor value = at::where(loss.status == 0, loss.value, 0).mean();
+        const Tensor missed = model->missed(G), left = outside(G, f, now);
+        return {{"loss", value + missed + weights.alpha[2] * left}, {"objective", value}, {"missed", missed + left}};
+      },
+      [&](TraditionalModel& model, const Samples& training) -> Figures {
+        if (!warned && !flags.run.quiet) warn_of_weights(model, training, weights.at(1));
+        warned = true;
+        return {};
+      },
+      [&](TraditionalModel& model, const Samples& training) -> nlohmann::json {
+        const Tensor G = model->G_of(training.v, training.u), f = model->f_of(training.v, training.u);
+        return {{"objective", objective(model, training, G, f, weights.at(1))},
+                {"objective_at_truth", objective_at_truth(model, training, flags.block, weights.at(1))}};
+      }};
+  return learn_friction(line, flags, method, argc, argv);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lcp::training::guarded("train_bilevel", [&] { return train_bilevel(argc, argv); });
+}

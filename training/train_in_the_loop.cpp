@@ -1,0 +1,65 @@
+// Learns the friction of a sliding block through lcp::solve, from motion alone [Notes, 3.2.3].
+#include <ATen/ATen.h>
+#include <torch/autograd.h>
+
+#include "common/command_line.h"
+#include "common/error.h"
+#include "friction/learn.h"
+
+namespace {
+
+using namespace lcp::training;
+using lcp::nn::TraditionalModel;
+using torch::Tensor;
+
+// Of each sample; 0 where the learned LCP has no solution.
+Tensor squared_errors(const TraditionalModel& model, const Samples& samples, const Tensor& G, const Tensor& f,
+                      double kappa) {
+  lcp::SolveOptions options;
+  options.kappa = kappa;
+  const auto step = model->step(samples.v, samples.u, G, f, options);
+  return at::where(step.status == 0, (step.v_next - samples.v_next) / model->velocity_unit(), 0).square();
+}
+
+// The share of the samples whose loss the friction limit f_3 has no gradient of: those that are predicted to stick.
+double zero_gradient_fraction(TraditionalModel& model, const Samples& samples, double kappa) {
+  const torch::AutoGradMode grad(true);
+  const Tensor G = model->G_of(samples.v, samples.u).detach();
+  const Tensor f = model->f_of(samples.v, samples.u).detach().requires_grad_();
+  const Tensor loss = squared_errors(model, samples, G, f, kappa).sum();
+  const Tensor gradient = torch::autograd::grad({loss}, {f})[0].select(-1, 2);
+  return (gradient == 0).to(torch::kDouble).mean().item<double>();
+}
+
+int train_in_the_loop(int argc, const char* const* argv) {
+  CommandLine line("train_in_the_loop",
+                   "Learns a sliding block of unknown friction by comparing the velocity that its LCP gives with the\n"
+                   "observed one. The gradient goes through lcp::solve: it is exactly 0 for every sample that is\n"
+                   "predicted to stick, so that friction that starts too large may stay there; see train_bilevel.");
+  FrictionFlags flags;
+  flags.model.initial_mu = 1.5;
+  double kappa = 0;
+  line.add<double>("kappa", kappa,
+                   "Smooths the derivative, not the solution: that of the central path z w = kappa (0: exact)",
+                   nonnegative);
+  const FrictionMethod method{[&](TraditionalModel& model, const Samples& batch, double) -> LossTerms {
+                                const Tensor G = model->G_of(batch.v, batch.u);
+                                const Tensor prediction =
+                                    squared_errors(model, batch, G, model->f_of(batch.v, batch.u), kappa).mean();
+                                const Tensor missed = model->missed(G);
+                                return {{"loss", prediction + missed}, {"prediction", prediction}, {"missed", missed}};
+                              },
+                              [&](TraditionalModel& model, const Samples& training) -> Figures {
+                                return {{"zero_gradient_fraction", zero_gradient_fraction(model, training, kappa)}};
+                              },
+                              [&](TraditionalModel& model, const Samples& training) -> nlohmann::json {
+                                return {{"zero_gradient_fraction", zero_gradient_fraction(model, training, kappa)}};
+                              }};
+  return learn_friction(line, flags, method, argc, argv);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lcp::training::guarded("train_in_the_loop", [&] { return train_in_the_loop(argc, argv); });
+}

@@ -1,0 +1,19 @@
+// Learns M = phi phi' + a symmetric basis + an antisymmetric part, and W, of a sliding block [Notes, 3.1.3].
+#include "common/command_line.h"
+#include "common/error.h"
+#include "rows/learn.h"
+
+int main(int argc, char** argv) {
+  using namespace lcp::training;
+  return guarded("train_structured", [&] {
+    CommandLine line(
+        "train_structured",
+        "Learns w = M z + W (v, u, 1) of a sliding block, z = (lambda_plus, lambda_minus, gamma), from known\n"
+        "forces, with M = phi phi' + sum alpha_i^2 S_i + sum beta_i A_i: a symmetric part that is positive\n"
+        "semidefinite or nonnegative, and an antisymmetric one. --basis none and diagonal make only LCPs\n"
+        "that are solved wherever they are feasible. Numbers held by --hold are pulled to their values.");
+    RowFlags flags{.parameters = lcp::nn::Parameters::kStructured,
+                   .training = {.iterations = 4000, .learning_rate = 0.1}};
+    return learn_rows(line, flags, argc, argv);
+  });
+}
