@@ -1,8 +1,10 @@
+import json
 import pathlib
 import subprocess
 
 import pytest
 import torch
+from runs import WITHOUT_FIGURES
 
 
 def pytest_addoption(parser):
@@ -26,5 +28,17 @@ def run(build, tmp_path):
     def call(program, *arguments, **keywords):
         command = [build / "bin" / program, *map(str, arguments)]
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, **keywords)
+
+    return call
+
+
+@pytest.fixture
+def learn(run, tmp_path):
+    """Runs a program that learns, without figures, and returns its metrics."""
+
+    def call(program, *arguments, out="out"):
+        result = run(program, *arguments, "--out", out, "--quiet", env=WITHOUT_FIGURES)
+        assert (result.returncode, result.stderr) == (0, "")
+        return json.loads((tmp_path / out / "metrics.json").read_text())
 
     return call

@@ -1,23 +1,10 @@
 """train_penalty and train_structured: [M|W] learned from the known solutions of the LCP."""
-import json
 import signal
 import subprocess
 import time
 
 import pytest
-from runs import WITHOUT_FIGURES, files
-
-
-@pytest.fixture
-def learn(run, tmp_path):
-    """Runs a program; its metrics, without what the console says."""
-
-    def call(program, *arguments, out="out"):
-        result = run(program, *arguments, "--out", out, "--quiet", env=WITHOUT_FIGURES)
-        assert (result.returncode, result.stderr) == (0, "")
-        return json.loads((tmp_path / out / "metrics.json").read_text())
-
-    return call
+from runs import files
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

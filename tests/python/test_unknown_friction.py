@@ -5,22 +5,10 @@ import subprocess
 import time
 
 import pytest
-from runs import WITHOUT_FIGURES, files, read_csv
+from runs import files, read_csv
 
 
 FAST = ("--iterations", 300, "--learning-rate", 0.05)
-
-
-@pytest.fixture
-def learn(run, tmp_path):
-    """Runs a program; its metrics, without what the console says."""
-
-    def call(program, *arguments, out="out"):
-        result = run(program, *arguments, "--out", out, "--quiet", env=WITHOUT_FIGURES)
-        assert (result.returncode, result.stderr) == (0, "")
-        return json.loads((tmp_path / out / "metrics.json").read_text())
-
-    return call
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -1,7 +1,7 @@
 """What the training programs draw alike: rollouts of the learned block, and how it was learned."""
 import json
 
-from style import BLUE, GREY, INK, ORANGE, TEAL, plt, read_columns, save, select, shade_sticking
+from style import BLUE, GREY, INK, ORANGE, TEAL, plt, read_columns, run_folder, save, select, shade_sticking
 
 SHOWN = 3
 COLORS = (BLUE, ORANGE, GREY, TEAL, INK)
@@ -10,6 +10,14 @@ COLORS = (BLUE, ORANGE, GREY, TEAL, INK)
 def load(run):
     """A run's flags and metrics."""
     return (json.loads((run / name).read_text()) for name in ("config.json", "metrics.json"))
+
+
+def draw(*figures):
+    """The figures of the run that the command line names."""
+    run = run_folder()
+    flags, metrics = load(run)
+    for figure in figures:
+        figure(run, flags, metrics)
 
 
 def rollout(run, flags, metrics):
@@ -36,22 +44,26 @@ def rollout(run, flags, metrics):
     save(figure, run, "rollout")
 
 
-def training(run, terms, unit):
+def training(terms, unit):
     """training.png: the named columns of history.csv, in `unit`, and the held-out error."""
-    history = read_columns(run / "history.csv")
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), constrained_layout=True)
-    for name, color in zip(terms, COLORS):
-        left.semilogy(history["iteration"], history[name], color=color, label=name.replace("_", " "))
-    left.set_xlabel("iteration")
-    left.set_ylabel(f"loss terms [{unit}]")
-    figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=len(terms))
-    right.semilogy(history["iteration"], history["heldout_rmse"], color=BLUE)
-    right.set_xlabel("iteration")
-    right.set_ylabel("held-out rmse of the LCP [m/s]")
-    save(figure, run, "training")
+
+    def figure_of(run, flags, metrics):
+        history = read_columns(run / "history.csv")
+        figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), constrained_layout=True)
+        for name, color in zip(terms, COLORS):
+            left.semilogy(history["iteration"], history[name], color=color, label=name.replace("_", " "))
+        left.set_xlabel("iteration")
+        left.set_ylabel(f"loss terms [{unit}]")
+        figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=len(terms))
+        right.semilogy(history["iteration"], history["heldout_rmse"], color=BLUE)
+        right.set_xlabel("iteration")
+        right.set_ylabel("held-out rmse of the LCP [m/s]")
+        save(figure, run, "training")
+
+    return figure_of
 
 
-def friction(run, flags):
+def friction(run, flags, metrics):
     """training.png: loss, friction coefficient and held-out error of a run that learns friction from motion."""
     history = read_columns(run / "history.csv")
     panels = [("loss", "loss [dimensionless]"), ("mu", "friction coefficient"),
@@ -73,7 +85,7 @@ def friction(run, flags):
     save(figure, run, "training")
 
 
-def rows(run, metrics):
+def rows(run, flags, metrics):
     """rows.png: the learned [M|W] beside a true block's, in units of mu m g and dt mu g."""
     truth = [[1, -1, 1, 1, 1, 0], [-1, 1, 1, -1, -1, 0], [-1, -1, 0, 0, 0, 1]]
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 2.3), constrained_layout=True, sharey=True)

@@ -1,7 +1,7 @@
 """rollout.png: the learned block beside the exact one; training.png: how it was learned; study.png: --study's fits."""
 import json
 
-from learning import load, rollout, training
+from learning import draw, rollout, training
 from style import BLUE, ORANGE, PALE, plt, run_folder, save
 
 
@@ -30,10 +30,8 @@ def main():
     run = run_folder()
     if json.loads((run / "config.json").read_text())["study"]:
         study(run)
-        return
-    flags, metrics = load(run)
-    rollout(run, flags, metrics)
-    training(run, ("prediction", "complementarity", "nonnegativity"), "m/s")
+    else:
+        draw(rollout, training(("prediction", "complementarity", "nonnegativity"), "m/s"))
 
 
 main()
