@@ -67,21 +67,9 @@ Tensor to_si(const Tensor& rows, const lcp::nn::TraditionalModel& model) {
 }
 
 learning::KnownEntries known_entries(const Flags& flags) {
-  learning::KnownEntries known{at::zeros({3, 6}, at::kBool), at::zeros({3, 6}, at::kDouble)};
-  const auto hold = [&](std::int64_t i, std::int64_t j, double value) {
-    known.mask[i][j] = true;
-    known.values[i][j] = value;
-  };
-  if (flags.normalization == "one_per_row") {
-    hold(0, 2, 1);
-    hold(1, 2, 1);
-    hold(2, 0, -1);
-  }
-  if (flags.no_bias) {
-    hold(0, 5, 0);
-    hold(1, 5, 0);
-  }
-  return known;
+  Tensor mask = held_numbers(flags.normalization);
+  if (flags.no_bias) mask.slice(0, 0, 2).select(1, 5).fill_(true);
+  return {mask, at::where(mask, lcp::nn::TraditionalModelImpl::true_rows(1), 0)};
 }
 
 std::vector<std::string> entries(std::int64_t row) {

@@ -74,9 +74,8 @@ double objective_at_truth(const TraditionalModel& model, const Samples& samples,
                           const BilevelWeights& weights) {
   const double limit = block.max_friction() / model->options.force_unit();
   const Tensor rows = TraditionalModelImpl::true_rows(limit).to(samples.v.dtype());
-  const Tensor v = samples.v / model->velocity_unit();
-  const Tensor state = at::stack({v, samples.u / model->options.force_unit(), at::ones_like(v)}, -1);
-  return objective(model, samples, rows.slice(1, 0, 3), (rows.slice(1, 3) * state.unsqueeze(-2)).sum(-1), weights);
+  const Tensor f = (rows.slice(1, 3) * states(model, samples).unsqueeze(-2)).sum(-1);
+  return objective(model, samples, rows.slice(1, 0, 3), f, weights);
 }
 
 // The truth explains the data with V = 0 by multipliers a2 lambda*, which a3 bounds.

@@ -89,7 +89,6 @@ struct Flags {
 
   // Whether h of a component that rests is only known to be <= 0: the head lets no more through.
   bool behind_head() const { return relu() && samples.forces == "physical"; }
-  torch::Dtype dtype() const { return run.dtype == "float32" ? torch::kFloat : torch::kDouble; }
 };
 
 std::string description(DirectForces kind) {
@@ -171,8 +170,8 @@ int learn(DirectForces kind, int argc, const char* const* argv) {
   torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
 
   const Data data = load_data(flags.run, flags.block, flags.samples);
-  const Samples training = data.training.to(flags.dtype());
-  const Samples heldout = data.heldout.to(flags.dtype());
+  const Samples training = data.training.to(flags.run.scalar_type());
+  const Samples heldout = data.heldout.to(flags.run.scalar_type());
   const auto scale = [](const Tensor& x) { return std::max(rmse(x), 1e-12); };
   auto options = nn::DirectModelOptions()
                      .mass(flags.block.mass)
@@ -185,7 +184,7 @@ int learn(DirectForces kind, int argc, const char* const* argv) {
                      .velocity_scale(scale(data.training.v));
   const Tensor exact_p = options.forces_of(data.training.lambda);
   nn::DirectModel model(options.force_scale(std::max(scale(data.training.u), scale(exact_p))));
-  model->to(flags.dtype());
+  model->to(flags.run.scalar_type());
 
   const learning::DirectLossWeights weights{.prediction = flags.alpha[0],
                                             .complementarity = flags.alpha[1],
@@ -193,7 +192,7 @@ int learn(DirectForces kind, int argc, const char* const* argv) {
                                             .resting = !flags.behind_head()};
   const bool select = flags.behind_head() && !flags.slack();
   const Tensor target = training.velocities();
-  const Tensor p = exact_p.to(flags.dtype());
+  const Tensor p = exact_p.to(flags.run.scalar_type());
   const Tensor unit_p = p / scale(exact_p);  // so that A2 means the same for any block
   const auto loss = [&](const Tensor& rows, double) -> LossTerms {
     const Samples batch = training.at(rows);
