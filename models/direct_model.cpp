@@ -92,16 +92,12 @@ def forward(self, v: Tensor, u: Tensor) -> Tensor:
 
 void save_torchscript(const DirectModel& model, const std::string& path) {
   const DirectModelOptions& options = model->options;
-  torch::jit::Module script("DirectModel");
-  script.register_attribute("format_version", c10::IntType::get(), std::int64_t{1});
-  for (const auto& [name, value] : {std::pair<const char*, double>{"dt", options.dt()},
-                                    {"mass", options.mass()},
-                                    {"gravity", options.gravity()},
-                                    {"mu", options.mu()},
-                                    {"velocity_scale", options.velocity_scale()},
-                                    {"force_scale", options.force_scale()}}) {
-    script.register_attribute(name, c10::FloatType::get(), value);
-  }
+  torch::jit::Module script = make_module("DirectModel", {{"dt", options.dt()},
+                                                          {"mass", options.mass()},
+                                                          {"gravity", options.gravity()},
+                                                          {"mu", options.mu()},
+                                                          {"velocity_scale", options.velocity_scale()},
+                                                          {"force_scale", options.force_scale()}});
   std::string source = kSource;
   const auto put = [&](const std::string& name, const std::string& expression) {
     const std::string mark = "{" + name + "}";

@@ -15,6 +15,8 @@ namespace {
 
 namespace jit = torch::jit;
 
+constexpr std::int64_t kFormatVersion = 1;  // of the attributes, parameters and methods that a file has
+
 // torch.ops: each attribute is a namespace of operators.
 struct OperatorNamespaces : jit::SugaredValue {
   std::string kind() const override { return "torch.ops"; }
@@ -42,6 +44,13 @@ struct Resolver : jit::Resolver {
 };
 
 }  // namespace
+
+jit::Module make_module(const std::string& name, const std::vector<std::pair<std::string, double>>& numbers) {
+  jit::Module module(name);
+  module.register_attribute("format_version", c10::IntType::get(), kFormatVersion);
+  for (const auto& [attribute, value] : numbers) module.register_attribute(attribute, c10::FloatType::get(), value);
+  return module;
+}
 
 void define(jit::Module& module, const std::string& source) { module.define(source, std::make_shared<Resolver>()); }
 

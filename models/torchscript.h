@@ -4,10 +4,15 @@
 #include <torch/script.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "lcp/nn/state_map.h"
 
 namespace lcp::nn {
+
+/// A module of a class, with format_version and these numbers as attributes.
+torch::jit::Module make_module(const std::string& name, const std::vector<std::pair<std::string, double>>& numbers);
 
 /// Adds methods to a module, from TorchScript source in which torch.f is a builtin function and torch.ops.ns.f an
 /// operator, as in Python. Throws torch::jit::ErrorReport with the place of a mistake in the source.

@@ -276,18 +276,14 @@ std::string define_G_and_f(torch::jit::Module& script, const TraditionalModel& m
 
 void save_torchscript(const TraditionalModel& model, const std::string& path) {
   const TraditionalModelOptions& options = model->options;
-  torch::jit::Module script("TraditionalModel");
-  script.register_attribute("format_version", c10::IntType::get(), std::int64_t{1});
-  for (const auto& [name, value] : {std::pair<const char*, double>{"dt", options.dt()},
-                                    {"mass", options.mass()},
-                                    {"gravity", options.gravity()},
-                                    {"velocity_unit", model->velocity_unit()},
-                                    {"force_unit", options.force_unit()}}) {
-    script.register_attribute(name, c10::FloatType::get(), value);
-  }
-  if (!std::isnan(options.mu()) && options.parameters() != Parameters::kFriction) {
-    script.register_attribute("mu", c10::FloatType::get(), options.mu());
-  }
+  std::vector<std::pair<std::string, double>> numbers = {{"dt", options.dt()},
+                                                         {"mass", options.mass()},
+                                                         {"gravity", options.gravity()},
+                                                         {"velocity_unit", model->velocity_unit()},
+                                                         {"force_unit", options.force_unit()}};
+  const bool known = !std::isnan(options.mu()) && options.parameters() != Parameters::kFriction;
+  if (known) numbers.emplace_back("mu", options.mu());
+  torch::jit::Module script = make_module("TraditionalModel", numbers);
   script.register_buffer("dynamics", model->dynamics.clone());
   define(script, define_G_and_f(script, model));
   define(script, replaced(kStep, "{rest}", options.parameters() == Parameters::kFriction ? kRest : ""));

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/figures.h"
 #include "common/files.h"
+#include "common/text.h"
 #include "simulation/system.h"
 
 namespace {
@@ -57,7 +58,7 @@ std::string help_of(const std::string& system) {
 int simulate(int argc, const char* const* argv) {
   std::string name = chosen_system(argc, argv);
   const std::unique_ptr<System> system = make_system(name);
-  if (!system) throw UsageError("--system must be " + one_of(system_names()) + "; got \"" + name + "\"");
+  if (!system) throw UsageError("--system must be " + listed(system_names()) + "; got \"" + name + "\"");
 
   CommandLine line("simulate", help_of(name));
   RunFlags run;
@@ -67,11 +68,9 @@ int simulate(int argc, const char* const* argv) {
   std::string inputs;
   std::string animation = "gif";
   run.add_to(line);
-  line.add<std::string>("system", name, "What is simulated: " + one_of(system_names()));
-  line.add<std::string>("formulation", request.formulation, one_of(system->formulations()), [&](const std::string& x) {
-    const auto& known = system->formulations();
-    return std::find(known.begin(), known.end(), x) != known.end() ? "" : one_of(known);
-  });
+  line.add<std::string>("system", name, "What is simulated: " + listed(system_names()));
+  line.add<std::string>("formulation", request.formulation, listed(system->formulations()),
+                        one_of(system->formulations()));
   system->physics.add_to(line);
   system->add_to(line);
   line.add<std::int64_t>("steps", request.steps, "Steps of each trajectory", at_least_one);
@@ -88,9 +87,8 @@ int simulate(int argc, const char* const* argv) {
     line.add<double>("position-noise", request.position_noise,
                      "Standard deviation of normal noise on the positions of data.csv", nonnegative);
   }
-  line.add<std::string>(
-      "animation", animation, "Of a rollout: gif, mp4 (needs ffmpeg) or none",
-      [](const std::string& x) { return x == "gif" || x == "mp4" || x == "none" ? "" : "gif, mp4 or none"; });
+  line.add<std::string>("animation", animation, "Of a rollout: gif, mp4 (needs ffmpeg) or none",
+                        one_of({"gif", "mp4", "none"}));
   line.footer("Example: simulate " + system->example() + " --out runs/example");
   if (const auto status = line.parse(argc, argv)) return *status;
   if (!inputs.empty()) {

@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "common/files.h"
+#include "common/text.h"
 
 namespace lcp::training {
 
@@ -121,9 +122,7 @@ void RunFlags::add_to(CommandLine& line) {
       "out", out, "Folder for everything the run writes",
       [](const std::filesystem::path& path) { return path.empty() ? "a folder" : ""; }, Role::kManner);
   line.add<std::int64_t>("seed", seed, "Seed of everything random; the same seed repeats the run", seed_range);
-  line.add<std::string>("dtype", dtype, "float32 or float64", [](const std::string& name) {
-    return name == "float32" || name == "float64" ? "" : "float32 or float64";
-  });
+  line.add<std::string>("dtype", dtype, "float32 or float64", one_of({"float32", "float64"}));
   line.add<std::int64_t>("threads", threads, "Threads for tensor operations", thread_count);
   line.add_switch("quiet", quiet, "Print nothing but errors", Role::kManner);
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <set>
 
@@ -13,6 +12,7 @@
 #include "common/files.h"
 #include "common/random.h"
 #include "common/sliding_block_data.h"
+#include "common/text.h"
 
 namespace lcp::training {
 namespace {
@@ -22,12 +22,6 @@ using torch::Tensor;
 
 constexpr std::int64_t kSteps = 50;
 constexpr std::int64_t kRollouts = 20;
-
-std::string short_number(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", x);
-  return text;
-}
 
 // The same space by vectors that share as few names as they can: reduced row echelon form, largest pivots first.
 Tensor simple_basis(const Tensor& null_space) {
@@ -130,23 +124,36 @@ double sticking_fraction(const Tensor& predicted, const Tensor& truth, double to
   return (predicted.index({sticks}).abs() <= tolerance).to(torch::kDouble).mean().item<double>();
 }
 
+Tensor affine_features(const Samples& samples) {
+  return torch::stack({samples.v, samples.u, torch::ones_like(samples.v)}, -1);
+}
+
+Tensor affine_prediction(const Samples& training, const Samples& heldout) {
+  const auto fit = torch::linalg_lstsq(affine_features(training), training.v_next.unsqueeze(-1), {}, "gelsd");
+  return (affine_features(heldout) * std::get<0>(fit).squeeze(-1)).sum(-1);
+}
+
+nlohmann::json heldout_metrics(const Tensor& predicted, const Samples& heldout, const PhysicsFlags& block) {
+  const double close = 1e-3 * block.dt * block.max_friction() / block.mass;
+  return {
+      {"heldout_rmse", rmse(predicted - heldout.v_next)},
+      {"sticking_exact_zero_fraction", sticking_fraction(predicted, heldout.v_next, 0)},
+      {"sticking_close_fraction", sticking_fraction(predicted, heldout.v_next, close)},
+      {"heldout_samples", heldout.count()},
+      {"heldout_unsolved", unsolved(predicted)},
+      {"heldout_sticking_fraction", (heldout.v_next == 0).to(torch::kDouble).mean().item<double>()},
+  };
+}
+
 nlohmann::json evaluate_model(const RunFlags& run, const Samples& heldout, const PhysicsFlags& block) {
   const torch::NoGradGuard no_grad;
   torch::jit::Module model = torch::jit::load((run.out / "model.pt").string());
   const Tensor predicted = predict(model, heldout.v, heldout.u);
   const Rollout rollout = roll_out(model, run, block);
   write_rollouts(run.out / "rollouts.csv", rollout, block.dt);
-  const double close = 1e-3 * block.dt * block.max_friction() / block.mass;
-  nlohmann::json metrics = {
-      {"heldout_rmse", rmse(predicted - heldout.v_next)},
-      {"sticking_exact_zero_fraction", sticking_fraction(predicted, heldout.v_next, 0)},
-      {"sticking_close_fraction", sticking_fraction(predicted, heldout.v_next, close)},
-      {"rollout_rmse", rmse(rollout.model - rollout.exact)},
-      {"heldout_samples", heldout.count()},
-      {"heldout_unsolved", unsolved(predicted)},
-      {"rollout_unsolved", unsolved(rollout.model)},
-      {"heldout_sticking_fraction", (heldout.v_next == 0).to(torch::kDouble).mean().item<double>()},
-  };
+  nlohmann::json metrics = heldout_metrics(predicted, heldout, block);
+  metrics.update(
+      {{"rollout_rmse", rmse(rollout.model - rollout.exact)}, {"rollout_unsolved", unsolved(rollout.model)}});
   if (!run.quiet && (metrics["heldout_unsolved"] > 0 || metrics["rollout_unsolved"] > 0)) {
     std::cerr << "warning: the learned LCP has no solution in " << metrics["heldout_unsolved"] << " of "
               << heldout.count() << " held-out steps and " << metrics["rollout_unsolved"] << " of "
@@ -197,6 +204,13 @@ std::vector<std::string> parameter_names(const torch::nn::Module& module) {
   return names;
 }
 
+nlohmann::json to_json(const Tensor& x) {
+  if (x.dim() == 0) return x.item<double>();
+  nlohmann::json json = nlohmann::json::array();
+  for (std::int64_t k = 0; k < x.size(0); ++k) json.push_back(to_json(x[k]));
+  return json;
+}
+
 void conclude(const CommandLine& line, const RunFlags& run, const nlohmann::json& metrics) {
   write_json(run.out / "metrics.json", metrics);
   const bool drawn = draw_figures(line.program(), run.out, run.quiet);
@@ -205,9 +219,8 @@ void conclude(const CommandLine& line, const RunFlags& run, const nlohmann::json
     if (!metrics.contains(shown.key)) continue;
     const auto& value = metrics[shown.key];
     const bool finite = value.is_number() && std::isfinite(value.get<double>());
-    std::string label = shown.label;
-    label.resize(24, ' ');
-    std::cout << label << (finite ? short_number(value.get<double>()) + shown.unit : shown.otherwise) << "\n";
+    std::cout << padded(shown.label, 24) << (finite ? short_number(value.get<double>()) + shown.unit : shown.otherwise)
+              << "\n";
   }
   if (metrics.contains("parameters")) {
     std::cout << "identifiable            " << metrics["identifiable_parameters"] << " of " << metrics["parameters"]

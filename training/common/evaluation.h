@@ -22,10 +22,19 @@ double rmse(const torch::Tensor& error);
 /// The share of the resting elements of `truth` whose prediction is within `tolerance` of 0; NaN where nothing rests.
 double sticking_fraction(const torch::Tensor& predicted, const torch::Tensor& truth, double tolerance);
 
+/// (v, u, 1), [n, 3].
+torch::Tensor affine_features(const Samples& samples);
+
+/// What v and u alone tell of v_next: the affine map that fits the training data best, on the held-out steps, m/s.
+torch::Tensor affine_prediction(const Samples& training, const Samples& heldout);
+
+/// Of predictions of v_next: heldout_rmse, sticking_exact_zero_fraction, sticking_close_fraction (within dt mu g /
+/// 1000), heldout_samples, heldout_unsolved, heldout_sticking_fraction.
+nlohmann::json heldout_metrics(const torch::Tensor& predicted, const Samples& heldout, const PhysicsFlags& block);
+
 /// Loads out/model.pt, as its user would, and compares it with the held-out steps and, over 20 rollouts of 50 steps
-/// under random forces, with the block of the flags; writes out/rollouts.csv. Returns heldout_rmse,
-/// sticking_exact_zero_fraction, sticking_close_fraction (within dt mu g / 1000), rollout_rmse, heldout_samples,
-/// heldout_unsolved, rollout_unsolved, heldout_sticking_fraction; and warns of unsolved steps.
+/// under random forces, with the block of the flags; writes out/rollouts.csv. Returns heldout_metrics, rollout_rmse and
+/// rollout_unsolved, and warns of unsolved steps.
 nlohmann::json evaluate_model(const RunFlags& run, const Samples& heldout, const PhysicsFlags& block);
 
 /// Parameters in groups that do not share samples' residuals, each with what its data leave open.
@@ -49,6 +58,9 @@ torch::Tensor jacobian(const torch::Tensor& outputs, const std::vector<torch::Te
 
 /// "name[0]", "name[1]", ... for each number of each trainable parameter of the module, in the order of `jacobian`.
 std::vector<std::string> parameter_names(const torch::nn::Module& module);
+
+/// Nested lists of its numbers.
+nlohmann::json to_json(const torch::Tensor& x);
 
 /// Writes metrics.json, draws the program's figures, and shows what the run came to.
 void conclude(const CommandLine& line, const RunFlags& run, const nlohmann::json& metrics);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/random.h"
+#include "common/text.h"
 
 namespace lcp::training {
 namespace {
@@ -152,11 +153,7 @@ void FrictionModelFlags::add_to(CommandLine& line) {
                         "What is learned: mu; rows ([M|W], M13 = M23 = 1, M31 = -1, M33 = 0 held); structured (M = phi "
                         "phi' + antisymmetric, and "
                         "W); networks (the same with phi, beta and f networks of v and u)",
-                        [](const std::string& x) {
-                          const bool known = std::any_of(std::begin(kParameters), std::end(kParameters),
-                                                         [&](const auto& parameter) { return x == parameter.first; });
-                          return known ? "" : "mu, rows, structured or networks";
-                        });
+                        one_of({"mu", "rows", "structured", "networks"}));
   line.add<double>("initial-mu", initial_mu, "Friction coefficient to start from", positive);
   line.add<double>("start-noise", start_noise,
                    "Standard deviation of what else is learned at the start, about a true block with the initial mu",

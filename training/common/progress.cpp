@@ -5,13 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <utility>
 
 namespace lcp::training {
 
 using std::chrono::steady_clock;
 
-Progress::Progress(std::int64_t first, std::int64_t total, bool quiet)
-    : first_(first), total_(total), quiet_(quiet), terminal_(isatty(STDERR_FILENO) == 1), start_(steady_clock::now()) {}
+Progress::Progress(std::string unit, std::int64_t first, std::int64_t total, bool quiet)
+    : unit_(std::move(unit)),
+      first_(first),
+      total_(total),
+      quiet_(quiet),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      start_(steady_clock::now()) {}
 
 Progress::~Progress() {
   if (shown_ && terminal_) std::cerr << std::endl;
@@ -31,7 +37,7 @@ void Progress::show(std::int64_t done, const std::string& figures) {
   last_ = now;
   shown_ = true;
   const double elapsed = std::chrono::duration<double>(now - start_).count();
-  std::string line = "iteration " + std::to_string(done) + " of " + std::to_string(total_) + "  " + figures;
+  std::string line = unit_ + " " + std::to_string(done) + " of " + std::to_string(total_) + "  " + figures;
   if (done > first_ && !last) {
     line +=
         "  " + duration(elapsed * static_cast<double>(total_ - done) / static_cast<double>(done - first_)) + " left";

@@ -10,8 +10,8 @@ namespace lcp::training {
 /// On a terminal one line of stderr that is written over; elsewhere a line for every tenth of the work.
 class Progress {
  public:
-  /// first, total: the iterations already done and to do.
-  Progress(std::int64_t first, std::int64_t total, bool quiet);
+  /// unit: what is counted, such as "iteration". first, total: how many are done already and are there in all.
+  Progress(std::string unit, std::int64_t first, std::int64_t total, bool quiet);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -20,6 +20,7 @@ class Progress {
   void show(std::int64_t done, const std::string& figures);
 
  private:
+  std::string unit_;
   std::int64_t first_, total_;
   bool quiet_, terminal_;
   bool shown_ = false;

@@ -10,6 +10,7 @@
 #include "common/files.h"
 #include "common/random.h"
 #include "common/sliding_block_data.h"
+#include "common/text.h"
 #include "common/trainer.h"
 
 namespace lcp::training {
@@ -18,7 +19,6 @@ namespace {
 using torch::Tensor;
 
 constexpr std::int64_t kSteps = 50;  // of a trajectory
-constexpr std::int64_t kHeldOutOneIn = 5;
 
 template <class F>
 Tensor if_known(const Tensor& x, const F& f) {
@@ -186,12 +186,6 @@ Data read(const std::string& file, const PhysicsFlags& block, const SampleFlags&
   return {all.at(heldout.logical_not().nonzero().squeeze(-1)), all.at(heldout.nonzero().squeeze(-1))};
 }
 
-std::string one_of_states(const std::string& x) {
-  return x == "trajectories" || x == "mixed" || x == "gentle" || x == "sticking"
-             ? ""
-             : "trajectories, mixed, gentle or sticking";
-}
-
 }  // namespace
 
 Samples Samples::at(const Tensor& rows) const {
@@ -222,12 +216,12 @@ void SampleFlags::add_to(CommandLine& line) {
   line.add<std::string>("states", states,
                         "Simulated v and u: trajectories (of 50 steps under random forces), mixed (normal), "
                         "gentle (slow, to the right) or sticking",
-                        one_of_states);
+                        one_of({"trajectories", "mixed", "gentle", "sticking"}));
   if (known == Known::kFriction || known == Known::kSlack) {
     line.add<std::string>(
         "forces", forces,
         "Friction forces learned from: fictitious (the direct formulation's, one negative) or physical (>= 0)",
-        [](const std::string& x) { return x == "fictitious" || x == "physical" ? "" : "fictitious or physical"; });
+        one_of({"fictitious", "physical"}));
   }
   if (known == Known::kFriction) {
     line.add<std::vector<double>>("more-mus", more_mus, "Friction of further blocks in the simulated training data",
@@ -241,11 +235,7 @@ void SampleFlags::add_to(CommandLine& line) {
     line.add<std::string>("split", split,
                           "How the forces of a simulated block that sticks are divided, of which only the difference "
                           "is determined: minimal (one is 0), maximal (their sum is mu m g), half or random",
-                          [](const std::string& x) {
-                            return x == "minimal" || x == "maximal" || x == "half" || x == "random"
-                                       ? ""
-                                       : "minimal, maximal, half or random";
-                          });
+                          one_of({"minimal", "maximal", "half", "random"}));
   }
   line.add<double>("velocity-noise", velocity_noise,
                    "Standard deviation of normal noise on v_next of the simulated training data, m/s", nonnegative);

@@ -33,6 +33,9 @@ struct Data {
   std::int64_t fingerprint() const;
 };
 
+/// Of a file's trajectories, or rows where it has fewer, the last of each kHeldOutOneIn is held out.
+constexpr std::int64_t kHeldOutOneIn = 5;
+
 /// What a method learns from, beside v, u and v_next.
 enum class Known {
   kMotion,        ///< nothing
@@ -63,8 +66,8 @@ struct SampleFlags {
   void settle(const CommandLine& line);
 };
 
-/// Reads --data, or simulates --samples steps and a quarter of that to hold out, at least 500. Of a file one trajectory
-/// in five is held out, or one row in five where it has fewer. Throws a UsageError where the file does not fit.
+/// Reads --data, or simulates --samples steps and a quarter of that to hold out, at least 500. Throws a
+/// UsageError where the file does not fit.
 Data load_data(const RunFlags& run, const PhysicsFlags& block, const SampleFlags& flags);
 
 }  // namespace lcp::training

@@ -3,7 +3,6 @@
 #include <torch/torch.h>
 
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <numbers>
 #include <sstream>
@@ -13,6 +12,7 @@
 #include "common/interrupt.h"
 #include "common/progress.h"
 #include "common/random.h"
+#include "common/text.h"
 
 namespace lcp::training {
 namespace {
@@ -22,12 +22,6 @@ constexpr std::int64_t kReports = 100;
 // The samples of one epoch in their order.
 torch::Tensor permutation(std::int64_t samples, std::int64_t seed, std::int64_t epoch) {
   return torch::randperm(samples, generator(seed, Stream::kMinibatches, epoch), torch::kLong);
-}
-
-std::string short_number(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", x);
-  return text;
 }
 
 torch::serialize::InputArchive open_checkpoint(const std::filesystem::path& path) {
@@ -92,7 +86,7 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
   std::string shown;
 
   const Interrupt interrupt;
-  Progress progress(iteration_, total, run_.quiet);
+  Progress progress("iteration", iteration_, total, run_.quiet);
   while (iteration_ < total) {
     if (const int signal = interrupt.signal(); signal != 0) {
       save(model, optimizer, data_fingerprint);

@@ -12,6 +12,7 @@
 #include "common/evaluation.h"
 #include "common/random.h"
 #include "common/samples.h"
+#include "common/text.h"
 #include "common/trainer.h"
 #include "direct/features.h"
 #include "direct/study.h"
@@ -51,12 +52,11 @@ struct Flags {
     training.add_to(line);
     block.add_to(line);
     samples.add_to(line);
-    line.add<std::string>(
-        "network", network, "Of f(v, u) and G(v, u): affine, or hidden (affine and a tanh layer)",
-        [](const std::string& x) { return x == "affine" || x == "hidden" ? "" : "affine or hidden"; });
+    line.add<std::string>("network", network, "Of f(v, u) and G(v, u): affine, or hidden (affine and a tanh layer)",
+                          one_of({"affine", "hidden"}));
     line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layer", at_least_one);
     line.add<std::string>("head", head, "Of the predicted velocities in training: relu or none",
-                          [](const std::string& x) { return x == "relu" || x == "none" ? "" : "relu or none"; });
+                          one_of({"relu", "none"}));
     line.add_switch("no-bias", no_bias, "f without a constant part");
     line.add<std::vector<double>>(
         "alpha", alpha,

@@ -19,6 +19,7 @@
 #include "common/files.h"
 #include "common/progress.h"
 #include "common/random.h"
+#include "common/text.h"
 #include "direct/features.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"
@@ -313,21 +314,17 @@ std::string markdown(const nlohmann::json& rows, const Column (&columns)[n]) {
   const auto text = [](const nlohmann::json& value) -> std::string {
     if (value.is_string()) return value;
     if (!value.is_number() || !std::isfinite(value.get<double>())) return "-";
-    char number[32];
-    std::snprintf(number, sizeof number, "%.3g", value.get<double>());
-    return number;
+    return short_number(value.get<double>());
   };
-  std::string head = "|", line = "|", body;
-  for (const Column& column : columns) {
-    head += " " + std::string(column.title) + " |";
-    line += "---|";
-  }
+  std::vector<std::string> titles;
+  for (const Column& column : columns) titles.emplace_back(column.title);
+  std::string table = table_head(titles);
   for (const auto& row : rows) {
-    body += "|";
-    for (const Column& column : columns) body += " " + text(row.value(column.key, nlohmann::json())) + " |";
-    body += "\n";
+    std::vector<std::string> fields;
+    for (const Column& column : columns) fields.push_back(text(row.value(column.key, nlohmann::json())));
+    table += table_row(fields);
   }
-  return head + "\n" + line + "\n" + body;
+  return table;
 }
 
 }  // namespace
@@ -341,7 +338,7 @@ void study(const CommandLine& line, const RunFlags& run, const TrainingFlags& tr
   nlohmann::json fits;
   const auto count = static_cast<std::int64_t>(std::size(kFits));
   {
-    Progress progress(0, count, run.quiet);
+    Progress progress("fit", 0, count, run.quiet);
     for (std::int64_t k = 0; k < count; ++k) {
       const Fit& fit = kFits[k];
       fits.push_back(measure(fit, load(fit.source, run, block, samples), training, block,

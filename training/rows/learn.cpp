@@ -8,20 +8,12 @@
 #include "common/error.h"
 #include "common/evaluation.h"
 #include "common/random.h"
+#include "common/text.h"
 
 namespace lcp::training {
 namespace {
 
 using torch::Tensor;
-
-std::string choice(const std::vector<std::string>& names, const std::string& x) {
-  if (std::find(names.begin(), names.end(), x) != names.end()) return "";
-  std::string text;
-  for (std::size_t k = 0; k < names.size(); ++k) {
-    text += (k == 0 ? "" : k + 1 < names.size() ? ", " : " or ") + names[k];
-  }
-  return text;
-}
 
 const std::vector<std::string> kBases = {"none", "diagonal", "nonnegative"};
 
@@ -47,13 +39,6 @@ nn::TraditionalModel make_model(const RowFlags& flags) {
   return model;
 }
 
-// The best prediction from v and u alone, on the held-out data, m/s.
-double rmse_without_forces(const Samples& training, const Samples& heldout) {
-  const auto features = [](const Samples& x) { return torch::stack({x.v, x.u, torch::ones_like(x.v)}, -1); };
-  const auto fit = torch::linalg_lstsq(features(training), training.v_next.unsqueeze(-1), {}, "gelsd");
-  return rmse(torch::matmul(features(heldout), std::get<0>(fit)).squeeze(-1) - heldout.v_next);
-}
-
 }  // namespace
 
 void RowFlags::add_to(CommandLine& line) {
@@ -67,15 +52,14 @@ void RowFlags::add_to(CommandLine& line) {
         return valid ? "" : "two finite numbers, A1 > 0, A2 >= 0";
       });
   line.add_switch("squared", squared, "Penalise squares, not absolute values");
-  line.add<std::string>("hold", hold,
-                        "Which numbers of M are held at their true values, without which the rows shrink to 0: " +
-                            choice(held_names(), ""),
-                        [](const std::string& x) { return choice(held_names(), x); });
+  line.add<std::string>(
+      "hold", hold,
+      "Which numbers of M are held at their true values, without which the rows shrink to 0: " + listed(held_names()),
+      one_of(held_names()));
   line.add_switch("no-bias", no_bias, "Hold W13 = W23 = 0");
   if (parameters == nn::Parameters::kStructured) {
     line.add_switch("known-vector", known_vector, "Hold W at its true value");
-    line.add<std::string>("basis", basis, "Symmetric matrices beside phi phi': none, diagonal or nonnegative",
-                          [](const std::string& x) { return choice(kBases, x); });
+    line.add<std::string>("basis", basis, "Symmetric matrices beside phi phi': " + listed(kBases), one_of(kBases));
   }
   line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch; 0: all", at_least_zero);
   line.footer(
@@ -122,17 +106,14 @@ int learn_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* 
   nn::save_torchscript(model, (flags.run.out / "model.pt").string());
   nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);
   const Tensor rows = model->rows().detach().to(torch::kDouble);
-  metrics.update({{"parameter_error", row_error(canonical_rows(rows, 1, false), 1)},
-                  {"max_row_error", row_error(rows, 1)},
-                  {"largest_number", rows.abs().max().item<double>()},
-                  {"heldout_rmse_without_forces", rmse_without_forces(data.training, data.heldout)},
-                  {"training_samples", training.count()},
-                  {"final_loss", trainer.history()["loss"].back()}});
-  for (std::int64_t row = 0; row < 3; ++row) {
-    const Tensor numbers = rows[row].contiguous();
-    metrics["rows"].push_back(
-        std::vector<double>(numbers.const_data_ptr<double>(), numbers.const_data_ptr<double>() + 6));
-  }
+  metrics.update(
+      {{"parameter_error", row_error(canonical_rows(rows, 1, false), 1)},
+       {"max_row_error", row_error(rows, 1)},
+       {"rows", to_json(rows)},
+       {"largest_number", rows.abs().max().item<double>()},
+       {"heldout_rmse_without_forces", rmse(affine_prediction(data.training, data.heldout) - data.heldout.v_next)},
+       {"training_samples", training.count()},
+       {"final_loss", trainer.history()["loss"].back()}});
   metrics.update(gauge_of_rows(model, data.training).json());
   conclude(line, flags.run, metrics);
   return 0;

@@ -49,15 +49,6 @@ std::unique_ptr<System> make_system(const std::string& name) {
   return nullptr;
 }
 
-std::string one_of(const std::vector<std::string>& names) {
-  std::string list;
-  for (std::size_t k = 0; k < names.size(); ++k) {
-    if (k > 0) list += k + 1 < names.size() ? ", " : " or ";
-    list += names[k];
-  }
-  return list;
-}
-
 MotionTable::MotionTable(std::int64_t steps, std::int64_t count, std::int64_t first_step)
     : steps_(steps), count_(count) {
   add("trajectory", torch::arange(count, torch::kDouble));

@@ -89,9 +89,6 @@ std::unique_ptr<System> make_planar_block();
 std::unique_ptr<System> make_point_mass();
 std::unique_ptr<System> make_tripod();
 
-/// "a, b or c", for messages.
-std::string one_of(const std::vector<std::string>& names);
-
 /// A table that begins with the columns trajectory and step, of `count` trajectories; the steps are first, first + 1,
 /// ...
 class MotionTable {

@@ -33,8 +33,8 @@ struct DirectLoss {
 /// The last term sees h: x_hat = relu(h) is never negative, and a head alone leaves open how far below 0 a resting
 /// component is. With physical forces the true h of such a component is negative; the term then only keeps those that
 /// move from being lost below the head, where there is no gradient.
-///   h: [..., 2], m/s, (v+, v-) before the head. target: [..., 2], m/s. lambda: [..., 2],
-/// in any unit of force. relu: whether x_hat has it.
+///   h: [..., 2], m/s, (v+, v-) before the head. target: [..., 2], m/s. lambda: [..., 2], in any unit of force.
+///   relu: whether x_hat has it.
 DirectLoss direct_loss(const at::Tensor& h, const at::Tensor& target, const at::Tensor& lambda, bool relu,
                        const DirectLossWeights& weights);
 

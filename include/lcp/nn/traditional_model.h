@@ -101,7 +101,7 @@ class TraditionalModelImpl : public torch::nn::Cloneable<TraditionalModelImpl> {
   /// How far G, [..., 3, 3], is from its held numbers: the sum of the mean absolute differences, a scalar to penalise.
   torch::Tensor missed(const torch::Tensor& G) const;
 
-  /// m/s and N: what v and u are in units of.
+  /// m/s: the unit of velocities, whose forces are in units of force_unit.
   double velocity_unit() const { return options.force_unit() * options.dt() / options.mass(); }
 
   TraditionalModelOptions options;

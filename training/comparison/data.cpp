@@ -1,0 +1,87 @@
+#include "comparison/data.h"
+
+#include <ATen/ATen.h>
+
+#include <iostream>
+#include <string>
+
+#include "common/evaluation.h"
+#include "common/sliding_block_data.h"
+
+namespace lcp::training {
+namespace {
+
+using torch::Tensor;
+
+struct Steps {
+  Samples samples;
+  std::vector<double> trajectory;  // of each, where the user's file tells
+};
+
+// Four samples to learn from, one that is held out, and so on: as programs divide the rows of a file.
+Samples interleaved(const Data& data) {
+  const std::int64_t count = data.training.count(), heldout = count / (kHeldOutOneIn - 1);
+  const Tensor row = at::arange(count + heldout), group = row.div(kHeldOutOneIn, "floor");
+  const Tensor order = at::where(row.remainder(kHeldOutOneIn) == kHeldOutOneIn - 1, count + group, row - group);
+  const auto all = [&](Tensor Samples::*member) { return at::cat({data.training.*member, data.heldout.*member}); };
+  return Samples{all(&Samples::v), all(&Samples::u), all(&Samples::v_next), all(&Samples::lambda), all(&Samples::gamma)}
+      .at(order);
+}
+
+Steps read_steps(const std::string& file) {
+  const Table table = read_csv(file, {"v", "u", "v_next", "lambda_plus", "lambda_minus", "gamma"}, {"trajectory"});
+  const auto column = [&](const char* name) { return at::tensor(table[name], at::kDouble); };
+  return {{column("v"), column("u"), column("v_next"), at::stack({column("lambda_plus"), column("lambda_minus")}, -1),
+           column("gamma")},
+          table.has("trajectory") ? table["trajectory"] : std::vector<double>()};
+}
+
+Steps steps_of(const ComparisonFlags& flags, std::int64_t seed) {
+  RunFlags run = flags.run;
+  run.seed = seed;
+  const Data data = load_data(run, flags.block, flags.samples);  // of a file: whether its forces are contact forces
+  return flags.samples.data.empty() ? Steps{interleaved(data), {}} : read_steps(flags.samples.data);
+}
+
+Tensor fictitious_forces(const Samples& samples, const physics::SlidingBlock& block) {
+  const auto step = physics::step(samples.v, samples.u, block, physics::SlidingBlockFormulation::kDirect).step;
+  return at::stack({step.lambda_plus, step.lambda_minus}, -1);
+}
+
+// Fictitious forces of another block than that of the file teach something else, and nothing else would tell.
+void check_block(const ComparisonFlags& flags, const Samples& samples) {
+  const double error =
+      rmse(physics::exact_step(samples.v, samples.u, sliding_block(flags.block)).v_next - samples.v_next);
+  const double unit = flags.block.dt * flags.block.max_friction() / flags.block.mass;
+  if (error < 0.1 * unit || flags.run.quiet) return;
+  std::cerr << "warning: " << flags.samples.data << ": v_next is " << error
+            << " m/s (rms) off the steps of a block of --mass, --dt, --mu and --gravity" << std::endl;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::filesystem::path, Table>> files_of(const ComparisonFlags& flags, std::int64_t seed) {
+  const Steps steps = steps_of(flags, seed);
+  const Samples& samples = steps.samples;
+  if (!flags.samples.data.empty() && seed == flags.run.seed) check_block(flags, samples);
+  const auto table = [&](const Tensor& lambda, const Tensor& gamma) {
+    Table columns;
+    const auto add = [&](const char* name, const Tensor& x) {
+      const Tensor column = x.contiguous();
+      columns.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
+    };
+    if (!steps.trajectory.empty()) columns.add("trajectory", steps.trajectory);
+    add("v", samples.v);
+    add("u", samples.u);
+    add("v_next", samples.v_next);
+    add("lambda_plus", lambda.select(-1, 0));
+    add("lambda_minus", lambda.select(-1, 1));
+    if (gamma.defined()) add("gamma", gamma);
+    return columns;
+  };
+  return {{flags.data_file(seed, "traditional"), table(samples.lambda, samples.gamma)},
+          {flags.data_file(seed, "direct"), table(fictitious_forces(samples, sliding_block(flags.block)), {})},
+          {flags.data_file(seed, "physical"), table(samples.lambda - samples.lambda.amin(-1, true), {})}};
+}
+
+}  // namespace lcp::training

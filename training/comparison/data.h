@@ -1,0 +1,18 @@
+// The steps that compare_methods gives to each method.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "common/files.h"
+#include "comparison/plan.h"
+
+namespace lcp::training {
+
+/// A seed's files: the same steps with the forces of each formulation. Four steps to learn from, one to hold out, and
+/// so on, as programs divide the rows of a file. Warns where those of --data are not of the flags' block.
+std::vector<std::pair<std::filesystem::path, Table>> files_of(const ComparisonFlags& flags, std::int64_t seed);
+
+}  // namespace lcp::training

@@ -1,0 +1,77 @@
+#include "comparison/perform.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "common/evaluation.h"
+#include "common/files.h"
+#include "common/process.h"
+
+namespace lcp::training {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// What a method has to be better than.
+json fit_affine(const Run& run, const ComparisonFlags& flags) {
+  const Clock::time_point start = Clock::now();
+  const SampleFlags file{.known = Known::kMotion, .samples = 0, .data = run.flags["data"], .states = {}};
+  const Data data = load_data(flags.run, flags.block, file);
+  const Samples training = data.training.to(flags.run.scalar_type());
+  const Samples heldout = data.heldout.to(flags.run.scalar_type());
+  json metrics = heldout_metrics(affine_prediction(training, heldout), heldout, flags.block);
+  Gauge gauge;
+  gauge.add(affine_features(data.training), {"v", "u", "1"});
+  metrics.update(gauge.json());
+  metrics["time"] = seconds_since(start);
+  return metrics;
+}
+
+bool complete(const Run& run) {
+  if (!fs::exists(run.folder / "metrics.json")) return false;
+  const json config = read_json(run.folder / "config.json");
+  return std::all_of(run.flags.items().begin(), run.flags.items().end(), [&](const auto& flag) {
+    return flag.key() == "data" || (config.contains(flag.key()) && config[flag.key()] == flag.value());
+  });
+}
+
+}  // namespace
+
+json perform(const Run& run, const ComparisonFlags& flags, bool resuming, const Interrupt& interrupt) {
+  if (!run.method.program) return fit_affine(run, flags);
+  const fs::path program = program_folder() / run.method.program;
+  if (run.method.needs && !fs::exists(program)) return {{"not_built", run.method.needs}};
+  const fs::path time_file = run.folder / "time.json";
+  double time = 0;
+  if (resuming && fs::exists(time_file)) time = read_json(time_file)["seconds"];
+  if (!resuming || !complete(run)) {
+    std::vector<std::string> command = {program.string(), "--out", run.folder.string(), "--quiet"};
+    for (const auto& [name, value] : run.flags.items()) {
+      command.push_back("--" + name);
+      command.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+    }
+    if (resuming && run.method.start != Start::kNone) command.push_back("--resume");
+    const Clock::time_point start = Clock::now();
+    const ProcessResult result = run_process(command, {"TORCHLCP_PYTHON="}, &interrupt);  // no figures of each
+    time += seconds_since(start);
+    if (fs::is_directory(run.folder)) write_json(time_file, {{"seconds", time}});
+    if (result.status != 0) {
+      const std::string reason = result.last_error();
+      if (!reason.empty()) return {{"error", reason}};
+      return {{"error", result.status < 0 ? "cannot run " + program.string()
+                                          : std::string(run.method.program) + " ended with exit status " +
+                                                std::to_string(result.status)}};
+    }
+  }
+  json metrics = read_json(run.folder / "metrics.json");
+  metrics["time"] = time;
+  return metrics;
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,135 @@
+#include "comparison/plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/error.h"
+#include "common/text.h"
+
+namespace lcp::training {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kMotion = "motion";
+constexpr const char* kContact = "contact forces";
+
+Method of_contact(const char* name, const char* program, Start start, const char* needs = nullptr) {
+  return {name, program, "traditional", kContact, start, json::object(), needs};
+}
+
+Method of_motion(const char* name, const char* program, const char* parameters) {
+  return {name, program, "traditional", kMotion, Start::kNearAndFar, {{"parameters", parameters}}};
+}
+
+std::vector<std::string> method_names() {
+  std::vector<std::string> names;
+  for (const Method& method : all_methods()) names.emplace_back(method.name);
+  return names;
+}
+
+std::string some_methods(const std::vector<std::string>& chosen) {
+  const std::vector<std::string> names = method_names();
+  const bool known = std::all_of(chosen.begin(), chosen.end(), [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
+  return known && !chosen.empty() ? "" : "some of " + listed(names);
+}
+
+std::vector<std::string> starts(const Method& method) {
+  if (method.start == Start::kNearAndFar) return {"near", "far"};
+  return {method.start == Start::kNone ? "none" : "random"};
+}
+
+}  // namespace
+
+const std::vector<Method>& all_methods() {
+  static const std::vector<Method> methods = {
+      {"affine", nullptr, "traditional", kMotion, Start::kNone},
+      {"direct", "train_direct", "direct", "fictitious forces", Start::kRandom, {{"forces", "fictitious"}}},
+      {"direct_physical", "train_direct", "physical", "physical forces", Start::kRandom, {{"forces", "physical"}}},
+      {"slack", "train_slack", "direct", "slack of fictitious forces", Start::kRandom},
+      of_contact("penalty", "train_penalty", Start::kRandom),
+      of_contact("structured", "train_structured", Start::kRandom),
+      of_contact("linear_program", "fit_linear_program", Start::kNone, "Clp"),
+      of_motion("in_the_loop_mu", "train_in_the_loop", "mu"),
+      of_motion("in_the_loop_rows", "train_in_the_loop", "rows"),
+      of_motion("in_the_loop_structured", "train_in_the_loop", "structured"),
+      of_motion("in_the_loop_networks", "train_in_the_loop", "networks"),
+      of_motion("bilevel_mu", "train_bilevel", "mu"),
+      of_motion("bilevel_rows", "train_bilevel", "rows"),
+      of_motion("bilevel_structured", "train_bilevel", "structured"),
+      of_motion("bilevel_networks", "train_bilevel", "networks")};
+  return methods;
+}
+
+void ComparisonFlags::add_to(CommandLine& line) {
+  run.add_to(line);
+  samples.add_to(line);
+  block.add_to(line);
+  methods = method_names();
+  line.add<std::int64_t>("seeds", seeds, "How many seeds, from --seed on; each has simulated data of its own",
+                         at_least_one);
+  line.add<double>("near-mu", near_mu, "Friction coefficient of near starts; 0: 1.5 times --mu", nonnegative);
+  line.add<double>("far-mu", far_mu, "Friction coefficient of far starts; 0: 4 times --mu", nonnegative);
+  line.add<std::vector<std::string>>("methods", methods, "Methods to compare", some_methods);
+  line.add_switch("resume", resume, "Finish the comparison in --out: repeat no run that is complete", Role::kManner);
+  line.footer(
+      "Example: compare_methods --methods direct in_the_loop_mu bilevel_mu --seeds 5 --out runs/comparison\n"
+      "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus,gamma (m/s, N, m/s, N, N, m/s), as\n"
+      "simulate --formulation traditional writes it, and optionally trajectory; every seed gets these rows. The\n"
+      "physical forces of direct_physical are the file's, less what lambda_plus and lambda_minus have in common. The\n"
+      "fictitious forces of direct and slack are not in the file: they are those of the direct formulation for its v\n"
+      "and u and the block of --mass, --dt, --mu and --gravity.");
+}
+
+void ComparisonFlags::settle(const CommandLine& line) {
+  samples.settle(line);
+  if (!(block.max_friction() > 0)) throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
+  if (const std::string must = seed_range(run.seed + seeds - 1); !must.empty()) {
+    throw UsageError("--seed + --seeds - 1 must be " + must + "; got " + std::to_string(run.seed + seeds - 1));
+  }
+  if (samples.samples < kHeldOutOneIn - 1) {
+    throw UsageError("--samples must be >= 4, for each four of which one more is held out; got " +
+                     std::to_string(samples.samples));
+  }
+}
+
+double ComparisonFlags::start_mu(const std::string& start) const {
+  if (start == "near") return near_mu > 0 ? near_mu : 1.5 * block.mu;
+  return far_mu > 0 ? far_mu : 4 * block.mu;
+}
+
+std::filesystem::path ComparisonFlags::data_file(std::int64_t seed, const std::string& name) const {
+  return run.out / "data" / (std::to_string(seed) + "_" + name + ".csv");
+}
+
+std::string Run::title() const {
+  return method.name + (start == "none" ? "" : ", " + start + " start") + ", seed " + std::to_string(seed);
+}
+
+std::vector<Run> plan(const ComparisonFlags& flags) {
+  std::vector<Run> runs;
+  for (std::int64_t seed = flags.run.seed; seed < flags.run.seed + flags.seeds; ++seed) {
+    for (const Method& method : all_methods()) {
+      if (std::find(flags.methods.begin(), flags.methods.end(), method.name) == flags.methods.end()) continue;
+      for (const std::string& start : starts(method)) {
+        json own = method.flags;
+        own.update({{"data", flags.data_file(seed, method.data).string()},
+                    {"seed", seed},
+                    {"dtype", flags.run.dtype},
+                    {"threads", flags.run.threads},
+                    {"mass", flags.block.mass},
+                    {"dt", flags.block.dt},
+                    {"mu", flags.block.mu},
+                    {"gravity", flags.block.gravity}});
+        if (method.start == Start::kNearAndFar) own["initial-mu"] = flags.start_mu(start);
+        const std::string folder = method.name + ("_" + start) + "_" + std::to_string(seed);
+        runs.push_back({method, start, seed, flags.run.out / "runs" / folder, std::move(own)});
+      }
+    }
+  }
+  return runs;
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,64 @@
+// What compare_methods runs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/command_line.h"
+#include "common/physics_flags.h"
+#include "common/samples.h"
+
+namespace lcp::training {
+
+enum class Start { kNone, kRandom, kNearAndFar };
+
+struct Method {
+  const char* name;
+  const char* program;  ///< nullptr: in this process
+  const char* data;     ///< which of a seed's files it gets
+  const char* learns_from;
+  Start start;
+  nlohmann::json flags = nlohmann::json::object();
+  const char* needs = nullptr;  ///< without which its program is not built
+};
+
+const std::vector<Method>& all_methods();
+
+struct ComparisonFlags {
+  RunFlags run;
+  PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
+  SampleFlags samples{.known = Known::kContactForces, .samples = 500, .data = {}, .states = "mixed"};
+  std::int64_t seeds = 3;
+  double near_mu = 0;
+  double far_mu = 0;
+  std::vector<std::string> methods = {};
+  bool resume = false;
+
+  void add_to(CommandLine& line);
+
+  /// Once the command line is parsed: a UsageError where flags exclude each other.
+  void settle(const CommandLine& line);
+
+  /// Of "near" or "far" starts.
+  double start_mu(const std::string& start) const;
+
+  std::filesystem::path data_file(std::int64_t seed, const std::string& name) const;
+};
+
+struct Run {
+  const Method& method;
+  std::string start;  ///< none, random, near or far
+  std::int64_t seed;
+  std::filesystem::path folder;
+  nlohmann::json flags;  ///< of the program
+
+  std::string title() const;
+};
+
+/// In their order.
+std::vector<Run> plan(const ComparisonFlags& flags);
+
+}  // namespace lcp::training

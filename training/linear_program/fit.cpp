@@ -1,0 +1,142 @@
+#include "linear_program/fit.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "common/error.h"
+#include "common/evaluation.h"
+#include "common/friction_model.h"
+#include "common/text.h"
+
+namespace lcp::training {
+namespace {
+
+using torch::Tensor;
+
+std::vector<std::string> entries(std::int64_t row) {
+  std::vector<std::string> names;
+  for (const char* matrix : {"M", "W"}) {
+    for (const char* column : {"1", "2", "3"}) names.push_back(matrix + std::to_string(row + 1) + column);
+  }
+  return names;
+}
+
+std::string shown(double x) { return short_number(std::abs(x) < kNegligible ? 0 : x); }
+
+std::string interval(double lower, double upper) {
+  return (std::isinf(lower) ? "(-inf" : "[" + shown(lower)) + ", " + (std::isinf(upper) ? "inf)" : shown(upper) + "]");
+}
+
+// "M12 = M11 - 2, W13 = -M11 + 1, M11 in (-inf, inf)": the solutions about x, where there is more than one.
+std::string in_words(const Tensor& x, const OptimalSet& set, const std::vector<std::string>& names) {
+  // The directions solved for one entry each.
+  Tensor rows = set.directions.clone();
+  std::vector<std::int64_t> free;
+  for (std::int64_t k = 0; k < rows.size(0); ++k) {
+    const Tensor sizes = rows.slice(0, k).abs();
+    const Tensor columns = std::get<0>(sizes.max(0));
+    const auto column = (columns >= (1 - kNegligible) * columns.max()).nonzero()[0].item<std::int64_t>();
+    const std::int64_t pivot = k + sizes.select(1, column).argmax().item<std::int64_t>();
+    const Tensor row = rows[pivot] / rows[pivot][column];
+    rows[pivot] = rows[k].clone();
+    rows -= rows.select(1, column).clone().unsqueeze(-1) * row;
+    rows[k] = row;
+    free.push_back(column);
+  }
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  for (std::int64_t j = 0; j < x.size(0); ++j) {
+    const bool varies = rows.size(0) > 0 && rows.select(1, j).abs().max().item<double>() > kNegligible;
+    if (!varies || std::find(free.begin(), free.end(), j) != free.end()) continue;
+    std::string sum;
+    const auto add_term = [&](double weight, const std::string& name) {
+      if (std::abs(weight) < kNegligible) return;
+      const bool one = !name.empty() && std::abs(std::abs(weight) - 1) < kNegligible;
+      sum += sum.empty() ? (weight < 0 ? "-" : "") : (weight < 0 ? " - " : " + ");
+      sum += one ? name : shown(std::abs(weight)) + (name.empty() ? "" : " " + name);
+    };
+    double constant = x[j].item<double>();
+    for (std::size_t k = 0; k < free.size(); ++k) {
+      const double weight = rows[static_cast<std::int64_t>(k)][j].item<double>();
+      constant -= weight * x[free[k]].item<double>();
+      add_term(weight, names[static_cast<std::size_t>(free[k])]);
+    }
+    add_term(constant, "");
+    add(names[static_cast<std::size_t>(j)] + " = " + sum);
+  }
+  for (const std::int64_t j : free) {
+    add(names[static_cast<std::size_t>(j)] + " in " +
+        interval(set.lower[j].item<double>(), set.upper[j].item<double>()));
+  }
+  return text;
+}
+
+// As the row of M = 0, q = epsilon.
+bool is_trivial(const Tensor& row) {
+  return at::cat({row.slice(0, 0, 3), -row.slice(0, 3, 5).abs(), row.slice(0, 5)}).min().item<double>() > -kNegligible;
+}
+
+}  // namespace
+
+void ProgramFlags::add_to(CommandLine& line) {
+  line.add<double>("epsilon", epsilon, "What w is at least, with forces in units of mu m g and velocities of dt mu g",
+                   nonnegative);
+  line.add<std::string>(
+      "normalization", normalization,
+      "one_per_row holds M13 = M23 = 1 and M31 = -1; none leaves each row's scale open, and 0 a solution",
+      one_of({"one_per_row", "none"}));
+  line.add_switch("no-bias", no_bias, "Holds W13 = W23 = 0: the first two rows of q have no constant");
+  line.add<double>("l1", l1, "Weight of the sum of |M| and |W| in the objective", nonnegative);
+  line.add<std::string>("solver", solver, "simplex (a basic solution) or interior_point (a point inside them)",
+                        one_of({"simplex", "interior_point"}));
+}
+
+learning::KnownEntries ProgramFlags::known_entries() const {
+  Tensor mask = held_numbers(normalization);
+  if (no_bias) mask.slice(0, 0, 2).select(1, 5).fill_(true);
+  return {mask, at::where(mask, nn::TraditionalModelImpl::true_rows(1), 0)};
+}
+
+Fit fit(const learning::LinearProgram& program, const ProgramFlags& flags) {
+  const bool simplex = flags.solver == "simplex";
+  std::vector<Tensor> rows;
+  Fit result;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const learning::LinearProgram alone = learning::row_program(program, 3, i);
+    const learning::LinearProgram whole = flags.l1 > 0 ? learning::with_l1(alone, flags.l1) : alone;
+    const LinearProgramSolution solution =
+        solve(whole, simplex ? LinearProgramMethod::kSimplex : LinearProgramMethod::kInteriorPoint);
+    if (solution.status != LinearProgramStatus::kSolved) {
+      const std::string row = "row " + std::to_string(i + 1);
+      if (solve(whole).status == LinearProgramStatus::kInfeasible) {
+        throw UsageError("--epsilon " + nlohmann::json(flags.epsilon).dump() + " is too much: no " + row +
+                         " has w >= epsilon in every sample");
+      }
+      throw std::runtime_error("the solver found no " + row + (simplex ? "" : "; --solver simplex may"));
+    }
+    rows.push_back(solution.x.slice(0, 0, 6));
+    result.objective += (alone.cost * rows.back()).sum().item<double>();
+    result.sets.push_back(optimal_set(whole, 6));
+  }
+  result.rows = at::stack(rows);
+  return result;
+}
+
+nlohmann::json families(const Fit& fit) {
+  nlohmann::json json = nlohmann::json::array();
+  for (std::int64_t i = 0; i < 3; ++i) {
+    const OptimalSet& set = fit.sets[static_cast<std::size_t>(i)];
+    json.push_back({{"row", i + 1},
+                    {"dimension", set.directions.size(0)},
+                    {"trivial", is_trivial(fit.rows[i])},
+                    {"lower", to_json(set.lower)},
+                    {"upper", to_json(set.upper)},
+                    {"words", in_words(fit.rows[i], set, entries(i))}});
+  }
+  return json;
+}
+
+}  // namespace lcp::training

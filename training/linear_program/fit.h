@@ -1,0 +1,44 @@
+// [M|W] of a sliding block's LCP by linear programs, one for each row.
+//
+//   [Notes] Pfrommer: LCP Notes, 2019, section 3.1.4.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/command_line.h"
+#include "lcp/learning/linear_program.h"
+#include "linear_program/simplex.h"
+
+namespace lcp::training {
+
+constexpr double kNegligible = 1e-6;  ///< in units in which dt = m = mu g = 1, as all here
+
+struct ProgramFlags {
+  double epsilon = 0;
+  std::string normalization = "one_per_row";
+  bool no_bias = false;
+  double l1 = 0;
+  std::string solver = "simplex";
+
+  void add_to(CommandLine& line);
+  learning::KnownEntries known_entries() const;
+};
+
+struct Fit {
+  at::Tensor rows;               ///< [3, 6], [M|W]
+  double objective = 0;          ///< sum of lambda'w over the samples
+  std::vector<OptimalSet> sets;  ///< of each row
+};
+
+/// Throws a UsageError where no row satisfies the constraints, a std::runtime_error where the solver finds none.
+Fit fit(const learning::LinearProgram& program, const ProgramFlags& flags);
+
+/// Of each row: row, dimension, lower and upper of all that fit as well, these in words, and whether it is trivial: it
+/// holds for every force in every state, and so says nothing about contact.
+nlohmann::json families(const Fit& fit);
+
+}  // namespace lcp::training

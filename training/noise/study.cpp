@@ -1,0 +1,170 @@
+#include "noise/study.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <stdexcept>
+
+#include "common/files.h"
+#include "common/random.h"
+#include "lcp/learning/noise_study.h"
+#include "lcp/physics/sliding_block.h"
+
+namespace lcp::training {
+namespace {
+
+using physics::Problem;
+using torch::Tensor;
+
+const physics::SlidingBlock& unit_block() {
+  static const auto block = physics::SlidingBlock::of(1, 1, 1, 1);
+  return block;
+}
+
+Tensor force(const Tensor& z) { return z.select(-1, 0) - z.select(-1, 1); }
+
+Tensor solve(const Problem& problem, const char* method) {
+  SolveOptions options;
+  options.method = method;
+  return lcp::solve(problem.M, problem.q, options).z;
+}
+
+double share(const Tensor& mask) { return mask.to(torch::kDouble).mean().item<double>(); }
+
+Problem perturbed(Problem problem, const Noise& noise, double sigma, std::int64_t seed, std::int64_t k) {
+  const std::int64_t draws = problem.q.size(0);
+  const auto normal = [&](Stream stream, at::IntArrayRef shape) {
+    return sigma * at::randn(shape, generator(seed, stream, k), torch::kDouble).to(problem.q.scalar_type());
+  };
+  if (noise.M) problem.M = problem.M + normal(Stream::kMatrixNoise, {draws, 3, 3});
+  if (noise.q) problem.q = problem.q + normal(Stream::kVectorNoise, {draws, 3});
+  if (noise.mu) problem.q = problem.q + at::constant_pad_nd(normal(Stream::kVectorNoise, {draws, 1}), {2, 0});
+  return problem;
+}
+
+}  // namespace
+
+double Cell::operator[](const std::string& name) const {
+  for (const auto& [key, number] : numbers) {
+    if (key == name) return number;
+  }
+  throw std::out_of_range(name);
+}
+
+// In float32 a force that should cancel v + u does so to rounding.
+double Study::sticking_tolerance() const { return run.dtype == "float32" ? 1e-6 : 1e-12; }
+
+double quantile_of(const Tensor& sorted, double p) {
+  if (sorted.numel() == 0) return std::numeric_limits<double>::quiet_NaN();
+  return sorted[std::llround(p * static_cast<double>(sorted.numel() - 1))].item<double>();
+}
+
+std::vector<State> default_states(std::int64_t draws, std::int64_t seed) {
+  const auto normal = [&](Stream stream) { return at::randn({draws}, generator(seed, stream), torch::kDouble); };
+  const Tensor push = 1.7 * at::rand({draws}, generator(seed, Stream::kForces, 1), torch::kDouble) - 0.85;
+  const Tensor zero = at::zeros({draws}, torch::kDouble);
+  return {{"rest", "at rest without a force", zero, zero},
+          {"held", "held against up to .85 mu m g", zero, push},
+          {"random", "v and u at random", normal(Stream::kSpeeds), normal(Stream::kForces)}};
+}
+
+State read_states(const std::string& file, std::int64_t draws, const PhysicsFlags& block) {
+  const Table table = read_csv(file, {"v", "u"});
+  const auto column = [&](const char* name, double unit) {
+    const Tensor x = torch::tensor(table[name], torch::kDouble) / unit;
+    return x.repeat({(draws + x.size(0) - 1) / x.size(0)});
+  };
+  return {"data", "v and u of " + std::filesystem::path(file).filename().string(),
+          column("v", block.dt * block.mu * block.gravity), column("u", block.max_friction())};
+}
+
+Cell measure(const Study& study, std::size_t state, std::size_t noise, double sigma) {
+  const auto dtype = study.run.scalar_type();
+  const Tensor v = study.states[state].v.to(dtype), u = study.states[state].u.to(dtype);
+  const Tensor free = v + u, exact = physics::exact_step(v, u, unit_block()).v_next;
+  const Problem problem = perturbed(physics::traditional_problem(v, u, unit_block()), kNoises[noise], sigma,
+                                    study.run.seed, static_cast<std::int64_t>(study.cells.size()));
+  const auto sticks = [&](const Tensor& v_next) { return v_next.abs() < study.sticking_tolerance(); };
+
+  const Tensor lemke = solve(problem, "lemke"), v_next = free + force(lemke);
+  const learning::Solutions all = learning::all_solutions(problem.M, problem.q);
+  const Tensor solutions = all.found.sum(0);
+  const Tensor error = (v_next - exact).abs().to(torch::kDouble) / sigma;
+  const Tensor sorted = std::get<0>(error.masked_select(error.isfinite()).sort());
+  const Tensor gamma_is_zero = lemke.select(-1, 2) == 0;
+
+  const double unit = sigma * study.unit_velocity();
+  Cell cell{state, noise, sigma, {}, sorted, 0};
+  cell.numbers = {
+      {"exact", share(exact == 0)},
+      {"lemke", share(sticks(v_next))},
+      {"auto", share(sticks(free + force(solve(problem, "auto"))))},
+      {"any", share((sticks(free + force(all.z)) & all.found).any(0))},
+      {"several_solutions", share(solutions > 1)},
+      {"no_solution", share(solutions == 0)},
+      {"within_1e-3", share(v_next.abs() < 1e-3)},
+      {"within_1e-2", share(v_next.abs() < 1e-2)},
+      {"gamma_zero_sticking", share(gamma_is_zero.masked_select(exact == 0))},
+      {"gamma_zero_sliding", share(gamma_is_zero.masked_select(exact != 0))},
+      {"error_median", quantile_of(sorted, 0.5) * unit},
+      {"error_95", quantile_of(sorted, 0.95) * unit},
+      {"error_median_over_sigma", quantile_of(sorted, 0.5)},
+      {"error_95_over_sigma", quantile_of(sorted, 0.95)},
+  };
+  if (!kNoises[noise].M) {
+    const Tensor closed = free + learning::biased_friction(problem.q, at::ones({}, dtype)).force;
+    const Tensor both_unsolved = v_next.isnan() & closed.isnan();
+    cell.closed_form_error = (v_next - closed).masked_fill(both_unsolved, 0).abs().max().item<double>();
+  }
+  return cell;
+}
+
+std::vector<SingleEntry> change_single_entries(const Study& study) {
+  const auto dtype = study.run.scalar_type();
+  std::vector<SingleEntry> all;
+  for (std::size_t k = 0; k < kSingleStates.size(); ++k) {
+    const Tensor v = at::full({}, kSingleStates[k].first, dtype), u = at::full({}, kSingleStates[k].second, dtype);
+    const Problem right = physics::traditional_problem(v, u, unit_block());
+    for (std::int64_t i = 0; i < 24; ++i) {
+      const std::int64_t row = i / 8, column = i / 2 % 4;
+      const double change = i % 2 == 0 ? kChange : -kChange;
+      Tensor both = at::cat({right.M, right.q.unsqueeze(-1)}, -1);
+      both[row][column] += change;
+      const Tensor z = solve({both.slice(-1, 0, 3), both.select(-1, 3)}, "lemke");
+      const double v_next = (v + u + force(z)).item<double>();
+      all.push_back(
+          {k, row + 1, column + 1, change, v_next, z[2].item<double>(), std::abs(v_next) < study.sticking_tolerance()});
+    }
+  }
+  return all;
+}
+
+std::vector<Bias> analysed_biases(const Study& study) {
+  const auto dtype = study.run.scalar_type();
+  std::vector<Bias> all;
+  const auto add = [&](double q_1, double q_2, double free, double v_next, double gamma) {
+    const Tensor zero = at::zeros({}, dtype), q = torch::tensor({q_1, q_2, 1.}, dtype);
+    const Tensor z = solve({physics::traditional_problem(zero, zero, unit_block()).M, q}, "lemke");
+    all.push_back({q_1, q_2, free, free + force(z).item<double>(), z[2].item<double>(), v_next, gamma});
+    for (double& x : all.back()) x *= study.unit_velocity();
+  };
+  for (const double error : {1e-3, 1e-2, 1e-1}) {
+    add(-error, 0, 0, error / 2, error / 2);
+    add(error, 0, 0, 0, 0);
+  }
+  const std::pair<double, double> weights[] = {{0.9, 1.1}, {1, 1.2}, {1.1, 0.9}, {1, 1},
+                                               {0.8, 1},   {1.2, 1}, {1, 0.8},   {0.7, 1.2}};
+  for (const auto& [a_1, a_2] : weights) {
+    for (const double u : {0.2, -0.2}) {
+      const bool slack = (a_2 - a_1) * u >= 0;
+      const double weight = slack ? (a_1 + a_2) / 2 : u > 0 ? a_2 : a_1;
+      add(a_1 * u, -a_2 * u, u, u * (1 - weight), slack ? (a_2 - a_1) * u / 2 : 0);
+    }
+  }
+  return all;
+}
+
+}  // namespace lcp::training
