@@ -179,7 +179,6 @@ void summarise(const Study& study, const nlohmann::json& metrics) {
     std::cout << "one entry of M or q wrong by " << kChange << ": at rest in " << single["sticking"] << " of "
               << single["changes"] << " steps from " << single_state(study, k) << "\n";
   }
-  std::cout << (study.run.out / "table.md").string() << "\n";
 }
 
 }  // namespace lcp::training
