@@ -14,6 +14,7 @@
 #include "common/evaluation.h"
 #include "common/files.h"
 #include "common/interrupt.h"
+#include "common/one_thread.h"
 #include "common/progress.h"
 #include "comparison/data.h"
 #include "comparison/perform.h"
@@ -91,7 +92,7 @@ int compare_methods(int argc, const char* const* argv) {
   const bool exists = fs::exists(config, error), resuming = flags.resume && exists;
   if (resuming) continue_with(line, config);
   flags.settle(line);
-  torch::set_num_threads(1);  // for the same bits with any --threads, which the programs get
+  const OneThread one_thread;  // the programs get --threads
   const torch::NoGradGuard no_grad;
   const std::vector<Run> runs = plan(flags);
   prepare(line, flags, runs, resuming);

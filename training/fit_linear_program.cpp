@@ -11,6 +11,7 @@
 #include "common/evaluation.h"
 #include "common/files.h"
 #include "common/friction_model.h"
+#include "common/one_thread.h"
 #include "common/random.h"
 #include "common/samples.h"
 #include "common/text.h"
@@ -78,7 +79,7 @@ int fit_linear_program(int argc, const char* const* argv) {
       "optionally trajectory; one row in five, or one trajectory in five, is held out.");
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.samples.settle(line);
-  torch::set_num_threads(1);  // for the same bits with any --threads
+  const OneThread one_thread;
   torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
 
   const torch::NoGradGuard no_grad;

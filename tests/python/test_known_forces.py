@@ -78,6 +78,15 @@ def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path):
             assert whole[path] == resumed[path], path
 
 
+@pytest.mark.parametrize("program", ["train_penalty", "train_structured", "train_bilevel"])
+def test_many_samples_and_threads_change_nothing(learn, tmp_path, program):
+    many = ("--samples", 50_000, "--iterations", 3)
+    learn(program, *many, out="one")
+    learn(program, *many, "--threads", 2, out="two")
+    for name in ("metrics.json", "history.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
 @pytest.mark.parametrize(
     "program, arguments, message",
     [

@@ -1,15 +1,14 @@
 """study_noise, as its user runs it."""
 import json
-import os
 
 import numpy as np
 import pytest
-from runs import files, read_csv
-
-NO_FIGURES = {**os.environ, "TORCHLCP_PYTHON": "/no/python"}
+from runs import WITHOUT_FIGURES, files, read_csv
 
 
-def study(run, tmp_path, *arguments, out="out", env=NO_FIGURES):
+
+
+def study(run, tmp_path, *arguments, out="out", env=WITHOUT_FIGURES):
     result = run("study_noise", *arguments, "--out", out, "--quiet", env=env)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     return json.loads((tmp_path / out / "metrics.json").read_text())

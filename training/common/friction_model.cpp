@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/one_thread.h"
 #include "common/random.h"
 #include "common/text.h"
 
@@ -93,12 +94,10 @@ Tensor canonical_rows(const Tensor& given, double limit, bool motion_only) {
 
 void fit_dynamics(nn::TraditionalModel& model, const Samples& samples) {
   const torch::NoGradGuard no_grad;
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);  // on which the bits of least squares depend
+  const OneThread one_thread;
   const Tensor features = torch::cat({states(model, samples), solutions(model, samples)}, -1);
   const Tensor left = samples.v_next / model->velocity_unit() - (features * model->dynamics).sum(-1);
   model->dynamics += std::get<0>(torch::linalg_lstsq(features, left.unsqueeze(-1), 1e-10, "gelsd")).squeeze(-1);
-  at::set_num_threads(threads);
 }
 
 Gauge gauge_of_rows(const nn::TraditionalModel& model, const Samples& samples) {

@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/interrupt.h"
+#include "common/one_thread.h"
 #include "common/progress.h"
 #include "common/random.h"
 #include "common/text.h"
@@ -99,11 +100,13 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     }
     const double done = static_cast<double>(iteration_) / static_cast<double>(total);
     const double learning_rate = training_.learning_rate * 0.5 * (1 + std::cos(std::numbers::pi * done));
-    if (iteration_ % report_every == 0) {
+    const auto report_now = [&](double part, double step_size) {
       const torch::NoGradGuard no_grad;
-      report(loss(everything, done), evaluate(), learning_rate);
+      const OneThread one_thread;
+      report(loss(everything, part), evaluate(), step_size);
       shown = "loss " + short_number(history_.columns[2].back());
-    }
+    };
+    if (iteration_ % report_every == 0) report_now(done, learning_rate);
     const std::int64_t epoch = iteration_ / batches;
     if (epoch != epoch_of_order) {
       order = permutation(samples, run_.seed, epoch);
@@ -120,11 +123,7 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     value.backward();
     optimizer.step();
     ++iteration_;
-    if (iteration_ == total) {
-      const torch::NoGradGuard no_grad;
-      report(loss(everything, 1), evaluate(), 0);
-      shown = "loss " + short_number(history_.columns[2].back());
-    }
+    if (iteration_ == total) report_now(1, 0);
     if (iteration_ == total || (training_.checkpoint_every > 0 && iteration_ % training_.checkpoint_every == 0)) {
       save(model, optimizer, data_fingerprint);
       write_csv(run_.out / "history.csv", history_);

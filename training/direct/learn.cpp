@@ -10,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/evaluation.h"
+#include "common/one_thread.h"
 #include "common/random.h"
 #include "common/samples.h"
 #include "common/text.h"
@@ -213,7 +214,7 @@ int learn(DirectForces kind, int argc, const char* const* argv) {
     return *stopped;
   }
 
-  torch::set_num_threads(1);  // sums over many samples round as they are divided
+  const OneThread one_thread;
   const torch::NoGradGuard no_grad;
   nn::save_torchscript(model, (flags.run.out / "model.pt").string());
   nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);

@@ -17,6 +17,7 @@
 #include "common/evaluation.h"
 #include "common/figures.h"
 #include "common/files.h"
+#include "common/one_thread.h"
 #include "common/progress.h"
 #include "common/random.h"
 #include "common/text.h"
@@ -334,7 +335,7 @@ void study(const CommandLine& line, const RunFlags& run, const TrainingFlags& tr
   if (std::filesystem::exists(run.out / "checkpoint.pt")) {
     throw UsageError("--out " + run.out.string() + " holds a trained model; --study needs another folder");
   }
-  at::set_num_threads(1);  // sums over all samples round as they are divided
+  const OneThread one_thread;
   nlohmann::json fits;
   const auto count = static_cast<std::int64_t>(std::size(kFits));
   {

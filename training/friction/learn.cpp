@@ -5,6 +5,7 @@
 
 #include "common/error.h"
 #include "common/evaluation.h"
+#include "common/one_thread.h"
 
 namespace lcp::training {
 void FrictionFlags::add_to(CommandLine& line) {
@@ -47,7 +48,7 @@ int learn_friction(CommandLine& line, FrictionFlags& flags, const FrictionMethod
       });
   if (stopped) return *stopped;
 
-  torch::set_num_threads(1);  // sums over many samples round as they are divided
+  const OneThread one_thread;
   nn::save_torchscript(model, (flags.run.out / "model.pt").string());
   nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);
   metrics.update(friction_metrics(model, flags.block));

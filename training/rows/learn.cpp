@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/evaluation.h"
+#include "common/one_thread.h"
 #include "common/random.h"
 #include "common/text.h"
 
@@ -102,7 +103,7 @@ int learn_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* 
       });
   if (stopped) return *stopped;
 
-  torch::set_num_threads(1);  // sums over many samples round as they are divided
+  const OneThread one_thread;
   nn::save_torchscript(model, (flags.run.out / "model.pt").string());
   nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);
   const Tensor rows = model->rows().detach().to(torch::kDouble);

@@ -1,5 +1,6 @@
 #include "lcp/physics/point_mass.h"
 
+#include "common/text.h"
 #include "simulation/system.h"
 
 namespace lcp::training {
@@ -34,10 +35,9 @@ class PointMassSystem : public System {
     line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
     line.add<double>("restitution", restitution_, "Share of the normal velocity that an impact gives back",
                      [](const double& e) { return e >= 0 && e <= 1 ? "" : "from 0 to 1"; });
-    line.add<std::string>(
-        "stabilization", stabilization_,
-        "position (no penetration, no rebound) or velocity (rebounds, may sink by up to a step)",
-        [](const std::string& x) { return x == "position" || x == "velocity" ? "" : "position or velocity"; });
+    line.add<std::string>("stabilization", stabilization_,
+                          "position (no penetration, no rebound) or velocity (rebounds, may sink by up to a step)",
+                          one_of({"position", "velocity"}));
   }
 
   Motion run(const Request& request) const override {

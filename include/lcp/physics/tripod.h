@@ -2,10 +2,11 @@
 // LCP.
 //
 //   M (nu_next - nu) = dt (W lambda + u),   M = diag(m, m, I),   W_i,j = (d_j, (R(theta) r_i) x d_j)
-//   0 <= lambda_i,j   perp  sigma_i + d_j.v_i               >= 0,   v_i the velocity of support i at the end of the
-//   step 0 <= sigma_i      perp  mu N_i - sum_j lambda_i,j       >= 0
+//   0 <= lambda_i,j   perp  sigma_i + d_j.v_i               >= 0
+//   0 <= sigma_i      perp  mu N_i - sum_j lambda_i,j       >= 0
 //
-// for supports i and the directions d_j of friction_cone.h, with R at the start of the step.
+// for supports i, their velocities v_i at the end of the step, and the directions d_j of friction_cone.h, with R at the
+// start of the step.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
 #pragma once
