@@ -1,10 +1,13 @@
 // Everything that needs only tensors. The modules of lcp/nn/ derive from torch::nn::Module, which takes many times
-// longer to compile, and are included by name. Link TorchLCP::torchlcp for the operators, TorchLCP::physics for
-// lcp/physics/, TorchLCP::learning for lcp/learning/.
+// longer to compile, and are included by name. Link TorchLCP::torchlcp for the operators, and TorchLCP::physics,
+// TorchLCP::learning and TorchLCP::identification for the folders of these names.
 #pragma once
 
 #include "lcp/certify.h"
 #include "lcp/directional_derivative.h"
+#include "lcp/identification/least_squares.h"
+#include "lcp/identification/particle_filter.h"
+#include "lcp/identification/uncertainty.h"
 #include "lcp/learning/bilevel_loss.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"

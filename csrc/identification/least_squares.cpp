@@ -1,0 +1,114 @@
+#include "lcp/identification/least_squares.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/forward_grad.h>
+
+#include <limits>
+
+#include "lcp/solve_mixed.h"
+
+namespace lcp::identification {
+namespace {
+
+using at::Tensor;
+
+class DualLevel {
+ public:
+  DualLevel() : level_(torch::autograd::ForwardADLevel::get_next_idx()) {}
+  ~DualLevel() { torch::autograd::ForwardADLevel::release_idx(level_); }
+  DualLevel(const DualLevel&) = delete;
+  DualLevel& operator=(const DualLevel&) = delete;
+
+  std::int64_t level() const { return static_cast<std::int64_t>(level_); }
+
+ private:
+  std::uint64_t level_;
+};
+
+// Sums in an order that does not depend on the size of the batch.
+Tensor squares(const Tensor& r) { return r.square().sum(-1); }
+Tensor gradient_of(const Linearization& at) { return (at.jacobian * at.residuals.unsqueeze(-1)).sum(-2); }
+Tensor gram_of(const Linearization& at) { return (at.jacobian.unsqueeze(-1) * at.jacobian.unsqueeze(-2)).sum(-3); }
+
+// -A^-1 b as a mixed LCP without pairs: unlike those of LAPACK, its bits depend on nothing but A and b.
+Tensor solved(const Tensor& A, const Tensor& b) {
+  const std::int64_t k = b.size(-1);
+  const auto none = [&](at::IntArrayRef shape) { return at::empty(shape, b.options()); };
+  return solve_mixed(A, none({k, 0}), none({0, k}), none({0, 0}), b, none({0})).x;
+}
+
+}  // namespace
+
+Linearization linearize(const Residuals& residuals, const Tensor& theta) {
+  const std::int64_t b = theta.size(0), p = theta.size(1);
+  const DualLevel dual;
+  const Tensor directions = at::eye(p, theta.options()).unsqueeze(1).expand({p, b, p});
+  const Tensor points = at::_make_dual(theta.unsqueeze(0).expand({p, b, p}).contiguous(), directions, dual.level());
+  const auto [value, tangent] = at::_unpack_dual(residuals(points), dual.level());
+  const Tensor columns = tangent.defined() ? tangent : at::zeros_like(value);
+  return {value[0].clone(), columns.permute({1, 2, 0}).contiguous()};
+}
+
+LeastSquares least_squares(const Residuals& residuals, const Tensor& start, const LeastSquaresOptions& options) {
+  TORCH_CHECK(start.dim() == 2 && start.scalar_type() == at::kDouble, "start must be [b, p], float64; got ",
+              start.sizes(), ", ", start.scalar_type());
+  const std::int64_t b = start.size(0), p = start.size(1);
+  const Tensor lower = options.lower.defined()
+                           ? options.lower
+                           : at::full({p}, -std::numeric_limits<double>::infinity(), start.options());
+  TORCH_CHECK(lower.sizes() == at::IntArrayRef({p}), "lower must be [", p, "]; got ", lower.sizes());
+
+  const c10::NoGradGuard no_grad;
+  Tensor theta = start.maximum(lower);
+  Linearization here = linearize(residuals, theta);
+  TORCH_CHECK(here.residuals.dim() == 2 && here.residuals.size(0) == b, "residuals must be [", b, ", m]; got ",
+              here.residuals.sizes());
+  Tensor objective = squares(here.residuals);
+  const Tensor defined = objective.isfinite() & here.jacobian.isfinite().flatten(1).all(-1);
+  Tensor open = defined.clone();
+  Tensor iterations = at::zeros({b}, at::kLong);
+  Tensor damping = at::full({b}, 1e-3, start.options()), growth = at::full({b}, 2, start.options());
+  for (std::int64_t k = 0; k < options.max_iterations && open.any().item<bool>(); ++k) {
+    // A parameter at its bound that would leave it stays; so does one that does nothing.
+    const Tensor slope = gradient_of(here);
+    const Tensor held = (theta <= lower) & (slope > 0);
+    const Tensor gram = gram_of(here);
+    const Tensor scale = at::diagonal(gram, 0, -2, -1);
+    const Tensor fixed = held | (scale == 0) | ~open.unsqueeze(-1);
+    const Tensor moves = ~(fixed.unsqueeze(-1) | fixed.unsqueeze(-2));
+    const Tensor damped =
+        at::where(moves, gram, 0) + at::diag_embed(at::where(fixed, 1, damping.unsqueeze(-1) * scale));
+    const Tensor step = solved(damped, at::where(fixed, 0, slope));
+    const Tensor trial = (theta + step).maximum(lower);
+    const Tensor taken = trial - theta;
+    const Tensor change = (here.jacobian * taken.unsqueeze(-2)).sum(-1);
+    open = open & (squares(change) > options.tolerance * options.tolerance * objective);
+    if (!open.any().item<bool>()) break;
+
+    const Linearization there = linearize(residuals, at::where(open.unsqueeze(-1), trial, theta));
+    const Tensor next = squares(there.residuals);
+    const Tensor promised = objective - squares(here.residuals + change);
+    const Tensor gain = (objective - next) / promised;
+    const Tensor finite = next.isfinite() & there.jacobian.isfinite().flatten(1).all(-1);
+    const Tensor better = open & finite & (next < objective);
+    damping = at::where(better, damping * (1 - (2 * gain - 1).pow(3)).clamp_min(1. / 3), damping * growth);
+    growth = at::where(better, 2, 2 * growth);
+    theta = at::where(better.unsqueeze(-1), trial, theta);
+    objective = at::where(better, next, objective);
+    here.residuals = at::where(better.unsqueeze(-1), there.residuals, here.residuals);
+    here.jacobian = at::where(better.unsqueeze(-1).unsqueeze(-1), there.jacobian, here.jacobian);
+    iterations += open.to(at::kLong);
+  }
+  const auto status = [](LeastSquaresStatus s) { return static_cast<std::int64_t>(s); };
+  return {theta,
+          objective,
+          here.residuals,
+          here.jacobian,
+          iterations,
+          at::where(defined, at::where(open, status(LeastSquaresStatus::kStopped), 0),
+                    status(LeastSquaresStatus::kUndefined))
+              .to(at::kChar)};
+}
+
+}  // namespace lcp::identification

@@ -1,0 +1,69 @@
+#include "lcp/identification/particle_filter.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+#include <vector>
+
+namespace lcp::identification {
+namespace {
+
+using at::Tensor;
+
+// For each track n indices, [b, n], that choose particle i about n w_i times, by one random number a track.
+Tensor systematic(const Tensor& weights, const at::Generator& generator) {
+  const std::int64_t b = weights.size(0), n = weights.size(1);
+  const Tensor offset = at::rand({b, 1}, generator, at::kDouble);
+  const Tensor points = (at::arange(n, at::kDouble) + offset) / static_cast<double>(n);
+  return at::searchsorted(weights.cumsum(-1), points).clamp_max(n - 1);
+}
+
+Tensor chosen(const Tensor& x, const Tensor& index) {
+  return x.gather(1, x.dim() == 2 ? index : index.unsqueeze(-1).expand_as(x));
+}
+
+Tensor distinct(const Tensor& ancestor) {
+  const Tensor sorted = std::get<0>(ancestor.sort(-1));
+  return (sorted.slice(-1, 1) != sorted.slice(-1, 0, -1)).sum(-1) + 1;
+}
+
+}  // namespace
+
+ParticleFilter particle_filter(const FilterModel& model, const Tensor& start, std::int64_t steps,
+                               at::Generator generator, const ParticleFilterOptions& options) {
+  TORCH_CHECK(start.dim() == 3 && start.size(1) > 0 && start.scalar_type() == at::kDouble,
+              "start must be [b, n, d], float64, n > 0; got ", start.sizes(), ", ", start.scalar_type());
+  const c10::NoGradGuard no_grad;
+  const std::int64_t b = start.size(0), n = start.size(1), d = start.size(2);
+  const bool roughens = options.roughening.defined();
+  TORCH_CHECK(!roughens || options.roughening.sizes() == at::IntArrayRef({d}), "roughening must be [", d, "]; got ",
+              options.roughening.sizes());
+  Tensor particles = start, ancestor = at::arange(n).expand({b, n});
+  std::vector<Tensor> means, counts, sizes;
+  for (std::int64_t k = 0; k <= steps; ++k) {
+    if (k > 0) particles = model.propagate(particles);
+    const Tensor likelihood = model.log_likelihood(particles, k);
+    const Tensor log_weight = likelihood.masked_fill(likelihood.isnan(), -INFINITY);
+    const Tensor most = log_weight.amax(-1, true);
+    const Tensor explained = most.isfinite();
+    const Tensor raw = at::where(explained, (log_weight - most).exp(), 1);
+    const Tensor weights = raw / raw.sum(-1, true);
+    means.push_back((weights.unsqueeze(-1) * particles).sum(1));
+    sizes.push_back(at::where(explained.squeeze(-1), weights.square().sum(-1).reciprocal(), 0));
+
+    const Tensor index = at::where(explained, systematic(weights, generator), at::arange(n));
+    particles = chosen(particles, index);
+    ancestor = chosen(ancestor, index);
+    counts.push_back(distinct(ancestor));
+    if (roughens) {
+      const Tensor range = particles.amax(1, true) - particles.amin(1, true);
+      const double shrink = std::pow(static_cast<double>(n), -1. / static_cast<double>(d));
+      particles =
+          particles + options.roughening * shrink * range * at::randn(particles.sizes(), generator, at::kDouble);
+    }
+  }
+  return {at::stack(means), at::stack(counts), at::stack(sizes), particles};
+}
+
+}  // namespace lcp::identification

@@ -1,0 +1,36 @@
+#include "lcp/identification/uncertainty.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace lcp::identification {
+
+using at::Tensor;
+
+constexpr double kRelativeCut = 1e-10;
+
+Uncertainty uncertainty(const Tensor& jacobian, const Tensor& noise) {
+  TORCH_CHECK(jacobian.dim() == 3 && jacobian.scalar_type() == at::kDouble, "jacobian must be [b, m, p], float64; got ",
+              jacobian.sizes(), ", ", jacobian.scalar_type());
+  const c10::NoGradGuard no_grad;
+  const Tensor length = jacobian.square().sum(-2).sqrt();
+  const Tensor scale = at::where(length > 0, length, 1);
+  const std::int64_t b = jacobian.size(0), m = jacobian.size(1), p = jacobian.size(2);
+  const Tensor rows = at::constant_pad_nd(jacobian / scale.unsqueeze(-2), {0, 0, 0, std::max<std::int64_t>(p - m, 0)});
+  const auto [U, values, V] = at::linalg_svd(rows, /*full_matrices=*/false);  // rows = U diag(values) V, V: [b, p, p]
+  const Tensor determined = values > kRelativeCut * values.amax(-1, true);
+  const Tensor inverse = at::where(determined, values, 1).reciprocal().masked_fill(~determined, 0);
+  const Tensor root = V.mT() * inverse.unsqueeze(-2) / scale.unsqueeze(-1);  // [b, p, p]: root root' = (J'J)^+
+  const Tensor deviation = noise.to(at::kDouble).expand({b}).unsqueeze(-1);
+  const Tensor unseen = V * (~determined).unsqueeze(-1);
+  const Tensor open = unseen.abs().amax(-2) > 1e-6;  // the parameters that these have a part of
+  const Tensor std =
+      (deviation * root.square().sum(-1).sqrt()).masked_fill(open, std::numeric_limits<double>::infinity());
+  return {deviation.square().unsqueeze(-1) * (root.unsqueeze(-2) * root.unsqueeze(-3)).sum(-1), std, determined.sum(-1),
+          unseen.flip(-2)};
+}
+
+}  // namespace lcp::identification

@@ -1,0 +1,55 @@
+// Nonlinear least squares of many small problems side by side.
+//
+//   [MNT] Madsen, Nielsen, Tingleff: Methods for Non-linear Least Squares Problems, 2nd ed., 2004, section 3.2.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace lcp::identification {
+
+/// The residuals of b independent problems, differentiable in forward mode: theta [..., b, p] -> [..., b, m]. Leading
+/// dimensions are further points at which the same problems are evaluated.
+using Residuals = std::function<at::Tensor(const at::Tensor& theta)>;
+
+struct Linearization {
+  at::Tensor residuals;  ///< [b, m]
+  at::Tensor jacobian;   ///< [b, m, p], exact; 0 where a parameter has no effect here
+};
+
+/// Of all problems and parameters in one evaluation, by forward mode.
+///   theta: [b, p].
+Linearization linearize(const Residuals& residuals, const at::Tensor& theta);
+
+struct LeastSquaresOptions {
+  std::int64_t max_iterations = 100;
+  /// Of the step that would follow: what it would change of the residuals is at most this part of them.
+  double tolerance = 1e-8;
+  at::Tensor lower = {};  ///< [p], bounds of the parameters; undefined: none
+};
+
+enum class LeastSquaresStatus : std::int8_t {
+  kConverged = 0,
+  kStopped = 1,   ///< max_iterations ran out
+  kUndefined = 2  ///< the residuals are not finite at the start
+};
+
+struct LeastSquares {
+  at::Tensor theta;       ///< [b, p]; the start where undefined
+  at::Tensor objective;   ///< [b], the sum of squares
+  at::Tensor residuals;   ///< [b, m], at theta
+  at::Tensor jacobian;    ///< [b, m, p], at theta; a column of zeros is a parameter that does nothing there
+  at::Tensor iterations;  ///< [b], int64
+  at::Tensor status;      ///< [b], int8, LeastSquaresStatus
+};
+
+/// Levenberg-Marquardt with the damping of [MNT], each problem with its own and each ended by itself: its result has
+/// the same bits in every batch. A point at which residuals are not finite is stepped back from.
+///   start: [b, p], float64.
+/// A report, without a gradient. Throws c10::Error where a shape or a dtype does not fit.
+LeastSquares least_squares(const Residuals& residuals, const at::Tensor& start,
+                           const LeastSquaresOptions& options = {});
+
+}  // namespace lcp::identification

@@ -1,0 +1,157 @@
+#include "lcp/identification/least_squares.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <cmath>
+#include <string>
+
+#include "support/tensors.h"
+
+namespace lcp::identification {
+namespace {
+
+using testing::everywhere;
+using testing::largest;
+using testing::number;
+using testing::numbers;
+using torch::Tensor;
+
+Tensor component(const Tensor& theta, std::int64_t k) { return theta.slice(-1, k, k + 1); }
+
+// y = a exp(-b t) at eleven times.
+struct Decays {
+  Tensor time = torch::arange(11, torch::kDouble) / 5;
+  Tensor truth;  // [b, 2]
+  Tensor data;   // [b, 11]
+
+  explicit Decays(std::int64_t count, double noise = 0) {
+    truth = torch::stack({1 + torch::rand({count}, torch::kDouble), 0.5 + torch::rand({count}, torch::kDouble)}, -1);
+    data = model(truth) + noise * torch::randn({count, 11}, torch::kDouble);
+  }
+  Tensor model(const Tensor& theta) const { return component(theta, 0) * (-component(theta, 1) * time).exp(); }
+  Tensor operator()(const Tensor& theta) const { return model(theta) - data; }
+};
+
+Tensor ones(std::int64_t b, std::int64_t p) { return torch::ones({b, p}, torch::kDouble); }
+
+class LeastSquaresTest : public ::testing::Test {
+ protected:
+  void SetUp() override { torch::manual_seed(2); }
+};
+
+TEST_F(LeastSquaresTest, LinearizesExactly) {
+  const Decays decays(7);
+  const Tensor theta = ones(7, 2) + 0.1 * torch::randn({7, 2}, torch::kDouble);
+  const Linearization at = linearize(decays, theta);
+  EXPECT_TRUE(torch::equal(at.residuals, decays(theta)));
+  const Tensor decay = (-component(theta, 1) * decays.time).exp();
+  const Tensor J = torch::stack({decay, -component(theta, 0) * decays.time * decay}, -1);
+  EXPECT_LT(largest(at.jacobian - J), 1e-15);
+  const Linearization constant = linearize([&](const Tensor& x) { return x.detach() * 0; }, theta);
+  EXPECT_EQ(largest(constant.jacobian), 0);
+}
+
+TEST_F(LeastSquaresTest, FindsEachOfABatch) {
+  const Decays exact(50);
+  const LeastSquares found = least_squares(exact, ones(50, 2));
+  EXPECT_TRUE(everywhere(found.status == 0));
+  EXPECT_LT(largest(found.theta - exact.truth), 1e-12);
+  EXPECT_LT(found.iterations.max().item<std::int64_t>(), 20);
+
+  const Decays noisy(50, 0.05);
+  const LeastSquares fit = least_squares(noisy, ones(50, 2));
+  EXPECT_TRUE(everywhere(fit.status == 0));
+  EXPECT_TRUE(torch::equal(fit.residuals, noisy(fit.theta)));
+  EXPECT_LT(largest(fit.objective - fit.residuals.square().sum(-1)), 1e-15);
+  EXPECT_LT(largest((fit.jacobian * fit.residuals.unsqueeze(-1)).sum(-2)), 1e-7);  // stationary
+}
+
+TEST_F(LeastSquaresTest, FollowsACurvedValley) {
+  const auto rosenbrock = [](const Tensor& x) {
+    return torch::cat({10 * (component(x, 1) - component(x, 0).square()), 1 - component(x, 0)}, -1);
+  };
+  const LeastSquares found = least_squares(rosenbrock, numbers({-1.2, 1, 3, -5}).view({2, 2}));
+  EXPECT_TRUE(everywhere(found.status == 0));
+  EXPECT_LT(largest(found.theta - 1), 1e-10);
+}
+
+TEST_F(LeastSquaresTest, StaysAboveItsBounds) {
+  // (x + 1)^2 + (y - x - 2)^2 with x >= 0: at (0, 2).
+  const auto residuals = [](const Tensor& x) {
+    return torch::cat({component(x, 0) + 1, component(x, 1) - component(x, 0) - 2}, -1);
+  };
+  LeastSquaresOptions options;
+  options.lower = numbers({0, -INFINITY});
+  for (const double start : {-3., 0., 5.}) {
+    const LeastSquares found = least_squares(residuals, torch::full({1, 2}, start, torch::kDouble), options);
+    EXPECT_EQ(found.status.item<int>(), 0);
+    EXPECT_LT(largest(found.theta - numbers({0, 2})), 1e-8) << start;
+  }
+}
+
+TEST_F(LeastSquaresTest, LeavesAParameterThatDoesNothing) {
+  // Beyond 1 the first parameter has no effect.
+  const auto residuals = [](const Tensor& x) {
+    return torch::cat({component(x, 0).clamp_max(1), component(x, 1) - 3}, -1);
+  };
+  const LeastSquares found = least_squares(residuals, numbers({2, 0, 0.5, 0}).view({2, 2}));
+  EXPECT_TRUE(everywhere(found.status == 0));
+  EXPECT_LT(largest(found.theta - numbers({2, 3, 0, 3}).view({2, 2})), 1e-8);
+  EXPECT_EQ(largest(found.jacobian[0].select(-1, 0)), 0);
+  EXPECT_GT(largest(found.jacobian[1].select(-1, 0)), 0);
+}
+
+TEST_F(LeastSquaresTest, StepsBackFromWhereNothingIsDefined) {
+  const auto logarithm = [](const Tensor& x) { return x.log() - 1; };  // from 20 the whole step leads below 0
+  const LeastSquares found = least_squares(logarithm, numbers({20, -1}).view({2, 1}));
+  EXPECT_NEAR(found.theta[0].item<double>(), std::exp(1), 1e-12);
+  EXPECT_EQ(found.status[0].item<int>(), 0);
+  EXPECT_EQ(found.status[1].item<int>(), static_cast<int>(LeastSquaresStatus::kUndefined));
+  EXPECT_EQ(found.theta[1].item<double>(), -1);
+  EXPECT_EQ(found.iterations[1].item<std::int64_t>(), 0);
+}
+
+TEST_F(LeastSquaresTest, SaysWhereItStopped) {
+  LeastSquaresOptions options;
+  options.max_iterations = 2;
+  const LeastSquares found = least_squares(Decays(3), 5 * ones(3, 2), options);
+  EXPECT_TRUE(everywhere(found.status == static_cast<int>(LeastSquaresStatus::kStopped)));
+  EXPECT_TRUE(everywhere(found.iterations == 2));
+}
+
+TEST_F(LeastSquaresTest, GivesTheSameBitsInEveryBatch) {
+  const Decays decays(20, 0.1);
+  const LeastSquares whole = least_squares(decays, ones(20, 2));
+  for (std::int64_t i = 0; i < 20; ++i) {
+    Decays one = decays;
+    one.data = decays.data.slice(0, i, i + 1);
+    const LeastSquares alone = least_squares(one, ones(1, 2));
+    EXPECT_TRUE(torch::equal(alone.theta, whole.theta.slice(0, i, i + 1)));
+    EXPECT_TRUE(torch::equal(alone.iterations, whole.iterations.slice(0, i, i + 1)));
+  }
+}
+
+TEST_F(LeastSquaresTest, RefusesWhatDoesNotFit) {
+  const auto message = [](const auto& call) -> std::string {
+    try {
+      call();
+    } catch (const c10::Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "nothing";
+  };
+  const auto identity = [](const Tensor& x) { return x; };
+  EXPECT_EQ(message([&] { least_squares(identity, torch::ones({2}, torch::kDouble)); }),
+            "start must be [b, p], float64; got [2], Double");
+  EXPECT_EQ(message([&] {
+              least_squares(identity, torch::ones({2, 1}));
+            }),
+            "start must be [b, p], float64; got [2, 1], Float");
+  LeastSquaresOptions options;
+  options.lower = numbers({0, 0});
+  EXPECT_EQ(message([&] { least_squares(identity, ones(2, 1), options); }), "lower must be [1]; got [2]");
+}
+
+}  // namespace
+}  // namespace lcp::identification

@@ -1,0 +1,1 @@
+"""fit.png: tracks and what was identified of them."""

@@ -1,0 +1,101 @@
+#include "identification/particle_mpec.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <limits>
+#include <vector>
+
+namespace lcp::training {
+namespace {
+
+using torch::Tensor;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::int64_t kOfStep = 11, kOfStart = 5;
+
+// The unknowns of one particle: mu, q_0, v_0, then of each step q, v, lambda_n, lambda_+, lambda_-, sigma, s_1, s_2,
+// s_3 >= 0, where lambda_+ acts against v_x > 0 and
+//
+//   s_1 = sigma - v_x,  s_2 = sigma + v_x,  s_3 = mu lambda_n - lambda_+ - lambda_-.
+struct Layout {
+  std::int64_t first;
+
+  std::int64_t mu() const { return first; }
+  std::int64_t q(std::int64_t step, std::int64_t c) const { return step == 0 ? first + 1 + c : of(step, c); }
+  std::int64_t v(std::int64_t step, std::int64_t c) const { return step == 0 ? first + 3 + c : of(step, 2 + c); }
+  std::int64_t of(std::int64_t step, std::int64_t k) const { return first + kOfStart + (step - 1) * kOfStep + k; }
+};
+
+}  // namespace
+
+BilinearProgram particle_program(const ParticleFlags& flags, const ParticleProblem& problem, double bound) {
+  const Tracks& tracks = problem.tracks;
+  const std::int64_t steps = tracks.steps();
+  const double dt = tracks.dt, mass = flags.block.mass;
+  const bool free_q = flags.estimate != "mu", free_v = flags.estimate == "mu,q0,v0";
+  const std::array<double, 2> acceleration = {flags.force[0] / mass, flags.force[1] / mass - flags.block.gravity};
+  BilinearProgram program;
+  for (std::int64_t b = 0; b < tracks.count(); ++b) {
+    const Layout at{static_cast<std::int64_t>(program.lower.size())};
+    const auto observed = [&](std::int64_t k, std::int64_t c) { return tracks.observed[k][b][c].item<double>(); };
+    const auto weight = [&](std::int64_t k) { return tracks.seen[k][b][0].item<double>(); };
+    program.add(0, 1, 1);
+    for (const std::int64_t c : {0, 1}) {
+      const double known = problem.start.position[b][c].item<double>();
+      const double low = free_q ? (c == 0 ? -kInfinity : 0) : known, high = free_q ? kInfinity : known;
+      program.add(low, high, free_q ? observed(0, c) : known, weight(0) + (free_q ? flags.prior : 0), observed(0, c));
+    }
+    for (const std::int64_t c : {0, 1}) {
+      const double known = problem.start.velocity[b][c].item<double>();
+      program.add(free_v ? -kInfinity : known, free_v ? kInfinity : known, known, free_v ? flags.prior : 0, known);
+    }
+    for (std::int64_t k = 1; k <= steps; ++k) {
+      for (const std::int64_t c : {0, 1}) {
+        program.add(c == 0 ? -kInfinity : 0, kInfinity, observed(k, c), weight(k), observed(k, c));
+      }
+      for (const std::int64_t c : {0, 1}) {
+        program.add(-kInfinity, kInfinity, (observed(k, c) - observed(k - 1, c)) / dt);
+      }
+      for (int slack = 0; slack < 7; ++slack) program.add(0, kInfinity, 0);
+      const auto own = [&](std::int64_t i) { return at.of(k, 4 + i); };
+      const std::int64_t normal = own(0), plus = own(1), minus = own(2), sigma = own(3);
+      for (const std::int64_t c : {0, 1}) {
+        program.equations.push_back({{{at.q(k, c), 1}, {at.q(k - 1, c), -1}, {at.v(k, c), -dt}}, 0});
+      }
+      program.equations.push_back(
+          {{{at.v(k, 0), 1}, {at.v(k - 1, 0), -1}, {plus, dt / mass}, {minus, -dt / mass}}, dt * acceleration[0]});
+      program.equations.push_back(
+          {{{at.v(k, 1), 1}, {at.v(k - 1, 1), -1}, {normal, -dt / mass}}, dt * acceleration[1]});
+      program.equations.push_back({{{own(4), 1}, {sigma, -1}, {at.v(k, 0), 1}}, 0});
+      program.equations.push_back({{{own(5), 1}, {sigma, -1}, {at.v(k, 0), -1}}, 0});
+      program.equations.push_back({{{own(6), 1}, {normal, -1, at.mu()}, {plus, 1}, {minus, 1}}, 0});
+      program.pairs.push_back({normal, at.q(k, 1)});
+      program.pairs.push_back({plus, own(4)});
+      program.pairs.push_back({minus, own(5)});
+      program.pairs.push_back({sigma, own(6)});
+    }
+    for (std::int64_t k = 0; k <= steps && bound > 0; ++k) {
+      program.balls.push_back({{at.q(k, 0), at.q(k, 1)}, {observed(k, 0), observed(k, 1)}, bound});
+    }
+  }
+  return program;
+}
+
+ParticleEstimate read_particles(const ParticleFlags& flags, const ParticleProblem& problem,
+                                const MpecSolution& solution) {
+  const std::int64_t b = problem.tracks.count(), steps = problem.tracks.steps();
+  const Tensor all = at::tensor(solution.x, at::kDouble).view({b, kOfStart + steps * kOfStep});
+  const std::int64_t unknowns = flags.estimate == "mu" ? 1 : flags.estimate == "mu,q0" ? 3 : 5;
+  const Tensor start = all.slice(-1, 1, kOfStart).unsqueeze(1);
+  const Tensor states = at::cat({start, all.slice(-1, kOfStart).view({b, steps, kOfStep}).slice(-1, 0, 4)}, 1);
+  auto mass = physics::PointMass::of(flags.block.mass, problem.tracks.dt, 0, flags.block.gravity);
+  mass.mu = all.select(-1, 0).unsqueeze(-1);
+  const Tensor before = states.slice(1, 0, steps), after = states.slice(1, 1);
+  const Tensor u = at::tensor(flags.force, at::kDouble).expand({b, steps, 2});
+  const auto step = physics::exact_step({before.slice(-1, 0, 2), before.slice(-1, 2)}, u, mass);
+  return {all.slice(-1, 0, unknowns).clone(), states.slice(-1, 0, 2).transpose(0, 1).contiguous(),
+          (step.next.velocity - after.slice(-1, 2)).abs().amax({1, 2})};
+}
+
+}  // namespace lcp::training

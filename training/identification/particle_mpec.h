@@ -1,0 +1,26 @@
+// Particles and their tracks as one mathematical program with complementarity constraints [BT].
+#pragma once
+
+#include <torch/types.h>
+
+#include "identification/bilinear_program.h"
+#include "identification/particle.h"
+
+namespace lcp::training {
+
+/// The program of all particles: 11 steps + 5 unknowns each, mu, the start, and the states, forces and slacks of each
+/// step, from the start of [BT]: observed positions, no forces, mu = 1.
+///   bound: m^2, of the squared error of each observation; 0: none.
+BilinearProgram particle_program(const ParticleFlags& flags, const ParticleProblem& problem, double bound = 0);
+
+/// What is identified of a solution: [b, p], as ParticleModel has it; and the positions, [steps + 1, b, 2].
+struct ParticleEstimate {
+  torch::Tensor theta;
+  torch::Tensor positions;
+  torch::Tensor residual;  ///< [b], m/s: how far velocities are from those of the LCPs of the steps, each from the one
+                           ///< before
+};
+ParticleEstimate read_particles(const ParticleFlags& flags, const ParticleProblem& problem,
+                                const MpecSolution& solution);
+
+}  // namespace lcp::training

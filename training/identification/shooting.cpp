@@ -1,0 +1,80 @@
+#include "identification/shooting.h"
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+#include "common/text.h"
+
+namespace lcp::training {
+namespace {
+
+using identification::least_squares;
+using identification::LeastSquares;
+using identification::LeastSquaresOptions;
+using torch::Tensor;
+
+constexpr double kStarts[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
+constexpr double kKappa = 1e-2;
+
+// Of each problem the fit of `b` where `mask`, else of `a`.
+LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquares& a) {
+  const auto pick = [&](const Tensor& x, const Tensor& y) {
+    Tensor m = mask;
+    while (m.dim() < x.dim()) m = m.unsqueeze(-1);
+    return at::where(m, x, y);
+  };
+  return {pick(b.theta, a.theta),       pick(b.objective, a.objective),   pick(b.residuals, a.residuals),
+          pick(b.jacobian, a.jacobian), pick(b.iterations, a.iterations), pick(b.status, a.status)};
+}
+
+}  // namespace
+
+void ShootingFlags::add_to(CommandLine& line) {
+  line.add<std::string>("escape", escape,
+                        "Where mu has no effect: starts (again from several mu), smoothing (of the derivative) or none",
+                        one_of({"starts", "smoothing", "none"}));
+  line.add<std::int64_t>("iterations", iterations, "At most, of each start", at_least_one);
+}
+
+Shot shoot(const ParticleModel& model, double mu, const ShootingFlags& flags) {
+  const LeastSquaresOptions options{.max_iterations = flags.iterations, .lower = model.lower()};
+  const auto residuals = [&](double kappa) {
+    return [&model, kappa](const Tensor& theta) { return model.residuals(theta, kappa); };
+  };
+  Shot shot{least_squares(residuals(0), model.start(mu), options), {}};
+  shot.escaped = (shot.fit.jacobian.select(-1, 0) == 0).all(-1);
+  if (!shot.escaped.any().item<bool>() || flags.escape == "none") {
+    shot.escaped = at::zeros_like(shot.escaped);
+    return shot;
+  }
+  const auto improve = [&](const LeastSquares& other) {
+    const Tensor better = shot.escaped & (other.objective < shot.fit.objective);
+    LeastSquares fit = choose(better, other, shot.fit);
+    fit.iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
+    shot.fit = fit;
+  };
+  if (flags.escape == "smoothing") {
+    const LeastSquares smooth = least_squares(residuals(kKappa), shot.fit.theta, options);
+    improve(least_squares(residuals(0), smooth.theta, options));
+  } else {
+    for (const double other : kStarts) improve(least_squares(residuals(0), model.start(other), options));
+  }
+  return shot;
+}
+
+Tensor profile(const ParticleModel& model, const LeastSquares& fit, const Tensor& mu) {
+  const std::int64_t n = mu.size(0), b = fit.theta.size(0);
+  const Tensor rest = fit.theta.slice(-1, 1);
+  const auto residuals = [&](const Tensor& others) {  // [..., n, b, p - 1]
+    auto shape = others.sizes().vec();
+    shape.back() = 1;
+    return model.residuals(at::cat({mu.view({n, 1, 1}).expand(shape), others}, -1));
+  };
+  const Tensor start = rest.expand({n, b, rest.size(-1)});
+  if (rest.size(-1) == 0) return residuals(start).square().sum(-1);
+  const auto flat = [&](const Tensor& others) { return residuals(others.unflatten(-2, {n, b})).flatten(-3, -2); };
+  return least_squares(flat, start.reshape({n * b, rest.size(-1)})).objective.view({n, b});
+}
+
+}  // namespace lcp::training

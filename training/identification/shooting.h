@@ -1,0 +1,35 @@
+// Least squares through the rollout, from more than one start where one is not enough.
+#pragma once
+
+#include <torch/types.h>
+
+#include <string>
+
+#include "common/command_line.h"
+#include "identification/particle.h"
+#include "lcp/identification/least_squares.h"
+
+namespace lcp::training {
+
+struct ShootingFlags {
+  std::string escape = "starts";
+  std::int64_t iterations = 100;
+
+  void add_to(CommandLine& line);
+};
+
+struct Shot {
+  identification::LeastSquares fit;
+  torch::Tensor escaped;  ///< [b], bool: mu had no effect where the first start ended
+};
+
+/// From mu; where mu has no effect at the end, since the particle sticks as soon as it lands, again in the way of
+/// `escape`: from several mu, the best of which is kept, or with the derivative of the central path and, from where
+/// that leads, without.
+Shot shoot(const ParticleModel& model, double mu, const ShootingFlags& flags);
+
+/// The objective of each particle against mu, [n, b], all other unknowns fitted anew from where `fit` has them.
+///   mu: [n].
+torch::Tensor profile(const ParticleModel& model, const identification::LeastSquares& fit, const torch::Tensor& mu);
+
+}  // namespace lcp::training

@@ -1,0 +1,103 @@
+// Identifies friction and initial states from noisy tracks by a mathematical program with complementarity constraints.
+#include <torch/types.h>
+
+#include <cstdint>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+#include "common/command_line.h"
+#include "common/error.h"
+#include "common/evaluation.h"
+#include "common/files.h"
+#include "common/one_thread.h"
+#include "common/text.h"
+#include "identification/bilinear_program.h"
+#include "identification/estimate.h"
+#include "identification/particle.h"
+#include "identification/particle_mpec.h"
+
+namespace {
+
+using namespace lcp::training;
+using torch::Tensor;
+
+struct Flags {
+  RunFlags run;
+  ParticleFlags particles;
+  std::string complementarity = "penalty";
+  double first = 0;
+  std::int64_t iterations = 3000;
+  double bound = 0;
+
+  void add_to(CommandLine& line) {
+    run.add_to(line);
+    particles.add_to(line);
+    line.add<std::string>(
+        "complementarity", complementarity,
+        "penalty (products in the objective, ever dearer) or relaxation (products bounded, ever less)",
+        one_of({"penalty", "relaxation"}));
+    line.add<double>("first", first, "The first penalty or bound; 0: 0.001 or 10", nonnegative);
+    line.add<std::int64_t>("iterations", iterations, "At most, of Ipopt", at_least_one);
+    line.add<double>("bound", bound, "Largest distance of an observation, m; 0: none", nonnegative);
+    line.footer(
+        "Example: identify_mpec --noise 0.05 --estimate mu,q0,v0 --out runs/mpec\n"
+        "Data of your own: CSV with columns time,x,y (s, m, m; y above the ground), of equal steps, and\n"
+        "optionally track. --mass, --gravity and --force say what acts on the particles.");
+  }
+
+  MpecOptions options() const {
+    const bool penalty = complementarity == "penalty";
+    return {.method = penalty ? Complementarity::kPenalty : Complementarity::kRelaxation,
+            .first = first > 0 ? first
+                     : penalty ? 1e-3
+                               : 10,
+            .max_iterations = iterations};
+  }
+};
+
+int identify_mpec(int argc, const char* const* argv) {
+  CommandLine line(
+      "identify_mpec",
+      "Finds the friction, and if asked the start, of particles that fall and slide, from noisy tracks: the\n"
+      "states and forces of all steps are unknowns of one program, solved by Ipopt with exact derivatives.\n"
+      "identify_shooting solves the same problem by simulation.");
+  Flags flags;
+  flags.add_to(line);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  flags.particles.settle(line);
+  const OneThread one_thread;
+  const torch::NoGradGuard no_grad;
+
+  const ParticleProblem problem = load_particles(flags.run, flags.particles);
+  const BilinearProgram program = particle_program(flags.particles, problem, flags.bound * flags.bound);
+  const MpecSolution solution = solve(program, flags.options(), [&](std::int64_t iterations) {
+    if (!flags.run.quiet) std::cerr << "iteration " << iterations << " of at most " << flags.iterations << std::endl;
+  });
+  const ParticleEstimate found = read_particles(flags.particles, problem, solution);
+  nlohmann::json metrics = {
+      {"mu", to_json(found.theta.select(-1, 0))},
+      {"theta", to_json(found.theta)},
+      {"objective", solution.objective},
+      {"iterations", solution.iterations},
+      {"unknowns_of_the_program", program.lower.size()},
+      {"max_complementarity", solution.largest_product},
+      {"lcp_residual", found.residual.max().item<double>()},
+      {"status", solution.status},
+  };
+  if (problem.mu.defined()) {
+    metrics["mu_error"] = to_json(found.theta.select(-1, 0) - problem.mu);
+    metrics["objective_over_noise_squared"] = solution.objective / (flags.particles.noise * flags.particles.noise);
+  }
+  write_json(flags.run.out / "config.json", line.config());
+  write_csv(flags.run.out / "fit.csv", fit_table(problem.tracks, found.positions));
+  conclude(line, flags.run, metrics);
+  if (solution.status != "solved") throw std::runtime_error(solution.status);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lcp::training::guarded("identify_mpec", [&] { return identify_mpec(argc, argv); });
+}
