@@ -75,22 +75,18 @@ int identify_mpec(int argc, const char* const* argv) {
     if (!flags.run.quiet) std::cerr << "iteration " << iterations << " of at most " << flags.iterations << std::endl;
   });
   const ParticleEstimate found = read_particles(flags.particles, problem, solution);
-  nlohmann::json metrics = {
-      {"mu", to_json(found.theta.select(-1, 0))},
-      {"theta", to_json(found.theta)},
-      {"objective", solution.objective},
-      {"iterations", solution.iterations},
-      {"unknowns_of_the_program", program.lower.size()},
-      {"max_complementarity", solution.largest_product},
-      {"lcp_residual", found.residual.max().item<double>()},
-      {"status", solution.status},
-  };
-  if (problem.mu.defined()) {
-    metrics["mu_error"] = to_json(found.theta.select(-1, 0) - problem.mu);
-    metrics["objective_over_noise_squared"] = solution.objective / (flags.particles.noise * flags.particles.noise);
-  }
+  const ParticleModel model(flags.particles, problem);
+  const auto at = lcp::identification::linearize([&](const Tensor& x) { return model.residuals(x); }, found.theta);
+  const Tensor none = torch::zeros({found.theta.size(0)}, torch::kLong);
+  nlohmann::json metrics = report(flags.run, flags.particles, problem, model,
+                                  {found.theta, at.residuals.square().sum(-1), at.residuals, at.jacobian, none, none});
+  metrics.update({{"program_objective", solution.objective},
+                  {"program_unknowns", program.lower.size()},
+                  {"iterations", solution.iterations},
+                  {"max_complementarity", solution.largest_product},
+                  {"lcp_residual", found.residual.max().item<double>()},
+                  {"status", solution.status}});
   write_json(flags.run.out / "config.json", line.config());
-  write_csv(flags.run.out / "fit.csv", fit_table(problem.tracks, found.positions));
   conclude(line, flags.run, metrics);
   if (solution.status != "solved") throw std::runtime_error(solution.status);
   return 0;

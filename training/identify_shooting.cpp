@@ -43,21 +43,25 @@ struct Flags {
   }
 };
 
-constexpr std::int64_t kProfile = 51;  // values of mu
-
-// The objective of each track over the values of mu that it might have.
-Table profile_of(const ParticleModel& model, const Shot& shot) {
-  const double most = std::max(1.0, 1.5 * shot.fit.theta.select(-1, 0).max().item<double>());
-  const Tensor mu = torch::linspace(0, most, kProfile, torch::kDouble);
-  const Tensor objective = profile(model, shot.fit, mu);
-  Table table;
-  const auto add = [&](const std::string& name, const Tensor& x) {
-    const Tensor column = x.contiguous();
-    table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
-  };
-  add("mu", mu);
-  for (std::int64_t k = 0; k < objective.size(1); ++k) add("objective_" + std::to_string(k), objective.select(1, k));
-  return table;
+// Whether the spread of the estimates over other noise is what their uncertainty says.
+nlohmann::json monte_carlo(const Flags& flags) {
+  const ParticleProblem problem = repeat_particles(flags.run, flags.particles, flags.monte_carlo);
+  const ParticleModel model(flags.particles, problem);
+  const auto fit = shoot(model, flags.particles.initial_mu, flags.shooting).fit;
+  const Confidence sure = confidence(fit, problem.noise, 2 * problem.tracks.seen.sum({0, 2}));
+  const auto by_seed = [&](const Tensor& x) { return x.view({flags.monte_carlo, flags.particles.particles}); };
+  const Tensor mu = by_seed(fit.theta.select(-1, 0)), truth = by_seed(problem.mu);
+  const Tensor predicted = by_seed(sure.std.select(-1, 0)), interval = sure.interval.select(-2, 0);
+  const Tensor covered = (by_seed(interval.select(-1, 0)) <= truth) & (truth <= by_seed(interval.select(-1, 1)));
+  return {{"seeds", flags.monte_carlo},
+          {"mu_mean", to_json(mu.mean(0))},
+          {"mu_std", to_json((mu - truth).square().mean(0).sqrt())},
+          {"predicted_mu_std", to_json(predicted.mean(0))},
+          {"covered_by_interval", covered.to(torch::kDouble).mean().item<double>()},
+          {"objective_over_noise_squared",
+           fit.objective.mean().item<double>() / (flags.particles.noise * flags.particles.noise)},
+          {"iterations", fit.iterations.to(torch::kDouble).mean().item<double>()},
+          {"unconverged", (fit.status != 0).sum().item<std::int64_t>()}};
 }
 
 int identify_shooting(int argc, const char* const* argv) {
@@ -76,34 +80,12 @@ int identify_shooting(int argc, const char* const* argv) {
   const ParticleProblem problem = load_particles(flags.run, flags.particles);
   const ParticleModel model(flags.particles, problem);
   const Shot shot = shoot(model, flags.particles.initial_mu, flags.shooting);
-  const auto& fit = shot.fit;
-  const Confidence sure = confidence(fit, problem.noise, 2 * problem.tracks.seen.sum({0, 2}));
-  const auto rollout = model.rollout(fit.theta);
-  const auto certificate = model.certify(fit.theta, rollout);
-  nlohmann::json metrics = {
-      {"unknowns", model.names()},
-      {"mu", to_json(fit.theta.select(-1, 0))},
-      {"mu_std", to_json(sure.std.select(-1, 0))},
-      {"mu_interval", to_json(sure.interval.select(-2, 0))},
-      {"theta", to_json(fit.theta)},
-      {"theta_std", to_json(sure.std)},
-      {"noise_std", to_json(sure.noise)},
-      {"objective", fit.objective.sum().item<double>()},
-      {"objectives", to_json(fit.objective)},
-      {"iterations", fit.iterations.max().item<std::int64_t>()},
-      {"unconverged", (fit.status != 0).sum().item<std::int64_t>()},
-      {"escaped", shot.escaped.sum().item<std::int64_t>()},
-      {"kinked_steps", to_json(certificate.kinked.to(torch::kDouble))},
-      {"unobservable", unobservable(model, fit, rollout)},
-  };
-  if (problem.mu.defined()) {
-    metrics["mu_error"] = to_json(fit.theta.select(-1, 0) - problem.mu);
-    metrics["objective_over_noise_squared"] =
-        fit.objective.sum().item<double>() / (flags.particles.noise * flags.particles.noise);
-  }
+  nlohmann::json metrics = report(flags.run, flags.particles, problem, model, shot.fit);
+  metrics.update({{"iterations", shot.fit.iterations.max().item<std::int64_t>()},
+                  {"unconverged", (shot.fit.status != 0).sum().item<std::int64_t>()},
+                  {"escaped", shot.escaped.sum().item<std::int64_t>()}});
+  if (flags.monte_carlo > 0) metrics["monte_carlo"] = monte_carlo(flags);
   write_json(flags.run.out / "config.json", line.config());
-  write_csv(flags.run.out / "fit.csv", fit_table(problem.tracks, model.positions(fit.theta)));
-  write_csv(flags.run.out / "profile.csv", profile_of(model, shot));
   conclude(line, flags.run, metrics);
   return 0;
 }

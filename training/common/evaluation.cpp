@@ -216,7 +216,7 @@ void conclude(const CommandLine& line, const RunFlags& run, const nlohmann::json
   const bool drawn = draw_figures(line.program(), run.out, run.quiet);
   if (run.quiet) return;
   for (const Shown& shown : kShown) {
-    if (!metrics.contains(shown.key)) continue;
+    if (!metrics.contains(shown.key) || metrics[shown.key].is_array()) continue;
     const auto& value = metrics[shown.key];
     const bool finite = value.is_number() && std::isfinite(value.get<double>());
     std::cout << padded(shown.label, 24) << (finite ? short_number(value.get<double>()) + shown.unit : shown.otherwise)

@@ -1,1 +1,4 @@
-"""fit.png: tracks and what was identified of them."""
+"""fit.png: tracks, what was identified of them, and how sure it is."""
+from identification import fit
+
+fit()

@@ -16,7 +16,7 @@ using Ipopt::Number;
 
 constexpr double kInfinity = 2e19;  // Ipopt's
 constexpr double kGrowth = 10;
-constexpr double kTolerance = 1e-10;
+constexpr double kTolerance = 1e-8;
 constexpr int kLast = 12;  // of rho or t
 
 // The program with complementarity penalised or relaxed, with exact sparse derivatives.
@@ -270,6 +270,8 @@ MpecSolution solve(const BilinearProgram& program, const MpecOptions& options,
     ipopt->Options()->SetIntegerValue("print_level", 0);
     ipopt->Options()->SetStringValue("sb", "yes");  // no banner
     ipopt->Options()->SetNumericValue("tol", kTolerance);
+    // A factor of a product that is a little below 0 would let the other take the objective to minus infinity.
+    ipopt->Options()->SetNumericValue("bound_relax_factor", 0);
     ipopt->Options()->SetIntegerValue("max_iter", static_cast<Index>(options.max_iterations - solution.iterations));
     if (ipopt->Initialize() != Ipopt::Solve_Succeeded) {
       solution.status = "Ipopt did not start";

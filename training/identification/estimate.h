@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "common/files.h"
 #include "identification/particle.h"
 #include "lcp/identification/least_squares.h"
 #include "lcp/identification/uncertainty.h"
@@ -35,8 +34,9 @@ double student_quantile(double nu);
 std::vector<std::string> unobservable(const ParticleModel& model, const identification::LeastSquares& fit,
                                       const physics::PointMassSolution& rollout);
 
-/// fit.csv: track, time, x, y, x_fit, y_fit, of what was seen.
-///   fitted: [steps + 1, b, 2].
-Table fit_table(const Tracks& tracks, const torch::Tensor& fitted);
+/// Writes fit.csv (track, time, x, y, x_fit, y_fit) and profile.csv (mu and the objective of each track, all else
+/// fitted anew); returns what metrics.json says of an estimate.
+nlohmann::json report(const RunFlags& run, const ParticleFlags& flags, const ParticleProblem& problem,
+                      const ParticleModel& model, const identification::LeastSquares& fit);
 
 }  // namespace lcp::training

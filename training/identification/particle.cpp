@@ -85,7 +85,7 @@ void ParticleFlags::settle(const CommandLine& line) {
     }
     return;
   }
-  for (const char* name : {"particles", "steps", "mu", "dt"}) {
+  for (const char* name : {"particles", "steps", "mu", "dt", "monte-carlo"}) {
     if (line.given(name)) throw UsageError("--" + std::string(name) + " has no meaning with --data");
   }
   if (!line.given("noise")) noise = 0;
@@ -93,15 +93,32 @@ void ParticleFlags::settle(const CommandLine& line) {
   data = std::filesystem::weakly_canonical(data).string();
 }
 
-ParticleProblem load_particles(const RunFlags& run, const ParticleFlags& flags, std::int64_t k) {
+ParticleProblem load_particles(const RunFlags& run, const ParticleFlags& flags) {
   const torch::NoGradGuard no_grad;
-  if (flags.data.empty()) return simulate(run, flags, k);
+  if (flags.data.empty()) return simulate(run, flags, 0);
   ParticleProblem problem{read_tracks(flags.data, {"x", "y"}), {}, {}, flags.noise / std::sqrt(3)};
   if (flags.noise == 0) problem.noise = std::numeric_limits<double>::quiet_NaN();
   const Tensor first = problem.tracks.observed[0];
   problem.start = {flags.position.empty() ? first : pair(flags.position).expand_as(first),
                    pair(flags.velocity).expand_as(first)};
   return problem;
+}
+
+ParticleProblem repeat_particles(const RunFlags& run, const ParticleFlags& flags, std::int64_t repeats) {
+  const torch::NoGradGuard no_grad;
+  std::vector<ParticleProblem> all;
+  for (std::int64_t k = 1; k <= repeats; ++k) all.push_back(simulate(run, flags, k));
+  const auto joined = [&](const auto& of, std::int64_t dim) {
+    std::vector<Tensor> parts;
+    for (const ParticleProblem& one : all) parts.push_back(of(one));
+    return at::cat(parts, dim);
+  };
+  return {{flags.block.dt, joined([](const auto& one) { return one.tracks.observed; }, 1),
+           joined([](const auto& one) { return one.tracks.seen; }, 1)},
+          {joined([](const auto& one) { return one.start.position; }, 0),
+           joined([](const auto& one) { return one.start.velocity; }, 0)},
+          joined([](const auto& one) { return one.mu; }, 0),
+          all.front().noise};
 }
 
 ParticleModel::ParticleModel(const ParticleFlags& flags, const ParticleProblem& problem)

@@ -45,8 +45,11 @@ struct ParticleProblem {
   double noise;  ///< m, standard deviation of each coordinate; NaN where it has to be taken from the residuals
 };
 
-/// Reads --data, or simulates --particles; with noise number `k` of the seed.
-ParticleProblem load_particles(const RunFlags& run, const ParticleFlags& flags, std::int64_t k = 0);
+/// Reads --data, or simulates --particles.
+ParticleProblem load_particles(const RunFlags& run, const ParticleFlags& flags);
+
+/// The simulated particles again, with the noise of `repeats` further seeds: repeats b tracks.
+ParticleProblem repeat_particles(const RunFlags& run, const ParticleFlags& flags, std::int64_t repeats);
 
 /// The unknowns theta = (mu[, x, y[, v_x, v_y]]) of each particle, and what they lead to.
 class ParticleModel {

@@ -94,8 +94,7 @@ ParticleEstimate read_particles(const ParticleFlags& flags, const ParticleProble
   const Tensor before = states.slice(1, 0, steps), after = states.slice(1, 1);
   const Tensor u = at::tensor(flags.force, at::kDouble).expand({b, steps, 2});
   const auto step = physics::exact_step({before.slice(-1, 0, 2), before.slice(-1, 2)}, u, mass);
-  return {all.slice(-1, 0, unknowns).clone(), states.slice(-1, 0, 2).transpose(0, 1).contiguous(),
-          (step.next.velocity - after.slice(-1, 2)).abs().amax({1, 2})};
+  return {all.slice(-1, 0, unknowns).clone(), (step.next.velocity - after.slice(-1, 2)).abs().amax({1, 2})};
 }
 
 }  // namespace lcp::training

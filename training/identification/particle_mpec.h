@@ -13,12 +13,11 @@ namespace lcp::training {
 ///   bound: m^2, of the squared error of each observation; 0: none.
 BilinearProgram particle_program(const ParticleFlags& flags, const ParticleProblem& problem, double bound = 0);
 
-/// What is identified of a solution: [b, p], as ParticleModel has it; and the positions, [steps + 1, b, 2].
+/// What is identified of a solution.
 struct ParticleEstimate {
-  torch::Tensor theta;
-  torch::Tensor positions;
-  torch::Tensor residual;  ///< [b], m/s: how far velocities are from those of the LCPs of the steps, each from the one
-                           ///< before
+  torch::Tensor theta;     ///< [b, p], as ParticleModel has it
+  torch::Tensor residual;  ///< [b], m/s: how far the velocities are from the solutions of the steps' LCPs, each from
+                           ///< the state before
 };
 ParticleEstimate read_particles(const ParticleFlags& flags, const ParticleProblem& problem,
                                 const MpecSolution& solution);

@@ -55,7 +55,7 @@ Shot shoot(const ParticleModel& model, double mu, const ShootingFlags& flags) {
     shot.fit = fit;
   };
   if (flags.escape == "smoothing") {
-    const LeastSquares smooth = least_squares(residuals(kKappa), shot.fit.theta, options);
+    const LeastSquares smooth = least_squares(residuals(kKappa), model.start(mu), options);
     improve(least_squares(residuals(0), smooth.theta, options));
   } else {
     for (const double other : kStarts) improve(least_squares(residuals(0), model.start(other), options));
