@@ -191,6 +191,47 @@ TEST_F(PointMassGradientTest, SmoothsTheGradientOfAMassThatSticks) {
 
 // Certificates.
 
+// Berard, Trinkle: An MPEC formulation for parameter identification of complementarity systems, 2008: a particle that
+// falls from 3 m, pushed by 5 N, lands and slides.
+PointMassSolution falls_and_slides(const Tensor& mu) {
+  PointMass mass = PointMass::of(1, 0.05, 0, 9.81);
+  mass.mu = mu;
+  return simulate({numbers({0, 3}), numbers({0, 0})}, numbers({5, 0}).expand({100, 2}), mass);
+}
+
+TEST_F(PointMassGradientTest, TellsFrictionByATrack) {
+  const Tensor mu = number(0.2).requires_grad_();
+  const auto step = falls_and_slides(mu).step;
+  const Tensor force = step.lambda_n / 0.05, v = step.next.velocity.select(-1, 0), x = step.next.position.select(-1, 0);
+  EXPECT_EQ((step.lambda_n > 0).nonzero()[0].item<std::int64_t>() + 1, 16);  // the step in which it lands
+  EXPECT_LT(largest(force.slice(0, 15, 18) - numbers({134.16, 32.61, 9.81})), 0.005);
+  EXPECT_LT(largest(v.slice(0, 14, 17) - numbers({3.75, 2.6584, 2.5823})), 5e-5);
+  EXPECT_NEAR(x[-1].item<double>(), 38.95475, 5e-6);
+  EXPECT_NEAR(v[-1].item<double>(), 15.19, 0.005);
+  EXPECT_NEAR(step.lambda_minus[-1].item<double>() / 0.05, 1.962, 1e-12);
+  const Tensor last = torch::autograd::grad({x[-1]}, {mu}, {}, true)[0];
+  EXPECT_NEAR(last.item<double>(), -120.851, 5e-4);
+  const auto track = [](const Inputs& in) { return falls_and_slides(in[0]).step.next.position.select(-1, 0); };
+  EXPECT_LT(testing::gradient_error(track, {number(0.2)}), 1e-6);
+}
+
+// Beyond 0.5963 it sticks as it lands, and no track tells its friction: the exact gradient is 0.
+TEST_F(PointMassGradientTest, TellsNothingOfFrictionThatHoldsAtOnce) {
+  const auto effect = [](double value) {
+    const Tensor mu = number(value).requires_grad_();
+    const Tensor x = falls_and_slides(mu).step.next.position.select(-1, 0);
+    Tensor sum = number(0);
+    for (std::int64_t k = 0; k < 100; ++k) {
+      sum = sum + torch::autograd::grad({x[k]}, {mu}, {}, /*retain_graph=*/true)[0].square();
+    }
+    return sum.sqrt().item<double>();
+  };
+  EXPECT_NEAR(effect(0.2), 539.995, 1e-3);
+  EXPECT_NEAR(effect(0.596), 3.09, 0.01);
+  EXPECT_EQ(effect(0.5965), 0);
+  EXPECT_EQ(effect(1), 0);
+}
+
 TEST_F(PointMassGradientTest, CountsUnsolvedTiedAndKinkedSteps) {
   const Tensor position = numbers({
                                       0, 1,     // lands in step 4, sticks at once, rests

@@ -30,6 +30,7 @@ def fit():
         objective.axvline(mu, color=BLUE, lw=1)
         std = metrics["mu_std"][k]
         objective.set_title(f"mu = {mu:.7g}" + ("" if std is None else f" \u00b1 {std:.1g}"), fontsize=9)
-    figure.legend(*rows[0][0].get_legend_handles_labels(), loc="outside upper left", ncol=2)
-    rows[0][1].legend(loc="upper right", ncol=2, fontsize=8)
+    handles, labels = (sum(pair, []) for pair in zip(*(axes.get_legend_handles_labels() for axes in rows[0][:2])))
+    figure.legend(handles, [name + " (residual)" if name in "xy" else name for name in labels], loc="outside upper left",
+                  ncol=4, markerscale=1.8)
     save(figure, run, "fit")

@@ -18,6 +18,7 @@ namespace {
 using torch::Tensor;
 
 constexpr std::int64_t kShown = 10;                    // particles on the console
+constexpr std::int64_t kProfiled = 3, kProfile = 51;   // particles, and values of mu
 constexpr double kNormalQuantile = 1.959963984540054;  // of 95 %
 
 // The largest share of the normal impulse that friction took, of each particle: [b]; -1 where there was no contact.
@@ -26,13 +27,15 @@ Tensor used_friction(const physics::PointMassStep& step) {
   return at::where(step.lambda_n > 0, friction / step.lambda_n, -1).amax(0);
 }
 
-constexpr std::int64_t kProfile = 51;  // values of mu
-
-// The objective of each track over the values of mu that it might have.
-Table profile_of(const ParticleModel& model, const identification::LeastSquares& fit) {
-  const double most = std::max(1.0, 1.5 * fit.theta.select(-1, 0).max().item<double>());
-  const Tensor mu = at::linspace(0, most, kProfile, at::kDouble);
-  const Tensor objective = profile(model, fit, mu);
+// The objective of the first tracks over the values of mu that they might have.
+Table profile_of(const ParticleFlags& flags, const ParticleProblem& problem, const Tensor& theta) {
+  const ParticleProblem some = problem.first(kProfiled);
+  const ParticleModel model(flags, some);
+  const Tensor own = theta.slice(0, 0, kProfiled);
+  const Tensor found = own.select(-1, 0);
+  const Tensor grid = at::linspace(0, std::max(1.0, 1.5 * found.max().item<double>()), kProfile, at::kDouble);
+  const Tensor mu = std::get<0>(at::cat({grid, found}).sort());
+  const Tensor objective = profile(model, own, mu);
   Table table;
   const auto add = [&](const std::string& name, const Tensor& x) {
     const Tensor column = x.contiguous();
@@ -150,7 +153,7 @@ nlohmann::json report(const RunFlags& run, const ParticleFlags& flags, const Par
   if (flags.noise > 0) metrics["objective_over_noise_squared"] = objective / (flags.noise * flags.noise);
   if (problem.mu.defined()) metrics["mu_error"] = to_json(fit.theta.select(-1, 0) - problem.mu);
   write_csv(run.out / "fit.csv", fit_table(problem.tracks, model.positions(fit.theta)));
-  write_csv(run.out / "profile.csv", profile_of(model, fit));
+  write_csv(run.out / "profile.csv", profile_of(flags, problem, fit.theta));
   if (!run.quiet) tell(fit, sure, metrics["unobservable"]);
   return metrics;
 }

@@ -121,6 +121,13 @@ ParticleProblem repeat_particles(const RunFlags& run, const ParticleFlags& flags
           all.front().noise};
 }
 
+ParticleProblem ParticleProblem::first(std::int64_t count) const {
+  return {{tracks.dt, tracks.observed.slice(1, 0, count), tracks.seen.slice(1, 0, count)},
+          {start.position.slice(0, 0, count), start.velocity.slice(0, 0, count)},
+          mu.defined() ? mu.slice(0, 0, count) : mu,
+          noise};
+}
+
 ParticleModel::ParticleModel(const ParticleFlags& flags, const ParticleProblem& problem)
     : flags_(flags), problem_(problem), unknowns_(static_cast<std::int64_t>(names().size())) {}
 
@@ -171,19 +178,17 @@ Tensor ParticleModel::forces() const {
   return pair(flags_.force).expand({problem_.tracks.steps(), problem_.tracks.count(), 2});
 }
 
-physics::PointMassSolution ParticleModel::rollout(const Tensor& theta, double kappa) const {
-  SolveOptions options;
-  options.kappa = kappa;
-  return physics::simulate(start_of(theta), forces(), mass_of(theta), {}, options);
+physics::PointMassSolution ParticleModel::rollout(const Tensor& theta) const {
+  return physics::simulate(start_of(theta), forces(), mass_of(theta));
 }
 
-Tensor ParticleModel::positions(const Tensor& theta, double kappa) const {
-  return at::cat({start_of(theta).position.unsqueeze(0), rollout(theta, kappa).step.next.position});
+Tensor ParticleModel::positions(const Tensor& theta) const {
+  return at::cat({start_of(theta).position.unsqueeze(0), rollout(theta).step.next.position});
 }
 
-Tensor ParticleModel::residuals(const Tensor& theta, double kappa) const {
+Tensor ParticleModel::residuals(const Tensor& theta) const {
   const Tracks& tracks = problem_.tracks;
-  const Tensor predicted = positions(theta, kappa).movedim(0, -2);  // [..., b, steps + 1, 2]
+  const Tensor predicted = positions(theta).movedim(0, -2);  // [..., b, steps + 1, 2]
   const Tensor error = (predicted - tracks.observed.movedim(0, -2)) * tracks.seen.movedim(0, -2);
   Tensor all = error.flatten(-2);
   if (flags_.prior > 0 && unknowns_ > 1) {

@@ -43,6 +43,9 @@ struct ParticleProblem {
   physics::PointMassState start;  ///< [b, 2], what is known of it where it is not asked
   torch::Tensor mu;               ///< [b], of those that were simulated; undefined for a file
   double noise;  ///< m, standard deviation of each coordinate; NaN where it has to be taken from the residuals
+
+  /// Of the first `count` particles, or all where there are fewer.
+  ParticleProblem first(std::int64_t count) const;
 };
 
 /// Reads --data, or simulates --particles.
@@ -64,12 +67,11 @@ class ParticleModel {
   torch::Tensor lower() const;  ///< [p]: mu >= 0
 
   /// theta: [..., b, p]; its leading dimensions are further guesses of the same particles.
-  /// kappa: of the derivative, see SolveOptions.
-  physics::PointMassSolution rollout(const torch::Tensor& theta, double kappa = 0) const;
-  torch::Tensor positions(const torch::Tensor& theta, double kappa = 0) const;  ///< [steps + 1, ..., b, 2], m
+  physics::PointMassSolution rollout(const torch::Tensor& theta) const;
+  torch::Tensor positions(const torch::Tensor& theta) const;  ///< [steps + 1, ..., b, 2], m
 
   /// Predicted less observed positions, and what the prior weighs of the start's: [..., b, m].
-  torch::Tensor residuals(const torch::Tensor& theta, double kappa = 0) const;
+  torch::Tensor residuals(const torch::Tensor& theta) const;
 
   /// Of a rollout from theta: [..., b], as RolloutCertificate.
   physics::RolloutCertificate certify(const torch::Tensor& theta, const physics::PointMassSolution& rollout) const;

@@ -15,7 +15,6 @@ using identification::LeastSquaresOptions;
 using torch::Tensor;
 
 constexpr double kStarts[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
-constexpr double kKappa = 1e-2;
 
 // Of each problem the fit of `b` where `mask`, else of `a`.
 LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquares& a) {
@@ -31,41 +30,30 @@ LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquare
 }  // namespace
 
 void ShootingFlags::add_to(CommandLine& line) {
-  line.add<std::string>("escape", escape,
-                        "Where mu has no effect: starts (again from several mu), smoothing (of the derivative) or none",
-                        one_of({"starts", "smoothing", "none"}));
+  line.add<std::string>("escape", escape, "Where mu has no effect: starts (again from several mu) or none",
+                        one_of({"starts", "none"}));
   line.add<std::int64_t>("iterations", iterations, "At most, of each start", at_least_one);
 }
 
 Shot shoot(const ParticleModel& model, double mu, const ShootingFlags& flags) {
   const LeastSquaresOptions options{.max_iterations = flags.iterations, .lower = model.lower()};
-  const auto residuals = [&](double kappa) {
-    return [&model, kappa](const Tensor& theta) { return model.residuals(theta, kappa); };
-  };
-  Shot shot{least_squares(residuals(0), model.start(mu), options), {}};
+  const auto residuals = [&](const Tensor& theta) { return model.residuals(theta); };
+  Shot shot{least_squares(residuals, model.start(mu), options), {}};
   shot.escaped = (shot.fit.jacobian.select(-1, 0) == 0).all(-1);
-  if (!shot.escaped.any().item<bool>() || flags.escape == "none") {
-    shot.escaped = at::zeros_like(shot.escaped);
-    return shot;
-  }
-  const auto improve = [&](const LeastSquares& other) {
-    const Tensor better = shot.escaped & (other.objective < shot.fit.objective);
-    LeastSquares fit = choose(better, other, shot.fit);
-    fit.iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
-    shot.fit = fit;
-  };
-  if (flags.escape == "smoothing") {
-    const LeastSquares smooth = least_squares(residuals(kKappa), model.start(mu), options);
-    improve(least_squares(residuals(0), smooth.theta, options));
-  } else {
-    for (const double other : kStarts) improve(least_squares(residuals(0), model.start(other), options));
+  if (flags.escape == "none") shot.escaped.fill_(false);
+  if (!shot.escaped.any().item<bool>()) return shot;
+  for (const double start : kStarts) {
+    const LeastSquares other = least_squares(residuals, model.start(start), options);
+    const Tensor iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
+    shot.fit = choose(shot.escaped & (other.objective < shot.fit.objective), other, shot.fit);
+    shot.fit.iterations = iterations;
   }
   return shot;
 }
 
-Tensor profile(const ParticleModel& model, const LeastSquares& fit, const Tensor& mu) {
-  const std::int64_t n = mu.size(0), b = fit.theta.size(0);
-  const Tensor rest = fit.theta.slice(-1, 1);
+Tensor profile(const ParticleModel& model, const Tensor& theta, const Tensor& mu) {
+  const std::int64_t n = mu.size(0), b = theta.size(0);
+  const Tensor rest = theta.slice(-1, 1);
   const auto residuals = [&](const Tensor& others) {  // [..., n, b, p - 1]
     auto shape = others.sizes().vec();
     shape.back() = 1;

@@ -23,13 +23,12 @@ struct Shot {
   torch::Tensor escaped;  ///< [b], bool: mu had no effect where the first start ended
 };
 
-/// From mu; where mu has no effect at the end, since the particle sticks as soon as it lands, again in the way of
-/// `escape`: from several mu, the best of which is kept, or with the derivative of the central path and, from where
-/// that leads, without.
+/// From mu; where mu has no effect at the end, since the particle sticks as soon as it lands, again from several mu, of
+/// which the best is kept.
 Shot shoot(const ParticleModel& model, double mu, const ShootingFlags& flags);
 
-/// The objective of each particle against mu, [n, b], all other unknowns fitted anew from where `fit` has them.
+/// The objective of each particle against mu, [n, b], all other unknowns fitted anew from those of theta, [b, p].
 ///   mu: [n].
-torch::Tensor profile(const ParticleModel& model, const identification::LeastSquares& fit, const torch::Tensor& mu);
+torch::Tensor profile(const ParticleModel& model, const torch::Tensor& theta, const torch::Tensor& mu);
 
 }  // namespace lcp::training
