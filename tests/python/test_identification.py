@@ -131,12 +131,12 @@ def test_a_run_writes_every_file_and_is_repeated_by_its_flags(run, tmp_path):
     result = run("identify_shooting", "--noise", 0.02, "--out", "out")
     assert result.returncode == 0 and result.stderr == "" and "mu                      0.1999" in result.stdout
     assert {str(path) for path in files(tmp_path / "out")} == {
-        "config.json", "metrics.json", "fit.csv", "profile.csv", "figures/fit.png"}
-    profile = read_csv(tmp_path / "out" / "profile.csv")
-    assert profile["mu"][np.argmin(profile["objective_0"])] == pytest.approx(0.2, abs=1e-3)
+        "config.json", "metrics.json", "fit.csv", "objective.csv", "figures/fit.png"}
+    grid = read_csv(tmp_path / "out" / "objective.csv")
+    assert grid["mu"][np.argmin(grid["objective_0"])] == pytest.approx(0.2, abs=1e-3)
     assert run("identify_shooting", "--config", "out/config.json", "--threads", 2, "--out", "again", "--quiet",
                env=WITHOUT_FIGURES).returncode == 0
-    for name in ("metrics.json", "fit.csv", "profile.csv"):
+    for name in ("metrics.json", "fit.csv", "objective.csv"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 

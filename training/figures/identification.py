@@ -9,7 +9,7 @@ def fit():
     """fit.png: tracks, what is left of them, and how sure the friction is."""
     run = run_folder()
     flags, metrics = load(run)
-    data, profile = read_columns(run / "fit.csv"), read_columns(run / "profile.csv")
+    data, grid = read_columns(run / "fit.csv"), read_columns(run / "objective.csv")
     count = min(SHOWN, len(metrics["mu"]))
     figure, rows = plt.subplots(count, 3, figsize=(9.6, 2.5 * count + 0.3), squeeze=False, constrained_layout=True)
     for k, (path, error, objective) in enumerate(rows):
@@ -22,7 +22,7 @@ def fit():
                        color=color, label=name)
         error.axhline(0, color=PALE, lw=1, zorder=0)
         error.set(xlabel="time [s]", ylabel="observed \u2212 identified [mm]")
-        objective.plot(profile["mu"], profile[f"objective_{k}"], color=INK, lw=1.2)
+        objective.plot(grid["mu"], grid[f"objective_{k}"], color=INK, lw=1.2)
         objective.set(xlabel="friction coefficient", ylabel="objective [m\u00b2]", yscale="log")
         mu, (low, high) = metrics["mu"][k], metrics["mu_interval"][k]
         if low is not None and high is not None:

@@ -10,7 +10,6 @@
 #include "common/evaluation.h"
 #include "common/files.h"
 #include "common/text.h"
-#include "identification/shooting.h"
 
 namespace lcp::training {
 namespace {
@@ -18,7 +17,7 @@ namespace {
 using torch::Tensor;
 
 constexpr std::int64_t kShown = 10;                    // particles on the console
-constexpr std::int64_t kProfiled = 3, kProfile = 51;   // particles, and values of mu
+constexpr std::int64_t kValues = 101;                  // of mu
 constexpr double kNormalQuantile = 1.959963984540054;  // of 95 %
 
 // The largest share of the normal impulse that friction took, of each particle: [b]; -1 where there was no contact.
@@ -27,15 +26,14 @@ Tensor used_friction(const physics::PointMassStep& step) {
   return at::where(step.lambda_n > 0, friction / step.lambda_n, -1).amax(0);
 }
 
-// The objective of the first tracks over the values of mu that they might have.
-Table profile_of(const ParticleFlags& flags, const ParticleProblem& problem, const Tensor& theta) {
-  const ParticleProblem some = problem.first(kProfiled);
-  const ParticleModel model(flags, some);
-  const Tensor own = theta.slice(0, 0, kProfiled);
-  const Tensor found = own.select(-1, 0);
-  const Tensor grid = at::linspace(0, std::max(1.0, 1.5 * found.max().item<double>()), kProfile, at::kDouble);
+// The objective of each track over the values of mu that it might have, all else as identified.
+Table objective_table(const ParticleModel& model, const Tensor& theta) {
+  const Tensor found = theta.select(-1, 0);
+  const Tensor grid = at::linspace(0, std::max(1.0, 1.5 * found.max().item<double>()), kValues, at::kDouble);
   const Tensor mu = std::get<0>(at::cat({grid, found}).sort());
-  const Tensor objective = profile(model, own, mu);
+  Tensor guesses = theta.expand({mu.size(0), -1, -1}).clone();
+  guesses.select(-1, 0).copy_(mu.unsqueeze(-1).expand_as(guesses.select(-1, 0)));
+  const Tensor objective = model.residuals(guesses).square().sum(-1);
   Table table;
   const auto add = [&](const std::string& name, const Tensor& x) {
     const Tensor column = x.contiguous();
@@ -153,7 +151,7 @@ nlohmann::json report(const RunFlags& run, const ParticleFlags& flags, const Par
   if (flags.noise > 0) metrics["objective_over_noise_squared"] = objective / (flags.noise * flags.noise);
   if (problem.mu.defined()) metrics["mu_error"] = to_json(fit.theta.select(-1, 0) - problem.mu);
   write_csv(run.out / "fit.csv", fit_table(problem.tracks, model.positions(fit.theta)));
-  write_csv(run.out / "profile.csv", profile_of(flags, problem, fit.theta));
+  write_csv(run.out / "objective.csv", objective_table(model, fit.theta));
   if (!run.quiet) tell(fit, sure, metrics["unobservable"]);
   return metrics;
 }

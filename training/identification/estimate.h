@@ -34,8 +34,8 @@ double student_quantile(double nu);
 std::vector<std::string> unobservable(const ParticleModel& model, const identification::LeastSquares& fit,
                                       const physics::PointMassSolution& rollout);
 
-/// Writes fit.csv (track, time, x, y, x_fit, y_fit) and profile.csv (mu and the objective of the first three tracks,
-/// all else fitted anew); returns what metrics.json says of an estimate.
+/// Writes fit.csv (track, time, x, y, x_fit, y_fit) and objective.csv (mu and the objective of each track, all else as
+/// identified); returns what metrics.json says of an estimate.
 nlohmann::json report(const RunFlags& run, const ParticleFlags& flags, const ParticleProblem& problem,
                       const ParticleModel& model, const identification::LeastSquares& fit);
 

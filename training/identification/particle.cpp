@@ -121,13 +121,6 @@ ParticleProblem repeat_particles(const RunFlags& run, const ParticleFlags& flags
           all.front().noise};
 }
 
-ParticleProblem ParticleProblem::first(std::int64_t count) const {
-  return {{tracks.dt, tracks.observed.slice(1, 0, count), tracks.seen.slice(1, 0, count)},
-          {start.position.slice(0, 0, count), start.velocity.slice(0, 0, count)},
-          mu.defined() ? mu.slice(0, 0, count) : mu,
-          noise};
-}
-
 ParticleModel::ParticleModel(const ParticleFlags& flags, const ParticleProblem& problem)
     : flags_(flags), problem_(problem), unknowns_(static_cast<std::int64_t>(names().size())) {}
 

@@ -43,9 +43,6 @@ struct ParticleProblem {
   physics::PointMassState start;  ///< [b, 2], what is known of it where it is not asked
   torch::Tensor mu;               ///< [b], of those that were simulated; undefined for a file
   double noise;  ///< m, standard deviation of each coordinate; NaN where it has to be taken from the residuals
-
-  /// Of the first `count` particles, or all where there are fewer.
-  ParticleProblem first(std::int64_t count) const;
 };
 
 /// Reads --data, or simulates --particles.

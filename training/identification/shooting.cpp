@@ -51,18 +51,4 @@ Shot shoot(const ParticleModel& model, double mu, const ShootingFlags& flags) {
   return shot;
 }
 
-Tensor profile(const ParticleModel& model, const Tensor& theta, const Tensor& mu) {
-  const std::int64_t n = mu.size(0), b = theta.size(0);
-  const Tensor rest = theta.slice(-1, 1);
-  const auto residuals = [&](const Tensor& others) {  // [..., n, b, p - 1]
-    auto shape = others.sizes().vec();
-    shape.back() = 1;
-    return model.residuals(at::cat({mu.view({n, 1, 1}).expand(shape), others}, -1));
-  };
-  const Tensor start = rest.expand({n, b, rest.size(-1)});
-  if (rest.size(-1) == 0) return residuals(start).square().sum(-1);
-  const auto flat = [&](const Tensor& others) { return residuals(others.unflatten(-2, {n, b})).flatten(-3, -2); };
-  return least_squares(flat, start.reshape({n * b, rest.size(-1)})).objective.view({n, b});
-}
-
 }  // namespace lcp::training

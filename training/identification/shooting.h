@@ -27,8 +27,4 @@ struct Shot {
 /// which the best is kept.
 Shot shoot(const ParticleModel& model, double mu, const ShootingFlags& flags);
 
-/// The objective of each particle against mu, [n, b], all other unknowns fitted anew from those of theta, [b, p].
-///   mu: [n].
-torch::Tensor profile(const ParticleModel& model, const torch::Tensor& theta, const torch::Tensor& mu);
-
 }  // namespace lcp::training
