@@ -65,7 +65,7 @@ int identify_mpec(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.particles.settle(line);
+  flags.particles.settle(line, flags.run);
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 

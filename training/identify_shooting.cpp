@@ -2,19 +2,14 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <cmath>
 #include <cstdint>
-#include <filesystem>
-#include <iostream>
 #include <string>
-#include <vector>
 
 #include "common/command_line.h"
 #include "common/error.h"
 #include "common/evaluation.h"
 #include "common/files.h"
 #include "common/one_thread.h"
-#include "common/text.h"
 #include "identification/estimate.h"
 #include "identification/particle.h"
 #include "identification/shooting.h"
@@ -73,7 +68,7 @@ int identify_shooting(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.particles.settle(line);
+  flags.particles.settle(line, flags.run);
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 

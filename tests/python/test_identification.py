@@ -146,6 +146,7 @@ def test_a_run_writes_every_file_and_is_repeated_by_its_flags(run, tmp_path):
         (["--estimate", "all"], '--estimate must be mu, mu,q0 or mu,q0,v0; got "all"'),
         (["--escape", "luck"], '--escape must be starts or none; got "luck"'),
         (["--force", "1"], "--force must be two finite numbers; got [1.0]"),
+        (["--dtype", "float32"], "--dtype must be float64"),
         (["--steps", "1"], "--steps must be >= 2; got 1"),
         (["--particles", "2", "--mu", "0.3"], "--mu has no meaning with --particles 2"),
         (["--data", "none.csv"], "none.csv"),

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "common/evaluation.h"
 #include "common/files.h"
@@ -150,6 +152,8 @@ nlohmann::json report(const RunFlags& run, const ParticleFlags& flags, const Par
   };
   if (flags.noise > 0) metrics["objective_over_noise_squared"] = objective / (flags.noise * flags.noise);
   if (problem.mu.defined()) metrics["mu_error"] = to_json(fit.theta.select(-1, 0) - problem.mu);
+  std::error_code none;
+  std::filesystem::remove(run.out / "metrics.json", none);  // until there is a new one
   write_csv(run.out / "fit.csv", fit_table(problem.tracks, model.positions(fit.theta)));
   write_csv(run.out / "objective.csv", objective_table(model, fit.theta));
   if (!run.quiet) tell(fit, sure, metrics["unobservable"]);

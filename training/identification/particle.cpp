@@ -76,7 +76,8 @@ void ParticleFlags::add_to(CommandLine& line) {
                    nonnegative);
 }
 
-void ParticleFlags::settle(const CommandLine& line) {
+void ParticleFlags::settle(const CommandLine& line, const RunFlags& run) {
+  if (run.dtype != "float64") throw UsageError("--dtype must be float64, in which identification is; got " + run.dtype);
   if (data.empty()) {
     for (const char* name : {"position", "mu"}) {
       if (particles > 1 && line.given(name)) {

@@ -34,7 +34,7 @@ struct ParticleFlags {
   void add_to(CommandLine& line);
 
   /// Once the command line is parsed: a UsageError where flags exclude each other; the file by its full path.
-  void settle(const CommandLine& line);
+  void settle(const CommandLine& line, const RunFlags& run);
 };
 
 /// What is known of particles, and what is asked.

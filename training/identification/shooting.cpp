@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <vector>
-
 #include "common/text.h"
 
 namespace lcp::training {
