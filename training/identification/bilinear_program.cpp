@@ -1,9 +1,9 @@
 #include "identification/bilinear_program.h"
 
+#include <IpIpoptApplication.hpp>
+#include <IpSolveStatistics.hpp>
+#include <IpTNLP.hpp>
 #include <algorithm>
-#include <coin/IpIpoptApplication.hpp>
-#include <coin/IpSolveStatistics.hpp>
-#include <coin/IpTNLP.hpp>
 #include <limits>
 #include <map>
 #include <utility>
