@@ -6,11 +6,13 @@
 #include <cmath>
 #include <string>
 
+#include "support/errors.h"
 #include "support/tensors.h"
 
 namespace lcp::identification {
 namespace {
 
+using testing::error_of;
 using testing::everywhere;
 using testing::largest;
 using testing::number;
@@ -133,24 +135,16 @@ TEST_F(LeastSquaresTest, GivesTheSameBitsInEveryBatch) {
 }
 
 TEST_F(LeastSquaresTest, RefusesWhatDoesNotFit) {
-  const auto message = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const c10::Error& error) {
-      return error.what_without_backtrace();
-    }
-    return "nothing";
-  };
   const auto identity = [](const Tensor& x) { return x; };
-  EXPECT_EQ(message([&] { least_squares(identity, torch::ones({2}, torch::kDouble)); }),
+  EXPECT_EQ(error_of([&] { least_squares(identity, torch::ones({2}, torch::kDouble)); }),
             "start must be [b, p], float64; got [2], Double");
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(error_of([&] {
               least_squares(identity, torch::ones({2, 1}));
             }),
             "start must be [b, p], float64; got [2, 1], Float");
   LeastSquaresOptions options;
   options.lower = numbers({0, 0});
-  EXPECT_EQ(message([&] { least_squares(identity, ones(2, 1), options); }), "lower must be [1]; got [2]");
+  EXPECT_EQ(error_of([&] { least_squares(identity, ones(2, 1), options); }), "lower must be [1]; got [2]");
 }
 
 }  // namespace

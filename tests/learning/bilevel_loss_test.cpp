@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "lcp/solve.h"
+#include "support/errors.h"
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
 namespace lcp::learning {
 namespace {
 
+using testing::error_of;
 using testing::everywhere;
 using testing::gradient_error;
 using testing::Inputs;
@@ -232,27 +234,19 @@ TEST_F(BilevelLossTest, BroadcastsAndKeepsItsPrecision) {
 
 TEST_F(BilevelLossTest, RefusesWhatDoesNotFit) {
   const Tensor G = torch::zeros({3, 3}), f = torch::zeros({3}), B = torch::zeros({1, 3}), beta = torch::zeros({1});
-  const auto message = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const c10::Error& error) {
-      return error.what_without_backtrace();
-    }
-    return "nothing";
-  };
-  EXPECT_EQ(message([&] { bilevel_loss(torch::zeros({3, 2}), f, B, beta, {}); }), "G must be [..., n, n]; got [3, 2]");
-  EXPECT_EQ(message([&] { bilevel_loss(G, torch::zeros({2}), B, beta, {}); }),
+  EXPECT_EQ(error_of([&] { bilevel_loss(torch::zeros({3, 2}), f, B, beta, {}); }), "G must be [..., n, n]; got [3, 2]");
+  EXPECT_EQ(error_of([&] { bilevel_loss(G, torch::zeros({2}), B, beta, {}); }),
             "f must be [..., n] with n = 3; got [2]");
-  EXPECT_EQ(message([&] { bilevel_loss(G, f, torch::zeros({3}), beta, {}); }),
+  EXPECT_EQ(error_of([&] { bilevel_loss(G, f, torch::zeros({3}), beta, {}); }),
             "B must be [..., k, n] with n = 3; got [3]");
-  EXPECT_EQ(message([&] { bilevel_loss(G, f, B, torch::zeros({2}), {}); }),
+  EXPECT_EQ(error_of([&] { bilevel_loss(G, f, B, torch::zeros({2}), {}); }),
             "beta must be [..., k] with k = 1; got [2]");
-  EXPECT_EQ(message([&] { bilevel_loss(G, f, B, beta, {0, 1, 1}); }), "prediction must be finite and > 0; got 0");
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(error_of([&] { bilevel_loss(G, f, B, beta, {0, 1, 1}); }), "prediction must be finite and > 0; got 0");
+  EXPECT_EQ(error_of([&] {
               bilevel_loss(G, f, B, beta, {1, -1, 1});
             }),
             "complementarity must be finite and >= 0; got -1");
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(error_of([&] {
               bilevel_loss(G, f, B, beta, {1, 1, INFINITY});
             }),
             "violation must be finite and > 0; got inf");

@@ -10,6 +10,7 @@
 
 #include "lcp/physics/sliding_block.h"
 #include "lcp/solve.h"
+#include "support/errors.h"
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
@@ -17,6 +18,7 @@ namespace lcp::learning {
 namespace {
 
 using testing::count;
+using testing::error_of;
 using testing::everywhere;
 using testing::gradient_error;
 using testing::Inputs;
@@ -98,23 +100,15 @@ TEST_F(NoiseStudyTest, BroadcastsAndKeepsItsPrecision) {
 }
 
 TEST_F(NoiseStudyTest, RefusesWhatDoesNotFit) {
-  const auto message = [](const auto& call) -> std::string {
-    try {
-      call();
-    } catch (const c10::Error& error) {
-      return error.what_without_backtrace();
-    }
-    return "nothing";
-  };
   const auto zeros = [](std::vector<std::int64_t> shape) { return torch::zeros(shape); };
-  EXPECT_EQ(message([&] { all_solutions(zeros({3, 2}), zeros({3})); }), "M must be [..., n, n]; got [3, 2]");
-  EXPECT_EQ(message([&] { all_solutions(zeros({11, 11}), zeros({11})); }), "n must be from 1 to 10; got 11");
-  EXPECT_EQ(message([&] { all_solutions(zeros({3, 3}), zeros({2})); }), "q must be [..., n] with n = 3; got [2]");
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(error_of([&] { all_solutions(zeros({3, 2}), zeros({3})); }), "M must be [..., n, n]; got [3, 2]");
+  EXPECT_EQ(error_of([&] { all_solutions(zeros({11, 11}), zeros({11})); }), "n must be from 1 to 10; got 11");
+  EXPECT_EQ(error_of([&] { all_solutions(zeros({3, 3}), zeros({2})); }), "q must be [..., n] with n = 3; got [2]");
+  EXPECT_EQ(error_of([&] {
               all_solutions(zeros({3, 3}), zeros({3}).to(torch::kDouble));
             }),
             "M and q must both be float64 or float32; got Float and Double");
-  EXPECT_EQ(message([&] { biased_friction(zeros({2}), zeros({})); }), "q must be [..., 3]; got [2]");
+  EXPECT_EQ(error_of([&] { biased_friction(zeros({2}), zeros({})); }), "q must be [..., 3]; got [2]");
 }
 
 // biased_friction

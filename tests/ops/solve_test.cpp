@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "support/errors.h"
 #include "support/problems.h"
 
 namespace lcp {
@@ -33,15 +34,6 @@ class SolveTest : public ::testing::Test {
     EXPECT_LE((w - result.w).abs().max().item<double>(), tolerance * q.abs().max().item<double>());
     EXPECT_TRUE((result.z >= 0).all().item<bool>() && (result.w >= 0).all().item<bool>());
     EXPECT_TRUE((result.z * result.w == 0).all().item<bool>());
-  }
-
-  static std::string error_of(const std::function<void()>& call) {
-    try {
-      call();
-    } catch (const c10::Error& error) {
-      return error.what_without_backtrace();
-    }
-    return "no error";
   }
 };
 
@@ -181,7 +173,7 @@ TEST_F(SolveTest, NamesWhatIsWrongWithItsArguments) {
   const Tensor M = torch::eye(3, torch::kDouble);
   const Tensor q = torch::ones({3}, torch::kDouble);
   const auto expect = [&](const std::function<void()>& call, const std::string& message) {
-    EXPECT_EQ(error_of(call).substr(0, message.size()), message);
+    EXPECT_EQ(testing::error_of(call).substr(0, message.size()), message);
   };
   expect([&] { solve(q, q); }, "M must be [..., n, n]; got [3]");
   expect([&] { solve(M.slice(0, 0, 2), q); }, "M must be [..., n, n]; got [2, 3]");
@@ -219,7 +211,7 @@ TEST_F(SolveTest, KnowsItsShapesWithoutData) {
   EXPECT_TRUE(result.z.is_meta());
   EXPECT_EQ(result.z.sizes(), (std::vector<std::int64_t>{2, 5, 3}));
   EXPECT_EQ(result.status.sizes(), (std::vector<std::int64_t>{2, 5}));
-  EXPECT_EQ(error_of([] {
+  EXPECT_EQ(testing::error_of([] {
               solve(torch::empty({3, 2}, torch::kMeta), torch::empty({3}, torch::kMeta));
             }),
             "M must be [..., n, n]; got [3, 2]");

@@ -86,7 +86,6 @@ ParticleEstimate read_particles(const ParticleFlags& flags, const ParticleProble
                                 const MpecSolution& solution) {
   const std::int64_t b = problem.tracks.count(), steps = problem.tracks.steps();
   const Tensor all = at::tensor(solution.x, at::kDouble).view({b, kOfStart + steps * kOfStep});
-  const std::int64_t unknowns = flags.estimate == "mu" ? 1 : flags.estimate == "mu,q0" ? 3 : 5;
   const Tensor start = all.slice(-1, 1, kOfStart).unsqueeze(1);
   const Tensor states = at::cat({start, all.slice(-1, kOfStart).view({b, steps, kOfStep}).slice(-1, 0, 4)}, 1);
   auto mass = physics::PointMass::of(flags.block.mass, problem.tracks.dt, 0, flags.block.gravity);
@@ -94,7 +93,8 @@ ParticleEstimate read_particles(const ParticleFlags& flags, const ParticleProble
   const Tensor before = states.slice(1, 0, steps), after = states.slice(1, 1);
   const Tensor u = at::tensor(flags.force, at::kDouble).expand({b, steps, 2});
   const auto step = physics::exact_step({before.slice(-1, 0, 2), before.slice(-1, 2)}, u, mass);
-  return {all.slice(-1, 0, unknowns).clone(), (step.next.velocity - after.slice(-1, 2)).abs().amax({1, 2})};
+  return {all.slice(-1, 0, ParticleModel(flags, problem).unknowns()).clone(),
+          (step.next.velocity - after.slice(-1, 2)).abs().amax({1, 2})};
 }
 
 }  // namespace lcp::training
