@@ -1,8 +1,8 @@
 // Identifies friction and initial states from noisy tracks by a mathematical program with complementarity constraints.
 #include <torch/types.h>
 
+#include <chrono>
 #include <cstdint>
-#include <iostream>
 #include <stdexcept>
 #include <string>
 
@@ -11,6 +11,7 @@
 #include "common/evaluation.h"
 #include "common/files.h"
 #include "common/one_thread.h"
+#include "common/progress.h"
 #include "common/text.h"
 #include "identification/bilinear_program.h"
 #include "identification/estimate.h"
@@ -24,7 +25,7 @@ using torch::Tensor;
 
 struct Flags {
   RunFlags run;
-  ParticleFlags particles;
+  TrackFlags tracks = particle_flags();
   std::string complementarity = "penalty";
   double first = 0;
   std::int64_t iterations = 3000;
@@ -32,7 +33,8 @@ struct Flags {
 
   void add_to(CommandLine& line) {
     run.add_to(line);
-    particles.add_to(line);
+    tracks.add_bodies_to(line);
+    tracks.add_estimate_to(line);
     line.add<std::string>(
         "complementarity", complementarity,
         "penalty (products in the objective, ever dearer) or relaxation (products bounded, ever less)",
@@ -65,20 +67,24 @@ int identify_mpec(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.particles.settle(line, flags.run);
+  flags.tracks.settle(line, flags.run);
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 
-  const ParticleProblem problem = load_particles(flags.run, flags.particles);
-  const BilinearProgram program = particle_program(flags.particles, problem, flags.bound * flags.bound);
-  const MpecSolution solution = solve(program, flags.options(), [&](std::int64_t iterations) {
-    if (!flags.run.quiet) std::cerr << "iteration " << iterations << " of at most " << flags.iterations << std::endl;
+  const TrackProblem problem = load_particles(flags.run, flags.tracks);
+  const BilinearProgram program = particle_program(flags.tracks, problem, flags.bound * flags.bound);
+  Table history{{"iteration", "parameter", "objective", "infeasibility"}, {}};
+  Progress progress("iteration", 0, flags.iterations, flags.run.quiet, std::chrono::seconds(1));
+  const MpecSolution solution = solve(program, flags.options(), [&](const MpecIterate& at) {
+    history.add_row({static_cast<double>(at.iteration), at.parameter, at.objective, at.infeasibility});
+    progress.show(at.iteration, "objective " + short_number(at.objective) + ", infeasibility " +
+                                    short_number(at.infeasibility));
   });
-  const ParticleEstimate found = read_particles(flags.particles, problem, solution);
-  const ParticleModel model(flags.particles, problem);
+  const ParticleEstimate found = read_particles(flags.tracks, problem, solution);
+  const ParticleModel model(flags.tracks, problem);
   const auto at = lcp::identification::linearize([&](const Tensor& x) { return model.residuals(x); }, found.theta);
   const Tensor none = torch::zeros({found.theta.size(0)}, torch::kLong);
-  nlohmann::json metrics = report(flags.run, flags.particles, problem, model,
+  nlohmann::json metrics = report(flags.run, flags.tracks, problem, model,
                                   {found.theta, at.residuals.square().sum(-1), at.residuals, at.jacobian, none, none});
   metrics.update({{"program_objective", solution.objective},
                   {"program_unknowns", program.lower.size()},
@@ -86,6 +92,7 @@ int identify_mpec(int argc, const char* const* argv) {
                   {"max_complementarity", solution.largest_product},
                   {"lcp_residual", found.residual.max().item<double>()},
                   {"status", solution.status}});
+  write_csv(flags.run.out / "history.csv", history);
   write_json(flags.run.out / "config.json", line.config());
   conclude(line, flags.run, metrics);
   if (solution.status != "solved") throw std::runtime_error(solution.status);

@@ -21,13 +21,14 @@ using torch::Tensor;
 
 struct Flags {
   RunFlags run;
-  ParticleFlags particles;
+  TrackFlags tracks = particle_flags();
   ShootingFlags shooting;
   std::int64_t monte_carlo = 0;
 
   void add_to(CommandLine& line) {
     run.add_to(line);
-    particles.add_to(line);
+    tracks.add_bodies_to(line);
+    tracks.add_estimate_to(line);
     shooting.add_to(line);
     line.add<std::int64_t>("monte-carlo", monte_carlo,
                            "Repeat with the noise of so many seeds: does the spread agree with mu_std?", at_least_zero);
@@ -38,27 +39,6 @@ struct Flags {
   }
 };
 
-// Whether the spread of the estimates over other noise is what their uncertainty says.
-nlohmann::json monte_carlo(const Flags& flags) {
-  const ParticleProblem problem = repeat_particles(flags.run, flags.particles, flags.monte_carlo);
-  const ParticleModel model(flags.particles, problem);
-  const auto fit = shoot(model, flags.particles.initial_mu, flags.shooting).fit;
-  const Confidence sure = confidence(fit, problem.noise, 2 * problem.tracks.seen.sum({0, 2}));
-  const auto by_seed = [&](const Tensor& x) { return x.view({flags.monte_carlo, flags.particles.particles}); };
-  const Tensor mu = by_seed(fit.theta.select(-1, 0)), truth = by_seed(problem.mu);
-  const Tensor predicted = by_seed(sure.std.select(-1, 0)), interval = sure.interval.select(-2, 0);
-  const Tensor covered = (by_seed(interval.select(-1, 0)) <= truth) & (truth <= by_seed(interval.select(-1, 1)));
-  return {{"seeds", flags.monte_carlo},
-          {"mu_mean", to_json(mu.mean(0))},
-          {"mu_std", to_json((mu - truth).square().mean(0).sqrt())},
-          {"predicted_mu_std", to_json(predicted.mean(0))},
-          {"covered_by_interval", covered.to(torch::kDouble).mean().item<double>()},
-          {"objective_over_noise_squared",
-           fit.objective.mean().item<double>() / (flags.particles.noise * flags.particles.noise)},
-          {"iterations", fit.iterations.to(torch::kDouble).mean().item<double>()},
-          {"unconverged", (fit.status != 0).sum().item<std::int64_t>()}};
-}
-
 int identify_shooting(int argc, const char* const* argv) {
   CommandLine line(
       "identify_shooting",
@@ -68,18 +48,18 @@ int identify_shooting(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.particles.settle(line, flags.run);
+  flags.tracks.settle(line, flags.run);
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 
-  const ParticleProblem problem = load_particles(flags.run, flags.particles);
-  const ParticleModel model(flags.particles, problem);
-  const Shot shot = shoot(model, flags.particles.initial_mu, flags.shooting);
-  nlohmann::json metrics = report(flags.run, flags.particles, problem, model, shot.fit);
-  metrics.update({{"iterations", shot.fit.iterations.max().item<std::int64_t>()},
-                  {"unconverged", (shot.fit.status != 0).sum().item<std::int64_t>()},
-                  {"escaped", shot.escaped.sum().item<std::int64_t>()}});
-  if (flags.monte_carlo > 0) metrics["monte_carlo"] = monte_carlo(flags);
+  const TrackProblem problem = load_particles(flags.run, flags.tracks);
+  const ParticleModel model(flags.tracks, problem);
+  nlohmann::json metrics = identify(flags.run, flags.tracks, flags.shooting, problem, model);
+  if (flags.monte_carlo > 0) {
+    const TrackProblem repeated = repeat_particles(flags.run, flags.tracks, flags.monte_carlo);
+    const Shot shots = shoot(flags.run, flags.tracks, flags.shooting, ParticleModel(flags.tracks, repeated));
+    metrics["monte_carlo"] = scatter(flags.tracks, repeated, shots.fit, flags.monte_carlo);
+  }
   write_json(flags.run.out / "config.json", line.config());
   conclude(line, flags.run, metrics);
   return 0;

@@ -69,6 +69,7 @@ LeastSquares least_squares(const Residuals& residuals, const Tensor& start, cons
   Tensor open = defined.clone();
   Tensor iterations = at::zeros({b}, at::kLong);
   Tensor damping = at::full({b}, 1e-3, start.options()), growth = at::full({b}, 2, start.options());
+  if (options.observer) options.observer(0, theta, objective);
   for (std::int64_t k = 0; k < options.max_iterations && open.any().item<bool>(); ++k) {
     // A parameter at its bound that would leave it stays; so does one that does nothing.
     const Tensor slope = gradient_of(here);
@@ -99,6 +100,7 @@ LeastSquares least_squares(const Residuals& residuals, const Tensor& start, cons
     here.residuals = at::where(better.unsqueeze(-1), there.residuals, here.residuals);
     here.jacobian = at::where(better.unsqueeze(-1).unsqueeze(-1), there.jacobian, here.jacobian);
     iterations += open.to(at::kLong);
+    if (options.observer) options.observer(k + 1, theta, objective);
   }
   const auto status = [](LeastSquaresStatus s) { return static_cast<std::int64_t>(s); };
   return {theta,

@@ -40,7 +40,7 @@ ParticleFilter particle_filter(const FilterModel& model, const Tensor& start, st
   TORCH_CHECK(!roughens || options.roughening.sizes() == at::IntArrayRef({d}), "roughening must be [", d, "]; got ",
               options.roughening.sizes());
   Tensor particles = start, ancestor = at::arange(n).expand({b, n});
-  std::vector<Tensor> means, counts, sizes;
+  std::vector<Tensor> means, deviations, counts, sizes;
   for (std::int64_t k = 0; k <= steps; ++k) {
     if (k > 0) particles = model.propagate(particles);
     const Tensor likelihood = model.log_likelihood(particles, k);
@@ -50,6 +50,8 @@ ParticleFilter particle_filter(const FilterModel& model, const Tensor& start, st
     const Tensor raw = at::where(explained, (log_weight - most).exp(), 1);
     const Tensor weights = raw / raw.sum(-1, true);
     means.push_back((weights.unsqueeze(-1) * particles).sum(1));
+    const Tensor off = particles - means.back().unsqueeze(1);
+    deviations.push_back((weights.unsqueeze(-1) * off.square()).sum(1).sqrt());
     sizes.push_back(at::where(explained.squeeze(-1), weights.square().sum(-1).reciprocal(), 0));
 
     const Tensor index = at::where(explained, systematic(weights, generator), at::arange(n));
@@ -57,13 +59,14 @@ ParticleFilter particle_filter(const FilterModel& model, const Tensor& start, st
     ancestor = chosen(ancestor, index);
     counts.push_back(distinct(ancestor));
     if (roughens) {
+      ancestor = at::arange(n).expand({b, n});
       const Tensor range = particles.amax(1, true) - particles.amin(1, true);
       const double shrink = std::pow(static_cast<double>(n), -1. / static_cast<double>(d));
       particles =
           particles + options.roughening * shrink * range * at::randn(particles.sizes(), generator, at::kDouble);
     }
   }
-  return {at::stack(means), at::stack(counts), at::stack(sizes), particles};
+  return {at::stack(means), at::stack(deviations), at::stack(counts), at::stack(sizes), particles};
 }
 
 }  // namespace lcp::identification

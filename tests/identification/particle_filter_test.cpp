@@ -41,6 +41,7 @@ TEST(ParticleFilterTest, AgreesWithTheKalmanFilter) {
     mean = mean + gain * (data[k] - mean);
     variance *= 1 - gain;
     EXPECT_LT(largest(filter.mean[k].squeeze(-1) - mean), 0.03) << k;
+    EXPECT_LT(largest(filter.std[k].squeeze(-1) - std::sqrt(variance)), 0.03) << k;
   }
   EXPECT_TRUE(everywhere(filter.effective > 0.01 * kParticles));
   EXPECT_TRUE(everywhere(filter.distinct.slice(0, 1) <= filter.distinct.slice(0, 0, -1)));
@@ -60,6 +61,7 @@ TEST(ParticleFilterTest, CollapsesOnWhatIsConstantUnlessRoughened) {
   const ParticleFilter rough = particle_filter(model, start, 60, seeded(2), options);
   EXPECT_EQ(std::get<0>(at::_unique(rough.particles.flatten())).size(0), 400);
   EXPECT_LT(std::abs(rough.mean[-1].item<double>() - 0.3), 0.005);
+  EXPECT_TRUE(everywhere(rough.distinct.slice(0, 1) > 100));
 }
 
 TEST(ParticleFilterTest, KeepsParticlesThatExplainNothing) {

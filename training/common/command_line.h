@@ -123,6 +123,7 @@ std::string at_least_zero(const std::int64_t& x);
 std::string seed_range(const std::int64_t& x);
 std::string thread_count(const std::int64_t& x);
 std::string finite_number(const double& x);
+std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count);  ///< count: 2, 3 or 6
 
 /// Flags of every program.
 struct RunFlags {

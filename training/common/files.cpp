@@ -96,6 +96,11 @@ void Table::add(const std::string& name, std::vector<double> values) {
   columns.push_back(std::move(values));
 }
 
+void Table::add_row(const std::vector<double>& values) {
+  columns.resize(names.size());
+  for (std::size_t k = 0; k < columns.size(); ++k) columns[k].push_back(values.at(k));
+}
+
 bool Table::has(const std::string& name) const { return std::find(names.begin(), names.end(), name) != names.end(); }
 
 const std::vector<double>& Table::operator[](const std::string& name) const {

@@ -23,6 +23,7 @@ struct Table {
   std::vector<std::vector<double>> columns;
 
   void add(const std::string& name, std::vector<double> values);
+  void add_row(const std::vector<double>& values);  ///< a number for each name
   std::size_t rows() const { return columns.empty() ? 0 : columns.front().size(); }
   bool has(const std::string& name) const;
   const std::vector<double>& operator[](const std::string& name) const;  ///< throws std::out_of_range

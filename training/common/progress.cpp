@@ -11,12 +11,14 @@ namespace lcp::training {
 
 using std::chrono::steady_clock;
 
-Progress::Progress(std::string unit, std::int64_t first, std::int64_t total, bool quiet)
+Progress::Progress(std::string unit, std::int64_t first, std::int64_t total, bool quiet,
+                   std::chrono::milliseconds patience)
     : unit_(std::move(unit)),
       first_(first),
       total_(total),
       quiet_(quiet),
       terminal_(isatty(STDERR_FILENO) == 1),
+      patience_(patience),
       start_(steady_clock::now()) {}
 
 Progress::~Progress() {
@@ -26,6 +28,7 @@ Progress::~Progress() {
 void Progress::show(std::int64_t done, const std::string& figures) {
   if (quiet_) return;
   const auto now = steady_clock::now();
+  if (now - start_ < patience_) return;
   const bool last = done == total_;
   if (terminal_) {
     if (!last && shown_ && now - last_ < std::chrono::milliseconds(100)) return;

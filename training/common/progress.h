@@ -11,7 +11,9 @@ namespace lcp::training {
 class Progress {
  public:
   /// unit: what is counted, such as "iteration". first, total: how many are done already and are there in all.
-  Progress(std::string unit, std::int64_t first, std::int64_t total, bool quiet);
+  /// patience: nothing is shown of work that is over before.
+  Progress(std::string unit, std::int64_t first, std::int64_t total, bool quiet,
+           std::chrono::milliseconds patience = {});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -23,6 +25,7 @@ class Progress {
   std::string unit_;
   std::int64_t first_, total_;
   bool quiet_, terminal_;
+  std::chrono::milliseconds patience_;
   bool shown_ = false;
   std::int64_t last_tenth_ = -1;
   std::chrono::steady_clock::time_point start_, last_;

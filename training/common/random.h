@@ -22,7 +22,8 @@ enum class Stream : std::uint64_t {
   kPositionNoise,
   kForceSplits,
   kMatrixNoise,
-  kVectorNoise
+  kVectorNoise,
+  kFilter
 };
 
 /// A generator for the k-th use of a stream. seed: in [0, 2^32).

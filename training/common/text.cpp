@@ -6,9 +6,9 @@
 
 namespace lcp::training {
 
-std::string short_number(double x) {
+std::string short_number(double x, int digits) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.3g", x + 0.);  // -0 + 0 = 0
+  std::snprintf(text, sizeof text, "%.*g", digits, x + 0.);  // -0 + 0 = 0
   return text;
 }
 

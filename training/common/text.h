@@ -7,8 +7,8 @@
 
 namespace lcp::training {
 
-/// Three significant digits, and no sign of a zero.
-std::string short_number(double x);
+/// So many significant digits, and no sign of a zero.
+std::string short_number(double x, int digits = 3);
 
 /// "a, b or c".
 std::string listed(const std::vector<std::string>& names);

@@ -28,6 +28,7 @@ class Smooth : public Ipopt::TNLP {
   double bound = -1;  // of each product; < 0: none
   std::vector<double> x;
   Ipopt::SolverReturn status = Ipopt::INTERNAL_ERROR;
+  std::function<void(Index iteration, double objective, double infeasibility)> observer;
 
   bool get_nlp_info(Index& n, Index& m, Index& nnz_jac, Index& nnz_hess, IndexStyleEnum& style) override {
     layout();
@@ -151,6 +152,13 @@ class Smooth : public Ipopt::TNLP {
     return true;
   }
 
+  bool intermediate_callback(Ipopt::AlgorithmMode, Index iteration, Number value, Number infeasibility, Number, Number,
+                             Number, Number, Number, Number, Index, const Ipopt::IpoptData*,
+                             Ipopt::IpoptCalculatedQuantities*) override {
+    observer(iteration, value, infeasibility);
+    return true;
+  }
+
   void finalize_solution(Ipopt::SolverReturn end, Index n, const Number* at, const Number*, const Number*, Index,
                          const Number*, const Number*, Number, const Ipopt::IpoptData*,
                          Ipopt::IpoptCalculatedQuantities*) override {
@@ -258,11 +266,14 @@ std::int64_t BilinearProgram::add(double lower_bound, double upper_bound, double
 }
 
 MpecSolution solve(const BilinearProgram& program, const MpecOptions& options,
-                   const std::function<void(std::int64_t)>& progress) {
+                   const std::function<void(const MpecIterate&)>& progress) {
   const bool penalty = options.method == Complementarity::kPenalty;
   const Ipopt::SmartPtr<Smooth> smooth = new Smooth(program);
   MpecSolution solution;
   double parameter = options.first;
+  smooth->observer = [&](Index k, double objective, double infeasibility) {
+    if (progress) progress({solution.iterations + k, parameter, objective, infeasibility});
+  };
   for (int k = 0; k < kLast; ++k) {
     smooth->rho = penalty ? parameter : 0;
     smooth->bound = penalty ? -1 : parameter;
@@ -279,7 +290,6 @@ MpecSolution solve(const BilinearProgram& program, const MpecOptions& options,
     }
     const Ipopt::ApplicationReturnStatus end = ipopt->OptimizeTNLP(smooth);
     if (IsValid(ipopt->Statistics())) solution.iterations += ipopt->Statistics()->IterationCount();
-    if (progress) progress(solution.iterations);
     solution.status = in_words(end);
     solution.largest_product = smooth->largest_product();
     if (solution.status != kSolved) break;

@@ -65,8 +65,16 @@ struct MpecSolution {
   std::string status = {};  ///< "solved", or what ended it
 };
 
-/// progress: called with the iterations so far.
+/// Where Ipopt is.
+struct MpecIterate {
+  std::int64_t iteration;  ///< in all
+  double parameter;        ///< rho, or t
+  double objective;        ///< with the penalty
+  double infeasibility;    ///< the largest violation of a constraint
+};
+
+/// progress: called at every iterate.
 MpecSolution solve(const BilinearProgram& program, const MpecOptions& options,
-                   const std::function<void(std::int64_t)>& progress = nullptr);
+                   const std::function<void(const MpecIterate&)>& progress = nullptr);
 
 }  // namespace lcp::training

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <system_error>
@@ -22,14 +21,8 @@ constexpr std::int64_t kShown = 10;                    // particles on the conso
 constexpr std::int64_t kValues = 101;                  // of mu
 constexpr double kNormalQuantile = 1.959963984540054;  // of 95 %
 
-// The largest share of the normal impulse that friction took, of each particle: [b]; -1 where there was no contact.
-Tensor used_friction(const physics::PointMassStep& step) {
-  const Tensor friction = (step.lambda_plus - step.lambda_minus).abs();
-  return at::where(step.lambda_n > 0, friction / step.lambda_n, -1).amax(0);
-}
-
 // The objective of each track over the values of mu that it might have, all else as identified.
-Table objective_table(const ParticleModel& model, const Tensor& theta) {
+Table objective_table(const TrackModel& model, const Tensor& theta) {
   const Tensor found = theta.select(-1, 0);
   const Tensor grid = at::linspace(0, std::max(1.0, 1.5 * found.max().item<double>()), kValues, at::kDouble);
   const Tensor mu = std::get<0>(at::cat({grid, found}).sort());
@@ -46,35 +39,15 @@ Table objective_table(const ParticleModel& model, const Tensor& theta) {
   return table;
 }
 
-Table fit_table(const Tracks& tracks, const Tensor& fitted) {
-  Table table;
-  const Tensor seen = tracks.seen.squeeze(-1).t().flatten() > 0;
-  const auto add = [&](const char* name, const Tensor& x) {  // [steps + 1, b]
-    const Tensor column = x.expand({tracks.steps() + 1, tracks.count()}).t().flatten().masked_select(seen);
-    table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
-  };
-  add("track", at::arange(tracks.count(), at::kDouble));
-  add("time", tracks.dt * at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1));
-  add("x", tracks.observed.select(-1, 0));
-  add("y", tracks.observed.select(-1, 1));
-  add("x_fit", fitted.select(-1, 0));
-  add("y_fit", fitted.select(-1, 1));
-  return table;
-}
-
 void tell(const identification::LeastSquares& fit, const Confidence& sure, const std::vector<std::string>& unknown) {
-  const auto number = [](const Tensor& x, const char* format) {
-    char text[32];
-    std::snprintf(text, sizeof text, format, x.item<double>());
-    return std::string(text);
-  };
+  const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
   const std::int64_t count = fit.theta.size(0);
   for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
-    std::cout << padded("mu" + (count > 1 ? " of particle " + std::to_string(b) : ""), 24)
-              << number(fit.theta[b][0], "%.8g");
+    std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24)
+              << number(fit.theta[b][0], 8);
     if (sure.std[b][0].isfinite().item<bool>()) {
-      std::cout << " +- " << number(sure.std[b][0], "%.2g") << ", 95 %: " << number(sure.interval[b][0][0], "%.8g")
-                << " to " << number(sure.interval[b][0][1], "%.8g");
+      std::cout << " +- " << number(sure.std[b][0], 2) << ", 95 %: " << number(sure.interval[b][0][0], 8)
+                << " to " << number(sure.interval[b][0][1], 8);
     }
     std::cout << "\n";
   }
@@ -90,11 +63,12 @@ double student_quantile(double nu) {
          (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * nu * nu * nu);
 }
 
-Confidence confidence(const identification::LeastSquares& fit, double noise, const Tensor& data) {
-  const bool known = !std::isnan(noise);
-  const Tensor freedom = (data - fit.theta.size(-1)).clamp_min(1);
+Confidence confidence(const TrackProblem& problem, const identification::LeastSquares& fit) {
+  const bool known = !std::isnan(problem.noise);
+  const Tensor observed = static_cast<double>(problem.reach.size(0)) * problem.tracks.seen.sum({0, 2});
+  const Tensor freedom = (observed - fit.theta.size(-1)).clamp_min(1);
   Confidence result;
-  result.noise = known ? at::full_like(fit.objective, noise) : (fit.objective / freedom).sqrt();
+  result.noise = known ? at::full_like(fit.objective, problem.noise) : (fit.objective / freedom).sqrt();
   result.std = identification::uncertainty(fit.jacobian, result.noise).std;
   Tensor quantile = at::full_like(fit.objective, kNormalQuantile);
   for (std::int64_t b = 0; b < quantile.size(0) && !known; ++b) {
@@ -105,36 +79,47 @@ Confidence confidence(const identification::LeastSquares& fit, double noise, con
   return result;
 }
 
-std::vector<std::string> unobservable(const ParticleModel& model, const identification::LeastSquares& fit,
-                                      const physics::PointMassSolution& rollout) {
-  const Tensor used = used_friction(rollout.step);
-  const Tensor slides = ((rollout.step.lambda_n > 0) & (rollout.step.next.velocity.select(-1, 0) != 0)).any(0);
+std::vector<std::string> unobservable(const TrackModel& model, const identification::LeastSquares& fit,
+                                      const Evidence& evidence) {
   std::vector<std::string> lines;
   for (std::int64_t b = 0; b < fit.theta.size(0); ++b) {
-    const std::string particle = fit.theta.size(0) > 1 ? "particle " + std::to_string(b) + ": " : "";
+    const std::string track = fit.theta.size(0) > 1 ? "track " + std::to_string(b) + ": " : "";
     Gauge gauge;
     gauge.add(fit.jacobian[b], model.names());
     const nlohmann::json known = gauge.json();
     for (const std::string direction : known["unidentifiable_directions"]) {
       if (direction != "mu") {
-        lines.push_back(particle + direction + " is not determined");
+        lines.push_back(track + direction + " is not determined");
         continue;
       }
-      const double least = used[b].item<double>();
-      lines.push_back(particle + "mu is not determined: " +
-                      (least < 0                ? "it never touches the ground"
-                       : slides[b].item<bool>() ? "it has no effect on what is identified"
-                                                : "it never slides; only mu >= " + short_number(least)));
+      const double least = evidence.used[b].item<double>();
+      lines.push_back(track + "mu is not determined: " +
+                      (least < 0                         ? "it never touches the ground"
+                       : evidence.slides[b].item<bool>() ? "it has no effect on what is identified"
+                                                         : "it never slides; only mu >= " + short_number(least)));
     }
   }
   return lines;
 }
 
-nlohmann::json report(const RunFlags& run, const ParticleFlags& flags, const ParticleProblem& problem,
-                      const ParticleModel& model, const identification::LeastSquares& fit) {
-  const Confidence sure = confidence(fit, problem.noise, 2 * problem.tracks.seen.sum({0, 2}));
-  const auto rollout = model.rollout(fit.theta);
-  const auto certificate = model.certify(fit.theta, rollout);
+Table fit_table(const TrackFlags& flags, const Tracks& tracks, const Tensor& fitted) {
+  Table table;
+  add_column(table, "track", tracks, at::arange(tracks.count(), at::kDouble));
+  add_column(table, "time", tracks, tracks.dt * at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1));
+  const auto add = [&](const char* suffix, const Tensor& x) {
+    for (std::size_t k = 0; k < flags.coordinates.size(); ++k) {
+      add_column(table, flags.coordinates[k] + suffix, tracks, x.select(-1, static_cast<std::int64_t>(k)));
+    }
+  };
+  add("", tracks.observed);
+  add("_fit", fitted);
+  return table;
+}
+
+nlohmann::json report(const RunFlags& run, const TrackFlags& flags, const TrackProblem& problem,
+                      const TrackModel& model, const identification::LeastSquares& fit) {
+  const Confidence sure = confidence(problem, fit);
+  const Evidence evidence = model.evidence(fit.theta);
   const double objective = fit.objective.sum().item<double>();
   nlohmann::json metrics = {
       {"unknowns", model.names()},
@@ -146,18 +131,35 @@ nlohmann::json report(const RunFlags& run, const ParticleFlags& flags, const Par
       {"noise_std", to_json(sure.noise)},
       {"objective", objective},
       {"objectives", to_json(fit.objective)},
-      {"kinked_steps", to_json(certificate.kinked.to(at::kDouble))},
-      {"tied_steps", to_json(certificate.tied.to(at::kDouble))},
-      {"unobservable", unobservable(model, fit, rollout)},
+      {"kinked_steps", to_json(evidence.certificate.kinked.to(at::kDouble))},
+      {"tied_steps", to_json(evidence.certificate.tied.to(at::kDouble))},
+      {"unobservable", unobservable(model, fit, evidence)},
   };
   if (flags.noise > 0) metrics["objective_over_noise_squared"] = objective / (flags.noise * flags.noise);
   if (problem.mu.defined()) metrics["mu_error"] = to_json(fit.theta.select(-1, 0) - problem.mu);
   std::error_code none;
   std::filesystem::remove(run.out / "metrics.json", none);  // until there is a new one
-  write_csv(run.out / "fit.csv", fit_table(problem.tracks, model.positions(fit.theta)));
+  write_csv(run.out / "fit.csv", fit_table(flags, problem.tracks, model.positions(fit.theta)));
   write_csv(run.out / "objective.csv", objective_table(model, fit.theta));
   if (!run.quiet) tell(fit, sure, metrics["unobservable"]);
   return metrics;
+}
+
+nlohmann::json scatter(const TrackFlags& flags, const TrackProblem& problem, const identification::LeastSquares& fit,
+                       std::int64_t repeats) {
+  const Confidence sure = confidence(problem, fit);
+  const auto by_seed = [&](const Tensor& x) { return x.view({repeats, -1}); };
+  const Tensor mu = by_seed(fit.theta.select(-1, 0)), truth = by_seed(problem.mu);
+  const Tensor interval = sure.interval.select(-2, 0);
+  const Tensor covered = (by_seed(interval.select(-1, 0)) <= truth) & (truth <= by_seed(interval.select(-1, 1)));
+  return {{"seeds", repeats},
+          {"mu_mean", to_json(mu.mean(0))},
+          {"mu_std", to_json((mu - truth).square().mean(0).sqrt())},
+          {"predicted_mu_std", to_json(by_seed(sure.std.select(-1, 0)).mean(0))},
+          {"covered_by_interval", covered.to(at::kDouble).mean().item<double>()},
+          {"objective_over_noise_squared", fit.objective.mean().item<double>() / (flags.noise * flags.noise)},
+          {"iterations", fit.iterations.to(at::kDouble).mean().item<double>()},
+          {"unconverged", (fit.status != 0).sum().item<std::int64_t>()}};
 }
 
 }  // namespace lcp::training

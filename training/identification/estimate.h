@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "identification/particle.h"
+#include "common/files.h"
+#include "identification/track_model.h"
 #include "lcp/identification/least_squares.h"
 #include "lcp/identification/uncertainty.h"
 
@@ -22,21 +23,28 @@ struct Confidence {
 };
 
 /// To first order. Noise that is not known is taken from the residuals, whose quantiles are then Student's.
-///   noise: m, or NaN. data: [b], how many numbers were observed.
-Confidence confidence(const identification::LeastSquares& fit, double noise, const torch::Tensor& data);
+Confidence confidence(const TrackProblem& problem, const identification::LeastSquares& fit);
 
 /// The quantile of Student's distribution with nu degrees of freedom that holds the middle 95 %.
 ///   [AS] Abramowitz, Stegun: Handbook of Mathematical Functions, 26.7.5.
 double student_quantile(double nu);
 
-/// What the tracks cannot tell, in words, a line for each direction: "particle 2: mu is not determined: it never
-/// slides; only mu >= 0.8".
-std::vector<std::string> unobservable(const ParticleModel& model, const identification::LeastSquares& fit,
-                                      const physics::PointMassSolution& rollout);
+/// What the tracks cannot tell, in words, a line for each direction: "track 2: mu is not determined: it never slides;
+/// only mu >= 0.8".
+std::vector<std::string> unobservable(const TrackModel& model, const identification::LeastSquares& fit,
+                                      const Evidence& evidence);
 
-/// Writes fit.csv (track, time, x, y, x_fit, y_fit) and objective.csv (mu and the objective of each track, all else as
-/// identified); returns what metrics.json says of an estimate.
-nlohmann::json report(const RunFlags& run, const ParticleFlags& flags, const ParticleProblem& problem,
-                      const ParticleModel& model, const identification::LeastSquares& fit);
+/// Columns track, time, and of each coordinate what was observed and what was fitted.
+///   fitted: [steps + 1, b, k].
+Table fit_table(const TrackFlags& flags, const Tracks& tracks, const torch::Tensor& fitted);
+
+/// Writes fit.csv and objective.csv (mu and the objective of each track, all else as identified); returns what
+/// metrics.json says of an estimate.
+nlohmann::json report(const RunFlags& run, const TrackFlags& flags, const TrackProblem& problem,
+                      const TrackModel& model, const identification::LeastSquares& fit);
+
+/// How the estimates of `repeats` times the same tracks with other noise scatter, beside what is predicted.
+nlohmann::json scatter(const TrackFlags& flags, const TrackProblem& problem, const identification::LeastSquares& fit,
+                       std::int64_t repeats);
 
 }  // namespace lcp::training

@@ -29,7 +29,7 @@ struct Layout {
 
 }  // namespace
 
-BilinearProgram particle_program(const ParticleFlags& flags, const ParticleProblem& problem, double bound) {
+BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& problem, double bound) {
   const Tracks& tracks = problem.tracks;
   const std::int64_t steps = tracks.steps();
   const double dt = tracks.dt, mass = flags.block.mass;
@@ -82,14 +82,13 @@ BilinearProgram particle_program(const ParticleFlags& flags, const ParticleProbl
   return program;
 }
 
-ParticleEstimate read_particles(const ParticleFlags& flags, const ParticleProblem& problem,
+ParticleEstimate read_particles(const TrackFlags& flags, const TrackProblem& problem,
                                 const MpecSolution& solution) {
   const std::int64_t b = problem.tracks.count(), steps = problem.tracks.steps();
   const Tensor all = at::tensor(solution.x, at::kDouble).view({b, kOfStart + steps * kOfStep});
   const Tensor start = all.slice(-1, 1, kOfStart).unsqueeze(1);
   const Tensor states = at::cat({start, all.slice(-1, kOfStart).view({b, steps, kOfStep}).slice(-1, 0, 4)}, 1);
-  auto mass = physics::PointMass::of(flags.block.mass, problem.tracks.dt, 0, flags.block.gravity);
-  mass.mu = all.select(-1, 0).unsqueeze(-1);
+  const auto mass = particle_mass(flags, problem.tracks.dt, all.select(-1, 0).unsqueeze(-1));
   const Tensor before = states.slice(1, 0, steps), after = states.slice(1, 1);
   const Tensor u = at::tensor(flags.force, at::kDouble).expand({b, steps, 2});
   const auto step = physics::exact_step({before.slice(-1, 0, 2), before.slice(-1, 2)}, u, mass);

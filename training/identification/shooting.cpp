@@ -2,7 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include <chrono>
+#include <iostream>
+
+#include "common/evaluation.h"
+#include "common/progress.h"
 #include "common/text.h"
+#include "identification/estimate.h"
 
 namespace lcp::training {
 namespace {
@@ -10,6 +16,7 @@ namespace {
 using identification::least_squares;
 using identification::LeastSquares;
 using identification::LeastSquaresOptions;
+using identification::LeastSquaresStatus;
 using torch::Tensor;
 
 constexpr double kStarts[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
@@ -25,6 +32,37 @@ LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquare
           pick(b.jacobian, a.jacobian), pick(b.iterations, a.iterations), pick(b.status, a.status)};
 }
 
+// Least squares from one mu after another, told as they go.
+class Shooting {
+ public:
+  Shooting(const RunFlags& run, const ShootingFlags& flags, const TrackModel& model)
+      : model_(model),
+        flags_(flags),
+        progress_("iteration", 0, flags.iterations, run.quiet, std::chrono::seconds(1)),
+        history_{{"started_at", "track", "iteration", "mu", "objective"}, {}} {}
+
+  LeastSquares from(double mu) {
+    LeastSquaresOptions options{.max_iterations = flags_.iterations, .lower = model_.lower()};
+    options.observer = [&](std::int64_t iteration, const Tensor& theta, const Tensor& objective) {
+      for (std::int64_t k = 0; k < theta.size(0); ++k) {
+        history_.add_row({mu, static_cast<double>(k), static_cast<double>(iteration), theta[k][0].item<double>(),
+                          objective[k].item<double>()});
+      }
+      progress_.show(iteration, "from mu " + short_number(mu) + ", objective " +
+                                    short_number(objective.sum().item<double>()));
+    };
+    return least_squares([&](const Tensor& theta) { return model_.residuals(theta); }, model_.start(mu), options);
+  }
+
+  const Table& history() const { return history_; }
+
+ private:
+  const TrackModel& model_;
+  const ShootingFlags& flags_;
+  Progress progress_;
+  Table history_;
+};
+
 }  // namespace
 
 void ShootingFlags::add_to(CommandLine& line) {
@@ -33,20 +71,41 @@ void ShootingFlags::add_to(CommandLine& line) {
   line.add<std::int64_t>("iterations", iterations, "At most, of each start", at_least_one);
 }
 
-Shot shoot(const ParticleModel& model, double mu, const ShootingFlags& flags) {
-  const LeastSquaresOptions options{.max_iterations = flags.iterations, .lower = model.lower()};
-  const auto residuals = [&](const Tensor& theta) { return model.residuals(theta); };
-  Shot shot{least_squares(residuals, model.start(mu), options), {}};
+Shot shoot(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags, const TrackModel& model) {
+  Shooting shooting(run, flags, model);
+  Shot shot{shooting.from(tracks.initial_mu), {}, {}};
   shot.escaped = (shot.fit.jacobian.select(-1, 0) == 0).all(-1);
   if (flags.escape == "none") shot.escaped.fill_(false);
-  if (!shot.escaped.any().item<bool>()) return shot;
-  for (const double start : kStarts) {
-    const LeastSquares other = least_squares(residuals, model.start(start), options);
-    const Tensor iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
-    shot.fit = choose(shot.escaped & (other.objective < shot.fit.objective), other, shot.fit);
-    shot.fit.iterations = iterations;
+  if (shot.escaped.any().item<bool>()) {
+    for (const double start : kStarts) {
+      const LeastSquares other = shooting.from(start);
+      const Tensor iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
+      shot.fit = choose(shot.escaped & (other.objective < shot.fit.objective), other, shot.fit);
+      shot.fit.iterations = iterations;
+    }
   }
+  shot.history = shooting.history();
   return shot;
+}
+
+nlohmann::json identify(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                        const TrackProblem& problem, const TrackModel& model) {
+  const Shot shot = shoot(run, tracks, flags, model);
+  nlohmann::json metrics = report(run, tracks, problem, model, shot.fit);
+  write_csv(run.out / "history.csv", shot.history);
+  metrics.update({{"iterations", shot.fit.iterations.max().item<std::int64_t>()},
+                  {"unconverged", (shot.fit.status != 0).sum().item<std::int64_t>()},
+                  {"escaped", shot.escaped.sum().item<std::int64_t>()}});
+  for (std::int64_t k = 0; k < shot.fit.status.size(0); ++k) {
+    const auto status = static_cast<LeastSquaresStatus>(shot.fit.status[k].item<std::int8_t>());
+    if (status == LeastSquaresStatus::kConverged) continue;
+    std::cerr << "warning: track " << k << ": "
+              << (status == LeastSquaresStatus::kStopped
+                      ? "not converged in --iterations " + std::to_string(flags.iterations)
+                      : "the first simulation has no solution, or no finite one")
+              << std::endl;
+  }
+  return metrics;
 }
 
 }  // namespace lcp::training

@@ -3,10 +3,13 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "common/command_line.h"
-#include "identification/particle.h"
+#include "common/files.h"
+#include "identification/track_model.h"
 #include "lcp/identification/least_squares.h"
 
 namespace lcp::training {
@@ -21,10 +24,16 @@ struct ShootingFlags {
 struct Shot {
   identification::LeastSquares fit;
   torch::Tensor escaped;  ///< [b], bool: mu had no effect where the first start ended
+  Table history;          ///< started_at (mu), track, iteration, mu, objective
 };
 
-/// From mu; where mu has no effect at the end, since the particle sticks as soon as it lands, again from several mu, of
-/// which the best is kept.
-Shot shoot(const ParticleModel& model, double mu, const ShootingFlags& flags);
+/// From --initial-mu; where mu has no effect at the end, since the body sticks as soon as it lands, again from several
+/// mu, of which the best is kept.
+Shot shoot(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags, const TrackModel& model);
+
+/// Shoots, writes history.csv beside the files of `report`, and returns what metrics.json says. Warns of what did not
+/// converge.
+nlohmann::json identify(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                        const TrackProblem& problem, const TrackModel& model);
 
 }  // namespace lcp::training

@@ -6,11 +6,12 @@
 #include <cmath>
 
 #include "common/error.h"
-#include "common/files.h"
 #include "common/text.h"
 
 namespace lcp::training {
 namespace {
+
+using torch::Tensor;
 
 constexpr double kEqual = 1e-3;  // of a step: how far times may be off
 constexpr std::size_t kShortest = 3;
@@ -73,6 +74,12 @@ Tracks read_tracks(const std::string& file, const std::vector<std::string>& posi
     }
   }
   return tracks;
+}
+
+void add_column(Table& table, const std::string& name, const Tracks& tracks, const Tensor& x) {
+  const auto by_track = [&](const Tensor& y) { return y.expand({tracks.steps() + 1, tracks.count()}).t().flatten(); };
+  const Tensor column = by_track(x).masked_select(by_track(tracks.seen.squeeze(-1)) > 0).to(at::kDouble);
+  table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
 }
 
 }  // namespace lcp::training

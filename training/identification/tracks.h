@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/files.h"
+
 namespace lcp::training {
 
 /// Tracks of b bodies, each from its own first time on, at equal steps of time.
@@ -23,5 +25,9 @@ struct Tracks {
 /// falls. Throws a UsageError that names the file, and the line, where times are not equal steps, or a track is shorter
 /// than three.
 Tracks read_tracks(const std::string& file, const std::vector<std::string>& positions);
+
+/// Adds a column of what was while each track was seen.
+///   x: [steps + 1, b], or what broadcasts to it.
+void add_column(Table& table, const std::string& name, const Tracks& tracks, const torch::Tensor& x);
 
 }  // namespace lcp::training

@@ -1,8 +1,6 @@
 #include "lcp/physics/tripod.h"
 
-#include <algorithm>
-#include <cmath>
-
+#include "common/tripod_flags.h"
 #include "simulation/system.h"
 
 namespace lcp::training {
@@ -30,31 +28,16 @@ class TripodSystem : public System {
   std::vector<std::string> rollout_flags() const override { return {"velocity"}; }
 
   void add_to(CommandLine& line) override {
-    const auto numbers = [](std::size_t count, const char* must) {
-      return [count, must](const std::vector<double>& x) -> std::string {
-        bool finite = x.size() == count;
-        for (const double value : x) finite = finite && std::isfinite(value);
-        return finite ? "" : must;
-      };
-    };
-    line.add<std::int64_t>("directions", directions_, "Directions of each support's friction polygon",
-                           [](const std::int64_t& n) { return n >= 4 && n % 2 == 0 ? "" : "even and >= 4"; });
+    tripod_.add_to(line);
     line.add<std::vector<double>>("velocity", velocity_, "VX VY OMEGA before the first step, m/s, m/s, rad/s",
-                                  numbers(3, "three finite numbers"));
-    line.add<double>("inertia", inertia_, "Moment of inertia about the centre of mass, kg m^2", positive);
-    line.add<std::vector<double>>("supports", supports_, "X1 Y1 X2 Y2 X3 Y3, the supports from the centre of mass, m",
-                                  numbers(6, "six finite numbers"));
-    line.add<double>("com-height", com_height_, "Height of the centre of mass over the plane, m", nonnegative);
+                                  finite_numbers(3));
   }
 
   Motion run(const Request& request) const override {
-    auto tripod =
-        lcp::physics::Tripod::of(physics.mass, inertia_, physics.dt, physics.mu, physics.gravity, com_height_);
-    tripod.supports = torch::tensor(supports_, torch::kDouble).view({3, 2});
-    if (!carries()) throw UsageError("--supports must have the centre of mass, (0, 0), within their triangle");
+    const lcp::physics::Tripod tripod = tripod_.tripod(physics);
     const TripodState first = start(request);
     const Tensor u = torch::zeros({request.inputs ? 1 : request.steps, 1, 3}, request.dtype);
-    const auto solution = lcp::physics::simulate(first, u, tripod, directions_);
+    const auto solution = lcp::physics::simulate(first, u, tripod, tripod_.directions);
     const TripodState& end = solution.step.next;
 
     std::vector<Tensor> exact;
@@ -82,26 +65,13 @@ class TripodSystem : public System {
     const Tensor scale = torch::stack({torch::ones_like(reach), torch::ones_like(reach), reach});
     motion.error = largest_difference(scale * end.velocity, scale * torch::stack(exact));
     motion.sticking = (end.velocity == 0).all(-1);
-    motion.certificate = certify_rollout(first, u, tripod, directions_, solution);
+    motion.certificate = certify_rollout(first, u, tripod, tripod_.directions, solution);
     motion.exact = "isotropic Coulomb friction at the supports";
-    report(request, com_height_ > 0, solution, motion);
+    report(request, tripod_.com_height > 0, solution, motion);
     return motion;
   }
 
  private:
-  // Whether (0, 0) is within the triangle: to the same side of all its edges.
-  bool carries() const {
-    double least = INFINITY, most = -INFINITY, area = 0;
-    for (std::size_t i = 0; i < 6; i += 2) {
-      const std::size_t j = (i + 2) % 6;
-      const double side = supports_[i] * supports_[j + 1] - supports_[i + 1] * supports_[j];
-      least = std::min(least, side);
-      most = std::max(most, side);
-      area += side;
-    }
-    return area != 0 && (least >= 0 || most <= 0);
-  }
-
   TripodState start(const Request& request) const {
     if (request.inputs) {
       return {torch::stack({request.input("x"), request.input("y"), request.input("theta")}, -1),
@@ -124,11 +94,8 @@ class TripodSystem : public System {
         rest.numel() > 0 ? nlohmann::json(rest[0].item<std::int64_t>() + 1) : nlohmann::json();
   }
 
-  std::int64_t directions_ = 8;
+  TripodFlags tripod_;
   std::vector<double> velocity_ = {1, 0.3, 8};
-  double inertia_ = 0.01 / 6;
-  std::vector<double> supports_ = {0.045, 0, -0.03, 0.035, -0.03, -0.035};
-  double com_height_ = 0;
 };
 
 }  // namespace

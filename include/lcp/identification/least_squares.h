@@ -28,6 +28,8 @@ struct LeastSquaresOptions {
   /// Of the step that would follow: what it would change of the residuals is at most this part of them.
   double tolerance = 1e-8;
   at::Tensor lower = {};  ///< [p], bounds of the parameters; undefined: none
+  /// Called at the start and after each iteration with theta, [b, p], and the objectives, [b].
+  std::function<void(std::int64_t iteration, const at::Tensor& theta, const at::Tensor& objective)> observer = nullptr;
 };
 
 enum class LeastSquaresStatus : std::int8_t {

@@ -27,7 +27,9 @@ struct ParticleFilterOptions {
 
 struct ParticleFilter {
   at::Tensor mean;       ///< [steps + 1, b, d], of the weighted particles, before any are resampled
-  at::Tensor distinct;   ///< [steps + 1, b], int64: how many of the first particles still have descendants
+  at::Tensor std;        ///< [steps + 1, b, d], of the same
+  at::Tensor distinct;   ///< [steps + 1, b], int64: how many of the first particles still have descendants after the
+                         ///< step's resampling; with roughening, of those that the step began with
   at::Tensor effective;  ///< [steps + 1, b], 1 / sum of the squared weights; 0 where no particle explains the datum
   at::Tensor particles;  ///< [b, n, d], in the end
 };

@@ -1,0 +1,46 @@
+#include "common/tripod_flags.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "common/error.h"
+
+namespace lcp::training {
+namespace {
+
+// Whether (0, 0) is within the triangle: to the same side of all its edges.
+bool carries(const std::vector<double>& supports) {
+  double least = INFINITY, most = -INFINITY, area = 0;
+  for (std::size_t i = 0; i < 6; i += 2) {
+    const std::size_t j = (i + 2) % 6;
+    const double side = supports[i] * supports[j + 1] - supports[i + 1] * supports[j];
+    least = std::min(least, side);
+    most = std::max(most, side);
+    area += side;
+  }
+  return area != 0 && (least >= 0 || most <= 0);
+}
+
+}  // namespace
+
+std::string even_directions(const std::int64_t& n) { return n >= 4 && n % 2 == 0 ? "" : "even and >= 4"; }
+
+void TripodFlags::add_to(CommandLine& line) {
+  line.add<std::int64_t>("directions", directions, "Directions of each support's friction polygon", even_directions);
+  line.add<double>("inertia", inertia, "Moment of inertia about the centre of mass, kg m^2", positive);
+  line.add<std::vector<double>>("supports", supports, "X1 Y1 X2 Y2 X3 Y3, the supports from the centre of mass, m",
+                                finite_numbers(6));
+  line.add<double>("com-height", com_height, "Height of the centre of mass over the plane, m", nonnegative);
+}
+
+physics::Tripod TripodFlags::tripod(const PhysicsFlags& block) const {
+  if (!carries(supports)) throw UsageError("--supports must have the centre of mass, (0, 0), within their triangle");
+  auto tripod = physics::Tripod::of(block.mass, inertia, block.dt, block.mu, block.gravity, com_height);
+  tripod.supports = at::tensor(supports, at::kDouble).view({3, 2});
+  return tripod;
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,195 @@
+#include "identification/track_model.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <numbers>
+
+#include "common/error.h"
+#include "common/random.h"
+#include "common/text.h"
+
+namespace lcp::training {
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kSeenAtFirst = 8;  // steps that tell the initial velocity
+
+// An angle that is told up to full turns, without its jumps: [steps + 1, b].
+Tensor unwrapped(const Tensor& angle) {
+  constexpr double kTurn = 2 * std::numbers::pi;
+  return angle - kTurn * at::cat({at::zeros_like(angle[0]).unsqueeze(0), (angle.diff(1, 0) / kTurn).round().cumsum(0)});
+}
+
+}  // namespace
+
+Tensor row(const std::vector<double>& x) { return at::tensor(x, at::kDouble); }
+
+void TrackFlags::add_bodies_to(CommandLine& line) {
+  const auto numbers = finite_numbers(coordinates.size());
+  const bool turns = coordinates.back() == "theta";
+  std::string columns = "time";
+  for (const std::string& name : coordinates) columns += "," + name;
+  block.add_to(line);
+  line.add<std::int64_t>("steps", steps, "Steps to simulate",
+                         [](const std::int64_t& x) { return x >= 2 ? "" : ">= 2"; });
+  line.add<double>("noise", noise,
+                   "Half the width of the uniform noise on each coordinate, m; of --data, where it is known",
+                   nonnegative);
+  line.add<std::vector<double>>(
+      "force", force, turns ? "Force and moment on the body, N, N, N m" : "Force beside gravity, N", numbers);
+  line.add<std::vector<double>>(
+      "position", position,
+      std::string("Start, m") + (turns ? ", m, rad" : "") + "; of --data the first observation unless given", numbers);
+  line.add<std::vector<double>>("velocity", velocity,
+                                std::string("Velocity before the first step, m/s") + (turns ? ", m/s, rad/s" : ""),
+                                numbers);
+  line.add<std::string>("data", data, "CSV file of tracks, columns " + columns + ", instead of simulated ones", nullptr,
+                        Role::kFile);
+}
+
+void TrackFlags::add_estimate_to(CommandLine& line) {
+  line.add<std::int64_t>("particles", bodies,
+                         "Bodies to simulate; of several each has a mu of its own, at random up to 0.5, and a start",
+                         at_least_one);
+  line.add<std::string>("estimate", estimate,
+                        "What is unknown: mu; mu,q0 (the start too); mu,q0,v0 (and the initial velocity)",
+                        one_of({"mu", "mu,q0", "mu,q0,v0"}));
+  line.add<double>("initial-mu", initial_mu, "Friction coefficient to start from", nonnegative);
+  line.add<double>("prior", prior, "Weight of the squared distance of the start from (first observation, --velocity)",
+                   nonnegative);
+}
+
+void TrackFlags::settle(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) {
+  if (run.dtype != "float64") throw UsageError("--dtype must be float64, in which identification is; got " + run.dtype);
+  if (data.empty()) {
+    for (const char* name : {"position", "mu"}) {
+      if (bodies > 1 && line.given(name)) {
+        throw UsageError("--" + std::string(name) + " has no meaning with --particles " + std::to_string(bodies));
+      }
+    }
+    return;
+  }
+  std::vector<std::string> meaningless = {"particles", "steps", "mu", "dt", "monte-carlo"};
+  meaningless.insert(meaningless.end(), simulated.begin(), simulated.end());
+  for (const std::string& name : meaningless) {
+    if (line.given(name)) throw UsageError("--" + name + " has no meaning with --data");
+  }
+  if (!line.given("noise")) noise = 0;
+  if (!line.given("position")) position.clear();
+  data = std::filesystem::weakly_canonical(data).string();
+}
+
+TrackProblem read_problem(const TrackFlags& flags, const Tensor& reach) {
+  const torch::NoGradGuard no_grad;
+  TrackProblem problem{read_tracks(flags.data, flags.coordinates), {}, {}, reach, flags.noise / std::sqrt(3)};
+  if (flags.noise == 0) problem.noise = std::numeric_limits<double>::quiet_NaN();
+  Tensor& observed = problem.tracks.observed;
+  for (std::size_t k = 0; k < flags.coordinates.size(); ++k) {
+    if (flags.coordinates[k] != "theta") continue;
+    const Tensor angle = observed.select(-1, static_cast<std::int64_t>(k));
+    angle.copy_(unwrapped(angle));
+  }
+  const Tensor first = observed[0];
+  problem.start = {flags.position.empty() ? first : row(flags.position).expand_as(first),
+                   row(flags.velocity).expand_as(first)};
+  return problem;
+}
+
+TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodyState& start, const Tensor& mu,
+                      const Tensor& positions, const Tensor& reach, std::int64_t k) {
+  const Tensor uniform = 2 * at::rand(positions.sizes(), generator(run.seed, Stream::kPositionNoise, k), at::kDouble) - 1;
+  return {{flags.block.dt, positions + flags.noise * uniform / reach,
+           at::ones({positions.size(0), positions.size(1), 1}, at::kDouble)},
+          start,
+          mu,
+          reach,
+          flags.noise / std::sqrt(3)};
+}
+
+TrackProblem joined(const std::vector<TrackProblem>& all) {
+  const auto together = [&](const auto& of, std::int64_t dim) {
+    std::vector<Tensor> parts;
+    for (const TrackProblem& one : all) parts.push_back(of(one));
+    return at::cat(parts, dim);
+  };
+  const TrackProblem& first = all.front();
+  return {{first.tracks.dt, together([](const auto& one) { return one.tracks.observed; }, 1),
+           together([](const auto& one) { return one.tracks.seen; }, 1)},
+          {together([](const auto& one) { return one.start.position; }, 0),
+           together([](const auto& one) { return one.start.velocity; }, 0)},
+          together([](const auto& one) { return one.mu; }, 0),
+          first.reach,
+          first.noise};
+}
+
+TrackModel::TrackModel(const TrackFlags& flags, const TrackProblem& problem)
+    : flags_(flags), problem_(problem), unknowns_(static_cast<std::int64_t>(names().size())) {}
+
+std::vector<std::string> TrackModel::names() const {
+  std::vector<std::string> all = {"mu"};
+  if (flags_.estimate == "mu") return all;
+  all.insert(all.end(), flags_.coordinates.begin(), flags_.coordinates.end());
+  if (flags_.estimate == "mu,q0") return all;
+  for (const std::string& name : flags_.coordinates) all.push_back(name == "theta" ? "omega" : "v_" + name);
+  return all;
+}
+
+Tensor TrackModel::start(double mu) const {
+  const Tracks& tracks = problem_.tracks;
+  Tensor theta = at::full({tracks.count(), 1}, mu, at::kDouble);
+  if (flags_.estimate != "mu") theta = at::cat({theta, tracks.observed[0]}, -1);
+  if (flags_.estimate == "mu,q0,v0") {
+    // The slope of what is left of the first steps without acceleration: q_k = q_0 + k dt v + k (k + 1) / 2 dt^2 a.
+    const std::int64_t n = std::min(kSeenAtFirst, tracks.steps()) + 1;
+    const Tensor k = at::arange(n, at::kDouble).view({n, 1, 1});
+    const Tensor left = tracks.observed.slice(0, 0, n) - k * (k + 1) / 2 * tracks.dt * tracks.dt * acceleration();
+    const Tensor centred = k - k.mean();
+    theta = at::cat({theta, (centred * left).sum(0) / (centred.square().sum() * tracks.dt)}, -1);
+  }
+  return theta;
+}
+
+Tensor TrackModel::lower() const {
+  Tensor bound = at::full({unknowns_}, -std::numeric_limits<double>::infinity(), at::kDouble);
+  bound[0] = 0;
+  return bound;
+}
+
+BodyState TrackModel::start_of(const Tensor& theta) const {
+  const auto k = static_cast<std::int64_t>(flags_.coordinates.size());
+  auto shape = theta.sizes().vec();
+  shape.back() = k;
+  return {unknowns_ > 1 ? theta.slice(-1, 1, 1 + k) : problem_.start.position.expand(shape),
+          unknowns_ > 1 + k ? theta.slice(-1, 1 + k) : problem_.start.velocity.expand(shape)};
+}
+
+Tensor TrackModel::forces() const {
+  const Tensor force = row(flags_.force);
+  return force.expand({problem_.tracks.steps(), problem_.tracks.count(), force.size(0)});
+}
+
+Tensor TrackModel::positions(const Tensor& theta) const {
+  const BodyState start = start_of(theta);
+  return at::cat({start.position.unsqueeze(0), move(start, theta.select(-1, 0))});
+}
+
+Tensor TrackModel::residuals(const Tensor& theta) const {
+  const Tracks& tracks = problem_.tracks;
+  const Tensor predicted = positions(theta).movedim(0, -2);  // [..., b, steps + 1, k]
+  const Tensor error = (predicted - tracks.observed.movedim(0, -2)) * tracks.seen.movedim(0, -2) * problem_.reach;
+  Tensor all = error.flatten(-2);
+  if (flags_.prior > 0 && flags_.estimate != "mu") {
+    const Tensor root = std::sqrt(flags_.prior) * problem_.reach;
+    const BodyState own = start_of(theta);
+    all = at::cat({all, root * (own.position - tracks.observed[0])}, -1);
+    if (flags_.estimate == "mu,q0,v0") all = at::cat({all, root * (own.velocity - problem_.start.velocity)}, -1);
+  }
+  return all;
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,117 @@
+#include "identification/tripod.h"
+
+#include <ATen/ATen.h>
+
+#include <numbers>
+#include <vector>
+
+#include "common/random.h"
+
+namespace lcp::training {
+namespace {
+
+using physics::Tripod;
+using torch::Tensor;
+
+Tripod tripod_of(const TripodTrackFlags& flags, const TripodFlags& block, double dt, const Tensor& mu) {
+  PhysicsFlags parameters = flags.tracks.block;
+  parameters.dt = dt;
+  Tripod tripod = block.tripod(parameters);
+  tripod.mu = mu;
+  return tripod;
+}
+
+Tensor reach_of(const TripodTrackFlags& flags) { return row({1, 1, flags.reach}); }
+
+// One is that of the flags; several lie anywhere within 1 m, and set out with half to one and a half of its velocity.
+TrackProblem simulate(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t k) {
+  const TrackFlags& tracks = flags.tracks;
+  const std::int64_t b = tracks.bodies;
+  const auto uniform = [&](Stream stream, at::IntArrayRef shape, std::int64_t use = 0) {
+    return at::rand(shape, generator(run.seed, stream, use), at::kDouble);
+  };
+  Tensor mu = 0.5 * (1 - uniform(Stream::kParameters, {b}));
+  Tensor position = (2 * uniform(Stream::kStarts, {b, 3}) - 1) * row({1, 1, std::numbers::pi});
+  Tensor velocity = (0.5 + uniform(Stream::kStarts, {b, 3}, 1)) * row(tracks.velocity);
+  if (b == 1) {
+    mu.fill_(tracks.block.mu);
+    position.copy_(row(tracks.position));
+    velocity.copy_(row(tracks.velocity));
+  }
+  TripodFlags block = flags.block;
+  if (flags.true_directions > 0) block.directions = flags.true_directions;
+  if (flags.true_com_height >= 0) block.com_height = flags.true_com_height;
+  const Tripod tripod = tripod_of(flags, block, tracks.block.dt, mu);
+  const Tensor u = row(tracks.force).expand({tracks.steps, b, 3});
+  const auto exact = physics::simulate({position, velocity}, u, tripod, block.directions);
+  return observe(run, tracks, {position, velocity}, mu,
+                 at::cat({position.unsqueeze(0), exact.step.next.pose}), reach_of(flags), k);
+}
+
+}  // namespace
+
+TripodTrackFlags::TripodTrackFlags()
+    : tracks{.coordinates = {"x", "y", "theta"},
+             .block = {.mass = 1, .dt = 0.01, .mu = 0.33, .gravity = 9.81},
+             .steps = 50,
+             .noise = 5e-4,
+             .force = {0, 0, 0},
+             .position = {0, 0, 0},
+             .velocity = {1, 0.3, 8},
+             .estimate = "mu,q0,v0"} {}
+
+void TripodTrackFlags::add_to(CommandLine& line) {
+  tracks.add_bodies_to(line);
+  tracks.add_estimate_to(line);
+  block.add_to(line);
+  line.add<double>("reach", reach, "Where an angle counts as a length, m: the noise of theta is --noise / --reach",
+                   positive);
+  line.add<std::int64_t>("true-directions", true_directions, "Directions of the simulated block; 0: --directions",
+                         [](const std::int64_t& n) { return n == 0 ? "" : even_directions(n); });
+  line.add<double>("true-com-height", true_com_height,
+                   "Height of the simulated block's centre of mass, m; less than 0: --com-height", finite_number);
+}
+
+void TripodTrackFlags::settle(const CommandLine& line, const RunFlags& run) {
+  tracks.settle(line, run, {"true-directions", "true-com-height"});
+  block.tripod(tracks.block);
+}
+
+TrackProblem load_tripods(const RunFlags& run, const TripodTrackFlags& flags) {
+  const torch::NoGradGuard no_grad;
+  return flags.tracks.data.empty() ? simulate(run, flags, 0) : read_problem(flags.tracks, reach_of(flags));
+}
+
+TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t repeats) {
+  const torch::NoGradGuard no_grad;
+  std::vector<TrackProblem> all;
+  for (std::int64_t k = 1; k <= repeats; ++k) all.push_back(simulate(run, flags, k));
+  return joined(all);
+}
+
+TripodModel::TripodModel(const TripodTrackFlags& flags, const TrackProblem& problem)
+    : TrackModel(flags.tracks, problem), flags_(flags) {}
+
+Tensor TripodModel::acceleration() const {
+  return row(flags_.tracks.force) /
+         row({flags_.tracks.block.mass, flags_.tracks.block.mass, flags_.block.inertia});
+}
+
+Tensor TripodModel::move(const BodyState& start, const Tensor& mu) const {
+  const Tripod tripod = tripod_of(flags_, flags_.block, problem().tracks.dt, mu);
+  return physics::simulate({start.position, start.velocity}, forces(), tripod, flags_.block.directions)
+      .step.next.pose;
+}
+
+Evidence TripodModel::evidence(const Tensor& theta) const {
+  const Tripod tripod = tripod_of(flags_, flags_.block, problem().tracks.dt, theta.select(-1, 0));
+  const BodyState start = start_of(theta);
+  const physics::TripodState first{start.position, start.velocity};
+  const auto rollout = physics::simulate(first, forces(), tripod, flags_.block.directions);
+  // What each support carries of a block at rest is not known, only the sum: |sum f| <= mu sum N.
+  const Tensor used = rollout.step.friction.sum(-2).norm(2, -1) / rollout.step.normal.sum(-1);
+  return {physics::certify_rollout(first, forces(), tripod, flags_.block.directions, rollout), used.amax(0),
+          (rollout.step.next.velocity != 0).flatten(2).any(-1).any(0)};
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,45 @@
+// Blocks that slide and turn on three supports, of which tracks are known.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+
+#include "common/tripod_flags.h"
+#include "identification/track_model.h"
+
+namespace lcp::training {
+
+/// Flags beside those of every track.
+struct TripodTrackFlags {
+  TrackFlags tracks;
+  TripodFlags block;
+  double reach = 0.05;               ///< m/rad, what makes a length of the angle: its noise is that much less
+  std::int64_t true_directions = 0;  ///< of the simulated block; 0: those of `block`
+  double true_com_height = -1;       ///< m, of the simulated block; < 0: that of `block`
+
+  TripodTrackFlags();
+  void add_to(CommandLine& line);
+  void settle(const CommandLine& line, const RunFlags& run);
+};
+
+/// Reads --data, or simulates --particles.
+TrackProblem load_tripods(const RunFlags& run, const TripodTrackFlags& flags);
+
+/// The simulated blocks again, with the noise of `repeats` further seeds: repeats b tracks.
+TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t repeats);
+
+class TripodModel : public TrackModel {
+ public:
+  TripodModel(const TripodTrackFlags& flags, const TrackProblem& problem);
+
+  Evidence evidence(const torch::Tensor& theta) const override;
+
+ private:
+  torch::Tensor move(const BodyState& start, const torch::Tensor& mu) const override;
+  torch::Tensor acceleration() const override;
+
+  const TripodTrackFlags& flags_;
+};
+
+}  // namespace lcp::training

@@ -1,0 +1,119 @@
+// Identifies the friction, the start and the velocity of blocks that slide and turn on three supports from noisy tracks.
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cstdint>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "common/command_line.h"
+#include "common/error.h"
+#include "common/evaluation.h"
+#include "common/files.h"
+#include "common/one_thread.h"
+#include "common/text.h"
+#include "identification/shooting.h"
+#include "identification/estimate.h"
+#include "identification/tripod.h"
+
+namespace {
+
+using namespace lcp::training;
+
+struct Flags {
+  RunFlags run;
+  TripodTrackFlags tripod;
+  ShootingFlags shooting;
+  std::int64_t monte_carlo = 0;
+  bool study = false;
+
+  void add_to(CommandLine& line) {
+    run.add_to(line);
+    tripod.add_to(line);
+    shooting.add_to(line);
+    line.add<std::int64_t>("monte-carlo", monte_carlo,
+                           "Repeat with the noise of so many seeds: does the spread agree with mu_std?", at_least_zero);
+    line.add_switch("study", study,
+                    "Identify by other models too, of 4 to 32 directions and other heights of the centre of mass");
+    line.footer(
+        "Examples: identify_tripod --noise 0.002 --out runs/noisy\n"
+        "          identify_tripod --true-directions 128 --study --out runs/mismatch\n"
+        "Data of your own: CSV with columns time,x,y,theta (s, m, m, rad; theta may jump by full turns), of equal\n"
+        "steps, and optionally track; without it a track ends where time falls. --mass, --inertia and --supports\n"
+        "say what slides; of --mass and --inertia only the ratio matters unless there is a --force.");
+  }
+};
+
+struct Variant {
+  std::int64_t directions;
+  double com_height;
+};
+
+// What friction comes to by models that need not be that of the tracks.
+Table study(const Flags& flags, const TrackProblem& problem) {
+  const TripodFlags& own = flags.tripod.block;
+  std::vector<Variant> variants;
+  for (const std::int64_t n : {4, 8, 16, 32}) variants.push_back({n, own.com_height});
+  for (const double h : {0., 0.01, 0.02, 0.03}) variants.push_back({own.directions, h});
+  Table table{{"directions", "com_height", "track", "mu", "mu_std", "objective"}, {}};
+  for (const Variant& variant : variants) {
+    TripodTrackFlags other = flags.tripod;
+    other.block.directions = variant.directions;
+    other.block.com_height = variant.com_height;
+    const auto fit = shoot(flags.run, other.tracks, flags.shooting, TripodModel(other, problem)).fit;
+    const Confidence sure = confidence(problem, fit);
+    for (std::int64_t b = 0; b < fit.theta.size(0); ++b) {
+      table.add_row({static_cast<double>(variant.directions), variant.com_height, static_cast<double>(b),
+                     fit.theta[b][0].item<double>(), sure.std[b][0].item<double>(), fit.objective[b].item<double>()});
+    }
+  }
+  return table;
+}
+
+void tell(const Table& table) {
+  std::cout << table_head({"directions", "height of the centre of mass, m", "track", "mu", "objective, m^2"});
+  for (std::size_t k = 0; k < table.rows(); ++k) {
+    std::cout << table_row({short_number(table["directions"][k]), short_number(table["com_height"][k]),
+                            short_number(table["track"][k]), short_number(table["mu"][k], 6),
+                            short_number(table["objective"][k])});
+  }
+}
+
+int identify_tripod(int argc, const char* const* argv) {
+  CommandLine line(
+      "identify_tripod",
+      "Finds the friction, the start and the velocity of blocks that slide and turn on three supports, from\n"
+      "noisy tracks: the least squares of simulated less observed poses, by Levenberg-Marquardt with the exact\n"
+      "derivative of the simulation; and says how sure it is, and what the tracks cannot tell.");
+  Flags flags;
+  flags.add_to(line);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  flags.tripod.settle(line, flags.run);
+  const OneThread one_thread;
+  const torch::NoGradGuard no_grad;
+
+  const TrackProblem problem = load_tripods(flags.run, flags.tripod);
+  const TrackFlags& tracks = flags.tripod.tracks;
+  nlohmann::json metrics =
+      identify(flags.run, tracks, flags.shooting, problem, TripodModel(flags.tripod, problem));
+  if (flags.monte_carlo > 0) {
+    const TrackProblem repeated = repeat_tripods(flags.run, flags.tripod, flags.monte_carlo);
+    const Shot shots = shoot(flags.run, tracks, flags.shooting, TripodModel(flags.tripod, repeated));
+    metrics["monte_carlo"] = scatter(tracks, repeated, shots.fit, flags.monte_carlo);
+  }
+  if (flags.study) {
+    const Table table = study(flags, problem);
+    write_csv(flags.run.out / "study.csv", table);
+    if (!flags.run.quiet) tell(table);
+  }
+  write_json(flags.run.out / "config.json", line.config());
+  conclude(line, flags.run, metrics);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lcp::training::guarded("identify_tripod", [&] { return identify_tripod(argc, argv); });
+}

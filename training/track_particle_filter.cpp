@@ -1,0 +1,149 @@
+// Follows noisy tracks of particles that fall and slide with a bootstrap filter, and counts how it collapses.
+#include <ATen/ATen.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "common/command_line.h"
+#include "common/error.h"
+#include "common/evaluation.h"
+#include "common/files.h"
+#include "common/one_thread.h"
+#include "common/progress.h"
+#include "common/random.h"
+#include "common/text.h"
+#include "identification/estimate.h"
+#include "identification/particle.h"
+#include "lcp/identification/particle_filter.h"
+
+namespace {
+
+using namespace lcp::training;
+using lcp::identification::ParticleFilter;
+using torch::Tensor;
+
+struct Flags {
+  RunFlags run;
+  TrackFlags tracks = particle_flags();
+  std::int64_t particles = 500;
+  double largest_mu = 1;
+  double velocity_std = 0;
+  double roughening = 0;
+
+  void add_to(CommandLine& line) {
+    run.add_to(line);
+    tracks.add_bodies_to(line);
+    line.add<std::int64_t>("particles", particles, "Of the filter, for each track", at_least_one);
+    line.add<double>("largest-mu", largest_mu, "The filter's particles begin with mu from 0 to this", positive);
+    line.add<double>("velocity-std", velocity_std, "And with velocities about --velocity, m/s", nonnegative);
+    line.add<double>("roughening", roughening,
+                     "Noise after each resampling, as a part of the particles' range; 0: none, often 0.2", nonnegative);
+    line.footer(
+        "Examples: track_particle_filter --noise 0.05 --out runs/bootstrap\n"
+        "          track_particle_filter --noise 0.05 --roughening 0.2 --out runs/roughened\n"
+        "Data of your own: CSV with columns time,x,y as for identify_shooting, with their --noise. The initial\n"
+        "velocity is --velocity, up to --velocity-std.");
+  }
+};
+
+// (mu, x, y, v_x, v_y) of each particle, about the first observation.
+Tensor first_particles(const Flags& flags, const TrackProblem& problem) {
+  const std::int64_t b = problem.tracks.count(), n = flags.particles;
+  const at::Generator random = generator(flags.run.seed, Stream::kFilter);
+  const auto uniform = [&](std::int64_t k) { return at::rand({b, n, k}, random, at::kDouble); };
+  const Tensor mu = flags.largest_mu * uniform(1);
+  const Tensor position = problem.tracks.observed[0].unsqueeze(1) + flags.tracks.noise * (2 * uniform(2) - 1);
+  const Tensor velocity =
+      problem.start.velocity.unsqueeze(1) + flags.velocity_std * at::randn({b, n, 2}, random, at::kDouble);
+  return at::cat({mu, position, velocity}, -1);
+}
+
+ParticleFilter follow(const Flags& flags, const TrackProblem& problem) {
+  const Tracks& tracks = problem.tracks;
+  const Tensor u = row(flags.tracks.force);
+  Progress progress("step", 0, tracks.steps(), flags.run.quiet, std::chrono::seconds(1));
+  const lcp::identification::FilterModel model{
+      [&](const Tensor& x) {
+        const auto mass = particle_mass(flags.tracks, tracks.dt, x.select(-1, 0));
+        const auto step = lcp::physics::exact_step({x.slice(-1, 1, 3), x.slice(-1, 3)}, u, mass);
+        return at::cat({x.slice(-1, 0, 1), step.next.position, step.next.velocity}, -1);
+      },
+      [&](const Tensor& x, std::int64_t k) {
+        progress.show(k, "");
+        const Tensor error = (x.slice(-1, 1, 3) - tracks.observed[k].unsqueeze(1)) / problem.noise;
+        const Tensor log_likelihood = -error.square().sum(-1) / 2 * tracks.seen[k];
+        return k == 0 ? at::zeros_like(log_likelihood) : log_likelihood;  // they begin about the first observation
+      }};
+  lcp::identification::ParticleFilterOptions options;
+  if (flags.roughening > 0) options.roughening = at::full({5}, flags.roughening, at::kDouble);
+  return particle_filter(model, first_particles(flags, problem), tracks.steps(),
+                         generator(flags.run.seed, Stream::kFilter, 1), options);
+}
+
+Table history(const Tracks& tracks, const ParticleFilter& filter) {
+  Table table;
+  const Tensor step = at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1);
+  add_column(table, "track", tracks, at::arange(tracks.count(), at::kDouble));
+  add_column(table, "step", tracks, step);
+  add_column(table, "time", tracks, tracks.dt * step);
+  add_column(table, "mu", tracks, filter.mean.select(-1, 0));
+  add_column(table, "mu_std", tracks, filter.std.select(-1, 0));
+  add_column(table, "distinct_particles", tracks, filter.distinct);
+  add_column(table, "effective_particles", tracks, filter.effective);
+  return table;
+}
+
+int track_particle_filter(int argc, const char* const* argv) {
+  CommandLine line(
+      "track_particle_filter",
+      "Follows noisy tracks of particles that fall and slide with a bootstrap filter, whose own particles each\n"
+      "have a friction, a position and a velocity. Friction does not change, so that resampling leaves ever\n"
+      "fewer values of it: identify_shooting does not have that problem; this is what it is compared with.");
+  Flags flags;
+  flags.add_to(line);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  flags.tracks.settle(line, flags.run, {"mu"});
+  if (!(flags.tracks.noise > 0)) throw UsageError("--noise must be > 0: the filter weighs its particles by it");
+  const OneThread one_thread;
+  const torch::NoGradGuard no_grad;
+
+  const TrackProblem problem = load_particles(flags.run, flags.tracks);
+  const ParticleFilter filter = follow(flags, problem);
+  const Tensor mu = filter.mean[-1].select(-1, 0);
+  const Tensor seen = problem.tracks.seen.squeeze(-1) > 0;
+  const Tensor distinct = at::where(seen, filter.distinct, flags.particles).amin(1);
+  nlohmann::json metrics = {
+      {"mu", to_json(mu)},
+      {"mu_std", to_json(filter.std[-1].select(-1, 0))},
+      {"distinct_particles", to_json(distinct.to(at::kDouble))},
+      {"unexplained_steps", ((filter.effective == 0) & seen).sum().item<std::int64_t>()}};
+  if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);
+  std::error_code none;
+  std::filesystem::remove(flags.run.out / "metrics.json", none);  // until there is a new one
+  write_csv(flags.run.out / "history.csv", history(problem.tracks, filter));
+  write_csv(flags.run.out / "fit.csv", fit_table(flags.tracks, problem.tracks, filter.mean.slice(-1, 1, 3)));
+  write_json(flags.run.out / "config.json", line.config());
+  if (!flags.run.quiet) {
+    for (std::int64_t b = 0; b < mu.size(0); ++b) {
+      std::cout << padded("mu" + (mu.size(0) > 1 ? " of track " + std::to_string(b) : ""), 24)
+                << short_number(mu[b].item<double>(), 6) << "\n";
+    }
+    std::cout << padded("distinct particles", 24) << distinct[-1].item<std::int64_t>() << " of " << flags.particles
+              << " in the end\n";
+  }
+  conclude(line, flags.run, metrics);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lcp::training::guarded("track_particle_filter", [&] { return track_particle_filter(argc, argv); });
+}
