@@ -77,8 +77,8 @@ int identify_mpec(int argc, const char* const* argv) {
   Progress progress("iteration", 0, flags.iterations, flags.run.quiet, std::chrono::seconds(1));
   const MpecSolution solution = solve(program, flags.options(), [&](const MpecIterate& at) {
     history.add_row({static_cast<double>(at.iteration), at.parameter, at.objective, at.infeasibility});
-    progress.show(at.iteration, "objective " + short_number(at.objective) + ", infeasibility " +
-                                    short_number(at.infeasibility));
+    progress.show(at.iteration,
+                  "objective " + short_number(at.objective) + ", infeasibility " + short_number(at.infeasibility));
   });
   const ParticleEstimate found = read_particles(flags.tracks, problem, solution);
   const ParticleModel model(flags.tracks, problem);

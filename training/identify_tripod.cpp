@@ -1,4 +1,5 @@
-// Identifies the friction, the start and the velocity of blocks that slide and turn on three supports from noisy tracks.
+// Identifies the friction, the start and the velocity of blocks that slide and turn on three supports from noisy
+// tracks.
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -13,8 +14,8 @@
 #include "common/files.h"
 #include "common/one_thread.h"
 #include "common/text.h"
-#include "identification/shooting.h"
 #include "identification/estimate.h"
+#include "identification/shooting.h"
 #include "identification/tripod.h"
 
 namespace {
@@ -95,8 +96,7 @@ int identify_tripod(int argc, const char* const* argv) {
 
   const TrackProblem problem = load_tripods(flags.run, flags.tripod);
   const TrackFlags& tracks = flags.tripod.tracks;
-  nlohmann::json metrics =
-      identify(flags.run, tracks, flags.shooting, problem, TripodModel(flags.tripod, problem));
+  nlohmann::json metrics = identify(flags.run, tracks, flags.shooting, problem, TripodModel(flags.tripod, problem));
   if (flags.monte_carlo > 0) {
     const TrackProblem repeated = repeat_tripods(flags.run, flags.tripod, flags.monte_carlo);
     const Shot shots = shoot(flags.run, tracks, flags.shooting, TripodModel(flags.tripod, repeated));

@@ -71,9 +71,10 @@ ParticleFilter follow(const Flags& flags, const TrackProblem& problem) {
   Progress progress("step", 0, tracks.steps(), flags.run.quiet, std::chrono::seconds(1));
   const lcp::identification::FilterModel model{
       [&](const Tensor& x) {
-        const auto mass = particle_mass(flags.tracks, tracks.dt, x.select(-1, 0));
+        const Tensor mu = x.slice(-1, 0, 1).clamp_min(0);  // which roughening may have taken below
+        const auto mass = particle_mass(flags.tracks, tracks.dt, mu.squeeze(-1));
         const auto step = lcp::physics::exact_step({x.slice(-1, 1, 3), x.slice(-1, 3)}, u, mass);
-        return at::cat({x.slice(-1, 0, 1), step.next.position, step.next.velocity}, -1);
+        return at::cat({mu, step.next.position, step.next.velocity}, -1);
       },
       [&](const Tensor& x, std::int64_t k) {
         progress.show(k, "");
@@ -119,11 +120,10 @@ int track_particle_filter(int argc, const char* const* argv) {
   const Tensor mu = filter.mean[-1].select(-1, 0);
   const Tensor seen = problem.tracks.seen.squeeze(-1) > 0;
   const Tensor distinct = at::where(seen, filter.distinct, flags.particles).amin(1);
-  nlohmann::json metrics = {
-      {"mu", to_json(mu)},
-      {"mu_std", to_json(filter.std[-1].select(-1, 0))},
-      {"distinct_particles", to_json(distinct.to(at::kDouble))},
-      {"unexplained_steps", ((filter.effective == 0) & seen).sum().item<std::int64_t>()}};
+  nlohmann::json metrics = {{"mu", to_json(mu)},
+                            {"mu_std", to_json(filter.std[-1].select(-1, 0))},
+                            {"distinct_particles", to_json(distinct.to(at::kDouble))},
+                            {"unexplained_steps", ((filter.effective == 0) & seen).sum().item<std::int64_t>()}};
   if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);
   std::error_code none;
   std::filesystem::remove(flags.run.out / "metrics.json", none);  // until there is a new one

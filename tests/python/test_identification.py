@@ -1,4 +1,4 @@
-"""identify_shooting and identify_mpec: friction and starts of particles from noisy tracks."""
+"""Programs that identify friction and starts of bodies from noisy tracks."""
 import json
 
 import numpy as np
@@ -97,6 +97,121 @@ def test_a_bound_on_the_noise_that_the_noise_exceeds_is_infeasible(run, build, t
     assert result.returncode == 0 and metrics["status"] == "solved" and abs(metrics["mu_error"][0]) < 5e-5
 
 
+def test_position_and_velocity_are_found_too(identify):
+    """A start of which nothing is known, from any mu."""
+    errors = []
+    for seed in range(4):
+        for mu in (0.05, 0.3, 1):
+            found = identify("identify_shooting", "--position", 0.3, 2.5, "--velocity", 1.5, -0.7, "--estimate",
+                             "mu,q0,v0", "--initial-mu", mu, "--seed", seed)
+            errors.append(np.subtract(found["theta"][0], (0.2, 0.3, 2.5, 1.5, -0.7)) / 5e-3)
+            assert np.all(np.abs(errors[-1] * 5e-3) < 4 * np.array(found["theta_std"][0]))
+            assert 54 < found["objective_over_noise_squared"] < 80
+    mu, x, y, v_x, v_y = np.sqrt(np.mean(np.square(errors), axis=0))
+    assert mu < 2 * 6.86e-3 and max(x, y) < 2 * 0.235 and max(v_x, v_y) < 2 * 0.67
+
+
+def test_a_prior_draws_the_start_to_what_it_says(identify):
+    free = identify("identify_shooting", "--estimate", "mu,q0,v0")
+    held = identify("identify_shooting", "--estimate", "mu,q0,v0", "--prior", 1e6)
+    assert np.abs(held["theta"][0][3:]).max() < 1e-5 < np.abs(free["theta"][0][3:]).max()
+    assert held["theta_std"][0][4] < free["theta_std"][0][4]
+
+
+@pytest.mark.parametrize("first", [10, 0.1, 1e-8])
+def test_relaxed_products_end_where_shooting_does(identify, first):
+    shooting = identify("identify_shooting")
+    mpec = identify("identify_mpec", "--complementarity", "relaxation", "--first", first, out="mpec")
+    assert abs(mpec["mu"][0] - shooting["mu"][0]) < 1e-9 and mpec["max_complementarity"] < 1e-8
+
+
+@pytest.mark.parametrize("noise, fewest, most", [(5e-3, 1, 10), (0.05, 8, 50), (0.5, 20, 120)])
+def test_a_bootstrap_filter_collapses_on_friction(identify, tmp_path, noise, fewest, most):
+    metrics = identify("track_particle_filter", "--noise", noise)
+    distinct = metrics["distinct_particles"]
+    assert len(distinct) == 101 and distinct[0] == 500 and distinct[-1] == 1
+    assert fewest <= distinct[16] <= most and all(b <= a for a, b in zip(distinct, distinct[1:]))
+    assert abs(metrics["mu_error"][0]) < 0.05 and metrics["mu_std"][0] < 1e-9  # sure, and wrong
+    history = read_csv(tmp_path / "out" / "history.csv")
+    assert list(history["distinct_particles"]) == distinct and history["mu"][-1] == metrics["mu"][0]
+    rough = identify("track_particle_filter", "--noise", noise, "--roughening", 0.2, out="rough")
+    assert rough["distinct_particles"][-1] > 100 and rough["mu_std"][0] > 1e-4
+
+
+TRIPOD_STD = {"mu": 0.194, "mu,q0,v0": 1.64}  # of mu, over the noise in metres
+
+
+@pytest.mark.parametrize("estimate", TRIPOD_STD)
+@pytest.mark.parametrize("noise", [1e-4, 2e-3])
+def test_friction_of_a_block_on_three_supports(identify, estimate, noise):
+    metrics = identify("identify_tripod", "--estimate", estimate, "--noise", noise)
+    assert metrics["mu_std"][0] == pytest.approx(TRIPOD_STD[estimate] * noise, rel=0.05)
+    truth = np.array([0.33, 0, 0, 0, 1, 0.3, 8])[: len(metrics["theta"][0])]
+    assert np.all(np.abs(metrics["theta"][0] - truth) < 4 * np.array(metrics["theta_std"][0]))
+    assert 40 < metrics["objective_over_noise_squared"] < 62  # 153 coordinates less what is fitted, over 3
+    assert metrics["unconverged"] == 0 and metrics["unobservable"] == []
+
+
+def test_estimates_of_blocks_scatter_as_their_uncertainty_says(identify):
+    found = identify("identify_tripod", "--estimate", "mu", "--monte-carlo", 100)["monte_carlo"]
+    assert found["mu_std"][0] == pytest.approx(found["predicted_mu_std"][0], rel=0.15)
+    assert 0.88 <= found["covered_by_interval"] <= 1 and found["unconverged"] == 0
+
+
+def test_blocks_each_have_their_friction(identify):
+    metrics = identify("identify_tripod", "--particles", 3)
+    assert len(set(metrics["mu"])) == 3
+    assert np.all(np.abs(metrics["mu_error"]) < 4 * np.array(metrics["mu_std"]))
+
+
+def test_friction_depends_on_the_model_that_it_is_identified_by(identify, tmp_path):
+    """Tracks of 128 directions, and of a raised centre of mass, by models of fewer and of none."""
+    flags = ("--estimate", "mu", "--noise", 0, "--study")
+    identify("identify_tripod", "--true-directions", 128, *flags)
+    table = read_csv(tmp_path / "out" / "study.csv")
+    assert list(table["directions"][:4]) == [4, 8, 16, 32]
+    assert table["mu"][:4] == pytest.approx([0.3733, 0.3306, 0.3318, 0.3316], abs=3e-4)
+    identify("identify_tripod", "--true-com-height", 0.02, *flags, out="tall")
+    tall = read_csv(tmp_path / "tall" / "study.csv")
+    by_height = dict(zip(tall["com_height"][4:], tall["mu"][4:]))
+    assert by_height[0] == pytest.approx(0.3275, abs=1e-4) and by_height[0.02] == pytest.approx(0.33, abs=1e-9)
+
+
+def test_a_block_that_rests_tells_nothing_or_a_bound(identify):
+    rest = identify("identify_tripod", "--velocity", 0, 0, 0, "--estimate", "mu,q0")
+    assert rest["unobservable"] == ["mu is not determined: it never slides; only mu >= 0"]
+    held = identify("identify_tripod", "--velocity", 0, 0, 0, "--force", 1.962, 0, 0, "--estimate", "mu,q0")
+    assert held["unobservable"] == ["mu is not determined: it never slides; only mu >= 0.2"]
+
+
+def test_an_angle_of_the_users_own_may_jump_by_full_turns(identify, tmp_path):
+    """A fast spin, its angle as a file has it, smooth and wrapped; mu and the velocity from data alone."""
+    identify("identify_tripod", "--velocity", 0.5, 0.2, 20, "--position", 0, 0, 2)
+    simulated = read_csv(tmp_path / "out" / "fit.csv")
+    for name, theta in (("smooth", simulated["theta"]), ("wrapped", np.angle(np.exp(1j * simulated["theta"])))):
+        rows = zip(simulated["time"], simulated["x"], simulated["y"], theta)
+        lines = [",".join(repr(float(x)) for x in row) for row in rows]
+        (tmp_path / f"{name}.csv").write_text("time,x,y,theta\n" + "\n".join(lines) + "\n")
+    assert np.abs(np.diff(theta)).max() > 3
+    smooth, wrapped = (identify("identify_tripod", "--data", f"{name}.csv", out=name) for name in ("smooth", "wrapped"))
+    assert smooth["mu"][0] == pytest.approx(0.33, abs=0.01)
+    assert wrapped["theta"][0] == pytest.approx(smooth["theta"][0], abs=1e-6)
+
+
+def test_the_talks_tables_are_reproduced_beside_ours(run, build, tmp_path):
+    result = run("reproduce_table", "--out", "out")
+    assert result.returncode == 0 and (tmp_path / "out" / "figures" / "table.png").exists()
+    table = (tmp_path / "out" / "table.md").read_text()
+    assert table in result.stdout and "| 0.0005 | 0.2 | 1.61e-05 | 443 | 0.1999997" in table
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert [row["particles"] for row in metrics["by_particles"]] == [2, 3, 5, 10]
+    for row in metrics["by_noise"]:
+        assert abs(row["mu"] - 0.2) < 4 * row["mu_std"] and row["distinct_particles"][1] == 1
+        if (build / "bin" / "identify_mpec").exists():
+            assert row["mpec_difference"] < 2e-6
+    assert all(row["mu_rmse"] < 2e-5 for row in metrics["by_particles"])
+
+
 def test_tracks_of_the_users_own(identify, tmp_path):
     """Two tracks of different length, with and without their names, and noise that is not known."""
     rng = np.random.default_rng(0)
@@ -131,12 +246,12 @@ def test_a_run_writes_every_file_and_is_repeated_by_its_flags(run, tmp_path):
     result = run("identify_shooting", "--noise", 0.02, "--out", "out")
     assert result.returncode == 0 and result.stderr == "" and "mu                      0.1999" in result.stdout
     assert {str(path) for path in files(tmp_path / "out")} == {
-        "config.json", "metrics.json", "fit.csv", "objective.csv", "figures/fit.png"}
+        "config.json", "metrics.json", "history.csv", "fit.csv", "objective.csv", "figures/fit.png"}
     grid = read_csv(tmp_path / "out" / "objective.csv")
     assert grid["mu"][np.argmin(grid["objective_0"])] == pytest.approx(0.2, abs=1e-3)
     assert run("identify_shooting", "--config", "out/config.json", "--threads", 2, "--out", "again", "--quiet",
                env=WITHOUT_FIGURES).returncode == 0
-    for name in ("metrics.json", "fit.csv", "objective.csv"):
+    for name in ("metrics.json", "history.csv", "fit.csv", "objective.csv"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
@@ -168,3 +283,40 @@ def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, argumen
     result = run("identify_shooting", *arguments, "--out", "out")
     assert result.returncode == 2 and result.stderr.startswith("identify_shooting: ") and message in result.stderr
     assert result.stderr.count("\n") == 1 and result.stdout == "" and files(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "program, arguments, message",
+    [
+        ("identify_tripod", ["--directions", "5"], "--directions must be even and >= 4; got 5"),
+        ("identify_tripod", ["--velocity", "1", "2"], "--velocity must be three finite numbers; got [1.0,2.0]"),
+        ("identify_tripod", ["--supports", *"123456"], "--supports must have the centre of mass, (0, 0), within their"),
+        ("identify_tripod", ["--data", "xy.csv", "--true-directions", "4"], "--true-directions has no meaning with --da"),
+        ("identify_tripod", ["--data", "xy.csv"], 'xy.csv: has no column "theta"; its header is "time,x,y"'),
+        ("track_particle_filter", ["--noise", "0"], "--noise must be > 0: the filter weighs its particles by it"),
+        ("track_particle_filter", ["--data", "xy.csv"], "--noise must be > 0: the filter weighs its particles by it"),
+        ("track_particle_filter", ["--particles", "0"], "--particles must be >= 1; got 0"),
+        ("reproduce_table", ["--seed", "-1"], "--seed must be"),
+    ],
+)
+def test_mistakes_of_the_other_programs_are_named_too(run, tmp_path, program, arguments, message):
+    (tmp_path / "xy.csv").write_text("time,x,y\n0,0,1\n0.1,0,0.9\n0.2,0,0.8\n")
+    before = files(tmp_path)
+    result = run(program, *arguments, "--out", "out")
+    assert result.returncode == 2 and result.stderr.startswith(f"{program}: ") and message in result.stderr
+    assert result.stderr.count("\n") == 1 and result.stdout == "" and files(tmp_path) == before
+
+
+def test_every_program_draws_and_repeats_itself(run, tmp_path):
+    """Its files, and the same from its config.json."""
+    expected = {"identify_tripod": {"fit.csv", "objective.csv", "study.csv", "figures/fit.png", "figures/study.png"},
+                "track_particle_filter": {"fit.csv", "figures/filter.png"}}
+    flags = {"identify_tripod": ["--study", "--estimate", "mu", "--steps", 20], "track_particle_filter": ["--steps", 30]}
+    for program, names in expected.items():
+        assert run(program, *flags[program], "--out", program).returncode == 0
+        written = {str(path) for path in files(tmp_path / program)}
+        assert written == names | {"config.json", "metrics.json", "history.csv"}
+        again = run(program, "--config", f"{program}/config.json", "--out", "again", "--quiet", env=WITHOUT_FIGURES)
+        assert (again.returncode, again.stderr) == (0, "")
+        for name in written - {"figures/fit.png", "figures/study.png", "figures/filter.png"}:
+            assert (tmp_path / program / name).read_bytes() == (tmp_path / "again" / name).read_bytes()

@@ -111,7 +111,11 @@ std::string nonnegative(const double& x) { return std::isfinite(x) && x >= 0 ? "
 std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count) {
   return [count](const std::vector<double>& x) -> std::string {
     const bool finite = std::all_of(x.begin(), x.end(), [](double value) { return std::isfinite(value); });
-    return x.size() == count && finite ? "" : (count == 2 ? "two" : count == 3 ? "three" : "six") + std::string(" finite numbers");
+    return x.size() == count && finite ? ""
+                                       : (count == 2   ? "two"
+                                          : count == 3 ? "three"
+                                                       : "six") +
+                                             std::string(" finite numbers");
   };
 }
 std::string finite_number(const double& x) { return std::isfinite(x) ? "" : "finite"; }

@@ -12,7 +12,7 @@ namespace lcp::training {
 
 struct TripodFlags {
   std::int64_t directions = 8;
-  double inertia = 0.01 / 6;  // kg m^2
+  double inertia = 0.01 / 6;                                               // kg m^2
   std::vector<double> supports = {0.045, 0, -0.03, 0.035, -0.03, -0.035};  // m
   double com_height = 0;                                                   // m
 

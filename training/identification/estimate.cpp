@@ -43,11 +43,10 @@ void tell(const identification::LeastSquares& fit, const Confidence& sure, const
   const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
   const std::int64_t count = fit.theta.size(0);
   for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
-    std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24)
-              << number(fit.theta[b][0], 8);
+    std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24) << number(fit.theta[b][0], 8);
     if (sure.std[b][0].isfinite().item<bool>()) {
-      std::cout << " +- " << number(sure.std[b][0], 2) << ", 95 %: " << number(sure.interval[b][0][0], 8)
-                << " to " << number(sure.interval[b][0][1], 8);
+      std::cout << " +- " << number(sure.std[b][0], 2) << ", 95 %: " << number(sure.interval[b][0][0], 8) << " to "
+                << number(sure.interval[b][0][1], 8);
     }
     std::cout << "\n";
   }

@@ -26,8 +26,7 @@ TrackProblem simulate(const RunFlags& run, const TrackFlags& flags, std::int64_t
   }
   const BodyState start{position, row(flags.velocity).expand({b, 2})};
   const Tensor u = row(flags.force).expand({flags.steps, b, 2});
-  const auto exact =
-      physics::simulate({start.position, start.velocity}, u, particle_mass(flags, flags.block.dt, mu));
+  const auto exact = physics::simulate({start.position, start.velocity}, u, particle_mass(flags, flags.block.dt, mu));
   const Tensor positions = at::cat({position.unsqueeze(0), exact.step.next.position});
   return observe(run, flags, start, mu, positions, at::ones({2}, at::kDouble), k);
 }

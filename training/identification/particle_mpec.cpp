@@ -82,8 +82,7 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
   return program;
 }
 
-ParticleEstimate read_particles(const TrackFlags& flags, const TrackProblem& problem,
-                                const MpecSolution& solution) {
+ParticleEstimate read_particles(const TrackFlags& flags, const TrackProblem& problem, const MpecSolution& solution) {
   const std::int64_t b = problem.tracks.count(), steps = problem.tracks.steps();
   const Tensor all = at::tensor(solution.x, at::kDouble).view({b, kOfStart + steps * kOfStep});
   const Tensor start = all.slice(-1, 1, kOfStart).unsqueeze(1);

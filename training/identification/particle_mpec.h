@@ -19,7 +19,6 @@ struct ParticleEstimate {
   torch::Tensor residual;  ///< [b], m/s: how far the velocities are from the solutions of the steps' LCPs, each from
                            ///< the state before
 };
-ParticleEstimate read_particles(const TrackFlags& flags, const TrackProblem& problem,
-                                const MpecSolution& solution);
+ParticleEstimate read_particles(const TrackFlags& flags, const TrackProblem& problem, const MpecSolution& solution);
 
 }  // namespace lcp::training

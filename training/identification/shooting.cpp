@@ -48,8 +48,8 @@ class Shooting {
         history_.add_row({mu, static_cast<double>(k), static_cast<double>(iteration), theta[k][0].item<double>(),
                           objective[k].item<double>()});
       }
-      progress_.show(iteration, "from mu " + short_number(mu) + ", objective " +
-                                    short_number(objective.sum().item<double>()));
+      progress_.show(iteration,
+                     "from mu " + short_number(mu) + ", objective " + short_number(objective.sum().item<double>()));
     };
     return least_squares([&](const Tensor& theta) { return model_.residuals(theta); }, model_.start(mu), options);
   }

@@ -40,8 +40,8 @@ void TrackFlags::add_bodies_to(CommandLine& line) {
   line.add<double>("noise", noise,
                    "Half the width of the uniform noise on each coordinate, m; of --data, where it is known",
                    nonnegative);
-  line.add<std::vector<double>>(
-      "force", force, turns ? "Force and moment on the body, N, N, N m" : "Force beside gravity, N", numbers);
+  line.add<std::vector<double>>("force", force,
+                                turns ? "Force and moment on the body, N, N, N m" : "Force beside gravity, N", numbers);
   line.add<std::vector<double>>(
       "position", position,
       std::string("Start, m") + (turns ? ", m, rad" : "") + "; of --data the first observation unless given", numbers);
@@ -101,8 +101,9 @@ TrackProblem read_problem(const TrackFlags& flags, const Tensor& reach) {
 }
 
 TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodyState& start, const Tensor& mu,
-                      const Tensor& positions, const Tensor& reach, std::int64_t k) {
-  const Tensor uniform = 2 * at::rand(positions.sizes(), generator(run.seed, Stream::kPositionNoise, k), at::kDouble) - 1;
+                     const Tensor& positions, const Tensor& reach, std::int64_t k) {
+  const Tensor uniform =
+      2 * at::rand(positions.sizes(), generator(run.seed, Stream::kPositionNoise, k), at::kDouble) - 1;
   return {{flags.block.dt, positions + flags.noise * uniform / reach,
            at::ones({positions.size(0), positions.size(1), 1}, at::kDouble)},
           start,

@@ -20,10 +20,10 @@ struct TrackFlags {
   PhysicsFlags block;
   std::int64_t bodies = 1;
   std::int64_t steps;
-  double noise;                             ///< m, half the width of the uniform noise on each coordinate
-  std::vector<double> force;                ///< k numbers, N and N m
-  std::vector<double> position;             ///< k numbers, m and rad, of the first body's start
-  std::vector<double> velocity;             ///< k numbers, m/s and rad/s
+  double noise;                  ///< m, half the width of the uniform noise on each coordinate
+  std::vector<double> force;     ///< k numbers, N and N m
+  std::vector<double> position;  ///< k numbers, m and rad, of the first body's start
+  std::vector<double> velocity;  ///< k numbers, m/s and rad/s
   std::string data = {};
   std::string estimate = "mu,q0";
   double initial_mu = 0.05;

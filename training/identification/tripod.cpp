@@ -44,8 +44,8 @@ TrackProblem simulate(const RunFlags& run, const TripodTrackFlags& flags, std::i
   const Tripod tripod = tripod_of(flags, block, tracks.block.dt, mu);
   const Tensor u = row(tracks.force).expand({tracks.steps, b, 3});
   const auto exact = physics::simulate({position, velocity}, u, tripod, block.directions);
-  return observe(run, tracks, {position, velocity}, mu,
-                 at::cat({position.unsqueeze(0), exact.step.next.pose}), reach_of(flags), k);
+  return observe(run, tracks, {position, velocity}, mu, at::cat({position.unsqueeze(0), exact.step.next.pose}),
+                 reach_of(flags), k);
 }
 
 }  // namespace
@@ -93,14 +93,12 @@ TripodModel::TripodModel(const TripodTrackFlags& flags, const TrackProblem& prob
     : TrackModel(flags.tracks, problem), flags_(flags) {}
 
 Tensor TripodModel::acceleration() const {
-  return row(flags_.tracks.force) /
-         row({flags_.tracks.block.mass, flags_.tracks.block.mass, flags_.block.inertia});
+  return row(flags_.tracks.force) / row({flags_.tracks.block.mass, flags_.tracks.block.mass, flags_.block.inertia});
 }
 
 Tensor TripodModel::move(const BodyState& start, const Tensor& mu) const {
   const Tripod tripod = tripod_of(flags_, flags_.block, problem().tracks.dt, mu);
-  return physics::simulate({start.position, start.velocity}, forces(), tripod, flags_.block.directions)
-      .step.next.pose;
+  return physics::simulate({start.position, start.velocity}, forces(), tripod, flags_.block.directions).step.next.pose;
 }
 
 Evidence TripodModel::evidence(const Tensor& theta) const {
