@@ -18,6 +18,7 @@
 #include "common/process.h"
 #include "common/progress.h"
 #include "common/text.h"
+#include "identification/track_model.h"
 
 namespace {
 
@@ -116,6 +117,7 @@ int reproduce_table(int argc, const char* const* argv) {
   run.add_to(line);
   line.footer("Example: reproduce_table --seed 3 --out runs/talk");
   if (const auto status = line.parse(argc, argv)) return *status;
+  require_float64(run);
 
   constexpr std::size_t kRuns = 3 * std::size(kByNoise) + 2 * std::size(kByCount);
   Runner runs(run, static_cast<std::int64_t>(kRuns));

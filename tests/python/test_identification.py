@@ -297,6 +297,7 @@ def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, argumen
         ("track_particle_filter", ["--data", "xy.csv"], "--noise must be > 0: the filter weighs its particles by it"),
         ("track_particle_filter", ["--particles", "0"], "--particles must be >= 1; got 0"),
         ("reproduce_table", ["--seed", "-1"], "--seed must be"),
+        ("reproduce_table", ["--dtype", "float32"], "--dtype must be float64"),
     ],
 )
 def test_mistakes_of_the_other_programs_are_named_too(run, tmp_path, program, arguments, message):

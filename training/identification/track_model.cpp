@@ -29,6 +29,10 @@ Tensor unwrapped(const Tensor& angle) {
 
 Tensor row(const std::vector<double>& x) { return at::tensor(x, at::kDouble); }
 
+void require_float64(const RunFlags& run) {
+  if (run.dtype != "float64") throw UsageError("--dtype must be float64, in which identification is; got " + run.dtype);
+}
+
 void TrackFlags::add_bodies_to(CommandLine& line) {
   const auto numbers = finite_numbers(coordinates.size());
   const bool turns = coordinates.back() == "theta";
@@ -65,7 +69,7 @@ void TrackFlags::add_estimate_to(CommandLine& line) {
 }
 
 void TrackFlags::settle(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) {
-  if (run.dtype != "float64") throw UsageError("--dtype must be float64, in which identification is; got " + run.dtype);
+  require_float64(run);
   if (data.empty()) {
     for (const char* name : {"position", "mu"}) {
       if (bodies > 1 && line.given(name)) {

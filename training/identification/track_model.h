@@ -14,6 +14,9 @@
 
 namespace lcp::training {
 
+/// Throws a UsageError where --dtype is another.
+void require_float64(const RunFlags& run);
+
 /// Flags of the programs that identify bodies. Of each body k coordinates are seen.
 struct TrackFlags {
   std::vector<std::string> coordinates;  ///< their names; lengths, but for "theta"
@@ -64,6 +67,7 @@ TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodySta
 /// The bodies of all, which have as many steps.
 TrackProblem joined(const std::vector<TrackProblem>& all);
 
+/// [n], float64.
 torch::Tensor row(const std::vector<double>& x);
 
 /// What a rollout tells of friction, for each body.
