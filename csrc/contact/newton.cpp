@@ -7,78 +7,94 @@
 namespace lcp::contact {
 namespace {
 
-using Rows = Eigen::Map<const Matrix>;
-using Numbers = Eigen::Map<const Eigen::VectorXd>;
+using Eigen::Vector3d;
+using Numbers = Eigen::Map<const Vector>;
 
 constexpr double kFarthest = 1.5;    // of a Newton step
 constexpr double kFlat = 1e-12;      // of the slope at its end, over that at its start
 constexpr int kEvaluations = 60;     // of the slope, at most
-constexpr double kSymmetric = 1e-9;  // how far A may be from its transpose, of its largest number
+constexpr double kNearFloor = 1e-4;  // of the residual, beyond which no rounding is looked at
+constexpr double kUnit = std::numeric_limits<double>::epsilon() / 2;
 
-Law law_of(const Problem& problem, int k) { return {problem.mu[k], problem.R[3 * k], problem.R[3 * k + 2]}; }
+std::size_t at(int k) { return static_cast<std::size_t>(k); }
+
+Vector3d weights(const Law& law) { return {law.tangent, law.tangent, law.normal}; }
 
 }  // namespace
 
 Newton::Newton(int n, int contacts)
     : n_(n),
       contacts_(contacts),
+      systems_(n, contacts),
+      v_(n),
+      v_free_(n),
+      v_hat_(3 * contacts),
       scale_(n),
       momentum_(n),
+      push_(n),
       gradient_(n),
       step_(n),
-      push_(n),
-      moved_(n),
+      work_(n),
+      scaled_(n),
       y_(3 * contacts),
+      gamma_(3 * contacts),
       Jv_(3 * contacts),
       Jstep_(3 * contacts),
-      trial_(3 * contacts),
-      trial_gamma_(3 * contacts),
-      H_(n, n),
-      KJ_(3, n),
-      at_(static_cast<std::size_t>(contacts)) {}
+      contact_work_(3 * contacts),
+      at_(at(contacts)),
+      K_(at(contacts)) {}
 
-bool Newton::fits(const Problem& problem) const {
-  const Rows A(problem.A, n_, n_), J(problem.J, 3 * contacts_, n_);
-  if (!A.allFinite() || !J.allFinite() || !Numbers(problem.v_free, n_).allFinite()) return false;
-  if (!Numbers(problem.v_hat, 3 * contacts_).allFinite()) return false;
-  for (int k = 0; k < contacts_; ++k) {
-    const double* R = problem.R + 3 * k;
-    if (!(R[0] > 0 && R[2] > 0 && R[1] == R[0] && std::isfinite(R[0]) && std::isfinite(R[2]))) return false;
-    if (!(problem.mu[k] >= 0 && std::isfinite(problem.mu[k]))) return false;
-  }
-  if (n_ == 0) return true;
-  const double largest = A.cwiseAbs().maxCoeff();
-  for (int i = 0; i < n_; ++i) {
-    if (!(A(i, i) > 0)) return false;
-    for (int j = 0; j < i; ++j) {
-      if (std::abs(A(i, j) - A(j, i)) > kSymmetric * largest) return false;
-    }
-  }
-  return true;
+// |D x|.
+double Newton::scaled_norm(const Vector& x) {
+  scaled_ = x.cwiseProduct(scale_);
+  return scaled_.stableNorm();
 }
 
-void Newton::project_all(const Problem& problem, const Vector& y, double* gamma) {
+void Newton::impulses(const Problem& problem) {
   for (int k = 0; k < contacts_; ++k) {
-    const std::size_t i = static_cast<std::size_t>(k);
-    at_[i] = project(y.segment<3>(3 * k), law_of(problem, k));
-    Eigen::Map<Eigen::Vector3d>(gamma + 3 * k) = at_[i].gamma;
+    const Law law = problem.law(k);
+    y_.segment<3>(3 * k) = (v_hat_ - Jv_).segment<3>(3 * k).cwiseQuotient(weights(law));
+    at_[at(k)] = project(y_.segment<3>(3 * k), law);
+    gamma_.segment<3>(3 * k) = at_[at(k)].gamma;
   }
+}
+
+void Newton::compliances(const Problem& problem) {
+  for (int k = 0; k < contacts_; ++k) {
+    K_[at(k)] = projected_compliance(y_.segment<3>(3 * k), at_[at(k)], problem.law(k));
+  }
+}
+
+// |D e|.
+double Newton::rounding(const Problem& problem, const System& system) {
+  compliances(problem);
+  work_ = v_.cwiseAbs();
+  system.to_contacts_abs(work_, contact_work_);
+  contact_work_ += v_hat_.cwiseAbs();
+  for (int k = 0; k < contacts_; ++k) {
+    const Vector3d sizes = K_[at(k)].cwiseAbs() * contact_work_.segment<3>(3 * k);
+    contact_work_.segment<3>(3 * k) = sizes + gamma_.segment<3>(3 * k).cwiseAbs();
+  }
+  work_ += v_free_.cwiseAbs();
+  system.multiply_abs(work_, step_);
+  system.to_bodies_abs(contact_work_, work_);
+  step_ += work_;
+  return (n_ + 3 * contacts_ + 4) * kUnit * scaled_norm(step_);
 }
 
 // The zero of the slope of the objective along the step, which rises: Newton's method between bounds.
 double Newton::step_length(const Problem& problem, double slope, double curvature) {
-  const double start = slope - Jstep_.dot(trial_gamma_);
+  const double start = slope - Jstep_.dot(gamma_);
   double low = 0, high = kFarthest, length = 1;
   for (int k = 0; k < kEvaluations; ++k) {
     double value = slope + length * curvature, rise = curvature;
     for (int c = 0; c < contacts_; ++c) {
-      const Law law = law_of(problem, c);
-      const Eigen::Vector3d along = Jstep_.segment<3>(3 * c);
-      const Eigen::Vector3d weight(law.tangent, law.tangent, law.normal);
-      const Eigen::Vector3d y = y_.segment<3>(3 * c) - length * along.cwiseQuotient(weight);
-      const Projection at = project(y, law);
-      value -= along.dot(at.gamma);
-      rise += along.dot(projected_compliance(y, at, law) * along);
+      const Law law = problem.law(c);
+      const Vector3d along = Jstep_.segment<3>(3 * c);
+      const Vector3d y = y_.segment<3>(3 * c) - length * along.cwiseQuotient(weights(law));
+      const Projection there = project(y, law);
+      value -= along.dot(there.gamma);
+      rise += along.dot(projected_compliance(y, there, law) * along);
     }
     if (std::abs(value) <= kFlat * std::abs(start)) return length;
     (value < 0 ? low : high) = length;
@@ -90,58 +106,48 @@ double Newton::step_length(const Problem& problem, double slope, double curvatur
   return length;
 }
 
-Outcome Newton::solve(const Problem& problem, const Limits& limits, double* v_out, double* gamma_out) {
-  if (!fits(problem)) return {End::kBad, 0, std::numeric_limits<double>::quiet_NaN()};
-  const Rows A(problem.A, n_, n_), J(problem.J, 3 * contacts_, n_);
-  const Numbers v_free(problem.v_free, n_), v_hat(problem.v_hat, 3 * contacts_), R(problem.R, 3 * contacts_);
-  Eigen::Map<Vector> v(v_out, n_), gamma(gamma_out, 3 * contacts_);
-  scale_ = A.diagonal().cwiseSqrt().cwiseInverse();
-  H_ = A;
-  if (Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>>(H_).info() != Eigen::Success) {
-    return {End::kBad, 0, std::numeric_limits<double>::quiet_NaN()};
-  }
+Outcome Newton::solve(const Problem& problem, const Limits& limits, double* v, double* y, double* gamma) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  if (!well_posed(problem, n_, contacts_)) return {End::kBad, 0, kNaN};
+  System& system = systems_.set(problem.A, problem.J);
+  std::fill(K_.begin(), K_.end(), Eigen::Matrix3d::Zero());
+  if (!system.factor(K_)) return {End::kBad, 0, kNaN};
+  v_ = Numbers(v, n_);
+  v_free_ = Numbers(problem.v_free, n_);
+  v_hat_ = Numbers(problem.v_hat, 3 * contacts_);
+  system.diagonal(scale_);
+  scale_ = scale_.cwiseSqrt().cwiseInverse();
 
-  double last = std::numeric_limits<double>::infinity();
+  const auto end = [&](End how, int iterations, double residual) -> Outcome {
+    std::copy_n(v_.data(), n_, v);
+    std::copy_n(y_.data(), 3 * contacts_, y);
+    std::copy_n(gamma_.data(), 3 * contacts_, gamma);
+    return {how, iterations, residual};
+  };
   for (int iteration = 0;; ++iteration) {
-    moved_ = v - v_free;
-    momentum_.noalias() = A.lazyProduct(moved_);
-    Jv_.noalias() = J.lazyProduct(v);
-    y_ = (v_hat - Jv_).cwiseQuotient(R);
-    project_all(problem, y_, gamma_out);
-    push_.noalias() = J.transpose().lazyProduct(gamma);
+    work_ = v_ - v_free_;
+    system.multiply(work_, momentum_);
+    system.to_contacts(v_, Jv_);
+    impulses(problem);
+    system.to_bodies(gamma_, push_);
     gradient_ = momentum_ - push_;
-    moved_.noalias() = A.lazyProduct(v);
-    const double size = std::max(moved_.cwiseProduct(scale_).stableNorm(), push_.cwiseProduct(scale_).stableNorm());
-    const double off = gradient_.cwiseProduct(scale_).stableNorm();
-    const double residual = size > 0 ? off / size : off > 0 ? std::numeric_limits<double>::infinity() : 0;
-    if (residual <= limits.tolerance) return {End::kSolved, iteration, residual};
-    if (iteration == limits.max_iterations) return {End::kLimit, iteration, residual};
-    if (!std::isfinite(residual)) return {End::kStuck, iteration, residual};
+    system.multiply(v_, work_);
+    const double off = scaled_norm(gradient_), size = std::max(scaled_norm(work_), scaled_norm(push_));
+    const double residual = off == 0 ? 0 : off / size;
+    if (residual <= limits.tolerance) return end(End::kSolved, iteration, residual);
+    if (residual <= kNearFloor && off <= rounding(problem, system)) return end(End::kSolved, iteration, residual);
+    if (iteration == limits.max_iterations) return end(End::kLimit, iteration, residual);
 
-    H_ = A;
-    for (int k = 0; k < contacts_; ++k) {
-      const Projection& at = at_[static_cast<std::size_t>(k)];
-      if (at.region == Region::kNone) continue;
-      const auto rows = J.middleRows<3>(3 * k);
-      KJ_.noalias() = projected_compliance(y_.segment<3>(3 * k), at, law_of(problem, k)).lazyProduct(rows);
-      H_.triangularView<Eigen::Lower>() += rows.transpose().lazyProduct(KJ_);
-    }
-    Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> factor(H_);
-    if (factor.info() != Eigen::Success) return {End::kBad, iteration, residual};
+    compliances(problem);
+    if (!std::isfinite(residual) || !system.factor(K_)) return end(End::kStuck, iteration, residual);
     step_ = -gradient_;
-    factor.solveInPlace(step_);
-    Jstep_.noalias() = J.lazyProduct(step_);
-    moved_.noalias() = A.lazyProduct(step_);
-    trial_gamma_ = gamma;
-    const double length = step_length(problem, step_.dot(momentum_), step_.dot(moved_));
-    moved_ = v + length * step_;
-    // At the floor of rounding steps no longer change v, or the residual no longer falls.
-    if ((moved_.array() == v.array()).all() ||
-        (residual >= last && residual < 1e3 * limits.tolerance && length < 1e-8)) {
-      return {End::kStuck, iteration, residual};
-    }
-    last = residual;
-    v = moved_;
+    system.solve(step_);
+    system.to_contacts(step_, Jstep_);
+    system.multiply(step_, work_);
+    const double length = step_length(problem, step_.dot(momentum_), step_.dot(work_));
+    work_ = v_ + length * step_;
+    if (work_ == v_) return end(End::kStuck, iteration, residual);
+    v_.swap(work_);
   }
 }
 

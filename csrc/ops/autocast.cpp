@@ -20,7 +20,9 @@ void autocast(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 
 TORCH_LIBRARY_IMPL(lcp, AutocastCPU, library) {
-  for (const char* name : {"solve", "solve_mixed", "certify", "directional_derivative", "gradient_radius"}) {
+  for (const char* name :
+       {"solve", "solve_mixed", "certify", "directional_derivative", "gradient_radius", "solve_contact",
+        "certify_contact", "add_equality", "delassus_diagonal", "contact_parameters"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&autocast>());
   }
 }

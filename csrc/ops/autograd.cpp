@@ -14,45 +14,12 @@
 #include <limits>
 #include <vector>
 
+#include "ops/derivative.h"
 #include "ops/node.h"
 #include "ops/schema.h"
 
 namespace lcp::ops {
 namespace {
-
-namespace autograd = torch::autograd;
-
-Shape shape_of(const Tensor& x) { return x.sym_sizes().vec(); }
-
-// A x with the batch dimensions of either; per element, so that the bits do not depend on the batch.
-Tensor times(const Tensor& A, const Tensor& x) { return (A * x.unsqueeze(-2)).sum(-1); }
-
-// dM x, where a NaN in x (an unsolved element) makes a dM of 0 count as 0 and any other as NaN.
-Tensor times_tangent(const Tensor& dM, const Tensor& x) {
-  const Tensor unsolved = x.isnan();
-  const Tensor changed = (dM != 0).any(-1).any(-1, true) & unsolved.any(-1, true);
-  return times(dM, x.masked_fill(unsolved, 0)).masked_fill(changed, std::numeric_limits<double>::quiet_NaN());
-}
-
-Tensor sum_outer(const Tensor& t, const Tensor& x, c10::SymIntArrayRef size) { return sum_outer_op().call(t, x, size); }
-
-// x summed to `shape`, the sum's order as in sum_outer.
-Tensor sum_to_shape(const Tensor& x, const Shape& shape) {
-  if (x.sym_sizes() == c10::SymIntArrayRef(shape)) return x;
-  Shape column = shape;
-  column.emplace_back(1);
-  return sum_outer(x, at::ones({1}, x.options()), column).squeeze(-1);
-}
-
-// Zeros broadcast.
-Tensor or_zeros(const Tensor& g, const Tensor& like) {
-  return g.defined() ? g : at::zeros_symint({like.sym_size(-1)}, like.options());
-}
-
-Tensor plus(const Tensor& a, const Tensor& b) {
-  if (!a.defined()) return b;
-  return b.defined() ? a + b : a;
-}
 
 // t x elementwise; a NaN in x counts as 0, as in sum_outer.
 Tensor product(const Tensor& t, const Tensor& x) { return t * x.masked_fill(x.isnan(), 0); }
@@ -143,26 +110,6 @@ variable_list sum_outer_backward(const variable_list& g, const Needs& needs, con
   return {needs[0] ? gradient(times(g[0], x.masked_fill(x.isnan(), 0)), t) : Tensor(),
           needs[1] ? gradient(times(g[0].mT(), t), x) : Tensor()};
 }
-
-template <auto formula>
-using NodePtr = c10::intrusive_ptr<FormulaNode<formula>>;
-
-// The node of an operator with these differentiable inputs, if it needs one.
-template <auto formula, class... Tensors>
-NodePtr<formula> make_node(const char* name, const Tensors&... inputs) {
-  if (!autograd::compute_requires_grad(inputs...)) return {};
-  auto node = c10::make_intrusive<FormulaNode<formula>>(name);
-  node->set_next_edges(autograd::collect_next_edges(inputs...));
-  return node;
-}
-
-template <class... Tensors>
-bool has_tangent(const Tensors&... inputs) {
-  return (autograd::isFwGradDefined(inputs) || ...);
-}
-
-Tensor primal(const Tensor& x) { return x._fw_primal(0); }
-Tensor tangent(const Tensor& x) { return x._fw_grad(0); }
 
 // Gives z and w, the solution for M and q, the derivative J.
 void attach(const char* name, const Tensor& M, const Tensor& q, Tensor& z, Tensor& w, std::int64_t free,

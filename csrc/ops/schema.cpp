@@ -19,20 +19,6 @@ bool contains(const List& list, std::string_view value) {
   return std::find(list.begin(), list.end(), value) != list.end();
 }
 
-void check_like(const char* name, const Tensor& x, const char* first_name, const Tensor& first) {
-  TORCH_CHECK(x.scalar_type() == first.scalar_type(), name, " must have ", first_name, "'s dtype, ",
-              first.scalar_type(), "; got ", x.scalar_type());
-  TORCH_CHECK(x.device() == first.device(), name, " must be on ", first_name, "'s device, ", first.device(), "; got ",
-              x.device());
-}
-
-void check_matrix(const char* name, const Tensor& M) {
-  check_layout(name, M);
-  TORCH_CHECK(M.dim() >= 2 && M.sym_size(-1) == M.sym_size(-2), name, " must be [..., n, n]; got ", M.sym_sizes());
-  TORCH_CHECK(M.scalar_type() == at::kDouble || M.scalar_type() == at::kFloat, name,
-              " must be float32 or float64; got ", M.scalar_type());
-}
-
 void check_vector(const char* name, const Tensor& x, const char* first_name, const Tensor& first,
                   const c10::SymInt& n) {
   check_layout(name, x);
@@ -40,15 +26,6 @@ void check_vector(const char* name, const Tensor& x, const char* first_name, con
               x.sym_sizes());
   check_like(name, x, first_name, first);
 }
-
-template <class Op>
-struct Find;
-template <class Signature>
-struct Find<Handle<Signature>> {
-  static Handle<Signature> op(const char* name) {
-    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
-  }
-};
 
 TORCH_LIBRARY(lcp, library) {
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
@@ -86,6 +63,20 @@ c10::SymDimVector broadcast(c10::SymIntArrayRef batch, const Named& first, const
     TORCH_CHECK(false, "the batch dimensions of ", first.name, " ", first.tensor.sym_sizes(), " and ", x.name, " ",
                 x.tensor.sym_sizes(), " must broadcast; got ", batch, " and ", own);
   }
+}
+
+void check_like(const char* name, const Tensor& x, const char* first_name, const Tensor& first) {
+  TORCH_CHECK(x.scalar_type() == first.scalar_type(), name, " must have ", first_name, "'s dtype, ",
+              first.scalar_type(), "; got ", x.scalar_type());
+  TORCH_CHECK(x.device() == first.device(), name, " must be on ", first_name, "'s device, ", first.device(), "; got ",
+              x.device());
+}
+
+void check_matrix(const char* name, const Tensor& M) {
+  check_layout(name, M);
+  TORCH_CHECK(M.dim() >= 2 && M.sym_size(-1) == M.sym_size(-2), name, " must be [..., n, n]; got ", M.sym_sizes());
+  TORCH_CHECK(M.scalar_type() == at::kDouble || M.scalar_type() == at::kFloat, name,
+              " must be float32 or float64; got ", M.scalar_type());
 }
 
 void check_layout(const char* name, const Tensor& x) {
@@ -148,13 +139,6 @@ c10::SymDimVector vector_shape(const c10::SymDimVector& batch, const Tensor& M) 
   shape.push_back(M.sym_size(-1));
   return shape;
 }
-
-// Each handle is looked up once.
-#define LCP_FIND(Type, function, name)                   \
-  const Type& function() {                               \
-    static const Type op = Find<Type>::op("lcp::" name); \
-    return op;                                           \
-  }
 
 LCP_FIND(SolveOp, solve_op, "solve")
 LCP_FIND(SolveMixedOp, solve_mixed_op, "solve_mixed")

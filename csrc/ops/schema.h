@@ -29,6 +29,9 @@ struct SolveArguments {
 
 /// Refuses sparse tensors before the dispatcher does, in less telling words.
 void check_layout(const char* name, const Tensor& x);
+/// That x is [..., n, n], float32 or float64; and that it has the dtype and device of `first`.
+void check_matrix(const char* name, const Tensor& x);
+void check_like(const char* name, const Tensor& x, const char* first_name, const Tensor& first);
 
 /// The arguments of lcp::solve, and those of lcp::_solve_mixed, where the first `free` rows are equations. Throws
 /// c10::Error; returns the broadcast batch dimensions.
@@ -56,6 +59,22 @@ c10::SymDimVector vector_shape(const c10::SymDimVector& batch, const Tensor& M);
 // Handles to the operators: `call` goes through the whole dispatcher, `redispatch` to the keys that are left.
 template <class Signature>
 using Handle = c10::TypedOperatorHandle<Signature>;
+
+template <class Op>
+struct Find;
+template <class Signature>
+struct Find<Handle<Signature>> {
+  static Handle<Signature> op(const char* name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+  }
+};
+
+// Each handle is looked up once.
+#define LCP_FIND(Type, function, name)                   \
+  const Type& function() {                               \
+    static const Type op = Find<Type>::op("lcp::" name); \
+    return op;                                           \
+  }
 
 using SolveOp = Handle<Three(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess,
                              std::string_view method, std::string_view ties, double kappa,

@@ -25,7 +25,8 @@ void vmap(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto argument = [&](std::size_t k) -> c10::IValue& { return torch::jit::peek(*stack, k, count); };
   const auto batch_dims = [&](std::size_t k) {
     const std::string& name = schema.arguments()[k].name();
-    return argument(k).toTensor().dim() - (name == "M" || name == "H" || name == "dM" ? 2 : 1);
+    const bool matrix = name == "M" || name == "H" || name == "dM" || name == "A" || name == "J" || name == "K";
+    return argument(k).toTensor().dim() - (matrix ? 2 : 1);
   };
 
   std::int64_t dims = 0;  // batch dimensions of the result, but for the mapped one
@@ -62,7 +63,8 @@ void vmap(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 TORCH_LIBRARY_IMPL(lcp, FuncTorchBatched, library) {
   for (const char* name : {"solve", "_solve_blocks", "certify", "directional_derivative", "gradient_radius", "_piece",
-                           "_tangent", "_adjoint", "_path_point", "_path_tangent", "_path_adjoint", "_sum_outer"}) {
+                           "_tangent", "_adjoint", "_path_point", "_path_tangent", "_path_adjoint", "_sum_outer",
+                           "certify_contact", "_contact_point", "_contact_adjoint", "_contact_inverse"}) {
     library.impl(name, torch::CppFunction::makeFromBoxedFunction<&vmap>());
   }
 }

@@ -3,7 +3,10 @@
 // TorchLCP::learning and TorchLCP::identification for the folders of these names.
 #pragma once
 
+#include "lcp/add_equality.h"
 #include "lcp/certify.h"
+#include "lcp/certify_contact.h"
+#include "lcp/contact_parameters.h"
 #include "lcp/directional_derivative.h"
 #include "lcp/identification/least_squares.h"
 #include "lcp/identification/particle_filter.h"
@@ -22,6 +25,7 @@
 #include "lcp/physics/sliding_block.h"
 #include "lcp/physics/tripod.h"
 #include "lcp/solve.h"
+#include "lcp/solve_contact.h"
 #include "lcp/solve_mixed.h"
 #include "lcp/status.h"
 #include "lcp/version.h"

@@ -5,7 +5,8 @@
 
 namespace lcp {
 
-/// Each value is defined by what holds for z, w of that element; see docs/notation.md for r(z).
+/// Each value is defined by what holds for z, w of that element; see docs/notation.md for r(z). lcp::solve_contact says
+/// what holds for its own.
 enum class Status : std::int8_t {
   kSolved = 0,      ///< r(z) <= tolerance * max_i |q_i|, checked on the returned z; z, w >= 0, z_i w_i = 0 exactly
   kNotFound = 1,    ///< every attempt ended without a solution, though there may be one; z, w are NaN

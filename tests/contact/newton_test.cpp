@@ -5,9 +5,10 @@
 #include <Eigen/Dense>
 #include <cmath>
 #include <limits>
-#include <numbers>
-#include <random>
 #include <vector>
+
+#include "contact/sparse_system.h"
+#include "support/bodies.h"
 
 namespace lcp::contact {
 namespace {
@@ -15,80 +16,22 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::Vector3d;
 using Eigen::VectorXd;
+using testing::Bodies;
+using testing::Matrix;
+using testing::random_bodies;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// A problem that owns its numbers, with the regularisation of systems: R_t = 1e-3 w, R_n = w / (4 pi^2) for the size w
-// of a contact's Delassus block.
-struct Bodies {
-  int n, contacts;
-  Matrix A, J;
-  VectorXd v_free, v_hat, R, mu;
-
-  Problem problem() const { return {A.data(), v_free.data(), J.data(), v_hat.data(), R.data(), mu.data()}; }
-  MatrixXd delassus() const { return J * A.inverse() * J.transpose(); }
-
-  VectorXd impulses(const VectorXd& v) const {
-    VectorXd gamma(3 * contacts);
-    for (int k = 0; k < contacts; ++k) gamma.segment<3>(3 * k) = at(v, k).gamma;
-    return gamma;
-  }
-  Law law(int k) const { return {mu[k], R[3 * k], R[3 * k + 2]}; }
-  Vector3d y(const VectorXd& v, int k) const { return (v_hat - J * v).cwiseQuotient(R).segment<3>(3 * k); }
-  Projection at(const VectorXd& v, int k) const { return project(y(v, k), law(k)); }
-
-  double value(const VectorXd& v) const {
-    const VectorXd gamma = impulses(v), off = v - v_free;
-    return (off.dot(A * off) + gamma.dot(R.cwiseProduct(gamma))) / 2;
-  }
-  VectorXd gradient(const VectorXd& v) const { return A * (v - v_free) - J.transpose() * impulses(v); }
-  MatrixXd hessian(const VectorXd& v) const {
-    MatrixXd H = A;
-    for (int k = 0; k < contacts; ++k) {
-      const auto rows = J.middleRows<3>(3 * k);
-      H += rows.transpose() * projected_compliance(y(v, k), at(v, k), law(k)) * rows;
-    }
-    return H;
-  }
-};
-
-Bodies random_bodies(int n, int contacts, unsigned seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal;
-  std::uniform_real_distribution<double> share(0, 1);
-  const auto filled = [&](int rows, int columns) {
-    Matrix m(rows, columns);
-    for (double& x : m.reshaped()) x = normal(random);
-    return m;
-  };
-  const Matrix B = filled(n, n);
-  Bodies bodies{n,
-                contacts,
-                B * B.transpose() / n + Matrix::Identity(n, n),
-                filled(3 * contacts, n),
-                filled(n, 1),
-                VectorXd::Zero(3 * contacts),
-                VectorXd(3 * contacts),
-                VectorXd(contacts)};
-  const MatrixXd W = bodies.delassus();
-  for (int k = 0; k < contacts; ++k) {
-    const double w = W.block<3, 3>(3 * k, 3 * k).norm() / 3;
-    bodies.R.segment<3>(3 * k) << 1e-3 * w, 1e-3 * w, w / (4 * std::numbers::pi * std::numbers::pi);
-    bodies.mu[k] = 0.2 + 0.8 * share(random);
-    bodies.v_hat[3 * k + 2] = 0.1 * normal(random);
-  }
-  return bodies;
-}
-
 struct Solved {
   Outcome outcome;
-  VectorXd v, gamma;
+  VectorXd v, y, gamma;
 };
 
 Solved solve(const Bodies& bodies, const VectorXd& start, const Limits& limits = {1e-10, 200}) {
   Newton newton(bodies.n, bodies.contacts);
-  Solved solved{{}, start, VectorXd::Constant(3 * bodies.contacts, kNaN)};
-  solved.outcome = newton.solve(bodies.problem(), limits, solved.v.data(), solved.gamma.data());
+  Solved solved{
+      {}, start, VectorXd::Constant(3 * bodies.contacts, kNaN), VectorXd::Constant(3 * bodies.contacts, kNaN)};
+  solved.outcome = newton.solve(bodies.problem(), limits, solved.v.data(), solved.y.data(), solved.gamma.data());
   return solved;
 }
 Solved solve(const Bodies& bodies) { return solve(bodies, bodies.v_free); }
@@ -121,7 +64,7 @@ TEST(NewtonTest, HasNoDualityGap) {
     const Bodies bodies = random_bodies(seed % 2 ? 6 : 9, 1 + static_cast<int>(seed % 4), seed);
     const Solved solved = solve(bodies, bodies.v_free, {1e-14, 200});
     const VectorXd& gamma = solved.gamma;
-    ASSERT_LE(solved.outcome.residual, 1e-13);
+    ASSERT_LE(solved.outcome.residual, 1e-12);
     const VectorXd r = bodies.J * bodies.v_free - bodies.v_hat;
     const double dual = gamma.dot(bodies.delassus() * gamma + bodies.R.cwiseProduct(gamma)) / 2 + r.dot(gamma);
     EXPECT_NEAR(bodies.value(solved.v), -dual, 1e-12 * std::abs(dual));
@@ -157,6 +100,14 @@ TEST(NewtonTest, TakesFewIterations) {
   }
 }
 
+TEST(NewtonTest, SolvesAChainAsThePlainAlgebraDoes) {
+  const Bodies bodies = testing::chain(30, 1);
+  ASSERT_TRUE(sparse_pays(bodies.A.data(), bodies.J.data(), bodies.n, bodies.contacts));
+  const Solved solved = solve(bodies);
+  EXPECT_EQ(solved.outcome.end, End::kSolved);
+  EXPECT_LE(bodies.gradient(solved.v).norm(), 1e-9 * (bodies.A * solved.v).norm());
+}
+
 TEST(NewtonTest, LeavesWhatDoesNotTouch) {
   Bodies bodies = random_bodies(6, 3, 1);
   bodies.v_hat.setConstant(0);
@@ -177,9 +128,47 @@ TEST(NewtonTest, SolvesContactsThatSayTheSame) {
   bodies.mu[1] = bodies.mu[0];
   for (const double R : {1e-3, 1e-6}) {
     bodies.R.setConstant(R);
-    const Solved solved = solve(bodies, bodies.v_free, {1e-8, 1000});  // impulses have the rounding of v over R
+    const Solved solved = solve(bodies, bodies.v_free, {1e-10, 1000});
     EXPECT_EQ(solved.outcome.end, End::kSolved) << R;
     EXPECT_LE((solved.gamma.head<3>() - solved.gamma.tail<3>()).norm(), 1e-8 * (1 + solved.gamma.norm()));
+  }
+}
+
+// Where R is small, rounding v changes the residual by more than the tolerance, and by no more than is said.
+TEST(NewtonTest, StopsAtTheFloorOfRounding) {
+  int floors = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Bodies bodies = random_bodies(6, 3, seed);
+    for (const double R : {1e-6, 1e-9}) {
+      bodies.R.setConstant(R);
+      const Solved solved = solve(bodies, bodies.v_free, {1e-14, 5000});
+      EXPECT_EQ(solved.outcome.end, End::kSolved) << R << " " << seed << " " << solved.outcome.residual;
+      EXPECT_LE(solved.outcome.residual, 1e-14 + 1e-12 / R) << R;
+      floors += solved.outcome.residual > 1e-14;
+    }
+  }
+  EXPECT_GT(floors, 10);
+}
+
+// What is used does not depend on where the numbers lie.
+TEST(NewtonTest, HasTheSameBitsAtEachAddress) {
+  const Bodies bodies = random_bodies(7, 3, 4);
+  const Solved expected = solve(bodies);
+  const auto moved = [](const auto& x, std::vector<double>& to, std::size_t by) {
+    to.assign(by, kNaN);
+    to.insert(to.end(), x.data(), x.data() + x.size());
+    return to.data() + by;
+  };
+  for (std::size_t by = 1; by <= 3; ++by) {
+    std::vector<double> A, v_free, J, v_hat, R, mu, start;
+    const testing::Problem problem{moved(bodies.A, A, by), moved(bodies.v_free, v_free, by),
+                                   moved(bodies.J, J, by), moved(bodies.v_hat, v_hat, by),
+                                   moved(bodies.R, R, by), moved(bodies.mu, mu, by)};
+    double* v = moved(bodies.v_free, start, by);
+    VectorXd y(9), gamma(9);
+    Newton(7, 3).solve(problem, {1e-10, 200}, v, y.data(), gamma.data());
+    EXPECT_EQ(Eigen::Map<VectorXd>(v, 7), expected.v);
+    EXPECT_EQ(gamma, expected.gamma);
   }
 }
 
@@ -199,9 +188,11 @@ TEST(NewtonTest, NamesItsEnd) {
             }),
             End::kBad);
   EXPECT_EQ(end_with([](Bodies& b) { b.A(1, 0) += 1; }), End::kBad);
+  EXPECT_EQ(end_with([](Bodies& b) { b.A(1, 0) += 1e-6; }), End::kSolved);
   EXPECT_EQ(end_with([](Bodies& b) { b.J(2, 1) = kNaN; }), End::kBad);
   EXPECT_EQ(end_with([](Bodies& b) { b.R[3] = 0; }), End::kBad);
   EXPECT_EQ(end_with([](Bodies& b) { b.R[1] *= 2; }), End::kBad);
+  EXPECT_EQ(end_with([](Bodies& b) { b.R[1] *= 1 + 1e-6; }), End::kSolved);
   EXPECT_EQ(end_with([](Bodies& b) { b.mu[1] = -0.1; }), End::kBad);
   EXPECT_EQ(end_with([](Bodies& b) { b.v_hat[0] = INFINITY; }), End::kBad);
 }

@@ -1,0 +1,74 @@
+#include "contact/certificate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace lcp::contact {
+namespace {
+
+using Eigen::Vector2d;
+using Eigen::Vector3d;
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+// From x to the ray from 0 along the unit vector d.
+double to_ray(const Vector2d& x, const Vector2d& d) { return (x - std::max(0.0, x.dot(d)) * d).norm(); }
+
+}  // namespace
+
+Certificate::Certificate(int n, int contacts)
+    : n_(n),
+      contacts_(contacts),
+      newton_(n, contacts),
+      v_(n),
+      y_(3 * contacts),
+      gamma_(3 * contacts),
+      sizes_(3 * contacts),
+      H_(n, n),
+      spectrum_(n) {}
+
+// From y to the nearest edge of two regions, in the norm of R, over the size of what y is the difference of.
+double Certificate::distance(const Problem& problem, int contact) const {
+  const Law law = problem.law(contact);
+  const Vector3d roots(std::sqrt(law.tangent), std::sqrt(law.tangent), std::sqrt(law.normal));
+  const Vector3d x = y_.segment<3>(3 * contact).cwiseProduct(roots);
+  const double size = sizes_.segment<3>(3 * contact).cwiseQuotient(roots).norm();
+  const double slope = law.mu * roots[0] / roots[2];
+  const Vector2d flat(x.head<2>().norm(), x.z());
+  const double off = to_ray(flat, Vector2d(1, -slope).normalized());
+  const double edge = law.mu > 0 ? to_ray(flat, Vector2d(slope, 1).normalized()) : off;
+  return size > 0 ? std::min(off, edge) / size : 0;
+}
+
+void Certificate::set(const Problem& problem, const double* v) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+  std::copy_n(v, n_, v_.data());
+  residual_ = margin_ = condition_ = kNaN;
+  if (!v_.allFinite()) return;
+  const Outcome here =
+      newton_.solve(problem, {.tolerance = 0, .max_iterations = 0}, v_.data(), y_.data(), gamma_.data());
+  if (here.end == End::kBad) return;
+  residual_ = here.residual;
+
+  const Eigen::Map<const Matrix> A(problem.A, n_, n_), J(problem.J, 3 * contacts_, n_);
+  sizes_ = J.cwiseAbs() * v_.cwiseAbs() + Eigen::Map<const Vector>(problem.v_hat, 3 * contacts_).cwiseAbs();
+  H_ = (A + A.transpose()) / 2;
+  const Vector scale = H_.diagonal().cwiseSqrt().cwiseInverse();
+  margin_ = std::numeric_limits<double>::infinity();
+  for (int k = 0; k < contacts_; ++k) {
+    const Law law = problem.law(k);
+    const Vector3d y = y_.segment<3>(3 * k);
+    const auto rows = J.middleRows<3>(3 * k);
+    H_ += rows.transpose() * (projected_compliance(y, project(y, law), law) * rows);
+    margin_ = std::min(margin_, distance(problem, k));
+  }
+  if (n_ == 0) {
+    condition_ = 1;
+    return;
+  }
+  H_ = scale.asDiagonal() * H_ * scale.asDiagonal();
+  spectrum_.compute(H_, Eigen::EigenvaluesOnly);
+  condition_ = spectrum_.eigenvalues().maxCoeff() / spectrum_.eigenvalues().minCoeff();
+}
+
+}  // namespace lcp::contact

@@ -1,0 +1,49 @@
+#include "contact/dense_system.h"
+
+namespace lcp::contact {
+
+DenseSystem::DenseSystem(int n, int contacts)
+    : n_(n), contacts_(contacts), A_(n, n), J_(3 * contacts, n), KJ_(3, n), factor_(n), H_(n, n) {}
+
+void DenseSystem::set(const double* A, const double* J) {
+  const Eigen::Map<const Matrix> given(A, n_, n_);
+  A_ = (given + given.transpose()) / 2;
+  J_ = Eigen::Map<const Matrix>(J, 3 * contacts_, n_);
+}
+
+// Lazy products are summed in one order whatever their size, and need no memory.
+void DenseSystem::multiply(const Vector& x, Vector& result) const { result.noalias() = A_.lazyProduct(x); }
+void DenseSystem::to_contacts(const Vector& v, Vector& result) const { result.noalias() = J_.lazyProduct(v); }
+void DenseSystem::to_bodies(const Vector& gamma, Vector& result) const {
+  result.noalias() = J_.transpose().lazyProduct(gamma);
+}
+void DenseSystem::multiply_abs(const Vector& x, Vector& result) const {
+  result.noalias() = A_.cwiseAbs().lazyProduct(x);
+}
+void DenseSystem::to_contacts_abs(const Vector& v, Vector& result) const {
+  result.noalias() = J_.cwiseAbs().lazyProduct(v);
+}
+void DenseSystem::to_bodies_abs(const Vector& gamma, Vector& result) const {
+  result.noalias() = J_.cwiseAbs().transpose().lazyProduct(gamma);
+}
+void DenseSystem::diagonal(Vector& result) const { result = A_.diagonal(); }
+
+bool DenseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
+  H_ = A_;
+  for (int k = 0; k < contacts_; ++k) {
+    const Eigen::Matrix3d& own = K[static_cast<std::size_t>(k)];
+    if (own.isZero(0)) continue;
+    const auto rows = J_.middleRows<3>(3 * k);
+    KJ_.noalias() = own.lazyProduct(rows);
+    for (int j = 0; j < n_; ++j) {
+      auto column = H_.col(j).tail(n_ - j);
+      for (int r = 0; r < 3; ++r) column += rows(r, j) * KJ_.row(r).tail(n_ - j).transpose();
+    }
+  }
+  factor_.compute(H_);
+  return factor_.info() == Eigen::Success;
+}
+
+void DenseSystem::solve(Vector& x) const { factor_.solveInPlace(x); }
+
+}  // namespace lcp::contact

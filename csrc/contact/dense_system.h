@@ -1,0 +1,37 @@
+// A system of few bodies, or of many that all touch each other.
+#pragma once
+
+#include <Eigen/Cholesky>
+#include <vector>
+
+#include "contact/system.h"
+
+namespace lcp::contact {
+
+/// Allocates only in the constructor, for n up to a hundred or so; beyond, Eigen's blocked factorisation does.
+class DenseSystem final : public System {
+ public:
+  DenseSystem(int n, int contacts);
+
+  void set(const double* A, const double* J) override;
+  void multiply(const Vector& x, Vector& result) const override;
+  void to_contacts(const Vector& v, Vector& result) const override;
+  void to_bodies(const Vector& gamma, Vector& result) const override;
+  void multiply_abs(const Vector& x, Vector& result) const override;
+  void to_contacts_abs(const Vector& v, Vector& result) const override;
+  void to_bodies_abs(const Vector& gamma, Vector& result) const override;
+  void diagonal(Vector& result) const override;
+  bool factor(const std::vector<Eigen::Matrix3d>& K) override;
+  void solve(Vector& x) const override;
+
+ private:
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+  int n_, contacts_;
+  Eigen::MatrixXd A_;
+  Matrix J_, KJ_;  // KJ: [3, n], of one contact
+  Eigen::LLT<Eigen::MatrixXd> factor_;
+  Eigen::MatrixXd H_;
+};
+
+}  // namespace lcp::contact

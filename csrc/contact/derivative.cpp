@@ -1,0 +1,99 @@
+#include "contact/derivative.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace lcp::contact {
+namespace {
+
+using Eigen::Vector3d;
+
+bool any(const double* x, int size, bool (*holds)(double)) { return std::any_of(x, x + size, holds); }
+std::size_t index(int k) { return static_cast<std::size_t>(k); }
+Eigen::Map<const Vector3d> of_contact(const double* x, int k) { return Eigen::Map<const Vector3d>(x + 3 * k); }
+
+bool is_nan(double x) { return std::isnan(x); }
+bool is_not_zero(double x) { return x != 0; }
+
+// What the tangent's and the normal's regularisation and mu get of the gradient t of P(y), for one y. Only where the
+// contact slides: gamma_n = (y_n + mu a s) / (1 + mu^2 a), gamma_t = mu gamma_n y_t / s, a = R_t / R_n, s = |y_t|.
+Vector3d of_parameters(const Vector3d& y, const Projection& at, const Law& law, const Vector3d& t) {
+  if (at.region != Region::kSlide) return Vector3d::Zero();
+  const double slip = y.head<2>().stableNorm(), normal = at.gamma.z();
+  const double ratio = law.tangent / law.normal, share = 1 / (1 + law.mu * law.mu * ratio);
+  const double along = slip > 0 ? y.head<2>().dot(t.head<2>()) / slip : 0;
+  const double of_normal = law.mu * along + t.z();
+  const double of_ratio = of_normal * law.mu * share * (slip - law.mu * normal);
+  const double of_mu = of_normal * ratio * share * (slip - 2 * law.mu * normal) + normal * along;
+  return {of_ratio / law.normal, -of_ratio * ratio / law.normal, of_mu};
+}
+
+}  // namespace
+
+Derivative::Derivative(int n, int contacts)
+    : n_(n),
+      contacts_(contacts),
+      systems_(n, contacts),
+      l_(n),
+      work_(n),
+      Jl_(3 * contacts),
+      pull_(3 * contacts),
+      at_(index(contacts)),
+      K_(index(contacts)) {}
+
+void Derivative::adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g,
+                         const Adjoint& result) {
+  const int rows = 3 * contacts_;
+  const auto fill = [&](double value) {
+    for (double* x : {result.l, result.v_free}) std::fill_n(x, n_, value);
+    for (double* x : {result.v_hat, result.R, result.gamma}) std::fill_n(x, rows, value);
+    std::fill_n(result.mu, contacts_, value);
+  };
+  const bool asked = any(g.v, n_, is_not_zero) || any(g.y, rows, is_not_zero) || any(g.gamma, rows, is_not_zero);
+  if (any(v, n_, is_nan) || any(y, rows, is_nan)) return fill(asked ? std::numeric_limits<double>::quiet_NaN() : 0.0);
+
+  System& system = systems_.set(problem.A, problem.J);
+  for (int k = 0; k < contacts_; ++k) {
+    const Law law = problem.law(k);
+    const Vector3d own = of_contact(y, k), weights(law.tangent, law.tangent, law.normal);
+    at_[index(k)] = project(own, law);
+    K_[index(k)] = projected_compliance(own, at_[index(k)], law);
+    pull_.segment<3>(3 * k) = of_contact(g.y, k).cwiseQuotient(weights) + K_[index(k)] * of_contact(g.gamma, k);
+  }
+  system.to_bodies(pull_, work_);
+  l_ = Eigen::Map<const Vector>(g.v, n_) - work_;
+  if (!system.factor(K_)) return fill(std::numeric_limits<double>::quiet_NaN());
+  system.solve(l_);
+  system.multiply(l_, work_);
+  system.to_contacts(l_, Jl_);
+  std::copy_n(l_.data(), n_, result.l);
+  std::copy_n(work_.data(), n_, result.v_free);
+  for (int k = 0; k < contacts_; ++k) {
+    const Vector3d own = of_contact(y, k), Jl = Jl_.segment<3>(3 * k);
+    const Vector3d c = pull_.segment<3>(3 * k) + K_[index(k)] * Jl;
+    const Vector3d parameters = of_parameters(own, at_[index(k)], problem.law(k), Jl + of_contact(g.gamma, k));
+    const double tangent = (parameters[0] - own.head<2>().dot(c.head<2>())) / 2;
+    Eigen::Map<Vector3d>(result.v_hat + 3 * k) = c;
+    Eigen::Map<Vector3d>(result.R + 3 * k) = Vector3d(tangent, tangent, parameters[1] - own.z() * c.z());
+    Eigen::Map<Vector3d>(result.gamma + 3 * k) = at_[index(k)].gamma;
+    result.mu[k] = parameters[2];
+  }
+}
+
+Inverse::Inverse(int n, int contacts) : n_(n), systems_(n, contacts), x_(n), K_(index(contacts)) {}
+
+void Inverse::operator()(const double* A, const double* J, const double* K, const double* g, double* x) {
+  if (!any(g, n_, is_not_zero)) return static_cast<void>(std::fill_n(x, n_, 0.0));
+  for (std::size_t k = 0; k < K_.size(); ++k) K_[k] = Eigen::Map<const Eigen::Matrix3d>(K + 9 * k);
+  System& system = systems_.set(A, J);
+  x_ = Eigen::Map<const Vector>(g, n_);
+  if (system.factor(K_)) {
+    system.solve(x_);
+  } else {
+    x_.setConstant(std::numeric_limits<double>::quiet_NaN());
+  }
+  std::copy_n(x_.data(), n_, x);
+}
+
+}  // namespace lcp::contact

@@ -1,0 +1,19 @@
+#include "contact/system.h"
+
+#include "contact/dense_system.h"
+#include "contact/sparse_system.h"
+
+namespace lcp::contact {
+
+AnySystem::AnySystem(int n, int contacts)
+    : n_(n), contacts_(contacts), dense_(std::make_unique<DenseSystem>(n, contacts)) {}
+
+System& AnySystem::set(const double* A, const double* J) {
+  const bool sparse = sparse_pays(A, J, n_, contacts_);
+  if (sparse && !sparse_) sparse_ = std::make_unique<SparseSystem>(n_, contacts_);
+  System& system = sparse ? *sparse_ : *dense_;
+  system.set(A, J);
+  return system;
+}
+
+}  // namespace lcp::contact

@@ -1,0 +1,48 @@
+// The linear algebra of a problem: products with A and J, and solutions with H = A + J' blkdiag(K_1 .. K_c) J.
+#pragma once
+
+#include <Eigen/Core>
+#include <memory>
+#include <vector>
+
+namespace lcp::contact {
+
+using Vector = Eigen::VectorXd;
+
+class System {
+ public:
+  virtual ~System() = default;
+
+  /// A: [n, n], of which the symmetric part is taken; J: [3 c, n]; both row-major, and copied.
+  virtual void set(const double* A, const double* J) = 0;
+
+  virtual void multiply(const Vector& x, Vector& result) const = 0;           ///< A x
+  virtual void to_contacts(const Vector& v, Vector& result) const = 0;        ///< J v
+  virtual void to_bodies(const Vector& gamma, Vector& result) const = 0;      ///< J' gamma
+  virtual void multiply_abs(const Vector& x, Vector& result) const = 0;       ///< |A| x
+  virtual void to_contacts_abs(const Vector& v, Vector& result) const = 0;    ///< |J| v
+  virtual void to_bodies_abs(const Vector& gamma, Vector& result) const = 0;  ///< |J|' gamma
+  virtual void diagonal(Vector& result) const = 0;                            ///< of A
+
+  /// Factors H; false where it is not positive definite. K: [c], symmetric.
+  virtual bool factor(const std::vector<Eigen::Matrix3d>& K) = 0;
+  virtual void solve(Vector& x) const = 0;  ///< x := H^-1 x
+
+ protected:
+  System() = default;
+  System(const System&) = default;
+  System& operator=(const System&) = default;
+};
+
+/// Holds a dense system, and where many numbers of A and J are 0 a sparse one.
+class AnySystem {
+ public:
+  AnySystem(int n, int contacts);
+  System& set(const double* A, const double* J);  ///< as System::set; allocates where the sparse one serves
+
+ private:
+  int n_, contacts_;
+  std::unique_ptr<System> dense_, sparse_;
+};
+
+}  // namespace lcp::contact

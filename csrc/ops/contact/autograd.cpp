@@ -1,0 +1,312 @@
+// Derivatives of compliant contact, of any order.
+//
+// The first is the kernel lcp::_contact_adjoint. Where its own derivative is asked for, it is written in formulas of
+// tensors instead, with lcp::_contact_inverse for H^-1; so is forward mode. csrc/contact/derivative.h has the
+// mathematics.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/library.h>
+
+#include <limits>
+#include <tuple>
+
+#include "ops/contact/schema.h"
+#include "ops/derivative.h"
+#include "ops/node.h"
+
+namespace lcp::ops {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+using Five = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
+using Six = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+
+Tensor symmetric(const Tensor& A) { return (A + A.mT()) / 2; }
+
+// The last dimension in threes, [..., 3 c] as [..., c, 3]; and back, the last two dimensions in one.
+Tensor by_contact(const Tensor& x) {
+  Shape shape = shape_of(x);
+  shape.back() = shape.back() / 3;
+  shape.emplace_back(3);
+  return x.reshape_symint(shape);
+}
+Tensor by_row(const Tensor& x) {
+  Shape shape = shape_of(x);
+  const c10::SymInt last = shape.back();
+  shape.pop_back();
+  shape.back() = shape.back() * last;
+  return x.reshape_symint(shape);
+}
+
+Tensor tangents(const Tensor& x) { return x.narrow(-1, 0, 2); }  // [..., c, 2]
+Tensor normals(const Tensor& x) { return x.select(-1, 2); }      // [..., c]
+Tensor scalar_product(const Tensor& a, const Tensor& b) { return (a * b).sum(-1); }
+Tensor join(const Tensor& tangents, const Tensor& normal) { return at::cat({tangents, normal.unsqueeze(-1)}, -1); }
+
+// Solutions, with everything of elements that have none replaced by what makes no NaN: the mask says where.
+struct Point {
+  Tensor A, J, v, y;             // y: [..., c, 3]
+  Tensor tangent, normal_R, mu;  // [..., c], R of the tangents and of the normal
+  Tensor unsolved;               // [..., 1]
+
+  Point(const Tensor& A_given, const Tensor& J_given, const Tensor& R_given, const Tensor& mu_given,
+        const Tensor& v_given, const Tensor& y_given)
+      : unsolved(v_given.isnan().any(-1, true) | y_given.isnan().any(-1, true)) {
+    const Tensor matrices = unsolved.unsqueeze(-1);
+    A = symmetric(at::where(matrices, 0, A_given));
+    J = at::where(matrices, 0, J_given);
+    v = at::where(unsolved, 0, v_given);
+    y = by_contact(at::where(unsolved, 0, y_given));
+    const Tensor R = by_contact(at::where(unsolved, 1, R_given));
+    tangent = (R.select(-1, 0) + R.select(-1, 1)) / 2;
+    normal_R = R.select(-1, 2);
+    mu = at::where(unsolved, 0, mu_given);
+  }
+
+  Tensor weights() const { return at::stack({tangent, tangent, normal_R}, -1); }  // [..., c, 3]
+  Tensor to_contacts(const Tensor& x) const { return by_contact(times(J, x)); }
+  Tensor to_bodies(const Tensor& x) const { return times(J.mT(), by_row(x)); }
+};
+
+// The projection of y and its derivatives, as csrc/contact/cone.h has them.
+struct Cone {
+  Tensor sliding, sticking;           // [..., c]
+  Tensor slip, along;                 // |y_t|, and y_t / |y_t| [..., c, 2], 0 where that is 0 / 0
+  Tensor ratio, share, mu, normal_R;  // a = R_t / R_n, 1 / (1 + mu^2 a)
+  Tensor gamma_n;
+  Tensor gamma;  // [..., c, 3]
+
+  explicit Cone(const Point& at) : ratio(at.tangent / at.normal_R), mu(at.mu), normal_R(at.normal_R) {
+    const Tensor y_t = tangents(at.y), y_n = normals(at.y);
+    const Tensor square = scalar_product(y_t, y_t), moves = square > 0;
+    const Tensor length = at::where(moves, square, 1).sqrt();
+    slip = at::where(moves, length, 0);
+    along = y_t / length.unsqueeze(-1);
+    const Tensor apart = y_n <= -mu * ratio * slip;
+    sticking = ~apart & (mu > 0) & (slip <= mu * y_n);
+    sliding = ~apart & ~sticking;
+    share = 1 / (1 + mu * mu * ratio);
+    gamma_n = at::where(sliding, (y_n + mu * ratio * slip) * share, at::where(sticking, y_n, 0));
+    gamma = join(at::where(sliding.unsqueeze(-1), (mu * gamma_n).unsqueeze(-1) * along,
+                           at::where(sticking.unsqueeze(-1), y_t, 0)),
+                 gamma_n);
+  }
+
+  // K = P'(y) R^-1, [..., c, 3, 3].
+  Tensor compliance(const Point& at) const {
+    const Tensor moves = slip > 0;
+    const Tensor around = at::where(sliding & moves, mu * gamma_n / (at::where(moves, slip, 1) * at.tangent), 0);
+    const Tensor across = at::eye(2, along.options()) - along.unsqueeze(-1) * along.unsqueeze(-2);
+    const Tensor direction = join(mu.unsqueeze(-1) * along, at::ones_like(mu));
+    const Tensor steep = (share / at.normal_R).unsqueeze(-1).unsqueeze(-1);
+    const Tensor turning = around.unsqueeze(-1).unsqueeze(-1) * at::constant_pad_nd(across, {0, 1, 0, 1});
+    const Tensor slides = turning + steep * direction.unsqueeze(-1) * direction.unsqueeze(-2);
+    const Tensor sticks = (1 / at.weights()).unsqueeze(-1) * at::eye(3, along.options());
+    const auto block = [](const Tensor& mask) { return mask.unsqueeze(-1).unsqueeze(-1); };
+    return at::where(block(sliding), slides, at::where(block(sticking), sticks, 0));
+  }
+
+  // What gamma changes by, for one y, as R's tangents and normal and mu do.
+  Tensor change(const Tensor& d_tangent, const Tensor& d_normal, const Tensor& d_mu) const {
+    const Tensor d_ratio = (d_tangent - ratio * d_normal) / normal_R;
+    const Tensor d_gamma_n = share * (mu * (slip - mu * gamma_n) * d_ratio + ratio * (slip - 2 * mu * gamma_n) * d_mu);
+    const Tensor d_gamma = join((mu * d_gamma_n + gamma_n * d_mu).unsqueeze(-1) * along, d_gamma_n);
+    return at::where(sliding.unsqueeze(-1), d_gamma, 0);
+  }
+
+  // The transpose: the gradients of R's tangents and normal and mu for that of gamma.
+  Three change_adjoint(const Tensor& g) const {
+    const Tensor g_along = scalar_product(along, tangents(g));
+    const Tensor g_gamma_n = mu * g_along + normals(g);
+    const Tensor g_ratio = at::where(sliding, g_gamma_n * share * mu * (slip - mu * gamma_n), 0) / normal_R;
+    const Tensor g_mu = g_gamma_n * share * ratio * (slip - 2 * mu * gamma_n) + gamma_n * g_along;
+    return {g_ratio, -ratio * g_ratio, at::where(sliding, g_mu, 0)};
+  }
+};
+
+Tensor apply(const Tensor& K, const Tensor& x) { return scalar_product(K, x.unsqueeze(-2)); }  // blocks, [..., c, 3]
+
+// H^-1 g.
+Tensor inverse(const Point& at, const Tensor& K, const Tensor& g) {
+  return contact_inverse_op().call(at.A, at.J, by_contact(by_row(by_row(K))), g);
+}
+
+Tensor any_number(const Tensor& x) { return (x != 0).any(-1, true); }
+
+// lcp::_contact_adjoint in formulas.
+Six adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
+                    const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma) {
+  const Point at(A, J, R, mu, v, y);
+  const Cone cone(at);
+  const Tensor K = cone.compliance(at);
+  const Tensor lost = at.unsolved & (any_number(g_v) | any_number(g_y) | any_number(g_gamma));
+  const auto settle = [&](const Tensor& x) { return x.masked_fill(lost, kNaN); };
+  const Tensor g = by_contact(g_gamma);
+  const Tensor pull = by_contact(g_y) / at.weights() + apply(K, g);
+  const Tensor l = inverse(at, K, at::where(at.unsolved, 0, g_v - at.to_bodies(pull)));
+  const Tensor t = at.to_contacts(l);
+  const Tensor c = pull + apply(K, t);
+  const auto [of_tangent, of_normal, of_mu] = cone.change_adjoint(t + g);
+  const Tensor half = (of_tangent - scalar_product(tangents(at.y), tangents(c))) / 2;
+  const Tensor of_R = at::stack({half, half, of_normal - normals(at.y) * normals(c)}, -1);
+  return {settle(l),     settle(times(at.A, l)),    settle(by_row(c)), settle(by_row(of_R)),
+          settle(of_mu), settle(by_row(cone.gamma))};
+}
+
+variable_list point_backward(const variable_list& g, const Needs& needs, const Tensor& A, const Tensor& v_free,
+                             const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v, const Tensor& y,
+                             const Shape& v_hat_shape) {
+  if (!g[0].defined() && !g[1].defined() && !g[2].defined()) return variable_list(6);
+  const auto [l, of_v_free, of_v_hat, of_R, of_mu, gamma] =
+      contact_adjoint_op().call(A, J, R, mu, v, y, or_zeros(g[0], v), or_zeros(g[1], y), or_zeros(g[2], y));
+  variable_list result(6);
+  if (needs[0]) result[0] = symmetric(sum_outer(-l, v - v_free, A.sym_sizes()));
+  if (needs[1]) result[1] = sum_to_shape(of_v_free, shape_of(v_free));
+  if (needs[2]) {
+    Shape turned = shape_of(J);
+    std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
+    result[2] = sum_outer(l, gamma, turned).mT() - sum_outer(of_v_hat, v, J.sym_sizes());
+  }
+  if (needs[3]) result[3] = sum_to_shape(of_v_hat, v_hat_shape);
+  if (needs[4]) result[4] = sum_to_shape(of_R, shape_of(R));
+  if (needs[5]) result[5] = sum_to_shape(of_mu, shape_of(mu));
+  return result;
+}
+
+// dv, dy and dgamma.
+Three point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R,
+                    const Tensor& mu, const Tensor& v_given, const Tensor& y_given) {
+  const Point at(primal(A), primal(J), primal(R), primal(mu), v_given, y_given);
+  const Cone cone(at);
+  const Tensor K = cone.compliance(at);
+  const auto given = [](const Tensor& x) { return tangent(x).defined() ? tangent(x) : at::zeros_like(primal(x)); };
+  const Tensor dA = given(A), dv_free = given(v_free), dJ = given(J), dv_hat = given(v_hat), dR = given(R),
+               dmu = given(mu);
+  const Tensor lost = at.unsolved & (any_number(dA).any(-2) | any_number(dv_free) | any_number(dJ).any(-2) |
+                                     any_number(dv_hat) | any_number(dR) | any_number(dmu));
+  const Tensor dR_c = by_contact(dR);
+  const Tensor d_tangent = (dR_c.select(-1, 0) + dR_c.select(-1, 1)) / 2, d_normal = dR_c.select(-1, 2);
+  const Tensor d_weights = at::stack({d_tangent, d_tangent, d_normal}, -1);
+  // R dy for one v, and what gamma changes by then.
+  const Tensor fixed = by_contact(dv_hat - times(dJ, at.v)) - at.y * d_weights;
+  const Tensor d_law = cone.change(d_tangent, d_normal, dmu);
+  const Tensor off = at.v - at::where(at.unsolved, 0, primal(v_free));
+  const Tensor dF = times(symmetric(dA), off) - times(at.A, dv_free) - times(dJ.mT(), by_row(cone.gamma)) -
+                    at.to_bodies(apply(K, fixed) + d_law);
+  const Tensor dv = inverse(at, K, at::where(at.unsolved, 0, -dF));
+  const Tensor R_dy = fixed - at.to_contacts(dv);
+  const auto settle = [&](const Tensor& x) { return x.masked_fill(lost, kNaN); };
+  return {settle(dv), settle(by_row(R_dy / at.weights())), settle(by_row(apply(K, R_dy) + d_law))};
+}
+
+Five contact_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
+                            const Tensor& v_hat, const Tensor& R, const Tensor& mu, const std::optional<Tensor>& guess,
+                            std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
+  const auto node = make_node<point_backward>("LcpContactBackward", A, v_free, J, v_hat, R, mu);
+  auto [v, y, gamma, status, iterations] = [&] {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    return contact_point_op().redispatch(keys & c10::after_autograd_keyset, A, v_free, J, v_hat, R, mu, guess,
+                                         tolerance, max_iterations);
+  }();
+  if (node) {
+    for (Tensor* output : {&v, &y, &gamma}) autograd::set_history(*output, node);
+  }
+  if (has_tangent(A, v_free, J, v_hat, R, mu)) {
+    const auto [dv, dy, dgamma] = point_tangent(A, v_free, J, v_hat, R, mu, primal(v), primal(y));
+    v._set_fw_grad(dv, 0, false);
+    y._set_fw_grad(dy, 0, false);
+    gamma._set_fw_grad(dgamma, 0, false);
+  }
+  if (node) node->save(A, v_free, J, R, mu, v, y, shape_of(v_hat));
+  return {v, y, gamma, status, iterations};
+}
+
+Six contact_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& R,
+                             const Tensor& mu, const Tensor& v, const Tensor& y, const Tensor& g_v, const Tensor& g_y,
+                             const Tensor& g_gamma) {
+  if (autograd::compute_requires_grad(A, J, R, mu, v, y, g_v, g_y, g_gamma) ||
+      has_tangent(A, J, R, mu, v, y, g_v, g_y, g_gamma)) {
+    return adjoint_formula(A, J, R, mu, v, y, g_v, g_y, g_gamma);
+  }
+  at::AutoDispatchBelowADInplaceOrView guard;
+  return contact_adjoint_op().redispatch(keys & c10::after_autograd_keyset, A, J, R, mu, v, y, g_v, g_y, g_gamma);
+}
+
+// K of lcp::_contact_inverse, [..., 3 c, 3], as blocks [..., c, 3, 3].
+Tensor blocks_of(const Tensor& K) {
+  Shape shape = shape_of(K);
+  shape.insert(shape.end() - 1, 3);
+  shape[shape.size() - 3] = shape[shape.size() - 3] / 3;
+  return K.reshape_symint(shape);
+}
+
+// p' dx = p' H^-1 (dg - dH x) with m = H^-1 p: m' dg - m' (dA + dJ' K J + J' K dJ + J' dK J) x.
+variable_list inverse_backward(const variable_list& p, const Needs& needs, const Tensor& A, const Tensor& J,
+                               const Tensor& K, const Tensor& x, const Shape& g_shape) {
+  if (!p[0].defined()) return variable_list(4);
+  const Tensor m = contact_inverse_op().call(A, J, K, p[0]);
+  const Tensor Jx = by_contact(times(J, x)), Jm = by_contact(times(J, m));
+  variable_list result(4);
+  if (needs[0]) result[0] = symmetric(sum_outer(-m, x, A.sym_sizes()));
+  if (needs[1]) {
+    const Tensor blocks = blocks_of(K);
+    result[1] = -sum_outer(by_row(apply(blocks, Jx)), m, J.sym_sizes()) -
+                sum_outer(by_row(apply(blocks, Jm)), x, J.sym_sizes());
+  }
+  if (needs[2]) {
+    const Tensor blocks = -Jm.unsqueeze(-1) * Jx.unsqueeze(-2);
+    result[2] = by_contact(sum_to_shape(by_row(by_row(blocks)), shape_of(by_row(K))));
+  }
+  if (needs[3]) result[3] = sum_to_shape(m, g_shape);
+  return result;
+}
+
+Tensor contact_inverse_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& K,
+                                const Tensor& g) {
+  const auto node = make_node<inverse_backward>("LcpContactInverseBackward", A, J, K, g);
+  Tensor x = [&] {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    return contact_inverse_op().redispatch(keys & c10::after_autograd_keyset, A, J, K, g);
+  }();
+  if (node) autograd::set_history(x, node);
+  if (has_tangent(A, J, K, g)) {
+    const Tensor p = primal(x), J_p = primal(J), blocks = blocks_of(primal(K));
+    const auto stiff = [&](const Tensor& rows) { return by_row(apply(blocks, by_contact(rows))); };
+    Tensor change = tangent(g);
+    if (tangent(A).defined()) change = plus(change, -times(symmetric(tangent(A)), p));
+    if (tangent(J).defined()) {
+      const Tensor dJ = tangent(J);
+      change = plus(change, -times(dJ.mT(), stiff(times(J_p, p))) - times(J_p.mT(), stiff(times(dJ, p))));
+    }
+    if (tangent(K).defined()) {
+      change = plus(change, -times(J_p.mT(), by_row(apply(blocks_of(tangent(K)), by_contact(times(J_p, p))))));
+    }
+    x._set_fw_grad(contact_inverse_op().call(primal(A), J_p, primal(K), change), 0, false);
+  }
+  if (node) node->save(A, J, K, x, shape_of(g));
+  return x;
+}
+
+// What certify_contact returns has no derivative.
+Three certify_contact_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
+                               const Tensor& v_hat, const Tensor& R, const Tensor& mu, const Tensor& v) {
+  at::AutoDispatchBelowADInplaceOrView guard;
+  return certify_contact_op().redispatch(keys & c10::after_autograd_keyset, A, v_free, J, v_hat, R, mu, v);
+}
+
+TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+  library.impl("certify_contact", TORCH_FN(certify_contact_autograd));
+  library.impl("_contact_point", TORCH_FN(contact_point_autograd));
+  library.impl("_contact_adjoint", TORCH_FN(contact_adjoint_autograd));
+  library.impl("_contact_inverse", TORCH_FN(contact_inverse_autograd));
+}
+
+}  // namespace
+}  // namespace lcp::ops

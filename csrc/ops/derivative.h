@@ -1,0 +1,73 @@
+// What the formulas of derivatives are made of. The sums are taken per element, so that no bit depends on the batch.
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/masked_fill.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include <limits>
+
+#include "ops/node.h"
+#include "ops/schema.h"
+
+namespace lcp::ops {
+
+namespace autograd = torch::autograd;
+
+inline Shape shape_of(const Tensor& x) { return x.sym_sizes().vec(); }
+
+// A x with the batch dimensions of either; per element, so that the bits do not depend on the batch.
+inline Tensor times(const Tensor& A, const Tensor& x) { return (A * x.unsqueeze(-2)).sum(-1); }
+
+// dM x, where a NaN in x (an unsolved element) makes a dM of 0 count as 0 and any other as NaN.
+inline Tensor times_tangent(const Tensor& dM, const Tensor& x) {
+  const Tensor unsolved = x.isnan();
+  const Tensor changed = (dM != 0).any(-1).any(-1, true) & unsolved.any(-1, true);
+  return times(dM, x.masked_fill(unsolved, 0)).masked_fill(changed, std::numeric_limits<double>::quiet_NaN());
+}
+
+inline Tensor sum_outer(const Tensor& t, const Tensor& x, c10::SymIntArrayRef size) {
+  return sum_outer_op().call(t, x, size);
+}
+
+// x summed to `shape`, the sum's order as in sum_outer.
+inline Tensor sum_to_shape(const Tensor& x, const Shape& shape) {
+  if (x.sym_sizes() == c10::SymIntArrayRef(shape)) return x;
+  Shape column = shape;
+  column.emplace_back(1);
+  return sum_outer(x, at::ones({1}, x.options()), column).squeeze(-1);
+}
+
+// Zeros broadcast.
+inline Tensor or_zeros(const Tensor& g, const Tensor& like) {
+  return g.defined() ? g : at::zeros_symint({like.sym_size(-1)}, like.options());
+}
+
+inline Tensor plus(const Tensor& a, const Tensor& b) {
+  if (!a.defined()) return b;
+  return b.defined() ? a + b : a;
+}
+
+template <auto formula>
+using NodePtr = c10::intrusive_ptr<FormulaNode<formula>>;
+
+// The node of an operator with these differentiable inputs, if it needs one.
+template <auto formula, class... Tensors>
+NodePtr<formula> make_node(const char* name, const Tensors&... inputs) {
+  if (!autograd::compute_requires_grad(inputs...)) return {};
+  auto node = c10::make_intrusive<FormulaNode<formula>>(name);
+  node->set_next_edges(autograd::collect_next_edges(inputs...));
+  return node;
+}
+
+template <class... Tensors>
+bool has_tangent(const Tensors&... inputs) {
+  return (autograd::isFwGradDefined(inputs) || ...);
+}
+
+inline Tensor primal(const Tensor& x) { return x._fw_primal(0); }
+inline Tensor tangent(const Tensor& x) { return x._fw_grad(0); }
+
+}  // namespace lcp::ops

@@ -1,0 +1,154 @@
+// The elements of a batch one after another, in threads: strided tensors in, the solvers' contiguous doubles inside.
+#pragma once
+
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/SymIntArrayRef.h>
+#include <c10/util/SmallVector.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "ops/batch.h"
+#include "solver/batch_solver.h"
+
+namespace lcp::ops {
+
+using at::Tensor;
+
+// Elements of the batch for one task, so that a task is worth starting.
+inline std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, 100'000 / (n * n * n + 50)); }
+
+// Runs of a tensor's matrices or vectors, as the solver takes them: where they are if they lie one behind another
+// there, or are all the same, else copied.
+template <class T>
+class RunReader {
+ public:
+  /// spread: whether what all elements share is to be copied for each.
+  RunReader(const Batch& batch, int number, const Tensor& x, std::int64_t core_dims, bool spread)
+      : data_(x.const_data_ptr<T>()),
+        batch_(batch),
+        number_(number),
+        rows_(core_dims == 2 ? x.size(-2) : 1),
+        columns_(x.size(-1)),
+        row_stride_(core_dims == 2 ? x.stride(-2) : 0),
+        column_stride_(x.stride(-1)) {
+    const bool contiguous = (column_stride_ == 1 || columns_ <= 1) && (rows_ <= 1 || row_stride_ == columns_);
+    dense_ = contiguous && batch.dense(number, rows_ * columns_);
+    shared_ = !dense_ && !spread && batch.shared(number);
+    if (shared_ && !contiguous) data_ = copy(0, 1);
+  }
+
+  bool in_place() const { return dense_ || shared_; }
+
+  solver::Run<T> operator()(std::int64_t begin, std::int64_t count) {
+    if (in_place()) return {data_ + (shared_ ? 0 : begin * rows_ * columns_), shared_};
+    return {copy(begin, count), false};
+  }
+
+ private:
+  const T* copy(std::int64_t begin, std::int64_t count) {
+    copy_.resize(count * rows_ * columns_);
+    T* target = copy_.data();
+    Batch::Cursor cursor(batch_, begin);
+    for (std::int64_t b = 0; b < count; ++b, cursor.next()) {
+      const T* source = data_ + cursor.offset(number_);
+      for (std::int64_t i = 0; i < rows_; ++i) {
+        for (std::int64_t j = 0; j < columns_; ++j) *target++ = source[i * row_stride_ + j * column_stride_];
+      }
+    }
+    return copy_.data();
+  }
+
+  const T* data_;
+  const Batch& batch_;
+  int number_;
+  std::int64_t rows_, columns_, row_stride_, column_stride_;
+  bool dense_ = false;
+  bool shared_ = false;
+  std::vector<T> copy_;
+};
+
+inline Tensor new_output(c10::SymIntArrayRef shape, const at::TensorOptions& options) {
+  return at::empty(c10::asIntArrayRefSlow(shape, __FILE__, __LINE__), options);
+}
+
+struct Input {
+  const Tensor& tensor;
+  std::int64_t core_dims;  // 2: matrix, 1: vector
+  bool spread = false;     // see RunReader
+};
+
+constexpr std::size_t kInputs = 9;  // at most
+
+// Calls work(runs, begin, count) for pieces of the batch, runs its inputs there; `make_work` makes one `work` for each
+// task of at least `least` elements.
+template <class T, class MakeWork>
+void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n, std::int64_t least,
+                  const MakeWork& make_work) {
+  Batch batch(batch_sizes);
+  for (const Input& input : inputs) batch.add(input.tensor, input.core_dims);
+  at::parallel_for(0, batch.count(), least, [&](std::int64_t begin, std::int64_t end) {
+    auto work = make_work();
+    c10::SmallVector<RunReader<T>, kInputs> read;
+    bool in_place = true;
+    for (const Input& input : inputs) {
+      read.emplace_back(batch, static_cast<int>(read.size()), input.tensor, input.core_dims, input.spread);
+      in_place = in_place && read.back().in_place();
+    }
+    const std::int64_t piece = in_place ? end - begin : std::clamp<std::int64_t>(16'384 / (n * n + 1), 1, 512);
+    std::array<solver::Run<T>, kInputs> runs;
+    for (std::int64_t b = begin; b < end; b += piece) {
+      const std::int64_t count = std::min(piece, end - b);
+      for (std::size_t k = 0; k < read.size(); ++k) runs[k] = read[k](b, count);
+      work(runs, b, count);
+    }
+  });
+}
+
+// Calls work(x, b) for each element b of the batch, x its inputs as doubles; `make_work` makes one `work` for each
+// task.
+template <class T, class MakeWork>
+void for_each_element(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n,
+                      const MakeWork& make_work) {
+  for_each_run<T>(batch_sizes, inputs, n, grain(n), [&] {
+    c10::SmallVector<solver::Doubles<T>, kInputs> doubles;
+    for (const Input& input : inputs) {
+      const Tensor& x = input.tensor;
+      doubles.emplace_back(input.core_dims == 2 ? x.size(-2) * x.size(-1) : x.size(-1));
+    }
+    return [work = make_work(), doubles = std::move(doubles)](const auto& runs, std::int64_t begin,
+                                                              std::int64_t count) mutable {
+      std::array<const double*, kInputs> x{};
+      for (std::int64_t b = 0; b < count; ++b) {
+        for (std::size_t k = 0; k < doubles.size(); ++k) x[k] = doubles[k](runs[k], b);
+        work(x.data(), begin + b);
+      }
+    };
+  });
+}
+
+// Where an element's numbers go: computed as doubles, stored as T.
+template <class T>
+class Writer {
+ public:
+  explicit Writer(const Tensor& output) : data_(output.mutable_data_ptr<T>()), element_(output.size(-1)) {}
+  double* data() { return element_.data(); }
+  void fill(double value) { std::fill(element_.begin(), element_.end(), value); }
+  void store(std::int64_t b) const {
+    std::copy(element_.begin(), element_.end(), data_ + b * static_cast<std::int64_t>(element_.size()));
+  }
+
+ private:
+  T* data_;
+  std::vector<double> element_;
+};
+
+inline at::IntArrayRef batch_of(const Tensor& x) { return x.sizes().slice(0, x.dim() - 1); }
+
+}  // namespace lcp::ops

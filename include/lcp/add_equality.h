@@ -1,0 +1,29 @@
+// Equality constraints for lcp::solve_contact: joints, and whatever else pulls both ways.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lcp/export.h"
+
+namespace lcp {
+
+/// |v - v_free|_A^2 / 2 up to a constant.
+struct FreeMotion {
+  at::Tensor A;       ///< [..., n, n]
+  at::Tensor v_free;  ///< [..., n]
+};
+
+/// Adds |J v - v_hat|^2 / 2 in the norm of R^-1, the cost of e constraints J v = v_hat of compliance R, whose impulses
+/// are R^-1 (v_hat - J v) and have no bounds:
+///
+///   A + J' R^-1 J,   (A + J' R^-1 J)^-1 (A v_free + J' R^-1 v_hat)
+///
+///   A: [..., n, n] and v_free: [..., n], as in lcp::solve_contact. J: [..., e, n]; v_hat and R: [..., e], R > 0.
+///   The batch dimensions broadcast.
+///
+/// Differentiable in all of them, any number of times. v_free is NaN where the sum is not positive definite. Throws
+/// c10::Error for shapes, dtypes or devices that are none of these.
+LCP_API FreeMotion add_equality(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
+                                const at::Tensor& v_hat, const at::Tensor& R);
+
+}  // namespace lcp
