@@ -1,4 +1,4 @@
-// Simulates a system by lcp::solve and compares it with its exact solution.
+// Simulates a system by lcp::solve or lcp::solve_contact and compares it with its exact solution.
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -44,7 +44,8 @@ nlohmann::json largest(const torch::Tensor& x) {
 }
 
 std::string help_of(const std::string& system) {
-  std::string text = "Simulates a system by lcp::solve, compares it with its exact solution and writes data.csv.\n";
+  std::string text = "Simulates a system by lcp::solve, or lcp::solve_contact, compares it with its exact solution and writes "
+                     "data.csv.\n";
   text += "Systems and their formulations:\n";
   for (const std::string& name : system_names()) {
     text += "  " + name + ": ";
@@ -122,6 +123,7 @@ int simulate(int argc, const char* const* argv) {
   });
   write_json(run.out / "config.json", line.config());
   write_csv(run.out / "data.csv", motion.data);
+  for (const auto& [file, table] : motion.tables) write_csv(run.out / file, table);
   write_json(run.out / "metrics.json", metrics);
   if (!run.quiet) {
     std::cout << steps << " steps";

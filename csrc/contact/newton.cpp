@@ -139,7 +139,7 @@ Outcome Newton::solve(const Problem& problem, const Limits& limits, double* v, d
     if (iteration == limits.max_iterations) return end(End::kLimit, iteration, residual);
 
     compliances(problem);
-    if (!std::isfinite(residual) || !system.factor(K_)) return end(End::kStuck, iteration, residual);
+    if (!std::isfinite(off) || !system.factor(K_)) return end(End::kStuck, iteration, residual);
     step_ = -gradient_;
     system.solve(step_);
     system.to_contacts(step_, Jstep_);

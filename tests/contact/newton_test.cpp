@@ -172,6 +172,17 @@ TEST(NewtonTest, HasTheSameBitsAtEachAddress) {
   }
 }
 
+// Where nothing moves or pushes, the residual has no scale.
+TEST(NewtonTest, StartsFromRest) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Bodies bodies = random_bodies(6, 2, seed);
+    bodies.v_hat.setZero();
+    const Solved solved = solve(bodies, VectorXd::Zero(6));
+    EXPECT_EQ(solved.outcome.end, End::kSolved);
+    EXPECT_LE((solved.v - solve(bodies).v).norm(), 1e-8);
+  }
+}
+
 TEST(NewtonTest, NamesItsEnd) {
   const Bodies good = random_bodies(6, 2, 5);
   EXPECT_EQ(solve(good, good.v_free, {1e-10, 1}).outcome.end, End::kLimit);

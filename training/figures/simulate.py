@@ -15,6 +15,7 @@ BLOCK = [(-1, 0), (1, 0), (1, 1.2), (-1, 1.2), (-1, 0)]  # a marker that stands 
 NAMES = {"stewart_trinkle": "Stewart\u2013Trinkle", "belbute_peres": "Belbute-Peres"}
 SYMBOLS = {
     "mass": "$m$ = {:g} kg", "mu": r"$\mu$ = {:g}", "gravity": "$g$ = {:g} m/s²", "dt": r"$\Delta t$ = {:g} s",
+    "stiffness": "$k$ = {:g} N/m", "dissipation": r"$\tau$ = {:g} s",
     "restitution": "restitution {:g}", "directions": "{} directions",
     "velocity-noise": "noise of {:g} m/s on velocities", "position-noise": "noise of {:g} m on positions",
 }
@@ -475,10 +476,104 @@ class Tripod(System):
                  r"$\omega$ after the step [rad/s]")
 
 
+class Compliant(System):
+    """On compliant ground: self.tangent and self.normal, impulses of each contact, [contacts, steps]; self.centre."""
+
+    parameters = ["mass", "mu", "dt", "stiffness", "dissipation"]
+    layout, steps_layout = [["path", "velocities"], ["height", "impulses"]], [["cone"]]
+    strip, moving, grounded = "velocities", "flies", True
+
+    def centres(self):
+        """Above the ground; where a start is unknown, so is its height."""
+        points = self.states(1j * (self.rest + self.flags["height"]), self["x"] + 1j * self["z"])
+        return np.where(np.isnan(points), complex(np.nan, np.nan), points)
+
+    def contacts(self, tangents, normals):
+        self.tangent, self.normal = (np.stack([self[x][0] for x in names]) for names in (tangents, normals))
+        self.touches = (self.normal > 0).any(axis=0)
+        slides = (self.normal > 0) & (abs(self.tangent) >= self.flags["mu"] * self.normal * (1 - 1e-9))
+        self.phases = [("slides", SLIDING, slides.any(axis=0)), ("sticks", STICKING, self.touches & ~slides.any(axis=0))]
+        self.longest = 2 * self.weight or math.inf
+
+    def path(self, axes):
+        plane(axes, self.outlines)
+        ground(axes)
+        curves(axes, self.centre.real, self.centre.imag, INK)
+        axes.plot(*xy(self.centre[0, 0]), "o", color=INK, mfc="white", ms=5, ls="", label="start")
+        axes.set_ylabel("$z$ [m]")
+
+    def velocities(self, axes):
+        self.over_time(axes, "velocity [m/s]", (self.states(self.flags["speed"], self["v_x"]), BLUE, "$v_x$"),
+                       (self.states(0, self["v_z"]), TEAL, "$v_z$"))
+
+    def height(self, axes):
+        self.over_time(axes, "height [mm]", (1e3 * (self.centre.imag - self.rest), INK, "above where it would touch"))
+        axes.axhline(0, color=GREY, lw=0.8)
+
+    def impulses(self, axes):
+        self.over_time(axes, "impulse [N s]", (self.normal.sum(axis=0)[None], TEAL, "normal"),
+                       (self.tangent.sum(axis=0)[None], ORANGE, "friction"))
+        weighed(axes, np.stack([self.normal.sum(axis=0), self.tangent.sum(axis=0)]), self.weight * self.dt,
+                r"m g \Delta t")
+
+    def cone(self, axes):
+        reach = np.array([0, largest(self.normal)])
+        dotted(axes, reach, self.flags["mu"] * reach, ORANGE, r"$\pm\mu\gamma_n$")
+        relation(axes, self.normal.T, self.tangent.T, ORANGE, "normal impulse [N s]", "friction impulse [N s]")
+
+    def draw(self):
+        super().draw()
+        if self.rollout:
+            self.convergence()
+
+    def convergence(self):
+        table = np.genfromtxt(self.run / "convergence.csv", delimiter=",", names=True)
+        pushes = np.unique(table["push"])
+        figure, panels = plt.subplots(1, pushes.size, figsize=(3.7 * pushes.size, 3.4), layout="constrained",
+                                      sharey=True, squeeze=False)
+        for push, axes in zip(pushes, panels[0]):
+            for dt, color in zip(np.unique(table["dt"])[::-1], (BLUE, TEAL)):
+                rows = table[(table["push"] == push) & (table["dt"] == dt)]
+                axes.loglog(rows["stiffness"], rows["rms_error"], ".-", color=color, label=rf"$\Delta t$ = {dt:g} s")
+            does = "sticks" if push < self.limit else "slides"
+            axes.set(xlabel="stiffness [N/m]", title=f"{does}, under {push:.3g} N")
+        panels[0, 0].set_ylabel("velocities, rms distance [m/s]")
+        panels[0, 0].legend(fontsize=8)
+        figure.suptitle(f"{self.title}: from rest, against rigid ground", fontsize=9)
+        save(figure, self.run, "convergence")
+
+
+class CompliantParticle(Compliant):
+    rest = 0
+
+    def prepare(self):
+        self.contacts(["gamma_x"], ["gamma_n"])
+        self.centre = self.centres()
+        self.outlines = self.centre[:, None]
+        self.forces = [("normal force", TEAL, 1j * self.normal[0] / self.dt, 0),
+                       ("friction", ORANGE, self.tangent[0] / self.dt + 0j, 0)]
+
+
+class CompliantBlock(Compliant):
+    body = {"marker": "", "ms": 0}
+
+    def prepare(self):
+        width, height = self.flags["size"]
+        self.rest = height / 2
+        self.contacts(*([f"gamma_{x}{k}" for k in range(1, 5)] for x in "tn"))
+        self.centre = self.centres()
+        turned = np.exp(1j * self.states(0, self["theta"]))
+        corners = [self.centre + turned * complex(x * width, z * height) / 2
+                   for x, z in ((-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1))]
+        self.outlines = np.stack([self.centre, self.centre * np.nan, *corners], axis=1)
+        self.forces = [("contact forces", TEAL, (self.tangent + 1j * self.normal).sum(axis=0) / self.dt, 0)]
+
+
 def main():
     run = run_folder()
     systems = {"sliding_block": SlidingBlock, "falling_block": FallingBlock, "planar_block": PlanarBlock,
-               "point_mass": PointMass, "tripod": Tripod}
+               "point_mass": PointMass, "tripod": Tripod, "compliant_particle": CompliantParticle,
+               "compliant_block": CompliantBlock}
     system = systems[json.loads((run / "config.json").read_text())["system"]](run)
     system.draw()
     kind = system.flags["animation"]

@@ -35,8 +35,8 @@ torch::Tensor Request::with_position_noise(const torch::Tensor& x) const {
 }
 
 const std::vector<std::string>& system_names() {
-  static const std::vector<std::string> names = {"sliding_block", "falling_block", "planar_block", "point_mass",
-                                                 "tripod"};
+  static const std::vector<std::string> names = {
+      "sliding_block", "falling_block", "planar_block", "point_mass", "tripod", "compliant_particle", "compliant_block"};
   return names;
 }
 
@@ -46,6 +46,8 @@ std::unique_ptr<System> make_system(const std::string& name) {
   if (name == "planar_block") return make_planar_block();
   if (name == "point_mass") return make_point_mass();
   if (name == "tripod") return make_tripod();
+  if (name == "compliant_particle") return make_compliant_particle();
+  if (name == "compliant_block") return make_compliant_block();
   return nullptr;
 }
 

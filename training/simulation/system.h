@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/command_line.h"
@@ -52,6 +53,7 @@ struct Motion {
   physics::RolloutCertificate certificate;
   std::string exact;                                  ///< what the error is measured against
   nlohmann::json metrics = nlohmann::json::object();  ///< of this system alone
+  std::vector<std::pair<std::string, Table>> tables;  ///< more of them, by the names of their files
   std::vector<std::string> remarks;                   ///< for the user, a line each
   bool expects_no_solution = false;                   ///< of a formulation that is there to be shown unsolvable
 };
@@ -83,6 +85,8 @@ const std::vector<std::string>& system_names();
 
 /// Null for an unknown name.
 std::unique_ptr<System> make_system(const std::string& name);
+std::unique_ptr<System> make_compliant_block();
+std::unique_ptr<System> make_compliant_particle();
 std::unique_ptr<System> make_falling_block();
 std::unique_ptr<System> make_sliding_block();
 std::unique_ptr<System> make_planar_block();

@@ -1,0 +1,166 @@
+#include "lcp/physics/compliant_block.h"
+
+#include <ATen/ATen.h>
+
+#include "physics/compliant_ground.h"
+
+namespace lcp::physics {
+namespace {
+
+using at::Tensor;
+
+constexpr std::int64_t kCorners = 4;
+constexpr const char* kExpected = "u must be [steps, ..., 3]";
+
+CompliantBlock in_precision_of(const Tensor& v, const CompliantBlock& block) {
+  const auto dtype = v.scalar_type();
+  return {block.mass.to(dtype),    block.width.to(dtype),
+          block.height.to(dtype),  block.dt,
+          block.gravity.to(dtype), in_precision_of(dtype, block.ground)};
+}
+
+Shape batch_of(const CompliantState& state, at::IntArrayRef inputs, const CompliantBlock& block) {
+  const CompliantGround& ground = block.ground;
+  return common_shape({leading(state.position), leading(state.velocity), inputs, block.mass.sizes(),
+                       block.width.sizes(), block.height.sizes(), block.gravity.sizes(), ground.mu.sizes(),
+                       ground.stiffness.sizes(), ground.dissipation.sizes()});
+}
+
+Tensor inertia(const CompliantBlock& block) {
+  const Tensor turning = block.mass * (block.width * block.width + block.height * block.height) / 12;
+  return vector_of({block.mass, block.mass, turning});
+}
+
+// u and gravity.
+Tensor forces(const Tensor& u, const CompliantBlock& block) {
+  const Tensor weight = block.mass * block.gravity, none = at::zeros_like(weight);
+  return u.to(weight.scalar_type()) + vector_of({none, -weight, none});
+}
+
+Contacts corners(const CompliantState& state, const CompliantBlock& block) {
+  const Tensor across = at::tensor({-0.5, 0.5, -0.5, 0.5}, state.velocity.options()) * block.width.unsqueeze(-1);
+  const Tensor up = at::tensor({-0.5, -0.5, 0.5, 0.5}, state.velocity.options()) * block.height.unsqueeze(-1);
+  const Tensor angle = state.position.select(-1, 2).unsqueeze(-1), c = angle.cos(), s = angle.sin();
+  const Tensor r_x = c * across - s * up, r_z = s * across + c * up;  // [..., 4]
+  const Tensor one = at::ones_like(r_x), zero = at::zeros_like(r_x);
+  const Tensor rows = matrix_of(
+      {vector_of({one, zero, -r_z}), vector_of({zero, zero, zero}), vector_of({zero, one, r_x})});  // [..., 4, 3, 3]
+  return {rows.flatten(-3, -2), state.position.select(-1, 1).unsqueeze(-1) + r_z};
+}
+
+// J' gamma, and J v.
+Tensor to_bodies(const Tensor& J, const Tensor& gamma) { return (J * gamma.unsqueeze(-1)).sum(-2); }
+Tensor to_contacts(const Tensor& J, const Tensor& v) { return (J * v.unsqueeze(-2)).sum(-1); }
+
+// L' A^-1 R' for rows L and R, [..., l, 3] and [..., r, 3], and the diagonal of A.
+Tensor between(const Tensor& left, const Tensor& right, const Tensor& inertia) {
+  return (left.unsqueeze(-2) * (right / inertia.unsqueeze(-2)).unsqueeze(-3)).sum(-1);
+}
+
+// Every third row from the given one.
+Tensor thirds(const Tensor& J, std::int64_t first) { return J.slice(-2, first, 3 * kCorners, 3); }
+
+CompliantStep pushed(const CompliantState& state, const CompliantProblem& problem, const Tensor& gamma,
+                     const CompliantBlock& block) {
+  const Tensor v_next = problem.v_free + to_bodies(problem.J, gamma) / inertia(block);
+  return {moved(state, v_next, block.dt), gamma};
+}
+
+// mu, [..., c], of the two edges of each cone, [..., 2 c].
+Tensor edges(const Tensor& mu) { return vector_of({-mu, mu}).flatten(-2); }
+
+MakeProblem problem_of(const CompliantBlock& block) {
+  return [&block](const CompliantState& state, const Tensor& u) { return contact_problem(state, u, block); };
+}
+
+Tensor inputs_of(const CompliantState& state, const Tensor& u, const CompliantBlock& block) {
+  TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
+  return expanded_inputs(u.to(state.velocity.scalar_type()), batch_of(state, leading(u).slice(1), block), kExpected,
+                         {3});
+}
+
+}  // namespace
+
+CompliantBlock CompliantBlock::of(double mass, double width, double height, double dt, double gravity,
+                                  const CompliantGround& ground) {
+  return {positive_parameter("mass", mass),          positive_parameter("width", width),
+          positive_parameter("height", height),      positive_number("dt", dt),
+          nonnegative_parameter("gravity", gravity), ground};
+}
+
+CompliantProblem contact_problem(const CompliantState& state, const Tensor& u, const CompliantBlock& parameters) {
+  const CompliantBlock block = in_precision_of(state.velocity, parameters);
+  return ground_problem(state.velocity, forces(u, block), inertia(block), corners(state, block), block.dt,
+                        block.ground);
+}
+
+Problem dual_problem(const CompliantState& state, const Tensor& u, const CompliantBlock& parameters) {
+  const CompliantBlock block = in_precision_of(state.velocity, parameters);
+  const CompliantProblem p = contact_problem(state, u, block);
+  // E' J: of each edge, normal + slope tangent.
+  const auto twice = [](const Tensor& x, std::int64_t dim) { return x.repeat_interleave(2, dim); };
+  const Tensor slope = edges(p.mu), tangent = twice(thirds(p.J, 0), -2), normal = twice(thirds(p.J, 2), -2);
+  const Tensor rows = normal + slope.unsqueeze(-1) * tangent;
+  const Tensor R_t = twice(p.R.slice(-1, 0, 3 * kCorners, 3), -1), R_n = twice(p.R.slice(-1, 2, 3 * kCorners, 3), -1);
+  // E' R E: the edges of one contact share its R.
+  const Tensor own = at::eye(kCorners, rows.options()).repeat_interleave(2, 0).repeat_interleave(2, 1);
+  const Tensor compliance = own * (R_n.unsqueeze(-1) + R_t.unsqueeze(-1) * slope.unsqueeze(-1) * slope.unsqueeze(-2));
+  const Tensor v_hat = twice(p.v_hat.slice(-1, 2, 3 * kCorners, 3), -1);
+  return {between(rows, rows, inertia(block)) + compliance, to_contacts(rows, p.v_free) - v_hat};
+}
+
+Problem rigid_problem(const CompliantState& state, const Tensor& u, const CompliantBlock& parameters) {
+  const CompliantBlock block = in_precision_of(state.velocity, parameters);
+  const CompliantProblem p = contact_problem(state, u, block);
+  const Tensor T = thirds(p.J, 0), N = thirds(p.J, 2), rows = at::cat({N, T, -T}, -2);
+  const Tensor W = between(rows, rows, inertia(block));
+  const Tensor one = at::eye(kCorners, W.options()).expand_as(between(N, N, inertia(block))),
+               zero = at::zeros_like(one);
+  const Tensor right = at::cat({zero, one, one}, -2);
+  const Tensor below = at::cat({p.mu.unsqueeze(-1) * one, -one, -one, zero}, -1);
+  const Tensor gap = gaps(state, block) / block.dt;
+  const Tensor slide = to_contacts(T, p.v_free);
+  return {at::cat({at::cat({W, right}, -1), below}, -2),
+          at::cat({to_contacts(N, p.v_free) + gap, slide, -slide, at::zeros_like(slide)}, -1)};
+}
+
+CompliantStep read_dual(const CompliantState& state, const Tensor& u, const Tensor& z,
+                        const CompliantBlock& parameters) {
+  const CompliantBlock block = in_precision_of(state.velocity, parameters);
+  const CompliantProblem p = contact_problem(state, u, block);
+  const auto per_contact = [](const Tensor& x) { return x.unflatten(-1, {kCorners, 2}).sum(-1); };
+  const Tensor tangent = per_contact(edges(p.mu) * z), normal = per_contact(z);
+  return pushed(state, p, vector_of({tangent, at::zeros_like(tangent), normal}).flatten(-2), block);
+}
+
+CompliantStep read_rigid(const CompliantState& state, const Tensor& u, const Tensor& z,
+                         const CompliantBlock& parameters) {
+  const CompliantBlock block = in_precision_of(state.velocity, parameters);
+  const auto part = [&](std::int64_t k) { return z.narrow(-1, k * kCorners, kCorners); };
+  const Tensor tangent = part(1) - part(2);
+  return pushed(state, contact_problem(state, u, block),
+                vector_of({tangent, at::zeros_like(tangent), part(0)}).flatten(-2), block);
+}
+
+Tensor gaps(const CompliantState& state, const CompliantBlock& block) {
+  return corners(state, in_precision_of(state.velocity, block)).gap;
+}
+
+CompliantSolution step(const CompliantState& state, const Tensor& u, const CompliantBlock& block,
+                       const ContactOptions& options) {
+  return first_step(simulate(state, u.unsqueeze(0), block, options));
+}
+
+CompliantSolution simulate(const CompliantState& state, const Tensor& u, const CompliantBlock& block,
+                           const ContactOptions& options) {
+  const Tensor inputs = inputs_of(state, u, block);
+  return roll_compliant({state.position.to(state.velocity.scalar_type()), state.velocity}, inputs,
+                        leading(inputs).slice(1).vec(), block.dt, problem_of(block), options);
+}
+
+RolloutCertificate certify_rollout(const CompliantState& state, const Tensor& u, const CompliantBlock& block,
+                                   const CompliantSolution& rollout, double tolerance) {
+  return certify_compliant(state, inputs_of(state, u, block), problem_of(block), rollout, tolerance);
+}
+
+}  // namespace lcp::physics

@@ -1,0 +1,85 @@
+#include "physics/compliant_ground.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <cmath>
+#include <utility>
+
+#include "lcp/certify_contact.h"
+
+namespace lcp::physics {
+
+using at::Tensor;
+
+CompliantGround CompliantGround::of(double mu, double stiffness, double dissipation,
+                                    const RegularizationOptions& regularization) {
+  return {nonnegative_parameter("mu", mu), positive_parameter("stiffness", stiffness),
+          nonnegative_parameter("dissipation", dissipation), regularization};
+}
+
+CompliantGround in_precision_of(at::ScalarType dtype, const CompliantGround& ground) {
+  return {ground.mu.to(dtype), ground.stiffness.to(dtype), ground.dissipation.to(dtype), ground.regularization};
+}
+
+CompliantProblem ground_problem(const Tensor& velocity, const Tensor& f, const Tensor& inertia,
+                                const Contacts& contacts, double dt, const CompliantGround& ground) {
+  const Tensor v_free = velocity + dt * f / inertia;
+  const Tensor A = at::diag_embed(inertia);
+  // Of each contact, alike.
+  const auto each = [&](const Tensor& x) { return x.unsqueeze(-1); };
+  const auto [v_hat, R] = contact_parameters(contacts.gap, each(ground.stiffness), each(ground.dissipation),
+                                             delassus_diagonal(A, contacts.J), dt, ground.regularization);
+  const Tensor mu = each(ground.mu).expand(at::infer_size(each(ground.mu).sizes(), {contacts.gap.size(-1)}));
+  return {A, v_free, contacts.J, v_hat, R, mu};
+}
+
+double positive_number(const char* name, double x) {
+  TORCH_CHECK(std::isfinite(x) && x > 0, name, " must be > 0; got ", x);
+  return x;
+}
+
+CompliantState moved(const CompliantState& state, const Tensor& v_next, double dt) {
+  return {state.position + dt * v_next, v_next};
+}
+
+CompliantSolution roll_compliant(const CompliantState& state, const Tensor& u, const Shape& batch, double dt,
+                                 const MakeProblem& problem, const ContactOptions& options) {
+  TORCH_CHECK(!options.guess, "a rollout has guesses of its own; got one");
+  const auto rolled =
+      roll({expanded(state.position, batch, {3}), expanded(state.velocity, batch, {3})}, u, batch,
+           {[&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
+              CompliantProblem p = problem({now[0], now[1]}, force);
+              if (poison.defined()) p.v_free = p.v_free + poison.unsqueeze(-1);
+              ContactOptions from_here = options;
+              from_here.guess = now[1].detach();
+              ContactResult result = solve_contact(p.A, p.v_free, p.J, p.v_hat, p.R, p.mu, from_here);
+              return {{std::move(result.gamma), std::move(result.v), std::move(result.status)}, {result.iterations}};
+            },
+            [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
+              CompliantState next = moved({now[0], now[1]}, solved.result.w, dt);
+              return {next.position, next.velocity};
+            }});
+  const auto told = [&](const Tensor& x) { return with_failures(x, rolled.failure); };
+  return {
+      {{told(rolled.ends[0]), told(rolled.ends[1])}, told(rolled.result.z)}, rolled.result.status, rolled.extras[0]};
+}
+
+RolloutCertificate certify_compliant(const CompliantState& state, const Tensor& u, const MakeProblem& problem,
+                                     const CompliantSolution& rollout, double tolerance) {
+  const c10::NoGradGuard no_grad;
+  const CompliantState& next = rollout.step.next;
+  const CompliantProblem p =
+      problem({starts_of(state.position, next.position), starts_of(state.velocity, next.velocity)}, u);
+  const Tensor margin = certify_contact(p.A, p.v_free, p.J, p.v_hat, p.R, p.mu, next.velocity).margin;
+  const Tensor solved = rollout.status == 0;
+  const Tensor tied = (solved & (margin <= tolerance)).sum(0);
+  return {(~solved).sum(0), tied, tied};
+}
+
+CompliantSolution first_step(const CompliantSolution& rollout) {
+  const CompliantStep& step = rollout.step;
+  return {{{step.next.position[0], step.next.velocity[0]}, step.gamma[0]}, rollout.status[0], rollout.iterations[0]};
+}
+
+}  // namespace lcp::physics

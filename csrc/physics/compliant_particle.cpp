@@ -1,0 +1,115 @@
+#include "lcp/physics/compliant_particle.h"
+
+#include <ATen/ATen.h>
+
+#include "physics/compliant_ground.h"
+
+namespace lcp::physics {
+namespace {
+
+using at::Tensor;
+
+constexpr std::int64_t kZ = 2;
+constexpr const char* kExpected = "u must be [steps, ..., 3]";
+
+CompliantParticle in_precision_of(const Tensor& v, const CompliantParticle& particle) {
+  const auto dtype = v.scalar_type();
+  return {particle.mass.to(dtype), particle.dt, particle.gravity.to(dtype), in_precision_of(dtype, particle.ground)};
+}
+
+Shape batch_of(const CompliantState& state, at::IntArrayRef inputs, const CompliantParticle& particle) {
+  const CompliantGround& ground = particle.ground;
+  return common_shape({leading(state.position), leading(state.velocity), inputs, particle.mass.sizes(),
+                       particle.gravity.sizes(), ground.mu.sizes(), ground.stiffness.sizes(),
+                       ground.dissipation.sizes()});
+}
+
+Tensor inertia(const CompliantParticle& particle) { return vector_of({particle.mass, particle.mass, particle.mass}); }
+
+// u and gravity.
+Tensor forces(const Tensor& u, const CompliantParticle& particle) {
+  const Tensor weight = particle.mass * particle.gravity, none = at::zeros_like(weight);
+  return u.to(weight.scalar_type()) + vector_of({none, none, -weight});
+}
+
+Tensor free_velocity(const CompliantState& state, const Tensor& u, const CompliantParticle& particle) {
+  return state.velocity + particle.dt * forces(u, particle) / particle.mass.unsqueeze(-1);
+}
+
+CompliantStep pushed(const CompliantState& state, const Tensor& v_free, const Tensor& gamma,
+                     const CompliantParticle& particle) {
+  return {moved(state, v_free + gamma / particle.mass.unsqueeze(-1), particle.dt), gamma};
+}
+
+// y projected on the cone in the norm of R, both [..., 3].
+Tensor projected(const Tensor& y, const Tensor& R, const Tensor& mu) {
+  const Tensor y_t = y.narrow(-1, 0, 2), y_n = y.select(-1, kZ);
+  const Tensor slip = y_t.norm(2, {-1}), ratio = R.select(-1, 0) / R.select(-1, kZ);
+  const Tensor pressed = at::clamp_min((y_n + mu * ratio * slip) / (1 + mu * mu * ratio), 0);
+  const Tensor sticks = slip <= mu * y_n;
+  const Tensor normal = at::where(sticks, y_n, pressed);
+  const Tensor share = at::where(sticks, 1, mu * normal / at::where(slip > 0, slip, 1));
+  return at::cat({share.unsqueeze(-1) * y_t, normal.unsqueeze(-1)}, -1);
+}
+
+MakeProblem problem_of(const CompliantParticle& particle) {
+  return [&particle](const CompliantState& state, const Tensor& u) { return contact_problem(state, u, particle); };
+}
+
+Tensor inputs_of(const CompliantState& state, const Tensor& u, const CompliantParticle& particle) {
+  TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
+  return expanded_inputs(u.to(state.velocity.scalar_type()), batch_of(state, leading(u).slice(1), particle), kExpected,
+                         {3});
+}
+
+}  // namespace
+
+CompliantParticle CompliantParticle::of(double mass, double dt, double gravity, const CompliantGround& ground) {
+  return {positive_parameter("mass", mass), positive_number("dt", dt), nonnegative_parameter("gravity", gravity),
+          ground};
+}
+
+CompliantProblem contact_problem(const CompliantState& state, const Tensor& u, const CompliantParticle& parameters) {
+  const CompliantParticle particle = in_precision_of(state.velocity, parameters);
+  const Contacts contacts{at::eye(3, state.velocity.options()), gaps(state, particle)};
+  return ground_problem(state.velocity, forces(u, particle), inertia(particle), contacts, particle.dt, particle.ground);
+}
+
+CompliantStep exact_step(const CompliantState& state, const Tensor& u, const CompliantParticle& parameters) {
+  const CompliantParticle particle = in_precision_of(state.velocity, parameters);
+  const CompliantProblem p = contact_problem(state, u, particle);
+  const Tensor W_R = p.R + 1 / particle.mass.unsqueeze(-1);
+  const Tensor gamma = projected((p.v_hat - p.v_free) / W_R, W_R, p.mu.squeeze(-1));
+  return pushed(state, p.v_free, gamma, particle);
+}
+
+CompliantStep rigid_step(const CompliantState& state, const Tensor& u, const CompliantParticle& parameters) {
+  const CompliantParticle particle = in_precision_of(state.velocity, parameters);
+  const Tensor v_free = free_velocity(state, u, particle), v_z = v_free.select(-1, kZ);
+  const Tensor normal = particle.mass * at::clamp_min(-state.position.select(-1, kZ) / particle.dt - v_z, 0);
+  const Tensor v_t = v_free.narrow(-1, 0, 2), slip = v_t.norm(2, {-1});
+  const Tensor friction = at::minimum(particle.mass * slip, particle.ground.mu * normal);
+  const Tensor tangent = -(friction / at::where(slip > 0, slip, 1)).unsqueeze(-1) * v_t;
+  return pushed(state, v_free, at::cat({tangent, normal.unsqueeze(-1)}, -1), particle);
+}
+
+Tensor gaps(const CompliantState& state, const CompliantParticle&) { return state.position.narrow(-1, kZ, 1); }
+
+CompliantSolution step(const CompliantState& state, const Tensor& u, const CompliantParticle& particle,
+                       const ContactOptions& options) {
+  return first_step(simulate(state, u.unsqueeze(0), particle, options));
+}
+
+CompliantSolution simulate(const CompliantState& state, const Tensor& u, const CompliantParticle& particle,
+                           const ContactOptions& options) {
+  const Tensor inputs = inputs_of(state, u, particle);
+  return roll_compliant({state.position.to(state.velocity.scalar_type()), state.velocity}, inputs,
+                        leading(inputs).slice(1).vec(), particle.dt, problem_of(particle), options);
+}
+
+RolloutCertificate certify_rollout(const CompliantState& state, const Tensor& u, const CompliantParticle& particle,
+                                   const CompliantSolution& rollout, double tolerance) {
+  return certify_compliant(state, inputs_of(state, u, particle), problem_of(particle), rollout, tolerance);
+}
+
+}  // namespace lcp::physics

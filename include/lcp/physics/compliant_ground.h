@@ -1,0 +1,54 @@
+// Bodies of three velocities on compliant ground, stepped in time by lcp::solve_contact: what they have in common.
+//
+//   A (v_next - v) = dt f + J' gamma,   x_next = x + dt v_next
+//
+// with the impulses gamma of springs and dampers under the ground, and of regularized Coulomb friction. The model is a
+// convex relaxation, and has its price: a body that sticks creeps, one that slides hovers, by mu (dt + tau) |v_t|.
+// docs/compliant_contact.md measures both.
+//
+//   [CPH] Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lcp/contact_parameters.h"
+#include "lcp/physics/problem.h"
+#include "lcp/solve_contact.h"
+
+namespace lcp::physics {
+
+struct CompliantGround {
+  at::Tensor mu;           ///< friction coefficient, >= 0
+  at::Tensor stiffness;    ///< N/m, > 0, of each point of contact
+  at::Tensor dissipation;  ///< s, >= 0: the damping over the stiffness
+  RegularizationOptions regularization = {};
+
+  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  static CompliantGround of(double mu, double stiffness, double dissipation,
+                            const RegularizationOptions& regularization = {});
+};
+
+/// Where a body is and how it moves: each [..., 3], in the coordinates that its own header names.
+struct CompliantState {
+  at::Tensor position;
+  at::Tensor velocity;
+};
+
+/// The arguments of lcp::solve_contact.
+struct CompliantProblem {
+  at::Tensor A, v_free, J, v_hat, R, mu;
+};
+
+/// What a step ends with; NaN where the status is not 0.
+struct CompliantStep {
+  CompliantState next;
+  at::Tensor gamma;  ///< [..., 3 c], N s, of each contact along its two tangents and the normal
+};
+
+struct CompliantSolution {
+  CompliantStep step;
+  at::Tensor status;      ///< [...], int8, see lcp::Status
+  at::Tensor iterations;  ///< [...], int64, of Newton's method, which begins at the velocity before the step
+};
+
+}  // namespace lcp::physics

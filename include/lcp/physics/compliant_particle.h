@@ -1,0 +1,48 @@
+// A point mass above compliant, level ground: coordinates (x, y, z) with z upwards, m, and one contact.
+#pragma once
+
+#include <cstdint>
+
+#include "lcp/physics/compliant_ground.h"
+
+namespace lcp::physics {
+
+struct CompliantParticle {
+  at::Tensor mass;     ///< kg, > 0
+  double dt;           ///< s, > 0
+  at::Tensor gravity;  ///< m/s^2, >= 0
+  CompliantGround ground;
+
+  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  static CompliantParticle of(double mass, double dt, double gravity, const CompliantGround& ground);
+};
+
+/// A = m I, J = I, and the gap z.
+///   state: before the step. u: [..., 3], N.
+CompliantProblem contact_problem(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle);
+
+/// The step in closed form: gamma projects (R + 1 / m)^-1 (v_hat - v_free) on the cone in the norm of R + 1 / m.
+CompliantStep exact_step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle);
+
+/// The step on rigid ground, in closed form: v_z >= -z / dt, and friction of at most mu times the normal impulse.
+CompliantStep rigid_step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle);
+
+/// Above the ground, m: z, [..., 1].
+at::Tensor gaps(const CompliantState& state, const CompliantParticle& particle);
+
+/// One step of each element of the batch.
+CompliantSolution step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle,
+                       const ContactOptions& options = {});
+
+/// Many steps.
+///   u: [steps, ..., 3], N.
+/// Returns tensors [steps, ...]. Where a step fails, all that follow are NaN.
+CompliantSolution simulate(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle,
+                           const ContactOptions& options = {});
+
+/// Certifies the gradient of a rollout that `simulate` returned for the same arguments: steps are tied and kinked where
+/// the margin of lcp::certify_contact is at most `tolerance`.
+RolloutCertificate certify_rollout(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle,
+                                   const CompliantSolution& rollout, double tolerance = 1e-12);
+
+}  // namespace lcp::physics

@@ -1,0 +1,266 @@
+// The particle and the block on compliant ground: one program for two bodies of three velocities.
+#include <torch/types.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "lcp/certify_contact.h"
+#include "lcp/physics/compliant_block.h"
+#include "lcp/physics/compliant_particle.h"
+#include "lcp/solve.h"
+#include "simulation/system.h"
+
+namespace lcp::training {
+namespace {
+
+using namespace lcp::physics;
+using torch::Tensor;
+
+constexpr double kSharp = 1e-8;  // sigma, of ground that is to be nearly rigid
+
+// What differs between the bodies.
+struct ParticleKind {
+  using Body = CompliantParticle;
+  static constexpr const char* kName = "compliant_particle";
+  static constexpr std::array<const char*, 3> kPosition = {"x", "y", "z"};
+  static constexpr std::array<const char*, 3> kVelocity = {"v_x", "v_y", "v_z"};
+  static constexpr std::array<const char*, 3> kForce = {"u_x", "u_y", "u_z"};
+  static constexpr std::int64_t kUp = 2, kContacts = 1;
+  static constexpr const char* kExact = "the step in closed form";
+
+  void add_to(CommandLine&) {}
+  double rest() const { return 0; }
+  Body body(const PhysicsFlags& p, double dt, const CompliantGround& ground) const {
+    return Body::of(p.mass, dt, p.gravity, ground);
+  }
+  static CompliantStep exact(const CompliantState& state, const Tensor& u, const Body& body) {
+    return exact_step(state, u, body);
+  }
+  static CompliantStep rigid(const CompliantState& state, const Tensor& u, const Body& body) {
+    return rigid_step(state, u, body);
+  }
+};
+
+struct BlockKind {
+  using Body = CompliantBlock;
+  static constexpr const char* kName = "compliant_block";
+  static constexpr std::array<const char*, 3> kPosition = {"x", "z", "theta"};
+  static constexpr std::array<const char*, 3> kVelocity = {"v_x", "v_z", "omega"};
+  static constexpr std::array<const char*, 3> kForce = {"u_x", "u_z", "torque"};
+  static constexpr std::int64_t kUp = 1, kContacts = 4;
+  static constexpr const char* kExact = "lcp::solve of the dual";
+
+  void add_to(CommandLine& line) {
+    line.add<std::vector<double>>("size", size, "Width and height of the block, m", finite_numbers(2));
+  }
+  double rest() const { return size[1] / 2; }
+  Body body(const PhysicsFlags& p, double dt, const CompliantGround& ground) const {
+    return Body::of(p.mass, size[0], size[1], dt, p.gravity, ground);
+  }
+  static CompliantStep exact(const CompliantState& state, const Tensor& u, const Body& body) {
+    const Problem dual = dual_problem(state, u, body);
+    return read_dual(state, u, lcp::solve(dual.M, dual.q).z, body);
+  }
+  static CompliantStep rigid(const CompliantState& state, const Tensor& u, const Body& body) {
+    const Problem rigid = rigid_problem(state, u, body);
+    return read_rigid(state, u, lcp::solve(rigid.M, rigid.q).z, body);
+  }
+
+  std::vector<double> size = {0.4, 0.2};
+};
+
+// Rolls `next` from the start, [steps, ...] of velocities.
+template <class Step>
+Tensor velocities(CompliantState now, const Tensor& u, const Step& next) {
+  std::vector<Tensor> all;
+  for (std::int64_t k = 0; k < u.size(0); ++k) {
+    now = next(now, u[k]).next;
+    all.push_back(now.velocity);
+  }
+  return torch::stack(all);
+}
+
+template <class Kind>
+class CompliantSystem : public System {
+ public:
+  CompliantSystem() {
+    physics.dt = 0.01;
+    physics.mu = 0.5;
+  }
+
+  const std::vector<std::string>& formulations() const override {
+    static const std::vector<std::string> names = {"convex"};
+    return names;
+  }
+  std::int64_t default_steps() const override { return 100; }
+  std::string example() const override {
+    return std::string("--system ") + Kind::kName + " --speed 0 --push 6 --stiffness 1e3";
+  }
+  bool has_positions() const override { return true; }
+  std::vector<std::string> required_inputs() const override {
+    return {Kind::kPosition[Kind::kUp], Kind::kVelocity[0], Kind::kVelocity[Kind::kUp]};
+  }
+  std::vector<std::string> optional_inputs() const override {
+    std::vector<std::string> names;
+    for (int k = 0; k < 3; ++k) {
+      if (k != Kind::kUp) names.emplace_back(Kind::kPosition[k]);
+      if (k != 0 && k != Kind::kUp) names.emplace_back(Kind::kVelocity[k]);
+    }
+    names.insert(names.end(), Kind::kForce.begin(), Kind::kForce.end());
+    return names;
+  }
+  std::vector<std::string> rollout_flags() const override { return {"height", "speed", "push"}; }
+
+  void add_to(CommandLine& line) override {
+    line.add<double>("stiffness", stiffness_, "Stiffness of each contact, N/m", positive);
+    line.add<double>("dissipation", dissipation_, "Damping of each contact over its stiffness, s", nonnegative);
+    line.add<double>("sigma", regularization_.sigma, "Of what sticks, the creep over its impulse and inverse mass",
+                     positive);
+    line.add<double>("beta", regularization_.beta,
+                     "Periods of a contact's oscillation in a time step at most; 0: whatever the stiffness gives",
+                     nonnegative);
+    line.add<double>("height", height_, "Height above the ground before the first step, m", finite_number);
+    line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
+    line.add<double>("push", push_, "Force along x in all steps, N", finite_number);
+    kind_.add_to(line);
+  }
+
+  Motion run(const Request& request) const override {
+    const auto body =
+        kind_.body(physics, physics.dt, CompliantGround::of(physics.mu, stiffness_, dissipation_, regularization_));
+    const CompliantState first = start(request);
+    const Tensor u = inputs(request);
+    const CompliantSolution solution = simulate(first, u, body);
+    const CompliantState& end = solution.step.next;
+    const Tensor gamma = solution.step.gamma.unflatten(-1, at::IntArrayRef({Kind::kContacts, 3}));
+    const Tensor friction = gamma.narrow(-1, 0, 2).norm(2, {-1}), pressure = gamma.select(-1, 2);
+    const Tensor touches = (pressure > 0).any(-1);
+    const Tensor slides = (pressure > 0) & (friction >= physics.mu * pressure * (1 - 1e-9));
+
+    const Tensor position = request.with_position_noise(end.position);
+    const Tensor velocity = request.with_velocity_noise(end.velocity);
+    MotionTable table(u.size(0), request.count(), 1);
+    for (int k = 0; k < 3; ++k) table.add(Kind::kPosition[k], position.select(-1, k));
+    for (int k = 0; k < 3; ++k) table.add(Kind::kVelocity[k], velocity.select(-1, k));
+    add_impulses(table, gamma);
+
+    Motion motion;
+    motion.data = table.take();
+    const CompliantProblem problem =
+        contact_problem({starts(first.position, end.position), starts(first.velocity, end.velocity)}, u, body);
+    motion.residual =
+        certify_contact(problem.A, problem.v_free, problem.J, problem.v_hat, problem.R, problem.mu, end.velocity)
+            .residual;
+    motion.status = solution.status;
+    motion.error =
+        largest_difference(end.velocity, velocities(first, u, [&](const CompliantState& now, const Tensor& force) {
+                             return Kind::exact(now, force, body);
+                           }));
+    motion.sticking = touches & ~slides.any(-1);
+    motion.certificate = certify_rollout(first, u, body, solution);
+    motion.exact = Kind::kExact;
+    const auto largest_where = [](const Tensor& mask, const Tensor& x) {
+      return torch::where(mask, x, torch::zeros_like(x)).nan_to_num().max().item<double>();
+    };
+    motion.metrics["contact_fraction"] = touches.to(torch::kDouble).mean().item<double>();
+    motion.metrics["max_creep"] = largest_where(motion.sticking, end.velocity.select(-1, 0).abs());
+    motion.metrics["max_hover"] = largest_where(slides, gaps(end, body));
+    motion.metrics["mean_iterations"] = solution.iterations.to(torch::kDouble).mean().item<double>();
+    if (!request.inputs) motion.tables.emplace_back("convergence.csv", convergence(request));
+    return motion;
+  }
+
+ private:
+  static Tensor starts(const Tensor& first, const Tensor& next) { return with_start(first, next).slice(0, 0, -1); }
+
+  static void add_impulses(MotionTable& table, const Tensor& gamma) {
+    if constexpr (Kind::kContacts == 1) {
+      const std::array<const char*, 3> names = {"gamma_x", "gamma_y", "gamma_n"};
+      for (int k = 0; k < 3; ++k) table.add(names[k], gamma.select(-2, 0).select(-1, k));
+    } else {
+      static const std::array<const char*, 8> names = {"gamma_t1", "gamma_n1", "gamma_t2", "gamma_n2",
+                                                       "gamma_t3", "gamma_n3", "gamma_t4", "gamma_n4"};
+      for (std::int64_t k = 0; k < Kind::kContacts; ++k) {
+        table.add(names[2 * k], gamma.select(-2, k).select(-1, 0));
+        table.add(names[2 * k + 1], gamma.select(-2, k).select(-1, 2));
+      }
+    }
+  }
+
+  CompliantState start(const Request& request) const {
+    const auto columns = [&](const std::array<const char*, 3>& names) {
+      return torch::stack({request.input(names[0]), request.input(names[1]), request.input(names[2])}, -1);
+    };
+    if (request.inputs) return {columns(Kind::kPosition), columns(Kind::kVelocity)};
+    const Tensor zero = torch::zeros({request.count()}, request.dtype);
+    std::array<Tensor, 3> position = {zero, zero, zero}, velocity = {speed_ * request.variation(1), zero, zero};
+    position[Kind::kUp] = kind_.rest() + height_ * request.variation(0);
+    return {torch::stack({position[0], position[1], position[2]}, -1),
+            torch::stack({velocity[0], velocity[1], velocity[2]}, -1)};
+  }
+
+  Tensor inputs(const Request& request) const {
+    if (request.inputs) {
+      return torch::stack(
+                 {request.input(Kind::kForce[0]), request.input(Kind::kForce[1]), request.input(Kind::kForce[2])}, -1)
+          .unsqueeze(0);
+    }
+    return pushes(push_, request.steps, request.dtype).unsqueeze(1).expand({-1, request.trajectories, -1});
+  }
+
+  static Tensor pushes(double force, std::int64_t steps, torch::ScalarType dtype) {
+    return torch::tensor({force, 0.0, 0.0}, dtype).expand({steps, 3});
+  }
+
+  // From rest on stiffer and stiffer ground, without damping and nearly without creep, under a push that it withstands
+  // and one that it does not: how far the velocities are from those on rigid ground.
+  Table convergence(const Request& request) const {
+    const double limit = physics.max_friction(), weight = physics.mass * physics.gravity;
+    const std::vector<double> forces =
+        limit > 0 ? std::vector<double>{limit / 2, 2 * limit} : std::vector<double>{weight};
+    const Tensor stiffness = torch::logspace(2, 10, 17, 10, torch::kDouble);
+    const Tensor zero = torch::zeros({3}, torch::kDouble);
+    CompliantState first{zero.clone(), zero};
+    first.position[Kind::kUp] = kind_.rest();
+    std::array<std::vector<double>, 4> columns;
+    for (const double force : forces) {
+      for (const int finer : {1, 10}) {
+        const double dt = physics.dt / finer;
+        const Tensor u = pushes(force, request.steps * finer, torch::kDouble);
+        const auto rigid_body = kind_.body(physics, dt, CompliantGround::of(physics.mu, 1, 0));
+        const Tensor rigid = velocities(first, u, [&](const CompliantState& now, const Tensor& push) {
+          return Kind::rigid(now, push, rigid_body);
+        });
+        // All stiffnesses side by side.
+        CompliantGround ground = CompliantGround::of(physics.mu, 1, 0, {.sigma = kSharp, .beta = 0});
+        ground.stiffness = stiffness;
+        const Tensor off = simulate(first, u, kind_.body(physics, dt, ground)).step.next.velocity - rigid.unsqueeze(1);
+        const Tensor apart = off.square().sum(-1).mean(0).sqrt();
+        for (std::int64_t k = 0; k < stiffness.size(0); ++k) {
+          const std::array<double, 4> row = {force, dt, stiffness[k].item<double>(), apart[k].item<double>()};
+          for (std::size_t i = 0; i < row.size(); ++i) columns[i].push_back(row[i]);
+        }
+      }
+    }
+    Table table;
+    const std::array<const char*, 4> names = {"push", "dt", "stiffness", "rms_error"};
+    for (std::size_t i = 0; i < names.size(); ++i) table.add(names[i], columns[i]);
+    return table;
+  }
+
+  Kind kind_;
+  double stiffness_ = 1e4;
+  double dissipation_ = 0.02;
+  RegularizationOptions regularization_;
+  double height_ = 0.05;
+  double speed_ = 0.5;
+  double push_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_compliant_particle() { return std::make_unique<CompliantSystem<ParticleKind>>(); }
+std::unique_ptr<System> make_compliant_block() { return std::make_unique<CompliantSystem<BlockKind>>(); }
+
+}  // namespace lcp::training
