@@ -13,6 +13,8 @@ FORMULATIONS = {
     "planar_block": ["exact_direction", "fixed_point", "polyhedral"],
     "point_mass": ["stewart_trinkle", "belbute_peres"],
     "tripod": ["polyhedral"],
+    "compliant_particle": ["convex"],
+    "compliant_block": ["convex"],
 }
 COLUMNS = {
     "sliding_block": "v,u,v_next,lambda_plus,lambda_minus,gamma",
@@ -20,7 +22,10 @@ COLUMNS = {
     "planar_block": "v_x,v_y,u_x,u_y,v_next_x,v_next_y,force_x,force_y",
     "point_mass": "x,y,v_x,v_y,lambda_n,lambda_plus,lambda_minus,gamma",
     "tripod": "x,y,theta,v_x,v_y,omega",
+    "compliant_particle": "x,y,z,v_x,v_y,v_z,gamma_x,gamma_y,gamma_n",
+    "compliant_block": "x,z,theta,v_x,v_z,omega," + ",".join(f"gamma_{x}{k}" for k in range(1, 5) for x in "tn"),
 }
+COMPLIANT = ["compliant_particle", "compliant_block"]
 ALL = [(system, formulation) for system, names in FORMULATIONS.items() for formulation in names]
 
 
@@ -53,10 +58,10 @@ def simulate(run, tmp_path):
 def test_default_flags(simulate, system, formulation):
     data, metrics = simulate("--system", system, "--formulation", formulation)
     assert ",".join(data) == "trajectory,step," + COLUMNS[system]
-    assert metrics["unsolved"] == 0 and metrics["max_residual"] < 1e-11
+    assert metrics["unsolved"] == 0 and metrics["max_residual"] < (1e-10 if system in COMPLIANT else 1e-11)
     assert metrics["kinked_steps"] == 0
     if formulation != "polyhedral":
-        assert metrics["max_error_vs_exact"] < 1e-11
+        assert metrics["max_error_vs_exact"] < (1e-9 if system in COMPLIANT else 1e-11)
     assert len(data["step"]) == metrics["steps"]
 
 
@@ -70,6 +75,51 @@ def test_falling_block(simulate):
     assert metrics["sticking_fraction"] == 155 / 200
 
 
+def on_the_ground(simulate, system, *flags, stiffness=1e5):
+    return simulate("--system", system, "--height", 0, "--stiffness", stiffness, *flags)
+
+
+def test_what_sticks_on_compliant_ground_creeps(simulate):
+    for push in [1, 4]:
+        data, metrics = on_the_ground(simulate, "compliant_particle", "--speed", 0, "--push", push)
+        assert metrics["sticking_fraction"] == 1
+        assert data["v_x"][-1] == pytest.approx(1e-3 * 0.01 * push, rel=1e-6)  # sigma dt u / m
+        assert data["z"][-1] == pytest.approx(-9.81e-5, rel=1e-4)  # -m g / k
+        coarse, _ = on_the_ground(simulate, "compliant_particle", "--speed", 0, "--push", push, "--sigma", 0.1)
+        assert coarse["v_x"][-1] == pytest.approx(0.1 * 0.01 * push, rel=1e-6)
+
+
+@pytest.mark.parametrize("system", COMPLIANT)
+def test_what_slides_on_compliant_ground_hovers(simulate, system):
+    for tau in [0, 0.02]:
+        flags = ("--speed", 0, "--push", 0.5 * 9.81 * 1.2, "--dissipation", tau, "--steps", 600)
+        data, metrics = on_the_ground(simulate, system, *flags)
+        assert (data["v_x"][-1] - data["v_x"][-101]) == pytest.approx(0.2 * 0.5 * 9.81, rel=1e-2)  # Coulomb's
+        height = data["z"][-1] - (0.1 if system == "compliant_block" else 0)
+        assert height == pytest.approx(0.5 * (0.01 + tau) * data["v_x"][-1], rel=0.05)
+        assert metrics["max_hover"] == pytest.approx(height, rel=0.05)
+
+
+def test_what_starts_to_slide_on_compliant_ground_at_once_hops(simulate):
+    """On stiff ground by mu v / (1 + mu^2), whatever the time step is."""
+    for dt in [1e-2, 1e-3]:
+        data, _ = on_the_ground(simulate, "compliant_particle", "--speed", 1, "--dissipation", 0, "--dt", dt,
+                                "--gravity", 0, "--beta", 0, "--sigma", 1e-9, stiffness=1e12)
+        assert data["v_z"][0] == pytest.approx(0.5 / 1.25, rel=1e-3)
+
+
+@pytest.mark.parametrize("system", COMPLIANT)
+def test_stiffer_ground_is_nearer_to_rigid_ground(simulate, tmp_path, system):
+    simulate("--system", system)
+    table = read_csv(tmp_path / "out" / "convergence.csv")
+    push, dt, stiffness, error = (table[x] for x in ("push", "dt", "stiffness", "rms_error"))
+    sticks = push == push.min()
+    far, stiff = stiffness == 1e8, stiffness == 1e6
+    assert (error[sticks & far] < 0.02 * error[sticks & stiff]).all() and error[sticks & far].max() < 1e-5
+    coarse, fine = (error[~sticks & far & (dt == x)].item() for x in (0.01, 0.001))
+    assert 5 < coarse / fine < 20  # hovering, which costs mu dt a
+
+
 def test_second_direct_formulation_is_reported_infeasible(run, tmp_path):
     result = run("simulate", "--formulation", "direct2", "--out", "out", env=UNDRAWN)
     assert result.returncode == 0 and "50 steps reported infeasible, 50 proved so" in result.stdout
@@ -78,6 +128,51 @@ def test_second_direct_formulation_is_reported_infeasible(run, tmp_path):
     assert metrics["max_residual"] is None and metrics["max_error_vs_exact"] is None
     data = read_csv(tmp_path / "out" / "data.csv")
     assert np.isnan(data["v_next"]).all() and not np.isnan(data["v"]).any()
+
+
+def on_the_ground(simulate, system, *flags, stiffness=1e5):
+    return simulate("--system", system, "--height", 0, "--stiffness", stiffness, *flags)
+
+
+def test_what_sticks_on_compliant_ground_creeps(simulate):
+    for push in [1, 4]:
+        data, metrics = on_the_ground(simulate, "compliant_particle", "--speed", 0, "--push", push)
+        assert metrics["sticking_fraction"] == 1
+        assert data["v_x"][-1] == pytest.approx(1e-3 * 0.01 * push, rel=1e-6)  # sigma dt u / m
+        assert data["z"][-1] == pytest.approx(-9.81e-5, rel=1e-4)  # -m g / k
+        coarse, _ = on_the_ground(simulate, "compliant_particle", "--speed", 0, "--push", push, "--sigma", 0.1)
+        assert coarse["v_x"][-1] == pytest.approx(0.1 * 0.01 * push, rel=1e-6)
+
+
+@pytest.mark.parametrize("system", COMPLIANT)
+def test_what_slides_on_compliant_ground_hovers(simulate, system):
+    for tau in [0, 0.02]:
+        flags = ("--speed", 0, "--push", 0.5 * 9.81 * 1.2, "--dissipation", tau, "--steps", 600)
+        data, metrics = on_the_ground(simulate, system, *flags)
+        assert (data["v_x"][-1] - data["v_x"][-101]) == pytest.approx(0.2 * 0.5 * 9.81, rel=1e-2)  # Coulomb's
+        height = data["z"][-1] - (0.1 if system == "compliant_block" else 0)
+        assert height == pytest.approx(0.5 * (0.01 + tau) * data["v_x"][-1], rel=0.05)
+        assert metrics["max_hover"] == pytest.approx(height, rel=0.05)
+
+
+def test_what_starts_to_slide_on_compliant_ground_at_once_hops(simulate):
+    """On stiff ground by mu v / (1 + mu^2), whatever the time step is."""
+    for dt in [1e-2, 1e-3]:
+        data, _ = on_the_ground(simulate, "compliant_particle", "--speed", 1, "--dissipation", 0, "--dt", dt,
+                                "--gravity", 0, "--beta", 0, "--sigma", 1e-9, stiffness=1e12)
+        assert data["v_z"][0] == pytest.approx(0.5 / 1.25, rel=1e-3)
+
+
+@pytest.mark.parametrize("system", COMPLIANT)
+def test_stiffer_ground_is_nearer_to_rigid_ground(simulate, tmp_path, system):
+    simulate("--system", system)
+    table = read_csv(tmp_path / "out" / "convergence.csv")
+    push, dt, stiffness, error = (table[x] for x in ("push", "dt", "stiffness", "rms_error"))
+    sticks = push == push.min()
+    far, stiff = stiffness == 1e8, stiffness == 1e6
+    assert (error[sticks & far] < 0.02 * error[sticks & stiff]).all() and error[sticks & far].max() < 1e-5
+    coarse, fine = (error[~sticks & far & (dt == x)].item() for x in (0.01, 0.001))
+    assert 5 < coarse / fine < 20  # hovering, which costs mu dt a
 
 
 def test_second_direct_formulation_solves_rest(simulate):
@@ -237,7 +332,7 @@ def test_steps_of_a_trajectory_are_chained(simulate):
         assert np.array_equal(data["v"][rows][1:], data["v_next"][rows][:-1])
 
 
-@pytest.mark.parametrize("system", ["falling_block", "planar_block", "point_mass", "tripod"])
+@pytest.mark.parametrize("system", ["falling_block", "planar_block", "point_mass", "tripod", *COMPLIANT])
 def test_first_trajectory_is_that_of_the_flags(simulate, system):
     one, _ = simulate("--system", system, "--steps", 60)
     many, _ = simulate("--system", system, "--steps", 60, "--trajectories", 5)
@@ -257,7 +352,7 @@ def test_noise_is_on_the_measured_columns_alone(simulate, system):
         difference = noisy[name] - clean[name]
         if name.startswith(("v", "omega")):
             assert difference.std() == pytest.approx(0.02, rel=0.1) and abs(difference.mean()) < 0.002
-        elif name in ("x", "y", "theta"):
+        elif name in ("x", "y", "z", "theta"):
             assert difference.std() == pytest.approx(0.01, rel=0.1)
         else:
             assert (difference == 0).all()
@@ -292,7 +387,8 @@ def test_figures(run, tmp_path, system):
     result = run("simulate", "--system", system, "--steps", 30, "--trajectories", 2, "--out", "out")
     assert result.returncode == 0 and result.stderr == ""
     drawn = {path.name: path.stat().st_size for path in (tmp_path / "out" / "figures").iterdir()}
-    assert set(drawn) == {"motion.png", "motion.gif"} and min(drawn.values()) > 10_000
+    expected = {"motion.png", "motion.gif"} | ({"convergence.png"} if system in COMPLIANT else set())
+    assert set(drawn) == expected and min(drawn.values()) > 10_000
     for name in drawn:
         assert str(os.path.join("out", "figures", name)) in result.stdout
 
@@ -311,4 +407,4 @@ def test_help_shows_the_flags_and_defaults_of_a_system(run, system):
     for other, formulations in FORMULATIONS.items():
         assert other in result.stdout and all(name in result.stdout for name in formulations)
     assert ("--directions" in result.stdout) == (system in ("planar_block", "tripod"))
-    assert ("--height" in result.stdout) == (system in ("falling_block", "point_mass"))
+    assert ("--height" in result.stdout) == (system in ("falling_block", "point_mass", *COMPLIANT))
