@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
   benchmark::AddCustomContext("vectors", at::get_cpu_capability());
   lcp::bench::add_machine();
   lcp::bench::add_batches();
+  lcp::bench::add_contacts();
   lcp::bench::add_families();
   lcp::bench::add_curves();
   lcp::bench::add_memory();

@@ -39,6 +39,7 @@ void report(benchmark::State& state, const Verdict& verdict, std::int64_t total)
 
 /// Register the groups; what each measures stands at the top of its file.
 void add_batches();
+void add_contacts();
 void add_curves();
 void add_families();
 void add_machine();

@@ -3,7 +3,7 @@
     python bench/report.py build/bench [--update-docs docs]
 
 The folder has the JSON files of lcp_benchmark and of python_benchmark.py. The table goes to stdout and to table.md
-there; roofline.md and figures/ lie beside it. --update-docs also copies all of it into docs/performance.md and
+there; roofline.md, contact.md and figures/ lie beside it. --update-docs also copies all of it into docs/performance.md and
 docs/figures.
 """
 
@@ -330,6 +330,23 @@ def roofline(measured):
                      "LU, measured", "ours", "ours / higher floor"], lines)
 
 
+def contact(measured):
+    """Compliant contact: what a problem takes, beside one dense factorisation of A."""
+    lines = []
+    titles = {"c": "{} contacts, n = 12", "chain": "chain of {0} bodies, n = {1}", "batch": "batch of {}, 4 contacts, n = 6"}
+    works = sorted({work for group, work, _ in measured.rows if group == "contact"},
+                   key=lambda work: (list(titles).index(work.split("_")[0]), int(work.split("_")[1])))
+    for work in works:
+        kind, size = work.split("_")
+        row = measured.row("contact", work, "forward")
+        both, floor = (measured.ns("contact", work, who) for who in ("forward and backward", "Cholesky"))
+        lines.append([titles[kind].format(size, 3 * int(size)), f"{row['iterations_mean']:.1f}",
+                      f"{row['iterations_max']:.0f}", time_text(row["ns"]), time_text(both), time_text(floor),
+                      f"{row['ns'] / floor:.3g}", f"{row['ns'] / floor / max(row['iterations_mean'], 1):.2g}"])
+    return markdown(["problem", "Newton steps, mean", "most", "forward", "forward and backward", "one dense Cholesky of A",
+                     "forward / Cholesky", "for each step"], lines)
+
+
 def orders(measured, who):
     return sorted(int(work) for group, work, one in measured.rows if group == "order" and one == who)
 
@@ -389,6 +406,7 @@ def main():
     description, table = machine(measured), markdown(HEADER, [row.cells() for row in rows])
     (arguments.folder / "table.md").write_text(description + "\n" + table)
     (arguments.folder / "roofline.md").write_text(roofline(measured))
+    (arguments.folder / "contact.md").write_text(contact(measured))
     print(description + "\n" + table)
     verdicts = [row.met() for row in rows]
     print(f"{verdicts.count('yes')} targets met, {verdicts.count('no')} missed")
@@ -401,11 +419,13 @@ def main():
         drawn = figures.draw(measured, arguments.folder / "figures")
     except (ImportError, SystemExit) as error:  # style.py exits where matplotlib is missing
         print(f"no figures: {error}", file=sys.stderr)
-    print("made: " + " ".join(map(str, [arguments.folder / "table.md", arguments.folder / "roofline.md", *drawn])))
+    print("made: " + " ".join(map(str, [arguments.folder / "table.md", arguments.folder / "roofline.md",
+                                            arguments.folder / "contact.md", *drawn])))
     if arguments.update_docs:
         page = arguments.update_docs / "performance.md"
         text = put(page.read_text(), "results", description + "\n" + table)
-        page.write_text(put(text, "roofline", roofline(measured)))
+        text = put(text, "roofline", roofline(measured))
+        page.write_text(put(text, "contact", contact(measured)))
         for path in drawn:
             shutil.copy(path, arguments.update_docs / "figures" / path.name)
 

@@ -27,6 +27,9 @@ void DenseSystem::to_bodies_abs(const Vector& gamma, Vector& result) const {
   result.noalias() = J_.cwiseAbs().transpose().lazyProduct(gamma);
 }
 void DenseSystem::diagonal(Vector& result) const { result = A_.diagonal(); }
+void DenseSystem::row_squares(const Vector& weights, Vector& result) const {
+  result.noalias() = J_.cwiseAbs2().lazyProduct(weights);
+}
 
 bool DenseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
   H_ = A_;

@@ -21,6 +21,7 @@ class DenseSystem final : public System {
   void to_contacts_abs(const Vector& v, Vector& result) const override;
   void to_bodies_abs(const Vector& gamma, Vector& result) const override;
   void diagonal(Vector& result) const override;
+  void row_squares(const Vector& weights, Vector& result) const override;
   bool factor(const std::vector<Eigen::Matrix3d>& K) override;
   void solve(Vector& x) const override;
 

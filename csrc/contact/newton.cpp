@@ -14,6 +14,8 @@ constexpr double kFarthest = 1.5;    // of a Newton step
 constexpr double kFlat = 1e-12;      // of the slope at its end, over that at its start
 constexpr int kEvaluations = 60;     // of the slope, at most
 constexpr double kNearFloor = 1e-4;  // of the residual, beyond which no rounding is looked at
+constexpr double kFar = 0.1;         // of the residual, beyond which softer problems come first
+constexpr double kSofter = 0.1;      // of the first of these, and of each next one's softness over the last's
 constexpr double kUnit = std::numeric_limits<double>::epsilon() / 2;
 
 std::size_t at(int k) { return static_cast<std::size_t>(k); }
@@ -28,6 +30,7 @@ Newton::Newton(int n, int contacts)
       systems_(n, contacts),
       v_(n),
       v_free_(n),
+      free_momentum_(n),
       v_hat_(3 * contacts),
       scale_(n),
       momentum_(n),
@@ -41,8 +44,24 @@ Newton::Newton(int n, int contacts)
       Jv_(3 * contacts),
       Jstep_(3 * contacts),
       contact_work_(3 * contacts),
+      sizes_(contacts),
       at_(at(contacts)),
       K_(at(contacts)) {}
+
+// Makes contacts as soft as softness times their size at least; with softness_ = 0 where all are already.
+void Newton::soften(const Problem& problem, double softness) {
+  softness_ = 0;
+  for (int k = 0; k < contacts_; ++k) {
+    const Law own = problem.law(k);
+    if (softness * sizes_[k] > std::min(own.tangent, own.normal)) softness_ = softness;
+  }
+}
+
+Law Newton::law(const Problem& problem, int contact) const {
+  const Law own = problem.law(contact);
+  const double least = softness_ * sizes_[contact];
+  return {own.mu, std::max(own.tangent, least), std::max(own.normal, least)};
+}
 
 // |D x|.
 double Newton::scaled_norm(const Vector& x) {
@@ -52,16 +71,16 @@ double Newton::scaled_norm(const Vector& x) {
 
 void Newton::impulses(const Problem& problem) {
   for (int k = 0; k < contacts_; ++k) {
-    const Law law = problem.law(k);
-    y_.segment<3>(3 * k) = (v_hat_ - Jv_).segment<3>(3 * k).cwiseQuotient(weights(law));
-    at_[at(k)] = project(y_.segment<3>(3 * k), law);
+    const Law own = law(problem, k);
+    y_.segment<3>(3 * k) = (v_hat_ - Jv_).segment<3>(3 * k).cwiseQuotient(weights(own));
+    at_[at(k)] = project(y_.segment<3>(3 * k), own);
     gamma_.segment<3>(3 * k) = at_[at(k)].gamma;
   }
 }
 
 void Newton::compliances(const Problem& problem) {
   for (int k = 0; k < contacts_; ++k) {
-    K_[at(k)] = projected_compliance(y_.segment<3>(3 * k), at_[at(k)], problem.law(k));
+    K_[at(k)] = projected_compliance(y_.segment<3>(3 * k), at_[at(k)], law(problem, k));
   }
 }
 
@@ -89,12 +108,12 @@ double Newton::step_length(const Problem& problem, double slope, double curvatur
   for (int k = 0; k < kEvaluations; ++k) {
     double value = slope + length * curvature, rise = curvature;
     for (int c = 0; c < contacts_; ++c) {
-      const Law law = problem.law(c);
+      const Law own = law(problem, c);
       const Vector3d along = Jstep_.segment<3>(3 * c);
-      const Vector3d y = y_.segment<3>(3 * c) - length * along.cwiseQuotient(weights(law));
-      const Projection there = project(y, law);
+      const Vector3d y = y_.segment<3>(3 * c) - length * along.cwiseQuotient(weights(own));
+      const Projection there = project(y, own);
       value -= along.dot(there.gamma);
-      rise += along.dot(projected_compliance(y, there, law) * along);
+      rise += along.dot(projected_compliance(y, there, own) * along);
     }
     if (std::abs(value) <= kFlat * std::abs(start)) return length;
     (value < 0 ? low : high) = length;
@@ -106,6 +125,18 @@ double Newton::step_length(const Problem& problem, double slope, double curvatur
   return length;
 }
 
+Newton::Residual Newton::evaluate(const Problem& problem, const System& system) {
+  work_ = v_ - v_free_;
+  system.multiply(work_, momentum_);
+  system.to_contacts(v_, Jv_);
+  impulses(problem);
+  system.to_bodies(gamma_, push_);
+  gradient_ = momentum_ - push_;
+  work_ = momentum_ + free_momentum_;
+  const double off = scaled_norm(gradient_), size = std::max(scaled_norm(work_), scaled_norm(push_));
+  return {off, off == 0 ? 0 : off / size};
+}
+
 Outcome Newton::solve(const Problem& problem, const Limits& limits, double* v, double* y, double* gamma) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   if (!well_posed(problem, n_, contacts_)) return {End::kBad, 0, kNaN};
@@ -115,39 +146,52 @@ Outcome Newton::solve(const Problem& problem, const Limits& limits, double* v, d
   v_ = Numbers(v, n_);
   v_free_ = Numbers(problem.v_free, n_);
   v_hat_ = Numbers(problem.v_hat, 3 * contacts_);
-  system.diagonal(scale_);
-  scale_ = scale_.cwiseSqrt().cwiseInverse();
+  system.multiply(v_free_, free_momentum_);
+  system.diagonal(work_);
+  scale_ = work_.cwiseSqrt().cwiseInverse();
+  work_ = work_.cwiseInverse();
+  system.row_squares(work_, contact_work_);
+  for (int k = 0; k < contacts_; ++k) sizes_[k] = contact_work_.segment<3>(3 * k).mean();
 
-  const auto end = [&](End how, int iterations, double residual) -> Outcome {
+  const auto end = [&](End how, int iterations, const Residual& at) -> Outcome {
     std::copy_n(v_.data(), n_, v);
     std::copy_n(y_.data(), 3 * contacts_, y);
     std::copy_n(gamma_.data(), 3 * contacts_, gamma);
-    return {how, iterations, residual};
+    return {how, iterations, at.relative};
   };
-  for (int iteration = 0;; ++iteration) {
-    work_ = v_ - v_free_;
-    system.multiply(work_, momentum_);
-    system.to_contacts(v_, Jv_);
-    impulses(problem);
-    system.to_bodies(gamma_, push_);
-    gradient_ = momentum_ - push_;
-    system.multiply(v_, work_);
-    const double off = scaled_norm(gradient_), size = std::max(scaled_norm(work_), scaled_norm(push_));
-    const double residual = off == 0 ? 0 : off / size;
-    if (residual <= limits.tolerance) return end(End::kSolved, iteration, residual);
-    if (residual <= kNearFloor && off <= rounding(problem, system)) return end(End::kSolved, iteration, residual);
-    if (iteration == limits.max_iterations) return end(End::kLimit, iteration, residual);
+  softness_ = 0;
+  bool softened = false;
+  for (int iteration = 0;;) {
+    const Residual at = evaluate(problem, system);
+    if (softness_ == 0) {
+      if (at.relative <= limits.tolerance) return end(End::kSolved, iteration, at);
+      if (at.relative <= kNearFloor && at.absolute <= rounding(problem, system)) {
+        return end(End::kSolved, iteration, at);
+      }
+      if (iteration == limits.max_iterations) return end(End::kLimit, iteration, at);
+    }
+    if (at.relative > kFar ? !softened : softness_ > 0) {
+      const double before = softness_;
+      soften(problem, softened ? before * kSofter : kSofter);
+      softened = true;
+      if (softness_ != before) continue;
+    }
+    if (iteration == limits.max_iterations) {
+      softness_ = 0;
+      continue;
+    }
 
     compliances(problem);
-    if (!std::isfinite(off) || !system.factor(K_)) return end(End::kStuck, iteration, residual);
+    if (!std::isfinite(at.absolute) || !system.factor(K_)) return end(End::kStuck, iteration, at);
     step_ = -gradient_;
     system.solve(step_);
     system.to_contacts(step_, Jstep_);
     system.multiply(step_, work_);
     const double length = step_length(problem, step_.dot(momentum_), step_.dot(work_));
     work_ = v_ + length * step_;
-    if (work_ == v_) return end(End::kStuck, iteration, residual);
+    if (work_ == v_) return end(End::kStuck, iteration, at);
     v_.swap(work_);
+    ++iteration;
   }
 }
 

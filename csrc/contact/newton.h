@@ -1,4 +1,4 @@
-// Newton's method with an exact line search, for the problems of problem.h [CPH, sec. V].
+// Newton's method with an exact line search, for the problems of problem.h [CPH, sec. V], along a path of softer ones.
 #pragma once
 
 #include <vector>
@@ -34,6 +34,10 @@ struct Outcome {
 ///
 ///   [H] Higham: Accuracy and Stability of Numerical Algorithms, SIAM, 2002, sec. 3.1.
 ///
+/// From a start with a residual above .1 it solves softer problems first, to that residual: those with R of at least
+/// .1 w, .01 w and so on, for the size w of the contact's block of J D^2 J'. Without these, the steps that it takes
+/// grow without bound as R falls.
+///
 /// Allocates only in the constructor, for what DenseSystem serves.
 class Newton {
  public:
@@ -44,16 +48,25 @@ class Newton {
   Outcome solve(const Problem& problem, const Limits& limits, double* v, double* y, double* gamma);
 
  private:
+  struct Residual {
+    double absolute, relative;  // |D g|, and as Outcome::residual
+  };
+
+  void soften(const Problem& problem, double softness);
+  Law law(const Problem& problem, int contact) const;
   double scaled_norm(const Vector& x);
   void impulses(const Problem& problem);
   void compliances(const Problem& problem);
   double rounding(const Problem& problem, const System& system);
+  Residual evaluate(const Problem& problem, const System& system);
   double step_length(const Problem& problem, double slope, double curvature);
 
   int n_, contacts_;
   AnySystem systems_;
-  Vector v_, v_free_, v_hat_, scale_, momentum_, push_, gradient_, step_, work_, scaled_;  // [n]
-  Vector y_, gamma_, Jv_, Jstep_, contact_work_;                                           // [3 c]
+  Vector v_, v_free_, free_momentum_, v_hat_, scale_, momentum_, push_, gradient_, step_, work_, scaled_;  // [n]
+  Vector y_, gamma_, Jv_, Jstep_, contact_work_;                                                           // [3 c]
+  Vector sizes_;                                                                                           // [c], w
+  double softness_ = 0;  // of the problem at hand: of R, at least, over w
   std::vector<Projection> at_;
   std::vector<Eigen::Matrix3d> K_;
 };

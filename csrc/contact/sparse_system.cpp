@@ -90,6 +90,9 @@ void SparseSystem::to_bodies_abs(const Vector& gamma, Vector& result) const {
   result.noalias() = J_t_.cwiseAbs() * gamma;
 }
 void SparseSystem::diagonal(Vector& result) const { result = A_.diagonal(); }
+void SparseSystem::row_squares(const Vector& weights, Vector& result) const {
+  result.noalias() = J_t_.cwiseAbs2().transpose() * weights;
+}
 
 bool SparseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
   double* const values = H_.valuePtr();

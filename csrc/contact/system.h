@@ -23,6 +23,7 @@ class System {
   virtual void to_contacts_abs(const Vector& v, Vector& result) const = 0;    ///< |J| v
   virtual void to_bodies_abs(const Vector& gamma, Vector& result) const = 0;  ///< |J|' gamma
   virtual void diagonal(Vector& result) const = 0;                            ///< of A
+  virtual void row_squares(const Vector& weights, Vector& result) const = 0;  ///< the diagonal of J diag(weights) J'
 
   /// Factors H; false where it is not positive definite. K: [c], symmetric.
   virtual bool factor(const std::vector<Eigen::Matrix3d>& K) = 0;

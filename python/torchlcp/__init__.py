@@ -9,6 +9,17 @@ any work. What becomes of an element of the batch is in its status; see Status.
 
 from torchlcp import _library  # noqa: F401, first: it registers the operators
 from torchlcp._built import VERSION
+from torchlcp._contact import (
+    ContactCertificate,
+    ContactParameters,
+    ContactSolution,
+    FreeMotion,
+    add_equality,
+    certify_contact,
+    contact_parameters,
+    delassus_diagonal,
+    solve_contact,
+)
 from torchlcp._layer import LCP
 from torchlcp._operators import (
     Certificate,
@@ -27,13 +38,22 @@ __version__ = VERSION
 __all__ = [
     "LCP",
     "Certificate",
+    "ContactCertificate",
+    "ContactParameters",
+    "ContactSolution",
     "DirectionalDerivative",
+    "FreeMotion",
     "MixedSolution",
     "Solution",
     "Status",
+    "add_equality",
     "certify",
+    "certify_contact",
+    "contact_parameters",
+    "delassus_diagonal",
     "directional_derivative",
     "gradient_radius",
     "solve",
+    "solve_contact",
     "solve_mixed",
 ]

@@ -100,6 +100,30 @@ TEST(NewtonTest, TakesFewIterations) {
   }
 }
 
+TEST(NewtonTest, StiffGroundTakesFewMore) {
+  for (const auto [n, contacts] : kSizes) {
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      Bodies bodies = random_bodies(n, contacts, seed);
+      bodies.R.setConstant(1e-6);
+      const Solved solved = solve(bodies);
+      EXPECT_EQ(solved.outcome.end, End::kSolved);
+      EXPECT_LE(solved.outcome.iterations, 50);  // hundreds from v_free alone
+    }
+  }
+}
+
+// The budget may end on the way there: what is left is of the problem itself.
+TEST(NewtonTest, ABudgetEndsWithTheProblemsOwnNumbers) {
+  Bodies bodies = random_bodies(12, 6, 3);
+  bodies.R.setConstant(1e-6);
+  for (int budget = 0; budget < 6; ++budget) {
+    const Solved solved = solve(bodies, bodies.v_free, {1e-10, budget});
+    EXPECT_EQ(solved.outcome.end, End::kLimit);
+    EXPECT_EQ(solved.outcome.iterations, budget);
+    EXPECT_LE((solved.gamma - bodies.impulses(solved.v)).norm(), 1e-9 * solved.gamma.norm());
+  }
+}
+
 TEST(NewtonTest, SolvesAChainAsThePlainAlgebraDoes) {
   const Bodies bodies = testing::chain(30, 1);
   ASSERT_TRUE(sparse_pays(bodies.A.data(), bodies.J.data(), bodies.n, bodies.contacts));
@@ -161,9 +185,8 @@ TEST(NewtonTest, HasTheSameBitsAtEachAddress) {
   };
   for (std::size_t by = 1; by <= 3; ++by) {
     std::vector<double> A, v_free, J, v_hat, R, mu, start;
-    const testing::Problem problem{moved(bodies.A, A, by), moved(bodies.v_free, v_free, by),
-                                   moved(bodies.J, J, by), moved(bodies.v_hat, v_hat, by),
-                                   moved(bodies.R, R, by), moved(bodies.mu, mu, by)};
+    const Problem problem{moved(bodies.A, A, by),         moved(bodies.v_free, v_free, by), moved(bodies.J, J, by),
+                          moved(bodies.v_hat, v_hat, by), moved(bodies.R, R, by),           moved(bodies.mu, mu, by)};
     double* v = moved(bodies.v_free, start, by);
     VectorXd y(9), gamma(9);
     Newton(7, 3).solve(problem, {1e-10, 200}, v, y.data(), gamma.data());

@@ -11,7 +11,6 @@
 namespace lcp::testing {
 
 using contact::Law;
-using contact::Problem;
 using contact::Projection;
 using Eigen::MatrixXd;
 using Eigen::Vector3d;
@@ -25,7 +24,7 @@ struct Bodies {
   Matrix A, J;
   VectorXd v_free, v_hat, R, mu;
 
-  Problem problem() const { return {A.data(), v_free.data(), J.data(), v_hat.data(), R.data(), mu.data()}; }
+  contact::Problem problem() const { return {A.data(), v_free.data(), J.data(), v_hat.data(), R.data(), mu.data()}; }
   MatrixXd delassus() const { return J * A.inverse() * J.transpose(); }
 
   VectorXd impulses(const VectorXd& v) const {

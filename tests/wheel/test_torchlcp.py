@@ -13,7 +13,10 @@ import pytest
 import torch
 
 import torchlcp
-from torchlcp import LCP, Certificate, DirectionalDerivative, MixedSolution, Solution, Status
+from torchlcp import (
+    LCP, Certificate, ContactCertificate, ContactParameters, ContactSolution, DirectionalDerivative, FreeMotion,
+    MixedSolution, Solution, Status,
+)
 
 N = 4
 OPERATORS = {
@@ -22,6 +25,11 @@ OPERATORS = {
     "certify": Certificate,
     "directional_derivative": DirectionalDerivative,
     "gradient_radius": None,
+    "solve_contact": ContactSolution,
+    "certify_contact": ContactCertificate,
+    "add_equality": FreeMotion,
+    "contact_parameters": ContactParameters,
+    "delassus_diagonal": None,
 }
 
 
@@ -182,6 +190,20 @@ def test_the_results_at_a_solution_are_named():
     assert derivative.dz.tolist() == [-0.5, 0.25] and derivative.dw.tolist() == [0, 0]
     assert derivative.status == Status.SOLVED
     assert torchlcp.gradient_radius(M, q, z, torch.tensor([0.25, 1.0])) == 4
+
+
+def test_the_results_of_contact_are_named():
+    """A unit mass that falls on the ground at 1 m/s, with a step of .1 s, k = 100 N/m, and no friction."""
+    one, zero = torch.eye(3, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    w = torchlcp.delassus_diagonal(one, one)
+    springs = torchlcp.contact_parameters(zero, zero + 100, zero, w, 0.1, beta=0.0)
+    assert w.item() == 1 and springs.R.tolist() == pytest.approx([1e-3, 1e-3, 1])
+    motion = torchlcp.add_equality(one, torch.tensor([3.0, 0, -1]).double(), one[:1], zero, zero + 1)
+    solution = torchlcp.solve_contact(*motion, one, *springs, zero)
+    assert solution.v.tolist() == pytest.approx([1.5, 0, -0.5]) and solution.gamma.tolist() == pytest.approx([0, 0, 0.5])
+    assert solution.status == Status.SOLVED and solution.iterations > 0
+    certificate = torchlcp.certify_contact(*motion, one, *springs, zero, solution.v)
+    assert certificate.residual < 1e-10 and 0 < certificate.margin <= 1 and certificate.condition >= 1
 
 
 @pytest.mark.parametrize("name", torchlcp.__all__)

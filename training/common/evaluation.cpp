@@ -104,6 +104,7 @@ struct Shown {
 };
 constexpr Shown kShown[] = {
     {"mu", "friction coefficient", "", "none"},
+    {"stiffness", "stiffness", " N/m", "none"},
     {"heldout_rmse", "held-out rmse", " m/s", "none: some steps have no solution"},
     {"sticking_exact_zero_fraction", "exact zeros, sticking", "", "nothing sticks"},
     {"sticking_close_fraction", "  within dt mu g / 1000", "", "nothing sticks"},

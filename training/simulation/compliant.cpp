@@ -52,7 +52,9 @@ struct BlockKind {
   static constexpr const char* kExact = "lcp::solve of the dual";
 
   void add_to(CommandLine& line) {
-    line.add<std::vector<double>>("size", size, "Width and height of the block, m", finite_numbers(2));
+    line.add<std::vector<double>>("size", size, "Width and height of the block, m", [](const std::vector<double>& x) {
+      return std::string(x.size() == 2 && positive(x[0]).empty() && positive(x[1]).empty() ? "" : "two numbers > 0");
+    });
   }
   double rest() const { return size[1] / 2; }
   Body body(const PhysicsFlags& p, double dt, const CompliantGround& ground) const {

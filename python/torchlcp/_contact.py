@@ -1,0 +1,175 @@
+"""The operators for compliant contact, typed, with names for what they return."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class ContactSolution(NamedTuple):
+    """v [..., n], gamma [..., 3 c], status [...], int8, the values of Status, and iterations [...], int64.
+
+    SOLVED: see solve_contact. NOT_FOUND: a Newton step changes nothing. PIVOT_LIMIT: max_iterations ran out. BAD_INPUT: a
+    number is not finite or out of its range, or A is not symmetric or not positive definite. In all but the first, v and
+    gamma are NaN.
+    """
+
+    v: Tensor
+    gamma: Tensor
+    status: Tensor
+    iterations: Tensor
+
+
+class ContactCertificate(NamedTuple):
+    """How good a solution v is, and how much its gradient means; each [...].
+
+    residual: |D g| / max(|D A v|, |D J' gamma|), with g = A (v - v_free) - J' gamma and D = diag(A)^-1/2.
+    margin: from y to the nearest edge of two of the regions stick, slide and none, in [0, 1] whatever the units;
+        infinity without contacts.
+    condition: of D H D in the 2-norm, with the Hessian H that the gradient solves with.
+    """
+
+    residual: Tensor
+    margin: Tensor
+    condition: Tensor
+
+
+class FreeMotion(NamedTuple):
+    """A [..., n, n] and v_free [..., n], as solve_contact takes them."""
+
+    A: Tensor
+    v_free: Tensor
+
+
+class ContactParameters(NamedTuple):
+    """v_hat [..., 3 c] and R [..., 3 c], as solve_contact takes them."""
+
+    v_hat: Tensor
+    R: Tensor
+
+
+def solve_contact(
+    A: Tensor,
+    v_free: Tensor,
+    J: Tensor,
+    v_hat: Tensor,
+    R: Tensor,
+    mu: Tensor,
+    *,
+    guess: Tensor | None = None,
+    tolerance: float | None = None,
+    max_iterations: int | None = None,
+) -> ContactSolution:
+    """Convex compliant contact with Coulomb friction: v = argmin |v - v_free|_A^2 / 2 + |P(y)|_R^2 / 2.
+
+    Here y = R^-1 (v_hat - J v), and gamma = P(y) is its projection, in the norm of R, on the friction cones
+    |gamma_t| <= mu gamma_n of all contacts. There is always one solution. v and gamma are differentiable in all six, any
+    number of times; on an edge of two of the regions stick, slide and none, the gradient is that of stick before that of
+    slide, and of none before both. The gradient of an element that is not solved is 0 where its incoming gradient is 0,
+    else NaN.
+
+        Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
+
+    Args:
+        A: [..., n, n], symmetric and positive definite, float32 or float64; n may be 0.
+        v_free: [..., n], what v would be without contact; of A's dtype and device, like all that follow.
+        J: [..., 3 c, n], of each contact the rows of two tangents and the normal; c may be 0.
+        v_hat: [..., 3 c], as of contact_parameters.
+        R: [..., 3 c], > 0, the same for both tangents.
+        mu: [..., c], >= 0. All batch dimensions broadcast.
+        guess: [..., n], where to begin. None: v_free.
+        tolerance: what the residual of ContactCertificate is to be, before v is rounded to the dtype. None: 1e-10.
+        max_iterations: Newton steps that one element may take. None: 1000.
+
+    Raises:
+        RuntimeError: a shape, dtype, device or option is none of these.
+    """
+    return ContactSolution(
+        *torch.ops.lcp.solve_contact(
+            A, v_free, J, v_hat, R, mu, guess=guess, tolerance=tolerance, max_iterations=max_iterations
+        )
+    )
+
+
+def certify_contact(
+    A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor, mu: Tensor, v: Tensor
+) -> ContactCertificate:
+    """Says for each element of a batch how good v is as a solution of solve_contact, and how much its gradient means.
+
+    Whoever found v, it depends on the problem and v alone. NaN where the problem is a bad input or v not finite. Not
+    differentiable.
+
+    Args:
+        A, v_free, J, v_hat, R, mu: as in solve_contact.
+        v: [..., n].
+
+    Raises:
+        RuntimeError: a shape, dtype or device is none of these.
+    """
+    return ContactCertificate(*torch.ops.lcp.certify_contact(A, v_free, J, v_hat, R, mu, v))
+
+
+def add_equality(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor) -> FreeMotion:
+    """Adds constraints J v = v_hat of compliance R, whose impulses have no bounds: joints, for solve_contact.
+
+    Returns A + J' R^-1 J and (A + J' R^-1 J)^-1 (A v_free + J' R^-1 v_hat). Differentiable in all five, any number of
+    times.
+
+    Args:
+        A: [..., n, n], float32 or float64.
+        v_free: [..., n], of A's dtype and device, like all that follow.
+        J: [..., e, n].
+        v_hat: [..., e].
+        R: [..., e], > 0. All batch dimensions broadcast.
+
+    Raises:
+        RuntimeError: a shape, dtype or device is none of these.
+    """
+    return FreeMotion(*torch.ops.lcp.add_equality(A, v_free, J, v_hat, R))
+
+
+def contact_parameters(
+    gap: Tensor,
+    stiffness: Tensor,
+    dissipation: Tensor,
+    delassus: Tensor,
+    dt: float,
+    *,
+    sigma: float = 1e-3,
+    beta: float = 1.0,
+) -> ContactParameters:
+    """v_hat and R of springs and dampers: v_hat = (0, 0, -gap / (dt + tau)), R_n = 1 / (dt k (dt + tau)), R_t = sigma w.
+
+    R_n is at least beta^2 / (4 pi^2) w: where the spring is stiffer than that, nothing depends on k. Differentiable in
+    all four tensors.
+
+    Args:
+        gap: [..., c], m, at the beginning of the step, negative where bodies overlap.
+        stiffness: [..., c], k, N/m.
+        dissipation: [..., c], tau, s.
+        delassus: [..., c], w, 1/kg, as of delassus_diagonal. They broadcast.
+        dt: s, > 0.
+        sigma: > 0; what sticks creeps at sigma w times its impulse.
+        beta: >= 0, see above.
+
+    Raises:
+        RuntimeError: a shape, dtype, device or number is none of these.
+    """
+    return ContactParameters(
+        *torch.ops.lcp.contact_parameters(gap, stiffness, dissipation, delassus, dt, sigma=sigma, beta=beta)
+    )
+
+
+def delassus_diagonal(A: Tensor, J: Tensor) -> Tensor:
+    """[..., c]: the mean of the diagonal of J_k A^-1 J_k', the inverse of the mass that contact k feels.
+
+    Differentiable in both. NaN where A is not positive definite.
+
+    Args:
+        A: [..., n, n], float32 or float64.
+        J: [..., 3 c, n], of A's dtype and device. The batch dimensions broadcast.
+
+    Raises:
+        RuntimeError: a shape, dtype or device is none of these.
+    """
+    return torch.ops.lcp.delassus_diagonal(A, J)

@@ -1,0 +1,70 @@
+// Masses that are thrown on compliant ground: their data, and what becomes of them.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "common/command_line.h"
+#include "common/physics_flags.h"
+#include "lcp/physics/compliant_particle.h"
+
+namespace lcp::training {
+
+struct DropFlags {
+  PhysicsFlags physics{.mass = 1, .dt = 0.01, .mu = 0.5};
+  double stiffness = 1000;  // N/m
+  double dissipation = 0.02;
+  RegularizationOptions regularization;
+  std::string data;
+  std::int64_t trajectories = 20, steps = 60;
+  double height = 0.05, speed = 1;  // on average
+  double position_noise = 1e-4, velocity_noise = 1e-3;
+
+  void add_to(CommandLine& line);
+
+  /// Once the command line is parsed: a UsageError where flags exclude each other; the file by its full path.
+  void settle(const CommandLine& line);
+
+  physics::CompliantParticle particle(const torch::Tensor& mu, const torch::Tensor& stiffness) const;
+};
+
+/// Measured states of b masses: [steps + 1, b, 3], m and m/s, float64.
+struct Drops {
+  torch::Tensor position, velocity;
+
+  std::int64_t count() const { return position.size(1); }
+  Drops at(const torch::Tensor& trajectories) const;
+  Drops to(torch::ScalarType dtype) const { return {position.to(dtype), velocity.to(dtype)}; }
+
+  /// Whether nothing leaves the plane y = 0.
+  bool in_plane() const;
+};
+
+/// Training data and the one trajectory in five that is held out.
+struct DropData {
+  Drops training, heldout;
+};
+
+/// Reads --data, of equally long trajectories, or simulates. Throws a UsageError that names the file.
+DropData load_drops(const DropFlags& flags, std::int64_t seed);
+
+/// The mean square distance of a rollout's velocities, [steps, b, k], from the measured ones, and that of its positions
+/// over the time that it takes; dimensionless, in units of the mean square velocity.
+struct Misfit {
+  torch::Tensor velocity, position;
+  torch::Tensor total() const { return velocity + position; }
+};
+
+/// Of rollouts from the first measured state of each trajectory.
+Misfit compliant_misfit(const Drops& drops, const physics::CompliantParticle& particle);
+
+/// The same on rigid ground, which takes each impact in one step, by lcp::solve, in the plane y = 0: for what its
+/// gradient tells of mu.
+Misfit rigid_misfit(const Drops& drops, const DropFlags& flags, const torch::Tensor& mu);
+
+/// Of the velocities, m/s.
+double velocity_rmse(const Drops& drops, const physics::CompliantParticle& particle);
+
+}  // namespace lcp::training

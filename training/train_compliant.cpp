@@ -1,0 +1,117 @@
+// Learns the friction and the stiffness of compliant ground through lcp::solve_contact, from throws.
+#include <ATen/ATen.h>
+#include <torch/autograd.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <iostream>
+
+#include "common/command_line.h"
+#include "common/error.h"
+#include "common/evaluation.h"
+#include "common/text.h"
+#include "common/trainer.h"
+#include "compliant/drops.h"
+
+namespace {
+
+using namespace lcp::training;
+using torch::Tensor;
+
+// Both as logarithms, which keeps them > 0 and makes steps relative.
+struct Ground : torch::nn::Module {
+  Ground(double mu, double stiffness, torch::ScalarType dtype)
+      : log_mu(register_parameter("log_mu", torch::full({}, std::log(mu), dtype))),
+        log_stiffness(register_parameter("log_stiffness", torch::full({}, std::log(stiffness), dtype))) {}
+
+  Tensor mu() const { return log_mu.exp(); }
+  Tensor stiffness() const { return log_stiffness.exp(); }
+
+  Tensor log_mu, log_stiffness;
+};
+
+// d misfit / d mu.
+template <class Loss>
+double slope_in_mu(double at, torch::ScalarType dtype, const Loss& loss) {
+  const torch::AutoGradMode grad(true);
+  const Tensor mu = torch::full({}, at, dtype).requires_grad_();
+  return torch::autograd::grad({loss(mu).total()}, {mu})[0].template item<double>();
+}
+
+int train_compliant(int argc, const char* const* argv) {
+  CommandLine line(
+      "train_compliant",
+      "Learns friction and stiffness of compliant ground from masses that are thrown on it, by comparing\n"
+      "the motion that lcp::solve_contact gives with the measured one. Where friction starts so large that\n"
+      "every mass would stick on rigid ground as soon as it touches it, the gradient of lcp::solve is\n"
+      "exactly 0; on compliant ground it is not, since a mass slides until it is pressed down enough.");
+  RunFlags run;
+  TrainingFlags training{.iterations = 200, .learning_rate = 0.05};
+  DropFlags drops;
+  double initial_mu = 3, initial_stiffness = 3000;
+  run.add_to(line);
+  training.add_to(line);
+  drops.add_to(line);
+  line.add<double>("initial-mu", initial_mu, "Friction coefficient to begin with", positive);
+  line.add<double>("initial-stiffness", initial_stiffness, "Stiffness to begin with, N/m", positive);
+  line.footer(
+      "Example: train_compliant --initial-mu 5 --initial-stiffness 200 --out runs/far\n"
+      "Data of your own: rows of equally long trajectories, a time step apart, as simulate --system\n"
+      "compliant_particle writes them; --mu and --stiffness are then only what is drawn beside the result.");
+  if (const auto status = line.parse(argc, argv)) return *status;
+  drops.settle(line);
+  Trainer trainer(line, run, training);
+  torch::set_num_threads(static_cast<int>(run.threads));
+
+  const DropData data = load_drops(drops, run.seed);
+  const Drops learned = data.training.to(run.scalar_type()), heldout = data.heldout.to(run.scalar_type());
+  Ground ground(initial_mu, initial_stiffness, run.scalar_type());
+  const auto particle = [&] { return drops.particle(ground.mu(), ground.stiffness()); };
+  const Tensor start_stiffness = ground.stiffness().detach();
+  const double slope = slope_in_mu(initial_mu, run.scalar_type(), [&](const Tensor& mu) {
+    return compliant_misfit(learned, drops.particle(mu, start_stiffness));
+  });
+  nlohmann::json rigid_slope;
+  if (learned.in_plane()) {
+    rigid_slope =
+        slope_in_mu(initial_mu, run.scalar_type(), [&](const Tensor& mu) { return rigid_misfit(learned, drops, mu); });
+  }
+  if (!run.quiet) {
+    std::cout << "gradient in mu at the start: " << short_number(slope) << "; on rigid ground, by lcp::solve: "
+              << (rigid_slope.is_null() ? "none, since the masses leave the plane"
+                                        : short_number(rigid_slope.get<double>()))
+              << std::endl;
+  }
+
+  const auto stopped = trainer.train(
+      ground, learned.count(), learned.count(), fingerprint({data.training.position, data.training.velocity}),
+      [&](const Tensor& rows, double) -> LossTerms {
+        const Misfit misfit = compliant_misfit(learned.at(rows), particle());
+        return {{"loss", misfit.total()}, {"velocity_misfit", misfit.velocity}, {"position_misfit", misfit.position}};
+      },
+      [&]() -> Figures {
+        return {{"heldout_rmse", velocity_rmse(heldout, particle())},
+                {"mu", ground.mu().item<double>()},
+                {"stiffness", ground.stiffness().item<double>()}};
+      });
+  if (stopped) return *stopped;
+
+  const torch::NoGradGuard no_grad;
+  conclude(line, run,
+           {{"mu", ground.mu().item<double>()},
+            {"stiffness", ground.stiffness().item<double>()},
+            {"heldout_rmse", velocity_rmse(heldout, particle())},
+            {"gradient_at_start", slope},
+            {"lcp_gradient_at_start", rigid_slope},
+            {"training_trajectories", learned.count()},
+            {"heldout_trajectories", heldout.count()},
+            {"final_loss", trainer.history()["loss"].back()}});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lcp::training::guarded("train_compliant", [&] { return train_compliant(argc, argv); });
+}
