@@ -4,7 +4,9 @@
 #include <c10/core/GradMode.h>
 #include <lcp/physics/point_mass.h>
 #include <lcp/physics/sliding_block.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <functional>

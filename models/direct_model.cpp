@@ -1,6 +1,7 @@
 #include "lcp/nn/direct_model.h"
 
-#include <torch/torch.h>
+#include <torch/script.h>
+#include <torch/types.h>
 
 #include "lcp/solve.h"
 #include "models/torchscript.h"

@@ -1,6 +1,8 @@
 #include "lcp/nn/state_map.h"
 
-#include <torch/torch.h>
+#include <torch/nn/init.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/types.h>
 
 namespace lcp::nn {
 

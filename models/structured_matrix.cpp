@@ -1,6 +1,6 @@
 #include "lcp/nn/structured_matrix.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 namespace lcp::nn {
 namespace {

@@ -1,6 +1,8 @@
 #include "lcp/nn/traditional_model.h"
 
-#include <torch/torch.h>
+#include <torch/script.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <utility>

@@ -8,8 +8,8 @@ namespace {
 
 using Index = Eigen::Index;
 
-constexpr int kLeast = 24;      // velocities, below which a dense factorisation is always the faster
-constexpr double kFull = 0.25;  // of H's numbers, beyond which it is
+constexpr int kLeast = 24;     // velocities, below which a dense factorisation is always the faster
+constexpr double kFull = 0.5;  // of H's numbers, beyond which it is
 
 bool moves(const double* J, int n, int contact, int j) {
   const double* column = J + 3 * contact * n + j;

@@ -1,7 +1,8 @@
 #include "lcp/learning/direct_loss.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "support/finite_differences.h"
 

@@ -1,7 +1,8 @@
 #include "lcp/learning/identifiability.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 namespace lcp::learning {
 namespace {

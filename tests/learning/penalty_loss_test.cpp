@@ -1,7 +1,8 @@
 #include "lcp/learning/penalty_loss.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "lcp/learning/identifiability.h"
 #include "lcp/nn/traditional_model.h"

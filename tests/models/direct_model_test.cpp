@@ -1,8 +1,10 @@
 #include "lcp/nn/direct_model.h"
 
 #include <gtest/gtest.h>
+#include <torch/optim/adam.h>
 #include <torch/script.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include <filesystem>

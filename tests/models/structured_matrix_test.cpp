@@ -1,7 +1,9 @@
 #include "lcp/nn/structured_matrix.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/serialize.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <memory>

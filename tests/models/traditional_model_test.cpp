@@ -1,8 +1,10 @@
 #include "lcp/nn/traditional_model.h"
 
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 #include <torch/script.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include <filesystem>

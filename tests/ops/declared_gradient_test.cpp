@@ -1,6 +1,7 @@
 // solve_mixed and what is declared of gradients, by the C++ interface.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "lcp/lcp.h"
 #include "support/finite_differences.h"

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 #include <torch/csrc/autograd/forward_grad.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <limits>

@@ -1,7 +1,9 @@
 #include "lcp/solve_contact.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <limits>
 #include <string>

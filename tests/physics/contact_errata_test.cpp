@@ -1,6 +1,8 @@
 // The slips of [Notes], sections 2.4 and 2.7, as printed, each beside the form that this library builds.
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/nn/functional/normalization.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include "lcp/physics/friction_cone.h"
 #include "lcp/physics/planar_block.h"

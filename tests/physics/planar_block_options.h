@@ -1,7 +1,7 @@
 // What the tests of the planar block share.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <vector>

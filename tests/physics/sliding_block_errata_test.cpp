@@ -3,7 +3,8 @@
 //   [Notes] Pfrommer: LCP Notes, 2019, sections 2.1 to 2.6.1.
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <cstdint>

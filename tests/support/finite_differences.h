@@ -1,7 +1,9 @@
 // Derivatives by central differences, to compare with those of autograd.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <functional>

@@ -1,7 +1,7 @@
 // Tensors of numbers, and numbers of tensors.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <vector>

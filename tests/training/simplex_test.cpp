@@ -1,7 +1,7 @@
 #include "linear_program/simplex.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <limits>
 

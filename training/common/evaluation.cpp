@@ -1,7 +1,10 @@
 #include "common/evaluation.h"
 
+#include <torch/autograd.h>
+#include <torch/nn/module.h>
 #include <torch/script.h>
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "common/sliding_block_data.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
 
 #include <utility>
 

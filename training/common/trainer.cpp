@@ -1,6 +1,10 @@
 #include "common/trainer.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/optim/adam.h>
+#include <torch/serialize.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <cmath>
 #include <iostream>

@@ -1,6 +1,7 @@
 #include "rows/learn.h"
 
-#include <torch/torch.h>
+#include <torch/types.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <iostream>
