@@ -130,51 +130,6 @@ def test_second_direct_formulation_is_reported_infeasible(run, tmp_path):
     assert np.isnan(data["v_next"]).all() and not np.isnan(data["v"]).any()
 
 
-def on_the_ground(simulate, system, *flags, stiffness=1e5):
-    return simulate("--system", system, "--height", 0, "--stiffness", stiffness, *flags)
-
-
-def test_what_sticks_on_compliant_ground_creeps(simulate):
-    for push in [1, 4]:
-        data, metrics = on_the_ground(simulate, "compliant_particle", "--speed", 0, "--push", push)
-        assert metrics["sticking_fraction"] == 1
-        assert data["v_x"][-1] == pytest.approx(1e-3 * 0.01 * push, rel=1e-6)  # sigma dt u / m
-        assert data["z"][-1] == pytest.approx(-9.81e-5, rel=1e-4)  # -m g / k
-        coarse, _ = on_the_ground(simulate, "compliant_particle", "--speed", 0, "--push", push, "--sigma", 0.1)
-        assert coarse["v_x"][-1] == pytest.approx(0.1 * 0.01 * push, rel=1e-6)
-
-
-@pytest.mark.parametrize("system", COMPLIANT)
-def test_what_slides_on_compliant_ground_hovers(simulate, system):
-    for tau in [0, 0.02]:
-        flags = ("--speed", 0, "--push", 0.5 * 9.81 * 1.2, "--dissipation", tau, "--steps", 600)
-        data, metrics = on_the_ground(simulate, system, *flags)
-        assert (data["v_x"][-1] - data["v_x"][-101]) == pytest.approx(0.2 * 0.5 * 9.81, rel=1e-2)  # Coulomb's
-        height = data["z"][-1] - (0.1 if system == "compliant_block" else 0)
-        assert height == pytest.approx(0.5 * (0.01 + tau) * data["v_x"][-1], rel=0.05)
-        assert metrics["max_hover"] == pytest.approx(height, rel=0.05)
-
-
-def test_what_starts_to_slide_on_compliant_ground_at_once_hops(simulate):
-    """On stiff ground by mu v / (1 + mu^2), whatever the time step is."""
-    for dt in [1e-2, 1e-3]:
-        data, _ = on_the_ground(simulate, "compliant_particle", "--speed", 1, "--dissipation", 0, "--dt", dt,
-                                "--gravity", 0, "--beta", 0, "--sigma", 1e-9, stiffness=1e12)
-        assert data["v_z"][0] == pytest.approx(0.5 / 1.25, rel=1e-3)
-
-
-@pytest.mark.parametrize("system", COMPLIANT)
-def test_stiffer_ground_is_nearer_to_rigid_ground(simulate, tmp_path, system):
-    simulate("--system", system)
-    table = read_csv(tmp_path / "out" / "convergence.csv")
-    push, dt, stiffness, error = (table[x] for x in ("push", "dt", "stiffness", "rms_error"))
-    sticks = push == push.min()
-    far, stiff = stiffness == 1e8, stiffness == 1e6
-    assert (error[sticks & far] < 0.02 * error[sticks & stiff]).all() and error[sticks & far].max() < 1e-5
-    coarse, fine = (error[~sticks & far & (dt == x)].item() for x in (0.01, 0.001))
-    assert 5 < coarse / fine < 20  # hovering, which costs mu dt a
-
-
 def test_second_direct_formulation_solves_rest(simulate):
     data, metrics = simulate("--formulation", "direct2", "--speed", 0, "--mu", 0)
     assert metrics["unsolved"] == 0 and (data["v_next"] == 0).all()

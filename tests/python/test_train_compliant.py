@@ -1,11 +1,8 @@
 """The program train_compliant: friction and stiffness of compliant ground, from throws."""
 import json
-import signal
-import subprocess
-import time
 
 import pytest
-from runs import WITHOUT_FIGURES, files, read_csv
+from runs import WITHOUT_FIGURES, check_a_killed_run_resumes, read_csv
 
 
 @pytest.fixture
@@ -50,19 +47,8 @@ def test_data_of_the_users_own(run, train, tmp_path):
 
 
 def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path):
-    flags = [str(x) for x in ("--iterations", 60, "--checkpoint-every", 5, "--trajectories", 5, "--quiet")]
-    assert run("train_compliant", *flags, "--out", "whole").returncode == 0
-    process = subprocess.Popen([build / "bin" / "train_compliant", *flags, "--out", "out"], cwd=tmp_path)
-    while not (tmp_path / "out" / "history.csv").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (tmp_path / "out" / "metrics.json").exists()
-    assert run("train_compliant", "--out", "out", "--resume", "--quiet").returncode == 0
-    whole, resumed = files(tmp_path / "whole"), files(tmp_path / "out")
-    assert whole.keys() == resumed.keys()
-    assert all(whole[path] == resumed[path] for path in whole if path.suffix in (".json", ".csv"))
+    flags = ("--iterations", 60, "--checkpoint-every", 5, "--trajectories", 5)
+    check_a_killed_run_resumes(run, build, tmp_path, "train_compliant", flags)
 
 
 def test_float32(train):

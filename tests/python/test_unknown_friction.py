@@ -1,11 +1,8 @@
 """train_in_the_loop and train_bilevel: friction learned from motion alone."""
 import json
-import signal
-import subprocess
-import time
 
 import pytest
-from runs import files, read_csv
+from runs import check_a_killed_run_resumes, files, read_csv
 
 
 FAST = ("--iterations", 300, "--learning-rate", 0.05)
@@ -88,21 +85,8 @@ def test_data_of_the_users_own(run, learn):
 
 @pytest.mark.parametrize("program", ["train_in_the_loop", "train_bilevel"])
 def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path, program):
-    flags = ("--parameters", "structured", "--iterations", "200", "--checkpoint-every", "20")
-    assert run(program, *flags, "--out", "whole", "--quiet").returncode == 0
-    process = subprocess.Popen([build / "bin" / program, *flags, "--out", "out", "--quiet"], cwd=tmp_path)
-    while not (tmp_path / "out" / "history.csv").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert not (tmp_path / "out" / "metrics.json").exists()
-    assert run(program, "--out", "out", "--resume", "--threads", 1, "--quiet").returncode == 0
-    whole, resumed = files(tmp_path / "whole"), files(tmp_path / "out")
-    assert whole.keys() == resumed.keys()
-    for path in whole:
-        if path.suffix in (".json", ".csv"):
-            assert whole[path] == resumed[path], path
+    flags = ("--parameters", "structured", "--iterations", 200, "--checkpoint-every", 20)
+    check_a_killed_run_resumes(run, build, tmp_path, program, flags, "--threads", 1)
 
 
 @pytest.mark.parametrize(
