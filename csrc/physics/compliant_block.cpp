@@ -10,20 +10,12 @@ namespace {
 using at::Tensor;
 
 constexpr std::int64_t kCorners = 4;
-constexpr const char* kExpected = "u must be [steps, ..., 3]";
 
 CompliantBlock in_precision_of(const Tensor& v, const CompliantBlock& block) {
   const auto dtype = v.scalar_type();
   return {block.mass.to(dtype),    block.width.to(dtype),
           block.height.to(dtype),  block.dt,
           block.gravity.to(dtype), in_precision_of(dtype, block.ground)};
-}
-
-Shape batch_of(const CompliantState& state, at::IntArrayRef inputs, const CompliantBlock& block) {
-  const CompliantGround& ground = block.ground;
-  return common_shape({leading(state.position), leading(state.velocity), inputs, block.mass.sizes(),
-                       block.width.sizes(), block.height.sizes(), block.gravity.sizes(), ground.mu.sizes(),
-                       ground.stiffness.sizes(), ground.dissipation.sizes()});
 }
 
 Tensor inertia(const CompliantBlock& block) {
@@ -69,14 +61,11 @@ CompliantStep pushed(const CompliantState& state, const CompliantProblem& proble
 // mu, [..., c], of the two edges of each cone, [..., 2 c].
 Tensor edges(const Tensor& mu) { return vector_of({-mu, mu}).flatten(-2); }
 
-MakeProblem problem_of(const CompliantBlock& block) {
-  return [&block](const CompliantState& state, const Tensor& u) { return contact_problem(state, u, block); };
-}
-
-Tensor inputs_of(const CompliantState& state, const Tensor& u, const CompliantBlock& block) {
-  TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
-  return expanded_inputs(u.to(state.velocity.scalar_type()), batch_of(state, leading(u).slice(1), block), kExpected,
-                         {3});
+CompliantBody body_of(const CompliantBlock& block) {
+  return {block.dt,
+          common_shape({block.mass.sizes(), block.width.sizes(), block.height.sizes(), block.gravity.sizes(),
+                        batch_of(block.ground)}),
+          [&block](const CompliantState& state, const Tensor& u) { return contact_problem(state, u, block); }};
 }
 
 }  // namespace
@@ -153,14 +142,12 @@ CompliantSolution step(const CompliantState& state, const Tensor& u, const Compl
 
 CompliantSolution simulate(const CompliantState& state, const Tensor& u, const CompliantBlock& block,
                            const ContactOptions& options) {
-  const Tensor inputs = inputs_of(state, u, block);
-  return roll_compliant({state.position.to(state.velocity.scalar_type()), state.velocity}, inputs,
-                        leading(inputs).slice(1).vec(), block.dt, problem_of(block), options);
+  return roll_compliant(state, u, body_of(block), options);
 }
 
 RolloutCertificate certify_rollout(const CompliantState& state, const Tensor& u, const CompliantBlock& block,
                                    const CompliantSolution& rollout, double tolerance) {
-  return certify_compliant(state, inputs_of(state, u, block), problem_of(block), rollout, tolerance);
+  return certify_compliant(state, u, body_of(block), rollout, tolerance);
 }
 
 }  // namespace lcp::physics

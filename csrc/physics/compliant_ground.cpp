@@ -9,8 +9,19 @@
 #include "lcp/certify_contact.h"
 
 namespace lcp::physics {
+namespace {
 
 using at::Tensor;
+
+// u, [steps, ..., 3], expanded to [steps, batch..., 3] of the velocity's dtype.
+Tensor inputs_of(const CompliantState& state, const Tensor& u, const Shape& parameters) {
+  constexpr const char* kExpected = "u must be [steps, ..., 3]";
+  TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
+  const Shape batch = common_shape({leading(state.position), leading(state.velocity), leading(u).slice(1), parameters});
+  return expanded_inputs(u.to(state.velocity.scalar_type()), batch, kExpected, {3});
+}
+
+}  // namespace
 
 CompliantGround CompliantGround::of(double mu, double stiffness, double dissipation,
                                     const RegularizationOptions& regularization) {
@@ -20,6 +31,10 @@ CompliantGround CompliantGround::of(double mu, double stiffness, double dissipat
 
 CompliantGround in_precision_of(at::ScalarType dtype, const CompliantGround& ground) {
   return {ground.mu.to(dtype), ground.stiffness.to(dtype), ground.dissipation.to(dtype), ground.regularization};
+}
+
+Shape batch_of(const CompliantGround& ground) {
+  return common_shape({ground.mu.sizes(), ground.stiffness.sizes(), ground.dissipation.sizes()});
 }
 
 CompliantProblem ground_problem(const Tensor& velocity, const Tensor& f, const Tensor& inertia,
@@ -43,13 +58,15 @@ CompliantState moved(const CompliantState& state, const Tensor& v_next, double d
   return {state.position + dt * v_next, v_next};
 }
 
-CompliantSolution roll_compliant(const CompliantState& state, const Tensor& u, const Shape& batch, double dt,
-                                 const MakeProblem& problem, const ContactOptions& options) {
+CompliantSolution roll_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
+                                 const ContactOptions& options) {
   TORCH_CHECK(!options.guess, "a rollout has guesses of its own; got one");
+  const Tensor inputs = inputs_of(state, u, body.batch), position = state.position.to(state.velocity.scalar_type());
+  const Shape batch = leading(inputs).slice(1).vec();
   const auto rolled =
-      roll({expanded(state.position, batch, {3}), expanded(state.velocity, batch, {3})}, u, batch,
+      roll({expanded(position, batch, {3}), expanded(state.velocity, batch, {3})}, inputs, batch,
            {[&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
-              CompliantProblem p = problem({now[0], now[1]}, force);
+              CompliantProblem p = body.problem({now[0], now[1]}, force);
               if (poison.defined()) p.v_free = p.v_free + poison.unsqueeze(-1);
               ContactOptions from_here = options;
               from_here.guess = now[1].detach();
@@ -57,7 +74,7 @@ CompliantSolution roll_compliant(const CompliantState& state, const Tensor& u, c
               return {{std::move(result.gamma), std::move(result.v), std::move(result.status)}, {result.iterations}};
             },
             [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
-              CompliantState next = moved({now[0], now[1]}, solved.result.w, dt);
+              CompliantState next = moved({now[0], now[1]}, solved.result.w, body.dt);
               return {next.position, next.velocity};
             }});
   const auto told = [&](const Tensor& x) { return with_failures(x, rolled.failure); };
@@ -65,12 +82,12 @@ CompliantSolution roll_compliant(const CompliantState& state, const Tensor& u, c
       {{told(rolled.ends[0]), told(rolled.ends[1])}, told(rolled.result.z)}, rolled.result.status, rolled.extras[0]};
 }
 
-RolloutCertificate certify_compliant(const CompliantState& state, const Tensor& u, const MakeProblem& problem,
+RolloutCertificate certify_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
                                      const CompliantSolution& rollout, double tolerance) {
   const c10::NoGradGuard no_grad;
   const CompliantState& next = rollout.step.next;
-  const CompliantProblem p =
-      problem({starts_of(state.position, next.position), starts_of(state.velocity, next.velocity)}, u);
+  const CompliantState starts{starts_of(state.position, next.position), starts_of(state.velocity, next.velocity)};
+  const CompliantProblem p = body.problem(starts, inputs_of(state, u, body.batch));
   const Tensor margin = certify_contact(p.A, p.v_free, p.J, p.v_hat, p.R, p.mu, next.velocity).margin;
   const Tensor solved = rollout.status == 0;
   const Tensor tied = (solved & (margin <= tolerance)).sum(0);

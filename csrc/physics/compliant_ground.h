@@ -10,6 +10,9 @@ namespace lcp::physics {
 
 CompliantGround in_precision_of(at::ScalarType dtype, const CompliantGround& ground);
 
+/// The batch of the ground's parameters.
+Shape batch_of(const CompliantGround& ground);
+
 /// What each contact has of its own: J [..., 3 c, 3] and gaps [..., c], m.
 struct Contacts {
   at::Tensor J, gap;
@@ -25,13 +28,18 @@ double positive_number(const char* name, double x);
 /// What a body's v_next leads to.
 CompliantState moved(const CompliantState& state, const at::Tensor& v_next, double dt);
 
-using MakeProblem = std::function<CompliantProblem(const CompliantState& state, const at::Tensor& u)>;
+/// A body as its rollouts see it.
+struct CompliantBody {
+  double dt;    ///< s
+  Shape batch;  ///< of its parameters
+  std::function<CompliantProblem(const CompliantState& state, const at::Tensor& u)> problem;
+};
 
-/// u: [steps, batch..., 3].
-CompliantSolution roll_compliant(const CompliantState& state, const at::Tensor& u, const Shape& batch, double dt,
-                                 const MakeProblem& problem, const ContactOptions& options);
+/// u: [steps, ..., 3].
+CompliantSolution roll_compliant(const CompliantState& state, const at::Tensor& u, const CompliantBody& body,
+                                 const ContactOptions& options);
 
-RolloutCertificate certify_compliant(const CompliantState& state, const at::Tensor& u, const MakeProblem& problem,
+RolloutCertificate certify_compliant(const CompliantState& state, const at::Tensor& u, const CompliantBody& body,
                                      const CompliantSolution& rollout, double tolerance);
 
 CompliantSolution first_step(const CompliantSolution& rollout);

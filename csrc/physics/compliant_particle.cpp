@@ -10,18 +10,10 @@ namespace {
 using at::Tensor;
 
 constexpr std::int64_t kZ = 2;
-constexpr const char* kExpected = "u must be [steps, ..., 3]";
 
 CompliantParticle in_precision_of(const Tensor& v, const CompliantParticle& particle) {
   const auto dtype = v.scalar_type();
   return {particle.mass.to(dtype), particle.dt, particle.gravity.to(dtype), in_precision_of(dtype, particle.ground)};
-}
-
-Shape batch_of(const CompliantState& state, at::IntArrayRef inputs, const CompliantParticle& particle) {
-  const CompliantGround& ground = particle.ground;
-  return common_shape({leading(state.position), leading(state.velocity), inputs, particle.mass.sizes(),
-                       particle.gravity.sizes(), ground.mu.sizes(), ground.stiffness.sizes(),
-                       ground.dissipation.sizes()});
 }
 
 Tensor inertia(const CompliantParticle& particle) { return vector_of({particle.mass, particle.mass, particle.mass}); }
@@ -52,14 +44,9 @@ Tensor projected(const Tensor& y, const Tensor& R, const Tensor& mu) {
   return at::cat({share.unsqueeze(-1) * y_t, normal.unsqueeze(-1)}, -1);
 }
 
-MakeProblem problem_of(const CompliantParticle& particle) {
-  return [&particle](const CompliantState& state, const Tensor& u) { return contact_problem(state, u, particle); };
-}
-
-Tensor inputs_of(const CompliantState& state, const Tensor& u, const CompliantParticle& particle) {
-  TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
-  return expanded_inputs(u.to(state.velocity.scalar_type()), batch_of(state, leading(u).slice(1), particle), kExpected,
-                         {3});
+CompliantBody body_of(const CompliantParticle& particle) {
+  return {particle.dt, common_shape({particle.mass.sizes(), particle.gravity.sizes(), batch_of(particle.ground)}),
+          [&particle](const CompliantState& state, const Tensor& u) { return contact_problem(state, u, particle); }};
 }
 
 }  // namespace
@@ -102,14 +89,12 @@ CompliantSolution step(const CompliantState& state, const Tensor& u, const Compl
 
 CompliantSolution simulate(const CompliantState& state, const Tensor& u, const CompliantParticle& particle,
                            const ContactOptions& options) {
-  const Tensor inputs = inputs_of(state, u, particle);
-  return roll_compliant({state.position.to(state.velocity.scalar_type()), state.velocity}, inputs,
-                        leading(inputs).slice(1).vec(), particle.dt, problem_of(particle), options);
+  return roll_compliant(state, u, body_of(particle), options);
 }
 
 RolloutCertificate certify_rollout(const CompliantState& state, const Tensor& u, const CompliantParticle& particle,
                                    const CompliantSolution& rollout, double tolerance) {
-  return certify_compliant(state, inputs_of(state, u, particle), problem_of(particle), rollout, tolerance);
+  return certify_compliant(state, u, body_of(particle), rollout, tolerance);
 }
 
 }  // namespace lcp::physics

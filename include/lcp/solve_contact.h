@@ -40,9 +40,10 @@ struct ContactResult {
   at::Tensor iterations;  ///< [...], int64, Newton steps
 };
 
-/// Solves one problem for each element of a batch, by Newton's method with an exact line search [CPH, sec. V]. Elements
-/// never touch each other, and the same inputs give the same bits for any number of threads, batch size and position in
-/// the batch. Where most of A and J is 0, its factorisations are sparse.
+/// Solves one problem for each element of a batch, by Newton's method with an exact line search [CPH, sec. V], and from
+/// far away by softer problems, those of a larger R, first. Elements never touch each other, and the same inputs give
+/// the same bits for any number of threads, batch size and position in the batch. Where most of A and J is 0, its
+/// factorisations are sparse.
 ///
 ///   A: [..., n, n], kg in the coordinates of v: symmetric and positive definite, float32 or float64, any strides; n
 ///   may be 0. v_free: [..., n], m/s, what v would be without contact. J: [..., 3 c, n], of each contact the rows of

@@ -1,7 +1,11 @@
 #include "common/command_line.h"
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "common/error.h"
@@ -10,24 +14,87 @@
 
 namespace lcp::training {
 
-CommandLine::CommandLine(std::string program, std::string description)
-    : program_(std::move(program)), app_(std::move(description), program_) {
-  app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  app_.add_option("--config", config_file_, "JSON file of flags, as a run's config.json; the command line wins");
+namespace {
+
+struct WrongType : std::runtime_error {
+  WrongType() : std::runtime_error("a flag's value is of another kind") {}
+};
+
+// As get_to, but a number must be of the kind that is wanted: 1.5 is no count.
+template <class T>
+void read(const nlohmann::json& json, T& value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    const bool fits = !json.is_number_unsigned() || json.get<T>() >= 0;
+    if (!json.is_number_integer() || !fits) throw WrongType();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if (!json.is_number()) throw WrongType();
+  }
+  json.get_to(value);
 }
 
+template <class T>
+std::string shown(const T& value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (!std::isfinite(value)) return std::to_string(value);  // which JSON cannot say
+  }
+  return nlohmann::json(value).dump();
+}
+
+}  // namespace
+
+CommandLine::CommandLine(std::string program, std::string description)
+    : program_(std::move(program)), app_(std::make_unique<CLI::App>(std::move(description), program_)) {
+  app_->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  app_->add_option("--config", config_file_, "JSON file of flags, as a run's config.json; the command line wins");
+}
+
+CommandLine::~CommandLine() = default;
+
+template <class T>
+void CommandLine::bind(const std::string& name, CLI::Option* option, T& value,
+                       const std::function<std::string(const T&)>& allowed, Role role) {
+  flags_.push_back({name, role, option, false, [&value] { return nlohmann::json(value); },
+                    [&value](const nlohmann::json& json) { read(json, value); },
+                    [name, allowed, &value] {
+                      if (!allowed) return;
+                      if (const std::string must = allowed(value); !must.empty()) {
+                        throw UsageError("--" + name + " must be " + must + "; got " + shown(value));
+                      }
+                    }});
+}
+
+template <class T>
+void CommandLine::add(const std::string& name, T& value, const std::string& help,
+                      const std::function<std::string(const T&)>& allowed, Role role) {
+  CLI::Option* option = app_->add_option("--" + name, value, help)->capture_default_str();
+  bind(name, option, value, allowed, role);
+}
+
+#define LCP_FLAGS_OF(T)                                                         \
+  template void CommandLine::add<T>(const std::string&, T&, const std::string&, \
+                                    const std::function<std::string(const T&)>&, Role)
+LCP_FLAGS_OF(double);
+LCP_FLAGS_OF(std::int64_t);
+LCP_FLAGS_OF(std::string);
+LCP_FLAGS_OF(std::filesystem::path);
+LCP_FLAGS_OF(std::vector<double>);
+LCP_FLAGS_OF(std::vector<std::string>);
+#undef LCP_FLAGS_OF
+
+void CommandLine::footer(const std::string& text) { app_->footer(text); }
+
 void CommandLine::add_switch(const std::string& name, bool& value, const std::string& help, Role role) {
-  bind<bool>(name, app_.add_flag("--" + name, value, help), value, nullptr, role);
+  bind<bool>(name, app_->add_flag("--" + name, value, help), value, nullptr, role);
 }
 
 std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
   try {
-    app_.parse(argc, argv);
+    app_->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    std::cout << app_.help();
+    std::cout << app_->help();
     return 0;
   } catch (const CLI::ExtrasError&) {
-    const auto extra = app_.remaining();
+    const auto extra = app_->remaining();
     throw UsageError("unknown argument " + (extra.empty() ? "" : extra.front()) + "; " + program_ +
                      " --help lists the flags");
   } catch (const CLI::ParseError& error) {

@@ -3,19 +3,19 @@
 
 #include <c10/core/ScalarType.h>
 
-#include <CLI/CLI.hpp>
-#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
-#include "common/error.h"
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace lcp::training {
 
@@ -28,21 +28,22 @@ enum class Role { kResult, kFile, kManner };
 class CommandLine {
  public:
   CommandLine(std::string program, std::string description);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
 
   /// A flag "--name VALUE", bound to `value`, whose value now is the default. `allowed` returns what the value must
-  /// be, or "" where it is that.
+  /// be, or "" where it is that. T: double, std::int64_t, std::string, std::filesystem::path, and vectors of double and
+  /// of std::string.
   template <class T>
   void add(const std::string& name, T& value, const std::string& help,
-           const std::function<std::string(const T&)>& allowed = nullptr, Role role = Role::kResult) {
-    CLI::Option* option = app_.add_option("--" + name, value, help)->capture_default_str();
-    bind(name, option, value, allowed, role);
-  }
+           const std::function<std::string(const T&)>& allowed = nullptr, Role role = Role::kResult);
 
   /// A flag "--name" without a value.
   void add_switch(const std::string& name, bool& value, const std::string& help, Role role = Role::kResult);
 
   /// Text shown below the flags of --help.
-  void footer(const std::string& text) { app_.footer(text); }
+  void footer(const std::string& text);
 
   /// Parses the command line, then --config. Returns an exit status where the program is done (--help).
   std::optional<int> parse(int argc, const char* const* argv);
@@ -71,46 +72,13 @@ class CommandLine {
 
   template <class T>
   void bind(const std::string& name, CLI::Option* option, T& value, const std::function<std::string(const T&)>& allowed,
-            Role role) {
-    flags_.push_back({name, role, option, false, [&value] { return nlohmann::json(value); },
-                      [&value](const nlohmann::json& json) { read(json, value); },
-                      [name, allowed, &value] {
-                        if (!allowed) return;
-                        if (const std::string must = allowed(value); !must.empty()) {
-                          throw UsageError("--" + name + " must be " + must + "; got " + shown(value));
-                        }
-                      }});
-  }
-
-  // As get_to, but a number must be of the kind that is wanted: 1.5 is no count.
-  template <class T>
-  static void read(const nlohmann::json& json, T& value) {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-      const bool fits = !json.is_number_unsigned() || json.get<T>() >= 0;
-      if (!json.is_number_integer() || !fits) throw WrongType();
-    } else if constexpr (std::is_floating_point_v<T>) {
-      if (!json.is_number()) throw WrongType();
-    }
-    json.get_to(value);
-  }
-
-  struct WrongType : std::runtime_error {
-    WrongType() : std::runtime_error("a flag's value is of another kind") {}
-  };
-
-  template <class T>
-  static std::string shown(const T& value) {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (!std::isfinite(value)) return std::to_string(value);  // which JSON cannot say
-    }
-    return nlohmann::json(value).dump();
-  }
+            Role role);
   Flag* find(const std::string& name);
   void read_config();
   void check() const;
 
   std::string program_;
-  CLI::App app_;
+  std::unique_ptr<CLI::App> app_;
   std::string config_file_;
   std::vector<Flag> flags_;
 };

@@ -1,5 +1,6 @@
 #include "lcp/physics/point_mass.h"
 
+#include "common/error.h"
 #include "common/text.h"
 #include "simulation/system.h"
 
