@@ -23,15 +23,15 @@ def files(folder):
 def check_a_killed_run_resumes(run, build, folder, program, flags, *resuming):
     """Bit for bit: killed after its first checkpoint, and resumed with the flags `resuming`."""
     flags = [str(flag) for flag in (*flags, "--quiet")]
-    assert run(program, *flags, "--out", "whole").returncode == 0
-    process = subprocess.Popen([build / "bin" / program, *flags, "--out", "out"], cwd=folder)
+    assert run(program, *flags, "--out", "whole", env=WITHOUT_FIGURES).returncode == 0
+    process = subprocess.Popen([build / "bin" / program, *flags, "--out", "out"], cwd=folder, env=WITHOUT_FIGURES)
     while not (folder / "out" / "history.csv").exists():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert not (folder / "out" / "metrics.json").exists()
-    assert run(program, "--out", "out", "--resume", *resuming, "--quiet").returncode == 0
+    assert run(program, "--out", "out", "--resume", *resuming, "--quiet", env=WITHOUT_FIGURES).returncode == 0
     whole, resumed = files(folder / "whole"), files(folder / "out")
     assert whole.keys() == resumed.keys()
     for path in whole:

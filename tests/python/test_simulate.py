@@ -92,7 +92,7 @@ def test_what_sticks_on_compliant_ground_creeps(simulate):
 @pytest.mark.parametrize("system", COMPLIANT)
 def test_what_slides_on_compliant_ground_hovers(simulate, system):
     for tau in [0, 0.02]:
-        flags = ("--speed", 0, "--push", 0.5 * 9.81 * 1.2, "--dissipation", tau, "--steps", 600)
+        flags = ("--speed", 0, "--push", 0.5 * 9.81 * 1.2, "--dissipation", tau, "--steps", 300)
         data, metrics = on_the_ground(simulate, system, *flags)
         assert (data["v_x"][-1] - data["v_x"][-101]) == pytest.approx(0.2 * 0.5 * 9.81, rel=1e-2)  # Coulomb's
         height = data["z"][-1] - (0.1 if system == "compliant_block" else 0)
