@@ -305,6 +305,101 @@ def proxsuite_calls(M, q, symmetric):
     return {"ProxSuite": (call, answer)}
 
 
+# Of the compliant step, in SI units.
+STEP, MASS, SIDE, RADIUS, DEPTH, STIFFNESS, DISSIPATION, MU = 0.01, 1.0, 0.2, 1e-3, 1e-4, 1e4, 0.02, 0.5
+
+
+def compliant_step(results):
+    """A time step of a cube on 1, 4 and 12 points of compliant ground: lcp::solve_contact, and Drake's, which is SAP.
+
+    Drake's step also finds the contacts and makes the problem; what a step without contact takes is measured, too. Both
+    begin at the velocity before the step.
+    """
+    for contacts in (1, 4, 12):
+        work = f"compliant step, {contacts}"
+        position, velocity, arguments = body_on_points(contacts)
+        batch = [x.expand(1000, *x.shape).contiguous() for x in (*arguments, velocity)]
+        solve = torch.ops.lcp.solve_contact
+
+        def one():
+            return solve(*arguments, guess=velocity)[0]
+
+        try:
+            pressed = drake_step(contacts, position, velocity)
+            flying = drake_step(contacts, position + position.new_tensor([0, 0, 1.0]), velocity)
+        except ImportError as error:
+            results.missing["Drake"] = str(error).splitlines()[0]
+            pressed = flying = None
+        with torch.no_grad():
+            results.compare(work, 1000, {"ours, batch of 1000": lambda: solve(*batch[:-1], guess=batch[-1])})
+            calls = {"ours": one} | ({"Drake": pressed, "Drake in the air": flying} if pressed else {})
+            results.compare(work, 1, calls)
+            if pressed:
+                off = torch.tensor(pressed()) - one()
+                results.judged(work, "Drake", {"off": (off.norm() / one().norm()).item()})
+
+
+def points_below(contacts):
+    angles = 2 * torch.pi * (torch.arange(contacts, dtype=torch.double) + 0.1) / contacts
+    return SIDE / 2 * torch.stack([angles.cos(), angles.sin(), -torch.ones_like(angles)], -1)  # [c, 3]
+
+
+def body_on_points(contacts):
+    """Its position, its velocity (omega, v) before the step, and the arguments of solve_contact for the step."""
+    lcp, double = torch.ops.lcp, torch.double
+    position = torch.tensor([0, 0, SIDE / 2 + RADIUS - DEPTH], dtype=double)
+    velocity = torch.tensor([0.5, -0.3, 1.0, 0.4, 0.2, -0.3], dtype=double)
+    A = torch.diag(torch.tensor(3 * [MASS * SIDE**2 / 6] + 3 * [MASS], dtype=double))
+    v_free = velocity - STEP * 9.81 * torch.eye(6, dtype=double)[5]
+    arms = points_below(contacts) + position
+    arms[:, 2] = -DEPTH / 2  # between both surfaces, which are equally stiff
+    arms -= position
+    across = torch.linalg.cross(arms.unsqueeze(1), torch.eye(3, dtype=double).unsqueeze(0))  # rows: arm x (x, y, z)
+    J = torch.cat([across, torch.eye(3, dtype=double).expand(contacts, 3, 3)], -1).flatten(0, 1)
+    blocks = torch.stack([rows @ torch.linalg.inv(A) @ rows.mT for rows in J.unflatten(0, (contacts, 3))])
+    gap, stiffness, dissipation, mu = (torch.full((contacts,), x, dtype=double)
+                                       for x in (-DEPTH, STIFFNESS, DISSIPATION, MU))
+    w = blocks.flatten(1).norm(dim=-1) / 3  # as Drake measures it
+    v_hat, R = lcp.contact_parameters(gap, stiffness, dissipation, w, STEP)
+    return position, velocity, (A, v_free, J, v_hat, R, mu)
+
+
+def drake_step(contacts, position, velocity):
+    from pydrake.geometry import AddContactMaterial, HalfSpace, ProximityProperties, Sphere
+    from pydrake.math import RigidTransform
+    from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, CoulombFriction, DiscreteContactApproximation
+    from pydrake.multibody.tree import SpatialInertia, UnitInertia
+    from pydrake.systems.framework import DiagramBuilder
+
+    def material(dissipation):
+        properties = ProximityProperties()
+        AddContactMaterial(point_stiffness=2 * STIFFNESS, friction=CoulombFriction(MU, MU), properties=properties)
+        properties.AddProperty("material", "relaxation_time", dissipation)
+        return properties
+
+    builder = DiagramBuilder()
+    plant, _ = AddMultibodyPlantSceneGraph(builder, STEP)
+    plant.set_discrete_contact_approximation(DiscreteContactApproximation.kSap)
+    plant.SetUseSampledOutputPorts(False)  # which would cost it more
+    body = plant.AddRigidBody("cube", SpatialInertia(MASS, [0, 0, 0], UnitInertia.SolidCube(SIDE)))
+    for k, point in enumerate(points_below(contacts).numpy()):
+        plant.RegisterCollisionGeometry(body, RigidTransform(point), Sphere(RADIUS), f"point {k}", material(DISSIPATION))
+    plant.RegisterCollisionGeometry(plant.world_body(), RigidTransform(), HalfSpace(), "ground", material(0.0))
+    plant.Finalize()
+    diagram = builder.Build()
+    root = diagram.CreateDefaultContext()
+    context = plant.GetMyMutableContextFromRoot(root)
+    plant.SetFreeBodyPose(context, body, RigidTransform(position.numpy()))
+    plant.SetVelocities(context, velocity.numpy())
+    state = plant.GetPositionsAndVelocities(context)
+
+    def step():
+        plant.SetPositionsAndVelocities(context, state)  # so that nothing is remembered
+        return diagram.EvalUniquePeriodicDiscreteUpdate(root).get_vector().get_value()[-6:]
+
+    return step
+
+
 def versions():
     found = {"torch": torch.__version__}
     for name in ("qpth", "proxsuite", "drake", "numpy"):
@@ -327,6 +422,7 @@ def main():
     single_call(results, sets)
     forward_and_backward(results, sets, arguments.quick)
     one_by_one(results, sets, arguments.quick)
+    compliant_step(results)
     report = {"versions": versions(), "rows": results.rows, "missing": results.missing}
     arguments.out.write_text(json.dumps(report, indent=1) + "\n")
 

@@ -333,7 +333,7 @@ def roofline(measured):
 def contact(measured):
     """Compliant contact: what a problem takes, beside one dense factorisation of A."""
     lines = []
-    titles = {"c": "{} contacts, n = 12", "chain": "chain of {0} bodies, n = {1}", "batch": "batch of {}, 4 contacts, n = 6"}
+    titles = {"c": "contacts: {}, n = 12", "chain": "chain of {0} bodies, n = {1}", "batch": "batch of {}, 4 contacts, n = 6"}
     works = sorted({work for group, work, _ in measured.rows if group == "contact"},
                    key=lambda work: (list(titles).index(work.split("_")[0]), int(work.split("_")[1])))
     for work in works:
@@ -343,8 +343,23 @@ def contact(measured):
         lines.append([titles[kind].format(size, 3 * int(size)), f"{row['iterations_mean']:.1f}",
                       f"{row['iterations_max']:.0f}", time_text(row["ns"]), time_text(both), time_text(floor),
                       f"{row['ns'] / floor:.3g}", f"{row['ns'] / floor / max(row['iterations_mean'], 1):.2g}"])
-    return markdown(["problem", "Newton steps, mean", "most", "forward", "forward and backward", "one dense Cholesky of A",
-                     "forward / Cholesky", "for each step"], lines)
+    table = markdown(["problem", "Newton steps, mean", "most", "forward", "forward and backward", "one dense Cholesky of A",
+                      "forward / Cholesky", "for each step"], lines)
+    return table + "\n" + compliant_steps(measured)
+
+
+def compliant_steps(measured):
+    """A body's time step by lcp::solve_contact, and by Drake."""
+    lines = []
+    for work in sorted({work for _, work, _ in measured.rows if work.startswith("compliant step")},
+                       key=lambda work: int(work.split()[-1])):
+        ours, batch, drake, air = (measured.ns("python", work, who)
+                                   for who in ("ours", "ours, batch of 1000", "Drake", "Drake in the air"))
+        off = measured.row("python", work, "Drake").get("off")
+        lines.append([work.split()[-1], time_text(ours), time_text(batch), time_text(drake), time_text(air),
+                      NONE if drake is None else f"{(drake - air) / ours:.3g}", NONE if off is None else f"{off:.1g}"])
+    return markdown(["points", "ours", "ours, one of a batch of 1000", "Drake, whole step", "Drake, in the air",
+                     "(step - in the air) / ours", "distance of both velocities / velocity"], lines)
 
 
 def orders(measured, who):

@@ -16,7 +16,7 @@ double to_ray(const Vector2d& x, const Vector2d& d) { return (x - std::max(0.0, 
 
 }  // namespace
 
-Certificate::Certificate(int n, int contacts)
+Certificate::Certificate(Eigen::Index n, Eigen::Index contacts)
     : n_(n),
       contacts_(contacts),
       newton_(n, contacts),
@@ -28,7 +28,7 @@ Certificate::Certificate(int n, int contacts)
       spectrum_(n) {}
 
 // From y to the nearest edge of two regions, in the norm of R, over the size of what y is the difference of.
-double Certificate::distance(const Problem& problem, int contact) const {
+double Certificate::distance(const Problem& problem, Eigen::Index contact) const {
   const Law law = problem.law(contact);
   const Vector3d roots(std::sqrt(law.tangent), std::sqrt(law.tangent), std::sqrt(law.normal));
   const Vector3d x = y_.segment<3>(3 * contact).cwiseProduct(roots);
@@ -55,7 +55,7 @@ void Certificate::set(const Problem& problem, const double* v) {
   H_ = (A + A.transpose()) / 2;
   const Vector scale = H_.diagonal().cwiseSqrt().cwiseInverse();
   margin_ = std::numeric_limits<double>::infinity();
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Law law = problem.law(k);
     const Vector3d y = y_.segment<3>(3 * k);
     const auto rows = J.middleRows<3>(3 * k);

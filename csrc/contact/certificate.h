@@ -11,7 +11,7 @@ namespace lcp::contact {
 /// All numbers are NaN where the problem is not well_posed, A not positive definite, or v not finite.
 class Certificate {
  public:
-  Certificate(int n, int contacts);
+  Certificate(Eigen::Index n, Eigen::Index contacts);
 
   void set(const Problem& problem, const double* v);
 
@@ -20,9 +20,9 @@ class Certificate {
   double condition() const { return condition_; }  ///< of D H D, D = diag(A)^-1/2, in the 2-norm; 1 for n = 0
 
  private:
-  double distance(const Problem& problem, int contact) const;
+  double distance(const Problem& problem, Eigen::Index contact) const;
 
-  int n_, contacts_;
+  Eigen::Index n_, contacts_;
   Newton newton_;
   Vector v_, y_, gamma_, sizes_;
   Eigen::MatrixXd H_;

@@ -2,7 +2,7 @@
 
 namespace lcp::contact {
 
-DenseSystem::DenseSystem(int n, int contacts)
+DenseSystem::DenseSystem(Eigen::Index n, Eigen::Index contacts)
     : n_(n), contacts_(contacts), A_(n, n), J_(3 * contacts, n), KJ_(3, n), factor_(n), H_(n, n) {}
 
 void DenseSystem::set(const double* A, const double* J) {
@@ -33,14 +33,14 @@ void DenseSystem::row_squares(const Vector& weights, Vector& result) const {
 
 bool DenseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
   H_ = A_;
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Eigen::Matrix3d& own = K[static_cast<std::size_t>(k)];
     if (own.isZero(0)) continue;
     const auto rows = J_.middleRows<3>(3 * k);
     KJ_.noalias() = own.lazyProduct(rows);
-    for (int j = 0; j < n_; ++j) {
+    for (Eigen::Index j = 0; j < n_; ++j) {
       auto column = H_.col(j).tail(n_ - j);
-      for (int r = 0; r < 3; ++r) column += rows(r, j) * KJ_.row(r).tail(n_ - j).transpose();
+      for (Eigen::Index r = 0; r < 3; ++r) column += rows(r, j) * KJ_.row(r).tail(n_ - j).transpose();
     }
   }
   factor_.compute(H_);

@@ -11,7 +11,7 @@ namespace lcp::contact {
 /// Allocates only in the constructor, for n up to a hundred or so; beyond, Eigen's blocked factorisation does.
 class DenseSystem final : public System {
  public:
-  DenseSystem(int n, int contacts);
+  DenseSystem(Eigen::Index n, Eigen::Index contacts);
 
   void set(const double* A, const double* J) override;
   void multiply(const Vector& x, Vector& result) const override;
@@ -28,7 +28,7 @@ class DenseSystem final : public System {
  private:
   using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-  int n_, contacts_;
+  Eigen::Index n_, contacts_;
   Eigen::MatrixXd A_;
   Matrix J_, KJ_;  // KJ: [3, n], of one contact
   Eigen::LLT<Eigen::MatrixXd> factor_;

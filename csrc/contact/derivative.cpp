@@ -9,9 +9,9 @@ namespace {
 
 using Eigen::Vector3d;
 
-bool any(const double* x, int size, bool (*holds)(double)) { return std::any_of(x, x + size, holds); }
-std::size_t index(int k) { return static_cast<std::size_t>(k); }
-Eigen::Map<const Vector3d> of_contact(const double* x, int k) { return Eigen::Map<const Vector3d>(x + 3 * k); }
+bool any(const double* x, Eigen::Index size, bool (*holds)(double)) { return std::any_of(x, x + size, holds); }
+std::size_t index(Eigen::Index k) { return static_cast<std::size_t>(k); }
+Eigen::Map<const Vector3d> of_contact(const double* x, Eigen::Index k) { return Eigen::Map<const Vector3d>(x + 3 * k); }
 
 bool is_nan(double x) { return std::isnan(x); }
 bool is_not_zero(double x) { return x != 0; }
@@ -31,7 +31,7 @@ Vector3d of_parameters(const Vector3d& y, const Projection& at, const Law& law, 
 
 }  // namespace
 
-Derivative::Derivative(int n, int contacts)
+Derivative::Derivative(Eigen::Index n, Eigen::Index contacts)
     : n_(n),
       contacts_(contacts),
       systems_(n, contacts),
@@ -44,7 +44,7 @@ Derivative::Derivative(int n, int contacts)
 
 void Derivative::adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g,
                          const Adjoint& result) {
-  const int rows = 3 * contacts_;
+  const Eigen::Index rows = 3 * contacts_;
   const auto fill = [&](double value) {
     for (double* x : {result.l, result.v_free}) std::fill_n(x, n_, value);
     for (double* x : {result.v_hat, result.R, result.gamma}) std::fill_n(x, rows, value);
@@ -54,7 +54,7 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
   if (any(v, n_, is_nan) || any(y, rows, is_nan)) return fill(asked ? std::numeric_limits<double>::quiet_NaN() : 0.0);
 
   System& system = systems_.set(problem.A, problem.J);
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Law law = problem.law(k);
     const Vector3d own = of_contact(y, k), weights(law.tangent, law.tangent, law.normal);
     at_[index(k)] = project(own, law);
@@ -69,7 +69,7 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
   system.to_contacts(l_, Jl_);
   std::copy_n(l_.data(), n_, result.l);
   std::copy_n(work_.data(), n_, result.v_free);
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Vector3d own = of_contact(y, k), Jl = Jl_.segment<3>(3 * k);
     const Vector3d c = pull_.segment<3>(3 * k) + K_[index(k)] * Jl;
     const Vector3d parameters = of_parameters(own, at_[index(k)], problem.law(k), Jl + of_contact(g.gamma, k));
@@ -81,7 +81,7 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
   }
 }
 
-Inverse::Inverse(int n, int contacts) : n_(n), systems_(n, contacts), x_(n), K_(index(contacts)) {}
+Inverse::Inverse(Eigen::Index n, Eigen::Index contacts) : n_(n), systems_(n, contacts), x_(n), K_(index(contacts)) {}
 
 void Inverse::operator()(const double* A, const double* J, const double* K, const double* g, double* x) {
   if (!any(g, n_, is_not_zero)) return static_cast<void>(std::fill_n(x, n_, 0.0));

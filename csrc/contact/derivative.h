@@ -36,14 +36,14 @@ struct Adjoint {
 /// Allocates only in the constructor, for what DenseSystem serves.
 class Derivative {
  public:
-  Derivative(int n, int contacts);
+  Derivative(Eigen::Index n, Eigen::Index contacts);
 
   /// At a solution v [n] with y [3 c]; v_free and v_hat of the problem are not looked at. Where v or y has a NaN, and
   /// is no solution, all is 0 if g is 0, else NaN.
   void adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g, const Adjoint& result);
 
  private:
-  int n_, contacts_;
+  Eigen::Index n_, contacts_;
   AnySystem systems_;
   Vector l_, work_;   // [n]
   Vector Jl_, pull_;  // [3 c]
@@ -54,14 +54,14 @@ class Derivative {
 /// x = (A + J' blkdiag(K) J)^-1 g, of which the derivative's derivatives are made.
 class Inverse {
  public:
-  Inverse(int n, int contacts);
+  Inverse(Eigen::Index n, Eigen::Index contacts);
 
   /// K: [3 c, 3], c symmetric blocks. x: [n], 0 where g is 0; else NaN where g has a NaN or the matrix is not positive
   /// definite.
   void operator()(const double* A, const double* J, const double* K, const double* g, double* x);
 
  private:
-  int n_;
+  Eigen::Index n_;
   AnySystem systems_;
   Vector x_;  // [n]
   std::vector<Eigen::Matrix3d> K_;

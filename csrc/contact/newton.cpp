@@ -18,13 +18,13 @@ constexpr double kFar = 0.1;         // of the residual, beyond which softer pro
 constexpr double kSofter = 0.1;      // of the first of these, and of each next one's softness over the last's
 constexpr double kUnit = std::numeric_limits<double>::epsilon() / 2;
 
-std::size_t at(int k) { return static_cast<std::size_t>(k); }
+std::size_t at(Eigen::Index k) { return static_cast<std::size_t>(k); }
 
 Vector3d weights(const Law& law) { return {law.tangent, law.tangent, law.normal}; }
 
 }  // namespace
 
-Newton::Newton(int n, int contacts)
+Newton::Newton(Eigen::Index n, Eigen::Index contacts)
     : n_(n),
       contacts_(contacts),
       systems_(n, contacts),
@@ -51,13 +51,13 @@ Newton::Newton(int n, int contacts)
 // Makes contacts as soft as softness times their size at least; with softness_ = 0 where all are already.
 void Newton::soften(const Problem& problem, double softness) {
   softness_ = 0;
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Law own = problem.law(k);
     if (softness * sizes_[k] > std::min(own.tangent, own.normal)) softness_ = softness;
   }
 }
 
-Law Newton::law(const Problem& problem, int contact) const {
+Law Newton::law(const Problem& problem, Eigen::Index contact) const {
   const Law own = problem.law(contact);
   const double least = softness_ * sizes_[contact];
   return {own.mu, std::max(own.tangent, least), std::max(own.normal, least)};
@@ -70,7 +70,7 @@ double Newton::scaled_norm(const Vector& x) {
 }
 
 void Newton::impulses(const Problem& problem) {
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Law own = law(problem, k);
     y_.segment<3>(3 * k) = (v_hat_ - Jv_).segment<3>(3 * k).cwiseQuotient(weights(own));
     at_[at(k)] = project(y_.segment<3>(3 * k), own);
@@ -79,7 +79,7 @@ void Newton::impulses(const Problem& problem) {
 }
 
 void Newton::compliances(const Problem& problem) {
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     K_[at(k)] = projected_compliance(y_.segment<3>(3 * k), at_[at(k)], law(problem, k));
   }
 }
@@ -90,7 +90,7 @@ double Newton::rounding(const Problem& problem, const System& system) {
   work_ = v_.cwiseAbs();
   system.to_contacts_abs(work_, contact_work_);
   contact_work_ += v_hat_.cwiseAbs();
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Vector3d sizes = K_[at(k)].cwiseAbs() * contact_work_.segment<3>(3 * k);
     contact_work_.segment<3>(3 * k) = sizes + gamma_.segment<3>(3 * k).cwiseAbs();
   }
@@ -98,7 +98,7 @@ double Newton::rounding(const Problem& problem, const System& system) {
   system.multiply_abs(work_, step_);
   system.to_bodies_abs(contact_work_, work_);
   step_ += work_;
-  return (n_ + 3 * contacts_ + 4) * kUnit * scaled_norm(step_);
+  return static_cast<double>(n_ + 3 * contacts_ + 4) * kUnit * scaled_norm(step_);
 }
 
 // The zero of the slope of the objective along the step, which rises: Newton's method between bounds.
@@ -107,7 +107,7 @@ double Newton::step_length(const Problem& problem, double slope, double curvatur
   double low = 0, high = kFarthest, length = 1;
   for (int k = 0; k < kEvaluations; ++k) {
     double value = slope + length * curvature, rise = curvature;
-    for (int c = 0; c < contacts_; ++c) {
+    for (Eigen::Index c = 0; c < contacts_; ++c) {
       const Law own = law(problem, c);
       const Vector3d along = Jstep_.segment<3>(3 * c);
       const Vector3d y = y_.segment<3>(3 * c) - length * along.cwiseQuotient(weights(own));
@@ -151,9 +151,9 @@ Outcome Newton::solve(const Problem& problem, const Limits& limits, double* v, d
   scale_ = work_.cwiseSqrt().cwiseInverse();
   work_ = work_.cwiseInverse();
   system.row_squares(work_, contact_work_);
-  for (int k = 0; k < contacts_; ++k) sizes_[k] = contact_work_.segment<3>(3 * k).mean();
+  for (Eigen::Index k = 0; k < contacts_; ++k) sizes_[k] = contact_work_.segment<3>(3 * k).mean();
 
-  const auto end = [&](End how, int iterations, const Residual& at) -> Outcome {
+  const auto end = [&](End how, std::int64_t iterations, const Residual& at) -> Outcome {
     std::copy_n(v_.data(), n_, v);
     std::copy_n(y_.data(), 3 * contacts_, y);
     std::copy_n(gamma_.data(), 3 * contacts_, gamma);
@@ -161,7 +161,7 @@ Outcome Newton::solve(const Problem& problem, const Limits& limits, double* v, d
   };
   softness_ = 0;
   bool softened = false;
-  for (int iteration = 0;;) {
+  for (std::int64_t iteration = 0;;) {
     const Residual at = evaluate(problem, system);
     if (softness_ == 0) {
       if (at.relative <= limits.tolerance) return end(End::kSolved, iteration, at);

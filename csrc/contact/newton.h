@@ -1,6 +1,7 @@
 // Newton's method with an exact line search, for the problems of problem.h [CPH, sec. V], along a path of softer ones.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "contact/cone.h"
@@ -11,7 +12,7 @@ namespace lcp::contact {
 
 struct Limits {
   double tolerance;
-  int max_iterations;
+  std::int64_t max_iterations;
 };
 
 enum class End {
@@ -23,7 +24,7 @@ enum class End {
 
 struct Outcome {
   End end;
-  int iterations;
+  std::int64_t iterations;
   double residual;  ///< |D g| / max(|D A v|, |D J' gamma|) with D = diag(A)^-1/2 and the gradient g
 };
 
@@ -41,7 +42,7 @@ struct Outcome {
 /// Allocates only in the constructor, for what DenseSystem serves.
 class Newton {
  public:
-  Newton(int n, int contacts);
+  Newton(Eigen::Index n, Eigen::Index contacts);
 
   /// v: [n], where it begins and what it ends with; y, gamma: [3 c]. All three are what they were last, where not
   /// solved, and untouched where the problem is bad.
@@ -53,7 +54,7 @@ class Newton {
   };
 
   void soften(const Problem& problem, double softness);
-  Law law(const Problem& problem, int contact) const;
+  Law law(const Problem& problem, Eigen::Index contact) const;
   double scaled_norm(const Vector& x);
   void impulses(const Problem& problem);
   void compliances(const Problem& problem);
@@ -61,7 +62,7 @@ class Newton {
   Residual evaluate(const Problem& problem, const System& system);
   double step_length(const Problem& problem, double slope, double curvature);
 
-  int n_, contacts_;
+  Eigen::Index n_, contacts_;
   AnySystem systems_;
   Vector v_, v_free_, free_momentum_, v_hat_, scale_, momentum_, push_, gradient_, step_, work_, scaled_;  // [n]
   Vector y_, gamma_, Jv_, Jstep_, contact_work_;                                                           // [3 c]

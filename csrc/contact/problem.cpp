@@ -8,14 +8,14 @@ namespace {
 
 constexpr double kUnequal = 1e-3;
 
-bool finite(const double* x, int size) {
+bool finite(const double* x, Eigen::Index size) {
   return std::all_of(x, x + size, [](double number) { return std::isfinite(number); });
 }
 
-bool symmetric(const double* A, int n) {
+bool symmetric(const double* A, Eigen::Index n) {
   double largest = 0, apart = 0;
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j <= i; ++j) {
+  for (Eigen::Index i = 0; i < n; ++i) {
+    for (Eigen::Index j = 0; j <= i; ++j) {
       largest = std::max({largest, std::abs(A[i * n + j]), std::abs(A[j * n + i])});
       apart = std::max(apart, std::abs(A[i * n + j] - A[j * n + i]));
     }
@@ -23,7 +23,7 @@ bool symmetric(const double* A, int n) {
   return apart <= kUnequal * largest;
 }
 
-bool lawful(const Problem& problem, int contact) {
+bool lawful(const Problem& problem, Eigen::Index contact) {
   const double* R = problem.R + 3 * contact;
   return R[0] > 0 && R[1] > 0 && R[2] > 0 && std::abs(R[0] - R[1]) <= kUnequal * std::max(R[0], R[1]) &&
          problem.mu[contact] >= 0;
@@ -31,11 +31,11 @@ bool lawful(const Problem& problem, int contact) {
 
 }  // namespace
 
-bool well_posed(const Problem& problem, int n, int contacts) {
+bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts) {
   if (!finite(problem.A, n * n) || !finite(problem.v_free, n) || !finite(problem.J, 3 * contacts * n)) return false;
   if (!finite(problem.v_hat, 3 * contacts) || !finite(problem.R, 3 * contacts)) return false;
   if (!finite(problem.mu, contacts) || !symmetric(problem.A, n)) return false;
-  for (int k = 0; k < contacts; ++k) {
+  for (Eigen::Index k = 0; k < contacts; ++k) {
     if (!lawful(problem, k)) return false;
   }
   return true;

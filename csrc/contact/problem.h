@@ -20,13 +20,13 @@ struct Problem {
   const double* R;       ///< [3 c], > 0
   const double* mu;      ///< [c], >= 0
 
-  Law law(int contact) const {
+  Law law(Eigen::Index contact) const {
     const double* own = R + 3 * contact;
     return {mu[contact], (own[0] + own[1]) / 2, own[2]};
   }
 };
 
 /// Whether all numbers are finite and within their ranges; of A that it is symmetric, not that it is positive definite.
-bool well_posed(const Problem& problem, int n, int contacts);
+bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts);
 
 }  // namespace lcp::contact

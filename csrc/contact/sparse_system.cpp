@@ -11,52 +11,52 @@ using Index = Eigen::Index;
 constexpr int kLeast = 24;     // velocities, below which a dense factorisation is always the faster
 constexpr double kFull = 0.5;  // of H's numbers, beyond which it is
 
-bool moves(const double* J, int n, int contact, int j) {
+bool moves(const double* J, Eigen::Index n, Eigen::Index contact, Eigen::Index j) {
   const double* column = J + 3 * contact * n + j;
   return column[0] != 0 || column[n] != 0 || column[2 * n] != 0;
 }
 
 }  // namespace
 
-bool sparse_pays(const double* A, const double* J, int n, int contacts) {
+bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index contacts) {
   if (n < kLeast) return false;
-  const double most = kFull * n * n;
+  const double most = kFull * static_cast<double>(n * n);
   std::int64_t numbers = 0;
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < n; ++j) numbers += A[i * n + j] != 0;
+  for (Eigen::Index i = 0; i < n; ++i) {
+    for (Eigen::Index j = 0; j < n; ++j) numbers += A[i * n + j] != 0;
     if (static_cast<double>(numbers) > most) return false;
   }
-  for (int k = 0; k < contacts; ++k) {
+  for (Eigen::Index k = 0; k < contacts; ++k) {
     std::int64_t own = 0;
-    for (int j = 0; j < n; ++j) own += moves(J, n, k, j);
+    for (Eigen::Index j = 0; j < n; ++j) own += moves(J, n, k, j);
     numbers += own * own;
     if (static_cast<double>(numbers) > most) return false;
   }
   return true;
 }
 
-SparseSystem::SparseSystem(int n, int contacts)
+SparseSystem::SparseSystem(Eigen::Index n, Eigen::Index contacts)
     : n_(n), contacts_(contacts), A_(n, n), J_t_(n, 3 * contacts), H_(n, n) {}
 
 void SparseSystem::set(const double* A, const double* J) {
   std::vector<Eigen::Triplet<double>> both, lower, rows;
-  for (int i = 0; i < n_; ++i) {
-    for (int j = 0; j < n_; ++j) {
+  for (Eigen::Index i = 0; i < n_; ++i) {
+    for (Eigen::Index j = 0; j < n_; ++j) {
       const double mean = (A[i * n_ + j] + A[j * n_ + i]) / 2;
       if (mean == 0) continue;
       both.emplace_back(i, j, mean);
       if (j <= i) lower.emplace_back(i, j, mean);
     }
   }
-  std::vector<int> columns;
-  for (int k = 0; k < contacts_; ++k) {
+  std::vector<Eigen::Index> columns;
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     columns.clear();
-    for (int j = 0; j < n_; ++j) {
+    for (Eigen::Index j = 0; j < n_; ++j) {
       if (moves(J, n_, k, j)) columns.push_back(j);
     }
-    for (const int j : columns) {
-      for (int r = 0; r < 3; ++r) rows.emplace_back(j, 3 * k + r, J[(3 * k + r) * n_ + j]);
-      for (const int i : columns) {
+    for (const Eigen::Index j : columns) {
+      for (Eigen::Index r = 0; r < 3; ++r) rows.emplace_back(j, 3 * k + r, J[(3 * k + r) * n_ + j]);
+      for (const Eigen::Index i : columns) {
         if (i >= j) lower.emplace_back(i, j, 0.0);
       }
     }
@@ -67,7 +67,7 @@ void SparseSystem::set(const double* A, const double* J) {
   base_.assign(H_.valuePtr(), H_.valuePtr() + H_.nonZeros());
 
   places_.clear();
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     const int* const first = J_t_.innerIndexPtr() + J_t_.outerIndexPtr()[3 * k];
     const int* const last = J_t_.innerIndexPtr() + J_t_.outerIndexPtr()[3 * k + 1];
     for (const int* j = first; j != last; ++j) {
@@ -98,7 +98,7 @@ bool SparseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
   double* const values = H_.valuePtr();
   std::copy(base_.begin(), base_.end(), values);
   const Index* place = places_.data();
-  for (int k = 0; k < contacts_; ++k) {
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Index first = J_t_.outerIndexPtr()[3 * k], count = J_t_.outerIndexPtr()[3 * k + 1] - first;
     const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, 3>> rows(J_t_.valuePtr() + first, count, 3);
     for (Index j = 0; j < count; ++j) {

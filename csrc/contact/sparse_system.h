@@ -10,11 +10,11 @@
 namespace lcp::contact {
 
 /// Whether the numbers of H that cannot be known to be 0 are few enough for SparseSystem to be the faster.
-bool sparse_pays(const double* A, const double* J, int n, int contacts);
+bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index contacts);
 
 class SparseSystem final : public System {
  public:
-  SparseSystem(int n, int contacts);
+  SparseSystem(Eigen::Index n, Eigen::Index contacts);
 
   void set(const double* A, const double* J) override;
   void multiply(const Vector& x, Vector& result) const override;
@@ -31,7 +31,7 @@ class SparseSystem final : public System {
  private:
   using Matrix = Eigen::SparseMatrix<double>;
 
-  int n_, contacts_;
+  Eigen::Index n_, contacts_;
   Matrix A_, J_t_;                    // J' : a column for each row of J, all three of a contact with the same rows
   Matrix H_;                          // its lower triangle; what is not 0 in it is the same for all K
   std::vector<double> base_;          // of A, the values of H_

@@ -5,7 +5,7 @@
 
 namespace lcp::contact {
 
-AnySystem::AnySystem(int n, int contacts)
+AnySystem::AnySystem(Eigen::Index n, Eigen::Index contacts)
     : n_(n), contacts_(contacts), dense_(std::make_unique<DenseSystem>(n, contacts)) {}
 
 System& AnySystem::set(const double* A, const double* J) {

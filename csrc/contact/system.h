@@ -38,11 +38,11 @@ class System {
 /// Holds a dense system, and where many numbers of A and J are 0 a sparse one.
 class AnySystem {
  public:
-  AnySystem(int n, int contacts);
+  AnySystem(Eigen::Index n, Eigen::Index contacts);
   System& set(const double* A, const double* J);  ///< as System::set; allocates where the sparse one serves
 
  private:
-  int n_, contacts_;
+  Eigen::Index n_, contacts_;
   std::unique_ptr<System> dense_, sparse_;
 };
 

@@ -81,7 +81,7 @@ TEST(NewtonTest, HasNoDualityGap) {
 
 TEST(NewtonTest, TakesFewIterations) {
   for (const auto [n, contacts] : kSizes) {
-    int sum = 0;
+    std::int64_t sum = 0;
     for (unsigned seed = 0; seed < 20; ++seed) {
       const Bodies bodies = random_bodies(n, contacts, seed);
       const Solved solved = solve(bodies);

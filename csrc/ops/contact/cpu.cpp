@@ -23,12 +23,11 @@ constexpr std::int64_t kDefaultIterations = 1000;
 
 struct Sizes {
   explicit Sizes(const ContactShapes& shapes)
-      : n(static_cast<int>(shapes.n.guard_int(__FILE__, __LINE__))),
-        contacts(static_cast<int>(shapes.contacts.guard_int(__FILE__, __LINE__))) {}
+      : n(shapes.n.guard_int(__FILE__, __LINE__)), contacts(shapes.contacts.guard_int(__FILE__, __LINE__)) {}
 
-  int work() const { return n + 3 * contacts; }  // for the size of tasks
+  std::int64_t work() const { return n + 3 * contacts; }  // for the size of tasks
 
-  int n, contacts;
+  std::int64_t n, contacts;
 };
 
 Status status_of(contact::End end) {
@@ -52,9 +51,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> contact_point_cpu(
   const ContactShapes shapes = check_contact(A, J, {{"v_free", v_free}, {guess ? "guess" : "v_free", start}},
                                              {{"v_hat", v_hat}, {"R", R}}, {{"mu", mu}});
   const Sizes sizes(shapes);
-  const contact::Limits limits = {tolerance.value_or(kDefaultTolerance),
-                                  static_cast<int>(std::min<std::int64_t>(max_iterations.value_or(kDefaultIterations),
-                                                                          std::numeric_limits<int>::max()))};
+  const contact::Limits limits = {tolerance.value_or(kDefaultTolerance), max_iterations.value_or(kDefaultIterations)};
   const Tensor v = new_output(shapes.of_bodies(), v_free.options());
   const Tensor y = new_output(shapes.of_rows(), v_free.options());
   const Tensor gamma = new_output(shapes.of_rows(), v_free.options());
