@@ -30,6 +30,7 @@ struct Flags {
   double first = 0;
   std::int64_t iterations = 3000;
   double bound = 0;
+  std::string bound_norm = "infinity";
 
   void add_to(CommandLine& line) {
     run.add_to(line);
@@ -41,7 +42,10 @@ struct Flags {
         one_of({"penalty", "relaxation"}));
     line.add<double>("first", first, "The first penalty or bound; 0: 0.001 or 10", nonnegative);
     line.add<std::int64_t>("iterations", iterations, "At most, of Ipopt", at_least_one);
-    line.add<double>("bound", bound, "Largest distance of an observation, m; 0: none", nonnegative);
+    line.add<double>("bound", bound, "Largest error of an observation, m; 0: none", nonnegative);
+    line.add<std::string>("bound-norm", bound_norm,
+                          "The error of --bound: infinity (of x and of y) or euclidean (of both)",
+                          one_of({"infinity", "euclidean"}));
     line.footer(
         "Example: identify_mpec --noise 0.05 --estimate mu,q0,v0 --out runs/mpec\n"
         "Data of your own: CSV with columns time,x,y (s, m, m; y above the ground), of equal steps, and\n"
@@ -72,7 +76,8 @@ int identify_mpec(int argc, const char* const* argv) {
   const torch::NoGradGuard no_grad;
 
   const TrackProblem problem = load_particles(flags.run, flags.tracks);
-  const BilinearProgram program = particle_program(flags.tracks, problem, flags.bound * flags.bound);
+  const BilinearProgram program =
+      particle_program(flags.tracks, problem, {flags.bound, flags.bound_norm == "euclidean"});
   Table history{{"iteration", "parameter", "objective", "infeasibility"}, {}};
   Progress progress("iteration", 0, flags.iterations, flags.run.quiet, std::chrono::seconds(1));
   const MpecSolution solution = solve(program, flags.options(), [&](const MpecIterate& at) {
@@ -95,7 +100,10 @@ int identify_mpec(int argc, const char* const* argv) {
   write_csv(flags.run.out / "history.csv", history);
   write_json(flags.run.out / "config.json", line.config());
   conclude(line, flags.run, metrics);
-  if (solution.status != "solved") throw std::runtime_error(solution.status);
+  if (solution.status != "solved") {
+    const std::string near = flags.bound > 0 ? "; no motion may be as near to the tracks as --bound" : "";
+    throw std::runtime_error("not solved: " + solution.status + near + "; what was written is where Ipopt ended");
+  }
   return 0;
 }
 

@@ -86,15 +86,28 @@ def test_a_particle_that_never_slides_tells_a_bound(identify):
     assert flight["mu_interval"] == [[None, None]]
 
 
-def test_a_bound_on_the_noise_that_the_noise_exceeds_is_infeasible(run, build, tmp_path):
-    """n'n <= eps^2, as in the talk, where each coordinate is off by up to eps."""
+def test_noise_within_a_box_is_not_within_a_disk_of_its_width(run, build, tmp_path):
+    """The talk's n'n <= eps^2 is infeasible where each coordinate is off by up to eps; |n| <= eps of each is not."""
     if not (build / "bin" / "identify_mpec").exists():
         pytest.skip("built without Ipopt")
-    result = run("identify_mpec", "--bound", 5e-3, "--iterations", 400, "--out", "out", env=WITHOUT_FIGURES)
-    assert result.returncode == 1 and json.loads((tmp_path / "out" / "metrics.json").read_text())["status"] != "solved"
-    result = run("identify_mpec", "--bound", 5e-3 * 2**0.5, "--out", "wide", env=WITHOUT_FIGURES)
-    metrics = json.loads((tmp_path / "wide" / "metrics.json").read_text())
-    assert result.returncode == 0 and metrics["status"] == "solved" and abs(metrics["mu_error"][0]) < 5e-5
+
+    def bounded(out, *flags):
+        result = run("identify_mpec", *flags, "--out", out, "--quiet", env=WITHOUT_FIGURES)
+        return result, json.loads((tmp_path / out / "metrics.json").read_text())
+
+    result, metrics = bounded("disk", "--bound", 5e-3, "--bound-norm", "euclidean", "--iterations", 400)
+    assert result.returncode == 1 and metrics["status"] != "solved"
+    assert "no motion may be as near to the tracks as --bound" in result.stderr
+    for out, flags in {"box": ("--bound", 5e-3),
+                       "wide": ("--bound", 5e-3 * 2**0.5, "--bound-norm", "euclidean")}.items():
+        result, metrics = bounded(out, *flags)
+        assert (result.returncode, metrics["status"]) == (0, "solved") and abs(metrics["mu_error"][0]) < 5e-5
+    free = bounded("free")[1]
+    box, least = (read_csv(tmp_path / out / "fit.csv") for out in ("box", "free"))
+    errors = [max(np.abs(fit[c] - fit[c + "_fit"]).max() for c in "xy") for fit in (box, least)]
+    assert errors[0] < 5e-3 * (1 + 1e-4) < errors[1] and metrics["objective"] >= free["objective"] * (1 - 1e-9)
+    result = run("identify_mpec", "--bound", 1e-4, "--out", "none", "--quiet", env=WITHOUT_FIGURES)
+    assert result.returncode == 1 and "no motion is within 0.0001 m of track 0" in result.stderr
 
 
 def test_position_and_velocity_are_found_too(identify):

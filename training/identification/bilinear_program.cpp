@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include "common/text.h"
+
 namespace lcp::training {
 namespace {
 
@@ -294,7 +296,7 @@ MpecSolution solve(const BilinearProgram& program, const MpecOptions& options,
     solution.largest_product = smooth->largest_product();
     if (solution.status != kSolved) break;
     if (solution.largest_product <= options.largest_product) break;
-    solution.status = "the products of the pairs stay above " + std::to_string(options.largest_product);
+    solution.status = "the products of the pairs stay above " + short_number(options.largest_product);
     parameter *= penalty ? kGrowth : 1 / kGrowth;
   }
   solution.objective = smooth->objective(smooth->x.data());

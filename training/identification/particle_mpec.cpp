@@ -2,9 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <stdexcept>
+#include <string>
 #include <vector>
+
+#include "common/text.h"
 
 namespace lcp::training {
 namespace {
@@ -29,7 +34,7 @@ struct Layout {
 
 }  // namespace
 
-BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& problem, double bound) {
+BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& problem, const NoiseBound& bound) {
   const Tracks& tracks = problem.tracks;
   const std::int64_t steps = tracks.steps();
   const double dt = tracks.dt, mass = flags.block.mass;
@@ -40,11 +45,25 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
     const Layout at{static_cast<std::int64_t>(program.lower.size())};
     const auto observed = [&](std::int64_t k, std::int64_t c) { return tracks.observed[k][b][c].item<double>(); };
     const auto weight = [&](std::int64_t k) { return tracks.seen[k][b][0].item<double>(); };
+    const auto bounded = [&](std::int64_t k) { return bound.size > 0 && weight(k) > 0; };
+    const auto add_position = [&](std::int64_t k, std::int64_t c, double low, double high, double from, double weighs) {
+      const double seen = observed(k, c);
+      if (bounded(k) && !bound.euclidean) {
+        low = std::max(low, seen - bound.size);
+        high = std::min(high, seen + bound.size);
+      }
+      if (low > high) {
+        throw std::runtime_error("no motion is within " + short_number(bound.size) + " m of track " +
+                                 std::to_string(b) + " in step " + std::to_string(k) + (c == 0 ? ": x = " : ": y = ") +
+                                 short_number(seen));
+      }
+      program.add(low, high, from, weighs, seen);
+    };
     program.add(0, 1, 1);
     for (const std::int64_t c : {0, 1}) {
       const double known = problem.start.position[b][c].item<double>();
       const double low = free_q ? (c == 0 ? -kInfinity : 0) : known, high = free_q ? kInfinity : known;
-      program.add(low, high, free_q ? observed(0, c) : known, weight(0) + (free_q ? flags.prior : 0), observed(0, c));
+      add_position(0, c, low, high, free_q ? observed(0, c) : known, weight(0) + (free_q ? flags.prior : 0));
     }
     for (const std::int64_t c : {0, 1}) {
       const double known = problem.start.velocity[b][c].item<double>();
@@ -52,7 +71,7 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
     }
     for (std::int64_t k = 1; k <= steps; ++k) {
       for (const std::int64_t c : {0, 1}) {
-        program.add(c == 0 ? -kInfinity : 0, kInfinity, observed(k, c), weight(k), observed(k, c));
+        add_position(k, c, c == 0 ? -kInfinity : 0, kInfinity, observed(k, c), weight(k));
       }
       for (const std::int64_t c : {0, 1}) {
         program.add(-kInfinity, kInfinity, (observed(k, c) - observed(k - 1, c)) / dt);
@@ -75,8 +94,10 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
       program.pairs.push_back({minus, own(5)});
       program.pairs.push_back({sigma, own(6)});
     }
-    for (std::int64_t k = 0; k <= steps && bound > 0; ++k) {
-      program.balls.push_back({{at.q(k, 0), at.q(k, 1)}, {observed(k, 0), observed(k, 1)}, bound});
+    for (std::int64_t k = 0; k <= steps && bound.euclidean; ++k) {
+      if (!bounded(k)) continue;
+      const double square = bound.size * bound.size;
+      program.balls.push_back({{at.q(k, 0), at.q(k, 1)}, {observed(k, 0), observed(k, 1)}, square});
     }
   }
   return program;

@@ -8,10 +8,16 @@
 
 namespace lcp::training {
 
+/// How far an observation may be from the motion.
+struct NoiseBound {
+  double size = 0;         ///< m; 0: as far as it is
+  bool euclidean = false;  ///< of both coordinates together, as in [BT]; else of each
+};
+
 /// The program of all particles: 11 steps + 5 unknowns each, mu, the start, and the states, forces and slacks of each
-/// step, from the start of [BT]: observed positions, no forces, mu = 1.
-///   bound: m^2, of the squared error of each observation; 0: none.
-BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& problem, double bound = 0);
+/// step, from the start of [BT]: observed positions, no forces, mu = 1. Throws std::runtime_error where an observation
+/// is farther than the bound from where a particle can be.
+BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& problem, const NoiseBound& bound = {});
 
 /// What is identified of a solution.
 struct ParticleEstimate {
