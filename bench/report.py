@@ -345,7 +345,7 @@ def contact(measured):
                       f"{row['ns'] / floor:.3g}", f"{row['ns'] / floor / max(row['iterations_mean'], 1):.2g}"])
     table = markdown(["problem", "Newton steps, mean", "most", "forward", "forward and backward", "one dense Cholesky of A",
                       "forward / Cholesky", "for each step"], lines)
-    return table + "\n" + compliant_steps(measured)
+    return table + compliant_steps(measured)
 
 
 def compliant_steps(measured):
@@ -358,8 +358,10 @@ def compliant_steps(measured):
         off = measured.row("python", work, "Drake").get("off")
         lines.append([work.split()[-1], time_text(ours), time_text(batch), time_text(drake), time_text(air),
                       NONE if drake is None else f"{(drake - air) / ours:.3g}", NONE if off is None else f"{off:.1g}"])
-    return markdown(["points", "ours", "ours, one of a batch of 1000", "Drake, whole step", "Drake, in the air",
-                     "(step - in the air) / ours", "distance of both velocities / velocity"], lines)
+    if not lines:
+        return ""
+    return "\n" + markdown(["points", "ours", "ours, one of a batch of 1000", "Drake, whole step", "Drake, in the air",
+                            "(step - in the air) / ours", "distance of both velocities / velocity"], lines)
 
 
 def orders(measured, who):
