@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "batch/batch_solver.h"
 #include "ops/batch.h"
 #include "ops/elements.h"
 #include "ops/schema.h"
 #include "solver/active_set.h"
-#include "solver/batch_solver.h"
 #include "solver/central_path.h"
 #include "solver/certificate.h"
 #include "solver/directional_derivative.h"
@@ -32,7 +32,7 @@ template <class T>
 constexpr double kDefaultTolerance = std::is_same_v<T, double> ? 1e-9 : 1e-4;
 
 // As `grain`, where there are SIMD kernels.
-std::int64_t kernel_grain(std::int64_t n) { return n <= solver::kLockstep ? 50'000 / (n * n + 1) : grain(n); }
+std::int64_t kernel_grain(std::int64_t n) { return n <= batch::kLockstep ? 50'000 / (n * n + 1) : grain(n); }
 
 solver::Method method_of(std::string_view name) {
   if (name == "lemke") return solver::Method::kLemke;
@@ -72,9 +72,9 @@ Three solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& g
     auto* const status = solution.status.mutable_data_ptr<std::int8_t>();
     for_each_run<scalar_t>(solution.status.sizes(), {{M, 2}, {q, 1, true}, {guess ? *guess : q, 1}}, n, kernel_grain(n),
                            [&] {
-                             return [&, solver = solver::BatchSolver<scalar_t>(static_cast<int>(n), settings)](
+                             return [&, solver = batch::BatchSolver<scalar_t>(static_cast<int>(n), settings)](
                                         const auto& runs, std::int64_t b, std::int64_t count) mutable {
-                               const auto proposal = guess ? runs[2] : solver::Run<scalar_t>{nullptr, true};
+                               const auto proposal = guess ? runs[2] : batch::BatchView<scalar_t>{nullptr, true};
                                solver.solve(count, runs[0], runs[1], proposal, z + b * n, w + b * n, status + b);
                              };
                            });
@@ -137,7 +137,7 @@ Tensor adjoint_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tens
     auto* const data = t.mutable_data_ptr<scalar_t>();
     for_each_run<scalar_t>(
         batch_of(t), {{M, 2}, {z, 1, true}, {w, 1, true}, {g_z, 1}, {g_w, 1}}, n, kernel_grain(n), [&] {
-          return [&, derivative = solver::BatchAdjoint<scalar_t>(n, static_cast<int>(free), tied_active)](
+          return [&, derivative = batch::BatchAdjoint<scalar_t>(n, static_cast<int>(free), tied_active)](
                      const auto& runs, std::int64_t b, std::int64_t count) mutable {
             derivative.adjoint(count, runs[0], runs[1], runs[2], runs[3], runs[4], data + b * n);
           };
@@ -306,13 +306,13 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
   if (outputs == 0) return result.zero_();
   AT_DISPATCH_FLOATING_TYPES(t.scalar_type(), "lcp::_sum_outer", [&] {
     const auto n = static_cast<int>(rows);
-    const bool has_kernel = rows == columns && n >= 1 && n <= solver::kLockstep;
-    const auto& kernels = solver::kernels().batch<scalar_t>();
+    const bool has_kernel = rows == columns && n >= 1 && n <= batch::kLockstep;
+    const auto& kernels = batch::kernels().of<scalar_t>();
     if (has_kernel && terms == 1) {
       auto* const data = result.mutable_data_ptr<scalar_t>();
       for_each_run<scalar_t>(sizes, {{t_view, 1, true}, {x_view, 1, true}}, rows, kernel_grain(rows), [&] {
         return [&](const auto& runs, std::int64_t b, std::int64_t count) {
-          if (n <= solver::kSmall) {
+          if (n <= batch::kSmall) {
             kernels.small[n - 1].outer(count, runs[0].data, runs[1].data, data + b * area);
           } else {
             kernels.lockstep.outer(n, count, runs[0].data, runs[1].data, data + b * area);
@@ -339,7 +339,7 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
         if (has_kernel) {
           const scalar_t* const own_t = read_t(begins, last - first).data;
           const scalar_t* const own_x = read_x(begins, last - first).data;
-          if (n <= solver::kSmall) {
+          if (n <= batch::kSmall) {
             kernels.small[n - 1].sum_outer(last - first, own_t, own_x, sum.data());
           } else {
             kernels.lockstep.sum_outer(n, last - first, own_t, own_x, sum.data());

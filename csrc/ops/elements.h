@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "batch/batch_solver.h"
 #include "ops/batch.h"
-#include "solver/batch_solver.h"
 
 namespace lcp::ops {
 
@@ -46,7 +46,7 @@ class RunReader {
 
   bool in_place() const { return dense_ || shared_; }
 
-  solver::Run<T> operator()(std::int64_t begin, std::int64_t count) {
+  batch::BatchView<T> operator()(std::int64_t begin, std::int64_t count) {
     if (in_place()) return {data_ + (shared_ ? 0 : begin * rows_ * columns_), shared_};
     return {copy(begin, count), false};
   }
@@ -102,7 +102,7 @@ void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inpu
       in_place = in_place && read.back().in_place();
     }
     const std::int64_t piece = in_place ? end - begin : std::clamp<std::int64_t>(16'384 / (n * n + 1), 1, 512);
-    std::array<solver::Run<T>, kInputs> runs;
+    std::array<batch::BatchView<T>, kInputs> runs;
     for (std::int64_t b = begin; b < end; b += piece) {
       const std::int64_t count = std::min(piece, end - b);
       for (std::size_t k = 0; k < read.size(); ++k) runs[k] = read[k](b, count);
@@ -117,7 +117,7 @@ template <class T, class MakeWork>
 void for_each_element(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n,
                       const MakeWork& make_work) {
   for_each_run<T>(batch_sizes, inputs, n, grain(n), [&] {
-    c10::SmallVector<solver::Doubles<T>, kInputs> doubles;
+    c10::SmallVector<batch::Doubles<T>, kInputs> doubles;
     for (const Input& input : inputs) {
       const Tensor& x = input.tensor;
       doubles.emplace_back(input.core_dims == 2 ? x.size(-2) * x.size(-1) : x.size(-1));

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "solver/basis.h"
+#include "linalg/basis.h"
 
 namespace lcp::solver {
 
@@ -50,7 +50,7 @@ class ActiveSet {
   bool tied_active_;
   bool valid_ = false;
   const double* M_ = nullptr;
-  Basis basis_;
+  linalg::Basis basis_;
   std::vector<unsigned char> active_, tied_, has_q_;
   std::vector<Role> role_;
   std::vector<double> x_;

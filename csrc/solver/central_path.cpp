@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <limits>
 
-#include "solver/equilibrate.h"
+#include "linalg/equilibrate.h"
+#include "linalg/scale.h"
 #include "solver/random.h"
-#include "solver/scale.h"
 
 namespace lcp::solver {
 namespace {
@@ -84,7 +84,7 @@ bool CentralPath::step(double kappa, double& value) {
   return false;
 }
 
-End CentralPath::run(const double* M, const double* q, std::uint64_t start, std::int64_t max_steps) {
+Termination CentralPath::run(const double* M, const double* q, std::uint64_t start, std::int64_t max_steps) {
   M_ = M;
   q_ = q;
   steps_ = 0;
@@ -96,20 +96,20 @@ End CentralPath::run(const double* M, const double* q, std::uint64_t start, std:
   for (double kappa = 1; kappa >= kLastKappa; kappa /= 10) {
     double value = merit(z_.data(), kappa, w_.data(), f_.data());
     for (int k = 0; k < kStepsPerKappa && value > 0.01 * kappa; ++k) {
-      if (steps_ == max_steps) return End::kLimit;
+      if (steps_ == max_steps) return Termination::kBudget;
       ++steps_;
       if (!step(kappa, value)) {
-        if (k == 0) return End::kStuck;
+        if (k == 0) return Termination::kFailed;
         break;
       }
     }
   }
   for (int i = 0; i < n_; ++i) {
-    if (!std::isfinite(z_[i])) return End::kStuck;
+    if (!std::isfinite(z_[i])) return Termination::kFailed;
     basic_[i] = i < free_ || z_[i] > w_[i];
     if (i >= free_) z_[i] = basic_[i] ? std::max(0.0, z_[i]) : 0.0;
   }
-  return End::kClaim;
+  return Termination::kCandidate;
 }
 
 // The point is sought where rows and columns are of like size: with w = 2^(r+f) w', z = 2^(f-c) z', the products z_i'
@@ -119,20 +119,20 @@ bool CentralPath::point(const double* M, const double* q, const double* z_0, dou
   scaled_q_.resize(n_);
   row_exponent_.resize(n_);
   column_exponent_.resize(n_);
-  const double largest_M = largest_magnitude(M, scaled_M_.size());
+  const double largest_M = linalg::largest_magnitude(M, scaled_M_.size());
   if (!std::isfinite(largest_M)) return false;
-  const PowerOfTwo unit(-exponent_of(largest_M));
+  const linalg::PowerOfTwo unit(-linalg::exponent_of(largest_M));
   std::transform(scaled_M_.begin(), scaled_M_.end(), scaled_M_.begin(), unit);
-  equilibrate(n_, scaled_M_.data(), row_exponent_.data(), column_exponent_.data());
+  linalg::equilibrate(n_, scaled_M_.data(), row_exponent_.data(), column_exponent_.data());
   // The size of the point: that of q, of z_0, or that which kappa gives it.
   int exponent = std::numeric_limits<int>::min();
   for (int i = 0; i < n_; ++i) {
-    row_exponent_[i] += exponent_of(largest_M);
+    row_exponent_[i] += linalg::exponent_of(largest_M);
     if (!std::isfinite(q[i]) || !std::isfinite(z_0[i])) return false;
-    const int e = exponent_of(kappa) + column_exponent_[i] - row_exponent_[i];
+    const int e = linalg::exponent_of(kappa) + column_exponent_[i] - row_exponent_[i];
     exponent = std::max(exponent, e / 2);
-    if (q[i] != 0) exponent = std::max(exponent, exponent_of(q[i]) - row_exponent_[i]);
-    if (z_0[i] != 0) exponent = std::max(exponent, exponent_of(z_0[i]) + column_exponent_[i]);
+    if (q[i] != 0) exponent = std::max(exponent, linalg::exponent_of(q[i]) - row_exponent_[i]);
+    if (z_0[i] != 0) exponent = std::max(exponent, linalg::exponent_of(z_0[i]) + column_exponent_[i]);
   }
   for (int i = 0; i < n_; ++i) {
     scaled_q_[i] = std::ldexp(q[i], -row_exponent_[i] - exponent);

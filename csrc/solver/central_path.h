@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "solver/end.h"
-#include "solver/lu.h"
+#include "linalg/lu.h"
+#include "solver/termination.h"
 
 namespace lcp::solver {
 
@@ -22,9 +22,9 @@ class CentralPath {
 
   /// Follows the path from kappa = 1 to 1e-16. M: n x n row-major, q: n, both of about unit size. `start` 0 begins at
   /// z = e, another seed at a random z: without monotonicity different starts may lead to different solutions, or none.
-  End run(const double* M, const double* q, std::uint64_t start, std::int64_t max_steps);
+  Termination run(const double* M, const double* q, std::uint64_t start, std::int64_t max_steps);
 
-  /// After kClaim: z >= 0, and the basis { i : z_i > w_i }.
+  /// After kCandidate: z >= 0, and the basis { i : z_i > w_i }.
   const double* z() const { return z_.data(); }
   const unsigned char* basic() const { return basic_.data(); }
 
@@ -40,7 +40,7 @@ class CentralPath {
   bool step(double kappa, double& merit);
 
   int n_, free_;
-  Lu lu_;
+  linalg::Lu lu_;
   const double* M_ = nullptr;
   const double* q_ = nullptr;
   std::vector<double> z_, w_, weight_, f_, d_, trial_z_, trial_w_, trial_f_, scaled_M_, scaled_q_;

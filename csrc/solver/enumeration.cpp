@@ -12,7 +12,7 @@ namespace lcp::solver {
 
 Enumeration::Enumeration(int n) : n_(n), basis_(n, 1e-13), lemke_(n), basic_(n), z_(n), w_(n), x_(n) {}
 
-End Enumeration::run(const double* M, const double* q, double tolerance, std::int64_t max_bases) {
+Termination Enumeration::run(const double* M, const double* q, double tolerance, std::int64_t max_bases) {
   M_ = M;
   q_ = q;
   tolerance_ = tolerance;
@@ -22,17 +22,17 @@ End Enumeration::run(const double* M, const double* q, double tolerance, std::in
     if (!regular && !any_singular) break;
     std::fill(basic_.begin(), basic_.end(), static_cast<unsigned char>(0));
     do {
-      if (bases_ == max_bases) return End::kLimit;
+      if (bases_ == max_bases) return Termination::kBudget;
       ++bases_;
       basis_.factor(M_, basic_.data());
       if (basis_.regular() != regular) {
         any_singular = true;
         continue;
       }
-      if (regular ? try_regular() : try_singular()) return End::kClaim;
+      if (regular ? try_regular() : try_singular()) return Termination::kCandidate;
     } while (next());
   }
-  return End::kStuck;
+  return Termination::kFailed;
 }
 
 // Counts in binary; false after the last.
@@ -73,7 +73,8 @@ bool Enumeration::try_singular() {
   std::fill(z_.begin(), z_.end(), 0.0);
   std::fill(x_.begin(), x_.end(), 0.0);
   if (*std::min_element(projected_.begin(), projected_.end()) < 0) {
-    if (lemke_.run(gram_.data(), projected_.data(), {.max_pivots = 30 * std::int64_t{n_}}) != End::kClaim) return false;
+    if (lemke_.run(gram_.data(), projected_.data(), {.max_pivots = 30 * std::int64_t{n_}}) != Termination::kCandidate)
+      return false;
     std::copy_n(lemke_.z(), n_, x_.begin());
   }
   std::vector<int> rows, columns;

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "solver/basis.h"
-#include "solver/end.h"
+#include "linalg/basis.h"
 #include "solver/lemke.h"
+#include "solver/termination.h"
 
 namespace lcp::solver {
 
@@ -20,9 +20,9 @@ class Enumeration {
   explicit Enumeration(int n);
 
   /// M: n x n row-major, q: n, both finite and of about unit size; tolerance: see verify.h. A claim is verified.
-  End run(const double* M, const double* q, double tolerance, std::int64_t max_bases);
+  Termination run(const double* M, const double* q, double tolerance, std::int64_t max_bases);
 
-  /// After kClaim: z >= 0, and its basis.
+  /// After kCandidate: z >= 0, and its basis.
   const double* z() const { return z_.data(); }
   const unsigned char* basic() const { return basic_.data(); }
 
@@ -35,7 +35,7 @@ class Enumeration {
   bool verified();
 
   int n_;
-  Basis basis_;
+  linalg::Basis basis_;
   Lemke lemke_;
   const double* M_ = nullptr;
   const double* q_ = nullptr;

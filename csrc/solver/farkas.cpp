@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "solver/scale.h"
+#include "linalg/scale.h"
 
 namespace lcp::solver {
 namespace {
@@ -70,8 +70,8 @@ Farkas::Farkas(int n)
       big_q_(static_cast<std::size_t>(2) * n),
       y_(n) {}
 
-End Farkas::run(const double* M, const double* q, const int* r, const int* c, std::int64_t max_pivots) {
-  if (!scale(M, q, r, c)) return End::kStuck;
+Termination Farkas::run(const double* M, const double* q, const int* r, const int* c, std::int64_t max_pivots) {
+  if (!scale(M, q, r, c)) return Termination::kFailed;
   const auto n = static_cast<std::size_t>(n_);
   std::fill(big_M_.begin(), big_M_.end(), 0.0);
   for (std::size_t i = 0; i < n; ++i) {
@@ -83,26 +83,27 @@ End Farkas::run(const double* M, const double* q, const int* r, const int* c, st
     big_q_[i] = 0;
     big_q_[n + i] = q_[i];
   }
-  const End end = lemke_.run(big_M_.data(), big_q_.data(), {.max_pivots = max_pivots});
-  if (end != End::kClaim) return end;
+  const Termination end = lemke_.run(big_M_.data(), big_q_.data(), {.max_pivots = max_pivots});
+  if (end != Termination::kCandidate) return end;
   std::copy_n(lemke_.z() + n_, n_, y_.begin());
   const double largest = *std::max_element(y_.begin(), y_.end());
-  if (!(largest > 0)) return End::kStuck;
+  if (!(largest > 0)) return Termination::kFailed;
   for (double& y : y_) y /= largest;
   for (const double negligible : {1e-13, 1e-10, 1e-7}) {
     for (double& y : y_) y = y > negligible ? y : 0.0;
-    if (prove_inside() || proved(y_) || prove_integers()) return unscale(r) ? End::kClaim : End::kStuck;
+    if (prove_inside() || proved(y_) || prove_integers())
+      return unscale(r) ? Termination::kCandidate : Termination::kFailed;
   }
-  return End::kStuck;
+  return Termination::kFailed;
 }
 
 // Row i scaled by 2^-r_i only turns y_i into 2^r_i y_i, and column j by 2^-c_j changes no sign. False where that is not
 // exact.
 bool Farkas::scale(const double* M, const double* q, const int* r, const int* c) {
-  const int matrix_exponent = exponent_of(largest_magnitude(M, M_.size()));
+  const int matrix_exponent = linalg::exponent_of(linalg::largest_magnitude(M, M_.size()));
   int vector_exponent = -5000;
   for (int i = 0; i < n_; ++i) {
-    if (q[i] != 0) vector_exponent = std::max(vector_exponent, exponent_of(q[i]) - r[i]);
+    if (q[i] != 0) vector_exponent = std::max(vector_exponent, linalg::exponent_of(q[i]) - r[i]);
   }
   bool exact = true;
   const auto scaled = [&exact](double x, int exponent) {
@@ -194,7 +195,7 @@ bool Farkas::prove_integers() {
 bool Farkas::unscale(const int* r) {
   int largest = std::numeric_limits<int>::min();
   for (int i = 0; i < n_; ++i) {
-    if (y_[i] > 0) largest = std::max(largest, exponent_of(y_[i]) - r[i]);
+    if (y_[i] > 0) largest = std::max(largest, linalg::exponent_of(y_[i]) - r[i]);
   }
   for (int i = 0; i < n_; ++i) {
     if (y_[i] == 0) continue;

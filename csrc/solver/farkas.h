@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "solver/end.h"
 #include "solver/lemke.h"
+#include "solver/termination.h"
 
 namespace lcp::solver {
 
@@ -25,9 +25,9 @@ class Farkas {
   /// Claims nothing but what it proved; stuck: not proved, though it may be so. M: n x n row-major, q: n, both finite,
   /// min q < 0.
   ///   r, c: exponents of two that bring the rows and columns of M to like size, see equilibrate.h.
-  End run(const double* M, const double* q, const int* r, const int* c, std::int64_t max_pivots);
+  Termination run(const double* M, const double* q, const int* r, const int* c, std::int64_t max_pivots);
 
-  /// After kClaim: y, in the units of M and q but for a common factor.
+  /// After kCandidate: y, in the units of M and q but for a common factor.
   const double* y() const { return y_.data(); }
 
   std::int64_t pivots() const { return lemke_.pivots(); }  ///< of the last run

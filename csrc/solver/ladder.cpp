@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "solver/equilibrate.h"
-#include "solver/scale.h"
+#include "linalg/equilibrate.h"
+#include "linalg/scale.h"
 #include "solver/verify.h"
 
 namespace lcp::solver {
@@ -74,18 +74,18 @@ Status Ladder::solve(const double* M, const double* q, const double* guess, doub
 bool Ladder::load(const double* M, const double* q) {
   given_M_ = M;
   given_q_ = q;
-  const double largest_m = kernels().rows.scan(n_, M, spans_.data());
-  const double largest_q = largest_magnitude(q, q_.size());
+  const double largest_m = linalg::kernels().rows.scan(n_, M, spans_.data());
+  const double largest_q = linalg::largest_magnitude(q, q_.size());
   if (!std::isfinite(largest_m) || !std::isfinite(largest_q)) return false;
-  vector_exponent_ = exponent_of(largest_q);
-  scaled_exactly_ = PowerOfTwo(-vector_exponent_).scale(q, q_.size(), q_.data());
+  vector_exponent_ = linalg::exponent_of(largest_q);
+  scaled_exactly_ = linalg::PowerOfTwo(-vector_exponent_).scale(q, q_.size(), q_.data());
   matrix_ = M;
   matrix_exponent_ = 0;
-  unit_exponent_ = exponent_of(largest_m);
+  unit_exponent_ = linalg::exponent_of(largest_m);
   has_unit_matrix_ = unit_exponent_ == 0;
   if (std::abs(unit_exponent_) > kUsual) {
     M_.resize(static_cast<std::size_t>(n_) * n_);
-    scaled_exactly_ = PowerOfTwo(-unit_exponent_).scale(M, M_.size(), M_.data()) && scaled_exactly_;
+    scaled_exactly_ = linalg::PowerOfTwo(-unit_exponent_).scale(M, M_.size(), M_.data()) && scaled_exactly_;
     matrix_ = M_.data();
     matrix_exponent_ = std::exchange(unit_exponent_, 0);
   }
@@ -97,7 +97,7 @@ const double* Ladder::unit_matrix() {
   if (unit_exponent_ == 0) return matrix_;
   if (!has_unit_matrix_) {
     M_.resize(static_cast<std::size_t>(n_) * n_);
-    PowerOfTwo(-unit_exponent_).scale(matrix_, M_.size(), M_.data());
+    linalg::PowerOfTwo(-unit_exponent_).scale(matrix_, M_.size(), M_.data());
     has_unit_matrix_ = true;
   }
   return M_.data();
@@ -187,10 +187,10 @@ std::int64_t Ladder::budget(std::int64_t usual) const {
 }
 
 // Keeps the books; whether there is a claim.
-bool Ladder::spend(std::int64_t pivots, End end) {
+bool Ladder::spend(std::int64_t pivots, Termination end) {
   pivots_ += pivots;
-  ran_out_ = ran_out_ || end == End::kLimit;
-  return end == End::kClaim;
+  ran_out_ = ran_out_ || end == Termination::kBudget;
+  return end == Termination::kCandidate;
 }
 
 bool Ladder::try_lemke(Lemke::Options options, Matrix matrix) {
@@ -200,8 +200,8 @@ bool Ladder::try_lemke(Lemke::Options options, Matrix matrix) {
   if (matrix == Matrix::kShifted) shift_diagonal();
   const bool scaled = matrix == Matrix::kEquilibrated || matrix == Matrix::kRowScaled;
   if (!lemke_) lemke_.emplace(n_);
-  const End end = lemke_->run(matrix == Matrix::kGiven ? unit_matrix() : scaled_M_.data(),
-                              scaled ? scaled_q_.data() : q_.data(), options);
+  const Termination end = lemke_->run(matrix == Matrix::kGiven ? unit_matrix() : scaled_M_.data(),
+                                      scaled ? scaled_q_.data() : q_.data(), options);
   if (!spend(lemke_->pivots(), end)) return false;
   const double* z = lemke_->z();
   if (scaled) {
@@ -211,7 +211,7 @@ bool Ladder::try_lemke(Lemke::Options options, Matrix matrix) {
   double claim = violation_of(z, -unit_exponent_);
   if (matrix == Matrix::kGiven && !is_near_round_off(claim) && std::isfinite(claim)) {
     lemke_->refine(w_.data());
-    PowerOfTwo(-unit_exponent_).scale(lemke_->z(), trial_z_.size(), trial_z_.data());
+    linalg::PowerOfTwo(-unit_exponent_).scale(lemke_->z(), trial_z_.size(), trial_z_.data());
     keep_better(claim);
   }
   return accept(claim, lemke_->basic());
@@ -224,16 +224,16 @@ bool Ladder::symmetric_with_positive_diagonal() {
   }
   const double precision = settings_.single_precision ? std::numeric_limits<float>::epsilon() / 2.0
                                                       : std::numeric_limits<double>::epsilon() / 2;
-  return kernels().rows.is_symmetric(matrix(), x_.data(), kAsymmetry * precision);
+  return linalg::kernels().rows.is_symmetric(matrix(), x_.data(), kAsymmetry * precision);
 }
 
 bool Ladder::try_newton_min() {
   if (!newton_min_) newton_min_.emplace(n_);
   const bool named = settings_.method == Method::kNewtonMin;
   const bool symmetric = !named || symmetric_with_positive_diagonal();
-  End end = newton_min_->run(matrix(), symmetric, q_.data(), budget(30 + n_), !named);
+  Termination end = newton_min_->run(matrix(), symmetric, q_.data(), budget(30 + n_), !named);
   bool claims = spend(newton_min_->steps(), end);
-  if (named && symmetric && end == End::kStuck) {  // nothing else will be tried
+  if (named && symmetric && end == Termination::kFailed) {  // nothing else will be tried
     end = newton_min_->run(matrix(), false, q_.data(), budget(30 + n_));
     claims = spend(newton_min_->steps(), end);
   }
@@ -249,7 +249,8 @@ bool Ladder::try_newton_min() {
 
 bool Ladder::try_enumeration() {
   if (!enumeration_) enumeration_.emplace(n_);
-  const End end = enumeration_->run(unit_matrix(), q_.data(), settings_.tolerance, budget(std::int64_t{1} << 20));
+  const Termination end =
+      enumeration_->run(unit_matrix(), q_.data(), settings_.tolerance, budget(std::int64_t{1} << 20));
   return spend(enumeration_->bases(), end) &&
          accept(violation_of(enumeration_->z(), -unit_exponent_), enumeration_->basic());
 }
@@ -265,13 +266,13 @@ bool Ladder::try_central_path(std::uint64_t starts) {
   if (!central_path_) central_path_.emplace(n_, 0);
   std::int64_t left = budget(kPathSteps);
   for (std::uint64_t start = 0; start < starts; ++start) {
-    const End end = central_path_->run(unit_matrix(), q_.data(), start, left);
+    const Termination end = central_path_->run(unit_matrix(), q_.data(), start, left);
     left -= central_path_->steps();
     if (spend(central_path_->steps(), end) &&
         accept(violation_of(central_path_->z(), -unit_exponent_), central_path_->basic())) {
       return true;
     }
-    if (end == End::kLimit) return false;
+    if (end == Termination::kBudget) return false;
   }
   return false;
 }
@@ -288,7 +289,7 @@ bool Ladder::try_guess(const double* guess) {
   }
   if (!basis_) basis_.emplace(n_, kNegligible);
   basis_->factor(matrix_, marked_.data());
-  const PowerOfTwo to_scale(matrix_exponent_ - vector_exponent_);
+  const linalg::PowerOfTwo to_scale(matrix_exponent_ - vector_exponent_);
   for (int i = 0; i < basis_->size(); ++i) {
     trial_w_[i] = -q_[basis_->indices()[i]];
     x_[i] = to_scale(guess[basis_->indices()[i]]);
@@ -302,7 +303,7 @@ bool Ladder::try_guess(const double* guess) {
 bool Ladder::proves_infeasible() {
   if (!farkas_) farkas_.emplace(n_);
   equilibrate_once();
-  const End end =
+  const Termination end =
       farkas_->run(given_M_, given_q_, row_exponent_.data(), column_exponent_.data(), budget(std::int64_t{60} * n_));
   return spend(farkas_->pivots(), end);
 }
@@ -313,9 +314,9 @@ void Ladder::equilibrate_once() {
   is_equilibrated_ = true;
   scaled_M_.assign(unit_matrix(), unit_matrix() + spans_.size() * spans_.size());
   scaled_q_.resize(n_);
-  equilibrate(n_, scaled_M_.data(), row_exponent_.data(), column_exponent_.data());
+  linalg::equilibrate(n_, scaled_M_.data(), row_exponent_.data(), column_exponent_.data());
   for (int i = 0; i < n_; ++i) scaled_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
-  scaled_exponent_ = exponent_of(largest_magnitude(scaled_q_.data(), scaled_q_.size()));
+  scaled_exponent_ = linalg::exponent_of(linalg::largest_magnitude(scaled_q_.data(), scaled_q_.size()));
   for (double& q : scaled_q_) q = std::ldexp(q, -scaled_exponent_);
 }
 
@@ -327,11 +328,12 @@ void Ladder::scale_rows_by_q() {
   scaled_exponent_ = 0;
   std::fill(column_exponent_.begin(), column_exponent_.end(), std::numeric_limits<int>::min());
   for (int i = 0; i < n_; ++i) {
-    row_exponent_[i] = exponent_of(q_[i]);
+    row_exponent_[i] = linalg::exponent_of(q_[i]);
     scaled_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
     for (int j = 0; j < n_; ++j) {
       const double entry = M[static_cast<std::size_t>(i) * n_ + j];
-      if (entry != 0) column_exponent_[j] = std::max(column_exponent_[j], exponent_of(entry) - row_exponent_[i]);
+      if (entry != 0)
+        column_exponent_[j] = std::max(column_exponent_[j], linalg::exponent_of(entry) - row_exponent_[i]);
     }
   }
   for (int j = 0; j < n_; ++j) {
@@ -356,7 +358,7 @@ void Ladder::shift_diagonal() {
 
 // That of z 2^z_exponent, which becomes z_.
 double Ladder::violation_of(const double* z, int z_exponent) {
-  PowerOfTwo(z_exponent).scale(z, z_.size(), z_.data());
+  linalg::PowerOfTwo(z_exponent).scale(z, z_.size(), z_.data());
   return violation(matrix(), 0, q_.data(), z_.data(), settings_.tolerance, w_.data());
 }
 
@@ -395,22 +397,23 @@ void Ladder::solve_basis(const unsigned char* basic, double* z) {
 bool Ladder::write(double* z, double* w) {
   const int z_exponent = vector_exponent_ - matrix_exponent_;
   const bool single = settings_.single_precision;
-  const bool exact = PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), z) && !single;
+  const bool exact = linalg::PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), z) && !single;
   if (single) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
   if (!scaled_exactly_) {
     if (!(violation({n_, given_M_, spans_.data()}, 0, given_q_, z, settings_.tolerance, w) <= 1)) return false;
   } else {
     if (!exact) {
-      PowerOfTwo(-z_exponent).scale(z, z_.size(), trial_z_.data());
+      linalg::PowerOfTwo(-z_exponent).scale(z, z_.size(), trial_z_.data());
       if (!(violation(matrix(), 0, q_.data(), trial_z_.data(), settings_.tolerance, w_.data()) <= 1)) return false;
     }
-    PowerOfTwo(vector_exponent_).scale(w_.data(), w_.size(), w);
+    linalg::PowerOfTwo(vector_exponent_).scale(w_.data(), w_.size(), w);
   }
   for (int i = 0; i < n_; ++i) {
     w[i] = z[i] > 0 ? 0.0 : std::max(0.0, w[i]);
     if (single) w[i] = static_cast<float>(w[i]);
   }
-  return std::isfinite(largest_magnitude(z, z_.size())) && std::isfinite(largest_magnitude(w, w_.size()));
+  return std::isfinite(linalg::largest_magnitude(z, z_.size())) &&
+         std::isfinite(linalg::largest_magnitude(w, w_.size()));
 }
 
 }  // namespace lcp::solver

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lcp/status.h"
-#include "solver/basis.h"
+#include "linalg/basis.h"
 #include "solver/central_path.h"
 #include "solver/enumeration.h"
 #include "solver/farkas.h"
@@ -79,7 +79,7 @@ class Ladder {
   enum class Matrix { kGiven, kEquilibrated, kRowScaled, kShifted };
 
   bool load(const double* M, const double* q);
-  Rows matrix() const { return {n_, matrix_, spans_.data()}; }
+  linalg::Rows matrix() const { return {n_, matrix_, spans_.data()}; }
   const double* unit_matrix();
   Status climb(const double* guess);
   Status climb_all(const double* guess);
@@ -87,7 +87,7 @@ class Ladder {
   bool holds(Rung rung, const double* guess);
 
   std::int64_t budget(std::int64_t usual) const;
-  bool spend(std::int64_t pivots, End end);
+  bool spend(std::int64_t pivots, Termination end);
   bool try_lemke(Lemke::Options options, Matrix matrix);
   bool try_zero();
   bool symmetric_with_positive_diagonal();
@@ -115,7 +115,7 @@ class Ladder {
   std::optional<Enumeration> enumeration_;
   std::optional<CentralPath> central_path_;
   std::optional<Farkas> farkas_;
-  std::optional<Basis> basis_;
+  std::optional<linalg::Basis> basis_;
   const double* given_M_ = nullptr;
   const double* given_q_ = nullptr;
   // The problem scaled by powers of two, so that the largest entry of q_ lies in [0.5, 1):
@@ -124,7 +124,7 @@ class Ladder {
   // its entries may under- or overflow.
   std::vector<double> q_, z_, w_, trial_z_, trial_w_, x_;
   const double* matrix_ = nullptr;
-  std::vector<Span> spans_;
+  std::vector<linalg::Span> spans_;
   int matrix_exponent_ = 0;
   int vector_exponent_ = 0;
   bool scaled_exactly_ = true;

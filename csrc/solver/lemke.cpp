@@ -43,12 +43,12 @@ void Lemke::set_cover(std::uint64_t cover) {
   perturb(cover, n_, perturbation_.data());
 }
 
-End Lemke::run(const double* M, const double* q, const Options& options) {
+Termination Lemke::run(const double* M, const double* q, const Options& options) {
   if (options.cover != cover_) set_cover(options.cover);
   for (int i = 0; i < n_; ++i) row_variable_[i] = complement_column_[i] = i;
-  const End end = kernels().lemke(tableau_, {M, q, covering_.data(), perturbation_.data()}, options.pivot_tolerance,
-                                  options.tie_tolerance, options.max_pivots);
-  if (end == End::kClaim) read_solution();
+  const Termination end = lemke_kernels().run(tableau_, {M, q, covering_.data(), perturbation_.data()},
+                                              options.pivot_tolerance, options.tie_tolerance, options.max_pivots);
+  if (end == Termination::kCandidate) read_solution();
   return end;
 }
 

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "solver/aligned.h"
-#include "solver/end.h"
-#include "solver/simd/kernels.h"
+#include "linalg/aligned.h"
+#include "solver/lemke_kernel.h"
+#include "solver/termination.h"
 
 namespace lcp::solver {
 
@@ -33,13 +33,13 @@ class Lemke {
   Lemke& operator=(const Lemke&) = delete;
 
   /// M: n x n row-major, q: n, both finite, with min q < 0.
-  End run(const double* M, const double* q, const Options& options);
+  Termination run(const double* M, const double* q, const Options& options);
 
-  /// After kClaim: the basic z, n values >= 0 with 0 for the nonbasic ones, and which z are basic.
+  /// After kCandidate: the basic z, n values >= 0 with 0 for the nonbasic ones, and which z are basic.
   const double* z() const { return values_.data() + n_; }
   const unsigned char* basic() const { return basic_.data() + n_; }
 
-  /// After kClaim, a Newton step within the basis from where w = M z + q, by the inverse that the tableau holds.
+  /// After kCandidate, a Newton step within the basis from where w = M z + q, by the inverse that the tableau holds.
   void refine(const double* w);
 
   std::int64_t pivots() const { return tableau_.pivots; }  ///< of the last run
@@ -49,7 +49,7 @@ class Lemke {
   void read_solution();
 
   int n_;
-  AlignedVector<double> columns_, scratch_;
+  linalg::AlignedVector<double> columns_, scratch_;
   std::vector<int> row_variable_, complement_column_;
   LemkeTableau tableau_;
   std::uint64_t cover_ = 0;

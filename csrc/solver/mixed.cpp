@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "solver/scale.h"
+#include "linalg/scale.h"
 #include "solver/verify.h"
 
 namespace lcp::solver {
@@ -39,17 +39,18 @@ Mixed::Mixed(int k, int n, const Settings& settings)
 }
 
 Status Mixed::solve(const double* H, const double* h, const double* guess, double* v, double* y) {
-  const double largest_H = largest_magnitude(H, H_.size());
-  const double largest_h = largest_magnitude(h, h_.size());
+  const double largest_H = linalg::largest_magnitude(H, H_.size());
+  const double largest_h = linalg::largest_magnitude(h, h_.size());
   Status status = Status::kBadInput;
   if (std::isfinite(largest_H) && std::isfinite(largest_h)) {
-    matrix_exponent_ = exponent_of(largest_H);
-    vector_exponent_ = exponent_of(largest_h);
-    std::transform(H, H + H_.size(), H_.begin(), PowerOfTwo(-matrix_exponent_));
-    std::transform(h, h + h_.size(), h_.begin(), PowerOfTwo(-vector_exponent_));
+    matrix_exponent_ = linalg::exponent_of(largest_H);
+    vector_exponent_ = linalg::exponent_of(largest_h);
+    std::transform(H, H + H_.size(), H_.begin(), linalg::PowerOfTwo(-matrix_exponent_));
+    std::transform(h, h + h_.size(), h_.begin(), linalg::PowerOfTwo(-vector_exponent_));
     given_H_ = H;
     given_h_ = h;
-    scaled_exactly_ = has_normal_image(H, H_.data(), H_.size()) && has_normal_image(h, h_.data(), h_.size());
+    scaled_exactly_ =
+        linalg::has_normal_image(H, H_.data(), H_.size()) && linalg::has_normal_image(h, h_.data(), h_.size());
     const std::optional<Status> eliminated = eliminate(guess);
     status = eliminated ? *eliminated : split();
     if (status == Status::kSolved && !write(v, y)) status = Status::kNotFound;
@@ -153,7 +154,7 @@ bool Mixed::accept() {
 bool Mixed::proved(const double* y) {
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
   const double rounding = 2 * size_ * kEpsilon;
-  const double largest = largest_magnitude(y, n_);
+  const double largest = linalg::largest_magnitude(y, n_);
   std::vector<double> multiplier(size_), bound(k_), column(k_);
   for (int i = 0; i < n_; ++i) multiplier[k_ + i] = y[i] / largest;
   const auto entry = [this](int i, int j) { return H_[static_cast<std::size_t>(i) * size_ + j]; };
@@ -191,17 +192,17 @@ bool Mixed::proved(const double* y) {
 // As Ladder::write.
 bool Mixed::write(double* v, double* y) {
   const int v_exponent = vector_exponent_ - matrix_exponent_;
-  std::transform(v_.begin(), v_.end(), v, PowerOfTwo(v_exponent));
+  std::transform(v_.begin(), v_.end(), v, linalg::PowerOfTwo(v_exponent));
   if (single_precision_) std::transform(v, v + size_, v, [](double x) { return static_cast<float>(x); });
   if (!scaled_exactly_) {
     if (!(violation(size_, k_, given_H_, given_h_, v, settings_.tolerance, y) <= 1)) return false;
   } else {
-    std::transform(v, v + size_, trial_v_.begin(), PowerOfTwo(-v_exponent));
+    std::transform(v, v + size_, trial_v_.begin(), linalg::PowerOfTwo(-v_exponent));
     if (trial_v_ != v_ &&
         !(violation(size_, k_, H_.data(), h_.data(), trial_v_.data(), settings_.tolerance, y_.data()) <= 1)) {
       return false;
     }
-    std::transform(y_.begin(), y_.end(), y, PowerOfTwo(vector_exponent_));
+    std::transform(y_.begin(), y_.end(), y, linalg::PowerOfTwo(vector_exponent_));
   }
   for (int i = 0; i < size_; ++i) {
     y[i] = i < k_ || v[i] > 0 ? 0.0 : std::max(0.0, y[i]);

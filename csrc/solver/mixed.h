@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lcp/status.h"
-#include "solver/basis.h"
+#include "linalg/basis.h"
 #include "solver/ladder.h"
 
 namespace lcp::solver {
@@ -37,7 +37,7 @@ class Mixed {
   int k_, n_, size_;
   Settings settings_;
   bool single_precision_;
-  Basis equations_, basis_;
+  linalg::Basis equations_, basis_;
   std::optional<Ladder> reduced_, split_;
   // H and h with largest entries in [0.5, 1), see Ladder.
   std::vector<double> H_, h_, v_, y_, trial_v_, trial_y_, x_;

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "solver/scale.h"
+#include "linalg/scale.h"
 
 namespace lcp::solver {
 namespace {
@@ -20,16 +20,17 @@ constexpr double kRoundOff = 64 * std::numeric_limits<double>::epsilon();
 
 NewtonMin::NewtonMin(int n) : n_(n), cholesky_(n), index_(n), x_(n), z_(n), w_(n), basic_(n), wrong_(n) {}
 
-End NewtonMin::run(const Rows& M, bool symmetric, const double* q, std::int64_t max_steps, bool gives_up) {
+Termination NewtonMin::run(const linalg::Rows& M, bool symmetric, const double* q, std::int64_t max_steps,
+                           bool gives_up) {
   const int most_patience = gives_up ? kShortPatience : kPatience;
   symmetric_ = symmetric;
   for (int i = 0; i < n_; ++i) basic_[i] = q[i] < 0;
-  const double least_w = -kRoundOff * largest_magnitude(q, z_.size());
+  const double least_w = -kRoundOff * linalg::largest_magnitude(q, z_.size());
   int fewest = n_ + 1;
   int patience = most_patience;
   for (steps_ = 0; steps_ < max_steps;) {
     ++steps_;
-    if (!solve_basis(M, q)) return End::kStuck;
+    if (!solve_basis(M, q)) return Termination::kFailed;
     const double least_z = -kRoundOff * largest_z_;
     int count = 0;
     for (int i = 0; i < n_; ++i) {  // one of z_i and w_i is 0; nothing could predict a branch
@@ -38,7 +39,7 @@ End NewtonMin::run(const Rows& M, bool symmetric, const double* q, std::int64_t 
     }
     if (count == 0) {
       clamp();
-      return End::kClaim;
+      return Termination::kCandidate;
     }
     if (count < fewest) {
       fewest = count;
@@ -47,17 +48,17 @@ End NewtonMin::run(const Rows& M, bool symmetric, const double* q, std::int64_t 
       --patience;
     }
     if (patience < 0) {
-      if (gives_up) return End::kStuck;
+      if (gives_up) return Termination::kFailed;
       const auto last = std::find(wrong_.rbegin(), wrong_.rend(), 1);
       std::fill(wrong_.begin(), wrong_.end(), static_cast<unsigned char>(0));
       *last = 1;
     }
     for (int i = 0; i < n_; ++i) basic_[i] ^= wrong_[i];
   }
-  return End::kLimit;
+  return Termination::kBudget;
 }
 
-bool NewtonMin::try_basis(const Rows& M, const double* q, const unsigned char* basic) {
+bool NewtonMin::try_basis(const linalg::Rows& M, const double* q, const unsigned char* basic) {
   std::copy_n(basic, n_, basic_.begin());
   list_basis();
   symmetric_ = true;
@@ -72,12 +73,12 @@ void NewtonMin::refine(const double* w) {
   clamp();
 }
 
-bool NewtonMin::solve_basis(const Rows& M, const double* q) {
+bool NewtonMin::solve_basis(const linalg::Rows& M, const double* q) {
   list_basis();
   std::fill(z_.begin(), z_.end(), 0.0);
   std::fill(w_.begin(), w_.end(), 0.0);
   if (!factor(M) || !correct(q)) return false;
-  kernels().rows.complement(M, n_ - k_, index_.data() + k_, q, z_.data(), w_.data());
+  linalg::kernels().rows.complement(M, n_ - k_, index_.data() + k_, q, z_.data(), w_.data());
   return true;
 }
 
@@ -90,7 +91,7 @@ void NewtonMin::list_basis() {
   }
 }
 
-bool NewtonMin::factor(const Rows& M) {
+bool NewtonMin::factor(const linalg::Rows& M) {
   if (symmetric_) return cholesky_.factor(M, index_.data(), k_);
   if (!lu_) lu_.emplace(n_);
   double* target = lu_->matrix(k_);
@@ -110,7 +111,7 @@ bool NewtonMin::correct(const double* w) {
     lu_->solve(x_.data());
   }
   for (int j = 0; j < k_; ++j) z_[index_[j]] -= x_[j];
-  largest_z_ = largest_magnitude(z_.data(), z_.size());
+  largest_z_ = linalg::largest_magnitude(z_.data(), z_.size());
   return std::isfinite(largest_z_);
 }
 

@@ -13,9 +13,9 @@
 #include <optional>
 #include <vector>
 
-#include "solver/cholesky.h"
-#include "solver/end.h"
-#include "solver/lu.h"
+#include "linalg/cholesky.h"
+#include "linalg/lu.h"
+#include "solver/termination.h"
 
 namespace lcp::solver {
 
@@ -31,31 +31,32 @@ class NewtonMin {
   /// triangle; stuck where an M_aa on the way is not definite, else where it is singular. gives_up: stuck, too, where
   /// four exchanges in a row did not lower the number of wrong pairs: three suffice for nearly all definite problems
   /// that are well conditioned, and near a singular M Lemke's method is faster than the steps that would follow.
-  End run(const Rows& M, bool symmetric, const double* q, std::int64_t max_steps, bool gives_up = false);
+  Termination run(const linalg::Rows& M, bool symmetric, const double* q, std::int64_t max_steps,
+                  bool gives_up = false);
 
   /// Nothing but z = max(0, -M_aa^-1 q_a) of the basis that n flags mark; false where M_aa is not definite.
-  bool try_basis(const Rows& symmetric_M, const double* q, const unsigned char* basic);
+  bool try_basis(const linalg::Rows& symmetric_M, const double* q, const unsigned char* basic);
 
-  /// After kClaim, a Newton step within the basis from where w = M z + q.
+  /// After kCandidate, a Newton step within the basis from where w = M z + q.
   void refine(const double* w);
 
-  /// After kClaim: z >= 0, and its basis.
+  /// After kCandidate: z >= 0, and its basis.
   const double* z() const { return z_.data(); }
   const unsigned char* basic() const { return basic_.data(); }
 
   std::int64_t steps() const { return steps_; }  ///< of the last run; each factors one M_aa
 
  private:
-  bool solve_basis(const Rows& M, const double* q);
+  bool solve_basis(const linalg::Rows& M, const double* q);
   void list_basis();
-  bool factor(const Rows& M);
+  bool factor(const linalg::Rows& M);
   bool correct(const double* w);
   void clamp();
 
   int n_;
   bool symmetric_ = false;
-  Cholesky cholesky_;
-  std::optional<Lu> lu_;
+  linalg::Cholesky cholesky_;
+  std::optional<linalg::Lu> lu_;
   int k_ = 0;               // basic ones
   std::vector<int> index_;  // of them, ascending, then of the others, descending
   std::vector<double> x_, z_, w_;

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "solver/lu.h"
+#include "linalg/lu.h"
 
 namespace lcp::solver {
 
@@ -29,7 +29,7 @@ class PathDerivative {
   bool valid_ = false;
   const double* M_ = nullptr;
   const double* b_ = nullptr;
-  Lu lu_;
+  linalg::Lu lu_;
   std::vector<double> unit_;
 };
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "solver/scale.h"
+#include "linalg/scale.h"
 
 namespace lcp::solver {
 namespace {
@@ -39,16 +39,16 @@ double violation(int n, int free, const double* M, const double* q, const double
   return violation({n, M, nullptr}, free, q, z, tolerance, w);
 }
 
-double violation(const Rows& M, int free, const double* q, const double* z, double tolerance, double* w) {
+double violation(const linalg::Rows& M, int free, const double* q, const double* z, double tolerance, double* w) {
   const int n = M.n;
-  const double largest_q = largest_magnitude(q, static_cast<std::size_t>(n));
+  const double largest_q = linalg::largest_magnitude(q, static_cast<std::size_t>(n));
   const double per_term = std::numeric_limits<double>::epsilon() * (n + 1);
   constexpr double largest = std::numeric_limits<double>::max();
   double worst = 0;
   double magnitudes[kRows], excess[kRows];
   for (int from = 0; from < n; from += kRows) {
     const int count = std::min(kRows, n - from);
-    kernels().rows.sums(M, from, count, q, z, w + from, magnitudes);
+    linalg::kernels().rows.sums(M, from, count, q, z, w + from, magnitudes);
     std::int64_t in_doubt = 0;
     for (int k = 0; k < count; ++k) {  // without a branch that nothing could predict
       const double allowed = tolerance * scale_of(magnitudes[k], largest_q);

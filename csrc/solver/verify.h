@@ -1,7 +1,7 @@
 // What makes a claimed solution one.
 #pragma once
 
-#include "solver/simd/kernels.h"
+#include "linalg/kernels.h"
 
 namespace lcp::solver {
 
@@ -19,7 +19,7 @@ namespace lcp::solver {
 double violation(int n, int free, const double* M, const double* q, const double* z, double tolerance, double* w);
 
 /// The same where the spans of M's rows are known.
-double violation(const Rows& M, int free, const double* q, const double* z, double tolerance, double* w);
+double violation(const linalg::Rows& M, int free, const double* q, const double* z, double tolerance, double* w);
 
 /// The w that belongs to a solution z: 0 where z_i > 0, else max(0, (M z + q)_i); NaN where z is.
 void complement(int n, const double* M, const double* q, const double* z, double* w);

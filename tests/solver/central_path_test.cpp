@@ -245,7 +245,7 @@ TEST(CentralPathRunTest, EndsAtTheBasisOfASolutionFromEveryStart) {
       const double size = std::max(problem.M.cwiseAbs().maxCoeff(), problem.q.cwiseAbs().maxCoeff());
       const Problem scaled{problem.M / size, problem.q / size};
       CentralPath path(n, 0);
-      ASSERT_EQ(path.run(scaled.M.data(), scaled.q.data(), start, 400), End::kClaim);
+      ASSERT_EQ(path.run(scaled.M.data(), scaled.q.data(), start, 400), Termination::kCandidate);
       EXPECT_GT(path.steps(), 0);
       expect_basis_of_solution(scaled, path);
     }
@@ -258,7 +258,7 @@ TEST(CentralPathRunTest, KeepsEquationsAndTheirUnknownsOfAnySign) {
   for (int k = 0; k < 20; ++k) {
     const Problem problem = quadratic_program(random, 2, 4);
     CentralPath path(6, 2);
-    ASSERT_EQ(path.run(problem.M.data(), problem.q.data(), k, 400), End::kClaim);
+    ASSERT_EQ(path.run(problem.M.data(), problem.q.data(), k, 400), Termination::kCandidate);
     expect_basis_of_solution(problem, path, 2);
     negative = negative || path.z()[0] < 0;
   }
@@ -268,7 +268,7 @@ TEST(CentralPathRunTest, KeepsEquationsAndTheirUnknownsOfAnySign) {
 TEST(CentralPathRunTest, IsStuckWhereThePathEnds) {
   CentralPath path(1, 0);
   for (const Problem& problem : {scalar(-1, -1), scalar(0, -1)}) {
-    EXPECT_EQ(path.run(problem.M.data(), problem.q.data(), 0, 400), End::kStuck);
+    EXPECT_EQ(path.run(problem.M.data(), problem.q.data(), 0, 400), Termination::kFailed);
   }
 }
 
@@ -277,7 +277,7 @@ TEST(CentralPathRunTest, ReportsTheEndOfItsBudget) {
   const Problem problem = testing::positive_definite(random, 4);
   CentralPath path(4, 0);
   for (const int budget : {0, 1, 10}) {
-    EXPECT_EQ(path.run(problem.M.data(), problem.q.data(), 0, budget), End::kLimit);
+    EXPECT_EQ(path.run(problem.M.data(), problem.q.data(), 0, budget), Termination::kBudget);
     EXPECT_EQ(path.steps(), budget);
   }
 }

@@ -16,13 +16,13 @@ using testing::RowMatrix;
 
 constexpr double kTolerance = 1e-9;
 
-End run(const Problem& problem, Enumeration& enumeration, std::int64_t max_bases = 1 << 20) {
+Termination run(const Problem& problem, Enumeration& enumeration, std::int64_t max_bases = 1 << 20) {
   return enumeration.run(problem.M.data(), problem.q.data(), kTolerance, max_bases);
 }
 
 void expect_solution(const Problem& problem) {
   Enumeration enumeration(problem.n());
-  ASSERT_EQ(run(problem, enumeration), End::kClaim) << problem.M << "\n" << problem.q;
+  ASSERT_EQ(run(problem, enumeration), Termination::kCandidate) << problem.M << "\n" << problem.q;
   const Eigen::Map<const Eigen::VectorXd> z(enumeration.z(), problem.n());
   EXPECT_LE(testing::natural_residual(problem, z), kTolerance * problem.q.cwiseAbs().maxCoeff());
   for (int i = 0; i < problem.n(); ++i) {
@@ -61,7 +61,7 @@ TEST(EnumerationTest, FindsTheOnlySolutionWhateverItsBasis) {
     }
     problem.q = w - problem.M * z;
     Enumeration enumeration(n);
-    ASSERT_EQ(run(problem, enumeration), End::kClaim);
+    ASSERT_EQ(run(problem, enumeration), Termination::kCandidate);
     EXPECT_LT((Eigen::Map<const Eigen::VectorXd>(enumeration.z(), n) - z).norm(), 1e-10);
     EXPECT_EQ(enumeration.bases(), basis + 1);
   }
@@ -107,17 +107,17 @@ TEST(EnumerationTest, FindsASolutionWhereTheMatrixIsOfLowRank) {
 TEST(EnumerationTest, IsStuckWhereThereIsNoSolution) {
   Enumeration one(1), two(2);
   const Eigen::VectorXd minus = Eigen::VectorXd::Constant(1, -1);
-  EXPECT_EQ(run({RowMatrix::Constant(1, 1, -1), minus}, one), End::kStuck);
+  EXPECT_EQ(run({RowMatrix::Constant(1, 1, -1), minus}, one), Termination::kFailed);
   EXPECT_EQ(one.bases(), 2);
-  EXPECT_EQ(run({RowMatrix::Zero(1, 1), minus}, one), End::kStuck);
+  EXPECT_EQ(run({RowMatrix::Zero(1, 1), minus}, one), Termination::kFailed);
   EXPECT_EQ(one.bases(), 4);  // once more for the singular ones
   Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, -1)};
   problem.M << -2, 1, -2, 2;  // regular bases only
-  EXPECT_EQ(run(problem, two), End::kStuck);
+  EXPECT_EQ(run(problem, two), Termination::kFailed);
   EXPECT_EQ(two.bases(), 4);
   problem.M << -1, 1, -1, 1;
   problem.q << -1, 0;
-  EXPECT_EQ(run(problem, two), End::kStuck);
+  EXPECT_EQ(run(problem, two), Termination::kFailed);
   EXPECT_EQ(two.bases(), 8);
 }
 
@@ -126,15 +126,15 @@ TEST(EnumerationTest, ReportsTheEndOfItsBudget) {
   Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, -1)};
   problem.M << -2, 1, -2, 2;  // regular bases only
   for (int budget = 0; budget < 4; ++budget) {
-    EXPECT_EQ(run(problem, enumeration, budget), End::kLimit);
+    EXPECT_EQ(run(problem, enumeration, budget), Termination::kBudget);
     EXPECT_EQ(enumeration.bases(), budget);
   }
-  EXPECT_EQ(run(problem, enumeration, 4), End::kStuck);
+  EXPECT_EQ(run(problem, enumeration, 4), Termination::kFailed);
 }
 
 TEST(EnumerationTest, SolvesTheEmptyProblem) {
   Enumeration enumeration(0);
-  EXPECT_EQ(run({RowMatrix(0, 0), Eigen::VectorXd(0)}, enumeration), End::kClaim);
+  EXPECT_EQ(run({RowMatrix(0, 0), Eigen::VectorXd(0)}, enumeration), Termination::kCandidate);
 }
 
 TEST(EnumerationTest, LeavesNothingOfAnEarlierRun) {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "solver/equilibrate.h"
+#include "linalg/equilibrate.h"
 #include "support/problems.h"
 
 namespace lcp::solver {
@@ -46,7 +46,7 @@ int sign_of_product(const VectorXd& x, const VectorXd& y) {
 }
 
 struct Answer {
-  End end;
+  Termination end;
   VectorXd y;
 };
 
@@ -54,7 +54,7 @@ Answer run(const Problem& problem, std::int64_t max_pivots = 10000) {
   const int n = problem.n();
   RowMatrix scaled = problem.M;
   std::vector<int> r(n), c(n);
-  equilibrate(n, scaled.data(), r.data(), c.data());
+  linalg::equilibrate(n, scaled.data(), r.data(), c.data());
   Farkas farkas(n);
   Answer answer{farkas.run(problem.M.data(), problem.q.data(), r.data(), c.data(), max_pivots), VectorXd(n)};
   answer.y = Eigen::Map<const VectorXd>(farkas.y(), n);
@@ -69,7 +69,7 @@ bool proves(const Problem& problem, const VectorXd& y) {
 
 void expect_proof(const Problem& problem) {
   const Answer answer = run(problem);
-  ASSERT_EQ(answer.end, End::kClaim) << problem.M << "\n" << problem.q;
+  ASSERT_EQ(answer.end, Termination::kCandidate) << problem.M << "\n" << problem.q;
   EXPECT_TRUE(proves(problem, answer.y)) << problem.M << "\n" << problem.q << "\n" << answer.y;
 }
 
@@ -136,7 +136,7 @@ TEST_F(FarkasTest, ProvesProblemsInfeasibleWhoseProofAllowsNoRounding) {
     for (int k = 0; k < 300; ++k) {
       const Problem problem = tightly_infeasible(n);
       const Answer answer = run(problem);
-      if (answer.end != End::kClaim) continue;
+      if (answer.end != Termination::kCandidate) continue;
       EXPECT_TRUE(proves(problem, answer.y)) << problem.M << "\n" << problem.q << "\n" << answer.y;
       ++proofs;
     }
@@ -192,7 +192,7 @@ TEST_F(FarkasTest, ProvesNothingOfAFeasibleProblem) {
   for (int k = 0; k < 5000; ++k) {
     const Problem problem = feasible(1 + k % 8);
     if (problem.q.minCoeff() >= 0) continue;
-    EXPECT_NE(run(problem).end, End::kClaim) << problem.M << "\n" << problem.q;
+    EXPECT_NE(run(problem).end, Termination::kCandidate) << problem.M << "\n" << problem.q;
   }
 }
 
@@ -201,7 +201,7 @@ TEST_F(FarkasTest, ProvesNothingOfAFeasibleProblemInAnyUnits) {
     Problem problem = feasible(2 + k % 4);
     scale(problem, k % 2 ? 50 : 450);
     if (problem.q.minCoeff() >= 0) continue;
-    EXPECT_NE(run(problem).end, End::kClaim) << problem.M << "\n" << problem.q;
+    EXPECT_NE(run(problem).end, Termination::kCandidate) << problem.M << "\n" << problem.q;
   }
 }
 
@@ -209,35 +209,35 @@ TEST_F(FarkasTest, ProvesNothingOfABarelyFeasibleProblem) {
   const auto scalar = [](double M, double q) {
     return Problem{RowMatrix::Constant(1, 1, M), VectorXd::Constant(1, q)};
   };
-  EXPECT_NE(run(scalar(1e-20, -1)).end, End::kClaim);
-  EXPECT_NE(run(scalar(1e-300, -1e300)).end, End::kClaim);
-  EXPECT_NE(run(scalar(std::numeric_limits<double>::denorm_min(), -1)).end, End::kClaim);
+  EXPECT_NE(run(scalar(1e-20, -1)).end, Termination::kCandidate);
+  EXPECT_NE(run(scalar(1e-300, -1e300)).end, Termination::kCandidate);
+  EXPECT_NE(run(scalar(std::numeric_limits<double>::denorm_min(), -1)).end, Termination::kCandidate);
 
   Problem rows{RowMatrix(2, 2), Eigen::Vector2d(-0.7, 0.7)};
   rows.M << 0.1, -0.3, -0.1, 0.3;  // w = 0 on a line
-  EXPECT_NE(run(rows).end, End::kClaim);
+  EXPECT_NE(run(rows).end, Termination::kCandidate);
   rows.q[1] = std::nextafter(0.7, 1);
-  EXPECT_NE(run(rows).end, End::kClaim);
+  EXPECT_NE(run(rows).end, Termination::kCandidate);
 
   Problem mixed{RowMatrix(2, 2), Eigen::Vector2d(-1, -1)};
   mixed.M << -1, 1e-30, 1, 1e-30;  // z_1 >= 1e30 alone
-  EXPECT_NE(run(mixed).end, End::kClaim);
+  EXPECT_NE(run(mixed).end, Termination::kCandidate);
   mixed.M << -1e300, 1e-300, 1e-300, 0;
-  EXPECT_NE(run(mixed).end, End::kClaim);
+  EXPECT_NE(run(mixed).end, Termination::kCandidate);
   mixed.M << 1, -1, -1, 1 + 0x1p-52;
-  EXPECT_NE(run(mixed).end, End::kClaim);
+  EXPECT_NE(run(mixed).end, Termination::kCandidate);
 }
 
 TEST_F(FarkasTest, LeavesOpenWhatItCannotScaleExactly) {
   Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, -1)};
   problem.M << -1, -1, -1, -1e-300;
-  EXPECT_EQ(run(problem).end, End::kStuck);
+  EXPECT_EQ(run(problem).end, Termination::kFailed);
 }
 
 TEST_F(FarkasTest, ReportsTheEndOfItsBudget) {
   const Problem problem = infeasible(6);
-  EXPECT_EQ(run(problem, 0).end, End::kLimit);
-  EXPECT_EQ(run(problem, 1).end, End::kLimit);
+  EXPECT_EQ(run(problem, 0).end, Termination::kBudget);
+  EXPECT_EQ(run(problem, 1).end, Termination::kBudget);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ Lemke::Options budget(std::int64_t pivots) {
 TEST(LemkeTest, SolvesASlidingBlock) {
   const Problem problem = testing::sliding_block(1, 0.25);
   Lemke lemke(3);
-  ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(10)), End::kClaim);
+  ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(10)), Termination::kCandidate);
   const Eigen::Vector3d z(lemke.z());
   EXPECT_LT((z - Eigen::Vector3d(0, 0.25, 0.75)).norm(), 1e-15);
   EXPECT_FALSE(lemke.basic()[0]);
@@ -31,20 +31,20 @@ TEST(LemkeTest, ReportsRayTermination) {
   const double M = -1;
   const double q = -1;
   Lemke lemke(1);
-  EXPECT_EQ(lemke.run(&M, &q, budget(10)), End::kStuck);
+  EXPECT_EQ(lemke.run(&M, &q, budget(10)), Termination::kFailed);
 }
 
 TEST(LemkeTest, ReportsTheEndOfItsBudget) {
   const Problem problem = testing::murty(8);
   Lemke lemke(8);
-  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(100)), End::kLimit);
+  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(100)), Termination::kBudget);
   EXPECT_EQ(lemke.pivots(), 100);
 }
 
 TEST(LemkeTest, VisitsEveryBasisOfMurtysExampleFromTheOnesVector) {
   const Problem problem = testing::murty(8);
   Lemke lemke(8);
-  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), End::kClaim);
+  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), Termination::kCandidate);
   EXPECT_EQ(lemke.pivots(), 256);
 }
 
@@ -53,7 +53,7 @@ TEST(LemkeTest, FindsAShorterPathFromARandomCover) {
   Lemke lemke(8);
   Lemke::Options options = budget(200);
   options.cover = 2;
-  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), options), End::kClaim);
+  EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), options), Termination::kCandidate);
 }
 
 TEST(LemkeTest, SolvesProblemsOfAnyOrder) {
@@ -63,7 +63,7 @@ TEST(LemkeTest, SolvesProblemsOfAnyOrder) {
     for (int k = 0; k < 5; ++k) {
       Problem problem = testing::positive_definite(random, n);
       problem.q[k % n] = -1;
-      ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), End::kClaim);
+      ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), Termination::kCandidate);
       const Eigen::Map<const Eigen::VectorXd> z(lemke.z(), n);
       EXPECT_LT(testing::natural_residual(problem, z), 1e-9 * (problem.M.cwiseAbs() * z).maxCoeff());
       for (int i = 0; i < n; ++i) EXPECT_TRUE(lemke.basic()[i] || z[i] == 0);
@@ -77,7 +77,7 @@ TEST(LemkeTest, RefinesByTheInverseThatItsTableauHolds) {
     Problem problem = testing::positive_definite(random, n);
     problem.q[0] = -1;
     Lemke lemke(n);
-    ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), End::kClaim);
+    ASSERT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), Termination::kCandidate);
     problem.q *= 1 + 1e-6;  // the same basis solves this one
     const Eigen::Map<const Eigen::VectorXd> z(lemke.z(), n);
     EXPECT_GT(testing::natural_residual(problem, z), 1e-7 * problem.q.cwiseAbs().maxCoeff());

@@ -19,23 +19,23 @@ using testing::RowMatrix;
 class Scanned {
  public:
   explicit Scanned(const Problem& problem) : spans_(problem.n()), rows_{problem.n(), problem.M.data(), spans_.data()} {
-    kernels().rows.scan(problem.n(), problem.M.data(), spans_.data());
+    linalg::kernels().rows.scan(problem.n(), problem.M.data(), spans_.data());
   }
-  const Rows& rows() const { return rows_; }
+  const linalg::Rows& rows() const { return rows_; }
 
  private:
-  std::vector<Span> spans_;
-  Rows rows_;
+  std::vector<linalg::Span> spans_;
+  linalg::Rows rows_;
 };
 
-End run(const Problem& problem, NewtonMin& newton_min, std::int64_t max_steps = 1000) {
+Termination run(const Problem& problem, NewtonMin& newton_min, std::int64_t max_steps = 1000) {
   const bool symmetric = problem.M == problem.M.transpose() && (problem.M.diagonal().array() > 0).all();
   return newton_min.run(Scanned(problem).rows(), symmetric, problem.q.data(), max_steps);
 }
 
 void expect_solution(const Problem& problem, std::int64_t max_steps = 1000) {
   NewtonMin newton_min(problem.n());
-  ASSERT_EQ(run(problem, newton_min, max_steps), End::kClaim);
+  ASSERT_EQ(run(problem, newton_min, max_steps), Termination::kCandidate);
   const Eigen::Map<const Eigen::VectorXd> z(newton_min.z(), problem.n());
   const double size = (problem.q.cwiseAbs() + problem.M.cwiseAbs() * z).maxCoeff();
   EXPECT_LE(testing::natural_residual(problem, z), 1e-12 * size);
@@ -100,11 +100,11 @@ TEST(NewtonMinTest, GivesUpWhereItGoesInCirclesAndNotBefore) {
   for (int k = 0; k < 100; ++k) {
     const RowMatrix M = testing::low_rank(random, n, n / 2, false) + 1e-9 * RowMatrix::Identity(n, n);
     const Problem problem = testing::plant(random, (M + M.transpose()) / 2).problem;
-    const End end = newton_min.run(Scanned(problem).rows(), true, problem.q.data(), 1000, true);
+    const Termination end = newton_min.run(Scanned(problem).rows(), true, problem.q.data(), 1000, true);
     EXPECT_LE(newton_min.steps(), n);
-    given_up += end == End::kStuck;
+    given_up += end == Termination::kFailed;
     const Problem definite = testing::positive_definite(random, n);
-    EXPECT_EQ(newton_min.run(Scanned(definite).rows(), true, definite.q.data(), 1000, true), End::kClaim);
+    EXPECT_EQ(newton_min.run(Scanned(definite).rows(), true, definite.q.data(), 1000, true), Termination::kCandidate);
   }
   EXPECT_GT(given_up, 25);
 }
@@ -181,16 +181,16 @@ TEST(NewtonMinTest, TakesRoundOffForZeroAtTies) {
 TEST(NewtonMinTest, ReturnsZeroForNonnegativeQ) {
   const Problem problem{-RowMatrix::Ones(2, 2), Eigen::Vector2d(0, 3)};
   NewtonMin newton_min(2);
-  EXPECT_EQ(run(problem, newton_min), End::kClaim);
+  EXPECT_EQ(run(problem, newton_min), Termination::kCandidate);
   EXPECT_EQ(newton_min.steps(), 1);
   EXPECT_EQ(Eigen::Vector2d(newton_min.z()), Eigen::Vector2d::Zero());
 }
 
 TEST(NewtonMinTest, IsStuckOnASingularBasis) {
   NewtonMin one(1), two(2);
-  EXPECT_EQ(run({RowMatrix::Zero(1, 1), Eigen::VectorXd::Constant(1, -1)}, one), End::kStuck);
-  EXPECT_EQ(run({RowMatrix::Ones(2, 2), Eigen::Vector2d(-1, -1)}, two), End::kStuck);
-  EXPECT_EQ(run({RowMatrix::Constant(1, 1, 1e-300), Eigen::VectorXd::Constant(1, -1e300)}, one), End::kStuck);
+  EXPECT_EQ(run({RowMatrix::Zero(1, 1), Eigen::VectorXd::Constant(1, -1)}, one), Termination::kFailed);
+  EXPECT_EQ(run({RowMatrix::Ones(2, 2), Eigen::Vector2d(-1, -1)}, two), Termination::kFailed);
+  EXPECT_EQ(run({RowMatrix::Constant(1, 1, 1e-300), Eigen::VectorXd::Constant(1, -1e300)}, one), Termination::kFailed);
 }
 
 TEST(NewtonMinTest, IsStuckOnASymmetricMatrixThatIsNotDefinite) {
@@ -198,12 +198,12 @@ TEST(NewtonMinTest, IsStuckOnASymmetricMatrixThatIsNotDefinite) {
   NewtonMin newton_min(2);
   for (const double other : {2.0, 1.0, 1 - 1e-12}) {
     problem.M << 1, other, other, 1;
-    EXPECT_EQ(run(problem, newton_min), End::kStuck) << other;
+    EXPECT_EQ(run(problem, newton_min), Termination::kFailed) << other;
   }
   problem.M << 1, 2, 2, 1;
-  EXPECT_EQ(newton_min.run(Scanned(problem).rows(), false, problem.q.data(), 10), End::kClaim);
+  EXPECT_EQ(newton_min.run(Scanned(problem).rows(), false, problem.q.data(), 10), Termination::kCandidate);
   problem.M << 1, 0.9, 0.9, 1;
-  EXPECT_EQ(run(problem, newton_min), End::kClaim);
+  EXPECT_EQ(run(problem, newton_min), Termination::kCandidate);
 }
 
 TEST(NewtonMinTest, TriesOneBasis) {
@@ -211,7 +211,7 @@ TEST(NewtonMinTest, TriesOneBasis) {
   const Problem problem = testing::positive_definite(random, 20);
   const Scanned scanned(problem);
   NewtonMin newton_min(20);
-  ASSERT_EQ(run(problem, newton_min), End::kClaim);
+  ASSERT_EQ(run(problem, newton_min), Termination::kCandidate);
   const std::vector<unsigned char> basic(newton_min.basic(), newton_min.basic() + 20);
   const std::vector<double> z(newton_min.z(), newton_min.z() + 20);
   const std::vector<unsigned char> all(20, 1);
@@ -228,7 +228,7 @@ TEST(NewtonMinTest, RefinesWhatAnInexactLowerTriangleGave) {
   Problem problem = testing::positive_definite(random, 20);
   for (int i = 0; i < 20; ++i) problem.M.row(i).tail(19 - i) *= 1 + 1e-6;
   NewtonMin newton_min(20);
-  ASSERT_EQ(newton_min.run(Scanned(problem).rows(), true, problem.q.data(), 50), End::kClaim);
+  ASSERT_EQ(newton_min.run(Scanned(problem).rows(), true, problem.q.data(), 50), Termination::kCandidate);
   const auto residual = [&] {
     return testing::natural_residual(problem, Eigen::Map<const Eigen::VectorXd>(newton_min.z(), 20));
   };
@@ -243,11 +243,11 @@ TEST(NewtonMinTest, RefinesWhatAnInexactLowerTriangleGave) {
 TEST(NewtonMinTest, ReportsTheEndOfItsBudget) {
   NewtonMin newton_min(4);
   for (const int budget : {0, 1, 5}) {
-    EXPECT_EQ(run(cycle(2, 1), newton_min, budget), End::kLimit);
+    EXPECT_EQ(run(cycle(2, 1), newton_min, budget), Termination::kBudget);
     EXPECT_EQ(newton_min.steps(), budget);
   }
   NewtonMin one(1);  // z = -1 and w = -1 in turn
-  EXPECT_EQ(run({-RowMatrix::Ones(1, 1), -Eigen::VectorXd::Ones(1)}, one), End::kLimit);
+  EXPECT_EQ(run({-RowMatrix::Ones(1, 1), -Eigen::VectorXd::Ones(1)}, one), Termination::kBudget);
 }
 
 TEST(NewtonMinTest, LeavesNothingOfAnEarlierRun) {

@@ -48,9 +48,9 @@ TEST(VerifyTest, SeesOneWrongRowAmongMany) {
     const std::size_t size = static_cast<std::size_t>(n) * n;
     std::vector<double> M(size), q(n, -1.0), z(n, 1.0), w(n);
     for (int i = 0; i < n; ++i) M[static_cast<std::size_t>(i) * (n + 1)] = 1;
-    std::vector<Span> spans(n);
-    kernels().rows.scan(n, M.data(), spans.data());
-    const Rows banded = {n, M.data(), spans.data()};
+    std::vector<linalg::Span> spans(n);
+    linalg::kernels().rows.scan(n, M.data(), spans.data());
+    const linalg::Rows banded = {n, M.data(), spans.data()};
     EXPECT_EQ(violation(banded, 0, q.data(), z.data(), kTolerance, w.data()), 0);
     for (int i = 0; i < n; ++i) {
       for (const double wrong : {0.0, 1 + 1e-8, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {

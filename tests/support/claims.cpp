@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "solver/batch_solver.h"
+#include "batch/batch_solver.h"
 
 namespace lcp::testing {
 namespace {
@@ -139,7 +139,7 @@ Answer solve_as_batch(const Problem& problem, const solver::Settings& settings, 
   const Eigen::VectorX<T> proposal = guess.cast<T>();
   Eigen::VectorX<T> z(n), w(n);
   std::int8_t status = 0;
-  solver::BatchSolver<T> solver(n, settings);
+  batch::BatchSolver<T> solver(n, settings);
   solver.solve(1, {M.data(), false}, {q.data(), false}, {guess.size() > 0 ? proposal.data() : nullptr, false}, z.data(),
                w.data(), &status);
   return {static_cast<Status>(status), z.template cast<double>(), w.template cast<double>(), {}, 0};

@@ -1,0 +1,111 @@
+// J' of active_set.h for small problems, one in each lane.
+#pragma once
+
+#include "simd/lanes.h"
+
+namespace lcp::batch::LCP_ISA {
+
+using namespace simd::LCP_ISA;
+
+// Solves A x = b in place by elimination with row pivoting. Returns an estimate of |U^-1| in the columns with
+// counts[c]: the largest |y_c| where U'y = d and each d_c = -1 or 1 makes it the larger [Cline, Moler, Stewart,
+// Wilkinson, 1979]. The pivots alone do not show it, least of all in a triangular matrix.
+template <int N, class V>
+LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) {
+  V growth = 0;
+  V grown[N];
+  unroll<N>([&](auto c) LCP_INLINE {
+    for (int r = c + 1; r < N; ++r) {
+      const Mask<V> larger = stdx::abs(A[r][c]) > stdx::abs(A[c][c]);
+      const auto exchange = [&larger](V& x, V& y) LCP_INLINE {
+        const V kept = x;
+        stdx::where(larger, x) = y;
+        stdx::where(larger, y) = kept;
+      };
+      for (int j = c; j < N; ++j) exchange(A[c][j], A[r][j]);
+      exchange(b[c], b[r]);
+    }
+    const V inverse = Element<V>(1) / A[c][c];
+    V sum = 0;
+    for (int r = 0; r < c; ++r) sum = multiply_add(A[r][c], grown[r], sum);
+    grown[c] = -(sum + stdx::copysign(V(1), sum)) * inverse;
+    stdx::where(counts[c], growth) = stdx::max(growth, stdx::abs(grown[c]));
+    for (int r = c + 1; r < N; ++r) {
+      const V factor = A[r][c] * inverse;
+      for (int j = c + 1; j < N; ++j) A[r][j] = subtract_product(factor, A[c][j], A[r][j]);
+      b[r] = subtract_product(factor, b[c], b[r]);
+    }
+    A[c][c] = inverse;
+  });
+  unroll<N>([&](auto k) LCP_INLINE {
+    constexpr int c = N - 1 - k;
+    for (int j = c + 1; j < N; ++j) b[c] = subtract_product(A[c][j], b[j], b[c]);
+    b[c] = b[c] * A[c][c];
+  });
+  return growth;
+}
+
+// t = J' (g_z, g_w); true where every z_j > 0 clearly is no round-off and M_aa clearly is regular, and nothing
+// overflows, so that nothing of what active_set.h and basis.h do with care is needed.
+//   epsilon: that of the data.
+template <int N>
+LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lanes<double>* z, const Lanes<double>* w,
+                                              const Lanes<double>* g_z, const Lanes<double>* g_w, double epsilon,
+                                              bool tied_active, Lanes<double>* t) {
+  using V = Lanes<double>;
+  const V zero = 0;
+  const V round_off = 64 * epsilon;
+  // counts, seen: whether z_j is more than round-off, and more than 0, in a row with q_i != 0.
+  Mask<V> active[N], counts[N], seen[N], tied[N];
+  for (int j = 0; j < N; ++j) counts[j] = seen[j] = Mask<V>(false);
+  for (int i = 0; i < N; ++i) {
+    V effect[N];
+    V q = w[i];
+    V terms = zero;
+    for (int j = 0; j < N; ++j) {
+      const V term = M[i * N + j] * z[j];
+      q -= term;
+      effect[j] = stdx::abs(term);
+      terms += effect[j];
+    }
+    const V limit = round_off * (stdx::abs(q) + terms);
+    const Mask<V> has_q = stdx::abs(q) > round_off * (w[i] + terms);
+    for (int j = 0; j < N; ++j) {
+      counts[j] = counts[j] || (has_q && effect[j] > limit);
+      seen[j] = seen[j] || (has_q && effect[j] > zero);
+    }
+    tied[i] = w[i] <= limit;
+  }
+  Mask<V> clear(true);
+  for (int j = 0; j < N; ++j) {
+    active[j] = z[j] > zero;
+    clear = clear && z[j] == z[j] && (counts[j] || !(seen[j] && active[j]));
+    if (tied_active) active[j] = active[j] || tied[j];
+  }
+
+  // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system.
+  V A[N][N];
+  V largest = zero;
+  for (int i = 0; i < N; ++i) {
+    V sum = -g_z[i];
+    for (int j = 0; j < N; ++j) {
+      V inactive_g = g_w[j];
+      stdx::where(active[j], inactive_g) = zero;
+      sum = subtract_product(M[j * N + i], inactive_g, sum);
+      A[i][j] = i == j ? V(1) : zero;
+      const Mask<V> basic = active[i] && active[j];
+      stdx::where(basic, A[i][j]) = M[j * N + i];
+      stdx::where(basic, largest) = stdx::max(largest, stdx::abs(A[i][j]));
+    }
+    t[i] = g_w[i];
+    stdx::where(active[i], t[i]) = sum;
+  }
+  const V growth = solve_lanes<N>(A, t, active);
+  // An estimate shows the rank less clearly than the full pivoting of basis.h, hence the margin.
+  const V condition = epsilon > 1e-10 ? 1e3 : 1e6;
+  clear = clear && growth * largest < condition;
+  for (int i = 0; i < N; ++i) clear = clear && stdx::abs(t[i]) <= V(std::numeric_limits<double>::max());
+  return clear;
+}
+
+}  // namespace lcp::batch::LCP_ISA

@@ -1,0 +1,252 @@
+// J' of active_set.h for problems beyond adjoint.h, one in each lane.
+#pragma once
+
+#include <cstdint>
+
+#include "batch/interleave.h"
+#include "batch/kernels.h"
+#include "simd/lanes.h"
+
+namespace lcp::batch::LCP_ISA {
+
+using namespace simd::LCP_ISA;
+
+// For kSmall < n <= kLockstep. Decides as adjoint.h does, but for what shows that M_aa is regular.
+template <class T>
+class LockstepAdjoint {
+  using V = Lanes<double>;
+  static constexpr int kWidth = kLanes<double>;
+
+ public:
+  /// workspace: adjoint_workspace(n) numbers, aligned.
+  LockstepAdjoint(int n, bool tied_active, double* workspace)
+      : n_(n),
+        tied_active_(tied_active),
+        M_(workspace),
+        z_(M_ + n * n * kWidth),
+        w_(z_ + n * kWidth),
+        g_z_(w_ + n * kWidth),
+        g_w_(g_z_ + n * kWidth),
+        limit_(g_w_ + n * kWidth),
+        t_(limit_ + n * kWidth),
+        system_(t_ + n * kWidth) {}
+
+  double* M() { return M_; }
+  double* z() { return z_; }
+  double* w() { return w_; }
+  double* g_z() { return g_z_; }
+  double* g_w() { return g_w_; }
+  const double* t() const { return t_; }
+
+  // t = J' (g_z, g_w) where true.
+  Mask<V> compute() {
+    Mask<V> clear = find_active();
+    const V largest = set_system();
+    const V growth = solve_system();
+    clear = clear && growth * largest < V(kCondition);
+    return read_solution() && clear;
+  }
+
+ private:
+  static constexpr double kEpsilon = std::numeric_limits<T>::epsilon();
+  // Of M_aa, what an estimate may come to: far from what active_set.cpp takes for singular, 1e12, in float 1e5.
+  static constexpr double kCondition = sizeof(T) == sizeof(double) ? 1e6 : 1e3;
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  static V get(const double* p) { return V(p, stdx::vector_aligned); }
+  static void put(V x, double* p) { x.copy_to(p, stdx::vector_aligned); }
+  // Column j of the system, whose last one is its right-hand side.
+  double* column(int j) const { return system_ + j * (size_ + 1) * kWidth; }
+
+  // What is active in each lane and, in used_, in any of them.
+  Mask<V> find_active() {
+    const V round_off = 64 * kEpsilon;
+    Mask<V> tied[kLockstep], has_q[kLockstep];
+    for (int i = 0; i < n_; ++i) {
+      const V w = get(w_ + i * kWidth);
+      V q = w;
+      V terms = 0;
+      for (int j = 0; j < n_; ++j) {
+        const V term = get(M_ + (i * n_ + j) * kWidth) * get(z_ + j * kWidth);
+        q -= term;
+        terms += stdx::abs(term);
+      }
+      V limit = round_off * (stdx::abs(q) + terms);
+      tied[i] = w <= limit;
+      has_q[i] = stdx::abs(q) > round_off * (w + terms);
+      stdx::where(!has_q[i], limit) = kInfinity;
+      put(limit, limit_ + i * kWidth);
+    }
+    Mask<V> clear(true);
+    size_ = 0;
+    for (int j = 0; j < n_; ++j) {
+      const V z = get(z_ + j * kWidth);
+      const auto effect = [&](int i) LCP_INLINE { return stdx::abs(get(M_ + (i * n_ + j) * kWidth) * z); };
+      Mask<V> active = z > V(0);
+      Mask<V> counts(false);
+      for (int i = 0; i < n_; ++i) counts = counts || effect(i) > get(limit_ + i * kWidth);
+      clear = clear && z >= V(0);
+      if (stdx::any_of(active && !counts)) {
+        Mask<V> seen(false);
+        for (int i = 0; i < n_; ++i) seen = seen || (has_q[i] && effect(i) > V(0));
+        clear = clear && (counts || !(seen && active));
+      }
+      if (tied_active_) active = active || tied[j];
+      active_[j] = active;
+      if (stdx::any_of(active)) used_[size_++] = j;
+    }
+    return clear;
+  }
+
+  // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system of what is used. Returns the largest |M_aa|.
+  V set_system() {
+    for (int j = 0; j < n_; ++j) {
+      V inactive_g = get(g_w_ + j * kWidth);
+      stdx::where(active_[j], inactive_g) = 0;
+      put(inactive_g, limit_ + j * kWidth);
+    }
+    V largest = 0;
+    for (int r = 0; r < size_; ++r) {
+      const int i = used_[r];
+      V sum = -get(g_z_ + i * kWidth);
+      for (int j = 0; j < n_; ++j) {
+        sum = subtract_product(get(M_ + (j * n_ + i) * kWidth), get(limit_ + j * kWidth), sum);
+      }
+      stdx::where(!active_[i], sum) = get(g_w_ + i * kWidth);
+      put(sum, column(size_) + r * kWidth);
+      V largest_here = 0;
+      for (int c = 0; c < size_; ++c) {
+        const int j = used_[c];
+        V x = 0;
+        stdx::where(active_[i] && active_[j], x) = get(M_ + (j * n_ + i) * kWidth);
+        largest_here = stdx::max(largest_here, stdx::abs(x));
+        if (r == c) stdx::where(!active_[i], x) = 1;
+        put(x, column(c) + r * kWidth);
+      }
+      largest = stdx::max(largest, largest_here);
+    }
+    for (int c = 0; c <= size_; ++c) put(0, column(c) + size_ * kWidth);
+    return largest;
+  }
+
+  // By elimination with row pivoting. Returns an estimate of |U^-1| in the active columns: the largest y_c where U'y =
+  // d and each d_c = -1 or 1 makes |y_c| the larger [Cline, Moler, Stewart, Wilkinson, 1979]. The pivots alone do not
+  // show it, least of all in a triangular matrix. The sums for y are the system's last row.
+  V solve_system() {
+    V growth = 0;
+    has_pivot_[size_] = Mask<V>(false);
+    for (int c = 0; c < size_; ++c) {
+      double* const factors = column(c);
+      const V own = get(factors + c * kWidth);
+      V largest = stdx::abs(own);
+      for (int r = c + 1; r < size_; ++r) largest = stdx::max(largest, stdx::abs(get(factors + r * kWidth)));
+      V pivot = own;
+      Mask<V> elsewhere = stdx::abs(own) < largest;
+      const bool exchanges = stdx::any_of(elsewhere);
+      if (exchanges) {
+        for (int r = c + 1; r < size_; ++r) {
+          V x = get(factors + r * kWidth);
+          has_pivot_[r] = elsewhere && stdx::abs(x) == largest;
+          elsewhere = elsewhere && !has_pivot_[r];
+          stdx::where(has_pivot_[r], pivot) = x;
+          stdx::where(has_pivot_[r], x) = own;
+          put(x, factors + r * kWidth);
+        }
+      }
+      const V inverse = 1.0 / pivot;
+      put(inverse, factors + c * kWidth);
+      const V sum = get(factors + size_ * kWidth);
+      put(sum + stdx::copysign(V(1), sum), factors + size_ * kWidth);
+      for (int r = c + 1; r <= size_; ++r) put(get(factors + r * kWidth) * inverse, factors + r * kWidth);
+      stdx::where(active_[used_[c]], growth) = stdx::max(growth, stdx::abs(get(factors + size_ * kWidth)));
+      for (int j = c + 1; j <= size_; ++j) {
+        if (exchanges) {
+          eliminate<true>(c, factors, column(j));
+        } else {
+          eliminate<false>(c, factors, column(j));
+        }
+      }
+    }
+    double* const x = column(size_);
+    for (int c = size_ - 1; c >= 0; --c) {
+      const double* const factors = column(c);
+      const V x_c = get(x + c * kWidth) * get(factors + c * kWidth);
+      put(x_c, x + c * kWidth);
+      for (int r = 0; r < c; ++r) {
+        put(subtract_product(get(factors + r * kWidth), x_c, get(x + r * kWidth)), x + r * kWidth);
+      }
+    }
+    return growth;
+  }
+
+  // One column x, in the rows from c on. Not unrolled: a compiler that counts up to kLockstep turns writes them all
+  // out, which is slower.
+  template <bool exchanges>
+  void eliminate(int c, const double* factors, double* x) const {
+    const V own = get(x + c * kWidth);
+    V pivot = own;
+    if constexpr (exchanges) {
+#pragma GCC unroll 1
+      for (int r = c + 1; r < size_; ++r) stdx::where(has_pivot_[r], pivot) = get(x + r * kWidth);
+      put(pivot, x + c * kWidth);
+    }
+#pragma GCC unroll 1
+    for (int r = c + 1; r <= size_; ++r) {
+      V x_r = get(x + r * kWidth);
+      if constexpr (exchanges) stdx::where(has_pivot_[r], x_r) = own;
+      put(subtract_product(get(factors + r * kWidth), pivot, x_r), x + r * kWidth);
+    }
+  }
+
+  // Fills t; true where it is finite.
+  Mask<V> read_solution() {
+    for (int i = 0; i < n_; ++i) put(get(g_w_ + i * kWidth), t_ + i * kWidth);
+    for (int r = 0; r < size_; ++r) {
+      const int i = used_[r];
+      V t = get(t_ + i * kWidth);
+      // The sign of a zero may depend on what other lanes use; this makes it positive.
+      stdx::where(active_[i], t) = get(column(size_) + r * kWidth) + 0.0;
+      put(t, t_ + i * kWidth);
+    }
+    Mask<V> finite(true);
+    for (int i = 0; i < n_; ++i) {
+      finite = finite && stdx::abs(get(t_ + i * kWidth)) <= V(std::numeric_limits<double>::max());
+    }
+    return finite;
+  }
+
+  int n_;
+  bool tied_active_;
+  double *M_, *z_, *w_, *g_z_, *g_w_, *limit_, *t_, *system_;
+  int size_ = 0;         // of the system
+  int used_[kLockstep];  // its rows and columns
+  Mask<V> active_[kLockstep], has_pivot_[kLockstep + 1];
+};
+
+template <class T>
+[[gnu::flatten]] void adjoint_lockstep(int n, std::int64_t count, BatchView<T> M, const T* z, const T* w,
+                                       BatchView<T> g_z, BatchView<T> g_w, bool tied_active, double* workspace, T* t,
+                                       std::int8_t* status) {
+  constexpr int width = kLanes<double>;
+  LockstepAdjoint<T> adjoint(n, tied_active, workspace);
+  if (M.shared) broadcast_interleaved(n * n, M.data, adjoint.M());
+  if (g_z.shared) broadcast_interleaved(n, g_z.data, adjoint.g_z());
+  if (g_w.shared) broadcast_interleaved(n, g_w.data, adjoint.g_w());
+  const auto run = [&](std::int64_t b, int problems) LCP_INLINE {
+    const auto load = [problems](int size, const T* source, double* target)
+                          LCP_INLINE { load_interleaved(problems, size, source, target); };
+    if (!M.shared) load(n * n, M.data + b * n * n, adjoint.M());
+    if (!g_z.shared) load(n, g_z.data + b * n, adjoint.g_z());
+    if (!g_w.shared) load(n, g_w.data + b * n, adjoint.g_w());
+    load(n, z + b * n, adjoint.z());
+    load(n, w + b * n, adjoint.w());
+    const Mask<Lanes<double>> clear = adjoint.compute();
+    store_interleaved(problems, n, adjoint.t(), t + b * n);
+    for (int l = 0; l < problems; ++l) status[b + l] = clear[l] ? std::int8_t{0} : kNeedsLadder;
+  };
+  const std::int64_t whole = count / width * width;
+  for (std::int64_t b = 0; b < whole; b += width) run(b, width);
+  if (whole < count) run(whole, static_cast<int>(count - whole));
+}
+
+}  // namespace lcp::batch::LCP_ISA

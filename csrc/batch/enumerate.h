@@ -1,0 +1,169 @@
+// All complementary bases of a small problem at once, without a branch, one problem in each lane.
+#pragma once
+
+#include <cstdint>
+
+#include "batch/minors.h"
+#include "simd/lanes.h"
+
+namespace lcp::batch::LCP_ISA {
+
+using namespace simd::LCP_ISA;
+
+// A claim must be this near to round-off, beside the row's own terms, to be made here.
+template <class T>
+inline constexpr T kNearRoundOff = sizeof(T) == 8 ? T(1e-13) : T(4e-6);
+
+// Where the largest q is smaller, though not 0, sums might underflow.
+template <class T>
+inline constexpr T kSmallestScale = sizeof(T) == 8 ? T(1e-280) : T(1e-30F);
+
+// What the complementary bases of one M have in common for all q.
+template <int N, class T>
+struct Bases {
+  using V = Lanes<T>;
+  static constexpr unsigned kAll = (1U << N) - 1;
+
+  V M[N * N], magnitude[N * N];  // M_ij, |M_ij|
+  Minors<N, V> minors;
+  V margin[kAll + 1];  // of each basis a: negative, by its sign bit, where det M_aa may be round-off of its terms
+
+  LCP_INLINE void set() {
+    constexpr T round_off = 16 * std::numeric_limits<T>::epsilon();
+    for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(M[k]);
+    minors.set(M);
+    unroll<kAll>([&](auto k) LCP_INLINE {
+      constexpr unsigned a = k + 1;
+      V bound = std::numeric_limits<T>::min();
+      if constexpr ((a & (a - 1)) != 0) {
+        V terms = round_off;
+        unroll<N>([&](auto i) LCP_INLINE {
+          if constexpr (contains(a, i)) terms *= magnitude[i * N + i];
+        });
+        bound += terms;
+      }
+      margin[a] = stdx::abs(minors.template at<a, a>()) - bound;
+    });
+  }
+
+  unsigned singular = 0;  // a set of bases, of the first lane's M
+
+  // Whether no basis of the first lane's M that may propose something has a negative determinant, as for all P-, PSD
+  // and most contact matrices; fills `singular`.
+  LCP_INLINE bool is_p0() {
+    bool has_negative = false;
+    unroll<kAll>([&](auto k) LCP_INLINE {
+      constexpr unsigned a = k + 1;
+      if (a != kAll && margin[a][0] < 0) {
+        singular |= 1U << a;
+      } else {
+        has_negative = has_negative || minors.template at<a, a>()[0] < 0;
+      }
+    });
+    return !has_negative;
+  }
+};
+
+// What to try first: only ever the empty basis, or then the one that a guess proposes, its positive entries.
+enum class Start { kNothing, kGuess };
+
+// z of the first regular basis a, counted in binary, whose z_a and w_b have the right signs, w_b up to round-off; NaN
+// where there is none, or where the guess proposes a singular one, whose solution depends on more than its signs.
+// With D(a, i) = det [M_aa q_a; M_ia q_i] for i outside a, Cramer's rule gives
+//   w_i = D(a, i) / det M_aa   and   z_i = -D(a - i, i) / det M_aa,
+// so that each number serves two bases, which never disagree on the sign of a nearly degenerate variable.
+//   are_for_all: whether the bases are those of one M that all lanes have and is_p0.
+template <int N, class T, Start start, bool are_for_all>
+LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, Lanes<T> largest_q, const Lanes<T>* guess,
+                                 Lanes<T>* z) {
+  using V = Lanes<T>;
+  constexpr unsigned all = Bases<N, T>::kAll;
+  const V slack = 64 * std::numeric_limits<T>::epsilon() * largest_q;
+  V numerator[all][N];
+  unroll<all>([&](auto a) LCP_INLINE {
+    unroll<N>([&](auto i) LCP_INLINE {
+      constexpr unsigned with_i = a | 1U << i;
+      if constexpr (a != with_i) numerator[a][i] = bases.minors.template with<with_i, a, odd_after(a, i)>(q);
+    });
+  });
+  V none = q[0];  // negative, by its sign bit, where no basis is found yet
+  for (int i = 1; i < N; ++i) none = either(none, q[i]);
+  [[maybe_unused]] const V proposes = none;  // the guess, where the empty basis is no solution
+  [[maybe_unused]] V singular = 0;           // whether what it proposes is
+  V determinant = 1;
+  for (int i = 0; i < N; ++i) z[i] = 0;
+  unroll<all>([&](auto k) LCP_INLINE {
+    constexpr unsigned a = k + 1;
+    if (are_for_all && (bases.singular >> a & 1) != 0) return;
+    const V det = bases.minors.template at<a, a>();
+    V wrong = are_for_all || a == all ? V(0) : bases.margin[a];  // the last basis hides no other one
+    unroll<N>([&](auto i) LCP_INLINE {
+      if constexpr (are_for_all) {
+        wrong = contains(a, i) ? either_not(wrong, numerator[a & ~(1U << i)][i])
+                               : either(wrong, multiply_add(slack, det, numerator[a][i]));
+      } else if constexpr (contains(a, i)) {
+        wrong = either_equal(wrong, numerator[a & ~(1U << i)][i], det);
+      } else {
+        wrong = either_differ(wrong, multiply_add(slack, det, numerator[a][i]), det);
+      }
+    });
+    V take = none;
+    if constexpr (start == Start::kGuess) {
+      V proposed = proposes;
+      unroll<N>([&](auto i) LCP_INLINE {
+        proposed = contains(a, i) ? both(proposed, V(0) - guess[i]) : but_not(proposed, V(0) - guess[i]);
+      });
+      take = either(take, proposed);
+      singular = either(singular, both(proposed, bases.margin[a]));
+    }
+    take = but_not(take, wrong);
+    unroll<N>([&](auto i) LCP_INLINE {
+      if constexpr (contains(a, i)) {
+        z[i] = choose_if_negative(take, numerator[a & ~(1U << i)][i], z[i]);
+      } else if constexpr (start == Start::kGuess) {
+        z[i] = choose_if_negative(take, V(0), z[i]);
+      }
+    });
+    determinant = choose_if_negative(take, det, determinant);
+    none = both(none, wrong);
+  });
+  const V inverse = T(1) / determinant;
+  for (int i = 0; i < N; ++i) z[i] = stdx::abs(z[i] * inverse);
+  if constexpr (start == Start::kGuess) none = either(none, singular);
+  z[0] = choose_if_negative(none, V(std::numeric_limits<T>::quiet_NaN()), z[0]);
+}
+
+// Fills w; true where z is a solution by the rules of verify.h, though nothing but its own rounding errors, which are
+// bounded here, made it miss.
+//   z: numbers of type T, computed with as L.
+template <int N, class T, class L>
+LCP_INLINE inline Mask<Lanes<L>> verify(const Lanes<L>* M, const Lanes<L>* magnitude, const Lanes<L>* q,
+                                        Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w) {
+  using V = Lanes<L>;
+  const V zero = 0;
+  V all_terms = 0;
+  V largest_miss = 0;
+  V wrong = 0;  // negative, by its sign bit, where a row misses more than its terms excuse
+  for (int i = 0; i < N; ++i) {
+    V sum = q[i];
+    V terms = stdx::abs(q[i]);
+    for (int j = 0; j < N; ++j) {
+      sum = multiply_add(M[i * N + j], z[j], sum);
+      terms = multiply_add(magnitude[i * N + j], z[j], terms);
+    }
+    w[i] = stdx::max(zero, sum);
+    stdx::where(z[i] > zero, w[i]) = zero;
+    const V miss = stdx::abs(sum - w[i]);
+    wrong = either(wrong, multiply_subtract(V(kNearRoundOff<T>), terms, miss));
+    largest_miss = stdx::max(largest_miss, miss);
+    all_terms += terms;
+  }
+  // A NaN in any row is one in all_terms.
+  const L rounding = 2 * (N + 1) * std::numeric_limits<L>::epsilon() / tolerance;
+  const Mask<V> within = all_terms * rounding <= largest_q && largest_miss <= (tolerance / 4) * largest_q;
+  const Mask<V> usual = largest_q >= kSmallestScale<L> || largest_q == zero;
+  // What is larger than any T is excluded by all_terms.
+  return within && usual && all_terms <= std::numeric_limits<T>::max() && !is_negative(wrong);
+}
+
+}  // namespace lcp::batch::LCP_ISA

@@ -1,0 +1,351 @@
+#include "batch/kernels.h"
+
+#include <algorithm>
+
+#include "batch/adjoint.h"
+#include "batch/adjoint_lockstep.h"
+#include "batch/enumerate.h"
+#include "batch/lockstep.h"
+#include "batch/outer.h"
+#include "batch/walk.h"
+#include "simd/lanes.h"
+
+namespace lcp::batch::LCP_ISA {
+
+using namespace simd::LCP_ISA;
+namespace {
+
+// So many vectors of problems are enumerated, then verified: each of the two loops is short enough for the processor to
+// overlap its turns.
+constexpr int kGroups = 8;
+
+template <class T>
+void mark(const Mask<Lanes<T>>& good, std::int8_t* status) {
+  if (stdx::all_of(good)) {
+    std::memset(status, 0, kLanes<T>);
+  } else {
+    for (int l = 0; l < kLanes<T>; ++l) status[l] = good[l] ? std::int8_t{0} : kNeedsLadder;
+  }
+}
+
+template <int N, class T>
+LCP_INLINE inline Lanes<T> largest_of(const Lanes<T>* q) {
+  Lanes<T> largest = stdx::abs(q[0]);
+  for (int i = 1; i < N; ++i) largest = stdx::max(largest, stdx::abs(q[i]));
+  return largest;
+}
+
+// Numbers of each problem of a group; `at`: where the group's first problem is.
+template <int count, class L, class T>
+LCP_INLINE inline void read_run(BatchView<T> run, std::int64_t at, Lanes<L>* out) {
+  if (run.shared) {
+    broadcast<count, L>(run.data, out);
+  } else {
+    load<count, L>(run.data + at * count, out);
+  }
+}
+
+template <class T>
+struct Problems {
+  BatchView<T> M;
+  const T* q;
+  BatchView<T> guess;
+};
+
+template <class T>
+struct Solutions {
+  T *z, *w;
+  std::int8_t* status;
+};
+
+template <class T>
+BatchView<T> from(const BatchView<T>& run, std::int64_t b, std::int64_t size) {
+  return {run.data + (run.shared ? 0 : b * size), run.shared};
+}
+template <int N, class T>
+Problems<T> from(const Problems<T>& problems, std::int64_t b) {
+  return {from(problems.M, b, N * N), problems.q + b * N, from(problems.guess, b, N)};
+}
+template <int N, class T>
+Solutions<T> from(const Solutions<T>& solutions, std::int64_t b) {
+  return {solutions.z + b * N, solutions.w + b * N, solutions.status + b};
+}
+
+// Asks for the matrices of a group that will be read later: larger ones come in bursts, too far apart for the processor
+// to foresee the next.
+template <int N, class T, class L>
+LCP_INLINE inline void prefetch(BatchView<T> M, std::int64_t at) {
+  constexpr int line = 64 / sizeof(T);
+  if (M.shared) return;
+  const T* const first = M.data + at * N * N;
+  for (int k = 0; k < kLanes<L> * N * N; k += line) __builtin_prefetch(first + k);
+}
+
+// At most kGroups vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it is
+// a P0-matrix, or nullptr.
+template <int N, class T, class L, Start start, bool has_bases>
+[[gnu::noinline, gnu::noclone]] void solve_groups(int groups, const Bases<N, L>* shared, Problems<T> problems,
+                                                  L tolerance, Solutions<T> solutions) {
+  using V = Lanes<L>;
+  constexpr int width = kLanes<L>;
+  V all_M[has_bases ? 1 : kGroups][N * N];
+  V all_q[kGroups][N];
+  V all_z[kGroups][N];
+  V largest_q[kGroups];
+  for (int g = 0; g < groups; ++g) {
+    V* const group_q = all_q[g];
+    load<N, L>(problems.q + g * width * N, group_q);
+    for (int i = 0; i < N; ++i) group_q[i] += L(0);  // -0 becomes 0
+    largest_q[g] = largest_of<N, L>(group_q);
+    V guess[N];
+    if constexpr (start == Start::kGuess) read_run<N, L>(problems.guess, g * width, guess);
+    if constexpr (has_bases) {
+      enumerate<N, L, start, true>(*shared, group_q, largest_q[g], guess, all_z[g]);
+    } else if constexpr (N > kSmall) {
+      prefetch<N, T, L>(problems.M, (g + 1) * width);
+      read_run<N * N, L>(problems.M, g * width, all_M[g]);
+      walk<N, start>(all_M[g], group_q, largest_q[g], start == Start::kGuess ? guess : nullptr, all_z[g]);
+    } else {
+      Bases<N, L> bases;
+      if constexpr (N == kSmall) prefetch<N, T, L>(problems.M, (g + 2) * width);
+      read_run<N * N, L>(problems.M, g * width, bases.M);
+      bases.set();
+      for (int k = 0; k < N * N; ++k) all_M[g][k] = bases.M[k];
+      enumerate<N, L, start, false>(bases, group_q, largest_q[g], guess, all_z[g]);
+    }
+  }
+  for (int g = 0; g < groups; ++g) {
+    const V* const group_q = all_q[g];
+    V* const group_z = all_z[g];
+    V group_w[N];
+    Mask<V> solved;
+    if constexpr (sizeof(T) < sizeof(L)) {
+      for (int i = 0; i < N; ++i) group_z[i] = rounded<T>(group_z[i]);
+    }
+    if constexpr (has_bases) {
+      solved = verify<N, T, L>(shared->M, shared->magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
+    } else {
+      V magnitude[N * N];
+      for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(all_M[g][k]);
+      solved = verify<N, T, L>(all_M[g], magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
+    }
+    const Solutions<T> group = from<N>(solutions, g * width);
+    store<N, L>(group_z, group.z);
+    store<N, L>(group_w, group.w);
+    mark<L>(solved, group.status);
+  }
+}
+
+// Calls work(first, groups) for whole vectors of problems, then rest(first, count) for less than one.
+template <class T, class Work, class Rest>
+void by_groups(std::int64_t count, const Work& work, const Rest& rest) {
+  constexpr std::int64_t width = kLanes<T>;
+  const std::int64_t groups = count / width;
+  for (std::int64_t g = 0; g < groups; g += kGroups) {
+    work(g * width, static_cast<int>(std::min<std::int64_t>(kGroups, groups - g)));
+  }
+  if (groups * width < count) rest(groups * width, count - groups * width);
+}
+
+// The last problems, with zeros behind them up to a whole vector.
+template <class T, class Lane, int size>
+struct Padded {
+  T data[kLanes<Lane> * size] = {};
+  Padded() = default;
+  Padded(const T* source, std::int64_t count) { std::copy_n(source, count * size, data); }
+  void copy_to(T* target, std::int64_t count) const { std::copy_n(data, count * size, target); }
+};
+
+// Solves a batch as L.
+template <int N, class T, class L, Start start, bool has_bases>
+void solve_all(std::int64_t count, const Bases<N, L>* bases, const Problems<T>& problems, double tolerance,
+               const Solutions<T>& solutions) {
+  const L limit = static_cast<L>(tolerance);
+  by_groups<L>(
+      count,
+      [&](std::int64_t b, int groups) {
+        solve_groups<N, T, L, start, has_bases>(groups, bases, from<N>(problems, b), limit, from<N>(solutions, b));
+      },
+      [&](std::int64_t b, std::int64_t rest) {
+        const auto& [M, q, guess] = from<N>(problems, b);
+        const auto solution = from<N>(solutions, b);
+        const Padded<T, L, N * N> last_M(M.data, M.shared ? 1 : rest);
+        const Padded<T, L, N> last_q(q, rest);
+        const Padded<T, L, N> last_guess(guess.data, start == Start::kNothing ? 0 : guess.shared ? 1 : rest);
+        Padded<T, L, N> last_z, last_w;
+        Padded<std::int8_t, L, 1> last_status;
+        solve_groups<N, T, L, start, has_bases>(1, bases,
+                                                {{last_M.data, M.shared}, last_q.data, {last_guess.data, guess.shared}},
+                                                limit, {last_z.data, last_w.data, last_status.data});
+        last_z.copy_to(solution.z, rest);
+        last_w.copy_to(solution.w, rest);
+        last_status.copy_to(solution.status, rest);
+      });
+}
+
+template <int N, class T>
+void solve(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance, T* z, T* w,
+           std::int8_t* status) {
+  const Problems<T> problems = {M, q, guess};
+  const Solutions<T> solutions = {z, w, status};
+  using L = std::conditional_t<(N > kSmall), double, T>;
+  if (guess.data != nullptr) {
+    solve_all<N, T, L, Start::kGuess, false>(count, nullptr, problems, tolerance, solutions);
+    return;
+  }
+  if constexpr (N <= kSmall) {
+    if (M.shared) {
+      Bases<N, T> bases;
+      broadcast<N * N, T>(M.data, bases.M);
+      bases.set();
+      if (bases.is_p0()) {
+        solve_all<N, T, T, Start::kNothing, true>(count, &bases, problems, tolerance, solutions);
+        return;
+      }
+    }
+  }
+  solve_all<N, T, L, Start::kNothing, false>(count, nullptr, problems, tolerance, solutions);
+}
+
+// In double precision, whatever T is.
+template <int N, class T>
+void solve_as_double(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance, T* z, T* w,
+                     std::int8_t* status) {
+  constexpr T zero[N] = {};  // proposes what is tried first anyway
+  solve_all<N, T, double, Start::kGuess, false>(
+      count, nullptr, {M, q, guess.data == nullptr ? BatchView<T>{zero, true} : guess}, tolerance, {z, w, status});
+}
+
+// All adjoints are computed in double precision.
+using D = double;
+
+template <int N, class T>
+[[gnu::noinline, gnu::noclone]] void adjoint_groups(int groups, BatchView<T> M, const T* z, const T* w,
+                                                    BatchView<T> g_z, BatchView<T> g_w, bool tied_active, T* t,
+                                                    std::int8_t* status) {
+  using V = Lanes<D>;
+  constexpr int width = kLanes<D>;
+  for (int g = 0; g < groups; ++g) {
+    V group_M[N * N], group_z[N], group_w[N], group_g_z[N], group_g_w[N], group_t[N];
+    const int at = g * width * N;
+    read_run<N * N, D>(M, g * width, group_M);
+    load<N, D>(z + at, group_z);
+    load<N, D>(w + at, group_w);
+    read_run<N, D>(g_z, g * width, group_g_z);
+    read_run<N, D>(g_w, g * width, group_g_w);
+    const Mask<V> good = adjoint<N>(group_M, group_z, group_w, group_g_z, group_g_w, std::numeric_limits<T>::epsilon(),
+                                    tied_active, group_t);
+    store<N, D>(group_t, t + at);
+    mark<D>(good, status + g * width);
+  }
+}
+
+template <int N, class T>
+void adjoint_all(std::int64_t count, BatchView<T> M, const T* z, const T* w, BatchView<T> g_z, BatchView<T> g_w,
+                 bool tied_active, T* t, std::int8_t* status) {
+  by_groups<D>(
+      count,
+      [&](std::int64_t b, int groups) {
+        adjoint_groups<N, T>(groups, from(M, b, N * N), z + b * N, w + b * N, from(g_z, b, N), from(g_w, b, N),
+                             tied_active, t + b * N, status + b);
+      },
+      [&](std::int64_t b, std::int64_t rest) {
+        const auto count_of = [rest](const BatchView<T>& run) { return run.shared ? 1 : rest; };
+        const Padded<T, D, N * N> last_M(from(M, b, N * N).data, count_of(M));
+        const Padded<T, D, N> last_z(z + b * N, rest), last_w(w + b * N, rest);
+        const Padded<T, D, N> last_g_z(from(g_z, b, N).data, count_of(g_z)),
+            last_g_w(from(g_w, b, N).data, count_of(g_w));
+        Padded<T, D, N> last_t;
+        Padded<std::int8_t, D, 1> last_status;
+        adjoint_groups<N, T>(1, {last_M.data, M.shared}, last_z.data, last_w.data, {last_g_z.data, g_z.shared},
+                             {last_g_w.data, g_w.shared}, tied_active, last_t.data, last_status.data);
+        last_t.copy_to(t + b * N, rest);
+        last_status.copy_to(status + b, rest);
+      });
+}
+
+template <int N, class T>
+LCP_INLINE inline void load_outer(const T* t, const T* x, Lanes<D>* product) {
+  Lanes<D> group_t[N], group_x[N];
+  load<N, D>(t, group_t);
+  load<N, D>(x, group_x);
+  for (int j = 0; j < N; ++j) stdx::where(group_x[j] != group_x[j], group_x[j]) = 0;
+  for (int i = 0; i < N; ++i) {
+    for (int j = 0; j < N; ++j) product[i * N + j] = group_t[i] * group_x[j];
+  }
+}
+
+template <int N, class T>
+void outer(std::int64_t count, const T* t, const T* x, T* result) {
+  constexpr int width = kLanes<D>;
+  by_groups<D>(
+      count,
+      [&](std::int64_t b, int groups) {
+        for (int g = 0; g < groups; ++g) {
+          const std::int64_t at = (b + g * width) * N;
+          Lanes<D> product[N * N];
+          load_outer<N>(t + at, x + at, product);
+          store<N * N, D>(product, result + at * N);
+        }
+      },
+      [&](std::int64_t b, std::int64_t rest) {
+        const Padded<T, D, N> last_t(t + b * N, rest), last_x(x + b * N, rest);
+        Padded<T, D, N * N> last_result;
+        Lanes<D> product[N * N];
+        load_outer<N>(last_t.data, last_x.data, product);
+        store<N * N, D>(product, last_result.data);
+        last_result.copy_to(result + b * N * N, rest);
+      });
+}
+
+template <int N, class T>
+void sum_outer(std::int64_t count, const T* t, const T* x, double* result) {
+  constexpr int width = kLanes<D>;
+  Lanes<D> sum[N * N];
+  for (int k = 0; k < N * N; ++k) sum[k] = 0;
+  const auto add = [&sum](const T* group_t, const T* group_x) LCP_INLINE {
+    Lanes<D> product[N * N];
+    load_outer<N>(group_t, group_x, product);
+    for (int k = 0; k < N * N; ++k) sum[k] += product[k];
+  };
+  by_groups<D>(
+      count,
+      [&](std::int64_t b, int groups) {
+        for (int g = 0; g < groups; ++g) add(t + (b + g * width) * N, x + (b + g * width) * N);
+      },
+      [&](std::int64_t b, std::int64_t rest) {
+        const Padded<T, D, N> last_t(t + b * N, rest), last_x(x + b * N, rest);
+        add(last_t.data, last_x.data);
+      });
+  for (int k = 0; k < N * N; ++k) {
+    result[k] = 0;
+    for (int l = 0; l < width; ++l) result[k] += sum[k][l];
+  }
+}
+
+template <int N, class T>
+constexpr SmallKernels<T> small() {
+  if constexpr (sizeof(T) < sizeof(double)) {
+    return {solve<N, T>, solve_as_double<N, T>, adjoint_all<N, T>, outer<N, T>, sum_outer<N, T>};
+  } else {
+    return {solve<N, T>, nullptr, adjoint_all<N, T>, outer<N, T>, sum_outer<N, T>};
+  }
+}
+
+template <class T>
+constexpr TypedKernels<T> typed() {
+  return {{small<1, T>(), small<2, T>(), small<3, T>(), small<4, T>()},
+          {solve<5, T>, solve<6, T>},
+          {solve_lockstep<T>, adjoint_lockstep<T>, outer_rows<T>, sum_outer_rows<T>},
+          2 * kNearRoundOff<T>};
+}
+
+}  // namespace
+
+extern const Kernels kTable;
+const Kernels kTable = {typed<double>(), typed<float>(),
+                        kLanes<double> >= 8   ? kLockstep
+                        : kLanes<double> == 4 ? 12
+                                              : kEnumerated};
+
+}  // namespace lcp::batch::LCP_ISA

@@ -1,0 +1,93 @@
+// Vector kernels that solve many small problems at once, compiled for each instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lcp::batch {
+
+/// The n up to which there are SmallKernels.
+inline constexpr int kSmall = 4;
+
+/// The n up to which all bases are tried, many problems at a time.
+inline constexpr int kEnumerated = 6;
+
+/// The n up to which problems may be pivoted in lockstep.
+inline constexpr int kLockstep = 16;
+
+/// The numbers that the lockstep kernels of n unknowns work with, for vectors of up to 8 lanes.
+constexpr std::size_t lockstep_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 11 * n + 1) * 8; }
+constexpr std::size_t adjoint_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 8 * n + 1) * 8; }
+
+/// The matrices or vectors of a batch in memory: one behind another, or a single one that all elements share.
+template <class T>
+struct BatchView {
+  const T* data;
+  bool shared;
+};
+
+/// Status of an element that a kernel did not solve to full accuracy. The caller solves it with solver::Ladder, or
+/// differentiates it with solver::ActiveSet.
+inline constexpr std::int8_t kNeedsLadder = -1;
+
+/// Solves `count` problems of one n. z, w: count x n. status: 0, or kNeedsLadder, where z and w are undefined.
+/// guess.data may be nullptr. tolerance must be at least Kernels::min_tolerance.
+template <class T>
+using SolveKernel = void (*)(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance, T* z,
+                             T* w, std::int8_t* status);
+
+template <class T>
+struct SmallKernels {
+  SolveKernel<T> solve;
+  /// The same in double precision, for float problems that float arithmetic does not solve. nullptr for T = double.
+  SolveKernel<T> solve_as_double;
+  /// t = J' (g_z, g_w), see solver/active_set.h; status as above.
+  void (*adjoint)(std::int64_t count, BatchView<T> M, const T* z, const T* w, BatchView<T> g_z, BatchView<T> g_w,
+                  bool tied_active, T* t, std::int8_t* status);
+  /// t x' for each element, count x n x n. A NaN in x counts as 0.
+  void (*outer)(std::int64_t count, const T* t, const T* x, T* result);
+  /// The sum of t x' over the elements, n x n.
+  void (*sum_outer)(std::int64_t count, const T* t, const T* x, double* result);
+};
+
+/// The same for n <= kLockstep.
+template <class T>
+struct LockstepKernels {
+  /// Without a guess. perturbation: n, see solver/lemke.h; workspace: lockstep_workspace(n) numbers, 64-byte aligned.
+  void (*solve)(int n, std::int64_t count, BatchView<T> M, const T* q, double tolerance, const double* perturbation,
+                double* workspace, T* z, T* w, std::int8_t* status);
+  /// For n > kSmall. workspace: adjoint_workspace(n) numbers, 64-byte aligned.
+  void (*adjoint)(int n, std::int64_t count, BatchView<T> M, const T* z, const T* w, BatchView<T> g_z, BatchView<T> g_w,
+                  bool tied_active, double* workspace, T* t, std::int8_t* status);
+  void (*outer)(int n, std::int64_t count, const T* t, const T* x, T* result);
+  void (*sum_outer)(int n, std::int64_t count, const T* t, const T* x, double* result);
+};
+
+/// The kernels for numbers of type T.
+template <class T>
+struct TypedKernels {
+  SmallKernels<T> small[kSmall];                   ///< for n = 1, 2, ..., kSmall
+  SolveKernel<T> enumerate[kEnumerated - kSmall];  ///< for n = kSmall + 1, ..., kEnumerated
+  LockstepKernels<T> lockstep;
+  double min_tolerance;  ///< the smallest tolerance that the solve kernels can promise
+};
+
+struct Kernels {
+  TypedKernels<double> doubles;
+  TypedKernels<float> floats;
+  int lockstep_up_to;  ///< above this n, solving one problem after another is faster
+
+  template <class T>
+  const TypedKernels<T>& of() const {
+    if constexpr (sizeof(T) == sizeof(double)) {
+      return doubles;
+    } else {
+      return floats;
+    }
+  }
+};
+
+/// The kernels of the instruction set in use.
+const Kernels& kernels();
+
+}  // namespace lcp::batch

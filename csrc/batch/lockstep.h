@@ -1,0 +1,271 @@
+// Lemke's method on as many problems as a vector has lanes, pivot by pivot, each lane with its own rows and columns.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "batch/enumerate.h"
+#include "batch/interleave.h"
+#include "batch/kernels.h"
+#include "simd/lanes.h"
+
+namespace lcp::batch::LCP_ISA {
+
+using namespace simd::LCP_ISA;
+
+// For 4 < n <= kLockstep. The arithmetic is that of lemke.h with the options that the ladder tries first. Lanes that
+// end on a ray, or need far more pivots than their neighbours may wait for, are left open.
+template <class T>
+class Lockstep {
+  using V = Lanes<double>;
+  static constexpr int kWidth = kLanes<double>;
+  static constexpr double kPivotTolerance = 1e-8;
+  static constexpr double kTieTolerance = 1e-8;
+
+ public:
+  /// workspace: lockstep_workspace(n) numbers, aligned; perturbation: n.
+  Lockstep(int n, double* workspace, const double* perturbation)
+      : n_(n),
+        perturbation_(perturbation),
+        M_(workspace),
+        tableau_(M_ + n * n * kWidth),
+        q_(tableau_ + n * (n + 3) * kWidth),
+        z_(q_ + n * kWidth),
+        w_(z_ + n * kWidth),
+        driving_(w_ + n * kWidth),
+        reciprocal_(driving_ + n * kWidth),
+        rate_(reciprocal_ + n * kWidth),
+        row_variable_(rate_ + n * kWidth),
+        column_variable_(row_variable_ + n * kWidth) {}
+
+  void load_matrices(int problems, const T* M) { load_interleaved(problems, n_ * n_, M, M_); }
+  void broadcast_matrix(const T* M) { broadcast_interleaved(n_ * n_, M, M_); }
+
+  // Up to kWidth problems.
+  Mask<V> solve(int problems, const T* q, double tolerance, T* z, T* w) {
+    load_interleaved(problems, n_, q, q_);
+    pivot_all();
+    const Mask<V> solved = verify(tolerance);
+    store_interleaved(problems, n_, z_, z);
+    store_interleaved(problems, n_, w_, w);
+    return solved;
+  }
+
+ private:
+  static V get(const double* p) { return V(p, stdx::vector_aligned); }
+  static void put(V x, double* p) { x.copy_to(p, stdx::vector_aligned); }
+  double* row_variable(int i) const { return row_variable_ + i * kWidth; }
+  double* column_variable(int j) const { return column_variable_ + j * kWidth; }
+  double* entry(int i, int j) const { return tableau_ + (j * n_ + i) * kWidth; }
+
+  // Fills z; NaN in the lanes that stay open.
+  void pivot_all() {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    largest_q_ = 0;
+    V least = infinity;
+    for (int i = 0; i < n_; ++i) {
+      const V q = get(q_ + i * kWidth);
+      least = stdx::min(least, q);
+      largest_q_ = stdx::max(largest_q_, stdx::abs(q));
+      for (int j = 0; j < n_; ++j) put(get(M_ + (i * n_ + j) * kWidth), entry(i, j));
+      put(1, entry(i, n_));
+      put(q, entry(i, n_ + 1));
+      put(perturbation_[i], entry(i, n_ + 2));
+      put(i, row_variable(i));
+      put(n_ + i, column_variable(i));
+      put(1, driving_ + i * kWidth);
+      put(-1, reciprocal_ + i * kWidth);
+      drives_[i] = Mask<V>(false);
+    }
+    put(2 * n_, column_variable(n_));
+    Mask<V> active = least < V(0);
+    Mask<V> open = active;
+    drives_[n_] = active;
+    for (int i = 0; i < n_; ++i) {
+      V rate = infinity;
+      stdx::where(get(q_ + i * kWidth) == least, rate) = perturbation_[i];
+      put(rate, rate_ + i * kWidth);
+    }
+    block_least_rate(active);
+    for (int i = 0; i < n_; ++i) artificial_[i] = blocks_[i];
+    const int most = 4 * n_ + 8;
+    for (int step = 0; step < most && stdx::any_of(active); ++step) {
+      pivot();
+      exchange(active, open);
+      find_driving();
+      ratio_test(active);
+    }
+    read_solution(open);
+  }
+
+  // T <- T - T_.c T_r. / T_rc, column by column. In the driving column, what was there counts as 0. The lanes that
+  // rest have neither row nor column: there, 0 is added.
+  void pivot() {
+    V inverse = 0;
+    for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], inverse) = -get(reciprocal_ + i * kWidth);
+    for (int j = 0; j < n_ + 3; ++j) {
+      V multiple = 0;
+      for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], multiple) = get(entry(i, j));
+      multiple = -inverse * multiple;
+      if (j <= n_) stdx::where(drives_[j], multiple) = inverse;
+      for (int i = 0; i < n_; ++i) {
+        V x = get(entry(i, j));
+        if (j <= n_) stdx::where(drives_[j], x) = 0;
+        x = multiply_add(get(driving_ + i * kWidth), multiple, x);
+        stdx::where(blocks_[i], x) = multiple;
+        put(x, entry(i, j));
+      }
+    }
+  }
+
+  // What left each lane's basis drives its complement next; a lane that the artificial variable left is done.
+  void exchange(Mask<V>& active, Mask<V>& open) {
+    V left = -1;
+    V entered = -1;
+    for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], left) = get(row_variable(i));
+    for (int j = 0; j <= n_; ++j) {
+      V variable = get(column_variable(j));
+      stdx::where(drives_[j], entered) = variable;
+      stdx::where(drives_[j], variable) = left;
+      put(variable, column_variable(j));
+    }
+    for (int i = 0; i < n_; ++i) {
+      V variable = get(row_variable(i));
+      stdx::where(blocks_[i], variable) = entered;
+      put(variable, row_variable(i));
+    }
+    const Mask<V> done = left == V(2 * n_);
+    active = active && !done;
+    open = open && !done;
+    V complement = left - n_;
+    stdx::where(left < V(n_), complement) = left + n_;
+    for (int j = 0; j <= n_; ++j) drives_[j] = get(column_variable(j)) == complement && active;
+  }
+
+  // The driving column; 0 in the lanes that rest.
+  void find_driving() {
+    for (int i = 0; i < n_; ++i) {
+      V x = 0;
+      for (int j = 0; j <= n_; ++j) stdx::where(drives_[j], x) = get(entry(i, j));
+      put(x, driving_ + i * kWidth);
+    }
+  }
+
+  // The blocking row of each active lane, see lemke.h; a lane that nothing blocks rests.
+  void ratio_test(Mask<V>& active) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    V largest = 0;
+    for (int i = 0; i < n_; ++i) largest = stdx::max(largest, stdx::abs(get(driving_ + i * kWidth)));
+    const V threshold = -kPivotTolerance * largest;
+    V least = infinity;
+    V artificial_ratio = infinity;
+    for (int i = 0; i < n_; ++i) {
+      const V x = get(driving_ + i * kWidth);
+      const V reciprocal = -1.0 / x;
+      put(reciprocal, reciprocal_ + i * kWidth);
+      V ratio = infinity;
+      stdx::where(x < threshold, ratio) = stdx::max(V(0), get(entry(i, n_ + 1))) * reciprocal;
+      put(ratio, rate_ + i * kWidth);
+      least = stdx::min(least, ratio);
+      stdx::where(artificial_[i], artificial_ratio) = ratio;
+    }
+    active = active && least < V(infinity);
+    const V limit = multiply_add(V(kTieTolerance), stdx::max(least, V(1e-3 * largest_q_)), least);
+    const Mask<V> ends = artificial_ratio <= limit;
+    for (int i = 0; i < n_; ++i) {
+      V rate = infinity;
+      stdx::where(get(rate_ + i * kWidth) <= limit, rate) = get(entry(i, n_ + 2)) * get(reciprocal_ + i * kWidth);
+      stdx::where(ends && artificial_[i], rate) = -infinity;
+      put(rate, rate_ + i * kWidth);
+    }
+    block_least_rate(active);
+    for (int j = 0; j <= n_; ++j) drives_[j] = drives_[j] && active;
+  }
+
+  // In each active lane, the first row with the least rate.
+  void block_least_rate(Mask<V> active) {
+    V least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < n_; ++i) least = stdx::min(least, get(rate_ + i * kWidth));
+    for (int i = 0; i < n_; ++i) {
+      blocks_[i] = get(rate_ + i * kWidth) == least && active;
+      active = active && !blocks_[i];
+    }
+  }
+
+  void read_solution(Mask<V> open) {
+    V largest_z = 0;
+    for (int v = 0; v < n_; ++v) {
+      V z = 0;
+      for (int i = 0; i < n_; ++i) {
+        stdx::where(get(row_variable(i)) == V(n_ + v), z) = stdx::max(V(0), get(entry(i, n_ + 1)));
+      }
+      put(z, z_ + v * kWidth);
+      largest_z = stdx::max(largest_z, z);
+    }
+    // A degenerate basic variable is 0 but for round-off; where this is wrong, verification says so.
+    const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
+    for (int i = 0; i < n_; ++i) {
+      V z = get(z_ + i * kWidth);
+      stdx::where(z <= negligible, z) = 0;
+      stdx::where(open, z) = std::numeric_limits<double>::quiet_NaN();
+      put(z, z_ + i * kWidth);
+    }
+  }
+
+  // As in enumerate.h, for z as it is stored.
+  Mask<V> verify(double tolerance) {
+    constexpr double near = kNearRoundOff<T>;
+    const V zero = 0;
+    const V most = near * largest_q_;
+    const V least = 1e-6 * most;
+    V largest_row = 0;
+    Mask<V> solved = largest_q_ <= V(std::numeric_limits<T>::max()) &&
+                     (largest_q_ >= V(kSmallestScale<double>) || largest_q_ == zero);
+    if constexpr (sizeof(T) < sizeof(double)) {
+      for (int k = 0; k < n_ * kWidth; ++k) z_[k] = static_cast<double>(static_cast<T>(z_[k]));
+    }
+    for (int i = 0; i < n_; ++i) {
+      V sum = get(q_ + i * kWidth);
+      V terms = stdx::abs(sum);
+      for (int j = 0; j < n_; ++j) {
+        const V M = get(M_ + (i * n_ + j) * kWidth);
+        const V z = get(z_ + j * kWidth);
+        sum = multiply_add(M, z, sum);
+        terms = multiply_add(stdx::abs(M), z, terms);
+      }
+      const V z = get(z_ + i * kWidth);
+      V basic = zero;
+      stdx::where(z > zero, basic) = sum;
+      const V round_off = (n_ + 1) * std::numeric_limits<double>::epsilon() * terms;
+      const V allowed = stdx::max(stdx::min(most, stdx::max(least, near * terms)), round_off);
+      const V largest_number = std::numeric_limits<T>::max();
+      solved = solved && -sum <= allowed && basic <= allowed && z <= largest_number && sum <= largest_number;
+      largest_row = stdx::max(largest_row, terms);
+      put(stdx::max(zero, sum - basic), w_ + i * kWidth);
+    }
+    const double rounding = 2 * (n_ + 1) * std::numeric_limits<double>::epsilon() / tolerance;
+    return solved && largest_row * rounding <= largest_q_;
+  }
+
+  int n_;
+  const double* perturbation_;
+  double *M_, *tableau_, *q_, *z_, *w_, *driving_, *reciprocal_, *rate_, *row_variable_, *column_variable_;
+  V largest_q_ = 0;
+  Mask<V> drives_[kLockstep + 1], blocks_[kLockstep], artificial_[kLockstep];
+};
+
+template <class T>
+[[gnu::flatten]] void solve_lockstep(int n, std::int64_t count, BatchView<T> M, const T* q, double tolerance,
+                                     const double* perturbation, double* workspace, T* z, T* w, std::int8_t* status) {
+  constexpr int width = kLanes<double>;
+  Lockstep<T> lockstep(n, workspace, perturbation);
+  if (M.shared) lockstep.broadcast_matrix(M.data);
+  for (std::int64_t b = 0; b < count; b += width) {
+    const int problems = count - b < width ? static_cast<int>(count - b) : width;
+    if (!M.shared) lockstep.load_matrices(problems, M.data + b * n * n);
+    const auto solved = lockstep.solve(problems, q + b * n, tolerance, z + b * n, w + b * n);
+    for (int l = 0; l < problems; ++l) status[b + l] = solved[l] ? std::int8_t{0} : kNeedsLadder;
+  }
+}
+
+}  // namespace lcp::batch::LCP_ISA

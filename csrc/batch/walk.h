@@ -1,0 +1,138 @@
+// All complementary bases of problems that are too large for the minors of enumerate.h, one problem in each lane.
+#pragma once
+
+#include "batch/enumerate.h"
+#include "simd/lanes.h"
+
+namespace lcp::batch::LCP_ISA {
+
+using namespace simd::LCP_ISA;
+
+// Finds the first basis, in the order of a depth-first walk, that solves the problem with q perturbed, so that no sign
+// is left to round-off. From basis a the walk goes on to a + p for each p beyond the last of a, by a principal pivot of
+// the columns that are still to come:
+//   w_b = S_bq + S_bj z_j,   z_a = S_aq + S_aj z_j,   j > max a.
+// It does not see what lies beyond a singular basis.
+template <int N, Start start>
+class Walk {
+  using V = Lanes<double>;
+
+ public:
+  LCP_INLINE Walk(const V* M, const V* q, V largest_q, const V* guess) : M_(M), q_(q), guess_(guess) {
+    const V perturbation = 64 * std::numeric_limits<double>::epsilon() * largest_q;
+    Tableau root;
+    none_ = q[0];
+    for (int i = 0; i < N; ++i) {
+      for (int j = 0; j < N; ++j) root.S[i][j] = M[i * N + j];
+      root.S[i][N] = multiply_add(V(1 + i * (1.0 / N)), perturbation, q[i]);
+      none_ = either(none_, q[i]);
+    }
+    proposes_ = none_;
+    go_on<0, 0>(root, V(0));
+    if constexpr (start == Start::kGuess) none_ = either(none_, singular_);
+  }
+
+  // z of the basis that was found, for q as it is; NaN where there is none, or where the guess proposes one that the
+  // walk found singular.
+  LCP_INLINE void solve(V* z) const {
+    V in_basis[N], A[N][N];
+    for (int i = 0; i < N; ++i) in_basis[i] = bit(basis_, i);
+    for (int i = 0; i < N; ++i) {
+      for (int j = 0; j < N; ++j) {
+        A[i][j] = i == j ? choose_if_negative(in_basis[i], M_[i * N + i], V(1))
+                         : choose_if_negative(both(in_basis[i], in_basis[j]), M_[i * N + j], V(0));
+      }
+      z[i] = choose_if_negative(in_basis[i], -q_[i], V(0));
+    }
+    // The pivots are those of the walk.
+    unroll<N>([&](auto c) LCP_INLINE {
+      A[c][c] = 1.0 / A[c][c];
+      for (int i = c + 1; i < N; ++i) {
+        const V factor = A[i][c] * A[c][c];
+        for (int j = c + 1; j < N; ++j) A[i][j] = subtract_product(factor, A[c][j], A[i][j]);
+        z[i] = subtract_product(factor, z[c], z[i]);
+      }
+    });
+    V largest_z = 0;
+    unroll<N>([&](auto k) LCP_INLINE {
+      constexpr int i = N - 1 - k;
+      for (int j = i + 1; j < N; ++j) z[i] = subtract_product(A[i][j], z[j], z[i]);
+      z[i] *= A[i][i];
+      largest_z = stdx::max(largest_z, z[i]);
+    });
+    // A degenerate basic variable is 0 but for round-off; where this is wrong, verification says so.
+    const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
+    for (int i = 0; i < N; ++i) stdx::where(z[i] <= negligible, z[i]) = 0;
+    z[0] = choose_if_negative(none_, V(std::numeric_limits<double>::quiet_NaN()), z[0]);
+  }
+
+ private:
+  struct Tableau {
+    V S[N][N + 1];  // q is the last column
+  };
+
+  // Negative where the set has i.
+  LCP_INLINE static V bit(V set, int i) { return SignBits<V>::from(SignBits<V>::of(set) << (63 - i)); }
+  template <unsigned a>
+  LCP_INLINE static V same_set() {
+    return SignBits<V>::from(typename SignBits<V>::Bits{} + std::int64_t{a});
+  }
+
+  template <unsigned a, int first>
+  LCP_INLINE void go_on(const Tableau& tableau, V singular) {
+    unroll<N - first>([&](auto k) LCP_INLINE { visit<(a | 1U << (first + k)), first + k>(tableau, singular); });
+  }
+
+  // Basis a, p its last; singular: negative where one before it is.
+  template <unsigned a, int p>
+  LCP_INLINE void visit(const Tableau& before, V singular) {
+    constexpr double round_off = 16 * std::numeric_limits<double>::epsilon();
+    const V pivot = before.S[p][p];
+    const V bound = multiply_add(V(round_off), stdx::abs(M_[p * N + p]), V(std::numeric_limits<double>::min()));
+    singular = either(singular, stdx::abs(pivot) - bound);
+    const V inverse = -1.0 / pivot;
+    Tableau after;
+    unroll<N - p>([&](auto k) LCP_INLINE {
+      constexpr int j = p + 1 + k;
+      after.S[p][j] = before.S[p][j] * inverse;
+      unroll<N>([&](auto i) LCP_INLINE {
+        if constexpr (i != p) after.S[i][j] = multiply_add(before.S[i][p], after.S[p][j], before.S[i][j]);
+      });
+    });
+    judge<a>(after, singular);
+    if constexpr (p + 1 < N) go_on<a, p + 1>(after, singular);
+  }
+
+  template <unsigned a>
+  LCP_INLINE void judge(const Tableau& tableau, V singular) {
+    V wrong = singular;
+    for (int i = 0; i < N; ++i) wrong = either(wrong, tableau.S[i][N]);
+    V take = none_;
+    if constexpr (start == Start::kGuess) {
+      V proposed = proposes_;
+      unroll<N>([&](auto i) LCP_INLINE {
+        const V positive = V(0) - guess_[i];
+        proposed = contains(a, i) ? both(proposed, positive) : but_not(proposed, positive);
+      });
+      take = either(take, proposed);
+      singular_ = either(singular_, both(proposed, singular));
+    }
+    basis_ = choose_if_negative(but_not(take, wrong), same_set<a>(), basis_);
+    none_ = both(none_, wrong);
+  }
+
+  const V *M_, *q_, *guess_;
+  V basis_ = 0.0;     // a set of bits
+  V none_;            // negative where no basis is found yet
+  V proposes_;        // negative where the guess counts: the empty basis is no solution
+  V singular_ = 0.0;  // negative where what it proposes is
+};
+
+// One piece of code for all types of numbers in memory, since it is long.
+template <int N, Start start>
+[[gnu::noinline]] void walk(const Lanes<double>* M, const Lanes<double>* q, Lanes<double> largest_q,
+                            const Lanes<double>* guess, Lanes<double>* z) {
+  Walk<N, start>(M, q, largest_q, guess).solve(z);
+}
+
+}  // namespace lcp::batch::LCP_ISA

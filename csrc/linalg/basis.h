@@ -1,0 +1,51 @@
+// Dense solves with the principal submatrix M_aa of a complementary basis.
+#pragma once
+
+#include <Eigen/Core>
+#include <vector>
+
+namespace lcp::linalg {
+
+/// LU factors of M_aa, a = the marked rows and columns of M, with full pivoting: the last pivot of a partially pivoted
+/// LU does not always show that redundant contacts make M_aa singular. Allocates only in the constructor, but for an
+/// M_aa that is singular or near it: there the rank is that of the equilibrated matrix, and what is returned is the
+/// minimum-norm least-squares solution.
+class Basis {
+ public:
+  /// negligible: a pivot below this times the largest counts as 0; the relative size of the data's own errors.
+  Basis(int n, double negligible);
+
+  /// M: n x n row-major, must stay alive while this is used; marked: n flags.
+  void factor(const double* M, const unsigned char* marked);
+
+  bool regular() const { return !doubtful_; }
+  int rank() const;  ///< of M_aa
+  int size() const { return k_; }
+  const int* indices() const { return index_.data(); }  ///< the marked indices, ascending
+
+  /// x: k, in place, in the order of indices(): x <- M_aa^-1 x.
+  void solve(double* x);
+  /// x <- M_aa^-T x.
+  void solve_transposed(double* x);
+
+  /// Solves M_aa x = b for the x that keeps those entries of `x`, k numbers, that a singular M_aa leaves open. b is
+  /// overwritten. Never allocates; in a singular M_aa, rows that contradict the others are ignored.
+  void solve_near(double* b, double* x) const;
+
+ private:
+  const double* row(int i) const { return lu_.data() + static_cast<std::size_t>(i) * k_; }
+  double* row(int i) { return lu_.data() + static_cast<std::size_t>(i) * k_; }
+  Eigen::MatrixXd equilibrated(bool transposed, int* r, int* c) const;
+  void solve_carefully(double* x, bool transposed) const;
+
+  int n_;
+  double negligible_;
+  int k_ = 0;
+  int pivots_ = 0;  // that are not negligible
+  bool doubtful_ = false;
+  const double* M_ = nullptr;
+  std::vector<int> index_, row_swap_, column_swap_;
+  std::vector<double> lu_;  // k x k row-major
+};
+
+}  // namespace lcp::linalg

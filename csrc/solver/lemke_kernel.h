@@ -1,0 +1,41 @@
+// The vector kernel of Lemke's method, compiled for each instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "solver/termination.h"
+
+namespace lcp::solver {
+
+/// w = M z + d z0 + q. M: n x n row-major; q, the covering vector d > 0 and the perturbation of q that breaks ties: n
+/// numbers each. min q < 0.
+struct LemkeProblem {
+  const double *M, *q, *cover, *perturbation;
+};
+
+/// The tableau of Lemke's method, see lemke.h. Variable i < n is w_i, variable n + i is z_i, and 2 n is the artificial
+/// variable z0.
+struct LemkeTableau {
+  int n;
+  int stride;         ///< distance between columns, in numbers: a multiple of 8, at least n
+  double* columns;    ///< n + 1 nonbasic columns, then the perturbation, then q; zeros below row n. 64-byte aligned
+  double* scratch;    ///< 2 * stride numbers, 64-byte aligned
+  int* row_variable;  ///< n: the basic variable of each row
+  int* complement_column;  ///< n: the column of the complement of each row's basic variable
+  /// Out: the final pivot, which removed the artificial variable from the basis. It has been applied to the column q
+  /// only; the other columns are those before it.
+  int last_row, last_column;
+  std::int64_t pivots;  ///< out: number of pivots
+};
+
+struct LemkeKernels {
+  /// Pivots from the basis w = q on, until the artificial variable leaves the basis, nothing blocks the driving
+  /// variable, or max_pivots are spent. On entry row i holds variable i, whose complement is in column i.
+  Termination (*run)(LemkeTableau& tableau, const LemkeProblem& problem, double pivot_tolerance, double tie_tolerance,
+                     std::int64_t max_pivots);
+};
+
+/// The kernels of the instruction set in use.
+const LemkeKernels& lemke_kernels();
+
+}  // namespace lcp::solver

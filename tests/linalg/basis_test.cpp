@@ -1,0 +1,106 @@
+#include "linalg/basis.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "support/problems.h"
+
+namespace lcp::linalg {
+namespace {
+
+using testing::RowMatrix;
+
+class BasisTest : public ::testing::Test {
+ protected:
+  RowMatrix random_matrix(int n) {
+    return RowMatrix::NullaryExpr(n, n, [this] { return std::normal_distribution<double>()(random_); });
+  }
+  std::mt19937_64 random_{7};
+};
+
+TEST_F(BasisTest, SolvesWithTheMarkedSubmatrixAndItsTranspose) {
+  for (int n = 1; n <= 12; ++n) {
+    const RowMatrix M = random_matrix(n);
+    std::vector<unsigned char> marked(n);
+    for (auto& mark : marked) mark = random_() % 2;
+    Basis basis(n, 1e-12);
+    basis.factor(M.data(), marked.data());
+    const int k = basis.size();
+    ASSERT_EQ(k, std::count(marked.begin(), marked.end(), 1));
+    Eigen::MatrixXd A(k, k);
+    for (int i = 0; i < k; ++i) {
+      for (int j = 0; j < k; ++j) A(i, j) = M(basis.indices()[i], basis.indices()[j]);
+    }
+    const Eigen::VectorXd right = Eigen::VectorXd::LinSpaced(k, 1, 2);
+    Eigen::VectorXd x = right;
+    basis.solve(x.data());
+    EXPECT_LT((A * x - right).norm(), 1e-11) << n;
+    x = right;
+    basis.solve_transposed(x.data());
+    EXPECT_LT((A.transpose() * x - right).norm(), 1e-11) << n;
+  }
+}
+
+TEST_F(BasisTest, GivesTheMinimumNormSolutionOfASingularSubmatrix) {
+  RowMatrix M(2, 2);
+  M << 1, -1, -1, 1;
+  const unsigned char marked[2] = {1, 1};
+  Basis basis(2, 1e-12);
+  basis.factor(M.data(), marked);
+  Eigen::Vector2d x(3, 1);  // nearest in the range: (1, -1); minimum-norm preimage (1/2, -1/2)
+  basis.solve(x.data());
+  EXPECT_LT((x - Eigen::Vector2d(0.5, -0.5)).norm(), 1e-14);
+}
+
+TEST_F(BasisTest, GivesThePseudoInverseOfNonsymmetricSingularMatricesOfMixedUnits) {
+  for (int k = 0; k < 20; ++k) {
+    const int n = 6;
+    const Eigen::MatrixXd left = random_matrix(n).leftCols(4);
+    const Eigen::MatrixXd right = random_matrix(n).topRows(4);
+    RowMatrix M = left * right;  // rank 4
+    M.row(2) *= 1e4;
+    M.col(5) *= 1e-3;
+    const std::vector<unsigned char> all(n, 1);
+    Basis basis(n, 1e-12);
+    basis.factor(M.data(), all.data());
+    const Eigen::VectorXd b = Eigen::VectorXd::LinSpaced(n, -1, 1);
+    for (const bool transposed : {false, true}) {
+      const Eigen::MatrixXd A = transposed ? Eigen::MatrixXd(M.transpose()) : Eigen::MatrixXd(M);
+      const Eigen::VectorXd expected =
+          Eigen::JacobiSVD<Eigen::MatrixXd>(A, Eigen::ComputeThinU | Eigen::ComputeThinV).setThreshold(1e-12).solve(b);
+      Eigen::VectorXd x = b;
+      transposed ? basis.solve_transposed(x.data()) : basis.solve(x.data());
+      EXPECT_LT((x - expected).norm(), 1e-7 * expected.norm());
+    }
+  }
+}
+
+TEST_F(BasisTest, SolvesARegularMatrixOfMixedUnits) {
+  RowMatrix M(2, 2);
+  M << 1e12, 1, 1, 1e-8;  // determinant 1e4 - 1
+  const unsigned char marked[2] = {1, 1};
+  Basis basis(2, 1e-12);
+  basis.factor(M.data(), marked);
+  Eigen::Vector2d x(1, 2);
+  basis.solve(x.data());
+  EXPECT_LT((M * x - Eigen::Vector2d(1, 2)).norm(), 1e-10);
+}
+
+TEST_F(BasisTest, LeavesNothingOfAnEarlierFactorisation) {
+  const RowMatrix M = random_matrix(6);
+  const unsigned char all[6] = {1, 1, 1, 1, 1, 1};
+  const unsigned char some[6] = {0, 1, 0, 0, 1, 0};
+  Basis used(6, 1e-12), fresh(6, 1e-12);
+  used.factor(M.data(), all);
+  used.factor(M.data(), some);
+  fresh.factor(M.data(), some);
+  Eigen::Vector2d x(1, 2), y(1, 2);
+  used.solve(x.data());
+  fresh.solve(y.data());
+  EXPECT_EQ(x, y);
+}
+
+}  // namespace
+}  // namespace lcp::linalg

@@ -1,0 +1,120 @@
+#include "linalg/lu.h"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/LU>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "support/problems.h"
+
+namespace lcp::linalg {
+namespace {
+
+using testing::RowMatrix;
+
+class LuTest : public ::testing::Test {
+ protected:
+  RowMatrix random_matrix(int n) {
+    return RowMatrix::NullaryExpr(n, n, [this] { return std::normal_distribution<double>()(random_); });
+  }
+
+  static bool factor(Lu& lu, const RowMatrix& A) {
+    const int k = static_cast<int>(A.rows());
+    Eigen::Map<RowMatrix>(lu.matrix(k), k, k) = A;
+    return lu.factor();
+  }
+
+  static bool factors(const RowMatrix& A) {
+    Lu lu(static_cast<int>(A.rows()));
+    return factor(lu, A);
+  }
+
+  std::mt19937_64 random_{3};
+};
+
+TEST_F(LuTest, SolvesWithAMatrixAndItsTransposeAsEigenDoes) {
+  Lu lu(20);
+  for (int k = 1; k <= 20; ++k) {
+    const RowMatrix A = random_matrix(k);
+    ASSERT_TRUE(factor(lu, A));
+    const Eigen::VectorXd b = Eigen::VectorXd::LinSpaced(k, -1, 2);
+    Eigen::VectorXd x = b;
+    lu.solve(x.data());
+    const Eigen::VectorXd expected = A.partialPivLu().solve(b);
+    EXPECT_LT((x - expected).norm(), 1e-11 * expected.norm()) << k;
+    x = b;
+    lu.solve_transposed(x.data());
+    const Eigen::VectorXd expected_transposed = A.transpose().partialPivLu().solve(b);
+    EXPECT_LT((x - expected_transposed).norm(), 1e-11 * expected_transposed.norm()) << k;
+  }
+}
+
+TEST_F(LuTest, ExchangesRowsWhereAPivotIsZeroOrSmall) {
+  for (const double small : {0.0, 1e-300, 1e-20}) {
+    RowMatrix A(3, 3);
+    A << small, 1, 1, 1, small, 1, 1, 1, small;
+    Lu lu(3);
+    ASSERT_TRUE(factor(lu, A));
+    const Eigen::Vector3d expected(1, 2, 3);
+    Eigen::Vector3d x = A * expected;
+    lu.solve(x.data());
+    EXPECT_LT((x - expected).norm(), 1e-14);
+    x = A.transpose() * expected;
+    lu.solve_transposed(x.data());
+    EXPECT_LT((x - expected).norm(), 1e-14);
+  }
+}
+
+TEST_F(LuTest, ReportsAPivotThatIsZero) {
+  EXPECT_FALSE(factors(RowMatrix::Zero(1, 1)));
+  EXPECT_FALSE(factors(RowMatrix::Zero(3, 3)));
+  EXPECT_FALSE(factors(RowMatrix::Ones(2, 2)));  // the last one
+  RowMatrix A(3, 3);
+  A << 1, 2, 3, 2, 4, 5, 4, 8, 6;  // the second one
+  EXPECT_FALSE(factors(A));
+}
+
+TEST_F(LuTest, ReportsAPivotThatIsNotFinite) {
+  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    for (int i = 0; i < 3; ++i) {
+      RowMatrix A = random_matrix(3);
+      A(i, 0) = bad;
+      EXPECT_FALSE(factors(A)) << i;
+    }
+  }
+  RowMatrix overflow(2, 2);
+  overflow << 1e300, 1e300, 1e300, -1.7e308;
+  EXPECT_TRUE(factors(overflow));
+  overflow << 1, 1.7e308, 1, -1.7e308;
+  EXPECT_FALSE(factors(overflow));
+}
+
+TEST_F(LuTest, SolvesTheEmptyMatrix) {
+  Lu none(0), some(4);
+  EXPECT_TRUE(factor(none, RowMatrix(0, 0)));
+  EXPECT_TRUE(factor(some, RowMatrix(0, 0)));
+  double untouched = 7;
+  some.solve(&untouched);
+  some.solve_transposed(&untouched);
+  EXPECT_EQ(untouched, 7);
+}
+
+TEST_F(LuTest, LeavesNothingOfAnEarlierMatrixInTheSameMemory) {
+  const RowMatrix A = random_matrix(4);
+  Lu used(9), fresh(4);
+  const double* memory = used.matrix(9);
+  ASSERT_TRUE(factor(used, random_matrix(9)));
+  ASSERT_FALSE(factor(used, RowMatrix::Zero(6, 6)));
+  ASSERT_TRUE(factor(used, A));
+  ASSERT_TRUE(factor(fresh, A));
+  EXPECT_EQ(used.matrix(4), memory);
+  Eigen::Vector4d x(1, 2, 3, 4), y = x;
+  used.solve(x.data());
+  fresh.solve(y.data());
+  EXPECT_EQ(x, y);
+}
+
+}  // namespace
+}  // namespace lcp::linalg
