@@ -1,6 +1,7 @@
 // J' of active_set.h for small problems, one in each lane.
 #pragma once
 
+#include "batch/states.h"
 #include "simd/lanes.h"
 
 namespace lcp::batch::LCP_ISA {
@@ -45,43 +46,18 @@ LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) 
   return growth;
 }
 
-// t = J' (g_z, g_w); true where every z_j > 0 clearly is no round-off and M_aa clearly is regular, and nothing
-// overflows, so that nothing of what active_set.h and basis.h do with care is needed.
+// t = J' (g_z, g_w); true where M_aa clearly is regular, and nothing overflows, so that nothing of what
+// solver/active_set.h and linalg/basis.h do with care is needed.
 //   epsilon: that of the data.
 template <int N>
-LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lanes<double>* z, const Lanes<double>* w,
+LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lanes<double>* states,
                                               const Lanes<double>* g_z, const Lanes<double>* g_w, double epsilon,
                                               bool tied_active, Lanes<double>* t) {
   using V = Lanes<double>;
   const V zero = 0;
-  const V round_off = 64 * epsilon;
-  // counts, seen: whether z_j is more than round-off, and more than 0, in a row with q_i != 0.
-  Mask<V> active[N], counts[N], seen[N], tied[N];
-  for (int j = 0; j < N; ++j) counts[j] = seen[j] = Mask<V>(false);
-  for (int i = 0; i < N; ++i) {
-    V effect[N];
-    V q = w[i];
-    V terms = zero;
-    for (int j = 0; j < N; ++j) {
-      const V term = M[i * N + j] * z[j];
-      q -= term;
-      effect[j] = stdx::abs(term);
-      terms += effect[j];
-    }
-    const V limit = round_off * (stdx::abs(q) + terms);
-    const Mask<V> has_q = stdx::abs(q) > round_off * (w[i] + terms);
-    for (int j = 0; j < N; ++j) {
-      counts[j] = counts[j] || (has_q && effect[j] > limit);
-      seen[j] = seen[j] || (has_q && effect[j] > zero);
-    }
-    tied[i] = w[i] <= limit;
-  }
-  Mask<V> clear(true);
-  for (int j = 0; j < N; ++j) {
-    active[j] = z[j] > zero;
-    clear = clear && z[j] == z[j] && (counts[j] || !(seen[j] && active[j]));
-    if (tied_active) active[j] = active[j] || tied[j];
-  }
+  Mask<V> active[N];
+  for (int j = 0; j < N; ++j) active[j] = is_active(states[j], tied_active);
+  Mask<V> clear = states[0] >= zero;
 
   // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system.
   V A[N][N];

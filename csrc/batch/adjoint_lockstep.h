@@ -5,6 +5,7 @@
 
 #include "batch/interleave.h"
 #include "batch/kernels.h"
+#include "batch/states.h"
 #include "simd/lanes.h"
 
 namespace lcp::batch::LCP_ISA {
@@ -23,79 +24,44 @@ class LockstepAdjoint {
       : n_(n),
         tied_active_(tied_active),
         M_(workspace),
-        z_(M_ + n * n * kWidth),
-        w_(z_ + n * kWidth),
-        g_z_(w_ + n * kWidth),
+        states_(M_ + n * n * kWidth),
+        g_z_(states_ + n * kWidth),
         g_w_(g_z_ + n * kWidth),
-        limit_(g_w_ + n * kWidth),
-        t_(limit_ + n * kWidth),
+        inactive_g_(g_w_ + n * kWidth),
+        t_(inactive_g_ + n * kWidth),
         system_(t_ + n * kWidth) {}
 
   double* M() { return M_; }
-  double* z() { return z_; }
-  double* w() { return w_; }
+  double* states() { return states_; }
   double* g_z() { return g_z_; }
   double* g_w() { return g_w_; }
   const double* t() const { return t_; }
 
   // t = J' (g_z, g_w) where true.
   Mask<V> compute() {
-    Mask<V> clear = find_active();
+    const Mask<V> solved = find_active();
     const V largest = set_system();
     const V growth = solve_system();
-    clear = clear && growth * largest < V(kCondition);
-    return read_solution() && clear;
+    return read_solution() && solved && growth * largest < V(kCondition);
   }
 
  private:
-  static constexpr double kEpsilon = std::numeric_limits<T>::epsilon();
   // Of M_aa, what an estimate may come to: far from what active_set.cpp takes for singular, 1e12, in float 1e5.
   static constexpr double kCondition = sizeof(T) == sizeof(double) ? 1e6 : 1e3;
-  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
   static V get(const double* p) { return V(p, stdx::vector_aligned); }
   static void put(V x, double* p) { x.copy_to(p, stdx::vector_aligned); }
   // Column j of the system, whose last one is its right-hand side.
   double* column(int j) const { return system_ + j * (size_ + 1) * kWidth; }
 
-  // What is active in each lane and, in used_, in any of them.
+  // What is active in each lane and, in used_, in any of them. Returns which lanes have a solution.
   Mask<V> find_active() {
-    const V round_off = 64 * kEpsilon;
-    Mask<V> tied[kLockstep], has_q[kLockstep];
-    for (int i = 0; i < n_; ++i) {
-      const V w = get(w_ + i * kWidth);
-      V q = w;
-      V terms = 0;
-      for (int j = 0; j < n_; ++j) {
-        const V term = get(M_ + (i * n_ + j) * kWidth) * get(z_ + j * kWidth);
-        q -= term;
-        terms += stdx::abs(term);
-      }
-      V limit = round_off * (stdx::abs(q) + terms);
-      tied[i] = w <= limit;
-      has_q[i] = stdx::abs(q) > round_off * (w + terms);
-      stdx::where(!has_q[i], limit) = kInfinity;
-      put(limit, limit_ + i * kWidth);
-    }
-    Mask<V> clear(true);
     size_ = 0;
     for (int j = 0; j < n_; ++j) {
-      const V z = get(z_ + j * kWidth);
-      const auto effect = [&](int i) LCP_INLINE { return stdx::abs(get(M_ + (i * n_ + j) * kWidth) * z); };
-      Mask<V> active = z > V(0);
-      Mask<V> counts(false);
-      for (int i = 0; i < n_; ++i) counts = counts || effect(i) > get(limit_ + i * kWidth);
-      clear = clear && z >= V(0);
-      if (stdx::any_of(active && !counts)) {
-        Mask<V> seen(false);
-        for (int i = 0; i < n_; ++i) seen = seen || (has_q[i] && effect(i) > V(0));
-        clear = clear && (counts || !(seen && active));
-      }
-      if (tied_active_) active = active || tied[j];
-      active_[j] = active;
-      if (stdx::any_of(active)) used_[size_++] = j;
+      active_[j] = is_active(get(states_ + j * kWidth), tied_active_);
+      if (stdx::any_of(active_[j])) used_[size_++] = j;
     }
-    return clear;
+    return get(states_) >= V(0);
   }
 
   // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system of what is used. Returns the largest |M_aa|.
@@ -103,14 +69,14 @@ class LockstepAdjoint {
     for (int j = 0; j < n_; ++j) {
       V inactive_g = get(g_w_ + j * kWidth);
       stdx::where(active_[j], inactive_g) = 0;
-      put(inactive_g, limit_ + j * kWidth);
+      put(inactive_g, inactive_g_ + j * kWidth);
     }
     V largest = 0;
     for (int r = 0; r < size_; ++r) {
       const int i = used_[r];
       V sum = -get(g_z_ + i * kWidth);
       for (int j = 0; j < n_; ++j) {
-        sum = subtract_product(get(M_ + (j * n_ + i) * kWidth), get(limit_ + j * kWidth), sum);
+        sum = subtract_product(get(M_ + (j * n_ + i) * kWidth), get(inactive_g_ + j * kWidth), sum);
       }
       stdx::where(!active_[i], sum) = get(g_w_ + i * kWidth);
       put(sum, column(size_) + r * kWidth);
@@ -217,14 +183,14 @@ class LockstepAdjoint {
 
   int n_;
   bool tied_active_;
-  double *M_, *z_, *w_, *g_z_, *g_w_, *limit_, *t_, *system_;
+  double *M_, *states_, *g_z_, *g_w_, *inactive_g_, *t_, *system_;
   int size_ = 0;         // of the system
   int used_[kLockstep];  // its rows and columns
   Mask<V> active_[kLockstep], has_pivot_[kLockstep + 1];
 };
 
 template <class T>
-[[gnu::flatten]] void adjoint_lockstep(int n, std::int64_t count, BatchView<T> M, const T* z, const T* w,
+[[gnu::flatten]] void adjoint_lockstep(int n, std::int64_t count, BatchView<T> M, const std::int8_t* states,
                                        BatchView<T> g_z, BatchView<T> g_w, bool tied_active, double* workspace, T* t,
                                        std::int8_t* status) {
   constexpr int width = kLanes<double>;
@@ -233,13 +199,12 @@ template <class T>
   if (g_z.shared) broadcast_interleaved(n, g_z.data, adjoint.g_z());
   if (g_w.shared) broadcast_interleaved(n, g_w.data, adjoint.g_w());
   const auto run = [&](std::int64_t b, int problems) LCP_INLINE {
-    const auto load = [problems](int size, const T* source, double* target)
+    const auto load = [problems](int size, const auto* source, double* target)
                           LCP_INLINE { load_interleaved(problems, size, source, target); };
     if (!M.shared) load(n * n, M.data + b * n * n, adjoint.M());
     if (!g_z.shared) load(n, g_z.data + b * n, adjoint.g_z());
     if (!g_w.shared) load(n, g_w.data + b * n, adjoint.g_w());
-    load(n, z + b * n, adjoint.z());
-    load(n, w + b * n, adjoint.w());
+    load(n, states + b * n, adjoint.states());
     const Mask<Lanes<double>> clear = adjoint.compute();
     store_interleaved(problems, n, adjoint.t(), t + b * n);
     for (int l = 0; l < problems; ++l) status[b + l] = clear[l] ? std::int8_t{0} : kNeedsLadder;

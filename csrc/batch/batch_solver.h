@@ -1,91 +1,60 @@
-// Runs of problems of one n: the SIMD kernels for what is small and plain, the careful code for the rest.
+// Solves the LCPs of a batch: small problems by the vector kernels, all others, and what the kernels leave, by the
+// ladder.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "batch/elements.h"
 #include "batch/kernels.h"
 #include "linalg/aligned.h"
-#include "solver/active_set.h"
 #include "solver/ladder.h"
+#include "solver/pair_states.h"
 
 namespace lcp::batch {
 
-/// One element of a run after another, as doubles; T is double or float.
-template <class T>
-class Doubles {
- public:
-  explicit Doubles(std::int64_t size) : size_(size), copy_(sizeof(T) == sizeof(double) ? 0 : size) {}
-
-  const double* operator()(const BatchView<T>& run, std::int64_t b);
-
- private:
-  std::int64_t size_;
-  std::vector<double> copy_;
-  const T* copied_ = nullptr;  // what copy_ holds
-};
-
-/// Solves. An element's result depends neither on the others nor on its place among them. Allocates as solver::Ladder
-/// does, when the first element needs one.
+/// T is the type of the numbers in memory, double or float. An element's result depends neither on the other elements
+/// nor on its place among them. Allocates as Ladder does, when the first element needs one.
 template <class T>
 class BatchSolver {
  public:
   BatchSolver(int n, const solver::Settings& settings);
 
-  /// M, q, guess: `count` problems; guess.data may be nullptr. z, w: count x n; status: count.
-  void solve(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, T* z, T* w, std::int8_t* status);
+  /// M, q, guess: `count` problems; guess.data may be nullptr. solutions: z, w count x n, NaN where an element is not
+  /// solved; status: count, the values of lcp::Status; states: count x n or nullptr, see solver::PairState.
+  void solve(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, const Solutions<T>& solutions);
 
  private:
-  // Copies of some elements.
-  struct Elements {
-    std::vector<std::int64_t> of;
+  // Copies of elements that are not next to each other in memory.
+  struct Copies {
+    std::vector<std::int64_t> element;
     std::vector<T> M, q, guess, z, w;
-    std::vector<std::int8_t> status;
+    std::vector<std::int8_t> status, states;
 
     void resize(std::int64_t n, std::int64_t count) {
-      of.resize(count);
+      element.resize(count);
       M.resize(count * n * n);
       for (std::vector<T>* x : {&q, &guess, &z, &w}) x->resize(count * n);
       status.resize(count);
+      states.resize(count * n);
     }
   };
 
-  void solve_open_as_double(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, T* z, T* w,
-                            std::int8_t* status);
+  void solve_again_as_double(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess,
+                             const Solutions<T>& solutions);
 
   int n_;
   solver::Settings settings_;
   SolveKernel<T> enumerate_ = nullptr;
   SolveKernel<T> enumerate_as_double_ = nullptr;
-  Elements open_;
+  Copies copies_;
   const LockstepKernels<T>* lockstep_ = nullptr;
   linalg::AlignedVector<double> perturbation_, workspace_;
   std::optional<solver::Ladder> ladder_;
-  Doubles<T> M_, q_, guess_;
+  solver::PairStates pair_states_;
+  ElementReader<T> M_, q_, guess_;
   std::vector<double> z_, w_;
-};
-
-/// The adjoint of the solution map, see active_set.h.
-template <class T>
-class BatchAdjoint {
- public:
-  BatchAdjoint(int n, int free, bool tied_active);
-
-  /// t = J' (g_z, g_w): count x n.
-  void adjoint(std::int64_t count, BatchView<T> M, BatchView<T> z, BatchView<T> w, BatchView<T> g_z, BatchView<T> g_w,
-               T* t);
-
- private:
-  int n_;
-  bool tied_active_;
-  const SmallKernels<T>* small_ = nullptr;
-  const LockstepKernels<T>* lockstep_ = nullptr;
-  linalg::AlignedVector<double> workspace_;
-  solver::ActiveSet active_set_;
-  Doubles<T> M_, z_, w_, g_z_, g_w_;
-  std::vector<double> t_;
-  std::vector<std::int8_t> status_;
 };
 
 }  // namespace lcp::batch

@@ -7,6 +7,7 @@
 #include "batch/enumerate.h"
 #include "batch/lockstep.h"
 #include "batch/outer.h"
+#include "batch/states.h"
 #include "batch/walk.h"
 #include "simd/lanes.h"
 
@@ -37,11 +38,11 @@ LCP_INLINE inline Lanes<T> largest_of(const Lanes<T>* q) {
 
 // Numbers of each problem of a group; `at`: where the group's first problem is.
 template <int count, class L, class T>
-LCP_INLINE inline void read_run(BatchView<T> run, std::int64_t at, Lanes<L>* out) {
-  if (run.shared) {
-    broadcast<count, L>(run.data, out);
+LCP_INLINE inline void read_view(BatchView<T> view, std::int64_t at, Lanes<L>* out) {
+  if (view.shared) {
+    broadcast<count, L>(view.data, out);
   } else {
-    load<count, L>(run.data + at * count, out);
+    load<count, L>(view.data + at * count, out);
   }
 }
 
@@ -53,14 +54,8 @@ struct Problems {
 };
 
 template <class T>
-struct Solutions {
-  T *z, *w;
-  std::int8_t* status;
-};
-
-template <class T>
-BatchView<T> from(const BatchView<T>& run, std::int64_t b, std::int64_t size) {
-  return {run.data + (run.shared ? 0 : b * size), run.shared};
+BatchView<T> from(const BatchView<T>& view, std::int64_t b, std::int64_t size) {
+  return {view.data + (view.shared ? 0 : b * size), view.shared};
 }
 template <int N, class T>
 Problems<T> from(const Problems<T>& problems, std::int64_t b) {
@@ -68,7 +63,8 @@ Problems<T> from(const Problems<T>& problems, std::int64_t b) {
 }
 template <int N, class T>
 Solutions<T> from(const Solutions<T>& solutions, std::int64_t b) {
-  return {solutions.z + b * N, solutions.w + b * N, solutions.status + b};
+  return {solutions.z + b * N, solutions.w + b * N, solutions.status + b,
+          solutions.states == nullptr ? nullptr : solutions.states + b * N};
 }
 
 // Asks for the matrices of a group that will be read later: larger ones come in bursts, too far apart for the processor
@@ -79,6 +75,19 @@ LCP_INLINE inline void prefetch(BatchView<T> M, std::int64_t at) {
   if (M.shared) return;
   const T* const first = M.data + at * N * N;
   for (int k = 0; k < kLanes<L> * N * N; k += line) __builtin_prefetch(first + k);
+}
+
+// The states of all pairs, as numbers.
+template <int N, class L>
+LCP_INLINE inline void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q, const Lanes<L>* z,
+                                   const Lanes<L>* w, Lanes<L>* states) {
+  Mask<Lanes<L>> has_q[N], tied[N], counts[N], negligible[N];
+  const auto at = [](const Lanes<L>* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
+  solver::find_pair_states<LaneArithmetic<L>>(
+      std::integral_constant<int, N>{}, 0, epsilon, [M](int i, int j) LCP_INLINE { return M[i * N + j]; }, at(q), at(z),
+      at(w), {has_q, tied, counts, negligible},
+      [states](int j, const auto& basic, const auto& is_tied)
+          LCP_INLINE { states[j] = state_numbers<L>(basic, is_tied); });
 }
 
 // At most kGroups vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it is
@@ -98,17 +107,17 @@ template <int N, class T, class L, Start start, bool has_bases>
     for (int i = 0; i < N; ++i) group_q[i] += L(0);  // -0 becomes 0
     largest_q[g] = largest_of<N, L>(group_q);
     V guess[N];
-    if constexpr (start == Start::kGuess) read_run<N, L>(problems.guess, g * width, guess);
+    if constexpr (start == Start::kGuess) read_view<N, L>(problems.guess, g * width, guess);
     if constexpr (has_bases) {
       enumerate<N, L, start, true>(*shared, group_q, largest_q[g], guess, all_z[g]);
     } else if constexpr (N > kSmall) {
       prefetch<N, T, L>(problems.M, (g + 1) * width);
-      read_run<N * N, L>(problems.M, g * width, all_M[g]);
+      read_view<N * N, L>(problems.M, g * width, all_M[g]);
       walk<N, start>(all_M[g], group_q, largest_q[g], start == Start::kGuess ? guess : nullptr, all_z[g]);
     } else {
       Bases<N, L> bases;
       if constexpr (N == kSmall) prefetch<N, T, L>(problems.M, (g + 2) * width);
-      read_run<N * N, L>(problems.M, g * width, bases.M);
+      read_view<N * N, L>(problems.M, g * width, bases.M);
       bases.set();
       for (int k = 0; k < N * N; ++k) all_M[g][k] = bases.M[k];
       enumerate<N, L, start, false>(bases, group_q, largest_q[g], guess, all_z[g]);
@@ -133,6 +142,12 @@ template <int N, class T, class L, Start start, bool has_bases>
     store<N, L>(group_z, group.z);
     store<N, L>(group_w, group.w);
     mark<L>(solved, group.status);
+    if (group.states != nullptr) {
+      const V* const M = has_bases ? shared->M : all_M[g];
+      V states[N];
+      find_states<N, L>(std::numeric_limits<T>::epsilon(), M, group_q, group_z, group_w, states);
+      store<N, L>(states, group.states);
+    }
   }
 }
 
@@ -174,20 +189,21 @@ void solve_all(std::int64_t count, const Bases<N, L>* bases, const Problems<T>& 
         const Padded<T, L, N> last_guess(guess.data, start == Start::kNothing ? 0 : guess.shared ? 1 : rest);
         Padded<T, L, N> last_z, last_w;
         Padded<std::int8_t, L, 1> last_status;
-        solve_groups<N, T, L, start, has_bases>(1, bases,
-                                                {{last_M.data, M.shared}, last_q.data, {last_guess.data, guess.shared}},
-                                                limit, {last_z.data, last_w.data, last_status.data});
+        Padded<std::int8_t, L, N> last_states;
+        solve_groups<N, T, L, start, has_bases>(
+            1, bases, {{last_M.data, M.shared}, last_q.data, {last_guess.data, guess.shared}}, limit,
+            {last_z.data, last_w.data, last_status.data, solution.states == nullptr ? nullptr : last_states.data});
         last_z.copy_to(solution.z, rest);
         last_w.copy_to(solution.w, rest);
         last_status.copy_to(solution.status, rest);
+        if (solution.states != nullptr) last_states.copy_to(solution.states, rest);
       });
 }
 
 template <int N, class T>
-void solve(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance, T* z, T* w,
-           std::int8_t* status) {
+void solve(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance,
+           const Solutions<T>& solutions) {
   const Problems<T> problems = {M, q, guess};
-  const Solutions<T> solutions = {z, w, status};
   using L = std::conditional_t<(N > kSmall), double, T>;
   if (guess.data != nullptr) {
     solve_all<N, T, L, Start::kGuess, false>(count, nullptr, problems, tolerance, solutions);
@@ -209,31 +225,30 @@ void solve(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, d
 
 // In double precision, whatever T is.
 template <int N, class T>
-void solve_as_double(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance, T* z, T* w,
-                     std::int8_t* status) {
+void solve_as_double(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance,
+                     const Solutions<T>& solutions) {
   constexpr T zero[N] = {};  // proposes what is tried first anyway
   solve_all<N, T, double, Start::kGuess, false>(
-      count, nullptr, {M, q, guess.data == nullptr ? BatchView<T>{zero, true} : guess}, tolerance, {z, w, status});
+      count, nullptr, {M, q, guess.data == nullptr ? BatchView<T>{zero, true} : guess}, tolerance, solutions);
 }
 
 // All adjoints are computed in double precision.
 using D = double;
 
 template <int N, class T>
-[[gnu::noinline, gnu::noclone]] void adjoint_groups(int groups, BatchView<T> M, const T* z, const T* w,
+[[gnu::noinline, gnu::noclone]] void adjoint_groups(int groups, BatchView<T> M, const std::int8_t* states,
                                                     BatchView<T> g_z, BatchView<T> g_w, bool tied_active, T* t,
                                                     std::int8_t* status) {
   using V = Lanes<D>;
   constexpr int width = kLanes<D>;
   for (int g = 0; g < groups; ++g) {
-    V group_M[N * N], group_z[N], group_w[N], group_g_z[N], group_g_w[N], group_t[N];
+    V group_M[N * N], group_states[N], group_g_z[N], group_g_w[N], group_t[N];
     const int at = g * width * N;
-    read_run<N * N, D>(M, g * width, group_M);
-    load<N, D>(z + at, group_z);
-    load<N, D>(w + at, group_w);
-    read_run<N, D>(g_z, g * width, group_g_z);
-    read_run<N, D>(g_w, g * width, group_g_w);
-    const Mask<V> good = adjoint<N>(group_M, group_z, group_w, group_g_z, group_g_w, std::numeric_limits<T>::epsilon(),
+    read_view<N * N, D>(M, g * width, group_M);
+    load<N, D>(states + at, group_states);
+    read_view<N, D>(g_z, g * width, group_g_z);
+    read_view<N, D>(g_w, g * width, group_g_w);
+    const Mask<V> good = adjoint<N>(group_M, group_states, group_g_z, group_g_w, std::numeric_limits<T>::epsilon(),
                                     tied_active, group_t);
     store<N, D>(group_t, t + at);
     mark<D>(good, status + g * width);
@@ -241,23 +256,23 @@ template <int N, class T>
 }
 
 template <int N, class T>
-void adjoint_all(std::int64_t count, BatchView<T> M, const T* z, const T* w, BatchView<T> g_z, BatchView<T> g_w,
+void adjoint_all(std::int64_t count, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z, BatchView<T> g_w,
                  bool tied_active, T* t, std::int8_t* status) {
   by_groups<D>(
       count,
       [&](std::int64_t b, int groups) {
-        adjoint_groups<N, T>(groups, from(M, b, N * N), z + b * N, w + b * N, from(g_z, b, N), from(g_w, b, N),
-                             tied_active, t + b * N, status + b);
+        adjoint_groups<N, T>(groups, from(M, b, N * N), states + b * N, from(g_z, b, N), from(g_w, b, N), tied_active,
+                             t + b * N, status + b);
       },
       [&](std::int64_t b, std::int64_t rest) {
-        const auto count_of = [rest](const BatchView<T>& run) { return run.shared ? 1 : rest; };
+        const auto count_of = [rest](const BatchView<T>& view) { return view.shared ? 1 : rest; };
         const Padded<T, D, N * N> last_M(from(M, b, N * N).data, count_of(M));
-        const Padded<T, D, N> last_z(z + b * N, rest), last_w(w + b * N, rest);
-        const Padded<T, D, N> last_g_z(from(g_z, b, N).data, count_of(g_z)),
-            last_g_w(from(g_w, b, N).data, count_of(g_w));
+        const Padded<std::int8_t, D, N> last_states(states + b * N, rest);
+        const Padded<T, D, N> last_g_z(from(g_z, b, N).data, count_of(g_z));
+        const Padded<T, D, N> last_g_w(from(g_w, b, N).data, count_of(g_w));
         Padded<T, D, N> last_t;
         Padded<std::int8_t, D, 1> last_status;
-        adjoint_groups<N, T>(1, {last_M.data, M.shared}, last_z.data, last_w.data, {last_g_z.data, g_z.shared},
+        adjoint_groups<N, T>(1, {last_M.data, M.shared}, last_states.data, {last_g_z.data, g_z.shared},
                              {last_g_w.data, g_w.shared}, tied_active, last_t.data, last_status.data);
         last_t.copy_to(t + b * N, rest);
         last_status.copy_to(status + b, rest);

@@ -17,7 +17,7 @@ inline constexpr int kLockstep = 16;
 
 /// The numbers that the lockstep kernels of n unknowns work with, for vectors of up to 8 lanes.
 constexpr std::size_t lockstep_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 11 * n + 1) * 8; }
-constexpr std::size_t adjoint_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 8 * n + 1) * 8; }
+constexpr std::size_t adjoint_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 7 * n + 1) * 8; }
 
 /// The matrices or vectors of a batch in memory: one behind another, or a single one that all elements share.
 template <class T>
@@ -30,19 +30,27 @@ struct BatchView {
 /// differentiates it with solver::ActiveSet.
 inline constexpr std::int8_t kNeedsLadder = -1;
 
-/// Solves `count` problems of one n. z, w: count x n. status: 0, or kNeedsLadder, where z and w are undefined.
-/// guess.data may be nullptr. tolerance must be at least Kernels::min_tolerance.
+/// What a kernel writes: z, w: count x n. status: count, 0 or else kNeedsLadder, where z, w and the states are
+/// undefined. states: count x n, the complementary basis of each solution (solver/pair_states.h); nullptr where nobody
+/// asks for it.
 template <class T>
-using SolveKernel = void (*)(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance, T* z,
-                             T* w, std::int8_t* status);
+struct Solutions {
+  T *z, *w;
+  std::int8_t *status, *states;
+};
+
+/// Solves `count` problems of one n. guess.data may be nullptr. tolerance must be at least TypedKernels::min_tolerance.
+template <class T>
+using SolveKernel = void (*)(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance,
+                             const Solutions<T>& solutions);
 
 template <class T>
 struct SmallKernels {
   SolveKernel<T> solve;
   /// The same in double precision, for float problems that float arithmetic does not solve. nullptr for T = double.
   SolveKernel<T> solve_as_double;
-  /// t = J' (g_z, g_w), see solver/active_set.h; status as above.
-  void (*adjoint)(std::int64_t count, BatchView<T> M, const T* z, const T* w, BatchView<T> g_z, BatchView<T> g_w,
+  /// t = J' (g_z, g_w), see solver/active_set.h; status as above. states: count x n.
+  void (*adjoint)(std::int64_t count, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z, BatchView<T> g_w,
                   bool tied_active, T* t, std::int8_t* status);
   /// t x' for each element, count x n x n. A NaN in x counts as 0.
   void (*outer)(std::int64_t count, const T* t, const T* x, T* result);
@@ -55,10 +63,10 @@ template <class T>
 struct LockstepKernels {
   /// Without a guess. perturbation: n, see solver/lemke.h; workspace: lockstep_workspace(n) numbers, 64-byte aligned.
   void (*solve)(int n, std::int64_t count, BatchView<T> M, const T* q, double tolerance, const double* perturbation,
-                double* workspace, T* z, T* w, std::int8_t* status);
+                double* workspace, const Solutions<T>& solutions);
   /// For n > kSmall. workspace: adjoint_workspace(n) numbers, 64-byte aligned.
-  void (*adjoint)(int n, std::int64_t count, BatchView<T> M, const T* z, const T* w, BatchView<T> g_z, BatchView<T> g_w,
-                  bool tied_active, double* workspace, T* t, std::int8_t* status);
+  void (*adjoint)(int n, std::int64_t count, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z,
+                  BatchView<T> g_w, bool tied_active, double* workspace, T* t, std::int8_t* status);
   void (*outer)(int n, std::int64_t count, const T* t, const T* x, T* result);
   void (*sum_outer)(int n, std::int64_t count, const T* t, const T* x, double* result);
 };

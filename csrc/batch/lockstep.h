@@ -7,6 +7,7 @@
 #include "batch/enumerate.h"
 #include "batch/interleave.h"
 #include "batch/kernels.h"
+#include "batch/states.h"
 #include "simd/lanes.h"
 
 namespace lcp::batch::LCP_ISA {
@@ -42,13 +43,16 @@ class Lockstep {
   void broadcast_matrix(const T* M) { broadcast_interleaved(n_ * n_, M, M_); }
 
   // Up to kWidth problems.
-  Mask<V> solve(int problems, const T* q, double tolerance, T* z, T* w) {
+  void solve(int problems, const T* q, double tolerance, const Solutions<T>& solutions) {
     load_interleaved(problems, n_, q, q_);
     pivot_all();
     const Mask<V> solved = verify(tolerance);
-    store_interleaved(problems, n_, z_, z);
-    store_interleaved(problems, n_, w_, w);
-    return solved;
+    store_interleaved(problems, n_, z_, solutions.z);
+    store_interleaved(problems, n_, w_, solutions.w);
+    for (int l = 0; l < problems; ++l) solutions.status[l] = solved[l] ? std::int8_t{0} : kNeedsLadder;
+    if (solutions.states == nullptr) return;
+    find_states();
+    store_interleaved(problems, n_, driving_, solutions.states);
   }
 
  private:
@@ -247,6 +251,18 @@ class Lockstep {
     return solved && largest_row * rounding <= largest_q_;
   }
 
+  // The states of the pairs, into driving_, which is free when all pivots are done.
+  void find_states() {
+    Mask<V> negligible[kLockstep];
+    const auto at = [](const double* x) LCP_INLINE { return [x](int i) LCP_INLINE { return get(x + i * kWidth); }; };
+    solver::find_pair_states<LaneArithmetic<double>>(
+        n_, 0, std::numeric_limits<T>::epsilon(),
+        [this](int i, int j) LCP_INLINE { return get(M_ + (i * n_ + j) * kWidth); }, at(q_), at(z_), at(w_),
+        {drives_, blocks_, artificial_, negligible},
+        [this](int j, const auto& basic, const auto& tied)
+            LCP_INLINE { put(state_numbers<double>(basic, tied), driving_ + j * kWidth); });
+  }
+
   int n_;
   const double* perturbation_;
   double *M_, *tableau_, *q_, *z_, *w_, *driving_, *reciprocal_, *rate_, *row_variable_, *column_variable_;
@@ -256,15 +272,16 @@ class Lockstep {
 
 template <class T>
 [[gnu::flatten]] void solve_lockstep(int n, std::int64_t count, BatchView<T> M, const T* q, double tolerance,
-                                     const double* perturbation, double* workspace, T* z, T* w, std::int8_t* status) {
+                                     const double* perturbation, double* workspace, const Solutions<T>& solutions) {
   constexpr int width = kLanes<double>;
   Lockstep<T> lockstep(n, workspace, perturbation);
   if (M.shared) lockstep.broadcast_matrix(M.data);
   for (std::int64_t b = 0; b < count; b += width) {
     const int problems = count - b < width ? static_cast<int>(count - b) : width;
     if (!M.shared) lockstep.load_matrices(problems, M.data + b * n * n);
-    const auto solved = lockstep.solve(problems, q + b * n, tolerance, z + b * n, w + b * n);
-    for (int l = 0; l < problems; ++l) status[b + l] = solved[l] ? std::int8_t{0} : kNeedsLadder;
+    lockstep.solve(problems, q + b * n, tolerance,
+                   {solutions.z + b * n, solutions.w + b * n, solutions.status + b,
+                    solutions.states == nullptr ? nullptr : solutions.states + b * n});
   }
 }
 

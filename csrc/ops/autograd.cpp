@@ -26,39 +26,38 @@ Tensor product(const Tensor& t, const Tensor& x) { return t * x.masked_fill(x.is
 
 // Backward of (z, w) = solve(M, q), with x = z, and of (dz, dw) = J r, with x = dz: in both the outputs change by
 // J (dM x + dr), so that t = J' g is the gradient of r (or q), and t x' that of M.
-variable_list tangent_backward(const variable_list& g, const Needs& needs, const Tensor& M, const Tensor& z,
-                               const Tensor& w, const Tensor& x, const Shape& r_shape, const std::int64_t& free,
-                               const bool& tied_active) {
+variable_list tangent_backward(const variable_list& g, const Needs& needs, const Tensor& M, const Tensor& basis,
+                               const Tensor& x, const Shape& r_shape, const bool& tied_active) {
   if (!g[0].defined() && !g[1].defined()) return {Tensor(), Tensor()};
-  const Tensor t = adjoint_op().call(M, z, w, or_zeros(g[0], z), or_zeros(g[1], w), free, tied_active);
+  const Tensor t = adjoint_op().call(M, basis, or_zeros(g[0], x), or_zeros(g[1], x), tied_active);
   return {needs[0] ? sum_outer(t, x, M.sym_sizes()) : Tensor(), needs[1] ? sum_to_shape(t, r_shape) : Tensor()};
 }
 
 // Backward of t = J' g: p' dt = t' (dM (J p)_z) + (J p)' dg.
-variable_list adjoint_backward(const variable_list& p, const Needs& needs, const Tensor& M, const Tensor& z,
-                               const Tensor& w, const Tensor& t, const Shape& g_z_shape, const Shape& g_w_shape,
-                               const std::int64_t& free, const bool& tied_active) {
+variable_list adjoint_backward(const variable_list& p, const Needs& needs, const Tensor& M, const Tensor& basis,
+                               const Tensor& t, const Shape& g_z_shape, const Shape& g_w_shape,
+                               const bool& tied_active) {
   if (!p[0].defined()) return {Tensor(), Tensor(), Tensor()};
-  const auto [dz, dw] = tangent_op().call(M, z, w, p[0], free, tied_active);
+  const auto [dz, dw] = tangent_op().call(M, basis, p[0], tied_active);
   return {needs[0] ? sum_outer(t, dz, M.sym_sizes()) : Tensor(), needs[1] ? sum_to_shape(dz, g_z_shape) : Tensor(),
           needs[2] ? sum_to_shape(dw, g_w_shape) : Tensor()};
 }
 
-// Of a point of the central path with `free` equations, the a and b of csrc/solver/path_derivative.h.
-Two path_coefficients(const Tensor& z, const Tensor& w, std::int64_t free) {
-  if (free == 0) return {w, z};
-  const auto behind = [free](const Tensor& first, const Tensor& x) {
-    return at::cat({first, x.narrow_symint(-1, free, x.sym_size(-1) - free)}, -1);
+// Of a point of the central path with `num_equations` equations, the a and b of csrc/solver/path_derivative.h.
+Two path_coefficients(const Tensor& z, const Tensor& w, std::int64_t num_equations) {
+  if (num_equations == 0) return {w, z};
+  const auto behind = [num_equations](const Tensor& first, const Tensor& x) {
+    return at::cat({first, x.narrow_symint(-1, num_equations, x.sym_size(-1) - num_equations)}, -1);
   };
-  const Tensor equations = z.narrow_symint(-1, 0, free);
+  const Tensor equations = z.narrow_symint(-1, 0, num_equations);
   return {behind(at::zeros_like(equations), w), behind(at::ones_like(equations), z)};
 }
 
 // Backward of (z, w) with z_i w_i = kappa: d(z, w) = K (dM z + dq, 0).
 variable_list path_point_backward(const variable_list& g, const Needs& needs, const Tensor& M, const Tensor& z,
-                                  const Tensor& w, const Shape& q_shape, const std::int64_t& free) {
+                                  const Tensor& w, const Shape& q_shape, const std::int64_t& num_equations) {
   if (!g[0].defined() && !g[1].defined()) return {Tensor(), Tensor()};
-  const auto [a, b] = path_coefficients(z, w, free);
+  const auto [a, b] = path_coefficients(z, w, num_equations);
   const Tensor t = std::get<0>(path_adjoint_op().call(M, a, b, or_zeros(g[0], z), or_zeros(g[1], w)));
   return {needs[0] ? sum_outer(t, z, M.sym_sizes()) : Tensor(), needs[1] ? sum_to_shape(t, q_shape) : Tensor()};
 }
@@ -111,8 +110,8 @@ variable_list sum_outer_backward(const variable_list& g, const Needs& needs, con
           needs[1] ? gradient(times(g[0].mT(), t), x) : Tensor()};
 }
 
-// Gives z and w, the solution for M and q, the derivative J.
-void attach(const char* name, const Tensor& M, const Tensor& q, Tensor& z, Tensor& w, std::int64_t free,
+// Gives z and w, the solution for M and q with this complementary basis, the derivative J.
+void attach(const char* name, const Tensor& M, const Tensor& q, Tensor& z, Tensor& w, const Tensor& basis,
             bool tied_active) {
   const auto node = make_node<tangent_backward>(name, M, q);
   if (node) {
@@ -122,11 +121,11 @@ void attach(const char* name, const Tensor& M, const Tensor& q, Tensor& z, Tenso
   if (has_tangent(M, q)) {
     const Tensor dM = tangent(M);
     const Tensor r = plus(dM.defined() ? times_tangent(dM, primal(z)) : Tensor(), tangent(q));
-    const auto [dz, dw] = tangent_op().call(primal(M), primal(z), primal(w), r, free, tied_active);
+    const auto [dz, dw] = tangent_op().call(primal(M), basis, r, tied_active);
     z._set_fw_grad(dz, 0, false);
     w._set_fw_grad(dw, 0, false);
   }
-  if (node) node->save(M, z, w, z, shape_of(q), free, tied_active);
+  if (node) node->save(M, basis, z, shape_of(q), tied_active);
 }
 
 // Gives `value` the derivative of `carrier`.
@@ -136,65 +135,74 @@ void carry(Tensor& value, const Tensor& carrier) {
   if (has_tangent(carrier)) value._set_fw_grad(tangent(carrier), 0, false);
 }
 
-template <class Solve>
-Three solve_with_derivative(const char* name, const Tensor& M, const Tensor& q, std::int64_t free,
-                            std::string_view ties, double kappa, const Solve& solve) {
-  check_layout("M", M);
-  check_layout("q", q);
-  auto [z, w, status] = [&] {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    return solve();
-  }();
-  if (!autograd::compute_requires_grad(M, q) && !has_tangent(M, q)) return {z, w, status};
+// Gives the outputs of lcp::_solve_blocks their derivative.
+void differentiate(const char* name, const Tensor& M, const Tensor& q, std::int64_t num_equations,
+                   std::string_view ties, double kappa, Tensor& z, Tensor& w, const Tensor& basis) {
   if (kappa > 0) {
-    const auto [z_kappa, w_kappa] = path_point_op().call(M, q, z, free, kappa);
+    const auto [z_kappa, w_kappa] = path_point_op().call(M, q, z, num_equations, kappa);
     carry(z, z_kappa);
     carry(w, w_kappa);
   } else if (ties == "midpoint") {
-    const auto [z_inactive, w_inactive] = piece_op().call(M, q, z, w, free, false);
-    const auto [z_active, w_active] = piece_op().call(M, q, z, w, free, true);
+    const auto [z_inactive, w_inactive] = piece_op().call(M, q, z, w, basis, false);
+    const auto [z_active, w_active] = piece_op().call(M, q, z, w, basis, true);
     const auto middle = [](const Tensor& a, const Tensor& b) { return a + 0.5 * (b - a); };  // a where a = b, exactly
-    return {middle(z_inactive, z_active), middle(w_inactive, w_active), status};
+    z = middle(z_inactive, z_active);
+    w = middle(w_inactive, w_active);
   } else {
-    attach(name, M, q, z, w, free, ties == "active");
+    attach(name, M, q, z, w, basis, ties == "active");
   }
-  return {z, w, status};
 }
 
 Three solve_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess,
                      std::string_view method, std::string_view ties, double kappa, std::optional<double> tolerance,
                      std::optional<std::int64_t> max_pivots) {
-  return solve_with_derivative("LcpSolveBackward", M, q, 0, ties, kappa, [&] {
-    return solve_op().redispatch(keys & c10::after_autograd_keyset, M, q, guess, method, ties, kappa, tolerance,
-                                 max_pivots);
-  });
+  check_layout("M", M);
+  check_layout("q", q);
+  const c10::DispatchKeySet below = keys & c10::after_autograd_keyset;
+  if (!autograd::compute_requires_grad(M, q) && !has_tangent(M, q)) {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    return solve_op().redispatch(below, M, q, guess, method, ties, kappa, tolerance, max_pivots);
+  }
+  auto [z, w, status, basis] = [&] {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    return solve_blocks_op().redispatch(below, M, q, 0, guess, method, ties, kappa, tolerance, max_pivots);
+  }();
+  differentiate("LcpSolveBackward", M, q, 0, ties, kappa, z, w, basis);
+  return {z, w, status};
 }
 
-Three solve_blocks_autograd(c10::DispatchKeySet keys, const Tensor& H, const Tensor& h, std::int64_t free,
-                            const std::optional<Tensor>& guess, std::string_view method, std::string_view ties,
-                            double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
-  return solve_with_derivative("LcpSolveMixedBackward", H, h, free, ties, kappa, [&] {
-    return solve_blocks_op().redispatch(keys & c10::after_autograd_keyset, H, h, free, guess, method, ties, kappa,
-                                        tolerance, max_pivots);
-  });
+Four solve_blocks_autograd(c10::DispatchKeySet keys, const Tensor& H, const Tensor& h, std::int64_t num_equations,
+                           const std::optional<Tensor>& guess, std::string_view method, std::string_view ties,
+                           double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
+  check_layout("H", H);
+  check_layout("h", h);
+  auto [v, y, status, basis] = [&] {
+    at::AutoDispatchBelowADInplaceOrView guard;
+    return solve_blocks_op().redispatch(keys & c10::after_autograd_keyset, H, h, num_equations, guess, method, ties,
+                                        kappa, tolerance, max_pivots);
+  }();
+  if (autograd::compute_requires_grad(H, h) || has_tangent(H, h)) {
+    differentiate("LcpSolveMixedBackward", H, h, num_equations, ties, kappa, v, y, basis);
+  }
+  return {v, y, status, basis};
 }
 
 Two piece_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w,
-                   std::int64_t free, bool tied_active) {
+                   const Tensor& basis, bool tied_active) {
   auto [z_piece, w_piece] = [&] {
     at::AutoDispatchBelowADInplaceOrView guard;
-    return piece_op().redispatch(keys & c10::after_autograd_keyset, M, q, z, w, free, tied_active);
+    return piece_op().redispatch(keys & c10::after_autograd_keyset, M, q, z, w, basis, tied_active);
   }();
-  attach("LcpPieceBackward", M, q, z_piece, w_piece, free, tied_active);
+  attach("LcpPieceBackward", M, q, z_piece, w_piece, basis, tied_active);
   return {z_piece, w_piece};
 }
 
-Two tangent_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r,
-                     std::int64_t free, bool tied_active) {
+Two tangent_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& basis, const Tensor& r,
+                     bool tied_active) {
   const auto node = make_node<tangent_backward>("LcpTangentBackward", M, r);
   auto [dz, dw] = [&] {
     at::AutoDispatchBelowADInplaceOrView guard;
-    return tangent_op().redispatch(keys & c10::after_autograd_keyset, M, z, w, r, free, tied_active);
+    return tangent_op().redispatch(keys & c10::after_autograd_keyset, M, basis, r, tied_active);
   }();
   if (node) {
     autograd::set_history(dz, node);
@@ -203,39 +211,39 @@ Two tangent_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& z,
   if (has_tangent(M, r)) {
     const Tensor dM = tangent(M);
     const Tensor change = plus(dM.defined() ? times_tangent(dM, primal(dz)) : Tensor(), tangent(r));
-    const auto [ddz, ddw] = tangent_op().call(primal(M), primal(z), primal(w), change, free, tied_active);
+    const auto [ddz, ddw] = tangent_op().call(primal(M), basis, change, tied_active);
     dz._set_fw_grad(ddz, 0, false);
     dw._set_fw_grad(ddw, 0, false);
   }
-  if (node) node->save(M, z, w, dz, shape_of(r), free, tied_active);
+  if (node) node->save(M, basis, dz, shape_of(r), tied_active);
   return {dz, dw};
 }
 
-Tensor adjoint_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z,
-                        const Tensor& g_w, std::int64_t free, bool tied_active) {
+Tensor adjoint_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& basis, const Tensor& g_z,
+                        const Tensor& g_w, bool tied_active) {
   const auto node = make_node<adjoint_backward>("LcpAdjointBackward", M, g_z, g_w);
   Tensor t = [&] {
     at::AutoDispatchBelowADInplaceOrView guard;
-    return adjoint_op().redispatch(keys & c10::after_autograd_keyset, M, z, w, g_z, g_w, free, tied_active);
+    return adjoint_op().redispatch(keys & c10::after_autograd_keyset, M, basis, g_z, g_w, tied_active);
   }();
   if (node) autograd::set_history(t, node);
   if (has_tangent(M, g_z, g_w)) {
     const Tensor dM = tangent(M);
     const Tensor dg_z = plus(dM.defined() ? times(dM.mT(), primal(t)) : Tensor(), tangent(g_z));
-    t._set_fw_grad(adjoint_op().call(primal(M), primal(z), primal(w), or_zeros(dg_z, primal(t)),
-                                     or_zeros(tangent(g_w), primal(t)), free, tied_active),
-                   0, false);
+    t._set_fw_grad(
+        adjoint_op().call(primal(M), basis, or_zeros(dg_z, primal(t)), or_zeros(tangent(g_w), primal(t)), tied_active),
+        0, false);
   }
-  if (node) node->save(M, z, w, t, shape_of(g_z), shape_of(g_w), free, tied_active);
+  if (node) node->save(M, basis, t, shape_of(g_z), shape_of(g_w), tied_active);
   return t;
 }
 
 Two path_point_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q, const Tensor& z_0,
-                        std::int64_t free, double kappa) {
+                        std::int64_t num_equations, double kappa) {
   const auto node = make_node<path_point_backward>("LcpPathPointBackward", M, q);
   auto [z, w] = [&] {
     at::AutoDispatchBelowADInplaceOrView guard;
-    return path_point_op().redispatch(keys & c10::after_autograd_keyset, M, q, z_0, free, kappa);
+    return path_point_op().redispatch(keys & c10::after_autograd_keyset, M, q, z_0, num_equations, kappa);
   }();
   if (node) {
     autograd::set_history(z, node);
@@ -244,12 +252,12 @@ Two path_point_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor&
   if (has_tangent(M, q)) {
     const Tensor dM = tangent(M);
     const Tensor r = plus(dM.defined() ? times_tangent(dM, primal(z)) : Tensor(), tangent(q));
-    const auto [a, b] = path_coefficients(primal(z), primal(w), free);
+    const auto [a, b] = path_coefficients(primal(z), primal(w), num_equations);
     const auto [dz, dw] = path_tangent_op().call(primal(M), a, b, r, at::zeros_like(r));
     z._set_fw_grad(dz, 0, false);
     w._set_fw_grad(dw, 0, false);
   }
-  if (node) node->save(M, z, w, shape_of(q), free);
+  if (node) node->save(M, z, w, shape_of(q), num_equations);
   return {z, w};
 }
 

@@ -14,13 +14,14 @@
 #include <utility>
 #include <vector>
 
+#include "batch/batch_derivative.h"
 #include "batch/batch_solver.h"
+#include "batch/outer_products.h"
 #include "ops/batch.h"
 #include "ops/elements.h"
 #include "ops/schema.h"
-#include "solver/active_set.h"
 #include "solver/central_path.h"
-#include "solver/certificate.h"
+#include "solver/certifier.h"
 #include "solver/directional_derivative.h"
 #include "solver/mixed.h"
 #include "solver/path_derivative.h"
@@ -59,102 +60,121 @@ struct Solution {
   Tensor z, w, status;
 };
 
-Three solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess, std::string_view method,
-                std::string_view ties, double kappa, std::optional<double> tolerance,
-                std::optional<std::int64_t> max_pivots) {
-  const SolveArguments arguments = {guess, method, ties, kappa, tolerance, max_pivots};
-  const Solution solution(check_solve(M, q, 0, arguments), M, q);
+// Fills in the solution and, unless it is nullptr, the basis.
+void solve_lcp(const Tensor& M, const Tensor& q, const SolveArguments& arguments, const Solution& solution,
+               std::int8_t* basis) {
   const auto n = M.size(-1);
+  const std::optional<Tensor>& guess = arguments.guess;
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::solve", [&] {
     const auto settings = settings_of<scalar_t>(arguments);
-    auto* const z = solution.z.mutable_data_ptr<scalar_t>();
-    auto* const w = solution.w.mutable_data_ptr<scalar_t>();
-    auto* const status = solution.status.mutable_data_ptr<std::int8_t>();
-    for_each_run<scalar_t>(solution.status.sizes(), {{M, 2}, {q, 1, true}, {guess ? *guess : q, 1}}, n, kernel_grain(n),
-                           [&] {
-                             return [&, solver = batch::BatchSolver<scalar_t>(static_cast<int>(n), settings)](
-                                        const auto& runs, std::int64_t b, std::int64_t count) mutable {
-                               const auto proposal = guess ? runs[2] : batch::BatchView<scalar_t>{nullptr, true};
-                               solver.solve(count, runs[0], runs[1], proposal, z + b * n, w + b * n, status + b);
-                             };
-                           });
+    const batch::Solutions<scalar_t> all = {solution.z.mutable_data_ptr<scalar_t>(),
+                                            solution.w.mutable_data_ptr<scalar_t>(),
+                                            solution.status.mutable_data_ptr<std::int8_t>(), basis};
+    for_each_run<scalar_t>(
+        solution.status.sizes(), {{M, 2}, {q, 1, true}, {guess ? *guess : q, 1}}, nullptr, n, kernel_grain(n), [&] {
+          return [&, solver = batch::BatchSolver<scalar_t>(static_cast<int>(n), settings)](
+                     const auto& views, std::int64_t b, std::int64_t count) mutable {
+            const auto proposal = guess ? views[2] : batch::BatchView<scalar_t>{nullptr, true};
+            solver.solve(
+                count, views[0], views[1], proposal,
+                {all.z + b * n, all.w + b * n, all.status + b, basis == nullptr ? nullptr : all.states + b * n});
+          };
+        });
   });
-  return {solution.z, solution.w, solution.status};
 }
 
-Three solve_blocks_cpu(const Tensor& H, const Tensor& h, std::int64_t free, const std::optional<Tensor>& guess,
-                       std::string_view method, std::string_view ties, double kappa, std::optional<double> tolerance,
-                       std::optional<std::int64_t> max_pivots) {
-  const SolveArguments arguments = {guess, method, ties, kappa, tolerance, max_pivots};
-  const Solution solution(check_solve(H, h, free, arguments), H, h);
+// The same where the first num_equations rows are equations.
+void solve_mixed_lcp(const Tensor& H, const Tensor& h, std::int64_t num_equations, const SolveArguments& arguments,
+                     const Solution& solution, std::int8_t* basis) {
   const auto size = H.size(-1);
+  const std::optional<Tensor>& guess = arguments.guess;
   auto* const status = solution.status.mutable_data_ptr<std::int8_t>();
   AT_DISPATCH_FLOATING_TYPES(H.scalar_type(), "lcp::_solve_blocks", [&] {
     const auto settings = settings_of<scalar_t>(arguments);
     for_each_element<scalar_t>(solution.status.sizes(), {{H, 2}, {h, 1}, {guess ? *guess : h, 1}}, size, [&] {
-      return [&, solver = solver::Mixed(static_cast<int>(free), static_cast<int>(size - free), settings),
+      const auto equations = static_cast<int>(num_equations);
+      return [&, solver = solver::Mixed(equations, static_cast<int>(size) - equations, settings),
+              pair_states = solver::PairStates(static_cast<int>(size), equations, settings.single_precision),
               to_v = Writer<scalar_t>(solution.z),
               to_y = Writer<scalar_t>(solution.w)](const double* const* x, std::int64_t b) mutable {
         status[b] =
             static_cast<std::int8_t>(solver.solve(x[0], x[1], guess ? x[2] : nullptr, to_v.data(), to_y.data()));
+        pair_states.find(x[0], x[1], to_v.data(), to_y.data(), basis + b * size);
         to_v.store(b);
         to_y.store(b);
       };
     });
   });
+}
+
+Three solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess, std::string_view method,
+                std::string_view ties, double kappa, std::optional<double> tolerance,
+                std::optional<std::int64_t> max_pivots) {
+  const SolveArguments arguments = {guess, method, ties, kappa, tolerance, max_pivots};
+  const Solution solution(check_solve(M, q, 0, arguments), M, q);
+  solve_lcp(M, q, arguments, solution, nullptr);
   return {solution.z, solution.w, solution.status};
 }
 
-Two tangent_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r, std::int64_t free,
-                bool tied_active) {
-  const auto shape = vector_shape(check_shapes({{"M", M}}, {{"z", z}, {"w", w}, {"r", r}}), M);
-  check_free(free, M);
-  const Tensor dz = new_output(shape, z.options());
-  const Tensor dw = new_output(shape, z.options());
+Four solve_blocks_cpu(const Tensor& H, const Tensor& h, std::int64_t num_equations, const std::optional<Tensor>& guess,
+                      std::string_view method, std::string_view ties, double kappa, std::optional<double> tolerance,
+                      std::optional<std::int64_t> max_pivots) {
+  const SolveArguments arguments = {guess, method, ties, kappa, tolerance, max_pivots};
+  const auto batch = check_solve(H, h, num_equations, arguments);
+  const Solution solution(batch, H, h);
+  const Tensor basis = new_output(vector_shape(batch, H), h.options().dtype(at::kChar));
+  auto* const states = basis.mutable_data_ptr<std::int8_t>();
+  if (num_equations == 0) {
+    solve_lcp(H, h, arguments, solution, states);
+  } else {
+    solve_mixed_lcp(H, h, num_equations, arguments, solution, states);
+  }
+  return {solution.z, solution.w, solution.status, basis};
+}
+
+Two tangent_cpu(const Tensor& M, const Tensor& basis, const Tensor& r, bool tied_active) {
+  const auto shape = vector_shape(check_derivative(M, basis, {{"r", r}}), M);
+  const Tensor dz = new_output(shape, r.options());
+  const Tensor dw = new_output(shape, r.options());
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_tangent", [&] {
-    for_each_element<scalar_t>(batch_of(dz), {{M, 2}, {z, 1}, {w, 1}, {r, 1}}, n, [&] {
-      solver::ActiveSet derivative(n, static_cast<int>(free), std::is_same_v<scalar_t, float>, tied_active);
-      return [&, derivative, to_dz = Writer<scalar_t>(dz), to_dw = Writer<scalar_t>(dw)](const double* const* x,
-                                                                                         std::int64_t b) mutable {
-        derivative.set(x[0], x[1], x[2]);
-        derivative.tangent(x[3], to_dz.data(), to_dw.data());
-        to_dz.store(b);
-        to_dw.store(b);
+    auto* const to_dz = dz.mutable_data_ptr<scalar_t>();
+    auto* const to_dw = dw.mutable_data_ptr<scalar_t>();
+    for_each_run<scalar_t>(batch_of(dz), {{M, 2}, {r, 1}}, &basis, n, grain(n), [&] {
+      return [&, derivative = batch::BatchDerivative<scalar_t>(n, tied_active)](const auto& views, std::int64_t b,
+                                                                                std::int64_t count) mutable {
+        derivative.tangent(count, views[0], views.states, views[1], to_dz + b * n, to_dw + b * n);
       };
     });
   });
   return {dz, dw};
 }
 
-Tensor adjoint_cpu(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z, const Tensor& g_w,
-                   std::int64_t free, bool tied_active) {
-  const auto shape = vector_shape(check_shapes({{"M", M}}, {{"z", z}, {"w", w}, {"g_z", g_z}, {"g_w", g_w}}), M);
-  check_free(free, M);
-  const Tensor t = new_output(shape, z.options());
+Tensor adjoint_cpu(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool tied_active) {
+  const auto shape = vector_shape(check_derivative(M, basis, {{"g_z", g_z}, {"g_w", g_w}}), M);
+  const Tensor t = new_output(shape, g_z.options());
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&] {
-    auto* const data = t.mutable_data_ptr<scalar_t>();
-    for_each_run<scalar_t>(
-        batch_of(t), {{M, 2}, {z, 1, true}, {w, 1, true}, {g_z, 1}, {g_w, 1}}, n, kernel_grain(n), [&] {
-          return [&, derivative = batch::BatchAdjoint<scalar_t>(n, static_cast<int>(free), tied_active)](
-                     const auto& runs, std::int64_t b, std::int64_t count) mutable {
-            derivative.adjoint(count, runs[0], runs[1], runs[2], runs[3], runs[4], data + b * n);
-          };
-        });
+    auto* const to_t = t.mutable_data_ptr<scalar_t>();
+    for_each_run<scalar_t>(batch_of(t), {{M, 2}, {g_z, 1}, {g_w, 1}}, &basis, n, kernel_grain(n), [&] {
+      return [&, derivative = batch::BatchDerivative<scalar_t>(n, tied_active)](const auto& views, std::int64_t b,
+                                                                                std::int64_t count) mutable {
+        derivative.adjoint(count, views[0], views.states, views[1], views[2], to_t + b * n);
+      };
+    });
   });
   return t;
 }
 
-Two path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t free, double kappa) {
+Two path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t num_equations, double kappa) {
   const auto shape = vector_shape(check_shapes({{"M", M}}, {{"q", q}, {"z_0", z_0}}), M);
-  check_free(free, M);
+  check_num_equations(num_equations, M);
   const Tensor z = new_output(shape, q.options());
   const Tensor w = new_output(shape, q.options());
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_path_point", [&] {
     for_each_element<scalar_t>(batch_of(z), {{M, 2}, {q, 1}, {z_0, 1}}, n, [&] {
-      return [&, path = solver::CentralPath(n, static_cast<int>(free)), to_z = Writer<scalar_t>(z),
+      return [&, path = solver::CentralPath(n, static_cast<int>(num_equations)), to_z = Writer<scalar_t>(z),
               to_w = Writer<scalar_t>(w)](const double* const* x, std::int64_t b) mutable {
         if (!path.point(x[0], x[1], x[2], kappa, to_z.data(), to_w.data())) {
           std::fill_n(to_z.data(), n, std::numeric_limits<double>::quiet_NaN());
@@ -205,16 +225,16 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> certify_cpu(const Tensor& M, 
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::certify", [&] {
     for_each_element<scalar_t>(residual.sizes(), {{M, 2}, {q, 1}, {z, 1}}, n, [&] {
-      return [&, certificate = solver::Certificate(n, std::is_same_v<scalar_t, float>),
+      return [&, certifier = solver::Certifier(n, std::is_same_v<scalar_t, float>),
               to_residual = residual.mutable_data_ptr<scalar_t>(), to_margin = margin.mutable_data_ptr<scalar_t>(),
               to_condition = condition.mutable_data_ptr<scalar_t>(), to_rank = rank.mutable_data_ptr<std::int64_t>(),
               to_ties = ties.mutable_data_ptr<bool>()](const double* const* x, std::int64_t b) mutable {
-        certificate.set(x[0], x[1], x[2], tolerance);
-        to_residual[b] = static_cast<scalar_t>(certificate.residual());
-        to_margin[b] = static_cast<scalar_t>(certificate.margin());
-        to_condition[b] = static_cast<scalar_t>(certificate.condition());
-        to_rank[b] = certificate.rank();
-        for (int i = 0; i < n; ++i) to_ties[b * n + i] = certificate.tied(i);
+        certifier.set(x[0], x[1], x[2], tolerance);
+        to_residual[b] = static_cast<scalar_t>(certifier.residual());
+        to_margin[b] = static_cast<scalar_t>(certifier.margin());
+        to_condition[b] = static_cast<scalar_t>(certifier.condition());
+        to_rank[b] = certifier.rank();
+        for (int i = 0; i < n; ++i) to_ties[b * n + i] = certifier.tied(i);
       };
     });
   });
@@ -306,17 +326,12 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
   if (outputs == 0) return result.zero_();
   AT_DISPATCH_FLOATING_TYPES(t.scalar_type(), "lcp::_sum_outer", [&] {
     const auto n = static_cast<int>(rows);
-    const bool has_kernel = rows == columns && n >= 1 && n <= batch::kLockstep;
-    const auto& kernels = batch::kernels().of<scalar_t>();
+    const bool has_kernel = rows == columns && batch::has_outer_products(rows);
     if (has_kernel && terms == 1) {
       auto* const data = result.mutable_data_ptr<scalar_t>();
-      for_each_run<scalar_t>(sizes, {{t_view, 1, true}, {x_view, 1, true}}, rows, kernel_grain(rows), [&] {
-        return [&](const auto& runs, std::int64_t b, std::int64_t count) {
-          if (n <= batch::kSmall) {
-            kernels.small[n - 1].outer(count, runs[0].data, runs[1].data, data + b * area);
-          } else {
-            kernels.lockstep.outer(n, count, runs[0].data, runs[1].data, data + b * area);
-          }
+      for_each_run<scalar_t>(sizes, {{t_view, 1, true}, {x_view, 1, true}}, nullptr, rows, kernel_grain(rows), [&] {
+        return [&](const auto& views, std::int64_t b, std::int64_t count) {
+          batch::outer_products(n, count, views[0].data, views[1].data, data + b * area);
         };
       });
       return;
@@ -339,11 +354,7 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
         if (has_kernel) {
           const scalar_t* const own_t = read_t(begins, last - first).data;
           const scalar_t* const own_x = read_x(begins, last - first).data;
-          if (n <= batch::kSmall) {
-            kernels.small[n - 1].sum_outer(last - first, own_t, own_x, sum.data());
-          } else {
-            kernels.lockstep.sum_outer(n, last - first, own_t, own_x, sum.data());
-          }
+          batch::sum_outer_products(n, last - first, own_t, own_x, sum.data());
         } else {
           std::fill(sum.begin(), sum.end(), 0.0);
           Batch::Cursor cursor(batch, begins);
@@ -375,8 +386,8 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
   return result;
 }
 
-Two piece_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, std::int64_t, bool) {
-  check_shapes({{"M", M}}, {{"q", q}, {"z", z}, {"w", w}});
+Two piece_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, const Tensor& basis, bool) {
+  check_derivative(M, basis, {{"q", q}, {"z", z}, {"w", w}});
   return {z.clone(), w.clone()};
 }
 

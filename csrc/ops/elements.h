@@ -1,4 +1,4 @@
-// The elements of a batch one after another, in threads: strided tensors in, the solvers' contiguous doubles inside.
+// The elements of a batch one after another, in threads: strided tensors in, the solvers' contiguous readers inside.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -11,10 +11,11 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "batch/batch_solver.h"
+#include "batch/elements.h"
 #include "ops/batch.h"
 
 namespace lcp::ops {
@@ -86,13 +87,23 @@ struct Input {
 
 constexpr std::size_t kInputs = 9;  // at most
 
-// Calls work(runs, begin, count) for pieces of the batch, runs its inputs there; `make_work` makes one `work` for each
-// task of at least `least` elements.
+/// The inputs of an operator for successive elements of the batch.
+template <class T>
+struct Views {
+  std::array<batch::BatchView<T>, kInputs> input;
+  const std::int8_t* states;  ///< the complementary basis, element after element; nullptr where there is none
+
+  const batch::BatchView<T>& operator[](std::size_t k) const { return input[k]; }
+};
+
+// Calls work(views, begin, count) for pieces of the batch; `make_work` makes one `work` for each task of at least
+// `least` elements. states: [..., n] int8, or nullptr.
 template <class T, class MakeWork>
-void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n, std::int64_t least,
-                  const MakeWork& make_work) {
+void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, const Tensor* states,
+                  std::int64_t n, std::int64_t least, const MakeWork& make_work) {
   Batch batch(batch_sizes);
   for (const Input& input : inputs) batch.add(input.tensor, input.core_dims);
+  if (states != nullptr) batch.add(*states, 1);
   at::parallel_for(0, batch.count(), least, [&](std::int64_t begin, std::int64_t end) {
     auto work = make_work();
     c10::SmallVector<RunReader<T>, kInputs> read;
@@ -101,39 +112,45 @@ void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inpu
       read.emplace_back(batch, static_cast<int>(read.size()), input.tensor, input.core_dims, input.spread);
       in_place = in_place && read.back().in_place();
     }
+    std::optional<RunReader<std::int8_t>> read_states;
+    if (states != nullptr) {
+      read_states.emplace(batch, static_cast<int>(read.size()), *states, 1, true);
+      in_place = in_place && read_states->in_place();
+    }
     const std::int64_t piece = in_place ? end - begin : std::clamp<std::int64_t>(16'384 / (n * n + 1), 1, 512);
-    std::array<batch::BatchView<T>, kInputs> runs;
+    Views<T> views = {};
     for (std::int64_t b = begin; b < end; b += piece) {
       const std::int64_t count = std::min(piece, end - b);
-      for (std::size_t k = 0; k < read.size(); ++k) runs[k] = read[k](b, count);
-      work(runs, b, count);
+      for (std::size_t k = 0; k < read.size(); ++k) views.input[k] = read[k](b, count);
+      if (read_states) views.states = (*read_states)(b, count).data;
+      work(views, b, count);
     }
   });
 }
 
-// Calls work(x, b) for each element b of the batch, x its inputs as doubles; `make_work` makes one `work` for each
+// Calls work(x, b) for each element b of the batch, x its inputs as readers; `make_work` makes one `work` for each
 // task.
 template <class T, class MakeWork>
 void for_each_element(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n,
                       const MakeWork& make_work) {
-  for_each_run<T>(batch_sizes, inputs, n, grain(n), [&] {
-    c10::SmallVector<batch::Doubles<T>, kInputs> doubles;
+  for_each_run<T>(batch_sizes, inputs, nullptr, n, grain(n), [&] {
+    c10::SmallVector<batch::ElementReader<T>, kInputs> readers;
     for (const Input& input : inputs) {
       const Tensor& x = input.tensor;
-      doubles.emplace_back(input.core_dims == 2 ? x.size(-2) * x.size(-1) : x.size(-1));
+      readers.emplace_back(input.core_dims == 2 ? x.size(-2) * x.size(-1) : x.size(-1));
     }
-    return [work = make_work(), doubles = std::move(doubles)](const auto& runs, std::int64_t begin,
+    return [work = make_work(), readers = std::move(readers)](const auto& views, std::int64_t begin,
                                                               std::int64_t count) mutable {
       std::array<const double*, kInputs> x{};
       for (std::int64_t b = 0; b < count; ++b) {
-        for (std::size_t k = 0; k < doubles.size(); ++k) x[k] = doubles[k](runs[k], b);
+        for (std::size_t k = 0; k < readers.size(); ++k) x[k] = readers[k](views[k], b);
         work(x.data(), begin + b);
       }
     };
   });
 }
 
-// Where an element's numbers go: computed as doubles, stored as T.
+// Where an element's numbers go: computed as readers, stored as T.
 template <class T>
 class Writer {
  public:

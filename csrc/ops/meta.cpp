@@ -16,33 +16,33 @@ Tensor empty(const Shape& shape, const Tensor& like, at::ScalarType type) {
   return at::empty_symint(shape, like.options().dtype(type));
 }
 
-Three solve_blocks_meta(const Tensor& H, const Tensor& h, std::int64_t free, const std::optional<Tensor>& guess,
-                        std::string_view method, std::string_view ties, double kappa, std::optional<double> tolerance,
-                        std::optional<std::int64_t> max_pivots) {
-  const auto batch = check_solve(H, h, free, {guess, method, ties, kappa, tolerance, max_pivots});
+Four solve_blocks_meta(const Tensor& H, const Tensor& h, std::int64_t num_equations, const std::optional<Tensor>& guess,
+                       std::string_view method, std::string_view ties, double kappa, std::optional<double> tolerance,
+                       std::optional<std::int64_t> max_pivots) {
+  const auto batch = check_solve(H, h, num_equations, {guess, method, ties, kappa, tolerance, max_pivots});
   const auto shape = vector_shape(batch, H);
-  return {empty(shape, h), empty(shape, h), empty(batch, h, at::kChar)};
+  return {empty(shape, h), empty(shape, h), empty(batch, h, at::kChar), empty(shape, h, at::kChar)};
 }
 
 Three solve_meta(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess, std::string_view method,
                  std::string_view ties, double kappa, std::optional<double> tolerance,
                  std::optional<std::int64_t> max_pivots) {
-  return solve_blocks_meta(M, q, 0, guess, method, ties, kappa, tolerance, max_pivots);
+  auto [z, w, status, basis] = solve_blocks_meta(M, q, 0, guess, method, ties, kappa, tolerance, max_pivots);
+  return {z, w, status};
 }
 
-Two piece_meta(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, std::int64_t, bool) {
-  check_shapes({{"M", M}}, {{"q", q}, {"z", z}, {"w", w}});
+Two piece_meta(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, const Tensor& basis, bool) {
+  check_derivative(M, basis, {{"q", q}, {"z", z}, {"w", w}});
   return {at::empty_like(z), at::empty_like(w)};
 }
 
-Two tangent_meta(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r, std::int64_t, bool) {
-  const auto shape = vector_shape(check_shapes({{"M", M}}, {{"z", z}, {"w", w}, {"r", r}}), M);
-  return {empty(shape, z), empty(shape, z)};
+Two tangent_meta(const Tensor& M, const Tensor& basis, const Tensor& r, bool) {
+  const auto shape = vector_shape(check_derivative(M, basis, {{"r", r}}), M);
+  return {empty(shape, r), empty(shape, r)};
 }
 
-Tensor adjoint_meta(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z, const Tensor& g_w,
-                    std::int64_t, bool) {
-  return empty(vector_shape(check_shapes({{"M", M}}, {{"z", z}, {"w", w}, {"g_z", g_z}, {"g_w", g_w}}), M), z);
+Tensor adjoint_meta(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool) {
+  return empty(vector_shape(check_derivative(M, basis, {{"g_z", g_z}, {"g_w", g_w}}), M), g_z);
 }
 
 Two path_point_meta(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t, double) {

@@ -43,11 +43,12 @@ TORCH_LIBRARY(lcp, library) {
       "directional_derivative(Tensor M, Tensor q, Tensor z, Tensor dM, Tensor dq) -> (Tensor dz, Tensor dw, "
       "Tensor status)");
   define("gradient_radius(Tensor M, Tensor q, Tensor z, Tensor dq) -> Tensor");
-  define("_solve_blocks(Tensor H, Tensor h, int free, *, " + how + " -> (Tensor v, Tensor y, Tensor status)");
-  define("_piece(Tensor M, Tensor q, Tensor z, Tensor w, int free, bool tied_active) -> (Tensor z, Tensor w)");
-  define("_tangent(Tensor M, Tensor z, Tensor w, Tensor r, int free, bool tied_active) -> (Tensor dz, Tensor dw)");
-  define("_adjoint(Tensor M, Tensor z, Tensor w, Tensor g_z, Tensor g_w, int free, bool tied_active) -> Tensor");
-  define("_path_point(Tensor M, Tensor q, Tensor z_0, int free, float kappa) -> (Tensor z, Tensor w)");
+  define("_solve_blocks(Tensor H, Tensor h, int num_equations, *, " + how +
+         " -> (Tensor v, Tensor y, Tensor status, Tensor basis)");
+  define("_piece(Tensor M, Tensor q, Tensor z, Tensor w, Tensor basis, bool tied_active) -> (Tensor z, Tensor w)");
+  define("_tangent(Tensor M, Tensor basis, Tensor r, bool tied_active) -> (Tensor dz, Tensor dw)");
+  define("_adjoint(Tensor M, Tensor basis, Tensor g_z, Tensor g_w, bool tied_active) -> Tensor");
+  define("_path_point(Tensor M, Tensor q, Tensor z_0, int num_equations, float kappa) -> (Tensor z, Tensor w)");
   define("_path_tangent(Tensor M, Tensor a, Tensor b, Tensor r, Tensor s) -> (Tensor x, Tensor y)");
   define("_path_adjoint(Tensor M, Tensor a, Tensor b, Tensor g_x, Tensor g_y) -> (Tensor t_r, Tensor t_s)");
   define("_sum_outer(Tensor t, Tensor x, SymInt[] size) -> Tensor");
@@ -83,9 +84,10 @@ void check_layout(const char* name, const Tensor& x) {
   TORCH_CHECK(x.layout() == at::kStrided, name, " must be a dense tensor; got layout ", x.layout());
 }
 
-c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t free, const SolveArguments& arguments) {
+c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t num_equations,
+                              const SolveArguments& arguments) {
   auto batch = check_shapes({{"M", M}}, {{"q", q}});
-  check_free(free, M);
+  check_num_equations(num_equations, M);
   TORCH_CHECK(contains(kMethods, arguments.method),
               "method must be \"auto\", \"lemke\", \"enumeration\", \"newton_min\" or \"central_path\"; got \"",
               arguments.method, "\"");
@@ -101,7 +103,7 @@ c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t fre
               arguments.max_pivots.value_or(0));
   if (arguments.guess) {
     const Tensor& guess = *arguments.guess;
-    check_vector("guess", guess, "M", M, M.sym_size(-1) - free);
+    check_vector("guess", guess, "M", M, M.sym_size(-1) - num_equations);
     batch = broadcast(batch, {"M", M}, {"guess", guess}, 1);
   }
   return batch;
@@ -125,8 +127,18 @@ c10::SymDimVector check_shapes(std::initializer_list<Named> matrices, std::initi
   return batch;
 }
 
-void check_free(std::int64_t free, const Tensor& M) {
-  TORCH_CHECK(free >= 0 && free <= M.sym_size(-1), "free must be 0..n with n = ", M.sym_size(-1), "; got ", free);
+c10::SymDimVector check_derivative(const Tensor& M, const Tensor& basis, std::initializer_list<Named> vectors) {
+  auto shape = check_shapes({{"M", M}}, vectors);
+  check_layout("basis", basis);
+  TORCH_CHECK(basis.scalar_type() == at::kChar && basis.dim() >= 1 && basis.sym_size(-1) == M.sym_size(-1),
+              "basis must be [..., n] with M's n = ", M.sym_size(-1), ", int8; got ", basis.sym_sizes(), ", ",
+              basis.scalar_type());
+  return broadcast(shape, {"M", M}, {"basis", basis}, 1);
+}
+
+void check_num_equations(std::int64_t num_equations, const Tensor& M) {
+  TORCH_CHECK(num_equations >= 0 && num_equations <= M.sym_size(-1),
+              "num_equations must be 0..n with n = ", M.sym_size(-1), "; got ", num_equations);
 }
 
 void check_tolerance(const std::optional<double>& tolerance) {

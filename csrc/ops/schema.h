@@ -16,6 +16,7 @@ namespace lcp::ops {
 using at::Tensor;
 using Two = std::tuple<Tensor, Tensor>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
+using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
 /// What lcp::solve and lcp::solve_mixed take beside the problem.
 struct SolveArguments {
@@ -33,9 +34,10 @@ void check_layout(const char* name, const Tensor& x);
 void check_matrix(const char* name, const Tensor& x);
 void check_like(const char* name, const Tensor& x, const char* first_name, const Tensor& first);
 
-/// The arguments of lcp::solve, and those of lcp::_solve_mixed, where the first `free` rows are equations. Throws
+/// The arguments of lcp::solve, and those of lcp::_solve_blocks, whose first num_equations rows are equations. Throws
 /// c10::Error; returns the broadcast batch dimensions.
-c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t free, const SolveArguments& arguments);
+c10::SymDimVector check_solve(const Tensor& M, const Tensor& q, std::int64_t num_equations,
+                              const SolveArguments& arguments);
 
 struct Named {
   const char* name;
@@ -50,7 +52,11 @@ c10::SymDimVector broadcast(c10::SymIntArrayRef batch, const Named& first, const
 /// the broadcast batch dimensions.
 c10::SymDimVector check_shapes(std::initializer_list<Named> matrices, std::initializer_list<Named> vectors);
 
-void check_free(std::int64_t free, const Tensor& M);
+/// M and vectors as in check_shapes, and a complementary basis [..., n], int8. Throws c10::Error; returns the broadcast
+/// batch dimensions.
+c10::SymDimVector check_derivative(const Tensor& M, const Tensor& basis, std::initializer_list<Named> vectors);
+
+void check_num_equations(std::int64_t num_equations, const Tensor& M);
 void check_tolerance(const std::optional<double>& tolerance);
 
 /// The shape [batch..., n] with n from M.
@@ -87,10 +93,13 @@ using SolveMixedOp = Handle<std::tuple<Tensor, Tensor, Tensor, Tensor>(
     std::optional<double> tolerance, std::optional<std::int64_t> max_pivots)>;
 const SolveMixedOp& solve_mixed_op();  ///< see lcp/solve_mixed.h
 
-// The same with H = [A B; C M] and h = (p, q), for v = (x, z) and y = (0, w).
-using SolveBlocksOp = Handle<Three(
-    const Tensor& H, const Tensor& h, std::int64_t free, const std::optional<Tensor>& guess, std::string_view method,
-    std::string_view ties, double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots)>;
+// The same with H = [A B; C M] and h = (p, q), whose first num_equations rows are equations, for v = (x, z) and
+// y = (0, w). It also returns the complementary basis, [..., n] int8, the values of csrc/solver/pair_states.h, with
+// which every derivative is taken.
+using SolveBlocksOp =
+    Handle<Four(const Tensor& H, const Tensor& h, std::int64_t num_equations, const std::optional<Tensor>& guess,
+                std::string_view method, std::string_view ties, double kappa, std::optional<double> tolerance,
+                std::optional<std::int64_t> max_pivots)>;
 const SolveBlocksOp& solve_blocks_op();
 
 using CertifyOp = Handle<std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>(
@@ -106,23 +115,23 @@ const GradientRadiusOp& gradient_radius_op();  ///< see lcp/directional_derivati
 
 // Copies of z and w, the solution for M and q, with the derivative of one piece alone. An operator, so that under
 // torch.func the derivatives of every level are of that piece.
-using PieceOp = Handle<Two(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, std::int64_t free,
+using PieceOp = Handle<Two(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, const Tensor& basis,
                            bool tied_active)>;
 const PieceOp& piece_op();
 
 // The linear maps J and J' of csrc/solver/active_set.h. Every derivative of a solve, of any order, is made of them:
 //   d(z, w) = J (dM z + dq);  d(J r) = J (dM (J r)_z + dr);  d(J' g) = J' (dg_z + dM' t, dg_w),  t = J' g.
-using TangentOp = Handle<Two(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& r, std::int64_t free,
-                             bool tied_active)>;
+using TangentOp = Handle<Two(const Tensor& M, const Tensor& basis, const Tensor& r, bool tied_active)>;
 const TangentOp& tangent_op();
 
-using AdjointOp = Handle<Tensor(const Tensor& M, const Tensor& z, const Tensor& w, const Tensor& g_z, const Tensor& g_w,
-                                std::int64_t free, bool tied_active)>;
+using AdjointOp =
+    Handle<Tensor(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool tied_active)>;
 const AdjointOp& adjoint_op();
 
 // The point z_i w_i = kappa of csrc/solver/central_path.h near a solution z_0, NaN where none is found; 0 = w_i for
-// i < free.
-using PathPointOp = Handle<Two(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t free, double kappa)>;
+// i < num_equations.
+using PathPointOp =
+    Handle<Two(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t num_equations, double kappa)>;
 const PathPointOp& path_point_op();
 
 // The linear maps K and K' of csrc/solver/path_derivative.h. Every derivative of such a point is made of them:

@@ -71,8 +71,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> solve_mixed_composite(const Tensor& A
   };
   const Tensor H = at::cat({row(A, B), row(C, M)}, -2);
   const Tensor h = at::cat({expand(p, 1, vector_batch), expand(q, 1, vector_batch)}, -1);
-  const std::int64_t free = k.guard_int(__FILE__, __LINE__);
-  const auto [v, y, status] = solve_blocks_op().call(H, h, free, guess, method, ties, kappa, tolerance, max_pivots);
+  const std::int64_t num_equations = k.guard_int(__FILE__, __LINE__);
+  const auto [v, y, status, basis] =
+      solve_blocks_op().call(H, h, num_equations, guess, method, ties, kappa, tolerance, max_pivots);
   return {v.narrow_symint(-1, 0, k), v.narrow_symint(-1, k, n), y.narrow_symint(-1, k, n), status};
 }
 

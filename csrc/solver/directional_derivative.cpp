@@ -13,7 +13,9 @@ namespace lcp::solver {
 DirectionalDerivative::DirectionalDerivative(int n, bool single_precision)
     : n_(n),
       single_precision_(single_precision),
-      active_set_(n, 0, single_precision, false),
+      pair_states_(n, 0, single_precision),
+      active_set_(n, single_precision, false),
+      states_(n),
       w_(n),
       r_(n),
       dz_(n),
@@ -23,7 +25,8 @@ void DirectionalDerivative::set(const double* M, const double* q, const double* 
   M_ = M;
   z_ = z;
   complement(n_, M, q, z, w_.data());
-  active_set_.set(M, z, w_.data());
+  pair_states_.find(M, q, z, w_.data(), states_.data());
+  active_set_.set(M, states_.data());
 }
 
 Status DirectionalDerivative::operator()(const double* dM, const double* dq, double* dz, double* dw) {
@@ -34,7 +37,7 @@ Status DirectionalDerivative::operator()(const double* dM, const double* dq, dou
     r_[i] = dq[i];
     for (int j = 0; j < n_; ++j) r_[i] += row[j] * z_[j];
     finite = finite && std::isfinite(r_[i]);
-    ties = ties || active_set_.tied(i);
+    ties = ties || tied(i);
   }
   Status status = Status::kSolved;
   if (!finite) {
@@ -55,7 +58,7 @@ Status DirectionalDerivative::solve_ties(double* dz, double* dw) {
   std::vector<int> index(active_set_.indices(), active_set_.indices() + active_set_.size());
   const int k = active_set_.size();
   for (int i = 0; i < n_; ++i) {
-    if (active_set_.tied(i)) index.push_back(i);
+    if (tied(i)) index.push_back(i);
   }
   const auto size = index.size();
   std::vector<double> H(size * size), h(size), v(size), y(size);
@@ -93,7 +96,7 @@ double DirectionalDerivative::radius(const double* dq) {
     double magnitude = std::abs(dq[i]);
     for (int j = 0; j < n_; ++j) magnitude += std::abs(row[j] * dz_[j]);
     if (dw_[i] >= -64 * std::numeric_limits<double>::epsilon() * magnitude) continue;  // 0 but for rounding
-    radius = std::min(radius, active_set_.tied(i) ? 0.0 : w_[i] / -dw_[i]);
+    radius = std::min(radius, tied(i) ? 0.0 : w_[i] / -dw_[i]);
   }
   return radius;
 }

@@ -1,10 +1,12 @@
 // The one-sided directional derivative, exact at ties, and how far a derivative reaches.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "lcp/status.h"
 #include "solver/active_set.h"
+#include "solver/pair_states.h"
 
 namespace lcp::solver {
 
@@ -30,13 +32,16 @@ class DirectionalDerivative {
   double radius(const double* dq);
 
  private:
+  bool tied(int i) const { return states_[i] == PairState::kTied; }
   Status solve_ties(double* dz, double* dw);
 
   int n_;
   bool single_precision_;
   const double* M_ = nullptr;
   const double* z_ = nullptr;
+  PairStates pair_states_;
   ActiveSet active_set_;
+  std::vector<std::int8_t> states_;
   std::vector<double> w_, r_, dz_, dw_;
 };
 

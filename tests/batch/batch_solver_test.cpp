@@ -9,6 +9,8 @@
 #include <random>
 #include <vector>
 
+#include "batch/batch_derivative.h"
+#include "batch/outer_products.h"
 #include "support/claims.h"
 #include "support/problems.h"
 
@@ -39,7 +41,7 @@ Problem any_problem(Random& random, int n) {
 template <class T>
 struct Answers {
   std::vector<T> z, w;
-  std::vector<std::int8_t> status;
+  std::vector<std::int8_t> status, states;
 };
 
 // The problems of one n, one behind another.
@@ -69,10 +71,11 @@ struct BatchOf {
     return settings;
   }
   Answers<T> solve(std::int64_t first, std::int64_t size, BatchView<T> guess = {nullptr, false}) const {
-    Answers<T> answers{std::vector<T>(size * n), std::vector<T>(size * n), std::vector<std::int8_t>(size)};
+    Answers<T> answers{std::vector<T>(size * n), std::vector<T>(size * n), std::vector<std::int8_t>(size),
+                       std::vector<std::int8_t>(size * n)};
     BatchSolver<T> solver(n, settings());
-    solver.solve(size, {M.data() + first * n * n, false}, {q.data() + first * n, false}, guess, answers.z.data(),
-                 answers.w.data(), answers.status.data());
+    solver.solve(size, {M.data() + first * n * n, false}, {q.data() + first * n, false}, guess,
+                 {answers.z.data(), answers.w.data(), answers.status.data(), answers.states.data()});
     return answers;
   }
 };
@@ -113,6 +116,34 @@ TYPED_TEST(BatchSolverTest, KeepsItsPromisesAndLosesNothing) {
   }
 }
 
+// The kernels find the states by the same template as PairStates does.
+TYPED_TEST(BatchSolverTest, FindsTheStatesOfItsSolutions) {
+  Random random(25);
+  for (int n = 1; n <= 18; ++n) {
+    BatchOf<TypeParam> batch(n);
+    for (int k = 0; k < 203; ++k) batch.add(any_problem(random, n));
+    for (int k = 0; k < 50; ++k) {  // degenerate: z of ones and zeros for q = -M z
+      const testing::RowMatrix M = testing::p_matrix(random, n);
+      Eigen::VectorXd z(n);
+      for (double& x : z) x = static_cast<double>(random() % 2);
+      batch.add({M, -(M * z)});
+    }
+    const auto answers = batch.solve(0, batch.count);
+    solver::PairStates find(n, 0, sizeof(TypeParam) == sizeof(float));
+    std::vector<std::int8_t> states(n);
+    int ties = 0;
+    for (std::int64_t b = 0; b < batch.count; ++b) {
+      const Problem problem = batch.at(b);
+      const std::vector<double> z(answers.z.begin() + b * n, answers.z.begin() + (b + 1) * n);
+      const std::vector<double> w(answers.w.begin() + b * n, answers.w.begin() + (b + 1) * n);
+      find.find(problem.M.data(), problem.q.data(), z.data(), w.data(), states.data());
+      EXPECT_TRUE(same_bits(answers.states, b * n, states, 0, n)) << n << " " << b;
+      ties += static_cast<int>(std::count(states.begin(), states.end(), solver::PairState::kTied));
+    }
+    EXPECT_GT(ties, 0) << n;
+  }
+}
+
 TYPED_TEST(BatchSolverTest, GivesTheSameBitsAtAnyPlaceInAnyBatch) {
   Random random(22);
   for (const int n : {1, 2, 3, 4, 5, 8, 13, 17}) {
@@ -124,6 +155,7 @@ TYPED_TEST(BatchSolverTest, GivesTheSameBitsAtAnyPlaceInAnyBatch) {
       EXPECT_TRUE(same_bits(whole.z, first * n, part.z, 0, size * n)) << n << " " << first;
       EXPECT_TRUE(same_bits(whole.w, first * n, part.w, 0, size * n)) << n << " " << first;
       EXPECT_TRUE(same_bits(whole.status, first, part.status, 0, size)) << n << " " << first;
+      EXPECT_TRUE(same_bits(whole.states, first * n, part.states, 0, size * n)) << n << " " << first;
     }
   }
 }
@@ -139,11 +171,12 @@ TYPED_TEST(BatchSolverTest, GivesTheSameBitsForASharedMatrixAsForCopiesOfIt) {
     const auto copies = batch.solve(0, batch.count);
     auto shared = copies;
     BatchSolver<TypeParam> solver(n, batch.settings());
-    solver.solve(batch.count, {batch.M.data(), true}, {batch.q.data(), false}, {nullptr, true}, shared.z.data(),
-                 shared.w.data(), shared.status.data());
+    solver.solve(batch.count, {batch.M.data(), true}, {batch.q.data(), false}, {nullptr, true},
+                 {shared.z.data(), shared.w.data(), shared.status.data(), shared.states.data()});
     EXPECT_EQ(copies.z, shared.z) << n;
     EXPECT_EQ(copies.w, shared.w) << n;
     EXPECT_EQ(copies.status, shared.status) << n;
+    EXPECT_EQ(copies.states, shared.states) << n;
   }
 }
 
@@ -156,29 +189,14 @@ struct Gradients {
     for (auto* g : {&g_z, &g_w}) {
       for (int k = 0; k < size * n; ++k) g->push_back(static_cast<T>(std::normal_distribution<>()(random)));
     }
-    // The last third has ties and round-off that no solver left there, and a few values that none returns.
-    for (int k = 2 * size / 3 * n; k < size * n; ++k) {
-      T& z = answers.z[k];
-      T& w = answers.w[k];
-      const T round_off = std::numeric_limits<T>::epsilon();
-      switch (random() % 16) {
-        case 0:
-          z = w = 0;
-          break;
-        case 1:
-          z = round_off;
-          break;
-        case 2:
-          w = round_off;
-          break;
-        case 3:
-          g_z[k] = g_w[k] = 0;
-          break;
-        case 4:
-          if (random() % 16 == 0) z = random() % 2 == 0 ? std::numeric_limits<T>::quiet_NaN() : -z;
-          break;
-        default:
-          break;
+    // The last third has ties and unsolved elements that no solver left there.
+    for (int b = 2 * size / 3; b < size; ++b) {
+      std::int8_t* const states = answers.states.data() + b * n;
+      if (random() % 16 == 0) std::fill_n(states, n, solver::PairState::kUnsolved);
+      if (states[0] == solver::PairState::kUnsolved) continue;
+      for (int i = 0; i < n; ++i) {
+        if (random() % 8 == 0) states[i] = solver::PairState::kTied;
+        if (random() % 8 == 0) g_z[b * n + i] = g_w[b * n + i] = 0;
       }
     }
   }
@@ -186,10 +204,9 @@ struct Gradients {
   std::vector<T> adjoint(std::int64_t first, std::int64_t size, bool tied_active) const {
     const int n = batch.n;
     std::vector<T> t(size * n);
-    BatchAdjoint<T>(n, 0, tied_active)
-        .adjoint(size, {batch.M.data() + first * n * n, false}, {answers.z.data() + first * n, false},
-                 {answers.w.data() + first * n, false}, {g_z.data() + first * n, false},
-                 {g_w.data() + first * n, false}, t.data());
+    BatchDerivative<T>(n, tied_active)
+        .adjoint(size, {batch.M.data() + first * n * n, false}, answers.states.data() + first * n,
+                 {g_z.data() + first * n, false}, {g_w.data() + first * n, false}, t.data());
     return t;
   }
 
@@ -197,18 +214,16 @@ struct Gradients {
   void expect_adjoint(bool tied_active) const {
     const int n = batch.n;
     const std::vector<T> t = adjoint(0, batch.count, tied_active);
-    ActiveSet careful(n, 0, sizeof(T) == sizeof(float), tied_active);
+    ActiveSet careful(n, sizeof(T) == sizeof(float), tied_active);
     for (std::int64_t b = 0; b < batch.count; ++b) {
       const auto part = [&](const std::vector<T>& x, int size) {
         return std::vector<double>(x.begin() + b * size, x.begin() + (b + 1) * size);
       };
       const auto M = part(batch.M, n * n);
-      const auto z = part(answers.z, n);
-      const auto w = part(answers.w, n);
       const auto own_g_z = part(g_z, n);
       const auto own_g_w = part(g_w, n);
       std::vector<double> expected(n);
-      careful.set(M.data(), z.data(), w.data());
+      careful.set(M.data(), answers.states.data() + b * n);
       careful.adjoint(own_g_z.data(), own_g_w.data(), expected.data());
       double size = 0;
       for (const double x : expected) size = std::max(size, std::abs(x));
@@ -271,10 +286,8 @@ TYPED_TEST(BatchSolverTest, HasTheSameAdjointForSharedArgumentsAsForCopiesOfThem
       repeat(gradients.g_w, n);
       const auto copies = gradients.adjoint(0, count, zeros);
       auto shared = copies;
-      BatchAdjoint<T>(n, 0, zeros)
-          .adjoint(count, {gradients.batch.M.data(), true}, {gradients.answers.z.data(), false},
-                   {gradients.answers.w.data(), false}, {gradients.g_z.data(), true}, {gradients.g_w.data(), true},
-                   shared.data());
+      BatchDerivative<T>(n, zeros).adjoint(count, {gradients.batch.M.data(), true}, gradients.answers.states.data(),
+                                           {gradients.g_z.data(), true}, {gradients.g_w.data(), true}, shared.data());
       EXPECT_TRUE(same_bits(copies, 0, shared, 0, count * n)) << n << " " << zeros;
     }
   }
@@ -302,8 +315,8 @@ TYPED_TEST(BatchSolverTest, HasOuterProductsAndTheirSums) {
           }
         }
       }
-      kernels().of<T>().lockstep.outer(n, count, t.data(), x.data(), products.data());
-      kernels().of<T>().lockstep.sum_outer(n, count, t.data(), x.data(), sum.data());
+      outer_products(n, count, t.data(), x.data(), products.data());
+      sum_outer_products(n, count, t.data(), x.data(), sum.data());
       EXPECT_EQ(products, expected) << n << " " << count;
       EXPECT_EQ(sum, expected_sum) << n << " " << count;
     }
@@ -432,8 +445,8 @@ TEST(BatchSolver, TakesSharedArgumentsAndGuesses) {
   std::vector<double> z(3 * n), w(3 * n);
   std::vector<std::int8_t> status(3);
   BatchSolver<double> solver(n, {});
-  solver.solve(3, {problem.M.data(), true}, {problem.q.data(), true}, {guess.data(), true}, z.data(), w.data(),
-               status.data());
+  solver.solve(3, {problem.M.data(), true}, {problem.q.data(), true}, {guess.data(), true},
+               {z.data(), w.data(), status.data(), nullptr});
   for (int b = 0; b < 3; ++b) {
     EXPECT_EQ(status[b], 0);
     for (int i = 0; i < n; ++i) EXPECT_NEAR(z[b * n + i], guess[i], 1e-12);

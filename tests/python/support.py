@@ -87,6 +87,13 @@ def free(solver):
     return 0 if solver == "solve" else K
 
 
+def basis(v, y, equations=0):
+    """The complementary basis of a solution whose ties are exactly 0, as the derivatives take it."""
+    equation = torch.arange(v.shape[-1]) < equations
+    basic = equation | (v > 0)
+    return torch.where(basic, 1, torch.where((v == 0) & (y == 0), 2, 0)).to(torch.int8)
+
+
 def results(solver, v, y):
     """v and y of the whole H as `values` has them."""
     return (v, y) if solver == "solve" else (v[..., :K], v[..., K:], y[..., K:])

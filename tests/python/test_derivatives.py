@@ -9,7 +9,7 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.testing import assert_close
 
 from support import (
-    INFINITY, K, N, NAN, OPTIONS, SOLVERS, TIES, assert_near, assert_same, backward_often, forward, free, gradients,
+    INFINITY, K, N, NAN, OPTIONS, SOLVERS, TIES, assert_near, assert_same, backward_often, basis, forward, free, gradients,
     integers, lcp, leaves, loss, normal, piecewise, problems, results, split, split_solve, tensor, tied_problems, times,
     values,
 )
@@ -129,8 +129,8 @@ def linear_maps():
     assert tied.any()
     for equations, tied_active in itertools.product([0, K], [False, True]):
         yield (
-            lambda H, r, e=equations, t=tied_active: lcp._tangent(H, v, y, r, e, t),
-            lambda H, g, f, e=equations, t=tied_active: (lcp._adjoint(H, v, y, g, f, e, t),),
+            lambda H, r, b=basis(v, y, equations), t=tied_active: lcp._tangent(H, b, r, t),
+            lambda H, g, f, b=basis(v, y, equations), t=tied_active: (lcp._adjoint(H, b, g, f, t),),
             (H,),
         )
     yield lcp._path_tangent, lcp._path_adjoint, (H, 1 + v, 1 + y)
@@ -215,12 +215,12 @@ def test_redundant_contacts_share_their_derivative():
     z, w, _ = lcp.solve(H, h)
     twice, share = torch.tensor([0, 1, 2, 3, 4, 0, 1]), tensor([0.5, 0.5, 1, 1, 1, 0.5, 0.5])
     M, z_2, w_2, r = H[:, twice][:, :, twice], z[:, twice] * share, w[:, twice], normal(10, N, seed=5)
-    dz, dw = lcp._tangent(H, z, w, r, 0, False)
-    assert_near(lcp._tangent(M, z_2, w_2, r[:, twice], 0, False), (dz[:, twice] * share, dw[:, twice]))
+    dz, dw = lcp._tangent(H, basis(z, w), r, False)
+    assert_near(lcp._tangent(M, basis(z_2, w_2), r[:, twice], False), (dz[:, twice] * share, dw[:, twice]))
     g = normal(10, 7, seed=6)
-    t = lcp._adjoint(M, z_2, w_2, g, torch.zeros_like(g), 0, False)
+    t = lcp._adjoint(M, basis(z_2, w_2), g, torch.zeros_like(g), False)
     added = torch.zeros_like(z).index_add(1, twice, g * share)
-    assert_near(t, lcp._adjoint(H, z, w, added, torch.zeros_like(z), 0, False)[:, twice] * share)
+    assert_near(t, lcp._adjoint(H, basis(z, w), added, torch.zeros_like(z), False)[:, twice] * share)
 
 
 def test_a_choice_of_ties_is_one_sided_exactly_where_it_solves_the_problem_of_the_direction():
@@ -333,7 +333,7 @@ def test_z_is_affine_up_to_the_radius_and_its_active_set_changes_beyond():
     M, q, z, w, tied = tied_problems(200)
     dq = integers(-2, 2, 200, N, seed=8)
     radius = lcp.gradient_radius(M, q, z, dq)
-    dz, dw = lcp._tangent(M, z, w, dq, 0, False)
+    dz, dw = lcp._tangent(M, basis(z, w), dq, False)
     falls = (tied & (dw < -1e-12)).any(-1)
     assert_same(radius == 0, falls)
     assert falls.any() and radius.isinf().any()

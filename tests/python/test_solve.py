@@ -67,12 +67,12 @@ def test_derivatives_on_both_sides_of_stick_and_slide():
 @pytest.mark.parametrize("op", ["solve", "_tangent", "_adjoint", "_sum_outer"])
 def test_opcheck(op):
     M, q = problems(3)
-    z, w, _ = (x.detach() for x in torch.ops.lcp.solve(M, q))
+    z, _, _, states = (x.detach() for x in torch.ops.lcp._solve_blocks(M, q, 0))
     g = torch.randn_like(z).requires_grad_()
     arguments = {
         "solve": (M, q),
-        "_tangent": (M, z, w, g, 0, False),
-        "_adjoint": (M, z, w, g, g.detach().requires_grad_(), 0, False),
+        "_tangent": (M, states, g, False),
+        "_adjoint": (M, states, g, g.detach().requires_grad_(), False),
         "_sum_outer": (g, z.requires_grad_(), [N, N]),
     }[op]
     torch.library.opcheck(getattr(torch.ops.lcp, op).default, arguments)
@@ -80,11 +80,11 @@ def test_opcheck(op):
 
 def test_internal_derivatives():
     M, q = problems(3)
-    z, w, _ = (x.detach() for x in torch.ops.lcp.solve(M, q))
+    z, _, _, states = (x.detach() for x in torch.ops.lcp._solve_blocks(M, q, 0))
     g, h = (torch.randn_like(z).requires_grad_() for _ in range(2))
     for op, inputs in [
-        (lambda M, g: torch.ops.lcp._tangent(M, z, w, g, 0, False), (M, g)),
-        (lambda M, g, h: torch.ops.lcp._adjoint(M, z, w, g, h, 0, False), (M, g, h)),
+        (lambda M, g: torch.ops.lcp._tangent(M, states, g, False), (M, g)),
+        (lambda M, g, h: torch.ops.lcp._adjoint(M, states, g, h, False), (M, g, h)),
         (lambda g, h: torch.ops.lcp._sum_outer(g, h, [N, N]), (g, h)),
         (lambda g, h: torch.ops.lcp._sum_outer(g, h, [1, N, N]), (g, h)),
         (lambda g, h: torch.ops.lcp._sum_outer(g, h, [3, N, N]), (g, h)),

@@ -8,11 +8,13 @@
 
 #include "solver/ladder.h"
 #include "solver/mixed.h"
+#include "support/derivative.h"
 #include "support/problems.h"
 
 namespace lcp::solver {
 namespace {
 
+using testing::Derivative;
 using testing::Problem;
 using testing::RowMatrix;
 
@@ -34,7 +36,7 @@ TEST(ActiveSetTest, AgreesWithCentralDifferences) {
     const Problem problem = testing::positive_definite(random, 5);
     const Solution solution = solve(problem);
     if ((solution.z + solution.w).minCoeff() < 1e-3) continue;  // too near a tie for the step below
-    ActiveSet derivative(5, 0, false, false);
+    Derivative derivative(5, 0, false, false);
     derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
     const Eigen::VectorXd r = Eigen::VectorXd::LinSpaced(5, -1, 2);
     Eigen::VectorXd dz(5), dw(5);
@@ -53,7 +55,7 @@ TEST(ActiveSetTest, HasTheTangentsTransposeAsAdjoint) {
     const Problem problem = testing::friction_block(random, 2, 4);  // nonsymmetric, singular
     const int n = problem.n();
     const Solution solution = solve(problem);
-    ActiveSet derivative(n, 0, false, false);
+    Derivative derivative(n, 0, false, false);
     derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
     const Eigen::VectorXd r = Eigen::VectorXd::LinSpaced(n, -1, 2).array().sin();
     const Eigen::VectorXd g_z = Eigen::VectorXd::LinSpaced(n, 0, 5).array().cos();
@@ -70,7 +72,7 @@ TEST(ActiveSetTest, TakesTiesAsInactive) {
   const double matrix[4] = {2, 0, 0, 1};
   const double z[2] = {0, 0};  // q = (0, 1)
   const double w[2] = {0, 1};
-  ActiveSet derivative(2, 0, false, false);
+  Derivative derivative(2, 0, false, false);
   derivative.set(matrix, z, w);
   EXPECT_FALSE(derivative.active(0));
   const double r[2] = {1, 0};
@@ -85,7 +87,7 @@ TEST(ActiveSetTest, TakesTheRoundOffOfADegenerateVariableAsATie) {
   const double matrix[4] = {2, 1, 1, 1};
   const double z[2] = {1e-17, 1};
   const double w[2] = {0, 0};
-  ActiveSet derivative(2, 0, false, false);
+  Derivative derivative(2, 0, false, false);
   derivative.set(matrix, z, w);
   EXPECT_FALSE(derivative.active(0));
   EXPECT_TRUE(derivative.active(1));
@@ -96,7 +98,7 @@ TEST(ActiveSetTest, KeepsASmallVariableOfARowWithoutQ) {
   const double matrix[9] = {1, 1, 0, -1, 1e-17, 1, 0, 1, 1};
   const double z[3] = {1e-17, 1, 0};
   const double w[3] = {0, 0, 0};
-  ActiveSet derivative(3, 0, false, false);
+  Derivative derivative(3, 0, false, false);
   derivative.set(matrix, z, w);
   EXPECT_TRUE(derivative.active(0));
 }
@@ -110,7 +112,7 @@ TEST(ActiveSetTest, SlidesAtAnyMassInSinglePrecision) {
     Problem problem{RowMatrix(3, 3), Eigen::Vector3d(-v, v, limit)};
     problem.M << c, -c, 1, -c, c, 1, -1, -1, 0;
     const Solution solution = solve(problem);
-    ActiveSet derivative(3, 0, true, false);
+    Derivative derivative(3, 0, true, false);
     derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
     const double g_z[3] = {0, 0, 1};
     const double zero[3] = {0, 0, 0};
@@ -128,7 +130,7 @@ TEST(ActiveSetTest, SeesActiveUnknownsOfOtherUnits) {
     const double z[2] = {1, 0.5};
     const double zero[2] = {0, 0};
     for (const bool single_precision : {false, true}) {
-      ActiveSet derivative(2, 0, single_precision, false);
+      Derivative derivative(2, 0, single_precision, false);
       derivative.set(rows, z, zero);
       EXPECT_TRUE(derivative.active(0) && derivative.active(1));
       const double g_z[2] = {1, 1};
@@ -146,7 +148,7 @@ TEST(ActiveSetTest, CountsWhatIsSingularInThePrecisionOfTheEntriesAsSingular) {
                             static_cast<float>(0.9)};
   const double ones[2] = {1, 1};
   const double zero[2] = {0, 0};
-  ActiveSet derivative(2, 0, true, false);
+  Derivative derivative(2, 0, true, false);
   derivative.set(matrix, ones, zero);
   double t[2];
   derivative.adjoint(ones, zero, t);
@@ -166,7 +168,7 @@ TEST(ActiveSetTest, KeepsGradientsOfRedundantContactsSmall) {
       }
       const int n = problem.n();
       const Solution solution = solve(problem);
-      ActiveSet derivative(n, 0, single_precision, false);
+      Derivative derivative(n, 0, single_precision, false);
       derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
       const Eigen::VectorXd g = Eigen::VectorXd::Ones(n);
       Eigen::VectorXd t(n);
@@ -179,7 +181,7 @@ TEST(ActiveSetTest, KeepsGradientsOfRedundantContactsSmall) {
 TEST(ActiveSetTest, AnswersAnUnsolvedElementWithZeroOrNaN) {
   const double M = -1;
   const double nan = std::nan("");
-  ActiveSet derivative(1, 0, false, false);
+  Derivative derivative(1, 0, false, false);
   derivative.set(&M, &nan, &nan);
   EXPECT_FALSE(derivative.valid());
   const double zero = 0, one = 1;
@@ -230,7 +232,7 @@ TEST(ActiveSetTieTest, AreSeenInAnyUnits) {
       solution.z[i] /= column;
     }
     for (const bool tied_active : {false, true}) {
-      ActiveSet derivative(n, 0, false, tied_active);
+      Derivative derivative(n, 0, false, tied_active);
       derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
       for (int i = 0; i < n; ++i) {
         EXPECT_EQ(derivative.tied(i), tied[i]);
@@ -246,7 +248,7 @@ TEST(ActiveSetTieTest, AreToldFromSmallValuesByThePrecisionOfTheEntries) {
   for (const double w_1 : {0.0, 1e-15, 1e-10, 1e-6, 1e-3}) {
     const double w[2] = {0, w_1};
     for (const bool single_precision : {false, true}) {
-      ActiveSet derivative(2, 0, single_precision, false);
+      Derivative derivative(2, 0, single_precision, false);
       derivative.set(matrix, z, w);
       EXPECT_FALSE(derivative.tied(0));
       EXPECT_EQ(derivative.tied(1), w_1 < (single_precision ? 1e-5 : 1e-14)) << w_1;
@@ -258,7 +260,7 @@ TEST(ActiveSetTieTest, CountAsWTheyAreToldTo) {
   const double matrix[4] = {2, 0, 0, 1};
   const double z[2] = {0, 0};  // q = (0, 1)
   const double w[2] = {0, 1};
-  ActiveSet derivative(2, 0, false, true);
+  Derivative derivative(2, 0, false, true);
   derivative.set(matrix, z, w);
   EXPECT_TRUE(derivative.active(0) && derivative.tied(0));
   EXPECT_FALSE(derivative.active(1) || derivative.tied(1));
@@ -277,7 +279,7 @@ TEST(ActiveSetTieTest, AlsoWhereAVariableIsRoundOff) {
   const double z[2] = {1e-17, 1};
   const double w[2] = {0, 0};
   for (const bool tied_active : {false, true}) {
-    ActiveSet derivative(2, 0, false, tied_active);
+    Derivative derivative(2, 0, false, tied_active);
     derivative.set(matrix, z, w);
     EXPECT_TRUE(derivative.tied(0));
     EXPECT_FALSE(derivative.tied(1));
@@ -293,7 +295,7 @@ TEST(ActiveSetTieTest, GiveTheDerivativesOfTheirTwoSides) {
     const int n = 5;
     const auto [problem, solution, tied] = tied_problem(random, n);
     if (std::count(tied.begin(), tied.end(), true) != 1) continue;
-    ActiveSet inactive(n, 0, false, false), active(n, 0, false, true);
+    Derivative inactive(n, 0, false, false), active(n, 0, false, true);
     inactive.set(problem.M.data(), solution.z.data(), solution.w.data());
     active.set(problem.M.data(), solution.z.data(), solution.w.data());
     const Eigen::VectorXd r = Eigen::VectorXd::LinSpaced(n, -1, 2).array().cos();
@@ -319,7 +321,7 @@ TEST(ActiveSetFreeTest, KeepsEquationsActiveWhateverTheirUnknowns) {
     const double v[3] = {x, -x, 0};
     const double y[3] = {0, 0, 1};
     for (const bool tied_active : {false, true}) {
-      ActiveSet derivative(3, 2, false, tied_active);
+      Derivative derivative(3, 2, false, tied_active);
       derivative.set(matrix, v, y);
       EXPECT_TRUE(derivative.active(0) && derivative.active(1));
       EXPECT_FALSE(derivative.active(2));
@@ -342,7 +344,7 @@ TEST(ActiveSetFreeTest, AgreesWithCentralDifferencesOfMixedProblems) {
     };
     const Solution solution = solve_mixed(problem.q);
     if ((solution.z + solution.w).tail(n).minCoeff() < 1e-3) continue;
-    ActiveSet derivative(size, k, false, false);
+    Derivative derivative(size, k, false, false);
     derivative.set(problem.M.data(), solution.z.data(), solution.w.data());
     const Eigen::VectorXd r = Eigen::VectorXd::LinSpaced(size, -1, 2);
     Eigen::VectorXd dv(size), dy(size), t(size);

@@ -1,11 +1,11 @@
 // The solver's loops allocate nothing.
 #include <gtest/gtest.h>
 
-#include "solver/active_set.h"
 #include "solver/central_path.h"
 #include "solver/ladder.h"
 #include "solver/path_derivative.h"
 #include "support/count_allocations.h"
+#include "support/derivative.h"
 #include "support/problems.h"
 
 namespace lcp::solver {
@@ -55,7 +55,7 @@ TEST(AllocationTest, NothingIsAllocatedPerProblemOnTheHigherRungs) {
 TEST(AllocationTest, NothingIsAllocatedPerDerivative) {
   const auto problems = positive_definite(12);
   Ladder ladder(12, {});
-  ActiveSet derivative(12, 0, false, true);
+  testing::Derivative derivative(12, 0, false, true);
   CentralPath path(12, 0);
   PathDerivative path_derivative(12);
   std::vector<double> z(12), w(12), z_kappa(12), w_kappa(12), t(12), s(12);

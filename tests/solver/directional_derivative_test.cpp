@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "solver/ladder.h"
+#include "support/derivative.h"
 #include "support/problems.h"
 
 namespace lcp::solver {
@@ -154,8 +155,8 @@ TEST_F(DirectionalDerivativeTest, IsTheActiveSetsTangentWithoutTies) {
     const Problem d = direction(5);
     const auto [status, dz, dw] = derivative(problem, pair.z, d);
     EXPECT_EQ(status, Status::kSolved);
-    ActiveSet active_set(5, 0, false, false);
-    active_set.set(problem.M.data(), pair.z.data(), pair.w.data());
+    testing::Derivative active_set(5, 0, false, false);
+    active_set.set(problem.M.data(), problem.q.data(), pair.z.data(), pair.w.data());
     const VectorXd r = d.M * pair.z + d.q;
     VectorXd expected_dz(5), expected_dw(5);
     active_set.tangent(r.data(), expected_dz.data(), expected_dw.data());
@@ -193,8 +194,8 @@ TEST_F(DirectionalDerivativeTest, FollowsBlocksWhoseVelocitiesGrowOrShrink) {
     const auto [status, dz, dw] = derivative(problem, pair.z, {RowMatrix::Zero(n, n), dq});
     ASSERT_EQ(status, Status::kSolved) << k;
     EXPECT_LT((problem.M * dz + dq - dw).cwiseAbs().maxCoeff(), 1e-9 * dq.cwiseAbs().maxCoeff());
-    ActiveSet active_set(n, 0, false, false);
-    active_set.set(problem.M.data(), pair.z.data(), pair.w.data());
+    testing::Derivative active_set(n, 0, false, false);
+    active_set.set(problem.M.data(), problem.q.data(), pair.z.data(), pair.w.data());
     for (int i = 0; i < n; ++i) {
       if (active_set.tied(i)) {
         EXPECT_TRUE(dz[i] >= 0 && dw[i] >= 0 && dz[i] * dw[i] == 0);

@@ -140,8 +140,8 @@ Answer solve_as_batch(const Problem& problem, const solver::Settings& settings, 
   Eigen::VectorX<T> z(n), w(n);
   std::int8_t status = 0;
   batch::BatchSolver<T> solver(n, settings);
-  solver.solve(1, {M.data(), false}, {q.data(), false}, {guess.size() > 0 ? proposal.data() : nullptr, false}, z.data(),
-               w.data(), &status);
+  solver.solve(1, {M.data(), false}, {q.data(), false}, {guess.size() > 0 ? proposal.data() : nullptr, false},
+               {z.data(), w.data(), &status, nullptr});
   return {static_cast<Status>(status), z.template cast<double>(), w.template cast<double>(), {}, 0};
 }
 

@@ -1,20 +1,22 @@
 // What is known of a solution and of the derivative there.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "solver/active_set.h"
+#include "solver/pair_states.h"
 
 namespace lcp::solver {
 
 /// With w = M z + q, s_i = |q_i| + sum_j |M_ij z_j|, the size of z_j is max_i |M_ij z_j| / s_i and that of w_i is
 /// |w_i| / s_i: numbers in [0, 1] that do not change with the units of rows and columns. Allocates.
-class Certificate {
+class Certifier {
  public:
-  Certificate(int n, bool single_precision);
+  Certifier(int n, bool single_precision);
 
-  /// M: n x n row-major, q, z: n. tolerance: pairs whose sizes are both at most this are tied; absent: as ActiveSet
+  /// M: n x n row-major, q, z: n. tolerance: pairs whose sizes are both at most this are tied; absent: as PairStates
   /// decides. Where z, M or q has a NaN, all numbers are NaN, the rank is 0 and nothing is tied.
   void set(const double* M, const double* q, const double* z, const std::optional<double>& tolerance);
 
@@ -28,7 +30,9 @@ class Certificate {
 
  private:
   int n_;
+  PairStates pair_states_;
   ActiveSet active_set_;
+  std::vector<std::int8_t> states_;
   double residual_ = 0, margin_ = 0, condition_ = 0;
   int rank_ = 0;
   std::vector<double> w_, scale_, size_;

@@ -1,4 +1,4 @@
-#include "solver/certificate.h"
+#include "solver/certifier.h"
 
 #include <Eigen/SVD>
 #include <algorithm>
@@ -18,10 +18,17 @@ double share(double x, double y) { return x == 0 ? 0.0 : x / y; }
 
 }  // namespace
 
-Certificate::Certificate(int n, bool single_precision)
-    : n_(n), active_set_(n, 0, single_precision, false), w_(n), scale_(n), size_(n), tied_(n) {}
+Certifier::Certifier(int n, bool single_precision)
+    : n_(n),
+      pair_states_(n, 0, single_precision),
+      active_set_(n, single_precision, false),
+      states_(n),
+      w_(n),
+      scale_(n),
+      size_(n),
+      tied_(n) {}
 
-void Certificate::set(const double* M, const double* q, const double* z, const std::optional<double>& tolerance) {
+void Certifier::set(const double* M, const double* q, const double* z, const std::optional<double>& tolerance) {
   residual_ = 0;
   std::fill(size_.begin(), size_.end(), 0.0);
   for (int i = 0; i < n_; ++i) {
@@ -50,8 +57,9 @@ void Certificate::set(const double* M, const double* q, const double* z, const s
     margin_ = std::min(margin_, size_[i]);
   }
   complement(n_, M, q, z, w_.data());
-  active_set_.set(M, z, w_.data());
-  for (int i = 0; i < n_; ++i) tied_[i] = tolerance ? size_[i] <= *tolerance : active_set_.tied(i);
+  pair_states_.find(M, q, z, w_.data(), states_.data());
+  active_set_.set(M, states_.data());
+  for (int i = 0; i < n_; ++i) tied_[i] = tolerance ? size_[i] <= *tolerance : states_[i] == PairState::kTied;
 
   rank_ = active_set_.rank();
   const int k = active_set_.size();

@@ -1,4 +1,4 @@
-#include "solver/certificate.h"
+#include "solver/certifier.h"
 
 #include <gtest/gtest.h>
 
@@ -25,9 +25,9 @@ VectorXd solution(const Problem& problem) {
   return z;
 }
 
-Certificate certify(const Problem& problem, const VectorXd& z, const std::optional<double>& tolerance = std::nullopt,
+Certifier certify(const Problem& problem, const VectorXd& z, const std::optional<double>& tolerance = std::nullopt,
                     bool single_precision = false) {
-  Certificate certificate(problem.n(), single_precision);
+  Certifier certificate(problem.n(), single_precision);
   certificate.set(problem.M.data(), problem.q.data(), z.data(), tolerance);
   return certificate;
 }
@@ -53,7 +53,7 @@ Tied tied_problem(std::mt19937_64& random, int n) {
 TEST(CertificateTest, MeasuresASmallProblem) {
   Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, 2)};
   problem.M << 2, 1, 1, 2;
-  const Certificate certificate = certify(problem, Eigen::Vector2d(0.5, 0));  // w = (0, 2.5)
+  const Certifier certificate = certify(problem, Eigen::Vector2d(0.5, 0));  // w = (0, 2.5)
   EXPECT_EQ(certificate.residual(), 0);
   EXPECT_EQ(certificate.margin(), 0.5);  // z_0 in its own row: 1 of 1 + 1; w_1: 2.5 of 2 + 0.5
   EXPECT_EQ(certificate.rank(), 1);
@@ -75,7 +75,7 @@ TEST(CertificateTest, HasAMarginThatFallsToZeroAsAPairBecomesATie) {
     problem.M(1, 0) = 1 - gap;  // z = (1, gap)
     for (const double z_1 : {gap, 0.0}) {
       if (z_1 == 0) problem.M(1, 0) = 1 + gap;  // z = (1, 0), w_1 = gap
-      const Certificate certificate = certify(problem, Eigen::Vector2d(1, z_1));
+      const Certifier certificate = certify(problem, Eigen::Vector2d(1, z_1));
       EXPECT_GE(certificate.margin(), gap < 1e-15 ? 0 : gap / 4);
       EXPECT_LE(certificate.margin(), gap);
     }
@@ -99,8 +99,8 @@ TEST(CertificateTest, DependsOnNoUnits) {
       scaled_z[i] /= column;
     }
     for (const std::optional<double>& tolerance : {std::optional<double>(), std::optional<double>(1e-10)}) {
-      const Certificate expected = certify(problem, z, tolerance);
-      const Certificate certificate = certify(scaled, scaled_z, tolerance);
+      const Certifier expected = certify(problem, z, tolerance);
+      const Certifier certificate = certify(scaled, scaled_z, tolerance);
       EXPECT_EQ(certificate.margin(), expected.margin());
       EXPECT_EQ(certificate.rank(), expected.rank());
       for (int i = 0; i < n; ++i) EXPECT_EQ(certificate.tied(i), expected.tied(i));
@@ -119,8 +119,8 @@ TEST(CertificateTest, SeesTheTiesOfAProblem) {
         problem.q = problem.q.cast<float>().cast<double>();
         z = z.cast<float>().cast<double>();
       }
-      const Certificate automatic = certify(problem, z, std::nullopt, single_precision);
-      const Certificate given = certify(problem, z, single_precision ? 1e-5 : 1e-13, single_precision);
+      const Certifier automatic = certify(problem, z, std::nullopt, single_precision);
+      const Certifier given = certify(problem, z, single_precision ? 1e-5 : 1e-13, single_precision);
       for (int i = 0; i < n; ++i) {
         EXPECT_EQ(automatic.tied(i), i % 3 == 2) << n << " " << i;
         EXPECT_EQ(given.tied(i), i % 3 == 2) << n << " " << i;
@@ -134,7 +134,7 @@ TEST(CertificateTest, CallsTiedWhatTheToleranceSays) {
   const Eigen::Vector3d z(1, 0, 0);
   EXPECT_EQ(certify(problem, z).margin(), 0);
   for (const double tolerance : {0.0, 1e-3, 0.49}) {
-    const Certificate certificate = certify(problem, z, tolerance);
+    const Certifier certificate = certify(problem, z, tolerance);
     EXPECT_FALSE(certificate.tied(0) || certificate.tied(1));
     EXPECT_TRUE(certificate.tied(2));
   }
@@ -153,7 +153,7 @@ TEST(CertificateTest, GivesTheConditionOfTheActiveBlockAsEigenDoes) {
     for (int i = 0; i < n; ++i) {
       if (z[i] > 0) active.push_back(i);
     }
-    const Certificate certificate = certify(problem, z);
+    const Certifier certificate = certify(problem, z);
     EXPECT_EQ(certificate.rank(), active.size());
     if (active.empty()) {
       EXPECT_EQ(certificate.condition(), 1);
@@ -177,11 +177,11 @@ TEST(CertificateTest, CountsRedundantContacts) {
     RowMatrix M = J * J.transpose();
     if (single_precision) M = M.cast<float>().cast<double>();
     const Problem problem{M, -M * VectorXd::Ones(4)};
-    const Certificate all = certify(problem, VectorXd::Ones(4), std::nullopt, single_precision);
+    const Certifier all = certify(problem, VectorXd::Ones(4), std::nullopt, single_precision);
     EXPECT_EQ(all.rank(), 3);
     EXPECT_EQ(all.condition(), std::numeric_limits<double>::infinity());
     const VectorXd corner = VectorXd::Unit(4, 1);
-    const Certificate one = certify({M, (VectorXd::Ones(4) - M * corner).eval()}, corner);
+    const Certifier one = certify({M, (VectorXd::Ones(4) - M * corner).eval()}, corner);
     EXPECT_EQ(one.rank(), 1);
     EXPECT_EQ(one.condition(), 1);
   }
@@ -193,7 +193,7 @@ TEST(CertificateTest, CountsNoMoreThanTheRankOfFrictionBlocks) {
   for (int k = 0; k < 200; ++k) {
     const Problem problem = testing::friction_block(random, 4, 4);
     const VectorXd z = solution(problem);
-    const Certificate certificate = certify(problem, z);
+    const Certifier certificate = certify(problem, z);
     std::vector<int> active;
     for (int i = 0; i < problem.n(); ++i) {
       if (z[i] > 0) active.push_back(i);
@@ -207,16 +207,16 @@ TEST(CertificateTest, CountsNoMoreThanTheRankOfFrictionBlocks) {
 }
 
 TEST(CertificateTest, AnswersTheEmptyProblemAndTheEmptyActiveSet) {
-  const Certificate empty = certify({RowMatrix(0, 0), VectorXd(0)}, VectorXd(0));
+  const Certifier empty = certify({RowMatrix(0, 0), VectorXd(0)}, VectorXd(0));
   EXPECT_EQ(empty.residual(), 0);
   EXPECT_EQ(empty.margin(), std::numeric_limits<double>::infinity());
   EXPECT_EQ(empty.condition(), 1);
   EXPECT_EQ(empty.rank(), 0);
-  const Certificate inactive = certify({RowMatrix::Zero(1, 1), VectorXd::Ones(1)}, VectorXd::Zero(1));
+  const Certifier inactive = certify({RowMatrix::Zero(1, 1), VectorXd::Ones(1)}, VectorXd::Zero(1));
   EXPECT_EQ(inactive.margin(), 1);
   EXPECT_EQ(inactive.condition(), 1);
   EXPECT_EQ(inactive.rank(), 0);
-  const Certificate zero = certify({RowMatrix::Zero(1, 1), VectorXd::Zero(1)}, VectorXd::Zero(1));
+  const Certifier zero = certify({RowMatrix::Zero(1, 1), VectorXd::Zero(1)}, VectorXd::Zero(1));
   EXPECT_EQ(zero.margin(), 0);
   EXPECT_TRUE(zero.tied(0));
 }
@@ -231,7 +231,7 @@ TEST(CertificateTest, IsNaNWhereAnyNumberIsAndRecovers) {
         Problem bad = problem;
         Eigen::Vector2d bad_z = z;
         (kind == 0 ? bad_z[i] : kind == 1 ? bad.q[i] : bad.M(1, i)) = nan;
-        Certificate certificate = certify(problem, z);
+        Certifier certificate = certify(problem, z);
         certificate.set(bad.M.data(), bad.q.data(), bad_z.data(), tolerance);
         EXPECT_TRUE(std::isnan(certificate.residual()));
         EXPECT_TRUE(std::isnan(certificate.margin()));

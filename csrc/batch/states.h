@@ -1,0 +1,41 @@
+// The states of pairs (solver/pair_states.h) in vectors that hold one problem in each lane.
+#pragma once
+
+#include "simd/lanes.h"
+#include "solver/pair_states.h"
+
+namespace lcp::batch::LCP_ISA {
+
+using namespace simd::LCP_ISA;
+
+/// The arithmetic of find_pair_states for one problem in each lane.
+template <class T>
+struct LaneArithmetic {
+  using Element = T;
+  using Number = Lanes<T>;
+  using Flag = Mask<Lanes<T>>;
+  LCP_INLINE static Number abs(const Number& x) { return stdx::abs(x); }
+  LCP_INLINE static bool any(const Flag& flag) { return stdx::any_of(flag); }
+  LCP_INLINE static Number select(const Flag& flag, const Number& x, const Number& y) {
+    Number result = y;
+    stdx::where(flag, result) = x;
+    return result;
+  }
+};
+
+/// The states as numbers.
+template <class T>
+LCP_INLINE inline Lanes<T> state_numbers(const Mask<Lanes<T>>& basic, const Mask<Lanes<T>>& tied) {
+  Lanes<T> state = T(solver::PairState::kNonbasic);
+  stdx::where(basic, state) = T(solver::PairState::kBasic);
+  stdx::where(tied, state) = T(solver::PairState::kTied);
+  return state;
+}
+
+/// Which pairs are differentiated as w_i = 0.
+template <class V>
+LCP_INLINE inline Mask<V> is_active(const V& state, bool tied_active) {
+  return state == V(solver::PairState::kBasic) || (Mask<V>(tied_active) && state == V(solver::PairState::kTied));
+}
+
+}  // namespace lcp::batch::LCP_ISA

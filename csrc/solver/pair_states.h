@@ -1,0 +1,115 @@
+// The complementary basis of a solution: which member of each pair (z_i, w_i) is 0, and where both are.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace lcp::solver {
+
+/// State of a pair at a solution. These numbers are the entries of the tensor `basis` that lcp::_solve_blocks returns
+/// and every derivative of the solution takes.
+enum PairState : std::int8_t {
+  kUnsolved = -1,  ///< of all pairs of an element that has no solution
+  kNonbasic = 0,   ///< z_i = 0 < w_i
+  kBasic = 1,      ///< w_i = 0 < z_i, or w_i = 0 is an equation and z_i of any sign
+  kTied = 2,       ///< z_i = w_i = 0: a degenerate pair, also called weakly active
+};
+
+/// A term of the rows of w = M z + q counts as round-off up to this multiple of the epsilon of the data, relative to
+/// the size of its row: entries of contact problems carry errors of some epsilon, those of their rounding in float, of
+/// the products J A^-1 J' in double.
+inline constexpr double kRoundOffInEpsilon = 64;
+
+/// The arithmetic of one problem, for find_pair_states.
+struct ScalarArithmetic {
+  using Element = double;
+  using Number = double;
+  using Flag = unsigned char;
+  static double abs(double x) { return std::abs(x); }
+  static bool any(bool flag) { return flag; }
+  static double select(bool flag, double x, double y) { return flag ? x : y; }
+};
+
+/// What find_pair_states works with: n flags each.
+template <class Flag>
+struct PairFlags {
+  Flag *has_q, *tied, *counts, *negligible;
+};
+
+/// Finds the state of each pair from a solution (z, w), the only place where a threshold decides. An algorithm that
+/// ends at a degenerate vertex returns round-off for a basic variable that is 0. So with s_i = |q_i| + sum_k |M_ik
+/// z_k|, z_j counts as 0 where |M_ij| z_j <= 64 epsilon s_i in every row with q_i != 0 that has z_j, and is as little
+/// beside the terms of the other variables in the rows with q_i = 0. A pair whose z_i is 0 is tied where w_i <= 64
+/// epsilon s_i. The units of rows and columns do not matter. (A q_i within the rounding error of the other terms of its
+/// row counts as 0.)
+///
+/// One template for one problem and for vectors that hold one problem in each lane; Arithmetic tells them apart.
+///   n: int, or an integral constant; the first num_equations pairs are equations.
+///   M(i, j), q(i), z(j), w(i): the problem. Calls emit(j, basic, tied) for each pair.
+template <class Arithmetic, class Size, class Matrix, class Vector, class Emit>
+[[gnu::always_inline]] inline void find_pair_states(Size n, int num_equations, double epsilon, const Matrix& M,
+                                                    const Vector& q, const Vector& z, const Vector& w,
+                                                    const PairFlags<typename Arithmetic::Flag>& flags,
+                                                    const Emit& emit) {
+  using Number = typename Arithmetic::Number;
+  using Flag = typename Arithmetic::Flag;
+  const Number round_off = static_cast<typename Arithmetic::Element>(kRoundOffInEpsilon * epsilon);
+  const Number zero = 0;
+  // Until the first loop ends, `negligible` marks the variables that have a term in a row with q_i != 0, and `counts`
+  // those of which one of these terms is more than round-off.
+  const auto& [has_q, tied, counts, negligible] = flags;
+  for (int j = 0; j < n; ++j) counts[j] = negligible[j] = Flag(false);
+  for (int i = 0; i < n; ++i) {
+    Number terms = zero;
+    for (int j = 0; j < n; ++j) terms += Arithmetic::abs(M(i, j) * z(j));
+    const Number magnitude = Arithmetic::abs(q(i));
+    const Number limit = round_off * (magnitude + terms);
+    tied[i] = w(i) <= limit;
+    has_q[i] = magnitude > round_off * (w(i) + terms);
+    for (int j = 0; j < n; ++j) {
+      const Number effect = Arithmetic::abs(M(i, j) * z(j));
+      counts[j] = counts[j] || (has_q[i] && effect > limit);
+      negligible[j] = negligible[j] || (has_q[i] && effect > zero);
+    }
+  }
+  bool doubt = false;
+  for (int j = 0; j < n; ++j) {
+    negligible[j] = negligible[j] && !counts[j];
+    doubt = doubt || Arithmetic::any(negligible[j]);
+    counts[j] = z(j) > zero && !negligible[j];
+  }
+  for (int i = 0; doubt && i < n; ++i) {
+    Number rest = zero;
+    for (int j = 0; j < n; ++j) {
+      rest += Arithmetic::select(negligible[j], zero, Arithmetic::abs(M(i, j) * z(j)));
+    }
+    for (int j = 0; j < n; ++j) {
+      const Number effect = Arithmetic::abs(M(i, j) * z(j));
+      counts[j] = counts[j] || (!has_q[i] && rest > zero && effect > round_off * rest);
+    }
+  }
+  for (int j = 0; j < n; ++j) {
+    if (j < num_equations) counts[j] = Flag(true);
+    emit(j, counts[j], tied[j] && !counts[j]);
+  }
+}
+
+/// The same for one problem in memory. Allocates only in the constructor.
+class PairStates {
+ public:
+  /// num_equations: the first so many pairs are equations w_i = 0 with a z_i of any sign.
+  /// single_precision: whether M, q, z and w are floats; this sets epsilon.
+  PairStates(int n, int num_equations, bool single_precision);
+
+  /// M: n x n row-major, q, z, w: n, where w = max(0, M z + q) is 0 wherever z > 0. states: n. kUnsolved where z has a
+  /// NaN.
+  void find(const double* M, const double* q, const double* z, const double* w, std::int8_t* states);
+
+ private:
+  int n_, num_equations_;
+  double epsilon_;
+  std::vector<unsigned char> flags_;
+};
+
+}  // namespace lcp::solver
