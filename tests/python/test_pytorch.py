@@ -486,7 +486,7 @@ def test_compiled_autograd_does_not_confuse_what_nodes_were_made_with(backend, c
     for equations, ties in kinds + kinds:
         f = lambda H, h: sum((x * y).sum() for x, y in zip(lcp._solve_blocks(H, h, equations, ties=ties)[:2], weights))
         assert_near(compiled_gradients(f, (H, h), backend), gradients(f, (H, h)))
-    assert counters["compiled_autograd"]["captures"] == len(kinds)
+    assert counters["compiled_autograd"]["captures"] == len({ties for _, ties in kinds})  # the basis is a tensor
 
 
 def often(f, inputs, backend, order):
