@@ -77,10 +77,10 @@ LCP_INLINE inline void prefetch(BatchView<T> M, std::int64_t at) {
   for (int k = 0; k < kLanes<L> * N * N; k += line) __builtin_prefetch(first + k);
 }
 
-// The states of all pairs, as numbers.
+// The states of all pairs, as numbers. One piece of code for all solve kernels.
 template <int N, class L>
-LCP_INLINE inline void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q, const Lanes<L>* z,
-                                   const Lanes<L>* w, Lanes<L>* states) {
+[[gnu::noinline, gnu::noclone]] void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q,
+                                                 const Lanes<L>* z, const Lanes<L>* w, Lanes<L>* states) {
   Mask<Lanes<L>> has_q[N], tied[N], counts[N], negligible[N];
   const auto at = [](const Lanes<L>* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
   solver::find_pair_states<LaneArithmetic<L>>(

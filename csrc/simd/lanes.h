@@ -14,8 +14,7 @@
 #include <immintrin.h>
 #endif
 
-// A kernel is one straight line of code that lives in registers; compilers give up inlining long before that.
-#define LCP_INLINE __attribute__((always_inline))
+#include "simd/inline.h"
 
 namespace lcp::simd::LCP_ISA {
 
@@ -185,19 +184,76 @@ LCP_INLINE inline void transpose(Native<T>* x) {
   }
 }
 
-// A vector of T from as many numbers in memory, which may be floats where T is double, and back.
-template <class T, class Stored>
-LCP_INLINE inline Native<T> read(const Stored* p) {
-  using Memory [[gnu::vector_size(sizeof(Stored) * kLanes<T>)]] = Stored;
-  Memory x;
+// Small integers in bytes as numbers, and back. Compilers convert them one by one. (The masks that select all lanes
+// keep GCC 12 from warning of the undefined vectors in its own headers.)
+template <class T>
+LCP_INLINE inline Native<T> read_bytes(const std::int8_t* p) {
+#if defined __AVX512F__
+  if constexpr (sizeof(T) == 8) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    return std::bit_cast<Native<T>>(_mm512_maskz_cvtepi32_pd(0xff, _mm256_cvtepi8_epi32(bytes)));
+  }
+#elif defined __AVX2__
+  if constexpr (sizeof(T) == 8) {
+    std::int32_t bytes;
+    std::memcpy(&bytes, p, sizeof bytes);
+    return std::bit_cast<Native<T>>(_mm256_cvtepi32_pd(_mm_cvtepi8_epi32(_mm_cvtsi32_si128(bytes))));
+  }
+#endif
+  using Bytes [[gnu::vector_size(kLanes<T>)]] = std::int8_t;
+  Bytes x;
   std::memcpy(&x, p, sizeof x);
   return __builtin_convertvector(x, Native<T>);
 }
+template <class T>
+LCP_INLINE inline void write_bytes(Native<T> x, std::int8_t* p) {
+#if defined __AVX512F__
+  if constexpr (sizeof(T) == 8) {
+    const __m128i bytes = _mm256_maskz_cvtepi32_epi8(0xff, _mm512_maskz_cvtpd_epi32(0xff, std::bit_cast<__m512d>(x)));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
+  } else {
+    const __m128i bytes =
+        _mm512_maskz_cvtepi32_epi8(0xffff, _mm512_maskz_cvtps_epi32(0xffff, std::bit_cast<__m512>(x)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+  }
+#elif defined __AVX2__
+  if constexpr (sizeof(T) == 8) {
+    const __m128i words = _mm_packs_epi32(_mm256_cvtpd_epi32(std::bit_cast<__m256d>(x)), _mm_setzero_si128());
+    const std::int32_t bytes = _mm_cvtsi128_si32(_mm_packs_epi16(words, words));
+    std::memcpy(p, &bytes, sizeof bytes);
+  } else {
+    const __m256i integers = _mm256_cvtps_epi32(std::bit_cast<__m256>(x));
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(integers), _mm256_extracti128_si256(integers, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
+  }
+#else
+  using Bytes [[gnu::vector_size(kLanes<T>)]] = std::int8_t;
+  const Bytes converted = __builtin_convertvector(x, Bytes);
+  std::memcpy(p, &converted, sizeof converted);
+#endif
+}
+
+// A vector of T from as many numbers in memory, which may be floats or bytes where T is double, and back.
+template <class T, class Stored>
+LCP_INLINE inline Native<T> read(const Stored* p) {
+  if constexpr (sizeof(Stored) == 1) {
+    return read_bytes<T>(p);
+  } else {
+    using Memory [[gnu::vector_size(sizeof(Stored) * kLanes<T>)]] = Stored;
+    Memory x;
+    std::memcpy(&x, p, sizeof x);
+    return __builtin_convertvector(x, Native<T>);
+  }
+}
 template <class T, class Stored>
 LCP_INLINE inline void write(Native<T> x, Stored* p) {
-  using Memory [[gnu::vector_size(sizeof(Stored) * kLanes<T>)]] = Stored;
-  const Memory converted = __builtin_convertvector(x, Memory);
-  std::memcpy(p, &converted, sizeof converted);
+  if constexpr (sizeof(Stored) == 1) {
+    write_bytes<T>(x, p);
+  } else {
+    using Memory [[gnu::vector_size(sizeof(Stored) * kLanes<T>)]] = Stored;
+    const Memory converted = __builtin_convertvector(x, Memory);
+    std::memcpy(p, &converted, sizeof converted);
+  }
 }
 
 // x as a vector of Stored would hold it.

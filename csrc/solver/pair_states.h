@@ -3,7 +3,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
+#include <utility>
 #include <vector>
+
+#include "simd/inline.h"
 
 namespace lcp::solver {
 
@@ -31,11 +35,50 @@ struct ScalarArithmetic {
   static double select(bool flag, double x, double y) { return flag ? x : y; }
 };
 
+/// Calls f(0), ..., f(n - 1); for an integral constant n without a loop, so that arrays of n live in registers.
+template <class Function>
+LCP_INLINE inline void for_each_index(int n, const Function& f) {
+  for (int i = 0; i < n; ++i) f(i);
+}
+template <int n, class Function>
+LCP_INLINE inline void for_each_index(std::integral_constant<int, n>, const Function& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) LCP_INLINE { (f(i), ...); }
+  (std::make_integer_sequence<int, n>{});
+}
+
 /// What find_pair_states works with: n flags each.
 template <class Flag>
 struct PairFlags {
-  Flag *has_q, *tied, *counts, *negligible;
+  Flag *has_q, *tied, *basic, *negligible;
 };
+
+/// The second half of find_pair_states, which few problems need: `basic` marks the positive z_j that have a term beyond
+/// round-off in a row with q_i != 0; of the others, those are basic that have no term in such a row, or one beyond
+/// round-off in a row with q_i = 0.
+template <class Arithmetic, class Matrix, class Vector>
+[[gnu::noinline]] void find_doubtful_pairs(int n, const typename Arithmetic::Number& round_off, const Matrix& M,
+                                           const Vector& z, const PairFlags<typename Arithmetic::Flag>& flags) {
+  using Number = typename Arithmetic::Number;
+  using Flag = typename Arithmetic::Flag;
+  const Number zero = 0;
+  const auto& [has_q, tied, basic, negligible] = flags;
+  for (int j = 0; j < n; ++j) {
+    Flag seen(false);
+    for (int i = 0; i < n; ++i) seen = seen || (has_q[i] && Arithmetic::abs(M(i, j) * z(j)) > zero);
+    negligible[j] = seen && !basic[j];
+    basic[j] = z(j) > zero && !negligible[j];
+  }
+  for (int i = 0; i < n; ++i) {
+    Number rest = zero;
+    for (int j = 0; j < n; ++j) {
+      rest += Arithmetic::select(negligible[j], zero, Arithmetic::abs(M(i, j) * z(j)));
+    }
+    for (int j = 0; j < n; ++j) {
+      const Number effect = Arithmetic::abs(M(i, j) * z(j));
+      basic[j] = basic[j] || (!has_q[i] && rest > zero && effect > round_off * rest);
+    }
+  }
+}
 
 /// Finds the state of each pair from a solution (z, w), the only place where a threshold decides. An algorithm that
 /// ends at a degenerate vertex returns round-off for a basic variable that is 0. So with s_i = |q_i| + sum_k |M_ik
@@ -48,51 +91,34 @@ struct PairFlags {
 ///   n: int, or an integral constant; the first num_equations pairs are equations.
 ///   M(i, j), q(i), z(j), w(i): the problem. Calls emit(j, basic, tied) for each pair.
 template <class Arithmetic, class Size, class Matrix, class Vector, class Emit>
-[[gnu::always_inline]] inline void find_pair_states(Size n, int num_equations, double epsilon, const Matrix& M,
-                                                    const Vector& q, const Vector& z, const Vector& w,
-                                                    const PairFlags<typename Arithmetic::Flag>& flags,
-                                                    const Emit& emit) {
+LCP_INLINE inline void find_pair_states(Size n, int num_equations, double epsilon, const Matrix& M, const Vector& q,
+                                        const Vector& z, const Vector& w,
+                                        const PairFlags<typename Arithmetic::Flag>& flags, const Emit& emit) {
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
   const Number round_off = static_cast<typename Arithmetic::Element>(kRoundOffInEpsilon * epsilon);
   const Number zero = 0;
-  // Until the first loop ends, `negligible` marks the variables that have a term in a row with q_i != 0, and `counts`
-  // those of which one of these terms is more than round-off.
-  const auto& [has_q, tied, counts, negligible] = flags;
-  for (int j = 0; j < n; ++j) counts[j] = negligible[j] = Flag(false);
-  for (int i = 0; i < n; ++i) {
+  const auto& [has_q, tied, basic, negligible] = flags;
+  for_each_index(n, [&](int j) LCP_INLINE { basic[j] = Flag(false); });
+  for_each_index(n, [&](int i) LCP_INLINE {
     Number terms = zero;
-    for (int j = 0; j < n; ++j) terms += Arithmetic::abs(M(i, j) * z(j));
+    for_each_index(n, [&](int j) LCP_INLINE { terms += Arithmetic::abs(M(i, j) * z(j)); });
     const Number magnitude = Arithmetic::abs(q(i));
     const Number limit = round_off * (magnitude + terms);
     tied[i] = w(i) <= limit;
     has_q[i] = magnitude > round_off * (w(i) + terms);
-    for (int j = 0; j < n; ++j) {
-      const Number effect = Arithmetic::abs(M(i, j) * z(j));
-      counts[j] = counts[j] || (has_q[i] && effect > limit);
-      negligible[j] = negligible[j] || (has_q[i] && effect > zero);
-    }
+    for_each_index(
+        n, [&](int j) LCP_INLINE { basic[j] = basic[j] || (has_q[i] && Arithmetic::abs(M(i, j) * z(j)) > limit); });
+  });
+  Flag doubt(false);
+  for_each_index(n, [&](int j) LCP_INLINE { doubt = doubt || (z(j) > zero && !basic[j]); });
+  if (Arithmetic::any(doubt)) {
+    find_doubtful_pairs<Arithmetic>(n, round_off, M, z, flags);
   }
-  bool doubt = false;
-  for (int j = 0; j < n; ++j) {
-    negligible[j] = negligible[j] && !counts[j];
-    doubt = doubt || Arithmetic::any(negligible[j]);
-    counts[j] = z(j) > zero && !negligible[j];
-  }
-  for (int i = 0; doubt && i < n; ++i) {
-    Number rest = zero;
-    for (int j = 0; j < n; ++j) {
-      rest += Arithmetic::select(negligible[j], zero, Arithmetic::abs(M(i, j) * z(j)));
-    }
-    for (int j = 0; j < n; ++j) {
-      const Number effect = Arithmetic::abs(M(i, j) * z(j));
-      counts[j] = counts[j] || (!has_q[i] && rest > zero && effect > round_off * rest);
-    }
-  }
-  for (int j = 0; j < n; ++j) {
-    if (j < num_equations) counts[j] = Flag(true);
-    emit(j, counts[j], tied[j] && !counts[j]);
-  }
+  for_each_index(n, [&](int j) LCP_INLINE {
+    const Flag is_basic = (basic[j] && z(j) > zero) || Flag(j < num_equations);
+    emit(j, is_basic, tied[j] && !is_basic);
+  });
 }
 
 /// The same for one problem in memory. Allocates only in the constructor.
