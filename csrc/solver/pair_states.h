@@ -61,7 +61,9 @@ template <class Arithmetic, class Matrix, class Vector>
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
   const Number zero = 0;
-  const auto& [has_q, tied, basic, negligible] = flags;
+  Flag* const has_q = flags.has_q;
+  Flag* const basic = flags.basic;
+  Flag* const negligible = flags.negligible;
   for (int j = 0; j < n; ++j) {
     Flag seen(false);
     for (int i = 0; i < n; ++i) seen = seen || (has_q[i] && Arithmetic::abs(M(i, j) * z(j)) > zero);
@@ -98,7 +100,9 @@ LCP_INLINE inline void find_pair_states(Size n, int num_equations, double epsilo
   using Flag = typename Arithmetic::Flag;
   const Number round_off = static_cast<typename Arithmetic::Element>(kRoundOffInEpsilon * epsilon);
   const Number zero = 0;
-  const auto& [has_q, tied, basic, negligible] = flags;
+  Flag* const has_q = flags.has_q;
+  Flag* const tied = flags.tied;
+  Flag* const basic = flags.basic;
   for_each_index(n, [&](int j) LCP_INLINE { basic[j] = Flag(false); });
   for_each_index(n, [&](int i) LCP_INLINE {
     Number terms = zero;
