@@ -9,17 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/files.h"
-#include "common/interrupt.h"
-#include "common/one_thread.h"
-#include "common/progress.h"
 #include "comparison/data.h"
 #include "comparison/perform.h"
 #include "comparison/plan.h"
 #include "comparison/results.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/interrupt.h"
+#include "run/one_thread.h"
+#include "run/progress.h"
+#include "sliding_block/evaluation.h"
 
 namespace {
 

@@ -6,18 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/files.h"
-#include "common/friction_model.h"
-#include "common/one_thread.h"
-#include "common/random.h"
-#include "common/samples.h"
-#include "common/text.h"
 #include "lcp/learning/linear_program.h"
 #include "lcp/nn/traditional_model.h"
 #include "linear_program/fit.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/one_thread.h"
+#include "run/random.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
+#include "sliding_block/friction_model.h"
+#include "sliding_block/samples.h"
 
 namespace {
 

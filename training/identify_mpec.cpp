@@ -6,17 +6,17 @@
 #include <stdexcept>
 #include <string>
 
-#include "common/command_line.h"
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/files.h"
-#include "common/one_thread.h"
-#include "common/progress.h"
-#include "common/text.h"
 #include "identification/bilinear_program.h"
 #include "identification/estimate.h"
 #include "identification/particle.h"
 #include "identification/particle_mpec.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/one_thread.h"
+#include "run/progress.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
 
 namespace {
 

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <string>
 
-#include "common/command_line.h"
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/files.h"
-#include "common/one_thread.h"
 #include "identification/estimate.h"
 #include "identification/particle.h"
 #include "identification/shooting.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/one_thread.h"
+#include "sliding_block/evaluation.h"
 
 namespace {
 

@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/files.h"
-#include "common/one_thread.h"
-#include "common/text.h"
 #include "identification/estimate.h"
 #include "identification/shooting.h"
 #include "identification/tripod.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/one_thread.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
 
 namespace {
 

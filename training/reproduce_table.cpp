@@ -11,14 +11,14 @@
 #include <string>
 #include <system_error>
 
-#include "common/command_line.h"
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/files.h"
-#include "common/process.h"
-#include "common/progress.h"
-#include "common/text.h"
 #include "identification/track_model.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/process.h"
+#include "run/progress.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
 
 namespace {
 

@@ -9,11 +9,11 @@
 #include <set>
 #include <string_view>
 
-#include "common/command_line.h"
-#include "common/error.h"
-#include "common/figures.h"
-#include "common/files.h"
-#include "common/text.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/figures.h"
+#include "run/files.h"
+#include "run/text.h"
 #include "simulation/system.h"
 
 namespace {
@@ -44,8 +44,9 @@ nlohmann::json largest(const torch::Tensor& x) {
 }
 
 std::string help_of(const std::string& system) {
-  std::string text = "Simulates a system by lcp::solve, or lcp::solve_contact, compares it with its exact solution and writes "
-                     "data.csv.\n";
+  std::string text =
+      "Simulates a system by lcp::solve, or lcp::solve_contact, compares it with its exact solution and writes "
+      "data.csv.\n";
   text += "Systems and their formulations:\n";
   for (const std::string& name : system_names()) {
     text += "  " + name + ": ";

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/files.h"
-#include "common/progress.h"
-#include "common/text.h"
 #include "noise/report.h"
 #include "noise/study.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/progress.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
 
 namespace {
 

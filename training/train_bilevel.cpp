@@ -5,10 +5,10 @@
 #include <cmath>
 #include <iostream>
 
-#include "common/command_line.h"
-#include "common/error.h"
 #include "friction/learn.h"
 #include "lcp/learning/bilevel_loss.h"
+#include "run/command_line.h"
+#include "run/error.h"
 
 namespace {
 

@@ -7,12 +7,12 @@
 #include <cmath>
 #include <iostream>
 
-#include "common/command_line.h"
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/text.h"
-#include "common/trainer.h"
 #include "compliant/drops.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/text.h"
+#include "run/trainer.h"
+#include "sliding_block/evaluation.h"
 
 namespace {
 

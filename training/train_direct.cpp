@@ -1,6 +1,6 @@
 // Learns f and G of a sliding block from velocities, inputs and known friction forces.
-#include "common/error.h"
 #include "direct/learn.h"
+#include "run/error.h"
 
 int main(int argc, char** argv) {
   return lcp::training::guarded("train_direct",

@@ -2,9 +2,9 @@
 #include <ATen/ATen.h>
 #include <torch/autograd.h>
 
-#include "common/command_line.h"
-#include "common/error.h"
 #include "friction/learn.h"
+#include "run/command_line.h"
+#include "run/error.h"
 
 namespace {
 

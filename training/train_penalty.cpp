@@ -1,7 +1,7 @@
 // Learns [M|W] of a sliding block by soft complementarity and nonnegativity of known forces [Notes, 3.1.3].
-#include "common/command_line.h"
-#include "common/error.h"
 #include "rows/learn.h"
+#include "run/command_line.h"
+#include "run/error.h"
 
 int main(int argc, char** argv) {
   using namespace lcp::training;

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <string>
 
-#include "common/evaluation.h"
-#include "common/sliding_block_data.h"
+#include "sliding_block/evaluation.h"
+#include "sliding_block/trajectories.h"
 
 namespace lcp::training {
 namespace {

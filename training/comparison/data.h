@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/files.h"
 #include "comparison/plan.h"
+#include "run/files.h"
 
 namespace lcp::training {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "common/evaluation.h"
-#include "common/files.h"
-#include "common/process.h"
+#include "run/files.h"
+#include "run/process.h"
+#include "sliding_block/evaluation.h"
 
 namespace lcp::training {
 namespace {

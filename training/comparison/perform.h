@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/interrupt.h"
 #include "comparison/plan.h"
+#include "run/interrupt.h"
 
 namespace lcp::training {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "run/error.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/physics_flags.h"
-#include "common/samples.h"
+#include "run/command_line.h"
+#include "simulation/physics_flags.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "common/text.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {

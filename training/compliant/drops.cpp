@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <vector>
 
-#include "common/error.h"
-#include "common/files.h"
-#include "common/random.h"
 #include "lcp/physics/point_mass.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/random.h"
 
 namespace lcp::training {
 namespace {

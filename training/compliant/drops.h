@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <string>
 
-#include "common/command_line.h"
-#include "common/physics_flags.h"
 #include "lcp/physics/compliant_particle.h"
+#include "run/command_line.h"
+#include "simulation/physics_flags.h"
 
 namespace lcp::training {
 

@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/one_thread.h"
-#include "common/random.h"
-#include "common/samples.h"
-#include "common/text.h"
-#include "common/trainer.h"
 #include "direct/features.h"
 #include "direct/study.h"
 #include "lcp/learning/direct_loss.h"
+#include "run/error.h"
+#include "run/one_thread.h"
+#include "run/random.h"
+#include "run/text.h"
+#include "run/trainer.h"
+#include "sliding_block/evaluation.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 namespace {

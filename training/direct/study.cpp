@@ -13,18 +13,18 @@
 #include <string>
 #include <vector>
 
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/figures.h"
-#include "common/files.h"
-#include "common/one_thread.h"
-#include "common/progress.h"
-#include "common/random.h"
-#include "common/text.h"
 #include "direct/features.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"
 #include "lcp/nn/direct_model.h"
+#include "run/error.h"
+#include "run/figures.h"
+#include "run/files.h"
+#include "run/one_thread.h"
+#include "run/progress.h"
+#include "run/random.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
 
 namespace lcp::training {
 namespace {

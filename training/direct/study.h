@@ -1,9 +1,9 @@
 // What fits of f and G come to: each loss, head and kind of force, measured.
 #pragma once
 
-#include "common/command_line.h"
-#include "common/physics_flags.h"
-#include "common/samples.h"
+#include "run/command_line.h"
+#include "simulation/physics_flags.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 

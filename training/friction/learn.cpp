@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 #include <torch/utils.h>
 
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/one_thread.h"
+#include "run/error.h"
+#include "run/one_thread.h"
+#include "sliding_block/evaluation.h"
 
 namespace lcp::training {
 void FrictionFlags::add_to(CommandLine& line) {

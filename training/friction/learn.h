@@ -4,10 +4,10 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "common/command_line.h"
-#include "common/friction_model.h"
-#include "common/samples.h"
-#include "common/trainer.h"
+#include "run/command_line.h"
+#include "run/trainer.h"
+#include "sliding_block/friction_model.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 

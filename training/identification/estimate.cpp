@@ -8,9 +8,9 @@
 #include <iostream>
 #include <system_error>
 
-#include "common/evaluation.h"
-#include "common/files.h"
-#include "common/text.h"
+#include "run/files.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
 
 namespace lcp::training {
 namespace {

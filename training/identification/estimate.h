@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "common/files.h"
 #include "identification/track_model.h"
 #include "lcp/identification/least_squares.h"
 #include "lcp/identification/uncertainty.h"
+#include "run/files.h"
 
 namespace lcp::training {
 

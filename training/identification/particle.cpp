@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "common/random.h"
+#include "run/random.h"
 
 namespace lcp::training {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/text.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {

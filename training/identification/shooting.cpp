@@ -5,10 +5,10 @@
 #include <chrono>
 #include <iostream>
 
-#include "common/evaluation.h"
-#include "common/progress.h"
-#include "common/text.h"
 #include "identification/estimate.h"
+#include "run/progress.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
 
 namespace lcp::training {
 namespace {

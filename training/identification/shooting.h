@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "common/command_line.h"
-#include "common/files.h"
 #include "identification/track_model.h"
 #include "lcp/identification/least_squares.h"
+#include "run/command_line.h"
+#include "run/files.h"
 
 namespace lcp::training {
 

@@ -8,9 +8,9 @@
 #include <limits>
 #include <numbers>
 
-#include "common/error.h"
-#include "common/random.h"
-#include "common/text.h"
+#include "run/error.h"
+#include "run/random.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/physics_flags.h"
 #include "identification/tracks.h"
 #include "lcp/physics/problem.h"
+#include "run/command_line.h"
+#include "simulation/physics_flags.h"
 
 namespace lcp::training {
 

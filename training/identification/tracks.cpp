@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "run/error.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {

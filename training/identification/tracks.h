@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/files.h"
+#include "run/files.h"
 
 namespace lcp::training {
 

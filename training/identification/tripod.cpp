@@ -5,7 +5,7 @@
 #include <numbers>
 #include <vector>
 
-#include "common/random.h"
+#include "run/random.h"
 
 namespace lcp::training {
 namespace {

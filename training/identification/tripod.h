@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "common/tripod_flags.h"
 #include "identification/track_model.h"
+#include "simulation/tripod_flags.h"
 
 namespace lcp::training {
 

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/friction_model.h"
-#include "common/text.h"
+#include "run/error.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
+#include "sliding_block/friction_model.h"
 
 namespace lcp::training {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "common/command_line.h"
 #include "lcp/learning/linear_program.h"
 #include "linear_program/simplex.h"
+#include "run/command_line.h"
 
 namespace lcp::training {
 

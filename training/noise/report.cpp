@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/files.h"
-#include "common/text.h"
+#include "run/files.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {

@@ -8,10 +8,10 @@
 #include <limits>
 #include <stdexcept>
 
-#include "common/files.h"
-#include "common/random.h"
 #include "lcp/learning/noise_study.h"
 #include "lcp/physics/sliding_block.h"
+#include "run/files.h"
+#include "run/random.h"
 
 namespace lcp::training {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/physics_flags.h"
+#include "run/command_line.h"
+#include "simulation/physics_flags.h"
 
 namespace lcp::training {
 

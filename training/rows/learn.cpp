@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <iostream>
 
-#include "common/error.h"
-#include "common/evaluation.h"
-#include "common/one_thread.h"
-#include "common/random.h"
-#include "common/text.h"
+#include "run/error.h"
+#include "run/one_thread.h"
+#include "run/random.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
 
 namespace lcp::training {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/friction_model.h"
-#include "common/samples.h"
-#include "common/trainer.h"
 #include "lcp/learning/penalty_loss.h"
+#include "run/command_line.h"
+#include "run/trainer.h"
+#include "sliding_block/friction_model.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 

@@ -1,7 +1,7 @@
 #include "lcp/physics/point_mass.h"
 
-#include "common/error.h"
-#include "common/text.h"
+#include "run/error.h"
+#include "run/text.h"
 #include "simulation/system.h"
 
 namespace lcp::training {

@@ -1,8 +1,8 @@
 #include "lcp/physics/sliding_block.h"
 
-#include "common/random.h"
-#include "common/sliding_block_data.h"
+#include "run/random.h"
 #include "simulation/system.h"
+#include "sliding_block/trajectories.h"
 
 namespace lcp::training {
 namespace {

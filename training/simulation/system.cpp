@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "common/random.h"
-#include "common/sliding_block_data.h"
+#include "run/random.h"
+#include "sliding_block/trajectories.h"
 
 namespace lcp::training {
 namespace {
@@ -35,8 +35,8 @@ torch::Tensor Request::with_position_noise(const torch::Tensor& x) const {
 }
 
 const std::vector<std::string>& system_names() {
-  static const std::vector<std::string> names = {
-      "sliding_block", "falling_block", "planar_block", "point_mass", "tripod", "compliant_particle", "compliant_block"};
+  static const std::vector<std::string> names = {"sliding_block", "falling_block",      "planar_block",   "point_mass",
+                                                 "tripod",        "compliant_particle", "compliant_block"};
   return names;
 }
 

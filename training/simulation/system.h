@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/files.h"
-#include "common/physics_flags.h"
 #include "lcp/physics/problem.h"
+#include "run/command_line.h"
+#include "run/files.h"
+#include "simulation/physics_flags.h"
 
 namespace lcp::training {
 

@@ -1,7 +1,7 @@
 #include "lcp/physics/tripod.h"
 
-#include "common/tripod_flags.h"
 #include "simulation/system.h"
+#include "simulation/tripod_flags.h"
 
 namespace lcp::training {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/random.h"
+#include "run/random.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 

@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "common/files.h"
-#include "common/physics_flags.h"
 #include "lcp/physics/sliding_block.h"
+#include "run/files.h"
+#include "simulation/physics_flags.h"
 
 namespace lcp::training {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/physics_flags.h"
 #include "lcp/physics/tripod.h"
+#include "run/command_line.h"
+#include "simulation/physics_flags.h"
 
 namespace lcp::training {
 

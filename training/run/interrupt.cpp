@@ -1,4 +1,4 @@
-#include "common/interrupt.h"
+#include "run/interrupt.h"
 
 #include <csignal>
 

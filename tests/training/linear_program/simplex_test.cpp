@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "common/samples.h"
+#include "sliding_block/samples.h"
 #include "support/tensors.h"
 
 namespace lcp::training {

@@ -1,4 +1,4 @@
-#include "common/physics_flags.h"
+#include "simulation/physics_flags.h"
 
 namespace lcp::training {
 

@@ -1,4 +1,4 @@
-#include "common/process.h"
+#include "run/process.h"
 
 #include <fcntl.h>
 #include <poll.h>

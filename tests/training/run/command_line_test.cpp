@@ -1,10 +1,10 @@
-#include "common/command_line.h"
+#include "run/command_line.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "common/error.h"
-#include "common/files.h"
+#include "run/error.h"
+#include "run/files.h"
 
 namespace lcp::training {
 namespace {

@@ -1,13 +1,13 @@
-#include "common/friction_model.h"
+#include "sliding_block/friction_model.h"
 
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <algorithm>
 
-#include "common/one_thread.h"
-#include "common/random.h"
-#include "common/text.h"
+#include "run/one_thread.h"
+#include "run/random.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {

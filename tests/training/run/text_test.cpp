@@ -1,4 +1,4 @@
-#include "common/text.h"
+#include "run/text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "common/trainer.h"
+#include "run/trainer.h"
 
 #include <torch/nn/module.h>
 #include <torch/optim/adam.h>
@@ -12,12 +12,12 @@
 #include <sstream>
 #include <system_error>
 
-#include "common/error.h"
-#include "common/interrupt.h"
-#include "common/one_thread.h"
-#include "common/progress.h"
-#include "common/random.h"
-#include "common/text.h"
+#include "run/error.h"
+#include "run/interrupt.h"
+#include "run/one_thread.h"
+#include "run/progress.h"
+#include "run/random.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/files.h"
+#include "run/command_line.h"
+#include "run/files.h"
 
 namespace lcp::training {
 

@@ -1,4 +1,4 @@
-#include "common/files.h"
+#include "run/files.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "common/error.h"
+#include "run/error.h"
 
 namespace lcp::training {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/evaluation.h"
-#include "common/physics_flags.h"
-#include "common/samples.h"
 #include "lcp/nn/traditional_model.h"
+#include "run/command_line.h"
+#include "simulation/physics_flags.h"
+#include "sliding_block/evaluation.h"
+#include "sliding_block/samples.h"
 
 namespace lcp::training {
 

@@ -1,4 +1,4 @@
-#include "common/evaluation.h"
+#include "sliding_block/evaluation.h"
 
 #include <torch/autograd.h>
 #include <torch/nn/module.h>
@@ -11,11 +11,11 @@
 #include <iostream>
 #include <set>
 
-#include "common/figures.h"
-#include "common/files.h"
-#include "common/random.h"
-#include "common/sliding_block_data.h"
-#include "common/text.h"
+#include "run/figures.h"
+#include "run/files.h"
+#include "run/random.h"
+#include "run/text.h"
+#include "sliding_block/trajectories.h"
 
 namespace lcp::training {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/sliding_block_data.h"
+#include "sliding_block/trajectories.h"
 
 #include <torch/types.h>
 

@@ -1,4 +1,4 @@
-#include "common/tripod_flags.h"
+#include "simulation/tripod_flags.h"
 
 #include <ATen/ATen.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "common/error.h"
+#include "run/error.h"
 
 namespace lcp::training {
 namespace {

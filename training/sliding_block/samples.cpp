@@ -1,4 +1,4 @@
-#include "common/samples.h"
+#include "sliding_block/samples.h"
 
 #include <ATen/ATen.h>
 
@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <iostream>
 
-#include "common/error.h"
-#include "common/files.h"
-#include "common/random.h"
-#include "common/sliding_block_data.h"
-#include "common/text.h"
-#include "common/trainer.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/random.h"
+#include "run/text.h"
+#include "run/trainer.h"
+#include "sliding_block/trajectories.h"
 
 namespace lcp::training {
 namespace {

@@ -1,4 +1,4 @@
-#include "common/command_line.h"
+#include "run/command_line.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,9 +8,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "common/error.h"
-#include "common/files.h"
-#include "common/text.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/text.h"
 
 namespace lcp::training {
 

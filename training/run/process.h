@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/interrupt.h"
+#include "run/interrupt.h"
 
 namespace lcp::training {
 

@@ -1,7 +1,7 @@
 // The parameters that every system has, as flags.
 #pragma once
 
-#include "common/command_line.h"
+#include "run/command_line.h"
 
 namespace lcp::training {
 

@@ -1,4 +1,4 @@
-#include "common/figures.h"
+#include "run/figures.h"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <system_error>
 
-#include "common/process.h"
+#include "run/process.h"
 
 namespace lcp::training {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "common/command_line.h"
-#include "common/physics_flags.h"
+#include "run/command_line.h"
+#include "simulation/physics_flags.h"
 
 namespace lcp::training {
 

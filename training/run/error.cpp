@@ -1,4 +1,4 @@
-#include "common/error.h"
+#include "run/error.h"
 
 #include <c10/util/Exception.h>
 

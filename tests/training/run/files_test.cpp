@@ -1,4 +1,4 @@
-#include "common/files.h"
+#include "run/files.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-#include "common/error.h"
+#include "run/error.h"
 
 namespace lcp::training {
 namespace {
