@@ -91,7 +91,7 @@ def forward(self, v: Tensor, u: Tensor) -> Tensor:
 
 }  // namespace
 
-void save_torchscript(const DirectModel& model, const std::string& path) {
+std::string torchscript_bytes(const DirectModel& model) {
   const DirectModelOptions& options = model->options;
   torch::jit::Module script = make_module("DirectModel", {{"dt", options.dt()},
                                                           {"mass", options.mass()},
@@ -110,7 +110,11 @@ void save_torchscript(const DirectModel& model, const std::string& path) {
   put("f", add_state_map(script, "f", model->f));
   put("G", add_state_map(script, "G", model->G));
   define(script, source);
-  save_module(script, path);
+  return bytes_of(script);
+}
+
+void save_torchscript(const DirectModel& model, const std::string& path) {
+  write_bytes(torchscript_bytes(model), path);
 }
 
 }  // namespace lcp::nn

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
+#include <chrono>
+#include <cstdio>
 #include <memory>
+#include <sstream>
 #include <system_error>
 
 namespace lcp::nn {
@@ -73,13 +75,29 @@ std::string add_state_map(jit::Module& module, const std::string& name, const St
   return expression;
 }
 
-void save_module(const jit::Module& module, const std::string& path) {
-  const std::string temporary = path + ".tmp";
-  module.save(temporary);
-  const int file = open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0 || fsync(file) != 0) throw std::system_error(errno, std::generic_category(), "cannot write " + path);
-  close(file);
-  std::filesystem::rename(temporary, path);
+std::string bytes_of(const jit::Module& module) {
+  std::ostringstream stream;  // since PyTorch ends the process where it cannot write to a file
+  module.save(stream);
+  return stream.str();
+}
+
+void write_bytes(const std::string& bytes, const std::string& path) {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::string unfinished = path + "." + std::to_string(getpid()) + "." + std::to_string(now) + ".tmp";
+  const int file = open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  bool written = file >= 0;
+  for (std::size_t done = 0; written && done < bytes.size();) {
+    const ssize_t count = write(file, bytes.data() + done, bytes.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    written = count >= 0;
+    done += count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+  written = written && fsync(file) == 0 && rename(unfinished.c_str(), path.c_str()) == 0;
+  const int reason = errno;
+  if (file >= 0) close(file);
+  if (written) return;
+  unlink(unfinished.c_str());
+  throw std::system_error(reason, std::generic_category(), "cannot write " + path);
 }
 
 }  // namespace lcp::nn

@@ -22,7 +22,11 @@ void define(torch::jit::Module& module, const std::string& source);
 /// tensor `s` whose last dimension is (v / velocity_scale, u / force_scale).
 std::string add_state_map(torch::jit::Module& module, const std::string& name, const StateMap& map);
 
-/// Writes through a temporary file in the same folder, so that `path` is replaced whole or not at all.
-void save_module(const torch::jit::Module& module, const std::string& path);
+/// The bytes of a file from which torch::jit::load makes the module again.
+std::string bytes_of(const torch::jit::Module& module);
+
+/// Writes through a new file in the same folder, so that `path` is replaced completely or not at all. Throws a
+/// std::system_error where that fails.
+void write_bytes(const std::string& bytes, const std::string& path);
 
 }  // namespace lcp::nn

@@ -276,7 +276,7 @@ std::string define_G_and_f(torch::jit::Module& script, const TraditionalModel& m
 
 }  // namespace
 
-void save_torchscript(const TraditionalModel& model, const std::string& path) {
+std::string torchscript_bytes(const TraditionalModel& model) {
   const TraditionalModelOptions& options = model->options;
   std::vector<std::pair<std::string, double>> numbers = {{"dt", options.dt()},
                                                          {"mass", options.mass()},
@@ -289,7 +289,11 @@ void save_torchscript(const TraditionalModel& model, const std::string& path) {
   script.register_buffer("dynamics", model->dynamics.clone());
   define(script, define_G_and_f(script, model));
   define(script, replaced(kStep, "{rest}", options.parameters() == Parameters::kFriction ? kRest : ""));
-  save_module(script, path);
+  return bytes_of(script);
+}
+
+void save_torchscript(const TraditionalModel& model, const std::string& path) {
+  write_bytes(torchscript_bytes(model), path);
 }
 
 }  // namespace lcp::nn

@@ -1,14 +1,18 @@
 #include "lcp/nn/direct_model.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <torch/optim/adam.h>
 #include <torch/script.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
+#include <iterator>
 #include <sstream>
+#include <system_error>
 
 #include "lcp/physics/sliding_block.h"
 #include "support/finite_differences.h"
@@ -214,9 +218,15 @@ TEST_F(DirectModelTest, LeavesAnExistingFileWhereItCannotWrite) {
   DirectModel model = random_model({});
   EXPECT_ANY_THROW(save_torchscript(model, file("no/such/folder.pt")));
   save_torchscript(model, file("model.pt"));
-  std::filesystem::create_directory(file("model.pt.tmp"));  // the temporary cannot be opened
-  EXPECT_ANY_THROW(save_torchscript(model, file("model.pt")));
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit limited{100, before.rlim_max};  // bytes that a file may have
+  setrlimit(RLIMIT_FSIZE, &limited);
+  EXPECT_THROW(save_torchscript(model, file("model.pt")), std::system_error);
+  setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_NO_THROW(torch::jit::load(file("model.pt")));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
 TEST_F(DirectModelTest, SaysWhatItIs) {

@@ -86,4 +86,7 @@ TORCH_MODULE(DirectModel);
 /// replaced in one step, or, should anything fail, not at all.
 void save_torchscript(const DirectModel& model, const std::string& path);
 
+/// What save_torchscript writes.
+std::string torchscript_bytes(const DirectModel& model);
+
 }  // namespace lcp::nn

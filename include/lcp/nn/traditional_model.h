@@ -124,4 +124,7 @@ TORCH_MODULE(TraditionalModel);
 /// all.
 void save_torchscript(const TraditionalModel& model, const std::string& path);
 
+/// What save_torchscript writes.
+std::string torchscript_bytes(const TraditionalModel& model);
+
 }  // namespace lcp::nn
