@@ -1,0 +1,111 @@
+"""script/bootstrap, on a machine of stubs: what it installs, and that it changes no .venv that it did not make."""
+import os
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+STUBS = {
+    "c++": "exit 0",
+    "ninja": "exit 0",
+    "git": "exit 0",
+    "clang++": "exit 0",
+    "cmake": "echo cmake version 3.25.1",
+    "sudo": '"$@"',
+    "env": 'shift; "$@"',
+    "dpkg-query": 'echo "${INSTALLED-installed}"',
+    "apt-get": 'echo "$@" >>apt',
+    # An environment's Python, and the one that makes environments.
+    "python3": 'case $* in *venv\\ .venv) mkdir -p .venv/bin; cp "$0" .venv/bin/python;; "-m pip "*) echo "$@" >>pip;; esac',
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    shutil.copytree(ROOT / "script", tmp_path / "script")
+    (tmp_path / "bin").mkdir()
+    for name, code in STUBS.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{code}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    return tmp_path
+
+
+def bootstrap(project, *arguments, installed="installed"):
+    environment = {"PATH": f"{project / 'bin'}:/usr/bin:/bin", "INSTALLED": installed}
+    return subprocess.run([project / "script" / "bootstrap", *arguments], env=environment, capture_output=True, text=True)
+
+
+def state(folder):
+    return {path.relative_to(folder): path.is_file() and path.read_text() for path in folder.rglob("*")}
+
+
+def test_makes_an_environment_once(project):
+    for _ in range(2):
+        result = bootstrap(project)
+        assert result.returncode == 0, result.stderr
+    assert (project / "pip").read_text().count("torch==") == 1
+    assert not (project / "apt").exists()
+
+
+def test_adds_to_its_own_environment_what_another_part_needs(project):
+    assert bootstrap(project, "--for", "programs").returncode == 0
+    assert "requirements-test" not in (project / "pip").read_text()
+    (project / ".venv" / "added").touch()
+    assert bootstrap(project, "--for", "tests").returncode == 0
+    assert "requirements-test" in (project / "pip").read_text()
+    assert (project / ".venv" / "added").exists()
+
+
+@pytest.mark.parametrize("stamp", ["", "torch 1.0\n"])  # interrupted, and of another version
+def test_makes_its_own_environment_again(project, stamp):
+    (project / ".venv").mkdir()
+    (project / ".venv" / "torchlcp").write_text(stamp)
+    (project / ".venv" / "old").touch()
+    assert bootstrap(project).returncode == 0
+    assert not (project / ".venv" / "old").exists()
+
+
+@pytest.mark.parametrize("kind", ["folder", "file", "link", "dangling link", "link to one of another version"])
+def test_leaves_the_environment_of_somebody_else_alone(project, tmp_path_factory, kind):
+    other = tmp_path_factory.mktemp("other")
+    (other / "precious").write_text("mine")
+    if kind == "folder":
+        shutil.copytree(other, project / ".venv")
+    elif kind == "file":
+        (project / ".venv").write_text("mine")
+    else:
+        (project / ".venv").symlink_to(other / "nothing" if kind == "dangling link" else other)
+    if "version" in kind:
+        (other / "torchlcp").write_text("torch 1.0\n")
+    before = state(project), state(other), os.path.lexists(project / ".venv")
+    result = bootstrap(project)
+    assert result.returncode == 1
+    assert "so script/bootstrap leaves it alone. Move it away" in result.stderr and result.stderr.count("\n") == 1
+    assert (state(project), state(other), os.path.lexists(project / ".venv")) == before
+
+
+def test_uses_a_link_to_an_environment_that_it_made(project, tmp_path_factory):
+    other = tmp_path_factory.mktemp("other")
+    assert bootstrap(project).returncode == 0
+    shutil.move(project / ".venv", other / "made")
+    (project / ".venv").symlink_to(other / "made")
+    before = state(other)
+    assert bootstrap(project).returncode == 0
+    assert state(other) == before
+
+
+@pytest.mark.parametrize("part, absent", [("programs", ["libgtest-dev", "libbenchmark-dev", "coinor-libipopt-dev", "libclang-rt-dev"])])
+def test_installs_only_what_a_part_needs(project, part, absent):
+    assert bootstrap(project, "--for", part, installed="").returncode == 0
+    line = (project / "apt").read_text()
+    assert "libeigen3-dev" in line and not [package for package in absent if package in line]
+
+
+def test_names_a_part_that_it_does_not_know(project):
+    result = bootstrap(project, "--for", "demo")
+    assert (result.returncode, result.stderr) == (
+        2,
+        "script/bootstrap: unknown part demo; there are programs, tests and bench\n",
+    )
