@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "lcp/learning/linear_program.h"
 #include "lcp/nn/traditional_model.h"
+#include "linear_program/complementarity_program.h"
 #include "linear_program/fit.h"
 #include "run/command_line.h"
 #include "run/error.h"
@@ -94,9 +94,9 @@ int fit_linear_program(int argc, const char* const* argv) {
                                       .force_unit(unit));
   model->to(flags.run.scalar_type());
   const Tensor contact = solutions(model, data.training), state = states(model, data.training);
-  const lcp::learning::KnownEntries known = flags.program.known_entries();
+  const lcp::training::KnownEntries known = flags.program.known_entries();
   const Fit fitted =
-      fit(lcp::learning::complementarity_program(contact, state, known, flags.program.epsilon), flags.program);
+      fit(lcp::training::complementarity_program(contact, state, known, flags.program.epsilon), flags.program);
 
   const std::filesystem::path& out = flags.run.out;
   std::error_code none;
@@ -117,7 +117,7 @@ int fit_linear_program(int argc, const char* const* argv) {
       {"force_unit", unit},
       {"velocity_unit", model->velocity_unit()},
       {"objective", fitted.objective},
-      {"lower_bound", lcp::learning::lower_bound(contact, flags.program.epsilon).sum().item<double>()},
+      {"lower_bound", lcp::training::lower_bound(contact, flags.program.epsilon).sum().item<double>()},
       {"families", families(fitted)},
       {"parameter_error", row_error(scaled, limit)},
       {"max_row_error", row_error(flags.program.normalization == "one_per_row" ? fitted.rows : scaled, limit)},

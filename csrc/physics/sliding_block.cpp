@@ -1,7 +1,6 @@
 #include "lcp/physics/sliding_block.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
 
 #include <utility>
 
@@ -37,8 +36,6 @@ Tensor matrix(const SlidingBlock& block, Formulation formulation) {
       return as_matrix(1 / c);
     case Formulation::kDirect:
       return as_matrix(1 / c) * at::eye(2, c.options());
-    case Formulation::kDirect2:
-      return rows(row(zero, -c, zero), row(-c, zero, zero), row(-one, -one, zero));
     case Formulation::kTraditional:
       return rows(row(c, -c, one), row(-c, c, one), row(-one, -one, zero));
     case Formulation::kMixed:
@@ -57,7 +54,6 @@ Tensor vector(const Tensor& v, const Tensor& force, const SlidingBlock& block, F
       const Tensor stopping = block.mass / block.dt * v + u;
       return vector_of({limit - stopping, limit + stopping});
     }
-    case Formulation::kDirect2:
     case Formulation::kTraditional: {
       const Tensor free = free_velocity(v, u, block);
       return vector_of({free, -free, limit});
@@ -93,8 +89,6 @@ Tensor next_velocity(const Tensor& z, const Tensor& w, Formulation formulation, 
       return z.select(-1, 0);
     case Formulation::kDirect:
       return z.select(-1, 0) - z.select(-1, 1);
-    case Formulation::kDirect2:
-      return w.select(-1, 0) - w.select(-1, 1);
     case Formulation::kTraditional:
     case Formulation::kMixed:
       return held(sticks(z, w), (w.select(-1, 0) - w.select(-1, 1)) / 2, options);
@@ -113,7 +107,6 @@ SlidingBlockStep read(const Tensor& z, const Tensor& w, const SlidingBlock& bloc
       const Tensor limit = block.max_friction();
       return {v_next, limit - w.select(-1, 1), limit - w.select(-1, 0), z.sum(-1)};
     }
-    case Formulation::kDirect2:
     case Formulation::kTraditional:
     case Formulation::kMixed:
       return {v_next, z.select(-1, 0), z.select(-1, 1), z.select(-1, 2)};
@@ -170,19 +163,6 @@ Problem direct_problem(const Tensor& v, const Tensor& u, const SlidingBlock& blo
 
 SlidingBlockStep read_direct(const Tensor& z, const Tensor& w, const SlidingBlock& block) {
   return read(z, w, in_precision_of(z, block), Formulation::kDirect, {});
-}
-
-Problem direct2_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
-  return problem_of(v, u, block, Formulation::kDirect2);
-}
-
-SlidingBlockStep read_direct2(const Tensor& z, const Tensor& w) { return read(z, w, {}, Formulation::kDirect2, {}); }
-
-Tensor direct2_farkas_vector(const Problem& problem) {
-  const c10::NoGradGuard no_grad;
-  // The row of a negative q_i alone: M'e_i is row i, which is <= 0.
-  const Tensor negative = problem.q.slice(-1, 0, 2) < 0;
-  return at::constant_pad_nd(negative.to(problem.q.scalar_type()), {0, 1});
 }
 
 Problem traditional_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {

@@ -14,8 +14,6 @@
 #include "lcp/learning/bilevel_loss.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"
-#include "lcp/learning/linear_program.h"
-#include "lcp/learning/noise_study.h"
 #include "lcp/learning/penalty_loss.h"
 #include "lcp/physics/compliant_block.h"
 #include "lcp/physics/compliant_ground.h"

@@ -218,19 +218,6 @@ TEST_F(SlidingBlockErrata, TheSecondDirectFormFailsForWantOfAFeasiblePointNotOfD
   const Tensor A = v_ / dt + u_;
   const SolveResult two = solve(matrix({0, -1 / dt, -1 / dt, 0}), columns({-A, A}));
   EXPECT_TRUE(everywhere(two.status == static_cast<int>(Status::kInfeasible)));
-
-  const SlidingBlock block = SlidingBlock::of(1, dt, 0.1, 8);
-  const Problem three = direct2_problem(v_, u_, block);
-  EXPECT_TRUE(everywhere(three.M <= 0));
-  const Tensor guess = torch::randn({2000, 3}, torch::kDouble).abs() * 10;
-  EXPECT_LT((guess.matmul(three.M.t()) + three.q).amin(-1).max().item<double>(), 0);
-  EXPECT_EQ(minor_of(three.M, {0, 1}), -dt * dt);
-  EXPECT_TRUE(everywhere(solve(three.M, three.q).status == static_cast<int>(Status::kInfeasible)));
-  // The same matrix solves what is feasible, and gamma in its rows makes everything feasible.
-  EXPECT_TRUE(everywhere(solve(three.M, three.q.abs()).status == 0));
-  const Problem mended = traditional_problem(v_, u_, block);
-  EXPECT_TRUE(torch::equal(mended.q, three.q));
-  EXPECT_TRUE(everywhere(solve(mended.M, mended.q).status == 0));
 }
 
 // [Notes, 2.6]

@@ -148,42 +148,10 @@ TEST_F(SlidingBlockTest, ReducesTheMixedFormulationToTheTraditionalOne) {
   EXPECT_LE(largest(step(v, u, block, Formulation::kMixed).step.v_next - exact), 1e-14);
 }
 
-TEST_F(SlidingBlockTest, ProvesThatTheSecondDirectFormulationHasNoSolution) {
-  const Tensor v = torch::randn(2000, torch::kDouble), u = torch::randn(2000, torch::kDouble);
-  const auto hopeless = step(v, u, round_, Formulation::kDirect2);
-  EXPECT_TRUE(everywhere(hopeless.status == static_cast<int>(Status::kInfeasible)));
-  EXPECT_TRUE(everywhere(stacked(hopeless.step).isnan()));
-  EXPECT_TRUE(everywhere(hopeless.z.isnan()));
-  const Tensor by_lemke = step(v, u, round_, Formulation::kDirect2, with_method("lemke")).status;
-  EXPECT_TRUE(everywhere(by_lemke == static_cast<int>(Status::kNotFound)));
-  for (const std::string method : {"auto", "lemke"}) {
-    const auto balanced = step(v, -2 * v, round_, Formulation::kDirect2, with_method(method));
-    EXPECT_TRUE(everywhere(balanced.status == 0));
-    EXPECT_EQ(largest(balanced.z), 0);
-    EXPECT_EQ(largest(stacked(balanced.step)), 0);
-  }
-}
-
-TEST_F(SlidingBlockTest, HasAFarkasCertificateOfTheSecondDirectFormulation) {
-  const SlidingBlock block = SlidingBlock::of(2.5, 0.1, 0.3, kGravity);
-  const Tensor v = torch::cat({torch::randn(1000, torch::kDouble), torch::zeros(1, torch::kDouble)});
-  const Tensor u = torch::cat({torch::randn(1000, torch::kDouble), torch::zeros(1, torch::kDouble)});
-  const Problem problem = direct2_problem(v, u, block);
-  const Tensor y = direct2_farkas_vector(problem);
-  ASSERT_EQ(y.sizes(), problem.q.sizes());
-  EXPECT_TRUE(everywhere(y >= 0));
-  EXPECT_TRUE(everywhere(y.matmul(problem.M) <= 0));
-  const Tensor product = (problem.q * y).sum(-1);
-  EXPECT_TRUE(torch::equal(product, -problem.q.select(-1, 0).abs()));
-  EXPECT_TRUE(everywhere(product.slice(0, 0, 1000) < 0));
-  EXPECT_EQ(product[1000].item<double>(), 0);
-}
-
 TEST_F(SlidingBlockTest, DoesNotCopyASharedMatrix) {
   const Tensor v = torch::randn({7}, torch::kDouble);
   EXPECT_EQ(forward_problem(v, v, round_).M.sizes(), (std::vector<std::int64_t>{1, 1}));
   EXPECT_EQ(direct_problem(v, v, round_).M.sizes(), (std::vector<std::int64_t>{2, 2}));
-  EXPECT_EQ(direct2_problem(v, v, round_).M.sizes(), (std::vector<std::int64_t>{3, 3}));
   EXPECT_EQ(traditional_problem(v, v, round_).M.sizes(), (std::vector<std::int64_t>{3, 3}));
   EXPECT_EQ(mixed_problem(v, v, round_).M.sizes(), (std::vector<std::int64_t>{3, 3}));
 }

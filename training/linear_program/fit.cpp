@@ -94,19 +94,19 @@ void ProgramFlags::add_to(CommandLine& line) {
                         one_of({"simplex", "interior_point"}));
 }
 
-learning::KnownEntries ProgramFlags::known_entries() const {
+KnownEntries ProgramFlags::known_entries() const {
   Tensor mask = held_numbers(normalization);
   if (no_bias) mask.slice(0, 0, 2).select(1, 5).fill_(true);
   return {mask, at::where(mask, nn::TraditionalModelImpl::true_rows(1), 0)};
 }
 
-Fit fit(const learning::LinearProgram& program, const ProgramFlags& flags) {
+Fit fit(const LinearProgram& program, const ProgramFlags& flags) {
   const bool simplex = flags.solver == "simplex";
   std::vector<Tensor> rows;
   Fit result;
   for (std::int64_t i = 0; i < 3; ++i) {
-    const learning::LinearProgram alone = learning::row_program(program, 3, i);
-    const learning::LinearProgram whole = flags.l1 > 0 ? learning::with_l1(alone, flags.l1) : alone;
+    const LinearProgram alone = row_program(program, 3, i);
+    const LinearProgram whole = flags.l1 > 0 ? with_l1(alone, flags.l1) : alone;
     const LinearProgramSolution solution =
         solve(whole, simplex ? LinearProgramMethod::kSimplex : LinearProgramMethod::kInteriorPoint);
     if (solution.status != LinearProgramStatus::kSolved) {

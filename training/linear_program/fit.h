@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "lcp/learning/linear_program.h"
+#include "linear_program/complementarity_program.h"
 #include "linear_program/simplex.h"
 #include "run/command_line.h"
 
@@ -25,7 +25,7 @@ struct ProgramFlags {
   std::string solver = "simplex";
 
   void add_to(CommandLine& line);
-  learning::KnownEntries known_entries() const;
+  KnownEntries known_entries() const;
 };
 
 struct Fit {
@@ -35,7 +35,7 @@ struct Fit {
 };
 
 /// Throws a UsageError where no row satisfies the constraints, a std::runtime_error where the solver finds none.
-Fit fit(const learning::LinearProgram& program, const ProgramFlags& flags);
+Fit fit(const LinearProgram& program, const ProgramFlags& flags);
 
 /// Of each row: row, dimension, lower and upper of all that fit as well, these in words, and whether it is trivial: it
 /// holds for every force in every state, and so says nothing about contact.

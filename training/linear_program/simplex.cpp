@@ -14,7 +14,6 @@ namespace lcp::training {
 namespace {
 
 using at::Tensor;
-using learning::LinearProgram;
 
 constexpr double kTolerance = 1e-10;  // of constraints and reduced costs
 constexpr double kInteriorTolerance = 1e-9;

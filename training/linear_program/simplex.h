@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "lcp/learning/linear_program.h"
+#include "linear_program/complementarity_program.h"
 
 namespace lcp::training {
 
@@ -24,8 +24,7 @@ struct LinearProgramSolution {
 
 /// kInteriorPoint takes unknowns that are free, held (lower = upper) or bounded below alone, and tells neither
 /// kInfeasible nor kUnbounded from kStopped. Throws c10::Error where an unknown has other bounds.
-LinearProgramSolution solve(const learning::LinearProgram& program,
-                            LinearProgramMethod method = LinearProgramMethod::kSimplex);
+LinearProgramSolution solve(const LinearProgram& program, LinearProgramMethod method = LinearProgramMethod::kSimplex);
 
 /// All solutions of a linear program, seen in some of its unknowns.
 struct OptimalSet {
@@ -35,6 +34,6 @@ struct OptimalSet {
 
 /// Of the first `unknowns` unknowns of a program that has a solution, by simplex. What varies less than 1e-6 counts as
 /// one number.
-OptimalSet optimal_set(const learning::LinearProgram& program, std::int64_t unknowns);
+OptimalSet optimal_set(const LinearProgram& program, std::int64_t unknowns);
 
 }  // namespace lcp::training

@@ -8,8 +8,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "lcp/learning/noise_study.h"
 #include "lcp/physics/sliding_block.h"
+#include "noise/perturbed_lcp.h"
 #include "run/files.h"
 #include "run/random.h"
 
@@ -90,7 +90,7 @@ Cell measure(const Study& study, std::size_t state, std::size_t noise, double si
   const auto sticks = [&](const Tensor& v_next) { return v_next.abs() < study.sticking_tolerance(); };
 
   const Tensor lemke = solve(problem, "lemke"), v_next = free + force(lemke);
-  const learning::Solutions all = learning::all_solutions(problem.M, problem.q);
+  const Solutions all = all_solutions(problem.M, problem.q);
   const Tensor solutions = all.found.sum(0);
   const Tensor error = (v_next - exact).abs().to(torch::kDouble) / sigma;
   const Tensor sorted = std::get<0>(error.masked_select(error.isfinite()).sort());
@@ -115,7 +115,7 @@ Cell measure(const Study& study, std::size_t state, std::size_t noise, double si
       {"error_95_over_sigma", quantile_of(sorted, 0.95)},
   };
   if (!kNoises[noise].M) {
-    const Tensor closed = free + learning::biased_friction(problem.q, at::ones({}, dtype)).force;
+    const Tensor closed = free + biased_friction(problem.q, at::ones({}, dtype)).force;
     const Tensor both_unsolved = v_next.isnan() & closed.isnan();
     cell.closed_form_error = (v_next - closed).masked_fill(both_unsolved, 0).abs().max().item<double>();
   }

@@ -36,7 +36,7 @@ struct Cell {
   double sigma;
   std::vector<std::pair<std::string, double>> numbers;  ///< shares of the steps; errors of the velocity
   torch::Tensor errors;      ///< |v_next - exact| / sigma of the steps that have a solution, sorted
-  double closed_form_error;  ///< of learning::biased_friction, where M is not perturbed
+  double closed_form_error;  ///< of biased_friction, where M is not perturbed
 
   double operator[](const std::string& name) const;  ///< throws std::out_of_range
 };

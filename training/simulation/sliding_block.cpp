@@ -1,6 +1,8 @@
 #include "lcp/physics/sliding_block.h"
 
+#include "lcp/certify.h"
 #include "run/random.h"
+#include "simulation/infeasible_formulation.h"
 #include "simulation/system.h"
 #include "sliding_block/trajectories.h"
 
@@ -27,6 +29,7 @@ class SlidingBlockSystem : public System {
   }
 
   Motion run(const Request& request) const override {
+    const bool infeasible = request.formulation == "direct2";
     const Formulation formulation = formulation_of(request.formulation);
     const lcp::physics::SlidingBlock block = sliding_block(physics);
     const Tensor first =
@@ -44,17 +47,19 @@ class SlidingBlockSystem : public System {
     Motion motion;
     lcp::physics::SlidingBlockSolution solution;
     Tensor v, v_next;
-    if (formulation == Formulation::kDirect2) {
-      // One step without a solution would end a rollout: each is tried from where the exact one is.
+    if (infeasible) {
+      // A step without a solution would end a rollout, so that each step begins where the exact one does.
       v = with_start(first, exact_next).slice(0, 0, -1);
-      solution = lcp::physics::step(v, u, block, formulation);
+      const lcp::physics::Problem problem = infeasible_problem(v, u, block);
+      solution = infeasible_step(problem);
       v_next = solution.step.v_next;
-      show_infeasibility(lcp::physics::direct2_problem(v, u, block), solution.status, motion);
+      show_infeasibility(problem, solution, motion);
     } else {
       solution = lcp::physics::simulate(first, u, block, formulation);
       const Tensor states = request.with_velocity_noise(with_start(first, solution.step.v_next));
       v = states.slice(0, 0, -1);
       v_next = states.slice(0, 1);
+      motion.certificate = certify_rollout(first, u, block, formulation, solution);
     }
     motion.data =
         sliding_block_table(v, u, {v_next, solution.step.lambda_plus, solution.step.lambda_minus, solution.step.gamma});
@@ -62,7 +67,6 @@ class SlidingBlockSystem : public System {
     motion.status = solution.status;
     motion.error = (solution.step.v_next - exact_next).abs();
     motion.sticking = solution.step.v_next == 0;
-    motion.certificate = certify_rollout(first, u, block, formulation, solution);
     motion.exact = "Coulomb friction";
     if (formulation == Formulation::kForward) {
       const std::int64_t glued =
@@ -81,7 +85,6 @@ class SlidingBlockSystem : public System {
   static Formulation formulation_of(const std::string& name) {
     if (name == "forward") return Formulation::kForward;
     if (name == "direct") return Formulation::kDirect;
-    if (name == "direct2") return Formulation::kDirect2;
     return name == "traditional" ? Formulation::kTraditional : Formulation::kMixed;
   }
 
@@ -97,15 +100,19 @@ class SlidingBlockSystem : public System {
     return (2 * physics.max_friction() * push * on).to(request.dtype);
   }
 
-  static void show_infeasibility(const lcp::physics::Problem& problem, const Tensor& status, Motion& motion) {
-    const Tensor y = lcp::physics::direct2_farkas_vector(problem);
+  static void show_infeasibility(const lcp::physics::Problem& problem,
+                                 const lcp::physics::SlidingBlockSolution& solution, Motion& motion) {
+    const Tensor y = farkas_vector(problem);
     const Tensor decrease = torch::matmul(problem.M.t(), y.unsqueeze(-1)).squeeze(-1).amax(-1);  // max of M'y, <= 0
     const Tensor proved = (decrease <= 0) & ((problem.q * y).sum(-1) < 0);
-    const std::int64_t infeasible = (status == 2).sum().item<std::int64_t>();
+    const std::int64_t infeasible = (solution.status == 2).sum().item<std::int64_t>();
     const std::int64_t proofs = proved.sum().item<std::int64_t>();
     motion.metrics["infeasible"] = infeasible;
     motion.metrics["farkas_proofs"] = proofs;
     motion.expects_no_solution = true;
+    const Tensor solved = solution.status == 0;
+    const Tensor tied = (solved & lcp::certify(problem.M, problem.q, solution.z).ties.any(-1)).sum(0);
+    motion.certificate = {(~solved).sum(0), tied, tied};
     motion.remarks.push_back(std::to_string(infeasible) + " steps reported infeasible, " + std::to_string(proofs) +
                              " proved so by y >= 0 with M'y <= 0 and q'y < 0: no z >= 0 has M z + q >= 0");
   }

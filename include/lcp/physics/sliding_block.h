@@ -41,7 +41,7 @@ using SlidingBlockSolution = Solution<SlidingBlockStep>;
 
 /// How a step is posed as an LCP; each has a function below that builds it and one that reads its solution.
 ///   v: [...], m/s. u: [...], N.
-enum class SlidingBlockFormulation { kForward, kDirect, kDirect2, kTraditional, kMixed };
+enum class SlidingBlockFormulation { kForward, kDirect, kTraditional, kMixed };
 
 /// Exact Coulomb friction: v_next = sign(v*) max(|v*| - dt mu g, 0). The forces are those of the minimal split:
 /// friction f = m (v_next - v*) / dt as lambda_plus = max(f, 0), lambda_minus = max(-f, 0).
@@ -61,18 +61,6 @@ Problem direct_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBl
 
 /// z, w: [..., 2], a solution of direct_problem.
 SlidingBlockStep read_direct(const at::Tensor& z, const at::Tensor& w, const SlidingBlock& block);
-
-/// The second direct formulation [Notes, 2.5], which has no solution unless v* = 0: z = (lambda_plus, lambda_minus,
-/// gamma), w = (v_next+, v_next-, F - lambda_plus - lambda_minus). M <= 0 entrywise, so that w <= q, where q has a
-/// negative entry: lcp::solve reports Status::kInfeasible. Here to be shown, not to be used.
-Problem direct2_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
-
-/// z, w: [..., 3], a solution of direct2_problem.
-SlidingBlockStep read_direct2(const at::Tensor& z, const at::Tensor& w);
-
-/// Proof that direct2_problem has no solution: y: [..., 3] with y >= 0, M'y <= 0 and q'y = -|v*|, which is < 0 unless
-/// v* = 0 (Farkas). A report.
-at::Tensor direct2_farkas_vector(const Problem& problem);
 
 /// The traditional formulation [Notes, 2.6; ST]: z = (lambda_plus, lambda_minus, gamma),
 /// w = (gamma + v_next, gamma - v_next, F - lambda_plus - lambda_minus), n = 3. M is positive semidefinite, no

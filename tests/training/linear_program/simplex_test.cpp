@@ -14,7 +14,6 @@ namespace {
 using lcp::testing::everywhere;
 using lcp::testing::largest;
 using lcp::testing::numbers;
-using learning::LinearProgram;
 using torch::Tensor;
 using Method = LinearProgramMethod;
 using Status = LinearProgramStatus;
@@ -84,8 +83,8 @@ struct Fit {
   double epsilon = 0;
   std::int64_t seed = 0;
 
-  learning::KnownEntries known() const {
-    learning::KnownEntries known{torch::zeros({3, 6}, torch::kBool), torch::zeros({3, 6}, torch::kDouble)};
+  KnownEntries known() const {
+    KnownEntries known{torch::zeros({3, 6}, torch::kBool), torch::zeros({3, 6}, torch::kDouble)};
     if (one_per_row) {
       known.mask[0][2] = known.mask[1][2] = known.mask[2][0] = true;
       known.values[0][2] = known.values[1][2] = 1;
@@ -100,10 +99,10 @@ struct Fit {
   LinearProgram whole() const {
     const Samples steps = data();
     const Tensor state = torch::stack({steps.v, steps.u, torch::ones_like(steps.v)}, 1);
-    return learning::complementarity_program(contact(), state, known(), epsilon);
+    return complementarity_program(contact(), state, known(), epsilon);
   }
 
-  LinearProgram row(std::int64_t i) const { return learning::row_program(whole(), 3, i); }
+  LinearProgram row(std::int64_t i) const { return row_program(whole(), 3, i); }
 
   Tensor rows(Method method = Method::kSimplex) const {
     std::vector<Tensor> rows;
@@ -151,7 +150,7 @@ TEST(BlockProgramTest, IsSolvedRowByRow) {
   const LinearProgramSolution whole = solve(fit.whole());
   const Tensor rows = torch::cat({whole.x.slice(0, 0, 9).view({3, 3}), whole.x.slice(0, 9).view({3, 3})}, 1);
   EXPECT_LT(largest(rows - fit.rows()), 1e-12);
-  EXPECT_NEAR(whole.objective, learning::lower_bound(fit.contact(), 0.1).sum().item<double>(), 1e-9);
+  EXPECT_NEAR(whole.objective, lower_bound(fit.contact(), 0.1).sum().item<double>(), 1e-9);
 }
 
 TEST(BlockProgramTest, IsTrivialWithEpsilonAlone) {
@@ -213,7 +212,7 @@ TEST(BlockProgramTest, PrefersSmallEntriesWithL1) {
   const auto rows = [](const Fit& fit) {
     std::vector<Tensor> all;
     for (std::int64_t i = 0; i < 3; ++i) {
-      const LinearProgram l1 = learning::with_l1(fit.row(i), 1);
+      const LinearProgram l1 = with_l1(fit.row(i), 1);
       all.push_back(solve(l1).x.slice(0, 0, 6));
       EXPECT_EQ(optimal_set(l1, 6).directions.size(0), 0);
     }
@@ -229,7 +228,7 @@ TEST(BlockProgramTest, PrefersSmallEntriesWithL1) {
 
 TEST(BlockProgramTest, StaysAboveItsBoundWhereNoRowFits) {
   const Fit fit{.split = "minimal", .bias = false, .epsilon = 0.01};
-  const Tensor bound = learning::lower_bound(fit.contact(), 0.01);
+  const Tensor bound = lower_bound(fit.contact(), 0.01);
   for (std::int64_t i = 0; i < 2; ++i) EXPECT_GT(solve(fit.row(i)).objective, 3 * bound[i].item<double>());
 }
 

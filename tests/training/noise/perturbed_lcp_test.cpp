@@ -1,4 +1,4 @@
-#include "lcp/learning/noise_study.h"
+#include "noise/perturbed_lcp.h"
 
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
@@ -16,7 +16,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::learning {
+namespace lcp::training {
 namespace {
 
 using testing::count;
@@ -49,44 +49,47 @@ Tensor velocity(const Tensor& M, const Tensor& q, const Tensor& free) { return f
 
 double fraction(const Tensor& mask) { return mask.to(torch::kDouble).mean().item<double>(); }
 
-class NoiseStudyTest : public ::testing::Test {
+class PerturbedLcpTest : public ::testing::Test {
  protected:
   void SetUp() override { torch::manual_seed(5); }
 };
 
 // all_solutions
 
-TEST_F(NoiseStudyTest, FindsEverySolutionOfAKnownProblem) {
+TEST_F(PerturbedLcpTest, FindsEverySolutionOfAKnownProblem) {
   // [1 2; 2 1] z - (1, 1): (1, 0), (0, 1) and (1/3, 1/3).
   const Solutions all = all_solutions(numbers({1, 2, 2, 1}).view({2, 2}), numbers({-1, -1}));
   EXPECT_TRUE(torch::equal(all.found, torch::tensor({false, true, true, true})));
   EXPECT_LT(largest(all.z.slice(0, 1) - numbers({1, 0, 0, 1, 1. / 3, 1. / 3}).view({3, 2})), 1e-15);
 }
 
-TEST_F(NoiseStudyTest, FindsSolutionsAndNoOthers) {
+TEST_F(PerturbedLcpTest, FindsSolutionsAndNoOthers) {
   for (const std::int64_t n : {1, 2, 4}) {
     const Tensor M = normal({300, n, n}), q = normal({300, n});
     const Solutions all = all_solutions(M, q);
     const Tensor w = (M * all.z.unsqueeze(-2)).sum(-1) + q;
     EXPECT_LT(largest(torch::minimum(all.z, w).index({all.found})), 1e-8);
-    // A P-matrix has one; where there is none, lcp::solve, which is complete here, says so.
+    // lcp::solve finds one of them, and says so where there is none. A P-matrix has exactly one.
+    const SolveResult solved = solve(M, q);
+    EXPECT_TRUE(torch::equal(solved.status == 0, all.found.any(0)));
+    const Tensor distance = (all.z - solved.z).abs().amax(-1).masked_fill(~all.found, INFINITY).amin(0);
+    EXPECT_LT(largest((distance / (1 + solved.z.abs().amax(-1))).index({solved.status == 0})), 1e-9);
     const Tensor P = torch::matmul(M, M.mT()) + 0.1 * torch::eye(n, torch::kDouble);
     EXPECT_TRUE(everywhere(all_solutions(P, q).found.sum(0) == 1));
-    EXPECT_TRUE(torch::equal(solve(M, q).status == 0, all.found.any(0)));
     if (n > 1) {
       EXPECT_GT(all.found.sum(0).max().item<std::int64_t>(), 1);
     }
   }
 }
 
-TEST_F(NoiseStudyTest, CountsOneSolutionOfManyBasesOnce) {
+TEST_F(PerturbedLcpTest, CountsOneSolutionOfManyBasesOnce) {
   const Solutions all = all_solutions(torch::eye(3, torch::kDouble), numbers({0, -2, 0}));
   EXPECT_EQ(count(all.found), 1);
   EXPECT_TRUE(torch::equal(all.z[2], numbers({0, 2, 0})) && all.found[2].item<bool>());
   EXPECT_EQ(count(all_solutions(torch::zeros({3, 3}), torch::ones({3})).found), 1);  // all bases but one are singular
 }
 
-TEST_F(NoiseStudyTest, BroadcastsAndKeepsItsPrecision) {
+TEST_F(PerturbedLcpTest, BroadcastsAndKeepsItsPrecision) {
   const Tensor M = normal({4, 1, 2, 2}), q = normal({5, 2});
   for (const auto dtype : {torch::kDouble, torch::kFloat}) {
     const Solutions all = all_solutions(M.to(dtype), q.to(dtype));
@@ -101,7 +104,7 @@ TEST_F(NoiseStudyTest, BroadcastsAndKeepsItsPrecision) {
   EXPECT_EQ(count(all_solutions(M[0], broken).found.select(1, 1)), 0);
 }
 
-TEST_F(NoiseStudyTest, RefusesWhatDoesNotFit) {
+TEST_F(PerturbedLcpTest, RefusesWhatDoesNotFit) {
   const auto zeros = [](std::vector<std::int64_t> shape) { return torch::zeros(shape); };
   EXPECT_EQ(error_of([&] { all_solutions(zeros({3, 2}), zeros({3})); }), "M must be [..., n, n]; got [3, 2]");
   EXPECT_EQ(error_of([&] { all_solutions(zeros({11, 11}), zeros({11})); }), "n must be from 1 to 10; got 11");
@@ -115,7 +118,7 @@ TEST_F(NoiseStudyTest, RefusesWhatDoesNotFit) {
 
 // biased_friction
 
-TEST_F(NoiseStudyTest, HasAClosedFormForAnyVector) {
+TEST_F(PerturbedLcpTest, HasAClosedFormForAnyVector) {
   const physics::SlidingBlock block{0.5 + torch::rand({kDraws}, torch::kDouble), number(0.3), number(1), number(1)};
   const Tensor c = block.dt / block.mass;
   const Tensor M = physics::traditional_problem(number(0), number(0), block).M;
@@ -131,7 +134,7 @@ TEST_F(NoiseStudyTest, HasAClosedFormForAnyVector) {
   }
 }
 
-TEST_F(NoiseStudyTest, SaysWhereNoForceIsAllowedAndWhereNoneIsLeft) {
+TEST_F(PerturbedLcpTest, SaysWhereNoForceIsAllowedAndWhereNoneIsLeft) {
   const BiasedFriction closed = biased_friction(numbers({1, -1, -0.5, 0, 0, -0.5, 2, -1, 0}).view({3, 3}), number(1));
   EXPECT_TRUE(everywhere(closed.force.slice(0, 0, 2).isnan()) && everywhere(closed.gamma.slice(0, 0, 2).isnan()));
   EXPECT_EQ(closed.force[2].item<double>(), 0);  // no friction
@@ -142,7 +145,7 @@ TEST_F(NoiseStudyTest, SaysWhereNoForceIsAllowedAndWhereNoneIsLeft) {
   EXPECT_NEAR(torch::autograd::grad({sum}, {c})[0].item<double>(), 0.3, 1e-15);  // force = -v* / c
 }
 
-TEST_F(NoiseStudyTest, TheClosedFormHasTheGradientOfTheSolution) {
+TEST_F(PerturbedLcpTest, TheClosedFormHasTheGradientOfTheSolution) {
   const Tensor free = normal({50});
   const Tensor q = friction_vector(free) + 0.3 * normal({50, 3}), c = 0.5 + torch::rand({50}, torch::kDouble);
   const auto f = [](const Inputs& in) {
@@ -152,7 +155,7 @@ TEST_F(NoiseStudyTest, TheClosedFormHasTheGradientOfTheSolution) {
   EXPECT_LT(gradient_error(f, {q, c}), 1e-7);
 }
 
-TEST_F(NoiseStudyTest, TheClosedFormHasTheGradientOfLcpSolveWhereNothingIsWrong) {
+TEST_F(PerturbedLcpTest, TheClosedFormHasTheGradientOfLcpSolveWhereNothingIsWrong) {
   const Tensor free = numbers({-2, -0.7, -0.2, 0, 0.4, 0.9, 3});  // some slide, some stick
   const auto gradient = [&](const auto& f) {
     const Tensor q = friction_vector(free).requires_grad_();
@@ -168,7 +171,7 @@ TEST_F(NoiseStudyTest, TheClosedFormHasTheGradientOfLcpSolveWhereNothingIsWrong)
 
 // [Notes, 3.2.1]
 
-TEST_F(NoiseStudyTest, ASmallNegativeErrorInOneEntryMovesARestingBlock) {
+TEST_F(PerturbedLcpTest, ASmallNegativeErrorInOneEntryMovesARestingBlock) {
   for (const double error : {1e-6, 1e-3, 0.01, 0.1, 0.5}) {
     const Tensor q = numbers({-error, 0, 1});
     const Tensor expected = numbers({(1 + error / 2) / 2, (1 - error / 2) / 2, error / 2});
@@ -186,7 +189,7 @@ TEST_F(NoiseStudyTest, ASmallNegativeErrorInOneEntryMovesARestingBlock) {
 
 // [Notes, 3.2.2]
 
-TEST_F(NoiseStudyTest, WrongWeightsOfTheForceMoveAPushedBlockUnlessTheirMeanIsRight) {
+TEST_F(PerturbedLcpTest, WrongWeightsOfTheForceMoveAPushedBlockUnlessTheirMeanIsRight) {
   const Tensor pairs = numbers({0.9, 1.1, 1, 1.2, 1.1, 0.9, 1, 1, 0.8, 1, 1.2, 1, 1, 0.8, 0.7, 1.2}).view({8, 2});
   for (std::int64_t k = 0; k < 8; ++k) {
     const double a1 = pairs[k][0].item<double>(), a2 = pairs[k][1].item<double>(), mean = (a1 + a2) / 2;
@@ -206,7 +209,7 @@ TEST_F(NoiseStudyTest, WrongWeightsOfTheForceMoveAPushedBlockUnlessTheirMeanIsRi
 
 // [Notes, 3.2]
 
-TEST_F(NoiseStudyTest, AQuarterOfRestingBlocksRestAfterNoise) {
+TEST_F(PerturbedLcpTest, AQuarterOfRestingBlocksRestAfterNoise) {
   const Tensor q = friction_vector(number(0));
   for (const double sigma : {1e-4, 0.01, 0.3}) {
     const Tensor v =
@@ -215,12 +218,12 @@ TEST_F(NoiseStudyTest, AQuarterOfRestingBlocksRestAfterNoise) {
   }
 }
 
-TEST_F(NoiseStudyTest, NoiseOnMAloneLeavesARestingBlockAtRest) {
+TEST_F(PerturbedLcpTest, NoiseOnMAloneLeavesARestingBlockAtRest) {
   const Tensor M = friction_matrix() + 0.3 * normal({kDraws, 3, 3});
   EXPECT_EQ(largest(velocity(M, friction_vector(number(0)), number(0))), 0);
 }
 
-TEST_F(NoiseStudyTest, NoiseOnQAloneLeavesABlockAtRestWhereBothRowsStayPositive) {
+TEST_F(PerturbedLcpTest, NoiseOnQAloneLeavesABlockAtRestWhereBothRowsStayPositive) {
   for (const double sigma : {1e-3, 0.1, 0.5}) {
     const Tensor q = friction_vector(number(0)) + sigma * normal({kDraws, 3});
     const Solutions all = all_solutions(friction_matrix(), q);
@@ -231,7 +234,7 @@ TEST_F(NoiseStudyTest, NoiseOnQAloneLeavesABlockAtRestWhereBothRowsStayPositive)
   }
 }
 
-TEST_F(NoiseStudyTest, NoiseMovesEveryBlockThatFrictionHolds) {
+TEST_F(PerturbedLcpTest, NoiseMovesEveryBlockThatFrictionHolds) {
   const Tensor free = torch::empty({kDraws}, torch::kDouble).uniform_(0.1, 0.85) * normal({kDraws}).sign();
   for (const double sigma : {0.01, 0.1}) {
     const Tensor M = friction_matrix() + sigma * normal({kDraws, 3, 3});
@@ -242,13 +245,13 @@ TEST_F(NoiseStudyTest, NoiseMovesEveryBlockThatFrictionHolds) {
   }
 }
 
-TEST_F(NoiseStudyTest, AnErrorInMuAloneMovesNothing) {
+TEST_F(PerturbedLcpTest, AnErrorInMuAloneMovesNothing) {
   const Tensor free = torch::empty({2000}, torch::kDouble).uniform_(-0.85, 0.85);
   const Tensor mu = torch::empty({2000}, torch::kDouble).uniform_(0.9, 1.1);
   EXPECT_EQ(count(velocity(friction_matrix(), torch::stack({free, -free, mu}, -1), free) == 0), 2000);
 }
 
-TEST_F(NoiseStudyTest, MostBlocksRestWhereOneEntryIsWrong) {
+TEST_F(PerturbedLcpTest, MostBlocksRestWhereOneEntryIsWrong) {
   const auto resting = [](double v, double u) {
     const Tensor changes = 0.1 * torch::cat({torch::eye(12, torch::kDouble), -torch::eye(12, torch::kDouble)});
     const Tensor M = friction_matrix() + changes.slice(1, 0, 9).reshape({24, 3, 3});
@@ -263,4 +266,4 @@ TEST_F(NoiseStudyTest, MostBlocksRestWhereOneEntryIsWrong) {
 }
 
 }  // namespace
-}  // namespace lcp::learning
+}  // namespace lcp::training

@@ -1,10 +1,10 @@
-#include "lcp/learning/linear_program.h"
+#include "linear_program/complementarity_program.h"
 
 #include <ATen/ATen.h>
 
 #include <limits>
 
-namespace lcp::learning {
+namespace lcp::training {
 namespace {
 
 using at::Tensor;
@@ -65,4 +65,4 @@ LinearProgram with_l1(const LinearProgram& program, double weight) {
 
 Tensor lower_bound(const Tensor& lambda, double epsilon) { return epsilon * lambda.sum(0); }
 
-}  // namespace lcp::learning
+}  // namespace lcp::training

@@ -1,4 +1,4 @@
-#include "lcp/learning/noise_study.h"
+#include "noise/perturbed_lcp.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace lcp::learning {
+namespace lcp::training {
 
 using at::Tensor;
 
@@ -68,4 +68,4 @@ BiasedFriction biased_friction(const Tensor& q, const Tensor& c) {
           where_solved(dead - s + (over - c * limit).clamp_min(0))};
 }
 
-}  // namespace lcp::learning
+}  // namespace lcp::training

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace lcp::learning {
+namespace lcp::training {
 
 /// minimise cost'x  subject to  constraints x >= bound,  lower <= x <= upper. All float64.
 struct LinearProgram {
@@ -47,4 +47,4 @@ LinearProgram with_l1(const LinearProgram& program, double weight);
 /// What the objective of each row's program is at least, [n]: epsilon times the sum of its lambda.
 at::Tensor lower_bound(const at::Tensor& lambda, double epsilon);
 
-}  // namespace lcp::learning
+}  // namespace lcp::training

@@ -1,4 +1,4 @@
-#include "lcp/learning/linear_program.h"
+#include "linear_program/complementarity_program.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -10,7 +10,7 @@
 #include "lcp/physics/sliding_block.h"
 #include "support/tensors.h"
 
-namespace lcp::learning {
+namespace lcp::training {
 namespace {
 
 using lcp::testing::everywhere;
@@ -42,7 +42,7 @@ Tensor true_rows() { return numbers({1, -1, 1, 1, 1, 0, -1, 1, 1, -1, -1, 0, -1,
 // M of row i times lambda plus W of row i times d, [samples].
 Tensor w(const Tensor& row, const Data& data) { return torch::matmul(torch::cat({data.lambda, data.d}, 1), row); }
 
-TEST(LinearProgramTest, HasTheRowsAndColumnsOfTheNotes) {
+TEST(ComplementarityProgramTest, HasTheRowsAndColumnsOfTheNotes) {
   const Tensor lambda = numbers({1, 2, 3, 4, 5, 6}).view({2, 3}), d = numbers({7, 8, 1, 9, 10, 1}).view({2, 3});
   const LinearProgram program = complementarity_program(lambda, d, nothing(3, 3), 0.5);
   EXPECT_EQ(program.constraints.sizes(), (std::vector<std::int64_t>{6, 18}));
@@ -53,7 +53,7 @@ TEST(LinearProgramTest, HasTheRowsAndColumnsOfTheNotes) {
   EXPECT_TRUE(everywhere(program.upper == std::numeric_limits<double>::infinity()));
 }
 
-TEST(LinearProgramTest, CostsTheComplementarityAndConstrainsW) {
+TEST(ComplementarityProgramTest, CostsTheComplementarityAndConstrainsW) {
   torch::manual_seed(2);
   const std::int64_t n = 2, k = 3, samples = 7;
   const Tensor lambda = torch::rand({samples, n}, torch::kDouble), d = torch::randn({samples, k}, torch::kDouble);
@@ -65,7 +65,7 @@ TEST(LinearProgramTest, CostsTheComplementarityAndConstrainsW) {
   EXPECT_LT(largest((program.cost * x).sum() - (lambda * expected).sum()), 1e-13);
 }
 
-TEST(LinearProgramTest, HoldsKnownEntriesByTheirBounds) {
+TEST(ComplementarityProgramTest, HoldsKnownEntriesByTheirBounds) {
   KnownEntries known = nothing(3, 3);
   known.mask[2][0] = known.mask[1][5] = true;
   known.values[2][0] = -1;
@@ -76,7 +76,7 @@ TEST(LinearProgramTest, HoldsKnownEntriesByTheirBounds) {
   EXPECT_TRUE(torch::equal(program.lower.index({held}), numbers({-1, 0})));
 }
 
-TEST(LinearProgramTest, IsItsRowsSideBySide) {
+TEST(ComplementarityProgramTest, IsItsRowsSideBySide) {
   const Data data = block(5, 0.5);
   KnownEntries known = nothing(3, 3);
   known.mask[1][2] = true;
@@ -94,7 +94,7 @@ TEST(LinearProgramTest, IsItsRowsSideBySide) {
   EXPECT_NEAR(cost, (program.cost * truth).sum().item<double>(), 1e-14);
 }
 
-TEST(LinearProgramTest, AddsTheAbsoluteValuesOfTheNotes) {
+TEST(ComplementarityProgramTest, AddsTheAbsoluteValuesOfTheNotes) {
   const Data data = block(4, 1);
   const LinearProgram row = row_program(complementarity_program(data.lambda, data.d, nothing(3, 3)), 3, 0);
   const LinearProgram l1 = with_l1(row, 0.25);
@@ -108,7 +108,7 @@ TEST(LinearProgramTest, AddsTheAbsoluteValuesOfTheNotes) {
   EXPECT_TRUE(torch::equal(l1.cost, torch::cat({row.cost, torch::full({6}, 0.25, torch::kDouble)})));
 }
 
-TEST(LinearProgramTest, IsAtItsBoundAtTheTruthAndAtTheTrivialSolution) {
+TEST(ComplementarityProgramTest, IsAtItsBoundAtTheTruthAndAtTheTrivialSolution) {
   const double epsilon = 0.01;
   for (const double share : {0., 0.5, 1.}) {
     const Data data = block(300, share);
@@ -132,7 +132,7 @@ std::pair<double, double> second_row_on(const Data& data, const Tensor& row) {
   return {largest(active), (w(row, data) * lambda).abs().mean().item<double>()};
 }
 
-TEST(LinearProgramTest, TakesADegenerateRowForTheTruthWhereTheForcesSumToTheirLimit) {
+TEST(ComplementarityProgramTest, TakesADegenerateRowForTheTruthWhereTheForcesSumToTheirLimit) {
   const Data maximal = block(300, 1);
   for (std::int64_t i = 0; i < 3; ++i) {
     const Tensor active = maximal.lambda.select(1, i) > 0;
@@ -152,7 +152,7 @@ TEST(LinearProgramTest, TakesADegenerateRowForTheTruthWhereTheForcesSumToTheirLi
   EXPECT_GT(second_row_on(block(300, 0.5), of_the_notes).first, 0.8);
 }
 
-TEST(LinearProgramTest, RefusesShapesThatDoNotFit) {
+TEST(ComplementarityProgramTest, RefusesShapesThatDoNotFit) {
   const Tensor one = torch::ones({2, 3}, torch::kDouble);
   EXPECT_THROW(complementarity_program(one[0], one, nothing(3, 3)), c10::Error);
   EXPECT_THROW(complementarity_program(one.to(torch::kFloat), one, nothing(3, 3)), c10::Error);
@@ -163,4 +163,4 @@ TEST(LinearProgramTest, RefusesShapesThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace lcp::learning
+}  // namespace lcp::training
