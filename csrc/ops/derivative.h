@@ -9,8 +9,8 @@
 
 #include <limits>
 
+#include "ops/active_set/operators.h"
 #include "ops/node.h"
-#include "ops/schema.h"
 
 namespace lcp::ops {
 
@@ -62,9 +62,29 @@ NodePtr<formula> make_node(const char* name, const Tensors&... inputs) {
   return node;
 }
 
+/// Calls an operator by the keys behind autograd.
+template <class Handle, class... Arguments>
+auto below_autograd(const Handle& op, c10::DispatchKeySet keys, const Arguments&... arguments) {
+  at::AutoDispatchBelowADInplaceOrView guard;
+  return op.redispatch(keys & c10::after_autograd_keyset, arguments...);
+}
+
+/// Makes the outputs of an operator those of its node, if there is one.
+template <class Node>
+void set_history(const Node& node, std::initializer_list<std::reference_wrapper<Tensor>> outputs) {
+  if (!node) return;
+  for (Tensor& output : outputs) autograd::set_history(output, node);
+}
+
 template <class... Tensors>
 bool has_tangent(const Tensors&... inputs) {
   return (autograd::isFwGradDefined(inputs) || ...);
+}
+
+/// Whether reverse or forward mode asks for a derivative by one of these.
+template <class... Tensors>
+bool needs_derivative(const Tensors&... inputs) {
+  return autograd::compute_requires_grad(inputs...) || has_tangent(inputs...);
 }
 
 inline Tensor primal(const Tensor& x) { return x._fw_primal(0); }

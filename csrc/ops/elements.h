@@ -3,8 +3,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-#include <c10/core/SymIntArrayRef.h>
 #include <c10/util/SmallVector.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include <vector>
 
 #include "batch/elements.h"
+#include "batch/kernels.h"
 #include "ops/batch.h"
 
 namespace lcp::ops {
@@ -24,6 +23,9 @@ using at::Tensor;
 
 // Elements of the batch for one task, so that a task is worth starting.
 inline std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, 100'000 / (n * n * n + 50)); }
+
+// The same where there are batch kernels.
+inline std::int64_t kernel_grain(std::int64_t n) { return n <= batch::kLockstep ? 50'000 / (n * n + 1) : grain(n); }
 
 // Runs of a tensor's matrices or vectors, as the solver takes them: where they are if they lie one behind another
 // there, or are all the same, else copied.
@@ -74,10 +76,6 @@ class RunReader {
   bool shared_ = false;
   std::vector<T> copy_;
 };
-
-inline Tensor new_output(c10::SymIntArrayRef shape, const at::TensorOptions& options) {
-  return at::empty(c10::asIntArrayRefSlow(shape, __FILE__, __LINE__), options);
-}
 
 struct Input {
   const Tensor& tensor;

@@ -7,65 +7,67 @@
 
 #include <algorithm>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "ops/schema.h"
+#include "ops/library.h"
 
 namespace lcp::ops {
 namespace {
 
-void vmap(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+void vmap(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKey::FuncTorchBatched);
   const auto layer = at::functorch::maybeCurrentDynamicLayer();
-  TORCH_CHECK(layer, op.operator_name(), " got a tensor that has left its torch.vmap");
+  TORCH_CHECK(layer, handle.operator_name(), " got a tensor that has left its torch.vmap");
   const auto level = layer->layerId();
-  const auto& schema = op.schema();
-  const auto count = schema.arguments().size();
-  const auto argument = [&](std::size_t k) -> c10::IValue& { return torch::jit::peek(*stack, k, count); };
-  const auto batch_dims = [&](std::size_t k) {
-    const std::string& name = schema.arguments()[k].name();
-    const bool matrix = name == "M" || name == "H" || name == "dM" || name == "A" || name == "J" || name == "K";
-    return argument(k).toTensor().dim() - (matrix ? 2 : 1);
+  const Operator& op = find_operator(handle.operator_name().name);
+  const std::size_t count = handle.schema().arguments().size();
+  // Calls use(argument, value) for each argument with a value.
+  const auto for_each = [&](Argument::Kind kind, const auto& use) {
+    std::size_t k = 0;
+    for (const Argument& argument : op.arguments()) {
+      if (argument.kind == Argument::Kind::kKeywordSign) continue;
+      c10::IValue& value = torch::jit::peek(*stack, k++, count);
+      if (argument.kind == kind && !value.isNone()) use(argument, value);
+    }
   };
 
-  std::int64_t dims = 0;  // batch dimensions of the result, but for the mapped one
-  for (std::size_t k = 0; k < count; ++k) {
-    if (argument(k).isTensor()) dims = std::max(dims, batch_dims(k));
-  }
+  std::int64_t batch_dims = 0;  // of the results, but for the mapped dimension
+  for_each(Argument::Kind::kTensor, [&](const Argument& argument, const c10::IValue& value) {
+    batch_dims = std::max(batch_dims, value.toTensor().dim() - argument.sizes.count);
+  });
   std::optional<c10::SymInt> mapped;
-  for (std::size_t k = 0; k < count; ++k) {
-    if (!argument(k).isTensor()) continue;
-    auto missing = dims - batch_dims(k);
-    auto [x, dim] = at::functorch::unwrapTensorAtLevel(argument(k).toTensor(), level);
-    if (!dim) continue;
+  for_each(Argument::Kind::kTensor, [&](const Argument& argument, c10::IValue& value) {
+    const auto missing = batch_dims - (value.toTensor().dim() - argument.sizes.count);
+    auto [x, dim] = at::functorch::unwrapTensorAtLevel(value.toTensor(), level);
+    if (!dim) return;
     mapped = x.sym_size(*dim);
     x = x.movedim(*dim, 0);
-    for (; missing > 0; --missing) x = x.unsqueeze(1);
-    argument(k) = std::move(x);
+    for (std::int64_t k = 0; k < missing; ++k) x = x.unsqueeze(1);
+    value = std::move(x);
+  });
+  if (!mapped) {
+    handle.callBoxed(stack);
+    return;
   }
-  std::int64_t extra = 0;  // dimensions of size 1 after the mapped one
-  for (std::size_t k = 0; mapped && k < count; ++k) {
-    if (!argument(k).isIntList() && !argument(k).isSymIntList()) continue;
-    auto size = argument(k).toSymIntVector();
-    extra = std::max<std::int64_t>(0, dims - (static_cast<std::int64_t>(size.size()) - 2));
-    size.insert(size.begin(), extra, 1);
-    size.insert(size.begin(), *mapped);
-    argument(k) = std::move(size);
-  }
-  op.callBoxed(stack);
-  if (!mapped) return;
-  for (std::size_t k = 0; k < schema.returns().size(); ++k) {
-    c10::IValue& result = torch::jit::peek(*stack, k, schema.returns().size());
+  std::int64_t extra = 0;  // dimensions of size 1 behind the mapped one
+  for_each(Argument::Kind::kShapeOfResult, [&](const Argument&, c10::IValue& value) {
+    auto shape = value.toSymIntVector();
+    extra =
+        std::max<std::int64_t>(0, batch_dims - (static_cast<std::int64_t>(shape.size()) - op.results()[0].sizes.count));
+    shape.insert(shape.begin(), extra, 1);
+    shape.insert(shape.begin(), *mapped);
+    value = std::move(shape);
+  });
+  handle.callBoxed(stack);
+  for (std::size_t k = 0; k < op.results().size(); ++k) {
+    c10::IValue& result = torch::jit::peek(*stack, k, op.results().size());
     result = at::functorch::makeBatched(result.toTensor().flatten(0, extra), 0, level);
   }
 }
 
 TORCH_LIBRARY_IMPL(lcp, FuncTorchBatched, library) {
-  for (const char* name : {"solve", "_solve_blocks", "certify", "directional_derivative", "gradient_radius", "_piece",
-                           "_tangent", "_adjoint", "_path_point", "_path_tangent", "_path_adjoint", "_sum_outer",
-                           "certify_contact", "_contact_point", "_contact_adjoint", "_contact_inverse"}) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&vmap>());
+  for (const Operator* op : operators()) {
+    if (op->kind() == Operator::Kind::kComposite) continue;
+    library.impl(std::string(op->name()).c_str(), torch::CppFunction::makeFromBoxedFunction<&vmap>());
   }
 }
 

@@ -13,6 +13,7 @@
 #include "solver/farkas.h"
 #include "solver/lemke.h"
 #include "solver/newton_min.h"
+#include "solver/verify.h"
 
 namespace lcp::solver {
 
@@ -26,7 +27,7 @@ enum class Method {
 
 struct Settings {
   Method method = Method::kAuto;
-  double tolerance = 1e-9;  ///< see verify.h
+  double tolerance = default_tolerance(false);  ///< see verify.h
   /// For one problem, all rungs together: pivots of Lemke's method, bases tried, Newton steps. Absent: 30 n pivots for
   /// each run of Lemke, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths.
   std::optional<std::int64_t> max_pivots;

@@ -151,7 +151,7 @@ TEST_F(SolveContactTest, RefusesWhatDoesNotFit) {
     inputs[k] = x;
     return testing::error_of([&] { Made::solve_these(inputs); });
   };
-  EXPECT_NE(error_with(5, torch::ones({4}, torch::kDouble)).find("mu must be [..., c] with c = 3"), std::string::npos);
+  EXPECT_NE(error_with(5, torch::ones({4}, torch::kDouble)).find("mu must be [..., c] with J's c = 3"), std::string::npos);
   EXPECT_NE(error_with(2, torch::ones({9, 4})).find("J must have A's dtype"), std::string::npos);
 }
 

@@ -73,8 +73,8 @@ def values(solver, **options):
     """(H, h) to what is differentiable of the solver's results."""
     if solver == "solve":
         return lambda H, h: lcp.solve(H, h, **options)[:2]
-    if solver == "_solve_blocks":
-        return lambda H, h: lcp._solve_blocks(H, h, K, **options)[:2]
+    if solver == "_solve_with_basis":
+        return lambda H, h: lcp._solve_with_basis(H, h, K, **options)[:2]
     return lambda H, h: split_solve(H, h, **options)[:3]
 
 

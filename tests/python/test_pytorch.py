@@ -30,7 +30,7 @@ def calls():
     first, second = normal(3, N, seed=5), normal(3, N, seed=6)
     for options in [*OPTIONS, {"method": "lemke", "tolerance": 1e-6, "max_pivots": 50, "guess": v}]:
         yield "solve", (H, h), options
-        yield "_solve_blocks", (H, h, K), options | {"guess": v[:, K:]}
+        yield "_solve_with_basis", (H, h, K), options | {"guess": v[:, K:]}
         yield "solve_mixed", split(H, h), options | {"guess": v[:, K:]}
     yield "certify", (H, h, v), {}
     yield "certify", (H, h, v), {"tolerance": 0.1}
@@ -465,7 +465,7 @@ def compiled_gradients(f, arguments, backend, mode=contextlib.nullcontext, **opt
     "backend, solver, options",
     [
         *itertools.product(["eager"], ["solve"], OPTIONS),
-        *itertools.product(["aot_eager"], ["_solve_blocks"], OPTIONS),
+        *itertools.product(["aot_eager"], ["_solve_with_basis"], OPTIONS),
         ("inductor", "solve", {}),
     ],
 )
@@ -484,7 +484,7 @@ def test_compiled_autograd_does_not_confuse_what_nodes_were_made_with(backend, c
     results = []
     kinds = [(0, "inactive"), (0, "active"), (1, "inactive"), (1, "active"), (2, "active")]
     for equations, ties in kinds + kinds:
-        f = lambda H, h: sum((x * y).sum() for x, y in zip(lcp._solve_blocks(H, h, equations, ties=ties)[:2], weights))
+        f = lambda H, h: sum((x * y).sum() for x, y in zip(lcp._solve_with_basis(H, h, equations, ties=ties)[:2], weights))
         assert_near(compiled_gradients(f, (H, h), backend), gradients(f, (H, h)))
     assert counters["compiled_autograd"]["captures"] == len({ties for _, ties in kinds})  # the basis is a tensor
 

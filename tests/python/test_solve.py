@@ -67,7 +67,7 @@ def test_derivatives_on_both_sides_of_stick_and_slide():
 @pytest.mark.parametrize("op", ["solve", "_tangent", "_adjoint", "_sum_outer"])
 def test_opcheck(op):
     M, q = problems(3)
-    z, _, _, states = (x.detach() for x in torch.ops.lcp._solve_blocks(M, q, 0))
+    z, _, _, states = (x.detach() for x in torch.ops.lcp._solve_with_basis(M, q, 0))
     g = torch.randn_like(z).requires_grad_()
     arguments = {
         "solve": (M, q),
@@ -80,7 +80,7 @@ def test_opcheck(op):
 
 def test_internal_derivatives():
     M, q = problems(3)
-    z, _, _, states = (x.detach() for x in torch.ops.lcp._solve_blocks(M, q, 0))
+    z, _, _, states = (x.detach() for x in torch.ops.lcp._solve_with_basis(M, q, 0))
     g, h = (torch.randn_like(z).requires_grad_() for _ in range(2))
     for op, inputs in [
         (lambda M, g: torch.ops.lcp._tangent(M, states, g, False), (M, g)),

@@ -16,7 +16,7 @@
 #include <limits>
 #include <tuple>
 
-#include "ops/contact/schema.h"
+#include "ops/contact/operators.h"
 #include "ops/derivative.h"
 #include "ops/node.h"
 
@@ -24,9 +24,6 @@ namespace lcp::ops {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-using Five = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
-using Six = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 
 Tensor symmetric(const Tensor& A) { return (A + A.mT()) / 2; }
 
@@ -122,7 +119,7 @@ struct Cone {
   }
 
   // The transpose: the gradients of R's tangents and normal and mu for that of gamma.
-  Three change_adjoint(const Tensor& g) const {
+  Tensors<3> change_adjoint(const Tensor& g) const {
     const Tensor g_along = scalar_product(along, tangents(g));
     const Tensor g_gamma_n = mu * g_along + normals(g);
     const Tensor g_ratio = at::where(sliding, g_gamma_n * share * mu * (slip - mu * gamma_n), 0) / normal_R;
@@ -141,8 +138,8 @@ Tensor inverse(const Point& at, const Tensor& K, const Tensor& g) {
 Tensor any_number(const Tensor& x) { return (x != 0).any(-1, true); }
 
 // lcp::_contact_adjoint in formulas.
-Six adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
-                    const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma) {
+Tensors<6> adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
+                           const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma) {
   const Point at(A, J, R, mu, v, y);
   const Cone cone(at);
   const Tensor K = cone.compliance(at);
@@ -181,8 +178,8 @@ variable_list point_backward(const variable_list& g, const Needs& needs, const T
 }
 
 // dv, dy and dgamma.
-Three point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R,
-                    const Tensor& mu, const Tensor& v_given, const Tensor& y_given) {
+Tensors<3> point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R,
+                         const Tensor& mu, const Tensor& v_given, const Tensor& y_given) {
   const Point at(primal(A), primal(J), primal(R), primal(mu), v_given, y_given);
   const Cone cone(at);
   const Tensor K = cone.compliance(at);
@@ -206,18 +203,14 @@ Three point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J, cons
   return {settle(dv), settle(by_row(R_dy / at.weights())), settle(by_row(apply(K, R_dy) + d_law))};
 }
 
-Five contact_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
-                            const Tensor& v_hat, const Tensor& R, const Tensor& mu, const std::optional<Tensor>& guess,
-                            std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
+Tensors<5> contact_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
+                                  const Tensor& v_hat, const Tensor& R, const Tensor& mu,
+                                  const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                                  std::optional<std::int64_t> max_iterations) {
   const auto node = make_node<point_backward>("LcpContactBackward", A, v_free, J, v_hat, R, mu);
-  auto [v, y, gamma, status, iterations] = [&] {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    return contact_point_op().redispatch(keys & c10::after_autograd_keyset, A, v_free, J, v_hat, R, mu, guess,
-                                         tolerance, max_iterations);
-  }();
-  if (node) {
-    for (Tensor* output : {&v, &y, &gamma}) autograd::set_history(*output, node);
-  }
+  auto [v, y, gamma, status, iterations] =
+      below_autograd(contact_point_op(), keys, A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
+  set_history(node, {v, y, gamma});
   if (has_tangent(A, v_free, J, v_hat, R, mu)) {
     const auto [dv, dy, dgamma] = point_tangent(A, v_free, J, v_hat, R, mu, primal(v), primal(y));
     v._set_fw_grad(dv, 0, false);
@@ -228,15 +221,13 @@ Five contact_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Ten
   return {v, y, gamma, status, iterations};
 }
 
-Six contact_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& R,
-                             const Tensor& mu, const Tensor& v, const Tensor& y, const Tensor& g_v, const Tensor& g_y,
-                             const Tensor& g_gamma) {
-  if (autograd::compute_requires_grad(A, J, R, mu, v, y, g_v, g_y, g_gamma) ||
-      has_tangent(A, J, R, mu, v, y, g_v, g_y, g_gamma)) {
+Tensors<6> contact_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& R,
+                                    const Tensor& mu, const Tensor& v, const Tensor& y, const Tensor& g_v,
+                                    const Tensor& g_y, const Tensor& g_gamma) {
+  if (needs_derivative(A, J, R, mu, v, y, g_v, g_y, g_gamma)) {
     return adjoint_formula(A, J, R, mu, v, y, g_v, g_y, g_gamma);
   }
-  at::AutoDispatchBelowADInplaceOrView guard;
-  return contact_adjoint_op().redispatch(keys & c10::after_autograd_keyset, A, J, R, mu, v, y, g_v, g_y, g_gamma);
+  return below_autograd(contact_adjoint_op(), keys, A, J, R, mu, v, y, g_v, g_y, g_gamma);
 }
 
 // K of lcp::_contact_inverse, [..., 3 c, 3], as blocks [..., c, 3, 3].
@@ -271,10 +262,7 @@ variable_list inverse_backward(const variable_list& p, const Needs& needs, const
 Tensor contact_inverse_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& K,
                                 const Tensor& g) {
   const auto node = make_node<inverse_backward>("LcpContactInverseBackward", A, J, K, g);
-  Tensor x = [&] {
-    at::AutoDispatchBelowADInplaceOrView guard;
-    return contact_inverse_op().redispatch(keys & c10::after_autograd_keyset, A, J, K, g);
-  }();
+  Tensor x = below_autograd(contact_inverse_op(), keys, A, J, K, g);
   if (node) autograd::set_history(x, node);
   if (has_tangent(A, J, K, g)) {
     const Tensor p = primal(x), J_p = primal(J), blocks = blocks_of(primal(K));
@@ -294,15 +282,7 @@ Tensor contact_inverse_autograd(c10::DispatchKeySet keys, const Tensor& A, const
   return x;
 }
 
-// What certify_contact returns has no derivative.
-Three certify_contact_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
-                               const Tensor& v_hat, const Tensor& R, const Tensor& mu, const Tensor& v) {
-  at::AutoDispatchBelowADInplaceOrView guard;
-  return certify_contact_op().redispatch(keys & c10::after_autograd_keyset, A, v_free, J, v_hat, R, mu, v);
-}
-
 TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
-  library.impl("certify_contact", TORCH_FN(certify_contact_autograd));
   library.impl("_contact_point", TORCH_FN(contact_point_autograd));
   library.impl("_contact_adjoint", TORCH_FN(contact_adjoint_autograd));
   library.impl("_contact_inverse", TORCH_FN(contact_inverse_autograd));

@@ -11,7 +11,7 @@
 #include "contact/derivative.h"
 #include "contact/newton.h"
 #include "lcp/status.h"
-#include "ops/contact/schema.h"
+#include "ops/contact/operators.h"
 #include "ops/elements.h"
 
 namespace lcp::ops {
@@ -21,9 +21,8 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kDefaultTolerance = 1e-10;  // of the solution in double, whatever it is rounded to then
 constexpr std::int64_t kDefaultIterations = 1000;
 
-struct Sizes {
-  explicit Sizes(const ContactShapes& shapes)
-      : n(shapes.n.guard_int(__FILE__, __LINE__)), contacts(shapes.contacts.guard_int(__FILE__, __LINE__)) {}
+struct ProblemSize {
+  ProblemSize(const Tensor& A, const Tensor& J) : n(A.size(-1)), contacts(J.size(-2) / 3) {}
 
   std::int64_t work() const { return n + 3 * contacts; }  // for the size of tasks
 
@@ -43,30 +42,24 @@ Status status_of(contact::End end) {
   }
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> contact_point_cpu(
-    const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R, const Tensor& mu,
-    const std::optional<Tensor>& guess, std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
-  check_limits(tolerance, max_iterations);
+Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
+                             const Tensor& R, const Tensor& mu, const std::optional<Tensor>& guess,
+                             std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
+  const auto results = new_results<5>(kContactPoint, A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
+  const auto& [v, y, gamma, status, iterations] = results;
   const Tensor& start = guess ? *guess : v_free;
-  const ContactShapes shapes = check_contact(A, J, {{"v_free", v_free}, {guess ? "guess" : "v_free", start}},
-                                             {{"v_hat", v_hat}, {"R", R}}, {{"mu", mu}});
-  const Sizes sizes(shapes);
+  const ProblemSize size(A, J);
   const contact::Limits limits = {tolerance.value_or(kDefaultTolerance), max_iterations.value_or(kDefaultIterations)};
-  const Tensor v = new_output(shapes.of_bodies(), v_free.options());
-  const Tensor y = new_output(shapes.of_rows(), v_free.options());
-  const Tensor gamma = new_output(shapes.of_rows(), v_free.options());
-  const Tensor status = new_output(shapes.batch, v_free.options().dtype(at::kChar));
-  const Tensor iterations = new_output(shapes.batch, v_free.options().dtype(at::kLong));
   auto* const to_status = status.mutable_data_ptr<std::int8_t>();
   auto* const to_iterations = iterations.mutable_data_ptr<std::int64_t>();
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::solve_contact", [&] {
     for_each_element<scalar_t>(
-        status.sizes(), {{A, 2}, {v_free, 1}, {J, 2}, {v_hat, 1}, {R, 1}, {mu, 1}, {start, 1}}, sizes.work(), [&] {
-          return [&, newton = contact::Newton(sizes.n, sizes.contacts), to_v = Writer<scalar_t>(v),
+        status.sizes(), {{A, 2}, {v_free, 1}, {J, 2}, {v_hat, 1}, {R, 1}, {mu, 1}, {start, 1}}, size.work(), [&] {
+          return [&, newton = contact::Newton(size.n, size.contacts), to_v = Writer<scalar_t>(v),
                   to_y = Writer<scalar_t>(y),
                   to_gamma = Writer<scalar_t>(gamma)](const double* const* x, std::int64_t b) mutable {
-            const bool usable = std::none_of(x[6], x[6] + sizes.n, [](double s) { return !std::isfinite(s); });
-            std::copy_n(usable ? x[6] : x[1], sizes.n, to_v.data());
+            const bool usable = std::none_of(x[6], x[6] + size.n, [](double s) { return !std::isfinite(s); });
+            std::copy_n(usable ? x[6] : x[1], size.n, to_v.data());
             const auto outcome =
                 newton.solve({x[0], x[1], x[2], x[3], x[4], x[5]}, limits, to_v.data(), to_y.data(), to_gamma.data());
             if (outcome.end != contact::End::kSolved) {
@@ -78,22 +71,19 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> contact_point_cpu(
           };
         });
   });
-  return {v, y, gamma, status, iterations};
+  return as_tuple(results);
 }
 
-Three certify_contact_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R,
-                          const Tensor& mu, const Tensor& v) {
-  const ContactShapes shapes =
-      check_contact(A, J, {{"v_free", v_free}, {"v", v}}, {{"v_hat", v_hat}, {"R", R}}, {{"mu", mu}});
-  const Sizes sizes(shapes);
-  const Tensor residual = new_output(shapes.batch, v.options());
-  const Tensor margin = new_output(shapes.batch, v.options());
-  const Tensor condition = new_output(shapes.batch, v.options());
+Tensors<3> certify_contact_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
+                               const Tensor& R, const Tensor& mu, const Tensor& v) {
+  const auto results = new_results<3>(kCertifyContact, A, v_free, J, v_hat, R, mu, v);
+  const auto& [residual, margin, condition] = results;
+  const ProblemSize size(A, J);
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::certify_contact", [&] {
     for_each_element<scalar_t>(
-        residual.sizes(), {{A, 2}, {v_free, 1}, {J, 2}, {v_hat, 1}, {R, 1}, {mu, 1}, {v, 1}}, sizes.work(), [&] {
+        residual.sizes(), {{A, 2}, {v_free, 1}, {J, 2}, {v_hat, 1}, {R, 1}, {mu, 1}, {v, 1}}, size.work(), [&] {
           return
-              [&, certificate = contact::Certificate(sizes.n, sizes.contacts),
+              [&, certificate = contact::Certificate(size.n, size.contacts),
                to_residual = residual.mutable_data_ptr<scalar_t>(), to_margin = margin.mutable_data_ptr<scalar_t>(),
                to_condition = condition.mutable_data_ptr<scalar_t>()](const double* const* x, std::int64_t b) mutable {
                 certificate.set({x[0], x[1], x[2], x[3], x[4], x[5]}, x[6]);
@@ -103,52 +93,43 @@ Three certify_contact_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J
               };
         });
   });
-  return {residual, margin, condition};
+  return as_tuple(results);
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> contact_adjoint_cpu(const Tensor& A, const Tensor& J,
-                                                                               const Tensor& R, const Tensor& mu,
-                                                                               const Tensor& v, const Tensor& y,
-                                                                               const Tensor& g_v, const Tensor& g_y,
-                                                                               const Tensor& g_gamma) {
-  const ContactShapes shapes = check_contact(A, J, {{"v", v}, {"g_v", g_v}},
-                                             {{"R", R}, {"y", y}, {"g_y", g_y}, {"g_gamma", g_gamma}}, {{"mu", mu}});
-  const Sizes sizes(shapes);
-  const auto output = [&](const c10::SymDimVector& shape) { return new_output(shape, v.options()); };
-  const Tensor l = output(shapes.of_bodies()), of_v_free = output(shapes.of_bodies());
-  const Tensor of_v_hat = output(shapes.of_rows()), of_R = output(shapes.of_rows());
-  const Tensor of_mu = output(shapes.of_contacts()), gamma = output(shapes.of_rows());
+Tensors<6> contact_adjoint_cpu(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
+                               const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma) {
+  const auto results = new_results<6>(kContactAdjoint, A, J, R, mu, v, y, g_v, g_y, g_gamma);
+  const ProblemSize size(A, J);
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::_contact_adjoint", [&] {
     for_each_element<scalar_t>(
-        batch_of(l), {{A, 2}, {J, 2}, {R, 1}, {mu, 1}, {v, 1}, {y, 1}, {g_v, 1}, {g_y, 1}, {g_gamma, 1}}, sizes.work(),
-        [&] {
+        batch_of(results.front()), {{A, 2}, {J, 2}, {R, 1}, {mu, 1}, {v, 1}, {y, 1}, {g_v, 1}, {g_y, 1}, {g_gamma, 1}},
+        size.work(), [&] {
           std::vector<Writer<scalar_t>> to;
-          for (const Tensor& x : {l, of_v_free, of_v_hat, of_R, of_mu, gamma}) to.emplace_back(x);
-          return [derivative = contact::Derivative(sizes.n, sizes.contacts), to = std::move(to)](
-                     const double* const* x, std::int64_t b) mutable {
+          for (const Tensor& x : results) to.emplace_back(x);
+          return [derivative = contact::Derivative(size.n, size.contacts), to = std::move(to)](const double* const* x,
+                                                                                               std::int64_t b) mutable {
             derivative.adjoint({x[0], nullptr, x[1], nullptr, x[2], x[3]}, x[4], x[5], {x[6], x[7], x[8]},
                                {to[0].data(), to[1].data(), to[2].data(), to[3].data(), to[4].data(), to[5].data()});
             for (const auto& writer : to) writer.store(b);
           };
         });
   });
-  return {l, of_v_free, of_v_hat, of_R, of_mu, gamma};
+  return as_tuple(results);
 }
 
 Tensor contact_inverse_cpu(const Tensor& A, const Tensor& J, const Tensor& K, const Tensor& g) {
-  const ContactShapes shapes = check_inverse(A, J, K, g);
-  const Sizes sizes(shapes);
-  const Tensor x_result = new_output(shapes.of_bodies(), g.options());
+  const auto [result] = new_results<1>(kContactInverse, A, J, K, g);
+  const ProblemSize size(A, J);
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::_contact_inverse", [&] {
-    for_each_element<scalar_t>(batch_of(x_result), {{A, 2}, {J, 2}, {K, 2}, {g, 1}}, sizes.work(), [&] {
-      return [&, inverse = contact::Inverse(sizes.n, sizes.contacts), to_x = Writer<scalar_t>(x_result)](
+    for_each_element<scalar_t>(batch_of(result), {{A, 2}, {J, 2}, {K, 2}, {g, 1}}, size.work(), [&] {
+      return [&, inverse = contact::Inverse(size.n, size.contacts), to_x = Writer<scalar_t>(result)](
                  const double* const* x, std::int64_t b) mutable {
         inverse(x[0], x[1], x[2], x[3], to_x.data());
         to_x.store(b);
       };
     });
   });
-  return x_result;
+  return result;
 }
 
 TORCH_LIBRARY_IMPL(lcp, CPU, library) {

@@ -1,6 +1,6 @@
 #include "lcp/solve.h"
 
-#include "ops/schema.h"
+#include "ops/solve/operators.h"
 
 namespace lcp {
 

@@ -1,6 +1,6 @@
 #include "lcp/directional_derivative.h"
 
-#include "ops/schema.h"
+#include "ops/certify/operators.h"
 
 namespace lcp {
 

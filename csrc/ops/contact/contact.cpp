@@ -14,19 +14,16 @@
 #include "lcp/certify_contact.h"
 #include "lcp/contact_parameters.h"
 #include "lcp/solve_contact.h"
-#include "ops/contact/schema.h"
+#include "ops/contact/operators.h"
 #include "ops/derivative.h"
 
 namespace lcp::ops {
 namespace {
 
-std::tuple<Tensor, Tensor, Tensor, Tensor> solve_contact_composite(
-    const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R, const Tensor& mu,
-    const std::optional<Tensor>& guess, std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
-  for (const Named& x : {Named{"A", A}, {"v_free", v_free}, {"J", J}, {"v_hat", v_hat}, {"R", R}, {"mu", mu}}) {
-    check_layout(x.name, x.tensor);
-  }
-  if (guess) check_layout("guess", *guess);
+Tensors<4> solve_contact_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
+                                   const Tensor& R, const Tensor& mu, const std::optional<Tensor>& guess,
+                                   std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
+  check(kSolveContact, A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
   const auto [v, y, gamma, status, iterations] =
       contact_point_op().call(A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
   return {v, gamma, status, iterations};
@@ -38,63 +35,40 @@ Tensor inverse(const Tensor& A, const Tensor& g) {
   return contact_inverse_op().call(A, none(A.sym_size(-1)), none(3), g);
 }
 
-Two add_equality_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
-                           const Tensor& R) {
-  check_matrix("A", A);
-  const c10::SymInt n = A.sym_size(-1);
-  check_layout("J", J);
-  TORCH_CHECK(J.dim() >= 2 && J.sym_size(-1) == n, "J must be [..., e, n] with A's n = ", n, "; got ", J.sym_sizes());
-  const c10::SymInt e = J.sym_size(-2);
-  const auto check = [&](const char* name, const Tensor& x, const char* shape, const c10::SymInt& size) {
-    check_layout(name, x);
-    TORCH_CHECK(x.dim() >= 1 && x.sym_size(-1) == size, name, " must be [..., ", shape, "] with ", shape, " = ", size,
-                " as in A and J; got ", x.sym_sizes());
-    check_like(name, x, "A", A);
-  };
-  check_like("J", J, "A", A);
-  check("v_free", v_free, "n", n);
-  check("v_hat", v_hat, "e", e);
-  check("R", R, "e", e);
-  c10::SymDimVector batch = broadcast({}, {"A", A}, {"A", A}, 2);
-  batch = broadcast(batch, {"A", A}, {"J", J}, 2);
-  for (const Named& x : {Named{"v_free", v_free}, {"v_hat", v_hat}, {"R", R}}) {
-    batch = broadcast(batch, {"A", A}, x, 1);
-  }
+Tensors<2> add_equality_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
+                                  const Tensor& R) {
+  check(kAddEquality, A, v_free, J, v_hat, R);
   const Tensor stiff = J / R.unsqueeze(-1);  // R^-1 J
   Shape sum = shape_of(stiff);               // over the constraints
-  sum.back() = n;
+  sum.back() = A.sym_size(-1);
   sum[sum.size() - 2] = 1;
-  sum.push_back(n);
+  sum.push_back(A.sym_size(-1));
   const Tensor total = A + sum_outer(stiff, J, sum).squeeze(-3);
   const Tensor pull = times(A, v_free) + times(stiff.mT(), v_hat);
   return {total, inverse(total, pull)};
 }
 
 Tensor delassus_diagonal_composite(const Tensor& A, const Tensor& J) {
-  const ContactShapes shapes = check_contact(A, J, {});
+  check(kDelassusDiagonal, A, J);
   Shape blocks = shape_of(J);
   blocks.insert(blocks.end() - 1, 3);
-  blocks[blocks.size() - 3] = shapes.contacts;
+  blocks[blocks.size() - 3] = J.sym_size(-2) / 3;
   const Tensor rows = J.reshape_symint(blocks);  // [..., c, 3, n]
   const Tensor solved = inverse(A.unsqueeze(-3).unsqueeze(-3), rows);
   return (solved * rows).sum(-1).mean(-1);
 }
 
-Two contact_parameters_composite(const Tensor& gap, const Tensor& stiffness, const Tensor& dissipation,
-                                 const Tensor& delassus, double dt, double sigma, double beta) {
-  TORCH_CHECK(dt > 0 && std::isfinite(dt), "dt must be finite and > 0; got ", dt);
-  TORCH_CHECK(sigma > 0 && std::isfinite(sigma), "sigma must be finite and > 0; got ", sigma);
-  TORCH_CHECK(beta >= 0 && std::isfinite(beta), "beta must be finite and >= 0; got ", beta);
-  c10::SymDimVector shape;
-  for (const Named& x :
-       {Named{"gap", gap}, {"stiffness", stiffness}, {"dissipation", dissipation}, {"delassus", delassus}}) {
-    check_layout(x.name, x.tensor);
-    TORCH_CHECK(x.tensor.dim() >= 1, x.name, " must be [..., c]; got ", x.tensor.sym_sizes());
-    TORCH_CHECK(at::isFloatingType(x.tensor.scalar_type()), x.name, " must be float32 or float64; got ",
-                x.tensor.scalar_type());
-    check_like(x.name, x.tensor, "gap", gap);
-    shape = broadcast(shape, {"gap", gap}, x, 0);
+Tensors<2> contact_parameters_composite(const Tensor& gap, const Tensor& stiffness, const Tensor& dissipation,
+                                        const Tensor& delassus, double dt, double sigma, double beta) {
+  for (const auto& [name, x] : {std::pair<const char*, const Tensor&>{"gap", gap},
+                                {"stiffness", stiffness},
+                                {"dissipation", dissipation},
+                                {"delassus", delassus}}) {
+    TORCH_CHECK(x.dim() >= 1, name, " must be [..., c]; got ", x.sym_sizes());
   }
+  const c10::SymDimVector shape = with_call(
+      kContactParameters, [](const Call& call) { return call.batch(); }, gap, stiffness, dissipation, delassus, dt,
+      sigma, beta);
   const Tensor rest = dt + dissipation;
   const Tensor v_n = -gap / rest;
   const Tensor R_n =

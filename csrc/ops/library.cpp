@@ -1,0 +1,54 @@
+#include "ops/library.h"
+
+#include <torch/library.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "ops/active_set/operators.h"
+#include "ops/certify/operators.h"
+#include "ops/contact/operators.h"
+#include "ops/path/operators.h"
+#include "ops/solve/operators.h"
+
+namespace lcp::ops {
+namespace {
+
+constexpr std::array kOperators = {&kSolve,
+                                   &kSolveMixed,
+                                   &kSolveWithBasis,  // solve
+                                   &kPiece,
+                                   &kTangent,
+                                   &kAdjoint,   // active_set
+                                   &kSumOuter,  //
+                                   &kPathPoint,
+                                   &kPathTangent,
+                                   &kPathAdjoint,  // path
+                                   &kCertify,
+                                   &kDirectionalDerivative,
+                                   &kGradientRadius,  // certify
+                                   &kSolveContact,
+                                   &kCertifyContact,
+                                   &kAddEquality,  // contact
+                                   &kDelassusDiagonal,
+                                   &kContactParameters,
+                                   &kContactPoint,
+                                   &kContactAdjoint,
+                                   &kContactInverse};
+
+TORCH_LIBRARY(lcp, library) {
+  const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
+  for (const Operator* op : kOperators) library.def(op->schema().c_str(), tags);
+}
+
+}  // namespace
+
+c10::ArrayRef<const Operator*> operators() { return kOperators; }
+
+const Operator& find_operator(std::string_view name) {
+  if (name.starts_with("lcp::")) name.remove_prefix(5);
+  return **std::find_if(kOperators.begin(), kOperators.end(), [&](const Operator* op) { return op->name() == name; });
+}
+
+}  // namespace lcp::ops

@@ -1,0 +1,199 @@
+#include "ops/operator.h"
+
+#include <ATen/ExpandUtils.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace lcp::ops {
+namespace {
+
+// "[..., 3 c, n]".
+std::string text_of(const Sizes& sizes) {
+  std::string text = "[...";
+  for (int k = 0; k < sizes.count; ++k) {
+    const auto [factor, letter] = sizes.size[k];
+    text += ", ";
+    if (factor != 1 || letter == 0) text += std::to_string(factor);
+    if (factor != 1 && letter != 0) text += ' ';
+    if (letter != 0) text += letter;
+  }
+  return text + "]";
+}
+
+bool is_square(const Sizes& sizes) {
+  const auto& [first, second] = sizes.size;
+  return sizes.count == 2 && first.letter == second.letter && first.factor == 1 && second.factor == 1;
+}
+
+// Size `k` of a tensor behind its batch dimensions.
+c10::SymInt size_of(const Tensor& x, const Sizes& sizes, int k) { return x.sym_size(k - sizes.count); }
+
+}  // namespace
+
+std::string Operator::schema() const {
+  const auto listed = [](const auto& items, const auto& text) {
+    std::string list;
+    for (const auto& item : items) list.append(list.empty() ? "" : ", ").append(text(item));
+    return list;
+  };
+  const std::string takes =
+      listed(arguments(), [](const Argument& argument) { return std::string(argument.declaration); });
+  const std::string returns = listed(results(), [](const Result& r) { return "Tensor " + std::string(r.name); });
+  std::string schema(name_);
+  schema.append("(").append(takes).append(") -> ");
+  if (result_count_ == 1) return schema.append("Tensor");
+  return schema.append("(").append(returns).append(")");
+}
+
+void check_layout(std::string_view name, const Tensor& x) {
+  TORCH_CHECK(x.layout() == at::kStrided, name, " must be a dense tensor; got layout ", x.layout());
+}
+
+void check_positive(std::string_view name, const Value& value) {
+  const double* const x = std::get_if<double>(&value);
+  TORCH_CHECK(x == nullptr || (*x > 0 && std::isfinite(*x)), name, " must be finite and > 0; got ", *x);
+}
+
+void check_nonnegative(std::string_view name, const Value& value) {
+  const double* const x = std::get_if<double>(&value);
+  TORCH_CHECK(x == nullptr || (*x >= 0 && std::isfinite(*x)), name, " must be finite and >= 0; got ", *x);
+}
+
+void check_count(std::string_view name, const Value& value) {
+  const std::int64_t* const x = std::get_if<std::int64_t>(&value);
+  TORCH_CHECK(x == nullptr || *x >= 0, name, " must be >= 0; got ", *x);
+}
+
+Call::Call(const Operator& op, c10::ArrayRef<Value> values) : op_(op), values_(values) {
+  const auto for_each = [&](const auto& use) {
+    std::size_t k = 0;
+    for (const Argument& argument : op.arguments()) {
+      if (argument.kind != Argument::Kind::kKeywordSign) use(argument, values_[k++]);
+    }
+  };
+  const auto for_each_tensor = [&](const auto& use) {
+    for_each([&](const Argument& argument, const Value& value) {
+      if (const auto* const x = std::get_if<const Tensor*>(&value)) use(argument, **x);
+    });
+  };
+  for_each_tensor([](const Argument& argument, const Tensor& x) { check_layout(argument.name, x); });
+  // Square matrices first: they say most clearly which sizes there are, and messages on other tensors name them.
+  for (const bool square : {true, false}) {
+    for_each_tensor([&](const Argument& argument, const Tensor& x) {
+      if (is_square(argument.sizes) != square) return;
+      learn_sizes(argument, x);
+      check_sizes(argument, x);
+    });
+  }
+  for_each_tensor([&](const Argument& argument, const Tensor& x) {
+    check_dtype(argument, x);
+    broadcast(argument, x);
+  });
+  for_each([](const Argument& argument, const Value& value) {
+    if (argument.check != nullptr) argument.check(argument.name, value);
+  });
+  if (op.check() != nullptr) op.check()(*this);
+}
+
+const Call::Known* Call::find(char letter) const {
+  const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& k) { return k.letter == letter; });
+  return found == known_.end() ? nullptr : &*found;
+}
+
+// Takes the sizes that are not known yet from x, as far as x has them.
+void Call::learn_sizes(const Argument& argument, const Tensor& x) {
+  const Sizes& sizes = argument.sizes;
+  if (x.dim() < sizes.count) return;
+  for (int k = 0; k < sizes.count; ++k) {
+    const auto [factor, letter] = sizes.size[k];
+    if (letter == 0 || find(letter) != nullptr) continue;
+    known_.push_back({letter, argument.name, factor == 1 ? size_of(x, sizes, k) : size_of(x, sizes, k) / factor});
+  }
+}
+
+void Call::check_sizes(const Argument& argument, const Tensor& x) const {
+  const Sizes& sizes = argument.sizes;
+  bool fits = x.dim() >= sizes.count;
+  for (int k = 0; fits && k < sizes.count; ++k) {
+    const auto [factor, letter] = sizes.size[k];
+    const c10::SymInt expected = letter == 0 ? c10::SymInt(factor) : find(letter)->size * factor;
+    fits = size_of(x, sizes, k) == expected;
+  }
+  if (fits) return;
+  std::ostringstream known;  // what was read from other arguments
+  for (const Known& size : known_) {
+    const bool is_named = std::any_of(sizes.size.begin(), sizes.size.begin() + sizes.count,
+                                      [&](const Size& s) { return s.letter == size.letter; });
+    if (!is_named || size.from == argument.name) continue;
+    known << (known.view().empty() ? " with " : " and ") << size.from << "'s " << size.letter << " = " << size.size;
+  }
+  TORCH_CHECK(false, argument.name, " must be ", text_of(sizes), known.str(), "; got ", x.sym_sizes());
+}
+
+void Call::check_dtype(const Argument& argument, const Tensor& x) const {
+  const std::string_view name = argument.name;
+  const std::string_view first_name = op_.arguments().front().name;
+  if (&x == &first()) {
+    TORCH_CHECK(x.scalar_type() == at::kDouble || x.scalar_type() == at::kFloat, name,
+                " must be float32 or float64; got ", x.scalar_type());
+  } else if (argument.dtype == at::kFloat) {
+    TORCH_CHECK(x.scalar_type() == first().scalar_type(), name, " must have ", first_name, "'s dtype, ",
+                first().scalar_type(), "; got ", x.scalar_type());
+  } else {
+    TORCH_CHECK(x.scalar_type() == argument.dtype, name, " must be ", argument.dtype, "; got ", x.scalar_type());
+  }
+  TORCH_CHECK(x.device() == first().device(), name, " must be on ", first_name, "'s device, ", first().device(),
+              "; got ", x.device());
+}
+
+void Call::broadcast(const Argument& argument, const Tensor& x) {
+  const auto batch = x.sym_sizes().slice(0, x.dim() - argument.sizes.count);
+  try {
+    batch_ = at::infer_size_symdimvector(batch_, batch);
+  } catch (const c10::Error&) {
+    TORCH_CHECK(false, "the batch dimensions of ", op_.arguments().front().name, " ", first().sym_sizes(), " and ",
+                argument.name, " ", x.sym_sizes(), " must broadcast; got ", batch_, " and ", batch);
+  }
+}
+
+const c10::SymInt& Call::size(char letter) const { return find(letter)->size; }
+
+const Value& Call::value(std::string_view name) const {
+  std::size_t k = 0;
+  for (const Argument& argument : op_.arguments()) {
+    if (argument.name == name) break;
+    if (argument.kind != Argument::Kind::kKeywordSign) ++k;
+  }
+  return values_[k];
+}
+
+c10::SymDimVector Call::shape(const Sizes& sizes) const {
+  c10::SymDimVector shape = batch_;
+  for (int k = 0; k < sizes.count; ++k) {
+    const auto [factor, letter] = sizes.size[k];
+    shape.push_back(letter == 0 ? c10::SymInt(factor) : size(letter) * factor);
+  }
+  return shape;
+}
+
+c10::SymDimVector Call::shape(const Result& result) const {
+  std::size_t k = 0;
+  for (const Argument& argument : op_.arguments()) {
+    if (argument.kind == Argument::Kind::kKeywordSign) continue;
+    if (argument.kind == Argument::Kind::kShapeOfResult) {
+      const auto& given = std::get<c10::SymIntArrayRef>(values_[k]);
+      return c10::SymDimVector(given.begin(), given.end());
+    }
+    ++k;
+  }
+  return shape(result.sizes);
+}
+
+at::TensorOptions Call::options(const Result& result) const {
+  return result.dtype == at::kFloat ? first().options() : first().options().dtype(result.dtype);
+}
+
+}  // namespace lcp::ops

@@ -1,0 +1,253 @@
+// What an operator takes and returns, said once. Its schema, the checks of its arguments, the shapes of its results on
+// every backend, and what torch.vmap and torch.autocast do with it all follow from this.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
+#include <c10/core/SymIntArrayRef.h>
+#include <c10/util/ArrayRef.h>
+#include <c10/util/DimVector.h>
+#include <c10/util/SmallVector.h>
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+namespace lcp::ops {
+
+using at::Tensor;
+
+/// One dimension behind the batch dimensions: a whole number, times a size that goes by a letter unless that is 0.
+struct Size {
+  int factor = 1;
+  char letter = 0;
+};
+
+/// The dimensions of a tensor behind its batch dimensions, such as "n n" of a matrix, "3c n" of a Jacobian or "" of
+/// a number.
+struct Sizes {
+  std::array<Size, 2> size = {};
+  int count = 0;
+
+  constexpr Sizes() = default;
+  constexpr Sizes(const char* written) {  // NOLINT(google-explicit-constructor): a table is read more easily so
+    const std::string_view text = written;
+    for (std::size_t k = 0; k < text.size(); ++k) {
+      if (text[k] == ' ') continue;
+      Size& next = size[count++];
+      const bool digit = text[k] >= '0' && text[k] <= '9';
+      if (digit) next.factor = text[k++] - '0';
+      if (k < text.size() && text[k] != ' ') next.letter = text[k];
+    }
+  }
+};
+
+/// The value of an argument; std::monostate for None.
+using Value =
+    std::variant<std::monostate, const Tensor*, bool, std::int64_t, double, std::string_view, c10::SymIntArrayRef>;
+
+/// An argument: `declaration` is how it stands in a schema, such as "float kappa=0.0".
+struct Argument {
+  enum class Kind { kTensor, kFlag, kShapeOfResult, kKeywordSign };
+
+  Kind kind = Kind::kKeywordSign;
+  std::string_view declaration = "*";
+  Sizes sizes = {};                        ///< of a tensor
+  at::ScalarType dtype = at::kFloat;  ///< of a tensor: at::kFloat for that of the first argument
+  void (*check)(std::string_view name, const Value& value) = nullptr;  ///< of a flag, see below
+  std::string_view name = name_in(declaration);
+
+  static constexpr std::string_view name_in(std::string_view declaration) {
+    const std::string_view type_and_name = declaration.substr(0, declaration.find('='));
+    return type_and_name.substr(type_and_name.rfind(' ') + 1);
+  }
+};
+
+constexpr Argument tensor(std::string_view declaration, Sizes sizes) {
+  return {.kind = Argument::Kind::kTensor, .declaration = declaration, .sizes = sizes};
+}
+constexpr Argument matrix(std::string_view declaration) { return tensor(declaration, "n n"); }
+constexpr Argument vector(std::string_view declaration) { return tensor(declaration, "n"); }
+/// The complementary basis that a solve returned, see solver/pair_states.h.
+constexpr Argument basis() {
+  return {.kind = Argument::Kind::kTensor, .declaration = "Tensor basis", .sizes = "n", .dtype = at::kChar};
+}
+/// check: throws c10::Error where the value is not allowed.
+constexpr Argument flag(std::string_view declaration, void (*check)(std::string_view, const Value&) = nullptr) {
+  return {.kind = Argument::Kind::kFlag, .declaration = declaration, .check = check};
+}
+constexpr Argument shape_of_result(std::string_view declaration) {
+  return {.kind = Argument::Kind::kShapeOfResult, .declaration = declaration};
+}
+/// The arguments behind this sign are given by keyword.
+inline constexpr Argument kKeywords = {};
+
+// Checks of flags: a number that is finite and > 0, one that is finite and >= 0, a whole number >= 0. None is allowed.
+void check_positive(std::string_view name, const Value& value);
+void check_nonnegative(std::string_view name, const Value& value);
+void check_count(std::string_view name, const Value& value);
+
+struct Result {
+  std::string_view name;
+  Sizes sizes = {};
+  at::ScalarType dtype = at::kFloat;  ///< at::kFloat for that of the first argument
+};
+
+class Call;
+
+class Operator {
+ public:
+  static constexpr std::size_t kMost = 16;
+
+  enum class Kind {
+    kDifferentiable,     ///< a kernel for each backend, and derivatives in autograd.cpp
+    kNotDifferentiable,  ///< a kernel for each backend
+    kComposite           ///< made of other operators
+  };
+
+  constexpr Operator(std::string_view name, Kind kind, std::initializer_list<Argument> arguments,
+                     std::initializer_list<Result> results, void (*check_call)(const Call& call) = nullptr)
+      : name_(name), kind_(kind), check_(check_call) {
+    for (const Argument& argument : arguments) arguments_[argument_count_++] = argument;
+    for (const Result& result : results) results_[result_count_++] = result;
+  }
+
+  constexpr std::string_view name() const { return name_; }
+  constexpr Kind kind() const { return kind_; }
+  /// Whether users call it; other operators' names begin with an underscore.
+  constexpr bool is_public() const { return name_.front() != '_'; }
+  c10::ArrayRef<Argument> arguments() const { return {arguments_.data(), argument_count_}; }
+  c10::ArrayRef<Result> results() const { return {results_.data(), result_count_}; }
+  /// Checks what no argument shows alone; may be nullptr.
+  constexpr auto check() const { return check_; }
+
+  std::string schema() const;
+
+ private:
+  std::string_view name_;
+  Kind kind_;
+  std::array<Argument, kMost> arguments_ = {};
+  std::array<Result, kMost> results_ = {};
+  std::size_t argument_count_ = 0, result_count_ = 0;
+  void (*check_)(const Call&);
+};
+
+/// One call of an operator, checked: all tensors are dense, of one device and of the dtypes that the table says, their
+/// shapes agree and their batch dimensions broadcast, and every flag is allowed.
+class Call {
+ public:
+  /// values: of all arguments, in order, but for the keyword sign. Throws c10::Error, which names the argument, what it
+  /// must be and what it is.
+  Call(const Operator& op, c10::ArrayRef<Value> values);
+
+  const c10::SymDimVector& batch() const { return batch_; }
+  /// The size that goes by this letter.
+  const c10::SymInt& size(char letter) const;
+  const Value& value(std::string_view name) const;
+  const Tensor& first() const { return *std::get<const Tensor*>(values_.front()); }
+
+  /// The shape [batch..., sizes].
+  c10::SymDimVector shape(const Sizes& sizes) const;
+  c10::SymDimVector shape(const Result& result) const;
+  at::TensorOptions options(const Result& result) const;
+
+ private:
+  struct Known {
+    char letter;
+    std::string_view from;  ///< the argument that it was read from
+    c10::SymInt size;
+  };
+
+  const Known* find(char letter) const;
+  void learn_sizes(const Argument& argument, const Tensor& x);
+  void check_sizes(const Argument& argument, const Tensor& x) const;
+  void check_dtype(const Argument& argument, const Tensor& x) const;
+  void broadcast(const Argument& argument, const Tensor& x);
+
+  const Operator& op_;
+  c10::ArrayRef<Value> values_;
+  c10::SmallVector<Known, 3> known_;
+  c10::SymDimVector batch_;
+};
+
+/// Refuses sparse tensors before the dispatcher does, in less telling words.
+void check_layout(std::string_view name, const Tensor& x);
+
+inline Value value_of(const Tensor& x) { return &x; }
+inline Value value_of(const std::optional<Tensor>& x) { return x ? Value(&*x) : Value(); }
+inline Value value_of(bool x) { return x; }
+inline Value value_of(std::int64_t x) { return x; }
+inline Value value_of(double x) { return x; }
+inline Value value_of(std::string_view x) { return x; }
+inline Value value_of(c10::SymIntArrayRef x) { return x; }
+template <class T>
+Value value_of(const std::optional<T>& x) {
+  return x ? Value(*x) : Value();
+}
+
+/// Checks the arguments of an operator and calls use(call).
+template <class Use, class... Arguments>
+auto with_call(const Operator& op, const Use& use, const Arguments&... arguments) {
+  const std::array<Value, sizeof...(Arguments)> values = {value_of(arguments)...};
+  return use(Call(op, values));
+}
+
+template <class... Arguments>
+void check(const Operator& op, const Arguments&... arguments) {
+  with_call(
+      op, [](const Call&) {}, arguments...);
+}
+
+/// Checks the arguments of an operator and makes its results, without values.
+template <std::size_t count, class... Arguments>
+std::array<Tensor, count> new_results(const Operator& op, const Arguments&... arguments) {
+  return with_call(
+      op,
+      [&op](const Call& call) {
+        std::array<Tensor, count> results;
+        for (std::size_t k = 0; k < count; ++k) {
+          const Result& result = op.results()[k];
+          results[k] = at::empty_symint(call.shape(result), call.options(result));
+        }
+        return results;
+      },
+      arguments...);
+}
+
+template <std::size_t>
+using IndexedTensor = Tensor;
+template <class Indices>
+struct TensorTuple;
+template <std::size_t... k>
+struct TensorTuple<std::index_sequence<k...>> {
+  using type = std::tuple<IndexedTensor<k>...>;
+};
+/// What the dispatcher returns of an operator with several results.
+template <std::size_t count>
+using Tensors = typename TensorTuple<std::make_index_sequence<count>>::type;
+
+template <std::size_t count>
+Tensors<count> as_tuple(const std::array<Tensor, count>& tensors) {
+  return std::apply([](const auto&... x) { return Tensors<count>(x...); }, tensors);
+}
+
+// Handles to the operators: `call` goes through the whole dispatcher, `redispatch` to the keys that are left.
+template <class Signature>
+using Handle = c10::TypedOperatorHandle<Signature>;
+
+/// The handle of an operator, found once.
+template <class Signature, const Operator& op>
+const Handle<Signature>& handle() {
+  static const Handle<Signature> found =
+      c10::Dispatcher::singleton().findSchemaOrThrow(("lcp::" + std::string(op.name())).c_str(), "").typed<Signature>();
+  return found;
+}
+
+}  // namespace lcp::ops

@@ -1,0 +1,75 @@
+// Reverse and forward mode of a solve, as PyTorch's own derivatives are written: a Node, not an autograd::Function, so
+// that forward mode, functorch and double differentiation compose.
+#include <ATen/TensorOperators.h>
+#include <torch/library.h>
+
+#include "ops/active_set/derivative.h"
+#include "ops/active_set/operators.h"
+#include "ops/derivative.h"
+#include "ops/path/operators.h"
+#include "ops/solve/operators.h"
+
+namespace lcp::ops {
+namespace {
+
+// Backward of a value whose derivative is another tensor's.
+variable_list carried_backward(const variable_list& g, const Needs&) { return {g[0]}; }
+
+// Gives `value` the derivative of `carrier`.
+void carry(Tensor& value, const Tensor& carrier) {
+  const auto node = make_node<carried_backward>("LcpSmoothBackward", carrier);
+  if (node) autograd::set_history(value, node);
+  if (has_tangent(carrier)) value._set_fw_grad(tangent(carrier), 0, false);
+}
+
+// Gives the outputs of lcp::_solve_with_basis their derivative.
+void differentiate(const char* name, const Tensor& M, const Tensor& q, std::int64_t num_equations,
+                   std::string_view ties, double kappa, Tensor& z, Tensor& w, const Tensor& basis) {
+  if (kappa > 0) {
+    const auto [z_kappa, w_kappa] = path_point_op().call(M, q, z, num_equations, kappa);
+    carry(z, z_kappa);
+    carry(w, w_kappa);
+  } else if (ties == "midpoint") {
+    const auto [z_inactive, w_inactive] = piece_op().call(M, q, z, w, basis, false);
+    const auto [z_active, w_active] = piece_op().call(M, q, z, w, basis, true);
+    const auto middle = [](const Tensor& a, const Tensor& b) { return a + 0.5 * (b - a); };  // a where a = b, exactly
+    z = middle(z_inactive, z_active);
+    w = middle(w_inactive, w_active);
+  } else {
+    set_derivative(name, M, q, z, w, basis, ties == "active");
+  }
+}
+
+Tensors<3> solve_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q,
+                          const std::optional<Tensor>& guess, std::string_view method, std::string_view ties,
+                          double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
+  check_layout("M", M);
+  check_layout("q", q);
+  if (!needs_derivative(M, q)) {
+    return below_autograd(solve_op(), keys, M, q, guess, method, ties, kappa, tolerance, max_pivots);
+  }
+  auto [z, w, status, basis] =
+      below_autograd(solve_with_basis_op(), keys, M, q, 0, guess, method, ties, kappa, tolerance, max_pivots);
+  differentiate("LcpSolveBackward", M, q, 0, ties, kappa, z, w, basis);
+  return {z, w, status};
+}
+
+Tensors<4> solve_with_basis_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q,
+                                     std::int64_t num_equations, const std::optional<Tensor>& guess,
+                                     std::string_view method, std::string_view ties, double kappa,
+                                     std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
+  auto [z, w, status, basis] = below_autograd(solve_with_basis_op(), keys, M, q, num_equations, guess, method, ties,
+                                              kappa, tolerance, max_pivots);
+  if (needs_derivative(M, q)) {
+    differentiate("LcpSolveMixedBackward", M, q, num_equations, ties, kappa, z, w, basis);
+  }
+  return {z, w, status, basis};
+}
+
+TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+  library.impl("solve", TORCH_FN(solve_autograd));
+  library.impl("_solve_with_basis", TORCH_FN(solve_with_basis_autograd));
+}
+
+}  // namespace
+}  // namespace lcp::ops
