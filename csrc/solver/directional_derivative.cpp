@@ -66,9 +66,8 @@ Status DirectionalDerivative::solve_ties(double* dz, double* dw) {
     h[i] = r_[index[i]];
     for (std::size_t j = 0; j < size; ++j) H[i * size + j] = M_[static_cast<std::size_t>(index[i]) * n_ + index[j]];
   }
-  const Settings settings = {.tolerance = default_tolerance(single_precision_),
-                             .max_pivots = {},
-                             .single_precision = single_precision_};
+  const Settings settings = {
+      .tolerance = default_tolerance(single_precision_), .max_pivots = {}, .single_precision = single_precision_};
   Mixed mixed(k, static_cast<int>(size) - k, settings);
   const Status status = mixed.solve(H.data(), h.data(), nullptr, v.data(), y.data());
   if (status != Status::kSolved) return status;

@@ -11,8 +11,8 @@
 
 namespace lcp::solver {
 
-/// State of a pair at a solution. These numbers are the entries of the tensor `basis` that lcp::_solve_with_basis returns
-/// and every derivative of the solution takes.
+/// State of a pair at a solution. These numbers are the entries of the tensor `basis` that lcp::_solve_with_basis
+/// returns and every derivative of the solution takes.
 enum PairState : std::int8_t {
   kUnsolved = -1,  ///< of all pairs of an element that has no solution
   kNonbasic = 0,   ///< z_i = 0 < w_i

@@ -369,7 +369,7 @@ def test_parameters_are_those_of_a_spring_and_a_damper():
         ({"mu": torch.ones(9).double()}, r"mu must be \[..., c\] with J's c = 3; got \[9\]"),
         ({"R": torch.ones(2, 9).double()}, r"the batch dimensions of A \[3, 4, 4\] and R \[2, 9\] must broadcast"),
         ({"mu": torch.ones(3).double().to_sparse()}, "mu must be a dense tensor; got layout Sparse"),
-        ({"guess": torch.ones(3).double()}, r"guess must be \[..., n\] with n = 4"),
+        ({"guess": torch.ones(3).double()}, r"guess must be \[..., n\] with A's n = 4"),
         ({"tolerance": 0.0}, "tolerance must be finite and > 0; got 0"),
         ({"max_iterations": -1}, "max_iterations must be >= 0; got -1"),
     ],
@@ -384,7 +384,7 @@ def test_errors_name_the_argument_what_came_and_what_should(change, message):
     "f, message",
     [
         (lambda x: lcp.add_equality(x, x[0], x[:, :1], x[0], x[0]), r"J must be \[..., e, n\] with A's n = 2"),
-        (lambda x: lcp.add_equality(x, x[0], x, x[0, :1], x[0]), r"v_hat must be \[..., e\] with e = 2"),
+        (lambda x: lcp.add_equality(x, x[0], x, x[0, :1], x[0]), r"v_hat must be \[..., e\] with J's e = 2"),
         (lambda x: lcp.contact_parameters(x, x, x, x, 0.0), "dt must be finite and > 0; got 0"),
         (lambda x: lcp.contact_parameters(x, x, x, x, 0.1, sigma=0.0), "sigma must be finite and > 0; got 0"),
         (lambda x: lcp.contact_parameters(x, x, x, x, 0.1, beta=-1.0), "beta must be finite and >= 0; got -1"),

@@ -1,0 +1,115 @@
+#include "solver/candidate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "linalg/scale.h"
+#include "solver/verify.h"
+
+namespace lcp::solver {
+namespace {
+
+// A pivot of a basis below this times the largest counts as 0.
+constexpr double kNegligible = 1e-15;
+
+// A violation below this, relative to the scales of the rows, is as small as a second solve of the basis would leave.
+constexpr double kNearRoundOff = 1e-13;
+
+}  // namespace
+
+Candidate::Candidate(int n, const Settings& settings)
+    : n_(n),
+      tolerance_(settings.tolerance),
+      single_precision_(settings.single_precision),
+      z_(n),
+      w_(n),
+      trial_z_(n),
+      trial_w_(n),
+      x_(n) {}
+
+double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w) const {
+  return violation(problem.matrix(), 0, problem.q(), z, tolerance_, w);
+}
+
+bool Candidate::is_near_round_off() const { return violation_ * tolerance_ <= kNearRoundOff; }
+
+bool Candidate::is_finite() const { return std::isfinite(violation_); }
+
+void Candidate::set(const ScaledProblem& problem, const double* z, int exponent) {
+  linalg::PowerOfTwo(exponent).scale(z, z_.size(), z_.data());
+  violation_ = violation_of(problem, z_.data(), w_.data());
+}
+
+void Candidate::set_zero(const ScaledProblem& problem) {
+  std::fill(z_.begin(), z_.end(), 0.0);
+  std::copy_n(problem.q(), n_, w_.begin());
+  violation_ = 0;
+}
+
+void Candidate::set_basis(const ScaledProblem& problem, const unsigned char* marked, const double* near) {
+  basis().factor(problem.matrix().M, marked);
+  const linalg::PowerOfTwo to_scale(problem.matrix_exponent() - problem.vector_exponent());
+  for (int i = 0; i < basis_->size(); ++i) {
+    trial_w_[i] = -problem.q()[basis_->indices()[i]];
+    x_[i] = to_scale(near[basis_->indices()[i]]);
+  }
+  basis_->solve_near(trial_w_.data(), x_.data());
+  std::fill(z_.begin(), z_.end(), 0.0);
+  for (int i = 0; i < basis_->size(); ++i) z_[basis_->indices()[i]] = std::max(0.0, x_[i]);
+  violation_ = violation_of(problem, z_.data(), w_.data());
+}
+
+bool Candidate::improve(const ScaledProblem& problem, const double* z, int exponent) {
+  linalg::PowerOfTwo(exponent).scale(z, trial_z_.size(), trial_z_.data());
+  const double trial = violation_of(problem, trial_z_.data(), trial_w_.data());
+  if (!(trial < violation_)) return false;
+  violation_ = trial;
+  z_.swap(trial_z_);
+  w_.swap(trial_w_);
+  return true;
+}
+
+bool Candidate::accept(const ScaledProblem& problem, const unsigned char* basic) {
+  if (!is_near_round_off()) {
+    solve_basis(problem, basic, trial_z_.data());
+    improve(problem, trial_z_.data(), 0);
+  }
+  return is_solution();
+}
+
+linalg::Basis& Candidate::basis() {
+  if (!basis_) basis_.emplace(n_, kNegligible);
+  return *basis_;
+}
+
+void Candidate::solve_basis(const ScaledProblem& problem, const unsigned char* basic, double* z) {
+  basis().factor(problem.matrix().M, basic);
+  for (int i = 0; i < basis_->size(); ++i) x_[i] = -problem.q()[basis_->indices()[i]];
+  basis_->solve(x_.data());
+  std::fill_n(z, n_, 0.0);
+  for (int i = 0; i < basis_->size(); ++i) z[basis_->indices()[i]] = std::max(0.0, x_[i]);
+}
+
+bool Candidate::write(const ScaledProblem& problem, double* z, double* w) {
+  const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
+  const bool exact = linalg::PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), z) && !single_precision_;
+  if (single_precision_) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
+  if (!problem.is_exact()) {
+    if (!(violation(problem.given(), 0, problem.given_q(), z, tolerance_, w) <= 1)) return false;
+  } else {
+    if (!exact) {
+      linalg::PowerOfTwo(-z_exponent).scale(z, z_.size(), trial_z_.data());
+      if (!(violation_of(problem, trial_z_.data(), w_.data()) <= 1)) return false;
+    }
+    linalg::PowerOfTwo(problem.vector_exponent()).scale(w_.data(), w_.size(), w);
+  }
+  for (int i = 0; i < n_; ++i) {
+    w[i] = z[i] > 0 ? 0.0 : std::max(0.0, w[i]);
+    if (single_precision_) w[i] = static_cast<float>(w[i]);
+  }
+  return std::isfinite(linalg::largest_magnitude(z, z_.size())) &&
+         std::isfinite(linalg::largest_magnitude(w, w_.size()));
+}
+
+}  // namespace lcp::solver

@@ -1,0 +1,275 @@
+#include "solver/rungs.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <limits>
+
+#include "linalg/kernels.h"
+
+namespace lcp::solver {
+namespace {
+
+// Up to this n all bases are enumerated, and the ladder then ends: nothing is left to be found.
+constexpr int kEnumerable = 10;
+
+// From this n on Newton-min needs fewer operations than Lemke's method on definite problems.
+constexpr int kNewtonMinSize = 16;
+
+// How many random covering vectors are tried.
+constexpr std::uint64_t kCovers = 8;
+
+// How many central paths are followed, and the Newton steps along all of them.
+constexpr std::uint64_t kPaths = 20;
+constexpr std::int64_t kPathSteps = 1500;
+
+// What rounding leaves of the symmetry of a product such as J M^-1 J', in units of the entries' precision.
+constexpr double kAsymmetry = 16;
+
+// Newton steps within the last basis of Newton-min, where its solution is not near round-off.
+constexpr int kRefinements = 2;
+
+// Lemke's options where entries of many orders of magnitude leave small pivots that are none of round-off.
+constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
+
+Decision solved_if(bool solved) { return solved ? Decision::kSolved : Decision::kOpen; }
+
+bool always(Climb&) { return true; }
+bool is_small(Climb& climb) { return climb.n <= kEnumerable; }
+bool is_large(Climb& climb) { return climb.n > kEnumerable; }
+bool has_guess(Climb& climb) { return climb.guess != nullptr; }
+bool has_nonnegative_q(Climb& climb) {
+  return std::all_of(climb.problem.q(), climb.problem.q() + climb.n, [](double x) { return x >= 0; });
+}
+
+bool is_symmetric_with_positive_diagonal(Climb& climb) {
+  const linalg::Rows M = climb.problem.matrix();
+  double* const diagonal = climb.diagonal.data();
+  for (int i = climb.n - 1; i >= 0; --i) {  // the zeros of friction problems are at the end
+    diagonal[i] = M.M[static_cast<std::size_t>(i) * (climb.n + 1)];
+    if (!(diagonal[i] > 0)) return false;
+  }
+  const double precision = climb.settings.single_precision ? std::numeric_limits<float>::epsilon() / 2.0
+                                                           : std::numeric_limits<double>::epsilon() / 2;
+  return linalg::kernels().rows.is_symmetric(M, diagonal, kAsymmetry * precision);
+}
+
+bool suits_newton_min(Climb& climb) { return climb.n >= kNewtonMinSize && is_symmetric_with_positive_diagonal(climb); }
+
+Decision take_zero(Climb& climb) {
+  climb.candidate.set_zero(climb.problem);
+  return Decision::kSolved;
+}
+
+NewtonMin& newton_min(Climb& climb) {
+  if (!climb.newton_min) climb.newton_min.emplace(climb.n);
+  return *climb.newton_min;
+}
+
+// The basis of the guess's positive entries. Where that is a singular M_aa, what it leaves open is taken from the guess
+// itself.
+Decision try_guess(Climb& climb) {
+  for (int i = 0; i < climb.n; ++i) climb.marked[i] = climb.guess[i] > 0;
+  if (suits_newton_min(climb) &&
+      newton_min(climb).try_basis(climb.problem.matrix(), climb.problem.q(), climb.marked.data())) {
+    climb.candidate.set(climb.problem, climb.newton_min->z(), 0);
+  } else {
+    climb.candidate.set_basis(climb.problem, climb.marked.data(), climb.guess);
+  }
+  return solved_if(climb.candidate.is_solution());
+}
+
+// A run of Newton-min; gives_up: see NewtonMin::run.
+bool run_newton_min(Climb& climb, bool symmetric, bool gives_up) {
+  NewtonMin& newton = newton_min(climb);
+  const Termination end =
+      newton.run(climb.problem.matrix(), symmetric, climb.problem.q(), climb.budget(30 + climb.n), gives_up);
+  return climb.spend(newton.steps(), end);
+}
+
+Decision accept_newton_min(Climb& climb) {
+  Candidate& candidate = climb.candidate;
+  NewtonMin& newton = *climb.newton_min;
+  candidate.set(climb.problem, newton.z(), 0);
+  for (int k = 0; k < kRefinements && !candidate.is_near_round_off() && candidate.is_finite(); ++k) {
+    newton.refine(candidate.w());
+    if (!candidate.improve(climb.problem, newton.z(), 0)) break;
+  }
+  return solved_if(candidate.accept(climb.problem, newton.basic()));
+}
+
+Decision try_newton_min(Climb& climb) {
+  return run_newton_min(climb, true, true) ? accept_newton_min(climb) : Decision::kOpen;
+}
+
+// Where it alone is asked for, also on what is not symmetric or not definite.
+Decision insist_on_newton_min(Climb& climb) {
+  const bool symmetric = is_symmetric_with_positive_diagonal(climb);
+  if (run_newton_min(climb, symmetric, false)) return accept_newton_min(climb);
+  if (!symmetric || climb.ran_out) return Decision::kOpen;
+  return run_newton_min(climb, false, false) ? accept_newton_min(climb) : Decision::kOpen;
+}
+
+// A run of Lemke's method on M and q, scaled to unit size or transformed as well.
+bool run_lemke(Climb& climb, const double* M, const double* q, Lemke::Options options) {
+  if (!climb.lemke) climb.lemke.emplace(climb.n);
+  options.max_pivots = climb.budget(std::int64_t{30} * climb.n);
+  const Termination end = climb.lemke->run(M, q, options);
+  return climb.spend(climb.lemke->pivots(), end);
+}
+
+Decision try_lemke(Climb& climb, const Lemke::Options& options) {
+  ScaledProblem& problem = climb.problem;
+  Candidate& candidate = climb.candidate;
+  if (!run_lemke(climb, problem.unit_matrix(), problem.q(), options)) return Decision::kOpen;
+  candidate.set(problem, climb.lemke->z(), -problem.unit_exponent());
+  if (!candidate.is_near_round_off() && candidate.is_finite()) {
+    climb.lemke->refine(candidate.w());
+    candidate.improve(problem, climb.lemke->z(), -problem.unit_exponent());
+  }
+  return solved_if(candidate.accept(problem, climb.lemke->basic()));
+}
+
+// After the problem has been equilibrated or scaled by rows.
+Decision try_transformed(Climb& climb, const Lemke::Options& options) {
+  ScaledProblem& problem = climb.problem;
+  if (!run_lemke(climb, problem.transformed_matrix(), problem.transformed_q(), options)) return Decision::kOpen;
+  problem.untransform(climb.lemke->z(), climb.z.data());
+  climb.candidate.set(problem, climb.z.data(), -problem.unit_exponent());
+  return solved_if(climb.candidate.accept(problem, climb.lemke->basic()));
+}
+
+Decision try_plain_lemke(Climb& climb) { return try_lemke(climb, {}); }
+
+Decision try_tight_lemke(Climb& climb) { return try_lemke(climb, kTight); }
+
+Decision try_equilibrated(Climb& climb) {
+  climb.problem.equilibrate();
+  return try_transformed(climb, {});
+}
+
+Decision try_tight_equilibrated(Climb& climb) {
+  climb.problem.equilibrate();
+  return try_transformed(climb, kTight);
+}
+
+Decision try_scaled_rows(Climb& climb) {
+  climb.problem.scale_rows_by_q();
+  return try_transformed(climb, {});
+}
+
+// Rounding makes a singular semidefinite M indefinite, and Lemke's method may then end on a ray that the exact M does
+// not have. The shift is the precision of the entries.
+Decision try_shifted(Climb& climb) {
+  ScaledProblem& problem = climb.problem;
+  problem.shift_diagonal(climb.settings.single_precision ? 1e-7 : 1e-15);
+  if (!run_lemke(climb, problem.transformed_matrix(), problem.q(), {})) return Decision::kOpen;
+  climb.candidate.set(problem, climb.lemke->z(), -problem.unit_exponent());
+  return solved_if(climb.candidate.accept(problem, climb.lemke->basic()));
+}
+
+Decision prove_infeasible(Climb& climb) {
+  if (!climb.farkas) climb.farkas.emplace(climb.n);
+  ScaledProblem& problem = climb.problem;
+  problem.equilibrate();
+  const Termination end = climb.farkas->run(problem.given().M, problem.given_q(), problem.row_exponents(),
+                                            problem.column_exponents(), climb.budget(std::int64_t{60} * climb.n));
+  return climb.spend(climb.farkas->pivots(), end) ? Decision::kInfeasible : Decision::kOpen;
+}
+
+Decision try_enumeration(Climb& climb) {
+  if (!climb.enumeration) climb.enumeration.emplace(climb.n);
+  Enumeration& enumeration = *climb.enumeration;
+  const Termination end = enumeration.run(climb.problem.unit_matrix(), climb.problem.q(), climb.settings.tolerance,
+                                          climb.budget(std::int64_t{1} << 20));
+  if (!climb.spend(enumeration.bases(), end)) return Decision::kOpen;
+  climb.candidate.set(climb.problem, enumeration.z(), -climb.problem.unit_exponent());
+  return solved_if(climb.candidate.accept(climb.problem, enumeration.basic()));
+}
+
+// All bases: whether the rungs before ran out of their budgets does not matter any more.
+Decision enumerate_all(Climb& climb) {
+  climb.ran_out = false;
+  return try_enumeration(climb);
+}
+
+// Each covering vector walks another path of bases: past a ray, and past the exponentially long path that
+// [Murty, 1988, ch. 6] builds for d = e.
+Decision try_covers(Climb& climb) {
+  for (std::uint64_t cover = 1; cover <= kCovers; ++cover) {
+    if (try_lemke(climb, {.cover = cover}) == Decision::kSolved) return Decision::kSolved;
+  }
+  return Decision::kOpen;
+}
+
+Decision follow_paths(Climb& climb, std::uint64_t paths) {
+  if (!climb.central_path) climb.central_path.emplace(climb.n, 0);
+  CentralPath& path = *climb.central_path;
+  std::int64_t left = climb.budget(kPathSteps);
+  for (std::uint64_t start = 0; start < paths; ++start) {
+    const Termination end = path.run(climb.problem.unit_matrix(), climb.problem.q(), start, left);
+    left -= path.steps();
+    if (climb.spend(path.steps(), end)) {
+      climb.candidate.set(climb.problem, path.z(), -climb.problem.unit_exponent());
+      if (climb.candidate.accept(climb.problem, path.basic())) return Decision::kSolved;
+    }
+    if (end == Termination::kBudget) break;
+  }
+  return Decision::kOpen;
+}
+
+Decision follow_all_paths(Climb& climb) { return follow_paths(climb, kPaths); }
+
+constexpr std::array<Rung, 13> kRungs = {{
+    {"q >= 0", has_nonnegative_q, take_zero},
+    {"guess", has_guess, try_guess},
+    {"newton_min", suits_newton_min, try_newton_min},
+    {"lemke", always, try_plain_lemke},
+    {"tight", always, try_tight_lemke},
+    {"equilibrated", always, try_equilibrated},
+    {"tight equilibrated", always, try_tight_equilibrated},
+    {"row-scaled", always, try_scaled_rows},
+    {"shifted", always, try_shifted},
+    // Not before, since rounding also makes problems infeasible that have a z within the tolerance.
+    {"Farkas", always, prove_infeasible},
+    {"enumeration", is_small, enumerate_all},
+    {"covers", is_large, try_covers},
+    {"central path", is_large, follow_all_paths},
+}};
+
+}  // namespace
+
+Climb::Climb(int size, const Settings& how)
+    : n(size), settings(how), problem(size), candidate(size, how), z(size), diagonal(size), marked(size) {}
+
+std::int64_t Climb::budget(std::int64_t usual) const {
+  if (!settings.max_pivots) return usual;
+  const std::int64_t left = *settings.max_pivots - pivots;
+  return settings.method == Method::kAuto ? std::min(usual, left) : left;
+}
+
+bool Climb::spend(std::int64_t spent, Termination end) {
+  pivots += spent;
+  ran_out = ran_out || end == Termination::kBudget;
+  return end == Termination::kCandidate;
+}
+
+std::span<const Rung> rungs() { return kRungs; }
+
+Decision attempt(Method method, Climb& climb) {
+  switch (method) {
+    case Method::kLemke:
+      return try_plain_lemke(climb);
+    case Method::kEnumeration:
+      return try_enumeration(climb);
+    case Method::kNewtonMin:
+      return insist_on_newton_min(climb);
+    case Method::kCentralPath:
+      return follow_paths(climb, 1);
+    case Method::kAuto:
+      break;
+  }
+  return Decision::kOpen;
+}
+
+}  // namespace lcp::solver

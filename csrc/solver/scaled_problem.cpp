@@ -1,0 +1,104 @@
+#include "solver/scaled_problem.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "linalg/equilibrate.h"
+#include "linalg/scale.h"
+
+namespace lcp::solver {
+namespace {
+
+// Products with entries of M whose exponents of 2 are within this of 0 neither under- nor overflow where z and q are of
+// usual size.
+constexpr int kUsualExponent = 64;
+
+}  // namespace
+
+ScaledProblem::ScaledProblem(int n) : n_(n), q_(n), spans_(n), row_exponent_(n), column_exponent_(n) {}
+
+bool ScaledProblem::load(const double* M, const double* q) {
+  given_M_ = M;
+  given_q_ = q;
+  is_equilibrated_ = false;
+  const double largest_m = linalg::kernels().rows.scan(n_, M, spans_.data());
+  const double largest_q = linalg::largest_magnitude(q, q_.size());
+  if (!std::isfinite(largest_m) || !std::isfinite(largest_q)) return false;
+  vector_exponent_ = linalg::exponent_of(largest_q);
+  is_exact_ = linalg::PowerOfTwo(-vector_exponent_).scale(q, q_.size(), q_.data());
+  matrix_ = M;
+  matrix_exponent_ = 0;
+  unit_exponent_ = linalg::exponent_of(largest_m);
+  has_unit_matrix_ = unit_exponent_ == 0;
+  if (std::abs(unit_exponent_) > kUsualExponent) {
+    M_.resize(static_cast<std::size_t>(n_) * n_);
+    is_exact_ = linalg::PowerOfTwo(-unit_exponent_).scale(M, M_.size(), M_.data()) && is_exact_;
+    matrix_ = M_.data();
+    matrix_exponent_ = std::exchange(unit_exponent_, 0);
+  }
+  return true;
+}
+
+const double* ScaledProblem::unit_matrix() {
+  if (unit_exponent_ == 0) return matrix_;
+  if (!has_unit_matrix_) {
+    M_.resize(static_cast<std::size_t>(n_) * n_);
+    linalg::PowerOfTwo(-unit_exponent_).scale(matrix_, M_.size(), M_.data());
+    has_unit_matrix_ = true;
+  }
+  return M_.data();
+}
+
+// 2^-r w = (2^-r M 2^-c) (2^c z) + 2^-r q.
+void ScaledProblem::equilibrate() {
+  if (is_equilibrated_) return;
+  is_equilibrated_ = true;
+  transformed_M_.assign(unit_matrix(), unit_matrix() + spans_.size() * spans_.size());
+  transformed_q_.resize(n_);
+  linalg::equilibrate(n_, transformed_M_.data(), row_exponent_.data(), column_exponent_.data());
+  for (int i = 0; i < n_; ++i) transformed_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
+  q_exponent_ = linalg::exponent_of(linalg::largest_magnitude(transformed_q_.data(), transformed_q_.size()));
+  for (double& q : transformed_q_) q = std::ldexp(q, -q_exponent_);
+}
+
+void ScaledProblem::scale_rows_by_q() {
+  const double* const M = unit_matrix();
+  transformed_M_.resize(spans_.size() * spans_.size());
+  transformed_q_.resize(n_);
+  q_exponent_ = 0;
+  std::fill(column_exponent_.begin(), column_exponent_.end(), std::numeric_limits<int>::min());
+  for (int i = 0; i < n_; ++i) {
+    row_exponent_[i] = linalg::exponent_of(q_[i]);
+    transformed_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
+    for (int j = 0; j < n_; ++j) {
+      const double entry = M[static_cast<std::size_t>(i) * n_ + j];
+      if (entry != 0) {
+        column_exponent_[j] = std::max(column_exponent_[j], linalg::exponent_of(entry) - row_exponent_[i]);
+      }
+    }
+  }
+  for (int j = 0; j < n_; ++j) {
+    if (column_exponent_[j] == std::numeric_limits<int>::min()) column_exponent_[j] = 0;
+    for (int i = 0; i < n_; ++i) {
+      const auto k = static_cast<std::size_t>(i) * n_ + j;
+      transformed_M_[k] = std::ldexp(M[k], -row_exponent_[i] - column_exponent_[j]);
+    }
+  }
+  is_equilibrated_ = false;
+}
+
+void ScaledProblem::shift_diagonal(double shift) {
+  const double* const M = unit_matrix();
+  transformed_M_.assign(M, M + spans_.size() * spans_.size());
+  for (std::size_t i = 0; i < transformed_M_.size(); i += spans_.size() + 1) transformed_M_[i] += shift;
+  is_equilibrated_ = false;
+}
+
+void ScaledProblem::untransform(const double* z, double* unit_z) const {
+  for (int i = 0; i < n_; ++i) unit_z[i] = std::ldexp(z[i], q_exponent_ - column_exponent_[i]);
+}
+
+}  // namespace lcp::solver
