@@ -1,4 +1,5 @@
-// J' of active_set.h for small problems, one in each lane.
+// J' of solver/active_set.h for small problems, one in each lane: the whole system of order n in registers, with a row
+// of the identity for each inactive pair.
 #pragma once
 
 #include "batch/states.h"
@@ -7,6 +8,11 @@
 namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
+
+// The largest |M_aa| times an estimate of |U^-1| up to which M_aa clearly is regular. An estimate shows the rank less
+// clearly than the full pivoting of linalg/basis.h, hence the margin to what solver/active_set.cpp takes for singular.
+template <class T>
+inline constexpr double kClearCondition = sizeof(T) == sizeof(double) ? 1e6 : 1e3;
 
 // Solves A x = b in place by elimination with row pivoting. Returns an estimate of |U^-1| in the columns with
 // counts[c]: the largest |y_c| where U'y = d and each d_c = -1 or 1 makes it the larger [Cline, Moler, Stewart,
@@ -48,11 +54,11 @@ LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) 
 
 // t = J' (g_z, g_w); true where M_aa clearly is regular, and nothing overflows, so that nothing of what
 // solver/active_set.h and linalg/basis.h do with care is needed.
-//   epsilon: that of the data.
-template <int N>
+//   T: the type of the data.
+template <int N, class T>
 LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lanes<double>* states,
-                                              const Lanes<double>* g_z, const Lanes<double>* g_w, double epsilon,
-                                              bool tied_active, Lanes<double>* t) {
+                                              const Lanes<double>* g_z, const Lanes<double>* g_w, bool tied_active,
+                                              Lanes<double>* t) {
   using V = Lanes<double>;
   const V zero = 0;
   Mask<V> active[N];
@@ -77,9 +83,7 @@ LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lane
     stdx::where(active[i], t[i]) = sum;
   }
   const V growth = solve_lanes<N>(A, t, active);
-  // An estimate shows the rank less clearly than the full pivoting of basis.h, hence the margin.
-  const V condition = epsilon > 1e-10 ? 1e3 : 1e6;
-  clear = clear && growth * largest < condition;
+  clear = clear && growth * largest < V(kClearCondition<T>);
   for (int i = 0; i < N; ++i) clear = clear && stdx::abs(t[i]) <= V(std::numeric_limits<double>::max());
   return clear;
 }

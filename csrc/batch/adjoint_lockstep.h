@@ -1,8 +1,9 @@
-// J' of active_set.h for problems beyond adjoint.h, one in each lane.
+// J' of solver/active_set.h for problems too large for adjoint.h, one in each lane.
 #pragma once
 
 #include <cstdint>
 
+#include "batch/adjoint.h"
 #include "batch/interleave.h"
 #include "batch/kernels.h"
 #include "batch/states.h"
@@ -12,7 +13,9 @@ namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-// For kSmall < n <= kLockstep. Decides as adjoint.h does, but for what shows that M_aa is regular.
+// For kSmall < n <= kLockstep. The elimination and its estimate are those of adjoint.h, written for memory: only pairs
+// that are active in some lane have a row, columns are updated one after another, and rows are exchanged only where a
+// lane asks for it. A test holds both, and solver::ActiveSet, to the same derivative.
 template <class T>
 class LockstepAdjoint {
   using V = Lanes<double>;
@@ -42,13 +45,10 @@ class LockstepAdjoint {
     const Mask<V> solved = find_active();
     const V largest = set_system();
     const V growth = solve_system();
-    return read_solution() && solved && growth * largest < V(kCondition);
+    return read_solution() && solved && growth * largest < V(kClearCondition<T>);
   }
 
  private:
-  // Of M_aa, what an estimate may come to: far from what active_set.cpp takes for singular, 1e12, in float 1e5.
-  static constexpr double kCondition = sizeof(T) == sizeof(double) ? 1e6 : 1e3;
-
   static V get(const double* p) { return V(p, stdx::vector_aligned); }
   static void put(V x, double* p) { x.copy_to(p, stdx::vector_aligned); }
   // Column j of the system, whose last one is its right-hand side.

@@ -1,4 +1,9 @@
 // All complementary bases of a small problem at once, without a branch, one problem in each lane.
+//
+// Bases are enumerated in three ways, since what costs least changes with n: here, up to n = 4, by minors that all
+// bases share; in walk.h, for n = 5 and 6, by principal pivots that a basis shares with those that contain it; both
+// leave singular bases to solver/enumeration.h, which solves one basis after another, and alone may say that there is
+// no solution. A test holds them to the same solutions.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +14,6 @@
 namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
-
-// A claim must be this near to round-off, beside the row's own terms, to be made here.
-template <class T>
-inline constexpr T kNearRoundOff = sizeof(T) == 8 ? T(1e-13) : T(4e-6);
-
-// Where the largest q is smaller, though not 0, sums might underflow.
-template <class T>
-inline constexpr T kSmallestScale = sizeof(T) == 8 ? T(1e-280) : T(1e-30F);
 
 // What the complementary bases of one M have in common for all q.
 template <int N, class T>
@@ -131,39 +128,6 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
   for (int i = 0; i < N; ++i) z[i] = stdx::abs(z[i] * inverse);
   if constexpr (start == Start::kGuess) none = either(none, singular);
   z[0] = choose_if_negative(none, V(std::numeric_limits<T>::quiet_NaN()), z[0]);
-}
-
-// Fills w; true where z is a solution by the rules of verify.h, though nothing but its own rounding errors, which are
-// bounded here, made it miss.
-//   z: numbers of type T, computed with as L.
-template <int N, class T, class L>
-LCP_INLINE inline Mask<Lanes<L>> verify(const Lanes<L>* M, const Lanes<L>* magnitude, const Lanes<L>* q,
-                                        Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w) {
-  using V = Lanes<L>;
-  const V zero = 0;
-  V all_terms = 0;
-  V largest_miss = 0;
-  V wrong = 0;  // negative, by its sign bit, where a row misses more than its terms excuse
-  for (int i = 0; i < N; ++i) {
-    V sum = q[i];
-    V terms = stdx::abs(q[i]);
-    for (int j = 0; j < N; ++j) {
-      sum = multiply_add(M[i * N + j], z[j], sum);
-      terms = multiply_add(magnitude[i * N + j], z[j], terms);
-    }
-    w[i] = stdx::max(zero, sum);
-    stdx::where(z[i] > zero, w[i]) = zero;
-    const V miss = stdx::abs(sum - w[i]);
-    wrong = either(wrong, multiply_subtract(V(kNearRoundOff<T>), terms, miss));
-    largest_miss = stdx::max(largest_miss, miss);
-    all_terms += terms;
-  }
-  // A NaN in any row is one in all_terms.
-  const L rounding = 2 * (N + 1) * std::numeric_limits<L>::epsilon() / tolerance;
-  const Mask<V> within = all_terms * rounding <= largest_q && largest_miss <= (tolerance / 4) * largest_q;
-  const Mask<V> usual = largest_q >= kSmallestScale<L> || largest_q == zero;
-  // What is larger than any T is excluded by all_terms.
-  return within && usual && all_terms <= std::numeric_limits<T>::max() && !is_negative(wrong);
 }
 
 }  // namespace lcp::batch::LCP_ISA

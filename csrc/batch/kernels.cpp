@@ -8,6 +8,7 @@
 #include "batch/lockstep.h"
 #include "batch/outer.h"
 #include "batch/states.h"
+#include "batch/verify.h"
 #include "batch/walk.h"
 #include "simd/lanes.h"
 
@@ -77,6 +78,20 @@ LCP_INLINE inline void prefetch(BatchView<T> M, std::int64_t at) {
   for (int k = 0; k < kLanes<L> * N * N; k += line) __builtin_prefetch(first + k);
 }
 
+// Fills w; whether z is a solution. An enumerated basis is solved by determinants, whose rounding errors are those of
+// the terms, so that a row may miss by a quarter of what the tolerance allows.
+template <int N, class T, class L>
+LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lanes<L>* magnitude, const Lanes<L>* q,
+                                                   Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w) {
+  using V = Lanes<L>;
+  const auto in = [](const V* x) LCP_INLINE { return [x](int i, int j) LCP_INLINE { return x[i * N + j]; }; };
+  const auto at = [](const V* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
+  return verify<T, L>(
+      std::integral_constant<int, N>{}, in(M), in(magnitude), at(q), at(z), largest_q, tolerance,
+      [&](const V&) LCP_INLINE { return (tolerance / 4) * largest_q; },
+      [w](int i, const V& w_i) LCP_INLINE { w[i] = w_i; });
+}
+
 // The states of all pairs, as numbers. One piece of code for all solve kernels.
 template <int N, class L>
 [[gnu::noinline, gnu::noclone]] void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q,
@@ -132,11 +147,12 @@ template <int N, class T, class L, Start start, bool has_bases>
       for (int i = 0; i < N; ++i) group_z[i] = rounded<T>(group_z[i]);
     }
     if constexpr (has_bases) {
-      solved = verify<N, T, L>(shared->M, shared->magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
+      solved =
+          verify_enumerated<N, T, L>(shared->M, shared->magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
     } else {
       V magnitude[N * N];
       for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(all_M[g][k]);
-      solved = verify<N, T, L>(all_M[g], magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
+      solved = verify_enumerated<N, T, L>(all_M[g], magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
     }
     const Solutions<T> group = from<N>(solutions, g * width);
     store<N, L>(group_z, group.z);
@@ -248,8 +264,7 @@ template <int N, class T>
     load<N, D>(states + at, group_states);
     read_view<N, D>(g_z, g * width, group_g_z);
     read_view<N, D>(g_w, g * width, group_g_w);
-    const Mask<V> good = adjoint<N>(group_M, group_states, group_g_z, group_g_w, std::numeric_limits<T>::epsilon(),
-                                    tied_active, group_t);
+    const Mask<V> good = adjoint<N, T>(group_M, group_states, group_g_z, group_g_w, tied_active, group_t);
     store<N, D>(group_t, t + at);
     mark<D>(good, status + g * width);
   }

@@ -4,24 +4,27 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "batch/enumerate.h"
 #include "batch/interleave.h"
 #include "batch/kernels.h"
 #include "batch/states.h"
+#include "batch/verify.h"
 #include "simd/lanes.h"
+#include "solver/lemke.h"
 
 namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-// For 4 < n <= kLockstep. The arithmetic is that of lemke.h with the options that the ladder tries first. Lanes that
-// end on a ray, or need far more pivots than their neighbours may wait for, are left open.
+// For 4 < n <= kLockstep: the method of solver/lemke.h, with the options that the ladder tries first, so that both take
+// the same pivots. It is written twice because a pivot here is one of every lane, in rows and columns of its own that
+// masks select, while solver/lemke_pivots.h keeps one tableau by columns and touches each once; a test holds the two to
+// the same bases. Lanes that end on a ray, or need far more pivots than their neighbours may wait for, are left to the
+// ladder.
 template <class T>
 class Lockstep {
   using V = Lanes<double>;
   static constexpr int kWidth = kLanes<double>;
-  static constexpr double kPivotTolerance = 1e-8;
-  static constexpr double kTieTolerance = 1e-8;
+  static constexpr solver::Lemke::Options kOptions = {};
 
  public:
   /// workspace: lockstep_workspace(n) numbers, aligned; perturbation: n.
@@ -46,7 +49,7 @@ class Lockstep {
   void solve(int problems, const T* q, double tolerance, const Solutions<T>& solutions) {
     load_interleaved(problems, n_, q, q_);
     pivot_all();
-    const Mask<V> solved = verify(tolerance);
+    const Mask<V> solved = verify_pivoted(tolerance);
     store_interleaved(problems, n_, z_, solutions.z);
     store_interleaved(problems, n_, w_, solutions.w);
     for (int l = 0; l < problems; ++l) solutions.status[l] = solved[l] ? std::int8_t{0} : kNeedsLadder;
@@ -160,7 +163,7 @@ class Lockstep {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     V largest = 0;
     for (int i = 0; i < n_; ++i) largest = stdx::max(largest, stdx::abs(get(driving_ + i * kWidth)));
-    const V threshold = -kPivotTolerance * largest;
+    const V threshold = -kOptions.pivot_tolerance * largest;
     V least = infinity;
     V artificial_ratio = infinity;
     for (int i = 0; i < n_; ++i) {
@@ -174,7 +177,7 @@ class Lockstep {
       stdx::where(artificial_[i], artificial_ratio) = ratio;
     }
     active = active && least < V(infinity);
-    const V limit = multiply_add(V(kTieTolerance), stdx::max(least, V(1e-3 * largest_q_)), least);
+    const V limit = multiply_add(V(kOptions.tie_tolerance), stdx::max(least, V(1e-3 * largest_q_)), least);
     const Mask<V> ends = artificial_ratio <= limit;
     for (int i = 0; i < n_; ++i) {
       V rate = infinity;
@@ -216,39 +219,20 @@ class Lockstep {
     }
   }
 
-  // As in enumerate.h, for z as it is stored.
-  Mask<V> verify(double tolerance) {
-    constexpr double near = kNearRoundOff<T>;
-    const V zero = 0;
-    const V most = near * largest_q_;
-    const V least = 1e-6 * most;
-    V largest_row = 0;
-    Mask<V> solved = largest_q_ <= V(std::numeric_limits<T>::max()) &&
-                     (largest_q_ >= V(kSmallestScale<double>) || largest_q_ == zero);
+  // Fills w; whether z, as it is stored, is a solution. A pivoted basis is solved to round-off: a row may miss by no
+  // more than that of the largest q, or of its own terms where these are larger.
+  Mask<V> verify_pivoted(double tolerance) {
     if constexpr (sizeof(T) < sizeof(double)) {
       for (int k = 0; k < n_ * kWidth; ++k) z_[k] = static_cast<double>(static_cast<T>(z_[k]));
     }
-    for (int i = 0; i < n_; ++i) {
-      V sum = get(q_ + i * kWidth);
-      V terms = stdx::abs(sum);
-      for (int j = 0; j < n_; ++j) {
-        const V M = get(M_ + (i * n_ + j) * kWidth);
-        const V z = get(z_ + j * kWidth);
-        sum = multiply_add(M, z, sum);
-        terms = multiply_add(stdx::abs(M), z, terms);
-      }
-      const V z = get(z_ + i * kWidth);
-      V basic = zero;
-      stdx::where(z > zero, basic) = sum;
-      const V round_off = (n_ + 1) * std::numeric_limits<double>::epsilon() * terms;
-      const V allowed = stdx::max(stdx::min(most, stdx::max(least, near * terms)), round_off);
-      const V largest_number = std::numeric_limits<T>::max();
-      solved = solved && -sum <= allowed && basic <= allowed && z <= largest_number && sum <= largest_number;
-      largest_row = stdx::max(largest_row, terms);
-      put(stdx::max(zero, sum - basic), w_ + i * kWidth);
-    }
-    const double rounding = 2 * (n_ + 1) * std::numeric_limits<double>::epsilon() / tolerance;
-    return solved && largest_row * rounding <= largest_q_;
+    const auto M = [this](int i, int j) LCP_INLINE { return get(M_ + (i * n_ + j) * kWidth); };
+    const auto at = [](const double* x) LCP_INLINE { return [x](int i) LCP_INLINE { return get(x + i * kWidth); }; };
+    return verify<T, double>(
+        n_, M, [&M](int i, int j) LCP_INLINE { return stdx::abs(M(i, j)); }, at(q_), at(z_), largest_q_, tolerance,
+        [this](const V& terms) LCP_INLINE {
+          return stdx::max(V(kNearRoundOff<T> * largest_q_), (n_ + 1) * std::numeric_limits<double>::epsilon() * terms);
+        },
+        [this](int i, const V& w) LCP_INLINE { put(w, w_ + i * kWidth); });
   }
 
   // The states of the pairs, into driving_, which is free when all pivots are done.

@@ -9,99 +9,30 @@
 
 namespace lcp::linalg {
 
-Basis::Basis(int n, double negligible)
-    : n_(n), negligible_(negligible), index_(n), row_swap_(n), column_swap_(n), lu_(static_cast<std::size_t>(n) * n) {}
+Basis::Basis(int n, double negligible) : n_(n), negligible_(negligible), index_(n), lu_(n, Pivoting::kFull) {}
 
 void Basis::factor(const double* M, const unsigned char* marked) {
   M_ = M;
   k_ = 0;
-  pivots_ = 0;
-  doubtful_ = false;
   for (int i = 0; i < n_; ++i) {
     if (marked[i]) index_[k_++] = i;
   }
+  double* target = lu_.matrix(k_);
   for (int i = 0; i < k_; ++i) {
     const double* source = M + static_cast<std::size_t>(index_[i]) * n_;
-    double* target = row(i);
-    for (int j = 0; j < k_; ++j) target[j] = source[index_[j]];
+    for (int j = 0; j < k_; ++j) *target++ = source[index_[j]];
   }
-  double first_pivot = 0;
-  for (int c = 0; c < k_; ++c) {
-    double largest = -1;
-    for (int i = c; i < k_; ++i) {
-      const double* t = row(i);
-      for (int j = c; j < k_; ++j) {
-        if (std::abs(t[j]) > largest) {
-          largest = std::abs(t[j]);
-          row_swap_[c] = i;
-          column_swap_[c] = j;
-        }
-      }
-    }
-    if (c == 0) first_pivot = largest;
-    doubtful_ = largest <= negligible_ * first_pivot;
-    if (doubtful_) return;
-    pivots_ = c + 1;
-    double* pivot_row = row(c);
-    if (row_swap_[c] != c) std::swap_ranges(pivot_row, pivot_row + k_, row(row_swap_[c]));
-    if (column_swap_[c] != c) {
-      for (int i = 0; i < k_; ++i) std::swap(row(i)[c], row(i)[column_swap_[c]]);
-    }
-    for (int i = c + 1; i < k_; ++i) {
-      double* t = row(i);
-      const double factor = t[c] /= pivot_row[c];
-      if (factor == 0) continue;
-      for (int j = c + 1; j < k_; ++j) t[j] -= factor * pivot_row[j];
-    }
-  }
+  pivots_ = lu_.factor(negligible_);
 }
 
 void Basis::solve(double* x) {
-  if (doubtful_) return solve_carefully(x, false);
-  for (int i = 0; i < k_; ++i) std::swap(x[i], x[row_swap_[i]]);
-  for (int i = 0; i < k_; ++i) {
-    const double* t = row(i);
-    for (int j = 0; j < i; ++j) x[i] -= t[j] * x[j];
-  }
-  for (int i = k_ - 1; i >= 0; --i) {
-    const double* t = row(i);
-    for (int j = i + 1; j < k_; ++j) x[i] -= t[j] * x[j];
-    x[i] /= t[i];
-  }
-  for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[column_swap_[i]]);
+  if (!regular()) return solve_carefully(x, false);
+  lu_.solve(x);
 }
 
 void Basis::solve_transposed(double* x) {
-  if (doubtful_) return solve_carefully(x, true);
-  for (int i = 0; i < k_; ++i) std::swap(x[i], x[column_swap_[i]]);
-  for (int i = 0; i < k_; ++i) {
-    const double* t = row(i);
-    x[i] /= t[i];
-    for (int j = i + 1; j < k_; ++j) x[j] -= t[j] * x[i];
-  }
-  for (int i = k_ - 1; i >= 0; --i) {
-    const double* t = row(i);
-    for (int j = 0; j < i; ++j) x[j] -= t[j] * x[i];
-  }
-  for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[row_swap_[i]]);
-}
-
-void Basis::solve_near(double* b, double* x) const {
-  for (int i = 0; i < pivots_; ++i) {
-    std::swap(b[i], b[row_swap_[i]]);
-    std::swap(x[i], x[column_swap_[i]]);
-  }
-  for (int i = 0; i < pivots_; ++i) {
-    const double* t = row(i);
-    for (int j = 0; j < i; ++j) b[i] -= t[j] * b[j];
-  }
-  for (int i = pivots_ - 1; i >= 0; --i) {
-    const double* t = row(i);
-    x[i] = b[i];
-    for (int j = i + 1; j < k_; ++j) x[i] -= t[j] * x[j];
-    x[i] /= t[i];
-  }
-  for (int i = pivots_ - 1; i >= 0; --i) std::swap(x[i], x[column_swap_[i]]);
+  if (!regular()) return solve_carefully(x, true);
+  lu_.solve_transposed(x);
 }
 
 namespace {
@@ -128,7 +59,7 @@ Eigen::MatrixXd Basis::equilibrated(bool transposed, int* r, int* c) const {
 }
 
 int Basis::rank() const {
-  if (!doubtful_) return k_;
+  if (regular()) return k_;
   std::vector<int> r(k_), c(k_);
   Eigen::FullPivLU<Eigen::MatrixXd> lu(equilibrated(false, r.data(), c.data()));
   lu.setThreshold(negligible_);

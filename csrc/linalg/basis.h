@@ -4,6 +4,8 @@
 #include <Eigen/Core>
 #include <vector>
 
+#include "linalg/lu.h"
+
 namespace lcp::linalg {
 
 /// LU factors of M_aa, a = the marked rows and columns of M, with full pivoting: the last pivot of a partially pivoted
@@ -18,7 +20,7 @@ class Basis {
   /// M: n x n row-major, must stay alive while this is used; marked: n flags.
   void factor(const double* M, const unsigned char* marked);
 
-  bool regular() const { return !doubtful_; }
+  bool regular() const { return pivots_ == k_; }
   int rank() const;  ///< of M_aa
   int size() const { return k_; }
   const int* indices() const { return index_.data(); }  ///< the marked indices, ascending
@@ -30,11 +32,9 @@ class Basis {
 
   /// Solves M_aa x = b for the x that keeps those entries of `x`, k numbers, that a singular M_aa leaves open. b is
   /// overwritten. Never allocates; in a singular M_aa, rows that contradict the others are ignored.
-  void solve_near(double* b, double* x) const;
+  void solve_near(double* b, double* x) const { lu_.solve_near(b, x); }
 
  private:
-  const double* row(int i) const { return lu_.data() + static_cast<std::size_t>(i) * k_; }
-  double* row(int i) { return lu_.data() + static_cast<std::size_t>(i) * k_; }
   Eigen::MatrixXd equilibrated(bool transposed, int* r, int* c) const;
   void solve_carefully(double* x, bool transposed) const;
 
@@ -42,10 +42,9 @@ class Basis {
   double negligible_;
   int k_ = 0;
   int pivots_ = 0;  // that are not negligible
-  bool doubtful_ = false;
   const double* M_ = nullptr;
-  std::vector<int> index_, row_swap_, column_swap_;
-  std::vector<double> lu_;  // k x k row-major
+  std::vector<int> index_;
+  Lu lu_;
 };
 
 }  // namespace lcp::linalg

@@ -2,39 +2,60 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace lcp::linalg {
 
-Lu::Lu(int n) : lu_(static_cast<std::size_t>(n) * n), swap_(n) {}
+Lu::Lu(int n, Pivoting pivoting)
+    : pivoting_(pivoting), lu_(static_cast<std::size_t>(n) * n), row_swap_(n), column_swap_(n) {}
 
 double* Lu::matrix(int k) {
   k_ = k;
   return lu_.data();
 }
 
-bool Lu::factor() {
-  for (int c = 0; c < k_; ++c) {
-    int best = c;
-    for (int i = c + 1; i < k_; ++i) {
-      if (std::abs(row(i)[c]) > std::abs(row(best)[c])) best = i;
+// Finds pivot c among the entries that are left; returns its magnitude.
+double Lu::find_pivot(int c) {
+  row_swap_[c] = column_swap_[c] = c;
+  double largest = std::abs(row(c)[c]);
+  const int last_column = pivoting_ == Pivoting::kFull ? k_ : c + 1;
+  for (int i = c; i < k_; ++i) {
+    const double* t = row(i);
+    for (int j = c; j < last_column; ++j) {
+      if (std::abs(t[j]) > largest) {
+        largest = std::abs(t[j]);
+        row_swap_[c] = i;
+        column_swap_[c] = j;
+      }
     }
-    swap_[c] = best;
+  }
+  return largest;
+}
+
+int Lu::factor(double negligible) {
+  double first_pivot = 0;
+  for (int c = 0; c < k_; ++c) {
+    const double largest = find_pivot(c);
+    if (c == 0) first_pivot = largest;
+    pivots_ = c;
+    if (!(largest > negligible * first_pivot) || !std::isfinite(largest)) return pivots_;
     double* pivot_row = row(c);
-    if (best != c) std::swap_ranges(pivot_row, pivot_row + k_, row(best));
-    const double pivot = pivot_row[c];
-    if (!(pivot != 0) || !std::isfinite(pivot)) return false;
+    if (row_swap_[c] != c) std::swap_ranges(pivot_row, pivot_row + k_, row(row_swap_[c]));
+    if (column_swap_[c] != c) {
+      for (int i = 0; i < k_; ++i) std::swap(row(i)[c], row(i)[column_swap_[c]]);
+    }
     for (int i = c + 1; i < k_; ++i) {
       double* t = row(i);
-      if (t[c] == 0) continue;
-      const double factor = t[c] /= pivot;
+      const double factor = t[c] /= pivot_row[c];
+      if (factor == 0) continue;
       for (int j = c + 1; j < k_; ++j) t[j] -= factor * pivot_row[j];
     }
   }
-  return true;
+  return pivots_ = k_;
 }
 
 void Lu::solve(double* x) const {
-  for (int i = 0; i < k_; ++i) std::swap(x[i], x[swap_[i]]);
+  for (int i = 0; i < k_; ++i) std::swap(x[i], x[row_swap_[i]]);
   for (int i = 0; i < k_; ++i) {
     const double* t = row(i);
     for (int j = 0; j < i; ++j) x[i] -= t[j] * x[j];
@@ -44,9 +65,11 @@ void Lu::solve(double* x) const {
     for (int j = i + 1; j < k_; ++j) x[i] -= t[j] * x[j];
     x[i] /= t[i];
   }
+  for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[column_swap_[i]]);
 }
 
 void Lu::solve_transposed(double* x) const {
+  for (int i = 0; i < k_; ++i) std::swap(x[i], x[column_swap_[i]]);
   for (int i = 0; i < k_; ++i) {
     const double* t = row(i);
     x[i] /= t[i];
@@ -56,7 +79,25 @@ void Lu::solve_transposed(double* x) const {
     const double* t = row(i);
     for (int j = 0; j < i; ++j) x[j] -= t[j] * x[i];
   }
-  for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[swap_[i]]);
+  for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[row_swap_[i]]);
+}
+
+void Lu::solve_near(double* b, double* x) const {
+  for (int i = 0; i < pivots_; ++i) {
+    std::swap(b[i], b[row_swap_[i]]);
+    std::swap(x[i], x[column_swap_[i]]);
+  }
+  for (int i = 0; i < pivots_; ++i) {
+    const double* t = row(i);
+    for (int j = 0; j < i; ++j) b[i] -= t[j] * b[j];
+  }
+  for (int i = pivots_ - 1; i >= 0; --i) {
+    const double* t = row(i);
+    x[i] = b[i];
+    for (int j = i + 1; j < k_; ++j) x[i] -= t[j] * x[j];
+    x[i] /= t[i];
+  }
+  for (int i = pivots_ - 1; i >= 0; --i) std::swap(x[i], x[column_swap_[i]]);
 }
 
 }  // namespace lcp::linalg

@@ -1,4 +1,4 @@
-// LU factors with partial pivoting in memory that is allocated once.
+// LU factors in memory that is allocated once.
 #pragma once
 
 #include <cstddef>
@@ -6,28 +6,40 @@
 
 namespace lcp::linalg {
 
+/// How pivots are chosen: the largest entry of the column, or of all that is left, which alone shows the rank.
+enum class Pivoting { kPartial, kFull };
+
 /// A k x k matrix, k <= n, factored and solved with in place, where a library's decomposition would allocate for each
 /// new k. Allocates only in the constructor.
 class Lu {
  public:
-  explicit Lu(int n);
+  Lu(int n, Pivoting pivoting);
 
   /// Where to put the matrix to factor: k x k row-major.
   double* matrix(int k);
 
-  /// False where a pivot is 0 or not finite: then there is nothing to solve with.
-  bool factor();
+  /// Factors the matrix until a pivot is at most `negligible` times the first, or is not finite. Returns the number of
+  /// pivots: k where the matrix is regular.
+  int factor(double negligible);
 
-  void solve(double* x) const;             ///< x: k, in place: x <- A^-1 x
+  // For a regular matrix; x: k, in place.
+  void solve(double* x) const;             ///< x <- A^-1 x
   void solve_transposed(double* x) const;  ///< x <- A^-T x
+
+  /// Solves A x = b in the rows and columns of the pivots, which are all for a regular matrix, and keeps the other
+  /// entries of x. b is overwritten.
+  void solve_near(double* b, double* x) const;
 
  private:
   const double* row(int i) const { return lu_.data() + static_cast<std::size_t>(i) * k_; }
   double* row(int i) { return lu_.data() + static_cast<std::size_t>(i) * k_; }
+  double find_pivot(int c);
 
+  Pivoting pivoting_;
   int k_ = 0;
-  std::vector<double> lu_;
-  std::vector<int> swap_;
+  int pivots_ = 0;
+  std::vector<double> lu_;  // k x k row-major
+  std::vector<int> row_swap_, column_swap_;
 };
 
 }  // namespace lcp::linalg

@@ -22,7 +22,7 @@ constexpr int kHalvings = 25;
 CentralPath::CentralPath(int n, int free)
     : n_(n),
       free_(free),
-      lu_(n),
+      lu_(n, linalg::Pivoting::kPartial),
       z_(n),
       w_(n),
       weight_(n),
@@ -68,7 +68,7 @@ bool CentralPath::step(double kappa, double& value) {
     A[static_cast<std::size_t>(i) * n_ + i] += along_z;
     d_[i] = -f_[i];
   }
-  if (!lu_.factor()) return false;
+  if (lu_.factor(0) < n_) return false;
   lu_.solve(d_.data());
   double length = 1;
   for (int k = 0; k < kHalvings; ++k, length /= 2) {

@@ -93,13 +93,13 @@ void NewtonMin::list_basis() {
 
 bool NewtonMin::factor(const linalg::Rows& M) {
   if (symmetric_) return cholesky_.factor(M, index_.data(), k_);
-  if (!lu_) lu_.emplace(n_);
+  if (!lu_) lu_.emplace(n_, linalg::Pivoting::kPartial);
   double* target = lu_->matrix(k_);
   for (int i = 0; i < k_; ++i) {
     const double* source = M.M + static_cast<std::size_t>(index_[i]) * n_;
     for (int j = 0; j < k_; ++j) *target++ = source[index_[j]];
   }
-  return lu_->factor();
+  return lu_->factor(0) == k_;
 }
 
 // z_a -= M_aa^-1 w_a; false where that is not finite.

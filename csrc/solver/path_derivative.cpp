@@ -8,7 +8,7 @@
 
 namespace lcp::solver {
 
-PathDerivative::PathDerivative(int n) : n_(n), lu_(n), unit_(n) {}
+PathDerivative::PathDerivative(int n) : n_(n), lu_(n, linalg::Pivoting::kPartial), unit_(n) {}
 
 // Rows are scaled to max(a_i, b_i) = 1, since pivots are chosen among them.
 void PathDerivative::set(const double* M, const double* a, const double* b) {
@@ -21,7 +21,7 @@ void PathDerivative::set(const double* M, const double* a, const double* b) {
     for (int j = 0; j < n_; ++j) A[begin + j] = unit_[i] * b[i] * M[begin + j];
     A[begin + i] += unit_[i] * a[i];
   }
-  valid_ = std::none_of(a, a + n_, [](double x) { return std::isnan(x); }) && lu_.factor();
+  valid_ = std::none_of(a, a + n_, [](double x) { return std::isnan(x); }) && lu_.factor(0) == n_;
 }
 
 void PathDerivative::tangent(const double* r, const double* s, double* x, double* y) {

@@ -38,6 +38,12 @@ Problem any_problem(Random& random, int n) {
   }
 }
 
+// A problem with one solution.
+Problem definite_or_p(Random& random, int n) {
+  return random() % 2 == 0 ? testing::positive_definite(random, n)
+                           : testing::plant(random, testing::p_matrix(random, n), false).problem;
+}
+
 template <class T>
 struct Answers {
   std::vector<T> z, w;
@@ -141,6 +147,34 @@ TYPED_TEST(BatchSolverTest, FindsTheStatesOfItsSolutions) {
       ties += static_cast<int>(std::count(states.begin(), states.end(), solver::PairState::kTied));
     }
     EXPECT_GT(ties, 0) << n;
+  }
+}
+
+// What the kernels do with vectors, solver/enumeration.h and solver/lemke.h do with one problem.
+TYPED_TEST(BatchSolverTest, FindsTheBasesOfTheAlgorithmsForOneProblem) {
+  Random random(26);
+  for (int n = 1; n <= kLockstep; ++n) {
+    const bool enumerates = n <= kEnumerated;
+    BatchOf<TypeParam> batch(n);
+    for (int k = 0; k < 203; ++k) batch.add(definite_or_p(random, n));
+    const auto answers = batch.solve(0, batch.count);
+    solver::Settings settings = batch.settings();
+    settings.method = enumerates ? solver::Method::kEnumeration : solver::Method::kLemke;
+    Ladder ladder(n, settings);
+    solver::PairStates find(n, 0, settings.single_precision);
+    std::vector<std::int8_t> states(n);
+    std::vector<double> z(n), w(n);
+    int compared = 0;
+    for (std::int64_t b = 0; b < batch.count; ++b) {
+      const Problem problem = batch.at(b);
+      const double* const M = problem.M.data();
+      const double* const q = problem.q.data();
+      if (ladder.solve(M, q, nullptr, z.data(), w.data()) != Status::kSolved) continue;
+      find.find(M, q, z.data(), w.data(), states.data());
+      EXPECT_TRUE(same_bits(answers.states, b * n, states, 0, n)) << n << " " << b;
+      ++compared;
+    }
+    EXPECT_GT(compared, 150) << n;
   }
 }
 

@@ -1,0 +1,61 @@
+// What a kernel accepts as a solution, for one problem in each lane.
+#pragma once
+
+#include <limits>
+#include <type_traits>
+
+#include "simd/lanes.h"
+#include "solver/pair_states.h"
+
+namespace lcp::batch::LCP_ISA {
+
+using namespace simd::LCP_ISA;
+
+// A row may miss its equation by this times its terms: nothing but rounding errors does.
+template <class T>
+inline constexpr T kNearRoundOff = sizeof(T) == 8 ? T(1e-13) : T(4e-6);
+
+// Where the largest q is smaller, though not 0, sums might underflow.
+template <class T>
+inline constexpr T kSmallestScale = sizeof(T) == 8 ? T(1e-280) : T(1e-30F);
+
+// Calls emit(i, w_i), with w_i = max(0, (M z + q)_i) and 0 where z_i > 0, and returns where z is a solution by the
+// rules of solver/verify.h with half of the tolerance, the other half being a bound on the rounding errors made here.
+// Not one template with solver::violation, which tells by how much a candidate fails and sums doubtful rows in twice
+// the precision; a candidate that fails here is left to it.
+//   n: int, or an integral constant. z: numbers of type T >= 0 or NaN, computed with as L.
+//   M(i, j), magnitude(i, j) = |M_ij|, q(i), z(j): the problem.
+//   cap(terms): what a row may miss at most, from the sum of the magnitudes of all terms of all rows.
+template <class T, class L, class Size, class Matrix, class Magnitude, class Vector, class Cap, class Emit>
+LCP_INLINE inline Mask<Lanes<L>> verify(Size n, const Matrix& M, const Magnitude& magnitude, const Vector& q,
+                                        const Vector& z, Lanes<L> largest_q, L tolerance, const Cap& cap,
+                                        const Emit& emit) {
+  using V = Lanes<L>;
+  const V zero = 0;
+  V all_terms = 0;
+  V largest_miss = 0;
+  V wrong = 0;  // negative, by its sign bit, where a row misses more than its terms excuse
+  solver::for_each_index(n, [&](int i) LCP_INLINE {
+    V sum = q(i);
+    V terms = stdx::abs(sum);
+    solver::for_each_index(n, [&](int j) LCP_INLINE {
+      const V z_j = z(j);
+      sum = multiply_add(M(i, j), z_j, sum);
+      terms = multiply_add(magnitude(i, j), z_j, terms);
+    });
+    V w = stdx::max(zero, sum);
+    stdx::where(z(i) > zero, w) = zero;
+    const V miss = stdx::abs(sum - w);
+    wrong = either(wrong, multiply_subtract(V(kNearRoundOff<T>), terms, miss));
+    largest_miss = stdx::max(largest_miss, miss);
+    all_terms += terms;
+    emit(i, w);
+  });
+  // A NaN in any row is one in all_terms, and what is larger than any T makes all_terms so.
+  const L rounding = 2 * (static_cast<int>(n) + 1) * std::numeric_limits<L>::epsilon() / tolerance;
+  const Mask<V> within = all_terms * rounding <= largest_q && largest_miss <= cap(all_terms);
+  const Mask<V> usual = largest_q >= kSmallestScale<L> || largest_q == zero;
+  return within && usual && all_terms <= std::numeric_limits<T>::max() && !is_negative(wrong);
+}
+
+}  // namespace lcp::batch::LCP_ISA
