@@ -1,4 +1,4 @@
-"""The Python of README and docs, and the script of a figure, run as they stand."""
+"""The Python of README and docs, and the script of a figure, run as they stand; files that they name exist."""
 import pathlib
 import re
 import subprocess
@@ -38,6 +38,13 @@ def documents():
 @pytest.mark.parametrize("document", documents(), ids=str)
 def test_document(build, document):
     run("".join(snippets(document)), build)
+
+
+@pytest.mark.parametrize("document", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_named_files_exist(document):
+    named = re.findall(r"`((?:csrc|include|models|training|tests|docs|script)/[\w./]+)`", (ROOT / document).read_text())
+    missing = [path for path in named if "name" not in path and not (ROOT / path).exists()]
+    assert named and not missing
 
 
 @pytest.mark.parametrize("name", ["gradients", "learning_basin"])
