@@ -1,4 +1,4 @@
-// Runs the learning methods on the same data from the same seeds, and compares what they come to.
+// Runs the learning methods on the same data from the same seeds, and compares their results.
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -18,15 +18,16 @@
 #include "run/files.h"
 #include "run/interrupt.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
 #include "run/progress.h"
-#include "sliding_block/evaluation.h"
+#include "run/results.h"
 
 namespace {
 
 using namespace lcp::training;
 namespace fs = std::filesystem;
 
-// Takes the flags of the comparison in --out, of which `file` is there.
+// Takes the flags of the comparison that is resumed from its config.json, `file`.
 void continue_with(CommandLine& line, const fs::path& file) {
   const nlohmann::json config = read_json(file);
   if (config.value("program", "") != line.program()) {
@@ -36,30 +37,24 @@ void continue_with(CommandLine& line, const fs::path& file) {
   line.agree_with(config, file);
 }
 
-// Writes what the runs learn from, into a folder of runs that are all of this comparison.
-void prepare(const CommandLine& line, const ComparisonFlags& flags, const std::vector<Run>& runs, bool resuming) {
-  std::vector<std::pair<fs::path, Table>> files;
+// The data of all runs, by the names of their files in --out. Throws a UsageError where a comparison that is resumed
+// learned from other data.
+std::vector<std::pair<std::string, Table>> all_files(const ComparisonFlags& flags, bool resuming) {
+  std::vector<std::pair<std::string, Table>> files;
   for (std::int64_t k = 0; k < flags.seeds; ++k) {
     for (auto& file : files_of(flags, flags.run.seed + k)) files.push_back(std::move(file));
   }
-  for (const auto& [path, table] : files) {
+  for (const auto& [name, table] : files) {
+    const fs::path path = flags.run.out / name;
     if (resuming && fs::exists(path) && read_csv(path, table.names).columns != table.columns) {
       throw UsageError(path.string() + ": is not the data that these flags lead to now");
     }
   }
-  std::error_code none;
-  fs::remove(flags.run.out / "metrics.json", none);
-  if (!resuming) {
-    for (const Run& run : runs) {
-      for (const char* file : {"metrics.json", "checkpoint.pt", "time.json"}) fs::remove(run.folder / file, none);
-    }
-  }
-  for (const auto& [path, table] : files) write_csv(path, table);
-  write_json(flags.run.out / "config.json", line.config());
+  return files;
 }
 
 // Returns an exit status where a signal ended it.
-std::optional<int> perform_all(const CommandLine& line, const ComparisonFlags& flags, const std::vector<Run>& runs,
+std::optional<int> perform_all(OutputFolder& out, const ComparisonFlags& flags, const std::vector<Run>& runs,
                                bool resuming, Results& results) {
   const Interrupt interrupt;
   const auto count = static_cast<std::int64_t>(runs.size());
@@ -67,11 +62,11 @@ std::optional<int> perform_all(const CommandLine& line, const ComparisonFlags& f
   for (std::int64_t k = 0; k < count; ++k) {
     const Run& run = runs[static_cast<std::size_t>(k)];
     progress.show(k, "now " + run.title());
-    results.add(run, perform(run, flags, resuming, interrupt));
+    results.add(run, perform(out, run, flags, resuming, interrupt));
     if (const int signal = interrupt.signal(); signal != 0) {
       if (!flags.run.quiet) {
-        std::cerr << "\nstopped at " << run.title() << "; to continue: " << line.program() << " --out "
-                  << flags.run.out.string() << " --resume" << std::endl;
+        std::cerr << "\nstopped at " << run.title() << "; to continue: " << out.program() << " --out "
+                  << out.path().string() << " --resume" << std::endl;
       }
       return 128 + signal;
     }
@@ -83,7 +78,7 @@ std::optional<int> perform_all(const CommandLine& line, const ComparisonFlags& f
 int compare_methods(int argc, const char* const* argv) {
   CommandLine line("compare_methods",
                    "Runs the learning methods one after another on the same data from the same seeds, as a user would\n"
-                   "run their programs, and writes one table and one figure of what they came to.");
+                   "run their programs, and writes one table and one figure of their results.");
   ComparisonFlags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
@@ -91,11 +86,14 @@ int compare_methods(int argc, const char* const* argv) {
   std::error_code error;
   const bool exists = fs::exists(config, error), resuming = flags.resume && exists;
   if (resuming) continue_with(line, config);
-  flags.settle(line);
-  const OneThread one_thread;  // the programs get --threads
+  flags.validate(line);
+  const OneThread one_thread;  // --threads is passed on to the programs
   const torch::NoGradGuard no_grad;
   const std::vector<Run> runs = plan(flags);
-  prepare(line, flags, runs, resuming);
+  const auto files = all_files(flags, resuming);
+  OutputFolder out(line, flags.run);
+  if (resuming) out.continue_earlier_run();
+  for (const auto& [name, table] : files) out.write_csv(name, table);
   if (!flags.run.quiet && flags.resume && !exists) {
     std::cerr << "no comparison in " << flags.run.out.string() << ": starting at the beginning" << std::endl;
   } else if (!flags.run.quiet && exists && !resuming) {
@@ -103,12 +101,12 @@ int compare_methods(int argc, const char* const* argv) {
   }
 
   Results results;
-  if (const auto stopped = perform_all(line, flags, runs, resuming, results)) return *stopped;
+  if (const auto stopped = perform_all(out, flags, runs, resuming, results)) return *stopped;
   results.summarise();
-  write_json(flags.run.out / "table.json", results.rows());
-  write_file(flags.run.out / "table.md", results.page(flags));
+  out.write_json("table.json", results.rows());
+  out.write("table.md", results.page(flags));
   if (!flags.run.quiet) results.print();
-  conclude(line, flags.run, {{"methods", results.repeatable()}});
+  write_results(out, {{"methods", results.repeatable()}}, {"comparison.png"});
   return results.report_failures(line.program(), flags.run.quiet) ? 1 : 0;
 }
 

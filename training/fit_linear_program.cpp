@@ -13,7 +13,9 @@
 #include "run/error.h"
 #include "run/files.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
 #include "run/random.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/friction_model.h"
@@ -26,7 +28,7 @@ using torch::Tensor;
 
 struct Flags {
   RunFlags run;
-  SampleFlags samples{.known = Known::kContactForces, .samples = 300, .data = {}, .states = "mixed"};
+  SampleFlags samples{.known_forces = KnownForces::kContact, .samples = 300, .data = {}, .states = "mixed"};
   PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
   ProgramFlags program;
 
@@ -38,7 +40,7 @@ struct Flags {
   }
 };
 
-// [M|W] of the model's units in m/s, N and their quotients.
+// [M|W] in the units of the model, converted to m/s, N and their quotients.
 Tensor to_si(const Tensor& rows, const lcp::nn::TraditionalModel& model) {
   const double velocity = model->velocity_unit(), force = model->options.force_unit();
   const auto numbers = [](const std::vector<double>& x) { return at::tensor(x, at::kDouble); };
@@ -46,7 +48,7 @@ Tensor to_si(const Tensor& rows, const lcp::nn::TraditionalModel& model) {
          numbers({force, force, velocity, velocity, force, 1});
 }
 
-// What a fit that looks like any other must not hide.
+// Warns of fits that are good by their objective and yet say nothing about contact, or are one of many.
 void warn(const nlohmann::json& metrics, const Flags& flags, double samples) {
   for (const auto& family : metrics["families"]) {
     const std::string row = "warning: row " + family["row"].dump();
@@ -76,9 +78,10 @@ int fit_linear_program(int argc, const char* const* argv) {
   line.footer(
       "Example: fit_linear_program --split maximal --out runs/maximal\n"
       "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus,gamma (m/s, N, m/s, N, N, m/s), and\n"
-      "optionally trajectory; one row in five, or one trajectory in five, is held out.");
+      "optionally trajectory; one row in five, or one trajectory in five, is held out." +
+      std::string(kModelNote));
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.samples.settle(line);
+  flags.samples.validate(line);
   const OneThread one_thread;
   torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
 
@@ -98,18 +101,15 @@ int fit_linear_program(int argc, const char* const* argv) {
   const Fit fitted =
       fit(lcp::training::complementarity_program(contact, state, known, flags.program.epsilon), flags.program);
 
-  const std::filesystem::path& out = flags.run.out;
-  std::error_code none;
-  std::filesystem::remove(out / "metrics.json", none);  // until there is a new one, the folder holds two runs' results
-  write_json(out / "config.json", line.config());
+  OutputFolder out(line, flags.run);
   model->learned.copy_(fitted.rows);
   model->hold(known.mask, known.values);
   fit_dynamics(model, data.training);
-  lcp::nn::save_torchscript(model, (out / "model.pt").string());
+  out.write("model.pt", lcp::nn::torchscript_bytes(model));
 
   const double limit = flags.block.max_friction() / unit;
   const Tensor scaled = canonical_rows(fitted.rows, limit, false);
-  nlohmann::json metrics = evaluate_model(flags.run, data.heldout.to(flags.run.scalar_type()), flags.block);
+  nlohmann::json metrics = evaluate_model(out, flags.run, data.heldout.to(flags.run.scalar_type()), flags.block);
   metrics.update({
       {"rows", to_json(to_si(fitted.rows, model))},
       {"rows_in_units", to_json(fitted.rows)},
@@ -126,9 +126,9 @@ int fit_linear_program(int argc, const char* const* argv) {
   bool degenerate = false;
   for (const auto& family : metrics["families"]) degenerate |= family["trivial"] || family["dimension"] > 0;
   metrics["degenerate"] = degenerate;
-  metrics.update(gauge_of_rows(model, data.training).json());
+  metrics.update(rows_identifiability(model, data.training).json());
   if (!flags.run.quiet) warn(metrics, flags, static_cast<double>(data.training.count()));
-  conclude(line, flags.run, metrics);
+  write_results(out, metrics, {"rollout.png", "rows.png"});
   return 0;
 }
 

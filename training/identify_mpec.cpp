@@ -14,7 +14,9 @@
 #include "run/error.h"
 #include "run/files.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
 #include "run/progress.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/evaluation.h"
 
@@ -71,11 +73,12 @@ int identify_mpec(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.tracks.settle(line, flags.run);
+  flags.tracks.validate(line, flags.run, {"particles"});
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 
   const TrackProblem problem = load_particles(flags.run, flags.tracks);
+  OutputFolder out(line, flags.run);
   const BilinearProgram program =
       particle_program(flags.tracks, problem, {flags.bound, flags.bound_norm == "euclidean"});
   Table history{{"iteration", "parameter", "objective", "infeasibility"}, {}};
@@ -89,17 +92,17 @@ int identify_mpec(int argc, const char* const* argv) {
   const ParticleModel model(flags.tracks, problem);
   const auto at = lcp::identification::linearize([&](const Tensor& x) { return model.residuals(x); }, found.theta);
   const Tensor none = torch::zeros({found.theta.size(0)}, torch::kLong);
-  nlohmann::json metrics = report(flags.run, flags.tracks, problem, model,
-                                  {found.theta, at.residuals.square().sum(-1), at.residuals, at.jacobian, none, none});
+  nlohmann::json metrics =
+      write_estimate(out, flags.tracks, problem, model,
+                     {found.theta, at.residuals.square().sum(-1), at.residuals, at.jacobian, none, none});
   metrics.update({{"program_objective", solution.objective},
                   {"program_unknowns", program.lower.size()},
                   {"iterations", solution.iterations},
                   {"max_complementarity", solution.largest_product},
                   {"lcp_residual", found.residual.max().item<double>()},
                   {"status", solution.status}});
-  write_csv(flags.run.out / "history.csv", history);
-  write_json(flags.run.out / "config.json", line.config());
-  conclude(line, flags.run, metrics);
+  out.write_csv("history.csv", history);
+  write_results(out, metrics, {"fit.png"});
   if (solution.status != "solved") {
     const std::string near = flags.bound > 0 ? "; no motion may be as near to the tracks as --bound" : "";
     throw std::runtime_error("not solved: " + solution.status + near + "; what was written is where Ipopt ended");

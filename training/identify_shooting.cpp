@@ -12,6 +12,8 @@
 #include "run/error.h"
 #include "run/files.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
+#include "run/results.h"
 #include "sliding_block/evaluation.h"
 
 namespace {
@@ -48,20 +50,21 @@ int identify_shooting(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.tracks.settle(line, flags.run);
+  flags.tracks.validate(line, flags.run, {"particles", "monte-carlo"});
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 
   const TrackProblem problem = load_particles(flags.run, flags.tracks);
+  OutputFolder out(line, flags.run);
   const ParticleModel model(flags.tracks, problem);
-  nlohmann::json metrics = identify(flags.run, flags.tracks, flags.shooting, problem, model);
+  nlohmann::json metrics = identify(out, flags.run, flags.tracks, flags.shooting, problem, model);
   if (flags.monte_carlo > 0) {
     const TrackProblem repeated = repeat_particles(flags.run, flags.tracks, flags.monte_carlo);
-    const Shot shots = shoot(flags.run, flags.tracks, flags.shooting, ParticleModel(flags.tracks, repeated));
-    metrics["monte_carlo"] = scatter(flags.tracks, repeated, shots.fit, flags.monte_carlo);
+    const ShootingResult shots =
+        fit_by_shooting(flags.run, flags.tracks, flags.shooting, ParticleModel(flags.tracks, repeated));
+    metrics["monte_carlo"] = monte_carlo_metrics(flags.tracks, repeated, shots.fit, flags.monte_carlo);
   }
-  write_json(flags.run.out / "config.json", line.config());
-  conclude(line, flags.run, metrics);
+  write_results(out, metrics, {"fit.png"});
   return 0;
 }
 

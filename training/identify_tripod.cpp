@@ -15,6 +15,8 @@
 #include "run/error.h"
 #include "run/files.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/evaluation.h"
 
@@ -51,7 +53,7 @@ struct Variant {
   double com_height;
 };
 
-// What friction comes to by models that need not be that of the tracks.
+// The friction that is identified by other models than the one that made the tracks.
 Table study(const Flags& flags, const TrackProblem& problem) {
   const TripodFlags& own = flags.tripod.block;
   std::vector<Variant> variants;
@@ -62,7 +64,7 @@ Table study(const Flags& flags, const TrackProblem& problem) {
     TripodTrackFlags other = flags.tripod;
     other.block.directions = variant.directions;
     other.block.com_height = variant.com_height;
-    const auto fit = shoot(flags.run, other.tracks, flags.shooting, TripodModel(other, problem)).fit;
+    const auto fit = fit_by_shooting(flags.run, other.tracks, flags.shooting, TripodModel(other, problem)).fit;
     const Confidence sure = confidence(problem, fit);
     for (std::int64_t b = 0; b < fit.theta.size(0); ++b) {
       table.add_row({static_cast<double>(variant.directions), variant.com_height, static_cast<double>(b),
@@ -72,7 +74,7 @@ Table study(const Flags& flags, const TrackProblem& problem) {
   return table;
 }
 
-void tell(const Table& table) {
+void print_table(const Table& table) {
   std::cout << table_head({"directions", "height of the centre of mass, m", "track", "mu", "objective, m^2"});
   for (std::size_t k = 0; k < table.rows(); ++k) {
     std::cout << table_row({short_number(table["directions"][k]), short_number(table["com_height"][k]),
@@ -90,25 +92,29 @@ int identify_tripod(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.tripod.settle(line, flags.run);
+  flags.tripod.validate(line, flags.run);
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 
   const TrackProblem problem = load_tripods(flags.run, flags.tripod);
+  OutputFolder out(line, flags.run);
   const TrackFlags& tracks = flags.tripod.tracks;
-  nlohmann::json metrics = identify(flags.run, tracks, flags.shooting, problem, TripodModel(flags.tripod, problem));
+  nlohmann::json metrics =
+      identify(out, flags.run, tracks, flags.shooting, problem, TripodModel(flags.tripod, problem));
   if (flags.monte_carlo > 0) {
     const TrackProblem repeated = repeat_tripods(flags.run, flags.tripod, flags.monte_carlo);
-    const Shot shots = shoot(flags.run, tracks, flags.shooting, TripodModel(flags.tripod, repeated));
-    metrics["monte_carlo"] = scatter(tracks, repeated, shots.fit, flags.monte_carlo);
+    const ShootingResult shots =
+        fit_by_shooting(flags.run, tracks, flags.shooting, TripodModel(flags.tripod, repeated));
+    metrics["monte_carlo"] = monte_carlo_metrics(tracks, repeated, shots.fit, flags.monte_carlo);
   }
+  std::vector<std::string> figures = {"fit.png"};
   if (flags.study) {
     const Table table = study(flags, problem);
-    write_csv(flags.run.out / "study.csv", table);
-    if (!flags.run.quiet) tell(table);
+    out.write_csv("study.csv", table);
+    figures.push_back("study.png");
+    if (!flags.run.quiet) print_table(table);
   }
-  write_json(flags.run.out / "config.json", line.config());
-  conclude(line, flags.run, metrics);
+  write_results(out, metrics, figures);
   return 0;
 }
 

@@ -1,4 +1,4 @@
-// Repeats the experiments of [BT], and writes their tables with ours beside.
+// Repeats the experiments of [BT] and writes their tables beside the ones of this project.
 //
 //   [BT] Berard, Trinkle: An MPEC formulation for parameter identification of complementarity systems, 2008.
 #include <algorithm>
@@ -9,16 +9,17 @@
 #include <iterator>
 #include <stdexcept>
 #include <string>
-#include <system_error>
+#include <vector>
 
 #include "identification/track_model.h"
 #include "run/command_line.h"
 #include "run/error.h"
 #include "run/files.h"
+#include "run/output_folder.h"
 #include "run/process.h"
 #include "run/progress.h"
+#include "run/results.h"
 #include "run/text.h"
-#include "sliding_block/evaluation.h"
 
 namespace {
 
@@ -26,7 +27,7 @@ using namespace lcp::training;
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// What [BT] report of one particle by the width of the noise, and of several by their number.
+// The results that [BT] report for one particle, by the width of the noise, and for several, by their number.
 struct ByNoise {
   double noise;
   const char *mu, *objective, *iterations;
@@ -51,28 +52,31 @@ constexpr std::size_t kContact = 16;  // the step in which the particle lands
 // Runs programs into folders of their own.
 class Runner {
  public:
-  Runner(const RunFlags& run, std::int64_t total) : run_(run), progress_("run", 0, total, run.quiet) {}
+  Runner(OutputFolder& out, const RunFlags& run, std::int64_t total)
+      : out_(out), run_(run), progress_("run", 0, total, run.quiet) {}
 
   json operator()(const std::string& program, const std::string& flag, double value) {
     const std::string number = short_number(value);
     progress_.show(done_++, program + " --" + flag + " " + number);
     const fs::path path = program_folder() / program;
     if (!fs::exists(path)) return nullptr;
-    const fs::path out = run_.out / "runs" / (program + "-" + flag + "-" + number);
-    std::error_code none;
-    fs::remove(out / "metrics.json", none);
-    const ProcessResult result = run_process(
-        {path.string(), "--quiet", "--seed", std::to_string(run_.seed), "--" + flag, number, "--out", out.string()},
-        {"TORCHLCP_PYTHON="});  // no figures of each
-    // A program that Ipopt could not solve fails, and yet has metrics.
-    if (!fs::exists(out / "metrics.json")) {
+    const std::string name = "runs/" + program + "-" + flag + "-" + number + "/";
+    out_.announce({name});
+    std::vector<std::string> command = {path.string(), "--quiet", "--seed", std::to_string(run_.seed),
+                                        "--" + flag,   number,    "--out",  (out_ / name).string()};
+    if (run_.overwrite) command.push_back("--overwrite");
+    const ProcessResult result = run_process(command, {"TORCHLCP_PYTHON="});  // without figures
+    const fs::path metrics = out_ / (name + "metrics.json");
+    // Where Ipopt finds no solution the program fails, but writes its metrics.
+    if (!fs::exists(metrics)) {
       throw std::runtime_error(program + " ended with exit status " + std::to_string(result.status) + ": " +
                                result.last_error());
     }
-    return read_json(out / "metrics.json");
+    return read_json(metrics);
   }
 
  private:
+  OutputFolder& out_;
   const RunFlags& run_;
   std::int64_t done_ = 0;
   Progress progress_;
@@ -90,7 +94,7 @@ double rmse(const json& errors) {
   return std::sqrt(sum / static_cast<double>(errors.size()));
 }
 
-// Of mu: null where one is missing.
+// The largest difference of the two estimates of mu; null where one is missing.
 json largest_difference(const json& a, const json& b) {
   if (a.is_null() || b.is_null()) return nullptr;
   double most = 0;
@@ -100,7 +104,7 @@ json largest_difference(const json& a, const json& b) {
   return most;
 }
 
-// "iterations", and the largest product where it is not as small as it should be.
+// The iterations of a program, followed by its status where it was not solved.
 std::string program_end(const json& mpec) {
   if (mpec.is_null()) return kNone;
   const std::string status = mpec["status"];
@@ -120,7 +124,8 @@ int reproduce_table(int argc, const char* const* argv) {
   require_float64(run);
 
   constexpr std::size_t kRuns = 3 * std::size(kByNoise) + 2 * std::size(kByCount);
-  Runner runs(run, static_cast<std::int64_t>(kRuns));
+  OutputFolder out(line, run);
+  Runner runs(out, run, static_cast<std::int64_t>(kRuns));
   json metrics = {{"by_noise", json::array()}, {"by_particles", json::array()}};
   std::string text = "One particle, mu and its start unknown, mu = 0.2\n\n" +
                      table_head({"noise, m", "talk: mu", "objective", "iterations", "shooting: mu",
@@ -161,10 +166,9 @@ int reproduce_table(int argc, const char* const* argv) {
                                        {"objective", shooting["objective"]},
                                        {"mpec_difference", apart}});
   }
-  write_file(run.out / "table.md", text);
-  write_json(run.out / "config.json", line.config());
+  out.write("table.md", text);
   if (!run.quiet) std::cout << text << "\n";
-  conclude(line, run, metrics);
+  write_results(out, metrics, {"table.png"});
   return 0;
 }
 

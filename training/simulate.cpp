@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
-#include <set>
 #include <string_view>
 
 #include "run/command_line.h"
 #include "run/error.h"
 #include "run/figures.h"
 #include "run/files.h"
+#include "run/output_folder.h"
 #include "run/text.h"
 #include "simulation/system.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 using namespace lcp::training;
 
-// Which flags there are depends on the system, so that it is looked for before they are parsed.
+// The flags depend on the system, so that its name is searched for before they are parsed.
 std::string chosen_system(int argc, const char* const* argv) {
   std::string config;
   for (int k = 1; k < argc; ++k) {
@@ -103,6 +103,8 @@ int simulate(int argc, const char* const* argv) {
     inputs = std::filesystem::weakly_canonical(inputs).string();
   }
 
+  system->check_flags();
+  OutputFolder out(line, run);
   torch::set_num_threads(static_cast<int>(run.threads));
   const torch::NoGradGuard no_grad;
   request.dtype = run.scalar_type();
@@ -122,10 +124,9 @@ int simulate(int argc, const char* const* argv) {
       {"tied_steps", motion.certificate.tied.sum().item<std::int64_t>()},
       {"kinked_steps", motion.certificate.kinked.sum().item<std::int64_t>()},
   });
-  write_json(run.out / "config.json", line.config());
-  write_csv(run.out / "data.csv", motion.data);
-  for (const auto& [file, table] : motion.tables) write_csv(run.out / file, table);
-  write_json(run.out / "metrics.json", metrics);
+  out.write_csv("data.csv", motion.data);
+  for (const auto& [file, table] : motion.tables) out.write_csv(file, table);
+  out.write_json("metrics.json", metrics);
   if (!run.quiet) {
     std::cout << steps << " steps";
     if (unsolved < steps) {
@@ -135,13 +136,14 @@ int simulate(int argc, const char* const* argv) {
     }
     std::cout << "\n";
     for (const std::string& remark : motion.remarks) std::cout << remark << "\n";
-    std::cout << (run.out / "data.csv").string() << "\n" << (run.out / "metrics.json").string() << std::endl;
+    std::cout << (out / "data.csv").string() << "\n" << (out / "metrics.json").string() << std::endl;
   }
-  if (draw_figures("simulate", run.out, run.quiet) && !run.quiet) {
-    std::set<std::filesystem::path> figures;
-    for (const auto& file : std::filesystem::directory_iterator(run.out / "figures")) figures.insert(file.path());
-    for (const auto& figure : figures) std::cout << figure.string() << "\n";
-    std::cout << std::flush;
+  std::vector<std::string> names = {"motion.png"};
+  if (animation != "none" && inputs.empty()) names.push_back("motion.gif");  // also where there is no ffmpeg for mp4
+  if (animation == "mp4" && inputs.empty()) names.push_back("motion.mp4");
+  if (!motion.tables.empty()) names.push_back("convergence.png");
+  for (const auto& figure : draw_figures(out, names)) {
+    if (!run.quiet) std::cout << figure.string() << std::endl;
   }
   if (unsolved > 0 && !motion.expects_no_solution) {
     throw std::runtime_error(std::to_string(unsolved) + " steps were not solved; see data.csv");

@@ -1,4 +1,4 @@
-// How often a block that friction holds still rests where M and q of its LCP are perturbed [Notes, 3.2].
+// Counts how often a block that friction holds remains at rest if M and q of its LCP are perturbed [Notes, 3.2].
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -13,7 +13,9 @@
 #include "run/command_line.h"
 #include "run/error.h"
 #include "run/files.h"
+#include "run/output_folder.h"
 #include "run/progress.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/evaluation.h"
 
@@ -56,6 +58,7 @@ int study_noise(int argc, const char* const* argv) {
   const torch::NoGradGuard no_grad;
   Study study{run, block,
               data.empty() ? default_states(samples, run.seed) : std::vector{read_states(data, samples, block)}};
+  OutputFolder out(line, run);
   study.single_entries = change_single_entries(study);
   study.biases = analysed_biases(study);
   Progress progress("measurement", 0, static_cast<std::int64_t>(study.states.size() * kNoises.size() * sigmas.size()),
@@ -71,11 +74,10 @@ int study_noise(int argc, const char* const* argv) {
   }
 
   const nlohmann::json metrics = metrics_of(study);
-  write_json(run.out / "config.json", line.config());
-  write_tables(study);
-  write_file(run.out / "table.md", page_of(study));
+  write_tables(out, study);
+  out.write("table.md", page_of(study));
   if (!run.quiet) summarise(study, metrics);
-  conclude(line, run, metrics);
+  write_results(out, metrics, {"sticking.png", "errors.png", "single_entries.png"});
   return 0;
 }
 

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "identification/estimate.h"
@@ -18,8 +17,10 @@
 #include "run/error.h"
 #include "run/files.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
 #include "run/progress.h"
 #include "run/random.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/evaluation.h"
 
@@ -53,7 +54,7 @@ struct Flags {
   }
 };
 
-// (mu, x, y, v_x, v_y) of each particle, about the first observation.
+// The initial particles (mu, x, y, v_x, v_y), scattered about the first observation.
 Tensor first_particles(const Flags& flags, const TrackProblem& problem) {
   const std::int64_t b = problem.tracks.count(), n = flags.particles;
   const at::Generator random = generator(flags.run.seed, Stream::kFilter);
@@ -71,7 +72,7 @@ ParticleFilter follow(const Flags& flags, const TrackProblem& problem) {
   Progress progress("step", 0, tracks.steps(), flags.run.quiet, std::chrono::seconds(1));
   const lcp::identification::FilterModel model{
       [&](const Tensor& x) {
-        const Tensor mu = x.slice(-1, 0, 1).clamp_min(0);  // which roughening may have taken below
+        const Tensor mu = x.slice(-1, 0, 1).clamp_min(0);  // roughening may make it negative
         const auto mass = particle_mass(flags.tracks, tracks.dt, mu.squeeze(-1));
         const auto step = lcp::physics::exact_step({x.slice(-1, 1, 3), x.slice(-1, 3)}, u, mass);
         return at::cat({mu, step.next.position, step.next.velocity}, -1);
@@ -80,7 +81,7 @@ ParticleFilter follow(const Flags& flags, const TrackProblem& problem) {
         progress.show(k, "");
         const Tensor error = (x.slice(-1, 1, 3) - tracks.observed[k].unsqueeze(1)) / problem.noise;
         const Tensor log_likelihood = -error.square().sum(-1) / 2 * tracks.seen[k];
-        return k == 0 ? at::zeros_like(log_likelihood) : log_likelihood;  // they begin about the first observation
+        return k == 0 ? at::zeros_like(log_likelihood) : log_likelihood;  // which placed the particles
       }};
   lcp::identification::ParticleFilterOptions options;
   if (flags.roughening > 0) options.roughening = at::full({5}, flags.roughening, at::kDouble);
@@ -110,12 +111,13 @@ int track_particle_filter(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.tracks.settle(line, flags.run, {"mu"});
+  flags.tracks.validate(line, flags.run, {});
   if (!(flags.tracks.noise > 0)) throw UsageError("--noise must be > 0: the filter weighs its particles by it");
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 
   const TrackProblem problem = load_particles(flags.run, flags.tracks);
+  OutputFolder out(line, flags.run);
   const ParticleFilter filter = follow(flags, problem);
   const Tensor mu = filter.mean[-1].select(-1, 0);
   const Tensor seen = problem.tracks.seen.squeeze(-1) > 0;
@@ -125,11 +127,8 @@ int track_particle_filter(int argc, const char* const* argv) {
                             {"distinct_particles", to_json(distinct.to(at::kDouble))},
                             {"unexplained_steps", ((filter.effective == 0) & seen).sum().item<std::int64_t>()}};
   if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);
-  std::error_code none;
-  std::filesystem::remove(flags.run.out / "metrics.json", none);  // until there is a new one
-  write_csv(flags.run.out / "history.csv", history(problem.tracks, filter));
-  write_csv(flags.run.out / "fit.csv", fit_table(flags.tracks, problem.tracks, filter.mean.slice(-1, 1, 3)));
-  write_json(flags.run.out / "config.json", line.config());
+  out.write_csv("history.csv", history(problem.tracks, filter));
+  out.write_csv("fit.csv", fit_table(flags.tracks, problem.tracks, filter.mean.slice(-1, 1, 3)));
   if (!flags.run.quiet) {
     for (std::int64_t b = 0; b < mu.size(0); ++b) {
       std::cout << padded("mu" + (mu.size(0) > 1 ? " of track " + std::to_string(b) : ""), 24)
@@ -138,7 +137,7 @@ int track_particle_filter(int argc, const char* const* argv) {
     std::cout << padded("distinct particles", 24) << distinct[-1].item<std::int64_t>() << " of " << flags.particles
               << " in the end\n";
   }
-  conclude(line, flags.run, metrics);
+  write_results(out, metrics, {"filter.png"});
   return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <iostream>
 
-#include "friction/learn.h"
+#include "friction/train_friction_model.h"
 #include "lcp/learning/bilevel_loss.h"
 #include "run/command_line.h"
 #include "run/error.h"
@@ -45,7 +45,7 @@ struct Weights {
   }
 };
 
-// What forces must explain, in the model's units, [n, 1].
+// The part of v_next that friction has to explain, in the model's units, [n, 1].
 Tensor unexplained(const TraditionalModel& model, const Samples& samples) {
   return ((samples.v_next - samples.v) / model->velocity_unit() - samples.u / model->options.force_unit())
       .unsqueeze(-1);
@@ -57,8 +57,8 @@ BilevelLoss loss_of(const TraditionalModel& model, const Samples& samples, const
   return lcp::learning::bilevel_loss(G, f, B, unexplained(model, samples), weights);
 }
 
-// The inner problem has a value only where its objective is convex and bounded below: the negative parts of the least
-// eigenvalue of a1 B'B + a2 (G + G') / 2, and of f_3.
+// The inner problem has a minimum only where its objective is convex and bounded below. This penalises violations: the
+// negative parts of the least eigenvalue of a1 B'B + a2 (G + G') / 2, and of f_3.
 Tensor outside(const Tensor& G, const Tensor& f, const BilevelWeights& weights) {
   const Tensor gram = at::tensor({1., -1., 0., -1., 1., 0., 0., 0., 0.}, G.options()).view({3, 3});
   const Tensor curvature = weights.prediction * gram + weights.complementarity * (G + G.mT()) / 2;
@@ -78,7 +78,8 @@ double objective_at_truth(const TraditionalModel& model, const Samples& samples,
   return objective(model, samples, rows.slice(1, 0, 3), f, weights);
 }
 
-// The truth explains the data with V = 0 by multipliers a2 lambda*, which a3 bounds.
+// At the true parameters the constraints hold exactly with multipliers a2 lambda*. The penalty is exact only if its
+// weight a3 is at least as large.
 void warn_of_weights(const TraditionalModel& model, const Samples& samples, const BilevelWeights& weights) {
   const double force = unexplained(model, samples).abs().max().item<double>();
   const double velocity = samples.v_next.abs().max().item<double>() / model->velocity_unit();
@@ -116,7 +117,7 @@ int train_bilevel(int argc, const char* const* argv) {
         return {{"objective", objective(model, training, G, f, weights.at(1))},
                 {"objective_at_truth", objective_at_truth(model, training, flags.block, weights.at(1))}};
       }};
-  return learn_friction(line, flags, method, argc, argv);
+  return train_friction_model(line, flags, method, argc, argv);
 }
 
 }  // namespace

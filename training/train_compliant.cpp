@@ -10,6 +10,8 @@
 #include "compliant/drops.h"
 #include "run/command_line.h"
 #include "run/error.h"
+#include "run/output_folder.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "run/trainer.h"
 #include "sliding_block/evaluation.h"
@@ -19,7 +21,7 @@ namespace {
 using namespace lcp::training;
 using torch::Tensor;
 
-// Both as logarithms, which keeps them > 0 and makes steps relative.
+// Friction and stiffness, as logarithms: this keeps them > 0 and makes steps of the optimizer relative.
 struct Ground : torch::nn::Module {
   Ground(double mu, double stiffness, torch::ScalarType dtype)
       : log_mu(register_parameter("log_mu", torch::full({}, std::log(mu), dtype))),
@@ -60,11 +62,13 @@ int train_compliant(int argc, const char* const* argv) {
       "Data of your own: rows of equally long trajectories, a time step apart, as simulate --system\n"
       "compliant_particle writes them; --mu and --stiffness are then only what is drawn beside the result.");
   if (const auto status = line.parse(argc, argv)) return *status;
-  drops.settle(line);
-  Trainer trainer(line, run, training);
+  drops.validate(line);
+  const std::optional<Checkpoint> checkpoint = resume(line, run, training);
   torch::set_num_threads(static_cast<int>(run.threads));
 
   const DropData data = load_drops(drops, run.seed);
+  OutputFolder out(line, run);
+  Trainer trainer(out, run, training, checkpoint);
   const Drops learned = data.training.to(run.scalar_type()), heldout = data.heldout.to(run.scalar_type());
   Ground ground(initial_mu, initial_stiffness, run.scalar_type());
   const auto particle = [&] { return drops.particle(ground.mu(), ground.stiffness()); };
@@ -98,15 +102,16 @@ int train_compliant(int argc, const char* const* argv) {
   if (stopped) return *stopped;
 
   const torch::NoGradGuard no_grad;
-  conclude(line, run,
-           {{"mu", ground.mu().item<double>()},
-            {"stiffness", ground.stiffness().item<double>()},
-            {"heldout_rmse", velocity_rmse(heldout, particle())},
-            {"gradient_at_start", slope},
-            {"lcp_gradient_at_start", rigid_slope},
-            {"training_trajectories", learned.count()},
-            {"heldout_trajectories", heldout.count()},
-            {"final_loss", trainer.history()["loss"].back()}});
+  write_results(out,
+                {{"mu", ground.mu().item<double>()},
+                 {"stiffness", ground.stiffness().item<double>()},
+                 {"heldout_rmse", velocity_rmse(heldout, particle())},
+                 {"gradient_at_start", slope},
+                 {"lcp_gradient_at_start", rigid_slope},
+                 {"training_trajectories", learned.count()},
+                 {"heldout_trajectories", heldout.count()},
+                 {"final_loss", trainer.history()["loss"].back()}},
+                {"training.png"});
   return 0;
 }
 

@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <torch/autograd.h>
 
-#include "friction/learn.h"
+#include "friction/train_friction_model.h"
 #include "run/command_line.h"
 #include "run/error.h"
 
@@ -12,7 +12,7 @@ using namespace lcp::training;
 using lcp::nn::TraditionalModel;
 using torch::Tensor;
 
-// Of each sample; 0 where the learned LCP has no solution.
+// The squared error of each sample; 0 where the learned LCP has no solution.
 Tensor squared_errors(const TraditionalModel& model, const Samples& samples, const Tensor& G, const Tensor& f,
                       double kappa) {
   lcp::SolveOptions options;
@@ -21,7 +21,7 @@ Tensor squared_errors(const TraditionalModel& model, const Samples& samples, con
   return at::where(step.status == 0, (step.v_next - samples.v_next) / model->velocity_unit(), 0).square();
 }
 
-// The share of the samples whose loss the friction limit f_3 has no gradient of: those that are predicted to stick.
+// The share of the samples whose loss has gradient 0 in the friction limit f_3, since they are predicted to stick.
 double zero_gradient_fraction(TraditionalModel& model, const Samples& samples, double kappa) {
   const torch::AutoGradMode grad(true);
   const Tensor G = model->G_of(samples.v, samples.u).detach();
@@ -55,7 +55,7 @@ int train_in_the_loop(int argc, const char* const* argv) {
                               [&](TraditionalModel& model, const Samples& training) -> nlohmann::json {
                                 return {{"zero_gradient_fraction", zero_gradient_fraction(model, training, kappa)}};
                               }};
-  return learn_friction(line, flags, method, argc, argv);
+  return train_friction_model(line, flags, method, argc, argv);
 }
 
 }  // namespace

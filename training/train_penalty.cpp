@@ -1,5 +1,5 @@
 // Learns [M|W] of a sliding block by soft complementarity and nonnegativity of known forces [Notes, 3.1.3].
-#include "rows/learn.h"
+#include "rows/train_lcp_rows.h"
 #include "run/command_line.h"
 #include "run/error.h"
 
@@ -12,6 +12,6 @@ int main(int argc, char** argv) {
         "forces: their complementarity and w >= 0 are penalised, convex in M and W. Each row may be scaled,\n"
         "and all numbers 0 cost nothing: --hold holds the scale.");
     RowFlags flags{.parameters = lcp::nn::Parameters::kRows};
-    return learn_rows(line, flags, argc, argv);
+    return train_lcp_rows(line, flags, argc, argv);
   });
 }

@@ -1,8 +1,8 @@
 // Learns f and G of a sliding block from velocities, inputs and the slack of known friction forces.
-#include "direct/learn.h"
+#include "direct/train_direct_model.h"
 #include "run/error.h"
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("train_slack",
-                                [&] { return lcp::training::learn(lcp::nn::DirectForces::kSlack, argc, argv); });
+  return lcp::training::guarded(
+      "train_slack", [&] { return lcp::training::train_direct_model(lcp::nn::DirectForces::kSlack, argc, argv); });
 }

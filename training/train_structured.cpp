@@ -1,5 +1,5 @@
 // Learns M = phi phi' + a symmetric basis + an antisymmetric part, and W, of a sliding block [Notes, 3.1.3].
-#include "rows/learn.h"
+#include "rows/train_lcp_rows.h"
 #include "run/command_line.h"
 #include "run/error.h"
 
@@ -14,6 +14,6 @@ int main(int argc, char** argv) {
         "that are solved wherever they are feasible. Numbers held by --hold are pulled to their values.");
     RowFlags flags{.parameters = lcp::nn::Parameters::kStructured,
                    .training = {.iterations = 4000, .learning_rate = 0.1}};
-    return learn_rows(line, flags, argc, argv);
+    return train_lcp_rows(line, flags, argc, argv);
   });
 }

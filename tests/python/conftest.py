@@ -23,10 +23,14 @@ def library(build):
 
 @pytest.fixture
 def run(build, tmp_path):
-    """Runs a program in an empty folder; returns what it printed and its exit status."""
+    """Runs a program in an empty folder, without its figures; returns what it printed and its exit status.
+
+    Figures take longer than most runs: env=None draws them, in tests of figures.
+    """
 
     def call(program, *arguments, **keywords):
         command = [build / "bin" / program, *map(str, arguments)]
+        keywords = {"env": WITHOUT_FIGURES, **keywords}
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, **keywords)
 
     return call
@@ -37,7 +41,7 @@ def learn(run, tmp_path):
     """Runs a program that learns, without figures, and returns its metrics."""
 
     def call(program, *arguments, out="out"):
-        result = run(program, *arguments, "--out", out, "--quiet", env=WITHOUT_FIGURES)
+        result = run(program, *arguments, "--out", out, "--quiet")
         assert (result.returncode, result.stderr) == (0, "")
         return json.loads((tmp_path / out / "metrics.json").read_text())
 

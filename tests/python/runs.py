@@ -1,5 +1,6 @@
 """What the runs of programs left behind."""
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -7,7 +8,14 @@ import time
 
 import numpy as np
 
-WITHOUT_FIGURES = {**os.environ, "TORCHLCP_PYTHON": "/no/python"}
+# script/test --all sets this: learning is then tried with more seeds and variants.
+LONG_TESTS = bool(os.environ.get("TORCHLCP_LONG_TESTS"))
+WITHOUT_FIGURES = {**os.environ, "TORCHLCP_PYTHON": ""}
+
+
+def seeds(*values):
+    """The seeds of a test: the first of these, or all of them in the long tests."""
+    return values if LONG_TESTS else values[:1]
 
 
 def read_csv(path):
@@ -20,18 +28,55 @@ def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+def wait_until(condition, process=None):
+    """Waits until the condition holds, while the process runs; fails after a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert process is None or process.poll() is None, "the process has ended"
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.005)
+
+
+def iteration(out):
+    """The iteration of the checkpoint in this folder; -1 where there is none."""
+    path = out / "checkpoint.pt"
+    return json.loads(metadata(path)["state"])["iteration"] if path.exists() else -1
+
+
+def metadata(path):
+    """The metadata of a file in the safetensors format."""
+    content = path.read_bytes()
+    return json.loads(content[8:8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+
+
+def default_signals():
+    """What a terminal gives a program; this process may have been started with some of them ignored."""
+    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(one, signal.SIG_DFL)
+
+
+def start(build, folder, program, *flags, **keywords):
+    """A program that runs on, without figures."""
+    command = [build / "bin" / program, *map(str, flags)]
+    keywords = {"env": WITHOUT_FIGURES, "preexec_fn": default_signals, **keywords}
+    return subprocess.Popen(command, cwd=folder, **keywords)
+
+
+def killed(build, folder, program, *flags, out="out", how=signal.SIGKILL, after=0):
+    """The exit status of a run that got a signal once its checkpoint is beyond that iteration."""
+    process = start(build, folder, program, *flags, "--out", out, "--quiet")
+    wait_until(lambda: iteration(folder / out) > after, process)
+    process.send_signal(how)
+    return process.wait()
+
+
 def check_a_killed_run_resumes(run, build, folder, program, flags, *resuming):
     """Bit for bit: killed after its first checkpoint, and resumed with the flags `resuming`."""
     flags = [str(flag) for flag in (*flags, "--quiet")]
-    assert run(program, *flags, "--out", "whole", env=WITHOUT_FIGURES).returncode == 0
-    process = subprocess.Popen([build / "bin" / program, *flags, "--out", "out"], cwd=folder, env=WITHOUT_FIGURES)
-    while not (folder / "out" / "history.csv").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    assert run(program, *flags, "--out", "whole").returncode == 0
+    assert killed(build, folder, program, *flags[:-1]) == -signal.SIGKILL
     assert not (folder / "out" / "metrics.json").exists()
-    assert run(program, "--out", "out", "--resume", *resuming, "--quiet", env=WITHOUT_FIGURES).returncode == 0
+    assert run(program, "--out", "out", "--resume", *resuming, "--quiet").returncode == 0
     whole, resumed = files(folder / "whole"), files(folder / "out")
     assert whole.keys() == resumed.keys()
     for path in whole:

@@ -3,11 +3,10 @@ import json
 import shutil
 import signal
 import subprocess
-import time
 
 import numpy as np
 import pytest
-from runs import WITHOUT_FIGURES, files, read_csv
+from runs import WITHOUT_FIGURES, files, iteration, read_csv, start, wait_until
 
 
 METHODS = ("--methods", "affine", "direct", "in_the_loop_mu")
@@ -31,7 +30,7 @@ def compared(build, tmp_path_factory):
 def test_a_small_run_writes_everything(compared):
     out, result = compared
     top = {str(path) for path in files(out) if path.parts[0] != "runs"}
-    assert top == {"config.json", "metrics.json", "table.json", "table.md", "figures/comparison.png",
+    assert top == {"config.json", "metrics.json", "table.json", "table.md", "times.json", "figures/comparison.png",
                    "data/0_traditional.csv", "data/0_direct.csv", "data/0_physical.csv"}
     assert {path.name for path in (out / "runs").iterdir()} == {
         "direct_random_0", "in_the_loop_mu_near_0", "in_the_loop_mu_far_0"}
@@ -76,14 +75,14 @@ def test_all_methods_see_the_same_steps(compared):
 def test_a_run_is_what_its_user_gets_with_any_number_of_threads(compared, run, tmp_path):
     out = compared[0]
     assert run("train_in_the_loop", "--initial-mu", 4, "--data", out / "data" / "0_traditional.csv", "--threads", 2,
-               "--out", "alone", "--quiet", env=WITHOUT_FIGURES).returncode == 0
+               "--out", "alone", "--quiet").returncode == 0
     for name in ("metrics.json", "history.csv"):
         assert (tmp_path / "alone" / name).read_bytes() == (out / "runs" / "in_the_loop_mu_far_0" / name).read_bytes()
 
 
 def test_held_out_steps_have_no_noise(run, tmp_path):
     result = run("compare_methods", "--seeds", 2, "--samples", 202, "--velocity-noise", 0.1, "--methods", "affine",
-                 "--threads", 2, "--out", "out", "--quiet", env=WITHOUT_FIGURES)
+                 "--threads", 2, "--out", "out", "--quiet")
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     data = [read_csv(tmp_path / "out" / "data" / f"{seed}_traditional.csv") for seed in (0, 1)]
     for one in data:
@@ -104,7 +103,7 @@ def test_resume_repeats_nothing(compared, run, tmp_path):
     shutil.copytree(compared[0], out)
     (out / "runs" / "in_the_loop_mu_far_0" / "metrics.json").unlink()
     before = {path: path.stat().st_mtime_ns for path in (out / "runs").rglob("*") if path.is_file()}
-    assert run("compare_methods", "--out", "out", "--resume", "--quiet", env=WITHOUT_FIGURES).returncode == 0
+    assert run("compare_methods", "--out", "out", "--resume", "--quiet").returncode == 0
     assert (out / "metrics.json").read_bytes() == (compared[0] / "metrics.json").read_bytes()
     changed = {path.parent.name for path, at in before.items() if path.stat().st_mtime_ns != at}
     assert changed == {"in_the_loop_mu_far_0"}
@@ -129,25 +128,23 @@ def test_resume_refuses_another_comparison(compared, run, tmp_path):
 
 
 def test_ctrl_c_is_passed_on_and_resumed_bit_for_bit(compared, build, run, tmp_path):
-    command = [build / "bin" / "compare_methods", *map(str, SMALL), "--out", "out"]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=WITHOUT_FIGURES)
+    process = start(build, tmp_path, "compare_methods", *SMALL, "--out", "out", stderr=subprocess.PIPE, text=True)
     direct = tmp_path / "out" / "runs" / "direct_random_0"
-    while not (direct / "history.csv").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
+    wait_until(lambda: iteration(direct) > 0, process)
     process.send_signal(signal.SIGINT)
     errors = process.communicate()[1]
     assert process.returncode == 130
     assert "stopped at direct, random start, seed 0; to continue: compare_methods --out out --resume" in errors
     assert (direct / "checkpoint.pt").exists() and not (direct / "metrics.json").exists()
-    assert run("compare_methods", "--out", "out", "--resume", "--quiet", env=WITHOUT_FIGURES).returncode == 0
+    assert run("compare_methods", "--out", "out", "--resume", "--quiet").returncode == 0
     assert (tmp_path / "out" / "metrics.json").read_bytes() == (compared[0] / "metrics.json").read_bytes()
 
 
 def test_a_method_that_fails_is_named_and_the_others_go_on(run, tmp_path):
     (tmp_path / "out" / "runs").mkdir(parents=True)
     (tmp_path / "out" / "runs" / "slack_random_0").write_text("in the way")
-    result = run("compare_methods", "--seeds", 1, "--samples", 200, "--methods", "slack", "affine", "--out", "out")
+    result = run("compare_methods", "--seeds", 1, "--samples", 200, "--methods", "slack", "affine", "--out", "out",
+                 "--overwrite", env=None)
     assert result.returncode == 1
     last = result.stderr.splitlines()[-1]
     assert last.startswith("compare_methods: slack, random start, seed 0: train_slack: ") and "slack_random_0" in last
@@ -161,27 +158,29 @@ def test_a_method_that_fails_is_named_and_the_others_go_on(run, tmp_path):
 def test_programs_that_are_not_there(build, tmp_path):
     shutil.copy(build / "bin" / "compare_methods", tmp_path)
     command = [tmp_path / "compare_methods", "--seeds", "1", "--samples", "200", "--out", "out", "--methods"]
-    result = subprocess.run([*command, "affine", "linear_program"], cwd=tmp_path, capture_output=True, text=True)
+    result = subprocess.run([*command, "affine", "linear_program"], cwd=tmp_path, capture_output=True, text=True,
+                            env=WITHOUT_FIGURES)
     assert result.returncode == 0
     assert result.stderr.splitlines()[-1] == "linear_program is not built, since Clp is not installed"
     assert "| linear_program | contact forces | none | not built |" in (tmp_path / "out" / "table.md").read_text()
-    result = subprocess.run([*command, "direct"], cwd=tmp_path, capture_output=True, text=True)
+    result = subprocess.run([*command, "direct"], cwd=tmp_path, capture_output=True, text=True,
+                            env=WITHOUT_FIGURES)
     assert result.returncode == 1 and f"cannot run {tmp_path / 'train_direct'}" in result.stderr
 
 
 def test_data_of_the_users_own(run, tmp_path):
     block = ("--mass", 2, "--mu", 0.4)
     assert run("simulate", "--formulation", "traditional", *block, "--trajectories", 10, "--steps", 30, "--out", "data",
-               "--quiet", env=WITHOUT_FIGURES).returncode == 0
+               "--quiet").returncode == 0
     arguments = ("--data", "data/data.csv", "--dt", 0.1, "--gravity", 9.81, "--seeds", 1, "--methods")
-    result = run("compare_methods", *arguments, "in_the_loop_mu", *block, "--out", "out", "--quiet", env=WITHOUT_FIGURES)
+    result = run("compare_methods", *arguments, "in_the_loop_mu", *block, "--out", "out", "--quiet")
     assert (result.returncode, result.stderr) == (0, "")
     assert metrics_of(tmp_path / "out")["in_the_loop_mu", "near"]["mu"]["median"] == pytest.approx(0.4, abs=1e-6)
     single = json.loads((tmp_path / "out" / "runs" / "in_the_loop_mu_near_0" / "metrics.json").read_text())
     assert (single["training_samples"], single["heldout_samples"]) == (240, 60)
     given, used = read_csv(tmp_path / "data" / "data.csv"), read_csv(tmp_path / "out" / "data" / "0_traditional.csv")
     assert all((used[name] == given[name]).all() for name in used) and "trajectory" in used
-    result = run("compare_methods", *arguments, "affine", "--mass", 2, "--mu", 0.8, "--out", "other", env=WITHOUT_FIGURES)
+    result = run("compare_methods", *arguments, "affine", "--mass", 2, "--mu", 0.8, "--out", "other")
     assert "warning: " in result.stderr and "off the steps of a block of --mass, --dt, --mu and --gravity" in result.stderr
 
 

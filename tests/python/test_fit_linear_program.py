@@ -3,7 +3,7 @@ import json
 
 import pytest
 import torch
-from runs import WITHOUT_FIGURES, files
+from runs import files
 
 
 SI = ("--mu", 0.3, "--gravity", 9.81, "--dt", 0.1)
@@ -20,7 +20,7 @@ def fit(run, tmp_path):
     """The metrics of a run without figures, and what it printed on stderr."""
 
     def call(*arguments, out="out"):
-        result = run("fit_linear_program", *arguments, "--out", out, env=WITHOUT_FIGURES)
+        result = run("fit_linear_program", *arguments, "--out", out)
         assert result.returncode == 0, result.stderr
         return json.loads((tmp_path / out / "metrics.json").read_text()), result.stderr
 
@@ -32,7 +32,7 @@ def warnings(stderr):
 
 
 def test_the_default_run_fits_the_block_and_writes_every_file(run, tmp_path):
-    result = run("fit_linear_program", "--out", "out")
+    result = run("fit_linear_program", "--out", "out", env=None)
     assert result.returncode == 0 and result.stderr == ""
     assert {str(path) for path in files(tmp_path / "out")} == {
         "config.json", "metrics.json", "model.pt", "rollouts.csv", "figures/rows.png", "figures/rollout.png",
@@ -88,7 +88,7 @@ def test_forces_that_no_row_fits_are_reported(fit):
 
 def test_data_of_the_users_own(run, fit, tmp_path):
     arguments = ("--formulation", "traditional", "--animation", "none", "--quiet")
-    assert run("simulate", *arguments, "--trajectories", 10, "--out", "a", env=WITHOUT_FIGURES).returncode == 0
+    assert run("simulate", *arguments, "--trajectories", 10, "--out", "a").returncode == 0
     metrics, _ = fit("--data", "a/data.csv", *SI)
     assert metrics["training_samples"] == 400 and metrics["heldout_samples"] == 100
     assert metrics["heldout_rmse"] <= 1e-6 and metrics["objective"] == pytest.approx(0, abs=1e-9)
@@ -98,7 +98,7 @@ def test_data_of_the_users_own(run, fit, tmp_path):
     assert (rows - known)[~known.isnan()].abs().max() < 1e-6
 
     (tmp_path / "inputs.csv").write_text("v,u\n" + "".join(f"{k % 7 - 3},{k % 11 - 5}\n" for k in range(77)))
-    assert run("simulate", *arguments, "--inputs", "inputs.csv", "--out", "b", env=WITHOUT_FIGURES).returncode == 0
+    assert run("simulate", *arguments, "--inputs", "inputs.csv", "--out", "b").returncode == 0
     metrics, _ = fit("--data", "b/data.csv", *SI)
     assert metrics["heldout_rmse"] <= 1e-6 and metrics["families"][2]["dimension"] == 0
 

@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from runs import WITHOUT_FIGURES, files, read_csv
+from runs import LONG_TESTS, files, read_csv, seeds
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def identify(run, tmp_path, build):
     def call(program, *arguments, out="out"):
         if not (build / "bin" / program).exists():
             pytest.skip("built without Ipopt")
-        result = run(program, *arguments, "--out", out, "--quiet", env=WITHOUT_FIGURES)
+        result = run(program, *arguments, "--out", out, "--quiet")
         assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
         return json.loads((tmp_path / out / "metrics.json").read_text())
 
@@ -35,7 +35,7 @@ def test_shooting_finds_friction_and_says_how_well(identify, estimate, noise):
     assert metrics["iterations"] < 15 and metrics["unconverged"] == 0 and metrics["unobservable"] == []
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", seeds(*range(5)))
 def test_both_agree(identify, seed):
     shooting = identify("identify_shooting", "--seed", seed)
     mpec = identify("identify_mpec", "--seed", seed, out="mpec")
@@ -92,7 +92,7 @@ def test_noise_within_a_box_is_not_within_a_disk_of_its_width(run, build, tmp_pa
         pytest.skip("built without Ipopt")
 
     def bounded(out, *flags):
-        result = run("identify_mpec", *flags, "--out", out, "--quiet", env=WITHOUT_FIGURES)
+        result = run("identify_mpec", *flags, "--out", out, "--quiet")
         return result, json.loads((tmp_path / out / "metrics.json").read_text())
 
     result, metrics = bounded("disk", "--bound", 5e-3, "--bound-norm", "euclidean", "--iterations", 400)
@@ -106,14 +106,14 @@ def test_noise_within_a_box_is_not_within_a_disk_of_its_width(run, build, tmp_pa
     box, least = (read_csv(tmp_path / out / "fit.csv") for out in ("box", "free"))
     errors = [max(np.abs(fit[c] - fit[c + "_fit"]).max() for c in "xy") for fit in (box, least)]
     assert errors[0] < 5e-3 * (1 + 1e-4) < errors[1] and metrics["objective"] >= free["objective"] * (1 - 1e-9)
-    result = run("identify_mpec", "--bound", 1e-4, "--out", "none", "--quiet", env=WITHOUT_FIGURES)
+    result = run("identify_mpec", "--bound", 1e-4, "--out", "none", "--quiet")
     assert result.returncode == 1 and "no motion is within 0.0001 m of track 0" in result.stderr
 
 
 def test_position_and_velocity_are_found_too(identify):
     """A start of which nothing is known, from any mu."""
     errors = []
-    for seed in range(4):
+    for seed in seeds(*range(4)):
         for mu in (0.05, 0.3, 1):
             found = identify("identify_shooting", "--position", 0.3, 2.5, "--velocity", 1.5, -0.7, "--estimate",
                              "mu,q0,v0", "--initial-mu", mu, "--seed", seed)
@@ -211,8 +211,9 @@ def test_an_angle_of_the_users_own_may_jump_by_full_turns(identify, tmp_path):
     assert wrapped["theta"][0] == pytest.approx(smooth["theta"][0], abs=1e-6)
 
 
+@pytest.mark.skipif(not LONG_TESTS, reason="runs 23 programs")
 def test_the_talks_tables_are_reproduced_beside_ours(run, build, tmp_path):
-    result = run("reproduce_table", "--out", "out")
+    result = run("reproduce_table", "--out", "out", env=None)
     assert result.returncode == 0 and (tmp_path / "out" / "figures" / "table.png").exists()
     table = (tmp_path / "out" / "table.md").read_text()
     assert table in result.stdout and "| 0.0005 | 0.2 | 1.61e-05 | 443 | 0.1999997" in table
@@ -256,14 +257,13 @@ def test_tracks_of_the_users_own(identify, tmp_path):
 
 
 def test_a_run_writes_every_file_and_is_repeated_by_its_flags(run, tmp_path):
-    result = run("identify_shooting", "--noise", 0.02, "--out", "out")
+    result = run("identify_shooting", "--noise", 0.02, "--out", "out", env=None)
     assert result.returncode == 0 and result.stderr == "" and "mu                      0.1999" in result.stdout
     assert {str(path) for path in files(tmp_path / "out")} == {
         "config.json", "metrics.json", "history.csv", "fit.csv", "objective.csv", "figures/fit.png"}
     grid = read_csv(tmp_path / "out" / "objective.csv")
     assert grid["mu"][np.argmin(grid["objective_0"])] == pytest.approx(0.2, abs=1e-3)
-    assert run("identify_shooting", "--config", "out/config.json", "--threads", 2, "--out", "again", "--quiet",
-               env=WITHOUT_FIGURES).returncode == 0
+    assert run("identify_shooting", "--config", "out/config.json", "--threads", 2, "--out", "again", "--quiet").returncode == 0
     for name in ("metrics.json", "history.csv", "fit.csv", "objective.csv"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
@@ -327,10 +327,10 @@ def test_every_program_draws_and_repeats_itself(run, tmp_path):
                 "track_particle_filter": {"fit.csv", "figures/filter.png"}}
     flags = {"identify_tripod": ["--study", "--estimate", "mu", "--steps", 20], "track_particle_filter": ["--steps", 30]}
     for program, names in expected.items():
-        assert run(program, *flags[program], "--out", program).returncode == 0
+        assert run(program, *flags[program], "--out", program, env=None).returncode == 0
         written = {str(path) for path in files(tmp_path / program)}
         assert written == names | {"config.json", "metrics.json", "history.csv"}
-        again = run(program, "--config", f"{program}/config.json", "--out", "again", "--quiet", env=WITHOUT_FIGURES)
+        again = run(program, "--config", f"{program}/config.json", "--out", "again", "--quiet")
         assert (again.returncode, again.stderr) == (0, "")
         for name in written - {"figures/fit.png", "figures/study.png", "figures/filter.png"}:
             assert (tmp_path / program / name).read_bytes() == (tmp_path / "again" / name).read_bytes()

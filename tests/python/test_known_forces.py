@@ -1,13 +1,9 @@
 """train_penalty and train_structured: [M|W] learned from the known solutions of the LCP."""
-import signal
-import subprocess
-import time
-
 import pytest
-from runs import files
+from runs import check_a_killed_run_resumes, files, seeds
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", seeds(0, 1, 2))
 def test_the_rows_are_recovered_at_the_defaults(learn, seed):
     penalty = learn("train_penalty", "--seed", seed)
     assert penalty["max_row_error"] < 1e-4 and penalty["heldout_rmse"] < 1e-5
@@ -63,19 +59,8 @@ def test_data_of_the_users_own(run, learn, program):
 
 
 def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path):
-    flags = ("--samples", "200", "--iterations", "500", "--checkpoint-every", "20", "--batch-size", "64")
-    assert run("train_structured", *flags, "--out", "whole", "--quiet").returncode == 0
-    process = subprocess.Popen([build / "bin" / "train_structured", *flags, "--out", "out", "--quiet"], cwd=tmp_path)
-    while not (tmp_path / "out" / "history.csv").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert run("train_structured", "--out", "out", "--resume", "--quiet").returncode == 0
-    whole, resumed = files(tmp_path / "whole"), files(tmp_path / "out")
-    for path in whole:
-        if path.suffix in (".json", ".csv"):
-            assert whole[path] == resumed[path], path
+    flags = ("--samples", 200, "--iterations", 500, "--checkpoint-every", 20, "--batch-size", 64)
+    check_a_killed_run_resumes(run, build, tmp_path, "train_structured", flags)
 
 
 @pytest.mark.parametrize("program", ["train_penalty", "train_structured", "train_bilevel"])

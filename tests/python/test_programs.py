@@ -5,10 +5,9 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
-from runs import WITHOUT_FIGURES, files
+from runs import WITHOUT_FIGURES, files, iteration, killed, start, wait_until
 
 FAST = ("--samples", 500, "--iterations", 400)
 
@@ -21,6 +20,14 @@ FAST = ("--samples", 500, "--iterations", 400)
     [
         ("simulate", ["--mu", "-1"], "--mu must be finite and >= 0; got -1.0"),
         ("simulate", ["--mu", "x"], "--mu"),
+        ("simulate", ["--mu", ""], "--mu must not be empty"),
+        ("simulate", ["--inputs="], "--inputs must not be empty"),
+        ("simulate", ["--steps", "9223372036854775807"], "--steps must be <= 1000000000; got 9223372036854775807"),
+        ("simulate", ["--steps", "9223372036854775808"], "--steps"),
+        ("simulate", ["--config", "empty.json"], '--config empty.json: "inputs" cannot be ""'),
+        ("train_direct", ["--data", ""], "--data must not be empty"),
+        ("train_direct", ["--samples", "18446744073709551617"], "--samples"),
+        ("train_direct", ["--out", ""], "--out must not be empty"),
         ("simulate", ["--nu", "1"], "--nu"),
         ("simulate", ["--system", "pendulum"], "--system must be sliding_block, falling_block, planar_block, point_mass, "
          'tripod, compliant_particle or compliant_block; got "pendulum"'),
@@ -61,12 +68,13 @@ FAST = ("--samples", 500, "--iterations", 400)
 )
 def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, program, arguments, message):
     (tmp_path / "bad.csv").write_text("v,u\n1,2\n3,x\n")
+    (tmp_path / "empty.json").write_text('{"inputs": ""}')
     (tmp_path / "physical.csv").write_text("v,u,v_next,lambda_plus,lambda_minus\n" + "1,0,0.7,0,2.9\n" * 10)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "metrics.json").write_text("precious")
     (tmp_path / "out" / "checkpoint.pt").write_text("precious too")
     before = files(tmp_path)
-    result = run(program, *arguments, "--out", "out")
+    result = run(program, *arguments, *(() if "--out" in arguments else ("--out", "out")))
     assert result.returncode == 2
     assert result.stderr.startswith(f"{program}: ") and message in result.stderr
     assert result.stderr.count("\n") == 1 and result.stdout == ""
@@ -102,7 +110,7 @@ def trained(build, tmp_path_factory):
 @pytest.fixture
 def train(run):
     """Runs train_direct without its figures."""
-    return lambda *arguments: run("train_direct", *arguments, env=WITHOUT_FIGURES)
+    return lambda *arguments: run("train_direct", *arguments)
 
 
 def test_a_seed_repeats_the_run_wherever_its_checkpoints_are(train, tmp_path):
@@ -119,22 +127,12 @@ def test_a_config_repeats_the_run(train, tmp_path):
     assert (tmp_path / "a" / "metrics.json").read_bytes() == (tmp_path / "b" / "metrics.json").read_bytes()
 
 
-def interrupted(build, tmp_path, how, out="out", delay=0.0):
-    """A run that got a signal some time after its first checkpoint."""
-    command = [build / "bin" / "train_direct", "--iterations", "4000", "--checkpoint-every", "50", "--out", out]
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    while not (tmp_path / out / "history.csv").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    time.sleep(delay)
-    process.send_signal(how)
-    process.communicate()
-    return process.returncode
+LONG = ("--iterations", 4000, "--checkpoint-every", 50)
 
 
-@pytest.mark.parametrize("delay", [0, 0.2, 0.7])
-def test_a_killed_run_resumes_bit_for_bit(train, build, trained, tmp_path, delay):
-    assert interrupted(build, tmp_path, signal.SIGKILL, delay=delay) == -signal.SIGKILL
+@pytest.mark.parametrize("after", [0, 1000, 3000])
+def test_a_killed_run_resumes_bit_for_bit(train, build, trained, tmp_path, after):
+    assert killed(build, tmp_path, "train_direct", *LONG, after=after) == -signal.SIGKILL
     assert not (tmp_path / "out" / "metrics.json").exists()
     result = train("--out", "out", "--resume")  # the other flags come from the checkpoint
     assert result.returncode == 0 and "continuing at iteration" in result.stderr
@@ -142,14 +140,25 @@ def test_a_killed_run_resumes_bit_for_bit(train, build, trained, tmp_path, delay
         assert (tmp_path / "out" / name).read_bytes() == (trained / name).read_bytes(), name
 
 
-def test_ctrl_c_leaves_a_checkpoint_and_resumes_bit_for_bit(train, build, trained, tmp_path):
-    assert interrupted(build, tmp_path, signal.SIGINT) == 130
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_a_checkpoint_and_the_run_resumes_bit_for_bit(train, build, trained, tmp_path, how):
+    assert killed(build, tmp_path, "train_direct", *LONG, how=how) == 128 + how
     assert train("--out", "out", "--resume", "--quiet").returncode == 0
     assert (tmp_path / "out" / "metrics.json").read_bytes() == (trained / "metrics.json").read_bytes()
 
 
+def test_a_hangup_that_is_ignored_stays_ignored(build, tmp_path):
+    """As under nohup."""
+    ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)}
+    process = start(build, tmp_path, "train_direct", "--iterations", 500, "--checkpoint-every", 50, "--out", "out",
+                    "--quiet", **ignoring)
+    wait_until(lambda: iteration(tmp_path / "out") > 0, process)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait() == 0
+
+
 def test_resume_refuses_other_flags_and_other_checkpoints(train, build, tmp_path):
-    interrupted(build, tmp_path, signal.SIGKILL)
+    killed(build, tmp_path, "train_direct", *LONG)
     result = train("--out", "out", "--resume", "--learning-rate", 0.5)
     assert result.returncode == 2 and "--learning-rate 0.5 differs from the 0.05" in result.stderr
     (tmp_path / "other").mkdir()
@@ -163,18 +172,6 @@ def test_resume_without_a_checkpoint_starts_at_the_beginning(train, tmp_path):
     assert result.returncode == 0 and "no checkpoint in out: starting at the beginning" in result.stderr
 
 
-def test_results_of_two_runs_do_not_mix(train, build, tmp_path):
-    """Until a new run in the same folder has trained, the old one's results stay; then they are all new."""
-    assert train(*FAST, "--seed", 5, "--out", "out", "--quiet").returncode == 0
-    old = {name: (tmp_path / "out" / name).read_bytes() for name in ("config.json", "metrics.json", "model.pt")}
-    result = train("--learning-rate", 1e300, "--out", "out")
-    assert result.returncode == 1 and "the loss is no finite number" in result.stderr
-    assert "replacing the run in out" in result.stderr
-    assert old == {name: (tmp_path / "out" / name).read_bytes() for name in old}
-    assert train(*FAST, "--seed", 6, "--out", "out", "--quiet").returncode == 0
-    assert not any(old[name] == (tmp_path / "out" / name).read_bytes() for name in old)
-
-
 def test_a_finished_run_resumes_to_the_same_files(train, tmp_path):
     assert train(*FAST, "--out", "out", "--quiet").returncode == 0
     before = files(tmp_path / "out")
@@ -186,22 +183,22 @@ def test_a_finished_run_resumes_to_the_same_files(train, tmp_path):
 
 
 def test_quiet_prints_nothing(run):
-    result = run("train_direct", *FAST, "--out", "out", "--quiet")
+    result = run("train_direct", *FAST, "--out", "out", "--quiet", env=None)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_changed_data_is_not_resumed(run, train, tmp_path):
     simulate = ("simulate", "--steps", 100, "--animation", "none", "--out", "data", "--quiet")
-    assert run(*simulate, env=WITHOUT_FIGURES).returncode == 0
+    assert run(*simulate).returncode == 0
     arguments = ("--data", "data/data.csv", "--iterations", 20, "--out", "out")
     assert train(*arguments, "--quiet").returncode == 0
-    assert run(*simulate, "--seed", 1, env=WITHOUT_FIGURES).returncode == 0
+    assert run(*simulate, "--seed", 1).returncode == 0
     result = train(*arguments, "--resume")
     assert result.returncode == 2 and "was made with other data" in result.stderr
 
 
 def test_figures_are_optional(run, tmp_path):
-    result = run("train_direct", *FAST, "--out", "out", env=WITHOUT_FIGURES)
+    result = run("train_direct", *FAST, "--out", "out", env={**os.environ, "TORCHLCP_PYTHON": "/no/python"})
     assert result.returncode == 0 and (tmp_path / "out" / "metrics.json").exists()
     assert "pip install matplotlib" in result.stderr and not (tmp_path / "out" / "figures").exists()
 

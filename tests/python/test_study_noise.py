@@ -3,13 +3,13 @@ import json
 
 import numpy as np
 import pytest
-from runs import WITHOUT_FIGURES, files, read_csv
+from runs import files, read_csv, seeds
 
 
 
 
-def study(run, tmp_path, *arguments, out="out", env=WITHOUT_FIGURES):
-    result = run("study_noise", *arguments, "--out", out, "--quiet", env=env)
+def study(run, tmp_path, *arguments, out="out", **keywords):
+    result = run("study_noise", *arguments, "--out", out, "--quiet", **keywords)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     return json.loads((tmp_path / out / "metrics.json").read_text())
 
@@ -26,7 +26,7 @@ def agree(measured, probability, draws):
     return np.all(abs(measured - probability) <= 4 * np.sqrt(probability * (1 - probability) / draws))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", seeds(1, 2, 3))
 def test_noise_leaves_a_quarter_of_resting_blocks_and_none_that_friction_holds(run, tmp_path, seed):
     metrics = study(run, tmp_path, "--seed", seed)
     for noise in ("q", "M and q"):
@@ -46,7 +46,7 @@ def test_noise_leaves_a_quarter_of_resting_blocks_and_none_that_friction_holds(r
 
 
 def test_the_default_run_writes_tables_and_figures(run, tmp_path):
-    result, out = run("study_noise", "--out", "out"), tmp_path / "out"
+    result, out = run("study_noise", "--out", "out", env=None), tmp_path / "out"
     assert result.returncode == 0, result.stderr
     assert sorted(str(x) for x in files(out)) == sorted([
         "biases.csv", "config.json", "errors.csv", "metrics.json", "single_entries.csv", "table.csv", "table.md",

@@ -1,12 +1,9 @@
 """train_slack: f and G learned from the slack of known friction forces."""
 import json
-import signal
-import subprocess
-import time
 
 import pytest
 import torch
-from runs import WITHOUT_FIGURES, files
+from runs import check_a_killed_run_resumes, files, seeds
 
 
 @pytest.fixture
@@ -14,14 +11,14 @@ def learn(run, tmp_path):
     """The metrics of a run that says nothing but warnings."""
 
     def call(*arguments, out="out"):
-        result = run("train_slack", *arguments, "--out", out, env=WITHOUT_FIGURES)
+        result = run("train_slack", *arguments, "--out", out)
         assert result.returncode == 0, result.stderr
         return json.loads((tmp_path / out / "metrics.json").read_text())
 
     return call
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", seeds(0, 1, 2))
 def test_learns_friction_at_the_defaults(learn, seed):
     metrics = learn("--seed", seed)
     assert metrics["heldout_rmse"] <= 1e-3 and metrics["sticking_exact_zero_fraction"] == 1.0
@@ -30,7 +27,7 @@ def test_learns_friction_at_the_defaults(learn, seed):
 
 
 def test_writes_every_file(run, tmp_path):
-    result = run("train_slack", "--iterations", 300, "--mass", 2, "--out", "out")
+    result = run("train_slack", "--iterations", 300, "--mass", 2, "--out", "out", env=None)
     assert result.returncode == 0 and "held-out rmse" in result.stdout
     assert {str(path) for path in files(tmp_path / "out")} == {
         "checkpoint.pt", "config.json", "history.csv", "metrics.json", "model.pt", "rollouts.csv",
@@ -50,7 +47,7 @@ def test_slack_needs_a_bias(learn):
 
 
 def test_slack_of_physical_forces_fails_visibly(run, tmp_path):
-    result = run("train_slack", "--forces", "physical", "--out", "out", env=WITHOUT_FIGURES)
+    result = run("train_slack", "--forces", "physical", "--out", "out")
     assert "warning: the learned LCP has no solution in" in result.stderr
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert metrics["heldout_rmse"] is None and metrics["heldout_rmse_known_force"] < 1e-3
@@ -58,20 +55,11 @@ def test_slack_of_physical_forces_fails_visibly(run, tmp_path):
 
 
 def test_data_of_the_users_own(run, learn):
-    result = run("simulate", "--trajectories", 40, "--animation", "none", "--out", "data", env=WITHOUT_FIGURES)
+    result = run("simulate", "--trajectories", 40, "--animation", "none", "--out", "data")
     assert result.returncode == 0
     metrics = learn("--data", "data/data.csv")
     assert metrics["training_samples"] == 1600 and metrics["heldout_rmse"] <= 1e-3
 
 
-def test_a_killed_run_resumes_bit_for_bit(build, learn, tmp_path):
-    flags = ("--iterations", "1500", "--checkpoint-every", "50")
-    unbroken = learn(*flags, out="unbroken")
-    process = subprocess.Popen([build / "bin" / "train_slack", *flags, "--out", "out", "--quiet"], cwd=tmp_path)
-    while not (tmp_path / "out" / "history.csv").exists():
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    assert learn("--resume") == unbroken
-    assert (tmp_path / "out" / "history.csv").read_bytes() == (tmp_path / "unbroken" / "history.csv").read_bytes()
+def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path):
+    check_a_killed_run_resumes(run, build, tmp_path, "train_slack", ("--iterations", 1500, "--checkpoint-every", 50))

@@ -15,10 +15,10 @@ using torch::Tensor;
 
 struct Steps {
   Samples samples;
-  std::vector<double> trajectory;  // of each, where the user's file tells
+  std::vector<double> trajectory;  // of each step, where the file of a user has that column
 };
 
-// Four samples to learn from, one that is held out, and so on: as programs divide the rows of a file.
+// The order in which programs divide the rows of a file: four samples to learn from, one to hold out, and so on.
 Samples interleaved(const Data& data) {
   const std::int64_t count = data.training.count(), heldout = count / (kHeldOutOneIn - 1);
   const Tensor row = at::arange(count + heldout), group = row.div(kHeldOutOneIn, "floor");
@@ -39,7 +39,7 @@ Steps read_steps(const std::string& file) {
 Steps steps_of(const ComparisonFlags& flags, std::int64_t seed) {
   RunFlags run = flags.run;
   run.seed = seed;
-  const Data data = load_data(run, flags.block, flags.samples);  // of a file: whether its forces are contact forces
+  const Data data = load_data(run, flags.block, flags.samples);  // also checks the forces of a file
   return flags.samples.data.empty() ? Steps{interleaved(data), {}} : read_steps(flags.samples.data);
 }
 
@@ -48,7 +48,7 @@ Tensor fictitious_forces(const Samples& samples, const physics::SlidingBlock& bl
   return at::stack({step.lambda_plus, step.lambda_minus}, -1);
 }
 
-// Fictitious forces of another block than that of the file teach something else, and nothing else would tell.
+// Fictitious forces of another block than that of the file would be learned without any sign of the mistake.
 void check_block(const ComparisonFlags& flags, const Samples& samples) {
   const double error =
       rmse(physics::exact_step(samples.v, samples.u, sliding_block(flags.block)).v_next - samples.v_next);
@@ -60,7 +60,7 @@ void check_block(const ComparisonFlags& flags, const Samples& samples) {
 
 }  // namespace
 
-std::vector<std::pair<std::filesystem::path, Table>> files_of(const ComparisonFlags& flags, std::int64_t seed) {
+std::vector<std::pair<std::string, Table>> files_of(const ComparisonFlags& flags, std::int64_t seed) {
   const Steps steps = steps_of(flags, seed);
   const Samples& samples = steps.samples;
   if (!flags.samples.data.empty() && seed == flags.run.seed) check_block(flags, samples);
@@ -79,9 +79,10 @@ std::vector<std::pair<std::filesystem::path, Table>> files_of(const ComparisonFl
     if (gamma.defined()) add("gamma", gamma);
     return columns;
   };
-  return {{flags.data_file(seed, "traditional"), table(samples.lambda, samples.gamma)},
-          {flags.data_file(seed, "direct"), table(fictitious_forces(samples, sliding_block(flags.block)), {})},
-          {flags.data_file(seed, "physical"), table(samples.lambda - samples.lambda.amin(-1, true), {})}};
+  return {
+      {ComparisonFlags::data_file(seed, "traditional"), table(samples.lambda, samples.gamma)},
+      {ComparisonFlags::data_file(seed, "direct"), table(fictitious_forces(samples, sliding_block(flags.block)), {})},
+      {ComparisonFlags::data_file(seed, "physical"), table(samples.lambda - samples.lambda.amin(-1, true), {})}};
 }
 
 }  // namespace lcp::training

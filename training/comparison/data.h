@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,8 +11,9 @@
 
 namespace lcp::training {
 
-/// A seed's files: the same steps with the forces of each formulation. Four steps to learn from, one to hold out, and
-/// so on, as programs divide the rows of a file. Warns where those of --data are not of the flags' block.
-std::vector<std::pair<std::filesystem::path, Table>> files_of(const ComparisonFlags& flags, std::int64_t seed);
+/// A seed's files, by their names in --out: the same steps with the forces of each formulation. Four steps to learn
+/// from, one to hold out, and so on, as programs divide the rows of a file. Warns where those of --data are not of the
+/// flags' block.
+std::vector<std::pair<std::string, Table>> files_of(const ComparisonFlags& flags, std::int64_t seed);
 
 }  // namespace lcp::training

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "run/files.h"
+#include "run/identifiability.h"
 #include "run/process.h"
 #include "sliding_block/evaluation.h"
 
@@ -16,26 +17,28 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
+constexpr const char* kTimes = "times.json";
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// What a method has to be better than.
+// The baseline: the best affine map from v and u to v_next.
 json fit_affine(const Run& run, const ComparisonFlags& flags) {
   const Clock::time_point start = Clock::now();
-  const SampleFlags file{.known = Known::kMotion, .samples = 0, .data = run.flags["data"], .states = {}};
+  const SampleFlags file{.known_forces = KnownForces::kNone, .samples = 0, .data = run.flags["data"], .states = {}};
   const Data data = load_data(flags.run, flags.block, file);
   const Samples training = data.training.to(flags.run.scalar_type());
   const Samples heldout = data.heldout.to(flags.run.scalar_type());
   json metrics = heldout_metrics(affine_prediction(training, heldout), heldout, flags.block);
-  Gauge gauge;
-  gauge.add(affine_features(data.training), {"v", "u", "1"});
-  metrics.update(gauge.json());
+  IdentifiabilityReport report;
+  report.add(affine_features(data.training), {"v", "u", "1"});
+  metrics.update(report.json());
   metrics["time"] = seconds_since(start);
   return metrics;
 }
 
-bool complete(const Run& run) {
-  if (!fs::exists(run.folder / "metrics.json")) return false;
-  const json config = read_json(run.folder / "config.json");
+bool complete(const fs::path& folder, const Run& run) {
+  if (!fs::exists(folder / "metrics.json")) return false;
+  const json config = read_json(folder / "config.json");
   return std::all_of(run.flags.items().begin(), run.flags.items().end(), [&](const auto& flag) {
     return flag.key() == "data" || (config.contains(flag.key()) && config[flag.key()] == flag.value());
   });
@@ -43,24 +46,29 @@ bool complete(const Run& run) {
 
 }  // namespace
 
-json perform(const Run& run, const ComparisonFlags& flags, bool resuming, const Interrupt& interrupt) {
+json perform(OutputFolder& out, const Run& run, const ComparisonFlags& flags, bool resuming,
+             const Interrupt& interrupt) {
   if (!run.method.program) return fit_affine(run, flags);
   const fs::path program = program_folder() / run.method.program;
   if (run.method.needs && !fs::exists(program)) return {{"not_built", run.method.needs}};
-  const fs::path time_file = run.folder / "time.json";
-  double time = 0;
-  if (resuming && fs::exists(time_file)) time = read_json(time_file)["seconds"];
-  if (!resuming || !complete(run)) {
-    std::vector<std::string> command = {program.string(), "--out", run.folder.string(), "--quiet"};
+  const fs::path folder = out / run.folder;
+  json times = json::object();  // of all runs, s
+  if (fs::exists(out / kTimes)) times = read_json(out / kTimes);
+  double time = times.value(run.folder, 0.0);
+  if (!resuming || !complete(folder, run)) {
+    out.announce({run.folder});
+    std::vector<std::string> command = {program.string(), "--out", folder.string(), "--quiet"};
+    if (flags.run.overwrite) command.push_back("--overwrite");
     for (const auto& [name, value] : run.flags.items()) {
       command.push_back("--" + name);
       command.push_back(value.is_string() ? value.get<std::string>() : value.dump());
     }
     if (resuming && run.method.start != Start::kNone) command.push_back("--resume");
     const Clock::time_point start = Clock::now();
-    const ProcessResult result = run_process(command, {"TORCHLCP_PYTHON="}, &interrupt);  // no figures of each
+    const ProcessResult result = run_process(command, {"TORCHLCP_PYTHON="}, &interrupt);  // without figures
     time += seconds_since(start);
-    if (fs::is_directory(run.folder)) write_json(time_file, {{"seconds", time}});
+    times[run.folder] = time;
+    out.write_json(kTimes, times);
     if (result.status != 0) {
       const std::string reason = result.last_error();
       if (!reason.empty()) return {{"error", reason}};
@@ -69,7 +77,7 @@ json perform(const Run& run, const ComparisonFlags& flags, bool resuming, const 
                                                 std::to_string(result.status)}};
     }
   }
-  json metrics = read_json(run.folder / "metrics.json");
+  json metrics = read_json(folder / "metrics.json");
   metrics["time"] = time;
   return metrics;
 }

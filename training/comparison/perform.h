@@ -5,12 +5,14 @@
 
 #include "comparison/plan.h"
 #include "run/interrupt.h"
+#include "run/output_folder.h"
 
 namespace lcp::training {
 
-/// Runs the program, unless `resuming` finds it complete. Its metrics, with the time that all of it took, s; or one of
-/// "error" and "not_built".
-///   interrupt: what this notes is passed on to the program.
-nlohmann::json perform(const Run& run, const ComparisonFlags& flags, bool resuming, const Interrupt& interrupt);
+/// Runs the program of a run in a folder inside `out`, unless it is complete and `resuming`. Returns its metrics, with
+/// the time that it took, s; or an object with "error" or "not_built".
+///   interrupt: its signal is passed on to the program.
+nlohmann::json perform(OutputFolder& out, const Run& run, const ComparisonFlags& flags, bool resuming,
+                       const Interrupt& interrupt);
 
 }  // namespace lcp::training

@@ -83,8 +83,8 @@ void ComparisonFlags::add_to(CommandLine& line) {
       "and u and the block of --mass, --dt, --mu and --gravity.");
 }
 
-void ComparisonFlags::settle(const CommandLine& line) {
-  samples.settle(line);
+void ComparisonFlags::validate(const CommandLine& line) {
+  samples.validate(line);
   if (!(block.max_friction() > 0)) throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
   if (const std::string must = seed_range(run.seed + seeds - 1); !must.empty()) {
     throw UsageError("--seed + --seeds - 1 must be " + must + "; got " + std::to_string(run.seed + seeds - 1));
@@ -100,8 +100,8 @@ double ComparisonFlags::start_mu(const std::string& start) const {
   return far_mu > 0 ? far_mu : 4 * block.mu;
 }
 
-std::filesystem::path ComparisonFlags::data_file(std::int64_t seed, const std::string& name) const {
-  return run.out / "data" / (std::to_string(seed) + "_" + name + ".csv");
+std::string ComparisonFlags::data_file(std::int64_t seed, const std::string& name) {
+  return "data/" + std::to_string(seed) + "_" + name + ".csv";
 }
 
 std::string Run::title() const {
@@ -115,7 +115,7 @@ std::vector<Run> plan(const ComparisonFlags& flags) {
       if (std::find(flags.methods.begin(), flags.methods.end(), method.name) == flags.methods.end()) continue;
       for (const std::string& start : starts(method)) {
         json own = method.flags;
-        own.update({{"data", flags.data_file(seed, method.data).string()},
+        own.update({{"data", (flags.run.out / ComparisonFlags::data_file(seed, method.data)).string()},
                     {"seed", seed},
                     {"dtype", flags.run.dtype},
                     {"threads", flags.run.threads},
@@ -124,8 +124,8 @@ std::vector<Run> plan(const ComparisonFlags& flags) {
                     {"mu", flags.block.mu},
                     {"gravity", flags.block.gravity}});
         if (method.start == Start::kNearAndFar) own["initial-mu"] = flags.start_mu(start);
-        const std::string folder = method.name + ("_" + start) + "_" + std::to_string(seed);
-        runs.push_back({method, start, seed, flags.run.out / "runs" / folder, std::move(own)});
+        const std::string folder = "runs/" + (method.name + ("_" + start)) + "_" + std::to_string(seed) + "/";
+        runs.push_back({method, start, seed, folder, std::move(own)});
       }
     }
   }

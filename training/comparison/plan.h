@@ -1,4 +1,4 @@
-// What compare_methods runs.
+// The runs of compare_methods.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ const std::vector<Method>& all_methods();
 struct ComparisonFlags {
   RunFlags run;
   PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
-  SampleFlags samples{.known = Known::kContactForces, .samples = 500, .data = {}, .states = "mixed"};
+  SampleFlags samples{.known_forces = KnownForces::kContact, .samples = 500, .data = {}, .states = "mixed"};
   std::int64_t seeds = 3;
   double near_mu = 0;
   double far_mu = 0;
@@ -39,20 +39,21 @@ struct ComparisonFlags {
 
   void add_to(CommandLine& line);
 
-  /// Once the command line is parsed: a UsageError where flags exclude each other.
-  void settle(const CommandLine& line);
+  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other.
+  void validate(const CommandLine& line);
 
   /// Of "near" or "far" starts.
   double start_mu(const std::string& start) const;
 
-  std::filesystem::path data_file(std::int64_t seed, const std::string& name) const;
+  /// In --out.
+  static std::string data_file(std::int64_t seed, const std::string& name);
 };
 
 struct Run {
   const Method& method;
   std::string start;  ///< none, random, near or far
   std::int64_t seed;
-  std::filesystem::path folder;
+  std::string folder;    ///< in --out, with a "/" at the end
   nlohmann::json flags;  ///< of the program
 
   std::string title() const;

@@ -21,7 +21,8 @@ constexpr const char* kMetrics[] = {
     "heldout_rmse", "sticking_exact_zero_fraction", "sticking_close_fraction", "rollout_rmse", "parameter_error", "mu",
     "parameters",   "identifiable_parameters",      "heldout_unsolved",        "time"};
 
-// Over the seeds; a metric that is no number, as an error where steps have no solution, counts as infinite.
+// Median and range over the seeds. A metric that is no number, as the error where a step has no solution, counts as
+// infinite.
 json summary(const json& runs, const char* name) {
   std::vector<double> values;
   for (const json& run : runs) {

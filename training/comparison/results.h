@@ -1,4 +1,4 @@
-// What a comparison of methods came to, as a table.
+// The table of a comparison of methods.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ class Results {
   /// Medians, least and most over the seeds; once all runs are added.
   void summarise();
 
-  /// One a method and start: method, start, learns_from, runs, and a summary of each metric.
+  /// A row for each method and start: method, start, learns_from, runs, and a summary of each metric.
   const std::vector<nlohmann::json>& rows() const { return rows_; }
 
-  /// The same without times: what the same flags and seeds always give.
+  /// The same rows without times, which the same flags and seeds always reproduce.
   std::vector<nlohmann::json> repeatable() const;
 
   /// Markdown.

@@ -16,7 +16,7 @@ namespace {
 using physics::CompliantState;
 using torch::Tensor;
 
-constexpr std::int64_t kHeldOut = 5;  // one in this many
+constexpr std::int64_t kHeldOut = 5;  // one trajectory in this many is held out
 constexpr std::size_t kShortest = 3;
 
 Drops simulated(const DropFlags& flags, std::int64_t seed) {
@@ -34,7 +34,7 @@ Drops simulated(const DropFlags& flags, std::int64_t seed) {
   const auto measured = [&](const Tensor& first, const Tensor& rest, double deviation, Stream stream) {
     const Tensor all = torch::cat({first.unsqueeze(0), rest});
     const Tensor noise = deviation * torch::randn(all.sizes(), random(stream), torch::kDouble);
-    noise.select(-1, 1).zero_();  // seen in the plane
+    noise.select(-1, 1).zero_();  // observed in the plane
     return all + noise;
   };
   return {measured(start.position, end.position, flags.position_noise, Stream::kPositionNoise),
@@ -66,7 +66,7 @@ Drops from_file(const std::string& file) {
           torch::stack({column("v_x"), column("v_y"), column("v_z")}, -1).contiguous()};
 }
 
-// Of a rollout that begins at the first measured state.
+// The misfit of a rollout that begins at the first measured state.
 Misfit misfit(const Drops& drops, const Tensor& position, const Tensor& velocity, double dt) {
   const Tensor v = drops.velocity.slice(0, 1), x = drops.position.slice(0, 1);
   const Tensor unit = drops.velocity.square().mean();
@@ -95,16 +95,16 @@ void DropFlags::add_to(CommandLine& line) {
                         "CSV file with columns x,z,v_x,v_z[,y][,v_y][,trajectory] instead of simulated data", nullptr,
                         Role::kFile);
   line.add<std::int64_t>("trajectories", trajectories, "Throws to simulate; one in five is held out",
-                         [](const std::int64_t& x) { return x >= 2 ? "" : "at least 2"; });
+                         [](const std::int64_t& x) { return x >= 2 ? at_least_one(x) : "at least 2"; });
   line.add<std::int64_t>("steps", steps, "Steps of each",
-                         [](const std::int64_t& x) { return x >= 2 ? "" : "at least 2"; });
+                         [](const std::int64_t& x) { return x >= 2 ? at_least_one(x) : "at least 2"; });
   line.add<double>("height", height, "Mean height that they begin at, m", nonnegative);
   line.add<double>("speed", speed, "Mean velocity along x that they begin with, m/s", finite_number);
   line.add<double>("position-noise", position_noise, "Standard deviation of the noise on positions, m", nonnegative);
   line.add<double>("velocity-noise", velocity_noise, "Standard deviation of the noise on velocities, m/s", nonnegative);
 }
 
-void DropFlags::settle(const CommandLine& line) {
+void DropFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
   for (const char* flag : {"trajectories", "steps", "height", "speed", "position-noise", "velocity-noise"}) {
     if (line.given(flag)) throw UsageError(std::string("--") + flag + " has no meaning with --data");

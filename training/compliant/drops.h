@@ -24,8 +24,9 @@ struct DropFlags {
 
   void add_to(CommandLine& line);
 
-  /// Once the command line is parsed: a UsageError where flags exclude each other; the file by its full path.
-  void settle(const CommandLine& line);
+  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other, and makes the
+  /// path of the file absolute.
+  void validate(const CommandLine& line);
 
   physics::CompliantParticle particle(const torch::Tensor& mu, const torch::Tensor& stiffness) const;
 };

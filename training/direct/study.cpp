@@ -21,6 +21,7 @@
 #include "run/figures.h"
 #include "run/files.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
 #include "run/progress.h"
 #include "run/random.h"
 #include "run/text.h"
@@ -31,17 +32,17 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kNoise = 1e-3;  // m/s
+constexpr double kNoise = 1e-3;  // standard deviation on v_next, m/s
 constexpr double kLearningRate = 0.02;
-constexpr std::int64_t kStarts = 5;   // of Adam, at random
-constexpr std::int64_t kDraws = 200;  // of a few samples
+constexpr std::int64_t kStarts = 5;   // random starts of Adam for each fit
+constexpr std::int64_t kDraws = 200;  // random subsets of a few samples
 
 enum Source { kFictitious, kPhysical, kPhysicalOfThreeMus, kNoisyFictitious };
 constexpr const char* kSourceNames[] = {"fictitious", "physical", "physical of three mu", "fictitious, noisy v_next"};
 enum Force { kLambda, kSlack };
 enum Head { kNoHead, kRelu };
 
-// Which numbers of f and G are learned, by their feature.
+// The coefficients of f and G that a fit learns, by the index of their feature.
 struct Learned {
   const char* name;
   std::vector<std::int64_t> numbers;
@@ -70,7 +71,7 @@ struct Fit {
   Loss loss;
 };
 
-// The notes' nonnegativity of what leaves a relu is always 0: a relu's A3 is of what enters it.
+// The nonnegativity term of the notes is of the output of the relu, where it is always 0. Here it is of the input.
 const Fit kFits[] = {
     {"a", "Fictitious forces determine f and G", kFictitious, kLambda, kConstantG, kNoHead, kLeastSquares},
     {"a", "and a G that is affine in v and u", kFictitious, kLambda, kAffineG, kNoHead, kLeastSquares},
@@ -130,8 +131,8 @@ nn::DirectModel model_of(const Tensor& rows, const nn::DirectModelOptions& optio
   return model;
 }
 
-// W: [..., k, m] of least |X W - Y|, X: [..., n, k], Y: [..., n, m], by modified Gram-Schmidt on [X Y], which is
-// backward stable. That of LAPACK rounds as its memory happens to be aligned.
+// The W: [..., k, m] that minimises |X W - Y|, X: [..., n, k], Y: [..., n, m], by modified Gram-Schmidt on [X Y], which
+// is backward stable. LAPACK is not used, since its rounding depends on the alignment of memory.
 Tensor least_squares(const Tensor& X, const Tensor& Y) {
   const std::int64_t k = X.size(-1);
   Tensor rest = at::cat({X, Y}, -1);
@@ -158,7 +159,8 @@ struct Fitted {
   std::int64_t lost = 0;  // starts after which a component is 0 in all samples
 };
 
-// Of all samples at once. X: [n, features]. The best of several starts, which are learned side by side.
+// Minimises the loss over all samples at once from several starts, side by side, and returns the best. X: [n,
+// features].
 Fitted adam(const Tensor& X, const Tensor& target, const Tensor& p, const Fit& fit, const TrainingFlags& flags,
             at::Generator generator) {
   const Tensor scale = X.square().mean(0).sqrt().clamp_min(1e-12).unsqueeze(-1);
@@ -250,7 +252,7 @@ nlohmann::json measure(const Fit& fit, const Data& data, const TrainingFlags& fl
   return result;
 }
 
-// What can be said of the data without a fit, and how few samples a fit needs.
+// Properties of the data that need no fit, and the number of samples that a fit needs.
 nlohmann::json facts(const Data& data, const Data& physical, const Data& of_three_mus, const PhysicsFlags& block,
                      at::Generator generator) {
   nlohmann::json rows;
@@ -335,6 +337,7 @@ void study(const CommandLine& line, const RunFlags& run, const TrainingFlags& tr
   if (std::filesystem::exists(run.out / "checkpoint.pt")) {
     throw UsageError("--out " + run.out.string() + " holds a trained model; --study needs another folder");
   }
+  OutputFolder out(line, run);
   const OneThread one_thread;
   nlohmann::json fits;
   const auto count = static_cast<std::int64_t>(std::size(kFits));
@@ -365,13 +368,12 @@ void study(const CommandLine& line, const RunFlags& run, const TrainingFlags& tr
 
 )" + markdown(fits, kColumns) +
                            "\n" + markdown(known, kFactColumns);
-  write_json(run.out / "config.json", line.config());
-  write_json(run.out / "table.json", {{"fits", fits}, {"data", known}});
-  write_file(run.out / "table.md", text);
-  const bool drawn = draw_figures(line.program(), run.out, run.quiet);
+  out.write_json("table.json", {{"fits", fits}, {"data", known}});
+  out.write("table.md", text);
+  const auto figures = draw_figures(out, {"study.png"});
   if (run.quiet) return;
-  std::cout << text << "\n" << (run.out / "table.md").string() << "\n" << (run.out / "table.json").string() << "\n";
-  if (drawn) std::cout << (run.out / "figures" / "study.png").string() << "\n";
+  std::cout << text << "\n" << (out / "table.md").string() << "\n" << (out / "table.json").string() << "\n";
+  for (const auto& figure : figures) std::cout << figure.string() << "\n";
   std::cout << std::flush;
 }
 

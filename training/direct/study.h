@@ -1,4 +1,4 @@
-// What fits of f and G come to: each loss, head and kind of force, measured.
+// A comparison of the losses, heads and kinds of force by which f and G can be fitted.
 #pragma once
 
 #include "run/command_line.h"

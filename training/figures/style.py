@@ -1,6 +1,8 @@
 """What every figure of the programs shares: reading a run's CSV files, a quiet style, sticking shaded."""
 import contextlib
 import csv
+import json
+import os
 import pathlib
 import sys
 
@@ -76,15 +78,28 @@ def legend_above(axes):
 
 @contextlib.contextmanager
 def whole_file(run, name):
-    """Where to write run/figures/name, which appears once it is complete, or not at all."""
+    """Where to write run/figures/name, which is replaced once the new one is complete, or not at all.
+
+    The program that drew the run listed the name in config.json; see run/output_folder.h for these rules.
+    """
     path = run / "figures" / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name("unfinished." + name)  # with the suffix that tells the format
+    if f"figures/{name}" not in json.loads((run / "config.json").read_text())["files"]:
+        sys.exit(f"cannot write {path}: config.json does not list it")
     try:
-        yield unfinished
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+        path.parent.mkdir(exist_ok=True)
+        if path.parent.is_symlink():
+            sys.exit(f"cannot write {path}: {path.parent} is a link")
+        # A new file, with the suffix that tells the format, which no link can stand in for.
+        unfinished = path.with_name(f".torchlcp-{os.getpid()}-{name}")
+        os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
+        try:
+            yield unfinished
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        print(f"cannot write {path}: {error.strerror}", file=sys.stderr)
+        sys.exit(4)
 
 
 def save(figure, run, name):

@@ -16,18 +16,18 @@ namespace {
 using Ipopt::Index;
 using Ipopt::Number;
 
-constexpr double kInfinity = 2e19;  // Ipopt's
+constexpr double kInfinity = 2e19;  // Ipopt takes bounds beyond 1e19 as infinite
 constexpr double kGrowth = 10;
 constexpr double kTolerance = 1e-8;
-constexpr int kLast = 12;  // of rho or t
+constexpr int kLast = 12;  // the largest number of values of rho or t that are tried
 
 // The program with complementarity penalised or relaxed, with exact sparse derivatives.
 class Smooth : public Ipopt::TNLP {
  public:
   Smooth(const BilinearProgram& program) : x(program.start), program_(program) {}
 
-  double rho = 0;     // of the products in the objective
-  double bound = -1;  // of each product; < 0: none
+  double rho = 0;     // weight of the products in the objective
+  double bound = -1;  // upper bound of each product; < 0: none
   std::vector<double> x;
   Ipopt::SolverReturn status = Ipopt::INTERNAL_ERROR;
   std::function<void(Index iteration, double objective, double infeasibility)> observer;
@@ -194,7 +194,7 @@ class Smooth : public Ipopt::TNLP {
   std::size_t relaxed() const { return bound >= 0 ? program_.pairs.size() : 0; }
   Index rows() const { return static_cast<Index>(program_.equations.size() + program_.balls.size() + relaxed()); }
 
-  // Where the Jacobian and the lower triangle of the Hessian have numbers.
+  // The sparsity of the Jacobian and of the lower triangle of the Hessian.
   void layout() {
     places_.clear();
     hessian_.clear();
@@ -283,7 +283,7 @@ MpecSolution solve(const BilinearProgram& program, const MpecOptions& options,
     ipopt->Options()->SetIntegerValue("print_level", 0);
     ipopt->Options()->SetStringValue("sb", "yes");  // no banner
     ipopt->Options()->SetNumericValue("tol", kTolerance);
-    // A factor of a product that is a little below 0 would let the other take the objective to minus infinity.
+    // Ipopt relaxes bounds a little by default. A factor below 0 would make the penalised objective unbounded below.
     ipopt->Options()->SetNumericValue("bound_relax_factor", 0);
     ipopt->Options()->SetIntegerValue("max_iter", static_cast<Index>(options.max_iterations - solution.iterations));
     if (ipopt->Initialize() != Ipopt::Solve_Succeeded) {

@@ -9,6 +9,8 @@
 #include <system_error>
 
 #include "run/files.h"
+#include "run/identifiability.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/evaluation.h"
 
@@ -17,9 +19,9 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kShown = 10;                    // particles on the console
-constexpr std::int64_t kValues = 101;                  // of mu
-constexpr double kNormalQuantile = 1.959963984540054;  // of 95 %
+constexpr std::int64_t kShown = 10;                    // bodies whose estimates are printed
+constexpr std::int64_t kValues = 101;                  // values of mu in objective.csv
+constexpr double kNormalQuantile = 1.959963984540054;  // 95 % of a normal distribution are within +- this
 
 // The objective of each track over the values of mu that it might have, all else as identified.
 Table objective_table(const TrackModel& model, const Tensor& theta) {
@@ -39,7 +41,8 @@ Table objective_table(const TrackModel& model, const Tensor& theta) {
   return table;
 }
 
-void tell(const identification::LeastSquares& fit, const Confidence& sure, const std::vector<std::string>& unknown) {
+void print_estimates(const identification::LeastSquares& fit, const Confidence& sure,
+                     const std::vector<std::string>& unknown) {
   const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
   const std::int64_t count = fit.theta.size(0);
   for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
@@ -79,19 +82,19 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
 }
 
 std::vector<std::string> unobservable(const TrackModel& model, const identification::LeastSquares& fit,
-                                      const Evidence& evidence) {
+                                      const FrictionEvidence& evidence) {
   std::vector<std::string> lines;
   for (std::int64_t b = 0; b < fit.theta.size(0); ++b) {
     const std::string track = fit.theta.size(0) > 1 ? "track " + std::to_string(b) + ": " : "";
-    Gauge gauge;
-    gauge.add(fit.jacobian[b], model.names());
-    const nlohmann::json known = gauge.json();
+    IdentifiabilityReport identifiability;
+    identifiability.add(fit.jacobian[b], model.names());
+    const nlohmann::json known = identifiability.json();
     for (const std::string direction : known["unidentifiable_directions"]) {
       if (direction != "mu") {
         lines.push_back(track + direction + " is not determined");
         continue;
       }
-      const double least = evidence.used[b].item<double>();
+      const double least = evidence.least_mu[b].item<double>();
       lines.push_back(track + "mu is not determined: " +
                       (least < 0                         ? "it never touches the ground"
                        : evidence.slides[b].item<bool>() ? "it has no effect on what is identified"
@@ -115,10 +118,10 @@ Table fit_table(const TrackFlags& flags, const Tracks& tracks, const Tensor& fit
   return table;
 }
 
-nlohmann::json report(const RunFlags& run, const TrackFlags& flags, const TrackProblem& problem,
-                      const TrackModel& model, const identification::LeastSquares& fit) {
+nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
+                              const TrackModel& model, const identification::LeastSquares& fit) {
   const Confidence sure = confidence(problem, fit);
-  const Evidence evidence = model.evidence(fit.theta);
+  const FrictionEvidence evidence = model.evidence(fit.theta);
   const double objective = fit.objective.sum().item<double>();
   nlohmann::json metrics = {
       {"unknowns", model.names()},
@@ -136,16 +139,14 @@ nlohmann::json report(const RunFlags& run, const TrackFlags& flags, const TrackP
   };
   if (flags.noise > 0) metrics["objective_over_noise_squared"] = objective / (flags.noise * flags.noise);
   if (problem.mu.defined()) metrics["mu_error"] = to_json(fit.theta.select(-1, 0) - problem.mu);
-  std::error_code none;
-  std::filesystem::remove(run.out / "metrics.json", none);  // until there is a new one
-  write_csv(run.out / "fit.csv", fit_table(flags, problem.tracks, model.positions(fit.theta)));
-  write_csv(run.out / "objective.csv", objective_table(model, fit.theta));
-  if (!run.quiet) tell(fit, sure, metrics["unobservable"]);
+  out.write_csv("fit.csv", fit_table(flags, problem.tracks, model.positions(fit.theta)));
+  out.write_csv("objective.csv", objective_table(model, fit.theta));
+  if (!out.quiet()) print_estimates(fit, sure, metrics["unobservable"]);
   return metrics;
 }
 
-nlohmann::json scatter(const TrackFlags& flags, const TrackProblem& problem, const identification::LeastSquares& fit,
-                       std::int64_t repeats) {
+nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem,
+                                   const identification::LeastSquares& fit, std::int64_t repeats) {
   const Confidence sure = confidence(problem, fit);
   const auto by_seed = [&](const Tensor& x) { return x.view({repeats, -1}); };
   const Tensor mu = by_seed(fit.theta.select(-1, 0)), truth = by_seed(problem.mu);

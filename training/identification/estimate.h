@@ -1,4 +1,4 @@
-// What an identification found, how sure it is, and how it is told.
+// The estimates of an identification, their uncertainty, and their report.
 #pragma once
 
 #include <torch/types.h>
@@ -12,14 +12,15 @@
 #include "lcp/identification/least_squares.h"
 #include "lcp/identification/uncertainty.h"
 #include "run/files.h"
+#include "run/output_folder.h"
 
 namespace lcp::training {
 
-/// Of least squares: how far an estimate may be off.
+/// The uncertainty of a least-squares estimate.
 struct Confidence {
   torch::Tensor noise;     ///< [b], standard deviation of each coordinate: known, or of the residuals
   torch::Tensor std;       ///< [b, p]; infinite where the data do not determine the unknown
-  torch::Tensor interval;  ///< [b, p, 2], that holds the truth with probability 0.95
+  torch::Tensor interval;  ///< [b, p, 2], contains the truth with probability 0.95
 };
 
 /// To first order. Noise that is not known is taken from the residuals, whose quantiles are then Student's.
@@ -29,22 +30,22 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
 ///   [AS] Abramowitz, Stegun: Handbook of Mathematical Functions, 26.7.5.
 double student_quantile(double nu);
 
-/// What the tracks cannot tell, in words, a line for each direction: "track 2: mu is not determined: it never slides;
-/// only mu >= 0.8".
+/// A line for each direction of the unknowns that the tracks do not determine: "track 2: mu is not determined: it never
+/// slides; only mu >= 0.8".
 std::vector<std::string> unobservable(const TrackModel& model, const identification::LeastSquares& fit,
-                                      const Evidence& evidence);
+                                      const FrictionEvidence& evidence);
 
-/// Columns track, time, and of each coordinate what was observed and what was fitted.
+/// Columns track and time, and the observed and the fitted values of each coordinate.
 ///   fitted: [steps + 1, b, k].
 Table fit_table(const TrackFlags& flags, const Tracks& tracks, const torch::Tensor& fitted);
 
-/// Writes fit.csv and objective.csv (mu and the objective of each track, all else as identified); returns what
-/// metrics.json says of an estimate.
-nlohmann::json report(const RunFlags& run, const TrackFlags& flags, const TrackProblem& problem,
-                      const TrackModel& model, const identification::LeastSquares& fit);
+/// Writes fit.csv and objective.csv (the objective of each track over mu, with all else as identified), prints the
+/// estimates, and returns their part of metrics.json.
+nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
+                              const TrackModel& model, const identification::LeastSquares& fit);
 
-/// How the estimates of `repeats` times the same tracks with other noise scatter, beside what is predicted.
-nlohmann::json scatter(const TrackFlags& flags, const TrackProblem& problem, const identification::LeastSquares& fit,
-                       std::int64_t repeats);
+/// The scatter of the estimates from `repeats` times the same tracks with other noise, and the predicted one.
+nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem,
+                                   const identification::LeastSquares& fit, std::int64_t repeats);
 
 }  // namespace lcp::training

@@ -12,7 +12,7 @@ namespace {
 using physics::PointMass;
 using torch::Tensor;
 
-// One is that of the flags; several start and slide at random, as in [BT].
+// A single particle is that of the flags. Several have random starts and friction, as in [BT].
 TrackProblem simulate(const RunFlags& run, const TrackFlags& flags, std::int64_t k) {
   const std::int64_t b = flags.bodies;
   const auto uniform = [&](Stream stream, at::IntArrayRef shape) {
@@ -73,7 +73,7 @@ Tensor ParticleModel::move(const BodyState& start, const Tensor& mu) const {
   return physics::simulate({start.position, start.velocity}, forces(), mass).step.next.position;
 }
 
-Evidence ParticleModel::evidence(const Tensor& theta) const {
+FrictionEvidence ParticleModel::evidence(const Tensor& theta) const {
   const PointMass mass = particle_mass(flags_, problem().tracks.dt, theta.select(-1, 0));
   const BodyState start = start_of(theta);
   const physics::PointMassState first{start.position, start.velocity};

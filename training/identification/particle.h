@@ -1,4 +1,4 @@
-// Particles that fall and slide, of which tracks are known.
+// The tracks of particles that fall and slide.
 //
 //   [BT] Berard, Trinkle: An MPEC formulation for parameter identification of complementarity systems, 2008.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace lcp::training {
 
-/// Those of the example of [BT].
+/// The flags of the example of [BT].
 TrackFlags particle_flags();
 
 /// Reads --data, or simulates --particles.
@@ -21,14 +21,14 @@ TrackProblem load_particles(const RunFlags& run, const TrackFlags& flags);
 /// The simulated particles again, with the noise of `repeats` further seeds: repeats b tracks.
 TrackProblem repeat_particles(const RunFlags& run, const TrackFlags& flags, std::int64_t repeats);
 
-/// Of the flags, with this friction.
+/// The particle of the flags, with this friction.
 physics::PointMass particle_mass(const TrackFlags& flags, double dt, const torch::Tensor& mu);
 
 class ParticleModel : public TrackModel {
  public:
   ParticleModel(const TrackFlags& flags, const TrackProblem& problem);
 
-  Evidence evidence(const torch::Tensor& theta) const override;
+  FrictionEvidence evidence(const torch::Tensor& theta) const override;
 
  private:
   torch::Tensor move(const BodyState& start, const torch::Tensor& mu) const override;

@@ -21,7 +21,7 @@ using torch::Tensor;
 
 constexpr double kStarts[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
 
-// Of each problem the fit of `b` where `mask`, else of `a`.
+// For each body the fit of `b` where `mask` holds, otherwise that of `a`.
 LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquares& a) {
   const auto pick = [&](const Tensor& x, const Tensor& y) {
     Tensor m = mask;
@@ -32,7 +32,7 @@ LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquare
           pick(b.jacobian, a.jacobian), pick(b.iterations, a.iterations), pick(b.status, a.status)};
 }
 
-// Least squares from one mu after another, told as they go.
+// Least squares from one initial mu after another, with progress and a history.
 class Shooting {
  public:
   Shooting(const RunFlags& run, const ShootingFlags& flags, const TrackModel& model)
@@ -71,9 +71,10 @@ void ShootingFlags::add_to(CommandLine& line) {
   line.add<std::int64_t>("iterations", iterations, "At most, of each start", at_least_one);
 }
 
-Shot shoot(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags, const TrackModel& model) {
+ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                               const TrackModel& model) {
   Shooting shooting(run, flags, model);
-  Shot shot{shooting.from(tracks.initial_mu), {}, {}};
+  ShootingResult shot{shooting.from(tracks.initial_mu), {}, {}};
   shot.escaped = (shot.fit.jacobian.select(-1, 0) == 0).all(-1);
   if (flags.escape == "none") shot.escaped.fill_(false);
   if (shot.escaped.any().item<bool>()) {
@@ -88,11 +89,11 @@ Shot shoot(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& f
   return shot;
 }
 
-nlohmann::json identify(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                         const TrackProblem& problem, const TrackModel& model) {
-  const Shot shot = shoot(run, tracks, flags, model);
-  nlohmann::json metrics = report(run, tracks, problem, model, shot.fit);
-  write_csv(run.out / "history.csv", shot.history);
+  const ShootingResult shot = fit_by_shooting(run, tracks, flags, model);
+  nlohmann::json metrics = write_estimate(out, tracks, problem, model, shot.fit);
+  out.write_csv("history.csv", shot.history);
   metrics.update({{"iterations", shot.fit.iterations.max().item<std::int64_t>()},
                   {"unconverged", (shot.fit.status != 0).sum().item<std::int64_t>()},
                   {"escaped", shot.escaped.sum().item<std::int64_t>()}});

@@ -1,4 +1,4 @@
-// Least squares through the rollout, from more than one start where one is not enough.
+// Least squares through the differentiable rollout (single shooting), from several starts where one fails.
 #pragma once
 
 #include <torch/types.h>
@@ -11,6 +11,7 @@
 #include "lcp/identification/least_squares.h"
 #include "run/command_line.h"
 #include "run/files.h"
+#include "run/output_folder.h"
 
 namespace lcp::training {
 
@@ -21,19 +22,20 @@ struct ShootingFlags {
   void add_to(CommandLine& line);
 };
 
-struct Shot {
+struct ShootingResult {
   identification::LeastSquares fit;
-  torch::Tensor escaped;  ///< [b], bool: mu had no effect where the first start ended
+  torch::Tensor escaped;  ///< [b], bool: mu had no effect on the track at the end of the first search
   Table history;          ///< started_at (mu), track, iteration, mu, objective
 };
 
-/// From --initial-mu; where mu has no effect at the end, since the body sticks as soon as it lands, again from several
-/// mu, of which the best is kept.
-Shot shoot(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags, const TrackModel& model);
+/// Searches from --initial-mu. Where mu has no effect on the track at the end, since the body sticks as soon as it
+/// lands, searches again from several other mu and keeps the best result.
+ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                               const TrackModel& model);
 
-/// Shoots, writes history.csv beside the files of `report`, and returns what metrics.json says. Warns of what did not
-/// converge.
-nlohmann::json identify(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+/// Fits, writes history.csv beside the files of `write_estimate`, and returns what metrics.json says. Warns of what did
+/// not converge.
+nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                         const TrackProblem& problem, const TrackModel& model);
 
 }  // namespace lcp::training

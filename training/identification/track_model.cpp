@@ -17,9 +17,9 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kSeenAtFirst = 8;  // steps that tell the initial velocity
+constexpr std::int64_t kSeenAtFirst = 8;  // steps from which the initial velocity is guessed
 
-// An angle that is told up to full turns, without its jumps: [steps + 1, b].
+// An angle that was measured up to full turns, made continuous: [steps + 1, b].
 Tensor unwrapped(const Tensor& angle) {
   constexpr double kTurn = 2 * std::numbers::pi;
   return angle - kTurn * at::cat({at::zeros_like(angle[0]).unsqueeze(0), (angle.diff(1, 0) / kTurn).round().cumsum(0)});
@@ -40,7 +40,7 @@ void TrackFlags::add_bodies_to(CommandLine& line) {
   for (const std::string& name : coordinates) columns += "," + name;
   block.add_to(line);
   line.add<std::int64_t>("steps", steps, "Steps to simulate",
-                         [](const std::int64_t& x) { return x >= 2 ? "" : ">= 2"; });
+                         [](const std::int64_t& x) { return x >= 2 ? at_least_one(x) : ">= 2"; });
   line.add<double>("noise", noise,
                    "Half the width of the uniform noise on each coordinate, m; of --data, where it is known",
                    nonnegative);
@@ -68,7 +68,7 @@ void TrackFlags::add_estimate_to(CommandLine& line) {
                    nonnegative);
 }
 
-void TrackFlags::settle(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) {
+void TrackFlags::validate(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) {
   require_float64(run);
   if (data.empty()) {
     for (const char* name : {"position", "mu"}) {
@@ -78,7 +78,7 @@ void TrackFlags::settle(const CommandLine& line, const RunFlags& run, const std:
     }
     return;
   }
-  std::vector<std::string> meaningless = {"particles", "steps", "mu", "dt", "monte-carlo"};
+  std::vector<std::string> meaningless = {"steps", "mu", "dt"};
   meaningless.insert(meaningless.end(), simulated.begin(), simulated.end());
   for (const std::string& name : meaningless) {
     if (line.given(name)) throw UsageError("--" + name + " has no meaning with --data");
@@ -149,7 +149,7 @@ Tensor TrackModel::start(double mu) const {
   Tensor theta = at::full({tracks.count(), 1}, mu, at::kDouble);
   if (flags_.estimate != "mu") theta = at::cat({theta, tracks.observed[0]}, -1);
   if (flags_.estimate == "mu,q0,v0") {
-    // The slope of what is left of the first steps without acceleration: q_k = q_0 + k dt v + k (k + 1) / 2 dt^2 a.
+    // The slope of the first positions less the effect of acceleration: q_k = q_0 + k dt v + k (k + 1) / 2 dt^2 a.
     const std::int64_t n = std::min(kSeenAtFirst, tracks.steps()) + 1;
     const Tensor k = at::arange(n, at::kDouble).view({n, 1, 1});
     const Tensor left = tracks.observed.slice(0, 0, n) - k * (k + 1) / 2 * tracks.dt * tracks.dt * acceleration();

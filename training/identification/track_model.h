@@ -1,4 +1,4 @@
-// Bodies of which tracks are known: what their friction and their start do to the tracks.
+// The tracks of bodies as a function of their friction and their start.
 #pragma once
 
 #include <torch/types.h>
@@ -17,7 +17,7 @@ namespace lcp::training {
 /// Throws a UsageError where --dtype is another.
 void require_float64(const RunFlags& run);
 
-/// Flags of the programs that identify bodies. Of each body k coordinates are seen.
+/// Flags of the programs that identify bodies, of which k coordinates are observed.
 struct TrackFlags {
   std::vector<std::string> coordinates;  ///< their names; lengths, but for "theta"
   PhysicsFlags block;
@@ -32,52 +32,53 @@ struct TrackFlags {
   double initial_mu = 0.05;
   double prior = 0;
 
-  /// What bodies, and how they are seen.
+  /// The flags of the bodies and of the observations.
   void add_bodies_to(CommandLine& line);
-  /// What is asked, and where the search begins.
+  /// The flags of the unknowns, and of the start of the search.
   void add_estimate_to(CommandLine& line);
 
-  /// Once the command line is parsed: a UsageError where flags exclude each other; the file by its full path.
-  ///   simulated: further flags that are only of simulated data.
-  void settle(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated = {});
+  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other, and makes the
+  /// path of the file absolute.
+  ///   simulated: the flags beside --steps, --mu and --dt that mean nothing with --data.
+  void validate(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated);
 };
 
-/// Where bodies are and how they move: [..., b, k], m and rad, m/s and rad/s.
+/// Positions and velocities of bodies: [..., b, k], m and rad, m/s and rad/s.
 struct BodyState {
   torch::Tensor position, velocity;
 };
 
-/// What is known of bodies, and what is asked.
+/// The observations of bodies, and what else is known about them.
 struct TrackProblem {
   Tracks tracks;
-  BodyState start;      ///< [b, k], what is known of it where it is not asked
-  torch::Tensor mu;     ///< [b], of those that were simulated; undefined for a file
-  torch::Tensor reach;  ///< [k], makes a length of a coordinate: 1, and m/rad for an angle
-  double noise;         ///< m, standard deviation of each length; NaN where it has to be taken from the residuals
+  BodyState start;      ///< [b, k], used where it is not identified
+  torch::Tensor mu;     ///< [b], the true values of simulated bodies; undefined for a file
+  torch::Tensor reach;  ///< [k], the length that a unit of a coordinate counts as: 1, and m/rad for an angle
+  double noise;         ///< m, standard deviation of each length; NaN where it is unknown
 };
 
 /// Reads --data.
 TrackProblem read_problem(const TrackFlags& flags, const torch::Tensor& reach);
 
-/// Simulated bodies, seen with the noise of use k of the seed.
+/// Simulated bodies, observed with noise, of which the seed has a sequence for each k.
 ///   positions: [steps + 1, b, k], m and rad, without noise.
 TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodyState& start, const torch::Tensor& mu,
                      const torch::Tensor& positions, const torch::Tensor& reach, std::int64_t k);
 
-/// The bodies of all, which have as many steps.
+/// The bodies of all problems, which must have equally many steps.
 TrackProblem joined(const std::vector<TrackProblem>& all);
 
 /// [n], float64.
 torch::Tensor row(const std::vector<double>& x);
 
-/// What a rollout tells of friction, for each body.
-struct Evidence {
+/// What the rollout of a fit says about the friction of each body.
+struct FrictionEvidence {
   physics::RolloutCertificate certificate;  ///< [b]
-  torch::Tensor used;    ///< [b], how much friction it took, as a lower bound of mu; -1 where nothing was touched
-  torch::Tensor slides;  ///< [b], bool
+  torch::Tensor least_mu;  ///< [b], a lower bound of mu: the friction that the motion needed; -1 without contact
+  torch::Tensor slides;    ///< [b], bool
 };
 
-/// The unknowns theta = (mu[, q_0[, v_0]]) of each body, and what they lead to.
+/// The unknowns theta = (mu[, q_0[, v_0]]) of each body, and the tracks that follow from them.
 class TrackModel {
  public:
   TrackModel(const TrackFlags& flags, const TrackProblem& problem);
@@ -88,18 +89,18 @@ class TrackModel {
   std::vector<std::string> names() const;  ///< of the unknowns
   std::int64_t unknowns() const { return unknowns_; }
 
-  /// [b, p]: this mu, the first observation, the velocity that the first steps show.
+  /// A first guess, [b, p]: this mu, the first observation, and the velocity of the first steps.
   torch::Tensor start(double mu) const;
   torch::Tensor lower() const;  ///< [p]: mu >= 0
 
   /// theta: [..., b, p]; its leading dimensions are further guesses of the same bodies.
   torch::Tensor positions(const torch::Tensor& theta) const;  ///< [steps + 1, ..., b, k], m and rad
 
-  /// Predicted less observed positions, m, and what the prior weighs of the start's: [..., b, m].
+  /// Predicted minus observed positions, m, followed by the weighted residuals of the prior: [..., b, m].
   torch::Tensor residuals(const torch::Tensor& theta) const;
 
   /// theta: [b, p].
-  virtual Evidence evidence(const torch::Tensor& theta) const = 0;
+  virtual FrictionEvidence evidence(const torch::Tensor& theta) const = 0;
 
  protected:
   BodyState start_of(const torch::Tensor& theta) const;

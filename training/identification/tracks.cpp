@@ -13,8 +13,8 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kEqual = 1e-3;  // of a step: how far times may be off
-constexpr std::size_t kShortest = 3;
+constexpr double kEqual = 1e-3;       // tolerance of equal time steps, relative to a step
+constexpr std::size_t kShortest = 3;  // observations of a track
 
 struct Range {
   std::size_t first, end;

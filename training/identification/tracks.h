@@ -1,4 +1,4 @@
-// Observed positions of bodies, as a file has them.
+// Observed positions of bodies, as read from a file.
 #pragma once
 
 #include <torch/types.h>
@@ -15,7 +15,7 @@ namespace lcp::training {
 struct Tracks {
   double dt;               ///< s
   torch::Tensor observed;  ///< [steps + 1, b, k], m or rad, float64; 0 where a shorter track has ended
-  torch::Tensor seen;      ///< [steps + 1, b, 1], 1 where the track is, else 0
+  torch::Tensor seen;      ///< [steps + 1, b, 1], 1 while the track lasts, then 0
 
   std::int64_t steps() const { return observed.size(0) - 1; }
   std::int64_t count() const { return observed.size(1); }
@@ -26,7 +26,7 @@ struct Tracks {
 /// than three.
 Tracks read_tracks(const std::string& file, const std::vector<std::string>& positions);
 
-/// Adds a column of what was while each track was seen.
+/// Adds a column of the values of x while each track is observed.
 ///   x: [steps + 1, b], or what broadcasts to it.
 void add_column(Table& table, const std::string& name, const Tracks& tracks, const torch::Tensor& x);
 

@@ -23,7 +23,7 @@ Tripod tripod_of(const TripodTrackFlags& flags, const TripodFlags& block, double
 
 Tensor reach_of(const TripodTrackFlags& flags) { return row({1, 1, flags.reach}); }
 
-// One is that of the flags; several lie anywhere within 1 m, and set out with half to one and a half of its velocity.
+// A single block is that of the flags. Several start at random within 1 m, with 0.5 to 1.5 times its velocity.
 TrackProblem simulate(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t k) {
   const TrackFlags& tracks = flags.tracks;
   const std::int64_t b = tracks.bodies;
@@ -72,8 +72,8 @@ void TripodTrackFlags::add_to(CommandLine& line) {
                    "Height of the simulated block's centre of mass, m; less than 0: --com-height", finite_number);
 }
 
-void TripodTrackFlags::settle(const CommandLine& line, const RunFlags& run) {
-  tracks.settle(line, run, {"true-directions", "true-com-height"});
+void TripodTrackFlags::validate(const CommandLine& line, const RunFlags& run) {
+  tracks.validate(line, run, {"particles", "monte-carlo", "true-directions", "true-com-height"});
   block.tripod(tracks.block);
 }
 
@@ -101,12 +101,12 @@ Tensor TripodModel::move(const BodyState& start, const Tensor& mu) const {
   return physics::simulate({start.position, start.velocity}, forces(), tripod, flags_.block.directions).step.next.pose;
 }
 
-Evidence TripodModel::evidence(const Tensor& theta) const {
+FrictionEvidence TripodModel::evidence(const Tensor& theta) const {
   const Tripod tripod = tripod_of(flags_, flags_.block, problem().tracks.dt, theta.select(-1, 0));
   const BodyState start = start_of(theta);
   const physics::TripodState first{start.position, start.velocity};
   const auto rollout = physics::simulate(first, forces(), tripod, flags_.block.directions);
-  // What each support carries of a block at rest is not known, only the sum: |sum f| <= mu sum N.
+  // The load of each support of a block at rest is unknown, but their sum is not: |sum f| <= mu sum N.
   const Tensor used = rollout.step.friction.sum(-2).norm(2, -1) / rollout.step.normal.sum(-1);
   return {physics::certify_rollout(first, forces(), tripod, flags_.block.directions, rollout), used.amax(0),
           (rollout.step.next.velocity != 0).flatten(2).any(-1).any(0)};

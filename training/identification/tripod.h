@@ -1,4 +1,4 @@
-// Blocks that slide and turn on three supports, of which tracks are known.
+// The tracks of blocks that slide and turn on three supports.
 #pragma once
 
 #include <torch/types.h>
@@ -14,13 +14,13 @@ namespace lcp::training {
 struct TripodTrackFlags {
   TrackFlags tracks;
   TripodFlags block;
-  double reach = 0.05;               ///< m/rad, what makes a length of the angle: its noise is that much less
+  double reach = 0.05;               ///< m/rad, the length that a unit of the angle counts as
   std::int64_t true_directions = 0;  ///< of the simulated block; 0: those of `block`
   double true_com_height = -1;       ///< m, of the simulated block; < 0: that of `block`
 
   TripodTrackFlags();
   void add_to(CommandLine& line);
-  void settle(const CommandLine& line, const RunFlags& run);
+  void validate(const CommandLine& line, const RunFlags& run);
 };
 
 /// Reads --data, or simulates --particles.
@@ -33,7 +33,7 @@ class TripodModel : public TrackModel {
  public:
   TripodModel(const TripodTrackFlags& flags, const TrackProblem& problem);
 
-  Evidence evidence(const torch::Tensor& theta) const override;
+  FrictionEvidence evidence(const torch::Tensor& theta) const override;
 
  private:
   torch::Tensor move(const BodyState& start, const torch::Tensor& mu) const override;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "run/error.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/friction_model.h"

@@ -53,7 +53,7 @@ std::string range(const Study& study, std::size_t state, std::size_t noise, cons
 
 }  // namespace
 
-void write_tables(const Study& study) {
+void write_tables(OutputFolder& out, const Study& study) {
   Table cells, errors, entries, biases;
   for (const Cell& cell : study.cells) {
     const auto sigma = [&](bool perturbed) { return perturbed ? cell.sigma : 0; };
@@ -83,11 +83,10 @@ void write_tables(const Study& study) {
     for (std::size_t k = 0; k < bias.size(); ++k) row.emplace_back(kBias[k], bias[k]);
     append(biases, row);
   }
-  const std::filesystem::path& out = study.run.out;
-  write_csv(out / "table.csv", cells);
-  write_csv(out / "errors.csv", errors);
-  write_csv(out / "single_entries.csv", entries);
-  write_csv(out / "biases.csv", biases);
+  out.write_csv("table.csv", cells);
+  out.write_csv("errors.csv", errors);
+  out.write_csv("single_entries.csv", entries);
+  out.write_csv("biases.csv", biases);
 }
 
 std::string page_of(const Study& study) {

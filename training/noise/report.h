@@ -5,11 +5,12 @@
 #include <string>
 
 #include "noise/study.h"
+#include "run/output_folder.h"
 
 namespace lcp::training {
 
 /// table.csv, errors.csv, single_entries.csv and biases.csv.
-void write_tables(const Study& study);
+void write_tables(OutputFolder& out, const Study& study);
 
 /// Markdown.
 std::string page_of(const Study& study);

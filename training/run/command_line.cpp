@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iostream>
 #include <stdexcept>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -20,7 +21,7 @@ struct WrongType : std::runtime_error {
   WrongType() : std::runtime_error("a flag's value is of another kind") {}
 };
 
-// As get_to, but a number must be of the kind that is wanted: 1.5 is no count.
+// As get_to, but without conversions between kinds of numbers: 1.5 is not accepted as a count.
 template <class T>
 void read(const nlohmann::json& json, T& value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -32,10 +33,15 @@ void read(const nlohmann::json& json, T& value) {
   json.get_to(value);
 }
 
+bool is_empty_text(const nlohmann::json& value) {
+  if (value.is_array()) return std::any_of(value.begin(), value.end(), is_empty_text);
+  return value.is_string() && value.get_ref<const std::string&>().empty();
+}
+
 template <class T>
 std::string shown(const T& value) {
   if constexpr (std::is_floating_point_v<T>) {
-    if (!std::isfinite(value)) return std::to_string(value);  // which JSON cannot say
+    if (!std::isfinite(value)) return std::to_string(value);  // JSON has no such numbers
   }
   return nlohmann::json(value).dump();
 }
@@ -88,6 +94,12 @@ void CommandLine::add_switch(const std::string& name, bool& value, const std::st
 }
 
 std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
+  for (int k = 1; k < argc; ++k) {  // "--name=" would take the next argument as its value
+    const std::string_view argument = argv[k];
+    if (argument.starts_with("--") && argument.find('=') + 1 == argument.size()) {
+      throw UsageError(std::string(argument.substr(0, argument.size() - 1)) + " must not be empty");
+    }
+  }
   try {
     app_->parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -100,6 +112,12 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     throw UsageError(error.what());
   }
+  for (const CLI::Option* option : app_->get_options()) {
+    const std::vector<std::string>& values = option->results();
+    if (std::find(values.begin(), values.end(), "") != values.end()) {
+      throw UsageError(option->get_name() + " must not be empty");
+    }
+  }
   for (Flag& flag : flags_) flag.set = flag.option->count() > 0;
   if (!config_file_.empty()) read_config();
   check();
@@ -109,10 +127,8 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
 void CommandLine::read_config() {
   const nlohmann::json config = read_json(config_file_);
   if (!config.is_object()) throw UsageError("--config " + config_file_ + ": must hold one JSON object");
-  const auto refuse = [&](const std::string& name, const nlohmann::json& value) {
-    throw UsageError("--config " + config_file_ + ": \"" + name + "\" cannot be " + value.dump());
-  };
   for (const auto& [name, value] : config.items()) {
+    if (name == "files") continue;  // which a run wrote, see OutputFolder
     if (name == "program") {
       if (value != program_) {
         throw UsageError("--config " + config_file_ + ": is of " + value.dump() + ", not of " + program_);
@@ -121,24 +137,30 @@ void CommandLine::read_config() {
     }
     Flag* flag = find(name);
     if (!flag) throw UsageError("--config " + config_file_ + ": unknown flag \"" + name + "\"");
-    if (flag->set) continue;
-    try {
-      flag->put(value);
-    } catch (const nlohmann::json::exception&) {
-      refuse(name, value);
-    } catch (const WrongType&) {
-      refuse(name, value);
-    }
+    if (flag->set || value.is_null()) continue;
+    take(*flag, value, "--config " + config_file_);
     flag->set = true;
   }
+}
+
+void CommandLine::take(Flag& flag, const nlohmann::json& value, const std::string& source) {
+  try {
+    if (is_empty_text(value)) throw WrongType();
+    flag.put(value);
+    return;
+  } catch (const nlohmann::json::exception&) {
+  } catch (const WrongType&) {
+  }
+  throw UsageError(source + ": \"" + flag.name + "\" cannot be " + value.dump());
 }
 
 void CommandLine::agree_with(const nlohmann::json& config, const std::filesystem::path& file) {
   for (Flag& flag : flags_) {
     if (flag.role == Role::kManner || !config.contains(flag.name)) continue;
     const nlohmann::json& value = config.at(flag.name);
+    if (value.is_null()) continue;
     if (!flag.set) {
-      flag.put(value);
+      take(flag, value, file.string());
     } else if (flag.role == Role::kResult && flag.get() != value) {
       throw UsageError("--" + flag.name + " " + flag.get().dump() + " differs from the " + value.dump() + " of " +
                        file.string() + ", which --resume continues");
@@ -150,7 +172,9 @@ void CommandLine::agree_with(const nlohmann::json& config, const std::filesystem
 nlohmann::json CommandLine::config() const {
   nlohmann::json config = {{"program", program_}};
   for (const Flag& flag : flags_) {
-    if (flag.role != Role::kManner) config[flag.name] = flag.get();
+    if (flag.role == Role::kManner) continue;
+    const nlohmann::json value = flag.get();
+    config[flag.name] = is_empty_text(value) ? nlohmann::json() : value;
   }
   return config;
 }
@@ -186,8 +210,10 @@ std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_
   };
 }
 std::string finite_number(const double& x) { return std::isfinite(x) ? "" : "finite"; }
-std::string at_least_one(const std::int64_t& x) { return x >= 1 ? "" : ">= 1"; }
-std::string at_least_zero(const std::int64_t& x) { return x >= 0 ? "" : ">= 0"; }
+std::string at_least_one(const std::int64_t& x) { return x >= 1 ? at_least_zero(x) : ">= 1"; }
+std::string at_least_zero(const std::int64_t& x) {
+  return x < 0 ? ">= 0" : x > kLargestCount ? "<= " + std::to_string(kLargestCount) : "";
+}
 std::string seed_range(const std::int64_t& x) {
   return x >= 0 && x < std::int64_t{1} << 32 ? "" : "a whole number from 0 to 4294967295";
 }
@@ -202,6 +228,10 @@ void RunFlags::add_to(CommandLine& line) {
   line.add<std::string>("dtype", dtype, "float32 or float64", one_of({"float32", "float64"}));
   line.add<std::int64_t>("threads", threads, "Threads for tensor operations", thread_count);
   line.add_switch("quiet", quiet, "Print nothing but errors", Role::kManner);
+  line.add_switch(
+      "overwrite", overwrite,
+      "Write into --out although it holds files that no run wrote; those that the run writes too are replaced",
+      Role::kManner);
 }
 
 void TrainingFlags::add_to(CommandLine& line) {

@@ -19,12 +19,15 @@ class Option;
 
 namespace lcp::training {
 
-/// What a flag is: part of what a run computes, and so of config.json; a file whose content is that, wherever it lies;
-/// or only how the run is run.
-enum class Role { kResult, kFile, kManner };
+/// How a flag bears on the results of a run.
+enum class Role {
+  kResult,  ///< The results depend on its value: it is part of config.json, and a resumed run must have the same.
+  kFile,  ///< A file on whose content the results depend: part of config.json, but a resumed run may find it elsewhere.
+  kManner  ///< The results do not depend on it.
+};
 
-/// A program's flags. Their values come, first wins, from the command line, --config FILE, the config.json of a run
-/// that --resume continues, and the defaults. Every mistake throws a UsageError of one line that names the flag.
+/// A program's flags. A flag takes its value from the first of these that has one: the command line, --config FILE, the
+/// run that --resume continues, its default. Every mistake throws a UsageError of one line that names the flag.
 class CommandLine {
  public:
   CommandLine(std::string program, std::string description);
@@ -32,9 +35,9 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  /// A flag "--name VALUE", bound to `value`, whose value now is the default. `allowed` returns what the value must
-  /// be, or "" where it is that. T: double, std::int64_t, std::string, std::filesystem::path, and vectors of double and
-  /// of std::string.
+  /// A flag "--name VALUE", bound to `value`, whose present value is the default. `allowed` returns "" for an allowed
+  /// value, and otherwise what the value must be. T: double, std::int64_t, std::string, std::filesystem::path, and
+  /// vectors of double and of std::string.
   template <class T>
   void add(const std::string& name, T& value, const std::string& help,
            const std::function<std::string(const T&)>& allowed = nullptr, Role role = Role::kResult);
@@ -48,11 +51,11 @@ class CommandLine {
   /// Parses the command line, then --config. Returns an exit status where the program is done (--help).
   std::optional<int> parse(int argc, const char* const* argv);
 
-  /// Takes the flags that were not given from `config`; a flag of Role::kResult that was given must agree with it, one
-  /// of Role::kFile wins.
+  /// Takes the flags that were not given from `config`, which `file` holds. Throws a UsageError where a given flag of
+  /// Role::kResult differs from it.
   void agree_with(const nlohmann::json& config, const std::filesystem::path& file);
 
-  /// The flags of Role::kResult and Role::kFile.
+  /// The flags of Role::kResult and Role::kFile; null where a text is not given.
   nlohmann::json config() const;
 
   /// Whether a flag stands on the command line.
@@ -64,7 +67,7 @@ class CommandLine {
     std::string name;
     Role role;
     CLI::Option* option;
-    bool set = false;  // by the command line or --config
+    bool set = false;  // by the command line or by --config
     std::function<nlohmann::json()> get;
     std::function<void(const nlohmann::json&)> put;
     std::function<void()> check;
@@ -74,6 +77,7 @@ class CommandLine {
   void bind(const std::string& name, CLI::Option* option, T& value, const std::function<std::string(const T&)>& allowed,
             Role role);
   Flag* find(const std::string& name);
+  static void take(Flag& flag, const nlohmann::json& value, const std::string& source);
   void read_config();
   void check() const;
 
@@ -83,11 +87,14 @@ class CommandLine {
   std::vector<Flag> flags_;
 };
 
-/// What numbers may be.
+/// Counts are at most this large, so that the product of two of them is an std::int64_t.
+constexpr std::int64_t kLargestCount = 1'000'000'000;
+
+/// What numbers may be, for CommandLine::add: "" where a value is allowed, else what it must be.
 std::string positive(const double& x);
 std::string nonnegative(const double& x);
-std::string at_least_one(const std::int64_t& x);
-std::string at_least_zero(const std::int64_t& x);
+std::string at_least_one(const std::int64_t& x);   ///< and <= kLargestCount
+std::string at_least_zero(const std::int64_t& x);  ///< the same
 std::string seed_range(const std::int64_t& x);
 std::string thread_count(const std::int64_t& x);
 std::string finite_number(const double& x);
@@ -100,6 +107,7 @@ struct RunFlags {
   std::string dtype = "float64";
   std::int64_t threads = 1;
   bool quiet = false;
+  bool overwrite = false;
 
   void add_to(CommandLine& line);
   c10::ScalarType scalar_type() const { return dtype == "float32" ? c10::kFloat : c10::kDouble; }

@@ -2,22 +2,46 @@
 
 #include <c10/util/Exception.h>
 
+#include <csignal>
 #include <iostream>
+#include <new>
+#include <sstream>
 
 namespace lcp::training {
 
+namespace {
+
+// The text as one line.
+std::string joined(const std::string& text) {
+  std::istringstream lines(text);
+  std::string all;
+  for (std::string line; std::getline(lines, line);) {
+    const auto begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string::npos) continue;
+    all += (all.empty() ? "" : " ") + line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
+  }
+  return all;
+}
+
+}  // namespace
+
 int guarded(const std::string& program, const std::function<int()>& body) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of write(2), as a full disk is
+  const auto fail = [&](const std::string& message, int status) {
+    std::cerr << program << ": " << joined(message) << std::endl;
+    return status;
+  };
   try {
     return body();
   } catch (const UsageError& error) {
-    std::cerr << program << ": " << error.what() << std::endl;
-    return 2;
+    return fail(error.what(), 2);
   } catch (const c10::Error& error) {
-    std::cerr << program << ": " << error.what_without_backtrace() << std::endl;
+    return fail(error.what_without_backtrace(), 1);
+  } catch (const std::bad_alloc&) {
+    return fail("there is not enough memory", 1);
   } catch (const std::exception& error) {
-    std::cerr << program << ": " << error.what() << std::endl;
+    return fail(error.what(), 1);
   }
-  return 1;
 }
 
 }  // namespace lcp::training

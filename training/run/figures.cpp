@@ -4,15 +4,16 @@
 
 #include <cstdlib>
 #include <iostream>
-#include <string>
-#include <system_error>
 
+#include "run/error.h"
 #include "run/process.h"
 
 namespace lcp::training {
 namespace {
 
-constexpr int kNoMatplotlib = 3;  // as style.py exits
+// Exit statuses of style.py.
+constexpr int kNoMatplotlib = 3;
+constexpr int kCannotWrite = 4;
 
 std::string python() {
   if (const char* chosen = std::getenv("TORCHLCP_PYTHON")) return chosen;
@@ -21,22 +22,30 @@ std::string python() {
 
 }  // namespace
 
-bool draw_figures(const std::string& program, const std::filesystem::path& out, bool quiet) {
-  const auto script = program_folder().parent_path() / "share" / "torchlcp" / "figures" / (program + ".py");
-  std::error_code error;
-  std::filesystem::remove_all(out / "figures", error);  // an earlier run's are not this one's
-  const ProcessResult drawn = run_process({python(), script.string(), out.string()});
+std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::vector<std::string>& names) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) files.push_back("figures/" + name);
+  out.announce(files);
+  const std::string interpreter = python();
+  if (interpreter.empty()) return {};
+  const auto script = program_folder().parent_path() / "share" / "torchlcp" / "figures" / (out.program() + ".py");
+  const ProcessResult drawn = run_process({interpreter, script.string(), out.path().string()});
   const std::string reason = drawn.last_error();
+  if (drawn.status == kCannotWrite) throw UsageError(reason);
   if (drawn.status == 0) {
-    if (!quiet && !reason.empty()) std::cerr << reason << std::endl;  // what it had to do instead
-    return true;
+    if (!out.quiet() && !reason.empty()) std::cerr << reason << std::endl;  // such as: there is no ffmpeg
+    std::vector<std::filesystem::path> figures;
+    for (const std::string& file : files) {
+      if (std::filesystem::exists(out / file)) figures.push_back(out / file);
+    }
+    return figures;
   }
-  if (!quiet) {
-    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + python() : reason) << "\nto draw them: ";
-    if (drawn.status == kNoMatplotlib || drawn.status < 0) std::cerr << python() << " -m pip install matplotlib && ";
-    std::cerr << python() << " " << script.string() << " " << out.string() << std::endl;
+  if (!out.quiet()) {
+    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + interpreter : reason) << "\nto draw them: ";
+    if (drawn.status == kNoMatplotlib || drawn.status < 0) std::cerr << interpreter << " -m pip install matplotlib && ";
+    std::cerr << interpreter << " " << script.string() << " " << out.path().string() << std::endl;
   }
-  return false;
+  return {};
 }
 
 }  // namespace lcp::training

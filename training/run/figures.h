@@ -1,14 +1,20 @@
-// Figures, drawn by matplotlib from the files of a run.
+// The figures of a run, drawn by Python.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include "run/output_folder.h"
 
 namespace lcp::training {
 
-/// Runs figures/<program>.py on the folder `out`, which writes out/figures/*.png. The Python is $TORCHLCP_PYTHON, the
-/// one the project was built with, or python3. Without matplotlib nothing is drawn and stderr says how to get it,
-/// unless `quiet`. Returns whether figures were drawn.
-bool draw_figures(const std::string& program, const std::filesystem::path& out, bool quiet);
+/// Runs the script figures/PROGRAM.py for the finished run in `out`. Without Python or matplotlib there are no figures,
+/// and a line on stderr says how to draw them later; where the environment sets TORCHLCP_PYTHON to nothing, there is
+/// no such line either. A figure that cannot be drawn leaves the one that was there.
+///   names: what the script may write into figures/, such as "rollout.png".
+/// Returns the figures that are there now; none where the script failed. Throws a UsageError where a figure cannot be
+/// written.
+std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::vector<std::string>& names);
 
 }  // namespace lcp::training

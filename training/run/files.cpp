@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -22,14 +25,23 @@ namespace {
   throw UsageError("cannot write " + path.string() + ": " + std::strerror(errno));
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw UsageError(path.string() + ": is a folder, not a file");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw UsageError("cannot read " + path.string() + ": " + std::strerror(errno));
-  std::ostringstream content;
-  content << stream.rdbuf();
-  return content.str();
+// A new file whose name nobody else uses. Returns its descriptor, or -1 with errno.
+int create_unfinished(const std::filesystem::path& folder, std::filesystem::path& created) {
+  static std::atomic<std::uint64_t> count{0};
+  while (true) {
+    created = folder / (kUnfinishedPrefix + std::to_string(getpid()) + "-" + std::to_string(count++));
+    const int file = open(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+}
+
+bool write_all(int file, const std::string& content) {
+  for (std::size_t written = 0; written < content.size();) {
+    const ssize_t count = write(file, content.data() + written, content.size() - written);
+    if (count < 0 && errno != EINTR) return false;
+    written += count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+  return fsync(file) == 0;
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -61,20 +73,27 @@ void write_file(const std::filesystem::path& path, const std::string& content) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) throw UsageError("cannot create " + path.parent_path().string() + ": " + error.message());
-  const std::filesystem::path temporary = path.string() + ".tmp";
-  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  std::filesystem::path unfinished;
+  const int file = create_unfinished(path.parent_path(), unfinished);
   if (file < 0) fail(path);
-  for (std::size_t written = 0; written < content.size();) {
-    const ssize_t count = write(file, content.data() + written, content.size() - written);
-    if (count < 0 && errno != EINTR) {
-      close(file);
-      fail(path);
-    }
-    written += count > 0 ? static_cast<std::size_t>(count) : 0;
+  const bool written = write_all(file, content);
+  int reason = errno;
+  if (close(file) != 0 || !written || rename(unfinished.c_str(), path.c_str()) != 0) {
+    if (written) reason = errno;
+    unlink(unfinished.c_str());
+    errno = reason;
+    fail(path);
   }
-  if (fsync(file) != 0 || close(file) != 0) fail(path);
-  std::filesystem::rename(temporary, path, error);
-  if (error) throw UsageError("cannot write " + path.string() + ": " + error.message());
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) throw UsageError(path.string() + ": is a folder, not a file");
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw UsageError("cannot read " + path.string() + ": " + std::strerror(errno));
+  std::ostringstream content;
+  content << stream.rdbuf();
+  return content.str();
 }
 
 void write_json(const std::filesystem::path& path, const nlohmann::json& json) {
@@ -107,7 +126,7 @@ const std::vector<double>& Table::operator[](const std::string& name) const {
   return columns.at(static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin()));
 }
 
-void write_csv(const std::filesystem::path& path, const Table& table) {
+std::string csv_text(const Table& table) {
   std::string text;
   for (const std::string& name : table.names) {
     if (!text.empty()) text += ',';
@@ -124,8 +143,10 @@ void write_csv(const std::filesystem::path& path, const Table& table) {
     }
     text += '\n';
   }
-  write_file(path, text);
+  return text;
 }
+
+void write_csv(const std::filesystem::path& path, const Table& table) { write_file(path, csv_text(table)); }
 
 Table read_csv(const std::filesystem::path& path, const std::vector<std::string>& required,
                const std::vector<std::string>& optional) {

@@ -1,4 +1,4 @@
-// Files that are whole or not there: CSV tables and JSON.
+// Files that are complete or absent: CSV tables and JSON.
 #pragma once
 
 #include <filesystem>
@@ -8,11 +8,18 @@
 
 namespace lcp::training {
 
-/// Writes to a temporary file in the same folder, flushes it to the disk and renames it, so that neither an error nor
-/// a kill leaves half a file. Creates the folder.
+/// The names of files that are still being written begin with this.
+constexpr const char* kUnfinishedPrefix = ".torchlcp-";
+
+/// Writes to a new file in the same folder, flushes it to the disk and renames it: an error or a kill leaves `path` as
+/// it was, and a link in the place of either file is never followed. Creates the folder. Throws a UsageError that names
+/// `path`.
 void write_file(const std::filesystem::path& path, const std::string& content);
 
 void write_json(const std::filesystem::path& path, const nlohmann::json& json);
+
+/// Throws a UsageError that names the file.
+std::string read_file(const std::filesystem::path& path);
 
 /// Throws a UsageError that names the file.
 nlohmann::json read_json(const std::filesystem::path& path);
@@ -29,7 +36,9 @@ struct Table {
   const std::vector<double>& operator[](const std::string& name) const;  ///< throws std::out_of_range
 };
 
-/// One row a line after a header, 17 significant digits: what is read again has the same bits.
+/// The table as CSV: a header, then one line for each row, with 17 significant digits, so that reading restores the
+/// same bits.
+std::string csv_text(const Table& table);
 void write_csv(const std::filesystem::path& path, const Table& table);
 
 /// Reads the columns `required`, and those of `optional` that the file has; others are ignored. Throws a UsageError

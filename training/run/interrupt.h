@@ -1,9 +1,10 @@
-// Ctrl-C that a program can finish its step for.
+// Signals that end a program once it has finished its step.
 #pragma once
 
 namespace lcp::training {
 
-/// While it lives, SIGINT and SIGTERM are noted instead of ending the process; a second one ends it.
+/// While it lives, SIGINT, SIGTERM and SIGHUP are noted instead of ending the process; a second one ends it. SIGHUP
+/// stays ignored where it was, as under nohup.
 class Interrupt {
  public:
   Interrupt();
@@ -17,6 +18,7 @@ class Interrupt {
  private:
   void (*old_int_)(int);
   void (*old_term_)(int);
+  void (*old_hup_)(int);
 };
 
 }  // namespace lcp::training

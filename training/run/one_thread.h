@@ -1,12 +1,12 @@
-// Bits that do not depend on --threads.
+// Results whose bits do not depend on --threads.
 #pragma once
 
 #include <ATen/Parallel.h>
 
 namespace lcp::training {
 
-/// While it lives, tensors are worked on by one thread: sums of many numbers to one, and least squares, round as they
-/// are divided.
+/// While it lives, tensor operations use one thread. Reductions of a tensor and least squares round differently for
+/// each number of threads, since that divides their sums into other parts.
 class OneThread {
  public:
   OneThread() : threads_(at::get_num_threads()) { at::set_num_threads(1); }

@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +22,30 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
   for (std::string& text : texts) all.push_back(text.data());
   return all;
+}
+
+// Becomes the program, in the child of a fork, where only async-signal-safe functions may be called. Writes a byte to
+// `failure` where that fails; otherwise the start of the program closes it.
+[[noreturn]] void start(char** argv, char** environment, int errors, int failure, pid_t parent, bool own_group) {
+  if (own_group) setpgid(0, 0);
+  // The program ends with this process, however that dies; it has died already where the parent is another one.
+  const bool parent_lives = prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent;
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (parent_lives && nowhere >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0) {
+    execvpe(argv[0], argv, environment);
+  }
+  const ssize_t ignored = write(failure, "", 1);
+  static_cast<void>(ignored);
+  _exit(1);
+}
+
+// Whether the child has become the program. Until then it would take a signal for its parent's.
+bool has_started(int failure) {
+  char byte = 0;
+  ssize_t count = 0;
+  while ((count = read(failure, &byte, 1)) < 0 && errno == EINTR) {
+  }
+  return count == 0;
 }
 
 // What the child writes to its stderr until it has closed it.
@@ -63,29 +87,28 @@ ProcessResult run_process(const std::vector<std::string>& command, const std::ve
   for (char** variable = environ; *variable; ++variable) variables.push_back(*variable);  // the first of a name counts
   variables.push_back(nullptr);
 
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return {-1, ""};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  if (interrupt) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-  pid_t child = 0;
-  const int spawned = posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), variables.data());
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  close(ends[1]);
+  std::array<int, 2> errors{}, failure{};
+  if (pipe2(errors.data(), O_CLOEXEC) != 0) return {-1, ""};
+  if (pipe2(failure.data(), O_CLOEXEC) != 0) {
+    for (const int end : errors) close(end);
+    return {-1, ""};
+  }
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child == 0) start(argv.data(), variables.data(), errors[1], failure[1], parent, interrupt != nullptr);
+  close(errors[1]);
+  close(failure[1]);
   ProcessResult result{-1, ""};
-  if (spawned == 0) {
-    result.errors = listen(ends[0], child, interrupt);
+  if (child > 0) {
+    const bool started = has_started(failure[0]);
+    if (started) result.errors = listen(errors[0], child, interrupt);
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (started) result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
-  close(ends[0]);
+  close(errors[0]);
+  close(failure[0]);
   return result;
 }
 

@@ -19,7 +19,8 @@ struct ProcessResult {
   std::string last_error() const;  ///< the last line of it
 };
 
-/// Runs a program, of PATH unless its name has a slash, and waits for its end; nobody sees its stdout.
+/// Runs a program, of PATH unless its name has a slash, and waits for its end; its stdout is dropped. Where this
+/// process ends before, by whatever cause, the program gets SIGTERM.
 ///   environment: "NAME=value", of what it shall have otherwise than this process.
 ///   interrupt: what this notes is passed on once. The program then has a process group of its own, so that Ctrl-C of a
 ///     terminal reaches it once as well.

@@ -1,4 +1,4 @@
-// How far long work is, and how long it still takes.
+// The progress of long work, and an estimate of the time left.
 #pragma once
 
 #include <chrono>
@@ -7,18 +7,19 @@
 
 namespace lcp::training {
 
-/// On a terminal one line of stderr that is written over; elsewhere a line for every tenth of the work.
+/// Shows progress on stderr: on a terminal in one line, which is overwritten; elsewhere in a line for every tenth of
+/// the work.
 class Progress {
  public:
-  /// unit: what is counted, such as "iteration". first, total: how many are done already and are there in all.
-  /// patience: nothing is shown of work that is over before.
+  /// unit: what is counted, such as "iteration". first, total: how many are done already, and how many there are in
+  /// all. patience: nothing is shown before this time has passed.
   Progress(std::string unit, std::int64_t first, std::int64_t total, bool quiet,
            std::chrono::milliseconds patience = {});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `figures`: what else to show, such as "loss 1.2e-05".
+  /// `figures`: further text, such as "loss 1.2e-05".
   void show(std::int64_t done, const std::string& figures);
 
  private:

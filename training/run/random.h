@@ -7,8 +7,8 @@
 
 namespace lcp::training {
 
-/// What random numbers are for; each purpose has a stream of its own. The numbers are part of what a seed means: new
-/// purposes go to the end.
+/// The purposes of random numbers. Each has its own stream, which depends on the enumerator's value: new purposes go to
+/// the end, so that a seed keeps its meaning.
 enum class Stream : std::uint64_t {
   kSimulatedForces,
   kForces,

@@ -1,4 +1,4 @@
-// Numbers, choices and tables in words.
+// Numbers, choices and tables as text.
 #pragma once
 
 #include <functional>
@@ -7,19 +7,19 @@
 
 namespace lcp::training {
 
-/// So many significant digits, and no sign of a zero.
+/// The number with that many significant digits; zero has no sign.
 std::string short_number(double x, int digits = 3);
 
 /// "a, b or c".
 std::string listed(const std::vector<std::string>& names);
 
-/// What a flag must be that is none of these, for CommandLine::add.
+/// For CommandLine::add: a flag must be one of these names.
 std::function<std::string(const std::string&)> one_of(std::vector<std::string> names);
 
-/// The text and as many blanks as make `width` characters, at least one.
+/// The text, filled up with blanks to `width` characters; at least one blank follows it.
 std::string padded(std::string text, std::size_t width);
 
-/// Of a Markdown table: a line, and the two that it begins with.
+/// A row of a Markdown table, and the two lines that the table begins with.
 std::string table_row(const std::vector<std::string>& fields);
 std::string table_head(const std::vector<std::string>& titles);
 

@@ -2,15 +2,16 @@
 
 #include <torch/nn/module.h>
 #include <torch/optim/adam.h>
-#include <torch/serialize.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
 #include <cmath>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <numbers>
-#include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "run/error.h"
 #include "run/interrupt.h"
@@ -22,61 +23,78 @@
 namespace lcp::training {
 namespace {
 
-constexpr std::int64_t kReports = 100;
+constexpr std::int64_t kReports = 100;  // rows of history.csv, about
+constexpr const char* kCheckpoint = "checkpoint.pt";
+constexpr const char* kHistory = "history.csv";
 
 // The samples of one epoch in their order.
 torch::Tensor permutation(std::int64_t samples, std::int64_t seed, std::int64_t epoch) {
   return torch::randperm(samples, generator(seed, Stream::kMinibatches, epoch), torch::kLong);
 }
 
-torch::serialize::InputArchive open_checkpoint(const std::filesystem::path& path) {
-  torch::serialize::InputArchive archive;
-  try {
-    archive.load_from(path.string());
-  } catch (const c10::Error&) {
-    throw UsageError(path.string() + ": is no checkpoint of this program");
-  }
-  return archive;
+[[noreturn]] void refuse(const std::filesystem::path& path) {
+  throw UsageError(path.string() + ": is no checkpoint of this program");
 }
 
-nlohmann::json read_config(const std::filesystem::path& path) {
-  auto archive = open_checkpoint(path);
-  c10::IValue config;
-  if (!archive.try_read("config", config)) throw UsageError(path.string() + ": is no checkpoint of this program");
-  return nlohmann::json::parse(config.toStringRef());
+// The tensors of a module by their names in a checkpoint.
+std::map<std::string, torch::Tensor> tensors_of(const torch::nn::Module& model) {
+  std::map<std::string, torch::Tensor> tensors;
+  for (const auto& parameter : model.named_parameters()) tensors["model." + parameter.key()] = parameter.value();
+  for (const auto& buffer : model.named_buffers()) tensors["model." + buffer.key()] = buffer.value();
+  return tensors;
+}
+
+// The tensors of Adam's state, which exists after its first step: three for each parameter of the module.
+std::map<std::string, torch::Tensor> tensors_of(torch::optim::Adam& optimizer, const torch::nn::Module& model) {
+  std::map<std::string, torch::Tensor> tensors;
+  for (const auto& parameter : model.named_parameters()) {
+    const auto found = optimizer.state().find(parameter.value().unsafeGetTensorImpl());
+    if (found == optimizer.state().end()) continue;
+    const auto& state = static_cast<const torch::optim::AdamParamState&>(*found->second);
+    const std::string name = "adam." + parameter.key();
+    tensors[name + ".step"] = torch::tensor(state.step(), torch::kLong);
+    tensors[name + ".exp_avg"] = state.exp_avg();
+    tensors[name + ".exp_avg_sq"] = state.exp_avg_sq();
+  }
+  return tensors;
 }
 
 }  // namespace
 
-Trainer::Trainer(CommandLine& line, RunFlags& run, TrainingFlags& training)
-    : line_(line), run_(run), training_(training) {
+std::optional<Checkpoint> resume(CommandLine& line, const RunFlags& run, const TrainingFlags& training) {
+  const std::filesystem::path path = run.out / kCheckpoint;
   std::error_code error;
-  const bool exists = std::filesystem::exists(checkpoint(), error);
-  if (error) throw UsageError("cannot read " + checkpoint().string() + ": " + error.message());
-  resuming_ = training.resume && exists;
-  if (resuming_) {
-    const nlohmann::json config = read_config(checkpoint());
-    if (config.value("program", "") != line.program()) {
-      throw UsageError(checkpoint().string() + ": is of " + config.value("program", "another program") + ", not of " +
-                       line.program());
-    }
-    line.agree_with(config, checkpoint());
+  const bool exists = std::filesystem::exists(path, error);
+  if (error) throw UsageError("cannot read " + path.string() + ": " + error.message());
+  if (!training.resume || !exists) return std::nullopt;
+  Checkpoint checkpoint = Checkpoint::read(path);
+  const nlohmann::json config = checkpoint.state.value("config", nlohmann::json());
+  if (!config.is_object() || !config.contains("program")) refuse(path);
+  if (config["program"] != line.program()) {
+    throw UsageError(path.string() + ": is of " + config["program"].dump() + ", not of " + line.program());
   }
+  line.agree_with(config, path);
+  return checkpoint;
 }
+
+Trainer::Trainer(OutputFolder& out, const RunFlags& run, const TrainingFlags& training,
+                 std::optional<Checkpoint> checkpoint)
+    : out_(out), run_(run), training_(training), checkpoint_(std::move(checkpoint)) {}
 
 std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples, std::int64_t batch_size,
                                   std::int64_t data_fingerprint,
                                   const std::function<LossTerms(const torch::Tensor&, double)>& loss,
                                   const std::function<Figures()>& evaluate) {
   torch::optim::Adam optimizer(model.parameters(), torch::optim::AdamOptions(training_.learning_rate));
-  if (resuming_) {
+  if (checkpoint_) {
     load(model, optimizer, data_fingerprint);
+    out_.continue_earlier_run();
     if (!run_.quiet) std::cerr << "continuing at iteration " << iteration_ << std::endl;
   } else {
     if (!run_.quiet && training_.resume) {
-      std::cerr << "no checkpoint in " << run_.out.string() << ": starting at the beginning" << std::endl;
-    } else if (!run_.quiet && std::filesystem::exists(checkpoint())) {
-      std::cerr << "replacing the run in " << run_.out.string() << "; --resume would have continued it" << std::endl;
+      std::cerr << "no checkpoint in " << out_.path().string() << ": starting at the beginning" << std::endl;
+    } else if (!run_.quiet && out_.has_earlier_run()) {
+      std::cerr << "replacing the run in " << out_.path().string() << "; --resume would have continued it" << std::endl;
     }
     save(model, optimizer, data_fingerprint);
   }
@@ -95,10 +113,10 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
   while (iteration_ < total) {
     if (const int signal = interrupt.signal(); signal != 0) {
       save(model, optimizer, data_fingerprint);
-      if (history_.rows() > 0) write_csv(run_.out / "history.csv", history_);
+      if (history_.rows() > 0) out_.write_csv(kHistory, history_);
       if (!run_.quiet) {
-        std::cerr << "\nstopped at iteration " << iteration_ << "; to continue: " << line_.program() << " --out "
-                  << run_.out.string() << " --resume" << std::endl;
+        std::cerr << "\nstopped at iteration " << iteration_ << "; to continue: " << out_.program() << " --out "
+                  << out_.path().string() << " --resume" << std::endl;
       }
       return 128 + signal;
     }
@@ -130,14 +148,11 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     if (iteration_ == total) report_now(1, 0);
     if (iteration_ == total || (training_.checkpoint_every > 0 && iteration_ % training_.checkpoint_every == 0)) {
       save(model, optimizer, data_fingerprint);
-      write_csv(run_.out / "history.csv", history_);
+      out_.write_csv(kHistory, history_);
     }
     progress.show(iteration_, shown);
   }
-  // From here to the new metrics.json the folder holds results of two runs; without the old one it says so.
-  std::filesystem::remove(run_.out / "metrics.json");
-  write_csv(run_.out / "history.csv", history_);
-  write_json(run_.out / "config.json", line_.config());
+  out_.write_csv(kHistory, history_);
   return std::nullopt;
 }
 
@@ -148,53 +163,62 @@ void Trainer::report(const LossTerms& terms, const Figures& figures, double lear
   if (history_.names.empty()) {
     for (const auto& figure : row) history_.add(figure.first, {});
   }
+  if (history_.names.size() != row.size()) refuse(out_ / kCheckpoint);
   for (std::size_t k = 0; k < row.size(); ++k) history_.columns.at(k).push_back(row[k].second);
 }
 
 void Trainer::load(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t data_fingerprint) {
-  auto archive = open_checkpoint(checkpoint());
-  c10::IValue iteration, data, names;
-  torch::Tensor rows;
-  torch::serialize::InputArchive model_archive, optimizer_archive;
-  if (!archive.try_read("iteration", iteration) || !archive.try_read("data", data) ||
-      !archive.try_read("history_names", names) || !archive.try_read("history", rows) ||
-      !archive.try_read("model", model_archive) || !archive.try_read("optimizer", optimizer_archive)) {
-    throw UsageError(checkpoint().string() + ": is no checkpoint of this program");
+  const torch::NoGradGuard no_grad;
+  const auto& [state, tensors] = *checkpoint_;
+  const auto require = [&](bool condition) {
+    if (!condition) refuse(out_ / kCheckpoint);
+  };
+  const auto read = [&](const std::string& name, torch::Tensor target) {
+    const auto found = tensors.find(name);
+    require(found != tensors.end() && found->second.scalar_type() == target.scalar_type() &&
+            found->second.sizes() == target.sizes());
+    return target.copy_(found->second);
+  };
+  for (const char* name : {"iteration", "data"}) require(state.contains(name) && state[name].is_number_integer());
+  if (state["data"] != data_fingerprint) {
+    throw UsageError((out_ / kCheckpoint).string() + ": was made with other data than these flags lead to now");
   }
-  if (data.toInt() != data_fingerprint) {
-    throw UsageError(checkpoint().string() + ": was made with other data than these flags lead to now");
+  iteration_ = state["iteration"];
+  require(iteration_ >= 0 && iteration_ <= training_.iterations);
+
+  for (const auto& [name, tensor] : tensors_of(model)) read(name, tensor);
+  for (const auto& parameter : model.named_parameters()) {
+    const std::string name = "adam." + parameter.key();
+    if (!tensors.contains(name + ".step")) continue;
+    auto adam = std::make_unique<torch::optim::AdamParamState>();
+    adam->step(read(name + ".step", torch::empty({}, torch::kLong)).item<std::int64_t>());
+    adam->exp_avg(read(name + ".exp_avg", torch::empty_like(parameter.value())));
+    adam->exp_avg_sq(read(name + ".exp_avg_sq", torch::empty_like(parameter.value())));
+    optimizer.state()[parameter.value().unsafeGetTensorImpl()] = std::move(adam);
   }
-  model.load(model_archive);
-  optimizer.load(optimizer_archive);
-  iteration_ = iteration.toInt();
-  std::stringstream list(names.toStringRef());
-  for (std::string name; std::getline(list, name, ',');) history_.add(name, {});
-  for (std::size_t k = 0; k < history_.names.size(); ++k) {
-    const torch::Tensor column = rows[static_cast<std::int64_t>(k)].contiguous();
-    history_.columns[k].assign(column.data_ptr<double>(), column.data_ptr<double>() + column.numel());
+
+  const auto rows = tensors.find("history");
+  require(state.contains("history") && state["history"].is_array() && rows != tensors.end());
+  const torch::Tensor& history = rows->second;
+  require(history.dim() == 2 && history.scalar_type() == torch::kDouble &&
+          history.size(0) == static_cast<std::int64_t>(state["history"].size()));
+  for (std::int64_t k = 0; k < history.size(0); ++k) {
+    const nlohmann::json& name = state["history"][static_cast<std::size_t>(k)];
+    require(name.is_string());
+    const double* column = history[k].const_data_ptr<double>();
+    history_.add(name, {column, column + history.size(1)});
   }
 }
 
-void Trainer::save(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t data_fingerprint) const {
-  torch::serialize::OutputArchive archive, model_archive, optimizer_archive;
-  model.save(model_archive);
-  optimizer.save(optimizer_archive);
-  archive.write("model", model_archive);
-  archive.write("optimizer", optimizer_archive);
-  archive.write("iteration", c10::IValue(iteration_));
-  archive.write("data", c10::IValue(data_fingerprint));
-  archive.write("config", c10::IValue(line_.config().dump()));
-  std::string names;
+void Trainer::save(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t data_fingerprint) {
+  Checkpoint checkpoint{
+      {{"config", out_.flags()}, {"iteration", iteration_}, {"data", data_fingerprint}, {"history", history_.names}},
+      tensors_of(model)};
+  checkpoint.tensors.merge(tensors_of(optimizer, model));
   std::vector<torch::Tensor> columns = {torch::empty({0, static_cast<std::int64_t>(history_.rows())}, torch::kDouble)};
-  for (std::size_t k = 0; k < history_.names.size(); ++k) {
-    names.append(k ? "," : "").append(history_.names[k]);
-    columns.push_back(torch::tensor(history_.columns[k], torch::kDouble).unsqueeze(0));
-  }
-  archive.write("history_names", c10::IValue(names));
-  archive.write("history", torch::cat(columns));
-  std::ostringstream stream;
-  archive.save_to(stream);
-  write_file(checkpoint(), stream.str());
+  for (const auto& column : history_.columns) columns.push_back(torch::tensor(column, torch::kDouble).unsqueeze(0));
+  checkpoint.tensors["history"] = torch::cat(columns);
+  out_.write(kCheckpoint, checkpoint.encode());
 }
 
 std::int64_t fingerprint(const std::vector<torch::Tensor>& tensors) {

@@ -4,15 +4,16 @@
 #include <torch/nn/module.h>
 #include <torch/optim/adam.h>
 
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "run/checkpoint.h"
 #include "run/command_line.h"
 #include "run/files.h"
+#include "run/output_folder.h"
 
 namespace lcp::training {
 
@@ -20,20 +21,22 @@ namespace lcp::training {
 using LossTerms = std::vector<std::pair<std::string, torch::Tensor>>;
 using Figures = std::vector<std::pair<std::string, double>>;
 
+/// Where --resume is given and --out holds a checkpoint: reads it, and takes the flags that were not given from the run
+/// that wrote it. Throws a UsageError where that was another program, or had other flags than those that were given.
+std::optional<Checkpoint> resume(CommandLine& line, const RunFlags& run, const TrainingFlags& training);
+
 /// Adam with a step size that falls to 0 along a cosine. The minibatches of an epoch are a permutation that depends on
-/// the seed and the epoch alone, so a checkpoint needs no random state.
+/// the seed and the epoch alone, so that a checkpoint needs no random state.
 ///
-/// Files in --out: checkpoint.pt (parameters, optimizer, history, flags, fingerprint of the data; replaced in one
-/// step), history.csv, and at the end config.json. What an earlier run left there stays until this one has trained: its
-/// metrics.json is removed then, and that of this run, which the program writes last, says that all files belong to it.
+/// Writes checkpoint.pt (parameters, buffers, the optimizer's state, history, flags, fingerprint of the data) and
+/// history.csv.
 class Trainer {
  public:
-  /// Reads the checkpoint where --resume asks for it and there is one, and makes `line`'s flags agree with it. Throws
-  /// a UsageError where they do not.
-  Trainer(CommandLine& line, RunFlags& run, TrainingFlags& training);
+  /// checkpoint: what `resume` returned.
+  Trainer(OutputFolder& out, const RunFlags& run, const TrainingFlags& training, std::optional<Checkpoint> checkpoint);
 
-  /// loss: of the samples with these indices [batch], int64; its second argument is the part of the iterations that is
-  /// done, 0 to 1, for weights that change. evaluate: what else history.csv gets with each report.
+  /// loss: of the samples with these indices [batch], int64; its second argument is the completed part of the
+  /// iterations, 0 to 1, for weights that change. evaluate: further columns of history.csv.
   /// fingerprint: a number that tells this data set from others.
   /// Returns an exit status where a signal ended the training; the checkpoint is then up to date.
   std::optional<int> train(torch::nn::Module& model, std::int64_t samples, std::int64_t batch_size,
@@ -43,15 +46,14 @@ class Trainer {
   const Table& history() const { return history_; }
 
  private:
-  std::filesystem::path checkpoint() const { return run_.out / "checkpoint.pt"; }
   void load(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint);
-  void save(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint) const;
+  void save(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint);
   void report(const LossTerms& terms, const Figures& figures, double learning_rate);
 
-  CommandLine& line_;
-  RunFlags& run_;
-  TrainingFlags& training_;
-  bool resuming_ = false;
+  OutputFolder& out_;
+  const RunFlags& run_;
+  const TrainingFlags& training_;
+  const std::optional<Checkpoint> checkpoint_;  // of the run that this one continues
   std::int64_t iteration_ = 0;
   Table history_;
 };

@@ -17,9 +17,9 @@ namespace {
 using namespace lcp::physics;
 using torch::Tensor;
 
-constexpr double kSharp = 1e-8;  // sigma, of ground that is to be nearly rigid
+constexpr double kSharp = 1e-8;  // sigma of nearly rigid ground
 
-// What differs between the bodies.
+// The properties in which the bodies differ.
 struct ParticleKind {
   using Body = CompliantParticle;
   static constexpr const char* kName = "compliant_particle";
@@ -72,7 +72,7 @@ struct BlockKind {
   std::vector<double> size = {0.4, 0.2};
 };
 
-// Rolls `next` from the start, [steps, ...] of velocities.
+// Steps `next` from the start and returns the velocities, [steps, ...].
 template <class Step>
 Tensor velocities(CompliantState now, const Tensor& u, const Step& next) {
   std::vector<Tensor> all;

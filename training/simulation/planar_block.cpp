@@ -1,6 +1,7 @@
 #include "lcp/physics/planar_block.h"
 
 #include "simulation/system.h"
+#include "simulation/tripod_flags.h"
 
 namespace lcp::training {
 namespace {
@@ -24,7 +25,7 @@ class PlanarBlockSystem : public System {
 
   void add_to(CommandLine& line) override {
     line.add<std::int64_t>("directions", directions_, "Directions of the polygon, or of the velocity's parts",
-                           [](const std::int64_t& n) { return n >= 4 && n % 2 == 0 ? "" : "even and >= 4"; });
+                           even_directions);
     line.add<std::int64_t>("passes", passes_, "Of fixed_point: LCPs a step, at most", at_least_one);
     line.add_switch("relaxed", relaxed_, "Of fixed_point: the relaxed map, which converges wherever the block slides");
     line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);

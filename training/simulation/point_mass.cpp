@@ -41,10 +41,13 @@ class PointMassSystem : public System {
                           one_of({"position", "velocity"}));
   }
 
-  Motion run(const Request& request) const override {
+  void check_flags() const override {
     if (stabilization_ == "position" && restitution_ > 0) {
       throw UsageError("--restitution has no meaning with --stabilization position; give --stabilization velocity");
     }
+  }
+
+  Motion run(const Request& request) const override {
     lcp::physics::PointMassOptions options;
     if (request.formulation == "belbute_peres") {
       options.formulation = lcp::physics::PointMassFormulation::kBelbutePeres;

@@ -76,6 +76,9 @@ class System {
   /// Flags that only a rollout has, and --inputs excludes.
   virtual std::vector<std::string> rollout_flags() const = 0;
 
+  /// Throws a UsageError where flags exclude each other.
+  virtual void check_flags() const {}
+
   virtual Motion run(const Request& request) const = 0;
 
   PhysicsFlags physics;

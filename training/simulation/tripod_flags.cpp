@@ -26,7 +26,7 @@ bool carries(const std::vector<double>& supports) {
 
 }  // namespace
 
-std::string even_directions(const std::int64_t& n) { return n >= 4 && n % 2 == 0 ? "" : "even and >= 4"; }
+std::string even_directions(const std::int64_t& n) { return n >= 4 && n % 2 == 0 ? at_least_one(n) : "even and >= 4"; }
 
 void TripodFlags::add_to(CommandLine& line) {
   line.add<std::int64_t>("directions", directions, "Directions of each support's friction polygon", even_directions);

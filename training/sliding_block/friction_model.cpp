@@ -17,7 +17,7 @@ using torch::Tensor;
 
 struct Held {
   const char* name;
-  std::vector<std::int64_t> numbers;  // of [M|W], row by row
+  std::vector<std::int64_t> numbers;  // indices of entries of [M|W], counted row by row
 };
 
 const std::vector<Held>& all_held() {
@@ -101,10 +101,10 @@ void fit_dynamics(nn::TraditionalModel& model, const Samples& samples) {
   model->dynamics += std::get<0>(torch::linalg_lstsq(features, left.unsqueeze(-1), 1e-10, "gelsd")).squeeze(-1);
 }
 
-Gauge gauge_of_rows(const nn::TraditionalModel& model, const Samples& samples) {
+IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, const Samples& samples) {
   const Tensor z = solutions(model, samples);
   const Tensor features = torch::cat({z, states(model, samples)}, -1);
-  Gauge gauge;
+  IdentifiabilityReport report;
   for (std::int64_t row = 0; row < 3; ++row) {
     std::vector<std::int64_t> free;
     std::vector<std::string> names;
@@ -114,12 +114,12 @@ Gauge gauge_of_rows(const nn::TraditionalModel& model, const Samples& samples) {
       names.push_back(number_name(row, column));
     }
     const Tensor active = (z.select(-1, row) > 0).nonzero().squeeze(-1);
-    gauge.add(features.index_select(0, active).index_select(1, torch::tensor(free, torch::kLong)), names);
+    report.add(features.index_select(0, active).index_select(1, torch::tensor(free, torch::kLong)), names);
   }
-  return gauge;
+  return report;
 }
 
-Gauge gauge_of_motion(nn::TraditionalModel& model, const Samples& samples) {
+IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const Samples& samples) {
   const Samples some = samples.at(torch::arange(std::min<std::int64_t>(samples.count(), 256)));
   const auto step = model->step(some.v, some.u);
   const Tensor solved = (step.status == 0).nonzero().squeeze(-1);
@@ -143,9 +143,9 @@ Gauge gauge_of_motion(nn::TraditionalModel& model, const Samples& samples) {
   }
   std::vector<std::string> kept_names;
   for (const std::int64_t k : kept) kept_names.push_back(names[static_cast<std::size_t>(k)]);
-  Gauge gauge;
-  gauge.add(J.index_select(1, torch::tensor(kept, torch::kLong)), kept_names);
-  return gauge;
+  IdentifiabilityReport report;
+  report.add(J.index_select(1, torch::tensor(kept, torch::kLong)), kept_names);
+  return report;
 }
 
 void FrictionModelFlags::add_to(CommandLine& line) {

@@ -7,6 +7,7 @@
 
 #include "lcp/nn/traditional_model.h"
 #include "run/command_line.h"
+#include "run/identifiability.h"
 #include "simulation/physics_flags.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/samples.h"
@@ -38,10 +39,10 @@ void fit_dynamics(nn::TraditionalModel& model, const Samples& samples);
 
 /// What samples with known forces determine of a row: its complementarity where its unknown is > 0. Of the numbers that
 /// are not held.
-Gauge gauge_of_rows(const nn::TraditionalModel& model, const Samples& samples);
+IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, const Samples& samples);
 
 /// What v_next of at most 256 samples determines of the model's parameters.
-Gauge gauge_of_motion(nn::TraditionalModel& model, const Samples& samples);
+IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const Samples& samples);
 
 /// Flags of a model whose friction is unknown.
 struct FrictionModelFlags {

@@ -18,44 +18,44 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kSteps = 50;  // of a trajectory
+constexpr std::int64_t kSteps = 50;  // steps of a trajectory
 
 template <class F>
-Tensor if_known(const Tensor& x, const F& f) {
+Tensor if_defined(const Tensor& x, const F& f) {
   return x.defined() ? f(x) : x;
 }
 
-// The friction forces of the traditional formulation, >= 0, of which a step determines the difference f alone where it
-// sticks: their sum is anything from |f|, at share 0, to the limit, at share 1.
-Tensor divided(const physics::SlidingBlockStep& step, const Tensor& limit, const Tensor& share) {
+// The friction forces lambda_plus and lambda_minus >= 0 of the traditional formulation. Where a block sticks, the step
+// determines only their difference f: their sum may be anything from |f| (share 0) to the friction limit (share 1).
+Tensor split_friction(const physics::SlidingBlockStep& step, const Tensor& limit, const Tensor& share) {
   const Tensor spare = (limit - step.lambda_plus - step.lambda_minus).clamp_min(0) * share / 2;
   return torch::stack({step.lambda_plus + spare, step.lambda_minus + spare}, -1);
 }
 
-Tensor share_of(const std::string& split, std::int64_t count, at::Generator generator) {
+Tensor split_shares(const std::string& split, std::int64_t count, at::Generator generator) {
   if (split == "random") return at::rand({count}, std::move(generator), torch::kDouble);
   return at::full({count}, split == "minimal" ? 0.0 : split == "half" ? 0.5 : 1.0, torch::kDouble);
 }
 
 struct Recipe {
   const SampleFlags& flags;
-  PhysicsFlags block;    // of this part of the data
-  double unit_force;     // N, of the states
-  double unit_velocity;  // m/s
+  PhysicsFlags block;    // the block of this part of the data
+  double unit_force;     // N, the unit of the random forces
+  double unit_velocity;  // m/s, the unit of the random velocities
   std::int64_t seed;
-  std::int64_t part;  // numbers the parts, each with random numbers of its own
+  std::int64_t part;  // the index of the part; each has its own random numbers
 };
 
 Samples step_once(const Tensor& v, const Tensor& u, const Recipe& recipe) {
   const physics::SlidingBlock block = sliding_block(recipe.block);
   const physics::SlidingBlockStep exact = physics::exact_step(v, u, block);
   Samples samples{v, u, exact.v_next, {}, {}};
-  if (recipe.flags.known == Known::kContactForces) {
+  if (recipe.flags.known_forces == KnownForces::kContact) {
     const Tensor share =
-        share_of(recipe.flags.split, v.size(0), generator(recipe.seed, Stream::kForceSplits, recipe.part));
-    samples.lambda = divided(exact, block.max_friction(), share);
+        split_shares(recipe.flags.split, v.size(0), generator(recipe.seed, Stream::kForceSplits, recipe.part));
+    samples.lambda = split_friction(exact, block.max_friction(), share);
     samples.gamma = exact.gamma;
-  } else if (recipe.flags.known != Known::kMotion) {
+  } else if (recipe.flags.known_forces != KnownForces::kNone) {
     const bool physical = recipe.flags.forces == "physical";
     const physics::SlidingBlockStep step =
         physical ? exact : physics::step(v, u, block, physics::SlidingBlockFormulation::kDirect).step;
@@ -90,7 +90,7 @@ Samples independent(std::int64_t count, const Recipe& recipe) {
   return step_once(v * recipe.unit_velocity, u * recipe.unit_force, recipe);
 }
 
-// At least `count` samples.
+// Simulates at least `count` samples.
 Samples simulated(std::int64_t count, const Recipe& recipe) {
   if (recipe.flags.states == "trajectories") return trajectories((count + kSteps - 1) / kSteps, recipe);
   return independent(count, recipe);
@@ -133,22 +133,23 @@ Data simulate(const RunFlags& run, std::int64_t count, const PhysicsFlags& block
   return data;
 }
 
-// Forces of the wrong kind teach something else, and nothing else would tell.
+// Forces of another formulation would be learned without any sign of the mistake.
 void check_forces(const std::string& file, const Samples& all, const PhysicsFlags& block, const SampleFlags& flags,
                   bool quiet) {
   const double smallest = all.lambda.min().item<double>(), largest = all.lambda.max().item<double>();
-  if (flags.known == Known::kContactForces) {
+  if (flags.known_forces == KnownForces::kContact) {
     if (smallest < 0) {
       throw UsageError(file +
                        ": lambda_plus or lambda_minus is negative: these are forces of the direct formulation; "
                        "simulate --formulation traditional writes those that this program learns from");
     }
   } else if (flags.forces == "fictitious" && smallest >= 0 && largest > 0) {
-    throw UsageError(file +
-                     ": lambda_plus and lambda_minus are >= 0 in every row: these are physical friction forces, "
-                     "which no affine model fits; --forces physical " +
-                     (flags.known == Known::kSlack ? "shows how it fails" : "learns from them by a relu head") +
-                     ", and simulate --formulation direct writes the fictitious ones");
+    throw UsageError(
+        file +
+        ": lambda_plus and lambda_minus are >= 0 in every row: these are physical friction forces, "
+        "which no affine model fits; --forces physical " +
+        (flags.known_forces == KnownForces::kSlack ? "shows how it fails" : "learns from them by a relu head") +
+        ", and simulate --formulation direct writes the fictitious ones");
   } else if (flags.forces == "physical" && smallest < 0) {
     throw UsageError(file +
                      ": lambda_plus or lambda_minus is negative, as forces of the direct formulation are; "
@@ -162,16 +163,16 @@ void check_forces(const std::string& file, const Samples& all, const PhysicsFlag
 
 Data read(const std::string& file, const PhysicsFlags& block, const SampleFlags& flags, bool quiet) {
   std::vector<std::string> columns = {"v", "u", "v_next"};
-  if (flags.known != Known::kMotion) columns.insert(columns.end(), {"lambda_plus", "lambda_minus"});
-  if (flags.known == Known::kContactForces) columns.push_back("gamma");
+  if (flags.known_forces != KnownForces::kNone) columns.insert(columns.end(), {"lambda_plus", "lambda_minus"});
+  if (flags.known_forces == KnownForces::kContact) columns.push_back("gamma");
   const Table table = read_csv(file, columns, {"trajectory"});
   const auto column = [&](const char* name) { return torch::tensor(table[name], torch::kDouble); };
   Samples all{column("v"), column("u"), column("v_next"), {}, {}};
-  if (flags.known != Known::kMotion) {
+  if (flags.known_forces != KnownForces::kNone) {
     all.lambda = torch::stack({column("lambda_plus"), column("lambda_minus")}, -1);
     check_forces(file, all, block, flags, quiet);
   }
-  if (flags.known == Known::kContactForces) all.gamma = column("gamma");
+  if (flags.known_forces == KnownForces::kContact) all.gamma = column("gamma");
 
   Tensor group = at::arange(all.count());
   if (table.has("trajectory")) {
@@ -189,12 +190,12 @@ Data read(const std::string& file, const PhysicsFlags& block, const SampleFlags&
 }  // namespace
 
 Samples Samples::at(const Tensor& rows) const {
-  const auto chosen = [&](const Tensor& x) { return if_known(x, [&](const Tensor& y) { return y.index({rows}); }); };
+  const auto chosen = [&](const Tensor& x) { return if_defined(x, [&](const Tensor& y) { return y.index({rows}); }); };
   return {chosen(v), chosen(u), chosen(v_next), chosen(lambda), chosen(gamma)};
 }
 
 Samples Samples::to(torch::ScalarType dtype) const {
-  const auto cast = [&](const Tensor& x) { return if_known(x, [&](const Tensor& y) { return y.to(dtype); }); };
+  const auto cast = [&](const Tensor& x) { return if_defined(x, [&](const Tensor& y) { return y.to(dtype); }); };
   return {cast(v), cast(u), cast(v_next), cast(lambda), cast(gamma)};
 }
 
@@ -217,13 +218,13 @@ void SampleFlags::add_to(CommandLine& line) {
                         "Simulated v and u: trajectories (of 50 steps under random forces), mixed (normal), "
                         "gentle (slow, to the right) or sticking",
                         one_of({"trajectories", "mixed", "gentle", "sticking"}));
-  if (known == Known::kFriction || known == Known::kSlack) {
+  if (known_forces == KnownForces::kFriction || known_forces == KnownForces::kSlack) {
     line.add<std::string>(
         "forces", forces,
         "Friction forces learned from: fictitious (the direct formulation's, one negative) or physical (>= 0)",
         one_of({"fictitious", "physical"}));
   }
-  if (known == Known::kFriction) {
+  if (known_forces == KnownForces::kFriction) {
     line.add<std::vector<double>>("more-mus", more_mus, "Friction of further blocks in the simulated training data",
                                   [](const std::vector<double>& x) {
                                     const bool valid = std::all_of(x.begin(), x.end(),
@@ -231,7 +232,7 @@ void SampleFlags::add_to(CommandLine& line) {
                                     return valid ? "" : "finite numbers >= 0";
                                   });
   }
-  if (known == Known::kContactForces) {
+  if (known_forces == KnownForces::kContact) {
     line.add<std::string>("split", split,
                           "How the forces of a simulated block that sticks are divided, of which only the difference "
                           "is determined: minimal (one is 0), maximal (their sum is mu m g), half or random",
@@ -241,7 +242,7 @@ void SampleFlags::add_to(CommandLine& line) {
                    "Standard deviation of normal noise on v_next of the simulated training data, m/s", nonnegative);
 }
 
-void SampleFlags::settle(const CommandLine& line) {
+void SampleFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
   for (const char* name : {"samples", "states", "split", "more-mus", "velocity-noise"}) {
     if (line.given(name)) throw UsageError("--" + std::string(name) + " has no meaning with --data");

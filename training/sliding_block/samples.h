@@ -12,11 +12,11 @@
 
 namespace lcp::training {
 
-/// Steps, one a row, float64 unless converted.
+/// Steps of a block, one in each row, float64 unless converted.
 struct Samples {
   torch::Tensor v, u, v_next;  ///< [n]: m/s, N, m/s
-  torch::Tensor lambda;        ///< [n, 2]: lambda_plus, lambda_minus, N; undefined where not known
-  torch::Tensor gamma;         ///< [n], m/s; undefined where not known
+  torch::Tensor lambda;        ///< [n, 2]: lambda_plus, lambda_minus, N; undefined where they are not known
+  torch::Tensor gamma;         ///< [n], m/s; undefined where it is not known
 
   std::int64_t count() const { return v.size(0); }
   Samples at(const torch::Tensor& rows) const;
@@ -36,17 +36,17 @@ struct Data {
 /// Of a file's trajectories, or rows where it has fewer, the last of each kHeldOutOneIn is held out.
 constexpr std::int64_t kHeldOutOneIn = 5;
 
-/// What a method learns from, beside v, u and v_next.
-enum class Known {
-  kMotion,        ///< nothing
-  kFriction,      ///< lambda_plus, lambda_minus of the direct formulation, see SampleFlags::forces
-  kSlack,         ///< the same, for the slack that is made of it: of one friction coefficient
-  kContactForces  ///< lambda_plus, lambda_minus, gamma of the traditional formulation
+/// The forces that a method learns from, beside the motion v, u and v_next.
+enum class KnownForces {
+  kNone,
+  kFriction,  ///< lambda_plus and lambda_minus of the direct formulation, see SampleFlags::forces
+  kSlack,     ///< the same forces, from which the method takes their slack to the limit of one friction coefficient
+  kContact    ///< lambda_plus, lambda_minus and gamma of the traditional formulation
 };
 
-/// Flags that say what there is to learn from.
+/// Flags of the data to learn from.
 struct SampleFlags {
-  Known known;
+  KnownForces known_forces;
   std::int64_t samples;   ///< steps to simulate for training
   std::string data = {};  ///< a CSV file instead
   /// trajectories: of 50 steps under random forces. mixed: v and u normal with standard deviation dt mu g and mu m g.
@@ -62,8 +62,9 @@ struct SampleFlags {
 
   void add_to(CommandLine& line);
 
-  /// Once the command line is parsed: a UsageError where flags exclude each other; the file by its full path.
-  void settle(const CommandLine& line);
+  /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other, and makes the
+  /// path of the file absolute.
+  void validate(const CommandLine& line);
 };
 
 /// Reads --data, or simulates --samples steps and a quarter of that to hold out, at least 500. Throws a

@@ -1,4 +1,4 @@
-// The sliding block's random inputs, and its rows in a CSV file.
+// Random inputs of a sliding block, and its trajectories as a table.
 #pragma once
 
 #include <torch/types.h>
@@ -19,7 +19,7 @@ physics::SlidingBlock sliding_block(const PhysicsFlags& flags);
 torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const PhysicsFlags& flags,
                             at::Generator generator);
 
-/// Starts [trajectories], m/s, float64, that friction brings to rest within a few steps.
+/// Initial velocities [trajectories], m/s, float64, which friction stops within a few steps.
 torch::Tensor random_speeds(std::int64_t trajectories, const PhysicsFlags& flags, at::Generator generator);
 
 /// Adds a column of x, [steps, trajectories] once it is broadcast: one trajectory after another.

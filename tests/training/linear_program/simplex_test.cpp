@@ -120,7 +120,7 @@ struct Fit {
     run.seed = seed;
     return load_data(
                run, {.mass = 1, .dt = 1, .mu = 1, .gravity = 1},
-               {.known = Known::kContactForces, .samples = samples, .data = {}, .states = "mixed", .split = split})
+               {.known_forces = KnownForces::kContact, .samples = samples, .data = {}, .states = "mixed", .split = split})
         .training;
   }
 };

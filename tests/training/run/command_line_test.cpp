@@ -15,6 +15,8 @@ class CommandLineTest : public ::testing::Test {
     run_.add_to(line_);
     line_.add<double>("mu", mu_, "Friction", nonnegative);
     line_.add<std::vector<double>>("alpha", alpha_, "Weights");
+    line_.add<std::string>("data", data_, "File", nullptr, Role::kFile);
+    line_.add<std::int64_t>("samples", samples_, "Samples", at_least_one);
     folder_ = std::filesystem::temp_directory_path() / ("torchlcp_flags_test_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
   }
@@ -40,6 +42,8 @@ class CommandLineTest : public ::testing::Test {
   RunFlags run_;
   double mu_ = 0.3;
   std::vector<double> alpha_ = {1, 2};
+  std::string data_;
+  std::int64_t samples_ = 9;
   std::filesystem::path folder_;
 };
 
@@ -60,6 +64,8 @@ TEST_F(CommandLineTest, WritesAConfigThatRepeatsTheRun) {
   EXPECT_EQ(written, (nlohmann::json{{"program", "program"},
                                      {"mu", 0.1},
                                      {"alpha", {7., 8., 9.}},
+                                     {"data", nullptr},
+                                     {"samples", 9},
                                      {"seed", 2},
                                      {"dtype", "float64"},
                                      {"threads", 1}}));
@@ -78,6 +84,30 @@ TEST_F(CommandLineTest, SaysWhatANumberMayBe) {
 
 TEST_F(CommandLineTest, RefusesWhatIsNoNumber) {
   EXPECT_EQ(parse({"--mu", "nan"}), "--mu must be finite and >= 0; got nan");
+}
+
+TEST_F(CommandLineTest, RefusesAnEmptyValue) {
+  EXPECT_EQ(parse({"--config", config({{"data", nullptr}})}), "");  // as a config says that there is none
+  EXPECT_EQ(data_, "");
+  for (const char* flag : {"--mu", "--seed", "--dtype", "--data", "--config", "--alpha"}) {
+    EXPECT_EQ(parse({flag, ""}), std::string(flag) + " must not be empty");
+  }
+  EXPECT_EQ(parse({"--alpha", "1", ""}), "--alpha must not be empty");
+  EXPECT_EQ(parse({"--mu="}), "--mu must not be empty");
+  EXPECT_NE(parse({"--config", config({{"data", ""}})}).find("\"data\" cannot be \"\""), std::string::npos);
+  EXPECT_NE(parse({"--config", config({{"mu", ""}})}).find("\"mu\" cannot be \"\""), std::string::npos);
+  EXPECT_EQ(parse({"--out", ""}), "--out must not be empty");
+}
+
+TEST_F(CommandLineTest, RefusesACountThatOverflows) {
+  EXPECT_EQ(parse({"--samples", "1000000000"}), "");
+  for (const char* count : {"9223372036854775807", "9223372036854775808", "18446744073709551617", "1e30", "1000000001",
+                            "-9223372036854775809", "99999999999999999999999999"}) {
+    EXPECT_NE(parse({"--samples", count}).find("--samples"), std::string::npos) << count;
+  }
+  EXPECT_NE(parse({"--config", config({{"samples", 9223372036854775807}})}).find("--samples must be <= 1000000000"),
+            std::string::npos);
+  EXPECT_NE(parse({"--mu", "1e999"}).find("--mu"), std::string::npos);
 }
 
 TEST_F(CommandLineTest, RefusesASeedThatWouldBeCutOff) {
@@ -111,6 +141,7 @@ TEST_F(CommandLineTest, AgreesWithTheRunThatItContinues) {
   EXPECT_NO_THROW(line_.agree_with({{"mu", 0.5}, {"seed", 9}}, "checkpoint.pt"));
   EXPECT_EQ(run_.seed, 9);
   EXPECT_THROW(line_.agree_with({{"mu", 0.6}}, "checkpoint.pt"), UsageError);
+  EXPECT_THROW(line_.agree_with({{"samples", "many"}}, "checkpoint.pt"), UsageError);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// What train_penalty and train_structured have in common: [M|W] of the traditional LCP, learned from its known
-// solutions.
+// The common part of train_penalty and train_structured: [M|W] of the traditional LCP, learned from known solutions.
 #pragma once
 
 #include <string>
@@ -17,7 +16,7 @@ struct RowFlags {
   nn::Parameters parameters;  ///< kRows or kStructured
   RunFlags run = {};
   TrainingFlags training = {.iterations = 4000, .learning_rate = 0.02};
-  SampleFlags samples = {.known = Known::kContactForces, .samples = 1000, .states = "mixed"};
+  SampleFlags samples = {.known_forces = KnownForces::kContact, .samples = 1000, .states = "mixed"};
   PhysicsFlags block = {.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
   std::vector<double> alpha = {1, 1};
   bool squared = false;
@@ -34,6 +33,6 @@ struct RowFlags {
 };
 
 /// Parses, trains and reports; returns an exit status.
-int learn_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* argv);
+int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* argv);
 
 }  // namespace lcp::training

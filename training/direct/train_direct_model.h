@@ -9,6 +9,6 @@ namespace lcp::training {
 
 /// The programs train_direct, which learns with friction forces, and train_slack, which learns with the slack that they
 /// leave to mu m g. Returns the exit status.
-int learn(nn::DirectForces forces, int argc, const char* const* argv);
+int train_direct_model(nn::DirectForces forces, int argc, const char* const* argv);
 
 }  // namespace lcp::training

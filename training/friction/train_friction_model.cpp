@@ -1,10 +1,12 @@
-#include "friction/learn.h"
+#include "friction/train_friction_model.h"
 
 #include <ATen/ATen.h>
 #include <torch/utils.h>
 
 #include "run/error.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
+#include "run/results.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {
@@ -16,19 +18,22 @@ void FrictionFlags::add_to(CommandLine& line) {
   model.add_to(line);
   line.footer("Example: " + line.program() + " --states gentle --initial-mu 2.5 --out runs/gentle\n" +
               "Data of your own: CSV with columns v,u,v_next (m/s, N, m/s), and optionally trajectory; one row in\n"
-              "five, or one trajectory in five, is held out. --mu is then only what the result is compared with.");
+              "five, or one trajectory in five, is held out. --mu is then only what the result is compared with." +
+              kModelNote);
 }
 
-int learn_friction(CommandLine& line, FrictionFlags& flags, const FrictionMethod& method, int argc,
-                   const char* const* argv) {
+int train_friction_model(CommandLine& line, FrictionFlags& flags, const FrictionMethod& method, int argc,
+                         const char* const* argv) {
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.samples.settle(line);
+  flags.samples.validate(line);
   if (flags.block.gravity == 0) throw UsageError("--gravity must be > 0: m g is the unit of force; got 0");
-  Trainer trainer(line, flags.run, flags.training);
+  const std::optional<Checkpoint> checkpoint = resume(line, flags.run, flags.training);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
 
   const Data data = load_data(flags.run, flags.block, flags.samples);
+  OutputFolder out(line, flags.run);
+  Trainer trainer(out, flags.run, flags.training, checkpoint);
   nn::TraditionalModel model = flags.model.make(flags.run, flags.block);
   const Samples training = data.training.to(flags.run.scalar_type());
   const Samples heldout = data.heldout.to(flags.run.scalar_type());
@@ -49,14 +54,14 @@ int learn_friction(CommandLine& line, FrictionFlags& flags, const FrictionMethod
   if (stopped) return *stopped;
 
   const OneThread one_thread;
-  nn::save_torchscript(model, (flags.run.out / "model.pt").string());
-  nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);
+  out.write("model.pt", nn::torchscript_bytes(model));
+  nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   metrics.update(friction_metrics(model, flags.block));
-  metrics.update(gauge_of_motion(model, training).json());
+  metrics.update(motion_identifiability(model, training).json());
   metrics.update(method.metrics(model, training));
   metrics["training_samples"] = training.count();
   metrics["final_loss"] = trainer.history()["loss"].back();
-  conclude(line, flags.run, metrics);
+  write_results(out, metrics, {"rollout.png", "training.png"});
   return 0;
 }
 

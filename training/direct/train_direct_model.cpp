@@ -1,4 +1,4 @@
-#include "direct/learn.h"
+#include "direct/train_direct_model.h"
 
 #include <ATen/ATen.h>
 #include <torch/utils.h>
@@ -12,8 +12,11 @@
 #include "direct/study.h"
 #include "lcp/learning/direct_loss.h"
 #include "run/error.h"
+#include "run/identifiability.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
 #include "run/random.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "run/trainer.h"
 #include "sliding_block/evaluation.h"
@@ -26,8 +29,8 @@ using nn::DirectForces;
 using torch::Tensor;
 
 constexpr learning::DirectLossWeights kWeights;
-constexpr double kNonlinearityWeight = 1;  // of DirectModel::nonlinearity in the loss
-constexpr double kSurplusWeight = 0.1;     // of `surplus` in the loss
+constexpr double kNonlinearityWeight = 1;  // the weight of DirectModel::nonlinearity in the loss
+constexpr double kSurplusWeight = 0.1;     // the weight of `surplus` in the loss
 
 struct Flags {
   explicit Flags(DirectForces kind_) : kind(kind_) {}
@@ -36,7 +39,7 @@ struct Flags {
   RunFlags run;
   TrainingFlags training{.iterations = 2000, .learning_rate = 0.05};
   PhysicsFlags block;
-  SampleFlags samples{.known = kind == DirectForces::kSlack ? Known::kSlack : Known::kFriction,
+  SampleFlags samples{.known_forces = kind == DirectForces::kSlack ? KnownForces::kSlack : KnownForces::kFriction,
                       .samples = 2000,
                       .data = {},
                       .states = "trajectories"};
@@ -74,7 +77,7 @@ struct Flags {
     }
   }
 
-  void settle(const CommandLine& line) {
+  void validate(const CommandLine& line) {
     if (study) {
       for (const char* name :
            {"learning-rate", "checkpoint-every", "resume", "dtype", "threads", "data", "states", "forces", "more-mus",
@@ -82,13 +85,13 @@ struct Flags {
         if (line.given(name)) throw UsageError("--" + std::string(name) + " has no meaning with --study");
       }
     }
-    samples.settle(line);
+    samples.validate(line);
   }
 
   bool slack() const { return kind == DirectForces::kSlack; }
   bool relu() const { return head == "relu"; }
 
-  // Whether h of a component that rests is only known to be <= 0: the head lets no more through.
+  // Whether a component of the velocity that rests only says that the value before the relu is <= 0.
   bool behind_head() const { return relu() && samples.forces == "physical"; }
 };
 
@@ -101,17 +104,19 @@ std::string description(DirectForces kind) {
                "and known friction forces, and writes the learned LCP as a TorchScript model that can be stepped.";
 }
 
-// Physical forces leave open what lambda+ does to v+, and with one friction coefficient what a force that is constant
-// while v+ > 0, lambda-, does to it beside f. Of all f and G that fit, this is 0 of the one in which f has no bias and
-// G is constant and antidiagonal: the rows of its LCP are decoupled, and any v and u have a solution.
+// Physical forces do not determine the effect of lambda+ on v+; nor, with one friction coefficient, that of lambda-,
+// which is constant while v+ > 0, apart from that of f. Of all f and G that fit, only the one whose f has no bias and
+// whose G is constant and antidiagonal has surplus 0. The rows of its LCP are decoupled, so that every v and u has a
+// solution.
 Tensor surplus(const nn::DirectModel& model) {
   const auto diagonal = model->G->affine->bias.unflatten(0, {2, 2}).diagonal();
   const Tensor size = model->G->affine->weight.abs().sum() + diagonal.abs().sum();
   return model->options.bias() ? size + model->f->affine->bias.abs().sum() : size;
 }
 
-// What the data leave open at the solution, where a residual that the head does not let through tells nothing.
-Gauge gauge(const Samples& samples, const Tensor& p, const nn::DirectModelOptions& options, bool behind_head) {
+// The directions that the data determine at the solution. Residuals behind the relu, where it is 0, determine nothing.
+IdentifiabilityReport identifiability(const Samples& samples, const Tensor& p, const nn::DirectModelOptions& options,
+                                      bool behind_head) {
   const bool slack = options.forces() == DirectForces::kSlack;
   const std::string p_1 = slack ? "slack_minus" : "lambda_plus", p_2 = slack ? "slack_plus" : "lambda_minus";
   std::vector<std::string> terms = {"v", "u", "1", p_1 + " v", p_1 + " u", p_1, p_2 + " v", p_2 + " u", p_2};
@@ -122,7 +127,7 @@ Gauge gauge(const Samples& samples, const Tensor& p, const nn::DirectModelOption
     values = at::cat({values.slice(1, 0, kBias), values.slice(1, kBias + 1)}, 1);
   }
   const Tensor moves = samples.velocities() > 0;
-  Gauge result;
+  IdentifiabilityReport result;
   for (const std::int64_t k : {0, 1}) {
     std::vector<std::string> names;
     for (const std::string& term : terms) names.push_back((k == 0 ? "v+: " : "v-: ") + term);
@@ -131,7 +136,7 @@ Gauge gauge(const Samples& samples, const Tensor& p, const nn::DirectModelOption
   return result;
 }
 
-// Against the block of the flags: the largest error of f [m/s] and G [s/kg] over the samples.
+// The largest error of f [m/s] and G [s/kg] over the samples, against the block of the flags.
 double parameter_error(nn::DirectModel& model, const Samples& samples, const PhysicsFlags& block) {
   const double c = block.dt / block.mass;
   const Tensor free = samples.v + c * samples.u;
@@ -148,7 +153,7 @@ double parameter_error(nn::DirectModel& model, const Samples& samples, const Phy
 
 }  // namespace
 
-int learn(DirectForces kind, int argc, const char* const* argv) {
+int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
   const std::string program = kind == DirectForces::kSlack ? "train_slack" : "train_direct";
   CommandLine line(program, description(kind));
   Flags flags(kind);
@@ -159,18 +164,21 @@ int learn(DirectForces kind, int argc, const char* const* argv) {
                    : "Physical forces need the relu; of the f and G that fit them those are learned in which f has\n"
                      "no bias and G is constant and antidiagonal.\n") +
               "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus (m/s, N, m/s, N, N), and\n"
-              "optionally trajectory; one row in five, or one trajectory in five, is held out.");
+              "optionally trajectory; one row in five, or one trajectory in five, is held out." +
+              kModelNote);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.settle(line);
+  flags.validate(line);
   if (flags.study) {
     study(line, flags.run, flags.training, flags.block, flags.samples);
     return 0;
   }
-  Trainer trainer(line, flags.run, flags.training);
+  const std::optional<Checkpoint> checkpoint = resume(line, flags.run, flags.training);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
   torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
 
   const Data data = load_data(flags.run, flags.block, flags.samples);
+  OutputFolder out(line, flags.run);
+  Trainer trainer(out, flags.run, flags.training, checkpoint);
   const Samples training = data.training.to(flags.run.scalar_type());
   const Samples heldout = data.heldout.to(flags.run.scalar_type());
   const auto scale = [](const Tensor& x) { return std::max(rmse(x), 1e-12); };
@@ -216,8 +224,8 @@ int learn(DirectForces kind, int argc, const char* const* argv) {
 
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
-  nn::save_torchscript(model, (flags.run.out / "model.pt").string());
-  nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);
+  out.write("model.pt", nn::torchscript_bytes(model));
+  nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   const Tensor h = model->forward(heldout.v, heldout.u, model->options.forces_of(heldout.lambda));
   metrics.update({
       {"parameter_error", parameter_error(model, heldout, flags.block)},
@@ -225,8 +233,8 @@ int learn(DirectForces kind, int argc, const char* const* argv) {
       {"training_samples", training.count()},
       {"final_loss", loss(at::arange(training.count()), 1).front().second.item<double>()},
   });
-  metrics.update(gauge(data.training, exact_p, model->options, flags.behind_head()).json());
-  conclude(line, flags.run, metrics);
+  metrics.update(identifiability(data.training, exact_p, model->options, flags.behind_head()).json());
+  write_results(out, metrics, {"rollout.png", "training.png"});
   return 0;
 }
 

@@ -1,4 +1,4 @@
-#include "rows/learn.h"
+#include "rows/train_lcp_rows.h"
 
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -8,7 +8,9 @@
 
 #include "run/error.h"
 #include "run/one_thread.h"
+#include "run/output_folder.h"
 #include "run/random.h"
+#include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/evaluation.h"
 
@@ -68,19 +70,22 @@ void RowFlags::add_to(CommandLine& line) {
       "Example: " + line.program() + " --split maximal --out runs/maximal\n" +
       "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus,gamma (m/s, N, m/s, N, N, m/s), as\n"
       "simulate --formulation traditional writes it, and optionally trajectory; one row in five, or one\n"
-      "trajectory in five, is held out. --mu, --mass, --dt and --gravity say what the block is.");
+      "trajectory in five, is held out. --mu, --mass, --dt and --gravity say what the block is." +
+      kModelNote);
 }
 
-int learn_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* argv) {
+int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* argv) {
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.samples.settle(line);
+  flags.samples.validate(line);
   if (!(flags.block.max_friction() > 0))
     throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
-  Trainer trainer(line, flags.run, flags.training);
+  const std::optional<Checkpoint> checkpoint = resume(line, flags.run, flags.training);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
 
   const Data data = load_data(flags.run, flags.block, flags.samples);
+  OutputFolder out(line, flags.run);
+  Trainer trainer(out, flags.run, flags.training, checkpoint);
   nn::TraditionalModel model = make_model(flags);
   const Samples training = data.training.to(flags.run.scalar_type());
   const Samples heldout = data.heldout.to(flags.run.scalar_type());
@@ -105,8 +110,8 @@ int learn_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* 
   if (stopped) return *stopped;
 
   const OneThread one_thread;
-  nn::save_torchscript(model, (flags.run.out / "model.pt").string());
-  nlohmann::json metrics = evaluate_model(flags.run, heldout, flags.block);
+  out.write("model.pt", nn::torchscript_bytes(model));
+  nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   const Tensor rows = model->rows().detach().to(torch::kDouble);
   metrics.update(
       {{"parameter_error", row_error(canonical_rows(rows, 1, false), 1)},
@@ -116,8 +121,8 @@ int learn_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* 
        {"heldout_rmse_without_forces", rmse(affine_prediction(data.training, data.heldout) - data.heldout.v_next)},
        {"training_samples", training.count()},
        {"final_loss", trainer.history()["loss"].back()}});
-  metrics.update(gauge_of_rows(model, data.training).json());
-  conclude(line, flags.run, metrics);
+  metrics.update(rows_identifiability(model, data.training).json());
+  write_results(out, metrics, {"rollout.png", "rows.png", "training.png"});
   return 0;
 }
 

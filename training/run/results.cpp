@@ -1,0 +1,68 @@
+#include "run/results.h"
+
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "run/figures.h"
+#include "run/text.h"
+
+namespace lcp::training {
+namespace {
+
+// The metrics of the summary, in this order.
+struct Shown {
+  const char* key;
+  const char* label;
+  const char* unit;
+  const char* otherwise;  // where the metric is no number
+};
+constexpr Shown kShown[] = {
+    {"mu", "friction coefficient", "", "none"},
+    {"stiffness", "stiffness", " N/m", "none"},
+    {"heldout_rmse", "held-out rmse", " m/s", "none: some steps have no solution"},
+    {"sticking_exact_zero_fraction", "exact zeros, sticking", "", "nothing sticks"},
+    {"sticking_close_fraction", "  within dt mu g / 1000", "", "nothing sticks"},
+    {"rollout_rmse", "rollout rmse", " m/s over 50 steps", "none: some steps have no solution"},
+    {"parameter_error", "parameter error", " against the flags' block", "none"},
+    {"max_row_error", "largest error of a row", "", "none"},
+    {"objective", "objective", "", "none"},
+    {"lower_bound", "  at least", "", "none"},
+    {"objective_at_truth", "objective at the truth", "", "none"},
+};
+
+}  // namespace
+
+nlohmann::json to_json(const torch::Tensor& x) {
+  if (x.dim() == 0) return x.item<double>();
+  nlohmann::json json = nlohmann::json::array();
+  for (std::int64_t k = 0; k < x.size(0); ++k) json.push_back(to_json(x[k]));
+  return json;
+}
+
+void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::vector<std::string>& names) {
+  out.write_json("metrics.json", metrics);
+  const std::vector<std::filesystem::path> figures = draw_figures(out, names);
+  if (out.quiet()) return;
+  for (const Shown& shown : kShown) {
+    if (!metrics.contains(shown.key) || metrics[shown.key].is_array()) continue;
+    const auto& value = metrics[shown.key];
+    const bool finite = value.is_number() && std::isfinite(value.get<double>());
+    std::cout << padded(shown.label, 24) << (finite ? short_number(value.get<double>()) + shown.unit : shown.otherwise)
+              << "\n";
+  }
+  if (metrics.contains("parameters")) {
+    std::cout << "identifiable            " << metrics["identifiable_parameters"] << " of " << metrics["parameters"]
+              << " parameters\n";
+    for (const std::string direction : metrics["unidentifiable_directions"]) {
+      std::cout << "  the data do not see   " << direction << "\n";
+    }
+  }
+  for (const char* file : {"model.pt", "table.md", "metrics.json"}) {
+    if (std::filesystem::exists(out / file)) std::cout << (out / file).string() << "\n";
+  }
+  for (const auto& figure : figures) std::cout << figure.string() << "\n";
+  std::cout << std::flush;
+}
+
+}  // namespace lcp::training
