@@ -83,7 +83,7 @@ endif()
 
 add_library(TorchLCP::libtorch INTERFACE IMPORTED)
 if(NOT TARGET torch AND EXISTS "${TORCHLCP_TORCH_LIBRARY_DIR}/libtorch_cuda.so")
-  # A CUDA build: its own CMake files stop without a CUDA toolkit. TorchLCP needs only the CPU libraries.
+  # The CMake files of a CUDA build of LibTorch stop without a CUDA toolkit. TorchLCP needs only the CPU libraries.
   message(STATUS "LibTorch: CUDA build at ${torchlcp_torch_root}; linking its CPU libraries")
   target_include_directories(TorchLCP::libtorch INTERFACE
     "${torchlcp_torch_root}/include" "${torchlcp_torch_root}/include/torch/csrc/api/include")

@@ -12,7 +12,15 @@ function(torchlcp_target target)
   endif()
 endfunction()
 
-# A library that is installed and exported as TorchLCP::<name>; the sources are given by target_sources.
+# Compiles up to `size` sources of a target as one, since reading LibTorch's headers takes longer than most sources.
+# CMAKE_UNITY_BUILD=OFF compiles each source by itself.
+function(torchlcp_compile_together target size)
+  if(NOT DEFINED CMAKE_UNITY_BUILD OR CMAKE_UNITY_BUILD)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+  endif()
+endfunction()
+
+# A library that is installed, where TORCHLCP_INSTALL, and exported as TorchLCP::<name>; the sources are given by target_sources.
 function(torchlcp_export target name)
   torchlcp_target(${target})
   target_include_directories(${target} PUBLIC
@@ -20,6 +28,7 @@ function(torchlcp_export target name)
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  install(TARGETS ${target} EXPORT TorchLCPTargets
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  if(TORCHLCP_INSTALL)
+    install(TARGETS ${target} EXPORT TorchLCPTargets)
+  endif()
 endfunction()

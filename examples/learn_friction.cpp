@@ -1,4 +1,4 @@
-// Learns a friction coefficient from velocities alone, by Adam through lcp::solve: learn_friction [model.pt]
+// Learns a friction coefficient from velocities, by Adam through lcp::solve: learn_friction [model.pt]
 // With a model that a program wrote, also steps that one.
 #include <lcp/lcp.h>
 #include <torch/script.h>
@@ -11,10 +11,10 @@
 torch::Tensor step(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& mu) {
   const double dt = 0.1;
   const torch::Tensor M = torch::tensor({{dt, -dt, 1.}, {-dt, dt, 1.}, {-1., -1., 0.}}, torch::kDouble);
-  const torch::Tensor free = v + dt * u;
-  const torch::Tensor q = torch::stack({free, -free, (9.81 * mu).expand_as(free)}, -1);
+  const torch::Tensor v_free = v + dt * u;  // without friction
+  const torch::Tensor q = torch::stack({v_free, -v_free, (9.81 * mu).expand_as(v_free)}, -1);
   const lcp::SolveResult result = lcp::solve(M, q);
-  return free + dt * (result.z.select(-1, 0) - result.z.select(-1, 1));
+  return v_free + dt * (result.z.select(-1, 0) - result.z.select(-1, 1));
 }
 
 int main(int argc, char** argv) {

@@ -59,7 +59,7 @@ struct Argument {
 
   Kind kind = Kind::kKeywordSign;
   std::string_view declaration = "*";
-  Sizes sizes = {};                        ///< of a tensor
+  Sizes sizes = {};                   ///< of a tensor
   at::ScalarType dtype = at::kFloat;  ///< of a tensor: at::kFloat for that of the first argument
   void (*check)(std::string_view name, const Value& value) = nullptr;  ///< of a flag, see below
   std::string_view name = name_in(declaration);
@@ -245,8 +245,9 @@ using Handle = c10::TypedOperatorHandle<Signature>;
 /// The handle of an operator, found once.
 template <class Signature, const Operator& op>
 const Handle<Signature>& handle() {
-  static const Handle<Signature> found =
-      c10::Dispatcher::singleton().findSchemaOrThrow(("lcp::" + std::string(op.name())).c_str(), "").typed<Signature>();
+  static const Handle<Signature> found = c10::Dispatcher::singleton()
+                                             .findSchemaOrThrow(std::string("lcp::").append(op.name()).c_str(), "")
+                                             .typed<Signature>();
   return found;
 }
 

@@ -4,17 +4,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "lcp/method.h"
 #include "solver/verify.h"
 
 namespace lcp::solver {
 
-enum class Method {
-  kAuto,         ///< the whole ladder, see rungs.h
-  kLemke,        ///< one run of Lemke's method with d = e
-  kEnumeration,  ///< complementary bases, one after another
-  kNewtonMin,    ///< Newton's method on min(z, w) = 0
-  kCentralPath,  ///< one path z_i w_i = kappa, followed to kappa = 0
-};
+using lcp::Method;
 
 struct Settings {
   Method method = Method::kAuto;

@@ -9,25 +9,22 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "lcp/export.h"
+#include "lcp/method.h"
+#include "lcp/name_of.h"
 #include "lcp/status.h"
+#include "lcp/ties.h"
 
 namespace lcp {
 
 struct SolveOptions {
-  /// "auto": a ladder of methods, each verified; docs/solvers.md says what is tried when. For n <= 10 it is complete: a
-  /// problem that has a solution is solved.
-  /// "lemke": one run of Lemke's method [CPS, alg. 4.4.5] with the covering vector d = e.
-  /// "enumeration": complementary bases, one after another, 2^n of them at worst.
-  /// "newton_min": Newton's method on min(z, w) = 0, for positive definite and P-matrices.
-  /// "central_path": the path z_i w_i = kappa, followed to kappa = 0, and solved for its basis.
-  std::string method = "auto";
+  /// Method::kLemke, or its name, "lemke". With the default, every LCP of n <= 10 that has a solution at a nonsingular
+  /// basis is solved.
+  NameOf<Method, method_name> method = Method::kAuto;
 
-  /// What the gradient takes pairs with z_i = w_i = 0 for. "inactive": z_i stays 0. "active": w_i stays 0. "midpoint":
-  /// the mean of both derivatives. docs/gradients.md shows what each does.
-  std::string ties = "inactive";
+  /// Ties::kActive, or its name, "active".
+  NameOf<Ties, ties_name> ties = Ties::kInactive;
 
   /// kappa > 0: the gradient is that of the point z_i w_i = kappa of the central path near the solution, smooth across
   /// ties, while z and w stay exact. Units of z times w. Where Newton's method finds no such point, the gradient is

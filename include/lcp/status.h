@@ -15,4 +15,10 @@ enum class Status : std::int8_t {
   kBadInput = 4,    ///< a NaN or an infinity in M or q; z, w are NaN
 };
 
+/// "solved", "not found", "infeasible", "pivot limit" or "bad input".
+constexpr const char* status_name(Status status) {
+  constexpr const char* kNames[] = {"solved", "not found", "infeasible", "pivot limit", "bad input"};
+  return kNames[static_cast<int>(status)];
+}
+
 }  // namespace lcp

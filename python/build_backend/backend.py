@@ -1,4 +1,4 @@
-"""The build backend: scikit-build-core, told which torch to build with.
+"""The build backend: scikit-build-core, run with the torch of the environment that the package is built for.
 
 Metadata need the right torch too, though they do not depend on it: so a build without it ends before pip looks for, and
 downloads, what the package requires.

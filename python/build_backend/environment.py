@@ -1,7 +1,7 @@
 """Finds the torch of the environment that a package is built for.
 
 The library works only with the torch that it was built with, so torch cannot be a build requirement, which pip would
-download into a place of its own.
+install into a temporary environment.
 """
 
 import importlib.util

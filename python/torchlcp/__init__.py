@@ -32,6 +32,7 @@ from torchlcp._operators import (
     gradient_radius,
     solve,
     solve_mixed,
+    status_name,
 )
 
 __version__ = VERSION
@@ -56,4 +57,5 @@ __all__ = [
     "solve",
     "solve_contact",
     "solve_mixed",
+    "status_name",
 ]

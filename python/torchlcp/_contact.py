@@ -96,7 +96,7 @@ def certify_contact(
 ) -> ContactCertificate:
     """Says for each element of a batch how good v is as a solution of solve_contact, and how much its gradient means.
 
-    Whoever found v, it depends on the problem and v alone. NaN where the problem is a bad input or v not finite. Not
+    The result depends only on the problem and on v. NaN where the problem is a bad input or v not finite. Not
     differentiable.
 
     Args:

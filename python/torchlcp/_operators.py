@@ -26,6 +26,11 @@ class Status(enum.IntEnum):
     BAD_INPUT = 4
 
 
+def status_name(status: int | Tensor) -> str:
+    """The name of one status: "solved", "not found", "infeasible", "pivot limit" or "bad input"."""
+    return Status(int(status)).name.lower().replace("_", " ")
+
+
 class Solution(NamedTuple):
     """z [..., n], w [..., n] and status [...], int8, the values of Status."""
 
@@ -99,7 +104,7 @@ def solve(
         kappa: where > 0, the gradient is that of the nearby point with z_i w_i = kappa, or NaN where none is found; z
             and w stay exact. Its unit is that of z times that of w. Only with ties = "inactive".
         tolerance: what "solved" means, see Status. None: 1e-9 in float64, 1e-4 in float32.
-        max_pivots: steps of its method that one element may spend. None: the method's own limit.
+        max_pivots: steps of its method that one element may spend. None: the default limit of the method.
 
     Raises:
         RuntimeError: a shape, dtype, device or option is none of these.
@@ -126,7 +131,7 @@ def solve_mixed(
     tolerance: float | None = None,
     max_pivots: int | None = None,
 ) -> MixedSolution:
-    """Solves 0 = A x + B z + p, w = C x + M z + q, 0 <= z perp w >= 0, with x free, for each element of a batch.
+    """Solves 0 = A x + B z + p, w = C x + M z + q, 0 <= z perp w >= 0, with x of any sign, for each element of a batch.
 
     Differentiable in all six tensors as solve is in its two [CPS, sec. 1.2]. INFEASIBLE says here that no x and z >= 0
     have A x + B z + p = 0 and C x + M z + q >= 0.
@@ -164,7 +169,7 @@ def solve_mixed(
 def certify(M: Tensor, q: Tensor, z: Tensor, *, tolerance: float | None = None) -> Certificate:
     """Says for each element of a batch how good z is as a solution, and how much its gradient means.
 
-    Whoever found z, it depends on M, q and z alone. Where they have a NaN, the numbers are NaN, the rank is 0 and
+    The result depends only on M, q and z. Where they have a NaN, the numbers are NaN, the rank is 0 and
     nothing is tied. Not differentiable. The residual is that of [CPS, ch. 5].
 
     Args:

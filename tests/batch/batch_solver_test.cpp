@@ -12,6 +12,7 @@
 #include "batch/batch_derivative.h"
 #include "batch/outer_products.h"
 #include "support/claims.h"
+#include "support/effort.h"
 #include "support/problems.h"
 
 namespace lcp::batch {
@@ -363,7 +364,7 @@ TYPED_TEST(BatchSolverTest, HasTheAdjointOfTheActiveSetForTriangularMatrices) {
   Random random(29);
   std::normal_distribution<> normal;
   for (const int n : {3, 4, 5, 8, 13, 16}) {
-    Gradients<T> gradients(random, n, n <= 5 ? 20'000 : 250);
+    Gradients<T> gradients(random, n, n <= 5 ? testing::effort(20'000) : 250);
     for (std::int64_t b = 0; b < gradients.batch.count; ++b) {
       for (int i = 0; i < n; ++i) {
         for (int j = 0; j < n; ++j) {

@@ -62,8 +62,8 @@ TEST_F(GradientTest, AgreesWithCentralDifferencesForEveryActiveSet) {
   EXPECT_LT(gradient_error(z_and_w, in), kTolerance);
 }
 
-// While the block sticks, the split of its friction is tied; what is unique is the motion, in the block's own
-// parameters.
+// While the block sticks, the two friction variables are tied and not unique. The motion is unique, as a function of
+// the parameters of the block.
 TEST_F(GradientTest, AgreesOnBothSidesOfStickAndSlide) {
   const auto motion = [](const Inputs& in) {
     const Tensor &v = in[0], &limit = in[1], &c = in[2];

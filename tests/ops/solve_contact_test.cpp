@@ -51,13 +51,13 @@ class SolveContactTest : public ::testing::Test {
     for (std::int64_t k = 0; k < c; ++k) {
       const Tensor tangent = 0.02 + 0.05 * torch::rand({batch}, torch::kDouble);
       const Tensor normal = 0.02 + 0.05 * torch::rand({batch}, torch::kDouble);
-      const Tensor turn = random({batch}), own = mu.select(1, k), ratio = tangent / normal, zero = turn * 0;
-      Tensor slip = own * 0.3, height = zero + 2;
-      if (regions[k] == Region::kSlide) slip = own * 3, height = zero + 0.2;
-      if (regions[k] == Region::kNone) height = -1 - own * ratio * slip;
+      const Tensor turn = random({batch}), mu_k = mu.select(1, k), ratio = tangent / normal, zero = turn * 0;
+      Tensor slip = mu_k * 0.3, height = zero + 2;
+      if (regions[k] == Region::kSlide) slip = mu_k * 3, height = zero + 0.2;
+      if (regions[k] == Region::kNone) height = -1 - mu_k * ratio * slip;
       const Tensor direction = torch::stack({turn.cos(), turn.sin()}, -1);
-      const Tensor slides = (height + own * ratio * slip) / (1 + own * own * ratio);
-      Tensor force = regions[k] == Region::kSlide ? own * slides : slip, normal_force = height;
+      const Tensor slides = (height + mu_k * ratio * slip) / (1 + mu_k * mu_k * ratio);
+      Tensor force = regions[k] == Region::kSlide ? mu_k * slides : slip, normal_force = height;
       if (regions[k] == Region::kSlide) normal_force = slides;
       if (regions[k] == Region::kNone) force = normal_force = zero;
       R.push_back(torch::stack({tangent, tangent, normal}, -1));
@@ -151,7 +151,8 @@ TEST_F(SolveContactTest, RefusesWhatDoesNotFit) {
     inputs[k] = x;
     return testing::error_of([&] { Made::solve_these(inputs); });
   };
-  EXPECT_NE(error_with(5, torch::ones({4}, torch::kDouble)).find("mu must be [..., c] with J's c = 3"), std::string::npos);
+  EXPECT_NE(error_with(5, torch::ones({4}, torch::kDouble)).find("mu must be [..., c] with J's c = 3"),
+            std::string::npos);
   EXPECT_NE(error_with(2, torch::ones({9, 4})).find("J must have A's dtype"), std::string::npos);
 }
 

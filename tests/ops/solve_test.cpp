@@ -1,6 +1,7 @@
 #include "lcp/solve.h"
 
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -168,6 +169,36 @@ TEST_F(SolveTest, SolvesFrictionProblems) {
     expect_solved(M.to(torch::kFloat).to(torch::kDouble), q.to(torch::kFloat).to(torch::kDouble),
                   {single.z.to(torch::kDouble), single.w.to(torch::kDouble), single.status}, 1e-4);
   }
+}
+
+TEST_F(SolveTest, TakesEnumeratorsAndTheirNames) {
+  const Tensor M = torch::eye(3, torch::kDouble).requires_grad_();
+  const Tensor q = torch::tensor({-1., 0., 1.}, torch::kDouble);  // the second pair is a tie
+  const auto gradient = [&](const SolveOptions& options) {
+    return torch::autograd::grad({solve(M, q, options).z.sum()}, {M})[0];
+  };
+  for (const Method method :
+       {Method::kAuto, Method::kLemke, Method::kEnumeration, Method::kNewtonMin, Method::kCentralPath}) {
+    for (const Ties ties : {Ties::kInactive, Ties::kActive, Ties::kMidpoint}) {
+      SolveOptions by_enumerator, by_name;
+      by_enumerator.method = method;
+      by_enumerator.ties = ties;
+      by_name.method = method_name(method);
+      by_name.ties = std::string(ties_name(ties));
+      EXPECT_TRUE(torch::equal(gradient(by_enumerator), gradient(by_name))) << method_name(method) << ties_name(ties);
+      // d z_2 / d M_21 = -z_1 where the tied pair is active.
+      const double expected = ties == Ties::kInactive ? 0 : ties == Ties::kActive ? -1 : -0.5;
+      EXPECT_EQ(gradient(by_enumerator)[1][0].item<double>(), expected);
+    }
+  }
+}
+
+TEST(StatusTest, HasANameForEachValue) {
+  EXPECT_STREQ(status_name(Status::kSolved), "solved");
+  EXPECT_STREQ(status_name(Status::kNotFound), "not found");
+  EXPECT_STREQ(status_name(Status::kInfeasible), "infeasible");
+  EXPECT_STREQ(status_name(Status::kPivotLimit), "pivot limit");
+  EXPECT_STREQ(status_name(Status::kBadInput), "bad input");
 }
 
 TEST_F(SolveTest, NamesWhatIsWrongWithItsArguments) {

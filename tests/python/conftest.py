@@ -1,10 +1,20 @@
 import json
+import os
 import pathlib
 import subprocess
 
 import pytest
 import torch
 from runs import WITHOUT_FIGURES
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: runs only with TORCHLCP_LONG_TESTS in the environment")
+
+
+def pytest_collection_modifyitems(items):
+    if not os.environ.get("TORCHLCP_LONG_TESTS"):
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 def pytest_addoption(parser):

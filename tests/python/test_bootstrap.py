@@ -96,11 +96,12 @@ def test_uses_a_link_to_an_environment_that_it_made(project, tmp_path_factory):
     assert state(other) == before
 
 
-@pytest.mark.parametrize("part, absent", [("programs", ["libgtest-dev", "libbenchmark-dev", "coinor-libipopt-dev", "libclang-rt-dev"])])
-def test_installs_only_what_a_part_needs(project, part, absent):
-    assert bootstrap(project, "--for", part, installed="").returncode == 0
+def test_installs_only_what_a_part_needs(project):
+    assert bootstrap(project, "--for", "programs", installed="").returncode == 0
     line = (project / "apt").read_text()
-    assert "libeigen3-dev" in line and not [package for package in absent if package in line]
+    assert "libeigen3-dev" in line
+    for package in ("libgtest-dev", "libbenchmark-dev", "coinor-libipopt-dev", "libclang-rt-dev"):
+        assert package not in line
 
 
 def test_names_a_part_that_it_does_not_know(project):

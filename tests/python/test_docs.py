@@ -24,7 +24,10 @@ def run(code, build):
 
 @pytest.mark.parametrize(
     "number, more, printed",
-    [(0, "print(z, status, M.grad)", "tensor([[0.5000, 0.0000],\n        [0.3333, 0.3333]]"), (1, "", "tensor([0.0000, 0.7057]")],
+    [
+        (0, "print(z, status, M.grad)", "tensor([[0.5000, 0.0000],\n        [0.3333, 0.3333]]"),
+        (1, "", "tensor([0.0000, 0.7057]"),
+    ],
 )
 def test_readme(build, number, more, printed):
     assert printed in run(snippets(README)[number] + more, build)

@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from runs import LONG_TESTS, files, read_csv, seeds
+from runs import files, read_csv, seeds
 
 
 @pytest.fixture
@@ -53,6 +53,7 @@ def test_both_agree_for_any_noise(identify, noise):
     assert mpec["max_complementarity"] < 1e-8
 
 
+@pytest.mark.long
 def test_several_particles(identify):
     shooting = identify("identify_shooting", "--particles", 10)
     assert len(shooting["mu"]) == 10 and np.sqrt(np.mean(np.square(shooting["mu_error"]))) < 2e-5
@@ -68,6 +69,7 @@ def test_estimates_scatter_as_their_uncertainty_says(identify, estimate):
     assert 0.88 <= found["covered_by_interval"] <= 1 and found["unconverged"] == 0
 
 
+@pytest.mark.long
 def test_friction_without_a_gradient_is_noticed_and_left(identify):
     away = ("--initial-mu", 0.7, "--estimate", "mu")
     stuck = identify("identify_shooting", *away, "--escape", "none")
@@ -86,6 +88,7 @@ def test_a_particle_that_never_slides_tells_a_bound(identify):
     assert flight["mu_interval"] == [[None, None]]
 
 
+@pytest.mark.long
 def test_noise_within_a_box_is_not_within_a_disk_of_its_width(run, build, tmp_path):
     """The talk's n'n <= eps^2 is infeasible where each coordinate is off by up to eps; |n| <= eps of each is not."""
     if not (build / "bin" / "identify_mpec").exists():
@@ -110,6 +113,7 @@ def test_noise_within_a_box_is_not_within_a_disk_of_its_width(run, build, tmp_pa
     assert result.returncode == 1 and "no motion is within 0.0001 m of track 0" in result.stderr
 
 
+@pytest.mark.long
 def test_position_and_velocity_are_found_too(identify):
     """A start of which nothing is known, from any mu."""
     errors = []
@@ -131,7 +135,7 @@ def test_a_prior_draws_the_start_to_what_it_says(identify):
     assert held["theta_std"][0][4] < free["theta_std"][0][4]
 
 
-@pytest.mark.parametrize("first", [10, 0.1, 1e-8])
+@pytest.mark.parametrize("first", seeds(1e-8, 0.1, 10))
 def test_relaxed_products_end_where_shooting_does(identify, first):
     shooting = identify("identify_shooting")
     mpec = identify("identify_mpec", "--complementarity", "relaxation", "--first", first, out="mpec")
@@ -165,6 +169,7 @@ def test_friction_of_a_block_on_three_supports(identify, estimate, noise):
     assert metrics["unconverged"] == 0 and metrics["unobservable"] == []
 
 
+@pytest.mark.long
 def test_estimates_of_blocks_scatter_as_their_uncertainty_says(identify):
     found = identify("identify_tripod", "--estimate", "mu", "--monte-carlo", 100)["monte_carlo"]
     assert found["mu_std"][0] == pytest.approx(found["predicted_mu_std"][0], rel=0.15)
@@ -177,6 +182,7 @@ def test_blocks_each_have_their_friction(identify):
     assert np.all(np.abs(metrics["mu_error"]) < 4 * np.array(metrics["mu_std"]))
 
 
+@pytest.mark.long
 def test_friction_depends_on_the_model_that_it_is_identified_by(identify, tmp_path):
     """Tracks of 128 directions, and of a raised centre of mass, by models of fewer and of none."""
     flags = ("--estimate", "mu", "--noise", 0, "--study")
@@ -211,7 +217,7 @@ def test_an_angle_of_the_users_own_may_jump_by_full_turns(identify, tmp_path):
     assert wrapped["theta"][0] == pytest.approx(smooth["theta"][0], abs=1e-6)
 
 
-@pytest.mark.skipif(not LONG_TESTS, reason="runs 23 programs")
+@pytest.mark.long
 def test_the_talks_tables_are_reproduced_beside_ours(run, build, tmp_path):
     result = run("reproduce_table", "--out", "out", env=None)
     assert result.returncode == 0 and (tmp_path / "out" / "figures" / "table.png").exists()

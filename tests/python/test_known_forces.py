@@ -44,6 +44,7 @@ def test_squares_are_worse(learn):
     assert learn("train_penalty", *FAST, "--squared")["max_row_error"] > 1e-3
 
 
+@pytest.mark.long
 def test_more_structure_is_needed_where_forces_add_up_to_the_limit(learn):
     loose = learn("train_structured", "--split", "maximal", "--samples", 300)
     tight = learn("train_structured", "--split", "maximal", "--samples", 300, "--hold", "three_two_one")

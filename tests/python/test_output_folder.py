@@ -4,12 +4,11 @@ import os
 import pathlib
 import resource
 import signal
-import subprocess
 import typing
 
 import pytest
 import torch
-from runs import WITHOUT_FIGURES, files, iteration, killed, start, wait_until
+from runs import WITHOUT_FIGURES, files, iteration, start, wait_until
 
 # Each program with flags for a fast run.
 PROGRAMS = {

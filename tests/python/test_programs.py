@@ -1,5 +1,4 @@
 """The programs, as their user runs them."""
-import json
 import os
 import pathlib
 import signal

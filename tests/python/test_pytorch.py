@@ -12,8 +12,9 @@ from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, stack_module_state, vjp, vmap
 from torch.utils.checkpoint import checkpoint
 
+from runs import LONG_TESTS
 from support import (
-    K, N, OPTIONS, SOLVERS, TIES, assert_near, assert_same, basis, gradients, lcp, leaves, loss, normal, problems, results,
+    K, N, OPTIONS, SOLVERS, TIES, assert_near, assert_same, basis, gradients, lcp, leaves, loss, normal, problems,
     split, split_solve, tensor, tied_problems, times, values,
 )
 
@@ -390,7 +391,7 @@ def both_solvers(*arguments, **options):
 
 
 @pytest.mark.parametrize(
-    "backend, options", [("eager", {}), *itertools.product(["aot_eager"], OPTIONS), ("inductor", {})]
+    "backend, options", [("eager", {}), *itertools.product(["aot_eager"], OPTIONS), *([("inductor", {})] if LONG_TESTS else [])]
 )
 def test_a_compiled_function_has_the_same_value_and_gradients_for_any_batch(backend, options, compilers):
     f = lambda H, h: both_solvers(H, h, **options)
@@ -481,7 +482,6 @@ def test_compiled_autograd_gives_the_same_gradients_for_any_batch(backend, solve
 def test_compiled_autograd_does_not_confuse_what_nodes_were_made_with(backend, compilers):
     H, h, _, _, _ = tied_problems(1, seed=4)
     weights = normal(2, N, seed=5)
-    results = []
     kinds = [(0, "inactive"), (0, "active"), (1, "inactive"), (1, "active"), (2, "active")]
     for equations, ties in kinds + kinds:
         f = lambda H, h: sum((x * y).sum() for x, y in zip(lcp._solve_with_basis(H, h, equations, ties=ties)[:2], weights))

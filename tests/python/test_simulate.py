@@ -321,7 +321,8 @@ def test_a_noisy_state_is_measured_once(simulate):
 def test_float32(simulate, system, formulation):
     data, metrics = simulate("--system", system, "--formulation", formulation, "--dtype", "float32")
     assert metrics["unsolved"] == 0
-    assert metrics["max_error_vs_exact"] < (0.2 if formulation == "polyhedral" else 1e-3 if system == "falling_block" else 1e-4)
+    largest = 0.2 if formulation == "polyhedral" else 1e-3 if system == "falling_block" else 1e-4
+    assert metrics["max_error_vs_exact"] < largest
     assert all(np.array_equal(column, column.astype(np.float32)) for column in data.values())
 
 

@@ -39,7 +39,8 @@ def test_from_elsewhere(train, mu, stiffness, iterations):
 
 def test_data_of_the_users_own(run, train, tmp_path):
     flags = ("--system", "compliant_particle", "--mu", 0.3, "--stiffness", 2000, "--height", 0.05, "--speed", 1)
-    assert run("simulate", *flags, "--trajectories", 10, "--steps", 60, "--animation", "none", "--quiet", "--out", "data").returncode == 0
+    flags = (*flags, "--trajectories", 10, "--steps", 60, "--animation", "none", "--quiet")
+    assert run("simulate", *flags, "--out", "data").returncode == 0
     metrics = train("--data", "data/data.csv", "--iterations", 300)
     assert metrics["mu"] == pytest.approx(0.3, rel=1e-2) and metrics["stiffness"] == pytest.approx(2000, rel=2e-2)
     assert (metrics["training_trajectories"], metrics["heldout_trajectories"]) == (8, 2)

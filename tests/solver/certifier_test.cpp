@@ -26,7 +26,7 @@ VectorXd solution(const Problem& problem) {
 }
 
 Certifier certify(const Problem& problem, const VectorXd& z, const std::optional<double>& tolerance = std::nullopt,
-                    bool single_precision = false) {
+                  bool single_precision = false) {
   Certifier certificate(problem.n(), single_precision);
   certificate.set(problem.M.data(), problem.q.data(), z.data(), tolerance);
   return certificate;

@@ -7,6 +7,7 @@
 
 #include "solver/ladder.h"
 #include "support/claims.h"
+#include "support/effort.h"
 
 namespace lcp::testing {
 namespace {
@@ -72,7 +73,7 @@ class HostileTest : public ::testing::Test {
   }
 
   void expect_true_answers(int count, int smallest, int largest) {
-    for (int k = 0; k < count && !HasFailure(); ++k) {
+    for (int k = 0; k < effort(count) && !HasFailure(); ++k) {
       expect_true_answer(hostile(random_, integer(smallest, largest)).problem);
     }
   }
@@ -89,7 +90,7 @@ TEST_F(HostileTest, AnswersAreTrueForUpToTenUnknowns) { expect_true_answers(2000
 TEST_F(HostileTest, AnswersAreTrueForUpToFortyUnknowns) { expect_true_answers(500, 11, 40); }
 
 TEST_F(HostileTest, AnswersAreTrueForEveryMethod) {
-  for (int k = 0; k < 200000 && !HasFailure(); ++k) {
+  for (int k = 0; k < effort(200000) && !HasFailure(); ++k) {
     Settings settings;
     settings.method = static_cast<Method>(integer(1, 4));
     const int largest = settings.method == Method::kEnumeration ? 6 : k % 100 == 0 ? 40 : 8;
@@ -98,7 +99,7 @@ TEST_F(HostileTest, AnswersAreTrueForEveryMethod) {
 }
 
 TEST_F(HostileTest, AnswersAreTrueForEveryToleranceAndInSinglePrecision) {
-  for (int k = 0; k < 200000 && !HasFailure(); ++k) {
+  for (int k = 0; k < effort(200000) && !HasFailure(); ++k) {
     Settings settings;
     settings.tolerance = k % 10 == 0 ? 0 : std::pow(10, uniform(-16, -1));
     settings.single_precision = k % 2 == 0;
@@ -107,7 +108,7 @@ TEST_F(HostileTest, AnswersAreTrueForEveryToleranceAndInSinglePrecision) {
 }
 
 TEST_F(HostileTest, AnswersAreTrueForEveryBudget) {
-  for (int k = 0; k < 200000 && !HasFailure(); ++k) {
+  for (int k = 0; k < effort(200000) && !HasFailure(); ++k) {
     Settings settings;
     settings.method = static_cast<Method>(integer(0, 4));
     settings.max_pivots = integer(0, 50);
@@ -116,7 +117,7 @@ TEST_F(HostileTest, AnswersAreTrueForEveryBudget) {
 }
 
 TEST_F(HostileTest, AnswersAreTrueForEveryGuess) {
-  for (int k = 0; k < 200000 && !HasFailure(); ++k) {
+  for (int k = 0; k < effort(200000) && !HasFailure(); ++k) {
     const int n = integer(1, 8);
     const Planted planted = hostile(random_, n);
     constexpr double kGuess[] = {0, -0.0, 1, -1, 1e-300, 1e300, NAN, INFINITY, -INFINITY};

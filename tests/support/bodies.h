@@ -1,4 +1,4 @@
-// Problems of compliant contact that own their numbers.
+// Compliant-contact problems with storage for their data, random ones and chains of bodies.
 #pragma once
 
 #include <Eigen/Dense>
@@ -17,8 +17,8 @@ using Eigen::Vector3d;
 using Eigen::VectorXd;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// With the regularisation of systems: R_t = 1e-3 w, R_n = w / (4 pi^2) for the size w
-// of a contact's Delassus block.
+// The generators below choose the compliance R_t = 1e-3 w and R_n = w / (4 pi^2), where w is the norm of the contact's
+// diagonal Delassus block divided by 3.
 struct Bodies {
   int n, contacts;
   Matrix A, J;
@@ -79,7 +79,7 @@ inline Bodies random_bodies(int n, int contacts, unsigned seed) {
   return bodies;
 }
 
-// Bodies of three velocities each, one behind another, that touch their neighbours, the first the ground.
+// A chain of bodies with three velocities each. The first touches the ground, every other one its predecessor.
 inline Bodies chain(int count, unsigned seed) {
   const int n = 3 * count;
   std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// What a solver says of a problem, held against the definitions of lcp/status.h and solver/verify.h.
+// Checks a solver's answer to a problem against the definitions of lcp/status.h and solver/verify.h.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,13 @@ struct Answer {
   std::int64_t pivots;
 };
 
-/// By the ladder alone and as a batch of one: the answer of the first, or that of the second where it keeps or finds
-/// less. guess: n values, or empty.
+/// Solves the problem by Ladder and again by BatchSolver, as a batch of one. Returns the answer of Ladder, unless that
+/// of BatchSolver breaks a promise or lacks a solution that Ladder found. guess: n values, or empty.
 Answer solve(const Problem& problem, const solver::Settings& settings = {}, const Eigen::VectorXd& guess = {});
 
-/// Empty if the answer keeps every promise, else which it breaks. All sums are exact, so that nothing depends on how
-/// the solver checks itself; a residual may exceed what is allowed by 2 %, as the solver's own sums may.
+/// A sentence about the first promise that the answer breaks, or an empty string if it keeps all of them. The sums are
+/// computed exactly, independently of the solver's checks. A residual may exceed the tolerance by 2 %, since the solver
+/// computes its residual with rounding.
 std::string broken_promise(const Problem& problem, const solver::Settings& settings, const Answer& answer);
 
 /// Status, M, q, z and w in hexadecimal, to copy into a test.

@@ -1,9 +1,9 @@
-// Links a malloc that counts; operator new and Eigen use it too.
+// Links allocators that count. Every operator new, aligned or not, and Eigen's allocation call one of them.
 #pragma once
 
 namespace lcp::testing {
 
-/// Calls of malloc by this program so far.
+/// Calls of malloc, calloc, realloc, aligned_alloc, memalign and posix_memalign by this program so far.
 long allocations();
 
 }  // namespace lcp::testing

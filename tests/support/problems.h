@@ -22,7 +22,7 @@ struct Problem {
   int n() const { return static_cast<int>(q.size()); }
 };
 
-/// A problem and a solution of it: the only one where the generator says so.
+/// A problem with a known solution, which is the only one where the generator says so.
 struct Planted {
   Problem problem;
   Eigen::VectorXd z;
@@ -77,9 +77,9 @@ Planted newton_min_cycle(int n);
 /// on primary variables, 1983]. The only solution is -M^-1 q > 0.
 Planted ahn(int n);
 
-/// Is target a sum of some of the items? [Chung, NP-completeness of the linear complementarity problem, 1989]: of order
-/// items + 2, solvable if and only if it is, feasible if 0 <= target <= the sum of all. z_i = items_i marks what is
-/// taken.
+/// The subset-sum problem, whether some of the items add up to target, as an LCP [Chung, NP-completeness of the linear
+/// complementarity problem, 1989]: of order items + 2. It is solvable if and only if there is such a subset, in which
+/// items have z_i = items_i, and feasible if 0 <= target <= the sum of all items.
 Problem subset_sum(const Eigen::VectorXd& items, double target);
 Planted subset_sum(std::mt19937_64& random, int items);
 
@@ -116,9 +116,9 @@ Problem infeasible(std::mt19937_64& random, int n);
 /// Exact up to the rounding of q. The only solution where M is a P-matrix.
 Planted plant(std::mt19937_64& random, const RowMatrix& M, bool ties = false);
 
-/// What may break a solver, at random: entries of 1e-300 to 1e300, zero, equal and nearly equal rows and columns, low
-/// rank, integers, ties and near-ties, units of any size, now and then NaN or infinity. z is empty, or else a solution
-/// but for rounding, overflow and underflow.
+/// Random problems that may break a solver: entries of 1e-300 to 1e300, zero, equal and nearly equal rows and columns,
+/// low rank, integers, ties and near-ties, units of any size, sometimes NaN or infinity. z is empty, or a solution up
+/// to rounding, overflow and underflow.
 Planted hostile(std::mt19937_64& random, int n);
 
 /// The optimality conditions of min c'x, A x >= b, x >= 0: z = (x, y) with the dual y.

@@ -52,6 +52,13 @@ both = pytest.mark.parametrize("solve", [torchlcp.solve, LCP()], ids=["function"
 # What is solved
 
 
+def test_status_name_is_a_word_for_each_status():
+    q = torch.tensor([[-1.0], [1.0], [float("nan")]])
+    status = torchlcp.solve(torch.tensor([[[-1.0]], [[1.0]], [[1.0]]]), q).status
+    assert [torchlcp.status_name(x) for x in status] == ["infeasible", "solved", "bad input"]
+    assert [torchlcp.status_name(x) for x in (1, Status.PIVOT_LIMIT)] == ["not found", "pivot limit"]
+
+
 @both
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-12), (torch.float32, 1e-4)])
 def test_solves_the_problem(problem, solve, dtype, tolerance):

@@ -9,7 +9,10 @@ def study(run):
     """study.png: what each fit predicts, of known forces and as an LCP."""
     fits = json.loads((run / "table.json").read_text())["fits"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 0.21 * len(fits) + 1.2), sharey=True, constrained_layout=True)
-    for prefix, color, marker, label in (("", BLUE, "o", "f + G times the known forces"), ("lcp_", ORANGE, "D", "LCP, where all steps have a solution")):
+    for prefix, color, marker, label in (
+        ("", BLUE, "o", "f + G times the known forces"),
+        ("lcp_", ORANGE, "D", "LCP, where all steps have a solution"),
+    ):
         for axes, key in ((left, prefix + "rmse"), (right, prefix + "exact_zero_fraction")):
             rows = [(k, fit[key]) for k, fit in enumerate(fits) if fit[key] is not None]
             axes.plot([x for _, x in rows], [k for k, _ in rows], marker, color=color, ms=5, mfc="none", label=label)

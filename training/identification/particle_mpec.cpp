@@ -16,7 +16,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kOfStep = 11, kOfStart = 5;
 
 // The unknowns of one particle: mu, q_0, v_0, then of each step q, v, lambda_n, lambda_+, lambda_-, sigma, s_1, s_2,
@@ -62,21 +62,21 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
     program.add(0, 1, 1);
     for (const std::int64_t c : {0, 1}) {
       const double known = problem.start.position[b][c].item<double>();
-      const double low = free_q ? (c == 0 ? -kInfinity : 0) : known, high = free_q ? kInfinity : known;
+      const double low = free_q ? (c == 0 ? -kUnbounded : 0) : known, high = free_q ? kUnbounded : known;
       add_position(0, c, low, high, free_q ? observed(0, c) : known, weight(0) + (free_q ? flags.prior : 0));
     }
     for (const std::int64_t c : {0, 1}) {
       const double known = problem.start.velocity[b][c].item<double>();
-      program.add(free_v ? -kInfinity : known, free_v ? kInfinity : known, known, free_v ? flags.prior : 0, known);
+      program.add(free_v ? -kUnbounded : known, free_v ? kUnbounded : known, known, free_v ? flags.prior : 0, known);
     }
     for (std::int64_t k = 1; k <= steps; ++k) {
       for (const std::int64_t c : {0, 1}) {
-        add_position(k, c, c == 0 ? -kInfinity : 0, kInfinity, observed(k, c), weight(k));
+        add_position(k, c, c == 0 ? -kUnbounded : 0, kUnbounded, observed(k, c), weight(k));
       }
       for (const std::int64_t c : {0, 1}) {
-        program.add(-kInfinity, kInfinity, (observed(k, c) - observed(k - 1, c)) / dt);
+        program.add(-kUnbounded, kUnbounded, (observed(k, c) - observed(k - 1, c)) / dt);
       }
-      for (int slack = 0; slack < 7; ++slack) program.add(0, kInfinity, 0);
+      for (int slack = 0; slack < 7; ++slack) program.add(0, kUnbounded, 0);
       const auto own = [&](std::int64_t i) { return at.of(k, 4 + i); };
       const std::int64_t normal = own(0), plus = own(1), minus = own(2), sigma = own(3);
       for (const std::int64_t c : {0, 1}) {

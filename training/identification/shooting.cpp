@@ -19,7 +19,7 @@ using identification::LeastSquaresOptions;
 using identification::LeastSquaresStatus;
 using torch::Tensor;
 
-constexpr double kStarts[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
+constexpr double kFirstFrictions[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
 
 // For each body the fit of `b` where `mask` holds, otherwise that of `a`.
 LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquares& a) {
@@ -78,7 +78,7 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
   shot.escaped = (shot.fit.jacobian.select(-1, 0) == 0).all(-1);
   if (flags.escape == "none") shot.escaped.fill_(false);
   if (shot.escaped.any().item<bool>()) {
-    for (const double start : kStarts) {
+    for (const double start : kFirstFrictions) {
       const LeastSquares other = shooting.from(start);
       const Tensor iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
       shot.fit = choose(shot.escaped & (other.objective < shot.fit.objective), other, shot.fit);

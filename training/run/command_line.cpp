@@ -23,14 +23,14 @@ struct WrongType : std::runtime_error {
 
 // As get_to, but without conversions between kinds of numbers: 1.5 is not accepted as a count.
 template <class T>
-void read(const nlohmann::json& json, T& value) {
+void read(const nlohmann::json& record, T& value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-    const bool fits = !json.is_number_unsigned() || json.get<T>() >= 0;
-    if (!json.is_number_integer() || !fits) throw WrongType();
+    const bool fits = !record.is_number_unsigned() || record.get<T>() >= 0;
+    if (!record.is_number_integer() || !fits) throw WrongType();
   } else if constexpr (std::is_floating_point_v<T>) {
-    if (!json.is_number()) throw WrongType();
+    if (!record.is_number()) throw WrongType();
   }
-  json.get_to(value);
+  record.get_to(value);
 }
 
 bool is_empty_text(const nlohmann::json& value) {

@@ -61,7 +61,7 @@ std::string listen(int stream, pid_t child, const Interrupt* interrupt) {
     pollfd events{stream, POLLIN, 0};
     const int ready = poll(&events, 1, interrupt && !passed_on ? kMillisecondsBetweenLooks : -1);
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
-    const ssize_t count = read(stream, buffer.data(), buffer.size());
+    const ssize_t count = ::read(stream, buffer.data(), buffer.size());
     if (count <= 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(count));
   }

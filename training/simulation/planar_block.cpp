@@ -6,7 +6,7 @@
 namespace lcp::training {
 namespace {
 
-using Formulation = lcp::physics::PlanarBlockFormulation;
+using lcp::physics::PlanarBlockFormulation;
 using torch::Tensor;
 
 class PlanarBlockSystem : public System {
@@ -35,9 +35,9 @@ class PlanarBlockSystem : public System {
 
   Motion run(const Request& request) const override {
     lcp::physics::PlanarBlockOptions options;
-    options.formulation = request.formulation == "exact_direction" ? Formulation::kExactDirection
-                          : request.formulation == "fixed_point"   ? Formulation::kFixedPoint
-                                                                   : Formulation::kPolyhedral;
+    options.formulation = request.formulation == "exact_direction" ? PlanarBlockFormulation::kExactDirection
+                          : request.formulation == "fixed_point"   ? PlanarBlockFormulation::kFixedPoint
+                                                                   : PlanarBlockFormulation::kPolyhedral;
     options.directions = directions_;
     options.max_passes = passes_;
     options.relaxed = relaxed_;
@@ -73,7 +73,7 @@ class PlanarBlockSystem : public System {
     motion.sticking = (solution.step.v_next == 0).all(-1);
     motion.certificate = certify_rollout(first, u, block, options, solution);
     motion.exact = "isotropic Coulomb friction";
-    if (options.formulation == Formulation::kFixedPoint) report_convergence(solution, motion);
+    if (options.formulation == PlanarBlockFormulation::kFixedPoint) report_convergence(solution, motion);
     return motion;
   }
 

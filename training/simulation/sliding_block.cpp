@@ -9,7 +9,7 @@
 namespace lcp::training {
 namespace {
 
-using Formulation = lcp::physics::SlidingBlockFormulation;
+using lcp::physics::SlidingBlockFormulation;
 using torch::Tensor;
 
 class SlidingBlockSystem : public System {
@@ -30,7 +30,7 @@ class SlidingBlockSystem : public System {
 
   Motion run(const Request& request) const override {
     const bool infeasible = request.formulation == "direct2";
-    const Formulation formulation = formulation_of(request.formulation);
+    const SlidingBlockFormulation formulation = formulation_of(request.formulation);
     const lcp::physics::SlidingBlock block = sliding_block(physics);
     const Tensor first =
         request.inputs ? request.input("v") : torch::full({request.trajectories}, speed_, request.dtype);
@@ -68,7 +68,7 @@ class SlidingBlockSystem : public System {
     motion.error = (solution.step.v_next - exact_next).abs();
     motion.sticking = solution.step.v_next == 0;
     motion.exact = "Coulomb friction";
-    if (formulation == Formulation::kForward) {
+    if (formulation == SlidingBlockFormulation::kForward) {
       const std::int64_t glued =
           (solution.step.lambda_minus < -1e-9 * physics.max_friction()).sum().item<std::int64_t>();
       motion.metrics["glued_steps"] = glued;
@@ -82,17 +82,17 @@ class SlidingBlockSystem : public System {
   }
 
  private:
-  static Formulation formulation_of(const std::string& name) {
-    if (name == "forward") return Formulation::kForward;
-    if (name == "direct") return Formulation::kDirect;
-    return name == "traditional" ? Formulation::kTraditional : Formulation::kMixed;
+  static SlidingBlockFormulation formulation_of(const std::string& name) {
+    if (name == "forward") return SlidingBlockFormulation::kForward;
+    if (name == "direct") return SlidingBlockFormulation::kDirect;
+    return name == "traditional" ? SlidingBlockFormulation::kTraditional : SlidingBlockFormulation::kMixed;
   }
 
   // Of both signs; for the formulation that moves to the right alone, pushes from 0 to 2 mu m g, three in ten of them
   // 0.
-  Tensor forces(const Request& request, Formulation formulation) const {
+  Tensor forces(const Request& request, SlidingBlockFormulation formulation) const {
     at::Generator random = generator(request.seed, Stream::kSimulatedForces);
-    if (formulation != Formulation::kForward) {
+    if (formulation != SlidingBlockFormulation::kForward) {
       return random_forces(request.steps, request.trajectories, physics, random).to(request.dtype);
     }
     const Tensor push = torch::rand({request.steps, request.trajectories}, random, torch::kDouble);

@@ -18,7 +18,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kSteps = 50;  // steps of a trajectory
+constexpr std::int64_t kTrajectorySteps = 50;
 
 template <class F>
 Tensor if_defined(const Tensor& x, const F& f) {
@@ -68,9 +68,9 @@ Samples step_once(const Tensor& v, const Tensor& u, const Recipe& recipe) {
 Samples trajectories(std::int64_t count, const Recipe& recipe) {
   const auto numbers = [&](Stream stream) { return generator(recipe.seed, stream, recipe.part); };
   Tensor v = random_speeds(count, recipe.block, numbers(Stream::kSpeeds));
-  const Tensor u = random_forces(kSteps, count, recipe.block, numbers(Stream::kForces));
+  const Tensor u = random_forces(kTrajectorySteps, count, recipe.block, numbers(Stream::kForces));
   std::vector<Tensor> states;
-  for (std::int64_t k = 0; k < kSteps; ++k) {
+  for (std::int64_t k = 0; k < kTrajectorySteps; ++k) {
     states.push_back(v);
     v = physics::exact_step(v, u[k], sliding_block(recipe.block)).v_next;
   }
@@ -92,7 +92,8 @@ Samples independent(std::int64_t count, const Recipe& recipe) {
 
 // Simulates at least `count` samples.
 Samples simulated(std::int64_t count, const Recipe& recipe) {
-  if (recipe.flags.states == "trajectories") return trajectories((count + kSteps - 1) / kSteps, recipe);
+  if (recipe.flags.states == "trajectories")
+    return trajectories((count + kTrajectorySteps - 1) / kTrajectorySteps, recipe);
   return independent(count, recipe);
 }
 
@@ -123,8 +124,8 @@ Data simulate(const RunFlags& run, std::int64_t count, const PhysicsFlags& block
     const Samples part = simulated(share, recipe(mus[static_cast<std::size_t>(k)], k));
     parts.push_back(part.at(at::arange(share)));
   }
-  Data data{joined(parts),
-            simulated(std::max<std::int64_t>(10 * kSteps, count / (kHeldOutOneIn - 1)), recipe(block.mu, kinds))};
+  Data data{joined(parts), simulated(std::max<std::int64_t>(10 * kTrajectorySteps, count / (kHeldOutOneIn - 1)),
+                                     recipe(block.mu, kinds))};
   if (flags.velocity_noise > 0) {
     data.training.v_next =
         data.training.v_next +

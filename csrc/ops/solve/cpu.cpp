@@ -14,12 +14,11 @@
 namespace lcp::ops {
 namespace {
 
-solver::Method method_of(std::string_view name) {
-  if (name == "lemke") return solver::Method::kLemke;
-  if (name == "enumeration") return solver::Method::kEnumeration;
-  if (name == "newton_min") return solver::Method::kNewtonMin;
-  if (name == "central_path") return solver::Method::kCentralPath;
-  return solver::Method::kAuto;
+Method method_of(std::string_view name) {
+  for (const Method method : {Method::kLemke, Method::kEnumeration, Method::kNewtonMin, Method::kCentralPath}) {
+    if (name == method_name(method)) return method;
+  }
+  return Method::kAuto;
 }
 
 template <class T>

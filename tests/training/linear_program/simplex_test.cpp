@@ -118,9 +118,12 @@ struct Fit {
   Samples data() const {
     RunFlags run;
     run.seed = seed;
-    return load_data(
-               run, {.mass = 1, .dt = 1, .mu = 1, .gravity = 1},
-               {.known_forces = KnownForces::kContact, .samples = samples, .data = {}, .states = "mixed", .split = split})
+    return load_data(run, {.mass = 1, .dt = 1, .mu = 1, .gravity = 1},
+                     {.known_forces = KnownForces::kContact,
+                      .samples = samples,
+                      .data = {},
+                      .states = "mixed",
+                      .split = split})
         .training;
   }
 };

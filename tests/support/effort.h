@@ -1,0 +1,17 @@
+// How long the searches for problems that break the solver are.
+#pragma once
+
+#include <cstdlib>
+
+namespace lcp::testing {
+
+/// Whether the environment asks for the long versions of tests, by TORCHLCP_LONG_TESTS.
+inline bool long_tests() {
+  const char* const value = std::getenv("TORCHLCP_LONG_TESTS");
+  return value != nullptr && *value != '\0';
+}
+
+/// `count`, of long tests; else a twentieth of it.
+inline int effort(int count) { return long_tests() ? count : count / 20; }
+
+}  // namespace lcp::testing
