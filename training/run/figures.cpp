@@ -41,7 +41,7 @@ std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::ve
     return figures;
   }
   if (!out.quiet()) {
-    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + interpreter : reason) << "\nto draw them: ";
+    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + interpreter : reason) << "; to draw them: ";
     if (drawn.status == kNoMatplotlib || drawn.status < 0) std::cerr << interpreter << " -m pip install matplotlib && ";
     std::cerr << interpreter << " " << script.string() << " " << out.path().string() << std::endl;
   }

@@ -1,4 +1,4 @@
-// What the program `simulate` knows of a system: its flags, its inputs, and how to run it.
+// A system as the program `simulate` sees it: its flags, its inputs and its simulation.
 #pragma once
 
 #include <torch/types.h>
@@ -18,7 +18,7 @@
 
 namespace lcp::training {
 
-/// What the program's common flags ask of a system.
+/// The flags that all systems have in common.
 struct Request {
   std::string formulation;
   std::int64_t steps = 0;
@@ -26,16 +26,16 @@ struct Request {
   std::optional<Table> inputs;  ///< each row is one independent step: one trajectory of one step
   torch::ScalarType dtype = torch::kDouble;
   std::int64_t seed = 0;
-  double velocity_noise = 0;  ///< m/s, standard deviation of what is added to the table's velocities
-  double position_noise = 0;  ///< m, the same for its positions
+  double velocity_noise = 0;  ///< m/s, standard deviation of the noise on the velocities of the table
+  double position_noise = 0;  ///< m, the same for the positions
 
   std::int64_t count() const { return inputs ? static_cast<std::int64_t>(inputs->rows()) : trajectories; }
 
   /// A column of the inputs, [rows], or of zeros where it is missing and optional.
   torch::Tensor input(const std::string& name) const;
 
-  /// Factors, [trajectories], that set the starts of the trajectories apart: 1 for the first, 0.5 to 1.5 for the
-  /// others. `k` numbers the uses.
+  /// Factors by which the starts of the trajectories differ, [trajectories]: 1 for the first, random from 0.5 to 1.5
+  /// for the others. Each k has its own random numbers.
   torch::Tensor variation(std::int64_t k) const;
 
   /// x, [steps + 1, trajectories, ...], with the noise that was asked for.
@@ -43,7 +43,7 @@ struct Request {
   torch::Tensor with_position_noise(const torch::Tensor& x) const;
 };
 
-/// What comes of it; tensors are [steps, trajectories].
+/// The result of a simulation; tensors are [steps, trajectories].
 struct Motion {
   Table data;
   torch::Tensor residual;
@@ -51,11 +51,11 @@ struct Motion {
   torch::Tensor error;     ///< m/s, of the velocities against an exact rollout from the same start
   torch::Tensor sticking;  ///< bool: the step ends at rest, in contact
   physics::RolloutCertificate certificate;
-  std::string exact;                                  ///< what the error is measured against
-  nlohmann::json metrics = nlohmann::json::object();  ///< of this system alone
-  std::vector<std::pair<std::string, Table>> tables;  ///< more of them, by the names of their files
-  std::vector<std::string> remarks;                   ///< for the user, a line each
-  bool expects_no_solution = false;                   ///< of a formulation that is there to be shown unsolvable
+  std::string exact;                                  ///< the name of the exact solution
+  nlohmann::json metrics = nlohmann::json::object();  ///< those that only this system has
+  std::vector<std::pair<std::string, Table>> tables;  ///< further tables, by the names of their files
+  std::vector<std::string> remarks;                   ///< lines to print
+  bool expects_no_solution = false;                   ///< of a formulation that is known to be infeasible
 };
 
 class System {
@@ -73,7 +73,7 @@ class System {
   virtual std::vector<std::string> required_inputs() const = 0;
   virtual std::vector<std::string> optional_inputs() const { return {}; }
 
-  /// Flags that only a rollout has, and --inputs excludes.
+  /// Flags of rollouts, which have no meaning with --inputs.
   virtual std::vector<std::string> rollout_flags() const = 0;
 
   /// Throws a UsageError where flags exclude each other.

@@ -1,4 +1,4 @@
-// The traditional LCP of a sliding block, as programs learn it.
+// The learned LCP of a sliding block in the traditional formulation.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -20,28 +20,28 @@ torch::Tensor states(const nn::TraditionalModel& model, const Samples& samples);
 /// Known solutions in the model's units: (lambda_plus, lambda_minus, gamma), [n, 3].
 torch::Tensor solutions(const nn::TraditionalModel& model, const Samples& samples);
 
-/// Where [M|W] may be held, [3, 6], bool: none; first: M11; diagonal: M11, M22, M31; one_per_row: M13, M23, M31;
-/// cone: M33 too; two_two_one: the first 2, 2 and 1 nonzero numbers of M's rows; three_two_one; upper_triangle: of M;
-/// matrix: M; vector: W.
+/// The entries of [M|W] that --hold fixes at their true values, [3, 6], bool, by its names. none; first: M11; diagonal:
+/// M11, M22, M31; one_per_row: M13, M23, M31; cone: M33 too; two_two_one: the first 2, 2 and 1 nonzero numbers of M's
+/// rows; three_two_one; upper_triangle: of M; matrix: M; vector: W.
 torch::Tensor held_numbers(const std::string& name);
 std::vector<std::string> held_names();
 
-/// The largest error of a number of [M|W], [3, 6], against a true block with that limit.
+/// The largest error of an entry of [M|W], [3, 6], against the block with this friction limit.
 double row_error(const torch::Tensor& rows, double limit);
 
-/// The same rows with the positive scale of each that comes nearest to those of a true block. Where `motion_only`, W_1
-/// and W_2 are also freed of what they have in common, which no motion shows.
+/// The rows, each scaled by the positive factor that brings it nearest to that of the block with this friction limit.
+/// Where `motion_only`, the common part of W_1 and W_2 is removed too, since it has no effect on motion.
 torch::Tensor canonical_rows(const torch::Tensor& rows, double limit, bool motion_only);
 
-/// Fits v_next = dynamics . (v, u, 1, lambda_plus, lambda_minus, gamma) by least squares, from the model's dynamics on:
-/// what the samples leave open stays.
+/// Fits v_next = dynamics . (v, u, 1, lambda_plus, lambda_minus, gamma) by least squares, starting at the
+/// dynamics of the model: what the samples do not determine keeps its value.
 void fit_dynamics(nn::TraditionalModel& model, const Samples& samples);
 
-/// What samples with known forces determine of a row: its complementarity where its unknown is > 0. Of the numbers that
-/// are not held.
+/// What samples with known forces determine of the entries of [M|W] that are not held. A row is determined by those
+/// samples in which its unknown is > 0, and w of the row therefore 0.
 IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, const Samples& samples);
 
-/// What v_next of at most 256 samples determines of the model's parameters.
+/// What v_next of at most 256 samples determines of the parameters of the model.
 IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const Samples& samples);
 
 /// Flags of a model whose friction is unknown.
@@ -56,7 +56,7 @@ struct FrictionModelFlags {
   nn::TraditionalModel make(const RunFlags& run, const PhysicsFlags& block) const;
 };
 
-/// Of a model whose friction was not known: mu, and parameter_error of its canonical rows; null for networks.
+/// Metrics of a model whose friction was unknown: mu, and parameter_error of its canonical rows; null for networks.
 nlohmann::json friction_metrics(nn::TraditionalModel& model, const PhysicsFlags& block);
 
 }  // namespace lcp::training
