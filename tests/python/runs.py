@@ -13,8 +13,8 @@ LONG_TESTS = bool(os.environ.get("TORCHLCP_LONG_TESTS"))
 WITHOUT_FIGURES = {**os.environ, "TORCHLCP_PYTHON": ""}
 
 
-def seeds(*values):
-    """The seeds of a test: the first of these, or all of them in the long tests."""
+def variants(*values):
+    """The parameters of a test: the first of these, or all of them in the long tests."""
     return values if LONG_TESTS else values[:1]
 
 

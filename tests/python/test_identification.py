@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from runs import files, read_csv, seeds
+from runs import files, read_csv, variants
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_shooting_finds_friction_and_says_how_well(identify, estimate, noise):
     assert metrics["iterations"] < 15 and metrics["unconverged"] == 0 and metrics["unobservable"] == []
 
 
-@pytest.mark.parametrize("seed", seeds(*range(5)))
+@pytest.mark.parametrize("seed", variants(*range(5)))
 def test_both_agree(identify, seed):
     shooting = identify("identify_shooting", "--seed", seed)
     mpec = identify("identify_mpec", "--seed", seed, out="mpec")
@@ -117,7 +117,7 @@ def test_noise_within_a_box_is_not_within_a_disk_of_its_width(run, build, tmp_pa
 def test_position_and_velocity_are_found_too(identify):
     """A start of which nothing is known, from any mu."""
     errors = []
-    for seed in seeds(*range(4)):
+    for seed in variants(*range(4)):
         for mu in (0.05, 0.3, 1):
             found = identify("identify_shooting", "--position", 0.3, 2.5, "--velocity", 1.5, -0.7, "--estimate",
                              "mu,q0,v0", "--initial-mu", mu, "--seed", seed)
@@ -135,7 +135,7 @@ def test_a_prior_draws_the_start_to_what_it_says(identify):
     assert held["theta_std"][0][4] < free["theta_std"][0][4]
 
 
-@pytest.mark.parametrize("first", seeds(1e-8, 0.1, 10))
+@pytest.mark.parametrize("first", variants(1e-8, 0.1, 10))
 def test_relaxed_products_end_where_shooting_does(identify, first):
     shooting = identify("identify_shooting")
     mpec = identify("identify_mpec", "--complementarity", "relaxation", "--first", first, out="mpec")

@@ -1,9 +1,9 @@
 """train_penalty and train_structured: [M|W] learned from the known solutions of the LCP."""
 import pytest
-from runs import check_a_killed_run_resumes, files, seeds
+from runs import check_a_killed_run_resumes, files, variants
 
 
-@pytest.mark.parametrize("seed", seeds(0, 1, 2))
+@pytest.mark.parametrize("seed", variants(0, 1, 2))
 def test_the_rows_are_recovered_at_the_defaults(learn, seed):
     penalty = learn("train_penalty", "--seed", seed)
     assert penalty["max_row_error"] < 1e-4 and penalty["heldout_rmse"] < 1e-5

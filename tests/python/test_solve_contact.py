@@ -7,7 +7,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, vmap
 
-from runs import seeds
+from runs import variants
 from support import NAN, assert_near, assert_same, gradients, lcp, leaves, normal, tensor, times
 
 pytestmark = pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute")
@@ -310,7 +310,7 @@ def test_an_exported_program_has_the_same_gradients_for_any_batch():
         assert_near(gradients(exported.module(), arguments), gradients(loss, arguments))
 
 
-@pytest.mark.parametrize("backend", seeds("aot_eager", "inductor"))
+@pytest.mark.parametrize("backend", variants("aot_eager", "inductor"))
 def test_a_compiled_function_has_the_same_gradients(backend):
     torch._dynamo.reset()
     compiled = torch.compile(loss, backend=backend, fullgraph=True, dynamic=True)

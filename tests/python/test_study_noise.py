@@ -3,7 +3,7 @@ import json
 
 import numpy as np
 import pytest
-from runs import files, read_csv, seeds
+from runs import files, read_csv, variants
 
 
 
@@ -26,7 +26,7 @@ def agree(measured, probability, draws):
     return np.all(abs(measured - probability) <= 4 * np.sqrt(probability * (1 - probability) / draws))
 
 
-@pytest.mark.parametrize("seed", seeds(1, 2, 3))
+@pytest.mark.parametrize("seed", variants(1, 2, 3))
 def test_noise_leaves_a_quarter_of_resting_blocks_and_none_that_friction_holds(run, tmp_path, seed):
     metrics = study(run, tmp_path, "--seed", seed)
     for noise in ("q", "M and q"):

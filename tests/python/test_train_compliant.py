@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from runs import check_a_killed_run_resumes, read_csv, seeds
+from runs import check_a_killed_run_resumes, read_csv, variants
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_ground_is_learned_where_the_lcp_has_no_gradient(run, tmp_path):
     assert (tmp_path / "out" / "figures" / "training.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("mu, stiffness, iterations", seeds((5, 5000, 200), (0.05, 300, 400)))
+@pytest.mark.parametrize("mu, stiffness, iterations", variants((5, 5000, 200), (0.05, 300, 400)))
 def test_from_elsewhere(train, mu, stiffness, iterations):
     noise = ("--position-noise", 0, "--velocity-noise", 0)
     metrics = train("--initial-mu", mu, "--initial-stiffness", stiffness, "--iterations", iterations, *noise)

@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from runs import files, read_csv, seeds
+from runs import files, read_csv, variants
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +56,8 @@ def test_the_default_run_shows_progress_and_time_left(trained):
     assert re.fullmatch(r"iteration 1000 of 2000  loss [\d.e-]+  \d+ (s|min \d+ s) left", lines[5]), lines
 
 
-@pytest.mark.parametrize("forces, seed", [("physical", seed) for seed in seeds(0, 1, 2)]
-                         + [("fictitious", seed) for seed in seeds(1, 2)])
+@pytest.mark.parametrize("forces, seed", [("physical", seed) for seed in variants(0, 1, 2)]
+                         + [("fictitious", seed) for seed in variants(1, 2)])
 def test_other_seeds_and_physical_forces_learn_it_too(learn, forces, seed):
     metrics = learn("--forces", forces, "--seed", seed)
     assert metrics["heldout_rmse"] <= 1e-3 and metrics["sticking_exact_zero_fraction"] == 1.0

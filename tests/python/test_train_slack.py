@@ -3,7 +3,7 @@ import json
 
 import pytest
 import torch
-from runs import check_a_killed_run_resumes, files, seeds
+from runs import check_a_killed_run_resumes, files, variants
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def learn(run, tmp_path):
     return call
 
 
-@pytest.mark.parametrize("seed", seeds(0, 1, 2))
+@pytest.mark.parametrize("seed", variants(0, 1, 2))
 def test_learns_friction_at_the_defaults(learn, seed):
     metrics = learn("--seed", seed)
     assert metrics["heldout_rmse"] <= 1e-3 and metrics["sticking_exact_zero_fraction"] == 1.0

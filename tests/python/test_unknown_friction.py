@@ -2,13 +2,13 @@
 import json
 
 import pytest
-from runs import check_a_killed_run_resumes, files, read_csv, seeds
+from runs import check_a_killed_run_resumes, files, read_csv, variants
 
 
 FAST = ("--iterations", 300, "--learning-rate", 0.05)
 
 
-@pytest.mark.parametrize("seed", seeds(0, 1, 2))
+@pytest.mark.parametrize("seed", variants(0, 1, 2))
 def test_both_find_friction_at_their_defaults(learn, seed):
     for program in ("train_in_the_loop", "train_bilevel"):  # from 1.5 and from 4
         metrics = learn(program, "--seed", seed, out=program)

@@ -6,17 +6,16 @@
 namespace lcp::training {
 namespace {
 
-using nlohmann::json;
 using torch::Tensor;
 
 TEST(IdentifiabilityTest, NamesTheDirectionsThatResidualsDoNotDetermine) {
   IdentifiabilityReport report;
   report.add(torch::tensor({1., 1., 0., 2., 2., 0.}, torch::kDouble).view({2, 3}), {"a", "b", "c"});
   report.add(torch::tensor({3.}, torch::kDouble).view({1, 1}), {"d"});
-  const json found = report.json();
+  const nlohmann::json found = report.json();
   EXPECT_EQ(found["parameters"], 4);
   EXPECT_EQ(found["identifiable_parameters"], 2);
-  EXPECT_EQ(found["unidentifiable_directions"], json({"c", "a - b"}));
+  EXPECT_EQ(found["unidentifiable_directions"], nlohmann::json({"c", "a - b"}));
 }
 
 TEST(IdentifiabilityTest, DeterminesNothingWithoutResiduals) {
@@ -27,7 +26,7 @@ TEST(IdentifiabilityTest, DeterminesNothingWithoutResiduals) {
   IdentifiabilityReport report;
   report.add(J, {"a", "b"});
   EXPECT_EQ(report.json()["identifiable_parameters"], 0);
-  EXPECT_EQ(report.json()["unidentifiable_directions"], json({"a", "b"}));
+  EXPECT_EQ(report.json()["unidentifiable_directions"], nlohmann::json({"a", "b"}));
 }
 
 }  // namespace
