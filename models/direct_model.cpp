@@ -1,6 +1,5 @@
 #include "lcp/nn/direct_model.h"
 
-#include <torch/script.h>
 #include <torch/types.h>
 
 #include "lcp/solve.h"
@@ -57,9 +56,7 @@ torch::Tensor DirectModelImpl::nonlinearity() const {
 }
 
 DirectModelImpl::Step DirectModelImpl::step(const torch::Tensor& v_given, const torch::Tensor& u_given) {
-  const auto dtype = f->affine->weight.scalar_type();
-  const torch::Tensor v = v_given.to(dtype);
-  const torch::Tensor u = u_given.to(dtype);
+  const torch::Tensor v = v_given.to(f->affine->weight), u = u_given.to(f->affine->weight);
   const torch::Tensor matrix = G_of(v, u);
   const SolveResult result = options.forces() == DirectForces::kSlack
                                  ? solve(matrix, f_of(v, u))
@@ -68,49 +65,20 @@ DirectModelImpl::Step DirectModelImpl::step(const torch::Tensor& v_given, const 
   return {v_next, options.mass() * (v_next - v) / options.dt() - u, result.status};
 }
 
-namespace {
-
-// DirectModelImpl in TorchScript; `{name}` stands for an expression that depends on the options.
-constexpr const char* kSource = R"(
-def f_and_G(self, v: Tensor, u: Tensor) -> Tuple[Tensor, Tensor]:
-    v, u = torch.broadcast_tensors([v.to(self.f_weight), u.to(self.f_weight)])
-    s = torch.stack([v / self.velocity_scale, u / self.force_scale], -1)
-    f = {f}
-    G = {G}
-    return f * self.velocity_scale, torch.unflatten(G, -1, [2, 2]) * (self.velocity_scale / self.force_scale)
-
-def step(self, v: Tensor, u: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-    f, G = self.f_and_G(v, u)
-    z, w, status = torch.ops.lcp.solve({M}, {q})
-    v_next = torch.select(w, -1, 0) - torch.select(w, -1, 1)
-    return v_next, self.mass * (v_next - v) / self.dt - u, status
-
-def forward(self, v: Tensor, u: Tensor) -> Tensor:
-    return self.step(v, u)[0]
-)";
-
-}  // namespace
-
-std::string torchscript_bytes(const DirectModel& model) {
+std::string torchscript_bytes(const DirectModel& given) {
+  DirectModel model = given;
   const DirectModelOptions& options = model->options;
-  torch::jit::Module script = make_module("DirectModel", {{"dt", options.dt()},
-                                                          {"mass", options.mass()},
-                                                          {"gravity", options.gravity()},
-                                                          {"mu", options.mu()},
-                                                          {"velocity_scale", options.velocity_scale()},
-                                                          {"force_scale", options.force_scale()}});
-  std::string source = kSource;
-  const auto put = [&](const std::string& name, const std::string& expression) {
-    const std::string mark = "{" + name + "}";
-    source.replace(source.find(mark), mark.size(), expression);
-  };
-  const bool slack = options.forces() == DirectForces::kSlack;
-  put("M", slack ? "G" : "torch.neg(torch.flip(G, [-1]))");
-  put("q", slack ? "f" : "f + self.mu * self.mass * self.gravity * torch.sum(G, -1)");
-  put("f", add_state_map(script, "f", model->f));
-  put("G", add_state_map(script, "G", model->G));
-  define(script, source);
-  return bytes_of(script);
+  return torchscript_of("DirectModel", *model,
+                        {{"dt", options.dt()},
+                         {"mass", options.mass()},
+                         {"gravity", options.gravity()},
+                         {"mu", options.mu()},
+                         {"velocity_scale", options.velocity_scale()},
+                         {"force_scale", options.force_scale()}},
+                        [&](const torch::Tensor& v, const torch::Tensor& u) {
+                          const DirectModelImpl::Step step = model->step(v, u);
+                          return std::tuple(step.v_next, step.force, step.status);
+                        });
 }
 
 void save_torchscript(const DirectModel& model, const std::string& path) {

@@ -31,11 +31,13 @@ void StateMapImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor StateMapImpl::forward(const torch::Tensor& v, const torch::Tensor& u) {
-  const auto state = torch::broadcast_tensors({v / options.velocity_scale(), u / options.force_scale()});
-  const torch::Tensor s = torch::stack(state, -1);
-  torch::Tensor y = affine(s);
-  if (options.hidden() > 0) y = y + hidden_out(torch::tanh(hidden_in(s)));
-  return y;
+  const auto state = at::broadcast_tensors({v / options.velocity_scale(), u / options.force_scale()});
+  const torch::Tensor s = at::stack(state, -1);
+  // at::linear works for every number of dimensions. The forward functions of torch::nn::Linear choose by that number,
+  // which would be recorded in TorchScript.
+  const torch::Tensor y = at::linear(s, affine->weight, affine->bias);
+  if (options.hidden() == 0) return y;
+  return y + at::linear(at::tanh(at::linear(s, hidden_in->weight, hidden_in->bias)), hidden_out->weight);
 }
 
 }  // namespace lcp::nn

@@ -7,7 +7,8 @@ namespace {
 
 using torch::Tensor;
 
-// One matrix [n, n] for each entry (j, k) of the upper triangle, from `diagonal` on: 1 at (j, k), `mirrored` at (k, j).
+// For each entry (j, k) of the upper triangle a matrix [n, n], which is 1 at (j, k), `mirrored` at (k, j) and 0
+// elsewhere. The triangle begins at the given diagonal, see torch::triu_indices.
 Tensor basis_of(std::int64_t n, std::int64_t diagonal, double mirrored) {
   const Tensor upper = torch::triu_indices(n, n, diagonal);
   const std::int64_t count = upper.size(1);

@@ -1,14 +1,14 @@
 #include "models/torchscript.h"
 
 #include <fcntl.h>
-#include <torch/csrc/jit/frontend/resolver.h>
-#include <torch/csrc/jit/frontend/sugared_value.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+#include <torch/script.h>
+#include <torch/utils.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <memory>
 #include <sstream>
 #include <system_error>
 
@@ -17,67 +17,49 @@ namespace {
 
 namespace jit = torch::jit;
 
-constexpr std::int64_t kFormatVersion = 1;  // of the attributes, parameters and methods that a file has
+// Counts the changes of the attributes, parameters and methods that a file has.
+constexpr std::int64_t kFormatVersion = 1;
 
-// torch.ops: each attribute is a namespace of operators.
-struct OperatorNamespaces : jit::SugaredValue {
-  std::string kind() const override { return "torch.ops"; }
-  std::shared_ptr<jit::SugaredValue> attr(const jit::SourceRange&, jit::GraphFunction&,
-                                          const std::string& name) override {
-    return std::make_shared<jit::BuiltinModule>(name);
+// The name of a tensor in a file: that of f.affine.weight is f_weight, that of f.hidden_in.weight is f_hidden_weight.
+std::string name_in_file(std::string name) {
+  const std::pair<std::string, std::string> replacements[] = {
+      {"affine.", ""}, {"matrix.", ""}, {"hidden_in.", "hidden_"}, {"hidden_out.", "out_"}, {".", "_"}};
+  for (const auto& [part, replacement] : replacements) {
+    const std::size_t place = name.find(part);
+    if (place != std::string::npos) name.replace(place, part.size(), replacement);
   }
-};
+  return name;
+}
 
-// torch: the ATen functions, and torch.ops, which the default module does not know.
-struct TorchNamespace : jit::BuiltinModule {
-  TorchNamespace() : BuiltinModule("aten") {}
-  std::shared_ptr<jit::SugaredValue> attr(const jit::SourceRange& range, jit::GraphFunction& function,
-                                          const std::string& member) override {
-    if (member == "ops") return std::make_shared<OperatorNamespaces>();
-    return BuiltinModule::attr(range, function, member);
-  }
-};
-
-struct Resolver : jit::Resolver {
-  std::shared_ptr<jit::SugaredValue> resolveValue(const std::string& name, jit::GraphFunction&,
-                                                  const jit::SourceRange&) override {
-    return name == "torch" ? std::make_shared<TorchNamespace>() : nullptr;
-  }
-};
+void add_step(jit::Module& script, const StepFunction& step) {
+  const torch::NoGradGuard no_grad;
+  const auto traced = [&](const jit::Stack& inputs) -> jit::Stack {
+    const auto [v_next, force, status] = step(inputs[0].toTensor(), inputs[1].toTensor());
+    return {c10::ivalue::Tuple::create(v_next, force, status)};
+  };
+  const auto no_name = [](const at::Tensor&) { return std::string(); };
+  const at::Tensor v = at::zeros({1}), u = at::zeros({1});
+  const auto state =
+      jit::tracer::trace({v, u}, traced, no_name, /*strict=*/true, /*force_outplace=*/false, &script, {"v", "u"}).first;
+  const c10::QualifiedName method(*script.type()->name(), "step");
+  script.type()->addMethod(script._ivalue()->compilation_unit()->create_function(method, state->graph));
+}
 
 }  // namespace
 
-jit::Module make_module(const std::string& name, const std::vector<std::pair<std::string, double>>& numbers) {
-  jit::Module module(name);
-  module.register_attribute("format_version", c10::IntType::get(), kFormatVersion);
-  for (const auto& [attribute, value] : numbers) module.register_attribute(attribute, c10::FloatType::get(), value);
-  return module;
-}
-
-void define(jit::Module& module, const std::string& source) { module.define(source, std::make_shared<Resolver>()); }
-
-std::string add_state_map(jit::Module& module, const std::string& name, const StateMap& map) {
-  const auto add = [&](const std::string& suffix, const torch::Tensor& value) -> std::string {
-    if (!value.defined()) return "None";
-    module.register_parameter(name + suffix, value.detach().clone().requires_grad_(), false);
-    return "self." + name + suffix;
-  };
-  const auto linear = [](const std::string& x, const std::string& weight, const std::string& bias) {
-    return "torch.linear(" + x + ", " + weight + ", " + bias + ")";
-  };
-  std::string expression = linear("s", add("_weight", map->affine->weight), add("_bias", map->affine->bias));
-  if (map->options.hidden() > 0) {
-    const std::string hidden =
-        "torch.tanh(" +
-        linear("s", add("_hidden_weight", map->hidden_in->weight), add("_hidden_bias", map->hidden_in->bias)) + ")";
-    expression += " + " + linear(hidden, add("_out_weight", map->hidden_out->weight), "None");
+std::string torchscript_of(const std::string& name, const torch::nn::Module& model,
+                           const std::vector<std::pair<std::string, double>>& numbers, const StepFunction& step) {
+  jit::Module script(name);
+  script.register_attribute("format_version", c10::IntType::get(), kFormatVersion);
+  for (const auto& [attribute, value] : numbers) script.register_attribute(attribute, c10::FloatType::get(), value);
+  for (const auto& item : model.named_parameters()) {
+    script.register_parameter(name_in_file(item.key()), item.value(), /*is_buffer=*/false);
   }
-  return expression;
-}
-
-std::string bytes_of(const jit::Module& module) {
+  for (const auto& item : model.named_buffers()) script.register_buffer(name_in_file(item.key()), item.value());
+  add_step(script, step);
+  script.define("def forward(self, v: Tensor, u: Tensor) -> Tensor:\n    return self.step(v, u)[0]\n");
   std::ostringstream stream;  // since PyTorch ends the process where it cannot write to a file
-  module.save(stream);
+  script.save(stream);
   return stream.str();
 }
 

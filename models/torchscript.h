@@ -1,29 +1,32 @@
-// TorchScript written from C++.
+// Models written as TorchScript files.
 #pragma once
 
-#include <torch/script.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
 
+#include <functional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "lcp/nn/state_map.h"
-
 namespace lcp::nn {
 
-/// A module of a class, with format_version and these numbers as attributes.
-torch::jit::Module make_module(const std::string& name, const std::vector<std::pair<std::string, double>>& numbers);
+/// (v_next, force, status) for (v, u).
+using StepFunction =
+    std::function<std::tuple<at::Tensor, at::Tensor, at::Tensor>(const at::Tensor& v, const at::Tensor& u)>;
 
-/// Adds methods to a module, from TorchScript source in which torch.f is a builtin function and torch.ops.ns.f an
-/// operator, as in Python. Throws torch::jit::ErrorReport with the place of a mistake in the source.
-void define(torch::jit::Module& module, const std::string& source);
-
-/// Registers a StateMap's parameters under names that begin with `name`. Returns the expression of its output, of a
-/// tensor `s` whose last dimension is (v / velocity_scale, u / force_scale).
-std::string add_state_map(torch::jit::Module& module, const std::string& name, const StateMap& map);
-
-/// The bytes of a file from which torch::jit::load makes the module again.
-std::string bytes_of(const torch::jit::Module& module);
+/// The bytes of a file from which torch::jit::load makes a module of the class `name`, with the model's parameters and
+/// buffers, with format_version and `numbers` as attributes, and with the methods step(v, u) -> (v_next, force, status)
+/// and forward(v, u) -> v_next.
+///
+/// The operators that `step` calls are recorded while it runs once, so that the mathematics of a model are written down
+/// in C++ only. (A model that ran TorchScript source in C++ as well would have to interpret it in each step of
+/// training.) The record holds for all v and u: `step` must therefore not read sizes of batches, must convert tensors
+/// by to(tensor) instead of to(dtype), and must create tensors by at:: functions, since those of torch:: are recorded
+/// as constants.
+std::string torchscript_of(const std::string& name, const torch::nn::Module& model,
+                           const std::vector<std::pair<std::string, double>>& numbers, const StepFunction& step);
 
 /// Writes through a new file in the same folder, so that `path` is replaced completely or not at all. Throws a
 /// std::system_error where that fails.

@@ -102,7 +102,7 @@ int fit_linear_program(int argc, const char* const* argv) {
       fit(lcp::training::complementarity_program(contact, state, known, flags.program.epsilon), flags.program);
 
   OutputFolder out(line, flags.run);
-  model->learned.copy_(fitted.rows);
+  model->named_parameters()["learned"].copy_(fitted.rows);
   model->hold(known.mask, known.values);
   fit_dynamics(model, data.training);
   out.write("model.pt", lcp::nn::torchscript_bytes(model));

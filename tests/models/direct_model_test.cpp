@@ -49,7 +49,7 @@ class DirectModelTest : public ::testing::Test {
     return model;
   }
 
-  // Near the truth of some block, so that its LCPs have solutions.
+  // A model near that of a true block, so that its LCPs have solutions.
   static DirectModel random_model(const DirectModelOptions& options) {
     DirectModel model(DirectModelOptions(options).velocity_scale(0.7).force_scale(4));
     model->to(torch::kDouble);
@@ -120,7 +120,7 @@ TEST_F(DirectModelTest, HasNoConstantPartWithoutABias) {
   }
 }
 
-// The data determine f and G, unless the forces are physical: those no f and constant G fit.
+// The data determine f and G. Physical forces are the exception: no affine f and constant G fit them.
 TEST_F(DirectModelTest, IsTheLeastSquaresFitOfItsForces) {
   const Tensor v = torch::randn({400}, torch::kDouble), u = 4 * torch::randn({400}, torch::kDouble);
   const auto block = physics::SlidingBlock::of(1, 0.1, 0.3, 9.81);
@@ -140,7 +140,7 @@ TEST_F(DirectModelTest, IsTheLeastSquaresFitOfItsForces) {
     const Tensor fitted =
         torch::matmul(torch::cat({torch::stack({v, u, torch::ones_like(v)}, -1), physical}, -1), rows.t());
     EXPECT_GT((fitted - x).square().mean().sqrt().item<double>(), 0.1);
-    // but the difference, v+ - v- = v_next, they do: it is affine in the friction force.
+    // The difference v+ - v- = v_next is fitted, since it is affine in the friction force.
     EXPECT_LT(largest(fitted.select(-1, 0) - fitted.select(-1, 1) - exact.v_next), 1e-12);
   }
 }

@@ -22,7 +22,7 @@ using testing::Inputs;
 using testing::numbers;
 using torch::Tensor;
 
-// Of a sliding block with dt = m.
+// M of a sliding block with dt = m.
 Tensor friction_matrix() { return numbers({1, -1, 1, -1, 1, 1, -1, -1, 0}).view({3, 3}); }
 
 StructuredMatrix make(std::int64_t n, SymmetricBasis basis, std::int64_t rank = 1) {
@@ -45,7 +45,7 @@ TEST_F(StructuredMatrixTest, IsThatOfASlidingBlock) {
   EXPECT_TRUE(torch::equal(matrix->forward(), friction_matrix()));
 }
 
-// "sum phi phi' + eps I" of [Notes, 3.1.3] is symmetric, and as far as this from it.
+// "sum phi phi' + eps I" of [Notes, 3.1.3] is symmetric, and so cannot be nearer to that M than this.
 TEST_F(StructuredMatrixTest, NeedsItsAntisymmetricPartForASlidingBlock) {
   const Tensor M = friction_matrix();
   const auto [values, vectors] = torch::linalg_eigh((M + M.t()) / 2);

@@ -28,7 +28,7 @@ class TraditionalModelTest : public ::testing::TestWithParam<Parameters> {
  protected:
   void SetUp() override { torch::manual_seed(7); }
 
-  // 0.5 kg under .6 g, in units of 3 N; its tanh layers count.
+  // The block below, in units of 3 N, with noise on its parameters. The tanh layers of networks have an effect.
   static TraditionalModel model_near_the_truth(Parameters parameters, double noise) {
     TraditionalModel model(TraditionalModelOptions()
                                .mass(0.5)
@@ -41,10 +41,11 @@ class TraditionalModelTest : public ::testing::TestWithParam<Parameters> {
     model->to(torch::kDouble);
     model->start(0.6, noise);
     const torch::NoGradGuard no_grad;
-    if (parameters == Parameters::kStructured) model->matrix->alpha.fill_(noise);
+    if (parameters == Parameters::kStructured) model->named_parameters()["matrix.alpha"].fill_(noise);
     if (parameters == Parameters::kNetworks) {
-      for (const StateMap& map : {model->phi, model->beta, model->f})
-        map->hidden_out->weight.normal_(0, noise + 1e-300);
+      for (const char* map : {"phi", "beta", "f"}) {
+        model->named_parameters()[std::string(map) + ".hidden_out.weight"].normal_(0, noise + 1e-300);
+      }
     }
     return model;
   }
@@ -114,14 +115,20 @@ TEST_P(TraditionalModelTest, IsTheSameAsTorchScript) {
   EXPECT_EQ(script.attr("gravity").toDouble(), 9.81);
   EXPECT_EQ(script.attr("format_version").toInt(), 1);
   EXPECT_EQ(script.hasattr("mu"), GetParam() == Parameters::kFriction);
+  EXPECT_EQ(script.forward({v_.view({12, 5}), u_[0]}).toTensor().sizes(), (std::vector<std::int64_t>{12, 5}));
+  EXPECT_EQ(script.forward({v_[0], u_[0]}).toTensor().dim(), 0);
 
-  // It trains on.
+  // It has the same gradients, so that it can be trained further.
   step.v_next.square().sum().backward();
   loaded[0].toTensor().square().sum().backward();
   double norm = 0, loaded_norm = 0;
   for (const Tensor& p : model->parameters()) norm += p.grad().square().sum().item<double>();
   for (const Tensor& p : script.parameters()) loaded_norm += p.grad().square().sum().item<double>();
   EXPECT_NEAR(loaded_norm / norm, 1, 1e-12);
+
+  // Its dtype can be changed.
+  script.to(torch::kFloat);
+  EXPECT_LT(largest(script.forward({v_, u_}).toTensor() - step.v_next), 1e-3);
 }
 
 std::string name_of(const ::testing::TestParamInfo<Parameters>& tested) {
@@ -142,7 +149,7 @@ TEST(TraditionalModelGradientTest, VanishesWhereAllIsPredictedToStick) {
   const auto gradient = [&](double mu) {
     model->start(mu, 0);
     const Tensor loss = (model->forward(v, u) - truth).square().mean();
-    return torch::autograd::grad({loss}, {model->mu})[0].item<double>();
+    return torch::autograd::grad({loss}, {model->parameters()[0]})[0].item<double>();
   };
   for (const double factor : {1.0, 1.001, 1.5, 10.0}) EXPECT_EQ(gradient(factor * largest_free), 0);
   for (const double factor : {0.3, 0.6, 0.99}) EXPECT_GT(gradient(std::max(1.1, factor * largest_free)), 0);
@@ -162,9 +169,9 @@ TEST(TraditionalModelRowsTest, HoldWhatIsHeld) {
   model->hold(mask, torch::full({3, 6}, 5.0));
   const Tensor rows = model->rows();
   EXPECT_EQ(rows[1][4].item<double>(), 5);
-  EXPECT_TRUE(torch::equal(rows.masked_select(~mask), model->learned.masked_select(~mask)));
+  EXPECT_TRUE(torch::equal(rows.masked_select(~mask), model->parameters()[0].masked_select(~mask)));
   rows.sum().backward();
-  EXPECT_TRUE(torch::equal(model->learned.grad() != 0, ~mask));
+  EXPECT_TRUE(torch::equal(model->parameters()[0].grad() != 0, ~mask));
 }
 
 TEST(TraditionalModelRowsTest, TellHowFarAMatrixMissesItsHeldNumbers) {
@@ -182,7 +189,8 @@ TEST(TraditionalModelRowsTest, TellHowFarAMatrixMissesItsHeldNumbers) {
 TEST(TraditionalModelRowsTest, AreThoseOfTheStructure) {
   for (const auto basis : {SymmetricBasis::kNone, SymmetricBasis::kDiagonal, SymmetricBasis::kNonnegative}) {
     TraditionalModel model(TraditionalModelOptions().parameters(Parameters::kStructured).basis(basis));
-    EXPECT_TRUE(torch::equal(model->rows().slice(1, 0, 3), model->matrix->forward()));
+    const auto matrix = std::dynamic_pointer_cast<StructuredMatrixImpl>(model->children()[0]);
+    EXPECT_TRUE(torch::equal(model->rows().slice(1, 0, 3), matrix->forward()));
   }
   TraditionalModel networks(TraditionalModelOptions().parameters(Parameters::kNetworks));
   EXPECT_THROW(networks->rows(), c10::Error);

@@ -14,16 +14,16 @@ struct StateMapOptions {
   explicit StateMapOptions(std::int64_t outputs) : outputs_(outputs) {}
 
   TORCH_ARG(std::int64_t, outputs);
-  /// Width of a tanh layer beside the affine map; 0: affine.
+  /// Width of a tanh layer that is added to the affine map; 0: none.
   TORCH_ARG(std::int64_t, hidden) = 0;
-  TORCH_ARG(bool, bias) = true;  ///< without: y = 0 where v = u = 0
-  /// m/s and N: what v and u are divided by, so that the network sees numbers near 1.
+  TORCH_ARG(bool, bias) = true;  ///< without it y = 0 for v = u = 0
+  /// m/s and N: the units by which v and u are divided, so that the inputs of the network are of size 1.
   TORCH_ARG(double, velocity_scale) = 1;
   TORCH_ARG(double, force_scale) = 1;
 };
 
-/// y = A s + b [+ B tanh(C s + d)],  s = (v / velocity_scale, u / force_scale). B starts at 0: an affine map to begin
-/// with.
+/// y = A s + b [+ B tanh(C s + d)],  s = (v / velocity_scale, u / force_scale). B is 0 at
+/// first, so that the map starts affine.
 class StateMapImpl : public torch::nn::Cloneable<StateMapImpl> {
  public:
   /// Throws c10::Error where an option is out of its range.
@@ -37,8 +37,8 @@ class StateMapImpl : public torch::nn::Cloneable<StateMapImpl> {
 
   StateMapOptions options;
   torch::nn::Linear affine{nullptr};
-  torch::nn::Linear hidden_in{nullptr};   ///< null where hidden = 0
-  torch::nn::Linear hidden_out{nullptr};  ///< null where hidden = 0
+  torch::nn::Linear hidden_in{nullptr};   ///< empty for hidden = 0
+  torch::nn::Linear hidden_out{nullptr};  ///< empty for hidden = 0
 };
 
 TORCH_MODULE(StateMap);

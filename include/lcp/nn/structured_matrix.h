@@ -1,6 +1,6 @@
-// A learned matrix with a structure that tells which of its LCPs have a solution.
+// A learned matrix whose structure determines which of its LCPs have a solution.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, section 3.1.3.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 3.1.3.
 //   [CPS]   Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009, chapters 3 and 4.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace lcp::nn {
 
-/// The symmetric part of a StructuredMatrix beside phi phi'.
+/// The symmetric part of a StructuredMatrix, apart from phi phi'.
 /// kNone, kDiagonal: M is positive semidefinite; its LCP has a solution wherever some z >= 0 has M z + q >= 0, and
 /// Lemke's method finds it [CPS, 4.4].
 /// kNonnegative: the basis of [Notes]; M is copositive. Its LCP has a solution where every z >= 0 with M z >= 0 and
@@ -27,8 +27,9 @@ struct StructuredMatrixOptions {
   TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;
 };
 
-/// M = phi phi' + sum_i alpha_i^2 S_i + sum_i beta_i A_i, [n, n], with S_i = E_jj, or E_jk + E_kj too where
-/// nonnegative, and A_i = E_jk - E_kj for j < k, each in the order of the rows of its upper triangle [Notes, 3.1.3]. A
+/// M = phi phi' + sum_i alpha_i^2 S_i + sum_i beta_i A_i, [n, n], where E_jk is 1 at (j, k) and 0
+/// elsewhere [Notes, 3.1.3]. S_i = E_jj for kDiagonal, with E_jk + E_kj for j < k in addition for kNonnegative, and
+/// A_i = E_jk - E_kj for j < k, each in the order of the rows of the upper triangle. A
 /// sliding block has phi = (-1, 1, 0), alpha = 0, beta = (0, 1, 1).
 class StructuredMatrixImpl : public torch::nn::Cloneable<StructuredMatrixImpl> {
  public:
@@ -41,9 +42,9 @@ class StructuredMatrixImpl : public torch::nn::Cloneable<StructuredMatrixImpl> {
   torch::Tensor forward();  ///< M, [n, n]
 
   StructuredMatrixOptions options;
-  torch::Tensor phi;    ///< [n, rank], normal to begin with
-  torch::Tensor alpha;  ///< [number of S_i], 0.1; undefined where there are none
-  torch::Tensor beta;   ///< [n (n - 1) / 2], normal
+  torch::Tensor phi;    ///< [n, rank], at first normal random numbers
+  torch::Tensor alpha;  ///< [number of S_i], at first 0.1; undefined for kNone
+  torch::Tensor beta;   ///< [n (n - 1) / 2], at first normal random numbers
 
  private:
   torch::Tensor symmetric_;      // [number of S_i, n, n]

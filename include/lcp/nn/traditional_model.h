@@ -1,18 +1,19 @@
 // A sliding block learned as the LCP of the traditional formulation.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, sections 2.6, 3.1.3 and 3.2.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), sections 2.6, 3.1.3 and 3.2.
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <torch/nn/cloneable.h>
+#include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 
-#include "lcp/nn/state_map.h"
 #include "lcp/nn/structured_matrix.h"
 #include "lcp/solve.h"
 
@@ -20,22 +21,22 @@ namespace lcp::nn {
 
 /// What of a TraditionalModel is learned.
 enum class Parameters {
-  kFriction,    ///< the friction coefficient; all else is true
-  kRows,        ///< [M|W]: G = M and f = W (v, u, 1)', of which any numbers may be held
-  kStructured,  ///< the same with M a StructuredMatrix of rank 1
-  kNetworks     ///< G = phi phi' + an antisymmetric part and f, each entry a StateMap of v and u
+  kFriction,    ///< the friction coefficient; everything else is known
+  kRows,        ///< the matrices M and W of G = M and f = W (v, u, 1)'; any of their entries may be held
+  kStructured,  ///< as kRows, but M is a StructuredMatrix of rank 1
+  kNetworks     ///< G = phi phi' + an antisymmetric matrix, and f; each of their entries is a StateMap of v and u
 };
 
 struct TraditionalModelOptions {
   TORCH_ARG(double, mass) = 1;     ///< kg
   TORCH_ARG(double, dt) = 1;       ///< s
   TORCH_ARG(double, gravity) = 1;  ///< m/s^2
-  /// Friction coefficient, where it is known; NaN: it is not.
+  /// Friction coefficient; NaN where it is not known.
   TORCH_ARG(double, mu) = std::numeric_limits<double>::quiet_NaN();
-  TORCH_ARG(double, force_unit) = 1;  ///< N, see TraditionalModel
+  TORCH_ARG(double, force_unit) = 1;  ///< N, see TraditionalModelImpl
   TORCH_ARG(Parameters, parameters) = Parameters::kRows;
-  TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;  ///< of kStructured
-  TORCH_ARG(std::int64_t, hidden) = 0;                       ///< width of the tanh layers of kNetworks
+  TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;  ///< for kStructured
+  TORCH_ARG(std::int64_t, hidden) = 0;                       ///< for kNetworks: width of the tanh layers
 };
 
 /// One step of a block as the LCP [Notes, 2.6]
@@ -43,14 +44,21 @@ struct TraditionalModelOptions {
 ///   w = G(v, u) z + f(v, u),  0 <= z perp w >= 0,  z = (lambda_plus, lambda_minus, gamma)
 ///   v_next = dynamics . (v, u, 1, z)
 ///
-/// All of it in units in which dt / m = 1: forces in force_unit, velocities in force_unit dt / m. There a true block
-/// has
+/// in units in which dt / m = 1: forces in force_unit, velocities in force_unit dt / m. In these units a true block has
 ///
 ///   G = [1 -1 1; -1 1 1; -1 -1 0],  f = (v + u, -v - u, F),  dynamics = (1, 1, 0, 1, -1, 0)
 ///
-/// with F the largest friction force, mu m g. Each row of [G|f] may be scaled; where forces are not observed, (f_0 +
-/// f_1) / 2 may be anything <= 0 as well.
-class TraditionalModelImpl : public torch::nn::Cloneable<TraditionalModelImpl> {
+/// where F = mu m g is the largest friction force. Each row of [G|f] may be scaled by a positive number without a
+/// change of the motion; where forces are not observed, (f_0 + f_1) / 2 may have any value <= 0 as well.
+///
+/// This is the interface of four models, one for each of `Parameters`. The learned tensors of a model are its
+/// named_parameters():
+///
+///   kFriction    mu []
+///   kRows        learned [3, 6], which is [M|W]
+///   kStructured  matrix.phi, matrix.alpha and matrix.beta, see StructuredMatrix; learned [3, 3], which is W
+///   kNetworks    those of the StateMaps phi [3], beta [3], which holds the upper triangle, and f [3]
+class TraditionalModelImpl : public torch::nn::Module {
  public:
   struct Step {
     torch::Tensor v_next;  ///< [...], m/s
@@ -60,68 +68,78 @@ class TraditionalModelImpl : public torch::nn::Cloneable<TraditionalModelImpl> {
     torch::Tensor status;  ///< [...], int8, see lcp::Status
   };
 
-  /// Throws c10::Error where an option is out of its range.
-  explicit TraditionalModelImpl(const TraditionalModelOptions& options);
-
-  void reset() override;
-  void pretty_print(std::ostream& stream) const override;
-
   /// v_next, see `step`.
   torch::Tensor forward(const torch::Tensor& v, const torch::Tensor& u) { return step(v, u).v_next; }
 
-  /// Solves the learned LCP, in the parameters' dtype. v: [...], m/s. u: [...], N.
-  /// A block of kFriction that sticks, gamma = 0, rests exactly; of the others none does.
+  /// Solves the learned LCP, in the dtype of the parameters.
+  ///   v: [...], m/s. u: [...], N.
+  /// A block of kFriction rests exactly while it sticks, which is where gamma = 0; the other models leave round-off.
   Step step(const torch::Tensor& v, const torch::Tensor& u, const SolveOptions& solve_options = {});
 
-  /// The same with G: [..., 3, 3] and f: [..., 3] in the model's units in place of its own.
+  /// The same with other G [..., 3, 3] and f [..., 3], in the units of the model, than its own.
   Step step(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& G, const torch::Tensor& f,
             const SolveOptions& solve_options = {}) const;
 
-  /// In the model's units: [..., 3, 3], or [3, 3] where it does not depend on v and u, and [..., 3].
-  torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u);
-  torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u);
+  /// G [..., 3, 3], or [3, 3] where it does not depend on v and u, and f [..., 3], in the units of the model.
+  virtual torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u);
+  virtual torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u);
 
-  /// [M|W], [3, 6], in the model's units; of all but kNetworks.
-  torch::Tensor rows();
+  /// [M|W], [3, 6], in the units of the model. Throws c10::Error for kNetworks, which have no such matrices.
+  virtual torch::Tensor rows();
 
   /// The rows of a true block whose largest friction force is `limit` units, [3, 6], float64.
   static torch::Tensor true_rows(double limit);
 
-  /// The sum of squares of what makes G depend on v and u and f depend on them by more than W, a scalar; 0 without
-  /// networks. Observed motion leaves networks much freedom; a little of this keeps them plain.
-  torch::Tensor nonlinearity() const;
+  /// A penalty, a scalar: the sum of squares of the parameters by which G depends on v and u, and by which f is not
+  /// affine. It is 0 but for kNetworks, to which the observed motion leaves much freedom.
+  virtual torch::Tensor nonlinearity() const;
 
-  /// Starts learning from a block with friction coefficient mu, each learned number off by `noise` times a normal one.
-  void start(double mu, double noise);
+  /// Sets the parameters to those of a block with friction coefficient mu, and adds normal noise of the standard
+  /// deviation `noise` to each but the mu of kFriction.
+  virtual void start(double mu, double noise) = 0;
 
-  /// Holds the numbers of [M|W] where `mask`, [3, 6], bool, is true at those of `values`, [3, 6]. A StructuredMatrix
-  /// and networks cannot be held: see `missed`.
+  /// Holds the entries of [M|W] at which `mask`, [3, 6], bool, is true at those of `values`, [3, 6]. It has no effect
+  /// on a StructuredMatrix and on networks; `missed` is a penalty for these.
   void hold(const torch::Tensor& mask, const torch::Tensor& values);
 
-  /// How far G, [..., 3, 3], is from its held numbers: the sum of the mean absolute differences, a scalar to penalise.
+  /// The sum over the held entries of M of the mean absolute difference to those of G [..., 3, 3]: a scalar to
+  /// penalise.
   torch::Tensor missed(const torch::Tensor& G) const;
 
-  /// m/s: the unit of velocities, whose forces are in units of force_unit.
+  /// m/s: the unit of velocities, which follows from that of forces.
   double velocity_unit() const { return options.force_unit() * options.dt() / options.mass(); }
 
-  TraditionalModelOptions options;
-  torch::Tensor mu;                  ///< [], of kFriction
-  torch::Tensor learned;             ///< [3, 6], of kRows: [M|W] where it is not held; [3, 3], of kStructured: W
-  StructuredMatrix matrix{nullptr};  ///< of kStructured
-  StateMap phi{nullptr};             ///< 3, of kNetworks
-  StateMap beta{nullptr};            ///< 3, of kNetworks
-  StateMap f{nullptr};               ///< 3, of kNetworks
-  torch::Tensor dynamics;            ///< [6], a buffer, the true one to begin with
-  torch::Tensor held;                ///< [3, 6], a buffer: 1 where a number is held
-  torch::Tensor values;              ///< [3, 6], a buffer: of the held numbers
+  void pretty_print(std::ostream& stream) const override;
+  std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = {}) const override;
+
+  const TraditionalModelOptions options;
+  torch::Tensor dynamics;  ///< [6], a buffer; to begin with the true one
+  torch::Tensor held;      ///< [3, 6], a buffer: 1 where an entry of [M|W] is held, else 0
+  torch::Tensor values;    ///< [3, 6], a buffer: the values of the held entries
+
+ protected:
+  /// Throws c10::Error where an option is out of its range.
+  explicit TraditionalModelImpl(const TraditionalModelOptions& options);
+
+  /// The rows of a true block with the friction coefficient mu, [3, 6], float64.
+  torch::Tensor rows_of(double mu) const;
+
+  /// v_next with the value that it has where the block sticks.
+  virtual torch::Tensor resting(const torch::Tensor& v_next, const torch::Tensor& gamma) const;
 };
 
-TORCH_MODULE(TraditionalModel);
+class TraditionalModel : public torch::nn::ModuleHolder<TraditionalModelImpl> {
+ public:
+  using Impl = TraditionalModelImpl;
 
-/// Writes the model as TorchScript: forward(v, u) -> v_next and step(v, u) -> (v_next, force, status), which solve the
-/// learned LCP by lcp::solve; attributes dt, mass, gravity, format_version, and mu where friction is known (a float) or
-/// learned (the parameter of kFriction). An existing file is replaced in one step, or, should anything fail, not at
-/// all.
+  /// The model of options.parameters(). Throws c10::Error where an option is out of its range.
+  explicit TraditionalModel(const TraditionalModelOptions& options);
+};
+
+/// Writes the model as TorchScript with the methods forward(v, u) -> v_next and step(v, u) -> (v_next, force, status),
+/// which solve the learned LCP by lcp::solve. Its attributes are dt, mass, gravity, format_version, and mu: a number
+/// where friction is known, and the parameter of kFriction. An existing file is replaced completely or, where writing
+/// fails, not at all. Throws c10::Error or std::system_error.
 void save_torchscript(const TraditionalModel& model, const std::string& path);
 
 /// What save_torchscript writes.

@@ -1,0 +1,41 @@
+#include <torch/types.h>
+
+#include "models/traditional_models.h"
+
+namespace lcp::nn {
+namespace {
+
+using torch::Tensor;
+
+class FrictionModel : public TraditionalModelImpl {
+ public:
+  explicit FrictionModel(const TraditionalModelOptions& options_) : TraditionalModelImpl(options_) {
+    mu_ = register_parameter("mu", torch::ones({}));
+    frictionless_rows_ = register_buffer("frictionless_rows", true_rows(0).to(torch::kFloat));
+  }
+
+  Tensor rows() override {
+    const Tensor limit = mu_ * (options.mass() * options.gravity() / options.force_unit());
+    return at::cat({frictionless_rows_.flatten().slice(0, 0, -1), limit.unsqueeze(0)}).view({3, 6});
+  }
+
+  void start(double mu, double) override { assign(mu_, torch::tensor(mu, torch::kDouble), 0); }
+
+ protected:
+  // While the block sticks, v_next is the round-off of a sum that cancels; only the derivative of that sum matters.
+  Tensor resting(const Tensor& v_next, const Tensor& gamma) const override {
+    return at::where(gamma == 0, v_next - v_next.detach(), v_next);
+  }
+
+ private:
+  Tensor mu_;                 // []
+  Tensor frictionless_rows_;  // [3, 6], the rows for mu = 0
+};
+
+}  // namespace
+
+std::shared_ptr<TraditionalModelImpl> make_friction_model(const TraditionalModelOptions& options) {
+  return std::make_shared<FrictionModel>(options);
+}
+
+}  // namespace lcp::nn
