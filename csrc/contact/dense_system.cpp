@@ -11,7 +11,7 @@ void DenseSystem::set(const double* A, const double* J) {
   J_ = Eigen::Map<const Matrix>(J, 3 * contacts_, n_);
 }
 
-// Lazy products are summed in one order whatever their size, and need no memory.
+// Lazy products allocate nothing, and sum in the same order for every size.
 void DenseSystem::multiply(const Vector& x, Vector& result) const { result.noalias() = A_.lazyProduct(x); }
 void DenseSystem::to_contacts(const Vector& v, Vector& result) const { result.noalias() = J_.lazyProduct(v); }
 void DenseSystem::to_bodies(const Vector& gamma, Vector& result) const {
@@ -34,10 +34,10 @@ void DenseSystem::row_squares(const Vector& weights, Vector& result) const {
 bool DenseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
   H_ = A_;
   for (Eigen::Index k = 0; k < contacts_; ++k) {
-    const Eigen::Matrix3d& own = K[static_cast<std::size_t>(k)];
-    if (own.isZero(0)) continue;
+    const Eigen::Matrix3d& K_k = K[static_cast<std::size_t>(k)];
+    if (K_k.isZero(0)) continue;
     const auto rows = J_.middleRows<3>(3 * k);
-    KJ_.noalias() = own.lazyProduct(rows);
+    KJ_.noalias() = K_k.lazyProduct(rows);
     for (Eigen::Index j = 0; j < n_; ++j) {
       auto column = H_.col(j).tail(n_ - j);
       for (Eigen::Index r = 0; r < 3; ++r) column += rows(r, j) * KJ_.row(r).tail(n_ - j).transpose();

@@ -1,4 +1,4 @@
-// A system of few bodies, or of many that all touch each other.
+// The System of few bodies, or of many bodies that all touch each other.
 #pragma once
 
 #include <Eigen/Cholesky>
@@ -8,7 +8,7 @@
 
 namespace lcp::contact {
 
-/// Allocates only in the constructor, for n up to a hundred or so; beyond, Eigen's blocked factorisation does.
+/// Allocates only in the constructor for n up to about 100. For larger n, Eigen's blocked factorisation allocates.
 class DenseSystem final : public System {
  public:
   DenseSystem(Eigen::Index n, Eigen::Index contacts);
@@ -30,7 +30,7 @@ class DenseSystem final : public System {
 
   Eigen::Index n_, contacts_;
   Eigen::MatrixXd A_;
-  Matrix J_, KJ_;  // KJ: [3, n], of one contact
+  Matrix J_, KJ_;  // KJ_ is K_k J_k, [3, n], for one contact k.
   Eigen::LLT<Eigen::MatrixXd> factor_;
   Eigen::MatrixXd H_;
 };

@@ -16,19 +16,6 @@ Eigen::Map<const Vector3d> of_contact(const double* x, Eigen::Index k) { return 
 bool is_nan(double x) { return std::isnan(x); }
 bool is_not_zero(double x) { return x != 0; }
 
-// What the tangent's and the normal's regularisation and mu get of the gradient t of P(y), for one y. Only where the
-// contact slides: gamma_n = (y_n + mu a s) / (1 + mu^2 a), gamma_t = mu gamma_n y_t / s, a = R_t / R_n, s = |y_t|.
-Vector3d of_parameters(const Vector3d& y, const Projection& at, const Law& law, const Vector3d& t) {
-  if (at.region != Region::kSlide) return Vector3d::Zero();
-  const double slip = y.head<2>().stableNorm(), normal = at.gamma.z();
-  const double ratio = law.tangent / law.normal, share = 1 / (1 + law.mu * law.mu * ratio);
-  const double along = slip > 0 ? y.head<2>().dot(t.head<2>()) / slip : 0;
-  const double of_normal = law.mu * along + t.z();
-  const double of_ratio = of_normal * law.mu * share * (slip - law.mu * normal);
-  const double of_mu = of_normal * ratio * share * (slip - 2 * law.mu * normal) + normal * along;
-  return {of_ratio / law.normal, -of_ratio * ratio / law.normal, of_mu};
-}
-
 }  // namespace
 
 Derivative::Derivative(Eigen::Index n, Eigen::Index contacts)
@@ -56,10 +43,10 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
   System& system = systems_.set(problem.A, problem.J);
   for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Law law = problem.law(k);
-    const Vector3d own = of_contact(y, k), weights(law.tangent, law.tangent, law.normal);
-    at_[index(k)] = project(own, law);
-    K_[index(k)] = projected_compliance(own, at_[index(k)], law);
-    pull_.segment<3>(3 * k) = of_contact(g.y, k).cwiseQuotient(weights) + K_[index(k)] * of_contact(g.gamma, k);
+    const Vector3d y_k = of_contact(y, k), R(law.tangent, law.tangent, law.normal);
+    at_[index(k)] = project(y_k, law);
+    K_[index(k)] = projected_compliance(y_k, at_[index(k)], law);
+    pull_.segment<3>(3 * k) = of_contact(g.y, k).cwiseQuotient(R) + K_[index(k)] * of_contact(g.gamma, k);
   }
   system.to_bodies(pull_, work_);
   l_ = Eigen::Map<const Vector>(g.v, n_) - work_;
@@ -70,14 +57,14 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
   std::copy_n(l_.data(), n_, result.l);
   std::copy_n(work_.data(), n_, result.v_free);
   for (Eigen::Index k = 0; k < contacts_; ++k) {
-    const Vector3d own = of_contact(y, k), Jl = Jl_.segment<3>(3 * k);
+    const Vector3d y_k = of_contact(y, k), Jl = Jl_.segment<3>(3 * k);
     const Vector3d c = pull_.segment<3>(3 * k) + K_[index(k)] * Jl;
-    const Vector3d parameters = of_parameters(own, at_[index(k)], problem.law(k), Jl + of_contact(g.gamma, k));
-    const double tangent = (parameters[0] - own.head<2>().dot(c.head<2>())) / 2;
+    const Vector3d of_law = law_gradient(y_k, at_[index(k)], problem.law(k), Jl + of_contact(g.gamma, k));
+    const double tangent = (of_law[0] - y_k.head<2>().dot(c.head<2>())) / 2;
     Eigen::Map<Vector3d>(result.v_hat + 3 * k) = c;
-    Eigen::Map<Vector3d>(result.R + 3 * k) = Vector3d(tangent, tangent, parameters[1] - own.z() * c.z());
+    Eigen::Map<Vector3d>(result.R + 3 * k) = Vector3d(tangent, tangent, of_law[1] - y_k.z() * c.z());
     Eigen::Map<Vector3d>(result.gamma + 3 * k) = at_[index(k)].gamma;
-    result.mu[k] = parameters[2];
+    result.mu[k] = of_law[2];
   }
 }
 

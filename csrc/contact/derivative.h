@@ -1,9 +1,9 @@
-// The derivative of a solution of problem.h, by the implicit function theorem.
+// The derivative of the solution of a Problem, by the implicit function theorem.
 //
 // With F(v) = A (v - v_free) - J' P(y), y = R^-1 (v_hat - J v), and H = A + J' K J, K = P'(y) R^-1, at the solution
 //
 //   dv = -H^-1 dF,   dF = dA (v - v_free) - A dv_free - dJ' gamma - J' (P'(y) dy + dP),
-//   R dy = dv_hat - dJ v - y dR,   dP = what R and mu change of P for one y.
+//   R dy = dv_hat - dJ v - y dR,   dP = the change of P with R and mu for the same y.
 #pragma once
 
 #include <vector>
@@ -14,32 +14,32 @@
 
 namespace lcp::contact {
 
-/// Gradients of v, y and gamma in the sense of reverse mode.
+/// The incoming gradients of reverse mode: those with respect to v, y and gamma.
 struct Gradient {
   const double* v;      ///< [n]
   const double* y;      ///< [3 c]
   const double* gamma;  ///< [3 c]
 };
 
-/// What they are for the problem's numbers: with l = H^-1 (g_v - J' (R^-1 g_y + K g_gamma)) and
-/// c = R^-1 g_y + K (J l + g_gamma), that of A is the symmetric part of -l (v - v_free)', and that of J is
-/// gamma l' - c v'.
+/// The gradients with respect to the data of the problem. Those of A and J are outer products: with
+/// l = H^-1 (g_v - J' (R^-1 g_y + K g_gamma)) and c = R^-1 g_y + K (J l + g_gamma), the gradient with respect to A is
+/// the symmetric part of -l (v - v_free)', and that with respect to J is gamma l' - c v'.
 struct Adjoint {
-  double* l;       ///< [n]
+  double* l;       ///< [n], l itself
   double* v_free;  ///< [n], A l
   double* v_hat;   ///< [3 c], c
-  double* R;       ///< [3 c], the same for both tangents of a contact, whose mean counts
+  double* R;       ///< [3 c], equal for both tangents of a contact, since the problem depends on their mean
   double* mu;      ///< [c]
   double* gamma;   ///< [3 c], P(y)
 };
 
-/// Allocates only in the constructor, for what DenseSystem serves.
+/// Allocates only in the constructor, unless the problem is sparse (AnySystem).
 class Derivative {
  public:
   Derivative(Eigen::Index n, Eigen::Index contacts);
 
-  /// At a solution v [n] with y [3 c]; v_free and v_hat of the problem are not looked at. Where v or y has a NaN, and
-  /// is no solution, all is 0 if g is 0, else NaN.
+  /// v: [n] and y: [3 c], the solution. problem.v_free and problem.v_hat are not read. Where v or y has a NaN, because
+  /// the problem was not solved, all results are 0 if g is 0, else NaN.
   void adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g, const Adjoint& result);
 
  private:
@@ -51,13 +51,13 @@ class Derivative {
   std::vector<Eigen::Matrix3d> K_;
 };
 
-/// x = (A + J' blkdiag(K) J)^-1 g, of which the derivative's derivatives are made.
+/// x = (A + J' blkdiag(K) J)^-1 g, the building block of derivatives of the derivative.
 class Inverse {
  public:
   Inverse(Eigen::Index n, Eigen::Index contacts);
 
-  /// K: [3 c, 3], c symmetric blocks. x: [n], 0 where g is 0; else NaN where g has a NaN or the matrix is not positive
-  /// definite.
+  /// K: [3 c, 3], c symmetric blocks. x: [n]. If g is 0, x is 0; otherwise x is NaN where g has a NaN or where the
+  /// matrix is not positive definite.
   void operator()(const double* A, const double* J, const double* K, const double* g, double* x);
 
  private:

@@ -1,4 +1,8 @@
-// Newton's method with an exact line search, for the problems of problem.h [CPH, sec. V], along a path of softer ones.
+// Newton's method with an exact line search for a Problem [CPH, sec. V]. Far from the solution it solves problems with
+// a larger regularisation first (continuation).
+//
+//   [CPH] Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
+//   [H]   Higham: Accuracy and Stability of Numerical Algorithms, SIAM, 2002.
 #pragma once
 
 #include <cstdint>
@@ -15,50 +19,53 @@ struct Limits {
   std::int64_t max_iterations;
 };
 
-enum class End {
-  kSolved,
-  kLimit,  ///< max_iterations ran out
-  kStuck,  ///< a step changes nothing, or is not finite
-  kBad,    ///< the problem is not well_posed, or A is not positive definite
+/// Why the method stopped.
+enum class Termination {
+  kSolved,          ///< the residual is small enough, see Newton
+  kIterationLimit,  ///< max_iterations ran out
+  kNoProgress,      ///< a step changes no velocity, or is not finite
+  kInvalid,         ///< the problem is not well_posed, or A is not positive definite
 };
 
 struct Outcome {
-  End end;
+  Termination termination;
   std::int64_t iterations;
   double residual;  ///< |D g| / max(|D A v|, |D J' gamma|) with D = diag(A)^-1/2 and the gradient g
 };
 
-/// Solved is a residual of at most the tolerance; or, since v rounded changes gamma by what that is over R, |D g| of at
-/// most |D e|, where e is what rounding can make of a gradient that is 0:
+/// A problem is solved where the residual is at most the tolerance. It is solved as well where |D g| <= |D e|, with the
+/// bound e on the rounding errors of the computed gradient [H, sec. 3.1]:
 ///
 ///   e = (n + 3 c + 4) u (|A| (|v| + |v_free|) + |J|' (|gamma| + |K| (|J| |v| + |v_hat|))),   K = P'(y) R^-1, u = 2^-53
 ///
-///   [H] Higham: Accuracy and Stability of Numerical Algorithms, SIAM, 2002, sec. 3.1.
+/// The rounding of v alone changes gamma in proportion to R^-1, so that for small R no v may have a smaller residual.
 ///
-/// From a start with a residual above .1 it solves softer problems first, to that residual: those with R of at least
-/// .1 w, .01 w and so on, for the size w of the contact's block of J D^2 J'. Without these, the steps that it takes
-/// grow without bound as R falls.
+/// If the residual at the start is above .1, the method first solves softened problems, to a residual of .1 each. In
+/// the first of them the regularisation of each contact is at least .1 w, in the next .01 w, and so on, where w is the
+/// mean of the diagonal of the contact's block of J D^2 J'. Without this continuation the number of Newton steps grows
+/// without bound as R falls.
 ///
-/// Allocates only in the constructor, for what DenseSystem serves.
+/// Allocates only in the constructor, unless the problem is sparse (AnySystem).
 class Newton {
  public:
   Newton(Eigen::Index n, Eigen::Index contacts);
 
-  /// v: [n], where it begins and what it ends with; y, gamma: [3 c]. All three are what they were last, where not
-  /// solved, and untouched where the problem is bad.
+  /// v: [n], the start on entry and the solution on return. y, gamma: [3 c], results. If the problem is not solved they
+  /// are those of the last iteration; if it is invalid they are not written.
   Outcome solve(const Problem& problem, const Limits& limits, double* v, double* y, double* gamma);
 
  private:
   struct Residual {
-    double absolute, relative;  // |D g|, and as Outcome::residual
+    double absolute;  // |D g|
+    double relative;  // Outcome::residual
   };
 
   void soften(const Problem& problem, double softness);
   Law law(const Problem& problem, Eigen::Index contact) const;
-  double scaled_norm(const Vector& x);
+  double scaled_norm(const Vector& x);  // |D x|
   void impulses(const Problem& problem);
   void compliances(const Problem& problem);
-  double rounding(const Problem& problem, const System& system);
+  double rounding(const Problem& problem, const System& system);  // |D e|
   Residual evaluate(const Problem& problem, const System& system);
   double step_length(const Problem& problem, double slope, double curvature);
 
@@ -66,8 +73,8 @@ class Newton {
   AnySystem systems_;
   Vector v_, v_free_, free_momentum_, v_hat_, scale_, momentum_, push_, gradient_, step_, work_, scaled_;  // [n]
   Vector y_, gamma_, Jv_, Jstep_, contact_work_;                                                           // [3 c]
-  Vector sizes_;                                                                                           // [c], w
-  double softness_ = 0;  // of the problem at hand: of R, at least, over w
+  Vector delassus_;                                                                                        // [c], w
+  double softness_ = 0;  // The current problem has R >= softness_ w.
   std::vector<Projection> at_;
   std::vector<Eigen::Matrix3d> K_;
 };

@@ -6,26 +6,28 @@
 namespace lcp::contact {
 namespace {
 
-constexpr double kUnequal = 1e-3;
+// Numbers that should be equal may differ by this part of the larger one: by more than the rounding of float32 data,
+// and by less than a mistake.
+constexpr double kMaxAsymmetry = 1e-3;
 
 bool finite(const double* x, Eigen::Index size) {
   return std::all_of(x, x + size, [](double number) { return std::isfinite(number); });
 }
 
 bool symmetric(const double* A, Eigen::Index n) {
-  double largest = 0, apart = 0;
+  double largest = 0, difference = 0;
   for (Eigen::Index i = 0; i < n; ++i) {
     for (Eigen::Index j = 0; j <= i; ++j) {
       largest = std::max({largest, std::abs(A[i * n + j]), std::abs(A[j * n + i])});
-      apart = std::max(apart, std::abs(A[i * n + j] - A[j * n + i]));
+      difference = std::max(difference, std::abs(A[i * n + j] - A[j * n + i]));
     }
   }
-  return apart <= kUnequal * largest;
+  return difference <= kMaxAsymmetry * largest;
 }
 
-bool lawful(const Problem& problem, Eigen::Index contact) {
+bool valid_law(const Problem& problem, Eigen::Index contact) {
   const double* R = problem.R + 3 * contact;
-  return R[0] > 0 && R[1] > 0 && R[2] > 0 && std::abs(R[0] - R[1]) <= kUnequal * std::max(R[0], R[1]) &&
+  return R[0] > 0 && R[1] > 0 && R[2] > 0 && std::abs(R[0] - R[1]) <= kMaxAsymmetry * std::max(R[0], R[1]) &&
          problem.mu[contact] >= 0;
 }
 
@@ -36,7 +38,7 @@ bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts) {
   if (!finite(problem.v_hat, 3 * contacts) || !finite(problem.R, 3 * contacts)) return false;
   if (!finite(problem.mu, contacts) || !symmetric(problem.A, n)) return false;
   for (Eigen::Index k = 0; k < contacts; ++k) {
-    if (!lawful(problem, k)) return false;
+    if (!valid_law(problem, k)) return false;
   }
   return true;
 }

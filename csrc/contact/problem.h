@@ -2,16 +2,18 @@
 //
 //   v = argmin |v - v_free|_A^2 / 2 + sum_k |P_k(y_k)|_R^2 / 2,   y = -R^-1 (J v - v_hat),   gamma = P(y)
 //
-// with the cones of cone.h: strictly convex, of which the gradient is A (v - v_free) - J' gamma and the Hessian
-// A + J' P'(y) R^-1 J [CPH].
+// where P projects on the friction cones of cone.h. The objective is strictly convex; its gradient is
+// A (v - v_free) - J' gamma, and its Hessian is A + J' P'(y) R^-1 J [CPH].
+//
+//   [CPH] Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
 #pragma once
 
 #include "contact/cone.h"
 
 namespace lcp::contact {
 
-/// One problem of n velocities and c contacts, in row-major arrays that somebody else owns. What is to be equal, A and
-/// its transpose and the regularisation of both tangents, may differ by 1e-3 of the largest: the mean is what counts.
+/// One problem of n velocities and c contacts, in row-major arrays that the caller owns. A and its transpose may differ
+/// by 1e-3 of the largest entry, and so may the regularisations of the two tangents of a contact; their means are used.
 struct Problem {
   const double* A;       ///< [n, n], symmetric and positive definite
   const double* v_free;  ///< [n]
@@ -21,12 +23,13 @@ struct Problem {
   const double* mu;      ///< [c], >= 0
 
   Law law(Eigen::Index contact) const {
-    const double* own = R + 3 * contact;
-    return {mu[contact], (own[0] + own[1]) / 2, own[2]};
+    const double* R_k = R + 3 * contact;
+    return {mu[contact], (R_k[0] + R_k[1]) / 2, R_k[2]};
   }
 };
 
-/// Whether all numbers are finite and within their ranges; of A that it is symmetric, not that it is positive definite.
+/// Whether all numbers are finite and within their ranges, and A is symmetric. It does not check that A is positive
+/// definite.
 bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts);
 
 }  // namespace lcp::contact

@@ -8,9 +8,13 @@ namespace {
 
 using Index = Eigen::Index;
 
-constexpr int kLeast = 24;     // velocities, below which a dense factorisation is always the faster
-constexpr double kFull = 0.5;  // of H's numbers, beyond which it is
+// With fewer velocities than this, the dense factorisation is faster for every pattern (measured).
+constexpr int kMinVelocities = 24;
 
+// If more than this share of the entries of H may differ from 0, the dense factorisation is faster (measured).
+constexpr double kMaxDensity = 0.5;
+
+// Whether velocity j moves the contact.
 bool moves(const double* J, Eigen::Index n, Eigen::Index contact, Eigen::Index j) {
   const double* column = J + 3 * contact * n + j;
   return column[0] != 0 || column[n] != 0 || column[2 * n] != 0;
@@ -19,18 +23,18 @@ bool moves(const double* J, Eigen::Index n, Eigen::Index contact, Eigen::Index j
 }  // namespace
 
 bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index contacts) {
-  if (n < kLeast) return false;
-  const double most = kFull * static_cast<double>(n * n);
-  std::int64_t numbers = 0;
+  if (n < kMinVelocities) return false;
+  const double limit = kMaxDensity * static_cast<double>(n * n);
+  std::int64_t entries = 0;
   for (Eigen::Index i = 0; i < n; ++i) {
-    for (Eigen::Index j = 0; j < n; ++j) numbers += A[i * n + j] != 0;
-    if (static_cast<double>(numbers) > most) return false;
+    for (Eigen::Index j = 0; j < n; ++j) entries += A[i * n + j] != 0;
+    if (static_cast<double>(entries) > limit) return false;
   }
   for (Eigen::Index k = 0; k < contacts; ++k) {
-    std::int64_t own = 0;
-    for (Eigen::Index j = 0; j < n; ++j) own += moves(J, n, k, j);
-    numbers += own * own;
-    if (static_cast<double>(numbers) > most) return false;
+    std::int64_t moved = 0;
+    for (Eigen::Index j = 0; j < n; ++j) moved += moves(J, n, k, j);
+    entries += moved * moved;
+    if (static_cast<double>(entries) > limit) return false;
   }
   return true;
 }

@@ -1,4 +1,4 @@
-// A system of many bodies, each of which touches few others.
+// The System of many bodies, each of which touches few others.
 #pragma once
 
 #include <Eigen/SparseCholesky>
@@ -9,7 +9,7 @@
 
 namespace lcp::contact {
 
-/// Whether the numbers of H that cannot be known to be 0 are few enough for SparseSystem to be the faster.
+/// Whether so many entries of H are 0 for every K that SparseSystem is faster than DenseSystem.
 bool sparse_pays(const double* A, const double* J, Eigen::Index n, Eigen::Index contacts);
 
 class SparseSystem final : public System {
@@ -32,10 +32,14 @@ class SparseSystem final : public System {
   using Matrix = Eigen::SparseMatrix<double>;
 
   Eigen::Index n_, contacts_;
-  Matrix A_, J_t_;                    // J' : a column for each row of J, all three of a contact with the same rows
-  Matrix H_;                          // its lower triangle; what is not 0 in it is the same for all K
-  std::vector<double> base_;          // of A, the values of H_
-  std::vector<Eigen::Index> places_;  // in H_, of each contact's pairs of columns, j <= i, j after j
+  Matrix A_;
+  Matrix J_t_;                // J'. The three columns of a contact have the same sparsity pattern.
+  Matrix H_;                  // The lower triangle of H, whose sparsity pattern is the same for all K.
+  std::vector<double> base_;  // The values of H_ for K = 0, which are those of A.
+
+  // For each contact, and for each pair j <= i of velocities that it moves, the index of H(i, j) in the values of H_; j
+  // is the outer loop.
+  std::vector<Eigen::Index> places_;
   Eigen::SimplicialLLT<Matrix, Eigen::Lower> factor_;
 };
 

@@ -1,4 +1,4 @@
-// The linear algebra of a problem: products with A and J, and solutions with H = A + J' blkdiag(K_1 .. K_c) J.
+// The linear algebra of a Problem: products with A and J, and linear systems in H = A + J' blkdiag(K_1 .. K_c) J.
 #pragma once
 
 #include <Eigen/Core>
@@ -13,7 +13,7 @@ class System {
  public:
   virtual ~System() = default;
 
-  /// A: [n, n], of which the symmetric part is taken; J: [3 c, n]; both row-major, and copied.
+  /// Copies A [n, n], of which it takes the symmetric part, and J [3 c, n], both row-major.
   virtual void set(const double* A, const double* J) = 0;
 
   virtual void multiply(const Vector& x, Vector& result) const = 0;           ///< A x
@@ -22,7 +22,7 @@ class System {
   virtual void multiply_abs(const Vector& x, Vector& result) const = 0;       ///< |A| x
   virtual void to_contacts_abs(const Vector& v, Vector& result) const = 0;    ///< |J| v
   virtual void to_bodies_abs(const Vector& gamma, Vector& result) const = 0;  ///< |J|' gamma
-  virtual void diagonal(Vector& result) const = 0;                            ///< of A
+  virtual void diagonal(Vector& result) const = 0;                            ///< the diagonal of A
   virtual void row_squares(const Vector& weights, Vector& result) const = 0;  ///< the diagonal of J diag(weights) J'
 
   /// Factors H; false where it is not positive definite. K: [c], symmetric.
@@ -35,11 +35,11 @@ class System {
   System& operator=(const System&) = default;
 };
 
-/// Holds a dense system, and where many numbers of A and J are 0 a sparse one.
+/// Chooses between a dense system and, where enough entries of A and J are 0, a sparse one (sparse_pays).
 class AnySystem {
  public:
   AnySystem(Eigen::Index n, Eigen::Index contacts);
-  System& set(const double* A, const double* J);  ///< as System::set; allocates where the sparse one serves
+  System& set(const double* A, const double* J);  ///< as System::set; allocates if it chooses the sparse one
 
  private:
   Eigen::Index n_, contacts_;

@@ -23,7 +23,7 @@ Tensor inertia(const CompliantBlock& block) {
   return vector_of({block.mass, block.mass, turning});
 }
 
-// u and gravity.
+// The sum of u and the weight, [..., 3].
 Tensor forces(const Tensor& u, const CompliantBlock& block) {
   const Tensor weight = block.mass * block.gravity, none = at::zeros_like(weight);
   return u.to(weight.scalar_type()) + vector_of({none, -weight, none});
@@ -40,16 +40,16 @@ Contacts corners(const CompliantState& state, const CompliantBlock& block) {
   return {rows.flatten(-3, -2), state.position.select(-1, 1).unsqueeze(-1) + r_z};
 }
 
-// J' gamma, and J v.
+// J' gamma, and J v, for each element.
 Tensor to_bodies(const Tensor& J, const Tensor& gamma) { return (J * gamma.unsqueeze(-1)).sum(-2); }
 Tensor to_contacts(const Tensor& J, const Tensor& v) { return (J * v.unsqueeze(-2)).sum(-1); }
 
-// L' A^-1 R' for rows L and R, [..., l, 3] and [..., r, 3], and the diagonal of A.
+// L A^-1 R' for L, [..., l, 3], and R, [..., r, 3], and a diagonal matrix A, of which the diagonal is given.
 Tensor between(const Tensor& left, const Tensor& right, const Tensor& inertia) {
   return (left.unsqueeze(-2) * (right / inertia.unsqueeze(-2)).unsqueeze(-3)).sum(-1);
 }
 
-// Every third row from the given one.
+// The given row of each contact's three.
 Tensor thirds(const Tensor& J, std::int64_t first) { return J.slice(-2, first, 3 * kCorners, 3); }
 
 CompliantStep pushed(const CompliantState& state, const CompliantProblem& problem, const Tensor& gamma,
@@ -58,7 +58,7 @@ CompliantStep pushed(const CompliantState& state, const CompliantProblem& proble
   return {moved(state, v_next, block.dt), gamma};
 }
 
-// mu, [..., c], of the two edges of each cone, [..., 2 c].
+// The tangential component of each of the two edges of each contact's cone, -mu and mu: [..., 2 c].
 Tensor edges(const Tensor& mu) { return vector_of({-mu, mu}).flatten(-2); }
 
 CompliantBody body_of(const CompliantBlock& block) {
@@ -86,14 +86,15 @@ CompliantProblem contact_problem(const CompliantState& state, const Tensor& u, c
 Problem dual_problem(const CompliantState& state, const Tensor& u, const CompliantBlock& parameters) {
   const CompliantBlock block = in_precision_of(state.velocity, parameters);
   const CompliantProblem p = contact_problem(state, u, block);
-  // E' J: of each edge, normal + slope tangent.
+  // E' J has a row for each edge: the row of the normal plus the slope times the row of the tangent.
   const auto twice = [](const Tensor& x, std::int64_t dim) { return x.repeat_interleave(2, dim); };
   const Tensor slope = edges(p.mu), tangent = twice(thirds(p.J, 0), -2), normal = twice(thirds(p.J, 2), -2);
   const Tensor rows = normal + slope.unsqueeze(-1) * tangent;
   const Tensor R_t = twice(p.R.slice(-1, 0, 3 * kCorners, 3), -1), R_n = twice(p.R.slice(-1, 2, 3 * kCorners, 3), -1);
-  // E' R E: the edges of one contact share its R.
-  const Tensor own = at::eye(kCorners, rows.options()).repeat_interleave(2, 0).repeat_interleave(2, 1);
-  const Tensor compliance = own * (R_n.unsqueeze(-1) + R_t.unsqueeze(-1) * slope.unsqueeze(-1) * slope.unsqueeze(-2));
+  // E' R E couples the two edges of a contact, and no edges of different contacts.
+  const Tensor same_contact = at::eye(kCorners, rows.options()).repeat_interleave(2, 0).repeat_interleave(2, 1);
+  const Tensor compliance =
+      same_contact * (R_n.unsqueeze(-1) + R_t.unsqueeze(-1) * slope.unsqueeze(-1) * slope.unsqueeze(-2));
   const Tensor v_hat = twice(p.v_hat.slice(-1, 2, 3 * kCorners, 3), -1);
   return {between(rows, rows, inertia(block)) + compliance, to_contacts(rows, p.v_free) - v_hat};
 }

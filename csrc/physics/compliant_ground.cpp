@@ -13,7 +13,7 @@ namespace {
 
 using at::Tensor;
 
-// u, [steps, ..., 3], expanded to [steps, batch..., 3] of the velocity's dtype.
+// u, [steps, ..., 3], expanded to [steps, batch..., 3], in the dtype of the velocity.
 Tensor inputs_of(const CompliantState& state, const Tensor& u, const Shape& parameters) {
   constexpr const char* kExpected = "u must be [steps, ..., 3]";
   TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
@@ -41,7 +41,7 @@ CompliantProblem ground_problem(const Tensor& velocity, const Tensor& f, const T
                                 const Contacts& contacts, double dt, const CompliantGround& ground) {
   const Tensor v_free = velocity + dt * f / inertia;
   const Tensor A = at::diag_embed(inertia);
-  // Of each contact, alike.
+  // Every contact has the same parameters.
   const auto each = [&](const Tensor& x) { return x.unsqueeze(-1); };
   const auto [v_hat, R] = contact_parameters(contacts.gap, each(ground.stiffness), each(ground.dissipation),
                                              delassus_diagonal(A, contacts.J), dt, ground.regularization);
@@ -60,7 +60,7 @@ CompliantState moved(const CompliantState& state, const Tensor& v_next, double d
 
 CompliantSolution roll_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
                                  const ContactOptions& options) {
-  TORCH_CHECK(!options.guess, "a rollout has guesses of its own; got one");
+  TORCH_CHECK(!options.guess, "options.guess must be empty: each step of a rollout starts from the last velocity");
   const Tensor inputs = inputs_of(state, u, body.batch), position = state.position.to(state.velocity.scalar_type());
   const Shape batch = leading(inputs).slice(1).vec();
   const auto rolled =
@@ -77,9 +77,10 @@ CompliantSolution roll_compliant(const CompliantState& state, const Tensor& u, c
               CompliantState next = moved({now[0], now[1]}, solved.result.w, body.dt);
               return {next.position, next.velocity};
             }});
-  const auto told = [&](const Tensor& x) { return with_failures(x, rolled.failure); };
-  return {
-      {{told(rolled.ends[0]), told(rolled.ends[1])}, told(rolled.result.z)}, rolled.result.status, rolled.extras[0]};
+  const auto marked = [&](const Tensor& x) { return with_failures(x, rolled.failure); };
+  return {{{marked(rolled.ends[0]), marked(rolled.ends[1])}, marked(rolled.result.z)},
+          rolled.result.status,
+          rolled.extras[0]};
 }
 
 RolloutCertificate certify_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,

@@ -1,4 +1,4 @@
-// What compliant bodies share behind their headers.
+// Helpers of the implementations of bodies on compliant ground.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@ namespace lcp::physics {
 
 CompliantGround in_precision_of(at::ScalarType dtype, const CompliantGround& ground);
 
-/// The batch of the ground's parameters.
+/// The shape to which the parameters of the ground broadcast.
 Shape batch_of(const CompliantGround& ground);
 
-/// What each contact has of its own: J [..., 3 c, 3] and gaps [..., c], m.
 struct Contacts {
-  at::Tensor J, gap;
+  at::Tensor J;    ///< [..., 3 c, 3]
+  at::Tensor gap;  ///< [..., c], m
 };
 
 /// The problem of a step from `velocity` under forces f, [..., 3], of a body with the diagonal inertia [..., 3].
@@ -25,13 +25,13 @@ CompliantProblem ground_problem(const at::Tensor& velocity, const at::Tensor& f,
 /// A number that must be > 0. Throws c10::Error.
 double positive_number(const char* name, double x);
 
-/// What a body's v_next leads to.
+/// The state after a step that ends with the velocity v_next.
 CompliantState moved(const CompliantState& state, const at::Tensor& v_next, double dt);
 
-/// A body as its rollouts see it.
+/// What a rollout needs to know of a body.
 struct CompliantBody {
   double dt;    ///< s
-  Shape batch;  ///< of its parameters
+  Shape batch;  ///< to which its parameters broadcast
   std::function<CompliantProblem(const CompliantState& state, const at::Tensor& u)> problem;
 };
 

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "contact/tensor_cone.h"
 #include "physics/compliant_ground.h"
 
 namespace lcp::physics {
@@ -18,7 +19,7 @@ CompliantParticle in_precision_of(const Tensor& v, const CompliantParticle& part
 
 Tensor inertia(const CompliantParticle& particle) { return vector_of({particle.mass, particle.mass, particle.mass}); }
 
-// u and gravity.
+// The sum of u and the weight, [..., 3].
 Tensor forces(const Tensor& u, const CompliantParticle& particle) {
   const Tensor weight = particle.mass * particle.gravity, none = at::zeros_like(weight);
   return u.to(weight.scalar_type()) + vector_of({none, none, -weight});
@@ -31,17 +32,6 @@ Tensor free_velocity(const CompliantState& state, const Tensor& u, const Complia
 CompliantStep pushed(const CompliantState& state, const Tensor& v_free, const Tensor& gamma,
                      const CompliantParticle& particle) {
   return {moved(state, v_free + gamma / particle.mass.unsqueeze(-1), particle.dt), gamma};
-}
-
-// y projected on the cone in the norm of R, both [..., 3].
-Tensor projected(const Tensor& y, const Tensor& R, const Tensor& mu) {
-  const Tensor y_t = y.narrow(-1, 0, 2), y_n = y.select(-1, kZ);
-  const Tensor slip = y_t.norm(2, {-1}), ratio = R.select(-1, 0) / R.select(-1, kZ);
-  const Tensor pressed = at::clamp_min((y_n + mu * ratio * slip) / (1 + mu * mu * ratio), 0);
-  const Tensor sticks = slip <= mu * y_n;
-  const Tensor normal = at::where(sticks, y_n, pressed);
-  const Tensor share = at::where(sticks, 1, mu * normal / at::where(slip > 0, slip, 1));
-  return at::cat({share.unsqueeze(-1) * y_t, normal.unsqueeze(-1)}, -1);
 }
 
 CompliantBody body_of(const CompliantParticle& particle) {
@@ -66,8 +56,8 @@ CompliantStep exact_step(const CompliantState& state, const Tensor& u, const Com
   const CompliantParticle particle = in_precision_of(state.velocity, parameters);
   const CompliantProblem p = contact_problem(state, u, particle);
   const Tensor W_R = p.R + 1 / particle.mass.unsqueeze(-1);
-  const Tensor gamma = projected((p.v_hat - p.v_free) / W_R, W_R, p.mu.squeeze(-1));
-  return pushed(state, p.v_free, gamma, particle);
+  const contact::TensorCone cone((p.v_hat - p.v_free) / W_R, W_R.select(-1, 0), W_R.select(-1, kZ), p.mu.squeeze(-1));
+  return pushed(state, p.v_free, cone.gamma, particle);
 }
 
 CompliantStep rigid_step(const CompliantState& state, const Tensor& u, const CompliantParticle& parameters) {

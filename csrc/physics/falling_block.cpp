@@ -16,7 +16,7 @@ FallingBlock in_precision_of(const Tensor& x, const FallingBlock& block) {
 
 Tensor stiffness(const FallingBlock& block) { return block.mass / (block.dt * block.dt); }
 
-// Where the block would be without contact.
+// The height at the end of the step without contact.
 Tensor free_height(const Tensor& x, const Tensor& v, const FallingBlock& block) {
   return x + block.dt * (v - block.gravity * block.dt);
 }
@@ -28,7 +28,7 @@ Problem problem_of(const Tensor& x, const Tensor& v, const FallingBlock& block) 
 
 FallingBlockStep read(const Tensor& x, const Tensor& v, const Tensor& x_next, const Tensor& lambda,
                       const FallingBlock& block) {
-  // In flight the difference of two heights would lose the digits that they share.
+  // In flight, (x_next - x) / dt would lose accuracy by cancellation.
   const Tensor v_next =
       at::where(x_next > 0, v + block.dt * (lambda / block.mass - block.gravity), (x_next - x) / block.dt);
   return {x_next, at::where(x_next.isnan(), x_next, v_next), lambda};

@@ -30,14 +30,14 @@ Tensor force_of(const Tensor& v_next, const Tensor& free, const PlanarBlock& blo
   return (block.mass / block.dt).unsqueeze(-1) * (v_next - free);
 }
 
-// a / |a|, and 0 with a derivative of 0 where a = 0.
+// a / |a|; where a = 0 it is 0, with the derivative 0.
 Tensor direction_of(const Tensor& a) {
   const Tensor zero = (a == 0).all(-1, true);
   return at::where(zero, 0, a / at::where(zero, 1, a).norm(2, -1, true));
 }
 
-// d_i.a, [..., n], exactly 0 where a is perpendicular to d_i but for rounding: the pairs of d_i and -d_i then tie,
-// both.
+// d_i.a, [..., n]. It is exactly 0 where a is perpendicular to d_i up to rounding, so that then the pairs of both d_i
+// and -d_i are tied.
 Tensor projections(const Tensor& a, const Tensor& D) {
   const double epsilon =
       a.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
@@ -46,7 +46,8 @@ Tensor projections(const Tensor& a, const Tensor& D) {
   return x - rounding;
 }
 
-// What friction can take from the velocity along each direction, over S, for a sliding direction t: [..., n].
+// max(d_i.t, 0), [..., n]: the reduction of the velocity along d_i by friction, over S, for a sliding direction t. It
+// is 1 for t = 0.
 Tensor resistance(const Tensor& t, const Tensor& D) {
   return at::where((t == 0).all(-1, true), 1, at::clamp_min(projections(t, D), 0));
 }
@@ -56,7 +57,7 @@ Tensor direction_vector(const Tensor& free, const Tensor& resisting, const Plana
   return (block.mass / block.dt).unsqueeze(-1) * (limit * resisting - projections(free, D));
 }
 
-// Where the block sticks pairs may be tied, of directions across v*; but no derivative comes of it.
+// v_next. Where the block sticks, the pairs of directions perpendicular to v* may be tied, but the derivative is 0.
 Tensor decoded(const Tensor& z, const PlanarBlock& block, const Tensor& D, const SolveOptions& options) {
   const Tensor sticks = (z == 0).all(-1, true) & (friction_speed(block) > 0).unsqueeze(-1);
   return held(sticks, combined(z, D) * (4.0 / static_cast<double>(D.size(1))), options);
@@ -98,8 +99,8 @@ void check(const PlanarBlockOptions& options) {
   TORCH_CHECK(tolerance >= 0, "direction_tolerance must be >= 0; got ", tolerance);
 }
 
-// z and w as `roll` keeps them: without the NaN of elements that failed.
-Tensor kept(const Tensor& x, const Tensor& status) { return at::where((status != 0).unsqueeze(-1), 0, x); }
+// x without the NaN of elements that failed, as in Rolled.
+Tensor finite_part(const Tensor& x, const Tensor& status) { return at::where((status != 0).unsqueeze(-1), 0, x); }
 
 class Stepper {
  public:
@@ -121,13 +122,13 @@ class Stepper {
   bool polyhedral() const { return options_.formulation == Formulation::kPolyhedral; }
   Tensor free(const Tensor& v, const Tensor& u) const { return free_velocity(v, u, block_); }
 
-  // The problem of the free velocity, with the direction assumed.
+  // The problem for a frictionless velocity and an assumed sliding direction t.
   Problem problem(const Tensor& free, const Tensor& t) const {
     return {M_,
             polyhedral() ? polyhedral_vector(free, block_, D_) : direction_vector(free, resistance(t, D_), block_, D_)};
   }
 
-  // Extras: direction, passes, converged.
+  // The extras are the direction, the number of passes, and whether they converged.
   Solved solve(const Tensor& v, const Tensor& free, const Tensor& poison) const {
     switch (options_.formulation) {
       case Formulation::kExactDirection:
@@ -153,13 +154,13 @@ class Stepper {
                         : decoded(result.z, block_, D_, solve_options_);
   }
 
-  // Whether max(d_i.t, 0) has a kink where z_i > 0, or t jumps where the block starts to move.
+  // Whether max(d_i.t, 0) has a kink at t for some z_i > 0, or the block starts from rest, where dir(v) jumps.
   Tensor kinked_guess(const Tensor& v, const Tensor& u, const Tensor& t, const Tensor& z) const {
     const Tensor starting = (v == 0).all(-1) & (free(v, u) != 0).any(-1);
     return ((projections(t, D_) == 0) & (z > 0)).any(-1) | starting;
   }
 
-  // The sum of the sizes of what makes up q: [..., 1].
+  // The sum of the absolute values of the terms of q: [..., 1].
   Tensor terms(const Tensor& v, const Tensor& u) const {
     const Tensor speed = v.norm(2, -1) + block_.dt / block_.mass * u.norm(2, -1) + friction_speed(block_);
     return (block_.mass / block_.dt * speed).unsqueeze(-1);
@@ -182,21 +183,21 @@ class Stepper {
     Tensor t = direction_of(at::where((v == 0).all(-1, true), free, v));
     SolveResult result = with_direction(free, t, poison);
     Tensor next = improved(t, result);
-    Tensor converged = settled(t, next, tolerance);
+    Tensor converged = unchanged(t, next, tolerance);
     Tensor passes = at::ones_like(converged, at::kLong);
     for (std::int64_t pass = 1; pass < options_.max_passes; ++pass) {
-      // What has converged, or failed, keeps its direction: an element's passes are its own.
-      const Tensor open = ~converged & (result.status == 0);
-      if (!open.any().item<bool>()) break;
-      t = at::where(open.unsqueeze(-1), next, t);
+      // An element that has converged or failed keeps its direction, so that no element depends on the others.
+      const Tensor continues = ~converged & (result.status == 0);
+      if (!continues.any().item<bool>()) break;
+      t = at::where(continues.unsqueeze(-1), next, t);
       result = with_direction(free, t, poison);
       next = improved(t, result);
-      passes = passes + open;
-      converged = converged | settled(t, next, tolerance);
+      passes = passes + continues;
+      converged = converged | unchanged(t, next, tolerance);
     }
     const Tensor succeeded = converged & (result.status == 0);
     if (options_.max_passes > 1 && at::GradMode::is_enabled()) {
-      // Once more, for the derivative: the fixed point is t = dir(v*).
+      // One more solve gives the derivative of the fixed point, which is t = dir(v*).
       const Tensor fixed = direction_of(free);
       const Tensor moving = (result.z != 0).any(-1);
       t = at::where((succeeded & moving).unsqueeze(-1), t.detach() + (fixed - fixed.detach()), t);
@@ -206,12 +207,12 @@ class Stepper {
   }
 
   Tensor improved(const Tensor& t, const SolveResult& result) const {
-    const Tensor v_next = decoded(kept(result.z, result.status), block_, D_, solve_options_);
+    const Tensor v_next = decoded(finite_part(result.z, result.status), block_, D_, solve_options_);
     const Tensor moving = options_.relaxed ? v_next + friction_speed(block_).unsqueeze(-1) * t : v_next;
     return at::where((moving == 0).all(-1, true), t, direction_of(moving));  // a block that sticks keeps its direction
   }
 
-  static Tensor settled(const Tensor& t, const Tensor& next, double tolerance) {
+  static Tensor unchanged(const Tensor& t, const Tensor& next, double tolerance) {
     const c10::NoGradGuard no_grad;
     return (next - t).norm(2, -1) <= tolerance;
   }
@@ -322,8 +323,8 @@ RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const Plana
     return certify_steps(problem, rollout.z, rollout.status, {tolerance, kinked, {}});
   }
   const auto kinked = [&](const Tensor& ties) {
-    // With the right direction a tie of both d and -d is none of the velocity, which is smooth across it. A guessed
-    // direction makes it a kink, and has kinks of its own.
+    // With t = dir(v*), v_next is smooth where the pairs of both d and -d are tied. With a guessed t it has a kink
+    // there, and further ones where the guess has kinks.
     const Tensor alone = (ties & ~ties.roll(options.directions / 2, -1)).any(-1);
     if (options.formulation == Formulation::kExactDirection) return alone;
     const Tensor right = rollout.converged & (rollout.z != 0).any(-1);

@@ -22,18 +22,19 @@ PointMass in_precision_of(const Tensor& v, const PointMass& mass) {
           mass.restitution.to(dtype)};
 }
 
-// dt (u / m + (0, -g)), [..., 2]: what inputs and gravity add to the velocity.
+// The change of the velocity by the input and gravity, dt (u / m + (0, -g)): [..., 2].
 Tensor free_change(const Tensor& u, const PointMass& mass) {
   const Tensor fall = vector_of({at::zeros_like(mass.gravity), -mass.gravity});
   return mass.dt.unsqueeze(-1) * (u.to(mass.mass.scalar_type()) / mass.mass.unsqueeze(-1) + fall);
 }
 
-// c of the contact row n'v_next + c >= 0.
+// c in the contact condition n'v_next + c >= 0.
 Tensor gap_speed(const PointMassState& state, const Tensor& free, const PointMass& mass, Stabilization stabilization) {
   const Tensor y = state.position.select(-1, kY);
   if (stabilization == Stabilization::kPosition) return y / mass.dt;
   const Tensor rebound = mass.restitution * at::clamp_max(state.velocity.select(-1, kY), 0);
-  const Tensor out_of_reach = at::clamp_min(-free.select(-1, kY), 0) + 1;  // no contact: the row is > 0 by itself
+  const Tensor out_of_reach =
+      at::clamp_min(-free.select(-1, kY), 0) + 1;  // so large that the condition holds without an impulse
   return at::where(y <= 0, rebound, out_of_reach);
 }
 
@@ -72,12 +73,12 @@ Tensor mixed_vector(const Tensor& c) {
   return vector_of({c, zero, zero, zero});
 }
 
-// What a step ends with, by the impulses and w of its problem.
+// The state after a step, from the solution z, w of its problem.
 PointMassState advanced(const PointMassState& state, const Tensor& free, const Tensor& c, const Tensor& z,
                         const Tensor& w, const PointMass& mass, Stabilization stabilization,
                         const SolveOptions& options) {
-  // In contact w_n = 0 and v_y = -c to the last bit; off the ground lambda_n = 0. In between, at a tie, the derivative
-  // is that of lambda_n.
+  // In contact, w_n = 0 and v_y is exactly -c; in flight, lambda_n = 0. Where both are 0, the derivative is that of
+  // lambda_n.
   const Tensor lambda_n = z.select(-1, kNormal);
   const Tensor w_n = w.select(-1, kNormal);
   const Tensor v_y = at::where(lambda_n > 0, w_n - c, free.select(-1, kY) + lambda_n / mass.mass);
@@ -85,7 +86,7 @@ PointMassState advanced(const PointMassState& state, const Tensor& free, const T
   const Tensor v_x = at::where((lambda_n == 0) & (w_n > 0), free.select(-1, kX),
                                held(sticks(z.slice(-1, 1), w.slice(-1, 1)), sliding, options));
   const Tensor x = state.position.select(-1, kX) + mass.dt * v_x;
-  // At position level w_n = y_next / dt, which is never below 0.
+  // At position level, w_n = y_next / dt, which is never negative.
   const Tensor y =
       stabilization == Stabilization::kPosition ? mass.dt * w_n : state.position.select(-1, kY) + mass.dt * v_y;
   return {vector_of({x, y}), vector_of({v_x, v_y})};
@@ -274,7 +275,7 @@ RolloutCertificate certify_rollout(const PointMassState& state, const Tensor& u,
     if (options.stabilization == Stabilization::kPosition) return contact;
     return contact | (pressed & (start.velocity.select(-1, kY) == 0) & (mass.restitution > 0));
   };
-  // The contact row stands alone, as those of a diagonal M do.
+  // The contact row of M has no entry off the diagonal.
   const PointMass parts = in_precision_of(state.velocity, mass);
   const Tensor free = start.velocity + free_change(inputs, parts);
   const Tensor fall = parts.dt * (inputs.select(-1, kY) / parts.mass).abs() + parts.dt * parts.gravity;

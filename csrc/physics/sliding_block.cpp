@@ -24,7 +24,7 @@ Tensor free_velocity(const Tensor& v, const Tensor& u, const SlidingBlock& block
   return v + block.dt / block.mass * u.to(v.scalar_type());
 }
 
-// M depends on the block alone, and is the same for all steps; parameters in the precision of the state.
+// M, which depends on the parameters of the block alone; these are in the dtype of the state.
 Tensor matrix(const SlidingBlock& block, Formulation formulation) {
   const Tensor c = block.dt / block.mass;
   const Tensor zero = at::zeros_like(c);
@@ -71,7 +71,7 @@ Problem problem_of(const Tensor& v, const Tensor& u, const SlidingBlock& paramet
   return {matrix(block, formulation), vector(v, u, block, formulation)};
 }
 
-// The equation 0 = x - c lambda_plus + c lambda_minus - v*, beside the rows of `matrix` and `vector`.
+// The problem with the equation 0 = x - c lambda_plus + c lambda_minus - v* and the given rows.
 MixedProblem with_velocity(const Tensor& v, const Tensor& u, const SlidingBlock& block, Problem rows) {
   const Tensor c = block.dt / block.mass;
   return {at::ones({1, 1}, v.options()),
@@ -82,7 +82,7 @@ MixedProblem with_velocity(const Tensor& v, const Tensor& u, const SlidingBlock&
           std::move(rows.q)};
 }
 
-// The part of a solution that the next step begins with.
+// v_next, with which the next step begins.
 Tensor next_velocity(const Tensor& z, const Tensor& w, Formulation formulation, const SolveOptions& options) {
   switch (formulation) {
     case Formulation::kForward:

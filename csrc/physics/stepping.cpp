@@ -22,14 +22,14 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // M x for each element: [..., rows].
 Tensor times(const Tensor& M, const Tensor& x) { return at::matmul(M, x.unsqueeze(-1)).squeeze(-1); }
 
-// mask, [...], with as many dimensions as x has.
-Tensor beside(const Tensor& mask, const Tensor& x) {
+// mask, [...], with dimensions of size 1 appended, so that it broadcasts against x, [..., ...].
+Tensor broadcastable(const Tensor& mask, const Tensor& x) {
   Shape shape = mask.sizes().vec();
   shape.resize(x.dim(), 1);
   return mask.view(shape);
 }
 
-// Which elements of x, [batch..., ...], are not finite: [batch...]. Undefined: none.
+// Which elements of x, [batch..., ...], are not finite: [batch...]. It is undefined if all are finite.
 Tensor not_finite(const Tensor& x, std::int64_t batch_dims) {
   const Tensor finite = x.isfinite();
   if (finite.all().item<bool>()) return {};
@@ -41,9 +41,9 @@ Tensor either(const Tensor& a, const Tensor& b) {
   return b.defined() ? a | b : a;
 }
 
-Tensor zero_where(const Tensor& mask, const Tensor& x) { return at::where(beside(mask, x), 0, x); }
+Tensor zero_where(const Tensor& mask, const Tensor& x) { return at::where(broadcastable(mask, x), 0, x); }
 
-// Of tensors, some of which may be undefined for zeros.
+// at::stack, in which an undefined tensor stands for zeros. The result is undefined if all of them are.
 Tensor stacked(const Tensors& parts) {
   const auto some = std::find_if(parts.begin(), parts.end(), [](const Tensor& x) { return x.defined(); });
   if (some == parts.end()) return {};
@@ -122,8 +122,8 @@ Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& steppin
   const auto batch_dims = static_cast<std::int64_t>(batch.size());
   Tensor failed;  // [batch...]
   for (const Tensor& x : state) failed = either(failed, not_finite(x, batch_dims));
-  const Tensor lost = not_finite(u, batch_dims + 1);  // [steps, batch...]
-  if (lost.defined()) u = zero_where(lost, u);
+  const Tensor invalid = not_finite(u, batch_dims + 1);  // [steps, batch...]
+  if (invalid.defined()) u = zero_where(invalid, u);
   if (failed.defined()) {
     for (Tensor& x : state) x = zero_where(failed, x);
   }
@@ -133,7 +133,7 @@ Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& steppin
   Tensors z, w, status, failure;
   const Tensors first = state;
   for (std::int64_t k = 0; k < u.size(0); ++k) {
-    if (lost.defined()) failed = either(failed, lost[k]);
+    if (invalid.defined()) failed = either(failed, invalid[k]);
     const Tensor poison = failed.defined() ? at::where(failed, kNaN, at::zeros(batch, state[0].options())) : Tensor{};
     const Tensor now = u[k];
     Solved solved = stepping.solve(state, now, poison);
@@ -166,7 +166,7 @@ Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& steppin
 
 Tensor with_failures(const Tensor& x, const Tensor& failure) {
   if (!failure.defined() || !x.is_floating_point()) return x;
-  const Tensor nan = beside(failure, x).to(x.scalar_type());
+  const Tensor nan = broadcastable(failure, x).to(x.scalar_type());
   return at::where(nan.isnan(), nan, x);
 }
 
@@ -212,7 +212,7 @@ Tensor kinked_friction(const Tensor& ties, const Tensor& force, const Tensor& li
 
 Tensor polygon_size(const Tensor& f, std::int64_t n) {
   const double turn = std::numbers::pi / static_cast<double>(n);
-  const Tensor angle = (2 * at::arange(n, f.options()) + 1) * turn;  // of the edges' normals
+  const Tensor angle = (2 * at::arange(n, f.options()) + 1) * turn;  // the angles of the normals of the edges
   return along(f, at::stack({at::cos(angle), at::sin(angle)})).amax(-1) / std::cos(turn);
 }
 

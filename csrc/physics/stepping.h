@@ -1,4 +1,4 @@
-// What the systems share behind their headers.
+// Helpers of the systems' implementations: shapes, friction polygons, rollouts and their certificates.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,14 +14,14 @@
 
 namespace lcp::physics {
 
-/// A parameter of a number, float64. `name` is for the message where it is out of its range.
+/// x as a float64 tensor []. Throws c10::Error with `name` in the message where x is out of its range.
 at::Tensor positive_parameter(const char* name, double x);
 at::Tensor nonnegative_parameter(const char* name, double x);
 
 using Shape = std::vector<std::int64_t>;
 using Tensors = std::vector<at::Tensor>;
 
-/// What shapes broadcast to.
+/// The shape to which these shapes broadcast.
 Shape common_shape(std::initializer_list<at::IntArrayRef> shapes);
 
 /// x.sizes() without the last `count` dimensions.
@@ -30,105 +30,110 @@ at::IntArrayRef leading(const at::Tensor& x, std::int64_t count = 1);
 /// x, [..., last...], expanded to the batch.
 at::Tensor expanded(const at::Tensor& x, const Shape& batch, std::initializer_list<std::int64_t> last = {});
 
-/// Inputs of a rollout, [steps, ..., last...], expanded to [steps, batch..., last...]. `expected` is for the message
-/// where there is no dimension of steps.
+/// Inputs of a rollout, [steps, ..., last...], expanded to [steps, batch..., last...]. Throws c10::Error, with
+/// `expected` in the message, where there is no dimension of steps.
 at::Tensor expanded_inputs(const at::Tensor& u, const Shape& batch, const char* expected,
                            std::initializer_list<std::int64_t> last = {});
 
-/// Columns side by side, broadcast: [..., n].
+/// The vectors [..., n] of n entries [...], which are broadcast.
 at::Tensor vector_of(std::initializer_list<at::Tensor> entries);
 
-/// Vectors above each other, broadcast: [..., rows, columns].
+/// The matrices [..., rows, columns] of rows [..., columns], which are broadcast.
 at::Tensor matrix_of(std::initializer_list<at::Tensor> rows);
 
-/// d_j.a for the columns d_j of D, [2, n], and sum_j z_j d_j: [..., n] and [..., 2]. Not by matmul, whose bits depend
-/// on the size of the batch.
+/// d_j.a, [..., n], and sum_j z_j d_j, [..., 2], for the columns d_j of D, [2, n]. They do not use at::matmul, since
+/// its rounding depends on the size of the batch.
 at::Tensor along(const at::Tensor& a, const at::Tensor& D);
 at::Tensor combined(const at::Tensor& z, const at::Tensor& D);
 
-/// sign(x) max(|x| - limit, 0), and x where the limit is 0, with that derivative at x = 0 too.
+/// sign(x) max(|x| - limit, 0). Where the limit is 0 it is x, so that the derivative at x = 0 is 1.
 at::Tensor softened(const at::Tensor& x, const at::Tensor& limit);
 
-/// x, and 0 where `still`, with the derivative 0; or that of x where the derivative is the smooth one of kappa > 0.
+/// x, replaced by 0 where `still` is true. Its derivative is 0 there, too, unless options.kappa > 0 asks for the smooth
+/// derivative of the central path: then it is the derivative of x.
 at::Tensor held(const at::Tensor& still, const at::Tensor& x, const SolveOptions& options);
 
-/// Options for a polyhedral friction cone: where a contact sticks within its cone, directions in which it carries
-/// nothing tie, and yet it holds them.
+/// The options with which a polyhedral friction cone is solved. Where a contact sticks, the pairs of the directions
+/// without a force are tied, but the contact does not move in these directions either; ties = "active" says so.
 SolveOptions held_by_ties(SolveOptions options);
 
-/// A step's LCP, solved.
+/// The solution of the LCP of one step.
 struct Solved {
   SolveResult result;
-  Tensors extras;  ///< what else is to be recorded, and what the step needs again
+  Tensors extras;  ///< further tensors to record for each step, which `advance` may read
 };
 
-/// How a system steps; a state is some tensors of its batch.
+/// How a system steps. Its state is a list of tensors [batch..., ...].
 struct Stepping {
-  /// Solves the step's problem. `poison`, where it is defined, is to be added to q: [...], NaN for elements that have
-  /// failed before, else 0.
+  /// Solves the problem of a step. `poison`, [...], is NaN for elements that have failed in an earlier step, else 0;
+  /// where it is defined, it must be added to q.
   std::function<Solved(const Tensors& state, const at::Tensor& u, const at::Tensor& poison)> solve;
 
-  /// The state that the step ends with.
+  /// The state at the end of the step.
   std::function<Tensors(const Tensors& state, const at::Tensor& u, const Solved& solved)> advance;
 };
 
-/// Steps stacked: each [steps, ...].
+/// A rollout; every tensor is [steps, ...].
 struct Rolled {
-  Tensors starts;  ///< the states that the steps began with
-  Tensors ends;
+  Tensors starts;  ///< the states before the steps
+  Tensors ends;    ///< the states after them
   at::Tensor u;
   SolveResult result;
   Tensors extras;
-  at::Tensor failure;  ///< undefined where all is solved; else NaN where it is not, with the derivative of what failed
+  at::Tensor failure;  ///< undefined if every step was solved; else NaN where it was not, connected to the gradient
 };
 
-/// Steps states, [batch..., ...], through time under inputs u, [steps, batch..., ...]. Where an element fails, or its
-/// state or input is no number, Rolled holds finite numbers, so that what is read from them cannot carry a NaN into the
-/// gradient of a parameter that others share; `failure` tells which those are.
+/// Steps states, [batch..., ...], through time under inputs u, [steps, batch..., ...]. Where a step fails, or where the
+/// state or the input of an element is not finite, Rolled holds finite numbers in place of the solution, so that no NaN
+/// enters the gradient of a parameter that several elements share. Rolled::failure marks these elements.
 Rolled roll(Tensors state, at::Tensor u, const Shape& batch, const Stepping& stepping);
 
-/// x, and the NaN of failure where there is one, unless x is of integers; `failure` as in Rolled.
+/// x, replaced by NaN where Rolled::failure is NaN. Tensors of integers are returned as they are.
 at::Tensor with_failures(const at::Tensor& x, const at::Tensor& failure);
 
-/// The states that the steps of a rollout began with: the first, then all but the last of `next`, [steps, ...].
+/// The states before the steps of a rollout: `first`, then all but the last of `next`, [steps, ...].
 at::Tensor starts_of(const at::Tensor& first, const at::Tensor& next);
 
-/// Reports, without a gradient.
+/// The natural residual [...] of a solution, and for a mixed problem the residual of its equations as well. It has no
+/// gradient.
 at::Tensor natural_residual(const Problem& problem, const at::Tensor& z);
 at::Tensor natural_residual(const MixedProblem& problem, const at::Tensor& x, const at::Tensor& z);
 
-/// What to certify beside the problem.
+/// How certify_steps judges ties.
 struct Certifying {
-  std::optional<double> tolerance;
+  std::optional<double> tolerance;  ///< of lcp::certify
 
-  /// [..., n], whether ties can change the next state, by ties [..., n].
+  /// Whether ties, [..., n], can change the next state: [...].
   std::function<at::Tensor(const at::Tensor& ties)> kinked;
 
-  /// For rows with nothing but their diagonal, of which lcp::certify cannot see how much q has cancelled: the sum of
-  /// the sizes of the terms of q, [..., n]; less than 0 for other rows. Undefined: there are none.
+  /// If row i of M has no entry off the diagonal, lcp::certify cannot see how much of q_i has cancelled. terms, [...,
+  /// n], is then the sum of the absolute values of the terms of which q_i is the sum; it is negative for all other
+  /// rows. It is undefined if there are no such rows.
   at::Tensor terms;
 };
 
-/// Counts over the first dimension.
+/// Counts the steps, which are the first dimension of all tensors.
 RolloutCertificate certify_steps(const Problem& problem, const at::Tensor& z, const at::Tensor& status,
                                  const Certifying& certifying);
 
-/// `tolerance`, or what the derivative takes for rounding.
+/// `tolerance`, or by default the relative rounding error below which the derivative of lcp::solve takes a pair for
+/// tied.
 double tie_tolerance(std::optional<double> tolerance, at::ScalarType dtype);
 
-/// Whether ties can change the velocity at a contact that slides at gamma under friction of size `force`, of at most
-/// `limit`. Not where it sticks within its cone. But always where it slides without friction, which the least of it
-/// ends.
-///   ties: [..., pairs], of this contact. force, limit, gamma: [...].
+/// Whether ties can change the velocity of a contact, [...]. While it sticks strictly inside its cone they cannot.
+/// While it slides without friction they always can, since the smallest friction force decelerates it.
+///   ties: [..., pairs], the ties of this contact. force: [...], N, the size of the friction force, which is at most
+///   limit: [...], N. gamma: [...], m/s, the slip speed.
 at::Tensor kinked_friction(const at::Tensor& ties, const at::Tensor& force, const at::Tensor& limit,
                            const at::Tensor& gamma, double tolerance);
 
-/// The size of a force f, [..., 2], as the polygon of n directions measures it: f is within the polygon of size s where
-/// this is at most s.
+/// The norm of a force f, [..., 2], whose unit ball is the polygon of n directions: f is within the polygon of size s
+/// exactly if this norm is at most s.
 at::Tensor polygon_size(const at::Tensor& f, std::int64_t n);
 
-/// Whether a contact sticks: [...]. Not where there is no friction to hold it, though its velocity be 0.
-///   z, w: [..., n + 1], the pairs of this contact, the last of them (gamma, what is left of the cone).
+/// Whether a contact sticks: [...]. A contact without friction does not stick, even where its velocity is 0.
+///   z, w: [..., n + 1], the pairs of this contact; in the last one, z is gamma and w is the unused part of the
+///   friction limit.
 at::Tensor sticks(const at::Tensor& z, const at::Tensor& w);
 
 /// Throws c10::Error.

@@ -3,13 +3,14 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
 
 #include "lcp/physics/friction_cone.h"
+#include "physics/isotropic_friction.h"
 #include "physics/stepping.h"
 
 namespace lcp::physics {
@@ -17,14 +18,12 @@ namespace {
 
 using at::Tensor;
 
-constexpr std::int64_t kSupports = 3;
-
 Tripod in_precision_of(at::ScalarType dtype, const Tripod& tripod) {
   return {tripod.mass.to(dtype),    tripod.inertia.to(dtype),  tripod.dt.to(dtype),        tripod.mu.to(dtype),
           tripod.gravity.to(dtype), tripod.supports.to(dtype), tripod.com_height.to(dtype)};
 }
 
-// The arguments of a step, all of one batch shape and dtype.
+// The arguments of a step, broadcast to one batch shape and converted to one dtype.
 struct Arguments {
   Tripod tripod;
   TripodState state;
@@ -55,7 +54,7 @@ Tensor inputs_of(const TripodState& state, const Tensor& u, const Tripod& tripod
                          {3});
 }
 
-// R(theta) r_i: [..., 3, 2].
+// The arms R(theta) r_i from the centre of mass to the supports: [..., 3, 2].
 Tensor arms_of(const Tensor& pose, const Tripod& tripod) {
   const Tensor c = pose.select(-1, 2).cos().unsqueeze(-1);
   const Tensor s = pose.select(-1, 2).sin().unsqueeze(-1);
@@ -72,9 +71,8 @@ Tensor free_velocity(const Arguments& a) {
   return a.state.velocity + a.tripod.dt.unsqueeze(-1) * inverse_inertia(a.tripod) * a.u;
 }
 
-// The loads on the supports under friction. They follow from
-// sum_i N_i = m g and sum_i N_i arm_i = -h sum_i f_i, with h the height of the centre of mass: N = rest + shift sum_i
-// f_i.
+// The loads on the supports, N = rest + shift sum_i f_i for friction forces f_i. They follow from sum_i N_i = m g and
+// sum_i N_i arm_i = -h sum_i f_i, where h is the height of the centre of mass.
 struct Loads {
   Tensor rest;   // [..., 3]
   Tensor shift;  // [..., 3, 2]
@@ -87,7 +85,7 @@ Loads loads(const Tensor& arms, const Tripod& tripod) {
   return {(tripod.mass * tripod.gravity).unsqueeze(-1) * inverse.select(-1, 0), -h * inverse.slice(-1, 1)};
 }
 
-// The turning moments of the directions at the supports, arm_i x d_j: [..., 3 n].
+// The moments arm_i x d_j of unit forces along the directions: [..., 3 n].
 Tensor moments(const Tensor& arms, const Tensor& D) {
   const Tensor moment =
       arms.select(-1, 0).unsqueeze(-1) * D[1] - arms.select(-1, 1).unsqueeze(-1) * D[0];  // [..., 3, n]
@@ -125,7 +123,7 @@ TripodStep read(const Arguments& a, const Tensor& z, const SolveOptions& options
   const Tensor moved = free_velocity(a) + a.tripod.dt.unsqueeze(-1) * inverse_inertia(a.tripod) * wrench;
   const Loads load = loads(arms, a.tripod);
   const Tensor normal = load.rest + (load.shift * force.unsqueeze(-2)).sum(-1);
-  // Two points at rest hold the whole block; exactly, not up to the round-off of their forces.
+  // If two supports stick, the whole block is at rest: exactly, and not up to the round-off of its forces.
   const Tensor sticking = (slip == 0) & (a.tripod.mu.unsqueeze(-1) * normal > 0);
   const Tensor velocity = held(sticking.sum(-1, true) >= 2, moved, options);
   return {{a.state.pose + a.tripod.dt.unsqueeze(-1) * velocity, velocity}, friction, normal, slip};
@@ -146,66 +144,11 @@ void check_support(const Tripod& tripod) {
               normals.min().item<double>(), " N");
 }
 
-using Vector = Eigen::Vector3d;
-using Jacobian = Eigen::Matrix<double, 2, 3>;
+// A rollout is certified in parts whose matrices have at most this number of entries, which bounds the memory (32 MiB
+// in float64).
+constexpr std::int64_t kMaxCertifiedEntries = 1 << 22;
 
-// argmin |nu - free|_M^2 / 2 + dt sum_i a_i |J_i nu|, where support i resists by at most a_i. |v| is taken for
-// sqrt(|v|^2 + eps^2), with eps falling to 0.
-class IsotropicStep {
- public:
-  IsotropicStep(const Vector& free, const Vector& inertia, double dt, const std::array<Jacobian, kSupports>& J)
-      : free_(free), inertia_(inertia), dt_(dt), J_(J) {}
-
-  Vector minimise(const Vector& a) const {
-    double fastest = 0;
-    for (const Jacobian& J : J_) fastest = std::max(fastest, (J * free_).norm());
-    if (fastest == 0) return free_;
-    Vector nu = free_;
-    for (double eps = 0.1 * fastest; eps > 1e-14 * fastest; eps *= 0.1) newton(a, eps, nu);
-    // A block that rests is moved by eps alone.
-    return value(a, 0, Vector::Zero()) <= value(a, 0, nu) ? Vector(Vector::Zero()) : nu;
-  }
-
- private:
-  double speed(int i, const Vector& nu, double eps) const { return std::hypot((J_[i] * nu).norm(), eps); }
-  Eigen::Vector2d pull(int i, const Vector& nu, double eps) const { return J_[i] * nu / speed(i, nu, eps); }
-
-  double value(const Vector& a, double eps, const Vector& nu) const {
-    double sum = 0.5 * (nu - free_).dot(inertia_.cwiseProduct(nu - free_));
-    for (int i = 0; i < kSupports; ++i) sum += dt_ * a[i] * speed(i, nu, eps);
-    return sum;
-  }
-
-  void newton(const Vector& a, double eps, Vector& nu) const {
-    for (int iteration = 0; iteration < 100; ++iteration) {
-      Vector gradient = inertia_.cwiseProduct(nu - free_);
-      Eigen::Matrix3d hessian = inertia_.asDiagonal();
-      for (int i = 0; i < kSupports; ++i) {
-        const Eigen::Vector2d t = pull(i, nu, eps);
-        const double stiffness = dt_ * a[i] / speed(i, nu, eps);
-        gradient += dt_ * a[i] * J_[i].transpose() * t;
-        hessian += stiffness * J_[i].transpose() * (Eigen::Matrix2d::Identity() - t * t.transpose()) * J_[i];
-      }
-      const Vector step = -hessian.ldlt().solve(gradient);
-      const double slope = gradient.dot(step);
-      const double here = value(a, eps, nu);
-      double length = 1;
-      while (length > 1e-12 && !(value(a, eps, nu + length * step) <= here + 1e-4 * length * slope)) length *= 0.5;
-      if (length <= 1e-12) return;  // as far as rounding lets it
-      nu += length * step;
-      if (step.norm() <= 1e-15 * nu.norm()) return;
-    }
-  }
-
-  Vector free_;
-  Vector inertia_;
-  double dt_;
-  std::array<Jacobian, kSupports> J_;
-};
-
-constexpr std::int64_t kCertifiedEntries = 1 << 22;  // of the matrices of steps that are certified at once
-
-// Steps of a rollout, from `start` under `inputs`.
+// Certifies some steps of a rollout, which begin at `start` and have these inputs.
 RolloutCertificate certify_part(const TripodState& start, const Tensor& inputs, const Tripod& tripod,
                                 std::int64_t directions, const TripodSolution& rollout,
                                 std::optional<double> tolerance) {
@@ -218,8 +161,8 @@ RolloutCertificate certify_part(const TripodState& start, const Tensor& inputs, 
         {ties.slice(-1, 0, forces).unflatten(-1, {kSupports, directions}), ties.slice(-1, forces).unsqueeze(-1)}, -1);
     const Tensor limit = tripod.mu.to(now.normal.scalar_type()).unsqueeze(-1) * now.normal;
     const Tensor each = kinked_friction(pairs, polygon_size(now.friction, directions), limit, now.slip, accuracy);
-    // Of a block at rest the forces are not unique: it rests within its cones where a little less friction holds it
-    // too.
+    // The forces on a block at rest are not unique. They are strictly within the friction cones exactly if slightly
+    // less friction holds the block, too.
     Tripod smoother = tripod;
     smoother.mu = tripod.mu * (1 - std::max(accuracy, 1e-6));
     const Tensor resting = (now.next.velocity == 0).all(-1);
@@ -266,22 +209,23 @@ TripodState exact_step(const TripodState& state, const Tensor& u, const Tripod& 
   Tensor velocity = at::empty_like(free);
   for (std::int64_t b = 0; b < free.size(0); ++b) {
     using Rows = Eigen::Matrix<double, kSupports, 2, Eigen::RowMajor>;
+    using Vector = Eigen::Vector3d;
     const Eigen::Map<const Rows> arm(points[b].const_data_ptr<double>());
-    std::array<Jacobian, kSupports> J;  // v_i = J_i nu
-    for (int i = 0; i < kSupports; ++i) J[i] << 1, 0, -arm(i, 1), 0, 1, arm(i, 0);
+    std::array<SupportJacobian, kSupports> J;
+    for (std::int64_t i = 0; i < kSupports; ++i) J[static_cast<std::size_t>(i)] << 1, 0, -arm(i, 1), 0, 1, arm(i, 0);
     const Vector start(free[b].const_data_ptr<double>());
-    const double mass = inertia[b][0].item<double>();
-    const IsotropicStep step(start, Vector(inertia[b].const_data_ptr<double>()), dt[b].item<double>(), J);
+    const Vector diagonal(inertia[b].const_data_ptr<double>());
     const Vector at_rest(rest[b].const_data_ptr<double>());
     const Eigen::Map<const Rows> shifted(shift[b].const_data_ptr<double>());
     Vector nu = start;
     Vector normal = at_rest;
-    bool settled = false;
-    for (int round = 0; round < 100 && !settled; ++round) {
-      nu = step.minimise(mu[b].item<double>() * normal.cwiseMax(0));
-      const Eigen::Vector2d f = (mass * (nu - start) / dt[b].item<double>()).head<2>();
+    bool converged = false;
+    for (int iteration = 0; iteration < 100 && !converged; ++iteration) {
+      const Vector limits = dt[b].item<double>() * mu[b].item<double>() * normal.cwiseMax(0);
+      nu = isotropic_friction_step(start, diagonal, J, limits);
+      const Eigen::Vector2d f = (diagonal[0] * (nu - start) / dt[b].item<double>()).head<2>();
       const Vector next = at_rest + shifted * f;
-      settled = (next - normal).norm() <= 1e-12 * at_rest.norm();
+      converged = (next - normal).norm() <= 1e-12 * at_rest.norm();
       normal = next;
     }
     Eigen::Map<Vector>(velocity[b].data_ptr<double>()) = nu;
@@ -315,7 +259,7 @@ TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod&
       [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
         const Problem problem = problem_of(broadcast({now[0], now[1]}, force, tripod), D);
         SolveResult result = solve(problem.M, poison.defined() ? problem.q + poison.unsqueeze(-1) : problem.q, options);
-        Tensor residual = natural_residual(problem, result.z);  // here, since M changes from step to step
+        Tensor residual = natural_residual(problem, result.z);  // computed here, since M is different in each step
         return {std::move(result), {std::move(residual)}};
       },
       [&](const Tensors& now, const Tensor& force, const Solved& solved) -> Tensors {
@@ -336,10 +280,10 @@ RolloutCertificate certify_rollout(const TripodState& state, const Tensor& u, co
   const TripodState starts{starts_of(state.pose, rollout.step.next.pose),
                            starts_of(state.velocity, rollout.step.next.velocity)};
   const Tensor inputs = inputs_of(state, u, tripod);
-  // Not of all steps at once, each of which has a matrix of its own.
+  // The steps have different matrices, which are not all kept at the same time.
   const std::int64_t n = rollout.z.size(-1);
   const std::int64_t problems = std::max<std::int64_t>(1, rollout.status[0].numel());
-  const std::int64_t length = std::max<std::int64_t>(1, kCertifiedEntries / (problems * n * n));
+  const std::int64_t length = std::max<std::int64_t>(1, kMaxCertifiedEntries / (problems * n * n));
   RolloutCertificate sum;
   for (std::int64_t first = 0; first < inputs.size(0); first += length) {
     const auto some = [&](const Tensor& x) { return x.slice(0, first, first + length); };

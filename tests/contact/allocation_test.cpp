@@ -21,7 +21,8 @@ TEST(ContactAllocationTest, IsNone) {
     VectorXd l(n), g_v_free(n), g_v_hat(rows), g_R(rows), g_mu(contacts), at(rows);
     const long before = testing::allocations();
     for (const auto* bodies : {&first, &second}) {
-      EXPECT_EQ(newton.solve(bodies->problem(), {1e-10, 100}, v.data(), y.data(), gamma.data()).end, End::kSolved);
+      EXPECT_EQ(newton.solve(bodies->problem(), {1e-10, 100}, v.data(), y.data(), gamma.data()).termination,
+                Termination::kSolved);
       derivative.adjoint(bodies->problem(), v.data(), y.data(), {g_v.data(), g_c.data(), g_c.data()},
                          {l.data(), g_v_free.data(), g_v_hat.data(), g_R.data(), g_mu.data(), at.data()});
     }

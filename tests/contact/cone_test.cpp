@@ -13,7 +13,7 @@ namespace {
 using Eigen::Matrix3d;
 using Eigen::Vector3d;
 
-// A contact and a point, of any scale.
+// A random contact and a random point, of random scales.
 struct Case {
   Law law;
   Vector3d y;
@@ -73,7 +73,7 @@ TEST(ConeTest, HasTheDerivativeOfItsRegion) {
   }
 }
 
-// On the two edges of the sliding region: the impulse is continuous, and the edge belongs to the neighbour.
+// On both boundaries of the sliding region the impulse is continuous, and the boundary belongs to the other region.
 TEST(ConeTest, IsContinuousAcrossItsEdges) {
   const Law law{0.6, 0.3, 0.8};
   const double back = law.mu * law.tangent / law.normal;
@@ -81,7 +81,7 @@ TEST(ConeTest, IsContinuousAcrossItsEdges) {
     Vector3d y;
     Region at;
   };
-  for (const Edge& edge : {Edge{{0.6, 0, 1}, Region::kStick}, Edge{{1, 0, -back}, Region::kNone}}) {
+  for (const Edge& edge : {Edge{{0.6, 0, 1}, Region::kStick}, Edge{{1, 0, -back}, Region::kSeparated}}) {
     const Projection on = project(edge.y, law);
     EXPECT_EQ(on.region, edge.at);
     for (const double h : {1e-3, 1e-6, 1e-9}) {
@@ -100,7 +100,7 @@ TEST(ConeTest, HasNoTangentsWithoutFriction) {
     EXPECT_EQ(at.gamma, Vector3d(0, 0, 2));
     EXPECT_EQ(projected_compliance(y, at, law), Matrix3d(Vector3d(0, 0, 4).asDiagonal()));
   }
-  EXPECT_EQ(project({0, 0, 0}, law).region, Region::kNone);
+  EXPECT_EQ(project({0, 0, 0}, law).region, Region::kSeparated);
   EXPECT_EQ(project({0, 0, -1}, law).gamma, Vector3d::Zero());
 }
 

@@ -28,7 +28,7 @@ Point solve(const Bodies& bodies) {
   const Outcome outcome =
       Newton(bodies.n, bodies.contacts)
           .solve(bodies.problem(), {1e-14, 500}, point.v.data(), point.y.data(), point.gamma.data());
-  EXPECT_EQ(outcome.end, End::kSolved);
+  EXPECT_EQ(outcome.termination, Termination::kSolved);
   return point;
 }
 
@@ -52,7 +52,7 @@ Gradients gradients_of(const Bodies& bodies, const Point& at, const Point& g) {
   return result;
 }
 
-// Of g_v' v + g_y' y + g_gamma' gamma with respect to one number.
+// The derivative of g_v' v + g_y' y + g_gamma' gamma with respect to one number of the problem.
 template <class Change>
 double slope(const Bodies& bodies, const Point& g, const Change& change) {
   const double h = 1e-6;

@@ -85,13 +85,13 @@ TEST(NewtonTest, TakesFewIterations) {
     for (unsigned seed = 0; seed < 20; ++seed) {
       const Bodies bodies = random_bodies(n, contacts, seed);
       const Solved solved = solve(bodies);
-      EXPECT_EQ(solved.outcome.end, End::kSolved);
+      EXPECT_EQ(solved.outcome.termination, Termination::kSolved);
       EXPECT_LE(solved.outcome.iterations, 25);
       sum += solved.outcome.iterations;
       const VectorXd g = bodies.gradient(solved.v);
       EXPECT_LE(g.norm(), 1e-8 * (bodies.A * solved.v).norm());
       EXPECT_LE((solved.gamma - bodies.impulses(solved.v)).norm(), 1e-10 * (1 + solved.gamma.norm()));
-      // From a solution nearby.
+      // The start is the solution of a problem nearby.
       Bodies next = bodies;
       next.v_free *= 1.01;
       EXPECT_LE(solve(next, solved.v).outcome.iterations, solved.outcome.iterations + 2);
@@ -106,19 +106,19 @@ TEST(NewtonTest, StiffGroundTakesFewMore) {
       Bodies bodies = random_bodies(n, contacts, seed);
       bodies.R.setConstant(1e-6);
       const Solved solved = solve(bodies);
-      EXPECT_EQ(solved.outcome.end, End::kSolved);
+      EXPECT_EQ(solved.outcome.termination, Termination::kSolved);
       EXPECT_LE(solved.outcome.iterations, 50);  // hundreds from v_free alone
     }
   }
 }
 
-// The budget may end on the way there: what is left is of the problem itself.
+// If the iteration limit is reached in a softened problem, the results are still those of the given problem.
 TEST(NewtonTest, ABudgetEndsWithTheProblemsOwnNumbers) {
   Bodies bodies = random_bodies(12, 6, 3);
   bodies.R.setConstant(1e-6);
   for (int budget = 0; budget < 6; ++budget) {
     const Solved solved = solve(bodies, bodies.v_free, {1e-10, budget});
-    EXPECT_EQ(solved.outcome.end, End::kLimit);
+    EXPECT_EQ(solved.outcome.termination, Termination::kIterationLimit);
     EXPECT_EQ(solved.outcome.iterations, budget);
     EXPECT_LE((solved.gamma - bodies.impulses(solved.v)).norm(), 1e-9 * solved.gamma.norm());
   }
@@ -128,7 +128,7 @@ TEST(NewtonTest, SolvesAChainAsThePlainAlgebraDoes) {
   const Bodies bodies = testing::chain(30, 1);
   ASSERT_TRUE(sparse_pays(bodies.A.data(), bodies.J.data(), bodies.n, bodies.contacts));
   const Solved solved = solve(bodies);
-  EXPECT_EQ(solved.outcome.end, End::kSolved);
+  EXPECT_EQ(solved.outcome.termination, Termination::kSolved);
   EXPECT_LE(bodies.gradient(solved.v).norm(), 1e-9 * (bodies.A * solved.v).norm());
 }
 
@@ -142,7 +142,7 @@ TEST(NewtonTest, LeavesWhatDoesNotTouch) {
   EXPECT_EQ(apart.gamma, VectorXd::Zero(9));
   const Bodies none = random_bodies(4, 0, 1);
   EXPECT_EQ(solve(none).v, none.v_free);
-  EXPECT_EQ(solve(none, VectorXd::Constant(4, 7)).outcome.end, End::kSolved);
+  EXPECT_EQ(solve(none, VectorXd::Constant(4, 7)).outcome.termination, Termination::kSolved);
 }
 
 TEST(NewtonTest, SolvesContactsThatSayTheSame) {
@@ -153,12 +153,12 @@ TEST(NewtonTest, SolvesContactsThatSayTheSame) {
   for (const double R : {1e-3, 1e-6}) {
     bodies.R.setConstant(R);
     const Solved solved = solve(bodies, bodies.v_free, {1e-10, 1000});
-    EXPECT_EQ(solved.outcome.end, End::kSolved) << R;
+    EXPECT_EQ(solved.outcome.termination, Termination::kSolved) << R;
     EXPECT_LE((solved.gamma.head<3>() - solved.gamma.tail<3>()).norm(), 1e-8 * (1 + solved.gamma.norm()));
   }
 }
 
-// Where R is small, rounding v changes the residual by more than the tolerance, and by no more than is said.
+// Where R is small, rounding v changes the residual by more than the tolerance, but within the documented bound.
 TEST(NewtonTest, StopsAtTheFloorOfRounding) {
   int floors = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
@@ -166,7 +166,7 @@ TEST(NewtonTest, StopsAtTheFloorOfRounding) {
     for (const double R : {1e-6, 1e-9}) {
       bodies.R.setConstant(R);
       const Solved solved = solve(bodies, bodies.v_free, {1e-14, 5000});
-      EXPECT_EQ(solved.outcome.end, End::kSolved) << R << " " << seed << " " << solved.outcome.residual;
+      EXPECT_EQ(solved.outcome.termination, Termination::kSolved) << R << " " << seed << " " << solved.outcome.residual;
       EXPECT_LE(solved.outcome.residual, 1e-14 + 1e-12 / R) << R;
       floors += solved.outcome.residual > 1e-14;
     }
@@ -174,7 +174,7 @@ TEST(NewtonTest, StopsAtTheFloorOfRounding) {
   EXPECT_GT(floors, 10);
 }
 
-// What is used does not depend on where the numbers lie.
+// The result does not depend on the memory addresses of the data.
 TEST(NewtonTest, HasTheSameBitsAtEachAddress) {
   const Bodies bodies = random_bodies(7, 3, 4);
   const Solved expected = solve(bodies);
@@ -201,34 +201,34 @@ TEST(NewtonTest, StartsFromRest) {
     Bodies bodies = random_bodies(6, 2, seed);
     bodies.v_hat.setZero();
     const Solved solved = solve(bodies, VectorXd::Zero(6));
-    EXPECT_EQ(solved.outcome.end, End::kSolved);
+    EXPECT_EQ(solved.outcome.termination, Termination::kSolved);
     EXPECT_LE((solved.v - solve(bodies).v).norm(), 1e-8);
   }
 }
 
-TEST(NewtonTest, NamesItsEnd) {
+TEST(NewtonTest, SaysWhyItStopped) {
   const Bodies good = random_bodies(6, 2, 5);
-  EXPECT_EQ(solve(good, good.v_free, {1e-10, 1}).outcome.end, End::kLimit);
-  const auto end_with = [&](const auto& change) {
+  EXPECT_EQ(solve(good, good.v_free, {1e-10, 1}).outcome.termination, Termination::kIterationLimit);
+  const auto after = [&](const auto& change) {
     Bodies bad = good;
     change(bad);
-    return solve(bad).outcome.end;
+    return solve(bad).outcome.termination;
   };
-  EXPECT_EQ(end_with([](Bodies& b) { b.A(0, 0) = -1; }), End::kBad);
-  EXPECT_EQ(end_with([](Bodies& b) {
+  EXPECT_EQ(after([](Bodies& b) { b.A(0, 0) = -1; }), Termination::kInvalid);
+  EXPECT_EQ(after([](Bodies& b) {
               b.A = Matrix::Constant(6, 6, 1);
               b.J.setZero();
               b.v_hat[2] = 1;
             }),
-            End::kBad);
-  EXPECT_EQ(end_with([](Bodies& b) { b.A(1, 0) += 1; }), End::kBad);
-  EXPECT_EQ(end_with([](Bodies& b) { b.A(1, 0) += 1e-6; }), End::kSolved);
-  EXPECT_EQ(end_with([](Bodies& b) { b.J(2, 1) = kNaN; }), End::kBad);
-  EXPECT_EQ(end_with([](Bodies& b) { b.R[3] = 0; }), End::kBad);
-  EXPECT_EQ(end_with([](Bodies& b) { b.R[1] *= 2; }), End::kBad);
-  EXPECT_EQ(end_with([](Bodies& b) { b.R[1] *= 1 + 1e-6; }), End::kSolved);
-  EXPECT_EQ(end_with([](Bodies& b) { b.mu[1] = -0.1; }), End::kBad);
-  EXPECT_EQ(end_with([](Bodies& b) { b.v_hat[0] = INFINITY; }), End::kBad);
+            Termination::kInvalid);
+  EXPECT_EQ(after([](Bodies& b) { b.A(1, 0) += 1; }), Termination::kInvalid);
+  EXPECT_EQ(after([](Bodies& b) { b.A(1, 0) += 1e-6; }), Termination::kSolved);
+  EXPECT_EQ(after([](Bodies& b) { b.J(2, 1) = kNaN; }), Termination::kInvalid);
+  EXPECT_EQ(after([](Bodies& b) { b.R[3] = 0; }), Termination::kInvalid);
+  EXPECT_EQ(after([](Bodies& b) { b.R[1] *= 2; }), Termination::kInvalid);
+  EXPECT_EQ(after([](Bodies& b) { b.R[1] *= 1 + 1e-6; }), Termination::kSolved);
+  EXPECT_EQ(after([](Bodies& b) { b.mu[1] = -0.1; }), Termination::kInvalid);
+  EXPECT_EQ(after([](Bodies& b) { b.v_hat[0] = INFINITY; }), Termination::kInvalid);
 }
 
 }  // namespace

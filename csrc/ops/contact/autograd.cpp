@@ -4,10 +4,6 @@
 // tensors instead, with lcp::_contact_inverse for H^-1; so is forward mode. csrc/contact/derivative.h has the
 // mathematics.
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/cat.h>
-#include <ATen/ops/constant_pad_nd.h>
-#include <ATen/ops/eye.h>
-#include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
@@ -16,6 +12,7 @@
 #include <limits>
 #include <tuple>
 
+#include "contact/tensor_cone.h"
 #include "ops/contact/operators.h"
 #include "ops/derivative.h"
 #include "ops/node.h"
@@ -45,7 +42,6 @@ Tensor by_row(const Tensor& x) {
 Tensor tangents(const Tensor& x) { return x.narrow(-1, 0, 2); }  // [..., c, 2]
 Tensor normals(const Tensor& x) { return x.select(-1, 2); }      // [..., c]
 Tensor scalar_product(const Tensor& a, const Tensor& b) { return (a * b).sum(-1); }
-Tensor join(const Tensor& tangents, const Tensor& normal) { return at::cat({tangents, normal.unsqueeze(-1)}, -1); }
 
 // Solutions, with everything of elements that have none replaced by what makes no NaN: the mask says where.
 struct Point {
@@ -72,62 +68,6 @@ struct Point {
   Tensor to_bodies(const Tensor& x) const { return times(J.mT(), by_row(x)); }
 };
 
-// The projection of y and its derivatives, as csrc/contact/cone.h has them.
-struct Cone {
-  Tensor sliding, sticking;           // [..., c]
-  Tensor slip, along;                 // |y_t|, and y_t / |y_t| [..., c, 2], 0 where that is 0 / 0
-  Tensor ratio, share, mu, normal_R;  // a = R_t / R_n, 1 / (1 + mu^2 a)
-  Tensor gamma_n;
-  Tensor gamma;  // [..., c, 3]
-
-  explicit Cone(const Point& at) : ratio(at.tangent / at.normal_R), mu(at.mu), normal_R(at.normal_R) {
-    const Tensor y_t = tangents(at.y), y_n = normals(at.y);
-    const Tensor square = scalar_product(y_t, y_t), moves = square > 0;
-    const Tensor length = at::where(moves, square, 1).sqrt();
-    slip = at::where(moves, length, 0);
-    along = y_t / length.unsqueeze(-1);
-    const Tensor apart = y_n <= -mu * ratio * slip;
-    sticking = ~apart & (mu > 0) & (slip <= mu * y_n);
-    sliding = ~apart & ~sticking;
-    share = 1 / (1 + mu * mu * ratio);
-    gamma_n = at::where(sliding, (y_n + mu * ratio * slip) * share, at::where(sticking, y_n, 0));
-    gamma = join(at::where(sliding.unsqueeze(-1), (mu * gamma_n).unsqueeze(-1) * along,
-                           at::where(sticking.unsqueeze(-1), y_t, 0)),
-                 gamma_n);
-  }
-
-  // K = P'(y) R^-1, [..., c, 3, 3].
-  Tensor compliance(const Point& at) const {
-    const Tensor moves = slip > 0;
-    const Tensor around = at::where(sliding & moves, mu * gamma_n / (at::where(moves, slip, 1) * at.tangent), 0);
-    const Tensor across = at::eye(2, along.options()) - along.unsqueeze(-1) * along.unsqueeze(-2);
-    const Tensor direction = join(mu.unsqueeze(-1) * along, at::ones_like(mu));
-    const Tensor steep = (share / at.normal_R).unsqueeze(-1).unsqueeze(-1);
-    const Tensor turning = around.unsqueeze(-1).unsqueeze(-1) * at::constant_pad_nd(across, {0, 1, 0, 1});
-    const Tensor slides = turning + steep * direction.unsqueeze(-1) * direction.unsqueeze(-2);
-    const Tensor sticks = (1 / at.weights()).unsqueeze(-1) * at::eye(3, along.options());
-    const auto block = [](const Tensor& mask) { return mask.unsqueeze(-1).unsqueeze(-1); };
-    return at::where(block(sliding), slides, at::where(block(sticking), sticks, 0));
-  }
-
-  // What gamma changes by, for one y, as R's tangents and normal and mu do.
-  Tensor change(const Tensor& d_tangent, const Tensor& d_normal, const Tensor& d_mu) const {
-    const Tensor d_ratio = (d_tangent - ratio * d_normal) / normal_R;
-    const Tensor d_gamma_n = share * (mu * (slip - mu * gamma_n) * d_ratio + ratio * (slip - 2 * mu * gamma_n) * d_mu);
-    const Tensor d_gamma = join((mu * d_gamma_n + gamma_n * d_mu).unsqueeze(-1) * along, d_gamma_n);
-    return at::where(sliding.unsqueeze(-1), d_gamma, 0);
-  }
-
-  // The transpose: the gradients of R's tangents and normal and mu for that of gamma.
-  Tensors<3> change_adjoint(const Tensor& g) const {
-    const Tensor g_along = scalar_product(along, tangents(g));
-    const Tensor g_gamma_n = mu * g_along + normals(g);
-    const Tensor g_ratio = at::where(sliding, g_gamma_n * share * mu * (slip - mu * gamma_n), 0) / normal_R;
-    const Tensor g_mu = g_gamma_n * share * ratio * (slip - 2 * mu * gamma_n) + gamma_n * g_along;
-    return {g_ratio, -ratio * g_ratio, at::where(sliding, g_mu, 0)};
-  }
-};
-
 Tensor apply(const Tensor& K, const Tensor& x) { return scalar_product(K, x.unsqueeze(-2)); }  // blocks, [..., c, 3]
 
 // H^-1 g.
@@ -141,8 +81,8 @@ Tensor any_number(const Tensor& x) { return (x != 0).any(-1, true); }
 Tensors<6> adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
                            const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma) {
   const Point at(A, J, R, mu, v, y);
-  const Cone cone(at);
-  const Tensor K = cone.compliance(at);
+  const contact::TensorCone cone(at.y, at.tangent, at.normal_R, at.mu);
+  const Tensor K = cone.compliance();
   const Tensor lost = at.unsolved & (any_number(g_v) | any_number(g_y) | any_number(g_gamma));
   const auto settle = [&](const Tensor& x) { return x.masked_fill(lost, kNaN); };
   const Tensor g = by_contact(g_gamma);
@@ -181,8 +121,8 @@ variable_list point_backward(const variable_list& g, const Needs& needs, const T
 Tensors<3> point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R,
                          const Tensor& mu, const Tensor& v_given, const Tensor& y_given) {
   const Point at(primal(A), primal(J), primal(R), primal(mu), v_given, y_given);
-  const Cone cone(at);
-  const Tensor K = cone.compliance(at);
+  const contact::TensorCone cone(at.y, at.tangent, at.normal_R, at.mu);
+  const Tensor K = cone.compliance();
   const auto given = [](const Tensor& x) { return tangent(x).defined() ? tangent(x) : at::zeros_like(primal(x)); };
   const Tensor dA = given(A), dv_free = given(v_free), dJ = given(J), dv_hat = given(v_hat), dR = given(R),
                dmu = given(mu);

@@ -7,9 +7,9 @@
 #include <tuple>
 #include <vector>
 
-#include "contact/certificate.h"
 #include "contact/derivative.h"
 #include "contact/newton.h"
+#include "contact/optimality_check.h"
 #include "lcp/status.h"
 #include "ops/contact/operators.h"
 #include "ops/elements.h"
@@ -29,13 +29,13 @@ struct ProblemSize {
   std::int64_t n, contacts;
 };
 
-Status status_of(contact::End end) {
-  switch (end) {
-    case contact::End::kSolved:
+Status status_of(contact::Termination termination) {
+  switch (termination) {
+    case contact::Termination::kSolved:
       return Status::kSolved;
-    case contact::End::kLimit:
+    case contact::Termination::kIterationLimit:
       return Status::kPivotLimit;
-    case contact::End::kStuck:
+    case contact::Termination::kNoProgress:
       return Status::kNotFound;
     default:
       return Status::kBadInput;
@@ -62,10 +62,10 @@ Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor
             std::copy_n(usable ? x[6] : x[1], size.n, to_v.data());
             const auto outcome =
                 newton.solve({x[0], x[1], x[2], x[3], x[4], x[5]}, limits, to_v.data(), to_y.data(), to_gamma.data());
-            if (outcome.end != contact::End::kSolved) {
+            if (outcome.termination != contact::Termination::kSolved) {
               for (auto* writer : {&to_v, &to_y, &to_gamma}) writer->fill(kNaN);
             }
-            to_status[b] = static_cast<std::int8_t>(status_of(outcome.end));
+            to_status[b] = static_cast<std::int8_t>(status_of(outcome.termination));
             to_iterations[b] = outcome.iterations;
             for (const auto* writer : {&to_v, &to_y, &to_gamma}) writer->store(b);
           };
@@ -83,13 +83,13 @@ Tensors<3> certify_contact_cpu(const Tensor& A, const Tensor& v_free, const Tens
     for_each_element<scalar_t>(
         residual.sizes(), {{A, 2}, {v_free, 1}, {J, 2}, {v_hat, 1}, {R, 1}, {mu, 1}, {v, 1}}, size.work(), [&] {
           return
-              [&, certificate = contact::Certificate(size.n, size.contacts),
+              [&, check = contact::OptimalityCheck(size.n, size.contacts),
                to_residual = residual.mutable_data_ptr<scalar_t>(), to_margin = margin.mutable_data_ptr<scalar_t>(),
                to_condition = condition.mutable_data_ptr<scalar_t>()](const double* const* x, std::int64_t b) mutable {
-                certificate.set({x[0], x[1], x[2], x[3], x[4], x[5]}, x[6]);
-                to_residual[b] = static_cast<scalar_t>(certificate.residual());
-                to_margin[b] = static_cast<scalar_t>(certificate.margin());
-                to_condition[b] = static_cast<scalar_t>(certificate.condition());
+                check.set({x[0], x[1], x[2], x[3], x[4], x[5]}, x[6]);
+                to_residual[b] = static_cast<scalar_t>(check.residual());
+                to_margin[b] = static_cast<scalar_t>(check.margin());
+                to_condition[b] = static_cast<scalar_t>(check.condition());
               };
         });
   });

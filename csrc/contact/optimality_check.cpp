@@ -1,4 +1,4 @@
-#include "contact/certificate.h"
+#include "contact/optimality_check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,12 +11,12 @@ using Eigen::Vector2d;
 using Eigen::Vector3d;
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// From x to the ray from 0 along the unit vector d.
+// The distance of x to the ray from the origin along the unit vector d.
 double to_ray(const Vector2d& x, const Vector2d& d) { return (x - std::max(0.0, x.dot(d)) * d).norm(); }
 
 }  // namespace
 
-Certificate::Certificate(Eigen::Index n, Eigen::Index contacts)
+OptimalityCheck::OptimalityCheck(Eigen::Index n, Eigen::Index contacts)
     : n_(n),
       contacts_(contacts),
       newton_(n, contacts),
@@ -27,27 +27,29 @@ Certificate::Certificate(Eigen::Index n, Eigen::Index contacts)
       H_(n, n),
       spectrum_(n) {}
 
-// From y to the nearest edge of two regions, in the norm of R, over the size of what y is the difference of.
-double Certificate::distance(const Problem& problem, Eigen::Index contact) const {
+// The distance of y to the boundary of two regions, in the norm of R, divided by the norm of R^-1 (|v_hat| + |J| |v|).
+// In the coordinates (|x_t|, x_n), x = R^1/2 y, the boundaries are two rays from the origin, which are perpendicular:
+// that of the separated contact and, if mu > 0, that of the cone.
+double OptimalityCheck::distance(const Problem& problem, Eigen::Index contact) const {
   const Law law = problem.law(contact);
   const Vector3d roots(std::sqrt(law.tangent), std::sqrt(law.tangent), std::sqrt(law.normal));
   const Vector3d x = y_.segment<3>(3 * contact).cwiseProduct(roots);
   const double size = sizes_.segment<3>(3 * contact).cwiseQuotient(roots).norm();
   const double slope = law.mu * roots[0] / roots[2];
   const Vector2d flat(x.head<2>().norm(), x.z());
-  const double off = to_ray(flat, Vector2d(1, -slope).normalized());
-  const double edge = law.mu > 0 ? to_ray(flat, Vector2d(slope, 1).normalized()) : off;
-  return size > 0 ? std::min(off, edge) / size : 0;
+  const double to_separation = to_ray(flat, Vector2d(1, -slope).normalized());
+  const double to_stick = law.mu > 0 ? to_ray(flat, Vector2d(slope, 1).normalized()) : to_separation;
+  return size > 0 ? std::min(to_separation, to_stick) / size : 0;
 }
 
-void Certificate::set(const Problem& problem, const double* v) {
+void OptimalityCheck::set(const Problem& problem, const double* v) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   std::copy_n(v, n_, v_.data());
   residual_ = margin_ = condition_ = kNaN;
   if (!v_.allFinite()) return;
   const Outcome here =
       newton_.solve(problem, {.tolerance = 0, .max_iterations = 0}, v_.data(), y_.data(), gamma_.data());
-  if (here.end == End::kBad) return;
+  if (here.termination == Termination::kInvalid) return;
   residual_ = here.residual;
 
   const Eigen::Map<const Matrix> A(problem.A, n_, n_), J(problem.J, 3 * contacts_, n_);

@@ -1,4 +1,4 @@
-#include "contact/certificate.h"
+#include "contact/optimality_check.h"
 
 #include <gtest/gtest.h>
 
@@ -14,10 +14,10 @@ using Eigen::VectorXd;
 using testing::Bodies;
 using testing::random_bodies;
 
-Certificate certify(const Bodies& bodies, const VectorXd& v) {
-  Certificate certificate(bodies.n, bodies.contacts);
-  certificate.set(bodies.problem(), v.data());
-  return certificate;
+OptimalityCheck check(const Bodies& bodies, const VectorXd& v) {
+  OptimalityCheck result(bodies.n, bodies.contacts);
+  result.set(bodies.problem(), v.data());
+  return result;
 }
 
 VectorXd solve(const Bodies& bodies) {
@@ -26,32 +26,32 @@ VectorXd solve(const Bodies& bodies) {
   return v;
 }
 
-TEST(CertificateTest, MeasuresTheResidualAndTheCondition) {
+TEST(OptimalityCheckTest, MeasuresTheResidualAndTheCondition) {
   for (unsigned seed = 0; seed < 10; ++seed) {
     const Bodies bodies = random_bodies(6, 3, seed);
     const VectorXd v = solve(bodies), away = v + VectorXd::Constant(6, 0.01);
-    EXPECT_LE(certify(bodies, v).residual(), 1e-11);
+    EXPECT_LE(check(bodies, v).residual(), 1e-11);
     const VectorXd scale = bodies.A.diagonal().cwiseSqrt().cwiseInverse();
     const VectorXd g = scale.cwiseProduct(bodies.gradient(away));
     const VectorXd push = scale.cwiseProduct(bodies.J.transpose() * bodies.impulses(away));
     const VectorXd momentum = scale.cwiseProduct(bodies.A * away);
-    EXPECT_NEAR(certify(bodies, away).residual(), g.norm() / std::max(push.norm(), momentum.norm()), 1e-12);
+    EXPECT_NEAR(check(bodies, away).residual(), g.norm() / std::max(push.norm(), momentum.norm()), 1e-12);
     const Eigen::MatrixXd H = scale.asDiagonal() * bodies.hessian(v) * scale.asDiagonal();
     const VectorXd values = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(H).eigenvalues();
-    EXPECT_NEAR(certify(bodies, v).condition() / (values.maxCoeff() / values.minCoeff()), 1, 1e-9);
-    EXPECT_GT(certify(bodies, v).condition(), 1);
+    EXPECT_NEAR(check(bodies, v).condition() / (values.maxCoeff() / values.minCoeff()), 1, 1e-9);
+    EXPECT_GT(check(bodies, v).condition(), 1);
   }
 }
 
 // One contact of a unit mass, with the velocity v = (x, 0, z): y = (-x / R_t, 0, -z / R_n).
-TEST(CertificateTest, MeasuresTheWayToTheNearestEdge) {
+TEST(OptimalityCheckTest, MeasuresTheWayToTheNearestEdge) {
   Bodies bodies = random_bodies(3, 1, 0);
   bodies.A.setIdentity();
   bodies.J.setIdentity();
   bodies.v_hat.setZero();
   bodies.R << 0.04, 0.04, 0.01;
   bodies.mu << 0.5;  // in the norm of R, the cone's slope is .5 * .2 / .1 = 1
-  const auto margin = [&](double x, double z) { return certify(bodies, Eigen::Vector3d(x, 0, z)).margin(); };
+  const auto margin = [&](double x, double z) { return check(bodies, Eigen::Vector3d(x, 0, z)).margin(); };
   // sqrt(R) y = (-x / .2, 0, -z / .1), whose norm is the size that the distance is measured in.
   EXPECT_NEAR(margin(0, -0.1), std::sqrt(0.5), 1e-14);  // in the middle of the cone: its edge
   EXPECT_NEAR(margin(0.2, -0.1), 0, 1e-14);             // slides or sticks
@@ -64,16 +64,16 @@ TEST(CertificateTest, MeasuresTheWayToTheNearestEdge) {
   EXPECT_NEAR(margin(0.2, -0.1), std::sqrt(0.5), 1e-14);
 }
 
-TEST(CertificateTest, NamesNothingWhereThereIsNothing) {
+TEST(OptimalityCheckTest, NamesNothingWhereThereIsNothing) {
   const Bodies alone = random_bodies(4, 0, 1);
-  EXPECT_EQ(certify(alone, alone.v_free).residual(), 0);
-  EXPECT_TRUE(std::isinf(certify(alone, alone.v_free).margin()));
+  EXPECT_EQ(check(alone, alone.v_free).residual(), 0);
+  EXPECT_TRUE(std::isinf(check(alone, alone.v_free).margin()));
   const Bodies bodies = random_bodies(6, 2, 1);
-  EXPECT_TRUE(std::isnan(certify(bodies, VectorXd::Constant(6, NAN)).residual()));
+  EXPECT_TRUE(std::isnan(check(bodies, VectorXd::Constant(6, NAN)).residual()));
   Bodies bad = bodies;
   bad.A(0, 0) = -1;
-  EXPECT_TRUE(std::isnan(certify(bad, bodies.v_free).condition()));
-  EXPECT_TRUE(std::isnan(certify(bad, bodies.v_free).margin()));
+  EXPECT_TRUE(std::isnan(check(bad, bodies.v_free).condition()));
+  EXPECT_TRUE(std::isnan(check(bad, bodies.v_free).margin()));
 }
 
 }  // namespace
