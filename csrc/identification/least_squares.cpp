@@ -26,12 +26,13 @@ class DualLevel {
   std::uint64_t level_;
 };
 
-// Sums in an order that does not depend on the size of the batch.
+// These products are sums whose order does not depend on the size of the batch, as that of at::matmul does.
 Tensor squares(const Tensor& r) { return r.square().sum(-1); }
 Tensor gradient_of(const Linearization& at) { return (at.jacobian * at.residuals.unsqueeze(-1)).sum(-2); }
 Tensor gram_of(const Linearization& at) { return (at.jacobian.unsqueeze(-1) * at.jacobian.unsqueeze(-2)).sum(-3); }
 
-// -A^-1 b as a mixed LCP without pairs: unlike those of LAPACK, its bits depend on nothing but A and b.
+// -A^-1 b, as a mixed LCP without complementary pairs: its result depends on A and b alone, whereas the rounding of
+// LAPACK depends on the size of the batch.
 Tensor solved(const Tensor& A, const Tensor& b) {
   const std::int64_t k = b.size(-1);
   const auto none = [&](at::IntArrayRef shape) { return at::empty(shape, b.options()); };
@@ -66,17 +67,17 @@ LeastSquares least_squares(const Residuals& residuals, const Tensor& start, cons
               here.residuals.sizes());
   Tensor objective = squares(here.residuals);
   const Tensor defined = objective.isfinite() & here.jacobian.isfinite().flatten(1).all(-1);
-  Tensor open = defined.clone();
+  Tensor running = defined.clone();
   Tensor iterations = at::zeros({b}, at::kLong);
   Tensor damping = at::full({b}, 1e-3, start.options()), growth = at::full({b}, 2, start.options());
   if (options.observer) options.observer(0, theta, objective);
-  for (std::int64_t k = 0; k < options.max_iterations && open.any().item<bool>(); ++k) {
-    // A parameter at its bound that would leave it stays; so does one that does nothing.
+  for (std::int64_t k = 0; k < options.max_iterations && running.any().item<bool>(); ++k) {
+    // A parameter is held if a descent step would take it beyond its bound, or if the residuals do not depend on it.
     const Tensor slope = gradient_of(here);
     const Tensor held = (theta <= lower) & (slope > 0);
     const Tensor gram = gram_of(here);
     const Tensor scale = at::diagonal(gram, 0, -2, -1);
-    const Tensor fixed = held | (scale == 0) | ~open.unsqueeze(-1);
+    const Tensor fixed = held | (scale == 0) | ~running.unsqueeze(-1);
     const Tensor moves = ~(fixed.unsqueeze(-1) | fixed.unsqueeze(-2));
     const Tensor damped =
         at::where(moves, gram, 0) + at::diag_embed(at::where(fixed, 1, damping.unsqueeze(-1) * scale));
@@ -84,22 +85,22 @@ LeastSquares least_squares(const Residuals& residuals, const Tensor& start, cons
     const Tensor trial = (theta + step).maximum(lower);
     const Tensor taken = trial - theta;
     const Tensor change = (here.jacobian * taken.unsqueeze(-2)).sum(-1);
-    open = open & (squares(change) > options.tolerance * options.tolerance * objective);
-    if (!open.any().item<bool>()) break;
+    running = running & (squares(change) > options.tolerance * options.tolerance * objective);
+    if (!running.any().item<bool>()) break;
 
-    const Linearization there = linearize(residuals, at::where(open.unsqueeze(-1), trial, theta));
+    const Linearization there = linearize(residuals, at::where(running.unsqueeze(-1), trial, theta));
     const Tensor next = squares(there.residuals);
-    const Tensor promised = objective - squares(here.residuals + change);
-    const Tensor gain = (objective - next) / promised;
+    const Tensor predicted = objective - squares(here.residuals + change);
+    const Tensor gain = (objective - next) / predicted;
     const Tensor finite = next.isfinite() & there.jacobian.isfinite().flatten(1).all(-1);
-    const Tensor better = open & finite & (next < objective);
+    const Tensor better = running & finite & (next < objective);
     damping = at::where(better, damping * (1 - (2 * gain - 1).pow(3)).clamp_min(1. / 3), damping * growth);
     growth = at::where(better, 2, 2 * growth);
     theta = at::where(better.unsqueeze(-1), trial, theta);
     objective = at::where(better, next, objective);
     here.residuals = at::where(better.unsqueeze(-1), there.residuals, here.residuals);
     here.jacobian = at::where(better.unsqueeze(-1).unsqueeze(-1), there.jacobian, here.jacobian);
-    iterations += open.to(at::kLong);
+    iterations += running.to(at::kLong);
     if (options.observer) options.observer(k + 1, theta, objective);
   }
   const auto status = [](LeastSquaresStatus s) { return static_cast<std::int64_t>(s); };
@@ -108,7 +109,7 @@ LeastSquares least_squares(const Residuals& residuals, const Tensor& start, cons
           here.residuals,
           here.jacobian,
           iterations,
-          at::where(defined, at::where(open, status(LeastSquaresStatus::kStopped), 0),
+          at::where(defined, at::where(running, status(LeastSquaresStatus::kStopped), 0),
                     status(LeastSquaresStatus::kUndefined))
               .to(at::kChar)};
 }

@@ -11,7 +11,8 @@ namespace {
 
 using at::Tensor;
 
-// For each track n indices, [b, n], that choose particle i about n w_i times, by one random number a track.
+// Systematic resampling: for each track the indices [b, n] of the chosen particles. Particle i is chosen n w_i times,
+// rounded up or down, and each track takes one random number.
 Tensor systematic(const Tensor& weights, const at::Generator& generator) {
   const std::int64_t b = weights.size(0), n = weights.size(1);
   const Tensor offset = at::rand({b, 1}, generator, at::kDouble);
@@ -45,13 +46,13 @@ ParticleFilter particle_filter(const FilterModel& model, const Tensor& start, st
     if (k > 0) particles = model.propagate(particles);
     const Tensor likelihood = model.log_likelihood(particles, k);
     const Tensor log_weight = likelihood.masked_fill(likelihood.isnan(), -INFINITY);
-    const Tensor most = log_weight.amax(-1, true);
-    const Tensor explained = most.isfinite();
-    const Tensor raw = at::where(explained, (log_weight - most).exp(), 1);
+    const Tensor largest = log_weight.amax(-1, true);
+    const Tensor explained = largest.isfinite();
+    const Tensor raw = at::where(explained, (log_weight - largest).exp(), 1);
     const Tensor weights = raw / raw.sum(-1, true);
     means.push_back((weights.unsqueeze(-1) * particles).sum(1));
-    const Tensor off = particles - means.back().unsqueeze(1);
-    deviations.push_back((weights.unsqueeze(-1) * off.square()).sum(1).sqrt());
+    const Tensor deviation = particles - means.back().unsqueeze(1);
+    deviations.push_back((weights.unsqueeze(-1) * deviation.square()).sum(1).sqrt());
     sizes.push_back(at::where(explained.squeeze(-1), weights.square().sum(-1).reciprocal(), 0));
 
     const Tensor index = at::where(explained, systematic(weights, generator), at::arange(n));

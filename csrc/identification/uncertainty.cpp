@@ -10,7 +10,9 @@ namespace lcp::identification {
 
 using at::Tensor;
 
-constexpr double kRelativeCut = 1e-10;
+// A singular value of at most this part of the largest counts as 0: a combination of parameters that the data do not
+// determine.
+constexpr double kRankTolerance = 1e-10;
 
 Uncertainty uncertainty(const Tensor& jacobian, const Tensor& noise) {
   TORCH_CHECK(jacobian.dim() == 3 && jacobian.scalar_type() == at::kDouble, "jacobian must be [b, m, p], float64; got ",
@@ -21,14 +23,14 @@ Uncertainty uncertainty(const Tensor& jacobian, const Tensor& noise) {
   const std::int64_t b = jacobian.size(0), m = jacobian.size(1), p = jacobian.size(2);
   const Tensor rows = at::constant_pad_nd(jacobian / scale.unsqueeze(-2), {0, 0, 0, std::max<std::int64_t>(p - m, 0)});
   const auto [U, values, V] = at::linalg_svd(rows, /*full_matrices=*/false);  // rows = U diag(values) V, V: [b, p, p]
-  const Tensor determined = values > kRelativeCut * values.amax(-1, true);
+  const Tensor determined = values > kRankTolerance * values.amax(-1, true);
   const Tensor inverse = at::where(determined, values, 1).reciprocal().masked_fill(~determined, 0);
   const Tensor root = V.mT() * inverse.unsqueeze(-2) / scale.unsqueeze(-1);  // [b, p, p]: root root' = (J'J)^+
   const Tensor deviation = noise.to(at::kDouble).expand({b}).unsqueeze(-1);
   const Tensor unseen = V * (~determined).unsqueeze(-1);
-  const Tensor open = unseen.abs().amax(-2) > 1e-6;  // the parameters that these have a part of
+  const Tensor undetermined = unseen.abs().amax(-2) > 1e-6;  // The null space has a component of these parameters.
   const Tensor std =
-      (deviation * root.square().sum(-1).sqrt()).masked_fill(open, std::numeric_limits<double>::infinity());
+      (deviation * root.square().sum(-1).sqrt()).masked_fill(undetermined, std::numeric_limits<double>::infinity());
   return {deviation.square().unsqueeze(-1) * (root.unsqueeze(-2) * root.unsqueeze(-3)).sum(-1), std, determined.sum(-1),
           unseen.flip(-2)};
 }

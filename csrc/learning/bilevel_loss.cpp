@@ -15,7 +15,7 @@ namespace {
 using at::Tensor;
 using Shape = std::vector<std::int64_t>;
 
-// A x for each element; its bits do not depend on the size of the batch.
+// A x for each element, as a sum whose order does not depend on the size of the batch.
 Tensor times(const Tensor& A, const Tensor& x) { return (A * x.unsqueeze(-2)).sum(-1); }
 
 Tensor products(const Tensor& a, const Tensor& b) { return a.unsqueeze(-1) * b.unsqueeze(-2); }
@@ -56,7 +56,7 @@ Lcp optimality_conditions(const Tensor& G, const Tensor& f, const Tensor& B, con
           at::cat({slope, at::full_like(slope, a.violation), constraint}, -1)};
 }
 
-// The objective at its minimiser, with the derivative of [Danskin]; all arguments have the whole batch.
+// The objective at its minimiser, with the derivative of [Danskin]. All arguments have the shape of the whole batch.
 class Value : public torch::autograd::Function<Value> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& G, const Tensor& f, const Tensor& B,
@@ -105,12 +105,12 @@ BilevelLoss bilevel_loss(const Tensor& G, const Tensor& f, const Tensor& B, cons
   const std::int64_t n = G.size(-1);
   const auto part = [&](const Tensor& z, std::int64_t k) { return z.slice(-1, k * n, (k + 1) * n); };
   const auto violation = [&](const Tensor& z) {
-    // Hard: 0, and NaN with the rest where not solved.
+    // With hard constraints s is 0, and NaN like the other results where the problem was not solved.
     return weights.hard ? at::where(part(z, 0).isnan(), part(z, 0), 0) : part(z, 1);
   };
   const std::int64_t last = weights.hard ? 1 : 2;
 
-  // Numbers behind what failed, so that no NaN reaches the gradient of what others share.
+  // Elements that failed get finite numbers, so that no NaN enters the gradient of tensors that elements share.
   const Tensor failed = result.status != 0;
   const Shape batch = result.status.sizes().vec();
   const auto kept = [&](const Tensor& x, std::int64_t last_dims) {

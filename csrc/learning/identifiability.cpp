@@ -10,7 +10,8 @@ Identifiability identifiability(const at::Tensor& features) {
   constexpr double kCut = 1e-10;
   const at::Tensor norm = features.norm(2, 0);
   const at::Tensor scale = at::where(norm > 0, norm, at::ones_like(norm));
-  // R has the singular values and right vectors of the features, and is small however many samples there are.
+  // R of the QR decomposition has the singular values and right singular vectors of the features, and a size that does
+  // not depend on the number of samples.
   const at::Tensor R = std::get<1>(at::linalg_qr(features / scale, "r"));
   const auto [u, s, vh] = at::linalg_svd(R, /*full_matrices=*/true);
   const std::int64_t parameters = features.size(1);
@@ -20,7 +21,7 @@ Identifiability identifiability(const at::Tensor& features) {
     result.rank = (s > kCut * largest).sum().item<std::int64_t>();
     if (result.rank > 0) result.condition = largest / s[result.rank - 1].item<double>();
   }
-  // A null vector of the scaled features, divided by the scale, is one of the features.
+  // A null vector of the scaled features, divided by the scale, is a null vector of the features.
   const at::Tensor null_space = vh.slice(0, result.rank, parameters).t() / scale.unsqueeze(-1);
   result.null_space = null_space.numel() > 0 ? std::get<0>(at::linalg_qr(null_space)) : null_space;
   return result;

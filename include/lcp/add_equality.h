@@ -1,4 +1,4 @@
-// Equality constraints for lcp::solve_contact: joints, and whatever else pulls both ways.
+// Equality constraints for lcp::solve_contact, such as joints, whose impulses have either sign.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace lcp {
 
-/// |v - v_free|_A^2 / 2 up to a constant.
+/// The quadratic form |v - v_free|_A^2 / 2, up to a constant.
 struct FreeMotion {
   at::Tensor A;       ///< [..., n, n]
   at::Tensor v_free;  ///< [..., n]
@@ -22,7 +22,7 @@ struct FreeMotion {
 ///   The batch dimensions broadcast.
 ///
 /// Differentiable in all of them, any number of times. v_free is NaN where the sum is not positive definite. Throws
-/// c10::Error for shapes, dtypes or devices that are none of these.
+/// c10::Error for other shapes, dtypes or devices.
 LCP_API FreeMotion add_equality(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                 const at::Tensor& v_hat, const at::Tensor& R);
 

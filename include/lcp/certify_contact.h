@@ -1,4 +1,4 @@
-// What is known of a solution of lcp::solve_contact, and of the derivative there.
+// How accurate a solution of lcp::solve_contact is, and how well its derivative is defined.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,19 +7,23 @@
 
 namespace lcp {
 
-/// Per element, [...]. NaN where the problem is a bad input, or v not finite.
+/// One number of each kind per element of the batch, [...]. All are NaN where lcp::solve_contact would report kBadInput
+/// and where v is not finite.
 struct ContactCertificate {
   at::Tensor residual;  ///< |D g| / max(|D A v|, |D J' gamma|), as in ContactOptions
 
-  /// From y_k to the nearest edge of two of the regions stick, slide and none, in the norm of R, over that of
-  /// R^-1 (|v_hat| + |J| |v|)_k; the least of all contacts. In [0, 1], whatever the units; infinity without contacts.
+  /// The smallest relative distance of a contact to the boundary of two of the regions stick, slide and separate, where
+  /// the derivative jumps: the distance of y_k to that boundary in the norm of R, divided by the norm of R^-1 (|v_hat|
+  /// + |J| |v|)_k. It is in [0, 1] in all units, and infinity without contacts.
   at::Tensor margin;
 
-  at::Tensor condition;  ///< of D H D in the 2-norm, with the Hessian H at v, that the derivative solves with
+  at::Tensor
+      condition;  ///< the condition number of D H D in the 2-norm, where H is the Hessian at v and D = diag(A)^-1/2
 };
 
-/// Certifies v: [..., n], a solution of the problem that the other arguments make, as in lcp::solve_contact, or what is
-/// taken for one. Nothing is differentiable. Throws c10::Error for shapes, dtypes or devices that do not fit.
+/// Certifies v: [..., n], m/s, as a solution of the problem that the other arguments define as in lcp::solve_contact,
+/// whichever method found it. The result is not differentiable. Throws c10::Error for shapes, dtypes or devices that do
+/// not fit.
 LCP_API ContactCertificate certify_contact(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                            const at::Tensor& v_hat, const at::Tensor& R, const at::Tensor& mu,
                                            const at::Tensor& v);

@@ -9,9 +9,9 @@ from torch import Tensor
 class ContactSolution(NamedTuple):
     """v [..., n], gamma [..., 3 c], status [...], int8, the values of Status, and iterations [...], int64.
 
-    SOLVED: see solve_contact. NOT_FOUND: a Newton step changes nothing. PIVOT_LIMIT: max_iterations ran out. BAD_INPUT: a
-    number is not finite or out of its range, or A is not symmetric or not positive definite. In all but the first, v and
-    gamma are NaN.
+    SOLVED: see solve_contact. NOT_FOUND: a Newton step made no progress. PIVOT_LIMIT: max_iterations ran out.
+    BAD_INPUT: a number is not finite or out of its range, or A is not symmetric or not positive definite. Unless the
+    status is SOLVED, v and gamma are NaN. v is in m/s, gamma in N s.
     """
 
     v: Tensor
@@ -21,12 +21,12 @@ class ContactSolution(NamedTuple):
 
 
 class ContactCertificate(NamedTuple):
-    """How good a solution v is, and how much its gradient means; each [...].
+    """How accurate a solution is, and how well its gradient is defined; each [...].
 
     residual: |D g| / max(|D A v|, |D J' gamma|), with g = A (v - v_free) - J' gamma and D = diag(A)^-1/2.
-    margin: from y to the nearest edge of two of the regions stick, slide and none, in [0, 1] whatever the units;
-        infinity without contacts.
-    condition: of D H D in the 2-norm, with the Hessian H that the gradient solves with.
+    margin: the smallest relative distance of a contact to the boundary of two of the regions stick, slide and separate,
+        where the gradient jumps; in [0, 1] in all units, infinity without contacts.
+    condition: the condition number of D H D in the 2-norm, where H is the Hessian of the objective at v.
     """
 
     residual: Tensor
@@ -63,26 +63,26 @@ def solve_contact(
     """Convex compliant contact with Coulomb friction: v = argmin |v - v_free|_A^2 / 2 + |P(y)|_R^2 / 2.
 
     Here y = R^-1 (v_hat - J v), and gamma = P(y) is its projection, in the norm of R, on the friction cones
-    |gamma_t| <= mu gamma_n of all contacts. There is always one solution. v and gamma are differentiable in all six, any
-    number of times; on an edge of two of the regions stick, slide and none, the gradient is that of stick before that of
-    slide, and of none before both. The gradient of an element that is not solved is 0 where its incoming gradient is 0,
-    else NaN.
+    |gamma_t| <= mu gamma_n of all contacts. There is exactly one solution. v and gamma are differentiable in all six
+    tensors, any number of times. On the boundary of two of the regions stick, slide and separate, the gradient is that of
+    the separated contact if this is one of them, else that of stick. The gradient of an element that is not solved is 0
+    where its incoming gradient is 0, else NaN.
 
         Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
 
     Args:
         A: [..., n, n], symmetric and positive definite, float32 or float64; n may be 0.
-        v_free: [..., n], what v would be without contact; of A's dtype and device, like all that follow.
-        J: [..., 3 c, n], of each contact the rows of two tangents and the normal; c may be 0.
-        v_hat: [..., 3 c], as of contact_parameters.
-        R: [..., 3 c], > 0, the same for both tangents.
+        v_free: [..., n], m/s, the velocity without contact; of A's dtype and device, like all tensors that follow.
+        J: [..., 3 c, n], for each contact the rows of its two tangents and its normal; c may be 0.
+        v_hat: [..., 3 c], m/s, see contact_parameters.
+        R: [..., 3 c], 1/kg, > 0, equal for both tangents of a contact.
         mu: [..., c], >= 0. All batch dimensions broadcast.
-        guess: [..., n], where to begin. None: v_free.
-        tolerance: what the residual of ContactCertificate is to be, before v is rounded to the dtype. None: 1e-10.
+        guess: [..., n], the start of the iteration. None: v_free.
+        tolerance: bound on the residual of ContactCertificate, before v is rounded to the dtype. None: 1e-10.
         max_iterations: Newton steps that one element may take. None: 1000.
 
     Raises:
-        RuntimeError: a shape, dtype, device or option is none of these.
+        RuntimeError: a shape, dtype, device or option is not one of these.
     """
     return ContactSolution(
         *torch.ops.lcp.solve_contact(
@@ -94,23 +94,23 @@ def solve_contact(
 def certify_contact(
     A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor, mu: Tensor, v: Tensor
 ) -> ContactCertificate:
-    """Says for each element of a batch how good v is as a solution of solve_contact, and how much its gradient means.
+    """For each element of a batch: how accurately v solves the problem, and how well its gradient is defined.
 
-    The result depends only on the problem and on v. NaN where the problem is a bad input or v not finite. Not
-    differentiable.
+    The result depends on the problem and v alone, and not on how v was found. It is NaN where solve_contact would
+    report BAD_INPUT and where v is not finite. It is not differentiable.
 
     Args:
         A, v_free, J, v_hat, R, mu: as in solve_contact.
         v: [..., n].
 
     Raises:
-        RuntimeError: a shape, dtype or device is none of these.
+        RuntimeError: a shape, dtype or device is not one of these.
     """
     return ContactCertificate(*torch.ops.lcp.certify_contact(A, v_free, J, v_hat, R, mu, v))
 
 
 def add_equality(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor) -> FreeMotion:
-    """Adds constraints J v = v_hat of compliance R, whose impulses have no bounds: joints, for solve_contact.
+    """Adds constraints J v = v_hat of compliance R, such as joints, whose impulses have either sign, for solve_contact.
 
     Returns A + J' R^-1 J and (A + J' R^-1 J)^-1 (A v_free + J' R^-1 v_hat). Differentiable in all five, any number of
     times.
@@ -123,7 +123,7 @@ def add_equality(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor)
         R: [..., e], > 0. All batch dimensions broadcast.
 
     Raises:
-        RuntimeError: a shape, dtype or device is none of these.
+        RuntimeError: a shape, dtype or device is not one of these.
     """
     return FreeMotion(*torch.ops.lcp.add_equality(A, v_free, J, v_hat, R))
 
@@ -140,20 +140,20 @@ def contact_parameters(
 ) -> ContactParameters:
     """v_hat and R of springs and dampers: v_hat = (0, 0, -gap / (dt + tau)), R_n = 1 / (dt k (dt + tau)), R_t = sigma w.
 
-    R_n is at least beta^2 / (4 pi^2) w: where the spring is stiffer than that, nothing depends on k. Differentiable in
-    all four tensors.
+    R_n is at least beta^2 / (4 pi^2) w, so that the contact does not oscillate with a shorter period than beta time
+    steps; where this bound is active, nothing depends on k. Differentiable in all four tensors.
 
     Args:
         gap: [..., c], m, at the beginning of the step, negative where bodies overlap.
         stiffness: [..., c], k, N/m.
         dissipation: [..., c], tau, s.
-        delassus: [..., c], w, 1/kg, as of delassus_diagonal. They broadcast.
+        delassus: [..., c], w, 1/kg, see delassus_diagonal. All of them broadcast.
         dt: s, > 0.
-        sigma: > 0; what sticks creeps at sigma w times its impulse.
+        sigma: > 0; a contact that sticks creeps with the velocity sigma w times its impulse.
         beta: >= 0, see above.
 
     Raises:
-        RuntimeError: a shape, dtype, device or number is none of these.
+        RuntimeError: a shape, dtype, device or number is not one of these.
     """
     return ContactParameters(
         *torch.ops.lcp.contact_parameters(gap, stiffness, dissipation, delassus, dt, sigma=sigma, beta=beta)
@@ -161,7 +161,7 @@ def contact_parameters(
 
 
 def delassus_diagonal(A: Tensor, J: Tensor) -> Tensor:
-    """[..., c]: the mean of the diagonal of J_k A^-1 J_k', the inverse of the mass that contact k feels.
+    """w [..., c], 1/kg: the mean of the diagonal of J_k A^-1 J_k', the inverse of the effective mass at contact k.
 
     Differentiable in both. NaN where A is not positive definite.
 
@@ -170,6 +170,6 @@ def delassus_diagonal(A: Tensor, J: Tensor) -> Tensor:
         J: [..., 3 c, n], of A's dtype and device. The batch dimensions broadcast.
 
     Raises:
-        RuntimeError: a shape, dtype or device is none of these.
+        RuntimeError: a shape, dtype or device is not one of these.
     """
     return torch.ops.lcp.delassus_diagonal(A, J)

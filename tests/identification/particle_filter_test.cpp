@@ -48,7 +48,7 @@ TEST(ParticleFilterTest, AgreesWithTheKalmanFilter) {
   EXPECT_TRUE(everywhere(filter.distinct.slice(0, 1) <= filter.distinct.slice(0, 0, -1)));
 }
 
-// What never changes dies out: the particles left are copies of the first ones that fitted best.
+// Without process noise the particles degenerate: those left are copies of the best ones of the start.
 TEST(ParticleFilterTest, CollapsesOnWhatIsConstantUnlessRoughened) {
   const FilterModel model{[](const Tensor& x) { return x; },
                           [](const Tensor& x, std::int64_t) { return log_density(x.squeeze(-1) - 0.3, 0.01); }};

@@ -29,7 +29,7 @@ TEST(UncertaintyTest, IsTheInverseOfTheHessian) {
   EXPECT_EQ(largest(found.null_space), 0);
 }
 
-// The estimates of a straight line scatter as it says.
+// The scatter of the estimates of a straight line agrees with the covariance.
 TEST(UncertaintyTest, IsTheSpreadOfEstimates) {
   torch::manual_seed(2);
   const Tensor t = torch::linspace(-1, 2, 12, torch::kDouble);

@@ -80,7 +80,7 @@ TEST_F(BilevelLossTest, IsTheLeastOfTheObjective) {
     const Tensor w = torch::matmul(p.G, loss.lambda.unsqueeze(-1)).squeeze(-1) + p.f;
     EXPECT_GT((w + loss.violation).min().item<double>(), -1e-12);
     EXPECT_LT(largest(objective(p, loss.lambda, loss.violation, weights) - loss.value), 1e-12);
-    // No point near, or far, has less.
+    // No other point, near or far, has a lower value.
     for (double scale = 10; scale > 1e-6; scale *= 0.1) {
       const Tensor other = (loss.lambda + scale * torch::randn({200, 200, 3}, torch::kDouble)).relu();
       const Tensor slack = -torch::matmul(p.G, other.unsqueeze(-1)).squeeze(-1) - p.f;
@@ -152,7 +152,7 @@ TEST_F(BilevelLossTest, HasAGradientBeyondTheDeadZoneOfTheLoop) {
   }
 }
 
-// [Notes, 3.2.4] takes a3 = 1 as well as any.
+// [Notes, 3.2.4] does not restrict a3, and uses a3 = 1.
 TEST_F(BilevelLossTest, HasTheTruthForAMinimiserWhereViolationsCostEnough) {
   const Tensor free = torch::randn({2000}, torch::kDouble) + torch::randn({2000}, torch::kDouble);
   const Tensor v_next = after_friction(free, 1);

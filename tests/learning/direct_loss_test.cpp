@@ -39,7 +39,7 @@ TEST(DirectLossTest, AsksNonnegativityOfMovingComponentsAlone) {
   const DirectLossWeights weights{.nonnegativity = 4, .squared = false, .resting = false};
   EXPECT_DOUBLE_EQ(direct_loss(h, target, torch::zeros_like(h), true, weights).nonnegativity.item<double>(), 0.5 / 2);
   EXPECT_DOUBLE_EQ(direct_loss(h, target, torch::zeros_like(h), true, {}).nonnegativity.item<double>(), 3.5 / 2);
-  // A component that moves is not lost below the head: there, too, it has a gradient.
+  // A component that moves has a gradient even where h < 0, where the head has none.
   const Tensor lost = torch::full({1, 2}, -1., torch::kDouble).requires_grad_();
   const Tensor moves = torch::ones({1, 2}, torch::kDouble);
   direct_loss(lost, moves, torch::zeros_like(moves), true, weights).total.backward();

@@ -223,7 +223,7 @@ TEST_F(CompliantTest, AFailureKeepsToItself) {
 }
 
 TEST_F(CompliantTest, SaysWhereItIsKinked) {
-  // Apart with y = 0 to the last bit: the gap closes exactly.
+  // The gap closes exactly, so that y = 0, which is on the boundary of the regions.
   const CompliantParticle body = particle(1e5, 0, 0.5, 0.5);
   const CompliantState state{numbers({0, 0, 1}), numbers({0, 0, 0.5 * 9.81 - 2})};
   const Tensor u = torch::zeros({1, 3}, torch::kDouble);

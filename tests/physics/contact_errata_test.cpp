@@ -1,4 +1,6 @@
-// The slips of [Notes], sections 2.4 and 2.7, as printed, each beside the form that this library builds.
+// Misprints of the notes on the planar block and the point mass, each beside the form that this library builds.
+//
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), sections 2.4 and 2.7.
 #include <gtest/gtest.h>
 #include <torch/nn/functional/normalization.h>
 #include <torch/types.h>
@@ -56,7 +58,7 @@ class ContactErrataTest : public ::testing::Test {
 
 TEST_F(ContactErrataTest, AddsNoRectifiedEncodingsOfVelocityAndInput) {
   // Printed: v and u are encoded by their positive parts along each direction and added part by part. Opposite parts
-  // then lose what they should take from each other.
+  // then do not cancel.
   const PlanarBlock block = PlanarBlock::of(1, 1, 1, 0.5);
   const Tensor D = friction_directions(4, torch::kDouble);
   const auto printed = [&](const Tensor& v, const Tensor& u, const PlanarBlock& by) {
@@ -83,7 +85,7 @@ TEST_F(ContactErrataTest, AddsNoRectifiedEncodingsOfVelocityAndInput) {
 }
 
 TEST_F(ContactErrataTest, DoesNotTrustTheIterationOfDirectionsEverywhere) {
-  // "Would probably work": not where a step without friction is less than twice as fast as what friction can take.
+  // The scheme that "would probably work" does not converge where the frictionless speed is less than 2 dt mu g.
   const PlanarBlock block = PlanarBlock::of(1, 1, 1, 0.5);
   const Tensor free = torch::nn::functional::normalize(torch::randn({500, 2}, torch::kDouble)) * 0.75;
   const Tensor v = free + 0.2 * torch::randn({500, 2}, torch::kDouble);

@@ -217,7 +217,7 @@ TEST_F(PointMassGradientTest, TellsFrictionByATrack) {
   EXPECT_LT(testing::gradient_error(track, {number(0.2)}), 1e-6);
 }
 
-// Beyond 0.5963 it sticks as it lands, and no track tells its friction: the exact gradient is 0.
+// For mu > 0.5963 it sticks when it lands, so that its track does not depend on mu: the exact gradient is 0.
 TEST_F(PointMassGradientTest, TellsNothingOfFrictionThatHoldsAtOnce) {
   const auto effect = [](double value) {
     const Tensor mu = number(value).requires_grad_();

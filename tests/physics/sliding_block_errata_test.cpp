@@ -1,6 +1,6 @@
-// What the notes print wrongly of the sliding block, next to what is right.
+// Misprints of the notes on the sliding block, each beside the correct form.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, sections 2.1 to 2.6.1.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), sections 2.1 to 2.6.1.
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -163,7 +163,7 @@ TEST_F(SlidingBlockErrata, TheSlackForceOfEachRowOpposesTheVelocityOfThatRow) {
   EXPECT_GT(fraction(right) * fraction(left), 0.05);
   EXPECT_LE(largest((step.lambda_minus - kLimit).masked_select(right)), 1e-14);
   EXPECT_LE(largest((step.lambda_plus - kLimit).masked_select(left)), 1e-14);
-  // With the rows' names exchanged, a sliding block would be pushed on, every time.
+  // With the names of the rows exchanged, friction would accelerate every sliding block.
   const Tensor &minus_exchanged = step.lambda_plus, &plus_exchanged = step.lambda_minus;
   EXPECT_LT(minus_exchanged.masked_select(right).max().item<double>(), 0);
   EXPECT_LT(plus_exchanged.masked_select(left).max().item<double>(), 0);

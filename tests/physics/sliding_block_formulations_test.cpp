@@ -43,7 +43,7 @@ Tensor stacked(const SlidingBlockStep& step) {
 // The velocities that the steps of a rollout began with.
 Tensor starts(const Tensor& v, const Tensor& v_next) { return torch::cat({v.unsqueeze(0), v_next.slice(0, 0, -1)}); }
 
-// What is unique in a solution: all but the split of sticking friction.
+// The unique part of a solution: everything but the split of the friction force of a block that sticks.
 Tensor unique_part(const SlidingBlockStep& step, Formulation formulation) {
   switch (formulation) {
     case Formulation::kForward:
@@ -54,7 +54,7 @@ Tensor unique_part(const SlidingBlockStep& step, Formulation formulation) {
   }
 }
 
-// What each formulation that can be solved, and the structure of all five, must do.
+// What every formulation must do.
 class FormulationTest : public ::testing::TestWithParam<Formulation> {
  protected:
   void SetUp() override { torch::manual_seed(6); }
@@ -134,7 +134,7 @@ TEST_P(FormulationTest, TakesParametersOfEachElement) {
   }
 }
 
-// As many steps as elements, and not.
+// With as many steps as elements, and with another number.
 TEST_P(FormulationTest, BroadcastsInputsAgainstAStateInARolloutAsInAStep) {
   for (const int steps : {3, 5}) {
     const Tensor v = random_states({4, 3}).first;
@@ -366,7 +366,7 @@ TEST_P(FormulationTest, HasAnInformativeGradientWhileItSticksWithKappa) {
 }
 
 // Trajectory 0: slides, sticks, reaches the edge of sticking, breaks away, reaches the other edge, slides to the left,
-// reverses, sticks with v* = 0. Trajectory 1 slides all the time, trajectory 2 is lost in step 5.
+// reverses, sticks with v* = 0. Trajectory 1 slides all the time, trajectory 2 fails in step 5.
 TEST_P(FormulationTest, CountsUnsolvedTiedAndKinkedSteps) {
   const Tensor v = numbers({3, 9, 40});
   Tensor u = torch::zeros({8, 3}, torch::kDouble);
@@ -396,7 +396,7 @@ TEST_P(FormulationTest, CertifiesWithoutAGradient) {
   }
 }
 
-// |v*| = dt mu g but for rounding, then beside it.
+// |v*| = dt mu g up to rounding, then beside it.
 TEST_P(FormulationTest, CountsWhatIsKinkedWithinATolerance) {
   const auto uniform = [] { return torch::rand(1000, torch::kDouble); };
   const SlidingBlock block{uniform() + 0.5, 0.1 * uniform() + 0.01, uniform() + 0.1, number(kGravity)};

@@ -1,6 +1,6 @@
 // Learning f and G of a sliding block from velocities, inputs and known friction forces.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, sections 3.1.1 and 3.1.2.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), sections 3.1.1 and 3.1.2.
 #pragma once
 
 #include "lcp/nn/direct_model.h"

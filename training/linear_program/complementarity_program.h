@@ -1,6 +1,6 @@
 // The linear program that fits an LCP to known solutions of it.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, section 3.1.4.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 3.1.4.
 #pragma once
 
 #include <ATen/core/Tensor.h>

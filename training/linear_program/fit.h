@@ -1,6 +1,6 @@
 // [M|W] of a sliding block's LCP by linear programs, one for each row.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, section 3.1.4.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 3.1.4.
 #pragma once
 
 #include <ATen/core/Tensor.h>

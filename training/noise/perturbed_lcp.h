@@ -1,6 +1,6 @@
 // All solutions of an LCP with errors in M and q, and the friction force that errors in q alone give a sliding block.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, sections 3.2, 3.2.1 and 3.2.2.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), sections 3.2, 3.2.1 and 3.2.2.
 //   [CPS]   Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Steps of a sliding block by an LCP with errors in M and q.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, sections 3.2, 3.2.1 and 3.2.2.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), sections 3.2, 3.2.1 and 3.2.2.
 #pragma once
 
 #include <torch/types.h>

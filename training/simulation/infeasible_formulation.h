@@ -1,6 +1,6 @@
 // A formulation of the sliding block that has no solution. `simulate --formulation direct2` shows why.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, section 2.5.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 2.5.
 #pragma once
 
 #include <torch/types.h>

@@ -19,15 +19,17 @@ struct Linearization {
   at::Tensor jacobian;   ///< [b, m, p], exact; 0 where a parameter has no effect here
 };
 
-/// Of all problems and parameters in one evaluation, by forward mode.
+/// Evaluates the residuals and their Jacobian once, by forward-mode differentiation in all parameters of all problems
+/// at the same time.
 ///   theta: [b, p].
 Linearization linearize(const Residuals& residuals, const at::Tensor& theta);
 
 struct LeastSquaresOptions {
   std::int64_t max_iterations = 100;
-  /// Of the step that would follow: what it would change of the residuals is at most this part of them.
+  /// A problem has converged where the next step J d of its linearised residuals has at most this size, relative to
+  /// that of the residuals, both in the 2-norm.
   double tolerance = 1e-8;
-  at::Tensor lower = {};  ///< [p], bounds of the parameters; undefined: none
+  at::Tensor lower = {};  ///< [p], lower bounds of the parameters; undefined: none
   /// Called at the start and after each iteration with theta, [b, p], and the objectives, [b].
   std::function<void(std::int64_t iteration, const at::Tensor& theta, const at::Tensor& objective)> observer = nullptr;
 };
@@ -39,18 +41,19 @@ enum class LeastSquaresStatus : std::int8_t {
 };
 
 struct LeastSquares {
-  at::Tensor theta;       ///< [b, p]; the start where undefined
+  at::Tensor theta;       ///< [b, p]; the start where the status is kUndefined
   at::Tensor objective;   ///< [b], the sum of squares
   at::Tensor residuals;   ///< [b, m], at theta
-  at::Tensor jacobian;    ///< [b, m, p], at theta; a column of zeros is a parameter that does nothing there
+  at::Tensor jacobian;    ///< [b, m, p], at theta; the column of a parameter is 0 where it has no effect
   at::Tensor iterations;  ///< [b], int64
   at::Tensor status;      ///< [b], int8, LeastSquaresStatus
 };
 
-/// Levenberg-Marquardt with the damping of [MNT], each problem with its own and each ended by itself: its result has
-/// the same bits in every batch. A point at which residuals are not finite is stepped back from.
+/// The Levenberg-Marquardt method with the damping of [MNT]. Each problem has its own damping and its own end, so that
+/// its result does not depend on the others in the batch, to the last bit. A step to residuals that are not finite is
+/// rejected.
 ///   start: [b, p], float64.
-/// A report, without a gradient. Throws c10::Error where a shape or a dtype does not fit.
+/// The result has no gradient. Throws c10::Error where a shape or a dtype does not fit.
 LeastSquares least_squares(const Residuals& residuals, const at::Tensor& start,
                            const LeastSquaresOptions& options = {});
 

@@ -12,32 +12,33 @@
 
 namespace lcp::identification {
 
-/// What a filter knows: particles are [b, n, d], n of each of b tracks.
+/// The model of a filter. Particles are [b, n, d]: for each of b tracks n particles with d components.
 struct FilterModel {
-  std::function<at::Tensor(const at::Tensor& particles)> propagate;  ///< one step, noise and all
-  /// [b, n], of the data of a step, up to a constant.
+  std::function<at::Tensor(const at::Tensor& particles)> propagate;  ///< one step, including the process noise
+  /// The log-likelihood of the data of a step, up to a constant: [b, n].
   std::function<at::Tensor(const at::Tensor& particles, std::int64_t step)> log_likelihood;
 };
 
 struct ParticleFilterOptions {
-  /// K of [GSS, sec. 4], [d]: after each resampling component k gets normal noise of K_k n^(-1/d) times the range of
-  /// the particles; undefined: none.
+  /// K of [GSS, sec. 4], [d]. After each resampling, component k gets normal noise whose standard deviation is K_k
+  /// n^(-1/d) times the range of that component over the particles. Undefined: no noise.
   at::Tensor roughening = {};
 };
 
 struct ParticleFilter {
-  at::Tensor mean;       ///< [steps + 1, b, d], of the weighted particles, before any are resampled
-  at::Tensor std;        ///< [steps + 1, b, d], of the same
-  at::Tensor distinct;   ///< [steps + 1, b], int64: how many of the first particles still have descendants after the
-                         ///< step's resampling; with roughening, of those that the step began with
-  at::Tensor effective;  ///< [steps + 1, b], 1 / sum of the squared weights; 0 where no particle explains the datum
-  at::Tensor particles;  ///< [b, n, d], in the end
+  at::Tensor mean;  ///< [steps + 1, b, d], of the weighted particles before resampling
+  at::Tensor std;   ///< [steps + 1, b, d], their standard deviation
+  /// [steps + 1, b], int64: how many of the particles of the start have descendants after the resampling of the step;
+  /// with roughening, how many of the particles before that step.
+  at::Tensor distinct;
+  at::Tensor effective;  ///< [steps + 1, b], 1 / sum of the squared weights; 0 where every likelihood is 0
+  at::Tensor particles;  ///< [b, n, d], after the last step
 };
 
-/// Weights the particles by the data of each step, 0 to `steps`, and resamples them systematically. Where no particle
-/// explains a datum they are kept as they are.
+/// Weights the particles by the likelihood of the data of each step, 0 to `steps`, and resamples them systematically.
+/// If every likelihood of a track is 0, its particles are kept.
 ///   start: [b, n, d], float64.
-/// A report, without a gradient.
+/// The result has no gradient. Throws c10::Error where a shape or a dtype does not fit.
 ParticleFilter particle_filter(const FilterModel& model, const at::Tensor& start, std::int64_t steps,
                                at::Generator generator, const ParticleFilterOptions& options = {});
 

@@ -1,4 +1,4 @@
-// What a linear fit can and cannot learn from its data.
+// Which parameters of a linear fit its data determine.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,10 +8,9 @@
 namespace lcp::learning {
 
 struct Identifiability {
-  std::int64_t rank = 0;  ///< how many independent combinations of the parameters the data determine
-  double condition = 0;   ///< largest over smallest singular value above the rank's cut, of the scaled features
-  at::Tensor
-      null_space;  ///< [parameters, parameters - rank], orthonormal: changes of the parameters that no datum sees
+  std::int64_t rank = 0;  ///< number of independent combinations of the parameters that the data determine
+  double condition = 0;   ///< largest over smallest of the singular values of the scaled features that are not 0
+  at::Tensor null_space;  ///< [parameters, parameters - rank], orthonormal: changes of the parameters without an effect
 };
 
 /// For y = features . parameters. The features are scaled to unit columns before the singular values are compared; a

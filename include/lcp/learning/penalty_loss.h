@@ -1,6 +1,6 @@
-// The loss of learning an LCP from its known solutions: how far these are from solving it.
+// The loss of learning an LCP from its known solutions: their violation of the LCP.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, section 3.1.3.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 3.1.3.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,8 @@ struct PenaltyLoss {
 ///
 ///   c = a1 |z o w|_1 + a2 |max(0, -w)|_1
 ///
-/// Convex in G and f, and 0 at the truth, but also at G = 0, f = 0: something has to hold the scale of each row.
+/// It is convex in G and f and 0 at the truth, but 0 at G = 0, f = 0 as well: the scale of each row must be fixed, for
+/// example by holding one of its entries.
 ///   G: [..., n, n]. f: [..., n]. z: [..., n], the known solutions, >= 0.
 PenaltyLoss penalty_loss(const at::Tensor& G, const at::Tensor& f, const at::Tensor& z,
                          const PenaltyLossWeights& weights);

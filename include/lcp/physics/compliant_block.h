@@ -16,13 +16,13 @@ struct CompliantBlock {
   at::Tensor gravity;  ///< m/s^2, >= 0
   CompliantGround ground;
 
-  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  /// Float64 parameters [] of the given values. Throws c10::Error where one is out of its range.
   static CompliantBlock of(double mass, double width, double height, double dt, double gravity,
                            const CompliantGround& ground);
 };
 
-/// A = diag(m, m, m (width^2 + height^2) / 12); of each corner, first those that are below for theta = 0, J has the
-/// rows (1, 0, -r_z), 0 and (0, 1, r_x), where r is the arm from the centre to it before the step.
+/// A = diag(m, m, m (width^2 + height^2) / 12). For each corner J has the rows (1, 0, -r_z), 0 and (0, 1, r_x), where r
+/// is the arm from the centre to the corner before the step. The corners that are below for theta = 0 come first.
 ///   state: before the step. u: [..., 3], N, N and N m, on the centre.
 CompliantProblem contact_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
 
@@ -31,8 +31,8 @@ CompliantProblem contact_problem(const CompliantState& state, const at::Tensor& 
 /// M = E' (W + R) E and q = E' r, W = J A^-1 J', r = J v_free - v_hat.
 Problem dual_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
 
-/// The step on rigid ground, as Stewart and Trinkle have it: with the tangents' and normals' rows T and N of J,
-/// z = (lambda_n, lambda_plus, lambda_minus, gamma), [4] each, w_n = N v_next + gap / dt.
+/// The step on rigid ground in the formulation of Stewart and Trinkle (1996): with the tangents' and normals' rows T
+/// and N of J, z = (lambda_n, lambda_plus, lambda_minus, gamma), [4] each, w_n = N v_next + gap / dt.
 Problem rigid_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
 
 /// z: [..., 8] of dual_problem, or [..., 16] of rigid_problem.
@@ -41,7 +41,7 @@ CompliantStep read_dual(const CompliantState& state, const at::Tensor& u, const 
 CompliantStep read_rigid(const CompliantState& state, const at::Tensor& u, const at::Tensor& z,
                          const CompliantBlock& block);
 
-/// Above the ground, m: of the corners, [..., 4].
+/// The heights of the corners above the ground, m: [..., 4].
 at::Tensor gaps(const CompliantState& state, const CompliantBlock& block);
 
 /// One step of each element of the batch.

@@ -1,10 +1,10 @@
-// Bodies of three velocities on compliant ground, stepped in time by lcp::solve_contact: what they have in common.
+// What bodies with three velocities on compliant ground have in common. They are stepped in time by lcp::solve_contact.
 //
 //   A (v_next - v) = dt f + J' gamma,   x_next = x + dt v_next
 //
 // with the impulses gamma of springs and dampers under the ground, and of regularized Coulomb friction. The model is a
-// convex relaxation, and has its price: a body that sticks creeps, one that slides hovers, by mu (dt + tau) |v_t|.
-// docs/compliant_contact.md measures both.
+// convex relaxation with two artefacts, which docs/compliant_contact.md measures: a body that sticks creeps, and one
+// that slides hovers by mu (dt + tau) |v_t| above its equilibrium.
 //
 //   [CPH] Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
 #pragma once
@@ -23,12 +23,12 @@ struct CompliantGround {
   at::Tensor dissipation;  ///< s, >= 0: the damping over the stiffness
   RegularizationOptions regularization = {};
 
-  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  /// Float64 parameters [] of the given values. Throws c10::Error where one is out of its range.
   static CompliantGround of(double mu, double stiffness, double dissipation,
                             const RegularizationOptions& regularization = {});
 };
 
-/// Where a body is and how it moves: each [..., 3], in the coordinates that its own header names.
+/// Position and velocity of a body, each [..., 3], in the coordinates that the header of the body defines.
 struct CompliantState {
   at::Tensor position;
   at::Tensor velocity;
@@ -39,7 +39,7 @@ struct CompliantProblem {
   at::Tensor A, v_free, J, v_hat, R, mu;
 };
 
-/// What a step ends with; NaN where the status is not 0.
+/// The result of a step; NaN where the status is not 0.
 struct CompliantStep {
   CompliantState next;
   at::Tensor gamma;  ///< [..., 3 c], N s, of each contact along its two tangents and the normal

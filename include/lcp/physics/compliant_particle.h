@@ -13,7 +13,7 @@ struct CompliantParticle {
   at::Tensor gravity;  ///< m/s^2, >= 0
   CompliantGround ground;
 
-  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  /// Float64 parameters [] of the given values. Throws c10::Error where one is out of its range.
   static CompliantParticle of(double mass, double dt, double gravity, const CompliantGround& ground);
 };
 
@@ -27,7 +27,7 @@ CompliantStep exact_step(const CompliantState& state, const at::Tensor& u, const
 /// The step on rigid ground, in closed form: v_z >= -z / dt, and friction of at most mu times the normal impulse.
 CompliantStep rigid_step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle);
 
-/// Above the ground, m: z, [..., 1].
+/// The height z above the ground, m: [..., 1].
 at::Tensor gaps(const CompliantState& state, const CompliantParticle& particle);
 
 /// One step of each element of the batch.

@@ -2,7 +2,7 @@
 //
 //   x_next = x + dt v_next,   v_next = v + dt (lambda / m - g),   0 <= x_next  perp  lambda >= 0
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, section 1.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 1.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct FallingBlock {
   at::Tensor dt;       ///< s, > 0
   at::Tensor gravity;  ///< m/s^2, >= 0
 
-  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  /// Float64 parameters [] of the given values. Throws c10::Error where one is out of its range.
   static FallingBlock of(double mass, double dt, double gravity);
 };
 
-/// What a step ends with, each [...].
+/// The result of a step; each member [...].
 struct FallingBlockStep {
   at::Tensor x_next;  ///< m, height above the plane
   at::Tensor v_next;  ///< m/s, upwards
@@ -35,7 +35,7 @@ using FallingBlockSolution = Solution<FallingBlockStep>;
 ///   x: [...], m, >= 0. v: [...], m/s.
 FallingBlockStep exact_step(const at::Tensor& x, const at::Tensor& v, const FallingBlock& block);
 
-/// z = x_next, w = lambda, M = m / dt^2 > 0, q = -(m / dt^2) (x + dt v - g dt^2): a unique solution.
+/// z = x_next, w = lambda, M = m / dt^2 > 0, q = -(m / dt^2) (x + dt v - g dt^2). The solution is unique.
 Problem direct_problem(const at::Tensor& x, const at::Tensor& v, const FallingBlock& block);
 
 /// z, w: [..., 1], a solution of direct_problem for x and v.
@@ -46,8 +46,8 @@ FallingBlockStep read_direct(const at::Tensor& x, const at::Tensor& v, const at:
 FallingBlockSolution step(const at::Tensor& x, const at::Tensor& v, const FallingBlock& block,
                           const SolveOptions& options = {});
 
-/// Many steps: tensors [steps, ...]. An impact takes two of them: the first ends at x = 0 with the velocity that leads
-/// there, the second at rest.
+/// Many steps; returns tensors [steps, ...]. An impact takes two steps: the first ends at x = 0 with the velocity that
+/// reaches it, the second at rest.
 FallingBlockSolution simulate(const at::Tensor& x, const at::Tensor& v, std::int64_t steps, const FallingBlock& block,
                               const SolveOptions& options = {});
 

@@ -2,11 +2,11 @@
 //
 //   m (v_next - v) / dt = u + f,   |f| <= mu m g,   f = -mu m g v_next / |v_next| where v_next != 0
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, section 2.4.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 2.4.
 //   [ST]    Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
 //
-// In what follows v* = v + dt u / m is the velocity without friction, S = dt mu g what friction can take from it,
-// dir(a) = a / |a|, and d_1 .. d_n are the directions of friction_cone.h.
+// In what follows v* = v + dt u / m is the velocity without friction, S = dt mu g the largest reduction of it by
+// friction, dir(a) = a / |a|, and d_1 .. d_n are the directions of friction_cone.h.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ struct PlanarBlock {
   at::Tensor mu;       ///< friction coefficient, >= 0
   at::Tensor gravity;  ///< m/s^2, >= 0
 
-  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  /// Float64 parameters [] of the given values. Throws c10::Error where one is out of its range.
   static PlanarBlock of(double mass, double dt, double mu, double gravity);
 };
 
-/// What a step ends with; each [..., 2].
+/// The result of a step; each member [..., 2].
 struct PlanarBlockStep {
   at::Tensor v_next;  ///< m/s
   at::Tensor force;   ///< N, friction
@@ -41,72 +41,73 @@ struct PlanarBlockOptions {
   /// n, even, at least 4.
   std::int64_t directions = 8;
 
-  /// Of the fixed-point scheme: at most so many passes, each an LCP, >= 1.
+  /// Fixed-point scheme: the largest number of passes, each of which solves an LCP; >= 1.
   std::int64_t max_passes = 30;
 
-  /// Of the fixed-point scheme: t <- dir(v_next + S t) instead of dir(v_next).
+  /// Fixed-point scheme: uses t <- dir(v_next + S t) instead of dir(v_next).
   bool relaxed = false;
 
-  /// Of the fixed-point scheme: it has converged where t changes by at most this. Absent: 1e-12 in float64, 1e-5 in
+  /// Fixed-point scheme: it has converged where t changes by at most this. Absent: 1e-12 in float64, 1e-5 in
   /// float32.
   std::optional<double> direction_tolerance;
 };
 
 struct PlanarBlockSolution : Solution<PlanarBlockStep> {
-  at::Tensor direction;  ///< [..., 2], t of the last pass; 0 in the polyhedral formulation, which assumes none
-  at::Tensor passes;     ///< [...], int64, LCPs solved for the step: a report
-  at::Tensor converged;  ///< [...], bool, false where the fixed-point scheme ran out of passes: a report
+  at::Tensor direction;  ///< [..., 2], t of the last pass; 0 in the polyhedral formulation, which assumes no direction
+  at::Tensor passes;     ///< [...], int64, LCPs solved for the step, without a gradient
+  at::Tensor converged;  ///< [...], bool, false where the fixed-point scheme ran out of passes, without a gradient
 };
 
 /// Exact friction: v_next = v* max(1 - S / |v*|, 0).
 ///   v: [..., 2], m/s. u: [..., 2], N.
 PlanarBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block);
 
-/// For a sliding direction t: w_i = (m / dt) (z_i - d_i.v* + S max(d_i.t, 0)), M = (m / dt) I, a unique solution;
+/// For a sliding direction t: w_i = (m / dt) (z_i - d_i.v* + S max(d_i.t, 0)), M = (m / dt) I. The solution is unique;
 /// z_i is the part of v_next along d_i. With t = dir(v*) the result is exact for every n, since
 /// sum_i max(d_i.a, 0) d_i = (n / 4) a.
-///   t: [..., 2], of length 1; or 0, which stands for no direction, and sticking: max(d_i.t, 0) is then taken for 1.
+///   t: [..., 2], of length 1; or 0 for a block that sticks, for which max(d_i.t, 0) is replaced by 1.
 Problem direction_problem(const at::Tensor& v, const at::Tensor& u, const at::Tensor& t, const PlanarBlock& block,
                           std::int64_t directions);
 
 /// z: [..., n], a solution of direction_problem for v and u: v_next = (4 / n) sum_i z_i d_i. Where it sticks, z = 0 and
-/// S > 0, its derivative is 0; with options.kappa > 0 that of the central path.
-///   options: with which it was solved.
+/// S > 0, its derivative is 0, or with options.kappa > 0 that of the central path.
+///   options: those with which the problem was solved.
 PlanarBlockStep read_direction(const at::Tensor& v, const at::Tensor& u, const at::Tensor& z, const PlanarBlock& block,
                                const SolveOptions& options = {});
 
 /// The polyhedral friction cone [ST]: z = (beta, gamma), w = (D'v_next + gamma e, mu m g - e'beta), n + 1 unknowns,
-/// M = [[(dt / m) D'D, e], [-e', 0]], positive semidefinite; v_next is unique, beta is not. Friction is D beta, within
-/// a polygon inscribed in the disk: down to cos(pi / n) times what it should be, and in n directions or between two.
+/// M = [[(dt / m) D'D, e], [-e', 0]], positive semidefinite; v_next is unique, beta is not. Friction is
+/// D beta, within a polygon inscribed in the disk. Its size may be as small as cos(pi / n) times the exact one, and its
+/// direction is one of the n directions or between two neighbours.
 Problem polyhedral_problem(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block, std::int64_t directions);
 
 /// z, w: [..., n + 1], a solution of polyhedral_problem. v_next = (2 / n) sum_i w_i d_i, exactly 0 where gamma = 0,
-/// with the derivative 0; with options.kappa > 0 that of the central path.
-///   options: with which it was solved.
+/// with the derivative 0, or with options.kappa > 0 that of the central path.
+///   options: those with which the problem was solved.
 PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
 
 /// One step of each element of the batch.
 ///
 /// kExactDirection: t = dir(v*). kFixedPoint: t = dir(v), or dir(v*) where v = 0, then t <- dir(v_next) [Notes, 2.4]. A
-/// pass multiplies a small error of t by S / (|v*| - S): nearby errors die out where |v*| > 2 S and grow elsewhere. The
-/// relaxed scheme converges wherever the block slides. Where it has converged to a sliding block its derivative is that
-/// of the fixed point, else, or with max_passes = 1, that of the passes made.
+/// pass multiplies a small error of t by S / (|v*| - S), so that the scheme converges locally only where |v*| > 2 S.
+/// The relaxed scheme converges wherever the block slides. Where the scheme has converged to a sliding block, the
+/// derivative is that of the fixed point; elsewhere, and with max_passes = 1, it is that of the passes made.
 ///
-/// These two take `ties` for "midpoint", unless kappa > 0 and whatever else `solve_options` say: d_i and -d_i tie
-/// wherever v_next is perpendicular to them, where it is smooth, with this derivative.
+/// Unless kappa > 0, these two use ties = "midpoint" instead of that of `solve_options`: where v_next is perpendicular
+/// to d_i, the pairs of d_i and -d_i are tied, but v_next is smooth, with this derivative.
 ///
 /// Throws c10::Error for options out of their range.
 PlanarBlockSolution step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
                          const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
 
-/// Many steps, each from the last one's v_next.
+/// Many steps, each of which begins with v_next of the step before.
 ///   v: [..., 2], m/s, before the first step. u: [steps, ..., 2], N.
 /// Returns tensors [steps, ...].
 PlanarBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
                              const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
-/// Where the fixed-point scheme has not converged it sees the last pass alone.
+/// Where the fixed-point scheme has not converged, only the last pass is certified.
 RolloutCertificate certify_rollout(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
                                    const PlanarBlockOptions& options, const PlanarBlockSolution& rollout,
                                    std::optional<double> tolerance = {});

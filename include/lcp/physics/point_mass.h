@@ -6,9 +6,10 @@
 //   0 <= gamma + D'v_next                             perp  (lambda_plus, lambda_minus) >= 0
 //   0 <= mu lambda_n - lambda_plus - lambda_minus     perp  gamma                      >= 0
 //
-// with n = (0, 1), D = [(1, 0) (-1, 0)], and c what closes the gap or rebounds.
+// with n = (0, 1), D = [(1, 0) (-1, 0)], and c as Stabilization says.
 //
-//   [Notes] Pfrommer: LCP Notes, 2019, section 2.7, with the signs of q and the clamp of c mended.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 2.7, with the signs of q and the
+//           clamp of c corrected.
 //   [ST]    Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
 //   [BP]    de Avila Belbute-Peres et al.: End-to-end differentiable physics for learning and control, NeurIPS 2018.
 #pragma once
@@ -26,9 +27,9 @@ struct PointMass {
   at::Tensor dt;           ///< s, > 0
   at::Tensor mu;           ///< friction coefficient, >= 0
   at::Tensor gravity;      ///< m/s^2, >= 0
-  at::Tensor restitution;  ///< 0 (the mass stays) to 1 (it rebounds with its speed), of the velocity level
+  at::Tensor restitution;  ///< 0 (no rebound) to 1 (the mass rebounds with its speed); used at velocity level
 
-  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  /// Float64 parameters [] of the given values. Throws c10::Error where one is out of its range.
   static PointMass of(double mass, double dt, double mu, double gravity, double restitution = 0);
 };
 
@@ -38,7 +39,7 @@ struct PointMassState {
   at::Tensor velocity;  ///< m/s
 };
 
-/// What a step ends with.
+/// The result of a step.
 struct PointMassStep {
   PointMassState next;
   at::Tensor lambda_n;      ///< [...], N s, contact impulse
@@ -49,13 +50,13 @@ struct PointMassStep {
 
 using PointMassSolution = Solution<PointMassStep>;
 
-/// kStewartTrinkle: the form above, its velocities eliminated, by lcp::solve. kBelbutePeres: the same step in the form
-/// of [BP], its velocities kept, by lcp::solve_mixed.
+/// kStewartTrinkle: the problem above without its velocities, solved by lcp::solve. kBelbutePeres: the same step in the
+/// form of [BP] with its velocities, solved by lcp::solve_mixed.
 enum class PointMassFormulation { kStewartTrinkle, kBelbutePeres };
 
 /// kPosition: c = y / dt; the mass does not penetrate, and does not rebound.
-/// kVelocity: c = restitution min(v_y, 0) where y <= 0; no contact where y > 0. The mass may end up to one step below
-/// the ground, and stays there.
+/// kVelocity: c = restitution min(v_y, 0) where y <= 0; no contact where y > 0. The mass may end up below
+/// the ground by the distance of one step, and stays there.
 enum class Stabilization { kPosition, kVelocity };
 
 struct PointMassOptions {
@@ -82,10 +83,10 @@ Problem reduced_problem(const PointMassState& state, const at::Tensor& u, const 
 MixedProblem belbute_peres_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
                                    Stabilization stabilization = Stabilization::kPosition);
 
-/// z, w: [..., 4], a solution of any of the three. A resting mass has velocity 0 to the last bit, a mass in contact at
-/// position level y = 0. Where the mass sticks the derivative of v_x is 0; with options.kappa > 0 that of the central
-/// path.
-///   options: with which it was solved.
+/// z, w: [..., 4], a solution of any of the three. The velocity of a mass at rest is exactly 0, and so
+/// is y of a mass in contact at position level. While the mass sticks, the derivative of v_x is 0, or with
+/// options.kappa above 0 that of the central path.
+///   options: those with which the problem was solved.
 PointMassStep read_point_mass(const PointMassState& state, const at::Tensor& u, const at::Tensor& z,
                               const at::Tensor& w, const PointMass& mass,
                               Stabilization stabilization = Stabilization::kPosition, const SolveOptions& options = {});
@@ -102,8 +103,8 @@ PointMassSolution simulate(const PointMassState& state, const at::Tensor& u, con
                            const PointMassOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
-/// Both formulations are certified as the reduced problem. At velocity level a rollout jumps where the step of first
-/// contact changes; no gradient sees it.
+/// Both formulations are certified as the reduced problem. At velocity level, a rollout is a discontinuous function of
+/// its start where the step of the first contact changes, which the certificate does not show.
 RolloutCertificate certify_rollout(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
                                    const PointMassOptions& options, const PointMassSolution& rollout,
                                    std::optional<double> tolerance = {});

@@ -2,7 +2,7 @@
 //
 //   m (v_next - v) / dt = u + f,   |f| <= mu m g,   f = -mu m g sign(v_next) where v_next != 0
 //
-//   [Notes] Pfrommer: LCP Notes, 2019. The equation numbers are its sections.
+//   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md). The equation numbers are its sections.
 //   [ST]    Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
 //
 // In what follows c = dt / m, v* = v + c u is the velocity without friction, and F = mu m g.
@@ -22,14 +22,14 @@ struct SlidingBlock {
   at::Tensor mu;       ///< friction coefficient, >= 0
   at::Tensor gravity;  ///< m/s^2, >= 0
 
-  /// Shared parameters of the given numbers, float64. Throws c10::Error where one is out of its range.
+  /// Float64 parameters [] of the given values. Throws c10::Error where one is out of its range.
   static SlidingBlock of(double mass, double dt, double mu, double gravity);
 
   /// F = mu m g [N], the largest friction force.
   at::Tensor max_friction() const;
 };
 
-/// What a step ends with; every member has the shape of v, u and the parameters, broadcast.
+/// The result of a step; every member has the shape to which v, u and the parameters broadcast.
 struct SlidingBlockStep {
   at::Tensor v_next;        ///< m/s
   at::Tensor lambda_plus;   ///< N, friction force along +x
@@ -39,7 +39,7 @@ struct SlidingBlockStep {
 
 using SlidingBlockSolution = Solution<SlidingBlockStep>;
 
-/// How a step is posed as an LCP; each has a function below that builds it and one that reads its solution.
+/// How a step is posed as an LCP. For each formulation, a function below builds the LCP and another reads its solution.
 ///   v: [...], m/s. u: [...], N.
 enum class SlidingBlockFormulation { kForward, kDirect, kTraditional, kMixed };
 
@@ -47,41 +47,45 @@ enum class SlidingBlockFormulation { kForward, kDirect, kTraditional, kMixed };
 /// friction f = m (v_next - v*) / dt as lambda_plus = max(f, 0), lambda_minus = max(-f, 0).
 SlidingBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
-/// Motion to the right only [Notes, 2.1]: z = v_next, w = F - lambda_minus, n = 1, M = m / dt. Friction where
-/// v* >= 0; elsewhere the block is glued to its place by a force that pushes it to the right (lambda_minus < 0).
+/// Motion to the right only [Notes, 2.1]: z = v_next, w = F - lambda_minus, n = 1, M = m / dt. It is
+/// friction where v* >= 0; elsewhere a force that pushes the block to the right (lambda_minus < 0) keeps it in its
+/// place.
 Problem forward_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// z, w: [..., 1], a solution of forward_problem.
 SlidingBlockStep read_forward(const at::Tensor& z, const at::Tensor& w, const SlidingBlock& block);
 
 /// The direct formulation [Notes, 2.2]: z = (v_next+, v_next-), w = (F - lambda_minus, F - lambda_plus), n = 2,
-/// M = (m / dt) I: a unique solution. One of the forces is fictitious, min(F, -A) with A = m v / dt + u the force that
-/// would stop the block: it is negative and makes both rows affine.
+/// M = (m / dt) I; the solution is unique. With A = m v / dt + u, the force that would stop the block, lambda_minus is
+/// min(F, A) and lambda_plus is min(F, -A). The smaller of the two is fictitious: it is negative, and makes both rows
+/// affine.
 Problem direct_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// z, w: [..., 2], a solution of direct_problem.
 SlidingBlockStep read_direct(const at::Tensor& z, const at::Tensor& w, const SlidingBlock& block);
 
 /// The traditional formulation [Notes, 2.6; ST]: z = (lambda_plus, lambda_minus, gamma),
-/// w = (gamma + v_next, gamma - v_next, F - lambda_plus - lambda_minus), n = 3. M is positive semidefinite, no
-/// P-matrix; v_next is unique, and so is gamma for mu > 0, but sticking friction has many splits.
+/// w = (gamma + v_next, gamma - v_next, F - lambda_plus - lambda_minus), n = 3. M is positive semidefinite,
+/// but no P-matrix; v_next is unique, and so is gamma for mu > 0. While the block sticks, the split of the friction
+/// force into lambda_plus and lambda_minus is not unique.
 Problem traditional_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// z, w: [..., 3], a solution of traditional_problem or mixed_problem.
 ///
-/// v_next = (w_0 - w_1) / 2, and exactly 0 where gamma = 0: a block that sticks rests, instead of moving by the
-/// round-off of v + c (u + f). Its derivative is 0 there; with options.kappa > 0 that of the central path.
-///   options: with which it was solved.
+/// v_next = (w_0 - w_1) / 2. Where gamma = 0 it is exactly 0, and not the round-off of v + c (u + f), since the block
+/// sticks. Its derivative is 0 there, or with options.kappa > 0 that of the central path.
+///   options: those with which the problem was solved.
 SlidingBlockStep read_traditional(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
 
-/// The same with the velocity as an unknown, x = v_next, k = 1 [Notes, 2.6.1, with the signs of its first row mended].
+/// The same with the velocity as an unknown, x = v_next, k = 1 [Notes, 2.6.1, with
+/// corrected signs in the first row].
 MixedProblem mixed_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// One step of each element of the batch.
 SlidingBlockSolution step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
                           SlidingBlockFormulation formulation, const SolveOptions& options = {});
 
-/// Many steps, each from the last one's v_next.
+/// Many steps, each of which begins with v_next of the step before.
 ///   v: [...], m/s, before the first step. u: [steps, ...], N.
 /// Returns tensors [steps, ...].
 SlidingBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,

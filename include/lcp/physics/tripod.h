@@ -5,8 +5,8 @@
 //   0 <= lambda_i,j   perp  sigma_i + d_j.v_i               >= 0
 //   0 <= sigma_i      perp  mu N_i - sum_j lambda_i,j       >= 0
 //
-// for supports i, their velocities v_i at the end of the step, and the directions d_j of friction_cone.h, with R at the
-// start of the step.
+// for supports i, their velocities v_i at the end of the step, and the directions d_j of friction_cone.h. R(theta) is
+// that at the start of the step.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
 #pragma once
@@ -20,15 +20,16 @@
 namespace lcp::physics {
 
 struct Tripod {
-  at::Tensor mass;        ///< [...], kg, > 0
-  at::Tensor inertia;     ///< [...], kg m^2 about the centre of mass, > 0
-  at::Tensor dt;          ///< [...], s, > 0
-  at::Tensor mu;          ///< [...], friction coefficient, >= 0
-  at::Tensor gravity;     ///< [...], m/s^2, >= 0
-  at::Tensor supports;    ///< [..., 3, 2], m, r_i from the centre of mass, in the body's frame; no three on a line
-  at::Tensor com_height;  ///< [...], m, of the centre of mass above the plane, >= 0: how friction shifts the load
+  at::Tensor mass;      ///< [...], kg, > 0
+  at::Tensor inertia;   ///< [...], kg m^2 about the centre of mass, > 0
+  at::Tensor dt;        ///< [...], s, > 0
+  at::Tensor mu;        ///< [...], friction coefficient, >= 0
+  at::Tensor gravity;   ///< [...], m/s^2, >= 0
+  at::Tensor supports;  ///< [..., 3, 2], m, r_i from the centre of mass, in the body's frame; no three on a line
+  at::Tensor
+      com_height;  ///< [...], m, height of the centre of mass above the plane, >= 0; by it friction shifts the loads
 
-  /// Shared parameters of the given numbers, float64. The supports are those of the tests: (0.045, 0), (-0.03, 0.035),
+  /// Float64 parameters [] of the given values. The supports are those of the tests: (0.045, 0), (-0.03, 0.035),
   /// (-0.03, -0.035). Throws c10::Error where a number is out of its range.
   static Tripod of(double mass, double inertia, double dt, double mu, double gravity, double com_height = 0);
 };
@@ -39,12 +40,12 @@ struct TripodState {
   at::Tensor velocity;  ///< v_x, v_y [m/s], omega [rad/s]
 };
 
-/// What a step ends with.
+/// The result of a step.
 struct TripodStep {
   TripodState next;
   at::Tensor friction;  ///< [..., 3, 2], N, on each support
-  at::Tensor normal;    ///< [..., 3], N, on each support, >= 0: a block that would tip has no solution
-  at::Tensor slip;  ///< [..., 3], m/s, sigma: the speed of each support as the polygon measures it, 0 where it sticks
+  at::Tensor normal;    ///< [..., 3], N, on each support, >= 0; the step of a block that would tip has no solution
+  at::Tensor slip;      ///< [..., 3], m/s, sigma: the speed of each support, measured by the polygon; 0 where it sticks
 };
 
 using TripodSolution = Solution<TripodStep>;
@@ -53,27 +54,27 @@ using TripodSolution = Solution<TripodStep>;
 /// triangle of the supports. Throws c10::Error where the supports lie on a line.
 at::Tensor static_normals(const Tripod& tripod);
 
-/// Isotropic friction in place of polygons, to about 1e-8 of the velocities: the minimiser over nu of
-/// |nu - nu*|_M^2 / 2 + dt mu sum_i N_i |v_i|, nu* = nu + dt M^-1 u, found by Newton's method; with a raised centre of
-/// mass, the fixed point of that and of the loads. Float64; not differentiable.
+/// The step with isotropic friction in place of polygons, with relative errors of about 1e-8: the minimiser over
+/// nu_next of |nu_next - nu*|_M^2 / 2 + dt mu sum_i N_i |v_i| with nu* = nu + dt M^-1 u, found by Newton's method. For
+/// com_height > 0 it iterates until the loads N_i agree with the friction forces. Float64; not differentiable.
 ///   u: [..., 3], N, N, N m.
 TripodState exact_step(const TripodState& state, const at::Tensor& u, const Tripod& tripod);
 
 /// z = (lambda_1, lambda_2, lambda_3, sigma), 3 n + 3 unknowns for n directions,
-/// M = [[dt W'M^-1 W, E], [mu dN/dlambda - E', 0]], q = (W'nu*, mu N). With com_height = 0 M is positive semidefinite
-/// and nu_next is unique; a raised centre of mass adds the shift of the loads, and takes the guarantee away.
+/// M = [[dt W'M^-1 W, E], [mu dN/dlambda - E', 0]], q = (W'nu*, mu N). With com_height = 0, M is positive
+/// semidefinite and nu_next is unique. For com_height > 0 the shift of the loads enters M, and neither is guaranteed.
 ///   u: [..., 3], N, N, N m.
 Problem polyhedral_problem(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
                            std::int64_t directions);
 
 /// z: [..., 3 n + 3], a solution of polyhedral_problem. nu_next is exactly 0 where two supports or all of them stick,
-/// with the derivative 0; with options.kappa > 0 that of the central path.
-///   options: with which it was solved.
+/// with the derivative 0, or with options.kappa > 0 that of the central path.
+///   options: those with which the problem was solved.
 TripodStep read_polyhedral(const TripodState& state, const at::Tensor& u, const at::Tensor& z, const Tripod& tripod,
                            const SolveOptions& options = {});
 
-/// One step of each element of the batch. `ties` is taken for "active", unless kappa > 0 and whatever else `options`
-/// say: a support that sticks holds its point also in directions in which it carries nothing. Throws c10::Error where
+/// One step of each element of the batch. Unless kappa > 0, ties = "active" replaces that of `options`, since a support
+/// that sticks does not move in directions without a force either. Throws c10::Error where
 /// the centre of mass is not above the triangle of the supports, or these lie on a line.
 TripodSolution step(const TripodState& state, const at::Tensor& u, const Tripod& tripod, std::int64_t directions = 8,
                     const SolveOptions& options = {});
@@ -85,7 +86,6 @@ TripodSolution simulate(const TripodState& state, const at::Tensor& u, const Tri
                         std::int64_t directions = 8, const SolveOptions& options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
-/// Builds the problems of all steps at once: 8 (3 n + 3)^2 bytes a step and trajectory.
 RolloutCertificate certify_rollout(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
                                    std::int64_t directions, const TripodSolution& rollout,
                                    std::optional<double> tolerance = {});
