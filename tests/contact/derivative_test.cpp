@@ -23,7 +23,7 @@ struct Point {
   VectorXd v, y, gamma;
 };
 
-Point solve(const Bodies& bodies) {
+Point solution_point(const Bodies& bodies) {
   Point point{bodies.v_free, VectorXd(3 * bodies.contacts), VectorXd(3 * bodies.contacts)};
   const Outcome outcome =
       Newton(bodies.n, bodies.contacts)
@@ -59,7 +59,7 @@ double slope(const Bodies& bodies, const Point& g, const Change& change) {
   const auto value = [&](double by) {
     Bodies moved = bodies;
     change(moved, by);
-    const Point at = solve(moved);
+    const Point at = solution_point(moved);
     return g.v.dot(at.v) + g.y.dot(at.y) + g.gamma.dot(at.gamma);
   };
   return (value(h) - value(-h)) / (2 * h);
@@ -71,7 +71,7 @@ TEST(DerivativeTest, IsThatOfDifferences) {
     Bodies bodies = random_bodies(6, 3, seed);
     bodies.R *= 30;  // differences see the curvature of stiff contacts
     if (seed % 2 == 0) bodies.mu *= 20;
-    const Point at = solve(bodies);
+    const Point at = solution_point(bodies);
     for (int k = 0; k < 3; ++k) ++seen[static_cast<std::size_t>(bodies.at(at.v, k).region)];
     std::mt19937 random(seed);
     std::normal_distribution<double> normal;
@@ -111,7 +111,7 @@ TEST(DerivativeTest, HasNoFrictionWithoutIt) {
   Bodies bodies = random_bodies(6, 2, 2);
   bodies.mu.setZero();
   bodies.v_hat << 0, 0, 3, 0, 0, 3;  // both press
-  const Point at = solve(bodies);
+  const Point at = solution_point(bodies);
   const Gradients g = gradients_of(bodies, at, {VectorXd::Ones(6), VectorXd::Zero(6), VectorXd::Zero(6)});
   EXPECT_EQ(g.v_hat[0], 0);
   EXPECT_EQ(g.v_hat[1], 0);
@@ -120,7 +120,7 @@ TEST(DerivativeTest, HasNoFrictionWithoutIt) {
   const auto value = [&](double mu) {
     Bodies moved = bodies;
     moved.mu.setConstant(mu);
-    return solve(moved).v.sum();
+    return solution_point(moved).v.sum();
   };
   EXPECT_NEAR(g.mu.sum(), (value(1e-7) - value(0)) / 1e-7, 1e-4 * std::abs(g.mu.sum()));
   EXPECT_GT(std::abs(g.mu.sum()), 1e-3);

@@ -27,14 +27,14 @@ struct Solved {
   VectorXd v, y, gamma;
 };
 
-Solved solve(const Bodies& bodies, const VectorXd& start, const Limits& limits = {1e-10, 200}) {
+Solved newton_solution(const Bodies& bodies, const VectorXd& start, const Limits& limits = {1e-10, 200}) {
   Newton newton(bodies.n, bodies.contacts);
   Solved solved{
       {}, start, VectorXd::Constant(3 * bodies.contacts, kNaN), VectorXd::Constant(3 * bodies.contacts, kNaN)};
   solved.outcome = newton.solve(bodies.problem(), limits, solved.v.data(), solved.y.data(), solved.gamma.data());
   return solved;
 }
-Solved solve(const Bodies& bodies) { return solve(bodies, bodies.v_free); }
+Solved newton_solution(const Bodies& bodies) { return newton_solution(bodies, bodies.v_free); }
 
 struct Size {
   int n, contacts;
@@ -62,7 +62,7 @@ TEST(NewtonTest, HasTheGradientAndTheHessianOfItsObjective) {
 TEST(NewtonTest, HasNoDualityGap) {
   for (unsigned seed = 0; seed < 12; ++seed) {
     const Bodies bodies = random_bodies(seed % 2 ? 6 : 9, 1 + static_cast<int>(seed % 4), seed);
-    const Solved solved = solve(bodies, bodies.v_free, {1e-14, 200});
+    const Solved solved = newton_solution(bodies, bodies.v_free, {1e-14, 200});
     const VectorXd& gamma = solved.gamma;
     ASSERT_LE(solved.outcome.residual, 1e-12);
     const VectorXd r = bodies.J * bodies.v_free - bodies.v_hat;
@@ -84,7 +84,7 @@ TEST(NewtonTest, TakesFewIterations) {
     std::int64_t sum = 0;
     for (unsigned seed = 0; seed < 20; ++seed) {
       const Bodies bodies = random_bodies(n, contacts, seed);
-      const Solved solved = solve(bodies);
+      const Solved solved = newton_solution(bodies);
       EXPECT_EQ(solved.outcome.termination, Termination::kSolved);
       EXPECT_LE(solved.outcome.iterations, 25);
       sum += solved.outcome.iterations;
@@ -94,7 +94,7 @@ TEST(NewtonTest, TakesFewIterations) {
       // The start is the solution of a problem nearby.
       Bodies next = bodies;
       next.v_free *= 1.01;
-      EXPECT_LE(solve(next, solved.v).outcome.iterations, solved.outcome.iterations + 2);
+      EXPECT_LE(newton_solution(next, solved.v).outcome.iterations, solved.outcome.iterations + 2);
     }
     EXPECT_LE(sum, 15 * 20) << n;
   }
@@ -105,7 +105,7 @@ TEST(NewtonTest, StiffGroundTakesFewMore) {
     for (unsigned seed = 0; seed < 20; ++seed) {
       Bodies bodies = random_bodies(n, contacts, seed);
       bodies.R.setConstant(1e-6);
-      const Solved solved = solve(bodies);
+      const Solved solved = newton_solution(bodies);
       EXPECT_EQ(solved.outcome.termination, Termination::kSolved);
       EXPECT_LE(solved.outcome.iterations, 50);  // hundreds from v_free alone
     }
@@ -117,7 +117,7 @@ TEST(NewtonTest, ABudgetEndsWithTheProblemsOwnNumbers) {
   Bodies bodies = random_bodies(12, 6, 3);
   bodies.R.setConstant(1e-6);
   for (int budget = 0; budget < 6; ++budget) {
-    const Solved solved = solve(bodies, bodies.v_free, {1e-10, budget});
+    const Solved solved = newton_solution(bodies, bodies.v_free, {1e-10, budget});
     EXPECT_EQ(solved.outcome.termination, Termination::kIterationLimit);
     EXPECT_EQ(solved.outcome.iterations, budget);
     EXPECT_LE((solved.gamma - bodies.impulses(solved.v)).norm(), 1e-9 * solved.gamma.norm());
@@ -127,7 +127,7 @@ TEST(NewtonTest, ABudgetEndsWithTheProblemsOwnNumbers) {
 TEST(NewtonTest, SolvesAChainAsThePlainAlgebraDoes) {
   const Bodies bodies = testing::chain(30, 1);
   ASSERT_TRUE(sparse_pays(bodies.A.data(), bodies.J.data(), bodies.n, bodies.contacts));
-  const Solved solved = solve(bodies);
+  const Solved solved = newton_solution(bodies);
   EXPECT_EQ(solved.outcome.termination, Termination::kSolved);
   EXPECT_LE(bodies.gradient(solved.v).norm(), 1e-9 * (bodies.A * solved.v).norm());
 }
@@ -136,13 +136,13 @@ TEST(NewtonTest, LeavesWhatDoesNotTouch) {
   Bodies bodies = random_bodies(6, 3, 1);
   bodies.v_hat.setConstant(0);
   for (int k = 0; k < 3; ++k) bodies.v_hat[3 * k + 2] = -100;  // far away
-  const Solved apart = solve(bodies);
+  const Solved apart = newton_solution(bodies);
   EXPECT_EQ(apart.outcome.iterations, 0);
   EXPECT_EQ(apart.v, bodies.v_free);
   EXPECT_EQ(apart.gamma, VectorXd::Zero(9));
   const Bodies none = random_bodies(4, 0, 1);
-  EXPECT_EQ(solve(none).v, none.v_free);
-  EXPECT_EQ(solve(none, VectorXd::Constant(4, 7)).outcome.termination, Termination::kSolved);
+  EXPECT_EQ(newton_solution(none).v, none.v_free);
+  EXPECT_EQ(newton_solution(none, VectorXd::Constant(4, 7)).outcome.termination, Termination::kSolved);
 }
 
 TEST(NewtonTest, SolvesContactsThatSayTheSame) {
@@ -152,7 +152,7 @@ TEST(NewtonTest, SolvesContactsThatSayTheSame) {
   bodies.mu[1] = bodies.mu[0];
   for (const double R : {1e-3, 1e-6}) {
     bodies.R.setConstant(R);
-    const Solved solved = solve(bodies, bodies.v_free, {1e-10, 1000});
+    const Solved solved = newton_solution(bodies, bodies.v_free, {1e-10, 1000});
     EXPECT_EQ(solved.outcome.termination, Termination::kSolved) << R;
     EXPECT_LE((solved.gamma.head<3>() - solved.gamma.tail<3>()).norm(), 1e-8 * (1 + solved.gamma.norm()));
   }
@@ -165,7 +165,7 @@ TEST(NewtonTest, StopsAtTheFloorOfRounding) {
     Bodies bodies = random_bodies(6, 3, seed);
     for (const double R : {1e-6, 1e-9}) {
       bodies.R.setConstant(R);
-      const Solved solved = solve(bodies, bodies.v_free, {1e-14, 5000});
+      const Solved solved = newton_solution(bodies, bodies.v_free, {1e-14, 5000});
       EXPECT_EQ(solved.outcome.termination, Termination::kSolved) << R << " " << seed << " " << solved.outcome.residual;
       EXPECT_LE(solved.outcome.residual, 1e-14 + 1e-12 / R) << R;
       floors += solved.outcome.residual > 1e-14;
@@ -177,7 +177,7 @@ TEST(NewtonTest, StopsAtTheFloorOfRounding) {
 // The result does not depend on the memory addresses of the data.
 TEST(NewtonTest, HasTheSameBitsAtEachAddress) {
   const Bodies bodies = random_bodies(7, 3, 4);
-  const Solved expected = solve(bodies);
+  const Solved expected = newton_solution(bodies);
   const auto moved = [](const auto& x, std::vector<double>& to, std::size_t by) {
     to.assign(by, kNaN);
     to.insert(to.end(), x.data(), x.data() + x.size());
@@ -200,19 +200,19 @@ TEST(NewtonTest, StartsFromRest) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     Bodies bodies = random_bodies(6, 2, seed);
     bodies.v_hat.setZero();
-    const Solved solved = solve(bodies, VectorXd::Zero(6));
+    const Solved solved = newton_solution(bodies, VectorXd::Zero(6));
     EXPECT_EQ(solved.outcome.termination, Termination::kSolved);
-    EXPECT_LE((solved.v - solve(bodies).v).norm(), 1e-8);
+    EXPECT_LE((solved.v - newton_solution(bodies).v).norm(), 1e-8);
   }
 }
 
 TEST(NewtonTest, SaysWhyItStopped) {
   const Bodies good = random_bodies(6, 2, 5);
-  EXPECT_EQ(solve(good, good.v_free, {1e-10, 1}).outcome.termination, Termination::kIterationLimit);
+  EXPECT_EQ(newton_solution(good, good.v_free, {1e-10, 1}).outcome.termination, Termination::kIterationLimit);
   const auto after = [&](const auto& change) {
     Bodies bad = good;
     change(bad);
-    return solve(bad).outcome.termination;
+    return newton_solution(bad).outcome.termination;
   };
   EXPECT_EQ(after([](Bodies& b) { b.A(0, 0) = -1; }), Termination::kInvalid);
   EXPECT_EQ(after([](Bodies& b) {
