@@ -52,8 +52,8 @@ LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) 
   return growth;
 }
 
-// t = J' (g_z, g_w); true where M_aa clearly is regular, and nothing overflows, so that nothing of what
-// solver/active_set.h and linalg/basis.h do with care is needed.
+// t = J' (g_z, g_w); true in the lanes where M_aa clearly is regular and nothing overflows. The other lanes need the
+// pseudo-inverse of linalg/basis.h and are left to solver::ActiveSet.
 //   T: the type of the data.
 template <int N, class T>
 LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lanes<double>* states,

@@ -40,7 +40,7 @@ class LockstepAdjoint {
   double* g_w() { return g_w_; }
   const double* t() const { return t_; }
 
-  // t = J' (g_z, g_w) where true.
+  // Fills t = J' (g_z, g_w); true in the lanes where that can be trusted.
   Mask<V> compute() {
     const Mask<V> solved = find_active();
     const V largest = set_system();
@@ -51,10 +51,11 @@ class LockstepAdjoint {
  private:
   static V get(const double* p) { return V(p, stdx::vector_aligned); }
   static void put(V x, double* p) { x.copy_to(p, stdx::vector_aligned); }
-  // Column j of the system, whose last one is its right-hand side.
+  // Column j of the system; its right-hand side is the last column.
   double* column(int j) const { return system_ + j * (size_ + 1) * kWidth; }
 
-  // What is active in each lane and, in used_, in any of them. Returns which lanes have a solution.
+  // Finds the active pairs of each lane and, for used_, those that are active in any lane. Returns which lanes have a
+  // solution.
   Mask<V> find_active() {
     size_ = 0;
     for (int j = 0; j < n_; ++j) {
@@ -64,7 +65,8 @@ class LockstepAdjoint {
     return get(states_) >= V(0);
   }
 
-  // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system of what is used. Returns the largest |M_aa|.
+  // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system with a row for each pair in used_. Returns
+  // max |M_aa|.
   V set_system() {
     for (int j = 0; j < n_; ++j) {
       V inactive_g = get(g_w_ + j * kWidth);
@@ -103,11 +105,11 @@ class LockstepAdjoint {
     has_pivot_[size_] = Mask<V>(false);
     for (int c = 0; c < size_; ++c) {
       double* const factors = column(c);
-      const V own = get(factors + c * kWidth);
-      V largest = stdx::abs(own);
+      const V diagonal = get(factors + c * kWidth);
+      V largest = stdx::abs(diagonal);
       for (int r = c + 1; r < size_; ++r) largest = stdx::max(largest, stdx::abs(get(factors + r * kWidth)));
-      V pivot = own;
-      Mask<V> elsewhere = stdx::abs(own) < largest;
+      V pivot = diagonal;
+      Mask<V> elsewhere = stdx::abs(diagonal) < largest;
       const bool exchanges = stdx::any_of(elsewhere);
       if (exchanges) {
         for (int r = c + 1; r < size_; ++r) {
@@ -115,7 +117,7 @@ class LockstepAdjoint {
           has_pivot_[r] = elsewhere && stdx::abs(x) == largest;
           elsewhere = elsewhere && !has_pivot_[r];
           stdx::where(has_pivot_[r], pivot) = x;
-          stdx::where(has_pivot_[r], x) = own;
+          stdx::where(has_pivot_[r], x) = diagonal;
           put(x, factors + r * kWidth);
         }
       }
@@ -145,12 +147,12 @@ class LockstepAdjoint {
     return growth;
   }
 
-  // One column x, in the rows from c on. Not unrolled: a compiler that counts up to kLockstep turns writes them all
-  // out, which is slower.
+  // Eliminates with pivot c in one column x, from row c on. Its loops are not unrolled: the compiler knows that they
+  // have at most kLockstep turns and would write out all of them, which is slower.
   template <bool exchanges>
   void eliminate(int c, const double* factors, double* x) const {
-    const V own = get(x + c * kWidth);
-    V pivot = own;
+    const V x_c = get(x + c * kWidth);
+    V pivot = x_c;
     if constexpr (exchanges) {
 #pragma GCC unroll 1
       for (int r = c + 1; r < size_; ++r) stdx::where(has_pivot_[r], pivot) = get(x + r * kWidth);
@@ -159,7 +161,7 @@ class LockstepAdjoint {
 #pragma GCC unroll 1
     for (int r = c + 1; r <= size_; ++r) {
       V x_r = get(x + r * kWidth);
-      if constexpr (exchanges) stdx::where(has_pivot_[r], x_r) = own;
+      if constexpr (exchanges) stdx::where(has_pivot_[r], x_r) = x_c;
       put(subtract_product(get(factors + r * kWidth), pivot, x_r), x + r * kWidth);
     }
   }
@@ -170,7 +172,7 @@ class LockstepAdjoint {
     for (int r = 0; r < size_; ++r) {
       const int i = used_[r];
       V t = get(t_ + i * kWidth);
-      // The sign of a zero may depend on what other lanes use; this makes it positive.
+      // The sign of a zero may depend on the pairs that other lanes use; adding 0 makes it positive.
       stdx::where(active_[i], t) = get(column(size_) + r * kWidth) + 0.0;
       put(t, t_ + i * kWidth);
     }
@@ -184,8 +186,8 @@ class LockstepAdjoint {
   int n_;
   bool tied_active_;
   double *M_, *states_, *g_z_, *g_w_, *inactive_g_, *t_, *system_;
-  int size_ = 0;         // of the system
-  int used_[kLockstep];  // its rows and columns
+  int size_ = 0;         // rows of the system
+  int used_[kLockstep];  // the pairs that have a row
   Mask<V> active_[kLockstep], has_pivot_[kLockstep + 1];
 };
 

@@ -5,7 +5,7 @@
 namespace lcp::batch {
 namespace {
 
-// Elements whose status is kept at a time.
+// The elements of one call of a kernel, for whose statuses there is memory.
 constexpr std::int64_t kBlock = 1024;
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace lcp::batch {
 namespace {
 
-// Elements that are gathered, so that they fill the kernel's vectors, and solved at a time.
+// How many unsolved elements are gathered for one call of a kernel, so that they fill its vectors.
 constexpr std::int64_t kGathered = 64;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Solves the LCPs of a batch: small problems by the vector kernels, all others, and what the kernels leave, by the
-// ladder.
+// Solves the LCPs of a batch: small problems by the vector kernels; all others, and those that the kernels leave, by
+// the ladder.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,9 @@ struct Bases {
 
   V M[N * N], magnitude[N * N];  // M_ij, |M_ij|
   Minors<N, V> minors;
-  V margin[kAll + 1];  // of each basis a: negative, by its sign bit, where det M_aa may be round-off of its terms
+  // Of each basis a, det M_aa less what its terms' rounding errors may amount to: negative, by its sign bit, where the
+  // basis may be singular.
+  V margin[kAll + 1];
 
   LCP_INLINE void set() {
     constexpr T round_off = 16 * std::numeric_limits<T>::epsilon();
@@ -43,10 +45,10 @@ struct Bases {
     });
   }
 
-  unsigned singular = 0;  // a set of bases, of the first lane's M
+  unsigned singular = 0;  // the set of bases that may be singular for the first lane's M, one bit each
 
-  // Whether no basis of the first lane's M that may propose something has a negative determinant, as for all P-, PSD
-  // and most contact matrices; fills `singular`.
+  // Whether no regular basis of the first lane's M has a negative determinant, as is so for P-matrices, semidefinite
+  // matrices and most contact problems; fills `singular`.
   LCP_INLINE bool is_p0() {
     bool has_negative = false;
     unroll<kAll>([&](auto k) LCP_INLINE {
@@ -61,7 +63,7 @@ struct Bases {
   }
 };
 
-// What to try first: only ever the empty basis, or then the one that a guess proposes, its positive entries.
+// Which basis is tried first: the empty one, and after it, with a guess, that of the guess's positive entries.
 enum class Start { kNothing, kGuess };
 
 // z of the first regular basis a, counted in binary, whose z_a and w_b have the right signs, w_b up to round-off; NaN
@@ -83,17 +85,17 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
       if constexpr (a != with_i) numerator[a][i] = bases.minors.template with<with_i, a, odd_after(a, i)>(q);
     });
   });
-  V none = q[0];  // negative, by its sign bit, where no basis is found yet
+  V none = q[0];  // negative, by its sign bit, where no basis has been found yet
   for (int i = 1; i < N; ++i) none = either(none, q[i]);
-  [[maybe_unused]] const V proposes = none;  // the guess, where the empty basis is no solution
-  [[maybe_unused]] V singular = 0;           // whether what it proposes is
+  [[maybe_unused]] const V proposes = none;  // negative where the guess counts, since the empty basis is no solution
+  [[maybe_unused]] V singular = 0;           // negative where the guess proposes a singular basis
   V determinant = 1;
   for (int i = 0; i < N; ++i) z[i] = 0;
   unroll<all>([&](auto k) LCP_INLINE {
     constexpr unsigned a = k + 1;
     if (are_for_all && (bases.singular >> a & 1) != 0) return;
     const V det = bases.minors.template at<a, a>();
-    V wrong = are_for_all || a == all ? V(0) : bases.margin[a];  // the last basis hides no other one
+    V wrong = are_for_all || a == all ? V(0) : bases.margin[a];  // after the last basis none is left to be missed
     unroll<N>([&](auto i) LCP_INLINE {
       if constexpr (are_for_all) {
         wrong = contains(a, i) ? either_not(wrong, numerator[a & ~(1U << i)][i])

@@ -1,5 +1,5 @@
-// Between problems one behind another in memory and one problem in each lane of vectors: in registers where the number
-// of entries is a constant, in memory for any number.
+// Converts between problems that lie one behind another in memory and vectors that hold one problem in each lane: in
+// registers where the number of entries is a constant, through memory for any number.
 #pragma once
 
 #include "simd/lanes.h"
@@ -13,8 +13,9 @@ struct Later {
   static constexpr int pick(int l) { return l + by < width ? l + by : l; }
 };
 
-// Number c of each problem lies in a lane of its own where `count` is odd: in memory's order, position l count + c.
-// Merge: of (what is merged, vector `next`), those of vector `next`; Gather: into the order of the problems.
+// Where `count` is odd, the numbers c of all problems, at the positions l count + c in memory, lie in different lanes.
+// Merge takes from vector `next` those lanes that hold a number c, and keeps the others of what has been merged before;
+// Gather then brings the lanes into the order of the problems.
 template <int count, int width, int c, int next>
 struct Merge {
   static constexpr int pick(int l) {
@@ -28,7 +29,8 @@ template <int count, int width, int c>
 struct Gather {
   static constexpr int pick(int l) { return (l * count + c) % width; }
 };
-// The inverse of both: each number to its lane, then those of vector `target` from (what is merged, that of number c).
+// The inverse: Scatter brings number c of each problem to its lane in memory's order; Pick takes from it the lanes that
+// belong to vector `target`.
 template <int count, int width, int c>
 struct Scatter {
   static constexpr int pick(int lane) {
@@ -43,9 +45,9 @@ struct Pick {
   static constexpr int pick(int lane) { return (target * width + lane) % count == c ? width + lane : lane; }
 };
 
-// For even counts, one of `count` vectors from as many, merged one after another: the first two, then (what is merged,
-// the next). Collect: number c of each problem from memory's order; Spread: memory's order from vectors of one number
-// each.
+// For even counts each of the `count` vectors is made by merging all of the source, one after another: the first two,
+// then the result with the next. Collect makes the vector of number c from vectors in memory's order; Spread makes a
+// vector in memory's order from vectors of one number each.
 template <int count, int width, int c, int next>
 struct Collect {
   static constexpr int pick(int l) {
@@ -69,7 +71,7 @@ template <int count, class T, class Stored>
 LCP_INLINE inline void load(const Stored* p, Lanes<T>* out) {
   constexpr int width = kLanes<T>;
   if constexpr (count < width && count > width / 2) {
-    // One square, whose rows go beyond their problem; the last ones begin earlier, not to go beyond the memory.
+    // One square block. Its rows read beyond their problem; the last rows begin earlier, not to read beyond the memory.
     Native<T> x[width];
     unroll<width>([&](auto l) LCP_INLINE {
       constexpr int late = l * count + width - width * count;
@@ -92,7 +94,7 @@ LCP_INLINE inline void load(const Stored* p, Lanes<T>* out) {
       out[c] = std::bit_cast<Lanes<T>>(x);
     });
   } else {
-    // Squares of the transpose; the last one overlaps.
+    // The transpose by square blocks; the last block overlaps the one before.
     unroll<(count + width - 1) / width>([&](auto square) LCP_INLINE {
       constexpr int first = square * width;
       constexpr int base = first + width <= count ? first : count - width;
@@ -145,7 +147,8 @@ LCP_INLINE inline void broadcast(const Stored* p, Lanes<T>* out) {
   for (int c = 0; c < count; ++c) out[c] = Lanes<T>(static_cast<T>(p[c]));
 }
 
-// Lane l of the result is what comes so many lanes earlier in b, or else the end of the first width - by lanes of a.
+// Shifts lanes: lane l of the result is lane l - by of b, and for l < by one of the last `by` of the first width - by
+// lanes of a.
 template <int width, int by>
 struct Behind {
   static constexpr int pick(int l) { return l < by ? width - 2 * by + l : width + l - by; }
@@ -158,7 +161,7 @@ LCP_INLINE inline void load_interleaved(int problems, int count, const Stored* p
   constexpr int width = kLanes<double>;
   const auto of = [&](int l) LCP_INLINE { return p + (l < problems ? l : problems - 1) * count; };
   if (count >= width) {
-    // By squares of the transpose; the last one overlaps.
+    // The transpose by square blocks; the last block overlaps the one before.
     for (int first = 0; first < count; first += width) {
       const int base = first + width <= count ? first : count - width;
       Native<double> x[width];
@@ -167,7 +170,7 @@ LCP_INLINE inline void load_interleaved(int problems, int count, const Stored* p
       for (int c = 0; c < width; ++c) write<double>(x[c], out + (base + c) * width);
     }
   } else if (problems == width) {
-    // One square, whose rows go beyond their problem; the last one begins earlier, not to go beyond the memory.
+    // One square block. Its rows read beyond their problem; the last row begins earlier, not to read beyond the memory.
     Native<double> x[width];
     for (int l = 0; l < width - 1; ++l) x[l] = read<double>(p + l * count);
     x[width - 1] = read<double>(p + width * count - width);

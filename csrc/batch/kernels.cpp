@@ -17,8 +17,8 @@ namespace lcp::batch::LCP_ISA {
 using namespace simd::LCP_ISA;
 namespace {
 
-// So many vectors of problems are enumerated, then verified: each of the two loops is short enough for the processor to
-// overlap its turns.
+// Problems are solved in groups of this many vectors, all enumerated and then all verified: the processor overlaps the
+// turns of two short loops better than those of one long loop.
 constexpr int kGroups = 8;
 
 template <class T>
@@ -37,7 +37,7 @@ LCP_INLINE inline Lanes<T> largest_of(const Lanes<T>* q) {
   return largest;
 }
 
-// Numbers of each problem of a group; `at`: where the group's first problem is.
+// Reads `count` numbers of each problem of a vector, the first of which is problem `at`.
 template <int count, class L, class T>
 LCP_INLINE inline void read_view(BatchView<T> view, std::int64_t at, Lanes<L>* out) {
   if (view.shared) {
@@ -68,8 +68,8 @@ Solutions<T> from(const Solutions<T>& solutions, std::int64_t b) {
           solutions.states == nullptr ? nullptr : solutions.states + b * N};
 }
 
-// Asks for the matrices of a group that will be read later: larger ones come in bursts, too far apart for the processor
-// to foresee the next.
+// Prefetches the matrices of a later vector of problems: the reads of larger ones come in bursts, which the processor's
+// prefetcher does not foresee.
 template <int N, class T, class L>
 LCP_INLINE inline void prefetch(BatchView<T> M, std::int64_t at) {
   constexpr int line = 64 / sizeof(T);
@@ -92,7 +92,7 @@ LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lane
       [w](int i, const V& w_i) LCP_INLINE { w[i] = w_i; });
 }
 
-// The states of all pairs, as numbers. One piece of code for all solve kernels.
+// The states of all pairs, as numbers. Not inlined, so that all solve kernels share it.
 template <int N, class L>
 [[gnu::noinline, gnu::noclone]] void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q,
                                                  const Lanes<L>* z, const Lanes<L>* w, Lanes<L>* states) {
@@ -243,7 +243,7 @@ void solve(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, d
 template <int N, class T>
 void solve_as_double(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance,
                      const Solutions<T>& solutions) {
-  constexpr T zero[N] = {};  // proposes what is tried first anyway
+  constexpr T zero[N] = {};  // a guess that proposes the empty basis, which is tried first anyway
   solve_all<N, T, double, Start::kGuess, false>(
       count, nullptr, {M, q, guess.data == nullptr ? BatchView<T>{zero, true} : guess}, tolerance, solutions);
 }

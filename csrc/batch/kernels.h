@@ -6,13 +6,13 @@
 
 namespace lcp::batch {
 
-/// The n up to which there are SmallKernels.
+/// Up to this n there are SmallKernels.
 inline constexpr int kSmall = 4;
 
-/// The n up to which all bases are tried, many problems at a time.
+/// Up to this n all complementary bases are enumerated, one problem in each lane.
 inline constexpr int kEnumerated = 6;
 
-/// The n up to which problems may be pivoted in lockstep.
+/// Up to this n problems may be pivoted in lockstep, one in each lane.
 inline constexpr int kLockstep = 16;
 
 /// The numbers that the lockstep kernels of n unknowns work with, for vectors of up to 8 lanes.
@@ -31,8 +31,8 @@ struct BatchView {
 inline constexpr std::int8_t kNeedsLadder = -1;
 
 /// What a kernel writes: z, w: count x n. status: count, 0 or else kNeedsLadder, where z, w and the states are
-/// undefined. states: count x n, the complementary basis of each solution (solver/pair_states.h); nullptr where nobody
-/// asks for it.
+/// undefined. states: count x n, the complementary basis of each solution (solver/pair_states.h); nullptr where it is
+/// not wanted.
 template <class T>
 struct Solutions {
   T *z, *w;

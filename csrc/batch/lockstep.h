@@ -45,7 +45,7 @@ class Lockstep {
   void load_matrices(int problems, const T* M) { load_interleaved(problems, n_ * n_, M, M_); }
   void broadcast_matrix(const T* M) { broadcast_interleaved(n_ * n_, M, M_); }
 
-  // Up to kWidth problems.
+  // Solves up to kWidth problems.
   void solve(int problems, const T* q, double tolerance, const Solutions<T>& solutions) {
     load_interleaved(problems, n_, q, q_);
     pivot_all();
@@ -54,7 +54,7 @@ class Lockstep {
     store_interleaved(problems, n_, w_, solutions.w);
     for (int l = 0; l < problems; ++l) solutions.status[l] = solved[l] ? std::int8_t{0} : kNeedsLadder;
     if (solutions.states == nullptr) return;
-    find_states();
+    find_states(n_, M_, q_, z_, w_, driving_);  // no pivot needs driving_ any more
     store_interleaved(problems, n_, driving_, solutions.states);
   }
 
@@ -65,7 +65,7 @@ class Lockstep {
   double* column_variable(int j) const { return column_variable_ + j * kWidth; }
   double* entry(int i, int j) const { return tableau_ + (j * n_ + i) * kWidth; }
 
-  // Fills z; NaN in the lanes that stay open.
+  // Fills z; NaN in the lanes whose artificial variable has not left.
   void pivot_all() {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     largest_q_ = 0;
@@ -105,8 +105,8 @@ class Lockstep {
     read_solution(open);
   }
 
-  // T <- T - T_.c T_r. / T_rc, column by column. In the driving column, what was there counts as 0. The lanes that
-  // rest have neither row nor column: there, 0 is added.
+  // The pivot T <- T - T_.c T_r. / T_rc, column by column; the old entries of the driving column count as 0. In lanes
+  // that have ended no row blocks and no column drives, so that 0 is added.
   void pivot() {
     V inverse = 0;
     for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], inverse) = -get(reciprocal_ + i * kWidth);
@@ -125,7 +125,8 @@ class Lockstep {
     }
   }
 
-  // What left each lane's basis drives its complement next; a lane that the artificial variable left is done.
+  // The complement of the variable that left each lane's basis becomes its driving variable. A lane whose artificial
+  // variable left has its solution.
   void exchange(Mask<V>& active, Mask<V>& open) {
     V left = -1;
     V entered = -1;
@@ -149,7 +150,7 @@ class Lockstep {
     for (int j = 0; j <= n_; ++j) drives_[j] = get(column_variable(j)) == complement && active;
   }
 
-  // The driving column; 0 in the lanes that rest.
+  // Copies the driving column of each lane; 0 in lanes that have ended.
   void find_driving() {
     for (int i = 0; i < n_; ++i) {
       V x = 0;
@@ -158,7 +159,7 @@ class Lockstep {
     }
   }
 
-  // The blocking row of each active lane, see lemke.h; a lane that nothing blocks rests.
+  // The ratio test of solver/lemke_pivots.h in each active lane; a lane in which nothing blocks ends on a ray.
   void ratio_test(Mask<V>& active) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     V largest = 0;
@@ -189,7 +190,7 @@ class Lockstep {
     for (int j = 0; j <= n_; ++j) drives_[j] = drives_[j] && active;
   }
 
-  // In each active lane, the first row with the least rate.
+  // Marks in each active lane the first row with the least rate.
   void block_least_rate(Mask<V> active) {
     V least = std::numeric_limits<double>::infinity();
     for (int i = 0; i < n_; ++i) least = stdx::min(least, get(rate_ + i * kWidth));
@@ -209,7 +210,8 @@ class Lockstep {
       put(z, z_ + v * kWidth);
       largest_z = stdx::max(largest_z, z);
     }
-    // A degenerate basic variable is 0 but for round-off; where this is wrong, verification says so.
+    // A basic variable that is 0 at a degenerate vertex comes out as round-off. Where this took a true value for 0,
+    // verification fails.
     const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
     for (int i = 0; i < n_; ++i) {
       V z = get(z_ + i * kWidth);
@@ -235,16 +237,18 @@ class Lockstep {
         [this](int i, const V& w) LCP_INLINE { put(w, w_ + i * kWidth); });
   }
 
-  // The states of the pairs, into driving_, which is free when all pivots are done.
-  void find_states() {
-    Mask<V> negligible[kLockstep];
+  // Writes the states of the pairs. A function of its own, not inlined, that does not know this object: its members
+  // then stay in registers while the kernel pivots.
+  [[gnu::noinline]] static void find_states(int n, const double* M, const double* q, const double* z, const double* w,
+                                            double* states) {
+    Mask<V> has_q[kLockstep], tied[kLockstep], basic[kLockstep], negligible[kLockstep];
     const auto at = [](const double* x) LCP_INLINE { return [x](int i) LCP_INLINE { return get(x + i * kWidth); }; };
     solver::find_pair_states<LaneArithmetic<double>>(
-        n_, 0, std::numeric_limits<T>::epsilon(),
-        [this](int i, int j) LCP_INLINE { return get(M_ + (i * n_ + j) * kWidth); }, at(q_), at(z_), at(w_),
-        {drives_, blocks_, artificial_, negligible},
-        [this](int j, const auto& basic, const auto& tied)
-            LCP_INLINE { put(state_numbers<double>(basic, tied), driving_ + j * kWidth); });
+        n, 0, std::numeric_limits<T>::epsilon(),
+        [M, n](int i, int j) LCP_INLINE { return get(M + (i * n + j) * kWidth); }, at(q), at(z), at(w),
+        {has_q, tied, basic, negligible},
+        [states](int j, const auto& is_basic, const auto& is_tied)
+            LCP_INLINE { put(state_numbers<double>(is_basic, is_tied), states + j * kWidth); });
   }
 
   int n_;

@@ -15,7 +15,7 @@ constexpr int choose(int n, int k) {
   return result;
 }
 
-// How many sets, as bits, come before this one among those of its size.
+// The position of a set, written as bits, among the sets of its size.
 constexpr int rank_among_equals(unsigned set) {
   int rank = 0;
   for (unsigned other = 0; other < set; ++other) rank += std::popcount(other) == std::popcount(set) ? 1 : 0;

@@ -1,4 +1,4 @@
-// Outer products t x' beyond SmallKernels, their rows along vectors.
+// Outer products t x' for n too large for SmallKernels; a row of the product lies along vectors.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,7 @@ namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-// The vectors of U that a row of n <= kLockstep numbers of T fills, with 0 for NaN; what is behind the row means
-// nothing.
+// A row of n <= kLockstep numbers of type T as vectors of U, with 0 for NaN. The lanes behind the row are undefined.
 template <class U, class T>
 class PaddedRow {
  public:
@@ -26,7 +25,7 @@ class PaddedRow {
   const Lanes<U>& part(int p) const { return part_[p]; }
   // Whether so many numbers can hold whole vectors.
   bool fits(std::int64_t numbers) const { return numbers >= std::int64_t{parts_} * kWidth; }
-  // available: the numbers of memory from x on.
+  // available: how many numbers may be read from x on.
   LCP_INLINE void load(const T* x, std::int64_t available) {
     if (!fits(available)) {
       std::copy_n(x, n_, copy_);
@@ -54,7 +53,7 @@ template <class T>
     for (int i = 0; i < n; ++i) {
       const std::int64_t k = b * n + i;
       T* const target = result + k * n;
-      // What is written behind a row is overwritten by the next.
+      // The vectors write beyond the row, and the next row overwrites that.
       const bool fits = row.fits((count * n - k) * n);
       T last[Row::kParts * Row::kWidth];
       for (int p = 0; p < row.parts(); ++p) {

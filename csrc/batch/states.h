@@ -23,7 +23,7 @@ struct LaneArithmetic {
   }
 };
 
-/// The states as numbers.
+/// The states of one pair, as the numbers of solver::PairState.
 template <class T>
 LCP_INLINE inline Lanes<T> state_numbers(const Mask<Lanes<T>>& basic, const Mask<Lanes<T>>& tied) {
   Lanes<T> state = T(solver::PairState::kNonbasic);
@@ -32,7 +32,7 @@ LCP_INLINE inline Lanes<T> state_numbers(const Mask<Lanes<T>>& basic, const Mask
   return state;
 }
 
-/// Which pairs are differentiated as w_i = 0.
+/// Where the pair with these states is differentiated as active, w_i = 0.
 template <class V>
 LCP_INLINE inline Mask<V> is_active(const V& state, bool tied_active) {
   return state == V(solver::PairState::kBasic) || (Mask<V>(tied_active) && state == V(solver::PairState::kTied));

@@ -12,7 +12,7 @@ using namespace simd::LCP_ISA;
 // is left to round-off. From basis a the walk goes on to a + p for each p beyond the last of a, by a principal pivot of
 // the columns that are still to come:
 //   w_b = S_bq + S_bj z_j,   z_a = S_aq + S_aj z_j,   j > max a.
-// It does not see what lies beyond a singular basis.
+// Bases that contain a singular one that the walk meets are not reached.
 template <int N, Start start>
 class Walk {
   using V = Lanes<double>;
@@ -44,7 +44,7 @@ class Walk {
       }
       z[i] = choose_if_negative(in_basis[i], -q_[i], V(0));
     }
-    // The pivots are those of the walk.
+    // The rows are eliminated in the order of the walk's pivots.
     unroll<N>([&](auto c) LCP_INLINE {
       A[c][c] = 1.0 / A[c][c];
       for (int i = c + 1; i < N; ++i) {
@@ -60,7 +60,8 @@ class Walk {
       z[i] *= A[i][i];
       largest_z = stdx::max(largest_z, z[i]);
     });
-    // A degenerate basic variable is 0 but for round-off; where this is wrong, verification says so.
+    // A basic variable that is 0 at a degenerate vertex comes out as round-off. Where this took a true value for 0,
+    // verification fails.
     const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
     for (int i = 0; i < N; ++i) stdx::where(z[i] <= negligible, z[i]) = 0;
     z[0] = choose_if_negative(none_, V(std::numeric_limits<double>::quiet_NaN()), z[0]);
@@ -71,7 +72,7 @@ class Walk {
     V S[N][N + 1];  // q is the last column
   };
 
-  // Negative where the set has i.
+  // Negative, by its sign bit, where the set of bits has i.
   LCP_INLINE static V bit(V set, int i) { return SignBits<V>::from(SignBits<V>::of(set) << (63 - i)); }
   template <unsigned a>
   LCP_INLINE static V same_set() {
@@ -83,7 +84,7 @@ class Walk {
     unroll<N - first>([&](auto k) LCP_INLINE { visit<(a | 1U << (first + k)), first + k>(tableau, singular); });
   }
 
-  // Basis a, p its last; singular: negative where one before it is.
+  // Visits basis a, whose last index is p. singular: negative where a basis on the way to it is singular.
   template <unsigned a, int p>
   LCP_INLINE void visit(const Tableau& before, V singular) {
     constexpr double round_off = 16 * std::numeric_limits<double>::epsilon();
@@ -123,12 +124,12 @@ class Walk {
 
   const V *M_, *q_, *guess_;
   V basis_ = 0.0;     // a set of bits
-  V none_;            // negative where no basis is found yet
-  V proposes_;        // negative where the guess counts: the empty basis is no solution
-  V singular_ = 0.0;  // negative where what it proposes is
+  V none_;            // negative where no basis has been found yet
+  V proposes_;        // negative where the guess counts, since the empty basis is no solution
+  V singular_ = 0.0;  // negative where the guess proposes a singular basis
 };
 
-// One piece of code for all types of numbers in memory, since it is long.
+// Not inlined, so that the types of numbers in memory share this long piece of code.
 template <int N, Start start>
 [[gnu::noinline]] void walk(const Lanes<double>* M, const Lanes<double>* q, Lanes<double> largest_q,
                             const Lanes<double>* guess, Lanes<double>* z) {

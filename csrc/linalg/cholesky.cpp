@@ -4,7 +4,7 @@
 
 namespace lcp::linalg {
 
-// Not initialised: a banded matrix never touches most of it.
+// This memory is not initialised: a banded matrix uses little of it.
 std::unique_ptr<Cholesky::Line[]> Cholesky::lines(std::size_t numbers) {
   return std::unique_ptr<Line[]>(new Line[numbers / 8 + 1]);
 }
@@ -22,14 +22,14 @@ Cholesky::Cholesky(int n) : kernels_(kernels().cholesky) {
 bool Cholesky::factor(const Rows& M, const int* index, int k) {
   k_ = k;
   const int width = kernels_.width;
-  double* free = entries_[0].numbers;
+  double* next = entries_[0].numbers;
   for (int base = 0; base < k; base += width) {
     int column = index[base];
     for (int i = base; i < std::min(base + width, k); ++i) column = std::min(column, M.spans[index[i]].first);
     auto first = static_cast<int>(std::lower_bound(index, index + base, column) - index);
     first -= first % width;
-    panels_[base / width] = {free, first};
-    free += static_cast<std::ptrdiff_t>(base + width - first) * width;
+    panels_[base / width] = {next, first};
+    next += static_cast<std::ptrdiff_t>(base + width - first) * width;
   }
   return kernels_.factor(M, k, index, panels_.data(), lower_[0].numbers, inverse_[0].numbers);
 }

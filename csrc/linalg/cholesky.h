@@ -10,8 +10,8 @@
 namespace lcp::linalg {
 
 /// M_aa = U D^-1 U' without square roots, by panels of rows, each from its first nonzero on: a matrix of bandwidth b
-/// costs k b^2. Our own, since a library's would neither choose its instructions when it runs, nor skip the zeros of an
-/// active set, nor work in memory that is allocated once. Allocates only in the constructor.
+/// costs k b^2 operations. Libraries' factorisations do not choose the instruction set when they run, do not skip the
+/// zeros of an active set, and allocate; hence this one. Allocates only in the constructor.
 class Cholesky {
  public:
   explicit Cholesky(int n);

@@ -70,7 +70,7 @@ template <int height>
   });
 }
 
-// Beside its diagonal entry a pivot this small is round-off, or so near it that its solution is worth little.
+// A pivot below this times the diagonal entry that it was computed from is round-off, or leaves few correct digits.
 constexpr double kLeastPivot = 1e-10;
 
 // The panel on the diagonal, and its L; false where a pivot is too small. On and above the diagonal it leaves 0.
@@ -85,7 +85,7 @@ constexpr double kLeastPivot = 1e-10;
   Vector pivots = 1;
   const Vector lane([](auto i) LCP_INLINE { return static_cast<double>(i); });
   unroll<kWidth>([&](auto c) LCP_INLINE {
-    if (c >= count) {  // nothing there
+    if (c >= count) {  // beyond the last row
       inverse[base + c] = 0;
       return put(Vector(0), column(panel, base + c));
     }
@@ -113,17 +113,17 @@ bool factor(const Rows& rows, int k, const int* index, const Panel* panels, doub
     if (!eliminate_diagonal(panels[p], base, height(p), lower, inverse)) return false;
     const auto from = [&](int r) LCP_INLINE { return panels[r].first > first ? panels[r].first : first; };
     for (int r = p + 1; r < count;) {
-      const int own = from(r);
-      if (own > base) {  // zeros
+      const int begin = from(r);
+      if (begin > base) {  // the row begins behind this column
         ++r;
-      } else if (r + 2 < count && from(r + 1) == own && from(r + 2) == own) {
-        eliminate<3>(panels + r, own, base, lower);
+      } else if (r + 2 < count && from(r + 1) == begin && from(r + 2) == begin) {
+        eliminate<3>(panels + r, begin, base, lower);
         r += 3;
-      } else if (r + 1 < count && from(r + 1) == own) {
-        eliminate<2>(panels + r, own, base, lower);
+      } else if (r + 1 < count && from(r + 1) == begin) {
+        eliminate<2>(panels + r, begin, base, lower);
         r += 2;
       } else {
-        eliminate<1>(panels + r, own, base, lower);
+        eliminate<1>(panels + r, begin, base, lower);
         ++r;
       }
     }

@@ -7,10 +7,11 @@
 namespace lcp::linalg {
 namespace {
 
-constexpr int kSweeps = 8;  // each halves the exponents that are left
+// Each sweep halves the exponents by which rows and columns still differ.
+constexpr int kSweeps = 8;
 
-// Half the exponent of x, rounded to nearest: what one sweep takes from a row whose largest entry is x times the
-// matrix's.
+// The exponent by which one sweep scales a row whose largest entry is x times that of the matrix: half that of x,
+// rounded to nearest.
 int half_exponent(double x) { return x > 0 ? static_cast<int>(std::lround(std::log2(x) / 2)) : 0; }
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace lcp::linalg::LCP_ISA {
 using namespace simd::LCP_ISA;
 namespace {
 
-// max |x_i|, and something that is NaN where an x_i is not finite; in several parts, since each waits for its last sum.
+// max |x_i|, and a sum that is NaN where an x_i is not finite; both in several independent parts, since each addition
+// waits for the last one of its part.
 struct Largest {
   static constexpr int kParts = 4;
   Vector magnitude[kParts] = {0, 0, 0, 0};
@@ -41,18 +42,17 @@ double largest(std::int64_t count, const double* x) {
   return all.value();
 }
 
-// The n up to which a row is taken as a whole.
+// Up to this n the span of a row is the whole row: looking for its zeros would cost more than they do.
 constexpr int kWholeRows = 32;
 
 LCP_INLINE inline bool any(Vector x) { return stdx::any_of(x != Vector(0)); }
 
-// Zeros on both sides of a row are read once and never again; short rows are taken whole, since the branches would cost
-// more.
+// Finds the spans of all rows and the largest entry in one pass, so that later passes skip the zeros on both sides.
 double scan(int n, const double* M, Span* spans) {
   Largest all;
   if (n <= kWholeRows) {
     const std::int64_t size = std::int64_t{n} * n;
-    // In a batch, the next matrix lies behind this one, and will be here before this problem is solved.
+    // In a batch the next matrix lies behind this one: its prefetch overlaps the solution of this problem.
     for (std::int64_t k = 0; k < size; k += kCacheLine / sizeof(double)) __builtin_prefetch(M + size + k);
     all.see(M, size);
     for (int i = 0; i < n; ++i) spans[i] = {0, n};
@@ -127,7 +127,7 @@ bool is_symmetric(const Rows& rows, const double* diagonal, double rounding) {
   return true;
 }
 
-// row . z of kWidth rows, and the same of magnitudes.
+// The scalar products of kWidth rows with z, and those of their magnitudes.
 struct Products {
   Vector sum, magnitude;
 };
@@ -156,7 +156,7 @@ LCP_INLINE inline Products multiply(const double* const* row, Span span, const d
   return products;
 }
 
-// Calls use(r, count, products) for the rows index(r), r = 0..count-1, kWidth at a time.
+// Calls use(r, count, products) for the rows index(r), r = 0..count-1, kWidth rows at a time.
 template <bool with_magnitudes, class Index, class Use>
 LCP_INLINE inline void multiply_rows(const Rows& rows, int count, const double* z, const Index& index, const Use& use) {
   for (int r = 0; r < count; r += kWidth) {
@@ -165,9 +165,9 @@ LCP_INLINE inline void multiply_rows(const Rows& rows, int count, const double* 
     for (int l = 0; l < kWidth; ++l) {
       const int i = index(r + l < count ? r + l : count - 1);
       row[l] = rows.M + std::int64_t{i} * rows.n;
-      const Span own = rows.spans == nullptr ? Span{0, rows.n} : rows.spans[i];
-      span.first = own.first < span.first ? own.first : span.first;
-      span.last = own.last > span.last ? own.last : span.last;
+      const Span of_row = rows.spans == nullptr ? Span{0, rows.n} : rows.spans[i];
+      span.first = of_row.first < span.first ? of_row.first : span.first;
+      span.last = of_row.last > span.last ? of_row.last : span.last;
     }
     const Products products = multiply<with_magnitudes>(row, span, z);
     use(r, r + kWidth <= count ? kWidth : count - r, products);
@@ -178,9 +178,9 @@ void sums(const Rows& rows, int from, int count, const double* q, const double* 
   multiply_rows<true>(
       rows, count, z, [from](int r) LCP_INLINE { return from + r; },
       [&](int r, int some, const Products& products) LCP_INLINE {
-        const Vector own = get(q + from + r, some);
-        const Vector total = own + products.sum;
-        const Vector terms = stdx::abs(own) + products.magnitude;
+        const Vector q_i = get(q + from + r, some);
+        const Vector total = q_i + products.sum;
+        const Vector terms = stdx::abs(q_i) + products.magnitude;
         for (int l = 0; l < some; ++l) {
           sum[r + l] = total[l];
           magnitude[r + l] = terms[l];

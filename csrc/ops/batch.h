@@ -17,8 +17,8 @@ class Batch {
 
   /// Adds a tensor whose dimensions, but for the last `core_dims`, broadcast to the batch; returns its number.
   int add(const at::Tensor& x, std::int64_t core_dims) {
-    const std::int64_t own = x.dim() - core_dims;
-    const std::int64_t missing = dim() - own;
+    const std::int64_t batch_dims = x.dim() - core_dims;
+    const std::int64_t missing = dim() - batch_dims;
     for (std::int64_t d = 0; d < dim(); ++d) {
       const bool moves = d >= missing && x.size(d - missing) != 1;
       strides_.push_back(moves ? x.stride(d - missing) : 0);
@@ -26,8 +26,8 @@ class Batch {
     return tensors_++;
   }
 
-  /// Whether all elements have this tensor's one element, and whether its elements, `size` numbers each, lie one behind
-  /// another.
+  /// Whether this tensor has one element that all share; whether its elements, `size` numbers each, lie one behind
+  /// another in memory.
   bool shared(int tensor) const {
     for (std::int64_t d = 0; d < dim(); ++d) {
       if (sizes_[d] > 1 && strides_[tensor * dim() + d] != 0) return false;

@@ -1,4 +1,4 @@
-// What the formulas of derivatives are made of. The sums are taken per element, so that no bit depends on the batch.
+// Building blocks for the formulas of derivatives. Sums are taken per element, so that no bit depends on the batch.
 #pragma once
 
 #include <ATen/TensorOperators.h>
@@ -40,7 +40,7 @@ inline Tensor sum_to_shape(const Tensor& x, const Shape& shape) {
   return sum_outer(x, at::ones({1}, x.options()), column).squeeze(-1);
 }
 
-// Zeros broadcast.
+// g, or zeros that broadcast where g is undefined.
 inline Tensor or_zeros(const Tensor& g, const Tensor& like) {
   return g.defined() ? g : at::zeros_symint({like.sym_size(-1)}, like.options());
 }

@@ -1,4 +1,4 @@
-// The elements of a batch one after another, in threads: strided tensors in, the solvers' contiguous readers inside.
+// Loops over the elements of a batch, in threads, that turn strided tensors into the contiguous numbers of the solvers.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -21,18 +21,18 @@ namespace lcp::ops {
 
 using at::Tensor;
 
-// Elements of the batch for one task, so that a task is worth starting.
+// The least number of elements for which a task of their own is worth starting.
 inline std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, 100'000 / (n * n * n + 50)); }
 
 // The same where there are batch kernels.
 inline std::int64_t kernel_grain(std::int64_t n) { return n <= batch::kLockstep ? 50'000 / (n * n + 1) : grain(n); }
 
-// Runs of a tensor's matrices or vectors, as the solver takes them: where they are if they lie one behind another
-// there, or are all the same, else copied.
+// Reads consecutive matrices or vectors of a tensor as a BatchView: in place where they lie one behind another in
+// memory or are all the same, else from a copy.
 template <class T>
 class RunReader {
  public:
-  /// spread: whether what all elements share is to be copied for each.
+  /// spread: whether an element that all share is to be copied for each of them.
   RunReader(const Batch& batch, int number, const Tensor& x, std::int64_t core_dims, bool spread)
       : data_(x.const_data_ptr<T>()),
         batch_(batch),
@@ -83,7 +83,7 @@ struct Input {
   bool spread = false;     // see RunReader
 };
 
-constexpr std::size_t kInputs = 9;  // at most
+constexpr std::size_t kInputs = 9;  // the most that an operator has
 
 /// The inputs of an operator for successive elements of the batch.
 template <class T>
@@ -148,7 +148,7 @@ void for_each_element(at::IntArrayRef batch_sizes, std::initializer_list<Input> 
   });
 }
 
-// Where an element's numbers go: computed as readers, stored as T.
+// Where the solvers write an element's doubles, which are then stored as T.
 template <class T>
 class Writer {
  public:

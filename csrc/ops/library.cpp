@@ -15,27 +15,16 @@
 namespace lcp::ops {
 namespace {
 
-constexpr std::array kOperators = {&kSolve,
-                                   &kSolveMixed,
-                                   &kSolveWithBasis,  // solve
-                                   &kPiece,
-                                   &kTangent,
-                                   &kAdjoint,   // active_set
-                                   &kSumOuter,  //
-                                   &kPathPoint,
-                                   &kPathTangent,
-                                   &kPathAdjoint,  // path
-                                   &kCertify,
-                                   &kDirectionalDerivative,
-                                   &kGradientRadius,  // certify
-                                   &kSolveContact,
-                                   &kCertifyContact,
-                                   &kAddEquality,  // contact
-                                   &kDelassusDiagonal,
-                                   &kContactParameters,
-                                   &kContactPoint,
-                                   &kContactAdjoint,
-                                   &kContactInverse};
+// clang-format off
+constexpr std::array kOperators = {
+    &kSolve, &kSolveMixed, &kSolveWithBasis,
+    &kPiece, &kTangent, &kAdjoint, &kSumOuter,
+    &kPathPoint, &kPathTangent, &kPathAdjoint,
+    &kCertify, &kDirectionalDerivative, &kGradientRadius,
+    &kSolveContact, &kCertifyContact, &kAddEquality, &kDelassusDiagonal, &kContactParameters,
+    &kContactPoint, &kContactAdjoint, &kContactInverse,
+};
+// clang-format on
 
 TORCH_LIBRARY(lcp, library) {
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};

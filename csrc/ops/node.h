@@ -54,10 +54,10 @@ class FormulaNode<formula> final : public torch::autograd::Node {
                                  torch::dynamo::autograd::SwapSavedVariables& proxies) override {
     using namespace torch::dynamo::autograd;
     const auto& python = getPyCompilerInterface();
-    static const std::string function =
-        python->bind_function(proxies.get_py_compiler(), name_, call,
-                              {IValuePacker<Needs>::packed_type(), IValuePacker<Saved>::packed_type()...},
-                              /*is_custom_function=*/true);  // a name of its own
+    static const std::string function = python->bind_function(
+        proxies.get_py_compiler(), name_, call,
+        {IValuePacker<Needs>::packed_type(), IValuePacker<Saved>::packed_type()...},
+        /*is_custom_function=*/true);  // so that each operator's node has its own name in the graph
     return std::apply(
         [&](auto&... saved) {
           (proxies.before(saved), ...);

@@ -10,7 +10,7 @@
 namespace lcp::ops {
 namespace {
 
-// "[..., 3 c, n]".
+// Sizes as error messages write them: "[..., 3 c, n]".
 std::string text_of(const Sizes& sizes) {
   std::string text = "[...";
   for (int k = 0; k < sizes.count; ++k) {
@@ -80,7 +80,7 @@ Call::Call(const Operator& op, c10::ArrayRef<Value> values) : op_(op), values_(v
     });
   };
   for_each_tensor([](const Argument& argument, const Tensor& x) { check_layout(argument.name, x); });
-  // Square matrices first: they say most clearly which sizes there are, and messages on other tensors name them.
+  // Square matrices come first: the messages on other tensors then say which matrix a size was read from.
   for (const bool square : {true, false}) {
     for_each_tensor([&](const Argument& argument, const Tensor& x) {
       if (is_square(argument.sizes) != square) return;

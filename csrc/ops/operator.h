@@ -24,7 +24,7 @@ namespace lcp::ops {
 
 using at::Tensor;
 
-/// One dimension behind the batch dimensions: a whole number, times a size that goes by a letter unless that is 0.
+/// The size of one dimension behind the batch dimensions: a whole number, or that times a size which a letter names.
 struct Size {
   int factor = 1;
   char letter = 0;
@@ -125,7 +125,7 @@ class Operator {
   constexpr bool is_public() const { return name_.front() != '_'; }
   c10::ArrayRef<Argument> arguments() const { return {arguments_.data(), argument_count_}; }
   c10::ArrayRef<Result> results() const { return {results_.data(), result_count_}; }
-  /// Checks what no argument shows alone; may be nullptr.
+  /// Checks conditions on several arguments; may be nullptr.
   constexpr auto check() const { return check_; }
 
   std::string schema() const;
@@ -148,7 +148,7 @@ class Call {
   Call(const Operator& op, c10::ArrayRef<Value> values);
 
   const c10::SymDimVector& batch() const { return batch_; }
-  /// The size that goes by this letter.
+  /// The size that this letter names.
   const c10::SymInt& size(char letter) const;
   const Value& value(std::string_view name) const;
   const Tensor& first() const { return *std::get<const Tensor*>(values_.front()); }
@@ -177,7 +177,7 @@ class Call {
   c10::SymDimVector batch_;
 };
 
-/// Refuses sparse tensors before the dispatcher does, in less telling words.
+/// Throws where x is sparse; else the dispatcher would, with a message that does not name the argument.
 void check_layout(std::string_view name, const Tensor& x);
 
 inline Value value_of(const Tensor& x) { return &x; }
@@ -229,7 +229,7 @@ template <std::size_t... k>
 struct TensorTuple<std::index_sequence<k...>> {
   using type = std::tuple<IndexedTensor<k>...>;
 };
-/// What the dispatcher returns of an operator with several results.
+/// The type in which the dispatcher returns the results of an operator with several.
 template <std::size_t count>
 using Tensors = typename TensorTuple<std::make_index_sequence<count>>::type;
 

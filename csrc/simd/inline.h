@@ -1,5 +1,5 @@
-// Inlining that does not depend on the compiler's estimate: a kernel is one straight line of code that lives in
-// registers, and compilers give up inlining long before that.
+// Inlining that does not depend on the compiler's estimate: a kernel is one large function whose arrays live in
+// registers, and compilers stop inlining long before it is complete.
 #pragma once
 
 #define LCP_INLINE __attribute__((always_inline))

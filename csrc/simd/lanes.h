@@ -72,7 +72,8 @@ LCP_FUSED(multiply_subtract, fmsub, a* b - c)
 LCP_FUSED(subtract_product, fnmadd, c - a * b)
 #undef LCP_FUSED
 
-// Logic on sign bits, also those of zeros and NaNs; the other bits of a result mean nothing.
+// Logic on sign bits, those of zeros and NaNs included. A number serves as a flag that is true where it is negative; the
+// other bits of a result have no meaning.
 template <class V>
 struct SignBits {
   using Integer = std::conditional_t<sizeof(Element<V>) == 8, std::int64_t, std::int32_t>;
@@ -116,7 +117,7 @@ LCP_INLINE inline Mask<V> is_negative(V x) {
   return stdx::copysign(V(1), x) < V(0);
 }
 
-// The compiler's own vectors, which it can shuffle.
+// GCC's built-in vectors, for which there are shuffles.
 template <class T>
 using Native [[gnu::vector_size(sizeof(Lanes<T>))]] = T;
 

@@ -11,7 +11,7 @@ inline constexpr int kWidth = kLanes<double>;
 LCP_INLINE inline Vector get(const double* p) { return Vector(p, stdx::element_aligned); }
 LCP_INLINE inline void put(Vector x, double* p) { x.copy_to(p, stdx::element_aligned); }
 
-// The first count <= kWidth of the numbers, then zeros; the others are not touched.
+// The first count <= kWidth of the numbers, then zeros; no memory behind them is read.
 LCP_INLINE inline Vector get(const double* p, int count) {
 #if defined __AVX512F__
   return Vector(_mm512_maskz_loadu_pd(static_cast<__mmask8>((1U << count) - 1), p));

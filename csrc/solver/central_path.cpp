@@ -19,9 +19,9 @@ constexpr int kHalvings = 25;
 
 }  // namespace
 
-CentralPath::CentralPath(int n, int free)
+CentralPath::CentralPath(int n, int num_equations)
     : n_(n),
-      free_(free),
+      num_equations_(num_equations),
       lu_(n, linalg::Pivoting::kPartial),
       z_(n),
       w_(n),
@@ -40,7 +40,7 @@ double CentralPath::merit(const double* z, double kappa, double* w, double* f) c
     const double* row = M_ + static_cast<std::size_t>(i) * n_;
     w[i] = q_[i];
     for (int j = 0; j < n_; ++j) w[i] += row[j] * z[j];
-    if (i < free_) {
+    if (i < num_equations_) {
       f[i] = w[i];
     } else {
       const double root = std::hypot(z[i] - w[i], 2 * std::sqrt(kappa * weight_[i]));
@@ -58,7 +58,7 @@ bool CentralPath::step(double kappa, double& value) {
   for (int i = 0; i < n_; ++i) {
     double along_z = 0;
     double along_w = 1;
-    if (i >= free_) {
+    if (i >= num_equations_) {
       const double cosine = (z_[i] - w_[i]) / std::hypot(z_[i] - w_[i], 2 * std::sqrt(kappa * weight_[i]));
       along_z = 1 - cosine;
       along_w = 1 + cosine;
@@ -106,8 +106,8 @@ Termination CentralPath::run(const double* M, const double* q, std::uint64_t sta
   }
   for (int i = 0; i < n_; ++i) {
     if (!std::isfinite(z_[i])) return Termination::kFailed;
-    basic_[i] = i < free_ || z_[i] > w_[i];
-    if (i >= free_) z_[i] = basic_[i] ? std::max(0.0, z_[i]) : 0.0;
+    basic_[i] = i < num_equations_ || z_[i] > w_[i];
+    if (i >= num_equations_) z_[i] = basic_[i] ? std::max(0.0, z_[i]) : 0.0;
   }
   return Termination::kCandidate;
 }
@@ -149,7 +149,7 @@ bool CentralPath::point(const double* M, const double* q, const double* z_0, dou
     if (!(std::abs(f_[i]) <= allowed)) return false;
     z[i] = std::ldexp(z_[i], exponent - column_exponent_[i]);
     w[i] = std::ldexp(w_[i], exponent + row_exponent_[i]);
-    if (i < free_) {
+    if (i < num_equations_) {
       w[i] = 0;
       continue;
     }

@@ -14,11 +14,12 @@
 namespace lcp::solver {
 
 /// Damped Newton steps on z_i + w_i - sqrt((z_i - w_i)^2 + 4 kappa) = 0, which holds exactly where z_i w_i = kappa and
-/// z_i + w_i > 0; iterates may leave the positive orthant [CH; K]. The first `free` rows are equations, w_i = 0.
+/// z_i + w_i > 0; iterates may leave the positive orthant [CH; K]. The first num_equations rows are equations w_i = 0
+/// with a z_i of any sign.
 /// Allocates only in the constructor.
 class CentralPath {
  public:
-  CentralPath(int n, int free);
+  CentralPath(int n, int num_equations);
 
   /// Follows the path from kappa = 1 to 1e-16. M: n x n row-major, q: n, both of about unit size. `start` 0 begins at
   /// z = e, another seed at a random z: without monotonicity different starts may lead to different solutions, or none.
@@ -39,7 +40,7 @@ class CentralPath {
   double merit(const double* z, double kappa, double* w, double* f) const;
   bool step(double kappa, double& merit);
 
-  int n_, free_;
+  int n_, num_equations_;
   linalg::Lu lu_;
   const double* M_ = nullptr;
   const double* q_ = nullptr;

@@ -10,7 +10,8 @@
 
 namespace lcp::solver {
 
-/// Along (dM, dq), r = dM z + dq, the active pairs keep dw = 0, the inactive ones dz = 0, and the tied ones choose:
+/// Along (dM, dq), r = dM z + dq, the active pairs keep dw = 0, the inactive ones dz = 0, and the tied ones obey a
+/// complementarity condition of their own:
 ///
 ///   dw = M dz + r,   0 <= dz_i  perp  dw_i >= 0   for i tied,
 ///

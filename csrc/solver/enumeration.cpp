@@ -35,7 +35,7 @@ Termination Enumeration::run(const double* M, const double* q, double tolerance,
   return Termination::kFailed;
 }
 
-// Counts in binary; false after the last.
+// Goes to the next basis, counted in binary; false after the last.
 bool Enumeration::next() {
   for (auto& digit : basic_) {
     digit = !digit;

@@ -13,13 +13,14 @@ namespace lcp::solver {
 /// q lies in one of the 2^n complementary cones, spanned for each choice a of basic z by the columns of -M in a and of
 /// I elsewhere, exactly where the LCP has a solution [Murty, 1988, sec. 1.1]. Tries every a with regular M_aa, then
 /// every other one, whose cone may have solutions of its own: the nearest point of the cone to q is itself an LCP with
-/// a semidefinite matrix, which Lemke solves. So it ends stuck only where there is no solution, to within round-off.
+/// a semidefinite matrix, which Lemke's method solves. So kFailed says that there is no solution, to within round-off.
 /// Allocates in the constructor, and for a singular M_aa as Basis does.
 class Enumeration {
  public:
   explicit Enumeration(int n);
 
-  /// M: n x n row-major, q: n, both finite and of about unit size; tolerance: see verify.h. A claim is verified.
+  /// M: n x n row-major, q: n, both finite and of about unit size; tolerance: see verify.h. A z is proposed only after
+  /// it has been verified.
   Termination run(const double* M, const double* q, double tolerance, std::int64_t max_bases);
 
   /// After kCandidate: z >= 0, and its basis.

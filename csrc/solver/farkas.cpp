@@ -45,7 +45,8 @@ class ExactSum {
   std::vector<double> parts_;
 };
 
-constexpr double kTight = 1e-10;  // (M'y)_j this near 0 is meant to be 0
+// Where |(M'y)_j| is below this, with M and y of unit size, the inequality is taken to hold with equality.
+constexpr double kTight = 1e-10;
 
 // The smallest denominator of a fraction that is x but for rounding, by its continued fraction.
 double denominator(double x) {

@@ -15,14 +15,14 @@ namespace lcp::solver {
 ///
 ///   0 <= z  perp  -M'y >= 0,   0 <= y  perp  M z + y + q >= 0,
 ///
-/// whose matrix is positive semidefinite, so that Lemke solves it. What it claims is proved in exact arithmetic; where
-/// rounding spoiled the inequalities that hold with equality, y is moved into the cone's interior or to integers.
-/// Allocates in the constructor and in proofs.
+/// whose matrix is positive semidefinite, so that Lemke's method solves it. The inequalities of its y are then checked
+/// in exact arithmetic. Where rounding spoiled those that hold with equality, y is moved into the cone's interior, or
+/// to integers, and checked again. Allocates in the constructor and in these checks.
 class Farkas {
  public:
   explicit Farkas(int n);
 
-  /// Claims nothing but what it proved; stuck: not proved, though it may be so. M: n x n row-major, q: n, both finite,
+  /// kCandidate: proved to have no solution. kFailed: no proof was found. M: n x n row-major, q: n, both finite,
   /// min q < 0.
   ///   r, c: exponents of two that bring the rows and columns of M to like size, see equilibrate.h.
   Termination run(const double* M, const double* q, const int* r, const int* c, std::int64_t max_pivots);

@@ -22,7 +22,7 @@ Status Ladder::solve(const double* M, const double* q, const double* guess, doub
       case Decision::kInfeasible:
         status = Status::kInfeasible;
         break;
-      case Decision::kOpen:
+      case Decision::kUndecided:
         status = climb_.ran_out ? Status::kPivotLimit : Status::kNotFound;
     }
   }
@@ -38,9 +38,9 @@ Decision Ladder::decide() {
     if (!rung.applies(climb_)) continue;
     rung_ = &rung;
     const Decision decision = rung.attempt(climb_);
-    if (decision != Decision::kOpen) return decision;
+    if (decision != Decision::kUndecided) return decision;
   }
-  return all ? Decision::kOpen : attempt(climb_.settings.method, climb_);
+  return all ? Decision::kUndecided : attempt(climb_.settings.method, climb_);
 }
 
 }  // namespace lcp::solver

@@ -56,13 +56,13 @@ void Lemke::read_solution() {
   const double* const q = columns_.data() + static_cast<std::size_t>(n_ + 2) * tableau_.stride;
   std::fill(values_.begin() + n_, values_.end(), 0.0);
   std::fill(basic_.begin() + n_, basic_.end(), static_cast<unsigned char>(0));
-  for (int i = 0; i < n_; ++i) {  // w too, since nothing could predict a branch
+  for (int i = 0; i < n_; ++i) {  // of w too, which costs less than a branch that the processor cannot predict
     values_[row_variable_[i]] = std::max(0.0, q[i]);
     basic_[row_variable_[i]] = 1;
   }
 }
 
-// z_a -= M_aa^-1 w_a: the column of w_i says by how much w_i moves the basic variables.
+// z_a -= M_aa^-1 w_a. The tableau's column of the nonbasic w_i holds what a unit of w_i changes the basic variables by.
 void Lemke::refine(const double* w) {
   const int stride = tableau_.stride;
   double* const change = scratch_.data();

@@ -13,12 +13,13 @@
 
 namespace lcp::solver {
 
-/// The generic change of q that decides ties as lexicographic ordering would, n numbers.
+/// Fills `perturbation`, n numbers: the generic direction in which q is thought to be moved by an infinitesimal amount,
+/// so that ratios never tie, as lexicographic ordering would.
 void perturb(std::uint64_t cover, int n, double* perturbation);
 
 /// One run of Lemke's method [CPS, alg. 4.4.5]: w = M z + d z0 + q with a covering vector d > 0, pivoted along
-/// almost complementary bases until z0 leaves (a claim), the driving variable is unblocked (stuck on a ray), or
-/// the budget ends. Allocates only in the constructor.
+/// almost complementary bases until z0 leaves (kCandidate), nothing blocks the driving variable (kFailed: a ray), or
+/// the budget is spent (kBudget). Allocates only in the constructor.
 class Lemke {
  public:
   struct Options {

@@ -23,7 +23,7 @@ struct LemkeTableau {
   int* row_variable;  ///< n: the basic variable of each row
   int* complement_column;  ///< n: the column of the complement of each row's basic variable
   /// Out: the final pivot, which removed the artificial variable from the basis. It has been applied to the column q
-  /// only; the other columns are those before it.
+  /// only; the other columns are as before that pivot.
   int last_row, last_column;
   std::int64_t pivots;  ///< out: number of pivots
 };

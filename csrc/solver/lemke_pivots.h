@@ -36,7 +36,7 @@ struct Swap {
   static constexpr int pick(int l) { return l ^ step; }
 };
 
-// combine over all lanes, in each lane.
+// Combines all lanes of x; every lane of the result has the outcome.
 template <class Combine>
 LCP_INLINE inline Vector in_all_lanes(Vector x, const Combine& combine) {
   unroll<std::countr_zero(static_cast<unsigned>(kWidth))>([&](auto k) LCP_INLINE {
@@ -113,13 +113,14 @@ class LemkePivots {
         finish(c);
         driving_ = Column<vectors>(column(next));
         r = ratio_test(driving_, Column<vectors>(column(n_ + 2)), Column<vectors>(column(n_ + 1)));
-      } else if (r == artificial_row) {  // nothing but q is needed any more
+      } else if (r == artificial_row) {  // the last pivot: the solution is read from the column of q alone
         update(column(n_ + 2));
         tableau.last_row = r;
         tableau.last_column = c;
         return Termination::kCandidate;
       } else {
-        // What the ratio test waits for comes first, that it may overlap the update of the other columns.
+        // The columns that the next ratio test reads are updated first, so that the processor can begin with it while
+        // it updates the others.
         const Column<vectors> next_driving = after(next);
         const Column<vectors> q = after(n_ + 2);
         const Column<vectors> perturbation = after(n_ + 1);
@@ -179,7 +180,7 @@ class LemkePivots {
     small_ratio_ = 1e-3 * in_all_lanes(largest, [](Vector x, Vector y) LCP_INLINE { return stdx::max(x, y); });
   }
 
-  // The first pivot on its way from the rows of M to columns.
+  // Transposes the rows of M into columns, and applies the first pivot to them on the way.
   LCP_INLINE void load_matrix(const double* M) {
     const double* const pivot_row = M + static_cast<std::ptrdiff_t>(r_) * n_;
     for (int j = 0; j < n_; j += kWidth) {
@@ -211,7 +212,8 @@ class LemkePivots {
     }
   }
 
-  // The smallest q_i / d_i, or of equal ones that with the smallest perturbation.
+  // The row of the first pivot: that with the smallest q_i / d_i, and of equal ones that with the smallest
+  // perturbation.
   LCP_INLINE int first_row() {
     Column<vectors> ratio(ratios_);
     Vector least = kInfinity;
@@ -229,7 +231,7 @@ class LemkePivots {
     return r;
   }
 
-  // For a pivot in row r of the driving column, whose reciprocals are known.
+  // Sets up the update of columns by a pivot in row r of the driving column; reciprocals_ holds -1 / its entries.
   LCP_INLINE void prepare(int r) {
     r_ = r;
     minus_inverse_ = reciprocals_[r];
@@ -244,7 +246,7 @@ class LemkePivots {
     }
   }
 
-  // Part v of a column after the pivot; in registers, that of the pivot row is right too: 0 + 1 multiple.
+  // Vector v of a column after the pivot. In registers the row of the pivot is included: it becomes 0 + 1 multiple.
   LCP_INLINE Vector updated(Vector x, int v, Vector multiple) const {
     if constexpr (kInRegisters) stdx::where(is_r_[v], x) = 0;
     return multiply_add(driving_[v], multiple, x);
@@ -254,7 +256,7 @@ class LemkePivots {
     each([&](auto v) LCP_INLINE { put_at(updated(at(x + v * kWidth), v, multiple), x + v * kWidth); });
     if constexpr (!kInRegisters) x[r_] = multiple;
   }
-  // Column j after the pivot, in registers or where it is.
+  // Column j after the pivot: a copy in registers where columns fit there, else updated in memory.
   LCP_INLINE Column<vectors> after(int j) const {
     double* const x = column(j);
     if constexpr (kInRegisters) {
@@ -267,7 +269,7 @@ class LemkePivots {
       return Column<vectors>(x);
     }
   }
-  // The driving column c itself.
+  // Replaces the driving column c by that of the variable that left the basis.
   LCP_INLINE void finish(int c) const {
     double* const x = column(c);
     each([&](auto v) LCP_INLINE { put_at(driving_[v] * -minus_inverse_, x + v * kWidth); });
@@ -278,8 +280,9 @@ class LemkePivots {
     return in_all_lanes(x, [](Vector a, Vector b) LCP_INLINE { return stdx::min(a, b); });
   }
 
-  // The row that blocks the driving column first, or -1. The artificial variable wins a tie, since a solution is found
-  // when it leaves: its perturbation is -infinity. A right-hand side below 0 is round-off.
+  // The ratio test: the row that blocks the driving variable first, or -1 where none does. The artificial variable wins
+  // a tie, since a solution is found when it leaves; its perturbation is -infinity for that. A right-hand side below 0
+  // is round-off and counts as 0.
   LCP_INLINE int ratio_test(const Column<vectors>& driving, const Column<vectors>& q,
                             const Column<vectors>& perturbation) {
     Vector largest = 0;
@@ -301,8 +304,8 @@ class LemkePivots {
     return least_perturbed(ratio, least + tie_tolerance_ * stdx::max(least, small_ratio_), perturbation);
   }
 
-  // Of the rows whose ratio is within the limit, that with the least perturbation beside the driving column. Ties are
-  // so common that nothing could predict them.
+  // Of the rows whose ratio is within the limit, the one that the perturbed ratio test selects: that with the smallest
+  // perturbation_i / |driving_i|. Ties are common in contact problems, and a branch on them could not be predicted.
   LCP_INLINE int least_perturbed(Column<vectors>& ratio, Vector limit, const Column<vectors>& perturbation) const {
     Vector least = kInfinity;
     each([&](auto v) LCP_INLINE {

@@ -11,10 +11,10 @@
 namespace lcp::solver {
 namespace {
 
-// Below this ratio of pivots A is not eliminated.
+// A counts as singular, and is not eliminated, where a pivot is below this times the largest.
 constexpr double kRegular = 1e-10;
 
-// What elimination leaves of entries that cancel, beside them.
+// The rounding error of an entry of M - C A^-1 B whose terms cancel, relative to these terms.
 constexpr double kRoundOff = 1e-12;
 
 }  // namespace
@@ -35,7 +35,7 @@ Mixed::Mixed(int k, int n, const Settings& settings)
       trial_y_(size_),
       x_(size_),
       marked_(size_) {
-  settings_.single_precision = false;  // v is rounded, not the z on its way
+  settings_.single_precision = false;  // only the final v is rounded to float
 }
 
 Status Mixed::solve(const double* H, const double* h, const double* guess, double* v, double* y) {
@@ -63,7 +63,7 @@ Status Mixed::solve(const double* H, const double* h, const double* guess, doubl
   return status;
 }
 
-// Nothing where A is too near singular, or what was found, or not found, need not be so for H.
+// std::nullopt where A is too near singular, or where what the reduced problem says need not hold for H.
 std::optional<Status> Mixed::eliminate(const double* guess) {
   std::fill_n(marked_.begin(), k_, static_cast<unsigned char>(1));
   std::fill_n(marked_.begin() + k_, n_, static_cast<unsigned char>(0));
@@ -89,7 +89,8 @@ std::optional<Status> Mixed::eliminate(const double* guess) {
         sum -= row[e] * x[e];
         magnitude += std::abs(row[e] * x[e]);
       }
-      // Where the equations leave nothing, as joints leave no motion, round-off must not pose a problem of its own.
+      // An entry that is nothing but round-off is set to 0: where equations leave no freedom, as joints may leave a
+      // body no motion, the reduced problem is 0.
       (j < n ? M_[i * n + j] : q_[i]) = std::abs(sum) <= kRoundOff * magnitude ? 0.0 : sum;
     }
   }
@@ -189,7 +190,7 @@ bool Mixed::proved(const double* y) {
   return certainly([&](int i) { return h_[i]; }, true);
 }
 
-// As Ladder::write.
+// As Candidate::write.
 bool Mixed::write(double* v, double* y) {
   const int v_exponent = vector_exponent_ - matrix_exponent_;
   std::transform(v_.begin(), v_.end(), v, linalg::PowerOfTwo(v_exponent));

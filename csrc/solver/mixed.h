@@ -16,9 +16,8 @@ namespace lcp::solver {
 ///
 /// given as H = [A B; C M] and h = (p, q). A regular A is eliminated: M - C A^-1 B and q - C A^-1 p pose an LCP. Else,
 /// or where that fails, x = x+ - x- with each equation as two inequalities makes an LCP of n + 2k unknowns with the
-/// same solutions, semidefinite where H is. Either way the claim is verified on H and h, after a fresh solve of its
-/// basis. Settings::max_pivots bounds
-/// each of the two. Allocates as Ladder does.
+/// same solutions, semidefinite where H is. Either way the result is verified on H and h, after a fresh solve of its
+/// basis. Settings::max_pivots bounds each of the two attempts. Allocates as Ladder does.
 class Mixed {
  public:
   Mixed(int k, int n, const Settings& settings);
@@ -47,7 +46,7 @@ class Mixed {
   const double* given_h_ = nullptr;
   bool scaled_exactly_ = true;
   std::vector<unsigned char> marked_;
-  std::vector<double> M_, q_, z_, w_;  // the LCP that is solved instead
+  std::vector<double> M_, q_, z_, w_;  // the LCP that is solved instead of the mixed one
   std::vector<double> X_;              // A^-1 (B p), column by column
 };
 

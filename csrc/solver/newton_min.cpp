@@ -13,7 +13,7 @@ namespace {
 constexpr int kPatience = 10;
 constexpr int kShortPatience = 3;
 
-// z and w this far below 0, beside the largest q, are round-off.
+// A z_i or w_i that is negative by less than this times max |q| is taken for round-off of 0.
 constexpr double kRoundOff = 64 * std::numeric_limits<double>::epsilon();
 
 }  // namespace
@@ -33,7 +33,7 @@ Termination NewtonMin::run(const linalg::Rows& M, bool symmetric, const double* 
     if (!solve_basis(M, q)) return Termination::kFailed;
     const double least_z = -kRoundOff * largest_z_;
     int count = 0;
-    for (int i = 0; i < n_; ++i) {  // one of z_i and w_i is 0; nothing could predict a branch
+    for (int i = 0; i < n_; ++i) {  // without branches, which the processor could not predict
       wrong_[i] = static_cast<unsigned char>(static_cast<int>(z_[i] < least_z) | static_cast<int>(w_[i] < least_w));
       count += wrong_[i];
     }
@@ -84,7 +84,7 @@ bool NewtonMin::solve_basis(const linalg::Rows& M, const double* q) {
 
 void NewtonMin::list_basis() {
   k_ = 0;
-  for (int i = 0, others = 0; i < n_; ++i) {  // without a branch that nothing could predict
+  for (int i = 0, others = 0; i < n_; ++i) {  // without branches, which the processor could not predict
     index_[k_] = index_[n_ - 1 - others] = i;
     k_ += basic_[i];
     others += 1 - basic_[i];

@@ -3,8 +3,7 @@
 //   [HP] Harker, Pang: A damped-Newton method for the linear complementarity problem, Lectures in Applied Mathematics
 //        26, 1990.
 //   [BG] Ben Gharbia, Gilbert: Nonconvergence of the plain Newton-min algorithm for linear complementarity problems
-//   with
-//        a P-matrix, Mathematical Programming 134, 2012.
+//        with a P-matrix, Mathematical Programming 134, 2012.
 //   [JP] Judice, Pires: A block principal pivoting algorithm for large-scale strictly monotone linear complementarity
 //        problems, Computers & Operations Research 21, 1994.
 #pragma once

@@ -1,4 +1,4 @@
-// The derivative of a point of the central path, and of whatever else obeys a smooth complementarity rule.
+// The derivative of a point of the central path.
 #pragma once
 
 #include <vector>

@@ -32,7 +32,7 @@ constexpr int kRefinements = 2;
 // Lemke's options where entries of many orders of magnitude leave small pivots that are none of round-off.
 constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
 
-Decision solved_if(bool solved) { return solved ? Decision::kSolved : Decision::kOpen; }
+Decision solved_if(bool solved) { return solved ? Decision::kSolved : Decision::kUndecided; }
 
 bool always(Climb&) { return true; }
 bool is_small(Climb& climb) { return climb.n <= kEnumerable; }
@@ -99,15 +99,15 @@ Decision accept_newton_min(Climb& climb) {
 }
 
 Decision try_newton_min(Climb& climb) {
-  return run_newton_min(climb, true, true) ? accept_newton_min(climb) : Decision::kOpen;
+  return run_newton_min(climb, true, true) ? accept_newton_min(climb) : Decision::kUndecided;
 }
 
 // Where it alone is asked for, also on what is not symmetric or not definite.
 Decision insist_on_newton_min(Climb& climb) {
   const bool symmetric = is_symmetric_with_positive_diagonal(climb);
   if (run_newton_min(climb, symmetric, false)) return accept_newton_min(climb);
-  if (!symmetric || climb.ran_out) return Decision::kOpen;
-  return run_newton_min(climb, false, false) ? accept_newton_min(climb) : Decision::kOpen;
+  if (!symmetric || climb.ran_out) return Decision::kUndecided;
+  return run_newton_min(climb, false, false) ? accept_newton_min(climb) : Decision::kUndecided;
 }
 
 // A run of Lemke's method on M and q, scaled to unit size or transformed as well.
@@ -121,7 +121,7 @@ bool run_lemke(Climb& climb, const double* M, const double* q, Lemke::Options op
 Decision try_lemke(Climb& climb, const Lemke::Options& options) {
   ScaledProblem& problem = climb.problem;
   Candidate& candidate = climb.candidate;
-  if (!run_lemke(climb, problem.unit_matrix(), problem.q(), options)) return Decision::kOpen;
+  if (!run_lemke(climb, problem.unit_matrix(), problem.q(), options)) return Decision::kUndecided;
   candidate.set(problem, climb.lemke->z(), -problem.unit_exponent());
   if (!candidate.is_near_round_off() && candidate.is_finite()) {
     climb.lemke->refine(candidate.w());
@@ -133,7 +133,7 @@ Decision try_lemke(Climb& climb, const Lemke::Options& options) {
 // After the problem has been equilibrated or scaled by rows.
 Decision try_transformed(Climb& climb, const Lemke::Options& options) {
   ScaledProblem& problem = climb.problem;
-  if (!run_lemke(climb, problem.transformed_matrix(), problem.transformed_q(), options)) return Decision::kOpen;
+  if (!run_lemke(climb, problem.transformed_matrix(), problem.transformed_q(), options)) return Decision::kUndecided;
   problem.untransform(climb.lemke->z(), climb.z.data());
   climb.candidate.set(problem, climb.z.data(), -problem.unit_exponent());
   return solved_if(climb.candidate.accept(problem, climb.lemke->basic()));
@@ -163,7 +163,7 @@ Decision try_scaled_rows(Climb& climb) {
 Decision try_shifted(Climb& climb) {
   ScaledProblem& problem = climb.problem;
   problem.shift_diagonal(climb.settings.single_precision ? 1e-7 : 1e-15);
-  if (!run_lemke(climb, problem.transformed_matrix(), problem.q(), {})) return Decision::kOpen;
+  if (!run_lemke(climb, problem.transformed_matrix(), problem.q(), {})) return Decision::kUndecided;
   climb.candidate.set(problem, climb.lemke->z(), -problem.unit_exponent());
   return solved_if(climb.candidate.accept(problem, climb.lemke->basic()));
 }
@@ -174,7 +174,7 @@ Decision prove_infeasible(Climb& climb) {
   problem.equilibrate();
   const Termination end = climb.farkas->run(problem.given().M, problem.given_q(), problem.row_exponents(),
                                             problem.column_exponents(), climb.budget(std::int64_t{60} * climb.n));
-  return climb.spend(climb.farkas->pivots(), end) ? Decision::kInfeasible : Decision::kOpen;
+  return climb.spend(climb.farkas->pivots(), end) ? Decision::kInfeasible : Decision::kUndecided;
 }
 
 Decision try_enumeration(Climb& climb) {
@@ -182,7 +182,7 @@ Decision try_enumeration(Climb& climb) {
   Enumeration& enumeration = *climb.enumeration;
   const Termination end = enumeration.run(climb.problem.unit_matrix(), climb.problem.q(), climb.settings.tolerance,
                                           climb.budget(std::int64_t{1} << 20));
-  if (!climb.spend(enumeration.bases(), end)) return Decision::kOpen;
+  if (!climb.spend(enumeration.bases(), end)) return Decision::kUndecided;
   climb.candidate.set(climb.problem, enumeration.z(), -climb.problem.unit_exponent());
   return solved_if(climb.candidate.accept(climb.problem, enumeration.basic()));
 }
@@ -199,7 +199,7 @@ Decision try_covers(Climb& climb) {
   for (std::uint64_t cover = 1; cover <= kCovers; ++cover) {
     if (try_lemke(climb, {.cover = cover}) == Decision::kSolved) return Decision::kSolved;
   }
-  return Decision::kOpen;
+  return Decision::kUndecided;
 }
 
 Decision follow_paths(Climb& climb, std::uint64_t paths) {
@@ -215,7 +215,7 @@ Decision follow_paths(Climb& climb, std::uint64_t paths) {
     }
     if (end == Termination::kBudget) break;
   }
-  return Decision::kOpen;
+  return Decision::kUndecided;
 }
 
 Decision follow_all_paths(Climb& climb) { return follow_paths(climb, kPaths); }
@@ -269,7 +269,7 @@ Decision attempt(Method method, Climb& climb) {
     case Method::kAuto:
       break;
   }
-  return Decision::kOpen;
+  return Decision::kUndecided;
 }
 
 }  // namespace lcp::solver

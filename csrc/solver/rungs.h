@@ -48,7 +48,7 @@ struct Climb {
 enum class Decision {
   kSolved,      ///< the candidate is a solution
   kInfeasible,  ///< there is a proof that none exists
-  kOpen         ///< the next rung is to be tried
+  kUndecided    ///< the next rung is to be tried
 };
 
 struct Rung {

@@ -10,7 +10,8 @@
 namespace lcp::solver {
 namespace {
 
-constexpr int kRows = 64;  // at a time
+// The rows of M that are summed by one call of the kernel, before their violations are looked at.
+constexpr int kRows = 64;
 
 // q + row . z as if in twice the precision [Ogita, Rump, Oishi, 2005, alg. 5.3].
 double accurate_sum(int n, const double* row, const double* z, double q) {
@@ -26,7 +27,7 @@ double accurate_sum(int n, const double* row, const double* z, double q) {
   return sum + error;
 }
 
-// s_i, see verify.h.
+// The scale s_i of verify.h.
 double scale_of(double magnitude, double largest_q) {
   const double least = 1e-6 * largest_q;
   const double scale = magnitude < least ? least : magnitude;
@@ -35,11 +36,13 @@ double scale_of(double magnitude, double largest_q) {
 
 }  // namespace
 
-double violation(int n, int free, const double* M, const double* q, const double* z, double tolerance, double* w) {
-  return violation({n, M, nullptr}, free, q, z, tolerance, w);
+double violation(int n, int num_equations, const double* M, const double* q, const double* z, double tolerance,
+                 double* w) {
+  return violation({n, M, nullptr}, num_equations, q, z, tolerance, w);
 }
 
-double violation(const linalg::Rows& M, int free, const double* q, const double* z, double tolerance, double* w) {
+double violation(const linalg::Rows& M, int num_equations, const double* q, const double* z, double tolerance,
+                 double* w) {
   const int n = M.n;
   const double largest_q = linalg::largest_magnitude(q, static_cast<std::size_t>(n));
   const double per_term = std::numeric_limits<double>::epsilon() * (n + 1);
@@ -50,7 +53,7 @@ double violation(const linalg::Rows& M, int free, const double* q, const double*
     const int count = std::min(kRows, n - from);
     linalg::kernels().rows.sums(M, from, count, q, z, w + from, magnitudes);
     std::int64_t in_doubt = 0;
-    for (int k = 0; k < count; ++k) {  // without a branch that nothing could predict
+    for (int k = 0; k < count; ++k) {  // without branches, which the processor could not predict
       const double allowed = tolerance * scale_of(magnitudes[k], largest_q);
       const double w_k = w[from + k];
       const double z_k = z[from + k];
@@ -60,22 +63,22 @@ double violation(const linalg::Rows& M, int free, const double* q, const double*
       in_doubt |= std::abs(w_k) <= largest ? 0 : 1;
       in_doubt |= std::abs(z_k) <= largest ? 0 : 1;
     }
-    if (in_doubt != 0 || from < free) {
+    if (in_doubt != 0 || from < num_equations) {
       for (int i = from; i < from + count; ++i) {
         const double magnitude = magnitudes[i - from];
         const double allowed = tolerance * scale_of(magnitude, largest_q);
         const double rounding = per_term * magnitude;
         if (rounding > 0.01 * allowed) {
-          // Beyond what twice the precision can tell, nothing is accepted.
+          // Terms so large that even twice the precision cannot decide: not a solution.
           if (2 * rounding * rounding > 0.01 * allowed * magnitude) return std::numeric_limits<double>::infinity();
           w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);
         }
         if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
-        const double residual = i < free || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
+        const double residual = i < num_equations || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
         excess[i - from] = residual / allowed;
       }
     }
-    for (int k = 0; k < count; ++k) worst = std::max(worst, excess[k]);  // 0 / 0 changes nothing
+    for (int k = 0; k < count; ++k) worst = std::max(worst, excess[k]);  // std::max ignores the NaN of 0 / 0
   }
   return worst;
 }

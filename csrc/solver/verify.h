@@ -1,4 +1,4 @@
-// What makes a claimed solution one.
+// The rule by which a z counts as a solution.
 #pragma once
 
 #include "linalg/kernels.h"
@@ -17,12 +17,14 @@ constexpr double default_tolerance(bool single_precision) { return single_precis
 /// basis gives a huge z whose rounding errors must not pass for a solution. So the natural residual of what is
 /// accepted is at most tolerance * |q|_inf, and w_i = 0 is within it of (M z + q)_i where z_i > 0. Rows whose rounding
 /// errors could decide are summed in twice the precision; NaN in z, or a z so huge that this is not enough, gives
-/// infinity. The first `free` rows are equations with unknowns of any sign: there, e_i = |w_i|.
+/// infinity. The first num_equations rows are equations with unknowns of any sign: there, e_i = |w_i|.
 ///   M: n x n row-major, z, q, w: n.
-double violation(int n, int free, const double* M, const double* q, const double* z, double tolerance, double* w);
+double violation(int n, int num_equations, const double* M, const double* q, const double* z, double tolerance,
+                 double* w);
 
 /// The same where the spans of M's rows are known.
-double violation(const linalg::Rows& M, int free, const double* q, const double* z, double tolerance, double* w);
+double violation(const linalg::Rows& M, int num_equations, const double* q, const double* z, double tolerance,
+                 double* w);
 
 /// The w that belongs to a solution z: 0 where z_i > 0, else max(0, (M z + q)_i); NaN where z is.
 void complement(int n, const double* M, const double* q, const double* z, double* w);

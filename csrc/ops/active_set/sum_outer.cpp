@@ -90,9 +90,9 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
         const std::int64_t last = std::min(first + kPiece, terms);
         const std::int64_t begins = task / pieces * terms + first;
         if (has_kernel) {
-          const scalar_t* const own_t = read_t(begins, last - first).data;
-          const scalar_t* const own_x = read_x(begins, last - first).data;
-          batch::sum_outer_products(n, last - first, own_t, own_x, sum.data());
+          const scalar_t* const t_piece = read_t(begins, last - first).data;
+          const scalar_t* const x_piece = read_x(begins, last - first).data;
+          batch::sum_outer_products(n, last - first, t_piece, x_piece, sum.data());
         } else {
           std::fill(sum.begin(), sum.end(), 0.0);
           Batch::Cursor cursor(batch, begins);

@@ -24,7 +24,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Tensor symmetric(const Tensor& A) { return (A + A.mT()) / 2; }
 
-// The last dimension in threes, [..., 3 c] as [..., c, 3]; and back, the last two dimensions in one.
+// Splits rows by contacts, [..., 3 c] into [..., c, 3]; and joins the last two dimensions again.
 Tensor by_contact(const Tensor& x) {
   Shape shape = shape_of(x);
   shape.back() = shape.back() / 3;
@@ -43,7 +43,7 @@ Tensor tangents(const Tensor& x) { return x.narrow(-1, 0, 2); }  // [..., c, 2]
 Tensor normals(const Tensor& x) { return x.select(-1, 2); }      // [..., c]
 Tensor scalar_product(const Tensor& a, const Tensor& b) { return (a * b).sum(-1); }
 
-// Solutions, with everything of elements that have none replaced by what makes no NaN: the mask says where.
+// Problems and their solutions. Elements without a solution, which `unsolved` marks, get numbers that lead to no NaN.
 struct Point {
   Tensor A, J, v, y;             // y: [..., c, 3]
   Tensor tangent, normal_R, mu;  // [..., c], R of the tangents and of the normal
@@ -131,7 +131,7 @@ Tensors<3> point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J,
   const Tensor dR_c = by_contact(dR);
   const Tensor d_tangent = (dR_c.select(-1, 0) + dR_c.select(-1, 1)) / 2, d_normal = dR_c.select(-1, 2);
   const Tensor d_weights = at::stack({d_tangent, d_tangent, d_normal}, -1);
-  // R dy for one v, and what gamma changes by then.
+  // R dy with v held fixed, and the change of gamma with y held fixed.
   const Tensor fixed = by_contact(dv_hat - times(dJ, at.v)) - at.y * d_weights;
   const Tensor d_law = cone.change(d_tangent, d_normal, dmu);
   const Tensor off = at.v - at::where(at.unsolved, 0, primal(v_free));

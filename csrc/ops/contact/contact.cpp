@@ -1,4 +1,4 @@
-// The operators of compliant contact that are made of others, and C++'s names for all of them.
+// The operators of compliant contact that are made of others, and the C++ functions of all of them.
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/maximum.h>

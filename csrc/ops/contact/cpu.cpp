@@ -18,7 +18,8 @@ namespace lcp::ops {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kDefaultTolerance = 1e-10;  // of the solution in double, whatever it is rounded to then
+// Newton's method always runs in double precision, so that float32 has the same tolerance.
+constexpr double kDefaultTolerance = 1e-10;
 constexpr std::int64_t kDefaultIterations = 1000;
 
 struct ProblemSize {

@@ -34,8 +34,9 @@ variable_list path_point_backward(const variable_list& g, const Needs& needs, co
   return {needs[0] ? sum_outer(t, z, M.sym_sizes()) : Tensor(), needs[1] ? sum_to_shape(t, q_shape) : Tensor()};
 }
 
-// Backward of (x, y) = K (r, s), and of (t_r, t_s) = K' g: both are linear in t = K' p and (x, y) = K p of what is
-// known and what comes in, p' d = t_r' (dM x + dr) + t_s' (ds - da x - db y).
+// The gradients of M, a and b in the backward of (x, y) = K (r, s) and in that of (t_r, t_s) = K' g. Both have the form
+// p' d = t_r' (dM x + dr) + t_s' (ds - da x - db y), with (x, y) and (t_r, t_s) one the saved output and the other the
+// map of the incoming gradient p.
 variable_list path_gradients(const Needs& needs, const Tensor& M, const Tensor& t_r, const Tensor& t_s, const Tensor& x,
                              const Tensor& y, const Shape& a_shape, const Shape& b_shape) {
   return {needs[0] ? sum_outer(t_r, x, M.sym_sizes()) : Tensor(),

@@ -12,7 +12,7 @@
 namespace lcp::ops {
 namespace {
 
-// Backward of a value whose derivative is another tensor's.
+// Backward of a tensor that has its own value and another tensor's derivative.
 variable_list carried_backward(const variable_list& g, const Needs&) { return {g[0]}; }
 
 // Gives `value` the derivative of `carrier`.
