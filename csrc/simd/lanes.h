@@ -72,8 +72,8 @@ LCP_FUSED(multiply_subtract, fmsub, a* b - c)
 LCP_FUSED(subtract_product, fnmadd, c - a * b)
 #undef LCP_FUSED
 
-// Logic on sign bits, those of zeros and NaNs included. A number serves as a flag that is true where it is negative; the
-// other bits of a result have no meaning.
+// Logic on sign bits, those of zeros and NaNs included. A number serves as a flag that is true where it is negative;
+// the other bits of a result have no meaning.
 template <class V>
 struct SignBits {
   using Integer = std::conditional_t<sizeof(Element<V>) == 8, std::int64_t, std::int32_t>;
