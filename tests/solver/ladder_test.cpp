@@ -4,10 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -636,21 +634,6 @@ TEST(LadderBudgetTest, IsOneForAllRungs) {
     EXPECT_EQ(ladder.solve(problem.M.data(), problem.q.data(), nullptr, z.data(), w.data()), status);
     EXPECT_EQ(ladder.pivots(), needed);
   }
-}
-
-TEST(RungsTest, AreThoseOfTheDocumentation) {
-  std::ifstream text(LCP_SOURCE_FOLDER "/docs/solvers.md");
-  std::string line;
-  while (line != "## The ladder") ASSERT_TRUE(std::getline(text, line));
-  while (!line.starts_with("|---")) ASSERT_TRUE(std::getline(text, line));
-  std::vector<std::string> documented, names;
-  while (std::getline(text, line) && line.starts_with("|")) {
-    std::string name = line.substr(2, line.find(" |", 2) - 2);
-    std::erase(name, '`');
-    documented.push_back(name);
-  }
-  for (const Rung& rung : rungs()) names.emplace_back(rung.name);
-  EXPECT_EQ(documented, names);
 }
 
 }  // namespace

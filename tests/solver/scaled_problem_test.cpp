@@ -1,0 +1,84 @@
+#include "solver/scaled_problem.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace lcp::solver {
+namespace {
+
+TEST(ScaledProblemTest, BringsQToUnitSizeAndLeavesAUsualMatrix) {
+  const double M[] = {4, 1, 1, 3};
+  const double q[] = {-48, 6};
+  ScaledProblem problem(2);
+  ASSERT_TRUE(problem.load(M, q));
+  EXPECT_EQ(problem.matrix().M, M);
+  EXPECT_EQ(problem.matrix_exponent(), 0);
+  EXPECT_EQ(problem.vector_exponent(), 6);
+  EXPECT_EQ(problem.q()[0], -0.75);
+  EXPECT_EQ(problem.q()[1], 6.0 / 64);
+  EXPECT_TRUE(problem.is_exact());
+  EXPECT_EQ(std::ldexp(problem.unit_matrix()[0], problem.unit_exponent()), 4);
+  EXPECT_EQ(problem.unit_matrix()[0], 0.5);
+}
+
+TEST(ScaledProblemTest, ScalesAMatrixWhoseProductsMayOverflow) {
+  const double M[] = {1e300};
+  const double q[] = {-1e300};
+  ScaledProblem problem(1);
+  ASSERT_TRUE(problem.load(M, q));
+  EXPECT_EQ(std::ldexp(problem.matrix().M[0], problem.matrix_exponent()), 1e300);
+  EXPECT_LT(problem.matrix().M[0], 1);
+  EXPECT_TRUE(problem.is_exact());
+}
+
+TEST(ScaledProblemTest, SaysWhereScalingLosesDigits) {
+  const double M[] = {1, 0, 0, 1};
+  const double q[] = {-1e308, -std::numeric_limits<double>::denorm_min()};
+  ScaledProblem problem(2);
+  ASSERT_TRUE(problem.load(M, q));
+  EXPECT_FALSE(problem.is_exact());
+}
+
+TEST(ScaledProblemTest, RefusesWhatIsNotFinite) {
+  ScaledProblem problem(1);
+  const double one = 1;
+  for (const double bad : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_FALSE(problem.load(&bad, &one));
+    EXPECT_FALSE(problem.load(&one, &bad));
+  }
+}
+
+TEST(ScaledProblemTest, TransformsToUnitsInWhichTheSolutionIsTheSame) {
+  const double M[] = {0x1p40, 0, 0, 0x1p-40};
+  const double q[] = {-0x1p10, -0x1p-10};
+  for (const bool by_rows : {false, true}) {
+    ScaledProblem problem(2);
+    ASSERT_TRUE(problem.load(M, q));
+    if (by_rows) {
+      problem.scale_rows_by_q();
+    } else {
+      problem.equilibrate();
+    }
+    const double* const A = problem.transformed_matrix();
+    const double z[] = {-problem.transformed_q()[0] / A[0], -problem.transformed_q()[1] / A[3]};
+    double unit_z[2];
+    problem.untransform(z, unit_z);
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(problem.unit_matrix()[3 * i] * unit_z[i], -problem.q()[i]) << by_rows;
+  }
+}
+
+TEST(ScaledProblemTest, ShiftsTheDiagonalAlone) {
+  const double M[] = {0.5, 0.25, 0.25, 0.5};
+  const double q[] = {-0.5, -0.5};
+  ScaledProblem problem(2);
+  ASSERT_TRUE(problem.load(M, q));
+  problem.shift_diagonal(0.125);
+  for (int k = 0; k < 4; ++k) {
+    EXPECT_EQ(problem.transformed_matrix()[k], problem.unit_matrix()[k] + (k % 3 == 0 ? 0.125 : 0));
+  }
+}
+
+}  // namespace
+}  // namespace lcp::solver
