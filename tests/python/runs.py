@@ -1,4 +1,4 @@
-"""What the runs of programs left behind."""
+"""Starts programs, and reads the files that they write."""
 import csv
 import json
 import os
@@ -50,13 +50,13 @@ def metadata(path):
 
 
 def default_signals():
-    """What a terminal gives a program; this process may have been started with some of them ignored."""
+    """Sets the default signal handlers, as under a terminal; this process may ignore some signals."""
     for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(one, signal.SIG_DFL)
 
 
 def start(build, folder, program, *flags, **keywords):
-    """A program that runs on, without figures."""
+    """Starts a program without figures, and returns its process."""
     command = [build / "bin" / program, *map(str, flags)]
     keywords = {"env": WITHOUT_FIGURES, "preexec_fn": default_signals, **keywords}
     return subprocess.Popen(command, cwd=folder, **keywords)

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 lcp = torch.ops.lcp
 
 N = 5  # unknowns
-K = 2  # of them, those of solve_mixed's equations
+K = 2  # so many of them belong to solve_mixed's equations
 SOLVERS = ["solve", "solve_mixed"]
 TIES = ["inactive", "active", "midpoint"]
 OPTIONS = [{"ties": ties} for ties in TIES] + [{"kappa": 0.1}]
@@ -60,7 +60,7 @@ def tied_problems(batch, n=N, free=0, seed=0):
 
 
 def split(H, h, k=K):
-    """A, B, C, M, p, q."""
+    """The blocks A, B, C, M, p, q of a mixed problem."""
     blocks = H[..., :k, :k], H[..., :k, k:], H[..., k:, :k], H[..., k:, k:], h[..., :k], h[..., k:]
     return tuple(x.contiguous() for x in blocks)
 
@@ -70,7 +70,7 @@ def split_solve(H, h, **options):
 
 
 def values(solver, **options):
-    """(H, h) to what is differentiable of the solver's results."""
+    """A function of (H, h) that returns the differentiable results of the solver."""
     if solver == "solve":
         return lambda H, h: lcp.solve(H, h, **options)[:2]
     if solver == "_solve_with_basis":
@@ -79,7 +79,7 @@ def values(solver, **options):
 
 
 def loss(solver, **options):
-    """A number with derivatives of every order in all results."""
+    """A function of (H, h) whose value has derivatives of every order in all results."""
     return lambda H, h: sum((x.sin() + x * x).sum() for x in values(solver, **options)(H, h))
 
 
@@ -88,14 +88,14 @@ def free(solver):
 
 
 def basis(v, y, equations=0):
-    """The complementary basis of a solution whose ties are exactly 0, as the derivatives take it."""
+    """The complementary basis of a solution whose ties are exactly 0, in the encoding of the derivatives."""
     equation = torch.arange(v.shape[-1]) < equations
     basic = equation | (v > 0)
     return torch.where(basic, 1, torch.where((v == 0) & (y == 0), 2, 0)).to(torch.int8)
 
 
 def results(solver, v, y):
-    """v and y of the whole H as `values` has them."""
+    """v and y of the whole H, in the form of the results of `values`."""
     return (v, y) if solver == "solve" else (v[..., :K], v[..., K:], y[..., K:])
 
 
@@ -120,14 +120,14 @@ def assert_near(actual, expected):
 
 
 def piece(H, h, active):
-    """v and y where v_i = 0 for i not active and y_i = 0 else, of PyTorch's own operators."""
+    """v and y with y_i = 0 for active i and v_i = 0 for the others, computed by PyTorch's own operators."""
     rows = torch.where(active[..., None], H, torch.eye(H.shape[-1], dtype=H.dtype))
     v = -torch.linalg.solve(rows, torch.where(active, h, 0))
     return v, torch.where(active, 0, times(H, v) + h)
 
 
 def piecewise(solver, ties, active, tied):
-    """What `values` is, if the gradients of `ties` are right."""
+    """The same values as `values`, computed so that autograd gives the gradients that `ties` promises."""
 
     def f(H, h):
         inactive = piece(H, h, active)

@@ -1,4 +1,4 @@
-"""What the derivatives of a solve promise, and what tells how far they hold."""
+"""The derivatives of a solve, certificates of them, and the radius in which they hold."""
 import itertools
 import math
 
@@ -14,7 +14,7 @@ from support import (
     values,
 )
 
-# Warnings are errors, but for those that PyTorch gives to itself.
+# Warnings are errors, except those that PyTorch's own code causes.
 pytestmark = pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute")
 
 
@@ -124,7 +124,7 @@ def test_gradients_in_float32_are_those_in_float64_rounded(solver):
 
 
 def linear_maps():
-    """Each linear map of the derivatives and its transpose, of a matrix and what else it is differentiable in."""
+    """Each linear map of the derivatives, its transpose, and the arguments in which both are differentiable."""
     H, h, v, y, tied = tied_problems(2, free=K, seed=4)
     assert tied.any()
     for equations, tied_active in itertools.product([0, K], [False, True]):
@@ -199,7 +199,7 @@ def test_the_directional_derivative_is_one_sided_at_random_ties(n):
 
 @pytest.mark.parametrize("share", [0.5, 1.0])
 def test_the_directional_derivative_is_one_sided_where_contacts_are_redundant(share):
-    """Two rows are there twice: M_aa is singular where a pair shares its z, and a copy is tied where it does not."""
+    """Two rows appear twice: M_aa is singular where a pair shares its z, and a copy is tied where it does not."""
     M, q, z, w, _ = tied_problems(100, 3, seed=3)
     twice = torch.tensor([0, 1, 2, 0, 1])
     repeat = lambda x: x[:, twice] if x.dim() == 2 else x[:, twice][:, :, twice]
@@ -259,7 +259,7 @@ def test_the_directional_derivative_is_nan_where_an_element_is_not_solved():
 
 
 def sizes(M, q, z):
-    """Of each pair, beside the terms of the rows: the larger of z_i and w_i."""
+    """For each pair the larger of the sizes of z_i and w_i, relative to the terms of the rows."""
     terms = (M * z[..., None, :]).abs()
     scale = q.abs() + terms.sum(-1)
     return torch.maximum((terms / scale[..., None]).amax(-2), (times(M, z) + q).abs() / scale)

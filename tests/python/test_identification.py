@@ -8,7 +8,7 @@ from runs import files, read_csv, variants
 
 @pytest.fixture
 def identify(run, tmp_path, build):
-    """The metrics of a run that says nothing."""
+    """The metrics of a run that prints nothing."""
 
     def call(program, *arguments, out="out"):
         if not (build / "bin" / program).exists():
@@ -115,7 +115,7 @@ def test_noise_within_a_box_is_not_within_a_disk_of_its_width(run, build, tmp_pa
 
 @pytest.mark.long
 def test_position_and_velocity_are_found_too(identify):
-    """A start of which nothing is known, from any mu."""
+    """The initial state is unknown, and the search starts from several mu."""
     errors = []
     for seed in variants(*range(4)):
         for mu in (0.05, 0.3, 1):
@@ -148,7 +148,7 @@ def test_a_bootstrap_filter_collapses_on_friction(identify, tmp_path, noise, few
     distinct = metrics["distinct_particles"]
     assert len(distinct) == 101 and distinct[0] == 500 and distinct[-1] == 1
     assert fewest <= distinct[16] <= most and all(b <= a for a, b in zip(distinct, distinct[1:]))
-    assert abs(metrics["mu_error"][0]) < 0.05 and metrics["mu_std"][0] < 1e-9  # sure, and wrong
+    assert abs(metrics["mu_error"][0]) < 0.05 and metrics["mu_std"][0] < 1e-9  # a small uncertainty, and a wrong value
     history = read_csv(tmp_path / "out" / "history.csv")
     assert list(history["distinct_particles"]) == distinct and history["mu"][-1] == metrics["mu"][0]
     rough = identify("track_particle_filter", "--noise", noise, "--roughening", 0.2, out="rough")
@@ -184,7 +184,7 @@ def test_blocks_each_have_their_friction(identify):
 
 @pytest.mark.long
 def test_friction_depends_on_the_model_that_it_is_identified_by(identify, tmp_path):
-    """Tracks of 128 directions, and of a raised centre of mass, by models of fewer and of none."""
+    """Tracks simulated with 128 directions or a raised centre of mass, by models of other directions and heights."""
     flags = ("--estimate", "mu", "--noise", 0, "--study")
     identify("identify_tripod", "--true-directions", 128, *flags)
     table = read_csv(tmp_path / "out" / "study.csv")
@@ -204,7 +204,7 @@ def test_a_block_that_rests_tells_nothing_or_a_bound(identify):
 
 
 def test_an_angle_of_the_users_own_may_jump_by_full_turns(identify, tmp_path):
-    """A fast spin, its angle as a file has it, smooth and wrapped; mu and the velocity from data alone."""
+    """A fast spin, with the angle in the file continuous or wrapped; mu and the velocity are unknown."""
     identify("identify_tripod", "--velocity", 0.5, 0.2, 20, "--position", 0, 0, 2)
     simulated = read_csv(tmp_path / "out" / "fit.csv")
     for name, theta in (("smooth", simulated["theta"]), ("wrapped", np.angle(np.exp(1j * simulated["theta"])))):

@@ -14,7 +14,7 @@ FOLDER = PRETRAINED.parent
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.pt")), ids=lambda path: path.stem)
 def test_every_pretrained_model_steps_like_coulomb_friction(path):
-    """Those of other formulations than the direct one, and of one number, stick up to their error."""
+    """Those of train_direct, train_slack and train_bilevel stick exactly, the others up to their error."""
     learned = torch.jit.load(path)
     assert path.with_suffix(".json").exists() and learned.format_version == 1
     v, u = states()
@@ -75,7 +75,7 @@ def test_differentiates_in_inputs_and_parameters(model):
 
 
 def test_trains_on(model, tmp_path):
-    """From mu = 0.3 to data of a block with twice the inertia."""
+    """The model of a block with mu = 0.3 is trained with data of a block with twice the inertia."""
     v, u = states(500)
     free = v + model.dt * u / 2
     target = free.sign() * (free.abs() - model.dt * model.mu * model.gravity / 2).clamp(min=0)

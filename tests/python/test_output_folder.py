@@ -1,4 +1,4 @@
-"""What programs do to the folder --out: nothing of a user's is removed or overwritten without being asked."""
+"""The folder --out: programs remove none of a user's own files, and overwrite them only with --overwrite."""
 import json
 import os
 import pathlib

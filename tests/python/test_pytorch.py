@@ -1,4 +1,4 @@
-"""What PyTorch offers around an operator, for both solvers."""
+"""The features of PyTorch that an operator has to support, for both solvers."""
 import contextlib
 import io
 import itertools
@@ -18,7 +18,7 @@ from support import (
     split, split_solve, tensor, tied_problems, times, values,
 )
 
-# Warnings are errors, but for those that PyTorch gives to itself.
+# Warnings are errors, except those that PyTorch's own code causes.
 pytestmark = pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute")
 
 
@@ -205,7 +205,7 @@ def test_autocast_solves_in_float32_what_comes_out_of_a_linear_layer():
 
 @pytest.fixture
 def no_fallback():
-    """torch.vmap raises where an operator has no rule for it, rather than to run it element by element."""
+    """Lets torch.vmap raise where an operator has no rule for it, instead of running it element by element."""
     torch._C._functorch._set_vmap_fallback_enabled(False)
     yield
     torch._C._functorch._set_vmap_fallback_enabled(True)
@@ -220,7 +220,7 @@ def one_by_one(f, in_dims, arguments):
 def test_vmap_of_every_operator_is_the_loop(no_fallback):
     for operator, arguments, options in calls():
         if operator == "_sum_outer" and len(arguments[2]) == 3:
-            continue  # a batch dimension of its own
+            continue  # its arguments have a batch dimension already
         guess = options.get("guess", arguments[1])
         constants = {name: x for name, x in options.items() if name != "guess"}
         tensors = [x for x in arguments if isinstance(x, torch.Tensor)]
@@ -534,7 +534,7 @@ def test_a_whole_training_step_is_compiled(backend, compilers):
     assert counters["compiled_autograd"]["captures"] == 1
 
 
-# What PyTorch itself does not do, with the same words for an operator of its own
+# Limits of PyTorch: the errors are the same for PyTorch's own operators
 
 
 def sine(H, h):

@@ -54,7 +54,7 @@ def test_the_default_run_writes_tables_and_figures(run, tmp_path):
     table = read_csv(out / "table.csv")
     assert len(table["state"]) == 3 * 4 * 6
     both = (table["sigma_M"] > 0) & (table["sigma_q"] > 0) & (table["sigma_q"] < 0.2) & (table["state"] == 1)
-    # A block that should rest creeps by an error in proportion to the noise, and gamma does not tell.
+    # A block that should rest creeps with a velocity in proportion to the noise, and gamma does not show it.
     assert (abs(table["error_median_over_sigma"][both] - 0.65) < 0.06).all()
     assert (abs(table["gamma_zero_sticking"][both] - 0.55) < 0.05).all()
     errors = read_csv(out / "errors.csv")

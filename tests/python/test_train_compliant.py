@@ -1,4 +1,4 @@
-"""The program train_compliant: friction and stiffness of compliant ground, from throws."""
+"""The program train_compliant: friction and stiffness of compliant ground, from thrown masses."""
 import json
 
 import pytest
@@ -23,7 +23,7 @@ def test_ground_is_learned_where_the_lcp_has_no_gradient(run, tmp_path):
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert metrics["lcp_gradient_at_start"] == 0 and abs(metrics["gradient_at_start"]) > 1e-3
     assert metrics["mu"] == pytest.approx(0.5, abs=2e-3) and metrics["stiffness"] == pytest.approx(1000, rel=1e-2)
-    assert metrics["heldout_rmse"] < 2e-3  # of which 1e-3 m/s is noise, and as much that of the starts
+    assert metrics["heldout_rmse"] < 2e-3  # m/s: the noise is 1e-3, and that of the initial states adds as much
     history = read_csv(tmp_path / "out" / "history.csv")
     assert history["mu"][0] == pytest.approx(3) and history["stiffness"][0] == pytest.approx(3000)
     assert history["loss"][-1] < 1e-4 * history["loss"][0]

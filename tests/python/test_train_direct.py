@@ -19,7 +19,7 @@ def trained(build, tmp_path_factory):
 
 @pytest.fixture
 def learn(run, tmp_path):
-    """The metrics of a run that says nothing."""
+    """The metrics of a run that prints nothing."""
 
     def call(*arguments, out="out"):
         result = run("train_direct", *arguments, "--out", out, "--quiet")

@@ -8,7 +8,7 @@ from runs import check_a_killed_run_resumes, files, variants
 
 @pytest.fixture
 def learn(run, tmp_path):
-    """The metrics of a run that says nothing but warnings."""
+    """The metrics of a run that prints nothing but warnings."""
 
     def call(*arguments, out="out"):
         result = run("train_slack", *arguments, "--out", out)
