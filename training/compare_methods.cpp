@@ -27,7 +27,7 @@ namespace {
 using namespace lcp::training;
 namespace fs = std::filesystem;
 
-// Takes the flags of the comparison that is resumed from its config.json, `file`.
+// Takes the flags that were not given from `file`, the config.json of the comparison that is resumed.
 void continue_with(CommandLine& line, const fs::path& file) {
   const nlohmann::json config = read_json(file);
   if (config.value("program", "") != line.program()) {
@@ -37,7 +37,7 @@ void continue_with(CommandLine& line, const fs::path& file) {
   line.agree_with(config, file);
 }
 
-// The data of all runs, by the names of their files in --out. Throws a UsageError where a comparison that is resumed
+// The data of all runs and the names of their files in --out. Throws a UsageError where the comparison that is resumed
 // learned from other data.
 std::vector<std::pair<std::string, Table>> all_files(const ComparisonFlags& flags, bool resuming) {
   std::vector<std::pair<std::string, Table>> files;
@@ -47,13 +47,13 @@ std::vector<std::pair<std::string, Table>> all_files(const ComparisonFlags& flag
   for (const auto& [name, table] : files) {
     const fs::path path = flags.run.out / name;
     if (resuming && fs::exists(path) && read_csv(path, table.names).columns != table.columns) {
-      throw UsageError(path.string() + ": is not the data that these flags lead to now");
+      throw UsageError(path.string() + ": is not the data that these flags give now");
     }
   }
   return files;
 }
 
-// Returns an exit status where a signal ended it.
+// Performs the runs one after another. Returns an exit status where a signal ended it.
 std::optional<int> perform_all(OutputFolder& out, const ComparisonFlags& flags, const std::vector<Run>& runs,
                                bool resuming, Results& results) {
   const Interrupt interrupt;

@@ -40,7 +40,7 @@ struct Flags {
   }
 };
 
-// [M|W] in the units of the model, converted to m/s, N and their quotients.
+// Converts [M|W] from the units of the model to SI units.
 Tensor to_si(const Tensor& rows, const lcp::nn::TraditionalModel& model) {
   const double velocity = model->velocity_unit(), force = model->options.force_unit();
   const auto numbers = [](const std::vector<double>& x) { return at::tensor(x, at::kDouble); };
@@ -48,7 +48,8 @@ Tensor to_si(const Tensor& rows, const lcp::nn::TraditionalModel& model) {
          numbers({force, force, velocity, velocity, force, 1});
 }
 
-// Warns of fits that are good by their objective and yet say nothing about contact, or are one of many.
+// Warns of rows that are trivial or not unique although their objective is small, and of an objective that is not
+// small.
 void warn(const nlohmann::json& metrics, const Flags& flags, double samples) {
   for (const auto& family : metrics["families"]) {
     const std::string row = "warning: row " + family["row"].dump();

@@ -40,13 +40,15 @@ struct Flags {
     tracks.add_estimate_to(line);
     line.add<std::string>(
         "complementarity", complementarity,
-        "penalty (products in the objective, ever dearer) or relaxation (products bounded, ever less)",
+        "How complementarity is imposed: penalty (products in the objective, with a growing weight) or relaxation (a "
+        "shrinking upper bound on the products)",
         one_of({"penalty", "relaxation"}));
-    line.add<double>("first", first, "The first penalty or bound; 0: 0.001 or 10", nonnegative);
-    line.add<std::int64_t>("iterations", iterations, "At most, of Ipopt", at_least_one);
-    line.add<double>("bound", bound, "Largest error of an observation, m; 0: none", nonnegative);
+    line.add<double>("first", first, "First weight of the penalty, or first bound of the relaxation; 0: 0.001 or 10",
+                     nonnegative);
+    line.add<std::int64_t>("iterations", iterations, "Largest number of Ipopt iterations", at_least_one);
+    line.add<double>("bound", bound, "Bound on the error of each observation, m; 0: none", nonnegative);
     line.add<std::string>("bound-norm", bound_norm,
-                          "The error of --bound: infinity (of x and of y) or euclidean (of both)",
+                          "Norm of the error that --bound limits: infinity (x and y separately) or euclidean",
                           one_of({"infinity", "euclidean"}));
     line.footer(
         "Example: identify_mpec --noise 0.05 --estimate mu,q0,v0 --out runs/mpec\n"
@@ -105,7 +107,7 @@ int identify_mpec(int argc, const char* const* argv) {
   write_results(out, metrics, {"fit.png"});
   if (solution.status != "solved") {
     const std::string near = flags.bound > 0 ? "; no motion may be as near to the tracks as --bound" : "";
-    throw std::runtime_error("not solved: " + solution.status + near + "; what was written is where Ipopt ended");
+    throw std::runtime_error("not solved: " + solution.status + near + "; the files hold the last iterate of Ipopt");
   }
   return 0;
 }

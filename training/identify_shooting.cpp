@@ -33,7 +33,8 @@ struct Flags {
     tracks.add_estimate_to(line);
     shooting.add_to(line);
     line.add<std::int64_t>("monte-carlo", monte_carlo,
-                           "Repeat with the noise of so many seeds: does the spread agree with mu_std?", at_least_zero);
+                           "Repeat with this many other seeds of the noise, to compare the scatter of mu with mu_std",
+                           at_least_zero);
     line.footer(
         "Example: identify_shooting --estimate mu,q0,v0 --noise 0.05 --out runs/dual\n"
         "Data of your own: CSV with columns time,x,y (s, m, m; y above the ground), of equal steps, and optionally\n"
@@ -44,9 +45,9 @@ struct Flags {
 int identify_shooting(int argc, const char* const* argv) {
   CommandLine line(
       "identify_shooting",
-      "Finds the friction, and if asked the start, of particles that fall and slide, from noisy tracks: the\n"
-      "least squares of simulated less observed positions, by Levenberg-Marquardt with the exact derivative\n"
-      "of the simulation; and says how sure it is, and what the tracks cannot tell.");
+      "Finds the friction, and if asked the initial state, of particles that fall and slide, from noisy tracks.\n"
+      "Minimises the squared distances of simulated and observed positions by Levenberg-Marquardt with the exact\n"
+      "derivative of the simulation, and reports the uncertainty of the result and what the tracks do not determine.");
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;

@@ -1,5 +1,5 @@
-// Identifies the friction, the start and the velocity of blocks that slide and turn on three supports from noisy
-// tracks.
+// Identifies the friction, the initial pose and the initial velocity of blocks that slide and turn on three supports
+// from noisy tracks.
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -36,9 +36,10 @@ struct Flags {
     tripod.add_to(line);
     shooting.add_to(line);
     line.add<std::int64_t>("monte-carlo", monte_carlo,
-                           "Repeat with the noise of so many seeds: does the spread agree with mu_std?", at_least_zero);
+                           "Repeat with this many other seeds of the noise, to compare the scatter of mu with mu_std",
+                           at_least_zero);
     line.add_switch("study", study,
-                    "Identify by other models too, of 4 to 32 directions and other heights of the centre of mass");
+                    "Also identify with models of 4 to 32 directions and of other heights of the centre of mass");
     line.footer(
         "Examples: identify_tripod --noise 0.002 --out runs/noisy\n"
         "          identify_tripod --true-directions 128 --study --out runs/mismatch\n"
@@ -53,12 +54,12 @@ struct Variant {
   double com_height;
 };
 
-// The friction that is identified by other models than the one that made the tracks.
+// The friction that models with other directions and other heights of the centre of mass identify from the same tracks.
 Table study(const Flags& flags, const TrackProblem& problem) {
-  const TripodFlags& own = flags.tripod.block;
+  const TripodFlags& block = flags.tripod.block;
   std::vector<Variant> variants;
-  for (const std::int64_t n : {4, 8, 16, 32}) variants.push_back({n, own.com_height});
-  for (const double h : {0., 0.01, 0.02, 0.03}) variants.push_back({own.directions, h});
+  for (const std::int64_t n : {4, 8, 16, 32}) variants.push_back({n, block.com_height});
+  for (const double h : {0., 0.01, 0.02, 0.03}) variants.push_back({block.directions, h});
   Table table{{"directions", "com_height", "track", "mu", "mu_std", "objective"}, {}};
   for (const Variant& variant : variants) {
     TripodTrackFlags other = flags.tripod;
@@ -86,9 +87,10 @@ void print_table(const Table& table) {
 int identify_tripod(int argc, const char* const* argv) {
   CommandLine line(
       "identify_tripod",
-      "Finds the friction, the start and the velocity of blocks that slide and turn on three supports, from\n"
-      "noisy tracks: the least squares of simulated less observed poses, by Levenberg-Marquardt with the exact\n"
-      "derivative of the simulation; and says how sure it is, and what the tracks cannot tell.");
+      "Finds the friction, the initial pose and the initial velocity of blocks that slide and turn on three supports,\n"
+      "from noisy tracks. Minimises the squared distances of simulated and observed poses by Levenberg-Marquardt with\n"
+      "the exact derivative of the simulation, and reports the uncertainty of the result and what the tracks do not\n"
+      "determine.");
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;

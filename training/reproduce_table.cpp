@@ -1,4 +1,4 @@
-// Repeats the experiments of [BT] and writes their tables beside the ones of this project.
+// Repeats the experiments of [BT] and writes the results beside the published ones.
 //
 //   [BT] Berard, Trinkle: An MPEC formulation for parameter identification of complementarity systems, 2008.
 #include <algorithm>
@@ -49,7 +49,7 @@ constexpr ByCount kByCount[] = {{2, "0", "0.00409", "334"},
 constexpr const char* kNone = "not built";
 constexpr std::size_t kContact = 16;  // the step in which the particle lands
 
-// Runs programs into folders of their own.
+// Runs programs, each with a folder of its own for its results.
 class Runner {
  public:
   Runner(OutputFolder& out, const RunFlags& run, std::int64_t total)
@@ -104,8 +104,8 @@ json largest_difference(const json& a, const json& b) {
   return most;
 }
 
-// The iterations of a program, followed by its status where it was not solved.
-std::string program_end(const json& mpec) {
+// The number of iterations, followed by the status where Ipopt did not solve the program.
+std::string iterations_and_status(const json& mpec) {
   if (mpec.is_null()) return kNone;
   const std::string status = mpec["status"];
   return cell(mpec, "iterations") + (status == "solved" ? "" : ", " + status);
@@ -116,7 +116,7 @@ int reproduce_table(int argc, const char* const* argv) {
       "reproduce_table",
       "Repeats the experiments of Berard and Trinkle (An MPEC formulation for parameter identification of\n"
       "complementarity systems, 2008) by identify_shooting, identify_mpec and track_particle_filter, and\n"
-      "writes their tables with ours beside. The noise is of --seed.");
+      "writes the results beside the published ones. --seed chooses the noise.");
   RunFlags run;
   run.add_to(line);
   line.footer("Example: reproduce_table --seed 3 --out runs/talk");
@@ -129,7 +129,7 @@ int reproduce_table(int argc, const char* const* argv) {
   json metrics = {{"by_noise", json::array()}, {"by_particles", json::array()}};
   std::string text = "One particle, mu and its start unknown, mu = 0.2\n\n" +
                      table_head({"noise, m", "talk: mu", "objective", "iterations", "shooting: mu",
-                                 "standard deviation", "objective", "iterations", "MPEC: mu less that", "objective",
+                                 "standard deviation", "objective", "iterations", "MPEC: difference of mu", "objective",
                                  "iterations", "filter: mu", "distinct particles at contact", "in the end"});
   for (const ByNoise& talk : kByNoise) {
     const json shooting = runs("identify_shooting", "noise", talk.noise);
@@ -137,11 +137,11 @@ int reproduce_table(int argc, const char* const* argv) {
     const json filter = runs("track_particle_filter", "noise", talk.noise);
     const json apart = largest_difference(mpec, shooting);
     const json& distinct = filter["distinct_particles"];
-    text +=
-        table_row({short_number(talk.noise), talk.mu, talk.objective, talk.iterations, cell(shooting, "mu", 8),
-                   cell(shooting, "mu_std", 2), cell(shooting, "objective"), cell(shooting, "iterations"),
-                   apart.is_null() ? kNone : short_number(apart, 1), cell(mpec, "program_objective"), program_end(mpec),
-                   cell(filter, "mu"), short_number(distinct[kContact]), short_number(distinct.back())});
+    text += table_row({short_number(talk.noise), talk.mu, talk.objective, talk.iterations, cell(shooting, "mu", 8),
+                       cell(shooting, "mu_std", 2), cell(shooting, "objective"), cell(shooting, "iterations"),
+                       apart.is_null() ? kNone : short_number(apart, 1), cell(mpec, "program_objective"),
+                       iterations_and_status(mpec), cell(filter, "mu"), short_number(distinct[kContact]),
+                       short_number(distinct.back())});
     metrics["by_noise"].push_back({{"noise", talk.noise},
                                    {"mu", shooting["mu"][0]},
                                    {"mu_std", shooting["mu_std"][0]},
@@ -160,7 +160,7 @@ int reproduce_table(int argc, const char* const* argv) {
     const double error = rmse(shooting["mu_error"]);
     text += table_row({std::to_string(talk.particles), talk.rmse, talk.objective, talk.iterations,
                        short_number(error, 2), cell(shooting, "objective"), cell(shooting, "iterations"),
-                       apart.is_null() ? kNone : short_number(apart, 1), program_end(mpec)});
+                       apart.is_null() ? kNone : short_number(apart, 1), iterations_and_status(mpec)});
     metrics["by_particles"].push_back({{"particles", talk.particles},
                                        {"mu_rmse", error},
                                        {"objective", shooting["objective"]},

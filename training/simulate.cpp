@@ -20,7 +20,7 @@ namespace {
 
 using namespace lcp::training;
 
-// The flags depend on the system, so that its name is searched for before they are parsed.
+// The value of --system. It is needed before the flags are parsed, since they depend on the system.
 std::string chosen_system(int argc, const char* const* argv) {
   std::string config;
   for (int k = 1; k < argc; ++k) {
@@ -77,7 +77,7 @@ int simulate(int argc, const char* const* argv) {
   system->add_to(line);
   line.add<std::int64_t>("steps", request.steps, "Steps of each trajectory", at_least_one);
   line.add<std::int64_t>("trajectories", request.trajectories,
-                         "Trajectories; all but the first start, or are pushed, at random", at_least_one);
+                         "Number of trajectories; all but the first have random starts or forces", at_least_one);
   std::string columns;
   for (const std::string& column : system->required_inputs()) columns += (columns.empty() ? "" : ",") + column;
   for (const std::string& column : system->optional_inputs()) columns += "[," + column + "]";
@@ -89,7 +89,7 @@ int simulate(int argc, const char* const* argv) {
     line.add<double>("position-noise", request.position_noise,
                      "Standard deviation of normal noise on the positions of data.csv", nonnegative);
   }
-  line.add<std::string>("animation", animation, "Of a rollout: gif, mp4 (needs ffmpeg) or none",
+  line.add<std::string>("animation", animation, "Animation of a rollout: gif, mp4 (needs ffmpeg) or none",
                         one_of({"gif", "mp4", "none"}));
   line.footer("Example: simulate " + system->example() + " --out runs/example");
   if (const auto status = line.parse(argc, argv)) return *status;
@@ -139,7 +139,7 @@ int simulate(int argc, const char* const* argv) {
     std::cout << (out / "data.csv").string() << "\n" << (out / "metrics.json").string() << std::endl;
   }
   std::vector<std::string> names = {"motion.png"};
-  if (animation != "none" && inputs.empty()) names.push_back("motion.gif");  // also where there is no ffmpeg for mp4
+  if (animation != "none" && inputs.empty()) names.push_back("motion.gif");  // what mp4 falls back to without ffmpeg
   if (animation == "mp4" && inputs.empty()) names.push_back("motion.mp4");
   if (!motion.tables.empty()) names.push_back("convergence.png");
   for (const auto& figure : draw_figures(out, names)) {

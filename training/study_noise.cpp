@@ -31,7 +31,7 @@ std::string all_positive(const std::vector<double>& x) {
 int study_noise(int argc, const char* const* argv) {
   CommandLine line("study_noise",
                    "Perturbs M and q of the traditional LCP of a sliding block, and counts the steps that still end at "
-                   "rest: exact sticking, the velocity that errors leave, several solutions and none.");
+                   "rest, those with several solutions or none, and the errors of the velocity.");
   RunFlags run;
   PhysicsFlags block{1, 1, 1, 1};
   std::int64_t samples = 3000;
@@ -39,13 +39,15 @@ int study_noise(int argc, const char* const* argv) {
   std::string data;
   run.add_to(line);
   block.add_to(line);
-  line.add<std::int64_t>("samples", samples, "Perturbed steps of each state, kind and size of noise", at_least_one);
+  line.add<std::int64_t>("samples", samples, "Perturbed steps for each state, kind of noise and size of noise",
+                         at_least_one);
   line.add<std::vector<double>>("sigma", sigmas, "Standard deviations of the noise, in units of dt mu g and mu m g",
                                 all_positive);
-  line.add<std::string>("data", data,
-                        "CSV file with columns v,u: steps to perturb, each as often and --samples or more in all, "
-                        "instead of steps from rest and at random",
-                        nullptr, Role::kFile);
+  line.add<std::string>(
+      "data", data,
+      "CSV file with columns v,u of steps to perturb instead of simulated ones; its rows are repeated "
+      "equally often, to at least --samples steps",
+      nullptr, Role::kFile);
   line.footer("Example: study_noise --sigma 0.001 0.01 0.1 --out runs/noise");
   if (const auto status = line.parse(argc, argv)) return *status;
   if (block.mu == 0 || block.gravity == 0) {
@@ -60,15 +62,16 @@ int study_noise(int argc, const char* const* argv) {
               data.empty() ? default_states(samples, run.seed) : std::vector{read_states(data, samples, block)}};
   OutputFolder out(line, run);
   study.single_entries = change_single_entries(study);
-  study.biases = analysed_biases(study);
+  study.biased_steps = biased_steps(study);
   Progress progress("measurement", 0, static_cast<std::int64_t>(study.states.size() * kNoises.size() * sigmas.size()),
                     run.quiet);
   for (std::size_t state = 0; state < study.states.size(); ++state) {
     for (std::size_t noise = 0; noise < kNoises.size(); ++noise) {
       for (const double sigma : sigmas) {
-        study.cells.push_back(measure(study, state, noise, sigma));
-        progress.show(static_cast<std::int64_t>(study.cells.size()),
-                      study.states[state].meaning + ", noise in " + kNoises[noise].name + " of " + short_number(sigma));
+        study.measurements.push_back(measure(study, state, noise, sigma));
+        progress.show(
+            static_cast<std::int64_t>(study.measurements.size()),
+            study.states[state].description + ", noise in " + kNoises[noise].name + " of " + short_number(sigma));
       }
     }
   }

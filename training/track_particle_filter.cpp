@@ -1,4 +1,5 @@
-// Follows noisy tracks of particles that fall and slide with a bootstrap filter, and counts how it collapses.
+// Tracks particles that fall and slide with a bootstrap filter, and counts the distinct particles that resampling
+// leaves.
 #include <ATen/ATen.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -41,16 +42,20 @@ struct Flags {
   void add_to(CommandLine& line) {
     run.add_to(line);
     tracks.add_bodies_to(line);
-    line.add<std::int64_t>("particles", particles, "Of the filter, for each track", at_least_one);
-    line.add<double>("largest-mu", largest_mu, "The filter's particles begin with mu from 0 to this", positive);
-    line.add<double>("velocity-std", velocity_std, "And with velocities about --velocity, m/s", nonnegative);
-    line.add<double>("roughening", roughening,
-                     "Noise after each resampling, as a part of the particles' range; 0: none, often 0.2", nonnegative);
+    line.add<std::int64_t>("particles", particles, "Number of the filter's particles for each track", at_least_one);
+    line.add<double>("largest-mu", largest_mu,
+                     "Upper bound of mu of the filter's initial particles, which is uniform from 0", positive);
+    line.add<double>("velocity-std", velocity_std,
+                     "Standard deviation of their initial velocities about --velocity, m/s", nonnegative);
+    line.add<double>(
+        "roughening", roughening,
+        "Noise added after each resampling, relative to the particles' range; 0: none, a usual value is 0.2",
+        nonnegative);
     line.footer(
         "Examples: track_particle_filter --noise 0.05 --out runs/bootstrap\n"
         "          track_particle_filter --noise 0.05 --roughening 0.2 --out runs/roughened\n"
-        "Data of your own: CSV with columns time,x,y as for identify_shooting, with their --noise. The initial\n"
-        "velocity is --velocity, up to --velocity-std.");
+        "Data of your own: CSV with columns time,x,y as for identify_shooting. --noise must be that of the data. The\n"
+        "initial velocity must be known: --velocity, with an error of about --velocity-std.");
   }
 };
 
@@ -66,7 +71,7 @@ Tensor first_particles(const Flags& flags, const TrackProblem& problem) {
   return at::cat({mu, position, velocity}, -1);
 }
 
-ParticleFilter follow(const Flags& flags, const TrackProblem& problem) {
+ParticleFilter run_filter(const Flags& flags, const TrackProblem& problem) {
   const Tracks& tracks = problem.tracks;
   const Tensor u = row(flags.tracks.force);
   Progress progress("step", 0, tracks.steps(), flags.run.quiet, std::chrono::seconds(1));
@@ -81,7 +86,7 @@ ParticleFilter follow(const Flags& flags, const TrackProblem& problem) {
         progress.show(k, "");
         const Tensor error = (x.slice(-1, 1, 3) - tracks.observed[k].unsqueeze(1)) / problem.noise;
         const Tensor log_likelihood = -error.square().sum(-1) / 2 * tracks.seen[k];
-        return k == 0 ? at::zeros_like(log_likelihood) : log_likelihood;  // which placed the particles
+        return k == 0 ? at::zeros_like(log_likelihood) : log_likelihood;  // observation 0 has placed the particles
       }};
   lcp::identification::ParticleFilterOptions options;
   if (flags.roughening > 0) options.roughening = at::full({5}, flags.roughening, at::kDouble);
@@ -105,9 +110,9 @@ Table history(const Tracks& tracks, const ParticleFilter& filter) {
 int track_particle_filter(int argc, const char* const* argv) {
   CommandLine line(
       "track_particle_filter",
-      "Follows noisy tracks of particles that fall and slide with a bootstrap filter, whose own particles each\n"
-      "have a friction, a position and a velocity. Friction does not change, so that resampling leaves ever\n"
-      "fewer values of it: identify_shooting does not have that problem; this is what it is compared with.");
+      "Follows noisy tracks of bodies that fall and slide with a bootstrap particle filter, for comparison with\n"
+      "identify_shooting. A particle of the filter is a friction coefficient, a position and a velocity. Since\n"
+      "friction is constant, resampling leaves fewer and fewer values of it.");
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
@@ -118,7 +123,7 @@ int track_particle_filter(int argc, const char* const* argv) {
 
   const TrackProblem problem = load_particles(flags.run, flags.tracks);
   OutputFolder out(line, flags.run);
-  const ParticleFilter filter = follow(flags, problem);
+  const ParticleFilter filter = run_filter(flags, problem);
   const Tensor mu = filter.mean[-1].select(-1, 0);
   const Tensor seen = problem.tracks.seen.squeeze(-1) > 0;
   const Tensor distinct = at::where(seen, filter.distinct, flags.particles).amin(1);

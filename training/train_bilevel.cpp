@@ -31,17 +31,19 @@ struct Weights {
           const bool valid = x.size() == 3 && x[0] > 0 && x[1] >= 0 && x[2] > 0 && std::isfinite(x[0] + x[1] + x[2]);
           return valid ? "" : "three finite numbers, A1 > 0, A2 >= 0, A3 > 0";
         });
-    line.add<double>("continuation", continuation,
-                     "A2 starts at this part of itself and grows to the whole in the first half of the training: a "
-                     "small A2 / A1 finds the truth from afar, a large one finds it exactly",
-                     [](const double& x) { return x > 0 && x <= 1 ? "" : "> 0 and <= 1"; });
-    line.add_switch("hard", hard, "Hold the constraints exactly instead of paying A3 for each violation");
+    line.add<double>(
+        "continuation", continuation,
+        "A2 grows from this fraction of itself to its whole value in the first half of the training: a small "
+        "A2 / A1 converges from far starts, a large one is exact",
+        [](const double& x) { return x > 0 && x <= 1 ? "" : "> 0 and <= 1"; });
+    line.add_switch("hard", hard,
+                    "Enforce the constraints exactly instead of penalising violations with the weight A3");
   }
 
   BilevelWeights at(double done) const {
-    const double part = std::pow(continuation, std::max(0.0, 1 - 2 * done));
+    const double fraction = std::pow(continuation, std::max(0.0, 1 - 2 * done));
     return BilevelWeights{
-        .prediction = alpha[0], .complementarity = alpha[1] * part, .violation = alpha[2], .hard = hard};
+        .prediction = alpha[0], .complementarity = alpha[1] * fraction, .violation = alpha[2], .hard = hard};
   }
 };
 
@@ -57,9 +59,9 @@ BilevelLoss loss_of(const TraditionalModel& model, const Samples& samples, const
   return lcp::learning::bilevel_loss(G, f, B, unexplained(model, samples), weights);
 }
 
-// The inner problem has a minimum only where its objective is convex and bounded below. This penalises violations: the
-// negative parts of the least eigenvalue of a1 B'B + a2 (G + G') / 2, and of f_3.
-Tensor outside(const Tensor& G, const Tensor& f, const BilevelWeights& weights) {
+// The inner problem has a minimum only where its objective is convex and bounded below. Where it is not, this penalty
+// is positive: it is the sum of the negative parts of the least eigenvalue of a1 B'B + a2 (G + G') / 2, and of f_3.
+Tensor existence_penalty(const Tensor& G, const Tensor& f, const BilevelWeights& weights) {
   const Tensor gram = at::tensor({1., -1., 0., -1., 1., 0., 0., 0., 0.}, G.options()).view({3, 3});
   const Tensor curvature = weights.prediction * gram + weights.complementarity * (G + G.mT()) / 2;
   return (-at::linalg_eigvalsh(curvature).select(-1, 0)).relu().mean() + (-f.select(-1, 2)).relu().mean();
@@ -104,10 +106,12 @@ int train_bilevel(int argc, const char* const* argv) {
         const BilevelWeights now = weights.at(done);
         const auto loss = loss_of(model, batch, G, f, now);
         const Tensor value = at::where(loss.status == 0, loss.value, 0).mean();
-        const Tensor missed = model->missed(G), left = outside(G, f, now);
-        return {{"loss", value + missed + weights.alpha[2] * left}, {"objective", value}, {"missed", missed + left}};
+        const Tensor missed = model->missed(G), existence = existence_penalty(G, f, now);
+        return {{"loss", value + missed + weights.alpha[2] * existence},
+                {"objective", value},
+                {"missed", missed + existence}};
       },
-      [&](TraditionalModel& model, const Samples& training) -> Figures {
+      [&](TraditionalModel& model, const Samples& training) -> NamedValues {
         if (!warned && !flags.run.quiet) warn_of_weights(model, training, weights.at(1));
         warned = true;
         return {};

@@ -1,4 +1,5 @@
-// Learns the friction and the stiffness of compliant ground through lcp::solve_contact, from throws.
+// Learns the friction and the stiffness of compliant ground through lcp::solve_contact, from the motion of thrown
+// masses.
 #include <ATen/ATen.h>
 #include <torch/autograd.h>
 #include <torch/nn/module.h>
@@ -21,7 +22,8 @@ namespace {
 using namespace lcp::training;
 using torch::Tensor;
 
-// Friction and stiffness, as logarithms: this keeps them > 0 and makes steps of the optimizer relative.
+// The learned parameters are the logarithms of friction and stiffness. Both stay > 0, and the optimizer's steps are
+// relative.
 struct Ground : torch::nn::Module {
   Ground(double mu, double stiffness, torch::ScalarType dtype)
       : log_mu(register_parameter("log_mu", torch::full({}, std::log(mu), dtype))),
@@ -60,7 +62,7 @@ int train_compliant(int argc, const char* const* argv) {
   line.footer(
       "Example: train_compliant --initial-mu 5 --initial-stiffness 200 --out runs/far\n"
       "Data of your own: rows of equally long trajectories, a time step apart, as simulate --system\n"
-      "compliant_particle writes them; --mu and --stiffness are then only what is drawn beside the result.");
+      "compliant_particle writes them; --mu and --stiffness are then only drawn beside the result.");
   if (const auto status = line.parse(argc, argv)) return *status;
   drops.validate(line);
   const std::optional<Checkpoint> checkpoint = resume(line, run, training);
@@ -94,7 +96,7 @@ int train_compliant(int argc, const char* const* argv) {
         const Misfit misfit = compliant_misfit(learned.at(rows), particle());
         return {{"loss", misfit.total()}, {"velocity_misfit", misfit.velocity}, {"position_misfit", misfit.position}};
       },
-      [&]() -> Figures {
+      [&]() -> NamedValues {
         return {{"heldout_rmse", velocity_rmse(heldout, particle())},
                 {"mu", ground.mu().item<double>()},
                 {"stiffness", ground.stiffness().item<double>()}};

@@ -40,7 +40,7 @@ int train_in_the_loop(int argc, const char* const* argv) {
   flags.model.initial_mu = 1.5;
   double kappa = 0;
   line.add<double>("kappa", kappa,
-                   "Smooths the derivative, not the solution: that of the central path z w = kappa (0: exact)",
+                   "Smooths the derivative but not the solution: it is that of the central path z w = kappa; 0: exact",
                    nonnegative);
   const FrictionMethod method{[&](TraditionalModel& model, const Samples& batch, double) -> LossTerms {
                                 const Tensor G = model->G_of(batch.v, batch.u);
@@ -49,7 +49,7 @@ int train_in_the_loop(int argc, const char* const* argv) {
                                 const Tensor missed = model->missed(G);
                                 return {{"loss", prediction + missed}, {"prediction", prediction}, {"missed", missed}};
                               },
-                              [&](TraditionalModel& model, const Samples& training) -> Figures {
+                              [&](TraditionalModel& model, const Samples& training) -> NamedValues {
                                 return {{"zero_gradient_fraction", zero_gradient_fraction(model, training, kappa)}};
                               },
                               [&](TraditionalModel& model, const Samples& training) -> nlohmann::json {

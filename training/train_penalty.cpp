@@ -1,4 +1,4 @@
-// Learns [M|W] of a sliding block by soft complementarity and nonnegativity of known forces [Notes, 3.1.3].
+// Learns [M|W] of a sliding block by penalising where known forces violate complementarity or w >= 0 [Notes, 3.1.3].
 #include "rows/train_lcp_rows.h"
 #include "run/command_line.h"
 #include "run/error.h"
@@ -9,8 +9,8 @@ int main(int argc, char** argv) {
     CommandLine line(
         "train_penalty",
         "Learns w = M z + W (v, u, 1) of a sliding block, z = (lambda_plus, lambda_minus, gamma), from known\n"
-        "forces: their complementarity and w >= 0 are penalised, convex in M and W. Each row may be scaled,\n"
-        "and all numbers 0 cost nothing: --hold holds the scale.");
+        "forces, by penalties on z_i w_i != 0 and w_i < 0, which are convex in M and W. They do not determine the\n"
+        "scale of a row, and M = W = 0 has no loss: --hold fixes the scale.");
     RowFlags flags{.parameters = lcp::nn::Parameters::kRows};
     return train_lcp_rows(line, flags, argc, argv);
   });

@@ -15,10 +15,10 @@ using torch::Tensor;
 
 struct Steps {
   Samples samples;
-  std::vector<double> trajectory;  // of each step, where the file of a user has that column
+  std::vector<double> trajectory;  // of each step; empty where the user's file has no such column
 };
 
-// The order in which programs divide the rows of a file: four samples to learn from, one to hold out, and so on.
+// Puts the samples into the order in which programs divide the rows of a file: four for training, one held out, ...
 Samples interleaved(const Data& data) {
   const std::int64_t count = data.training.count(), heldout = count / (kHeldOutOneIn - 1);
   const Tensor row = at::arange(count + heldout), group = row.div(kHeldOutOneIn, "floor");
@@ -48,7 +48,7 @@ Tensor fictitious_forces(const Samples& samples, const physics::SlidingBlock& bl
   return at::stack({step.lambda_plus, step.lambda_minus}, -1);
 }
 
-// Fictitious forces of another block than that of the file would be learned without any sign of the mistake.
+// Warns where the file is of another block. Its fictitious forces would be learned without any sign of the mistake.
 void check_block(const ComparisonFlags& flags, const Samples& samples) {
   const double error =
       rmse(physics::exact_step(samples.v, samples.u, sliding_block(flags.block)).v_next - samples.v_next);

@@ -11,9 +11,9 @@
 
 namespace lcp::training {
 
-/// A seed's files, by their names in --out: the same steps with the forces of each formulation. Four steps to learn
-/// from, one to hold out, and so on, as programs divide the rows of a file. Warns where those of --data are not of the
-/// flags' block.
+/// The data files of a seed and their names in --out: the same steps with the forces of each formulation. Of each five
+/// rows the first four are for training and the fifth is held out, as the programs divide the rows of a file. Warns
+/// where the steps of --data are not those of the block of the flags.
 std::vector<std::pair<std::string, Table>> files_of(const ComparisonFlags& flags, std::int64_t seed);
 
 }  // namespace lcp::training

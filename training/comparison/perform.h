@@ -9,8 +9,8 @@
 
 namespace lcp::training {
 
-/// Runs the program of a run in a folder inside `out`, unless it is complete and `resuming`. Returns its metrics, with
-/// the time that it took, s; or an object with "error" or "not_built".
+/// Runs the program of a run in a folder inside `out`, unless `resuming` and the run is complete. Returns its metrics
+/// and the time that it took, s; or an object with "error" or "not_built".
 ///   interrupt: its signal is passed on to the program.
 nlohmann::json perform(OutputFolder& out, const Run& run, const ComparisonFlags& flags, bool resuming,
                        const Interrupt& interrupt);

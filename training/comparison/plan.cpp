@@ -68,19 +68,19 @@ void ComparisonFlags::add_to(CommandLine& line) {
   samples.add_to(line);
   block.add_to(line);
   methods = method_names();
-  line.add<std::int64_t>("seeds", seeds, "How many seeds, from --seed on; each has simulated data of its own",
+  line.add<std::int64_t>("seeds", seeds, "Number of seeds, from --seed on; each has simulated data of its own",
                          at_least_one);
   line.add<double>("near-mu", near_mu, "Friction coefficient of near starts; 0: 1.5 times --mu", nonnegative);
   line.add<double>("far-mu", far_mu, "Friction coefficient of far starts; 0: 4 times --mu", nonnegative);
   line.add<std::vector<std::string>>("methods", methods, "Methods to compare", some_methods);
-  line.add_switch("resume", resume, "Finish the comparison in --out: repeat no run that is complete", Role::kManner);
+  line.add_switch("resume", resume, "Finish the comparison in --out without repeating complete runs", Role::kNoEffect);
   line.footer(
       "Example: compare_methods --methods direct in_the_loop_mu bilevel_mu --seeds 5 --out runs/comparison\n"
       "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus,gamma (m/s, N, m/s, N, N, m/s), as\n"
       "simulate --formulation traditional writes it, and optionally trajectory; every seed gets these rows. The\n"
-      "physical forces of direct_physical are the file's, less what lambda_plus and lambda_minus have in common. The\n"
-      "fictitious forces of direct and slack are not in the file: they are those of the direct formulation for its v\n"
-      "and u and the block of --mass, --dt, --mu and --gravity.");
+      "physical forces of direct_physical are those of the file minus min(lambda_plus, lambda_minus). The fictitious\n"
+      "forces of direct and slack are not in the file: they are those of the direct formulation for its v and u and\n"
+      "the block of --mass, --dt, --mu and --gravity.");
 }
 
 void ComparisonFlags::validate(const CommandLine& line) {
@@ -114,18 +114,18 @@ std::vector<Run> plan(const ComparisonFlags& flags) {
     for (const Method& method : all_methods()) {
       if (std::find(flags.methods.begin(), flags.methods.end(), method.name) == flags.methods.end()) continue;
       for (const std::string& start : starts(method)) {
-        json own = method.flags;
-        own.update({{"data", (flags.run.out / ComparisonFlags::data_file(seed, method.data)).string()},
-                    {"seed", seed},
-                    {"dtype", flags.run.dtype},
-                    {"threads", flags.run.threads},
-                    {"mass", flags.block.mass},
-                    {"dt", flags.block.dt},
-                    {"mu", flags.block.mu},
-                    {"gravity", flags.block.gravity}});
-        if (method.start == Start::kNearAndFar) own["initial-mu"] = flags.start_mu(start);
+        json program_flags = method.flags;
+        program_flags.update({{"data", (flags.run.out / ComparisonFlags::data_file(seed, method.data)).string()},
+                              {"seed", seed},
+                              {"dtype", flags.run.dtype},
+                              {"threads", flags.run.threads},
+                              {"mass", flags.block.mass},
+                              {"dt", flags.block.dt},
+                              {"mu", flags.block.mu},
+                              {"gravity", flags.block.gravity}});
+        if (method.start == Start::kNearAndFar) program_flags["initial-mu"] = flags.start_mu(start);
         const std::string folder = "runs/" + (method.name + ("_" + start)) + "_" + std::to_string(seed) + "/";
-        runs.push_back({method, start, seed, folder, std::move(own)});
+        runs.push_back({method, start, seed, folder, std::move(program_flags)});
       }
     }
   }

@@ -17,12 +17,12 @@ enum class Start { kNone, kRandom, kNearAndFar };
 
 struct Method {
   const char* name;
-  const char* program;  ///< nullptr: in this process
-  const char* data;     ///< which of a seed's files it gets
+  const char* program;  ///< nullptr: computed in this process
+  const char* data;     ///< which of a seed's data files it reads
   const char* learns_from;
   Start start;
   nlohmann::json flags = nlohmann::json::object();
-  const char* needs = nullptr;  ///< without which its program is not built
+  const char* needs = nullptr;  ///< a library without which its program is not built
 };
 
 const std::vector<Method>& all_methods();
@@ -42,10 +42,10 @@ struct ComparisonFlags {
   /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other.
   void validate(const CommandLine& line);
 
-  /// Of "near" or "far" starts.
+  /// The initial friction coefficient of "near" or "far" starts.
   double start_mu(const std::string& start) const;
 
-  /// In --out.
+  /// The path of a data file, relative to --out.
   static std::string data_file(std::int64_t seed, const std::string& name);
 };
 
@@ -59,7 +59,7 @@ struct Run {
   std::string title() const;
 };
 
-/// In their order.
+/// All runs, in the order in which they are performed.
 std::vector<Run> plan(const ComparisonFlags& flags);
 
 }  // namespace lcp::training

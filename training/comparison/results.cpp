@@ -138,14 +138,14 @@ std::string Results::page(const ComparisonFlags& flags) const {
   text +=
       "\n"
       "* Motion is v, u and v_next. Physical forces are >= 0; of the fictitious ones of the direct formulation one is\n"
-      "  < 0. Contact forces are those of the traditional formulation, and gamma.\n"
+      "  negative. Contact forces are those of the traditional formulation, and gamma.\n"
       "* The rmse is none where a step has no solution; sticking counts held-out steps that end at rest.\n"
       "* A rollout is 50 steps under random forces, which lead beyond the velocities that were learned from.\n"
       "* The parameter error is the largest: for direct, direct_physical and slack that of f [m/s] and G [s/kg] over\n"
-      "  the held-out steps; else that of a number of [M|W], with forces and velocities in units of mu m g and\n"
-      "  dt mu g, or of m g and dt g where friction was learned, and rows scaled to fit best. What no motion shows of\n"
-      "  W is left out; what else the data do not determine counts as error.\n"
-      "* Identifiable is how many parameters the data determine at the solution.\n"
+      "  the held-out steps; else that of an entry of [M|W], with forces and velocities in units of mu m g and\n"
+      "  dt mu g, or of m g and dt g where friction was learned, and rows scaled to fit best. The part of W without\n"
+      "  effect on motion is left out; other entries that the data do not determine count as errors.\n"
+      "* Identifiable: the number of parameters that the data determine at the solution.\n"
       "* The time is that of the whole program: start, training and evaluation, without figures.\n";
   const bool failed = std::any_of(rows_.begin(), rows_.end(), [](const json& row) { return failures(row) > 0; });
   if (failed) {

@@ -12,10 +12,10 @@ namespace lcp::training {
 
 class Results {
  public:
-  /// metrics: what `perform` returned.
+  /// metrics: the result of `perform`.
   void add(const Run& run, const nlohmann::json& metrics);
 
-  /// Medians, least and most over the seeds; once all runs are added.
+  /// Computes median, minimum and maximum of each metric over the seeds. To be called after all runs have been added.
   void summarise();
 
   /// A row for each method and start: method, start, learns_from, runs, and a summary of each metric.
@@ -24,10 +24,10 @@ class Results {
   /// The same rows without times, which the same flags and seeds always reproduce.
   std::vector<nlohmann::json> repeatable() const;
 
-  /// Markdown.
+  /// The content of table.md.
   std::string page(const ComparisonFlags& flags) const;
 
-  /// On the console.
+  /// Prints the main columns to stdout.
   void print() const;
 
   /// A line on stderr for each run that failed and, unless quiet, each method that is not built. Returns whether a run

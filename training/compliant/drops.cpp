@@ -17,7 +17,7 @@ using physics::CompliantState;
 using torch::Tensor;
 
 constexpr std::int64_t kHeldOut = 5;  // one trajectory in this many is held out
-constexpr std::size_t kShortest = 3;
+constexpr std::size_t kShortest = 3;  // rows that a trajectory must have
 
 Drops simulated(const DropFlags& flags, std::int64_t seed) {
   const std::int64_t count = flags.trajectories;
@@ -34,7 +34,7 @@ Drops simulated(const DropFlags& flags, std::int64_t seed) {
   const auto measured = [&](const Tensor& first, const Tensor& rest, double deviation, Stream stream) {
     const Tensor all = torch::cat({first.unsqueeze(0), rest});
     const Tensor noise = deviation * torch::randn(all.sizes(), random(stream), torch::kDouble);
-    noise.select(-1, 1).zero_();  // observed in the plane
+    noise.select(-1, 1).zero_();  // the data stay in the plane y = 0
     return all + noise;
   };
   return {measured(start.position, end.position, flags.position_noise, Stream::kPositionNoise),
@@ -87,19 +87,23 @@ void DropFlags::add_to(CommandLine& line) {
   line.add<double>("stiffness", stiffness, "Stiffness of the ground that the data are simulated with, N/m", positive);
   line.add<double>("dissipation", dissipation, "Damping of the ground over its stiffness, s, which is known",
                    nonnegative);
-  line.add<double>("sigma", regularization.sigma, "Of what sticks, the creep over its impulse and inverse mass",
-                   positive);
-  line.add<double>("beta", regularization.beta,
-                   "As of simulate; where it softens the ground, nothing tells of the stiffness", nonnegative);
+  line.add<double>(
+      "sigma", regularization.sigma,
+      "Regularisation of friction: velocity of a sticking contact over its impulse times the Delassus diagonal",
+      positive);
+  line.add<double>(
+      "beta", regularization.beta,
+      "Limit of the contacts' stiffness, as in simulate; where it acts, the data do not determine the stiffness",
+      nonnegative);
   line.add<std::string>("data", data,
                         "CSV file with columns x,z,v_x,v_z[,y][,v_y][,trajectory] instead of simulated data", nullptr,
                         Role::kFile);
-  line.add<std::int64_t>("trajectories", trajectories, "Throws to simulate; one in five is held out",
+  line.add<std::int64_t>("trajectories", trajectories, "Trajectories to simulate; one in five is held out",
                          [](const std::int64_t& x) { return x >= 2 ? at_least_one(x) : "at least 2"; });
-  line.add<std::int64_t>("steps", steps, "Steps of each",
+  line.add<std::int64_t>("steps", steps, "Steps of each trajectory",
                          [](const std::int64_t& x) { return x >= 2 ? at_least_one(x) : "at least 2"; });
-  line.add<double>("height", height, "Mean height that they begin at, m", nonnegative);
-  line.add<double>("speed", speed, "Mean velocity along x that they begin with, m/s", finite_number);
+  line.add<double>("height", height, "Mean initial height, m", nonnegative);
+  line.add<double>("speed", speed, "Mean initial velocity along x, m/s", finite_number);
   line.add<double>("position-noise", position_noise, "Standard deviation of the noise on positions, m", nonnegative);
   line.add<double>("velocity-noise", velocity_noise, "Standard deviation of the noise on velocities, m/s", nonnegative);
 }
@@ -112,12 +116,12 @@ void DropFlags::validate(const CommandLine& line) {
   data = std::filesystem::weakly_canonical(data).string();
 }
 
-physics::CompliantParticle DropFlags::particle(const Tensor& mu, const Tensor& own_stiffness) const {
+physics::CompliantParticle DropFlags::particle(const Tensor& mu, const Tensor& ground_stiffness) const {
   auto particle =
       physics::CompliantParticle::of(physics.mass, physics.dt, physics.gravity,
                                      physics::CompliantGround::of(physics.mu, stiffness, dissipation, regularization));
   particle.ground.mu = mu;
-  particle.ground.stiffness = own_stiffness;
+  particle.ground.stiffness = ground_stiffness;
   return particle;
 }
 

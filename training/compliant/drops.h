@@ -1,4 +1,4 @@
-// Masses that are thrown on compliant ground: their data, and what becomes of them.
+// Trajectories of masses thrown on compliant ground, simulated or read from a file, and how far rollouts are from them.
 #pragma once
 
 #include <torch/types.h>
@@ -14,8 +14,8 @@ namespace lcp::training {
 
 struct DropFlags {
   PhysicsFlags physics{.mass = 1, .dt = 0.01, .mu = 0.5};
-  double stiffness = 1000;  // N/m
-  double dissipation = 0.02;
+  double stiffness = 1000;    // N/m
+  double dissipation = 0.02;  // s
   RegularizationOptions regularization;
   std::string data;
   std::int64_t trajectories = 20, steps = 60;
@@ -39,7 +39,7 @@ struct Drops {
   Drops at(const torch::Tensor& trajectories) const;
   Drops to(torch::ScalarType dtype) const { return {position.to(dtype), velocity.to(dtype)}; }
 
-  /// Whether nothing leaves the plane y = 0.
+  /// Whether all trajectories stay in the plane y = 0.
   bool in_plane() const;
 };
 
@@ -51,21 +51,21 @@ struct DropData {
 /// Reads --data, of equally long trajectories, or simulates. Throws a UsageError that names the file.
 DropData load_drops(const DropFlags& flags, std::int64_t seed);
 
-/// The mean square distance of a rollout's velocities, [steps, b, k], from the measured ones, and that of its positions
-/// over the time that it takes; dimensionless, in units of the mean square velocity.
+/// How far rollouts are from the measured trajectories: the mean square error of the velocities, and that of the
+/// positions divided by the square of the duration, both relative to the mean square measured velocity.
 struct Misfit {
   torch::Tensor velocity, position;
   torch::Tensor total() const { return velocity + position; }
 };
 
-/// Of rollouts from the first measured state of each trajectory.
+/// The misfit of rollouts from the first measured state of each trajectory.
 Misfit compliant_misfit(const Drops& drops, const physics::CompliantParticle& particle);
 
-/// The same on rigid ground, which takes each impact in one step, by lcp::solve, in the plane y = 0: for what its
-/// gradient tells of mu.
+/// The same for rigid ground by lcp::solve, in the plane y = 0. It is computed to compare its gradient in mu with that
+/// of compliant ground.
 Misfit rigid_misfit(const Drops& drops, const DropFlags& flags, const torch::Tensor& mu);
 
-/// Of the velocities, m/s.
+/// Root mean square error of the velocities of rollouts, m/s.
 double velocity_rmse(const Drops& drops, const physics::CompliantParticle& particle);
 
 }  // namespace lcp::training

@@ -42,7 +42,7 @@ constexpr const char* kSourceNames[] = {"fictitious", "physical", "physical of t
 enum Force { kLambda, kSlack };
 enum Head { kNoHead, kRelu };
 
-// The coefficients of f and G that a fit learns, by the index of their feature.
+// The coefficients of f and G that a fit learns, as indices of `features`.
 struct Learned {
   const char* name;
   std::vector<std::int64_t> numbers;
@@ -71,34 +71,38 @@ struct Fit {
   Loss loss;
 };
 
-// The nonnegativity term of the notes is of the output of the relu, where it is always 0. Here it is of the input.
+// In [Notes] the nonnegativity term is a function of the relu's output, where it is always 0. Here it is one of the
+// input.
 const Fit kFits[] = {
     {"a", "Fictitious forces determine f and G", kFictitious, kLambda, kConstantG, kNoHead, kLeastSquares},
-    {"a", "and a G that is affine in v and u", kFictitious, kLambda, kAffineG, kNoHead, kLeastSquares},
-    {"a", "Complementarity moves a squared fit", kFictitious, kLambda, kConstantG, kNoHead, squared(0.1, 0.1)},
-    {"a", "and, with more weight, takes it to 0", kFictitious, kLambda, kConstantG, kNoHead, squared(1, 1)},
-    {"a", "It leaves a plain fit at the truth", kFictitious, kLambda, kConstantG, kNoHead, plain(0.1, 0.1)},
-    {"a", "but, with more weight, takes it to 0", kFictitious, kLambda, kConstantG, kNoHead, plain(1, 1)},
-    {"a", "A relu rests exactly, and leaves f and G open", kFictitious, kLambda, kConstantG, kRelu, plain(0, 0)},
-    {"a", "Nonnegativity before it determines them", kFictitious, kLambda, kConstantG, kRelu, plain(0.01, 1)},
-    {"b", "Physical forces fit no constant G", kPhysical, kLambda, kConstantG, kNoHead, kLeastSquares},
-    {"b", "and nearly one that is affine in v and u", kPhysical, kLambda, kAffineG, kNoHead, kLeastSquares},
-    {"b", "A relu fits them and leaves f and G open", kPhysical, kLambda, kConstantG, kRelu, plain(0, 0)},
-    {"b", "Nonnegativity of what moves keeps each start", kPhysical, kLambda, kConstantG, kRelu, of_moving(0, 1)},
+    {"a", "Fictitious forces determine a G affine in v and u", kFictitious, kLambda, kAffineG, kNoHead, kLeastSquares},
+    {"a", "Complementarity biases a fit of squared errors", kFictitious, kLambda, kConstantG, kNoHead,
+     squared(0.1, 0.1)},
+    {"a", "More weight on it leads to f = G = 0", kFictitious, kLambda, kConstantG, kNoHead, squared(1, 1)},
+    {"a", "A fit of unsquared errors is not biased", kFictitious, kLambda, kConstantG, kNoHead, plain(0.1, 0.1)},
+    {"a", "More weight leads this fit to f = G = 0, too", kFictitious, kLambda, kConstantG, kNoHead, plain(1, 1)},
+    {"a", "A relu is exactly 0 at rest; f and G are not unique", kFictitious, kLambda, kConstantG, kRelu, plain(0, 0)},
+    {"a", "Nonnegativity before the relu determines f and G", kFictitious, kLambda, kConstantG, kRelu, plain(0.01, 1)},
+    {"b", "No constant G fits physical forces", kPhysical, kLambda, kConstantG, kNoHead, kLeastSquares},
+    {"b", "A G affine in v and u nearly fits them", kPhysical, kLambda, kAffineG, kNoHead, kLeastSquares},
+    {"b", "A relu fits them; f and G are not unique", kPhysical, kLambda, kConstantG, kRelu, plain(0, 0)},
+    {"b", "Nonnegativity where the block moves loses no start", kPhysical, kLambda, kConstantG, kRelu, of_moving(0, 1)},
     {"b", "with any weights", kPhysical, kLambda, kConstantG, kRelu, of_moving(1, 1)},
-    {"b", "Three mu leave only G's diagonal open", kPhysicalOfThreeMus, kLambda, kConstantG, kRelu, of_moving(0, 1)},
-    {"c", "Fitted to noise, only the LCP rests", kNoisyFictitious, kLambda, kConstantG, kNoHead, kLeastSquares},
-    {"c", "A relu rests, too", kNoisyFictitious, kLambda, kConstantG, kRelu, plain(0, 0)},
+    {"b", "Three mu determine all but G's diagonal", kPhysicalOfThreeMus, kLambda, kConstantG, kRelu, of_moving(0, 1)},
+    {"c", "With noisy data only the LCP is exactly 0 at rest", kNoisyFictitious, kLambda, kConstantG, kNoHead,
+     kLeastSquares},
+    {"c", "A relu is exactly 0 at rest, too", kNoisyFictitious, kLambda, kConstantG, kRelu, plain(0, 0)},
     {"d", "With friction forces f needs no bias", kFictitious, kLambda, kNoBias, kNoHead, kLeastSquares},
-    {"d", "With slack it does", kFictitious, kSlack, kNoBias, kNoHead, kLeastSquares},
-    {"e", "Without forces nothing sticks", kFictitious, kLambda, kNoForce, kNoHead, kLeastSquares},
+    {"d", "With slack f needs a bias", kFictitious, kSlack, kNoBias, kNoHead, kLeastSquares},
+    {"e", "Without known forces no sticking is predicted", kFictitious, kLambda, kNoForce, kNoHead, kLeastSquares},
     {"f", "Slack determines f and G", kFictitious, kSlack, kConstantG, kNoHead, kLeastSquares},
     {"f", "with any weights", kFictitious, kSlack, kConstantG, kNoHead, plain(0.1, 0.1)},
     {"f", "with any weights", kFictitious, kSlack, kConstantG, kNoHead, plain(1, 1)},
-    {"f", "Slack of physical forces fits no constant G", kPhysical, kSlack, kConstantG, kNoHead, kLeastSquares},
-    {"f", "A relu leaves f and G open and may lose a start", kFictitious, kSlack, kConstantG, kRelu, plain(0, 0)},
-    {"f", "with complementarity, too", kFictitious, kSlack, kConstantG, kRelu, plain(1, 0)},
-    {"f", "Nonnegativity before it prevents both", kFictitious, kSlack, kConstantG, kRelu, plain(0.01, 1)},
+    {"f", "No constant G fits slack of physical forces", kPhysical, kSlack, kConstantG, kNoHead, kLeastSquares},
+    {"f", "With a relu f and G are not unique; starts may be lost", kFictitious, kSlack, kConstantG, kRelu,
+     plain(0, 0)},
+    {"f", "The same with complementarity", kFictitious, kSlack, kConstantG, kRelu, plain(1, 0)},
+    {"f", "Nonnegativity before the relu prevents both", kFictitious, kSlack, kConstantG, kRelu, plain(0.01, 1)},
 };
 
 nn::DirectModelOptions options(const PhysicsFlags& block, Force force) {
@@ -114,8 +118,10 @@ nn::DirectModelOptions options(const PhysicsFlags& block, Force force) {
 Tensor truth(const PhysicsFlags& block, Force force) {
   const bool slack = force == kSlack;
   const double c = block.dt / block.mass;
-  const double bias = slack ? -c * block.max_friction() : 0, own = slack ? c : 0, other = slack ? 0 : -c;
-  return at::tensor({1., c, bias, 0., 0., own, 0., 0., other, -1., -c, bias, 0., 0., other, 0., 0., own}).view({2, 9});
+  const double bias = slack ? -c * block.max_friction() : 0, diagonal = slack ? c : 0, off_diagonal = slack ? 0 : -c;
+  return at::tensor({1., c, bias, 0., 0., diagonal, 0., 0., off_diagonal,  //
+                     -1., -c, bias, 0., 0., off_diagonal, 0., 0., diagonal})
+      .view({2, 9});
 }
 
 nn::DirectModel model_of(const Tensor& rows, const nn::DirectModelOptions& options) {
@@ -136,14 +142,14 @@ nn::DirectModel model_of(const Tensor& rows, const nn::DirectModelOptions& optio
 Tensor least_squares(const Tensor& X, const Tensor& Y) {
   const std::int64_t k = X.size(-1);
   Tensor rest = at::cat({X, Y}, -1);
-  std::vector<Tensor> rows;  // of [R | Q'Y], from its diagonal on
+  std::vector<Tensor> rows;  // of [R | Q'Y], each from its diagonal entry on
   for (std::int64_t i = 0; i < k; ++i) {
     const Tensor x = rest.select(-1, 0);
     const Tensor q = (x / x.square().sum(-1, true).sqrt()).unsqueeze(-1);
     rows.push_back((q * rest).sum(-2));
     rest = (rest - q * rows.back().unsqueeze(-2)).slice(-1, 1);
   }
-  std::vector<Tensor> W;  // its last rows
+  std::vector<Tensor> W;  // the rows of the solution, from the last on
   for (std::int64_t i = k - 1; i >= 0; --i) {
     const Tensor& row = rows[static_cast<std::size_t>(i)];
     Tensor right = row.slice(-1, k - i);
@@ -156,16 +162,16 @@ Tensor least_squares(const Tensor& X, const Tensor& Y) {
 
 struct Fitted {
   Tensor W;               // [features, 2]
-  std::int64_t lost = 0;  // starts after which a component is 0 in all samples
+  std::int64_t lost = 0;  // number of starts from which a component of the prediction ends as 0 in all samples
 };
 
-// Minimises the loss over all samples at once from several starts, side by side, and returns the best. X: [n,
-// features].
+// Minimises the loss of all samples from several random starts at the same time, and returns the best fit.
+//   X: [n, features].
 Fitted adam(const Tensor& X, const Tensor& target, const Tensor& p, const Fit& fit, const TrainingFlags& flags,
             at::Generator generator) {
   const Tensor scale = X.square().mean(0).sqrt().clamp_min(1e-12).unsqueeze(-1);
   const Tensor scaled = X / scale.t();
-  const Tensor unit_p = p / std::max(rmse(p), 1e-12);  // as train_direct --alpha has it
+  const Tensor unit_p = p / std::max(rmse(p), 1e-12);  // scaled as in train_direct, so that the weights mean the same
   const bool relu = fit.head == kRelu;
   Tensor W = (0.1 * at::randn({X.size(1), 2 * kStarts}, std::move(generator), at::kDouble)).requires_grad_();
   const auto predict = [&] { return at::mm(scaled, W).unflatten(-1, {kStarts, 2}); };
@@ -184,9 +190,9 @@ Fitted adam(const Tensor& X, const Tensor& target, const Tensor& p, const Fit& f
   double least = 0;
   Fitted best;
   for (std::int64_t k = 0; k < kStarts; ++k) {
-    const Tensor own = h.select(1, k);
-    if (relu && (own.amax(0) <= 0).any().item<bool>()) ++best.lost;
-    const double loss = learning::direct_loss(own, target, unit_p, relu, *fit.loss).total.item<double>();
+    const Tensor prediction = h.select(1, k);
+    if (relu && (prediction.amax(0) <= 0).any().item<bool>()) ++best.lost;
+    const double loss = learning::direct_loss(prediction, target, unit_p, relu, *fit.loss).total.item<double>();
     if (k == 0 || loss < least) {
       least = loss;
       best.W = W.unflatten(-1, {kStarts, 2}).select(1, k) / scale;
@@ -252,7 +258,7 @@ nlohmann::json measure(const Fit& fit, const Data& data, const TrainingFlags& fl
   return result;
 }
 
-// Properties of the data that need no fit, and the number of samples that a fit needs.
+// Properties of the data themselves, and how often a few samples suffice to determine f and G.
 nlohmann::json facts(const Data& data, const Data& physical, const Data& of_three_mus, const PhysicsFlags& block,
                      at::Generator generator) {
   nlohmann::json rows;
@@ -303,12 +309,12 @@ constexpr Column kColumns[] = {
     {"rmse", "rmse of v+, v- [m/s]"},
     {"net_rmse", "of v+ - v-"},
     {"parameter_error", "error of f, G"},
-    {"parameter_error_beside_diagonal", "beside G's diagonal"},
-    {"exact_zero_fraction", "rest exact"},
+    {"parameter_error_beside_diagonal", "without G's diagonal"},
+    {"exact_zero_fraction", "exact zeros at rest"},
     {"close_fraction", "within dt mu g / 30"},
-    {"lost_starts", "starts lost"},
+    {"lost_starts", "lost starts"},
     {"lcp_rmse", "rmse of the LCP [m/s]"},
-    {"lcp_exact_zero_fraction", "LCP rest exact"},
+    {"lcp_exact_zero_fraction", "LCP exact zeros at rest"},
 };
 constexpr Column kFactColumns[] = {{"part", ""}, {"claim", "of the data"}, {"measured", "measured"}};
 
@@ -358,13 +364,14 @@ void study(const CommandLine& line, const RunFlags& run, const TrainingFlags& tr
                            std::to_string(run.seed) + " --samples " + std::to_string(samples.samples) +
                            " --iterations " + std::to_string(training.iterations) + R"(`
 
-* learned: G is constant, or affine in v and u; all else is held at 0.
-* loss: plain (the error's norm) or squared, with the weights (A1, A2, A3). Of )" +
+* learned: which coefficients are learned, with G constant or affine in v and u; the others are 0.
+* loss: plain (the norm of the error) or squared, with the weights (A1, A2, A3). Of )" +
                            std::to_string(kStarts) + R"( random starts the
-  best; those are lost in which v+ or v- is 0 behind the relu in all samples.
-* rmse: of (v+, v-) = f + G times the known forces, over held-out samples. Of the LCP: of v_next, with no force known.
-* error of f, G: the largest of any of their numbers, SI units.
-* rest exact: the share of the steps that end at rest which are predicted so, exactly.
+  best is shown. A start is lost if it ends with v+ or v- equal to 0 after the relu in all samples.
+* rmse: that of (v+, v-) = f + G times the known forces, over held-out samples; for the LCP that of v_next, without known
+  forces.
+* error of f, G: the largest error of a coefficient, SI units.
+* exact zeros at rest: the fraction of the steps ending at rest for which exactly 0 is predicted.
 
 )" + markdown(fits, kColumns) +
                            "\n" + markdown(known, kFactColumns);

@@ -1,4 +1,4 @@
-// A comparison of the losses, heads and kinds of force by which f and G can be fitted.
+// Compares the losses, the heads and the kinds of force with which f and G can be learned.
 #pragma once
 
 #include "run/command_line.h"

@@ -30,7 +30,7 @@ using torch::Tensor;
 
 constexpr learning::DirectLossWeights kWeights;
 constexpr double kNonlinearityWeight = 1;  // the weight of DirectModel::nonlinearity in the loss
-constexpr double kSurplusWeight = 0.1;     // the weight of `surplus` in the loss
+constexpr double kSelectionWeight = 0.1;   // the weight of `selection_penalty` in the loss
 
 struct Flags {
   explicit Flags(DirectForces kind_) : kind(kind_) {}
@@ -56,16 +56,18 @@ struct Flags {
     training.add_to(line);
     block.add_to(line);
     samples.add_to(line);
-    line.add<std::string>("network", network, "Of f(v, u) and G(v, u): affine, or hidden (affine and a tanh layer)",
+    line.add<std::string>("network", network,
+                          "Form of f(v, u) and G(v, u): affine, or hidden (affine plus a tanh layer)",
                           one_of({"affine", "hidden"}));
     line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layer", at_least_one);
-    line.add<std::string>("head", head, "Of the predicted velocities in training: relu or none",
+    line.add<std::string>("head", head,
+                          "Function that is applied to the predicted velocities in training: relu or none",
                           one_of({"relu", "none"}));
-    line.add_switch("no-bias", no_bias, "f without a constant part");
+    line.add_switch("no-bias", no_bias, "Learn f without a bias");
     line.add<std::vector<double>>(
         "alpha", alpha,
-        "Weights A1 A2 A3 of prediction error, complementarity (forces over their rms) and nonnegativity (before the "
-        "head; of components that move alone with --forces physical and --head relu)",
+        "Weights A1 A2 A3 of prediction error, complementarity (forces over their rms) and nonnegativity (of values "
+        "before the head; with --forces physical and --head relu only of components that move)",
         [](const std::vector<double>& x) {
           const bool valid = x.size() == 3 && x[0] > 0 && x[1] >= 0 && x[2] >= 0 && std::isfinite(x[0] + x[1] + x[2]);
           return valid ? "" : "three finite numbers, the first > 0, the others >= 0";
@@ -91,8 +93,9 @@ struct Flags {
   bool slack() const { return kind == DirectForces::kSlack; }
   bool relu() const { return head == "relu"; }
 
-  // Whether a component of the velocity that rests only says that the value before the relu is <= 0.
-  bool behind_head() const { return relu() && samples.forces == "physical"; }
+  // Whether a resting component of the velocity is a censored observation: it only tells that the value before the relu
+  // is <= 0.
+  bool censored() const { return relu() && samples.forces == "physical"; }
 };
 
 std::string description(DirectForces kind) {
@@ -104,24 +107,24 @@ std::string description(DirectForces kind) {
                "and known friction forces, and writes the learned LCP as a TorchScript model that can be stepped.";
 }
 
-// Physical forces do not determine the effect of lambda+ on v+; nor, with one friction coefficient, that of lambda-,
-// which is constant while v+ > 0, apart from that of f. Of all f and G that fit, only the one whose f has no bias and
-// whose G is constant and antidiagonal has surplus 0. The rows of its LCP are decoupled, so that every v and u has a
-// solution.
-Tensor surplus(const nn::DirectModel& model) {
+// Physical forces do not determine the effect of lambda+ on v+. With one friction coefficient, lambda- is constant
+// while v+ > 0, so that its effect cannot be told from the bias of f. Of all f and G that fit, this penalty is 0 only
+// for those without a bias in f and with a constant, antidiagonal G. The rows of their LCP are decoupled, so that it
+// has a solution for every v and u.
+Tensor selection_penalty(const nn::DirectModel& model) {
   const auto diagonal = model->G->affine->bias.unflatten(0, {2, 2}).diagonal();
   const Tensor size = model->G->affine->weight.abs().sum() + diagonal.abs().sum();
   return model->options.bias() ? size + model->f->affine->bias.abs().sum() : size;
 }
 
-// The directions that the data determine at the solution. Residuals behind the relu, where it is 0, determine nothing.
+// Which combinations of the coefficients the data determine. A censored observation determines none.
 IdentifiabilityReport identifiability(const Samples& samples, const Tensor& p, const nn::DirectModelOptions& options,
-                                      bool behind_head) {
+                                      bool censored) {
   const bool slack = options.forces() == DirectForces::kSlack;
   const std::string p_1 = slack ? "slack_minus" : "lambda_plus", p_2 = slack ? "slack_plus" : "lambda_minus";
   std::vector<std::string> terms = {"v", "u", "1", p_1 + " v", p_1 + " u", p_1, p_2 + " v", p_2 + " u", p_2};
   Tensor values = features(samples.v, samples.u, p);
-  values = values.where(values.abs() > 1e-12 * values.abs().amax(0), 0);  // round-off of forces that are 0
+  values = values.where(values.abs() > 1e-12 * values.abs().amax(0), 0);  // round-off of forces that are exactly 0
   if (!options.bias()) {
     terms.erase(terms.begin() + kBias);
     values = at::cat({values.slice(1, 0, kBias), values.slice(1, kBias + 1)}, 1);
@@ -131,7 +134,7 @@ IdentifiabilityReport identifiability(const Samples& samples, const Tensor& p, c
   for (const std::int64_t k : {0, 1}) {
     std::vector<std::string> names;
     for (const std::string& term : terms) names.push_back((k == 0 ? "v+: " : "v-: ") + term);
-    result.add(behind_head ? values.index({moves.select(-1, k)}) : values, names);
+    result.add(censored ? values.index({moves.select(-1, k)}) : values, names);
   }
   return result;
 }
@@ -158,14 +161,15 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
   CommandLine line(program, description(kind));
   Flags flags(kind);
   flags.add_to(line);
-  line.footer("Example: " + program + " --mu 0.5 --seed 3 --out runs/mu05\n" +
-              (flags.slack()
-                   ? "The slack of --forces physical leaves G open, and with it whether the LCP has solutions.\n"
-                   : "Physical forces need the relu; of the f and G that fit them those are learned in which f has\n"
-                     "no bias and G is constant and antidiagonal.\n") +
-              "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus (m/s, N, m/s, N, N), and\n"
-              "optionally trajectory; one row in five, or one trajectory in five, is held out." +
-              kModelNote);
+  line.footer(
+      "Example: " + program + " --mu 0.5 --seed 3 --out runs/mu05\n" +
+      (flags.slack()
+           ? "The slack of physical forces does not determine G, so that the learned LCP may have no solutions.\n"
+           : "Physical forces need the relu, and do not determine f and G. Those without a bias in f and with\n"
+             "a constant, antidiagonal G are learned.\n") +
+      "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus (m/s, N, m/s, N, N), and\n"
+      "optionally trajectory; one row in five, or one trajectory in five, is held out." +
+      kModelNote);
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.validate(line);
   if (flags.study) {
@@ -198,8 +202,8 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
   const learning::DirectLossWeights weights{.prediction = flags.alpha[0],
                                             .complementarity = flags.alpha[1],
                                             .nonnegativity = flags.alpha[2],
-                                            .resting = !flags.behind_head()};
-  const bool select = flags.behind_head() && !flags.slack();
+                                            .resting = !flags.censored()};
+  const bool select = flags.censored() && !flags.slack();
   const Tensor target = training.velocities();
   const Tensor p = exact_p.to(flags.run.scalar_type());
   const Tensor unit_p = p / scale(exact_p);  // so that A2 means the same for any block
@@ -208,13 +212,13 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
     const auto terms = learning::direct_loss(model->forward(batch.v, batch.u, p.index({rows})), target.index({rows}),
                                              unit_p.index({rows}), flags.relu(), weights);
     Tensor total = terms.total + kNonlinearityWeight * model->nonlinearity();
-    if (select) total = total + kSurplusWeight * surplus(model);
+    if (select) total = total + kSelectionWeight * selection_penalty(model);
     return {{"loss", total},
             {"prediction", terms.prediction},
             {"complementarity", terms.complementarity},
             {"nonnegativity", terms.nonnegativity}};
   };
-  const auto evaluate = [&]() -> Figures {
+  const auto evaluate = [&]() -> NamedValues {
     return {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)}};
   };
   if (const auto stopped =
@@ -233,7 +237,7 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
       {"training_samples", training.count()},
       {"final_loss", loss(at::arange(training.count()), 1).front().second.item<double>()},
   });
-  metrics.update(identifiability(data.training, exact_p, model->options, flags.behind_head()).json());
+  metrics.update(identifiability(data.training, exact_p, model->options, flags.censored()).json());
   write_results(out, metrics, {"rollout.png", "training.png"});
   return 0;
 }

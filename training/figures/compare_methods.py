@@ -1,4 +1,4 @@
-"""comparison.png: what each learning method came to, over seeds, from near and far starts."""
+"""comparison.png: the results of each learning method for all seeds, from near and far starts."""
 import json
 
 from style import BLUE, GREY, INK, ORANGE, plt, run_folder, save
@@ -6,11 +6,11 @@ from style import BLUE, GREY, INK, ORANGE, plt, run_folder, save
 COLORS = {"none": GREY, "random": INK, "near": BLUE, "far": ORANGE}
 LABELS = {"none": "no start", "random": "random start", "near": "near start", "far": "far start"}
 OFFSETS = {"near": -0.17, "far": 0.17}
-LEAST = 1e-17  # m/s: what is smaller is drawn here
+LEAST = 1e-17  # m/s: smaller errors are drawn here
 
 
 def numbers(row, name):
-    """Of the runs that have the metric."""
+    """The metric of each run that has it."""
     return [run[name] for run in row["runs"] if run.get(name) is not None]
 
 
@@ -54,7 +54,7 @@ def main():
                   columnspacing=1.2)
     left.set_yticks(range(len(methods)), [name.replace("_", " ") for name in methods])
     left.set_ylim(len(methods) - 0.5, -0.5)
-    left.set(xscale="log", xlabel="held-out rmse [m/s], a dot a seed")
+    left.set(xscale="log", xlabel="held-out rmse [m/s], one dot for each seed")
     middle.set(xlim=(-0.05, 1.05), xlabel="share of steps at rest")
     right.set(xscale="log", xlabel="time [s]")
     for axes in (left, middle, right):

@@ -1,4 +1,4 @@
-"""rows.png: the fitted M and W beside the block's, and what else fits; rollout.png: the learned block beside it."""
+"""rows.png: fitted and true M and W, with the ranges of entries that are not unique; rollout.png: the learned block."""
 import numpy as np
 from learning import load, rollout
 from matplotlib.colors import LinearSegmentedColormap
@@ -7,7 +7,7 @@ from style import BLUE, INK, ORANGE, plt, run_folder, save
 
 COLUMNS = (r"$\lambda^+$", r"$\lambda^-$", r"$\gamma$", "$v$", "$u$", "1")
 SIGNED = LinearSegmentedColormap.from_list("signed", (ORANGE, "white", BLUE))
-SAME = 1e-6  # what an entry may vary by and count as one number
+SAME = 1e-6  # an entry whose range is smaller counts as unique
 
 
 def short(x):

@@ -1,4 +1,4 @@
-"""What the programs that identify bodies draw alike: tracks and what was identified of them."""
+"""The figures of the identification programs: observed tracks and the fits to them."""
 import math
 
 from learning import load
@@ -9,7 +9,7 @@ COLORS = (BLUE, ORANGE, TEAL)
 
 
 def path(axes, one):
-    """Where a body was seen, and where the fit has it; of a block that turns also which way it faces."""
+    """The observed and the fitted positions of a body, and the fitted angle of a block that turns."""
     axes.plot(one["x"], one["y"], "o", color=GREY, ms=2.5, mew=0, alpha=0.6, label="observed")
     axes.plot(one["x_fit"], one["y_fit"], color=BLUE, lw=1.3, label="identified")
     if "theta_fit" in one:
@@ -21,7 +21,7 @@ def path(axes, one):
 
 
 def residuals(axes, one, reach):
-    """Observed less identified; an angle as the length that it counts as."""
+    """Observed minus identified coordinates; an angle is multiplied by the length `reach`."""
     for name, color in zip(("x", "y", "theta"), COLORS):
         if name in one:
             unit, label = (reach, f"{reach:g} m \u00d7 theta") if name == "theta" else (1, name)
@@ -38,13 +38,13 @@ def legend(figure, axes):
 
 
 def rows_of(count):
-    """Three panels for each track that is shown."""
+    """A row of three panels for each of the first tracks."""
     count = min(SHOWN, count)
     return plt.subplots(count, 3, figsize=(9.6, 2.5 * count + 0.3), squeeze=False, constrained_layout=True)
 
 
 def fit():
-    """fit.png: tracks, what is left of them, and how sure the friction is."""
+    """fit.png: tracks, residuals, and the objective over the friction coefficient with its confidence interval."""
     run = run_folder()
     flags, metrics = load(run)
     data, grid = read_columns(run / "fit.csv"), read_columns(run / "objective.csv")
@@ -66,7 +66,7 @@ def fit():
 
 
 def filtered():
-    """filter.png: tracks, friction as the filter goes along, and how many of its particles are left."""
+    """filter.png: tracks, the filter's estimate of friction over time, and the number of distinct particles."""
     run = run_folder()
     flags, metrics = load(run)
     data, history = read_columns(run / "fit.csv"), read_columns(run / "history.csv")
@@ -88,7 +88,7 @@ def filtered():
 
 
 def study():
-    """study.png: what friction comes to by other models, where there was a study."""
+    """study.png: the friction that other models identify, for runs with --study."""
     run = run_folder()
     flags, metrics = load(run)
     if not flags["study"]:

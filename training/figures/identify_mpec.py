@@ -1,4 +1,4 @@
-"""fit.png: tracks, what was identified of them, and how sure it is."""
+"""fit.png: tracks, residuals, and the identified friction with its confidence interval."""
 from identification import fit
 
 fit()

@@ -1,4 +1,4 @@
-"""fit.png: tracks, what was identified of them, and how sure it is; study.png: by other models."""
+"""fit.png: tracks, residuals, and the identified friction; study.png: the friction that other models identify."""
 from identification import fit, study
 
 fit()

@@ -1,4 +1,4 @@
-"""What the training programs draw alike: rollouts of the learned block, and how it was learned."""
+"""The figures of the training programs: rollouts of the learned block, loss and error during training."""
 import json
 
 from style import BLUE, GREY, INK, ORANGE, TEAL, plt, read_columns, run_folder, save, select, shade_sticking
@@ -45,7 +45,7 @@ def rollout(run, flags, metrics):
 
 
 def training(terms, unit):
-    """training.png: the named columns of history.csv, in `unit`, and the held-out error."""
+    """Returns a function that draws training.png: the columns `terms` of history.csv, in `unit`, and the held-out error."""
 
     def figure_of(run, flags, metrics):
         history = read_columns(run / "history.csv")

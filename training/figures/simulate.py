@@ -11,7 +11,7 @@ from style import legend_above, plt, run_folder, save, shade, whole_file
 
 OTHERS = 20  # trajectories drawn beside the first
 FRAMES, SECONDS = 80, 4  # of an animation: at most, and about
-BLOCK = [(-1, 0), (1, 0), (1, 1.2), (-1, 1.2), (-1, 0)]  # a marker that stands on its point
+BLOCK = [(-1, 0), (1, 0), (1, 1.2), (-1, 1.2), (-1, 0)]  # a marker whose lower edge is at its point
 NAMES = {"stewart_trinkle": "Stewart\u2013Trinkle", "belbute_peres": "Belbute-Peres"}
 SYMBOLS = {
     "mass": "$m$ = {:g} kg", "mu": r"$\mu$ = {:g}", "gravity": "$g$ = {:g} m/s²", "dt": r"$\Delta t$ = {:g} s",
@@ -34,17 +34,17 @@ def xy(points):
 
 
 def curves(axes, x, y, color, label=None, **style):
-    """y, [trajectories, points]: the first in colour, the others thin and pale."""
+    """Plots y, [trajectories, points], over x: the first trajectory in colour, the others thin and pale."""
     x = np.broadcast_to(x, y.shape)
     axes.plot(x[1:].T, y[1:].T, color=PALE, lw=0.7, zorder=1.5)
     axes.plot(x[0], y[0], color=color, label=label, **style)
 
 
 def plane(axes, points, adjustable="box", margin=0.1):
-    """Axes that hold the points, at one scale unless that would make a line of them."""
+    """Sets limits that contain the points, and equal scales unless the points would then look like a line."""
     corners = xy(np.append(points[np.isfinite(points)], 0))
     low, size = corners.min(axis=0), np.ptp(corners, axis=0)
-    pad = margin * np.where(size < 0.01 * size.max(), size.max(), size)  # round-off is not to fill the axes
+    pad = margin * np.where(size < 0.01 * size.max(), size.max(), size)  # so that round-off does not fill the axes
     axes.update_datalim([low - pad, low + size + pad])
     axes.margins(0)
     axes.autoscale_view()
@@ -66,7 +66,7 @@ def dotted(axes, x, y, color, label):
 
 
 def weighed(axes, values, weight, name):
-    """The weight, dotted. Where an impact would dwarf it, the axis is linear up to it and logarithmic beyond."""
+    """Draws the weight as a dotted line. With forces over 20 times larger, the axis is logarithmic above the weight."""
     axes.axhline(weight, color=TEAL, lw=0.9, ls=":", label=f"weight, ${name}$")
     axes.update_datalim([(0, 0)])
     axes.autoscale_view(scalex=False)
@@ -89,7 +89,7 @@ def relation(axes, x, y, color, x_label, y_label, exact=None):
 
 
 def pace(duration):
-    """How much slower than real time to show it: 1, 2 or 5 times a power of ten; the times to show, ms a frame."""
+    """The factor by which the animation is slowed down, 1, 2 or 5 times a power of ten; the times of its frames; ms per frame."""
     factors = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
     slower = min(factors, key=lambda x: abs(math.log(duration * x / SECONDS)))
     delay = max(40, 10 * math.ceil(100 * duration * slower / (FRAMES - 1)))  # a GIF counts in 10 ms
@@ -137,7 +137,7 @@ class System:
         return self[name + "_x"] + 1j * self[name + "_y"]
 
     def states(self, start, ends):
-        """Ends of steps behind the start. Only the first trajectory's is known: the others start at random."""
+        """The initial states, then the states after each step. Only the first trajectory has a known start."""
         return np.hstack([np.array([[start]] + [[np.nan]] * (self.count - 1)), ends])
 
     def travelled(self, v):

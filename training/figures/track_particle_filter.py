@@ -1,4 +1,4 @@
-"""filter.png: what the filter made of the tracks, and what was left of it."""
+"""filter.png: the filter's estimates, and the number of its distinct particles."""
 from identification import filtered
 
 filtered()

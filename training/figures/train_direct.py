@@ -1,4 +1,5 @@
-"""rollout.png: the learned block beside the exact one; training.png: how it was learned; study.png: --study's fits."""
+"""rollout.png: the learned block beside the exact one; training.png: loss and error during training;
+study.png: the fits of --study."""
 import json
 
 from learning import draw, rollout, training

@@ -45,7 +45,7 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
         return terms;
       },
       [&] {
-        Figures figures = {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)}};
+        NamedValues figures = {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)}};
         const nlohmann::json friction = friction_metrics(model, flags.block);
         if (friction["mu"].is_number()) figures.emplace_back("mu", friction["mu"].get<double>());
         for (const auto& figure : method.report(model, training)) figures.push_back(figure);

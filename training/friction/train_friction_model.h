@@ -26,7 +26,7 @@ struct FrictionMethod {
   /// The loss of a batch; `done` is the completed part of the training, 0 to 1.
   std::function<LossTerms(nn::TraditionalModel& model, const Samples& batch, double done)> loss;
   /// Further columns of history.csv.
-  std::function<Figures(nn::TraditionalModel& model, const Samples& training)> report;
+  std::function<NamedValues(nn::TraditionalModel& model, const Samples& training)> report;
   /// Further entries of metrics.json.
   std::function<nlohmann::json(nn::TraditionalModel& model, const Samples& training)> metrics;
 };

@@ -16,15 +16,15 @@ namespace {
 using Ipopt::Index;
 using Ipopt::Number;
 
-constexpr double kInfinity = 2e19;  // Ipopt takes bounds beyond 1e19 as infinite
-constexpr double kGrowth = 10;
-constexpr double kTolerance = 1e-8;
-constexpr int kLast = 12;  // the largest number of values of rho or t that are tried
+constexpr double kInfinity = 2e19;   // Ipopt takes bounds beyond 1e19 as infinite
+constexpr double kGrowth = 10;       // factor from one value of rho to the next, and divisor of t
+constexpr double kTolerance = 1e-8;  // Ipopt's convergence tolerance
+constexpr int kMaxValues = 12;       // at most this many values of rho or t are tried
 
-// The program with complementarity penalised or relaxed, with exact sparse derivatives.
-class Smooth : public Ipopt::TNLP {
+// The smooth program of one rho or t, for Ipopt, with exact sparse derivatives.
+class SmoothProgram : public Ipopt::TNLP {
  public:
-  Smooth(const BilinearProgram& program) : x(program.start), program_(program) {}
+  SmoothProgram(const BilinearProgram& program) : x(program.start), program_(program) {}
 
   double rho = 0;     // weight of the products in the objective
   double bound = -1;  // upper bound of each product; < 0: none
@@ -33,7 +33,7 @@ class Smooth : public Ipopt::TNLP {
   std::function<void(Index iteration, double objective, double infeasibility)> observer;
 
   bool get_nlp_info(Index& n, Index& m, Index& nnz_jac, Index& nnz_hess, IndexStyleEnum& style) override {
-    layout();
+    find_sparsity();
     n = static_cast<Index>(x.size());
     m = rows();
     nnz_jac = static_cast<Index>(places_.size());
@@ -49,7 +49,7 @@ class Smooth : public Ipopt::TNLP {
     }
     Index r = 0;
     for (const auto& equation : program_.equations) g_l[r] = g_u[r] = equation.right, ++r;
-    for (const auto& ball : program_.balls) g_l[r] = -kInfinity, g_u[r] = ball.radius, ++r;
+    for (const auto& ball : program_.balls) g_l[r] = -kInfinity, g_u[r] = ball.squared_radius, ++r;
     for (std::size_t k = 0; k < relaxed(); ++k) g_l[r] = -kInfinity, g_u[r] = bound, ++r;
     return true;
   }
@@ -195,7 +195,7 @@ class Smooth : public Ipopt::TNLP {
   Index rows() const { return static_cast<Index>(program_.equations.size() + program_.balls.size() + relaxed()); }
 
   // The sparsity of the Jacobian and of the lower triangle of the Hessian.
-  void layout() {
+  void find_sparsity() {
     places_.clear();
     hessian_.clear();
     Index r = 0;
@@ -246,7 +246,7 @@ std::string in_words(Ipopt::ApplicationReturnStatus status) {
     case Ipopt::Solved_To_Acceptable_Level:
       return kSolved;
     case Ipopt::Infeasible_Problem_Detected:
-      return "no point near satisfies the constraints";
+      return "locally infeasible: no point nearby satisfies the constraints";
     case Ipopt::Maximum_Iterations_Exceeded:
       return "the iterations ran out";
     case Ipopt::Restoration_Failed:
@@ -258,25 +258,26 @@ std::string in_words(Ipopt::ApplicationReturnStatus status) {
 
 }  // namespace
 
-std::int64_t BilinearProgram::add(double lower_bound, double upper_bound, double from, double weighs, double aim) {
+std::int64_t BilinearProgram::add(double lower_bound, double upper_bound, double initial, double objective_weight,
+                                  double objective_target) {
   lower.push_back(lower_bound);
   upper.push_back(upper_bound);
-  start.push_back(from);
-  weight.push_back(weighs);
-  target.push_back(aim);
+  start.push_back(initial);
+  weight.push_back(objective_weight);
+  target.push_back(objective_target);
   return static_cast<std::int64_t>(lower.size()) - 1;
 }
 
 MpecSolution solve(const BilinearProgram& program, const MpecOptions& options,
                    const std::function<void(const MpecIterate&)>& progress) {
   const bool penalty = options.method == Complementarity::kPenalty;
-  const Ipopt::SmartPtr<Smooth> smooth = new Smooth(program);
+  const Ipopt::SmartPtr<SmoothProgram> smooth = new SmoothProgram(program);
   MpecSolution solution;
   double parameter = options.first;
   smooth->observer = [&](Index k, double objective, double infeasibility) {
     if (progress) progress({solution.iterations + k, parameter, objective, infeasibility});
   };
-  for (int k = 0; k < kLast; ++k) {
+  for (int k = 0; k < kMaxValues; ++k) {
     smooth->rho = penalty ? parameter : 0;
     smooth->bound = penalty ? -1 : parameter;
     const Ipopt::SmartPtr<Ipopt::IpoptApplication> ipopt = IpoptApplicationFactory();

@@ -18,22 +18,22 @@ namespace lcp::training {
 
 struct BilinearProgram {
   struct Term {
-    std::int64_t x;  ///< of an unknown
+    std::int64_t x;  ///< index of an unknown
     double factor;
-    std::int64_t by = -1;  ///< of a second unknown that multiplies it, or -1
+    std::int64_t by = -1;  ///< index of a second unknown that multiplies it, or -1
   };
   struct Equation {
     std::vector<Term> terms;
-    double right;  ///< sum of the terms = right
+    double right;  ///< the sum of the terms must equal this
   };
   struct Pair {
     std::int64_t a, b;
   };
-  /// sum of squares of (x_i - t_i) <= radius.
+  /// The constraint sum_i (x_i - centre_i)^2 <= squared_radius.
   struct Ball {
     std::vector<std::int64_t> x;
     std::vector<double> centre;
-    double radius;
+    double squared_radius;
   };
 
   std::vector<double> weight, target, lower, upper, start;
@@ -41,8 +41,9 @@ struct BilinearProgram {
   std::vector<Pair> pairs;
   std::vector<Ball> balls;
 
-  /// The index of a new unknown.
-  std::int64_t add(double lower_bound, double upper_bound, double from, double weighs = 0, double aim = 0);
+  /// Adds an unknown and returns its index.
+  std::int64_t add(double lower_bound, double upper_bound, double initial, double objective_weight = 0,
+                   double objective_target = 0);
 };
 
 enum class Complementarity {
@@ -52,23 +53,23 @@ enum class Complementarity {
 
 struct MpecOptions {
   Complementarity method = Complementarity::kPenalty;
-  double first = 1e-3;                 ///< rho, or t
-  double largest_product = 1e-8;       ///< of a pair, at which it is solved
-  std::int64_t max_iterations = 3000;  ///< in all
+  double first = 1e-3;                 ///< initial value of rho or t
+  double largest_product = 1e-8;       ///< the program is solved when no product x_a x_b is larger
+  std::int64_t max_iterations = 3000;  ///< in total, for all values of rho or t
 };
 
 struct MpecSolution {
   std::vector<double> x;
   double objective = 0;        ///< without the penalty
-  double largest_product = 0;  ///< of a pair
+  double largest_product = 0;  ///< of the pairs
   std::int64_t iterations = 0;
-  std::string status = {};  ///< "solved", or what ended it
+  std::string status = {};  ///< "solved", or why it is not
 };
 
-/// Where Ipopt is.
+/// An iterate of Ipopt.
 struct MpecIterate {
-  std::int64_t iteration;  ///< in all
-  double parameter;        ///< rho, or t
+  std::int64_t iteration;  ///< counted over all values of rho or t
+  double parameter;        ///< the present rho or t
   double objective;        ///< with the penalty
   double infeasibility;    ///< the largest violation of a constraint
 };

@@ -19,11 +19,11 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kShown = 10;                    // bodies whose estimates are printed
-constexpr std::int64_t kValues = 101;                  // values of mu in objective.csv
+constexpr std::int64_t kShown = 10;                    // the estimates of at most this many bodies are printed
+constexpr std::int64_t kValues = 101;                  // objective.csv has this many equidistant values of mu
 constexpr double kNormalQuantile = 1.959963984540054;  // 95 % of a normal distribution are within +- this
 
-// The objective of each track over the values of mu that it might have, all else as identified.
+// The objective of each track as a function of mu, with the other unknowns as identified.
 Table objective_table(const TrackModel& model, const Tensor& theta) {
   const Tensor found = theta.select(-1, 0);
   const Tensor grid = at::linspace(0, std::max(1.0, 1.5 * found.max().item<double>()), kValues, at::kDouble);
@@ -53,7 +53,7 @@ void print_estimates(const identification::LeastSquares& fit, const Confidence& 
     }
     std::cout << "\n";
   }
-  if (count > kShown) std::cout << "and " << count - kShown << " more in metrics.json\n";
+  if (count > kShown) std::cout << "and " << count - kShown << " more tracks in metrics.json\n";
   for (const std::string& line : unknown) std::cout << line << "\n";
 }
 

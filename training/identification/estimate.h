@@ -1,4 +1,4 @@
-// The estimates of an identification, their uncertainty, and their report.
+// Uncertainty and report of identified parameters.
 #pragma once
 
 #include <torch/types.h>
@@ -18,12 +18,13 @@ namespace lcp::training {
 
 /// The uncertainty of a least-squares estimate.
 struct Confidence {
-  torch::Tensor noise;     ///< [b], standard deviation of each coordinate: known, or of the residuals
+  torch::Tensor noise;     ///< [b], standard deviation of each coordinate: known, or estimated from the residuals
   torch::Tensor std;       ///< [b, p]; infinite where the data do not determine the unknown
   torch::Tensor interval;  ///< [b, p, 2], contains the truth with probability 0.95
 };
 
-/// To first order. Noise that is not known is taken from the residuals, whose quantiles are then Student's.
+/// The uncertainty to first order. Where the noise is not known, its standard deviation is estimated from the
+/// residuals, and the interval is that of Student's distribution.
 Confidence confidence(const TrackProblem& problem, const identification::LeastSquares& fit);
 
 /// The quantile of Student's distribution with nu degrees of freedom that holds the middle 95 %.
@@ -44,7 +45,8 @@ Table fit_table(const TrackFlags& flags, const Tracks& tracks, const torch::Tens
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
                               const TrackModel& model, const identification::LeastSquares& fit);
 
-/// The scatter of the estimates from `repeats` times the same tracks with other noise, and the predicted one.
+/// Compares the scatter of the estimates with the predicted standard deviation. The problem has the same tracks
+/// `repeats` times, each time with other noise.
 nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem,
                                    const identification::LeastSquares& fit, std::int64_t repeats);
 

@@ -12,7 +12,7 @@ namespace {
 using physics::PointMass;
 using torch::Tensor;
 
-// A single particle is that of the flags. Several have random starts and friction, as in [BT].
+// A single particle has the start and the friction of the flags. Several have random ones, as in [BT].
 TrackProblem simulate(const RunFlags& run, const TrackFlags& flags, std::int64_t k) {
   const std::int64_t b = flags.bodies;
   const auto uniform = [&](Stream stream, at::IntArrayRef shape) {

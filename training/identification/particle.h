@@ -15,13 +15,13 @@ namespace lcp::training {
 /// The flags of the example of [BT].
 TrackFlags particle_flags();
 
-/// Reads --data, or simulates --particles.
+/// Reads the tracks of --data, or simulates --particles of them.
 TrackProblem load_particles(const RunFlags& run, const TrackFlags& flags);
 
-/// The simulated particles again, with the noise of `repeats` further seeds: repeats b tracks.
+/// The simulated tracks `repeats` times, each time with other noise: repeats b tracks.
 TrackProblem repeat_particles(const RunFlags& run, const TrackFlags& flags, std::int64_t repeats);
 
-/// The particle of the flags, with this friction.
+/// The particle of the flags with the friction coefficient mu.
 physics::PointMass particle_mass(const TrackFlags& flags, double dt, const torch::Tensor& mu);
 
 class ParticleModel : public TrackModel {

@@ -17,10 +17,10 @@ namespace {
 using torch::Tensor;
 
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kOfStep = 11, kOfStart = 5;
+constexpr std::int64_t kUnknownsOfStep = 11, kUnknownsOfStart = 5;
 
-// The unknowns of one particle: mu, q_0, v_0, then of each step q, v, lambda_n, lambda_+, lambda_-, sigma, s_1, s_2,
-// s_3 >= 0, where lambda_+ acts against v_x > 0 and
+// The order of the unknowns of one particle: mu, q_0, v_0, then for each step q, v, lambda_n, lambda_+, lambda_-,
+// sigma, s_1, s_2, s_3 >= 0, where lambda_+ acts against v_x > 0 and
 //
 //   s_1 = sigma - v_x,  s_2 = sigma + v_x,  s_3 = mu lambda_n - lambda_+ - lambda_-.
 struct Layout {
@@ -29,7 +29,9 @@ struct Layout {
   std::int64_t mu() const { return first; }
   std::int64_t q(std::int64_t step, std::int64_t c) const { return step == 0 ? first + 1 + c : of(step, c); }
   std::int64_t v(std::int64_t step, std::int64_t c) const { return step == 0 ? first + 3 + c : of(step, 2 + c); }
-  std::int64_t of(std::int64_t step, std::int64_t k) const { return first + kOfStart + (step - 1) * kOfStep + k; }
+  std::int64_t of(std::int64_t step, std::int64_t k) const {
+    return first + kUnknownsOfStart + (step - 1) * kUnknownsOfStep + k;
+  }
 };
 
 }  // namespace
@@ -46,7 +48,8 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
     const auto observed = [&](std::int64_t k, std::int64_t c) { return tracks.observed[k][b][c].item<double>(); };
     const auto weight = [&](std::int64_t k) { return tracks.seen[k][b][0].item<double>(); };
     const auto bounded = [&](std::int64_t k) { return bound.size > 0 && weight(k) > 0; };
-    const auto add_position = [&](std::int64_t k, std::int64_t c, double low, double high, double from, double weighs) {
+    const auto add_position = [&](std::int64_t k, std::int64_t c, double low, double high, double initial,
+                                  double objective_weight) {
       const double seen = observed(k, c);
       if (bounded(k) && !bound.euclidean) {
         low = std::max(low, seen - bound.size);
@@ -57,7 +60,7 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
                                  std::to_string(b) + " in step " + std::to_string(k) + (c == 0 ? ": x = " : ": y = ") +
                                  short_number(seen));
       }
-      program.add(low, high, from, weighs, seen);
+      program.add(low, high, initial, objective_weight, seen);
     };
     program.add(0, 1, 1);
     for (const std::int64_t c : {0, 1}) {
@@ -77,8 +80,8 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
         program.add(-kUnbounded, kUnbounded, (observed(k, c) - observed(k - 1, c)) / dt);
       }
       for (int slack = 0; slack < 7; ++slack) program.add(0, kUnbounded, 0);
-      const auto own = [&](std::int64_t i) { return at.of(k, 4 + i); };
-      const std::int64_t normal = own(0), plus = own(1), minus = own(2), sigma = own(3);
+      const std::int64_t normal = at.of(k, 4), plus = at.of(k, 5), minus = at.of(k, 6), sigma = at.of(k, 7);
+      const std::int64_t s_1 = at.of(k, 8), s_2 = at.of(k, 9), s_3 = at.of(k, 10);
       for (const std::int64_t c : {0, 1}) {
         program.equations.push_back({{{at.q(k, c), 1}, {at.q(k - 1, c), -1}, {at.v(k, c), -dt}}, 0});
       }
@@ -86,13 +89,13 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
           {{{at.v(k, 0), 1}, {at.v(k - 1, 0), -1}, {plus, dt / mass}, {minus, -dt / mass}}, dt * acceleration[0]});
       program.equations.push_back(
           {{{at.v(k, 1), 1}, {at.v(k - 1, 1), -1}, {normal, -dt / mass}}, dt * acceleration[1]});
-      program.equations.push_back({{{own(4), 1}, {sigma, -1}, {at.v(k, 0), 1}}, 0});
-      program.equations.push_back({{{own(5), 1}, {sigma, -1}, {at.v(k, 0), -1}}, 0});
-      program.equations.push_back({{{own(6), 1}, {normal, -1, at.mu()}, {plus, 1}, {minus, 1}}, 0});
+      program.equations.push_back({{{s_1, 1}, {sigma, -1}, {at.v(k, 0), 1}}, 0});
+      program.equations.push_back({{{s_2, 1}, {sigma, -1}, {at.v(k, 0), -1}}, 0});
+      program.equations.push_back({{{s_3, 1}, {normal, -1, at.mu()}, {plus, 1}, {minus, 1}}, 0});
       program.pairs.push_back({normal, at.q(k, 1)});
-      program.pairs.push_back({plus, own(4)});
-      program.pairs.push_back({minus, own(5)});
-      program.pairs.push_back({sigma, own(6)});
+      program.pairs.push_back({plus, s_1});
+      program.pairs.push_back({minus, s_2});
+      program.pairs.push_back({sigma, s_3});
     }
     for (std::int64_t k = 0; k <= steps && bound.euclidean; ++k) {
       if (!bounded(k)) continue;
@@ -105,9 +108,10 @@ BilinearProgram particle_program(const TrackFlags& flags, const TrackProblem& pr
 
 ParticleEstimate read_particles(const TrackFlags& flags, const TrackProblem& problem, const MpecSolution& solution) {
   const std::int64_t b = problem.tracks.count(), steps = problem.tracks.steps();
-  const Tensor all = at::tensor(solution.x, at::kDouble).view({b, kOfStart + steps * kOfStep});
-  const Tensor start = all.slice(-1, 1, kOfStart).unsqueeze(1);
-  const Tensor states = at::cat({start, all.slice(-1, kOfStart).view({b, steps, kOfStep}).slice(-1, 0, 4)}, 1);
+  const Tensor all = at::tensor(solution.x, at::kDouble).view({b, kUnknownsOfStart + steps * kUnknownsOfStep});
+  const Tensor start = all.slice(-1, 1, kUnknownsOfStart).unsqueeze(1);
+  const Tensor states =
+      at::cat({start, all.slice(-1, kUnknownsOfStart).view({b, steps, kUnknownsOfStep}).slice(-1, 0, 4)}, 1);
   const auto mass = particle_mass(flags, problem.tracks.dt, all.select(-1, 0).unsqueeze(-1));
   const Tensor before = states.slice(1, 0, steps), after = states.slice(1, 1);
   const Tensor u = at::tensor(flags.force, at::kDouble).expand({b, steps, 2});

@@ -19,7 +19,8 @@ using identification::LeastSquaresOptions;
 using identification::LeastSquaresStatus;
 using torch::Tensor;
 
-constexpr double kFirstFrictions[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
+// The values of mu from which the search starts again.
+constexpr double kFurtherStarts[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
 
 // For each body the fit of `b` where `mask` holds, otherwise that of `a`.
 LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquares& a) {
@@ -66,9 +67,10 @@ class Shooting {
 }  // namespace
 
 void ShootingFlags::add_to(CommandLine& line) {
-  line.add<std::string>("escape", escape, "Where mu has no effect: starts (again from several mu) or none",
+  line.add<std::string>("escape", escape,
+                        "What to do where mu has no effect: starts (search again from several mu) or none",
                         one_of({"starts", "none"}));
-  line.add<std::int64_t>("iterations", iterations, "At most, of each start", at_least_one);
+  line.add<std::int64_t>("iterations", iterations, "Largest number of iterations from each start", at_least_one);
 }
 
 ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
@@ -78,7 +80,7 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
   shot.escaped = (shot.fit.jacobian.select(-1, 0) == 0).all(-1);
   if (flags.escape == "none") shot.escaped.fill_(false);
   if (shot.escaped.any().item<bool>()) {
-    for (const double start : kFirstFrictions) {
+    for (const double start : kFurtherStarts) {
       const LeastSquares other = shooting.from(start);
       const Tensor iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
       shot.fit = choose(shot.escaped & (other.objective < shot.fit.objective), other, shot.fit);

@@ -1,4 +1,4 @@
-// Least squares through the differentiable rollout (single shooting), from several starts where one fails.
+// Least squares through the differentiable rollout (single shooting), from several initial mu where one is not enough.
 #pragma once
 
 #include <torch/types.h>
@@ -24,7 +24,7 @@ struct ShootingFlags {
 
 struct ShootingResult {
   identification::LeastSquares fit;
-  torch::Tensor escaped;  ///< [b], bool: mu had no effect on the track at the end of the first search
+  torch::Tensor escaped;  ///< [b], bool: the search was repeated, since mu had no effect on the first result
   Table history;          ///< started_at (mu), track, iteration, mu, objective
 };
 
@@ -33,8 +33,8 @@ struct ShootingResult {
 ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                                const TrackModel& model);
 
-/// Fits, writes history.csv beside the files of `write_estimate`, and returns what metrics.json says. Warns of what did
-/// not converge.
+/// Fits the tracks, writes history.csv and the files of `write_estimate`, and returns the content of metrics.json.
+/// Warns of tracks whose fit did not converge.
 nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                         const TrackProblem& problem, const TrackModel& model);
 

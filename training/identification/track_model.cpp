@@ -17,7 +17,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kSeenAtFirst = 8;  // steps from which the initial velocity is guessed
+constexpr std::int64_t kVelocitySteps = 8;  // the initial velocity is estimated from this many steps
 
 // An angle that was measured up to full turns, made continuous: [steps + 1, b].
 Tensor unwrapped(const Tensor& angle) {
@@ -30,7 +30,8 @@ Tensor unwrapped(const Tensor& angle) {
 Tensor row(const std::vector<double>& x) { return at::tensor(x, at::kDouble); }
 
 void require_float64(const RunFlags& run) {
-  if (run.dtype != "float64") throw UsageError("--dtype must be float64, in which identification is; got " + run.dtype);
+  if (run.dtype != "float64")
+    throw UsageError("--dtype must be float64, since identification needs its precision; got " + run.dtype);
 }
 
 void TrackFlags::add_bodies_to(CommandLine& line) {
@@ -41,14 +42,16 @@ void TrackFlags::add_bodies_to(CommandLine& line) {
   block.add_to(line);
   line.add<std::int64_t>("steps", steps, "Steps to simulate",
                          [](const std::int64_t& x) { return x >= 2 ? at_least_one(x) : ">= 2"; });
-  line.add<double>("noise", noise,
-                   "Half the width of the uniform noise on each coordinate, m; of --data, where it is known",
-                   nonnegative);
+  line.add<double>(
+      "noise", noise,
+      "Half the width of the uniform noise on each coordinate, m; with --data that of the data, if it is known",
+      nonnegative);
   line.add<std::vector<double>>("force", force,
                                 turns ? "Force and moment on the body, N, N, N m" : "Force beside gravity, N", numbers);
-  line.add<std::vector<double>>(
-      "position", position,
-      std::string("Start, m") + (turns ? ", m, rad" : "") + "; of --data the first observation unless given", numbers);
+  line.add<std::vector<double>>("position", position,
+                                std::string("Initial position, m") + (turns ? ", m, rad" : "") +
+                                    "; with --data the default is the first observation",
+                                numbers);
   line.add<std::vector<double>>("velocity", velocity,
                                 std::string("Velocity before the first step, m/s") + (turns ? ", m/s, rad/s" : ""),
                                 numbers);
@@ -58,7 +61,7 @@ void TrackFlags::add_bodies_to(CommandLine& line) {
 
 void TrackFlags::add_estimate_to(CommandLine& line) {
   line.add<std::int64_t>("particles", bodies,
-                         "Bodies to simulate; of several each has a mu of its own, at random up to 0.5, and a start",
+                         "Bodies to simulate; if there are several, each has a random mu up to 0.5 and a random start",
                          at_least_one);
   line.add<std::string>("estimate", estimate,
                         "What is unknown: mu; mu,q0 (the start too); mu,q0,v0 (and the initial velocity)",
@@ -150,11 +153,11 @@ Tensor TrackModel::start(double mu) const {
   if (flags_.estimate != "mu") theta = at::cat({theta, tracks.observed[0]}, -1);
   if (flags_.estimate == "mu,q0,v0") {
     // The slope of the first positions less the effect of acceleration: q_k = q_0 + k dt v + k (k + 1) / 2 dt^2 a.
-    const std::int64_t n = std::min(kSeenAtFirst, tracks.steps()) + 1;
+    const std::int64_t n = std::min(kVelocitySteps, tracks.steps()) + 1;
     const Tensor k = at::arange(n, at::kDouble).view({n, 1, 1});
-    const Tensor left = tracks.observed.slice(0, 0, n) - k * (k + 1) / 2 * tracks.dt * tracks.dt * acceleration();
+    const Tensor linear = tracks.observed.slice(0, 0, n) - k * (k + 1) / 2 * tracks.dt * tracks.dt * acceleration();
     const Tensor centred = k - k.mean();
-    theta = at::cat({theta, (centred * left).sum(0) / (centred.square().sum() * tracks.dt)}, -1);
+    theta = at::cat({theta, (centred * linear).sum(0) / (centred.square().sum() * tracks.dt)}, -1);
   }
   return theta;
 }
@@ -190,9 +193,9 @@ Tensor TrackModel::residuals(const Tensor& theta) const {
   Tensor all = error.flatten(-2);
   if (flags_.prior > 0 && flags_.estimate != "mu") {
     const Tensor root = std::sqrt(flags_.prior) * problem_.reach;
-    const BodyState own = start_of(theta);
-    all = at::cat({all, root * (own.position - tracks.observed[0])}, -1);
-    if (flags_.estimate == "mu,q0,v0") all = at::cat({all, root * (own.velocity - problem_.start.velocity)}, -1);
+    const BodyState state = start_of(theta);
+    all = at::cat({all, root * (state.position - tracks.observed[0])}, -1);
+    if (flags_.estimate == "mu,q0,v0") all = at::cat({all, root * (state.velocity - problem_.start.velocity)}, -1);
   }
   return all;
 }

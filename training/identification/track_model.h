@@ -1,4 +1,4 @@
-// The tracks of bodies as a function of their friction and their start.
+// The tracks of bodies as functions of their friction and their initial state.
 #pragma once
 
 #include <torch/types.h>
@@ -14,12 +14,12 @@
 
 namespace lcp::training {
 
-/// Throws a UsageError where --dtype is another.
+/// Throws a UsageError where --dtype is not float64.
 void require_float64(const RunFlags& run);
 
 /// Flags of the programs that identify bodies, of which k coordinates are observed.
 struct TrackFlags {
-  std::vector<std::string> coordinates;  ///< their names; lengths, but for "theta"
+  std::vector<std::string> coordinates;  ///< their names; all are lengths except "theta"
   PhysicsFlags block;
   std::int64_t bodies = 1;
   std::int64_t steps;
@@ -48,19 +48,19 @@ struct BodyState {
   torch::Tensor position, velocity;
 };
 
-/// The observations of bodies, and what else is known about them.
+/// The observed tracks of bodies and what is known about the bodies.
 struct TrackProblem {
   Tracks tracks;
   BodyState start;      ///< [b, k], used where it is not identified
   torch::Tensor mu;     ///< [b], the true values of simulated bodies; undefined for a file
-  torch::Tensor reach;  ///< [k], the length that a unit of a coordinate counts as: 1, and m/rad for an angle
-  double noise;         ///< m, standard deviation of each length; NaN where it is unknown
+  torch::Tensor reach;  ///< [k], the factors that make lengths of the coordinates: 1, or m/rad for an angle
+  double noise;         ///< m, standard deviation of the noise, all coordinates as lengths; NaN where it is unknown
 };
 
 /// Reads --data.
 TrackProblem read_problem(const TrackFlags& flags, const torch::Tensor& reach);
 
-/// Simulated bodies, observed with noise, of which the seed has a sequence for each k.
+/// Adds noise to simulated positions. Each k has other random numbers.
 ///   positions: [steps + 1, b, k], m and rad, without noise.
 TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodyState& start, const torch::Tensor& mu,
                      const torch::Tensor& positions, const torch::Tensor& reach, std::int64_t k);
@@ -68,17 +68,17 @@ TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodySta
 /// The bodies of all problems, which must have equally many steps.
 TrackProblem joined(const std::vector<TrackProblem>& all);
 
-/// [n], float64.
+/// A tensor of these numbers, [n], float64.
 torch::Tensor row(const std::vector<double>& x);
 
-/// What the rollout of a fit says about the friction of each body.
+/// What the rollout of a fit tells about the friction of each body.
 struct FrictionEvidence {
   physics::RolloutCertificate certificate;  ///< [b]
   torch::Tensor least_mu;  ///< [b], a lower bound of mu: the friction that the motion needed; -1 without contact
   torch::Tensor slides;    ///< [b], bool
 };
 
-/// The unknowns theta = (mu[, q_0[, v_0]]) of each body, and the tracks that follow from them.
+/// Maps the unknowns theta = (mu[, q_0[, v_0]]) of each body to its track.
 class TrackModel {
  public:
   TrackModel(const TrackFlags& flags, const TrackProblem& problem);
@@ -86,7 +86,7 @@ class TrackModel {
   TrackModel(const TrackModel&) = delete;
   TrackModel& operator=(const TrackModel&) = delete;
 
-  std::vector<std::string> names() const;  ///< of the unknowns
+  std::vector<std::string> names() const;  ///< the names of the unknowns
   std::int64_t unknowns() const { return unknowns_; }
 
   /// A first guess, [b, p]: this mu, the first observation, and the velocity of the first steps.
@@ -109,7 +109,7 @@ class TrackModel {
 
  private:
   virtual torch::Tensor move(const BodyState& start, const torch::Tensor& mu) const = 0;  // [steps, ..., b, k]
-  virtual torch::Tensor acceleration() const = 0;  // [k], before friction, of the first steps
+  virtual torch::Tensor acceleration() const = 0;  // [k], without friction and contact
 
   const TrackFlags& flags_;
   const TrackProblem& problem_;

@@ -13,8 +13,8 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kEqual = 1e-3;       // tolerance of equal time steps, relative to a step
-constexpr std::size_t kShortest = 3;  // observations of a track
+constexpr double kEqual = 1e-3;       // time steps may differ by this part of a step
+constexpr std::size_t kShortest = 3;  // observations that a track must have
 
 struct Range {
   std::size_t first, end;
@@ -68,9 +68,9 @@ Tracks read_tracks(const std::string& file, const std::vector<std::string>& posi
     tracks.seen.select(1, b).slice(0, 0, length).fill_(1);
     for (std::int64_t c = 0; c < width; ++c) {
       const std::vector<double>& all = table[positions[static_cast<std::size_t>(c)]];
-      const std::vector<double> own(all.begin() + static_cast<std::ptrdiff_t>(first),
-                                    all.begin() + static_cast<std::ptrdiff_t>(end));
-      tracks.observed.select(1, b).select(1, c).slice(0, 0, length).copy_(at::tensor(own, at::kDouble));
+      const std::vector<double> values(all.begin() + static_cast<std::ptrdiff_t>(first),
+                                       all.begin() + static_cast<std::ptrdiff_t>(end));
+      tracks.observed.select(1, b).select(1, c).slice(0, 0, length).copy_(at::tensor(values, at::kDouble));
     }
   }
   return tracks;

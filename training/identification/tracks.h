@@ -11,7 +11,7 @@
 
 namespace lcp::training {
 
-/// Tracks of b bodies, each from its own first time on, at equal steps of time.
+/// The tracks of b bodies at equal time steps. Each begins at its own first time.
 struct Tracks {
   double dt;               ///< s
   torch::Tensor observed;  ///< [steps + 1, b, k], m or rad, float64; 0 where a shorter track has ended
@@ -26,7 +26,7 @@ struct Tracks {
 /// than three.
 Tracks read_tracks(const std::string& file, const std::vector<std::string>& positions);
 
-/// Adds a column of the values of x while each track is observed.
+/// Adds a column with the values of x at the observed times of each track.
 ///   x: [steps + 1, b], or what broadcasts to it.
 void add_column(Table& table, const std::string& name, const Tracks& tracks, const torch::Tensor& x);
 

@@ -23,7 +23,8 @@ Tripod tripod_of(const TripodTrackFlags& flags, const TripodFlags& block, double
 
 Tensor reach_of(const TripodTrackFlags& flags) { return row({1, 1, flags.reach}); }
 
-// A single block is that of the flags. Several start at random within 1 m, with 0.5 to 1.5 times its velocity.
+// A single block has the start and the friction of the flags. Several have random friction, start at random within 1 m
+// and have 0.5 to 1.5 times the velocity of the flags.
 TrackProblem simulate(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t k) {
   const TrackFlags& tracks = flags.tracks;
   const std::int64_t b = tracks.bodies;
@@ -64,7 +65,9 @@ void TripodTrackFlags::add_to(CommandLine& line) {
   tracks.add_bodies_to(line);
   tracks.add_estimate_to(line);
   block.add_to(line);
-  line.add<double>("reach", reach, "Where an angle counts as a length, m: the noise of theta is --noise / --reach",
+  line.add<double>("reach", reach,
+                   "Length by which angles are multiplied to compare them with positions, m; the noise of theta is "
+                   "--noise / --reach",
                    positive);
   line.add<std::int64_t>("true-directions", true_directions, "Directions of the simulated block; 0: --directions",
                          [](const std::int64_t& n) { return n == 0 ? "" : even_directions(n); });
@@ -106,7 +109,7 @@ FrictionEvidence TripodModel::evidence(const Tensor& theta) const {
   const BodyState start = start_of(theta);
   const physics::TripodState first{start.position, start.velocity};
   const auto rollout = physics::simulate(first, forces(), tripod, flags_.block.directions);
-  // The load of each support of a block at rest is unknown, but their sum is not: |sum f| <= mu sum N.
+  // A block at rest does not determine the load of each support, but it determines their sum: |sum f| <= mu sum N.
   const Tensor used = rollout.step.friction.sum(-2).norm(2, -1) / rollout.step.normal.sum(-1);
   return {physics::certify_rollout(first, forces(), tripod, flags_.block.directions, rollout), used.amax(0),
           (rollout.step.next.velocity != 0).flatten(2).any(-1).any(0)};

@@ -10,7 +10,7 @@
 
 namespace lcp::training {
 
-/// Flags beside those of every track.
+/// The flags of identify_tripod: those of all tracks and those of the block.
 struct TripodTrackFlags {
   TrackFlags tracks;
   TripodFlags block;
@@ -23,10 +23,10 @@ struct TripodTrackFlags {
   void validate(const CommandLine& line, const RunFlags& run);
 };
 
-/// Reads --data, or simulates --particles.
+/// Reads the tracks of --data, or simulates --particles of them.
 TrackProblem load_tripods(const RunFlags& run, const TripodTrackFlags& flags);
 
-/// The simulated blocks again, with the noise of `repeats` further seeds: repeats b tracks.
+/// The simulated tracks `repeats` times, each time with other noise: repeats b tracks.
 TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t repeats);
 
 class TripodModel : public TrackModel {

@@ -9,13 +9,13 @@ namespace {
 
 using at::Tensor;
 
-// [n, n + k] as (M, W), each row by row.
+// The unknowns (M, W) as a vector: the rows [n, n + k] are reordered to M row by row, then W row by row.
 Tensor unknowns(const Tensor& rows) {
   const std::int64_t n = rows.size(0);
   return at::cat({rows.slice(1, 0, n).flatten(), rows.slice(1, n).flatten()});
 }
 
-// I x a' for each sample's a: [samples, n, n a].
+// The Kronecker product I x a' for the a of each sample: [samples, n, n size(a)].
 Tensor row_by_row(const Tensor& a, std::int64_t n) {
   return (at::eye(n, a.options()).unsqueeze(-1) * a.unsqueeze(1).unsqueeze(1)).flatten(2);
 }

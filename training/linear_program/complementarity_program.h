@@ -1,4 +1,4 @@
-// The linear program that fits an LCP to known solutions of it.
+// The linear program that fits M and W of an LCP to known solutions.
 //
 //   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 3.1.4.
 #pragma once
@@ -17,7 +17,7 @@ struct LinearProgram {
   at::Tensor lower, upper;  ///< [p], infinite where there is none
 };
 
-/// What is known of the rows [M|W] beforehand.
+/// Entries of [M|W] that are known beforehand.
 struct KnownEntries {
   at::Tensor mask;    ///< [n, n + k], bool, which entries are known
   at::Tensor values;  ///< [n, n + k], their values
@@ -27,11 +27,12 @@ struct KnownEntries {
 ///
 ///   minimise sum_i lambda^i'(M lambda^i + W d^i)  subject to  M lambda^i + W d^i >= epsilon.
 ///
-/// Its unknowns are x = (M, W), p = n (n + k), each row by row; its constraints, [samples n, p], are sample by sample
-/// the rows of (I x lambda^i', I x d^i'). A known entry is held by its bounds.
+/// Its unknowns are x = (M, W), p = n (n + k), each row by row; the rows of its constraints, [samples n, p], are those
+/// of (I x lambda^i', I x d^i') with the Kronecker product x, sample by sample. The bounds of a known entry equal its
+/// value.
 ///
-/// The objective is >= epsilon e'lambda summed over the samples, see lower_bound, which M = 0, W d = epsilon e attains
-/// as the truth does: epsilon > 0 does not exclude that trivial solution, one known entry of each row does.
+/// The objective is >= epsilon e'lambda summed over the samples, see lower_bound, with equality at the truth and at
+/// M = 0, W d = epsilon e: epsilon > 0 does not exclude this trivial solution, but one known entry in each row does.
 ///   lambda: [samples, n], >= 0. d: [samples, k], with a column of ones for a bias.
 /// Throws c10::Error where a shape or dtype does not fit or epsilon is negative.
 LinearProgram complementarity_program(const at::Tensor& lambda, const at::Tensor& d, const KnownEntries& known,
@@ -41,10 +42,11 @@ LinearProgram complementarity_program(const at::Tensor& lambda, const at::Tensor
 /// a constraint nor a term of the cost.
 LinearProgram row_program(const LinearProgram& program, std::int64_t n, std::int64_t i);
 
-/// The same with weight e's added to the cost, of further unknowns s >= |x|: (x, s) with -s <= x <= s.
+/// The program with weight e's added to the cost. Its unknowns are (x, s) with -s <= x <= s, so that s = |x| at the
+/// optimum.
 LinearProgram with_l1(const LinearProgram& program, double weight);
 
-/// What the objective of each row's program is at least, [n]: epsilon times the sum of its lambda.
+/// A lower bound of the objective of each row's program, [n]: epsilon times the sum of its lambda.
 at::Tensor lower_bound(const at::Tensor& lambda, double epsilon);
 
 }  // namespace lcp::training

@@ -31,9 +31,9 @@ std::string interval(double lower, double upper) {
   return (std::isinf(lower) ? "(-inf" : "[" + shown(lower)) + ", " + (std::isinf(upper) ? "inf)" : shown(upper) + "]");
 }
 
-// "M12 = M11 - 2, W13 = -M11 + 1, M11 in (-inf, inf)": the solutions about x, where there is more than one.
+// The set of solutions as text, such as "M12 = M11 - 2, W13 = -M11 + 1, M11 in (-inf, inf)"; empty where x is unique.
 std::string in_words(const Tensor& x, const OptimalSet& set, const std::vector<std::string>& names) {
-  // The directions solved for one entry each.
+  // Gauss-Jordan elimination: each direction gets an entry that is 1 there and 0 in the other directions.
   Tensor rows = set.directions.clone();
   std::vector<std::int64_t> free;
   for (std::int64_t k = 0; k < rows.size(0); ++k) {
@@ -75,7 +75,8 @@ std::string in_words(const Tensor& x, const OptimalSet& set, const std::vector<s
   return text;
 }
 
-// As the row of M = 0, q = epsilon.
+// Whether w >= 0 holds in the row for all nonnegative forces in every state: its
+// entries of M and its bias are >= 0, and those of v and u are 0.
 bool is_trivial(const Tensor& row) {
   return at::cat({row.slice(0, 0, 3), -row.slice(0, 3, 5).abs(), row.slice(0, 5)}).min().item<double>() > -kNegligible;
 }
@@ -83,20 +84,21 @@ bool is_trivial(const Tensor& row) {
 }  // namespace
 
 void ProgramFlags::add_to(CommandLine& line) {
-  line.add<double>("epsilon", epsilon, "What w is at least, with forces in units of mu m g and velocities of dt mu g",
+  line.add<double>("epsilon", epsilon,
+                   "Lower bound of w in all samples, with forces in units of mu m g and velocities in units of dt mu g",
                    nonnegative);
   line.add<std::string>(
       "normalization", normalization,
-      "one_per_row holds M13 = M23 = 1 and M31 = -1; none leaves each row's scale open, and 0 a solution",
+      "one_per_row fixes M13 = M23 = 1 and M31 = -1; none leaves the scale of each row free, so that 0 is a solution",
       one_of({"one_per_row", "none"}));
-  line.add_switch("no-bias", no_bias, "Holds W13 = W23 = 0: the first two rows of q have no constant");
+  line.add_switch("no-bias", no_bias, "Fix W13 = W23 = 0: the first two rows of q have no constant");
   line.add<double>("l1", l1, "Weight of the sum of |M| and |W| in the objective", nonnegative);
-  line.add<std::string>("solver", solver, "simplex (a basic solution) or interior_point (a point inside them)",
+  line.add<std::string>("solver", solver, "simplex (a vertex of the optimal set) or interior_point (a point inside it)",
                         one_of({"simplex", "interior_point"}));
 }
 
 KnownEntries ProgramFlags::known_entries() const {
-  Tensor mask = held_numbers(normalization);
+  Tensor mask = held_entries(normalization);
   if (no_bias) mask.slice(0, 0, 2).select(1, 5).fill_(true);
   return {mask, at::where(mask, nn::TraditionalModelImpl::true_rows(1), 0)};
 }

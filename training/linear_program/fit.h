@@ -1,4 +1,4 @@
-// [M|W] of a sliding block's LCP by linear programs, one for each row.
+// Fits [M|W] of a sliding block's LCP by linear programs, one for each row.
 //
 //   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 3.1.4.
 #pragma once
@@ -15,7 +15,8 @@
 
 namespace lcp::training {
 
-constexpr double kNegligible = 1e-6;  ///< in units in which dt = m = mu g = 1, as all here
+/// Smaller numbers count as 0. Here and below, units are such that dt = m = mu g = 1.
+constexpr double kNegligible = 1e-6;
 
 struct ProgramFlags {
   double epsilon = 0;
@@ -31,14 +32,16 @@ struct ProgramFlags {
 struct Fit {
   at::Tensor rows;               ///< [3, 6], [M|W]
   double objective = 0;          ///< sum of lambda'w over the samples
-  std::vector<OptimalSet> sets;  ///< of each row
+  std::vector<OptimalSet> sets;  ///< for each row, all solutions of its program
 };
 
-/// Throws a UsageError where no row satisfies the constraints, a std::runtime_error where the solver finds none.
+/// Solves the program of each row. Throws a UsageError where no row satisfies the constraints, and a std::runtime_error
+/// where the solver finds no solution.
 Fit fit(const LinearProgram& program, const ProgramFlags& flags);
 
-/// Of each row: row, dimension, lower and upper of all that fit as well, these in words, and whether it is trivial: it
-/// holds for every force in every state, and so says nothing about contact.
+/// For each row the set of rows that fit equally well: dimension, lower and upper bounds of the entries, and a
+/// description in words; and whether the row is trivial: w >= 0 then holds for every force in every state, so that it
+/// says nothing about contact.
 nlohmann::json families(const Fit& fit);
 
 }  // namespace lcp::training

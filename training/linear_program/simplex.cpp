@@ -15,11 +15,11 @@ namespace {
 
 using at::Tensor;
 
-constexpr double kTolerance = 1e-10;  // of constraints and reduced costs
-constexpr double kInteriorTolerance = 1e-9;
-constexpr double kGap = 1e-6;  // relative, of what the interior point method may leave
-constexpr double kWidth = 1e-6;
-constexpr double kBox = 1e3;  // where an unbounded set is cut, about one solution
+constexpr double kTolerance = 1e-10;         // the simplex method's tolerance of constraints and of reduced costs
+constexpr double kInteriorTolerance = 1e-9;  // the same of the interior point method
+constexpr double kGap = 1e-6;                // relative gap and violation with which an interior point is accepted
+constexpr double kWidth = 1e-6;              // an optimal set that is narrower in a direction counts as flat there
+constexpr double kBox = 1e3;  // half the width of the box about one solution to which an unbounded set is cut
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 std::vector<double> list(const Tensor& x) {
@@ -27,14 +27,14 @@ std::vector<double> list(const Tensor& x) {
   return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
 }
 
-// As many as `like` has.
+// A tensor with the shape of `like`, filled from an array.
 Tensor numbers(const double* values, const Tensor& like) {
   const Tensor x = at::empty_like(like);
   std::copy_n(values, x.numel(), x.data_ptr<double>());
   return x;
 }
 
-// Constraints between `bound` and `ceiling`.
+// Loads a program whose constraints are bounded by program.bound below and by `ceiling` above.
 void load(const LinearProgram& program, const Tensor& ceiling, double tolerance, ClpModel& model) {
   const auto columns = static_cast<int>(program.cost.size(0)), rows = static_cast<int>(program.bound.size(0));
   std::vector<CoinBigIndex> start = {0};
@@ -73,7 +73,7 @@ LinearProgramSolution solution(LinearProgramStatus status, const Tensor& x, cons
   return {status, x, (cost * x).sum().item<double>()};
 }
 
-// Feasible points of one program, which minimise one cost after another.
+// Minimises one cost after another over the feasible set of one program.
 class Simplex {
  public:
   explicit Simplex(const LinearProgram& program) {
@@ -82,22 +82,22 @@ class Simplex {
     model_.setPerturbation(100);  // none
   }
 
-  // From now on only what is optimal for the last cost, by complementary slackness: where a row or a bound has a price,
-  // it is met.
+  // Restricts the feasible set to the points that are optimal for the last cost. By complementary slackness these
+  // satisfy every row and every bound whose multiplier is not 0 with equality.
   void stay_optimal() {
-    const double* const prices = model_.dualRowSolution();
+    const double* const multipliers = model_.dualRowSolution();
     const double* const reduced = model_.dualColumnSolution();
-    const double none = kTolerance * cost_.abs().max().item<double>();
+    const double negligible = kTolerance * cost_.abs().max().item<double>();
     for (int i = 0; i < model_.numberRows(); ++i) {
-      if (prices[i] > none) model_.setRowUpper(i, model_.rowLower()[i]);
+      if (multipliers[i] > negligible) model_.setRowUpper(i, model_.rowLower()[i]);
     }
     for (int j = 0; j < model_.numberColumns(); ++j) {
-      if (reduced[j] > none) model_.setColumnUpper(j, model_.columnLower()[j]);
-      if (reduced[j] < -none) model_.setColumnLower(j, model_.columnUpper()[j]);
+      if (reduced[j] > negligible) model_.setColumnUpper(j, model_.columnLower()[j]);
+      if (reduced[j] < -negligible) model_.setColumnLower(j, model_.columnUpper()[j]);
     }
   }
 
-  // From now on only what is within kBox of x.
+  // Restricts the feasible set to points within kBox of x.
   void stay_near(const Tensor& x) {
     for (int j = 0; j < model_.numberColumns(); ++j) {
       const double here = x[j].item<double>();
@@ -110,7 +110,7 @@ class Simplex {
     cost_ = cost;
     model_.chgObjCoefficients(list(cost).data());
     model_.primal();
-    if (model_.status() == 0) model_.primal();  // again from the optimal basis: it takes back steps of 1e-12 on the way
+    if (model_.status() == 0) model_.primal();  // a second solve, from the optimal basis, removes errors of about 1e-12
     return solution(status_of(model_), numbers(model_.primalColumnSolution(), cost), cost);
   }
 
@@ -119,15 +119,15 @@ class Simplex {
   Tensor cost_;
 };
 
-// By the dual program, whose normal equations have as many rows as there are unknowns, not as there are constraints:
+// Solves the dual program, whose normal equations have one row for each unknown and not one for each constraint:
 //
 //   maximise b'y  subject to  y >= 0,  A'y = c where x is free,  A'y <= c where x >= 0.
 //
-// Each x is the price of its row.
+// Each x_i is the multiplier of its row.
 LinearProgramSolution solve_dual(const LinearProgram& program) {
-  const Tensor bounded = program.lower.isfinite(), held = program.lower == program.upper;
-  TORCH_CHECK((held | program.upper.isinf()).all().item<bool>(), "an unknown has an upper bound");
-  const Tensor shift = at::where(bounded, program.lower, 0), unknown = held.logical_not().nonzero().squeeze(-1);
+  const Tensor bounded = program.lower.isfinite(), fixed = program.lower == program.upper;
+  TORCH_CHECK((fixed | program.upper.isinf()).all().item<bool>(), "an unknown has an upper bound");
+  const Tensor shift = at::where(bounded, program.lower, 0), unknown = fixed.logical_not().nonzero().squeeze(-1);
   const Tensor A = program.constraints.index_select(1, unknown), c = program.cost.index_select(0, unknown);
   const Tensor b = program.bound - (program.constraints * shift).sum(-1);
   const LinearProgram dual = {-b, A.t(), at::where(bounded.index_select(0, unknown), -kInfinity, c), at::zeros_like(b),
@@ -138,7 +138,7 @@ LinearProgramSolution solve_dual(const LinearProgram& program) {
   model.primalDual();
   const Tensor y = numbers(model.primalColumnSolution(), b), x = -numbers(model.dualRowSolution(), c);
 
-  // Clp calls some points optimal that are not.
+  // Clp reports some points as optimal that are not.
   const double objective = (c * x).sum().item<double>();
   const double gap = std::abs(objective - (b * y).sum().item<double>());
   const double violation = (b - (A * x).sum(-1)).max().item<double>();
@@ -169,8 +169,8 @@ OptimalSet optimal_set(const LinearProgram& program, std::int64_t unknowns) {
     set.upper[j] = 0 - least(-unit[j]);
   }
 
-  // Each direction that is orthogonal to those tried before either has two solutions apart, whose difference is one
-  // direction of the set, or is itself orthogonal to the set.
+  // Each direction that is tried is orthogonal to those tried before. Either two solutions differ along it, and their
+  // difference is a direction of the set, or the whole set is orthogonal to it.
   simplex.stay_near(best.x);
   Tensor tried = at::zeros({0, unknowns}, at::kDouble);
   std::vector<Tensor> directions = {tried};

@@ -1,4 +1,4 @@
-// Linear programs solved by Clp, one solution or all of them.
+// Solves linear programs by Clp: one solution, or the set of all solutions.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,7 +11,7 @@ namespace lcp::training {
 
 enum class LinearProgramMethod {
   kSimplex,       ///< a vertex of the optimal set, where it has one
-  kInteriorPoint  ///< a point inside the optimal set, to some nine digits: predictor-corrector, without crossover
+  kInteriorPoint  ///< a point inside the optimal set, to about nine digits: predictor-corrector, no crossover
 };
 
 enum class LinearProgramStatus { kSolved, kInfeasible, kUnbounded, kStopped };
@@ -22,18 +22,18 @@ struct LinearProgramSolution {
   double objective;  ///< cost'x
 };
 
-/// kInteriorPoint takes unknowns that are free, held (lower = upper) or bounded below alone, and tells neither
-/// kInfeasible nor kUnbounded from kStopped. Throws c10::Error where an unknown has other bounds.
+/// kInteriorPoint takes unknowns that are free, fixed (lower = upper) or bounded below only, and reports kStopped where
+/// the program is infeasible or unbounded. Throws c10::Error where an unknown has other bounds.
 LinearProgramSolution solve(const LinearProgram& program, LinearProgramMethod method = LinearProgramMethod::kSimplex);
 
-/// All solutions of a linear program, seen in some of its unknowns.
+/// The set of all solutions of a linear program, projected onto some of its unknowns.
 struct OptimalSet {
   at::Tensor lower, upper;  ///< [unknowns], the range of each; infinite where it has no end
   at::Tensor directions;    ///< [dimension, unknowns], orthonormal: the span of all differences of two solutions
 };
 
-/// Of the first `unknowns` unknowns of a program that has a solution, by simplex. What varies less than 1e-6 counts as
-/// one number.
+/// The optimal set of a program that has a solution, projected onto its first `unknowns` unknowns, by the simplex
+/// method. Directions in which the set is narrower than 1e-6 are left out.
 OptimalSet optimal_set(const LinearProgram& program, std::int64_t unknowns);
 
 }  // namespace lcp::training

@@ -30,13 +30,13 @@ Solutions all_solutions(const Tensor& M, const Tensor& q, std::optional<double> 
   Solutions all{at::empty(shape, M.options()), at::empty({shape.data(), shape.size() - 1}, at::kBool)};
   for (std::int64_t k = 0; k < bases; ++k) {
     const Tensor basic = at::full({n}, k, at::kLong).bitwise_right_shift(at::arange(n)).bitwise_and(1).to(at::kBool);
-    // w - M z = q, where of z_i and w_i one is 0, the other y_i.
+    // The basic variables y solve w - M z = q, in which the nonbasic ones are 0.
     const Tensor columns = at::where(basic, -M, at::eye(n, M.options()));
     const Tensor y = std::get<0>(at::linalg_solve_ex(columns, right.unsqueeze(-1))).squeeze(-1);
     const Tensor error = ((columns * y.unsqueeze(-2)).sum(-1) - right).abs().amax(-1);  // inf or NaN where singular
     const Tensor z = at::where(basic, y, 0);
-    const Tensor before = all.z.slice(0, 0, k);
-    const Tensor same = (before - z).abs().amax(-1) <= small + relative * z.abs().amax(-1);
+    const Tensor earlier = all.z.slice(0, 0, k);
+    const Tensor same = (earlier - z).abs().amax(-1) <= small + relative * z.abs().amax(-1);
     all.z[k] = z;
     all.found[k] = (y.amin(-1) >= -small) & (error <= small) & ~(same & all.found.slice(0, 0, k)).any(0);
   }
@@ -52,20 +52,21 @@ Solutions all_solutions(const Tensor& M, const Tensor& q, std::optional<double> 
 //
 //   |e| = |b| - c |force| = max(min(|b|, max(s, 0)), |b| - c F),   gamma + s = max(max(s, 0), |b| - c F) >= |e|,
 //
-// so that w_1, w_2 >= 0. Where force != 0, |e| = gamma + s and e has the sign of b: the row of the force is 0. Where
-// t > 0, s < 0 and |force| < F, so that gamma + s = e = 0: both rows are 0. This is a solution. No other has another
-// force, since M is positive semidefinite with z'Mz = c (lambda_plus - lambda_minus)^2; nor another gamma if F > 0.
+// so that w_1, w_2 >= 0. Where force != 0, |e| = gamma + s and e has the sign of b, so that w = 0 in the row of the
+// force. Where t > 0, s < 0 and |force| < F, so that gamma + s = e = 0 and w_1 = w_2 = 0. This is therefore a
+// solution. No other solution has another force, since M is positive semidefinite with z'Mz = c (lambda_plus -
+// lambda_minus)^2; nor another gamma if F > 0.
 BiasedFriction biased_friction(const Tensor& q, const Tensor& c) {
   TORCH_CHECK(q.dim() >= 1 && q.size(-1) == 3, "q must be [..., 3]; got ", q.sizes());
   const Tensor q_1 = q.select(-1, 0), q_2 = q.select(-1, 1), limit = q.select(-1, 2);
   const Tensor s = (q_1 + q_2) / 2, b = (q_1 - q_2) / 2;
-  const Tensor dead = s.clamp_min(0), over = (b.abs() - dead).clamp_min(0);
+  const Tensor dead_zone = s.clamp_min(0), excess = (b.abs() - dead_zone).clamp_min(0);
   const auto where_solved = [&](const Tensor& x) {
     return at::where(limit >= 0, x, std::numeric_limits<double>::quiet_NaN());
   };
-  // max(-s, 0) as it is written here has the right derivative at s = 0 too.
-  return {where_solved(-b.sign() * at::minimum(over / c, limit)),
-          where_solved(dead - s + (over - c * limit).clamp_min(0))};
+  // dead_zone - s is max(-s, 0). In this form its derivative at s = 0 is that of lcp::solve, too.
+  return {where_solved(-b.sign() * at::minimum(excess / c, limit)),
+          where_solved(dead_zone - s + (excess - c * limit).clamp_min(0))};
 }
 
 }  // namespace lcp::training

@@ -22,8 +22,8 @@ struct Solutions {
 /// are no others. Solutions at a singular basis may be missing, such as a sticking force whose split into lambda_plus
 /// and lambda_minus lies between two vertices.
 ///   M: [..., n, n], q: [..., n], float32 or float64, 1 <= n <= 10; their batch dimensions broadcast.
-///   tolerance: relative to max_i |q_i|; by so much z_i and w_i may be negative, rows may be violated and equal
-/// solutions may differ. Absent: 1e-9 in float64, 1e-4 in float32.
+///   tolerance: relative to max_i |q_i|. z_i and w_i may be negative and rows may be violated by this much, and
+/// solutions that differ by less count as one. Absent: 1e-9 in float64, 1e-4 in float32.
 /// Throws c10::Error where a shape or a dtype does not fit. The result has no gradient.
 Solutions all_solutions(const at::Tensor& M, const at::Tensor& q, std::optional<double> tolerance = {});
 
@@ -41,10 +41,10 @@ struct BiasedFriction {
 ///   force = -sign(b) min(max(|b| - max(s, 0), 0) / c, F)
 ///   gamma = max(-s, 0) + max(|b| - max(s, 0) - c F, 0).
 ///
-/// Without errors q = (v*, -v*, F) with the frictionless velocity v*, so that s = 0 and b = v*. An error with s > 0
-/// leaves velocities |b| < s without friction. An error with s < 0 changes gamma and no velocity.
-/// Where F < 0 there is no solution: both results are NaN, and their gradient is 0. Where F = 0, gamma is the least of
-/// those that solve the LCP. Where s = 0, as without errors, the derivative is that of lcp::solve.
+/// Without errors q = (v*, -v*, F) with the frictionless velocity v*, so that s = 0 and b = v*. With an error
+/// s > 0, a block with |b| < s gets no friction. An error s < 0 changes gamma but no velocity.
+/// Where F < 0 there is no solution: both results are NaN, and their gradient is 0. Where F = 0, gamma is the smallest
+/// that solves the LCP. Where s = 0, as without errors, the derivative is that of lcp::solve.
 ///   q: [..., 3]: m/s, m/s, N. c: [...], dt / m > 0.
 /// Throws c10::Error where q has another shape.
 BiasedFriction biased_friction(const at::Tensor& q, const at::Tensor& c);

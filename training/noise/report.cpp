@@ -13,16 +13,16 @@
 namespace lcp::training {
 namespace {
 
-using Numbers = std::vector<std::pair<std::string, double>>;
+using NamedValues = std::vector<std::pair<std::string, double>>;
 
-constexpr int kQuantiles = 50;
+constexpr int kQuantiles = 50;  // errors.csv has the quantiles at 0, 1 / 50, 2 / 50, ... 1
 
-Numbers joined(Numbers a, const Numbers& b) {
+NamedValues joined(NamedValues a, const NamedValues& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
 
-void append(Table& table, const Numbers& row) {
+void append(Table& table, const NamedValues& row) {
   for (std::size_t k = 0; k < row.size(); ++k) {
     if (k == table.columns.size()) table.add(row[k].first, {});
     table.columns[k].push_back(row[k].second);
@@ -33,19 +33,29 @@ std::string percent(double x) { return std::isnan(x) ? "-" : short_number(100 * 
 
 std::string number(double x) { return std::isnan(x) ? "-" : short_number(x); }
 
-std::string single_state(const Study& study, std::size_t k) {
-  return "v = " + number(kSingleStates[k].first * study.unit_velocity()) +
-         " m/s, u = " + number(kSingleStates[k].second * study.block.max_friction()) + " N";
+NamedValues columns_of(const BiasedStep& step) {
+  return {{"q_1", step.q_1},
+          {"q_2", step.q_2},
+          {"v_free", step.v_free},
+          {"v_next", step.v_next},
+          {"gamma", step.gamma},
+          {"v_next_analysis", step.v_next_analysis},
+          {"gamma_analysis", step.gamma_analysis}};
 }
 
-// From the least to the most of the cells with this state and noise.
+std::string single_state(const Study& study, std::size_t k) {
+  return "v = " + number(kSingleEntryStates[k].first * study.unit_velocity()) +
+         " m/s, u = " + number(kSingleEntryStates[k].second * study.block.max_friction()) + " N";
+}
+
+// The smallest and the largest value of a statistic over all sizes of this noise.
 std::string range(const Study& study, std::size_t state, std::size_t noise, const char* name,
                   std::string (*shown)(double)) {
   double least = std::numeric_limits<double>::quiet_NaN(), most = least;
-  for (const Cell& cell : study.cells) {
-    if (cell.state != state || cell.noise != noise) continue;
-    least = std::fmin(least, cell[name]);
-    most = std::fmax(most, cell[name]);
+  for (const Measurement& x : study.measurements) {
+    if (x.state != state || x.noise != noise) continue;
+    least = std::fmin(least, x[name]);
+    most = std::fmax(most, x[name]);
   }
   const std::string low = shown(least), high = shown(most);
   return low == high ? low : low + " to " + high;
@@ -54,22 +64,22 @@ std::string range(const Study& study, std::size_t state, std::size_t noise, cons
 }  // namespace
 
 void write_tables(OutputFolder& out, const Study& study) {
-  Table cells, errors, entries, biases;
-  for (const Cell& cell : study.cells) {
-    const auto sigma = [&](bool perturbed) { return perturbed ? cell.sigma : 0; };
-    const Noise& noise = kNoises[cell.noise];
-    const Numbers place = {{"state", static_cast<double>(cell.state)},
-                           {"sigma_M", sigma(noise.M)},
-                           {"sigma_q", sigma(noise.q)},
-                           {"sigma_mu", sigma(noise.mu)}};
-    append(cells, joined(place, cell.numbers));
+  Table measurements, errors, entries, biases;
+  for (const Measurement& x : study.measurements) {
+    const auto sigma = [&](bool perturbed) { return perturbed ? x.sigma : 0; };
+    const Noise& noise = kNoises[x.noise];
+    const NamedValues place = {{"state", static_cast<double>(x.state)},
+                               {"sigma_M", sigma(noise.M)},
+                               {"sigma_q", sigma(noise.q)},
+                               {"sigma_mu", sigma(noise.mu)}};
+    append(measurements, joined(place, x.statistics));
     for (int k = 0; k <= kQuantiles; ++k) {
       const double p = static_cast<double>(k) / kQuantiles;
-      append(errors, joined(place, {{"probability", p}, {"error_over_sigma", quantile_of(cell.errors, p)}}));
+      append(errors, joined(place, {{"probability", p}, {"error_over_sigma", quantile_of(x.errors, p)}}));
     }
   }
   const double unit = study.unit_velocity();
-  for (const SingleEntry& x : study.single_entries) {
+  for (const SingleEntryChange& x : study.single_entries) {
     append(entries, {{"state", static_cast<double>(x.state)},
                      {"row", static_cast<double>(x.row)},
                      {"column", static_cast<double>(x.column)},
@@ -78,12 +88,8 @@ void write_tables(OutputFolder& out, const Study& study) {
                      {"gamma", x.gamma * unit},
                      {"sticks", x.sticks}});
   }
-  for (const Bias& bias : study.biases) {
-    Numbers row;
-    for (std::size_t k = 0; k < bias.size(); ++k) row.emplace_back(kBias[k], bias[k]);
-    append(biases, row);
-  }
-  out.write_csv("table.csv", cells);
+  for (const BiasedStep& step : study.biased_steps) append(biases, columns_of(step));
+  out.write_csv("table.csv", measurements);
   out.write_csv("errors.csv", errors);
   out.write_csv("single_entries.csv", entries);
   out.write_csv("biases.csv", biases);
@@ -92,41 +98,46 @@ void write_tables(OutputFolder& out, const Study& study) {
 std::string page_of(const Study& study) {
   const PhysicsFlags& block = study.block;
   std::string page = "# Friction with errors in M and q\n\n";
-  page +=
-      "m = " + number(block.mass) + " kg, dt = " + number(block.dt) + " s, mu = " + number(block.mu) +
-      ", g = " + number(block.gravity) + " m/s^2. Noise is normal, of standard deviation sigma on each entry, " +
-      "relative to dt mu g = " + number(study.unit_velocity()) + " m/s and mu m g = " + number(block.max_friction()) +
-      " N. A step sticks where |v_next| < " + number(study.sticking_tolerance()) +
-      " dt mu g. Errors of the velocity, in m/s, are against the step without noise. Solutions are counted at bases: "
-      "where the velocity is unique, several of them are splits of one force.\n";
+  page += "m = " + number(block.mass) + " kg, dt = " + number(block.dt) + " s, mu = " + number(block.mu) +
+          ", g = " + number(block.gravity) + " m/s^2. Noise is normal, of standard deviation sigma on each entry, " +
+          "relative to dt mu g = " + number(study.unit_velocity()) +
+          " m/s and mu m g = " + number(block.max_friction()) + " N. A step sticks where |v_next| < " +
+          number(study.sticking_tolerance()) +
+          " dt mu g. Errors of the velocity, in m/s, are relative to the step without noise. Each complementary basis "
+          "counts as one solution: several solutions with one velocity differ in how they divide one force into "
+          "lambda_plus and lambda_minus.\n";
   for (std::size_t k = 0; k < study.states.size(); ++k) {
-    page += "\n## Steps " + study.states[k].meaning + ", " + std::to_string(study.states[k].v.size(0)) + " a row\n\n";
+    page +=
+        "\n## Steps " + study.states[k].description + ", " + std::to_string(study.states[k].v.size(0)) + " a row\n\n";
     page +=
         table_head({"noise in", "sigma", "sticks without noise", "Lemke", "auto", "some solution", "several solutions",
                     "no solution", "within .001 dt mu g", "within .01 dt mu g", "gamma = 0 where it should stick",
                     "where it should slide", "error, median", "95 %", "median / sigma", "95 % / sigma"});
-    for (const Cell& cell : study.cells) {
-      if (cell.state != k) continue;
-      std::vector<std::string> fields = {kNoises[cell.noise].name, number(cell.sigma)};
-      for (const auto& [name, x] : cell.numbers) {
-        fields.push_back(name.starts_with("error") ? number(x) : percent(x));
+    for (const Measurement& x : study.measurements) {
+      if (x.state != k) continue;
+      std::vector<std::string> fields = {kNoises[x.noise].name, number(x.sigma)};
+      for (const auto& [name, value] : x.statistics) {
+        fields.push_back(name.starts_with("error") ? number(value) : percent(value));
       }
       page += table_row(fields);
     }
   }
   page += "\n## One entry changed by " + number(kChange) + "\n\n";
   page += table_head({"step", "entry", "change", "v_next, m/s", "gamma, m/s", "sticks"});
-  for (const SingleEntry& x : study.single_entries) {
+  for (const SingleEntryChange& x : study.single_entries) {
     const std::string entry =
         x.column < 4 ? "M" + std::to_string(x.row) + std::to_string(x.column) : "q" + std::to_string(x.row);
     page += table_row({single_state(study, x.state), entry, (x.change > 0 ? "+" : "") + number(x.change),
                        number(x.v_next * study.unit_velocity()), number(x.gamma * study.unit_velocity()),
                        x.sticks ? "yes" : "**no**"});
   }
-  page += "\n## A bias of q, against its analysis, m/s\n\n" + table_head({std::begin(kBias), std::end(kBias)});
-  for (const Bias& bias : study.biases) {
+  page += "\n## A bias of q, computed and by analysis, m/s\n\n";
+  std::vector<std::string> titles;
+  for (const auto& column : columns_of({})) titles.push_back(column.first);
+  page += table_head(titles);
+  for (const BiasedStep& step : study.biased_steps) {
     std::vector<std::string> fields;
-    for (const double x : bias) fields.push_back(number(x));
+    for (const auto& column : columns_of(step)) fields.push_back(number(column.second));
     page += table_row(fields);
   }
   return page;
@@ -135,23 +146,23 @@ std::string page_of(const Study& study) {
 nlohmann::json metrics_of(const Study& study) {
   nlohmann::json fractions = nlohmann::json::array(), entries = nlohmann::json::array();
   double closed_form_error = 0, bias_error = 0;
-  for (const Cell& cell : study.cells) {
+  for (const Measurement& x : study.measurements) {
     nlohmann::json record = {
-        {"state", study.states[cell.state].name}, {"noise", kNoises[cell.noise].name}, {"sigma", cell.sigma}};
-    for (const char* name : {"exact", "lemke", "auto", "any"}) record[name] = cell[name];
+        {"state", study.states[x.state].name}, {"noise", kNoises[x.noise].name}, {"sigma", x.sigma}};
+    for (const char* name : {"exact", "lemke", "auto", "any"}) record[name] = x[name];
     fractions.push_back(std::move(record));
-    closed_form_error = std::max(closed_form_error, cell.closed_form_error);
+    closed_form_error = std::max(closed_form_error, x.closed_form_error);
   }
-  for (std::size_t k = 0; k < kSingleStates.size(); ++k) {
+  for (std::size_t k = 0; k < kSingleEntryStates.size(); ++k) {
     const auto sticking = std::count_if(study.single_entries.begin(), study.single_entries.end(),
-                                        [&](const SingleEntry& x) { return x.state == k && x.sticks; });
-    entries.push_back({{"v", kSingleStates[k].first * study.unit_velocity()},
-                       {"u", kSingleStates[k].second * study.block.max_friction()},
-                       {"changes", study.single_entries.size() / kSingleStates.size()},
+                                        [&](const SingleEntryChange& x) { return x.state == k && x.sticks; });
+    entries.push_back({{"v", kSingleEntryStates[k].first * study.unit_velocity()},
+                       {"u", kSingleEntryStates[k].second * study.block.max_friction()},
+                       {"changes", study.single_entries.size() / kSingleEntryStates.size()},
                        {"sticking", sticking}});
   }
-  for (const Bias& x : study.biases) {
-    bias_error = std::max({bias_error, std::abs(x[3] - x[5]), std::abs(x[4] - x[6])});
+  for (const BiasedStep& x : study.biased_steps) {
+    bias_error = std::max({bias_error, std::abs(x.v_next - x.v_next_analysis), std::abs(x.gamma - x.gamma_analysis)});
   }
   return {{"sticking_fraction", std::move(fractions)},
           {"single_entries", std::move(entries)},
@@ -168,12 +179,12 @@ void summarise(const Study& study, const nlohmann::json& metrics) {
   for (const Noise& noise : kNoises) std::cout << padded("in " + std::string(noise.name), 19);
   std::cout << "median error / noise in M and q\n";
   for (std::size_t k = 0; k < study.states.size(); ++k) {
-    std::cout << padded("  " + study.states[k].meaning, 33);
+    std::cout << padded("  " + study.states[k].description, 33);
     std::cout << padded(range(study, k, 0, "exact", percent), 10);
     for (std::size_t j = 0; j < std::size(kNoises); ++j) std::cout << padded(range(study, k, j, "lemke", percent), 19);
     std::cout << range(study, k, 2, "error_median_over_sigma", number) << "\n";
   }
-  for (std::size_t k = 0; k < kSingleStates.size(); ++k) {
+  for (std::size_t k = 0; k < kSingleEntryStates.size(); ++k) {
     const auto& single = metrics["single_entries"][k];
     std::cout << "one entry of M or q wrong by " << kChange << ": at rest in " << single["sticking"] << " of "
               << single["changes"] << " steps from " << single_state(study, k) << "\n";

@@ -1,4 +1,4 @@
-// What a study of noise came to: tables, a page, metrics, and a few lines.
+// Writes the results of a noise study: CSV tables, a Markdown page, metrics and a summary.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,15 +9,16 @@
 
 namespace lcp::training {
 
-/// table.csv, errors.csv, single_entries.csv and biases.csv.
+/// Writes table.csv, errors.csv, single_entries.csv and biases.csv.
 void write_tables(OutputFolder& out, const Study& study);
 
-/// Markdown.
+/// The content of table.md: the results as a Markdown page.
 std::string page_of(const Study& study);
 
+/// The content of metrics.json.
 nlohmann::json metrics_of(const Study& study);
 
-/// On the console.
+/// Prints a summary to stdout.
 void summarise(const Study& study, const nlohmann::json& metrics);
 
 }  // namespace lcp::training

@@ -32,7 +32,7 @@ Tensor solve(const Problem& problem, const char* method) {
   return lcp::solve(problem.M, problem.q, options).z;
 }
 
-double share(const Tensor& mask) { return mask.to(torch::kDouble).mean().item<double>(); }
+double fraction(const Tensor& mask) { return mask.to(torch::kDouble).mean().item<double>(); }
 
 Problem perturbed(Problem problem, const Noise& noise, double sigma, std::int64_t seed, std::int64_t k) {
   const std::int64_t draws = problem.q.size(0);
@@ -47,14 +47,14 @@ Problem perturbed(Problem problem, const Noise& noise, double sigma, std::int64_
 
 }  // namespace
 
-double Cell::operator[](const std::string& name) const {
-  for (const auto& [key, number] : numbers) {
-    if (key == name) return number;
+double Measurement::operator[](const std::string& name) const {
+  for (const auto& [key, value] : statistics) {
+    if (key == name) return value;
   }
   throw std::out_of_range(name);
 }
 
-// In float32 a force that should cancel v + u does so to rounding.
+// In float32 a force that should cancel v + u exactly does so only up to rounding.
 double Study::sticking_tolerance() const { return run.dtype == "float32" ? 1e-6 : 1e-12; }
 
 double quantile_of(const Tensor& sorted, double p) {
@@ -67,7 +67,7 @@ std::vector<State> default_states(std::int64_t draws, std::int64_t seed) {
   const Tensor push = 1.7 * at::rand({draws}, generator(seed, Stream::kForces, 1), torch::kDouble) - 0.85;
   const Tensor zero = at::zeros({draws}, torch::kDouble);
   return {{"rest", "at rest without a force", zero, zero},
-          {"held", "held against up to .85 mu m g", zero, push},
+          {"held", "pushed by up to .85 mu m g", zero, push},
           {"random", "v and u at random", normal(Stream::kSpeeds), normal(Stream::kForces)}};
 }
 
@@ -81,12 +81,12 @@ State read_states(const std::string& file, std::int64_t draws, const PhysicsFlag
           column("v", block.dt * block.mu * block.gravity), column("u", block.max_friction())};
 }
 
-Cell measure(const Study& study, std::size_t state, std::size_t noise, double sigma) {
+Measurement measure(const Study& study, std::size_t state, std::size_t noise, double sigma) {
   const auto dtype = study.run.scalar_type();
   const Tensor v = study.states[state].v.to(dtype), u = study.states[state].u.to(dtype);
   const Tensor free = v + u, exact = physics::exact_step(v, u, unit_block()).v_next;
   const Problem problem = perturbed(physics::traditional_problem(v, u, unit_block()), kNoises[noise], sigma,
-                                    study.run.seed, static_cast<std::int64_t>(study.cells.size()));
+                                    study.run.seed, static_cast<std::int64_t>(study.measurements.size()));
   const auto sticks = [&](const Tensor& v_next) { return v_next.abs() < study.sticking_tolerance(); };
 
   const Tensor lemke = solve(problem, "lemke"), v_next = free + force(lemke);
@@ -97,43 +97,44 @@ Cell measure(const Study& study, std::size_t state, std::size_t noise, double si
   const Tensor gamma_is_zero = lemke.select(-1, 2) == 0;
 
   const double unit = sigma * study.unit_velocity();
-  Cell cell{state, noise, sigma, {}, sorted, 0};
-  cell.numbers = {
-      {"exact", share(exact == 0)},
-      {"lemke", share(sticks(v_next))},
-      {"auto", share(sticks(free + force(solve(problem, "auto"))))},
-      {"any", share((sticks(free + force(all.z)) & all.found).any(0))},
-      {"several_solutions", share(solutions > 1)},
-      {"no_solution", share(solutions == 0)},
-      {"within_1e-3", share(v_next.abs() < 1e-3)},
-      {"within_1e-2", share(v_next.abs() < 1e-2)},
-      {"gamma_zero_sticking", share(gamma_is_zero.masked_select(exact == 0))},
-      {"gamma_zero_sliding", share(gamma_is_zero.masked_select(exact != 0))},
+  Measurement result{state, noise, sigma, {}, sorted, 0};
+  result.statistics = {
+      {"exact", fraction(exact == 0)},
+      {"lemke", fraction(sticks(v_next))},
+      {"auto", fraction(sticks(free + force(solve(problem, "auto"))))},
+      {"any", fraction((sticks(free + force(all.z)) & all.found).any(0))},
+      {"several_solutions", fraction(solutions > 1)},
+      {"no_solution", fraction(solutions == 0)},
+      {"within_1e-3", fraction(v_next.abs() < 1e-3)},
+      {"within_1e-2", fraction(v_next.abs() < 1e-2)},
+      {"gamma_zero_sticking", fraction(gamma_is_zero.masked_select(exact == 0))},
+      {"gamma_zero_sliding", fraction(gamma_is_zero.masked_select(exact != 0))},
       {"error_median", quantile_of(sorted, 0.5) * unit},
       {"error_95", quantile_of(sorted, 0.95) * unit},
       {"error_median_over_sigma", quantile_of(sorted, 0.5)},
       {"error_95_over_sigma", quantile_of(sorted, 0.95)},
   };
   if (!kNoises[noise].M) {
-    const Tensor closed = free + biased_friction(problem.q, at::ones({}, dtype)).force;
-    const Tensor both_unsolved = v_next.isnan() & closed.isnan();
-    cell.closed_form_error = (v_next - closed).masked_fill(both_unsolved, 0).abs().max().item<double>();
+    const Tensor closed_form = free + biased_friction(problem.q, at::ones({}, dtype)).force;
+    const Tensor both_unsolved = v_next.isnan() & closed_form.isnan();
+    result.closed_form_error = (v_next - closed_form).masked_fill(both_unsolved, 0).abs().max().item<double>();
   }
-  return cell;
+  return result;
 }
 
-std::vector<SingleEntry> change_single_entries(const Study& study) {
+std::vector<SingleEntryChange> change_single_entries(const Study& study) {
   const auto dtype = study.run.scalar_type();
-  std::vector<SingleEntry> all;
-  for (std::size_t k = 0; k < kSingleStates.size(); ++k) {
-    const Tensor v = at::full({}, kSingleStates[k].first, dtype), u = at::full({}, kSingleStates[k].second, dtype);
-    const Problem right = physics::traditional_problem(v, u, unit_block());
+  std::vector<SingleEntryChange> all;
+  for (std::size_t k = 0; k < kSingleEntryStates.size(); ++k) {
+    const Tensor v = at::full({}, kSingleEntryStates[k].first, dtype),
+                 u = at::full({}, kSingleEntryStates[k].second, dtype);
+    const Problem exact = physics::traditional_problem(v, u, unit_block());
     for (std::int64_t i = 0; i < 24; ++i) {
       const std::int64_t row = i / 8, column = i / 2 % 4;
       const double change = i % 2 == 0 ? kChange : -kChange;
-      Tensor both = at::cat({right.M, right.q.unsqueeze(-1)}, -1);
-      both[row][column] += change;
-      const Tensor z = solve({both.slice(-1, 0, 3), both.select(-1, 3)}, "lemke");
+      Tensor M_and_q = at::cat({exact.M, exact.q.unsqueeze(-1)}, -1);
+      M_and_q[row][column] += change;
+      const Tensor z = solve({M_and_q.slice(-1, 0, 3), M_and_q.select(-1, 3)}, "lemke");
       const double v_next = (v + u + force(z)).item<double>();
       all.push_back(
           {k, row + 1, column + 1, change, v_next, z[2].item<double>(), std::abs(v_next) < study.sticking_tolerance()});
@@ -142,14 +143,15 @@ std::vector<SingleEntry> change_single_entries(const Study& study) {
   return all;
 }
 
-std::vector<Bias> analysed_biases(const Study& study) {
+std::vector<BiasedStep> biased_steps(const Study& study) {
   const auto dtype = study.run.scalar_type();
-  std::vector<Bias> all;
+  std::vector<BiasedStep> all;
   const auto add = [&](double q_1, double q_2, double free, double v_next, double gamma) {
     const Tensor zero = at::zeros({}, dtype), q = torch::tensor({q_1, q_2, 1.}, dtype);
     const Tensor z = solve({physics::traditional_problem(zero, zero, unit_block()).M, q}, "lemke");
-    all.push_back({q_1, q_2, free, free + force(z).item<double>(), z[2].item<double>(), v_next, gamma});
-    for (double& x : all.back()) x *= study.unit_velocity();
+    const double unit = study.unit_velocity();
+    all.push_back({q_1 * unit, q_2 * unit, free * unit, (free + force(z).item<double>()) * unit,
+                   z[2].item<double>() * unit, v_next * unit, gamma * unit});
   };
   for (const double error : {1e-3, 1e-2, 1e-1}) {
     add(-error, 0, 0, error / 2, error / 2);

@@ -33,11 +33,11 @@ nn::TraditionalModel make_model(const RowFlags& flags) {
                                  .parameters(flags.parameters)
                                  .basis(static_cast<nn::SymmetricBasis>(basis)));
   model->to(flags.run.scalar_type());
-  Tensor held = held_numbers(flags.hold);
-  if (flags.known_vector) held = held | held_numbers("vector");
+  Tensor held = held_entries(flags.hold);
+  if (flags.known_vector) held = held | held_entries("vector");
   Tensor values = nn::TraditionalModelImpl::true_rows(1);
   if (flags.no_bias) {
-    for (const std::int64_t row : {0, 1}) held[row][5] = true;  // where the truth has 0
+    for (const std::int64_t row : {0, 1}) held[row][5] = true;  // the true value is 0
   }
   model->hold(held, values);
   return model;
@@ -58,7 +58,7 @@ void RowFlags::add_to(CommandLine& line) {
   line.add_switch("squared", squared, "Penalise squares, not absolute values");
   line.add<std::string>(
       "hold", hold,
-      "Which numbers of M are held at their true values, without which the rows shrink to 0: " + listed(held_names()),
+      "Which entries of [M|W] are held at their true values; with none the rows shrink to 0: " + listed(held_names()),
       one_of(held_names()));
   line.add_switch("no-bias", no_bias, "Hold W13 = W23 = 0");
   if (parameters == nn::Parameters::kStructured) {
@@ -103,7 +103,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
                 {"nonnegativity", terms.nonnegativity},
                 {"missed", missed}};
       },
-      [&]() -> Figures {
+      [&]() -> NamedValues {
         return {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)},
                 {"max_row_error", row_error(model->rows(), 1)}};
       });

@@ -18,7 +18,7 @@ using nlohmann::json;
 constexpr const char* kMetadata = "__metadata__";
 constexpr const char* kState = "state";
 constexpr std::size_t kLengthBytes = 8;
-constexpr std::string_view kZipArchive = "PK\x03\x04";  // as PyTorch's own files begin
+constexpr std::string_view kZipArchive = "PK\x03\x04";  // the first bytes of a file that PyTorch writes
 
 struct TypeName {
   torch::ScalarType type;
@@ -66,7 +66,7 @@ torch::Tensor read_tensor(const json& entry, std::string_view bytes) {
   require(offsets.is_array() && offsets.size() == 2);
   const std::uint64_t begin = number(offsets[0]), end = number(offsets[1]);
   require(begin <= end && end <= bytes.size() && end - begin == size);
-  if (type == torch::kBool) {  // of whose bytes only 0 and 1 have a meaning
+  if (type == torch::kBool) {  // reading any byte but 0 and 1 as a bool is undefined
     for (const char byte : bytes.substr(begin, size)) require(byte == 0 || byte == 1);
   }
   torch::Tensor tensor = torch::empty(shape, type);

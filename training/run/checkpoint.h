@@ -1,4 +1,4 @@
-// Numbers and named tensors in one file, which is read as data: reading it runs no code, whoever wrote it.
+// Checkpoint files: JSON and named tensors. They are plain data, so that reading a file of unknown origin runs no code.
 #pragma once
 
 #include <torch/types.h>
@@ -10,8 +10,8 @@
 
 namespace lcp::training {
 
-/// A file in the safetensors format: eight bytes with the length of a header, little-endian; the header, JSON, which
-/// has the type, the shape and the place of each tensor; the bytes of the tensors, one after another. `state` is kept
+/// A file in the safetensors format: the length of the header in eight little-endian bytes; the header, which is JSON
+/// and has the type, the shape and the offsets of each tensor; then the bytes of the tensors. `state` is kept
 /// as text in the header's "__metadata__".
 ///
 ///   https://huggingface.co/docs/safetensors, "Format"
@@ -21,7 +21,8 @@ struct Checkpoint {
 
   std::string encode() const;
 
-  /// Reads a file whose every length is checked against the file's. Throws a UsageError that names it.
+  /// Reads a checkpoint and checks every length in it against the length of the file. Throws a UsageError that names
+  /// the file where it is no checkpoint.
   static Checkpoint read(const std::filesystem::path& path);
 };
 

@@ -21,7 +21,7 @@ struct WrongType : std::runtime_error {
   WrongType() : std::runtime_error("a flag's value is of another kind") {}
 };
 
-// As get_to, but without conversions between kinds of numbers: 1.5 is not accepted as a count.
+// Reads a value like get_to, but without conversions between integers and reals: 1.5 is not accepted as a count.
 template <class T>
 void read(const nlohmann::json& record, T& value) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -51,7 +51,8 @@ std::string shown(const T& value) {
 CommandLine::CommandLine(std::string program, std::string description)
     : program_(std::move(program)), app_(std::make_unique<CLI::App>(std::move(description), program_)) {
   app_->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  app_->add_option("--config", config_file_, "JSON file of flags, as a run's config.json; the command line wins");
+  app_->add_option("--config", config_file_,
+                   "JSON file of flags, such as the config.json of a run; the command line overrides it");
 }
 
 CommandLine::~CommandLine() = default;
@@ -128,7 +129,7 @@ void CommandLine::read_config() {
   const nlohmann::json config = read_json(config_file_);
   if (!config.is_object()) throw UsageError("--config " + config_file_ + ": must hold one JSON object");
   for (const auto& [name, value] : config.items()) {
-    if (name == "files") continue;  // which a run wrote, see OutputFolder
+    if (name == "files") continue;  // the list of files that the run wrote, see OutputFolder
     if (name == "program") {
       if (value != program_) {
         throw UsageError("--config " + config_file_ + ": is of " + value.dump() + ", not of " + program_);
@@ -156,7 +157,7 @@ void CommandLine::take(Flag& flag, const nlohmann::json& value, const std::strin
 
 void CommandLine::agree_with(const nlohmann::json& config, const std::filesystem::path& file) {
   for (Flag& flag : flags_) {
-    if (flag.role == Role::kManner || !config.contains(flag.name)) continue;
+    if (flag.role == Role::kNoEffect || !config.contains(flag.name)) continue;
     const nlohmann::json& value = config.at(flag.name);
     if (value.is_null()) continue;
     if (!flag.set) {
@@ -172,7 +173,7 @@ void CommandLine::agree_with(const nlohmann::json& config, const std::filesystem
 nlohmann::json CommandLine::config() const {
   nlohmann::json config = {{"program", program_}};
   for (const Flag& flag : flags_) {
-    if (flag.role == Role::kManner) continue;
+    if (flag.role == Role::kNoEffect) continue;
     const nlohmann::json value = flag.get();
     config[flag.name] = is_empty_text(value) ? nlohmann::json() : value;
   }
@@ -222,24 +223,23 @@ std::string thread_count(const std::int64_t& x) { return x >= 1 && x <= 256 ? ""
 void RunFlags::add_to(CommandLine& line) {
   out = std::filesystem::path("runs") / line.program();
   line.add<std::filesystem::path>(
-      "out", out, "Folder for everything the run writes",
-      [](const std::filesystem::path& path) { return path.empty() ? "a folder" : ""; }, Role::kManner);
-  line.add<std::int64_t>("seed", seed, "Seed of everything random; the same seed repeats the run", seed_range);
+      "out", out, "Folder for all files that the run writes",
+      [](const std::filesystem::path& path) { return path.empty() ? "a folder" : ""; }, Role::kNoEffect);
+  line.add<std::int64_t>("seed", seed, "Seed of all random numbers; the same seed repeats the run", seed_range);
   line.add<std::string>("dtype", dtype, "float32 or float64", one_of({"float32", "float64"}));
   line.add<std::int64_t>("threads", threads, "Threads for tensor operations", thread_count);
-  line.add_switch("quiet", quiet, "Print nothing but errors", Role::kManner);
-  line.add_switch(
-      "overwrite", overwrite,
-      "Write into --out although it holds files that no run wrote; those that the run writes too are replaced",
-      Role::kManner);
+  line.add_switch("quiet", quiet, "Print nothing but errors", Role::kNoEffect);
+  line.add_switch("overwrite", overwrite,
+                  "Write into --out even if it holds files that no run wrote; files of the same names are replaced",
+                  Role::kNoEffect);
 }
 
 void TrainingFlags::add_to(CommandLine& line) {
   line.add<std::int64_t>("iterations", iterations, "Minibatches to train on", at_least_one);
   line.add<double>("learning-rate", learning_rate, "Adam's first step size; it falls to 0 along a cosine", positive);
   line.add<std::int64_t>("checkpoint-every", checkpoint_every, "Iterations between checkpoints; 0: only at the end",
-                         at_least_zero, Role::kManner);
-  line.add_switch("resume", resume, "Continue the run in --out from its checkpoint", Role::kManner);
+                         at_least_zero, Role::kNoEffect);
+  line.add_switch("resume", resume, "Continue the run in --out from its checkpoint", Role::kNoEffect);
 }
 
 }  // namespace lcp::training

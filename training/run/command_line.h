@@ -1,4 +1,4 @@
-// Flags, from the command line, from a JSON file, or from the run that is resumed.
+// The flags of a program, from the command line, from a JSON file or from the run that is resumed.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -19,11 +19,11 @@ class Option;
 
 namespace lcp::training {
 
-/// How a flag bears on the results of a run.
+/// How a flag affects the results of a run.
 enum class Role {
   kResult,  ///< The results depend on its value: it is part of config.json, and a resumed run must have the same.
   kFile,  ///< A file on whose content the results depend: part of config.json, but a resumed run may find it elsewhere.
-  kManner  ///< The results do not depend on it.
+  kNoEffect  ///< The results do not depend on it.
 };
 
 /// A program's flags. A flag takes its value from the first of these that has one: the command line, --config FILE, the
@@ -48,7 +48,8 @@ class CommandLine {
   /// Text shown below the flags of --help.
   void footer(const std::string& text);
 
-  /// Parses the command line, then --config. Returns an exit status where the program is done (--help).
+  /// Parses the command line, then --config. Returns an exit status where the program must end at once, as after
+  /// --help.
   std::optional<int> parse(int argc, const char* const* argv);
 
   /// Takes the flags that were not given from `config`, which `file` holds. Throws a UsageError where a given flag of
@@ -58,7 +59,7 @@ class CommandLine {
   /// The flags of Role::kResult and Role::kFile; null where a text is not given.
   nlohmann::json config() const;
 
-  /// Whether a flag stands on the command line.
+  /// Whether a flag was given on the command line.
   bool given(const std::string& name) const;
   const std::string& program() const { return program_; }
 
@@ -90,7 +91,7 @@ class CommandLine {
 /// Counts are at most this large, so that the product of two of them is an std::int64_t.
 constexpr std::int64_t kLargestCount = 1'000'000'000;
 
-/// What numbers may be, for CommandLine::add: "" where a value is allowed, else what it must be.
+/// Checks for CommandLine::add: each returns "" where the value is allowed, else what it must be.
 std::string positive(const double& x);
 std::string nonnegative(const double& x);
 std::string at_least_one(const std::int64_t& x);   ///< and <= kLargestCount

@@ -11,7 +11,7 @@ namespace lcp::training {
 
 namespace {
 
-// The text as one line.
+// Joins the lines of the text to one.
 std::string joined(const std::string& text) {
   std::istringstream lines(text);
   std::string all;
@@ -26,7 +26,7 @@ std::string joined(const std::string& text) {
 }  // namespace
 
 int guarded(const std::string& program, const std::function<int()>& body) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of write(2), as a full disk is
+  std::signal(SIGXFSZ, SIG_IGN);  // write(2) then fails at the file size limit, as it does on a full disk
   const auto fail = [&](const std::string& message, int status) {
     std::cerr << program << ": " << joined(message) << std::endl;
     return status;

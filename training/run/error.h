@@ -1,4 +1,4 @@
-// A mistake of the caller's: a bad flag, file or column.
+// UsageError, a mistake of the user such as a bad flag, file or column, and how a program reports it.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ class UsageError : public std::runtime_error {
 };
 
 /// Runs a program's body and turns what it throws into one line on stderr: exit status 2 for a UsageError, 1 else. A
-/// file that reaches the process' limit of size is a UsageError, not a signal.
+/// file that would exceed the process' file size limit is a UsageError and does not end the process by SIGXFSZ.
 int guarded(const std::string& program, const std::function<int()>& body);
 
 }  // namespace lcp::training

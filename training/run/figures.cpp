@@ -33,7 +33,8 @@ std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::ve
   const std::string reason = drawn.last_error();
   if (drawn.status == kCannotWrite) throw UsageError(reason);
   if (drawn.status == 0) {
-    if (!out.quiet() && !reason.empty()) std::cerr << reason << std::endl;  // such as: there is no ffmpeg
+    if (!out.quiet() && !reason.empty())
+      std::cerr << reason << std::endl;  // a remark of the script, such as that there is no ffmpeg
     std::vector<std::filesystem::path> figures;
     for (const std::string& file : files) {
       if (std::filesystem::exists(out / file)) figures.push_back(out / file);

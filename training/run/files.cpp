@@ -25,7 +25,7 @@ namespace {
   throw UsageError("cannot write " + path.string() + ": " + std::strerror(errno));
 }
 
-// A new file whose name nobody else uses. Returns its descriptor, or -1 with errno.
+// Creates a new file with a name that no other process uses. Returns its descriptor, or -1 with errno.
 int create_unfinished(const std::filesystem::path& folder, std::filesystem::path& created) {
   static std::atomic<std::uint64_t> count{0};
   while (true) {

@@ -1,4 +1,4 @@
-// Files that are complete or absent: CSV tables and JSON.
+// Reads and writes files, CSV tables and JSON. A file is written whole or not at all.
 #pragma once
 
 #include <filesystem>
@@ -11,9 +11,9 @@ namespace lcp::training {
 /// The names of files that are still being written begin with this.
 constexpr const char* kUnfinishedPrefix = ".torchlcp-";
 
-/// Writes to a new file in the same folder, flushes it to the disk and renames it: an error or a kill leaves `path` as
-/// it was, and a link in the place of either file is never followed. Creates the folder. Throws a UsageError that names
-/// `path`.
+/// Writes to a new file in the same folder, flushes it to the disk and renames it: after an error or a
+/// kill `path` is as it was before. Symbolic links in the place of either file are not followed. Creates the folder.
+/// Throws a UsageError that names `path`.
 void write_file(const std::filesystem::path& path, const std::string& content);
 
 void write_json(const std::filesystem::path& path, const nlohmann::json& json);

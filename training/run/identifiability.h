@@ -1,4 +1,4 @@
-// What data determine of the parameters that are fitted to them, and what they leave open.
+// Which parameters of a least-squares fit the data determine, and which they do not.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -11,11 +11,11 @@
 
 namespace lcp::training {
 
-/// Which parameters, or combinations of them, a least-squares fit determines. Parameters come in groups whose residuals
-/// depend on no other group.
+/// Reports which parameters, or combinations of them, a least-squares fit determines. Parameters are added in groups;
+/// the residuals of a group depend on the parameters of that group only.
 class IdentifiabilityReport {
  public:
-  /// jacobian: [residuals, parameters], float64, of all that the fit determines; names: of the parameters.
+  /// Adds a group. jacobian: [residuals, parameters], float64. names: the names of the parameters.
   void add(const torch::Tensor& jacobian, const std::vector<std::string>& names);
 
   /// parameters, identifiable_parameters, condition, unidentifiable_directions (in words).

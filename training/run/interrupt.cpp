@@ -5,21 +5,21 @@
 namespace lcp::training {
 namespace {
 
-volatile std::sig_atomic_t noted = 0;
+volatile std::sig_atomic_t received = 0;
 
-void note(int signal) {
-  noted = signal;
+void record(int signal) {
+  received = signal;
   std::signal(signal, SIG_DFL);
 }
 
 }  // namespace
 
 Interrupt::Interrupt() {
-  noted = 0;
-  old_int_ = std::signal(SIGINT, note);
-  old_term_ = std::signal(SIGTERM, note);
+  received = 0;
+  old_int_ = std::signal(SIGINT, record);
+  old_term_ = std::signal(SIGTERM, record);
   old_hup_ = std::signal(SIGHUP, SIG_IGN);
-  if (old_hup_ != SIG_IGN) std::signal(SIGHUP, note);
+  if (old_hup_ != SIG_IGN) std::signal(SIGHUP, record);
 }
 
 Interrupt::~Interrupt() {
@@ -28,6 +28,6 @@ Interrupt::~Interrupt() {
   std::signal(SIGHUP, old_hup_);
 }
 
-int Interrupt::signal() const { return noted; }
+int Interrupt::signal() const { return received; }
 
 }  // namespace lcp::training

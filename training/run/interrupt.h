@@ -1,10 +1,10 @@
-// Signals that end a program once it has finished its step.
+// Lets a program finish its current step before a signal ends it.
 #pragma once
 
 namespace lcp::training {
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP are noted instead of ending the process; a second one ends it. SIGHUP
-/// stays ignored where it was, as under nohup.
+/// While an Interrupt exists, SIGINT, SIGTERM and SIGHUP are recorded instead of ending the process; a second signal
+/// ends it. SIGHUP stays ignored where it was ignored before, as under nohup.
 class Interrupt {
  public:
   Interrupt();
@@ -12,7 +12,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// The signal that came, or 0.
+  /// The signal that was received, or 0.
   int signal() const;
 
  private:

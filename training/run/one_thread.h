@@ -1,12 +1,12 @@
-// Results whose bits do not depend on --threads.
+// A guard for computations whose results must not depend on --threads.
 #pragma once
 
 #include <ATen/Parallel.h>
 
 namespace lcp::training {
 
-/// While it lives, tensor operations use one thread. Reductions of a tensor and least squares round differently for
-/// each number of threads, since that divides their sums into other parts.
+/// While a OneThread exists, tensor operations use one thread. Reductions and least squares divide their sums among the
+/// threads, so that their rounding would depend on the number of threads.
 class OneThread {
  public:
   OneThread() : threads_(at::get_num_threads()) { at::set_num_threads(1); }

@@ -20,7 +20,7 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kMetrics = "metrics.json";
 constexpr const char* kFigures = "figures/";
 
-// Results that a folder may hold from before runs listed their files. --overwrite allows their removal.
+// Results of early versions, whose runs did not list their files. They are removed only with --overwrite.
 constexpr const char* kUnlistedResults[] = {kMetrics, "model.pt", "checkpoint.pt", "history.csv"};
 
 bool is_real_folder(const fs::path& path) {
@@ -35,14 +35,14 @@ bool is_real_file(const fs::path& path) {
 
 bool is_unfinished(const fs::path& path) { return path.filename().string().starts_with(kUnfinishedPrefix); }
 
-// Whether the name can only be that of something inside the folder. A list may come from somebody else.
-bool is_inner(const std::string& name) {
+// Whether the path stays inside the folder. The list of files may come from an untrusted config.json.
+bool is_inside(const std::string& name) {
   const fs::path path(name);
   return !name.empty() && path.is_relative() && name.find('\0') == std::string::npos &&
          std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".." || part == "."; });
 }
 
-// Whether no link stands between the folder and what is there of that name.
+// Whether no folder on the way from `folder` to the file is a symbolic link.
 bool is_reached_without_links(const fs::path& folder, const std::string& name) {
   fs::path path = folder;
   for (const fs::path& part : fs::path(name).parent_path()) {
@@ -52,7 +52,7 @@ bool is_reached_without_links(const fs::path& folder, const std::string& name) {
   return true;
 }
 
-// The config.json of a run; none where there is none that lists the run's files.
+// The config.json of a run in the folder; nullopt where there is none, or it has no valid list of files.
 std::optional<json> read_config(const fs::path& folder) {
   if (!is_real_file(folder / kConfig)) return std::nullopt;
   try {
@@ -60,7 +60,7 @@ std::optional<json> read_config(const fs::path& folder) {
     if (!config.is_object() || !config.contains("program") || !config["program"].is_string()) return std::nullopt;
     if (!config.contains("files") || !config["files"].is_array()) return std::nullopt;
     for (const json& name : config["files"]) {
-      if (!name.is_string() || !is_inner(name.get<std::string>())) return std::nullopt;
+      if (!name.is_string() || !is_inside(name.get<std::string>())) return std::nullopt;
     }
     return config;
   } catch (const UsageError&) {
@@ -70,7 +70,7 @@ std::optional<json> read_config(const fs::path& folder) {
 
 std::set<std::string> listed(const json& config) { return config["files"].get<std::set<std::string>>(); }
 
-// The files that the runs in a folder wrote: its own, and those of the runs in folders that its list names.
+// All files that runs wrote: those that the folder's config.json lists, and those of runs in subfolders that it lists.
 std::set<std::string> files_of_runs(const fs::path& folder) {
   const std::optional<json> config = read_config(folder);
   if (!config) return {};
@@ -91,7 +91,7 @@ void remove_file(const fs::path& path) {
   if (error) throw UsageError("cannot remove " + path.string() + ": " + error.message());
 }
 
-// Removes the folders between `folder` and the file of that name that are empty now.
+// Removes the folders on the way from `folder` to the file that are empty now.
 void remove_empty_folders(const fs::path& folder, const std::string& name) {
   for (fs::path inner = fs::path(name).parent_path(); !inner.empty(); inner = inner.parent_path()) {
     if (rmdir((folder / inner).c_str()) != 0) return;
@@ -133,7 +133,7 @@ void OutputFolder::lock() {
   if (descriptor_ < 0) {
     throw UsageError("cannot open " + path().string() + ": " + std::generic_category().message(errno));
   }
-  // File systems without locks are used without one.
+  // On file systems that have no locks the folder is used without one.
   if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw UsageError("--out " + path().string() + " is in use by another run");
   }
@@ -186,7 +186,7 @@ void OutputFolder::write(const std::string& name, const std::string& content) {
   std::error_code error;
   fs::create_directories((path() / name).parent_path(), error);
   if (!is_reached_without_links(path(), name)) {
-    throw UsageError("cannot write " + (path() / name).string() + ": its folder is not a folder of its own");
+    throw UsageError("cannot write " + (path() / name).string() + ": a folder on the way is a symbolic link or a file");
   }
   write_file(path() / name, content);
 }
@@ -199,7 +199,7 @@ void OutputFolder::remove_earlier_run() {
   const bool same_flags = flags == line_.config();
 
   std::vector<std::string> names(files.begin(), files.end());
-  // The results of a run, and of those in it, are removed first, and the lists of files last.
+  // All metrics.json are removed first, so that a partly removed run does not look complete; the lists of files last.
   const auto order = [](const std::string& name) {
     const std::string file = fs::path(name).filename();
     return file == kMetrics ? 0 : file == kConfig ? 2 : 1;
@@ -208,7 +208,7 @@ void OutputFolder::remove_earlier_run() {
                    [&](const std::string& a, const std::string& b) { return order(a) < order(b); });
   files_.clear();
   for (const std::string& name : names) {
-    if (name == kConfig) continue;  // which is replaced
+    if (name == kConfig) continue;  // write_config replaces it
     if (same_flags && name.starts_with(kFigures)) {
       files_.insert(name);
     } else if (is_reached_without_links(path(), name)) {

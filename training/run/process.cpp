@@ -16,7 +16,7 @@ extern char** environ;
 namespace lcp::training {
 namespace {
 
-constexpr int kMillisecondsBetweenLooks = 100;  // at the interrupt
+constexpr int kInterruptPollMilliseconds = 100;  // how often `listen` looks for a signal
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
@@ -24,14 +24,14 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// Becomes the program, in the child of a fork, where only async-signal-safe functions may be called. Writes a byte to
-// `failure` where that fails; otherwise the start of the program closes it.
+// Turns the child of a fork into the program. Only async-signal-safe functions may be called here. If this fails, a
+// byte is written to the pipe `failure`; if it succeeds, execvpe closes the pipe.
 [[noreturn]] void start(char** argv, char** environment, int errors, int failure, pid_t parent, bool own_group) {
   if (own_group) setpgid(0, 0);
-  // The program ends with this process, however that dies; it has died already where the parent is another one.
+  // The program gets SIGTERM when its parent dies. If the parent has died already, getppid() is another process.
   const bool parent_lives = prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 && getppid() == parent;
-  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (parent_lives && nowhere >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0) {
+  const int dev_null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (parent_lives && dev_null >= 0 && dup2(dev_null, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0) {
     execvpe(argv[0], argv, environment);
   }
   const ssize_t ignored = write(failure, "", 1);
@@ -39,7 +39,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   _exit(1);
 }
 
-// Whether the child has become the program. Until then it would take a signal for its parent's.
+// Waits until the child has become the program, or has failed to. Before that the child still has the signal handlers
+// of its parent, so that no signal may be passed on to it.
 bool has_started(int failure) {
   char byte = 0;
   ssize_t count = 0;
@@ -48,7 +49,7 @@ bool has_started(int failure) {
   return count == 0;
 }
 
-// What the child writes to its stderr until it has closed it.
+// Returns what the child writes to its stderr. Meanwhile passes on the signal that `interrupt` receives.
 std::string listen(int stream, pid_t child, const Interrupt* interrupt) {
   std::string text;
   std::array<char, 4096> buffer{};
@@ -59,7 +60,7 @@ std::string listen(int stream, pid_t child, const Interrupt* interrupt) {
       passed_on = true;
     }
     pollfd events{stream, POLLIN, 0};
-    const int ready = poll(&events, 1, interrupt && !passed_on ? kMillisecondsBetweenLooks : -1);
+    const int ready = poll(&events, 1, interrupt && !passed_on ? kInterruptPollMilliseconds : -1);
     if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
     const ssize_t count = ::read(stream, buffer.data(), buffer.size());
     if (count <= 0) return text;
@@ -84,7 +85,8 @@ ProcessResult run_process(const std::vector<std::string>& command, const std::ve
   std::vector<std::string> own_command = command, own_environment = environment;
   std::vector<char*> argv = pointers(own_command), variables = pointers(own_environment);
   argv.push_back(nullptr);
-  for (char** variable = environ; *variable; ++variable) variables.push_back(*variable);  // the first of a name counts
+  for (char** variable = environ; *variable; ++variable)
+    variables.push_back(*variable);  // getenv finds the first variable of a name
   variables.push_back(nullptr);
 
   std::array<int, 2> errors{}, failure{};

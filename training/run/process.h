@@ -1,4 +1,4 @@
-// Other programs, run and waited for.
+// Runs other programs and waits for them.
 #pragma once
 
 #include <filesystem>
@@ -20,9 +20,10 @@ struct ProcessResult {
 };
 
 /// Runs a program, of PATH unless its name has a slash, and waits for its end; its stdout is dropped. Where this
-/// process ends before, by whatever cause, the program gets SIGTERM.
-///   environment: "NAME=value", of what it shall have otherwise than this process.
-///   interrupt: what this notes is passed on once. The program then has a process group of its own, so that Ctrl-C of a
+/// process ends first, for whatever reason, the program gets SIGTERM.
+///   environment: "NAME=value", variables that replace those of this process or are added to them.
+///   interrupt: a signal that it receives is passed on to the program once. The program then has a process group of its
+///   own, so that Ctrl-C of a
 ///     terminal reaches it once as well.
 ProcessResult run_process(const std::vector<std::string>& command, const std::vector<std::string>& environment = {},
                           const Interrupt* interrupt = nullptr);

@@ -5,7 +5,7 @@
 namespace lcp::training {
 namespace {
 
-// One step of splitmix64 [Steele, Lea, Flood, 2014].
+// One step of splitmix64 [Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA, 2014].
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -19,7 +19,7 @@ at::Generator generator(std::int64_t seed, Stream stream, std::int64_t k) {
   const std::uint64_t state =
       mixed(mixed(mixed(static_cast<std::uint64_t>(seed)) + static_cast<std::uint64_t>(stream)) +
             static_cast<std::uint64_t>(k));
-  return at::make_generator<at::CPUGeneratorImpl>(state >> 32);  // which takes 32 bits
+  return at::make_generator<at::CPUGeneratorImpl>(state >> 32);  // CPUGeneratorImpl takes a seed of 32 bits
 }
 
 }  // namespace lcp::training

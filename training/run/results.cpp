@@ -15,7 +15,7 @@ struct Shown {
   const char* key;
   const char* label;
   const char* unit;
-  const char* otherwise;  // where the metric is no number
+  const char* otherwise;  // shown where the metric is no number
 };
 constexpr Shown kShown[] = {
     {"mu", "friction coefficient", "", "none"},
@@ -24,10 +24,10 @@ constexpr Shown kShown[] = {
     {"sticking_exact_zero_fraction", "exact zeros, sticking", "", "nothing sticks"},
     {"sticking_close_fraction", "  within dt mu g / 1000", "", "nothing sticks"},
     {"rollout_rmse", "rollout rmse", " m/s over 50 steps", "none: some steps have no solution"},
-    {"parameter_error", "parameter error", " against the flags' block", "none"},
+    {"parameter_error", "parameter error", " against the block of the flags", "none"},
     {"max_row_error", "largest error of a row", "", "none"},
     {"objective", "objective", "", "none"},
-    {"lower_bound", "  at least", "", "none"},
+    {"lower_bound", "  lower bound", "", "none"},
     {"objective_at_truth", "objective at the truth", "", "none"},
 };
 

@@ -11,7 +11,7 @@
 
 namespace lcp::training {
 
-/// Nested lists of the tensor's numbers.
+/// The entries of the tensor as nested lists.
 nlohmann::json to_json(const torch::Tensor& x);
 
 /// Writes metrics.json, draws `figures` (see draw_figures), and prints the main metrics and the paths of the results.

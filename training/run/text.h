@@ -1,4 +1,4 @@
-// Numbers, choices and tables as text.
+// Formats numbers, lists and tables as text.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ std::string short_number(double x, int digits = 3);
 /// "a, b or c".
 std::string listed(const std::vector<std::string>& names);
 
-/// For CommandLine::add: a flag must be one of these names.
+/// A check for CommandLine::add: the flag must be one of these names.
 std::function<std::string(const std::string&)> one_of(std::vector<std::string> names);
 
 /// The text, filled up with blanks to `width` characters; at least one blank follows it.

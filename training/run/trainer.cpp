@@ -23,11 +23,11 @@
 namespace lcp::training {
 namespace {
 
-constexpr std::int64_t kReports = 100;  // rows of history.csv, about
+constexpr std::int64_t kReports = 100;  // history.csv gets about this many rows
 constexpr const char* kCheckpoint = "checkpoint.pt";
 constexpr const char* kHistory = "history.csv";
 
-// The samples of one epoch in their order.
+// The order of the samples in one epoch.
 torch::Tensor permutation(std::int64_t samples, std::int64_t seed, std::int64_t epoch) {
   return torch::randperm(samples, generator(seed, Stream::kMinibatches, epoch), torch::kLong);
 }
@@ -84,7 +84,7 @@ Trainer::Trainer(OutputFolder& out, const RunFlags& run, const TrainingFlags& tr
 std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples, std::int64_t batch_size,
                                   std::int64_t data_fingerprint,
                                   const std::function<LossTerms(const torch::Tensor&, double)>& loss,
-                                  const std::function<Figures()>& evaluate) {
+                                  const std::function<NamedValues()>& evaluate) {
   torch::optim::Adam optimizer(model.parameters(), torch::optim::AdamOptions(training_.learning_rate));
   if (checkpoint_) {
     load(model, optimizer, data_fingerprint);
@@ -156,8 +156,8 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
   return std::nullopt;
 }
 
-void Trainer::report(const LossTerms& terms, const Figures& figures, double learning_rate) {
-  Figures row = {{"iteration", static_cast<double>(iteration_)}, {"learning_rate", learning_rate}};
+void Trainer::report(const LossTerms& terms, const NamedValues& figures, double learning_rate) {
+  NamedValues row = {{"iteration", static_cast<double>(iteration_)}, {"learning_rate", learning_rate}};
   for (const auto& [name, value] : terms) row.emplace_back(name, value.item<double>());
   row.insert(row.end(), figures.begin(), figures.end());
   if (history_.names.empty()) {
@@ -181,7 +181,7 @@ void Trainer::load(torch::nn::Module& model, torch::optim::Adam& optimizer, std:
   };
   for (const char* name : {"iteration", "data"}) require(state.contains(name) && state[name].is_number_integer());
   if (state["data"] != data_fingerprint) {
-    throw UsageError((out_ / kCheckpoint).string() + ": was made with other data than these flags lead to now");
+    throw UsageError((out_ / kCheckpoint).string() + ": was made with other data than these flags give now");
   }
   iteration_ = state["iteration"];
   require(iteration_ >= 0 && iteration_ <= training_.iterations);

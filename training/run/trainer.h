@@ -1,4 +1,4 @@
-// Minibatch training that can be stopped anywhere and continued bit for bit.
+// Minibatch training that can be stopped at any iteration and resumed with bitwise the same result.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -19,10 +19,11 @@ namespace lcp::training {
 
 /// Named scalars; the first is minimised.
 using LossTerms = std::vector<std::pair<std::string, torch::Tensor>>;
-using Figures = std::vector<std::pair<std::string, double>>;
+using NamedValues = std::vector<std::pair<std::string, double>>;
 
 /// Where --resume is given and --out holds a checkpoint: reads it, and takes the flags that were not given from the run
-/// that wrote it. Throws a UsageError where that was another program, or had other flags than those that were given.
+/// that wrote it. Throws a UsageError where another program wrote it, or where a flag that was given differs from that
+/// run's.
 std::optional<Checkpoint> resume(CommandLine& line, const RunFlags& run, const TrainingFlags& training);
 
 /// Adam with a step size that falls to 0 along a cosine. The minibatches of an epoch are a permutation that depends on
@@ -32,23 +33,24 @@ std::optional<Checkpoint> resume(CommandLine& line, const RunFlags& run, const T
 /// history.csv.
 class Trainer {
  public:
-  /// checkpoint: what `resume` returned.
+  /// checkpoint: the result of `resume`.
   Trainer(OutputFolder& out, const RunFlags& run, const TrainingFlags& training, std::optional<Checkpoint> checkpoint);
 
-  /// loss: of the samples with these indices [batch], int64; its second argument is the completed part of the
-  /// iterations, 0 to 1, for weights that change. evaluate: further columns of history.csv.
-  /// fingerprint: a number that tells this data set from others.
+  /// loss: the loss of the samples with these indices, [batch], int64. Its second argument is the completed fraction of
+  ///   the iterations, 0 to 1, for weights that change during training.
+  /// evaluate: further columns of history.csv.
+  /// fingerprint: that of the data, by which a resumed run recognises them.
   /// Returns an exit status where a signal ended the training; the checkpoint is then up to date.
   std::optional<int> train(torch::nn::Module& model, std::int64_t samples, std::int64_t batch_size,
                            std::int64_t fingerprint, const std::function<LossTerms(const torch::Tensor&, double)>& loss,
-                           const std::function<Figures()>& evaluate);
+                           const std::function<NamedValues()>& evaluate);
 
   const Table& history() const { return history_; }
 
  private:
   void load(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint);
   void save(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint);
-  void report(const LossTerms& terms, const Figures& figures, double learning_rate);
+  void report(const LossTerms& terms, const NamedValues& figures, double learning_rate);
 
   OutputFolder& out_;
   const RunFlags& run_;
@@ -58,7 +60,7 @@ class Trainer {
   Table history_;
 };
 
-/// A number that changes with any bit of the tensors.
+/// A hash of the bytes of the tensors.
 std::int64_t fingerprint(const std::vector<torch::Tensor>& tensors);
 
 }  // namespace lcp::training

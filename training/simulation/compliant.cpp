@@ -1,4 +1,4 @@
-// The particle and the block on compliant ground: one program for two bodies of three velocities.
+// The systems compliant_particle and compliant_block, two bodies with three velocities each.
 #include <torch/types.h>
 
 #include <array>
@@ -72,7 +72,7 @@ struct BlockKind {
   std::vector<double> size = {0.4, 0.2};
 };
 
-// Steps `next` from the start and returns the velocities, [steps, ...].
+// The velocities, [steps, ...], of the trajectory that `next` computes step by step from `now`.
 template <class Step>
 Tensor velocities(CompliantState now, const Tensor& u, const Step& next) {
   std::vector<Tensor> all;
@@ -117,11 +117,14 @@ class CompliantSystem : public System {
   void add_to(CommandLine& line) override {
     line.add<double>("stiffness", stiffness_, "Stiffness of each contact, N/m", positive);
     line.add<double>("dissipation", dissipation_, "Damping of each contact over its stiffness, s", nonnegative);
-    line.add<double>("sigma", regularization_.sigma, "Of what sticks, the creep over its impulse and inverse mass",
-                     positive);
-    line.add<double>("beta", regularization_.beta,
-                     "Periods of a contact's oscillation in a time step at most; 0: whatever the stiffness gives",
-                     nonnegative);
+    line.add<double>(
+        "sigma", regularization_.sigma,
+        "Regularisation of friction: velocity of a sticking contact over its impulse times the Delassus diagonal",
+        positive);
+    line.add<double>(
+        "beta", regularization_.beta,
+        "Shortest period of a contact's oscillation, in time steps; stiffer contacts are softened; 0: no limit",
+        nonnegative);
     line.add<double>("height", height_, "Height above the ground before the first step, m", finite_number);
     line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
     line.add<double>("push", push_, "Force along x in all steps, N", finite_number);
@@ -215,8 +218,8 @@ class CompliantSystem : public System {
     return torch::tensor({force, 0.0, 0.0}, dtype).expand({steps, 3});
   }
 
-  // From rest on stiffer and stiffer ground, without damping and nearly without creep, under a push that it withstands
-  // and one that it does not: how far the velocities are from those on rigid ground.
+  // The rms difference of the velocities from those on rigid ground as a function of the stiffness. The body starts at
+  // rest and is pushed by half and by twice the friction limit; there is no damping and nearly no creep.
   Table convergence(const Request& request) const {
     const double limit = physics.max_friction(), weight = physics.mass * physics.gravity;
     const std::vector<double> forces =
@@ -234,13 +237,14 @@ class CompliantSystem : public System {
         const Tensor rigid = velocities(first, u, [&](const CompliantState& now, const Tensor& push) {
           return Kind::rigid(now, push, rigid_body);
         });
-        // All stiffnesses side by side.
+        // All stiffnesses are a batch.
         CompliantGround ground = CompliantGround::of(physics.mu, 1, 0, {.sigma = kSharp, .beta = 0});
         ground.stiffness = stiffness;
-        const Tensor off = simulate(first, u, kind_.body(physics, dt, ground)).step.next.velocity - rigid.unsqueeze(1);
-        const Tensor apart = off.square().sum(-1).mean(0).sqrt();
+        const Tensor difference =
+            simulate(first, u, kind_.body(physics, dt, ground)).step.next.velocity - rigid.unsqueeze(1);
+        const Tensor rms = difference.square().sum(-1).mean(0).sqrt();
         for (std::int64_t k = 0; k < stiffness.size(0); ++k) {
-          const std::array<double, 4> row = {force, dt, stiffness[k].item<double>(), apart[k].item<double>()};
+          const std::array<double, 4> row = {force, dt, stiffness[k].item<double>(), rms[k].item<double>()};
           for (std::size_t i = 0; i < row.size(); ++i) columns[i].push_back(row[i]);
         }
       }

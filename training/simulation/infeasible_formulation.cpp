@@ -9,8 +9,8 @@ using physics::Problem;
 using torch::Tensor;
 
 Problem infeasible_problem(const Tensor& v, const Tensor& u, const physics::SlidingBlock& block) {
-  // The traditional formulation has the same q, and the same M but for c = dt / m on the diagonal and gamma in the rows
-  // of the velocities.
+  // The traditional formulation has the same q. Its M also has c = dt / m on the diagonal, and 1 in the column of
+  // gamma.
   Problem problem = physics::traditional_problem(v, u, block);
   const Tensor kept = torch::tensor({0., 1., 0., 1., 0., 0., 1., 1., 0.}, problem.M.options()).view({3, 3});
   problem.M = problem.M * kept;
@@ -19,7 +19,7 @@ Problem infeasible_problem(const Tensor& v, const Tensor& u, const physics::Slid
 
 Tensor farkas_vector(const Problem& problem) {
   const torch::NoGradGuard no_grad;
-  // The unit vector of the row whose q is negative: M'y is that row of M.
+  // y is the unit vector of the row whose q is negative, so that M'y is that row of M.
   const Tensor negative = problem.q.slice(-1, 0, 2) < 0;
   return at::constant_pad_nd(negative.to(problem.q.scalar_type()), {0, 1});
 }

@@ -1,4 +1,4 @@
-// A formulation of the sliding block that has no solution. `simulate --formulation direct2` shows why.
+// A formulation of the sliding block that has no solution, for `simulate --formulation direct2`.
 //
 //   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 2.5.
 #pragma once

@@ -48,7 +48,7 @@ class SlidingBlockSystem : public System {
     lcp::physics::SlidingBlockSolution solution;
     Tensor v, v_next;
     if (infeasible) {
-      // A step without a solution would end a rollout, so that each step begins where the exact one does.
+      // A rollout would end at the first step without a solution. Each step therefore begins in the exact state.
       v = with_start(first, exact_next).slice(0, 0, -1);
       const lcp::physics::Problem problem = infeasible_problem(v, u, block);
       solution = infeasible_step(problem);
@@ -88,8 +88,8 @@ class SlidingBlockSystem : public System {
     return name == "traditional" ? SlidingBlockFormulation::kTraditional : SlidingBlockFormulation::kMixed;
   }
 
-  // Of both signs; for the formulation that moves to the right alone, pushes from 0 to 2 mu m g, three in ten of them
-  // 0.
+  // Random forces of both signs. The forward formulation, which only describes motion to the right, gets pushes from 0
+  // to 2 mu m g, of which three in ten are 0.
   Tensor forces(const Request& request, SlidingBlockFormulation formulation) const {
     at::Generator random = generator(request.seed, Stream::kSimulatedForces);
     if (formulation != SlidingBlockFormulation::kForward) {
@@ -103,8 +103,9 @@ class SlidingBlockSystem : public System {
   static void show_infeasibility(const lcp::physics::Problem& problem,
                                  const lcp::physics::SlidingBlockSolution& solution, Motion& motion) {
     const Tensor y = farkas_vector(problem);
-    const Tensor decrease = torch::matmul(problem.M.t(), y.unsqueeze(-1)).squeeze(-1).amax(-1);  // max of M'y, <= 0
-    const Tensor proved = (decrease <= 0) & ((problem.q * y).sum(-1) < 0);
+    const Tensor largest =
+        torch::matmul(problem.M.t(), y.unsqueeze(-1)).squeeze(-1).amax(-1);  // max_i (M'y)_i, which must be <= 0
+    const Tensor proved = (largest <= 0) & ((problem.q * y).sum(-1) < 0);
     const std::int64_t infeasible = (solution.status == 2).sum().item<std::int64_t>();
     const std::int64_t proofs = proved.sum().item<std::int64_t>();
     motion.metrics["infeasible"] = infeasible;

@@ -1,4 +1,4 @@
-// A system as the program `simulate` sees it: its flags, its inputs and its simulation.
+// The interface of the systems to the program `simulate`: flags, inputs and simulation.
 #pragma once
 
 #include <torch/types.h>
@@ -38,7 +38,7 @@ struct Request {
   /// for the others. Each k has its own random numbers.
   torch::Tensor variation(std::int64_t k) const;
 
-  /// x, [steps + 1, trajectories, ...], with the noise that was asked for.
+  /// x, [steps + 1, trajectories, ...], with the noise of the flags.
   torch::Tensor with_velocity_noise(const torch::Tensor& x) const;
   torch::Tensor with_position_noise(const torch::Tensor& x) const;
 };
@@ -48,14 +48,14 @@ struct Motion {
   Table data;
   torch::Tensor residual;
   torch::Tensor status;
-  torch::Tensor error;     ///< m/s, of the velocities against an exact rollout from the same start
+  torch::Tensor error;     ///< m/s, the difference of the velocities from those of an exact rollout with the same start
   torch::Tensor sticking;  ///< bool: the step ends at rest, in contact
   physics::RolloutCertificate certificate;
   std::string exact;                                  ///< the name of the exact solution
-  nlohmann::json metrics = nlohmann::json::object();  ///< those that only this system has
+  nlohmann::json metrics = nlohmann::json::object();  ///< metrics that only this system has
   std::vector<std::pair<std::string, Table>> tables;  ///< further tables, by the names of their files
   std::vector<std::string> remarks;                   ///< lines to print
-  bool expects_no_solution = false;                   ///< of a formulation that is known to be infeasible
+  bool expects_no_solution = false;                   ///< whether the formulation is known to be infeasible
 };
 
 class System {

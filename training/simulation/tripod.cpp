@@ -62,7 +62,7 @@ class TripodSystem : public System {
                       .take();
     motion.residual = solution.residual;
     motion.status = solution.status;
-    // The supports' velocities, so that one unit does.
+    // Angular velocities are multiplied by the largest arm of a support, so that all errors are in m/s.
     const Tensor reach = tripod.supports.norm(2, -1).max();
     const Tensor scale = torch::stack({torch::ones_like(reach), torch::ones_like(reach), reach});
     motion.error = largest_difference(scale * end.velocity, scale * torch::stack(exact));
@@ -85,7 +85,8 @@ class TripodSystem : public System {
 
   static void report(const Request& request, bool tall, const lcp::physics::TripodSolution& solution, Motion& motion) {
     if (tall && (solution.status != 0).any().item<bool>()) {
-      motion.remarks.emplace_back("where a step has no solution no loads >= 0 keep the balance: the block would tip");
+      motion.remarks.emplace_back(
+          "where a step has no solution, no nonnegative loads of the supports balance the block: the block would tip");
     }
     if (request.inputs) return;
     const Tensor pose = solution.step.next.pose[-1][0].to(torch::kDouble);

@@ -11,7 +11,7 @@
 namespace lcp::training {
 namespace {
 
-// Whether (0, 0) is within the triangle: to the same side of all its edges.
+// Whether (0, 0) is within the triangle of the supports, that is on the same side of all its edges.
 bool carries(const std::vector<double>& supports) {
   double least = INFINITY, most = -INFINITY, area = 0;
   for (std::size_t i = 0; i < 6; i += 2) {

@@ -22,7 +22,7 @@ struct TripodFlags {
   lcp::physics::Tripod tripod(const PhysicsFlags& block) const;
 };
 
-/// What a number of directions of friction must be.
+/// A check for CommandLine::add of a number of directions of friction.
 std::string even_directions(const std::int64_t& n);
 
 }  // namespace lcp::training

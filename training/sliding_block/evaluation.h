@@ -1,4 +1,4 @@
-// How well a learned block predicts motion.
+// Measures how well a learned block predicts motion.
 #pragma once
 
 #include <torch/types.h>
@@ -23,14 +23,14 @@ constexpr const char* kModelNote =
 /// Root of the mean square of all elements.
 double rmse(const torch::Tensor& error);
 
-/// The share of the resting elements of `truth` whose prediction is within `tolerance` of 0; NaN where nothing rests.
+/// The fraction of the elements with truth = 0 whose prediction is within `tolerance` of 0; NaN where there are none.
 double sticking_fraction(const torch::Tensor& predicted, const torch::Tensor& truth, double tolerance);
 
 /// (v, u, 1), [n, 3].
 torch::Tensor affine_features(const Samples& samples);
 
-/// Predictions of v_next on the held-out steps, m/s, by the affine map of v and u that fits the training data best. It
-/// knows nothing of friction, and so is the error that a method has to beat.
+/// Predictions of v_next on the held-out steps, m/s, by the affine map of v and u that fits the training data best.
+/// This is the baseline, which knows nothing of friction.
 torch::Tensor affine_prediction(const Samples& training, const Samples& heldout);
 
 /// Metrics of predictions of v_next: heldout_rmse, sticking_exact_zero_fraction, sticking_close_fraction (within dt mu

@@ -15,13 +15,13 @@ namespace {
 using nn::Parameters;
 using torch::Tensor;
 
-struct Held {
+struct HeldSet {
   const char* name;
-  std::vector<std::int64_t> numbers;  // indices of entries of [M|W], counted row by row
+  std::vector<std::int64_t> entries;  // indices of entries of [M|W], counted row by row
 };
 
-const std::vector<Held>& all_held() {
-  static const std::vector<Held> all = {
+const std::vector<HeldSet>& all_held_sets() {
+  static const std::vector<HeldSet> all = {
       {"one_per_row", {2, 8, 12}},
       {"cone", {2, 8, 12, 14}},
       {"none", {}},
@@ -36,7 +36,7 @@ const std::vector<Held>& all_held() {
   return all;
 }
 
-std::string number_name(std::int64_t row, std::int64_t column) {
+std::string entry_name(std::int64_t row, std::int64_t column) {
   return (column < 3 ? "M" : "W") + std::to_string(row + 1) + std::to_string(column % 3 + 1);
 }
 
@@ -57,11 +57,11 @@ Tensor solutions(const nn::TraditionalModel& model, const Samples& samples) {
       {samples.lambda / model->options.force_unit(), (samples.gamma / model->velocity_unit()).unsqueeze(-1)}, -1);
 }
 
-Tensor held_numbers(const std::string& name) {
+Tensor held_entries(const std::string& name) {
   Tensor mask = torch::zeros({18}, torch::kBool);
-  for (const Held& held : all_held()) {
+  for (const HeldSet& held : all_held_sets()) {
     if (name == held.name) {
-      for (const std::int64_t k : held.numbers) mask[k] = true;
+      for (const std::int64_t k : held.entries) mask[k] = true;
     }
   }
   return mask.view({3, 6});
@@ -69,7 +69,7 @@ Tensor held_numbers(const std::string& name) {
 
 std::vector<std::string> held_names() {
   std::vector<std::string> names;
-  for (const Held& held : all_held()) names.emplace_back(held.name);
+  for (const HeldSet& held : all_held_sets()) names.emplace_back(held.name);
   return names;
 }
 
@@ -111,7 +111,7 @@ IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, co
     for (std::int64_t column = 0; column < 6; ++column) {
       if (model->held[row][column].item<bool>()) continue;
       free.push_back(column);
-      names.push_back(number_name(row, column));
+      names.push_back(entry_name(row, column));
     }
     const Tensor active = (z.select(-1, row) > 0).nonzero().squeeze(-1);
     report.add(features.index_select(0, active).index_select(1, torch::tensor(free, torch::kLong)), names);
@@ -135,7 +135,7 @@ IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const 
       if (rows) {
         const std::int64_t row = k / columns, column = k % columns + 6 - columns;
         if (model->held[row][column].item<bool>()) continue;
-        names[static_cast<std::size_t>(first + k)] = number_name(row, column);
+        names[static_cast<std::size_t>(first + k)] = entry_name(row, column);
       }
       kept.push_back(first + k);
     }
@@ -155,11 +155,13 @@ void FrictionModelFlags::add_to(CommandLine& line) {
                         "W); networks (the same with phi, beta and f networks of v and u)",
                         one_of({"mu", "rows", "structured", "networks"}));
   line.add<double>("initial-mu", initial_mu, "Friction coefficient to start from", positive);
-  line.add<double>("start-noise", start_noise,
-                   "Standard deviation of what else is learned at the start, about a true block with the initial mu",
-                   nonnegative);
+  line.add<double>(
+      "start-noise", start_noise,
+      "Standard deviation of the initial parameters other than mu about those of a block with the initial mu",
+      nonnegative);
   line.add<double>("nonlinearity", nonlinearity,
-                   "Weight of what makes networks depend on v and u by more than an affine f does", nonnegative);
+                   "Weight of the penalty on the networks' dependence on v and u, except an affine one of f",
+                   nonnegative);
   line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layers of networks; 0: affine",
                          at_least_zero);
 }
@@ -182,7 +184,7 @@ nn::TraditionalModel FrictionModelFlags::make(const RunFlags& run, const Physics
   if (kind != Parameters::kFriction) {
     // M33 < 0 would give most LCPs several solutions with different velocities; a StructuredMatrix has M33 >= 0.
     const bool rows = kind == Parameters::kRows;
-    model->hold(held_numbers(rows ? "cone" : "one_per_row"), nn::TraditionalModelImpl::true_rows(0));
+    model->hold(held_entries(rows ? "cone" : "one_per_row"), nn::TraditionalModelImpl::true_rows(0));
   }
   return model;
 }

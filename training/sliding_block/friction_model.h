@@ -1,4 +1,4 @@
-// The learned LCP of a sliding block in the traditional formulation.
+// The model of a sliding block whose LCP in the traditional formulation is learned: flags, data in its units, metrics.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -20,31 +20,33 @@ torch::Tensor states(const nn::TraditionalModel& model, const Samples& samples);
 /// Known solutions in the model's units: (lambda_plus, lambda_minus, gamma), [n, 3].
 torch::Tensor solutions(const nn::TraditionalModel& model, const Samples& samples);
 
-/// The entries of [M|W] that --hold fixes at their true values, [3, 6], bool, by its names. none; first: M11; diagonal:
-/// M11, M22, M31; one_per_row: M13, M23, M31; cone: M33 too; two_two_one: the first 2, 2 and 1 nonzero numbers of M's
-/// rows; three_two_one; upper_triangle: of M; matrix: M; vector: W.
-torch::Tensor held_numbers(const std::string& name);
+/// A mask of the entries of [M|W] that --hold fixes at their true values, [3, 6], bool, by the flag's value. none: no
+/// entry. first: M11. diagonal: M11, M22, M31. one_per_row: M13, M23, M31. cone: M13, M23, M31, M33. two_two_one: the
+/// first 2, 2 and 1 nonzero entries of M's rows. three_two_one: the same with 3, 2 and 1. upper_triangle: that of M.
+/// matrix: M. vector: W.
+torch::Tensor held_entries(const std::string& name);
+/// The values of --hold.
 std::vector<std::string> held_names();
 
 /// The largest error of an entry of [M|W], [3, 6], against the block with this friction limit.
 double row_error(const torch::Tensor& rows, double limit);
 
-/// The rows, each scaled by the positive factor that brings it nearest to that of the block with this friction limit.
-/// Where `motion_only`, the common part of W_1 and W_2 is removed too, since it has no effect on motion.
+/// The rows, each multiplied by the positive factor that brings it nearest to the true row of a block with this
+/// friction limit. Where `motion_only`, the mean of W_1 and W_2 is removed too, since it has no effect on motion.
 torch::Tensor canonical_rows(const torch::Tensor& rows, double limit, bool motion_only);
 
 /// Fits v_next = dynamics . (v, u, 1, lambda_plus, lambda_minus, gamma) by least squares, starting at the
 /// dynamics of the model: what the samples do not determine keeps its value.
 void fit_dynamics(nn::TraditionalModel& model, const Samples& samples);
 
-/// What samples with known forces determine of the entries of [M|W] that are not held. A row is determined by those
-/// samples in which its unknown is > 0, and w of the row therefore 0.
+/// Which entries of [M|W] that are not held samples with known forces determine. Only those samples contribute to a row
+/// in which its unknown is > 0, so that its w is 0.
 IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, const Samples& samples);
 
-/// What v_next of at most 256 samples determines of the parameters of the model.
+/// Which parameters of the model v_next of at most 256 samples determines.
 IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const Samples& samples);
 
-/// Flags of a model whose friction is unknown.
+/// The flags of a model with unknown friction.
 struct FrictionModelFlags {
   std::string parameters = "mu";
   double initial_mu = 4;

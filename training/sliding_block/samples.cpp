@@ -37,6 +37,7 @@ Tensor split_shares(const std::string& split, std::int64_t count, at::Generator 
   return at::full({count}, split == "minimal" ? 0.0 : split == "half" ? 0.5 : 1.0, torch::kDouble);
 }
 
+// What a part of the data is simulated with.
 struct Recipe {
   const SampleFlags& flags;
   PhysicsFlags block;    // the block of this part of the data
@@ -110,9 +111,9 @@ Data simulate(const RunFlags& run, std::int64_t count, const PhysicsFlags& block
   const torch::NoGradGuard no_grad;
   const double force = block.max_friction() > 0 ? block.max_friction() : 1;
   const auto recipe = [&](double mu, std::int64_t part) {
-    PhysicsFlags own = block;
-    own.mu = mu;
-    return Recipe{flags, own, force, force * block.dt / block.mass, run.seed, part};
+    PhysicsFlags part_block = block;
+    part_block.mu = mu;
+    return Recipe{flags, part_block, force, force * block.dt / block.mass, run.seed, part};
   };
   std::vector<double> mus = {block.mu};
   mus.insert(mus.end(), flags.more_mus.begin(), flags.more_mus.end());
@@ -134,7 +135,7 @@ Data simulate(const RunFlags& run, std::int64_t count, const PhysicsFlags& block
   return data;
 }
 
-// Forces of another formulation would be learned without any sign of the mistake.
+// Refuses forces of another formulation, which would be learned without any sign of the mistake.
 void check_forces(const std::string& file, const Samples& all, const PhysicsFlags& block, const SampleFlags& flags,
                   bool quiet) {
   const double smallest = all.lambda.min().item<double>(), largest = all.lambda.max().item<double>();
@@ -222,22 +223,24 @@ void SampleFlags::add_to(CommandLine& line) {
   if (known_forces == KnownForces::kFriction || known_forces == KnownForces::kSlack) {
     line.add<std::string>(
         "forces", forces,
-        "Friction forces learned from: fictitious (the direct formulation's, one negative) or physical (>= 0)",
+        "Friction forces to learn from: fictitious (of the direct formulation, one is negative) or physical (>= 0)",
         one_of({"fictitious", "physical"}));
   }
   if (known_forces == KnownForces::kFriction) {
-    line.add<std::vector<double>>("more-mus", more_mus, "Friction of further blocks in the simulated training data",
-                                  [](const std::vector<double>& x) {
-                                    const bool valid = std::all_of(x.begin(), x.end(),
-                                                                   [](double mu) { return nonnegative(mu).empty(); });
-                                    return valid ? "" : "finite numbers >= 0";
-                                  });
+    line.add<std::vector<double>>(
+        "more-mus", more_mus, "Friction coefficients of further blocks in the simulated training data",
+        [](const std::vector<double>& x) {
+          const bool valid = std::all_of(x.begin(), x.end(), [](double mu) { return nonnegative(mu).empty(); });
+          return valid ? "" : "finite numbers >= 0";
+        });
   }
   if (known_forces == KnownForces::kContact) {
-    line.add<std::string>("split", split,
-                          "How the forces of a simulated block that sticks are divided, of which only the difference "
-                          "is determined: minimal (one is 0), maximal (their sum is mu m g), half or random",
-                          one_of({"minimal", "maximal", "half", "random"}));
+    line.add<std::string>(
+        "split", split,
+        "How the friction of a simulated block that sticks is divided into lambda_plus and lambda_minus, "
+        "of which only the difference is determined: minimal (one is 0), maximal (their sum is mu m g), "
+        "half or random",
+        one_of({"minimal", "maximal", "half", "random"}));
   }
   line.add<double>("velocity-noise", velocity_noise,
                    "Standard deviation of normal noise on v_next of the simulated training data, m/s", nonnegative);

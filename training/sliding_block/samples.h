@@ -1,4 +1,4 @@
-// Steps of a sliding block to learn from: simulated, or of the user's file.
+// The steps of a sliding block that programs learn from, simulated or read from a file.
 #pragma once
 
 #include <torch/types.h>
@@ -28,19 +28,20 @@ struct Samples {
 
 struct Data {
   Samples training;
-  Samples heldout;  ///< simulated: without noise, of --mu alone
+  Samples heldout;  ///< where simulated: without noise, and with --mu only
 
   std::int64_t fingerprint() const;
 };
 
-/// Of a file's trajectories, or rows where it has fewer, the last of each kHeldOutOneIn is held out.
+/// The last of each kHeldOutOneIn trajectories of a file is held out; of a file with fewer trajectories, the last of
+/// each kHeldOutOneIn rows.
 constexpr std::int64_t kHeldOutOneIn = 5;
 
 /// The forces that a method learns from, beside the motion v, u and v_next.
 enum class KnownForces {
   kNone,
   kFriction,  ///< lambda_plus and lambda_minus of the direct formulation, see SampleFlags::forces
-  kSlack,     ///< the same forces, from which the method takes their slack to the limit of one friction coefficient
+  kSlack,     ///< the same forces; the method learns from their slack, mu m g less the force
   kContact    ///< lambda_plus, lambda_minus and gamma of the traditional formulation
 };
 
@@ -50,15 +51,18 @@ struct SampleFlags {
   std::int64_t samples;   ///< steps to simulate for training
   std::string data = {};  ///< a CSV file instead
   /// trajectories: of 50 steps under random forces. mixed: v and u normal with standard deviation dt mu g and mu m g.
-  /// gentle: v in (.2, .8) dt mu g and u in (.2, 1) mu m g, uniform. sticking: each in (-.4, .4) of the same.
+  /// gentle: v in (.2, .8) dt mu g and u in (.2, 1) mu m g, uniform. sticking: both uniform in (-.4, .4) of the same
+  /// units.
   std::string states;
-  /// fictitious: the direct formulation's, one of them negative unless the block rests without a force. physical: >= 0.
+  /// fictitious: those of the direct formulation, of which one is negative unless the block rests without a force.
+  /// physical: both >= 0.
   std::string forces = "fictitious";
-  /// How sticking forces of the traditional formulation are divided, of which only the difference is determined:
-  /// minimal (one is 0), maximal (their sum is mu m g), half way between, or at random between.
+  /// How the friction of a sticking block is divided into lambda_plus and lambda_minus in the traditional formulation,
+  /// which determines only their difference: minimal (one is 0), maximal (their sum is mu m g), half (between these) or
+  /// random (between these).
   std::string split = "random";
   double velocity_noise = 0;          ///< m/s, on the v_next of the training data
-  std::vector<double> more_mus = {};  ///< of further blocks in the training data
+  std::vector<double> more_mus = {};  ///< friction coefficients of further blocks in the training data
 
   void add_to(CommandLine& line);
 

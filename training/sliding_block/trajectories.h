@@ -1,4 +1,4 @@
-// Random inputs of a sliding block, and its trajectories as a table.
+// Random inputs of a sliding block, and tables of its trajectories.
 #pragma once
 
 #include <torch/types.h>
@@ -22,7 +22,7 @@ torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const
 /// Initial velocities [trajectories], m/s, float64, which friction stops within a few steps.
 torch::Tensor random_speeds(std::int64_t trajectories, const PhysicsFlags& flags, at::Generator generator);
 
-/// Adds a column of x, [steps, trajectories] once it is broadcast: one trajectory after another.
+/// Adds a column with the entries of x, one trajectory after another. x must broadcast to [steps, trajectories].
 void add_trajectories(Table& table, const char* name, const torch::Tensor& x, std::int64_t steps,
                       std::int64_t trajectories);
 
