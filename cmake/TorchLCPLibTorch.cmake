@@ -31,7 +31,7 @@ function(torchlcp_find_torch_dir result)
       message(WARNING "Torch_DIR is ${given}, which has no TorchConfig.cmake; looking elsewhere")
     endif()
   endforeach()
-  unset(torchlcp_config) # a find_file keeps what its variable has
+  unset(torchlcp_config) # find_file does nothing while its variable is set
   find_file(torchlcp_config Torch/TorchConfig.cmake
     PATHS ${CMAKE_PREFIX_PATH} ENV CMAKE_PREFIX_PATH PATH_SUFFIXES share/cmake NO_DEFAULT_PATH NO_CACHE)
   foreach(python IN ITEMS "${CMAKE_SOURCE_DIR}/.venv/bin/python" python3 python)
@@ -53,7 +53,7 @@ function(torchlcp_find_torch_dir result)
   endif()
 endfunction()
 
-# Sets `result` to the version that the TorchConfig.cmake in `folder` is of, or to "".
+# Sets `result` to the version of the LibTorch whose TorchConfig.cmake is in `folder`, or to "".
 function(torchlcp_torch_version folder result)
   set(version "")
   if(EXISTS "${folder}/TorchConfigVersion.cmake")

@@ -1,4 +1,4 @@
-# What every target of this project has: C++20, warnings, sanitizers; and how a library is exported.
+# Functions that give targets the compile options of this project, and export libraries.
 
 function(torchlcp_target target)
   target_compile_features(${target} PUBLIC cxx_std_20)
@@ -20,7 +20,8 @@ function(torchlcp_compile_together target size)
   endif()
 endfunction()
 
-# A library that is installed, where TORCHLCP_INSTALL, and exported as TorchLCP::<name>; the sources are given by target_sources.
+# Declares a library that is exported as TorchLCP::<name> and, if TORCHLCP_INSTALL is on, installed. target_sources adds the
+# sources.
 function(torchlcp_export target name)
   torchlcp_target(${target})
   target_include_directories(${target} PUBLIC

@@ -1,5 +1,5 @@
 // Learns a friction coefficient from velocities, by Adam through lcp::solve: learn_friction [model.pt]
-// With a model that a program wrote, also steps that one.
+// Given a model.pt that a training program wrote, it also steps that model.
 #include <lcp/lcp.h>
 #include <torch/script.h>
 #include <torch/torch.h>

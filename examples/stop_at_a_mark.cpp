@@ -13,7 +13,7 @@ int main() {
   physics::PointMass mass = physics::PointMass::of(/*mass=*/1, /*dt=*/0.01, /*mu=*/0.5, /*gravity=*/9.81);
   mass.mu = numbers({0.5, 0.5, 0.2, 0.8});
   mass.mass = numbers({1.0, 2.0, 0.5, 1.0});
-  const torch::Tensor force = torch::zeros({300, 4, 2}, torch::kDouble);  // N, none
+  const torch::Tensor force = torch::zeros({300, 4, 2}, torch::kDouble);  // N, no force
 
   torch::Tensor speed = torch::full({4}, 5.0, torch::kDouble).requires_grad_();  // m/s
   torch::Tensor miss;

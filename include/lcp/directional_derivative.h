@@ -1,4 +1,5 @@
-// One-sided directional derivatives of the solution of an LCP, exact at ties, and how far a gradient reaches.
+// One-sided directional derivatives of the solution of an LCP, exact at ties, and the distance to the next change of
+// the active set.
 //
 //   [CPS] Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009, sec. 7.4.
 #pragma once
@@ -21,14 +22,14 @@ struct DirectionalDerivative {
 ///
 ///   M, dM: [..., n, n], q, z, dq: [..., n]; the batch dimensions broadcast. z solves LCP(q, M).
 ///
-/// kBadInput: a NaN in z (an unsolved element) or the direction. dz and dw are NaN but for kSolved. Not differentiable.
-/// Throws c10::Error for shapes, dtypes or devices that are none of these.
+/// The status is kBadInput where z (of an unsolved element) or the direction has a NaN. Unless it is kSolved, dz and dw
+/// are NaN. Not differentiable. Throws c10::Error for other shapes, dtypes or devices.
 LCP_API DirectionalDerivative directional_derivative(const at::Tensor& M, const at::Tensor& q, const at::Tensor& z,
                                                      const at::Tensor& dM, const at::Tensor& dq);
 
-/// The largest t >= 0 for which the active set { i : z_i > 0 } at q + t dq is that at q, so that z is affine in
-/// between:
-/// [...], infinity where it never changes, NaN where z is. Arguments as for directional_derivative. Not differentiable.
+/// The largest t >= 0 up to which the active set { i : z_i > 0 } of the solution at q + t dq stays the same, so that z
+/// is affine in t: [...], infinity where it never changes, NaN where z has a NaN. Arguments as for
+/// directional_derivative. Not differentiable.
 LCP_API at::Tensor gradient_radius(const at::Tensor& M, const at::Tensor& q, const at::Tensor& z, const at::Tensor& dq);
 
 }  // namespace lcp

@@ -1,4 +1,4 @@
 #pragma once
 
-/// Marks what the shared library offers; everything else in it is hidden.
+/// Marks the functions that the shared library exports; all others are hidden.
 #define LCP_API __attribute__((visibility("default")))

@@ -19,11 +19,11 @@
 namespace lcp {
 
 struct SolveOptions {
-  /// Method::kLemke, or its name, "lemke". With the default, every LCP of n <= 10 that has a solution at a nonsingular
-  /// basis is solved.
+  /// An enumerator such as Method::kLemke, or its name, "lemke". With the default, every LCP of n <= 10 that has a
+  /// solution at a nonsingular basis is solved.
   NameOf<Method, method_name> method = Method::kAuto;
 
-  /// Ties::kActive, or its name, "active".
+  /// An enumerator such as Ties::kActive, or its name, "active".
   NameOf<Ties, ties_name> ties = Ties::kInactive;
 
   /// kappa > 0: the gradient is that of the point z_i w_i = kappa of the central path near the solution, smooth across
@@ -31,17 +31,17 @@ struct SolveOptions {
   /// NaN.
   double kappa = 0.0;
 
-  /// r(z) = max_i |min(z_i, (M z + q)_i)| <= tolerance * max_i |q_i| is what "solved" means.
-  /// Absent: 1e-9 in float64, 1e-4 in float32.
+  /// An element is solved where r(z) = max_i |min(z_i, (M z + q)_i)| <= tolerance * max_i |q_i|. Absent: 1e-9 in
+  /// float64, 1e-4 in float32.
   std::optional<double> tolerance;
 
-  /// Pivots, bases and Newton steps that one element of the batch may spend in all. Absent: 30 n pivots for each run of
-  /// Lemke's method, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths.
+  /// The number of pivots, bases and Newton steps that one element of the batch may take in total. Absent: 30 n pivots
+  /// for each run of Lemke's method, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths.
   std::optional<std::int64_t> max_pivots;
 
-  /// [..., n], of M's dtype and device: its positive entries propose the active set, as those of the z of the last
-  /// epoch or time step do. It is tried first, at the price of one linear solve. It may change which solution is
-  /// returned where there are several, never whether it is one. NaN proposes 0.
+  /// [..., n], of M's dtype and device: for example z of the last epoch or time step. Its positive entries propose the
+  /// active set, which is tried first at the cost of one linear solve. It may change which of several solutions is
+  /// returned, but never the correctness of the result. A NaN counts as 0.
   std::optional<at::Tensor> guess;
 };
 
@@ -51,8 +51,8 @@ struct SolveResult {
   at::Tensor status;  ///< [...], int8; the values of lcp::Status
 };
 
-/// Solves one LCP for each element of a batch. Elements never touch each other, and the same inputs give the same
-/// bits for any number of threads, batch size and position in the batch.
+/// Solves one LCP for each element of a batch. Elements are independent: the same inputs give the same bits for any
+/// number of threads, batch size and position in the batch.
 ///
 /// z and w are differentiable in M and q, any number of times, in reverse and forward mode: with the active set
 /// a = { i : z_i > 0 } fixed, z_a = -M_aa^-1 q_a and w_b = M_ba z_a + q_b [CPS, sec. 7.4]. The gradient of an element
@@ -62,7 +62,7 @@ struct SolveResult {
 ///   q: [..., n], of M's dtype and device. The batch dimensions of M, q and the guess broadcast; a shared M is not
 ///   copied.
 ///
-/// Throws c10::Error, before any work, for shapes, dtypes, devices or options that are none of these.
+/// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.
 LCP_API SolveResult solve(const at::Tensor& M, const at::Tensor& q, const SolveOptions& options = {});
 
 }  // namespace lcp

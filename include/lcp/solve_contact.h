@@ -48,7 +48,7 @@ struct ContactResult {
 ///   A: [..., n, n], kg in the coordinates of v: symmetric and positive definite, float32 or float64, any strides; n
 ///   may be 0. v_free: [..., n], m/s, the velocity without contact. J: [..., 3 c, n], of each contact the rows of
 ///   (t1, t2, n), so that J v is its velocity; c may be 0. v_hat: [..., 3 c], m/s, and R: [..., 3 c], 1/kg, > 0, the
-///   compliance, the same for t1 and t2; both as lcp::contact_parameters has them. mu: [..., c], >= 0. The batch
+///   compliance, the same for t1 and t2; both as lcp::contact_parameters computes them. mu: [..., c], >= 0. The batch
 ///   dimensions of all of them broadcast.
 ///
 /// A and A' may differ by 1e-3 of the largest entry, and so may R of the two tangents; their means are used. The status

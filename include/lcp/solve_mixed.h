@@ -19,18 +19,18 @@ struct MixedResult {
   at::Tensor status;  ///< [...], int8; the values of lcp::Status
 };
 
-/// Solves one mixed LCP for each element of a batch, as lcp::solve does, of which it has everything: statuses, bits
-/// that depend on nothing but the inputs, and derivatives of any order. In all of these the equations are rows that are
-/// always active. A may be singular, as long as the whole is solvable.
+/// Solves one mixed LCP for each element of a batch. The statuses, the independence of the elements and the derivatives
+/// of any order are those of lcp::solve; the equations are rows that are always active. A may be singular, as long as
+/// the mixed LCP has a solution.
 ///
 ///   A: [..., k, k], B: [..., k, n], C: [..., n, k], M: [..., n, n], float32 or float64, any strides; k, n may be 0.
 ///   p: [..., k], q: [..., n], of A's dtype and device. The batch dimensions of all of them broadcast.
 ///   options.guess: [..., n], for z. options.max_pivots bounds each of the two LCPs that docs/solvers.md describes.
 ///
-/// kSolved: |A x + B z + p| and r(z) are within tolerance * max(|p|, |q|), checked on what is returned. kInfeasible: no
-/// x and z >= 0 have A x + B z + p = 0 and C x + M z + q >= 0.
+/// kSolved: |A x + B z + p| and r(z) are within tolerance * max(|p|, |q|), checked on the returned x and z.
+/// kInfeasible: no x and z >= 0 have A x + B z + p = 0 and C x + M z + q >= 0.
 ///
-/// Throws c10::Error, before any work, for shapes, dtypes, devices or options that are none of these.
+/// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.
 LCP_API MixedResult solve_mixed(const at::Tensor& A, const at::Tensor& B, const at::Tensor& C, const at::Tensor& M,
                                 const at::Tensor& p, const at::Tensor& q, const SolveOptions& options = {});
 

@@ -1,12 +1,12 @@
-// What became of one element of a batch.
+// The outcome of a solve for one element of a batch.
 #pragma once
 
 #include <cstdint>
 
 namespace lcp {
 
-/// Each value is defined by what holds for z, w of that element; see docs/notation.md for r(z). lcp::solve_contact says
-/// what holds for its own.
+/// Each value is defined by what holds for z, w of that element; see docs/notation.md for r(z). solve_contact.h
+/// defines them for lcp::solve_contact.
 enum class Status : std::int8_t {
   kSolved = 0,      ///< r(z) <= tolerance * max_i |q_i|, checked on the returned z; z, w >= 0, z_i w_i = 0 exactly
   kNotFound = 1,    ///< every attempt ended without a solution, though there may be one; z, w are NaN

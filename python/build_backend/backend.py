@@ -1,7 +1,7 @@
 """The build backend: scikit-build-core, run with the torch of the environment that the package is built for.
 
-Metadata need the right torch too, though they do not depend on it: so a build without it ends before pip looks for, and
-downloads, what the package requires.
+Even the metadata, which do not depend on torch, are only made with the right torch, so that a build without it fails before
+pip downloads the requirements of the package.
 """
 
 import functools

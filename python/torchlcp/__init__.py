@@ -1,8 +1,8 @@
 """A differentiable linear-complementarity layer for PyTorch.
 
-The functions are the operators torch.ops.lcp.*, with names for what they return: they take any batch dimensions, work
-under autograd in both modes, torch.func and torch.compile, and throw for a mistake in shapes, dtypes or options before
-any work. What becomes of an element of the batch is in its status; see Status.
+The functions are the operators torch.ops.lcp.* with named results. They take any batch dimensions, work under autograd in
+both modes, torch.func and torch.compile, and raise an error for wrong shapes, dtypes or options before any work. Each
+element of a batch has a status of its own; see Status.
 
     [CPS] Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009.
 """

@@ -82,7 +82,7 @@ def solve_contact(
         max_iterations: Newton steps that one element may take. None: 1000.
 
     Raises:
-        RuntimeError: a shape, dtype, device or option is not one of these.
+        RuntimeError: a shape, dtype, device or option does not fit.
     """
     return ContactSolution(
         *torch.ops.lcp.solve_contact(
@@ -104,7 +104,7 @@ def certify_contact(
         v: [..., n].
 
     Raises:
-        RuntimeError: a shape, dtype or device is not one of these.
+        RuntimeError: a shape, dtype or device does not fit.
     """
     return ContactCertificate(*torch.ops.lcp.certify_contact(A, v_free, J, v_hat, R, mu, v))
 
@@ -123,7 +123,7 @@ def add_equality(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor)
         R: [..., e], > 0. All batch dimensions broadcast.
 
     Raises:
-        RuntimeError: a shape, dtype or device is not one of these.
+        RuntimeError: a shape, dtype or device does not fit.
     """
     return FreeMotion(*torch.ops.lcp.add_equality(A, v_free, J, v_hat, R))
 
@@ -153,7 +153,7 @@ def contact_parameters(
         beta: >= 0, see above.
 
     Raises:
-        RuntimeError: a shape, dtype, device or number is not one of these.
+        RuntimeError: a shape, dtype, device or number does not fit.
     """
     return ContactParameters(
         *torch.ops.lcp.contact_parameters(gap, stiffness, dissipation, delassus, dt, sigma=sigma, beta=beta)
@@ -170,6 +170,6 @@ def delassus_diagonal(A: Tensor, J: Tensor) -> Tensor:
         J: [..., 3 c, n], of A's dtype and device. The batch dimensions broadcast.
 
     Raises:
-        RuntimeError: a shape, dtype or device is not one of these.
+        RuntimeError: a shape, dtype or device does not fit.
     """
     return torch.ops.lcp.delassus_diagonal(A, J)

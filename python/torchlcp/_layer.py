@@ -14,7 +14,7 @@ class LCP(torch.nn.Module):
     Forward takes M [..., n, n], q [..., n] and, if there is one, a guess [..., n].
     """
 
-    __call__: Callable[..., Solution]  # for type checkers: what torch.nn.Module calls Any
+    __call__: Callable[..., Solution]  # for type checkers, since torch.nn.Module declares Any
 
     def __init__(
         self,

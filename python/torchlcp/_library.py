@@ -14,7 +14,7 @@ if torch.__version__.split(".")[:2] != _minor.split("."):
         f"torchlcp {VERSION} was built with torch {TORCH_VERSION}, and this is torch {torch.__version__}. Either run  "
         f"pip install 'torch=={_minor}.*'  or build torchlcp with this one."
     )
-# A second library of the same operators would end the process.
+# Registering the same operators from a second library would end the process.
 if hasattr(torch.ops.lcp, "solve") and str(LIBRARY.resolve()) not in torch.ops.loaded_libraries:
     raise ImportError(
         "the operators torch.ops.lcp are there already, from another library. Import torchlcp instead of loading that."

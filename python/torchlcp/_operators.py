@@ -8,15 +8,15 @@ from torch import Tensor
 
 
 class Status(enum.IntEnum):
-    """What became of one element of a batch, with the natural residual r(z) = max_i |min(z_i, (M z + q)_i)|.
+    """The outcome for one element of a batch, with the natural residual r(z) = max_i |min(z_i, (M z + q)_i)|.
 
     SOLVED: r(z) <= tolerance * max_i |q_i|, checked on the z returned; z, w >= 0 and z_i w_i = 0 exactly.
     NOT_FOUND: every attempt ended without a solution, though there may be one.
     INFEASIBLE: proved: no z >= 0 has M z + q >= 0.
-    PIVOT_LIMIT: max_pivots ran out.
+    PIVOT_LIMIT: max_pivots was reached.
     BAD_INPUT: there is a NaN or an infinity in that element.
 
-    In all but the first, z and w are NaN.
+    Unless the status is SOLVED, z and w are NaN.
     """
 
     SOLVED = 0
@@ -49,13 +49,13 @@ class MixedSolution(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """How good a solution z is, and how much its gradient means; a = {i : z_i > 0} is the active set.
+    """How accurate a solution z is, and how well its gradient is defined; a = {i : z_i > 0} is the active set.
 
     With w = M z + q and s_i = |q_i| + sum_j |M_ij z_j|, the size of z_j is max_i |M_ij z_j| / s_i and that of w_i is
-    |w_i| / s_i: numbers in [0, 1] that no choice of units changes.
+    |w_i| / s_i: numbers in [0, 1] that do not depend on the units.
 
     residual: [...], r(z) as in Status, in the units of z and w.
-    margin: [...], min_i max(size of z_i, size of w_i): how far the nearest tie is.
+    margin: [...], min_i max(size of z_i, size of w_i): the distance to the nearest tie.
     condition: [...], the condition number of M_aa in the 2-norm: infinity where it is singular, 1 where a is empty.
     rank: [...], int64, the rank of M_aa; where it is less than the size of a, the gradient is a least-squares one.
     ties: [..., n], bool, the pairs with z_i = w_i = 0, where the option ties of solve decides the gradient.
@@ -96,18 +96,18 @@ def solve(
     Args:
         M: [..., n, n], float32 or float64; n may be 0. Its unit is that of w over that of z.
         q: [..., n], of M's dtype and device, in the unit of w. The batch dimensions of M and q broadcast.
-        guess: [..., n]; its positive entries propose the active set. It may change which solution is found where there
-            are several, never whether what is found is one.
+        guess: [..., n]; its positive entries propose the active set. It may change which of several solutions is
+            returned, but never the correctness of the result.
         method: "auto", or one algorithm: "lemke" [CPS, alg. 4.4.5], "enumeration", "newton_min" or "central_path".
-        ties: what the gradient takes z_i = w_i = 0 for: "inactive" (z_i stays 0), "active" (w_i stays 0), or "midpoint"
-            (the mean of the two).
+        ties: how the gradient treats pairs with z_i = w_i = 0: "inactive" (z_i stays 0), "active" (w_i stays 0), or
+            "midpoint" (the mean of the two).
         kappa: where > 0, the gradient is that of the nearby point with z_i w_i = kappa, or NaN where none is found; z
             and w stay exact. Its unit is that of z times that of w. Only with ties = "inactive".
-        tolerance: what "solved" means, see Status. None: 1e-9 in float64, 1e-4 in float32.
-        max_pivots: steps of its method that one element may spend. None: the default limit of the method.
+        tolerance: the tolerance that defines SOLVED, see Status. None: 1e-9 in float64, 1e-4 in float32.
+        max_pivots: pivots, bases and Newton steps that one element may take in total. None: the limits of the methods.
 
     Raises:
-        RuntimeError: a shape, dtype, device or option is none of these.
+        RuntimeError: a shape, dtype, device or option does not fit.
     """
     return Solution(
         *torch.ops.lcp.solve(
@@ -133,7 +133,7 @@ def solve_mixed(
 ) -> MixedSolution:
     """Solves 0 = A x + B z + p, w = C x + M z + q, 0 <= z perp w >= 0, with x of any sign, for each element of a batch.
 
-    Differentiable in all six tensors as solve is in its two [CPS, sec. 1.2]. INFEASIBLE says here that no x and z >= 0
+    Differentiable in all six tensors as solve is in its two [CPS, sec. 1.2]. INFEASIBLE here means that no x and z >= 0
     have A x + B z + p = 0 and C x + M z + q >= 0.
 
     Args:
@@ -146,7 +146,7 @@ def solve_mixed(
         guess, method, ties, kappa, tolerance, max_pivots: as in solve.
 
     Raises:
-        RuntimeError: a shape, dtype, device or option is none of these.
+        RuntimeError: a shape, dtype, device or option does not fit.
     """
     return MixedSolution(
         *torch.ops.lcp.solve_mixed(
@@ -167,7 +167,7 @@ def solve_mixed(
 
 
 def certify(M: Tensor, q: Tensor, z: Tensor, *, tolerance: float | None = None) -> Certificate:
-    """Says for each element of a batch how good z is as a solution, and how much its gradient means.
+    """For each element of a batch: how accurate z is as a solution, and how well its gradient is defined.
 
     The result depends only on M, q and z. Where they have a NaN, the numbers are NaN, the rank is 0 and
     nothing is tied. Not differentiable. The residual is that of [CPS, ch. 5].
@@ -176,11 +176,11 @@ def certify(M: Tensor, q: Tensor, z: Tensor, *, tolerance: float | None = None) 
         M: [..., n, n], float32 or float64.
         q: [..., n], of M's dtype and device.
         z: [..., n], the same. The batch dimensions broadcast.
-        tolerance: pairs of which both sizes are at most this are ties. None: those that the gradient takes for ties,
-            which are 0 within rounding.
+        tolerance: a pair is a tie where both its sizes are at most this. None: 64 epsilon of the dtype, as for the
+            gradient.
 
     Raises:
-        RuntimeError: a shape, dtype, device or the tolerance is none of these.
+        RuntimeError: a shape, dtype, device or the tolerance does not fit.
     """
     return Certificate(*torch.ops.lcp.certify(M, q, z, tolerance=tolerance))
 
@@ -189,7 +189,8 @@ def directional_derivative(M: Tensor, q: Tensor, z: Tensor, dM: Tensor, dq: Tens
     """The one-sided derivative lim (z(M + t dM, q + t dq) - z(M, q)) / t for t -> 0+, and that of w; exact at ties.
 
     Pairs with z_i > 0 keep dw_i = 0, pairs with w_i > 0 keep dz_i = 0, and ties solve 0 <= dz_i perp dw_i >= 0: an LCP
-    itself, whose status is returned [CPS, sec. 7.4]. BAD_INPUT: a NaN in z or the direction. Not differentiable.
+    itself, whose status is returned [CPS, sec. 7.4]. It is BAD_INPUT where z or the direction has a NaN. Not
+    differentiable.
 
     Args:
         M: [..., n, n], float32 or float64.
@@ -199,15 +200,15 @@ def directional_derivative(M: Tensor, q: Tensor, z: Tensor, dM: Tensor, dq: Tens
         dq: [..., n], the direction in which q changes. All batch dimensions broadcast.
 
     Raises:
-        RuntimeError: a shape, dtype or device is none of these.
+        RuntimeError: a shape, dtype or device does not fit.
     """
     return DirectionalDerivative(*torch.ops.lcp.directional_derivative(M, q, z, dM, dq))
 
 
 def gradient_radius(M: Tensor, q: Tensor, z: Tensor, dq: Tensor) -> Tensor:
-    """The largest t for which the active set at q + t dq is that of z, so that z is affine in between.
+    """The largest t up to which the active set of the solution at q + t dq stays the same, so that z is affine in t.
 
-    Returns [...]: infinity where the active set never changes, NaN where z is. It is one ratio test of the parametric
+    Returns [...]: infinity where the active set never changes, NaN where z has a NaN. It is one ratio test of the parametric
     LCP [CPS, ch. 4]. Not differentiable.
 
     Args:
@@ -217,6 +218,6 @@ def gradient_radius(M: Tensor, q: Tensor, z: Tensor, dq: Tensor) -> Tensor:
         dq: [..., n], the direction in which q changes. All batch dimensions broadcast.
 
     Raises:
-        RuntimeError: a shape, dtype or device is none of these.
+        RuntimeError: a shape, dtype or device does not fit.
     """
     return torch.ops.lcp.gradient_radius(M, q, z, dq)

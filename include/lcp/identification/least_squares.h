@@ -1,4 +1,4 @@
-// Nonlinear least squares of many small problems side by side.
+// Nonlinear least squares for a batch of small problems.
 //
 //   [MNT] Madsen, Nielsen, Tingleff: Methods for Non-linear Least Squares Problems, 2nd ed., 2004, section 3.2.
 #pragma once

@@ -11,8 +11,9 @@ struct Uncertainty {
   at::Tensor covariance;  ///< [b, p, p], of the determined combinations of parameters; the others contribute 0
   at::Tensor std;         ///< [b, p]; infinite for a parameter that the data do not determine
   at::Tensor rank;        ///< [b], int64, how many independent combinations of the parameters the data determine
-  /// [b, p, p]: in its first p - rank rows, an orthonormal basis of the changes of the parameters that no datum sees;
-  /// the other rows are 0. The parameters are scaled so that the columns of the Jacobian that are not 0 have length 1.
+  /// [b, p, p]: in its first p - rank rows, an orthonormal basis of the changes of the parameters that have no effect
+  /// on the residuals; the other rows are 0. The parameters are scaled so that the columns of the Jacobian that are not
+  /// 0 have length 1.
   at::Tensor null_space;
 };
 

@@ -34,15 +34,15 @@ struct BilevelLoss {
 ///
 ///   dV/df = a2 lambda - nu,  dV/dG = dV/df lambda',  dV/dbeta = 2 a1 (beta - B lambda) = r,  dV/dB = -r lambda'
 ///
-/// where r is the vector so named in dV/dbeta. If lambda or nu is not unique, those found are used. The second
+/// where r stands for dV/dbeta. If lambda or nu is not unique, those found are used. The second
 /// derivative is obtained through the derivative of the solution.
 ///
 /// The problem is convex if a1 B'B + a2 (G + G') / 2 is positive semidefinite; otherwise V belongs to a stationary
-/// point. It has no solution, status 2, where its objective is unbounded below, as it is for a friction cone with f_3 <
-/// 0, and, where hard, where no lambda >= 0 has G lambda + f >= 0.
+/// point. The status is kInfeasible where the objective is unbounded below, as it is for a friction cone with f_3 < 0,
+/// and, if hard, where no lambda >= 0 has G lambda + f >= 0.
 ///
-/// The truth, in which lambda* explains the data with V = 0, is a minimiser only if a3 >= a2 max_i lambda*_i: its
-/// multiplier is a2 lambda*, which a3 bounds.
+/// At the true G and f the true forces lambda* give V = 0, with the multiplier a2 lambda*. No multiplier exceeds a3, so
+/// that the true parameters are a minimiser only if a3 >= a2 max_i lambda*_i.
 ///   G: [..., n, n]. f: [..., n]. B: [..., k, n], the effect of the forces on the prediction. beta: [..., k], the part
 ///   of the motion that the forces must explain. All of one dtype; their batch dimensions broadcast.
 /// Throws c10::Error where a shape does not fit or a weight is out of its range.

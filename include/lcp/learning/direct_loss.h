@@ -31,7 +31,7 @@ struct DirectLoss {
 /// the error is not squared: the truth then is the minimiser as long as the gradients of the other terms are small
 /// against a1. With a squared norm, any a2 > 0 moves the minimiser where forces are not complementary to their
 /// velocities, as the fictitious forces of the direct formulation are not. The last term is a function of h, since
-/// relu(h) is never negative: without it the head would leave open how negative h is for a resting component. With
+/// relu(h) is never negative: without it h of a resting component could have any negative value. With
 /// physical forces the true h of a resting component is negative; then the term should only be applied to components
 /// that move (resting = false), which it keeps from becoming negative, where the head has no gradient.
 ///   h: [..., 2], m/s, (v+, v-) before the head. target: [..., 2], m/s. lambda: [..., 2], in any unit of force.

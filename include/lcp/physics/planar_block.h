@@ -93,8 +93,8 @@ PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const 
 /// The relaxed scheme converges wherever the block slides. Where the scheme has converged to a sliding block, the
 /// derivative is that of the fixed point; elsewhere, and with max_passes = 1, it is that of the passes made.
 ///
-/// Unless kappa > 0, these two use ties = "midpoint" instead of that of `solve_options`: where v_next is perpendicular
-/// to d_i, the pairs of d_i and -d_i are tied, but v_next is smooth, with this derivative.
+/// Unless kappa > 0, these two formulations use ties = "midpoint" instead of that of `solve_options`: where v_next is
+/// perpendicular to d_i, the pairs of d_i and -d_i are tied, but v_next is smooth, with this derivative.
 ///
 /// Throws c10::Error for options out of their range.
 PlanarBlockSolution step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,

@@ -33,7 +33,7 @@ struct PointMass {
   static PointMass of(double mass, double dt, double mu, double gravity, double restitution = 0);
 };
 
-/// Where the mass is and how it moves; each [..., 2], (x, y).
+/// Position and velocity of the mass; each [..., 2], (x, y).
 struct PointMassState {
   at::Tensor position;  ///< m, y above the ground
   at::Tensor velocity;  ///< m/s
@@ -74,8 +74,8 @@ PointMassStep exact_step(const PointMassState& state, const at::Tensor& u, const
 MixedProblem stewart_trinkle_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
                                      Stabilization stabilization = Stabilization::kPosition);
 
-/// The same without x. M is copositive and P0, not positive semidefinite for mu > 0. It has a solution, by Lemke's
-/// theorem for copositive matrices, and one v_next.
+/// The same problem with x eliminated. M is copositive and a P0-matrix, but for mu > 0 not positive semidefinite. A
+/// solution exists by Lemke's theorem for copositive matrices, and v_next is unique.
 Problem reduced_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
                         Stabilization stabilization = Stabilization::kPosition);
 

@@ -26,15 +26,15 @@ struct Tripod {
   at::Tensor mu;        ///< [...], friction coefficient, >= 0
   at::Tensor gravity;   ///< [...], m/s^2, >= 0
   at::Tensor supports;  ///< [..., 3, 2], m, r_i from the centre of mass, in the body's frame; no three on a line
-  at::Tensor
-      com_height;  ///< [...], m, height of the centre of mass above the plane, >= 0; by it friction shifts the loads
+  /// [...], m, height of the centre of mass above the plane, >= 0. With this lever arm, friction shifts the loads.
+  at::Tensor com_height;
 
-  /// Float64 parameters [] of the given values. The supports are those of the tests: (0.045, 0), (-0.03, 0.035),
+  /// Float64 parameters [] of the given values. The supports are (0.045, 0), (-0.03, 0.035),
   /// (-0.03, -0.035). Throws c10::Error where a number is out of its range.
   static Tripod of(double mass, double inertia, double dt, double mu, double gravity, double com_height = 0);
 };
 
-/// Where the block is and how it moves; each [..., 3].
+/// Pose and velocity of the block; each [..., 3].
 struct TripodState {
   at::Tensor pose;      ///< x, y [m], theta [rad]
   at::Tensor velocity;  ///< v_x, v_y [m/s], omega [rad/s]
