@@ -1,5 +1,5 @@
-// batch/: large batches of small problems, each with its M, with one M for all (shared), and with that one repeated in
-// memory; thread/: the same work on one and on two threads; guess/: what a proposed active set saves.
+// batch/: large batches of small problems, each with its own M, with one M for all (shared), or with that M repeated in
+// memory; thread/: the same work on one and on two threads; guess/: the effect of a proposed active set.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
@@ -60,7 +60,7 @@ void add_guesses(const std::string& name, std::int64_t count) {
       SolveOptions options;
       const at::Tensor z = solve(set.M, set.q).z;
       if (who == std::string("right")) options.guess = z;
-      if (who == std::string("wrong")) options.guess = z.roll(1, 0);  // that of a neighbour in the batch
+      if (who == std::string("wrong")) options.guess = z.roll(1, 0);  // that of the next element in the batch
       return solving(set.M, set.q, options);
     });
   }

@@ -1,5 +1,5 @@
-// family/: one family of problems after another, by ours and by everybody else's solver, beside a copy and the LU
-// factors of the same matrices.
+// family/: families of problems, solved by the operator and by the peers, and for comparison a copy and the LU factors
+// of the same matrices.
 #include <ATen/ATen.h>
 
 #include "measure.h"

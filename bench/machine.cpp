@@ -1,4 +1,4 @@
-// machine/: what the machine can do at best on one core: the numbers that floors are made of.
+// machine/: the memory bandwidth and the arithmetic speed of one core, of which the lower bounds are made.
 #include <ATen/ATen.h>
 
 #include "measure.h"
@@ -9,7 +9,7 @@ namespace {
 void add_copy(const std::string& name, std::int64_t bytes) {
   add("machine/copy/" + name, 1, [bytes](benchmark::State& state) -> Work {
     const at::Tensor from = at::ones(bytes / 8, at::kDouble);
-    const at::Tensor to = from.clone();                              // its pages are there
+    const at::Tensor to = from.clone();                              // allocates its pages
     state.counters["bytes_moved"] = 2 * static_cast<double>(bytes);  // read and written
     return [=] { to.copy_(from); };
   });

@@ -1,5 +1,4 @@
-// The benchmarks that script/bench runs. A name is group, work and who, between slashes; --benchmark_filter chooses
-// among them.
+// The benchmarks that script/bench runs. Their names are GROUP/WORK/SOLVER; --benchmark_filter selects some of them.
 // --problems=DIR writes the problems that the Python benchmarks share, and measures nothing.
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>

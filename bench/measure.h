@@ -19,7 +19,7 @@ using Work = std::function<void()>;
 benchmark::internal::Benchmark* add(const std::string& name, std::int64_t problems,
                                     std::function<Work(benchmark::State&)> prepare);
 
-/// Copies M and q into memory that is there: the floor of any solve that has to read them.
+/// Copies M and q into memory that is already allocated: the floor of any solve that has to read them.
 Work copying(const at::Tensor& M, const at::Tensor& q);
 
 /// Calls the public operator.
@@ -31,10 +31,10 @@ Work differentiating(const at::Tensor& M, const at::Tensor& q);
 /// The LU factors of M, by LibTorch.
 Work factoring(const at::Tensor& M);
 
-/// What the operator says of the whole set, judged.
+/// Solves the whole set by the operator, and checks its claims.
 Verdict verdict_of(const ProblemSet& set, const SolveOptions& options = {});
 
-/// Says of whoever is timed how many problems it solved; `total` of them were tried.
+/// Reports how many of `total` problems the timed solver solved.
 void report(benchmark::State& state, const Verdict& verdict, std::int64_t total);
 
 /// Register the groups; what each measures stands at the top of its file.

@@ -1,4 +1,4 @@
-// Other people's solvers, behind one interface.
+// The solvers of other projects ("peers"), with one interface.
 #pragma once
 
 #include <memory>
@@ -14,21 +14,21 @@ class Peer {
  public:
   virtual ~Peer() = default;
 
-  /// Makes good what a solve destroys of the problems; not timed.
+  /// Restores the parts of the problems that a solve overwrites; not timed.
   virtual void restore() {}
 
-  /// Solves problem k; z is of n doubles. Returns what the solver itself says: that it has a solution.
+  /// Solves problem k; z: n doubles. Returns whether the solver claims to have found a solution.
   virtual bool solve(std::size_t k, double* z) = 0;
 };
 
 struct PeerSolver {
   std::string name;  ///< library: method
   bool needs_symmetric = false;
-  int largest_n = 0;  ///< beyond it, it takes minutes
+  int largest_n = 0;  ///< a solve of a larger problem would take minutes
   std::unique_ptr<Peer> (*prepare)(const ProblemSet& set) = nullptr;
 };
 
-/// Those that were compiled in.
+/// The peers that were found when this program was built.
 std::vector<PeerSolver> peer_solvers();
 
 std::vector<PeerSolver> siconos_solvers();

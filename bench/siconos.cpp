@@ -21,7 +21,7 @@ class Siconos : public Peer {
       q_.push_back(problem.q);
     }
     for (std::size_t k = 0; k < matrices_.size(); ++k) {
-      // Heads over our memory, which they must not free.
+      // Matrix headers for memory that this class owns; they must not free it.
       heads_.push_back(NM_create_from_data(NM_DENSE, n_, n_, matrices_[k].data()));
       problems_.push_back({n_, heads_.back(), q_[k].data()});
     }

@@ -30,7 +30,7 @@ class Basis {
   /// x <- M_aa^-T x.
   void solve_transposed(double* x);
 
-  /// Solves M_aa x = b for the x that keeps those entries of `x`, k numbers, that a singular M_aa leaves open. b is
+  /// Solves M_aa x = b. Entries of `x`, k numbers, that a singular M_aa does not determine keep their values. b is
   /// overwritten. Never allocates; in a singular M_aa, rows that contradict the others are ignored.
   void solve_near(double* b, double* x) const { lu_.solve_near(b, x); }
 

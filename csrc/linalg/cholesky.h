@@ -16,8 +16,8 @@ class Cholesky {
  public:
   explicit Cholesky(int n);
 
-  /// M: n x n, symmetric; index: k of its rows, ascending. False where M_aa is not definite, or so near
-  /// singular that its solutions are worth little: then there is nothing to solve with.
+  /// M: n x n, symmetric; index: k of its rows, ascending. False, without factors, where M_aa is not definite or
+  /// so near singular that solutions would have few correct digits.
   bool factor(const Rows& M, const int* index, int k);
 
   /// x: k, in place: x <- M_aa^-1 x.

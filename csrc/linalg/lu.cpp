@@ -14,7 +14,7 @@ double* Lu::matrix(int k) {
   return lu_.data();
 }
 
-// Finds pivot c among the entries that are left; returns its magnitude.
+// Finds pivot c among the remaining entries; returns its magnitude.
 double Lu::find_pivot(int c) {
   row_swap_[c] = column_swap_[c] = c;
   double largest = std::abs(row(c)[c]);

@@ -1,4 +1,4 @@
-// torch.autocast: the solvers' precision is float32, whatever a matrix product before them was computed in.
+// torch.autocast: the solvers compute in float32, also after matrix products of lower precision.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/stack.h>
 #include <torch/library.h>

@@ -30,10 +30,10 @@ inline std::int64_t kernel_grain(std::int64_t n) { return n <= batch::kLockstep 
 // Reads consecutive matrices or vectors of a tensor as a BatchView: in place where they lie one behind another in
 // memory or are all the same, else from a copy.
 template <class T>
-class RunReader {
+class BatchReader {
  public:
-  /// spread: whether an element that all share is to be copied for each of them.
-  RunReader(const Batch& batch, int number, const Tensor& x, std::int64_t core_dims, bool spread)
+  /// spread: whether a matrix or vector that all elements share is copied for each of them.
+  BatchReader(const Batch& batch, int number, const Tensor& x, std::int64_t core_dims, bool spread)
       : data_(x.const_data_ptr<T>()),
         batch_(batch),
         number_(number),
@@ -80,7 +80,7 @@ class RunReader {
 struct Input {
   const Tensor& tensor;
   std::int64_t core_dims;  // 2: matrix, 1: vector
-  bool spread = false;     // see RunReader
+  bool spread = false;     // see BatchReader's constructor
 };
 
 constexpr std::size_t kInputs = 9;  // the most that an operator has
@@ -104,13 +104,13 @@ void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inpu
   if (states != nullptr) batch.add(*states, 1);
   at::parallel_for(0, batch.count(), least, [&](std::int64_t begin, std::int64_t end) {
     auto work = make_work();
-    c10::SmallVector<RunReader<T>, kInputs> read;
+    c10::SmallVector<BatchReader<T>, kInputs> read;
     bool in_place = true;
     for (const Input& input : inputs) {
       read.emplace_back(batch, static_cast<int>(read.size()), input.tensor, input.core_dims, input.spread);
       in_place = in_place && read.back().in_place();
     }
-    std::optional<RunReader<std::int8_t>> read_states;
+    std::optional<BatchReader<std::int8_t>> read_states;
     if (states != nullptr) {
       read_states.emplace(batch, static_cast<int>(read.size()), *states, 1, true);
       in_place = in_place && read_states->in_place();

@@ -1,5 +1,5 @@
-// What an operator takes and returns, said once. Its schema, the checks of its arguments, the shapes of its results on
-// every backend, and what torch.vmap and torch.autocast do with it all follow from this.
+// The description of an operator: its arguments and results. Its schema, the checks of its arguments, the shapes of its
+// results on every backend, and its rules for torch.vmap and torch.autocast follow from this.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -53,7 +53,7 @@ struct Sizes {
 using Value =
     std::variant<std::monostate, const Tensor*, bool, std::int64_t, double, std::string_view, c10::SymIntArrayRef>;
 
-/// An argument: `declaration` is how it stands in a schema, such as "float kappa=0.0".
+/// An argument: `declaration` is its text in a schema, such as "float kappa=0.0".
 struct Argument {
   enum class Kind { kTensor, kFlag, kShapeOfResult, kKeywordSign };
 
@@ -143,8 +143,8 @@ class Operator {
 /// shapes agree and their batch dimensions broadcast, and every flag is allowed.
 class Call {
  public:
-  /// values: of all arguments, in order, but for the keyword sign. Throws c10::Error, which names the argument, what it
-  /// must be and what it is.
+  /// values: the values of all arguments in order, except the keyword sign. Throws c10::Error, which names the
+  /// argument, what it must be and what it is.
   Call(const Operator& op, c10::ArrayRef<Value> values);
 
   const c10::SymDimVector& batch() const { return batch_; }

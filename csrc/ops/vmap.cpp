@@ -1,4 +1,4 @@
-// torch.vmap: the mapped dimension is put before the batch dimensions, over which every operator broadcasts.
+// torch.vmap: the mapped dimension is put before the batch dimensions, over which all operators broadcast.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/stack.h>
 #include <ATen/functorch/DynamicLayer.h>

@@ -1,4 +1,4 @@
-// The derivative of the solution map (M, q) -> (z, w) on the piece of its active set.
+// The derivative of the solution map (M, q) -> (z, w) for a fixed active set.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace lcp::solver {
 
-/// Where the active set a = { i : z_i > 0 } and its complement b stay as they are, differentiating
+/// Where the active set a = { i : z_i > 0 } and its complement b are constant, differentiating
 /// w = M z + q with w_a = 0, z_b = 0 gives, for r = dM z + dq,
 ///
 ///   J r = (dz, dw):   M_aa dz_a = -r_a,   dz_b = 0,   dw_a = 0,   dw_b = M_ba dz_a + r_b,

@@ -10,9 +10,9 @@
 
 namespace lcp::solver {
 
-/// A candidate and its w = M z + q in the units of ScaledProblem::matrix() and q(). Nothing that an algorithm says of
-/// its z is believed: the candidate's violation of verify.h decides. Allocates in the constructor, and as
-/// linalg::Basis does.
+/// A candidate and its w = M z + q in the units of ScaledProblem::matrix() and q(). Whether it is
+/// a solution is decided by its violation (verify.h), never by what the algorithm reports. Allocates in the
+/// constructor, and as linalg::Basis does.
 class Candidate {
  public:
   Candidate(int n, const Settings& settings);
@@ -20,8 +20,8 @@ class Candidate {
   /// The candidate z 2^exponent.
   void set(const ScaledProblem& problem, const double* z, int exponent);
   void set_zero(const ScaledProblem& problem);  ///< where q >= 0
-  /// The solution of the basis that is marked, what a singular one leaves open taken from `near`: n, in the caller's
-  /// units. A negative entry becomes 0.
+  /// The solution of the marked basis. Variables that a singular basis does not determine are taken from `near`: n, in
+  /// the caller's units. A negative entry becomes 0.
   void set_basis(const ScaledProblem& problem, const unsigned char* marked, const double* near);
 
   /// Replaces the candidate by z 2^exponent where that violates less; returns whether it does.
@@ -32,7 +32,7 @@ class Candidate {
 
   bool is_solution() const { return violation_ <= 1; }
   bool is_near_round_off() const;
-  bool is_finite() const;  ///< its violation is
+  bool is_finite() const;  ///< whether the violation is finite
   const double* w() const { return w_.data(); }
 
   /// z and w in the caller's units, exactly complementary. False where that is no solution: z may be rounded to float,

@@ -1,4 +1,4 @@
-// The one-sided directional derivative, exact at ties, and how far a derivative reaches.
+// The one-sided directional derivative, exact at ties, and the distance to the next change of the active set.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ class DirectionalDerivative {
   void set(const double* M, const double* q, const double* z);
 
   /// dM: n x n row-major, dq, dz, dw: n. The status is that of the mixed LCP, and kBadInput where z or the direction
-  /// has a NaN; dz and dw are NaN but for kSolved.
+  /// has a NaN; dz and dw are NaN unless it is kSolved.
   Status operator()(const double* dM, const double* dq, double* dz, double* dw);
 
-  /// The largest t for which the active set at q + t dq stays as it is: the nearest of the values at which an active
+  /// The largest t up to which the active set at q + t dq stays the same: the nearest of the values at which an active
   /// z_i or an inactive w_i reaches 0; 0 where a tied w_i falls at once, infinity where none does, NaN where z has a
   /// NaN.
   double radius(const double* dq);

@@ -1,4 +1,4 @@
-// Complementary bases, one after another.
+// Enumeration of the complementary bases.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// From (M, q) to a verified solution or a true status.
+// Solves an LCP: returns a verified solution, or a status that says why there is none.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,8 @@ void Lemke::read_solution() {
   }
 }
 
-// z_a -= M_aa^-1 w_a. The tableau's column of the nonbasic w_i holds what a unit of w_i changes the basic variables by.
+// z_a -= M_aa^-1 w_a. The column of a nonbasic w_i in the tableau holds the change of the basic variables for a unit of
+// w_i.
 void Lemke::refine(const double* w) {
   const int stride = tableau_.stride;
   double* const change = scratch_.data();

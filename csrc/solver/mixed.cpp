@@ -63,7 +63,7 @@ Status Mixed::solve(const double* H, const double* h, const double* guess, doubl
   return status;
 }
 
-// std::nullopt where A is too near singular, or where what the reduced problem says need not hold for H.
+// std::nullopt where A is too near singular, or where the status of the reduced problem need not be that of H.
 std::optional<Status> Mixed::eliminate(const double* guess) {
   std::fill_n(marked_.begin(), k_, static_cast<unsigned char>(1));
   std::fill_n(marked_.begin() + k_, n_, static_cast<unsigned char>(0));
@@ -150,8 +150,9 @@ bool Mixed::accept() {
   return claim <= 1;
 }
 
-// Whether the reduced problem's y >= 0 proves H's infeasible: with y_e = -A^-T C'y, which is not known exactly but to
-// within |A^-T rho| <= bound, rho = A'y_e + C'y, the signs of B'y_e + M'y and of p'y_e + q'y must not depend on it.
+// Whether y >= 0, which proves the reduced problem infeasible, also proves this for H. y_e = -A^-T C'y is only known up
+// to the error |A^-T rho| <= bound with rho = A'y_e + C'y; the signs of B'y_e + M'y and of p'y_e + q'y must not depend
+// on it.
 bool Mixed::proved(const double* y) {
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
   const double rounding = 2 * size_ * kEpsilon;

@@ -33,7 +33,7 @@ class NewtonMin {
   Termination run(const linalg::Rows& M, bool symmetric, const double* q, std::int64_t max_steps,
                   bool gives_up = false);
 
-  /// Nothing but z = max(0, -M_aa^-1 q_a) of the basis that n flags mark; false where M_aa is not definite.
+  /// Only computes z = max(0, -M_aa^-1 q_a) for the basis that n flags mark; false where M_aa is not definite.
   bool try_basis(const linalg::Rows& symmetric_M, const double* q, const unsigned char* basic);
 
   /// After kCandidate, a Newton step within the basis from where w = M z + q.

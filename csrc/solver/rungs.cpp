@@ -10,7 +10,7 @@
 namespace lcp::solver {
 namespace {
 
-// Up to this n all bases are enumerated, and the ladder then ends: nothing is left to be found.
+// Up to this n all bases are enumerated. The ladder ends there, since enumeration is complete.
 constexpr int kEnumerable = 10;
 
 // From this n on Newton-min needs fewer operations than Lemke's method on definite problems.
@@ -23,13 +23,13 @@ constexpr std::uint64_t kCovers = 8;
 constexpr std::uint64_t kPaths = 20;
 constexpr std::int64_t kPathSteps = 1500;
 
-// What rounding leaves of the symmetry of a product such as J M^-1 J', in units of the entries' precision.
+// The asymmetry that rounding causes in a product such as J M^-1 J', in units of the precision of the entries.
 constexpr double kAsymmetry = 16;
 
 // Newton steps within the last basis of Newton-min, where its solution is not near round-off.
 constexpr int kRefinements = 2;
 
-// Lemke's options where entries of many orders of magnitude leave small pivots that are none of round-off.
+// Lemke's options where entries of many orders of magnitude leave small pivots that are not round-off.
 constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
 
 Decision solved_if(bool solved) { return solved ? Decision::kSolved : Decision::kUndecided; }
@@ -66,8 +66,8 @@ NewtonMin& newton_min(Climb& climb) {
   return *climb.newton_min;
 }
 
-// The basis of the guess's positive entries. Where that is a singular M_aa, what it leaves open is taken from the guess
-// itself.
+// The basis of the guess's positive entries. Variables that a singular M_aa does not determine are taken from the
+// guess.
 Decision try_guess(Climb& climb) {
   for (int i = 0; i < climb.n; ++i) climb.marked[i] = climb.guess[i] > 0;
   if (suits_newton_min(climb) &&
@@ -102,7 +102,7 @@ Decision try_newton_min(Climb& climb) {
   return run_newton_min(climb, true, true) ? accept_newton_min(climb) : Decision::kUndecided;
 }
 
-// Where it alone is asked for, also on what is not symmetric or not definite.
+// Newton-min as the method that the caller names: M need not be symmetric or definite.
 Decision insist_on_newton_min(Climb& climb) {
   const bool symmetric = is_symmetric_with_positive_diagonal(climb);
   if (run_newton_min(climb, symmetric, false)) return accept_newton_min(climb);
@@ -121,11 +121,11 @@ bool run_lemke(Climb& climb, const double* M, const double* q, Lemke::Options op
 Decision try_lemke(Climb& climb, const Lemke::Options& options) {
   ScaledProblem& problem = climb.problem;
   Candidate& candidate = climb.candidate;
-  if (!run_lemke(climb, problem.unit_matrix(), problem.q(), options)) return Decision::kUndecided;
-  candidate.set(problem, climb.lemke->z(), -problem.unit_exponent());
+  if (!run_lemke(climb, problem.normalized_matrix(), problem.q(), options)) return Decision::kUndecided;
+  candidate.set(problem, climb.lemke->z(), -problem.normalized_exponent());
   if (!candidate.is_near_round_off() && candidate.is_finite()) {
     climb.lemke->refine(candidate.w());
-    candidate.improve(problem, climb.lemke->z(), -problem.unit_exponent());
+    candidate.improve(problem, climb.lemke->z(), -problem.normalized_exponent());
   }
   return solved_if(candidate.accept(problem, climb.lemke->basic()));
 }
@@ -135,7 +135,7 @@ Decision try_transformed(Climb& climb, const Lemke::Options& options) {
   ScaledProblem& problem = climb.problem;
   if (!run_lemke(climb, problem.transformed_matrix(), problem.transformed_q(), options)) return Decision::kUndecided;
   problem.untransform(climb.lemke->z(), climb.z.data());
-  climb.candidate.set(problem, climb.z.data(), -problem.unit_exponent());
+  climb.candidate.set(problem, climb.z.data(), -problem.normalized_exponent());
   return solved_if(climb.candidate.accept(problem, climb.lemke->basic()));
 }
 
@@ -164,7 +164,7 @@ Decision try_shifted(Climb& climb) {
   ScaledProblem& problem = climb.problem;
   problem.shift_diagonal(climb.settings.single_precision ? 1e-7 : 1e-15);
   if (!run_lemke(climb, problem.transformed_matrix(), problem.q(), {})) return Decision::kUndecided;
-  climb.candidate.set(problem, climb.lemke->z(), -problem.unit_exponent());
+  climb.candidate.set(problem, climb.lemke->z(), -problem.normalized_exponent());
   return solved_if(climb.candidate.accept(problem, climb.lemke->basic()));
 }
 
@@ -180,14 +180,14 @@ Decision prove_infeasible(Climb& climb) {
 Decision try_enumeration(Climb& climb) {
   if (!climb.enumeration) climb.enumeration.emplace(climb.n);
   Enumeration& enumeration = *climb.enumeration;
-  const Termination end = enumeration.run(climb.problem.unit_matrix(), climb.problem.q(), climb.settings.tolerance,
-                                          climb.budget(std::int64_t{1} << 20));
+  const Termination end = enumeration.run(climb.problem.normalized_matrix(), climb.problem.q(),
+                                          climb.settings.tolerance, climb.budget(std::int64_t{1} << 20));
   if (!climb.spend(enumeration.bases(), end)) return Decision::kUndecided;
-  climb.candidate.set(climb.problem, enumeration.z(), -climb.problem.unit_exponent());
+  climb.candidate.set(climb.problem, enumeration.z(), -climb.problem.normalized_exponent());
   return solved_if(climb.candidate.accept(climb.problem, enumeration.basic()));
 }
 
-// All bases: whether the rungs before ran out of their budgets does not matter any more.
+// All bases. It does not matter any more whether earlier rungs ran out of their budgets.
 Decision enumerate_all(Climb& climb) {
   climb.ran_out = false;
   return try_enumeration(climb);
@@ -207,10 +207,10 @@ Decision follow_paths(Climb& climb, std::uint64_t paths) {
   CentralPath& path = *climb.central_path;
   std::int64_t left = climb.budget(kPathSteps);
   for (std::uint64_t start = 0; start < paths; ++start) {
-    const Termination end = path.run(climb.problem.unit_matrix(), climb.problem.q(), start, left);
+    const Termination end = path.run(climb.problem.normalized_matrix(), climb.problem.q(), start, left);
     left -= path.steps();
     if (climb.spend(path.steps(), end)) {
-      climb.candidate.set(climb.problem, path.z(), -climb.problem.unit_exponent());
+      climb.candidate.set(climb.problem, path.z(), -climb.problem.normalized_exponent());
       if (climb.candidate.accept(climb.problem, path.basic())) return Decision::kSolved;
     }
     if (end == Termination::kBudget) break;

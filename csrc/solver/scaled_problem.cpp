@@ -31,23 +31,23 @@ bool ScaledProblem::load(const double* M, const double* q) {
   is_exact_ = linalg::PowerOfTwo(-vector_exponent_).scale(q, q_.size(), q_.data());
   matrix_ = M;
   matrix_exponent_ = 0;
-  unit_exponent_ = linalg::exponent_of(largest_m);
-  has_unit_matrix_ = unit_exponent_ == 0;
-  if (std::abs(unit_exponent_) > kUsualExponent) {
+  normalized_exponent_ = linalg::exponent_of(largest_m);
+  has_normalized_matrix_ = normalized_exponent_ == 0;
+  if (std::abs(normalized_exponent_) > kUsualExponent) {
     M_.resize(static_cast<std::size_t>(n_) * n_);
-    is_exact_ = linalg::PowerOfTwo(-unit_exponent_).scale(M, M_.size(), M_.data()) && is_exact_;
+    is_exact_ = linalg::PowerOfTwo(-normalized_exponent_).scale(M, M_.size(), M_.data()) && is_exact_;
     matrix_ = M_.data();
-    matrix_exponent_ = std::exchange(unit_exponent_, 0);
+    matrix_exponent_ = std::exchange(normalized_exponent_, 0);
   }
   return true;
 }
 
-const double* ScaledProblem::unit_matrix() {
-  if (unit_exponent_ == 0) return matrix_;
-  if (!has_unit_matrix_) {
+const double* ScaledProblem::normalized_matrix() {
+  if (normalized_exponent_ == 0) return matrix_;
+  if (!has_normalized_matrix_) {
     M_.resize(static_cast<std::size_t>(n_) * n_);
-    linalg::PowerOfTwo(-unit_exponent_).scale(matrix_, M_.size(), M_.data());
-    has_unit_matrix_ = true;
+    linalg::PowerOfTwo(-normalized_exponent_).scale(matrix_, M_.size(), M_.data());
+    has_normalized_matrix_ = true;
   }
   return M_.data();
 }
@@ -56,7 +56,7 @@ const double* ScaledProblem::unit_matrix() {
 void ScaledProblem::equilibrate() {
   if (is_equilibrated_) return;
   is_equilibrated_ = true;
-  transformed_M_.assign(unit_matrix(), unit_matrix() + spans_.size() * spans_.size());
+  transformed_M_.assign(normalized_matrix(), normalized_matrix() + spans_.size() * spans_.size());
   transformed_q_.resize(n_);
   linalg::equilibrate(n_, transformed_M_.data(), row_exponent_.data(), column_exponent_.data());
   for (int i = 0; i < n_; ++i) transformed_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
@@ -65,7 +65,7 @@ void ScaledProblem::equilibrate() {
 }
 
 void ScaledProblem::scale_rows_by_q() {
-  const double* const M = unit_matrix();
+  const double* const M = normalized_matrix();
   transformed_M_.resize(spans_.size() * spans_.size());
   transformed_q_.resize(n_);
   q_exponent_ = 0;
@@ -91,14 +91,14 @@ void ScaledProblem::scale_rows_by_q() {
 }
 
 void ScaledProblem::shift_diagonal(double shift) {
-  const double* const M = unit_matrix();
+  const double* const M = normalized_matrix();
   transformed_M_.assign(M, M + spans_.size() * spans_.size());
   for (std::size_t i = 0; i < transformed_M_.size(); i += spans_.size() + 1) transformed_M_[i] += shift;
   is_equilibrated_ = false;
 }
 
-void ScaledProblem::untransform(const double* z, double* unit_z) const {
-  for (int i = 0; i < n_; ++i) unit_z[i] = std::ldexp(z[i], q_exponent_ - column_exponent_[i]);
+void ScaledProblem::untransform(const double* z, double* normalized_z) const {
+  for (int i = 0; i < n_; ++i) normalized_z[i] = std::ldexp(z[i], q_exponent_ - column_exponent_[i]);
 }
 
 }  // namespace lcp::solver

@@ -30,11 +30,11 @@ class ScaledProblem {
   int vector_exponent() const { return vector_exponent_; }              ///< f
   bool is_exact() const { return is_exact_; }                           ///< whether scaling lost no digit
 
-  /// matrix() 2^-unit_exponent(), whose largest entry lies in [0.5, 1).
-  const double* unit_matrix();
-  int unit_exponent() const { return unit_exponent_; }
+  /// matrix() 2^-normalized_exponent(), whose largest entry lies in [0.5, 1).
+  const double* normalized_matrix();
+  int normalized_exponent() const { return normalized_exponent_; }
 
-  // The unit matrix once more, transformed; one of these at a time.
+  // Transformations of the normalized matrix, of which one is stored at a time.
   /// 2^-r M 2^-c with rows and columns of like size, and q accordingly, of unit size.
   void equilibrate();
   /// Rows by the size of q_i where it is not 0, then columns by their largest entry.
@@ -46,8 +46,8 @@ class ScaledProblem {
   const double* transformed_q() const { return transformed_q_.data(); }
   const int* row_exponents() const { return row_exponent_.data(); }        ///< r
   const int* column_exponents() const { return column_exponent_.data(); }  ///< c
-  /// The z of the unit matrix for one of the equilibrated or row-scaled problem.
-  void untransform(const double* z, double* unit_z) const;
+  /// Converts a z of the equilibrated or row-scaled problem into one of the problem with the normalized matrix.
+  void untransform(const double* z, double* normalized_z) const;
 
  private:
   int n_;
@@ -56,14 +56,14 @@ class ScaledProblem {
   std::vector<double> q_;
   const double* matrix_ = nullptr;
   std::vector<linalg::Span> spans_;
-  int matrix_exponent_ = 0, vector_exponent_ = 0, unit_exponent_ = 0;
+  int matrix_exponent_ = 0, vector_exponent_ = 0, normalized_exponent_ = 0;
   bool is_exact_ = true;
   std::vector<double> M_;
-  bool has_unit_matrix_ = false;
+  bool has_normalized_matrix_ = false;
   bool is_equilibrated_ = false;
   std::vector<double> transformed_M_, transformed_q_;
   std::vector<int> row_exponent_, column_exponent_;
-  int q_exponent_ = 0;  // that brought the transformed q to unit size
+  int q_exponent_ = 0;  // the exponent that brought the transformed q to unit size
 };
 
 }  // namespace lcp::solver

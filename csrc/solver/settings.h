@@ -1,4 +1,4 @@
-// How a problem is to be solved.
+// The options of a solve.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ TEST(ScaledProblemTest, BringsQToUnitSizeAndLeavesAUsualMatrix) {
   EXPECT_EQ(problem.q()[0], -0.75);
   EXPECT_EQ(problem.q()[1], 6.0 / 64);
   EXPECT_TRUE(problem.is_exact());
-  EXPECT_EQ(std::ldexp(problem.unit_matrix()[0], problem.unit_exponent()), 4);
-  EXPECT_EQ(problem.unit_matrix()[0], 0.5);
+  EXPECT_EQ(std::ldexp(problem.normalized_matrix()[0], problem.normalized_exponent()), 4);
+  EXPECT_EQ(problem.normalized_matrix()[0], 0.5);
 }
 
 TEST(ScaledProblemTest, ScalesAMatrixWhoseProductsMayOverflow) {
@@ -65,7 +65,7 @@ TEST(ScaledProblemTest, TransformsToUnitsInWhichTheSolutionIsTheSame) {
     const double z[] = {-problem.transformed_q()[0] / A[0], -problem.transformed_q()[1] / A[3]};
     double unit_z[2];
     problem.untransform(z, unit_z);
-    for (int i = 0; i < 2; ++i) EXPECT_EQ(problem.unit_matrix()[3 * i] * unit_z[i], -problem.q()[i]) << by_rows;
+    for (int i = 0; i < 2; ++i) EXPECT_EQ(problem.normalized_matrix()[3 * i] * unit_z[i], -problem.q()[i]) << by_rows;
   }
 }
 
@@ -76,7 +76,7 @@ TEST(ScaledProblemTest, ShiftsTheDiagonalAlone) {
   ASSERT_TRUE(problem.load(M, q));
   problem.shift_diagonal(0.125);
   for (int k = 0; k < 4; ++k) {
-    EXPECT_EQ(problem.transformed_matrix()[k], problem.unit_matrix()[k] + (k % 3 == 0 ? 0.125 : 0));
+    EXPECT_EQ(problem.transformed_matrix()[k], problem.normalized_matrix()[k] + (k % 3 == 0 ? 0.125 : 0));
   }
 }
 

@@ -1,4 +1,4 @@
-// Reverse and forward mode of the derivative on the piece of an active set, and so of any order.
+// Reverse and forward mode of the derivative for a fixed active set, and so derivatives of any order.
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/masked_fill.h>
@@ -31,7 +31,7 @@ variable_list adjoint_backward(const variable_list& p, const Needs& needs, const
 
 variable_list sum_outer_backward(const variable_list& g, const Needs& needs, const Tensor& t, const Tensor& x) {
   if (!g[0].defined()) return {Tensor(), Tensor()};
-  // The sum's gradient is the same for each of its terms, so it is expanded to the whole batch first.
+  // The gradient of a sum is the same for all its terms: it is expanded to the whole batch first.
   const auto batch =
       at::infer_size_symdimvector(t.sym_sizes().slice(0, t.dim() - 1), x.sym_sizes().slice(0, x.dim() - 1));
   const auto gradient = [&](const Tensor& product, const Tensor& argument) {

@@ -1,5 +1,4 @@
-// The derivative on the piece of an active set, on the CPU: small problems by the batch kernels, threads over the
-// batch.
+// The derivative for a fixed active set, on the CPU: small problems by the batch kernels, with threads over the batch.
 #include <ATen/Dispatch.h>
 #include <torch/library.h>
 

@@ -1,5 +1,5 @@
-// The derivative of a solve on the piece of its active set: the linear maps J and J' of csrc/solver/active_set.h. Every
-// derivative of any order is made of them:
+// The derivative of a solve for its active set: the linear maps J and J' of csrc/solver/active_set.h, of which
+// derivatives of all orders are made:
 //
 //   d(z, w) = J (dM z + dq);  d(J r) = J (dM (J r)_z + dr);  d(J' g) = J' (dg_z + dM' t, dg_w),  t = J' g.
 #pragma once
@@ -10,8 +10,8 @@ namespace lcp::ops {
 
 inline constexpr Argument kTiedActive = flag("bool tied_active");
 
-/// Copies of z and w, the solution for M and q, with the derivative of one piece alone. An operator, so that under
-/// torch.func the derivatives of every level are of that piece.
+/// Copies of z and w, the solution for M and q, with the derivative of one linear piece of the solution map. It is an
+/// operator so that under torch.func the derivatives of every level are of that piece.
 inline constexpr Operator kPiece("_piece", Operator::Kind::kDifferentiable,
                                  {matrix("Tensor M"), vector("Tensor q"), vector("Tensor z"), vector("Tensor w"),
                                   basis(), kTiedActive},

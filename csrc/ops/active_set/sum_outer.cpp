@@ -84,7 +84,7 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
     const std::int64_t cost = std::min(terms, kPiece) * area / (has_kernel ? 4 : 1) + 1;
     at::parallel_for(0, tasks, std::max<std::int64_t>(1, 32'768 / cost), [&](std::int64_t begin, std::int64_t end) {
       std::vector<double> sum(area);
-      RunReader<scalar_t> read_t(batch, 0, t_view, 1, true), read_x(batch, 1, x_view, 1, true);
+      BatchReader<scalar_t> read_t(batch, 0, t_view, 1, true), read_x(batch, 1, x_view, 1, true);
       for (std::int64_t task = begin; task < end; ++task) {
         const std::int64_t first = task % pieces * kPiece;
         const std::int64_t last = std::min(first + kPiece, terms);

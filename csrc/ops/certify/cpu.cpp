@@ -1,4 +1,4 @@
-// What is known of a solution, on the CPU, threads over the batch.
+// The certificate of a solution, on the CPU, with threads over the batch.
 #include <ATen/Dispatch.h>
 #include <torch/library.h>
 

@@ -1,4 +1,4 @@
-// What is known of a solution: lcp::certify, lcp::directional_derivative and lcp::gradient_radius.
+// Operators on a known solution: lcp::certify, lcp::directional_derivative and lcp::gradient_radius.
 #pragma once
 
 #include "ops/solve/operators.h"

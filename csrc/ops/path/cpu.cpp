@@ -1,4 +1,4 @@
-// The smoothed derivative on the CPU, threads over the batch.
+// The smoothed derivative on the CPU, with threads over the batch.
 #include <ATen/Dispatch.h>
 #include <torch/library.h>
 

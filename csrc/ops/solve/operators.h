@@ -17,10 +17,10 @@ struct SolveFlags {
 
 void check_method(std::string_view name, const Value& method);
 void check_ties(std::string_view name, const Value& ties);
-/// Of every solve: ties where kappa > 0.
+/// Checks of every solve: kappa > 0 needs ties = "inactive".
 void check_solve(const Call& call);
 void check_num_equations(const Call& call);
-/// Of lcp::_solve_with_basis also num_equations and the size of the guess.
+/// Checks of lcp::_solve_with_basis: also num_equations and the size of the guess.
 void check_solve_with_basis(const Call& call);
 
 inline constexpr Argument kMethod = flag("str method=\"auto\"", check_method);
@@ -40,8 +40,9 @@ inline constexpr Operator kSolveMixed("solve_mixed", Operator::Kind::kComposite,
                                        vector("Tensor? guess=None"), kMethod, kTies, kKappa, kTolerance, kMaxPivots},
                                       {{"x", "k"}, {"z", "n"}, {"w", "n"}, {"status", "", at::kChar}}, check_solve);
 
-/// Both at once: the first num_equations rows of w = M z + q are equations w_i = 0 with z_i of any sign. `guess` is of
-/// the other unknowns. The complementary basis, the values of solver/pair_states.h, is what every derivative takes.
+/// The common form of both: the first num_equations rows of w = M z + q are equations w_i = 0 with z_i of any sign.
+/// `guess` is for the other unknowns. All derivatives use the complementary basis that is returned, see
+/// solver/pair_states.h.
 inline constexpr Operator kSolveWithBasis(
     "_solve_with_basis", Operator::Kind::kDifferentiable,
     {matrix("Tensor M"), vector("Tensor q"), flag("int num_equations"), kKeywords, tensor("Tensor? guess=None", "p"),
