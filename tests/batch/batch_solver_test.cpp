@@ -51,7 +51,7 @@ struct Answers {
   std::vector<std::int8_t> status, states;
 };
 
-// The problems of one n, one behind another.
+// Problems of one n, stored one behind another.
 template <class T>
 struct BatchOf {
   explicit BatchOf(int order) : n(order) {}
@@ -98,7 +98,7 @@ class BatchSolverTest : public ::testing::Test {};
 using Types = ::testing::Types<double, float>;
 TYPED_TEST_SUITE(BatchSolverTest, Types);
 
-TYPED_TEST(BatchSolverTest, KeepsItsPromisesAndLosesNothing) {
+TYPED_TEST(BatchSolverTest, AnswersCorrectlyAndSolvesWhatTheLadderSolves) {
   Random random(21);
   for (int n = 1; n <= 18; ++n) {
     BatchOf<TypeParam> batch(n);
@@ -117,7 +117,7 @@ TYPED_TEST(BatchSolverTest, KeepsItsPromisesAndLosesNothing) {
       if (answer.status == Status::kInfeasible) {
         answer.farkas = Eigen::Map<const Eigen::VectorXd>(ladder.farkas(), n);
       }
-      EXPECT_EQ(testing::broken_promise(problem, batch.settings(), answer), "") << testing::describe(problem, answer);
+      EXPECT_EQ(testing::answer_error(problem, batch.settings(), answer), "") << testing::describe(problem, answer);
       EXPECT_TRUE(answer.status == alone || answer.status == Status::kSolved) << n << " " << b;
     }
   }
@@ -215,7 +215,7 @@ TYPED_TEST(BatchSolverTest, GivesTheSameBitsForASharedMatrixAsForCopiesOfIt) {
   }
 }
 
-// What J' is taken of: problems, answers, some of them changed, and gradients.
+// Arguments of the adjoint: problems, their answers, of which some are changed, and gradients of z and w.
 template <class T>
 struct Gradients {
   Gradients(Random& random, int n, int size) : batch(n) {
@@ -224,7 +224,7 @@ struct Gradients {
     for (auto* g : {&g_z, &g_w}) {
       for (int k = 0; k < size * n; ++k) g->push_back(static_cast<T>(std::normal_distribution<>()(random)));
     }
-    // The last third has ties and unsolved elements that no solver left there.
+    // In the last third, ties and unsolved elements are put in by hand.
     for (int b = 2 * size / 3; b < size; ++b) {
       std::int8_t* const states = answers.states.data() + b * n;
       if (random() % 16 == 0) std::fill_n(states, n, solver::PairState::kUnsolved);
@@ -245,21 +245,21 @@ struct Gradients {
     return t;
   }
 
-  // Where the kernels decide, they must do so as the careful code does.
+  // The kernels must agree with ActiveSet.
   void expect_adjoint(bool tied_active) const {
     const int n = batch.n;
     const std::vector<T> t = adjoint(0, batch.count, tied_active);
-    ActiveSet careful(n, sizeof(T) == sizeof(float), tied_active);
+    ActiveSet active_set(n, sizeof(T) == sizeof(float), tied_active);
     for (std::int64_t b = 0; b < batch.count; ++b) {
       const auto part = [&](const std::vector<T>& x, int size) {
         return std::vector<double>(x.begin() + b * size, x.begin() + (b + 1) * size);
       };
       const auto M = part(batch.M, n * n);
-      const auto own_g_z = part(g_z, n);
-      const auto own_g_w = part(g_w, n);
+      const auto element_g_z = part(g_z, n);
+      const auto element_g_w = part(g_w, n);
       std::vector<double> expected(n);
-      careful.set(M.data(), answers.states.data() + b * n);
-      careful.adjoint(own_g_z.data(), own_g_w.data(), expected.data());
+      active_set.set(M.data(), answers.states.data() + b * n);
+      active_set.adjoint(element_g_z.data(), element_g_w.data(), expected.data());
       double size = 0;
       for (const double x : expected) size = std::max(size, std::abs(x));
       for (int i = 0; i < n; ++i) {
@@ -268,7 +268,7 @@ struct Gradients {
         if (!std::isfinite(rounded)) {
           EXPECT_TRUE(got == rounded || std::isnan(got)) << n << " " << b;
         } else {
-          // The condition of what the kernels decide is bounded by 1e6, in float by 1e3.
+          // The kernels only take bases with a condition below 1e6, in float 1e3.
           EXPECT_NEAR(got, expected[i], (sizeof(T) == sizeof(float) ? 1e-6 : 1e-9) * size) << n << " " << b;
         }
       }
@@ -338,7 +338,7 @@ TYPED_TEST(BatchSolverTest, HasOuterProductsAndTheirSums) {
         for (T& value : *values) value = static_cast<T>(std::normal_distribution<>()(random));
       }
       x[count * n / 2] = std::numeric_limits<T>::quiet_NaN();
-      constexpr int kBehind = 32;  // must stay as it is
+      constexpr int kBehind = 32;  // numbers behind the result, which must not change
       std::vector<T> products(count * n * n + kBehind, T(7)), expected(products);
       std::vector<double> sum(n * n), expected_sum(n * n, 0.0);
       for (int b = 0; b < count; ++b) {
@@ -453,8 +453,9 @@ TYPED_TEST(BatchSolverTest, IsNotLedAstrayByAWrongGuess) {
   }
 }
 
-// Where the first kernel of floats leaves an element open, so that the second has a few to decide.
-TEST(BatchSolver, SolvesFloatsAsTheyAreAtAnyPlace) {
+// Elements that the first kernel of floats leaves unsolved are collected for a second one. The bits must not depend on
+// it.
+TEST(BatchSolver, GivesFloatsTheSameBitsAtAnyPlace) {
   Random random(27);
   for (int n = 2; n <= 4; ++n) {
     BatchOf<float> batch(n);

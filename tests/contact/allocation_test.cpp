@@ -11,7 +11,7 @@ namespace {
 
 using Eigen::VectorXd;
 
-TEST(ContactAllocationTest, IsNone) {
+TEST(ContactAllocationTest, NothingIsAllocatedInTheLoops) {
   for (const int n : {3, 6, 30, 60}) {
     const int contacts = n / 3, rows = 3 * contacts;
     const auto first = testing::random_bodies(n, contacts, 1), second = testing::random_bodies(n, contacts, 2);

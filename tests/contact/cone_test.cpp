@@ -19,7 +19,7 @@ struct Case {
   Vector3d y;
 };
 
-Case any(std::mt19937& random) {
+Case random_case(std::mt19937& random) {
   std::normal_distribution<double> normal;
   std::uniform_real_distribution<double> share(0, 1);
   const Law law{1.5 * share(random), std::pow(10, normal(random)), std::pow(10, normal(random))};
@@ -35,7 +35,7 @@ TEST(ConeTest, ProjectsToTheNearestPoint) {
   std::mt19937 random(1);
   std::array<int, 3> seen = {};
   for (int k = 0; k < 5000; ++k) {
-    const auto [law, y] = any(random);
+    const auto [law, y] = random_case(random);
     const Projection at = project(y, law);
     ++seen[static_cast<std::size_t>(at.region)];
     const Vector3d weight(law.tangent, law.tangent, law.normal);
@@ -51,7 +51,7 @@ TEST(ConeTest, ProjectsToTheNearestPoint) {
 TEST(ConeTest, HasTheDerivativeOfItsRegion) {
   std::mt19937 random(2);
   for (int k = 0; k < 3000; ++k) {
-    const auto [law, y] = any(random);
+    const auto [law, y] = random_case(random);
     const Projection at = project(y, law);
     const Matrix3d K = projected_compliance(y, at, law);
     const double h = 1e-6 * y.norm();

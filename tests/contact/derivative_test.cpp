@@ -65,7 +65,7 @@ double slope(const Bodies& bodies, const Point& g, const Change& change) {
   return (value(h) - value(-h)) / (2 * h);
 }
 
-TEST(DerivativeTest, IsThatOfDifferences) {
+TEST(DerivativeTest, AgreesWithCentralDifferences) {
   std::array<int, 3> seen{};
   for (unsigned seed = 0; seed < 24; ++seed) {
     Bodies bodies = random_bodies(6, 3, seed);

@@ -113,7 +113,7 @@ TEST(NewtonTest, StiffGroundTakesFewMore) {
 }
 
 // If the iteration limit is reached in a softened problem, the results are still those of the given problem.
-TEST(NewtonTest, ABudgetEndsWithTheProblemsOwnNumbers) {
+TEST(NewtonTest, ReturnsResultsOfTheGivenProblemAtTheIterationLimit) {
   Bodies bodies = random_bodies(12, 6, 3);
   bodies.R.setConstant(1e-6);
   for (int budget = 0; budget < 6; ++budget) {
@@ -132,7 +132,7 @@ TEST(NewtonTest, SolvesAChainAsThePlainAlgebraDoes) {
   EXPECT_LE(bodies.gradient(solved.v).norm(), 1e-9 * (bodies.A * solved.v).norm());
 }
 
-TEST(NewtonTest, LeavesWhatDoesNotTouch) {
+TEST(NewtonTest, LeavesSeparatedContactsWithoutImpulse) {
   Bodies bodies = random_bodies(6, 3, 1);
   bodies.v_hat.setConstant(0);
   for (int k = 0; k < 3; ++k) bodies.v_hat[3 * k + 2] = -100;  // far away
@@ -145,7 +145,7 @@ TEST(NewtonTest, LeavesWhatDoesNotTouch) {
   EXPECT_EQ(newton_solution(none, VectorXd::Constant(4, 7)).outcome.termination, Termination::kSolved);
 }
 
-TEST(NewtonTest, SolvesContactsThatSayTheSame) {
+TEST(NewtonTest, SolvesRedundantContacts) {
   Bodies bodies = random_bodies(6, 2, 3);
   bodies.J.bottomRows<3>() = bodies.J.topRows<3>();
   bodies.v_hat.tail<3>() = bodies.v_hat.head<3>();

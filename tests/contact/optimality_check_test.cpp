@@ -44,7 +44,7 @@ TEST(OptimalityCheckTest, MeasuresTheResidualAndTheCondition) {
 }
 
 // One contact of a unit mass, with the velocity v = (x, 0, z): y = (-x / R_t, 0, -z / R_n).
-TEST(OptimalityCheckTest, MeasuresTheWayToTheNearestEdge) {
+TEST(OptimalityCheckTest, MeasuresTheDistanceToTheNearestBoundary) {
   Bodies bodies = random_bodies(3, 1, 0);
   bodies.A.setIdentity();
   bodies.J.setIdentity();
@@ -64,7 +64,7 @@ TEST(OptimalityCheckTest, MeasuresTheWayToTheNearestEdge) {
   EXPECT_NEAR(margin(0.2, -0.1), std::sqrt(0.5), 1e-14);
 }
 
-TEST(OptimalityCheckTest, NamesNothingWhereThereIsNothing) {
+TEST(OptimalityCheckTest, HandlesNoContactsAndInvalidInput) {
   const Bodies alone = random_bodies(4, 0, 1);
   EXPECT_EQ(check(alone, alone.v_free).residual(), 0);
   EXPECT_TRUE(std::isinf(check(alone, alone.v_free).margin()));

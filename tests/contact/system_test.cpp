@@ -68,7 +68,7 @@ TYPED_TEST(SystemTest, MultipliesAndSolves) {
   }
 }
 
-TYPED_TEST(SystemTest, TakesTheSymmetricPartAndSeesWhatIsNotPositive) {
+TYPED_TEST(SystemTest, UsesTheSymmetricPartAndDetectsIndefiniteMatrices) {
   Bodies bodies = testing::random_bodies(6, 0, 2);
   TypeParam system(6, 0);
   const Vector v = Vector::Random(6);

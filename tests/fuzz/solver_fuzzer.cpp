@@ -1,5 +1,5 @@
-// libFuzzer: any bytes are a problem, settings and a guess; the answer must keep every promise, and be the exact one
-// where that is known.
+// A libFuzzer target that makes a problem, settings and a guess of any bytes. The solver's answer must be correct, and
+// agree with the exact answer where that is known.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -27,8 +27,8 @@ class Reader {
 
   int byte() { return at_ < size_ ? data_[at_++] : 0; }
 
-  // Mostly small integers, which make ties and singular bases; else the last number, as it is, nearly, or in other
-  // units, or any bits.
+  // Mostly small integers, which make ties and singular bases; otherwise the previous number, exactly, approximately or
+  // in other units, or any bits.
   double number() {
     const int code = byte();
     switch (code >> 5) {
@@ -95,7 +95,7 @@ std::string false_status(const Problem& problem, const lcp::solver::Settings& se
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Reader reader(data, size);
-  const int n = reader.byte() % 32 == 31 ? 11 : reader.byte() % 7;  // 11: too large to enumerate
+  const int n = reader.byte() % 32 == 31 ? 11 : reader.byte() % 7;  // 11 unknowns are too many for enumeration
   const int flags = reader.byte();
   lcp::solver::Settings settings;
   settings.method = static_cast<lcp::solver::Method>(flags & 8 ? flags % 5 : 0);
@@ -106,7 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Eigen::VectorXd guess;
   if (flags & 128) guess = Eigen::VectorXd::NullaryExpr(n, number);
   Problem problem{lcp::testing::RowMatrix(n, n), Eigen::VectorXd(n)};
-  if (n > 0 && reader.byte() % 4 == 3) {  // the bytes of a hostile problem are hard to come by one after another
+  if (n > 0 && reader.byte() % 4 == 3) {  // the fuzzer would hardly find the bytes of a hostile problem by itself
     unsigned seed = 0;
     for (int k = 0; k < 3; ++k) seed = 256 * seed + static_cast<unsigned>(reader.byte());
     std::mt19937_64 random(seed);
@@ -117,7 +117,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
 
   const Answer answer = lcp::testing::solve(problem, settings, guess);
-  require(lcp::testing::broken_promise(problem, settings, answer), problem, settings, answer);
+  require(lcp::testing::answer_error(problem, settings, answer), problem, settings, answer);
   if (has_exact_answer(problem)) {
     require(false_status(problem, settings, answer.status), problem, settings, answer);
   }

@@ -80,7 +80,7 @@ TEST_F(BilevelLossTest, IsTheLeastOfTheObjective) {
     const Tensor w = torch::matmul(p.G, loss.lambda.unsqueeze(-1)).squeeze(-1) + p.f;
     EXPECT_GT((w + loss.violation).min().item<double>(), -1e-12);
     EXPECT_LT(largest(objective(p, loss.lambda, loss.violation, weights) - loss.value), 1e-12);
-    // No other point, near or far, has a lower value.
+    // No feasible point, near or far, has a lower value.
     for (double scale = 10; scale > 1e-6; scale *= 0.1) {
       const Tensor other = (loss.lambda + scale * torch::randn({200, 200, 3}, torch::kDouble)).relu();
       const Tensor slack = -torch::matmul(p.G, other.unsqueeze(-1)).squeeze(-1) - p.f;
@@ -91,7 +91,7 @@ TEST_F(BilevelLossTest, IsTheLeastOfTheObjective) {
   }
 }
 
-TEST_F(BilevelLossTest, HasTheEnvelopesGradient) {
+TEST_F(BilevelLossTest, HasTheGradientOfTheEnvelopeTheorem) {
   const Random p = random_problems(40);
   for (const bool hard : {false, true}) {
     const BilevelWeights weights{1.3, 0.7, 0.4, hard};
@@ -114,7 +114,7 @@ TEST_F(BilevelLossTest, HasTheSecondDerivativeOfTheSolution) {
   }
 }
 
-TEST_F(BilevelLossTest, IsThatOfASlidingBlockInClosedForm) {
+TEST_F(BilevelLossTest, AgreesWithTheClosedFormOfASlidingBlock) {
   const std::int64_t b = 500;
   const Tensor v_next = torch::rand({b}, torch::kDouble) * 2 + 0.01;
   const Tensor free = v_next + 1;  // mu = 1
@@ -125,7 +125,7 @@ TEST_F(BilevelLossTest, IsThatOfASlidingBlockInClosedForm) {
       const Tensor left = free - mu;
       const Tensor p = torch::maximum(left.relu(), (2 * a1 * v_next + a2 * left) / (2 * (a1 + a2)));
       EXPECT_LT(largest(loss.value - (a1 * (v_next - p).square() + a2 * p * (p - left))), 1e-12 * (a1 + a2));
-      // Where all of the friction is used, p = left, V is the loss of the loop.
+      // Where the friction limit is reached, p = left, and V is the prediction error of train_in_the_loop.
       const Tensor slope = torch::where(p > left, a2 * p, 2 * a1 * (mu - 1));
       EXPECT_LT(largest(slope_in_mu(free, v_next, mu, weights) - slope), 1e-12 * (a1 + a2));
     }

@@ -78,7 +78,7 @@ std::int64_t free_dimensions(const Steps& steps, std::int64_t row, bool bias, bo
   return features.size(1) - identifiability(features).rank;
 }
 
-TEST(PenaltyLossTest, LeavesFreeWhatTheSplitOfStickingForcesDoesNotTell) {
+TEST(PenaltyLossTest, DoesNotDetermineEntriesThatDependOnTheSplitOfStickingForces) {
   torch::manual_seed(5);
   const auto free = [](const Tensor& share, bool bias, bool affine_matrix) {
     const Steps steps = steps_with(share);

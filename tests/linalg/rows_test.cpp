@@ -46,7 +46,7 @@ bool is_symmetric(const RowMatrix& M, double rounding = 1e-15) {
 
 class RowsTest : public ::testing::Test {
  protected:
-  // Zero but between some columns of each row.
+  // Zero outside a range of columns in each row.
   RowMatrix ragged(int n) {
     RowMatrix M = RowMatrix::Zero(n, n);
     std::uniform_int_distribution<int> column(0, n);

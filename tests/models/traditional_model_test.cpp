@@ -174,7 +174,7 @@ TEST(TraditionalModelRowsTest, HoldWhatIsHeld) {
   EXPECT_TRUE(torch::equal(model->parameters()[0].grad() != 0, ~mask));
 }
 
-TEST(TraditionalModelRowsTest, TellHowFarAMatrixMissesItsHeldNumbers) {
+TEST(TraditionalModelRowsTest, MeasureHowFarAMatrixIsFromItsHeldEntries) {
   TraditionalModel model(TraditionalModelOptions().parameters(Parameters::kStructured));
   model->to(torch::kDouble);
   model->start(1, 0);
@@ -196,7 +196,7 @@ TEST(TraditionalModelRowsTest, AreThoseOfTheStructure) {
   EXPECT_THROW(networks->rows(), c10::Error);
 }
 
-TEST(TraditionalModelRowsTest, AreOnesThatNetworksCanBe) {
+TEST(TraditionalModelRowsTest, AreReachedByNetworksWithoutNonlinearity) {
   TraditionalModel model(TraditionalModelOptions().parameters(Parameters::kNetworks).hidden(4));
   EXPECT_GT(model->nonlinearity().item<double>(), 0);
   model->start(1, 0);

@@ -52,7 +52,7 @@ TEST(CertifyTest, SeesAMatrixThatIsSingularOnTheActiveSet) {
   EXPECT_TRUE(std::isinf(certificate.condition.item<double>()));
 }
 
-TEST(CertifyTest, TakesForTiesWhatTheToleranceSays) {
+TEST(CertifyTest, TreatsPairsWithinTheToleranceAsTies) {
   const Tensor M = matrix(), q = torch::tensor({-2., -1. + 1e-6}, torch::kDouble);
   const Tensor z = solve(M, q).z;
   EXPECT_FALSE(certify(M, q, z).ties.any().item<bool>());
@@ -71,7 +71,7 @@ TEST(CertifyTest, BroadcastsAndTakesEmptyProblems) {
   EXPECT_TRUE(empty.margin.isinf().all().item<bool>());
 }
 
-TEST(CertifyTest, HasNoNumbersForWhatIsNoNumber) {
+TEST(CertifyTest, IsNaNWhereAnInputIsNaN) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Tensor z = solve(matrix(), vectors()).z.clone();
   z[1][0] = nan;

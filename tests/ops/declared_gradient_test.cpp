@@ -1,4 +1,4 @@
-// What is declared of gradients, by the C++ interface.
+// The options of lcp::solve that choose the gradient, through the C++ interface.
 #include <gtest/gtest.h>
 #include <torch/types.h>
 

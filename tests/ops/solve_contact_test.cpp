@@ -26,8 +26,8 @@ using torch::Tensor;
 
 enum class Region { kNone, kSlide, kStick };
 
-// A, v_free, J, v_hat, R, mu of contacts that are in these regions by construction, and the solution.
-struct Made {
+// The arguments A, v_free, J, v_hat, R, mu of a problem whose contacts are in chosen regions, and its solution.
+struct ConstructedProblem {
   Inputs inputs;
   Tensor v, gamma;
 
@@ -41,7 +41,7 @@ class SolveContactTest : public ::testing::Test {
  protected:
   void SetUp() override { torch::manual_seed(2); }
 
-  static Made make(const std::vector<Region>& regions, std::int64_t batch, std::int64_t n = 4) {
+  static ConstructedProblem make(const std::vector<Region>& regions, std::int64_t batch, std::int64_t n = 4) {
     const auto c = static_cast<std::int64_t>(regions.size());
     const auto random = [&](std::initializer_list<std::int64_t> shape) { return torch::randn(shape, torch::kDouble); };
     const Tensor B = random({batch, n, n}), v = random({batch, n}), J = random({batch, 3 * c, n});
@@ -78,7 +78,7 @@ constexpr auto kAll = {Region::kNone, Region::kSlide, Region::kStick};
 
 TEST_F(SolveContactTest, FindsTheSolution) {
   for (const auto& regions : {std::vector<Region>{}, {Region::kStick}, {kAll}}) {
-    const Made made = make(regions, 50);
+    const ConstructedProblem made = make(regions, 50);
     const ContactResult result = made.solve();
     EXPECT_TRUE(everywhere(result.status == 0));
     EXPECT_LE(largest(result.v - made.v), 1e-9);
@@ -96,31 +96,31 @@ TEST_F(SolveContactTest, HasTheDerivativesOfDifferencesInEachRegion) {
   const auto value = [](const Inputs& x) {
     ContactOptions exact;
     exact.tolerance = 1e-15;
-    const ContactResult result = Made::solve_these(x, exact);
+    const ContactResult result = ConstructedProblem::solve_these(x, exact);
     return torch::cat({result.v, result.gamma}, -1);
   };
   for (const auto& regions : {std::vector<Region>{}, {Region::kNone}, {Region::kSlide}, {Region::kStick}, {kAll}}) {
-    const Made made = make(regions, 2, 3);
+    const ConstructedProblem made = make(regions, 2, 3);
     EXPECT_LE(testing::gradient_error(value, made.inputs), 1e-6);
     EXPECT_LE(testing::second_gradient_error(value, made.inputs), 1e-5);
   }
 }
 
-TEST_F(SolveContactTest, SharesWhatABatchShares) {
-  const Made made = make(kAll, 5);
+TEST_F(SolveContactTest, BroadcastsSharedArguments) {
+  const ConstructedProblem made = make(kAll, 5);
   Inputs shared;
   for (const Tensor& x : made.inputs) shared.push_back(x[0]);
   shared[1] = made.inputs[1];  // v_free
   Inputs copied;
   for (std::size_t k = 0; k < shared.size(); ++k) copied.push_back(shared[k].expand_as(made.inputs[k]).contiguous());
-  const ContactResult one = Made::solve_these(shared), other = Made::solve_these(copied);
+  const ContactResult one = ConstructedProblem::solve_these(shared), other = ConstructedProblem::solve_these(copied);
   EXPECT_TRUE(everywhere(one.v == other.v));
   EXPECT_TRUE(everywhere(one.iterations == other.iterations));
   for (Inputs* inputs : {&shared, &copied}) {
     for (Tensor& x : *inputs) x = x.clone().requires_grad_();
   }
   const auto gradients = [](const Inputs& x) {
-    const ContactResult result = Made::solve_these(x);
+    const ContactResult result = ConstructedProblem::solve_these(x);
     return torch::autograd::grad({result.v.square().sum() + result.gamma.square().sum()}, x);
   };
   const auto sums = gradients(shared), each = gradients(copied);
@@ -131,25 +131,25 @@ TEST_F(SolveContactTest, SharesWhatABatchShares) {
 }
 
 TEST_F(SolveContactTest, SaysWhatItCannotDo) {
-  const Made made = make(kAll, 3);
+  const ConstructedProblem made = make(kAll, 3);
   ContactOptions few;
   few.max_iterations = 0;
   EXPECT_TRUE(everywhere(made.solve(few).status == static_cast<int>(Status::kPivotLimit)));
   Inputs bad = made.inputs;
   bad[0] = bad[0].clone();
   bad[0][1][0][0] = std::numeric_limits<double>::quiet_NaN();
-  const ContactResult result = Made::solve_these(bad);
+  const ContactResult result = ConstructedProblem::solve_these(bad);
   EXPECT_EQ(result.status[1].item<int>(), static_cast<int>(Status::kBadInput));
   EXPECT_TRUE(everywhere(result.v[1].isnan() & result.gamma[1].isnan().all()));
   EXPECT_TRUE(everywhere(result.v[0] == made.solve().v[0]));
 }
 
 TEST_F(SolveContactTest, RefusesWhatDoesNotFit) {
-  const Made made = make(kAll, 3);
+  const ConstructedProblem made = make(kAll, 3);
   const auto error_with = [&](std::size_t k, const Tensor& x) {
     Inputs inputs = made.inputs;
     inputs[k] = x;
-    return testing::error_of([&] { Made::solve_these(inputs); });
+    return testing::error_of([&] { ConstructedProblem::solve_these(inputs); });
   };
   EXPECT_NE(error_with(5, torch::ones({4}, torch::kDouble)).find("mu must be [..., c] with J's c = 3"),
             std::string::npos);

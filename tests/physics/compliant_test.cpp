@@ -149,7 +149,7 @@ TEST_F(CompliantTest, ABlockThatRestsSharesItsWeight) {
   EXPECT_LT(std::abs(end.next.velocity[-1][0].item<double>()), 1e-3);
 }
 
-// At a given step, stiffer ground comes nearer to the rigid one, down to what hovering costs.
+// For a given time step, stiffer ground is nearer to rigid ground, up to the effect of hovering.
 TEST_F(CompliantTest, StiffGroundIsNearlyRigid) {
   const CompliantState still{numbers({0, 0, 0}), numbers({0, 0, 0})};
   const auto off = [&](double stiffness) {
@@ -205,7 +205,7 @@ TEST_F(CompliantTest, DifferentiatesARolloutInStateInputsAndParameters) {
   EXPECT_LE(testing::gradient_error(of_block, block_inputs), 2e-6);
 }
 
-TEST_F(CompliantTest, AFailureKeepsToItself) {
+TEST_F(CompliantTest, AFailingElementLeavesTheOthersAlone) {
   const CompliantParticle body = particle();
   CompliantState state = states(3);
   state.velocity[1][0] = kNaN;

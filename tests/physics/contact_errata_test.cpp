@@ -106,7 +106,7 @@ TEST_F(ContactErrataTest, DoesNotTrustTheIterationOfDirectionsEverywhere) {
 
 // Section 2.7.
 
-TEST_F(ContactErrataTest, SolvesEveryContactInTheMendedForms) {
+TEST_F(ContactErrataTest, SolvesEveryContactInTheCorrectedForms) {
   for (const double dt : {1.0, 0.1, 0.01}) {
     const Contacts c = random_contacts(dt);
     EXPECT_EQ(share(wrong(stewart_trinkle_problem(c.state, c.u, c.mass, kLevel), c)), 0);
@@ -142,16 +142,17 @@ TEST_F(ContactErrataTest, ProjectsVelocitiesByTheTransposeOfTheDirections) {
 TEST_F(ContactErrataTest, HasTheContactImpulseAmongItsUnknowns) {
   // Printed: (v, lambda_f, gamma), five unknowns for the six columns of the matrix. Without lambda_c nothing carries.
   const Contacts c = random_contacts(0.1);
-  const MixedProblem mended = stewart_trinkle_problem(c.state, c.u, c.mass, kLevel);
-  EXPECT_EQ(mended.A.size(-1) + mended.B.size(-1), 6);
-  const MixedProblem printed{mended.A, mended.B.slice(-1, 1), mended.C.slice(-2, 1), mended.M.slice(-2, 1).slice(-1, 1),
-                             mended.p, mended.q.slice(-1, 1)};
+  const MixedProblem corrected = stewart_trinkle_problem(c.state, c.u, c.mass, kLevel);
+  EXPECT_EQ(corrected.A.size(-1) + corrected.B.size(-1), 6);
+  const MixedProblem printed{
+      corrected.A, corrected.B.slice(-1, 1), corrected.C.slice(-2, 1), corrected.M.slice(-2, 1).slice(-1, 1),
+      corrected.p, corrected.q.slice(-1, 1)};
   EXPECT_EQ(printed.A.size(-1) + printed.B.size(-1), 5);
   const Tensor pressed = exact_step(c.state, c.u, c.mass, kLevel).lambda_n > 0;
   ASSERT_GT(share(pressed), 0.4);
   EXPECT_EQ(share(wrong(printed, c).index({pressed})), 1);
   const Tensor sinks = solve_mixed(printed.A, printed.B, printed.C, printed.M, printed.p, printed.q).x.select(-1, 1);
-  const Tensor bound = -mended.q.select(-1, 0);
+  const Tensor bound = -corrected.q.select(-1, 0);
   EXPECT_TRUE((sinks < bound).index({pressed}).all().item<bool>());
 }
 

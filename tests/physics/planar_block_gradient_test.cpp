@@ -173,7 +173,7 @@ TEST_F(PlanarBlockGradientTest, GlidesWithoutFriction) {
 }
 
 TEST_F(PlanarBlockGradientTest, SmoothsTheGradientOfABlockThatSticks) {
-  // Where friction is overestimated a little less of it moves the block no sooner: only a smoothed gradient says so.
+  // Where friction is overestimated, a little less of it does not move the block: only the smoothed gradient is not 0.
   SolveOptions smooth;
   smooth.kappa = 1e-2;
   for (const auto formulation : {Formulation::kExactDirection, Formulation::kPolyhedral}) {
@@ -280,10 +280,10 @@ TEST_F(PlanarBlockGradientTest, CallsAStepKinkedWhereItIs) {
     const Tensor kinked = torch::tensor(seen.kinked) > 0;
     const Slopes slope = slopes(next, grid);
     EXPECT_GT(count(kinked), 20);
-    EXPECT_EQ(count(~kinked & (slope.miss > 1e-4)), 0)
+    EXPECT_EQ(count(~kinked & (slope.error > 1e-4)), 0)
         << "smooth, but not with this gradient: " << static_cast<int>(options.formulation) << " " << options.directions;
     if (options.formulation == Formulation::kFixedPoint) continue;
-    EXPECT_EQ(count(kinked & (slope.spread < 1e-4)), 0)
+    EXPECT_EQ(count(kinked & (slope.jump < 1e-4)), 0)
         << "kinked, but smooth: " << static_cast<int>(options.formulation) << " " << options.directions;
   }
 }

@@ -41,7 +41,8 @@ Push push(std::int64_t b, const Tensor& ratio, const PlanarBlock& block) {
   return {v, (free - v) * block.mass / block.dt, free};
 }
 
-// The same, of one ratio and from a velocity that is ahead of, but not along, where it is moved.
+// The same with one ratio, from a velocity that has a positive component along the free velocity but is not parallel to
+// it.
 Push push_ahead(std::int64_t b, double ratio, const PlanarBlock& block) {
   const Tensor S = block.dt * block.mu * block.gravity;
   const Tensor angle = torch::rand({b}, torch::kDouble) * 2 * std::numbers::pi;
@@ -156,7 +157,7 @@ TEST_F(PlanarBlockTest, ConvergesWhereTheFreeSpeedIsTwiceWhatFrictionTakes) {
 TEST_F(PlanarBlockTest, ConvergesInTwoPassesWhereTheBlockIsThrownBack) {
   const PlanarBlock block = PlanarBlock::of(1, 0.1, 0.2, 9.81);
   const Push p = push_ahead(300, 1.3, block);
-  // No direction is ahead of both -v* and v*, so the first pass knows no friction and finds v*.
+  // No d_i has a positive component along both -v* and v*, so that the first pass has no friction and finds v*.
   const auto solution = step(-p.free, (p.free + p.free) / 0.1, block, passes_of(30));
   EXPECT_TRUE((solution.passes == 2).all().item<bool>());
   EXPECT_TRUE(solution.converged.all().item<bool>());
@@ -316,7 +317,7 @@ TEST_F(PlanarBlockTest, RestsExactly) {
   }
 }
 
-// Everything in the shapes, types and batches of a caller.
+// Shapes, dtypes and batches.
 
 TEST_F(PlanarBlockTest, StepsATrajectoryAsSingleSteps) {
   const PlanarBlock block = PlanarBlock::of(1, 0.1, 0.3, 9.81);

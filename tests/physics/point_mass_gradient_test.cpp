@@ -153,7 +153,7 @@ TEST_F(PointMassGradientTest, HasNoGradientAtRest) {
   }
 }
 
-TEST_F(PointMassGradientTest, TakesOneSideOfATouchAsToldTo) {
+TEST_F(PointMassGradientTest, HasTheOneSidedGradientOfATouchThatTiesSelects) {
   // y + dt v_y_next = 0 without a force.
   const Tensor touching = numbers({0, 0.375, 0.5, -2}).view({1, 4});
   const double h = 1e-7;
@@ -201,7 +201,7 @@ PointMassSolution falls_and_slides(const Tensor& mu) {
   return simulate({numbers({0, 3}), numbers({0, 0})}, numbers({5, 0}).expand({100, 2}), mass);
 }
 
-TEST_F(PointMassGradientTest, TellsFrictionByATrack) {
+TEST_F(PointMassGradientTest, DependsOnFrictionWhereItSlides) {
   const Tensor mu = number(0.2).requires_grad_();
   const auto step = falls_and_slides(mu).step;
   const Tensor force = step.lambda_n / 0.05, v = step.next.velocity.select(-1, 0), x = step.next.position.select(-1, 0);
@@ -218,7 +218,7 @@ TEST_F(PointMassGradientTest, TellsFrictionByATrack) {
 }
 
 // For mu > 0.5963 it sticks when it lands, so that its track does not depend on mu: the exact gradient is 0.
-TEST_F(PointMassGradientTest, TellsNothingOfFrictionThatHoldsAtOnce) {
+TEST_F(PointMassGradientTest, DoesNotDependOnFrictionWhereItSticksAtOnce) {
   const auto effect = [](double value) {
     const Tensor mu = number(value).requires_grad_();
     const Tensor x = falls_and_slides(mu).step.next.position.select(-1, 0);
@@ -307,7 +307,7 @@ TEST_F(PointMassGradientTest, CallsAStepKinkedWhereItIs) {
         if (restitution > 0 && level == Stabilization::kPosition) continue;
         const PointMass mass = dyadic_mass(0.5, restitution);
         const auto state = [&](const Tensor& x) {
-          // At velocity level a contact begins with a jump, which is none of the gradient.
+          // At velocity level a contact begins with a jump of the velocity, which no derivative describes.
           const Tensor y = level == Stabilization::kVelocity ? grid.select(-1, 0) : x.select(-1, 0);
           return PointMassState{torch::stack({torch::zeros_like(y), y}, -1), x.slice(-1, 1, 3)};
         };
@@ -320,9 +320,9 @@ TEST_F(PointMassGradientTest, CallsAStepKinkedWhereItIs) {
         const Tensor kinked = certify_rollout(state(grid), u, mass, {formulation, level}, rollout).kinked > 0;
         const Slopes slope = slopes(next, grid);
         EXPECT_GT(count(kinked), 20);
-        EXPECT_EQ(count(~kinked & (slope.miss > 1e-4)), 0)
+        EXPECT_EQ(count(~kinked & (slope.error > 1e-4)), 0)
             << "smooth, but not with this gradient: " << static_cast<int>(level) << " " << restitution;
-        EXPECT_EQ(count(kinked & (slope.spread < 1e-4)), 0)
+        EXPECT_EQ(count(kinked & (slope.jump < 1e-4)), 0)
             << "kinked, but smooth: " << static_cast<int>(level) << " " << restitution;
       }
     }

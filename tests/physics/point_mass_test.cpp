@@ -334,7 +334,7 @@ TEST_F(PointMassTest, StepsATrajectoryAsSingleSteps) {
   }
 }
 
-// Everything in the shapes, types and batches of a caller.
+// Shapes, dtypes and batches.
 
 TEST_F(PointMassTest, TakesParametersOfEachElement) {
   for (const auto level : kLevels) {

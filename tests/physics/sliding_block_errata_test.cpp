@@ -207,8 +207,8 @@ TEST_F(SlidingBlockErrata, TheSecondDirectFormNeedsBothVelocities) {
   const Tensor derived = columns({-minus / dt - A, -plus / dt + A});
   const Tensor M = matrix({0, -1 / dt, -1 / dt, 0}), q = columns({-A, A});
   const Tensor printed = columns({plus, plus}).matmul(M) + q;
-  const Tensor mended = columns({plus, minus}).matmul(M) + q;
-  EXPECT_LE(largest(mended - derived), 1e-14);
+  const Tensor corrected = columns({plus, minus}).matmul(M) + q;
+  EXPECT_LE(largest(corrected - derived), 1e-14);
   EXPECT_LE(largest((printed - derived).select(-1, 1)), 1e-14);
   EXPECT_TRUE(everywhere((printed - derived).select(-1, 0).abs() > 1e-9));
 }
@@ -324,7 +324,7 @@ TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsInNoClassOfLemkesMethod) {
   EXPECT_TRUE(everywhere(solve(reduced.M, reduced.q, lemke).status == static_cast<int>(Status::kNotFound)));
 }
 
-TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsStillWrongWithTheSignOfItsConstantMended) {
+TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsStillWrongWithTheSignOfItsConstantCorrected) {
   const Tensor free = v_ + u_, sticks = free.abs() < kLimit;
   const Problem reduced = FirstRow{1, numbers({1, -1, 0}), -free}.reduced(kLimit);
   const Vertices all = vertices(reduced.M, reduced.q);
@@ -334,7 +334,7 @@ TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsStillWrongWithTheSignOfItsConsta
   EXPECT_TRUE(everywhere(all.reach(all.velocity(), propelled)));
 }
 
-TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsStillWrongWithTheSignsOfItsForcesMended) {
+TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsStillWrongWithTheSignsOfItsForcesCorrected) {
   const Tensor free = v_ + u_, sticks = free.abs() < kLimit;
   const Problem reduced = FirstRow{1, numbers({-1, 1, 0}), free}.reduced(kLimit);
   const Vertices all = vertices(reduced.M, reduced.q);
@@ -343,7 +343,7 @@ TEST_F(SlidingBlockErrata, ThePrintedMixedFormIsStillWrongWithTheSignsOfItsForce
   EXPECT_TRUE(torch::equal(all.reach(all.velocity(), soft(free, kLimit)), sticks));
 }
 
-TEST_F(SlidingBlockErrata, TheMendedMixedFormAndItsNegatedRowAreRight) {
+TEST_F(SlidingBlockErrata, TheCorrectedMixedFormAndItsNegatedRowAreRight) {
   const Tensor free = v_ + u_, exact = exact_step(v_, u_, unit_).v_next;
   const MixedProblem mixed = mixed_problem(v_, u_, unit_);
   const Problem traditional = traditional_problem(v_, u_, unit_);
@@ -363,8 +363,8 @@ TEST_F(SlidingBlockErrata, TheMendedMixedFormAndItsNegatedRowAreRight) {
   }
 }
 
-// The whole matrix of the mended form is diag(1, 0, 0, 0) and a skew-symmetric one.
-TEST_F(SlidingBlockErrata, OnlyTheMendedMixedMatrixIsPositiveSemidefinite) {
+// The whole matrix of the corrected form is diag(1, 0, 0, 0) and a skew-symmetric one.
+TEST_F(SlidingBlockErrata, OnlyTheCorrectedMixedMatrixIsPositiveSemidefinite) {
   const auto smallest_eigenvalue = [](const std::vector<double>& first_row) {
     std::vector<double> entries = first_row;
     entries.insert(entries.end(), {1, 0, 0, 1, -1, 0, 0, 1, 0, -1, -1, 0});

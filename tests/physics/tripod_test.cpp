@@ -44,7 +44,7 @@ Tripod dyadic_block() {
   return tripod;
 }
 
-// What a step minimises, |nu - nu*|_M^2 / 2 + dt mu sum_i N_i s(v_i), with the loads that hold at its end.
+// The objective that a step minimises, |nu - nu*|_M^2 / 2 + dt mu sum_i N_i s(v_i), with the loads N_i at its end.
 struct Objective {
   Tensor free;     // [b, 3]
   Tensor inertia;  // [b, 3]
@@ -65,7 +65,7 @@ Tensor arms_of(const Tensor& theta, const Tensor& supports) {
   return torch::stack({c * x - s * y, s * x + c * y}, -1);
 }
 
-// One element for each row of the state. The forces that brought it there say what loads it had.
+// One element for each row of the state. The loads follow from the forces that led to nu_next.
 Objective objective_of(const TripodState& state, const Tensor& u, const Tripod& tripod, const Tensor& nu_next) {
   const Tensor one = torch::ones({nu_next.size(0)}, torch::kDouble);
   const Tensor inertia = torch::stack({one * tripod.mass, one * tripod.mass, one * tripod.inertia}, -1);
@@ -82,9 +82,9 @@ Objective objective_of(const TripodState& state, const Tensor& u, const Tripod& 
   return {free, inertia, J, dt * (one * tripod.mu).unsqueeze(-1) * load};
 }
 
-// For the minimiser and no other point, f(nu + d) >= f(nu) + |d|_M^2 / 2 for every d: f is strongly convex. How much is
-// missing of that, relative to the size of the terms, over many d of all sizes: [b].
-Tensor missing(const Objective& f, const Tensor& nu, int n = 0) {
+// Since f is strongly convex, f(nu + d) >= f(nu) + |d|_M^2 / 2 holds for every d if nu is the minimiser, and for no
+// other nu. Returns the largest violation over many d of all sizes, relative to the size of the terms: [b].
+Tensor optimality_violation(const Objective& f, const Tensor& nu, int n = 0) {
   Tensor worst = torch::zeros({nu.size(0)}, torch::kDouble);
   for (double scale = 1; scale > 1e-8; scale *= 0.1) {
     const Tensor d = torch::randn({100, nu.size(0), 3}, torch::kDouble) * scale / f.inertia.sqrt();
@@ -208,7 +208,7 @@ TEST_F(TripodTest, IsSemidefiniteWithItsCentreOfMassOnTheGround) {
   EXPECT_LT(smallest(0.02), -0.1);
 }
 
-// What a step is.
+// Properties of a step.
 
 TEST_F(TripodTest, MinimisesKineticEnergyAndDissipation) {
   for (const double height : {0.0, 0.02}) {
@@ -219,12 +219,12 @@ TEST_F(TripodTest, MinimisesKineticEnergyAndDissipation) {
       const auto solution = step(state, u, tripod, n);
       const Tensor nu = solution.step.next.velocity;
       const Objective f = objective_of(state, u, tripod, nu);
-      EXPECT_LT(largest(missing(f, nu, n)), 1e-13) << height << " " << n;
+      EXPECT_LT(largest(optimality_violation(f, nu, n)), 1e-13) << height << " " << n;
       const Tensor sticking = (solution.step.slip == 0).sum(-1);
       for (const int supports : {0, 1, 3}) EXPECT_GT(count(sticking == supports), 5) << supports;
 
       const Tensor beside = nu + 1e-5 * torch::randn_like(nu) / f.inertia.sqrt();
-      EXPECT_GT(missing(f, beside, n).min().item<double>(), 1e-12);
+      EXPECT_GT(optimality_violation(f, beside, n).min().item<double>(), 1e-12);
     }
   }
 }
@@ -235,12 +235,12 @@ TEST_F(TripodTest, HasAnIsotropicStepThatIsAMinimiser) {
   const Tensor u = torch::randn({90, 3}, torch::kDouble) * numbers({1, 1, 0.02});
   const Tensor nu = exact_step(state, u, tripod).velocity;
   const Objective f = objective_of(state, u, tripod, nu);
-  EXPECT_LT(largest(missing(f, nu)), 1e-13);
+  EXPECT_LT(largest(optimality_violation(f, nu)), 1e-13);
   const Tensor v = torch::matmul(f.J, nu.view({90, 1, 3, 1})).norm(2, {-2, -1});
   EXPECT_GT(count((v < 1e-9).sum(-1) == 1), 10);
   EXPECT_GT(count((nu == 0).all(-1)), 3);
   const Tensor beside = nu + 1e-5 * torch::randn_like(nu) / f.inertia.sqrt();
-  EXPECT_GT(missing(f, beside).min().item<double>(), 1e-12);
+  EXPECT_GT(optimality_violation(f, beside).min().item<double>(), 1e-12);
 }
 
 TEST_F(TripodTest, HasAnIsotropicStepThatShiftsItsLoads) {
@@ -249,7 +249,7 @@ TEST_F(TripodTest, HasAnIsotropicStepThatShiftsItsLoads) {
     const TripodState state = random_states(60, tripod);
     const Tensor u = torch::zeros({60, 3}, torch::kDouble);
     const Tensor nu = exact_step(state, u, tripod).velocity;
-    EXPECT_LT(largest(missing(objective_of(state, u, tripod, nu), nu)), 1e-12) << height;
+    EXPECT_LT(largest(optimality_violation(objective_of(state, u, tripod, nu), nu)), 1e-12) << height;
   }
 }
 
@@ -263,7 +263,8 @@ TEST_F(TripodTest, ConvergesToTheIsotropicStep) {
   const Tensor least = f.at(exact);
   const auto error = [&](int n) {
     const Tensor nu = step(state, u, tripod, n).step.next.velocity;
-    // The polygon sees 1 - cos(pi / n) less of a speed at most, so much less of f, and its minimiser is not far.
+    // The polygon underestimates a speed, and so f, by a factor of at least cos(pi / n); its minimiser is therefore
+    // near.
     const Tensor gap =
         (1 - std::cos(std::numbers::pi / n)) * (least - (f.inertia * (exact - f.free).square()).sum(-1) / 2);
     const Tensor below = least - f.at(nu, n);
@@ -305,7 +306,7 @@ TEST_F(TripodTest, StopsWhereTheTestCaseDoes) {
   EXPECT_LT(energy[0].item<double>(), 0.545 + 0.5 * 64 * 0.01 / 6);
   EXPECT_LT(energy.slice(0, 0, 71).diff().max().item<double>(), 0);
 
-  // What friction takes is what it does at the supports.
+  // The loss of kinetic energy is the work of friction at the supports.
   const Tensor before = torch::cat({launched().velocity.unsqueeze(0), v.slice(0, 0, -1)});
   const Tensor force = (v - before).slice(-1, 0, 2) / 0.005;
   EXPECT_LT(largest(force - rollout.step.friction.sum(-2)), 1e-11);
@@ -383,7 +384,7 @@ TEST_F(TripodTest, StepsATrajectoryAsSingleSteps) {
   }
 }
 
-// Everything in the shapes, types and batches of a caller.
+// Shapes, dtypes and batches.
 
 TEST_F(TripodTest, TakesParametersOfEachElement) {
   Tripod tripod = block();

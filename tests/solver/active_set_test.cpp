@@ -242,7 +242,7 @@ TEST(ActiveSetTieTest, AreSeenInAnyUnits) {
   }
 }
 
-TEST(ActiveSetTieTest, AreToldFromSmallValuesByThePrecisionOfTheEntries) {
+TEST(ActiveSetTieTest, AreDistinguishedFromSmallValuesByThePrecisionOfTheEntries) {
   const double matrix[4] = {1, 0, 0.5, 1};
   const double z[2] = {1, 0};
   for (const double w_1 : {0.0, 1e-15, 1e-10, 1e-6, 1e-3}) {
@@ -256,7 +256,7 @@ TEST(ActiveSetTieTest, AreToldFromSmallValuesByThePrecisionOfTheEntries) {
   }
 }
 
-TEST(ActiveSetTieTest, CountAsWTheyAreToldTo) {
+TEST(ActiveSetTieTest, AreActiveWhereTheOptionSaysSo) {
   const double matrix[4] = {2, 0, 0, 1};
   const double z[2] = {0, 0};  // q = (0, 1)
   const double w[2] = {0, 1};

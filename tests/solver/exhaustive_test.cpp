@@ -19,7 +19,7 @@ void expect_truth(const Problem& problem) {
   const Answer answer = solve(problem);
   const Status expected = truth.solvable ? Status::kSolved : truth.feasible ? Status::kNotFound : Status::kInfeasible;
   EXPECT_EQ(answer.status, expected) << describe(problem, answer);
-  EXPECT_EQ(broken_promise(problem, {}, answer), "") << describe(problem, answer);
+  EXPECT_EQ(answer_error(problem, {}, answer), "") << describe(problem, answer);
 }
 
 // The problem whose entries, less `low`, are the digits of `code` in base `base`.
@@ -52,7 +52,7 @@ TEST(ExhaustiveTest, AnswersEveryProblemOfThreeUnknownsUpTo1) { expect_truth_of_
 
 struct Grid {
   int n, largest, count;
-  double zeros;  // this share of the entries is 0 besides
+  double zeros;  // probability that an entry is 0
 };
 
 std::ostream& operator<<(std::ostream& out, const Grid& grid) {
@@ -91,12 +91,13 @@ TEST(ExhaustiveTest, AnswersDoNotDependOnTheUnits) {
       const Problem scaled{problem.M * M, problem.q * q};
       const Answer answer = solve(scaled);
       EXPECT_EQ(answer.status, expected) << describe(scaled, answer);
-      EXPECT_EQ(broken_promise(scaled, {}, answer), "") << describe(scaled, answer);
+      EXPECT_EQ(answer_error(scaled, {}, answer), "") << describe(scaled, answer);
     }
   }
 }
 
-// Rows and columns in units of their own change no feasibility. What the tolerance lets pass they may change.
+// A change of the units of rows and columns does not change feasibility. It may change which solutions are within the
+// tolerance.
 TEST(ExhaustiveTest, NoUnitsMakeAFeasibleProblemInfeasible) {
   std::mt19937_64 random(8);
   std::uniform_int_distribution<int> entry(-2, 2);
@@ -114,7 +115,7 @@ TEST(ExhaustiveTest, NoUnitsMakeAFeasibleProblemInfeasible) {
     }
     const Answer answer = solve(problem);
     EXPECT_FALSE(truth.feasible && answer.status == Status::kInfeasible) << describe(problem, answer);
-    EXPECT_EQ(broken_promise(problem, {}, answer), "") << describe(problem, answer);
+    EXPECT_EQ(answer_error(problem, {}, answer), "") << describe(problem, answer);
   }
 }
 

@@ -1,5 +1,5 @@
-// Problems made to break the solver. Whatever it answers must be true; nothing is asked about what it solves. First,
-// that the check of an answer sees what is wrong.
+// Problems constructed to break the solver. All its answers must be correct; how many problems it solves does not
+// matter. The first tests are of the checks themselves.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,14 +15,14 @@ namespace {
 using solver::Method;
 using solver::Settings;
 
-TEST(ClaimsTest, SeesEveryLie) {
+TEST(ClaimsTest, DetectsEveryWrongAnswer) {
   Problem problem{RowMatrix::Identity(2, 2), Eigen::Vector2d(-1, 3)};
   const Answer truth{Status::kSolved, Eigen::Vector2d(1, 0), Eigen::Vector2d(0, 3), {}, 7};
   const Eigen::Vector2d nan = Eigen::Vector2d::Constant(NAN);
   const auto broken = [&](Status status, Eigen::Vector2d z, Eigen::Vector2d w, const Eigen::VectorXd& farkas = {}) {
-    return broken_promise(problem, {}, {status, z, w, farkas, 7});
+    return answer_error(problem, {}, {status, z, w, farkas, 7});
   };
-  EXPECT_EQ(broken_promise(problem, {}, truth), "");
+  EXPECT_EQ(answer_error(problem, {}, truth), "");
   EXPECT_EQ(broken(Status::kNotFound, nan, nan), "");
   EXPECT_NE(broken(Status::kNotFound, {1, 0}, nan), "");
   EXPECT_NE(broken(Status::kNotFound, nan, {NAN, 0}), "");
@@ -36,12 +36,12 @@ TEST(ClaimsTest, SeesEveryLie) {
   EXPECT_NE(broken(Status::kBadInput, nan, nan), "");
   Settings settings;
   settings.max_pivots = 6;
-  EXPECT_NE(broken_promise(problem, settings, truth), "");
+  EXPECT_NE(answer_error(problem, settings, truth), "");
   settings = {};
   settings.single_precision = true;
-  EXPECT_EQ(broken_promise(problem, settings, truth), "");
+  EXPECT_EQ(answer_error(problem, settings, truth), "");
   EXPECT_NE(
-      broken_promise(problem, settings, {Status::kSolved, Eigen::Vector2d(1, 0), Eigen::Vector2d(0, 3 + 1e-9), {}, 7}),
+      answer_error(problem, settings, {Status::kSolved, Eigen::Vector2d(1, 0), Eigen::Vector2d(0, 3 + 1e-9), {}, 7}),
       "");  // no float
   problem.M(0, 0) = -1;
   EXPECT_EQ(broken(Status::kInfeasible, nan, nan, Eigen::Vector2d(1, 0)), "");
@@ -57,7 +57,7 @@ TEST(ClaimsTest, LosesNothingToCancellation) {
   Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, -1)};
   problem.M << 1.1, -1.1, 1.1, -1.1;
   const Eigen::Vector2d z = Eigen::Vector2d::Constant(0x1p200);
-  EXPECT_NE(broken_promise(problem, {}, {Status::kSolved, z, Eigen::Vector2d::Zero(), {}, 0}), "");
+  EXPECT_NE(answer_error(problem, {}, {Status::kSolved, z, Eigen::Vector2d::Zero(), {}, 0}), "");
 }
 
 class HostileTest : public ::testing::Test {
@@ -67,7 +67,7 @@ class HostileTest : public ::testing::Test {
 
   void expect_true_answer(const Problem& problem, const Settings& settings = {}, const Eigen::VectorXd& guess = {}) {
     const Answer answer = solve(problem, settings, guess);
-    EXPECT_EQ(broken_promise(problem, settings, answer), "")
+    EXPECT_EQ(answer_error(problem, settings, answer), "")
         << "method " << static_cast<int>(settings.method) << ", tolerance " << settings.tolerance << ", "
         << describe(problem, answer);
   }

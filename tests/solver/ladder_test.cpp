@@ -319,21 +319,21 @@ Settings with(Method method, std::optional<std::int64_t> max_pivots = std::nullo
 
 constexpr Method kNamed[] = {Method::kLemke, Method::kEnumeration, Method::kNewtonMin, Method::kCentralPath};
 
-// The guess and what it cost.
-struct Guessed {
+// The answer that a guess leads to, and its cost.
+struct GuessedAnswer {
   Answer answer;
   std::int64_t pivots;
   std::string_view rung;
 };
 
-Guessed solve_from(const Eigen::VectorXd& guess, const Problem& problem, const Settings& settings = {}) {
+GuessedAnswer solve_from(const Eigen::VectorXd& guess, const Problem& problem, const Settings& settings = {}) {
   Ladder ladder(problem.n(), settings);
   Answer answer{Status::kNotFound, Eigen::VectorXd(problem.n()), Eigen::VectorXd(problem.n())};
   answer.status = ladder.solve(problem.M.data(), problem.q.data(), guess.data(), answer.z.data(), answer.w.data());
   return {answer, ladder.pivots(), ladder.rung() == nullptr ? "" : ladder.rung()->name};
 }
 
-TEST(LadderGuessTest, IsAllThatARightOneNeeds) {
+TEST(LadderGuessTest, NeedsNoPivotsWhereItIsRight) {
   std::mt19937_64 random(21);
   for (int k = 0; k < 100; ++k) {
     const Problem problem = k % 2 ? testing::friction_block(random, 2, 4) : testing::positive_definite(random, 9);
@@ -403,7 +403,7 @@ TEST(LadderMethodTest, EachSolvesDefiniteProblems) {
   }
 }
 
-TEST(LadderMethodTest, EachIsAskedAlone) {
+TEST(LadderMethodTest, EachRunsWithoutTheOthers) {
   Problem singular{RowMatrix(2, 2), Eigen::Vector2d(-1, 0)};
   singular.M << 0, 1, 0, 0;  // z_1 >= 1: at a singular basis
   expect_solution(singular, solve(singular, with(Method::kEnumeration)));

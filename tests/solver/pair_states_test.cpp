@@ -41,8 +41,9 @@ TEST(PairStatesTest, TakesRoundOffForATieWhereNothingElseIsInARowWithoutQ) {
   EXPECT_EQ(find({2, 1, 1, 0.5, -1, 0, 0, 0, 1}, {3, 0, -1}, {0, 1e-31, 1}, {3, 0, 0})[1], PairState::kTied);
 }
 
-TEST(PairStatesTest, TakesAqWithinTheRoundingOfItsRowForZero) {
-  // As the second test but one, with a q_1 that is the rounding error of a cancellation.
+TEST(PairStatesTest, TreatsQWithinTheRoundingOfItsRowAsZero) {
+  // The problem of KeepsASmallVariableThatBalancesAnotherInARowWithoutQ, with the rounding error of a cancellation as
+  // q_1.
   EXPECT_EQ(find({1, 1, 0, -1, 1e-17, 1, 0, 1, 1}, {-1, 1e-33, -1}, {1e-17, 1, 0}, {0, 0, 0})[0], PairState::kBasic);
 }
 

@@ -35,7 +35,7 @@ TEST(VerifyTest, MeasuresInUnitsOfTheTolerance) {
   EXPECT_NEAR(violation_of(1, -1, 1 - 2e-9), 2, 1e-6);
 }
 
-TEST(VerifyTest, KeepsASmallRowHonestBesideALargeOne) {
+TEST(VerifyTest, ChecksASmallRowBesideALargeOne) {
   const double M[4] = {1, 0, 0, 1};
   const double q[2] = {1e10, -1};
   const double z[2] = {0, 0};

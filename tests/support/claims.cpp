@@ -39,7 +39,7 @@ class ExactSum {
     add(std::fma(static_cast<long double>(a), static_cast<long double>(b), -product));
   }
 
-  // Of the right sign, and right but for a rounding.
+  // The rounded sum. Its sign is exact.
   long double value() const {
     long double sum = 0;
     for (std::size_t i = 0; i < count_; ++i) sum += parts_[i];
@@ -69,7 +69,7 @@ long double dot(const Eigen::Ref<const Eigen::VectorXd>& a, const Eigen::VectorX
 
 std::string at(int i, const std::string& what) { return what + ", i = " + std::to_string(i); }
 
-std::string broken_solution(const Problem& problem, const solver::Settings& settings, const Answer& answer) {
+std::string solution_error(const Problem& problem, const solver::Settings& settings, const Answer& answer) {
   const int n = problem.n();
   const bool single = settings.single_precision;
   const long double largest_q = n == 0 ? 0 : problem.q.cwiseAbs().maxCoeff();
@@ -130,7 +130,7 @@ Answer solve_by_ladder(const Problem& problem, const solver::Settings& settings,
   return answer;
 }
 
-// As the operator does, in T.
+// Solves the problem as a batch of one in the type T, as the operator does.
 template <class T>
 Answer solve_as_batch(const Problem& problem, const solver::Settings& settings, const Eigen::VectorXd& guess) {
   const int n = problem.n();
@@ -159,15 +159,15 @@ Answer solve(const Problem& problem, const solver::Settings& settings, const Eig
   }
   if (batched.status == Status::kInfeasible) batched.farkas = alone.farkas;
   const bool lost = alone.status == Status::kSolved && batched.status != Status::kSolved;
-  return lost || !broken_promise(problem, settings, batched).empty() ? batched : alone;
+  return lost || !answer_error(problem, settings, batched).empty() ? batched : alone;
 }
 
-std::string broken_promise(const Problem& problem, const solver::Settings& settings, const Answer& answer) {
+std::string answer_error(const Problem& problem, const solver::Settings& settings, const Answer& answer) {
   const bool finite = problem.M.allFinite() && problem.q.allFinite();
   if (finite && answer.status == Status::kBadInput) return "called bad, but all entries are finite";
   if (!finite && answer.status != Status::kBadInput) return "not called bad, but an entry is not finite";
   if (settings.max_pivots && answer.pivots > *settings.max_pivots) return "more pivots than the budget";
-  if (answer.status == Status::kSolved) return broken_solution(problem, settings, answer);
+  if (answer.status == Status::kSolved) return solution_error(problem, settings, answer);
   if (!answer.z.array().isNaN().all() || !answer.w.array().isNaN().all()) return "not solved, but z or w is not NaN";
   if (answer.status == Status::kInfeasible && !proves_infeasible(problem, answer.farkas))
     return "not proved infeasible";

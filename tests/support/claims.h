@@ -13,20 +13,20 @@ namespace lcp::testing {
 struct Answer {
   Status status;
   Eigen::VectorXd z, w;
-  Eigen::VectorXd farkas;  ///< the proof of kInfeasible; else empty
+  Eigen::VectorXd farkas;  ///< for kInfeasible the vector that proves it, else empty
   std::int64_t pivots;
 };
 
 /// Solves the problem by Ladder and again by BatchSolver, as a batch of one. Returns the answer of Ladder, unless that
-/// of BatchSolver breaks a promise or lacks a solution that Ladder found. guess: n values, or empty.
+/// of BatchSolver has an error (see answer_error) or lacks a solution that Ladder found. guess: n values, or empty.
 Answer solve(const Problem& problem, const solver::Settings& settings = {}, const Eigen::VectorXd& guess = {});
 
-/// A sentence about the first promise that the answer breaks, or an empty string if it keeps all of them. The sums are
-/// computed exactly, independently of the solver's checks. A residual may exceed the tolerance by 2 %, since the solver
-/// computes its residual with rounding.
-std::string broken_promise(const Problem& problem, const solver::Settings& settings, const Answer& answer);
+/// Describes the first way in which the answer contradicts the definition of its status, the problem or the settings;
+/// empty if the answer is correct. The sums are computed exactly, independently of the solver's checks. A residual may
+/// exceed the tolerance by 2 %, since the solver computes its residual with rounding.
+std::string answer_error(const Problem& problem, const solver::Settings& settings, const Answer& answer);
 
-/// Status, M, q, z and w in hexadecimal, to copy into a test.
+/// Status, M, q, z and w as text, with hexadecimal numbers that can be copied into a test.
 std::string describe(const Problem& problem, const Answer& answer);
 
 }  // namespace lcp::testing

@@ -1,4 +1,4 @@
-// How long the searches for problems that break the solver are.
+// The length of randomised searches for problems that break the solver.
 #pragma once
 
 #include <cstdlib>
@@ -11,7 +11,7 @@ inline bool long_tests() {
   return value != nullptr && *value != '\0';
 }
 
-/// `count`, of long tests; else a twentieth of it.
+/// `count` in long tests, otherwise a twentieth of it.
 inline int effort(int count) { return long_tests() ? count : count / 20; }
 
 }  // namespace lcp::testing

@@ -12,9 +12,9 @@
 namespace lcp::testing {
 
 using Inputs = std::vector<torch::Tensor>;
-using Function = std::function<torch::Tensor(const Inputs&)>;  // to a tensor of any shape
+using Function = std::function<torch::Tensor(const Inputs&)>;  // returns a tensor of any shape
 
-/// A fixed direction, so that every output counts with another weight.
+/// Fixed weights, different for each output.
 inline torch::Tensor weights_like(const torch::Tensor& x) {
   return torch::cos(torch::arange(x.numel(), x.options()) * 1.7 + 0.3).view(x.sizes());
 }
@@ -49,7 +49,7 @@ inline double gradient_error(const Function& f, const Inputs& inputs, double h =
   return worst;
 }
 
-/// The same for the gradient of the gradient.
+/// The same for second derivatives.
 inline double second_gradient_error(const Function& f, const Inputs& inputs, double h = 1e-6) {
   const Function gradient = [&](const Inputs& at) {
     Inputs leaves;
@@ -77,11 +77,10 @@ inline torch::Tensor jacobians(const std::function<torch::Tensor(const torch::Te
   return torch::stack(rows, -2);
 }
 
-/// Whether the next state of states x, [b, k], has the gradient's derivative in every direction, and where it has none,
-/// whether its one-sided derivatives differ.
+/// Compares the Jacobian of `next` at states x, [b, k], with one-sided differences in random directions.
 struct Slopes {
-  torch::Tensor miss;    ///< [b], the largest difference between the gradient and a one-sided derivative
-  torch::Tensor spread;  ///< [b], the largest difference between the derivatives of two opposite sides
+  torch::Tensor error;  ///< [b], the largest difference between the Jacobian and a one-sided derivative
+  torch::Tensor jump;   ///< [b], the largest difference between the derivatives of two opposite sides
 };
 
 inline Slopes slopes(const std::function<torch::Tensor(const torch::Tensor&)>& next, const torch::Tensor& x,
@@ -94,9 +93,9 @@ inline Slopes slopes(const std::function<torch::Tensor(const torch::Tensor&)>& n
     const torch::Tensor ahead = (next(x + h * d) - here) / h;
     const torch::Tensor behind = (here - next(x - h * d)) / h;
     const torch::Tensor slope = torch::matmul(J, d);
-    worst.miss =
-        torch::maximum(worst.miss, torch::maximum((ahead - slope).abs().amax(-1), (behind - slope).abs().amax(-1)));
-    worst.spread = torch::maximum(worst.spread, (ahead - behind).abs().amax(-1));
+    worst.error =
+        torch::maximum(worst.error, torch::maximum((ahead - slope).abs().amax(-1), (behind - slope).abs().amax(-1)));
+    worst.jump = torch::maximum(worst.jump, (ahead - behind).abs().amax(-1));
   }
   return worst;
 }

@@ -76,7 +76,7 @@ TEST(ComplementarityProgramTest, HoldsKnownEntriesByTheirBounds) {
   EXPECT_TRUE(torch::equal(program.lower.index({held}), numbers({-1, 0})));
 }
 
-TEST(ComplementarityProgramTest, IsItsRowsSideBySide) {
+TEST(ComplementarityProgramTest, SeparatesIntoTheProgramsOfItsRows) {
   const Data data = block(5, 0.5);
   KnownEntries known = nothing(3, 3);
   known.mask[1][2] = true;

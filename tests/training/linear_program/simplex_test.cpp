@@ -133,7 +133,7 @@ Tensor true_rows() { return numbers({1, -1, 1, 1, 1, 0, -1, 1, 1, -1, -1, 0, -1,
 // In which the rows 1 and 2 vary where forces are maximal.
 Tensor open_direction() { return numbers({1, 1, 0, 0, 0, -1}) / std::sqrt(3); }
 
-TEST(BlockProgramTest, RecoversTheRowsOnceEachHasOneEntry) {
+TEST(BlockProgramTest, RecoversTheRowsOnceOneEntryOfEachIsKnown) {
   for (const std::int64_t samples : {30, 300}) {
     for (std::int64_t seed = 1; seed <= 3; ++seed) {
       for (const char* split : {"random", "half"}) {
