@@ -113,5 +113,5 @@ int compare_methods(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("compare_methods", [&] { return compare_methods(argc, argv); });
+  lcp::training::run_program("compare_methods", [&] { return compare_methods(argc, argv); });
 }

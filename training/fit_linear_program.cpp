@@ -136,5 +136,5 @@ int fit_linear_program(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("fit_linear_program", [&] { return fit_linear_program(argc, argv); });
+  lcp::training::run_program("fit_linear_program", [&] { return fit_linear_program(argc, argv); });
 }

@@ -115,5 +115,5 @@ int identify_mpec(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("identify_mpec", [&] { return identify_mpec(argc, argv); });
+  lcp::training::run_program("identify_mpec", [&] { return identify_mpec(argc, argv); });
 }

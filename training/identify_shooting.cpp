@@ -72,5 +72,5 @@ int identify_shooting(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("identify_shooting", [&] { return identify_shooting(argc, argv); });
+  lcp::training::run_program("identify_shooting", [&] { return identify_shooting(argc, argv); });
 }

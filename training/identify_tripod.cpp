@@ -123,5 +123,5 @@ int identify_tripod(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("identify_tripod", [&] { return identify_tripod(argc, argv); });
+  lcp::training::run_program("identify_tripod", [&] { return identify_tripod(argc, argv); });
 }

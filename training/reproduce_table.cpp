@@ -175,5 +175,5 @@ int reproduce_table(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("reproduce_table", [&] { return reproduce_table(argc, argv); });
+  lcp::training::run_program("reproduce_table", [&] { return reproduce_table(argc, argv); });
 }

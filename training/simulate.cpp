@@ -154,5 +154,5 @@ int simulate(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("simulate", [&] { return simulate(argc, argv); });
+  lcp::training::run_program("simulate", [&] { return simulate(argc, argv); });
 }

@@ -87,5 +87,5 @@ int study_noise(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("study_noise", [&] { return study_noise(argc, argv); });
+  lcp::training::run_program("study_noise", [&] { return study_noise(argc, argv); });
 }

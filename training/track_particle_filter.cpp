@@ -149,5 +149,5 @@ int track_particle_filter(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("track_particle_filter", [&] { return track_particle_filter(argc, argv); });
+  lcp::training::run_program("track_particle_filter", [&] { return track_particle_filter(argc, argv); });
 }

@@ -127,5 +127,5 @@ int train_bilevel(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("train_bilevel", [&] { return train_bilevel(argc, argv); });
+  lcp::training::run_program("train_bilevel", [&] { return train_bilevel(argc, argv); });
 }

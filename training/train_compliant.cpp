@@ -120,5 +120,5 @@ int train_compliant(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded("train_compliant", [&] { return train_compliant(argc, argv); });
+  lcp::training::run_program("train_compliant", [&] { return train_compliant(argc, argv); });
 }

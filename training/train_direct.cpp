@@ -3,6 +3,6 @@
 #include "run/error.h"
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded(
+  lcp::training::run_program(
       "train_direct", [&] { return lcp::training::train_direct_model(lcp::nn::DirectForces::kFriction, argc, argv); });
 }

@@ -5,7 +5,7 @@
 
 int main(int argc, char** argv) {
   using namespace lcp::training;
-  return guarded("train_penalty", [&] {
+  run_program("train_penalty", [&] {
     CommandLine line(
         "train_penalty",
         "Learns w = M z + W (v, u, 1) of a sliding block, z = (lambda_plus, lambda_minus, gamma), from known\n"

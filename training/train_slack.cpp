@@ -3,6 +3,6 @@
 #include "run/error.h"
 
 int main(int argc, char** argv) {
-  return lcp::training::guarded(
+  lcp::training::run_program(
       "train_slack", [&] { return lcp::training::train_direct_model(lcp::nn::DirectForces::kSlack, argc, argv); });
 }

@@ -3,6 +3,8 @@
 #include <c10/util/Exception.h>
 
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <new>
 #include <sstream>
@@ -23,8 +25,7 @@ std::string joined(const std::string& text) {
   return all;
 }
 
-}  // namespace
-
+// The exit status of the body.
 int guarded(const std::string& program, const std::function<int()>& body) {
   std::signal(SIGXFSZ, SIG_IGN);  // write(2) then fails at the file size limit, as it does on a full disk
   const auto fail = [&](const std::string& message, int status) {
@@ -42,6 +43,15 @@ int guarded(const std::string& program, const std::function<int()>& body) {
   } catch (const std::exception& error) {
     return fail(error.what(), 1);
   }
+}
+
+}  // namespace
+
+void run_program(const std::string& program, const std::function<int()>& body) {
+  const int status = guarded(program, body);
+  std::cout.flush();
+  std::fflush(nullptr);
+  std::_Exit(status);
 }
 
 }  // namespace lcp::training

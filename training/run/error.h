@@ -12,8 +12,10 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Runs a program's body and turns what it throws into one line on stderr: exit status 2 for a UsageError, 1 else. A
-/// file that would exceed the process' file size limit is a UsageError and does not end the process by SIGXFSZ.
-int guarded(const std::string& program, const std::function<int()>& body);
+/// Runs a program's body and ends the process with the exit status that it returns. What the body throws becomes one
+/// line on stderr: exit status 2 for a UsageError, 1 else. A file that would exceed the process' file size limit is a
+/// UsageError and does not end the process by SIGXFSZ. Objects with static storage are not destroyed, since LibTorch's
+/// destructors unregister its operators one by one, which takes as long as loading it.
+[[noreturn]] void run_program(const std::string& program, const std::function<int()>& body);
 
 }  // namespace lcp::training
