@@ -4,7 +4,6 @@ import pathlib
 import subprocess
 
 import pytest
-import torch
 from runs import WITHOUT_FIGURES
 
 
@@ -26,8 +25,11 @@ def build(pytestconfig):
     return pathlib.Path(pytestconfig.getoption("--build")).resolve()
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def library(build):
+    """Loads the operators torch.ops.lcp. Tests of programs do without, since importing torch takes longer than most."""
+    import torch
+
     torch.ops.load_library(build / "lib" / "libtorchlcp.so")
 
 

@@ -15,7 +15,10 @@ from support import (
 )
 
 # Warnings are errors, except those that PyTorch's own code causes.
-pytestmark = pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute")
+pytestmark = [
+    pytest.mark.usefixtures("library"),
+    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
+]
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (2, 0)])

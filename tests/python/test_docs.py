@@ -1,10 +1,12 @@
 """The Python of README and docs, and the script of a figure, run as they stand; files that they name exist."""
+import multiprocessing
 import pathlib
 import re
-import subprocess
+import runpy
 import sys
 
 import pytest
+import torch  # noqa: F401  # each snippet runs in a fork of this process, which need not import it again
 
 ROOT = pathlib.Path(__file__).parents[2]
 README = "README.md"
@@ -14,12 +16,26 @@ def snippets(document):
     return re.findall(r"^```python\n(.*?)^```$", (ROOT / document).read_text(), re.M | re.S)
 
 
-def run(code, build):
-    """What the code prints, from the project's folder."""
-    code = code.replace('"build/lib', f'"{build}/lib')
-    result = subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0 and result.stderr == "", result.stderr
-    return result.stdout
+def in_a_fork(function, *arguments):
+    """Fails unless the function returns."""
+    process = multiprocessing.get_context("fork").Process(target=function, args=arguments)
+    process.start()
+    process.join()
+    assert process.exitcode == 0
+
+
+@pytest.fixture
+def run(build, capfd, monkeypatch):
+    """Runs code in the project's folder; returns what it printed."""
+    monkeypatch.chdir(ROOT)
+
+    def call(code):
+        in_a_fork(exec, code.replace('"build/lib', f'"{build}/lib'), {"__name__": "__main__"})
+        printed, errors = capfd.readouterr()
+        assert errors == ""
+        return printed
+
+    return call
 
 
 @pytest.mark.parametrize(
@@ -29,8 +45,8 @@ def run(code, build):
         (1, "", "tensor([0.0000, 0.7057]"),
     ],
 )
-def test_readme(build, number, more, printed):
-    assert printed in run(snippets(README)[number] + more, build)
+def test_readme(run, number, more, printed):
+    assert printed in run(snippets(README)[number] + more)
     assert len(snippets(README)) == 2
 
 
@@ -39,8 +55,8 @@ def documents():
 
 
 @pytest.mark.parametrize("document", documents(), ids=str)
-def test_document(build, document):
-    run("".join(snippets(document)), build)
+def test_document(run, document):
+    run("".join(snippets(document)))
 
 
 @pytest.mark.parametrize("document", ["docs/architecture.md", "CONTRIBUTING.md"])
@@ -51,8 +67,9 @@ def test_named_files_exist(document):
 
 
 @pytest.mark.parametrize("name", ["gradients", "learning_basin"])
-def test_figure(build, tmp_path, name):
+def test_figure(build, tmp_path, monkeypatch, name):
     target = tmp_path / f"{name}.png"
     script = ROOT / "docs" / "figures" / f"{name}.py"
-    subprocess.run([sys.executable, script, build / "lib" / "libtorchlcp.so", target], check=True)
+    monkeypatch.setattr(sys, "argv", [str(script), str(build / "lib" / "libtorchlcp.so"), str(target)])
+    in_a_fork(runpy.run_path, str(script), None, "__main__")
     assert target.stat().st_size > 10_000

@@ -103,7 +103,7 @@ def test_data_of_the_users_own(run, fit, tmp_path):
     assert metrics["heldout_rmse"] <= 1e-6 and metrics["families"][2]["dimension"] == 0
 
 
-def test_the_model_steps(fit, tmp_path):
+def test_the_model_steps(library, fit, tmp_path):
     fit(*SI)
     model = torch.jit.load(tmp_path / "out" / "model.pt")
     v, u = torch.tensor([1.0, 0.1]).double(), torch.tensor([0.0, 0.5]).double()

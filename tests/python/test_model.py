@@ -6,9 +6,9 @@ import sys
 import pytest
 import torch
 
+pytestmark = pytest.mark.usefixtures("library")
+
 PRETRAINED = pathlib.Path(__file__).parents[2] / "models" / "pretrained" / "sliding_block_direct.pt"
-
-
 FOLDER = PRETRAINED.parent
 
 

@@ -19,7 +19,10 @@ from support import (
 )
 
 # Warnings are errors, except those that PyTorch's own code causes.
-pytestmark = pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute")
+pytestmark = [
+    pytest.mark.usefixtures("library"),
+    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
+]
 
 
 # torch.library
@@ -372,7 +375,11 @@ def compilers():
     torch._dynamo.reset()
     compiled_autograd.reset()
     counters.clear()
-    alone = torch._inductor.config.patch(compile_threads=1, cpp_cache_precompile_headers=False)
+    alone = torch._inductor.config.patch({
+        "compile_threads": 1,
+        "cpp_cache_precompile_headers": False,
+        "cpp.vec_isa_ok": True,  # no trial of the processor's vector instructions, which compiles a program of its own
+    })
     with fresh_cache(), alone:
         yield
     torch._dynamo.reset()

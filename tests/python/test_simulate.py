@@ -1,6 +1,8 @@
 """The program simulate: every system and formulation, with the numbers of its section's example by default."""
+import importlib
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -337,15 +339,41 @@ def test_the_same_seed_gives_the_same_data(run, tmp_path):
 # Figures and help
 
 
-@pytest.mark.parametrize("system", FORMULATIONS)
+def check_figures(out, system):
+    drawn = {path.name: path.stat().st_size for path in (out / "figures").iterdir()}
+    expected = {"motion.png", "motion.gif"} | ({"convergence.png"} if system in COMPLIANT else set())
+    assert set(drawn) == expected and min(drawn.values()) > 10_000
+    return drawn
+
+
+DRAWN = ["sliding_block", "compliant_block"]
+
+
+@pytest.mark.parametrize("system", DRAWN)
 def test_figures(run, tmp_path, system):
     result = run("simulate", "--system", system, "--steps", 10, "--trajectories", 2, "--out", "out", env=None)
     assert result.returncode == 0 and result.stderr == ""
-    drawn = {path.name: path.stat().st_size for path in (tmp_path / "out" / "figures").iterdir()}
-    expected = {"motion.png", "motion.gif"} | ({"convergence.png"} if system in COMPLIANT else set())
-    assert set(drawn) == expected and min(drawn.values()) > 10_000
-    for name in drawn:
+    for name in check_figures(tmp_path / "out", system):
         assert str(os.path.join("out", "figures", name)) in result.stdout
+
+
+@pytest.fixture(scope="module")
+def script(build):
+    """The script of the figures, as a module, with animations of few frames."""
+    folder = str(build / "share" / "torchlcp" / "figures")
+    sys.path.insert(0, folder)
+    module = importlib.import_module("simulate")
+    sys.path.remove(folder)
+    module.FRAMES = 8
+    return module
+
+
+@pytest.mark.parametrize("system", [system for system in FORMULATIONS if system not in DRAWN])
+def test_the_other_systems_are_drawn(simulate, script, tmp_path, monkeypatch, system):
+    simulate("--system", system, "--steps", 10, "--trajectories", 2)
+    monkeypatch.setattr(sys, "argv", ["simulate.py", str(tmp_path / "out")])
+    script.main()
+    check_figures(tmp_path / "out", system)
 
 
 def test_animation_can_be_left_out(run, tmp_path):

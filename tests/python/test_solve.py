@@ -3,6 +3,8 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
+pytestmark = pytest.mark.usefixtures("library")
+
 N = 4
 
 

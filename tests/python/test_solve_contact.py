@@ -10,7 +10,10 @@ from torch.func import grad, hessian, jacfwd, jacrev, vmap
 from runs import variants
 from support import NAN, assert_near, assert_same, gradients, lcp, leaves, normal, tensor, times
 
-pytestmark = pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute")
+pytestmark = [
+    pytest.mark.usefixtures("library"),
+    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
+]
 
 NAMES = ["A", "v_free", "J", "v_hat", "R", "mu"]
 REGIONS = ["none", "slide", "stick"]

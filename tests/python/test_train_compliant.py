@@ -4,6 +4,8 @@ import json
 import pytest
 from runs import check_a_killed_run_resumes, read_csv, variants
 
+SHORT = ("--steps", 30)  # a mass lands in the 10th
+
 
 @pytest.fixture
 def train(run, tmp_path):
@@ -32,14 +34,14 @@ def test_ground_is_learned_where_the_lcp_has_no_gradient(run, tmp_path):
 
 @pytest.mark.parametrize("mu, stiffness, iterations", variants((5, 5000, 200), (0.05, 300, 400)))
 def test_from_elsewhere(train, mu, stiffness, iterations):
-    noise = ("--position-noise", 0, "--velocity-noise", 0)
+    noise = ("--position-noise", 0, "--velocity-noise", 0, *SHORT)
     metrics = train("--initial-mu", mu, "--initial-stiffness", stiffness, "--iterations", iterations, *noise)
     assert metrics["mu"] == pytest.approx(0.5, rel=1e-3) and metrics["stiffness"] == pytest.approx(1000, rel=1e-2)
 
 
 def test_data_of_the_users_own(run, train, tmp_path):
     flags = ("--system", "compliant_particle", "--mu", 0.3, "--stiffness", 2000, "--height", 0.05, "--speed", 1)
-    flags = (*flags, "--trajectories", 10, "--steps", 60, "--animation", "none", "--quiet")
+    flags = (*flags, "--trajectories", 10, *SHORT, "--animation", "none", "--quiet")
     assert run("simulate", *flags, "--out", "data").returncode == 0
     metrics = train("--data", "data/data.csv", "--iterations", 300)
     assert metrics["mu"] == pytest.approx(0.3, rel=1e-2) and metrics["stiffness"] == pytest.approx(2000, rel=2e-2)
@@ -47,12 +49,12 @@ def test_data_of_the_users_own(run, train, tmp_path):
 
 
 def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path):
-    flags = ("--iterations", 60, "--checkpoint-every", 5, "--trajectories", 5)
+    flags = ("--iterations", 60, "--checkpoint-every", 5, "--trajectories", 5, *SHORT)
     check_a_killed_run_resumes(run, build, tmp_path, "train_compliant", flags)
 
 
 def test_float32(train):
-    metrics = train("--dtype", "float32", "--iterations", 100)
+    metrics = train("--dtype", "float32", "--iterations", 100, *SHORT)
     assert metrics["mu"] == pytest.approx(0.5, rel=0.05)
 
 

@@ -26,7 +26,7 @@ def test_learns_friction_at_the_defaults(learn, seed):
     assert metrics["identifiable_parameters"] == metrics["parameters"] == 18
 
 
-def test_writes_every_file(run, tmp_path):
+def test_writes_every_file(library, run, tmp_path):
     result = run("train_slack", "--iterations", 300, "--mass", 2, "--out", "out", env=None)
     assert result.returncode == 0 and "held-out rmse" in result.stdout
     assert {str(path) for path in files(tmp_path / "out")} == {

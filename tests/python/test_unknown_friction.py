@@ -70,7 +70,7 @@ def test_rows_are_learned_from_afar(learn, parameters):
 
 def test_networks_are_learned_from_near(learn):
     for program in ("train_in_the_loop", "train_bilevel"):
-        metrics = learn(program, "--parameters", "networks", "--initial-mu", 1.5, out=program)
+        metrics = learn(program, "--parameters", "networks", "--initial-mu", 1.5, "--iterations", 500, out=program)
         assert metrics["heldout_rmse"] < 0.05 and metrics["mu"] is None
 
 

@@ -584,4 +584,5 @@ def main():
         system.animate(kind)
 
 
-main()
+if __name__ == "__main__":
+    main()
