@@ -24,17 +24,17 @@ Candidate::Candidate(int n, const Settings& settings)
       single_precision_(settings.single_precision),
       z_(n),
       w_(n),
+      given_z_(n),
+      given_w_(n),
       trial_z_(n),
       trial_w_(n),
       x_(n) {}
 
 double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w) const {
-  return violation(problem.matrix(), 0, problem.q(), z, tolerance_, w);
+  return solver::violation(problem.matrix(), 0, problem.q(), z, tolerance_, w);
 }
 
 bool Candidate::is_near_round_off() const { return violation_ * tolerance_ <= kNearRoundOff; }
-
-bool Candidate::is_finite() const { return std::isfinite(violation_); }
 
 void Candidate::set(const ScaledProblem& problem, const double* z, int exponent) {
   linalg::PowerOfTwo(exponent).scale(z, z_.size(), z_.data());
@@ -75,7 +75,7 @@ bool Candidate::accept(const ScaledProblem& problem, const unsigned char* basic)
     solve_basis(problem, basic, trial_z_.data());
     improve(problem, trial_z_.data(), 0);
   }
-  return is_solution();
+  return is_solution(problem);
 }
 
 linalg::Basis& Candidate::basis() {
@@ -91,25 +91,37 @@ void Candidate::solve_basis(const ScaledProblem& problem, const unsigned char* b
   for (int i = 0; i < basis_->size(); ++i) z[basis_->indices()[i]] = std::max(0.0, x_[i]);
 }
 
-bool Candidate::write(const ScaledProblem& problem, double* z, double* w) {
+bool Candidate::is_solution(const ScaledProblem& problem) {
+  if (!(violation_ <= 1)) return false;
+  const bool given = give(problem);
+  has_lost_solution_ = has_lost_solution_ || !given;
+  return given;
+}
+
+// Fills given_z and given_w; whether they are a solution.
+bool Candidate::give(const ScaledProblem& problem) {
+  double* const z = given_z_.data();
+  double* const w = given_w_.data();
   const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
   const bool exact = linalg::PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), z) && !single_precision_;
   if (single_precision_) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
   if (!problem.is_exact()) {
-    if (!(violation(problem.given(), 0, problem.given_q(), z, tolerance_, w) <= 1)) return false;
+    if (!(solver::violation(problem.given(), 0, problem.given_q(), z, tolerance_, w) <= 1)) return false;
   } else {
+    const double* scaled_w = w_.data();
     if (!exact) {
-      linalg::PowerOfTwo(-z_exponent).scale(z, z_.size(), trial_z_.data());
-      if (!(violation_of(problem, trial_z_.data(), w_.data()) <= 1)) return false;
+      linalg::PowerOfTwo(-z_exponent).scale(z, given_z_.size(), trial_z_.data());
+      if (!(violation_of(problem, trial_z_.data(), trial_w_.data()) <= 1)) return false;
+      scaled_w = trial_w_.data();
     }
-    linalg::PowerOfTwo(problem.vector_exponent()).scale(w_.data(), w_.size(), w);
+    linalg::PowerOfTwo(problem.vector_exponent()).scale(scaled_w, w_.size(), w);
   }
   for (int i = 0; i < n_; ++i) {
     w[i] = z[i] > 0 ? 0.0 : std::max(0.0, w[i]);
     if (single_precision_) w[i] = static_cast<float>(w[i]);
   }
-  return std::isfinite(linalg::largest_magnitude(z, z_.size())) &&
-         std::isfinite(linalg::largest_magnitude(w, w_.size()));
+  return std::isfinite(linalg::largest_magnitude(z, given_z_.size())) &&
+         std::isfinite(linalg::largest_magnitude(w, given_w_.size()));
 }
 
 }  // namespace lcp::solver

@@ -10,9 +10,9 @@
 
 namespace lcp::solver {
 
-/// A candidate and its w = M z + q in the units of ScaledProblem::matrix() and q(). Whether it is
-/// a solution is decided by its violation (verify.h), never by what the algorithm reports. Allocates in the
-/// constructor, and as linalg::Basis does.
+/// A candidate and its w = M z + q in the units of ScaledProblem::matrix() and q(). Nothing that an algorithm says of
+/// its z is believed: the violation of verify.h decides, first in these units, then of what the caller would be given.
+/// Allocates in the constructor, and as linalg::Basis does.
 class Candidate {
  public:
   Candidate(int n, const Settings& settings);
@@ -26,20 +26,28 @@ class Candidate {
 
   /// Replaces the candidate by z 2^exponent where that violates less; returns whether it does.
   bool improve(const ScaledProblem& problem, const double* z, int exponent);
-  /// Whether the candidate is a solution. One that is not near round-off is first solved afresh with its basis, and the
-  /// better of the two kept.
+  /// Whether the candidate, in the caller's units and precision, is a solution: given_z() and given_w(). Not every
+  /// solution is one there: z may be rounded to float, under- or overflow, and M and q may have lost digits when they
+  /// were scaled.
+  bool is_solution(const ScaledProblem& problem);
+  /// The same, but a candidate that is not near round-off is first solved afresh with its basis, and the better of the
+  /// two kept.
   bool accept(const ScaledProblem& problem, const unsigned char* basic);
 
-  bool is_solution() const { return violation_ <= 1; }
+  /// Whether is_solution has met a solution that is none in the caller's units and precision, since the last forget().
+  bool has_lost_solution() const { return has_lost_solution_; }
+  void forget() { has_lost_solution_ = false; }
+
+  double violation() const { return violation_; }
   bool is_near_round_off() const;
-  bool is_finite() const;  ///< whether the violation is finite
   const double* w() const { return w_.data(); }
 
-  /// z and w in the caller's units, exactly complementary. False where that is no solution: z may be rounded to float,
-  /// under- or overflow, and M and q may have lost digits when they were scaled.
-  bool write(const ScaledProblem& problem, double* z, double* w);
+  /// What is_solution found to be a solution: exactly complementary, in the caller's units.
+  const double* given_z() const { return given_z_.data(); }
+  const double* given_w() const { return given_w_.data(); }
 
  private:
+  bool give(const ScaledProblem& problem);
   double violation_of(const ScaledProblem& problem, const double* z, double* w) const;
   linalg::Basis& basis();
   void solve_basis(const ScaledProblem& problem, const unsigned char* basic, double* z);
@@ -48,7 +56,8 @@ class Candidate {
   double tolerance_;
   bool single_precision_;
   double violation_ = 0;
-  std::vector<double> z_, w_, trial_z_, trial_w_, x_;
+  bool has_lost_solution_ = false;
+  std::vector<double> z_, w_, given_z_, given_w_, trial_z_, trial_w_, x_;
   std::optional<linalg::Basis> basis_;
 };
 

@@ -6,16 +6,14 @@
 #include <cstddef>
 #include <limits>
 
-#include "solver/verify.h"
-
 namespace lcp::solver {
 
-Enumeration::Enumeration(int n) : n_(n), basis_(n, 1e-13), lemke_(n), basic_(n), z_(n), w_(n), x_(n) {}
+Enumeration::Enumeration(int n) : n_(n), basis_(n, 1e-13), lemke_(n), basic_(n), z_(n), x_(n) {}
 
-Termination Enumeration::run(const double* M, const double* q, double tolerance, std::int64_t max_bases) {
+Termination Enumeration::run(const double* M, const double* q, std::int64_t max_bases,
+                             const std::function<bool()>& is_solution) {
   M_ = M;
   q_ = q;
-  tolerance_ = tolerance;
   bases_ = 0;
   bool any_singular = false;
   for (const bool regular : {true, false}) {
@@ -29,7 +27,8 @@ Termination Enumeration::run(const double* M, const double* q, double tolerance,
         any_singular = true;
         continue;
       }
-      if (regular ? try_regular() : try_singular()) return Termination::kCandidate;
+      if (regular) solve_regular();
+      if (regular ? is_solution() : try_singular(is_solution)) return Termination::kCandidate;
     } while (next());
   }
   return Termination::kFailed;
@@ -44,19 +43,16 @@ bool Enumeration::next() {
   return false;
 }
 
-bool Enumeration::verified() { return violation(n_, 0, M_, q_, z_.data(), tolerance_, w_.data()) <= 1; }
-
-bool Enumeration::try_regular() {
+void Enumeration::solve_regular() {
   for (int j = 0; j < basis_.size(); ++j) x_[j] = -q_[basis_.indices()[j]];
   basis_.solve(x_.data());
   std::fill(z_.begin(), z_.end(), 0.0);
   for (int j = 0; j < basis_.size(); ++j) z_[basis_.indices()[j]] = std::max(0.0, x_[j]);
-  return verified();
 }
 
 // x >= 0 that minimises |C x - q|^2, C the columns of the cone: C'C x - C'q >= 0 complementary to x. The z among the
 // positive x are then found again from the rows with w = 0 alone, to full precision.
-bool Enumeration::try_singular() {
+bool Enumeration::try_singular(const std::function<bool()>& is_solution) {
   const auto n = static_cast<std::size_t>(n_);
   columns_.assign(n * n, 0.0);
   gram_.assign(n * n, 0.0);
@@ -92,9 +88,9 @@ bool Enumeration::try_singular() {
     const Eigen::VectorXd solution = A.completeOrthogonalDecomposition().solve(b);
     for (Eigen::Index j = 0; j < A.cols(); ++j) z_[columns[j]] = std::max(0.0, solution[j]);
   }
-  if (verified()) return true;
+  if (is_solution()) return true;
   for (int i = 0; i < n_; ++i) z_[i] = basic_[i] ? x_[i] : 0.0;
-  return verified();
+  return is_solution();
 }
 
 }  // namespace lcp::solver

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "linalg/basis.h"
@@ -19,11 +20,11 @@ class Enumeration {
  public:
   explicit Enumeration(int n);
 
-  /// M: n x n row-major, q: n, both finite and of about unit size; tolerance: see verify.h. A z is proposed only after
-  /// it has been verified.
-  Termination run(const double* M, const double* q, double tolerance, std::int64_t max_bases);
+  /// M: n x n row-major, q: n, both finite and of about unit size. is_solution: whether z(), the candidate of basic(),
+  /// is a solution; it is called for one basis after another, until it says so.
+  Termination run(const double* M, const double* q, std::int64_t max_bases, const std::function<bool()>& is_solution);
 
-  /// After kCandidate: z >= 0, and its basis.
+  /// In is_solution, and after kCandidate: z >= 0, and its basis.
   const double* z() const { return z_.data(); }
   const unsigned char* basic() const { return basic_.data(); }
 
@@ -31,18 +32,16 @@ class Enumeration {
 
  private:
   bool next();
-  bool try_regular();
-  bool try_singular();
-  bool verified();
+  void solve_regular();
+  bool try_singular(const std::function<bool()>& is_solution);
 
   int n_;
   linalg::Basis basis_;
   Lemke lemke_;
   const double* M_ = nullptr;
   const double* q_ = nullptr;
-  double tolerance_ = 0;
   std::vector<unsigned char> basic_;
-  std::vector<double> z_, w_, x_, columns_, gram_, projected_;
+  std::vector<double> z_, x_, columns_, gram_, projected_;
   std::int64_t bases_ = 0;
 };
 

@@ -10,15 +10,16 @@ Ladder::Ladder(int n, const Settings& settings) : climb_(n, settings) {}
 Status Ladder::solve(const double* M, const double* q, const double* guess, double* z, double* w) {
   climb_.pivots = 0;
   climb_.ran_out = false;
+  climb_.candidate.forget();
   climb_.guess = guess;
   rung_ = nullptr;
   Status status = Status::kBadInput;
   if (climb_.problem.load(M, q)) {
     switch (decide()) {
       case Decision::kSolved:
-        if (climb_.candidate.write(climb_.problem, z, w)) return Status::kSolved;
-        status = Status::kNotFound;
-        break;
+        std::copy_n(climb_.candidate.given_z(), climb_.n, z);
+        std::copy_n(climb_.candidate.given_w(), climb_.n, w);
+        return Status::kSolved;
       case Decision::kInfeasible:
         status = Status::kInfeasible;
         break;
@@ -33,8 +34,7 @@ Status Ladder::solve(const double* M, const double* q, const double* guess, doub
 
 Decision Ladder::decide() {
   const bool all = climb_.settings.method == Method::kAuto;
-  // The trivial solution and the guess come first, whatever the method.
-  for (const Rung& rung : all ? rungs() : rungs().first(2)) {
+  for (const Rung& rung : all ? rungs() : first_rungs()) {
     if (!rung.applies(climb_)) continue;
     rung_ = &rung;
     const Decision decision = rung.attempt(climb_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 
@@ -34,9 +35,11 @@ constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e
 
 Decision solved_if(bool solved) { return solved ? Decision::kSolved : Decision::kUndecided; }
 
-bool always(Climb&) { return true; }
 bool is_small(Climb& climb) { return climb.n <= kEnumerable; }
 bool is_large(Climb& climb) { return climb.n > kEnumerable; }
+// Not for small problems with a solution that rounding to the caller's precision spoils: these rungs would find it
+// again, enumeration finds all others.
+bool seeks_any(Climb& climb) { return is_large(climb) || !climb.candidate.has_lost_solution(); }
 bool has_guess(Climb& climb) { return climb.guess != nullptr; }
 bool has_nonnegative_q(Climb& climb) {
   return std::all_of(climb.problem.q(), climb.problem.q() + climb.n, [](double x) { return x >= 0; });
@@ -58,7 +61,7 @@ bool suits_newton_min(Climb& climb) { return climb.n >= kNewtonMinSize && is_sym
 
 Decision take_zero(Climb& climb) {
   climb.candidate.set_zero(climb.problem);
-  return Decision::kSolved;
+  return solved_if(climb.candidate.is_solution(climb.problem));
 }
 
 NewtonMin& newton_min(Climb& climb) {
@@ -76,7 +79,7 @@ Decision try_guess(Climb& climb) {
   } else {
     climb.candidate.set_basis(climb.problem, climb.marked.data(), climb.guess);
   }
-  return solved_if(climb.candidate.is_solution());
+  return solved_if(climb.candidate.is_solution(climb.problem));
 }
 
 // A run of Newton-min; gives_up: see NewtonMin::run.
@@ -91,7 +94,7 @@ Decision accept_newton_min(Climb& climb) {
   Candidate& candidate = climb.candidate;
   NewtonMin& newton = *climb.newton_min;
   candidate.set(climb.problem, newton.z(), 0);
-  for (int k = 0; k < kRefinements && !candidate.is_near_round_off() && candidate.is_finite(); ++k) {
+  for (int k = 0; k < kRefinements && !candidate.is_near_round_off() && std::isfinite(candidate.violation()); ++k) {
     newton.refine(candidate.w());
     if (!candidate.improve(climb.problem, newton.z(), 0)) break;
   }
@@ -123,7 +126,7 @@ Decision try_lemke(Climb& climb, const Lemke::Options& options) {
   Candidate& candidate = climb.candidate;
   if (!run_lemke(climb, problem.normalized_matrix(), problem.q(), options)) return Decision::kUndecided;
   candidate.set(problem, climb.lemke->z(), -problem.normalized_exponent());
-  if (!candidate.is_near_round_off() && candidate.is_finite()) {
+  if (!candidate.is_near_round_off() && std::isfinite(candidate.violation())) {
     climb.lemke->refine(candidate.w());
     candidate.improve(problem, climb.lemke->z(), -problem.normalized_exponent());
   }
@@ -180,11 +183,12 @@ Decision prove_infeasible(Climb& climb) {
 Decision try_enumeration(Climb& climb) {
   if (!climb.enumeration) climb.enumeration.emplace(climb.n);
   Enumeration& enumeration = *climb.enumeration;
-  const Termination end = enumeration.run(climb.problem.normalized_matrix(), climb.problem.q(),
-                                          climb.settings.tolerance, climb.budget(std::int64_t{1} << 20));
-  if (!climb.spend(enumeration.bases(), end)) return Decision::kUndecided;
-  climb.candidate.set(climb.problem, enumeration.z(), -climb.problem.normalized_exponent());
-  return solved_if(climb.candidate.accept(climb.problem, enumeration.basic()));
+  const Termination end =
+      enumeration.run(climb.problem.normalized_matrix(), climb.problem.q(), climb.budget(std::int64_t{1} << 20), [&] {
+        climb.candidate.set(climb.problem, enumeration.z(), -climb.problem.normalized_exponent());
+        return climb.candidate.violation() <= 1 && climb.candidate.accept(climb.problem, enumeration.basic());
+      });
+  return solved_if(climb.spend(enumeration.bases(), end));
 }
 
 // All bases. It does not matter any more whether earlier rungs ran out of their budgets.
@@ -224,14 +228,14 @@ constexpr std::array<Rung, 13> kRungs = {{
     {"q >= 0", has_nonnegative_q, take_zero},
     {"guess", has_guess, try_guess},
     {"newton_min", suits_newton_min, try_newton_min},
-    {"lemke", always, try_plain_lemke},
-    {"tight", always, try_tight_lemke},
-    {"equilibrated", always, try_equilibrated},
-    {"tight equilibrated", always, try_tight_equilibrated},
-    {"row-scaled", always, try_scaled_rows},
-    {"shifted", always, try_shifted},
+    {"lemke", seeks_any, try_plain_lemke},
+    {"tight", seeks_any, try_tight_lemke},
+    {"equilibrated", seeks_any, try_equilibrated},
+    {"tight equilibrated", seeks_any, try_tight_equilibrated},
+    {"row-scaled", seeks_any, try_scaled_rows},
+    {"shifted", seeks_any, try_shifted},
     // Not before, since rounding also makes problems infeasible that have a z within the tolerance.
-    {"Farkas", always, prove_infeasible},
+    {"Farkas", seeks_any, prove_infeasible},
     {"enumeration", is_small, enumerate_all},
     {"covers", is_large, try_covers},
     {"central path", is_large, follow_all_paths},
@@ -255,6 +259,8 @@ bool Climb::spend(std::int64_t spent, Termination end) {
 }
 
 std::span<const Rung> rungs() { return kRungs; }
+
+std::span<const Rung> first_rungs() { return rungs().first(2); }
 
 Decision attempt(Method method, Climb& climb) {
   switch (method) {

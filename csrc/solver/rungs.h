@@ -59,6 +59,8 @@ struct Rung {
 
 /// All rungs, in the order in which they are tried.
 std::span<const Rung> rungs();
+/// The first of them, which every method begins with: the trivial solution and the guess.
+std::span<const Rung> first_rungs();
 
 /// One algorithm alone, for a Method other than kAuto; after the trivial solution and the guess.
 Decision attempt(Method method, Climb& climb);

@@ -15,13 +15,12 @@ class CandidateTest : public ::testing::Test {
   // z in the units of the scaled problem.
   double scaled(double z) const { return std::ldexp(z, -problem_.vector_exponent()); }
 
-  void expect_written() {
-    double z[2], w[2];
-    ASSERT_TRUE(candidate_.write(problem_, z, w));
-    EXPECT_EQ(z[0], 3);
-    EXPECT_EQ(z[1], 0);
-    EXPECT_EQ(w[0], 0);
-    EXPECT_EQ(w[1], 5);
+  void expect_solution() {
+    ASSERT_TRUE(candidate_.is_solution(problem_));
+    EXPECT_EQ(candidate_.given_z()[0], 3);
+    EXPECT_EQ(candidate_.given_z()[1], 0);
+    EXPECT_EQ(candidate_.given_w()[0], 0);
+    EXPECT_EQ(candidate_.given_w()[1], 5);
   }
 
   static constexpr double kM[] = {2, 0, 1, 1};
@@ -31,20 +30,19 @@ class CandidateTest : public ::testing::Test {
   Candidate candidate_{2, {}};
 };
 
-TEST_F(CandidateTest, IsWrittenInTheUnitsOfTheCaller) {
+TEST_F(CandidateTest, IsGivenInTheUnitsOfTheCaller) {
   const double z[] = {scaled(3), 0};
   candidate_.set(problem_, z, 0);
-  EXPECT_TRUE(candidate_.is_solution());
   EXPECT_TRUE(candidate_.is_near_round_off());
-  expect_written();
+  expect_solution();
 }
 
 TEST_F(CandidateTest, IsSolvedAfreshWithItsBasis) {
   const double z[] = {scaled(2.9), 0};
   candidate_.set(problem_, z, 0);
-  EXPECT_FALSE(candidate_.is_solution());
+  EXPECT_FALSE(candidate_.is_solution(problem_));
   EXPECT_TRUE(candidate_.accept(problem_, kBasic));
-  expect_written();
+  expect_solution();
 }
 
 TEST_F(CandidateTest, IsNoSolutionWithAnotherBasis) {
@@ -60,21 +58,35 @@ TEST_F(CandidateTest, IsReplacedByABetterOneOnly) {
   candidate_.set(problem_, near, 0);
   EXPECT_TRUE(candidate_.improve(problem_, exact, 0));
   EXPECT_FALSE(candidate_.improve(problem_, near, 0));
-  expect_written();
+  expect_solution();
 }
 
 TEST_F(CandidateTest, TakesTheBasisOfAGuess) {
   const double guess[] = {100, 0};
   candidate_.set_basis(problem_, kBasic, guess);
-  EXPECT_TRUE(candidate_.is_solution());
-  expect_written();
+  expect_solution();
+}
+
+TEST_F(CandidateTest, IsNoSolutionWhereRoundingToFloatMakesItWrong) {
+  // z = (2^24 + 1, 1): in float, z_1 is 2^24, and the first row misses 1 = |q|.
+  const double M[] = {1, -16777216, 0, 1};
+  const double q[] = {-1, -1};
+  Settings single;
+  single.single_precision = true;
+  for (const Settings& settings : {Settings{}, single}) {
+    Candidate candidate(2, settings);
+    ASSERT_TRUE(problem_.load(M, q));
+    const double z[] = {scaled(16777217), scaled(1)};
+    candidate.set(problem_, z, problem_.matrix_exponent());
+    EXPECT_EQ(candidate.is_solution(problem_), !settings.single_precision);
+  }
 }
 
 TEST_F(CandidateTest, IsNoSolutionWhereItIsNotANumber) {
   const double z[] = {std::nan(""), 0};
   candidate_.set(problem_, z, 0);
-  EXPECT_FALSE(candidate_.is_finite());
-  EXPECT_FALSE(candidate_.is_solution());
+  EXPECT_FALSE(std::isfinite(candidate_.violation()));
+  EXPECT_FALSE(candidate_.is_solution(problem_));
 }
 
 }  // namespace

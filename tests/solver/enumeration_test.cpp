@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <vector>
 
+#include "solver/verify.h"
 #include "support/problems.h"
 
 namespace lcp::solver {
@@ -17,7 +19,10 @@ using testing::RowMatrix;
 constexpr double kTolerance = 1e-9;
 
 Termination run(const Problem& problem, Enumeration& enumeration, std::int64_t max_bases = 1 << 20) {
-  return enumeration.run(problem.M.data(), problem.q.data(), kTolerance, max_bases);
+  std::vector<double> w(problem.n());
+  return enumeration.run(problem.M.data(), problem.q.data(), max_bases, [&] {
+    return violation(problem.n(), 0, problem.M.data(), problem.q.data(), enumeration.z(), kTolerance, w.data()) <= 1;
+  });
 }
 
 void expect_solution(const Problem& problem) {

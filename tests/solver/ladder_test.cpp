@@ -413,6 +413,38 @@ TEST(LadderMethodTest, EachRunsWithoutTheOthers) {
   expect_solution(murty, solve(murty, with(Method::kNewtonMin)));
 }
 
+// A rung may end with a solution that is none any more once z is rounded to float; others may have one that is.
+TEST(LadderMethodTest, AutoSolvesInFloatWhatEnumerationDoes) {
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  const auto power = [&](int least, int most) {
+    return std::pow(10.0, std::uniform_int_distribution(least, most)(random));
+  };
+  Settings any;
+  any.single_precision = true;
+  any.tolerance = default_tolerance(true);
+  Settings enumeration = any;
+  enumeration.method = Method::kEnumeration;
+  int solved = 0;
+  for (int k = 0; k < 3000; ++k) {
+    const int n = 7 + k % 2;
+    const int rank = std::uniform_int_distribution(1, n)(random);
+    const auto entry = [&] { return normal(random); };
+    RowMatrix A = RowMatrix::NullaryExpr(n, rank, entry);
+    for (int i = 0; i < n; ++i) A.row(i) *= power(-4, 3);
+    const RowMatrix B = k % 4 < 2 ? RowMatrix(A.transpose()) : RowMatrix::NullaryExpr(rank, n, entry);
+    const double noise = power(-8, -3);
+    Problem problem{A * B + noise * RowMatrix::NullaryExpr(n, n, entry), Eigen::VectorXd::NullaryExpr(n, entry)};
+    for (int i = 0; i < n; ++i) problem.q[i] *= power(-5, 2);
+    problem.M = problem.M.cast<float>().cast<double>();
+    problem.q = problem.q.cast<float>().cast<double>();
+    if (solve(problem, enumeration).status != Status::kSolved) continue;
+    ++solved;
+    EXPECT_EQ(solve(problem, any).status, Status::kSolved) << problem.M << "\n" << problem.q;
+  }
+  EXPECT_GT(solved, 500);
+}
+
 TEST(LadderMethodTest, NoneProvesInfeasibility) {
   for (const Method method : {Method::kLemke, Method::kEnumeration, Method::kCentralPath}) {
     EXPECT_EQ(solve(scalar(-1, -1), with(method)).status, Status::kNotFound);
