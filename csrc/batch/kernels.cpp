@@ -26,7 +26,9 @@ void mark(const Mask<Lanes<T>>& good, std::int8_t* status) {
   if (stdx::all_of(good)) {
     std::memset(status, 0, kLanes<T>);
   } else {
-    for (int l = 0; l < kLanes<T>; ++l) status[l] = good[l] ? std::int8_t{0} : kNeedsLadder;
+    Lanes<T> numbers = T(kNeedsLadder);
+    stdx::where(good, numbers) = T(0);
+    write<T>(std::bit_cast<Native<T>>(numbers), status);
   }
 }
 
@@ -54,6 +56,7 @@ struct Problems {
   BatchView<T> guess;
 };
 
+// Not that of batch/elements.h: a function that all files share must not be compiled for one instruction set.
 template <class T>
 BatchView<T> from(const BatchView<T>& view, std::int64_t b, std::int64_t size) {
   return {view.data + (view.shared ? 0 : b * size), view.shared};
@@ -78,31 +81,37 @@ LCP_INLINE inline void prefetch(BatchView<T> M, std::int64_t at) {
   for (int k = 0; k < kLanes<L> * N * N; k += line) __builtin_prefetch(first + k);
 }
 
-// Fills w; whether z is a solution. An enumerated basis is solved by determinants, whose rounding errors are those of
-// the terms, so that a row may miss by a quarter of what the tolerance allows.
+// Fills w, and the scales s_i of verify.h; whether z is a solution. An enumerated basis is solved by determinants,
+// whose rounding errors are those of the terms, so that a row may miss by a quarter of what the tolerance allows.
 template <int N, class T, class L>
 LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lanes<L>* magnitude, const Lanes<L>* q,
-                                                   Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w) {
+                                                   Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w,
+                                                   Lanes<L>* scale) {
   using V = Lanes<L>;
   const auto in = [](const V* x) LCP_INLINE { return [x](int i, int j) LCP_INLINE { return x[i * N + j]; }; };
   const auto at = [](const V* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
   return verify<T, L>(
       std::integral_constant<int, N>{}, in(M), in(magnitude), at(q), at(z), largest_q, tolerance,
       [&](const V&) LCP_INLINE { return (tolerance / 4) * largest_q; },
-      [w](int i, const V& w_i) LCP_INLINE { w[i] = w_i; });
+      [w, scale](int i, const V& w_i, const V& s_i) LCP_INLINE {
+        w[i] = w_i;
+        scale[i] = s_i;
+      });
 }
 
 // The states of all pairs, as numbers. Not inlined, so that all solve kernels share it.
 template <int N, class L>
 [[gnu::noinline, gnu::noclone]] void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q,
-                                                 const Lanes<L>* z, const Lanes<L>* w, Lanes<L>* states) {
-  Mask<Lanes<L>> has_q[N], tied[N], counts[N], negligible[N];
+                                                 const Lanes<L>* z, const Lanes<L>* w, const Lanes<L>* scale,
+                                                 Lanes<L>* states) {
+  Lanes<L> limit[N], excess[N];
+  Mask<Lanes<L>> basic[N], tied[N], negligible[N];
   const auto at = [](const Lanes<L>* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
   solver::find_pair_states<LaneArithmetic<L>>(
       std::integral_constant<int, N>{}, 0, epsilon, [M](int i, int j) LCP_INLINE { return M[i * N + j]; }, at(q), at(z),
-      at(w), {has_q, tied, counts, negligible},
-      [states](int j, const auto& basic, const auto& is_tied)
-          LCP_INLINE { states[j] = state_numbers<L>(basic, is_tied); });
+      at(w), at(scale), {limit, excess, basic, tied, negligible},
+      [states](int j, const auto& is_basic, const auto& is_tied)
+          LCP_INLINE { states[j] = state_numbers<L>(is_basic, is_tied); });
 }
 
 // At most kGroups vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it is
@@ -142,17 +151,19 @@ template <int N, class T, class L, Start start, bool has_bases>
     const V* const group_q = all_q[g];
     V* const group_z = all_z[g];
     V group_w[N];
+    V scale[N];
     Mask<V> solved;
     if constexpr (sizeof(T) < sizeof(L)) {
       for (int i = 0; i < N; ++i) group_z[i] = rounded<T>(group_z[i]);
     }
     if constexpr (has_bases) {
-      solved =
-          verify_enumerated<N, T, L>(shared->M, shared->magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
+      solved = verify_enumerated<N, T, L>(shared->M, shared->magnitude, group_q, largest_q[g], tolerance, group_z,
+                                          group_w, scale);
     } else {
       V magnitude[N * N];
       for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(all_M[g][k]);
-      solved = verify_enumerated<N, T, L>(all_M[g], magnitude, group_q, largest_q[g], tolerance, group_z, group_w);
+      solved =
+          verify_enumerated<N, T, L>(all_M[g], magnitude, group_q, largest_q[g], tolerance, group_z, group_w, scale);
     }
     const Solutions<T> group = from<N>(solutions, g * width);
     store<N, L>(group_z, group.z);
@@ -161,7 +172,7 @@ template <int N, class T, class L, Start start, bool has_bases>
     if (group.states != nullptr) {
       const V* const M = has_bases ? shared->M : all_M[g];
       V states[N];
-      find_states<N, L>(std::numeric_limits<T>::epsilon(), M, group_q, group_z, group_w, states);
+      find_states<N, L>(std::numeric_limits<T>::epsilon(), M, group_q, group_z, group_w, scale, states);
       store<N, L>(states, group.states);
     }
   }

@@ -54,7 +54,7 @@ class Lockstep {
     store_interleaved(problems, n_, w_, solutions.w);
     for (int l = 0; l < problems; ++l) solutions.status[l] = solved[l] ? std::int8_t{0} : kNeedsLadder;
     if (solutions.states == nullptr) return;
-    find_states(n_, M_, q_, z_, w_, driving_);  // no pivot needs driving_ any more
+    find_states(n_, M_, q_, z_, w_, rate_, driving_);  // no pivot needs driving_ any more
     store_interleaved(problems, n_, driving_, solutions.states);
   }
 
@@ -221,8 +221,9 @@ class Lockstep {
     }
   }
 
-  // Fills w; whether z, as it is stored, is a solution. A pivoted basis is solved to round-off: a row may miss by no
-  // more than that of the largest q, or of its own terms where these are larger.
+  // Fills w, and rate_ with the scales s_i of verify.h; whether z, as it is stored, is a solution. A pivoted basis is
+  // solved to round-off: a row may miss by no more than that of the largest q, or of its own terms where these are
+  // larger.
   Mask<V> verify_pivoted(double tolerance) {
     if constexpr (sizeof(T) < sizeof(double)) {
       for (int k = 0; k < n_ * kWidth; ++k) z_[k] = static_cast<double>(static_cast<T>(z_[k]));
@@ -234,19 +235,23 @@ class Lockstep {
         [this](const V& terms) LCP_INLINE {
           return stdx::max(V(kNearRoundOff<T> * largest_q_), (n_ + 1) * std::numeric_limits<double>::epsilon() * terms);
         },
-        [this](int i, const V& w) LCP_INLINE { put(w, w_ + i * kWidth); });
+        [this](int i, const V& w, const V& scale) LCP_INLINE {
+          put(w, w_ + i * kWidth);
+          put(scale, rate_ + i * kWidth);
+        });
   }
 
   // Writes the states of the pairs. A function of its own, not inlined, that does not know this object: its members
   // then stay in registers while the kernel pivots.
   [[gnu::noinline]] static void find_states(int n, const double* M, const double* q, const double* z, const double* w,
-                                            double* states) {
-    Mask<V> has_q[kLockstep], tied[kLockstep], basic[kLockstep], negligible[kLockstep];
+                                            const double* scale, double* states) {
+    V limit[kLockstep], excess[kLockstep];
+    Mask<V> basic[kLockstep], tied[kLockstep], negligible[kLockstep];
     const auto at = [](const double* x) LCP_INLINE { return [x](int i) LCP_INLINE { return get(x + i * kWidth); }; };
     solver::find_pair_states<LaneArithmetic<double>>(
         n, 0, std::numeric_limits<T>::epsilon(),
-        [M, n](int i, int j) LCP_INLINE { return get(M + (i * n + j) * kWidth); }, at(q), at(z), at(w),
-        {has_q, tied, basic, negligible},
+        [M, n](int i, int j) LCP_INLINE { return get(M + (i * n + j) * kWidth); }, at(q), at(z), at(w), at(scale),
+        {limit, excess, basic, tied, negligible},
         [states](int j, const auto& is_basic, const auto& is_tied)
             LCP_INLINE { put(state_numbers<double>(is_basic, is_tied), states + j * kWidth); });
   }

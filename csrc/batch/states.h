@@ -15,12 +15,16 @@ struct LaneArithmetic {
   using Number = Lanes<T>;
   using Flag = Mask<Lanes<T>>;
   LCP_INLINE static Number abs(const Number& x) { return stdx::abs(x); }
-  LCP_INLINE static bool any(const Flag& flag) { return stdx::any_of(flag); }
+  LCP_INLINE static Number max(const Number& x, const Number& y) { return stdx::max(x, y); }
+  LCP_INLINE static Number multiply_subtract(const Number& x, const Number& y, const Number& z) {
+    return simd::LCP_ISA::multiply_subtract(x, y, z);
+  }
   LCP_INLINE static Number select(const Flag& flag, const Number& x, const Number& y) {
     Number result = y;
     stdx::where(flag, result) = x;
     return result;
   }
+  LCP_INLINE static bool any(const Flag& flag) { return stdx::any_of(flag); }
 };
 
 /// The states of one pair, as the numbers of solver::PairState.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -31,8 +32,10 @@ struct ScalarArithmetic {
   using Number = double;
   using Flag = unsigned char;
   static double abs(double x) { return std::abs(x); }
-  static bool any(bool flag) { return flag; }
+  static double max(double x, double y) { return x < y ? y : x; }
+  static double multiply_subtract(double x, double y, double z) { return x * y - z; }
   static double select(bool flag, double x, double y) { return flag ? x : y; }
+  static bool any(bool flag) { return flag; }
 };
 
 /// Calls f(0), ..., f(n - 1); for an integral constant n without a loop, so that arrays of n live in registers.
@@ -46,27 +49,30 @@ LCP_INLINE inline void for_each_index(std::integral_constant<int, n>, const Func
   (std::make_integer_sequence<int, n>{});
 }
 
-/// What find_pair_states works with: n flags each.
-template <class Flag>
-struct PairFlags {
-  Flag *has_q, *tied, *basic, *negligible;
+/// The memory that find_pair_states works in: n numbers and flags each.
+template <class Arithmetic>
+struct PairWorkspace {
+  using Number = typename Arithmetic::Number;
+  using Flag = typename Arithmetic::Flag;
+  Number* limit;   ///< below which a term of row i is round-off; infinite where q_i = 0
+  Number* excess;  ///< by which the largest term of variable j is beyond the limit of its row, or 0
+  Flag *basic, *tied, *negligible;
 };
 
-/// The second half of find_pair_states, which few problems need: `basic` marks the positive z_j that have a term beyond
-/// round-off in a row with q_i != 0; of the others, those are basic that have no term in such a row, or one beyond
-/// round-off in a row with q_i = 0.
+/// The second half of find_pair_states, which few problems need. A positive z_j without a term beyond round-off in a
+/// row with q_i != 0 is basic all the same if it has no term at all in such a row, or one beyond round-off in a row
+/// with q_i = 0.
 template <class Arithmetic, class Matrix, class Vector>
 [[gnu::noinline]] void find_doubtful_pairs(int n, const typename Arithmetic::Number& round_off, const Matrix& M,
-                                           const Vector& z, const PairFlags<typename Arithmetic::Flag>& flags) {
+                                           const Vector& z, const PairWorkspace<Arithmetic>& workspace) {
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
   const Number zero = 0;
-  Flag* const has_q = flags.has_q;
-  Flag* const basic = flags.basic;
-  Flag* const negligible = flags.negligible;
+  const Number infinity = std::numeric_limits<typename Arithmetic::Element>::infinity();
+  const auto [limit, excess, basic, tied, negligible] = workspace;
   for (int j = 0; j < n; ++j) {
     Flag seen(false);
-    for (int i = 0; i < n; ++i) seen = seen || (has_q[i] && Arithmetic::abs(M(i, j) * z(j)) > zero);
+    for (int i = 0; i < n; ++i) seen = seen || (limit[i] < infinity && Arithmetic::abs(M(i, j) * z(j)) > zero);
     negligible[j] = seen && !basic[j];
     basic[j] = z(j) > zero && !negligible[j];
   }
@@ -77,7 +83,7 @@ template <class Arithmetic, class Matrix, class Vector>
     }
     for (int j = 0; j < n; ++j) {
       const Number effect = Arithmetic::abs(M(i, j) * z(j));
-      basic[j] = basic[j] || (!has_q[i] && rest > zero && effect > round_off * rest);
+      basic[j] = basic[j] || (!(limit[i] < infinity) && rest > zero && effect > round_off * rest);
     }
   }
 }
@@ -86,39 +92,42 @@ template <class Arithmetic, class Matrix, class Vector>
 /// ends at a degenerate vertex returns round-off for a basic variable that is 0. So with s_i = |q_i| + sum_k |M_ik
 /// z_k|, z_j counts as 0 where |M_ij| z_j <= 64 epsilon s_i in every row with q_i != 0 that has z_j, and is as little
 /// beside the terms of the other variables in the rows with q_i = 0. A pair whose z_i is 0 is tied where w_i <= 64
-/// epsilon s_i. The units of rows and columns do not matter. (A q_i within the rounding error of the other terms of its
-/// row counts as 0.)
+/// epsilon s_i. The units of rows and columns do not matter. (A q_i within the rounding error of its row, |q_i| <= 64
+/// epsilon (w_i + s_i), counts as 0.)
 ///
 /// One template for one problem and for vectors that hold one problem in each lane; Arithmetic tells them apart.
 ///   n: int, or an integral constant; the first num_equations pairs are equations.
-///   M(i, j), q(i), z(j), w(i): the problem. Calls emit(j, basic, tied) for each pair.
+///   M(i, j), q(i), z(j), w(i): the problem. scale(i): s_i. Calls emit(j, basic, tied) for each pair.
 template <class Arithmetic, class Size, class Matrix, class Vector, class Emit>
 LCP_INLINE inline void find_pair_states(Size n, int num_equations, double epsilon, const Matrix& M, const Vector& q,
-                                        const Vector& z, const Vector& w,
-                                        const PairFlags<typename Arithmetic::Flag>& flags, const Emit& emit) {
+                                        const Vector& z, const Vector& w, const Vector& scale,
+                                        const PairWorkspace<Arithmetic>& workspace, const Emit& emit) {
+  using Element = typename Arithmetic::Element;
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
-  const Number round_off = static_cast<typename Arithmetic::Element>(kRoundOffInEpsilon * epsilon);
+  const Number round_off = static_cast<Element>(kRoundOffInEpsilon * epsilon);
   const Number zero = 0;
-  Flag* const has_q = flags.has_q;
-  Flag* const tied = flags.tied;
-  Flag* const basic = flags.basic;
-  for_each_index(n, [&](int j) LCP_INLINE { basic[j] = Flag(false); });
+  const Number infinity = std::numeric_limits<Element>::infinity();
+  Number* const limit = workspace.limit;
+  Number* const excess = workspace.excess;
+  Flag* const basic = workspace.basic;
+  Flag* const tied = workspace.tied;
+  for_each_index(n, [&](int j) LCP_INLINE { excess[j] = zero; });
   for_each_index(n, [&](int i) LCP_INLINE {
-    Number terms = zero;
-    for_each_index(n, [&](int j) LCP_INLINE { terms += Arithmetic::abs(M(i, j) * z(j)); });
-    const Number magnitude = Arithmetic::abs(q(i));
-    const Number limit = round_off * (magnitude + terms);
-    tied[i] = w(i) <= limit;
-    has_q[i] = magnitude > round_off * (w(i) + terms);
-    for_each_index(
-        n, [&](int j) LCP_INLINE { basic[j] = basic[j] || (has_q[i] && Arithmetic::abs(M(i, j) * z(j)) > limit); });
+    const Number error = round_off * scale(i);
+    tied[i] = w(i) <= error;
+    limit[i] = Arithmetic::select(Arithmetic::abs(q(i)) > round_off * w(i) + error, error, infinity);
+    for_each_index(n, [&](int j) LCP_INLINE {
+      const Number beyond = Arithmetic::multiply_subtract(Arithmetic::abs(M(i, j)), Arithmetic::abs(z(j)), limit[i]);
+      excess[j] = Arithmetic::max(excess[j], beyond);
+    });
   });
   Flag doubt(false);
-  for_each_index(n, [&](int j) LCP_INLINE { doubt = doubt || (z(j) > zero && !basic[j]); });
-  if (Arithmetic::any(doubt)) {
-    find_doubtful_pairs<Arithmetic>(n, round_off, M, z, flags);
-  }
+  for_each_index(n, [&](int j) LCP_INLINE {
+    basic[j] = excess[j] > zero;
+    doubt = doubt || (z(j) > zero && !basic[j]);
+  });
+  if (Arithmetic::any(doubt)) find_doubtful_pairs<Arithmetic>(n, round_off, M, z, workspace);
   for_each_index(n, [&](int j) LCP_INLINE {
     const Flag is_basic = (basic[j] && z(j) > zero) || Flag(j < num_equations);
     emit(j, is_basic, tied[j] && !is_basic);
@@ -139,6 +148,7 @@ class PairStates {
  private:
   int n_, num_equations_;
   double epsilon_;
+  std::vector<double> numbers_;
   std::vector<unsigned char> flags_;
 };
 
