@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/variable.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>
 
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -54,10 +55,14 @@ class FormulaNode<formula> final : public torch::autograd::Node {
                                  torch::dynamo::autograd::SwapSavedVariables& proxies) override {
     using namespace torch::dynamo::autograd;
     const auto& python = getPyCompilerInterface();
-    static const std::string function = python->bind_function(
-        proxies.get_py_compiler(), name_, call,
-        {IValuePacker<Needs>::packed_type(), IValuePacker<Saved>::packed_type()...},
-        /*is_custom_function=*/true);  // so that each operator's node has its own name in the graph
+    // Compiled autograd traces in one thread at a time.
+    static std::map<std::string, std::string> functions;  // bound once for each operator that uses the formula
+    std::string& function = functions[name_];
+    if (function.empty()) {
+      function = python->bind_function(proxies.get_py_compiler(), name_, call,
+                                       {IValuePacker<Needs>::packed_type(), IValuePacker<Saved>::packed_type()...},
+                                       /*is_custom_function=*/true);  // so that the graph shows the operator's name
+    }
     return std::apply(
         [&](auto&... saved) {
           (proxies.before(saved), ...);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <vector>
 
 namespace lcp::ops {
 namespace {
@@ -194,6 +195,30 @@ c10::SymDimVector Call::shape(const Result& result) const {
 
 at::TensorOptions Call::options(const Result& result) const {
   return result.dtype == at::kFloat ? first().options() : first().options().dtype(result.dtype);
+}
+
+void with_boxed_call(const Operator& op, c10::ArrayRef<c10::IValue> arguments,
+                     const std::function<void(const Call&)>& use) {
+  std::vector<std::vector<c10::SymInt>> shapes;  // what the values of type SymInt[] refer to
+  std::vector<Value> values;
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isNone()) {
+      values.emplace_back();
+    } else if (argument.isTensor()) {
+      values.emplace_back(&argument.toTensor());
+    } else if (argument.isBool()) {
+      values.emplace_back(argument.toBool());
+    } else if (argument.isInt()) {
+      values.emplace_back(argument.toInt());
+    } else if (argument.isDouble()) {
+      values.emplace_back(argument.toDouble());
+    } else if (argument.isString()) {
+      values.emplace_back(argument.toStringView());
+    } else {
+      values.emplace_back(c10::SymIntArrayRef(shapes.emplace_back(argument.toSymIntVector())));
+    }
+  }
+  use(Call(op, values));
 }
 
 }  // namespace lcp::ops

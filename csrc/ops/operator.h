@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
@@ -179,6 +180,10 @@ class Call {
 
 /// Throws where x is sparse; else the dispatcher would, with a message that does not name the argument.
 void check_layout(std::string_view name, const Tensor& x);
+
+/// Checks the arguments of a boxed call, the tensors' values aside, and calls use(call).
+void with_boxed_call(const Operator& op, c10::ArrayRef<c10::IValue> arguments,
+                     const std::function<void(const Call&)>& use);
 
 inline Value value_of(const Tensor& x) { return &x; }
 inline Value value_of(const std::optional<Tensor>& x) { return x ? Value(&*x) : Value(); }

@@ -20,6 +20,9 @@ void vmap(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   const auto level = layer->layerId();
   const Operator& op = find_operator(handle.operator_name().name);
   const std::size_t count = handle.schema().arguments().size();
+  // Here the tensors have the shapes that the mapped function sees; only a given shape of the result lacks the mapped
+  // dimension as well.
+  with_boxed_call(op, torch::jit::last(*stack, count), [](const Call&) {});
   // Calls use(argument, value) for each argument with a value.
   const auto for_each = [&](Argument::Kind kind, const auto& use) {
     std::size_t k = 0;

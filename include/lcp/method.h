@@ -3,6 +3,11 @@
 //   [CPS] Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
 namespace lcp {
 
 enum class Method {
@@ -13,10 +18,17 @@ enum class Method {
   kCentralPath,  ///< "central_path": the path z_i w_i = kappa, followed towards 0, where its basis is solved
 };
 
-/// The name of a method in the operators of Python and TorchScript.
-constexpr const char* method_name(Method method) {
-  constexpr const char* kNames[] = {"auto", "lemke", "enumeration", "newton_min", "central_path"};
-  return kNames[static_cast<int>(method)];
+/// The names by which the operators of Python and TorchScript take the methods, in the order of the enum.
+inline constexpr std::array kMethodNames = {"auto", "lemke", "enumeration", "newton_min", "central_path"};
+
+constexpr const char* method_name(Method method) { return kMethodNames[static_cast<std::size_t>(method)]; }
+
+/// The method of this name, if there is one.
+constexpr std::optional<Method> method_named(std::string_view name) {
+  for (std::size_t k = 0; k < kMethodNames.size(); ++k) {
+    if (name == kMethodNames[k]) return static_cast<Method>(k);
+  }
+  return std::nullopt;
 }
 
 }  // namespace lcp

@@ -1,6 +1,9 @@
 // Choices for the gradient of lcp::solve where the solution is not smooth.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 namespace lcp {
 
 /// How the gradient treats a pair with z_i = w_i = 0; docs/gradients.md shows the effect of each choice.
@@ -10,10 +13,9 @@ enum class Ties {
   kMidpoint,  ///< "midpoint": the mean of both derivatives
 };
 
-/// The name of a choice in the operators of Python and TorchScript.
-constexpr const char* ties_name(Ties ties) {
-  constexpr const char* kNames[] = {"inactive", "active", "midpoint"};
-  return kNames[static_cast<int>(ties)];
-}
+/// The names by which the operators of Python and TorchScript take a choice for ties, in the order of the enum.
+inline constexpr std::array kTiesNames = {"inactive", "active", "midpoint"};
+
+constexpr const char* ties_name(Ties ties) { return kTiesNames[static_cast<std::size_t>(ties)]; }
 
 }  // namespace lcp

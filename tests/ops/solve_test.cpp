@@ -232,6 +232,7 @@ TEST_F(SolveTest, NamesWhatIsWrongWithItsArguments) {
   expect(with([](auto& o) { o.ties = "both"; }), "ties must be \"inactive\", \"active\" or \"midpoint\"; got \"both\"");
   expect(with([](auto& o) { o.kappa = -0.1; }), "kappa must be finite and >= 0; got -0.1");
   expect(with([](auto& o) { o.kappa = 0.1, o.ties = "active"; }), "ties must be \"inactive\" where kappa > 0");
+  expect(with([&](auto& o) { o.guess = q.to_sparse(); }), "guess must be a dense tensor; got layout Sparse");
   expect(with([&](auto& o) { o.guess = q.to(torch::kFloat); }), "guess must have M's dtype, Double; got Float");
   expect(with([](auto& o) { o.tolerance = 0.0; }), "tolerance must be finite and > 0; got 0");
   expect(with([](auto& o) { o.tolerance = std::nan(""); }), "tolerance must be finite and > 0; got nan");

@@ -305,6 +305,19 @@ def test_a_module_is_called_with_other_parameters_and_as_an_ensemble(no_fallback
     assert_same(ensemble(parameters, buffers, h), torch.stack([layer(h) for layer in layers]))
 
 
+@pytest.mark.parametrize(
+    "M, q, message",
+    [
+        (torch.ones(5, 1), -torch.ones(5, 1), r"M must be \[..., n, n\]; got \[1\]"),
+        (torch.ones(5, 1, 1), -torch.ones(5), r"q must be \[..., n\] with M's n = 1; got \[\]"),
+        (torch.ones(5, 2, 2), -torch.ones(5, 3), r"q must be \[..., n\] with M's n = 2; got \[3\]"),
+    ],
+)
+def test_vmap_checks_the_shapes_that_its_function_sees(M, q, message):
+    with pytest.raises(RuntimeError, match=message):
+        vmap(lcp.solve)(M, q)
+
+
 def test_a_tensor_that_has_left_its_vmap_is_refused():
     H, h = problems(3)
     kept = []
@@ -483,6 +496,23 @@ def test_compiled_autograd_gives_the_same_gradients_for_any_batch(backend, solve
         arguments = problems(batch)
         assert_near(compiled_gradients(f, arguments, backend), gradients(f, arguments))
     assert counters["compiled_autograd"]["captures"] == 1
+
+
+def test_each_operator_has_a_node_of_its_own_name_in_the_graph_of_compiled_autograd(compilers):
+    def total(H, h):
+        direct = sum(x.sum() for x in lcp.solve(H, h)[:2])
+        mixed = sum(x.sum() for x in lcp._solve_with_basis(H, h, 0)[:2])
+        z, w = (x.detach() for x in lcp.solve(H, h)[:2])
+        return direct + mixed + lcp._piece(H, h, z, w, basis(z, w), True)[0].sum()
+
+    names = []
+    inputs = leaves(problems(3))
+    value = total(*inputs)
+    record = lambda graph: names.extend(node.name for node in graph.graph.nodes) or graph
+    with compiled_autograd._enable(record, dynamic=True):
+        torch.autograd.grad(value, inputs)
+    for name in ["lcp_solve_backward", "lcp_solve_mixed_backward", "lcp_piece_backward"]:
+        assert any(name in node for node in names), names
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

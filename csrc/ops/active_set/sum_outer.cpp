@@ -22,103 +22,130 @@ namespace {
 // added in order.
 constexpr std::int64_t kPiece = 1024;
 
-Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbolic_size) {
-  const auto size = c10::asIntArrayRefSlow(symbolic_size, __FILE__, __LINE__);
+// t and x over the batch of both, the dimensions that are summed moved behind those that are kept.
+struct Terms {
+  Tensor t, x;
+  c10::DimVector sizes;  // of that batch
+  std::int64_t outputs = 1, per_output = 1;
+};
+
+Terms arrange(const Tensor& t, const Tensor& x, c10::IntArrayRef size) {
   const std::int64_t rows = t.size(-1);
   const std::int64_t columns = x.size(-1);
   TORCH_CHECK(size.size() >= 2 && size[size.size() - 2] == rows && size.back() == columns, "size must end in [", rows,
               ", ", columns, "]; got ", size);
-  Tensor result = at::empty(size, t.options());
-
-  // The batch of t and x, with the dimensions that are summed moved inwards.
   const auto full = at::infer_size_dimvector(t.sizes().slice(0, t.dim() - 1), x.sizes().slice(0, x.dim() - 1));
   const auto dims = static_cast<std::int64_t>(full.size());
   const auto target = size.slice(0, size.size() - 2);
   const std::int64_t missing = dims - static_cast<std::int64_t>(target.size());
   TORCH_CHECK(missing >= 0, "size must not have more batch dimensions than t and x; got ", size);
-  c10::DimVector kept, summed, sizes;
+  Terms terms;
+  c10::DimVector order, summed;
   for (std::int64_t d = 0; d < dims; ++d) {
     const bool keeps = d >= missing && target[d - missing] == full[d];
     TORCH_CHECK(keeps || d < missing || target[d - missing] == 1, "size must be t x' or 1 in each batch dimension, ",
                 full, "; got ", size);
-    (keeps ? kept : summed).push_back(d);
+    (keeps ? order : summed).push_back(d);
+    (keeps ? terms.outputs : terms.per_output) *= full[d];
   }
-  std::int64_t terms = 1;
-  c10::DimVector order(kept);
   order.append(summed.begin(), summed.end());
-  for (const std::int64_t d : order) sizes.push_back(full[d]);
-  for (const std::int64_t d : summed) terms *= full[d];
+  for (const std::int64_t d : order) terms.sizes.push_back(full[d]);
   order.push_back(dims);
-  c10::DimVector t_shape(full), x_shape(full);
-  t_shape.push_back(rows);
-  x_shape.push_back(columns);
-  const Tensor t_view = t.expand(t_shape).permute(order);
-  const Tensor x_view = x.expand(x_shape).permute(order);
+  const auto view = [&](const Tensor& of) {
+    std::vector<std::int64_t> shape(full.begin(), full.end());
+    shape.push_back(of.size(-1));
+    return of.expand(shape).permute(order);
+  };
+  terms.t = view(t);
+  terms.x = view(x);
+  return terms;
+}
 
-  Batch batch(sizes);
-  batch.add(t_view, 1);
-  batch.add(x_view, 1);
-  const std::int64_t outputs = terms == 0 ? 0 : batch.count() / terms;
-  const std::int64_t pieces = (terms + kPiece - 1) / kPiece;
-  const std::int64_t area = rows * columns;
-  if (outputs == 0) return result.zero_();
-  AT_DISPATCH_FLOATING_TYPES(t.scalar_type(), "lcp::_sum_outer", [&] {
-    const auto n = static_cast<int>(rows);
-    const bool has_kernel = rows == columns && batch::has_outer_products(rows);
-    if (has_kernel && terms == 1) {
-      auto* const data = result.mutable_data_ptr<scalar_t>();
-      for_each_run<scalar_t>(sizes, {{t_view, 1, true}, {x_view, 1, true}}, nullptr, rows, kernel_grain(rows), [&] {
-        return [&](const auto& views, std::int64_t b, std::int64_t count) {
-          batch::outer_products(n, count, views[0].data, views[1].data, data + b * area);
-        };
-      });
-      return;
+// One term for each output, n <= 16.
+template <class T>
+void write_products(int n, const Terms& terms, T* result) {
+  for_each_run<T>(terms.sizes, {{terms.t, 1, true}, {terms.x, 1, true}}, nullptr, n, kernel_grain(n), [&] {
+    return [&](const auto& views, std::int64_t b, std::int64_t count) {
+      batch::outer_products(n, count, views[0].data, views[1].data, result + b * n * n);
+    };
+  });
+}
+
+// The sum over `count` elements from `first` on, without a kernel.
+template <class T>
+void add_products(const Terms& terms, const Batch& batch, std::int64_t first, std::int64_t count, double* sum) {
+  const std::int64_t rows = terms.t.size(-1);
+  const std::int64_t columns = terms.x.size(-1);
+  const T* const t = terms.t.const_data_ptr<T>();
+  const T* const x = terms.x.const_data_ptr<T>();
+  const std::int64_t t_stride = terms.t.stride(-1);
+  const std::int64_t x_stride = terms.x.stride(-1);
+  std::fill_n(sum, rows * columns, 0.0);
+  Batch::Cursor cursor(batch, first);
+  for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
+    const T* const a = t + cursor.offset(0);
+    const T* const b = x + cursor.offset(1);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      const double factor = std::isnan(b[j * x_stride]) ? 0.0 : static_cast<double>(b[j * x_stride]);
+      for (std::int64_t i = 0; i < rows; ++i) sum[i * columns + j] += a[i * t_stride] * factor;
     }
-    const scalar_t* t_data = t_view.const_data_ptr<scalar_t>();
-    const scalar_t* x_data = x_view.const_data_ptr<scalar_t>();
-    const std::int64_t t_stride = t_view.stride(-1);
-    const std::int64_t x_stride = x_view.stride(-1);
-    std::vector<double> partial(pieces > 1 ? outputs * pieces * area : 0);
-    scalar_t* result_data = result.mutable_data_ptr<scalar_t>();
-    const std::int64_t tasks = outputs * pieces;
-    const std::int64_t cost = std::min(terms, kPiece) * area / (has_kernel ? 4 : 1) + 1;
-    at::parallel_for(0, tasks, std::max<std::int64_t>(1, 32'768 / cost), [&](std::int64_t begin, std::int64_t end) {
-      std::vector<double> sum(area);
-      BatchReader<scalar_t> read_t(batch, 0, t_view, 1, true), read_x(batch, 1, x_view, 1, true);
-      for (std::int64_t task = begin; task < end; ++task) {
-        const std::int64_t first = task % pieces * kPiece;
-        const std::int64_t last = std::min(first + kPiece, terms);
-        const std::int64_t begins = task / pieces * terms + first;
-        if (has_kernel) {
-          const scalar_t* const t_piece = read_t(begins, last - first).data;
-          const scalar_t* const x_piece = read_x(begins, last - first).data;
-          batch::sum_outer_products(n, last - first, t_piece, x_piece, sum.data());
-        } else {
-          std::fill(sum.begin(), sum.end(), 0.0);
-          Batch::Cursor cursor(batch, begins);
-          for (std::int64_t k = first; k < last; ++k, cursor.next()) {
-            const scalar_t* a = t_data + cursor.offset(0);
-            const scalar_t* b = x_data + cursor.offset(1);
-            for (std::int64_t j = 0; j < columns; ++j) {
-              const double factor = std::isnan(b[j * x_stride]) ? 0.0 : static_cast<double>(b[j * x_stride]);
-              for (std::int64_t i = 0; i < rows; ++i) sum[i * columns + j] += a[i * t_stride] * factor;
-            }
+  }
+}
+
+template <class T>
+void write_sums(const Terms& terms, bool has_kernel, T* result) {
+  const std::int64_t area = terms.t.size(-1) * terms.x.size(-1);
+  const std::int64_t pieces = (terms.per_output + kPiece - 1) / kPiece;
+  const std::int64_t cost = std::min(terms.per_output, kPiece) * area / (has_kernel ? 4 : 1) + 1;
+  Batch batch(terms.sizes);
+  batch.add(terms.t, 1);
+  batch.add(terms.x, 1);
+  std::vector<double> partial(pieces > 1 ? terms.outputs * pieces * area : 0);
+  at::parallel_for(
+      0, terms.outputs * pieces, std::max<std::int64_t>(1, 32'768 / cost), [&](std::int64_t begin, std::int64_t end) {
+        std::vector<double> sum(area);
+        BatchReader<T> read_t(batch, 0, terms.t, 1, true), read_x(batch, 1, terms.x, 1, true);
+        for (std::int64_t task = begin; task < end; ++task) {
+          const std::int64_t in_output = task % pieces * kPiece;
+          const std::int64_t count = std::min(kPiece, terms.per_output - in_output);
+          const std::int64_t first = task / pieces * terms.per_output + in_output;
+          if (has_kernel) {
+            const T* const t_piece = read_t(first, count).data;
+            const T* const x_piece = read_x(first, count).data;
+            batch::sum_outer_products(static_cast<int>(terms.t.size(-1)), count, t_piece, x_piece, sum.data());
+          } else {
+            add_products<T>(terms, batch, first, count, sum.data());
+          }
+          if (pieces > 1) {
+            std::copy(sum.begin(), sum.end(), partial.begin() + task * area);
+          } else {
+            std::copy(sum.begin(), sum.end(), result + task * area);
           }
         }
-        if (pieces > 1) {
-          std::copy(sum.begin(), sum.end(), partial.begin() + task * area);
-        } else {
-          std::copy(sum.begin(), sum.end(), result_data + task * area);
-        }
-      }
-    });
-    if (pieces == 1) return;
-    for (std::int64_t output = 0; output < outputs; ++output) {
-      for (std::int64_t k = 0; k < area; ++k) {
-        double sum = 0;
-        for (std::int64_t piece = 0; piece < pieces; ++piece) sum += partial[(output * pieces + piece) * area + k];
-        result_data[output * area + k] = static_cast<scalar_t>(sum);
-      }
+      });
+  if (pieces == 1) return;
+  for (std::int64_t output = 0; output < terms.outputs; ++output) {
+    for (std::int64_t k = 0; k < area; ++k) {
+      double sum = 0;
+      for (std::int64_t piece = 0; piece < pieces; ++piece) sum += partial[(output * pieces + piece) * area + k];
+      result[output * area + k] = static_cast<T>(sum);
+    }
+  }
+}
+
+Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbolic_size) {
+  const auto size = c10::asIntArrayRefSlow(symbolic_size, __FILE__, __LINE__);
+  const Terms terms = arrange(t, x, size);
+  Tensor result = at::empty(size, t.options());
+  if (terms.outputs * terms.per_output == 0) return result.zero_();
+  const std::int64_t n = t.size(-1);
+  const bool has_kernel = n == x.size(-1) && batch::has_outer_products(n);
+  AT_DISPATCH_FLOATING_TYPES(t.scalar_type(), "lcp::_sum_outer", [&] {
+    auto* const data = result.mutable_data_ptr<scalar_t>();
+    if (has_kernel && terms.per_output == 1) {
+      write_products(static_cast<int>(n), terms, data);
+    } else {
+      write_sums(terms, has_kernel, data);
     }
   });
   return result;

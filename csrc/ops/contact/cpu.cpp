@@ -17,7 +17,6 @@
 namespace lcp::ops {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // Newton's method always runs in double precision, so that float32 has the same tolerance.
 constexpr double kDefaultTolerance = 1e-10;
 constexpr std::int64_t kDefaultIterations = 1000;
@@ -64,7 +63,7 @@ Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor
             const auto outcome =
                 newton.solve({x[0], x[1], x[2], x[3], x[4], x[5]}, limits, to_v.data(), to_y.data(), to_gamma.data());
             if (outcome.termination != contact::Termination::kSolved) {
-              for (auto* writer : {&to_v, &to_y, &to_gamma}) writer->fill(kNaN);
+              for (auto* writer : {&to_v, &to_y, &to_gamma}) writer->fill(std::numeric_limits<double>::quiet_NaN());
             }
             to_status[b] = static_cast<std::int8_t>(status_of(outcome.termination));
             to_iterations[b] = outcome.iterations;

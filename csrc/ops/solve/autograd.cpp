@@ -45,6 +45,7 @@ Tensors<3> solve_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tenso
                           double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
   check_layout("M", M);
   check_layout("q", q);
+  if (guess) check_layout("guess", *guess);
   if (!needs_derivative(M, q)) {
     return below_autograd(solve_op(), keys, M, q, guess, method, ties, kappa, tolerance, max_pivots);
   }

@@ -14,16 +14,9 @@
 namespace lcp::ops {
 namespace {
 
-Method method_of(std::string_view name) {
-  for (const Method method : {Method::kLemke, Method::kEnumeration, Method::kNewtonMin, Method::kCentralPath}) {
-    if (name == method_name(method)) return method;
-  }
-  return Method::kAuto;
-}
-
 template <class T>
 solver::Settings settings_of(const SolveFlags& flags) {
-  return {.method = method_of(flags.method),
+  return {.method = method_named(flags.method).value(),
           .tolerance = flags.tolerance.value_or(solver::default_tolerance(std::is_same_v<T, float>)),
           .max_pivots = flags.max_pivots,
           .single_precision = std::is_same_v<T, float>};

@@ -3,29 +3,32 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <string>
+
+#include "lcp/method.h"
+#include "lcp/ties.h"
 
 namespace lcp::ops {
 namespace {
 
-bool is_one_of(std::initializer_list<std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+// Throws unless the value is one of the names.
+template <std::size_t count>
+void check_name(std::string_view name, const Value& value, const std::array<const char*, count>& names) {
+  const auto given = std::get<std::string_view>(value);
+  if (std::find(names.begin(), names.end(), given) != names.end()) return;
+  std::string listed;
+  for (std::size_t k = 0; k < count; ++k) {
+    listed.append(k == 0 ? "" : k + 1 == count ? " or " : ", ").append("\"").append(names[k]).append("\"");
+  }
+  TORCH_CHECK(false, name, " must be ", listed, "; got \"", given, "\"");
 }
 
 }  // namespace
 
-void check_method(std::string_view name, const Value& value) {
-  const auto method = std::get<std::string_view>(value);
-  TORCH_CHECK(is_one_of({"auto", "lemke", "enumeration", "newton_min", "central_path"}, method), name,
-              " must be \"auto\", \"lemke\", \"enumeration\", \"newton_min\" or \"central_path\"; got \"", method,
-              "\"");
-}
+void check_method(std::string_view name, const Value& value) { check_name(name, value, kMethodNames); }
 
-void check_ties(std::string_view name, const Value& value) {
-  const auto ties = std::get<std::string_view>(value);
-  TORCH_CHECK(is_one_of({"inactive", "active", "midpoint"}, ties), name,
-              " must be \"inactive\", \"active\" or \"midpoint\"; got \"", ties, "\"");
-}
+void check_ties(std::string_view name, const Value& value) { check_name(name, value, kTiesNames); }
 
 void check_solve(const Call& call) {
   const auto ties = std::get<std::string_view>(call.value("ties"));
