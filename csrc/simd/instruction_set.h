@@ -1,6 +1,6 @@
 // The instruction sets that vector kernels are compiled for, and which of them this process uses.
 //
-// A module that has vector kernels compiles one source file, its kernels.cpp, once for each instruction set (see
+// A module that has vector kernels compiles one source file of them once for each instruction set (see
 // lcp_add_kernels in csrc/CMakeLists.txt). Each compilation defines a table of functions, `kTable`, in a namespace
 // named after its instruction set, LCP_ISA. LCP_CHOOSE_TABLE defines the function that returns the table in use.
 #pragma once

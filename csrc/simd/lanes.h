@@ -1,5 +1,5 @@
 // Vectors whose lanes hold one problem each. Everything here is compiled once for each instruction set, in a namespace
-// of its own; see kernels.h.
+// of its own; see instruction_set.h.
 #pragma once
 
 #include <bit>

@@ -8,54 +8,14 @@ element of a batch has a status of its own; see Status.
 """
 
 from torchlcp import _library  # noqa: F401, first: it registers the operators
+from torchlcp import _contact, _layer, _operators
 from torchlcp._built import VERSION
-from torchlcp._contact import (
-    ContactCertificate,
-    ContactParameters,
-    ContactSolution,
-    FreeMotion,
-    add_equality,
-    certify_contact,
-    contact_parameters,
-    delassus_diagonal,
-    solve_contact,
-)
-from torchlcp._layer import LCP
-from torchlcp._operators import (
-    Certificate,
-    DirectionalDerivative,
-    MixedSolution,
-    Solution,
-    Status,
-    certify,
-    directional_derivative,
-    gradient_radius,
-    solve,
-    solve_mixed,
-    status_name,
-)
+from torchlcp._contact import *  # noqa: F403
+from torchlcp._layer import *  # noqa: F403
+from torchlcp._operators import *  # noqa: F403
 
 __version__ = VERSION
-__all__ = [
-    "LCP",
-    "Certificate",
-    "ContactCertificate",
-    "ContactParameters",
-    "ContactSolution",
-    "DirectionalDerivative",
-    "FreeMotion",
-    "MixedSolution",
-    "Solution",
-    "Status",
-    "add_equality",
-    "certify",
-    "certify_contact",
-    "contact_parameters",
-    "delassus_diagonal",
-    "directional_derivative",
-    "gradient_radius",
-    "solve",
-    "solve_contact",
-    "solve_mixed",
-    "status_name",
-]
+__all__ = []  # type checkers follow nothing but such sums
+__all__ += _contact.__all__
+__all__ += _layer.__all__
+__all__ += _operators.__all__

@@ -5,6 +5,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+__all__ = [
+    "ContactCertificate",
+    "ContactParameters",
+    "ContactSolution",
+    "FreeMotion",
+    "add_equality",
+    "certify_contact",
+    "contact_parameters",
+    "delassus_diagonal",
+    "solve_contact",
+]
+
 
 class ContactSolution(NamedTuple):
     """v [..., n], gamma [..., 3 c], status [...], int8, the values of Status, and iterations [...], int64.

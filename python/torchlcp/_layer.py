@@ -7,6 +7,8 @@ from torch import Tensor
 
 from torchlcp._operators import Solution, solve
 
+__all__ = ["LCP"]
+
 
 class LCP(torch.nn.Module):
     """A layer without parameters that solves w = M z + q, 0 <= z perp w >= 0; its options are those of solve.

@@ -6,6 +6,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+__all__ = [
+    "Certificate",
+    "DirectionalDerivative",
+    "MixedSolution",
+    "Solution",
+    "Status",
+    "certify",
+    "directional_derivative",
+    "gradient_radius",
+    "solve",
+    "solve_mixed",
+    "status_name",
+]
+
 
 class Status(enum.IntEnum):
     """The outcome for one element of a batch, with the natural residual r(z) = max_i |min(z_i, (M z + q)_i)|.

@@ -66,6 +66,41 @@ def test_named_files_exist(document):
     assert named and not missing
 
 
+# The arrows of docs/architecture.md: whose headers each room of csrc may include; contact/tensor_cone.h is for all.
+KNOWN = {
+    "simd": [],
+    "linalg": ["simd"],
+    "solver": ["simd", "linalg"],
+    "batch": ["simd", "linalg", "solver"],
+    "contact": [],
+    "ops": ["simd", "linalg", "solver", "batch", "contact"],
+    "physics": [],
+    "learning": [],
+    "identification": [],
+}
+PLAIN = ["method.h", "status.h"]  # without LibTorch
+PUBLIC = ["physics", "learning", "identification", "nn"]
+
+
+def test_includes_follow_the_arrows():
+    wrong = []
+    rooms = {path.name for path in (ROOT / "csrc").iterdir() if path.is_dir()}
+    assert rooms == set(KNOWN)
+    for path in [*(ROOT / "csrc").rglob("*.h"), *(ROOT / "csrc").rglob("*.cpp")]:
+        room = path.relative_to(ROOT / "csrc").parts[0]
+        for header in re.findall(r'^#include ["<]([^">]+)[">]', path.read_text(), re.M):
+            first, *rest = header.split("/")
+            if first == "lcp" and len(rest) > 1:
+                allowed = rest[0] not in PUBLIC or rest[0] == room
+            elif first == "lcp":
+                allowed = room in PUBLIC or room == "ops" or (room in ("solver", "batch") and rest[0] in PLAIN)
+            else:
+                allowed = first not in rooms or first in (room, *KNOWN[room]) or header == "contact/tensor_cone.h"
+            if not allowed:
+                wrong.append(f"{path.relative_to(ROOT)}: {header}")
+    assert not wrong
+
+
 @pytest.mark.parametrize("name", ["gradients", "learning_basin"])
 def test_figure(build, tmp_path, monkeypatch, name):
     target = tmp_path / f"{name}.png"
