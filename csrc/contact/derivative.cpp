@@ -10,7 +10,6 @@ namespace {
 using Eigen::Vector3d;
 
 bool any(const double* x, Eigen::Index size, bool (*holds)(double)) { return std::any_of(x, x + size, holds); }
-std::size_t index(Eigen::Index k) { return static_cast<std::size_t>(k); }
 Eigen::Map<const Vector3d> of_contact(const double* x, Eigen::Index k) { return Eigen::Map<const Vector3d>(x + 3 * k); }
 
 bool is_nan(double x) { return std::isnan(x); }
@@ -26,8 +25,8 @@ Derivative::Derivative(Eigen::Index n, Eigen::Index contacts)
       work_(n),
       Jl_(3 * contacts),
       pull_(3 * contacts),
-      at_(index(contacts)),
-      K_(index(contacts)) {}
+      at_(contacts),
+      K_(contacts) {}
 
 void Derivative::adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g,
                          const Adjoint& result) {
@@ -44,9 +43,9 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
   for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Law law = problem.law(k);
     const Vector3d y_k = of_contact(y, k), R(law.tangent, law.tangent, law.normal);
-    at_[index(k)] = project(y_k, law);
-    K_[index(k)] = projected_compliance(y_k, at_[index(k)], law);
-    pull_.segment<3>(3 * k) = of_contact(g.y, k).cwiseQuotient(R) + K_[index(k)] * of_contact(g.gamma, k);
+    at_[k] = project(y_k, law);
+    K_[k] = projected_compliance(y_k, at_[k], law);
+    pull_.segment<3>(3 * k) = of_contact(g.y, k).cwiseQuotient(R) + K_[k] * of_contact(g.gamma, k);
   }
   system.to_bodies(pull_, work_);
   l_ = Eigen::Map<const Vector>(g.v, n_) - work_;
@@ -58,17 +57,17 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
   std::copy_n(work_.data(), n_, result.v_free);
   for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Vector3d y_k = of_contact(y, k), Jl = Jl_.segment<3>(3 * k);
-    const Vector3d c = pull_.segment<3>(3 * k) + K_[index(k)] * Jl;
-    const Vector3d of_law = law_gradient(y_k, at_[index(k)], problem.law(k), Jl + of_contact(g.gamma, k));
+    const Vector3d c = pull_.segment<3>(3 * k) + K_[k] * Jl;
+    const Vector3d of_law = law_gradient(y_k, at_[k], problem.law(k), Jl + of_contact(g.gamma, k));
     const double tangent = (of_law[0] - y_k.head<2>().dot(c.head<2>())) / 2;
     Eigen::Map<Vector3d>(result.v_hat + 3 * k) = c;
     Eigen::Map<Vector3d>(result.R + 3 * k) = Vector3d(tangent, tangent, of_law[1] - y_k.z() * c.z());
-    Eigen::Map<Vector3d>(result.gamma + 3 * k) = at_[index(k)].gamma;
+    Eigen::Map<Vector3d>(result.gamma + 3 * k) = at_[k].gamma;
     result.mu[k] = of_law[2];
   }
 }
 
-Inverse::Inverse(Eigen::Index n, Eigen::Index contacts) : n_(n), systems_(n, contacts), x_(n), K_(index(contacts)) {}
+Inverse::Inverse(Eigen::Index n, Eigen::Index contacts) : n_(n), systems_(n, contacts), x_(n), K_(contacts) {}
 
 void Inverse::operator()(const double* A, const double* J, const double* K, const double* g, double* x) {
   if (!any(g, n_, is_not_zero)) return static_cast<void>(std::fill_n(x, n_, 0.0));

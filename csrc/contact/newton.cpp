@@ -32,8 +32,6 @@ constexpr double kSoftnessFactor = 0.1;
 
 constexpr double kUnitRoundoff = std::numeric_limits<double>::epsilon() / 2;
 
-std::size_t index(Eigen::Index k) { return static_cast<std::size_t>(k); }
-
 Vector3d R_of(const Law& law) { return {law.tangent, law.tangent, law.normal}; }
 
 }  // namespace
@@ -59,8 +57,8 @@ Newton::Newton(Eigen::Index n, Eigen::Index contacts)
       Jstep_(3 * contacts),
       contact_work_(3 * contacts),
       delassus_(contacts),
-      at_(index(contacts)),
-      K_(index(contacts)) {}
+      at_(contacts),
+      K_(contacts) {}
 
 // Makes R >= softness w hold in the current problem. Where it holds for the given problem, softness_ is 0.
 void Newton::soften(const Problem& problem, double softness) {
@@ -86,14 +84,14 @@ void Newton::impulses(const Problem& problem) {
   for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Law law_k = law(problem, k);
     y_.segment<3>(3 * k) = (v_hat_ - Jv_).segment<3>(3 * k).cwiseQuotient(R_of(law_k));
-    at_[index(k)] = project(y_.segment<3>(3 * k), law_k);
-    gamma_.segment<3>(3 * k) = at_[index(k)].gamma;
+    at_[k] = project(y_.segment<3>(3 * k), law_k);
+    gamma_.segment<3>(3 * k) = at_[k].gamma;
   }
 }
 
 void Newton::compliances(const Problem& problem) {
   for (Eigen::Index k = 0; k < contacts_; ++k) {
-    K_[index(k)] = projected_compliance(y_.segment<3>(3 * k), at_[index(k)], law(problem, k));
+    K_[k] = projected_compliance(y_.segment<3>(3 * k), at_[k], law(problem, k));
   }
 }
 
@@ -103,7 +101,7 @@ double Newton::rounding(const Problem& problem, const System& system) {
   system.to_contacts_abs(work_, contact_work_);
   contact_work_ += v_hat_.cwiseAbs();
   for (Eigen::Index k = 0; k < contacts_; ++k) {
-    const Vector3d sizes = K_[index(k)].cwiseAbs() * contact_work_.segment<3>(3 * k);
+    const Vector3d sizes = K_[k].cwiseAbs() * contact_work_.segment<3>(3 * k);
     contact_work_.segment<3>(3 * k) = sizes + gamma_.segment<3>(3 * k).cwiseAbs();
   }
   work_ += v_free_.cwiseAbs();

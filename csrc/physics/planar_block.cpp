@@ -102,10 +102,10 @@ void check(const PlanarBlockOptions& options) {
 // x without the NaN of elements that failed, as in Rolled.
 Tensor finite_part(const Tensor& x, const Tensor& status) { return at::where((status != 0).unsqueeze(-1), 0, x); }
 
-class Stepper {
+class PlanarBlockStepper {
  public:
-  Stepper(const Tensor& v, const PlanarBlock& block, const PlanarBlockOptions& options,
-          const SolveOptions& solve_options)
+  PlanarBlockStepper(const Tensor& v, const PlanarBlock& block, const PlanarBlockOptions& options,
+                     const SolveOptions& solve_options)
       : block_(in_precision_of(v, block)),
         options_(options),
         solve_options_(solve_options),
@@ -288,7 +288,7 @@ PlanarBlockSolution step(const Tensor& v, const Tensor& u, const PlanarBlock& bl
 
 PlanarBlockSolution simulate(const Tensor& v, const Tensor& u, const PlanarBlock& block,
                              const PlanarBlockOptions& options, const SolveOptions& solve_options) {
-  const Stepper stepper(v, block, options, solve_options);
+  const PlanarBlockStepper stepper(v, block, options, solve_options);
   const Tensor inputs = inputs_of(v, u, block);
   const Shape batch = leading(inputs).slice(1).vec();
   const Stepping stepping{[&](const Tensors& state, const Tensor& now, const Tensor& poison) {
@@ -311,7 +311,7 @@ PlanarBlockSolution simulate(const Tensor& v, const Tensor& u, const PlanarBlock
 RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const PlanarBlock& block,
                                    const PlanarBlockOptions& options, const PlanarBlockSolution& rollout,
                                    std::optional<double> tolerance) {
-  const Stepper stepper(v, block, options, {});
+  const PlanarBlockStepper stepper(v, block, options, {});
   const Tensor inputs = inputs_of(v, u, block);
   const Tensor start = starts_of(v, rollout.step.v_next);
   const Problem problem = stepper.problem(stepper.free(start, inputs), rollout.direction);

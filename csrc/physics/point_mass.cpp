@@ -96,10 +96,10 @@ PointMassStep with_impulses(PointMassState next, const Tensor& z) {
   return {std::move(next), z.select(-1, kNormal), z.select(-1, kPlus), z.select(-1, kMinus), z.select(-1, kGamma)};
 }
 
-class Stepper {
+class PointMassStepper {
  public:
-  Stepper(const Tensor& velocity, const PointMass& mass, const PointMassOptions& options,
-          const SolveOptions& solve_options)
+  PointMassStepper(const Tensor& velocity, const PointMass& mass, const PointMassOptions& options,
+                   const SolveOptions& solve_options)
       : mass_(in_precision_of(velocity, mass)), options_(options), solve_options_(solve_options) {
     const bool position = options.stabilization == Stabilization::kPosition;
     TORCH_CHECK(!position || (mass.restitution == 0).all().item<bool>(),
@@ -235,7 +235,7 @@ PointMassSolution step(const PointMassState& state, const Tensor& u, const Point
 
 PointMassSolution simulate(const PointMassState& state, const Tensor& u, const PointMass& mass,
                            const PointMassOptions& options, const SolveOptions& solve_options) {
-  const Stepper stepper(state.velocity, mass, options, solve_options);
+  const PointMassStepper stepper(state.velocity, mass, options, solve_options);
   const Tensor inputs = inputs_of(state, u, mass);
   const Shape batch = leading(inputs).slice(1).vec();
   const Stepping stepping{

@@ -1,6 +1,6 @@
 #include "solver/certifier.h"
 
-#include <Eigen/SVD>
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -65,13 +65,15 @@ void Certifier::set(const double* M, const double* q, const double* z, const std
   const int k = active_set_.size();
   condition_ = rank_ < k ? kInfinity : 1.0;
   if (rank_ < k || k == 0) return;
-  Eigen::MatrixXd A(k, k);
+  // The eigenvalues of [0 A; A' 0] are plus and minus the singular values of A.
+  Eigen::MatrixXd A = Eigen::MatrixXd::Zero(2 * k, 2 * k);
   for (int i = 0; i < k; ++i) {
     const double* row = M + static_cast<std::size_t>(active_set_.indices()[i]) * n_;
-    for (int j = 0; j < k; ++j) A(i, j) = row[active_set_.indices()[j]];
+    for (int j = 0; j < k; ++j) A(k + j, i) = row[active_set_.indices()[j]];  // the solver reads the lower triangle
   }
-  const Eigen::VectorXd singular_values = Eigen::BDCSVD<Eigen::MatrixXd>(A).singularValues();
-  condition_ = singular_values[0] / singular_values[k - 1];
+  const Eigen::VectorXd values =
+      Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(A, Eigen::EigenvaluesOnly).eigenvalues();
+  condition_ = values[2 * k - 1] / std::max(values[k], 0.0);
 }
 
 }  // namespace lcp::solver

@@ -336,7 +336,7 @@ class LemkePivots {
   Vector small_ratio_ = 0;
   int r_ = 0;
   double minus_inverse_ = 0;
-  Mask<Vector> is_r_[kInRegisters ? vectors : 1];
+  Mask<Vector> is_r_[kInRegisters ? vectors : 1];  // NOLINT(bugprone-branch-clone): clang-tidy 14 reads it as 1 : 1
 };
 
 template <int vectors>

@@ -15,7 +15,7 @@ namespace {
 constexpr double kRegular = 1e-10;
 
 // The rounding error of an entry of M - C A^-1 B whose terms cancel, relative to these terms.
-constexpr double kRoundOff = 1e-12;
+constexpr double kCancelled = 1e-12;
 
 }  // namespace
 
@@ -91,7 +91,7 @@ std::optional<Status> Mixed::eliminate(const double* guess) {
       }
       // An entry that is nothing but round-off is set to 0: where equations leave no freedom, as joints may leave a
       // body no motion, the reduced problem is 0.
-      (j < n ? M_[i * n + j] : q_[i]) = std::abs(sum) <= kRoundOff * magnitude ? 0.0 : sum;
+      (j < n ? M_[i * n + j] : q_[i]) = std::abs(sum) <= kCancelled * magnitude ? 0.0 : sum;
     }
   }
   if (!reduced_) reduced_.emplace(n_, settings_);

@@ -14,7 +14,7 @@ constexpr int kPatience = 10;
 constexpr int kShortPatience = 3;
 
 // A z_i or w_i that is negative by less than this times max |q| is taken for round-off of 0.
-constexpr double kRoundOff = 64 * std::numeric_limits<double>::epsilon();
+constexpr double kRoundOffOfSign = 64 * std::numeric_limits<double>::epsilon();
 
 }  // namespace
 
@@ -25,13 +25,13 @@ Termination NewtonMin::run(const linalg::Rows& M, bool symmetric, const double* 
   const int most_patience = gives_up ? kShortPatience : kPatience;
   symmetric_ = symmetric;
   for (int i = 0; i < n_; ++i) basic_[i] = q[i] < 0;
-  const double least_w = -kRoundOff * linalg::largest_magnitude(q, z_.size());
+  const double least_w = -kRoundOffOfSign * linalg::largest_magnitude(q, z_.size());
   int fewest = n_ + 1;
   int patience = most_patience;
   for (steps_ = 0; steps_ < max_steps;) {
     ++steps_;
     if (!solve_basis(M, q)) return Termination::kFailed;
-    const double least_z = -kRoundOff * largest_z_;
+    const double least_z = -kRoundOffOfSign * largest_z_;
     int count = 0;
     for (int i = 0; i < n_; ++i) {  // without branches, which the processor could not predict
       wrong_[i] = static_cast<unsigned char>(static_cast<int>(z_[i] < least_z) | static_cast<int>(w_[i] < least_w));
