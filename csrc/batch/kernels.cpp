@@ -21,14 +21,20 @@ namespace {
 // turns of two short loops better than those of one long loop.
 constexpr int kGroups = 8;
 
+// Not inlined, since most vectors of problems do not come here.
 template <class T>
-void mark(const Mask<Lanes<T>>& good, std::int8_t* status) {
+[[gnu::noinline]] void mark_some(const Mask<Lanes<T>>& good, std::int8_t* status) {
+  Lanes<T> numbers = T(kNeedsLadder);
+  stdx::where(good, numbers) = T(0);
+  write<T>(std::bit_cast<Native<T>>(numbers), status);
+}
+
+template <class T>
+LCP_INLINE inline void mark(const Mask<Lanes<T>>& good, std::int8_t* status) {
   if (stdx::all_of(good)) {
     std::memset(status, 0, kLanes<T>);
   } else {
-    Lanes<T> numbers = T(kNeedsLadder);
-    stdx::where(good, numbers) = T(0);
-    write<T>(std::bit_cast<Native<T>>(numbers), status);
+    mark_some<T>(good, status);
   }
 }
 
