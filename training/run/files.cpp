@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -11,10 +12,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "run/error.h"
 
@@ -44,6 +44,22 @@ bool write_all(int file, const std::string& content) {
   return fsync(file) == 0;
 }
 
+bool read_all(int file, std::string& content) {
+  std::array<char, 1 << 16> buffer{};
+  while (true) {
+    const ssize_t count = ::read(file, buffer.data(), buffer.size());
+    if (count == 0) return true;
+    if (count < 0 && errno != EINTR) return false;
+    content.append(buffer.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
+  }
+}
+
+void create_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!path.empty()) std::filesystem::create_directories(path, error);
+  if (error) throw UsageError("cannot create " + path.string() + ": " + error.message());
+}
+
 std::string_view trimmed(std::string_view text) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
@@ -69,31 +85,45 @@ std::string place(const std::filesystem::path& path, std::size_t line) {
 
 }  // namespace
 
-void write_file(const std::filesystem::path& path, const std::string& content) {
-  std::error_code error;
-  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
-  if (error) throw UsageError("cannot create " + path.parent_path().string() + ": " + error.message());
-  std::filesystem::path unfinished;
-  const int file = create_unfinished(path.parent_path(), unfinished);
-  if (file < 0) fail(path);
+UnfinishedFile::UnfinishedFile(std::filesystem::path path, const std::string& content,
+                               const std::filesystem::path& folder)
+    : path_(std::move(path)) {
+  create_folder(folder);
+  const int file = create_unfinished(folder, unfinished_);
+  if (file < 0) fail(path_);
   const bool written = write_all(file, content);
   int reason = errno;
-  if (close(file) != 0 || !written || rename(unfinished.c_str(), path.c_str()) != 0) {
-    if (written) reason = errno;
-    unlink(unfinished.c_str());
-    errno = reason;
-    fail(path);
-  }
+  if (close(file) == 0 && written) return;
+  if (written) reason = errno;
+  unlink(unfinished_.c_str());
+  errno = reason;
+  fail(path_);
+}
+
+UnfinishedFile::~UnfinishedFile() {
+  if (!unfinished_.empty()) unlink(unfinished_.c_str());
+}
+
+void UnfinishedFile::finish() {
+  create_folder(path_.parent_path());
+  if (rename(unfinished_.c_str(), path_.c_str()) != 0) fail(path_);
+  unfinished_.clear();
+}
+
+void write_file(const std::filesystem::path& path, const std::string& content) {
+  UnfinishedFile(path, content, path.parent_path()).finish();
 }
 
 std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw UsageError(path.string() + ": is a folder, not a file");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw UsageError("cannot read " + path.string() + ": " + std::strerror(errno));
-  std::ostringstream content;
-  content << stream.rdbuf();
-  return content.str();
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  std::string content;
+  const bool read = file >= 0 && read_all(file, content);
+  const int reason = errno;
+  if (file >= 0) close(file);
+  if (!read) throw UsageError("cannot read " + path.string() + ": " + std::strerror(reason));
+  return content;
 }
 
 void write_json(const std::filesystem::path& path, const nlohmann::json& json) {

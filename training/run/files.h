@@ -11,9 +11,27 @@ namespace lcp::training {
 /// The names of files that are still being written begin with this.
 constexpr const char* kUnfinishedPrefix = ".torchlcp-";
 
-/// Writes to a new file in the same folder, flushes it to the disk and renames it: after an error or a
-/// kill `path` is as it was before. Symbolic links in the place of either file are not followed. Creates the folder.
-/// Throws a UsageError that names `path`.
+/// The new content of a file under an unfinished name, until `finish` renames it: after an error or a kill the file is
+/// as it was before. Symbolic links in the place of either file are not followed.
+class UnfinishedFile {
+ public:
+  /// Writes the new content of `path` to a new file in `folder`, which must be on the same file system, and flushes it
+  /// to the disk. Creates `folder`. Throws a UsageError that names `path`.
+  UnfinishedFile(std::filesystem::path path, const std::string& content, const std::filesystem::path& folder);
+
+  /// Removes the new file unless it has been renamed.
+  ~UnfinishedFile();
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+
+  /// Creates the folder of `path`, and renames the new file. Throws a UsageError that names `path`.
+  void finish();
+
+ private:
+  std::filesystem::path path_, unfinished_;  // unfinished_ is empty after finish()
+};
+
+/// Writes an UnfinishedFile in the folder of `path` and finishes it.
 void write_file(const std::filesystem::path& path, const std::string& content);
 
 void write_json(const std::filesystem::path& path, const nlohmann::json& json);

@@ -85,6 +85,15 @@ TEST_F(FilesTest, LeavesAnExistingFileAndNoOtherWhereItCannotWrite) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
+TEST_F(FilesTest, NamesAFileThatCannotBeRead) {
+  try {
+    read_file("/proc/self/mem");  // which opens, but has no first byte
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "cannot read /proc/self/mem: Input/output error");
+  }
+}
+
 TEST_F(FilesTest, NamesAFileThatIsNoJson) {
   try {
     read_json(with("{\"a\": 1,}"));
