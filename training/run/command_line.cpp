@@ -38,6 +38,18 @@ bool is_empty_text(const nlohmann::json& value) {
   return value.is_string() && value.get_ref<const std::string&>().empty();
 }
 
+// The value as JSON, whose texts are UTF-8.
+template <class T>
+nlohmann::json as_json(const std::string& name, const T& value) {
+  nlohmann::json record = value;
+  try {
+    static_cast<void>(record.dump());
+  } catch (const nlohmann::json::type_error&) {
+    throw UsageError("--" + name + " must be UTF-8 text");
+  }
+  return record;
+}
+
 template <class T>
 std::string shown(const T& value) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -60,9 +72,10 @@ CommandLine::~CommandLine() = default;
 template <class T>
 void CommandLine::bind(const std::string& name, CLI::Option* option, T& value,
                        const std::function<std::string(const T&)>& allowed, Role role) {
-  flags_.push_back({name, role, option, false, [&value] { return nlohmann::json(value); },
+  flags_.push_back({name, role, option, false, [name, &value] { return as_json(name, value); },
                     [&value](const nlohmann::json& json) { read(json, value); },
                     [name, allowed, &value] {
+                      as_json(name, value);
                       if (!allowed) return;
                       if (const std::string must = allowed(value); !must.empty()) {
                         throw UsageError("--" + name + " must be " + must + "; got " + shown(value));
@@ -129,7 +142,7 @@ void CommandLine::read_config() {
   const nlohmann::json config = read_json(config_file_);
   if (!config.is_object()) throw UsageError("--config " + config_file_ + ": must hold one JSON object");
   for (const auto& [name, value] : config.items()) {
-    if (name == "files") continue;  // the list of files that the run wrote, see OutputFolder
+    if (name == kRunEntry || name == kFilesEntry) continue;
     if (name == "program") {
       if (value != program_) {
         throw UsageError("--config " + config_file_ + ": is of " + value.dump() + ", not of " + program_);

@@ -19,6 +19,10 @@ class Option;
 
 namespace lcp::training {
 
+/// Entries of config.json beside the flags, by which OutputFolder recognises a run of this project and its files.
+constexpr const char* kRunEntry = "torchlcp_run";
+constexpr const char* kFilesEntry = "files";
+
 /// How a flag affects the results of a run.
 enum class Role {
   kResult,  ///< The results depend on its value: it is part of config.json, and a resumed run must have the same.
@@ -56,7 +60,8 @@ class CommandLine {
   /// Role::kResult differs from it.
   void agree_with(const nlohmann::json& config, const std::filesystem::path& file);
 
-  /// The flags of Role::kResult and Role::kFile; null where a text is not given.
+  /// The flags of Role::kResult and Role::kFile; null where a text is not given. Throws a UsageError where a text is
+  /// not UTF-8, which `parse` does as well.
   nlohmann::json config() const;
 
   /// Whether a flag was given on the command line.

@@ -99,6 +99,13 @@ TEST_F(CommandLineTest, RefusesAnEmptyValue) {
   EXPECT_EQ(parse({"--out", ""}), "--out must not be empty");
 }
 
+TEST_F(CommandLineTest, RefusesTextThatIsNotUtf8) {
+  EXPECT_EQ(parse({"--data", "/tmp/\xc3\xa4.csv"}), "");
+  for (const char* flag : {"--data", "--dtype", "--out"}) {
+    EXPECT_EQ(parse({flag, "/tmp/\xff.csv"}), std::string(flag) + " must be UTF-8 text");
+  }
+}
+
 TEST_F(CommandLineTest, RefusesACountThatOverflows) {
   EXPECT_EQ(parse({"--samples", "1000000000"}), "");
   for (const char* count : {"9223372036854775807", "9223372036854775808", "18446744073709551617", "1e30", "1000000001",
