@@ -16,6 +16,7 @@
 #include "run/command_line.h"
 #include "run/error.h"
 #include "run/files.h"
+#include "run/folder_lock.h"
 #include "run/interrupt.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
@@ -82,7 +83,8 @@ int compare_methods(int argc, const char* const* argv) {
   ComparisonFlags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  const fs::path config = flags.run.out / "config.json";
+  FolderLock lock(flags.run.out);
+  const fs::path config = lock.path() / "config.json";
   std::error_code error;
   const bool exists = fs::exists(config, error), resuming = flags.resume && exists;
   if (resuming) continue_with(line, config);
@@ -91,7 +93,7 @@ int compare_methods(int argc, const char* const* argv) {
   const torch::NoGradGuard no_grad;
   const std::vector<Run> runs = plan(flags);
   const auto files = all_files(flags, resuming);
-  OutputFolder out(line, flags.run);
+  OutputFolder out(line, flags.run, std::move(lock));
   if (resuming) out.continue_earlier_run();
   for (const auto& [name, table] : files) out.write_csv(name, table);
   if (!flags.run.quiet && flags.resume && !exists) {

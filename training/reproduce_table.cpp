@@ -66,13 +66,12 @@ class Runner {
                                         "--" + flag,   number,    "--out",  (out_ / name).string()};
     if (run_.overwrite) command.push_back("--overwrite");
     const ProcessResult result = run_process(command, {"TORCHLCP_PYTHON="});  // without figures
-    const fs::path metrics = out_ / (name + "metrics.json");
     // Where Ipopt finds no solution the program fails, but writes its metrics.
-    if (!fs::exists(metrics)) {
+    if (!has_written(out_ / name, "metrics.json")) {
       throw std::runtime_error(program + " ended with exit status " + std::to_string(result.status) + ": " +
                                result.last_error());
     }
-    return read_json(metrics);
+    return read_json(out_ / (name + "metrics.json"));
   }
 
  private:

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <iostream>
+#include <utility>
 
 #include "compliant/drops.h"
 #include "run/command_line.h"
@@ -65,11 +66,12 @@ int train_compliant(int argc, const char* const* argv) {
       "compliant_particle writes them; --mu and --stiffness are then only drawn beside the result.");
   if (const auto status = line.parse(argc, argv)) return *status;
   drops.validate(line);
-  const std::optional<Checkpoint> checkpoint = resume(line, run, training);
+  FolderLock lock(run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, training);
   torch::set_num_threads(static_cast<int>(run.threads));
 
   const DropData data = load_drops(drops, run.seed);
-  OutputFolder out(line, run);
+  OutputFolder out(line, run, std::move(lock));
   Trainer trainer(out, run, training, checkpoint);
   const Drops learned = data.training.to(run.scalar_type()), heldout = data.heldout.to(run.scalar_type());
   Ground ground(initial_mu, initial_stiffness, run.scalar_type());

@@ -141,6 +141,23 @@ def test_a_second_run_in_the_folder_stops(quick, build, tmp_path):
     assert quick("simulate").returncode == 0  # the lock ends with its process
 
 
+def test_a_run_inside_that_is_in_use_stops_the_outer_one(quick, build, tmp_path):
+    out = tmp_path / "out"
+    inner = out / "runs" / "slack_random_0"
+    inner.mkdir(parents=True)
+    config = {"torchlcp_run": 1, "program": "compare_methods", "files": ["data/0_direct.csv", "runs/slack_random_0/"]}
+    (out / "config.json").write_text(json.dumps(config))
+    process = start(build, tmp_path, "train_slack", *LONG, "--out", inner, "--quiet")
+    wait_until(lambda: iteration(inner) > 0, process)
+    result = quick("compare_methods", "--seed", 7)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "compare_methods: --out out/runs/slack_random_0/ is in use by another run\n"
+    assert process.poll() is None and iteration(inner) > 0
+    assert json.loads((out / "config.json").read_text()) == config
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
 def test_nothing_is_written_through_a_link(quick, tmp_path):
     victim, pictures = tmp_path / "victim", tmp_path / "pictures"
     victim.write_text("precious")

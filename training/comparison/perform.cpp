@@ -37,7 +37,7 @@ json fit_affine(const Run& run, const ComparisonFlags& flags) {
 }
 
 bool complete(const fs::path& folder, const Run& run) {
-  if (!fs::exists(folder / "metrics.json")) return false;
+  if (!has_written(folder, "metrics.json")) return false;
   const json config = read_json(folder / "config.json");
   return std::all_of(run.flags.items().begin(), run.flags.items().end(), [&](const auto& flag) {
     return flag.key() == "data" || (config.contains(flag.key()) && config[flag.key()] == flag.value());
@@ -53,7 +53,7 @@ json perform(OutputFolder& out, const Run& run, const ComparisonFlags& flags, bo
   if (run.method.needs && !fs::exists(program)) return {{"not_built", run.method.needs}};
   const fs::path folder = out / run.folder;
   json times = json::object();  // of all runs, s
-  if (fs::exists(out / kTimes)) times = read_json(out / kTimes);
+  if (has_written(out.path(), kTimes)) times = read_json(out / kTimes);
   double time = times.value(run.folder, 0.0);
   if (!resuming || !complete(folder, run)) {
     out.announce({run.folder});

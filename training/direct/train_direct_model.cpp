@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "direct/features.h"
@@ -176,12 +177,13 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
     study(line, flags.run, flags.training, flags.block, flags.samples);
     return 0;
   }
-  const std::optional<Checkpoint> checkpoint = resume(line, flags.run, flags.training);
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
   torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
 
   const Data data = load_data(flags.run, flags.block, flags.samples);
-  OutputFolder out(line, flags.run);
+  OutputFolder out(line, flags.run, std::move(lock));
   Trainer trainer(out, flags.run, flags.training, checkpoint);
   const Samples training = data.training.to(flags.run.scalar_type());
   const Samples heldout = data.heldout.to(flags.run.scalar_type());

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/utils.h>
 
+#include <utility>
+
 #include "run/error.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
@@ -28,11 +30,12 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.samples.validate(line);
   if (flags.block.gravity == 0) throw UsageError("--gravity must be > 0: m g is the unit of force; got 0");
-  const std::optional<Checkpoint> checkpoint = resume(line, flags.run, flags.training);
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
 
   const Data data = load_data(flags.run, flags.block, flags.samples);
-  OutputFolder out(line, flags.run);
+  OutputFolder out(line, flags.run, std::move(lock));
   Trainer trainer(out, flags.run, flags.training, checkpoint);
   nn::TraditionalModel model = flags.model.make(flags.run, flags.block);
   const Samples training = data.training.to(flags.run.scalar_type());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "run/error.h"
 #include "run/one_thread.h"
@@ -80,11 +81,12 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   flags.samples.validate(line);
   if (!(flags.block.max_friction() > 0))
     throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
-  const std::optional<Checkpoint> checkpoint = resume(line, flags.run, flags.training);
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
 
   const Data data = load_data(flags.run, flags.block, flags.samples);
-  OutputFolder out(line, flags.run);
+  OutputFolder out(line, flags.run, std::move(lock));
   Trainer trainer(out, flags.run, flags.training, checkpoint);
   nn::TraditionalModel model = make_model(flags);
   const Samples training = data.training.to(flags.run.scalar_type());

@@ -1,12 +1,11 @@
 #include "run/output_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <array>
+#include <iterator>
+#include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #include "run/error.h"
 
@@ -20,8 +19,18 @@ constexpr const char* kConfig = "config.json";
 constexpr const char* kMetrics = "metrics.json";
 constexpr const char* kFigures = "figures/";
 
-// Results of early versions, whose runs did not list their files. They are removed only with --overwrite.
-constexpr const char* kUnlistedResults[] = {kMetrics, "model.pt", "checkpoint.pt", "history.csv"};
+// The value of kRunEntry, the version of the rules in output_folder.h. Folders of other versions belong to the user.
+constexpr int kRunFormat = 1;
+
+// The programs that write run folders.
+constexpr std::array kPrograms = {"compare_methods",       "fit_linear_program", "identify_mpec",   "identify_shooting",
+                                  "identify_tripod",       "reproduce_table",    "simulate",        "study_noise",
+                                  "track_particle_filter", "train_bilevel",      "train_compliant", "train_direct",
+                                  "train_in_the_loop",     "train_penalty",      "train_slack",     "train_structured"};
+
+bool is_known_program(const json& program) {
+  return std::any_of(kPrograms.begin(), kPrograms.end(), [&](const char* known) { return program == known; });
+}
 
 bool is_real_folder(const fs::path& path) {
   std::error_code none;
@@ -35,6 +44,8 @@ bool is_real_file(const fs::path& path) {
 
 bool is_unfinished(const fs::path& path) { return path.filename().string().starts_with(kUnfinishedPrefix); }
 
+bool is_run_folder(const std::string& name) { return name.ends_with('/'); }
+
 // Whether the path stays inside the folder. The list of files may come from an untrusted config.json.
 bool is_inside(const std::string& name) {
   const fs::path path(name);
@@ -42,24 +53,28 @@ bool is_inside(const std::string& name) {
          std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".." || part == "."; });
 }
 
-// Whether no folder on the way from `folder` to the file is a symbolic link.
+// Whether every folder on the way from `folder` to the file is missing or is a real folder, not a symbolic link.
 bool is_reached_without_links(const fs::path& folder, const std::string& name) {
   fs::path path = folder;
   for (const fs::path& part : fs::path(name).parent_path()) {
     path /= part;
-    if (!is_real_folder(path)) return false;
+    std::error_code none;
+    const fs::file_type type = fs::symlink_status(path, none).type();
+    if (type != fs::file_type::directory && type != fs::file_type::not_found) return false;
   }
   return true;
 }
 
-// The config.json of a run in the folder; nullopt where there is none, or it has no valid list of files.
+// The config.json of a run in the folder; nullopt where no run of this project wrote it, or it has no valid list of
+// files.
 std::optional<json> read_config(const fs::path& folder) {
   if (!is_real_file(folder / kConfig)) return std::nullopt;
   try {
     json config = training::read_json(folder / kConfig);
-    if (!config.is_object() || !config.contains("program") || !config["program"].is_string()) return std::nullopt;
-    if (!config.contains("files") || !config["files"].is_array()) return std::nullopt;
-    for (const json& name : config["files"]) {
+    if (!config.is_object() || config.value(kRunEntry, json()) != kRunFormat) return std::nullopt;
+    if (!is_known_program(config.value("program", json()))) return std::nullopt;
+    if (!config.contains(kFilesEntry) || !config[kFilesEntry].is_array()) return std::nullopt;
+    for (const json& name : config[kFilesEntry]) {
       if (!name.is_string() || !is_inside(name.get<std::string>())) return std::nullopt;
     }
     return config;
@@ -68,15 +83,18 @@ std::optional<json> read_config(const fs::path& folder) {
   }
 }
 
-std::set<std::string> listed(const json& config) { return config["files"].get<std::set<std::string>>(); }
+std::set<std::string> listed(const std::optional<json>& config) {
+  if (!config) return {};
+  return config->at(kFilesEntry).get<std::set<std::string>>();
+}
 
 // All files that runs wrote: those that the folder's config.json lists, and those of runs in subfolders that it lists.
 std::set<std::string> files_of_runs(const fs::path& folder) {
   const std::optional<json> config = read_config(folder);
   if (!config) return {};
   std::set<std::string> files = {kConfig};
-  for (const std::string& name : listed(*config)) {
-    if (!name.ends_with('/')) {
+  for (const std::string& name : listed(config)) {
+    if (!is_run_folder(name)) {
       files.insert(name);
     } else if (is_reached_without_links(folder, name)) {
       for (const std::string& inner : files_of_runs(folder / name)) files.insert(name + inner);
@@ -85,58 +103,68 @@ std::set<std::string> files_of_runs(const fs::path& folder) {
   return files;
 }
 
-void remove_file(const fs::path& path) {
+// Throws a UsageError where another process uses the folder of a run that the config.json of `folder` lists.
+void refuse_runs_in_use(const fs::path& folder) {
+  for (const std::string& name : listed(read_config(folder))) {
+    if (!is_run_folder(name) || !is_real_folder(folder / name) || !is_reached_without_links(folder, name)) continue;
+    const FolderLock lock(folder / name);
+    refuse_runs_in_use(folder / name);
+  }
+}
+
+// Removes the file of that name in a folder.
+void remove_file(const fs::path& folder, const std::string& name) {
   std::error_code error;
-  if (is_real_file(path)) fs::remove(path, error);
+  const fs::path path = folder / name;
+  if (is_real_file(path) && is_reached_without_links(folder, name)) fs::remove(path, error);
   if (error) throw UsageError("cannot remove " + path.string() + ": " + error.message());
 }
 
-// Removes the folders on the way from `folder` to the file that are empty now.
-void remove_empty_folders(const fs::path& folder, const std::string& name) {
-  for (fs::path inner = fs::path(name).parent_path(); !inner.empty(); inner = inner.parent_path()) {
-    if (rmdir((folder / inner).c_str()) != 0) return;
+// Removes the unfinished files of killed processes from the folders in which the run in `folder` writes its files.
+void remove_unfinished_files(const fs::path& folder) {
+  std::set<fs::path> places = {""};
+  for (const std::string& name : listed(read_config(folder))) {
+    if (!is_run_folder(name) && is_reached_without_links(folder, name)) places.insert(fs::path(name).parent_path());
+  }
+  for (const fs::path& place : places) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder / place, error)) {
+      if (is_unfinished(entry.path())) remove_file(folder, place / entry.path().filename());
+    }
+  }
+}
+
+// Removes these files of the run in the folder, and the runs in subfolders among them. metrics.json is removed first,
+// so that a partly removed run does not look complete; config.json stays. The caller holds the lock of the folder.
+void remove_listed(const fs::path& folder, const std::set<std::string>& names) {
+  const auto remove = [&](const std::string& name) {
+    if (!is_run_folder(name)) {
+      remove_file(folder, name);
+    } else if (is_real_folder(folder / name) && is_reached_without_links(folder, name)) {
+      const FolderLock lock(folder / name);
+      remove_unfinished_files(folder / name);
+      const std::optional<json> config = read_config(folder / name);
+      remove_listed(folder / name, listed(config));
+      if (config) remove_file(folder / name, kConfig);
+    }
+    for (fs::path place = fs::path(name).parent_path(); !place.empty(); place = place.parent_path()) {
+      if (!remove_empty_folder(folder / place)) break;
+    }
+  };
+  if (names.contains(kMetrics)) remove(kMetrics);
+  for (const std::string& name : names) {
+    if (name != kConfig) remove(name);
   }
 }
 
 }  // namespace
 
-OutputFolder::OutputFolder(const CommandLine& line, const RunFlags& run) : line_(line), run_(run) {
-  create();
-  try {
-    lock();
-    if (!run.overwrite) refuse_foreign_files();
-    remove_unfinished_files();
-  } catch (...) {
-    close(descriptor_);
-    throw;
-  }
-  earlier_ = read_config(path());
-  if (earlier_) files_ = listed(*earlier_);
-}
-
-OutputFolder::~OutputFolder() {
-  for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder) rmdir(folder->c_str());
-  close(descriptor_);
-}
-
-void OutputFolder::create() {
-  std::error_code error;
-  for (fs::path missing = path(); !missing.empty() && !fs::exists(missing, error); missing = missing.parent_path()) {
-    if (!error) created_.insert(created_.begin(), missing);
-  }
-  fs::create_directories(path(), error);
-  if (error) throw UsageError("cannot create " + path().string() + ": " + error.message());
-}
-
-void OutputFolder::lock() {
-  descriptor_ = open(path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor_ < 0) {
-    throw UsageError("cannot open " + path().string() + ": " + std::generic_category().message(errno));
-  }
-  // On file systems that have no locks the folder is used without one.
-  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    throw UsageError("--out " + path().string() + " is in use by another run");
-  }
+OutputFolder::OutputFolder(const CommandLine& line, const RunFlags& run, FolderLock lock)
+    : line_(line), run_(run), lock_(std::move(lock)), earlier_(read_config(path())), files_(listed(earlier_)) {
+  if (!is_known_program(program())) throw std::logic_error(program() + " is missing in kPrograms");
+  refuse_runs_in_use(path());
+  if (!run.overwrite) refuse_foreign_files();
+  remove_unfinished_files(path());
 }
 
 void OutputFolder::refuse_foreign_files() const {
@@ -154,74 +182,64 @@ void OutputFolder::refuse_foreign_files() const {
   if (error) throw UsageError("cannot read " + path().string() + ": " + error.message());
 }
 
-void OutputFolder::remove_unfinished_files() const {
-  std::set<fs::path> folders = {path()};
-  for (const std::string& name : files_of_runs(path())) {
-    if (is_reached_without_links(path(), name)) folders.insert((path() / name).parent_path());
-  }
-  for (const fs::path& folder : folders) {
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-      if (is_unfinished(entry.path())) remove_file(entry.path());
-    }
-  }
-}
-
 void OutputFolder::continue_earlier_run() {
   if (!earlier_) return;
+  new_config(files_).finish();
   begun_ = true;
-  write_config();
 }
 
 void OutputFolder::announce(const std::vector<std::string>& names) {
-  const std::set<std::string> before = files_;
-  if (!begun_) remove_earlier_run();
-  files_.insert(names.begin(), names.end());
-  if (!begun_ || files_ != before) write_config();
+  std::set<std::string> kept = files_;
+  if (!begun_) {
+    const bool same_flags = has_same_flags_as_earlier_run();
+    std::erase_if(kept, [&](const std::string& name) { return !same_flags || !name.starts_with(kFigures); });
+  }
+  std::set<std::string> files = kept;
+  files.insert(names.begin(), names.end());
+  if (begun_ && files == files_) return;
+
+  UnfinishedFile config = new_config(files);
+  if (!begun_) {
+    refuse_runs_in_use(path());
+    std::set<std::string> removed;
+    std::set_difference(files_.begin(), files_.end(), kept.begin(), kept.end(), std::inserter(removed, removed.end()));
+    remove_listed(path(), removed);
+  }
+  for (const std::string& name : names) {
+    if (!kept.contains(name)) remove_file(path(), name);  // It belongs to the user, who gave --overwrite.
+  }
+  config.finish();
+  files_ = std::move(files);
   begun_ = true;
 }
 
 void OutputFolder::write(const std::string& name, const std::string& content) {
-  announce({name});
-  std::error_code error;
-  fs::create_directories((path() / name).parent_path(), error);
+  const fs::path file = path() / name;
   if (!is_reached_without_links(path(), name)) {
-    throw UsageError("cannot write " + (path() / name).string() + ": a folder on the way is a symbolic link or a file");
+    throw UsageError("cannot write " + file.string() + ": a folder on the way is a symbolic link or a file");
   }
-  write_file(path() / name, content);
+  UnfinishedFile unfinished(file, content, path());
+  announce({name});
+  unfinished.finish();
 }
 
-void OutputFolder::remove_earlier_run() {
-  std::set<std::string> files = files_of_runs(path());
-  if (run_.overwrite) files.insert(std::begin(kUnlistedResults), std::end(kUnlistedResults));
-  json flags = earlier_.value_or(json());
-  if (flags.is_object()) flags.erase("files");
-  const bool same_flags = flags == line_.config();
-
-  std::vector<std::string> names(files.begin(), files.end());
-  // All metrics.json are removed first, so that a partly removed run does not look complete; the lists of files last.
-  const auto order = [](const std::string& name) {
-    const std::string file = fs::path(name).filename();
-    return file == kMetrics ? 0 : file == kConfig ? 2 : 1;
-  };
-  std::stable_sort(names.begin(), names.end(),
-                   [&](const std::string& a, const std::string& b) { return order(a) < order(b); });
-  files_.clear();
-  for (const std::string& name : names) {
-    if (name == kConfig) continue;  // write_config replaces it
-    if (same_flags && name.starts_with(kFigures)) {
-      files_.insert(name);
-    } else if (is_reached_without_links(path(), name)) {
-      remove_file(path() / name);
-      remove_empty_folders(path(), name);
-    }
-  }
+bool OutputFolder::has_same_flags_as_earlier_run() const {
+  if (!earlier_) return false;
+  json flags = *earlier_;
+  flags.erase(kRunEntry);
+  flags.erase(kFilesEntry);
+  return flags == line_.config();
 }
 
-void OutputFolder::write_config() {
+UnfinishedFile OutputFolder::new_config(const std::set<std::string>& files) const {
   json config = line_.config();
-  config["files"] = files_;
-  write_file(path() / kConfig, config.dump(2) + "\n");
+  config[kRunEntry] = kRunFormat;
+  config[kFilesEntry] = files;
+  return {path() / kConfig, config.dump(2) + "\n", path()};
+}
+
+bool has_written(const fs::path& folder, const std::string& name) {
+  return listed(read_config(folder)).contains(name) && is_real_file(folder / name);
 }
 
 }  // namespace lcp::training

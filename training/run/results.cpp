@@ -59,7 +59,7 @@ void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::
     }
   }
   for (const char* file : {"model.pt", "table.md", "metrics.json"}) {
-    if (std::filesystem::exists(out / file)) std::cout << (out / file).string() << "\n";
+    if (has_written(out.path(), file)) std::cout << (out / file).string() << "\n";
   }
   for (const auto& figure : figures) std::cout << figure.string() << "\n";
   std::cout << std::flush;

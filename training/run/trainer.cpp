@@ -61,8 +61,8 @@ std::map<std::string, torch::Tensor> tensors_of(torch::optim::Adam& optimizer, c
 
 }  // namespace
 
-std::optional<Checkpoint> resume(CommandLine& line, const RunFlags& run, const TrainingFlags& training) {
-  const std::filesystem::path path = run.out / kCheckpoint;
+std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, const TrainingFlags& training) {
+  const std::filesystem::path path = lock.path() / kCheckpoint;
   std::error_code error;
   const bool exists = std::filesystem::exists(path, error);
   if (error) throw UsageError("cannot read " + path.string() + ": " + error.message());

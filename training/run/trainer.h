@@ -13,6 +13,7 @@
 #include "run/checkpoint.h"
 #include "run/command_line.h"
 #include "run/files.h"
+#include "run/folder_lock.h"
 #include "run/output_folder.h"
 
 namespace lcp::training {
@@ -21,10 +22,10 @@ namespace lcp::training {
 using LossTerms = std::vector<std::pair<std::string, torch::Tensor>>;
 using NamedValues = std::vector<std::pair<std::string, double>>;
 
-/// Where --resume is given and --out holds a checkpoint: reads it, and takes the flags that were not given from the run
-/// that wrote it. Throws a UsageError where another program wrote it, or where a flag that was given differs from that
-/// run's.
-std::optional<Checkpoint> resume(CommandLine& line, const RunFlags& run, const TrainingFlags& training);
+/// Where --resume is given and the folder --out, whose lock is held, has a checkpoint: reads it, and takes the flags
+/// that were not given from the run that wrote it. Throws a UsageError where another program wrote it, or where a flag
+/// that was given differs from that run's.
+std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, const TrainingFlags& training);
 
 /// Adam with a step size that falls to 0 along a cosine. The minibatches of an epoch are a permutation that depends on
 /// the seed and the epoch alone, so that a checkpoint needs no random state.

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <memory>
 
 #include "run/error.h"
@@ -26,8 +27,9 @@ class OutputFolderTest : public ::testing::Test {
 
   // A run with this seed, its flags and its folder.
   struct Run {
-    Run(const fs::path& out, std::int64_t seed, bool overwrite) : line("program", "What it does.") {
+    Run(const fs::path& out, std::int64_t seed, bool overwrite) : line("simulate", "What it does.") {
       flags.add_to(line);
+      line.add<std::string>("data", data, "File", nullptr, Role::kFile);
       flags.out = out;
       flags.seed = seed;
       flags.overwrite = overwrite;
@@ -37,6 +39,7 @@ class OutputFolderTest : public ::testing::Test {
 
     CommandLine line;
     RunFlags flags;
+    std::string data;
     std::unique_ptr<OutputFolder> folder;
   };
 
@@ -61,6 +64,23 @@ class OutputFolderTest : public ::testing::Test {
     std::ofstream(path) << content;
   }
 
+  // Runs a body while no file may become larger than so many bytes. Returns its error.
+  static std::string error_with_room_for(rlim_t bytes, const std::function<void()>& body) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit limited{bytes, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limited);
+    std::string message = "no error";
+    try {
+      body();
+    } catch (const UsageError& error) {
+      message = error.what();
+    }
+    setrlimit(RLIMIT_FSIZE, &before);
+    return message;
+  }
+
   static std::string content(const fs::path& path) { return fs::exists(path) ? read_file(path) : "nothing"; }
 
   std::set<std::string> files() const {
@@ -81,7 +101,8 @@ TEST_F(OutputFolderTest, ListsEveryFileOfTheRun) {
   (*open())->write("figures/a.png", "picture");
   const auto config = read_json(out_ / "config.json");
   EXPECT_EQ(config["files"], nlohmann::json({"figures/a.png"}));
-  EXPECT_EQ(config["program"], "program");
+  EXPECT_EQ(config["program"], "simulate");
+  EXPECT_EQ(config["torchlcp_run"], 1);
   EXPECT_EQ(content(out_ / "figures" / "a.png"), "picture");
 }
 
@@ -107,6 +128,45 @@ TEST_F(OutputFolderTest, RefusesAFileThatWasAddedToARun) {
   (*open())->write("data.csv", "x");
   put(out_ / "figures" / "mine.png", "mine");
   EXPECT_NE(error_of().find("holds figures/mine.png, which no run"), std::string::npos);
+}
+
+TEST_F(OutputFolderTest, BelievesNoListOfSomebodyElses) {
+  const nlohmann::json files = {"thesis.tex", "notes/"};
+  const std::vector<nlohmann::json> configs = {
+      {{"program", "my app"}, {"files", files}},
+      {{"program", "simulate"}, {"files", files}},
+      {{"program", "my app"}, {"files", files}, {"torchlcp_run", 1}},
+      {{"program", "simulate"}, {"files", files}, {"torchlcp_run", 2}},
+      {{"program", 1}, {"files", files}, {"torchlcp_run", 1}},
+      {{"program", "simulate"}, {"files", "thesis.tex"}, {"torchlcp_run", 1}},
+      files,
+  };
+  for (const nlohmann::json& config : configs) {
+    put(out_ / "thesis.tex", "mine");
+    put(out_ / "config.json", config.dump());
+    EXPECT_NE(error_of().find(", which no run of this version wrote"), std::string::npos) << config;
+    EXPECT_EQ(content(out_ / "config.json"), config.dump());
+    (*open(0, true))->write("data.csv", "x");
+    EXPECT_EQ(this->files(), (std::set<std::string>{"config.json", "data.csv", "thesis.tex"}));
+    EXPECT_EQ(content(out_ / "thesis.tex"), "mine");
+    fs::remove_all(out_);
+  }
+}
+
+TEST_F(OutputFolderTest, OverwritesOnlyWhatItWrites) {
+  for (const char* name : {"metrics.json", "model.pt", "figures/a.png", "figures/b.png"}) put(out_ / name, "mine");
+  const auto run = open(0, true);
+  (*run)->write("history.csv", "x");
+  EXPECT_EQ(content(out_ / "metrics.json"), "mine");
+  EXPECT_FALSE(has_written(out_, "metrics.json"));
+  (*run)->write("metrics.json", "results");
+  EXPECT_EQ(content(out_ / "metrics.json"), "results");
+  EXPECT_TRUE(has_written(out_, "metrics.json"));
+  (*run)->announce({"figures/a.png"});
+  EXPECT_FALSE(has_written(out_, "figures/a.png"));
+  EXPECT_EQ(files(),
+            (std::set<std::string>{"config.json", "figures/b.png", "history.csv", "metrics.json", "model.pt"}));
+  EXPECT_EQ(content(out_ / "model.pt"), "mine");
 }
 
 TEST_F(OutputFolderTest, RefusesLinks) {
@@ -194,6 +254,33 @@ TEST_F(OutputFolderTest, JudgesRunsInsideByTheirOwnLists) {
   EXPECT_EQ(files(), (std::set<std::string>{"config.json", "data.csv"}));
 }
 
+TEST_F(OutputFolderTest, StopsWhereARunInsideIsInUse) {
+  const fs::path outer = out_, inner = out_ / "runs" / "one";
+  (*open(1))->announce({"runs/one/"});
+  out_ = inner;
+  auto other = open(5);
+  out_ = outer;
+  const std::string in_use = "--out out/runs/one/ is in use by another run";
+  EXPECT_EQ(error_of(), in_use);  // before it has written anything
+  (*other)->write("model.pt", "model");
+  put(inner / (kUnfinishedPrefix + std::string("7-0")), "half");
+  for (const bool overwrite : {false, true}) EXPECT_EQ(error_of(overwrite), in_use);
+  const std::set<std::string> all = {"config.json", "runs/one/.torchlcp-7-0", "runs/one/config.json",
+                                     "runs/one/model.pt"};
+  EXPECT_EQ(files(), all);
+  other.reset();
+
+  const auto next = open(2);
+  out_ = inner;
+  other = open(5);  // it begins after the next run has looked
+  out_ = outer;
+  EXPECT_THROW((*next)->write("metrics.json", "new"), UsageError);
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json", "runs/one/config.json", "runs/one/model.pt"}));
+  other.reset();
+  (*next)->write("metrics.json", "new");
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json", "metrics.json"}));
+}
+
 TEST_F(OutputFolderTest, IsLockedByTheRunThatUsesIt) {
   const auto run = open();
   (*run)->write("data.csv", "x");
@@ -209,22 +296,28 @@ TEST_F(OutputFolderTest, RemovesUnfinishedFilesOfKilledRuns) {
   EXPECT_EQ(files(), (std::set<std::string>{"config.json", "figures/a.png"}));
 }
 
-TEST_F(OutputFolderTest, NamesTheFileThatDoesNotFitOnTheDisk) {
-  (*open())->write("data.csv", "old");
-  std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  const rlimit limited{1000, before.rlim_max};
-  setrlimit(RLIMIT_FSIZE, &limited);
-  std::string message;
-  try {
-    (*open())->write("data.csv", std::string(2000, 'x'));
-  } catch (const UsageError& error) {
-    message = error.what();
-  }
-  setrlimit(RLIMIT_FSIZE, &before);
-  EXPECT_EQ(message, "cannot write " + (out_ / "data.csv").string() + ": File too large");
-  EXPECT_EQ(files(), (std::set<std::string>{"config.json"}));
+TEST_F(OutputFolderTest, LeavesTheEarlierRunWhereAFileDoesNotFitOnTheDisk) {
+  const auto first = open(1);
+  for (const char* name : {"data.csv", "model.pt"}) (*first)->write(name, "old");
+  first->folder.reset();
+  const std::string config = content(out_ / "config.json");
+  const auto write = [&](const std::string& text) { (*open(2))->write("inner/data.csv", text); };
+  EXPECT_EQ(error_with_room_for(1000, [&] { write(std::string(2000, 'x')); }),
+            "cannot write " + (out_ / "inner" / "data.csv").string() + ": File too large");
+  EXPECT_EQ(error_with_room_for(20, [&] { write("x"); }),
+            "cannot write " + (out_ / "config.json").string() + ": File too large");
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json", "data.csv", "model.pt"}));
+  EXPECT_EQ(content(out_ / "config.json"), config);
+  EXPECT_FALSE(fs::exists(out_ / "inner"));
+}
+
+TEST_F(OutputFolderTest, LeavesTheEarlierRunWhereAFlagIsNoText) {
+  (*open(1))->write("model.pt", "old");
+  const auto next = open(2);
+  next->data = "/tmp/\xff.csv";
+  EXPECT_THROW((*next)->write("model.pt", "new"), UsageError);
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json", "model.pt"}));
+  EXPECT_EQ(content(out_ / "model.pt"), "old");
 }
 
 TEST_F(OutputFolderTest, NamesAFolderThatCannotBe) {
