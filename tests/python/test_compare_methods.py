@@ -127,6 +127,15 @@ def test_resume_refuses_another_comparison(compared, run, tmp_path):
     assert result.returncode == 2 and "0_direct.csv: is not the data" in result.stderr
 
 
+def test_resume_refuses_a_config_of_another_kind(run, tmp_path):
+    (tmp_path / "out").mkdir()
+    for content in ("[]", '{"program": 1}'):
+        (tmp_path / "out" / "config.json").write_text(content)
+        result = run("compare_methods", "--out", "out", "--resume")
+        assert result.returncode == 2
+        assert result.stderr == "compare_methods: out/config.json: is of another program, not of compare_methods\n"
+
+
 def test_ctrl_c_is_passed_on_and_resumed_bit_for_bit(compared, build, run, tmp_path):
     process = start(build, tmp_path, "compare_methods", *SMALL, "--out", "out", stderr=subprocess.PIPE, text=True)
     direct = tmp_path / "out" / "runs" / "direct_random_0"
