@@ -110,16 +110,7 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
 
   const Interrupt interrupt;
   Progress progress("iteration", iteration_, total, run_.quiet);
-  while (iteration_ < total) {
-    if (const int signal = interrupt.signal(); signal != 0) {
-      save(model, optimizer, data_fingerprint);
-      if (history_.rows() > 0) out_.write_csv(kHistory, history_);
-      if (!run_.quiet) {
-        std::cerr << "\nstopped at iteration " << iteration_ << "; to continue: " << out_.program() << " --out "
-                  << out_.path().string() << " --resume" << std::endl;
-      }
-      return 128 + signal;
-    }
+  while (iteration_ < total && interrupt.signal() == 0) {
     const double done = static_cast<double>(iteration_) / static_cast<double>(total);
     const double learning_rate = training_.learning_rate * 0.5 * (1 + std::cos(std::numbers::pi * done));
     const auto report_now = [&](double part, double step_size) {
@@ -146,14 +137,19 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     optimizer.step();
     ++iteration_;
     if (iteration_ == total) report_now(1, 0);
-    if (iteration_ == total || (training_.checkpoint_every > 0 && iteration_ % training_.checkpoint_every == 0)) {
+    if (iteration_ < total && training_.checkpoint_every > 0 && iteration_ % training_.checkpoint_every == 0) {
       save(model, optimizer, data_fingerprint);
-      out_.write_csv(kHistory, history_);
     }
     progress.show(iteration_, shown);
   }
-  out_.write_csv(kHistory, history_);
-  return std::nullopt;
+  save(model, optimizer, data_fingerprint);
+  const int signal = interrupt.signal();
+  if (signal == 0) return std::nullopt;
+  if (!run_.quiet) {
+    std::cerr << "\nstopped at iteration " << iteration_ << "; to continue: " << out_.program() << " --out "
+              << out_.path().string() << " --resume" << std::endl;
+  }
+  return 128 + signal;
 }
 
 void Trainer::report(const LossTerms& terms, const NamedValues& figures, double learning_rate) {
@@ -219,6 +215,7 @@ void Trainer::save(torch::nn::Module& model, torch::optim::Adam& optimizer, std:
   for (const auto& column : history_.columns) columns.push_back(torch::tensor(column, torch::kDouble).unsqueeze(0));
   checkpoint.tensors["history"] = torch::cat(columns);
   out_.write(kCheckpoint, checkpoint.encode());
+  if (history_.rows() > 0) out_.write_csv(kHistory, history_);
 }
 
 std::int64_t fingerprint(const std::vector<torch::Tensor>& tensors) {

@@ -50,7 +50,7 @@ class Trainer {
 
  private:
   void load(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint);
-  void save(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint);
+  void save(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint);  // and the history
   void report(const LossTerms& terms, const NamedValues& figures, double learning_rate);
 
   OutputFolder& out_;
