@@ -7,8 +7,7 @@
 
 #include "support/problems.h"
 
-namespace lcp::linalg {
-namespace {
+namespace lcp::linalg::basis_test {
 
 using testing::RowMatrix;
 
@@ -102,5 +101,4 @@ TEST_F(BasisTest, LeavesNothingOfAnEarlierFactorisation) {
   EXPECT_EQ(x, y);
 }
 
-}  // namespace
-}  // namespace lcp::linalg
+}  // namespace lcp::linalg::basis_test

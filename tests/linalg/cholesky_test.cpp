@@ -11,8 +11,7 @@
 
 #include "support/problems.h"
 
-namespace lcp::linalg {
-namespace {
+namespace lcp::linalg::cholesky_test {
 
 using testing::RowMatrix;
 
@@ -128,5 +127,4 @@ TEST_F(CholeskyTest, LeavesNothingOfAnEarlierMatrix) {
   EXPECT_EQ(x, y);
 }
 
-}  // namespace
-}  // namespace lcp::linalg
+}  // namespace lcp::linalg::cholesky_test

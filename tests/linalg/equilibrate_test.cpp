@@ -7,8 +7,7 @@
 
 #include "support/problems.h"
 
-namespace lcp::linalg {
-namespace {
+namespace lcp::linalg::equilibrate_test {
 
 TEST(EquilibrateTest, BringsRowsAndColumnsToLikeSizeExactly) {
   std::mt19937_64 random(1);
@@ -48,5 +47,4 @@ TEST(EquilibrateTest, LeavesZeroRowsAlone) {
   EXPECT_EQ(A[3], 8);
 }
 
-}  // namespace
-}  // namespace lcp::linalg
+}  // namespace lcp::linalg::equilibrate_test

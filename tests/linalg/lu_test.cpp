@@ -9,8 +9,7 @@
 
 #include "support/problems.h"
 
-namespace lcp::linalg {
-namespace {
+namespace lcp::linalg::lu_test {
 
 using testing::RowMatrix;
 
@@ -120,5 +119,4 @@ TEST_P(LuTest, LeavesNothingOfAnEarlierMatrixInTheSameMemory) {
 
 INSTANTIATE_TEST_SUITE_P(Pivotings, LuTest, ::testing::Values(Pivoting::kPartial, Pivoting::kFull));
 
-}  // namespace
-}  // namespace lcp::linalg
+}  // namespace lcp::linalg::lu_test

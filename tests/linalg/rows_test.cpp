@@ -11,8 +11,7 @@
 #include "linalg/kernels.h"
 #include "support/problems.h"
 
-namespace lcp::linalg {
-namespace {
+namespace lcp::linalg::rows_test {
 
 using testing::RowMatrix;
 
@@ -185,5 +184,4 @@ TEST_F(RowsTest, ComplementIsThatOfTheRowsThatAreAskedFor) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::linalg
+}  // namespace lcp::linalg::rows_test

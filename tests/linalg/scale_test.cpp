@@ -6,8 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace lcp::linalg {
-namespace {
+namespace lcp::linalg::scale_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSmallest = std::numeric_limits<double>::denorm_min();
@@ -105,5 +104,4 @@ TEST(HasNormalImageTest, SeesWhatScalingLost) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::linalg
+}  // namespace lcp::linalg::scale_test

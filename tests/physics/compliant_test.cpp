@@ -13,8 +13,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::compliant_test {
 
 using testing::everywhere;
 using testing::largest;
@@ -241,5 +240,4 @@ TEST_F(CompliantTest, RefusesWhatIsOutOfRange) {
             "u must be [steps, ..., 3]; got [3]");
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::compliant_test

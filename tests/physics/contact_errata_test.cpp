@@ -13,8 +13,7 @@
 #include "lcp/solve_mixed.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::contact_errata_test {
 
 using testing::number;
 using testing::numbers;
@@ -209,5 +208,4 @@ TEST_F(ContactErrataTest, HasOneRightPairOfSignsInTheFormOfBelbutePeres) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::contact_errata_test

@@ -16,8 +16,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::falling_block_test {
 
 using testing::everywhere;
 using testing::Inputs;
@@ -242,7 +241,9 @@ TEST_F(FallingBlockTest, DifferentiatesARolloutInStateAndParameters) {
 }
 
 TEST_F(FallingBlockTest, DifferentiatesTheClosedForm) {
-  const auto exact = [](const Inputs& in) { return stacked(exact_step(in[0], in[1], {in[2], in[3], in[4]})); };
+  const auto exact = [](const Inputs& in) {
+    return stacked(exact_step(in[0], in[1], FallingBlock{in[2], in[3], in[4]}));
+  };
   EXPECT_LT(
       testing::gradient_error(exact, {numbers({3, 0.1, 0}), numbers({1, -2, 0}), number(1.3), number(0.5), number(2)}),
       1e-6);
@@ -360,5 +361,4 @@ TEST_F(FallingBlockTest, RefusesImpossibleParameters) {
   EXPECT_NO_THROW(FallingBlock::of(1, 0.1, 0));
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::falling_block_test

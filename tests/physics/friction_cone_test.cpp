@@ -8,8 +8,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::friction_cone_test {
 
 using torch::Tensor;
 
@@ -94,5 +93,4 @@ TEST_F(FrictionConeTest, RefusesOddAndTooFewDirections) {
   for (const int n : {-4, 0, 1, 2, 3, 5, 9}) EXPECT_THROW(friction_directions(n, torch::kDouble), c10::Error) << n;
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::friction_cone_test

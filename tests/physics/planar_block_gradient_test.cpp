@@ -10,8 +10,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::planar_block_gradient_test {
 
 using testing::count;
 using testing::Inputs;
@@ -288,5 +287,4 @@ TEST_F(PlanarBlockGradientTest, CallsAStepKinkedWhereItIs) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::planar_block_gradient_test

@@ -16,8 +16,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::planar_block_test {
 
 using testing::count;
 using testing::Inputs;
@@ -541,5 +540,4 @@ TEST_F(PlanarBlockTest, RefusesImpossibleArguments) {
   EXPECT_THROW(PlanarBlock::of(1, 0.1, NAN, 9.81), c10::Error);
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::planar_block_test

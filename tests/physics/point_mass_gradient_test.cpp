@@ -10,8 +10,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::point_mass_gradient_test {
 
 using testing::count;
 using testing::Inputs;
@@ -328,5 +327,4 @@ TEST_F(PointMassGradientTest, CallsAStepKinkedWhereItIs) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::point_mass_gradient_test

@@ -13,8 +13,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::point_mass_test {
 
 using testing::count;
 using testing::Inputs;
@@ -537,5 +536,4 @@ TEST_F(PointMassTest, RefusesImpossibleArguments) {
   EXPECT_THROW(PointMass::of(NAN, 0.1, 0.5, 9.81), c10::Error);
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::point_mass_test

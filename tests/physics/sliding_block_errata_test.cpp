@@ -17,8 +17,7 @@
 #include "lcp/status.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::sliding_block_errata_test {
 
 using testing::everywhere;
 using testing::largest;
@@ -376,5 +375,4 @@ TEST_F(SlidingBlockErrata, OnlyTheCorrectedMixedMatrixIsPositiveSemidefinite) {
   EXPECT_LT(smallest_eigenvalue({-1, 1, -1, 0}), -0.5);
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::sliding_block_errata_test

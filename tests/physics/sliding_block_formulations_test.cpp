@@ -16,8 +16,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::sliding_block_formulations_test {
 
 using testing::count;
 using testing::everywhere;
@@ -437,5 +436,4 @@ TEST_P(FormulationTest, IsKinkedWhereAndOnlyWhereItsOneSidedDerivativesDiffer) {
   EXPECT_GE(jump.masked_select(kinked).min().item<double>(), 0.1);
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::sliding_block_formulations_test

@@ -16,8 +16,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::sliding_block_test {
 
 using testing::count;
 using testing::everywhere;
@@ -232,5 +231,4 @@ TEST_F(SlidingBlockTest, ChoosesTheGradientOfTheForcesOfABlockAtRestByItsTies) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::sliding_block_test

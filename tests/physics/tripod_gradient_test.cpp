@@ -8,8 +8,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::tripod_gradient_test {
 
 using testing::count;
 using testing::Inputs;
@@ -201,5 +200,4 @@ TEST_F(TripodGradientTest, HasTheGradientOfBothSidesWhereItIsNotKinked) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::tripod_gradient_test

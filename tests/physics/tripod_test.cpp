@@ -18,8 +18,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::physics {
-namespace {
+namespace lcp::physics::tripod_test {
 
 using testing::count;
 using testing::error_of;
@@ -566,5 +565,4 @@ TEST_F(TripodTest, RefusesImpossibleArguments) {
   EXPECT_THROW(Tripod::of(1, 1, 0.1, 0.3, 9.81, INFINITY), c10::Error);
 }
 
-}  // namespace
-}  // namespace lcp::physics
+}  // namespace lcp::physics::tripod_test

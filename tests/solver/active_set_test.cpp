@@ -11,8 +11,7 @@
 #include "support/derivative.h"
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::active_set_test {
 
 using testing::Derivative;
 using testing::Problem;
@@ -363,5 +362,4 @@ TEST(ActiveSetFreeTest, AgreesWithCentralDifferencesOfMixedProblems) {
   EXPECT_GT(checked, 25);
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::active_set_test

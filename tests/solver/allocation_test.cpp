@@ -8,8 +8,7 @@
 #include "support/derivative.h"
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::allocation_test {
 
 // The allocations of solving all but the first problem.
 long allocations_after_the_first(const std::vector<testing::Problem>& problems, const Settings& settings,
@@ -72,5 +71,4 @@ TEST(AllocationTest, NothingIsAllocatedPerDerivative) {
   EXPECT_EQ(testing::allocations(), before);
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::allocation_test

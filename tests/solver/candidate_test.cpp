@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::candidate_test {
 
 // w = M z + q with the solution z = (3, 0), w = (0, 5).
 class CandidateTest : public ::testing::Test {
@@ -89,5 +88,4 @@ TEST_F(CandidateTest, IsNoSolutionWhereItIsNotANumber) {
   EXPECT_FALSE(candidate_.is_solution(problem_));
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::candidate_test

@@ -11,8 +11,7 @@
 #include "solver/mixed.h"
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::central_path_test {
 
 using testing::Problem;
 using testing::RowMatrix;
@@ -294,5 +293,4 @@ TEST(CentralPathRunTest, RepeatsItselfBitForBit) {
   for (int i = 0; i < 5; ++i) EXPECT_EQ(used.z()[i], fresh.z()[i]);
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::central_path_test

@@ -11,8 +11,7 @@
 #include "solver/ladder.h"
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::certifier_test {
 
 using Eigen::VectorXd;
 using testing::Problem;
@@ -247,5 +246,4 @@ TEST(CertificateTest, IsNaNWhereAnyNumberIsAndRecovers) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::certifier_test

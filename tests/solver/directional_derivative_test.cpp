@@ -10,8 +10,7 @@
 #include "support/derivative.h"
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::directional_derivative_test {
 
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
@@ -318,5 +317,4 @@ TEST_F(DirectionalDerivativeTest, HasARadiusForAnInactiveW) {
   EXPECT_TRUE(std::isnan(radius(problem, Eigen::Vector2d(0, std::nan("")), Eigen::Vector2d(1, 1))));
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::directional_derivative_test

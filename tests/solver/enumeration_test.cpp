@@ -10,8 +10,7 @@
 #include "solver/verify.h"
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::enumeration_test {
 
 using testing::Problem;
 using testing::RowMatrix;
@@ -154,5 +153,4 @@ TEST(EnumerationTest, LeavesNothingOfAnEarlierRun) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(used.z()[i], fresh.z()[i]);
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::enumeration_test

@@ -5,8 +5,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace lcp::testing {
-namespace {
+namespace lcp::testing::exact_test {
 
 Problem problem(int n, const std::vector<double>& M, const std::vector<double>& q) {
   return {Eigen::Map<const RowMatrix>(M.data(), n, n), Eigen::Map<const Eigen::VectorXd>(q.data(), n)};
@@ -82,5 +81,4 @@ TEST(ExactTest, RefusesWhatItCannotAnswerExactly) {
   EXPECT_THROW(truth_of({RowMatrix::Identity(6, 6), Eigen::VectorXd::Ones(6)}), std::invalid_argument);
 }
 
-}  // namespace
-}  // namespace lcp::testing
+}  // namespace lcp::testing::exact_test

@@ -11,8 +11,7 @@
 #include "support/effort.h"
 #include "support/exact.h"
 
-namespace lcp::testing {
-namespace {
+namespace lcp::testing::exhaustive_test {
 
 void expect_truth(const Problem& problem) {
   const Truth truth = truth_of(problem);
@@ -119,5 +118,4 @@ TEST(ExhaustiveTest, NoUnitsMakeAFeasibleProblemInfeasible) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::testing
+}  // namespace lcp::testing::exhaustive_test

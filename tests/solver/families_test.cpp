@@ -10,8 +10,7 @@
 #include "solver/ladder.h"
 #include "support/claims.h"
 
-namespace lcp::testing {
-namespace {
+namespace lcp::testing::families_test {
 
 using solver::Method;
 using solver::Settings;
@@ -266,5 +265,4 @@ TEST_P(FrictionFamilyTest, SolvesAllOf2000) {
 INSTANTIATE_TEST_SUITE_P(Seeds, FrictionFamilyTest, ::testing::Values(11, 12, 13, 14),
                          ::testing::PrintToStringParamName());
 
-}  // namespace
-}  // namespace lcp::testing
+}  // namespace lcp::testing::families_test

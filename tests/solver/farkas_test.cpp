@@ -12,8 +12,7 @@
 #include "linalg/equilibrate.h"
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::farkas_test {
 
 using Eigen::VectorXd;
 using testing::Problem;
@@ -240,5 +239,4 @@ TEST_F(FarkasTest, ReportsTheEndOfItsBudget) {
   EXPECT_EQ(run(problem, 1).end, Termination::kBudget);
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::farkas_test

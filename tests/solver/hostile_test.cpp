@@ -9,8 +9,7 @@
 #include "support/claims.h"
 #include "support/effort.h"
 
-namespace lcp::testing {
-namespace {
+namespace lcp::testing::hostile_test {
 
 using solver::Method;
 using solver::Settings;
@@ -129,5 +128,4 @@ TEST_F(HostileTest, AnswersAreTrueForEveryGuess) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::testing
+}  // namespace lcp::testing::hostile_test

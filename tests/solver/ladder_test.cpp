@@ -11,8 +11,7 @@
 
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::ladder_test {
 
 using testing::Problem;
 using testing::RowMatrix;
@@ -668,5 +667,4 @@ TEST(LadderBudgetTest, IsOneForAllRungs) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::ladder_test

@@ -4,8 +4,7 @@
 
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::lemke_test {
 
 using testing::Problem;
 using testing::RowMatrix;
@@ -98,5 +97,4 @@ TEST(LemkeTest, RepeatsItselfBitForBit) {
   for (int i = 0; i < 40; ++i) EXPECT_EQ(first.z()[i], second.z()[i]);
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::lemke_test

@@ -8,8 +8,7 @@
 
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::mixed_test {
 
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
@@ -426,5 +425,4 @@ TEST_F(MixedTest, LeavesNothingOfAnEarlierProblem) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::mixed_test

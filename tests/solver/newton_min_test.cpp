@@ -10,8 +10,7 @@
 
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::newton_min_test {
 
 using testing::Problem;
 using testing::RowMatrix;
@@ -263,5 +262,4 @@ TEST(NewtonMinTest, LeavesNothingOfAnEarlierRun) {
   EXPECT_EQ(used.steps(), fresh.steps());
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::newton_min_test

@@ -5,8 +5,7 @@
 #include <limits>
 #include <vector>
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::pair_states_test {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
@@ -69,5 +68,4 @@ TEST(PairStatesTest, MarksAnUnsolvedElement) {
             (States{PairState::kUnsolved, PairState::kUnsolved}));
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::pair_states_test

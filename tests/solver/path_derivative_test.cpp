@@ -10,8 +10,7 @@
 #include "solver/ladder.h"
 #include "support/problems.h"
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::path_derivative_test {
 
 using Eigen::VectorXd;
 using testing::Problem;
@@ -183,5 +182,4 @@ TEST_F(PathDerivativeTest, WorksOnTheEmptyProblem) {
   derivative.adjoint(nullptr, nullptr, nullptr, nullptr);
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::path_derivative_test

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::rungs_test {
 
 TEST(RungsTest, AreThoseOfTheDocumentation) {
   std::ifstream text(LCP_SOURCE_FOLDER "/docs/solvers.md");
@@ -25,5 +24,4 @@ TEST(RungsTest, AreThoseOfTheDocumentation) {
   EXPECT_EQ(documented, names);
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::rungs_test

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::scaled_problem_test {
 
 TEST(ScaledProblemTest, BringsQToUnitSizeAndLeavesAUsualMatrix) {
   const double M[] = {4, 1, 1, 3};
@@ -80,5 +79,4 @@ TEST(ScaledProblemTest, ShiftsTheDiagonalAlone) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::scaled_problem_test

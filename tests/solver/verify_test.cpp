@@ -6,8 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace lcp::solver {
-namespace {
+namespace lcp::solver::verify_test {
 
 constexpr double kTolerance = 1e-9;
 
@@ -72,5 +71,4 @@ TEST(VerifyTest, DoesNotExcuseAHugeZ) {
   EXPECT_GT(violation(2, 0, M, q, z, kTolerance, w), 1);
 }
 
-}  // namespace
-}  // namespace lcp::solver
+}  // namespace lcp::solver::verify_test

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <limits>
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::bilinear_program_test {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -66,5 +65,4 @@ TEST(BilinearProgramTest, SaysWhenIterationsRunOut) {
   EXPECT_EQ(solution.status, "the iterations ran out");
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::bilinear_program_test

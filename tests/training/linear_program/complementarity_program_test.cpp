@@ -10,8 +10,7 @@
 #include "lcp/physics/sliding_block.h"
 #include "support/tensors.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::complementarity_program_test {
 
 using lcp::testing::everywhere;
 using lcp::testing::largest;
@@ -162,5 +161,4 @@ TEST(ComplementarityProgramTest, RefusesShapesThatDoNotFit) {
   EXPECT_THROW(with_l1(complementarity_program(one, one, nothing(3, 3)), -1), c10::Error);
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::complementarity_program_test

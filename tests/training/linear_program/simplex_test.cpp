@@ -8,8 +8,7 @@
 #include "sliding_block/samples.h"
 #include "support/tensors.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::simplex_test {
 
 using lcp::testing::everywhere;
 using lcp::testing::largest;
@@ -235,5 +234,4 @@ TEST(BlockProgramTest, StaysAboveItsBoundWhereNoRowFits) {
   for (std::int64_t i = 0; i < 2; ++i) EXPECT_GT(solve(fit.row(i)).objective, 3 * bound[i].item<double>());
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::simplex_test

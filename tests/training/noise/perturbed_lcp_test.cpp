@@ -16,8 +16,7 @@
 #include "support/finite_differences.h"
 #include "support/tensors.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::perturbed_lcp_test {
 
 using testing::count;
 using testing::error_of;
@@ -265,5 +264,4 @@ TEST_F(PerturbedLcpTest, MostBlocksRestWhereOneEntryIsWrong) {
   EXPECT_TRUE(torch::equal(resting(0, 0).logical_not().nonzero().squeeze(-1), torch::tensor({21, 22})));
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::perturbed_lcp_test

@@ -13,8 +13,7 @@
 #include "run/error.h"
 #include "run/files.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::checkpoint_test {
 
 namespace fs = std::filesystem;
 using torch::Tensor;
@@ -136,5 +135,4 @@ def __setstate__(self, state: int) -> None:
   EXPECT_FALSE(fs::exists(written));
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::checkpoint_test

@@ -6,8 +6,7 @@
 #include "run/error.h"
 #include "run/files.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::command_line_test {
 
 class CommandLineTest : public ::testing::Test {
  protected:
@@ -151,5 +150,4 @@ TEST_F(CommandLineTest, AgreesWithTheRunThatItContinues) {
   EXPECT_THROW(line_.agree_with({{"samples", "many"}}, "checkpoint.pt"), UsageError);
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::command_line_test

@@ -10,8 +10,7 @@
 
 #include "run/error.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::files_test {
 
 class FilesTest : public ::testing::Test {
  protected:
@@ -104,5 +103,4 @@ TEST_F(FilesTest, NamesAFileThatIsNoJson) {
   EXPECT_THROW(read_json(with("{\"a\": 1e999}")), UsageError);
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::files_test

@@ -13,8 +13,7 @@
 
 #include "run/error.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::folder_lock_test {
 
 namespace fs = std::filesystem;
 
@@ -91,5 +90,4 @@ TEST_F(FolderLockTest, IsNeverThatOfARemovedFolder) {
   EXPECT_EQ(status, 0);
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::folder_lock_test

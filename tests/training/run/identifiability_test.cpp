@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::identifiability_test {
 
 using torch::Tensor;
 
@@ -29,5 +28,4 @@ TEST(IdentifiabilityTest, DeterminesNothingWithoutResiduals) {
   EXPECT_EQ(report.json()["unidentifiable_directions"], nlohmann::json({"a", "b"}));
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::identifiability_test

@@ -11,8 +11,7 @@
 
 #include "run/error.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::output_folder_test {
 
 namespace fs = std::filesystem;
 
@@ -326,5 +325,4 @@ TEST_F(OutputFolderTest, NamesAFolderThatCannotBe) {
   EXPECT_NE(error_of().find("cannot create out: "), std::string::npos);
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::output_folder_test

@@ -4,8 +4,7 @@
 
 #include <limits>
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::text_test {
 
 TEST(TextTest, NumbersHaveThreeDigitsAndNoNegativeZero) {
   EXPECT_EQ(short_number(1234.5), "1.23e+03");
@@ -39,5 +38,4 @@ TEST(TextTest, TablesAreMarkdown) {
   EXPECT_EQ(table_row({"1", ""}), "| 1 |  |\n");
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::text_test

@@ -14,8 +14,7 @@
 
 #include "run/error.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::trainer_test {
 
 namespace fs = std::filesystem;
 
@@ -72,5 +71,4 @@ TEST_F(TrainerTest, ResumesOnlyWhereNoOtherRunIs) {
   EXPECT_THROW(train("out", true), UsageError);
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::trainer_test

@@ -10,8 +10,7 @@
 #include "lcp/status.h"
 #include "support/tensors.h"
 
-namespace lcp::training {
-namespace {
+namespace lcp::training::infeasible_formulation_test {
 
 using lcp::testing::everywhere;
 using lcp::testing::largest;
@@ -74,5 +73,4 @@ TEST_F(InfeasibleFormulationTest, HasAFarkasVector) {
   EXPECT_TRUE(everywhere(product.slice(0, 0, -1) < 0));
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::training::infeasible_formulation_test
