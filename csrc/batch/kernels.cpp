@@ -107,9 +107,8 @@ LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lane
 
 // The states of all pairs, as numbers. Not inlined, so that all solve kernels share it.
 template <int N, class L>
-[[gnu::noinline, gnu::noclone]] void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q,
-                                                 const Lanes<L>* z, const Lanes<L>* w, const Lanes<L>* scale,
-                                                 Lanes<L>* states) {
+LCP_NOINLINE void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q, const Lanes<L>* z,
+                              const Lanes<L>* w, const Lanes<L>* scale, Lanes<L>* states) {
   Lanes<L> limit[N], excess[N];
   Mask<Lanes<L>> basic[N], tied[N], negligible[N];
   const auto at = [](const Lanes<L>* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
@@ -123,8 +122,8 @@ template <int N, class L>
 // At most kGroups vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it is
 // a P0-matrix, or nullptr.
 template <int N, class T, class L, Start start, bool has_bases>
-[[gnu::noinline, gnu::noclone]] void solve_groups(int groups, const Bases<N, L>* shared, Problems<T> problems,
-                                                  L tolerance, Solutions<T> solutions) {
+LCP_NOINLINE void solve_groups(int groups, const Bases<N, L>* shared, Problems<T> problems, L tolerance,
+                               Solutions<T> solutions) {
   using V = Lanes<L>;
   constexpr int width = kLanes<L>;
   V all_M[has_bases ? 1 : kGroups][N * N];
@@ -269,9 +268,8 @@ void solve_as_double(std::int64_t count, BatchView<T> M, const T* q, BatchView<T
 using D = double;
 
 template <int N, class T>
-[[gnu::noinline, gnu::noclone]] void adjoint_groups(int groups, BatchView<T> M, const std::int8_t* states,
-                                                    BatchView<T> g_z, BatchView<T> g_w, bool tied_active, T* t,
-                                                    std::int8_t* status) {
+LCP_NOINLINE void adjoint_groups(int groups, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z,
+                                 BatchView<T> g_w, bool tied_active, T* t, std::int8_t* status) {
   using V = Lanes<D>;
   constexpr int width = kLanes<D>;
   for (int g = 0; g < groups; ++g) {

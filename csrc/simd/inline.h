@@ -3,3 +3,10 @@
 #pragma once
 
 #define LCP_INLINE __attribute__((always_inline))
+
+// A function that stays one piece of code: neither inlined nor, by GCC, cloned for constant arguments.
+#ifdef __clang__
+#define LCP_NOINLINE [[gnu::noinline]]
+#else
+#define LCP_NOINLINE [[gnu::noinline, gnu::noclone]]
+#endif
