@@ -2,6 +2,7 @@
 
 The problems are pairs (H, h): lcp::solve has M = H and q = h, lcp::solve_mixed the blocks [A B; C M] = H, (p, q) = h.
 """
+import contextlib
 import itertools
 import math
 
@@ -150,3 +151,29 @@ def backward_often(f, s, order):
     for _ in range(order):
         (result,) = torch.autograd.grad(result, s, create_graph=True)
     return result.detach()
+
+
+# Modes of autograd
+
+
+@contextlib.contextmanager
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@contextlib.contextmanager
+def anomaly_mode():
+    with torch.autograd.set_detect_anomaly(True):
+        yield
+
+
+def saved_as_arrays():
+    return torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach().numpy().copy(), torch.from_numpy)
+
+
+def saved_as_clones():
+    return torch.autograd.graph.saved_tensors_hooks(torch.clone, torch.clone)

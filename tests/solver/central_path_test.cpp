@@ -15,6 +15,7 @@ namespace lcp::solver::central_path_test {
 
 using testing::Problem;
 using testing::RowMatrix;
+using testing::scalar;
 
 struct Point {
   Eigen::VectorXd z, w;
@@ -49,8 +50,6 @@ void expect_on_path(const Problem& problem, const std::optional<Point>& p, doubl
     EXPECT_NEAR(p->z[i] * p->w[i] / kappa, 1, 1e-15);
   }
 }
-
-Problem scalar(double M, double q) { return {RowMatrix::Constant(1, 1, M), Eigen::VectorXd::Constant(1, q)}; }
 
 // A block that slides at v with slack gamma = |v|: positive semidefinite, two solutions where it sticks.
 Problem sliding_block(double c, double v, double limit) {

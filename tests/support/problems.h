@@ -22,6 +22,9 @@ struct Problem {
   int n() const { return static_cast<int>(q.size()); }
 };
 
+/// The problem of one unknown.
+inline Problem scalar(double M, double q) { return {RowMatrix::Constant(1, 1, M), Eigen::VectorXd::Constant(1, q)}; }
+
 /// A problem with a known solution, which is the only one where the generator says so.
 struct Planted {
   Problem problem;
