@@ -20,22 +20,27 @@ BatchSolver<T>::BatchSolver(int n, const solver::Settings& settings)
       guess_(n),
       z_(n),
       w_(n) {
+  if (!has_kernel(n, settings, false)) return;
   const TypedKernels<T>& kernels = batch::kernels().of<T>();
-  const bool kernels_serve = settings.method == solver::Method::kAuto && !settings.max_pivots &&
-                             settings.tolerance >= kernels.min_tolerance && n >= 1;
-  if (!kernels_serve) return;
   if (n <= kSmall) {
     enumerate_ = kernels.small[n - 1].solve;
     enumerate_as_double_ = kernels.small[n - 1].solve_as_double;
     if (enumerate_as_double_ != nullptr) copies_.resize(n, kGathered);
   } else if (n <= kEnumerated) {
     enumerate_ = kernels.enumerate[n - kSmall - 1];
-  } else if (n <= batch::kernels().lockstep_up_to) {
+  } else {
     lockstep_ = &kernels.lockstep;
     perturbation_.resize(n);
     solver::perturb(0, n, perturbation_.data());
     workspace_.resize(lockstep_workspace(n));
   }
+}
+
+template <class T>
+bool BatchSolver<T>::has_kernel(int n, const solver::Settings& settings, bool has_guess) {
+  return n >= 1 && n <= (has_guess ? kEnumerated : std::max(kEnumerated, batch::kernels().lockstep_up_to)) &&
+         settings.method == Method::kAuto && !settings.max_pivots &&
+         settings.tolerance >= batch::kernels().of<T>().min_tolerance;
 }
 
 template <class T>

@@ -21,6 +21,9 @@ class BatchSolver {
  public:
   BatchSolver(int n, const solver::Settings& settings);
 
+  /// Whether problems of this size go to a kernel first; all others are solved one by one.
+  static bool has_kernel(int n, const solver::Settings& settings, bool has_guess);
+
   /// M, q, guess: `count` problems; guess.data may be nullptr. solutions: z, w count x n, NaN where an element is not
   /// solved; status: count, the values of lcp::Status; states: count x n or nullptr, see solver::PairState.
   void solve(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, const Solutions<T>& solutions);

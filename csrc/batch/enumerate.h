@@ -63,6 +63,14 @@ struct Bases {
   }
 };
 
+// -1 where x > 0, else 0; a NaN is not positive.
+template <class V>
+LCP_INLINE inline V negative_where_positive(const V& x) {
+  V result = 0;
+  stdx::where(x > V(0), result) = -1;
+  return result;
+}
+
 // Which basis is tried first: the empty one, and after it, with a guess, that of the guess's positive entries.
 enum class Start { kNothing, kGuess };
 
@@ -89,6 +97,10 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
   for (int i = 1; i < N; ++i) none = either(none, q[i]);
   [[maybe_unused]] const V proposes = none;  // negative where the guess counts, since the empty basis is no solution
   [[maybe_unused]] V singular = 0;           // negative where the guess proposes a singular basis
+  [[maybe_unused]] V active[N];              // negative where the guess is positive
+  if constexpr (start == Start::kGuess) {
+    for (int i = 0; i < N; ++i) active[i] = negative_where_positive(guess[i]);
+  }
   V determinant = 1;
   for (int i = 0; i < N; ++i) z[i] = 0;
   unroll<all>([&](auto k) LCP_INLINE {
@@ -110,7 +122,7 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
     if constexpr (start == Start::kGuess) {
       V proposed = proposes;
       unroll<N>([&](auto i) LCP_INLINE {
-        proposed = contains(a, i) ? both(proposed, V(0) - guess[i]) : but_not(proposed, V(0) - guess[i]);
+        proposed = contains(a, i) ? both(proposed, active[i]) : but_not(proposed, active[i]);
       });
       take = either(take, proposed);
       singular = either(singular, both(proposed, bases.margin[a]));

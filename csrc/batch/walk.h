@@ -18,7 +18,10 @@ class Walk {
   using V = Lanes<double>;
 
  public:
-  LCP_INLINE Walk(const V* M, const V* q, V largest_q, const V* guess) : M_(M), q_(q), guess_(guess) {
+  LCP_INLINE Walk(const V* M, const V* q, V largest_q, const V* guess) : M_(M), q_(q) {
+    if constexpr (start == Start::kGuess) {
+      for (int i = 0; i < N; ++i) active_[i] = negative_where_positive(guess[i]);
+    }
     const V perturbation = 64 * std::numeric_limits<double>::epsilon() * largest_q;
     Tableau root;
     none_ = q[0];
@@ -53,17 +56,12 @@ class Walk {
         z[i] = subtract_product(factor, z[c], z[i]);
       }
     });
-    V largest_z = 0;
     unroll<N>([&](auto k) LCP_INLINE {
       constexpr int i = N - 1 - k;
       for (int j = i + 1; j < N; ++j) z[i] = subtract_product(A[i][j], z[j], z[i]);
       z[i] *= A[i][i];
-      largest_z = stdx::max(largest_z, z[i]);
     });
-    // A basic variable that is 0 at a degenerate vertex comes out as round-off. Where this took a true value for 0,
-    // verification fails.
-    const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
-    for (int i = 0; i < N; ++i) stdx::where(z[i] <= negligible, z[i]) = 0;
+    for (int i = 0; i < N; ++i) z[i] = stdx::max(V(0), z[i]);
     z[0] = choose_if_negative(none_, V(std::numeric_limits<double>::quiet_NaN()), z[0]);
   }
 
@@ -112,8 +110,7 @@ class Walk {
     if constexpr (start == Start::kGuess) {
       V proposed = proposes_;
       unroll<N>([&](auto i) LCP_INLINE {
-        const V positive = V(0) - guess_[i];
-        proposed = contains(a, i) ? both(proposed, positive) : but_not(proposed, positive);
+        proposed = contains(a, i) ? both(proposed, active_[i]) : but_not(proposed, active_[i]);
       });
       take = either(take, proposed);
       singular_ = either(singular_, both(proposed, singular));
@@ -122,9 +119,10 @@ class Walk {
     none_ = both(none_, wrong);
   }
 
-  const V *M_, *q_, *guess_;
+  const V *M_, *q_;
   V basis_ = 0.0;     // a set of bits
   V none_;            // negative where no basis has been found yet
+  V active_[N];       // negative where the guess is positive
   V proposes_;        // negative where the guess counts, since the empty basis is no solution
   V singular_ = 0.0;  // negative where the guess proposes a singular basis
 };

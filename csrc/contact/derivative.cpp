@@ -31,13 +31,14 @@ Derivative::Derivative(Eigen::Index n, Eigen::Index contacts)
 void Derivative::adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g,
                          const Adjoint& result) {
   const Eigen::Index rows = 3 * contacts_;
-  const auto fill = [&](double value) {
+  const bool asked = any(g.v, n_, is_not_zero) || any(g.y, rows, is_not_zero) || any(g.gamma, rows, is_not_zero);
+  const auto fill_undefined = [&] {
+    const double value = asked ? std::numeric_limits<double>::quiet_NaN() : 0.0;
     for (double* x : {result.l, result.v_free}) std::fill_n(x, n_, value);
     for (double* x : {result.v_hat, result.R, result.gamma}) std::fill_n(x, rows, value);
     std::fill_n(result.mu, contacts_, value);
   };
-  const bool asked = any(g.v, n_, is_not_zero) || any(g.y, rows, is_not_zero) || any(g.gamma, rows, is_not_zero);
-  if (any(v, n_, is_nan) || any(y, rows, is_nan)) return fill(asked ? std::numeric_limits<double>::quiet_NaN() : 0.0);
+  if (any(v, n_, is_nan) || any(y, rows, is_nan)) return fill_undefined();
 
   System& system = systems_.set(problem.A, problem.J);
   for (Eigen::Index k = 0; k < contacts_; ++k) {
@@ -49,7 +50,7 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
   }
   system.to_bodies(pull_, work_);
   l_ = Eigen::Map<const Vector>(g.v, n_) - work_;
-  if (!system.factor(K_)) return fill(std::numeric_limits<double>::quiet_NaN());
+  if (!system.factor(K_)) return fill_undefined();
   system.solve(l_);
   system.multiply(l_, work_);
   system.to_contacts(l_, Jl_);

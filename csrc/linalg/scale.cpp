@@ -39,12 +39,4 @@ int exponent_of(double x) {
   return exponent;
 }
 
-bool has_normal_image(const double* x, const double* scaled, std::size_t count) {
-  bool normal = true;
-  for (std::size_t i = 0; i < count; ++i) {
-    normal &= x[i] == 0 || std::abs(scaled[i]) >= std::numeric_limits<double>::min();
-  }
-  return normal;
-}
-
 }  // namespace lcp::linalg

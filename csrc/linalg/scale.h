@@ -24,7 +24,4 @@ double largest_magnitude(const double* x, std::size_t count);
 /// e with |x| in [2^(e-1), 2^e); 0 for 0.
 int exponent_of(double x);
 
-/// Whether scaling lost nothing: no x_i != 0 became 0 or subnormal.
-bool has_normal_image(const double* x, const double* scaled, std::size_t count);
-
 }  // namespace lcp::linalg

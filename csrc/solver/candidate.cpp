@@ -10,9 +10,6 @@
 namespace lcp::solver {
 namespace {
 
-// A pivot of a basis below this times the largest counts as 0.
-constexpr double kNegligible = 1e-15;
-
 // A violation below this, relative to the scales of the rows, is as small as a second solve of the basis would leave.
 constexpr double kNearRoundOff = 1e-13;
 
@@ -21,7 +18,7 @@ constexpr double kNearRoundOff = 1e-13;
 Candidate::Candidate(int n, const Settings& settings)
     : n_(n),
       tolerance_(settings.tolerance),
-      single_precision_(settings.single_precision),
+      rounds_(settings.single_precision && !settings.double_z),
       z_(n),
       w_(n),
       given_z_(n),
@@ -79,7 +76,7 @@ bool Candidate::accept(const ScaledProblem& problem, const unsigned char* basic)
 }
 
 linalg::Basis& Candidate::basis() {
-  if (!basis_) basis_.emplace(n_, kNegligible);
+  if (!basis_) basis_.emplace(n_, kNegligiblePivot);
   return *basis_;
 }
 
@@ -103,8 +100,8 @@ bool Candidate::give(const ScaledProblem& problem) {
   double* const z = given_z_.data();
   double* const w = given_w_.data();
   const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
-  const bool exact = linalg::PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), z) && !single_precision_;
-  if (single_precision_) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
+  const bool exact = linalg::PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), z) && !rounds_;
+  if (rounds_) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
   if (!problem.is_exact()) {
     if (!(solver::violation(problem.given(), 0, problem.given_q(), z, tolerance_, w) <= 1)) return false;
   } else {
@@ -118,7 +115,7 @@ bool Candidate::give(const ScaledProblem& problem) {
   }
   for (int i = 0; i < n_; ++i) {
     w[i] = z[i] > 0 ? 0.0 : std::max(0.0, w[i]);
-    if (single_precision_) w[i] = static_cast<float>(w[i]);
+    if (rounds_) w[i] = static_cast<float>(w[i]);
   }
   return std::isfinite(linalg::largest_magnitude(z, given_z_.size())) &&
          std::isfinite(linalg::largest_magnitude(w, given_w_.size()));

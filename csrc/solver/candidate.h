@@ -10,6 +10,9 @@
 
 namespace lcp::solver {
 
+/// A pivot of a basis below this times the largest counts as 0.
+inline constexpr double kNegligiblePivot = 1e-15;
+
 /// A candidate and its w = M z + q in the units of ScaledProblem::matrix() and q(). Nothing that an algorithm says of
 /// its z is believed: the violation of verify.h decides, first in these units, then of what the caller would be given.
 /// Allocates in the constructor, and as linalg::Basis does.
@@ -54,7 +57,7 @@ class Candidate {
 
   int n_;
   double tolerance_;
-  bool single_precision_;
+  bool rounds_;
   double violation_ = 0;
   bool has_lost_solution_ = false;
   std::vector<double> z_, w_, given_z_, given_w_, trial_z_, trial_w_, x_;

@@ -96,7 +96,7 @@ Termination CentralPath::run(const double* M, const double* q, std::uint64_t sta
   for (double kappa = 1; kappa >= kLastKappa; kappa /= 10) {
     double value = merit(z_.data(), kappa, w_.data(), f_.data());
     for (int k = 0; k < kStepsPerKappa && value > 0.01 * kappa; ++k) {
-      if (steps_ == max_steps) return Termination::kBudget;
+      if (steps_ >= max_steps) return Termination::kBudget;
       ++steps_;
       if (!step(kappa, value)) {
         if (k == 0) return Termination::kFailed;

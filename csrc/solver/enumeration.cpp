@@ -2,9 +2,7 @@
 
 #include <Eigen/QR>
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <limits>
 
 namespace lcp::solver {
 
@@ -20,7 +18,7 @@ Termination Enumeration::run(const double* M, const double* q, std::int64_t max_
     if (!regular && !any_singular) break;
     std::fill(basic_.begin(), basic_.end(), static_cast<unsigned char>(0));
     do {
-      if (bases_ == max_bases) return Termination::kBudget;
+      if (bases_ >= max_bases) return Termination::kBudget;
       ++bases_;
       basis_.factor(M_, basic_.data());
       if (basis_.regular() != regular) {

@@ -72,6 +72,7 @@ Farkas::Farkas(int n)
       y_(n) {}
 
 Termination Farkas::run(const double* M, const double* q, const int* r, const int* c, std::int64_t max_pivots) {
+  pivots_ = 0;
   if (!scale(M, q, r, c)) return Termination::kFailed;
   const auto n = static_cast<std::size_t>(n_);
   std::fill(big_M_.begin(), big_M_.end(), 0.0);
@@ -85,6 +86,7 @@ Termination Farkas::run(const double* M, const double* q, const int* r, const in
     big_q_[n + i] = q_[i];
   }
   const Termination end = lemke_.run(big_M_.data(), big_q_.data(), {.max_pivots = max_pivots});
+  pivots_ = lemke_.pivots();
   if (end != Termination::kCandidate) return end;
   std::copy_n(lemke_.z() + n_, n_, y_.begin());
   const double largest = *std::max_element(y_.begin(), y_.end());

@@ -30,7 +30,7 @@ class Farkas {
   /// After kCandidate: y, in the units of M and q but for a common factor.
   const double* y() const { return y_.data(); }
 
-  std::int64_t pivots() const { return lemke_.pivots(); }  ///< of the last run
+  std::int64_t pivots() const { return pivots_; }  ///< of the last run
 
  private:
   bool scale(const double* M, const double* q, const int* r, const int* c);
@@ -41,6 +41,7 @@ class Farkas {
 
   int n_;
   Lemke lemke_;
+  std::int64_t pivots_ = 0;
   std::vector<double> M_, q_, big_M_, big_q_, y_;
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "linalg/scale.h"
+#include "solver/candidate.h"
 #include "solver/verify.h"
 
 namespace lcp::solver {
@@ -26,7 +27,7 @@ Mixed::Mixed(int k, int n, const Settings& settings)
       settings_(settings),
       single_precision_(settings.single_precision),
       equations_(size_, kRegular),
-      basis_(size_, 1e-15),
+      basis_(size_, kNegligiblePivot),
       H_(static_cast<std::size_t>(size_) * size_),
       h_(size_),
       v_(size_),
@@ -34,8 +35,9 @@ Mixed::Mixed(int k, int n, const Settings& settings)
       trial_v_(size_),
       trial_y_(size_),
       x_(size_),
-      marked_(size_) {
-  settings_.single_precision = false;  // only the final v is rounded to float
+      marked_(size_),
+      guess_(n) {
+  settings_.double_z = true;  // only the final v is rounded to float
 }
 
 Status Mixed::solve(const double* H, const double* h, const double* guess, double* v, double* y) {
@@ -45,12 +47,10 @@ Status Mixed::solve(const double* H, const double* h, const double* guess, doubl
   if (std::isfinite(largest_H) && std::isfinite(largest_h)) {
     matrix_exponent_ = linalg::exponent_of(largest_H);
     vector_exponent_ = linalg::exponent_of(largest_h);
-    std::transform(H, H + H_.size(), H_.begin(), linalg::PowerOfTwo(-matrix_exponent_));
-    std::transform(h, h + h_.size(), h_.begin(), linalg::PowerOfTwo(-vector_exponent_));
+    scaled_exactly_ = linalg::PowerOfTwo(-matrix_exponent_).scale(H, H_.size(), H_.data());
+    scaled_exactly_ &= linalg::PowerOfTwo(-vector_exponent_).scale(h, h_.size(), h_.data());
     given_H_ = H;
     given_h_ = h;
-    scaled_exactly_ =
-        linalg::has_normal_image(H, H_.data(), H_.size()) && linalg::has_normal_image(h, h_.data(), h_.size());
     const std::optional<Status> eliminated = eliminate(guess);
     status = eliminated ? *eliminated : split();
     if (status == Status::kSolved && !write(v, y)) status = Status::kNotFound;
@@ -95,7 +95,9 @@ std::optional<Status> Mixed::eliminate(const double* guess) {
     }
   }
   if (!reduced_) reduced_.emplace(n_, settings_);
-  const Status status = reduced_->solve(M_.data(), q_.data(), guess, z_.data(), w_.data());
+  if (guess != nullptr) linalg::PowerOfTwo(matrix_exponent_ - vector_exponent_).scale(guess, n, guess_.data());
+  const double* const scaled_guess = guess == nullptr ? nullptr : guess_.data();
+  const Status status = reduced_->solve(M_.data(), q_.data(), scaled_guess, z_.data(), w_.data());
   if (status == Status::kPivotLimit && settings_.max_pivots) return status;
   if (status == Status::kInfeasible && proved(reduced_->farkas())) return status;
   if (status != Status::kSolved) return std::nullopt;
@@ -191,7 +193,7 @@ bool Mixed::proved(const double* y) {
   return certainly([&](int i) { return h_[i]; }, true);
 }
 
-// As Candidate::write.
+// As Candidate::give.
 bool Mixed::write(double* v, double* y) {
   const int v_exponent = vector_exponent_ - matrix_exponent_;
   std::transform(v_.begin(), v_.end(), v, linalg::PowerOfTwo(v_exponent));

@@ -38,7 +38,7 @@ class Mixed {
   bool single_precision_;
   linalg::Basis equations_, basis_;
   std::optional<Ladder> reduced_, split_;
-  // H and h with largest entries in [0.5, 1), see Ladder.
+  // H and h with largest entries in [0.5, 1), see ScaledProblem.
   std::vector<double> H_, h_, v_, y_, trial_v_, trial_y_, x_;
   int matrix_exponent_ = 0;
   int vector_exponent_ = 0;
@@ -46,6 +46,7 @@ class Mixed {
   const double* given_h_ = nullptr;
   bool scaled_exactly_ = true;
   std::vector<unsigned char> marked_;
+  std::vector<double> guess_;          // in the units of H_ and h_
   std::vector<double> M_, q_, z_, w_;  // the LCP that is solved instead of the mixed one
   std::vector<double> X_;              // A^-1 (B p), column by column
 };

@@ -17,7 +17,8 @@ struct Settings {
   /// For one problem, all rungs together: pivots of Lemke's method, bases tried, Newton steps. Absent: 30 n pivots for
   /// each run of Lemke, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths.
   std::optional<std::int64_t> max_pivots;
-  bool single_precision = false;  ///< z is rounded to float before it is verified
+  bool single_precision = false;  ///< M and q hold floats; z is rounded to float before it is verified
+  bool double_z = false;          ///< in single precision: z is not rounded, since more is computed from it
 };
 
 }  // namespace lcp::solver

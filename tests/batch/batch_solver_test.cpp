@@ -433,6 +433,25 @@ TYPED_TEST(BatchSolverTest, TakesFromTheGuessWhatASingularBasisLeavesOpen) {
   }
 }
 
+// The first two unknowns are those of TakesTheSolutionThatAGuessProposes.
+TYPED_TEST(BatchSolverTest, CountsANaNInAGuessAsZero) {
+  using T = TypeParam;
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  for (int n = 2; n <= 7; ++n) {
+    Problem problem{testing::RowMatrix::Identity(n, n), Eigen::VectorXd::Ones(n)};
+    problem.M.topLeftCorner(2, 2) << 1, 2, 2, 1;
+    problem.q.head(2).setConstant(-1);
+    BatchOf<T> batch(n);
+    batch.add(problem);
+    for (const T undefined : {nan, -nan}) {
+      std::vector<T> guess(n, undefined);
+      guess[1] = 1;
+      const auto answers = batch.solve(0, 1, {guess.data(), false});
+      for (int i = 0; i < n; ++i) EXPECT_NEAR(answers.z[i], i == 1 ? 1 : 0, 1e-6) << n;
+    }
+  }
+}
+
 TYPED_TEST(BatchSolverTest, IsNotLedAstrayByAWrongGuess) {
   using T = TypeParam;
   Random random(26);

@@ -139,5 +139,14 @@ TEST(DerivativeTest, OfWhatIsNotSolvedIsZeroOrNaN) {
   for (const VectorXd& x : lists(some)) EXPECT_TRUE(x.array().isNaN().all());
 }
 
+TEST(DerivativeTest, OfAnIndefiniteMatrixIsZeroOrNaN) {
+  Bodies bodies = random_bodies(6, 2, 2);
+  bodies.A = -1e6 * bodies.A;
+  const VectorXd zero = VectorXd::Zero(6), unit = VectorXd::Unit(6, 2);
+  const Point at{unit, unit, unit};
+  EXPECT_TRUE(gradients_of(bodies, at, {zero, zero, zero}).l.isZero(0));
+  EXPECT_TRUE(gradients_of(bodies, at, {zero, zero, unit}).l.array().isNaN().all());
+}
+
 }  // namespace
 }  // namespace lcp::contact

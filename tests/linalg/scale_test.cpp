@@ -93,15 +93,4 @@ TEST(ExponentOfTest, PutsTheMagnitudeInAHalfOpenOctave) {
   EXPECT_EQ(exponent_of(std::numeric_limits<double>::max()), 1024);
 }
 
-TEST(HasNormalImageTest, SeesWhatScalingLost) {
-  const double x[3] = {0, 1, -1e-300};
-  EXPECT_TRUE(has_normal_image(x, x, 3));
-  EXPECT_TRUE(has_normal_image(nullptr, nullptr, 0));
-  for (const double lost : {0.0, kSmallest, -0x1p-1023}) {
-    const double scaled[3] = {0, 1, lost};
-    EXPECT_FALSE(has_normal_image(x, scaled, 3));
-    EXPECT_TRUE(has_normal_image(x, scaled, 2));
-  }
-}
-
 }  // namespace lcp::linalg::scale_test

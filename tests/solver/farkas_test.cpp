@@ -233,6 +233,16 @@ TEST_F(FarkasTest, LeavesOpenWhatItCannotScaleExactly) {
   EXPECT_EQ(run(problem).end, Termination::kFailed);
 }
 
+TEST_F(FarkasTest, CountsThePivotsOfEachProblemAnew) {
+  const int exponents[2] = {0, 0};
+  const double infeasible[4] = {-1, -1, -1, -1}, inexact[4] = {-1, -1, -1, -1e-300}, q[2] = {-1, -1};
+  Farkas farkas(2);
+  EXPECT_EQ(farkas.run(infeasible, q, exponents, exponents, 100), Termination::kCandidate);
+  EXPECT_GT(farkas.pivots(), 0);
+  EXPECT_EQ(farkas.run(inexact, q, exponents, exponents, 100), Termination::kFailed);
+  EXPECT_EQ(farkas.pivots(), 0);
+}
+
 TEST_F(FarkasTest, ReportsTheEndOfItsBudget) {
   const Problem problem = infeasible(6);
   EXPECT_EQ(run(problem, 0).end, Termination::kBudget);

@@ -10,10 +10,10 @@
 
 namespace lcp::solver::ladder_settings_test {
 
-using testing::Answer;
 using testing::bimatrix_game;
 using testing::expect_nan;
 using testing::expect_solution;
+using testing::LadderAnswer;
 using testing::Problem;
 using testing::RowMatrix;
 using testing::scalar;
@@ -24,14 +24,14 @@ constexpr Method kNamed[] = {Method::kLemke, Method::kEnumeration, Method::kNewt
 
 // The answer that a guess leads to, and its cost.
 struct GuessedAnswer {
-  Answer answer;
+  LadderAnswer answer;
   std::int64_t pivots;
   std::string_view rung;
 };
 
 GuessedAnswer solve_from(const Eigen::VectorXd& guess, const Problem& problem, const Settings& settings = {}) {
   Ladder ladder(problem.n(), settings);
-  Answer answer{Status::kNotFound, Eigen::VectorXd(problem.n()), Eigen::VectorXd(problem.n())};
+  LadderAnswer answer{Status::kNotFound, Eigen::VectorXd(problem.n()), Eigen::VectorXd(problem.n())};
   answer.status = ladder.solve(problem.M.data(), problem.q.data(), guess.data(), answer.z.data(), answer.w.data());
   return {answer, ladder.pivots(), ladder.rung() == nullptr ? "" : ladder.rung()->name};
 }
@@ -40,7 +40,7 @@ TEST(LadderGuessTest, NeedsNoPivotsWhereItIsRight) {
   std::mt19937_64 random(21);
   for (int k = 0; k < 100; ++k) {
     const Problem problem = k % 2 ? testing::friction_block(random, 2, 4) : testing::positive_definite(random, 9);
-    const Answer expected = solve(problem);
+    const LadderAnswer expected = solve(problem);
     const auto [answer, pivots, rung] = solve_from(expected.z, problem, with(Method::kAuto, 0));
     expect_solution(problem, answer);
     EXPECT_EQ(pivots, 0);
@@ -54,7 +54,7 @@ TEST(LadderGuessTest, ChangesNothingWhereItIsWrong) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (int k = 0; k < 20; ++k) {
     const Problem problem = testing::positive_definite(random, 6);
-    const Answer expected = solve(problem);
+    const LadderAnswer expected = solve(problem);
     if (expected.z.isZero() || expected.w.isZero()) continue;
     const Eigen::VectorXd complement = expected.w;
     for (const double value : {std::nan(""), 0.0, -1.0, 1.0, 1e-300, infinity}) {
@@ -72,7 +72,7 @@ TEST(LadderGuessTest, ChangesNothingWhereItIsWrong) {
 TEST(LadderGuessTest, MakesNoUnsolvableProblemSolvable) {
   for (const double value : {std::nan(""), 0.0, 1.0}) {
     const Eigen::VectorXd guess = Eigen::VectorXd::Constant(1, value);
-    const Answer answer = solve_from(guess, scalar(-1, -1)).answer;
+    const LadderAnswer answer = solve_from(guess, scalar(-1, -1)).answer;
     EXPECT_EQ(answer.status, Status::kInfeasible);
     expect_nan(answer);
     EXPECT_EQ(solve_from(guess, scalar(std::nan(""), -1)).answer.status, Status::kBadInput);

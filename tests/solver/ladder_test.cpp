@@ -13,10 +13,10 @@
 
 namespace lcp::solver::ladder_test {
 
-using testing::Answer;
 using testing::bimatrix_game;
 using testing::expect_nan;
 using testing::expect_solution;
+using testing::LadderAnswer;
 using testing::Problem;
 using testing::RowMatrix;
 using testing::scalar;
@@ -29,14 +29,14 @@ TEST(LadderTest, SolvesTheEmptyProblem) {
 
 TEST(LadderTest, ReturnsZeroForNonnegativeQ) {
   const Problem problem{-RowMatrix::Ones(2, 2), Eigen::Vector2d(0, 3)};
-  const Answer answer = solve(problem);
+  const LadderAnswer answer = solve(problem);
   EXPECT_EQ(answer.status, Status::kSolved);
   EXPECT_EQ(answer.z, Eigen::Vector2d::Zero());
   EXPECT_EQ(answer.w, problem.q);
 }
 
 TEST(LadderTest, ReportsInfeasibleWhereNoZMakesWNonnegative) {
-  const Answer answer = solve(scalar(-1, -1));
+  const LadderAnswer answer = solve(scalar(-1, -1));
   EXPECT_EQ(answer.status, Status::kInfeasible);
   expect_nan(answer);
   EXPECT_EQ(solve(scalar(0, -1)).status, Status::kInfeasible);
@@ -45,7 +45,7 @@ TEST(LadderTest, ReportsInfeasibleWhereNoZMakesWNonnegative) {
 TEST(LadderTest, ReportsNotFoundWhereThereIsNoSolutionThoughWCanBeNonnegative) {
   Problem problem{RowMatrix(2, 2), Eigen::Vector2d(-1, 0)};
   problem.M << -1, 1, -1, 1;  // z = (0, 1) is feasible; no complementary basis is
-  const Answer answer = solve(problem);
+  const LadderAnswer answer = solve(problem);
   EXPECT_EQ(answer.status, Status::kNotFound);
   expect_nan(answer);
 }
@@ -53,7 +53,7 @@ TEST(LadderTest, ReportsNotFoundWhereThereIsNoSolutionThoughWCanBeNonnegative) {
 TEST(LadderTest, ReportsThePivotLimit) {
   Settings settings;
   settings.max_pivots = 3;
-  const Answer answer = solve(testing::murty(6), settings);
+  const LadderAnswer answer = solve(testing::murty(6), settings);
   EXPECT_EQ(answer.status, Status::kPivotLimit);
   expect_nan(answer);
 }
@@ -117,7 +117,7 @@ TEST(LadderTest, SolvesLinearProgramsOnWhichTheSimplexMethodCycles) {
   A << -0.25, 60, 0.04, -9, -0.5, 90, 0.02, -3, 0, 0, -1, 0;
   const Eigen::Vector4d c(-0.75, 150, -0.02, 6);
   const Problem beale = testing::linear_program(c, A, Eigen::Vector3d(0, 0, -1));
-  const Answer answer = solve(beale);
+  const LadderAnswer answer = solve(beale);
   expect_solution(beale, answer);
   EXPECT_NEAR(c.dot(answer.z.head(4)), -0.05, 1e-12);
 }
@@ -133,7 +133,7 @@ TEST(LadderTest, SolvesTheKleeMintyCube) {
     c[i] = -std::pow(10, n - 1 - i);
   }
   const Problem problem = testing::linear_program(c, A, b);
-  const Answer answer = solve(problem);
+  const LadderAnswer answer = solve(problem);
   expect_solution(problem, answer);
   EXPECT_NEAR(c.dot(answer.z.head(n)), -std::pow(100, n - 1), 1e-3);
 }
@@ -154,7 +154,7 @@ TEST(LadderTest, SolvesTinyQ) {
 }
 
 TEST(LadderTest, SolvesFathisExample) {
-  const Answer answer = solve(testing::fathi(6));
+  const LadderAnswer answer = solve(testing::fathi(6));
   ASSERT_EQ(answer.status, Status::kSolved);
   EXPECT_LT((answer.z - Eigen::VectorXd::Unit(6, 0)).norm(), 1e-12);
 }
@@ -163,7 +163,7 @@ TEST(LadderTest, SolvesACyclicMatrix) {
   // On such cyclic matrices Bard's method cycles [Murty, 1988, ch. 4].
   Problem problem{RowMatrix(3, 3), -Eigen::Vector3d::Ones()};
   problem.M << 1, 2, 0, 0, 1, 2, 2, 0, 1;
-  const Answer answer = solve(problem);
+  const LadderAnswer answer = solve(problem);
   expect_solution(problem, answer);
   EXPECT_LT((answer.z - Eigen::Vector3d::Constant(1.0 / 3)).norm(), 1e-14);
 }
@@ -178,10 +178,10 @@ TEST(LadderTest, GivesTheSameAnswerAtEveryScale) {
   std::mt19937_64 random(3);
   for (int k = 0; k < 50; ++k) {
     const Problem problem = testing::friction_block(random, 2, 4);
-    const Answer expected = solve(problem);
+    const LadderAnswer expected = solve(problem);
     for (const int exponent : {-980, -300, 300, 980}) {
       const Problem scaled{problem.M * std::ldexp(1, exponent), problem.q * std::ldexp(1, exponent)};
-      const Answer answer = solve(scaled);
+      const LadderAnswer answer = solve(scaled);
       ASSERT_EQ(answer.status, expected.status);
       EXPECT_EQ(answer.z, expected.z);
       const Problem only_q{problem.M, problem.q * std::ldexp(1, exponent)};
@@ -277,7 +277,7 @@ TEST(LadderTest, VerifiesTheRoundedSolutionInSinglePrecision) {
   std::mt19937_64 random(4);
   for (int k = 0; k < 100; ++k) {
     const Problem problem = testing::friction_block(random, 1, 4);
-    const Answer answer = solve(problem, settings);
+    const LadderAnswer answer = solve(problem, settings);
     expect_solution(problem, answer, 1e-4);
     for (int i = 0; i < problem.n(); ++i) EXPECT_EQ(answer.z[i], static_cast<float>(answer.z[i]));
   }
@@ -313,7 +313,7 @@ TEST(LadderTest, SolvesDiagonalsOfSixteenOrdersOfMagnitude) {
         problem.q[i] = std::copysign(row, sign(random));
       }
       Ladder ladder(n, {});
-      Answer answer{Status::kNotFound, Eigen::VectorXd(n), Eigen::VectorXd(n)};
+      LadderAnswer answer{Status::kNotFound, Eigen::VectorXd(n), Eigen::VectorXd(n)};
       answer.status = ladder.solve(problem.M.data(), problem.q.data(), nullptr, answer.z.data(), answer.w.data());
       expect_solution(problem, answer);
       by_rows += ladder.rung()->name == std::string_view("row-scaled");

@@ -412,6 +412,23 @@ TEST_F(MixedTest, SolvesWithAnyGuess) {
   expect_solution(problem, k, solve(problem, k, settings, right.data()));
 }
 
+// Every z >= 0 with z_1 + z_2 = 2^(a - b) solves the reduced problem.
+TEST_F(MixedTest, TakesFromTheGuessWhatASingularBasisLeavesOpen) {
+  for (const auto& [a, b] : {std::pair{0, 0}, {0, 7}, {-9, 20}}) {
+    Problem problem{RowMatrix::Ones(3, 3), Eigen::Vector3d(0, -1, -1)};
+    problem.M.row(0) << 1, 0, 0;
+    problem.M.col(0) << 1, 0, 0;
+    problem.M *= std::ldexp(1.0, b);
+    problem.q *= std::ldexp(1.0, a);
+    for (const double share : {0.25, 0.5, 0.75}) {
+      const Eigen::Vector2d guess = std::ldexp(1.0, a - b) * Eigen::Vector2d(share, 1 - share);
+      const Answer answer = solve(problem, 1, {}, guess.data());
+      expect_solution(problem, 1, answer);
+      EXPECT_LT((answer.v.tail(2) - guess).norm(), 1e-14 * guess.norm()) << a << " " << b;
+    }
+  }
+}
+
 TEST_F(MixedTest, LeavesNothingOfAnEarlierProblem) {
   const Problem singular = solvable_program(2, 4);
   const Problem other = regular(2, testing::positive_definite(random_, 4));

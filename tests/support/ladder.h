@@ -15,19 +15,19 @@ namespace lcp::testing {
 using solver::Ladder;
 using solver::Settings;
 
-struct Answer {
+struct LadderAnswer {
   Status status;
   Eigen::VectorXd z, w;
 };
 
-inline Answer solve(const Problem& problem, const Settings& settings = {}) {
+inline LadderAnswer solve(const Problem& problem, const Settings& settings = {}) {
   Ladder ladder(problem.n(), settings);
-  Answer answer{Status::kNotFound, Eigen::VectorXd(problem.n()), Eigen::VectorXd(problem.n())};
+  LadderAnswer answer{Status::kNotFound, Eigen::VectorXd(problem.n()), Eigen::VectorXd(problem.n())};
   answer.status = ladder.solve(problem.M.data(), problem.q.data(), nullptr, answer.z.data(), answer.w.data());
   return answer;
 }
 
-inline void expect_solution(const Problem& problem, const Answer& answer, double tolerance = 1e-9) {
+inline void expect_solution(const Problem& problem, const LadderAnswer& answer, double tolerance = 1e-9) {
   ASSERT_EQ(answer.status, Status::kSolved);
   EXPECT_LE(natural_residual(problem, answer.z), tolerance * problem.q.cwiseAbs().maxCoeff());
   for (int i = 0; i < problem.n(); ++i) {
@@ -39,7 +39,7 @@ inline void expect_solution(const Problem& problem, const Answer& answer, double
             tolerance * std::max(problem.q.cwiseAbs().maxCoeff(), 1e-300));
 }
 
-inline void expect_nan(const Answer& answer) {
+inline void expect_nan(const LadderAnswer& answer) {
   EXPECT_TRUE(answer.z.array().isNaN().all());
   EXPECT_TRUE(answer.w.array().isNaN().all());
 }

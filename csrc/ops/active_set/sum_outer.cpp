@@ -20,7 +20,7 @@ namespace {
 
 // Sums over the batch are cut into pieces of this many elements, whatever the number of threads; the pieces are
 // added in order.
-constexpr std::int64_t kPiece = 1024;
+constexpr std::int64_t kTermsPerPiece = 1024;
 
 // t and x over the batch of both, the dimensions that are summed moved behind those that are kept.
 struct Terms {
@@ -80,14 +80,16 @@ void add_products(const Terms& terms, const Batch& batch, std::int64_t first, st
   const T* const x = terms.x.const_data_ptr<T>();
   const std::int64_t t_stride = terms.t.stride(-1);
   const std::int64_t x_stride = terms.x.stride(-1);
+  std::vector<double> row(columns);  // of x, where a NaN counts as 0
   std::fill_n(sum, rows * columns, 0.0);
   Batch::Cursor cursor(batch, first);
   for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
     const T* const a = t + cursor.offset(0);
     const T* const b = x + cursor.offset(1);
-    for (std::int64_t j = 0; j < columns; ++j) {
-      const double factor = std::isnan(b[j * x_stride]) ? 0.0 : static_cast<double>(b[j * x_stride]);
-      for (std::int64_t i = 0; i < rows; ++i) sum[i * columns + j] += a[i * t_stride] * factor;
+    for (std::int64_t j = 0; j < columns; ++j) row[j] = std::isnan(b[j * x_stride]) ? 0.0 : b[j * x_stride];
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const double factor = a[i * t_stride];
+      for (std::int64_t j = 0; j < columns; ++j) sum[i * columns + j] += factor * row[j];
     }
   }
 }
@@ -95,8 +97,8 @@ void add_products(const Terms& terms, const Batch& batch, std::int64_t first, st
 template <class T>
 void write_sums(const Terms& terms, bool has_kernel, T* result) {
   const std::int64_t area = terms.t.size(-1) * terms.x.size(-1);
-  const std::int64_t pieces = (terms.per_output + kPiece - 1) / kPiece;
-  const std::int64_t cost = std::min(terms.per_output, kPiece) * area / (has_kernel ? 4 : 1) + 1;
+  const std::int64_t pieces = (terms.per_output + kTermsPerPiece - 1) / kTermsPerPiece;
+  const std::int64_t cost = std::min(terms.per_output, kTermsPerPiece) * area / (has_kernel ? 4 : 1) + 1;
   Batch batch(terms.sizes);
   batch.add(terms.t, 1);
   batch.add(terms.x, 1);
@@ -106,8 +108,8 @@ void write_sums(const Terms& terms, bool has_kernel, T* result) {
         std::vector<double> sum(area);
         BatchReader<T> read_t(batch, 0, terms.t, 1, true), read_x(batch, 1, terms.x, 1, true);
         for (std::int64_t task = begin; task < end; ++task) {
-          const std::int64_t in_output = task % pieces * kPiece;
-          const std::int64_t count = std::min(kPiece, terms.per_output - in_output);
+          const std::int64_t in_output = task % pieces * kTermsPerPiece;
+          const std::int64_t count = std::min(kTermsPerPiece, terms.per_output - in_output);
           const std::int64_t first = task / pieces * terms.per_output + in_output;
           if (has_kernel) {
             const T* const t_piece = read_t(first, count).data;

@@ -34,16 +34,17 @@ void solve_lcp(const Tensor& M, const Tensor& q, const SolveFlags& flags, const 
     const batch::Solutions<scalar_t> all = {z.mutable_data_ptr<scalar_t>(), w.mutable_data_ptr<scalar_t>(),
                                             status.mutable_data_ptr<std::int8_t>(),
                                             basis.defined() ? basis.mutable_data_ptr<std::int8_t>() : nullptr};
-    for_each_run<scalar_t>(
-        status.sizes(), {{M, 2}, {q, 1, true}, {guess ? *guess : q, 1}}, nullptr, n, kernel_grain(n), [&] {
-          return [&, solver = batch::BatchSolver<scalar_t>(static_cast<int>(n), settings)](
-                     const auto& views, std::int64_t b, std::int64_t count) mutable {
-            const auto proposal = guess ? views[2] : batch::BatchView<scalar_t>{nullptr, true};
-            solver.solve(
-                count, views[0], views[1], proposal,
-                {all.z + b * n, all.w + b * n, all.status + b, all.states == nullptr ? nullptr : all.states + b * n});
-          };
-        });
+    const bool has_kernel = batch::BatchSolver<scalar_t>::has_kernel(static_cast<int>(n), settings, guess.has_value());
+    for_each_run<scalar_t>(status.sizes(), {{M, 2}, {q, 1, true}, {guess ? *guess : q, 1}}, nullptr, n,
+                           has_kernel ? kernel_grain(n) : grain(n), [&] {
+                             return [&, solver = batch::BatchSolver<scalar_t>(static_cast<int>(n), settings)](
+                                        const auto& views, std::int64_t b, std::int64_t count) mutable {
+                               const auto proposal = guess ? views[2] : batch::BatchView<scalar_t>{nullptr, true};
+                               solver.solve(count, views[0], views[1], proposal,
+                                            {all.z + b * n, all.w + b * n, all.status + b,
+                                             all.states == nullptr ? nullptr : all.states + b * n});
+                             };
+                           });
   });
 }
 
