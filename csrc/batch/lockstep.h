@@ -201,13 +201,22 @@ class Lockstep {
   }
 
   void read_solution(Mask<V> open) {
+    V largest_z = 0;
     for (int v = 0; v < n_; ++v) {
       V z = 0;
       for (int i = 0; i < n_; ++i) {
         stdx::where(get(row_variable(i)) == V(n_ + v), z) = stdx::max(V(0), get(entry(i, n_ + 1)));
       }
-      stdx::where(open, z) = std::numeric_limits<double>::quiet_NaN();
       put(z, z_ + v * kWidth);
+      largest_z = stdx::max(largest_z, z);
+    }
+    // As in walk.h.
+    const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
+    for (int i = 0; i < n_; ++i) {
+      V z = get(z_ + i * kWidth);
+      stdx::where(z <= negligible, z) = 0;
+      stdx::where(open, z) = std::numeric_limits<double>::quiet_NaN();
+      put(z, z_ + i * kWidth);
     }
   }
 

@@ -56,12 +56,17 @@ class Walk {
         z[i] = subtract_product(factor, z[c], z[i]);
       }
     });
+    V largest_z = 0;
     unroll<N>([&](auto k) LCP_INLINE {
       constexpr int i = N - 1 - k;
       for (int j = i + 1; j < N; ++j) z[i] = subtract_product(A[i][j], z[j], z[i]);
       z[i] *= A[i][i];
+      largest_z = stdx::max(largest_z, z[i]);
     });
-    for (int i = 0; i < N; ++i) z[i] = stdx::max(V(0), z[i]);
+    // A basic variable that is 0 at a degenerate vertex comes out as round-off, which may be all that a row with q_i =
+    // 0 has; such a row would not pass verification. Where this takes a true value for 0, verification fails.
+    const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
+    for (int i = 0; i < N; ++i) stdx::where(z[i] <= negligible, z[i]) = 0;
     z[0] = choose_if_negative(none_, V(std::numeric_limits<double>::quiet_NaN()), z[0]);
   }
 

@@ -2,12 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
+#include "linalg/kernels.h"
+
 namespace lcp::linalg {
+namespace {
+
+// From this width on, the vector kernel says sooner than a loop whether a row has a larger entry.
+constexpr int kWide = 16;
+
+}  // namespace
 
 Lu::Lu(int n, Pivoting pivoting)
-    : pivoting_(pivoting), lu_(static_cast<std::size_t>(n) * n), row_swap_(n), column_swap_(n) {}
+    : pivoting_(pivoting), lu_(static_cast<std::size_t>(n) * n), row_swap_(n), column_swap_(n) {
+  std::iota(column_swap_.begin(), column_swap_.end(), 0);
+}
 
 double* Lu::matrix(int k) {
   k_ = k;
@@ -15,12 +26,14 @@ double* Lu::matrix(int k) {
 }
 
 // Finds pivot c among the remaining entries; returns its magnitude.
+template <Pivoting pivoting>
 double Lu::find_pivot(int c) {
   row_swap_[c] = column_swap_[c] = c;
   double largest = std::abs(row(c)[c]);
-  const int last_column = pivoting_ == Pivoting::kFull ? k_ : c + 1;
+  const int last_column = pivoting == Pivoting::kFull ? k_ : c + 1;
   for (int i = c; i < k_; ++i) {
     const double* t = row(i);
+    if (last_column - c >= kWide && !(kernels().rows.largest(last_column - c, t + c) > largest)) continue;
     for (int j = c; j < last_column; ++j) {
       if (std::abs(t[j]) > largest) {
         largest = std::abs(t[j]);
@@ -33,20 +46,26 @@ double Lu::find_pivot(int c) {
 }
 
 int Lu::factor(double negligible) {
+  return pivoting_ == Pivoting::kFull ? factor<Pivoting::kFull>(negligible) : factor<Pivoting::kPartial>(negligible);
+}
+
+template <Pivoting pivoting>
+int Lu::factor(double negligible) {
   double first_pivot = 0;
   for (int c = 0; c < k_; ++c) {
-    const double largest = find_pivot(c);
+    const double largest = find_pivot<pivoting>(c);
     if (c == 0) first_pivot = largest;
     pivots_ = c;
     if (!(largest > negligible * first_pivot) || !std::isfinite(largest)) return pivots_;
     double* pivot_row = row(c);
     if (row_swap_[c] != c) std::swap_ranges(pivot_row, pivot_row + k_, row(row_swap_[c]));
-    if (column_swap_[c] != c) {
+    if (pivoting == Pivoting::kFull && column_swap_[c] != c) {
       for (int i = 0; i < k_; ++i) std::swap(row(i)[c], row(i)[column_swap_[c]]);
     }
+    const double pivot = pivot_row[c];
     for (int i = c + 1; i < k_; ++i) {
       double* t = row(i);
-      const double factor = t[c] /= pivot_row[c];
+      const double factor = t[c] /= pivot;
       if (factor == 0) continue;
       for (int j = c + 1; j < k_; ++j) t[j] -= factor * pivot_row[j];
     }
@@ -65,6 +84,7 @@ void Lu::solve(double* x) const {
     for (int j = i + 1; j < k_; ++j) x[i] -= t[j] * x[j];
     x[i] /= t[i];
   }
+  if (pivoting_ == Pivoting::kPartial) return;
   for (int i = k_ - 1; i >= 0; --i) std::swap(x[i], x[column_swap_[i]]);
 }
 

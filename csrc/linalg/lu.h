@@ -33,13 +33,16 @@ class Lu {
  private:
   const double* row(int i) const { return lu_.data() + static_cast<std::size_t>(i) * k_; }
   double* row(int i) { return lu_.data() + static_cast<std::size_t>(i) * k_; }
+  template <Pivoting pivoting>
   double find_pivot(int c);
+  template <Pivoting pivoting>
+  int factor(double negligible);
 
   Pivoting pivoting_;
   int k_ = 0;
   int pivots_ = 0;
-  std::vector<double> lu_;  // k x k row-major
-  std::vector<int> row_swap_, column_swap_;
+  std::vector<double> lu_;                   // k x k row-major
+  std::vector<int> row_swap_, column_swap_;  // with kPartial, column_swap_[i] = i
 };
 
 }  // namespace lcp::linalg

@@ -11,7 +11,8 @@ namespace lcp::ops {
 
 class Batch {
  public:
-  explicit Batch(at::IntArrayRef sizes) : sizes_(sizes.begin(), sizes.end()) {
+  /// sizes: the batch dimensions, which must outlive this object.
+  explicit Batch(at::IntArrayRef sizes) : sizes_(sizes) {
     for (const std::int64_t size : sizes_) count_ *= size;
   }
 
@@ -77,7 +78,7 @@ class Batch {
   };
 
  private:
-  c10::DimVector sizes_;
+  at::IntArrayRef sizes_;
   std::int64_t count_ = 1;
   int tensors_ = 0;
   c10::SmallVector<std::int64_t, 16> strides_;  // [tensor][dimension]

@@ -239,8 +239,8 @@ template <std::size_t count>
 using Tensors = typename TensorTuple<std::make_index_sequence<count>>::type;
 
 template <std::size_t count>
-Tensors<count> as_tuple(const std::array<Tensor, count>& tensors) {
-  return std::apply([](const auto&... x) { return Tensors<count>(x...); }, tensors);
+Tensors<count> as_tuple(std::array<Tensor, count>&& tensors) {
+  return std::apply([](auto&... x) { return Tensors<count>(std::move(x)...); }, tensors);
 }
 
 // Handles to the operators: `call` goes through the whole dispatcher, `redispatch` to the keys that are left.

@@ -10,7 +10,7 @@ namespace lcp::ops {
 namespace {
 
 Tensors<2> tangent_cpu(const Tensor& M, const Tensor& basis, const Tensor& r, bool tied_active) {
-  const auto results = new_results<2>(kTangent, M, basis, r, tied_active);
+  auto results = new_results<2>(kTangent, M, basis, r, tied_active);
   const auto& [dz, dw] = results;
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_tangent", [&] {
@@ -23,7 +23,7 @@ Tensors<2> tangent_cpu(const Tensor& M, const Tensor& basis, const Tensor& r, bo
       };
     });
   });
-  return as_tuple(results);
+  return as_tuple(std::move(results));
 }
 
 Tensor adjoint_cpu(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool tied_active) {

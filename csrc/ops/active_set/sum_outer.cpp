@@ -71,16 +71,16 @@ void write_products(int n, const Terms& terms, T* result) {
   });
 }
 
-// The sum over `count` elements from `first` on, without a kernel.
+// The sum over `count` elements from `first` on, without a kernel. row: space for as many numbers as x has.
 template <class T>
-void add_products(const Terms& terms, const Batch& batch, std::int64_t first, std::int64_t count, double* sum) {
+void add_products(const Terms& terms, const Batch& batch, std::int64_t first, std::int64_t count, double* row,
+                  double* sum) {
   const std::int64_t rows = terms.t.size(-1);
   const std::int64_t columns = terms.x.size(-1);
   const T* const t = terms.t.const_data_ptr<T>();
   const T* const x = terms.x.const_data_ptr<T>();
   const std::int64_t t_stride = terms.t.stride(-1);
   const std::int64_t x_stride = terms.x.stride(-1);
-  std::vector<double> row(columns);  // of x, where a NaN counts as 0
   std::fill_n(sum, rows * columns, 0.0);
   Batch::Cursor cursor(batch, first);
   for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
@@ -105,7 +105,7 @@ void write_sums(const Terms& terms, bool has_kernel, T* result) {
   std::vector<double> partial(pieces > 1 ? terms.outputs * pieces * area : 0);
   at::parallel_for(
       0, terms.outputs * pieces, std::max<std::int64_t>(1, 32'768 / cost), [&](std::int64_t begin, std::int64_t end) {
-        std::vector<double> sum(area);
+        std::vector<double> sum(area), row(terms.x.size(-1));
         BatchReader<T> read_t(batch, 0, terms.t, 1, true), read_x(batch, 1, terms.x, 1, true);
         for (std::int64_t task = begin; task < end; ++task) {
           const std::int64_t in_output = task % pieces * kTermsPerPiece;
@@ -116,7 +116,7 @@ void write_sums(const Terms& terms, bool has_kernel, T* result) {
             const T* const x_piece = read_x(first, count).data;
             batch::sum_outer_products(static_cast<int>(terms.t.size(-1)), count, t_piece, x_piece, sum.data());
           } else {
-            add_products<T>(terms, batch, first, count, sum.data());
+            add_products<T>(terms, batch, first, count, row.data(), sum.data());
           }
           if (pieces > 1) {
             std::copy(sum.begin(), sum.end(), partial.begin() + task * area);

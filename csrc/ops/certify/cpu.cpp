@@ -13,7 +13,7 @@ namespace lcp::ops {
 namespace {
 
 Tensors<5> certify_cpu(const Tensor& M, const Tensor& q, const Tensor& z, std::optional<double> tolerance) {
-  const auto results = new_results<5>(kCertify, M, q, z, tolerance);
+  auto results = new_results<5>(kCertify, M, q, z, tolerance);
   const auto& [residual, margin, condition, rank, ties] = results;
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::certify", [&] {
@@ -31,12 +31,12 @@ Tensors<5> certify_cpu(const Tensor& M, const Tensor& q, const Tensor& z, std::o
       };
     });
   });
-  return as_tuple(results);
+  return as_tuple(std::move(results));
 }
 
 Tensors<3> directional_derivative_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& dM,
                                       const Tensor& dq) {
-  const auto results = new_results<3>(kDirectionalDerivative, M, q, z, dM, dq);
+  auto results = new_results<3>(kDirectionalDerivative, M, q, z, dM, dq);
   const auto& [dz, dw, status] = results;
   const auto n = static_cast<int>(M.size(-1));
   auto* status_data = status.mutable_data_ptr<std::int8_t>();
@@ -52,7 +52,7 @@ Tensors<3> directional_derivative_cpu(const Tensor& M, const Tensor& q, const Te
           };
     });
   });
-  return as_tuple(results);
+  return as_tuple(std::move(results));
 }
 
 Tensor gradient_radius_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& dq) {

@@ -45,7 +45,7 @@ Status status_of(contact::Termination termination) {
 Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
                              const Tensor& R, const Tensor& mu, const std::optional<Tensor>& guess,
                              std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
-  const auto results = new_results<5>(kContactPoint, A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
+  auto results = new_results<5>(kContactPoint, A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
   const auto& [v, y, gamma, status, iterations] = results;
   const Tensor& start = guess ? *guess : v_free;
   const ProblemSize size(A, J);
@@ -71,12 +71,12 @@ Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor
           };
         });
   });
-  return as_tuple(results);
+  return as_tuple(std::move(results));
 }
 
 Tensors<3> certify_contact_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
                                const Tensor& R, const Tensor& mu, const Tensor& v) {
-  const auto results = new_results<3>(kCertifyContact, A, v_free, J, v_hat, R, mu, v);
+  auto results = new_results<3>(kCertifyContact, A, v_free, J, v_hat, R, mu, v);
   const auto& [residual, margin, condition] = results;
   const ProblemSize size(A, J);
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::certify_contact", [&] {
@@ -93,12 +93,12 @@ Tensors<3> certify_contact_cpu(const Tensor& A, const Tensor& v_free, const Tens
               };
         });
   });
-  return as_tuple(results);
+  return as_tuple(std::move(results));
 }
 
 Tensors<6> contact_adjoint_cpu(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
                                const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma) {
-  const auto results = new_results<6>(kContactAdjoint, A, J, R, mu, v, y, g_v, g_y, g_gamma);
+  auto results = new_results<6>(kContactAdjoint, A, J, R, mu, v, y, g_v, g_y, g_gamma);
   const ProblemSize size(A, J);
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::_contact_adjoint", [&] {
     for_each_element<scalar_t>(
@@ -114,7 +114,7 @@ Tensors<6> contact_adjoint_cpu(const Tensor& A, const Tensor& J, const Tensor& R
           };
         });
   });
-  return as_tuple(results);
+  return as_tuple(std::move(results));
 }
 
 Tensor contact_inverse_cpu(const Tensor& A, const Tensor& J, const Tensor& K, const Tensor& g) {

@@ -15,7 +15,7 @@ namespace {
 
 Tensors<2> path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t num_equations,
                           double kappa) {
-  const auto results = new_results<2>(kPathPoint, M, q, z_0, num_equations, kappa);
+  auto results = new_results<2>(kPathPoint, M, q, z_0, num_equations, kappa);
   const auto& [z, w] = results;
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_path_point", [&] {
@@ -31,13 +31,13 @@ Tensors<2> path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, s
       };
     });
   });
-  return as_tuple(results);
+  return as_tuple(std::move(results));
 }
 
 // K or K'.
 template <bool kTransposed>
 Tensors<2> path_derivative_cpu(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& r, const Tensor& s) {
-  const auto results = new_results<2>(kTransposed ? kPathAdjoint : kPathTangent, M, a, b, r, s);
+  auto results = new_results<2>(kTransposed ? kPathAdjoint : kPathTangent, M, a, b, r, s);
   const auto& [x, y] = results;
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_path_tangent", [&] {
@@ -55,7 +55,7 @@ Tensors<2> path_derivative_cpu(const Tensor& M, const Tensor& a, const Tensor& b
       };
     });
   });
-  return as_tuple(results);
+  return as_tuple(std::move(results));
 }
 
 TORCH_LIBRARY_IMPL(lcp, CPU, library) {

@@ -22,18 +22,16 @@ solver::Settings settings_of(const SolveFlags& flags) {
           .single_precision = std::is_same_v<T, float>};
 }
 
-// z, w, status and, where it is asked for, the basis.
-using Results = std::array<Tensor, 4>;
-
-void solve_lcp(const Tensor& M, const Tensor& q, const SolveFlags& flags, const Results& results) {
-  const auto& [z, w, status, basis] = results;
+// basis: nullptr where it is not asked for.
+void solve_lcp(const Tensor& M, const Tensor& q, const SolveFlags& flags, const Tensor& z, const Tensor& w,
+               const Tensor& status, const Tensor* basis) {
   const auto n = M.size(-1);
   const std::optional<Tensor>& guess = flags.guess;
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::solve", [&] {
     const auto settings = settings_of<scalar_t>(flags);
     const batch::Solutions<scalar_t> all = {z.mutable_data_ptr<scalar_t>(), w.mutable_data_ptr<scalar_t>(),
                                             status.mutable_data_ptr<std::int8_t>(),
-                                            basis.defined() ? basis.mutable_data_ptr<std::int8_t>() : nullptr};
+                                            basis != nullptr ? basis->mutable_data_ptr<std::int8_t>() : nullptr};
     const bool has_kernel = batch::BatchSolver<scalar_t>::has_kernel(static_cast<int>(n), settings, guess.has_value());
     for_each_run<scalar_t>(status.sizes(), {{M, 2}, {q, 1, true}, {guess ? *guess : q, 1}}, nullptr, n,
                            has_kernel ? kernel_grain(n) : grain(n), [&] {
@@ -50,8 +48,7 @@ void solve_lcp(const Tensor& M, const Tensor& q, const SolveFlags& flags, const 
 
 // The same where the first num_equations rows are equations.
 void solve_mixed_lcp(const Tensor& M, const Tensor& q, std::int64_t num_equations, const SolveFlags& flags,
-                     const Results& results) {
-  const auto& [z, w, status, basis] = results;
+                     const Tensor& z, const Tensor& w, const Tensor& status, const Tensor& basis) {
   const auto n = M.size(-1);
   const std::optional<Tensor>& guess = flags.guess;
   auto* const to_status = status.mutable_data_ptr<std::int8_t>();
@@ -76,24 +73,25 @@ void solve_mixed_lcp(const Tensor& M, const Tensor& q, std::int64_t num_equation
 Tensors<3> solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess, std::string_view method,
                      std::string_view ties, double kappa, std::optional<double> tolerance,
                      std::optional<std::int64_t> max_pivots) {
-  const auto results = new_results<3>(kSolve, M, q, guess, method, ties, kappa, tolerance, max_pivots);
+  auto results = new_results<3>(kSolve, M, q, guess, method, ties, kappa, tolerance, max_pivots);
   const auto& [z, w, status] = results;
-  solve_lcp(M, q, {guess, method, ties, kappa, tolerance, max_pivots}, {z, w, status, Tensor()});
-  return as_tuple(results);
+  solve_lcp(M, q, {guess, method, ties, kappa, tolerance, max_pivots}, z, w, status, nullptr);
+  return as_tuple(std::move(results));
 }
 
 Tensors<4> solve_with_basis_cpu(const Tensor& M, const Tensor& q, std::int64_t num_equations,
                                 const std::optional<Tensor>& guess, std::string_view method, std::string_view ties,
                                 double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
-  const Results results =
+  auto results =
       new_results<4>(kSolveWithBasis, M, q, num_equations, guess, method, ties, kappa, tolerance, max_pivots);
   const SolveFlags flags = {guess, method, ties, kappa, tolerance, max_pivots};
+  const auto& [z, w, status, basis] = results;
   if (num_equations == 0) {
-    solve_lcp(M, q, flags, results);
+    solve_lcp(M, q, flags, z, w, status, &basis);
   } else {
-    solve_mixed_lcp(M, q, num_equations, flags, results);
+    solve_mixed_lcp(M, q, num_equations, flags, z, w, status, basis);
   }
-  return as_tuple(results);
+  return as_tuple(std::move(results));
 }
 
 TORCH_LIBRARY_IMPL(lcp, CPU, library) {
