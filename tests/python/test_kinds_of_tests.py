@@ -14,6 +14,7 @@ ROOT = pathlib.Path(__file__).parents[2]
         (["-DTORCHLCP_PYTHON=/bin/false"], "The tests of the kind python cannot run: /bin/false lacks numpy, pytest"),
         (["-DTORCHLCP_TESTS_WITHOUT=soup"], "TORCHLCP_TESTS_WITHOUT names soup; the kinds of tests are clp;fuzz;ipopt;"),
         (["-DTORCHLCP_PYTHON=/bin/false", "-DTORCHLCP_TESTS_WITHOUT=python;wheel"], None),
+        (["-DTORCHLCP_PYTHON=/bin/false", "-DTORCHLCP_TESTS_WITHOUT=clp", "-DTORCHLCP_SANITIZE=address"], None),
     ],
 )
 def test_a_kind_that_cannot_run_is_left_out_by_its_name(build, tmp_path, options, expected):
