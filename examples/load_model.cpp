@@ -4,6 +4,15 @@
 #include <torch/script.h>
 
 #include <iostream>
+#include <string>
+
+// The friction coefficient: a number, or a parameter where it was learned. Models that have learned friction in another
+// form have none.
+std::string friction_of(const torch::jit::Module& model) {
+  if (!model.hasattr("mu")) return "none";
+  const torch::IValue mu = model.attr("mu");
+  return std::to_string(mu.isTensor() ? mu.toTensor().item<double>() : mu.toDouble());
+}
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -16,7 +25,7 @@ int main(int argc, char** argv) {
     const torch::Tensor v_next = model.forward({number(v), number(u)}).toTensor();
     std::cout << what << ": v = " << v << " m/s, u = " << u << " N  ->  " << v_next.item<double>() << " m/s\n";
   };
-  std::cout << "mu = " << model.attr("mu").toDouble() << ", dt = " << model.attr("dt").toDouble() << " s\n";
+  std::cout << "mu = " << friction_of(model) << ", dt = " << model.attr("dt").toDouble() << " s\n";
   print("sticks", 0.0, 1.0);
   print("slides", 1.0, 0.0);
   return 0;

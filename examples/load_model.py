@@ -7,7 +7,9 @@ library, path = sys.argv[1:]
 torch.ops.load_library(library)  # brings torch.ops.lcp.solve, which the model calls
 model = torch.jit.load(path)
 
-print(f"mu = {model.mu}, dt = {model.dt} s, mass = {model.mass} kg")
+# A number, or a parameter where it was learned. Models that have learned friction in another form have none.
+mu = getattr(model, "mu", None)
+print(f"mu = {mu if mu is None else float(mu)}, dt = {model.dt} s, mass = {model.mass} kg")
 v = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
 u = torch.tensor([1.0, 6.0, 0.0], dtype=torch.float64, requires_grad=True)
 v_next, force, status = model.step(v, u)

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.usefixtures("library")
 
 PRETRAINED = pathlib.Path(__file__).parents[2] / "models" / "pretrained" / "sliding_block_direct.pt"
 FOLDER = PRETRAINED.parent
+EXAMPLE = PRETRAINED.parents[2] / "examples" / "load_model.py"
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.pt")), ids=lambda path: path.stem)
@@ -90,6 +91,16 @@ def test_trains_on(model, tmp_path):
     assert losses[-1] < losses[0] / 50
     model.save(tmp_path / "again.pt")
     assert torch.equal(torch.jit.load(tmp_path / "again.pt")(v, u), model(v, u))
+
+
+def test_the_example_prints_mu_where_there_is_one(run, build, tmp_path):
+    flags = ("--parameters", "rows", "--samples", 20, "--iterations", 1, "--out", "out", "--quiet")
+    assert run("train_in_the_loop", *flags).returncode == 0
+    learned_mu, without_mu = FOLDER / "sliding_block_bilevel.pt", tmp_path / "out" / "model.pt"
+    for path, printed in ((PRETRAINED, "mu = 0.3,"), (learned_mu, "mu = 0."), (without_mu, "mu = None,")):
+        command = [sys.executable, EXAMPLE, build / "lib" / "libtorchlcp.so", path]
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.returncode == 0 and printed in result.stdout, result.stderr
 
 
 def test_says_what_is_missing_without_the_library():
