@@ -8,8 +8,10 @@ namespace lcp {
 /// Each value is defined by what holds for z, w of that element; see docs/notation.md for r(z). solve_contact.h
 /// defines them for lcp::solve_contact.
 enum class Status : std::int8_t {
-  kSolved = 0,      ///< r(z) <= tolerance * max_i |q_i|, checked on the returned z; z, w >= 0, z_i w_i = 0 exactly
-  kNotFound = 1,    ///< every attempt ended without a solution, though there may be one; z, w are NaN
+  kSolved = 0,  ///< r(z) <= tolerance * max_i |q_i|, checked on the returned z; z, w >= 0, z_i w_i = 0 exactly
+  /// No solution was found. For n <= 10 and Method::kAuto there is none, up to rounding and the range of the dtype;
+  /// else there may be one. z, w are NaN.
+  kNotFound = 1,
   kInfeasible = 2,  ///< proved: no z >= 0 has M z + q >= 0; z, w are NaN
   kPivotLimit = 3,  ///< the pivot budget ran out; z, w are NaN
   kBadInput = 4,    ///< a NaN or an infinity in M or q; z, w are NaN

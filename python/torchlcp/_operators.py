@@ -25,7 +25,8 @@ class Status(enum.IntEnum):
     """The outcome for one element of a batch, with the natural residual r(z) = max_i |min(z_i, (M z + q)_i)|.
 
     SOLVED: r(z) <= tolerance * max_i |q_i|, checked on the z returned; z, w >= 0 and z_i w_i = 0 exactly.
-    NOT_FOUND: every attempt ended without a solution, though there may be one.
+    NOT_FOUND: no solution was found. For n <= 10 and method "auto" there is none, up to rounding and the range of the
+    dtype; else there may be one.
     INFEASIBLE: proved: no z >= 0 has M z + q >= 0.
     PIVOT_LIMIT: max_pivots was reached.
     BAD_INPUT: there is a NaN or an infinity in that element.
