@@ -10,10 +10,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Spans of lcp:: on this thread, the outermost of nested ones.
-thread_local int depth = 0;
-thread_local Clock::time_point entered;
-thread_local Clock::duration inside{};
+thread_local int depth = 0;              // how many nested calls of lcp:: this thread is in
+thread_local Clock::time_point entered;  // when the outermost of them began
+thread_local Clock::duration inside{};   // the time of all outermost calls that have ended
 
 struct Span : at::ObserverContext {};
 

@@ -1,12 +1,12 @@
-// Wall time spent inside lcp::, by LibTorch's own observers of operators and backward nodes. They slow the other
-// operators down, so that a whole is timed without them.
+// The wall time that a thread spends in the operators of lcp:: and in their backward nodes, measured by LibTorch's
+// observers. These slow all operators down, so that the time of a whole training step is measured without them.
 #pragma once
 
 #include <ATen/record_function.h>
 
 namespace lcp::bench {
 
-/// Observes the thread that made it, until it goes.
+/// Observes the thread that constructs it, until it is destroyed.
 class InsideLcp {
  public:
   InsideLcp();
@@ -14,7 +14,7 @@ class InsideLcp {
   InsideLcp(const InsideLcp&) = delete;
   InsideLcp& operator=(const InsideLcp&) = delete;
 
-  /// Since the last call, or the beginning.
+  /// The time since the last call or, in the first call, since the construction.
   double seconds();
 
  private:

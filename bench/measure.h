@@ -12,10 +12,13 @@
 
 namespace lcp::bench {
 
-/// A benchmark called by its group, work and who, between slashes, whose every iteration calls the work that `prepare`
-/// returns, on `problems` problems. `prepare` is called anew for each repetition; what it does is not timed. Wall time,
-/// on one thread unless the work says otherwise. The reporter divides by `problems`.
+/// What a benchmark times.
 using Work = std::function<void()>;
+
+/// Registers a benchmark of wall time, on one thread unless the work says otherwise. Each repetition calls `prepare`,
+/// which is not timed, and then times the work that it returns.
+///   name: "group/work/who", such as "family/p_4/ours".
+///   problems: the number of problems that the work solves; the report gives the time for each of them.
 benchmark::internal::Benchmark* add(const std::string& name, std::int64_t problems,
                                     std::function<Work(benchmark::State&)> prepare);
 

@@ -1,6 +1,6 @@
 // Everything that needs only tensors. The modules of lcp/nn/ derive from torch::nn::Module, which takes many times
-// longer to compile, and are included by name. Link TorchLCP::torchlcp for the operators, and TorchLCP::physics,
-// TorchLCP::learning and TorchLCP::identification for the folders of these names.
+// longer to compile, and are included by name. Link TorchLCP::torchlcp for the operators, TorchLCP::models for lcp/nn/,
+// and TorchLCP::physics, TorchLCP::learning and TorchLCP::identification for the folders of these names.
 #pragma once
 
 #include "lcp/add_equality.h"

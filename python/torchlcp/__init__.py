@@ -15,7 +15,7 @@ from torchlcp._layer import *  # noqa: F403
 from torchlcp._operators import *  # noqa: F403
 
 __version__ = VERSION
-__all__ = []  # type checkers follow nothing but such sums
+__all__ = []  # extended by one statement for each module, which is the form that type checkers understand
 __all__ += _contact.__all__
 __all__ += _layer.__all__
 __all__ += _operators.__all__
