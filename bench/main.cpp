@@ -6,7 +6,6 @@
 #include <lcp/version.h>
 #include <torch/version.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <thread>
 
 #include "inside_lcp.h"

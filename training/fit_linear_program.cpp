@@ -1,7 +1,6 @@
 // Fits M and W of a sliding block's LCP to known contact forces by a linear program [Notes, 3.1.4].
 #include <ATen/ATen.h>
 
-#include <filesystem>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -11,7 +10,6 @@
 #include "linear_program/fit.h"
 #include "run/command_line.h"
 #include "run/error.h"
-#include "run/files.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/random.h"

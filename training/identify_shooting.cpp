@@ -3,18 +3,15 @@
 #include <torch/utils.h>
 
 #include <cstdint>
-#include <string>
 
 #include "identification/estimate.h"
 #include "identification/particle.h"
 #include "identification/shooting.h"
 #include "run/command_line.h"
 #include "run/error.h"
-#include "run/files.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/results.h"
-#include "sliding_block/evaluation.h"
 
 namespace {
 

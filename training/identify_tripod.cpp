@@ -18,7 +18,6 @@
 #include "run/output_folder.h"
 #include "run/results.h"
 #include "run/text.h"
-#include "sliding_block/evaluation.h"
 
 namespace {
 

@@ -2,7 +2,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <iomanip>
 #include <iostream>

@@ -17,7 +17,6 @@
 #include "run/progress.h"
 #include "run/results.h"
 #include "run/text.h"
-#include "sliding_block/evaluation.h"
 
 namespace {
 

@@ -6,10 +6,8 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <iostream>
 #include <string>
-#include <vector>
 
 #include "identification/estimate.h"
 #include "identification/particle.h"
@@ -23,7 +21,6 @@
 #include "run/random.h"
 #include "run/results.h"
 #include "run/text.h"
-#include "sliding_block/evaluation.h"
 
 namespace {
 

@@ -12,11 +12,11 @@
 #include "compliant/drops.h"
 #include "run/command_line.h"
 #include "run/error.h"
+#include "run/fingerprint.h"
 #include "run/output_folder.h"
 #include "run/results.h"
 #include "run/text.h"
 #include "run/trainer.h"
-#include "sliding_block/evaluation.h"
 
 namespace {
 

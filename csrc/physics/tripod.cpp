@@ -6,7 +6,6 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "lcp/physics/friction_cone.h"

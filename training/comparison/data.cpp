@@ -5,6 +5,7 @@
 #include <iostream>
 #include <string>
 
+#include "run/columns.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/trajectories.h"
 
@@ -66,10 +67,7 @@ std::vector<std::pair<std::string, Table>> files_of(const ComparisonFlags& flags
   if (!flags.samples.data.empty() && seed == flags.run.seed) check_block(flags, samples);
   const auto table = [&](const Tensor& lambda, const Tensor& gamma) {
     Table columns;
-    const auto add = [&](const char* name, const Tensor& x) {
-      const Tensor column = x.contiguous();
-      columns.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
-    };
+    const auto add = [&](const char* name, const Tensor& x) { columns.add(name, entries_of(x)); };
     if (!steps.trajectory.empty()) columns.add("trajectory", steps.trajectory);
     add("v", samples.v);
     add("u", samples.u);

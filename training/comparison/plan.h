@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "run/command_line.h"
-#include "simulation/physics_flags.h"
+#include "run/physics_flags.h"
 #include "sliding_block/samples.h"
 
 namespace lcp::training {

@@ -1,7 +1,6 @@
 // The table of a comparison of methods.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>

@@ -8,7 +8,7 @@
 
 #include "lcp/physics/compliant_particle.h"
 #include "run/command_line.h"
-#include "simulation/physics_flags.h"
+#include "run/physics_flags.h"
 
 namespace lcp::training {
 

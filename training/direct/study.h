@@ -2,7 +2,7 @@
 #pragma once
 
 #include "run/command_line.h"
-#include "simulation/physics_flags.h"
+#include "run/physics_flags.h"
 #include "sliding_block/samples.h"
 
 namespace lcp::training {

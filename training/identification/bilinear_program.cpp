@@ -4,7 +4,6 @@
 #include <IpSolveStatistics.hpp>
 #include <IpTNLP.hpp>
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <utility>
 

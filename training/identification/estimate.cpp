@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
-#include <system_error>
 
+#include "lcp/identification/uncertainty.h"
+#include "run/columns.h"
 #include "run/files.h"
 #include "run/identifiability.h"
 #include "run/results.h"
 #include "run/text.h"
-#include "sliding_block/evaluation.h"
 
 namespace lcp::training {
 namespace {
@@ -32,12 +31,10 @@ Table objective_table(const TrackModel& model, const Tensor& theta) {
   guesses.select(-1, 0).copy_(mu.unsqueeze(-1).expand_as(guesses.select(-1, 0)));
   const Tensor objective = model.residuals(guesses).square().sum(-1);
   Table table;
-  const auto add = [&](const std::string& name, const Tensor& x) {
-    const Tensor column = x.contiguous();
-    table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
-  };
-  add("mu", mu);
-  for (std::int64_t k = 0; k < objective.size(1); ++k) add("objective_" + std::to_string(k), objective.select(1, k));
+  table.add("mu", entries_of(mu));
+  for (std::int64_t k = 0; k < objective.size(1); ++k) {
+    table.add("objective_" + std::to_string(k), entries_of(objective.select(1, k)));
+  }
   return table;
 }
 

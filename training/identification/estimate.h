@@ -10,7 +10,6 @@
 
 #include "identification/track_model.h"
 #include "lcp/identification/least_squares.h"
-#include "lcp/identification/uncertainty.h"
 #include "run/files.h"
 #include "run/output_folder.h"
 

@@ -8,7 +8,6 @@
 #include "identification/estimate.h"
 #include "run/progress.h"
 #include "run/text.h"
-#include "sliding_block/evaluation.h"
 
 namespace lcp::training {
 namespace {

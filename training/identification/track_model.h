@@ -10,7 +10,7 @@
 #include "identification/tracks.h"
 #include "lcp/physics/problem.h"
 #include "run/command_line.h"
-#include "simulation/physics_flags.h"
+#include "run/physics_flags.h"
 
 namespace lcp::training {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "run/columns.h"
 #include "run/error.h"
 #include "run/text.h"
 
@@ -78,8 +79,7 @@ Tracks read_tracks(const std::string& file, const std::vector<std::string>& posi
 
 void add_column(Table& table, const std::string& name, const Tracks& tracks, const Tensor& x) {
   const auto by_track = [&](const Tensor& y) { return y.expand({tracks.steps() + 1, tracks.count()}).t().flatten(); };
-  const Tensor column = by_track(x).masked_select(by_track(tracks.seen.squeeze(-1)) > 0).to(at::kDouble);
-  table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
+  table.add(name, entries_of(by_track(x).masked_select(by_track(tracks.seen.squeeze(-1)) > 0)));
 }
 
 }  // namespace lcp::training

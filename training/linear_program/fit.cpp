@@ -9,7 +9,6 @@
 #include "run/error.h"
 #include "run/results.h"
 #include "run/text.h"
-#include "sliding_block/evaluation.h"
 #include "sliding_block/friction_model.h"
 
 namespace lcp::training {

@@ -10,6 +10,8 @@
 #include <limits>
 #include <vector>
 
+#include "run/columns.h"
+
 namespace lcp::training {
 namespace {
 
@@ -22,13 +24,8 @@ constexpr double kWidth = 1e-6;              // an optimal set that is narrower 
 constexpr double kBox = 1e3;  // half the width of the box about one solution to which an unbounded set is cut
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-std::vector<double> list(const Tensor& x) {
-  const Tensor flat = x.contiguous();
-  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
-}
-
 // A tensor with the shape of `like`, filled from an array.
-Tensor numbers(const double* values, const Tensor& like) {
+Tensor tensor_of(const double* values, const Tensor& like) {
   const Tensor x = at::empty_like(like);
   std::copy_n(values, x.numel(), x.data_ptr<double>());
   return x;
@@ -40,7 +37,7 @@ void load(const LinearProgram& program, const Tensor& ceiling, double tolerance,
   std::vector<CoinBigIndex> start = {0};
   std::vector<int> index;
   std::vector<double> value;
-  const std::vector<double> by_column = list(program.constraints.t());
+  const std::vector<double> by_column = entries_of(program.constraints.t());
   for (std::size_t k = 0; k < by_column.size(); ++k) {
     if (by_column[k] != 0) {
       index.push_back(static_cast<int>(k) % rows);
@@ -48,9 +45,9 @@ void load(const LinearProgram& program, const Tensor& ceiling, double tolerance,
     }
     if ((k + 1) % rows == 0) start.push_back(static_cast<CoinBigIndex>(index.size()));
   }
-  model.loadProblem(columns, rows, start.data(), index.data(), value.data(), list(program.lower).data(),
-                    list(program.upper).data(), list(program.cost).data(), list(program.bound).data(),
-                    list(ceiling).data());
+  model.loadProblem(columns, rows, start.data(), index.data(), value.data(), entries_of(program.lower).data(),
+                    entries_of(program.upper).data(), entries_of(program.cost).data(), entries_of(program.bound).data(),
+                    entries_of(ceiling).data());
   model.setLogLevel(0);
   model.setPrimalTolerance(tolerance);
   model.setDualTolerance(tolerance);
@@ -108,10 +105,10 @@ class Simplex {
 
   LinearProgramSolution minimise(const Tensor& cost) {
     cost_ = cost;
-    model_.chgObjCoefficients(list(cost).data());
+    model_.chgObjCoefficients(entries_of(cost).data());
     model_.primal();
     if (model_.status() == 0) model_.primal();  // a second solve, from the optimal basis, removes errors of about 1e-12
-    return solution(status_of(model_), numbers(model_.primalColumnSolution(), cost), cost);
+    return solution(status_of(model_), tensor_of(model_.primalColumnSolution(), cost), cost);
   }
 
  private:
@@ -136,7 +133,7 @@ LinearProgramSolution solve_dual(const LinearProgram& program) {
   load(dual, c, kInteriorTolerance, model);
   model.setCholesky(new ClpCholeskyBase);  // which the model deletes
   model.primalDual();
-  const Tensor y = numbers(model.primalColumnSolution(), b), x = -numbers(model.dualRowSolution(), c);
+  const Tensor y = tensor_of(model.primalColumnSolution(), b), x = -tensor_of(model.dualRowSolution(), c);
 
   // Clp reports some points as optimal that are not.
   const double objective = (c * x).sum().item<double>();

@@ -4,7 +4,6 @@
 #include <torch/utils.h>
 
 #include <algorithm>
-#include <iostream>
 #include <utility>
 
 #include "run/error.h"
@@ -13,6 +12,7 @@
 #include "run/random.h"
 #include "run/results.h"
 #include "run/text.h"
+#include "run/trainer.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {

@@ -6,7 +6,6 @@
 
 #include "lcp/learning/penalty_loss.h"
 #include "run/command_line.h"
-#include "run/trainer.h"
 #include "sliding_block/friction_model.h"
 #include "sliding_block/samples.h"
 

@@ -61,7 +61,4 @@ class Trainer {
   Table history_;
 };
 
-/// A hash of the bytes of the tensors.
-std::int64_t fingerprint(const std::vector<torch::Tensor>& tensors);
-
 }  // namespace lcp::training

@@ -2,8 +2,6 @@
 #include <torch/types.h>
 
 #include <array>
-#include <cmath>
-#include <utility>
 
 #include "lcp/certify_contact.h"
 #include "lcp/physics/compliant_block.h"

@@ -1,9 +1,7 @@
 #include "simulation/system.h"
 
-#include <utility>
-
+#include "run/columns.h"
 #include "run/random.h"
-#include "sliding_block/trajectories.h"
 
 namespace lcp::training {
 namespace {

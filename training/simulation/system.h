@@ -14,7 +14,7 @@
 #include "lcp/physics/problem.h"
 #include "run/command_line.h"
 #include "run/files.h"
-#include "simulation/physics_flags.h"
+#include "run/physics_flags.h"
 
 namespace lcp::training {
 

@@ -1,5 +1,6 @@
 #include "lcp/physics/tripod.h"
 
+#include "run/columns.h"
 #include "simulation/system.h"
 #include "simulation/tripod_flags.h"
 
@@ -89,9 +90,7 @@ class TripodSystem : public System {
           "where a step has no solution, no nonnegative loads of the supports balance the block: the block would tip");
     }
     if (request.inputs) return;
-    const Tensor pose = solution.step.next.pose[-1][0].to(torch::kDouble);
-    motion.metrics["final_pose"] =
-        std::vector<double>(pose.const_data_ptr<double>(), pose.const_data_ptr<double>() + 3);
+    motion.metrics["final_pose"] = entries_of(solution.step.next.pose[-1][0]);
     const Tensor rest = motion.sticking.select(1, 0).nonzero();
     motion.metrics["steps_until_rest"] =
         rest.numel() > 0 ? nlohmann::json(rest[0].item<std::int64_t>() + 1) : nlohmann::json();

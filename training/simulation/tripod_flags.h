@@ -6,7 +6,7 @@
 
 #include "lcp/physics/tripod.h"
 #include "run/command_line.h"
-#include "simulation/physics_flags.h"
+#include "run/physics_flags.h"
 
 namespace lcp::training {
 

@@ -5,13 +5,11 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <algorithm>
-#include <cmath>
 #include <iostream>
 
+#include "run/columns.h"
 #include "run/files.h"
 #include "run/random.h"
-#include "run/text.h"
 #include "sliding_block/trajectories.h"
 
 namespace lcp::training {

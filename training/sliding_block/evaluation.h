@@ -4,12 +4,10 @@
 #include <torch/types.h>
 
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "run/command_line.h"
 #include "run/output_folder.h"
-#include "simulation/physics_flags.h"
+#include "run/physics_flags.h"
 #include "sliding_block/samples.h"
 
 namespace lcp::training {

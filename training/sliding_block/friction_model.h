@@ -8,8 +8,7 @@
 #include "lcp/nn/traditional_model.h"
 #include "run/command_line.h"
 #include "run/identifiability.h"
-#include "simulation/physics_flags.h"
-#include "sliding_block/evaluation.h"
+#include "run/physics_flags.h"
 #include "sliding_block/samples.h"
 
 namespace lcp::training {

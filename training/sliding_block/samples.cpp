@@ -8,9 +8,9 @@
 
 #include "run/error.h"
 #include "run/files.h"
+#include "run/fingerprint.h"
 #include "run/random.h"
 #include "run/text.h"
-#include "run/trainer.h"
 #include "sliding_block/trajectories.h"
 
 namespace lcp::training {

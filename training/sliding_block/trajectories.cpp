@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "run/columns.h"
+
 namespace lcp::training {
 
 physics::SlidingBlock sliding_block(const PhysicsFlags& flags) {
@@ -18,12 +20,6 @@ torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const
 torch::Tensor random_speeds(std::int64_t trajectories, const PhysicsFlags& flags, at::Generator generator) {
   const double one_step = flags.dt * flags.mu * flags.gravity;
   return torch::randn({trajectories}, std::move(generator), torch::kDouble) * (one_step > 0 ? 3 * one_step : 1);
-}
-
-void add_trajectories(Table& table, const char* name, const torch::Tensor& x, std::int64_t steps,
-                      std::int64_t trajectories) {
-  const torch::Tensor column = x.expand({steps, trajectories}).t().contiguous().to(torch::kDouble).flatten();
-  table.add(name, {column.const_data_ptr<double>(), column.const_data_ptr<double>() + column.numel()});
 }
 
 Table sliding_block_table(const torch::Tensor& v, const torch::Tensor& u, const physics::SlidingBlockStep& step) {

@@ -7,7 +7,7 @@
 
 #include "lcp/physics/sliding_block.h"
 #include "run/files.h"
-#include "simulation/physics_flags.h"
+#include "run/physics_flags.h"
 
 namespace lcp::training {
 
@@ -21,10 +21,6 @@ torch::Tensor random_forces(std::int64_t steps, std::int64_t trajectories, const
 
 /// Initial velocities [trajectories], m/s, float64, which friction stops within a few steps.
 torch::Tensor random_speeds(std::int64_t trajectories, const PhysicsFlags& flags, at::Generator generator);
-
-/// Adds a column with the entries of x, one trajectory after another. x must broadcast to [steps, trajectories].
-void add_trajectories(Table& table, const char* name, const torch::Tensor& x, std::int64_t steps,
-                      std::int64_t trajectories);
 
 /// The columns trajectory,step,v,u,v_next,lambda_plus,lambda_minus,gamma of [steps, trajectories] tensors.
 Table sliding_block_table(const torch::Tensor& v, const torch::Tensor& u, const physics::SlidingBlockStep& step);

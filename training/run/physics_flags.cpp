@@ -1,4 +1,4 @@
-#include "simulation/physics_flags.h"
+#include "run/physics_flags.h"
 
 namespace lcp::training {
 
