@@ -22,6 +22,7 @@
 #include "run/output_folder.h"
 #include "run/progress.h"
 #include "run/results.h"
+#include "run/text.h"
 
 namespace {
 
@@ -67,8 +68,8 @@ std::optional<int> perform_all(OutputFolder& out, const ComparisonFlags& flags, 
     results.add(run, perform(out, run, flags, resuming, interrupt));
     if (const int signal = interrupt.signal(); signal != 0) {
       if (!flags.run.quiet) {
-        std::cerr << "\nstopped at " << run.title() << "; to continue: " << out.program() << " --out "
-                  << out.path().string() << " --resume" << std::endl;
+        std::cerr << "\nstopped at " << run.title() << "; to continue: " << resume_command(out.path().string())
+                  << std::endl;
       }
       return 128 + signal;
     }

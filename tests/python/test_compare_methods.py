@@ -143,7 +143,7 @@ def test_ctrl_c_is_passed_on_and_resumed_bit_for_bit(compared, build, run, tmp_p
     process.send_signal(signal.SIGINT)
     errors = process.communicate()[1]
     assert process.returncode == 130
-    assert "stopped at direct, random start, seed 0; to continue: compare_methods --out out --resume" in errors
+    assert f"stopped at direct, random start, seed 0; to continue: {build}/bin/compare_methods --out out --resume" in errors
     assert (direct / "checkpoint.pt").exists() and not (direct / "metrics.json").exists()
     assert run("compare_methods", "--out", "out", "--resume", "--quiet").returncode == 0
     assert (tmp_path / "out" / "metrics.json").read_bytes() == (compared[0] / "metrics.json").read_bytes()

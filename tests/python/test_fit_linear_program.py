@@ -44,6 +44,11 @@ def test_the_default_run_fits_the_block_and_writes_every_file(run, tmp_path):
     assert "held-out rmse" in result.stdout and "out/model.pt" in result.stdout
 
 
+def test_help_says_what_loading_a_model_means(run):
+    text = run("fit_linear_program", "--help").stdout
+    assert "load only what you trust" in text and "checkpoint.pt" not in text
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_any_seed_fits_it(fit, seed):
     metrics, stderr = fit("--seed", seed)

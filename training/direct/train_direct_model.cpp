@@ -170,7 +170,7 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
              "a constant, antidiagonal G are learned.\n") +
       "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus (m/s, N, m/s, N, N), and\n"
       "optionally trajectory; one row in five, or one trajectory in five, is held out." +
-      kModelNote);
+      kModelNote + kCheckpointNote);
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.validate(line);
   if (flags.study) {

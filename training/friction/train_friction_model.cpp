@@ -21,7 +21,7 @@ void FrictionFlags::add_to(CommandLine& line) {
   line.footer("Example: " + line.program() + " --states gentle --initial-mu 2.5 --out runs/gentle\n" +
               "Data of your own: CSV with columns v,u,v_next (m/s, N, m/s), and optionally trajectory; one row in\n"
               "five, or one trajectory in five, is held out. --mu is then only what the result is compared with." +
-              kModelNote);
+              kModelNote + kCheckpointNote);
 }
 
 int train_friction_model(CommandLine& line, FrictionFlags& flags, const FrictionMethod& method, int argc,

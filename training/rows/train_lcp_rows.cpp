@@ -72,7 +72,7 @@ void RowFlags::add_to(CommandLine& line) {
       "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus,gamma (m/s, N, m/s, N, N, m/s), as\n"
       "simulate --formulation traditional writes it, and optionally trajectory; one row in five, or one\n"
       "trajectory in five, is held out. --mu, --mass, --dt and --gravity say what the block is." +
-      kModelNote);
+      kModelNote + kCheckpointNote);
 }
 
 int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* const* argv) {

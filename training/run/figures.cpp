@@ -7,6 +7,7 @@
 
 #include "run/error.h"
 #include "run/process.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {
@@ -42,9 +43,13 @@ std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::ve
     return figures;
   }
   if (!out.quiet()) {
-    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + interpreter : reason) << "; to draw them: ";
-    if (drawn.status == kNoMatplotlib || drawn.status < 0) std::cerr << interpreter << " -m pip install matplotlib && ";
-    std::cerr << interpreter << " " << script.string() << " " << out.path().string() << std::endl;
+    const bool runs = drawn.status >= 0;
+    std::cerr << "no figures: " << (reason.empty() ? "cannot run " + interpreter : reason) << "; to draw them"
+              << (runs ? "" : " by a Python with matplotlib") << ": ";
+    if (drawn.status == kNoMatplotlib) {
+      std::cerr << shell_command({interpreter, "-m", "pip", "install", "matplotlib"}) << " && ";
+    }
+    std::cerr << shell_command({runs ? interpreter : "python3", script.string(), out.path().string()}) << std::endl;
   }
   return {};
 }

@@ -1,7 +1,10 @@
 #include "run/text.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 namespace lcp::training {
@@ -30,6 +33,28 @@ std::function<std::string(const std::string&)> one_of(std::vector<std::string> n
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(width, text.size() + 1), ' ');
   return text;
+}
+
+std::string shell_command(const std::vector<std::string>& words) {
+  const auto is_plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-+=./:,@%", c);
+  };
+  std::string command;
+  for (const std::string& word : words) {
+    if (!command.empty()) command += ' ';
+    if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) {
+      command += word;
+      continue;
+    }
+    command += '\'';
+    for (const char c : word) command += c == '\'' ? "'\\''" : std::string(1, c);
+    command += '\'';
+  }
+  return command;
+}
+
+std::string resume_command(const std::string& out) {
+  return shell_command({program_invocation_name, "--out", out, "--resume"});
 }
 
 std::string table_row(const std::vector<std::string>& fields) {

@@ -19,6 +19,12 @@ std::function<std::string(const std::string&)> one_of(std::vector<std::string> n
 /// The text, filled up with blanks to `width` characters; at least one blank follows it.
 std::string padded(std::string text, std::size_t width);
 
+/// The words as one command of a POSIX shell.
+std::string shell_command(const std::vector<std::string>& words);
+
+/// The command that continues the run in the folder `out`: this program, by the path with which it was called.
+std::string resume_command(const std::string& out);
+
 /// A row of a Markdown table, and the two lines that the table begins with.
 std::string table_row(const std::vector<std::string>& fields);
 std::string table_head(const std::vector<std::string>& titles);

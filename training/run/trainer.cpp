@@ -146,8 +146,8 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
   const int signal = interrupt.signal();
   if (signal == 0) return std::nullopt;
   if (!run_.quiet) {
-    std::cerr << "\nstopped at iteration " << iteration_ << "; to continue: " << out_.program() << " --out "
-              << out_.path().string() << " --resume" << std::endl;
+    std::cerr << "\nstopped at iteration " << iteration_ << "; to continue: " << resume_command(out_.path().string())
+              << std::endl;
   }
   return 128 + signal;
 }

@@ -12,11 +12,11 @@
 
 namespace lcp::training {
 
-/// The end of --help of the programs that write model.pt.
+/// The end of --help of the programs that write model.pt, and of those that write checkpoint.pt as well.
 constexpr const char* kModelNote =
     "\nmodel.pt is a program in TorchScript: loading it, in Python or C++, runs its code, so load only what you "
-    "trust.\n"
-    "checkpoint.pt is data, which --resume reads without running code.";
+    "trust.";
+constexpr const char* kCheckpointNote = "\ncheckpoint.pt is data, which --resume reads without running code.";
 
 /// Root of the mean square of all elements.
 double rmse(const torch::Tensor& error);

@@ -33,6 +33,13 @@ TEST(TextTest, PaddedTextIsFollowedByABlank) {
   EXPECT_EQ(padded("abcd", 4), "abcd ");
 }
 
+TEST(TextTest, CommandsCanBePastedIntoAShell) {
+  EXPECT_EQ(shell_command({"bin/train_direct", "--out", "runs/a", "--resume"}),
+            "bin/train_direct --out runs/a --resume");
+  EXPECT_EQ(shell_command({"a b", "", "it's", "$x"}), "'a b' '' 'it'\\''s' '$x'");
+  EXPECT_TRUE(resume_command("my runs").ends_with("training_tests --out 'my runs' --resume"));
+}
+
 TEST(TextTest, TablesAreMarkdown) {
   EXPECT_EQ(table_head({"a", "b"}), "| a | b |\n| --- | --- |\n");
   EXPECT_EQ(table_row({"1", ""}), "| 1 |  |\n");
