@@ -9,6 +9,7 @@
 
 #include "run/command_line.h"
 #include "run/error.h"
+#include "run/excluded_flags.h"
 #include "run/figures.h"
 #include "run/files.h"
 #include "run/output_folder.h"
@@ -95,9 +96,7 @@ int simulate(int argc, const char* const* argv) {
   if (!inputs.empty()) {
     auto excluded = system->rollout_flags();
     excluded.insert(excluded.end(), {"steps", "trajectories"});
-    for (const std::string& flag : excluded) {
-      if (line.given(flag)) throw UsageError("--" + flag + " has no meaning with --inputs");
-    }
+    exclude_flags(line, excluded, "--inputs");
     request.inputs = read_csv(inputs, system->required_inputs(), system->optional_inputs());
     inputs = std::filesystem::weakly_canonical(inputs).string();
   }

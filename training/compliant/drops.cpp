@@ -7,6 +7,7 @@
 
 #include "lcp/physics/point_mass.h"
 #include "run/error.h"
+#include "run/excluded_flags.h"
 #include "run/files.h"
 #include "run/random.h"
 
@@ -110,9 +111,7 @@ void DropFlags::add_to(CommandLine& line) {
 
 void DropFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
-  for (const char* flag : {"trajectories", "steps", "height", "speed", "position-noise", "velocity-noise"}) {
-    if (line.given(flag)) throw UsageError(std::string("--") + flag + " has no meaning with --data");
-  }
+  exclude_flags(line, {"trajectories", "steps", "height", "speed", "position-noise", "velocity-noise"}, "--data");
   data = std::filesystem::weakly_canonical(data).string();
 }
 

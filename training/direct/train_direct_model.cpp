@@ -12,7 +12,7 @@
 #include "direct/features.h"
 #include "direct/study.h"
 #include "lcp/learning/direct_loss.h"
-#include "run/error.h"
+#include "run/excluded_flags.h"
 #include "run/identifiability.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
@@ -82,11 +82,10 @@ struct Flags {
 
   void validate(const CommandLine& line) {
     if (study) {
-      for (const char* name :
-           {"learning-rate", "checkpoint-every", "resume", "dtype", "threads", "data", "states", "forces", "more-mus",
-            "velocity-noise", "network", "hidden-units", "head", "no-bias", "alpha", "batch-size"}) {
-        if (line.given(name)) throw UsageError("--" + std::string(name) + " has no meaning with --study");
-      }
+      exclude_flags(line,
+                    {"learning-rate", "checkpoint-every", "resume", "dtype", "threads", "data", "states", "forces",
+                     "more-mus", "velocity-noise", "network", "hidden-units", "head", "no-bias", "alpha", "batch-size"},
+                    "--study");
     }
     samples.validate(line);
   }

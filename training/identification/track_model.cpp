@@ -9,6 +9,7 @@
 #include <numbers>
 
 #include "run/error.h"
+#include "run/excluded_flags.h"
 #include "run/random.h"
 #include "run/text.h"
 
@@ -74,18 +75,12 @@ void TrackFlags::add_estimate_to(CommandLine& line) {
 void TrackFlags::validate(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) {
   require_float64(run);
   if (data.empty()) {
-    for (const char* name : {"position", "mu"}) {
-      if (bodies > 1 && line.given(name)) {
-        throw UsageError("--" + std::string(name) + " has no meaning with --particles " + std::to_string(bodies));
-      }
-    }
+    if (bodies > 1) exclude_flags(line, {"position", "mu"}, "--particles " + std::to_string(bodies));
     return;
   }
   std::vector<std::string> meaningless = {"steps", "mu", "dt"};
   meaningless.insert(meaningless.end(), simulated.begin(), simulated.end());
-  for (const std::string& name : meaningless) {
-    if (line.given(name)) throw UsageError("--" + name + " has no meaning with --data");
-  }
+  exclude_flags(line, meaningless, "--data");
   if (!line.given("noise")) noise = 0;
   if (!line.given("position")) position.clear();
   data = std::filesystem::weakly_canonical(data).string();

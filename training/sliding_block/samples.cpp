@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "run/error.h"
+#include "run/excluded_flags.h"
 #include "run/files.h"
 #include "run/fingerprint.h"
 #include "run/random.h"
@@ -248,9 +249,7 @@ void SampleFlags::add_to(CommandLine& line) {
 
 void SampleFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
-  for (const char* name : {"samples", "states", "split", "more-mus", "velocity-noise"}) {
-    if (line.given(name)) throw UsageError("--" + std::string(name) + " has no meaning with --data");
-  }
+  exclude_flags(line, {"samples", "states", "split", "more-mus", "velocity-noise"}, "--data");
   data = std::filesystem::weakly_canonical(data).string();
 }
 
