@@ -22,7 +22,7 @@ void add_batch(const std::string& name) {
       at::Tensor matrix = set.M.to(dtype);
       if (kind != M::kBatched) matrix = matrix[0];
       if (kind == M::kRepeated) matrix = matrix.expand_as(set.M).contiguous();
-      if (who == "forward") report(state, verdict_of(set), kBatch);
+      if (who == "forward") report(state, check_solve(set), kBatch);
       return prepare(matrix, set.q.to(dtype));
     });
   };

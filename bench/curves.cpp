@@ -21,7 +21,7 @@ void add_order(int n) {
     add(path + method, count, [=](benchmark::State& state) {
       SolveOptions options;
       options.method = method;
-      report(state, verdict_of(set(), options), count);
+      report(state, check_solve(set(), options), count);
       return solving(set().M, set().q, options);
     });
   };

@@ -18,7 +18,7 @@ void add_ours(const Family& family) {
   const std::string path = "family/" + family.name + "/";
   const auto set = [=]() -> const ProblemSet& { return problem_set(family.name, family.count); };
   add(path + "ours", family.count, [=](benchmark::State& state) {
-    report(state, verdict_of(set()), family.count);
+    report(state, check_solve(set()), family.count);
     return solving(set().M, set().q);
   });
   add(path + "copy", family.count, [=](benchmark::State&) { return copying(set().M, set().q); });
@@ -40,7 +40,7 @@ void add_peer(const Family& family, const PeerSolver& solver) {
       for (std::int64_t k = 0; k < set.count(); ++k) claims_data[k] = peer->solve(k, z_data + k * set.n());
     }
     state.counters["problems"] = static_cast<double>(set.count());
-    report(state, judge(set, z, claims), set.count());
+    report(state, check(set, z, claims), set.count());
   };
   benchmark::RegisterBenchmark(("family/" + family.name + "/" + solver.name).c_str(), run)->UseRealTime();
 }

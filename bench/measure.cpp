@@ -40,15 +40,15 @@ Work factoring(const at::Tensor& M) {
   return [=] { benchmark::DoNotOptimize(at::linalg_lu_factor_ex(M)); };
 }
 
-Verdict verdict_of(const ProblemSet& set, const SolveOptions& options) {
+CheckResult check_solve(const ProblemSet& set, const SolveOptions& options) {
   const SolveResult result = solve(set.M, set.q, options);
-  return judge(set, result.z, result.status == 0);
+  return check(set, result.z, result.status == 0);
 }
 
-void report(benchmark::State& state, const Verdict& verdict, std::int64_t total) {
+void report(benchmark::State& state, const CheckResult& checked, std::int64_t total) {
   state.counters["tried"] = static_cast<double>(total);
-  state.counters["solved"] = static_cast<double>(verdict.solved);
-  state.counters["false_claims"] = static_cast<double>(verdict.false_claims);
+  state.counters["solved"] = static_cast<double>(checked.solved);
+  state.counters["false_claims"] = static_cast<double>(checked.false_claims);
 }
 
 }  // namespace lcp::bench

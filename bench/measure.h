@@ -35,10 +35,10 @@ Work differentiating(const at::Tensor& M, const at::Tensor& q);
 Work factoring(const at::Tensor& M);
 
 /// Solves the whole set by the operator, and checks its claims.
-Verdict verdict_of(const ProblemSet& set, const SolveOptions& options = {});
+CheckResult check_solve(const ProblemSet& set, const SolveOptions& options = {});
 
 /// Reports how many of `total` problems the timed solver solved.
-void report(benchmark::State& state, const Verdict& verdict, std::int64_t total);
+void report(benchmark::State& state, const CheckResult& checked, std::int64_t total);
 
 /// Register the groups; what each measures stands at the top of its file.
 void add_batches();

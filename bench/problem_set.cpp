@@ -62,7 +62,7 @@ const ProblemSet& problem_set(const std::string& name, std::int64_t count) {
   return set;
 }
 
-Verdict judge(const ProblemSet& set, const at::Tensor& z, const at::Tensor& claims) {
+CheckResult check(const ProblemSet& set, const at::Tensor& z, const at::Tensor& claims) {
   const at::Tensor w = at::matmul(set.M, z.unsqueeze(-1)).squeeze(-1) + set.q;
   const at::Tensor right = at::minimum(z, w).abs().amax(-1) <= kTolerance * set.q.abs().amax(-1);  // false for NaN
   const std::int64_t solved = (claims & right).sum().item<std::int64_t>();

@@ -31,12 +31,12 @@ struct ProblemSet {
 const ProblemSet& problem_set(const std::string& name, std::int64_t count);
 
 /// How many problems a solver solved, by the same check for all of them.
-struct Verdict {
+struct CheckResult {
   std::int64_t solved = 0;        ///< claimed, and r(z) <= 1e-9 max|q|
   std::int64_t false_claims = 0;  ///< claimed, and not
 };
 
 /// z: [count, n]. claims: [count], bool, what the solver itself says of each.
-Verdict judge(const ProblemSet& set, const at::Tensor& z, const at::Tensor& claims);
+CheckResult check(const ProblemSet& set, const at::Tensor& z, const at::Tensor& claims);
 
 }  // namespace lcp::bench

@@ -33,7 +33,7 @@ def read_problems(folder):
     return sets
 
 
-def judge(M, q, z, claims=None):
+def check(M, q, z, claims=None):
     """Counts solved problems and false claims; a solver that says nothing claims every answer."""
     w = (M @ z.unsqueeze(-1)).squeeze(-1) + q
     right = torch.minimum(z, w).abs().amax(-1) <= TOLERANCE * q.abs().amax(-1)
@@ -67,10 +67,10 @@ class Results:
         for who, elapsed in best.items():
             self.rows.append({"work": work, "who": who, "ns": elapsed / problems * 1e9})
 
-    def judged(self, work, who, verdict):
+    def add_counts(self, work, who, counts):
         for row in self.rows:
             if (row["work"], row["who"]) == (work, who):
-                row.update(verdict)
+                row.update(counts)
 
 
 def single_call(results, sets):
@@ -198,7 +198,7 @@ def forward_and_backward(results, sets, quick):
     for kind in ("definite_3",) if quick else ("definite_3", "sliding_3"):
         M, q = sets[kind]
         work = f"forward and backward, {kind}"
-        calls, verdicts, reference = {}, {}, gradients(ours, M, q)()
+        calls, checked, reference = {}, {}, gradients(ours, M, q)()
         for who, solve in solvers.items():
             if kind != "definite_3" and who in ("qpth", "ProxSuite"):
                 continue  # quadratic programs: M symmetric positive definite
@@ -206,13 +206,13 @@ def forward_and_backward(results, sets, quick):
             with contextlib.redirect_stdout(io.StringIO()):
                 gradient = call()
                 z = solve(M, q).detach()
-            verdicts[who] = judge(M, q, z.double(), ours_claims(M, q) if who == "ours" else None)
-            verdicts[who]["gradients_alike"] = alike(gradient, reference, symmetric=who in ("qpth", "ProxSuite"))
+            checked[who] = check(M, q, z.double(), ours_claims(M, q) if who == "ours" else None)
+            checked[who]["gradients_alike"] = alike(gradient, reference, symmetric=who in ("qpth", "ProxSuite"))
             calls[who] = call
         with contextlib.redirect_stdout(io.StringIO()):
             results.compare(work, len(q), calls)
-        for who, verdict in verdicts.items():
-            results.judged(work, who, verdict)
+        for who, counts in checked.items():
+            results.add_counts(work, who, counts)
 
 
 def alike(gradients, reference, symmetric):
@@ -246,7 +246,7 @@ def one_by_one(results, sets, quick):
                 results.missing[peer] = str(error).splitlines()[0]
         results.compare(kind, len(q), calls, seconds=0.05)
         for who, answer in answers.items():
-            results.judged(kind, who, judge(M, q, *answer()))
+            results.add_counts(kind, who, check(M, q, *answer()))
 
 
 def drake_calls(M, q, symmetric):
@@ -336,7 +336,7 @@ def compliant_step(results):
             results.compare(work, 1, calls)
             if pressed:
                 off = torch.tensor(pressed()) - one()
-                results.judged(work, "Drake", {"off": (off.norm() / one().norm()).item()})
+                results.add_counts(work, "Drake", {"off": (off.norm() / one().norm()).item()})
 
 
 def points_below(contacts):

@@ -85,7 +85,7 @@ class Row:
     target: str = ""  # "<= 2.5" or ">= 3"
     extra: str = ""  # a condition beside the target
     extra_met: bool = True
-    verdict: dict = dataclasses.field(default_factory=dict)
+    counts: dict = dataclasses.field(default_factory=dict)
     peers: dict = dataclasses.field(default_factory=dict)
 
     def met(self):
@@ -98,9 +98,9 @@ class Row:
     def cells(self):
         ratio = NONE if self.ratio is None else f"{self.ratio_of} = **{self.ratio:.3g}**"
         target = self.target.replace("<=", "≤").replace(">=", "≥") + self.extra if self.target else NONE
-        tried = self.verdict.get("tried")
-        solved = f"{self.verdict['solved']:.0f} of {tried:.0f}" if tried else NONE
-        false = f"{self.verdict['false_claims']:.0f}" if tried else NONE
+        tried = self.counts.get("tried")
+        solved = f"{self.counts['solved']:.0f} of {tried:.0f}" if tried else NONE
+        false = f"{self.counts['false_claims']:.0f}" if tried else NONE
         return [self.work, self.reference, self.ours, ratio, target, self.met() or NONE, solved, false] + [
             self.peers.get(peer, NONE) for peer in PEERS
         ]
@@ -140,11 +140,11 @@ def peers_of(measured, sources, candidates):
 def batch_rows(measured, name, title, kinds):
     group = "batch"
     copy, forward = measured.ns(group, name, "copy"), measured.ns(group, name, "forward")
-    verdict = measured.row(group, name, "forward")
+    counts = measured.row(group, name, "forward")
     rows = []
     if "forward" in kinds:
         rows.append(Row(f"{title}: forward", f"copy {time_text(copy)}", time_text(forward), ratio(forward, copy),
-                        "ours / copy", kinds["forward"], verdict=verdict))
+                        "ours / copy", kinds["forward"], counts=counts))
     if "float32" in kinds:
         single = measured.ns(group, name, "forward float32")
         rows.append(Row(f"{title}: forward in float32", f"ours in float64 {time_text(forward)}", time_text(single),
@@ -178,7 +178,7 @@ def family_row(measured, name, title, reference, target):
     ours = measured.ns("family", name, "ours")
     if ours is None:
         return []
-    verdict = measured.row("family", name, "ours")
+    counts = measured.row("family", name, "ours")
     if reference == "best":
         other = best_complete(measured, name)
         text, quotient, of = f"best of Siconos, Bullet {time_text(other)}", ratio(other, ours), "best / ours"
@@ -188,9 +188,9 @@ def family_row(measured, name, title, reference, target):
     candidates = ["Siconos", "Bullet"]
     if name not in ("definite_512", "banded_1000", "p_2", "p_4"):
         candidates += ["ProxSuite", "Drake"] if name.startswith("definite") else ["Drake"]
-    all_solved = verdict["solved"] == verdict["tried"]
+    all_solved = counts["solved"] == counts["tried"]
     return [Row(title, text, time_text(ours), quotient, of, target, ", all solved" if target else "", all_solved,
-                verdict, peers_of(measured, [("family", name), ("python", name)], candidates))]
+                counts, peers_of(measured, [("family", name), ("python", name)], candidates))]
 
 
 def gradient_rows(measured):
@@ -210,7 +210,7 @@ def gradient_rows(measured):
             other = measured.ns("python", work, who)
             text = f"{who} {time_text(other)}" if other else f"{who}: {measured.missing(who)}"
             rows.append(Row(f"{title}, B = 8192, from Python: forward and backward", text, time_text(ours),
-                            ratio(other, ours), f"{who} / ours", target, verdict=measured.row("python", work, "ours"),
+                            ratio(other, ours), f"{who} / ours", target, counts=measured.row("python", work, "ours"),
                             peers=cells))
             cells = {}  # said once
     return rows
@@ -231,7 +231,7 @@ def other_rows(measured):
     whole, inside = measured.ns("training", "step", "whole"), measured.ns("training", "step", "inside lcp")
     rows.append(Row("training step, B = 4096: networks, M and q, solve, loss, backward, Adam",
                     f"whole step {time_text(whole)}", f"inside lcp:: {time_text(inside)}", ratio(inside, whole),
-                    "lcp:: / whole", "<= 0.3", verdict=measured.row("training", "step", "whole")))
+                    "lcp:: / whole", "<= 0.3", counts=measured.row("training", "step", "whole")))
     for name, title, most in (("sliding_block direct", "sliding blocks, direct", "<= 1"),
                               ("sliding_block traditional", "sliding blocks, traditional", "<= 1"),
                               ("sliding_block mixed", "sliding blocks, mixed", "<= 1"),
@@ -244,7 +244,7 @@ def other_rows(measured):
             reference = NONE if share is None else f"inside lcp:: {time_text(inside)}, {100 * share:.0f} % of it"
             rows.append(Row(f"1000 {title}, 1000 steps, 2 threads: {what}, per step and trajectory", reference,
                             time_text(whole), seconds, "seconds in all", target,
-                            verdict=measured.row("rollout", f"{name} {work}", "whole")))
+                            counts=measured.row("rollout", f"{name} {work}", "whole")))
     for name, title in (("sliding_3", "3x3 sliding blocks, B = 65536"), ("friction_24", "friction n = 24, B = 2000")):
         none = measured.ns("guess", name, "none")
         for kind, what in (("right", "the right guess"), ("wrong", "a wrong guess, the neighbour's")):
@@ -425,8 +425,8 @@ def main():
     (arguments.folder / "roofline.md").write_text(roofline(measured))
     (arguments.folder / "contact.md").write_text(contact(measured))
     print(description + "\n" + table)
-    verdicts = [row.met() for row in rows]
-    print(f"{verdicts.count('yes')} targets met, {verdicts.count('no')} missed")
+    met = [row.met() for row in rows]
+    print(f"{met.count('yes')} targets met, {met.count('no')} missed")
     for peer, reason in measured.python.get("missing", {}).items():
         print(f"{peer}: not installed ({reason})")
     drawn = []

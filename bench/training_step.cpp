@@ -38,7 +38,7 @@ class Learner {
     adam_.step();
   }
 
-  Verdict verdict() {
+  CheckResult check() {
     const torch::NoGradGuard no_grad;
     return {(model_->step(v_, u_).status == 0).sum().item<std::int64_t>(), 0};
   }
@@ -56,7 +56,7 @@ class Learner {
 void add_training_step() {
   add("training/step/whole", kBatch, [](benchmark::State& state) -> Work {
     const auto learner = std::make_shared<Learner>();
-    report(state, learner->verdict(), kBatch);
+    report(state, learner->check(), kBatch);
     return [=] { learner->step(); };
   });
   const auto observed = [](benchmark::State& state) {
