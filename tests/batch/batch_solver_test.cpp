@@ -373,8 +373,8 @@ TYPED_TEST(BatchSolverTest, HasTheAdjointOfTheActiveSetForTriangularMatrices) {
         }
       }
     }
-    std::fill(gradients.answers.z.begin(), gradients.answers.z.end(), T(1));
-    std::fill(gradients.answers.w.begin(), gradients.answers.w.end(), T(0));
+    auto& states = gradients.answers.states;
+    std::fill(states.begin(), states.end(), solver::PairState::kBasic);
     gradients.expect_adjoint(false);
   }
 }
