@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "lcp/learning/identifiability.h"
 #include "support/tensors.h"
 
 namespace lcp::identification {
@@ -58,6 +59,20 @@ TEST(UncertaintyTest, SaysWhatIsNotDetermined) {
   const Uncertainty nothing = uncertainty(torch::zeros({1, 4, 2}, torch::kDouble), number(1));
   EXPECT_EQ(nothing.rank.item<std::int64_t>(), 0);
   EXPECT_TRUE(everywhere(nothing.std.isinf()));
+}
+
+// On both sides of the rank tolerance, with columns of other units.
+TEST(UncertaintyTest, HasTheRankOfIdentifiability) {
+  torch::manual_seed(3);
+  for (const double independent : {1., 1e-8, 1e-9, 1e-11, 1e-12, 0.}) {
+    Tensor J = torch::randn({30, 4}, torch::kDouble);
+    J.select(1, 3).mul_(independent).add_(J.select(1, 0) - J.select(1, 1));
+    J.mul_(numbers({1, 1e3, 1e-5, 1}));
+    const learning::Identifiability expected = learning::identifiability(J);
+    const Uncertainty found = uncertainty(J.unsqueeze(0), number(1));
+    EXPECT_EQ(found.rank.item<std::int64_t>(), expected.rank) << independent;
+    EXPECT_EQ(expected.rank, independent > 1e-10 ? 4 : 3);
+  }
 }
 
 }  // namespace
