@@ -2,9 +2,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <cstdint>
-
-#include "identification/estimate.h"
 #include "identification/particle.h"
 #include "identification/shooting.h"
 #include "run/command_line.h"
@@ -22,16 +19,12 @@ struct Flags {
   RunFlags run;
   TrackFlags tracks = particle_flags();
   ShootingFlags shooting;
-  std::int64_t monte_carlo = 0;
 
   void add_to(CommandLine& line) {
     run.add_to(line);
     tracks.add_bodies_to(line);
     tracks.add_estimate_to(line);
     shooting.add_to(line);
-    line.add<std::int64_t>("monte-carlo", monte_carlo,
-                           "Repeat with this many other seeds of the noise, to compare the scatter of mu with mu_std",
-                           at_least_zero);
     line.footer(
         "Example: identify_shooting --estimate mu,q0,v0 --noise 0.05 --out runs/dual\n"
         "Data of your own: CSV with columns time,x,y (s, m, m; y above the ground), of equal steps, and optionally\n"
@@ -56,11 +49,10 @@ int identify_shooting(int argc, const char* const* argv) {
   OutputFolder out(line, flags.run);
   const ParticleModel model(flags.tracks, problem);
   nlohmann::json metrics = identify(out, flags.run, flags.tracks, flags.shooting, problem, model);
-  if (flags.monte_carlo > 0) {
-    const TrackProblem repeated = repeat_particles(flags.run, flags.tracks, flags.monte_carlo);
-    const ShootingResult shots =
-        fit_by_shooting(flags.run, flags.tracks, flags.shooting, ParticleModel(flags.tracks, repeated));
-    metrics["monte_carlo"] = monte_carlo_metrics(flags.tracks, repeated, shots.fit, flags.monte_carlo);
+  if (flags.shooting.monte_carlo > 0) {
+    const TrackProblem repeated = repeat_particles(flags.run, flags.tracks, flags.shooting.monte_carlo);
+    metrics["monte_carlo"] =
+        scatter(flags.run, flags.tracks, flags.shooting, repeated, ParticleModel(flags.tracks, repeated));
   }
   write_results(out, metrics, {"fit.png"});
   return 0;

@@ -27,16 +27,12 @@ struct Flags {
   RunFlags run;
   TripodTrackFlags tripod;
   ShootingFlags shooting;
-  std::int64_t monte_carlo = 0;
   bool study = false;
 
   void add_to(CommandLine& line) {
     run.add_to(line);
     tripod.add_to(line);
     shooting.add_to(line);
-    line.add<std::int64_t>("monte-carlo", monte_carlo,
-                           "Repeat with this many other seeds of the noise, to compare the scatter of mu with mu_std",
-                           at_least_zero);
     line.add_switch("study", study,
                     "Also identify with models of 4 to 32 directions and of other heights of the centre of mass");
     line.footer(
@@ -102,11 +98,9 @@ int identify_tripod(int argc, const char* const* argv) {
   const TrackFlags& tracks = flags.tripod.tracks;
   nlohmann::json metrics =
       identify(out, flags.run, tracks, flags.shooting, problem, TripodModel(flags.tripod, problem));
-  if (flags.monte_carlo > 0) {
-    const TrackProblem repeated = repeat_tripods(flags.run, flags.tripod, flags.monte_carlo);
-    const ShootingResult shots =
-        fit_by_shooting(flags.run, tracks, flags.shooting, TripodModel(flags.tripod, repeated));
-    metrics["monte_carlo"] = monte_carlo_metrics(tracks, repeated, shots.fit, flags.monte_carlo);
+  if (flags.shooting.monte_carlo > 0) {
+    const TrackProblem repeated = repeat_tripods(flags.run, flags.tripod, flags.shooting.monte_carlo);
+    metrics["monte_carlo"] = scatter(flags.run, tracks, flags.shooting, repeated, TripodModel(flags.tripod, repeated));
   }
   std::vector<std::string> figures = {"fit.png"};
   if (flags.study) {

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
-#include <cmath>
 #include <utility>
 
 #include "lcp/certify_contact.h"
@@ -47,11 +46,6 @@ CompliantProblem ground_problem(const Tensor& velocity, const Tensor& f, const T
                                              delassus_diagonal(A, contacts.J), dt, ground.regularization);
   const Tensor mu = each(ground.mu).expand(at::infer_size(each(ground.mu).sizes(), {contacts.gap.size(-1)}));
   return {A, v_free, contacts.J, v_hat, R, mu};
-}
-
-double positive_number(const char* name, double x) {
-  TORCH_CHECK(std::isfinite(x) && x > 0, name, " must be > 0; got ", x);
-  return x;
 }
 
 CompliantState moved(const CompliantState& state, const Tensor& v_next, double dt) {

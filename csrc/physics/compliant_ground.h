@@ -22,9 +22,6 @@ struct Contacts {
 CompliantProblem ground_problem(const at::Tensor& velocity, const at::Tensor& f, const at::Tensor& inertia,
                                 const Contacts& contacts, double dt, const CompliantGround& ground);
 
-/// A number that must be > 0. Throws c10::Error.
-double positive_number(const char* name, double x);
-
 /// The state after a step that ends with the velocity v_next.
 CompliantState moved(const CompliantState& state, const at::Tensor& v_next, double dt);
 

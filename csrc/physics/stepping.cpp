@@ -56,9 +56,13 @@ Tensor stacked(const Tensors& parts) {
 
 }  // namespace
 
-Tensor positive_parameter(const char* name, double x) {
+double positive_number(const char* name, double x) {
   TORCH_CHECK(std::isfinite(x) && x > 0, name, " must be > 0; got ", x);
-  return at::scalar_tensor(x, at::kDouble);
+  return x;
+}
+
+Tensor positive_parameter(const char* name, double x) {
+  return at::scalar_tensor(positive_number(name, x), at::kDouble);
 }
 
 Tensor nonnegative_parameter(const char* name, double x) {

@@ -14,7 +14,8 @@
 
 namespace lcp::physics {
 
-/// x as a float64 tensor []. Throws c10::Error with `name` in the message where x is out of its range.
+/// x, or x as a float64 tensor []. Throws c10::Error with `name` in the message where x is out of its range.
+double positive_number(const char* name, double x);
 at::Tensor positive_parameter(const char* name, double x);
 at::Tensor nonnegative_parameter(const char* name, double x);
 

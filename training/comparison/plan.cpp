@@ -22,27 +22,6 @@ Method of_motion(const char* name, const char* program, const char* parameters) 
   return {name, program, "traditional", kMotion, Start::kNearAndFar, {{"parameters", parameters}}};
 }
 
-std::vector<std::string> method_names() {
-  std::vector<std::string> names;
-  for (const Method& method : all_methods()) names.emplace_back(method.name);
-  return names;
-}
-
-std::string some_methods(const std::vector<std::string>& chosen) {
-  const std::vector<std::string> names = method_names();
-  const bool known = std::all_of(chosen.begin(), chosen.end(), [&](const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  });
-  return known && !chosen.empty() ? "" : "some of " + listed(names);
-}
-
-std::vector<std::string> starts(const Method& method) {
-  if (method.start == Start::kNearAndFar) return {"near", "far"};
-  return {method.start == Start::kNone ? "none" : "random"};
-}
-
-}  // namespace
-
 const std::vector<Method>& all_methods() {
   static const std::vector<Method> methods = {
       {"affine", nullptr, "traditional", kMotion, Start::kNone},
@@ -63,11 +42,26 @@ const std::vector<Method>& all_methods() {
   return methods;
 }
 
+std::string some_methods(const std::vector<std::string>& chosen) {
+  const std::vector<std::string> names = names_of(all_methods());
+  const bool known = std::all_of(chosen.begin(), chosen.end(), [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
+  return known && !chosen.empty() ? "" : "some of " + listed(names);
+}
+
+std::vector<std::string> starts(const Method& method) {
+  if (method.start == Start::kNearAndFar) return {"near", "far"};
+  return {method.start == Start::kNone ? "none" : "random"};
+}
+
+}  // namespace
+
 void ComparisonFlags::add_to(CommandLine& line) {
   run.add_to(line);
   samples.add_to(line);
   block.add_to(line);
-  methods = method_names();
+  methods = names_of(all_methods());
   line.add<std::int64_t>("seeds", seeds, "Number of seeds, from --seed on; each has simulated data of its own",
                          at_least_one);
   line.add<double>("near-mu", near_mu, "Friction coefficient of near starts; 0: 1.5 times --mu", nonnegative);

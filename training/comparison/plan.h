@@ -24,8 +24,6 @@ struct Method {
   const char* needs = nullptr;  ///< a library without which its program is not built
 };
 
-const std::vector<Method>& all_methods();
-
 struct ComparisonFlags {
   RunFlags run;
   PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
-#include <numbers>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +24,7 @@
 #include "run/progress.h"
 #include "run/random.h"
 #include "run/text.h"
+#include "run/trainer.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {
@@ -39,7 +39,7 @@ constexpr std::int64_t kDraws = 200;  // random subsets of a few samples
 
 enum Source { kFictitious, kPhysical, kPhysicalOfThreeMus, kNoisyFictitious };
 constexpr const char* kSourceNames[] = {"fictitious", "physical", "physical of three mu", "fictitious, noisy v_next"};
-enum Force { kLambda, kSlack };
+constexpr nn::DirectForces kLambda = nn::DirectForces::kFriction, kSlack = nn::DirectForces::kSlack;
 enum Head { kNoHead, kRelu };
 
 // The coefficients of f and G that a fit learns, as indices of `features`.
@@ -65,7 +65,7 @@ struct Fit {
   const char* part;
   const char* claim;
   Source source;
-  Force force;
+  nn::DirectForces forces;
   const Learned& learned;
   Head head;
   Loss loss;
@@ -105,18 +105,13 @@ const Fit kFits[] = {
     {"f", "Nonnegativity before the relu prevents both", kFictitious, kSlack, kConstantG, kRelu, plain(0.01, 1)},
 };
 
-nn::DirectModelOptions options(const PhysicsFlags& block, Force force) {
-  return nn::DirectModelOptions()
-      .mass(block.mass)
-      .dt(block.dt)
-      .mu(block.mu)
-      .gravity(block.gravity)
-      .forces(force == kSlack ? nn::DirectForces::kSlack : nn::DirectForces::kFriction);
+nn::DirectModelOptions options(const PhysicsFlags& block, nn::DirectForces forces) {
+  return nn::DirectModelOptions().mass(block.mass).dt(block.dt).mu(block.mu).gravity(block.gravity).forces(forces);
 }
 
 // [f|G] of the block in the order of `features`: [2, 9].
-Tensor truth(const PhysicsFlags& block, Force force) {
-  const bool slack = force == kSlack;
+Tensor truth(const PhysicsFlags& block, nn::DirectForces forces) {
+  const bool slack = forces == kSlack;
   const double c = block.dt / block.mass;
   const double bias = slack ? -c * block.max_friction() : 0, diagonal = slack ? c : 0, off_diagonal = slack ? 0 : -c;
   return at::tensor({1., c, bias, 0., 0., diagonal, 0., 0., off_diagonal,  //
@@ -179,7 +174,7 @@ Fitted adam(const Tensor& X, const Tensor& target, const Tensor& p, const Fit& f
   for (std::int64_t k = 0; k < flags.iterations; ++k) {
     const double done = static_cast<double>(k) / static_cast<double>(flags.iterations);
     for (auto& group : optimizer.param_groups()) {
-      group.options().set_lr(kLearningRate * 0.5 * (1 + std::cos(std::numbers::pi * done)));
+      group.options().set_lr(cosine_step_size(kLearningRate, done));
     }
     optimizer.zero_grad();
     learning::direct_loss(predict(), target.unsqueeze(1), unit_p.unsqueeze(1), relu, *fit.loss).total.backward();
@@ -220,7 +215,7 @@ std::string loss_of(const Fit& fit) {
 
 nlohmann::json measure(const Fit& fit, const Data& data, const TrainingFlags& flags, const PhysicsFlags& block,
                        at::Generator generator) {
-  const nn::DirectModelOptions model_options = options(block, fit.force);
+  const nn::DirectModelOptions model_options = options(block, fit.forces);
   const Samples &training = data.training, &heldout = data.heldout;
   const Tensor p = model_options.forces_of(training.lambda);
   const Tensor X = fit.learned.of(features(training.v, training.u, p));
@@ -230,7 +225,7 @@ nlohmann::json measure(const Fit& fit, const Data& data, const TrainingFlags& fl
 
   const torch::NoGradGuard no_grad;
   const Tensor rows = at::zeros({2, 9}, at::kDouble).index_copy(1, fit.learned.index(), fitted.W.t());
-  Tensor error = (rows - truth(block, fit.force)).abs();
+  Tensor error = (rows - truth(block, fit.forces)).abs();
   const double largest = error.max().item<double>();
   error[0][5] = error[1][8] = 0;
   nn::DirectModel model = model_of(rows, model_options);
@@ -242,7 +237,7 @@ nlohmann::json measure(const Fit& fit, const Data& data, const TrainingFlags& fl
   nlohmann::json result = {
       {"part", fit.part},
       {"claim", fit.claim},
-      {"forces", (fit.force == kSlack ? "slack of " : "") + std::string(kSourceNames[fit.source])},
+      {"forces", (fit.forces == kSlack ? "slack of " : "") + std::string(kSourceNames[fit.source])},
       {"learned", fit.learned.name},
       {"loss", loss_of(fit)},
       {"rmse", rmse(x - heldout.velocities())},

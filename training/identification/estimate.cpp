@@ -38,46 +38,16 @@ Table objective_table(const TrackModel& model, const Tensor& theta) {
   return table;
 }
 
-void print_estimates(const identification::LeastSquares& fit, const Confidence& sure,
-                     const std::vector<std::string>& unknown) {
-  const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
-  const std::int64_t count = fit.theta.size(0);
-  for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
-    std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24) << number(fit.theta[b][0], 8);
-    if (sure.std[b][0].isfinite().item<bool>()) {
-      std::cout << " +- " << number(sure.std[b][0], 2) << ", 95 %: " << number(sure.interval[b][0][0], 8) << " to "
-                << number(sure.interval[b][0][1], 8);
-    }
-    std::cout << "\n";
-  }
-  if (count > kShown) std::cout << "and " << count - kShown << " more tracks in metrics.json\n";
-  for (const std::string& line : unknown) std::cout << line << "\n";
-}
-
-}  // namespace
-
+// The quantile of Student's distribution with nu degrees of freedom that holds the middle 95 %.
+//   [AS] Abramowitz, Stegun: Handbook of Mathematical Functions, 26.7.5.
 double student_quantile(double nu) {
   const double z = kNormalQuantile, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
   return z + (z3 + z) / (4 * nu) + (5 * z5 + 16 * z3 + 3 * z) / (96 * nu * nu) +
          (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * nu * nu * nu);
 }
 
-Confidence confidence(const TrackProblem& problem, const identification::LeastSquares& fit) {
-  const bool known = !std::isnan(problem.noise);
-  const Tensor observed = static_cast<double>(problem.reach.size(0)) * problem.tracks.seen.sum({0, 2});
-  const Tensor freedom = (observed - fit.theta.size(-1)).clamp_min(1);
-  Confidence result;
-  result.noise = known ? at::full_like(fit.objective, problem.noise) : (fit.objective / freedom).sqrt();
-  result.std = identification::uncertainty(fit.jacobian, result.noise).std;
-  Tensor quantile = at::full_like(fit.objective, kNormalQuantile);
-  for (std::int64_t b = 0; b < quantile.size(0) && !known; ++b) {
-    quantile[b] = student_quantile(freedom[b].item<double>());
-  }
-  const Tensor half = quantile.unsqueeze(-1) * result.std;
-  result.interval = at::stack({fit.theta - half, fit.theta + half}, -1);
-  return result;
-}
-
+// A line for each direction of the unknowns that the tracks do not determine: "track 2: mu is not determined: it never
+// slides; only mu >= 0.8".
 std::vector<std::string> unobservable(const TrackModel& model, const identification::LeastSquares& fit,
                                       const FrictionEvidence& evidence) {
   std::vector<std::string> lines;
@@ -99,6 +69,40 @@ std::vector<std::string> unobservable(const TrackModel& model, const identificat
     }
   }
   return lines;
+}
+
+void print_estimates(const identification::LeastSquares& fit, const Confidence& sure,
+                     const std::vector<std::string>& unknown) {
+  const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
+  const std::int64_t count = fit.theta.size(0);
+  for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
+    std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24) << number(fit.theta[b][0], 8);
+    if (sure.std[b][0].isfinite().item<bool>()) {
+      std::cout << " +- " << number(sure.std[b][0], 2) << ", 95 %: " << number(sure.interval[b][0][0], 8) << " to "
+                << number(sure.interval[b][0][1], 8);
+    }
+    std::cout << "\n";
+  }
+  if (count > kShown) std::cout << "and " << count - kShown << " more tracks in metrics.json\n";
+  for (const std::string& line : unknown) std::cout << line << "\n";
+}
+
+}  // namespace
+
+Confidence confidence(const TrackProblem& problem, const identification::LeastSquares& fit) {
+  const bool known = !std::isnan(problem.noise);
+  const Tensor observed = static_cast<double>(problem.reach.size(0)) * problem.tracks.seen.sum({0, 2});
+  const Tensor freedom = (observed - fit.theta.size(-1)).clamp_min(1);
+  Confidence result;
+  result.noise = known ? at::full_like(fit.objective, problem.noise) : (fit.objective / freedom).sqrt();
+  result.std = identification::uncertainty(fit.jacobian, result.noise).std;
+  Tensor quantile = at::full_like(fit.objective, kNormalQuantile);
+  for (std::int64_t b = 0; b < quantile.size(0) && !known; ++b) {
+    quantile[b] = student_quantile(freedom[b].item<double>());
+  }
+  const Tensor half = quantile.unsqueeze(-1) * result.std;
+  result.interval = at::stack({fit.theta - half, fit.theta + half}, -1);
+  return result;
 }
 
 Table fit_table(const TrackFlags& flags, const Tracks& tracks, const Tensor& fitted) {

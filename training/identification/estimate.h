@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "identification/track_model.h"
 #include "lcp/identification/least_squares.h"
@@ -25,15 +23,6 @@ struct Confidence {
 /// The uncertainty to first order. Where the noise is not known, its standard deviation is estimated from the
 /// residuals, and the interval is that of Student's distribution.
 Confidence confidence(const TrackProblem& problem, const identification::LeastSquares& fit);
-
-/// The quantile of Student's distribution with nu degrees of freedom that holds the middle 95 %.
-///   [AS] Abramowitz, Stegun: Handbook of Mathematical Functions, 26.7.5.
-double student_quantile(double nu);
-
-/// A line for each direction of the unknowns that the tracks do not determine: "track 2: mu is not determined: it never
-/// slides; only mu >= 0.8".
-std::vector<std::string> unobservable(const TrackModel& model, const identification::LeastSquares& fit,
-                                      const FrictionEvidence& evidence);
 
 /// Columns track and time, and the observed and the fitted values of each coordinate.
 ///   fitted: [steps + 1, b, k].

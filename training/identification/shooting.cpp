@@ -70,6 +70,9 @@ void ShootingFlags::add_to(CommandLine& line) {
                         "What to do where mu has no effect: starts (search again from several mu) or none",
                         one_of({"starts", "none"}));
   line.add<std::int64_t>("iterations", iterations, "Largest number of iterations from each start", at_least_one);
+  line.add<std::int64_t>("monte-carlo", monte_carlo,
+                         "Repeat with this many other seeds of the noise, to compare the scatter of mu with mu_std",
+                         at_least_zero);
 }
 
 ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
@@ -88,6 +91,11 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
   }
   shot.history = shooting.history();
   return shot;
+}
+
+nlohmann::json scatter(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                       const TrackProblem& repeated, const TrackModel& model) {
+  return monte_carlo_metrics(tracks, repeated, fit_by_shooting(run, tracks, flags, model).fit, flags.monte_carlo);
 }
 
 nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,

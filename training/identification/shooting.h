@@ -18,6 +18,7 @@ namespace lcp::training {
 struct ShootingFlags {
   std::string escape = "starts";
   std::int64_t iterations = 100;
+  std::int64_t monte_carlo = 0;
 
   void add_to(CommandLine& line);
 };
@@ -37,5 +38,10 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
 /// Warns of tracks whose fit did not converge.
 nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                         const TrackProblem& problem, const TrackModel& model);
+
+/// Fits the same tracks with other noise, flags.monte_carlo times, and returns monte_carlo_metrics.
+///   repeated: the tracks, flags.monte_carlo times. model: that of `repeated`.
+nlohmann::json scatter(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                       const TrackProblem& repeated, const TrackModel& model);
 
 }  // namespace lcp::training

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "run/error.h"
+#include "run/identifiability.h"
 #include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/friction_model.h"
@@ -32,20 +33,7 @@ std::string interval(double lower, double upper) {
 
 // The set of solutions as text, such as "M12 = M11 - 2, W13 = -M11 + 1, M11 in (-inf, inf)"; empty where x is unique.
 std::string in_words(const Tensor& x, const OptimalSet& set, const std::vector<std::string>& names) {
-  // Gauss-Jordan elimination: each direction gets an entry that is 1 there and 0 in the other directions.
-  Tensor rows = set.directions.clone();
-  std::vector<std::int64_t> free;
-  for (std::int64_t k = 0; k < rows.size(0); ++k) {
-    const Tensor sizes = rows.slice(0, k).abs();
-    const Tensor columns = std::get<0>(sizes.max(0));
-    const auto column = (columns >= (1 - kNegligible) * columns.max()).nonzero()[0].item<std::int64_t>();
-    const std::int64_t pivot = k + sizes.select(1, column).argmax().item<std::int64_t>();
-    const Tensor row = rows[pivot] / rows[pivot][column];
-    rows[pivot] = rows[k].clone();
-    rows -= rows.select(1, column).clone().unsqueeze(-1) * row;
-    rows[k] = row;
-    free.push_back(column);
-  }
+  const auto [rows, free] = reduced_echelon_form(set.directions);
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
   for (std::int64_t j = 0; j < x.size(0); ++j) {

@@ -3,7 +3,6 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "run/error.h"
@@ -20,11 +19,19 @@ namespace {
 
 using torch::Tensor;
 
-const std::vector<std::string> kBases = {"none", "diagonal", "nonnegative"};
+constexpr struct {
+  const char* name;
+  nn::SymmetricBasis basis;
+} kBases[] = {{"none", nn::SymmetricBasis::kNone},
+              {"diagonal", nn::SymmetricBasis::kDiagonal},
+              {"nonnegative", nn::SymmetricBasis::kNonnegative}};
 
 nn::TraditionalModel make_model(const RowFlags& flags) {
   torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
-  const auto basis = std::find(kBases.begin(), kBases.end(), flags.basis) - kBases.begin();
+  nn::SymmetricBasis basis = {};
+  for (const auto& known : kBases) {
+    if (flags.basis == known.name) basis = known.basis;
+  }
   nn::TraditionalModel model(nn::TraditionalModelOptions()
                                  .mass(flags.block.mass)
                                  .dt(flags.block.dt)
@@ -32,7 +39,7 @@ nn::TraditionalModel make_model(const RowFlags& flags) {
                                  .mu(flags.block.mu)
                                  .force_unit(flags.block.max_friction())
                                  .parameters(flags.parameters)
-                                 .basis(static_cast<nn::SymmetricBasis>(basis)));
+                                 .basis(basis));
   model->to(flags.run.scalar_type());
   Tensor held = held_entries(flags.hold);
   if (flags.known_vector) held = held | held_entries("vector");
@@ -64,7 +71,8 @@ void RowFlags::add_to(CommandLine& line) {
   line.add_switch("no-bias", no_bias, "Hold W13 = W23 = 0");
   if (parameters == nn::Parameters::kStructured) {
     line.add_switch("known-vector", known_vector, "Hold W at its true value");
-    line.add<std::string>("basis", basis, "Symmetric matrices beside phi phi': " + listed(kBases), one_of(kBases));
+    line.add<std::string>("basis", basis, "Symmetric matrices beside phi phi': " + listed(names_of(kBases)),
+                          one_of(names_of(kBases)));
   }
   line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch; 0: all", at_least_zero);
   line.footer(

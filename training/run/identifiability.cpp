@@ -14,26 +14,8 @@ namespace {
 
 using torch::Tensor;
 
-// A basis of the null space whose vectors involve few parameters each: its reduced row echelon form, with the largest
-// pivots first.
-Tensor simple_basis(const Tensor& null_space) {
-  Tensor rows = null_space.t().clone();
-  for (std::int64_t k = 0; k < rows.size(0); ++k) {
-    const Tensor rest = rows.slice(0, k).abs();
-    const auto at = rest.argmax().item<std::int64_t>();
-    const std::int64_t pivot = k + at / rows.size(1), column = at % rows.size(1);
-    if (pivot != k) {
-      const Tensor row = rows[k].clone();
-      rows[k] = rows[pivot];
-      rows[pivot] = row;
-    }
-    rows[k] /= rows[k][column].clone();
-    for (std::int64_t j = 0; j < rows.size(0); ++j) {
-      if (j != k) rows[j] -= rows[j][column].clone() * rows[k];
-    }
-  }
-  return rows;
-}
+// Numbers that differ by less than this part count as equal, since only rounding sets them apart.
+constexpr double kEqual = 1e-6;
 
 // A direction as text, such as "M11 + M12 - W13". The sign of the first term is +.
 std::string in_words(const Tensor& direction, const std::vector<std::string>& names) {
@@ -41,10 +23,10 @@ std::string in_words(const Tensor& direction, const std::vector<std::string>& na
   double sign = 0;
   for (std::size_t i = 0; i < names.size(); ++i) {
     double weight = direction[static_cast<std::int64_t>(i)].item<double>();
-    if (std::abs(weight) < 1e-6) continue;
+    if (std::abs(weight) < kEqual) continue;
     if (sign == 0) sign = weight < 0 ? -1 : 1;
     weight *= sign;
-    const std::string size = std::abs(std::abs(weight) - 1) < 1e-6 ? "" : short_number(std::abs(weight)) + " ";
+    const std::string size = std::abs(std::abs(weight) - 1) < kEqual ? "" : short_number(std::abs(weight)) + " ";
     text += (text.empty() ? "" : weight < 0 ? " - " : " + ") + size + names[i];
   }
   return text;
@@ -52,12 +34,28 @@ std::string in_words(const Tensor& direction, const std::vector<std::string>& na
 
 }  // namespace
 
+EchelonForm reduced_echelon_form(const Tensor& given) {
+  Tensor rows = given.clone();
+  std::vector<std::int64_t> pivots;
+  for (std::int64_t k = 0; k < rows.size(0); ++k) {
+    const Tensor rest = rows.slice(0, k).abs(), largest = rest.amax(0);
+    const auto column = (largest >= (1 - kEqual) * largest.max()).nonzero()[0].item<std::int64_t>();
+    const std::int64_t pivot = k + rest.select(1, column).argmax().item<std::int64_t>();
+    const Tensor row = rows[pivot] / rows[pivot][column];
+    rows[pivot] = rows[k].clone();
+    rows -= rows.select(1, column).clone().unsqueeze(-1) * row;
+    rows[k] = row;
+    pivots.push_back(column);
+  }
+  return {rows, pivots};
+}
+
 void IdentifiabilityReport::add(const Tensor& residuals, const std::vector<std::string>& names) {
   const auto known = learning::identifiability(residuals);
   parameters_ += static_cast<std::int64_t>(names.size());
   rank_ += known.rank;
   condition_ = std::max(condition_, known.condition);
-  const Tensor directions = simple_basis(known.null_space);
+  const Tensor directions = reduced_echelon_form(known.null_space.t()).rows;
   for (std::int64_t k = 0; k < directions.size(0); ++k) directions_.push_back(in_words(directions[k], names));
 }
 

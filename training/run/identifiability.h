@@ -11,6 +11,15 @@
 
 namespace lcp::training {
 
+/// A basis of the span of given vectors in which each vector involves few entries.
+struct EchelonForm {
+  torch::Tensor rows;                ///< [k, n], the reduced row echelon form, by the largest pivots
+  std::vector<std::int64_t> pivots;  ///< for each row the column in which it is 1 and all other rows are 0
+};
+
+/// The echelon form of linearly independent rows, [k, n], float64.
+EchelonForm reduced_echelon_form(const torch::Tensor& rows);
+
 /// Reports which parameters, or combinations of them, a least-squares fit determines. Parameters are added in groups;
 /// the residuals of a group depend on the parameters of that group only.
 class IdentifiabilityReport {

@@ -11,6 +11,18 @@ namespace lcp::training {
 
 using std::chrono::steady_clock;
 
+namespace {
+
+// "48 s", "3 min 5 s", "2 h 10 min".
+std::string duration(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::ceil(seconds));
+  if (whole < 60) return std::to_string(whole) + " s";
+  if (whole < 3600) return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
+  return std::to_string(whole / 3600) + " h " + std::to_string(whole % 3600 / 60) + " min";
+}
+
+}  // namespace
+
 Progress::Progress(std::string unit, std::int64_t first, std::int64_t total, bool quiet,
                    std::chrono::milliseconds patience)
     : unit_(std::move(unit)),
@@ -50,13 +62,6 @@ void Progress::show(std::int64_t done, const std::string& figures) {
   } else {
     std::cerr << line << std::endl;
   }
-}
-
-std::string duration(double seconds) {
-  const auto whole = static_cast<std::int64_t>(std::ceil(seconds));
-  if (whole < 60) return std::to_string(whole) + " s";
-  if (whole < 3600) return std::to_string(whole / 60) + " min " + std::to_string(whole % 60) + " s";
-  return std::to_string(whole / 3600) + " h " + std::to_string(whole % 3600 / 60) + " min";
 }
 
 }  // namespace lcp::training

@@ -32,7 +32,4 @@ class Progress {
   std::chrono::steady_clock::time_point start_, last_;
 };
 
-/// "48 s", "3 min 5 s", "2 h 10 min".
-std::string duration(double seconds);
-
 }  // namespace lcp::training

@@ -13,6 +13,14 @@ std::string short_number(double x, int digits = 3);
 /// "a, b or c".
 std::string listed(const std::vector<std::string>& names);
 
+/// The member `name` of each row of a table.
+template <class Rows>
+std::vector<std::string> names_of(const Rows& rows) {
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
 /// A check for CommandLine::add: the flag must be one of these names.
 std::function<std::string(const std::string&)> one_of(std::vector<std::string> names);
 

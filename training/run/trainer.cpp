@@ -61,6 +61,8 @@ std::map<std::string, torch::Tensor> tensors_of(torch::optim::Adam& optimizer, c
 
 }  // namespace
 
+double cosine_step_size(double first, double done) { return first * 0.5 * (1 + std::cos(std::numbers::pi * done)); }
+
 std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, const TrainingFlags& training) {
   const std::filesystem::path path = lock.path() / kCheckpoint;
   std::error_code error;
@@ -112,7 +114,7 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
   Progress progress("iteration", iteration_, total, run_.quiet);
   while (iteration_ < total && interrupt.signal() == 0) {
     const double done = static_cast<double>(iteration_) / static_cast<double>(total);
-    const double learning_rate = training_.learning_rate * 0.5 * (1 + std::cos(std::numbers::pi * done));
+    const double learning_rate = cosine_step_size(training_.learning_rate, done);
     const auto report_now = [&](double part, double step_size) {
       const torch::NoGradGuard no_grad;
       const OneThread one_thread;

@@ -22,12 +22,15 @@ namespace lcp::training {
 using LossTerms = std::vector<std::pair<std::string, torch::Tensor>>;
 using NamedValues = std::vector<std::pair<std::string, double>>;
 
+/// A step size that falls from `first` to 0 along a cosine, when the fraction `done` of the iterations is completed.
+double cosine_step_size(double first, double done);
+
 /// Where --resume is given and the folder --out, whose lock is held, has a checkpoint: reads it, and takes the flags
 /// that were not given from the run that wrote it. Throws a UsageError where another program wrote it, or where a flag
 /// that was given differs from that run's.
 std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, const TrainingFlags& training);
 
-/// Adam with a step size that falls to 0 along a cosine. The minibatches of an epoch are a permutation that depends on
+/// Adam with cosine_step_size. The minibatches of an epoch are a permutation that depends on
 /// the seed and the epoch alone, so that a checkpoint needs no random state.
 ///
 /// Writes checkpoint.pt (parameters, buffers, the optimizer's state, history, flags, fingerprint of the data) and

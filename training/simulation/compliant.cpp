@@ -70,17 +70,6 @@ struct BlockKind {
   std::vector<double> size = {0.4, 0.2};
 };
 
-// The velocities, [steps, ...], of the trajectory that `next` computes step by step from `now`.
-template <class Step>
-Tensor velocities(CompliantState now, const Tensor& u, const Step& next) {
-  std::vector<Tensor> all;
-  for (std::int64_t k = 0; k < u.size(0); ++k) {
-    now = next(now, u[k]).next;
-    all.push_back(now.velocity);
-  }
-  return torch::stack(all);
-}
-
 template <class Kind>
 class CompliantSystem : public System {
  public:
@@ -158,7 +147,7 @@ class CompliantSystem : public System {
     motion.status = solution.status;
     motion.error =
         largest_difference(end.velocity, velocities(first, u, [&](const CompliantState& now, const Tensor& force) {
-                             return Kind::exact(now, force, body);
+                             return Kind::exact(now, force, body).next;
                            }));
     motion.sticking = touches & ~slides.any(-1);
     motion.certificate = certify_rollout(first, u, body, solution);
@@ -233,7 +222,7 @@ class CompliantSystem : public System {
         const Tensor u = pushes(force, request.steps * finer, torch::kDouble);
         const auto rigid_body = kind_.body(physics, dt, CompliantGround::of(physics.mu, 1, 0));
         const Tensor rigid = velocities(first, u, [&](const CompliantState& now, const Tensor& push) {
-          return Kind::rigid(now, push, rigid_body);
+          return Kind::rigid(now, push, rigid_body).next;
         });
         // All stiffnesses are a batch.
         CompliantGround ground = CompliantGround::of(physics.mu, 1, 0, {.sigma = kSharp, .beta = 0});

@@ -48,12 +48,9 @@ class PlanarBlockSystem : public System {
     const Tensor u = forces(request);
     const auto solution = lcp::physics::simulate(first, u, block, options);
 
-    std::vector<Tensor> exact;
-    Tensor now = first;
-    for (std::int64_t k = 0; k < u.size(0); ++k) {
-      now = lcp::physics::exact_step(now, u[k], block).v_next;
-      exact.push_back(now);
-    }
+    const Tensor exact = velocities(first, u, [&](const Tensor& now, const Tensor& force) {
+      return lcp::physics::exact_step(now, force, block).v_next;
+    });
 
     const Tensor states = request.with_velocity_noise(with_start(first, solution.step.v_next));
     const Tensor v = states.slice(0, 0, -1);
@@ -71,7 +68,7 @@ class PlanarBlockSystem : public System {
                       .take();
     motion.residual = solution.residual;
     motion.status = solution.status;
-    motion.error = largest_difference(solution.step.v_next, torch::stack(exact));
+    motion.error = largest_difference(solution.step.v_next, exact);
     motion.sticking = (solution.step.v_next == 0).all(-1);
     motion.certificate = certify_rollout(first, u, block, options, solution);
     motion.exact = "isotropic Coulomb friction";

@@ -61,12 +61,9 @@ class PointMassSystem : public System {
     const auto solution = lcp::physics::simulate(first, u, mass, options);
     const auto& end = solution.step;
 
-    std::vector<Tensor> exact;
-    PointMassState now = first;
-    for (std::int64_t k = 0; k < u.size(0); ++k) {
-      now = lcp::physics::exact_step(now, u[k], mass, options.stabilization).next;
-      exact.push_back(now.velocity);
-    }
+    const Tensor exact = velocities(first, u, [&](const PointMassState& now, const Tensor& force) {
+      return lcp::physics::exact_step(now, force, mass, options.stabilization).next;
+    });
 
     const Tensor position = request.with_position_noise(end.next.position);
     const Tensor velocity = request.with_velocity_noise(end.next.velocity);
@@ -84,7 +81,7 @@ class PointMassSystem : public System {
                       .take();
     motion.residual = solution.residual;
     motion.status = solution.status;
-    motion.error = largest_difference(end.next.velocity, torch::stack(exact));
+    motion.error = largest_difference(end.next.velocity, exact);
     motion.sticking = contact & (end.next.velocity.select(-1, 0) == 0);
     motion.certificate = certify_rollout(first, u, mass, options, solution);
     motion.exact = "contact and Coulomb friction in closed form";

@@ -36,13 +36,9 @@ class SlidingBlockSystem : public System {
         request.inputs ? request.input("v") : torch::full({request.trajectories}, speed_, request.dtype);
     const Tensor u = request.inputs ? request.input("u").unsqueeze(0) : forces(request, formulation);
 
-    std::vector<Tensor> exact;
-    Tensor now = first;
-    for (std::int64_t k = 0; k < u.size(0); ++k) {
-      now = lcp::physics::exact_step(now, u[k], block).v_next;
-      exact.push_back(now);
-    }
-    const Tensor exact_next = torch::stack(exact);
+    const Tensor exact_next = velocities(first, u, [&](const Tensor& now, const Tensor& force) {
+      return lcp::physics::exact_step(now, force, block).v_next;
+    });
 
     Motion motion;
     lcp::physics::SlidingBlockSolution solution;

@@ -2,9 +2,21 @@
 
 #include "run/columns.h"
 #include "run/random.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {
+
+constexpr struct {
+  const char* name;
+  std::unique_ptr<System> (*make)();
+} kSystems[] = {{"sliding_block", make_sliding_block},
+                {"falling_block", make_falling_block},
+                {"planar_block", make_planar_block},
+                {"point_mass", make_point_mass},
+                {"tripod", make_tripod},
+                {"compliant_particle", make_compliant_particle},
+                {"compliant_block", make_compliant_block}};
 
 torch::Tensor noisy(const torch::Tensor& x, double deviation, std::int64_t seed, Stream stream) {
   if (deviation == 0) return x;
@@ -32,20 +44,12 @@ torch::Tensor Request::with_position_noise(const torch::Tensor& x) const {
   return noisy(x, position_noise, seed, Stream::kPositionNoise);
 }
 
-const std::vector<std::string>& system_names() {
-  static const std::vector<std::string> names = {"sliding_block", "falling_block",      "planar_block",   "point_mass",
-                                                 "tripod",        "compliant_particle", "compliant_block"};
-  return names;
-}
+std::vector<std::string> system_names() { return names_of(kSystems); }
 
 std::unique_ptr<System> make_system(const std::string& name) {
-  if (name == "sliding_block") return make_sliding_block();
-  if (name == "falling_block") return make_falling_block();
-  if (name == "planar_block") return make_planar_block();
-  if (name == "point_mass") return make_point_mass();
-  if (name == "tripod") return make_tripod();
-  if (name == "compliant_particle") return make_compliant_particle();
-  if (name == "compliant_block") return make_compliant_block();
+  for (const auto& system : kSystems) {
+    if (name == system.name) return system.make();
+  }
   return nullptr;
 }
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -84,7 +85,7 @@ class System {
   PhysicsFlags physics;
 };
 
-const std::vector<std::string>& system_names();
+std::vector<std::string> system_names();
 
 /// Null for an unknown name.
 std::unique_ptr<System> make_system(const std::string& name);
@@ -117,5 +118,21 @@ torch::Tensor with_start(const torch::Tensor& first, const torch::Tensor& next);
 
 /// max over the last dimension of |a - b|.
 torch::Tensor largest_difference(const torch::Tensor& a, const torch::Tensor& b);
+
+/// The velocities, [steps, ...], of the trajectory that next(state, u[k]) computes step by step from `state`. A state
+/// is a velocity, or has one as its member `velocity`.
+template <class State, class Next>
+torch::Tensor velocities(State state, const torch::Tensor& u, const Next& next) {
+  std::vector<torch::Tensor> all;
+  for (std::int64_t k = 0; k < u.size(0); ++k) {
+    state = next(state, u[k]);
+    if constexpr (std::is_same_v<State, torch::Tensor>) {
+      all.push_back(state);
+    } else {
+      all.push_back(state.velocity);
+    }
+  }
+  return torch::stack(all);
+}
 
 }  // namespace lcp::training

@@ -43,12 +43,9 @@ class TripodSystem : public System {
     const auto solution = lcp::physics::simulate(first, u, tripod, tripod_.directions);
     const TripodState& end = solution.step.next;
 
-    std::vector<Tensor> exact;
-    TripodState now = first;
-    for (std::int64_t k = 0; k < u.size(0); ++k) {
-      now = lcp::physics::exact_step(now, u[k], tripod);
-      exact.push_back(now.velocity);
-    }
+    const Tensor exact = velocities(first, u, [&](const TripodState& now, const Tensor& force) {
+      return lcp::physics::exact_step(now, force, tripod);
+    });
 
     const Tensor pose = request.with_position_noise(end.pose);
     const Tensor velocity = request.with_velocity_noise(end.velocity);
@@ -66,7 +63,7 @@ class TripodSystem : public System {
     // Angular velocities are multiplied by the largest arm of a support, so that all errors are in m/s.
     const Tensor reach = tripod.supports.norm(2, -1).max();
     const Tensor scale = torch::stack({torch::ones_like(reach), torch::ones_like(reach), reach});
-    motion.error = largest_difference(scale * end.velocity, scale * torch::stack(exact));
+    motion.error = largest_difference(scale * end.velocity, scale * exact);
     motion.sticking = (end.velocity == 0).all(-1);
     motion.certificate = certify_rollout(first, u, tripod, tripod_.directions, solution);
     motion.exact = "isotropic Coulomb friction at the supports";

@@ -40,10 +40,13 @@ std::string entry_name(std::int64_t row, std::int64_t column) {
   return (column < 3 ? "M" : "W") + std::to_string(row + 1) + std::to_string(column % 3 + 1);
 }
 
-constexpr std::pair<const char*, Parameters> kParameters[] = {{"mu", Parameters::kFriction},
-                                                              {"rows", Parameters::kRows},
-                                                              {"structured", Parameters::kStructured},
-                                                              {"networks", Parameters::kNetworks}};
+constexpr struct {
+  const char* name;
+  Parameters parameters;
+} kParameters[] = {{"mu", Parameters::kFriction},
+                   {"rows", Parameters::kRows},
+                   {"structured", Parameters::kStructured},
+                   {"networks", Parameters::kNetworks}};
 
 }  // namespace
 
@@ -67,11 +70,7 @@ Tensor held_entries(const std::string& name) {
   return mask.view({3, 6});
 }
 
-std::vector<std::string> held_names() {
-  std::vector<std::string> names;
-  for (const HeldSet& held : all_held_sets()) names.emplace_back(held.name);
-  return names;
-}
+std::vector<std::string> held_names() { return names_of(all_held_sets()); }
 
 double row_error(const Tensor& rows, double limit) {
   return (rows.detach().to(torch::kDouble) - nn::TraditionalModelImpl::true_rows(limit)).abs().max().item<double>();
@@ -153,7 +152,7 @@ void FrictionModelFlags::add_to(CommandLine& line) {
                         "What is learned: mu; rows ([M|W], M13 = M23 = 1, M31 = -1, M33 = 0 held); structured (M = phi "
                         "phi' + antisymmetric, and "
                         "W); networks (the same with phi, beta and f networks of v and u)",
-                        one_of({"mu", "rows", "structured", "networks"}));
+                        one_of(names_of(kParameters)));
   line.add<double>("initial-mu", initial_mu, "Friction coefficient to start from", positive);
   line.add<double>(
       "start-noise", start_noise,
@@ -168,8 +167,8 @@ void FrictionModelFlags::add_to(CommandLine& line) {
 
 nn::TraditionalModel FrictionModelFlags::make(const RunFlags& run, const PhysicsFlags& block) const {
   Parameters kind = Parameters::kFriction;
-  for (const auto& [name, parameter] : kParameters) {
-    if (parameters == name) kind = parameter;
+  for (const auto& known : kParameters) {
+    if (parameters == known.name) kind = known.parameters;
   }
   torch::manual_seed(generator(run.seed, Stream::kParameters).current_seed());
   nn::TraditionalModel model(nn::TraditionalModelOptions()
