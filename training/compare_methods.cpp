@@ -57,13 +57,13 @@ std::vector<std::pair<std::string, Table>> all_files(const ComparisonFlags& flag
 }
 
 // Performs the runs one after another. Returns an exit status where a signal ended it.
-std::optional<int> perform_all(OutputFolder& out, const ComparisonFlags& flags, const std::vector<Run>& runs,
+std::optional<int> perform_all(OutputFolder& out, const ComparisonFlags& flags, const std::vector<ComparisonRun>& runs,
                                bool resuming, Results& results) {
   const Interrupt interrupt;
   const auto count = static_cast<std::int64_t>(runs.size());
   Progress progress("run", 0, count, flags.run.quiet);
   for (std::int64_t k = 0; k < count; ++k) {
-    const Run& run = runs[static_cast<std::size_t>(k)];
+    const ComparisonRun& run = runs[static_cast<std::size_t>(k)];
     progress.show(k, "now " + run.title());
     results.add(run, perform(out, run, flags, resuming, interrupt));
     if (const int signal = interrupt.signal(); signal != 0) {
@@ -93,7 +93,7 @@ int compare_methods(int argc, const char* const* argv) {
   flags.validate(line);
   const OneThread one_thread;  // --threads is passed on to the programs
   const torch::NoGradGuard no_grad;
-  const std::vector<Run> runs = plan(flags);
+  const std::vector<ComparisonRun> runs = plan(flags);
   const auto files = all_files(flags, resuming);
   OutputFolder out(line, flags.run, std::move(lock));
   if (resuming) out.continue_earlier_run();

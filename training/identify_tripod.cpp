@@ -61,10 +61,11 @@ Table study(const Flags& flags, const TrackProblem& problem) {
     other.block.directions = variant.directions;
     other.block.com_height = variant.com_height;
     const auto fit = fit_by_shooting(flags.run, other.tracks, flags.shooting, TripodModel(other, problem)).fit;
-    const Confidence sure = confidence(problem, fit);
+    const Confidence accuracy = confidence(problem, fit);
     for (std::int64_t b = 0; b < fit.theta.size(0); ++b) {
       table.add_row({static_cast<double>(variant.directions), variant.com_height, static_cast<double>(b),
-                     fit.theta[b][0].item<double>(), sure.std[b][0].item<double>(), fit.objective[b].item<double>()});
+                     fit.theta[b][0].item<double>(), accuracy.std[b][0].item<double>(),
+                     fit.objective[b].item<double>()});
     }
   }
   return table;

@@ -9,7 +9,7 @@
 #include <iostream>
 #include <utility>
 
-#include "compliant/drops.h"
+#include "compliant/thrown_masses.h"
 #include "run/command_line.h"
 #include "run/error.h"
 #include "run/fingerprint.h"
@@ -53,11 +53,11 @@ int train_compliant(int argc, const char* const* argv) {
       "exactly 0; on compliant ground it is not, since a mass slides until it is pressed down enough.");
   RunFlags run;
   TrainingFlags training{.iterations = 200, .learning_rate = 0.05};
-  DropFlags drops;
+  ThrownMassFlags flags;
   double initial_mu = 3, initial_stiffness = 3000;
   run.add_to(line);
   training.add_to(line);
-  drops.add_to(line);
+  flags.add_to(line);
   line.add<double>("initial-mu", initial_mu, "Friction coefficient to begin with", positive);
   line.add<double>("initial-stiffness", initial_stiffness, "Stiffness to begin with, N/m", positive);
   line.footer(
@@ -65,25 +65,25 @@ int train_compliant(int argc, const char* const* argv) {
       "Data of your own: rows of equally long trajectories, a time step apart, as simulate --system\n"
       "compliant_particle writes them; --mu and --stiffness are then only drawn beside the result.");
   if (const auto status = line.parse(argc, argv)) return *status;
-  drops.validate(line);
+  flags.validate(line);
   FolderLock lock(run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, training);
   torch::set_num_threads(static_cast<int>(run.threads));
 
-  const DropData data = load_drops(drops, run.seed);
+  const ThrownMassData data = load_thrown_masses(flags, run.seed);
   OutputFolder out(line, run, std::move(lock));
   Trainer trainer(out, run, training, checkpoint);
-  const Drops learned = data.training.to(run.scalar_type()), heldout = data.heldout.to(run.scalar_type());
+  const ThrownMasses learned = data.training.to(run.scalar_type()), heldout = data.heldout.to(run.scalar_type());
   Ground ground(initial_mu, initial_stiffness, run.scalar_type());
-  const auto particle = [&] { return drops.particle(ground.mu(), ground.stiffness()); };
+  const auto particle = [&] { return flags.particle(ground.mu(), ground.stiffness()); };
   const Tensor start_stiffness = ground.stiffness().detach();
   const double slope = slope_in_mu(initial_mu, run.scalar_type(), [&](const Tensor& mu) {
-    return compliant_misfit(learned, drops.particle(mu, start_stiffness));
+    return compliant_misfit(learned, flags.particle(mu, start_stiffness));
   });
   nlohmann::json rigid_slope;
   if (learned.in_plane()) {
     rigid_slope =
-        slope_in_mu(initial_mu, run.scalar_type(), [&](const Tensor& mu) { return rigid_misfit(learned, drops, mu); });
+        slope_in_mu(initial_mu, run.scalar_type(), [&](const Tensor& mu) { return rigid_misfit(learned, flags, mu); });
   }
   if (!run.quiet) {
     std::cout << "gradient in mu at the start: " << short_number(slope) << "; on rigid ground, by lcp::solve: "

@@ -49,11 +49,15 @@ Tensor between(const Tensor& left, const Tensor& right, const Tensor& inertia) {
   return (left.unsqueeze(-2) * (right / inertia.unsqueeze(-2)).unsqueeze(-3)).sum(-1);
 }
 
-// The given row of each contact's three.
-Tensor thirds(const Tensor& J, std::int64_t first) { return J.slice(-2, first, 3 * kCorners, 3); }
+// The entries of x of one axis of each contact, where dimension `dim` of x has three for each contact: 0 and 1 are the
+// tangents, 2 is the normal.
+Tensor of_axis(const Tensor& x, std::int64_t axis, std::int64_t dim = -1) {
+  return x.slice(dim, axis, 3 * kCorners, 3);
+}
 
-CompliantStep pushed(const CompliantState& state, const CompliantProblem& problem, const Tensor& gamma,
-                     const CompliantBlock& block) {
+// The step in which the contacts have the impulses gamma.
+CompliantStep step_under(const CompliantState& state, const CompliantProblem& problem, const Tensor& gamma,
+                         const CompliantBlock& block) {
   const Tensor v_next = problem.v_free + to_bodies(problem.J, gamma) / inertia(block);
   return {moved(state, v_next, block.dt), gamma};
 }
@@ -88,21 +92,21 @@ Problem dual_problem(const CompliantState& state, const Tensor& u, const Complia
   const CompliantProblem p = contact_problem(state, u, block);
   // E' J has a row for each edge: the row of the normal plus the slope times the row of the tangent.
   const auto twice = [](const Tensor& x, std::int64_t dim) { return x.repeat_interleave(2, dim); };
-  const Tensor slope = edges(p.mu), tangent = twice(thirds(p.J, 0), -2), normal = twice(thirds(p.J, 2), -2);
+  const Tensor slope = edges(p.mu), tangent = twice(of_axis(p.J, 0, -2), -2), normal = twice(of_axis(p.J, 2, -2), -2);
   const Tensor rows = normal + slope.unsqueeze(-1) * tangent;
-  const Tensor R_t = twice(p.R.slice(-1, 0, 3 * kCorners, 3), -1), R_n = twice(p.R.slice(-1, 2, 3 * kCorners, 3), -1);
+  const Tensor R_t = twice(of_axis(p.R, 0), -1), R_n = twice(of_axis(p.R, 2), -1);
   // E' R E couples the two edges of a contact, and no edges of different contacts.
   const Tensor same_contact = at::eye(kCorners, rows.options()).repeat_interleave(2, 0).repeat_interleave(2, 1);
   const Tensor compliance =
       same_contact * (R_n.unsqueeze(-1) + R_t.unsqueeze(-1) * slope.unsqueeze(-1) * slope.unsqueeze(-2));
-  const Tensor v_hat = twice(p.v_hat.slice(-1, 2, 3 * kCorners, 3), -1);
+  const Tensor v_hat = twice(of_axis(p.v_hat, 2), -1);
   return {between(rows, rows, inertia(block)) + compliance, to_contacts(rows, p.v_free) - v_hat};
 }
 
 Problem rigid_problem(const CompliantState& state, const Tensor& u, const CompliantBlock& parameters) {
   const CompliantBlock block = in_precision_of(state.velocity, parameters);
   const CompliantProblem p = contact_problem(state, u, block);
-  const Tensor T = thirds(p.J, 0), N = thirds(p.J, 2), rows = at::cat({N, T, -T}, -2);
+  const Tensor T = of_axis(p.J, 0, -2), N = of_axis(p.J, 2, -2), rows = at::cat({N, T, -T}, -2);
   const Tensor W = between(rows, rows, inertia(block));
   const Tensor one = at::eye(kCorners, W.options()).expand_as(between(N, N, inertia(block))),
                zero = at::zeros_like(one);
@@ -120,7 +124,7 @@ CompliantStep read_dual(const CompliantState& state, const Tensor& u, const Tens
   const CompliantProblem p = contact_problem(state, u, block);
   const auto per_contact = [](const Tensor& x) { return x.unflatten(-1, {kCorners, 2}).sum(-1); };
   const Tensor tangent = per_contact(edges(p.mu) * z), normal = per_contact(z);
-  return pushed(state, p, vector_of({tangent, at::zeros_like(tangent), normal}).flatten(-2), block);
+  return step_under(state, p, vector_of({tangent, at::zeros_like(tangent), normal}).flatten(-2), block);
 }
 
 CompliantStep read_rigid(const CompliantState& state, const Tensor& u, const Tensor& z,
@@ -128,8 +132,8 @@ CompliantStep read_rigid(const CompliantState& state, const Tensor& u, const Ten
   const CompliantBlock block = in_precision_of(state.velocity, parameters);
   const auto part = [&](std::int64_t k) { return z.narrow(-1, k * kCorners, kCorners); };
   const Tensor tangent = part(1) - part(2);
-  return pushed(state, contact_problem(state, u, block),
-                vector_of({tangent, at::zeros_like(tangent), part(0)}).flatten(-2), block);
+  return step_under(state, contact_problem(state, u, block),
+                    vector_of({tangent, at::zeros_like(tangent), part(0)}).flatten(-2), block);
 }
 
 Tensor gaps(const CompliantState& state, const CompliantBlock& block) {
@@ -143,7 +147,7 @@ CompliantSolution step(const CompliantState& state, const Tensor& u, const Compl
 
 CompliantSolution simulate(const CompliantState& state, const Tensor& u, const CompliantBlock& block,
                            const ContactOptions& options) {
-  return roll_compliant(state, u, body_of(block), options);
+  return roll_out_compliant(state, u, body_of(block), options);
 }
 
 RolloutCertificate certify_rollout(const CompliantState& state, const Tensor& u, const CompliantBlock& block,

@@ -52,29 +52,29 @@ CompliantState moved(const CompliantState& state, const Tensor& v_next, double d
   return {state.position + dt * v_next, v_next};
 }
 
-CompliantSolution roll_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
-                                 const ContactOptions& options) {
+CompliantSolution roll_out_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
+                                     const ContactOptions& options) {
   TORCH_CHECK(!options.guess, "options.guess must be empty: each step of a rollout starts from the last velocity");
   const Tensor inputs = inputs_of(state, u, body.batch), position = state.position.to(state.velocity.scalar_type());
   const Shape batch = leading(inputs).slice(1).vec();
-  const auto rolled =
-      roll({expanded(position, batch, {3}), expanded(state.velocity, batch, {3})}, inputs, batch,
-           {[&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
-              CompliantProblem p = body.problem({now[0], now[1]}, force);
-              if (poison.defined()) p.v_free = p.v_free + poison.unsqueeze(-1);
-              ContactOptions from_here = options;
-              from_here.guess = now[1].detach();
-              ContactResult result = solve_contact(p.A, p.v_free, p.J, p.v_hat, p.R, p.mu, from_here);
-              return {{std::move(result.gamma), std::move(result.v), std::move(result.status)}, {result.iterations}};
-            },
-            [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
-              CompliantState next = moved({now[0], now[1]}, solved.result.w, body.dt);
-              return {next.position, next.velocity};
-            }});
-  const auto marked = [&](const Tensor& x) { return with_failures(x, rolled.failure); };
-  return {{{marked(rolled.ends[0]), marked(rolled.ends[1])}, marked(rolled.result.z)},
-          rolled.result.status,
-          rolled.extras[0]};
+  const auto rollout = roll_out(
+      {expanded(position, batch, {3}), expanded(state.velocity, batch, {3})}, inputs, batch,
+      {[&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
+         CompliantProblem p = body.problem({now[0], now[1]}, force);
+         if (poison.defined()) p.v_free = p.v_free + poison.unsqueeze(-1);
+         ContactOptions from_here = options;
+         from_here.guess = now[1].detach();
+         ContactResult result = solve_contact(p.A, p.v_free, p.J, p.v_hat, p.R, p.mu, from_here);
+         return {{std::move(result.gamma), std::move(result.v), std::move(result.status)}, {result.iterations}};
+       },
+       [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
+         CompliantState next = moved({now[0], now[1]}, solved.result.w, body.dt);
+         return {next.position, next.velocity};
+       }});
+  const auto marked = [&](const Tensor& x) { return with_failures(x, rollout.failure); };
+  return {{{marked(rollout.ends[0]), marked(rollout.ends[1])}, marked(rollout.result.z)},
+          rollout.result.status,
+          rollout.extras[0]};
 }
 
 RolloutCertificate certify_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,

@@ -33,8 +33,8 @@ struct CompliantBody {
 };
 
 /// u: [steps, ..., 3].
-CompliantSolution roll_compliant(const CompliantState& state, const at::Tensor& u, const CompliantBody& body,
-                                 const ContactOptions& options);
+CompliantSolution roll_out_compliant(const CompliantState& state, const at::Tensor& u, const CompliantBody& body,
+                                     const ContactOptions& options);
 
 RolloutCertificate certify_compliant(const CompliantState& state, const at::Tensor& u, const CompliantBody& body,
                                      const CompliantSolution& rollout, double tolerance);

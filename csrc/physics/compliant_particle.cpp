@@ -29,8 +29,9 @@ Tensor free_velocity(const CompliantState& state, const Tensor& u, const Complia
   return state.velocity + particle.dt * forces(u, particle) / particle.mass.unsqueeze(-1);
 }
 
-CompliantStep pushed(const CompliantState& state, const Tensor& v_free, const Tensor& gamma,
-                     const CompliantParticle& particle) {
+// The step in which the contact has the impulse gamma.
+CompliantStep step_under(const CompliantState& state, const Tensor& v_free, const Tensor& gamma,
+                         const CompliantParticle& particle) {
   return {moved(state, v_free + gamma / particle.mass.unsqueeze(-1), particle.dt), gamma};
 }
 
@@ -57,7 +58,7 @@ CompliantStep exact_step(const CompliantState& state, const Tensor& u, const Com
   const CompliantProblem p = contact_problem(state, u, particle);
   const Tensor W_R = p.R + 1 / particle.mass.unsqueeze(-1);
   const contact::TensorCone cone((p.v_hat - p.v_free) / W_R, W_R.select(-1, 0), W_R.select(-1, kZ), p.mu.squeeze(-1));
-  return pushed(state, p.v_free, cone.gamma, particle);
+  return step_under(state, p.v_free, cone.gamma, particle);
 }
 
 CompliantStep rigid_step(const CompliantState& state, const Tensor& u, const CompliantParticle& parameters) {
@@ -67,7 +68,7 @@ CompliantStep rigid_step(const CompliantState& state, const Tensor& u, const Com
   const Tensor v_t = v_free.narrow(-1, 0, 2), slip = v_t.norm(2, {-1});
   const Tensor friction = at::minimum(particle.mass * slip, particle.ground.mu * normal);
   const Tensor tangent = -(friction / at::where(slip > 0, slip, 1)).unsqueeze(-1) * v_t;
-  return pushed(state, v_free, at::cat({tangent, normal.unsqueeze(-1)}, -1), particle);
+  return step_under(state, v_free, at::cat({tangent, normal.unsqueeze(-1)}, -1), particle);
 }
 
 Tensor gaps(const CompliantState& state, const CompliantParticle&) { return state.position.narrow(-1, kZ, 1); }
@@ -79,7 +80,7 @@ CompliantSolution step(const CompliantState& state, const Tensor& u, const Compl
 
 CompliantSolution simulate(const CompliantState& state, const Tensor& u, const CompliantParticle& particle,
                            const ContactOptions& options) {
-  return roll_compliant(state, u, body_of(particle), options);
+  return roll_out_compliant(state, u, body_of(particle), options);
 }
 
 RolloutCertificate certify_rollout(const CompliantState& state, const Tensor& u, const CompliantParticle& particle,

@@ -73,7 +73,7 @@ FallingBlockSolution simulate(const Tensor& x, const Tensor& v, std::int64_t ste
   TORCH_CHECK(steps >= 1, "steps must be >= 1; got ", steps);
   const FallingBlock block = in_precision_of(x, parameters);
   const Shape batch = batch_of(x, v, block);
-  const Stepping stepping{
+  const StepFunctions functions{
       [&](const Tensors& state, const Tensor&, const Tensor& poison) -> Solved {
         const Problem problem = problem_of(state[0], state[1], block);
         return {solve(problem.M, poison.defined() ? problem.q + poison.unsqueeze(-1) : problem.q, options), {}};
@@ -84,7 +84,7 @@ FallingBlockSolution simulate(const Tensor& x, const Tensor& v, std::int64_t ste
         return {next.x_next, next.v_next};
       }};
   const Tensor nothing = at::zeros({1}, x.options()).expand({steps});
-  const Rolled all = roll({expanded(x, batch), expanded(v.to(x.scalar_type()), batch)}, nothing, batch, stepping);
+  const Rollout all = roll_out({expanded(x, batch), expanded(v.to(x.scalar_type()), batch)}, nothing, batch, functions);
   const FallingBlockSolution solution{{all.ends[0], all.ends[1], all.result.w.select(-1, 0)},
                                       all.result.z,
                                       natural_residual(problem_of(all.starts[0], all.starts[1], block), all.result.z),

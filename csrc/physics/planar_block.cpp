@@ -99,7 +99,7 @@ void check(const PlanarBlockOptions& options) {
   TORCH_CHECK(tolerance >= 0, "direction_tolerance must be >= 0; got ", tolerance);
 }
 
-// x without the NaN of elements that failed, as in Rolled.
+// x without the NaN of elements that failed, as in Rollout.
 Tensor finite_part(const Tensor& x, const Tensor& status) { return at::where((status != 0).unsqueeze(-1), 0, x); }
 
 class PlanarBlockStepper {
@@ -291,13 +291,13 @@ PlanarBlockSolution simulate(const Tensor& v, const Tensor& u, const PlanarBlock
   const PlanarBlockStepper stepper(v, block, options, solve_options);
   const Tensor inputs = inputs_of(v, u, block);
   const Shape batch = leading(inputs).slice(1).vec();
-  const Stepping stepping{[&](const Tensors& state, const Tensor& now, const Tensor& poison) {
-                            return stepper.solve(state[0], stepper.free(state[0], now), poison);
-                          },
-                          [&](const Tensors&, const Tensor&, const Solved& solved) -> Tensors {
-                            return {stepper.velocity(solved.result)};
-                          }};
-  const Rolled all = roll({expanded(v, batch, {2})}, inputs, batch, stepping);
+  const StepFunctions functions{[&](const Tensors& state, const Tensor& now, const Tensor& poison) {
+                                  return stepper.solve(state[0], stepper.free(state[0], now), poison);
+                                },
+                                [&](const Tensors&, const Tensor&, const Solved& solved) -> Tensors {
+                                  return {stepper.velocity(solved.result)};
+                                }};
+  const Rollout all = roll_out({expanded(v, batch, {2})}, inputs, batch, functions);
   const Tensor free = stepper.free(all.starts[0], all.u);
   const PlanarBlockSolution solution{
       {stepper.read(free, all.result), all.result.z,

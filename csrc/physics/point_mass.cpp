@@ -184,7 +184,7 @@ PointMassStep exact_step(const PointMassState& state, const Tensor& u, const Poi
   const Tensor v_y = at::maximum(free.select(-1, kY), -c);
   const Tensor lambda_n = mass.mass * (v_y - free.select(-1, kY));
   const Tensor slide = free.select(-1, kX);
-  const Tensor v_x = softened(slide, mass.mu * lambda_n / mass.mass);
+  const Tensor v_x = soft_threshold(slide, mass.mu * lambda_n / mass.mass);
   const Tensor friction = mass.mass * (v_x - slide);
   const Tensor velocity = vector_of({v_x, v_y});
   return {{state.position + mass.dt.unsqueeze(-1) * velocity, velocity},
@@ -238,7 +238,7 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
   const PointMassStepper stepper(state.velocity, mass, options, solve_options);
   const Tensor inputs = inputs_of(state, u, mass);
   const Shape batch = leading(inputs).slice(1).vec();
-  const Stepping stepping{
+  const StepFunctions functions{
       [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
         const PointMassState start{now[0], now[1]};
         const Tensor free = stepper.free(start, force);
@@ -250,8 +250,8 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
         return {next.position, next.velocity};
       }};
   const Tensor position = state.position.to(state.velocity.scalar_type());
-  const Rolled all =
-      roll({expanded(position, batch, {2}), expanded(state.velocity, batch, {2})}, inputs, batch, stepping);
+  const Rollout all =
+      roll_out({expanded(position, batch, {2}), expanded(state.velocity, batch, {2})}, inputs, batch, functions);
   const PointMassState ends{all.ends[0], all.ends[1]};
   const Tensor residual = stepper.residual(all.extras[0], all.extras[1], ends, all.result.z);
   return map({with_impulses(ends, all.result.z), all.result.z, residual, all.result.status},

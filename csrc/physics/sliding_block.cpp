@@ -144,7 +144,7 @@ Tensor SlidingBlock::max_friction() const { return mu * mass * gravity; }
 SlidingBlockStep exact_step(const Tensor& v, const Tensor& u, const SlidingBlock& parameters) {
   const SlidingBlock block = in_precision_of(v, parameters);
   const Tensor free = free_velocity(v, u, block);
-  const Tensor v_next = softened(free, block.dt * block.mu * block.gravity);
+  const Tensor v_next = soft_threshold(free, block.dt * block.mu * block.gravity);
   const Tensor friction = block.mass * (v_next - free) / block.dt;
   return {v_next, at::clamp_min(friction, 0), at::clamp_min(-friction, 0), v_next.abs()};
 }
@@ -189,19 +189,19 @@ SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlo
   const Tensor inputs = inputs_of(v, u, block);
   const Shape batch = inputs.sizes().slice(1).vec();
   const Tensor M = matrix(block, formulation);
-  const Stepping stepping{[&](const Tensors& state, const Tensor& now, const Tensor& poison) -> Solved {
-                            Tensor q = vector(state[0], now, block, formulation);
-                            if (poison.defined()) q = q + poison.unsqueeze(-1);
-                            if (formulation != Formulation::kMixed) return {solve(M, q, options), {}};
-                            const MixedProblem mixed = with_velocity(state[0], now, block, {M, q});
-                            MixedResult result =
-                                solve_mixed(mixed.A, mixed.B, mixed.C, mixed.M, mixed.p, mixed.q, options);
-                            return {{std::move(result.z), std::move(result.w), std::move(result.status)}, {}};
-                          },
-                          [&](const Tensors&, const Tensor&, const Solved& solved) -> Tensors {
-                            return {next_velocity(solved.result.z, solved.result.w, formulation, options)};
-                          }};
-  const Rolled all = roll({expanded(v, batch)}, inputs, batch, stepping);
+  const StepFunctions functions{[&](const Tensors& state, const Tensor& now, const Tensor& poison) -> Solved {
+                                  Tensor q = vector(state[0], now, block, formulation);
+                                  if (poison.defined()) q = q + poison.unsqueeze(-1);
+                                  if (formulation != Formulation::kMixed) return {solve(M, q, options), {}};
+                                  const MixedProblem mixed = with_velocity(state[0], now, block, {M, q});
+                                  MixedResult result =
+                                      solve_mixed(mixed.A, mixed.B, mixed.C, mixed.M, mixed.p, mixed.q, options);
+                                  return {{std::move(result.z), std::move(result.w), std::move(result.status)}, {}};
+                                },
+                                [&](const Tensors&, const Tensor&, const Solved& solved) -> Tensors {
+                                  return {next_velocity(solved.result.z, solved.result.w, formulation, options)};
+                                }};
+  const Rollout all = roll_out({expanded(v, batch)}, inputs, batch, functions);
   const Problem rows{M, vector(all.starts[0], all.u, block, formulation)};
   SlidingBlockStep steps = read(all.result.z, all.result.w, block, formulation, options);
   const Tensor residual =

@@ -109,7 +109,7 @@ Tensor along(const Tensor& a, const Tensor& D) {
 
 Tensor combined(const Tensor& z, const Tensor& D) { return at::stack({(z * D[0]).sum(-1), (z * D[1]).sum(-1)}, -1); }
 
-Tensor softened(const Tensor& x, const Tensor& limit) {
+Tensor soft_threshold(const Tensor& x, const Tensor& limit) {
   return at::where(limit == 0, x, x.sign() * at::clamp_min(x.abs() - limit, 0));
 }
 
@@ -122,7 +122,7 @@ SolveOptions held_by_ties(SolveOptions options) {
   return options;
 }
 
-Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& stepping) {
+Rollout roll_out(Tensors state, Tensor u, const Shape& batch, const StepFunctions& functions) {
   const auto batch_dims = static_cast<std::int64_t>(batch.size());
   Tensor failed;  // [batch...]
   for (const Tensor& x : state) failed = either(failed, not_finite(x, batch_dims));
@@ -132,7 +132,7 @@ Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& steppin
     for (Tensor& x : state) x = zero_where(failed, x);
   }
 
-  Rolled rolled;
+  Rollout rollout;
   std::vector<Tensors> ends(state.size()), extras;
   Tensors z, w, status, failure;
   const Tensors first = state;
@@ -140,7 +140,7 @@ Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& steppin
     if (invalid.defined()) failed = either(failed, invalid[k]);
     const Tensor poison = failed.defined() ? at::where(failed, kNaN, at::zeros(batch, state[0].options())) : Tensor{};
     const Tensor now = u[k];
-    Solved solved = stepping.solve(state, now, poison);
+    Solved solved = functions.solve(state, now, poison);
     SolveResult& result = solved.result;
     failure.emplace_back();
     if (const Tensor unsolved = result.status != 0; unsolved.any().item<bool>()) {
@@ -149,7 +149,7 @@ Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& steppin
       result.z = zero_where(unsolved, result.z);
       result.w = zero_where(unsolved, result.w);
     }
-    state = stepping.advance(state, now, solved);
+    state = functions.advance(state, now, solved);
     for (std::size_t i = 0; i < state.size(); ++i) ends[i].push_back(state[i]);
     z.push_back(std::move(result.z));
     w.push_back(std::move(result.w));
@@ -158,14 +158,14 @@ Rolled roll(Tensors state, Tensor u, const Shape& batch, const Stepping& steppin
     for (std::size_t i = 0; i < extras.size(); ++i) extras[i].push_back(std::move(solved.extras[i]));
   }
   for (std::size_t i = 0; i < first.size(); ++i) {
-    rolled.ends.push_back(at::stack(ends[i]));
-    rolled.starts.push_back(starts_of(first[i], rolled.ends.back()));
+    rollout.ends.push_back(at::stack(ends[i]));
+    rollout.starts.push_back(starts_of(first[i], rollout.ends.back()));
   }
-  for (const Tensors& extra : extras) rolled.extras.push_back(at::stack(extra));
-  rolled.u = u;
-  rolled.result = {at::stack(z), at::stack(w), at::stack(status)};
-  rolled.failure = stacked(failure);
-  return rolled;
+  for (const Tensors& extra : extras) rollout.extras.push_back(at::stack(extra));
+  rollout.u = u;
+  rollout.result = {at::stack(z), at::stack(w), at::stack(status)};
+  rollout.failure = stacked(failure);
+  return rollout;
 }
 
 Tensor with_failures(const Tensor& x, const Tensor& failure) {
@@ -191,14 +191,14 @@ Tensor natural_residual(const MixedProblem& problem, const Tensor& x, const Tens
 }
 
 RolloutCertificate certify_steps(const Problem& problem, const Tensor& z, const Tensor& status,
-                                 const Certifying& certifying) {
+                                 const CertificateOptions& options) {
   const c10::NoGradGuard no_grad;
-  Tensor ties = certify(problem.M, problem.q, z, certifying.tolerance).ties;
-  if (certifying.terms.defined()) {
-    ties = ties | (problem.q.abs() <= tie_tolerance(certifying.tolerance, z.scalar_type()) * certifying.terms);
+  Tensor ties = certify(problem.M, problem.q, z, options.tolerance).ties;
+  if (options.terms.defined()) {
+    ties = ties | (problem.q.abs() <= tie_tolerance(options.tolerance, z.scalar_type()) * options.terms);
   }
   const Tensor solved = status == 0;
-  return {(~solved).sum(0), (solved & ties.any(-1)).sum(0), (solved & certifying.kinked(ties)).sum(0)};
+  return {(~solved).sum(0), (solved & ties.any(-1)).sum(0), (solved & options.kinked(ties)).sum(0)};
 }
 
 double tie_tolerance(std::optional<double> tolerance, at::ScalarType dtype) {

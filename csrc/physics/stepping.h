@@ -48,7 +48,7 @@ at::Tensor along(const at::Tensor& a, const at::Tensor& D);
 at::Tensor combined(const at::Tensor& z, const at::Tensor& D);
 
 /// sign(x) max(|x| - limit, 0). Where the limit is 0 it is x, so that the derivative at x = 0 is 1.
-at::Tensor softened(const at::Tensor& x, const at::Tensor& limit);
+at::Tensor soft_threshold(const at::Tensor& x, const at::Tensor& limit);
 
 /// x, replaced by 0 where `still` is true. Its derivative is 0 there, too, unless options.kappa > 0 asks for the smooth
 /// derivative of the central path: then it is the derivative of x.
@@ -65,7 +65,7 @@ struct Solved {
 };
 
 /// How a system steps. Its state is a list of tensors [batch..., ...].
-struct Stepping {
+struct StepFunctions {
   /// Solves the problem of a step. `poison`, [...], is NaN for elements that have failed in an earlier step, else 0;
   /// where it is defined, it must be added to q.
   std::function<Solved(const Tensors& state, const at::Tensor& u, const at::Tensor& poison)> solve;
@@ -75,7 +75,7 @@ struct Stepping {
 };
 
 /// A rollout; every tensor is [steps, ...].
-struct Rolled {
+struct Rollout {
   Tensors starts;  ///< the states before the steps
   Tensors ends;    ///< the states after them
   at::Tensor u;
@@ -85,11 +85,11 @@ struct Rolled {
 };
 
 /// Steps states, [batch..., ...], through time under inputs u, [steps, batch..., ...]. Where a step fails, or where the
-/// state or the input of an element is not finite, Rolled holds finite numbers in place of the solution, so that no NaN
-/// enters the gradient of a parameter that several elements share. Rolled::failure marks these elements.
-Rolled roll(Tensors state, at::Tensor u, const Shape& batch, const Stepping& stepping);
+/// state or the input of an element is not finite, Rollout holds finite numbers in place of the solution, so that no
+/// NaN enters the gradient of a parameter that several elements share. Rollout::failure marks these elements.
+Rollout roll_out(Tensors state, at::Tensor u, const Shape& batch, const StepFunctions& functions);
 
-/// x, replaced by NaN where Rolled::failure is NaN. Tensors of integers are returned as they are.
+/// x, replaced by NaN where Rollout::failure is NaN. Tensors of integers are returned as they are.
 at::Tensor with_failures(const at::Tensor& x, const at::Tensor& failure);
 
 /// The states before the steps of a rollout: `first`, then all but the last of `next`, [steps, ...].
@@ -100,22 +100,23 @@ at::Tensor starts_of(const at::Tensor& first, const at::Tensor& next);
 at::Tensor natural_residual(const Problem& problem, const at::Tensor& z);
 at::Tensor natural_residual(const MixedProblem& problem, const at::Tensor& x, const at::Tensor& z);
 
-/// How certify_steps judges ties.
-struct Certifying {
-  std::optional<double> tolerance;  ///< of lcp::certify
+/// Which pairs certify_steps counts as tied, and which ties as a kink of the next state.
+struct CertificateOptions {
+  std::optional<double> tolerance;  ///< that of lcp::certify
 
-  /// Whether ties, [..., n], can change the next state: [...].
+  /// Returns whether the ties, [..., n], bool, can change the next state: [...].
   std::function<at::Tensor(const at::Tensor& ties)> kinked;
 
-  /// If row i of M has no entry off the diagonal, lcp::certify cannot see how much of q_i has cancelled. terms, [...,
-  /// n], is then the sum of the absolute values of the terms of which q_i is the sum; it is negative for all other
-  /// rows. It is undefined if there are no such rows.
+  /// lcp::certify compares w_i with |q_i| + sum_j |M_ij z_j|. Where row i of M has no entry off the diagonal and z_i =
+  /// 0, that is |q_i| alone, which does not show that q_i is the sum of large terms that nearly cancel. For such rows
+  /// terms, [..., n], is the sum of the absolute values of the terms of q_i, with which q_i is compared, too; for all
+  /// other rows it is negative. Undefined where there are no such rows.
   at::Tensor terms;
 };
 
 /// Counts the steps, which are the first dimension of all tensors.
 RolloutCertificate certify_steps(const Problem& problem, const at::Tensor& z, const at::Tensor& status,
-                                 const Certifying& certifying);
+                                 const CertificateOptions& options);
 
 /// `tolerance`, or by default the relative rounding error below which the derivative of lcp::solve takes a pair for
 /// tied.

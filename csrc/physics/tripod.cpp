@@ -254,7 +254,7 @@ TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod&
   const Tensor inputs = inputs_of(state, u, tripod);
   const Shape batch = leading(inputs).slice(1).vec();
   const Tensor D = friction_directions(directions, state.velocity.options());
-  const Stepping stepping{
+  const StepFunctions functions{
       [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
         const Problem problem = problem_of(broadcast({now[0], now[1]}, force, tripod), D);
         SolveResult result = solve(problem.M, poison.defined() ? problem.q + poison.unsqueeze(-1) : problem.q, options);
@@ -266,7 +266,8 @@ TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod&
         return {next.next.pose, next.next.velocity};
       }};
   const Tensor pose = state.pose.to(state.velocity.scalar_type());
-  const Rolled all = roll({expanded(pose, batch, {3}), expanded(state.velocity, batch, {3})}, inputs, batch, stepping);
+  const Rollout all =
+      roll_out({expanded(pose, batch, {3}), expanded(state.velocity, batch, {3})}, inputs, batch, functions);
   return map({read(broadcast({all.starts[0], all.starts[1]}, all.u, tripod), all.result.z, options), all.result.z,
               all.extras[0], all.result.status},
              [&](const Tensor& x) { return with_failures(x, all.failure); });

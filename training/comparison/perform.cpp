@@ -22,7 +22,7 @@ constexpr const char* kTimes = "times.json";
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // The baseline: the best affine map from v and u to v_next.
-json fit_affine(const Run& run, const ComparisonFlags& flags) {
+json fit_affine(const ComparisonRun& run, const ComparisonFlags& flags) {
   const Clock::time_point start = Clock::now();
   const SampleFlags file{.known_forces = KnownForces::kNone, .samples = 0, .data = run.flags["data"], .states = {}};
   const Data data = load_data(flags.run, flags.block, file);
@@ -36,7 +36,7 @@ json fit_affine(const Run& run, const ComparisonFlags& flags) {
   return metrics;
 }
 
-bool complete(const fs::path& folder, const Run& run) {
+bool complete(const fs::path& folder, const ComparisonRun& run) {
   if (!has_written(folder, "metrics.json")) return false;
   const json config = read_json(folder / "config.json");
   return std::all_of(run.flags.items().begin(), run.flags.items().end(), [&](const auto& flag) {
@@ -46,7 +46,7 @@ bool complete(const fs::path& folder, const Run& run) {
 
 }  // namespace
 
-json perform(OutputFolder& out, const Run& run, const ComparisonFlags& flags, bool resuming,
+json perform(OutputFolder& out, const ComparisonRun& run, const ComparisonFlags& flags, bool resuming,
              const Interrupt& interrupt) {
   if (!run.method.program) return fit_affine(run, flags);
   const fs::path program = program_folder() / run.method.program;

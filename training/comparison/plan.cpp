@@ -98,12 +98,12 @@ std::string ComparisonFlags::data_file(std::int64_t seed, const std::string& nam
   return "data/" + std::to_string(seed) + "_" + name + ".csv";
 }
 
-std::string Run::title() const {
+std::string ComparisonRun::title() const {
   return method.name + (start == "none" ? "" : ", " + start + " start") + ", seed " + std::to_string(seed);
 }
 
-std::vector<Run> plan(const ComparisonFlags& flags) {
-  std::vector<Run> runs;
+std::vector<ComparisonRun> plan(const ComparisonFlags& flags) {
+  std::vector<ComparisonRun> runs;
   for (std::int64_t seed = flags.run.seed; seed < flags.run.seed + flags.seeds; ++seed) {
     for (const Method& method : all_methods()) {
       if (std::find(flags.methods.begin(), flags.methods.end(), method.name) == flags.methods.end()) continue;

@@ -46,7 +46,7 @@ struct ComparisonFlags {
   static std::string data_file(std::int64_t seed, const std::string& name);
 };
 
-struct Run {
+struct ComparisonRun {
   const Method& method;
   std::string start;  ///< none, random, near or far
   std::int64_t seed;
@@ -57,6 +57,6 @@ struct Run {
 };
 
 /// All runs, in the order in which they are performed.
-std::vector<Run> plan(const ComparisonFlags& flags);
+std::vector<ComparisonRun> plan(const ComparisonFlags& flags);
 
 }  // namespace lcp::training

@@ -67,7 +67,7 @@ std::string outcome(const json& row) {
 
 }  // namespace
 
-json& Results::row_of(const Run& run) {
+json& Results::row_of(const ComparisonRun& run) {
   for (json& row : rows_) {
     if (row["method"] == run.method.name && row["start"] == run.start) return row;
   }
@@ -78,7 +78,7 @@ json& Results::row_of(const Run& run) {
   return rows_.back();
 }
 
-void Results::add(const Run& run, const json& metrics) {
+void Results::add(const ComparisonRun& run, const json& metrics) {
   json& row = row_of(run);
   if (metrics.contains("not_built")) {
     row["not_built"] = metrics["not_built"];

@@ -12,7 +12,7 @@ namespace lcp::training {
 class Results {
  public:
   /// metrics: the result of `perform`.
-  void add(const Run& run, const nlohmann::json& metrics);
+  void add(const ComparisonRun& run, const nlohmann::json& metrics);
 
   /// Computes median, minimum and maximum of each metric over the seeds. To be called after all runs have been added.
   void summarise();
@@ -34,7 +34,7 @@ class Results {
   bool report_failures(const std::string& program, bool quiet) const;
 
  private:
-  nlohmann::json& row_of(const Run& run);
+  nlohmann::json& row_of(const ComparisonRun& run);
 
   std::vector<nlohmann::json> rows_;
 };

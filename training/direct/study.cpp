@@ -43,17 +43,17 @@ constexpr nn::DirectForces kLambda = nn::DirectForces::kFriction, kSlack = nn::D
 enum Head { kNoHead, kRelu };
 
 // The coefficients of f and G that a fit learns, as indices of `features`.
-struct Learned {
+struct Coefficients {
   const char* name;
-  std::vector<std::int64_t> numbers;
+  std::vector<std::int64_t> indices;
 
-  Tensor index() const { return at::tensor(at::IntArrayRef(numbers)); }
+  Tensor index() const { return at::tensor(at::IntArrayRef(indices)); }
   Tensor of(const Tensor& features) const { return features.index_select(1, index()); }
 };
-const Learned kConstantG = {"f, G", {0, 1, 2, 5, 8}};
-const Learned kAffineG = {"f, G(v, u)", {0, 1, 2, 3, 4, 5, 6, 7, 8}};
-const Learned kNoBias = {"f without bias, G", {0, 1, 5, 8}};
-const Learned kNoForce = {"f", {0, 1, 2}};
+const Coefficients kConstantG = {"f, G", {0, 1, 2, 5, 8}};
+const Coefficients kAffineG = {"f, G(v, u)", {0, 1, 2, 3, 4, 5, 6, 7, 8}};
+const Coefficients kNoBias = {"f without bias, G", {0, 1, 5, 8}};
+const Coefficients kNoForce = {"f", {0, 1, 2}};
 
 using Loss = std::optional<learning::DirectLossWeights>;
 const Loss kLeastSquares = std::nullopt;
@@ -66,7 +66,7 @@ struct Fit {
   const char* claim;
   Source source;
   nn::DirectForces forces;
-  const Learned& learned;
+  const Coefficients& learned;
   Head head;
   Loss loss;
 };
@@ -267,7 +267,7 @@ nlohmann::json facts(const Data& data, const Data& physical, const Data& of_thre
   add("a", "share of negative fictitious forces", mean(s.lambda < 0));
   add("a", "complementarity at the truth, N m/s", product);
   add("a", "A2 from which f = G = 0 is better than the truth, A1 = 1", mean(x.norm(2, -1)) * rmse(s.lambda) / product);
-  for (const Learned* learned : {&kConstantG, &kAffineG}) {
+  for (const Coefficients* learned : {&kConstantG, &kAffineG}) {
     const Tensor X = learned->of(features(s.v, s.u, s.lambda));
     const auto known = learning::identifiability(X);
     add("a", std::string("rank of the features of ") + learned->name, static_cast<double>(known.rank));

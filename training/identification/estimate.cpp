@@ -71,15 +71,15 @@ std::vector<std::string> unobservable(const TrackModel& model, const identificat
   return lines;
 }
 
-void print_estimates(const identification::LeastSquares& fit, const Confidence& sure,
+void print_estimates(const identification::LeastSquares& fit, const Confidence& accuracy,
                      const std::vector<std::string>& unknown) {
   const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
   const std::int64_t count = fit.theta.size(0);
   for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
     std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24) << number(fit.theta[b][0], 8);
-    if (sure.std[b][0].isfinite().item<bool>()) {
-      std::cout << " +- " << number(sure.std[b][0], 2) << ", 95 %: " << number(sure.interval[b][0][0], 8) << " to "
-                << number(sure.interval[b][0][1], 8);
+    if (accuracy.std[b][0].isfinite().item<bool>()) {
+      std::cout << " +- " << number(accuracy.std[b][0], 2) << ", 95 %: " << number(accuracy.interval[b][0][0], 8)
+                << " to " << number(accuracy.interval[b][0][1], 8);
     }
     std::cout << "\n";
   }
@@ -121,17 +121,17 @@ Table fit_table(const TrackFlags& flags, const Tracks& tracks, const Tensor& fit
 
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
                               const TrackModel& model, const identification::LeastSquares& fit) {
-  const Confidence sure = confidence(problem, fit);
+  const Confidence accuracy = confidence(problem, fit);
   const FrictionEvidence evidence = model.evidence(fit.theta);
   const double objective = fit.objective.sum().item<double>();
   nlohmann::json metrics = {
       {"unknowns", model.names()},
       {"mu", to_json(fit.theta.select(-1, 0))},
-      {"mu_std", to_json(sure.std.select(-1, 0))},
-      {"mu_interval", to_json(sure.interval.select(-2, 0))},
+      {"mu_std", to_json(accuracy.std.select(-1, 0))},
+      {"mu_interval", to_json(accuracy.interval.select(-2, 0))},
       {"theta", to_json(fit.theta)},
-      {"theta_std", to_json(sure.std)},
-      {"noise_std", to_json(sure.noise)},
+      {"theta_std", to_json(accuracy.std)},
+      {"noise_std", to_json(accuracy.noise)},
       {"objective", objective},
       {"objectives", to_json(fit.objective)},
       {"kinked_steps", to_json(evidence.certificate.kinked.to(at::kDouble))},
@@ -142,21 +142,21 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
   if (problem.mu.defined()) metrics["mu_error"] = to_json(fit.theta.select(-1, 0) - problem.mu);
   out.write_csv("fit.csv", fit_table(flags, problem.tracks, model.positions(fit.theta)));
   out.write_csv("objective.csv", objective_table(model, fit.theta));
-  if (!out.quiet()) print_estimates(fit, sure, metrics["unobservable"]);
+  if (!out.quiet()) print_estimates(fit, accuracy, metrics["unobservable"]);
   return metrics;
 }
 
 nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem,
                                    const identification::LeastSquares& fit, std::int64_t repeats) {
-  const Confidence sure = confidence(problem, fit);
+  const Confidence accuracy = confidence(problem, fit);
   const auto by_seed = [&](const Tensor& x) { return x.view({repeats, -1}); };
   const Tensor mu = by_seed(fit.theta.select(-1, 0)), truth = by_seed(problem.mu);
-  const Tensor interval = sure.interval.select(-2, 0);
+  const Tensor interval = accuracy.interval.select(-2, 0);
   const Tensor covered = (by_seed(interval.select(-1, 0)) <= truth) & (truth <= by_seed(interval.select(-1, 1)));
   return {{"seeds", repeats},
           {"mu_mean", to_json(mu.mean(0))},
           {"mu_std", to_json((mu - truth).square().mean(0).sqrt())},
-          {"predicted_mu_std", to_json(by_seed(sure.std.select(-1, 0)).mean(0))},
+          {"predicted_mu_std", to_json(by_seed(accuracy.std.select(-1, 0)).mean(0))},
           {"covered_by_interval", covered.to(at::kDouble).mean().item<double>()},
           {"objective_over_noise_squared", fit.objective.mean().item<double>() / (flags.noise * flags.noise)},
           {"iterations", fit.iterations.to(at::kDouble).mean().item<double>()},

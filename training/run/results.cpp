@@ -11,13 +11,13 @@ namespace lcp::training {
 namespace {
 
 // The metrics of the summary, in this order.
-struct Shown {
+struct SummaryLine {
   const char* key;
   const char* label;
   const char* unit;
   const char* otherwise;  // shown where the metric is no number
 };
-constexpr Shown kShown[] = {
+constexpr SummaryLine kSummary[] = {
     {"mu", "friction coefficient", "", "none"},
     {"stiffness", "stiffness", " N/m", "none"},
     {"heldout_rmse", "held-out rmse", " m/s", "none: some steps have no solution"},
@@ -44,11 +44,11 @@ void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::
   out.write_json("metrics.json", metrics);
   const std::vector<std::filesystem::path> figures = draw_figures(out, names);
   if (out.quiet()) return;
-  for (const Shown& shown : kShown) {
-    if (!metrics.contains(shown.key) || metrics[shown.key].is_array()) continue;
-    const auto& value = metrics[shown.key];
+  for (const SummaryLine& line : kSummary) {
+    if (!metrics.contains(line.key) || metrics[line.key].is_array()) continue;
+    const auto& value = metrics[line.key];
     const bool finite = value.is_number() && std::isfinite(value.get<double>());
-    std::cout << padded(shown.label, 24) << (finite ? short_number(value.get<double>()) + shown.unit : shown.otherwise)
+    std::cout << padded(line.label, 24) << (finite ? short_number(value.get<double>()) + line.unit : line.otherwise)
               << "\n";
   }
   if (metrics.contains("parameters")) {

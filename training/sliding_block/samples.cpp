@@ -38,8 +38,8 @@ Tensor split_shares(const std::string& split, std::int64_t count, at::Generator 
   return at::full({count}, split == "minimal" ? 0.0 : split == "half" ? 0.5 : 1.0, torch::kDouble);
 }
 
-// What a part of the data is simulated with.
-struct Recipe {
+// The options with which a part of the data is simulated.
+struct PartOptions {
   const SampleFlags& flags;
   PhysicsFlags block;    // the block of this part of the data
   double unit_force;     // N, the unit of the random forces
@@ -48,17 +48,17 @@ struct Recipe {
   std::int64_t part;  // the index of the part; each has its own random numbers
 };
 
-Samples step_once(const Tensor& v, const Tensor& u, const Recipe& recipe) {
-  const physics::SlidingBlock block = sliding_block(recipe.block);
+Samples step_once(const Tensor& v, const Tensor& u, const PartOptions& options) {
+  const physics::SlidingBlock block = sliding_block(options.block);
   const physics::SlidingBlockStep exact = physics::exact_step(v, u, block);
   Samples samples{v, u, exact.v_next, {}, {}};
-  if (recipe.flags.known_forces == KnownForces::kContact) {
+  if (options.flags.known_forces == KnownForces::kContact) {
     const Tensor share =
-        split_shares(recipe.flags.split, v.size(0), generator(recipe.seed, Stream::kForceSplits, recipe.part));
+        split_shares(options.flags.split, v.size(0), generator(options.seed, Stream::kForceSplits, options.part));
     samples.lambda = split_friction(exact, block.max_friction(), share);
     samples.gamma = exact.gamma;
-  } else if (recipe.flags.known_forces != KnownForces::kNone) {
-    const bool physical = recipe.flags.forces == "physical";
+  } else if (options.flags.known_forces != KnownForces::kNone) {
+    const bool physical = options.flags.forces == "physical";
     const physics::SlidingBlockStep step =
         physical ? exact : physics::step(v, u, block, physics::SlidingBlockFormulation::kDirect).step;
     samples.lambda = torch::stack({step.lambda_plus, step.lambda_minus}, -1);
@@ -67,36 +67,36 @@ Samples step_once(const Tensor& v, const Tensor& u, const Recipe& recipe) {
   return samples;
 }
 
-Samples trajectories(std::int64_t count, const Recipe& recipe) {
-  const auto numbers = [&](Stream stream) { return generator(recipe.seed, stream, recipe.part); };
-  Tensor v = random_speeds(count, recipe.block, numbers(Stream::kSpeeds));
-  const Tensor u = random_forces(kTrajectorySteps, count, recipe.block, numbers(Stream::kForces));
+Samples trajectories(std::int64_t count, const PartOptions& options) {
+  const auto numbers = [&](Stream stream) { return generator(options.seed, stream, options.part); };
+  Tensor v = random_speeds(count, options.block, numbers(Stream::kSpeeds));
+  const Tensor u = random_forces(kTrajectorySteps, count, options.block, numbers(Stream::kForces));
   std::vector<Tensor> states;
   for (std::int64_t k = 0; k < kTrajectorySteps; ++k) {
     states.push_back(v);
-    v = physics::exact_step(v, u[k], sliding_block(recipe.block)).v_next;
+    v = physics::exact_step(v, u[k], sliding_block(options.block)).v_next;
   }
-  return step_once(torch::stack(states, 1).flatten(), u.t().flatten(), recipe);
+  return step_once(torch::stack(states, 1).flatten(), u.t().flatten(), options);
 }
 
-Samples independent(std::int64_t count, const Recipe& recipe) {
-  const std::string& states = recipe.flags.states;
+Samples independent(std::int64_t count, const PartOptions& options) {
+  const std::string& states = options.flags.states;
   const auto draw = [&](Stream stream, double low, double high) {
-    auto numbers = generator(recipe.seed, stream, recipe.part);
+    auto numbers = generator(options.seed, stream, options.part);
     if (states == "mixed") return at::randn({count}, numbers, torch::kDouble);
     return low + (high - low) * at::rand({count}, numbers, torch::kDouble);
   };
   const bool gentle = states == "gentle";
   const Tensor v = draw(Stream::kSpeeds, gentle ? 0.2 : -0.4, gentle ? 0.8 : 0.4);
   const Tensor u = draw(Stream::kForces, gentle ? 0.2 : -0.4, gentle ? 1.0 : 0.4);
-  return step_once(v * recipe.unit_velocity, u * recipe.unit_force, recipe);
+  return step_once(v * options.unit_velocity, u * options.unit_force, options);
 }
 
 // Simulates at least `count` samples.
-Samples simulated(std::int64_t count, const Recipe& recipe) {
-  if (recipe.flags.states == "trajectories")
-    return trajectories((count + kTrajectorySteps - 1) / kTrajectorySteps, recipe);
-  return independent(count, recipe);
+Samples simulated(std::int64_t count, const PartOptions& options) {
+  if (options.flags.states == "trajectories")
+    return trajectories((count + kTrajectorySteps - 1) / kTrajectorySteps, options);
+  return independent(count, options);
 }
 
 Samples joined(const std::vector<Samples>& parts) {
@@ -111,10 +111,10 @@ Samples joined(const std::vector<Samples>& parts) {
 Data simulate(const RunFlags& run, std::int64_t count, const PhysicsFlags& block, const SampleFlags& flags) {
   const torch::NoGradGuard no_grad;
   const double force = block.max_friction() > 0 ? block.max_friction() : 1;
-  const auto recipe = [&](double mu, std::int64_t part) {
+  const auto options = [&](double mu, std::int64_t part) {
     PhysicsFlags part_block = block;
     part_block.mu = mu;
-    return Recipe{flags, part_block, force, force * block.dt / block.mass, run.seed, part};
+    return PartOptions{flags, part_block, force, force * block.dt / block.mass, run.seed, part};
   };
   std::vector<double> mus = {block.mu};
   mus.insert(mus.end(), flags.more_mus.begin(), flags.more_mus.end());
@@ -123,11 +123,11 @@ Data simulate(const RunFlags& run, std::int64_t count, const PhysicsFlags& block
   for (std::int64_t k = 0; k < kinds; ++k) {
     const std::int64_t share = (count * (k + 1)) / kinds - (count * k) / kinds;
     if (share == 0) continue;
-    const Samples part = simulated(share, recipe(mus[static_cast<std::size_t>(k)], k));
+    const Samples part = simulated(share, options(mus[static_cast<std::size_t>(k)], k));
     parts.push_back(part.at(at::arange(share)));
   }
   Data data{joined(parts), simulated(std::max<std::int64_t>(10 * kTrajectorySteps, count / (kHeldOutOneIn - 1)),
-                                     recipe(block.mu, kinds))};
+                                     options(block.mu, kinds))};
   if (flags.velocity_noise > 0) {
     data.training.v_next =
         data.training.v_next +

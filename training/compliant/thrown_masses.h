@@ -12,7 +12,7 @@
 
 namespace lcp::training {
 
-struct DropFlags {
+struct ThrownMassFlags {
   PhysicsFlags physics{.mass = 1, .dt = 0.01, .mu = 0.5};
   double stiffness = 1000;    // N/m
   double dissipation = 0.02;  // s
@@ -32,24 +32,24 @@ struct DropFlags {
 };
 
 /// Measured states of b masses: [steps + 1, b, 3], m and m/s, float64.
-struct Drops {
+struct ThrownMasses {
   torch::Tensor position, velocity;
 
   std::int64_t count() const { return position.size(1); }
-  Drops at(const torch::Tensor& trajectories) const;
-  Drops to(torch::ScalarType dtype) const { return {position.to(dtype), velocity.to(dtype)}; }
+  ThrownMasses at(const torch::Tensor& trajectories) const;
+  ThrownMasses to(torch::ScalarType dtype) const { return {position.to(dtype), velocity.to(dtype)}; }
 
   /// Whether all trajectories stay in the plane y = 0.
   bool in_plane() const;
 };
 
 /// Training data and the one trajectory in five that is held out.
-struct DropData {
-  Drops training, heldout;
+struct ThrownMassData {
+  ThrownMasses training, heldout;
 };
 
 /// Reads --data, of equally long trajectories, or simulates. Throws a UsageError that names the file.
-DropData load_drops(const DropFlags& flags, std::int64_t seed);
+ThrownMassData load_thrown_masses(const ThrownMassFlags& flags, std::int64_t seed);
 
 /// How far rollouts are from the measured trajectories: the mean square error of the velocities, and that of the
 /// positions divided by the square of the duration, both relative to the mean square measured velocity.
@@ -59,13 +59,13 @@ struct Misfit {
 };
 
 /// The misfit of rollouts from the first measured state of each trajectory.
-Misfit compliant_misfit(const Drops& drops, const physics::CompliantParticle& particle);
+Misfit compliant_misfit(const ThrownMasses& masses, const physics::CompliantParticle& particle);
 
 /// The same for rigid ground by lcp::solve, in the plane y = 0. It is computed to compare its gradient in mu with that
 /// of compliant ground.
-Misfit rigid_misfit(const Drops& drops, const DropFlags& flags, const torch::Tensor& mu);
+Misfit rigid_misfit(const ThrownMasses& masses, const ThrownMassFlags& flags, const torch::Tensor& mu);
 
 /// Root mean square error of the velocities of rollouts, m/s.
-double velocity_rmse(const Drops& drops, const physics::CompliantParticle& particle);
+double velocity_rmse(const ThrownMasses& masses, const physics::CompliantParticle& particle);
 
 }  // namespace lcp::training

@@ -1,4 +1,4 @@
-#include "compliant/drops.h"
+#include "compliant/thrown_masses.h"
 
 #include <ATen/ATen.h>
 
@@ -20,7 +20,7 @@ using torch::Tensor;
 constexpr std::int64_t kHeldOut = 5;  // one trajectory in this many is held out
 constexpr std::size_t kShortest = 3;  // rows that a trajectory must have
 
-Drops simulated(const DropFlags& flags, std::int64_t seed) {
+ThrownMasses simulated(const ThrownMassFlags& flags, std::int64_t seed) {
   const std::int64_t count = flags.trajectories;
   const auto random = [&](Stream stream, std::int64_t k = 0) { return generator(seed, stream, k); };
   const auto around = [&](double mean, std::int64_t k) {
@@ -42,7 +42,7 @@ Drops simulated(const DropFlags& flags, std::int64_t seed) {
           measured(start.velocity, end.velocity, flags.velocity_noise, Stream::kVelocityNoise)};
 }
 
-Drops from_file(const std::string& file) {
+ThrownMasses from_file(const std::string& file) {
   const Table table = read_csv(file, {"x", "z", "v_x", "v_z"}, {"trajectory", "y", "v_y"});
   std::vector<std::size_t> begins = {0};
   for (std::size_t k = 1; table.has("trajectory") && k < table.rows(); ++k) {
@@ -68,22 +68,22 @@ Drops from_file(const std::string& file) {
 }
 
 // The misfit of a rollout that begins at the first measured state.
-Misfit misfit(const Drops& drops, const Tensor& position, const Tensor& velocity, double dt) {
-  const Tensor v = drops.velocity.slice(0, 1), x = drops.position.slice(0, 1);
-  const Tensor unit = drops.velocity.square().mean();
+Misfit misfit(const ThrownMasses& masses, const Tensor& position, const Tensor& velocity, double dt) {
+  const Tensor v = masses.velocity.slice(0, 1), x = masses.position.slice(0, 1);
+  const Tensor unit = masses.velocity.square().mean();
   const double time = dt * static_cast<double>(v.size(0));
   return {(velocity - v).square().mean() / unit, (position - x).square().mean() / (unit * time * time)};
 }
 
-CompliantState start_of(const Drops& drops) { return {drops.position[0], drops.velocity[0]}; }
+CompliantState start_of(const ThrownMasses& masses) { return {masses.position[0], masses.velocity[0]}; }
 
-Tensor no_forces(const Drops& drops, std::int64_t width) {
-  return torch::zeros({drops.position.size(0) - 1, drops.count(), width}, drops.position.options());
+Tensor no_forces(const ThrownMasses& masses, std::int64_t width) {
+  return torch::zeros({masses.position.size(0) - 1, masses.count(), width}, masses.position.options());
 }
 
 }  // namespace
 
-void DropFlags::add_to(CommandLine& line) {
+void ThrownMassFlags::add_to(CommandLine& line) {
   physics.add_to(line);
   line.add<double>("stiffness", stiffness, "Stiffness of the ground that the data are simulated with, N/m", positive);
   line.add<double>("dissipation", dissipation, "Damping of the ground over its stiffness, s, which is known",
@@ -109,13 +109,13 @@ void DropFlags::add_to(CommandLine& line) {
   line.add<double>("velocity-noise", velocity_noise, "Standard deviation of the noise on velocities, m/s", nonnegative);
 }
 
-void DropFlags::validate(const CommandLine& line) {
+void ThrownMassFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
   exclude_flags(line, {"trajectories", "steps", "height", "speed", "position-noise", "velocity-noise"}, "--data");
   data = std::filesystem::weakly_canonical(data).string();
 }
 
-physics::CompliantParticle DropFlags::particle(const Tensor& mu, const Tensor& ground_stiffness) const {
+physics::CompliantParticle ThrownMassFlags::particle(const Tensor& mu, const Tensor& ground_stiffness) const {
   auto particle =
       physics::CompliantParticle::of(physics.mass, physics.dt, physics.gravity,
                                      physics::CompliantGround::of(physics.mu, stiffness, dissipation, regularization));
@@ -124,29 +124,29 @@ physics::CompliantParticle DropFlags::particle(const Tensor& mu, const Tensor& g
   return particle;
 }
 
-Drops Drops::at(const Tensor& trajectories) const {
+ThrownMasses ThrownMasses::at(const Tensor& trajectories) const {
   return {position.index_select(1, trajectories), velocity.index_select(1, trajectories)};
 }
 
-bool Drops::in_plane() const {
+bool ThrownMasses::in_plane() const {
   return (position.select(-1, 1) == 0).all().item<bool>() && (velocity.select(-1, 1) == 0).all().item<bool>();
 }
 
-DropData load_drops(const DropFlags& flags, std::int64_t seed) {
-  const Drops all = flags.data.empty() ? simulated(flags, seed) : from_file(flags.data);
+ThrownMassData load_thrown_masses(const ThrownMassFlags& flags, std::int64_t seed) {
+  const ThrownMasses all = flags.data.empty() ? simulated(flags, seed) : from_file(flags.data);
   const Tensor number = torch::arange(all.count()), last = number % kHeldOut == kHeldOut - 1;
   const Tensor out = last.any().item<bool>() ? last : number == all.count() - 1;
   return {all.at(out.logical_not().nonzero().squeeze(-1)), all.at(out.nonzero().squeeze(-1))};
 }
 
-Misfit compliant_misfit(const Drops& drops, const physics::CompliantParticle& particle) {
-  const auto end = simulate(start_of(drops), no_forces(drops, 3), particle).step.next;
-  return misfit(drops, end.position, end.velocity, particle.dt);
+Misfit compliant_misfit(const ThrownMasses& masses, const physics::CompliantParticle& particle) {
+  const auto end = simulate(start_of(masses), no_forces(masses, 3), particle).step.next;
+  return misfit(masses, end.position, end.velocity, particle.dt);
 }
 
-Misfit rigid_misfit(const Drops& drops, const DropFlags& flags, const Tensor& mu) {
+Misfit rigid_misfit(const ThrownMasses& masses, const ThrownMassFlags& flags, const Tensor& mu) {
   const Tensor plane = torch::tensor({0, 2});
-  const Drops flat{drops.position.index_select(-1, plane), drops.velocity.index_select(-1, plane)};
+  const ThrownMasses flat{masses.position.index_select(-1, plane), masses.velocity.index_select(-1, plane)};
   auto mass = physics::PointMass::of(flags.physics.mass, flags.physics.dt, flags.physics.mu, flags.physics.gravity);
   mass.mu = mu;
   const auto end = simulate(physics::PointMassState{flat.position[0], flat.velocity[0]}, no_forces(flat, 2), mass,
@@ -155,9 +155,9 @@ Misfit rigid_misfit(const Drops& drops, const DropFlags& flags, const Tensor& mu
   return misfit(flat, end.position, end.velocity, flags.physics.dt);
 }
 
-double velocity_rmse(const Drops& drops, const physics::CompliantParticle& particle) {
-  const auto end = simulate(start_of(drops), no_forces(drops, 3), particle).step.next;
-  return (end.velocity - drops.velocity.slice(0, 1)).to(torch::kDouble).square().mean().sqrt().item<double>();
+double velocity_rmse(const ThrownMasses& masses, const physics::CompliantParticle& particle) {
+  const auto end = simulate(start_of(masses), no_forces(masses, 3), particle).step.next;
+  return (end.velocity - masses.velocity.slice(0, 1)).to(torch::kDouble).square().mean().sqrt().item<double>();
 }
 
 }  // namespace lcp::training
