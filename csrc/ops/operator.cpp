@@ -40,8 +40,12 @@ std::string Operator::schema() const {
     for (const auto& item : items) list.append(list.empty() ? "" : ", ").append(text(item));
     return list;
   };
-  const std::string takes =
-      listed(arguments(), [](const Argument& argument) { return std::string(argument.declaration); });
+  const auto* const first_keyword = std::find_if(arguments().begin(), arguments().end(), [](const Argument& argument) {
+    return argument.declaration.find('=') != std::string_view::npos;
+  });
+  const std::string takes = listed(arguments(), [first_keyword](const Argument& argument) {
+    return std::string(&argument == first_keyword ? "*, " : "").append(argument.declaration);
+  });
   const std::string returns = listed(results(), [](const Result& r) { return "Tensor " + std::string(r.name); });
   std::string schema(name_);
   schema.append("(").append(takes).append(") -> ");
@@ -70,10 +74,7 @@ void check_count(std::string_view name, const Value& value) {
 
 Call::Call(const Operator& op, c10::ArrayRef<Value> values) : op_(op), values_(values) {
   const auto for_each = [&](const auto& use) {
-    std::size_t k = 0;
-    for (const Argument& argument : op.arguments()) {
-      if (argument.kind != Argument::Kind::kKeywordSign) use(argument, values_[k++]);
-    }
+    for (std::size_t k = 0; k < values_.size(); ++k) use(op.arguments()[k], values_[k]);
   };
   const auto for_each_tensor = [&](const auto& use) {
     for_each([&](const Argument& argument, const Value& value) {
@@ -163,12 +164,10 @@ void Call::broadcast(const Argument& argument, const Tensor& x) {
 const c10::SymInt& Call::size(char letter) const { return find(letter)->size; }
 
 const Value& Call::value(std::string_view name) const {
-  std::size_t k = 0;
-  for (const Argument& argument : op_.arguments()) {
-    if (argument.name == name) break;
-    if (argument.kind != Argument::Kind::kKeywordSign) ++k;
-  }
-  return values_[k];
+  const auto arguments = op_.arguments();
+  const auto found =
+      std::find_if(arguments.begin(), arguments.end(), [&](const Argument& a) { return a.name == name; });
+  return values_[found - arguments.begin()];
 }
 
 c10::SymDimVector Call::shape(const Sizes& sizes) const {
@@ -181,14 +180,9 @@ c10::SymDimVector Call::shape(const Sizes& sizes) const {
 }
 
 c10::SymDimVector Call::shape(const Result& result) const {
-  std::size_t k = 0;
-  for (const Argument& argument : op_.arguments()) {
-    if (argument.kind == Argument::Kind::kKeywordSign) continue;
-    if (argument.kind == Argument::Kind::kShapeOfResult) {
-      const auto& given = std::get<c10::SymIntArrayRef>(values_[k]);
-      return c10::SymDimVector(given.begin(), given.end());
-    }
-    ++k;
+  for (const Value& value : values_) {
+    const auto* const given = std::get_if<c10::SymIntArrayRef>(&value);
+    if (given != nullptr) return c10::SymDimVector(given->begin(), given->end());
   }
   return shape(result.sizes);
 }

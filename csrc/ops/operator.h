@@ -54,12 +54,13 @@ struct Sizes {
 using Value =
     std::variant<std::monostate, const Tensor*, bool, std::int64_t, double, std::string_view, c10::SymIntArrayRef>;
 
-/// An argument: `declaration` is its text in a schema, such as "float kappa=0.0".
+/// An argument: `declaration` is its text in a schema, such as "float kappa=0.0". One with a default is given by
+/// keyword.
 struct Argument {
-  enum class Kind { kTensor, kFlag, kShapeOfResult, kKeywordSign };
+  enum class Kind { kTensor, kFlag, kShapeOfResult };
 
-  Kind kind = Kind::kKeywordSign;
-  std::string_view declaration = "*";
+  Kind kind = Kind::kTensor;
+  std::string_view declaration;
   Sizes sizes = {};                   ///< of a tensor
   at::ScalarType dtype = at::kFloat;  ///< of a tensor: at::kFloat for that of the first argument
   void (*check)(std::string_view name, const Value& value) = nullptr;  ///< of a flag, see below
@@ -87,8 +88,6 @@ constexpr Argument flag(std::string_view declaration, void (*check)(std::string_
 constexpr Argument shape_of_result(std::string_view declaration) {
   return {.kind = Argument::Kind::kShapeOfResult, .declaration = declaration};
 }
-/// The arguments behind this sign are given by keyword.
-inline constexpr Argument kKeywords = {};
 
 // Checks of flags: a number that is finite and > 0, one that is finite and >= 0, a whole number >= 0. None is allowed.
 void check_positive(std::string_view name, const Value& value);
@@ -144,8 +143,8 @@ class Operator {
 /// shapes agree and their batch dimensions broadcast, and every flag is allowed.
 class Call {
  public:
-  /// values: the values of all arguments in order, except the keyword sign. Throws c10::Error, which names the
-  /// argument, what it must be and what it is.
+  /// values: the values of all arguments in order. Throws c10::Error, which names the argument, what it must be and
+  /// what it is.
   Call(const Operator& op, c10::ArrayRef<Value> values);
 
   const c10::SymDimVector& batch() const { return batch_; }

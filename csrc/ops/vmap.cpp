@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include "ops/library.h"
 
@@ -25,10 +26,9 @@ void vmap(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   with_boxed_call(op, torch::jit::last(*stack, count), [](const Call&) {});
   // Calls use(argument, value) for each argument with a value.
   const auto for_each = [&](Argument::Kind kind, const auto& use) {
-    std::size_t k = 0;
-    for (const Argument& argument : op.arguments()) {
-      if (argument.kind == Argument::Kind::kKeywordSign) continue;
-      c10::IValue& value = torch::jit::peek(*stack, k++, count);
+    for (std::size_t k = 0; k < count; ++k) {
+      const Argument& argument = op.arguments()[k];
+      c10::IValue& value = torch::jit::peek(*stack, k, count);
       if (argument.kind == kind && !value.isNone()) use(argument, value);
     }
   };

@@ -8,7 +8,7 @@ namespace lcp::ops {
 /// See lcp/certify.h.
 inline constexpr Operator kCertify(
     "certify", Operator::Kind::kNotDifferentiable,
-    {matrix("Tensor M"), vector("Tensor q"), vector("Tensor z"), kKeywords, kTolerance},
+    {matrix("Tensor M"), vector("Tensor q"), vector("Tensor z"), kTolerance},
     {{"residual", ""}, {"margin", ""}, {"condition", ""}, {"rank", "", at::kLong}, {"ties", "n", at::kBool}});
 
 /// See lcp/directional_derivative.h.

@@ -1,32 +1,30 @@
 // The operators of compliant contact.
 #pragma once
 
-#include "ops/operator.h"
+#include "ops/solve/operators.h"
 
 namespace lcp::ops {
 
 // n velocities, c contacts with three rows each, e equality constraints.
-inline constexpr Argument kMass = tensor("Tensor A", "n n");
-inline constexpr Argument kFreeVelocity = tensor("Tensor v_free", "n");
+inline constexpr Argument kMass = matrix("Tensor A");
+inline constexpr Argument kFreeVelocity = vector("Tensor v_free");
 inline constexpr Argument kJacobian = tensor("Tensor J", "3c n");
 inline constexpr Argument kStabilisation = tensor("Tensor v_hat", "3c");
 inline constexpr Argument kRegularization = tensor("Tensor R", "3c");
 inline constexpr Argument kFriction = tensor("Tensor mu", "c");
-inline constexpr Argument kStart = tensor("Tensor? guess=None", "n");
-inline constexpr Argument kContactTolerance = flag("float? tolerance=None", check_positive);
+inline constexpr Argument kStart = vector("Tensor? guess=None");
 inline constexpr Argument kMaxIterations = flag("int? max_iterations=None", check_count);
 
 /// See lcp/solve_contact.h.
 inline constexpr Operator kSolveContact(
     "solve_contact", Operator::Kind::kComposite,
-    {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction, kKeywords, kStart, kContactTolerance,
-     kMaxIterations},
+    {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction, kStart, kTolerance, kMaxIterations},
     {{"v", "n"}, {"gamma", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
 /// See lcp/certify_contact.h.
 inline constexpr Operator kCertifyContact("certify_contact", Operator::Kind::kNotDifferentiable,
                                           {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction,
-                                           tensor("Tensor v", "n")},
+                                           vector("Tensor v")},
                                           {{"residual", ""}, {"margin", ""}, {"condition", ""}});
 
 /// See lcp/add_equality.h.
@@ -43,30 +41,29 @@ inline constexpr Operator kDelassusDiagonal("delassus_diagonal", Operator::Kind:
 inline constexpr Operator kContactParameters("contact_parameters", Operator::Kind::kComposite,
                                              {tensor("Tensor gap", ""), tensor("Tensor stiffness", ""),
                                               tensor("Tensor dissipation", ""), tensor("Tensor delassus", ""),
-                                              flag("float dt", check_positive), kKeywords,
+                                              flag("float dt", check_positive),
                                               flag("float sigma=1e-3", check_positive),
                                               flag("float beta=1.0", check_nonnegative)},
-                                             {{"v_hat", ""}, {"R", ""}});
+                                             {{"v_hat", "3c"}, {"R", "3c"}});
 
 /// v, y and gamma, all three with derivatives, status and iterations: a v in float32 would leave few digits of
 /// y = R^-1 (v_hat - J v), by which the derivative knows what each contact does.
 inline constexpr Operator kContactPoint(
     "_contact_point", Operator::Kind::kDifferentiable,
-    {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction, kKeywords, kStart, kContactTolerance,
-     kMaxIterations},
+    {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction, kStart, kTolerance, kMaxIterations},
     {{"v", "n"}, {"y", "3c"}, {"gamma", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
 /// The Adjoint of csrc/contact/derivative.h: l, the gradients of v_free, v_hat, R and mu, and gamma.
 inline constexpr Operator kContactAdjoint(
     "_contact_adjoint", Operator::Kind::kDifferentiable,
-    {kMass, kJacobian, kRegularization, kFriction, tensor("Tensor v", "n"), tensor("Tensor y", "3c"),
-     tensor("Tensor g_v", "n"), tensor("Tensor g_y", "3c"), tensor("Tensor g_gamma", "3c")},
+    {kMass, kJacobian, kRegularization, kFriction, vector("Tensor v"), tensor("Tensor y", "3c"), vector("Tensor g_v"),
+     tensor("Tensor g_y", "3c"), tensor("Tensor g_gamma", "3c")},
     {{"l", "n"}, {"v_free", "n"}, {"v_hat", "3c"}, {"R", "3c"}, {"mu", "c"}, {"gamma", "3c"}});
 
 /// x = (A + J' blkdiag(K) J)^-1 g with symmetric blocks K. 0 where g is 0; else NaN where the matrix is not positive
 /// definite.
 inline constexpr Operator kContactInverse("_contact_inverse", Operator::Kind::kDifferentiable,
-                                          {kMass, kJacobian, tensor("Tensor K", "3c 3"), tensor("Tensor g", "n")},
+                                          {kMass, kJacobian, tensor("Tensor K", "3c 3"), vector("Tensor g")},
                                           {{"x", "n"}});
 
 inline const auto& solve_contact_op() {

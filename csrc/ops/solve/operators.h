@@ -30,13 +30,13 @@ inline constexpr Argument kTolerance = flag("float? tolerance=None", check_posit
 inline constexpr Argument kMaxPivots = flag("int? max_pivots=None", check_count);
 
 inline constexpr Operator kSolve("solve", Operator::Kind::kDifferentiable,
-                                 {matrix("Tensor M"), vector("Tensor q"), kKeywords, vector("Tensor? guess=None"),
-                                  kMethod, kTies, kKappa, kTolerance, kMaxPivots},
+                                 {matrix("Tensor M"), vector("Tensor q"), vector("Tensor? guess=None"), kMethod, kTies,
+                                  kKappa, kTolerance, kMaxPivots},
                                  {{"z", "n"}, {"w", "n"}, {"status", "", at::kChar}}, check_solve);
 
 inline constexpr Operator kSolveMixed("solve_mixed", Operator::Kind::kComposite,
                                       {tensor("Tensor A", "k k"), tensor("Tensor B", "k n"), tensor("Tensor C", "n k"),
-                                       matrix("Tensor M"), tensor("Tensor p", "k"), vector("Tensor q"), kKeywords,
+                                       matrix("Tensor M"), tensor("Tensor p", "k"), vector("Tensor q"),
                                        vector("Tensor? guess=None"), kMethod, kTies, kKappa, kTolerance, kMaxPivots},
                                       {{"x", "k"}, {"z", "n"}, {"w", "n"}, {"status", "", at::kChar}}, check_solve);
 
@@ -45,8 +45,8 @@ inline constexpr Operator kSolveMixed("solve_mixed", Operator::Kind::kComposite,
 /// solver/pair_states.h.
 inline constexpr Operator kSolveWithBasis(
     "_solve_with_basis", Operator::Kind::kDifferentiable,
-    {matrix("Tensor M"), vector("Tensor q"), flag("int num_equations"), kKeywords, tensor("Tensor? guess=None", "p"),
-     kMethod, kTies, kKappa, kTolerance, kMaxPivots},
+    {matrix("Tensor M"), vector("Tensor q"), flag("int num_equations"), tensor("Tensor? guess=None", "p"), kMethod,
+     kTies, kKappa, kTolerance, kMaxPivots},
     {{"z", "n"}, {"w", "n"}, {"status", "", at::kChar}, {"basis", "n", at::kChar}}, check_solve_with_basis);
 
 inline const auto& solve_op() {
