@@ -49,8 +49,6 @@ class LockstepAdjoint {
   }
 
  private:
-  static V get(const double* p) { return V(p, stdx::vector_aligned); }
-  static void put(V x, double* p) { x.copy_to(p, stdx::vector_aligned); }
   // Column j of the system; its right-hand side is the last column.
   double* column(int j) const { return system_ + j * (size_ + 1) * kWidth; }
 
@@ -59,41 +57,41 @@ class LockstepAdjoint {
   Mask<V> find_active() {
     size_ = 0;
     for (int j = 0; j < n_; ++j) {
-      active_[j] = is_active(get(states_ + j * kWidth), tied_active_);
+      active_[j] = is_active(load_aligned(states_ + j * kWidth), tied_active_);
       if (stdx::any_of(active_[j])) used_[size_++] = j;
     }
-    return get(states_) >= V(0);
+    return load_aligned(states_) >= V(0);
   }
 
   // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system with a row for each pair in used_. Returns
   // max |M_aa|.
   V set_system() {
     for (int j = 0; j < n_; ++j) {
-      V inactive_g = get(g_w_ + j * kWidth);
+      V inactive_g = load_aligned(g_w_ + j * kWidth);
       stdx::where(active_[j], inactive_g) = 0;
-      put(inactive_g, inactive_g_ + j * kWidth);
+      store_aligned(inactive_g, inactive_g_ + j * kWidth);
     }
     V largest = 0;
     for (int r = 0; r < size_; ++r) {
       const int i = used_[r];
-      V sum = -get(g_z_ + i * kWidth);
+      V sum = -load_aligned(g_z_ + i * kWidth);
       for (int j = 0; j < n_; ++j) {
-        sum = subtract_product(get(M_ + (j * n_ + i) * kWidth), get(inactive_g_ + j * kWidth), sum);
+        sum = subtract_product(load_aligned(M_ + (j * n_ + i) * kWidth), load_aligned(inactive_g_ + j * kWidth), sum);
       }
-      stdx::where(!active_[i], sum) = get(g_w_ + i * kWidth);
-      put(sum, column(size_) + r * kWidth);
+      stdx::where(!active_[i], sum) = load_aligned(g_w_ + i * kWidth);
+      store_aligned(sum, column(size_) + r * kWidth);
       V largest_here = 0;
       for (int c = 0; c < size_; ++c) {
         const int j = used_[c];
         V x = 0;
-        stdx::where(active_[i] && active_[j], x) = get(M_ + (j * n_ + i) * kWidth);
+        stdx::where(active_[i] && active_[j], x) = load_aligned(M_ + (j * n_ + i) * kWidth);
         largest_here = stdx::max(largest_here, stdx::abs(x));
         if (r == c) stdx::where(!active_[i], x) = 1;
-        put(x, column(c) + r * kWidth);
+        store_aligned(x, column(c) + r * kWidth);
       }
       largest = stdx::max(largest, largest_here);
     }
-    for (int c = 0; c <= size_; ++c) put(0, column(c) + size_ * kWidth);
+    for (int c = 0; c <= size_; ++c) store_aligned(0, column(c) + size_ * kWidth);
     return largest;
   }
 
@@ -105,28 +103,29 @@ class LockstepAdjoint {
     has_pivot_[size_] = Mask<V>(false);
     for (int c = 0; c < size_; ++c) {
       double* const factors = column(c);
-      const V diagonal = get(factors + c * kWidth);
+      const V diagonal = load_aligned(factors + c * kWidth);
       V largest = stdx::abs(diagonal);
-      for (int r = c + 1; r < size_; ++r) largest = stdx::max(largest, stdx::abs(get(factors + r * kWidth)));
+      for (int r = c + 1; r < size_; ++r) largest = stdx::max(largest, stdx::abs(load_aligned(factors + r * kWidth)));
       V pivot = diagonal;
       Mask<V> elsewhere = stdx::abs(diagonal) < largest;
       const bool exchanges = stdx::any_of(elsewhere);
       if (exchanges) {
         for (int r = c + 1; r < size_; ++r) {
-          V x = get(factors + r * kWidth);
+          V x = load_aligned(factors + r * kWidth);
           has_pivot_[r] = elsewhere && stdx::abs(x) == largest;
           elsewhere = elsewhere && !has_pivot_[r];
           stdx::where(has_pivot_[r], pivot) = x;
           stdx::where(has_pivot_[r], x) = diagonal;
-          put(x, factors + r * kWidth);
+          store_aligned(x, factors + r * kWidth);
         }
       }
       const V inverse = 1.0 / pivot;
-      put(inverse, factors + c * kWidth);
-      const V sum = get(factors + size_ * kWidth);
-      put(sum + stdx::copysign(V(1), sum), factors + size_ * kWidth);
-      for (int r = c + 1; r <= size_; ++r) put(get(factors + r * kWidth) * inverse, factors + r * kWidth);
-      stdx::where(active_[used_[c]], growth) = stdx::max(growth, stdx::abs(get(factors + size_ * kWidth)));
+      store_aligned(inverse, factors + c * kWidth);
+      const V sum = load_aligned(factors + size_ * kWidth);
+      store_aligned(sum + stdx::copysign(V(1), sum), factors + size_ * kWidth);
+      for (int r = c + 1; r <= size_; ++r)
+        store_aligned(load_aligned(factors + r * kWidth) * inverse, factors + r * kWidth);
+      stdx::where(active_[used_[c]], growth) = stdx::max(growth, stdx::abs(load_aligned(factors + size_ * kWidth)));
       for (int j = c + 1; j <= size_; ++j) {
         if (exchanges) {
           eliminate<true>(c, factors, column(j));
@@ -138,10 +137,11 @@ class LockstepAdjoint {
     double* const x = column(size_);
     for (int c = size_ - 1; c >= 0; --c) {
       const double* const factors = column(c);
-      const V x_c = get(x + c * kWidth) * get(factors + c * kWidth);
-      put(x_c, x + c * kWidth);
+      const V x_c = load_aligned(x + c * kWidth) * load_aligned(factors + c * kWidth);
+      store_aligned(x_c, x + c * kWidth);
       for (int r = 0; r < c; ++r) {
-        put(subtract_product(get(factors + r * kWidth), x_c, get(x + r * kWidth)), x + r * kWidth);
+        store_aligned(subtract_product(load_aligned(factors + r * kWidth), x_c, load_aligned(x + r * kWidth)),
+                      x + r * kWidth);
       }
     }
     return growth;
@@ -151,34 +151,34 @@ class LockstepAdjoint {
   // have at most kLockstep turns and would write out all of them, which is slower.
   template <bool exchanges>
   void eliminate(int c, const double* factors, double* x) const {
-    const V x_c = get(x + c * kWidth);
+    const V x_c = load_aligned(x + c * kWidth);
     V pivot = x_c;
     if constexpr (exchanges) {
 #pragma GCC unroll 1
-      for (int r = c + 1; r < size_; ++r) stdx::where(has_pivot_[r], pivot) = get(x + r * kWidth);
-      put(pivot, x + c * kWidth);
+      for (int r = c + 1; r < size_; ++r) stdx::where(has_pivot_[r], pivot) = load_aligned(x + r * kWidth);
+      store_aligned(pivot, x + c * kWidth);
     }
 #pragma GCC unroll 1
     for (int r = c + 1; r <= size_; ++r) {
-      V x_r = get(x + r * kWidth);
+      V x_r = load_aligned(x + r * kWidth);
       if constexpr (exchanges) stdx::where(has_pivot_[r], x_r) = x_c;
-      put(subtract_product(get(factors + r * kWidth), pivot, x_r), x + r * kWidth);
+      store_aligned(subtract_product(load_aligned(factors + r * kWidth), pivot, x_r), x + r * kWidth);
     }
   }
 
   // Fills t; true where it is finite.
   Mask<V> read_solution() {
-    for (int i = 0; i < n_; ++i) put(get(g_w_ + i * kWidth), t_ + i * kWidth);
+    for (int i = 0; i < n_; ++i) store_aligned(load_aligned(g_w_ + i * kWidth), t_ + i * kWidth);
     for (int r = 0; r < size_; ++r) {
       const int i = used_[r];
-      V t = get(t_ + i * kWidth);
+      V t = load_aligned(t_ + i * kWidth);
       // The sign of a zero may depend on the pairs that other lanes use; adding 0 makes it positive.
-      stdx::where(active_[i], t) = get(column(size_) + r * kWidth) + 0.0;
-      put(t, t_ + i * kWidth);
+      stdx::where(active_[i], t) = load_aligned(column(size_) + r * kWidth) + 0.0;
+      store_aligned(t, t_ + i * kWidth);
     }
     Mask<V> finite(true);
     for (int i = 0; i < n_; ++i) {
-      finite = finite && stdx::abs(get(t_ + i * kWidth)) <= V(std::numeric_limits<double>::max());
+      finite = finite && stdx::abs(load_aligned(t_ + i * kWidth)) <= V(std::numeric_limits<double>::max());
     }
     return finite;
   }

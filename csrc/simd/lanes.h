@@ -117,6 +117,10 @@ LCP_INLINE inline Mask<V> is_negative(V x) {
   return stdx::copysign(V(1), x) < V(0);
 }
 
+// A vector in memory at an address that is a multiple of its size.
+LCP_INLINE inline Lanes<double> load_aligned(const double* p) { return Lanes<double>(p, stdx::vector_aligned); }
+LCP_INLINE inline void store_aligned(Lanes<double> x, double* p) { x.copy_to(p, stdx::vector_aligned); }
+
 // GCC's built-in vectors, for which there are shuffles.
 template <class T>
 using Native [[gnu::vector_size(sizeof(Lanes<T>))]] = T;

@@ -8,6 +8,7 @@ namespace lcp::simd::LCP_ISA {
 using Vector = Lanes<double>;
 inline constexpr int kWidth = kLanes<double>;
 
+// A vector in memory at any address.
 LCP_INLINE inline Vector get(const double* p) { return Vector(p, stdx::element_aligned); }
 LCP_INLINE inline void put(Vector x, double* p) { x.copy_to(p, stdx::element_aligned); }
 

@@ -14,9 +14,6 @@ namespace lcp::solver::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-LCP_INLINE inline Vector at(const double* p) { return Vector(p, stdx::vector_aligned); }
-LCP_INLINE inline void put_at(Vector x, double* p) { x.copy_to(p, stdx::vector_aligned); }
-
 // Bit l: x[l] <= y[l].
 LCP_INLINE inline std::uint64_t bits_of_ordered(Vector x, Vector y) {
 #if defined __AVX512F__
@@ -51,7 +48,7 @@ template <int vectors>
 class Column {
  public:
   LCP_INLINE explicit Column(const double* p) {
-    unroll<vectors>([&](auto v) LCP_INLINE { x_[v] = at(p + v * kWidth); });
+    unroll<vectors>([&](auto v) LCP_INLINE { x_[v] = load_aligned(p + v * kWidth); });
   }
   LCP_INLINE Vector operator[](int v) const { return x_[v]; }
   LCP_INLINE void set(int v, Vector x) { x_[v] = x; }
@@ -63,8 +60,8 @@ template <>
 class Column<0> {
  public:
   LCP_INLINE explicit Column(double* p) : p_(p) {}
-  LCP_INLINE Vector operator[](int v) const { return at(p_ + v * kWidth); }
-  LCP_INLINE void set(int v, Vector x) { put_at(x, p_ + v * kWidth); }
+  LCP_INLINE Vector operator[](int v) const { return load_aligned(p_ + v * kWidth); }
+  LCP_INLINE void set(int v, Vector x) { store_aligned(x, p_ + v * kWidth); }
 
  private:
   double* p_;
@@ -159,7 +156,7 @@ class LemkePivots {
     }
   }
   LCP_INLINE void put_column(const Column<vectors>& x, int j) const {
-    each([&](auto v) LCP_INLINE { put_at(x[v], column(j) + v * kWidth); });
+    each([&](auto v) LCP_INLINE { store_aligned(x[v], column(j) + v * kWidth); });
   }
   // Vector v of n numbers, with zeros behind them.
   LCP_INLINE Vector part(const double* x, int v) const {
@@ -172,9 +169,9 @@ class LemkePivots {
     each([&](auto v) LCP_INLINE {
       const Vector q = part(problem.q, v);
       largest = stdx::max(largest, stdx::abs(q));
-      put_at(part(problem.cover, v), column(n_) + v * kWidth);
-      put_at(part(problem.perturbation, v), column(n_ + 1) + v * kWidth);
-      put_at(q, column(n_ + 2) + v * kWidth);
+      store_aligned(part(problem.cover, v), column(n_) + v * kWidth);
+      store_aligned(part(problem.perturbation, v), column(n_ + 1) + v * kWidth);
+      store_aligned(q, column(n_ + 2) + v * kWidth);
     });
     driving_ = Column<vectors>(column(n_));
     small_ratio_ = 1e-3 * in_all_lanes(largest, [](Vector x, Vector y) LCP_INLINE { return stdx::max(x, y); });
@@ -191,7 +188,7 @@ class LemkePivots {
         const double* const block = M + static_cast<std::ptrdiff_t>(i) * n_ + j;
         const auto put_updated = [&](int k) LCP_INLINE {
           const Vector multiple = minus_inverse_ * pivot_row[j + k];
-          put_at(updated(std::bit_cast<Vector>(x[k]), v, multiple), column(j + k) + i);
+          store_aligned(updated(std::bit_cast<Vector>(x[k]), v, multiple), column(j + k) + i);
         };
         if (columns == kWidth && i + kWidth <= n_) {
           for (int k = 0; k < kWidth; ++k) x[k] = read<double>(block + static_cast<std::ptrdiff_t>(k) * n_);
@@ -221,13 +218,14 @@ class LemkePivots {
       const Vector d = driving_[v];
       const Vector reciprocal = 1.0 / d;
       Vector x = kInfinity;
-      stdx::where(d > Vector(0), x) = at(column(n_ + 2) + v * kWidth) * reciprocal;
-      put_at(reciprocal, reciprocals_ + v * kWidth);
+      stdx::where(d > Vector(0), x) = load_aligned(column(n_ + 2) + v * kWidth) * reciprocal;
+      store_aligned(reciprocal, reciprocals_ + v * kWidth);
       ratio.set(v, x);
       least = stdx::min(least, x);
     });
     const int r = least_perturbed(ratio, least_lane(least), Column<vectors>(column(n_ + 1)));
-    each([&](auto v) LCP_INLINE { put_at(-at(reciprocals_ + v * kWidth), reciprocals_ + v * kWidth); });
+    each([&](auto v)
+             LCP_INLINE { store_aligned(-load_aligned(reciprocals_ + v * kWidth), reciprocals_ + v * kWidth); });
     return r;
   }
 
@@ -253,7 +251,7 @@ class LemkePivots {
   }
   LCP_INLINE void update(double* x) const {
     const double multiple = minus_inverse_ * x[r_];
-    each([&](auto v) LCP_INLINE { put_at(updated(at(x + v * kWidth), v, multiple), x + v * kWidth); });
+    each([&](auto v) LCP_INLINE { store_aligned(updated(load_aligned(x + v * kWidth), v, multiple), x + v * kWidth); });
     if constexpr (!kInRegisters) x[r_] = multiple;
   }
   // Column j after the pivot: a copy in registers where columns fit there, else updated in memory.
@@ -272,7 +270,7 @@ class LemkePivots {
   // Replaces the driving column c by that of the variable that left the basis.
   LCP_INLINE void finish(int c) const {
     double* const x = column(c);
-    each([&](auto v) LCP_INLINE { put_at(driving_[v] * -minus_inverse_, x + v * kWidth); });
+    each([&](auto v) LCP_INLINE { store_aligned(driving_[v] * -minus_inverse_, x + v * kWidth); });
     if constexpr (!kInRegisters) x[r_] = -minus_inverse_;
   }
 
@@ -293,7 +291,7 @@ class LemkePivots {
     Vector smallest = kInfinity;
     each([&](auto v) LCP_INLINE {
       const Vector reciprocal = -1.0 / driving[v];
-      put_at(reciprocal, reciprocals_ + v * kWidth);
+      store_aligned(reciprocal, reciprocals_ + v * kWidth);
       Vector x = kInfinity;
       stdx::where(driving[v] < threshold, x) = stdx::max(Vector(0), q[v]) * reciprocal;
       ratio.set(v, x);
@@ -310,7 +308,7 @@ class LemkePivots {
     Vector least = kInfinity;
     each([&](auto v) LCP_INLINE {
       Vector rate = kInfinity;
-      stdx::where(ratio[v] <= limit, rate) = perturbation[v] * at(reciprocals_ + v * kWidth);
+      stdx::where(ratio[v] <= limit, rate) = perturbation[v] * load_aligned(reciprocals_ + v * kWidth);
       ratio.set(v, rate);
       least = stdx::min(least, rate);
     });
