@@ -19,7 +19,7 @@ namespace {
 
 // Problems are solved in groups of this many vectors, all enumerated and then all verified: the processor overlaps the
 // turns of two short loops better than those of one long loop.
-constexpr int kGroups = 8;
+constexpr int kVectors = 8;
 
 // Not inlined, since most vectors of problems do not come here.
 template <class T>
@@ -119,79 +119,77 @@ LCP_NOINLINE void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>*
           LCP_INLINE { states[j] = state_numbers<L>(is_basic, is_tied); });
 }
 
-// At most kGroups vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it is
-// a P0-matrix, or nullptr.
+// At most kVectors vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it
+// is a P0-matrix, or nullptr.
 template <int N, class T, class L, Start start, bool has_bases>
-LCP_NOINLINE void solve_groups(int groups, const Bases<N, L>* shared, Problems<T> problems, L tolerance,
-                               Solutions<T> solutions) {
+LCP_NOINLINE void solve_vectors(int vectors, const Bases<N, L>* shared, Problems<T> problems, L tolerance,
+                                Solutions<T> solutions) {
   using V = Lanes<L>;
   constexpr int width = kLanes<L>;
-  V all_M[has_bases ? 1 : kGroups][N * N];
-  V all_q[kGroups][N];
-  V all_z[kGroups][N];
-  V largest_q[kGroups];
-  for (int g = 0; g < groups; ++g) {
-    V* const group_q = all_q[g];
-    load<N, L>(problems.q + g * width * N, group_q);
-    for (int i = 0; i < N; ++i) group_q[i] += L(0);  // -0 becomes 0
-    largest_q[g] = largest_of<N, L>(group_q);
+  V all_M[has_bases ? 1 : kVectors][N * N];
+  V all_q[kVectors][N];
+  V all_z[kVectors][N];
+  V largest_q[kVectors];
+  for (int v = 0; v < vectors; ++v) {
+    V* const q_v = all_q[v];
+    load<N, L>(problems.q + v * width * N, q_v);
+    for (int i = 0; i < N; ++i) q_v[i] += L(0);  // -0 becomes 0
+    largest_q[v] = largest_of<N, L>(q_v);
     V guess[N];
-    if constexpr (start == Start::kGuess) read_view<N, L>(problems.guess, g * width, guess);
+    if constexpr (start == Start::kGuess) read_view<N, L>(problems.guess, v * width, guess);
     if constexpr (has_bases) {
-      enumerate<N, L, start, true>(*shared, group_q, largest_q[g], guess, all_z[g]);
+      enumerate<N, L, start, true>(*shared, q_v, largest_q[v], guess, all_z[v]);
     } else if constexpr (N > kSmall) {
-      prefetch<N, T, L>(problems.M, (g + 1) * width);
-      read_view<N * N, L>(problems.M, g * width, all_M[g]);
-      walk<N, start>(all_M[g], group_q, largest_q[g], start == Start::kGuess ? guess : nullptr, all_z[g]);
+      prefetch<N, T, L>(problems.M, (v + 1) * width);
+      read_view<N * N, L>(problems.M, v * width, all_M[v]);
+      walk<N, start>(all_M[v], q_v, largest_q[v], start == Start::kGuess ? guess : nullptr, all_z[v]);
     } else {
       Bases<N, L> bases;
-      if constexpr (N == kSmall) prefetch<N, T, L>(problems.M, (g + 2) * width);
-      read_view<N * N, L>(problems.M, g * width, bases.M);
+      if constexpr (N == kSmall) prefetch<N, T, L>(problems.M, (v + 2) * width);
+      read_view<N * N, L>(problems.M, v * width, bases.M);
       bases.set();
-      for (int k = 0; k < N * N; ++k) all_M[g][k] = bases.M[k];
-      enumerate<N, L, start, false>(bases, group_q, largest_q[g], guess, all_z[g]);
+      for (int k = 0; k < N * N; ++k) all_M[v][k] = bases.M[k];
+      enumerate<N, L, start, false>(bases, q_v, largest_q[v], guess, all_z[v]);
     }
   }
-  for (int g = 0; g < groups; ++g) {
-    const V* const group_q = all_q[g];
-    V* const group_z = all_z[g];
-    V group_w[N];
+  for (int v = 0; v < vectors; ++v) {
+    const V* const q_v = all_q[v];
+    V* const z_v = all_z[v];
+    V w_v[N];
     V scale[N];
     Mask<V> solved;
     if constexpr (sizeof(T) < sizeof(L)) {
-      for (int i = 0; i < N; ++i) group_z[i] = rounded<T>(group_z[i]);
+      for (int i = 0; i < N; ++i) z_v[i] = rounded<T>(z_v[i]);
     }
     if constexpr (has_bases) {
-      solved = verify_enumerated<N, T, L>(shared->M, shared->magnitude, group_q, largest_q[g], tolerance, group_z,
-                                          group_w, scale);
+      solved = verify_enumerated<N, T, L>(shared->M, shared->magnitude, q_v, largest_q[v], tolerance, z_v, w_v, scale);
     } else {
       V magnitude[N * N];
-      for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(all_M[g][k]);
-      solved =
-          verify_enumerated<N, T, L>(all_M[g], magnitude, group_q, largest_q[g], tolerance, group_z, group_w, scale);
+      for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(all_M[v][k]);
+      solved = verify_enumerated<N, T, L>(all_M[v], magnitude, q_v, largest_q[v], tolerance, z_v, w_v, scale);
     }
-    const Solutions<T> group = from<N>(solutions, g * width);
-    store<N, L>(group_z, group.z);
-    store<N, L>(group_w, group.w);
-    mark<L>(solved, group.status);
-    if (group.states != nullptr) {
-      const V* const M = has_bases ? shared->M : all_M[g];
+    const Solutions<T> target = from<N>(solutions, v * width);
+    store<N, L>(z_v, target.z);
+    store<N, L>(w_v, target.w);
+    mark<L>(solved, target.status);
+    if (target.states != nullptr) {
+      const V* const M = has_bases ? shared->M : all_M[v];
       V states[N];
-      find_states<N, L>(std::numeric_limits<T>::epsilon(), M, group_q, group_z, group_w, scale, states);
-      store<N, L>(states, group.states);
+      find_states<N, L>(std::numeric_limits<T>::epsilon(), M, q_v, z_v, w_v, scale, states);
+      store<N, L>(states, target.states);
     }
   }
 }
 
-// Calls work(first, groups) for whole vectors of problems, then rest(first, count) for less than one.
+// Calls work(first, vectors) for whole vectors of problems, then rest(first, count) for less than one.
 template <class T, class Work, class Rest>
-void by_groups(std::int64_t count, const Work& work, const Rest& rest) {
+void by_vectors(std::int64_t count, const Work& work, const Rest& rest) {
   constexpr std::int64_t width = kLanes<T>;
-  const std::int64_t groups = count / width;
-  for (std::int64_t g = 0; g < groups; g += kGroups) {
-    work(g * width, static_cast<int>(std::min<std::int64_t>(kGroups, groups - g)));
+  const std::int64_t vectors = count / width;
+  for (std::int64_t v = 0; v < vectors; v += kVectors) {
+    work(v * width, static_cast<int>(std::min<std::int64_t>(kVectors, vectors - v)));
   }
-  if (groups * width < count) rest(groups * width, count - groups * width);
+  if (vectors * width < count) rest(vectors * width, count - vectors * width);
 }
 
 // The last problems, with zeros behind them up to a whole vector.
@@ -208,10 +206,10 @@ template <int N, class T, class L, Start start, bool has_bases>
 void solve_all(std::int64_t count, const Bases<N, L>* bases, const Problems<T>& problems, double tolerance,
                const Solutions<T>& solutions) {
   const L limit = static_cast<L>(tolerance);
-  by_groups<L>(
+  by_vectors<L>(
       count,
-      [&](std::int64_t b, int groups) {
-        solve_groups<N, T, L, start, has_bases>(groups, bases, from<N>(problems, b), limit, from<N>(solutions, b));
+      [&](std::int64_t b, int vectors) {
+        solve_vectors<N, T, L, start, has_bases>(vectors, bases, from<N>(problems, b), limit, from<N>(solutions, b));
       },
       [&](std::int64_t b, std::int64_t rest) {
         const auto& [M, q, guess] = from<N>(problems, b);
@@ -222,7 +220,7 @@ void solve_all(std::int64_t count, const Bases<N, L>* bases, const Problems<T>& 
         Padded<T, L, N> last_z, last_w;
         Padded<std::int8_t, L, 1> last_status;
         Padded<std::int8_t, L, N> last_states;
-        solve_groups<N, T, L, start, has_bases>(
+        solve_vectors<N, T, L, start, has_bases>(
             1, bases, {{last_M.data, M.shared}, last_q.data, {last_guess.data, guess.shared}}, limit,
             {last_z.data, last_w.data, last_status.data, solution.states == nullptr ? nullptr : last_states.data});
         last_z.copy_to(solution.z, rest);
@@ -268,31 +266,31 @@ void solve_as_double(std::int64_t count, BatchView<T> M, const T* q, BatchView<T
 using D = double;
 
 template <int N, class T>
-LCP_NOINLINE void adjoint_groups(int groups, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z,
-                                 BatchView<T> g_w, bool tied_active, T* t, std::int8_t* status) {
+LCP_NOINLINE void adjoint_vectors(int vectors, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z,
+                                  BatchView<T> g_w, bool tied_active, T* t, std::int8_t* status) {
   using V = Lanes<D>;
   constexpr int width = kLanes<D>;
-  for (int g = 0; g < groups; ++g) {
-    V group_M[N * N], group_states[N], group_g_z[N], group_g_w[N], group_t[N];
-    const int at = g * width * N;
-    read_view<N * N, D>(M, g * width, group_M);
-    load<N, D>(states + at, group_states);
-    read_view<N, D>(g_z, g * width, group_g_z);
-    read_view<N, D>(g_w, g * width, group_g_w);
-    const Mask<V> good = adjoint<N, T>(group_M, group_states, group_g_z, group_g_w, tied_active, group_t);
-    store<N, D>(group_t, t + at);
-    mark<D>(good, status + g * width);
+  for (int v = 0; v < vectors; ++v) {
+    V M_v[N * N], states_v[N], g_z_v[N], g_w_v[N], t_v[N];
+    const int at = v * width * N;
+    read_view<N * N, D>(M, v * width, M_v);
+    load<N, D>(states + at, states_v);
+    read_view<N, D>(g_z, v * width, g_z_v);
+    read_view<N, D>(g_w, v * width, g_w_v);
+    const Mask<V> good = adjoint<N, T>(M_v, states_v, g_z_v, g_w_v, tied_active, t_v);
+    store<N, D>(t_v, t + at);
+    mark<D>(good, status + v * width);
   }
 }
 
 template <int N, class T>
 void adjoint_all(std::int64_t count, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z, BatchView<T> g_w,
                  bool tied_active, T* t, std::int8_t* status) {
-  by_groups<D>(
+  by_vectors<D>(
       count,
-      [&](std::int64_t b, int groups) {
-        adjoint_groups<N, T>(groups, from(M, b, N * N), states + b * N, from(g_z, b, N), from(g_w, b, N), tied_active,
-                             t + b * N, status + b);
+      [&](std::int64_t b, int vectors) {
+        adjoint_vectors<N, T>(vectors, from(M, b, N * N), states + b * N, from(g_z, b, N), from(g_w, b, N), tied_active,
+                              t + b * N, status + b);
       },
       [&](std::int64_t b, std::int64_t rest) {
         const auto count_of = [rest](const BatchView<T>& view) { return view.shared ? 1 : rest; };
@@ -302,8 +300,8 @@ void adjoint_all(std::int64_t count, BatchView<T> M, const std::int8_t* states, 
         const Padded<T, D, N> last_g_w(from(g_w, b, N).data, count_of(g_w));
         Padded<T, D, N> last_t;
         Padded<std::int8_t, D, 1> last_status;
-        adjoint_groups<N, T>(1, {last_M.data, M.shared}, last_states.data, {last_g_z.data, g_z.shared},
-                             {last_g_w.data, g_w.shared}, tied_active, last_t.data, last_status.data);
+        adjoint_vectors<N, T>(1, {last_M.data, M.shared}, last_states.data, {last_g_z.data, g_z.shared},
+                              {last_g_w.data, g_w.shared}, tied_active, last_t.data, last_status.data);
         last_t.copy_to(t + b * N, rest);
         last_status.copy_to(status + b, rest);
       });
@@ -311,23 +309,23 @@ void adjoint_all(std::int64_t count, BatchView<T> M, const std::int8_t* states, 
 
 template <int N, class T>
 LCP_INLINE inline void load_outer(const T* t, const T* x, Lanes<D>* product) {
-  Lanes<D> group_t[N], group_x[N];
-  load<N, D>(t, group_t);
-  load<N, D>(x, group_x);
-  for (int j = 0; j < N; ++j) stdx::where(group_x[j] != group_x[j], group_x[j]) = 0;
+  Lanes<D> t_v[N], x_v[N];
+  load<N, D>(t, t_v);
+  load<N, D>(x, x_v);
+  for (int j = 0; j < N; ++j) stdx::where(x_v[j] != x_v[j], x_v[j]) = 0;
   for (int i = 0; i < N; ++i) {
-    for (int j = 0; j < N; ++j) product[i * N + j] = group_t[i] * group_x[j];
+    for (int j = 0; j < N; ++j) product[i * N + j] = t_v[i] * x_v[j];
   }
 }
 
 template <int N, class T>
 void outer(std::int64_t count, const T* t, const T* x, T* result) {
   constexpr int width = kLanes<D>;
-  by_groups<D>(
+  by_vectors<D>(
       count,
-      [&](std::int64_t b, int groups) {
-        for (int g = 0; g < groups; ++g) {
-          const std::int64_t at = (b + g * width) * N;
+      [&](std::int64_t b, int vectors) {
+        for (int v = 0; v < vectors; ++v) {
+          const std::int64_t at = (b + v * width) * N;
           Lanes<D> product[N * N];
           load_outer<N>(t + at, x + at, product);
           store<N * N, D>(product, result + at * N);
@@ -348,15 +346,15 @@ void sum_outer(std::int64_t count, const T* t, const T* x, double* result) {
   constexpr int width = kLanes<D>;
   Lanes<D> sum[N * N];
   for (int k = 0; k < N * N; ++k) sum[k] = 0;
-  const auto add = [&sum](const T* group_t, const T* group_x) LCP_INLINE {
+  const auto add = [&sum](const T* t_v, const T* x_v) LCP_INLINE {
     Lanes<D> product[N * N];
-    load_outer<N>(group_t, group_x, product);
+    load_outer<N>(t_v, x_v, product);
     for (int k = 0; k < N * N; ++k) sum[k] += product[k];
   };
-  by_groups<D>(
+  by_vectors<D>(
       count,
-      [&](std::int64_t b, int groups) {
-        for (int g = 0; g < groups; ++g) add(t + (b + g * width) * N, x + (b + g * width) * N);
+      [&](std::int64_t b, int vectors) {
+        for (int v = 0; v < vectors; ++v) add(t + (b + v * width) * N, x + (b + v * width) * N);
       },
       [&](std::int64_t b, std::int64_t rest) {
         const Padded<T, D, N> last_t(t + b * N, rest), last_x(x + b * N, rest);
