@@ -7,6 +7,6 @@
 namespace lcp::linalg::LCP_ISA {
 
 extern const Kernels kTable;
-const Kernels kTable = {{largest, scan, scale, is_symmetric, sums, complement}, {kWidth, factor, solve}};
+const Kernels kTable = {{largest, scan, scale, is_symmetric, sums, listed_sums}, {kWidth, factor, solve}};
 
 }  // namespace lcp::linalg::LCP_ISA

@@ -22,17 +22,17 @@ struct RowKernels {
   double (*largest)(std::int64_t count, const double* x);
   /// The same of all entries of M. Fills in the span of each row; for small n, the whole row.
   double (*scan)(int n, const double* M, Span* spans);
-  /// scaled_i = first * second * x_i, and 0 where x_i is 0. Returns whether this lost nothing: no x_i != 0 became 0 or
-  /// subnormal.
+  /// scaled_i = first * second * x_i, and 0 where x_i is 0. Returns whether no x_i != 0 became 0 or subnormal; it does
+  /// not look for overflow.
   bool (*scale)(std::int64_t count, const double* x, double first, double second, double* scaled);
   /// Whether |M_ij - M_ji| <= rounding * sqrt(M_ii M_jj) for all i and j, the rounding error of a product A'A beside
-  /// its exact value. diagonal: n, the M_ii > 0.
+  /// its exact value. The spans must be known. diagonal: n, the M_ii > 0.
   bool (*is_symmetric)(const Rows& rows, const double* diagonal, double rounding);
   /// For `count` rows from i = `from` on, (q + M z)_i and |q_i| + sum_j |M_ij z_j|. z must be finite where the rows
   /// have spans.
   void (*sums)(const Rows& rows, int from, int count, const double* q, const double* z, double* sum, double* magnitude);
-  /// w_i = (q + M z)_i for the `count` rows i that `index` lists.
-  void (*complement)(const Rows& rows, int count, const int* index, const double* q, const double* z, double* w);
+  /// w_i = (q + M z)_i for the `count` rows i that `index` lists. z is as for sums.
+  void (*listed_sums)(const Rows& rows, int count, const int* index, const double* q, const double* z, double* w);
 };
 
 /// As many rows of a lower triangle as a vector has lanes, stored column by column from column `first` on, which is a

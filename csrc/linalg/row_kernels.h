@@ -15,11 +15,11 @@ namespace {
 struct Largest {
   static constexpr int kParts = 4;
   Vector magnitude[kParts] = {0, 0, 0, 0};
-  Vector flaw[kParts] = {0, 0, 0, 0};
+  Vector nonfinite[kParts] = {0, 0, 0, 0};
 
   LCP_INLINE void see(Vector x, int part) {
     magnitude[part] = stdx::max(magnitude[part], stdx::abs(x));
-    flaw[part] = multiply_add(x, Vector(0), flaw[part]);
+    nonfinite[part] = multiply_add(x, Vector(0), nonfinite[part]);
   }
   LCP_INLINE void see(const double* x, std::int64_t count) {
     std::int64_t j = 0;
@@ -30,8 +30,8 @@ struct Largest {
     if (j < count) see(get(x + j, static_cast<int>(count - j)), 0);
   }
   LCP_INLINE double value() const {
-    const Vector flaws = (flaw[0] + flaw[1]) + (flaw[2] + flaw[3]);
-    if (stdx::any_of(flaws != Vector(0))) return std::numeric_limits<double>::infinity();
+    const Vector nonfinites = (nonfinite[0] + nonfinite[1]) + (nonfinite[2] + nonfinite[3]);
+    if (stdx::any_of(nonfinites != Vector(0))) return std::numeric_limits<double>::infinity();
     return stdx::hmax(stdx::max(stdx::max(magnitude[0], magnitude[1]), stdx::max(magnitude[2], magnitude[3])));
   }
 };
@@ -188,7 +188,7 @@ void sums(const Rows& rows, int from, int count, const double* q, const double* 
       });
 }
 
-void complement(const Rows& rows, int count, const int* index, const double* q, const double* z, double* w) {
+void listed_sums(const Rows& rows, int count, const int* index, const double* q, const double* z, double* w) {
   multiply_rows<false>(
       rows, count, z, [index](int r) LCP_INLINE { return index[r]; },
       [&](int r, int some, const Products& products) LCP_INLINE {

@@ -10,8 +10,10 @@
 namespace lcp::solver {
 namespace {
 
-constexpr int kPatience = 10;
-constexpr int kShortPatience = 3;
+// How many exchanges in a row may leave no fewer wrong pairs, before only one pair is exchanged or, if the caller says
+// so, the method gives up.
+constexpr int kPatience = 11;
+constexpr int kShortPatience = 4;
 
 // A z_i or w_i that is negative by less than this times max |q| is taken for round-off of 0.
 constexpr double kRoundOffOfSign = 64 * std::numeric_limits<double>::epsilon();
@@ -47,7 +49,7 @@ Termination NewtonMin::run(const linalg::Rows& M, bool symmetric, const double* 
     } else {
       --patience;
     }
-    if (patience < 0) {
+    if (patience <= 0) {
       if (gives_up) return Termination::kFailed;
       const auto last = std::find(wrong_.rbegin(), wrong_.rend(), 1);
       std::fill(wrong_.begin(), wrong_.end(), static_cast<unsigned char>(0));
@@ -78,7 +80,7 @@ bool NewtonMin::solve_basis(const linalg::Rows& M, const double* q) {
   std::fill(z_.begin(), z_.end(), 0.0);
   std::fill(w_.begin(), w_.end(), 0.0);
   if (!factor(M) || !correct(q)) return false;
-  linalg::kernels().rows.complement(M, n_ - k_, index_.data() + k_, q, z_.data(), w_.data());
+  linalg::kernels().rows.listed_sums(M, n_ - k_, index_.data() + k_, q, z_.data(), w_.data());
   return true;
 }
 

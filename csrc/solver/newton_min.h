@@ -19,9 +19,9 @@
 namespace lcp::solver {
 
 /// From the basis a = { i : q_i < 0 } on, each step solves M_aa z_a = -q_a and exchanges every pair with z_i < 0 or
-/// w_i < 0 at once [HP]. That may cycle even for P-matrices [BG]; so where ten exchanges did not lower the number of
-/// such pairs, only the last of them is exchanged until it falls, and P-matrices are then solved in finitely many
-/// steps [JP]. Allocates in the constructor, and when a matrix is first met that is not symmetric.
+/// w_i < 0 at once [HP]. That may cycle even for P-matrices [BG]; so where eleven exchanges in a row did not lower the
+/// number of such pairs, only the last of them is exchanged until it falls, and P-matrices are then solved in finitely
+/// many steps [JP]. Allocates in the constructor, and when a matrix is first met that is not symmetric.
 class NewtonMin {
  public:
   explicit NewtonMin(int n);

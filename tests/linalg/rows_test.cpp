@@ -172,8 +172,8 @@ TEST_F(RowsTest, ComplementIsThatOfTheRowsThatAreAskedFor) {
     std::vector<int> index;
     for (int i = n - 1; i >= 0; i -= 2) index.push_back(i);
     Eigen::VectorXd w = Eigen::VectorXd::Constant(n, 99);
-    kernels().rows.complement(guarded.rows(), static_cast<int>(index.size()), index.data(), q.data(), z.data(),
-                              w.data());
+    kernels().rows.listed_sums(guarded.rows(), static_cast<int>(index.size()), index.data(), q.data(), z.data(),
+                               w.data());
     for (int i = 0; i < n; ++i) {
       if ((n - 1 - i) % 2 == 0) {
         EXPECT_NEAR(w[i], expected[i], 1e-13 * (1 + std::abs(expected[i])));
