@@ -1,5 +1,5 @@
-// Differentiates the solutions of a batch: small problems by the vector kernels, all others, and those that
-// the kernels leave, by solver::ActiveSet.
+// Differentiates the solutions of a batch: adjoints of small problems by the vector kernels; tangents, and all adjoints
+// that the kernels leave, by solver::ActiveSet.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Memory that vector instructions may load whole cache lines from.
+// Vectors aligned to cache lines.
 #pragma once
 
 #include <cstddef>

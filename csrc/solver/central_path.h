@@ -16,7 +16,7 @@ namespace lcp::solver {
 /// Damped Newton steps on z_i + w_i - sqrt((z_i - w_i)^2 + 4 kappa) = 0, which holds exactly where z_i w_i = kappa and
 /// z_i + w_i > 0; iterates may leave the positive orthant [CH; K]. The first num_equations rows are equations w_i = 0
 /// with a z_i of any sign.
-/// Allocates only in the constructor.
+/// Allocates in the constructor and in the first call of point().
 class CentralPath {
  public:
   CentralPath(int n, int num_equations);

@@ -22,9 +22,8 @@ class Certifier {
 
   double residual() const { return residual_; }  ///< max_i |min(z_i, w_i)|
   double margin() const { return margin_; }      ///< min_i max(size of z_i, size of w_i); infinity for n = 0
-  double condition() const {
-    return condition_;
-  }                                   ///< of M_aa in the 2-norm; infinity where singular; 1 where a is empty
+  /// The condition number of M_aa in the 2-norm: infinity where M_aa is singular, 1 where a is empty.
+  double condition() const { return condition_; }
   int rank() const { return rank_; }  ///< of M_aa
   bool tied(int i) const { return tied_[i] != 0; }
 

@@ -1,7 +1,6 @@
 #include "solver/lemke.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "solver/random.h"
 

@@ -32,7 +32,7 @@ bool ScaledProblem::load(const double* M, const double* q) {
   matrix_ = M;
   matrix_exponent_ = 0;
   normalized_exponent_ = linalg::exponent_of(largest_m);
-  has_normalized_matrix_ = normalized_exponent_ == 0;
+  has_normalized_matrix_ = false;
   if (std::abs(normalized_exponent_) > kUsualExponent) {
     M_.resize(static_cast<std::size_t>(n_) * n_);
     is_exact_ = linalg::PowerOfTwo(-normalized_exponent_).scale(M, M_.size(), M_.data()) && is_exact_;

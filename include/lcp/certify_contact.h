@@ -17,8 +17,8 @@ struct ContactCertificate {
   /// + |J| |v|)_k. It is in [0, 1] in all units, and infinity without contacts.
   at::Tensor margin;
 
-  at::Tensor
-      condition;  ///< the condition number of D H D in the 2-norm, where H is the Hessian at v and D = diag(A)^-1/2
+  /// The condition number of D H D in the 2-norm, where H is the Hessian at v and D = diag(A)^-1/2.
+  at::Tensor condition;
 };
 
 /// Certifies v: [..., n], m/s, as a solution of the problem that the other arguments define as in lcp::solve_contact,

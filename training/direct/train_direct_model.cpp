@@ -132,8 +132,8 @@ IdentifiabilityReport identifiability(const Samples& samples, const Tensor& p, c
   const Tensor moves = samples.velocities() > 0;
   IdentifiabilityReport result;
   for (const std::int64_t k : {0, 1}) {
-    std::vector<std::string> names;
-    for (const std::string& term : terms) names.push_back((k == 0 ? "v+: " : "v-: ") + term);
+    std::vector<std::string> names = terms;
+    for (std::string& name : names) name.insert(0, k == 0 ? "v+: " : "v-: ");
     result.add(censored ? values.index({moves.select(-1, k)}) : values, names);
   }
   return result;

@@ -116,8 +116,8 @@ TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodySta
 
 TrackProblem joined(const std::vector<TrackProblem>& all) {
   const auto together = [&](const auto& of, std::int64_t dim) {
-    std::vector<Tensor> parts;
-    for (const TrackProblem& one : all) parts.push_back(of(one));
+    std::vector<Tensor> parts(all.size());
+    std::transform(all.begin(), all.end(), parts.begin(), of);
     return at::cat(parts, dim);
   };
   const TrackProblem& first = all.front();

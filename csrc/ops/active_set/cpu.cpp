@@ -1,4 +1,5 @@
-// The derivative for a fixed active set, on the CPU: small problems by the batch kernels, with threads over the batch.
+// The derivative for a fixed active set, on the CPU, with threads over the batch: adjoints of small problems by the
+// vector kernels, all others and the tangents by solver::ActiveSet.
 #include <ATen/Dispatch.h>
 #include <torch/library.h>
 

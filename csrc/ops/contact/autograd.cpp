@@ -75,7 +75,7 @@ Tensor inverse(const Point& at, const Tensor& K, const Tensor& g) {
   return contact_inverse_op().call(at.A, at.J, by_contact(by_row(by_row(K))), g);
 }
 
-Tensor any_number(const Tensor& x) { return (x != 0).any(-1, true); }
+Tensor any_nonzero(const Tensor& x) { return (x != 0).any(-1, true); }
 
 // lcp::_contact_adjoint in formulas.
 Tensors<6> adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
@@ -83,18 +83,19 @@ Tensors<6> adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& R, co
   const Point at(A, J, R, mu, v, y);
   const contact::TensorCone cone(at.y, at.tangent, at.normal_R, at.mu);
   const Tensor K = cone.compliance();
-  const Tensor lost = at.unsolved & (any_number(g_v) | any_number(g_y) | any_number(g_gamma));
-  const auto settle = [&](const Tensor& x) { return x.masked_fill(lost, kNaN); };
+  const Tensor undefined = at.unsolved & (any_nonzero(g_v) | any_nonzero(g_y) | any_nonzero(g_gamma));
+  const auto nan_where_undefined = [&](const Tensor& x) { return x.masked_fill(undefined, kNaN); };
   const Tensor g = by_contact(g_gamma);
-  const Tensor pull = by_contact(g_y) / at.weights() + apply(K, g);
-  const Tensor l = inverse(at, K, at::where(at.unsolved, 0, g_v - at.to_bodies(pull)));
+  const Tensor c_0 = by_contact(g_y) / at.weights() + apply(K, g);  // R^-1 g_y + K g_gamma
+  const Tensor l = inverse(at, K, at::where(at.unsolved, 0, g_v - at.to_bodies(c_0)));
   const Tensor t = at.to_contacts(l);
-  const Tensor c = pull + apply(K, t);
+  const Tensor c = c_0 + apply(K, t);
   const auto [of_tangent, of_normal, of_mu] = cone.change_adjoint(t + g);
   const Tensor half = (of_tangent - scalar_product(tangents(at.y), tangents(c))) / 2;
   const Tensor of_R = at::stack({half, half, of_normal - normals(at.y) * normals(c)}, -1);
-  return {settle(l),     settle(times(at.A, l)),    settle(by_row(c)), settle(by_row(of_R)),
-          settle(of_mu), settle(by_row(cone.gamma))};
+  return {nan_where_undefined(l),         nan_where_undefined(times(at.A, l)),
+          nan_where_undefined(by_row(c)), nan_where_undefined(by_row(of_R)),
+          nan_where_undefined(of_mu),     nan_where_undefined(by_row(cone.gamma))};
 }
 
 variable_list point_backward(const variable_list& g, const Needs& needs, const Tensor& A, const Tensor& v_free,
@@ -126,8 +127,8 @@ Tensors<3> point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J,
   const auto given = [](const Tensor& x) { return tangent(x).defined() ? tangent(x) : at::zeros_like(primal(x)); };
   const Tensor dA = given(A), dv_free = given(v_free), dJ = given(J), dv_hat = given(v_hat), dR = given(R),
                dmu = given(mu);
-  const Tensor lost = at.unsolved & (any_number(dA).any(-2) | any_number(dv_free) | any_number(dJ).any(-2) |
-                                     any_number(dv_hat) | any_number(dR) | any_number(dmu));
+  const Tensor undefined = at.unsolved & (any_nonzero(dA).any(-2) | any_nonzero(dv_free) | any_nonzero(dJ).any(-2) |
+                                          any_nonzero(dv_hat) | any_nonzero(dR) | any_nonzero(dmu));
   const Tensor dR_c = by_contact(dR);
   const Tensor d_tangent = (dR_c.select(-1, 0) + dR_c.select(-1, 1)) / 2, d_normal = dR_c.select(-1, 2);
   const Tensor d_weights = at::stack({d_tangent, d_tangent, d_normal}, -1);
@@ -139,8 +140,9 @@ Tensors<3> point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J,
                     at.to_bodies(apply(K, fixed) + d_law);
   const Tensor dv = inverse(at, K, at::where(at.unsolved, 0, -dF));
   const Tensor R_dy = fixed - at.to_contacts(dv);
-  const auto settle = [&](const Tensor& x) { return x.masked_fill(lost, kNaN); };
-  return {settle(dv), settle(by_row(R_dy / at.weights())), settle(by_row(apply(K, R_dy) + d_law))};
+  const auto nan_where_undefined = [&](const Tensor& x) { return x.masked_fill(undefined, kNaN); };
+  return {nan_where_undefined(dv), nan_where_undefined(by_row(R_dy / at.weights())),
+          nan_where_undefined(by_row(apply(K, R_dy) + d_law))};
 }
 
 Tensors<5> contact_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
@@ -206,12 +208,12 @@ Tensor contact_inverse_autograd(c10::DispatchKeySet keys, const Tensor& A, const
   if (node) autograd::set_history(x, node);
   if (has_tangent(A, J, K, g)) {
     const Tensor p = primal(x), J_p = primal(J), blocks = blocks_of(primal(K));
-    const auto stiff = [&](const Tensor& rows) { return by_row(apply(blocks, by_contact(rows))); };
+    const auto K_times = [&](const Tensor& rows) { return by_row(apply(blocks, by_contact(rows))); };
     Tensor change = tangent(g);
     if (tangent(A).defined()) change = plus(change, -times(symmetric(tangent(A)), p));
     if (tangent(J).defined()) {
       const Tensor dJ = tangent(J);
-      change = plus(change, -times(dJ.mT(), stiff(times(J_p, p))) - times(J_p.mT(), stiff(times(dJ, p))));
+      change = plus(change, -times(dJ.mT(), K_times(times(J_p, p))) - times(J_p.mT(), K_times(times(dJ, p))));
     }
     if (tangent(K).defined()) {
       change = plus(change, -times(J_p.mT(), by_row(apply(blocks_of(tangent(K)), by_contact(times(J_p, p))))));

@@ -1,5 +1,4 @@
 // The operators of compliant contact that are made of others, and the C++ functions of all of them.
-#include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/stack.h>
@@ -7,7 +6,6 @@
 #include <c10/util/Exception.h>
 #include <torch/library.h>
 
-#include <cmath>
 #include <numbers>
 
 #include "lcp/add_equality.h"

@@ -3,8 +3,8 @@
 #include <torch/library.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <tuple>
 #include <vector>
 
 #include "contact/derivative.h"
@@ -37,9 +37,10 @@ Status status_of(contact::Termination termination) {
       return Status::kPivotLimit;
     case contact::Termination::kNoProgress:
       return Status::kNotFound;
-    default:
-      return Status::kBadInput;
+    case contact::Termination::kInvalid:
+      break;
   }
+  return Status::kBadInput;
 }
 
 Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,

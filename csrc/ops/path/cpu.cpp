@@ -2,7 +2,6 @@
 #include <ATen/Dispatch.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "ops/elements.h"
@@ -23,8 +22,8 @@ Tensors<2> path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, s
       return [&, path = solver::CentralPath(n, static_cast<int>(num_equations)), to_z = Writer<scalar_t>(z),
               to_w = Writer<scalar_t>(w)](const double* const* x, std::int64_t b) mutable {
         if (!path.point(x[0], x[1], x[2], kappa, to_z.data(), to_w.data())) {
-          std::fill_n(to_z.data(), n, std::numeric_limits<double>::quiet_NaN());
-          std::fill_n(to_w.data(), n, std::numeric_limits<double>::quiet_NaN());
+          to_z.fill(std::numeric_limits<double>::quiet_NaN());
+          to_w.fill(std::numeric_limits<double>::quiet_NaN());
         }
         to_z.store(b);
         to_w.store(b);

@@ -3,8 +3,6 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/narrow.h>
-#include <c10/util/Exception.h>
 #include <torch/library.h>
 
 #include "ops/solve/operators.h"
