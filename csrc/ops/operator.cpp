@@ -24,11 +24,6 @@ std::string text_of(const Sizes& sizes) {
   return text + "]";
 }
 
-bool is_square(const Sizes& sizes) {
-  const auto& [first, second] = sizes.size;
-  return sizes.count == 2 && first.letter == second.letter && first.factor == 1 && second.factor == 1;
-}
-
 // Size `k` of a tensor behind its batch dimensions.
 c10::SymInt size_of(const Tensor& x, const Sizes& sizes, int k) { return x.sym_size(k - sizes.count); }
 
@@ -73,30 +68,21 @@ void check_count(std::string_view name, const Value& value) {
 }
 
 Call::Call(const Operator& op, c10::ArrayRef<Value> values) : op_(op), values_(values) {
-  const auto for_each = [&](const auto& use) {
-    for (std::size_t k = 0; k < values_.size(); ++k) use(op.arguments()[k], values_[k]);
-  };
   const auto for_each_tensor = [&](const auto& use) {
-    for_each([&](const Argument& argument, const Value& value) {
-      if (const auto* const x = std::get_if<const Tensor*>(&value)) use(argument, **x);
-    });
+    for (const int k : op.tensors()) {
+      if (const auto* const x = std::get_if<const Tensor*>(&values_[k])) use(op.arguments()[k], **x);
+    }
   };
   for_each_tensor([](const Argument& argument, const Tensor& x) { check_layout(argument.name, x); });
-  // Square matrices come first: the messages on other tensors then say which matrix a size was read from.
-  for (const bool square : {true, false}) {
-    for_each_tensor([&](const Argument& argument, const Tensor& x) {
-      if (is_square(argument.sizes) != square) return;
-      learn_sizes(argument, x);
-      check_sizes(argument, x);
-    });
-  }
+  for_each_tensor([&](const Argument& argument, const Tensor& x) { check_sizes(argument, x); });
   for_each_tensor([&](const Argument& argument, const Tensor& x) {
     check_dtype(argument, x);
     broadcast(argument, x);
   });
-  for_each([](const Argument& argument, const Value& value) {
-    if (argument.check != nullptr) argument.check(argument.name, value);
-  });
+  for (std::size_t k = 0; k < values_.size(); ++k) {
+    const Argument& argument = op.arguments()[k];
+    if (argument.check != nullptr) argument.check(argument.name, values_[k]);
+  }
   if (op.check() != nullptr) op.check()(*this);
 }
 
@@ -105,24 +91,19 @@ const Call::Known* Call::find(char letter) const {
   return found == known_.end() ? nullptr : &*found;
 }
 
-// Takes the sizes that are not known yet from x, as far as x has them.
-void Call::learn_sizes(const Argument& argument, const Tensor& x) {
-  const Sizes& sizes = argument.sizes;
-  if (x.dim() < sizes.count) return;
-  for (int k = 0; k < sizes.count; ++k) {
-    const auto [factor, letter] = sizes.size[k];
-    if (letter == 0 || find(letter) != nullptr) continue;
-    known_.push_back({letter, argument.name, factor == 1 ? size_of(x, sizes, k) : size_of(x, sizes, k) / factor});
-  }
-}
-
-void Call::check_sizes(const Argument& argument, const Tensor& x) const {
+// Also learns the sizes that are not known yet from x.
+void Call::check_sizes(const Argument& argument, const Tensor& x) {
   const Sizes& sizes = argument.sizes;
   bool fits = x.dim() >= sizes.count;
   for (int k = 0; fits && k < sizes.count; ++k) {
     const auto [factor, letter] = sizes.size[k];
-    const c10::SymInt expected = letter == 0 ? c10::SymInt(factor) : find(letter)->size * factor;
-    fits = size_of(x, sizes, k) == expected;
+    const c10::SymInt size = size_of(x, sizes, k);
+    const Known* known = letter == 0 ? nullptr : find(letter);
+    if (letter != 0 && known == nullptr) {
+      known_.push_back({letter, argument.name, factor == 1 ? size : size / factor});
+      known = &known_.back();
+    }
+    fits = size == (known == nullptr ? c10::SymInt(factor) : factor == 1 ? known->size : known->size * factor);
   }
   if (fits) return;
   std::ostringstream known;  // what was read from other arguments

@@ -48,6 +48,10 @@ struct Sizes {
       if (k < text.size() && text[k] != ' ') next.letter = text[k];
     }
   }
+
+  constexpr bool is_square() const {
+    return count == 2 && size[0].letter == size[1].letter && size[0].factor == 1 && size[1].factor == 1;
+  }
 };
 
 /// The value of an argument; std::monostate for None.
@@ -116,6 +120,13 @@ class Operator {
                      std::initializer_list<Result> results, void (*check_call)(const Call& call) = nullptr)
       : name_(name), kind_(kind), check_(check_call) {
     for (const Argument& argument : arguments) arguments_[argument_count_++] = argument;
+    for (const bool square : {true, false}) {
+      for (std::size_t k = 0; k < argument_count_; ++k) {
+        const Argument& argument = arguments_[k];
+        const bool is_tensor = argument.kind == Argument::Kind::kTensor;
+        if (is_tensor && argument.sizes.is_square() == square) tensors_[tensor_count_++] = static_cast<int>(k);
+      }
+    }
     for (const Result& result : results) results_[result_count_++] = result;
   }
 
@@ -124,6 +135,9 @@ class Operator {
   /// Whether users call it; other operators' names begin with an underscore.
   constexpr bool is_public() const { return name_.front() != '_'; }
   c10::ArrayRef<Argument> arguments() const { return {arguments_.data(), argument_count_}; }
+  /// The places of the tensors among the arguments, square matrices first: the messages on other tensors then say which
+  /// matrix a size was read from.
+  c10::ArrayRef<int> tensors() const { return {tensors_.data(), tensor_count_}; }
   c10::ArrayRef<Result> results() const { return {results_.data(), result_count_}; }
   /// Checks conditions on several arguments; may be nullptr.
   constexpr auto check() const { return check_; }
@@ -134,8 +148,9 @@ class Operator {
   std::string_view name_;
   Kind kind_;
   std::array<Argument, kMost> arguments_ = {};
+  std::array<int, kMost> tensors_ = {};
   std::array<Result, kMost> results_ = {};
-  std::size_t argument_count_ = 0, result_count_ = 0;
+  std::size_t argument_count_ = 0, tensor_count_ = 0, result_count_ = 0;
   void (*check_)(const Call&);
 };
 
@@ -166,8 +181,7 @@ class Call {
   };
 
   const Known* find(char letter) const;
-  void learn_sizes(const Argument& argument, const Tensor& x);
-  void check_sizes(const Argument& argument, const Tensor& x) const;
+  void check_sizes(const Argument& argument, const Tensor& x);
   void check_dtype(const Argument& argument, const Tensor& x) const;
   void broadcast(const Argument& argument, const Tensor& x);
 
