@@ -117,6 +117,19 @@ def test_includes_follow_the_arrows():
     assert not wrong
 
 
+def test_folders_of_training_depend_on_each_other_as_their_table_says():
+    table = (ROOT / "docs" / "architecture.md").read_text().split("## The programs")[1]
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", table, re.M)
+    folders = [path for path in (ROOT / "training").iterdir() if path.is_dir()]
+    names = {folder.name for folder in folders}
+    included = {}
+    for folder in folders:
+        sources = [path.read_text() for path in (*folder.glob("*.h"), *folder.glob("*.cpp"))]
+        first = {name for source in sources for name in re.findall(r'^#include "(\w+)/', source, re.M)}
+        included[folder.name] = (first & names) - {folder.name}
+    assert included == {folder: set(re.findall(r"`(\w+)`", others)) for folder, others in rows}
+
+
 @pytest.mark.parametrize("name", ["gradients", "learning_basin"])
 def test_figure(build, tmp_path, monkeypatch, name):
     target = tmp_path / f"{name}.png"
