@@ -460,7 +460,7 @@ def test_statuses_of_solve_mixed(A, B, C, M, p, q, options, status):
         ({"q": torch.ones(3).double()}, "q must have A's dtype, Float; got Double"),
         ({"q": torch.ones(3, device="meta")}, "q must be on A's device, cpu; got meta"),
         ({"guess": torch.ones(2)}, r"guess must be \[..., n\] with M's n = 3; got \[2\]"),
-        ({"B": torch.ones(4, 2, 3), "M": torch.ones(5, 3, 3)}, r"M \[5, 3, 3\] must broadcast; got \[4\] and \[5\]"),
+        ({"B": torch.ones(4, 2, 3), "M": torch.ones(5, 3, 3)}, r"B \[4, 2, 3\] must broadcast; got \[5\] and \[4\]"),
         ({"p": torch.ones(4, 2), "q": torch.ones(5, 3)}, r"q \[5, 3\] must broadcast; got \[4\] and \[5\]"),
         ({"C": torch.ones(4, 3, 2), "p": torch.ones(5, 2)}, r"p \[5, 2\] must broadcast; got \[4\] and \[5\]"),
         ({"M": torch.ones(4, 3, 3), "guess": torch.ones(5, 3)}, r"guess \[5, 3\] must broadcast; got \[4\] and \[5\]"),
