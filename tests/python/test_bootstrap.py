@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from runs import wait_until
 
 ROOT = pathlib.Path(__file__).parents[2]
 STUBS = {
@@ -32,9 +33,16 @@ def project(tmp_path):
     return tmp_path
 
 
-def bootstrap(project, *arguments, installed="installed"):
+def begin(project, *arguments, installed="installed"):
     environment = {"PATH": f"{project / 'bin'}:/usr/bin:/bin", "INSTALLED": installed}
-    return subprocess.run([project / "script" / "bootstrap", *arguments], env=environment, capture_output=True, text=True)
+    return subprocess.Popen([project / "script" / "bootstrap", *arguments], env=environment, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def bootstrap(project, *arguments, **options):
+    process = begin(project, *arguments, **options)
+    stdout, stderr = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
 
 
 def state(folder):
@@ -47,6 +55,26 @@ def test_makes_an_environment_once(project):
         assert result.returncode == 0, result.stderr
     assert (project / "pip").read_text().count("torch==") == 1
     assert not (project / "apt").exists()
+
+
+def test_a_second_script_waits_for_the_first(project):
+    """The first one waits in the middle of making .venv, until `go` exists."""
+    python = project / "bin" / "python3"
+    wait = "mkdir -p .venv/bin; touch half; until [[ -e go ]]; do sleep .01; done;"
+    python.write_text(python.read_text().replace("mkdir -p .venv/bin;", wait))
+    first = begin(project)
+    try:
+        wait_until((project / "half").exists, first)
+        (project / ".venv" / "half-made").touch()
+        second = begin(project)
+        assert second.stderr.readline() == "waiting for another script/bootstrap\n"
+    finally:
+        (project / "go").touch()
+    for process in (first, second):
+        process.communicate()
+        assert process.returncode == 0
+    assert (project / ".venv" / "half-made").exists()
+    assert (project / "pip").read_text().count("torch==") == 1
 
 
 def test_adds_to_its_own_environment_what_another_part_needs(project):
