@@ -1,31 +1,25 @@
 #include "run/interrupt.h"
 
-#include <csignal>
-
 namespace lcp::training {
 namespace {
 
 volatile std::sig_atomic_t received = 0;
 
-void record(int signal) {
-  received = signal;
-  std::signal(signal, SIG_DFL);
-}
-
 }  // namespace
 
 Interrupt::Interrupt() {
   received = 0;
-  old_int_ = std::signal(SIGINT, record);
-  old_term_ = std::signal(SIGTERM, record);
-  old_hup_ = std::signal(SIGHUP, SIG_IGN);
-  if (old_hup_ != SIG_IGN) std::signal(SIGHUP, record);
+  struct sigaction record {};
+  record.sa_handler = [](int signal) { received = signal; };
+  record.sa_flags = SA_RESTART | SA_RESETHAND;
+  for (std::size_t k = 0; k < kSignals.size(); ++k) {
+    sigaction(kSignals[k], nullptr, &old_[k]);
+    if (old_[k].sa_handler != SIG_IGN) sigaction(kSignals[k], &record, nullptr);
+  }
 }
 
 Interrupt::~Interrupt() {
-  std::signal(SIGINT, old_int_);
-  std::signal(SIGTERM, old_term_);
-  std::signal(SIGHUP, old_hup_);
+  for (std::size_t k = 0; k < kSignals.size(); ++k) sigaction(kSignals[k], &old_[k], nullptr);
 }
 
 int Interrupt::signal() const { return received; }

@@ -1,10 +1,14 @@
 // Lets a program finish its current step before a signal ends it.
 #pragma once
 
+#include <array>
+#include <csignal>
+
 namespace lcp::training {
 
 /// While an Interrupt exists, SIGINT, SIGTERM and SIGHUP are recorded instead of ending the process; a second signal
-/// ends it. SIGHUP stays ignored where it was ignored before, as under nohup.
+/// ends it. One that was ignored before stays ignored, as SIGHUP is under nohup and SIGINT in a shell's background
+/// jobs.
 class Interrupt {
  public:
   Interrupt();
@@ -16,9 +20,9 @@ class Interrupt {
   int signal() const;
 
  private:
-  void (*old_int_)(int);
-  void (*old_term_)(int);
-  void (*old_hup_)(int);
+  static constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+
+  std::array<struct sigaction, kSignals.size()> old_{};  // what each signal did before
 };
 
 }  // namespace lcp::training

@@ -23,8 +23,7 @@ struct ProcessResult {
 /// process ends first, for whatever reason, the program gets SIGTERM.
 ///   environment: "NAME=value", variables that replace those of this process or are added to them.
 ///   interrupt: a signal that it receives is passed on to the program once. The program then has a process group of its
-///   own, so that Ctrl-C of a
-///     terminal reaches it once as well.
+///     own, so that Ctrl-C of a terminal reaches it once as well.
 ProcessResult run_process(const std::vector<std::string>& command, const std::vector<std::string>& environment = {},
                           const Interrupt* interrupt = nullptr);
 
