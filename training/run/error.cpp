@@ -8,6 +8,7 @@
 #include <iostream>
 #include <new>
 #include <sstream>
+#include <string_view>
 
 namespace lcp::training {
 
@@ -25,6 +26,17 @@ std::string joined(const std::string& text) {
   return all;
 }
 
+// What LibTorch says of an allocation that failed, in one sentence; other messages as they are.
+std::string readable(const std::string& message) {
+  constexpr std::string_view kTried = "you tried to allocate ";
+  const std::string shortage = "there is not enough memory";
+  if (const auto place = message.find(kTried); place != std::string::npos) {
+    const std::string rest = message.substr(place + kTried.size());
+    return shortage + " for a tensor of " + rest.substr(0, rest.find_first_not_of("0123456789")) + " bytes";
+  }
+  return message.find("Storage size calculation overflowed") != std::string::npos ? shortage : message;
+}
+
 // The exit status of the body.
 int guarded(const std::string& program, const std::function<int()>& body) {
   std::signal(SIGXFSZ, SIG_IGN);  // write(2) then fails at the file size limit, as it does on a full disk
@@ -37,7 +49,7 @@ int guarded(const std::string& program, const std::function<int()>& body) {
   } catch (const UsageError& error) {
     return fail(error.what(), 2);
   } catch (const c10::Error& error) {
-    return fail(error.what_without_backtrace(), 1);
+    return fail(readable(error.what_without_backtrace()), 1);
   } catch (const std::bad_alloc&) {
     return fail("there is not enough memory", 1);
   } catch (const std::exception& error) {
@@ -48,8 +60,11 @@ int guarded(const std::string& program, const std::function<int()>& body) {
 }  // namespace
 
 void run_program(const std::string& program, const std::function<int()>& body) {
-  const int status = guarded(program, body);
-  std::cout.flush();
+  int status = guarded(program, body);
+  if (!std::cout.flush() && status == 0) {
+    std::cerr << program << ": cannot write to the standard output" << std::endl;
+    status = 2;
+  }
   std::fflush(nullptr);
   std::_Exit(status);
 }

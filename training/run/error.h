@@ -13,7 +13,8 @@ class UsageError : public std::runtime_error {
 };
 
 /// Runs a program's body and ends the process with the exit status that it returns. What the body throws becomes one
-/// line on stderr: exit status 2 for a UsageError, 1 else. A file that would exceed the process' file size limit is a
+/// line on stderr: exit status 2 for a UsageError, 1 else. If what it printed cannot be written to stdout, as on a full
+/// disk, that is such a line and exit status 2 as well. A file that would exceed the process' file size limit is a
 /// UsageError and does not end the process by SIGXFSZ. Objects with static storage are not destroyed, since LibTorch's
 /// destructors unregister its operators one by one, which takes as long as loading it.
 [[noreturn]] void run_program(const std::string& program, const std::function<int()>& body);
