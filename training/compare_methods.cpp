@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 // Takes the flags that were not given from `file`, the config.json of the comparison that is resumed.
 void continue_with(CommandLine& line, const fs::path& file) {
   const nlohmann::json config = read_json(file);
-  const nlohmann::json program = config.is_object() ? config.value("program", nlohmann::json()) : nlohmann::json();
+  const nlohmann::json program = config.value("program", nlohmann::json());
   if (program != line.program()) {
     const std::string other = program.is_string() ? program.get<std::string>() : "another program";
     throw UsageError(file.string() + ": is of " + other + ", not of " + line.program());

@@ -61,7 +61,7 @@ class Runner {
     const fs::path path = program_folder() / program;
     if (!fs::exists(path)) return nullptr;
     const std::string name = "runs/" + program + "-" + flag + "-" + number + "/";
-    out_.announce({name});
+    out_.announce(name);
     std::vector<std::string> command = {path.string(), "--quiet", "--seed", std::to_string(run_.seed),
                                         "--" + flag,   number,    "--out",  (out_ / name).string()};
     if (run_.overwrite) command.push_back("--overwrite");
@@ -122,6 +122,10 @@ int reproduce_table(int argc, const char* const* argv) {
   if (const auto status = line.parse(argc, argv)) return *status;
   require_float64(run);
 
+  for (const char* program : {"identify_shooting", "track_particle_filter"}) {  // identify_mpec needs Ipopt
+    const fs::path path = program_folder() / program;
+    if (!fs::exists(path)) throw UsageError(path.string() + " is missing, which this program runs");
+  }
   constexpr std::size_t kRuns = 3 * std::size(kByNoise) + 2 * std::size(kByCount);
   OutputFolder out(line, run);
   Runner runs(out, run, static_cast<std::int64_t>(kRuns));

@@ -33,7 +33,7 @@ std::string chosen_system(int argc, const char* const* argv) {
   }
   if (config.empty()) return system_names().front();
   const nlohmann::json flags = read_json(config);
-  const bool named = flags.is_object() && flags.contains("system") && flags["system"].is_string();
+  const bool named = flags.contains("system") && flags["system"].is_string();
   return named ? flags["system"].get<std::string>() : system_names().front();
 }
 

@@ -129,11 +129,11 @@ def test_resume_refuses_another_comparison(compared, run, tmp_path):
 
 def test_resume_refuses_a_config_of_another_kind(run, tmp_path):
     (tmp_path / "out").mkdir()
-    for content in ("[]", '{"program": 1}'):
+    for content, message in (("[]", "must hold one JSON object"),
+                             ('{"program": 1}', "is of another program, not of compare_methods")):
         (tmp_path / "out" / "config.json").write_text(content)
         result = run("compare_methods", "--out", "out", "--resume")
-        assert result.returncode == 2
-        assert result.stderr == "compare_methods: out/config.json: is of another program, not of compare_methods\n"
+        assert (result.returncode, result.stderr) == (2, f"compare_methods: out/config.json: {message}\n")
 
 
 def test_ctrl_c_is_passed_on_and_resumed_bit_for_bit(compared, build, run, tmp_path):

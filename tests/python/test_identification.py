@@ -339,5 +339,9 @@ def test_every_program_draws_and_repeats_itself(run, tmp_path):
         assert written == names | {"config.json", "metrics.json", "history.csv"}
         again = run(program, "--config", f"{program}/config.json", "--out", "again", "--quiet")
         assert (again.returncode, again.stderr) == (0, "")
-        for name in written - {"figures/fit.png", "figures/study.png", "figures/filter.png"}:
+        for name in written - {"config.json", "figures/fit.png", "figures/study.png", "figures/filter.png"}:
             assert (tmp_path / program / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+        configs = [json.loads((tmp_path / folder / "config.json").read_text()) for folder in (program, "again")]
+        for config in configs:
+            del config["files"]  # one run drew no figures
+        assert configs[0] == configs[1]

@@ -203,7 +203,7 @@ def test_figures_are_optional(run, tmp_path):
     assert not (tmp_path / "out" / "figures").exists()
 
 
-def test_figures_can_be_drawn_later(run, build, tmp_path):
+def test_figures_can_be_drawn_later(run, train, tmp_path):
     no_matplotlib = tmp_path / "python"
     no_matplotlib.write_text("#!/bin/sh\nexec python3 -S \"$@\"\n")
     no_matplotlib.chmod(0o755)
@@ -212,4 +212,5 @@ def test_figures_can_be_drawn_later(run, build, tmp_path):
     command = result.stderr.splitlines()[-1].split(" && ")[1].split()
     assert command[0] == str(no_matplotlib)
     assert subprocess.run([sys.executable, *command[1:]], cwd=tmp_path).returncode == 0
-    assert (tmp_path / "out" / "figures" / "rollout.png").stat().st_size > 10_000
+    assert (tmp_path / "out_figures" / "rollout.png").stat().st_size > 10_000
+    assert train(*FAST, "--out", "out", "--quiet").returncode == 0  # the run's folder holds nothing but the run

@@ -56,7 +56,7 @@ json perform(OutputFolder& out, const ComparisonRun& run, const ComparisonFlags&
   if (has_written(out.path(), kTimes)) times = read_json(out / kTimes);
   double time = times.value(run.folder, 0.0);
   if (!resuming || !complete(folder, run)) {
-    out.announce({run.folder});
+    out.announce(run.folder);
     std::vector<std::string> command = {program.string(), "--out", folder.string(), "--quiet"};
     if (flags.run.overwrite) command.push_back("--overwrite");
     for (const auto& [name, value] : run.flags.items()) {

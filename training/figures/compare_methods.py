@@ -59,7 +59,7 @@ def main():
     right.set(xscale="log", xlabel="time [s]")
     for axes in (left, middle, right):
         axes.tick_params(axis="y", length=0)
-    save(figure, run, "comparison")
+    save(figure, "comparison")
 
 
 main()

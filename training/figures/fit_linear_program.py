@@ -41,7 +41,7 @@ def heat_map(axes, rows, title, families=None):
                       color="white" if abs(value) > 1.1 else INK)
 
 
-def rows(run, metrics):
+def rows(metrics):
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 2.1), constrained_layout=True)
     families = metrics["families"]
     many = any(family["dimension"] > 0 for family in families)
@@ -50,13 +50,13 @@ def rows(run, metrics):
     heat_map(axes[1], np.array(metrics["true_rows_in_units"]), "of the block")
     figure.supxlabel("forces in units of {:.3g} N, velocities of {:.3g} m/s".format(
         metrics["force_unit"], metrics["velocity_unit"]), fontsize=8)
-    save(figure, run, "rows")
+    save(figure, "rows")
 
 
 def main():
     run = run_folder()
     flags, metrics = load(run)
-    rows(run, metrics)
+    rows(metrics)
     rollout(run, flags, metrics)
 
 

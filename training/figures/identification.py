@@ -62,7 +62,7 @@ def fit():
         std = metrics["mu_std"][k]
         objective.set_title(f"mu = {mu:.7g}" + ("" if std is None else f" \u00b1 {std:.1g}"), fontsize=9)
     legend(figure, rows[0][:2])
-    save(figure, run, "fit")
+    save(figure, "fit")
 
 
 def filtered():
@@ -84,7 +84,7 @@ def filtered():
         right.plot(one["time"], one["effective_particles"], ".", color=GREY, ms=2.5, label="effective particles")
         right.set(xlabel="time [s]", ylabel="particles", yscale="log", ylim=(0.8, 1.3 * flags["particles"]))
     legend(figure, rows[0])
-    save(figure, run, "filter")
+    save(figure, "filter")
 
 
 def study():
@@ -108,4 +108,4 @@ def study():
     panels[0].set(ylabel="identified mu", xscale="log", xticks=[4, 8, 16, 32], xticklabels=[4, 8, 16, 32])
     panels[0].minorticks_off()
     panels[0].legend(fontsize=8)
-    save(figure, run, "study")
+    save(figure, "study")

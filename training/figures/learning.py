@@ -41,7 +41,7 @@ def rollout(run, flags, metrics):
     error = metrics["rollout_rmse"]
     result = "some steps unsolved" if error is None else f"rmse {error:.1e} m/s"
     rows[0].set_title(f"50 steps from the start alone, random forces; {result}", fontsize=9)
-    save(figure, run, "rollout")
+    save(figure, "rollout")
 
 
 def training(terms, unit):
@@ -58,7 +58,7 @@ def training(terms, unit):
         right.semilogy(history["iteration"], history["heldout_rmse"], color=BLUE)
         right.set_xlabel("iteration")
         right.set_ylabel("held-out rmse of the LCP [m/s]")
-        save(figure, run, "training")
+        save(figure, "training")
 
     return figure_of
 
@@ -82,7 +82,7 @@ def friction(run, flags, metrics):
         else:
             panel.set_yscale("symlog" if min(history[name]) < -1e-12 else "log",
                              **({"linthresh": 1e-6} if min(history[name]) < -1e-12 else {"nonpositive": "mask"}))
-    save(figure, run, "training")
+    save(figure, "training")
 
 
 def rows(run, flags, metrics):
@@ -100,4 +100,4 @@ def rows(run, flags, metrics):
             for j, number in enumerate(row):
                 panel.text(j, i, f"{number:.3g}", ha="center", va="center", fontsize=7,
                            color="white" if abs(number) > 1.3 else INK)
-    save(figure, run, "rows")
+    save(figure, "rows")

@@ -20,4 +20,4 @@ for k, (marker, label) in enumerate((("o-", "at the first contact"), ("s-", "at 
 right.set(xlabel="noise [m]", ylabel="distinct particles of 500", ylim=(0.8, 600))
 right.legend(fontsize=7)
 figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=4, fontsize=8)
-save(figure, run, "table")
+save(figure, "table")

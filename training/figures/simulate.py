@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.animation import FFMpegWriter, PillowWriter
 from matplotlib.patches import Circle, Patch, Polygon, Rectangle
 from style import BLUE, GREY, INK, ORANGE, PALE, SLIDING, STICKING, TEAL
-from style import legend_above, plt, run_folder, save, shade, whole_file
+from style import legend_above, new_file, plt, run_folder, save, shade
 
 OTHERS = 20  # trajectories drawn beside the first
 FRAMES, SECONDS = 80, 4  # of an animation: at most, and about
@@ -189,7 +189,7 @@ class System:
         bands = [Patch(color=color, label=name) for name, color, steps in self.phases if steps.any()]
         if bands and self.rollout:
             figure.legend(handles=bands, loc="outside lower center", ncol=2, fontsize=8)
-        save(figure, self.run, "motion")
+        save(figure, "motion")
 
     def animate(self, kind):
         solved = np.isfinite(self.outlines[0, 0])
@@ -227,7 +227,7 @@ class System:
         decimals = max(0, 2 - math.floor(math.log10(times[-1])))
         # Pillow rounds the ms of a frame down.
         writer = (FFMpegWriter if kind == "mp4" else PillowWriter)(fps=1000 / (delay + 0.001))
-        with whole_file(self.run, f"motion.{kind}") as path, writer.saving(figure, path, dpi=80):
+        with new_file(f"motion.{kind}") as path, writer.saving(figure, path, dpi=80):
             for t in np.append(times, times[-1:].repeat(500 // delay)):  # and a pause
                 k = min(max(math.ceil(t / self.dt - 1e-6) - 1, 0), steps - 1)  # the step that t is in
                 now = self.outlines[..., k] + (t / self.dt - k) * np.diff(self.outlines[..., k : k + 2])[..., 0]
@@ -540,7 +540,7 @@ class Compliant(System):
         panels[0, 0].set_ylabel("velocities, rms distance [m/s]")
         panels[0, 0].legend(fontsize=8)
         figure.suptitle(f"{self.title}: from rest, against rigid ground", fontsize=9)
-        save(figure, self.run, "convergence")
+        save(figure, "convergence")
 
 
 class CompliantParticle(Compliant):

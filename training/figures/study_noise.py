@@ -26,7 +26,7 @@ def noise(name):
     return r"noise in " + {"q": "$q$", "M": "$M$", "M and q": "$M$ and $q$", "mu": r"$\mu$"}[name]
 
 
-def sticking(run, records, states):
+def sticking(records, states):
     figure, all_axes = panels(len(states))
     for axes, state in zip(all_axes, states):
         of_state = [x for x in records if x["state"] == state]
@@ -40,7 +40,7 @@ def sticking(run, records, states):
         axes.set(title=TITLES[state], xscale="log", ylim=(-0.03, 1.03), xlabel=r"noise $\sigma$")
     all_axes[0].set_ylabel("steps that end at rest")
     legend(figure, all_axes[0])
-    save(figure, run, "sticking")
+    save(figure, "sticking")
 
 
 def errors(run, states):
@@ -58,7 +58,7 @@ def errors(run, states):
         axes.set(title=TITLES[states[k]], xlim=(0, 4), xlabel=r"|error of $v_{k+1}$| / $\sigma \Delta t \mu g$")
     all_axes[0].set_ylabel("share of the solved steps,\none line for each $\\sigma$")
     legend(figure, all_axes[0])
-    save(figure, run, "errors")
+    save(figure, "errors")
 
 
 def single_entries(run, singles, unit):
@@ -85,7 +85,7 @@ def single_entries(run, singles, unit):
     for axes, sign in zip(rows[:, 0], "+\u2212"):
         axes.set_ylabel(f"entry {sign} {change:g}")
     figure.colorbar(image, ax=rows, label=r"$v_{k+1} / \Delta t \mu g$", shrink=0.6)
-    save(figure, run, "single_entries")
+    save(figure, "single_entries")
 
 
 def main():
@@ -93,7 +93,7 @@ def main():
     _, metrics = load(run)
     records = metrics["sticking_fraction"]
     states = list(dict.fromkeys(x["state"] for x in records))
-    sticking(run, records, states)
+    sticking(records, states)
     errors(run, states)
     single_entries(run, metrics["single_entries"], metrics["unit_velocity"])
 

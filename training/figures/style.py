@@ -1,9 +1,8 @@
 """What every figure of the programs shares: reading a run's CSV files, a quiet style, sticking shaded."""
 import contextlib
 import csv
-import json
-import os
 import pathlib
+import subprocess
 import sys
 
 try:
@@ -38,8 +37,9 @@ plt.rcParams.update(
 
 
 def run_folder():
-    if len(sys.argv) != 2:
-        sys.exit(f"usage: {pathlib.Path(sys.argv[0]).name} RUN_FOLDER")
+    """The folder of the run, the first argument; the second is the folder to draw into."""
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {pathlib.Path(sys.argv[0]).name} RUN_FOLDER FOLDER_FOR_FIGURES")
     return pathlib.Path(sys.argv[1])
 
 
@@ -77,31 +77,30 @@ def legend_above(axes):
 
 
 @contextlib.contextmanager
-def whole_file(run, name):
-    """Where to write run/figures/name, which is replaced once the new one is complete, or not at all.
+def new_file(name):
+    """Where to write the figure of that name. A file that is there already is an error, and an unfinished one is removed.
 
-    The program that drew the run listed the name in config.json; see run/output_folder.h for these rules.
+    The program that made the run moves the figures into its folder; see run/figures.h.
     """
-    path = run / "figures" / name
-    if f"figures/{name}" not in json.loads((run / "config.json").read_text())["files"]:
-        sys.exit(f"cannot write {path}: config.json does not list it")
+    path = pathlib.Path(sys.argv[2]) / name
     try:
-        path.parent.mkdir(exist_ok=True)
-        if path.parent.is_symlink():
-            sys.exit(f"cannot write {path}: {path.parent} is a link")
-        # A new file, with the suffix that tells the format, which no link can stand in for.
-        unfinished = path.with_name(f".torchlcp-{os.getpid()}-{name}")
-        os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(exist_ok=False)
         try:
-            yield unfinished
-            unfinished.replace(path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+            yield path
+        except BaseException:
+            path.unlink()
+            raise
     except OSError as error:
-        print(f"cannot write {path}: {error.strerror}", file=sys.stderr)
-        sys.exit(4)
+        reason = error.strerror
+    except subprocess.CalledProcessError as error:  # of the program that encodes an animation
+        reason = f"{pathlib.Path(error.cmd[0]).name} ended with exit status {error.returncode}"
+    else:
+        return
+    print(f"{name}: {reason}", file=sys.stderr)
+    sys.exit(4)
 
 
-def save(figure, run, name):
-    with whole_file(run, name + ".png") as path:
+def save(figure, name):
+    with new_file(name + ".png") as path:
         figure.savefig(path, bbox_inches="tight")

@@ -16,4 +16,4 @@ for axes, name, label in ((mu, "mu", "friction coefficient"), (stiffness, "stiff
 rigid = metrics["lcp_gradient_at_start"]
 known = "" if rigid is None else f"; {rigid:.3g} on rigid ground, by the LCP"
 figure.suptitle(rf"$\partial$ loss / $\partial\mu$ at the start: {metrics['gradient_at_start']:.3g}{known}", fontsize=9)
-save(figure, run, "training")
+save(figure, "training")

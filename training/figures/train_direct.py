@@ -27,7 +27,7 @@ def study(run):
             if fits[k]["part"] != fits[k - 1]["part"]:
                 axes.axhline(k - 0.5, color=PALE, lw=0.8)
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncol=2)
-    save(figure, run, "study")
+    save(figure, "study")
 
 
 def main():

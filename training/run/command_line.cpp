@@ -17,6 +17,8 @@ namespace lcp::training {
 
 namespace {
 
+constexpr const char* kOverwrite = "overwrite";
+
 struct WrongType : std::runtime_error {
   WrongType() : std::runtime_error("a flag's value is of another kind") {}
 };
@@ -36,6 +38,12 @@ void read(const nlohmann::json& record, T& value) {
 bool is_empty_text(const nlohmann::json& value) {
   if (value.is_array()) return std::any_of(value.begin(), value.end(), is_empty_text);
   return value.is_string() && value.get_ref<const std::string&>().empty();
+}
+
+// No path has this character: the functions of the C library would cut it off there.
+bool has_null_character(const nlohmann::json& value) {
+  if (value.is_array()) return std::any_of(value.begin(), value.end(), has_null_character);
+  return value.is_string() && value.get_ref<const std::string&>().find('\0') != std::string::npos;
 }
 
 // The value as JSON, whose texts are UTF-8.
@@ -63,7 +71,7 @@ std::string shown(const T& value) {
 CommandLine::CommandLine(std::string program, std::string description)
     : program_(std::move(program)), app_(std::make_unique<CLI::App>(std::move(description), program_)) {
   app_->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  app_->add_option("--config", config_file_,
+  app_->add_option(std::string("--") + kConfigFlag, config_file_,
                    "JSON file of flags, such as the config.json of a run; the command line overrides it");
 }
 
@@ -140,9 +148,11 @@ std::optional<int> CommandLine::parse(int argc, const char* const* argv) {
 
 void CommandLine::read_config() {
   const nlohmann::json config = read_json(config_file_);
-  if (!config.is_object()) throw UsageError("--config " + config_file_ + ": must hold one JSON object");
   for (const auto& [name, value] : config.items()) {
-    if (name == kRunEntry || name == kFilesEntry) continue;
+    if (name == kRunEntry || name == kFilesEntry || name == kInputsEntry) continue;
+    if (name == kOverwrite) {
+      throw UsageError("--config " + config_file_ + ": --overwrite must be given on the command line");
+    }
     if (name == "program") {
       if (value != program_) {
         throw UsageError("--config " + config_file_ + ": is of " + value.dump() + ", not of " + program_);
@@ -159,7 +169,7 @@ void CommandLine::read_config() {
 
 void CommandLine::take(Flag& flag, const nlohmann::json& value, const std::string& source) {
   try {
-    if (is_empty_text(value)) throw WrongType();
+    if (is_empty_text(value) || has_null_character(value)) throw WrongType();
     flag.put(value);
     return;
   } catch (const nlohmann::json::exception&) {
@@ -191,6 +201,16 @@ nlohmann::json CommandLine::config() const {
     config[flag.name] = is_empty_text(value) ? nlohmann::json() : value;
   }
   return config;
+}
+
+std::map<std::string, std::filesystem::path> CommandLine::input_files() const {
+  std::map<std::string, std::filesystem::path> files;
+  if (!config_file_.empty()) files[kConfigFlag] = config_file_;
+  for (const Flag& flag : flags_) {
+    if (flag.role != Role::kFile) continue;
+    if (const nlohmann::json file = flag.get(); !is_empty_text(file)) files[flag.name] = file.get<std::string>();
+  }
+  return files;
 }
 
 bool CommandLine::given(const std::string& name) const {
@@ -242,8 +262,9 @@ void RunFlags::add_to(CommandLine& line) {
   line.add<std::string>("dtype", dtype, "float32 or float64", one_of({"float32", "float64"}));
   line.add<std::int64_t>("threads", threads, "Threads for tensor operations", thread_count);
   line.add_switch("quiet", quiet, "Print nothing but errors", Role::kNoEffect);
-  line.add_switch("overwrite", overwrite,
-                  "Write into --out even if it holds files that no run wrote; files of the same names are replaced",
+  line.add_switch(kOverwrite, overwrite,
+                  "Write into --out even if it holds files that no run wrote, or that were changed since; files of the "
+                  "same names are replaced",
                   Role::kNoEffect);
 }
 

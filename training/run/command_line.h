@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,6 +23,10 @@ namespace lcp::training {
 /// Entries of config.json beside the flags, by which OutputFolder recognises a run of this project and its files.
 constexpr const char* kRunEntry = "torchlcp_run";
 constexpr const char* kFilesEntry = "files";
+constexpr const char* kInputsEntry = "input_files";
+
+/// The flag that names a JSON file of flags.
+constexpr const char* kConfigFlag = "config";
 
 /// How a flag affects the results of a run.
 enum class Role {
@@ -31,7 +36,8 @@ enum class Role {
 };
 
 /// A program's flags. A flag takes its value from the first of these that has one: the command line, --config FILE, the
-/// run that --resume continues, its default. Every mistake throws a UsageError of one line that names the flag.
+/// run that --resume continues, its default. Only the command line can set --overwrite, since FILE may be somebody
+/// else's. Every mistake throws a UsageError of one line that names the flag.
 class CommandLine {
  public:
   CommandLine(std::string program, std::string description);
@@ -63,6 +69,9 @@ class CommandLine {
   /// The flags of Role::kResult and Role::kFile; null where a text is not given. Throws a UsageError where a text is
   /// not UTF-8, which `parse` does as well.
   nlohmann::json config() const;
+
+  /// The files that the program reads, by their flags: those of Role::kFile and --config.
+  std::map<std::string, std::filesystem::path> input_files() const;
 
   /// Whether a flag was given on the command line.
   bool given(const std::string& name) const;

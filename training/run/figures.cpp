@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "run/error.h"
+#include "run/files.h"
 #include "run/process.h"
 #include "run/text.h"
 
@@ -24,21 +25,21 @@ std::string python() {
 }  // namespace
 
 std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::vector<std::string>& names) {
-  std::vector<std::string> files;
-  for (const std::string& name : names) files.push_back("figures/" + name);
-  out.announce(files);
   const std::string interpreter = python();
   if (interpreter.empty()) return {};
   const auto script = program_folder().parent_path() / "share" / "torchlcp" / "figures" / (out.program() + ".py");
-  const ProcessResult drawn = run_process({interpreter, script.string(), out.path().string()});
+  const UnfinishedFolder folder(out.path());
+  const ProcessResult drawn = run_process({interpreter, script.string(), out.path().string(), folder.path().string()});
   const std::string reason = drawn.last_error();
-  if (drawn.status == kCannotWrite) throw UsageError(reason);
+  if (drawn.status == kCannotWrite) throw UsageError("cannot write " + (out / kFigures / reason).string());
   if (drawn.status == 0) {
     if (!out.quiet() && !reason.empty())
       std::cerr << reason << std::endl;  // a remark of the script, such as that there is no ffmpeg
     std::vector<std::filesystem::path> figures;
-    for (const std::string& file : files) {
-      if (std::filesystem::exists(out / file)) figures.push_back(out / file);
+    for (const std::string& name : names) {
+      if (!std::filesystem::exists(folder.path() / name)) continue;
+      out.write(kFigures + name, read_file(folder.path() / name));
+      figures.push_back(out / (kFigures + name));
     }
     return figures;
   }
@@ -49,7 +50,9 @@ std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::ve
     if (drawn.status == kNoMatplotlib) {
       std::cerr << shell_command({interpreter, "-m", "pip", "install", "matplotlib"}) << " && ";
     }
-    std::cerr << shell_command({runs ? interpreter : "python3", script.string(), out.path().string()}) << std::endl;
+    std::cerr << shell_command({runs ? interpreter : "python3", script.string(), out.path().string(),
+                                (out.path() / "").parent_path().string() + "_figures"})
+              << std::endl;
   }
   return {};
 }

@@ -1,6 +1,7 @@
 #include "run/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,15 +22,16 @@
 namespace lcp::training {
 namespace {
 
+constexpr std::string_view kUnfinishedPrefix = ".torchlcp-";
+
 [[noreturn]] void fail(const std::filesystem::path& path) {
   throw UsageError("cannot write " + path.string() + ": " + std::strerror(errno));
 }
 
-// Creates a new file with a name that no other process uses. Returns its descriptor, or -1 with errno.
+// Creates a new file with an unfinished name. Returns its descriptor, or -1 with errno.
 int create_unfinished(const std::filesystem::path& folder, std::filesystem::path& created) {
-  static std::atomic<std::uint64_t> count{0};
   while (true) {
-    created = folder / (kUnfinishedPrefix + std::to_string(getpid()) + "-" + std::to_string(count++));
+    created = unfinished_path(folder);
     const int file = open(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file >= 0 || errno != EEXIST) return file;
   }
@@ -52,12 +54,6 @@ bool read_all(int file, std::string& content) {
     if (count < 0 && errno != EINTR) return false;
     content.append(buffer.data(), count > 0 ? static_cast<std::size_t>(count) : 0);
   }
-}
-
-void create_folder(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!path.empty()) std::filesystem::create_directories(path, error);
-  if (error) throw UsageError("cannot create " + path.string() + ": " + error.message());
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -83,12 +79,33 @@ std::string place(const std::filesystem::path& path, std::size_t line) {
   return path.string() + ", line " + std::to_string(line);
 }
 
+// Removes the digits that the text begins with. Returns whether there were any.
+bool remove_digits(std::string_view& text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  text.remove_prefix(digits);
+  return digits > 0;
+}
+
 }  // namespace
+
+std::filesystem::path unfinished_path(const std::filesystem::path& folder) {
+  static std::atomic<std::uint64_t> count{0};
+  return folder / (std::string(kUnfinishedPrefix) + std::to_string(getpid()) + "-" + std::to_string(count++));
+}
+
+bool is_unfinished(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  std::string_view rest = name;
+  if (!rest.starts_with(kUnfinishedPrefix)) return false;
+  rest.remove_prefix(kUnfinishedPrefix.size());
+  if (!remove_digits(rest) || !rest.starts_with('-')) return false;
+  rest.remove_prefix(1);
+  return remove_digits(rest) && rest.empty();
+}
 
 UnfinishedFile::UnfinishedFile(std::filesystem::path path, const std::string& content,
                                const std::filesystem::path& folder)
     : path_(std::move(path)) {
-  create_folder(folder);
   const int file = create_unfinished(folder, unfinished_);
   if (file < 0) fail(path_);
   const bool written = write_all(file, content);
@@ -105,13 +122,21 @@ UnfinishedFile::~UnfinishedFile() {
 }
 
 void UnfinishedFile::finish() {
-  create_folder(path_.parent_path());
   if (rename(unfinished_.c_str(), path_.c_str()) != 0) fail(path_);
   unfinished_.clear();
 }
 
-void write_file(const std::filesystem::path& path, const std::string& content) {
-  UnfinishedFile(path, content, path.parent_path()).finish();
+UnfinishedFolder::UnfinishedFolder(const std::filesystem::path& folder) {
+  do {
+    path_ = unfinished_path(folder);
+    if (mkdir(path_.c_str(), 0777) == 0) return;
+  } while (errno == EEXIST);
+  throw UsageError("cannot create a folder in " + folder.string() + ": " + std::strerror(errno));
+}
+
+UnfinishedFolder::~UnfinishedFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string read_file(const std::filesystem::path& path) {
@@ -126,13 +151,11 @@ std::string read_file(const std::filesystem::path& path) {
   return content;
 }
 
-void write_json(const std::filesystem::path& path, const nlohmann::json& json) {
-  write_file(path, json.dump(2) + "\n");
-}
-
 nlohmann::json read_json(const std::filesystem::path& path) {
   try {
-    return nlohmann::json::parse(read_file(path));
+    nlohmann::json json = nlohmann::json::parse(read_file(path));
+    if (!json.is_object()) throw UsageError(path.string() + ": must hold one JSON object");
+    return json;
   } catch (const nlohmann::json::parse_error& error) {
     throw UsageError(path.string() + ": no JSON at byte " + std::to_string(error.byte));
   } catch (const nlohmann::json::out_of_range&) {
@@ -175,8 +198,6 @@ std::string csv_text(const Table& table) {
   }
   return text;
 }
-
-void write_csv(const std::filesystem::path& path, const Table& table) { write_file(path, csv_text(table)); }
 
 Table read_csv(const std::filesystem::path& path, const std::vector<std::string>& required,
                const std::vector<std::string>& optional) {

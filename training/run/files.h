@@ -8,15 +8,18 @@
 
 namespace lcp::training {
 
-/// The names of files that are still being written begin with this.
-constexpr const char* kUnfinishedPrefix = ".torchlcp-";
+/// A path in the folder for what is still being written: .torchlcp-, the number of this process, - and a count.
+std::filesystem::path unfinished_path(const std::filesystem::path& folder);
+
+/// Whether the path ends with such a name.
+bool is_unfinished(const std::filesystem::path& path);
 
 /// The new content of a file under an unfinished name, until `finish` renames it: after an error or a kill the file is
 /// as it was before. Symbolic links in the place of either file are not followed.
 class UnfinishedFile {
  public:
   /// Writes the new content of `path` to a new file in `folder`, which must be on the same file system, and flushes it
-  /// to the disk. Creates `folder`. Throws a UsageError that names `path`.
+  /// to the disk. Throws a UsageError that names `path`.
   UnfinishedFile(std::filesystem::path path, const std::string& content, const std::filesystem::path& folder);
 
   /// Removes the new file unless it has been renamed.
@@ -24,22 +27,32 @@ class UnfinishedFile {
   UnfinishedFile(const UnfinishedFile&) = delete;
   UnfinishedFile& operator=(const UnfinishedFile&) = delete;
 
-  /// Creates the folder of `path`, and renames the new file. Throws a UsageError that names `path`.
+  /// Renames the new file. Throws a UsageError that names `path`.
   void finish();
 
  private:
   std::filesystem::path path_, unfinished_;  // unfinished_ is empty after finish()
 };
 
-/// Writes an UnfinishedFile in the folder of `path` and finishes it.
-void write_file(const std::filesystem::path& path, const std::string& content);
+/// A new folder with an unfinished name, removed with all that it holds when this object is destroyed.
+class UnfinishedFolder {
+ public:
+  /// Throws a UsageError where it cannot be created in `folder`.
+  explicit UnfinishedFolder(const std::filesystem::path& folder);
+  ~UnfinishedFolder();
+  UnfinishedFolder(const UnfinishedFolder&) = delete;
+  UnfinishedFolder& operator=(const UnfinishedFolder&) = delete;
 
-void write_json(const std::filesystem::path& path, const nlohmann::json& json);
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 /// Throws a UsageError that names the file.
 std::string read_file(const std::filesystem::path& path);
 
-/// Throws a UsageError that names the file.
+/// The JSON object in the file. Throws a UsageError that names the file, also where it holds other JSON.
 nlohmann::json read_json(const std::filesystem::path& path);
 
 /// Columns of numbers, all of one length.
@@ -57,7 +70,6 @@ struct Table {
 /// The table as CSV: a header, then one line for each row, with 17 significant digits, so that reading restores the
 /// same bits.
 std::string csv_text(const Table& table);
-void write_csv(const std::filesystem::path& path, const Table& table);
 
 /// Reads the columns `required`, and those of `optional` that the file has; others are ignored. Throws a UsageError
 /// that names the file and, where there is one, the line and the column: no such file, no rows, a missing or repeated

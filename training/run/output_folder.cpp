@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
 
 #include "run/error.h"
+#include "run/fingerprint.h"
 
 namespace lcp::training {
 namespace {
@@ -17,10 +18,9 @@ using nlohmann::json;
 
 constexpr const char* kConfig = "config.json";
 constexpr const char* kMetrics = "metrics.json";
-constexpr const char* kFigures = "figures/";
 
 // The value of kRunEntry, the version of the rules in output_folder.h. Folders of other versions belong to the user.
-constexpr int kRunFormat = 1;
+constexpr int kRunFormat = 2;
 
 // The programs that write run folders.
 constexpr std::array kPrograms = {"compare_methods",       "fit_linear_program", "identify_mpec",   "identify_shooting",
@@ -41,8 +41,6 @@ bool is_real_file(const fs::path& path) {
   std::error_code none;
   return fs::symlink_status(path, none).type() == fs::file_type::regular;
 }
-
-bool is_unfinished(const fs::path& path) { return path.filename().string().starts_with(kUnfinishedPrefix); }
 
 bool is_run_folder(const std::string& name) { return name.ends_with('/'); }
 
@@ -65,39 +63,68 @@ bool is_reached_without_links(const fs::path& folder, const std::string& name) {
   return true;
 }
 
+// Whether the file is within the folder, once symbolic links are resolved.
+bool is_within(const fs::path& file, const fs::path& folder) {
+  std::error_code none;
+  const fs::path relative = fs::weakly_canonical(file, none).lexically_relative(fs::canonical(folder, none));
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+std::string hash_text(const std::string& content) {
+  std::ostringstream text;
+  text << std::hex << hash_of(content);
+  return text.str();
+}
+
+// Whether the path is a file with one of these contents.
+bool is_file_with(const std::set<std::string>& hashes, const fs::path& path) {
+  return is_real_file(path) && hashes.contains(hash_text(read_file(path)));
+}
+
+// The hashes of the files that the program reads and that are no flags themselves, by the flags that name them; null
+// for what is no file, such as a pipe.
+json hashes_of_inputs(const CommandLine& line) {
+  json hashes = json::object();
+  for (const auto& [flag, file] : line.input_files()) {
+    std::error_code none;
+    if (flag != kConfigFlag) hashes[flag] = fs::is_regular_file(file, none) ? json(hash_text(read_file(file))) : json();
+  }
+  return hashes;
+}
+
 // The config.json of a run in the folder; nullopt where no run of this project wrote it, or it has no valid list of
 // files.
 std::optional<json> read_config(const fs::path& folder) {
   if (!is_real_file(folder / kConfig)) return std::nullopt;
   try {
-    json config = training::read_json(folder / kConfig);
-    if (!config.is_object() || config.value(kRunEntry, json()) != kRunFormat) return std::nullopt;
+    json config = read_json(folder / kConfig);
+    if (config.value(kRunEntry, json()) != kRunFormat) return std::nullopt;
     if (!is_known_program(config.value("program", json()))) return std::nullopt;
-    if (!config.contains(kFilesEntry) || !config[kFilesEntry].is_array()) return std::nullopt;
-    for (const json& name : config[kFilesEntry]) {
-      if (!name.is_string() || !is_inside(name.get<std::string>())) return std::nullopt;
+    for (const auto& [name, hashes] : config.at(kFilesEntry).get<FileList>()) {
+      if (!is_inside(name)) return std::nullopt;
     }
     return config;
   } catch (const UsageError&) {
-    return std::nullopt;
+  } catch (const json::exception&) {
   }
+  return std::nullopt;
 }
 
-std::set<std::string> listed(const std::optional<json>& config) {
+FileList listed(const std::optional<json>& config) {
   if (!config) return {};
-  return config->at(kFilesEntry).get<std::set<std::string>>();
+  return config->at(kFilesEntry).get<FileList>();
 }
 
 // All files that runs wrote: those that the folder's config.json lists, and those of runs in subfolders that it lists.
-std::set<std::string> files_of_runs(const fs::path& folder) {
+FileList files_of_runs(const fs::path& folder) {
   const std::optional<json> config = read_config(folder);
   if (!config) return {};
-  std::set<std::string> files = {kConfig};
-  for (const std::string& name : listed(config)) {
+  FileList files = {{kConfig, {hash_text(read_file(folder / kConfig))}}};
+  for (const auto& [name, hashes] : listed(config)) {
     if (!is_run_folder(name)) {
-      files.insert(name);
+      files[name] = hashes;
     } else if (is_reached_without_links(folder, name)) {
-      for (const std::string& inner : files_of_runs(folder / name)) files.insert(name + inner);
+      for (const auto& [inner, inner_hashes] : files_of_runs(folder / name)) files[name + inner] = inner_hashes;
     }
   }
   return files;
@@ -105,7 +132,7 @@ std::set<std::string> files_of_runs(const fs::path& folder) {
 
 // Throws a UsageError where another process uses the folder of a run that the config.json of `folder` lists.
 void refuse_runs_in_use(const fs::path& folder) {
-  for (const std::string& name : listed(read_config(folder))) {
+  for (const auto& [name, hashes] : listed(read_config(folder))) {
     if (!is_run_folder(name) || !is_real_folder(folder / name) || !is_reached_without_links(folder, name)) continue;
     const FolderLock lock(folder / name);
     refuse_runs_in_use(folder / name);
@@ -120,26 +147,30 @@ void remove_file(const fs::path& folder, const std::string& name) {
   if (error) throw UsageError("cannot remove " + path.string() + ": " + error.message());
 }
 
-// Removes the unfinished files of killed processes from the folders in which the run in `folder` writes its files.
+// Removes the unfinished files and folders of killed processes from the folders in which the run in `folder` writes its
+// files.
 void remove_unfinished_files(const fs::path& folder) {
   std::set<fs::path> places = {""};
-  for (const std::string& name : listed(read_config(folder))) {
+  for (const auto& [name, hashes] : listed(read_config(folder))) {
     if (!is_run_folder(name) && is_reached_without_links(folder, name)) places.insert(fs::path(name).parent_path());
   }
   for (const fs::path& place : places) {
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(folder / place, error)) {
-      if (is_unfinished(entry.path())) remove_file(folder, place / entry.path().filename());
+      const bool real = is_real_file(entry.path()) || is_real_folder(entry.path());
+      if (real && is_unfinished(entry.path())) fs::remove_all(entry.path(), error);
+      if (error) throw UsageError("cannot remove " + entry.path().string() + ": " + error.message());
     }
   }
 }
 
-// Removes these files of the run in the folder, and the runs in subfolders among them. metrics.json is removed first,
-// so that a partly removed run does not look complete; config.json stays. The caller holds the lock of the folder.
-void remove_listed(const fs::path& folder, const std::set<std::string>& names) {
-  const auto remove = [&](const std::string& name) {
+// Removes these files of the run in the folder, and the runs in subfolders among them; files that the user has changed
+// stay. metrics.json is removed first, so that a partly removed run does not look complete; config.json stays. The
+// caller holds the lock of the folder.
+void remove_listed(const fs::path& folder, const FileList& files) {
+  const auto remove = [&](const std::string& name, const std::set<std::string>& hashes) {
     if (!is_run_folder(name)) {
-      remove_file(folder, name);
+      if (is_file_with(hashes, folder / name)) remove_file(folder, name);
     } else if (is_real_folder(folder / name) && is_reached_without_links(folder, name)) {
       const FolderLock lock(folder / name);
       remove_unfinished_files(folder / name);
@@ -151,33 +182,59 @@ void remove_listed(const fs::path& folder, const std::set<std::string>& names) {
       if (!remove_empty_folder(folder / place)) break;
     }
   };
-  if (names.contains(kMetrics)) remove(kMetrics);
-  for (const std::string& name : names) {
-    if (name != kConfig) remove(name);
+  if (const auto metrics = files.find(kMetrics); metrics != files.end()) remove(kMetrics, metrics->second);
+  for (const auto& [name, hashes] : files) {
+    if (name != kConfig) remove(name, hashes);
   }
 }
+
+[[noreturn]] void refuse(const fs::path& folder, const std::string& name, const char* why) {
+  throw UsageError("--out " + folder.string() + " holds " + name + ", which " + why +
+                   "; choose another folder, or add --overwrite");
+}
+
+constexpr const char* kForeign = "no run of this version wrote";
+constexpr const char* kChanged = "was changed after a run wrote it";
 
 }  // namespace
 
 OutputFolder::OutputFolder(const CommandLine& line, const RunFlags& run, FolderLock lock)
-    : line_(line), run_(run), lock_(std::move(lock)), earlier_(read_config(path())), files_(listed(earlier_)) {
+    : line_(line),
+      run_(run),
+      lock_(std::move(lock)),
+      inputs_(hashes_of_inputs(line)),
+      earlier_(read_config(path())),
+      files_(listed(earlier_)) {
   if (!is_known_program(program())) throw std::logic_error(program() + " is missing in kPrograms");
+  refuse_inputs();
   refuse_runs_in_use(path());
   if (!run.overwrite) refuse_foreign_files();
   remove_unfinished_files(path());
 }
 
+void OutputFolder::refuse_inputs() const {
+  for (const auto& [flag, file] : line_.input_files()) {
+    if (!is_within(file, path())) continue;
+    throw UsageError("--" + flag + " " + file.string() + " is in --out " + path().string() +
+                     ", where a run replaces files; choose another folder for --out");
+  }
+}
+
 void OutputFolder::refuse_foreign_files() const {
-  const std::set<std::string> known = files_of_runs(path());
+  const FileList known = files_of_runs(path());
   std::error_code error;
   auto entry = fs::recursive_directory_iterator(path(), error);
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
     const fs::path file = entry->path();
-    if (is_real_folder(file)) continue;
-    const bool ours = known.contains(file.lexically_relative(path()).string()) || is_unfinished(file);
-    if (ours && is_real_file(file)) continue;
-    throw UsageError("--out " + path().string() + " holds " + file.lexically_relative(path()).string() +
-                     ", which no run of this version wrote; choose another folder, or add --overwrite");
+    const bool folder = is_real_folder(file);
+    if (is_unfinished(file) && (folder || is_real_file(file))) {
+      entry.disable_recursion_pending();
+    } else if (!folder) {
+      const std::string name = file.lexically_relative(path()).string();
+      const auto found = known.find(name);
+      if (found == known.end()) refuse(path(), name, kForeign);
+      if (!is_file_with(found->second, file)) refuse(path(), name, kChanged);
+    }
   }
   if (error) throw UsageError("cannot read " + path().string() + ": " + error.message());
 }
@@ -188,58 +245,80 @@ void OutputFolder::continue_earlier_run() {
   begun_ = true;
 }
 
-void OutputFolder::announce(const std::vector<std::string>& names) {
-  std::set<std::string> kept = files_;
-  if (!begun_) {
-    const bool same_flags = has_same_flags_as_earlier_run();
-    std::erase_if(kept, [&](const std::string& name) { return !same_flags || !name.starts_with(kFigures); });
-  }
-  std::set<std::string> files = kept;
-  files.insert(names.begin(), names.end());
-  if (begun_ && files == files_) return;
-
-  UnfinishedFile config = new_config(files);
-  if (!begun_) {
-    refuse_runs_in_use(path());
-    std::set<std::string> removed;
-    std::set_difference(files_.begin(), files_.end(), kept.begin(), kept.end(), std::inserter(removed, removed.end()));
-    remove_listed(path(), removed);
-  }
-  for (const std::string& name : names) {
-    if (!kept.contains(name)) remove_file(path(), name);  // It belongs to the user, who gave --overwrite.
-  }
-  config.finish();
-  files_ = std::move(files);
-  begun_ = true;
-}
+void OutputFolder::announce(const std::string& folder) { list(folder, {}); }
 
 void OutputFolder::write(const std::string& name, const std::string& content) {
   const fs::path file = path() / name;
   if (!is_reached_without_links(path(), name)) {
     throw UsageError("cannot write " + file.string() + ": a folder on the way is a symbolic link or a file");
   }
+  std::error_code none;
+  const fs::file_type present = fs::symlink_status(file, none).type();
+  if (present == fs::file_type::directory) throw UsageError("cannot write " + file.string() + ": it is a folder");
+  if (present != fs::file_type::not_found && !run_.overwrite) {
+    const auto listed = files_.find(name);
+    if (listed == files_.end()) refuse(path(), name, kForeign);
+    if (!is_file_with(listed->second, file)) refuse(path(), name, kChanged);
+  }
+  // This lock creates the file's folder, and keeps it while the files of the earlier run are removed.
+  std::optional<FolderLock> parent;
+  if (fs::path(name).has_parent_path()) parent.emplace(file.parent_path());
   UnfinishedFile unfinished(file, content, path());
-  announce({name});
+  const std::set<std::string> hash = {hash_text(content)};
+  list(name, hash);
   unfinished.finish();
+  files_[name] = hash;  // config.json has it when the next file is listed
 }
 
-bool OutputFolder::has_same_flags_as_earlier_run() const {
+void OutputFolder::list(const std::string& name, std::set<std::string> hashes) {
+  FileList files, removed;
+  const bool figures_stay = !begun_ && repeats_earlier_run();
+  for (const auto& file : files_) {
+    const bool stays = begun_ || (figures_stay && file.first.starts_with(kFigures));
+    (stays ? files : removed).insert(file);
+  }
+  // Until the new content replaces the present one, the file may have either.
+  for (const std::string& hash : files[name]) {
+    if (is_file_with({hash}, path() / name)) hashes.insert(hash);
+  }
+  files[name] = std::move(hashes);
+  if (begun_ && files == files_) return;
+
+  UnfinishedFile config = new_config(files);
+  if (!begun_) {
+    refuse_runs_in_use(path());
+    remove_listed(path(), removed);
+  }
+  config.finish();
+  files_ = std::move(files);
+  begun_ = true;
+}
+
+json OutputFolder::description() const {
+  json config = line_.config();
+  config[kInputsEntry] = inputs_;
+  return config;
+}
+
+bool OutputFolder::repeats_earlier_run() const {
   if (!earlier_) return false;
   json flags = *earlier_;
   flags.erase(kRunEntry);
   flags.erase(kFilesEntry);
-  return flags == line_.config();
+  return flags == description();
 }
 
-UnfinishedFile OutputFolder::new_config(const std::set<std::string>& files) const {
-  json config = line_.config();
+UnfinishedFile OutputFolder::new_config(const FileList& files) const {
+  json config = description();
   config[kRunEntry] = kRunFormat;
   config[kFilesEntry] = files;
   return {path() / kConfig, config.dump(2) + "\n", path()};
 }
 
 bool has_written(const fs::path& folder, const std::string& name) {
-  return listed(read_config(folder)).contains(name) && is_real_file(folder / name);
+  const FileList files = listed(read_config(folder));
+  const auto found = files.find(name);
+  return found != files.end() && is_file_with(found->second, folder / name);
 }
 
 }  // namespace lcp::training

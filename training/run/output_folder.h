@@ -2,11 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "run/command_line.h"
 #include "run/files.h"
@@ -14,26 +14,36 @@
 
 namespace lcp::training {
 
+/// Where the figures of a run are.
+constexpr const char* kFigures = "figures/";
+
+/// The files of a run by their names, each with the hashes (hash_of) of the contents that the run may have given it. A
+/// name that ends with "/" is the folder of another run, whose own config.json lists its files.
+using FileList = std::map<std::string, std::set<std::string>>;
+
 /// The folder --out. The following holds at every moment, even where the process is killed:
 ///
-/// * config.json has an entry that only programs of this project write, and lists under "files" every file in the
-///   folder that the run wrote. A name enters the list before its file appears, and leaves it after the file is gone. A
-///   name that ends with "/" is the folder of another run, whose own config.json lists its files.
-/// * Files that are not listed belong to the user. A run that finds one stops. With --overwrite it continues, and
-///   replaces only those that have the name of a file that it writes itself.
+/// * config.json has an entry that only programs of this project write, and a FileList of the files in the folder that
+///   the run wrote. A content enters the list before it gets its name: while a file is being replaced, the list has the
+///   hashes of its old and of its new content. A name leaves the list after the file is gone. config.json itself has no
+///   hash: it is replaced, whatever its flags are.
+/// * A file that is not listed, or whose content has none of its hashes since somebody changed it, belongs to the user.
+///   A run that finds one stops. With --overwrite it continues, and replaces only those that have the name of a file
+///   that it writes itself, once the new content is on the disk.
 /// * All listed files belong to the run whose flags config.json holds. The files of an earlier run stay until the first
 ///   file of this run and its config.json are on the disk under unfinished names. Then the earlier files are removed,
-///   metrics.json first, and the new ones are renamed. Only the figures of an earlier run with the same flags stay
-///   until they are drawn again.
+///   metrics.json first, and the new ones are renamed. Only the figures of an earlier run stay until they are drawn
+///   again, if its flags and the contents of the files that it read are the same.
 /// * Every file is complete, since it is an UnfinishedFile until it is. Unfinished files of killed runs are removed by
 ///   the next run.
+/// * No file that the flags name for reading is in the folder, so that a run cannot remove its own input.
 /// * Only one process uses the folder, by a FolderLock. Where another process uses the folder of a listed run, this run
 ///   stops before it removes anything.
 class OutputFolder {
  public:
   /// To be called after the flags and the data have been checked, and before long computations. Throws a UsageError
-  /// where another process uses the folder of a listed run or, unless --overwrite is given, where the folder holds a
-  /// file that no run wrote.
+  /// where an input file (CommandLine::input_files) is in the folder, where another process uses the folder of a listed
+  /// run or, unless --overwrite is given, where the folder holds a file of the user's.
   ///   lock: the lock of the folder --out. Who reads files of an earlier run takes it before.
   OutputFolder(const CommandLine& line, const RunFlags& run, FolderLock lock);
 
@@ -52,30 +62,35 @@ class OutputFolder {
   /// Keeps the files of the earlier run, which this run continues. To be called before anything is written.
   void continue_earlier_run();
 
-  /// Adds to the list in config.json the names of files that other processes are going to write. With --overwrite,
-  /// files of the user's that have these names are removed.
-  void announce(const std::vector<std::string>& names);
+  /// Adds the folder of another run, a name that ends with "/", to the list in config.json. To be called before that
+  /// run starts.
+  void announce(const std::string& folder);
 
-  /// Writes the file of that name, relative to the folder. Throws a UsageError where that fails. If the reason is a
-  /// full disk, the folder is as it was before.
+  /// Writes the file of that name, relative to the folder. Throws a UsageError where that fails and, unless --overwrite
+  /// is given, where a file of the user's has the name. If it throws since there is no room on the disk for the new
+  /// content, the folder is as it was before.
   void write(const std::string& name, const std::string& content);
   void write_json(const std::string& name, const nlohmann::json& json) { write(name, json.dump(2) + "\n"); }
   void write_csv(const std::string& name, const Table& table) { write(name, csv_text(table)); }
 
  private:
+  void refuse_inputs() const;
   void refuse_foreign_files() const;
-  bool has_same_flags_as_earlier_run() const;
-  UnfinishedFile new_config(const std::set<std::string>& files) const;
+  nlohmann::json description() const;  // config.json without what kRunEntry and kFilesEntry name
+  bool repeats_earlier_run() const;
+  void list(const std::string& name, std::set<std::string> hashes);
+  UnfinishedFile new_config(const FileList& files) const;
 
   const CommandLine& line_;
   const RunFlags& run_;
   const FolderLock lock_;
+  const nlohmann::json inputs_;                  // the hashes of the files that the run reads, by their flags
   const std::optional<nlohmann::json> earlier_;  // config.json of the earlier run
-  std::set<std::string> files_;                  // the list in config.json
+  FileList files_;                               // the list in config.json
   bool begun_ = false;                           // whether config.json belongs to this run
 };
 
-/// Whether the folder holds a file of that name which the run in the folder wrote.
+/// Whether the folder holds a file of that name as the run in the folder wrote it.
 bool has_written(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace lcp::training

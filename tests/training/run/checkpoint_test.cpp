@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <random>
 #include <vector>
 
@@ -27,7 +28,7 @@ class CheckpointTest : public ::testing::Test {
   ~CheckpointTest() override { fs::remove_all(folder_); }
 
   Checkpoint read(const std::string& bytes) {
-    write_file(folder_ / "checkpoint.pt", bytes);
+    std::ofstream(folder_ / "checkpoint.pt") << bytes;
     return Checkpoint::read(folder_ / "checkpoint.pt");
   }
 

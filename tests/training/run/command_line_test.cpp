@@ -3,8 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <fstream>
+
 #include "run/error.h"
-#include "run/files.h"
 
 namespace lcp::training::command_line_test {
 
@@ -22,7 +23,7 @@ class CommandLineTest : public ::testing::Test {
   ~CommandLineTest() override { std::filesystem::remove_all(folder_); }
 
   std::string config(const nlohmann::json& json) {
-    write_json(folder_ / "config.json", json);
+    std::ofstream(folder_ / "config.json") << json;
     return (folder_ / "config.json").string();
   }
 
@@ -140,6 +141,28 @@ TEST_F(CommandLineTest, NamesTheConfigThatIsWrong) {
   EXPECT_NE(parse({"--config", config({{"mu", -1}})}).find("--mu must be"), std::string::npos);
   EXPECT_NE(parse({"--config", config({{"program", "other"}})}).find("\"other\""), std::string::npos);
   EXPECT_NE(parse({"--config", config(nlohmann::json::array())}).find("one JSON object"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, TakesOverwriteFromTheLineOnly) {
+  for (const bool value : {false, true}) {
+    const auto file = config({{"overwrite", value}});
+    EXPECT_EQ(parse({"--config", file}), "--config " + file + ": --overwrite must be given on the command line");
+    EXPECT_FALSE(run_.overwrite);
+  }
+}
+
+TEST_F(CommandLineTest, RefusesANullCharacter) {
+  const std::string text("a\0b", 3);
+  EXPECT_NE(parse({"--config", config({{"data", text}})}).find("\"data\" cannot be \"a\\u0000b\""), std::string::npos);
+  EXPECT_NE(parse({"--config", config({{"out", text}})}).find("\"out\" cannot be"), std::string::npos);
+}
+
+TEST_F(CommandLineTest, NamesTheFilesThatAProgramReads) {
+  const auto file = config({{"data", "a.csv"}, {"input_files", {{"data", "7"}}}, {"files", {}}, {"torchlcp_run", 2}});
+  EXPECT_EQ(parse({}), "");
+  EXPECT_TRUE(line_.input_files().empty());
+  EXPECT_EQ(parse({"--config", file}), "");
+  EXPECT_EQ(line_.input_files(), (std::map<std::string, std::filesystem::path>{{"config", file}, {"data", "a.csv"}}));
 }
 
 TEST_F(CommandLineTest, AgreesWithTheRunThatItContinues) {

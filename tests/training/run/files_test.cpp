@@ -48,8 +48,7 @@ TEST_F(FilesTest, ReadsTheBitsItWrote) {
   Table table;
   table.add("x", values);
   table.add("y", std::vector<double>(values.rbegin(), values.rend()));
-  write_csv(folder_ / "t.csv", table);
-  const Table again = read_csv(folder_ / "t.csv", {"y", "x"});
+  const Table again = read_csv(with(csv_text(table)), {"y", "x"});
   EXPECT_EQ(again["x"], table["x"]);
   EXPECT_EQ(again["y"], table["y"]);
 }
@@ -80,7 +79,7 @@ TEST_F(FilesTest, NamesWhatIsWrongWithAFile) {
 
 TEST_F(FilesTest, LeavesAnExistingFileAndNoOtherWhereItCannotWrite) {
   std::filesystem::create_directory(folder_ / "a");  // which no file replaces
-  EXPECT_THROW(write_file(folder_ / "a", "new"), UsageError);
+  EXPECT_THROW(UnfinishedFile(folder_ / "a", "new", folder_).finish(), UsageError);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
@@ -101,6 +100,7 @@ TEST_F(FilesTest, NamesAFileThatIsNoJson) {
     EXPECT_NE(std::string(error.what()).find("data.csv: no JSON at byte 9"), std::string::npos) << error.what();
   }
   EXPECT_THROW(read_json(with("{\"a\": 1e999}")), UsageError);
+  for (const char* other : {"[]", "1", "null", "\"text\""}) EXPECT_THROW(read_json(with(other)), UsageError) << other;
 }
 
 }  // namespace lcp::training::files_test

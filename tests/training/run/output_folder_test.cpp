@@ -4,12 +4,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <sstream>
 
 #include "run/error.h"
+#include "run/fingerprint.h"
 
 namespace lcp::training::output_folder_test {
 
@@ -26,7 +29,8 @@ class OutputFolderTest : public ::testing::Test {
 
   // A run with this seed, its flags and its folder.
   struct Run {
-    Run(const fs::path& out, std::int64_t seed, bool overwrite) : line("simulate", "What it does.") {
+    Run(const fs::path& out, std::int64_t seed, bool overwrite, std::string file)
+        : line("simulate", "What it does."), data(std::move(file)) {
       flags.add_to(line);
       line.add<std::string>("data", data, "File", nullptr, Role::kFile);
       flags.out = out;
@@ -42,20 +46,39 @@ class OutputFolderTest : public ::testing::Test {
     std::unique_ptr<OutputFolder> folder;
   };
 
-  std::unique_ptr<Run> open(std::int64_t seed = 0, bool overwrite = false) {
-    return std::make_unique<Run>(out_, seed, overwrite);
+  std::unique_ptr<Run> open(std::int64_t seed = 0, bool overwrite = false, const std::string& data = "") {
+    return std::make_unique<Run>(out_, seed, overwrite, data);
   }
 
-  std::string error_of(bool overwrite = false) {
+  // A run that writes these files.
+  void write(const std::vector<std::string>& names) {
+    const auto run = open(1);
+    for (const std::string& name : names) (*run)->write(name, "old");
+  }
+
+  // The message of the body's UsageError, with "out" for the folder.
+  std::string error_of(const std::function<void()>& body) const {
     try {
-      open(0, overwrite);
+      body();
     } catch (const UsageError& error) {
       std::string text = error.what();
       const std::string out = out_.string();
-      if (const auto at = text.find(out); at != std::string::npos) text.replace(at, out.size(), "out");
+      for (auto at = text.find(out); at != std::string::npos; at = text.find(out)) text.replace(at, out.size(), "out");
       return text;
     }
     return "no error";
+  }
+  std::string error_of(bool overwrite = false) {
+    return error_of([&] { open(0, overwrite); });
+  }
+
+  // The list of a run that wrote these files with this content, as config.json has it.
+  static nlohmann::json list_of(const std::vector<std::string>& names, const std::string& content) {
+    std::ostringstream hash;
+    hash << std::hex << hash_of(content);
+    nlohmann::json list = nlohmann::json::object();
+    for (const std::string& name : names) list[name] = {hash.str()};
+    return list;
   }
 
   void put(const fs::path& path, const std::string& content) {
@@ -93,15 +116,17 @@ class OutputFolderTest : public ::testing::Test {
   fs::path folder_, out_;
 };
 
-constexpr const char* kRefusal =
-    "--out out holds notes.txt, which no run of this version wrote; choose another folder, or add --overwrite";
+std::string refusal(const std::string& name, const std::string& why = "no run of this version wrote") {
+  return "--out out holds " + name + ", which " + why + "; choose another folder, or add --overwrite";
+}
+constexpr const char* kChanged = "was changed after a run wrote it";
 
 TEST_F(OutputFolderTest, ListsEveryFileOfTheRun) {
   (*open())->write("figures/a.png", "picture");
   const auto config = read_json(out_ / "config.json");
-  EXPECT_EQ(config["files"], nlohmann::json({"figures/a.png"}));
+  EXPECT_EQ(config["files"], list_of({"figures/a.png"}, "picture"));
   EXPECT_EQ(config["program"], "simulate");
-  EXPECT_EQ(config["torchlcp_run"], 1);
+  EXPECT_EQ(config["torchlcp_run"], 2);
   EXPECT_EQ(content(out_ / "figures" / "a.png"), "picture");
 }
 
@@ -116,11 +141,11 @@ TEST_F(OutputFolderTest, LeavesNoTraceWhereNothingIsWritten) {
 
 TEST_F(OutputFolderTest, RefusesAFileThatNoRunWrote) {
   put(out_ / "notes.txt", "mine");
-  EXPECT_EQ(error_of(), kRefusal);
+  EXPECT_EQ(error_of(), refusal("notes.txt"));
   EXPECT_EQ(content(out_ / "notes.txt"), "mine");
   (*open(0, true))->write("data.csv", "x");
   EXPECT_EQ(files(), (std::set<std::string>{"config.json", "data.csv", "notes.txt"}));
-  EXPECT_EQ(error_of(), kRefusal);  // still
+  EXPECT_EQ(error_of(), refusal("notes.txt"));  // still
 }
 
 TEST_F(OutputFolderTest, RefusesAFileThatWasAddedToARun) {
@@ -130,15 +155,18 @@ TEST_F(OutputFolderTest, RefusesAFileThatWasAddedToARun) {
 }
 
 TEST_F(OutputFolderTest, BelievesNoListOfSomebodyElses) {
-  const nlohmann::json files = {"thesis.tex", "notes/"};
+  const nlohmann::json files = list_of({"thesis.tex", "notes/"}, "mine");
   const std::vector<nlohmann::json> configs = {
       {{"program", "my app"}, {"files", files}},
       {{"program", "simulate"}, {"files", files}},
-      {{"program", "my app"}, {"files", files}, {"torchlcp_run", 1}},
-      {{"program", "simulate"}, {"files", files}, {"torchlcp_run", 2}},
-      {{"program", 1}, {"files", files}, {"torchlcp_run", 1}},
-      {{"program", "simulate"}, {"files", "thesis.tex"}, {"torchlcp_run", 1}},
-      files,
+      {{"program", "my app"}, {"files", files}, {"torchlcp_run", 2}},
+      {{"program", "simulate"}, {"files", files}, {"torchlcp_run", 1}},
+      {{"program", 1}, {"files", files}, {"torchlcp_run", 2}},
+      {{"program", "simulate"}, {"files", "thesis.tex"}, {"torchlcp_run", 2}},
+      {{"program", "simulate"}, {"files", {"thesis.tex"}}, {"torchlcp_run", 2}},
+      {{"program", "simulate"}, {"files", {{"thesis.tex", 1}}}, {"torchlcp_run", 2}},
+      {{"program", "simulate"}, {"torchlcp_run", 2}},
+      nlohmann::json::array({"thesis.tex"}),
   };
   for (const nlohmann::json& config : configs) {
     put(out_ / "thesis.tex", "mine");
@@ -161,11 +189,71 @@ TEST_F(OutputFolderTest, OverwritesOnlyWhatItWrites) {
   (*run)->write("metrics.json", "results");
   EXPECT_EQ(content(out_ / "metrics.json"), "results");
   EXPECT_TRUE(has_written(out_, "metrics.json"));
-  (*run)->announce({"figures/a.png"});
-  EXPECT_FALSE(has_written(out_, "figures/a.png"));
-  EXPECT_EQ(files(),
-            (std::set<std::string>{"config.json", "figures/b.png", "history.csv", "metrics.json", "model.pt"}));
-  EXPECT_EQ(content(out_ / "model.pt"), "mine");
+  (*run)->write("figures/a.png", "picture");
+  EXPECT_EQ(content(out_ / "figures" / "a.png"), "picture");
+  for (const char* name : {"model.pt", "figures/b.png"}) EXPECT_EQ(content(out_ / name), "mine");
+}
+
+TEST_F(OutputFolderTest, LeavesWhatWasChangedAfterARunWroteIt) {
+  write({"data.csv", "metrics.json", "model.pt"});
+  put(out_ / "model.pt", "trained further");
+  EXPECT_EQ(error_of(), refusal("model.pt", kChanged));
+  EXPECT_FALSE(has_written(out_, "model.pt"));
+  EXPECT_TRUE(has_written(out_, "data.csv"));
+  (*open(2, true))->write("metrics.json", "new");
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json", "metrics.json", "model.pt"}));
+  EXPECT_EQ(content(out_ / "model.pt"), "trained further");
+  EXPECT_EQ(error_of(), refusal("model.pt"));
+  (*open(2, true))->write("model.pt", "new");
+  EXPECT_EQ(content(out_ / "model.pt"), "new");
+}
+
+TEST_F(OutputFolderTest, LeavesWhatIsChangedWhileTheNextRunComputes) {
+  write({"data.csv", "metrics.json"});
+  const auto next = open(2);
+  put(out_ / "data.csv", "measured");
+  EXPECT_EQ(error_of([&] { (*next)->write("data.csv", "new"); }), refusal("data.csv", kChanged));
+  EXPECT_EQ(content(out_ / "metrics.json"), "old");
+  (*next)->write("history.csv", "new");
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json", "data.csv", "history.csv"}));
+  EXPECT_EQ(content(out_ / "data.csv"), "measured");
+}
+
+TEST_F(OutputFolderTest, StopsAtAFileOfTheUsersThatAppearsUnderANameThatItWrites) {
+  const auto run = open();
+  (*run)->write("data.csv", "x");
+  put(out_ / "metrics.json", "mine");
+  EXPECT_EQ(error_of([&] { (*run)->write("metrics.json", "results"); }), refusal("metrics.json"));
+  put(out_ / "data.csv", "mine");
+  EXPECT_EQ(error_of([&] { (*run)->write("data.csv", "y"); }), refusal("data.csv", kChanged));
+  for (const char* name : {"metrics.json", "data.csv"}) EXPECT_EQ(content(out_ / name), "mine");
+  fs::remove(out_ / "data.csv");
+  fs::create_directory(out_ / "data.csv");
+  EXPECT_EQ(error_of([&] { (*run)->write("data.csv", "y"); }), "cannot write out/data.csv: it is a folder");
+}
+
+TEST_F(OutputFolderTest, ReplacesItsOwnFileAndListsBothContentsMeanwhile) {
+  const auto run = open();
+  for (const char* text : {"one", "two", "three"}) (*run)->write("checkpoint.pt", text);
+  nlohmann::json list = list_of({"checkpoint.pt"}, "two");
+  list["checkpoint.pt"].push_back(list_of({"checkpoint.pt"}, "three")["checkpoint.pt"][0]);
+  std::sort(list["checkpoint.pt"].begin(), list["checkpoint.pt"].end());
+  EXPECT_EQ(read_json(out_ / "config.json")["files"], list);
+}
+
+TEST_F(OutputFolderTest, RefusesAnInputInTheFolder) {
+  (*open(1))->write("data.csv", "x");
+  fs::create_symlink(out_ / "data.csv", folder_ / "link.csv");
+  for (const fs::path& input : {out_ / "data.csv", folder_ / "link.csv", out_ / "." / "data.csv"}) {
+    for (const bool overwrite : {false, true}) {
+      EXPECT_EQ(error_of([&] { open(2, overwrite, input.string()); }).substr(0, 7), "--data ") << input;
+    }
+  }
+  EXPECT_EQ(error_of([&] { open(2, false, (out_ / "data.csv").string()); }),
+            "--data out/data.csv is in --out out, where a run replaces files; choose another folder for --out");
+  EXPECT_EQ(content(out_ / "data.csv"), "x");
+  put(folder_ / "out.csv", "y");
+  EXPECT_EQ(error_of([&] { open(2, false, (folder_ / "out.csv").string()); }), "no error");
 }
 
 TEST_F(OutputFolderTest, RefusesLinks) {
@@ -189,9 +277,10 @@ TEST_F(OutputFolderTest, NeverFollowsALinkInThePlaceOfAnUnfinishedFile) {
   put(folder_ / "victim", "precious");
   fs::create_directories(out_);
   for (const char* name : {"config.json.tmp", "data.csv.tmp"}) fs::create_symlink(folder_ / "victim", out_ / name);
-  for (int k = 0; k < 100; ++k) {
-    const std::string name = kUnfinishedPrefix + std::to_string(::getpid()) + "-" + std::to_string(k);
-    fs::create_symlink(folder_ / "victim", out_ / name);
+  const std::string present = unfinished_path(out_).string();  // the next ones have the next counts
+  const auto count = std::stoi(present.substr(present.rfind('-') + 1));
+  for (int k = 1; k <= 9; ++k) {
+    fs::create_symlink(folder_ / "victim", present.substr(0, present.rfind('-') + 1) + std::to_string(count + k));
   }
   (*open(0, true))->write("data.csv", "x");
   EXPECT_EQ(content(folder_ / "victim"), "precious");
@@ -202,7 +291,7 @@ TEST_F(OutputFolderTest, RemovesOnlyWhatTheEarlierRunListed) {
   put(out_ / "notes.txt", "mine");
   put(folder_ / "victim", "precious");
   auto config = read_json(out_ / "config.json");
-  config["files"] = {"metrics.json", "../victim"};  // as somebody else may have written it
+  config["files"] = list_of({"../victim"}, "precious");  // as somebody else may have written it
   put(out_ / "config.json", config.dump());
   EXPECT_THROW(open(), UsageError);
   (*open(2, true))->write("data.csv", "x");
@@ -227,7 +316,9 @@ TEST_F(OutputFolderTest, KeepsTheFilesOfARunThatIsContinued) {
   (*next)->continue_earlier_run();
   (*next)->write("history.csv", "new");
   EXPECT_EQ(files(), (std::set<std::string>{"config.json", "checkpoint.pt", "history.csv"}));
-  EXPECT_EQ(read_json(out_ / "config.json")["files"], nlohmann::json({"checkpoint.pt", "history.csv"}));
+  nlohmann::json list = list_of({"checkpoint.pt"}, "old");
+  list.update(list_of({"history.csv"}, "new"));
+  EXPECT_EQ(read_json(out_ / "config.json")["files"], list);
 }
 
 TEST_F(OutputFolderTest, KeepsFiguresOfTheSameFlagsUntilTheyAreDrawnAgain) {
@@ -239,9 +330,20 @@ TEST_F(OutputFolderTest, KeepsFiguresOfTheSameFlagsUntilTheyAreDrawnAgain) {
   EXPECT_FALSE(fs::exists(out_ / "figures"));
 }
 
+TEST_F(OutputFolderTest, KeepsFiguresOfTheSameInputOnly) {
+  const std::string data = (folder_ / "data.csv").string();
+  put(data, "x");
+  (*open(1, false, data))->write("figures/a.png", "picture");
+  (*open(1, false, data))->write("metrics.json", "results");
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json", "figures/a.png", "metrics.json"}));
+  put(data, "y");
+  (*open(1, false, data))->write("metrics.json", "results");
+  EXPECT_EQ(files(), (std::set<std::string>{"config.json", "metrics.json"}));
+}
+
 TEST_F(OutputFolderTest, JudgesRunsInsideByTheirOwnLists) {
   const fs::path outer = out_;
-  (*open(1))->announce({"runs/one/"});
+  (*open(1))->announce("runs/one/");
   out_ = outer / "runs" / "one";
   (*open(5))->write("metrics.json", "inner");
   out_ = outer;
@@ -255,14 +357,14 @@ TEST_F(OutputFolderTest, JudgesRunsInsideByTheirOwnLists) {
 
 TEST_F(OutputFolderTest, StopsWhereARunInsideIsInUse) {
   const fs::path outer = out_, inner = out_ / "runs" / "one";
-  (*open(1))->announce({"runs/one/"});
+  (*open(1))->announce("runs/one/");
   out_ = inner;
   auto other = open(5);
   out_ = outer;
   const std::string in_use = "--out out/runs/one/ is in use by another run";
   EXPECT_EQ(error_of(), in_use);  // before it has written anything
   (*other)->write("model.pt", "model");
-  put(inner / (kUnfinishedPrefix + std::string("7-0")), "half");
+  put(inner / ".torchlcp-7-0", "half");
   for (const bool overwrite : {false, true}) EXPECT_EQ(error_of(overwrite), in_use);
   const std::set<std::string> all = {"config.json", "runs/one/.torchlcp-7-0", "runs/one/config.json",
                                      "runs/one/model.pt"};
@@ -287,18 +389,23 @@ TEST_F(OutputFolderTest, IsLockedByTheRunThatUsesIt) {
   EXPECT_EQ(error_of(true), "--out out is in use by another run");
 }
 
-TEST_F(OutputFolderTest, RemovesUnfinishedFilesOfKilledRuns) {
+TEST_F(OutputFolderTest, RemovesWhatKilledRunsLeftUnfinished) {
   (*open())->write("figures/a.png", "picture");
-  for (const fs::path& folder : {out_, out_ / "figures"})
-    put(folder / (kUnfinishedPrefix + std::string("7-0")), "half");
+  for (const fs::path& folder : {out_, out_ / "figures"}) put(folder / ".torchlcp-7-0", "half");
+  put(out_ / ".torchlcp-7-1" / "a.png", "half");
   open();
   EXPECT_EQ(files(), (std::set<std::string>{"config.json", "figures/a.png"}));
+  for (const char* name : {".torchlcp-notes", ".torchlcp-7", ".torchlcp-7-", ".torchlcp-7-0.csv", "a.torchlcp-7-0"}) {
+    put(out_ / name, "mine");
+    EXPECT_EQ(error_of(), refusal(name));
+    open(0, true);
+    EXPECT_EQ(content(out_ / name), "mine");
+    fs::remove(out_ / name);
+  }
 }
 
 TEST_F(OutputFolderTest, LeavesTheEarlierRunWhereAFileDoesNotFitOnTheDisk) {
-  const auto first = open(1);
-  for (const char* name : {"data.csv", "model.pt"}) (*first)->write(name, "old");
-  first->folder.reset();
+  write({"data.csv", "model.pt"});
   const std::string config = content(out_ / "config.json");
   const auto write = [&](const std::string& text) { (*open(2))->write("inner/data.csv", text); };
   EXPECT_EQ(error_with_room_for(1000, [&] { write(std::string(2000, 'x')); }),
