@@ -209,7 +209,7 @@ template <class T>
     load(n, states + b * n, adjoint.states());
     const Mask<Lanes<double>> clear = adjoint.compute();
     store_interleaved(problems, n, adjoint.t(), t + b * n);
-    for (int l = 0; l < problems; ++l) status[b + l] = clear[l] ? std::int8_t{0} : kNeedsLadder;
+    for (int l = 0; l < problems; ++l) status[b + l] = clear[l] ? std::int8_t{0} : kLeftOver;
   };
   const std::int64_t whole = count / width * width;
   for (std::int64_t b = 0; b < whole; b += width) run(b, width);

@@ -34,7 +34,7 @@ BatchDerivative<T>::BatchDerivative(int n, bool tied_active)
 template <class T>
 void BatchDerivative<T>::adjoint(std::int64_t count, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z,
                                  BatchView<T> g_w, T* t) {
-  std::fill(status_.begin(), status_.end(), kNeedsLadder);
+  std::fill(status_.begin(), status_.end(), kLeftOver);
   for (std::int64_t first = 0; first < count; first += kBlock) {
     const std::int64_t size = std::min(kBlock, count - first);
     const auto block_M = from(M, first, std::int64_t{n_} * n_);

@@ -11,15 +11,7 @@ constexpr std::int64_t kGathered = 64;
 }  // namespace
 
 template <class T>
-BatchSolver<T>::BatchSolver(int n, const solver::Settings& settings)
-    : n_(n),
-      settings_(settings),
-      pair_states_(n, 0, settings.single_precision),
-      M_(std::int64_t{n} * n),
-      q_(n),
-      guess_(n),
-      z_(n),
-      w_(n) {
+BatchSolver<T>::BatchSolver(int n, const solver::Settings& settings) : n_(n), settings_(settings) {
   if (!has_kernel(n, settings, false)) return;
   const TypedKernels<T>& kernels = batch::kernels().of<T>();
   if (n <= kSmall) {
@@ -69,7 +61,7 @@ void BatchSolver<T>::solve_again_as_double(std::int64_t count, BatchView<T> M, B
         found, gathered(M, some.M), some.q.data(), gathered(guess, some.guess), settings_.tolerance,
         {some.z.data(), some.w.data(), some.status.data(), wants_states ? some.states.data() : nullptr});
     for (std::int64_t k = 0; k < found; ++k) {
-      if (some.status[k] == kNeedsLadder) continue;
+      if (some.status[k] == kLeftOver) continue;
       const std::int64_t target = some.element[k];
       solutions.status[target] = some.status[k];
       std::copy_n(some.z.begin() + k * n_, n_, solutions.z + target * n_);
@@ -90,15 +82,16 @@ void BatchSolver<T>::solve(std::int64_t count, BatchView<T> M, BatchView<T> q, B
   } else if (lockstep_ != nullptr && !q.shared && guess.data == nullptr) {
     lockstep_->solve(n_, count, M, q.data, settings_.tolerance, perturbation_.data(), workspace_.data(), solutions);
   } else {
-    std::fill_n(status, count, kNeedsLadder);
+    std::fill_n(status, count, kLeftOver);
   }
   for (std::int64_t b = next_left(status, 0, count); b < count; b = next_left(status, b + 1, count)) {
-    if (!ladder_) ladder_.emplace(n_, settings_);
-    const double* const proposal = guess.data == nullptr ? nullptr : guess_(guess, b);
-    status[b] = static_cast<std::int8_t>(ladder_->solve(M_(M, b), q_(q, b), proposal, z_.data(), w_.data()));
-    std::copy_n(z_.data(), n_, z + b * n_);
-    std::copy_n(w_.data(), n_, w + b * n_);
-    if (states != nullptr) pair_states_.find(M_(M, b), q_(q, b), z_.data(), w_.data(), states + b * n_);
+    if (!one_by_one_) one_by_one_.emplace(n_, settings_);
+    auto& [ladder, pair_states, read_M, read_q, read_guess, z_b, w_b] = *one_by_one_;
+    const double* const proposal = guess.data == nullptr ? nullptr : read_guess(guess, b);
+    status[b] = static_cast<std::int8_t>(ladder.solve(read_M(M, b), read_q(q, b), proposal, z_b.data(), w_b.data()));
+    std::copy_n(z_b.data(), n_, z + b * n_);
+    std::copy_n(w_b.data(), n_, w + b * n_);
+    if (states != nullptr) pair_states.find(read_M(M, b), read_q(q, b), z_b.data(), w_b.data(), states + b * n_);
   }
 }
 

@@ -29,6 +29,23 @@ class BatchSolver {
   void solve(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, const Solutions<T>& solutions);
 
  private:
+  // What solves the elements that the kernels leave, one by one.
+  struct OneByOne {
+    OneByOne(int n, const solver::Settings& settings)
+        : ladder(n, settings),
+          pair_states(n, 0, settings.single_precision),
+          M(std::int64_t{n} * n),
+          q(n),
+          guess(n),
+          z(n),
+          w(n) {}
+
+    solver::Ladder ladder;
+    solver::PairStates pair_states;
+    ElementReader<T> M, q, guess;
+    std::vector<double> z, w;
+  };
+
   // Copies of elements that are not next to each other in memory.
   struct Copies {
     std::vector<std::int64_t> element;
@@ -54,10 +71,7 @@ class BatchSolver {
   Copies copies_;
   const LockstepKernels<T>* lockstep_ = nullptr;
   linalg::AlignedVector<double> perturbation_, workspace_;
-  std::optional<solver::Ladder> ladder_;
-  solver::PairStates pair_states_;
-  ElementReader<T> M_, q_, guess_;
-  std::vector<double> z_, w_;
+  std::optional<OneByOne> one_by_one_;
 };
 
 }  // namespace lcp::batch

@@ -16,10 +16,10 @@ BatchView<T> from(const BatchView<T>& view, std::int64_t b, std::int64_t size) {
   return {view.data + (view.shared ? 0 : b * size), view.shared};
 }
 
-/// The first element from b on with the status kNeedsLadder, or count.
+/// The first element from b on with the status kLeftOver, or count.
 inline std::int64_t next_left(const std::int8_t* status, std::int64_t b, std::int64_t count) {
   const void* const found =
-      b < count ? std::memchr(status + b, static_cast<unsigned char>(kNeedsLadder), count - b) : nullptr;
+      b < count ? std::memchr(status + b, static_cast<unsigned char>(kLeftOver), count - b) : nullptr;
   return found == nullptr ? count : static_cast<const std::int8_t*>(found) - status;
 }
 

@@ -6,8 +6,6 @@
 // no solution. A test holds them to the same solutions.
 #pragma once
 
-#include <cstdint>
-
 #include "batch/minors.h"
 #include "simd/lanes.h"
 

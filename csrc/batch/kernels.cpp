@@ -24,7 +24,7 @@ constexpr int kVectors = 8;
 // Not inlined, since most vectors of problems do not come here.
 template <class T>
 [[gnu::noinline]] void mark_some(const Mask<Lanes<T>>& good, std::int8_t* status) {
-  Lanes<T> numbers = T(kNeedsLadder);
+  Lanes<T> numbers = T(kLeftOver);
   stdx::where(good, numbers) = T(0);
   write<T>(std::bit_cast<Native<T>>(numbers), status);
 }

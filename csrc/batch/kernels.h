@@ -28,9 +28,9 @@ struct BatchView {
 
 /// Status of an element that a kernel did not solve to full accuracy. The caller solves it with solver::Ladder, or
 /// differentiates it with solver::ActiveSet.
-inline constexpr std::int8_t kNeedsLadder = -1;
+inline constexpr std::int8_t kLeftOver = -1;
 
-/// What a kernel writes: z, w: count x n. status: count, 0 or else kNeedsLadder, where z, w and the states are
+/// What a kernel writes: z, w: count x n. status: count, 0 or else kLeftOver, where z, w and the states are
 /// undefined. states: count x n, the complementary basis of each solution (solver/pair_states.h); nullptr where it is
 /// not wanted.
 template <class T>

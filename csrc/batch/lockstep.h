@@ -52,15 +52,13 @@ class Lockstep {
     const Mask<V> solved = verify_pivoted(tolerance);
     store_interleaved(problems, n_, z_, solutions.z);
     store_interleaved(problems, n_, w_, solutions.w);
-    for (int l = 0; l < problems; ++l) solutions.status[l] = solved[l] ? std::int8_t{0} : kNeedsLadder;
+    for (int l = 0; l < problems; ++l) solutions.status[l] = solved[l] ? std::int8_t{0} : kLeftOver;
     if (solutions.states == nullptr) return;
     find_states(n_, M_, q_, z_, w_, rate_, driving_);  // no pivot needs driving_ any more
     store_interleaved(problems, n_, driving_, solutions.states);
   }
 
  private:
-  static V get(const double* p) { return V(p, stdx::vector_aligned); }
-  static void put(V x, double* p) { x.copy_to(p, stdx::vector_aligned); }
   double* row_variable(int i) const { return row_variable_ + i * kWidth; }
   double* column_variable(int j) const { return column_variable_ + j * kWidth; }
   double* entry(int i, int j) const { return tableau_ + (j * n_ + i) * kWidth; }
@@ -71,27 +69,27 @@ class Lockstep {
     largest_q_ = 0;
     V least = infinity;
     for (int i = 0; i < n_; ++i) {
-      const V q = get(q_ + i * kWidth);
+      const V q = load_aligned(q_ + i * kWidth);
       least = stdx::min(least, q);
       largest_q_ = stdx::max(largest_q_, stdx::abs(q));
-      for (int j = 0; j < n_; ++j) put(get(M_ + (i * n_ + j) * kWidth), entry(i, j));
-      put(1, entry(i, n_));
-      put(q, entry(i, n_ + 1));
-      put(perturbation_[i], entry(i, n_ + 2));
-      put(i, row_variable(i));
-      put(n_ + i, column_variable(i));
-      put(1, driving_ + i * kWidth);
-      put(-1, reciprocal_ + i * kWidth);
+      for (int j = 0; j < n_; ++j) store_aligned(load_aligned(M_ + (i * n_ + j) * kWidth), entry(i, j));
+      store_aligned(1, entry(i, n_));
+      store_aligned(q, entry(i, n_ + 1));
+      store_aligned(perturbation_[i], entry(i, n_ + 2));
+      store_aligned(i, row_variable(i));
+      store_aligned(n_ + i, column_variable(i));
+      store_aligned(1, driving_ + i * kWidth);
+      store_aligned(-1, reciprocal_ + i * kWidth);
       drives_[i] = Mask<V>(false);
     }
-    put(2 * n_, column_variable(n_));
+    store_aligned(2 * n_, column_variable(n_));
     Mask<V> active = least < V(0);
     Mask<V> open = active;
     drives_[n_] = active;
     for (int i = 0; i < n_; ++i) {
       V rate = infinity;
-      stdx::where(get(q_ + i * kWidth) == least, rate) = perturbation_[i];
-      put(rate, rate_ + i * kWidth);
+      stdx::where(load_aligned(q_ + i * kWidth) == least, rate) = perturbation_[i];
+      store_aligned(rate, rate_ + i * kWidth);
     }
     block_least_rate(active);
     for (int i = 0; i < n_; ++i) artificial_[i] = blocks_[i];
@@ -109,18 +107,18 @@ class Lockstep {
   // that have ended no row blocks and no column drives, so that 0 is added.
   void pivot() {
     V inverse = 0;
-    for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], inverse) = -get(reciprocal_ + i * kWidth);
+    for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], inverse) = -load_aligned(reciprocal_ + i * kWidth);
     for (int j = 0; j < n_ + 3; ++j) {
       V multiple = 0;
-      for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], multiple) = get(entry(i, j));
+      for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], multiple) = load_aligned(entry(i, j));
       multiple = -inverse * multiple;
       if (j <= n_) stdx::where(drives_[j], multiple) = inverse;
       for (int i = 0; i < n_; ++i) {
-        V x = get(entry(i, j));
+        V x = load_aligned(entry(i, j));
         if (j <= n_) stdx::where(drives_[j], x) = 0;
-        x = multiply_add(get(driving_ + i * kWidth), multiple, x);
+        x = multiply_add(load_aligned(driving_ + i * kWidth), multiple, x);
         stdx::where(blocks_[i], x) = multiple;
-        put(x, entry(i, j));
+        store_aligned(x, entry(i, j));
       }
     }
   }
@@ -130,32 +128,32 @@ class Lockstep {
   void exchange(Mask<V>& active, Mask<V>& open) {
     V left = -1;
     V entered = -1;
-    for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], left) = get(row_variable(i));
+    for (int i = 0; i < n_; ++i) stdx::where(blocks_[i], left) = load_aligned(row_variable(i));
     for (int j = 0; j <= n_; ++j) {
-      V variable = get(column_variable(j));
+      V variable = load_aligned(column_variable(j));
       stdx::where(drives_[j], entered) = variable;
       stdx::where(drives_[j], variable) = left;
-      put(variable, column_variable(j));
+      store_aligned(variable, column_variable(j));
     }
     for (int i = 0; i < n_; ++i) {
-      V variable = get(row_variable(i));
+      V variable = load_aligned(row_variable(i));
       stdx::where(blocks_[i], variable) = entered;
-      put(variable, row_variable(i));
+      store_aligned(variable, row_variable(i));
     }
     const Mask<V> done = left == V(2 * n_);
     active = active && !done;
     open = open && !done;
     V complement = left - n_;
     stdx::where(left < V(n_), complement) = left + n_;
-    for (int j = 0; j <= n_; ++j) drives_[j] = get(column_variable(j)) == complement && active;
+    for (int j = 0; j <= n_; ++j) drives_[j] = load_aligned(column_variable(j)) == complement && active;
   }
 
   // Copies the driving column of each lane; 0 in lanes that have ended.
   void find_driving() {
     for (int i = 0; i < n_; ++i) {
       V x = 0;
-      for (int j = 0; j <= n_; ++j) stdx::where(drives_[j], x) = get(entry(i, j));
-      put(x, driving_ + i * kWidth);
+      for (int j = 0; j <= n_; ++j) stdx::where(drives_[j], x) = load_aligned(entry(i, j));
+      store_aligned(x, driving_ + i * kWidth);
     }
   }
 
@@ -163,17 +161,17 @@ class Lockstep {
   void ratio_test(Mask<V>& active) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     V largest = 0;
-    for (int i = 0; i < n_; ++i) largest = stdx::max(largest, stdx::abs(get(driving_ + i * kWidth)));
+    for (int i = 0; i < n_; ++i) largest = stdx::max(largest, stdx::abs(load_aligned(driving_ + i * kWidth)));
     const V threshold = -kOptions.pivot_tolerance * largest;
     V least = infinity;
     V artificial_ratio = infinity;
     for (int i = 0; i < n_; ++i) {
-      const V x = get(driving_ + i * kWidth);
+      const V x = load_aligned(driving_ + i * kWidth);
       const V reciprocal = -1.0 / x;
-      put(reciprocal, reciprocal_ + i * kWidth);
+      store_aligned(reciprocal, reciprocal_ + i * kWidth);
       V ratio = infinity;
-      stdx::where(x < threshold, ratio) = stdx::max(V(0), get(entry(i, n_ + 1))) * reciprocal;
-      put(ratio, rate_ + i * kWidth);
+      stdx::where(x < threshold, ratio) = stdx::max(V(0), load_aligned(entry(i, n_ + 1))) * reciprocal;
+      store_aligned(ratio, rate_ + i * kWidth);
       least = stdx::min(least, ratio);
       stdx::where(artificial_[i], artificial_ratio) = ratio;
     }
@@ -182,9 +180,10 @@ class Lockstep {
     const Mask<V> ends = artificial_ratio <= limit;
     for (int i = 0; i < n_; ++i) {
       V rate = infinity;
-      stdx::where(get(rate_ + i * kWidth) <= limit, rate) = get(entry(i, n_ + 2)) * get(reciprocal_ + i * kWidth);
+      stdx::where(load_aligned(rate_ + i * kWidth) <= limit, rate) =
+          load_aligned(entry(i, n_ + 2)) * load_aligned(reciprocal_ + i * kWidth);
       stdx::where(ends && artificial_[i], rate) = -infinity;
-      put(rate, rate_ + i * kWidth);
+      store_aligned(rate, rate_ + i * kWidth);
     }
     block_least_rate(active);
     for (int j = 0; j <= n_; ++j) drives_[j] = drives_[j] && active;
@@ -193,9 +192,9 @@ class Lockstep {
   // Marks in each active lane the first row with the least rate.
   void block_least_rate(Mask<V> active) {
     V least = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < n_; ++i) least = stdx::min(least, get(rate_ + i * kWidth));
+    for (int i = 0; i < n_; ++i) least = stdx::min(least, load_aligned(rate_ + i * kWidth));
     for (int i = 0; i < n_; ++i) {
-      blocks_[i] = get(rate_ + i * kWidth) == least && active;
+      blocks_[i] = load_aligned(rate_ + i * kWidth) == least && active;
       active = active && !blocks_[i];
     }
   }
@@ -205,18 +204,18 @@ class Lockstep {
     for (int v = 0; v < n_; ++v) {
       V z = 0;
       for (int i = 0; i < n_; ++i) {
-        stdx::where(get(row_variable(i)) == V(n_ + v), z) = stdx::max(V(0), get(entry(i, n_ + 1)));
+        stdx::where(load_aligned(row_variable(i)) == V(n_ + v), z) = stdx::max(V(0), load_aligned(entry(i, n_ + 1)));
       }
-      put(z, z_ + v * kWidth);
+      store_aligned(z, z_ + v * kWidth);
       largest_z = stdx::max(largest_z, z);
     }
     // As in walk.h.
     const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
     for (int i = 0; i < n_; ++i) {
-      V z = get(z_ + i * kWidth);
+      V z = load_aligned(z_ + i * kWidth);
       stdx::where(z <= negligible, z) = 0;
       stdx::where(open, z) = std::numeric_limits<double>::quiet_NaN();
-      put(z, z_ + i * kWidth);
+      store_aligned(z, z_ + i * kWidth);
     }
   }
 
@@ -227,16 +226,17 @@ class Lockstep {
     if constexpr (sizeof(T) < sizeof(double)) {
       for (int k = 0; k < n_ * kWidth; ++k) z_[k] = static_cast<double>(static_cast<T>(z_[k]));
     }
-    const auto M = [this](int i, int j) LCP_INLINE { return get(M_ + (i * n_ + j) * kWidth); };
-    const auto at = [](const double* x) LCP_INLINE { return [x](int i) LCP_INLINE { return get(x + i * kWidth); }; };
+    const auto M = [this](int i, int j) LCP_INLINE { return load_aligned(M_ + (i * n_ + j) * kWidth); };
+    const auto at = [](const double* x)
+                        LCP_INLINE { return [x](int i) LCP_INLINE { return load_aligned(x + i * kWidth); }; };
     return verify<T, double>(
         n_, M, [&M](int i, int j) LCP_INLINE { return stdx::abs(M(i, j)); }, at(q_), at(z_), largest_q_, tolerance,
         [this](const V& terms) LCP_INLINE {
           return stdx::max(V(kNearRoundOff<T> * largest_q_), (n_ + 1) * std::numeric_limits<double>::epsilon() * terms);
         },
         [this](int i, const V& w, const V& scale) LCP_INLINE {
-          put(w, w_ + i * kWidth);
-          put(scale, rate_ + i * kWidth);
+          store_aligned(w, w_ + i * kWidth);
+          store_aligned(scale, rate_ + i * kWidth);
         });
   }
 
@@ -246,13 +246,14 @@ class Lockstep {
                                             const double* scale, double* states) {
     V limit[kLockstep], excess[kLockstep];
     Mask<V> basic[kLockstep], tied[kLockstep], negligible[kLockstep];
-    const auto at = [](const double* x) LCP_INLINE { return [x](int i) LCP_INLINE { return get(x + i * kWidth); }; };
+    const auto at = [](const double* x)
+                        LCP_INLINE { return [x](int i) LCP_INLINE { return load_aligned(x + i * kWidth); }; };
     solver::find_pair_states<LaneArithmetic<double>>(
         n, 0, std::numeric_limits<T>::epsilon(),
-        [M, n](int i, int j) LCP_INLINE { return get(M + (i * n + j) * kWidth); }, at(q), at(z), at(w), at(scale),
-        {limit, excess, basic, tied, negligible},
+        [M, n](int i, int j) LCP_INLINE { return load_aligned(M + (i * n + j) * kWidth); }, at(q), at(z), at(w),
+        at(scale), {limit, excess, basic, tied, negligible},
         [states](int j, const auto& is_basic, const auto& is_tied)
-            LCP_INLINE { put(state_numbers<double>(is_basic, is_tied), states + j * kWidth); });
+            LCP_INLINE { store_aligned(state_numbers<double>(is_basic, is_tied), states + j * kWidth); });
   }
 
   int n_;

@@ -78,7 +78,7 @@ class Walk {
   // Negative, by its sign bit, where the set of bits has i.
   LCP_INLINE static V bit(V set, int i) { return SignBits<V>::from(SignBits<V>::of(set) << (63 - i)); }
   template <unsigned a>
-  LCP_INLINE static V same_set() {
+  LCP_INLINE static V broadcast_set() {
     return SignBits<V>::from(typename SignBits<V>::Bits{} + std::int64_t{a});
   }
 
@@ -103,12 +103,12 @@ class Walk {
         if constexpr (i != p) after.S[i][j] = multiply_add(before.S[i][p], after.S[p][j], before.S[i][j]);
       });
     });
-    judge<a>(after, singular);
+    test_basis<a>(after, singular);
     if constexpr (p + 1 < N) go_on<a, p + 1>(after, singular);
   }
 
   template <unsigned a>
-  LCP_INLINE void judge(const Tableau& tableau, V singular) {
+  LCP_INLINE void test_basis(const Tableau& tableau, V singular) {
     V wrong = singular;
     for (int i = 0; i < N; ++i) wrong = either(wrong, tableau.S[i][N]);
     V take = none_;
@@ -120,7 +120,7 @@ class Walk {
       take = either(take, proposed);
       singular_ = either(singular_, both(proposed, singular));
     }
-    basis_ = choose_if_negative(but_not(take, wrong), same_set<a>(), basis_);
+    basis_ = choose_if_negative(but_not(take, wrong), broadcast_set<a>(), basis_);
     none_ = both(none_, wrong);
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "linalg/kernels.h"
+#include "simd/inline.h"
 
 namespace lcp::linalg {
 namespace {
@@ -27,19 +28,26 @@ double* Lu::matrix(int k) {
 
 // Finds pivot c among the remaining entries; returns its magnitude.
 template <Pivoting pivoting>
-double Lu::find_pivot(int c) {
+LCP_INLINE inline double Lu::find_pivot(int c) {
+  const int k = k_;  // no store below changes it, which the compiler does not know
+  const int last_column = pivoting == Pivoting::kFull ? k : c + 1;
   row_swap_[c] = column_swap_[c] = c;
   double largest = std::abs(row(c)[c]);
-  const int last_column = pivoting == Pivoting::kFull ? k_ : c + 1;
-  for (int i = c; i < k_; ++i) {
+  const auto search = [&](int i) LCP_INLINE {
     const double* t = row(i);
-    if (last_column - c >= kWide && !(kernels().rows.largest(last_column - c, t + c) > largest)) continue;
     for (int j = c; j < last_column; ++j) {
       if (std::abs(t[j]) > largest) {
         largest = std::abs(t[j]);
         row_swap_[c] = i;
         column_swap_[c] = j;
       }
+    }
+  };
+  if (last_column - c < kWide) {
+    for (int i = c; i < k; ++i) search(i);
+  } else {
+    for (int i = c; i < k; ++i) {
+      if (kernels().rows.largest(last_column - c, row(i) + c) > largest) search(i);
     }
   }
   return largest;

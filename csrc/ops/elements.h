@@ -15,7 +15,7 @@
 
 #include "batch/elements.h"
 #include "batch/kernels.h"
-#include "ops/batch.h"
+#include "ops/broadcast.h"
 
 namespace lcp::ops {
 
@@ -33,7 +33,7 @@ template <class T>
 class BatchReader {
  public:
   /// spread: whether a matrix or vector that all elements share is copied for each of them.
-  BatchReader(const Batch& batch, int number, const Tensor& x, std::int64_t core_dims, bool spread)
+  BatchReader(const BroadcastBatch& batch, int number, const Tensor& x, std::int64_t core_dims, bool spread)
       : data_(x.const_data_ptr<T>()),
         batch_(batch),
         number_(number),
@@ -58,7 +58,7 @@ class BatchReader {
   const T* copy(std::int64_t begin, std::int64_t count) {
     copy_.resize(count * rows_ * columns_);
     T* target = copy_.data();
-    Batch::Cursor cursor(batch_, begin);
+    BroadcastBatch::Cursor cursor(batch_, begin);
     for (std::int64_t b = 0; b < count; ++b, cursor.next()) {
       const T* source = data_ + cursor.offset(number_);
       for (std::int64_t i = 0; i < rows_; ++i) {
@@ -69,7 +69,7 @@ class BatchReader {
   }
 
   const T* data_;
-  const Batch& batch_;
+  const BroadcastBatch& batch_;
   int number_;
   std::int64_t rows_, columns_, row_stride_, column_stride_;
   bool dense_ = false;
@@ -99,7 +99,7 @@ struct Views {
 template <class T, class MakeWork>
 void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, const Tensor* states,
                   std::int64_t n, std::int64_t least, const MakeWork& make_work) {
-  Batch batch(batch_sizes);
+  BroadcastBatch batch(batch_sizes);
   for (const Input& input : inputs) batch.add(input.tensor, input.core_dims);
   if (states != nullptr) batch.add(*states, 1);
   at::parallel_for(0, batch.count(), least, [&](std::int64_t begin, std::int64_t end) {

@@ -24,9 +24,6 @@ std::string text_of(const Sizes& sizes) {
   return text + "]";
 }
 
-// Size `k` of a tensor behind its batch dimensions.
-c10::SymInt size_of(const Tensor& x, const Sizes& sizes, int k) { return x.sym_size(k - sizes.count); }
-
 }  // namespace
 
 std::string Operator::schema() const {
@@ -97,13 +94,17 @@ void Call::check_sizes(const Argument& argument, const Tensor& x) {
   bool fits = x.dim() >= sizes.count;
   for (int k = 0; fits && k < sizes.count; ++k) {
     const auto [factor, letter] = sizes.size[k];
-    const c10::SymInt size = size_of(x, sizes, k);
-    const Known* known = letter == 0 ? nullptr : find(letter);
-    if (letter != 0 && known == nullptr) {
+    const c10::SymInt& size = x.sym_sizes()[x.dim() - sizes.count + k];
+    if (letter == 0) {
+      fits = size == factor;
+      continue;
+    }
+    const Known* known = find(letter);
+    if (known == nullptr) {
       known_.push_back({letter, argument.name, factor == 1 ? size : size / factor});
       known = &known_.back();
     }
-    fits = size == (known == nullptr ? c10::SymInt(factor) : factor == 1 ? known->size : known->size * factor);
+    fits = size == (factor == 1 ? known->size : known->size * factor);
   }
   if (fits) return;
   std::ostringstream known;  // what was read from other arguments
@@ -161,11 +162,9 @@ c10::SymDimVector Call::shape(const Sizes& sizes) const {
 }
 
 c10::SymDimVector Call::shape(const Result& result) const {
-  for (const Value& value : values_) {
-    const auto* const given = std::get_if<c10::SymIntArrayRef>(&value);
-    if (given != nullptr) return c10::SymDimVector(given->begin(), given->end());
-  }
-  return shape(result.sizes);
+  if (!op_.shape_of_result()) return shape(result.sizes);
+  const auto given = std::get<c10::SymIntArrayRef>(values_[*op_.shape_of_result()]);
+  return c10::SymDimVector(given.begin(), given.end());
 }
 
 at::TensorOptions Call::options(const Result& result) const {

@@ -119,7 +119,10 @@ class Operator {
   constexpr Operator(std::string_view name, Kind kind, std::initializer_list<Argument> arguments,
                      std::initializer_list<Result> results, void (*check_call)(const Call& call) = nullptr)
       : name_(name), kind_(kind), check_(check_call) {
-    for (const Argument& argument : arguments) arguments_[argument_count_++] = argument;
+    for (const Argument& argument : arguments) {
+      if (argument.kind == Argument::Kind::kShapeOfResult) shape_of_result_ = static_cast<int>(argument_count_);
+      arguments_[argument_count_++] = argument;
+    }
     for (const bool square : {true, false}) {
       for (std::size_t k = 0; k < argument_count_; ++k) {
         const Argument& argument = arguments_[k];
@@ -139,6 +142,8 @@ class Operator {
   /// matrix a size was read from.
   c10::ArrayRef<int> tensors() const { return {tensors_.data(), tensor_count_}; }
   c10::ArrayRef<Result> results() const { return {results_.data(), result_count_}; }
+  /// The place of the argument that is the shape of every result, if there is one.
+  constexpr std::optional<int> shape_of_result() const { return shape_of_result_; }
   /// Checks conditions on several arguments; may be nullptr.
   constexpr auto check() const { return check_; }
 
@@ -151,6 +156,7 @@ class Operator {
   std::array<int, kMost> tensors_ = {};
   std::array<Result, kMost> results_ = {};
   std::size_t argument_count_ = 0, tensor_count_ = 0, result_count_ = 0;
+  std::optional<int> shape_of_result_;
   void (*check_)(const Call&);
 };
 

@@ -325,7 +325,7 @@ RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const Plana
   const auto kinked = [&](const Tensor& ties) {
     // With t = dir(v*), v_next is smooth where the pairs of both d and -d are tied. With a guessed t it has a kink
     // there, and further ones where the guess has kinks.
-    const Tensor alone = (ties & ~ties.roll(options.directions / 2, -1)).any(-1);
+    Tensor alone = (ties & ~ties.roll(options.directions / 2, -1)).any(-1);
     if (options.formulation == Formulation::kExactDirection) return alone;
     const Tensor right = rollout.converged & (rollout.z != 0).any(-1);
     const Tensor guessed = ties.any(-1) | stepper.kinked_guess(start, inputs, rollout.direction, rollout.z);

@@ -271,7 +271,7 @@ RolloutCertificate certify_rollout(const PointMassState& state, const Tensor& u,
     const Tensor friction = kinked_friction(ties.slice(-1, 1), (step.lambda_plus - step.lambda_minus).abs(),
                                             mass.mu.to(step.gamma.scalar_type()) * step.lambda_n, step.gamma,
                                             tie_tolerance(tolerance, step.gamma.scalar_type()));
-    const Tensor contact = ties.select(-1, kNormal) | (pressed & friction);
+    Tensor contact = ties.select(-1, kNormal) | (pressed & friction);
     if (options.stabilization == Stabilization::kPosition) return contact;
     return contact | (pressed & (start.velocity.select(-1, kY) == 0) & (mass.restitution > 0));
   };

@@ -38,6 +38,14 @@ void Candidate::set(const ScaledProblem& problem, const double* z, int exponent)
   violation_ = violation_of(problem, z_.data(), w_.data());
 }
 
+bool Candidate::set_if_solution(ScaledProblem& problem, const double* z) {
+  const linalg::Rows M = {n_, problem.normalized_matrix(), problem.matrix().spans};
+  violation_ = solver::violation(M, 0, problem.q(), z, tolerance_, w_.data());
+  if (!(violation_ <= 1)) return false;
+  linalg::PowerOfTwo(-problem.normalized_exponent()).scale(z, z_.size(), z_.data());
+  return true;
+}
+
 void Candidate::set_zero(const ScaledProblem& problem) {
   std::fill(z_.begin(), z_.end(), 0.0);
   std::copy_n(problem.q(), n_, w_.begin());

@@ -22,6 +22,8 @@ class Candidate {
 
   /// The candidate z 2^exponent.
   void set(const ScaledProblem& problem, const double* z, int exponent);
+  /// Makes a z of the problem with the normalized matrix the candidate if it is a solution; returns whether it is.
+  bool set_if_solution(ScaledProblem& problem, const double* z);
   void set_zero(const ScaledProblem& problem);  ///< where q >= 0
   /// The solution of the marked basis. Variables that a singular basis does not determine are taken from `near`: n, in
   /// the caller's units. A negative entry becomes 0.

@@ -185,8 +185,8 @@ Decision try_enumeration(Climb& climb) {
   Enumeration& enumeration = *climb.enumeration;
   const Termination end =
       enumeration.run(climb.problem.normalized_matrix(), climb.problem.q(), climb.budget(std::int64_t{1} << 20), [&] {
-        climb.candidate.set(climb.problem, enumeration.z(), -climb.problem.normalized_exponent());
-        return climb.candidate.violation() <= 1 && climb.candidate.accept(climb.problem, enumeration.basic());
+        return climb.candidate.set_if_solution(climb.problem, enumeration.z()) &&
+               climb.candidate.accept(climb.problem, enumeration.basic());
       });
   return solved_if(climb.spend(enumeration.bases(), end));
 }

@@ -46,7 +46,7 @@ const double* ScaledProblem::normalized_matrix() {
   if (normalized_exponent_ == 0) return matrix_;
   if (!has_normalized_matrix_) {
     M_.resize(static_cast<std::size_t>(n_) * n_);
-    linalg::PowerOfTwo(-normalized_exponent_).scale(matrix_, M_.size(), M_.data());
+    is_exact_ = linalg::PowerOfTwo(-normalized_exponent_).scale(matrix_, M_.size(), M_.data()) && is_exact_;
     has_normalized_matrix_ = true;
   }
   return M_.data();

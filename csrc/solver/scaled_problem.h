@@ -28,7 +28,7 @@ class ScaledProblem {
   const double* q() const { return q_.data(); }                         ///< q 2^-f
   int matrix_exponent() const { return matrix_exponent_; }              ///< e
   int vector_exponent() const { return vector_exponent_; }              ///< f
-  bool is_exact() const { return is_exact_; }                           ///< whether scaling lost no digit
+  bool is_exact() const { return is_exact_; }                           ///< whether no scaling by now lost a digit
 
   /// matrix() 2^-normalized_exponent(), whose largest entry lies in [0.5, 1).
   const double* normalized_matrix();

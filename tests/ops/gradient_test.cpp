@@ -6,6 +6,8 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "lcp/solve.h"
 #include "support/finite_differences.h"
@@ -26,7 +28,7 @@ Tensor z_and_w(const Inputs& in) {
   return torch::cat({result.z, result.w}, -1);
 }
 
-Tensor vector(std::vector<double> values) { return torch::tensor(values, torch::kDouble); }
+Tensor vector(const std::vector<double>& values) { return torch::tensor(values, torch::kDouble); }
 
 // The traditional sliding block with v = v* and mu m g = limit.
 Tensor block_M() { return torch::tensor({{1., -1., 1.}, {-1., 1., 1.}, {-1., -1., 0.}}, torch::kDouble); }
@@ -38,7 +40,7 @@ class GradientTest : public ::testing::Test {
 
   // Nonsymmetric P-matrices and q without near-ties.
   static Inputs generic(std::vector<std::int64_t> batch, std::int64_t n) {
-    auto shape = batch;
+    auto shape = std::move(batch);
     shape.insert(shape.end(), {n, n});
     const Tensor A = torch::randn(shape, torch::kDouble);
     const Tensor skew = torch::randn(shape, torch::kDouble);
@@ -94,7 +96,7 @@ TEST_F(GradientTest, SlidesWithTheRightSign) {
 TEST_F(GradientTest, SumsOverBroadcastDimensions) {
   const Inputs in = generic({2, 3}, 3);
   const Tensor M = in[0][0][0];
-  const Tensor q = in[1];
+  const Tensor& q = in[1];
   for (const Inputs& shapes : {Inputs{M, q}, Inputs{M.view({1, 1, 3, 3}), q}, Inputs{in[0], q[0][0]},
                                Inputs{in[0], q[0].unsqueeze(0)}, Inputs{in[0].slice(1, 0, 1), q.slice(0, 0, 1)}}) {
     EXPECT_LT(gradient_error(z_and_w, shapes), kTolerance);

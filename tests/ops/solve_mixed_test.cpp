@@ -76,7 +76,7 @@ TEST_F(SolveMixedTest, TakesMatricesThatAreSharedAndEmptyParts) {
   EXPECT_EQ(result.status.sizes(), (std::vector<std::int64_t>{4}));
   EXPECT_LT(error(shared, result), 1e-12);
 
-  const auto zeros = [](std::vector<std::int64_t> shape) { return torch::zeros(shape, torch::kDouble); };
+  const auto zeros = [](const std::vector<std::int64_t>& shape) { return torch::zeros(shape, torch::kDouble); };
   const Tensor& A = inputs_[0];
   const MixedResult equations = solve({A, zeros({2, 0}), zeros({0, 2}), zeros({0, 0}), inputs_[4], zeros({0})});
   EXPECT_TRUE(torch::allclose(times(A, equations.x), -inputs_[4]));

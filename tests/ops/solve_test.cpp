@@ -95,7 +95,7 @@ TEST_F(SolveTest, ReadsAnyStrides) {
 }
 
 TEST_F(SolveTest, TakesEmptyProblemsAndEmptyBatches) {
-  const auto zeros = [](std::vector<std::int64_t> shape) { return torch::zeros(shape, torch::kDouble); };
+  const auto zeros = [](const std::vector<std::int64_t>& shape) { return torch::zeros(shape, torch::kDouble); };
   EXPECT_EQ(solve(zeros({0, 3, 3}), zeros({0, 3})).z.sizes(), (std::vector<std::int64_t>{0, 3}));
   EXPECT_EQ(solve(zeros({3, 3}), zeros({2, 0, 3})).status.sizes(), (std::vector<std::int64_t>{2, 0}));
   const SolveResult empty = solve(zeros({4, 0, 0}), zeros({0}));
@@ -228,8 +228,8 @@ TEST_F(SolveTest, NamesWhatIsWrongWithItsArguments) {
     };
   };
   expect(with([](auto& o) { o.method = "simplex"; }),
-         "method must be \"auto\", \"lemke\", \"enumeration\", \"newton_min\" or \"central_path\"; got \"simplex\"");
-  expect(with([](auto& o) { o.ties = "both"; }), "ties must be \"inactive\", \"active\" or \"midpoint\"; got \"both\"");
+         R"(method must be "auto", "lemke", "enumeration", "newton_min" or "central_path"; got "simplex")");
+  expect(with([](auto& o) { o.ties = "both"; }), R"(ties must be "inactive", "active" or "midpoint"; got "both")");
   expect(with([](auto& o) { o.kappa = -0.1; }), "kappa must be finite and >= 0; got -0.1");
   expect(with([](auto& o) { o.kappa = 0.1, o.ties = "active"; }), "ties must be \"inactive\" where kappa > 0");
   expect(with([&](auto& o) { o.guess = q.to_sparse(); }), "guess must be a dense tensor; got layout Sparse");

@@ -80,6 +80,16 @@ def test_opcheck(op):
     torch.library.opcheck(getattr(torch.ops.lcp, op).default, arguments)
 
 
+@pytest.mark.parametrize("equations", [0, 2])
+def test_the_basis_is_found_only_where_it_is_needed(equations):
+    M, q = problems(3)
+    solve = torch.ops.lcp._solve_with_basis
+    with torch.no_grad():
+        assert (solve(M, q, equations)[3] == -1).all()
+        asked = solve(M, q, equations, needs_basis=True)[3]
+    assert (asked >= 0).all() and torch.equal(solve(M, q, equations)[3], asked)
+
+
 def test_internal_derivatives():
     M, q = problems(3)
     z, _, _, states = (x.detach() for x in torch.ops.lcp._solve_with_basis(M, q, 0))

@@ -26,8 +26,8 @@ long allocations_after_the_first(const std::vector<testing::Problem>& problems, 
 
 std::vector<testing::Problem> positive_definite(int n) {
   std::mt19937_64 random(6);
-  std::vector<testing::Problem> problems;
-  for (int k = 0; k < 100; ++k) problems.push_back(testing::positive_definite(random, n));
+  std::vector<testing::Problem> problems(100);
+  for (testing::Problem& problem : problems) problem = testing::positive_definite(random, n);
   return problems;
 }
 

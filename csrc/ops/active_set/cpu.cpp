@@ -12,7 +12,7 @@ namespace {
 
 Tensors<2> tangent_cpu(const Tensor& M, const Tensor& basis, const Tensor& r, bool tied_active) {
   auto results = new_results<2>(kTangent, M, basis, r, tied_active);
-  const auto& [dz, dw] = results;
+  const Tensor &dz = results[0], &dw = results[1];
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_tangent", [&] {
     auto* const to_dz = dz.mutable_data_ptr<scalar_t>();
@@ -28,9 +28,9 @@ Tensors<2> tangent_cpu(const Tensor& M, const Tensor& basis, const Tensor& r, bo
 }
 
 Tensor adjoint_cpu(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool tied_active) {
-  const auto [t] = new_results<1>(kAdjoint, M, basis, g_z, g_w, tied_active);
+  Tensor t = std::get<0>(new_results<1>(kAdjoint, M, basis, g_z, g_w, tied_active));
   const auto n = static_cast<int>(M.size(-1));
-  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&, &t = t] {
+  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&] {
     auto* const to_t = t.mutable_data_ptr<scalar_t>();
     for_each_run<scalar_t>(batch_of(t), {{M, 2}, {g_z, 1}, {g_w, 1}}, &basis, n, kernel_grain(n), [&] {
       return [&, derivative = batch::BatchDerivative<scalar_t>(n, tied_active)](const auto& views, std::int64_t b,

@@ -12,7 +12,7 @@
 
 #include "batch/outer_products.h"
 #include "ops/active_set/operators.h"
-#include "ops/batch.h"
+#include "ops/broadcast.h"
 #include "ops/elements.h"
 
 namespace lcp::ops {
@@ -73,7 +73,7 @@ void write_products(int n, const Terms& terms, T* result) {
 
 // The sum over `count` elements from `first` on, without a kernel. row: space for as many numbers as x has.
 template <class T>
-void add_products(const Terms& terms, const Batch& batch, std::int64_t first, std::int64_t count, double* row,
+void add_products(const Terms& terms, const BroadcastBatch& batch, std::int64_t first, std::int64_t count, double* row,
                   double* sum) {
   const std::int64_t rows = terms.t.size(-1);
   const std::int64_t columns = terms.x.size(-1);
@@ -82,7 +82,7 @@ void add_products(const Terms& terms, const Batch& batch, std::int64_t first, st
   const std::int64_t t_stride = terms.t.stride(-1);
   const std::int64_t x_stride = terms.x.stride(-1);
   std::fill_n(sum, rows * columns, 0.0);
-  Batch::Cursor cursor(batch, first);
+  BroadcastBatch::Cursor cursor(batch, first);
   for (std::int64_t k = 0; k < count; ++k, cursor.next()) {
     const T* const a = t + cursor.offset(0);
     const T* const b = x + cursor.offset(1);
@@ -99,7 +99,7 @@ void write_sums(const Terms& terms, bool has_kernel, T* result) {
   const std::int64_t area = terms.t.size(-1) * terms.x.size(-1);
   const std::int64_t pieces = (terms.per_output + kTermsPerPiece - 1) / kTermsPerPiece;
   const std::int64_t cost = std::min(terms.per_output, kTermsPerPiece) * area / (has_kernel ? 4 : 1) + 1;
-  Batch batch(terms.sizes);
+  BroadcastBatch batch(terms.sizes);
   batch.add(terms.t, 1);
   batch.add(terms.x, 1);
   std::vector<double> partial(pieces > 1 ? terms.outputs * pieces * area : 0);

@@ -14,7 +14,8 @@ namespace {
 
 Tensors<5> certify_cpu(const Tensor& M, const Tensor& q, const Tensor& z, std::optional<double> tolerance) {
   auto results = new_results<5>(kCertify, M, q, z, tolerance);
-  const auto& [residual, margin, condition, rank, ties] = results;
+  const Tensor &residual = results[0], &margin = results[1], &condition = results[2], &rank = results[3],
+               &ties = results[4];
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::certify", [&] {
     for_each_element<scalar_t>(residual.sizes(), {{M, 2}, {q, 1}, {z, 1}}, n, [&] {
@@ -37,7 +38,7 @@ Tensors<5> certify_cpu(const Tensor& M, const Tensor& q, const Tensor& z, std::o
 Tensors<3> directional_derivative_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& dM,
                                       const Tensor& dq) {
   auto results = new_results<3>(kDirectionalDerivative, M, q, z, dM, dq);
-  const auto& [dz, dw, status] = results;
+  const Tensor &dz = results[0], &dw = results[1], &status = results[2];
   const auto n = static_cast<int>(M.size(-1));
   auto* status_data = status.mutable_data_ptr<std::int8_t>();
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::directional_derivative", [&] {
@@ -56,7 +57,7 @@ Tensors<3> directional_derivative_cpu(const Tensor& M, const Tensor& q, const Te
 }
 
 Tensor gradient_radius_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& dq) {
-  const auto [radius] = new_results<1>(kGradientRadius, M, q, z, dq);
+  Tensor radius = std::get<0>(new_results<1>(kGradientRadius, M, q, z, dq));
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::gradient_radius", [&] {
     auto* data = radius.mutable_data_ptr<scalar_t>();

@@ -47,7 +47,7 @@ Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor
                              const Tensor& R, const Tensor& mu, const std::optional<Tensor>& guess,
                              std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
   auto results = new_results<5>(kContactPoint, A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
-  const auto& [v, y, gamma, status, iterations] = results;
+  const Tensor &v = results[0], &y = results[1], &gamma = results[2], &status = results[3], &iterations = results[4];
   const Tensor& start = guess ? *guess : v_free;
   const ProblemSize size(A, J);
   const contact::Limits limits = {tolerance.value_or(kDefaultTolerance), max_iterations.value_or(kDefaultIterations)};
@@ -78,7 +78,7 @@ Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor
 Tensors<3> certify_contact_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
                                const Tensor& R, const Tensor& mu, const Tensor& v) {
   auto results = new_results<3>(kCertifyContact, A, v_free, J, v_hat, R, mu, v);
-  const auto& [residual, margin, condition] = results;
+  const Tensor &residual = results[0], &margin = results[1], &condition = results[2];
   const ProblemSize size(A, J);
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::certify_contact", [&] {
     for_each_element<scalar_t>(
@@ -105,8 +105,7 @@ Tensors<6> contact_adjoint_cpu(const Tensor& A, const Tensor& J, const Tensor& R
     for_each_element<scalar_t>(
         batch_of(results.front()), {{A, 2}, {J, 2}, {R, 1}, {mu, 1}, {v, 1}, {y, 1}, {g_v, 1}, {g_y, 1}, {g_gamma, 1}},
         size.work(), [&] {
-          std::vector<Writer<scalar_t>> to;
-          for (const Tensor& x : results) to.emplace_back(x);
+          std::vector<Writer<scalar_t>> to(results.begin(), results.end());
           return [derivative = contact::Derivative(size.n, size.contacts), to = std::move(to)](const double* const* x,
                                                                                                std::int64_t b) mutable {
             derivative.adjoint({x[0], nullptr, x[1], nullptr, x[2], x[3]}, x[4], x[5], {x[6], x[7], x[8]},
@@ -119,7 +118,7 @@ Tensors<6> contact_adjoint_cpu(const Tensor& A, const Tensor& J, const Tensor& R
 }
 
 Tensor contact_inverse_cpu(const Tensor& A, const Tensor& J, const Tensor& K, const Tensor& g) {
-  const auto [result] = new_results<1>(kContactInverse, A, J, K, g);
+  Tensor result = std::get<0>(new_results<1>(kContactInverse, A, J, K, g));
   const ProblemSize size(A, J);
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::_contact_inverse", [&] {
     for_each_element<scalar_t>(batch_of(result), {{A, 2}, {J, 2}, {K, 2}, {g, 1}}, size.work(), [&] {

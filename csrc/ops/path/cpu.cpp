@@ -15,7 +15,7 @@ namespace {
 Tensors<2> path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t num_equations,
                           double kappa) {
   auto results = new_results<2>(kPathPoint, M, q, z_0, num_equations, kappa);
-  const auto& [z, w] = results;
+  const Tensor &z = results[0], &w = results[1];
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_path_point", [&] {
     for_each_element<scalar_t>(batch_of(z), {{M, 2}, {q, 1}, {z_0, 1}}, n, [&] {
@@ -37,7 +37,7 @@ Tensors<2> path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, s
 template <bool kTransposed>
 Tensors<2> path_derivative_cpu(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& r, const Tensor& s) {
   auto results = new_results<2>(kTransposed ? kPathAdjoint : kPathTangent, M, a, b, r, s);
-  const auto& [x, y] = results;
+  const Tensor &x = results[0], &y = results[1];
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_path_tangent", [&] {
     for_each_element<scalar_t>(batch_of(x), {{M, 2}, {a, 1}, {b, 1}, {r, 1}, {s, 1}}, n, [&] {

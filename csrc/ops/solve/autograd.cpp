@@ -50,7 +50,7 @@ Tensors<3> solve_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tenso
     return below_autograd(solve_op(), keys, M, q, guess, method, ties, kappa, tolerance, max_pivots);
   }
   auto [z, w, status, basis] =
-      below_autograd(solve_with_basis_op(), keys, M, q, 0, guess, method, ties, kappa, tolerance, max_pivots);
+      below_autograd(solve_with_basis_op(), keys, M, q, 0, guess, method, ties, kappa, tolerance, max_pivots, true);
   differentiate("LcpSolveBackward", M, q, 0, ties, kappa, z, w, basis);
   return {z, w, status};
 }
@@ -58,12 +58,12 @@ Tensors<3> solve_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tenso
 Tensors<4> solve_with_basis_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q,
                                      std::int64_t num_equations, const std::optional<Tensor>& guess,
                                      std::string_view method, std::string_view ties, double kappa,
-                                     std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
+                                     std::optional<double> tolerance, std::optional<std::int64_t> max_pivots,
+                                     bool needs_basis) {
+  const bool differentiated = needs_derivative(M, q);
   auto [z, w, status, basis] = below_autograd(solve_with_basis_op(), keys, M, q, num_equations, guess, method, ties,
-                                              kappa, tolerance, max_pivots);
-  if (needs_derivative(M, q)) {
-    differentiate("LcpSolveMixedBackward", M, q, num_equations, ties, kappa, z, w, basis);
-  }
+                                              kappa, tolerance, max_pivots, needs_basis || differentiated);
+  if (differentiated) differentiate("LcpSolveMixedBackward", M, q, num_equations, ties, kappa, z, w, basis);
   return {z, w, status, basis};
 }
 

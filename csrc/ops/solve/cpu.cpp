@@ -22,7 +22,7 @@ solver::Settings settings_of(const SolveFlags& flags) {
           .single_precision = std::is_same_v<T, float>};
 }
 
-// basis: nullptr where it is not asked for.
+// Here and below, basis is nullptr where it is not asked for.
 void solve_lcp(const Tensor& M, const Tensor& q, const SolveFlags& flags, const Tensor& z, const Tensor& w,
                const Tensor& status, const Tensor* basis) {
   const auto n = M.size(-1);
@@ -48,11 +48,11 @@ void solve_lcp(const Tensor& M, const Tensor& q, const SolveFlags& flags, const 
 
 // The same where the first num_equations rows are equations.
 void solve_mixed_lcp(const Tensor& M, const Tensor& q, std::int64_t num_equations, const SolveFlags& flags,
-                     const Tensor& z, const Tensor& w, const Tensor& status, const Tensor& basis) {
+                     const Tensor& z, const Tensor& w, const Tensor& status, const Tensor* basis) {
   const auto n = M.size(-1);
   const std::optional<Tensor>& guess = flags.guess;
   auto* const to_status = status.mutable_data_ptr<std::int8_t>();
-  auto* const to_basis = basis.mutable_data_ptr<std::int8_t>();
+  auto* const to_basis = basis != nullptr ? basis->mutable_data_ptr<std::int8_t>() : nullptr;
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_solve_with_basis", [&] {
     const auto settings = settings_of<scalar_t>(flags);
     for_each_element<scalar_t>(status.sizes(), {{M, 2}, {q, 1}, {guess ? *guess : q, 1}}, n, [&] {
@@ -62,7 +62,7 @@ void solve_mixed_lcp(const Tensor& M, const Tensor& q, std::int64_t num_equation
               to_z = Writer<scalar_t>(z), to_w = Writer<scalar_t>(w)](const double* const* x, std::int64_t b) mutable {
         to_status[b] =
             static_cast<std::int8_t>(solver.solve(x[0], x[1], guess ? x[2] : nullptr, to_z.data(), to_w.data()));
-        pair_states.find(x[0], x[1], to_z.data(), to_w.data(), to_basis + b * n);
+        if (to_basis != nullptr) pair_states.find(x[0], x[1], to_z.data(), to_w.data(), to_basis + b * n);
         to_z.store(b);
         to_w.store(b);
       };
@@ -81,15 +81,18 @@ Tensors<3> solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tenso
 
 Tensors<4> solve_with_basis_cpu(const Tensor& M, const Tensor& q, std::int64_t num_equations,
                                 const std::optional<Tensor>& guess, std::string_view method, std::string_view ties,
-                                double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
-  auto results =
-      new_results<4>(kSolveWithBasis, M, q, num_equations, guess, method, ties, kappa, tolerance, max_pivots);
+                                double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots,
+                                bool needs_basis) {
+  auto results = new_results<4>(kSolveWithBasis, M, q, num_equations, guess, method, ties, kappa, tolerance, max_pivots,
+                                needs_basis);
   const SolveFlags flags = {guess, method, ties, kappa, tolerance, max_pivots};
   const auto& [z, w, status, basis] = results;
+  if (!needs_basis) basis.fill_(solver::kUnsolved);
+  const Tensor* const to_basis = needs_basis ? &basis : nullptr;
   if (num_equations == 0) {
-    solve_lcp(M, q, flags, z, w, status, &basis);
+    solve_lcp(M, q, flags, z, w, status, to_basis);
   } else {
-    solve_mixed_lcp(M, q, num_equations, flags, z, w, status, basis);
+    solve_mixed_lcp(M, q, num_equations, flags, z, w, status, to_basis);
   }
   return as_tuple(std::move(results));
 }

@@ -40,7 +40,7 @@ Tensors<4> solve_mixed_composite(const Tensor& A, const Tensor& B, const Tensor&
   const Tensor H = at::cat({row(A, B), row(C, M)}, -2);
   const Tensor h = at::cat({expand(p, 1, vector_batch), expand(q, 1, vector_batch)}, -1);
   const auto [v, y, status, basis] = solve_with_basis_op().call(H, h, k.guard_int(__FILE__, __LINE__), guess, method,
-                                                                ties, kappa, tolerance, max_pivots);
+                                                                ties, kappa, tolerance, max_pivots, false);
   return {v.narrow_symint(-1, 0, k), v.narrow_symint(-1, k, n), y.narrow_symint(-1, k, n), status};
 }
 

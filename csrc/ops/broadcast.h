@@ -9,10 +9,10 @@
 
 namespace lcp::ops {
 
-class Batch {
+class BroadcastBatch {
  public:
   /// sizes: the batch dimensions, which must outlive this object.
-  explicit Batch(at::IntArrayRef sizes) : sizes_(sizes) {
+  explicit BroadcastBatch(at::IntArrayRef sizes) : sizes_(sizes) {
     for (const std::int64_t size : sizes_) count_ *= size;
   }
 
@@ -49,7 +49,8 @@ class Batch {
   /// The offsets, in elements, of one position of the batch after another.
   class Cursor {
    public:
-    Cursor(const Batch& batch, std::int64_t position) : batch_(batch), index_(batch.dim()), offset_(batch.tensors_) {
+    Cursor(const BroadcastBatch& batch, std::int64_t position)
+        : batch_(batch), index_(batch.dim()), offset_(batch.tensors_) {
       for (std::int64_t d = batch.dim() - 1; d >= 0; --d) {
         index_[d] = position % batch.sizes_[d];
         position /= batch.sizes_[d];
@@ -72,7 +73,7 @@ class Batch {
       for (int k = 0; k < batch_.tensors_; ++k) offset_[k] += steps * batch_.strides_[k * batch_.dim() + d];
     }
 
-    const Batch& batch_;
+    const BroadcastBatch& batch_;
     c10::DimVector index_;
     c10::SmallVector<std::int64_t, 6> offset_;
   };
