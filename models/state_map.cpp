@@ -35,7 +35,7 @@ torch::Tensor StateMapImpl::forward(const torch::Tensor& v, const torch::Tensor&
   const torch::Tensor s = at::stack(state, -1);
   // at::linear works for every number of dimensions. The forward functions of torch::nn::Linear choose by that number,
   // which would be recorded in TorchScript.
-  const torch::Tensor y = at::linear(s, affine->weight, affine->bias);
+  torch::Tensor y = at::linear(s, affine->weight, affine->bias);
   if (options.hidden() == 0) return y;
   return y + at::linear(at::tanh(at::linear(s, hidden_in->weight, hidden_in->bias)), hidden_out->weight);
 }

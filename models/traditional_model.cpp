@@ -38,7 +38,7 @@ Tensor state_of(const Tensor& v, const Tensor& u, const TraditionalModelImpl& mo
 
 Tensor numbers(const std::vector<double>& x) { return torch::tensor(x, torch::kDouble); }
 
-void assign(Tensor parameter, const Tensor& value, double noise) {
+void assign(const Tensor& parameter, const Tensor& value, double noise) {
   const torch::NoGradGuard no_grad;
   parameter.copy_(value);
   if (noise > 0) parameter.add_(torch::randn_like(parameter), noise);

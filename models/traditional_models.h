@@ -13,7 +13,7 @@ std::shared_ptr<TraditionalModelImpl> make_row_model(const TraditionalModelOptio
 std::shared_ptr<TraditionalModelImpl> make_structured_model(const TraditionalModelOptions& options);
 
 /// Sets a parameter to a value, plus normal noise of the standard deviation `noise`.
-void assign(at::Tensor parameter, const at::Tensor& value, double noise);
+void assign(const at::Tensor& parameter, const at::Tensor& value, double noise);
 
 /// A float64 tensor [n].
 at::Tensor numbers(const std::vector<double>& x);

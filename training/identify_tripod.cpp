@@ -107,7 +107,7 @@ int identify_tripod(int argc, const char* const* argv) {
   if (flags.study) {
     const Table table = study(flags, problem);
     out.write_csv("study.csv", table);
-    figures.push_back("study.png");
+    figures.emplace_back("study.png");
     if (!flags.run.quiet) print_table(table);
   }
   write_results(out, metrics, figures);

@@ -64,7 +64,7 @@ class Runner {
     out_.announce(name);
     std::vector<std::string> command = {path.string(), "--quiet", "--seed", std::to_string(run_.seed),
                                         "--" + flag,   number,    "--out",  (out_ / name).string()};
-    if (run_.overwrite) command.push_back("--overwrite");
+    if (run_.overwrite) command.emplace_back("--overwrite");
     const ProcessResult result = run_process(command, {"TORCHLCP_PYTHON="});  // without figures
     // Where Ipopt finds no solution the program fails, but writes its metrics.
     if (!has_written(out_ / name, "metrics.json")) {

@@ -25,7 +25,7 @@ std::string chosen_system(int argc, const char* const* argv) {
   std::string config;
   for (int k = 1; k < argc; ++k) {
     const std::string_view flag = argv[k];
-    const std::string next = k + 1 < argc ? argv[k + 1] : "";
+    std::string next = k + 1 < argc ? argv[k + 1] : "";
     if (flag == "--system") return next;
     if (flag.starts_with("--system=")) return std::string(flag.substr(9));
     if (flag == "--config") config = next;
@@ -137,9 +137,9 @@ int simulate(int argc, const char* const* argv) {
     std::cout << (out / "data.csv").string() << "\n" << (out / "metrics.json").string() << std::endl;
   }
   std::vector<std::string> names = {"motion.png"};
-  if (animation != "none" && inputs.empty()) names.push_back("motion.gif");  // what mp4 falls back to without ffmpeg
-  if (animation == "mp4" && inputs.empty()) names.push_back("motion.mp4");
-  if (!motion.tables.empty()) names.push_back("convergence.png");
+  if (animation != "none" && inputs.empty()) names.emplace_back("motion.gif");  // what mp4 falls back to without ffmpeg
+  if (animation == "mp4" && inputs.empty()) names.emplace_back("motion.mp4");
+  if (!motion.tables.empty()) names.emplace_back("convergence.png");
   for (const auto& figure : draw_figures(out, names)) {
     if (!run.quiet) std::cout << figure.string() << std::endl;
   }

@@ -221,9 +221,7 @@ TEST_F(PointMassTest, HasOneVelocityForSeveralBasicSolutions) {
   Tensor first = torch::full({400, 4}, NAN, torch::kDouble);
   Tensor several = torch::zeros({400}, torch::kBool);
   for (int subset = 0; subset < 16; ++subset) {
-    std::vector<double> chosen;
-    for (int i = 0; i < 4; ++i) chosen.push_back(subset >> i & 1);
-    const Tensor in = numbers(chosen);
+    const Tensor in = torch::tensor({subset & 1, subset >> 1 & 1, subset >> 2 & 1, subset >> 3 & 1}, torch::kDouble);
     // Rows of the basis have w_i = 0, the others z_i = 0.
     const Tensor system = in.view({4, 1}) * problem.M + torch::diag(1 - in);
     const Tensor regular = torch::linalg_det(system).abs() > 1e-9;

@@ -62,7 +62,8 @@ class FormulationTest : public ::testing::TestWithParam<Formulation> {
   static bool has_cone() { return is(Formulation::kTraditional) || is(Formulation::kMixed); }
 
   // Half of the steps stick. The block moves to the right only where the formulation knows no other direction.
-  static std::pair<Tensor, Tensor> random_states(std::vector<std::int64_t> shape, torch::Dtype dtype = torch::kDouble) {
+  static std::pair<Tensor, Tensor> random_states(const std::vector<std::int64_t>& shape,
+                                                 torch::Dtype dtype = torch::kDouble) {
     const Tensor v = torch::randn(shape, dtype) * 2, u = torch::randn(shape, dtype) * 3;
     if (is(Formulation::kForward)) return {v.abs(), u.abs()};
     return {v, u};

@@ -18,7 +18,8 @@ TEST(ClaimsTest, DetectsEveryWrongAnswer) {
   Problem problem{RowMatrix::Identity(2, 2), Eigen::Vector2d(-1, 3)};
   const Answer truth{Status::kSolved, Eigen::Vector2d(1, 0), Eigen::Vector2d(0, 3), {}, 7};
   const Eigen::Vector2d nan = Eigen::Vector2d::Constant(NAN);
-  const auto broken = [&](Status status, Eigen::Vector2d z, Eigen::Vector2d w, const Eigen::VectorXd& farkas = {}) {
+  const auto broken = [&](Status status, const Eigen::Vector2d& z, const Eigen::Vector2d& w,
+                          const Eigen::VectorXd& farkas = {}) {
     return answer_error(problem, {}, {status, z, w, farkas, 7});
   };
   EXPECT_EQ(answer_error(problem, {}, truth), "");

@@ -136,7 +136,7 @@ Answer solve_as_batch(const Problem& problem, const solver::Settings& settings, 
   const int n = problem.n();
   const Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> M = problem.M.cast<T>();
   const Eigen::VectorX<T> q = problem.q.cast<T>();
-  const Eigen::VectorX<T> proposal = guess.cast<T>();
+  const Eigen::VectorX<T> proposal = guess.cast<T>();  // NOLINT(performance-unnecessary-copy-initialization): or float
   Eigen::VectorX<T> z(n), w(n);
   std::int8_t status = 0;
   batch::BatchSolver<T> solver(n, settings);

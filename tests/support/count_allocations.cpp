@@ -12,11 +12,12 @@ std::atomic<long> count = 0;
 
 extern "C" {
 
-// The allocators of glibc behind the names that a program may replace.
+// The allocators of glibc behind the names that a program may replace. NOLINTBEGIN(bugprone-reserved-identifier)
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t number, std::size_t size);
 void* __libc_realloc(void* old, std::size_t size);
 void* __libc_memalign(std::size_t alignment, std::size_t size);
+// NOLINTEND(bugprone-reserved-identifier)
 
 void* malloc(std::size_t size) {
   ++count;

@@ -58,12 +58,12 @@ json perform(OutputFolder& out, const ComparisonRun& run, const ComparisonFlags&
   if (!resuming || !complete(folder, run)) {
     out.announce(run.folder);
     std::vector<std::string> command = {program.string(), "--out", folder.string(), "--quiet"};
-    if (flags.run.overwrite) command.push_back("--overwrite");
+    if (flags.run.overwrite) command.emplace_back("--overwrite");
     for (const auto& [name, value] : run.flags.items()) {
       command.push_back("--" + name);
       command.push_back(value.is_string() ? value.get<std::string>() : value.dump());
     }
-    if (resuming && run.method.start != Start::kNone) command.push_back("--resume");
+    if (resuming && run.method.start != Start::kNone) command.emplace_back("--resume");
     const Clock::time_point start = Clock::now();
     const ProcessResult result = run_process(command, {"TORCHLCP_PYTHON="}, &interrupt);  // without figures
     time += seconds_since(start);

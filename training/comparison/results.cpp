@@ -59,7 +59,7 @@ std::string range(const json& row, const char* name) {
 std::string outcome(const json& row) {
   if (row.contains("not_built")) return "not built";
   const auto failed = failures(row);
-  const std::string note =
+  std::string note =
       failed == 0 ? "" : std::to_string(failed) + " of " + std::to_string(row["runs"].size()) + " failed";
   if (row["heldout_rmse"].is_null()) return note;
   return range(row, "heldout_rmse") + (note.empty() ? "" : "; " + note);

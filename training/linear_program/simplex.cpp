@@ -26,7 +26,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A tensor with the shape of `like`, filled from an array.
 Tensor tensor_of(const double* values, const Tensor& like) {
-  const Tensor x = at::empty_like(like);
+  Tensor x = at::empty_like(like);
   std::copy_n(values, x.numel(), x.data_ptr<double>());
   return x;
 }

@@ -15,7 +15,7 @@ namespace lcp::training {
 /// as text in the header's "__metadata__".
 ///
 ///   https://huggingface.co/docs/safetensors, "Format"
-struct Checkpoint {
+struct Checkpoint {  // NOLINT(bugprone-exception-escape): to move JSON throws nothing
   nlohmann::json state;
   std::map<std::string, torch::Tensor> tensors;  ///< float32, float64, int64 or bool
 

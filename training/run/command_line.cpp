@@ -98,9 +98,11 @@ void CommandLine::add(const std::string& name, T& value, const std::string& help
   bind(name, option, value, allowed, role);
 }
 
+// NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define LCP_FLAGS_OF(T)                                                         \
   template void CommandLine::add<T>(const std::string&, T&, const std::string&, \
                                     const std::function<std::string(const T&)>&, Role)
+// NOLINTEND(bugprone-macro-parentheses)
 LCP_FLAGS_OF(double);
 LCP_FLAGS_OF(std::int64_t);
 LCP_FLAGS_OF(std::string);

@@ -57,12 +57,12 @@ FolderLock::FolderLock(FolderLock&& other) noexcept
 
 FolderLock::~FolderLock() {
   if (descriptor_ < 0) return;
-  for (auto folder = created_.rbegin(); folder != created_.rend(); ++folder) {
+  for (const fs::path& folder : created_) {
     // The lock protects its own folder only; other processes may use those around it.
-    if (*folder == path_) {
-      rmdir(folder->c_str());
+    if (folder == path_) {
+      rmdir(folder.c_str());
     } else {
-      remove_empty_folder(*folder);
+      remove_empty_folder(folder);
     }
   }
   close(descriptor_);

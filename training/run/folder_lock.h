@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <set>
 
 namespace lcp::training {
@@ -26,8 +27,8 @@ class FolderLock {
   void create();
 
   std::filesystem::path path_;
-  std::set<std::filesystem::path> created_;  // folders that did not exist before, outer ones first
-  int descriptor_ = -1;                      // file descriptor of the folder, which holds the lock
+  std::set<std::filesystem::path, std::greater<>> created_;  // folders that did not exist before, inner ones first
+  int descriptor_ = -1;                                      // file descriptor of the folder, which holds the lock
 };
 
 /// Removes the folder if it is empty and no process has locked it. Returns whether it did.

@@ -11,8 +11,6 @@
 #include <csignal>
 #include <system_error>
 
-extern char** environ;
-
 namespace lcp::training {
 namespace {
 
@@ -20,6 +18,7 @@ constexpr int kInterruptPollMilliseconds = 100;  // how often `listen` looks for
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> all;
+  all.reserve(texts.size() + 1);  // callers append the null pointer that ends a list of arguments
   for (std::string& text : texts) all.push_back(text.data());
   return all;
 }

@@ -167,11 +167,12 @@ void Trainer::report(const LossTerms& terms, const NamedValues& figures, double 
 
 void Trainer::load(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t data_fingerprint) {
   const torch::NoGradGuard no_grad;
-  const auto& [state, tensors] = *checkpoint_;
+  const auto& state = checkpoint_->state;
+  const auto& tensors = checkpoint_->tensors;
   const auto require = [&](bool condition) {
     if (!condition) refuse(out_ / kCheckpoint);
   };
-  const auto read = [&](const std::string& name, torch::Tensor target) {
+  const auto read = [&](const std::string& name, const torch::Tensor& target) {
     const auto found = tensors.find(name);
     require(found != tensors.end() && found->second.scalar_type() == target.scalar_type() &&
             found->second.sizes() == target.sizes());

@@ -140,8 +140,9 @@ IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const 
     }
     first += count;
   }
-  std::vector<std::string> kept_names;
-  for (const std::int64_t k : kept) kept_names.push_back(names[static_cast<std::size_t>(k)]);
+  std::vector<std::string> kept_names(kept.size());
+  std::transform(kept.begin(), kept.end(), kept_names.begin(),
+                 [&](std::int64_t k) { return names[static_cast<std::size_t>(k)]; });
   IdentifiabilityReport report;
   report.add(J.index_select(1, torch::tensor(kept, torch::kLong)), kept_names);
   return report;

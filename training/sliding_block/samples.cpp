@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <iostream>
 
 #include "run/error.h"
@@ -101,8 +102,8 @@ Samples simulated(std::int64_t count, const PartOptions& options) {
 
 Samples joined(const std::vector<Samples>& parts) {
   const auto all = [&](Tensor Samples::*member) {
-    std::vector<Tensor> tensors;
-    for (const Samples& part : parts) tensors.push_back(part.*member);
+    std::vector<Tensor> tensors(parts.size());
+    std::transform(parts.begin(), parts.end(), tensors.begin(), std::mem_fn(member));
     return tensors.front().defined() ? at::cat(tensors) : Tensor();
   };
   return {all(&Samples::v), all(&Samples::u), all(&Samples::v_next), all(&Samples::lambda), all(&Samples::gamma)};
@@ -167,7 +168,7 @@ void check_forces(const std::string& file, const Samples& all, const PhysicsFlag
 Data read(const std::string& file, const PhysicsFlags& block, const SampleFlags& flags, bool quiet) {
   std::vector<std::string> columns = {"v", "u", "v_next"};
   if (flags.known_forces != KnownForces::kNone) columns.insert(columns.end(), {"lambda_plus", "lambda_minus"});
-  if (flags.known_forces == KnownForces::kContact) columns.push_back("gamma");
+  if (flags.known_forces == KnownForces::kContact) columns.emplace_back("gamma");
   const Table table = read_csv(file, columns, {"trajectory"});
   const auto column = [&](const char* name) { return torch::tensor(table[name], torch::kDouble); };
   Samples all{column("v"), column("u"), column("v_next"), {}, {}};

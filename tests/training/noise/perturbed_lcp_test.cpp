@@ -30,7 +30,7 @@ using torch::Tensor;
 
 constexpr std::int64_t kDraws = 10'000;
 
-Tensor normal(std::vector<std::int64_t> shape) { return torch::randn(shape, torch::kDouble); }
+Tensor normal(const std::vector<std::int64_t>& shape) { return torch::randn(shape, torch::kDouble); }
 
 // dt = m = mu = g = 1.
 Tensor friction_matrix() { return numbers({1, -1, 1, -1, 1, 1, -1, -1, 0}).view({3, 3}); }
@@ -104,7 +104,7 @@ TEST_F(PerturbedLcpTest, BroadcastsAndKeepsItsPrecision) {
 }
 
 TEST_F(PerturbedLcpTest, RefusesWhatDoesNotFit) {
-  const auto zeros = [](std::vector<std::int64_t> shape) { return torch::zeros(shape); };
+  const auto zeros = [](const std::vector<std::int64_t>& shape) { return torch::zeros(shape); };
   EXPECT_EQ(error_of([&] { all_solutions(zeros({3, 2}), zeros({3})); }), "M must be [..., n, n]; got [3, 2]");
   EXPECT_EQ(error_of([&] { all_solutions(zeros({11, 11}), zeros({11})); }), "n must be from 1 to 10; got 11");
   EXPECT_EQ(error_of([&] { all_solutions(zeros({3, 3}), zeros({2})); }), "q must be [..., n] with n = 3; got [2]");

@@ -27,7 +27,7 @@ class CommandLineTest : public ::testing::Test {
     return (folder_ / "config.json").string();
   }
 
-  std::string parse(std::vector<std::string> arguments) {
+  std::string parse(const std::vector<std::string>& arguments) {
     std::vector<const char*> argv = {"program"};
     for (const auto& argument : arguments) argv.push_back(argument.c_str());
     try {

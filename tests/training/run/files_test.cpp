@@ -21,7 +21,7 @@ class FilesTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::filesystem::path with(const std::string& content) {
-    const auto path = folder_ / "data.csv";
+    auto path = folder_ / "data.csv";
     std::ofstream(path) << content;
     return path;
   }

@@ -39,7 +39,7 @@ TEST_F(FolderLockTest, IsOfOneHolder) {
 }
 
 TEST_F(FolderLockTest, RemovesTheEmptyFoldersThatItMade) {
-  FolderLock(folder_ / "a" / "b" / "c/");
+  { const FolderLock lock(folder_ / "a" / "b" / "c/"); }
   EXPECT_FALSE(fs::exists(folder_ / "a"));
   {
     const FolderLock lock(folder_ / "a" / "b");
@@ -48,7 +48,7 @@ TEST_F(FolderLockTest, RemovesTheEmptyFoldersThatItMade) {
   EXPECT_TRUE(fs::exists(folder_ / "a" / "file"));
   EXPECT_FALSE(fs::exists(folder_ / "a" / "b"));
   fs::create_directory(folder_ / "a" / "b");
-  FolderLock(folder_ / "a" / "b");
+  { const FolderLock lock(folder_ / "a" / "b"); }
   EXPECT_TRUE(fs::exists(folder_ / "a" / "b"));
 }
 
