@@ -113,10 +113,10 @@ LCP_NOINLINE void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>*
   Mask<Lanes<L>> basic[N], tied[N], negligible[N];
   const auto at = [](const Lanes<L>* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
   solver::find_pair_states<LaneArithmetic<L>>(
-      std::integral_constant<int, N>{}, 0, epsilon, [M](int i, int j) LCP_INLINE { return M[i * N + j]; }, at(q), at(z),
-      at(w), at(scale), {limit, excess, basic, tied, negligible},
-      [states](int j, const auto& is_basic, const auto& is_tied)
-          LCP_INLINE { states[j] = state_numbers<L>(is_basic, is_tied); });
+      std::integral_constant<int, N>{}, std::integral_constant<int, N>{}, epsilon,
+      [M](int i, int j) LCP_INLINE { return M[i * N + j]; }, at(q), at(z), at(w), at(scale),
+      {limit, excess, basic, negligible, tied},
+      [states, &tied](int j, const auto& is_basic) LCP_INLINE { states[j] = state_numbers<L>(is_basic, tied[j]); });
 }
 
 // At most kVectors vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it

@@ -249,11 +249,11 @@ class Lockstep {
     const auto at = [](const double* x)
                         LCP_INLINE { return [x](int i) LCP_INLINE { return load_aligned(x + i * kWidth); }; };
     solver::find_pair_states<LaneArithmetic<double>>(
-        n, 0, std::numeric_limits<T>::epsilon(),
+        n, n, std::numeric_limits<T>::epsilon(),
         [M, n](int i, int j) LCP_INLINE { return load_aligned(M + (i * n + j) * kWidth); }, at(q), at(z), at(w),
-        at(scale), {limit, excess, basic, tied, negligible},
-        [states](int j, const auto& is_basic, const auto& is_tied)
-            LCP_INLINE { store_aligned(state_numbers<double>(is_basic, is_tied), states + j * kWidth); });
+        at(scale), {limit, excess, basic, negligible, tied},
+        [states, &tied](int j, const auto& is_basic)
+            LCP_INLINE { store_aligned(state_numbers<double>(is_basic, tied[j]), states + j * kWidth); });
   }
 
   int n_;

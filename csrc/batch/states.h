@@ -31,8 +31,8 @@ struct LaneArithmetic {
 template <class T>
 LCP_INLINE inline Lanes<T> state_numbers(const Mask<Lanes<T>>& basic, const Mask<Lanes<T>>& tied) {
   Lanes<T> state = T(solver::PairState::kNonbasic);
-  stdx::where(basic, state) = T(solver::PairState::kBasic);
   stdx::where(tied, state) = T(solver::PairState::kTied);
+  stdx::where(basic, state) = T(solver::PairState::kBasic);
   return state;
 }
 

@@ -53,12 +53,8 @@ LCP_INLINE inline double Lu::find_pivot(int c) {
   return largest;
 }
 
-int Lu::factor(double negligible) {
-  return pivoting_ == Pivoting::kFull ? factor<Pivoting::kFull>(negligible) : factor<Pivoting::kPartial>(negligible);
-}
-
 template <Pivoting pivoting>
-int Lu::factor(double negligible) {
+LCP_INLINE inline int Lu::factor(double negligible) {
   double first_pivot = 0;
   for (int c = 0; c < k_; ++c) {
     const double largest = find_pivot<pivoting>(c);
@@ -79,6 +75,10 @@ int Lu::factor(double negligible) {
     }
   }
   return pivots_ = k_;
+}
+
+int Lu::factor(double negligible) {
+  return pivoting_ == Pivoting::kFull ? factor<Pivoting::kFull>(negligible) : factor<Pivoting::kPartial>(negligible);
 }
 
 void Lu::solve(double* x) const {

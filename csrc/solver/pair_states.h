@@ -49,28 +49,30 @@ LCP_INLINE inline void for_each_index(std::integral_constant<int, n>, const Func
   (std::make_integer_sequence<int, n>{});
 }
 
-/// The memory that find_pair_states works in: n numbers and flags each.
+/// The memory that find_pair_states works in: n numbers and flags each, of which `tied` is a result.
 template <class Arithmetic>
 struct PairWorkspace {
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
-  Number* limit;   ///< below which a term of row i is round-off; infinite where q_i = 0
-  Number* excess;  ///< by which the largest term of variable j is beyond the limit of its row, or 0
-  Flag *basic, *tied, *negligible;
+  Number* limit;             ///< below which a term of row i is round-off; infinite where q_i = 0
+  Number* excess;            ///< by which the largest term of variable j is beyond the limit of its row, or 0
+  Flag *basic, *negligible;  ///< of variable j
+  Flag* tied;                ///< of row i: whether w_i is round-off
 };
 
 /// The second half of find_pair_states, which few problems need. A positive z_j without a term beyond round-off in a
 /// row with q_i != 0 is basic all the same if it has no term at all in such a row, or one beyond round-off in a row
 /// with q_i = 0.
 template <class Arithmetic, class Matrix, class Vector>
-[[gnu::noinline]] void find_doubtful_pairs(int n, const typename Arithmetic::Number& round_off, const Matrix& M,
-                                           const Vector& z, const PairWorkspace<Arithmetic>& workspace) {
+[[gnu::noinline]] void find_doubtful_pairs(int n, int variables, const typename Arithmetic::Number& round_off,
+                                           const Matrix& M, const Vector& z,
+                                           const PairWorkspace<Arithmetic>& workspace) {
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
   const Number zero = 0;
   const Number infinity = std::numeric_limits<typename Arithmetic::Element>::infinity();
-  const auto [limit, excess, basic, tied, negligible] = workspace;
-  for (int j = 0; j < n; ++j) {
+  const auto [limit, excess, basic, negligible, tied] = workspace;
+  for (int j = 0; j < variables; ++j) {
     Flag seen(false);
     for (int i = 0; i < n; ++i) seen = seen || (limit[i] < infinity && Arithmetic::abs(M(i, j) * z(j)) > zero);
     negligible[j] = seen && !basic[j];
@@ -78,10 +80,10 @@ template <class Arithmetic, class Matrix, class Vector>
   }
   for (int i = 0; i < n; ++i) {
     Number rest = zero;
-    for (int j = 0; j < n; ++j) {
+    for (int j = 0; j < variables; ++j) {
       rest += Arithmetic::select(negligible[j], zero, Arithmetic::abs(M(i, j) * z(j)));
     }
-    for (int j = 0; j < n; ++j) {
+    for (int j = 0; j < variables; ++j) {
       const Number effect = Arithmetic::abs(M(i, j) * z(j));
       basic[j] = basic[j] || (!(limit[i] < infinity) && rest > zero && effect > round_off * rest);
     }
@@ -96,11 +98,13 @@ template <class Arithmetic, class Matrix, class Vector>
 /// epsilon (w_i + s_i), counts as 0.)
 ///
 /// One template for one problem and for vectors that hold one problem in each lane; Arithmetic tells them apart.
-///   n: int, or an integral constant; the first num_equations pairs are equations.
-///   M(i, j), q(i), z(j), w(i): the problem. scale(i): s_i. Calls emit(j, basic, tied) for each pair.
-template <class Arithmetic, class Size, class Matrix, class Vector, class Emit>
-LCP_INLINE inline void find_pair_states(Size n, int num_equations, double epsilon, const Matrix& M, const Vector& q,
-                                        const Vector& z, const Vector& w, const Vector& scale,
+///   n, variables: int, or integral constants. A z_j that is 0 need not be among the variables.
+///   M(i, j), q(i), z(j), w(i): the problem; i < n, j < variables. scale(i): s_i.
+/// Calls emit(j, basic) for each variable, and sets workspace.tied.
+template <class Arithmetic, class Size, class Variables, class Matrix, class Vector, class VectorOfVariables,
+          class Emit>
+LCP_INLINE inline void find_pair_states(Size n, Variables variables, double epsilon, const Matrix& M, const Vector& q,
+                                        const VectorOfVariables& z, const Vector& w, const Vector& scale,
                                         const PairWorkspace<Arithmetic>& workspace, const Emit& emit) {
   using Element = typename Arithmetic::Element;
   using Number = typename Arithmetic::Number;
@@ -112,26 +116,23 @@ LCP_INLINE inline void find_pair_states(Size n, int num_equations, double epsilo
   Number* const excess = workspace.excess;
   Flag* const basic = workspace.basic;
   Flag* const tied = workspace.tied;
-  for_each_index(n, [&](int j) LCP_INLINE { excess[j] = zero; });
+  for_each_index(variables, [&](int j) LCP_INLINE { excess[j] = zero; });
   for_each_index(n, [&](int i) LCP_INLINE {
     const Number error = round_off * scale(i);
     tied[i] = w(i) <= error;
     limit[i] = Arithmetic::select(Arithmetic::abs(q(i)) > round_off * w(i) + error, error, infinity);
-    for_each_index(n, [&](int j) LCP_INLINE {
+    for_each_index(variables, [&](int j) LCP_INLINE {
       const Number beyond = Arithmetic::multiply_subtract(Arithmetic::abs(M(i, j)), Arithmetic::abs(z(j)), limit[i]);
       excess[j] = Arithmetic::max(excess[j], beyond);
     });
   });
   Flag doubt(false);
-  for_each_index(n, [&](int j) LCP_INLINE {
+  for_each_index(variables, [&](int j) LCP_INLINE {
     basic[j] = excess[j] > zero;
     doubt = doubt || (z(j) > zero && !basic[j]);
   });
-  if (Arithmetic::any(doubt)) find_doubtful_pairs<Arithmetic>(n, round_off, M, z, workspace);
-  for_each_index(n, [&](int j) LCP_INLINE {
-    const Flag is_basic = (basic[j] && z(j) > zero) || Flag(j < num_equations);
-    emit(j, is_basic, tied[j] && !is_basic);
-  });
+  if (Arithmetic::any(doubt)) find_doubtful_pairs<Arithmetic>(n, variables, round_off, M, z, workspace);
+  for_each_index(variables, [&](int j) LCP_INLINE { emit(j, basic[j] && z(j) > zero); });
 }
 
 /// The same for one problem in memory. Allocates only in the constructor.
@@ -150,6 +151,7 @@ class PairStates {
   double epsilon_;
   std::vector<double> numbers_;
   std::vector<unsigned char> flags_;
+  std::vector<int> support_;  // the j with z_j != 0
 };
 
 }  // namespace lcp::solver
