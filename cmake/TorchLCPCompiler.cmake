@@ -2,7 +2,7 @@
 if(NOT UNIX OR APPLE)
   message(FATAL_ERROR "TorchLCP supports Linux alone; this is ${CMAKE_SYSTEM_NAME}")
 endif()
-set(oldest_GNU 11)
+set(oldest_GNU 12)  # the first with __builtin_shufflevector
 set(oldest_Clang 14)
 if(NOT DEFINED oldest_${CMAKE_CXX_COMPILER_ID} OR CMAKE_CXX_COMPILER_VERSION VERSION_LESS oldest_${CMAKE_CXX_COMPILER_ID})
   message(FATAL_ERROR
