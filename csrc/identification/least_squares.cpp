@@ -1,10 +1,13 @@
 #include "lcp/identification/least_squares.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/forward_grad.h>
 
 #include <limits>
+#include <vector>
 
 #include "lcp/solve_mixed.h"
 
@@ -29,7 +32,27 @@ class DualLevel {
 // These products are sums whose order does not depend on the size of the batch, as that of at::matmul does.
 Tensor squares(const Tensor& r) { return r.square().sum(-1); }
 Tensor gradient_of(const Linearization& at) { return (at.jacobian * at.residuals.unsqueeze(-1)).sum(-2); }
-Tensor gram_of(const Linearization& at) { return (at.jacobian.unsqueeze(-1) * at.jacobian.unsqueeze(-2)).sum(-3); }
+
+// J'J, a sum over the residuals in their order.
+Tensor gram_of(const Linearization& at) {
+  const Tensor J = at.jacobian.contiguous();
+  const std::int64_t m = J.size(1), p = J.size(2);
+  Tensor gram = at::zeros({J.size(0), p, p}, J.options());
+  const double* const rows = J.const_data_ptr<double>();
+  double* const grams = gram.mutable_data_ptr<double>();
+  at::parallel_for(0, J.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      for (std::int64_t k = 0; k < m; ++k) {
+        const double* const row = rows + (b * m + k) * p;
+        for (std::int64_t i = 0; i < p; ++i) {
+          double* const to = grams + (b * p + i) * p;
+          for (std::int64_t j = 0; j < p; ++j) to[j] += row[i] * row[j];
+        }
+      }
+    }
+  });
+  return gram;
+}
 
 // -A^-1 b, as a mixed LCP without complementary pairs: its result depends on A and b alone, whereas the rounding of
 // LAPACK depends on the size of the batch.
@@ -51,7 +74,25 @@ Linearization linearize(const Residuals& residuals, const Tensor& theta) {
   return {value[0].clone(), columns.permute({1, 2, 0}).contiguous()};
 }
 
+Linearization linearize_samples(const Residuals& residuals, const Tensor& theta, std::int64_t samples) {
+  const c10::AutoGradMode grad(true);
+  const Tensor rows = theta.detach().unsqueeze(1).expand({-1, samples, -1}).requires_grad_();
+  const Tensor values = residuals(rows);
+  const std::int64_t d = values.size(-1);
+  std::vector<Tensor> gradients;
+  gradients.reserve(d);
+  for (std::int64_t k = 0; k < d; ++k) {
+    gradients.push_back(torch::autograd::grad({values.select(-1, k).sum()}, {rows}, {}, k + 1 < d)[0]);
+  }
+  return {values.detach().flatten(1), at::stack(gradients, 2).flatten(1, 2)};
+}
+
 LeastSquares least_squares(const Residuals& residuals, const Tensor& start, const LeastSquaresOptions& options) {
+  return least_squares([&](const Tensor& theta) { return linearize(residuals, theta); }, start, options);
+}
+
+LeastSquares least_squares(const std::function<Linearization(const Tensor&)>& linearized, const Tensor& start,
+                           const LeastSquaresOptions& options) {
   TORCH_CHECK(start.dim() == 2 && start.scalar_type() == at::kDouble, "start must be [b, p], float64; got ",
               start.sizes(), ", ", start.scalar_type());
   const std::int64_t b = start.size(0), p = start.size(1);
@@ -62,7 +103,7 @@ LeastSquares least_squares(const Residuals& residuals, const Tensor& start, cons
 
   const c10::NoGradGuard no_grad;
   Tensor theta = start.maximum(lower);
-  Linearization here = linearize(residuals, theta);
+  Linearization here = linearized(theta);
   TORCH_CHECK(here.residuals.dim() == 2 && here.residuals.size(0) == b, "residuals must be [", b, ", m]; got ",
               here.residuals.sizes());
   Tensor objective = squares(here.residuals);
@@ -88,7 +129,7 @@ LeastSquares least_squares(const Residuals& residuals, const Tensor& start, cons
     running = running & (squares(change) > options.tolerance * options.tolerance * objective);
     if (!running.any().item<bool>()) break;
 
-    const Linearization there = linearize(residuals, at::where(running.unsqueeze(-1), trial, theta));
+    const Linearization there = linearized(at::where(running.unsqueeze(-1), trial, theta));
     const Tensor next = squares(there.residuals);
     const Tensor predicted = objective - squares(here.residuals + change);
     const Tensor gain = (objective - next) / predicted;
