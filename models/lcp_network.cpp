@@ -131,7 +131,7 @@ void LcpNetworkImpl::set_theta(const Tensor& theta) {
 }
 
 Tensor LcpNetworkImpl::random(std::int64_t count, at::Generator generator) const {
-  const Tensor theta = torch::randn({count, size_}, generator, torch::kDouble);
+  Tensor theta = torch::randn({count, size_}, generator, torch::kDouble);
   for (const Entry& e : entries_) theta.slice(1, e.first, e.first + c10::multiply_integers(e.shape)).mul_(e.deviation);
   return theta;
 }
