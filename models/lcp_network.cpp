@@ -92,14 +92,18 @@ Tensor LcpNetworkImpl::value(const std::string& part, Dependence dependence, con
   return y + times(entry(part + "_out_weight", theta), a);
 }
 
+Tensor LcpNetworkImpl::matrix(const Tensor& theta) const {
+  const Tensor learned = entry("M", theta);
+  const Tensor L = at::tril(learned), U = at::triu(learned, 1);
+  const Tensor identity = at::eye(options.unknowns(), theta.options());
+  return at::matmul(L, L.mT()) + options.definiteness() * identity + U - U.mT();
+}
+
 LcpNetworkImpl::Parts LcpNetworkImpl::parts(const Tensor& x_given, const Tensor& theta) const {
   const Tensor x = x_given / input_unit;
   const std::int64_t d = options.outputs(), n = options.unknowns();
-  const Tensor learned = entry("M", theta);
-  const Tensor L = at::tril(learned), U = at::triu(learned, 1);
-  const Tensor M = at::matmul(L, L.mT()) + options.definiteness() * at::eye(n, theta.options()) + U - U.mT();
   return {value("f", options.f(), x, theta), value("G", options.G(), x, theta).unflatten(-1, {d, n}),
-          value("q", options.q(), x, theta), M};
+          value("q", options.q(), x, theta), matrix(theta)};
 }
 
 LcpNetworkImpl::Step LcpNetworkImpl::step(const Tensor& x_given, const Tensor& theta,

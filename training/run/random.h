@@ -23,7 +23,9 @@ enum class Stream : std::uint64_t {
   kForceSplits,
   kMatrixNoise,
   kVectorNoise,
-  kFilter
+  kFilter,
+  kRandomStates,
+  kBlackBoxes
 };
 
 /// A generator for the k-th use of a stream. seed: in [0, 2^32).

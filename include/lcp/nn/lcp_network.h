@@ -85,6 +85,7 @@ class LcpNetworkImpl : public torch::nn::Module {
   /// dimensions before the last ones of x and theta broadcast.
   Step step(const torch::Tensor& x, const torch::Tensor& theta, const SolveOptions& solve_options = {}) const;
   Parts parts(const torch::Tensor& x, const torch::Tensor& theta) const;
+  torch::Tensor matrix(const torch::Tensor& theta) const;  ///< M, [..., n, n]
 
   /// The number of parameters.
   std::int64_t size() const { return size_; }

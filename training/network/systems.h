@@ -1,0 +1,33 @@
+// The systems that train_network simulates.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <torch/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "network/motion.h"
+#include "run/physics_flags.h"
+
+namespace lcp::training {
+
+/// A system as a map of x = (positions, velocities, inputs), [..., p], to the velocities after a step, [..., d].
+/// Without noise and in closed form, or by an LCP, so that a velocity is exactly 0 where the system rests.
+struct MotionSystem {
+  std::string name;
+  std::string help;  ///< a line for --help
+  MotionColumns columns;
+  std::function<torch::Tensor(std::int64_t count, at::Generator generator)> draw;  ///< random x, [count, p]
+  std::function<torch::Tensor(const torch::Tensor& x)> next;                       ///< v_next
+  /// The positions after a step, [..., number of positions].
+  std::function<torch::Tensor(const torch::Tensor& x, const torch::Tensor& v_next)> advance;
+};
+
+/// All systems, for blocks and masses with the parameters of the flags.
+///   directions: those of the planar block's friction.
+std::vector<MotionSystem> motion_systems(const PhysicsFlags& flags, std::int64_t directions);
+
+}  // namespace lcp::training
