@@ -75,8 +75,8 @@ std::string torchscript_bytes(const DirectModel& given) {
                          {"mu", options.mu()},
                          {"velocity_scale", options.velocity_scale()},
                          {"force_scale", options.force_scale()}},
-                        [&](const torch::Tensor& v, const torch::Tensor& u) {
-                          const DirectModelImpl::Step step = model->step(v, u);
+                        velocity_and_force(), [&](const auto& inputs) {
+                          const DirectModelImpl::Step step = model->step(inputs[0], inputs[1]);
                           return std::tuple(step.v_next, step.force, step.status);
                         });
 }

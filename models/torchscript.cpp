@@ -31,24 +31,34 @@ std::string name_in_file(std::string name) {
   return name;
 }
 
-void add_step(jit::Module& script, const StepFunction& step) {
+void add_step(jit::Module& script, const ModelInputs& inputs, const StepFunction& step) {
   const torch::NoGradGuard no_grad;
-  const auto traced = [&](const jit::Stack& inputs) -> jit::Stack {
-    const auto [v_next, force, status] = step(inputs[0].toTensor(), inputs[1].toTensor());
+  const auto traced = [&](const jit::Stack& stack) -> jit::Stack {
+    std::vector<at::Tensor> tensors;
+    for (const auto& value : stack) tensors.push_back(value.toTensor());
+    const auto [v_next, force, status] = step(tensors);
     return {c10::ivalue::Tuple::create(v_next, force, status)};
   };
   const auto no_name = [](const at::Tensor&) { return std::string(); };
-  const at::Tensor v = at::zeros({1}), u = at::zeros({1});
+  jit::Stack examples;
+  std::vector<std::string> names;
+  for (const auto& [input, example] : inputs) {
+    names.push_back(input);
+    examples.emplace_back(example);
+  }
   const auto state =
-      jit::tracer::trace({v, u}, traced, no_name, /*strict=*/true, /*force_outplace=*/false, &script, {"v", "u"}).first;
+      jit::tracer::trace(examples, traced, no_name, /*strict=*/true, /*force_outplace=*/false, &script, names).first;
   const c10::QualifiedName method(*script.type()->name(), "step");
   script.type()->addMethod(script._ivalue()->compilation_unit()->create_function(method, state->graph));
 }
 
 }  // namespace
 
+ModelInputs velocity_and_force() { return {{"v", at::zeros({1})}, {"u", at::zeros({1})}}; }
+
 std::string torchscript_of(const std::string& name, const torch::nn::Module& model,
-                           const std::vector<std::pair<std::string, double>>& numbers, const StepFunction& step) {
+                           const std::vector<std::pair<std::string, double>>& numbers, const ModelInputs& inputs,
+                           const StepFunction& step) {
   jit::Module script(name);
   script.register_attribute("format_version", c10::IntType::get(), kFormatVersion);
   for (const auto& [attribute, value] : numbers) script.register_attribute(attribute, c10::FloatType::get(), value);
@@ -56,8 +66,13 @@ std::string torchscript_of(const std::string& name, const torch::nn::Module& mod
     script.register_parameter(name_in_file(item.key()), item.value(), /*is_buffer=*/false);
   }
   for (const auto& item : model.named_buffers()) script.register_buffer(name_in_file(item.key()), item.value());
-  add_step(script, step);
-  script.define("def forward(self, v: Tensor, u: Tensor) -> Tensor:\n    return self.step(v, u)[0]\n");
+  add_step(script, inputs, step);
+  std::string parameters, arguments;
+  for (const auto& input : inputs) {
+    parameters += ", " + input.first + ": Tensor";
+    arguments += (arguments.empty() ? "" : ", ") + input.first;
+  }
+  script.define("def forward(self" + parameters + ") -> Tensor:\n    return self.step(" + arguments + ")[0]\n");
   std::ostringstream stream;  // since PyTorch ends the process where it cannot write to a file
   script.save(stream);
   return stream.str();

@@ -139,8 +139,8 @@ std::string torchscript_bytes(const TraditionalModel& given) {
   if (!std::isnan(options.mu()) && options.parameters() != Parameters::kFriction) {
     attributes.emplace_back("mu", options.mu());
   }
-  return torchscript_of("TraditionalModel", *model, attributes, [&](const Tensor& v, const Tensor& u) {
-    const TraditionalModelImpl::Step step = model->step(v, u);
+  return torchscript_of("TraditionalModel", *model, attributes, velocity_and_force(), [&](const auto& inputs) {
+    const TraditionalModelImpl::Step step = model->step(inputs[0], inputs[1]);
     return std::tuple(step.v_next, step.force, step.status);
   });
 }

@@ -6,7 +6,9 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/forward_grad.h>
 
+#include <algorithm>
 #include <limits>
+#include <mutex>
 #include <vector>
 
 #include "lcp/solve_mixed.h"
@@ -16,9 +18,10 @@ namespace {
 
 using at::Tensor;
 
+// A level of forward-mode differentiation. PyTorch has only one for all threads, so that a second thread waits.
 class DualLevel {
  public:
-  DualLevel() : level_(torch::autograd::ForwardADLevel::get_next_idx()) {}
+  DualLevel() : lock_(mutex_), level_(torch::autograd::ForwardADLevel::get_next_idx()) {}
   ~DualLevel() { torch::autograd::ForwardADLevel::release_idx(level_); }
   DualLevel(const DualLevel&) = delete;
   DualLevel& operator=(const DualLevel&) = delete;
@@ -26,6 +29,8 @@ class DualLevel {
   std::int64_t level() const { return static_cast<std::int64_t>(level_); }
 
  private:
+  static inline std::mutex mutex_;
+  std::unique_lock<std::mutex> lock_;
   std::uint64_t level_;
 };
 
@@ -33,22 +38,17 @@ class DualLevel {
 Tensor squares(const Tensor& r) { return r.square().sum(-1); }
 Tensor gradient_of(const Linearization& at) { return (at.jacobian * at.residuals.unsqueeze(-1)).sum(-2); }
 
-// J'J, a sum over the residuals in their order.
+// J'J. Each product is computed by one thread, from memory with the same alignment, so that its rounding depends
+// neither on the other problems nor on the number of threads.
 Tensor gram_of(const Linearization& at) {
-  const Tensor J = at.jacobian.contiguous();
-  const std::int64_t m = J.size(1), p = J.size(2);
-  Tensor gram = at::zeros({J.size(0), p, p}, J.options());
-  const double* const rows = J.const_data_ptr<double>();
-  double* const grams = gram.mutable_data_ptr<double>();
-  at::parallel_for(0, J.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      for (std::int64_t k = 0; k < m; ++k) {
-        const double* const row = rows + (b * m + k) * p;
-        for (std::int64_t i = 0; i < p; ++i) {
-          double* const to = grams + (b * p + i) * p;
-          for (std::int64_t j = 0; j < p; ++j) to[j] += row[i] * row[j];
-        }
-      }
+  const std::int64_t count = at.jacobian.size(0), p = at.jacobian.size(2);
+  Tensor gram = at::empty({count, p, p}, at.jacobian.options());
+  // With a single item parallel_for would not open a parallel region, and mm would divide its work among the threads.
+  at::parallel_for(0, std::max<std::int64_t>(count, 2), 1, [&](std::int64_t begin, std::int64_t end) {
+    const c10::NoGradGuard no_grad;
+    for (std::int64_t b = begin; b < std::min(end, count); ++b) {
+      const Tensor J = at.jacobian[b].clone(at::MemoryFormat::Contiguous);
+      gram[b].copy_(at::mm(J.t(), J));
     }
   });
   return gram;
@@ -74,25 +74,18 @@ Linearization linearize(const Residuals& residuals, const Tensor& theta) {
   return {value[0].clone(), columns.permute({1, 2, 0}).contiguous()};
 }
 
-Linearization linearize_samples(const Residuals& residuals, const Tensor& theta, std::int64_t samples) {
-  const c10::AutoGradMode grad(true);
-  const Tensor rows = theta.detach().unsqueeze(1).expand({-1, samples, -1}).requires_grad_();
-  const Tensor values = residuals(rows);
-  const std::int64_t d = values.size(-1);
-  std::vector<Tensor> gradients;
-  gradients.reserve(d);
-  for (std::int64_t k = 0; k < d; ++k) {
-    gradients.push_back(torch::autograd::grad({values.select(-1, k).sum()}, {rows}, {}, k + 1 < d)[0]);
-  }
-  return {values.detach().flatten(1), at::stack(gradients, 2).flatten(1, 2)};
-}
-
 LeastSquares least_squares(const Residuals& residuals, const Tensor& start, const LeastSquaresOptions& options) {
-  return least_squares([&](const Tensor& theta) { return linearize(residuals, theta); }, start, options);
+  // The residuals are those of all problems; the ones that have ended stay where they started.
+  const auto linearized = [&](const Tensor& theta, const Tensor& rows) {
+    if (rows.size(0) == start.size(0)) return linearize(residuals, theta);
+    const Linearization all = linearize(residuals, start.index_copy(0, rows, theta));
+    return Linearization{all.residuals.index_select(0, rows), all.jacobian.index_select(0, rows)};
+  };
+  return least_squares(linearized, start, options);
 }
 
-LeastSquares least_squares(const std::function<Linearization(const Tensor&)>& linearized, const Tensor& start,
-                           const LeastSquaresOptions& options) {
+LeastSquares least_squares(const std::function<Linearization(const Tensor&, const Tensor&)>& linearized,
+                           const Tensor& start, const LeastSquaresOptions& options) {
   TORCH_CHECK(start.dim() == 2 && start.scalar_type() == at::kDouble, "start must be [b, p], float64; got ",
               start.sizes(), ", ", start.scalar_type());
   const std::int64_t b = start.size(0), p = start.size(1);
@@ -102,57 +95,78 @@ LeastSquares least_squares(const std::function<Linearization(const Tensor&)>& li
   TORCH_CHECK(lower.sizes() == at::IntArrayRef({p}), "lower must be [", p, "]; got ", lower.sizes());
 
   const c10::NoGradGuard no_grad;
-  Tensor theta = start.maximum(lower);
-  Linearization here = linearized(theta);
+  LeastSquares all;
+  all.theta = start.maximum(lower);
+  Linearization here = linearized(all.theta, at::arange(b));
   TORCH_CHECK(here.residuals.dim() == 2 && here.residuals.size(0) == b, "residuals must be [", b, ", m]; got ",
               here.residuals.sizes());
-  Tensor objective = squares(here.residuals);
-  const Tensor defined = objective.isfinite() & here.jacobian.isfinite().flatten(1).all(-1);
-  Tensor running = defined.clone();
-  Tensor iterations = at::zeros({b}, at::kLong);
+  all.residuals = here.residuals.clone();
+  all.jacobian = here.jacobian.clone();
+  all.objective = squares(here.residuals);
+  all.iterations = at::zeros({b}, at::kLong);
+  const auto code = [](LeastSquaresStatus s) { return static_cast<std::int64_t>(s); };
+  const Tensor defined = all.objective.isfinite() & here.jacobian.isfinite().flatten(1).all(-1);
+  all.status = at::where(defined, code(LeastSquaresStatus::kStopped), code(LeastSquaresStatus::kUndefined)).to(at::kChar);
+  if (options.observer) options.observer(0, all.theta, all.objective);
+
+  // The tensors below have a row for each problem that goes on, whose numbers are `rows`.
+  Tensor rows = at::arange(b);
+  Tensor theta = all.theta, objective = all.objective;
   Tensor damping = at::full({b}, 1e-3, start.options()), growth = at::full({b}, 2, start.options());
-  if (options.observer) options.observer(0, theta, objective);
-  for (std::int64_t k = 0; k < options.max_iterations && running.any().item<bool>(); ++k) {
+  const auto keep = [&](const Tensor& kept) {
+    if (kept.all().item<bool>()) return;
+    const Tensor left = kept.nonzero().squeeze(-1);
+    for (Tensor* x : {&rows, &theta, &objective, &damping, &growth, &here.residuals, &here.jacobian}) {
+      *x = x->index_select(0, left);
+    }
+  };
+  const auto store = [&](const Tensor& to, const Tensor& from, const Tensor& chosen) {
+    const Tensor which = chosen.nonzero().squeeze(-1);
+    to.index_copy_(0, rows.index_select(0, which), from.index_select(0, which));
+  };
+  keep(defined);
+  for (std::int64_t k = 0; k < options.max_iterations && rows.numel() > 0; ++k) {
     // A parameter is held if a descent step would take it beyond its bound, or if the residuals do not depend on it.
     const Tensor slope = gradient_of(here);
-    const Tensor held = (theta <= lower) & (slope > 0);
     const Tensor gram = gram_of(here);
     const Tensor scale = at::diagonal(gram, 0, -2, -1);
-    const Tensor fixed = held | (scale == 0) | ~running.unsqueeze(-1);
+    const Tensor fixed = ((theta <= lower) & (slope > 0)) | (scale == 0);
     const Tensor moves = ~(fixed.unsqueeze(-1) | fixed.unsqueeze(-2));
     const Tensor damped =
         at::where(moves, gram, 0) + at::diag_embed(at::where(fixed, 1, damping.unsqueeze(-1) * scale));
     const Tensor step = solved(damped, at::where(fixed, 0, slope));
-    const Tensor trial = (theta + step).maximum(lower);
-    const Tensor taken = trial - theta;
-    const Tensor change = (here.jacobian * taken.unsqueeze(-2)).sum(-1);
-    running = running & (squares(change) > options.tolerance * options.tolerance * objective);
-    if (!running.any().item<bool>()) break;
+    Tensor trial = (theta + step).maximum(lower);
+    Tensor change = (here.jacobian * (trial - theta).unsqueeze(-2)).sum(-1);
+    const Tensor goes_on = squares(change) > options.tolerance * options.tolerance * objective;
+    if (!goes_on.all().item<bool>()) {
+      store(all.status, at::full_like(rows, code(LeastSquaresStatus::kConverged)).to(at::kChar), ~goes_on);
+      const Tensor left = goes_on.nonzero().squeeze(-1);
+      trial = trial.index_select(0, left);
+      change = change.index_select(0, left);
+      keep(goes_on);
+      if (rows.numel() == 0) break;
+    }
 
-    const Linearization there = linearized(at::where(running.unsqueeze(-1), trial, theta));
+    const Linearization there = linearized(trial, rows);
     const Tensor next = squares(there.residuals);
     const Tensor predicted = objective - squares(here.residuals + change);
     const Tensor gain = (objective - next) / predicted;
     const Tensor finite = next.isfinite() & there.jacobian.isfinite().flatten(1).all(-1);
-    const Tensor better = running & finite & (next < objective);
+    const Tensor better = finite & (next < objective);
     damping = at::where(better, damping * (1 - (2 * gain - 1).pow(3)).clamp_min(1. / 3), damping * growth);
     growth = at::where(better, 2, 2 * growth);
     theta = at::where(better.unsqueeze(-1), trial, theta);
     objective = at::where(better, next, objective);
     here.residuals = at::where(better.unsqueeze(-1), there.residuals, here.residuals);
     here.jacobian = at::where(better.unsqueeze(-1).unsqueeze(-1), there.jacobian, here.jacobian);
-    iterations += running.to(at::kLong);
-    if (options.observer) options.observer(k + 1, theta, objective);
+    store(all.theta, theta, better);
+    store(all.objective, objective, better);
+    store(all.residuals, here.residuals, better);
+    store(all.jacobian, here.jacobian, better);
+    all.iterations.index_add_(0, rows, at::ones_like(rows));
+    if (options.observer) options.observer(k + 1, all.theta, all.objective);
   }
-  const auto status = [](LeastSquaresStatus s) { return static_cast<std::int64_t>(s); };
-  return {theta,
-          objective,
-          here.residuals,
-          here.jacobian,
-          iterations,
-          at::where(defined, at::where(running, status(LeastSquaresStatus::kStopped), 0),
-                    status(LeastSquaresStatus::kUndefined))
-              .to(at::kChar)};
+  return all;
 }
 
 }  // namespace lcp::identification

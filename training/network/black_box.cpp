@@ -20,10 +20,12 @@ namespace {
 using torch::Tensor;
 
 constexpr double kStepSizes[] = {1e-3, 3e-3, 1e-2};
-constexpr std::int64_t kWidths[] = {16, 64, 128};
-constexpr const char* kActivations[] = {"relu", "tanh"};
-constexpr std::int64_t kLayers[] = {1, 2};
-constexpr auto kNetworks = static_cast<std::int64_t>(std::size(kWidths) * std::size(kActivations) * std::size(kLayers));
+constexpr struct {
+  const char* activation;
+  std::int64_t width, layers;
+} kFamilies[] = {{"relu", 16, 1}, {"relu", 16, 2}, {"relu", 64, 1}, {"relu", 64, 2}, {"relu", 128, 1}, {"relu", 128, 2},
+                 {"tanh", 16, 1}, {"tanh", 16, 2}, {"tanh", 64, 1}, {"tanh", 64, 2}, {"tanh", 128, 1}, {"tanh", 128, 2}};
+static_assert(std::size(kFamilies) + 1 == kBlackBoxFamilies);
 
 // Networks of one architecture, one for each step size, side by side in the first dimension.
 class Networks {
@@ -48,7 +50,8 @@ class Networks {
     return y;
   }
 
-  void train(const Tensor& x, const Tensor& y, const BlackBoxOptions& options, at::Generator batches) {
+  void train(const Tensor& x, const Tensor& y, const BlackBoxOptions& options, at::Generator batches,
+             const std::function<bool()>& stopped) {
     // One leaf for each network, since each has its own step size.
     std::vector<torch::optim::OptimizerParamGroup> groups;
     std::vector<std::vector<Tensor>> leaves;
@@ -62,7 +65,7 @@ class Networks {
     }
     torch::optim::Adam adam(groups);
     const std::int64_t batch_size = std::min(options.batch_size, x.size(0));
-    for (std::int64_t k = 0; k < options.iterations; ++k) {
+    for (std::int64_t k = 0; k < options.iterations && !(stopped && stopped()); ++k) {
       const double done = static_cast<double>(k) / static_cast<double>(options.iterations);
       for (std::size_t n = 0; n < groups.size(); ++n) {
         adam.param_groups()[n].options().set_lr(cosine_step_size(kStepSizes[n], done));
@@ -75,6 +78,14 @@ class Networks {
     }
     const torch::NoGradGuard no_grad;
     gather(leaves);
+  }
+
+  // The network of that number.
+  BlackBox one(std::int64_t number) const {
+    BlackBox box{{}, activation_, {}, {}, {}, {}, 0};
+    for (const Tensor& weight : weights_) box.weights.push_back(weight[number].clone());
+    for (const Tensor& bias : biases_) box.biases.push_back(bias[number][0].clone());
+    return box;
   }
 
  private:
@@ -91,41 +102,59 @@ class Networks {
   std::vector<Tensor> weights_, biases_;
 };
 
+Tensor forward(const BlackBox& box, Tensor y) {
+  for (std::size_t k = 0; k < box.weights.size(); ++k) {
+    if (k > 0) y = box.activation == "relu" ? y.relu() : y.tanh();
+    y = at::addmm(box.biases[k], y, box.weights[k]);
+  }
+  return y;
+}
+
+BlackBox affine_map(const Tensor& x, const Tensor& y) {
+  const Tensor with_one = at::cat({x, at::ones_like(x.slice(1, 0, 1))}, 1);
+  const Tensor fit = std::get<0>(torch::linalg_lstsq(with_one, y, {}, "gelsd"));
+  return {"affine", "relu", {fit.slice(0, 0, -1)}, {fit[-1]}, {}, {}, 0};
+}
+
 }  // namespace
 
-BlackBox best_black_box(const Motion& training, const Motion& validation, const Tensor& input_unit,
+Tensor BlackBox::predict(const Tensor& x) const {
+  const Tensor rows = (x / input_unit).reshape({-1, x.size(-1)});
+  std::vector<std::int64_t> shape = x.sizes().vec();
+  shape.back() = output_unit.size(0);
+  return (forward(*this, rows) * output_unit).view(shape);
+}
+
+BlackBox best_of_family(std::int64_t number, const Motion& training, const Motion& validation, const Tensor& input_unit,
                         const Tensor& output_unit, const BlackBoxOptions& options,
-                        const std::function<void(double)>& progress) {
+                        const std::function<bool()>& stopped) {
   const OneThread one_thread;
   const Tensor x = training.x / input_unit, y = training.v_next / output_unit;
   const Tensor x_validation = validation.x / input_unit, y_validation = validation.v_next / output_unit;
-  const auto with_one = [](const Tensor& states) { return at::cat({states, at::ones_like(states.slice(1, 0, 1))}, 1); };
-
-  const Tensor fit = std::get<0>(torch::linalg_lstsq(with_one(x), y, {}, "gelsd"));
-  BlackBox best{"affine",
-                (at::matmul(with_one(x_validation), fit) - y_validation).square().mean().sqrt().item<double>(),
-                [=](const Tensor& states) { return at::matmul(with_one(states / input_unit), fit) * output_unit; }};
-  std::int64_t k = 0;
-  for (const char* const activation : kActivations) {
-    for (const std::int64_t width : kWidths) {
-      for (const std::int64_t layers : kLayers) {
-        if (progress) progress(static_cast<double>(k) / kNetworks);
-        std::vector<std::int64_t> sizes(static_cast<std::size_t>(layers), width);
-        sizes.insert(sizes.begin(), x.size(1));
-        sizes.push_back(y.size(1));
-        Networks networks(sizes, activation, generator(options.seed, Stream::kBlackBoxes, 2 * k));
-        networks.train(x, y, options, generator(options.seed, Stream::kBlackBoxes, 2 * k + 1));
-        ++k;
-        const Tensor error = (networks.forward(x_validation) - y_validation).square().mean({1, 2}).sqrt();
-        const auto chosen = error.nan_to_num(INFINITY, INFINITY).argmin().item<std::int64_t>();
-        if (!(error[chosen].item<double>() < best.validation_error)) continue;
-        const std::string shape = std::to_string(width) + (layers == 2 ? " x " + std::to_string(width) : "");
-        best = {std::string(activation) + " " + shape + ", learning rate " + short_number(kStepSizes[chosen]),
-                error[chosen].item<double>(),
-                [=](const Tensor& states) { return networks.forward(states / input_unit)[chosen] * output_unit; }};
-      }
+  const auto error_of = [&](const BlackBox& box) {
+    return (forward(box, x_validation) - y_validation).square().mean().sqrt().item<double>();
+  };
+  BlackBox best = affine_map(x, y);
+  best.validation_error = error_of(best);
+  if (number > 0) {
+    const auto& family = kFamilies[number - 1];
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(family.layers), family.width);
+    sizes.insert(sizes.begin(), x.size(1));
+    sizes.push_back(y.size(1));
+    Networks networks(sizes, family.activation, generator(options.seed, Stream::kBlackBoxes, 2 * number - 2));
+    networks.train(x, y, options, generator(options.seed, Stream::kBlackBoxes, 2 * number - 1), stopped);
+    best.validation_error = INFINITY;
+    const std::string shape =
+        std::to_string(family.width) + (family.layers == 2 ? " x " + std::to_string(family.width) : "");
+    for (std::size_t k = 0; k < std::size(kStepSizes); ++k) {
+      BlackBox box = networks.one(static_cast<std::int64_t>(k));
+      box.name = std::string(family.activation) + " " + shape + ", learning rate " + short_number(kStepSizes[k]);
+      box.validation_error = error_of(box);
+      if (k == 0 || box.validation_error < best.validation_error) best = box;
     }
   }
+  best.input_unit = input_unit;
+  best.output_unit = output_unit;
   return best;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "network/motion.h"
 
@@ -17,19 +18,26 @@ struct BlackBoxOptions {
   std::int64_t seed = 0;
 };
 
-/// The best of a grid by its error on the validation data.
+/// A network of relu or tanh layers, or an affine map, which has one layer.
 struct BlackBox {
-  std::string name;  ///< such as "relu 64 x 64, learning rate 0.003"
-  double validation_error;
-  std::function<torch::Tensor(const torch::Tensor& x)> predict;
+  std::string name;        ///< such as "relu 64 x 64, learning rate 0.003"
+  std::string activation;  ///< relu or tanh
+  std::vector<torch::Tensor> weights, biases;  ///< of each layer, [in, out] and [out]
+  torch::Tensor input_unit, output_unit;       ///< [p] and [d], by which the data are divided
+  double validation_error;                     ///< root of the mean square, in output_unit
+
+  torch::Tensor predict(const torch::Tensor& x) const;
 };
 
-/// Fits the affine map of least squares, and trains networks by Adam with a step size that falls along a cosine:
-/// relu and tanh, one or two hidden layers of 16, 64 or 128 units, first step sizes .001, .003 and .01, in float64. x
-/// and v_next are divided by input_unit [p] and output_unit [d]; errors are relative to the latter.
-///   progress: called with the completed fraction, 0 to 1.
-BlackBox best_black_box(const Motion& training, const Motion& validation, const torch::Tensor& input_unit,
-                        const torch::Tensor& output_unit, const BlackBoxOptions& options,
-                        const std::function<void(double)>& progress = {});
+/// The number of families of black boxes: the affine map of least squares, and networks trained by Adam with a step size
+/// that falls along a cosine: relu and tanh, one or two hidden layers of 16, 64 or 128 units, each with the first step
+/// sizes .001, .003 and .01.
+constexpr std::int64_t kBlackBoxFamilies = 13;
+
+/// The best of the family of that number by its error on the validation data.
+///   stopped: asked often; once it returns true the result is of no use.
+BlackBox best_of_family(std::int64_t family, const Motion& training, const Motion& validation,
+                        const torch::Tensor& input_unit, const torch::Tensor& output_unit,
+                        const BlackBoxOptions& options, const std::function<bool()>& stopped = {});
 
 }  // namespace lcp::training

@@ -4,7 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
-#include <optional>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -22,6 +22,24 @@ struct Motion {
 /// The columns of a Motion.
 struct MotionColumns {
   std::vector<std::string> positions, velocities, inputs, next;
+
+  std::int64_t first_velocity() const { return static_cast<std::int64_t>(positions.size()); }
+  std::int64_t first_input() const { return first_velocity() + static_cast<std::int64_t>(velocities.size()); }
 };
+
+/// Motion from a CSV file.
+struct MotionFile {
+  MotionColumns columns;
+  Motion known;    ///< the rows to learn from
+  Motion heldout;  ///< the others, see heldout_rows
+  /// The trajectory of each held-out row, [rows of heldout], int64; undefined where the file has no column
+  /// "trajectory".
+  torch::Tensor trajectory;
+};
+
+/// Reads the columns v and v_next or, for several velocities, v_NAME and v_next_NAME; the inputs u or u_NAME; and the
+/// positions x, y, z, x_NAME, y_NAME, z_NAME. Other columns are not used. Throws a UsageError that names the file and
+/// what it lacks.
+MotionFile read_motion(const std::filesystem::path& path);
 
 }  // namespace lcp::training

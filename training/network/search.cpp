@@ -5,29 +5,50 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
-#include <numeric>
+#include <mutex>
 #include <utility>
-#include <vector>
 
 #include "lcp/identification/least_squares.h"
 #include "run/one_thread.h"
 #include "run/random.h"
+#include "run/tasks.h"
 #include "run/trainer.h"
 
 namespace lcp::training {
 namespace {
 
 using identification::Linearization;
+using nn::Dependence;
 using nn::LcpNetwork;
+using nn::LcpNetworkOptions;
 using torch::Tensor;
 
-// The weights of the penalty on M, relative to the root of the number of residuals; the last networks have none.
-constexpr double kPenalties[] = {5e-3, 5e-4, 5e-5, 0};
 // Relative validation errors below this are the rounding of exact networks.
-constexpr double kExact = 1e-12;
-constexpr std::int64_t kFinishedAtOnce = 16;  // bounds the memory of the Jacobians
+constexpr double kExact = 1e-10;
+// Validation errors whose ratio is at most this are taken for equal: the simpler network is chosen.
+constexpr double kEqual = 1.05;
+// A round improves on the earlier ones where its validation error is at most this multiple of theirs.
+constexpr double kImproved = 0.9;
+// Rounds without an improvement after which affine networks, and others, do not grow any more. The error of an affine
+// network may stay large until it has all unknowns of the motion, and is then round-off.
+constexpr std::int64_t kAffinePatience = 2, kNetworkPatience = 1;
+// The largest number of unknowns that is tried for each velocity, beside one more.
+constexpr std::int64_t kUnknownsPerVelocity = 4;
+constexpr std::int64_t kKept = 4;          // networks of a round
+// The factors of the penalties as the Levenberg-Marquardt method goes on; in the end they are 0.
+constexpr double kPenalties[] = {1, 0.1, 0.01};
+constexpr std::int64_t kFinished = 8;      // starts that are finished
+constexpr std::int64_t kTrainedAtOnce = 16, kFinishedAtOnce = 4;  // the sizes of tasks
 constexpr std::int64_t kRandomStates = 1000;
+// The share of random states with an active set that no sample has from which on a network is avoided.
+constexpr double kRarelyUnseen = 0.005;
+
+Tensor scale_of(const Tensor& x) {
+  const Tensor scale = x.std(0, /*unbiased=*/false);
+  return at::where(scale > 0, scale, 1);
+}
 
 // The errors of the predictions, relative to the units of the outputs: [..., n, d] for theta [..., n or 1, size()].
 Tensor errors(const LcpNetwork& network, const Tensor& theta, const Motion& motion, double kappa = 0) {
@@ -37,7 +58,7 @@ Tensor errors(const LcpNetwork& network, const Tensor& theta, const Motion& moti
 }
 
 Tensor root_mean_squares(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
-  return errors(network, theta.unsqueeze(1), motion).square().mean({1, 2}).sqrt();
+  return errors(network, theta.unsqueeze(1), motion).square().mean({1, 2}).sqrt().nan_to_num(INFINITY, INFINITY);
 }
 
 // The entries of M beside its diagonal, relative to it: [..., n (n - 1)].
@@ -50,90 +71,276 @@ Tensor couplings(const LcpNetwork& network, const Tensor& theta) {
   return relative.flatten(-2).index_select(-1, beside);
 }
 
-Tensor trained(const LcpNetwork& network, const Motion& training, const SearchOptions& options,
-               const std::function<void(double)>& progress) {
-  const Tensor theta = network->random(options.starts, generator(options.seed, Stream::kStarts)).requires_grad_();
-  torch::optim::Adam adam({theta}, torch::optim::AdamOptions(options.learning_rate));
-  at::Generator batches = generator(options.seed, Stream::kMinibatches);
-  const std::int64_t batch_size = std::min(options.batch_size, training.count());
-  for (std::int64_t k = 0; k < options.iterations; ++k) {
-    const double done = static_cast<double>(k) / static_cast<double>(options.iterations);
-    const double kappa = options.kappa * std::pow(std::max(0.0, 1 - 2 * done), 2);
-    for (auto& group : adam.param_groups()) group.options().set_lr(cosine_step_size(options.learning_rate, done));
-    adam.zero_grad();
-    const Motion batch = training.at(torch::randint(training.count(), {batch_size}, batches, torch::kLong));
-    errors(network, theta.unsqueeze(1), batch, kappa).square().mean({1, 2}).sum().backward();
-    adam.step();
-    if (progress) progress(done);
-  }
-  return theta.detach();
-}
-
-// The Levenberg-Marquardt method with a falling penalty on the couplings.
-Tensor finished(const LcpNetwork& network, Tensor theta, const Motion& training, std::int64_t iterations) {
-  const double residuals = static_cast<double>(training.v_next.numel());
-  for (const double penalty : kPenalties) {
-    const double weight = penalty * std::sqrt(residuals);
-    const auto linearized = [&](const Tensor& at_theta) {
-      Linearization here = identification::linearize_samples(
-          [&](const Tensor& rows) { return errors(network, rows, training); }, at_theta, training.count());
-      if (weight == 0 || network->options.unknowns() == 1) return here;
-      const Linearization coupled =
-          identification::linearize([&](const Tensor& rows) { return weight * couplings(network, rows); }, at_theta);
-      return Linearization{at::cat({here.residuals, coupled.residuals}, 1),
-                           at::cat({here.jacobian, coupled.jacobian}, 1)};
-    };
-    identification::LeastSquaresOptions options;
-    options.max_iterations = penalty > 0 ? iterations / 2 : iterations;
-    theta = identification::least_squares(linearized, theta, options).theta;
-  }
-  return theta;
-}
-
 // A number for each active set: [..., count].
 Tensor active_sets(const LcpNetwork& network, const Tensor& theta, const Tensor& x) {
   const Tensor active = network->step(x, theta).z > 0;
   return at::bitwise_left_shift(active.to(torch::kLong), at::arange(active.size(-1), torch::kLong)).sum(-1);
 }
 
-Tensor unseen_shares(const LcpNetwork& network, const Tensor& theta, const Motion& training, std::int64_t seed) {
-  at::Generator numbers = generator(seed, Stream::kRandomStates);
-  std::vector<Tensor> columns;
-  for (const Tensor& column : training.x.unbind(1)) {
-    columns.push_back(column.index_select(0, torch::randint(training.count(), {kRandomStates}, numbers, torch::kLong)));
-  }
-  const Tensor states = at::stack(columns, 1);
-  std::vector<Tensor> shares;
-  for (const Tensor& one : theta.unbind(0)) {
-    const Tensor seen = active_sets(network, one, training.x);
-    shares.push_back((~at::isin(active_sets(network, one, states), seen)).to(torch::kDouble).mean());
-  }
-  return at::stack(shares);
+bool exact(const Candidate& candidate) { return candidate.validation_error < kExact; }
+
+// A percent of the resting samples that do not rest counts as much as an error twice as large.
+double score(const Candidate& c) { return (exact(c) ? kExact : c.validation_error) * (1 + 100 * (1 - c.rest)); }
+
+bool simpler(const Candidate& a, const Candidate& b) {
+  const auto key = [](const Candidate& c) {
+    return std::tuple(c.unseen > kRarelyUnseen, c.options.q() == Dependence::kNetwork, c.options.unknowns(), c.unseen,
+                      c.validation_error);
+  };
+  return key(a) < key(b);
 }
 
 }  // namespace
 
-SearchResult search(const LcpNetwork& network, const Motion& training, const Motion& validation,
-                    const SearchOptions& options, const std::function<void(double)>& progress) {
-  const OneThread one_thread;
-  Tensor theta = trained(network, training, options, progress);
+Search::Search(Motion training, Motion validation, const SearchOptions& options)
+    : training_(std::move(training)),
+      validation_(std::move(validation)),
+      options_(options),
+      resting_((training_.v_next == 0).all(1).nonzero().squeeze(-1)),
+      input_unit_(scale_of(training_.x)),
+      output_unit_(scale_of(training_.v_next)) {}
+
+LcpNetwork Search::network(const LcpNetworkOptions& options) const {
   const torch::NoGradGuard no_grad;
-  const Tensor order = root_mean_squares(network, theta, training).nan_to_num(INFINITY, INFINITY).argsort();
-  theta = theta.index_select(0, order.slice(0, 0, options.finished));
-  std::vector<Tensor> parts;
-  for (const Tensor& part : theta.split(kFinishedAtOnce)) {
-    parts.push_back(finished(network, part, training, options.finishing_iterations));
+  LcpNetwork made(options);
+  made->input_unit.copy_(input_unit_);
+  made->output_unit.copy_(output_unit_);
+  return made;
+}
+
+std::optional<Search::Plan> Search::next() const {
+  const std::int64_t wanted = options_.unknowns;
+  for (const Dependence q : {Dependence::kAffine, Dependence::kNetwork}) {
+    if (!(q == Dependence::kAffine ? options_.affine : options_.network)) continue;
+    std::vector<std::int64_t> rounds;  // those with this q
+    double lowest = INFINITY;
+    std::int64_t stalled = 0;  // rounds since the last improvement
+    for (std::size_t k = 0; k < rounds_.size(); ++k) {
+      const Candidate& best = rounds_[k].front();
+      if (best.options.q() != q) continue;
+      rounds.push_back(static_cast<std::int64_t>(k));
+      stalled = score(best) <= kImproved * lowest ? 0 : stalled + 1;
+      lowest = std::min(lowest, score(best));
+    }
+    const auto plan = [&](std::int64_t unknowns, std::int64_t parents) {
+      return Plan{LcpNetworkOptions(options_.parts).q(q).unknowns(unknowns), parents};
+    };
+    if (rounds.empty()) {
+      // A network begins as the best affine ones of the same size, since it contains them.
+      const bool after_affine = q == Dependence::kNetwork && options_.affine;
+      return plan(first_unknowns(), after_affine ? 0 : -1);
+    }
+    const Candidate& latest = rounds_[static_cast<std::size_t>(rounds.back())].front();
+    const std::int64_t unknowns = latest.options.unknowns();
+    if (exact(latest) && (wanted == 0 || unknowns == wanted)) {
+      // Once more where random states have active sets that no sample has.
+      const bool repeated =
+          rounds.size() > 1 &&
+          rounds_[static_cast<std::size_t>(rounds[rounds.size() - 2])].front().options.unknowns() == unknowns;
+      if (latest.unseen > 0 && !repeated) return plan(unknowns, rounds.back());
+      return std::nullopt;
+    }
+    const std::int64_t patience = q == Dependence::kAffine ? kAffinePatience : kNetworkPatience;
+    if (unknowns < last_unknowns() && (stalled < patience || wanted > 0)) return plan(unknowns + 1, rounds.back());
   }
-  theta = at::cat(parts);
-  const Tensor validation_error = root_mean_squares(network, theta, validation);
-  const Tensor unseen = unseen_shares(network, theta, training, options.seed);
-  // Both sorts are stable: the second is the first criterion.
-  Tensor ranked = unseen.argsort(/*stable=*/true, 0, false);
-  const Tensor criterion = at::where(validation_error < kExact, 0, validation_error).nan_to_num(INFINITY, INFINITY);
-  ranked = ranked.index_select(0, criterion.index_select(0, ranked).argsort(/*stable=*/true, 0, false));
-  const auto in_order = [&](const Tensor& x) { return x.index_select(0, ranked); };
-  return {in_order(theta), in_order(root_mean_squares(network, theta, training)), in_order(validation_error),
-          in_order(unseen)};
+  return std::nullopt;
+}
+
+std::int64_t Search::most_rounds() const {
+  const std::int64_t kinds = (options_.affine ? 1 : 0) + (options_.network ? 1 : 0);
+  return kinds * (last_unknowns() - first_unknowns() + 2);  // one is repeated
+}
+
+std::int64_t Search::first_unknowns() const {
+  const std::int64_t first = training_.v_next.size(1) + 1;
+  return options_.unknowns > 0 ? std::min(options_.unknowns, first) : first;
+}
+
+std::int64_t Search::last_unknowns() const {
+  return options_.unknowns > 0 ? options_.unknowns : kUnknownsPerVelocity * training_.v_next.size(1) + 1;
+}
+
+Tensor Search::starts(const LcpNetwork& network, const Plan& plan) const {
+  const at::Generator numbers =
+      generator(options_.seed, Stream::kStarts, static_cast<std::int64_t>(rounds_.size()));
+  Tensor theta = network->random(options_.starts, numbers);
+  if (plan.parents < 0) return theta;
+  const Round& parents = rounds_[static_cast<std::size_t>(plan.parents)];
+  const std::int64_t grown = options_.starts * 3 / 4;
+  for (std::int64_t k = 0; k < grown; ++k) {
+    const Candidate& parent = parents[static_cast<std::size_t>(k) % parents.size()];
+    const LcpNetwork old = this->network(parent.options);
+    // Unknowns that no sample has active are not kept, others get their places.
+    const Tensor alive = (old->step(training_.x, parent.theta).z > 0).any(0).nonzero().squeeze(-1);
+    if (alive.numel() == 0) continue;
+    LcpNetworkOptions pruned = parent.options;
+    const LcpNetwork kept = this->network(pruned.unknowns(alive.numel()));
+    theta[k].copy_(network->grown(*kept, old->restricted(parent.theta, alive), numbers));
+  }
+  return theta;
+}
+
+Tensor Search::trained(const LcpNetwork& network, Tensor theta, std::int64_t iterations, double from, double to,
+                       double kappa_at_first, std::int64_t stream, const std::function<bool()>& stopped) const {
+  theta = theta.clone().requires_grad_();
+  torch::optim::Adam adam({theta}, torch::optim::AdamOptions(options_.learning_rate));
+  at::Generator batches = generator(options_.seed, Stream::kMinibatches, stream);
+  const std::int64_t batch_size = std::min(options_.batch_size, training_.count());
+  for (std::int64_t k = 0; k < iterations && !(stopped && stopped()); ++k) {
+    const double done = from + (to - from) * static_cast<double>(k) / static_cast<double>(iterations);
+    const double kappa = kappa_at_first * std::pow(std::max(0.0, 1 - 2 * done), 2);
+    for (auto& group : adam.param_groups()) group.options().set_lr(cosine_step_size(options_.learning_rate, done));
+    adam.zero_grad();
+    const Motion batch = training_.at(torch::randint(training_.count(), {batch_size}, batches, torch::kLong));
+    SolveOptions solve_options;
+    solve_options.kappa = kappa;
+    const auto step = network->step(batch.x, theta.unsqueeze(1), solve_options);
+    Tensor loss = ((step.y - batch.v_next) / network->output_unit).square().mean({1, 2});
+    if (resting_.numel() > 0 && options_.rest_penalty > 0) {
+      const Tensor rests = (batch.v_next == 0).all(-1).to(torch::kDouble);
+      loss = loss + options_.rest_penalty * options_.rest_penalty * (step.z.sum(-1) * rests).square().mean(1);
+    }
+    loss.nan_to_num().sum().backward();
+    adam.step();
+  }
+  return theta.detach();
+}
+
+// The Levenberg-Marquardt method with both penalties, multiplied by `factor`. Where q is a network, which only
+// approximates the motion, the penalty on forces at rest stays: what rests must rest exactly all the same.
+Tensor Search::fitted(const LcpNetwork& network, const Tensor& theta, std::int64_t iterations, double factor,
+                      const std::function<bool()>& stopped) const {
+  if (stopped && stopped()) return theta;
+  const double coupling = factor * options_.coupling_penalty * std::sqrt(static_cast<double>(training_.v_next.numel()));
+  const double rest = options_.rest_penalty * (network->options.q() == Dependence::kNetwork ? 1 : factor);
+  const auto linearized = [&](const Tensor& at_theta, const Tensor&) {
+    const auto [values, jacobian] = network->linearize(training_.x, at_theta);
+    const std::int64_t d = training_.v_next.size(1);
+    Linearization here{(values.slice(2, 0, d) - training_.v_next / network->output_unit).flatten(1),
+                       jacobian.slice(2, 0, d).flatten(1, 2)};
+    if (resting_.numel() > 0 && rest > 0) {
+      const auto forces = [&](const Tensor& of) {
+        return rest * of.index_select(1, resting_).slice(2, d).flatten(1, 2);
+      };
+      here = {at::cat({here.residuals, forces(values)}, 1), at::cat({here.jacobian, forces(jacobian)}, 1)};
+    }
+    if (coupling == 0 || network->options.unknowns() == 1) return here;
+    const Linearization coupled =
+        identification::linearize([&](const Tensor& rows) { return coupling * couplings(network, rows); }, at_theta);
+    return Linearization{at::cat({here.residuals, coupled.residuals}, 1),
+                         at::cat({here.jacobian, coupled.jacobian}, 1)};
+  };
+  identification::LeastSquaresOptions options;
+  options.max_iterations = iterations;
+  return identification::least_squares(linearized, theta, options).theta;
+}
+
+Round Search::ranked(const LcpNetwork& network, const Tensor& theta) const {
+  const torch::NoGradGuard no_grad;
+  const Tensor training_error = root_mean_squares(network, theta, training_);
+  const Tensor validation_error = root_mean_squares(network, theta, validation_);
+  at::Generator numbers = generator(options_.seed, Stream::kRandomStates);
+  std::vector<Tensor> columns;
+  for (const Tensor& column : training_.x.unbind(1)) {
+    columns.push_back(
+        column.index_select(0, torch::randint(training_.count(), {kRandomStates}, numbers, torch::kLong)));
+  }
+  const Tensor states = at::stack(columns, 1);
+  Round all;
+  for (std::int64_t k = 0; k < theta.size(0); ++k) {
+    const Tensor seen = active_sets(network, theta[k], training_.x);
+    const Tensor unseen = ~at::isin(active_sets(network, theta[k], states), seen);
+    const Tensor rests = (network->step(training_.x.index_select(0, resting_), theta[k]).y == 0).all(1);
+    all.push_back({network->options, theta[k].clone(), training_error[k].item<double>(),
+                   validation_error[k].item<double>(), unseen.to(torch::kDouble).mean().item<double>(),
+                   resting_.numel() > 0 ? rests.to(torch::kDouble).mean().item<double>() : 1});
+  }
+  const auto by = [](const Candidate& c) { return std::pair(score(c), c.unseen); };
+  std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) { return by(a) < by(b); });
+  if (all.size() > kKept) all.erase(all.begin() + kKept, all.end());
+  return all;
+}
+
+void Search::advance(const std::function<bool()>& stopped, const std::function<void(double)>& progress) {
+  const auto plan = next();
+  TORCH_INTERNAL_ASSERT(plan);
+  const OneThread one_thread;
+  const LcpNetwork network = this->network(plan->options);
+  const auto round = static_cast<std::int64_t>(rounds_.size());
+  Tensor theta;
+  {
+    const torch::NoGradGuard no_grad;
+    theta = starts(network, *plan);
+  }
+  const auto in_tasks = [&](const Tensor& all, std::int64_t size, const std::function<Tensor(const Tensor&)>& work) {
+    std::vector<Tensor> parts = all.split(size);
+    run_tasks(static_cast<std::int64_t>(parts.size()), options_.threads, [&](std::int64_t k) {
+      auto& part = parts[static_cast<std::size_t>(k)];
+      part = work(part);
+    });
+    return at::cat(parts);
+  };
+  const auto best_of = [&](const Tensor& all, std::int64_t count) {
+    const torch::NoGradGuard no_grad;
+    const Tensor order = root_mean_squares(network, all, training_).argsort(/*stable=*/true, 0, false);
+    return all.index_select(0, order.slice(0, 0, count));
+  };
+  for (const bool second : {false, true}) {
+    theta = in_tasks(theta, kTrainedAtOnce, [&](const Tensor& part) {
+      return trained(network, part, options_.iterations / 2, second ? 0.5 : 0, second ? 1 : 0.5,
+                     plan->parents < 0 ? options_.kappa : 0, 2 * round + second, stopped);
+    });
+    if (!second) theta = best_of(theta, (theta.size(0) + 1) / 2);
+    if (progress) progress(second ? 0.4 : 0.2);
+  }
+  if (options_.finishing_iterations > 0) {
+    const auto fit = [&](std::int64_t iterations, double factor) {
+      theta = in_tasks(theta, kFinishedAtOnce, [&](const Tensor& part) {
+        const torch::NoGradGuard no_grad;
+        return fitted(network, part, iterations, factor, stopped);
+      });
+    };
+    fit(options_.finishing_iterations / 4, kPenalties[0]);
+    theta = best_of(theta, kFinished);
+    for (const double factor : kPenalties) fit(options_.finishing_iterations / 4, factor);
+    fit(options_.finishing_iterations, 0);
+  }
+  if (stopped && stopped()) return;
+  rounds_.push_back(ranked(network, theta));
+}
+
+Candidate Search::best() const {
+  const Candidate* lowest = &rounds_.back().front();
+  const auto allowed = [&](const Round& round) {
+    return options_.unknowns == 0 || round.front().options.unknowns() == options_.unknowns;
+  };
+  for (const Round& round : rounds_) {
+    if (!allowed(round)) continue;
+    if (score(round.front()) < score(*lowest)) lowest = &round.front();
+  }
+  const Candidate* chosen = lowest;
+  const double limit = kEqual * score(*lowest);
+  for (const Round& round : rounds_) {
+    if (!allowed(round)) continue;
+    for (const Candidate& c : round) {
+      if (score(c) <= limit && simpler(c, *chosen)) chosen = &c;
+    }
+  }
+  return *chosen;
+}
+
+Candidate Search::refitted(const Candidate& candidate) const {
+  const OneThread one_thread;
+  const torch::NoGradGuard no_grad;
+  Search all(*this);
+  all.training_ = {at::cat({training_.x, validation_.x}), at::cat({training_.v_next, validation_.v_next})};
+  all.resting_ = (all.training_.v_next == 0).all(1).nonzero().squeeze(-1);
+  const LcpNetwork network = this->network(candidate.options);
+  Candidate fit = candidate;
+  if (options_.finishing_iterations > 0) {
+    fit.theta = all.fitted(network, candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations, 0, {})[0];
+  }
+  return fit;
 }
 
 }  // namespace lcp::training

@@ -247,6 +247,7 @@ std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_
 }
 std::string finite_number(const double& x) { return std::isfinite(x) ? "" : "finite"; }
 std::string at_least_one(const std::int64_t& x) { return x >= 1 ? at_least_zero(x) : ">= 1"; }
+std::string at_least_two(const std::int64_t& x) { return x >= 2 ? at_least_zero(x) : ">= 2"; }
 std::string at_least_zero(const std::int64_t& x) {
   return x < 0 ? ">= 0" : x > kLargestCount ? "<= " + std::to_string(kLargestCount) : "";
 }

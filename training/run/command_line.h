@@ -109,6 +109,7 @@ constexpr std::int64_t kLargestCount = 1'000'000'000;
 std::string positive(const double& x);
 std::string nonnegative(const double& x);
 std::string at_least_one(const std::int64_t& x);   ///< and <= kLargestCount
+std::string at_least_two(const std::int64_t& x);   ///< the same
 std::string at_least_zero(const std::int64_t& x);  ///< the same
 std::string seed_range(const std::int64_t& x);
 std::string thread_count(const std::int64_t& x);

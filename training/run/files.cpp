@@ -199,6 +199,14 @@ std::string csv_text(const Table& table) {
   return text;
 }
 
+std::vector<std::string> csv_columns(const std::filesystem::path& path) {
+  const std::string content = read_file(path);
+  std::string_view line = std::string_view(content).substr(0, content.find('\n'));
+  if (line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
+  const std::vector<std::string_view> names = split(trimmed(line));
+  return {names.begin(), names.end()};
+}
+
 Table read_csv(const std::filesystem::path& path, const std::vector<std::string>& required,
                const std::vector<std::string>& optional) {
   const std::string content = read_file(path);

@@ -71,6 +71,9 @@ struct Table {
 /// same bits.
 std::string csv_text(const Table& table);
 
+/// The names in the first line of a CSV file. Throws a UsageError that names the file.
+std::vector<std::string> csv_columns(const std::filesystem::path& path);
+
 /// Reads the columns `required`, and those of `optional` that the file has; others are ignored. Throws a UsageError
 /// that names the file and, where there is one, the line and the column: no such file, no rows, a missing or repeated
 /// column, a short or long row, a value that is no finite number.

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "run/error.h"
+#include "run/columns.h"
 #include "run/excluded_flags.h"
 #include "run/files.h"
 #include "run/fingerprint.h"
@@ -178,16 +179,7 @@ Data read(const std::string& file, const PhysicsFlags& block, const SampleFlags&
   }
   if (flags.known_forces == KnownForces::kContact) all.gamma = column("gamma");
 
-  Tensor group = at::arange(all.count());
-  if (table.has("trajectory")) {
-    const Tensor trajectory = std::get<1>(at::_unique(column("trajectory"), true, true));
-    if (trajectory.max().item<std::int64_t>() + 1 >= kHeldOutOneIn) group = trajectory;
-  }
-  const Tensor heldout = group.remainder(kHeldOutOneIn) == kHeldOutOneIn - 1;
-  if (!heldout.any().item<bool>()) {
-    throw UsageError(file + ": needs at least " + std::to_string(kHeldOutOneIn) + " rows; has " +
-                     std::to_string(all.count()));
-  }
+  const Tensor heldout = heldout_rows(table, file);
   return {all.at(heldout.logical_not().nonzero().squeeze(-1)), all.at(heldout.nonzero().squeeze(-1))};
 }
 

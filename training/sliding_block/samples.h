@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "run/columns.h"
 #include "run/command_line.h"
 #include "run/physics_flags.h"
 
@@ -32,10 +33,6 @@ struct Data {
 
   std::int64_t fingerprint() const;
 };
-
-/// The last of each kHeldOutOneIn trajectories of a file is held out; of a file with fewer trajectories, the last of
-/// each kHeldOutOneIn rows.
-constexpr std::int64_t kHeldOutOneIn = 5;
 
 /// The forces that a method learns from, beside the motion v, u and v_next.
 enum class KnownForces {

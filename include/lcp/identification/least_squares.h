@@ -24,14 +24,6 @@ struct Linearization {
 ///   theta: [b, p].
 Linearization linearize(const Residuals& residuals, const at::Tensor& theta);
 
-/// The same by reverse-mode differentiation, for residuals that are those of many samples. It takes one backward pass
-/// for each residual of a sample, and so less than `linearize` where a sample has fewer residuals than parameters.
-///   residuals: theta [b, s, p] -> [b, s, d], the d residuals of each of s samples, which depend on the row of theta of
-///     that sample only.
-///   theta: [b, p].
-/// Returns residuals [b, s d] and their Jacobian [b, s d, p].
-Linearization linearize_samples(const Residuals& residuals, const at::Tensor& theta, std::int64_t samples);
-
 struct LeastSquaresOptions {
   std::int64_t max_iterations = 100;
   /// A problem has converged where the next step J d of its linearised residuals has at most this size, relative to
@@ -65,8 +57,10 @@ struct LeastSquares {
 LeastSquares least_squares(const Residuals& residuals, const at::Tensor& start,
                            const LeastSquaresOptions& options = {});
 
-/// The same for residuals that `linearized` evaluates together with their Jacobian at theta, [b, p].
-LeastSquares least_squares(const std::function<Linearization(const at::Tensor& theta)>& linearized,
-                           const at::Tensor& start, const LeastSquaresOptions& options = {});
+/// The same for residuals that are evaluated together with their Jacobian, of those problems only that have not ended.
+///   linearized: theta [k, p] and the numbers of these k problems, [k], int64.
+LeastSquares least_squares(
+    const std::function<Linearization(const at::Tensor& theta, const at::Tensor& problems)>& linearized,
+    const at::Tensor& start, const LeastSquaresOptions& options = {});
 
 }  // namespace lcp::identification

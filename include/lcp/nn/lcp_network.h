@@ -51,8 +51,9 @@ struct LcpNetworkOptions {
 /// definite, so that the LCP has exactly one solution whatever q is [CPS, 3.1.6]. The map is continuous and, for affine
 /// parts, piecewise affine. Any LCP with a positive definite M can be written so, since z may be scaled.
 ///
-/// Without f, y is exactly 0 where z is, which is how a block that rests is represented [Notes, 3.2.3]. With f, a sum
-/// that is nothing but the round-off of its terms counts as 0; its derivative is that of the sum.
+/// Where z = 0, y is f, and without f exactly 0, which is how a block that rests is represented [Notes, 3.2.3]. A y
+/// that is nothing but round-off, at most 64 epsilon times the sum of its unit and of its terms' absolute values, counts
+/// as 0; its derivative is that of the sum.
 ///
 /// x and y are measured in units of their own, the buffers input_unit [p] and output_unit [d], at first 1.
 class LcpNetworkImpl : public torch::nn::Module {
@@ -87,6 +88,16 @@ class LcpNetworkImpl : public torch::nn::Module {
   Parts parts(const torch::Tensor& x, const torch::Tensor& theta) const;
   torch::Tensor matrix(const torch::Tensor& theta) const;  ///< M, [..., n, n]
 
+  struct Linearization {
+    torch::Tensor values;    ///< [b, s, d + 1]: y, in output_unit, and the sum of z
+    torch::Tensor jacobian;  ///< [b, s, d + 1, size()], of the values in theta
+  };
+
+  /// y and the sum of z of many networks and their Jacobians in the parameters, at a fraction of the cost of a backward pass to
+  /// theta for each sample and output. The result has no gradient.
+  ///   x: [s, p]. theta: [b, size()].
+  Linearization linearize(const torch::Tensor& x, const torch::Tensor& theta) const;
+
   /// The number of parameters.
   std::int64_t size() const { return size_; }
 
@@ -96,6 +107,16 @@ class LcpNetworkImpl : public torch::nn::Module {
 
   /// Random parameters for `count` networks, [count, size()], float64, for data whose x and y have the size 1.
   torch::Tensor random(std::int64_t count, at::Generator generator) const;
+
+  /// Parameters of a network that begins as a smaller one, which has some of its parts, and fewer or as many unknowns
+  /// and hidden units. What the smaller one lacks is random; new unknowns have M_ii = 1 and a small effect G.
+  ///   theta: [smaller.size()]. Returns [size()].
+  torch::Tensor grown(const LcpNetworkImpl& smaller, const torch::Tensor& theta, at::Generator generator) const;
+
+  /// Parameters of this network with only some of its unknowns, for a network with as many: the same map wherever the
+  /// other unknowns are 0.
+  ///   theta: [size()]. unknowns: [k], int64, indices in ascending order.
+  torch::Tensor restricted(const torch::Tensor& theta, const torch::Tensor& unknowns) const;
 
   void pretty_print(std::ostream& stream) const override;
 
@@ -107,13 +128,16 @@ class LcpNetworkImpl : public torch::nn::Module {
   struct Entry {
     std::string name;
     std::vector<std::int64_t> shape;
-    std::int64_t first;  // of its entries in theta
-    double deviation;    // of its random entries
+    std::int64_t first;    // of its entries in theta
+    double deviation;      // of its random entries
+    std::int64_t unknown;  // the dimension that counts unknowns, or -1; M has two
   };
 
-  void add(const std::string& name, std::vector<std::int64_t> shape, double deviation);
-  void add_part(const std::string& name, Dependence dependence, std::int64_t outputs, double weight, double bias);
+  void add(const std::string& name, std::vector<std::int64_t> shape, double deviation, std::int64_t unknown);
+  void add_part(const std::string& name, Dependence dependence, const std::vector<std::int64_t>& outputs, double weight,
+                double bias, std::int64_t unknown);
   torch::Tensor entry(const std::string& name, const torch::Tensor& theta) const;
+  torch::Tensor assembled(const Parts& at_x, const torch::Tensor& z) const;
   torch::Tensor value(const std::string& part, Dependence dependence, const torch::Tensor& x,
                       const torch::Tensor& theta) const;
 
@@ -122,5 +146,20 @@ class LcpNetworkImpl : public torch::nn::Module {
 };
 
 TORCH_MODULE(LcpNetwork);
+
+/// The motion that an LcpNetwork of x = (positions, velocities, inputs) describes; y are the velocities after a step.
+struct MotionLayout {
+  std::int64_t positions;  ///< number of positions; that of the velocities is outputs()
+  std::int64_t inputs;     ///< number of inputs, N
+  double dt;               ///< s
+  double mass;             ///< kg
+  double gravity;          ///< m/s^2
+};
+
+/// The bytes of a TorchScript file with the methods forward(v, u) -> v_next and step(v, u) -> (v_next, force, status)
+/// or, where there are positions, forward(v, u, x) and step(v, u, x); and with the attributes dt, mass, gravity and
+/// format_version. v, u, x, v_next and force have a last dimension where they have more than one component; without
+/// inputs u is not used. force = mass (v_next - v) / dt, less u where each velocity has its input: what acts beside u.
+std::string torchscript_bytes(const LcpNetwork& network, const MotionLayout& layout);
 
 }  // namespace lcp::nn

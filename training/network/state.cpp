@@ -1,0 +1,92 @@
+#include "network/state.h"
+
+#include <torch/types.h>
+
+#include <string>
+
+namespace lcp::training {
+namespace {
+
+using nlohmann::json;
+using nn::Dependence;
+using torch::Tensor;
+
+std::string name_of(const char* kind, std::int64_t k, const std::string& part, std::size_t i) {
+  return std::string(kind) + "." + std::to_string(k) + "." + part + "." + std::to_string(i);
+}
+
+}  // namespace
+
+void NetworkState::save(Checkpoint& checkpoint) const {
+  json all_rounds = json::array(), all_boxes = json::array();
+  for (std::size_t k = 0; k < rounds.size(); ++k) {
+    json round = json::array();
+    for (std::size_t i = 0; i < rounds[k].size(); ++i) {
+      const Candidate& c = rounds[k][i];
+      round.push_back({{"unknowns", c.options.unknowns()}, {"network", c.options.q() == Dependence::kNetwork}});
+      const auto number = static_cast<std::int64_t>(k);
+      checkpoint.tensors[name_of("round", number, "theta", i)] = c.theta;
+      // As a tensor, since JSON has no infinity.
+      checkpoint.tensors[name_of("round", number, "errors", i)] =
+          torch::tensor({c.training_error, c.validation_error, c.unseen, c.rest}, torch::kDouble);
+    }
+    all_rounds.push_back(round);
+  }
+  for (const auto& [family, box] : black_boxes) {
+    all_boxes.push_back(
+        {{"family", family}, {"name", box.name}, {"activation", box.activation}, {"layers", box.weights.size()}});
+    checkpoint.tensors[name_of("black_box", family, "error", 0)] =
+        torch::tensor({box.validation_error}, torch::kDouble);
+    for (std::size_t i = 0; i < box.weights.size(); ++i) {
+      checkpoint.tensors[name_of("black_box", family, "weight", i)] = box.weights[i];
+      checkpoint.tensors[name_of("black_box", family, "bias", i)] = box.biases[i];
+    }
+  }
+  checkpoint.state["rounds"] = all_rounds;
+  checkpoint.state["black_boxes"] = all_boxes;
+  checkpoint.state["search_seconds"] = search_seconds;
+  checkpoint.state["black_box_seconds"] = black_box_seconds;
+}
+
+NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetworkOptions& parts,
+                                const Tensor& input_unit, const Tensor& output_unit) {
+  const json& state = checkpoint.state;
+  const auto tensor = [&](const char* kind, std::int64_t k, const std::string& part, std::size_t i) {
+    return checkpoint.tensors.at(name_of(kind, k, part, i)).to(torch::kDouble);
+  };
+  NetworkState all;
+  for (std::size_t k = 0; k < state.at("rounds").size(); ++k) {
+    Round round;
+    for (std::size_t i = 0; i < state["rounds"][k].size(); ++i) {
+      const json& entry = state["rounds"][k][i];
+      const auto number = static_cast<std::int64_t>(k);
+      const Tensor errors = tensor("round", number, "errors", i);
+      TORCH_CHECK(errors.numel() == 4, "errors must be [4]; got ", errors.sizes());
+      const auto error = [&](std::int64_t which) { return errors[which].item<double>(); };
+      nn::LcpNetworkOptions options = parts;
+      options.unknowns(entry.at("unknowns").get<std::int64_t>());
+      options.q(entry.at("network").get<bool>() ? Dependence::kNetwork : Dependence::kAffine);
+      const Tensor theta = tensor("round", number, "theta", i);
+      nn::LcpNetwork(options)->set_theta(theta);  // throws where the sizes differ
+      round.push_back({options, theta, error(0), error(1), error(2), error(3)});
+    }
+    TORCH_CHECK(!round.empty(), "a round is empty");
+    all.rounds.push_back(round);
+  }
+  for (const json& entry : state.at("black_boxes")) {
+    const auto family = entry.at("family").get<std::int64_t>();
+    BlackBox box{entry.at("name"), entry.at("activation"), {}, {}, input_unit, output_unit, 0};
+    box.validation_error = tensor("black_box", family, "error", 0)[0].item<double>();
+    for (std::size_t i = 0; i < entry.at("layers").get<std::size_t>(); ++i) {
+      box.weights.push_back(tensor("black_box", family, "weight", i));
+      box.biases.push_back(tensor("black_box", family, "bias", i));
+    }
+    box.predict(torch::zeros({1, input_unit.size(0)}, torch::kDouble));  // throws where the sizes differ
+    all.black_boxes.emplace(family, box);
+  }
+  all.search_seconds = state.at("search_seconds");
+  all.black_box_seconds = state.at("black_box_seconds");
+  return all;
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,25 @@
+// What train_network has computed, as a checkpoint.
+#pragma once
+
+#include <map>
+
+#include "network/black_box.h"
+#include "network/search.h"
+#include "run/checkpoint.h"
+
+namespace lcp::training {
+
+struct NetworkState {
+  std::vector<Round> rounds;
+  std::map<std::int64_t, BlackBox> black_boxes;  ///< by the numbers of their families
+  double search_seconds = 0, black_box_seconds = 0;
+
+  /// Adds the state to a checkpoint.
+  void save(Checkpoint& checkpoint) const;
+
+  /// The state in a checkpoint, for networks with these parts. Throws std::exception where there is none.
+  static NetworkState load(const Checkpoint& checkpoint, const nn::LcpNetworkOptions& parts,
+                           const torch::Tensor& input_unit, const torch::Tensor& output_unit);
+};
+
+}  // namespace lcp::training

@@ -1,0 +1,445 @@
+// Learns f, G, M and q of v_next = f + G z, z = LCP(M, q), from motion alone and from random starts, and black boxes
+// from the same motion to compare with.
+#include <ATen/ATen.h>
+#include <torch/script.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <utility>
+
+#include "network/black_box.h"
+#include "network/evaluation.h"
+#include "network/search.h"
+#include "network/state.h"
+#include "network/systems.h"
+#include "run/error.h"
+#include "run/excluded_flags.h"
+#include "run/fingerprint.h"
+#include "run/interrupt.h"
+#include "run/one_thread.h"
+#include "run/progress.h"
+#include "run/random.h"
+#include "run/results.h"
+#include "run/tasks.h"
+#include "run/text.h"
+#include "run/trainer.h"
+#include "sliding_block/evaluation.h"
+
+namespace {
+
+using namespace lcp::training;
+using lcp::nn::Activation;
+using lcp::nn::Dependence;
+using torch::Tensor;
+
+constexpr std::int64_t kHeldOut = 2000;  // simulated steps
+constexpr std::int64_t kRollouts = 20, kRolloutSteps = 200;
+constexpr std::int64_t kValidationOneIn = 5;
+
+struct Flags {
+  RunFlags run;
+  TrainingFlags training{.iterations = 400, .learning_rate = 0.02};
+  PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
+  std::string system = "sliding_block", data, unknowns = "auto", f = "absent", G = "constant", q = "auto";
+  std::string activation = "tanh";
+  std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 4000;
+  double velocity_noise = 0, seconds = 0;
+  SearchOptions search;
+
+  void add_to(CommandLine& line);
+  void validate(const CommandLine& line);
+};
+
+// All that the program learns from and is judged by.
+struct Data {
+  MotionColumns columns;
+  Motion training, validation, heldout;
+  std::optional<LongMotion> rollouts;
+};
+
+void Flags::add_to(CommandLine& line) {
+  run.add_to(line);
+  training.add_to(line);
+  block.add_to(line);
+  std::vector<std::string> names;
+  std::string systems = "What is simulated:";
+  for (const MotionSystem& known : motion_systems(block, directions)) {
+    names.push_back(known.name);
+    systems += "\n  " + known.name + ": " + known.help;
+  }
+  line.add<std::string>("system", system, systems, one_of(names));
+  line.add<std::int64_t>("directions", directions, "Friction directions of the planar block, an even number >= 4",
+                         [](const std::int64_t& n) { return n >= 4 && n % 2 == 0 && n <= 64 ? "" : "even, 4 to 64"; });
+  line.add<std::int64_t>("samples", samples, "Simulated steps; one in five of them is for validation", at_least_two);
+  line.add<double>("velocity-noise", velocity_noise,
+                   "Standard deviation of normal noise on the velocities after the simulated steps, m/s", nonnegative);
+  line.add<std::string>("data", data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
+  line.add<std::string>("unknowns", unknowns, "Number of unknowns of the LCP; auto: found by the search",
+                        [](const std::string& text) {
+                          const bool number = !text.empty() && text.size() <= 2 &&
+                                              text.find_first_not_of("0123456789") == std::string::npos;
+                          return text == "auto" || (number && std::stoi(text) >= 1 && std::stoi(text) <= 16)
+                                     ? ""
+                                     : "auto, or a number from 1 to 16";
+                        });
+  line.add<std::string>("f", f, "The part of v_next that does not depend on the unknowns",
+                        one_of({"absent", "constant", "affine", "network"}));
+  line.add<std::string>("G", G, "The effect of the unknowns", one_of({"constant", "affine", "network"}));
+  line.add<std::string>("q", q, "q of the LCP; auto: affine where that is enough, else a network",
+                        one_of({"auto", "affine", "network"}));
+  line.add<std::int64_t>("hidden-units", hidden, "Width of the hidden layer of each part that is a network",
+                         at_least_one);
+  line.add<std::string>("activation", activation, "That of the hidden layers", one_of({"tanh", "relu"}));
+  line.add<std::int64_t>("starts", search.starts, "Random starts in each round, all at once", at_least_one);
+  line.add<double>("kappa", search.kappa,
+                   "Smooths the derivative of the LCP in the first half of the first rounds, by the central path z w = "
+                   "kappa, which falls to 0",
+                   nonnegative);
+  line.add<std::int64_t>("finishing-iterations", search.finishing_iterations,
+                         "Iterations of the Levenberg-Marquardt method; 0: Adam alone", at_least_zero);
+  line.add<double>("coupling-penalty", search.coupling_penalty,
+                   "Weight of the entries of M beside its diagonal before the last iterations", nonnegative);
+  line.add<double>("rest-penalty", search.rest_penalty, "Weight of unknowns > 0 in samples that rest exactly",
+                   nonnegative);
+  line.add<double>("seconds", seconds,
+                   "No round of the search begins after this time; 0: no limit. With a limit the result depends on the "
+                   "speed of the machine",
+                   nonnegative);
+  line.add<std::int64_t>("black-box-iterations", black_box_iterations, "Iterations of Adam for each black box",
+                         at_least_one);
+  line.footer("Example: " + line.program() + " --system stribeck --samples 300 --out runs/stribeck\n" +
+              "Data of your own: CSV with columns v,v_next (m/s), or v_x,v_next_x,v_y,v_next_y and so on; inputs u or\n"
+              "u_x,... (N); positions x, y, z or x_1,... (m); trajectory. One row in five, or one trajectory in five,\n"
+              "is held out. Checkpoints are written after each round and after each group of black boxes." +
+              kModelNote + kCheckpointNote);
+}
+
+void Flags::validate(const CommandLine& line) {
+  if (!data.empty()) {
+    exclude_flags(line, {"system", "directions", "samples", "velocity-noise"}, "--data");
+    data = std::filesystem::weakly_canonical(data).string();
+  }
+  if (block.gravity == 0) throw UsageError("--gravity must be > 0: m g is the unit of force; got 0");
+  if (data.empty() && block.mu == 0) throw UsageError("--mu must be > 0: mu m g is the unit of the forces; got 0");
+}
+
+Dependence dependence(const std::string& name) {
+  if (name == "absent") return Dependence::kAbsent;
+  if (name == "constant") return Dependence::kConstant;
+  return name == "affine" ? Dependence::kAffine : Dependence::kNetwork;
+}
+
+LongMotion simulated_rollouts(const MotionSystem& system, std::int64_t seed) {
+  const std::int64_t v = system.columns.first_velocity(), u = system.columns.first_input();
+  at::Generator inputs = generator(seed, Stream::kRolloutForces);
+  Tensor x = system.draw(kRollouts, generator(seed, Stream::kRolloutSpeeds));
+  std::vector<Tensor> states, velocities;
+  for (std::int64_t k = 0; k < kRolloutSteps; ++k) {
+    x = at::cat({x.slice(1, 0, u), system.draw(kRollouts, inputs).slice(1, u)}, 1);
+    const Tensor v_next = system.next(x);
+    states.push_back(x);
+    velocities.push_back(v_next);
+    x = at::cat({v > 0 ? system.advance(x, v_next) : x.slice(1, 0, 0), v_next, x.slice(1, u)}, 1);
+  }
+  return {at::stack(states), at::stack(velocities), system.advance};
+}
+
+Data load_data(const Flags& flags) {
+  const torch::NoGradGuard no_grad;
+  const OneThread one_thread;
+  const std::int64_t seed = flags.run.seed;
+  Data data;
+  Motion known;
+  if (flags.data.empty()) {
+    const auto all = motion_systems(flags.block, flags.directions);
+    const MotionSystem& system =
+        *std::find_if(all.begin(), all.end(), [&](const MotionSystem& s) { return s.name == flags.system; });
+    data.columns = system.columns;
+    const auto simulated = [&](std::int64_t count, std::int64_t part) {
+      const Tensor x = system.draw(count, generator(seed, Stream::kSpeeds, part));
+      return Motion{x, system.next(x)};
+    };
+    known = simulated(flags.samples, 0);
+    data.heldout = simulated(kHeldOut, 1);
+    data.rollouts = simulated_rollouts(system, seed);
+    if (flags.velocity_noise > 0) {
+      known.v_next = known.v_next + flags.velocity_noise * torch::randn(known.v_next.sizes(),
+                                                                        generator(seed, Stream::kVelocityNoise),
+                                                                        torch::kDouble);
+    }
+  } else {
+    const MotionFile file = read_motion(flags.data);
+    data.columns = file.columns;
+    known = file.known;
+    data.heldout = file.heldout;
+    if (file.trajectory.defined()) data.rollouts = trajectories(file.heldout, file.trajectory);
+  }
+  const std::int64_t validation = std::max<std::int64_t>(1, known.count() / kValidationOneIn);
+  const Tensor order = torch::randperm(known.count(), generator(seed, Stream::kMinibatches, -1), torch::kLong);
+  data.validation = known.at(order.slice(0, 0, validation));
+  data.training = known.at(order.slice(0, validation));
+  return data;
+}
+
+class Run {
+ public:
+  Run(const Flags& flags, const Data& data, OutputFolder& out, const std::optional<Checkpoint>& checkpoint)
+      : flags_(flags), data_(data), out_(out), search_(data.training, data.validation, options(flags, data)) {
+    std::vector<Tensor> all;
+    for (const Motion* part : {&data.training, &data.validation, &data.heldout}) {
+      all.insert(all.end(), {part->x, part->v_next});
+    }
+    fingerprint_ = fingerprint(all);
+    if (checkpoint) {
+      load(*checkpoint);
+      out_.continue_earlier_run();
+      say("continuing after " + std::to_string(state_.rounds.size()) + " rounds and " +
+          std::to_string(state_.black_boxes.size()) + " of " + std::to_string(kBlackBoxFamilies) + " black boxes");
+      return;
+    }
+    if (flags.training.resume) {
+      say("no checkpoint in " + out_.path().string() + ": starting at the beginning");
+    } else if (out_.has_earlier_run()) {
+      say("replacing the run in " + out_.path().string() + "; --resume would have continued it");
+    }
+    save();
+  }
+
+  /// Returns an exit status where a signal ended it.
+  std::optional<int> compute() {
+    const Interrupt interrupt;
+    const auto stopped = [&] { return interrupt.signal() != 0; };
+    search(stopped);
+    if (!stopped()) train_black_boxes(stopped);
+    if (!stopped()) return std::nullopt;
+    save();
+    say("stopped; to continue: " + resume_command(out_.path().string()));
+    return 128 + interrupt.signal();
+  }
+
+  void report();
+
+ private:
+  static SearchOptions options(const Flags& flags, const Data& data) {
+    SearchOptions options = flags.search;
+    lcp::nn::LcpNetworkOptions parts(data.training.x.size(1), data.training.v_next.size(1), 1);
+    options.parts = parts.f(dependence(flags.f))
+                        .G(dependence(flags.G))
+                        .hidden(flags.hidden)
+                        .activation(flags.activation == "tanh" ? Activation::kTanh : Activation::kRelu);
+    options.affine = flags.q != "network";
+    options.network = flags.q != "affine";
+    options.unknowns = flags.unknowns == "auto" ? 0 : std::stoi(flags.unknowns);
+    options.iterations = flags.training.iterations;
+    options.learning_rate = flags.training.learning_rate;
+    options.seed = flags.run.seed;
+    options.threads = flags.run.threads;
+    return options;
+  }
+
+  void say(const std::string& text) const {
+    if (!flags_.run.quiet) std::cerr << text << std::endl;
+  }
+
+  void load(const Checkpoint& checkpoint);
+  void save() const;
+  void search(const std::function<bool()>& stopped);
+  void train_black_boxes(const std::function<bool()>& stopped);
+  double metres_per_second(double relative) const { return relative * unit_; }
+
+  const Flags& flags_;
+  const Data& data_;
+  OutputFolder& out_;
+  Search search_;
+  NetworkState state_;
+  std::int64_t fingerprint_ = 0;
+  const double unit_ = search_.output_unit().square().mean().sqrt().item<double>();  // m/s
+};
+
+void Run::load(const Checkpoint& checkpoint) {
+  const std::string path = (out_ / "checkpoint.pt").string();
+  if (checkpoint.state.value("data", nlohmann::json()) != fingerprint_) {
+    throw UsageError(path + ": was made with other data than these flags give now");
+  }
+  try {
+    state_ = NetworkState::load(checkpoint, options(flags_, data_).parts, search_.input_unit(), search_.output_unit());
+  } catch (const std::exception&) {
+    throw UsageError(path + ": is no checkpoint of this program");
+  }
+  search_.restore(state_.rounds);
+}
+
+void Run::save() const {
+  Checkpoint checkpoint{{{"config", out_.flags()}, {"data", fingerprint_}}, {}};
+  state_.save(checkpoint);
+  out_.write("checkpoint.pt", checkpoint.encode());
+  if (state_.rounds.empty()) return;
+  Table history;
+  for (const char* name : {"round", "unknowns", "q_is_network", "training_rmse", "validation_rmse", "unseen", "resting"}) {
+    history.add(name, {});
+  }
+  for (std::size_t k = 0; k < state_.rounds.size(); ++k) {
+    const Candidate& best = state_.rounds[k].front();
+    history.add_row({static_cast<double>(k), static_cast<double>(best.options.unknowns()),
+                     best.options.q() == Dependence::kNetwork ? 1. : 0., metres_per_second(best.training_error),
+                     metres_per_second(best.validation_error), best.unseen, best.rest});
+  }
+  out_.write_csv("history.csv", history);
+}
+
+void Run::search(const std::function<bool()>& stopped) {
+  Progress progress("round", static_cast<std::int64_t>(state_.rounds.size()), search_.most_rounds(), flags_.run.quiet);
+  std::string shown;
+  const auto show = [&] {
+    if (state_.rounds.empty()) return;
+    const Candidate& best = state_.rounds.back().front();
+    shown = std::to_string(best.options.unknowns()) + " unknowns" +
+            (best.options.q() == Dependence::kNetwork ? ", q a network" : "") + ": validation rmse " +
+            short_number(metres_per_second(best.validation_error)) + " m/s";
+  };
+  while (!search_.finished() && !stopped()) {
+    if (flags_.seconds > 0 && state_.search_seconds >= flags_.seconds && !state_.rounds.empty()) return;
+    const auto start = std::chrono::steady_clock::now();
+    search_.advance(stopped);
+    if (stopped()) return;
+    state_.search_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    state_.rounds = search_.rounds();
+    save();
+    show();
+    progress.show(static_cast<std::int64_t>(state_.rounds.size()), shown);
+  }
+}
+
+void Run::train_black_boxes(const std::function<bool()>& stopped) {
+  Progress progress("black box", static_cast<std::int64_t>(state_.black_boxes.size()), kBlackBoxFamilies,
+                    flags_.run.quiet);
+  BlackBoxOptions options;
+  options.iterations = flags_.black_box_iterations;
+  options.seed = flags_.run.seed;
+  std::vector<std::int64_t> left;
+  for (std::int64_t k = 0; k < kBlackBoxFamilies; ++k) {
+    if (!state_.black_boxes.contains(k)) left.push_back(k);
+  }
+  const auto at_once = static_cast<std::size_t>(flags_.run.threads);
+  for (std::size_t first = 0; first < left.size() && !stopped(); first += at_once) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<BlackBox> group(std::min(at_once, left.size() - first));
+    run_tasks(static_cast<std::int64_t>(group.size()), flags_.run.threads, [&](std::int64_t k) {
+      const auto place = static_cast<std::size_t>(k);
+      group[place] = best_of_family(left[first + place], data_.training, data_.validation, search_.input_unit(),
+                                    search_.output_unit(), options, stopped);
+    });
+    if (stopped()) return;
+    for (std::size_t k = 0; k < group.size(); ++k) state_.black_boxes.emplace(left[first + k], group[k]);
+    state_.black_box_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    save();
+    progress.show(static_cast<std::int64_t>(state_.black_boxes.size()), "");
+  }
+}
+
+void Run::report() {
+  const torch::NoGradGuard no_grad;
+  const OneThread one_thread;
+  const Candidate best = search_.refitted(search_.best());
+  lcp::nn::LcpNetwork network = search_.network(best.options);
+  network->set_theta(best.theta);
+  network->to(flags_.run.scalar_type());
+  const auto positions = static_cast<std::int64_t>(data_.columns.positions.size());
+  const auto inputs = static_cast<std::int64_t>(data_.columns.inputs.size());
+  out_.write("model.pt", lcp::nn::torchscript_bytes(network, {positions, inputs, flags_.block.dt, flags_.block.mass,
+                                                              flags_.block.gravity}));
+  torch::jit::Module model = torch::jit::load((out_ / "model.pt").string());
+  const std::int64_t d = data_.heldout.v_next.size(1), first_u = data_.columns.first_input();
+  const Predictor predict = [&](const Tensor& x) {
+    const auto group = [&](std::int64_t first, std::int64_t count) {
+      return count == 1 ? x.select(-1, first) : x.slice(-1, first, first + count);
+    };
+    torch::jit::Stack arguments = {group(positions, d), group(first_u, inputs)};
+    if (positions > 0) arguments.emplace_back(group(0, positions));
+    const Tensor v_next = model.forward(arguments).toTensor().to(torch::kDouble);
+    return d == 1 ? v_next.unsqueeze(-1) : v_next;
+  };
+  const BlackBox& box = std::min_element(state_.black_boxes.begin(), state_.black_boxes.end(), [](auto& a, auto& b) {
+                          return a.second.validation_error < b.second.validation_error;
+                        })->second;
+  const Predictor predict_by_box = [&](const Tensor& x) { return box.predict(x); };
+
+  const Motion& heldout = data_.heldout;
+  const Tensor predicted = predict(heldout.x), by_box = predict_by_box(heldout.x);
+  const double close = 1e-3 * unit_;
+  std::int64_t unsolved = predicted.isnan().any(-1).sum().item<std::int64_t>();
+  nlohmann::json metrics = {
+      {"heldout_rmse", rmse(predicted - heldout.v_next)},
+      {"black_box_heldout_rmse", rmse(by_box - heldout.v_next)},
+      {"black_box", box.name},
+      {"sticking_exact_zero_fraction", resting_fraction(predicted, heldout.v_next, 0)},
+      {"sticking_close_fraction", resting_fraction(predicted, heldout.v_next, close)},
+      {"black_box_sticking_close_fraction", resting_fraction(by_box, heldout.v_next, close)},
+      {"heldout_samples", heldout.count()},
+      {"heldout_sticking_fraction", (heldout.v_next == 0).all(-1).to(torch::kDouble).mean().item<double>()},
+      {"rollout_rmse", nullptr},
+      {"black_box_rollout_rmse", nullptr},
+      {"training_samples", data_.training.count()},
+      {"validation_samples", data_.validation.count()},
+      {"validation_rmse", metres_per_second(best.validation_error)},
+      {"unseen_active_sets_fraction", best.unseen},
+      {"unknowns", best.options.unknowns()},
+      {"q", best.options.q() == Dependence::kNetwork ? "network" : "affine"},
+      {"network_parameters", network->size()},
+      {"starts", flags_.search.starts * static_cast<std::int64_t>(state_.rounds.size())},
+      {"rounds", state_.rounds.size()},
+      {"stopped_by_time", !search_.finished()}};
+  std::vector<std::string> figures = {"search.png"};
+  if (data_.rollouts) {
+    const LongMotion& truth = *data_.rollouts;
+    const Tensor learned = roll_out(predict, truth, data_.columns),
+                 boxed = roll_out(predict_by_box, truth, data_.columns);
+    const Tensor known = truth.v_next.isfinite();
+    const auto error = [&](const Tensor& v) { return rmse((v - truth.v_next).index({known})); };
+    metrics["rollout_rmse"] = error(learned);
+    metrics["black_box_rollout_rmse"] = error(boxed);
+    unsolved += (learned.isnan() & truth.v_next.isfinite()).any(-1).sum().item<std::int64_t>();
+    out_.write_csv("rollouts.csv", rollout_table(truth, learned, boxed, data_.columns));
+    figures.insert(figures.begin(), "rollout.png");
+  }
+  metrics["unsolved"] = unsolved;
+  for (const auto& [family, one] : state_.black_boxes) {
+    metrics["black_boxes"].push_back({{"name", one.name},
+                                      {"validation_rmse", metres_per_second(one.validation_error)},
+                                      {"heldout_rmse", rmse(one.predict(heldout.x) - heldout.v_next)}});
+  }
+  out_.write_json("times.json",
+                  {{"search_seconds", state_.search_seconds}, {"black_box_seconds", state_.black_box_seconds}});
+  write_results(out_, metrics, figures);
+}
+
+int train_network(int argc, const char* const* argv) {
+  CommandLine line("train_network",
+                   "Learns v_next = f + G z, where z solves the LCP 0 <= z perp M z + q >= 0, from motion alone: from\n"
+                   "states, inputs and the velocities after a step. f, G, M and q start at random, many times at once,\n"
+                   "and the search finds the number of unknowns. Affine maps and plain networks learn from the same\n"
+                   "samples, to compare with.");
+  Flags flags;
+  flags.add_to(line);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  flags.validate(line);
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  torch::set_num_threads(static_cast<int>(flags.run.threads));
+  const Data data = load_data(flags);
+  OutputFolder out(line, flags.run, std::move(lock));
+  Run run(flags, data, out, checkpoint);
+  if (const auto status = run.compute()) return *status;
+  run.report();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lcp::training::run_program("train_network", [&] { return train_network(argc, argv); });
+}
