@@ -132,8 +132,8 @@ Tensor LcpNetworkImpl::assembled(const Parts& at_x, const Tensor& z) const {
     size = size + at_x.f.abs();
   }
   const bool single = sum.scalar_type() == torch::kFloat;
-  const double round_off = kRoundOffInEpsilon * (single ? std::numeric_limits<float>::epsilon()
-                                                        : std::numeric_limits<double>::epsilon());
+  const double round_off =
+      kRoundOffInEpsilon * (single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon());
   return at::where(sum.detach().abs() <= round_off * (1 + size.detach()), sum - sum.detach(), sum) * output_unit;
 }
 
@@ -289,8 +289,8 @@ std::string torchscript_bytes(const LcpNetwork& network, const MotionLayout& lay
     const auto squeezed = [&](const Tensor& y) { return d == 1 ? y.select(-1, 0) : y; };
     return std::tuple(squeezed(next.y), squeezed(force), next.status);
   };
-  return torchscript_of("LcpNetwork", *network,
-                        {{"dt", layout.dt}, {"mass", layout.mass}, {"gravity", layout.gravity}}, inputs, step);
+  return torchscript_of("LcpNetwork", *network, {{"dt", layout.dt}, {"mass", layout.mass}, {"gravity", layout.gravity}},
+                        inputs, step);
 }
 
 }  // namespace lcp::nn

@@ -13,7 +13,8 @@
 namespace lcp::nn {
 
 /// (v_next, force, status) for the inputs.
-using StepFunction = std::function<std::tuple<at::Tensor, at::Tensor, at::Tensor>(const std::vector<at::Tensor>& inputs)>;
+using StepFunction =
+    std::function<std::tuple<at::Tensor, at::Tensor, at::Tensor>(const std::vector<at::Tensor>& inputs)>;
 
 /// The inputs of a model by name, each with a tensor of as many dimensions as a batch of that input has.
 using ModelInputs = std::vector<std::pair<std::string, at::Tensor>>;

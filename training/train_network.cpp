@@ -40,13 +40,19 @@ constexpr std::int64_t kHeldOut = 2000;  // simulated steps
 constexpr std::int64_t kRollouts = 20, kRolloutSteps = 200;
 constexpr std::int64_t kValidationOneIn = 5;
 
+constexpr struct {
+  const char* name;
+  SearchLoss loss;
+} kLosses[] = {
+    {"prediction", SearchLoss::kPrediction}, {"bilevel", SearchLoss::kBilevel}, {"one_sided", SearchLoss::kOneSided}};
+
 struct Flags {
   RunFlags run;
   TrainingFlags training{.iterations = 400, .learning_rate = 0.02};
   PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
   std::string system = "sliding_block", data, unknowns = "auto", f = "absent", G = "constant", q = "auto";
-  std::string activation = "tanh";
-  std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 4000;
+  std::string activation = "tanh", loss = "prediction";
+  std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 3000;
   double velocity_noise = 0, seconds = 0;
   SearchOptions search;
 
@@ -78,14 +84,14 @@ void Flags::add_to(CommandLine& line) {
   line.add<double>("velocity-noise", velocity_noise,
                    "Standard deviation of normal noise on the velocities after the simulated steps, m/s", nonnegative);
   line.add<std::string>("data", data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
-  line.add<std::string>("unknowns", unknowns, "Number of unknowns of the LCP; auto: found by the search",
-                        [](const std::string& text) {
-                          const bool number = !text.empty() && text.size() <= 2 &&
-                                              text.find_first_not_of("0123456789") == std::string::npos;
-                          return text == "auto" || (number && std::stoi(text) >= 1 && std::stoi(text) <= 16)
-                                     ? ""
-                                     : "auto, or a number from 1 to 16";
-                        });
+  line.add<std::string>(
+      "unknowns", unknowns, "Number of unknowns of the LCP; auto: found by the search", [](const std::string& text) {
+        const bool number =
+            !text.empty() && text.size() <= 2 && text.find_first_not_of("0123456789") == std::string::npos;
+        return text == "auto" || (number && std::stoi(text) >= 1 && std::stoi(text) <= 16)
+                   ? ""
+                   : "auto, or a number from 1 to 16";
+      });
   line.add<std::string>("f", f, "The part of v_next that does not depend on the unknowns",
                         one_of({"absent", "constant", "affine", "network"}));
   line.add<std::string>("G", G, "The effect of the unknowns", one_of({"constant", "affine", "network"}));
@@ -94,6 +100,13 @@ void Flags::add_to(CommandLine& line) {
   line.add<std::int64_t>("hidden-units", hidden, "Width of the hidden layer of each part that is a network",
                          at_least_one);
   line.add<std::string>("activation", activation, "That of the hidden layers", one_of({"tanh", "relu"}));
+  line.add<std::string>("loss", loss,
+                        "What Adam minimises: prediction (its error, through lcp::solve), bilevel (the soft-constraint "
+                        "loss, with growing weights) or one_sided (v_next = z+ - z- with z known from the sign of "
+                        "v_next, in the first round); the Levenberg-Marquardt method then minimises the prediction",
+                        one_of(names_of(kLosses)));
+  line.add<double>("rest-below", search.rest_below, "Velocities of at most this size, m/s, count as rest in learning",
+                   nonnegative);
   line.add<std::int64_t>("starts", search.starts, "Random starts in each round, all at once", at_least_one);
   line.add<double>("kappa", search.kappa,
                    "Smooths the derivative of the LCP in the first half of the first rounds, by the central path z w = "
@@ -109,8 +122,10 @@ void Flags::add_to(CommandLine& line) {
                    "No round of the search begins after this time; 0: no limit. With a limit the result depends on the "
                    "speed of the machine",
                    nonnegative);
-  line.add<std::int64_t>("black-box-iterations", black_box_iterations, "Iterations of Adam for each black box",
-                         at_least_one);
+  line.add<std::int64_t>(
+      "black-box-iterations", black_box_iterations,
+      "Iterations of Adam for each black box and each round of the search, so that both take a similar time",
+      at_least_one);
   line.footer("Example: " + line.program() + " --system stribeck --samples 300 --out runs/stribeck\n" +
               "Data of your own: CSV with columns v,v_next (m/s), or v_x,v_next_x,v_y,v_next_y and so on; inputs u or\n"
               "u_x,... (N); positions x, y, z or x_1,... (m); trajectory. One row in five, or one trajectory in five,\n"
@@ -122,6 +137,12 @@ void Flags::validate(const CommandLine& line) {
   if (!data.empty()) {
     exclude_flags(line, {"system", "directions", "samples", "velocity-noise"}, "--data");
     data = std::filesystem::weakly_canonical(data).string();
+  }
+  if (loss == "one_sided" && unknowns != "auto") {
+    throw UsageError("--unknowns has no meaning with --loss one_sided, which needs two for each velocity at first");
+  }
+  if (loss == "one_sided" && (f != "absent" || G != "constant")) {
+    throw UsageError("--loss one_sided needs --f absent and --G constant");
   }
   if (block.gravity == 0) throw UsageError("--gravity must be > 0: m g is the unit of force; got 0");
   if (data.empty() && block.mu == 0) throw UsageError("--mu must be > 0: mu m g is the unit of the forces; got 0");
@@ -167,9 +188,9 @@ Data load_data(const Flags& flags) {
     data.heldout = simulated(kHeldOut, 1);
     data.rollouts = simulated_rollouts(system, seed);
     if (flags.velocity_noise > 0) {
-      known.v_next = known.v_next + flags.velocity_noise * torch::randn(known.v_next.sizes(),
-                                                                        generator(seed, Stream::kVelocityNoise),
-                                                                        torch::kDouble);
+      known.v_next =
+          known.v_next + flags.velocity_noise * torch::randn(known.v_next.sizes(),
+                                                             generator(seed, Stream::kVelocityNoise), torch::kDouble);
     }
   } else {
     const MotionFile file = read_motion(flags.data);
@@ -231,6 +252,9 @@ class Run {
                         .G(dependence(flags.G))
                         .hidden(flags.hidden)
                         .activation(flags.activation == "tanh" ? Activation::kTanh : Activation::kRelu);
+    for (const auto& known : kLosses) {
+      if (flags.loss == known.name) options.loss = known.loss;
+    }
     options.affine = flags.q != "network";
     options.network = flags.q != "affine";
     options.unknowns = flags.unknowns == "auto" ? 0 : std::stoi(flags.unknowns);
@@ -274,12 +298,14 @@ void Run::load(const Checkpoint& checkpoint) {
 }
 
 void Run::save() const {
-  Checkpoint checkpoint{{{"config", out_.flags()}, {"data", fingerprint_}}, {}};
+  const std::size_t parts = state_.rounds.size() + state_.black_boxes.size();  // that are done
+  Checkpoint checkpoint{{{"config", out_.flags()}, {"iteration", parts}, {"data", fingerprint_}}, {}};
   state_.save(checkpoint);
   out_.write("checkpoint.pt", checkpoint.encode());
   if (state_.rounds.empty()) return;
   Table history;
-  for (const char* name : {"round", "unknowns", "q_is_network", "training_rmse", "validation_rmse", "unseen", "resting"}) {
+  for (const char* name :
+       {"round", "unknowns", "q_is_network", "training_rmse", "validation_rmse", "unseen", "resting"}) {
     history.add(name, {});
   }
   for (std::size_t k = 0; k < state_.rounds.size(); ++k) {
@@ -318,7 +344,7 @@ void Run::train_black_boxes(const std::function<bool()>& stopped) {
   Progress progress("black box", static_cast<std::int64_t>(state_.black_boxes.size()), kBlackBoxFamilies,
                     flags_.run.quiet);
   BlackBoxOptions options;
-  options.iterations = flags_.black_box_iterations;
+  options.iterations = flags_.black_box_iterations * static_cast<std::int64_t>(state_.rounds.size());
   options.seed = flags_.run.seed;
   std::vector<std::int64_t> left;
   for (std::int64_t k = 0; k < kBlackBoxFamilies; ++k) {
@@ -350,8 +376,8 @@ void Run::report() {
   network->to(flags_.run.scalar_type());
   const auto positions = static_cast<std::int64_t>(data_.columns.positions.size());
   const auto inputs = static_cast<std::int64_t>(data_.columns.inputs.size());
-  out_.write("model.pt", lcp::nn::torchscript_bytes(network, {positions, inputs, flags_.block.dt, flags_.block.mass,
-                                                              flags_.block.gravity}));
+  out_.write("model.pt", lcp::nn::torchscript_bytes(
+                             network, {positions, inputs, flags_.block.dt, flags_.block.mass, flags_.block.gravity}));
   torch::jit::Module model = torch::jit::load((out_ / "model.pt").string());
   const std::int64_t d = data_.heldout.v_next.size(1), first_u = data_.columns.first_input();
   const Predictor predict = [&](const Tensor& x) {
@@ -418,11 +444,12 @@ void Run::report() {
 }
 
 int train_network(int argc, const char* const* argv) {
-  CommandLine line("train_network",
-                   "Learns v_next = f + G z, where z solves the LCP 0 <= z perp M z + q >= 0, from motion alone: from\n"
-                   "states, inputs and the velocities after a step. f, G, M and q start at random, many times at once,\n"
-                   "and the search finds the number of unknowns. Affine maps and plain networks learn from the same\n"
-                   "samples, to compare with.");
+  CommandLine line(
+      "train_network",
+      "Learns v_next = f + G z, where z solves the LCP 0 <= z perp M z + q >= 0, from motion alone: from\n"
+      "states, inputs and the velocities after a step. f, G, M and q start at random, many times at once,\n"
+      "and the search finds the number of unknowns. Affine maps and plain networks learn from the same\n"
+      "samples, to compare with.");
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;

@@ -106,7 +106,8 @@ LeastSquares least_squares(const std::function<Linearization(const Tensor&, cons
   all.iterations = at::zeros({b}, at::kLong);
   const auto code = [](LeastSquaresStatus s) { return static_cast<std::int64_t>(s); };
   const Tensor defined = all.objective.isfinite() & here.jacobian.isfinite().flatten(1).all(-1);
-  all.status = at::where(defined, code(LeastSquaresStatus::kStopped), code(LeastSquaresStatus::kUndefined)).to(at::kChar);
+  all.status =
+      at::where(defined, code(LeastSquaresStatus::kStopped), code(LeastSquaresStatus::kUndefined)).to(at::kChar);
   if (options.observer) options.observer(0, all.theta, all.objective);
 
   // The tensors below have a row for each problem that goes on, whose numbers are `rows`.

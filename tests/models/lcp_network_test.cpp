@@ -2,6 +2,8 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/script.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -99,12 +101,75 @@ TEST(LcpNetworkTest, HasOneSolutionForEveryParameter) {
 TEST(LcpNetworkTest, HasTheDerivativesOfItsParts) {
   for (const LcpNetworkOptions& options : kinds()) {
     const LcpNetwork network(options);
-    const Tensor theta = network->random(4, generator()), x = states(4, 3);
+    const Tensor theta = network->random(1, generator()), x = states(2, 3);
     const auto y = [&](const Inputs& in) { return network->step(in[0], in[1]).y; };
     EXPECT_LT(gradient_error(y, {x, theta}), 1e-7);
     if (options.activation() == Activation::kTanh) {
       EXPECT_LT(second_gradient_error(y, {x, theta}), 1e-6);
     }
+  }
+}
+
+TEST(LcpNetworkTest, LinearizesLikeABackwardPass) {
+  for (const LcpNetworkOptions& options : kinds()) {
+    LcpNetwork network(options);
+    network->input_unit.copy_(numbers({2, 1, 0.5}));
+    network->output_unit.copy_(numbers({3, 0.2}));
+    const Tensor theta = network->random(3, generator()), x = states(5, 3);
+    const auto [values, jacobian] = network->linearize(x, theta);
+    ASSERT_EQ(values.sizes(), (std::vector<std::int64_t>{3, 5, 3}));
+    ASSERT_EQ(jacobian.sizes(), (std::vector<std::int64_t>{3, 5, 3, network->size()}));
+    const Tensor each = theta.unsqueeze(1).expand({3, 5, -1}).clone().requires_grad_();
+    const auto step = network->step(x, each);
+    const Tensor expected = at::cat({step.y / network->output_unit, step.z.sum(-1, true)}, -1);
+    EXPECT_LT(largest(values - expected), 1e-14);
+    for (std::int64_t k = 0; k < 3; ++k) {
+      const Tensor row = torch::autograd::grad({expected.select(-1, k).sum()}, {each}, {}, true)[0];
+      EXPECT_LT(largest(jacobian.select(2, k) - row), 1e-12);
+    }
+    EXPECT_FALSE(jacobian.requires_grad());
+  }
+}
+
+TEST(LcpNetworkTest, GrowsFromASmallerNetwork) {
+  for (LcpNetworkOptions options : kinds()) {
+    const LcpNetwork small(options);
+    const Tensor theta = small->random(1, generator())[0], x = states(20, 3);
+    const LcpNetwork same(options);
+    EXPECT_TRUE(torch::equal(same->grown(*small, theta, generator()), theta));
+    const LcpNetwork large(options.unknowns(3).hidden(5));
+    const Tensor grown = large->grown(*small, theta, generator());
+    const Tensor M = large->matrix(grown);
+    EXPECT_LT(largest(M.slice(0, 0, 2).slice(1, 0, 2) - small->matrix(theta)), 1e-14);
+    EXPECT_GE(M[2][2].item<double>(), 1 - 1e-14);
+    // Where the new unknown is 0 and the new hidden units have no effect, the map is the same.
+    if (options.q() == Dependence::kAffine) {
+      const auto step = large->step(x, grown), before = small->step(x, theta);
+      const Tensor without = (step.z.select(-1, 2) == 0).nonzero().squeeze(-1);
+      EXPECT_GT(without.numel(), 0);
+      EXPECT_LT(largest((step.y - before.y).index_select(0, without)), 1e-12);
+    }
+  }
+  // An affine network grows to one whose q is a network.
+  LcpNetworkOptions options = kinds().front();
+  const LcpNetwork affine(options), network(options.q(Dependence::kNetwork));
+  EXPECT_EQ(network->grown(*affine, affine->theta(), generator()).numel(), network->size());
+  EXPECT_THROW(network->grown(*affine, torch::zeros({2}), generator()), c10::Error);
+}
+
+TEST(LcpNetworkTest, LosesUnknownsThatAreNotActive) {
+  for (LcpNetworkOptions options : kinds()) {
+    const LcpNetwork network(options.unknowns(4));
+    const Tensor theta = network->random(1, generator())[0], kept = torch::tensor({0, 2, 3}, torch::kLong);
+    const LcpNetwork smaller(LcpNetworkOptions(options).unknowns(3));
+    const Tensor restricted = network->restricted(theta, kept);
+    const Tensor M = network->matrix(theta).index_select(0, kept).index_select(1, kept);
+    EXPECT_LT(largest(smaller->matrix(restricted) - M), 1e-14);
+    const Tensor x = states(50, 3);
+    const auto step = network->step(x, theta);
+    const Tensor without = (step.z.select(-1, 1) == 0).nonzero().squeeze(-1);
+    EXPECT_GT(without.numel(), 0);
+    EXPECT_LT(largest((smaller->step(x, restricted).y - step.y).index_select(0, without)), 1e-12);
   }
 }
 
@@ -128,6 +193,39 @@ TEST(LcpNetworkTest, MeasuresInItsUnits) {
   network->input_unit.copy_(numbers({2, 4}));
   network->output_unit.fill_(3);
   EXPECT_LT(largest(network->forward(x * network->input_unit) - 3 * y), 1e-14);
+}
+
+TEST(LcpNetworkTest, IsExportedAsAModelOfMotion) {
+  // One velocity with its input, and two velocities with a position and no input.
+  LcpNetwork line(LcpNetworkOptions(2, 1, 2)), plane(LcpNetworkOptions(3, 2, 3).q(Dependence::kNetwork));
+  for (LcpNetwork* network : {&line, &plane}) (*network)->set_theta((*network)->random(1, generator())[0]);
+  const auto loaded = [](const LcpNetwork& network, const MotionLayout& layout) {
+    std::istringstream stream(torchscript_bytes(network, layout));
+    return torch::jit::load(stream);
+  };
+  auto model = loaded(line, {0, 1, 0.1, 2, 9.81});
+  const Tensor v = states(7, 1).squeeze(-1), u = states(5, 1);
+  const auto results = model.get_method("step")({v, u}).toTuple()->elements();
+  const Tensor x = at::stack(at::broadcast_tensors({v, u}), -1);
+  const Tensor v_next = line->forward(x).squeeze(-1);
+  EXPECT_TRUE(torch::equal(results[0].toTensor(), v_next));
+  EXPECT_LT(largest(results[1].toTensor() - (2 * (v_next - v) / 0.1 - u)), 1e-12);
+  EXPECT_TRUE(everywhere(results[2].toTensor() == 0));
+  EXPECT_TRUE(torch::equal(model.forward({v, u}).toTensor(), v_next));
+  EXPECT_EQ(model.attr("mass").toDouble(), 2);
+  EXPECT_EQ(model.attr("format_version").toInt(), 1);
+
+  model = loaded(plane, {1, 0, 0.1, 2, 9.81});
+  const Tensor velocity = states(6, 2), position = states(6, 1).squeeze(-1);
+  const Tensor next = plane->forward(at::cat({position.unsqueeze(-1), velocity}, -1));
+  EXPECT_TRUE(torch::equal(model.forward({velocity, torch::zeros({}), position}).toTensor(), next));
+  EXPECT_THROW(torchscript_bytes(plane, {2, 0, 0.1, 2, 9.81}), c10::Error);
+
+  line->to(torch::kFloat);
+  model = loaded(line, {0, 1, 0.1, 2, 9.81});
+  const Tensor single = model.forward({v, u}).toTensor();
+  EXPECT_EQ(single.scalar_type(), torch::kFloat);
+  EXPECT_LT(largest(single.to(torch::kDouble) - v_next), 1e-4);
 }
 
 TEST(LcpNetworkTest, NamesWhatIsWrong) {

@@ -25,6 +25,8 @@ PROGRAMS = {
     "train_in_the_loop": ("--samples", 100, "--iterations", 2),
     "train_bilevel": ("--samples", 100, "--iterations", 2),
     "train_compliant": ("--iterations", 2, "--trajectories", 5),
+    "train_network": ("--samples", 20, "--starts", 2, "--iterations", 2, "--finishing-iterations", 4, "--q", "affine",
+                      "--unknowns", 1, "--black-box-iterations", 2),
     "fit_linear_program": ("--samples", 50),
     "study_noise": ("--samples", 10, "--sigma", 0.1),
     "identify_shooting": (),
@@ -514,6 +516,6 @@ def test_a_model_that_solves_no_step_it_learned_from_is_reported(run, tmp_path):
 
 def test_help_says_what_loading_a_model_means(run):
     for program in ("train_direct", "train_slack", "train_penalty", "train_structured", "train_in_the_loop",
-                    "train_bilevel"):
+                    "train_bilevel", "train_network"):
         text = run(program, "--help").stdout
         assert "model.pt is a program" in text and "load only what you trust" in text

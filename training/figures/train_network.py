@@ -1,5 +1,4 @@
 """rollout.png: the learned network and the black box beside the truth; search.png: errors in each round of the search."""
-import json
 
 from learning import draw
 from style import BLUE, GREY, INK, ORANGE, plt, read_columns, save, select, shade

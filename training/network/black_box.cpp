@@ -23,8 +23,9 @@ constexpr double kStepSizes[] = {1e-3, 3e-3, 1e-2};
 constexpr struct {
   const char* activation;
   std::int64_t width, layers;
-} kFamilies[] = {{"relu", 16, 1}, {"relu", 16, 2}, {"relu", 64, 1}, {"relu", 64, 2}, {"relu", 128, 1}, {"relu", 128, 2},
-                 {"tanh", 16, 1}, {"tanh", 16, 2}, {"tanh", 64, 1}, {"tanh", 64, 2}, {"tanh", 128, 1}, {"tanh", 128, 2}};
+} kFamilies[] = {{"relu", 16, 1},  {"relu", 16, 2},  {"relu", 64, 1},  {"relu", 64, 2},
+                 {"relu", 128, 1}, {"relu", 128, 2}, {"tanh", 16, 1},  {"tanh", 16, 2},
+                 {"tanh", 64, 1},  {"tanh", 64, 2},  {"tanh", 128, 1}, {"tanh", 128, 2}};
 static_assert(std::size(kFamilies) + 1 == kBlackBoxFamilies);
 
 // Networks of one architecture, one for each step size, side by side in the first dimension.

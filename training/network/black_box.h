@@ -20,8 +20,8 @@ struct BlackBoxOptions {
 
 /// A network of relu or tanh layers, or an affine map, which has one layer.
 struct BlackBox {
-  std::string name;        ///< such as "relu 64 x 64, learning rate 0.003"
-  std::string activation;  ///< relu or tanh
+  std::string name;                            ///< such as "relu 64 x 64, learning rate 0.003"
+  std::string activation;                      ///< relu or tanh
   std::vector<torch::Tensor> weights, biases;  ///< of each layer, [in, out] and [out]
   torch::Tensor input_unit, output_unit;       ///< [p] and [d], by which the data are divided
   double validation_error;                     ///< root of the mean square, in output_unit
@@ -29,9 +29,9 @@ struct BlackBox {
   torch::Tensor predict(const torch::Tensor& x) const;
 };
 
-/// The number of families of black boxes: the affine map of least squares, and networks trained by Adam with a step size
-/// that falls along a cosine: relu and tanh, one or two hidden layers of 16, 64 or 128 units, each with the first step
-/// sizes .001, .003 and .01.
+/// The number of families of black boxes: the affine map of least squares, and networks trained by Adam with a step
+/// size that falls along a cosine: relu and tanh, one or two hidden layers of 16, 64 or 128 units, each with the first
+/// step sizes .001, .003 and .01.
 constexpr std::int64_t kBlackBoxFamilies = 13;
 
 /// The best of the family of that number by its error on the validation data.

@@ -23,8 +23,7 @@ Tensor roll_out(const Predictor& predict, const LongMotion& motion, const Motion
   Tensor x = motion.x[0];
   for (std::int64_t k = 0; k < motion.x.size(0); ++k) {
     const Tensor given = motion.x[k];
-    const Tensor position = k == 0 || !motion.advance ? given.slice(-1, 0, v)
-                                                      : motion.advance(x, velocities.back());
+    const Tensor position = k == 0 || !motion.advance ? given.slice(-1, 0, v) : motion.advance(x, velocities.back());
     x = at::cat({position, k == 0 ? given.slice(-1, v, u) : velocities.back(), given.slice(-1, u)}, -1);
     // Beyond the end of a trajectory nothing is predicted, since its inputs are NaN there.
     const Tensor known = x.isfinite().all(-1, true);
@@ -43,8 +42,7 @@ LongMotion trajectories(const Motion& motion, const Tensor& numbers) {
     steps = std::max(steps, rows.back().size(0));
   }
   LongMotion all{at::full({steps, count, motion.x.size(1)}, kNone, torch::kDouble),
-                 at::full({steps, count, motion.v_next.size(1)}, kNone, torch::kDouble),
-                 nullptr};
+                 at::full({steps, count, motion.v_next.size(1)}, kNone, torch::kDouble), nullptr};
   for (std::int64_t k = 0; k < count; ++k) {
     const Tensor& own = rows[static_cast<std::size_t>(k)];
     all.x.select(1, k).slice(0, 0, own.size(0)).copy_(motion.x.index_select(0, own));

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lcp/identification/least_squares.h"
+#include "lcp/learning/bilevel_loss.h"
 #include "run/one_thread.h"
 #include "run/random.h"
 #include "run/tasks.h"
@@ -27,8 +28,6 @@ using torch::Tensor;
 
 // Relative validation errors below this are the rounding of exact networks.
 constexpr double kExact = 1e-10;
-// Validation errors whose ratio is at most this are taken for equal: the simpler network is chosen.
-constexpr double kEqual = 1.05;
 // A round improves on the earlier ones where its validation error is at most this multiple of theirs.
 constexpr double kImproved = 0.9;
 // Rounds without an improvement after which affine networks, and others, do not grow any more. The error of an affine
@@ -36,10 +35,12 @@ constexpr double kImproved = 0.9;
 constexpr std::int64_t kAffinePatience = 2, kNetworkPatience = 1;
 // The largest number of unknowns that is tried for each velocity, beside one more.
 constexpr std::int64_t kUnknownsPerVelocity = 4;
-constexpr std::int64_t kKept = 4;          // networks of a round
+// The ratio a2 / a1 of the bilevel loss at first and at last, and a3 / a2, which the unknowns should not exceed.
+constexpr double kSmallestRatio = 1e-2, kLargestRatio = 100, kViolation = 10;
+constexpr std::int64_t kKept = 4;  // networks of a round
 // The factors of the penalties as the Levenberg-Marquardt method goes on; in the end they are 0.
 constexpr double kPenalties[] = {1, 0.1, 0.01};
-constexpr std::int64_t kFinished = 8;      // starts that are finished
+constexpr std::int64_t kFinished = 8;                             // starts that are finished
 constexpr std::int64_t kTrainedAtOnce = 16, kFinishedAtOnce = 4;  // the sizes of tasks
 constexpr std::int64_t kRandomStates = 1000;
 // The share of random states with an active set that no sample has from which on a network is avoided.
@@ -96,7 +97,7 @@ Search::Search(Motion training, Motion validation, const SearchOptions& options)
     : training_(std::move(training)),
       validation_(std::move(validation)),
       options_(options),
-      resting_((training_.v_next == 0).all(1).nonzero().squeeze(-1)),
+      resting_((training_.v_next.abs() <= options.rest_below).all(1).nonzero().squeeze(-1)),
       input_unit_(scale_of(training_.x)),
       output_unit_(scale_of(training_.v_next)) {}
 
@@ -127,7 +128,7 @@ std::optional<Search::Plan> Search::next() const {
     };
     if (rounds.empty()) {
       // A network begins as the best affine ones of the same size, since it contains them.
-      const bool after_affine = q == Dependence::kNetwork && options_.affine;
+      const bool after_affine = q == Dependence::kNetwork && options_.affine && options_.loss != SearchLoss::kOneSided;
       return plan(first_unknowns(), after_affine ? 0 : -1);
     }
     const Candidate& latest = rounds_[static_cast<std::size_t>(rounds.back())].front();
@@ -152,7 +153,9 @@ std::int64_t Search::most_rounds() const {
 }
 
 std::int64_t Search::first_unknowns() const {
-  const std::int64_t first = training_.v_next.size(1) + 1;
+  const std::int64_t d = training_.v_next.size(1);
+  if (options_.loss == SearchLoss::kOneSided) return 2 * d;  // those of y = z+ - z-
+  const std::int64_t first = d + 1;
   return options_.unknowns > 0 ? std::min(options_.unknowns, first) : first;
 }
 
@@ -161,8 +164,7 @@ std::int64_t Search::last_unknowns() const {
 }
 
 Tensor Search::starts(const LcpNetwork& network, const Plan& plan) const {
-  const at::Generator numbers =
-      generator(options_.seed, Stream::kStarts, static_cast<std::int64_t>(rounds_.size()));
+  const at::Generator numbers = generator(options_.seed, Stream::kStarts, static_cast<std::int64_t>(rounds_.size()));
   Tensor theta = network->random(options_.starts, numbers);
   if (plan.parents < 0) return theta;
   const Round& parents = rounds_[static_cast<std::size_t>(plan.parents)];
@@ -180,27 +182,53 @@ Tensor Search::starts(const LcpNetwork& network, const Plan& plan) const {
   return theta;
 }
 
+// The loss of each network, [starts], when the fraction `done` of the iterations is completed.
+Tensor Search::loss_of(const LcpNetwork& network, const Tensor& theta, const Motion& batch, double done, double kappa,
+                       SearchLoss kind) const {
+  const Tensor y = batch.v_next / output_unit_;
+  if (kind == SearchLoss::kPrediction) {
+    SolveOptions solve_options;
+    solve_options.kappa = kappa;
+    const auto step = network->step(batch.x, theta.unsqueeze(1), solve_options);
+    const Tensor loss = (step.y / output_unit_ - y).square().mean({1, 2});
+    if (resting_.numel() == 0 || options_.rest_penalty == 0) return loss;
+    const Tensor resting = rests(batch.v_next).to(torch::kDouble);
+    return loss + options_.rest_penalty * options_.rest_penalty * (step.z.sum(-1) * resting).square().mean(1);
+  }
+  const auto parts = network->parts(batch.x, theta.unsqueeze(1));
+  if (kind == SearchLoss::kBilevel) {
+    learning::BilevelWeights weights;
+    weights.complementarity = kLargestRatio * std::pow(kSmallestRatio / kLargestRatio, std::max(0.0, 1 - 2 * done));
+    weights.violation = kViolation * weights.complementarity;
+    const Tensor beta = parts.f.defined() ? y - parts.f : y;
+    return learning::bilevel_loss(parts.M, parts.q, parts.G, beta, weights).value.mean(1);
+  }
+  const Tensor moving = at::where(batch.v_next.abs() <= options_.rest_below, 0, y);
+  const Tensor z = at::cat({moving.relu(), (-moving).relu()}, -1);
+  const Tensor w = ((parts.M * z.unsqueeze(-2)).sum(-1) + parts.q) / at::diagonal(parts.M, 0, -2, -1);
+  return at::where(z > 0, w, (-w).relu()).square().mean({1, 2});
+}
+
 Tensor Search::trained(const LcpNetwork& network, Tensor theta, std::int64_t iterations, double from, double to,
-                       double kappa_at_first, std::int64_t stream, const std::function<bool()>& stopped) const {
+                       bool first_round, std::int64_t stream, const std::function<bool()>& stopped) const {
+  const bool one_sided = options_.loss == SearchLoss::kOneSided;
+  if (one_sided && first_round) {
+    // y = z+ - z-; this loss has no derivative in G.
+    const std::int64_t d = network->options.outputs();
+    network->entry("G_bias", theta).copy_(at::cat({at::eye(d), -at::eye(d)}, 1));
+  }
+  const SearchLoss kind = one_sided && !first_round ? SearchLoss::kPrediction : options_.loss;
   theta = theta.clone().requires_grad_();
   torch::optim::Adam adam({theta}, torch::optim::AdamOptions(options_.learning_rate));
   at::Generator batches = generator(options_.seed, Stream::kMinibatches, stream);
   const std::int64_t batch_size = std::min(options_.batch_size, training_.count());
   for (std::int64_t k = 0; k < iterations && !(stopped && stopped()); ++k) {
     const double done = from + (to - from) * static_cast<double>(k) / static_cast<double>(iterations);
-    const double kappa = kappa_at_first * std::pow(std::max(0.0, 1 - 2 * done), 2);
+    const double kappa = first_round ? options_.kappa * std::pow(std::max(0.0, 1 - 2 * done), 2) : 0;
     for (auto& group : adam.param_groups()) group.options().set_lr(cosine_step_size(options_.learning_rate, done));
     adam.zero_grad();
     const Motion batch = training_.at(torch::randint(training_.count(), {batch_size}, batches, torch::kLong));
-    SolveOptions solve_options;
-    solve_options.kappa = kappa;
-    const auto step = network->step(batch.x, theta.unsqueeze(1), solve_options);
-    Tensor loss = ((step.y - batch.v_next) / network->output_unit).square().mean({1, 2});
-    if (resting_.numel() > 0 && options_.rest_penalty > 0) {
-      const Tensor rests = (batch.v_next == 0).all(-1).to(torch::kDouble);
-      loss = loss + options_.rest_penalty * options_.rest_penalty * (step.z.sum(-1) * rests).square().mean(1);
-    }
-    loss.nan_to_num().sum().backward();
+    loss_of(network, theta, batch, done, kappa, kind).nan_to_num().sum().backward();
     adam.step();
   }
   return theta.detach();
@@ -287,8 +315,8 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   };
   for (const bool second : {false, true}) {
     theta = in_tasks(theta, kTrainedAtOnce, [&](const Tensor& part) {
-      return trained(network, part, options_.iterations / 2, second ? 0.5 : 0, second ? 1 : 0.5,
-                     plan->parents < 0 ? options_.kappa : 0, 2 * round + second, stopped);
+      return trained(network, part, options_.iterations / 2, second ? 0.5 : 0, second ? 1 : 0.5, plan->parents < 0,
+                     2 * round + second, stopped);
     });
     if (!second) theta = best_of(theta, (theta.size(0) + 1) / 2);
     if (progress) progress(second ? 0.4 : 0.2);
@@ -319,7 +347,10 @@ Candidate Search::best() const {
     if (score(round.front()) < score(*lowest)) lowest = &round.front();
   }
   const Candidate* chosen = lowest;
-  const double limit = kEqual * score(*lowest);
+  // Errors that differ by less than the standard error of a root of the mean square of as many normal numbers are taken
+  // for equal: the simpler network is chosen.
+  const double equal = 1 + 1 / std::sqrt(2 * static_cast<double>(validation_.v_next.numel()));
+  const double limit = equal * score(*lowest);
   for (const Round& round : rounds_) {
     if (!allowed(round)) continue;
     for (const Candidate& c : round) {
@@ -334,7 +365,7 @@ Candidate Search::refitted(const Candidate& candidate) const {
   const torch::NoGradGuard no_grad;
   Search all(*this);
   all.training_ = {at::cat({training_.x, validation_.x}), at::cat({training_.v_next, validation_.v_next})};
-  all.resting_ = (all.training_.v_next == 0).all(1).nonzero().squeeze(-1);
+  all.resting_ = rests(all.training_.v_next).nonzero().squeeze(-1);
   const LcpNetwork network = this->network(candidate.options);
   Candidate fit = candidate;
   if (options_.finishing_iterations > 0) {

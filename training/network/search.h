@@ -1,5 +1,7 @@
 // The search for a network that ends in an LCP: rounds of many random starts, of which the best are finished by least
 // squares, with a growing number of unknowns.
+//
+//   [Tobin] Tobin: Estimation of relationships for limited dependent variables, Econometrica 26, 1958.
 #pragma once
 
 #include <torch/types.h>
@@ -15,8 +17,22 @@
 
 namespace lcp::training {
 
+/// What Adam minimises; the Levenberg-Marquardt method then always minimises the error of the prediction.
+enum class SearchLoss {
+  kPrediction,  ///< the error of the prediction through lcp::solve
+  /// The bilevel loss (lcp/learning/bilevel_loss.h): the least error with which unknowns z >= 0 that violate the LCP a
+  /// little explain the motion. The weight a2 of the violations grows from small to large values, a3 = 10 a2.
+  kBilevel,
+  /// In the first round of each kind: y = z+ - z- with two unknowns for each velocity, which the samples then
+  /// determine: z+ = max(0, y), z- = max(0, -y). The errors of the rows of the LCP are M z + q where z > 0 and its
+  /// negative part where z = 0, relative to the diagonal of M: a convex loss for affine q, without a dead zone, as that
+  /// of censored data [Tobin]. Later rounds use the prediction.
+  kOneSided
+};
+
 struct SearchOptions {
-  /// The parts of the networks; its number of unknowns is ignored.
+  SearchLoss loss = SearchLoss::kPrediction;
+  /// The parts of the networks. The search chooses the number of unknowns and whether q is affine or a network.
   nn::LcpNetworkOptions parts = {1, 1, 1};
   bool affine = true;         ///< whether networks with an affine q are tried
   bool network = true;        ///< whether those whose q is a network are tried
@@ -25,11 +41,17 @@ struct SearchOptions {
   std::int64_t iterations = 400;  ///< of Adam, in each round
   double learning_rate = 0.02;
   std::int64_t batch_size = 64;
-  /// The derivative at first is that of the central path z w = kappa, which an unknown that is never active has as
-  /// well; kappa falls to 0 in the first half of the iterations.
+  /// In the first round of each kind, the derivative at first is that of the central path z w = kappa, which an unknown
+  /// that is never active has as well. kappa falls to 0 in the first half of the iterations.
   double kappa = 0.1;
-  std::int64_t finishing_iterations = 80;  ///< of the Levenberg-Marquardt method; 0: not used
+  std::int64_t finishing_iterations = 80;  ///< of the Levenberg-Marquardt method; 0: Adam alone
+  /// The weight of the off-diagonal entries of M, relative to its diagonal: of networks that predict the samples
+  /// equally well, those are preferred whose unknowns do not affect each other where the samples do not show that they
+  /// do. It falls to 0 in the end.
   double coupling_penalty = 5e-3;
+  double rest_below = 0;  ///< m/s: velocities of at most this size count as rest
+  /// The weight of the unknowns, which should be 0, in samples that rest after the step. It falls to 0 in the
+  /// end, unless q is a network.
   double rest_penalty = 0.1;
   std::int64_t seed = 0;
   std::int64_t threads = 1;
@@ -50,8 +72,24 @@ struct Candidate {
 /// The best networks of one round, best first.
 using Round = std::vector<Candidate>;
 
+/// Learns the parameters of a network from random starts, in rounds. A round has a number of unknowns, and tries
+/// networks with affine q or networks whose q is a network:
+///
+/// 1. Most starts are the best networks of the round before, without the unknowns that no sample has active and with
+///    new random ones in their place and beside them. The others, and all of the first round, are random.
+/// 2. Adam on all starts at once, by minibatches, on the squared error of the prediction through lcp::solve. After half
+///    of the iterations the worse half of the starts is dropped.
+/// 3. The Levenberg-Marquardt method on all that are left, and then, for longer, on the best of them.
+///
+/// The rounds with affine q come first, with one unknown more in each. They end where the validation error is round-off
+/// (then once more where some active sets were not seen, see Candidate::unseen), where several rounds have not improved
+/// it, or at the largest number of unknowns. If it is not round-off, the rounds whose q is a network follow, the first
+/// of which starts from the best affine networks.
+///
+/// The result depends on the options but not on `threads`.
 class Search {
  public:
+  /// Data in any units; the search divides by the standard deviations of the training data.
   Search(Motion training, Motion validation, const SearchOptions& options);
 
   /// Whether another round can improve the result.
@@ -86,18 +124,20 @@ class Search {
 
   std::int64_t first_unknowns() const;
   std::int64_t last_unknowns() const;
+  torch::Tensor loss_of(const nn::LcpNetwork& network, const torch::Tensor& theta, const Motion& batch, double done,
+                        double kappa, SearchLoss loss) const;
+  torch::Tensor rests(const torch::Tensor& v_next) const { return (v_next.abs() <= options_.rest_below).all(-1); }
   std::optional<Plan> next() const;
   torch::Tensor starts(const nn::LcpNetwork& network, const Plan& plan) const;
   torch::Tensor trained(const nn::LcpNetwork& network, torch::Tensor theta, std::int64_t iterations, double from,
-                        double to, double kappa_at_first, std::int64_t stream,
-                        const std::function<bool()>& stopped) const;
+                        double to, bool first_round, std::int64_t stream, const std::function<bool()>& stopped) const;
   torch::Tensor fitted(const nn::LcpNetwork& network, const torch::Tensor& theta, std::int64_t iterations,
                        double factor, const std::function<bool()>& stopped) const;
   Round ranked(const nn::LcpNetwork& network, const torch::Tensor& theta) const;
 
   Motion training_, validation_;
   SearchOptions options_;
-  torch::Tensor resting_;  // the training samples that rest exactly after the step
+  torch::Tensor resting_;  // the training samples that rest after the step
   torch::Tensor input_unit_, output_unit_;
   std::vector<Round> rounds_;
 };

@@ -7,8 +7,8 @@
 #include <functional>
 #include <iostream>
 
-#include "run/error.h"
 #include "run/columns.h"
+#include "run/error.h"
 #include "run/excluded_flags.h"
 #include "run/files.h"
 #include "run/fingerprint.h"

@@ -52,8 +52,8 @@ struct LcpNetworkOptions {
 /// parts, piecewise affine. Any LCP with a positive definite M can be written so, since z may be scaled.
 ///
 /// Where z = 0, y is f, and without f exactly 0, which is how a block that rests is represented [Notes, 3.2.3]. A y
-/// that is nothing but round-off, at most 64 epsilon times the sum of its unit and of its terms' absolute values, counts
-/// as 0; its derivative is that of the sum.
+/// that is nothing but round-off, at most 64 epsilon times the sum of its unit and of its terms' absolute values,
+/// counts as 0; its derivative is that of the sum.
 ///
 /// x and y are measured in units of their own, the buffers input_unit [p] and output_unit [d], at first 1.
 class LcpNetworkImpl : public torch::nn::Module {
@@ -93,10 +93,13 @@ class LcpNetworkImpl : public torch::nn::Module {
     torch::Tensor jacobian;  ///< [b, s, d + 1, size()], of the values in theta
   };
 
-  /// y and the sum of z of many networks and their Jacobians in the parameters, at a fraction of the cost of a backward pass to
-  /// theta for each sample and output. The result has no gradient.
+  /// y and the sum of z of many networks and their Jacobians in the parameters, at a fraction of the cost of a backward
+  /// pass to theta for each sample and output. The result has no gradient.
   ///   x: [s, p]. theta: [b, size()].
   Linearization linearize(const torch::Tensor& x, const torch::Tensor& theta) const;
+
+  /// The parameter of that name as a part of theta, [..., size()], with which it shares memory: [..., its shape].
+  torch::Tensor entry(const std::string& name, const torch::Tensor& theta) const;
 
   /// The number of parameters.
   std::int64_t size() const { return size_; }
@@ -136,7 +139,6 @@ class LcpNetworkImpl : public torch::nn::Module {
   void add(const std::string& name, std::vector<std::int64_t> shape, double deviation, std::int64_t unknown);
   void add_part(const std::string& name, Dependence dependence, const std::vector<std::int64_t>& outputs, double weight,
                 double bias, std::int64_t unknown);
-  torch::Tensor entry(const std::string& name, const torch::Tensor& theta) const;
   torch::Tensor assembled(const Parts& at_x, const torch::Tensor& z) const;
   torch::Tensor value(const std::string& part, Dependence dependence, const torch::Tensor& x,
                       const torch::Tensor& theta) const;

@@ -1,0 +1,130 @@
+"""The program train_network: networks that end in an LCP, learned from motion alone."""
+import json
+
+import numpy as np
+import pytest
+import torch
+from runs import check_a_killed_run_resumes, read_csv, variants
+
+FAST = ("--black-box-iterations", 20)
+TINY = ("--samples", 40, "--starts", 4, "--iterations", 20, "--finishing-iterations", 4, "--q", "affine",
+        "--black-box-iterations", 20)
+
+
+@pytest.fixture
+def train(run, tmp_path):
+    """Runs without figures; returns the metrics."""
+
+    def call(*flags, out="out"):
+        result = run("train_network", *flags, "--out", out, "--quiet")
+        assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+        return json.loads((tmp_path / out / "metrics.json").read_text())
+
+    return call
+
+
+def test_a_block_is_learned_exactly_and_a_black_box_is_not(run, library, tmp_path):
+    result = run("train_network", "--samples", 200, "--black-box-iterations", 400, "--out", "out", env=None)
+    assert result.returncode == 0 and "of the best black box" in result.stdout and "left" in result.stderr
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert metrics["heldout_rmse"] < 1e-14 and metrics["rollout_rmse"] < 1e-13
+    assert metrics["sticking_exact_zero_fraction"] == 1 and metrics["unknowns"] == 2 and metrics["unsolved"] == 0
+    assert 1e-4 < metrics["black_box_heldout_rmse"] < 0.3
+    assert len(metrics["black_boxes"]) == 13 and metrics["starts"] == 64
+    for name in ("rollout.png", "search.png"):
+        assert (tmp_path / "out" / "figures" / name).stat().st_size > 10_000
+    model = torch.jit.load(tmp_path / "out" / "model.pt")
+    v_next, force, status = model.step(torch.tensor([0.0, 2.0]), torch.tensor([0.5, 1.0]))
+    assert v_next[0] == 0 and abs(v_next[1] - 2) < 1e-14 and (status == 0).all()
+    assert torch.allclose(force, torch.tensor([-0.5, -1.0], dtype=torch.float64))
+    model.zero_grad()
+    model(torch.ones(3, dtype=torch.float64), torch.ones(3, dtype=torch.float64)).sum().backward()
+    assert any(p.grad.abs().max() > 0 for p in model.parameters())
+
+
+@pytest.mark.parametrize("seed", variants(0, *range(1, 10)))
+def test_fifty_samples_are_enough(train, seed):
+    assert train("--samples", 50, "--seed", seed, *FAST)["heldout_rmse"] < 1e-9
+
+
+def test_noise_is_averaged(train):
+    metrics = train("--velocity-noise", 0.1, "--q", "affine", *FAST)
+    assert metrics["heldout_rmse"] < 0.025 and metrics["unknowns"] == 2
+
+
+@pytest.mark.parametrize("system, flags, error", variants(
+    ("planar_block", ("--directions", 4), 1e-12), ("stribeck", (), 0.01), ("track", (), 0.01),
+    ("bouncing_mass", (), 1e-3), ("stacked_blocks", (), 1e-3), ("planar_block", (), 1e-2)))
+def test_other_systems(train, system, flags, error):
+    metrics = train("--system", system, *flags, *FAST)
+    assert metrics["heldout_rmse"] < error and metrics["sticking_exact_zero_fraction"] > 0.98
+
+
+@pytest.mark.parametrize("loss", variants("one_sided", "bilevel"))
+def test_other_losses(train, loss):
+    assert train("--loss", loss, "--q", "affine", "--samples", 200, *FAST)["heldout_rmse"] < 1e-13
+
+
+def test_data_of_the_users_own(train, library, tmp_path):
+    generator = np.random.default_rng(0)
+    x, v, u = generator.normal(size=(3, 300))
+    free = v + u / 2 + 0.1 * x
+    v_next = np.sign(free) * np.maximum(np.abs(free) - 0.5, 0)
+    rows = np.stack([np.arange(300) // 20, x, v, u, v_next, u], 1)
+    np.savetxt(tmp_path / "own.csv", rows, delimiter=",", header="trajectory,x,v,u,v_next,other", comments="",
+               fmt="%.17g")
+    metrics = train("--data", "own.csv", "--q", "affine", *FAST)
+    assert metrics["heldout_rmse"] < 1e-13 and metrics["heldout_samples"] == 60
+    assert (metrics["training_samples"], metrics["validation_samples"]) == (192, 48)
+    rollouts = read_csv(tmp_path / "out" / "rollouts.csv")
+    assert sorted(set(rollouts["rollout"])) == [0, 1, 2] and len(rollouts["step"]) == 60
+    model = torch.jit.load(tmp_path / "out" / "model.pt")
+    learned = model(torch.from_numpy(v), torch.from_numpy(u), torch.from_numpy(x))
+    assert np.abs(learned.numpy() - v_next).max() < 1e-12
+
+
+def test_motion_that_simulate_wrote(run, train, tmp_path):
+    flags = ("--system", "planar_block", "--directions", 4, "--formulation", "polyhedral", "--trajectories", 5, "--quiet")
+    assert run("simulate", *flags, "--animation", "none", "--out", "data").returncode == 0
+    metrics = train("--data", "data/data.csv", "--unknowns", 1, *TINY[2:])
+    assert metrics["rollout_rmse"] > 0
+
+
+def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path):
+    check_a_killed_run_resumes(run, build, tmp_path, "train_network", TINY)
+
+
+def test_threads_change_nothing(train, tmp_path):
+    one, two = train(*TINY, out="one"), train(*TINY, "--threads", 2, out="two")
+    assert one == two
+    assert (tmp_path / "one" / "model.pt").read_bytes() == (tmp_path / "two" / "model.pt").read_bytes()
+
+
+def test_a_time_limit_ends_the_search(train):
+    metrics = train(*TINY, "--seconds", 1e-9)
+    assert metrics["rounds"] == 1 and metrics["stopped_by_time"]
+
+
+def test_float32(train, library, tmp_path):
+    metrics = train("--dtype", "float32", "--unknowns", 2, *TINY)
+    assert metrics["unsolved"] == 0
+    model = torch.jit.load(tmp_path / "out" / "model.pt")
+    assert model(torch.ones(2), torch.ones(2)).dtype == torch.float32
+
+
+@pytest.mark.parametrize("flags, message", [
+    (("--unknowns", "many"), "--unknowns must be auto, or a number from 1 to 16"),
+    (("--system", "pendulum"), "--system must be sliding_block"),
+    (("--directions", 5), "--directions must be even"),
+    (("--data", "bad.csv"), 'bad.csv: has no column "v_next"'),
+    (("--data", "half.csv"), 'half.csv: has no column "v_y"'),
+    (("--loss", "one_sided", "--unknowns", 2), "--unknowns has no meaning with --loss one_sided"),
+    (("--loss", "one_sided", "--f", "affine"), "--loss one_sided needs --f absent and --G constant"),
+    (("--data", "half.csv", "--system", "track"), "--system has no meaning with --data"),
+])
+def test_mistakes_are_named(run, tmp_path, flags, message):
+    (tmp_path / "bad.csv").write_text("v,u\n1,2\n")
+    (tmp_path / "half.csv").write_text("v_x,v_next_x,v_next_y\n1,2,3\n")
+    result = run("train_network", *flags, "--out", "out")
+    assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
