@@ -31,7 +31,7 @@ MotionColumns columns_of(const std::vector<std::string>& names, const std::strin
     }
   }
   if (columns.next.empty()) {
-    throw UsageError(file + ": has no column \"v_next\", and none whose name begins with \"v_next_\"");
+    throw UsageError(file + R"(: has no column "v_next", and none whose name begins with "v_next_")");
   }
   return columns;
 }
@@ -49,6 +49,7 @@ MotionFile read_motion(const std::filesystem::path& path) {
   const Table table = read_csv(path, required, {"trajectory"});
   const auto tensor = [&](const std::vector<std::string>& names) {
     std::vector<Tensor> all;
+    all.reserve(names.size());
     for (const std::string& name : names) all.push_back(torch::tensor(table[name], torch::kDouble));
     return at::stack(all, 1);
   };

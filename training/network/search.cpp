@@ -32,7 +32,7 @@ constexpr double kExact = 1e-10;
 constexpr double kImproved = 0.9;
 // Rounds without an improvement after which affine networks, and others, do not grow any more. The error of an affine
 // network may stay large until it has all unknowns of the motion, and is then round-off.
-constexpr std::int64_t kAffinePatience = 2, kNetworkPatience = 1;
+constexpr std::int64_t kAffinePatience = 3, kNetworkPatience = 2;
 // The largest number of unknowns that is tried for each velocity, beside one more.
 constexpr std::int64_t kUnknownsPerVelocity = 4;
 // The ratio a2 / a1 of the bilevel loss at first and at last, and a3 / a2, which the unknowns should not exceed.
@@ -40,6 +40,8 @@ constexpr double kSmallestRatio = 1e-2, kLargestRatio = 100, kViolation = 10;
 constexpr std::int64_t kKept = 4;  // networks of a round
 // The factors of the penalties as the Levenberg-Marquardt method goes on; in the end they are 0.
 constexpr double kPenalties[] = {1, 0.1, 0.01};
+// The penalty on couplings counts as much as this many residuals: many samples need it less.
+constexpr double kCouplingResiduals = 50;
 constexpr std::int64_t kFinished = 8;                             // starts that are finished
 constexpr std::int64_t kTrainedAtOnce = 16, kFinishedAtOnce = 4;  // the sizes of tasks
 constexpr std::int64_t kRandomStates = 1000;
@@ -120,8 +122,8 @@ std::optional<Search::Plan> Search::next() const {
       const Candidate& best = rounds_[k].front();
       if (best.options.q() != q) continue;
       rounds.push_back(static_cast<std::int64_t>(k));
-      stalled = score(best) <= kImproved * lowest ? 0 : stalled + 1;
-      lowest = std::min(lowest, score(best));
+      stalled = best.validation_error <= kImproved * lowest ? 0 : stalled + 1;
+      lowest = std::min(lowest, best.validation_error);
     }
     const auto plan = [&](std::int64_t unknowns, std::int64_t parents) {
       return Plan{LcpNetworkOptions(options_.parts).q(q).unknowns(unknowns), parents};
@@ -190,7 +192,7 @@ Tensor Search::loss_of(const LcpNetwork& network, const Tensor& theta, const Mot
     SolveOptions solve_options;
     solve_options.kappa = kappa;
     const auto step = network->step(batch.x, theta.unsqueeze(1), solve_options);
-    const Tensor loss = (step.y / output_unit_ - y).square().mean({1, 2});
+    Tensor loss = (step.y / output_unit_ - y).square().mean({1, 2});
     if (resting_.numel() == 0 || options_.rest_penalty == 0) return loss;
     const Tensor resting = rests(batch.v_next).to(torch::kDouble);
     return loss + options_.rest_penalty * options_.rest_penalty * (step.z.sum(-1) * resting).square().mean(1);
@@ -239,7 +241,8 @@ Tensor Search::trained(const LcpNetwork& network, Tensor theta, std::int64_t ite
 Tensor Search::fitted(const LcpNetwork& network, const Tensor& theta, std::int64_t iterations, double factor,
                       const std::function<bool()>& stopped) const {
   if (stopped && stopped()) return theta;
-  const double coupling = factor * options_.coupling_penalty * std::sqrt(static_cast<double>(training_.v_next.numel()));
+  const double residuals = static_cast<double>(training_.v_next.numel());
+  const double coupling = factor * options_.coupling_penalty * std::sqrt(std::min(residuals, kCouplingResiduals));
   const double rest = options_.rest_penalty * (network->options.q() == Dependence::kNetwork ? 1 : factor);
   const auto linearized = [&](const Tensor& at_theta, const Tensor&) {
     const auto [values, jacobian] = network->linearize(training_.x, at_theta);

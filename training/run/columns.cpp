@@ -28,7 +28,7 @@ torch::Tensor heldout_rows(const Table& table, const std::string& file) {
     const torch::Tensor trajectory = trajectories_of(table);
     if (trajectory.max().item<std::int64_t>() + 1 >= kHeldOutOneIn) group = trajectory;
   }
-  const torch::Tensor heldout = group.remainder(kHeldOutOneIn) == kHeldOutOneIn - 1;
+  torch::Tensor heldout = group.remainder(kHeldOutOneIn) == kHeldOutOneIn - 1;
   if (!heldout.any().item<bool>()) {
     throw UsageError(file + ": needs at least " + std::to_string(kHeldOutOneIn) + " rows; has " +
                      std::to_string(count));
