@@ -54,8 +54,7 @@ def test_noise_is_averaged(train):
 
 
 @pytest.mark.parametrize("system, flags, error", variants(
-    ("planar_block", ("--directions", 4), 1e-12), ("stribeck", (), 0.01), ("track", (), 0.01),
-    ("bouncing_mass", (), 1e-3), ("stacked_blocks", (), 1e-3), ("planar_block", (), 1e-2)))
+    ("planar_block", ("--directions", 4), 1e-12), ("stribeck", (), 0.01), ("stacked_blocks", (), 1e-3)))
 def test_other_systems(train, system, flags, error):
     metrics = train("--system", system, *flags, *FAST)
     assert metrics["heldout_rmse"] < error and metrics["sticking_exact_zero_fraction"] > 0.98
