@@ -1,7 +1,6 @@
 """rollout.png: the learned network and the black box beside the truth; search.png: errors in each round of the search."""
-
 from learning import draw
-from style import BLUE, GREY, INK, ORANGE, plt, read_columns, save, select, shade
+from style import BLUE, GREY, INK, ORANGE, STICKING, plt, read_columns, run_folder, save, select, shade
 
 SHOWN = 2
 STEPS = 60
@@ -24,7 +23,7 @@ def rollout(run, flags, metrics):
             steps = [step + 1 for step in one["step"][:STEPS]]
             truth = one[velocity][:STEPS]
             for panel in (shown, errors):
-                shade(panel, [steps[0] - 1, *steps], [v == 0 for v in truth], "#e8ebf0")
+                shade(panel, [steps[0] - 1, *steps], [v == 0 for v in truth], STICKING)
             shown.plot(steps, truth, color=GREY, lw=4, alpha=0.5, label="truth")
             for name, label, color, marker in (("black_box", "black box: " + metrics["black_box"], ORANGE, None),
                                                ("network", "network that ends in an LCP", BLUE, ".")):
@@ -60,7 +59,4 @@ def search(run, flags, metrics):
     save(figure, "search")
 
 
-if __name__ == "__main__":
-    from style import run_folder
-
-    draw(*([rollout] if (run_folder() / "rollouts.csv").exists() else []), search)
+draw(*([rollout] if (run_folder() / "rollouts.csv").exists() else []), search)

@@ -4,7 +4,6 @@
 #include <torch/types.h>
 
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "network/motion.h"
 #include "run/files.h"

@@ -27,6 +27,12 @@ Tensor normal(std::int64_t count, std::int64_t columns, const at::Generator& gen
   return torch::randn({count, columns}, generator, torch::kDouble);
 }
 
+// Normal velocities and inputs of d bodies, [count, 2 d].
+Tensor states(std::int64_t count, std::int64_t d, const Units& unit, const at::Generator& generator) {
+  const Tensor units = torch::tensor({unit.velocity, unit.force}, torch::kDouble).repeat_interleave(d);
+  return normal(count, 2 * d, generator) * units;
+}
+
 Tensor uniform(std::int64_t count, const at::Generator& generator) {
   return torch::rand({count}, generator, torch::kDouble);
 }
@@ -39,9 +45,7 @@ MotionSystem sliding(const PhysicsFlags& flags) {
   return {"sliding_block",
           "a block on level ground",
           {{}, {"v"}, {"u"}, {"v_next"}},
-          [=](std::int64_t count, const at::Generator& generator) {
-            return normal(count, 2, generator) * torch::tensor({unit.velocity, unit.force}, torch::kDouble);
-          },
+          [=](std::int64_t count, const at::Generator& generator) { return states(count, 1, unit, generator); },
           [=](const Tensor& x) {
             return physics::exact_step(x.select(-1, 0), x.select(-1, 1), sliding_block(flags)).v_next.unsqueeze(-1);
           },
@@ -57,7 +61,7 @@ MotionSystem track(const PhysicsFlags& flags) {
       "a block on a circular track whose friction depends on the position",
       {{"x"}, {"v"}, {"u"}, {"v_next"}},
       [=](std::int64_t count, const at::Generator& generator) {
-        const Tensor state = normal(count, 2, generator) * torch::tensor({unit.velocity, unit.force}, torch::kDouble);
+        const Tensor state = states(count, 1, unit, generator);
         return at::cat({(length * uniform(count, generator)).unsqueeze(-1), state}, -1);
       },
       [=](const Tensor& x) {
@@ -75,9 +79,7 @@ MotionSystem stribeck(const PhysicsFlags& flags) {
   return {"stribeck",
           "a block on a slope with Stribeck friction and quadratic drag",
           {{}, {"v"}, {"u"}, {"v_next"}},
-          [=](std::int64_t count, const at::Generator& generator) {
-            return normal(count, 2, generator) * torch::tensor({unit.velocity, unit.force}, torch::kDouble);
-          },
+          [=](std::int64_t count, const at::Generator& generator) { return states(count, 1, unit, generator); },
           [=](const Tensor& x) {
             const Tensor v = x.select(-1, 0) / unit.velocity, u = x.select(-1, 1) / unit.force;
             const Tensor limit = 0.6 + 0.6 * (-(v / 0.4).square()).exp();
@@ -96,10 +98,7 @@ MotionSystem planar(const PhysicsFlags& flags, std::int64_t directions) {
       "planar_block",
       "a block on a plane, with polyhedral friction in --directions",
       {{}, {"v_x", "v_y"}, {"u_x", "u_y"}, {"v_next_x", "v_next_y"}},
-      [=](std::int64_t count, const at::Generator& generator) {
-        return normal(count, 4, generator) *
-               torch::tensor({unit.velocity, unit.velocity, unit.force, unit.force}, torch::kDouble);
-      },
+      [=](std::int64_t count, const at::Generator& generator) { return states(count, 2, unit, generator); },
       [=](const Tensor& x) { return physics::step(x.slice(-1, 0, 2), x.slice(-1, 2, 4), block, options).step.v_next; },
       nullptr};
 }
@@ -142,10 +141,7 @@ MotionSystem stacked(const PhysicsFlags& flags) {
   return {"stacked_blocks",
           "a block on a block on the ground",
           {{}, {"v_1", "v_2"}, {"u_1", "u_2"}, {"v_next_1", "v_next_2"}},
-          [=](std::int64_t count, const at::Generator& generator) {
-            return normal(count, 4, generator) *
-                   torch::tensor({unit.velocity, unit.velocity, unit.force, unit.force}, torch::kDouble);
-          },
+          [=](std::int64_t count, const at::Generator& generator) { return states(count, 2, unit, generator); },
           [=](const Tensor& x) {
             const Tensor free =
                 x.slice(-1, 0, 2) + flags.dt * x.slice(-1, 2, 4) / torch::tensor({below, above}, torch::kDouble);
