@@ -41,6 +41,13 @@ const char* name_of(Dependence dependence) {
   TORCH_CHECK(false, "no such dependence");
 }
 
+// z and the status of LCP(M, q), solved for unknowns that are scaled so that M has the diagonal 1.
+std::pair<Tensor, Tensor> solve_scaled(const Tensor& M, const Tensor& q, const SolveOptions& options = {}) {
+  const Tensor scale = at::diagonal(M, 0, -2, -1).detach().rsqrt();
+  const SolveResult scaled = solve(M * scale.unsqueeze(-1) * scale.unsqueeze(-2), q * scale, options);
+  return {scaled.z * scale, scaled.status};
+}
+
 }  // namespace
 
 LcpNetworkImpl::LcpNetworkImpl(const LcpNetworkOptions& options_) : options(options_) {
@@ -140,8 +147,8 @@ Tensor LcpNetworkImpl::assembled(const Parts& at_x, const Tensor& z) const {
 LcpNetworkImpl::Step LcpNetworkImpl::step(const Tensor& x_given, const Tensor& theta,
                                           const SolveOptions& solve_options) const {
   const Parts at_x = parts(x_given.to(theta), theta);
-  const SolveResult lcp = solve(at_x.M, at_x.q, solve_options);
-  return {assembled(at_x, lcp.z), lcp.z, lcp.status};
+  const auto [z, status] = solve_scaled(at_x.M, at_x.q, solve_options);
+  return {assembled(at_x, z), z, status, (at_x.G.norm(2, -2) * z).sum(-1)};
 }
 
 LcpNetworkImpl::Linearization LcpNetworkImpl::linearize(const Tensor& x_given, const Tensor& theta_given) const {
@@ -152,15 +159,16 @@ LcpNetworkImpl::Linearization LcpNetworkImpl::linearize(const Tensor& x_given, c
     return parts(x_given.to(theta), theta);
   }();
 
-  // The values are (f, 0) + H z with H = (G, 1 ... 1). The adjoint of each, -M_aa^-T H_k, by the derivative of
-  // lcp::solve.
-  const Tensor H = at::cat({at_x.G, at::ones_like(at_x.G.slice(-2, 0, 1))}, -2);
+  // The values are (f, 0) + H z, where H are G and below it the norms of its columns. The adjoint of each,
+  // -M_aa^-T H_k, by the derivative of lcp::solve.
+  const Tensor norms = at_x.G.norm(2, -2, true);
+  const Tensor H = at::cat({at_x.G, norms}, -2);
   std::vector<Tensor> adjoints;
   Tensor z;
   {
     const torch::AutoGradMode grad(true);
     const Tensor q = at_x.q.detach().requires_grad_();
-    z = solve(at_x.M, q).z;
+    z = solve_scaled(at_x.M, q).first;
     for (std::int64_t k = 0; k <= d; ++k) {
       adjoints.push_back(torch::autograd::grad({z}, {q}, {H.select(-2, k).expand_as(z).contiguous()}, k < d)[0]);
     }
@@ -201,9 +209,14 @@ LcpNetworkImpl::Linearization LcpNetworkImpl::linearize(const Tensor& x_given, c
     add(products(derivative, a.unsqueeze(-2)), 2);
   };
   add_part("f", options.f(), identity);
-  add_part("G", options.G(), (identity.unsqueeze(-1) * z.unsqueeze(-2).unsqueeze(-2)).flatten(-2));
+  const Tensor direction = at::where(norms > 0, at_x.G / norms, 0);  // the derivative of the norms in G
+  std::vector<std::int64_t> identities = direction.sizes().vec();
+  identities.insert(identities.end() - 2, d);
+  const Tensor of_H =
+      at::cat({at::eye(d, theta.options()).unsqueeze(-1).expand(identities), direction.unsqueeze(-3)}, -3);
+  add_part("G", options.G(), (of_H * z.unsqueeze(-2).unsqueeze(-2)).flatten(-2));
   add_part("q", options.q(), t);
-  return {at::cat({assembled(at_x, z) / output_unit, z.sum(-1, true)}, -1), at::cat(columns, -1)};
+  return {at::cat({assembled(at_x, z) / output_unit, (norms.squeeze(-2) * z).sum(-1, true)}, -1), at::cat(columns, -1)};
 }
 
 Tensor LcpNetworkImpl::theta() const {

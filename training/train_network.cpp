@@ -65,6 +65,7 @@ struct Data {
   MotionColumns columns;
   Motion training, validation, heldout;
   std::optional<LongMotion> rollouts;
+  std::optional<MotionSystem> system;  // that was simulated
 };
 
 void Flags::add_to(CommandLine& line) {
@@ -177,8 +178,8 @@ Data load_data(const Flags& flags) {
   Motion known;
   if (flags.data.empty()) {
     const auto all = motion_systems(flags.block, flags.directions);
-    const MotionSystem& system =
-        *std::find_if(all.begin(), all.end(), [&](const MotionSystem& s) { return s.name == flags.system; });
+    data.system = *std::find_if(all.begin(), all.end(), [&](const MotionSystem& s) { return s.name == flags.system; });
+    const MotionSystem& system = *data.system;
     data.columns = system.columns;
     const auto simulated = [&](std::int64_t count, std::int64_t part) {
       const Tensor x = system.draw(count, generator(seed, Stream::kSpeeds, part));
@@ -406,6 +407,7 @@ void Run::report() {
       {"sticking_close_fraction", resting_fraction(predicted, heldout.v_next, close)},
       {"black_box_sticking_close_fraction", resting_fraction(by_box, heldout.v_next, close)},
       {"heldout_samples", heldout.count()},
+      {"true_model_heldout_rmse", nullptr},
       {"heldout_sticking_fraction", (heldout.v_next == 0).all(-1).to(torch::kDouble).mean().item<double>()},
       {"rollout_rmse", nullptr},
       {"black_box_rollout_rmse", nullptr},
@@ -419,6 +421,12 @@ void Run::report() {
       {"starts", flags_.search.starts * static_cast<std::int64_t>(state_.rounds.size())},
       {"rounds", state_.rounds.size()},
       {"stopped_by_time", !search_.finished()}};
+  if (data_.system) {
+    const Motion known = {at::cat({data_.training.x, data_.validation.x}),
+                          at::cat({data_.training.v_next, data_.validation.v_next})};
+    const Tensor factors = fitted_factors(*data_.system, known);
+    metrics["true_model_heldout_rmse"] = rmse(data_.system->model(heldout.x, factors) - heldout.v_next);
+  }
   std::vector<std::string> figures = {"search.png"};
   if (data_.rollouts) {
     const LongMotion& truth = *data_.rollouts;

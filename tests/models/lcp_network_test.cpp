@@ -121,7 +121,8 @@ TEST(LcpNetworkTest, LinearizesLikeABackwardPass) {
     ASSERT_EQ(jacobian.sizes(), (std::vector<std::int64_t>{3, 5, 3, network->size()}));
     const Tensor each = theta.unsqueeze(1).expand({3, 5, -1}).clone().requires_grad_();
     const auto step = network->step(x, each);
-    const Tensor expected = at::cat({step.y / network->output_unit, step.z.sum(-1, true)}, -1);
+    const Tensor expected = at::cat({step.y / network->output_unit, step.activity.unsqueeze(-1)}, -1);
+    EXPECT_LT(largest(step.activity - (network->parts(x, each).G.square().sum(-2).sqrt() * step.z).sum(-1)), 1e-14);
     EXPECT_LT(largest(values - expected), 1e-14);
     for (std::int64_t k = 0; k < 3; ++k) {
       const Tensor row = torch::autograd::grad({expected.select(-1, k).sum()}, {each}, {}, true)[0];

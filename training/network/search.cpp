@@ -26,8 +26,10 @@ using nn::LcpNetwork;
 using nn::LcpNetworkOptions;
 using torch::Tensor;
 
-// Relative validation errors below this are the rounding of exact networks.
-constexpr double kExact = 1e-10;
+// Networks whose relative validation error is below this, and that rest where the samples rest, are exact.
+constexpr double kExact = 1e-10, kExactRest = 0.99;
+// Where affine networks have a smaller error than this, networks whose q is one are not tried.
+constexpr double kAlmostAffine = 1e-3;
 // A round improves on the earlier ones where its validation error is at most this multiple of theirs.
 constexpr double kImproved = 0.9;
 // Rounds without an improvement after which affine networks, and others, do not grow any more. The error of an affine
@@ -80,7 +82,8 @@ Tensor active_sets(const LcpNetwork& network, const Tensor& theta, const Tensor&
   return at::bitwise_left_shift(active.to(torch::kLong), at::arange(active.size(-1), torch::kLong)).sum(-1);
 }
 
-bool exact(const Candidate& candidate) { return candidate.validation_error < kExact; }
+// Whether a network predicts the motion up to rounding.
+bool exact(const Candidate& c) { return c.validation_error < kExact && c.rest > kExactRest; }
 
 // A percent of the resting samples that do not rest counts as much as an error twice as large.
 double score(const Candidate& c) { return (exact(c) ? kExact : c.validation_error) * (1 + 100 * (1 - c.rest)); }
@@ -113,10 +116,12 @@ LcpNetwork Search::network(const LcpNetworkOptions& options) const {
 
 std::optional<Search::Plan> Search::next() const {
   const std::int64_t wanted = options_.unknowns;
+  double lowest = INFINITY;  // of the errors so far
   for (const Dependence q : {Dependence::kAffine, Dependence::kNetwork}) {
     if (!(q == Dependence::kAffine ? options_.affine : options_.network)) continue;
+    if (lowest < kAlmostAffine) return std::nullopt;
     std::vector<std::int64_t> rounds;  // those with this q
-    double lowest = INFINITY;
+    lowest = INFINITY;
     std::int64_t stalled = 0;  // rounds since the last improvement
     for (std::size_t k = 0; k < rounds_.size(); ++k) {
       const Candidate& best = rounds_[k].front();
@@ -136,13 +141,11 @@ std::optional<Search::Plan> Search::next() const {
     const Candidate& latest = rounds_[static_cast<std::size_t>(rounds.back())].front();
     const std::int64_t unknowns = latest.options.unknowns();
     if (exact(latest) && (wanted == 0 || unknowns == wanted)) {
-      // Once more where random states have active sets that no sample has.
-      const bool repeated =
-          rounds.size() > 1 &&
-          rounds_[static_cast<std::size_t>(rounds[rounds.size() - 2])].front().options.unknowns() == unknowns;
-      if (latest.unseen > 0 && !repeated) return plan(unknowns, rounds.back());
+      // Fewer unknowns, where random states have active sets that no sample has.
+      if (latest.unseen > 0 && wanted == 0 && unknowns > 1) return plan(unknowns - 1, rounds.back());
       return std::nullopt;
     }
+    if (rounds.size() > 1 && unknowns < this->unknowns(rounds[rounds.size() - 2])) return std::nullopt;
     const std::int64_t patience = q == Dependence::kAffine ? kAffinePatience : kNetworkPatience;
     if (unknowns < last_unknowns() && (stalled < patience || wanted > 0)) return plan(unknowns + 1, rounds.back());
   }
@@ -151,7 +154,7 @@ std::optional<Search::Plan> Search::next() const {
 
 std::int64_t Search::most_rounds() const {
   const std::int64_t kinds = (options_.affine ? 1 : 0) + (options_.network ? 1 : 0);
-  return kinds * (last_unknowns() - first_unknowns() + 2);  // one is repeated
+  return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1;  // until one unknown is left
 }
 
 std::int64_t Search::first_unknowns() const {
@@ -170,6 +173,17 @@ Tensor Search::starts(const LcpNetwork& network, const Plan& plan) const {
   Tensor theta = network->random(options_.starts, numbers);
   if (plan.parents < 0) return theta;
   const Round& parents = rounds_[static_cast<std::size_t>(plan.parents)];
+  if (plan.options.unknowns() < unknowns(plan.parents)) {
+    std::vector<Tensor> reduced;
+    reduced.reserve(parents.size() * static_cast<std::size_t>(unknowns(plan.parents)));
+    for (const Candidate& parent : parents) {
+      const Tensor all = at::arange(parent.options.unknowns());
+      for (std::int64_t k = 0; k < all.numel(); ++k) {
+        reduced.push_back(this->network(parent.options)->restricted(parent.theta, all.index({all != k})));
+      }
+    }
+    return at::stack(reduced);
+  }
   const std::int64_t grown = options_.starts * 3 / 4;
   for (std::int64_t k = 0; k < grown; ++k) {
     const Candidate& parent = parents[static_cast<std::size_t>(k) % parents.size()];
@@ -195,7 +209,7 @@ Tensor Search::loss_of(const LcpNetwork& network, const Tensor& theta, const Mot
     Tensor loss = (step.y / output_unit_ - y).square().mean({1, 2});
     if (resting_.numel() == 0 || options_.rest_penalty == 0) return loss;
     const Tensor resting = rests(batch.v_next).to(torch::kDouble);
-    return loss + options_.rest_penalty * options_.rest_penalty * (step.z.sum(-1) * resting).square().mean(1);
+    return loss + options_.rest_penalty * options_.rest_penalty * (step.activity * resting).square().mean(1);
   }
   const auto parts = network->parts(batch.x, theta.unsqueeze(1));
   if (kind == SearchLoss::kBilevel) {
@@ -316,7 +330,9 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     const Tensor order = root_mean_squares(network, all, training_).argsort(/*stable=*/true, 0, false);
     return all.index_select(0, order.slice(0, 0, count));
   };
+  const bool reduces = plan->parents >= 0 && plan->options.unknowns() < unknowns(plan->parents);
   for (const bool second : {false, true}) {
+    if (reduces) break;
     theta = in_tasks(theta, kTrainedAtOnce, [&](const Tensor& part) {
       return trained(network, part, options_.iterations / 2, second ? 0.5 : 0, second ? 1 : 0.5, plan->parents < 0,
                      2 * round + second, stopped);

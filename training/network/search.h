@@ -49,7 +49,7 @@ struct SearchOptions {
   /// do. It falls to 0 in the end.
   double coupling_penalty = 5e-3;
   double rest_below = 0;  ///< m/s: velocities of at most this size count as rest
-  /// The weight of the unknowns, which should be 0, in samples that rest after the step. It falls to 0 in the
+  /// The weight of the activity, which should be 0, in samples that rest after the step. It falls to 0 in the
   /// end, unless q is a network.
   double rest_penalty = 0.1;
   std::int64_t seed = 0;
@@ -81,9 +81,11 @@ using Round = std::vector<Candidate>;
 /// 3. The Levenberg-Marquardt method on all that are left, and then, for longer, on the best of them.
 ///
 /// The rounds with affine q come first, with one unknown more in each. They end where the validation error is round-off
-/// (then once more where some active sets were not seen, see Candidate::unseen), where several rounds have not improved
-/// it, or at the largest number of unknowns. If it is not round-off, the rounds whose q is a network follow, the first
-/// of which starts from the best affine networks.
+/// and the network rests where the samples rest, where several rounds have not improved the error, or at the largest
+/// number of unknowns. Where random states have active sets that no sample has (Candidate::unseen), an exact network is
+/// reduced: rounds with one unknown less each, which start from it without one of its unknowns, end where none is
+/// exact. If the error is more than a thousandth of the units in the end, the rounds whose q is a network follow, the
+/// first of which starts from the best affine networks.
 ///
 /// The result depends on the options but not on `threads`.
 class Search {
@@ -121,6 +123,9 @@ class Search {
     std::int64_t parents;  // the round whose networks grow, or -1
   };
 
+  std::int64_t unknowns(std::int64_t round) const {
+    return rounds_[static_cast<std::size_t>(round)].front().options.unknowns();
+  }
   std::int64_t first_unknowns() const;
   std::int64_t last_unknowns() const;
   torch::Tensor loss_of(const nn::LcpNetwork& network, const torch::Tensor& theta, const Motion& batch, double done,

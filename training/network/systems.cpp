@@ -6,6 +6,7 @@
 #include <numbers>
 #include <utility>
 
+#include "lcp/identification/least_squares.h"
 #include "lcp/physics/planar_block.h"
 #include "lcp/physics/sliding_block.h"
 #include "lcp/solve.h"
@@ -37,6 +38,9 @@ Tensor uniform(std::int64_t count, const at::Generator& generator) {
   return torch::rand({count}, generator, torch::kDouble);
 }
 
+// One of the factors, for all samples: [..., 1].
+Tensor factor(const Tensor& factors, std::int64_t number) { return factors.slice(-1, number, number + 1); }
+
 // s less what friction of at most `limit` takes from it.
 Tensor slowed(const Tensor& s, const Tensor& limit) { return (s - limit).relu() - (-s - limit).relu(); }
 
@@ -46,8 +50,12 @@ MotionSystem sliding(const PhysicsFlags& flags) {
           "a block on level ground",
           {{}, {"v"}, {"u"}, {"v_next"}},
           [=](std::int64_t count, const at::Generator& generator) { return states(count, 1, unit, generator); },
-          [=](const Tensor& x) {
-            return physics::exact_step(x.select(-1, 0), x.select(-1, 1), sliding_block(flags)).v_next.unsqueeze(-1);
+          {"mass", "mu"},
+          [=](const Tensor& x, const Tensor& factors) {
+            physics::SlidingBlock block = sliding_block(flags);
+            block.mass = block.mass * factor(factors, 0);
+            block.mu = block.mu * factor(factors, 1);
+            return physics::exact_step(x.select(-1, 0), x.select(-1, 1), block).v_next.unsqueeze(-1);
           },
           nullptr};
 }
@@ -64,9 +72,11 @@ MotionSystem track(const PhysicsFlags& flags) {
         const Tensor state = states(count, 1, unit, generator);
         return at::cat({(length * uniform(count, generator)).unsqueeze(-1), state}, -1);
       },
-      [=](const Tensor& x) {
-        const Tensor limit = unit.velocity * (1 + (2 * x.select(-1, 0) / unit.position).sin() / 2);
-        const Tensor free = x.select(-1, 1) + flags.dt / flags.mass * x.select(-1, 2);
+      {"mass", "mean friction", "variation of friction"},
+      [=](const Tensor& x, const Tensor& factors) {
+        const Tensor limit =
+            unit.velocity * (factor(factors, 1) + factor(factors, 2) * (2 * x.select(-1, 0) / unit.position).sin() / 2);
+        const Tensor free = x.select(-1, 1) + flags.dt / (flags.mass * factor(factors, 0)) * x.select(-1, 2);
         return slowed(free, limit).unsqueeze(-1);
       },
       [=](const Tensor& x, const Tensor& v_next) { return (x.slice(-1, 0, 1) + flags.dt * v_next).remainder(length); }};
@@ -80,10 +90,14 @@ MotionSystem stribeck(const PhysicsFlags& flags) {
           "a block on a slope with Stribeck friction and quadratic drag",
           {{}, {"v"}, {"u"}, {"v_next"}},
           [=](std::int64_t count, const at::Generator& generator) { return states(count, 1, unit, generator); },
-          [=](const Tensor& x) {
+          {"mass", "sliding friction", "static friction above it", "Stribeck velocity", "slope", "drag"},
+          [=](const Tensor& x, const Tensor& factors) {
             const Tensor v = x.select(-1, 0) / unit.velocity, u = x.select(-1, 1) / unit.force;
-            const Tensor limit = 0.6 + 0.6 * (-(v / 0.4).square()).exp();
-            return unit.velocity * slowed(v + u + 0.1 - 0.1 * v * v.abs(), limit).unsqueeze(-1);
+            const Tensor limit = 0.6 * factor(factors, 1) +
+                                 0.6 * factor(factors, 2) * (-(v / (0.4 * factor(factors, 3))).square()).exp();
+            const Tensor free =
+                v + u / factor(factors, 0) + 0.1 * factor(factors, 4) - 0.1 * factor(factors, 5) * v * v.abs();
+            return unit.velocity * slowed(free, limit).unsqueeze(-1);
           },
           nullptr};
 }
@@ -94,13 +108,18 @@ MotionSystem planar(const PhysicsFlags& flags, std::int64_t directions) {
   physics::PlanarBlockOptions options;
   options.formulation = physics::PlanarBlockFormulation::kPolyhedral;
   options.directions = directions;
-  return {
-      "planar_block",
-      "a block on a plane, with polyhedral friction in --directions",
-      {{}, {"v_x", "v_y"}, {"u_x", "u_y"}, {"v_next_x", "v_next_y"}},
-      [=](std::int64_t count, const at::Generator& generator) { return states(count, 2, unit, generator); },
-      [=](const Tensor& x) { return physics::step(x.slice(-1, 0, 2), x.slice(-1, 2, 4), block, options).step.v_next; },
-      nullptr};
+  return {"planar_block",
+          "a block on a plane, with polyhedral friction in --directions",
+          {{}, {"v_x", "v_y"}, {"u_x", "u_y"}, {"v_next_x", "v_next_y"}},
+          [=](std::int64_t count, const at::Generator& generator) { return states(count, 2, unit, generator); },
+          {"mass", "mu"},
+          [=](const Tensor& x, const Tensor& factors) {
+            physics::PlanarBlock scaled = block;
+            scaled.mass = block.mass * factor(factors, 0);
+            scaled.mu = block.mu * factor(factors, 1);
+            return physics::step(x.slice(-1, 0, 2), x.slice(-1, 2, 4), scaled, options).step.v_next;
+          },
+          nullptr};
 }
 
 // A mass that falls on the ground, hits it, bounces with restitution 1/2, slides and sticks:
@@ -117,11 +136,14 @@ MotionSystem bouncing(const PhysicsFlags& flags) {
             const Tensor v = normal(count, 2, generator) * torch::tensor({speed, 3 * speed}, torch::kDouble);
             return at::stack({y, v.select(-1, 0), at::where(kind < 0.25, 0, v.select(-1, 1))}, -1);
           },
-          [=](const Tensor& x) {
+          {"gravity", "mu", "restitution"},
+          [=](const Tensor& x, const Tensor& factors) {
             const Tensor y = x.select(-1, 0), v_x = x.select(-1, 1), v_y = x.select(-1, 2);
-            const Tensor free = v_y - speed, least = (-v_y).relu() / 2 - y / flags.dt;
+            const Tensor free = v_y - speed * factor(factors, 0),
+                         least = factor(factors, 2) * (-v_y).relu() / 2 - y / flags.dt;
             const Tensor impulse = (least - free).relu();
-            return at::stack({slowed(v_x, flags.mu * impulse), at::where(impulse > 0, least, free)}, -1);
+            return at::stack(
+                {slowed(v_x, flags.mu * factor(factors, 1) * impulse), at::where(impulse > 0, least, free)}, -1);
           },
           [=](const Tensor& x, const Tensor& v_next) { return x.slice(-1, 0, 1) + flags.dt * v_next.slice(-1, 1, 2); }};
 }
@@ -129,24 +151,27 @@ MotionSystem bouncing(const PhysicsFlags& flags) {
 // A block of half the mass on a block, with friction 1.5 mu between them and mu on the ground.
 MotionSystem stacked(const PhysicsFlags& flags) {
   const Units unit(flags);
-  const double below = flags.mass, above = flags.mass / 2;
+  const Tensor masses = torch::tensor({flags.mass, flags.mass / 2}, torch::kDouble);
+  const Tensor coefficients = torch::tensor({flags.mu, 1.5 * flags.mu}, torch::kDouble);
   // In the order of the motion relative to the ground and to the other block, each along + and -.
   const Tensor D = torch::tensor({{1., -1., -1., 1.}, {0., 0., 1., -1.}}, torch::kDouble);
-  const Tensor response = torch::tensor({flags.dt / below, flags.dt / above}, torch::kDouble).unsqueeze(-1) * D;
   const Tensor E = torch::tensor({{1., 0.}, {1., 0.}, {0., 1.}, {0., 1.}}, torch::kDouble);
-  const Tensor M = at::cat(
-      {at::cat({at::matmul(D.t(), response), E}, 1), at::cat({-E.t(), torch::zeros({2, 2}, torch::kDouble)}, 1)});
-  const Tensor limits = torch::tensor(
-      {flags.mu * (below + above) * flags.gravity, 1.5 * flags.mu * above * flags.gravity}, torch::kDouble);
+  const Tensor cone = at::cat(
+      {at::cat({at::zeros({4, 4}, torch::kDouble), E}, 1), at::cat({-E.t(), at::zeros({2, 2}, torch::kDouble)}, 1)});
   return {"stacked_blocks",
           "a block on a block on the ground",
           {{}, {"v_1", "v_2"}, {"u_1", "u_2"}, {"v_next_1", "v_next_2"}},
           [=](std::int64_t count, const at::Generator& generator) { return states(count, 2, unit, generator); },
-          [=](const Tensor& x) {
-            const Tensor free =
-                x.slice(-1, 0, 2) + flags.dt * x.slice(-1, 2, 4) / torch::tensor({below, above}, torch::kDouble);
-            const Tensor q = at::cat({(free.unsqueeze(-1) * D).sum(-2), limits.expand_as(free)}, -1);
-            const Tensor w = lcp::solve(M, q).w;
+          {"lower mass", "upper mass", "mu on the ground", "mu between the blocks"},
+          [=](const Tensor& x, const Tensor& factors) {
+            const Tensor mass = masses * factors.slice(-1, 0, 2), mu = coefficients * factors.slice(-1, 2, 4);
+            const Tensor response = flags.dt / mass;  // of the velocities to forces
+            const Tensor M = cone + at::constant_pad_nd(at::matmul(D.t(), response.unsqueeze(-1) * D), {0, 2, 0, 2});
+            const Tensor loads = flags.gravity * at::stack({mass.sum(-1), mass.select(-1, 1)}, -1);
+            const Tensor free = x.slice(-1, 0, 2) + response.unsqueeze(-2) * x.slice(-1, 2, 4);
+            const Tensor along = (free.unsqueeze(-1) * D).sum(-2), limits = (mu * loads).unsqueeze(-2);
+            const Tensor q = at::cat({along, limits.expand_as(along.slice(-1, 0, 2))}, -1);
+            const Tensor w = lcp::solve(M.unsqueeze(-3), q).w;
             const Tensor slide = (w.select(-1, 0) - w.select(-1, 1)) / 2;  // both w are 0 where it sticks
             const Tensor relative = (w.select(-1, 2) - w.select(-1, 3)) / 2;
             return at::stack({slide, slide + relative}, -1);
@@ -156,8 +181,20 @@ MotionSystem stacked(const PhysicsFlags& flags) {
 
 }  // namespace
 
+Tensor MotionSystem::next(const Tensor& x) const {
+  return model(x, torch::ones({static_cast<std::int64_t>(constants.size())}, torch::kDouble));
+}
+
 std::vector<MotionSystem> motion_systems(const PhysicsFlags& flags, std::int64_t directions) {
   return {sliding(flags), track(flags), stribeck(flags), planar(flags, directions), bouncing(flags), stacked(flags)};
+}
+
+Tensor fitted_factors(const MotionSystem& system, const Motion& motion) {
+  const auto residuals = [&](const Tensor& factors) {
+    return (system.model(motion.x, factors) - motion.v_next).flatten(-2);
+  };
+  const Tensor start = torch::ones({1, static_cast<std::int64_t>(system.constants.size())}, torch::kDouble);
+  return identification::least_squares(residuals, start).theta[0];
 }
 
 }  // namespace lcp::training

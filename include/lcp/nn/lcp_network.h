@@ -62,6 +62,9 @@ class LcpNetworkImpl : public torch::nn::Module {
     torch::Tensor y;       ///< [..., d]
     torch::Tensor z;       ///< [..., n]
     torch::Tensor status;  ///< [...], int8, see lcp::Status
+    /// [...], the sum of |G_i| z_i over the unknowns, with the norms of the columns of G: 0 where no unknown has an
+    /// effect. Unlike z it does not depend on how the unknowns are scaled.
+    torch::Tensor activity;
   };
 
   /// The parts of the map at x, in its units.
@@ -89,11 +92,11 @@ class LcpNetworkImpl : public torch::nn::Module {
   torch::Tensor matrix(const torch::Tensor& theta) const;  ///< M, [..., n, n]
 
   struct Linearization {
-    torch::Tensor values;    ///< [b, s, d + 1]: y, in output_unit, and the sum of z
+    torch::Tensor values;    ///< [b, s, d + 1]: y, in output_unit, and the activity
     torch::Tensor jacobian;  ///< [b, s, d + 1, size()], of the values in theta
   };
 
-  /// y and the sum of z of many networks and their Jacobians in the parameters, at a fraction of the cost of a backward
+  /// y and the activity of many networks and their Jacobians in the parameters, at a fraction of the cost of a backward
   /// pass to theta for each sample and output. The result has no gradient.
   ///   x: [s, p]. theta: [b, size()].
   Linearization linearize(const torch::Tensor& x, const torch::Tensor& theta) const;

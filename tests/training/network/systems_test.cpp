@@ -46,6 +46,19 @@ TEST(SystemsTest, HaveTheColumnsThatTheyName) {
   }
 }
 
+TEST(SystemsTest, FittedFactorsAreThoseOfTheMotion) {
+  for (const MotionSystem& system : motion_systems({1, 1, 1, 1}, 4)) {
+    const Tensor x = drawn(system, 500);
+    const auto count = static_cast<std::int64_t>(system.constants.size());
+    const Tensor factors = 1 + 0.1 * torch::rand({count}, generator(1, Stream::kStarts), torch::kDouble);
+    EXPECT_LT(largest(fitted_factors(system, {x, system.model(x, factors)}) - factors), 1e-7) << system.name;
+    // Noise moves each of them: all have an effect.
+    const Tensor noise = 0.1 * torch::randn({500, 1}, generator(1, Stream::kVelocityNoise), torch::kDouble);
+    const Tensor noisy = fitted_factors(system, {x, system.next(x) + noise});
+    EXPECT_TRUE(everywhere((noisy != 1) & ((noisy - 1).abs() < 0.2))) << system.name << noisy;
+  }
+}
+
 TEST(SystemsTest, FollowTheirUnits) {
   // The same motion in other units: velocities in dt mu g, forces in mu m g.
   const PhysicsFlags flags{2, 0.1, 0.3, 9.81};
@@ -85,7 +98,9 @@ TEST(SystemsTest, StackedBlocksObeyCoulombsLaw) {
 
 TEST(SystemsTest, TheMassBouncesOnTheGround) {
   const MotionSystem system = system_of("bouncing_mass");
-  const auto next = [&](double y, double v_x, double v_y) { return system.next(numbers({y, v_x, v_y})); };
+  const auto next = [&](double y, double v_x, double v_y) {
+    return system.next(numbers({y, v_x, v_y}).unsqueeze(0))[0];
+  };
   EXPECT_TRUE(torch::equal(next(9, 1, -2), numbers({1, -3})));    // falls
   EXPECT_TRUE(torch::equal(next(0, 8, -4), numbers({1, 2})));     // hits, bounces and slides: the impulse is 7
   EXPECT_TRUE(torch::equal(next(0, 0.5, 0), numbers({0, 0})));    // comes to rest
