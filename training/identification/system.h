@@ -26,6 +26,7 @@ class TrackSystem {
   virtual TrackProblem load(const RunFlags& run) const = 0;
   virtual std::unique_ptr<TrackModel> model(const TrackProblem& problem) const = 0;
 
+  /// The mathematical program of all bodies. Throws a UsageError for a bound that it cannot have.
   virtual TrackProgram program(const TrackProblem& problem, const NoiseBound& bound) const = 0;
   virtual ProgramMotion read(const TrackProgram& program, const MpecSolution& solution,
                              const TrackModel& model) const = 0;
