@@ -107,7 +107,7 @@ int fit_linear_program(int argc, const char* const* argv) {
   out.write("model.pt", lcp::nn::torchscript_bytes(model));
 
   const double limit = flags.block.max_friction() / unit;
-  const Tensor scaled = canonical_rows(fitted.rows, limit, false);
+  const Tensor scaled = canonical_rows(fitted.rows, false);
   nlohmann::json metrics = evaluate_model(out, flags.run, data.heldout.to(flags.run.scalar_type()), flags.block);
   metrics.update({
       {"rows", to_json(to_si(fitted.rows, model))},

@@ -31,7 +31,8 @@ struct Flags {
 
   void add_to(CommandLine& line) {
     run.add_to(line);
-    tripod.add_to(line);
+    tripod.add_bodies_to(line);
+    tripod.tracks.add_estimate_to(line);
     shooting.add_to(line);
     line.add_switch("study", study,
                     "Also identify with models of 4 to 32 directions and of other heights of the centre of mass");
@@ -62,10 +63,10 @@ Table study(const Flags& flags, const TrackProblem& problem) {
     other.block.com_height = variant.com_height;
     const auto fit = fit_by_shooting(flags.run, other.tracks, flags.shooting, TripodModel(other, problem)).fit;
     const Confidence accuracy = confidence(problem, fit);
+    const torch::Tensor std = where_explained(accuracy, accuracy.std);
     for (std::int64_t b = 0; b < fit.theta.size(0); ++b) {
       table.add_row({static_cast<double>(variant.directions), variant.com_height, static_cast<double>(b),
-                     fit.theta[b][0].item<double>(), accuracy.std[b][0].item<double>(),
-                     fit.objective[b].item<double>()});
+                     fit.theta[b][0].item<double>(), std[b][0].item<double>(), fit.objective[b].item<double>()});
     }
   }
   return table;
@@ -90,7 +91,7 @@ int identify_tripod(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.tripod.validate(line, flags.run);
+  flags.tripod.validate(line, flags.run, {"particles", "monte-carlo"});
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 

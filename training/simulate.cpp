@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <iomanip>
 #include <iostream>
-#include <string_view>
 
 #include "run/command_line.h"
 #include "run/error.h"
@@ -19,23 +18,6 @@
 namespace {
 
 using namespace lcp::training;
-
-// The value of --system. It is needed before the flags are parsed, since they depend on the system.
-std::string chosen_system(int argc, const char* const* argv) {
-  std::string config;
-  for (int k = 1; k < argc; ++k) {
-    const std::string_view flag = argv[k];
-    std::string next = k + 1 < argc ? argv[k + 1] : "";
-    if (flag == "--system") return next;
-    if (flag.starts_with("--system=")) return std::string(flag.substr(9));
-    if (flag == "--config") config = next;
-    if (flag.starts_with("--config=")) config = flag.substr(9);
-  }
-  if (config.empty()) return system_names().front();
-  const nlohmann::json flags = read_json(config);
-  const bool named = flags.contains("system") && flags["system"].is_string();
-  return named ? flags["system"].get<std::string>() : system_names().front();
-}
 
 // The largest entry that is no NaN; null where there is none.
 nlohmann::json largest(const torch::Tensor& x) {
@@ -58,7 +40,7 @@ std::string help_of(const std::string& system) {
 }
 
 int simulate(int argc, const char* const* argv) {
-  std::string name = chosen_system(argc, argv);
+  std::string name = early_value(argc, argv, "system", system_names().front());
   const std::unique_ptr<System> system = make_system(name);
   if (!system) throw UsageError("--system must be " + listed(system_names()) + "; got \"" + name + "\"");
 

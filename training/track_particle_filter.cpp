@@ -10,7 +10,7 @@
 #include <string>
 
 #include "identification/estimate.h"
-#include "identification/particle.h"
+#include "identification/system.h"
 #include "lcp/identification/particle_filter.h"
 #include "run/command_line.h"
 #include "run/error.h"
@@ -29,8 +29,8 @@ using lcp::identification::ParticleFilter;
 using torch::Tensor;
 
 struct Flags {
-  RunFlags run;
-  TrackFlags tracks = particle_flags();
+  SystemFlag bodies;
+  RunFlags run = {};
   std::int64_t particles = 500;
   double largest_mu = 1;
   double velocity_std = 0;
@@ -38,12 +38,14 @@ struct Flags {
 
   void add_to(CommandLine& line) {
     run.add_to(line);
-    tracks.add_bodies_to(line);
+    bodies.add_to(line);
+    bodies.system().add_bodies_to(line);
     line.add<std::int64_t>("particles", particles, "Number of the filter's particles for each track", at_least_one);
     line.add<double>("largest-mu", largest_mu,
                      "Upper bound of mu of the filter's initial particles, which is uniform from 0", positive);
     line.add<double>("velocity-std", velocity_std,
-                     "Standard deviation of their initial velocities about --velocity, m/s", nonnegative);
+                     "Standard deviation of their initial velocities about --velocity, m/s; angles count as lengths",
+                     nonnegative);
     line.add<double>(
         "roughening", roughening,
         "Noise added after each resampling, relative to the particles' range; 0: none, a usual value is 0.2",
@@ -51,43 +53,51 @@ struct Flags {
     line.footer(
         "Examples: track_particle_filter --noise 0.05 --out runs/bootstrap\n"
         "          track_particle_filter --noise 0.05 --roughening 0.2 --out runs/roughened\n"
-        "Data of your own: CSV with columns time,x,y as for identify_shooting. --noise must be that of the data. The\n"
-        "initial velocity must be known: --velocity, with an error of about --velocity-std.");
+        "          track_particle_filter --system tripod --process-noise 0.5 --out runs/tripod\n"
+        "Data of your own: CSV as for identify_shooting and identify_tripod. --noise must be that of the data. The "
+        "initial\n"
+        "velocity must be known: --velocity, with an error of about --velocity-std.");
   }
 };
 
-// The initial particles (mu, x, y, v_x, v_y), scattered about the first observation.
-Tensor first_particles(const Flags& flags, const TrackProblem& problem) {
-  const std::int64_t b = problem.tracks.count(), n = flags.particles;
+// The initial particles (mu, q, v), scattered about the first observation.
+Tensor first_particles(const Flags& flags, const TrackProblem& problem, double noise) {
+  const std::int64_t b = problem.tracks.count(), n = flags.particles, k = problem.reach.size(0);
   const at::Generator random = generator(flags.run.seed, Stream::kFilter);
-  const auto uniform = [&](std::int64_t k) { return at::rand({b, n, k}, random, at::kDouble); };
+  const auto uniform = [&](std::int64_t d) { return at::rand({b, n, d}, random, at::kDouble); };
   const Tensor mu = flags.largest_mu * uniform(1);
-  const Tensor position = problem.tracks.observed[0].unsqueeze(1) + flags.tracks.noise * (2 * uniform(2) - 1);
-  const Tensor velocity =
-      problem.start.velocity.unsqueeze(1) + flags.velocity_std * at::randn({b, n, 2}, random, at::kDouble);
+  const Tensor position = problem.tracks.observed[0].unsqueeze(1) + noise * (2 * uniform(k) - 1) / problem.reach;
+  const Tensor velocity = problem.start.velocity.unsqueeze(1) +
+                          flags.velocity_std * at::randn({b, n, k}, random, at::kDouble) / problem.reach;
   return at::cat({mu, position, velocity}, -1);
 }
 
-ParticleFilter run_filter(const Flags& flags, const TrackProblem& problem) {
+ParticleFilter run_filter(const Flags& flags, const TrackFlags& bodies, const TrackProblem& problem,
+                          const TrackModel& body) {
   const Tracks& tracks = problem.tracks;
-  const Tensor u = row(flags.tracks.force);
+  const std::int64_t k = problem.reach.size(0);
+  const Tensor force = row(bodies.force);
+  const at::Generator random = generator(flags.run.seed, Stream::kFilter, 2);
   Progress progress("step", 0, tracks.steps(), flags.run.quiet, std::chrono::seconds(1));
   const lcp::identification::FilterModel model{
       [&](const Tensor& x) {
-        const Tensor mu = x.slice(-1, 0, 1).clamp_min(0);  // roughening may make it negative
-        const auto mass = particle_mass(flags.tracks, tracks.dt, mu.squeeze(-1));
-        const auto step = lcp::physics::exact_step({x.slice(-1, 1, 3), x.slice(-1, 3)}, u, mass);
-        return at::cat({mu, step.next.position, step.next.velocity}, -1);
+        const Tensor mu = x.select(-1, 0).clamp_min(0);  // roughening may make it negative
+        const BodyState state{x.slice(-1, 1, 1 + k), x.slice(-1, 1 + k)};
+        const Tensor u = problem.process.defined()
+                             ? force + problem.process * at::randn(state.position.sizes(), random, at::kDouble)
+                             : force.expand_as(state.position);
+        const BodyState next = body.step(state, mu, u);
+        return at::cat({mu.unsqueeze(-1), next.position, next.velocity}, -1);
       },
-      [&](const Tensor& x, std::int64_t k) {
-        progress.show(k, "");
-        const Tensor error = (x.slice(-1, 1, 3) - tracks.observed[k].unsqueeze(1)) / problem.noise;
-        const Tensor log_likelihood = -error.square().sum(-1) / 2 * tracks.seen[k];
-        return k == 0 ? at::zeros_like(log_likelihood) : log_likelihood;  // observation 0 has placed the particles
+      [&](const Tensor& x, std::int64_t step) {
+        progress.show(step, "");
+        const Tensor error = (x.slice(-1, 1, 1 + k) - tracks.observed[step].unsqueeze(1)) * problem.reach;
+        const Tensor log_likelihood = -(error / problem.noise).square().sum(-1) / 2 * tracks.seen[step];
+        return step == 0 ? at::zeros_like(log_likelihood) : log_likelihood;  // observation 0 has placed the particles
       }};
   lcp::identification::ParticleFilterOptions options;
-  if (flags.roughening > 0) options.roughening = at::full({5}, flags.roughening, at::kDouble);
-  return particle_filter(model, first_particles(flags, problem), tracks.steps(),
+  if (flags.roughening > 0) options.roughening = at::full({1 + 2 * k}, flags.roughening, at::kDouble);
+  return particle_filter(model, first_particles(flags, problem, bodies.noise), tracks.steps(),
                          generator(flags.run.seed, Stream::kFilter, 1), options);
 }
 
@@ -105,22 +115,23 @@ Table history(const Tracks& tracks, const ParticleFilter& filter) {
 }
 
 int track_particle_filter(int argc, const char* const* argv) {
-  CommandLine line(
-      "track_particle_filter",
-      "Follows noisy tracks of bodies that fall and slide with a bootstrap particle filter, for comparison with\n"
-      "identify_shooting. A particle of the filter is a friction coefficient, a position and a velocity. Since\n"
-      "friction is constant, resampling leaves fewer and fewer values of it.");
-  Flags flags;
+  CommandLine line("track_particle_filter",
+                   "Follows noisy tracks of bodies that slide with a bootstrap particle filter, for comparison with\n"
+                   "identify_shooting and identify_tripod. A particle of the filter is a friction coefficient, a "
+                   "position and a velocity. Since\n"
+                   "friction is constant, resampling leaves fewer and fewer values of it.");
+  Flags flags{SystemFlag(argc, argv)};
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.tracks.validate(line, flags.run, {});
-  if (!(flags.tracks.noise > 0)) throw UsageError("--noise must be > 0: the filter weighs its particles by it");
+  TrackSystem& system = flags.bodies.system();
+  system.validate(line, flags.run, {});
+  if (!(system.tracks().noise > 0)) throw UsageError("--noise must be > 0: the filter weighs its particles by it");
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 
-  const TrackProblem problem = load_particles(flags.run, flags.tracks);
+  const TrackProblem problem = system.load(flags.run);
   OutputFolder out(line, flags.run);
-  const ParticleFilter filter = run_filter(flags, problem);
+  const ParticleFilter filter = run_filter(flags, system.tracks(), problem, *system.model(problem));
   const Tensor mu = filter.mean[-1].select(-1, 0);
   const Tensor seen = problem.tracks.seen.squeeze(-1) > 0;
   const Tensor distinct = at::where(seen, filter.distinct, flags.particles).amin(1);
@@ -129,8 +140,11 @@ int track_particle_filter(int argc, const char* const* argv) {
                             {"distinct_particles", to_json(distinct.to(at::kDouble))},
                             {"unexplained_steps", ((filter.effective == 0) & seen).sum().item<std::int64_t>()}};
   if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);
+  const std::int64_t k = problem.reach.size(0);
+  const BodyState motion{filter.mean.slice(-1, 1, 1 + k), filter.mean.slice(-1, 1 + k)};
+  metrics.update(motion_errors(problem, motion));
   out.write_csv("history.csv", history(problem.tracks, filter));
-  out.write_csv("fit.csv", fit_table(flags.tracks, problem.tracks, filter.mean.slice(-1, 1, 3)));
+  out.write_csv("fit.csv", fit_table(system.tracks(), problem, motion));
   if (!flags.run.quiet) {
     for (std::int64_t b = 0; b < mu.size(0); ++b) {
       std::cout << padded("mu" + (mu.size(0) > 1 ? " of track " + std::to_string(b) : ""), 24)

@@ -21,7 +21,7 @@ constexpr std::array kOperators = {
     &kPiece, &kTangent, &kAdjoint, &kSumOuter,
     &kPathPoint, &kPathTangent, &kPathAdjoint,
     &kCertify, &kDirectionalDerivative, &kGradientRadius,
-    &kSolveContact, &kCertifyContact, &kAddEquality, &kDelassusDiagonal, &kContactParameters,
+    &kSolveContact, &kCertifyContact, &kAddEquality, &kEqualityImpulses, &kContactDual, &kDelassusDiagonal, &kContactParameters,
     &kContactPoint, &kContactAdjoint, &kContactInverse,
 };
 // clang-format on

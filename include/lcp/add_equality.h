@@ -26,4 +26,13 @@ struct FreeMotion {
 LCP_API FreeMotion add_equality(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                 const at::Tensor& v_hat, const at::Tensor& R);
 
+/// The impulses of these constraints, R^-1 (v_hat - J v), [..., e], N s, at the velocity v: [..., n] that
+/// lcp::solve_contact found with the sum, or at its v_free if there are no contacts. They act by J', beside the contact
+/// impulses: A (v - v_free) = J' gamma + J_c' gamma_c with the A and v_free that were given to add_equality. A rounding
+/// error of v becomes one of gamma that is larger by the factor J / R.
+///
+/// Differentiable in all four, any number of times. Throws c10::Error for other shapes, dtypes or devices.
+LCP_API at::Tensor equality_impulses(const at::Tensor& J, const at::Tensor& v_hat, const at::Tensor& R,
+                                     const at::Tensor& v);
+
 }  // namespace lcp

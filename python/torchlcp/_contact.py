@@ -7,13 +7,16 @@ from torch import Tensor
 
 __all__ = [
     "ContactCertificate",
+    "ContactDual",
     "ContactParameters",
     "ContactSolution",
     "FreeMotion",
     "add_equality",
     "certify_contact",
+    "contact_dual",
     "contact_parameters",
     "delassus_diagonal",
+    "equality_impulses",
     "solve_contact",
 ]
 
@@ -51,6 +54,13 @@ class FreeMotion(NamedTuple):
 
     A: Tensor
     v_free: Tensor
+
+
+class ContactDual(NamedTuple):
+    """H [..., 3 c, 3 c] and r [..., 3 c] of the dual problem, see contact_dual."""
+
+    H: Tensor
+    r: Tensor
 
 
 class ContactParameters(NamedTuple):
@@ -138,6 +148,37 @@ def add_equality(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor)
         RuntimeError: a shape, dtype or device does not fit.
     """
     return FreeMotion(*torch.ops.lcp.add_equality(A, v_free, J, v_hat, R))
+
+
+def equality_impulses(J: Tensor, v_hat: Tensor, R: Tensor, v: Tensor) -> Tensor:
+    """gamma [..., e], N s: the impulses R^-1 (v_hat - J v) of the constraints that add_equality added.
+
+    They act by J' beside the impulses of contacts. Differentiable in all four, any number of times.
+
+    Args:
+        J, v_hat, R: as in add_equality, float32 or float64.
+        v: [..., n], m/s, what solve_contact found; without contacts the v_free that add_equality returned.
+
+    Raises:
+        RuntimeError: a shape, dtype or device does not fit.
+    """
+    return torch.ops.lcp.equality_impulses(J, v_hat, R, v)
+
+
+def contact_dual(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor) -> ContactDual:
+    """The dual of what solve_contact solves: min over gamma in the friction cones of gamma' H gamma / 2 + r' gamma.
+
+    H = J A^-1 J' + R and r = J v_free - v_hat. The primal problem is to minimise |v - v_free|_A^2 / 2 +
+    |sigma|_R^2 / 2 with J v - v_hat + R sigma in the dual cones; its minimiser is v = v_free + A^-1 J' gamma and
+    sigma = gamma. Differentiable in all five, any number of times. H is NaN where A is not positive definite.
+
+    Args:
+        A, v_free, J, v_hat, R: as in solve_contact.
+
+    Raises:
+        RuntimeError: a shape, dtype or device does not fit.
+    """
+    return ContactDual(*torch.ops.lcp.contact_dual(A, v_free, J, v_hat, R))
 
 
 def contact_parameters(

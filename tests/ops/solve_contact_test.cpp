@@ -11,6 +11,7 @@
 
 #include "lcp/add_equality.h"
 #include "lcp/certify_contact.h"
+#include "lcp/contact_dual.h"
 #include "lcp/contact_parameters.h"
 #include "support/errors.h"
 #include "support/finite_differences.h"
@@ -168,6 +169,10 @@ TEST_F(SolveContactTest, TakesSpringsAndJoints) {
   const ContactResult result = solve_contact(held_A, held_v, A, v_hat, R, testing::numbers({0}));
   EXPECT_EQ(result.status.item<int>(), 0);
   EXPECT_NEAR(result.v[0].item<double>(), 0.1, 1e-6);
+  const Tensor joint = equality_impulses(A.slice(0, 0, 1), testing::numbers({0.1}), testing::numbers({1e-7}), result.v);
+  EXPECT_NEAR(joint[0].item<double>(), (A[0][0] * (result.v[0] - v_free[0])).item<double>(), 1e-6);
+  const auto [H, r] = contact_dual(held_A, held_v, A, v_hat, R);
+  EXPECT_NEAR((H.matmul(result.gamma) + r)[2].item<double>(), 0, 1e-9);  // the contact carries an impulse
   const double v_n = result.v[2].item<double>();
   EXPECT_NEAR(result.gamma[2].item<double>(), 0.01 * 1e3 * (1e-4 - 0.01 * v_n), 1e-9);
 }

@@ -238,6 +238,8 @@ def calls():
     yield "_contact_adjoint", (A, J, R, mu, v, y, v_free, v_hat, gamma), {}
     yield "_contact_inverse", (A, J, torch.eye(3).double().repeat(2, 3, 1), v), {}
     yield "add_equality", (A, v_free, J, v_hat, R), {}
+    yield "equality_impulses", (J, v_hat, R, v), {}
+    yield "contact_dual", (A, v_free, J, v_hat, R), {}
     yield "delassus_diagonal", (A, J), {}
     yield "contact_parameters", (mu - 0.5, 1e3 * mu, mu, 1 / mu, 0.01), {"beta": 0.5}
 
@@ -339,6 +341,62 @@ def test_equalities_fold_into_the_free_motion():
     assert lcp.add_equality(-A, v_free, J[:, :0], v_hat[:, :0], R[:, :0])[1].isnan().all()
 
 
+def test_the_impulses_of_equalities_balance_the_momentum():
+    """Beside those of contacts: both change the momentum of the bodies that add_equality was given."""
+    (A, v_free, J, v_hat, R, mu), _, _ = problem(REGIONS, 3)
+    joint, target = normal(2, 4, seed=5), normal(2, seed=6)
+    for compliance in (1.0, 1e-6):
+        R_joint = torch.full((2,), compliance, dtype=torch.float64)
+        motion = lcp.add_equality(A, v_free, joint, target, R_joint)
+        v, gamma, status, _ = lcp.solve_contact(*motion, J, v_hat, R, mu, tolerance=1e-14)
+        assert (status == 0).all()
+        impulses = lcp.equality_impulses(joint, target, R_joint, v)
+        momentum = times(A, v - v_free)
+        torch.testing.assert_close(times(J.mT, gamma) + times(joint.mT, impulses), momentum, rtol=1e-6, atol=1e-7)
+        torch.testing.assert_close(times(joint, v) + R_joint * impulses, target.expand_as(impulses), rtol=1e-9, atol=1e-9)
+    assert gradcheck(lcp.equality_impulses, leaves([joint, target, R_joint + 1, v]), check_forward_ad=True)
+    assert gradgradcheck(lcp.equality_impulses, leaves([joint, target, R_joint + 1, v]))
+
+
+def test_the_impulses_solve_the_dual_and_are_the_slack_of_the_primal():
+    """sigma = gamma: both problems have this solution, and their least values differ in sign only."""
+    (A, v_free, J, v_hat, R, mu), _, _ = problem(REGIONS, 3)
+    v, gamma, _, _ = lcp.solve_contact(A, v_free, J, v_hat, R, mu, tolerance=1e-14)
+    H, r = lcp.contact_dual(A, v_free, J, v_hat, R)
+    assert_near(H, J @ torch.linalg.solve(A, J.mT) + torch.diag_embed(R).expand_as(H))
+
+    def cone(x, friction):
+        """How far each contact's x is within |x_t| <= friction x_n, in x's units."""
+        return (friction * x[..., 2::3] - torch.hypot(x[..., 0::3], x[..., 1::3])).min()
+
+    slack = times(H, gamma) + r
+    assert cone(gamma, mu) > -1e-12 and cone(slack, 1 / mu) > -1e-9  # gamma in C, slack in C*
+    assert (gamma * slack).sum(-1).abs().max() < 1e-9
+    assert_near(slack, times(J, v) - v_hat + R * gamma)
+    assert_near(v, v_free + torch.linalg.solve(A, times(J.mT, gamma)[..., None])[..., 0])
+
+    def primal(v, sigma):
+        return ((v - v_free) * times(A, v - v_free)).sum(-1) / 2 + (R * sigma * sigma).sum(-1) / 2
+
+    def dual(gamma):
+        return (gamma * (times(H, gamma) / 2 + r)).sum(-1)
+
+    assert_near(primal(v, gamma), -dual(gamma))
+    # Of points near it that fulfil the constraints none is better, in v, sigma or gamma.
+    for seed in range(20):
+        dv, ds = 0.1 * normal(*v.shape, seed=3 * seed), 0.1 * normal(*gamma.shape, seed=3 * seed + 1)
+        inside = times(J, v + dv) - v_hat + R * (gamma + ds)
+        lifted = torch.zeros_like(gamma)  # sigma_n that puts the constraint into C* again
+        lifted[..., 2::3] = (mu * torch.hypot(inside[..., 0::3], inside[..., 1::3]) - inside[..., 2::3]).clamp(min=0)
+        assert (primal(v + dv, gamma + ds + lifted / R) > primal(v, gamma)).all()
+        other = gamma + ds
+        other[..., 2::3] += (torch.hypot(other[..., 0::3], other[..., 1::3]) / mu - other[..., 2::3]).clamp(min=0)
+        assert (dual(other) > dual(gamma)).all()
+    inputs = leaves([A, v_free, J, v_hat, R])
+    assert gradcheck(lcp.contact_dual, inputs, check_forward_ad=True)
+    assert gradgradcheck(lcp.contact_dual, inputs)
+
+
 def test_parameters_are_those_of_a_spring_and_a_damper():
     (A, _, J, _, _, mu), _, _ = problem(REGIONS, 5)
     w = lcp.delassus_diagonal(A, J)
@@ -389,6 +447,8 @@ def test_errors_name_the_argument_what_came_and_what_should(change, message):
     [
         (lambda x: lcp.add_equality(x, x[0], x[:, :1], x[0], x[0]), r"J must be \[..., e, n\] with A's n = 2"),
         (lambda x: lcp.add_equality(x, x[0], x, x[0, :1], x[0]), r"v_hat must be \[..., e\] with J's e = 2"),
+        (lambda x: lcp.equality_impulses(x, x[0], x[0], x[0, :1]), r"v must be \[..., n\] with J's n = 2"),
+        (lambda x: lcp.contact_dual(x, x[0], x, x[0], x[0]), r"J must be \[..., 3 c, n\]"),
         (lambda x: lcp.contact_parameters(x, x, x, x, 0.0), "dt must be finite and > 0; got 0"),
         (lambda x: lcp.contact_parameters(x, x, x, x, 0.1, sigma=0.0), "sigma must be finite and > 0; got 0"),
         (lambda x: lcp.contact_parameters(x, x, x, x, 0.1, beta=-1.0), "beta must be finite and >= 0; got -1"),

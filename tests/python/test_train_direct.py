@@ -142,8 +142,15 @@ def test_says_what_the_data_cannot_tell(run, tmp_path):
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert metrics["identifiable_parameters"] < metrics["parameters"] == 18
     assert len(metrics["unidentifiable_directions"]) == 18 - metrics["identifiable_parameters"]
-    assert "the data do not see" in result.stdout and "lambda_minus" in result.stdout
+    assert "without effect there" in result.stdout and "lambda_minus" in result.stdout
     assert metrics["sticking_exact_zero_fraction"] is None  # nothing sticks, so there is no fraction
+
+
+def test_all_weights_of_a_network_are_counted(learn):
+    metrics = learn("--network", "hidden", "--iterations", 20, "--samples", 300)
+    assert metrics["parameters"] > 100 and 18 < metrics["identifiable_parameters"] < metrics["parameters"]
+    free = len(metrics["unidentifiable_directions"])
+    assert free == metrics["parameters"] - metrics["identifiable_parameters"]
 
 
 # --study

@@ -54,9 +54,15 @@ def test_noise_biases_the_minimum_less_for_a_large_second_weight(learn):
 
 def test_friction_of_a_block_that_never_slides_is_reported_as_unknown(run, tmp_path):
     result = run("train_bilevel", *FAST, "--states", "sticking", "--out", "out")
-    assert result.returncode == 0 and "the data do not see   mu" in result.stdout
+    assert result.returncode == 0 and "without effect there  mu" in result.stdout
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert metrics["heldout_rmse"] < 1e-12 and metrics["mu"] > 0.8  # all that sticking tells
+
+
+def test_the_error_of_mu_is_told_as_it_is(learn):
+    """From mu = 4 nothing slides, so that mu stays: its relative error is 3."""
+    metrics = learn("train_in_the_loop", *FAST, "--states", "gentle", "--initial-mu", 4)
+    assert metrics["mu"] == 4 and metrics["parameter_error"] == pytest.approx(3)
 
 
 @pytest.mark.parametrize("parameters", ["rows", "structured"])

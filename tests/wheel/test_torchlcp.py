@@ -14,8 +14,8 @@ import torch
 
 import torchlcp
 from torchlcp import (
-    LCP, Certificate, ContactCertificate, ContactParameters, ContactSolution, DirectionalDerivative, FreeMotion,
-    MixedSolution, Solution, Status,
+    LCP, Certificate, ContactCertificate, ContactDual, ContactParameters, ContactSolution, DirectionalDerivative,
+    FreeMotion, MixedSolution, Solution, Status,
 )
 
 N = 4
@@ -28,6 +28,8 @@ OPERATORS = {
     "solve_contact": ContactSolution,
     "certify_contact": ContactCertificate,
     "add_equality": FreeMotion,
+    "equality_impulses": None,
+    "contact_dual": ContactDual,
     "contact_parameters": ContactParameters,
     "delassus_diagonal": None,
 }
@@ -209,6 +211,10 @@ def test_the_results_of_contact_are_named():
     solution = torchlcp.solve_contact(*motion, one, *springs, zero)
     assert solution.v.tolist() == pytest.approx([1.5, 0, -0.5]) and solution.gamma.tolist() == pytest.approx([0, 0, 0.5])
     assert solution.status == Status.SOLVED and solution.iterations > 0
+    joint = torchlcp.equality_impulses(one[:1], zero, zero + 1, solution.v)
+    assert joint.tolist() == pytest.approx([-1.5])  # 3 m/s before, 1.5 m/s after
+    H, r = torchlcp.contact_dual(*motion, one, *springs)
+    assert (H @ solution.gamma + r)[2].item() == pytest.approx(0)
     certificate = torchlcp.certify_contact(*motion, one, *springs, zero, solution.v)
     assert certificate.residual < 1e-10 and 0 < certificate.margin <= 1 and certificate.condition >= 1
 

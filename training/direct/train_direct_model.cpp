@@ -31,7 +31,8 @@ using torch::Tensor;
 
 constexpr learning::DirectLossWeights kWeights;
 constexpr double kNonlinearityWeight = 1;  // the weight of DirectModel::nonlinearity in the loss
-constexpr double kSelectionWeight = 0.1;   // the weight of `selection_penalty` in the loss
+constexpr std::int64_t kNetworkSamples = 256;
+constexpr double kSelectionWeight = 0.1;  // the weight of `selection_penalty` in the loss
 
 struct Flags {
   explicit Flags(DirectForces kind_) : kind(kind_) {}
@@ -117,9 +118,20 @@ Tensor selection_penalty(const nn::DirectModel& model) {
   return model->options.bias() ? size + model->f->affine->bias.abs().sum() : size;
 }
 
-// Which combinations of the coefficients the data determine. A censored observation determines none.
-IdentifiabilityReport identifiability(const Samples& samples, const Tensor& p, const nn::DirectModelOptions& options,
-                                      bool censored) {
+// Which combinations of the parameters the data determine: of the coefficients of affine f and G, or near the result of
+// all weights of the networks, by kNetworkSamples samples. A censored observation determines none.
+IdentifiabilityReport identifiability(nn::DirectModel& model, const Samples& samples, const Tensor& p, bool censored) {
+  const nn::DirectModelOptions& options = model->options;
+  IdentifiabilityReport result;
+  if (options.hidden() > 0) {
+    const at::AutoGradMode with_gradients(true);
+    const Samples some = samples.at(at::arange(std::min(samples.count(), kNetworkSamples)))
+                             .to(model->parameters().front().scalar_type());
+    const Tensor values = model->forward(some.v, some.u, p.slice(0, 0, some.count()).to(some.v.scalar_type()));
+    const Tensor seen = some.velocities() > 0;
+    result.add(jacobian(censored ? values.masked_select(seen) : values, model->parameters()), parameter_names(*model));
+    return result;
+  }
   const bool slack = options.forces() == DirectForces::kSlack;
   const std::string p_1 = slack ? "slack_minus" : "lambda_plus", p_2 = slack ? "slack_plus" : "lambda_minus";
   std::vector<std::string> terms = {"v", "u", "1", p_1 + " v", p_1 + " u", p_1, p_2 + " v", p_2 + " u", p_2};
@@ -130,7 +142,6 @@ IdentifiabilityReport identifiability(const Samples& samples, const Tensor& p, c
     values = at::cat({values.slice(1, 0, kBias), values.slice(1, kBias + 1)}, 1);
   }
   const Tensor moves = samples.velocities() > 0;
-  IdentifiabilityReport result;
   for (const std::int64_t k : {0, 1}) {
     std::vector<std::string> names = terms;
     for (std::string& name : names) name.insert(0, k == 0 ? "v+: " : "v-: ");
@@ -238,7 +249,7 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
       {"training_samples", training.count()},
       {"final_loss", loss(at::arange(training.count()), 1).front().second.item<double>()},
   });
-  metrics.update(identifiability(data.training, exact_p, model->options, flags.censored()).json());
+  metrics.update(identifiability(model, data.training, exact_p, flags.censored()).json());
   write_results(out, metrics, {"rollout.png", "training.png"});
   return 0;
 }

@@ -1,6 +1,5 @@
 """The figures of the identification programs: observed tracks and the fits to them."""
-import math
-
+import numpy as np
 from learning import load
 from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, run_folder, save, select
 
@@ -8,16 +7,38 @@ SHOWN = 3
 COLORS = (BLUE, ORANGE, TEAL)
 
 
-def path(axes, one):
-    """The observed and the fitted positions of a body, and the fitted angle of a block that turns."""
-    axes.plot(one["x"], one["y"], "o", color=GREY, ms=2.5, mew=0, alpha=0.6, label="observed")
-    axes.plot(one["x_fit"], one["y_fit"], color=BLUE, lw=1.3, label="identified")
-    if "theta_fit" in one:
-        shown = slice(None, None, max(len(one["time"]) // 12, 1))
-        x, y, theta = (one[name + "_fit"][shown] for name in ("x", "y", "theta"))
-        axes.quiver(x, y, [math.cos(a) for a in theta], [math.sin(a) for a in theta], color=BLUE, width=0.004,
-                    scale=14, headwidth=4)
+def over_time(axes, one, name, unit):
+    """A coordinate, observed and fitted, over time."""
+    axes.plot(one["time"], one[name + "_fit"], color=BLUE, lw=1.2, label="identified")
+    axes.plot(one["time"], one[name], "o", color=INK, mfc="none", ms=3, mew=0.5, label="observed")
+    axes.set(xlabel="time [s]", ylabel=f"{name} [{unit}]")
+
+
+def pose(axes, one, supports):
+    """The path of a block, in equal scales, with the triangle of its supports at some times."""
+    corners = np.array(supports).reshape(3, 2) @ (1, 1j)
+    centre = np.array(one["x_fit"]) + 1j * np.array(one["y_fit"])
+    triangles = centre[:, None] + np.exp(1j * np.array(one["theta_fit"]))[:, None] * corners[[0, 1, 2, 0]]
+    # As many as fit beside one another, at equal distances along the path and the turns.
+    travelled = np.append(0, np.cumsum(np.abs(np.diff(centre)) + 0.5 * np.abs(np.diff(triangles[:, 0] - centre))))
+    count = int(np.clip(travelled[-1] / np.abs(corners).max(), 1, 8))
+    for k in np.searchsorted(travelled, np.linspace(0, travelled[-1], count + 1)):
+        axes.plot(triangles[k].real, triangles[k].imag, color=BLUE, lw=0.7, alpha=0.6)
+        axes.plot(triangles[k, 0].real, triangles[k, 0].imag, "o", color=BLUE, ms=2.5, mew=0)  # the first support
+    axes.plot(one["x_fit"], one["y_fit"], color=BLUE, lw=1.2, label="identified")
+    axes.plot(one["x"], one["y"], "o", color=INK, mfc="none", ms=3, mew=0.5, label="observed")
     axes.set(xlabel="x [m]", ylabel="y [m]")
+    axes.set_aspect("equal", adjustable="datalim")
+
+
+def motion(left, right, one, flags):
+    """Two panels: x and y of a particle over time, or the path of a block and its angle over time."""
+    if "theta" in one:
+        pose(left, one, flags["supports"])
+        over_time(right, one, "theta", "rad")
+    else:
+        over_time(left, one, "x", "m")
+        over_time(right, one, "y", "m")
 
 
 def residuals(axes, one, reach):
@@ -38,9 +59,9 @@ def legend(figure, axes):
 
 
 def rows_of(count):
-    """A row of three panels for each of the first tracks."""
+    """A row of four panels for each of the first tracks."""
     count = min(SHOWN, count)
-    return plt.subplots(count, 3, figsize=(9.6, 2.5 * count + 0.3), squeeze=False, constrained_layout=True)
+    return plt.subplots(count, 4, figsize=(12, 2.5 * count + 0.3), squeeze=False, constrained_layout=True)
 
 
 def fit():
@@ -49,10 +70,10 @@ def fit():
     flags, metrics = load(run)
     data, grid = read_columns(run / "fit.csv"), read_columns(run / "objective.csv")
     figure, rows = rows_of(len(metrics["mu"]))
-    for k, (left, middle, objective) in enumerate(rows):
+    for k, (left, right, errors, objective) in enumerate(rows):
         one = select(data, "track", k)
-        path(left, one)
-        residuals(middle, one, flags.get("reach"))
+        motion(left, right, one, flags)
+        residuals(errors, one, flags.get("reach"))
         objective.plot(grid["mu"], grid[f"objective_{k}"], color=INK, lw=1.2)
         objective.set(xlabel="friction coefficient", ylabel="objective [m\u00b2]", yscale="log")
         mu, (low, high) = metrics["mu"][k], metrics["mu_interval"][k]
@@ -61,30 +82,81 @@ def fit():
         objective.axvline(mu, color=BLUE, lw=1)
         std = metrics["mu_std"][k]
         objective.set_title(f"mu = {mu:.7g}" + ("" if std is None else f" \u00b1 {std:.1g}"), fontsize=9)
-    legend(figure, rows[0][:2])
+    legend(figure, rows[0][1:3])
     save(figure, "fit")
 
 
-def filtered():
-    """filter.png: tracks, the filter's estimate of friction over time, and the number of distinct particles."""
+def program():
+    """motion.png: the forces and the residuals of the motion that an MPEC found, and the iterations that led there."""
+    run = run_folder()
+    flags, metrics = load(run)
+    data, history = read_columns(run / "motion.csv"), read_columns(run / "history.csv")
+    count = min(SHOWN, int(max(data["track"])) + 1)
+    figure, rows = plt.subplots(count, 3, figsize=(9.6, 2.6 * count + 0.3), squeeze=False, constrained_layout=True)
+    for k, (forces, errors, iterations) in enumerate(rows):
+        one = select(data, "track", k)
+        for name, color in (("normal", TEAL), ("friction", ORANGE), ("friction_x", ORANGE), ("friction_y", BLUE)):
+            if name in one:
+                forces.plot(one["time"], one[name], ".-", ms=3, lw=0.8, color=color, label=name.replace("_", " along "))
+        forces.set_yscale("symlog", linthresh=1)
+        forces.set(xlabel="time [s]", ylabel="force [N]")
+        for name, color, label in (("product", INK, "largest product of a pair"),
+                                   ("residual", BLUE, "distance from the exact step [m/s]")):
+            errors.semilogy(one["time"], np.maximum(one[name], 1e-17), ".", ms=3, color=color, label=label)
+        errors.set(xlabel="time [s]", ylabel="residuals of the steps")
+        if k > 0:
+            iterations.set_axis_off()
+    iterations = rows[0][2]
+    for name, color, label in (("objective", GREY, "objective with the penalty [m\u00b2]"),
+                               ("infeasibility", PALE, "violation of the constraints")):
+        iterations.semilogy(history["iteration"], np.maximum(history[name], 1e-12), color=color, lw=1, label=label)
+    iterations.set(xlabel="iteration")
+    iterations.set_title(metrics["status"], fontsize=9)
+    figure.legend(*map(sum, zip(*(one.get_legend_handles_labels() for one in rows[0])), ([], [])),
+                  loc="outside upper left", ncol=3, fontsize=8)
+    save(figure, "motion")
+
+
+def online(name, effort):
+    """A figure of the estimates after each observation: tracks, friction over time, and what `effort` draws."""
     run = run_folder()
     flags, metrics = load(run)
     data, history = read_columns(run / "fit.csv"), read_columns(run / "history.csv")
     figure, rows = rows_of(len(metrics["mu"]))
-    for k, (left, middle, right) in enumerate(rows):
-        path(left, select(data, "track", k))
+    for k, (x, y, middle, right) in enumerate(rows):
+        motion(x, y, select(data, "track", k), flags)
         one = select(history, "track", k)
         low, high = ([m + sign * 2 * s for m, s in zip(one["mu"], one["mu_std"])] for sign in (-1, 1))
         middle.fill_between(one["time"], low, high, color=BLUE, alpha=0.2, lw=0, label="mu \u00b1 2 standard deviations")
         middle.plot(one["time"], one["mu"], color=BLUE, lw=1.2)
-        if not flags["data"]:
+        if not flags["data"] and len(metrics["mu"]) == 1:
             middle.axhline(flags["mu"], color=INK, lw=1, ls=":", label="true mu")
         middle.set(xlabel="time [s]", ylabel="friction coefficient")
-        right.step(one["time"], one["distinct_particles"], color=ORANGE, where="post", label="distinct particles")
-        right.plot(one["time"], one["effective_particles"], ".", color=GREY, ms=2.5, label="effective particles")
-        right.set(xlabel="time [s]", ylabel="particles", yscale="log", ylim=(0.8, 1.3 * flags["particles"]))
-    legend(figure, rows[0])
-    save(figure, "filter")
+        effort(right, one, flags)
+        right.set(xlabel="time [s]")
+    legend(figure, rows[0][1:])
+    save(figure, name)
+
+
+def filtered():
+    """filter.png: the estimates of a particle filter, and the number of its distinct particles."""
+
+    def particles(axes, one, flags):
+        axes.step(one["time"], one["distinct_particles"], color=ORANGE, where="post", label="distinct particles")
+        axes.plot(one["time"], one["effective_particles"], ".", color=GREY, ms=2.5, label="effective particles")
+        axes.set(ylabel="particles", yscale="log", ylim=(0.8, 1.3 * flags["particles"]))
+
+    online("filter", particles)
+
+
+def horizon():
+    """horizon.png: the estimates of a moving horizon, and the iterations after each observation."""
+
+    def iterations(axes, one, flags):
+        axes.plot(one["time"], one["iterations"], ".", color=ORANGE, ms=4, label="iterations")
+        axes.set(ylabel="iterations", ylim=(0, None))
+
+    online("horizon", iterations)
 
 
 def study():

@@ -4,6 +4,7 @@ import json
 from style import BLUE, GREY, INK, ORANGE, TEAL, plt, read_columns, run_folder, save, select, shade_sticking
 
 SHOWN = 3
+LEAST_ERROR = 1e-17  # m/s
 COLORS = (BLUE, ORANGE, GREY, TEAL, INK)
 
 
@@ -21,26 +22,34 @@ def draw(*figures):
 
 
 def rollout(run, flags, metrics):
-    """rollout.png: the learned block beside the exact one."""
+    """rollout.png: the velocities of the learned block and of the exact one, and the error below them."""
     data = read_columns(run / "rollouts.csv")
-    figure, rows = plt.subplots(SHOWN, 1, figsize=(6.4, 1.7 * SHOWN + 0.6), sharex=True, constrained_layout=True)
-    for k, axes in enumerate(rows):
+    figure, panels = plt.subplots(2 * SHOWN, 1, figsize=(6.4, 2.3 * SHOWN + 0.6), sharex=True, constrained_layout=True,
+                                  gridspec_kw={"height_ratios": [2, 1] * SHOWN})
+    for k, (axes, errors) in enumerate(zip(panels[::2], panels[1::2])):
         one = select(data, "rollout", k)
-        band = shade_sticking(axes, one["time"], one["v_exact"], flags["dt"])
+        for panel in (axes, errors):
+            band = shade_sticking(panel, one["time"], one["v_exact"], flags["dt"])
         time = [one["time"][0] - flags["dt"]] + one["time"]
         start = one["v_start"][:1]
         axes.plot(time, start + one["v_exact"], color=GREY, lw=4, alpha=0.5, label="exact Coulomb friction")
         axes.plot(time, start + one["v_model"], color=BLUE, marker=".", ms=4, lw=1.2, label="learned LCP")
         axes.set_ylabel("velocity [m/s]")
+        # What is exact has no place on a logarithmic axis: it is drawn at its lower end.
+        errors.semilogy(one["time"], [max(abs(a - b), LEAST_ERROR) for a, b in zip(one["v_model"], one["v_exact"])],
+                        ".", color=BLUE, ms=4)
+        errors.set(ylabel="error [m/s]", ylim=(LEAST_ERROR, 10), yticks=[1e-16, 1e-8, 1])
+        errors.minorticks_off()
         if k == 0:
             handles, labels = axes.get_legend_handles_labels()
             if band:
                 handles, labels = handles + [band], labels + ["step ends at rest"]
             figure.legend(handles, labels, loc="outside upper center", ncol=3)
-    rows[-1].set_xlabel("time [s]")
+    panels[-1].set_xlabel("time [s]")
+    figure.align_ylabels(panels)
     error = metrics["rollout_rmse"]
     result = "some steps unsolved" if error is None else f"rmse {error:.1e} m/s"
-    rows[0].set_title(f"50 steps from the start alone, random forces; {result}", fontsize=9)
+    panels[0].set_title(f"50 steps from the start alone, random forces; {result}", fontsize=9)
     save(figure, "rollout")
 
 

@@ -1,6 +1,38 @@
-"""table.png: the error of the identified friction over the noise, and the filter's number of distinct particles."""
+"""table.png: the error of the identified friction over the noise, and the filter's number of distinct particles;
+estimators.png: trajectories and velocities of all estimators beside the observations."""
+import numpy as np
 from learning import load
-from style import BLUE, GREY, INK, ORANGE, plt, run_folder, save
+from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, run_folder, save
+
+SHOWN = {"MPEC": BLUE, "filter, roughened": ORANGE, "moving horizon": TEAL}
+
+
+def estimators(run, rows):
+    """estimators.png: the block on three supports with process noise, as each estimator sees it."""
+    rows = [row for row in rows if (row["system"], row["process_noise"]) == ("tripod", "0.3")]
+    runs = {row["estimator"]: read_columns(run / row["folder"] / "fit.csv") for row in rows if row["estimator"] in SHOWN}
+    names = {"x": "m", "theta": "rad", "v_x": "m/s", "omega": "rad/s"}
+    figure, axes = plt.subplots(2, len(names), figsize=(12, 4.6), sharex=True, constrained_layout=True)
+    one = next(iter(runs.values()))
+    time, position = np.array(one["time"]), {"v_x": "x", "omega": "theta"}
+    for (shown, errors), (name, unit) in zip(axes.T, names.items()):
+        truth = np.array(one[name + "_true"])
+        if name in position:
+            seen, label = np.diff(one[position[name]]) / np.diff(time), "observed, or its differences"
+            at = time[1:]
+        else:
+            seen, label, at = np.array(one[name]), "observed, or its differences", time
+        shown.plot(at, seen, "o", color=INK, mfc="none", ms=3, mew=0.5, label=label)
+        shown.plot(time, truth, color=PALE, lw=4, zorder=0, label="truth")
+        errors.semilogy(at, np.abs(seen - truth[-len(at):]), "o", color=INK, mfc="none", ms=3, mew=0.5)
+        for estimator, data in runs.items():
+            shown.plot(time, data[name + "_fit"], color=SHOWN[estimator], lw=1.1, label=estimator)
+            errors.semilogy(time, np.maximum(np.abs(data[name + "_fit"] - truth), 1e-9), color=SHOWN[estimator], lw=1)
+        shown.set_ylabel(f"{name} [{unit}]")
+        errors.set(xlabel="time [s]", ylabel=f"error [{unit}]")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper left", ncol=5)
+    save(figure, "estimators")
+
 
 run = run_folder()
 _, metrics = load(run)
@@ -21,3 +53,4 @@ right.set(xlabel="noise [m]", ylabel="distinct particles of 500", ylim=(0.8, 600
 right.legend(fontsize=7)
 figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=4, fontsize=8)
 save(figure, "table")
+estimators(run, metrics["estimators"])

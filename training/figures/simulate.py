@@ -75,7 +75,7 @@ def weighed(axes, values, weight, name):
         axes.set_yscale("symlog", linthresh=weight)
         ticks = 10.0 ** np.arange(math.ceil(math.log10(weight)), math.log10(peak))
         axes.set(yticks=[*-ticks[::-1], 0, *ticks], ylim=(2 * lowest or -weight / 5, 2 * peak))
-        axes.set_ylabel(f"{axes.get_ylabel()}\nlogarithmic above ${name}$")
+        axes.text(0.99, 0.03, f"logarithmic above ${name}$", transform=axes.transAxes, ha="right", fontsize=7, color=GREY)
 
 
 def relation(axes, x, y, color, x_label, y_label, exact=None):

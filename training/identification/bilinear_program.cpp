@@ -4,6 +4,7 @@
 #include <IpSolveStatistics.hpp>
 #include <IpTNLP.hpp>
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -48,6 +49,7 @@ class SmoothProgram : public Ipopt::TNLP {
     }
     Index r = 0;
     for (const auto& equation : program_.equations) g_l[r] = g_u[r] = equation.right, ++r;
+    for (std::size_t k = 0; k < 2 * program_.rotations.size(); ++k) g_l[r] = g_u[r] = 0, ++r;
     for (const auto& ball : program_.balls) g_l[r] = -kInfinity, g_u[r] = ball.squared_radius, ++r;
     for (std::size_t k = 0; k < relaxed(); ++k) g_l[r] = -kInfinity, g_u[r] = bound, ++r;
     return true;
@@ -83,6 +85,10 @@ class SmoothProgram : public Ipopt::TNLP {
       for (const auto& term : equation.terms) sum += term.factor * at[term.x] * (term.by >= 0 ? at[term.by] : 1);
       g[r++] = sum;
     }
+    for (const auto& [angle, cosine, sine] : program_.rotations) {
+      g[r++] = at[cosine] - std::cos(at[angle]);
+      g[r++] = at[sine] - std::sin(at[angle]);
+    }
     for (const auto& ball : program_.balls) {
       double sum = 0;
       for (std::size_t k = 0; k < ball.x.size(); ++k) sum += square(at[ball.x[k]] - ball.centre[k]);
@@ -110,6 +116,14 @@ class SmoothProgram : public Ipopt::TNLP {
       }
       ++r;
     }
+    for (const auto& [angle, cosine, sine] : program_.rotations) {
+      put(cosine, 1);
+      put(angle, std::sin(at[angle]));
+      ++r;
+      put(sine, 1);
+      put(angle, -std::cos(at[angle]));
+      ++r;
+    }
     for (const auto& ball : program_.balls) {
       for (std::size_t k = 0; k < ball.x.size(); ++k) put(ball.x[k], 2 * (at[ball.x[k]] - ball.centre[k]));
       ++r;
@@ -122,7 +136,7 @@ class SmoothProgram : public Ipopt::TNLP {
     return true;
   }
 
-  bool eval_h(Index n, const Number*, bool, Number sigma, Index, const Number* lambda, bool, Index, Index* row,
+  bool eval_h(Index n, const Number* at, bool, Number sigma, Index, const Number* lambda, bool, Index, Index* row,
               Index* column, Number* values) override {
     if (values == nullptr) {
       for (const auto& [place, k] : hessian_) {
@@ -144,6 +158,10 @@ class SmoothProgram : public Ipopt::TNLP {
         if (term.by >= 0) put(term.x, term.by, lambda[r] * term.factor);
       }
       ++r;
+    }
+    for (const auto& [angle, cosine, sine] : program_.rotations) {
+      put(angle, angle, lambda[r] * std::cos(at[angle]) + lambda[r + 1] * std::sin(at[angle]));
+      r += 2;
     }
     for (const auto& ball : program_.balls) {
       for (const std::int64_t i : ball.x) put(i, i, 2 * lambda[r]);
@@ -191,7 +209,10 @@ class SmoothProgram : public Ipopt::TNLP {
     return {static_cast<Index>(std::max(i, j)), static_cast<Index>(std::min(i, j))};
   }
   std::size_t relaxed() const { return bound >= 0 ? program_.pairs.size() : 0; }
-  Index rows() const { return static_cast<Index>(program_.equations.size() + program_.balls.size() + relaxed()); }
+  Index rows() const {
+    return static_cast<Index>(program_.equations.size() + 2 * program_.rotations.size() + program_.balls.size() +
+                              relaxed());
+  }
 
   // The sparsity of the Jacobian and of the lower triangle of the Hessian.
   void find_sparsity() {
@@ -208,6 +229,14 @@ class SmoothProgram : public Ipopt::TNLP {
         }
       }
       ++r;
+    }
+    for (const auto& [angle, cosine, sine] : program_.rotations) {
+      for (const std::int64_t value : {cosine, sine}) {
+        in_row(value);
+        in_row(angle);
+        ++r;
+      }
+      hessian_.try_emplace(lower(angle, angle), 0);
     }
     for (const auto& ball : program_.balls) {
       for (const std::int64_t i : ball.x) {
@@ -256,16 +285,6 @@ std::string in_words(Ipopt::ApplicationReturnStatus status) {
 }
 
 }  // namespace
-
-std::int64_t BilinearProgram::add(double lower_bound, double upper_bound, double initial, double objective_weight,
-                                  double objective_target) {
-  lower.push_back(lower_bound);
-  upper.push_back(upper_bound);
-  start.push_back(initial);
-  weight.push_back(objective_weight);
-  target.push_back(objective_target);
-  return static_cast<std::int64_t>(lower.size()) - 1;
-}
 
 MpecSolution solve(const BilinearProgram& program, const MpecOptions& options,
                    const std::function<void(const MpecIterate&)>& progress) {

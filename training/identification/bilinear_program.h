@@ -1,7 +1,8 @@
 // Mathematical programs with complementarity constraints, solved by Ipopt.
 //
 //   minimise    sum_i w_i (x_i - t_i)^2
-//   subject to  linear and bilinear equations,  lower <= x <= upper,  0 <= x_a perp x_b >= 0 for each pair (a, b)
+//   subject to  linear and bilinear equations,  x_c = cos x_a, x_s = sin x_a for some triples,  lower <= x <= upper,
+//               0 <= x_a perp x_b >= 0 for each pair (a, b)
 //
 //   [Scholtes] Scholtes: Convergence properties of a regularization scheme for mathematical programs with
 //              complementarity constraints, SIAM J. Optim. 11, 2001.
@@ -29,6 +30,10 @@ struct BilinearProgram {
   struct Pair {
     std::int64_t a, b;
   };
+  /// The equations x_cosine = cos x_angle and x_sine = sin x_angle.
+  struct Rotation {
+    std::int64_t angle, cosine, sine;
+  };
   /// The constraint sum_i (x_i - centre_i)^2 <= squared_radius.
   struct Ball {
     std::vector<std::int64_t> x;
@@ -38,12 +43,20 @@ struct BilinearProgram {
 
   std::vector<double> weight, target, lower, upper, start;
   std::vector<Equation> equations;
+  std::vector<Rotation> rotations;
   std::vector<Pair> pairs;
   std::vector<Ball> balls;
 
   /// Adds an unknown and returns its index.
   std::int64_t add(double lower_bound, double upper_bound, double initial, double objective_weight = 0,
-                   double objective_target = 0);
+                   double objective_target = 0) {
+    lower.push_back(lower_bound);
+    upper.push_back(upper_bound);
+    start.push_back(initial);
+    weight.push_back(objective_weight);
+    target.push_back(objective_target);
+    return static_cast<std::int64_t>(lower.size()) - 1;
+  }
 };
 
 enum class Complementarity {

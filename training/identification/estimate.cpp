@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <limits>
 
 #include "lcp/identification/uncertainty.h"
 #include "run/columns.h"
@@ -22,20 +23,42 @@ constexpr std::int64_t kShown = 10;                    // the estimates of at mo
 constexpr std::int64_t kValues = 101;                  // objective.csv has this many equidistant values of mu
 constexpr double kNormalQuantile = 1.959963984540054;  // 95 % of a normal distribution are within +- this
 
+// A statistic of the residuals may differ from that of noise by this many of its standard deviations. One track in a
+// million of those that the model explains differs by more.
+constexpr double kSuspicious = 5;
+constexpr double kRounding = 1e-9;  // errors of at most this part of the observed positions count as rounding
+
 // The objective of each track as a function of mu, with the other unknowns as identified.
-Table objective_table(const TrackModel& model, const Tensor& theta) {
+struct Profile {
+  Tensor mu;         // [n], ascending
+  Tensor objective;  // [n, b]
+};
+
+Profile profile_of(const TrackModel& model, const Tensor& theta) {
   const Tensor found = theta.select(-1, 0);
   const Tensor grid = at::linspace(0, std::max(1.0, 1.5 * found.max().item<double>()), kValues, at::kDouble);
   const Tensor mu = std::get<0>(at::cat({grid, found}).sort());
   Tensor guesses = theta.expand({mu.size(0), -1, -1}).clone();
   guesses.select(-1, 0).copy_(mu.unsqueeze(-1).expand_as(guesses.select(-1, 0)));
-  const Tensor objective = model.residuals(guesses).square().sum(-1);
+  return {mu, model.residuals(guesses).square().sum(-1)};
+}
+
+Table table_of(const Profile& profile) {
   Table table;
-  table.add("mu", entries_of(mu));
-  for (std::int64_t k = 0; k < objective.size(1); ++k) {
-    table.add("objective_" + std::to_string(k), entries_of(objective.select(1, k)));
+  table.add("mu", entries_of(profile.mu));
+  for (std::int64_t k = 0; k < profile.objective.size(1); ++k) {
+    table.add("objective_" + std::to_string(k), entries_of(profile.objective.select(1, k)));
   }
   return table;
+}
+
+// Whether the successive residuals of every coordinate are uncorrelated, by the ratio of von Neumann: the mean square
+// of their differences over their own, which is 2 for independent ones, with a standard deviation of 2 / sqrt(n).
+//   residuals: [b, n, k], 0 where nothing is seen. seen: [b, n, 1].
+Tensor uncorrelated(const Tensor& residuals, const Tensor& seen) {
+  const Tensor both = seen.slice(1, 1) * seen.slice(1, 0, -1);
+  const Tensor ratio = (residuals.diff(1, 1) * both).square().sum(1) / residuals.square().sum(1);  // NaN: all are 0
+  return ~(ratio < 2 - kSuspicious * 2 / seen.sum(1).sqrt()).any(-1);
 }
 
 // The quantile of Student's distribution with nu degrees of freedom that holds the middle 95 %.
@@ -46,55 +69,93 @@ double student_quantile(double nu) {
          (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * nu * nu * nu);
 }
 
-// A line for each direction of the unknowns that the tracks do not determine: "track 2: mu is not determined: it never
-// slides; only mu >= 0.8".
-std::vector<std::string> unobservable(const TrackModel& model, const identification::LeastSquares& fit,
+// Why the derivative with respect to mu is 0, for a track that the fit explains or not.
+std::string reason(const Profile& profile, const identification::LeastSquares& fit, bool explained,
+                   const FrictionEvidence& evidence, std::int64_t b) {
+  const Tensor objective = profile.objective.select(1, b), best = objective.argmin();
+  const double found = fit.objective[b].item<double>();
+  const bool better = objective[best].item<double>() < found * (1 - kRounding);
+  if (!explained || better) {
+    return "it has no effect on this fit, which does not explain the track" +
+           (better ? "; mu = " + short_number(profile.mu[best].item<double>()) + " fits better" : "");
+  }
+  const double least = evidence.least_mu[b].item<double>();
+  if (least < 0) return "it never touches the ground";
+  if (evidence.slides[b].item<bool>()) return "it has no effect on what is identified";
+  return "it never slides; only mu >= " + short_number(least);
+}
+
+// A line for each track that is not explained, and for each direction of the unknowns that a track does not determine:
+// "track 2: mu is not determined: it never slides; only mu >= 0.8".
+std::vector<std::string> unobservable(const TrackModel& model, const Profile& profile,
+                                      const identification::LeastSquares& fit, const Confidence& accuracy,
                                       const FrictionEvidence& evidence) {
   std::vector<std::string> lines;
   for (std::int64_t b = 0; b < fit.theta.size(0); ++b) {
     const std::string track = fit.theta.size(0) > 1 ? "track " + std::to_string(b) + ": " : "";
+    const bool explained = accuracy.explained[b].item<bool>();
     IdentifiabilityReport identifiability;
-    identifiability.add(fit.jacobian[b], model.names());
+    std::vector<std::string> names = model.names();
+    names.resize(static_cast<std::size_t>(fit.theta.size(1)), "a random force");
+    identifiability.add(fit.jacobian[b], names);
     const nlohmann::json known = identifiability.json();
     for (const std::string direction : known["unidentifiable_directions"]) {
-      if (direction != "mu") {
-        lines.push_back(track + direction + " is not determined");
-        continue;
-      }
-      const double least = evidence.least_mu[b].item<double>();
-      lines.push_back(track + "mu is not determined: " +
-                      (least < 0                         ? "it never touches the ground"
-                       : evidence.slides[b].item<bool>() ? "it has no effect on what is identified"
-                                                         : "it never slides; only mu >= " + short_number(least)));
+      lines.push_back(track + direction + " is not determined" +
+                      (direction == "mu" ? ": " + reason(profile, fit, explained, evidence, b) : ""));
     }
   }
   return lines;
 }
 
+// A line for each track that the model does not explain.
+std::vector<std::string> unexplained(const TrackProblem& problem, const Confidence& accuracy) {
+  std::vector<std::string> lines;
+  const std::int64_t count = accuracy.explained.size(0);
+  for (std::int64_t b = 0; b < count; ++b) {
+    if (accuracy.explained[b].item<bool>()) continue;
+    const std::string noise = std::isnan(problem.noise) ? "" : ", noise of " + short_number(problem.noise) + " m";
+    lines.push_back((count > 1 ? "track " + std::to_string(b) + ": " : "") +
+                    "the fit does not explain the track: residuals of " +
+                    short_number(accuracy.residual[b].item<double>()) + " m" +
+                    (noise.empty() ? ", correlated in time" : noise) + "; its uncertainty is not known");
+  }
+  return lines;
+}
+
 void print_estimates(const identification::LeastSquares& fit, const Confidence& accuracy,
-                     const std::vector<std::string>& unknown) {
+                     const nlohmann::json& metrics) {
   const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
   const std::int64_t count = fit.theta.size(0);
   for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
     std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24) << number(fit.theta[b][0], 8);
-    if (accuracy.std[b][0].isfinite().item<bool>()) {
+    if ((accuracy.explained[b] & accuracy.std[b][0].isfinite()).item<bool>()) {
       std::cout << " +- " << number(accuracy.std[b][0], 2) << ", 95 %: " << number(accuracy.interval[b][0][0], 8)
                 << " to " << number(accuracy.interval[b][0][1], 8);
     }
     std::cout << "\n";
   }
   if (count > kShown) std::cout << "and " << count - kShown << " more tracks in metrics.json\n";
-  for (const std::string& line : unknown) std::cout << line << "\n";
+  for (const char* lines : {"unexplained", "unobservable"}) {
+    for (const std::string line : metrics[lines]) std::cout << line << "\n";
+  }
 }
 
 }  // namespace
 
 Confidence confidence(const TrackProblem& problem, const identification::LeastSquares& fit) {
   const bool known = !std::isnan(problem.noise);
-  const Tensor observed = static_cast<double>(problem.reach.size(0)) * problem.tracks.seen.sum({0, 2});
-  const Tensor freedom = (observed - fit.theta.size(-1)).clamp_min(1);
+  const Tensor seen = problem.tracks.seen.transpose(0, 1);  // [b, n, 1]
+  const std::int64_t n = seen.size(1), k = problem.reach.size(0);
+  const Tensor observed = static_cast<double>(k) * seen.sum({1, 2});
+  const std::int64_t random = problem.random_forces();  // each of these unknowns has a residual of its own
+  const Tensor freedom = (observed - (fit.theta.size(-1) - random)).clamp_min(1);
+  const Tensor errors = fit.residuals.slice(-1, 0, n * k).unflatten(-1, {n, k});
+  const Tensor rounding = kRounding * (problem.tracks.observed * problem.reach).abs().amax({0, 2});
   Confidence result;
-  result.noise = known ? at::full_like(fit.objective, problem.noise) : (fit.objective / freedom).sqrt();
+  result.residual = (fit.residuals.slice(-1, 0, n * k + random).square().sum(-1) / freedom).sqrt();
+  result.noise = known ? at::full_like(result.residual, problem.noise) : (fit.objective / freedom).sqrt();
+  const Tensor largest = result.noise * (1 + kSuspicious * (2 / freedom).sqrt()).sqrt();  // of a sum of squares
+  result.explained = (result.residual <= rounding) | ((result.residual <= largest) & uncorrelated(errors, seen));
   result.std = identification::uncertainty(fit.jacobian, result.noise).std;
   Tensor quantile = at::full_like(fit.objective, kNormalQuantile);
   for (std::int64_t b = 0; b < quantile.size(0) && !known; ++b) {
@@ -105,44 +166,76 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
   return result;
 }
 
-Table fit_table(const TrackFlags& flags, const Tracks& tracks, const Tensor& fitted) {
+Tensor where_explained(const Confidence& accuracy, const Tensor& x) {
+  Tensor explained = accuracy.explained;
+  while (explained.dim() < x.dim()) explained = explained.unsqueeze(-1);
+  return x.masked_fill(~explained, std::numeric_limits<double>::quiet_NaN());
+}
+
+Table fit_table(const TrackFlags& flags, const TrackProblem& problem, const BodyState& fitted) {
+  const Tracks& tracks = problem.tracks;
   Table table;
   add_column(table, "track", tracks, at::arange(tracks.count(), at::kDouble));
   add_column(table, "time", tracks, tracks.dt * at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1));
-  const auto add = [&](const char* suffix, const Tensor& x) {
+  const auto add = [&](const char* suffix, const Tensor& x, const auto& name) {
     for (std::size_t k = 0; k < flags.coordinates.size(); ++k) {
-      add_column(table, flags.coordinates[k] + suffix, tracks, x.select(-1, static_cast<std::int64_t>(k)));
+      add_column(table, name(flags.coordinates[k]) + suffix, tracks, x.select(-1, static_cast<std::int64_t>(k)));
     }
   };
-  add("", tracks.observed);
-  add("_fit", fitted);
+  const auto itself = [](const std::string& name) { return name; };
+  add("", tracks.observed, itself);
+  add("_fit", fitted.position, itself);
+  add("_fit", fitted.velocity, velocity_name);
+  if (problem.motion.position.defined()) {
+    add("_true", problem.motion.position, itself);
+    add("_true", problem.motion.velocity, velocity_name);
+  }
   return table;
+}
+
+nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitted) {
+  const BodyState& truth = problem.motion;
+  if (!truth.position.defined()) return nlohmann::json::object();
+  const auto rmse = [&](const Tensor& x, const Tensor& y) {
+    return ((x - y) * problem.reach).square().sum(-1).mean().sqrt().item<double>();
+  };
+  const Tensor& observed = problem.tracks.observed;
+  return {{"position_rmse", rmse(fitted.position, truth.position)},
+          {"velocity_rmse", rmse(fitted.velocity, truth.velocity)},
+          {"observed_position_rmse", rmse(observed, truth.position)},
+          {"observed_velocity_rmse", rmse(observed.diff(1, 0) / problem.tracks.dt, truth.velocity.slice(0, 1))}};
 }
 
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
                               const TrackModel& model, const identification::LeastSquares& fit) {
   const Confidence accuracy = confidence(problem, fit);
   const FrictionEvidence evidence = model.evidence(fit.theta);
+  const Profile profile = profile_of(model, fit.theta);
+  const Tensor std = where_explained(accuracy, accuracy.std);
   const double objective = fit.objective.sum().item<double>();
   nlohmann::json metrics = {
       {"unknowns", model.names()},
       {"mu", to_json(fit.theta.select(-1, 0))},
-      {"mu_std", to_json(accuracy.std.select(-1, 0))},
-      {"mu_interval", to_json(accuracy.interval.select(-2, 0))},
-      {"theta", to_json(fit.theta)},
-      {"theta_std", to_json(accuracy.std)},
+      {"mu_std", to_json(std.select(-1, 0))},
+      {"mu_interval", to_json(where_explained(accuracy, accuracy.interval).select(-2, 0))},
+      {"theta", to_json(fit.theta.slice(-1, 0, model.unknowns()))},
+      {"theta_std", to_json(std.slice(-1, 0, model.unknowns()))},
       {"noise_std", to_json(accuracy.noise)},
+      {"residual_std", to_json(accuracy.residual)},
       {"objective", objective},
       {"objectives", to_json(fit.objective)},
       {"kinked_steps", to_json(evidence.certificate.kinked.to(at::kDouble))},
       {"tied_steps", to_json(evidence.certificate.tied.to(at::kDouble))},
-      {"unobservable", unobservable(model, fit, evidence)},
+      {"unexplained", unexplained(problem, accuracy)},
+      {"unobservable", unobservable(model, profile, fit, accuracy, evidence)},
   };
   if (flags.noise > 0) metrics["objective_over_noise_squared"] = objective / (flags.noise * flags.noise);
   if (problem.mu.defined()) metrics["mu_error"] = to_json(fit.theta.select(-1, 0) - problem.mu);
-  out.write_csv("fit.csv", fit_table(flags, problem.tracks, model.positions(fit.theta)));
-  out.write_csv("objective.csv", objective_table(model, fit.theta));
-  if (!out.quiet()) print_estimates(fit, accuracy, metrics["unobservable"]);
+  const BodyState motion = model.motion(fit.theta);
+  metrics.update(motion_errors(problem, motion));
+  out.write_csv("fit.csv", fit_table(flags, problem, motion));
+  out.write_csv("objective.csv", table_of(profile));
+  if (!out.quiet()) print_estimates(fit, accuracy, metrics);
   return metrics;
 }
 

@@ -16,20 +16,34 @@ namespace lcp::training {
 /// The uncertainty of a least-squares estimate.
 struct Confidence {
   torch::Tensor noise;     ///< [b], standard deviation of each coordinate: known, or estimated from the residuals
+  torch::Tensor residual;  ///< [b], m, that of the residuals
+  /// [b], bool: the residuals are what noise leaves. They are not too large for the noise, where that is known, and not
+  /// correlated in time. Otherwise the model is wrong, or this is not its best fit, and `std` says nothing.
+  torch::Tensor explained;
   torch::Tensor std;       ///< [b, p]; infinite where the data do not determine the unknown
-  torch::Tensor interval;  ///< [b, p, 2], contains the truth with probability 0.95
+  torch::Tensor interval;  ///< [b, p, 2], contains the truth with probability 0.95 if the track is explained
 };
 
 /// The uncertainty to first order. Where the noise is not known, its standard deviation is estimated from the
 /// residuals, and the interval is that of Student's distribution.
 Confidence confidence(const TrackProblem& problem, const identification::LeastSquares& fit);
 
-/// Columns track and time, and the observed and the fitted values of each coordinate.
+/// std or interval, with NaN for the tracks that are not explained.
+torch::Tensor where_explained(const Confidence& accuracy, const torch::Tensor& x);
+
+/// Columns track and time, the observed and the fitted values of each coordinate (x, x_fit), the fitted velocities
+/// (v_x_fit), and of simulated bodies the true ones of all (x_true, v_x_true).
 ///   fitted: [steps + 1, b, k].
-Table fit_table(const TrackFlags& flags, const Tracks& tracks, const torch::Tensor& fitted);
+Table fit_table(const TrackFlags& flags, const TrackProblem& problem, const BodyState& fitted);
+
+/// position_rmse, m, and velocity_rmse, m/s, of the fit of simulated bodies, with angles as lengths; and
+/// observed_position_rmse and observed_velocity_rmse, those of the observations and of their differences. Empty for a
+/// file.
+nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitted);
 
 /// Writes fit.csv and objective.csv (the objective of each track over mu, with all else as identified), prints the
-/// estimates, and returns their part of metrics.json.
+/// estimates, and returns their part of metrics.json. Tracks that are not explained have no uncertainty, and nothing is
+/// said about the friction that they need.
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
                               const TrackModel& model, const identification::LeastSquares& fit);
 

@@ -25,10 +25,9 @@ TrackProblem simulate(const RunFlags& run, const TrackFlags& flags, std::int64_t
     position.copy_(row(flags.position));
   }
   const BodyState start{position, row(flags.velocity).expand({b, 2})};
-  const Tensor u = row(flags.force).expand({flags.steps, b, 2});
+  const Tensor reach = at::ones({2}, at::kDouble), u = simulated_forces(run, flags, reach, k);
   const auto exact = physics::simulate({start.position, start.velocity}, u, particle_mass(flags, flags.block.dt, mu));
-  const Tensor positions = at::cat({position.unsqueeze(0), exact.step.next.position});
-  return observe(run, flags, start, mu, positions, at::ones({2}, at::kDouble), k);
+  return observe(run, flags, start, mu, {exact.step.next.position, exact.step.next.velocity}, reach, k);
 }
 
 }  // namespace
@@ -68,19 +67,27 @@ Tensor ParticleModel::acceleration() const {
   return row(flags_.force) / flags_.block.mass - row({0, flags_.block.gravity});
 }
 
-Tensor ParticleModel::move(const BodyState& start, const Tensor& mu) const {
+BodyState ParticleModel::move(const BodyState& start, const Tensor& mu, const Tensor& u) const {
   const PointMass mass = particle_mass(flags_, problem().tracks.dt, mu);
-  return physics::simulate({start.position, start.velocity}, forces(), mass).step.next.position;
+  const auto next = physics::simulate({start.position, start.velocity}, u, mass).step.next;
+  return {next.position, next.velocity};
+}
+
+BodyState ParticleModel::step(const BodyState& state, const Tensor& mu, const Tensor& u) const {
+  const PointMass mass = particle_mass(flags_, problem().tracks.dt, mu);
+  const auto next = physics::exact_step({state.position, state.velocity}, u, mass).next;
+  return {next.position, next.velocity};
 }
 
 FrictionEvidence ParticleModel::evidence(const Tensor& theta) const {
   const PointMass mass = particle_mass(flags_, problem().tracks.dt, theta.select(-1, 0));
   const BodyState start = start_of(theta);
   const physics::PointMassState first{start.position, start.velocity};
-  const auto rollout = physics::simulate(first, forces(), mass);
+  const Tensor u = forces(theta);
+  const auto rollout = physics::simulate(first, u, mass);
   const physics::PointMassStep& step = rollout.step;
   const Tensor friction = (step.lambda_plus - step.lambda_minus).abs();
-  return {physics::certify_rollout(first, forces(), mass, {}, rollout),
+  return {physics::certify_rollout(first, u, mass, {}, rollout),
           at::where(step.lambda_n > 0, friction / step.lambda_n, -1).amax(0),
           ((step.lambda_n > 0) & (step.next.velocity.select(-1, 0) != 0)).any(0)};
 }

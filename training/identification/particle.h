@@ -28,10 +28,11 @@ class ParticleModel : public TrackModel {
  public:
   ParticleModel(const TrackFlags& flags, const TrackProblem& problem);
 
+  BodyState step(const BodyState& state, const torch::Tensor& mu, const torch::Tensor& u) const override;
   FrictionEvidence evidence(const torch::Tensor& theta) const override;
 
  private:
-  torch::Tensor move(const BodyState& start, const torch::Tensor& mu) const override;
+  BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u) const override;
   torch::Tensor acceleration() const override;
 
   const TrackFlags& flags_;

@@ -25,12 +25,13 @@ struct ShootingFlags {
 
 struct ShootingResult {
   identification::LeastSquares fit;
-  torch::Tensor escaped;  ///< [b], bool: the search was repeated, since mu had no effect on the first result
+  torch::Tensor escaped;  ///< [b], bool: the search was repeated
   Table history;          ///< started_at (mu), track, iteration, mu, objective
 };
 
 /// Searches from --initial-mu. Where mu has no effect on the track at the end, since the body sticks as soon as it
-/// lands, searches again from several other mu and keeps the best result.
+/// lands, or where random forces have made up for a wrong mu, so that the fit does not explain the track, searches again
+/// from several other mu and keeps the best result.
 ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                                const TrackModel& model);
 

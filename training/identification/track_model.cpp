@@ -26,7 +26,13 @@ Tensor unwrapped(const Tensor& angle) {
   return angle - kTurn * at::cat({at::zeros_like(angle[0]).unsqueeze(0), (angle.diff(1, 0) / kTurn).round().cumsum(0)});
 }
 
+void set_process(const TrackFlags& flags, TrackProblem& problem) {
+  if (flags.process_noise > 0) problem.process = flags.process_noise * problem.reach;
+}
+
 }  // namespace
+
+std::string velocity_name(const std::string& coordinate) { return coordinate == "theta" ? "omega" : "v_" + coordinate; }
 
 Tensor row(const std::vector<double>& x) { return at::tensor(x, at::kDouble); }
 
@@ -47,6 +53,11 @@ void TrackFlags::add_bodies_to(CommandLine& line) {
       "noise", noise,
       "Half the width of the uniform noise on each coordinate, m; with --data that of the data, if it is known",
       nonnegative);
+  line.add<double>("process-noise", process_noise,
+                   std::string("Standard deviation of normal random forces on the body, N, which are constant during "
+                               "each step; simulated, and estimated with the rest") +
+                       (turns ? "; that of the moment is the same times --reach" : ""),
+                   nonnegative);
   line.add<std::vector<double>>("force", force,
                                 turns ? "Force and moment on the body, N, N, N m" : "Force beside gravity, N", numbers);
   line.add<std::vector<double>>("position", position,
@@ -74,6 +85,10 @@ void TrackFlags::add_estimate_to(CommandLine& line) {
 
 void TrackFlags::validate(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) {
   require_float64(run);
+  if (!data.empty() && !line.given("noise")) noise = 0;
+  if (process_noise > 0 && noise == 0) {
+    throw UsageError("--process-noise needs --noise > 0: the weight of each depends on the other");
+  }
   if (data.empty()) {
     if (bodies > 1) exclude_flags(line, {"position", "mu"}, "--particles " + std::to_string(bodies));
     return;
@@ -81,14 +96,14 @@ void TrackFlags::validate(const CommandLine& line, const RunFlags& run, const st
   std::vector<std::string> meaningless = {"steps", "mu", "dt"};
   meaningless.insert(meaningless.end(), simulated.begin(), simulated.end());
   exclude_flags(line, meaningless, "--data");
-  if (!line.given("noise")) noise = 0;
   if (!line.given("position")) position.clear();
   data = std::filesystem::weakly_canonical(data).string();
 }
 
 TrackProblem read_problem(const TrackFlags& flags, const Tensor& reach) {
   const torch::NoGradGuard no_grad;
-  TrackProblem problem{read_tracks(flags.data, flags.coordinates), {}, {}, reach, flags.noise / std::sqrt(3)};
+  TrackProblem problem{
+      .tracks = read_tracks(flags.data, flags.coordinates), .reach = reach, .noise = flags.noise / std::sqrt(3)};
   if (flags.noise == 0) problem.noise = std::numeric_limits<double>::quiet_NaN();
   Tensor& observed = problem.tracks.observed;
   for (std::size_t k = 0; k < flags.coordinates.size(); ++k) {
@@ -97,21 +112,34 @@ TrackProblem read_problem(const TrackFlags& flags, const Tensor& reach) {
     angle.copy_(unwrapped(angle));
   }
   const Tensor first = observed[0];
+  set_process(flags, problem);
   problem.start = {flags.position.empty() ? first : row(flags.position).expand_as(first),
                    row(flags.velocity).expand_as(first)};
   return problem;
 }
 
+Tensor simulated_forces(const RunFlags& run, const TrackFlags& flags, const Tensor& reach, std::int64_t k) {
+  const Tensor force = row(flags.force).expand({flags.steps, flags.bodies, reach.size(0)});
+  if (flags.process_noise == 0) return force;
+  return force + flags.process_noise * reach *
+                     at::randn(force.sizes(), generator(run.seed, Stream::kProcessNoise, k), at::kDouble);
+}
+
 TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodyState& start, const Tensor& mu,
-                     const Tensor& positions, const Tensor& reach, std::int64_t k) {
+                     const BodyState& motion, const Tensor& reach, std::int64_t k) {
+  const auto with_start = [](const Tensor& first, const Tensor& next) { return at::cat({first.unsqueeze(0), next}); };
+  const Tensor positions = with_start(start.position, motion.position);
   const Tensor uniform =
       2 * at::rand(positions.sizes(), generator(run.seed, Stream::kPositionNoise, k), at::kDouble) - 1;
-  return {{flags.block.dt, positions + flags.noise * uniform / reach,
-           at::ones({positions.size(0), positions.size(1), 1}, at::kDouble)},
-          start,
-          mu,
-          reach,
-          flags.noise / std::sqrt(3)};
+  TrackProblem problem{.tracks = {flags.block.dt, positions + flags.noise * uniform / reach,
+                                  at::ones({positions.size(0), positions.size(1), 1}, at::kDouble)},
+                       .start = start,
+                       .mu = mu,
+                       .motion = {positions, with_start(start.velocity, motion.velocity)},
+                       .reach = reach,
+                       .noise = flags.noise / std::sqrt(3)};
+  set_process(flags, problem);
+  return problem;
 }
 
 TrackProblem joined(const std::vector<TrackProblem>& all) {
@@ -121,13 +149,16 @@ TrackProblem joined(const std::vector<TrackProblem>& all) {
     return at::cat(parts, dim);
   };
   const TrackProblem& first = all.front();
-  return {{first.tracks.dt, together([](const auto& one) { return one.tracks.observed; }, 1),
-           together([](const auto& one) { return one.tracks.seen; }, 1)},
-          {together([](const auto& one) { return one.start.position; }, 0),
-           together([](const auto& one) { return one.start.velocity; }, 0)},
-          together([](const auto& one) { return one.mu; }, 0),
-          first.reach,
-          first.noise};
+  return {.tracks = {first.tracks.dt, together([](const auto& one) { return one.tracks.observed; }, 1),
+                     together([](const auto& one) { return one.tracks.seen; }, 1)},
+          .start = {together([](const auto& one) { return one.start.position; }, 0),
+                    together([](const auto& one) { return one.start.velocity; }, 0)},
+          .mu = together([](const auto& one) { return one.mu; }, 0),
+          .motion = {together([](const auto& one) { return one.motion.position; }, 1),
+                     together([](const auto& one) { return one.motion.velocity; }, 1)},
+          .reach = first.reach,
+          .noise = first.noise,
+          .process = first.process};
 }
 
 TrackModel::TrackModel(const TrackFlags& flags, const TrackProblem& problem)
@@ -138,7 +169,7 @@ std::vector<std::string> TrackModel::names() const {
   if (flags_.estimate == "mu") return all;
   all.insert(all.end(), flags_.coordinates.begin(), flags_.coordinates.end());
   if (flags_.estimate == "mu,q0") return all;
-  for (const std::string& name : flags_.coordinates) all.push_back(name == "theta" ? "omega" : "v_" + name);
+  for (const std::string& name : flags_.coordinates) all.push_back(velocity_name(name));
   return all;
 }
 
@@ -154,11 +185,12 @@ Tensor TrackModel::start(double mu) const {
     const Tensor centred = k - k.mean();
     theta = at::cat({theta, (centred * linear).sum(0) / (centred.square().sum() * tracks.dt)}, -1);
   }
-  return theta;
+  return at::constant_pad_nd(theta, {0, problem_.random_forces()});
 }
 
 Tensor TrackModel::lower() const {
-  Tensor bound = at::full({unknowns_}, -std::numeric_limits<double>::infinity(), at::kDouble);
+  Tensor bound =
+      at::full({unknowns_ + problem_.random_forces()}, -std::numeric_limits<double>::infinity(), at::kDouble);
   bound[0] = 0;
   return bound;
 }
@@ -168,24 +200,28 @@ BodyState TrackModel::start_of(const Tensor& theta) const {
   auto shape = theta.sizes().vec();
   shape.back() = k;
   return {unknowns_ > 1 ? theta.slice(-1, 1, 1 + k) : problem_.start.position.expand(shape),
-          unknowns_ > 1 + k ? theta.slice(-1, 1 + k) : problem_.start.velocity.expand(shape)};
+          unknowns_ > 1 + k ? theta.slice(-1, 1 + k, 1 + 2 * k) : problem_.start.velocity.expand(shape)};
 }
 
-Tensor TrackModel::forces() const {
+Tensor TrackModel::forces(const Tensor& theta) const {
   const Tensor force = row(flags_.force);
-  return force.expand({problem_.tracks.steps(), problem_.tracks.count(), force.size(0)});
+  const std::int64_t steps = problem_.tracks.steps(), k = force.size(0);
+  if (problem_.random_forces() == 0) return force.expand({steps, problem_.tracks.count(), k});
+  return force + problem_.process * theta.slice(-1, unknowns_).unflatten(-1, {steps, k}).movedim(-2, 0);
 }
 
-Tensor TrackModel::positions(const Tensor& theta) const {
+BodyState TrackModel::motion(const Tensor& theta) const {
   const BodyState start = start_of(theta);
-  return at::cat({start.position.unsqueeze(0), move(start, theta.select(-1, 0))});
+  const BodyState next = move(start, theta.select(-1, 0), forces(theta));
+  return {at::cat({start.position.unsqueeze(0), next.position}), at::cat({start.velocity.unsqueeze(0), next.velocity})};
 }
 
 Tensor TrackModel::residuals(const Tensor& theta) const {
   const Tracks& tracks = problem_.tracks;
-  const Tensor predicted = positions(theta).movedim(0, -2);  // [..., b, steps + 1, k]
+  const Tensor predicted = motion(theta).position.movedim(0, -2);  // [..., b, steps + 1, k]
   const Tensor error = (predicted - tracks.observed.movedim(0, -2)) * tracks.seen.movedim(0, -2) * problem_.reach;
   Tensor all = error.flatten(-2);
+  if (problem_.random_forces() > 0) all = at::cat({all, problem_.noise * theta.slice(-1, unknowns_)}, -1);
   if (flags_.prior > 0 && flags_.estimate != "mu") {
     const Tensor root = std::sqrt(flags_.prior) * problem_.reach;
     const BodyState state = start_of(theta);

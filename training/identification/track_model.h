@@ -31,6 +31,7 @@ struct TrackFlags {
   std::string estimate = "mu,q0";
   double initial_mu = 0.05;
   double prior = 0;
+  double process_noise = 0;  ///< N, standard deviation of the random forces of each step
 
   /// The flags of the bodies and of the observations.
   void add_bodies_to(CommandLine& line);
@@ -51,22 +52,36 @@ struct BodyState {
 /// The observed tracks of bodies and what is known about the bodies.
 struct TrackProblem {
   Tracks tracks;
-  BodyState start;      ///< [b, k], used where it is not identified
-  torch::Tensor mu;     ///< [b], the true values of simulated bodies; undefined for a file
-  torch::Tensor reach;  ///< [k], the factors that make lengths of the coordinates: 1, or m/rad for an angle
-  double noise;         ///< m, standard deviation of the noise, all coordinates as lengths; NaN where it is unknown
+  BodyState start = {};   ///< [b, k], used where it is not identified
+  torch::Tensor mu = {};  ///< [b], the true values of simulated bodies; undefined for a file
+  BodyState motion = {};  ///< [steps + 1, b, k], that of simulated bodies; undefined for a file
+  torch::Tensor reach;    ///< [k], the factors that make lengths of the coordinates: 1, or m/rad for an angle
+  double noise;           ///< m, standard deviation of the noise, all coordinates as lengths; NaN where it is unknown
+  /// [k], N and N m, standard deviations of the random forces in each step; undefined: there are none.
+  torch::Tensor process = {};
+
+  /// The number of random forces on a body.
+  std::int64_t random_forces() const { return process.defined() ? tracks.steps() * process.size(0) : 0; }
 };
 
 /// Reads --data.
 TrackProblem read_problem(const TrackFlags& flags, const torch::Tensor& reach);
 
+/// The forces on `bodies` simulated bodies, --force and the random ones: [steps, b, k]. Each k has other random
+/// numbers.
+torch::Tensor simulated_forces(const RunFlags& run, const TrackFlags& flags, const torch::Tensor& reach,
+                               std::int64_t k);
+
 /// Adds noise to simulated positions. Each k has other random numbers.
-///   positions: [steps + 1, b, k], m and rad, without noise.
+///   motion: [steps, b, k], from the first step on, without noise.
 TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodyState& start, const torch::Tensor& mu,
-                     const torch::Tensor& positions, const torch::Tensor& reach, std::int64_t k);
+                     const BodyState& motion, const torch::Tensor& reach, std::int64_t k);
 
 /// The bodies of all problems, which must have equally many steps.
 TrackProblem joined(const std::vector<TrackProblem>& all);
+
+/// The name of the velocity of a coordinate: v_x, omega.
+std::string velocity_name(const std::string& coordinate);
 
 /// A tensor of these numbers, [n], float64.
 torch::Tensor row(const std::vector<double>& x);
@@ -78,7 +93,8 @@ struct FrictionEvidence {
   torch::Tensor slides;    ///< [b], bool
 };
 
-/// Maps the unknowns theta = (mu[, q_0[, v_0]]) of each body to its track.
+/// Maps the unknowns theta of each body to its motion: mu[, q_0[, v_0]] and the random forces of all steps, over their
+/// standard deviations.
 class TrackModel {
  public:
   TrackModel(const TrackFlags& flags, const TrackProblem& problem);
@@ -86,29 +102,35 @@ class TrackModel {
   TrackModel(const TrackModel&) = delete;
   TrackModel& operator=(const TrackModel&) = delete;
 
-  std::vector<std::string> names() const;  ///< the names of the unknowns
-  std::int64_t unknowns() const { return unknowns_; }
+  std::vector<std::string> names() const;              ///< the names of the unknowns beside the random forces
+  std::int64_t unknowns() const { return unknowns_; }  ///< their number
+  const TrackProblem& problem() const { return problem_; }
 
-  /// A first guess, [b, p]: this mu, the first observation, and the velocity of the first steps.
+  /// A first guess, [b, p]: this mu, the first observation, the velocity of the first steps, and no random forces.
   torch::Tensor start(double mu) const;
   torch::Tensor lower() const;  ///< [p]: mu >= 0
 
   /// theta: [..., b, p]; its leading dimensions are further guesses of the same bodies.
-  torch::Tensor positions(const torch::Tensor& theta) const;  ///< [steps + 1, ..., b, k], m and rad
+  BodyState motion(const torch::Tensor& theta) const;  ///< [steps + 1, ..., b, k]
 
-  /// Predicted minus observed positions, m, followed by the weighted residuals of the prior: [..., b, m].
+  /// Predicted minus observed positions, m, then the random forces as lengths, so that their squares have the weight of
+  /// those of the positions, and then the weighted residuals of the prior: [..., b, m].
   torch::Tensor residuals(const torch::Tensor& theta) const;
+
+  torch::Tensor forces(const torch::Tensor& theta) const;  ///< [steps, ..., b, k], N and N m
+
+  /// One step of bodies with the friction coefficients mu, [...], under the force u, [..., k].
+  virtual BodyState step(const BodyState& state, const torch::Tensor& mu, const torch::Tensor& u) const = 0;
 
   /// theta: [b, p].
   virtual FrictionEvidence evidence(const torch::Tensor& theta) const = 0;
 
  protected:
   BodyState start_of(const torch::Tensor& theta) const;
-  torch::Tensor forces() const;  ///< [steps, b, k], N and N m
-  const TrackProblem& problem() const { return problem_; }
 
  private:
-  virtual torch::Tensor move(const BodyState& start, const torch::Tensor& mu) const = 0;  // [steps, ..., b, k]
+  // All steps, [steps, ..., b, k].
+  virtual BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u) const = 0;
   virtual torch::Tensor acceleration() const = 0;  // [k], without friction and contact
 
   const TrackFlags& flags_;

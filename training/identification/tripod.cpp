@@ -13,14 +13,6 @@ namespace {
 using physics::Tripod;
 using torch::Tensor;
 
-Tripod tripod_of(const TripodTrackFlags& flags, const TripodFlags& block, double dt, const Tensor& mu) {
-  PhysicsFlags parameters = flags.tracks.block;
-  parameters.dt = dt;
-  Tripod tripod = block.tripod(parameters);
-  tripod.mu = mu;
-  return tripod;
-}
-
 Tensor reach_of(const TripodTrackFlags& flags) { return row({1, 1, flags.reach}); }
 
 // A single block has the start and the friction of the flags. Several have random friction, start at random within 1 m
@@ -39,14 +31,13 @@ TrackProblem simulate(const RunFlags& run, const TripodTrackFlags& flags, std::i
     position.copy_(row(tracks.position));
     velocity.copy_(row(tracks.velocity));
   }
-  TripodFlags block = flags.block;
-  if (flags.true_directions > 0) block.directions = flags.true_directions;
-  if (flags.true_com_height >= 0) block.com_height = flags.true_com_height;
-  const Tripod tripod = tripod_of(flags, block, tracks.block.dt, mu);
-  const Tensor u = row(tracks.force).expand({tracks.steps, b, 3});
-  const auto exact = physics::simulate({position, velocity}, u, tripod, block.directions);
-  return observe(run, tracks, {position, velocity}, mu, at::cat({position.unsqueeze(0), exact.step.next.pose}),
-                 reach_of(flags), k);
+  TripodTrackFlags truth = flags;
+  if (flags.true_directions > 0) truth.block.directions = flags.true_directions;
+  if (flags.true_com_height >= 0) truth.block.com_height = flags.true_com_height;
+  const Tensor reach = reach_of(flags), u = simulated_forces(run, tracks, reach, k);
+  const auto exact =
+      physics::simulate({position, velocity}, u, tripod_of(truth, tracks.block.dt, mu), truth.block.directions);
+  return observe(run, tracks, {position, velocity}, mu, {exact.step.next.pose, exact.step.next.velocity}, reach, k);
 }
 
 }  // namespace
@@ -61,9 +52,8 @@ TripodTrackFlags::TripodTrackFlags()
              .velocity = {1, 0.3, 8},
              .estimate = "mu,q0,v0"} {}
 
-void TripodTrackFlags::add_to(CommandLine& line) {
+void TripodTrackFlags::add_bodies_to(CommandLine& line) {
   tracks.add_bodies_to(line);
-  tracks.add_estimate_to(line);
   block.add_to(line);
   line.add<double>("reach", reach,
                    "Length by which angles are multiplied to compare them with positions, m; the noise of theta is "
@@ -75,9 +65,18 @@ void TripodTrackFlags::add_to(CommandLine& line) {
                    "Height of the simulated block's centre of mass, m; less than 0: --com-height", finite_number);
 }
 
-void TripodTrackFlags::validate(const CommandLine& line, const RunFlags& run) {
-  tracks.validate(line, run, {"particles", "monte-carlo", "true-directions", "true-com-height"});
+void TripodTrackFlags::validate(const CommandLine& line, const RunFlags& run, std::vector<std::string> simulated) {
+  simulated.insert(simulated.end(), {"true-directions", "true-com-height"});
+  tracks.validate(line, run, simulated);
   block.tripod(tracks.block);
+}
+
+Tripod tripod_of(const TripodTrackFlags& flags, double dt, const Tensor& mu) {
+  PhysicsFlags parameters = flags.tracks.block;
+  parameters.dt = dt;
+  Tripod tripod = flags.block.tripod(parameters);
+  tripod.mu = mu;
+  return tripod;
 }
 
 TrackProblem load_tripods(const RunFlags& run, const TripodTrackFlags& flags) {
@@ -99,19 +98,27 @@ Tensor TripodModel::acceleration() const {
   return row(flags_.tracks.force) / row({flags_.tracks.block.mass, flags_.tracks.block.mass, flags_.block.inertia});
 }
 
-Tensor TripodModel::move(const BodyState& start, const Tensor& mu) const {
-  const Tripod tripod = tripod_of(flags_, flags_.block, problem().tracks.dt, mu);
-  return physics::simulate({start.position, start.velocity}, forces(), tripod, flags_.block.directions).step.next.pose;
+BodyState TripodModel::move(const BodyState& start, const Tensor& mu, const Tensor& u) const {
+  const Tripod tripod = tripod_of(flags_, problem().tracks.dt, mu);
+  const auto next = physics::simulate({start.position, start.velocity}, u, tripod, flags_.block.directions).step.next;
+  return {next.pose, next.velocity};
+}
+
+BodyState TripodModel::step(const BodyState& state, const Tensor& mu, const Tensor& u) const {
+  const Tripod tripod = tripod_of(flags_, problem().tracks.dt, mu);
+  const auto next = physics::step({state.position, state.velocity}, u, tripod, flags_.block.directions).step.next;
+  return {next.pose, next.velocity};
 }
 
 FrictionEvidence TripodModel::evidence(const Tensor& theta) const {
-  const Tripod tripod = tripod_of(flags_, flags_.block, problem().tracks.dt, theta.select(-1, 0));
+  const Tripod tripod = tripod_of(flags_, problem().tracks.dt, theta.select(-1, 0));
   const BodyState start = start_of(theta);
   const physics::TripodState first{start.position, start.velocity};
-  const auto rollout = physics::simulate(first, forces(), tripod, flags_.block.directions);
+  const Tensor u = forces(theta);
+  const auto rollout = physics::simulate(first, u, tripod, flags_.block.directions);
   // A block at rest does not determine the load of each support, but it determines their sum: |sum f| <= mu sum N.
   const Tensor used = rollout.step.friction.sum(-2).norm(2, -1) / rollout.step.normal.sum(-1);
-  return {physics::certify_rollout(first, forces(), tripod, flags_.block.directions, rollout), used.amax(0),
+  return {physics::certify_rollout(first, u, tripod, flags_.block.directions, rollout), used.amax(0),
           (rollout.step.next.velocity != 0).flatten(2).any(-1).any(0)};
 }
 

@@ -4,6 +4,8 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "identification/track_model.h"
 #include "simulation/tripod_flags.h"
@@ -19,9 +21,13 @@ struct TripodTrackFlags {
   double true_com_height = -1;       ///< m, of the simulated block; < 0: that of `block`
 
   TripodTrackFlags();
-  void add_to(CommandLine& line);
-  void validate(const CommandLine& line, const RunFlags& run);
+  void add_bodies_to(CommandLine& line);
+  /// Beside those of TrackFlags.
+  void validate(const CommandLine& line, const RunFlags& run, std::vector<std::string> simulated);
 };
+
+/// The block of the flags with the friction coefficient mu.
+physics::Tripod tripod_of(const TripodTrackFlags& flags, double dt, const torch::Tensor& mu);
 
 /// Reads the tracks of --data, or simulates --particles of them.
 TrackProblem load_tripods(const RunFlags& run, const TripodTrackFlags& flags);
@@ -33,10 +39,11 @@ class TripodModel : public TrackModel {
  public:
   TripodModel(const TripodTrackFlags& flags, const TrackProblem& problem);
 
+  BodyState step(const BodyState& state, const torch::Tensor& mu, const torch::Tensor& u) const override;
   FrictionEvidence evidence(const torch::Tensor& theta) const override;
 
  private:
-  torch::Tensor move(const BodyState& start, const torch::Tensor& mu) const override;
+  BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u) const override;
   torch::Tensor acceleration() const override;
 
   const TripodTrackFlags& flags_;

@@ -124,7 +124,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   const Tensor rows = model->rows().detach().to(torch::kDouble);
   metrics.update(
-      {{"parameter_error", row_error(canonical_rows(rows, 1, false), 1)},
+      {{"parameter_error", row_error(canonical_rows(rows, false), 1)},
        {"max_row_error", row_error(rows, 1)},
        {"rows", to_json(rows)},
        {"largest_number", rows.abs().max().item<double>()},

@@ -233,6 +233,22 @@ void CommandLine::check() const {
   for (const Flag& flag : flags_) flag.check();
 }
 
+std::string early_value(int argc, const char* const* argv, const std::string& flag, const std::string& otherwise) {
+  std::string config;
+  for (int k = 1; k < argc; ++k) {
+    const std::string_view word = argv[k];
+    const std::string next = k + 1 < argc ? argv[k + 1] : "";
+    if (word == "--" + flag) return next;
+    if (word.starts_with("--" + flag + "=")) return std::string(word.substr(flag.size() + 3));
+    if (word == "--config") config = next;
+    if (word.starts_with("--config=")) config = word.substr(9);
+  }
+  if (config.empty()) return otherwise;
+  const nlohmann::json flags = read_json(config);
+  const bool named = flags.contains(flag) && flags[flag].is_string();
+  return named ? flags[flag].get<std::string>() : otherwise;
+}
+
 std::string positive(const double& x) { return std::isfinite(x) && x > 0 ? "" : "finite and > 0"; }
 std::string nonnegative(const double& x) { return std::isfinite(x) && x >= 0 ? "" : "finite and >= 0"; }
 std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count) {

@@ -102,6 +102,10 @@ class CommandLine {
   std::vector<Flag> flags_;
 };
 
+/// The value of a flag that is needed before the others are known: from the command line, from --config, or
+/// `otherwise`.
+std::string early_value(int argc, const char* const* argv, const std::string& flag, const std::string& otherwise);
+
 /// Counts are at most this large, so that the product of two of them is an std::int64_t.
 constexpr std::int64_t kLargestCount = 1'000'000'000;
 

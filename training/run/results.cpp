@@ -56,9 +56,9 @@ void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::
   }
   if (metrics.contains("parameters")) {
     std::cout << "identifiable            " << metrics["identifiable_parameters"] << " of " << metrics["parameters"]
-              << " parameters\n";
+              << " parameters at the result\n";
     for (const std::string direction : metrics["unidentifiable_directions"]) {
-      std::cout << "  the data do not see   " << direction << "\n";
+      std::cout << "  without effect there  " << direction << "\n";
     }
   }
   for (const char* file : {"model.pt", "table.md", "metrics.json"}) {

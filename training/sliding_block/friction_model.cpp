@@ -76,14 +76,10 @@ double row_error(const Tensor& rows, double limit) {
   return (rows.detach().to(torch::kDouble) - nn::TraditionalModelImpl::true_rows(limit)).abs().max().item<double>();
 }
 
-Tensor canonical_rows(const Tensor& given, double limit, bool motion_only) {
-  const Tensor truth = nn::TraditionalModelImpl::true_rows(limit);
+Tensor canonical_rows(const Tensor& given, bool motion_only) {
   Tensor rows = given.detach().to(torch::kDouble).clone();
-  const auto scaled = [&] {
-    const Tensor scale = (rows * truth).sum(-1, true) / rows.square().sum(-1, true).clamp_min(1e-300);
-    return rows * scale.clamp_min(0);
-  };
-  rows = scaled();
+  const Tensor size = torch::stack({rows[0][2], rows[1][2], (rows[2][0] + rows[2][1]) / -2}).unsqueeze(-1);
+  rows = torch::where(size > 0, rows / size, rows);
   if (motion_only) {
     const Tensor difference = (rows[0].slice(0, 3) - rows[1].slice(0, 3)) / 2;
     rows[0].slice(0, 3) = difference;
@@ -195,7 +191,7 @@ nlohmann::json friction_metrics(nn::TraditionalModel& model, const PhysicsFlags&
   const double limit = block.mu * mass_gravity / unit;
   const Tensor rows = model->rows().detach().to(torch::kDouble);
   const double mu = (-2 * rows[2][5] / (rows[2][0] + rows[2][1])).item<double>() * unit / mass_gravity;
-  return {{"mu", mu}, {"parameter_error", row_error(canonical_rows(rows, limit, true), limit)}};
+  return {{"mu", mu}, {"parameter_error", row_error(canonical_rows(rows, true), limit)}};
 }
 
 }  // namespace lcp::training

@@ -30,9 +30,10 @@ std::vector<std::string> held_names();
 /// The largest error of an entry of [M|W], [3, 6], against the block with this friction limit.
 double row_error(const torch::Tensor& rows, double limit);
 
-/// The rows, each multiplied by the positive factor that brings it nearest to the true row of a block with this
-/// friction limit. Where `motion_only`, the mean of W_1 and W_2 is removed too, since it has no effect on motion.
-torch::Tensor canonical_rows(const torch::Tensor& rows, double limit, bool motion_only);
+/// The rows, each divided by the size of the entries that are the same for every block: M13, M23 and (M31 + M32) / -2,
+/// unless these have the wrong sign. Where `motion_only`, the mean of W_1 and W_2 is removed too, since it has no
+/// effect on motion.
+torch::Tensor canonical_rows(const torch::Tensor& rows, bool motion_only);
 
 /// Fits v_next = dynamics . (v, u, 1, lambda_plus, lambda_minus, gamma) by least squares, starting at the
 /// dynamics of the model: what the samples do not determine keeps its value.

@@ -1,5 +1,6 @@
 // The operators of compliant contact that are made of others, and the C++ functions of all of them.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/diag_embed.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
@@ -10,6 +11,7 @@
 
 #include "lcp/add_equality.h"
 #include "lcp/certify_contact.h"
+#include "lcp/contact_dual.h"
 #include "lcp/contact_parameters.h"
 #include "lcp/solve_contact.h"
 #include "ops/contact/operators.h"
@@ -44,6 +46,19 @@ Tensors<2> add_equality_composite(const Tensor& A, const Tensor& v_free, const T
   const Tensor total = A + sum_outer(stiff, J, sum).squeeze(-3);
   const Tensor pull = times(A, v_free) + times(stiff.mT(), v_hat);
   return {total, inverse(total, pull)};
+}
+
+Tensor equality_impulses_composite(const Tensor& J, const Tensor& v_hat, const Tensor& R, const Tensor& v) {
+  check(kEqualityImpulses, J, v_hat, R, v);
+  return (v_hat - times(J, v)) / R;
+}
+
+Tensors<2> contact_dual_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
+                                  const Tensor& R) {
+  check(kContactDual, A, v_free, J, v_hat, R);
+  const Tensor solved = inverse(A.unsqueeze(-3), J);  // A^-1 J', the columns as rows
+  const Tensor W = (J.unsqueeze(-2) * solved.unsqueeze(-3)).sum(-1);
+  return {W + at::diag_embed(R), times(J, v_free) - v_hat};
 }
 
 Tensor delassus_diagonal_composite(const Tensor& A, const Tensor& J) {
@@ -81,6 +96,8 @@ Tensors<2> contact_parameters_composite(const Tensor& gap, const Tensor& stiffne
 TORCH_LIBRARY_IMPL(lcp, CompositeImplicitAutograd, library) {
   library.impl("solve_contact", TORCH_FN(solve_contact_composite));
   library.impl("add_equality", TORCH_FN(add_equality_composite));
+  library.impl("equality_impulses", TORCH_FN(equality_impulses_composite));
+  library.impl("contact_dual", TORCH_FN(contact_dual_composite));
   library.impl("delassus_diagonal", TORCH_FN(delassus_diagonal_composite));
   library.impl("contact_parameters", TORCH_FN(contact_parameters_composite));
 }
@@ -89,6 +106,8 @@ TORCH_LIBRARY_IMPL(lcp, CompositeImplicitAutograd, library) {
 TORCH_LIBRARY_IMPL(lcp, FuncTorchBatchedDecomposition, library) {
   library.impl("solve_contact", TORCH_FN(solve_contact_composite));
   library.impl("add_equality", TORCH_FN(add_equality_composite));
+  library.impl("equality_impulses", TORCH_FN(equality_impulses_composite));
+  library.impl("contact_dual", TORCH_FN(contact_dual_composite));
   library.impl("delassus_diagonal", TORCH_FN(delassus_diagonal_composite));
   library.impl("contact_parameters", TORCH_FN(contact_parameters_composite));
 }
@@ -116,6 +135,16 @@ FreeMotion add_equality(const at::Tensor& A, const at::Tensor& v_free, const at:
                         const at::Tensor& R) {
   auto [total, v] = ops::add_equality_op().call(A, v_free, J, v_hat, R);
   return {total, v};
+}
+
+at::Tensor equality_impulses(const at::Tensor& J, const at::Tensor& v_hat, const at::Tensor& R, const at::Tensor& v) {
+  return ops::equality_impulses_op().call(J, v_hat, R, v);
+}
+
+ContactDual contact_dual(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J, const at::Tensor& v_hat,
+                         const at::Tensor& R) {
+  auto [H, r] = ops::contact_dual_op().call(A, v_free, J, v_hat, R);
+  return {H, r};
 }
 
 ContactParameters contact_parameters(const at::Tensor& gap, const at::Tensor& stiffness, const at::Tensor& dissipation,

@@ -33,6 +33,17 @@ inline constexpr Operator kAddEquality("add_equality", Operator::Kind::kComposit
                                         tensor("Tensor R", "e")},
                                        {{"A", "n n"}, {"v_free", "n"}});
 
+/// See lcp/add_equality.h.
+inline constexpr Operator kEqualityImpulses("equality_impulses", Operator::Kind::kComposite,
+                                            {tensor("Tensor J", "e n"), tensor("Tensor v_hat", "e"),
+                                             tensor("Tensor R", "e"), vector("Tensor v")},
+                                            {{"gamma", "e"}});
+
+/// See lcp/contact_dual.h.
+inline constexpr Operator kContactDual("contact_dual", Operator::Kind::kComposite,
+                                       {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization},
+                                       {{"H", "3c 3c"}, {"r", "3c"}});
+
 /// See lcp/contact_parameters.h.
 inline constexpr Operator kDelassusDiagonal("delassus_diagonal", Operator::Kind::kComposite, {kMass, kJacobian},
                                             {{"delassus", "c"}});
@@ -81,6 +92,14 @@ inline const auto& add_equality_op() {
   return handle<Tensors<2>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
                            const Tensor& R),
                 kAddEquality>();
+}
+inline const auto& equality_impulses_op() {
+  return handle<Tensor(const Tensor& J, const Tensor& v_hat, const Tensor& R, const Tensor& v), kEqualityImpulses>();
+}
+inline const auto& contact_dual_op() {
+  return handle<Tensors<2>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
+                           const Tensor& R),
+                kContactDual>();
 }
 inline const auto& delassus_diagonal_op() {
   return handle<Tensor(const Tensor& A, const Tensor& J), kDelassusDiagonal>();

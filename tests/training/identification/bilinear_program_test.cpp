@@ -48,6 +48,19 @@ TEST(BilinearProgramTest, SatisfiesLinearAndBilinearEquations) {
   EXPECT_NEAR(solution.objective, std::pow(x - 3, 2) + std::pow(z - 1, 2), 1e-12);
 }
 
+TEST(BilinearProgramTest, KnowsCosinesAndSines) {
+  // The direction nearest to (3, 4) from a start on the other side.
+  BilinearProgram program;
+  const std::int64_t angle = program.add(-kInfinity, kInfinity, -1);
+  const std::int64_t cosine = program.add(-1, 1, 1, 1, 3), sine = program.add(-1, 1, 0, 1, 4);
+  program.rotations.push_back({angle, cosine, sine});
+  const MpecSolution solution = solve(program, {});
+  ASSERT_EQ(solution.status, "solved");
+  EXPECT_NEAR(solution.x[0], std::atan2(4, 3), 1e-7);
+  EXPECT_NEAR(solution.x[1], 0.6, 1e-7);
+  EXPECT_NEAR(solution.x[2], 0.8, 1e-7);
+}
+
 TEST(BilinearProgramTest, KeepsWithinBalls) {
   const MpecSolution near = nearest(2, 1, 1, 1, Complementarity::kPenalty, 1.1);
   EXPECT_EQ(near.status, "solved");
