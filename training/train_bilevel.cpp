@@ -33,8 +33,8 @@ struct Weights {
         });
     line.add<double>(
         "continuation", continuation,
-        "A2 and A3 grow from this fraction of themselves to their whole values in the first half of the training: a "
-        "small A2 / A1 converges from far starts, a large one is exact, also with noise",
+        "A2 grows from this fraction of itself to its whole value in the first half of the training: a small "
+        "A2 / A1 converges from far starts, a large one is exact, also with noise",
         [](const double& x) { return x > 0 && x <= 1 ? "" : "> 0 and <= 1"; });
     line.add_switch("hard", hard,
                     "Enforce the constraints exactly instead of penalising violations with the weight A3");
@@ -43,7 +43,7 @@ struct Weights {
   BilevelWeights at(double done) const {
     const double fraction = std::pow(continuation, std::max(0.0, 1 - 2 * done));
     return BilevelWeights{
-        .prediction = alpha[0], .complementarity = alpha[1] * fraction, .violation = alpha[2] * fraction, .hard = hard};
+        .prediction = alpha[0], .complementarity = alpha[1] * fraction, .violation = alpha[2], .hard = hard};
   }
 };
 

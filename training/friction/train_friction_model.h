@@ -13,7 +13,7 @@ namespace lcp::training {
 
 struct FrictionFlags {
   RunFlags run;
-  TrainingFlags training{.iterations = 400, .learning_rate = 0.02};
+  TrainingFlags training{.iterations = 1000, .learning_rate = 0.02};
   SampleFlags samples{.known_forces = KnownForces::kNone, .samples = 500, .states = "mixed"};
   PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
   FrictionModelFlags model;

@@ -21,7 +21,7 @@ namespace {
 using identification::Linearization;
 using torch::Tensor;
 
-constexpr std::int64_t kFinished = 4;  // starts that are finished
+constexpr std::int64_t kFinished = 8;  // starts that are finished
 // Relative errors below this are the rounding of exact solutions.
 constexpr double kExact = 1e-10;
 constexpr std::int64_t kRandomStates = 2000;

@@ -39,7 +39,7 @@ struct LearnedLcp {
 struct StartFlags {
   std::string start;
   std::int64_t starts = 0;  ///< 0: 16 random ones, or one that is not random
-  std::int64_t finishing_iterations = 50;
+  std::int64_t finishing_iterations = 30;
 
   /// known: the other values of --start than random and a file, each with a description.
   void add_to(CommandLine& line, const std::string& known);
@@ -73,7 +73,7 @@ class Starts : public torch::nn::Module {
   torch::Tensor kept_;   // [starts / 2, rounded up], the numbers of the starts that are left; -1 before
 };
 
-/// The best of the starts, [p]: the four with the smallest errors are finished by the Levenberg-Marquardt method, and
+/// The best of the starts, [p]: the eight with the smallest errors are finished by the Levenberg-Marquardt method, and
 /// of these the one is chosen that predicts the samples best. Where errors are round-off or similar, it is the one
 /// whose active sets in random states, each of the v of one sample and the u of another, occur in most samples as well:
 /// what the others predict there was learned from nothing.
