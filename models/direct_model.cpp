@@ -2,10 +2,24 @@
 
 #include <torch/types.h>
 
+#include <cmath>
+
 #include "lcp/solve.h"
 #include "models/torchscript.h"
 
 namespace lcp::nn {
+namespace {
+
+NamedNumbers units_of(const DirectModelOptions& options) {
+  return {{"dt", options.dt()},
+          {"mass", options.mass()},
+          {"gravity", options.gravity()},
+          {"slack", options.forces() == DirectForces::kSlack ? 1 : 0},
+          {"velocity_scale", options.velocity_scale()},
+          {"force_scale", options.force_scale()}};
+}
+
+}  // namespace
 
 torch::Tensor DirectModelOptions::forces_of(const torch::Tensor& lambda) const {
   return forces_ == DirectForces::kSlack ? max_friction() - lambda.flip(-1) : lambda;
@@ -14,7 +28,8 @@ torch::Tensor DirectModelOptions::forces_of(const torch::Tensor& lambda) const {
 DirectModelImpl::DirectModelImpl(const DirectModelOptions& options_) : options(options_) {
   TORCH_CHECK(options.mass() > 0, "mass must be > 0; got ", options.mass());
   TORCH_CHECK(options.dt() > 0, "dt must be > 0; got ", options.dt());
-  TORCH_CHECK(options.mu() >= 0, "mu must be >= 0; got ", options.mu());
+  const bool unknown = std::isnan(options.mu()) && options.forces() == DirectForces::kSlack;
+  TORCH_CHECK(options.mu() >= 0 || unknown, "mu must be >= 0, or NaN with slack forces; got ", options.mu());
   TORCH_CHECK(options.gravity() >= 0, "gravity must be >= 0; got ", options.gravity());
   DirectModelImpl::reset();
 }
@@ -68,17 +83,16 @@ DirectModelImpl::Step DirectModelImpl::step(const torch::Tensor& v_given, const 
 std::string torchscript_bytes(const DirectModel& given) {
   DirectModel model = given;
   const DirectModelOptions& options = model->options;
-  return torchscript_of("DirectModel", *model,
-                        {{"dt", options.dt()},
-                         {"mass", options.mass()},
-                         {"gravity", options.gravity()},
-                         {"mu", options.mu()},
-                         {"velocity_scale", options.velocity_scale()},
-                         {"force_scale", options.force_scale()}},
-                        velocity_and_force(), [&](const auto& inputs) {
-                          const DirectModelImpl::Step step = model->step(inputs[0], inputs[1]);
-                          return std::tuple(step.v_next, step.force, step.status);
-                        });
+  NamedNumbers attributes = units_of(options);
+  if (!std::isnan(options.mu())) attributes.emplace_back("mu", options.mu());
+  return torchscript_of("DirectModel", *model, attributes, velocity_and_force(), [&](const auto& inputs) {
+    const DirectModelImpl::Step step = model->step(inputs[0], inputs[1]);
+    return std::tuple(step.v_next, step.force, step.status);
+  });
+}
+
+void load_torchscript(const DirectModel& model, const std::string& path) {
+  read_parameters("DirectModel", *model.ptr(), units_of(model->options), path);
 }
 
 void save_torchscript(const DirectModel& model, const std::string& path) {

@@ -1,5 +1,7 @@
 #include <torch/types.h>
 
+#include <utility>
+
 #include "models/traditional_models.h"
 
 namespace lcp::nn {
@@ -14,9 +16,14 @@ class FrictionModel : public TraditionalModelImpl {
     frictionless_rows_ = register_buffer("frictionless_rows", true_rows(0).to(torch::kFloat));
   }
 
-  Tensor rows() override {
-    const Tensor limit = mu_ * (options.mass() * options.gravity() / options.force_unit());
-    return at::cat({frictionless_rows_.flatten().slice(0, 0, -1), limit.unsqueeze(0)}).view({3, 6});
+  Tensor rows(const Tensor& theta) const override {
+    const Tensor limit = theta.unsqueeze(-1) * (options.mass() * options.gravity() / options.force_unit());
+    return frictionless_rows_ + at::constant_pad_nd(limit, {5, 0, 2, 0});  // W33
+  }
+
+  // mu from about .1 to 10.
+  Tensor random(std::int64_t count, at::Generator generator) const override {
+    return TraditionalModelImpl::random(count, std::move(generator)).exp();
   }
 
   void start(double mu, double) override { assign(mu_, torch::tensor(mu, torch::kDouble), 0); }

@@ -1,5 +1,8 @@
 #include <torch/types.h>
 
+#include <utility>
+#include <vector>
+
 #include "lcp/nn/state_map.h"
 #include "models/traditional_models.h"
 
@@ -34,19 +37,22 @@ class NetworkModel : public TraditionalModelImpl {
     f_ = map("f");
   }
 
-  Tensor G_of(const Tensor& v, const Tensor& u) override {
-    const Tensor phi = phi_(v, u);
-    return phi.unsqueeze(-1) * phi.unsqueeze(-2) + antisymmetric(beta_(v, u));
+  Tensor G_of(const Tensor& v, const Tensor& u, const Tensor& theta) const override {
+    const Tensor phi = phi_->value(v, u, of_map(0, theta));
+    return phi.unsqueeze(-1) * phi.unsqueeze(-2) + antisymmetric(beta_->value(v, u, of_map(1, theta)));
   }
 
-  Tensor f_of(const Tensor& v, const Tensor& u) override { return f_(v, u); }
+  Tensor f_of(const Tensor& v, const Tensor& u, const Tensor& theta) const override {
+    return f_->value(v, u, of_map(2, theta));
+  }
 
-  Tensor nonlinearity() const override {
-    Tensor sum = TraditionalModelImpl::nonlinearity();
-    for (const StateMap& map : {phi_, beta_}) sum = sum + map->affine->weight.square().sum();
-    if (options.hidden() == 0) return sum;
-    for (const StateMap& map : {phi_, beta_, f_}) sum = sum + map->hidden_out->weight.square().sum();
-    return sum;
+  Tensor nonlinear(const Tensor& theta) const override { return at::cat(nonlinear_parts(theta), -1); }
+
+  // G does not depend on v and u at first, and f is affine.
+  Tensor random(std::int64_t count, at::Generator generator) const override {
+    const Tensor theta = TraditionalModelImpl::random(count, std::move(generator));
+    for (const Tensor& part : nonlinear_parts(theta)) part.zero_();
+    return theta;
   }
 
   void start(double mu, double noise) override {
@@ -58,6 +64,23 @@ class NetworkModel : public TraditionalModelImpl {
   }
 
  private:
+  static constexpr std::int64_t kWeights = 6;  // of the affine part of a map, which come first of its parameters
+
+  // The parameters of phi, beta or f, with which they share memory.
+  Tensor of_map(std::int64_t map, const Tensor& theta) const {
+    return theta.slice(-1, map * f_->size(), (map + 1) * f_->size());
+  }
+
+  std::vector<Tensor> nonlinear_parts(const Tensor& theta) const {
+    std::vector<Tensor> parts;
+    parts.reserve(5);
+    for (const std::int64_t map : {0, 1}) parts.push_back(of_map(map, theta).slice(-1, 0, kWeights));
+    for (const std::int64_t map : {0, 1, 2}) {  // the weights of the hidden layers' outputs, which come last
+      parts.push_back(of_map(map, theta).slice(-1, f_->size() - 3 * options.hidden()));
+    }
+    return parts;
+  }
+
   StateMap phi_{nullptr}, beta_{nullptr}, f_{nullptr};  // of 3 outputs each
 };
 

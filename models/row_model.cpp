@@ -1,5 +1,7 @@
 #include <torch/types.h>
 
+#include <vector>
+
 #include "models/traditional_models.h"
 
 namespace lcp::nn {
@@ -13,11 +15,40 @@ class RowModel : public TraditionalModelImpl {
     learned_ = register_parameter("learned", torch::randn({3, 6}));
   }
 
-  Tensor rows() override { return at::where(held != 0, values, learned_); }
+  Tensor rows(const Tensor& theta) const override {
+    const Tensor rows = at::where(held != 0, values, theta.unflatten(-1, {3, 6}));
+    return options.monotone() ? monotone(rows) : rows;
+  }
 
   void start(double mu, double noise) override { assign(learned_, rows_of(mu), noise); }
 
  private:
+  // See TraditionalModelOptions::monotone.
+  Tensor monotone(const Tensor& rows) const {
+    const auto entry = [](const Tensor& x, std::int64_t i, std::int64_t j) { return x.select(-2, i).select(-1, j); };
+    const auto unless_held = [&](std::int64_t i, std::int64_t j, const Tensor& value) {
+      return at::where(entry(held, i, j) != 0, entry(rows, i, j), value);
+    };
+    const Tensor least = (entry(rows, 0, 1) + entry(rows, 1, 0)).abs() / 2;
+    std::vector<Tensor> M;
+    M.reserve(9);
+    for (std::int64_t i = 0; i < 3; ++i) {
+      for (std::int64_t j = 0; j < 3; ++j) {
+        const Tensor own = entry(rows, i, j), other = -entry(rows, j, i);
+        if (i == 2 && j == 2) {
+          M.push_back(unless_held(i, j, at::zeros_like(own)));
+        } else if (i == j) {
+          M.push_back(unless_held(i, j, at::maximum(own, least)));
+        } else if (i == 2 || j == 2) {
+          M.push_back(unless_held(i, j, at::where(entry(held, j, i) != 0, other, (own + other) / 2)));
+        } else {
+          M.push_back(own);
+        }
+      }
+    }
+    return at::cat({at::stack(M, -1).unflatten(-1, {3, 3}), rows.slice(-1, 3)}, -1);
+  }
+
   Tensor learned_;  // [3, 6]: [M|W], without a meaning where an entry is held
 };
 

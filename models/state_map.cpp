@@ -4,6 +4,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
+#include "models/parameter_vector.h"
+
 namespace lcp::nn {
 
 StateMapImpl::StateMapImpl(const StateMapOptions& options_) : options(options_) {
@@ -30,14 +32,24 @@ void StateMapImpl::pretty_print(std::ostream& stream) const {
          << ", bias=" << (options.bias() ? "true" : "false") << ")";
 }
 
-torch::Tensor StateMapImpl::forward(const torch::Tensor& v, const torch::Tensor& u) {
+torch::Tensor StateMapImpl::value(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& theta) const {
   const auto state = at::broadcast_tensors({v / options.velocity_scale(), u / options.force_scale()});
   const torch::Tensor s = at::stack(state, -1);
-  // at::linear works for every number of dimensions. The forward functions of torch::nn::Linear choose by that number,
-  // which would be recorded in TorchScript.
-  torch::Tensor y = at::linear(s, affine->weight, affine->bias);
+  ParameterReader parameters(theta);
+  const auto linear = [&](const torch::nn::Linear& layer, const torch::Tensor& x) {
+    const torch::Tensor y = (parameters.next(layer->weight) * x.unsqueeze(-2)).sum(-1);
+    return layer->bias.defined() ? y + parameters.next(layer->bias) : y;
+  };
+  const torch::Tensor y = linear(affine, s);
   if (options.hidden() == 0) return y;
-  return y + at::linear(at::tanh(at::linear(s, hidden_in->weight, hidden_in->bias)), hidden_out->weight);
+  const torch::Tensor hidden = at::tanh(linear(hidden_in, s));
+  return y + linear(hidden_out, hidden);
 }
+
+std::int64_t StateMapImpl::size() const { return parameter_count(*this); }
+
+torch::Tensor StateMapImpl::theta() const { return parameter_vector(*this); }
+
+void StateMapImpl::set_theta(const torch::Tensor& theta) { assign_parameters(*this, theta); }
 
 }  // namespace lcp::nn

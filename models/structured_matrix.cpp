@@ -22,7 +22,7 @@ Tensor basis_of(std::int64_t n, std::int64_t diagonal, double mirrored) {
 }
 
 Tensor combined(const Tensor& weights, const Tensor& basis) {
-  return (weights.unsqueeze(-1).unsqueeze(-1) * basis).sum(0);
+  return (weights.unsqueeze(-1).unsqueeze(-1) * basis).sum(-3);
 }
 
 const char* name_of(SymmetricBasis basis) {
@@ -62,9 +62,10 @@ void StructuredMatrixImpl::pretty_print(std::ostream& stream) const {
          << ", basis=" << name_of(options.basis()) << ")";
 }
 
-Tensor StructuredMatrixImpl::forward() {
-  const Tensor M = torch::matmul(phi, phi.t()) + combined(beta, antisymmetric_);
-  return alpha.defined() ? M + combined(alpha.square(), symmetric_) : M;
+Tensor StructuredMatrixImpl::value(const Tensor& phi_, const Tensor& beta_, const Tensor& alpha_) const {
+  const Tensor gram = (phi_.unsqueeze(-2) * phi_.unsqueeze(-3)).sum(-1);  // phi phi'
+  const Tensor M = gram + combined(beta_, antisymmetric_);
+  return alpha_.defined() ? M + combined(alpha_.square(), symmetric_) : M;
 }
 
 }  // namespace lcp::nn

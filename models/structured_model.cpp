@@ -1,5 +1,6 @@
 #include <torch/types.h>
 
+#include "models/parameter_vector.h"
 #include "models/traditional_models.h"
 
 namespace lcp::nn {
@@ -14,8 +15,13 @@ class StructuredModel : public TraditionalModelImpl {
     learned_ = register_parameter("learned", torch::randn({3, 3}));
   }
 
-  Tensor rows() override {
-    return at::cat({matrix_->forward(), at::where(held.slice(1, 3) != 0, values.slice(1, 3), learned_)}, 1);
+  Tensor rows(const Tensor& theta) const override {
+    ParameterReader parameters(theta);
+    const Tensor learned = parameters.next(learned_), phi = parameters.next(matrix_->phi);
+    const Tensor beta = parameters.next(matrix_->beta);
+    const Tensor alpha = matrix_->alpha.defined() ? parameters.next(matrix_->alpha) : Tensor();
+    return at::cat({matrix_->value(phi, beta, alpha), at::where(held.slice(1, 3) != 0, values.slice(1, 3), learned)},
+                   -1);
   }
 
   void start(double mu, double noise) override {

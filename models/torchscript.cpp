@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <sstream>
 #include <system_error>
 
@@ -56,9 +57,8 @@ void add_step(jit::Module& script, const ModelInputs& inputs, const StepFunction
 
 ModelInputs velocity_and_force() { return {{"v", at::zeros({1})}, {"u", at::zeros({1})}}; }
 
-std::string torchscript_of(const std::string& name, const torch::nn::Module& model,
-                           const std::vector<std::pair<std::string, double>>& numbers, const ModelInputs& inputs,
-                           const StepFunction& step) {
+std::string torchscript_of(const std::string& name, const torch::nn::Module& model, const NamedNumbers& numbers,
+                           const ModelInputs& inputs, const StepFunction& step) {
   jit::Module script(name);
   script.register_attribute("format_version", c10::IntType::get(), kFormatVersion);
   for (const auto& [attribute, value] : numbers) script.register_attribute(attribute, c10::FloatType::get(), value);
@@ -76,6 +76,34 @@ std::string torchscript_of(const std::string& name, const torch::nn::Module& mod
   std::ostringstream stream;  // since PyTorch ends the process where it cannot write to a file
   script.save(stream);
   return stream.str();
+}
+
+void read_parameters(const std::string& name, torch::nn::Module& model, const NamedNumbers& numbers,
+                     const std::string& path) {
+  const torch::NoGradGuard no_grad;
+  jit::Module script;
+  try {
+    script = jit::load(path);
+  } catch (const c10::Error&) {
+    TORCH_CHECK(false, path, ": is no TorchScript file");
+  }
+  TORCH_CHECK(script.type()->name()->name() == name, path, ": is of a ", script.type()->name()->name(), ", not of a ",
+              name);
+  for (const auto& [attribute, value] : numbers) {
+    TORCH_CHECK(script.hasattr(attribute), path, ": has no attribute ", attribute);
+    const double found = script.attr(attribute).toDouble();
+    TORCH_CHECK(found == value, path, ": has ", attribute, " = ", found, ", not ", value);
+  }
+  std::map<std::string, at::Tensor> found;
+  for (const auto& item : script.named_parameters()) found[item.name] = item.value;
+  const auto parameters = model.named_parameters();
+  for (const auto& item : parameters) {
+    const auto one = found.find(name_in_file(item.key()));
+    TORCH_CHECK(one != found.end() && one->second.sizes() == item.value().sizes(), path, ": has no parameter ",
+                name_in_file(item.key()), " ", item.value().sizes());
+  }
+  TORCH_CHECK(found.size() == parameters.size(), path, ": has ", found.size(), " parameters, not ", parameters.size());
+  for (const auto& item : parameters) item.value().copy_(found.at(name_in_file(item.key())));
 }
 
 void write_bytes(const std::string& bytes, const std::string& path) {

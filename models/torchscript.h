@@ -22,6 +22,8 @@ using ModelInputs = std::vector<std::pair<std::string, at::Tensor>>;
 /// The inputs (v, u) of a block on a line.
 ModelInputs velocity_and_force();
 
+using NamedNumbers = std::vector<std::pair<std::string, double>>;
+
 /// The bytes of a file from which torch::jit::load makes a module of the class `name`, with the model's parameters and
 /// buffers, with format_version and `numbers` as attributes, and with the methods step(inputs...) -> (v_next, force,
 /// status) and forward(inputs...) -> v_next.
@@ -31,9 +33,14 @@ ModelInputs velocity_and_force();
 /// training.) The record holds for all inputs: `step` must therefore not read sizes of batches, must convert tensors
 /// by to(tensor) instead of to(dtype), and must create tensors by at:: functions, since those of torch:: are recorded
 /// as constants.
-std::string torchscript_of(const std::string& name, const torch::nn::Module& model,
-                           const std::vector<std::pair<std::string, double>>& numbers, const ModelInputs& inputs,
-                           const StepFunction& step);
+std::string torchscript_of(const std::string& name, const torch::nn::Module& model, const NamedNumbers& numbers,
+                           const ModelInputs& inputs, const StepFunction& step);
+
+/// Sets the model's parameters to those of a file that holds what torchscript_of wrote for the same class, the same
+/// parameters and the same `numbers`. Throws c10::Error that names the file where it does not; the model is then as it
+/// was.
+void read_parameters(const std::string& name, torch::nn::Module& model, const NamedNumbers& numbers,
+                     const std::string& path);
 
 /// Writes through a new file in the same folder, so that `path` is replaced completely or not at all. Throws a
 /// std::system_error where that fails.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/parameter_vector.h"
 #include "models/torchscript.h"
 #include "models/traditional_models.h"
 
@@ -32,6 +33,14 @@ const auto& entry_of(const TraditionalModelOptions& options) {
 Tensor state_of(const Tensor& v, const Tensor& u, const TraditionalModelImpl& model) {
   const auto state = at::broadcast_tensors({v / model.velocity_unit(), u / model.options.force_unit()});
   return at::stack({state[0], state[1], at::ones_like(state[0])}, -1);
+}
+
+NamedNumbers units_of(const TraditionalModelImpl& model) {
+  return {{"dt", model.options.dt()},
+          {"mass", model.options.mass()},
+          {"gravity", model.options.gravity()},
+          {"velocity_unit", model.velocity_unit()},
+          {"force_unit", model.options.force_unit()}};
 }
 
 }  // namespace
@@ -92,20 +101,31 @@ void TraditionalModelImpl::hold(const Tensor& mask, const Tensor& given) {
 }
 
 Tensor TraditionalModelImpl::missed(const Tensor& G) const {
-  const Tensor miss = (G - values.slice(1, 0, 3)).abs().reshape({-1, 3, 3}).mean(0);
-  return (held.slice(1, 0, 3) * miss).sum();
+  return (held.slice(1, 0, 3) * (G - values.slice(1, 0, 3))).flatten(-2);
 }
 
-Tensor TraditionalModelImpl::nonlinearity() const { return torch::zeros({}, dynamics.options()); }
+Tensor TraditionalModelImpl::nonlinear(const Tensor& theta) const { return theta.slice(-1, 0, 0); }
 
-Tensor TraditionalModelImpl::rows() {
+Tensor TraditionalModelImpl::rows(const Tensor&) const {
   TORCH_CHECK(false, "networks have no rows: their G and f depend on v and u by more than W");
 }
 
-Tensor TraditionalModelImpl::G_of(const Tensor&, const Tensor&) { return rows().slice(1, 0, 3); }
+Tensor TraditionalModelImpl::G_of(const Tensor&, const Tensor&, const Tensor& theta) const {
+  return rows(theta).slice(-1, 0, 3);
+}
 
-Tensor TraditionalModelImpl::f_of(const Tensor& v, const Tensor& u) {
-  return (rows().slice(1, 3) * state_of(v, u, *this).unsqueeze(-2)).sum(-1);
+Tensor TraditionalModelImpl::f_of(const Tensor& v, const Tensor& u, const Tensor& theta) const {
+  return (rows(theta).slice(-1, 3) * state_of(v, u, *this).unsqueeze(-2)).sum(-1);
+}
+
+std::int64_t TraditionalModelImpl::size() const { return parameter_count(*this); }
+
+Tensor TraditionalModelImpl::theta() const { return parameter_vector(*this); }
+
+void TraditionalModelImpl::set_theta(const Tensor& theta) { assign_parameters(*this, theta); }
+
+Tensor TraditionalModelImpl::random(std::int64_t count, at::Generator generator) const {
+  return at::randn({count, size()}, std::move(generator), torch::kDouble);
 }
 
 Tensor TraditionalModelImpl::resting(const Tensor& v_next, const Tensor&) const { return v_next; }
@@ -118,9 +138,9 @@ TraditionalModelImpl::Step TraditionalModelImpl::step(const Tensor& v_given, con
 
 TraditionalModelImpl::Step TraditionalModelImpl::step(const Tensor& v_given, const Tensor& u_given, const Tensor& G,
                                                       const Tensor& f, const SolveOptions& solve_options) const {
-  const auto given = at::broadcast_tensors({v_given.to(dynamics), u_given.to(dynamics)});
-  const Tensor &v = given[0], &u = given[1];
   const SolveResult result = solve(G, f, solve_options);
+  const auto given = at::broadcast_tensors({v_given.to(dynamics), u_given.to(dynamics), result.z.select(-1, 0)});
+  const Tensor &v = given[0], &u = given[1];
   const Tensor gamma = result.z.select(-1, 2);
   const Tensor sum = (dynamics * at::cat({state_of(v, u, *this), result.z}, -1)).sum(-1);
   const Tensor v_next = resting(sum * velocity_unit(), gamma);
@@ -131,11 +151,7 @@ TraditionalModelImpl::Step TraditionalModelImpl::step(const Tensor& v_given, con
 std::string torchscript_bytes(const TraditionalModel& given) {
   TraditionalModel model = given;
   const TraditionalModelOptions& options = model->options;
-  std::vector<std::pair<std::string, double>> attributes = {{"dt", options.dt()},
-                                                            {"mass", options.mass()},
-                                                            {"gravity", options.gravity()},
-                                                            {"velocity_unit", model->velocity_unit()},
-                                                            {"force_unit", options.force_unit()}};
+  NamedNumbers attributes = units_of(*model);
   if (!std::isnan(options.mu()) && options.parameters() != Parameters::kFriction) {
     attributes.emplace_back("mu", options.mu());
   }
@@ -147,6 +163,10 @@ std::string torchscript_bytes(const TraditionalModel& given) {
 
 void save_torchscript(const TraditionalModel& model, const std::string& path) {
   write_bytes(torchscript_bytes(model), path);
+}
+
+void load_torchscript(const TraditionalModel& model, const std::string& path) {
+  read_parameters("TraditionalModel", *model.ptr(), units_of(*model), path);
 }
 
 }  // namespace lcp::nn

@@ -97,12 +97,13 @@ int fit_linear_program(int argc, const char* const* argv) {
   model->to(flags.run.scalar_type());
   const Tensor contact = solutions(model, data.training), state = states(model, data.training);
   const lcp::training::KnownEntries known = flags.program.known_entries();
+  const bool monotone = flags.program.matrix == kMonotone;
   const Fit fitted =
       fit(lcp::training::complementarity_program(contact, state, known, flags.program.epsilon), flags.program);
 
   OutputFolder out(line, flags.run);
   model->named_parameters()["learned"].copy_(fitted.rows);
-  model->hold(known.mask, known.values);
+  model->hold(monotone ? with_monotone(known.mask) : known.mask, fitted.rows);
   fit_dynamics(model, data.training);
   out.write("model.pt", lcp::nn::torchscript_bytes(model));
 

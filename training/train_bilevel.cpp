@@ -20,8 +20,8 @@ using lcp::nn::TraditionalModelImpl;
 using torch::Tensor;
 
 struct Weights {
-  std::vector<double> alpha = {1, 1, 10};
-  double continuation = 0.01;
+  std::vector<double> alpha = {1, 100, 1000};
+  double continuation = 1e-4;
   bool hard = false;
 
   void add_to(CommandLine& line) {
@@ -34,7 +34,7 @@ struct Weights {
     line.add<double>(
         "continuation", continuation,
         "A2 grows from this fraction of itself to its whole value in the first half of the training: a small "
-        "A2 / A1 converges from far starts, a large one is exact",
+        "A2 / A1 converges from far starts, a large one is exact, also with noise",
         [](const double& x) { return x > 0 && x <= 1 ? "" : "> 0 and <= 1"; });
     line.add_switch("hard", hard,
                     "Enforce the constraints exactly instead of penalising violations with the weight A3");
@@ -57,14 +57,6 @@ BilevelLoss loss_of(const TraditionalModel& model, const Samples& samples, const
                     const BilevelWeights& weights) {
   const Tensor B = at::tensor({1., -1., 0.}, G.options()).unsqueeze(0);
   return lcp::learning::bilevel_loss(G, f, B, unexplained(model, samples), weights);
-}
-
-// The inner problem has a minimum only where its objective is convex and bounded below. Where it is not, this penalty
-// is positive: it is the sum of the negative parts of the least eigenvalue of a1 B'B + a2 (G + G') / 2, and of f_3.
-Tensor existence_penalty(const Tensor& G, const Tensor& f, const BilevelWeights& weights) {
-  const Tensor gram = at::tensor({1., -1., 0., -1., 1., 0., 0., 0., 0.}, G.options()).view({3, 3});
-  const Tensor curvature = weights.prediction * gram + weights.complementarity * (G + G.mT()) / 2;
-  return (-at::linalg_eigvalsh(curvature).select(-1, 0)).relu().mean() + (-f.select(-1, 2)).relu().mean();
 }
 
 double objective(const TraditionalModel& model, const Samples& samples, const Tensor& G, const Tensor& f,
@@ -101,16 +93,11 @@ int train_bilevel(int argc, const char* const* argv) {
   weights.add_to(line);
   bool warned = false;
   const FrictionMethod method{
-      [&](TraditionalModel& model, const Samples& batch, double done) -> LossTerms {
-        const Tensor G = model->G_of(batch.v, batch.u), f = model->f_of(batch.v, batch.u);
-        const BilevelWeights now = weights.at(done);
-        const auto loss = loss_of(model, batch, G, f, now);
-        const Tensor value = at::where(loss.status == 0, loss.value, 0).mean();
-        const Tensor missed = model->missed(G), existence = existence_penalty(G, f, now);
-        return {{"loss", value + missed + weights.alpha[2] * existence},
-                {"objective", value},
-                {"missed", missed + existence}};
+      [&](TraditionalModel& model, const Samples& batch, const Tensor& G, const Tensor& f, double done) {
+        const auto loss = loss_of(model, batch, G, f, weights.at(done));
+        return at::where(loss.status == 0, loss.value, 0).mean(-1);
       },
+      "objective", [&] { return weights.alpha[2]; },
       [&](TraditionalModel& model, const Samples& training) -> NamedValues {
         if (!warned && !flags.run.quiet) warn_of_weights(model, training, weights.at(1));
         warned = true;

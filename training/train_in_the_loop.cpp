@@ -12,7 +12,7 @@ using namespace lcp::training;
 using lcp::nn::TraditionalModel;
 using torch::Tensor;
 
-// The squared error of each sample; 0 where the learned LCP has no solution.
+// The squared error of each sample; 0 where the LCP has no solution.
 Tensor squared_errors(const TraditionalModel& model, const Samples& samples, const Tensor& G, const Tensor& f,
                       double kappa) {
   lcp::SolveOptions options;
@@ -42,13 +42,9 @@ int train_in_the_loop(int argc, const char* const* argv) {
   line.add<double>("kappa", kappa,
                    "Smooths the derivative but not the solution: it is that of the central path z w = kappa; 0: exact",
                    nonnegative);
-  const FrictionMethod method{[&](TraditionalModel& model, const Samples& batch, double) -> LossTerms {
-                                const Tensor G = model->G_of(batch.v, batch.u);
-                                const Tensor prediction =
-                                    squared_errors(model, batch, G, model->f_of(batch.v, batch.u), kappa).mean();
-                                const Tensor missed = model->missed(G);
-                                return {{"loss", prediction + missed}, {"prediction", prediction}, {"missed", missed}};
-                              },
+  const FrictionMethod method{[&](TraditionalModel& model, const Samples& batch, const Tensor& G, const Tensor& f,
+                                  double) { return squared_errors(model, batch, G, f, kappa).mean(-1); },
+                              "prediction", [] { return 1.0; },
                               [&](TraditionalModel& model, const Samples& training) -> NamedValues {
                                 return {{"zero_gradient_fraction", zero_gradient_fraction(model, training, kappa)}};
                               },

@@ -33,19 +33,20 @@ def test_a_small_run_writes_everything(compared):
     assert top == {"config.json", "metrics.json", "table.json", "table.md", "times.json", "figures/comparison.png",
                    "data/0_traditional.csv", "data/0_direct.csv", "data/0_physical.csv"}
     assert {path.name for path in (out / "runs").iterdir()} == {
-        "direct_random_0", "in_the_loop_mu_near_0", "in_the_loop_mu_far_0"}
+        "direct_random_0", "in_the_loop_mu_near_0", "in_the_loop_mu_far_0", "in_the_loop_mu_random_0"}
     assert (out / "figures" / "comparison.png").stat().st_size > 10_000
     assert str(out / "table.md") in result.stdout and "exact zeros" in result.stdout
     assert "now direct, random start, seed 0" in result.stderr and " left" in result.stderr
     table = (out / "table.md").read_text()
-    assert table.count("| in_the_loop_mu | ") == 4 and "Failed" not in table
+    assert table.count("| in_the_loop_mu | ") == 6 and "Failed" not in table
 
 
 def test_methods_that_know_the_law_beat_one_that_does_not(compared):
     rows = metrics_of(compared[0])
     assert set(rows) == {("affine", "none"), ("direct", "random"), ("in_the_loop_mu", "near"),
-                         ("in_the_loop_mu", "far")}
+                         ("in_the_loop_mu", "far"), ("in_the_loop_mu", "random")}
     rmse = {key: row["heldout_rmse"]["median"] for key, row in rows.items()}
+    assert rmse["in_the_loop_mu", "random"] < 1e-9
     assert rmse["direct", "random"] < 1e-3 and rmse["in_the_loop_mu", "near"] < 1e-9 and rmse["affine", "none"] > 0.1
     exact = {key: row["sticking_exact_zero_fraction"]["median"] for key, row in rows.items()}
     assert exact["direct", "random"] == exact["in_the_loop_mu", "near"] == 1 and exact["affine", "none"] == 0
@@ -96,6 +97,18 @@ def test_held_out_steps_have_no_noise(run, tmp_path):
     both = [one["heldout_rmse"] for one in row["runs"]]
     assert [one["seed"] for one in row["runs"]] == [0, 1]
     assert row["heldout_rmse"] == {"least": min(both), "most": max(both), "median": pytest.approx(sum(both) / 2)}
+
+
+def test_the_black_box_is_trained_once(run, tmp_path):
+    small = ("--seeds", 1, "--samples", 100, "--methods", "black_box", "direct_motion", "--black-box-iterations", 20)
+    for flags in ((), ("--resume",)):
+        assert run("compare_methods", *small, *flags, "--threads", 2, "--out", "out", "--quiet").returncode == 0
+        rows = metrics_of(tmp_path / "out")
+        box, motion = rows["black_box", "random"]["runs"][0], rows["direct_motion", "random"]["runs"][0]
+        assert 1e-3 < box["heldout_rmse"] < 1 and motion["heldout_rmse"] < 1e-6
+        times = json.loads((tmp_path / "out" / "runs" / "black_box_random_0.json").read_text())["time"]
+        assert flags == () or times == first
+        first = times
 
 
 def test_resume_repeats_nothing(compared, run, tmp_path):
@@ -196,9 +209,9 @@ def test_data_of_the_users_own(run, tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--methods", "direct", "magic"], "--methods must be some of affine, direct, direct_physical, slack"),
+        (["--methods", "direct", "magic"], "--methods must be some of affine, black_box, network, direct_motion, direct"),
         (["--seeds", "0"], "--seeds must be >= 1; got 0"),
-        (["--seed", "4294967295"], "--seed + --seeds - 1 must be a whole number from 0 to 4294967295; got 4294967297"),
+        (["--seed", "4294967295"], "--seed + --seeds - 1 must be a whole number from 0 to 4294967295; got 4294967299"),
         (["--samples", "3"], "--samples must be >= 4"),
         (["--mu", "0"], "--mu and --gravity must be > 0"),
         (["--near-mu", "-1"], "--near-mu must be finite and >= 0; got -1.0"),

@@ -39,7 +39,7 @@ def test_the_default_run_fits_the_block_and_writes_every_file(run, tmp_path):
     }
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert abs(metrics["objective"]) < 1e-9 and metrics["lower_bound"] == 0 and metrics["degenerate"] is False
-    assert metrics["parameters"] == metrics["identifiable_parameters"] == 15
+    assert metrics["parameters"] == metrics["identifiable_parameters"] == 13  # all but those that the others determine
     assert [family["dimension"] for family in metrics["families"]] == [0, 0, 0]
     assert "held-out rmse" in result.stdout and "out/model.pt" in result.stdout
 
@@ -58,7 +58,7 @@ def test_any_seed_fits_it(fit, seed):
 @pytest.mark.parametrize(
     "arguments, error",
     [(("--split", "maximal", "--no-bias"), 1e-8), (("--solver", "interior_point"), 1e-6), (("--l1", 1), 1e-8),
-     (("--samples", 30), 1e-8), (("--dtype", "float32"), 1e-8), ((*SI, "--mass", 2.5), 1e-8)],
+     (("--matrix", "free"), 1e-8), (("--samples", 30), 1e-8), (("--dtype", "float32"), 1e-8), ((*SI, "--mass", 2.5), 1e-8)],
 )
 def test_other_fits_of_the_same_rows(fit, arguments, error):
     metrics, _ = fit(*arguments)
@@ -66,27 +66,44 @@ def test_other_fits_of_the_same_rows(fit, arguments, error):
 
 
 def test_what_else_fits_is_reported(fit):
-    metrics, stderr = fit("--split", "minimal")
+    metrics, stderr = fit("--split", "minimal", "--matrix", "free")
     assert metrics["degenerate"] and metrics["unidentifiable_directions"] == ["M12", "M21"]
     assert metrics["heldout_rmse"] <= 1e-6
     first = metrics["families"][0]
     assert first["words"] == "M12 in [-1, inf)" and first["upper"][1] is None
     assert warnings(stderr)[0] == "warning: row 1 is one of many that fit as well: M12 in [-1, inf)"
 
-    metrics, _ = fit("--split", "maximal")
+    metrics, _ = fit("--split", "maximal", "--matrix", "free")
     first = metrics["families"][0]
     assert first["words"] == "M12 = M11 - 2, W13 = -M11 + 1, M11 in (-inf, inf)" and first["dimension"] == 1
 
 
+def test_a_monotone_matrix_narrows_what_else_fits(fit):
+    metrics, _ = fit("--split", "minimal")
+    first = metrics["families"][0]
+    assert metrics["degenerate"] and first["dimension"] == 1 and first["lower"][1] == pytest.approx(-1, abs=1e-6)
+    assert first["upper"][1] == pytest.approx(3, abs=1e-6)  # M21 >= -1 and M11 = M22 = 1 >= |M12 + M21| / 2
+    assert metrics["heldout_rmse"] <= 1e-6
+
+
+def test_small_errors_of_forces_leave_a_monotone_lcp_well_posed(fit):
+    noise = ("--force-noise", 0.001)
+    monotone, free = (fit(*noise, "--matrix", matrix)[0] for matrix in ("monotone", "free"))
+    assert monotone["rows_in_units"][2][2] == 0 and monotone["heldout_rmse"] < 0.01
+    assert free["rows_in_units"][2][2] < 0 and free["heldout_rmse"] > 0.3
+    for metrics in (monotone, free):
+        assert metrics["max_row_error"] < 0.03
+
+
 def test_the_trivial_solution_is_reported(fit):
-    metrics, stderr = fit("--normalization", "none", "--epsilon", 0.01)
+    metrics, stderr = fit("--matrix", "free","--normalization", "none", "--epsilon", 0.01)
     assert metrics["degenerate"] and all(family["trivial"] for family in metrics["families"])
     assert metrics["objective"] == pytest.approx(metrics["lower_bound"]) and metrics["lower_bound"] > 1
     assert len(warnings(stderr)) == 3 and "row 1 is trivial" in stderr
 
 
 def test_forces_that_no_row_fits_are_reported(fit):
-    metrics, stderr = fit("--split", "minimal", "--no-bias", "--epsilon", 0.01)
+    metrics, stderr = fit("--split", "minimal", "--no-bias", "--epsilon", 0.01, "--matrix", "free")
     assert metrics["objective"] > 3 * metrics["lower_bound"]
     assert warnings(stderr)[-1].startswith("warning: no rows fit these forces: the objective")
 
@@ -94,7 +111,7 @@ def test_forces_that_no_row_fits_are_reported(fit):
 def test_data_of_the_users_own(run, fit, tmp_path):
     arguments = ("--formulation", "traditional", "--animation", "none", "--quiet")
     assert run("simulate", *arguments, "--trajectories", 10, "--out", "a").returncode == 0
-    metrics, _ = fit("--data", "a/data.csv", *SI)
+    metrics, _ = fit("--data", "a/data.csv", *SI, "--matrix", "free")
     assert metrics["training_samples"] == 400 and metrics["heldout_samples"] == 100
     assert metrics["heldout_rmse"] <= 1e-6 and metrics["objective"] == pytest.approx(0, abs=1e-9)
     assert metrics["families"][0]["words"] == "M12 in [-1, inf)"
@@ -104,7 +121,7 @@ def test_data_of_the_users_own(run, fit, tmp_path):
 
     (tmp_path / "inputs.csv").write_text("v,u\n" + "".join(f"{k % 7 - 3},{k % 11 - 5}\n" for k in range(77)))
     assert run("simulate", *arguments, "--inputs", "inputs.csv", "--out", "b").returncode == 0
-    metrics, _ = fit("--data", "b/data.csv", *SI)
+    metrics, _ = fit("--data", "b/data.csv", *SI, "--matrix", "free")
     assert metrics["heldout_rmse"] <= 1e-6 and metrics["families"][2]["dimension"] == 0
 
 
@@ -134,7 +151,8 @@ def test_flags_repeat_the_run(fit, tmp_path):
         (["--data", "rows.csv", "--split", "half"], "--split has no meaning with --data"),
         (["--data", "direct.csv"], "forces of the direct formulation"),
         (["--data", "gamma.csv"], "gamma.csv: gamma is negative"),
-        (["--data", "rest.csv", "--no-bias", "--epsilon", "0.01"], "--epsilon 0.01 is too much: no row 1 has"),
+        (["--data", "rest.csv", "--no-bias", "--epsilon", "0.01"], "--epsilon 0.01 is too much: no rows have"),
+        (["--matrix", "x"], '--matrix must be monotone or free; got "x"'),
     ],
 )
 def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, arguments, message):

@@ -213,3 +213,40 @@ def test_the_study_finds_what_a_relu_does(study):
     for part, forces in (("a", "fictitious"), ("f", "slack of fictitious")):  # what the programs do
         fit = fits[part, forces, "f, G", "plain (1, 0.01, 1), relu"]
         assert fit["parameter_error"] < 1e-3 and fit["lcp_exact_zero_fraction"] == 1 and fit["lost_starts"] == 0
+
+
+@pytest.mark.parametrize("seed", variants(0, 1, 2, 3, 4))
+def test_motion_alone_is_enough_from_random_starts(learn, seed):
+    metrics = learn("train_direct", "--start", "random", "--seed", seed)
+    assert metrics["heldout_rmse"] < 1e-9 and metrics["rollout_rmse"] < 1e-9 and metrics["parameter_error"] < 1e-9
+    assert metrics["sticking_exact_zero_fraction"] == 1
+    assert metrics["parameters"] == metrics["identifiable_parameters"] == 6
+
+
+def test_noisy_motion_rests_exactly(learn):
+    metrics = learn("train_direct", "--forces", "none", "--velocity-noise", 0.02)
+    assert metrics["heldout_rmse"] < 0.01 and metrics["sticking_exact_zero_fraction"] > 0.9
+
+
+def test_motion_of_the_users_own_needs_no_forces(learn, tmp_path):
+    rows = [(k % 9 - 4, k % 13 - 6) for k in range(200)]
+    step = lambda s: (abs(s) - 2) * (1 if s > 0 else -1) if abs(s) > 2 else 0  # noqa: E731
+    (tmp_path / "motion.csv").write_text("v,u,v_next\n" + "".join(f"{v},{u},{step(v + u)}\n" for v, u in rows))
+    metrics = learn("train_direct", "--forces", "none", "--data", "motion.csv", "--mu", 2, "--dt", 1, "--gravity", 1)
+    assert metrics["heldout_rmse"] < 1e-9
+    again = learn("train_direct", "--start", "out/model.pt", "--data", "motion.csv", "--mu", 2, "--dt", 1, "--gravity", 1,
+                  "--iterations", 10, out="again")
+    assert again["heldout_rmse"] < 1e-9
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--forces", "none", "--alpha", "1", "1", "1"], "--alpha has no meaning with --forces none"),
+        (["--starts", "3"], "--starts has no meaning with known --forces"),
+        (["--start", "x"], "--start must be random or a file"),
+    ],
+)
+def test_a_mistake_about_motion_is_named(run, tmp_path, arguments, message):
+    result = run("train_direct", *arguments, "--out", "out")
+    assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1

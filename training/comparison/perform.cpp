@@ -5,9 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "network/black_box.h"
+#include "run/columns.h"
 #include "run/files.h"
 #include "run/identifiability.h"
 #include "run/process.h"
+#include "run/tasks.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {
@@ -36,6 +39,43 @@ json fit_affine(const ComparisonRun& run, const ComparisonFlags& flags) {
   return metrics;
 }
 
+// The best of all black boxes by one in five of the samples. They are trained once: the result is kept in a file.
+json fit_black_box(OutputFolder& out, const ComparisonRun& run, const ComparisonFlags& flags, bool resuming,
+                   const Interrupt& interrupt) {
+  const std::string name = run.folder.substr(0, run.folder.size() - 1) + ".json";
+  if (resuming && has_written(out.path(), name)) return read_json(out / name);
+  const Clock::time_point start = Clock::now();
+  const SampleFlags file{.known_forces = KnownForces::kNone, .samples = 0, .data = run.flags["data"], .states = {}};
+  const Data data = load_data(flags.run, flags.block, file);
+  const auto motion = [](const Samples& samples) {
+    return Motion{torch::stack({samples.v, samples.u}, 1), samples.v_next.unsqueeze(1)};
+  };
+  const Motion known = motion(data.training);
+  const torch::Tensor row = torch::arange(known.count()), validates = row % kHeldOutOneIn == 0;
+  const Motion training = known.at((~validates).nonzero().squeeze(-1));
+  const Motion validation = known.at(validates.nonzero().squeeze(-1));
+  const torch::Tensor input_unit = training.x.std(0), output_unit = training.v_next.std(0);
+  BlackBoxOptions options;
+  options.iterations = flags.black_box_iterations;
+  options.seed = run.seed;
+  std::vector<BlackBox> boxes(kBlackBoxFamilies);
+  run_tasks(kBlackBoxFamilies, flags.run.threads, [&](std::int64_t k) {
+    boxes[static_cast<std::size_t>(k)] = best_of_family(k, training, validation, input_unit, output_unit, options,
+                                                        [&] { return interrupt.signal() != 0; });
+  });
+  if (interrupt.signal() != 0) return {{"error", "stopped"}};
+  const BlackBox& best = *std::min_element(boxes.begin(), boxes.end(), [](const BlackBox& a, const BlackBox& b) {
+    return a.validation_error < b.validation_error;
+  });
+  const torch::NoGradGuard no_grad;
+  const torch::Tensor predicted = best.predict(motion(data.heldout).x).squeeze(1);
+  json metrics = heldout_metrics(predicted, data.heldout, flags.block);
+  metrics["black_box"] = best.name;
+  metrics["time"] = seconds_since(start);
+  out.write_json(name, metrics);
+  return metrics;
+}
+
 bool complete(const fs::path& folder, const ComparisonRun& run) {
   if (!has_written(folder, "metrics.json")) return false;
   const json config = read_json(folder / "config.json");
@@ -48,6 +88,7 @@ bool complete(const fs::path& folder, const ComparisonRun& run) {
 
 json perform(OutputFolder& out, const ComparisonRun& run, const ComparisonFlags& flags, bool resuming,
              const Interrupt& interrupt) {
+  if (run.method.name == std::string(kBlackBox)) return fit_black_box(out, run, flags, resuming, interrupt);
   if (!run.method.program) return fit_affine(run, flags);
   const fs::path program = program_folder() / run.method.program;
   if (run.method.needs && !fs::exists(program)) return {{"not_built", run.method.needs}};

@@ -19,12 +19,15 @@ Method of_contact(const char* name, const char* program, Start start, const char
 }
 
 Method of_motion(const char* name, const char* program, const char* parameters) {
-  return {name, program, "traditional", kMotion, Start::kNearAndFar, {{"parameters", parameters}}};
+  return {name, program, "traditional", kMotion, Start::kAll, {{"parameters", parameters}}};
 }
 
 const std::vector<Method>& all_methods() {
   static const std::vector<Method> methods = {
       {"affine", nullptr, "traditional", kMotion, Start::kNone},
+      {kBlackBox, nullptr, "traditional", kMotion, Start::kRandom},
+      {"network", "train_network", "traditional", kMotion, Start::kRandom, {{"black-box-iterations", 1}}},
+      {"direct_motion", "train_direct", "traditional", kMotion, Start::kRandom, {{"forces", "none"}}},
       {"direct", "train_direct", "direct", "fictitious forces", Start::kRandom, {{"forces", "fictitious"}}},
       {"direct_physical", "train_direct", "physical", "physical forces", Start::kRandom, {{"forces", "physical"}}},
       {"slack", "train_slack", "direct", "slack of fictitious forces", Start::kRandom},
@@ -51,7 +54,7 @@ std::string some_methods(const std::vector<std::string>& chosen) {
 }
 
 std::vector<std::string> starts(const Method& method) {
-  if (method.start == Start::kNearAndFar) return {"near", "far"};
+  if (method.start == Start::kAll) return {"near", "far", "random"};
   return {method.start == Start::kNone ? "none" : "random"};
 }
 
@@ -66,6 +69,8 @@ void ComparisonFlags::add_to(CommandLine& line) {
                          at_least_one);
   line.add<double>("near-mu", near_mu, "Friction coefficient of near starts; 0: 1.5 times --mu", nonnegative);
   line.add<double>("far-mu", far_mu, "Friction coefficient of far starts; 0: 4 times --mu", nonnegative);
+  line.add<std::int64_t>("black-box-iterations", black_box_iterations,
+                         "Iterations of Adam for each of the 36 plain networks of the black box", at_least_one);
   line.add<std::vector<std::string>>("methods", methods, "Methods to compare", some_methods);
   line.add_switch("resume", resume, "Finish the comparison in --out without repeating complete runs", Role::kNoEffect);
   line.footer(
@@ -117,7 +122,13 @@ std::vector<ComparisonRun> plan(const ComparisonFlags& flags) {
                               {"dt", flags.block.dt},
                               {"mu", flags.block.mu},
                               {"gravity", flags.block.gravity}});
-        if (method.start == Start::kNearAndFar) program_flags["initial-mu"] = flags.start_mu(start);
+        if (method.start == Start::kAll) {
+          if (start == "random") {
+            program_flags["start"] = start;
+          } else {
+            program_flags["initial-mu"] = flags.start_mu(start);
+          }
+        }
         const std::string folder = "runs/" + (method.name + ("_" + start)) + "_" + std::to_string(seed) + "/";
         runs.push_back({method, start, seed, folder, std::move(program_flags)});
       }

@@ -12,7 +12,10 @@
 
 namespace lcp::training {
 
-enum class Start { kNone, kRandom, kNearAndFar };
+enum class Start { kNone, kRandom, kAll };  // kAll: near, far and random
+
+/// The method that is the best of a family of plain networks.
+constexpr const char* kBlackBox = "black_box";
 
 struct Method {
   const char* name;
@@ -28,7 +31,8 @@ struct ComparisonFlags {
   RunFlags run;
   PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
   SampleFlags samples{.known_forces = KnownForces::kContact, .samples = 500, .data = {}, .states = "mixed"};
-  std::int64_t seeds = 3;
+  std::int64_t seeds = 5;
+  std::int64_t black_box_iterations = 1000;
   double near_mu = 0;
   double far_mu = 0;
   std::vector<std::string> methods = {};

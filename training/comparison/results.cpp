@@ -120,7 +120,7 @@ std::string Results::page(const ComparisonFlags& flags) const {
                     std::to_string(flags.samples.samples / (kHeldOutOneIn - 1)) + " to hold out, without noise. "
               : "each with the rows of " + flags.samples.data + ", of which one in five is held out. ";
   text += "Near starts have mu = " + number(flags.start_mu("near")) + ", far ones " + number(flags.start_mu("far")) +
-          ". Numbers are medians over the seeds (least to most).\n\n";
+          "; random ones know nothing of friction. Numbers are medians over the seeds (least to most).\n\n";
   text +=
       table_head({"method", "learns from", "start", "held-out rmse, m/s", "rollout rmse, m/s", "exact zeros, sticking",
                   "within .001 dt mu g", "parameter error", "mu", "identifiable", "unsolved", "time, s"});
@@ -137,6 +137,7 @@ std::string Results::page(const ComparisonFlags& flags) const {
   }
   text +=
       "\n"
+      "* The black box is the best of an affine map and 36 plain networks by one in five of the samples.\n"
       "* Motion is v, u and v_next. Physical forces are >= 0; of the fictitious ones of the direct formulation one is\n"
       "  negative. Contact forces are those of the traditional formulation, and gamma.\n"
       "* The rmse is none where a step has no solution; sticking counts held-out steps that end at rest.\n"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "direct/features.h"
+#include "direct/from_motion.h"
 #include "direct/study.h"
 #include "lcp/learning/direct_loss.h"
 #include "run/excluded_flags.h"
@@ -51,6 +52,8 @@ struct Flags {
   bool no_bias = false;
   std::vector<double> alpha = {kWeights.prediction, kWeights.complementarity, kWeights.nonnegativity};
   std::int64_t batch_size = 256;
+  StartFlags start{.start = "random"};
+  double rest_below = -1;
   bool study = false;
 
   void add_to(CommandLine& line) {
@@ -76,6 +79,12 @@ struct Flags {
         });
     line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch", at_least_one);
     if (kind == DirectForces::kFriction) {
+      start.add_to(line, "with --forces none, ");
+      line.add<double>(
+          "rest-below", rest_below,
+          "Velocities of at most this size, m/s, count as rest with --forces none; -1: three times "
+          "--velocity-noise",
+          [](const double& x) { return x == -1 || nonnegative(x).empty() ? "" : "finite and >= 0, or -1"; });
       line.add_switch("study", study,
                       "Instead of training a model, compare losses, heads and kinds of force: table.md");
     }
@@ -83,14 +92,29 @@ struct Flags {
 
   void validate(const CommandLine& line) {
     if (study) {
-      exclude_flags(line,
-                    {"learning-rate", "checkpoint-every", "resume", "dtype", "threads", "data", "states", "forces",
-                     "more-mus", "velocity-noise", "network", "hidden-units", "head", "no-bias", "alpha", "batch-size"},
+      exclude_flags(line, {"learning-rate", "checkpoint-every", "resume",       "dtype",    "threads",
+                           "data",          "states",           "forces",       "more-mus", "velocity-noise",
+                           "force-noise",   "network",          "hidden-units", "head",     "no-bias",
+                           "alpha",         "batch-size",       "start",        "starts",   "finishing-iterations",
+                           "rest-below"},
                     "--study");
     }
     samples.validate(line);
+    if (slack()) return;
+    start.validate("");
+    if (line.given("start") && !line.given("forces")) samples.forces = "none";
+    if (from_motion()) {
+      exclude_flags(line, {"head", "alpha", "more-mus"}, "--forces none");
+      if (start.file()) exclude_flags(line, {"starts"}, "--start " + start.start);
+      samples.known_forces = KnownForces::kNone;
+      if (rest_below < 0) rest_below = 3 * samples.velocity_noise;
+    } else {
+      exclude_flags(line, {"start", "starts", "finishing-iterations", "rest-below"}, "known --forces");
+    }
   }
 
+  bool from_motion() const { return samples.forces == "none"; }
+  std::int64_t hidden() const { return network == "hidden" ? hidden_units : 0; }
   bool slack() const { return kind == DirectForces::kSlack; }
   bool relu() const { return head == "relu"; }
 
@@ -150,7 +174,8 @@ IdentifiabilityReport identifiability(nn::DirectModel& model, const Samples& sam
   return result;
 }
 
-// The largest error of f [m/s] and G [s/kg] over the samples, against the block of the flags.
+}  // namespace
+
 double parameter_error(nn::DirectModel& model, const Samples& samples, const PhysicsFlags& block) {
   const double c = block.dt / block.mass;
   const Tensor free = samples.v + c * samples.u;
@@ -165,8 +190,6 @@ double parameter_error(nn::DirectModel& model, const Samples& samples, const Phy
                   (model->G_of(samples.v, samples.u) - G).abs().max().item<double>());
 }
 
-}  // namespace
-
 int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
   const std::string program = kind == DirectForces::kSlack ? "train_slack" : "train_direct";
   CommandLine line(program, description(kind));
@@ -177,7 +200,8 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
       (flags.slack()
            ? "The slack of physical forces does not determine G, so that the learned LCP may have no solutions.\n"
            : "Physical forces need the relu, and do not determine f and G. Those without a bias in f and with\n"
-             "a constant, antidiagonal G are learned.\n") +
+             "a constant, antidiagonal G are learned. --forces none, or --start, learns f from v, u and v_next alone,\n"
+             "without --mu; G, which motion does not determine, is dt / m.\n") +
       "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus (m/s, N, m/s, N, N), and\n"
       "optionally trajectory; one row in five, or one trajectory in five, is held out." +
       kModelNote + kCheckpointNote);
@@ -186,6 +210,10 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
   if (flags.study) {
     study(line, flags.run, flags.training, flags.block, flags.samples);
     return 0;
+  }
+  if (flags.from_motion()) {
+    return train_from_motion(line, flags.run, flags.training, flags.block, flags.samples, flags.start,
+                             {flags.hidden(), !flags.no_bias, flags.batch_size, flags.rest_below});
   }
   FolderLock lock(flags.run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
@@ -205,7 +233,7 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
                      .gravity(flags.block.gravity)
                      .forces(kind)
                      .bias(!flags.no_bias)
-                     .hidden(flags.network == "hidden" ? flags.hidden_units : 0)
+                     .hidden(flags.hidden())
                      .velocity_scale(scale(data.training.v));
   const Tensor exact_p = options.forces_of(data.training.lambda);
   nn::DirectModel model(options.force_scale(std::max(scale(data.training.u), scale(exact_p))));

@@ -12,12 +12,16 @@
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {
+using torch::Tensor;
+
 void FrictionFlags::add_to(CommandLine& line) {
   run.add_to(line);
   samples.add_to(line);
   training.add_to(line);
   block.add_to(line);
   model.add_to(line);
+  line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch where there are several starts",
+                         at_least_one);
   line.footer("Example: " + line.program() + " --states gentle --initial-mu 2.5 --out runs/gentle\n" +
               "Data of your own: CSV with columns v,u,v_next (m/s, N, m/s), and optionally trajectory; one row in\n"
               "five, or one trajectory in five, is held out. --mu is then only what the result is compared with." +
@@ -29,6 +33,7 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.samples.validate(line);
+  flags.model.validate(line);
   if (flags.block.gravity == 0) throw UsageError("--gravity must be > 0: m g is the unit of force; got 0");
   FolderLock lock(flags.run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
@@ -37,17 +42,33 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   const Data data = load_data(flags.run, flags.block, flags.samples);
   OutputFolder out(line, flags.run, std::move(lock));
   Trainer trainer(out, flags.run, flags.training, checkpoint);
-  nn::TraditionalModel model = flags.model.make(flags.run, flags.block);
+  auto [model, start] = flags.model.make(flags.run, flags.block, data.training);
   const Samples training = data.training.to(flags.run.scalar_type());
   const Samples heldout = data.heldout.to(flags.run.scalar_type());
+  const LearnedLcp lcp = learned_lcp(model, flags.model.nonlinearity);
+  const auto errors = [&](const Tensor& theta) { return lcp.errors(training, theta); };
+  Starts starts(start);
+  double done_part = 0;
   const auto stopped = trainer.train(
-      *model, training.count(), training.count(), data.fingerprint(),
-      [&](const torch::Tensor& rows, double done) {
-        LossTerms terms = method.loss(model, training.at(rows), done);
-        terms.front().second = terms.front().second + flags.model.nonlinearity * model->nonlinearity();
-        return terms;
+      starts, training.count(), flags.model.start.count() > 1 ? flags.batch_size : training.count(), data.fingerprint(),
+      [&](const Tensor& rows, double done) -> LossTerms {
+        done_part = done;
+        const Samples batch = training.at(rows);
+        const Tensor theta = starts.left(done, errors).unsqueeze(1);
+        const Tensor f = model->f_of(batch.v, batch.u, theta);
+        const Tensor G = model->G_of(batch.v, batch.u, theta);
+        const Tensor limited = at::cat({f.slice(-1, 0, 2), f.slice(-1, 2).clamp_min(0)}, -1);
+        const Tensor value = method.loss(model, batch, G, limited, done).mean();
+        const Tensor missed = model->missed(G).abs().mean(-2).sum(-1).mean();
+        const Tensor negative = method.limit_penalty() * (-f.select(-1, 2)).relu().mean();
+        const Tensor nonlinear = model->nonlinear(theta).square().sum(-1).mean();
+        return {{"loss", value + missed + negative + flags.model.nonlinearity_at(done) * nonlinear},
+                {method.name, value},
+                {"missed", missed}};
       },
       [&] {
+        const Tensor theta = starts.left(done_part, errors);
+        model->set_theta(theta[errors(theta).argmin()]);
         NamedValues figures = {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)}};
         const nlohmann::json friction = friction_metrics(model, flags.block);
         if (friction["mu"].is_number()) figures.emplace_back("mu", friction["mu"].get<double>());
@@ -57,6 +78,10 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   if (stopped) return *stopped;
 
   const OneThread one_thread;
+  model->to(torch::kDouble);
+  model->set_theta(best_start(lcp, data.training, starts.left(1, errors).detach().to(torch::kDouble),
+                              flags.model.start.finishing_iterations, flags.run.seed));
+  model->to(flags.run.scalar_type());
   out.write("model.pt", nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   metrics.update(friction_metrics(model, flags.block));

@@ -17,21 +17,28 @@ struct FrictionFlags {
   SampleFlags samples{.known_forces = KnownForces::kNone, .samples = 500, .states = "mixed"};
   PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
   FrictionModelFlags model;
+  std::int64_t batch_size = 64;  ///< where there are several starts; otherwise all samples
 
   void add_to(CommandLine& line);
 };
 
 /// The parts in which the two methods differ. Tensors are in the units and the dtype of the model.
 struct FrictionMethod {
-  /// The loss of a batch; `done` is the completed part of the training, 0 to 1.
-  std::function<LossTerms(nn::TraditionalModel& model, const Samples& batch, double done)> loss;
+  /// The loss of a batch for each of the starts, whose G is [starts, ..., 3, 3] and f [starts, batch, 3]; `done` is the
+  /// completed part of the training, 0 to 1.
+  std::function<torch::Tensor(nn::TraditionalModel& model, const Samples& batch, const torch::Tensor& G,
+                              const torch::Tensor& f, double done)>
+      loss;
+  const char* name;  ///< of that loss in history.csv
+  /// The weight of negative friction limits f_3, for which there is no LCP: `f` has 0 in their place.
+  std::function<double()> limit_penalty;
   /// Further columns of history.csv.
   std::function<NamedValues(nn::TraditionalModel& model, const Samples& training)> report;
   /// Further entries of metrics.json.
   std::function<nlohmann::json(nn::TraditionalModel& model, const Samples& training)> metrics;
 };
 
-/// Parses, trains with all samples in each batch, and reports; returns an exit status.
+/// Parses, trains and reports; returns an exit status.
 int train_friction_model(CommandLine& line, FrictionFlags& flags, const FrictionMethod& method, int argc,
                          const char* const* argv);
 

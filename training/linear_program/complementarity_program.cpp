@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <limits>
+#include <vector>
 
 namespace lcp::training {
 namespace {
@@ -50,6 +51,38 @@ LinearProgram row_program(const LinearProgram& program, std::int64_t n, std::int
   };
   return {of_row(program.cost), of_row(program.constraints.slice(0, i, std::nullopt, n)),
           program.bound.slice(0, i, std::nullopt, n), of_row(program.lower), of_row(program.upper)};
+}
+
+LinearProgram monotone_program(const LinearProgram& program) {
+  // The coefficients of M, row by row, in constraints >= 0.
+  const Tensor of_M = at::tensor({0., 0., 1., 0., 0., 0., 1., 0., 0., 0., 0.,  -1., 0.,  0., 0.,  -1., 0.,  0.,
+                                  0., 0., 0., 0., 0., 1., 0., 1., 0., 0., 0.,  0.,  0.,  0., -1., 0.,  -1., 0.,
+                                  1., .5, 0., .5, 0., 0., 0., 0., 0., 1., -.5, 0.,  -.5, 0., 0.,  0.,  0.,  0.,
+                                  0., .5, 0., .5, 1., 0., 0., 0., 0., 0., -.5, 0.,  -.5, 1., 0.,  0.,  0.,  0.},
+                                 at::kDouble)
+                          .view({8, 9});
+  LinearProgram monotone = program;
+  monotone.constraints = at::cat({program.constraints, at::constant_pad_nd(of_M, {0, program.cost.size(0) - 9})});
+  monotone.bound = at::cat({program.bound, at::zeros({8}, at::kDouble)});
+  for (Tensor* limit : {&monotone.lower, &monotone.upper}) {
+    *limit = limit->clone();
+    (*limit)[8] = 0;  // M33
+  }
+  return monotone;
+}
+
+LinearProgram with_row_first(const LinearProgram& program, std::int64_t n, std::int64_t i) {
+  const std::int64_t k = program.cost.size(0) / n - n;
+  std::vector<Tensor> order = {at::arange(i * n, (i + 1) * n), at::arange(n * n + i * k, n * n + (i + 1) * k)};
+  for (std::int64_t j = 0; j < n; ++j) {
+    if (j == i) continue;
+    order.push_back(at::arange(j * n, (j + 1) * n));
+    order.push_back(at::arange(n * n + j * k, n * n + (j + 1) * k));
+  }
+  const Tensor columns = at::cat(order);
+  const auto ordered = [&](const Tensor& x) { return x.index_select(-1, columns); };
+  return {ordered(program.cost), ordered(program.constraints), program.bound, ordered(program.lower),
+          ordered(program.upper)};
 }
 
 LinearProgram with_l1(const LinearProgram& program, double weight) {

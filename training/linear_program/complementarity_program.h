@@ -42,6 +42,13 @@ LinearProgram complementarity_program(const at::Tensor& lambda, const at::Tensor
 /// a constraint nor a term of the cost.
 LinearProgram row_program(const LinearProgram& program, std::int64_t n, std::int64_t i);
 
+/// The program of 3 x 3 matrices M with these constraints in addition, which make M monotone, M + M' being diagonally
+/// dominant:  M33 = 0,  M13 = -M31,  M23 = -M32,  M11 and M22 >= |M12 + M21| / 2.
+LinearProgram monotone_program(const LinearProgram& program);
+
+/// The unknowns of a complementarity_program, in another order: the row [M_i|W_i] first, then the others.
+LinearProgram with_row_first(const LinearProgram& program, std::int64_t n, std::int64_t i);
+
 /// The program with weight e's added to the cost. Its unknowns are (x, s) with -s <= x <= s, so that s = |x| at the
 /// optimum.
 LinearProgram with_l1(const LinearProgram& program, double weight);

@@ -68,6 +68,19 @@ bool is_trivial(const Tensor& row) {
   return at::cat({row.slice(0, 0, 3), -row.slice(0, 3, 5).abs(), row.slice(0, 5)}).min().item<double>() > -kNegligible;
 }
 
+// The solution of a program of the rows that the name names.
+Tensor solution(const LinearProgram& program, const ProgramFlags& flags, const std::string& name) {
+  const bool simplex = flags.solver == "simplex";
+  const LinearProgramSolution found =
+      solve(program, simplex ? LinearProgramMethod::kSimplex : LinearProgramMethod::kInteriorPoint);
+  if (found.status == LinearProgramStatus::kSolved) return found.x;
+  if (solve(program).status == LinearProgramStatus::kInfeasible) {
+    throw UsageError("--epsilon " + nlohmann::json(flags.epsilon).dump() + " is too much: no " + name +
+                     (name == "rows" ? " have" : " has") + " w >= epsilon in every sample");
+  }
+  throw std::runtime_error("the solver found no " + name + (simplex ? "" : "; --solver simplex may"));
+}
+
 }  // namespace
 
 void ProgramFlags::add_to(CommandLine& line) {
@@ -78,6 +91,7 @@ void ProgramFlags::add_to(CommandLine& line) {
       "normalization", normalization,
       "one_per_row fixes M13 = M23 = 1 and M31 = -1; none leaves the scale of each row free, so that 0 is a solution",
       one_of({"one_per_row", "none"}));
+  add_matrix_flag(line, matrix);
   line.add_switch("no-bias", no_bias, "Fix W13 = W23 = 0: the first two rows of q have no constant");
   line.add<double>("l1", l1, "Weight of the sum of |M| and |W| in the objective", nonnegative);
   line.add<std::string>("solver", solver, "simplex (a vertex of the optimal set) or interior_point (a point inside it)",
@@ -91,25 +105,18 @@ KnownEntries ProgramFlags::known_entries() const {
 }
 
 Fit fit(const LinearProgram& program, const ProgramFlags& flags) {
-  const bool simplex = flags.solver == "simplex";
+  const bool monotone = flags.matrix == kMonotone;
+  const LinearProgram all = monotone ? monotone_program(program) : program;
+  const auto whole = [&](const LinearProgram& part) { return flags.l1 > 0 ? with_l1(part, flags.l1) : part; };
+  const Tensor together = monotone ? solution(whole(with_row_first(all, 3, 0)), flags, "rows") : Tensor();
   std::vector<Tensor> rows;
   Fit result;
   for (std::int64_t i = 0; i < 3; ++i) {
     const LinearProgram alone = row_program(program, 3, i);
-    const LinearProgram whole = flags.l1 > 0 ? with_l1(alone, flags.l1) : alone;
-    const LinearProgramSolution solution =
-        solve(whole, simplex ? LinearProgramMethod::kSimplex : LinearProgramMethod::kInteriorPoint);
-    if (solution.status != LinearProgramStatus::kSolved) {
-      const std::string row = "row " + std::to_string(i + 1);
-      if (solve(whole).status == LinearProgramStatus::kInfeasible) {
-        throw UsageError("--epsilon " + nlohmann::json(flags.epsilon).dump() + " is too much: no " + row +
-                         " has w >= epsilon in every sample");
-      }
-      throw std::runtime_error("the solver found no " + row + (simplex ? "" : "; --solver simplex may"));
-    }
-    rows.push_back(solution.x.slice(0, 0, 6));
+    rows.push_back(monotone ? together.slice(0, 6 * i, 6 * (i + 1))
+                            : solution(whole(alone), flags, "row " + std::to_string(i + 1)).slice(0, 0, 6));
     result.objective += (alone.cost * rows.back()).sum().item<double>();
-    result.sets.push_back(optimal_set(whole, 6));
+    result.sets.push_back(optimal_set(whole(monotone ? with_row_first(all, 3, i) : alone), 6));
   }
   result.rows = at::stack(rows);
   return result;

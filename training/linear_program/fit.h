@@ -1,4 +1,4 @@
-// Fits [M|W] of a sliding block's LCP by linear programs, one for each row.
+// Fits [M|W] of a sliding block's LCP by linear programs: one for each row, or one for all where M is monotone.
 //
 //   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 3.1.4.
 #pragma once
@@ -12,6 +12,7 @@
 #include "linear_program/complementarity_program.h"
 #include "linear_program/simplex.h"
 #include "run/command_line.h"
+#include "sliding_block/friction_model.h"
 
 namespace lcp::training {
 
@@ -21,6 +22,7 @@ constexpr double kNegligible = 1e-6;
 struct ProgramFlags {
   double epsilon = 0;
   std::string normalization = "one_per_row";
+  std::string matrix = kMonotone;
   bool no_bias = false;
   double l1 = 0;
   std::string solver = "simplex";
@@ -35,8 +37,8 @@ struct Fit {
   std::vector<OptimalSet> sets;  ///< for each row, all solutions of its program
 };
 
-/// Solves the program of each row. Throws a UsageError where no row satisfies the constraints, and a std::runtime_error
-/// where the solver finds no solution.
+/// Solves the program of each row or, where M is to be monotone, that of all rows, see monotone_program. Throws a
+/// UsageError where no row satisfies the constraints, and a std::runtime_error where the solver finds no solution.
 Fit fit(const LinearProgram& program, const ProgramFlags& flags);
 
 /// For each row the set of rows that fit equally well: dimension, lower and upper bounds of the entries, and a

@@ -39,9 +39,11 @@ nn::TraditionalModel make_model(const RowFlags& flags) {
                                  .mu(flags.block.mu)
                                  .force_unit(flags.block.max_friction())
                                  .parameters(flags.parameters)
+                                 .monotone(flags.monotone())
                                  .basis(basis));
   model->to(flags.run.scalar_type());
   Tensor held = held_entries(flags.hold);
+  if (flags.monotone()) held = with_monotone(held);
   if (flags.known_vector) held = held | held_entries("vector");
   Tensor values = nn::TraditionalModelImpl::true_rows(1);
   if (flags.no_bias) {
@@ -69,6 +71,7 @@ void RowFlags::add_to(CommandLine& line) {
       "Which entries of [M|W] are held at their true values; with none the rows shrink to 0: " + listed(held_names()),
       one_of(held_names()));
   line.add_switch("no-bias", no_bias, "Hold W13 = W23 = 0");
+  if (parameters == nn::Parameters::kRows) add_matrix_flag(line, matrix);
   if (parameters == nn::Parameters::kStructured) {
     line.add_switch("known-vector", known_vector, "Hold W at its true value");
     line.add<std::string>("basis", basis, "Symmetric matrices beside phi phi': " + listed(names_of(kBases)),
@@ -107,7 +110,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
         const Tensor G = model->G_of(training.v, training.u);
         const Tensor f = model->f_of(training.v.index({rows}), training.u.index({rows}));
         const auto terms = learning::penalty_loss(G, f, known.index({rows}), flags.weights());
-        const Tensor missed = model->missed(G);
+        const Tensor missed = model->missed(G).abs().sum();
         return {{"loss", terms.total + missed},
                 {"complementarity", terms.complementarity},
                 {"nonnegativity", terms.nonnegativity},

@@ -21,11 +21,13 @@ struct RowFlags {
   bool squared = false;
   std::string hold = "one_per_row";
   bool no_bias = false;
+  std::string matrix = kMonotone;  ///< of kRows
   bool known_vector = false;
-  std::string basis = "nonnegative";
+  std::string basis = "diagonal";
   std::int64_t batch_size = 0;
 
   void add_to(CommandLine& line);
+  bool monotone() const { return parameters == nn::Parameters::kRows && matrix == kMonotone; }
   learning::PenaltyLossWeights weights() const {
     return {.complementarity = alpha[0], .nonnegativity = alpha[1], .squared = squared};
   }

@@ -68,6 +68,8 @@ std::string shown(const T& value) {
 
 }  // namespace
 
+bool names_file(const std::string& value) { return value.find_first_of("./") != std::string::npos; }
+
 CommandLine::CommandLine(std::string program, std::string description)
     : program_(std::move(program)), app_(std::make_unique<CLI::App>(std::move(description), program_)) {
   app_->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::Throw);
@@ -187,7 +189,7 @@ void CommandLine::agree_with(const nlohmann::json& config, const std::filesystem
     if (value.is_null()) continue;
     if (!flag.set) {
       take(flag, value, file.string());
-    } else if (flag.role == Role::kResult && flag.get() != value) {
+    } else if (flag.role != Role::kFile && flag.get() != value) {
       throw UsageError("--" + flag.name + " " + flag.get().dump() + " differs from the " + value.dump() + " of " +
                        file.string() + ", which --resume continues");
     }
@@ -209,8 +211,11 @@ std::map<std::string, std::filesystem::path> CommandLine::input_files() const {
   std::map<std::string, std::filesystem::path> files;
   if (!config_file_.empty()) files[kConfigFlag] = config_file_;
   for (const Flag& flag : flags_) {
-    if (flag.role != Role::kFile) continue;
-    if (const nlohmann::json file = flag.get(); !is_empty_text(file)) files[flag.name] = file.get<std::string>();
+    if (flag.role != Role::kFile && flag.role != Role::kFileOrWord) continue;
+    const nlohmann::json value = flag.get();
+    if (is_empty_text(value)) continue;
+    const std::string file = value.get<std::string>();
+    if (flag.role == Role::kFile || names_file(file)) files[flag.name] = file;
   }
   return files;
 }

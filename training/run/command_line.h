@@ -32,8 +32,13 @@ constexpr const char* kConfigFlag = "config";
 enum class Role {
   kResult,  ///< The results depend on its value: it is part of config.json, and a resumed run must have the same.
   kFile,  ///< A file on whose content the results depend: part of config.json, but a resumed run may find it elsewhere.
-  kNoEffect  ///< The results do not depend on it.
+  kFileOrWord,  ///< A file, or a word without "." and "/" that has a meaning of its own; a resumed run must have the
+                ///< same.
+  kNoEffect     ///< The results do not depend on it.
 };
+
+/// Whether the value of a flag of Role::kFileOrWord names a file.
+bool names_file(const std::string& value);
 
 /// A program's flags. A flag takes its value from the first of these that has one: the command line, --config FILE, the
 /// run that --resume continues, its default. Only the command line can set --overwrite, since FILE may be somebody
@@ -66,11 +71,11 @@ class CommandLine {
   /// Role::kResult differs from it.
   void agree_with(const nlohmann::json& config, const std::filesystem::path& file);
 
-  /// The flags of Role::kResult and Role::kFile; null where a text is not given. Throws a UsageError where a text is
+  /// All flags but those of Role::kNoEffect; null where a text is not given. Throws a UsageError where a text is
   /// not UTF-8, which `parse` does as well.
   nlohmann::json config() const;
 
-  /// The files that the program reads, by their flags: those of Role::kFile and --config.
+  /// The files that the program reads, by their flags: those of Role::kFile and Role::kFileOrWord, and --config.
   std::map<std::string, std::filesystem::path> input_files() const;
 
   /// Whether a flag was given on the command line.

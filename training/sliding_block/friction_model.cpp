@@ -4,10 +4,13 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "run/excluded_flags.h"
 #include "run/one_thread.h"
 #include "run/random.h"
 #include "run/text.h"
+#include "sliding_block/evaluation.h"
 
 namespace lcp::training {
 namespace {
@@ -68,6 +71,38 @@ Tensor held_entries(const std::string& name) {
     }
   }
   return mask.view({3, 6});
+}
+
+Tensor with_monotone(const Tensor& held) {
+  Tensor all = held.clone();
+  for (const std::int64_t k : {0, 1}) all[2][k] = all[k][2] = held[2][k] | held[k][2];
+  all[2][2] = true;
+  return all;
+}
+
+LearnedLcp learned_lcp(const nn::TraditionalModel& model, double penalty) {
+  const auto split = [](const Tensor& numbers) {
+    return std::pair(numbers.slice(-1, 0, 9).unflatten(-1, {3, 3}), numbers.slice(-1, 9));
+  };
+  LearnedLcp lcp;
+  lcp.unit = model->velocity_unit();
+  lcp.numbers = [model](const Samples& samples, const Tensor& theta) {
+    const Tensor f = model->f_of(samples.v, samples.u, theta);
+    const Tensor limited = at::cat({f.slice(-1, 0, 2), f.slice(-1, 2).clamp_min(0)}, -1);
+    const Tensor G = model->G_of(samples.v, samples.u, theta).flatten(-2);
+    return at::cat({G + at::zeros_like(f.slice(-1, 0, 1)), limited}, -1);
+  };
+  lcp.step = [model, split](const Samples& samples, const Tensor& numbers) {
+    const auto [G, f] = split(numbers);
+    const auto step = model->step(samples.v, samples.u, G, f);
+    return LearnedLcp::Step{step.v_next, at::cat({step.lambda, step.gamma.unsqueeze(-1)}, -1) > 0};
+  };
+  lcp.missed = [model, split](const Tensor& numbers) {
+    const Tensor held = model->held.slice(1, 0, 3).flatten().nonzero().squeeze(-1);
+    return model->missed(split(numbers).first).index_select(-1, held);
+  };
+  lcp.penalties = [model, penalty](const Tensor& theta) { return std::sqrt(penalty) * model->nonlinear(theta); };
+  return lcp;
 }
 
 std::vector<std::string> held_names() { return names_of(all_held_sets()); }
@@ -144,6 +179,13 @@ IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const 
   return report;
 }
 
+void add_matrix_flag(CommandLine& line, std::string& matrix) {
+  line.add<std::string>("matrix", matrix,
+                        "M is monotone (M33 = 0, M13 = -M31, M23 = -M32, M11 and M22 >= |M12 + M21| / 2), so that each "
+                        "LCP that is feasible has a solution, or free, as in the notes",
+                        one_of({kMonotone, "free"}));
+}
+
 void FrictionModelFlags::add_to(CommandLine& line) {
   line.add<std::string>("parameters", parameters,
                         "What is learned: mu; rows ([M|W], M13 = M23 = 1, M31 = -1, M33 = 0 held); structured (M = phi "
@@ -155,6 +197,7 @@ void FrictionModelFlags::add_to(CommandLine& line) {
       "start-noise", start_noise,
       "Standard deviation of the initial parameters other than mu about those of a block with the initial mu",
       nonnegative);
+  start.add_to(line, "block (a block with --initial-mu), ");
   line.add<double>("nonlinearity", nonlinearity,
                    "Weight of the penalty on the networks' dependence on v and u, except an affine one of f",
                    nonnegative);
@@ -162,27 +205,53 @@ void FrictionModelFlags::add_to(CommandLine& line) {
                          at_least_zero);
 }
 
-nn::TraditionalModel FrictionModelFlags::make(const RunFlags& run, const PhysicsFlags& block) const {
+void FrictionModelFlags::validate(const CommandLine& line) {
+  if (start.start != "block") exclude_flags(line, {"initial-mu", "start-noise"}, "--start " + start.start);
+  if (start.file()) exclude_flags(line, {"starts"}, "--start " + start.start);
+  start.validate("block");
+}
+
+std::pair<nn::TraditionalModel, Tensor> FrictionModelFlags::make(const RunFlags& run, const PhysicsFlags& block,
+                                                                 const Samples& samples) const {
   Parameters kind = Parameters::kFriction;
   for (const auto& known : kParameters) {
     if (parameters == known.name) kind = known.parameters;
   }
   torch::manual_seed(generator(run.seed, Stream::kParameters).current_seed());
+  double unit = block.mass * block.gravity;
+  // Random parameters are of size 1 in units in which the observed friction is.
+  const double friction = rmse(block.mass * (samples.v_next - samples.v) / block.dt - samples.u);
+  if (start.random() && friction > 0) unit = friction;
+  if (start.file()) unit = number_in(start.start, "force_unit");
   nn::TraditionalModel model(nn::TraditionalModelOptions()
                                  .mass(block.mass)
                                  .dt(block.dt)
                                  .gravity(block.gravity)
-                                 .force_unit(block.mass * block.gravity)
+                                 .force_unit(unit)
                                  .parameters(kind)
+                                 .monotone(true)
                                  .hidden(hidden_units));
   model->to(run.scalar_type());
-  model->start(initial_mu, start_noise);
   if (kind != Parameters::kFriction) {
-    // M33 < 0 would give most LCPs several solutions with different velocities; a StructuredMatrix has M33 >= 0.
-    const bool rows = kind == Parameters::kRows;
-    model->hold(held_entries(rows ? "cone" : "one_per_row"), nn::TraditionalModelImpl::true_rows(0));
+    // The models of the other kinds are monotone whatever their parameters are.
+    Tensor held = held_entries("one_per_row");
+    if (kind == Parameters::kRows) held = with_monotone(held);
+    model->hold(held, nn::TraditionalModelImpl::true_rows(0));
   }
-  return model;
+  if (start.random()) {
+    return {model, model->random(start.count(), generator(run.seed, Stream::kStarts)).to(run.scalar_type())};
+  }
+  const torch::NoGradGuard no_grad;
+  std::vector<Tensor> theta;
+  for (std::int64_t k = 0; k < start.count(); ++k) {
+    if (start.file()) {
+      start.load([&] { nn::load_torchscript(model, start.start); });
+    } else {
+      model->start(initial_mu, start_noise);
+    }
+    theta.push_back(model->theta());
+  }
+  return {model, at::stack(theta)};
 }
 
 nlohmann::json friction_metrics(nn::TraditionalModel& model, const PhysicsFlags& block) {

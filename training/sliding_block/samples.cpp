@@ -130,10 +130,20 @@ Data simulate(const RunFlags& run, std::int64_t count, const PhysicsFlags& block
   }
   Data data{joined(parts), simulated(std::max<std::int64_t>(10 * kTrajectorySteps, count / (kHeldOutOneIn - 1)),
                                      options(block.mu, kinds))};
+  const auto noise = [&](const Tensor& x, double deviation, std::int64_t k) {
+    return deviation * at::randn(x.sizes(), generator(run.seed, Stream::kVelocityNoise, k), torch::kDouble);
+  };
+  Samples& training = data.training;
   if (flags.velocity_noise > 0) {
-    data.training.v_next =
-        data.training.v_next +
-        flags.velocity_noise * at::randn({count}, generator(run.seed, Stream::kVelocityNoise), torch::kDouble);
+    training.v_next = training.v_next + noise(training.v_next, flags.velocity_noise, 0);
+    if (training.gamma.defined()) {
+      training.gamma = (training.gamma + noise(training.gamma, flags.velocity_noise, 1)).relu();
+    }
+  }
+  if (flags.force_noise > 0) {
+    const bool fictitious = flags.known_forces != KnownForces::kContact && flags.forces == "fictitious";
+    const Tensor lambda = training.lambda + noise(training.lambda, flags.force_noise, 2);
+    training.lambda = fictitious ? lambda : lambda.relu();
   }
   return data;
 }
@@ -217,8 +227,12 @@ void SampleFlags::add_to(CommandLine& line) {
   if (known_forces == KnownForces::kFriction || known_forces == KnownForces::kSlack) {
     line.add<std::string>(
         "forces", forces,
-        "Friction forces to learn from: fictitious (of the direct formulation, one is negative) or physical (>= 0)",
-        one_of({"fictitious", "physical"}));
+        std::string("Friction forces to learn from: fictitious (of the direct formulation, one is negative)") +
+            (known_forces == KnownForces::kFriction
+                 ? ", physical (>= 0) or none (from motion alone; the default where --start is given)"
+                 : " or physical (>= 0)"),
+        known_forces == KnownForces::kFriction ? one_of({"fictitious", "physical", "none"})
+                                               : one_of({"fictitious", "physical"}));
   }
   if (known_forces == KnownForces::kFriction) {
     line.add<std::vector<double>>(
@@ -237,12 +251,21 @@ void SampleFlags::add_to(CommandLine& line) {
         one_of({"minimal", "maximal", "half", "random"}));
   }
   line.add<double>("velocity-noise", velocity_noise,
-                   "Standard deviation of normal noise on v_next of the simulated training data, m/s", nonnegative);
+                   std::string("Standard deviation of normal noise on v_next") +
+                       (known_forces == KnownForces::kContact ? " and gamma" : "") +
+                       " of the simulated training data, m/s",
+                   nonnegative);
+  if (known_forces != KnownForces::kNone) {
+    line.add<double>("force-noise", force_noise,
+                     "Standard deviation of normal noise on the forces of the simulated training data, N; forces that "
+                     "cannot be negative are 0 where the noise would make them so",
+                     nonnegative);
+  }
 }
 
 void SampleFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
-  exclude_flags(line, {"samples", "states", "split", "more-mus", "velocity-noise"}, "--data");
+  exclude_flags(line, {"samples", "states", "split", "more-mus", "velocity-noise", "force-noise"}, "--data");
   data = std::filesystem::weakly_canonical(data).string();
 }
 

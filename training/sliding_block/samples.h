@@ -58,7 +58,8 @@ struct SampleFlags {
   /// which determines only their difference: minimal (one is 0), maximal (their sum is mu m g), half (between these) or
   /// random (between these).
   std::string split = "random";
-  double velocity_noise = 0;          ///< m/s, on the v_next of the training data
+  double velocity_noise = 0;          ///< m/s, on the v_next and the gamma of the training data
+  double force_noise = 0;             ///< N, on the forces of the training data; those that are >= 0 stay so
   std::vector<double> more_mus = {};  ///< friction coefficients of further blocks in the training data
 
   void add_to(CommandLine& line);

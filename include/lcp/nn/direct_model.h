@@ -25,7 +25,7 @@ struct DirectModelOptions {
 
   TORCH_ARG(double, mass) = 1;        ///< kg
   TORCH_ARG(double, dt) = 0.1;        ///< s
-  TORCH_ARG(double, mu) = 0.3;        ///< friction coefficient, known
+  TORCH_ARG(double, mu) = 0.3;        ///< friction coefficient; NaN where it is not known, for kSlack
   TORCH_ARG(double, gravity) = 9.81;  ///< m/s^2
   TORCH_ARG(DirectForces, forces) = DirectForces::kFriction;
   TORCH_ARG(bool, bias) = true;  ///< gives f a constant part; G always has one
@@ -81,12 +81,17 @@ class DirectModelImpl : public torch::nn::Cloneable<DirectModelImpl> {
 TORCH_MODULE(DirectModel);
 
 /// Writes the model as TorchScript with the methods forward(v, u) -> v_next and step(v, u) -> (v_next, force, status),
-/// which solve the learned LCP by lcp::solve, and with the attributes dt, mass, gravity, mu and format_version. It can
-/// be loaded, and trained further, in C++ linked with TorchLCP::torchlcp and in Python after torch.ops.load_library. An
-/// existing file is replaced completely or, where writing fails, not at all. Throws c10::Error or std::system_error.
+/// which solve the learned LCP by lcp::solve, and with the attributes dt, mass, gravity, mu (where it is known) and
+/// format_version. It can be loaded, and trained further, in C++ linked with TorchLCP::torchlcp and in Python after
+/// torch.ops.load_library. An existing file is replaced completely or, where writing fails, not at all. Throws
+/// c10::Error or std::system_error.
 void save_torchscript(const DirectModel& model, const std::string& path);
 
 /// What save_torchscript writes.
 std::string torchscript_bytes(const DirectModel& model);
+
+/// Sets the parameters to those of a file that save_torchscript wrote for a model of the same kind of forces and with
+/// the same units. Throws c10::Error that names the file where it is of anything else; the model is then as it was.
+void load_torchscript(const DirectModel& model, const std::string& path);
 
 }  // namespace lcp::nn

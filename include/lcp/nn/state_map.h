@@ -33,7 +33,15 @@ class StateMapImpl : public torch::nn::Cloneable<StateMapImpl> {
   void pretty_print(std::ostream& stream) const override;
 
   /// v: [...], m/s. u: [...], N, broadcast. Returns [..., outputs].
-  torch::Tensor forward(const torch::Tensor& v, const torch::Tensor& u);
+  torch::Tensor forward(const torch::Tensor& v, const torch::Tensor& u) { return value(v, u, theta()); }
+
+  /// The same with other parameters than its own, for many maps at once: theta [..., size()], in the order of
+  /// named_parameters(). The dimensions of v and u, and those of theta before the last, broadcast.
+  torch::Tensor value(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& theta) const;
+
+  std::int64_t size() const;    ///< the number of parameters
+  torch::Tensor theta() const;  ///< all parameters in one vector, [size()]
+  void set_theta(const torch::Tensor& theta);
 
   StateMapOptions options;
   torch::nn::Linear affine{nullptr};

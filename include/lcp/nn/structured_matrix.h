@@ -39,7 +39,10 @@ class StructuredMatrixImpl : public torch::nn::Cloneable<StructuredMatrixImpl> {
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
 
-  torch::Tensor forward();  ///< M, [n, n]
+  torch::Tensor forward() { return value(phi, beta, alpha); }  ///< M, [n, n]
+
+  /// M, [..., n, n], of other parameters than its own: phi [..., n, rank], beta and alpha [..., their number].
+  torch::Tensor value(const torch::Tensor& phi, const torch::Tensor& beta, const torch::Tensor& alpha) const;
 
   StructuredMatrixOptions options;
   torch::Tensor phi;    ///< [n, rank], at first normal random numbers

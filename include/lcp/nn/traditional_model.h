@@ -1,8 +1,10 @@
 // A sliding block learned as the LCP of the traditional formulation.
 //
 //   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), sections 2.6, 3.1.3 and 3.2.
+//   [CPS]   Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009, section 3.1.
 #pragma once
 
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 #include <torch/nn/pimpl.h>
@@ -35,6 +37,10 @@ struct TraditionalModelOptions {
   TORCH_ARG(double, mu) = std::numeric_limits<double>::quiet_NaN();
   TORCH_ARG(double, force_unit) = 1;  ///< N, see TraditionalModelImpl
   TORCH_ARG(Parameters, parameters) = Parameters::kRows;
+  /// For kRows: M is monotone, that is z'M z >= 0 for all z, which makes each feasible LCP solvable [CPS, 3.1.2]. Of
+  /// the entries that are learned, M33 = 0, M13 = -M31, M23 = -M32, and M11, M22 >= |M12 + M21| / 2, as those of a true
+  /// block are. Without this a small error of M33 leaves LCPs without a solution, or with several.
+  TORCH_ARG(bool, monotone) = false;
   TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;  ///< for kStructured
   TORCH_ARG(std::int64_t, hidden) = 0;                       ///< for kNetworks: width of the tanh layers
 };
@@ -81,29 +87,42 @@ class TraditionalModelImpl : public torch::nn::Module {
             const SolveOptions& solve_options = {}) const;
 
   /// G [..., 3, 3], or [3, 3] where it does not depend on v and u, and f [..., 3], in the units of the model.
-  virtual torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u);
-  virtual torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u);
+  torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u) const { return G_of(v, u, theta()); }
+  torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u) const { return f_of(v, u, theta()); }
 
   /// [M|W], [3, 6], in the units of the model. Throws c10::Error for kNetworks, which have no such matrices.
-  virtual torch::Tensor rows();
+  torch::Tensor rows() const { return rows(theta()); }
+
+  /// The same for other parameters than the model's own, also for many models at once: theta [..., size()]. The
+  /// dimensions of v and u, and those of theta before the last, broadcast.
+  virtual torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& theta) const;
+  virtual torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& theta) const;
+  virtual torch::Tensor rows(const torch::Tensor& theta) const;
+
+  std::int64_t size() const;    ///< the number of parameters
+  torch::Tensor theta() const;  ///< all parameters in one vector, [size()], in the order of named_parameters()
+  void set_theta(const torch::Tensor& theta);
 
   /// The rows of a true block whose largest friction force is `limit` units, [3, 6], float64.
   static torch::Tensor true_rows(double limit);
 
-  /// A penalty, a scalar: the sum of squares of the parameters by which G depends on v and u, and by which f is not
-  /// affine. It is 0 but for kNetworks, to which the observed motion leaves much freedom.
-  virtual torch::Tensor nonlinearity() const;
+  /// Those parameters, [..., k], by which G depends on v and u, and by which f is not affine, to be penalised: there
+  /// are none but for kNetworks, to which the observed motion leaves much freedom.
+  virtual torch::Tensor nonlinear(const torch::Tensor& theta) const;
 
   /// Sets the parameters to those of a block with friction coefficient mu, and adds normal noise of the standard
   /// deviation `noise` to each but the mu of kFriction.
   virtual void start(double mu, double noise) = 0;
 
+  /// Random parameters of `count` models, [count, size()], float64, for forces and velocities of size 1 in the units of
+  /// the model.
+  virtual torch::Tensor random(std::int64_t count, at::Generator generator) const;
+
   /// Holds the entries of [M|W] at which `mask`, [3, 6], bool, is true at those of `values`, [3, 6]. It has no effect
   /// on a StructuredMatrix and on networks; `missed` is a penalty for these.
   void hold(const torch::Tensor& mask, const torch::Tensor& values);
 
-  /// The sum over the held entries of M of the mean absolute difference to those of G [..., 3, 3]: a scalar to
-  /// penalise.
+  /// The differences of G, [..., 3, 3], to the held entries of M, [..., 9], to be penalised; 0 elsewhere.
   torch::Tensor missed(const torch::Tensor& G) const;
 
   /// m/s: the unit of velocities, which follows from that of forces.
@@ -145,5 +164,9 @@ void save_torchscript(const TraditionalModel& model, const std::string& path);
 
 /// What save_torchscript writes.
 std::string torchscript_bytes(const TraditionalModel& model);
+
+/// Sets the parameters to those of a file that save_torchscript wrote for a model with the same kind of parameters and
+/// the same units. Throws c10::Error that names the file where it is of anything else; the model is then as it was.
+void load_torchscript(const TraditionalModel& model, const std::string& path);
 
 }  // namespace lcp::nn

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "lcp/physics/sliding_block.h"
 #include "support/tensors.h"
@@ -149,6 +150,45 @@ TEST(ComplementarityProgramTest, TakesADegenerateRowForTheTruthWhereTheForcesSum
   EXPECT_LT(second_row_on(maximal, of_the_notes).second, 0.006);
   EXPECT_GT(second_row_on(block(300, 0), of_the_notes).first, 1.5);
   EXPECT_GT(second_row_on(block(300, 0.5), of_the_notes).first, 0.8);
+}
+
+TEST(ComplementarityProgramTest, HasConstraintsThatMakeAMatrixMonotone) {
+  const Data data = block(50, 0.5);
+  const LinearProgram free = complementarity_program(data.lambda, data.d, nothing(3, 3));
+  const LinearProgram monotone = monotone_program(free);
+  const auto fits = [&](const Tensor& rows) {
+    const Tensor x = torch::cat({rows.slice(1, 0, 3).flatten(), rows.slice(1, 3).flatten()});
+    const Tensor slack = (monotone.constraints * x).sum(-1) - monotone.bound;
+    const bool inside = everywhere((x >= monotone.lower) & (x <= monotone.upper));
+    return inside && slack.slice(0, free.bound.size(0)).min().item<double>() >= -1e-12;
+  };
+  EXPECT_TRUE(fits(true_rows()));
+  const auto changed = [&](std::int64_t i, std::int64_t j, double by) {
+    Tensor rows = true_rows().clone();
+    rows[i][j] += by;
+    return rows;
+  };
+  EXPECT_FALSE(fits(changed(2, 2, 1e-3)));  // M33
+  EXPECT_FALSE(fits(changed(2, 2, -1e-3)));
+  const std::int64_t count = free.bound.size(0);
+  const auto most_violated = [&](const Tensor& rows) {
+    const Tensor x = torch::cat({rows.slice(1, 0, 3).flatten(), rows.slice(1, 3).flatten()});
+    return (monotone.constraints.slice(0, count) * x).sum(-1).min().item<double>();
+  };
+  EXPECT_GE(most_violated(true_rows()), -1e-12);
+  for (const auto& [i, j] : {std::pair(0, 2), std::pair(2, 0), std::pair(1, 2), std::pair(2, 1)}) {
+    for (const double by : {-0.1, 0.1}) EXPECT_NEAR(most_violated(changed(i, j, by)), -0.1, 1e-12);
+  }
+  EXPECT_NEAR(most_violated(changed(0, 0, -0.1)), -0.1, 1e-12);
+  EXPECT_NEAR(most_violated(changed(1, 1, -0.1)), -0.1, 1e-12);
+  EXPECT_NEAR(most_violated(changed(0, 1, -0.1)), -0.05, 1e-12);
+  EXPECT_GE(most_violated(changed(0, 0, 0.1)), -1e-12);
+
+  const LinearProgram reordered = with_row_first(monotone, 3, 1);
+  const Tensor second = torch::tensor({3, 4, 5, 12, 13, 14}, torch::kLong);
+  EXPECT_TRUE(torch::equal(reordered.cost.slice(0, 0, 6), monotone.cost.index_select(0, second)));
+  EXPECT_TRUE(torch::equal(reordered.constraints.slice(1, 0, 6), monotone.constraints.index_select(1, second)));
+  EXPECT_NEAR(reordered.cost.sum().item<double>(), monotone.cost.sum().item<double>(), 1e-9);
 }
 
 TEST(ComplementarityProgramTest, RefusesShapesThatDoNotFit) {
