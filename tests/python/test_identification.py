@@ -198,11 +198,13 @@ PROCESS = {"particle": ("--process-noise", 1), "tripod": ("--system", "tripod", 
 
 @pytest.mark.parametrize("seed", variants(*range(4)))
 def test_random_forces_are_estimated_with_the_rest(identify, tmp_path, seed):
-    """By shooting and by the MPEC, which agree; a model without them does not explain the track."""
+    """By shooting and by the MPEC, which agree within their uncertainty, since either may end in a local minimum; a model
+    without them does not explain the track."""
     flags = ("--seed", seed, *PROCESS["particle"])
     shooting, mpec = identify("identify_shooting", *flags), identify("identify_mpec", *flags, out="mpec")
     assert mpec["program_unknowns"] == 1305 and mpec["status"] == "solved"
-    assert abs(mpec["mu"][0] - shooting["mu"][0]) < 1e-5 and mpec["mu_std"] == pytest.approx(shooting["mu_std"], rel=1e-3)
+    assert abs(mpec["mu"][0] - shooting["mu"][0]) < shooting["mu_std"][0]
+    assert mpec["mu_std"] == pytest.approx(shooting["mu_std"], rel=1e-2)
     for found in (shooting, mpec):
         assert found["unexplained"] == [] and abs(found["mu_error"][0]) < 4 * found["mu_std"][0]
         assert found["mu_std"][0] > 20 * STD["mu,q0"] * 5e-3  # forces that are not known hide friction

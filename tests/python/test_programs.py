@@ -57,7 +57,7 @@ FAST = ("--samples", 500, "--iterations", 400)
         ("train_direct", ["--data", "bad.csv", "--samples", "9"], "--samples has no meaning with --data"),
         ("train_direct", ["--data", "bad.csv", "--more-mus", "1"], "--more-mus has no meaning with --data"),
         ("train_direct", ["--more-mus", "0.1", "-1"], "--more-mus must be finite numbers >= 0; got [0.1,-1.0]"),
-        ("train_direct", ["--forces", "real"], '--forces must be fictitious or physical; got "real"'),
+        ("train_direct", ["--forces", "real"], '--forces must be fictitious, physical or none; got "real"'),
         ("train_direct", ["--study", "--head", "none"], "--head has no meaning with --study"),
         ("train_direct", ["--study"], "--out out holds a trained model; --study needs another folder"),
         ("train_slack", ["--data", "physical.csv"], "which no affine model fits; --forces physical shows how it fails"),

@@ -217,14 +217,14 @@ def test_the_study_finds_what_a_relu_does(study):
 
 @pytest.mark.parametrize("seed", variants(0, 1, 2, 3, 4))
 def test_motion_alone_is_enough_from_random_starts(learn, seed):
-    metrics = learn("train_direct", "--start", "random", "--seed", seed)
+    metrics = learn("--start", "random", "--seed", seed)
     assert metrics["heldout_rmse"] < 1e-9 and metrics["rollout_rmse"] < 1e-9 and metrics["parameter_error"] < 1e-9
     assert metrics["sticking_exact_zero_fraction"] == 1
     assert metrics["parameters"] == metrics["identifiable_parameters"] == 6
 
 
 def test_noisy_motion_rests_exactly(learn):
-    metrics = learn("train_direct", "--forces", "none", "--velocity-noise", 0.02)
+    metrics = learn("--forces", "none", "--velocity-noise", 0.02)
     assert metrics["heldout_rmse"] < 0.01 and metrics["sticking_exact_zero_fraction"] > 0.9
 
 
@@ -232,9 +232,9 @@ def test_motion_of_the_users_own_needs_no_forces(learn, tmp_path):
     rows = [(k % 9 - 4, k % 13 - 6) for k in range(200)]
     step = lambda s: (abs(s) - 2) * (1 if s > 0 else -1) if abs(s) > 2 else 0  # noqa: E731
     (tmp_path / "motion.csv").write_text("v,u,v_next\n" + "".join(f"{v},{u},{step(v + u)}\n" for v, u in rows))
-    metrics = learn("train_direct", "--forces", "none", "--data", "motion.csv", "--mu", 2, "--dt", 1, "--gravity", 1)
+    metrics = learn("--forces", "none", "--data", "motion.csv", "--mu", 2, "--dt", 1, "--gravity", 1)
     assert metrics["heldout_rmse"] < 1e-9
-    again = learn("train_direct", "--start", "out/model.pt", "--data", "motion.csv", "--mu", 2, "--dt", 1, "--gravity", 1,
+    again = learn("--start", "out/model.pt", "--data", "motion.csv", "--mu", 2, "--dt", 1, "--gravity", 1,
                   "--iterations", 10, out="again")
     assert again["heldout_rmse"] < 1e-9
 

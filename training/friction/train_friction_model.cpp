@@ -42,12 +42,13 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   const Data data = load_data(flags.run, flags.block, flags.samples);
   OutputFolder out(line, flags.run, std::move(lock));
   Trainer trainer(out, flags.run, flags.training, checkpoint);
-  auto [model, start] = flags.model.make(flags.run, flags.block, data.training);
+  auto made = flags.model.make(flags.run, flags.block, data.training);
+  nn::TraditionalModel& model = made.first;
   const Samples training = data.training.to(flags.run.scalar_type());
   const Samples heldout = data.heldout.to(flags.run.scalar_type());
   const LearnedLcp lcp = learned_lcp(model, flags.model.nonlinearity);
   const auto errors = [&](const Tensor& theta) { return lcp.errors(training, theta); };
-  Starts starts(start);
+  Starts starts(made.second);
   double done_part = 0;
   const auto stopped = trainer.train(
       starts, training.count(), flags.model.start.count() > 1 ? flags.batch_size : training.count(), data.fingerprint(),

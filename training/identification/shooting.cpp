@@ -66,10 +66,11 @@ class Shooting {
 }  // namespace
 
 void ShootingFlags::add_to(CommandLine& line) {
-  line.add<std::string>("escape", escape,
-                        "What to do where mu has no effect, or random forces have led to a fit that does not explain the "
-                        "track: starts (search again from several mu) or none",
-                        one_of({"starts", "none"}));
+  line.add<std::string>(
+      "escape", escape,
+      "What to do where mu has no effect, or random forces have led to a fit that does not explain the "
+      "track: starts (search again from several mu) or none",
+      one_of({"starts", "none"}));
   line.add<std::int64_t>("iterations", iterations, "Largest number of iterations from each start", at_least_one);
   line.add<std::int64_t>("monte-carlo", monte_carlo,
                          "Repeat with this many other seeds of the noise, to compare the scatter of mu with mu_std",

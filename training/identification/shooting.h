@@ -30,8 +30,8 @@ struct ShootingResult {
 };
 
 /// Searches from --initial-mu. Where mu has no effect on the track at the end, since the body sticks as soon as it
-/// lands, or where random forces have made up for a wrong mu, so that the fit does not explain the track, searches again
-/// from several other mu and keeps the best result.
+/// lands, or where random forces have made up for a wrong mu, so that the fit does not explain the track, searches
+/// again from several other mu and keeps the best result.
 ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                                const TrackModel& model);
 

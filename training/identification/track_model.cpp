@@ -119,10 +119,12 @@ TrackProblem read_problem(const TrackFlags& flags, const Tensor& reach) {
 }
 
 Tensor simulated_forces(const RunFlags& run, const TrackFlags& flags, const Tensor& reach, std::int64_t k) {
-  const Tensor force = row(flags.force).expand({flags.steps, flags.bodies, reach.size(0)});
-  if (flags.process_noise == 0) return force;
-  return force + flags.process_noise * reach *
-                     at::randn(force.sizes(), generator(run.seed, Stream::kProcessNoise, k), at::kDouble);
+  Tensor force = row(flags.force).expand({flags.steps, flags.bodies, reach.size(0)});
+  if (flags.process_noise > 0) {
+    const Tensor normal = at::randn(force.sizes(), generator(run.seed, Stream::kProcessNoise, k), at::kDouble);
+    force = force + flags.process_noise * reach * normal;
+  }
+  return force;
 }
 
 TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodyState& start, const Tensor& mu,

@@ -242,7 +242,7 @@ std::string early_value(int argc, const char* const* argv, const std::string& fl
   std::string config;
   for (int k = 1; k < argc; ++k) {
     const std::string_view word = argv[k];
-    const std::string next = k + 1 < argc ? argv[k + 1] : "";
+    std::string next = k + 1 < argc ? argv[k + 1] : "";
     if (word == "--" + flag) return next;
     if (word.starts_with("--" + flag + "=")) return std::string(word.substr(flag.size() + 3));
     if (word == "--config") config = next;
