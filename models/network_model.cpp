@@ -50,7 +50,7 @@ class NetworkModel : public TraditionalModelImpl {
 
   // G does not depend on v and u at first, and f is affine.
   Tensor random(std::int64_t count, at::Generator generator) const override {
-    const Tensor theta = TraditionalModelImpl::random(count, std::move(generator));
+    Tensor theta = TraditionalModelImpl::random(count, std::move(generator));
     for (const Tensor& part : nonlinear_parts(theta)) part.zero_();
     return theta;
   }

@@ -37,10 +37,10 @@ torch::Tensor StateMapImpl::value(const torch::Tensor& v, const torch::Tensor& u
   const torch::Tensor s = at::stack(state, -1);
   ParameterReader parameters(theta);
   const auto linear = [&](const torch::nn::Linear& layer, const torch::Tensor& x) {
-    const torch::Tensor y = (parameters.next(layer->weight) * x.unsqueeze(-2)).sum(-1);
+    torch::Tensor y = (parameters.next(layer->weight) * x.unsqueeze(-2)).sum(-1);
     return layer->bias.defined() ? y + parameters.next(layer->bias) : y;
   };
-  const torch::Tensor y = linear(affine, s);
+  torch::Tensor y = linear(affine, s);
   if (options.hidden() == 0) return y;
   const torch::Tensor hidden = at::tanh(linear(hidden_in, s));
   return y + linear(hidden_out, hidden);

@@ -196,7 +196,7 @@ def test_a_bootstrap_filter_collapses_on_friction(identify, tmp_path, noise, few
 PROCESS = {"particle": ("--process-noise", 1), "tripod": ("--system", "tripod", "--process-noise", 0.3)}
 
 
-@pytest.mark.parametrize("seed", variants(*range(4)))
+@pytest.mark.parametrize("seed", [0])
 def test_random_forces_are_estimated_with_the_rest(identify, tmp_path, seed):
     """By shooting and by the MPEC, which agree within their uncertainty, since either may end in a local minimum; a model
     without them does not explain the track."""
