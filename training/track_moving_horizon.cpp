@@ -87,13 +87,7 @@ MovingHorizon run_horizon(const Flags& flags, const TrackFlags& bodies, const Tr
 }
 
 Table history(const Tracks& tracks, const MovingHorizon& found) {
-  Table table;
-  const Tensor step = at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1);
-  add_column(table, "track", tracks, at::arange(tracks.count(), at::kDouble));
-  add_column(table, "step", tracks, step);
-  add_column(table, "time", tracks, tracks.dt * step);
-  add_column(table, "mu", tracks, found.mean.select(-1, 0));
-  add_column(table, "mu_std", tracks, found.std.select(-1, 0));
+  Table table = online_table(tracks, found.mean, found.std);
   add_column(table, "iterations", tracks, found.iterations.to(at::kDouble));
   return table;
 }
@@ -116,8 +110,7 @@ int track_moving_horizon(int argc, const char* const* argv) {
   const TrackProblem problem = system.load(flags.run);
   OutputFolder out(line, flags.run);
   const MovingHorizon found = run_horizon(flags, system.tracks(), problem, *system.model(problem));
-  const std::int64_t k = problem.reach.size(0);
-  const BodyState motion{found.mean.slice(-1, 1, 1 + k), found.mean.slice(-1, 1 + k)};
+  const BodyState motion = motion_of(found.mean);
   const Tensor mu = found.mean[-1].select(-1, 0), mu_std = found.std[-1].select(-1, 0);
   nlohmann::json metrics = {{"mu", to_json(mu)},
                             {"mu_std", to_json(mu_std)},

@@ -102,13 +102,7 @@ ParticleFilter run_filter(const Flags& flags, const TrackFlags& bodies, const Tr
 }
 
 Table history(const Tracks& tracks, const ParticleFilter& filter) {
-  Table table;
-  const Tensor step = at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1);
-  add_column(table, "track", tracks, at::arange(tracks.count(), at::kDouble));
-  add_column(table, "step", tracks, step);
-  add_column(table, "time", tracks, tracks.dt * step);
-  add_column(table, "mu", tracks, filter.mean.select(-1, 0));
-  add_column(table, "mu_std", tracks, filter.std.select(-1, 0));
+  Table table = online_table(tracks, filter.mean, filter.std);
   add_column(table, "distinct_particles", tracks, filter.distinct);
   add_column(table, "effective_particles", tracks, filter.effective);
   return table;
@@ -140,8 +134,7 @@ int track_particle_filter(int argc, const char* const* argv) {
                             {"distinct_particles", to_json(distinct.to(at::kDouble))},
                             {"unexplained_steps", ((filter.effective == 0) & seen).sum().item<std::int64_t>()}};
   if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);
-  const std::int64_t k = problem.reach.size(0);
-  const BodyState motion{filter.mean.slice(-1, 1, 1 + k), filter.mean.slice(-1, 1 + k)};
+  const BodyState motion = motion_of(filter.mean);
   metrics.update(motion_errors(problem, motion));
   out.write_csv("history.csv", history(problem.tracks, filter));
   out.write_csv("fit.csv", fit_table(system.tracks(), problem, motion));

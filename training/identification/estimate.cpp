@@ -193,6 +193,22 @@ Table fit_table(const TrackFlags& flags, const TrackProblem& problem, const Body
   return table;
 }
 
+Table online_table(const Tracks& tracks, const Tensor& mean, const Tensor& std) {
+  Table table;
+  const Tensor step = at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1);
+  add_column(table, "track", tracks, at::arange(tracks.count(), at::kDouble));
+  add_column(table, "step", tracks, step);
+  add_column(table, "time", tracks, tracks.dt * step);
+  add_column(table, "mu", tracks, mean.select(-1, 0));
+  add_column(table, "mu_std", tracks, std.select(-1, 0));
+  return table;
+}
+
+BodyState motion_of(const Tensor& state) {
+  const std::int64_t k = (state.size(-1) - 1) / 2;
+  return {state.slice(-1, 1, 1 + k), state.slice(-1, 1 + k)};
+}
+
 nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitted) {
   const BodyState& truth = problem.motion;
   if (!truth.position.defined()) return nlohmann::json::object();

@@ -36,6 +36,13 @@ torch::Tensor where_explained(const Confidence& accuracy, const torch::Tensor& x
 ///   fitted: [steps + 1, b, k].
 Table fit_table(const TrackFlags& flags, const TrackProblem& problem, const BodyState& fitted);
 
+/// What an estimator knows after each step, a row for each step of each track: track,step,time,mu,mu_std.
+///   mean, std: [steps + 1, b, ...], mu is their first entry.
+Table online_table(const Tracks& tracks, const torch::Tensor& mean, const torch::Tensor& std);
+
+/// The motion in states (mu, position, velocity), [..., 1 + 2 k].
+BodyState motion_of(const torch::Tensor& state);
+
 /// position_rmse, m, and velocity_rmse, m/s, of the fit of simulated bodies, with angles as lengths; and
 /// observed_position_rmse and observed_velocity_rmse, those of the observations and of their differences. Empty for a
 /// file.
