@@ -20,6 +20,7 @@
 #include "lcp/physics/compliant_block.h"
 #include "lcp/physics/compliant_ground.h"
 #include "lcp/physics/compliant_particle.h"
+#include "lcp/physics/direct_friction.h"
 #include "lcp/physics/falling_block.h"
 #include "lcp/physics/friction_cone.h"
 #include "lcp/physics/planar_block.h"
