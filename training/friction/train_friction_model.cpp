@@ -57,10 +57,12 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   if (stopped) return *stopped;
 
   const OneThread one_thread;
+  model->exact_rest = flags.model.exact_rest;
   out.write("model.pt", nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   metrics.update(friction_metrics(model, flags.block));
   metrics.update(motion_identifiability(model, training).json());
+  metrics.update(sticking_metrics(model, heldout));
   metrics.update(method.metrics(model, training));
   metrics["training_samples"] = training.count();
   metrics["final_loss"] = trainer.history()["loss"].back();

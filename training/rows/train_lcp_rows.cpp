@@ -75,6 +75,7 @@ void RowFlags::add_to(CommandLine& line) {
                           one_of(names_of(kBases)));
   }
   line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch; 0: all", at_least_zero);
+  line.add_switch("exact-rest", exact_rest, kExactRestHelp);
   line.footer(
       "Example: " + line.program() + " --split maximal --out runs/maximal\n" +
       "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus,gamma (m/s, N, m/s, N, N, m/s), as\n"
@@ -120,6 +121,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   if (stopped) return *stopped;
 
   const OneThread one_thread;
+  model->exact_rest = flags.exact_rest;
   out.write("model.pt", nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   const Tensor rows = model->rows().detach().to(torch::kDouble);
@@ -131,6 +133,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
        {"heldout_rmse_without_forces", rmse(affine_prediction(data.training, data.heldout) - data.heldout.v_next)},
        {"training_samples", training.count()},
        {"final_loss", trainer.history()["loss"].back()}});
+  metrics.update(sticking_metrics(model, heldout));
   metrics.update(rows_identifiability(model, data.training).json());
   write_results(out, metrics, {"rollout.png", "rows.png", "training.png"});
   return 0;

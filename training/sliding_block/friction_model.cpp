@@ -164,6 +164,7 @@ void FrictionModelFlags::add_to(CommandLine& line) {
                    nonnegative);
   line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layers of networks; 0: affine",
                          at_least_zero);
+  line.add_switch("exact-rest", exact_rest, kExactRestHelp);
 }
 
 nn::TraditionalModel FrictionModelFlags::make(const RunFlags& run, const PhysicsFlags& block) const {
@@ -187,6 +188,21 @@ nn::TraditionalModel FrictionModelFlags::make(const RunFlags& run, const Physics
     model->hold(held_entries(rows ? "cone" : "one_per_row"), nn::TraditionalModelImpl::true_rows(0));
   }
   return model;
+}
+
+nlohmann::json sticking_metrics(nn::TraditionalModel& model, const Samples& heldout) {
+  const torch::NoGradGuard no_grad;
+  const auto step = model->step(heldout.v, heldout.u);
+  const Tensor rests = heldout.v_next == 0;
+  nlohmann::json metrics;
+  const auto add = [&](const std::string& detector, const Tensor& found) {
+    const auto fraction = [&](const Tensor& of) { return found.index({of}).to(torch::kDouble).mean().item<double>(); };
+    metrics["sticking_found_by_" + detector] = fraction(rests);
+    metrics["sliding_mistaken_by_" + detector] = fraction(~rests);
+  };
+  add("gamma", step.gamma == 0);
+  add("active_set", nn::TraditionalModelImpl::sticks(step.lambda, step.gamma));
+  return metrics;
 }
 
 nlohmann::json friction_metrics(nn::TraditionalModel& model, const PhysicsFlags& block) {

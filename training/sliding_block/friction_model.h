@@ -45,6 +45,14 @@ IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, co
 /// Which parameters of the model v_next of at most 256 samples determines.
 IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const Samples& samples);
 
+/// How gamma = 0 and the active set (see TraditionalModelImpl::sticks) tell held-out steps that end at rest from those
+/// that slide: sticking_found_by_gamma, sticking_found_by_active_set, sliding_mistaken_by_gamma and
+/// sliding_mistaken_by_active_set, each a fraction.
+nlohmann::json sticking_metrics(nn::TraditionalModel& model, const Samples& heldout);
+
+constexpr const char* kExactRestHelp =
+    "Let the model that was learned predict exactly 0 where its active set is that of a block that sticks";
+
 /// The flags of a model with unknown friction.
 struct FrictionModelFlags {
   std::string parameters = "mu";
@@ -52,6 +60,7 @@ struct FrictionModelFlags {
   double start_noise = 0.1;
   std::int64_t hidden_units = 16;
   double nonlinearity = 0.1;
+  bool exact_rest = false;
 
   void add_to(CommandLine& line);
   nn::TraditionalModel make(const RunFlags& run, const PhysicsFlags& block) const;

@@ -76,7 +76,19 @@ class TraditionalModelImpl : public torch::nn::Module {
   /// A block of kFriction rests exactly while it sticks, which is where gamma = 0; the other models leave round-off.
   Step step(const torch::Tensor& v, const torch::Tensor& u, const SolveOptions& solve_options = {});
 
-  /// The same with other G [..., 3, 3] and f [..., 3], in the units of the model, than its own.
+  /// Whether a solution says that the block sticks, [...], bool: where gamma = 0 or both friction forces are positive.
+  /// gamma alone does not say so. Errors of f make gamma of a sticking block positive wherever (f_0 + f_1) / 2 < 0;
+  /// then both forces are positive, so that w_0 = w_1 = 0. A block that slides has one force, at its limit, and
+  /// gamma > 0. The active set changes only where the block is within the size of the errors from sliding, and needs no
+  /// threshold.
+  ///   lambda: [..., 2]. gamma: [...]. In any units.
+  static torch::Tensor sticks(const torch::Tensor& lambda, const torch::Tensor& gamma);
+
+  /// Whether `step` returns a v_next of exactly 0, with the derivative 0, where `sticks`. It is not part of what is
+  /// learned: where the model errs about sticking there is no gradient.
+  bool exact_rest = false;
+
+  /// As `step` above, with other G [..., 3, 3] and f [..., 3], in the units of the model, than its own.
   Step step(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& G, const torch::Tensor& f,
             const SolveOptions& solve_options = {}) const;
 
