@@ -1,5 +1,6 @@
 #include <torch/types.h>
 
+#include "lcp/nn/relu_pair.h"
 #include "models/traditional_models.h"
 
 namespace lcp::nn {
@@ -11,14 +12,36 @@ class RowModel : public TraditionalModelImpl {
  public:
   explicit RowModel(const TraditionalModelOptions& options_) : TraditionalModelImpl(options_) {
     learned_ = register_parameter("learned", torch::randn({3, 6}));
+    if (!options.relu_pairs()) return;
+    const torch::NoGradGuard no_grad;
+    negative_ = register_parameter("negative", (-learned_.slice(1, 0, 3)).relu());
+    learned_.slice(1, 0, 3).relu_();
   }
 
-  Tensor rows() override { return at::where(held != 0, values, learned_); }
+  Tensor rows() override {
+    const Tensor M = negative_.defined() ? relu_pair(positive(), negative_, revive) : positive();
+    return at::where(held != 0, values, at::cat({M, learned_.slice(1, 3)}, 1));
+  }
 
-  void start(double mu, double noise) override { assign(learned_, rows_of(mu), noise); }
+  Tensor overlap() const override {
+    if (!negative_.defined()) return TraditionalModelImpl::overlap();
+    const Tensor free = 1 - held.slice(1, 0, 3);
+    return relu_pair_overlap(positive() * free, negative_ * free, revive);
+  }
+
+  void start(double mu, double noise) override {
+    assign(learned_, rows_of(mu), noise);
+    if (!negative_.defined()) return;
+    assign(negative_, (-positive()).relu(), 0);
+    const torch::NoGradGuard no_grad;
+    positive().relu_();
+  }
 
  private:
-  Tensor learned_;  // [3, 6]: [M|W], without a meaning where an entry is held
+  Tensor positive() const { return learned_.slice(1, 0, 3); }
+
+  Tensor learned_;   // [3, 6]: [M|W], without a meaning where an entry is held; with relu pairs [P|W]
+  Tensor negative_;  // [3, 3]: N; undefined without relu pairs
 };
 
 }  // namespace

@@ -99,6 +99,8 @@ Tensor TraditionalModelImpl::missed(const Tensor& G) const {
 
 Tensor TraditionalModelImpl::nonlinearity() const { return torch::zeros({}, dynamics.options()); }
 
+Tensor TraditionalModelImpl::overlap() const { return torch::zeros({}, dynamics.options()); }
+
 Tensor TraditionalModelImpl::rows() {
   TORCH_CHECK(false, "networks have no rows: their G and f depend on v and u by more than W");
 }

@@ -24,6 +24,7 @@ struct RowFlags {
   bool known_vector = false;
   std::string basis = "nonnegative";
   std::int64_t batch_size = 0;
+  double relu_pairs = 0;
   bool exact_rest = false;
 
   void add_to(CommandLine& line);

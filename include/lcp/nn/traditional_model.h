@@ -35,6 +35,7 @@ struct TraditionalModelOptions {
   TORCH_ARG(double, mu) = std::numeric_limits<double>::quiet_NaN();
   TORCH_ARG(double, force_unit) = 1;  ///< N, see TraditionalModelImpl
   TORCH_ARG(Parameters, parameters) = Parameters::kRows;
+  TORCH_ARG(bool, relu_pairs) = false;                       ///< for kRows: learns the entries of M as relu_pair
   TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;  ///< for kStructured
   TORCH_ARG(std::int64_t, hidden) = 0;                       ///< for kNetworks: width of the tanh layers
 };
@@ -55,7 +56,7 @@ struct TraditionalModelOptions {
 /// named_parameters():
 ///
 ///   kFriction    mu []
-///   kRows        learned [3, 6], which is [M|W]
+///   kRows        learned [3, 6], which is [M|W]; with relu_pairs it has P in place of M, and negative [3, 3] is N
 ///   kStructured  matrix.phi, matrix.alpha and matrix.beta, see StructuredMatrix; learned [3, 3], which is W
 ///   kNetworks    those of the StateMaps phi [3], beta [3], which holds the upper triangle, and f [3]
 class TraditionalModelImpl : public torch::nn::Module {
@@ -105,6 +106,12 @@ class TraditionalModelImpl : public torch::nn::Module {
   /// A penalty, a scalar: the sum of squares of the parameters by which G depends on v and u, and by which f is not
   /// affine. It is 0 but for kNetworks, to which the observed motion leaves much freedom.
   virtual torch::Tensor nonlinearity() const;
+
+  /// The sum over the entries of M that are not held of relu_pair_overlap, a scalar to penalise; 0 without relu_pairs.
+  virtual torch::Tensor overlap() const;
+
+  /// Whether a relu pair that is 0 may change again, see relu_pair.
+  bool revive = false;
 
   /// Sets the parameters to those of a block with friction coefficient mu, and adds normal noise of the standard
   /// deviation `noise` to each but the mu of kFriction.
