@@ -14,6 +14,7 @@
 #include "lcp/learning/bilevel_loss.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"
+#include "lcp/learning/markov_chain.h"
 #include "lcp/learning/penalty_loss.h"
 #include "lcp/method.h"
 #include "lcp/name_of.h"

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from runs import files, read_csv, variants
+from runs import files, read_csv, variants, write_csv
 
 FORMULATIONS = {
     "sliding_block": ["forward", "direct", "traditional", "mixed", "direct_supported"],
@@ -33,11 +33,6 @@ ALL = [(system, formulation) for system, names in FORMULATIONS.items() for formu
 def coulomb(v, u, mass, dt, mu, gravity=9.81):
     free = v + dt * u / mass
     return np.sign(free) * np.maximum(np.abs(free) - dt * mu * gravity, 0)
-
-
-def write_csv(path, **columns):
-    rows = zip(*(column.tolist() for column in columns.values()))
-    path.write_text(",".join(columns) + "\n" + "".join(",".join(map(repr, row)) + "\n" for row in rows))
 
 
 @pytest.fixture

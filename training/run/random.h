@@ -25,7 +25,9 @@ enum class Stream : std::uint64_t {
   kVectorNoise,
   kFilter,
   kRandomStates,
-  kBlackBoxes
+  kBlackBoxes,
+  kHiddenStates,
+  kBranches
 };
 
 /// A generator for the k-th use of a stream. seed: in [0, 2^32).
