@@ -39,8 +39,28 @@ def test_a_chain_learns_from_data_of_the_users_own(run, learn, tmp_path):
     assert result.returncode == 2 and "few.csv: must have at least 5 trajectories" in result.stderr
 
 
+def test_directions_of_a_floor_with_a_grain_are_found(learn):
+    flags = ("--directions", 4, "--true-directions", 4, "--samples", 200, "--iterations", 600)
+    metrics = learn("train_directions", *flags)
+    assert metrics["direction_error"] < 1e-6 and metrics["heldout_rmse"] < 1e-6
+    learned = metrics["table"][-1]
+    assert learned["resting_exactly"] == 1 and learned["unknowns"] == 5
+    assert all(row["rmse"] > 0.02 for row in metrics["table"][:-1])
+
+
+def test_learned_directions_of_a_disk_are_as_good_as_a_regular_polygon(learn):
+    metrics = learn("train_directions", "--samples", 300, "--iterations", 500, "--starts", 4)
+    table = {row["directions"]: row for row in metrics["table"]}
+    assert table["learned, 8"]["rmse"] < 1.2 * table["regular, 8"]["rmse"] < 0.6 * table["regular, 4"]["rmse"]
+    assert table["aligned with v + dt u / m"]["largest_error"] < 1e-14
+    assert table["aligned with v + dt u / m"]["resting_exactly"] == 1
+    for name in ("aligned with v", "aligned with u", "aligned with v and u"):
+        assert table[name]["rmse"] > 1e-2
+
+
 @pytest.mark.parametrize("program, flags", [
     ("train_markov_chain", ("--samples", 200, "--iterations", 200, "--checkpoint-every", 5)),
+    ("train_directions", ("--samples", 50, "--iterations", 300, "--checkpoint-every", 5, "--starts", 2)),
 ])
 def test_a_killed_run_resumes_and_threads_change_nothing(run, build, tmp_path, program, flags):
     check_a_killed_run_resumes(run, build, tmp_path, program, flags)
@@ -52,6 +72,7 @@ def test_a_killed_run_resumes_and_threads_change_nothing(run, build, tmp_path, p
 def test_their_figures(run, tmp_path):
     for program, flags, figures in (
         ("train_markov_chain", ("--samples", 100, "--iterations", 20), {"branches.png", "training.png"}),
+        ("train_directions", ("--samples", 20, "--iterations", 20, "--starts", 2), {"directions.png"}),
     ):
         assert run(program, *flags, "--out", program, env=None).returncode == 0
         assert {path.name for path in files(tmp_path / program) if path.suffix == ".png"} == figures
