@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "lcp/nn/relu_pair.h"
 #include "models/traditional_models.h"
 
 namespace lcp::nn {
@@ -13,14 +14,35 @@ class RowModel : public TraditionalModelImpl {
  public:
   explicit RowModel(const TraditionalModelOptions& options_) : TraditionalModelImpl(options_) {
     learned_ = register_parameter("learned", torch::randn({3, 6}));
+    if (!options.relu_pairs()) return;
+    const torch::NoGradGuard no_grad;
+    negative_ = register_parameter("negative", (-learned_.slice(1, 0, 3)).relu());
+    learned_.slice(1, 0, 3).relu_();
   }
 
   Tensor rows(const Tensor& theta) const override {
-    const Tensor rows = at::where(held != 0, values, theta.unflatten(-1, {3, 6}));
+    Tensor learned = theta.slice(-1, 0, 18).unflatten(-1, {3, 6});
+    if (negative_.defined()) {
+      const Tensor M = relu_pair(learned.slice(-1, 0, 3), theta.slice(-1, 18).unflatten(-1, {3, 3}), revive);
+      learned = at::cat({M, learned.slice(-1, 3)}, -1);
+    }
+    const Tensor rows = at::where(held != 0, values, learned);
     return options.monotone() ? monotone(rows) : rows;
   }
 
-  void start(double mu, double noise) override { assign(learned_, rows_of(mu), noise); }
+  Tensor overlap() const override {
+    if (!negative_.defined()) return TraditionalModelImpl::overlap();
+    const Tensor free = 1 - held.slice(1, 0, 3);
+    return relu_pair_overlap(positive() * free, negative_ * free, revive);
+  }
+
+  void start(double mu, double noise) override {
+    assign(learned_, rows_of(mu), noise);
+    if (!negative_.defined()) return;
+    assign(negative_, (-positive()).relu(), 0);
+    const torch::NoGradGuard no_grad;
+    positive().relu_();
+  }
 
  private:
   // See TraditionalModelOptions::monotone.
@@ -49,7 +71,10 @@ class RowModel : public TraditionalModelImpl {
     return at::cat({at::stack(M, -1).unflatten(-1, {3, 3}), rows.slice(-1, 3)}, -1);
   }
 
-  Tensor learned_;  // [3, 6]: [M|W], without a meaning where an entry is held
+  Tensor positive() const { return learned_.slice(1, 0, 3); }
+
+  Tensor learned_;   // [3, 6]: [M|W], without a meaning where an entry is held; with relu pairs [P|W]
+  Tensor negative_;  // [3, 3]: N; undefined without relu pairs
 };
 
 }  // namespace

@@ -73,13 +73,14 @@ void TraditionalModelImpl::pretty_print(std::ostream& stream) const {
 }
 
 std::shared_ptr<torch::nn::Module> TraditionalModelImpl::clone(const std::optional<torch::Device>& device) const {
-  const TraditionalModel copy(options);
+  TraditionalModel copy(options);
   const auto copy_tensors = [&](const auto& from, auto to) {
     for (const auto& item : from)
       to[item.key()].set_data(item.value().detach().clone().to(device.value_or(item.value().device())));
   };
   copy_tensors(named_parameters(), copy->named_parameters());
   copy_tensors(named_buffers(), copy->named_buffers());
+  copy->exact_rest = exact_rest;
   return copy.ptr();
 }
 
@@ -106,6 +107,8 @@ Tensor TraditionalModelImpl::missed(const Tensor& G) const {
 
 Tensor TraditionalModelImpl::nonlinear(const Tensor& theta) const { return theta.slice(-1, 0, 0); }
 
+Tensor TraditionalModelImpl::overlap() const { return torch::zeros({}, dynamics.options()); }
+
 Tensor TraditionalModelImpl::rows(const Tensor&) const {
   TORCH_CHECK(false, "networks have no rows: their G and f depend on v and u by more than W");
 }
@@ -128,6 +131,10 @@ Tensor TraditionalModelImpl::random(std::int64_t count, at::Generator generator)
   return at::randn({count, size()}, std::move(generator), torch::kDouble);
 }
 
+Tensor TraditionalModelImpl::sticks(const Tensor& lambda, const Tensor& gamma) {
+  return (gamma == 0) | (lambda > 0).all(-1);
+}
+
 Tensor TraditionalModelImpl::resting(const Tensor& v_next, const Tensor&) const { return v_next; }
 
 TraditionalModelImpl::Step TraditionalModelImpl::step(const Tensor& v_given, const Tensor& u_given,
@@ -141,10 +148,11 @@ TraditionalModelImpl::Step TraditionalModelImpl::step(const Tensor& v_given, con
   const SolveResult result = solve(G, f, solve_options);
   const auto given = at::broadcast_tensors({v_given.to(dynamics), u_given.to(dynamics), result.z.select(-1, 0)});
   const Tensor &v = given[0], &u = given[1];
-  const Tensor gamma = result.z.select(-1, 2);
+  const Tensor lambda = result.z.slice(-1, 0, 2), gamma = result.z.select(-1, 2);
   const Tensor sum = (dynamics * at::cat({state_of(v, u, *this), result.z}, -1)).sum(-1);
-  const Tensor v_next = resting(sum * velocity_unit(), gamma);
-  return {v_next, result.z.slice(-1, 0, 2) * options.force_unit(), gamma * velocity_unit(),
+  Tensor v_next = resting(sum * velocity_unit(), gamma);
+  if (exact_rest) v_next = at::where(sticks(lambda, gamma), at::zeros_like(v_next), v_next);
+  return {v_next, lambda * options.force_unit(), gamma * velocity_unit(),
           options.mass() * (v_next - v) / options.dt() - u, result.status};
 }
 

@@ -281,6 +281,34 @@ PlanarBlockStep read_polyhedral(const Tensor& z, const Tensor& w, const SolveOpt
   return read(z, w, friction_directions(z.size(-1) - 1, z.options()), options);
 }
 
+Problem polyhedral_problem(const Tensor& v, const Tensor& u, const PlanarBlock& parameters, const Tensor& D) {
+  TORCH_CHECK(D.dim() >= 2 && D.size(-2) == 2 && D.size(-1) > 0, "D must be [..., 2, n] with n > 0; got ", D.sizes());
+  const PlanarBlock block = in_precision_of(v, parameters);
+  const Tensor gram = (D.unsqueeze(-1) * D.unsqueeze(-2)).sum(-3);  // D'D
+  const Tensor c = (block.dt / block.mass).unsqueeze(-1).unsqueeze(-1);
+  const Tensor e = at::ones({D.size(-1)}, D.options());
+  const Tensor cone = at::constant_pad_nd(e.unsqueeze(-1), {D.size(-1), 0, 0, 1}) -
+                      at::constant_pad_nd(e.unsqueeze(0), {0, 1, D.size(-1), 0});
+  const Tensor free_along = (free_velocity(v, u, block).unsqueeze(-1) * D).sum(-2);
+  const Tensor limit = (block.mu * block.mass * block.gravity).unsqueeze(-1);
+  const auto shape =
+      at::infer_size(free_along.sizes().slice(0, free_along.dim() - 1), limit.sizes().slice(0, limit.dim() - 1));
+  const auto wide = [&](const Tensor& x) {
+    auto sizes = shape;
+    sizes.push_back(x.size(-1));
+    return x.expand(sizes);
+  };
+  return {at::constant_pad_nd(c * gram, {0, 1, 0, 1}) + cone, at::cat({wide(free_along), wide(limit)}, -1)};
+}
+
+PlanarBlockStep read_polyhedral(const Tensor& z, const Tensor& w, const Tensor& v, const Tensor& u,
+                                const PlanarBlock& parameters, const Tensor& D) {
+  const PlanarBlock block = in_precision_of(v, parameters);
+  const Tensor force = (D * z.slice(-1, 0, D.size(-1)).unsqueeze(-2)).sum(-1);
+  const Tensor v_next = free_velocity(v, u, block) + (block.dt / block.mass).unsqueeze(-1) * force;
+  return {held((sticks(z, w) & span_plane(D)).unsqueeze(-1), v_next, {}), force};
+}
+
 PlanarBlockSolution step(const Tensor& v, const Tensor& u, const PlanarBlock& block, const PlanarBlockOptions& options,
                          const SolveOptions& solve_options) {
   return map(simulate(v, u.unsqueeze(0), block, options, solve_options), [](const Tensor& all) { return all[0]; });

@@ -198,6 +198,53 @@ TEST(TraditionalModelGradientTest, VanishesWhereAllIsPredictedToStick) {
   EXPECT_NEAR(gradient(1.3), expected, 1e-15);
 }
 
+// Errors of f shift gamma of a block that sticks, but not what its active set says [Notes, 4].
+TEST(TraditionalModelRestTest, IsExactByTheActiveSetWhereRowsHaveErrors) {
+  torch::manual_seed(2);
+  TraditionalModel model{TraditionalModelOptions()};
+  model->to(torch::kDouble);
+  model->held[2][2] = 1;  // M33 = 0: with M33 < 0 there is a second solution, with a large gamma and without forces
+  const Tensor v = torch::randn({4000}, torch::kDouble), u = torch::randn({4000}, torch::kDouble);
+  const Tensor truth = physics::exact_step(v, u, physics::SlidingBlock::of(1, 1, 1, 1)).v_next;
+  const Tensor rests = truth == 0;
+  const auto fraction = [](const Tensor& mask) { return mask.to(torch::kDouble).mean().item<double>(); };
+  for (int k = 0; k < 5; ++k) {
+    model->start(1, 0.01);
+    const auto learned = model->step(v, u);
+    const Tensor sticks = TraditionalModelImpl::sticks(learned.lambda, learned.gamma);
+    EXPECT_EQ(fraction(learned.v_next.index({rests}) == 0), 0);
+    EXPECT_GT(fraction(sticks.index({rests})), 0.97);
+    EXPECT_LT(fraction(sticks.index({~rests})), 0.02);
+    EXPECT_LT(largest(truth.index({sticks})), 0.1);  // where it errs the block hardly moves
+    model->exact_rest = true;
+    const Tensor exact = model->forward(v, u);
+    EXPECT_TRUE(torch::equal(exact, learned.v_next.masked_fill(sticks, 0)));
+    EXPECT_TRUE(torch::equal(std::dynamic_pointer_cast<TraditionalModelImpl>(model->clone())->forward(v, u), exact));
+    model->exact_rest = false;
+  }
+}
+
+TEST(TraditionalModelRestTest, HasTheGradientOfCentralDifferences) {
+  torch::manual_seed(2);
+  TraditionalModel model{TraditionalModelOptions()};
+  model->to(torch::kDouble);
+  model->start(1, 0.01);
+  model->exact_rest = true;
+  const auto next = [&](const testing::Inputs& in) { return model->forward(in[0], in[1]); };
+  const Tensor v = testing::numbers({2, -2, 0.3, -0.3}), u = testing::numbers({0.5, -0.1, 0.2, 0.1});
+  EXPECT_TRUE(torch::equal(model->forward(v, u) == 0, torch::tensor({false, false, true, true})));
+  EXPECT_LT(testing::gradient_error(next, {v, u}), 1e-8);
+}
+
+TEST(TraditionalModelRestTest, IsNotThatOfUnsolvedSteps) {
+  TraditionalModel model{TraditionalModelOptions()};
+  model->exact_rest = true;
+  const Tensor G = -torch::eye(3), f = -torch::ones({3});
+  const auto step = model->step(torch::zeros({}), torch::zeros({}), G, f);
+  EXPECT_NE(step.status.item<int>(), 0);
+  EXPECT_TRUE(everywhere(step.v_next.isnan()));
+}
+
 TEST(TraditionalModelRowsTest, HoldWhatIsHeld) {
   TraditionalModel model{TraditionalModelOptions()};
   Tensor mask = torch::zeros({3, 6}, torch::kBool);

@@ -24,6 +24,11 @@ def read_csv(path):
     return {name: np.array([float(row[name]) for row in rows]) for name in rows[0]}
 
 
+def write_csv(path, **columns):
+    rows = zip(*(column.tolist() for column in columns.values()))
+    path.write_text(",".join(columns) + "\n" + "".join(",".join(map(repr, row)) + "\n" for row in rows))
+
+
 def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

@@ -58,6 +58,24 @@ def test_forces_of_which_one_is_zero_leave_two_numbers_free(learn):
     assert free["unidentifiable_directions"] == ["M12", "M21"] and free["final_loss"] < 1e-4
 
 
+@pytest.mark.parametrize("seed", variants(0, 1, 2))
+def test_relu_pairs_learn_exact_zeros(learn, seed):
+    pairs = learn("train_penalty", *FAST, "--relu-pairs", 1, "--matrix", "free", "--seed", seed)
+    assert pairs["exact_zeros"] == 1 and pairs["rows"][2][2] == 0 and pairs["wrong_zeros"] == 0
+    assert pairs["max_row_error"] < 1e-4
+    assert learn("train_penalty", *FAST, "--matrix", "free", "--seed", seed)["exact_zeros"] == 0
+
+
+@pytest.mark.parametrize("program", ["train_penalty", "train_structured"])
+def test_learned_rows_rest_exactly_by_their_active_set(learn, program):
+    flags = (*FAST, "--seed", 1)
+    free, exact = learn(program, *flags), learn(program, *flags, "--exact-rest", out="exact")
+    assert free["rows"] == exact["rows"] and free["sticking_exact_zero_fraction"] < 0.2
+    assert exact["sticking_exact_zero_fraction"] == exact["sticking_found_by_active_set"] > 0.99
+    assert exact["sliding_mistaken_by_active_set"] < 0.01
+    assert exact["heldout_rmse"] < 1.1 * free["heldout_rmse"]
+
+
 def test_squares_are_worse(learn):
     assert learn("train_penalty", *FAST, "--squared")["max_row_error"] > 1e-3
 

@@ -27,6 +27,8 @@ PROGRAMS = {
     "train_compliant": ("--iterations", 2, "--trajectories", 5),
     "train_network": ("--samples", 20, "--starts", 2, "--iterations", 2, "--finishing-iterations", 4, "--q", "affine",
                       "--unknowns", 1, "--black-box-iterations", 2),
+    "train_directions": ("--samples", 20, "--iterations", 2, "--starts", 2),
+    "train_markov_chain": ("--samples", 100, "--iterations", 2),
     "fit_linear_program": ("--samples", 50),
     "study_noise": ("--samples", 10, "--sigma", 0.1),
     "identify_shooting": (),

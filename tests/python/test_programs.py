@@ -30,7 +30,8 @@ FAST = ("--samples", 500, "--iterations", 400)
         ("simulate", ["--nu", "1"], "--nu"),
         ("simulate", ["--system", "pendulum"], "--system must be sliding_block, falling_block, planar_block, point_mass, "
          'tripod, compliant_particle or compliant_block; got "pendulum"'),
-        ("simulate", ["--formulation", "x"], "--formulation must be direct, forward, direct2, traditional or mixed; got"),
+        ("simulate", ["--formulation", "x"], "--formulation must be direct, forward, direct2, traditional, mixed or "
+         "direct_supported; got"),
         ("simulate", ["--system", "tripod", "--formulation", "direct"], '--formulation must be polyhedral; got "direct"'),
         ("simulate", ["--system", "planar_block", "--directions", "5"], "--directions must be even and >= 4; got 5"),
         ("simulate", ["--system", "falling_block", "--directions", "8"], "unknown argument --directions"),

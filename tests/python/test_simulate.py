@@ -6,10 +6,10 @@ import sys
 
 import numpy as np
 import pytest
-from runs import files, read_csv, variants
+from runs import files, read_csv, variants, write_csv
 
 FORMULATIONS = {
-    "sliding_block": ["forward", "direct", "traditional", "mixed"],
+    "sliding_block": ["forward", "direct", "traditional", "mixed", "direct_supported"],
     "falling_block": ["direct"],
     "planar_block": ["exact_direction", "fixed_point", "polyhedral"],
     "point_mass": ["stewart_trinkle", "belbute_peres"],
@@ -33,11 +33,6 @@ ALL = [(system, formulation) for system, names in FORMULATIONS.items() for formu
 def coulomb(v, u, mass, dt, mu, gravity=9.81):
     free = v + dt * u / mass
     return np.sign(free) * np.maximum(np.abs(free) - dt * mu * gravity, 0)
-
-
-def write_csv(path, **columns):
-    rows = zip(*(column.tolist() for column in columns.values()))
-    path.write_text(",".join(columns) + "\n" + "".join(",".join(map(repr, row)) + "\n" for row in rows))
 
 
 @pytest.fixture
@@ -134,6 +129,15 @@ def test_second_direct_formulation_is_reported_infeasible(run, tmp_path):
 def test_second_direct_formulation_solves_rest(simulate):
     data, metrics = simulate("--formulation", "direct2", "--speed", 0, "--mu", 0)
     assert metrics["unsolved"] == 0 and (data["v_next"] == 0).all()
+
+
+@pytest.mark.parametrize("supports", [1, 2, 7])
+def test_supports_of_one_block_move_as_one(simulate, supports):
+    data, metrics = simulate("--formulation", "direct_supported", "--supports", supports, "--trajectories", 20)
+    assert metrics["unsolved"] == 0 and metrics["max_error_vs_exact"] < 1e-13 and metrics["max_residual"] < 1e-13
+    assert 0.2 < metrics["sticking_fraction"] < 0.8
+    exact, _ = simulate("--formulation", "traditional", "--trajectories", 20, out="exact")
+    assert ((data["v_next"] == 0) == (exact["v_next"] == 0)).all()
 
 
 def test_forward_formulation_says_where_it_glues(run, tmp_path):

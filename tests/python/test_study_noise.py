@@ -57,6 +57,11 @@ def test_the_default_run_writes_tables_and_figures(run, tmp_path):
     # A block that should rest creeps with a velocity in proportion to the noise, and gamma does not show it.
     assert (abs(table["error_median_over_sigma"][both] - 0.65) < 0.06).all()
     assert (abs(table["gamma_zero_sticking"][both] - 0.55) < 0.05).all()
+    # The active set does, with or without errors in M.
+    some = (table["sigma_M"] + table["sigma_q"] > 0) & (table["sigma_M"] < 0.05) & (table["sigma_q"] < 0.05)
+    held, random = (some & (table["state"] == k) for k in (1, 2))
+    assert (table["active_set_sticking"][held] > 0.999).all()
+    assert (table["active_set_sticking"][random] > 0.98).all() and (table["active_set_sliding"][random] < 0.02).all()
     errors = read_csv(out / "errors.csv")
     assert (np.diff(errors["error_over_sigma"].reshape(-1, 51)) >= 0).all()
     single = read_csv(out / "single_entries.csv")

@@ -83,10 +83,12 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   model->set_theta(best_start(lcp, data.training, starts.left(1, errors).detach().to(torch::kDouble),
                               flags.model.start.finishing_iterations, flags.run.seed));
   model->to(flags.run.scalar_type());
+  model->exact_rest = flags.model.exact_rest;
   out.write("model.pt", nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   metrics.update(friction_metrics(model, flags.block));
   metrics.update(motion_identifiability(model, training).json());
+  metrics.update(sticking_metrics(model, heldout));
   metrics.update(method.metrics(model, training));
   metrics["training_samples"] = training.count();
   metrics["final_loss"] = trainer.history()["loss"].back();

@@ -112,7 +112,8 @@ std::string page_of(const Study& study) {
     page +=
         table_head({"noise in", "sigma", "sticks without noise", "Lemke", "auto", "some solution", "several solutions",
                     "no solution", "within .001 dt mu g", "within .01 dt mu g", "gamma = 0 where it should stick",
-                    "where it should slide", "error, median", "95 %", "median / sigma", "95 % / sigma"});
+                    "where it should slide", "active set of sticking where it should stick", "where it should slide",
+                    "error, median", "95 %", "median / sigma", "95 % / sigma"});
     for (const Measurement& x : study.measurements) {
       if (x.state != k) continue;
       std::vector<std::string> fields = {kNoises[x.noise].name, number(x.sigma)};

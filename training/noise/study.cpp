@@ -7,6 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "lcp/nn/traditional_model.h"
 #include "lcp/physics/sliding_block.h"
 #include "noise/perturbed_lcp.h"
 #include "run/files.h"
@@ -93,7 +94,8 @@ Measurement measure(const Study& study, std::size_t state, std::size_t noise, do
   const Tensor solutions = all.found.sum(0);
   const Tensor error = (v_next - exact).abs().to(torch::kDouble) / sigma;
   const Tensor sorted = std::get<0>(error.masked_select(error.isfinite()).sort());
-  const Tensor gamma_is_zero = lemke.select(-1, 2) == 0;
+  const Tensor gamma = lemke.select(-1, 2), gamma_is_zero = gamma == 0;
+  const Tensor active_set = nn::TraditionalModelImpl::sticks(lemke.slice(-1, 0, 2), gamma);
 
   const double unit = sigma * study.unit_velocity();
   Measurement result{state, noise, sigma, {}, sorted, 0};
@@ -108,6 +110,8 @@ Measurement measure(const Study& study, std::size_t state, std::size_t noise, do
       {"within_1e-2", fraction(v_next.abs() < 1e-2)},
       {"gamma_zero_sticking", fraction(gamma_is_zero.masked_select(exact == 0))},
       {"gamma_zero_sliding", fraction(gamma_is_zero.masked_select(exact != 0))},
+      {"active_set_sticking", fraction(active_set.masked_select(exact == 0))},
+      {"active_set_sliding", fraction(active_set.masked_select(exact != 0))},
       {"error_median", quantile_of(sorted, 0.5) * unit},
       {"error_95", quantile_of(sorted, 0.95) * unit},
       {"error_median_over_sigma", quantile_of(sorted, 0.5)},

@@ -40,6 +40,7 @@ nn::TraditionalModel make_model(const RowFlags& flags) {
                                  .force_unit(flags.block.max_friction())
                                  .parameters(flags.parameters)
                                  .monotone(flags.monotone())
+                                 .relu_pairs(flags.relu_pairs > 0)
                                  .basis(basis));
   model->to(flags.run.scalar_type());
   Tensor held = held_entries(flags.hold);
@@ -71,13 +72,20 @@ void RowFlags::add_to(CommandLine& line) {
       "Which entries of [M|W] are held at their true values; with none the rows shrink to 0: " + listed(held_names()),
       one_of(held_names()));
   line.add_switch("no-bias", no_bias, "Hold W13 = W23 = 0");
-  if (parameters == nn::Parameters::kRows) add_matrix_flag(line, matrix);
-  if (parameters == nn::Parameters::kStructured) {
+  if (parameters == nn::Parameters::kRows) {
+    add_matrix_flag(line, matrix);
+    line.add<double>(
+        "relu-pairs", relu_pairs,
+        "If > 0, learn each entry of M as max(P, 0) - max(N, 0), which can become exactly 0, with a penalty "
+        "of this weight on P N > 0; in the second half of the training a 0 is final",
+        nonnegative);
+  } else {
     line.add_switch("known-vector", known_vector, "Hold W at its true value");
     line.add<std::string>("basis", basis, "Symmetric matrices beside phi phi': " + listed(names_of(kBases)),
                           one_of(names_of(kBases)));
   }
   line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch; 0: all", at_least_zero);
+  line.add_switch("exact-rest", exact_rest, kExactRestHelp);
   line.footer(
       "Example: " + line.program() + " --split maximal --out runs/maximal\n" +
       "Data of your own: CSV with columns v,u,v_next,lambda_plus,lambda_minus,gamma (m/s, N, m/s, N, N, m/s), as\n"
@@ -106,15 +114,18 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   const Tensor known = solutions(model, training);
   const auto stopped = trainer.train(
       *model, training.count(), flags.batch_size > 0 ? flags.batch_size : training.count(), data.fingerprint(),
-      [&](const Tensor& rows, double) -> LossTerms {
+      [&](const Tensor& rows, double done) -> LossTerms {
+        model->revive = done < 0.5;
         const Tensor G = model->G_of(training.v, training.u);
         const Tensor f = model->f_of(training.v.index({rows}), training.u.index({rows}));
         const auto terms = learning::penalty_loss(G, f, known.index({rows}), flags.weights());
         const Tensor missed = model->missed(G).abs().sum();
-        return {{"loss", terms.total + missed},
+        const Tensor overlap = flags.relu_pairs * model->overlap();
+        return {{"loss", terms.total + missed + overlap},
                 {"complementarity", terms.complementarity},
                 {"nonnegativity", terms.nonnegativity},
-                {"missed", missed}};
+                {"missed", missed},
+                {"overlap", overlap}};
       },
       [&]() -> NamedValues {
         return {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)},
@@ -123,17 +134,24 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   if (stopped) return *stopped;
 
   const OneThread one_thread;
+  model->revive = false;
+  model->exact_rest = flags.exact_rest;
   out.write("model.pt", nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   const Tensor rows = model->rows().detach().to(torch::kDouble);
+  const auto M_of = [](const Tensor& all) { return all.slice(1, 0, 3); };
+  const Tensor zeros = M_of(rows) == 0;
   metrics.update(
       {{"parameter_error", row_error(canonical_rows(rows, false), 1)},
        {"max_row_error", row_error(rows, 1)},
        {"rows", to_json(rows)},
+       {"exact_zeros", zeros.sum().item<std::int64_t>()},
+       {"wrong_zeros", (zeros & (M_of(nn::TraditionalModelImpl::true_rows(1)) != 0)).sum().item<std::int64_t>()},
        {"largest_number", rows.abs().max().item<double>()},
        {"heldout_rmse_without_forces", rmse(affine_prediction(data.training, data.heldout) - data.heldout.v_next)},
        {"training_samples", training.count()},
        {"final_loss", trainer.history()["loss"].back()}});
+  metrics.update(sticking_metrics(model, heldout));
   metrics.update(rows_identifiability(model, data.training).json());
   write_results(out, metrics, {"rollout.png", "rows.png", "training.png"});
   return 0;

@@ -25,6 +25,8 @@ struct RowFlags {
   bool known_vector = false;
   std::string basis = "diagonal";
   std::int64_t batch_size = 0;
+  double relu_pairs = 0;
+  bool exact_rest = false;
 
   void add_to(CommandLine& line);
   bool monotone() const { return parameters == nn::Parameters::kRows && matrix == kMonotone; }

@@ -26,7 +26,9 @@ enum class Stream : std::uint64_t {
   kFilter,
   kRandomStates,
   kBlackBoxes,
-  kProcessNoise
+  kProcessNoise,
+  kHiddenStates,
+  kBranches
 };
 
 /// A generator for the k-th use of a stream. seed: in [0, 2^32).

@@ -1,6 +1,8 @@
 #include "lcp/physics/sliding_block.h"
 
 #include "lcp/certify.h"
+#include "lcp/physics/direct_friction.h"
+#include "lcp/solve.h"
 #include "run/random.h"
 #include "simulation/infeasible_formulation.h"
 #include "simulation/system.h"
@@ -15,7 +17,8 @@ using torch::Tensor;
 class SlidingBlockSystem : public System {
  public:
   const std::vector<std::string>& formulations() const override {
-    static const std::vector<std::string> names = {"direct", "forward", "direct2", "traditional", "mixed"};
+    static const std::vector<std::string> names = {"direct",      "forward", "direct2",
+                                                   "traditional", "mixed",   "direct_supported"};
     return names;
   }
   std::int64_t default_steps() const override { return 50; }
@@ -26,6 +29,11 @@ class SlidingBlockSystem : public System {
 
   void add_to(CommandLine& line) override {
     line.add<double>("speed", speed_, "Velocity before the first step, m/s", finite_number);
+    line.add<std::int64_t>(
+        "supports", supports_,
+        "Supports of the block in direct_supported, each with its own friction and the same share of "
+        "the weight",
+        at_least_one);
   }
 
   Motion run(const Request& request) const override {
@@ -51,7 +59,8 @@ class SlidingBlockSystem : public System {
       v_next = solution.step.v_next;
       show_infeasibility(problem, solution, motion);
     } else {
-      solution = lcp::physics::simulate(first, u, block, formulation);
+      const bool supported = request.formulation == "direct_supported";
+      solution = supported ? on_supports(first, u) : lcp::physics::simulate(first, u, block, formulation);
       const Tensor states = request.with_velocity_noise(with_start(first, solution.step.v_next));
       v = states.slice(0, 0, -1);
       v_next = states.slice(0, 1);
@@ -81,7 +90,9 @@ class SlidingBlockSystem : public System {
   static SlidingBlockFormulation formulation_of(const std::string& name) {
     if (name == "forward") return SlidingBlockFormulation::kForward;
     if (name == "direct") return SlidingBlockFormulation::kDirect;
-    return name == "traditional" ? SlidingBlockFormulation::kTraditional : SlidingBlockFormulation::kMixed;
+    // A rollout on several supports is certified as the traditional problem, see on_supports.
+    return name == "traditional" || name == "direct_supported" ? SlidingBlockFormulation::kTraditional
+                                                               : SlidingBlockFormulation::kMixed;
   }
 
   // Random forces of both signs. The forward formulation, which only describes motion to the right, gets pushes from 0
@@ -94,6 +105,37 @@ class SlidingBlockSystem : public System {
     const Tensor push = torch::rand({request.steps, request.trajectories}, random, torch::kDouble);
     const Tensor on = torch::rand({request.steps, request.trajectories}, random, torch::kDouble) >= 0.3;
     return (2 * physics.max_friction() * push * on).to(request.dtype);
+  }
+
+  // A rollout of the block on its supports. They move as one, so that their Jacobian has rank 1. `z` of the result is
+  // the solution of the traditional LCP with the same motion.
+  lcp::physics::SlidingBlockSolution on_supports(const Tensor& first, const Tensor& u) const {
+    using namespace lcp::physics;
+    const auto options = first.options();
+    const Tensor J = torch::ones({supports_, 1}, options);
+    const Tensor inverse_mass = torch::full({1, 1}, 1 / physics.mass, options);
+    const double share = physics.max_friction() / static_cast<double>(supports_);
+    const Tensor limit = torch::full({supports_}, physics.dt * share, options);
+    std::vector<Tensor> velocity, force, residual, status;
+    for (auto* all : {&velocity, &force, &residual, &status}) all->reserve(static_cast<std::size_t>(u.size(0)));
+    Tensor v = first;
+    for (std::int64_t k = 0; k < u.size(0); ++k) {
+      const Tensor free = (v + physics.dt / physics.mass * u[k]).unsqueeze(-1);
+      const Problem problem = direct_friction_problem(J, inverse_mass, free, limit);
+      const SolveResult result = solve(problem.M, problem.q);
+      const DirectFrictionStep step = read_direct_friction(result.z, result.w, J, inverse_mass, free);
+      // The slips differ by round-off, except that those of supports below their limit are exactly 0.
+      v = std::get<0>(step.slip.abs().min(-1)) * step.slip.select(-1, 0).sign();
+      velocity.push_back(v);
+      force.push_back(step.impulse.sum(-1) / physics.dt);
+      const Tensor w = (problem.M * result.z.unsqueeze(-2)).sum(-1) + problem.q;
+      residual.push_back(torch::minimum(result.z, w).abs().amax(-1));
+      status.push_back(result.status);
+    }
+    const Tensor v_next = torch::stack(velocity), f = torch::stack(force);
+    const SlidingBlockStep step{v_next, f.clamp_min(0), (-f).clamp_min(0), v_next.abs()};
+    return {step, torch::stack({step.lambda_plus, step.lambda_minus, step.gamma}, -1), torch::stack(residual),
+            torch::stack(status)};
   }
 
   static void show_infeasibility(const lcp::physics::Problem& problem,
@@ -115,6 +157,7 @@ class SlidingBlockSystem : public System {
   }
 
   double speed_ = 1;
+  std::int64_t supports_ = 3;
 };
 
 }  // namespace

@@ -203,6 +203,7 @@ void FrictionModelFlags::add_to(CommandLine& line) {
                    nonnegative);
   line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layers of networks; 0: affine",
                          at_least_zero);
+  line.add_switch("exact-rest", exact_rest, kExactRestHelp);
 }
 
 void FrictionModelFlags::validate(const CommandLine& line) {
@@ -252,6 +253,21 @@ std::pair<nn::TraditionalModel, Tensor> FrictionModelFlags::make(const RunFlags&
     theta.push_back(model->theta());
   }
   return {model, at::stack(theta)};
+}
+
+nlohmann::json sticking_metrics(nn::TraditionalModel& model, const Samples& heldout) {
+  const torch::NoGradGuard no_grad;
+  const auto step = model->step(heldout.v, heldout.u);
+  const Tensor rests = heldout.v_next == 0;
+  nlohmann::json metrics;
+  const auto add = [&](const std::string& detector, const Tensor& found) {
+    const auto fraction = [&](const Tensor& of) { return found.index({of}).to(torch::kDouble).mean().item<double>(); };
+    metrics["sticking_found_by_" + detector] = fraction(rests);
+    metrics["sliding_mistaken_by_" + detector] = fraction(~rests);
+  };
+  add("gamma", step.gamma == 0);
+  add("active_set", nn::TraditionalModelImpl::sticks(step.lambda, step.gamma));
+  return metrics;
 }
 
 nlohmann::json friction_metrics(nn::TraditionalModel& model, const PhysicsFlags& block) {

@@ -61,6 +61,14 @@ IdentifiabilityReport rows_identifiability(const nn::TraditionalModel& model, co
 /// Which parameters of the model v_next of at most 256 samples determines.
 IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const Samples& samples);
 
+/// How gamma = 0 and the active set (see TraditionalModelImpl::sticks) tell held-out steps that end at rest from those
+/// that slide: sticking_found_by_gamma, sticking_found_by_active_set, sliding_mistaken_by_gamma and
+/// sliding_mistaken_by_active_set, each a fraction.
+nlohmann::json sticking_metrics(nn::TraditionalModel& model, const Samples& heldout);
+
+constexpr const char* kExactRestHelp =
+    "Let the model that was learned predict exactly 0 where its active set is that of a block that sticks";
+
 /// The flags of a model with unknown friction.
 struct FrictionModelFlags {
   std::string parameters = "mu";
@@ -69,6 +77,7 @@ struct FrictionModelFlags {
   StartFlags start{.start = "block"};
   std::int64_t hidden_units = 16;
   double nonlinearity = 0.1;
+  bool exact_rest = false;
 
   /// That weight times a factor that falls from 100 to 1 in the first half of the training.
   double nonlinearity_at(double done) const { return nonlinearity * std::pow(100, std::max(0.0, 1 - 2 * done)); }

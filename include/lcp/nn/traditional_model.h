@@ -41,6 +41,7 @@ struct TraditionalModelOptions {
   /// the entries that are learned, M33 = 0, M13 = -M31, M23 = -M32, and M11, M22 >= |M12 + M21| / 2, as those of a true
   /// block are. Without this a small error of M33 leaves LCPs without a solution, or with several.
   TORCH_ARG(bool, monotone) = false;
+  TORCH_ARG(bool, relu_pairs) = false;                       ///< for kRows: learns the entries of M as relu_pair
   TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;  ///< for kStructured
   TORCH_ARG(std::int64_t, hidden) = 0;                       ///< for kNetworks: width of the tanh layers
 };
@@ -61,7 +62,7 @@ struct TraditionalModelOptions {
 /// named_parameters():
 ///
 ///   kFriction    mu []
-///   kRows        learned [3, 6], which is [M|W]
+///   kRows        learned [3, 6], which is [M|W]; with relu_pairs it has P in place of M, and negative [3, 3] is N
 ///   kStructured  matrix.phi, matrix.alpha and matrix.beta, see StructuredMatrix; learned [3, 3], which is W
 ///   kNetworks    those of the StateMaps phi [3], beta [3], which holds the upper triangle, and f [3]
 class TraditionalModelImpl : public torch::nn::Module {
@@ -82,7 +83,19 @@ class TraditionalModelImpl : public torch::nn::Module {
   /// A block of kFriction rests exactly while it sticks, which is where gamma = 0; the other models leave round-off.
   Step step(const torch::Tensor& v, const torch::Tensor& u, const SolveOptions& solve_options = {});
 
-  /// The same with other G [..., 3, 3] and f [..., 3], in the units of the model, than its own.
+  /// Whether a solution says that the block sticks, [...], bool: where gamma = 0 or both friction forces are positive.
+  /// gamma alone does not say so. Errors of f make gamma of a sticking block positive wherever (f_0 + f_1) / 2 < 0;
+  /// then both forces are positive, so that w_0 = w_1 = 0. A block that slides has one force, at its limit, and
+  /// gamma > 0. The active set changes only where the block is within the size of the errors from sliding, and needs no
+  /// threshold.
+  ///   lambda: [..., 2]. gamma: [...]. In any units.
+  static torch::Tensor sticks(const torch::Tensor& lambda, const torch::Tensor& gamma);
+
+  /// Whether `step` returns a v_next of exactly 0, with the derivative 0, where `sticks`. It is not part of what is
+  /// learned: where the model errs about sticking there is no gradient.
+  bool exact_rest = false;
+
+  /// As `step` above, with other G [..., 3, 3] and f [..., 3], in the units of the model, than its own.
   Step step(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& G, const torch::Tensor& f,
             const SolveOptions& solve_options = {}) const;
 
@@ -109,6 +122,12 @@ class TraditionalModelImpl : public torch::nn::Module {
   /// Those parameters, [..., k], by which G depends on v and u, and by which f is not affine, to be penalised: there
   /// are none but for kNetworks, to which the observed motion leaves much freedom.
   virtual torch::Tensor nonlinear(const torch::Tensor& theta) const;
+
+  /// The sum over the entries of M that are not held of relu_pair_overlap, a scalar to penalise; 0 without relu_pairs.
+  virtual torch::Tensor overlap() const;
+
+  /// Whether a relu pair that is 0 may change again, see relu_pair.
+  bool revive = false;
 
   /// Sets the parameters to those of a block with friction coefficient mu, and adds normal noise of the standard
   /// deviation `noise` to each but the mu of kFriction.

@@ -86,6 +86,16 @@ Problem polyhedral_problem(const at::Tensor& v, const at::Tensor& u, const Plana
 ///   options: those with which the problem was solved.
 PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
 
+/// The polyhedral friction cone of any directions, of any lengths: friction is within mu m g times their convex hull.
+///   D: [..., 2, n], as friction_directions or aligned_directions give them, or learned.
+/// Throws c10::Error where D has another shape.
+Problem polyhedral_problem(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block, const at::Tensor& D);
+
+/// z, w: [..., n + 1], a solution of polyhedral_problem for the other arguments. v_next = v* + dt D beta / m, exactly 0
+/// with the derivative 0 where gamma = 0 and D spans the plane.
+PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const at::Tensor& v, const at::Tensor& u,
+                                const PlanarBlock& block, const at::Tensor& D);
+
 /// One step of each element of the batch.
 ///
 /// kExactDirection: t = dir(v*). kFixedPoint: t = dir(v), or dir(v*) where v = 0, then t <- dir(v_next) [Notes, 2.4]. A

@@ -1,0 +1,243 @@
+// Learns the directions of the friction polygon of a block in the plane, D, from motion alone [Notes, 4].
+#include <torch/nn/module.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <filesystem>
+#include <numbers>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lcp/physics/friction_cone.h"
+#include "lcp/physics/planar_block.h"
+#include "run/columns.h"
+#include "run/error.h"
+#include "run/excluded_flags.h"
+#include "run/fingerprint.h"
+#include "run/one_thread.h"
+#include "run/output_folder.h"
+#include "run/random.h"
+#include "run/results.h"
+#include "run/text.h"
+#include "run/trainer.h"
+#include "sliding_block/evaluation.h"
+
+namespace {
+
+using namespace lcp::training;
+using lcp::physics::PlanarBlock;
+using torch::Tensor;
+
+constexpr std::int64_t kHeldOut = 500;  // simulated steps
+constexpr double kTurned = 0.3;         // rad, the angle of the first true direction
+constexpr double kShort = 0.6;          // length of every second true direction, if friction has directions
+
+struct Flags {
+  RunFlags run;
+  TrainingFlags training{.iterations = 1500, .learning_rate = 0.05};
+  PhysicsFlags block{1, 1, 1, 1};
+  std::int64_t samples = 500;
+  std::int64_t directions = 8;
+  std::int64_t true_directions = 0;
+  std::int64_t starts = 8;
+  std::string data;
+};
+
+struct Steps {
+  Tensor v, u, v_next;  // [n, 2]
+  Steps at(const Tensor& rows) const { return {v.index({rows}), u.index({rows}), v_next.index({rows})}; }
+  Steps to(torch::ScalarType dtype) const { return {v.to(dtype), u.to(dtype), v_next.to(dtype)}; }
+};
+
+PlanarBlock planar_block(const PhysicsFlags& block) {
+  return PlanarBlock::of(block.mass, block.dt, block.mu, block.gravity);
+}
+
+// D is [..., 2, n]; v_next is NaN where the LCP was not solved.
+Tensor step(const Steps& steps, const Tensor& D, const PlanarBlock& block) {
+  const auto problem = lcp::physics::polyhedral_problem(steps.v, steps.u, block, D);
+  const auto result = lcp::solve(problem.M, problem.q);
+  return lcp::physics::read_polyhedral(result.z, result.w, steps.v, steps.u, block, D).v_next;
+}
+
+// The friction of a floor with a grain: a polygon that is turned, whose corners are at two distances.
+Tensor true_directions(std::int64_t n) {
+  const Tensor k = torch::arange(n, torch::kDouble),
+               angle = kTurned + 2 * std::numbers::pi / static_cast<double>(n) * k;
+  return torch::stack({angle.cos(), angle.sin()}) * (1 - (1 - kShort) * k.remainder(2));
+}
+
+Steps simulated(const Flags& flags, std::int64_t count, std::int64_t part) {
+  const auto draw = [&](Stream stream, double unit) {
+    return unit * at::randn({count, 2}, generator(flags.run.seed, stream, part), torch::kDouble);
+  };
+  Steps steps{draw(Stream::kSpeeds, flags.block.dt * flags.block.max_friction() / flags.block.mass),
+              draw(Stream::kForces, flags.block.max_friction()),
+              {}};
+  const PlanarBlock block = planar_block(flags.block);
+  steps.v_next = flags.true_directions > 0 ? step(steps, true_directions(flags.true_directions), block)
+                                           : lcp::physics::exact_step(steps.v, steps.u, block).v_next;
+  return steps;
+}
+
+std::pair<Steps, Steps> load(const Flags& flags) {
+  if (flags.data.empty()) return {simulated(flags, flags.samples, 0), simulated(flags, kHeldOut, 1)};
+  const Table table = read_csv(flags.data, {"v_x", "v_y", "u_x", "u_y", "v_next_x", "v_next_y"}, {"trajectory"});
+  const auto vectors = [&](const std::string& name) {
+    const auto column = [&](const char* axis) { return torch::tensor(table[name + axis], torch::kDouble); };
+    return torch::stack({column("_x"), column("_y")}, -1);
+  };
+  const Steps all{vectors("v"), vectors("u"), vectors("v_next")};
+  const Tensor heldout = heldout_rows(table, flags.data);
+  return {all.at(~heldout), all.at(heldout)};
+}
+
+// Several polygons at once, each from a random start of its own.
+struct Polygons : torch::nn::Module {
+  explicit Polygons(const Flags& flags) {
+    const auto random = generator(flags.run.seed, Stream::kParameters);
+    // One in each sector: a direction within the hull of others has no gradient.
+    const Tensor sector = at::arange(flags.directions, torch::kDouble) +
+                          at::rand({flags.starts, 1, flags.directions}, random, torch::kDouble);
+    const Tensor angle = 2 * std::numbers::pi / static_cast<double>(flags.directions) * sector;
+    D = register_parameter("D", torch::stack({angle.cos(), angle.sin()}, 2).to(flags.run.scalar_type()));
+  }
+  Tensor D;  // [starts, 1, 2, n]
+};
+
+// A row of the table: how well friction with these directions predicts the held-out steps.
+nlohmann::json measured(const std::string& name, const Steps& heldout, const Tensor& D, const PlanarBlock& block) {
+  const Tensor v_next = step(heldout, D, block), rests = (heldout.v_next == 0).all(-1);
+  const Tensor error = (v_next - heldout.v_next).norm(2, -1);
+  return {{"directions", name},
+          {"unknowns", D.size(-1) + 1},
+          {"rmse", rmse(v_next - heldout.v_next)},
+          {"largest_error", error.max().item<double>()},
+          {"resting_exactly", ((v_next == 0).all(-1) & rests).sum().item<double>() / rests.sum().item<double>()}};
+}
+
+nlohmann::json table_of(const Steps& heldout, const Tensor& learned, const Flags& flags) {
+  using lcp::physics::aligned_directions;
+  const PlanarBlock block = planar_block(flags.block);
+  nlohmann::json rows = nlohmann::json::array();
+  for (const std::int64_t n : {4, 8, 16, 32}) {
+    const std::string name = "regular, " + std::to_string(n);
+    rows.push_back(measured(name, heldout, lcp::physics::friction_directions(n, torch::kDouble), block));
+  }
+  const Tensor none = torch::zeros({2}, torch::kDouble);
+  const Tensor free = heldout.v + flags.block.dt / flags.block.mass * heldout.u;
+  rows.push_back(measured("aligned with v", heldout, aligned_directions(heldout.v, none), block));
+  rows.push_back(measured("aligned with u", heldout, aligned_directions(heldout.u, none), block));
+  rows.push_back(measured("aligned with v and u", heldout, aligned_directions(heldout.v, heldout.u), block));
+  rows.push_back(measured("aligned with v + dt u / m", heldout, aligned_directions(free, none), block));
+  rows.push_back(measured("learned, " + std::to_string(learned.size(-1)), heldout, learned, block));
+  return rows;
+}
+
+std::string page_of(const nlohmann::json& rows) {
+  std::string page = table_head({"directions", "unknowns", "rmse, m/s", "largest error, m/s", "resting exactly"});
+  for (const auto& row : rows) {
+    const auto text = [&](const char* name) {
+      return row[name].is_null() ? "-" : short_number(row[name].get<double>());
+    };
+    page += table_row({row["directions"], std::to_string(row["unknowns"].get<std::int64_t>()), text("rmse"),
+                       text("largest_error"), text("resting_exactly")});
+  }
+  return page;
+}
+
+void add_flags(CommandLine& line, Flags& flags) {
+  flags.run.add_to(line);
+  flags.training.add_to(line);
+  flags.block.add_to(line);
+  line.add<std::int64_t>("samples", flags.samples, "Steps to simulate for training", at_least_one);
+  line.add<std::int64_t>("directions", flags.directions, "Directions to learn",
+                         [](const std::int64_t& n) { return n >= 3 && n <= 64 ? "" : "from 3 to 64"; });
+  line.add<std::int64_t>(
+      "true-directions", flags.true_directions,
+      "Directions of the simulated friction, a polygon that is turned by .3 rad and whose corners are "
+      "alternately at 1 and .6 mu m g; 0: a disk",
+      [](const std::int64_t& n) { return n == 0 || (n >= 3 && n <= 64) ? "" : "0, or from 3 to 64"; });
+  line.add<std::int64_t>("starts", flags.starts, "Random starts, of which the one that fits best is kept",
+                         at_least_one);
+  line.add<std::string>("data", flags.data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
+  line.footer(std::string("Example: train_directions --directions 4 --true-directions 4 --out runs/grain\n"
+                          "Data of your own: CSV with columns v_x,v_y,u_x,u_y,v_next_x,v_next_y (m/s, N, m/s), and "
+                          "optionally\ntrajectory; one row in five, or one trajectory in five, is held out.") +
+              kCheckpointNote);
+}
+
+int train_directions(int argc, const char* const* argv) {
+  CommandLine line(
+      "train_directions",
+      "Learns the directions of friction of a block in the plane, whose convex hull times mu m g has all\n"
+      "friction forces, from motion alone through lcp::solve, and compares them with regular polygons and\n"
+      "with directions that are aligned with the velocity and the force of each step.");
+  Flags flags;
+  add_flags(line, flags);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  if (!(flags.block.max_friction() > 0))
+    throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
+  if (!flags.data.empty()) {
+    exclude_flags(line, {"samples", "true-directions"}, "--data");
+    flags.data = std::filesystem::weakly_canonical(flags.data).string();
+  }
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  torch::set_num_threads(static_cast<int>(flags.run.threads));
+
+  const auto data = load(flags);
+  const Steps &all = data.first, &heldout = data.second;
+  const Steps training = all.to(flags.run.scalar_type());
+  OutputFolder out(line, flags.run, std::move(lock));
+  Trainer trainer(out, flags.run, flags.training, checkpoint);
+  Polygons model(flags);
+  const PlanarBlock block = planar_block(flags.block);
+  const double unit = flags.block.dt * flags.block.max_friction() / flags.block.mass;
+  const auto errors = [&] {
+    return ((step(training, model.D, block) - training.v_next) / unit).square().sum(-1).mean(-1);
+  };
+  const auto best = [&] {
+    const torch::NoGradGuard no_grad;
+    return model.D.detach()[errors().argmin().item<std::int64_t>()][0].to(torch::kDouble);
+  };
+  const auto stopped = trainer.train(
+      model, training.v.size(0), training.v.size(0), fingerprint({all.v, all.u, all.v_next, heldout.v_next}),
+      [&](const Tensor&, double) -> LossTerms {
+        const Tensor each = errors();
+        return {{"loss", each.sum()}, {"best", each.min()}};
+      },
+      [&]() -> NamedValues {
+        return {{"heldout_rmse", rmse(step(heldout, best(), block) - heldout.v_next)}};
+      });
+  if (stopped) return *stopped;
+
+  const torch::NoGradGuard no_grad;
+  const OneThread one_thread;
+  const Tensor D = best();
+  const Tensor sorted = D.index_select(1, torch::atan2(D[1], D[0]).argsort());
+  const nlohmann::json rows = table_of(heldout, sorted, flags);
+  nlohmann::json metrics = {{"heldout_rmse", rmse(step(heldout, sorted, block) - heldout.v_next)},
+                            {"D", to_json(sorted)},
+                            {"table", rows},
+                            {"training_samples", training.v.size(0)},
+                            {"final_loss", trainer.history()["loss"].back()}};
+  if (flags.true_directions > 0) {
+    const Tensor truth = true_directions(flags.true_directions);
+    // The distance of each true direction to the nearest learned one.
+    const Tensor distance = (truth.unsqueeze(-1) - sorted.unsqueeze(-2)).norm(2, 0);
+    metrics["direction_error"] = distance.amin(-1).max().item<double>();
+  }
+  out.write("table.md", page_of(rows));
+  write_results(out, metrics, {"directions.png"});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lcp::training::run_program("train_directions", [&] { return train_directions(argc, argv); });
+}

@@ -1,0 +1,245 @@
+// Learns a block whose contact changes at random between hidden states, with an LCP in each [Notes, 4].
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "markov/block_chain.h"
+#include "run/columns.h"
+#include "run/error.h"
+#include "run/excluded_flags.h"
+#include "run/fingerprint.h"
+#include "run/one_thread.h"
+#include "run/output_folder.h"
+#include "run/random.h"
+#include "run/results.h"
+#include "run/trainer.h"
+#include "sliding_block/evaluation.h"
+#include "sliding_block/trajectories.h"
+
+namespace {
+
+using namespace lcp::training;
+using torch::Tensor;
+
+constexpr std::int64_t kSteps = 50;            // of a simulated trajectory
+constexpr std::int64_t kHeldOut = 40;          // trajectories
+constexpr std::int64_t kBranchSteps = 10;      // after which the outcomes of one start are compared
+constexpr std::int64_t kBranchSamples = 4000;  // outcomes
+
+struct Flags {
+  RunFlags run;
+  TrainingFlags training{.iterations = 500, .learning_rate = 0.05};
+  PhysicsFlags block{1, 1, 1, 1};
+  std::int64_t samples = 4000;
+  std::int64_t states = 3, starts = 4;
+  std::vector<double> factors = {1, 0.3, 0};
+  double persistence = 0.9;
+  double velocity_noise = 0.02;
+  std::string data;
+
+  double unit_velocity() const { return block.dt * block.max_friction() / block.mass; }
+  bool simulated() const { return data.empty(); }
+  TrueChain truth() const { return true_chain(block, factors, persistence, velocity_noise * unit_velocity()); }
+};
+
+void add_flags(CommandLine& line, Flags& flags) {
+  flags.run.add_to(line);
+  flags.training.add_to(line);
+  flags.block.add_to(line);
+  line.add<std::int64_t>("states", flags.states, "Hidden states to learn", at_least_one);
+  line.add<std::int64_t>("starts", flags.starts,
+                         "Random starts, of which the most likely is kept: the likelihood has local maxima, as where "
+                         "two states learn the same friction",
+                         at_least_one);
+  line.add<std::int64_t>("samples", flags.samples, "Steps to simulate for training, in trajectories of 50",
+                         at_least_one);
+  line.add<std::vector<double>>(
+      "factors", flags.factors, "Friction in each state of the simulated block, over that of --mu",
+      [](const std::vector<double>& x) {
+        const bool valid =
+            !x.empty() && std::all_of(x.begin(), x.end(), [](double y) { return nonnegative(y).empty(); });
+        return valid ? "" : "finite numbers >= 0";
+      });
+  line.add<double>("persistence", flags.persistence, "Probability that the simulated block stays in its state",
+                   [](const double& x) { return x > 0 && x < 1 ? "" : "between 0 and 1"; });
+  line.add<double>("velocity-noise", flags.velocity_noise,
+                   "Standard deviation of normal noise on the simulated velocities, in units of dt mu g", positive);
+  line.add<std::string>("data", flags.data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
+  line.footer(
+      "Example: train_markov_chain --factors 1 0.2 --states 2 --out runs/two_states\n"
+      "Data of your own: CSV with columns trajectory,v,u,v_next (m/s, N, m/s), whose rows are consecutive steps; "
+      "one\ntrajectory in five is held out." +
+      std::string(kCheckpointNote));
+}
+
+std::pair<Sequences, Sequences> load(const Flags& flags) {
+  if (!flags.simulated()) return read_sequences(flags.data);
+  const auto part = [&](std::int64_t count, std::int64_t k) {
+    const Tensor v = random_speeds(count, flags.block, generator(flags.run.seed, Stream::kSpeeds, k));
+    const Tensor u = random_forces(kSteps, count, flags.block, generator(flags.run.seed, Stream::kForces, k)).t();
+    return simulate_chain(flags.truth(), v, u, flags.block, generator(flags.run.seed, Stream::kHiddenStates, k));
+  };
+  return {part((flags.samples + kSteps - 1) / kSteps, 0), part(kHeldOut, 1)};
+}
+
+double per_step(const Tensor& log_likelihood, const Sequences& data) {
+  return (log_likelihood.sum() / data.observed.sum()).item<double>();
+}
+
+// The starts of the chain, and the best single LCP with normal noise, which is a chain of one state.
+struct Models : torch::nn::Module {
+  Models(const Flags& flags, double force) {
+    const at::Generator random = generator(flags.run.seed, Stream::kParameters);
+    const auto made = [&](const std::string& name, std::int64_t states) {
+      return register_module(name, std::make_shared<BlockChain>(states, flags.block, force, random));
+    };
+    for (std::int64_t k = 0; k < flags.starts; ++k) chains.push_back(made("chain_" + std::to_string(k), flags.states));
+    single = made("single", 1);
+    to(flags.run.scalar_type());
+  }
+  std::vector<std::shared_ptr<BlockChain>> chains;
+  std::shared_ptr<BlockChain> single;
+};
+
+// The share of the steps whose most probable state, given the whole trajectory, is the true one.
+double state_accuracy(const TrueChain& chain, const Sequences& data, const Flags& flags) {
+  const Tensor sigma = torch::tensor(chain.sigma, torch::kDouble);
+  const Tensor log_observation =
+      log_observations(data, chain.mu, sigma, flags.block, flags.unit_velocity()).requires_grad_();
+  const torch::AutoGradMode grad(true);
+  const Tensor total = lcp::learning::log_likelihood(chain.states, log_observation).sum();
+  const Tensor probability = torch::autograd::grad({total}, {log_observation})[0];
+  return (probability.argmax(-1) == data.state).to(torch::kDouble).mean().item<double>();
+}
+
+// Velocities of blocks that are pushed from rest with .6 mu m g for some steps, sorted.
+Tensor outcomes(const TrueChain& chain, const Flags& flags, std::int64_t k) {
+  const Tensor rest = torch::zeros({kBranchSamples}, torch::kDouble);
+  const Tensor u = torch::full({kBranchSamples, kBranchSteps}, 0.6 * flags.block.max_friction(), torch::kDouble);
+  const auto random = generator(flags.run.seed, Stream::kBranches, k);
+  const Sequences all = simulate_chain(chain, rest, u, flags.block, random);
+  return std::get<0>(all.v_next.select(1, kBranchSteps - 1).sort());
+}
+
+// What only simulated data show: the distance of the learned chain from the one that made them.
+nlohmann::json compare_with_truth(OutputFolder& out, const TrueChain& learned, const TrueChain& one,
+                                  const Sequences& heldout, const Flags& flags) {
+  const TrueChain truth = flags.truth();
+  const Tensor sigma = torch::tensor(truth.sigma, torch::kDouble);
+  nlohmann::json metrics = {
+      {"true_log_likelihood",
+       per_step(lcp::learning::log_likelihood(
+                    truth.states, log_observations(heldout, truth.mu, sigma, flags.block, flags.unit_velocity())),
+                heldout)}};
+  const Tensor exact = outcomes(truth, flags, 0), chain = outcomes(learned, flags, 1), single = outcomes(one, flags, 2),
+               again = outcomes(truth, flags, 3);
+  Table table;
+  table.add("truth", entries_of(exact));
+  table.add("chain", entries_of(chain));
+  table.add("single", entries_of(single));
+  out.write_csv("branches.csv", table);
+  // The mean distance of sorted samples is the Wasserstein distance of the two distributions.
+  const auto distance = [&](const Tensor& x) { return (x - exact).abs().mean().item<double>(); };
+  metrics["branch_distance"] = distance(chain);
+  metrics["single_branch_distance"] = distance(single);
+  metrics["true_branch_distance"] = distance(again);
+  if (truth.mu.sizes() == learned.mu.sizes()) {
+    const Tensor order = std::get<1>(truth.mu.sort(0, /*descending=*/true));
+    const Tensor transition = truth.states.log_transition.exp().index_select(0, order).index_select(1, order);
+    metrics["mu_error"] = (learned.mu - truth.mu.index_select(0, order)).abs().max().item<double>();
+    metrics["transition_error"] = (learned.states.log_transition.exp() - transition).abs().max().item<double>();
+    Sequences sorted = heldout;
+    sorted.state = order.argsort().index({heldout.state});
+    metrics["state_accuracy"] = state_accuracy(learned, sorted, flags);
+    metrics["true_state_accuracy"] = state_accuracy(truth, heldout, flags);
+  }
+  return metrics;
+}
+
+int train_markov_chain(int argc, const char* const* argv) {
+  CommandLine line(
+      "train_markov_chain",
+      "Learns a block whose contact changes at random between hidden states, such as stick, slip and\n"
+      "detach. In each state v_next is the solution of the LCP of a block with a friction coefficient of\n"
+      "its own, with normal noise; the states are a Markov chain. All of it is learned from motion, by the\n"
+      "likelihood, and compared with the best single LCP, which predicts the mean of all branches.");
+  Flags flags;
+  add_flags(line, flags);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  if (!(flags.block.max_friction() > 0))
+    throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
+  if (!flags.simulated()) {
+    exclude_flags(line, {"samples", "factors", "persistence", "velocity-noise"}, "--data");
+    flags.data = std::filesystem::weakly_canonical(flags.data).string();
+  }
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  torch::set_num_threads(static_cast<int>(flags.run.threads));
+
+  const auto data = load(flags);
+  const Sequences &all = data.first, &heldout_double = data.second;
+  const Sequences training = all.to(flags.run.scalar_type()), heldout = heldout_double.to(flags.run.scalar_type());
+  OutputFolder out(line, flags.run, std::move(lock));
+  Trainer trainer(out, flags.run, flags.training, checkpoint);
+  Models models(flags, rmse(all.u.index({all.observed})));
+  const double unit = flags.unit_velocity();
+  const std::int64_t trajectories = training.v.size(0);
+  const auto mean = [&](const BlockChain& model, const Sequences& part) {
+    return model.log_likelihood(part, unit).sum() / part.observed.sum();
+  };
+  const auto best = [&]() -> const BlockChain& {
+    const torch::NoGradGuard no_grad;
+    std::vector<double> likelihoods;
+    for (const auto& chain : models.chains) likelihoods.push_back(mean(*chain, training).item<double>());
+    return *models.chains[static_cast<std::size_t>(std::max_element(likelihoods.begin(), likelihoods.end()) -
+                                                   likelihoods.begin())];
+  };
+  const auto stopped = trainer.train(
+      models, trajectories, trajectories, fingerprint({all.v, all.u, all.v_next, heldout_double.v_next}),
+      [&](const Tensor&, double) -> LossTerms {
+        std::vector<Tensor> chains;
+        chains.reserve(models.chains.size());
+        for (const auto& chain : models.chains) chains.push_back(-mean(*chain, training));
+        const Tensor losses = at::stack(chains), single = -mean(*models.single, training);
+        return {{"loss", losses.sum() + single}, {"chain", losses.min()}, {"single", single}};
+      },
+      [&]() -> NamedValues {
+        return {{"heldout_log_likelihood", mean(best(), heldout).item<double>()}};
+      });
+  if (stopped) return *stopped;
+
+  const torch::NoGradGuard no_grad;
+  const OneThread one_thread;
+  const BlockChain& chain = best();
+  const TrueChain learned = chain.sorted();
+  nlohmann::json metrics = {{"heldout_log_likelihood", per_step(chain.log_likelihood(heldout, unit), heldout)},
+                            {"single_log_likelihood", per_step(models.single->log_likelihood(heldout, unit), heldout)},
+                            {"mu", to_json(learned.mu)},
+                            {"transition", to_json(learned.states.log_transition.exp())},
+                            {"sigma", learned.sigma},
+                            {"single_mu", models.single->mu().item<double>()},
+                            {"starts", flags.starts},
+                            {"training_steps", training.observed.sum().item<std::int64_t>()},
+                            {"final_loss", trainer.history()["loss"].back()}};
+  if (flags.simulated())
+    metrics.update(compare_with_truth(out, learned, models.single->sorted(), heldout_double, flags));
+  std::vector<std::string> figures = {"training.png"};
+  if (flags.simulated()) figures.emplace_back("branches.png");
+  write_results(out, metrics, figures);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lcp::training::run_program("train_markov_chain", [&] { return train_markov_chain(argc, argv); });
+}
