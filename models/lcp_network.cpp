@@ -151,7 +151,9 @@ LcpNetworkImpl::Step LcpNetworkImpl::step(const Tensor& x_given, const Tensor& t
   return {assembled(at_x, z), z, status, (at_x.G.norm(2, -2) * z).sum(-1)};
 }
 
-LcpNetworkImpl::Linearization LcpNetworkImpl::linearize(const Tensor& x_given, const Tensor& theta_given) const {
+LcpNetworkImpl::Linearization LcpNetworkImpl::linearize(const Tensor& x_given, const Tensor& theta_given,
+                                                        const SolveOptions& solve_options) const {
+  TORCH_CHECK(solve_options.kappa == 0, "kappa must be 0; got ", solve_options.kappa);
   const Tensor theta = theta_given.detach().unsqueeze(1);  // [b, 1, size]
   const std::int64_t d = options.outputs();
   const Parts at_x = [&] {
@@ -168,7 +170,7 @@ LcpNetworkImpl::Linearization LcpNetworkImpl::linearize(const Tensor& x_given, c
   {
     const torch::AutoGradMode grad(true);
     const Tensor q = at_x.q.detach().requires_grad_();
-    z = solve_scaled(at_x.M, q).first;
+    z = solve_scaled(at_x.M, q, solve_options).first;
     for (std::int64_t k = 0; k <= d; ++k) {
       adjoints.push_back(torch::autograd::grad({z}, {q}, {H.select(-2, k).expand_as(z).contiguous()}, k < d)[0]);
     }

@@ -52,7 +52,7 @@ struct Flags {
   PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
   std::string system = "sliding_block", data, unknowns = "auto", f = "absent", G = "constant", q = "auto";
   std::string activation = "tanh", loss = "prediction";
-  std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 3000;
+  std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 2500;
   double velocity_noise = 0, seconds = 0;
   SearchOptions search;
 
@@ -102,19 +102,21 @@ void Flags::add_to(CommandLine& line) {
                          at_least_one);
   line.add<std::string>("activation", activation, "That of the hidden layers", one_of({"tanh", "relu"}));
   line.add<std::string>("loss", loss,
-                        "What Adam minimises: prediction (its error, through lcp::solve), bilevel (the soft-constraint "
-                        "loss, with growing weights) or one_sided (v_next = z+ - z- with z known from the sign of "
-                        "v_next, in the first round); the Levenberg-Marquardt method then minimises the prediction",
+                        "What is minimised: prediction (its error, through lcp::solve, by the Levenberg-Marquardt "
+                        "method); or before that, in the first round, by Adam: bilevel (the soft-constraint loss, with "
+                        "growing weights) or one_sided (v_next = z+ - z- with z known from the sign of v_next)",
                         one_of(names_of(kLosses)));
   line.add<double>("rest-below", search.rest_below, "Velocities of at most this size, m/s, count as rest in learning",
                    nonnegative);
   line.add<std::int64_t>("starts", search.starts, "Random starts in each round, all at once", at_least_one);
-  line.add<double>("kappa", search.kappa,
-                   "Smooths the derivative of the LCP in the first half of the first rounds, by the central path z w = "
-                   "kappa, which falls to 0",
-                   nonnegative);
+  line.add<double>(
+      "kappa", search.kappa,
+      "With --loss prediction: if > 0, Adam comes first here, too, with the derivative of the LCP smoothed by "
+      "the central path z w = kappa, which falls to 0",
+      nonnegative);
   line.add<std::int64_t>("finishing-iterations", search.finishing_iterations,
-                         "Iterations of the Levenberg-Marquardt method; 0: Adam alone", at_least_zero);
+                         "Iterations of the Levenberg-Marquardt method on the best starts; 0: Adam alone",
+                         at_least_zero);
   line.add<double>("coupling-penalty", search.coupling_penalty,
                    "Weight of the entries of M beside its diagonal before the last iterations", nonnegative);
   line.add<double>("rest-penalty", search.rest_penalty, "Weight of unknowns > 0 in samples that rest exactly",
@@ -139,6 +141,8 @@ void Flags::validate(const CommandLine& line) {
     exclude_flags(line, {"system", "directions", "samples", "velocity-noise"}, "--data");
     data = std::filesystem::weakly_canonical(data).string();
   }
+  if (loss == "prediction" && search.kappa == 0)
+    exclude_flags(line, {"iterations", "learning-rate"}, "--loss prediction and --kappa 0");
   if (loss == "one_sided" && unknowns != "auto") {
     throw UsageError("--unknowns has no meaning with --loss one_sided, which needs two for each velocity at first");
   }

@@ -25,7 +25,7 @@ PROGRAMS = {
     "train_in_the_loop": ("--samples", 100, "--iterations", 2),
     "train_bilevel": ("--samples", 100, "--iterations", 2),
     "train_compliant": ("--iterations", 2, "--trajectories", 5),
-    "train_network": ("--samples", 20, "--starts", 2, "--iterations", 2, "--finishing-iterations", 4, "--q", "affine",
+    "train_network": ("--samples", 20, "--starts", 2, "--finishing-iterations", 4, "--q", "affine",
                       "--unknowns", 1, "--black-box-iterations", 2),
     "train_directions": ("--samples", 20, "--iterations", 2, "--starts", 2),
     "train_markov_chain": ("--samples", 100, "--iterations", 2),

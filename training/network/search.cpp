@@ -40,13 +40,29 @@ constexpr std::int64_t kUnknownsPerVelocity = 4;
 // The ratio a2 / a1 of the bilevel loss at first and at last, and a3 / a2, which the unknowns should not exceed.
 constexpr double kSmallestRatio = 1e-2, kLargestRatio = 100, kViolation = 10;
 constexpr std::int64_t kKept = 4;  // networks of a round
-// The factors of the penalties as the Levenberg-Marquardt method goes on; in the end they are 0.
-constexpr double kPenalties[] = {1, 0.1, 0.01};
 // The penalty on couplings counts as much as this many residuals: many samples need it less.
 constexpr double kCouplingResiduals = 50;
-constexpr std::int64_t kFinished = 8;                             // starts that are finished
-constexpr std::int64_t kTrainedAtOnce = 16, kFinishedAtOnce = 4;  // the sizes of tasks
+constexpr std::int64_t kTrainedAtOnce = 16, kFittedAtOnce = 4;  // the sizes of tasks
+// The share of the starts that grow from the networks of the round before.
+constexpr double kGrown = 0.25;
+// The random q of which a new unknown has the best, and the size of its random effects on the others.
+constexpr std::int64_t kHinges = 16;
+constexpr double kCoupling = 0.3;
+
+// The least squares of a round go through these stages.
+struct Stage {
+  double iterations;       // as a multiple of finishing_iterations
+  double coupling;         // the factor of its penalty
+  std::int64_t residuals;  // for each parameter, by random samples; 0: all samples
+  std::int64_t most;       // starts of each group that are left
+};
+constexpr Stage kStages[] = {{0.25, 1, 8, 48},   {0.25, 1, 8, 24},    {0.25, 1, 8, 8}, {0.25, 1, 32, 8},
+                             {0.25, 0.1, 32, 8}, {0.25, 0.01, 32, 8}, {1, 0, 0, 8}};
 constexpr std::int64_t kRandomStates = 1000;
+constexpr std::int64_t kPivotsPerUnknown = 4;
+// Rounds with as many unknowns, from other starts, where the first are almost exact, or exact where the samples leave
+// open what they predict elsewhere.
+constexpr std::int64_t kAlike = 3;
 // The share of random states with an active set that no sample has from which on a network is avoided.
 constexpr double kRarelyUnseen = 0.005;
 
@@ -55,11 +71,17 @@ Tensor scale_of(const Tensor& x) {
   return at::where(scale > 0, scale, 1);
 }
 
-// The errors of the predictions, relative to the units of the outputs: [..., n, d] for theta [..., n or 1, size()].
-Tensor errors(const LcpNetwork& network, const Tensor& theta, const Motion& motion, double kappa = 0) {
+// How the LCPs of networks that are searched are solved: without the methods for hard ones, which only those are whose
+// M is nearly singular relative to its diagonal. They count as unsolved, and their networks are left.
+SolveOptions few_pivots(const LcpNetwork& network) {
   SolveOptions options;
-  options.kappa = kappa;
-  return (network->step(motion.x, theta, options).y - motion.v_next) / network->output_unit;
+  options.max_pivots = kPivotsPerUnknown * network->options.unknowns();
+  return options;
+}
+
+// The errors of the predictions, relative to the units of the outputs: [..., n, d] for theta [..., n or 1, size()].
+Tensor errors(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
+  return (network->step(motion.x, theta, few_pivots(network)).y - motion.v_next) / network->output_unit;
 }
 
 Tensor root_mean_squares(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
@@ -102,7 +124,6 @@ Search::Search(Motion training, Motion validation, const SearchOptions& options)
     : training_(std::move(training)),
       validation_(std::move(validation)),
       options_(options),
-      resting_((training_.v_next.abs() <= options.rest_below).all(1).nonzero().squeeze(-1)),
       input_unit_(scale_of(training_.x)),
       output_unit_(scale_of(training_.v_next)) {}
 
@@ -138,23 +159,47 @@ std::optional<Search::Plan> Search::next() const {
       const bool after_affine = q == Dependence::kNetwork && options_.affine && options_.loss != SearchLoss::kOneSided;
       return plan(first_unknowns(), after_affine ? 0 : -1);
     }
-    const Candidate& latest = rounds_[static_cast<std::size_t>(rounds.back())].front();
-    const std::int64_t unknowns = latest.options.unknowns();
-    if (exact(latest) && (wanted == 0 || unknowns == wanted)) {
-      // Fewer unknowns, where random states have active sets that no sample has.
-      if (latest.unseen > 0 && wanted == 0 && unknowns > 1) return plan(unknowns - 1, rounds.back());
+    const auto best_of = [&](std::int64_t round) -> const Candidate& {
+      return rounds_[static_cast<std::size_t>(round)].front();
+    };
+    const auto alike = [&](std::int64_t round) {
+      return std::count_if(rounds.begin(), rounds.end(),
+                           [&](std::int64_t k) { return unknowns(k) == unknowns(round); });
+    };
+    std::int64_t fewest = -1;  // the first of the exact ones with the fewest unknowns
+    for (const std::int64_t k : rounds) {
+      if (!exact(best_of(k)) || (wanted > 0 && unknowns(k) != wanted)) continue;
+      if (fewest < 0 || unknowns(k) < unknowns(fewest)) fewest = k;
+    }
+    if (fewest >= 0) {
+      // Fewer unknowns, where random states have active sets that no sample has, or other networks with as many.
+      double unseen = INFINITY;
+      for (const std::int64_t k : rounds) {
+        if (exact(best_of(k)) && unknowns(k) == unknowns(fewest)) unseen = std::min(unseen, best_of(k).unseen);
+      }
+      const bool reduced = unknowns(rounds.back()) < unknowns(fewest) || alike(fewest) > 1;
+      if (unseen > 0 && !reduced && wanted == 0 && unknowns(fewest) > 1) return plan(unknowns(fewest) - 1, fewest);
+      if (unseen > kRarelyUnseen && alike(fewest) < kAlike) return plan(unknowns(fewest), -1);
       return std::nullopt;
     }
-    if (rounds.size() > 1 && unknowns < this->unknowns(rounds[rounds.size() - 2])) return std::nullopt;
-    const std::int64_t patience = q == Dependence::kAffine ? kAffinePatience : kNetworkPatience;
-    if (unknowns < last_unknowns() && (stalled < patience || wanted > 0)) return plan(unknowns + 1, rounds.back());
+    std::int64_t most = 0;
+    for (const std::int64_t k : rounds) most = std::max(most, unknowns(k));
+    const bool almost_exact = q == Dependence::kAffine && lowest < kAlmostAffine;
+    const std::int64_t patience = q == Dependence::kNetwork ? kNetworkPatience : almost_exact ? 1 : kAffinePatience;
+    if (unknowns(rounds.back()) == most && most < last_unknowns() && (stalled < patience || wanted > 0)) {
+      return plan(most + 1, rounds.back());
+    }
+    // Where affine networks are almost exact, other starts may be exact.
+    const auto almost = std::find_if(rounds.begin(), rounds.end(),
+                                     [&](std::int64_t k) { return best_of(k).validation_error < kAlmostAffine; });
+    if (almost_exact && alike(*almost) < kAlike) return plan(unknowns(*almost), -1);
   }
   return std::nullopt;
 }
 
 std::int64_t Search::most_rounds() const {
   const std::int64_t kinds = (options_.affine ? 1 : 0) + (options_.network ? 1 : 0);
-  return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1;  // until one unknown is left
+  return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1 + kAlike - 1;
 }
 
 std::int64_t Search::first_unknowns() const {
@@ -168,51 +213,90 @@ std::int64_t Search::last_unknowns() const {
   return options_.unknowns > 0 ? options_.unknowns : kUnknownsPerVelocity * training_.v_next.size(1) + 1;
 }
 
-Tensor Search::starts(const LcpNetwork& network, const Plan& plan) const {
+// Gives the unknowns from `first` on, one after the other, the best of some random q: each is 0 at a random sample, and
+// the best is that for which the errors, [s, d], that the unknowns before it leave are closest to a multiple of
+// z = max(0, -q).
+void Search::match(const LcpNetwork& network, const Tensor& theta, Tensor errors, std::int64_t first,
+                   const at::Generator& numbers) const {
+  const Tensor x = training_.x / input_unit_;
+  const Tensor M = network->entry("M", theta), G = network->entry("G_bias", theta),
+               bias = network->entry("q_bias", theta), weight = network->entry("q_weight", theta);
+  for (std::int64_t k = first; k < network->options.unknowns(); ++k) {
+    const Tensor slopes = torch::randn({kHinges, x.size(1)}, numbers, torch::kDouble);
+    const Tensor zeros = x.index_select(0, torch::randint(x.size(0), {kHinges}, numbers, torch::kLong));
+    const Tensor offsets = (slopes * zeros).sum(-1);
+    const Tensor z = ((x.unsqueeze(1) * slopes).sum(-1) - offsets).relu();  // [s, kHinges]
+    const Tensor squares = z.square().sum(0).clamp_min(1e-300);
+    const Tensor products = (z.unsqueeze(-1) * errors.unsqueeze(1)).sum(0);  // [kHinges, d]
+    const Tensor best = (products.square().sum(-1) / squares).argmax();
+    const auto at_best = [&](const Tensor& of, std::int64_t dim) { return of.index_select(dim, best).select(dim, 0); };
+    const Tensor effect = at_best(products, 0) / at_best(squares, 0);
+    weight[k].copy_(-at_best(slopes, 0));
+    bias[k].copy_(at_best(offsets, 0));
+    G.select(1, k).copy_(effect);
+    M[k].slice(0, 0, k).mul_(kCoupling);
+    M.select(1, k).slice(0, 0, k).mul_(kCoupling);
+    M[k][k] = std::sqrt(std::max(0.0, 1 - network->options.definiteness()));
+    errors = errors - at_best(z, 1).unsqueeze(-1) * effect;
+  }
+}
+
+// The groups of starts: random ones, and those that grow or shrink from the networks of an earlier round.
+std::vector<Tensor> Search::starts(const LcpNetwork& network, const Plan& plan) const {
   const at::Generator numbers = generator(options_.seed, Stream::kStarts, static_cast<std::int64_t>(rounds_.size()));
-  Tensor theta = network->random(options_.starts, numbers);
-  if (plan.parents < 0) return theta;
-  const Round& parents = rounds_[static_cast<std::size_t>(plan.parents)];
-  if (plan.options.unknowns() < unknowns(plan.parents)) {
-    std::vector<Tensor> reduced;
-    reduced.reserve(parents.size() * static_cast<std::size_t>(unknowns(plan.parents)));
-    for (const Candidate& parent : parents) {
-      const Tensor all = at::arange(parent.options.unknowns());
-      for (std::int64_t k = 0; k < all.numel(); ++k) {
-        reduced.push_back(this->network(parent.options)->restricted(parent.theta, all.index({all != k})));
+  // A network with some of the unknowns of an earlier one, and new ones beside them.
+  const auto changed = [&](const Candidate& parent, const Tensor& kept) {
+    LcpNetworkOptions fewer = parent.options;
+    const LcpNetwork part = this->network(fewer.unknowns(kept.numel()));
+    const Tensor theta_part = this->network(parent.options)->restricted(parent.theta, kept);
+    const Tensor theta = network->grown(*part, theta_part, numbers);
+    match(network, theta, -errors(part, theta_part, training_), kept.numel(), numbers);
+    return theta;
+  };
+  std::vector<Tensor> all;
+  const bool reduces = plan.parents >= 0 && plan.options.unknowns() < unknowns(plan.parents);
+  if (reduces) {
+    for (const Candidate& parent : rounds_[static_cast<std::size_t>(plan.parents)]) {
+      const std::int64_t n = parent.options.unknowns();
+      for (std::int64_t k = 0; k < n; ++k) {
+        const Tensor others = at::cat({at::arange(k), at::arange(k + 1, n)});
+        all.push_back(changed(parent, others));
+        if (n < 3) continue;
+        // Without another one, for which there is a new one.
+        const std::int64_t l = torch::randint(n - 1, {1}, numbers, torch::kLong).item<std::int64_t>();
+        all.push_back(changed(parent, others.index({at::arange(n - 1) != l})));
       }
     }
-    return at::stack(reduced);
+    return {at::stack(all)};
   }
-  const std::int64_t grown = options_.starts * 3 / 4;
+  const auto grown = plan.parents < 0 ? 0 : static_cast<std::int64_t>(kGrown * static_cast<double>(options_.starts));
   for (std::int64_t k = 0; k < grown; ++k) {
+    const Round& parents = rounds_[static_cast<std::size_t>(plan.parents)];
     const Candidate& parent = parents[static_cast<std::size_t>(k) % parents.size()];
-    const LcpNetwork old = this->network(parent.options);
     // Unknowns that no sample has active are not kept, others get their places.
-    const Tensor alive = (old->step(training_.x, parent.theta).z > 0).any(0).nonzero().squeeze(-1);
-    if (alive.numel() == 0) continue;
-    LcpNetworkOptions pruned = parent.options;
-    const LcpNetwork kept = this->network(pruned.unknowns(alive.numel()));
-    theta[k].copy_(network->grown(*kept, old->restricted(parent.theta, alive), numbers));
+    const Tensor active = (this->network(parent.options)->step(training_.x, parent.theta).z > 0).any(0);
+    if (active.any().item<bool>()) all.push_back(changed(parent, active.nonzero().squeeze(-1)));
   }
-  return theta;
+  const Tensor random = network->random(options_.starts - static_cast<std::int64_t>(all.size()), numbers);
+  const Tensor f = network->parts(training_.x, random.unsqueeze(1)).f;
+  for (std::int64_t k = 0; k < random.size(0); ++k) {
+    const Tensor y = training_.v_next / output_unit_;
+    match(network, random[k], f.defined() ? y - f[k] : y, 0, numbers);
+  }
+  return all.empty() ? std::vector<Tensor>{random} : std::vector<Tensor>{at::stack(all), random};
 }
 
 // The loss of each network, [starts], when the fraction `done` of the iterations is completed.
-Tensor Search::loss_of(const LcpNetwork& network, const Tensor& theta, const Motion& batch, double done, double kappa,
-                       SearchLoss kind) const {
+Tensor Search::loss_of(const LcpNetwork& network, const Tensor& theta, const Motion& batch, double done) const {
   const Tensor y = batch.v_next / output_unit_;
-  if (kind == SearchLoss::kPrediction) {
+  if (options_.loss == SearchLoss::kPrediction) {
     SolveOptions solve_options;
-    solve_options.kappa = kappa;
-    const auto step = network->step(batch.x, theta.unsqueeze(1), solve_options);
-    Tensor loss = (step.y / output_unit_ - y).square().mean({1, 2});
-    if (resting_.numel() == 0 || options_.rest_penalty == 0) return loss;
-    const Tensor resting = rests(batch.v_next).to(torch::kDouble);
-    return loss + options_.rest_penalty * options_.rest_penalty * (step.activity * resting).square().mean(1);
+    solve_options.kappa = options_.kappa * std::pow(std::max(0.0, 1 - 2 * done), 2);
+    const Tensor prediction = network->step(batch.x, theta.unsqueeze(1), solve_options).y;
+    return (prediction / output_unit_ - y).square().mean({1, 2});
   }
   const auto parts = network->parts(batch.x, theta.unsqueeze(1));
-  if (kind == SearchLoss::kBilevel) {
+  if (options_.loss == SearchLoss::kBilevel) {
     learning::BilevelWeights weights;
     weights.complementarity = kLargestRatio * std::pow(kSmallestRatio / kLargestRatio, std::max(0.0, 1 - 2 * done));
     weights.violation = kViolation * weights.complementarity;
@@ -225,47 +309,45 @@ Tensor Search::loss_of(const LcpNetwork& network, const Tensor& theta, const Mot
   return at::where(z > 0, w, (-w).relu()).square().mean({1, 2});
 }
 
-Tensor Search::trained(const LcpNetwork& network, Tensor theta, std::int64_t iterations, double from, double to,
-                       bool first_round, std::int64_t stream, const std::function<bool()>& stopped) const {
-  const bool one_sided = options_.loss == SearchLoss::kOneSided;
-  if (one_sided && first_round) {
+// Adam on the loss.
+Tensor Search::trained(const LcpNetwork& network, Tensor theta, std::int64_t stream,
+                       const std::function<bool()>& stopped) const {
+  if (options_.loss == SearchLoss::kOneSided) {
     // y = z+ - z-; this loss has no derivative in G.
     const std::int64_t d = network->options.outputs();
     network->entry("G_bias", theta).copy_(at::cat({at::eye(d), -at::eye(d)}, 1));
   }
-  const SearchLoss kind = one_sided && !first_round ? SearchLoss::kPrediction : options_.loss;
   theta = theta.clone().requires_grad_();
   torch::optim::Adam adam({theta}, torch::optim::AdamOptions(options_.learning_rate));
   at::Generator batches = generator(options_.seed, Stream::kMinibatches, stream);
   const std::int64_t batch_size = std::min(options_.batch_size, training_.count());
-  for (std::int64_t k = 0; k < iterations && !(stopped && stopped()); ++k) {
-    const double done = from + (to - from) * static_cast<double>(k) / static_cast<double>(iterations);
-    const double kappa = first_round ? options_.kappa * std::pow(std::max(0.0, 1 - 2 * done), 2) : 0;
+  for (std::int64_t k = 0; k < options_.iterations && !(stopped && stopped()); ++k) {
+    const double done = static_cast<double>(k) / static_cast<double>(options_.iterations);
     for (auto& group : adam.param_groups()) group.options().set_lr(cosine_step_size(options_.learning_rate, done));
     adam.zero_grad();
     const Motion batch = training_.at(torch::randint(training_.count(), {batch_size}, batches, torch::kLong));
-    loss_of(network, theta, batch, done, kappa, kind).nan_to_num().sum().backward();
+    loss_of(network, theta, batch, done).nan_to_num().sum().backward();
     adam.step();
   }
   return theta.detach();
 }
 
-// The Levenberg-Marquardt method with both penalties, multiplied by `factor`. Where q is a network, which only
-// approximates the motion, the penalty on forces at rest stays: what rests must rest exactly all the same.
-Tensor Search::fitted(const LcpNetwork& network, const Tensor& theta, std::int64_t iterations, double factor,
-                      const std::function<bool()>& stopped) const {
+// The Levenberg-Marquardt method on the samples `motion`, with the penalty on couplings multiplied by `factor`.
+Tensor Search::fitted(const LcpNetwork& network, const Motion& motion, const Tensor& theta, std::int64_t iterations,
+                      double factor, const std::function<bool()>& stopped) const {
   if (stopped && stopped()) return theta;
-  const double residuals = static_cast<double>(training_.v_next.numel());
+  const Tensor resting = rests(motion.v_next).nonzero().squeeze(-1);
+  const double residuals = static_cast<double>(motion.v_next.numel());
   const double coupling = factor * options_.coupling_penalty * std::sqrt(std::min(residuals, kCouplingResiduals));
-  const double rest = options_.rest_penalty * (network->options.q() == Dependence::kNetwork ? 1 : factor);
+  const double rest = options_.rest_penalty;
   const auto linearized = [&](const Tensor& at_theta, const Tensor&) {
-    const auto [values, jacobian] = network->linearize(training_.x, at_theta);
-    const std::int64_t d = training_.v_next.size(1);
-    Linearization here{(values.slice(2, 0, d) - training_.v_next / network->output_unit).flatten(1),
+    const auto [values, jacobian] = network->linearize(motion.x, at_theta, few_pivots(network));
+    const std::int64_t d = motion.v_next.size(1);
+    Linearization here{(values.slice(2, 0, d) - motion.v_next / network->output_unit).flatten(1),
                        jacobian.slice(2, 0, d).flatten(1, 2)};
-    if (resting_.numel() > 0 && rest > 0) {
+    if (resting.numel() > 0 && rest > 0) {
       const auto forces = [&](const Tensor& of) {
-        return rest * of.index_select(1, resting_).slice(2, d).flatten(1, 2);
+        return rest * of.index_select(1, resting).slice(2, d).flatten(1, 2);
       };
       here = {at::cat({here.residuals, forces(values)}, 1), at::cat({here.jacobian, forces(jacobian)}, 1)};
     }
@@ -291,14 +373,15 @@ Round Search::ranked(const LcpNetwork& network, const Tensor& theta) const {
         column.index_select(0, torch::randint(training_.count(), {kRandomStates}, numbers, torch::kLong)));
   }
   const Tensor states = at::stack(columns, 1);
+  const Tensor known = at::cat({training_.x, validation_.x}), resting = rests(training_.v_next).nonzero().squeeze(-1);
   Round all;
   for (std::int64_t k = 0; k < theta.size(0); ++k) {
-    const Tensor seen = active_sets(network, theta[k], training_.x);
+    const Tensor seen = active_sets(network, theta[k], known);
     const Tensor unseen = ~at::isin(active_sets(network, theta[k], states), seen);
-    const Tensor rests = (network->step(training_.x.index_select(0, resting_), theta[k]).y == 0).all(1);
+    const Tensor rests = (network->step(training_.x.index_select(0, resting), theta[k]).y == 0).all(1);
     all.push_back({network->options, theta[k].clone(), training_error[k].item<double>(),
                    validation_error[k].item<double>(), unseen.to(torch::kDouble).mean().item<double>(),
-                   resting_.numel() > 0 ? rests.to(torch::kDouble).mean().item<double>() : 1});
+                   resting.numel() > 0 ? rests.to(torch::kDouble).mean().item<double>() : 1});
   }
   const auto by = [](const Candidate& c) { return std::pair(score(c), c.unseen); };
   std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) { return by(a) < by(b); });
@@ -312,48 +395,60 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   const OneThread one_thread;
   const LcpNetwork network = this->network(plan->options);
   const auto round = static_cast<std::int64_t>(rounds_.size());
-  Tensor theta;
-  {
-    const torch::NoGradGuard no_grad;
-    theta = starts(network, *plan);
-  }
-  const auto in_tasks = [&](const Tensor& all, std::int64_t size, const std::function<Tensor(const Tensor&)>& work) {
-    std::vector<Tensor> parts = all.split(size);
+  const torch::NoGradGuard no_grad;
+  const auto in_tasks = [&](std::vector<Tensor>& groups, std::int64_t size,
+                            const std::function<Tensor(const Tensor&)>& work) {
+    std::vector<std::int64_t> sizes;
+    sizes.reserve(groups.size());
+    for (const Tensor& group : groups) sizes.push_back(group.size(0));
+    std::vector<Tensor> parts = at::cat(groups).split(size);
     run_tasks(static_cast<std::int64_t>(parts.size()), options_.threads, [&](std::int64_t k) {
       auto& part = parts[static_cast<std::size_t>(k)];
       part = work(part);
     });
-    return at::cat(parts);
+    groups = at::cat(parts).split_with_sizes(sizes);
   };
-  const auto best_of = [&](const Tensor& all, std::int64_t count) {
-    const torch::NoGradGuard no_grad;
-    const Tensor order = root_mean_squares(network, all, training_).argsort(/*stable=*/true, 0, false);
-    return all.index_select(0, order.slice(0, 0, count));
-  };
-  const bool reduces = plan->parents >= 0 && plan->options.unknowns() < unknowns(plan->parents);
-  for (const bool second : {false, true}) {
-    if (reduces) break;
-    theta = in_tasks(theta, kTrainedAtOnce, [&](const Tensor& part) {
-      return trained(network, part, options_.iterations / 2, second ? 0.5 : 0, second ? 1 : 0.5, plan->parents < 0,
-                     2 * round + second, stopped);
+  std::vector<Tensor> groups = starts(network, *plan);
+  if ((options_.loss != SearchLoss::kPrediction || options_.kappa > 0) && plan->parents < 0) {
+    in_tasks(groups, kTrainedAtOnce, [&](const Tensor& part) {
+      const torch::AutoGradMode grad(true);
+      return trained(network, part, round, stopped);
     });
-    if (!second) theta = best_of(theta, (theta.size(0) + 1) / 2);
-    if (progress) progress(second ? 0.4 : 0.2);
   }
-  if (options_.finishing_iterations > 0) {
-    const auto fit = [&](std::int64_t iterations, double factor) {
-      theta = in_tasks(theta, kFinishedAtOnce, [&](const Tensor& part) {
-        const torch::NoGradGuard no_grad;
-        return fitted(network, part, iterations, factor, stopped);
-      });
-    };
-    fit(options_.finishing_iterations / 4, kPenalties[0]);
-    theta = best_of(theta, kFinished);
-    for (const double factor : kPenalties) fit(options_.finishing_iterations / 4, factor);
-    fit(options_.finishing_iterations, 0);
+  const Tensor order =
+      torch::randperm(training_.count(), generator(options_.seed, Stream::kMinibatches, -2), torch::kLong);
+  const Motion shuffled = training_.at(order);
+  double done = 0, work = 0;
+  for (const Stage& stage : kStages) work += stage.iterations;
+  for (const Stage& stage : kStages) {
+    const auto iterations =
+        static_cast<std::int64_t>(stage.iterations * static_cast<double>(options_.finishing_iterations));
+    const std::int64_t enough = stage.residuals * network->size() / training_.v_next.size(1);
+    const Motion samples =
+        stage.residuals == 0 ? training_ : Motion{shuffled.x.slice(0, 0, enough), shuffled.v_next.slice(0, 0, enough)};
+    in_tasks(groups, kFittedAtOnce,
+             [&](const Tensor& part) { return fitted(network, samples, part, iterations, stage.coupling, stopped); });
+    for (Tensor& group : groups) {
+      const Tensor best = root_mean_squares(network, group, training_).argsort(/*stable=*/true, 0, false);
+      group = group.index_select(0, best.slice(0, 0, stage.most));
+    }
+    done += stage.iterations / work;
+    if (progress) progress(done);
+  }
+  // Where a network is exact but for validation samples, it had not seen the like of these; it learns them, too.
+  Tensor theta = at::cat(groups);
+  const Tensor complete = (root_mean_squares(network, theta, training_) < kExact).nonzero().squeeze(-1);
+  if (complete.numel() > 0) {
+    theta.index_copy_(
+        0, complete,
+        fitted(network, all(), theta.index_select(0, complete), options_.finishing_iterations, 0, stopped));
   }
   if (stopped && stopped()) return;
   rounds_.push_back(ranked(network, theta));
+}
+
+Motion Search::all() const {
+  return {at::cat({training_.x, validation_.x}), at::cat({training_.v_next, validation_.v_next})};
 }
 
 Candidate Search::best() const {
@@ -382,13 +477,10 @@ Candidate Search::best() const {
 Candidate Search::refitted(const Candidate& candidate) const {
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
-  Search all(*this);
-  all.training_ = {at::cat({training_.x, validation_.x}), at::cat({training_.v_next, validation_.v_next})};
-  all.resting_ = rests(all.training_.v_next).nonzero().squeeze(-1);
   const LcpNetwork network = this->network(candidate.options);
   Candidate fit = candidate;
   if (options_.finishing_iterations > 0) {
-    fit.theta = all.fitted(network, candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations, 0, {})[0];
+    fit.theta = fitted(network, all(), candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations, 0, {})[0];
   }
   return fit;
 }

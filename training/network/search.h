@@ -1,6 +1,8 @@
 // The search for a network that ends in an LCP: rounds of many random starts, of which the best are finished by least
 // squares, with a growing number of unknowns.
 //
+//   [Mallat, Zhang] Mallat, Zhang: Matching pursuits with time-frequency dictionaries, IEEE Transactions on Signal
+//           Processing 41, 1993.
 //   [Tobin] Tobin: Estimation of relationships for limited dependent variables, Econometrica 26, 1958.
 #pragma once
 
@@ -16,16 +18,16 @@
 
 namespace lcp::training {
 
-/// What Adam minimises; the Levenberg-Marquardt method then always minimises the error of the prediction.
+/// What finds a first approximation, from which the Levenberg-Marquardt method minimises the error of the prediction.
 enum class SearchLoss {
-  kPrediction,  ///< the error of the prediction through lcp::solve
-  /// The bilevel loss (lcp/learning/bilevel_loss.h): the least error with which unknowns z >= 0 that violate the LCP a
-  /// little explain the motion. The weight a2 of the violations grows from small to large values, a3 = 10 a2.
+  kPrediction,  ///< the same error; with kappa > 0 by Adam, too
+  /// Adam on the bilevel loss (lcp/learning/bilevel_loss.h): the least error with which unknowns z >= 0 that violate
+  /// the LCP a little explain the motion. The weight a2 of the violations grows from small to large values, a3 = 10 a2.
   kBilevel,
-  /// In the first round of each kind: y = z+ - z- with two unknowns for each velocity, which the samples then
-  /// determine: z+ = max(0, y), z- = max(0, -y). The errors of the rows of the LCP are M z + q where z > 0 and its
-  /// negative part where z = 0, relative to the diagonal of M: a convex loss for affine q, without a dead zone, as that
-  /// of censored data [Tobin]. Later rounds use the prediction.
+  /// In the first round of each kind, Adam on the errors of y = z+ - z- with two unknowns for each velocity, which the
+  /// samples then determine: z+ = max(0, y), z- = max(0, -y). The errors of the rows of the LCP are M z + q where z > 0
+  /// and its negative part where z = 0, relative to the diagonal of M: a convex loss for affine q, without a dead zone,
+  /// as that of censored data [Tobin].
   kOneSided
 };
 
@@ -36,21 +38,22 @@ struct SearchOptions {
   bool affine = true;         ///< whether networks with an affine q are tried
   bool network = true;        ///< whether those whose q is a network are tried
   std::int64_t unknowns = 0;  ///< 0: found by the search
-  std::int64_t starts = 64;
-  std::int64_t iterations = 400;  ///< of Adam, in each round
+  std::int64_t starts = 192;
+  std::int64_t iterations = 400;  ///< of Adam, where it has a loss of its own
   double learning_rate = 0.02;
   std::int64_t batch_size = 64;
-  /// In the first round of each kind, the derivative at first is that of the central path z w = kappa, which an unknown
-  /// that is never active has as well. kappa falls to 0 in the first half of the iterations.
-  double kappa = 0.1;
-  std::int64_t finishing_iterations = 80;  ///< of the Levenberg-Marquardt method; 0: Adam alone
+  /// > 0: in the first round of each kind Adam minimises the error of the prediction with the derivative of the central
+  /// path z w = kappa, which an unknown that is never active has as well. kappa falls to 0 in the first half of the
+  /// iterations.
+  double kappa = 0;
+  /// Of the Levenberg-Marquardt method on the best starts; as many are spent on the way there. 0: Adam alone.
+  std::int64_t finishing_iterations = 80;
   /// The weight of the off-diagonal entries of M, relative to its diagonal: of networks that predict the samples
   /// equally well, those are preferred whose unknowns do not affect each other where the samples do not show that they
   /// do. It falls to 0 in the end.
   double coupling_penalty = 5e-3;
   double rest_below = 0;  ///< m/s: velocities of at most this size count as rest
-  /// The weight of the activity, which should be 0, in samples that rest after the step. It falls to 0 in the
-  /// end, unless q is a network.
+  /// The weight of the activity, which should be 0, in samples that rest after the step.
   double rest_penalty = 0.1;
   std::int64_t seed = 0;
   std::int64_t threads = 1;
@@ -74,18 +77,22 @@ using Round = std::vector<Candidate>;
 /// Learns the parameters of a network from random starts, in rounds. A round has a number of unknowns, and tries
 /// networks with affine q or networks whose q is a network:
 ///
-/// 1. Most starts are the best networks of the round before, without the unknowns that no sample has active and with
-///    new random ones in their place and beside them. The others, and all of the first round, are random.
-/// 2. Adam on all starts at once, by minibatches, on the squared error of the prediction through lcp::solve. After half
-///    of the iterations the worse half of the starts is dropped.
-/// 3. The Levenberg-Marquardt method on all that are left, and then, for longer, on the best of them.
+/// 1. Three in four starts are random, the others are the best networks of the round before, without the unknowns that
+///    no sample has active and with new ones in their place and beside them. Each new unknown is the one of some random
+///    ones whose z explains most of the errors that the others leave, as in a matching pursuit [Mallat, Zhang].
+/// 2. The Levenberg-Marquardt method on all starts at once, first on a part of the samples. The worst random starts,
+/// and
+///    the worst of the others, are dropped in three steps; the best of both are finished on all samples. Where one is
+///    then exact on all training samples, the validation samples that it misses are the first of their kind, and it
+///    learns from them, too.
 ///
 /// The rounds with affine q come first, with one unknown more in each. They end where the validation error is round-off
 /// and the network rests where the samples rest, where several rounds have not improved the error, or at the largest
 /// number of unknowns. Where random states have active sets that no sample has (Candidate::unseen), an exact network is
-/// reduced: rounds with one unknown less each, which start from it without one of its unknowns, end where none is
-/// exact. If the error is more than a thousandth of the units in the end, the rounds whose q is a network follow, the
-/// first of which starts from the best affine networks.
+/// reduced: rounds with one unknown less each, which start from it without one or two of its unknowns, end where none
+/// is exact. If too many active sets are still unseen, or if networks are almost exact but none is exact, rounds with
+/// as many unknowns from other random starts follow. If the error is more than a thousandth of the units in the end,
+/// the rounds whose q is a network follow, the first of which starts from the best affine networks.
 ///
 /// The result depends on the options but not on `threads`.
 class Search {
@@ -128,20 +135,22 @@ class Search {
   }
   std::int64_t first_unknowns() const;
   std::int64_t last_unknowns() const;
-  torch::Tensor loss_of(const nn::LcpNetwork& network, const torch::Tensor& theta, const Motion& batch, double done,
-                        double kappa, SearchLoss loss) const;
+  void match(const nn::LcpNetwork& network, const torch::Tensor& theta, torch::Tensor errors, std::int64_t first,
+             const at::Generator& numbers) const;
+  torch::Tensor loss_of(const nn::LcpNetwork& network, const torch::Tensor& theta, const Motion& batch,
+                        double done) const;
   torch::Tensor rests(const torch::Tensor& v_next) const { return (v_next.abs() <= options_.rest_below).all(-1); }
+  Motion all() const;  // the training and the validation data
   std::optional<Plan> next() const;
-  torch::Tensor starts(const nn::LcpNetwork& network, const Plan& plan) const;
-  torch::Tensor trained(const nn::LcpNetwork& network, torch::Tensor theta, std::int64_t iterations, double from,
-                        double to, bool first_round, std::int64_t stream, const std::function<bool()>& stopped) const;
-  torch::Tensor fitted(const nn::LcpNetwork& network, const torch::Tensor& theta, std::int64_t iterations,
-                       double factor, const std::function<bool()>& stopped) const;
+  std::vector<torch::Tensor> starts(const nn::LcpNetwork& network, const Plan& plan) const;
+  torch::Tensor trained(const nn::LcpNetwork& network, torch::Tensor theta, std::int64_t stream,
+                        const std::function<bool()>& stopped) const;
+  torch::Tensor fitted(const nn::LcpNetwork& network, const Motion& motion, const torch::Tensor& theta,
+                       std::int64_t iterations, double factor, const std::function<bool()>& stopped) const;
   Round ranked(const nn::LcpNetwork& network, const torch::Tensor& theta) const;
 
   Motion training_, validation_;
   SearchOptions options_;
-  torch::Tensor resting_;  // the training samples that rest after the step
   torch::Tensor input_unit_, output_unit_;
   std::vector<Round> rounds_;
 };

@@ -98,8 +98,9 @@ class LcpNetworkImpl : public torch::nn::Module {
 
   /// y and the activity of many networks and their Jacobians in the parameters, at a fraction of the cost of a backward
   /// pass to theta for each sample and output. The result has no gradient.
-  ///   x: [s, p]. theta: [b, size()].
-  Linearization linearize(const torch::Tensor& x, const torch::Tensor& theta) const;
+  ///   x: [s, p]. theta: [b, size()]. solve_options: with kappa = 0.
+  Linearization linearize(const torch::Tensor& x, const torch::Tensor& theta,
+                          const SolveOptions& solve_options = {}) const;
 
   /// The parameter of that name as a part of theta, [..., size()], with which it shares memory: [..., its shape].
   torch::Tensor entry(const std::string& name, const torch::Tensor& theta) const;

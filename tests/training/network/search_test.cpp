@@ -113,16 +113,17 @@ TEST(SearchTest, RepeatsItselfForASeedAndAnyNumberOfThreads) {
 }
 
 TEST(SearchTest, LearnsByEachLoss) {
-  for (const SearchLoss loss : {SearchLoss::kBilevel, SearchLoss::kOneSided}) {
+  for (const SearchLoss loss : {SearchLoss::kPrediction, SearchLoss::kBilevel, SearchLoss::kOneSided}) {
     SearchOptions given = options();
     given.loss = loss;
+    given.kappa = 0.1;
     const Candidate best = learned(100, given).best();
     EXPECT_LT(best.validation_error, 1e-13);
     EXPECT_EQ(best.options.unknowns(), 2);
     // Adam alone comes near: the loss is that of the truth, not only a start of the other method.
     given.finishing_iterations = 0;
     given.iterations = 1000;
-    given.unknowns = loss == SearchLoss::kBilevel ? 2 : 0;
+    given.unknowns = loss == SearchLoss::kOneSided ? 0 : 2;
     EXPECT_LT(learned(100, given).rounds()[0][0].validation_error, 0.05);
   }
 }
