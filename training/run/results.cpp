@@ -22,6 +22,7 @@ constexpr SummaryLine kSummary[] = {
     {"stiffness", "stiffness", " N/m", "none"},
     {"heldout_rmse", "held-out rmse", " m/s", "none: some steps have no solution"},
     {"black_box_heldout_rmse", "  of the best black box", " m/s", "none"},
+    {"true_model_heldout_rmse", "  of the fitted truth", " m/s", "none: the truth is not known"},
     {"sticking_exact_zero_fraction", "exact zeros, sticking", "", "nothing sticks"},
     {"sticking_close_fraction", "  within dt mu g / 1000", "", "nothing sticks"},
     {"rollout_rmse", "rollout rmse", " m/s", "none: some steps have no solution"},
