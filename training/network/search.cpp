@@ -249,7 +249,7 @@ std::vector<Tensor> Search::starts(const LcpNetwork& network, const Plan& plan) 
     LcpNetworkOptions fewer = parent.options;
     const LcpNetwork part = this->network(fewer.unknowns(kept.numel()));
     const Tensor theta_part = this->network(parent.options)->restricted(parent.theta, kept);
-    const Tensor theta = network->grown(*part, theta_part, numbers);
+    Tensor theta = network->grown(*part, theta_part, numbers);
     match(network, theta, -errors(part, theta_part, training_), kept.numel(), numbers);
     return theta;
   };
