@@ -21,9 +21,9 @@ namespace lcp::training {
 /// What finds a first approximation, from which the Levenberg-Marquardt method minimises the error of the prediction.
 enum class SearchLoss {
   kPrediction,  ///< the same error; with kappa > 0 by Adam, too
-  /// In the first round of each kind, Adam on the bilevel loss (lcp/learning/bilevel_loss.h): the least error with which
-  /// unknowns z >= 0 that violate the LCP a little explain the motion. The weight a2 of the violations grows from small
-  /// to large values, a3 = 10 a2.
+  /// In the first round of each kind, Adam on the bilevel loss (lcp/learning/bilevel_loss.h): the least error with
+  /// which unknowns z >= 0 that violate the LCP a little explain the motion. The weight a2 of the violations grows from
+  /// small to large values, a3 = 10 a2.
   kBilevel,
   /// In the first round of each kind, Adam on the errors of y = z+ - z- with two unknowns for each velocity, which the
   /// samples then determine: z+ = max(0, y), z- = max(0, -y). The errors of the rows of the LCP are M z + q where z > 0
