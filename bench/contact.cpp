@@ -68,6 +68,7 @@ void add_contact(const std::string& work, std::int64_t count, const std::functio
   add(path + "forward and backward", count, [=](benchmark::State&) -> Work {
     const Inputs inputs = batch_of(count, draw);
     std::vector<Tensor> leaves;
+    leaves.reserve(inputs.problem.size());
     for (const Tensor& x : inputs.problem) leaves.push_back(x.detach().requires_grad_());
     return [=] {
       const Tensor v = inputs.solve(leaves).v;

@@ -30,6 +30,10 @@ class RowModel : public TraditionalModelImpl {
     return options.monotone() ? monotone(rows) : rows;
   }
 
+  Tensor projected(const Tensor& theta) const override {
+    return options.monotone() && !options.relu_pairs() ? rows(theta).flatten(-2) : theta;
+  }
+
   Tensor overlap() const override {
     if (!negative_.defined()) return TraditionalModelImpl::overlap();
     const Tensor free = 1 - held.slice(1, 0, 3);
@@ -60,7 +64,7 @@ class RowModel : public TraditionalModelImpl {
         if (i == 2 && j == 2) {
           M.push_back(unless_held(i, j, at::zeros_like(own)));
         } else if (i == j) {
-          M.push_back(unless_held(i, j, at::maximum(own, least)));
+          M.push_back(unless_held(i, j, at::where(own >= least, own, least)));
         } else if (i == 2 || j == 2) {
           M.push_back(unless_held(i, j, at::where(entry(held, j, i) != 0, other, (own + other) / 2)));
         } else {

@@ -199,6 +199,7 @@ int train_markov_chain(int argc, const char* const* argv) {
   const auto best = [&]() -> const BlockChain& {
     const torch::NoGradGuard no_grad;
     std::vector<double> likelihoods;
+    likelihoods.reserve(models.chains.size());
     for (const auto& chain : models.chains) likelihoods.push_back(mean(*chain, training).item<double>());
     return *models.chains[static_cast<std::size_t>(std::max_element(likelihoods.begin(), likelihoods.end()) -
                                                    likelihoods.begin())];

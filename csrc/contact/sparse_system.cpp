@@ -6,7 +6,7 @@
 namespace lcp::contact {
 namespace {
 
-using Index = Eigen::Index;
+using Eigen::Index;
 
 // With fewer velocities than this, the dense factorisation is faster for every pattern (measured).
 constexpr int kMinVelocities = 24;

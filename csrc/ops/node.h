@@ -38,12 +38,12 @@ class FormulaNode<formula> final : public torch::autograd::Node {
   std::string name() const override { return name_; }
 
   void release_variables() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     std::apply([](auto&... saved) { (release(saved), ...); }, saved_);
   }
 
   variable_list apply(variable_list&& gradients) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     return std::apply([&](const auto&... saved) { return formula(gradients, needs(), load(saved)...); }, saved_);
   }
 

@@ -162,7 +162,7 @@ Rollout roll_out(Tensors state, Tensor u, const Shape& batch, const StepFunction
     rollout.starts.push_back(starts_of(first[i], rollout.ends.back()));
   }
   for (const Tensors& extra : extras) rollout.extras.push_back(at::stack(extra));
-  rollout.u = u;
+  rollout.u = std::move(u);
   rollout.result = {at::stack(z), at::stack(w), at::stack(status)};
   rollout.failure = stacked(failure);
   return rollout;

@@ -172,7 +172,7 @@ bool Farkas::prove_inside() {
     std::vector<double> y(y_);
     for (Eigen::Index i = 0; i < A.cols(); ++i) y[support[i]] += share * length * d[i];
     if (!proved(y)) continue;
-    y_ = y;
+    y_ = std::move(y);
     return true;
   }
   return false;
@@ -190,7 +190,7 @@ bool Farkas::prove_integers() {
   std::vector<double> y(y_);
   for (double& value : y) value = std::round(value / smallest * common);
   if (!proved(y)) return false;
-  y_ = y;
+  y_ = std::move(y);
   return true;
 }
 

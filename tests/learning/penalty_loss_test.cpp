@@ -83,6 +83,7 @@ TEST(PenaltyLossTest, DoesNotDetermineEntriesThatDependOnTheSplitOfStickingForce
   const auto free = [](const Tensor& share, bool bias, bool affine_matrix) {
     const Steps steps = steps_with(share);
     std::vector<std::int64_t> dimensions;
+    dimensions.reserve(3);
     for (std::int64_t row = 0; row < 3; ++row) {
       dimensions.push_back(free_dimensions(steps, row, bias || row == 2, affine_matrix));
     }

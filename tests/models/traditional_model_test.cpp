@@ -279,6 +279,9 @@ TEST(TraditionalModelRowsTest, AreMonotoneWhateverTheParametersAre) {
   EXPECT_GE(at::linalg_eigvalsh(symmetric).min().item<double>(), -1e-12);
   EXPECT_TRUE(everywhere(M_of(theta).select(-1, 2).select(-1, 2) == 0));
   EXPECT_TRUE(everywhere(M_of(theta).select(-1, 0).select(-1, 2) != 0));
+  const Tensor projected = model->projected(theta);
+  EXPECT_EQ(largest(model->rows(projected) - model->rows(theta)), 0);
+  EXPECT_EQ(largest(model->projected(projected) - projected), 0);
   model->start(0.5, 0);  // a true block is monotone
   EXPECT_EQ(largest(model->rows() - TraditionalModelImpl::true_rows(0.5)), 0);
 

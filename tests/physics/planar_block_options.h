@@ -34,6 +34,7 @@ inline PlanarBlock dyadic_block() { return PlanarBlock::of(2, 0.125, 0.5, 8); }
 inline torch::Tensor exact_rollout(const torch::Tensor& v, const torch::Tensor& u, const PlanarBlock& block) {
   torch::Tensor now = v;
   std::vector<torch::Tensor> all;
+  all.reserve(u.size(0));
   for (std::int64_t k = 0; k < u.size(0); ++k) all.push_back(now = exact_step(now, u[k], block).v_next);
   return torch::stack(all);
 }

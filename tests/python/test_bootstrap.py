@@ -136,5 +136,5 @@ def test_names_a_part_that_it_does_not_know(project):
     result = bootstrap(project, "--for", "demo")
     assert (result.returncode, result.stderr) == (
         2,
-        "script/bootstrap: unknown part demo; there are programs, tests and bench\n",
+        "script/bootstrap: unknown part demo; there are programs, tests, bench and lint\n",
     )

@@ -13,7 +13,7 @@ import typing
 
 import pytest
 import torch
-from runs import LONG_TESTS, WITHOUT_FIGURES, files, iteration, start, wait_until
+from runs import WITHOUT_FIGURES, files, iteration, start, wait_until
 
 # Each program with flags for a fast run.
 PROGRAMS = {
@@ -29,6 +29,7 @@ PROGRAMS = {
                       "--unknowns", 1, "--black-box-iterations", 2),
     "train_directions": ("--samples", 20, "--iterations", 2, "--starts", 2),
     "train_markov_chain": ("--samples", 100, "--iterations", 2),
+    "train_mpec": ("--samples", 10, "--starts", 1),
     "fit_linear_program": ("--samples", 50),
     "study_noise": ("--samples", 10, "--sigma", 0.1),
     "identify_shooting": (),
@@ -84,7 +85,7 @@ def test_a_run_lists_its_files_and_replaces_them_alone(quick, tmp_path, program)
     out = tmp_path / "out"
     (out / "figures").mkdir(parents=True)
     (out / "figures" / "mine.png").write_text("mine")
-    with_figures = LONG_TESTS or program in ("simulate", "train_direct")
+    with_figures = program in ("simulate", "train_direct")
     environment = None if with_figures else WITHOUT_FIGURES
     assert quick(program, "--overwrite", env=environment).returncode == 0
     assert present(out) - {"figures/mine.png"} <= listed(out)
@@ -255,7 +256,7 @@ def test_a_folder_inside_may_not_fit_on_the_disk(disk):
 def test_a_run_may_be_killed_at_any_call(disk):
     for call, result in disk.faults("kill", before=disk.earlier):
         assert (result.returncode, result.stderr) == (99, "")
-        if LONG_TESTS or call % 3 == 0:
+        if call % 3 == 0:
             assert disk.after(2) == disk.complete[2], call  # the next run removes what is left
 
 

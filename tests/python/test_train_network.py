@@ -49,12 +49,12 @@ def test_fifty_samples_are_enough(train, seed):
 
 
 def test_noise_is_averaged(train):
-    metrics = train("--velocity-noise", 0.1, "--q", "affine", *FAST)
-    assert metrics["heldout_rmse"] < 0.025 and metrics["unknowns"] == 2
+    metrics = train("--velocity-noise", 0.1, "--samples", 200, "--unknowns", 2, *FAST)
+    assert metrics["heldout_rmse"] < 2 * metrics["true_model_heldout_rmse"]
 
 
 @pytest.mark.parametrize("system, flags, error", variants(
-    ("planar_block", ("--directions", 4), 1e-12), ("stribeck", (), 0.01), ("stacked_blocks", (), 1e-12),
+    ("planar_block", ("--directions", 4), 1e-12), ("stribeck", ("--unknowns", 2, "--q", "network", "--starts", 48), 0.01), ("stacked_blocks", (), 1e-12),
     ("bouncing_mass", ("--seed", 1, "--q", "affine"), 1e-12)))
 def test_other_systems(train, system, flags, error):
     metrics = train("--system", system, *flags, *FAST)

@@ -78,7 +78,7 @@ def test_the_bilevel_loss_learns_from_afar_with_and_without_noise(learn, paramet
 
 
 @pytest.mark.parametrize("parameters", ["mu", "rows", "structured"])
-@pytest.mark.parametrize("seed", variants(0, 1, 2, 3, 4))
+@pytest.mark.parametrize("seed", variants(0, 4))
 def test_random_starts_find_the_block(learn, parameters, seed):
     metrics = learn("train_in_the_loop", "--start", "random", "--parameters", parameters, "--seed", seed)
     assert metrics["heldout_rmse"] < 1e-4 and metrics["heldout_unsolved"] == 0

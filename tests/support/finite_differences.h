@@ -71,6 +71,7 @@ inline torch::Tensor jacobians(const std::function<torch::Tensor(const torch::Te
   const torch::Tensor leaf = x.detach().clone().requires_grad_();
   const torch::Tensor y = f(leaf);
   std::vector<torch::Tensor> rows;
+  rows.reserve(y.size(-1));
   for (std::int64_t i = 0; i < y.size(-1); ++i) {
     rows.push_back(torch::autograd::grad({y.select(-1, i).sum()}, {leaf}, {}, true)[0]);
   }

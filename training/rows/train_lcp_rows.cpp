@@ -116,6 +116,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
       *model, training.count(), flags.batch_size > 0 ? flags.batch_size : training.count(), data.fingerprint(),
       [&](const Tensor& rows, double done) -> LossTerms {
         model->revive = done < 0.5;
+        model->set_theta(model->projected(model->theta()).detach());
         const Tensor G = model->G_of(training.v, training.u);
         const Tensor f = model->f_of(training.v.index({rows}), training.u.index({rows}));
         const auto terms = learning::penalty_loss(G, f, known.index({rows}), flags.weights());

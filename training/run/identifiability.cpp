@@ -75,6 +75,7 @@ Tensor jacobian(const Tensor& outputs, const std::vector<Tensor>& parameters) {
     const auto gradients = torch::autograd::grad({flat[k]}, parameters, {}, /*retain_graph=*/true,
                                                  /*create_graph=*/false, /*allow_unused=*/true);
     std::vector<Tensor> row;
+    row.reserve(parameters.size());
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       row.push_back((gradients[i].defined() ? gradients[i] : torch::zeros_like(parameters[i])).flatten());
     }

@@ -116,6 +116,11 @@ class TraditionalModelImpl : public torch::nn::Module {
   torch::Tensor theta() const;  ///< all parameters in one vector, [size()], in the order of named_parameters()
   void set_theta(const torch::Tensor& theta);
 
+  /// Parameters of the same model that satisfy its constraints, [..., size()]: a step of training that is followed by
+  /// this is one of projected descent. Without it an entry that a monotone M limits has no gradient while its parameter
+  /// is beyond the limit, where M11 and M22 of a true block are.
+  virtual torch::Tensor projected(const torch::Tensor& theta) const { return theta; }
+
   /// The rows of a true block whose largest friction force is `limit` units, [3, 6], float64.
   static torch::Tensor true_rows(double limit);
 

@@ -1,0 +1,141 @@
+// Learns the friction of a sliding block from motion alone, with the LCP of each sample as a constraint [Notes, 4].
+#include <ATen/ATen.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+#include "network/lifted_program.h"
+#include "network/motion.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/one_thread.h"
+#include "run/output_folder.h"
+#include "run/progress.h"
+#include "run/random.h"
+#include "run/results.h"
+#include "run/text.h"
+#include "sliding_block/evaluation.h"
+#include "sliding_block/samples.h"
+
+namespace {
+
+using namespace lcp::training;
+using lcp::nn::Dependence;
+using lcp::nn::LcpNetwork;
+using torch::Tensor;
+
+// A start has found the block where its error is less than this, relative to the standard deviation of the velocities.
+constexpr double kFound = 1e-3;
+
+struct Flags {
+  RunFlags run;
+  SampleFlags samples{.known_forces = KnownForces::kNone, .samples = 100, .states = "mixed"};
+  PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
+  std::string f = "absent";
+  std::int64_t unknowns = 2, starts = 8, iterations = 1000;
+
+  void add_to(CommandLine& line) {
+    run.add_to(line);
+    samples.add_to(line);
+    block.add_to(line);
+    line.add<std::string>("f", f, "The part of v_next that does not depend on the unknowns of the LCP",
+                          one_of({"absent", "constant", "affine"}));
+    line.add<std::int64_t>("unknowns", unknowns, "Number of unknowns of the LCP",
+                           [](const std::int64_t& n) { return n >= 1 && n <= 16 ? "" : "1 to 16"; });
+    line.add<std::int64_t>("starts", starts, "Random starts, one after the other", at_least_one);
+    line.add<std::int64_t>("iterations", iterations, "Largest number of Ipopt iterations for each start", at_least_one);
+    line.footer(
+        std::string("Example: train_mpec --samples 50 --out runs/mpec\n"
+                    "Data of your own: CSV with columns v,u,v_next (m/s, N, m/s), and optionally trajectory; one "
+                    "row in\nfive, or one trajectory in five, is held out.") +
+        kModelNote);
+  }
+};
+
+Motion motion_of(const Samples& samples) {
+  return {at::stack({samples.v, samples.u}, 1), samples.v_next.unsqueeze(-1)};
+}
+
+LcpNetwork network_for(const Flags& flags, const Motion& motion) {
+  lcp::nn::LcpNetworkOptions options(2, 1, flags.unknowns);
+  options.f(flags.f == "absent"     ? Dependence::kAbsent
+            : flags.f == "constant" ? Dependence::kConstant
+                                    : Dependence::kAffine);
+  LcpNetwork network(options);
+  const auto unit = [](const Tensor& of) {
+    const Tensor deviation = of.std(0, /*unbiased=*/false);
+    return at::where(deviation > 0, deviation, 1);
+  };
+  network->input_unit.copy_(unit(motion.x));
+  network->output_unit.copy_(unit(motion.v_next));
+  return network;
+}
+
+int train_mpec(int argc, const char* const* argv) {
+  CommandLine line(
+      "train_mpec",
+      "Learns f, G, M and q of v_next = f + G z, z = LCP(M, q), of a sliding block from motion alone. The\n"
+      "parameters and the z of all samples are unknowns of one program, solved by Ipopt: it minimises the\n"
+      "error of the velocities, and the LCP of each sample is a constraint. train_network solves the LCPs\n"
+      "instead, train_bilevel penalises their violation.");
+  Flags flags;
+  flags.add_to(line);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  flags.samples.validate(line);
+  if (flags.block.gravity == 0) throw UsageError("--gravity must be > 0: m g is the unit of force; got 0");
+  const OneThread one_thread;
+  const torch::NoGradGuard no_grad;
+
+  const Data data = load_data(flags.run, flags.block, flags.samples);
+  OutputFolder out(line, flags.run);
+  const Motion motion = motion_of(data.training);
+  LcpNetwork network = network_for(flags, motion);
+  const Tensor starts = network->random(flags.starts, generator(flags.run.seed, Stream::kStarts));
+  Table history{{"start", "iterations", "solved", "training_rmse", "complementarity"}, {}};
+  Progress progress("start", 0, flags.starts, flags.run.quiet);
+  double lowest = INFINITY;  // of the errors of the starts
+  Tensor theta;              // that of the best start
+  std::int64_t solved = 0, found = 0;
+  for (std::int64_t k = 0; k < flags.starts; ++k) {
+    const MpecSolution solution =
+        solve(lifted_program(network, starts[k], motion), {.max_iterations = flags.iterations});
+    const Tensor at_end = parameters_of(solution, network);
+    // That of the velocities that lcp::solve gives with these parameters.
+    const double error = rmse(network->step(motion.x, at_end).y - motion.v_next);
+    const bool ended = solution.status == "solved";
+    history.add_row({static_cast<double>(k), static_cast<double>(solution.iterations), ended ? 1. : 0., error,
+                     solution.largest_product});
+    progress.show(k + 1, solution.status + " after " + std::to_string(solution.iterations) + " iterations, rmse " +
+                             short_number(error) + " m/s");
+    if (ended) ++solved;
+    if (error < kFound * network->output_unit.item<double>()) ++found;
+    if (error < lowest) {
+      lowest = error;
+      theta = at_end;
+    }
+  }
+  out.write_csv("history.csv", history);
+  if (!theta.defined()) throw std::runtime_error("none of the starts ended with a network that has a solution");
+  network->set_theta(theta);
+  network->to(flags.run.scalar_type());
+  out.write("model.pt",
+            lcp::nn::torchscript_bytes(network, {0, 1, flags.block.dt, flags.block.mass, flags.block.gravity}));
+  nlohmann::json metrics = evaluate_model(out, flags.run, data.heldout, flags.block);
+  metrics.update({{"training_rmse", lowest},
+                  {"starts", flags.starts},
+                  {"starts_solved", solved},
+                  {"starts_exact", found},
+                  {"unknowns", flags.unknowns},
+                  {"training_samples", data.training.count()}});
+  write_results(out, metrics, {"rollout.png"});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lcp::training::run_program("train_mpec", [&] { return train_mpec(argc, argv); });
+}
