@@ -56,8 +56,8 @@ struct Stage {
   std::int64_t residuals;  // for each parameter, by random samples; 0: all samples
   std::int64_t most;       // starts of each group that are left
 };
-constexpr Stage kStages[] = {{0.25, 1, 8, 48},   {0.25, 1, 8, 24},    {0.25, 1, 8, 8}, {0.25, 1, 32, 8},
-                             {0.25, 0.1, 32, 8}, {0.25, 0.01, 32, 8}, {1, 0, 0, 8}};
+constexpr Stage kStages[] = {{0.25, 1, 8, 24},   {0.25, 1, 8, 12},    {0.25, 1, 8, 4}, {0.25, 1, 32, 4},
+                             {0.25, 0.1, 32, 4}, {0.25, 0.01, 32, 4}, {1, 0, 0, 4}};
 constexpr std::int64_t kRandomStates = 1000;
 constexpr std::int64_t kPivotsPerUnknown = 4;
 // Rounds with as many unknowns, from other starts, where the first are almost exact, or exact where the samples leave
@@ -241,8 +241,9 @@ void Search::match(const LcpNetwork& network, const Tensor& theta, Tensor errors
   }
 }
 
-// The groups of starts: random ones, and those that grow or shrink from the networks of an earlier round.
-std::vector<Tensor> Search::starts(const LcpNetwork& network, const Plan& plan) const {
+// The groups of starts: random ones, and those that grow or shrink from the networks of an earlier round. Of both, half
+// have no penalty on rest.
+std::vector<Search::Group> Search::starts(const LcpNetwork& network, const Plan& plan) const {
   const at::Generator numbers = generator(options_.seed, Stream::kStarts, static_cast<std::int64_t>(rounds_.size()));
   // A network with some of the unknowns of an earlier one, and new ones beside them.
   const auto changed = [&](const Candidate& parent, const Tensor& kept) {
@@ -267,7 +268,7 @@ std::vector<Tensor> Search::starts(const LcpNetwork& network, const Plan& plan) 
         all.push_back(changed(parent, others.index({at::arange(n - 1) != l})));
       }
     }
-    return {at::stack(all)};
+    return {{at::stack(all), options_.rest_penalty}};
   }
   const auto grown = plan.parents < 0 ? 0 : static_cast<std::int64_t>(kGrown * static_cast<double>(options_.starts));
   for (std::int64_t k = 0; k < grown; ++k) {
@@ -283,7 +284,16 @@ std::vector<Tensor> Search::starts(const LcpNetwork& network, const Plan& plan) 
     const Tensor y = training_.v_next / output_unit_;
     match(network, random[k], f.defined() ? y - f[k] : y, 0, numbers);
   }
-  return all.empty() ? std::vector<Tensor>{random} : std::vector<Tensor>{at::stack(all), random};
+  std::vector<Group> groups;
+  const auto add = [&](const Tensor& theta) {
+    for (const std::int64_t k : {0, 1}) {
+      const Tensor half = theta.slice(0, k, std::nullopt, 2);
+      if (half.size(0) > 0) groups.push_back({half, k == 0 ? options_.rest_penalty : 0});
+    }
+  };
+  if (!all.empty()) add(at::stack(all));
+  add(random);
+  return groups;
 }
 
 // The loss of each network, [starts], when the fraction `done` of the iterations is completed.
@@ -332,14 +342,14 @@ Tensor Search::trained(const LcpNetwork& network, Tensor theta, std::int64_t str
   return theta.detach();
 }
 
-// The Levenberg-Marquardt method on the samples `motion`, with the penalty on couplings multiplied by `factor`.
+// The Levenberg-Marquardt method on the samples `motion`, with the penalty on couplings multiplied by `factor` and the
+// penalty `rest` on the activity in samples that rest.
 Tensor Search::fitted(const LcpNetwork& network, const Motion& motion, const Tensor& theta, std::int64_t iterations,
-                      double factor, const std::function<bool()>& stopped) const {
+                      double factor, double rest, const std::function<bool()>& stopped) const {
   if (stopped && stopped()) return theta;
   const Tensor resting = rests(motion.v_next).nonzero().squeeze(-1);
   const double residuals = static_cast<double>(motion.v_next.numel());
   const double coupling = factor * options_.coupling_penalty * std::sqrt(std::min(residuals, kCouplingResiduals));
-  const double rest = options_.rest_penalty;
   const auto linearized = [&](const Tensor& at_theta, const Tensor&) {
     const auto [values, jacobian] = network->linearize(motion.x, at_theta, few_pivots(network));
     const std::int64_t d = motion.v_next.size(1);
@@ -396,21 +406,27 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   const LcpNetwork network = this->network(plan->options);
   const auto round = static_cast<std::int64_t>(rounds_.size());
   const torch::NoGradGuard no_grad;
-  const auto in_tasks = [&](std::vector<Tensor>& groups, std::int64_t size,
-                            const std::function<Tensor(const Tensor&)>& work) {
-    std::vector<std::int64_t> sizes;
-    sizes.reserve(groups.size());
-    for (const Tensor& group : groups) sizes.push_back(group.size(0));
-    std::vector<Tensor> parts = at::cat(groups).split(size);
+  std::vector<Group> groups = starts(network, *plan);
+  // work: of the parameters of some networks of a group, and the group, to others.
+  const auto in_tasks = [&](std::int64_t size, const std::function<Tensor(const Tensor&, const Group&)>& work) {
+    std::vector<std::pair<std::size_t, Tensor>> parts;
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      for (const Tensor& part : groups[g].theta.split(size)) parts.emplace_back(g, part);
+    }
     run_tasks(static_cast<std::int64_t>(parts.size()), options_.threads, [&](std::int64_t k) {
-      auto& part = parts[static_cast<std::size_t>(k)];
-      part = work(part);
+      auto& [g, part] = parts[static_cast<std::size_t>(k)];
+      part = work(part, groups[g]);
     });
-    groups = at::cat(parts).split_with_sizes(sizes);
+    for (std::size_t g = 0; g < groups.size(); ++g) {
+      std::vector<Tensor> of_group;
+      for (const auto& [of, part] : parts) {
+        if (of == g) of_group.push_back(part);
+      }
+      groups[g].theta = at::cat(of_group);
+    }
   };
-  std::vector<Tensor> groups = starts(network, *plan);
   if ((options_.loss != SearchLoss::kPrediction || options_.kappa > 0) && plan->parents < 0) {
-    in_tasks(groups, kTrainedAtOnce, [&](const Tensor& part) {
+    in_tasks(kTrainedAtOnce, [&](const Tensor& part, const Group&) {
       const torch::AutoGradMode grad(true);
       return trained(network, part, round, stopped);
     });
@@ -426,22 +442,26 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     const std::int64_t enough = stage.residuals * network->size() / training_.v_next.size(1);
     const Motion samples =
         stage.residuals == 0 ? training_ : Motion{shuffled.x.slice(0, 0, enough), shuffled.v_next.slice(0, 0, enough)};
-    in_tasks(groups, kFittedAtOnce,
-             [&](const Tensor& part) { return fitted(network, samples, part, iterations, stage.coupling, stopped); });
-    for (Tensor& group : groups) {
-      const Tensor best = root_mean_squares(network, group, training_).argsort(/*stable=*/true, 0, false);
-      group = group.index_select(0, best.slice(0, 0, stage.most));
+    in_tasks(kFittedAtOnce, [&](const Tensor& part, const Group& group) {
+      return fitted(network, samples, part, iterations, stage.coupling, group.rest_penalty, stopped);
+    });
+    for (Group& group : groups) {
+      const Tensor best = root_mean_squares(network, group.theta, training_).argsort(/*stable=*/true, 0, false);
+      group.theta = group.theta.index_select(0, best.slice(0, 0, stage.most));
     }
     done += stage.iterations / work;
     if (progress) progress(done);
   }
   // Where a network is exact but for validation samples, it had not seen the like of these; it learns them, too.
-  Tensor theta = at::cat(groups);
+  std::vector<Tensor> left;
+  left.reserve(groups.size());
+  for (const Group& group : groups) left.push_back(group.theta);
+  Tensor theta = at::cat(left);
   const Tensor complete = (root_mean_squares(network, theta, training_) < kExact).nonzero().squeeze(-1);
   if (complete.numel() > 0) {
-    theta.index_copy_(
-        0, complete,
-        fitted(network, all(), theta.index_select(0, complete), options_.finishing_iterations, 0, stopped));
+    theta.index_copy_(0, complete,
+                      fitted(network, all(), theta.index_select(0, complete), options_.finishing_iterations, 0,
+                             options_.rest_penalty, stopped));
   }
   if (stopped && stopped()) return;
   rounds_.push_back(ranked(network, theta));
@@ -480,7 +500,8 @@ Candidate Search::refitted(const Candidate& candidate) const {
   const LcpNetwork network = this->network(candidate.options);
   Candidate fit = candidate;
   if (options_.finishing_iterations > 0) {
-    fit.theta = fitted(network, all(), candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations, 0, {})[0];
+    fit.theta = fitted(network, all(), candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations, 0,
+                       options_.rest_penalty, {})[0];
   }
   return fit;
 }

@@ -81,19 +81,20 @@ using Round = std::vector<Candidate>;
 /// 1. Three in four starts are random, the others are the best networks of the round before, without the unknowns that
 ///    no sample has active and with new ones in their place and beside them. Each new unknown is the one of some random
 ///    ones whose z explains most of the errors that the others leave, as in a matching pursuit [Mallat, Zhang].
-/// 2. The Levenberg-Marquardt method on all starts at once, first on a part of the samples. The worst random starts,
-/// and
-///    the worst of the others, are dropped in three steps; the best of both are finished on all samples. Where one is
-///    then exact on all training samples, the validation samples that it misses are the first of their kind, and it
-///    learns from them, too.
+/// 2. The Levenberg-Marquardt method on all starts at once, first on a part of the samples; in half of the starts the
+///    activity in samples that rest is penalised, which finds networks that rest but hides some ways to others. The
+///    worst are dropped in three steps, apart for random starts and others and for those with and without the penalty;
+///    the best of each are finished on all samples. Where one is then exact on all training samples, the validation
+///    samples that it misses are the first of their kind, and it learns from them, too.
 ///
 /// The rounds with affine q come first, with one unknown more in each. They end where the validation error is round-off
 /// and the network rests where the samples rest, where several rounds have not improved the error, or at the largest
 /// number of unknowns. Where random states have active sets that no sample has (Candidate::unseen), an exact network is
 /// reduced: rounds with one unknown less each, which start from it without one or two of its unknowns, end where none
 /// is exact. If too many active sets are still unseen, or if networks are almost exact but none is exact, rounds with
-/// as many unknowns from other random starts follow. If the error is more than a thousandth of the units in the end,
-/// the rounds whose q is a network follow, the first of which starts from the best affine networks.
+/// as many unknowns from other random starts follow. If the error is
+/// more than a thousandth of the units in the end, the rounds whose q is a network follow, the first of which starts
+/// from the best affine networks.
 ///
 /// The result depends on the options but not on `threads`.
 class Search {
@@ -131,6 +132,12 @@ class Search {
     std::int64_t parents;  // the round whose networks grow, or -1
   };
 
+  // Starts that are dropped apart from those of other groups.
+  struct Group {
+    torch::Tensor theta;  // [starts, size]
+    double rest_penalty;
+  };
+
   std::int64_t unknowns(std::int64_t round) const {
     return rounds_[static_cast<std::size_t>(round)].front().options.unknowns();
   }
@@ -143,11 +150,11 @@ class Search {
   torch::Tensor rests(const torch::Tensor& v_next) const { return (v_next.abs() <= options_.rest_below).all(-1); }
   Motion all() const;  // the training and the validation data
   std::optional<Plan> next() const;
-  std::vector<torch::Tensor> starts(const nn::LcpNetwork& network, const Plan& plan) const;
+  std::vector<Group> starts(const nn::LcpNetwork& network, const Plan& plan) const;
   torch::Tensor trained(const nn::LcpNetwork& network, torch::Tensor theta, std::int64_t stream,
                         const std::function<bool()>& stopped) const;
   torch::Tensor fitted(const nn::LcpNetwork& network, const Motion& motion, const torch::Tensor& theta,
-                       std::int64_t iterations, double factor, const std::function<bool()>& stopped) const;
+                       std::int64_t iterations, double factor, double rest, const std::function<bool()>& stopped) const;
   Round ranked(const nn::LcpNetwork& network, const torch::Tensor& theta) const;
 
   Motion training_, validation_;
