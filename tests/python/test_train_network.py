@@ -54,7 +54,8 @@ def test_noise_is_averaged(train):
 
 
 @pytest.mark.parametrize("system, flags, error", variants(
-    ("planar_block", ("--directions", 4), 1e-12), ("stribeck", ("--unknowns", 2, "--q", "network", "--starts", 48), 0.01), ("stacked_blocks", (), 1e-12),
+    ("planar_block", ("--directions", 4), 1e-12), ("stribeck", ("--unknowns", 2, "--q", "network", "--starts", 48), 0.01),
+    ("stacked_blocks", (), 1e-12),
     ("bouncing_mass", ("--seed", 1, "--q", "affine"), 1e-12)))
 def test_other_systems(train, system, flags, error):
     metrics = train("--system", system, *flags, *FAST)

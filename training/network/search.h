@@ -92,9 +92,8 @@ using Round = std::vector<Candidate>;
 /// number of unknowns. Where random states have active sets that no sample has (Candidate::unseen), an exact network is
 /// reduced: rounds with one unknown less each, which start from it without one or two of its unknowns, end where none
 /// is exact. If too many active sets are still unseen, or if networks are almost exact but none is exact, rounds with
-/// as many unknowns from other random starts follow. If the error is
-/// more than a thousandth of the units in the end, the rounds whose q is a network follow, the first of which starts
-/// from the best affine networks.
+/// as many unknowns from other random starts follow. If the error is more than a thousandth of the units in the end,
+/// the rounds whose q is a network follow, the first of which starts from the best affine networks.
 ///
 /// The result depends on the options but not on `threads`.
 class Search {
