@@ -52,7 +52,7 @@ struct Flags {
   PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
   std::string system = "sliding_block", data, unknowns = "auto", f = "absent", G = "constant", q = "auto";
   std::string activation = "tanh", loss = "prediction";
-  std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 2500;
+  std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 4000;
   double velocity_noise = 0, seconds = 0;
   SearchOptions search;
 
