@@ -279,6 +279,12 @@ class Run {
   void search(const std::function<bool()>& stopped);
   void train_black_boxes(const std::function<bool()>& stopped);
   double metres_per_second(double relative) const { return relative * unit_; }
+  // of all rounds
+  std::int64_t starts() const {
+    std::int64_t sum = 0;
+    for (const Round& round : state_.rounds) sum += round.starts;
+    return sum;
+  }
 
   const Flags& flags_;
   const Data& data_;
@@ -310,14 +316,15 @@ void Run::save() const {
   if (state_.rounds.empty()) return;
   Table history;
   for (const char* name :
-       {"round", "unknowns", "q_is_network", "training_rmse", "validation_rmse", "unseen", "resting"}) {
+       {"round", "unknowns", "q_is_network", "training_rmse", "validation_rmse", "resting", "starts"}) {
     history.add(name, {});
   }
   for (std::size_t k = 0; k < state_.rounds.size(); ++k) {
-    const Candidate& best = state_.rounds[k].front();
+    const Candidate& best = state_.rounds[k].best.front();
     history.add_row({static_cast<double>(k), static_cast<double>(best.options.unknowns()),
                      best.options.q() == Dependence::kNetwork ? 1. : 0., metres_per_second(best.training_error),
-                     metres_per_second(best.validation_error), best.unseen, best.rest});
+                     metres_per_second(best.validation_error), best.rest,
+                     static_cast<double>(state_.rounds[k].starts)});
   }
   out_.write_csv("history.csv", history);
 }
@@ -327,7 +334,7 @@ void Run::search(const std::function<bool()>& stopped) {
   std::string shown;
   const auto show = [&] {
     if (state_.rounds.empty()) return;
-    const Candidate& best = state_.rounds.back().front();
+    const Candidate& best = state_.rounds.back().best.front();
     shown = std::to_string(best.options.unknowns()) + " unknowns" +
             (best.options.q() == Dependence::kNetwork ? ", q a network" : "") + ": validation rmse " +
             short_number(metres_per_second(best.validation_error)) + " m/s";
@@ -349,7 +356,7 @@ void Run::train_black_boxes(const std::function<bool()>& stopped) {
   Progress progress("black box", static_cast<std::int64_t>(state_.black_boxes.size()), kBlackBoxFamilies,
                     flags_.run.quiet);
   BlackBoxOptions options;
-  options.iterations = flags_.black_box_iterations * static_cast<std::int64_t>(state_.rounds.size());
+  options.iterations = flags_.black_box_iterations * std::max<std::int64_t>(1, starts() / flags_.search.starts);
   options.seed = flags_.run.seed;
   std::vector<std::int64_t> left;
   for (std::int64_t k = 0; k < kBlackBoxFamilies; ++k) {
@@ -418,13 +425,14 @@ void Run::report() {
       {"training_samples", data_.training.count()},
       {"validation_samples", data_.validation.count()},
       {"validation_rmse", metres_per_second(best.validation_error)},
-      {"unseen_active_sets_fraction", best.unseen},
+      {"disagreement_fraction", nullptr},
       {"unknowns", best.options.unknowns()},
       {"q", best.options.q() == Dependence::kNetwork ? "network" : "affine"},
       {"network_parameters", network->size()},
-      {"starts", flags_.search.starts * static_cast<std::int64_t>(state_.rounds.size())},
+      {"starts", starts()},
       {"rounds", state_.rounds.size()},
       {"stopped_by_time", !search_.finished()}};
+  if (const auto share = search_.disagreement(search_.best())) metrics["disagreement_fraction"] = *share;
   if (data_.system) {
     const Motion known = {at::cat({data_.training.x, data_.validation.x}),
                           at::cat({data_.training.v_next, data_.validation.v_next})};

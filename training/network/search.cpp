@@ -34,7 +34,7 @@ constexpr double kAlmostAffine = 1e-3;
 constexpr double kImproved = 0.9;
 // Rounds without an improvement after which affine networks, and others, do not grow any more. The error of an affine
 // network may stay large until it has all unknowns of the motion, and is then round-off.
-constexpr std::int64_t kAffinePatience = 3, kNetworkPatience = 2;
+constexpr std::int64_t kAffinePatience = 5, kNetworkPatience = 2;
 // The largest number of unknowns that is tried for each velocity, beside one more.
 constexpr std::int64_t kUnknownsPerVelocity = 4;
 // The ratio a2 / a1 of the bilevel loss at first and at last, and a3 / a2, which the unknowns should not exceed.
@@ -58,13 +58,13 @@ struct Stage {
 };
 constexpr Stage kStages[] = {{0.25, 1, 8, 24},   {0.25, 1, 8, 12},    {0.25, 1, 8, 4}, {0.25, 1, 32, 4},
                              {0.25, 0.1, 32, 4}, {0.25, 0.01, 32, 4}, {1, 0, 0, 4}};
-constexpr std::int64_t kRandomStates = 1000;
+constexpr std::int64_t kRandomStates = 4000;
+// Predictions that differ by more than this multiple of their units are others.
+constexpr double kOther = 1e-6;
 constexpr std::int64_t kPivotsPerUnknown = 4;
-// Rounds with as many unknowns, from other starts, where the first are almost exact, or exact where the samples leave
-// open what they predict elsewhere.
-constexpr std::int64_t kAlike = 3;
-// The share of random states with an active set that no sample has from which on a network is avoided.
-constexpr double kRarelyUnseen = 0.005;
+// Rounds with as many unknowns where the best of the first is almost exact, and where it is exact but no other exact
+// network agrees with it.
+constexpr std::int64_t kAlmostExact = 3, kUnconfirmed = 4;
 
 Tensor scale_of(const Tensor& x) {
   const Tensor scale = x.std(0, /*unbiased=*/false);
@@ -98,24 +98,34 @@ Tensor couplings(const LcpNetwork& network, const Tensor& theta) {
   return relative.flatten(-2).index_select(-1, beside);
 }
 
-// A number for each active set: [..., count].
-Tensor active_sets(const LcpNetwork& network, const Tensor& theta, const Tensor& x) {
-  const Tensor active = network->step(x, theta).z > 0;
-  return at::bitwise_left_shift(active.to(torch::kLong), at::arange(active.size(-1), torch::kLong)).sum(-1);
-}
-
-// Whether a network predicts the motion up to rounding.
-bool exact(const Candidate& c) { return c.validation_error < kExact && c.rest > kExactRest; }
+// Whether a network predicts the samples up to rounding, and whether it rests where they rest, too.
+bool precise(const Candidate& c) { return std::max(c.training_error, c.validation_error) < kExact; }
+bool exact(const Candidate& c) { return precise(c) && c.rest > kExactRest; }
 
 // A percent of the resting samples that do not rest counts as much as an error twice as large.
-double score(const Candidate& c) { return (exact(c) ? kExact : c.validation_error) * (1 + 100 * (1 - c.rest)); }
+double score(const Candidate& c) {
+  return exact(c) ? 0 : std::max(c.validation_error, kExact) * (1 + 100 * (1 - c.rest));
+}
 
-bool simpler(const Candidate& a, const Candidate& b) {
-  const auto key = [](const Candidate& c) {
-    return std::tuple(c.unseen > kRarelyUnseen, c.options.q() == Dependence::kNetwork, c.options.unknowns(), c.unseen,
-                      c.validation_error);
-  };
-  return key(a) < key(b);
+// The shares of states, the rows, in which a prediction differs from each of the others.
+Tensor differences(const Tensor& prediction, const std::vector<Tensor>& others) {
+  Tensor shares = torch::empty({static_cast<std::int64_t>(others.size())}, torch::kDouble);
+  for (std::size_t k = 0; k < others.size(); ++k) {
+    shares[static_cast<std::int64_t>(k)] =
+        (~((prediction - others[k]).abs() <= kOther).all(1)).to(torch::kDouble).mean();
+  }
+  return shares;
+}
+
+// Whether two predictions agree in all states.
+bool confirmed(const std::vector<Tensor>& predictions) {
+  return std::any_of(predictions.begin(), predictions.end(), [&](const Tensor& prediction) {
+    return (differences(prediction, predictions) == 0).sum().item<std::int64_t>() > 1;  // not with itself alone
+  });
+}
+
+auto complexity(const Candidate& c) {
+  return std::tuple(c.options.q() == Dependence::kNetwork, c.options.unknowns(), c.validation_error);
 }
 
 }  // namespace
@@ -145,14 +155,14 @@ std::optional<Search::Plan> Search::next() const {
     lowest = INFINITY;
     std::int64_t stalled = 0;  // rounds since the last improvement
     for (std::size_t k = 0; k < rounds_.size(); ++k) {
-      const Candidate& best = rounds_[k].front();
+      const Candidate& best = rounds_[k].best.front();
       if (best.options.q() != q) continue;
       rounds.push_back(static_cast<std::int64_t>(k));
       stalled = best.validation_error <= kImproved * lowest ? 0 : stalled + 1;
       lowest = std::min(lowest, best.validation_error);
     }
     const auto plan = [&](std::int64_t unknowns, std::int64_t parents) {
-      return Plan{LcpNetworkOptions(options_.parts).q(q).unknowns(unknowns), parents};
+      return Plan{LcpNetworkOptions(options_.parts).q(q).unknowns(unknowns), parents, options_.starts};
     };
     if (rounds.empty()) {
       // A network begins as the best affine ones of the same size, since it contains them.
@@ -160,11 +170,16 @@ std::optional<Search::Plan> Search::next() const {
       return plan(first_unknowns(), after_affine ? 0 : -1);
     }
     const auto best_of = [&](std::int64_t round) -> const Candidate& {
-      return rounds_[static_cast<std::size_t>(round)].front();
+      return rounds_[static_cast<std::size_t>(round)].best.front();
     };
     const auto alike = [&](std::int64_t round) {
       return std::count_if(rounds.begin(), rounds.end(),
                            [&](std::int64_t k) { return unknowns(k) == unknowns(round); });
+    };
+    // Each round with as many unknowns as earlier ones has twice the starts of the one before.
+    const auto again = [&](std::int64_t round) {
+      return Plan{LcpNetworkOptions(options_.parts).q(q).unknowns(unknowns(round)), -1,
+                  options_.starts << alike(round)};
     };
     std::int64_t fewest = -1;  // the first of the exact ones with the fewest unknowns
     for (const std::int64_t k : rounds) {
@@ -172,14 +187,10 @@ std::optional<Search::Plan> Search::next() const {
       if (fewest < 0 || unknowns(k) < unknowns(fewest)) fewest = k;
     }
     if (fewest >= 0) {
-      // Fewer unknowns, where random states have active sets that no sample has, or other networks with as many.
-      double unseen = INFINITY;
-      for (const std::int64_t k : rounds) {
-        if (exact(best_of(k)) && unknowns(k) == unknowns(fewest)) unseen = std::min(unseen, best_of(k).unseen);
-      }
+      if (confirmed(exact_predictions())) return std::nullopt;
       const bool reduced = unknowns(rounds.back()) < unknowns(fewest) || alike(fewest) > 1;
-      if (unseen > 0 && !reduced && wanted == 0 && unknowns(fewest) > 1) return plan(unknowns(fewest) - 1, fewest);
-      if (unseen > kRarelyUnseen && alike(fewest) < kAlike) return plan(unknowns(fewest), -1);
+      if (!reduced && wanted == 0 && unknowns(fewest) > 1) return plan(unknowns(fewest) - 1, fewest);
+      if (alike(fewest) < kUnconfirmed) return again(fewest);
       return std::nullopt;
     }
     std::int64_t most = 0;
@@ -190,16 +201,17 @@ std::optional<Search::Plan> Search::next() const {
       return plan(most + 1, rounds.back());
     }
     // Where affine networks are almost exact, other starts may be exact.
-    const auto almost = std::find_if(rounds.begin(), rounds.end(),
-                                     [&](std::int64_t k) { return best_of(k).validation_error < kAlmostAffine; });
-    if (almost_exact && alike(*almost) < kAlike) return plan(unknowns(*almost), -1);
+    const std::int64_t closest = *std::min_element(rounds.begin(), rounds.end(), [&](std::int64_t a, std::int64_t b) {
+      return best_of(a).validation_error < best_of(b).validation_error;
+    });
+    if (almost_exact && alike(closest) < kAlmostExact) return again(closest);
   }
   return std::nullopt;
 }
 
 std::int64_t Search::most_rounds() const {
   const std::int64_t kinds = (options_.affine ? 1 : 0) + (options_.network ? 1 : 0);
-  return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1 + kAlike - 1;
+  return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1 + kUnconfirmed - 1;
 }
 
 std::int64_t Search::first_unknowns() const {
@@ -255,9 +267,14 @@ std::vector<Search::Group> Search::starts(const LcpNetwork& network, const Plan&
     return theta;
   };
   std::vector<Tensor> all;
+  std::vector<Candidate> parents;
+  if (plan.parents >= 0) {
+    parents = rounds_[static_cast<std::size_t>(plan.parents)].best;
+    if (parents.size() > kKept) parents.erase(parents.begin() + kKept, parents.end());
+  }
   const bool reduces = plan.parents >= 0 && plan.options.unknowns() < unknowns(plan.parents);
   if (reduces) {
-    for (const Candidate& parent : rounds_[static_cast<std::size_t>(plan.parents)]) {
+    for (const Candidate& parent : parents) {
       const std::int64_t n = parent.options.unknowns();
       for (std::int64_t k = 0; k < n; ++k) {
         const Tensor others = at::cat({at::arange(k), at::arange(k + 1, n)});
@@ -270,15 +287,14 @@ std::vector<Search::Group> Search::starts(const LcpNetwork& network, const Plan&
     }
     return {{at::stack(all), options_.rest_penalty}};
   }
-  const auto grown = plan.parents < 0 ? 0 : static_cast<std::int64_t>(kGrown * static_cast<double>(options_.starts));
+  const auto grown = plan.parents < 0 ? 0 : static_cast<std::int64_t>(kGrown * static_cast<double>(plan.starts));
   for (std::int64_t k = 0; k < grown; ++k) {
-    const Round& parents = rounds_[static_cast<std::size_t>(plan.parents)];
     const Candidate& parent = parents[static_cast<std::size_t>(k) % parents.size()];
     // Unknowns that no sample has active are not kept, others get their places.
     const Tensor active = (this->network(parent.options)->step(training_.x, parent.theta).z > 0).any(0);
     if (active.any().item<bool>()) all.push_back(changed(parent, active.nonzero().squeeze(-1)));
   }
-  const Tensor random = network->random(options_.starts - static_cast<std::int64_t>(all.size()), numbers);
+  const Tensor random = network->random(plan.starts - static_cast<std::int64_t>(all.size()), numbers);
   const Tensor f = network->parts(training_.x, random.unsqueeze(1)).f;
   for (std::int64_t k = 0; k < random.size(0); ++k) {
     const Tensor y = training_.v_next / output_unit_;
@@ -372,31 +388,65 @@ Tensor Search::fitted(const LcpNetwork& network, const Motion& motion, const Ten
   return identification::least_squares(linearized, theta, options).theta;
 }
 
-Round Search::ranked(const LcpNetwork& network, const Tensor& theta) const {
+std::vector<Candidate> Search::ranked(const LcpNetwork& network, const Tensor& theta) const {
   const torch::NoGradGuard no_grad;
   const Tensor training_error = root_mean_squares(network, theta, training_);
   const Tensor validation_error = root_mean_squares(network, theta, validation_);
-  at::Generator numbers = generator(options_.seed, Stream::kRandomStates);
+  const Tensor resting = rests(training_.v_next).nonzero().squeeze(-1);
+  std::vector<Candidate> all;
+  for (std::int64_t k = 0; k < theta.size(0); ++k) {
+    const Tensor rests = (network->step(training_.x.index_select(0, resting), theta[k]).y == 0).all(1);
+    all.push_back({network->options, theta[k].clone(), training_error[k].item<double>(),
+                   validation_error[k].item<double>(),
+                   resting.numel() > 0 ? rests.to(torch::kDouble).mean().item<double>() : 1});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return score(a) < score(b); });
+  std::vector<Candidate> best;
+  for (const Candidate& c : all) {
+    if (best.size() < kKept || precise(c)) best.push_back(c);
+  }
+  return best;
+}
+
+// States, [s, inputs], whose components are those of different samples.
+Tensor Search::random_states() const {
+  const at::Generator numbers = generator(options_.seed, Stream::kRandomStates);
   std::vector<Tensor> columns;
   for (const Tensor& column : training_.x.unbind(1)) {
     columns.push_back(
         column.index_select(0, torch::randint(training_.count(), {kRandomStates}, numbers, torch::kLong)));
   }
-  const Tensor states = at::stack(columns, 1);
-  const Tensor known = at::cat({training_.x, validation_.x}), resting = rests(training_.v_next).nonzero().squeeze(-1);
-  Round all;
-  for (std::int64_t k = 0; k < theta.size(0); ++k) {
-    const Tensor seen = active_sets(network, theta[k], known);
-    const Tensor unseen = ~at::isin(active_sets(network, theta[k], states), seen);
-    const Tensor rests = (network->step(training_.x.index_select(0, resting), theta[k]).y == 0).all(1);
-    all.push_back({network->options, theta[k].clone(), training_error[k].item<double>(),
-                   validation_error[k].item<double>(), unseen.to(torch::kDouble).mean().item<double>(),
-                   resting.numel() > 0 ? rests.to(torch::kDouble).mean().item<double>() : 1});
+  return at::stack(columns, 1);
+}
+
+// The networks of all rounds with the wanted number of unknowns.
+std::vector<const Candidate*> Search::candidates() const {
+  std::vector<const Candidate*> all;
+  for (const Round& round : rounds_) {
+    for (const Candidate& c : round.best) {
+      if (options_.unknowns == 0 || c.options.unknowns() == options_.unknowns) all.push_back(&c);
+    }
   }
-  const auto by = [](const Candidate& c) { return std::pair(score(c), c.unseen); };
-  std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) { return by(a) < by(b); });
-  if (all.size() > kKept) all.erase(all.begin() + kKept, all.end());
   return all;
+}
+
+// What those of them that predict the samples up to rounding predict for the random states, relative to the units.
+std::vector<Tensor> Search::exact_predictions() const {
+  const torch::NoGradGuard no_grad;
+  const Tensor states = random_states();
+  std::vector<Tensor> all;
+  for (const Candidate* c : candidates()) {
+    if (precise(*c)) all.push_back(network(c->options)->step(states, c->theta).y / output_unit_);
+  }
+  return all;
+}
+
+std::optional<double> Search::disagreement(const Candidate& candidate) const {
+  const torch::NoGradGuard no_grad;
+  const std::vector<Tensor> all = exact_predictions();
+  if (all.size() < 2) return std::nullopt;
+  const Tensor here = network(candidate.options)->step(random_states(), candidate.theta).y / output_unit_;
+  return differences(here, all).sum().item<double>() / static_cast<double>(all.size() - (precise(candidate) ? 1 : 0));
 }
 
 void Search::advance(const std::function<bool()>& stopped, const std::function<void(double)>& progress) {
@@ -407,6 +457,8 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   const auto round = static_cast<std::int64_t>(rounds_.size());
   const torch::NoGradGuard no_grad;
   std::vector<Group> groups = starts(network, *plan);
+  std::int64_t count = 0;
+  for (const Group& group : groups) count += group.theta.size(0);
   // work: of the parameters of some networks of a group, and the group, to others.
   const auto in_tasks = [&](std::int64_t size, const std::function<Tensor(const Tensor&, const Group&)>& work) {
     std::vector<std::pair<std::size_t, Tensor>> parts;
@@ -464,7 +516,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
                              options_.rest_penalty, stopped));
   }
   if (stopped && stopped()) return;
-  rounds_.push_back(ranked(network, theta));
+  rounds_.push_back({count, ranked(network, theta)});
 }
 
 Motion Search::all() const {
@@ -472,24 +524,31 @@ Motion Search::all() const {
 }
 
 Candidate Search::best() const {
-  const Candidate* lowest = &rounds_.back().front();
-  const auto allowed = [&](const Round& round) {
-    return options_.unknowns == 0 || round.front().options.unknowns() == options_.unknowns;
-  };
-  for (const Round& round : rounds_) {
-    if (!allowed(round)) continue;
-    if (score(round.front()) < score(*lowest)) lowest = &round.front();
+  const std::vector<const Candidate*> all = candidates();
+  if (all.empty()) return rounds_.back().best.front();
+  const auto lowest = *std::min_element(all.begin(), all.end(),
+                                        [](const Candidate* a, const Candidate* b) { return score(*a) < score(*b); });
+  if (exact(*lowest)) {
+    const std::vector<Tensor> predictions = exact_predictions();
+    const Candidate* chosen = nullptr;
+    double least = INFINITY;
+    std::size_t number = 0;
+    for (const Candidate* c : all) {
+      if (!precise(*c)) continue;
+      const double here = differences(predictions[number++], predictions).sum().item<double>();
+      if (!exact(*c) || here > least || (here == least && complexity(*c) >= complexity(*chosen))) continue;
+      chosen = c;
+      least = here;
+    }
+    return *chosen;
   }
-  const Candidate* chosen = lowest;
   // Errors that differ by less than the standard error of a root of the mean square of as many normal numbers are taken
-  // for equal: the simpler network is chosen.
+  // for equal: the simplest network is chosen.
   const double equal = 1 + 1 / std::sqrt(2 * static_cast<double>(validation_.v_next.numel()));
   const double limit = equal * score(*lowest);
-  for (const Round& round : rounds_) {
-    if (!allowed(round)) continue;
-    for (const Candidate& c : round) {
-      if (score(c) <= limit && simpler(c, *chosen)) chosen = &c;
-    }
+  const Candidate* chosen = lowest;
+  for (const Candidate* c : all) {
+    if (score(*c) <= limit && complexity(*c) < complexity(*chosen)) chosen = c;
   }
   return *chosen;
 }

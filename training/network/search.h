@@ -66,14 +66,13 @@ struct Candidate {
   torch::Tensor theta;      ///< [size]
   double training_error;    ///< root of the mean square, relative to the units of the outputs
   double validation_error;  ///< the same
-  /// The share of random states, each component from another sample, whose active set occurs in no training sample.
-  /// What the network predicts there was not learned from anything.
-  double unseen;
-  double rest;  ///< the share of the resting training samples that it predicts to rest exactly
+  double rest;              ///< the share of the resting training samples that it predicts to rest exactly
 };
 
-/// The best networks of one round, best first.
-using Round = std::vector<Candidate>;
+struct Round {
+  std::int64_t starts;
+  std::vector<Candidate> best;  ///< the best networks and all that predict the samples up to rounding, best first
+};
 
 /// Learns the parameters of a network from random starts, in rounds. A round has a number of unknowns, and tries
 /// networks with affine q or networks whose q is a network:
@@ -89,11 +88,13 @@ using Round = std::vector<Candidate>;
 ///
 /// The rounds with affine q come first, with one unknown more in each. They end where the validation error is round-off
 /// and the network rests where the samples rest, where several rounds have not improved the error, or at the largest
-/// number of unknowns. Where random states have active sets that no sample has (Candidate::unseen), an exact network is
-/// reduced: rounds with one unknown less each, which start from it without one or two of its unknowns, end where none
-/// is exact. If too many active sets are still unseen, or if networks are almost exact but none is exact, rounds with
-/// as many unknowns from other random starts follow. If the error is more than a thousandth of the units in the end,
-/// the rounds whose q is a network follow, the first of which starts from the best affine networks.
+/// number of unknowns. A network that is exact for all samples may still be wrong in states that they do not show: then
+/// another exact network is wrong in other states. Unless two exact networks agree in all of some random states, a
+/// round with one unknown less follows, which starts from the exact networks without one or two of their unknowns, and
+/// then rounds with as many unknowns from other random starts, twice as many in each. Of all exact networks the one
+/// is chosen that agrees most with the others. Other starts follow, too, where networks are almost exact but none is
+/// exact. If the error is more than a thousandth of the units in the end, the rounds whose q is a network follow, the
+/// first of which starts from the best affine networks.
 ///
 /// The result depends on the options but not on `threads`.
 class Search {
@@ -113,8 +114,12 @@ class Search {
 
   const std::vector<Round>& rounds() const { return rounds_; }
 
-  /// The network that the validation data choose among all.
+  /// The network that the validation data choose among all, or, among exact ones, their agreement.
   Candidate best() const;
+
+  /// The share of random states, each component from another sample, in which another exact network predicts another
+  /// motion, a mean over all exact networks of the search but `candidate`; none where there is no other.
+  std::optional<double> disagreement(const Candidate& candidate) const;
 
   /// That network, fitted to the training and the validation data together.
   Candidate refitted(const Candidate& candidate) const;
@@ -129,6 +134,7 @@ class Search {
   struct Plan {
     nn::LcpNetworkOptions options;
     std::int64_t parents;  // the round whose networks grow, or -1
+    std::int64_t starts;
   };
 
   // Starts that are dropped apart from those of other groups.
@@ -138,7 +144,7 @@ class Search {
   };
 
   std::int64_t unknowns(std::int64_t round) const {
-    return rounds_[static_cast<std::size_t>(round)].front().options.unknowns();
+    return rounds_[static_cast<std::size_t>(round)].best.front().options.unknowns();
   }
   std::int64_t first_unknowns() const;
   std::int64_t last_unknowns() const;
@@ -149,12 +155,15 @@ class Search {
   torch::Tensor rests(const torch::Tensor& v_next) const { return (v_next.abs() <= options_.rest_below).all(-1); }
   Motion all() const;  // the training and the validation data
   std::optional<Plan> next() const;
+  std::vector<const Candidate*> candidates() const;
+  torch::Tensor random_states() const;
+  std::vector<torch::Tensor> exact_predictions() const;
   std::vector<Group> starts(const nn::LcpNetwork& network, const Plan& plan) const;
   torch::Tensor trained(const nn::LcpNetwork& network, torch::Tensor theta, std::int64_t stream,
                         const std::function<bool()>& stopped) const;
   torch::Tensor fitted(const nn::LcpNetwork& network, const Motion& motion, const torch::Tensor& theta,
                        std::int64_t iterations, double factor, double rest, const std::function<bool()>& stopped) const;
-  Round ranked(const nn::LcpNetwork& network, const torch::Tensor& theta) const;
+  std::vector<Candidate> ranked(const nn::LcpNetwork& network, const torch::Tensor& theta) const;
 
   Motion training_, validation_;
   SearchOptions options_;

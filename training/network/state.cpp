@@ -20,17 +20,17 @@ std::string name_of(const char* kind, std::int64_t k, const std::string& part, s
 void NetworkState::save(Checkpoint& checkpoint) const {
   json all_rounds = json::array(), all_boxes = json::array();
   for (std::size_t k = 0; k < rounds.size(); ++k) {
-    json round = json::array();
-    for (std::size_t i = 0; i < rounds[k].size(); ++i) {
-      const Candidate& c = rounds[k][i];
-      round.push_back({{"unknowns", c.options.unknowns()}, {"network", c.options.q() == Dependence::kNetwork}});
+    json networks = json::array();
+    for (std::size_t i = 0; i < rounds[k].best.size(); ++i) {
+      const Candidate& c = rounds[k].best[i];
+      networks.push_back({{"unknowns", c.options.unknowns()}, {"network", c.options.q() == Dependence::kNetwork}});
       const auto number = static_cast<std::int64_t>(k);
       checkpoint.tensors[name_of("round", number, "theta", i)] = c.theta;
       // As a tensor, since JSON has no infinity.
       checkpoint.tensors[name_of("round", number, "errors", i)] =
-          torch::tensor({c.training_error, c.validation_error, c.unseen, c.rest}, torch::kDouble);
+          torch::tensor({c.training_error, c.validation_error, c.rest}, torch::kDouble);
     }
-    all_rounds.push_back(round);
+    all_rounds.push_back({{"starts", rounds[k].starts}, {"networks", networks}});
   }
   for (const auto& [family, box] : black_boxes) {
     all_boxes.push_back(
@@ -56,21 +56,22 @@ NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetwo
   };
   NetworkState all;
   for (std::size_t k = 0; k < state.at("rounds").size(); ++k) {
-    Round round;
-    for (std::size_t i = 0; i < state["rounds"][k].size(); ++i) {
-      const json& entry = state["rounds"][k][i];
+    const json& saved = state["rounds"][k];
+    Round round{saved.at("starts").get<std::int64_t>(), {}};
+    for (std::size_t i = 0; i < saved.at("networks").size(); ++i) {
+      const json& entry = saved["networks"][i];
       const auto number = static_cast<std::int64_t>(k);
       const Tensor errors = tensor("round", number, "errors", i);
-      TORCH_CHECK(errors.numel() == 4, "errors must be [4]; got ", errors.sizes());
+      TORCH_CHECK(errors.numel() == 3, "errors must be [3]; got ", errors.sizes());
       const auto error = [&](std::int64_t which) { return errors[which].item<double>(); };
       nn::LcpNetworkOptions options = parts;
       options.unknowns(entry.at("unknowns").get<std::int64_t>());
       options.q(entry.at("network").get<bool>() ? Dependence::kNetwork : Dependence::kAffine);
       const Tensor theta = tensor("round", number, "theta", i);
       nn::LcpNetwork(options)->set_theta(theta);  // throws where the sizes differ
-      round.push_back({options, theta, error(0), error(1), error(2), error(3)});
+      round.best.push_back({options, theta, error(0), error(1), error(2)});
     }
-    TORCH_CHECK(!round.empty(), "a round is empty");
+    TORCH_CHECK(!round.best.empty(), "a round is empty");
     all.rounds.push_back(round);
   }
   for (const json& entry : state.at("black_boxes")) {

@@ -4,10 +4,13 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cmath>
+
 #include "run/random.h"
 
 namespace lcp::training::search_test {
 
+using nn::LcpNetwork;
 using nn::LcpNetworkOptions;
 using torch::Tensor;
 
@@ -40,7 +43,7 @@ TEST(SearchTest, LearnsASlidingBlockFromMotionAlone) {
   const Search search = learned(40, options());
   const Candidate best = search.best(), refitted = search.refitted(best);
   EXPECT_LT(best.validation_error, 1e-14);
-  EXPECT_EQ(best.unseen, 0);
+  EXPECT_EQ(search.disagreement(best), 0);
   EXPECT_EQ(best.rest, 1);
   EXPECT_EQ(best.options.unknowns(), 2);
   EXPECT_EQ(search.rounds().size(), 1);
@@ -82,7 +85,7 @@ TEST(SearchTest, TriesANetworkWhereAnAffineMapIsNotEnough) {
   const Search search = done(curved(200, 1), curved(50, 2), given);
   ASSERT_EQ(search.rounds().size(), 2);
   EXPECT_EQ(search.best().options.q(), nn::Dependence::kNetwork);
-  EXPECT_LT(search.best().validation_error, 0.2 * search.rounds()[0][0].validation_error);
+  EXPECT_LT(search.best().validation_error, 0.2 * search.rounds()[0].best[0].validation_error);
   EXPECT_GT(search.best().rest, 0.99);
 }
 
@@ -124,8 +127,45 @@ TEST(SearchTest, LearnsByEachLoss) {
     given.finishing_iterations = 0;
     given.iterations = 1000;
     given.unknowns = loss == SearchLoss::kOneSided ? 0 : 2;
-    EXPECT_LT(learned(100, given).rounds()[0][0].validation_error, 0.05);
+    EXPECT_LT(learned(100, given).rounds()[0].best[0].validation_error, 0.05);
   }
+}
+
+TEST(SearchTest, ChoosesTheExactNetworkWithWhichOthersAgree) {
+  // No sample slides backwards, and how a network does it is its choice: max(0, s - 1) - slope max(0, -s - 1).
+  const auto forwards = [](std::int64_t count, std::int64_t seed) {
+    Motion all = sliding_block(count, seed);
+    return all.at((all.x.sum(-1) > -1).nonzero().squeeze(-1));
+  };
+  Search search(forwards(200, 1), forwards(50, 2), options());
+  const LcpNetworkOptions two = LcpNetworkOptions(2, 1, 2);
+  const auto with_slope = [&](double slope) {
+    const LcpNetwork network = search.network(two);
+    Tensor theta = torch::zeros({network->size()}, torch::kDouble);
+    network->entry("M", theta).copy_(torch::eye(2) * std::sqrt(1 - two.definiteness()));
+    network->entry("G_bias", theta).copy_(torch::tensor({{1., -slope}}) / search.output_unit());
+    network->entry("q_bias", theta).fill_(1);
+    network->entry("q_weight", theta).copy_(torch::tensor({{-1.}, {1.}}) * search.input_unit());
+    return Candidate{two, theta, 0, 0, 1};
+  };
+  // One exact network is not enough, nor are two that differ: a reduced one is tried, then others.
+  search.restore({{32, {with_slope(1)}}});
+  EXPECT_FALSE(search.disagreement(search.best()).has_value());
+  EXPECT_FALSE(search.finished());
+  search.restore({{32, {with_slope(2), with_slope(1)}}});
+  EXPECT_FALSE(search.finished());
+  const double apart = search.disagreement(search.best()).value();
+  EXPECT_GT(apart, 0.05);
+  EXPECT_LT(apart, 0.5);
+  // The third agrees with the second, which is confirmed by it.
+  search.restore({{32, {with_slope(2), with_slope(1)}}, {32, {with_slope(1)}}});
+  EXPECT_TRUE(search.finished());
+  EXPECT_TRUE(torch::equal(search.best().theta, with_slope(1).theta));
+  EXPECT_DOUBLE_EQ(search.disagreement(search.best()).value(), apart / 2);
+  // Rounds with as many unknowns have twice the starts.
+  search.restore({{32, {with_slope(2)}}, {32, {with_slope(1)}}});
+  search.advance();
+  EXPECT_EQ(search.rounds().back().starts, 128);
 }
 
 TEST(SearchTest, CountsSlowMotionAsRestWhereAsked) {
