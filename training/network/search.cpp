@@ -62,9 +62,9 @@ constexpr std::int64_t kRandomStates = 4000;
 // Predictions that differ by more than this multiple of their units are others.
 constexpr double kOther = 1e-6;
 constexpr std::int64_t kPivotsPerUnknown = 4;
-// Rounds with as many unknowns where the best of the first is almost exact, and where it is exact but no other exact
-// network agrees with it.
-constexpr std::int64_t kAlmostExact = 3, kUnconfirmed = 4;
+// Rounds with as many unknowns, where the best of the first is almost exact, or exact but without another exact network
+// that agrees with it.
+constexpr std::int64_t kAlike = 3;
 
 Tensor scale_of(const Tensor& x) {
   const Tensor scale = x.std(0, /*unbiased=*/false);
@@ -190,7 +190,7 @@ std::optional<Search::Plan> Search::next() const {
       if (confirmed(exact_predictions())) return std::nullopt;
       const bool reduced = unknowns(rounds.back()) < unknowns(fewest) || alike(fewest) > 1;
       if (!reduced && wanted == 0 && unknowns(fewest) > 1) return plan(unknowns(fewest) - 1, fewest);
-      if (alike(fewest) < kUnconfirmed) return again(fewest);
+      if (alike(fewest) < kAlike) return again(fewest);
       return std::nullopt;
     }
     std::int64_t most = 0;
@@ -204,14 +204,14 @@ std::optional<Search::Plan> Search::next() const {
     const std::int64_t closest = *std::min_element(rounds.begin(), rounds.end(), [&](std::int64_t a, std::int64_t b) {
       return best_of(a).validation_error < best_of(b).validation_error;
     });
-    if (almost_exact && alike(closest) < kAlmostExact) return again(closest);
+    if (almost_exact && alike(closest) < kAlike) return again(closest);
   }
   return std::nullopt;
 }
 
 std::int64_t Search::most_rounds() const {
   const std::int64_t kinds = (options_.affine ? 1 : 0) + (options_.network ? 1 : 0);
-  return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1 + kUnconfirmed - 1;
+  return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1 + kAlike - 1;
 }
 
 std::int64_t Search::first_unknowns() const {
