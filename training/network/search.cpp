@@ -42,6 +42,8 @@ constexpr double kSmallestRatio = 1e-2, kLargestRatio = 100, kViolation = 10;
 constexpr std::int64_t kKept = 4;  // networks of a round
 // The penalty on couplings counts as much as this many residuals: many samples need it less.
 constexpr double kCouplingResiduals = 50;
+// The factor of that penalty for networks without couplings, and the size of those that are left.
+constexpr double kUncoupled = 1e3, kNoCoupling = 1e-2;
 constexpr std::int64_t kTrainedAtOnce = 16, kFittedAtOnce = 4;  // the sizes of tasks
 // The share of the starts that grow from the networks of the round before.
 constexpr double kGrown = 0.25;
@@ -125,7 +127,7 @@ bool confirmed(const std::vector<Tensor>& predictions) {
 }
 
 auto complexity(const Candidate& c) {
-  return std::tuple(c.options.q() == Dependence::kNetwork, c.options.unknowns(), c.validation_error);
+  return std::tuple(c.options.q() == Dependence::kNetwork, c.options.unknowns(), c.coupled, c.validation_error);
 }
 
 }  // namespace
@@ -197,7 +199,9 @@ std::optional<Search::Plan> Search::next() const {
     for (const std::int64_t k : rounds) most = std::max(most, unknowns(k));
     const bool almost_exact = q == Dependence::kAffine && lowest < kAlmostAffine;
     const std::int64_t patience = q == Dependence::kNetwork ? kNetworkPatience : almost_exact ? 1 : kAffinePatience;
-    if (unknowns(rounds.back()) == most && most < last_unknowns() && (stalled < patience || wanted > 0)) {
+    // More unknowns do not help a network that has learned all training samples, but not what they have in common.
+    const bool learned = best_of(rounds.back()).training_error < kExact;
+    if (unknowns(rounds.back()) == most && most < last_unknowns() && ((stalled < patience && !learned) || wanted > 0)) {
       return plan(most + 1, rounds.back());
     }
     // Where affine networks are almost exact, other starts may be exact.
@@ -393,17 +397,19 @@ std::vector<Candidate> Search::ranked(const LcpNetwork& network, const Tensor& t
   const Tensor training_error = root_mean_squares(network, theta, training_);
   const Tensor validation_error = root_mean_squares(network, theta, validation_);
   const Tensor resting = rests(training_.v_next).nonzero().squeeze(-1);
+  const Tensor coupled = (couplings(network, theta).abs() > kNoCoupling).any(-1);
   std::vector<Candidate> all;
   for (std::int64_t k = 0; k < theta.size(0); ++k) {
     const Tensor rests = (network->step(training_.x.index_select(0, resting), theta[k]).y == 0).all(1);
     all.push_back({network->options, theta[k].clone(), training_error[k].item<double>(),
                    validation_error[k].item<double>(),
-                   resting.numel() > 0 ? rests.to(torch::kDouble).mean().item<double>() : 1});
+                   resting.numel() > 0 ? rests.to(torch::kDouble).mean().item<double>() : 1, coupled[k].item<bool>()});
   }
   std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return score(a) < score(b); });
   std::vector<Candidate> best;
+  std::int64_t kept[2] = {0, 0};  // of those without and with couplings
   for (const Candidate& c : all) {
-    if (best.size() < kKept || precise(c)) best.push_back(c);
+    if (kept[c.coupled ? 1 : 0]++ < kKept || precise(c)) best.push_back(c);
   }
   return best;
 }
@@ -486,6 +492,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   const Tensor order =
       torch::randperm(training_.count(), generator(options_.seed, Stream::kMinibatches, -2), torch::kLong);
   const Motion shuffled = training_.at(order);
+  std::vector<Group> unfinished;  // before the last stage
   double done = 0, work = 0;
   for (const Stage& stage : kStages) work += stage.iterations;
   for (const Stage& stage : kStages) {
@@ -494,6 +501,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     const std::int64_t enough = stage.residuals * network->size() / training_.v_next.size(1);
     const Motion samples =
         stage.residuals == 0 ? training_ : Motion{shuffled.x.slice(0, 0, enough), shuffled.v_next.slice(0, 0, enough)};
+    unfinished = groups;
     in_tasks(kFittedAtOnce, [&](const Tensor& part, const Group& group) {
       return fitted(network, samples, part, iterations, stage.coupling, group.rest_penalty, stopped);
     });
@@ -504,16 +512,29 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     done += stage.iterations / work;
     if (progress) progress(done);
   }
-  // Where a network is exact but for validation samples, it had not seen the like of these; it learns them, too.
+  // Where a network is exact but for less than half of the validation samples, it had not seen the like of these; it
+  // learns them, too.
   std::vector<Tensor> left;
   left.reserve(groups.size());
   for (const Group& group : groups) left.push_back(group.theta);
   Tensor theta = at::cat(left);
-  const Tensor complete = (root_mean_squares(network, theta, training_) < kExact).nonzero().squeeze(-1);
+  const Tensor predicted = (errors(network, theta.unsqueeze(1), validation_).abs() < kExact).all(2);
+  const Tensor complete = (root_mean_squares(network, theta, training_) < kExact)
+                              .logical_and(predicted.to(torch::kDouble).mean(1) > 0.5)
+                              .nonzero()
+                              .squeeze(-1);
   if (complete.numel() > 0) {
     theta.index_copy_(0, complete,
                       fitted(network, all(), theta.index_select(0, complete), options_.finishing_iterations, 0,
                              options_.rest_penalty, stopped));
+  }
+  // The same networks without couplings, which noisy samples may not be enough to determine.
+  if (complete.numel() == 0 && plan->options.unknowns() > 1) {
+    groups = unfinished;
+    in_tasks(kFittedAtOnce, [&](const Tensor& part, const Group& group) {
+      return fitted(network, training_, part, options_.finishing_iterations, kUncoupled, group.rest_penalty, stopped);
+    });
+    for (const Group& group : groups) theta = at::cat({theta, group.theta});
   }
   if (stopped && stopped()) return;
   rounds_.push_back({count, ranked(network, theta)});
@@ -559,8 +580,8 @@ Candidate Search::refitted(const Candidate& candidate) const {
   const LcpNetwork network = this->network(candidate.options);
   Candidate fit = candidate;
   if (options_.finishing_iterations > 0) {
-    fit.theta = fitted(network, all(), candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations, 0,
-                       options_.rest_penalty, {})[0];
+    fit.theta = fitted(network, all(), candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations,
+                       candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, {})[0];
   }
   return fit;
 }

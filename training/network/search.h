@@ -67,11 +67,13 @@ struct Candidate {
   double training_error;    ///< root of the mean square, relative to the units of the outputs
   double validation_error;  ///< the same
   double rest;              ///< the share of the resting training samples that it predicts to rest exactly
+  bool coupled;             ///< whether M has entries beside its diagonal
 };
 
 struct Round {
   std::int64_t starts;
-  std::vector<Candidate> best;  ///< the best networks and all that predict the samples up to rounding, best first
+  std::vector<Candidate>
+      best;  ///< the best with and without couplings, and all that predict the samples up to rounding
 };
 
 /// Learns the parameters of a network from random starts, in rounds. A round has a number of unknowns, and tries
@@ -83,8 +85,9 @@ struct Round {
 /// 2. The Levenberg-Marquardt method on all starts at once, first on a part of the samples; in half of the starts the
 ///    activity in samples that rest is penalised, which finds networks that rest but hides some ways to others. The
 ///    worst are dropped in three steps, apart for random starts and others and for those with and without the penalty;
-///    the best of each are finished on all samples. Where one is then exact on all training samples, the validation
-///    samples that it misses are the first of their kind, and it learns from them, too.
+///    the best of each are finished on all samples. Where one is then exact on all training samples and on more than
+///    half of the validation samples, those that it misses are the first of their kind, and it learns from them, too.
+///    If none is exact, the same networks are also fitted with a diagonal M, which needs fewer samples under noise.
 ///
 /// The rounds with affine q come first, with one unknown more in each. They end where the validation error is round-off
 /// and the network rests where the samples rest, where several rounds have not improved the error, or at the largest

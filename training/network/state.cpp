@@ -28,7 +28,7 @@ void NetworkState::save(Checkpoint& checkpoint) const {
       checkpoint.tensors[name_of("round", number, "theta", i)] = c.theta;
       // As a tensor, since JSON has no infinity.
       checkpoint.tensors[name_of("round", number, "errors", i)] =
-          torch::tensor({c.training_error, c.validation_error, c.rest}, torch::kDouble);
+          torch::tensor({c.training_error, c.validation_error, c.rest, c.coupled ? 1. : 0.}, torch::kDouble);
     }
     all_rounds.push_back({{"starts", rounds[k].starts}, {"networks", networks}});
   }
@@ -62,14 +62,14 @@ NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetwo
       const json& entry = saved["networks"][i];
       const auto number = static_cast<std::int64_t>(k);
       const Tensor errors = tensor("round", number, "errors", i);
-      TORCH_CHECK(errors.numel() == 3, "errors must be [3]; got ", errors.sizes());
+      TORCH_CHECK(errors.numel() == 4, "errors must be [4]; got ", errors.sizes());
       const auto error = [&](std::int64_t which) { return errors[which].item<double>(); };
       nn::LcpNetworkOptions options = parts;
       options.unknowns(entry.at("unknowns").get<std::int64_t>());
       options.q(entry.at("network").get<bool>() ? Dependence::kNetwork : Dependence::kAffine);
       const Tensor theta = tensor("round", number, "theta", i);
       nn::LcpNetwork(options)->set_theta(theta);  // throws where the sizes differ
-      round.best.push_back({options, theta, error(0), error(1), error(2)});
+      round.best.push_back({options, theta, error(0), error(1), error(2), error(3) != 0});
     }
     TORCH_CHECK(!round.best.empty(), "a round is empty");
     all.rounds.push_back(round);

@@ -99,6 +99,7 @@ TEST(SearchTest, ChoosesTheSimplerOfEqualNetworks) {
   const Search search = done(training, validation, options());
   EXPECT_GT(search.rounds().size(), 2);
   EXPECT_EQ(search.best().options.unknowns(), 2);
+  EXPECT_FALSE(search.best().coupled);
   const Motion heldout = sliding_block(1000, 3);
   const Candidate best = search.refitted(search.best());
   const Tensor error = search.network(best.options)->step(heldout.x, best.theta).y - heldout.v_next;
@@ -146,7 +147,7 @@ TEST(SearchTest, ChoosesTheExactNetworkWithWhichOthersAgree) {
     network->entry("G_bias", theta).copy_(torch::tensor({{1., -slope}}) / search.output_unit());
     network->entry("q_bias", theta).fill_(1);
     network->entry("q_weight", theta).copy_(torch::tensor({{-1.}, {1.}}) * search.input_unit());
-    return Candidate{two, theta, 0, 0, 1};
+    return Candidate{two, theta, 0, 0, 1, false};
   };
   // One exact network is not enough, nor are two that differ: a reduced one is tried, then others.
   search.restore({{32, {with_slope(1)}}});
