@@ -125,10 +125,10 @@ void Flags::add_to(CommandLine& line) {
                    "No round of the search begins after this time; 0: no limit. With a limit the result depends on the "
                    "speed of the machine",
                    nonnegative);
-  line.add<std::int64_t>(
-      "black-box-iterations", black_box_iterations,
-      "Iterations of Adam for each black box and each round of the search, so that both take a similar time",
-      at_least_one);
+  line.add<std::int64_t>("black-box-iterations", black_box_iterations,
+                         "Iterations of Adam for each black box, for every --starts starts of the search, so that both "
+                         "take a similar time",
+                         at_least_one);
   line.footer("Example: " + line.program() + " --system stribeck --samples 300 --out runs/stribeck\n" +
               "Data of your own: CSV with columns v,v_next (m/s), or v_x,v_next_x,v_y,v_next_y and so on; inputs u or\n"
               "u_x,... (N); positions x, y, z or x_1,... (m); trajectory. One row in five, or one trajectory in five,\n"
