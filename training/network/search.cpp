@@ -44,6 +44,8 @@ constexpr std::int64_t kKept = 4;  // networks of a round
 constexpr double kCouplingResiduals = 50;
 // The factor of that penalty for networks without couplings, and the size of those that are left.
 constexpr double kUncoupled = 1e3, kNoCoupling = 1e-2;
+// The weight of the hidden units' weights: without it some units become steps between two samples.
+constexpr double kSteepness = 1e-4;
 constexpr std::int64_t kTrainedAtOnce = 16, kFittedAtOnce = 4;  // the sizes of tasks
 // The share of the starts that grow from the networks of the round before.
 constexpr double kGrown = 0.25;
@@ -381,11 +383,20 @@ Tensor Search::fitted(const LcpNetwork& network, const Motion& motion, const Ten
       };
       here = {at::cat({here.residuals, forces(values)}, 1), at::cat({here.jacobian, forces(jacobian)}, 1)};
     }
-    if (coupling == 0 || network->options.unknowns() == 1) return here;
-    const Linearization coupled =
-        identification::linearize([&](const Tensor& rows) { return coupling * couplings(network, rows); }, at_theta);
-    return Linearization{at::cat({here.residuals, coupled.residuals}, 1),
-                         at::cat({here.jacobian, coupled.jacobian}, 1)};
+    const auto add = [&](const std::function<Tensor(const Tensor&)>& penalty) {
+      const Linearization added = identification::linearize(penalty, at_theta);
+      here = {at::cat({here.residuals, added.residuals}, 1), at::cat({here.jacobian, added.jacobian}, 1)};
+    };
+    if (coupling > 0 && network->options.unknowns() > 1) {
+      add([&](const Tensor& rows) { return coupling * couplings(network, rows); });
+    }
+    for (const auto& [part, dependence] : {std::pair("f", network->options.f()), std::pair("G", network->options.G()),
+                                           std::pair("q", network->options.q())}) {
+      if (dependence != Dependence::kNetwork) continue;
+      const std::string name = std::string(part) + "_hidden_weight";
+      add([&](const Tensor& rows) { return kSteepness * network->entry(name, rows).flatten(-2); });
+    }
+    return here;
   };
   identification::LeastSquaresOptions options;
   options.max_iterations = iterations;
