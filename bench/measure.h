@@ -17,7 +17,7 @@ using Work = std::function<void()>;
 
 /// Registers a benchmark of wall time, on one thread unless the work says otherwise. Each repetition calls `prepare`,
 /// which is not timed, and then times the work that it returns.
-///   name: "group/work/who", such as "family/p_4/ours".
+///   name: "group/problem/who", such as "family/p_4/ours".
 ///   problems: the number of problems that the work solves; the report gives the time for each of them.
 benchmark::internal::Benchmark* add(const std::string& name, std::int64_t problems,
                                     std::function<Work(benchmark::State&)> prepare);

@@ -382,7 +382,7 @@ void Run::train_black_boxes(const std::function<bool()>& stopped) {
 void Run::report() {
   const torch::NoGradGuard no_grad;
   const OneThread one_thread;
-  const Candidate best = search_.refitted(search_.best());
+  const Candidate chosen = search_.best(), best = search_.refitted(chosen);
   lcp::nn::LcpNetwork network = search_.network(best.options);
   network->set_theta(best.theta);
   network->to(flags_.run.scalar_type());
@@ -432,7 +432,7 @@ void Run::report() {
       {"starts", starts()},
       {"rounds", state_.rounds.size()},
       {"stopped_by_time", !search_.finished()}};
-  if (const auto share = search_.disagreement(search_.best())) metrics["disagreement_fraction"] = *share;
+  if (const auto share = search_.disagreement(chosen)) metrics["disagreement_fraction"] = *share;
   if (data_.system) {
     const Motion known = {at::cat({data_.training.x, data_.validation.x}),
                           at::cat({data_.training.v_next, data_.validation.v_next})};

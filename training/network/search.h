@@ -72,8 +72,8 @@ struct Candidate {
 
 struct Round {
   std::int64_t starts;
-  std::vector<Candidate>
-      best;  ///< the best with and without couplings, and all that predict the samples up to rounding
+  /// The best networks with and without couplings, and all that predict the samples up to rounding, best first.
+  std::vector<Candidate> best;
 };
 
 /// Learns the parameters of a network from random starts, in rounds. A round has a number of unknowns, and tries
@@ -87,7 +87,8 @@ struct Round {
 ///    worst are dropped in three steps, apart for random starts and others and for those with and without the penalty;
 ///    the best of each are finished on all samples. Where one is then exact on all training samples and on more than
 ///    half of the validation samples, those that it misses are the first of their kind, and it learns from them, too.
-///    If none is exact, the same networks are also fitted with a diagonal M, which needs fewer samples under noise.
+///    If none is exact, the same networks are also fitted with a diagonal M, which needs fewer samples under noise. The
+///    weights of hidden units have a small penalty, which keeps them from becoming steps between two samples.
 ///
 /// The rounds with affine q come first, with one unknown more in each. They end where the validation error is round-off
 /// and the network rests where the samples rest, where several rounds have not improved the error, or at the largest
@@ -120,12 +121,12 @@ class Search {
   /// The network that the validation data choose among all, or, among exact ones, their agreement.
   Candidate best() const;
 
+  /// A network of the search, fitted to the training and the validation data together.
+  Candidate refitted(const Candidate& candidate) const;
+
   /// The share of random states, each component from another sample, in which another exact network predicts another
   /// motion, a mean over all exact networks of the search but `candidate`; none where there is no other.
   std::optional<double> disagreement(const Candidate& candidate) const;
-
-  /// That network, fitted to the training and the validation data together.
-  Candidate refitted(const Candidate& candidate) const;
 
   const torch::Tensor& input_unit() const { return input_unit_; }
   const torch::Tensor& output_unit() const { return output_unit_; }
