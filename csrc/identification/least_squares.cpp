@@ -18,6 +18,8 @@ namespace {
 
 using at::Tensor;
 
+constexpr double kRounding = std::numeric_limits<double>::epsilon();
+
 // A level of forward-mode differentiation. PyTorch has only one for all threads, so that a second thread waits.
 class DualLevel {
  public:
@@ -138,7 +140,11 @@ LeastSquares least_squares(const std::function<Linearization(const Tensor&, cons
     const Tensor step = solved(damped, at::where(fixed, 0, slope));
     Tensor trial = (theta + step).maximum(lower);
     Tensor change = (here.jacobian * (trial - theta).unsqueeze(-2)).sum(-1);
-    const Tensor goes_on = squares(change) > options.tolerance * options.tolerance * objective;
+    // A step within the rounding of theta, each parameter in the unit in which it changes the residuals by 1, changes
+    // the residuals by no more than their own rounding.
+    const Tensor size = (scale * theta.square()).sum(-1), moved = (scale * (trial - theta).square()).sum(-1);
+    const Tensor goes_on =
+        (squares(change) > options.tolerance * options.tolerance * objective) & (moved > kRounding * kRounding * size);
     if (!goes_on.all().item<bool>()) {
       store(all.status, at::full_like(rows, code(LeastSquaresStatus::kConverged)).to(at::kChar), ~goes_on);
       const Tensor left = goes_on.nonzero().squeeze(-1);

@@ -131,6 +131,17 @@ TEST_F(LeastSquaresTest, StepsBackFromWhereNothingIsDefined) {
   EXPECT_EQ(found.iterations[1].item<std::int64_t>(), 0);
 }
 
+TEST_F(LeastSquaresTest, EndsWhereAStepIsLostInTheRoundingOfTheta) {
+  double noise = 1e-18;
+  const auto residuals_of_rounding = [&](const Tensor& theta, const Tensor&) {
+    noise *= 0.99;  // each trial seems a little better than the last
+    return Linearization{noise * at::ones_like(theta), at::ones_like(theta).unsqueeze(-1)};
+  };
+  const LeastSquares found = least_squares(residuals_of_rounding, ones(1, 1));
+  EXPECT_EQ(found.status.item<int>(), 0);
+  EXPECT_EQ(found.iterations.item<std::int64_t>(), 0);
+}
+
 TEST_F(LeastSquaresTest, SaysWhereItStopped) {
   LeastSquaresOptions options;
   options.max_iterations = 2;

@@ -63,7 +63,7 @@ LearnedLcp learned_lcp(const nn::DirectModel& model) {
   };
   lcp.step = [G](const Samples&, const Tensor& f) {
     const SolveResult result = solve(G.to(f), f);
-    return LearnedLcp::Step{result.w.select(-1, 0) - result.w.select(-1, 1), result.z > 0};
+    return result.w.select(-1, 0) - result.w.select(-1, 1);
   };
   lcp.missed = [](const Tensor& f) { return f.slice(-1, 0, 0); };
   lcp.penalties = [](const Tensor& theta) { return theta.slice(-1, 0, 0); };

@@ -68,8 +68,8 @@ class Shooting {
 void ShootingFlags::add_to(CommandLine& line) {
   line.add<std::string>(
       "escape", escape,
-      "What to do where mu has no effect, or random forces have led to a fit that does not explain the "
-      "track: starts (search again from several mu) or none",
+      "What to do where mu has no effect, and with random forces, whose fit has several minima: starts (search again "
+      "from several mu) or none",
       one_of({"starts", "none"}));
   line.add<std::int64_t>("iterations", iterations, "Largest number of iterations from each start", at_least_one);
   line.add<std::int64_t>("monte-carlo", monte_carlo,
@@ -82,9 +82,7 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
   Shooting shooting(run, flags, model);
   ShootingResult shot{shooting.from(tracks.initial_mu), {}, {}};
   shot.escaped = (shot.fit.jacobian.select(-1, 0) == 0).all(-1);
-  if (model.problem().random_forces() > 0) {
-    shot.escaped = shot.escaped | ~confidence(model.problem(), shot.fit).explained;
-  }
+  if (model.problem().random_forces() > 0) shot.escaped.fill_(true);  // there are several minima
   if (flags.escape == "none") shot.escaped.fill_(false);
   if (shot.escaped.any().item<bool>()) {
     for (const double start : kFurtherStarts) {

@@ -94,8 +94,7 @@ LearnedLcp learned_lcp(const nn::TraditionalModel& model, double penalty) {
   };
   lcp.step = [model, split](const Samples& samples, const Tensor& numbers) {
     const auto [G, f] = split(numbers);
-    const auto step = model->step(samples.v, samples.u, G, f);
-    return LearnedLcp::Step{step.v_next, at::cat({step.lambda, step.gamma.unsqueeze(-1)}, -1) > 0};
+    return model->step(samples.v, samples.u, G, f).v_next;
   };
   lcp.missed = [model, split](const Tensor& numbers) {
     const Tensor held = model->held.slice(1, 0, 3).flatten().nonzero().squeeze(-1);
@@ -210,6 +209,7 @@ void FrictionModelFlags::validate(const CommandLine& line) {
   if (start.start != "block") exclude_flags(line, {"initial-mu", "start-noise"}, "--start " + start.start);
   if (start.file()) exclude_flags(line, {"starts"}, "--start " + start.start);
   start.validate("block");
+  if (start.start == "block" && parameters == "mu" && start.starts == 0) start.starts = 1;
 }
 
 std::pair<nn::TraditionalModel, Tensor> FrictionModelFlags::make(const RunFlags& run, const PhysicsFlags& block,

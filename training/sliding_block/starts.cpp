@@ -24,6 +24,8 @@ using torch::Tensor;
 constexpr std::int64_t kFinished = 8;  // starts that are finished
 // Relative errors below this are the rounding of exact solutions.
 constexpr double kExact = 1e-10;
+// Predictions that differ by more, relative to the unit, are not the same.
+constexpr double kOther = 1e-6;
 constexpr std::int64_t kRandomStates = 2000;
 // The penalties are multiplied by this at first: a network that needs no hidden layer is found as one without.
 constexpr double kFirstPenalty = 1e4;
@@ -46,7 +48,7 @@ Linearization linearized(const LearnedLcp& lcp, const Samples& samples, const Te
     return torch::autograd::grad({sum}, {each}, {}, /*retain_graph=*/true)[0];
   };
   const Tensor numbers = lcp.numbers(samples, each);
-  const Tensor v_next = lcp.step(samples, numbers).v_next;
+  const Tensor v_next = lcp.step(samples, numbers);
   add((v_next - samples.v_next) / lcp.unit, derivatives(v_next.sum()) / lcp.unit);
   for (const Tensor& missed : lcp.missed(numbers).unbind(-1)) {
     add(weight * missed.mean().unsqueeze(0), weight * derivatives(missed.mean()).sum(0, true));
@@ -71,26 +73,21 @@ Tensor finished(const LearnedLcp& lcp, const Samples& samples, const Tensor& the
   return identification::least_squares(all, theta, options).theta;
 }
 
-// The share of random states whose active set no sample has.
-double unseen(const LearnedLcp& lcp, const Samples& samples, const Tensor& theta, std::int64_t seed) {
+// The v of some samples with the u of others.
+Samples random_states(const Samples& samples, std::int64_t seed) {
   at::Generator numbers = generator(seed, Stream::kRandomStates);
   const auto drawn = [&](const Tensor& x) {
     return x.index_select(0, torch::randint(samples.count(), {kRandomStates}, numbers, torch::kLong));
   };
   const Tensor v = drawn(samples.v), u = drawn(samples.u);
-  const Samples random{v, u, at::zeros_like(v), {}, {}};
-  const auto sets = [&](const Samples& at) {
-    const Tensor active = lcp.step(at, lcp.numbers(at, theta.unsqueeze(0))).active;
-    return at::bitwise_left_shift(active.to(torch::kLong), at::arange(active.size(-1), torch::kLong)).sum(-1);
-  };
-  return (~at::isin(sets(random), sets(samples))).to(torch::kDouble).mean().item<double>();
+  return {v, u, at::zeros_like(v), {}, {}};
 }
 
 }  // namespace
 
 Tensor LearnedLcp::errors(const Samples& samples, const Tensor& theta) const {
   const torch::NoGradGuard no_grad;
-  const Tensor v_next = step(samples, numbers(samples, theta.unsqueeze(-2))).v_next;
+  const Tensor v_next = step(samples, numbers(samples, theta.unsqueeze(-2)));
   const Tensor error = (v_next - samples.v_next) / unit;
   return error.to(torch::kDouble).square().mean(-1).sqrt().nan_to_num(INFINITY, INFINITY);
 }
@@ -102,7 +99,7 @@ void StartFlags::add_to(CommandLine& line, const std::string& known) {
       nullptr, Role::kFileOrWord);
   line.add<std::int64_t>("starts", starts,
                          "Number of starts, all trained at once, of which the worse half is dropped when half of the "
-                         "training is done; 0: 16 random ones, else one",
+                         "training is done; 0: 16, or one where all would be the same",
                          at_least_zero);
   line.add<std::int64_t>("finishing-iterations", finishing_iterations,
                          "Iterations of the Levenberg-Marquardt method in the end, which minimises the error of the "
@@ -159,17 +156,13 @@ Tensor best_start(const LearnedLcp& lcp, const Samples& samples, const Tensor& t
     best = finished(lcp, samples, best, iterations, 1);
   }
   const Tensor errors = lcp.errors(samples, best);
-  std::int64_t chosen = 0;
-  double lowest = std::numeric_limits<double>::infinity();
-  for (std::int64_t k = 0; k < best.size(0); ++k) {
-    // A percent of states with an unseen active set counts as much as an error twice as large.
-    const double score = std::max(errors[k].item<double>(), kExact) * (1 + 100 * unseen(lcp, samples, best[k], seed));
-    if (score < lowest) {
-      lowest = score;
-      chosen = k;
-    }
-  }
-  return best[chosen];
+  const Tensor exact = errors <= kExact;
+  if (!exact.any().item<bool>()) return best[errors.argmin()];
+  best = best.index_select(0, exact.nonzero().squeeze(-1));
+  const Samples states = random_states(samples, seed);
+  const Tensor v_next = lcp.step(states, lcp.numbers(states, best.unsqueeze(-2))) / lcp.unit;
+  const Tensor differs = ~((v_next.unsqueeze(0) - v_next.unsqueeze(1)).abs() <= kOther);
+  return best[differs.to(torch::kDouble).mean({1, 2}).argmin()];
 }
 
 }  // namespace lcp::training

@@ -14,15 +14,10 @@ namespace lcp::training {
 
 /// A block's LCP with unknown parameters theta.
 struct LearnedLcp {
-  struct Step {
-    torch::Tensor v_next;  ///< [..., n], m/s; NaN where the LCP has no solution
-    torch::Tensor active;  ///< [..., n, unknowns], bool: which unknowns are > 0
-  };
-
   /// The numbers of the LCP of each sample, [..., n, k], for theta [..., 1 or n, p].
   std::function<torch::Tensor(const Samples& samples, const torch::Tensor& theta)> numbers;
-  /// The step that these numbers give.
-  std::function<Step(const Samples& samples, const torch::Tensor& numbers)> step;
+  /// v_next that these numbers give, [..., n], m/s; NaN where the LCP has no solution.
+  std::function<torch::Tensor(const Samples& samples, const torch::Tensor& numbers)> step;
   /// What is minimised is the mean of the squared errors of the prediction, relative to `unit`, and two sums of
   /// squares: those of the means over the samples of `missed`, [..., n, e], and those of `penalties`, [..., k] for
   /// theta [..., p], which is differentiable in forward mode.
@@ -38,7 +33,7 @@ struct LearnedLcp {
 /// The flags of the starts.
 struct StartFlags {
   std::string start;
-  std::int64_t starts = 0;  ///< 0: 16 random ones, or one that is not random
+  std::int64_t starts = 0;  ///< 0: 16, or one where all would be the same
   std::int64_t finishing_iterations = 30;
 
   /// known: the other values of --start than random and a file, each with a description.
@@ -48,7 +43,7 @@ struct StartFlags {
   void validate(const std::string& known);
   bool random() const { return start == "random"; }
   bool file() const { return names_file(start); }
-  std::int64_t count() const { return starts > 0 ? starts : random() ? 16 : 1; }
+  std::int64_t count() const { return starts > 0 ? starts : file() ? 1 : 16; }
 
   /// Calls `read`, which reads the file to start from, and throws a UsageError where it fails.
   void load(const std::function<void()>& read) const;
@@ -74,9 +69,9 @@ class Starts : public torch::nn::Module {
 };
 
 /// The best of the starts, [p]: the eight with the smallest errors are finished by the Levenberg-Marquardt method, and
-/// of these the one is chosen that predicts the samples best. Where errors are round-off or similar, it is the one
-/// whose active sets in random states, each of the v of one sample and the u of another, occur in most samples as well:
-/// what the others predict there was learned from nothing.
+/// of these the one is chosen that predicts the samples best. Of several whose errors are round-off, it is the one with
+/// which the others agree most in random states, each of the v of one sample and the u of another: where no sample
+/// shows what happens, models from different starts are wrong in different states.
 ///   theta: [starts, p]. iterations: at most, of the Levenberg-Marquardt method; 0: none.
 torch::Tensor best_start(const LearnedLcp& lcp, const Samples& samples, const torch::Tensor& theta,
                          std::int64_t iterations, std::int64_t seed);
