@@ -382,7 +382,8 @@ void Run::train_black_boxes(const std::function<bool()>& stopped) {
 void Run::report() {
   const torch::NoGradGuard no_grad;
   const OneThread one_thread;
-  const Candidate chosen = search_.best(), best = search_.refitted(chosen);
+  const Motion samples = search_.all();
+  const Candidate chosen = search_.best(), best = search_.refitted(chosen, samples);
   lcp::nn::LcpNetwork network = search_.network(best.options);
   network->set_theta(best.theta);
   network->to(flags_.run.scalar_type());
@@ -418,6 +419,7 @@ void Run::report() {
       {"sticking_close_fraction", resting_fraction(predicted, heldout.v_next, close)},
       {"black_box_sticking_close_fraction", resting_fraction(by_box, heldout.v_next, close)},
       {"heldout_samples", heldout.count()},
+      {"from_truth_heldout_rmse", nullptr},
       {"true_model_heldout_rmse", nullptr},
       {"heldout_sticking_fraction", (heldout.v_next == 0).all(-1).to(torch::kDouble).mean().item<double>()},
       {"rollout_rmse", nullptr},
@@ -434,10 +436,15 @@ void Run::report() {
       {"stopped_by_time", !search_.finished()}};
   if (const auto share = search_.disagreement(chosen)) metrics["disagreement_fraction"] = *share;
   if (data_.system) {
-    const Motion known = {at::cat({data_.training.x, data_.validation.x}),
-                          at::cat({data_.training.v_next, data_.validation.v_next})};
-    const Tensor factors = fitted_factors(*data_.system, known);
-    metrics["true_model_heldout_rmse"] = rmse(data_.system->model(heldout.x, factors) - heldout.v_next);
+    const MotionSystem& system = *data_.system;
+    metrics["true_model_heldout_rmse"] =
+        rmse(system.model(heldout.x, fitted_factors(system, samples)) - heldout.v_next);
+    if (flags_.velocity_noise > 0) {
+      // The same network, but fitted to motion without noise before it is fitted to the samples.
+      const Candidate truth = search_.refitted(chosen, {samples.x, system.next(samples.x)});
+      const Tensor y = search_.network(chosen.options)->step(heldout.x, search_.refitted(truth, samples).theta).y;
+      metrics["from_truth_heldout_rmse"] = rmse(y - heldout.v_next);
+    }
   }
   std::vector<std::string> figures = {"search.png"};
   if (data_.rollouts) {

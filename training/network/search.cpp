@@ -585,13 +585,13 @@ Candidate Search::best() const {
   return *chosen;
 }
 
-Candidate Search::refitted(const Candidate& candidate) const {
+Candidate Search::refitted(const Candidate& candidate, const Motion& motion) const {
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
   const LcpNetwork network = this->network(candidate.options);
   Candidate fit = candidate;
   if (options_.finishing_iterations > 0) {
-    fit.theta = fitted(network, all(), candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations,
+    fit.theta = fitted(network, motion, candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations,
                        candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, {})[0];
   }
   return fit;

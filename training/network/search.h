@@ -121,8 +121,11 @@ class Search {
   /// The network that the validation data choose among all, or, among exact ones, their agreement.
   Candidate best() const;
 
-  /// A network of the search, fitted to the training and the validation data together.
-  Candidate refitted(const Candidate& candidate) const;
+  /// The training and the validation data.
+  Motion all() const;
+
+  /// A network of the search, fitted to `motion`, from where it is.
+  Candidate refitted(const Candidate& candidate, const Motion& motion) const;
 
   /// The share of random states, each component from another sample, in which another exact network predicts another
   /// motion, a mean over all exact networks of the search but `candidate`; none where there is no other.
@@ -157,7 +160,6 @@ class Search {
   torch::Tensor loss_of(const nn::LcpNetwork& network, const torch::Tensor& theta, const Motion& batch,
                         double done) const;
   torch::Tensor rests(const torch::Tensor& v_next) const { return (v_next.abs() <= options_.rest_below).all(-1); }
-  Motion all() const;  // the training and the validation data
   std::optional<Plan> next() const;
   std::vector<const Candidate*> candidates() const;
   torch::Tensor random_states() const;

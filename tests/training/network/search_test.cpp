@@ -41,7 +41,7 @@ Search learned(std::int64_t samples, const SearchOptions& options) {
 
 TEST(SearchTest, LearnsASlidingBlockFromMotionAlone) {
   const Search search = learned(40, options());
-  const Candidate best = search.best(), refitted = search.refitted(best);
+  const Candidate best = search.best(), refitted = search.refitted(best, search.all());
   EXPECT_LT(best.validation_error, 1e-14);
   EXPECT_EQ(search.disagreement(best), 0);
   EXPECT_EQ(best.rest, 1);
@@ -101,7 +101,7 @@ TEST(SearchTest, ChoosesTheSimplerOfEqualNetworks) {
   EXPECT_EQ(search.best().options.unknowns(), 2);
   EXPECT_FALSE(search.best().coupled);
   const Motion heldout = sliding_block(1000, 3);
-  const Candidate best = search.refitted(search.best());
+  const Candidate best = search.refitted(search.best(), search.all());
   const Tensor error = search.network(best.options)->step(heldout.x, best.theta).y - heldout.v_next;
   EXPECT_LT(error.square().mean().sqrt().item<double>(), 0.03);
 }
