@@ -424,6 +424,7 @@ void Run::report() {
       {"heldout_sticking_fraction", (heldout.v_next == 0).all(-1).to(torch::kDouble).mean().item<double>()},
       {"rollout_rmse", nullptr},
       {"black_box_rollout_rmse", nullptr},
+      {"perturbed_rollout_rmse", nullptr},
       {"training_samples", data_.training.count()},
       {"validation_samples", data_.validation.count()},
       {"validation_rmse", metres_per_second(best.validation_error)},
@@ -455,6 +456,16 @@ void Run::report() {
     const auto error = [&](const Tensor& v) { return rmse((v - truth.v_next).index({known})); };
     metrics["rollout_rmse"] = error(learned);
     metrics["black_box_rollout_rmse"] = error(boxed);
+    if (data_.system) {
+      // Where this is large, motion amplifies small differences, and no network could predict it better.
+      at::Generator numbers = generator(flags_.run.seed, Stream::kVelocityNoise, 1);
+      const double size = metrics["heldout_rmse"];
+      const Predictor perturbed = [&](const Tensor& x) {
+        const Tensor v_next = data_.system->next(x);
+        return at::where(v_next == 0, 0, v_next + size * torch::randn(v_next.sizes(), numbers, torch::kDouble));
+      };
+      metrics["perturbed_rollout_rmse"] = error(roll_out(perturbed, truth, data_.columns));
+    }
     unsolved += (learned.isnan() & truth.v_next.isfinite()).any(-1).sum().item<std::int64_t>();
     out_.write_csv("rollouts.csv", rollout_table(truth, learned, boxed, data_.columns));
     figures.insert(figures.begin(), "rollout.png");

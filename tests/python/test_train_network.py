@@ -51,6 +51,7 @@ def test_fifty_samples_are_enough(train, seed):
 def test_noise_is_averaged(train):
     metrics = train("--velocity-noise", 0.1, "--samples", 200, "--unknowns", 2, *FAST)
     assert metrics["heldout_rmse"] < 2 * metrics["true_model_heldout_rmse"]
+    assert metrics["heldout_rmse"] == pytest.approx(metrics["from_truth_heldout_rmse"], rel=0.05)
 
 
 @pytest.mark.parametrize("system, flags, error", variants(

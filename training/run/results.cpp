@@ -28,6 +28,7 @@ constexpr SummaryLine kSummary[] = {
     {"sticking_close_fraction", "  within dt mu g / 1000", "", "nothing sticks"},
     {"rollout_rmse", "rollout rmse", " m/s", "none: some steps have no solution"},
     {"black_box_rollout_rmse", "  of the best black box", " m/s", "none"},
+    {"perturbed_rollout_rmse", "  of perturbed truth", " m/s", "none: the truth is not known"},
     {"unknowns", "unknowns of the LCP", "", "none"},
     {"parameter_error", "parameter error", " against the block of the flags", "none"},
     {"max_row_error", "largest error of a row", "", "none"},
