@@ -10,6 +10,14 @@ namespace {
 // and by less than a mistake.
 constexpr double kMaxAsymmetry = 1e-3;
 
+bool valid_law(const Problem& problem, Eigen::Index contact) {
+  const double* R = problem.R + 3 * contact;
+  return R[0] > 0 && R[1] > 0 && R[2] > 0 && std::abs(R[0] - R[1]) <= kMaxAsymmetry * std::max(R[0], R[1]) &&
+         problem.mu[contact] >= 0;
+}
+
+}  // namespace
+
 bool finite(const double* x, Eigen::Index size) {
   return std::all_of(x, x + size, [](double number) { return std::isfinite(number); });
 }
@@ -24,14 +32,6 @@ bool symmetric(const double* A, Eigen::Index n) {
   }
   return difference <= kMaxAsymmetry * largest;
 }
-
-bool valid_law(const Problem& problem, Eigen::Index contact) {
-  const double* R = problem.R + 3 * contact;
-  return R[0] > 0 && R[1] > 0 && R[2] > 0 && std::abs(R[0] - R[1]) <= kMaxAsymmetry * std::max(R[0], R[1]) &&
-         problem.mu[contact] >= 0;
-}
-
-}  // namespace
 
 bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts) {
   if (!finite(problem.A, n * n) || !finite(problem.v_free, n) || !finite(problem.J, 3 * contacts * n)) return false;

@@ -28,6 +28,12 @@ struct Problem {
   }
 };
 
+/// Whether all numbers are finite.
+bool finite(const double* x, Eigen::Index size);
+
+/// Whether A, [n, n], and its transpose differ by at most 1e-3 of the largest entry.
+bool symmetric(const double* A, Eigen::Index n);
+
 /// Whether all numbers are finite and within their ranges, and A is symmetric. It does not check that A is positive
 /// definite.
 bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts);

@@ -75,6 +75,7 @@ KNOWN = {
     "batch": ["solver"],
     "contact": ["Eigen"],
     "contact/tensor_cone.h": ["LibTorch"],
+    "friction": ["contact", "solver"],
     "ops": ["batch", "contact", "contact/tensor_cone.h", "lcp"],
     "physics": ["lcp/physics", "contact/tensor_cone.h", "Eigen"],
     "learning": ["lcp/learning"],

@@ -1,0 +1,58 @@
+// A Problem of contact with friction in the impulses alone, in units in which all contacts are alike.
+#pragma once
+
+#include <vector>
+
+#include "contact/system.h"
+#include "friction/problem.h"
+
+namespace lcp::friction {
+
+/// u = W h + q. Contact k has h_k = gamma_k sqrt(d_k) / unit and the velocity u_k / (sqrt(d_k) unit), where d_k is the
+/// mean of the diagonal of its block of J A^-1 J', and unit the largest |J v_free + b|. The cones and the law of
+/// friction stay what they are.
+struct Impulses {
+  int contacts;
+  const double* W;       ///< [3 c, 3 c], symmetric and positive semidefinite
+  const double* q;       ///< [3 c]
+  const double* mu;      ///< [c]
+  const double* weight;  ///< [c], sqrt(d_k)
+
+  int size() const { return 3 * contacts; }
+
+  void velocities(const double* h, double* u) const;  ///< u = W h + q
+
+  /// The natural residual, the largest weight_k |h_k - P_k(h_k - u_k - mu_k |u_kt| e_n)|, P_k the projection on the
+  /// cone: 0 at a solution. It is a velocity relative to the largest |J v_free + b|.
+  double residual(const double* h, const double* u) const;
+};
+
+/// Makes the Impulses of one Problem after another. Allocates only in the constructor, unless the problem is sparse
+/// (contact::AnySystem).
+class ImpulseProblem {
+ public:
+  ImpulseProblem(Eigen::Index n, Eigen::Index contacts);
+
+  /// False where A is not positive definite. The problem must be well_posed and outlive the use of this.
+  bool set(const Problem& problem);
+
+  const Impulses& impulses() const { return impulses_; }
+
+  /// h of impulses gamma, [3 c].
+  void scaled(const double* gamma, double* h) const;
+  /// gamma [3 c] and v [n] of h. Returns the residual of h at the velocities J v + b themselves.
+  double unscaled(const double* h, double* gamma, double* v);
+
+ private:
+  Eigen::Index n_, contacts_;
+  contact::AnySystem systems_;
+  contact::System* system_ = nullptr;
+  Problem problem_ = {};
+  Impulses impulses_ = {};
+  double unit_ = 0;
+  std::vector<double> W_, q_, weight_;
+  std::vector<Eigen::Matrix3d> none_;
+  contact::Vector column_, row_, u_;
+};
+
+}  // namespace lcp::friction

@@ -1,0 +1,29 @@
+// Contact with Coulomb friction: the velocities and impulses of rigid bodies that touch at c points.
+//
+//   A (v - v_free) = J' gamma,   u = J v + b,   and for each contact, with its K = {|x_t| <= mu x_n},
+//   gamma in K,   u + mu |u_t| e_n in the dual cone K*,   the two orthogonal [DSF]
+//
+// so that a contact takes off (gamma = 0, u_n >= 0), sticks (u = 0) or slides (u_n = 0, gamma_t opposite to u_t).
+//
+//   [DSF] De Saxce, Feng: The bipotential method, Mathematical and Computer Modelling 28, 1998.
+#pragma once
+
+#include <Eigen/Core>
+
+namespace lcp::friction {
+
+/// One problem of n velocities and c contacts, in row-major arrays that the caller owns. A and its transpose may differ
+/// by 1e-3 of the largest entry; their mean is used.
+struct Problem {
+  const double* A;       ///< [n, n], symmetric and positive definite
+  const double* v_free;  ///< [n]
+  const double* J;       ///< [3 c, n], of each contact (t1, t2, n)
+  const double* b;       ///< [3 c]
+  const double* mu;      ///< [c], >= 0
+};
+
+/// Whether all numbers are finite and within their ranges, and A is symmetric. It does not check that A is positive
+/// definite.
+bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts);
+
+}  // namespace lcp::friction

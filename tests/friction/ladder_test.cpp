@@ -1,0 +1,177 @@
+#include "friction/ladder.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "support/rigid_contacts.h"
+
+namespace lcp::friction {
+namespace {
+
+using testing::RigidContactMaker;
+using testing::RigidContacts;
+using testing::VectorXd;
+
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+constexpr double kTolerance = 1e-10;
+
+struct Solution {
+  Status status;
+  VectorXd v, gamma;
+  std::int64_t iterations;
+};
+
+Solution solved(const RigidContacts& bodies, const double* guess = nullptr, std::int64_t most = kUnlimited) {
+  Ladder ladder(bodies.n(), bodies.contacts(), {kTolerance, most});
+  Solution found{Status::kNotFound, VectorXd(bodies.n()), VectorXd(3 * bodies.contacts()), 0};
+  found.status = ladder.solve(bodies.problem(), guess, found.v.data(), found.gamma.data());
+  found.iterations = ladder.iterations();
+  return found;
+}
+
+// A mass of 2 kg on a plane, pushed along it.
+RigidContacts mass_on_plane(double v_t, double v_n, double mu) {
+  RigidContacts mass;
+  mass.A = 2 * Eigen::Matrix3d::Identity();
+  mass.J = Eigen::Matrix3d::Identity();
+  mass.v_free = Eigen::Vector3d(v_t, 0, v_n);
+  mass.b = Eigen::Vector3d::Zero();
+  mass.mu = VectorXd::Constant(1, mu);
+  return mass;
+}
+
+void expect_true(const RigidContacts& bodies, const Solution& found) {
+  EXPECT_LE(bodies.residual(found.v, found.gamma), 2 * kTolerance);
+  EXPECT_LE(bodies.imbalance(found.v, found.gamma), 1e-10);
+}
+
+TEST(FrictionLadderTest, SticksSlidesAndTakesOff) {
+  const Solution sticks = solved(mass_on_plane(0.3, -1, 0.5));
+  EXPECT_LT(sticks.v.norm(), 1e-15);
+  EXPECT_LT((sticks.gamma - Eigen::Vector3d(-0.6, 0, 2)).norm(), 1e-14);
+  const Solution slides = solved(mass_on_plane(0.8, -1, 0.5));
+  EXPECT_LT((slides.v - Eigen::Vector3d(0.3, 0, 0)).norm(), 1e-14);
+  EXPECT_LT((slides.gamma - Eigen::Vector3d(-1, 0, 2)).norm(), 1e-14);
+  const Solution takes_off = solved(mass_on_plane(0.8, 0.1, 0.5));
+  EXPECT_EQ(takes_off.v, Eigen::Vector3d(0.8, 0, 0.1));
+  EXPECT_EQ(takes_off.gamma.norm(), 0);
+  const Solution smooth = solved(mass_on_plane(0.8, -1, 0));
+  EXPECT_LT((smooth.gamma - Eigen::Vector3d(0, 0, 2)).norm(), 1e-14);
+}
+
+TEST(FrictionLadderTest, SolvesRigidBodies) {
+  RigidContactMaker make(1);
+  for (int k = 0; k < 2000; ++k) {
+    const RigidContacts bodies = k % 5 < 3 ? make.one_body() : k % 5 == 3 ? make.bodies() : make.stack(2);
+    const Solution found = solved(bodies);
+    ASSERT_EQ(found.status, Status::kSolved) << k;
+    expect_true(bodies, found);
+  }
+}
+
+TEST(FrictionLadderTest, SolvesStacksWithMassesThatDiffer) {
+  RigidContactMaker make(2);
+  for (int k = 0; k < 100; ++k) {
+    const RigidContacts bodies = make.stack(3 + static_cast<int>(8 * make.uniform()));
+    const Solution found = solved(bodies);
+    ASSERT_EQ(found.status, Status::kSolved) << k;
+    expect_true(bodies, found);
+  }
+}
+
+TEST(FrictionLadderTest, IsNotMisledByAGuess) {
+  RigidContactMaker make(3);
+  for (int k = 0; k < 50; ++k) {
+    const RigidContacts bodies = make.bodies();
+    const Solution cold = solved(bodies), warm = solved(bodies, cold.gamma.data());
+    EXPECT_EQ(warm.status, Status::kSolved);
+    EXPECT_EQ(warm.iterations, 0);
+    const VectorXd wrong = VectorXd::Constant(3 * bodies.contacts(), -1e3);
+    const Solution misled = solved(bodies, wrong.data());
+    ASSERT_EQ(misled.status, Status::kSolved);
+    expect_true(bodies, misled);
+  }
+}
+
+TEST(FrictionLadderTest, SaysWhenItsStepsRunOut) {
+  RigidContactMaker make(4);
+  const RigidContacts stack = make.stack(4);
+  ASSERT_GT(solved(stack).iterations, 2);
+  const Solution stopped = solved(stack, nullptr, 2);
+  EXPECT_EQ(stopped.status, Status::kPivotLimit);
+  EXPECT_EQ(stopped.iterations, 2);
+  EXPECT_TRUE(stopped.v.array().isNaN().all() && stopped.gamma.array().isNaN().all());
+}
+
+TEST(FrictionLadderTest, ProvesThatAMassBetweenTwoWallsCannotBeWhereBothAre) {
+  RigidContacts mass = mass_on_plane(0, 0, 0.5);
+  mass.J.resize(6, 3);
+  mass.J << Eigen::Matrix3d::Identity(), -Eigen::Matrix3d::Identity();
+  mass.b = VectorXd::Zero(6);
+  mass.b[2] = mass.b[5] = -1;
+  mass.mu = VectorXd::Constant(2, 0.5);
+  EXPECT_EQ(solved(mass).status, Status::kInfeasible);
+  mass.b[2] = 1;  // one wall has receded
+  const Solution found = solved(mass);
+  ASSERT_EQ(found.status, Status::kSolved);
+  EXPECT_NEAR(found.v[2], -1, 1e-12);
+}
+
+TEST(FrictionLadderTest, TakesAContactThatMovesNothing) {
+  RigidContacts mass = mass_on_plane(0.1, -1, 0.5);
+  mass.J.conservativeResize(6, 3);
+  mass.J.bottomRows(3).setZero();
+  mass.b = VectorXd::Zero(6);
+  mass.mu = VectorXd::Constant(2, 0.5);
+  mass.b[5] = 1;
+  const Solution found = solved(mass);
+  EXPECT_EQ(found.status, Status::kSolved);
+  EXPECT_EQ(found.gamma.tail(3).norm(), 0);
+  mass.b[5] = -1;
+  EXPECT_EQ(solved(mass).status, Status::kInfeasible);
+}
+
+TEST(FrictionLadderTest, TakesNoContacts) {
+  RigidContacts mass = mass_on_plane(1, 2, 0);
+  mass.J.resize(0, 3);
+  mass.b.resize(0);
+  mass.mu.resize(0);
+  const Solution found = solved(mass);
+  EXPECT_EQ(found.status, Status::kSolved);
+  EXPECT_EQ(found.v, mass.v_free);
+}
+
+TEST(FrictionLadderTest, RefusesBadInput) {
+  const auto status = [](const auto& change) {
+    RigidContacts mass = mass_on_plane(0.3, -1, 0.5);
+    change(mass);
+    return solved(mass).status;
+  };
+  EXPECT_EQ(status([](RigidContacts& m) { m.A(0, 0) = -1; }), Status::kBadInput);
+  EXPECT_EQ(status([](RigidContacts& m) { m.A(0, 1) = 1; }), Status::kBadInput);
+  EXPECT_EQ(status([](RigidContacts& m) { m.A(2, 2) = 0; }), Status::kBadInput);
+  EXPECT_EQ(status([](RigidContacts& m) { m.v_free[1] = NAN; }), Status::kBadInput);
+  EXPECT_EQ(status([](RigidContacts& m) { m.J(1, 1) = INFINITY; }), Status::kBadInput);
+  EXPECT_EQ(status([](RigidContacts& m) { m.b[0] = NAN; }), Status::kBadInput);
+  EXPECT_EQ(status([](RigidContacts& m) { m.mu[0] = -0.1; }), Status::kBadInput);
+}
+
+TEST(FrictionLadderTest, DoesNotDependOnUnits) {
+  RigidContactMaker make(5);
+  for (int k = 0; k < 50; ++k) {
+    const RigidContacts bodies = make.bodies();
+    RigidContacts scaled = bodies;
+    scaled.A *= 0x1p20;
+    scaled.v_free *= 0x1p-10;
+    scaled.b *= 0x1p-10;
+    const Solution a = solved(bodies), b = solved(scaled);
+    ASSERT_EQ(b.status, Status::kSolved);
+    EXPECT_EQ(b.v, 0x1p-10 * a.v);
+    EXPECT_EQ(b.gamma, 0x1p10 * a.gamma);
+  }
+}
+
+}  // namespace
+}  // namespace lcp::friction
