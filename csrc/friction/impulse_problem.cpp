@@ -79,7 +79,7 @@ void ImpulseProblem::scaled(const double* gamma, double* h) const {
   for (Eigen::Index i = 0; i < 3 * contacts_; ++i) h[i] = gamma[i] * weight_[i / 3] / unit_;
 }
 
-double ImpulseProblem::unscaled(const double* h, double* gamma, double* v) {
+double ImpulseProblem::unscaled(const double* h, double* gamma, double* v, double* u) {
   for (Eigen::Index i = 0; i < 3 * contacts_; ++i) row_[i] = h[i] * unit_ / weight_[i / 3];
   std::copy_n(row_.data(), row_.size(), gamma);
   system_->to_bodies(row_, column_);
@@ -87,7 +87,10 @@ double ImpulseProblem::unscaled(const double* h, double* gamma, double* v) {
   column_ += Eigen::Map<const contact::Vector>(problem_.v_free, n_);
   std::copy_n(column_.data(), n_, v);
   system_->to_contacts(column_, u_);
-  for (Eigen::Index i = 0; i < 3 * contacts_; ++i) u_[i] = (u_[i] + problem_.b[i]) / (weight_[i / 3] * unit_);
+  for (Eigen::Index i = 0; i < 3 * contacts_; ++i) {
+    u[i] = u_[i] + problem_.b[i];
+    u_[i] = u[i] / (weight_[i / 3] * unit_);
+  }
   return impulses_.residual(h, u_.data());
 }
 

@@ -40,8 +40,8 @@ class ImpulseProblem {
 
   /// h of impulses gamma, [3 c].
   void scaled(const double* gamma, double* h) const;
-  /// gamma [3 c] and v [n] of h. Returns the residual of h at the velocities J v + b themselves.
-  double unscaled(const double* h, double* gamma, double* v);
+  /// gamma [3 c], v [n] and u = J v + b [3 c] of h. Returns the residual of h at this u.
+  double unscaled(const double* h, double* gamma, double* v, double* u);
 
  private:
   Eigen::Index n_, contacts_;

@@ -149,11 +149,11 @@ bool Ladder::infeasible() {
   return frictionless.solve(W.data(), q.data(), nullptr, z.data(), w.data()) == Status::kInfeasible;
 }
 
-Status Ladder::solve(const Problem& problem, const double* guess, double* v, double* gamma) {
+Status Ladder::solve(const Problem& problem, const double* guess, double* v, double* gamma, double* u) {
   steps_ = 0;
   const auto fail = [&](Status status) {
     std::fill_n(v, n_, kNaN);
-    std::fill_n(gamma, 3 * contacts_, kNaN);
+    for (double* x : {gamma, u}) std::fill_n(x, 3 * contacts_, kNaN);
     return status;
   };
   if (!well_posed(problem, n_, contacts_) || !problem_.set(problem)) return fail(Status::kBadInput);
@@ -162,7 +162,7 @@ Status Ladder::solve(const Problem& problem, const double* guess, double* v, dou
   // Without a guess nothing is better known than that no contact touches.
   if (guess != nullptr) problem_.scaled(guess, start_.data());
   const auto accepted = [&] {
-    return residual(h_) <= limits_.tolerance && problem_.unscaled(h_.data(), gamma, v) <= limits_.tolerance;
+    return residual(h_) <= limits_.tolerance && problem_.unscaled(h_.data(), gamma, v, u) <= limits_.tolerance;
   };
   h_ = start_;
   if (accepted()) return Status::kSolved;

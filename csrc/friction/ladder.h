@@ -31,8 +31,8 @@ class Ladder {
 
   Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits);
 
-  /// guess: [3 c], impulses, or nullptr. v: [n], gamma: [3 c]; NaN where the status is not kSolved.
-  Status solve(const Problem& problem, const double* guess, double* v, double* gamma);
+  /// guess: [3 c], impulses, or nullptr. v: [n], gamma and u = J v + b: [3 c]; NaN where the status is not kSolved.
+  Status solve(const Problem& problem, const double* guess, double* v, double* gamma, double* u);
 
   std::int64_t iterations() const { return steps_; }  ///< Newton steps spent on the last problem
 

@@ -9,6 +9,7 @@
 #include "ops/active_set/operators.h"
 #include "ops/certify/operators.h"
 #include "ops/contact/operators.h"
+#include "ops/friction/operators.h"
 #include "ops/path/operators.h"
 #include "ops/solve/operators.h"
 
@@ -23,6 +24,7 @@ constexpr std::array kOperators = {
     &kCertify, &kDirectionalDerivative, &kGradientRadius,
     &kSolveContact, &kCertifyContact, &kAddEquality, &kEqualityImpulses, &kContactDual, &kDelassusDiagonal, &kContactParameters,
     &kContactPoint, &kContactAdjoint, &kContactInverse,
+    &kSolveFriction, &kFrictionPoint, &kLeastNorm,
 };
 // clang-format on
 

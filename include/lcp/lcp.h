@@ -33,6 +33,7 @@
 #include "lcp/physics/tripod.h"
 #include "lcp/solve.h"
 #include "lcp/solve_contact.h"
+#include "lcp/solve_friction.h"
 #include "lcp/solve_mixed.h"
 #include "lcp/status.h"
 #include "lcp/ties.h"

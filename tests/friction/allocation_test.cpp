@@ -15,9 +15,9 @@ TEST(FrictionAllocationTest, NothingIsAllocatedInTheLoops) {
   for (int k = 0; k < 200; ++k) {
     const testing::RigidContacts bodies = k % 2 == 0 ? make.one_body() : make.stack(3);
     Ladder ladder(bodies.n(), bodies.contacts(), {1e-10, std::numeric_limits<std::int64_t>::max()});
-    testing::VectorXd v(bodies.n()), gamma(3 * bodies.contacts());
+    testing::VectorXd v(bodies.n()), gamma(3 * bodies.contacts()), u(3 * bodies.contacts());
     const long before = testing::allocations();
-    EXPECT_EQ(ladder.solve(bodies.problem(), nullptr, v.data(), gamma.data()), Status::kSolved);
+    EXPECT_EQ(ladder.solve(bodies.problem(), nullptr, v.data(), gamma.data(), u.data()), Status::kSolved);
     EXPECT_EQ(testing::allocations() - before, 0) << k;
   }
 }

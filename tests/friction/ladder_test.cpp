@@ -19,14 +19,15 @@ constexpr double kTolerance = 1e-10;
 
 struct Solution {
   Status status;
-  VectorXd v, gamma;
+  VectorXd v, gamma, u;
   std::int64_t iterations;
 };
 
 Solution solved(const RigidContacts& bodies, const double* guess = nullptr, std::int64_t most = kUnlimited) {
   Ladder ladder(bodies.n(), bodies.contacts(), {kTolerance, most});
-  Solution found{Status::kNotFound, VectorXd(bodies.n()), VectorXd(3 * bodies.contacts()), 0};
-  found.status = ladder.solve(bodies.problem(), guess, found.v.data(), found.gamma.data());
+  Solution found{Status::kNotFound, VectorXd(bodies.n()), VectorXd(3 * bodies.contacts()),
+                 VectorXd(3 * bodies.contacts()), 0};
+  found.status = ladder.solve(bodies.problem(), guess, found.v.data(), found.gamma.data(), found.u.data());
   found.iterations = ladder.iterations();
   return found;
 }
@@ -45,6 +46,7 @@ RigidContacts mass_on_plane(double v_t, double v_n, double mu) {
 void expect_true(const RigidContacts& bodies, const Solution& found) {
   EXPECT_LE(bodies.residual(found.v, found.gamma), 2 * kTolerance);
   EXPECT_LE(bodies.imbalance(found.v, found.gamma), 1e-10);
+  EXPECT_LE((found.u - bodies.J * found.v - bodies.b).norm(), 1e-12 * (1 + found.u.norm()));
 }
 
 TEST(FrictionLadderTest, SticksSlidesAndTakesOff) {

@@ -76,7 +76,7 @@ KNOWN = {
     "contact": ["Eigen"],
     "contact/tensor_cone.h": ["LibTorch"],
     "friction": ["contact", "solver"],
-    "ops": ["batch", "contact", "contact/tensor_cone.h", "lcp"],
+    "ops": ["batch", "friction", "contact/tensor_cone.h", "lcp"],
     "physics": ["lcp/physics", "contact/tensor_cone.h", "Eigen"],
     "learning": ["lcp/learning"],
     "identification": ["lcp/identification"],

@@ -15,7 +15,7 @@ import torch
 import torchlcp
 from torchlcp import (
     LCP, Certificate, ContactCertificate, ContactDual, ContactParameters, ContactSolution, DirectionalDerivative,
-    FreeMotion, MixedSolution, Solution, Status,
+    FreeMotion, FrictionSolution, MixedSolution, Solution, Status,
 )
 
 N = 4
@@ -26,6 +26,7 @@ OPERATORS = {
     "directional_derivative": DirectionalDerivative,
     "gradient_radius": None,
     "solve_contact": ContactSolution,
+    "solve_friction": FrictionSolution,
     "certify_contact": ContactCertificate,
     "add_equality": FreeMotion,
     "equality_impulses": None,
@@ -217,6 +218,15 @@ def test_the_results_of_contact_are_named():
     assert (H @ solution.gamma + r)[2].item() == pytest.approx(0)
     certificate = torchlcp.certify_contact(*motion, one, *springs, zero, solution.v)
     assert certificate.residual < 1e-10 and 0 < certificate.margin <= 1 and certificate.condition >= 1
+
+
+def test_the_results_of_friction_are_named():
+    """A unit mass that slides over the ground at 3 m/s while it falls at 1 m/s."""
+    one = torch.eye(3, dtype=torch.float64)
+    v_free, mu = torch.tensor([3.0, 0, -1]).double(), torch.tensor([0.5]).double()
+    solution = torchlcp.solve_friction(one, v_free, one, 0 * v_free, mu)
+    assert solution.v.tolist() == pytest.approx([2.5, 0, 0]) and solution.gamma.tolist() == pytest.approx([-0.5, 0, 1])
+    assert solution.status == Status.SOLVED and solution.iterations == 0
 
 
 @pytest.mark.parametrize("name", torchlcp.__all__)

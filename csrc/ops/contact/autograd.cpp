@@ -9,39 +9,16 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
-#include <limits>
 #include <tuple>
 
 #include "contact/tensor_cone.h"
 #include "ops/contact/operators.h"
+#include "ops/contact/tensors.h"
 #include "ops/derivative.h"
 #include "ops/node.h"
 
 namespace lcp::ops {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-Tensor symmetric(const Tensor& A) { return (A + A.mT()) / 2; }
-
-// Splits rows by contacts, [..., 3 c] into [..., c, 3]; and joins the last two dimensions again.
-Tensor by_contact(const Tensor& x) {
-  Shape shape = shape_of(x);
-  shape.back() = shape.back() / 3;
-  shape.emplace_back(3);
-  return x.reshape_symint(shape);
-}
-Tensor by_row(const Tensor& x) {
-  Shape shape = shape_of(x);
-  const c10::SymInt last = shape.back();
-  shape.pop_back();
-  shape.back() = shape.back() * last;
-  return x.reshape_symint(shape);
-}
-
-Tensor tangents(const Tensor& x) { return x.narrow(-1, 0, 2); }  // [..., c, 2]
-Tensor normals(const Tensor& x) { return x.select(-1, 2); }      // [..., c]
-Tensor scalar_product(const Tensor& a, const Tensor& b) { return (a * b).sum(-1); }
 
 // Problems and their solutions. Elements without a solution, which `unsolved` marks, get numbers that lead to no NaN.
 struct Point {
@@ -68,14 +45,10 @@ struct Point {
   Tensor to_bodies(const Tensor& x) const { return times(J.mT(), by_row(x)); }
 };
 
-Tensor apply(const Tensor& K, const Tensor& x) { return scalar_product(K, x.unsqueeze(-2)); }  // blocks, [..., c, 3]
-
 // H^-1 g.
 Tensor inverse(const Point& at, const Tensor& K, const Tensor& g) {
   return contact_inverse_op().call(at.A, at.J, by_contact(by_row(by_row(K))), g);
 }
-
-Tensor any_nonzero(const Tensor& x) { return (x != 0).any(-1, true); }
 
 // lcp::_contact_adjoint in formulas.
 Tensors<6> adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,

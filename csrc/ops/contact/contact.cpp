@@ -15,6 +15,7 @@
 #include "lcp/contact_parameters.h"
 #include "lcp/solve_contact.h"
 #include "ops/contact/operators.h"
+#include "ops/contact/tensors.h"
 #include "ops/derivative.h"
 
 namespace lcp::ops {
@@ -29,12 +30,6 @@ Tensors<4> solve_contact_composite(const Tensor& A, const Tensor& v_free, const 
   return {v, gamma, status, iterations};
 }
 
-// A^-1 g.
-Tensor inverse(const Tensor& A, const Tensor& g) {
-  const auto none = [&](const c10::SymInt& columns) { return at::zeros_symint({0, columns}, A.options()); };
-  return contact_inverse_op().call(A, none(A.sym_size(-1)), none(3), g);
-}
-
 Tensors<2> add_equality_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
                                   const Tensor& R) {
   check(kAddEquality, A, v_free, J, v_hat, R);
@@ -45,7 +40,7 @@ Tensors<2> add_equality_composite(const Tensor& A, const Tensor& v_free, const T
   sum.push_back(A.sym_size(-1));
   const Tensor total = A + sum_outer(stiff, J, sum).squeeze(-3);
   const Tensor pull = times(A, v_free) + times(stiff.mT(), v_hat);
-  return {total, inverse(total, pull)};
+  return {total, times_inverse(total, pull)};
 }
 
 Tensor equality_impulses_composite(const Tensor& J, const Tensor& v_hat, const Tensor& R, const Tensor& v) {
@@ -56,7 +51,7 @@ Tensor equality_impulses_composite(const Tensor& J, const Tensor& v_hat, const T
 Tensors<2> contact_dual_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
                                   const Tensor& R) {
   check(kContactDual, A, v_free, J, v_hat, R);
-  const Tensor solved = inverse(A.unsqueeze(-3), J);  // A^-1 J', the columns as rows
+  const Tensor solved = times_inverse(A.unsqueeze(-3), J);  // A^-1 J', the columns as rows
   const Tensor W = (J.unsqueeze(-2) * solved.unsqueeze(-3)).sum(-1);
   return {W + at::diag_embed(R), times(J, v_free) - v_hat};
 }
@@ -67,7 +62,7 @@ Tensor delassus_diagonal_composite(const Tensor& A, const Tensor& J) {
   blocks.insert(blocks.end() - 1, 3);
   blocks[blocks.size() - 3] = J.sym_size(-2) / 3;
   const Tensor rows = J.reshape_symint(blocks);  // [..., c, 3, n]
-  const Tensor solved = inverse(A.unsqueeze(-3).unsqueeze(-3), rows);
+  const Tensor solved = times_inverse(A.unsqueeze(-3).unsqueeze(-3), rows);
   return (solved * rows).sum(-1).mean(-1);
 }
 

@@ -1,0 +1,45 @@
+// What the formulas of both kinds of contact share.
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/zeros.h>
+
+#include <limits>
+
+#include "ops/contact/operators.h"
+#include "ops/derivative.h"
+
+namespace lcp::ops {
+
+inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+inline Tensor symmetric(const Tensor& A) { return (A + A.mT()) / 2; }
+
+// Splits rows by contacts, [..., 3 c] into [..., c, 3]; and joins the last two dimensions again.
+inline Tensor by_contact(const Tensor& x) {
+  Shape shape = shape_of(x);
+  shape.back() = shape.back() / 3;
+  shape.emplace_back(3);
+  return x.reshape_symint(shape);
+}
+inline Tensor by_row(const Tensor& x) {
+  Shape shape = shape_of(x);
+  const c10::SymInt last = shape.back();
+  shape.pop_back();
+  shape.back() = shape.back() * last;
+  return x.reshape_symint(shape);
+}
+
+inline Tensor tangents(const Tensor& x) { return x.narrow(-1, 0, 2); }  // [..., c, 2]
+inline Tensor normals(const Tensor& x) { return x.select(-1, 2); }      // [..., c]
+inline Tensor scalar_product(const Tensor& a, const Tensor& b) { return (a * b).sum(-1); }
+inline Tensor apply(const Tensor& K, const Tensor& x) { return scalar_product(K, x.unsqueeze(-2)); }  // [..., c, 3]
+inline Tensor any_nonzero(const Tensor& x) { return (x != 0).any(-1, true); }
+
+// A^-1 g.
+inline Tensor times_inverse(const Tensor& A, const Tensor& g) {
+  const auto none = [&](const c10::SymInt& columns) { return at::zeros_symint({0, columns}, A.options()); };
+  return contact_inverse_op().call(A, none(A.sym_size(-1)), none(3), g);
+}
+
+}  // namespace lcp::ops

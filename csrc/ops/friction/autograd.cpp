@@ -1,0 +1,263 @@
+// Derivatives of rigid contact with friction, of any order, by the implicit function theorem in formulas of tensors.
+//
+// What a contact does ties its change to that of its velocity, C du + D dgamma = E dmu, with t = u_t / |u_t|:
+//
+//   apart   C = 0, D = I
+//   stick   C = I, D = 0
+//   slide   du_n = 0,  dgamma_t + mu t dgamma_n + (mu gamma_n / |u_t|) (I - t t') du_t = -gamma_n t dmu
+//
+// and du = r + W dgamma with W = J A^-1 J' and the change r of u for the same impulses, so that (C W + D) dgamma =
+// E dmu - C r. Redundant contacts make this matrix singular; the change of least norm is taken in the impulses
+// gamma sqrt(d), where d is the mean of the diagonal of the contact's block of W.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/library.h>
+
+#include <tuple>
+
+#include "ops/contact/tensors.h"
+#include "ops/derivative.h"
+#include "ops/friction/operators.h"
+#include "ops/node.h"
+
+namespace lcp::ops {
+namespace {
+
+// Singular values below these parts of the largest are 0 but for rounding; in float32 that of the data.
+constexpr double kRank = 1e-11, kSingleRank = 1e-5;
+
+// A direction in which gamma is free must move no body by more than this, relative to its size.
+constexpr double kUnique = 1e-4;
+
+// Problems and their solutions in double precision. Elements without a solution, which `unsolved` marks, get numbers
+// that lead to no NaN.
+struct RigidPoint {
+  Tensor A, J, v, gamma, u, mu;  // gamma, u: [..., c, 3]
+  Tensor unsolved;               // [..., 1]
+  double rank;
+
+  RigidPoint(const Tensor& A_given, const Tensor& J_given, const Tensor& mu_given, const Tensor& v_given,
+             const Tensor& gamma_given, const Tensor& u_given)
+      : unsolved(v_given.isnan().any(-1, true) | gamma_given.isnan().any(-1, true) | u_given.isnan().any(-1, true)),
+        rank(A_given.scalar_type() == at::kFloat ? kSingleRank : kRank) {
+    const auto known = [](const Tensor& where, const Tensor& x) { return at::where(where, 0, x).to(at::kDouble); };
+    const Tensor matrices = unsolved.unsqueeze(-1), size = at::eye_symint(A_given.sym_size(-1), A_given.options());
+    A = symmetric(at::where(matrices, size, A_given)).to(at::kDouble);
+    J = known(matrices, J_given);
+    v = known(unsolved, v_given);
+    gamma = by_contact(known(unsolved, gamma_given));
+    u = by_contact(known(unsolved, u_given));
+    mu = known(unsolved, mu_given);
+  }
+
+  Tensor to_contacts(const Tensor& x) const { return times(J, x); }
+  Tensor to_bodies(const Tensor& x) const { return times(J.mT(), x); }
+};
+
+// The linearised law of friction.
+class LinearFriction {
+ public:
+  explicit LinearFriction(const RigidPoint& at) : rank_(at.rank) {
+    const Tensor solved = times_inverse(at.A.unsqueeze(-3), at.J);  // A^-1 J', the columns as rows
+    W_ = (at.J.unsqueeze(-2) * solved.unsqueeze(-3)).sum(-1);
+    const Tensor d = by_contact((at.J * solved).sum(-1)).mean(-1).detach();  // [..., c]
+    const Tensor weight = at::where(d > 0, d, 1).sqrt();
+    const Tensor z = at.gamma * (weight * weight).unsqueeze(-1) - at.u;
+    const Tensor apart = normals(z) <= 0;
+    const Tensor limit = at.mu * normals(at.gamma) * weight * weight;
+    const Tensor stick = ~apart & (limit > 0) & (scalar_product(tangents(z), tangents(z)) <= limit * limit);
+    const Tensor slide = ~apart & ~stick;
+    const Tensor slip = scalar_product(tangents(at.u), tangents(at.u));
+    const Tensor moving = slide & (slip > 0);
+    const Tensor speed = at::where(moving, slip, 1).sqrt();
+    const Tensor t = at::where(moving.unsqueeze(-1), tangents(at.u) / speed.unsqueeze(-1), 0);  // [..., c, 2]
+    const Tensor normal = normals(at.gamma), ratio = at::where(moving, at.mu * normal / speed, 0);
+    const Tensor one = at::ones_like(ratio), none = at::zeros_like(ratio);
+    const auto kinds = [&](const Tensor& if_stick, const Tensor& if_slide, const Tensor& if_apart) {
+      return at::where(stick, if_stick, at::where(slide, if_slide, if_apart));
+    };
+    const Tensor t_0 = t.select(-1, 0), t_1 = t.select(-1, 1), cross = -ratio * t_0 * t_1;
+    const auto rows = [](std::initializer_list<Tensor> entries) {
+      const std::vector<Tensor> all(entries);
+      return at::stack(all, -1).unflatten(-1, {3, 3});
+    };
+    C_ = rows({kinds(one, ratio * (1 - t_0 * t_0), none), kinds(none, cross, none), none,  //
+               kinds(none, cross, none), kinds(one, ratio * (1 - t_1 * t_1), none), none,  //
+               none, none, kinds(one, one, none)});
+    D_ = rows({kinds(none, one, one), none, kinds(none, at.mu * t_0, none),  //
+               none, kinds(none, one, one), kinds(none, at.mu * t_1, none),  //
+               none, none, kinds(none, none, one)});
+    E_ = at::stack({kinds(none, -normal * t_0, none), kinds(none, -normal * t_1, none), none}, -1);  // [..., c, 3]
+
+    // S^-1 N R^-1 = C W + D with weights S of the impulses and R of the rows.
+    const Tensor blocks =
+        (C_.unsqueeze(-1) * by_contact(W_).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
+    const Tensor identity = at::eye_symint(D_.sym_size(-3), D_.options()).unsqueeze(-1).unsqueeze(-3);  // [c, 1, c, 1]
+    const Tensor M = by_row_block(blocks) + by_row_block(by_row(identity * D_.unsqueeze(-2)));
+    S_ = (one / weight).unsqueeze(-1).expand_symint(at.u.sym_sizes());
+    S_ = by_row(S_);
+    const Tensor scaled = M * S_.unsqueeze(-2);
+    const Tensor size = scaled.detach().abs().sum(-1);
+    R_ = at::where(size > 0, 1 / size, 1);
+    N_ = R_.unsqueeze(-1) * scaled;
+  }
+
+  // dgamma of (C W + D) dgamma = right; right: [..., 3 c].
+  Tensor impulses(const Tensor& right) const { return S_ * least_norm_op().call(N_, R_ * right, rank_); }
+  // The transpose of `impulses`.
+  Tensor multipliers(const Tensor& y) const { return R_ * least_norm_op().call(N_.mT(), S_ * y, rank_); }
+
+  // Whether v is not unique, [..., 1]: a change of impulses that the law of friction leaves free moves a body.
+  Tensor ambiguous() const {
+    const Tensor N = N_.detach();
+    const Tensor probe = at::ones_like(S_).cumsum(-1).square().cos();  // in no special direction
+    const Tensor left = probe - least_norm_op().call(N, times(N, probe), rank_);
+    const Tensor moved = S_ * times(W_.detach(), S_ * left);
+    return moved.square().sum(-1, true) > kUnique * kUnique * probe.square().sum(-1, true);
+  }
+
+  Tensor C(const Tensor& x) const { return by_row(apply(C_, by_contact(x))); }
+  Tensor C_transposed(const Tensor& x) const { return by_row(apply(C_.mT(), by_contact(x))); }
+  Tensor W(const Tensor& x) const { return times(W_, x); }
+  const Tensor& E() const { return E_; }
+
+ private:
+  // [..., c, 3, k] to [..., 3 c, k].
+  static Tensor by_row_block(const Tensor& x) { return x.flatten(-3, -2); }
+
+  Tensor W_, C_, D_, E_, S_, R_, N_;
+  double rank_;
+};
+
+struct FrictionGradient {
+  Tensor a, c, mu;  // [..., n], [..., 3 c], [..., c]
+};
+
+// The gradients g of v, gamma and u: dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + mu' dmu.
+FrictionGradient gradient(const RigidPoint& at, const Tensor& g_v_given, const Tensor& g_gamma, const Tensor& g_u) {
+  const LinearFriction law(at);
+  const Tensor undefined =
+      (at.unsolved | law.ambiguous()) & (any_nonzero(g_v_given) | any_nonzero(g_gamma) | any_nonzero(g_u));
+  const Tensor g_v = g_v_given + at.to_bodies(g_u);
+  const Tensor y = at.to_contacts(times_inverse(at.A, g_v)) + g_gamma;
+  const Tensor p = law.multipliers(at::where(at.unsolved, 0, y));
+  const Tensor c = -law.C_transposed(p);
+  const Tensor a = times_inverse(at.A, at::where(at.unsolved, 0, g_v + at.to_bodies(c)));
+  const auto nan_where_undefined = [&](const Tensor& x) { return x.masked_fill(undefined, kNaN); };
+  return {nan_where_undefined(a), nan_where_undefined(c + g_u),
+          nan_where_undefined(scalar_product(law.E(), by_contact(p)))};
+}
+
+variable_list friction_backward(const variable_list& g, const Needs& needs, const Tensor& A, const Tensor& v_free,
+                                const Tensor& J, const Tensor& mu, const Tensor& v, const Tensor& gamma,
+                                const Tensor& u, const Shape& b_shape) {
+  if (!g[0].defined() && !g[1].defined() && !g[2].defined()) return variable_list(5);
+  const RigidPoint at(A, J, mu, v, gamma, u);
+  const auto given = [](const Tensor& x, const Tensor& like) { return or_zeros(x, like).to(at::kDouble); };
+  const FrictionGradient found = gradient(at, given(g[0], v), given(g[1], gamma), given(g[2], u));
+  const auto back = [&](const Tensor& x) { return x.to(v.scalar_type()); };
+  variable_list result(5);
+  if (needs[0]) {
+    const Tensor off = at.v - at::where(at.unsolved, 0, v_free).to(at::kDouble);
+    result[0] = back(symmetric(sum_outer(-found.a, off, A.sym_sizes())));
+  }
+  if (needs[1]) result[1] = back(sum_to_shape(times(at.A, found.a), shape_of(v_free)));
+  if (needs[2]) {
+    Shape turned = shape_of(J);
+    std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
+    result[2] = back(sum_outer(found.a, by_row(at.gamma), turned).mT() + sum_outer(found.c, at.v, J.sym_sizes()));
+  }
+  if (needs[3]) result[3] = back(sum_to_shape(found.c, b_shape));
+  if (needs[4]) result[4] = back(sum_to_shape(found.mu, shape_of(mu)));
+  return result;
+}
+
+// dv, dgamma and du.
+Tensors<3> friction_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                            const Tensor& v, const Tensor& gamma, const Tensor& u) {
+  const RigidPoint at(primal(A), primal(J), primal(mu), v, gamma, u);
+  const LinearFriction law(at);
+  const auto given = [](const Tensor& x) {
+    return tangent(x).defined() ? tangent(x).to(at::kDouble) : at::zeros_like(primal(x), at::kDouble);
+  };
+  const Tensor dA = given(A), dv_free = given(v_free), dJ = given(J), db = given(b), dmu = given(mu);
+  const Tensor undefined =
+      (at.unsolved | law.ambiguous()) &
+      (any_nonzero(dA).any(-2) | any_nonzero(dv_free) | any_nonzero(dJ).any(-2) | any_nonzero(db) | any_nonzero(dmu));
+  const Tensor off = at.v - at::where(at.unsolved, 0, primal(v_free)).to(at::kDouble);
+  const Tensor push = times(at.A, dv_free) - times(symmetric(dA), off) + times(dJ.mT(), by_row(at.gamma));
+  const Tensor x = times_inverse(at.A, at::where(at.unsolved, 0, push));
+  const Tensor r = at::where(at.unsolved, 0, at.to_contacts(x) + times(dJ, at.v) + db);
+  const Tensor of_mu = by_row(law.E() * at::where(at.unsolved, 0, dmu).unsqueeze(-1));
+  const Tensor dgamma = law.impulses(of_mu - law.C(r));
+  const Tensor dv = x + times_inverse(at.A, at.to_bodies(dgamma)), du = r + law.W(dgamma);
+  const auto finished = [&](const Tensor& d) { return d.masked_fill(undefined, kNaN).to(v.scalar_type()); };
+  return {finished(dv), finished(dgamma), finished(du)};
+}
+
+Tensors<5> friction_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
+                                   const Tensor& b, const Tensor& mu, const std::optional<Tensor>& guess,
+                                   std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
+  const auto node = make_node<friction_backward>("LcpFrictionBackward", A, v_free, J, b, mu);
+  auto [v, gamma, u, status, iterations] =
+      below_autograd(friction_point_op(), keys, A, v_free, J, b, mu, guess, tolerance, max_iterations);
+  set_history(node, {v, gamma, u});
+  if (has_tangent(A, v_free, J, b, mu)) {
+    const auto [dv, dgamma, du] = friction_tangent(A, v_free, J, b, mu, primal(v), primal(gamma), primal(u));
+    v._set_fw_grad(dv, 0, false);
+    gamma._set_fw_grad(dgamma, 0, false);
+    u._set_fw_grad(du, 0, false);
+  }
+  if (node) node->save(A, v_free, J, mu, v, gamma, u, shape_of(b));
+  return {v, gamma, u, status, iterations};
+}
+
+// With P = N^+ of constant rank, dP = -P dN P + P P' dN' (I - N P) + (I - P N) dN' P' P [Golub, Pereyra, SIAM J. Numer.
+// Anal. 10, 1973].
+variable_list least_norm_backward(const variable_list& g, const Needs& needs, const Tensor& N, const Tensor& y,
+                                  const Tensor& x, const double& tolerance) {
+  if (!g[0].defined()) return variable_list(2);
+  const auto P = [&](const Tensor& right) { return least_norm_op().call(N, right, tolerance); };
+  const auto P_transposed = [&](const Tensor& right) { return least_norm_op().call(N.mT(), right, tolerance); };
+  const Tensor q = P_transposed(g[0]);
+  variable_list result(2);
+  if (needs[0]) {
+    const auto outer = [&](const Tensor& a, const Tensor& b) { return sum_outer(a, b, N.sym_sizes()); };
+    result[0] = outer(y - times(N, x), P(q)) + outer(P_transposed(x), g[0] - P(times(N, g[0]))) - outer(q, x);
+  }
+  if (needs[1]) result[1] = sum_to_shape(q, shape_of(y));
+  return result;
+}
+
+Tensor least_norm_autograd(c10::DispatchKeySet keys, const Tensor& N, const Tensor& y, double tolerance) {
+  const auto node = make_node<least_norm_backward>("LcpLeastNormBackward", N, y);
+  Tensor x = below_autograd(least_norm_op(), keys, N, y, tolerance);
+  if (node) autograd::set_history(x, node);
+  if (has_tangent(N, y)) {
+    const Tensor N_p = primal(N), x_p = primal(x);
+    const auto P = [&](const Tensor& right) { return least_norm_op().call(N_p, right, tolerance); };
+    const auto P_transposed = [&](const Tensor& right) { return least_norm_op().call(N_p.mT(), right, tolerance); };
+    Tensor right = tangent(y), dx;
+    if (tangent(N).defined()) {
+      const Tensor dN = tangent(N);
+      right = plus(right, -times(dN, x_p));
+      const Tensor turned = times(dN.mT(), P_transposed(x_p));
+      dx = P(P_transposed(times(dN.mT(), primal(y) - times(N_p, x_p)))) + turned - P(times(N_p, turned));
+    }
+    x._set_fw_grad(plus(dx, P(right)), 0, false);
+  }
+  if (node) node->save(N, y, x, tolerance);
+  return x;
+}
+
+TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+  library.impl("_friction_point", TORCH_FN(friction_point_autograd));
+  library.impl("_least_norm", TORCH_FN(least_norm_autograd));
+}
+
+}  // namespace
+}  // namespace lcp::ops

@@ -1,0 +1,84 @@
+// The CPU kernels of rigid contact with friction.
+#include <ATen/Dispatch.h>
+#include <torch/library.h>
+
+#include <Eigen/QR>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "friction/ladder.h"
+#include "ops/elements.h"
+#include "ops/friction/operators.h"
+
+namespace lcp::ops {
+namespace {
+
+// The methods run in double precision, so that float32 has the same tolerance.
+constexpr double kFrictionTolerance = 1e-10;
+
+Tensors<5> friction_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                              const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                              std::optional<std::int64_t> max_iterations) {
+  auto results = new_results<5>(kFrictionPoint, A, v_free, J, b, mu, guess, tolerance, max_iterations);
+  const Tensor &v = results[0], &gamma = results[1], &u = results[2], &status = results[3], &iterations = results[4];
+  const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
+  const friction::Limits limits = {tolerance.value_or(kFrictionTolerance),
+                                   max_iterations.value_or(std::numeric_limits<std::int64_t>::max())};
+  const Tensor& start = guess ? *guess : b;  // b is not read as a guess
+  auto* const to_status = status.mutable_data_ptr<std::int8_t>();
+  auto* const to_iterations = iterations.mutable_data_ptr<std::int64_t>();
+  AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::solve_friction", [&] {
+    for_each_element<scalar_t>(
+        status.sizes(), {{A, 2}, {v_free, 1}, {J, 2}, {b, 1}, {mu, 1}, {start, 1}}, n + 3 * contacts, [&] {
+          return [&, ladder = friction::Ladder(n, contacts, limits), to_v = Writer<scalar_t>(v),
+                  to_gamma = Writer<scalar_t>(gamma),
+                  to_u = Writer<scalar_t>(u)](const double* const* x, std::int64_t element) mutable {
+            const bool usable =
+                guess && std::all_of(x[5], x[5] + 3 * contacts, [](double g) { return std::isfinite(g); });
+            const Status found = ladder.solve({x[0], x[1], x[2], x[3], x[4]}, usable ? x[5] : nullptr, to_v.data(),
+                                              to_gamma.data(), to_u.data());
+            to_status[element] = static_cast<std::int8_t>(found);
+            to_iterations[element] = ladder.iterations();
+            for (const auto* writer : {&to_v, &to_gamma, &to_u}) writer->store(element);
+          };
+        });
+  });
+  return as_tuple(std::move(results));
+}
+
+Tensor least_norm_cpu(const Tensor& N, const Tensor& y, double tolerance) {
+  Tensor result = std::get<0>(new_results<1>(kLeastNorm, N, y, tolerance));
+  const std::int64_t n = N.size(-1);
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  AT_DISPATCH_FLOATING_TYPES(N.scalar_type(), "lcp::_least_norm", [&] {
+    for_each_element<scalar_t>(batch_of(result), {{N, 2}, {y, 1}}, n, [&] {
+      return
+          [&, to_x = Writer<scalar_t>(result), factors = Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd>(n, n),
+           x = Eigen::VectorXd(n)](const double* const* given, std::int64_t element) mutable {
+            const Eigen::Map<const Matrix> matrix(given[0], n, n);
+            const Eigen::Map<const Eigen::VectorXd> right(given[1], n);
+            if (n == 0 || (right.array() == 0).all()) {
+              x.setZero();
+            } else if (!matrix.allFinite() || !right.allFinite()) {
+              x.setConstant(std::numeric_limits<double>::quiet_NaN());
+            } else {
+              factors.setThreshold(tolerance);
+              factors.compute(matrix);
+              x = factors.solve(right);
+            }
+            std::copy_n(x.data(), n, to_x.data());
+            to_x.store(element);
+          };
+    });
+  });
+  return result;
+}
+
+TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+  library.impl("_friction_point", TORCH_FN(friction_point_cpu));
+  library.impl("_least_norm", TORCH_FN(least_norm_cpu));
+}
+
+}  // namespace
+}  // namespace lcp::ops

@@ -1,0 +1,46 @@
+// The operators of rigid contact with friction.
+#pragma once
+
+#include "ops/contact/operators.h"
+
+namespace lcp::ops {
+
+inline constexpr Argument kOffset = tensor("Tensor b", "3c");
+inline constexpr Argument kImpulseGuess = tensor("Tensor? guess=None", "3c");
+
+/// See lcp/solve_friction.h.
+inline constexpr Operator kSolveFriction(
+    "solve_friction", Operator::Kind::kComposite,
+    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kImpulseGuess, kTolerance, kMaxIterations},
+    {{"v", "n"}, {"gamma", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
+
+/// v, gamma and u = J v + b, all three with derivatives, status and iterations: u of a contact that slides slowly would
+/// have few digits if it were computed from a v in float32, and by it the derivative knows what the contact does.
+inline constexpr Operator kFrictionPoint(
+    "_friction_point", Operator::Kind::kDifferentiable,
+    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kImpulseGuess, kTolerance, kMaxIterations},
+    {{"v", "n"}, {"gamma", "3c"}, {"u", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
+
+/// x = N^+ y, the least-squares solution of least norm, with a singular value of N taken for 0 where it is below
+/// `tolerance` times the largest. NaN where N or y has a NaN. The derivative is that at constant rank.
+inline constexpr Operator kLeastNorm("_least_norm", Operator::Kind::kDifferentiable,
+                                     {matrix("Tensor N"), vector("Tensor y"), flag("float tolerance", check_positive)},
+                                     {{"x", "n"}});
+
+inline const auto& solve_friction_op() {
+  return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                           const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                           std::optional<std::int64_t> max_iterations),
+                kSolveFriction>();
+}
+inline const auto& friction_point_op() {
+  return handle<Tensors<5>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                           const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                           std::optional<std::int64_t> max_iterations),
+                kFrictionPoint>();
+}
+inline const auto& least_norm_op() {
+  return handle<Tensor(const Tensor& N, const Tensor& y, double tolerance), kLeastNorm>();
+}
+
+}  // namespace lcp::ops

@@ -1,0 +1,69 @@
+// Rigid contact with Coulomb friction, as a differentiable, batched operator.
+//
+//   A (v - v_free) = J' gamma,   u = J v + b,   and for each contact, with its cone K = {|x_t| <= mu x_n},
+//   gamma in K,   u + mu |u_t| e_n in the dual cone K*,   the two orthogonal [DSF]
+//
+// so that a contact takes off (gamma = 0, u_n >= 0), sticks (u = 0) or slides (u_n = 0, friction mu gamma_n against
+// u_t). For b = (0, 0, gap / dt) a contact may close its gap within the step; for b = (0, 0, e u_n) with the normal
+// velocity u_n before an impact it bounces with the restitution e.
+//
+//   [DSF] De Saxce, Feng: The bipotential method, Mathematical and Computer Modelling 28, 1998.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "lcp/export.h"
+#include "lcp/status.h"
+
+namespace lcp {
+
+struct FrictionOptions {
+  /// An element is solved where max_k |d_k gamma_k - P_k(d_k gamma_k - u_k - mu_k |u_kt| e_n)| is at most tolerance
+  /// times the largest |J v_free + b|. P_k projects on the cone of contact k, and d_k is the mean of the diagonal of
+  /// its block of J A^-1 J'. The condition holds in double precision, before results are rounded to the dtype. Absent:
+  /// 1e-10.
+  std::optional<double> tolerance;
+
+  /// Newton steps that one element of the batch may take. Absent: as many as all methods take that there are.
+  std::optional<std::int64_t> max_iterations;
+
+  /// [..., 3 c], N s, of A's dtype and device: impulses to start from, for example gamma of the last time step. Where
+  /// there are several solutions, another may be found. Absent, or where it is not finite: 0.
+  std::optional<at::Tensor> guess;
+};
+
+struct FrictionResult {
+  at::Tensor v;      ///< [..., n], m/s; NaN where not solved
+  at::Tensor gamma;  ///< [..., 3 c], N s, impulses (t1, t2, n) of each contact; NaN where not solved
+  /// [...], int8: kSolved; kNotFound; kInfeasible where it is proved that no v keeps all contacts from penetrating;
+  /// kPivotLimit where max_iterations ran out; or kBadInput.
+  at::Tensor status;
+  at::Tensor iterations;  ///< [...], int64, Newton steps
+};
+
+/// Solves one problem for each element of a batch. Elements are independent: the same inputs give the same bits for any
+/// number of threads, batch size and position in the batch.
+///
+///   A: [..., n, n], kg in the coordinates of v: symmetric and positive definite, float32 or float64, any strides; n
+///   may be 0. v_free: [..., n], m/s, the velocity without contact. J: [..., 3 c, n], of each contact the rows of
+///   (t1, t2, n), so that J v is its velocity; c may be 0, and contacts may be redundant. b: [..., 3 c], m/s. mu:
+///   [..., c], >= 0. The batch dimensions of all of them broadcast.
+///
+/// A and A' may differ by 1e-3 of the largest entry; their mean is used. The status is kBadInput for larger
+/// differences, for numbers that are not finite or out of their range, and where A is not positive definite.
+///
+/// v and gamma are differentiable in all five, any number of times, in reverse and forward mode, by the implicit
+/// function theorem for contacts that go on to stick, slide or be apart. Between two of these a contact that carries no
+/// impulse counts as apart, and one whose friction just reaches its limit as sticking. Where redundant contacts leave
+/// gamma undetermined, so is its derivative, and the least change of gamma is taken; v does not depend on the choice.
+/// Where v itself is not unique, the derivative is NaN. The gradient of an element that is not solved is 0 where its
+/// incoming gradient is 0, else NaN.
+///
+/// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.
+LCP_API FrictionResult solve_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
+                                      const at::Tensor& b, const at::Tensor& mu, const FrictionOptions& options = {});
+
+}  // namespace lcp

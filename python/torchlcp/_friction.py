@@ -1,0 +1,64 @@
+"""The operator for rigid contact with friction, typed, with names for what it returns."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = ["FrictionSolution", "solve_friction"]
+
+
+class FrictionSolution(NamedTuple):
+    """v [..., n], gamma [..., 3 c], status [...], int8, the values of Status, and iterations [...], int64.
+
+    SOLVED: see solve_friction. NOT_FOUND: no method found a solution. INFEASIBLE: it is proved that no v keeps all
+    contacts from penetrating. PIVOT_LIMIT: max_iterations ran out. BAD_INPUT: a number is not finite or out of its range,
+    or A is not symmetric or not positive definite. Unless the status is SOLVED, v and gamma are NaN. v is in m/s, gamma in
+    N s; iterations are Newton steps.
+    """
+
+    v: Tensor
+    gamma: Tensor
+    status: Tensor
+    iterations: Tensor
+
+
+def solve_friction(
+    A: Tensor,
+    v_free: Tensor,
+    J: Tensor,
+    b: Tensor,
+    mu: Tensor,
+    *,
+    guess: Tensor | None = None,
+    tolerance: float | None = None,
+    max_iterations: int | None = None,
+) -> FrictionSolution:
+    """Rigid contact with the exact cone of Coulomb's law: A (v - v_free) = J' gamma, u = J v + b.
+
+    Each contact takes off (gamma = 0, u_n >= 0), sticks (u = 0, |gamma_t| <= mu gamma_n) or slides (u_n = 0, friction
+    mu gamma_n against u_t). v and gamma are differentiable in all five tensors, any number of times; include/lcp has the
+    rule where two of these meet, and for redundant contacts. The gradient of an element that is not solved is 0 where its
+    incoming gradient is 0, else NaN.
+
+        De Saxce, Feng: The bipotential method, Mathematical and Computer Modelling 28, 1998.
+
+    Args:
+        A: [..., n, n], symmetric and positive definite, float32 or float64; n may be 0.
+        v_free: [..., n], m/s, the velocity without contact; of A's dtype and device, like all tensors that follow.
+        J: [..., 3 c, n], for each contact the rows of its two tangents and its normal; c may be 0.
+        b: [..., 3 c], m/s: (0, 0, gap / dt) lets a contact close its gap, (0, 0, e u_n) lets it bounce, where u_n is
+            its normal velocity before the impact.
+        mu: [..., c], >= 0. All batch dimensions broadcast.
+        guess: [..., 3 c], impulses to start from. None: 0.
+        tolerance: bound on the violation of the law, a velocity relative to the largest |J v_free + b|. None: 1e-10.
+        max_iterations: Newton steps that one element may take. None: as many as all methods take.
+
+    Raises:
+        RuntimeError: a shape, dtype, device or option does not fit.
+    """
+    return FrictionSolution(
+        *torch.ops.lcp.solve_friction(
+            A, v_free, J, b, mu, guess=guess, tolerance=tolerance, max_iterations=max_iterations
+        )
+    )

@@ -1,0 +1,325 @@
+"""Rigid contact with friction: what lcp::solve_friction promises, in all states and through all of PyTorch."""
+import io
+import itertools
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import grad, hessian, jacfwd, jacrev, vmap
+
+from runs import variants
+from support import NAN, assert_near, assert_same, gradients, lcp, leaves, normal, tensor, times
+
+pytestmark = [
+    pytest.mark.usefixtures("library"),
+    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
+]
+
+NAMES = ["A", "v_free", "J", "b", "mu"]
+STATES = ["apart", "slide", "stick"]
+
+
+def problem(states, *batch, seed=0, n=None):
+    """A problem whose contacts do this, well within: v and gamma are chosen first, and b and v_free after them."""
+    c = len(states)
+    n = n or max(3 * c, 2)
+    B = normal(*batch, n, n, seed=seed)
+    A = B @ B.mT / n + torch.eye(n, dtype=torch.float64)
+    J, v = normal(*batch, 3 * c, n, seed=seed + 1), normal(*batch, n, seed=seed + 2)
+    mu = 0.2 + 0.3 * normal(*batch, c, seed=seed + 3).abs().clamp(max=1)
+    turn, push = normal(*batch, c, seed=seed + 4), 0.5 + normal(*batch, c, seed=seed + 5).abs()
+    table = lambda **of: tensor([of[state] for state in states])
+    normal_impulse = push * table(apart=0.0, slide=1.0, stick=1.0)
+    friction = mu * normal_impulse * table(apart=0.0, slide=1.0, stick=0.5)
+    slip, opening = table(apart=0.7, slide=0.8, stick=0.0), table(apart=0.6, slide=0.0, stick=0.0)
+    slip, opening = slip.expand_as(mu), opening.expand_as(mu)
+    gamma = torch.stack([-friction * turn.cos(), -friction * turn.sin(), normal_impulse], -1).flatten(-2)
+    u = torch.stack([slip * turn.cos(), slip * turn.sin(), opening], -1).flatten(-2)
+    return [A, v - torch.linalg.solve(A, times(J.mT, gamma)), J, u - times(J, v), mu], v, gamma
+
+
+def box_on_ground(v_free, mu=0.5):
+    """A cube of 1 kg and half-width .5 on its four lower corners, of which one is redundant."""
+    A = torch.diag(tensor([1.0, 1, 1, 1 / 6, 1 / 6, 1 / 6]))
+    corners = tensor([[x, y, -0.5] for x in (-0.5, 0.5) for y in (-0.5, 0.5)])
+    axes = torch.eye(3, dtype=torch.float64)
+    J = torch.cat([torch.cat([axes, torch.linalg.cross(r.expand(3, 3), axes)], 1) for r in corners])
+    return [A, tensor(v_free), J, torch.zeros(12, dtype=torch.float64), torch.full((4,), mu, dtype=torch.float64)]
+
+
+def solve(*arguments, **options):
+    return lcp.solve_friction(*arguments, **options)[:2]
+
+
+def loss(*arguments):
+    v, gamma = solve(*arguments)
+    return (v.sin() + v * v).sum() + (gamma.cos() + gamma * gamma).sum()
+
+
+EVERY = [[], *([x] for x in STATES), STATES]
+
+
+@pytest.mark.parametrize("states", EVERY)
+def test_the_solution_is_the_one_that_the_problem_was_made_of(states):
+    arguments, v, gamma = problem(states, 50)
+    result = lcp.solve_friction(*arguments)
+    assert not result[2].any()
+    assert_near(result[:2], (v, gamma))
+
+
+@pytest.mark.parametrize("states", EVERY)
+def test_derivatives_are_those_of_differences(states):
+    arguments = leaves(problem(states, 2, seed=3)[0])
+    exact = lambda *x: solve(*x, tolerance=1e-14)
+    assert gradcheck(exact, arguments, check_forward_ad=True, check_batched_grad=True, check_batched_forward_grad=True)
+    if len(states) < 2:
+        assert gradgradcheck(exact, arguments, check_fwd_over_rev=True, check_batched_grad=True)
+
+
+def test_second_derivatives_where_contacts_meet():
+    arguments = leaves(problem(STATES, seed=3, n=4)[0])
+    assert gradgradcheck(lambda *x: solve(*x, tolerance=1e-14)[0], arguments)
+
+
+def test_hessians_are_the_same_in_every_mode():
+    arguments = tuple(problem(STATES, seed=7)[0])
+    every = tuple(range(5))
+    expected = hessian(loss, every)(*arguments)
+    for outer, inner in itertools.product([jacrev, jacfwd], repeat=2):
+        for row, other in zip(outer(inner(loss, every), every)(*arguments), expected):
+            assert_near(row, other)
+
+
+def test_without_friction_normals_alone_push():
+    arguments, _, _ = problem(["slide", "apart"], 2, seed=2)
+    arguments[4] = torch.zeros_like(arguments[4])
+    gamma = lcp.solve_friction(*arguments)[1].unflatten(-1, (2, 3))
+    assert not gamma[..., :2].any() and (gamma[..., 2] >= 0).all()
+    *rest, mu = arguments
+    assert gradcheck(lambda *x: solve(*x, mu, tolerance=1e-14), leaves(rest), check_forward_ad=True)
+
+
+@pytest.mark.parametrize("v_free, expected", [
+    ([0.2, 0, -1, 0, 0, 0], [0, 0, 0, 0, 0, 0]), ([1.2, 0, -1, 0, 0, 0], [0.7, 0, 0, 0, 0, 0]),
+    ([1.2, 0, 0.1, 0, 0, 0], [1.2, 0, 0.1, 0, 0, 0])])
+def test_redundant_contacts_have_one_motion(v_free, expected):
+    """v is differentiable though the corners may share the load in many ways; the derivative of gamma is the least."""
+    arguments = box_on_ground(v_free)
+    v, gamma, status, _ = lcp.solve_friction(*arguments)
+    assert status == 0
+    assert_near(v, tensor(expected).double())
+    A, free, J, b, mu = leaves(arguments)
+    motion = lambda A, free, mu: lcp.solve_friction(A, free, J.detach(), b.detach(), mu, tolerance=1e-14)[0]
+    if v_free != [1.2, 0, -1, 0, 0, 0]:  # a slide of many corners in one direction is an edge for turning
+        assert gradcheck(motion, (A, free, mu), check_forward_ad=True)
+        assert gradgradcheck(motion, (A, free, mu))
+    else:
+        slope = torch.autograd.grad(motion(A, free, mu)[0], (free, mu))
+        assert_near(slope[0], tensor([1, 0, 0.5, 0, 0, 0]))
+        assert_near(slope[1].sum(), tensor(-1.0))
+    total = lambda *x: lcp.solve_friction(*x)[1].unflatten(-1, (4, 3))[:, 2].sum()  # the weight
+    weight = torch.autograd.grad(total(A, free, J, b, mu), free)[0]
+    assert_near(weight, tensor([0, 0, 0 if v_free[2] > 0 else -1, 0, 0, 0.0]))
+
+
+def test_where_v_may_change_by_itself_there_is_no_derivative():
+    """u_t = .3 + (c - mu) gamma_n, u_n = (1 - c mu) gamma_n = 0: whatever gamma_n is, the contact slides [Painleve]."""
+    W, mu = torch.eye(3, dtype=torch.float64), tensor([2.0])
+    W[0, 2] = W[2, 0] = 0.5
+    one, free = torch.eye(3, dtype=torch.float64), tensor([0.3, 0, 0]).requires_grad_()
+    start = tensor([-0.1, 0, 0.05])
+    v, gamma, status, _ = lcp.solve_friction(torch.linalg.inv(W), free, one, torch.zeros(3).double(), mu, guess=start)
+    assert status == 0
+    assert_near(gamma, start)
+    assert torch.autograd.grad(v.sum(), free)[0].isnan().all()
+
+
+@pytest.mark.parametrize("jacobian", [jacrev, jacfwd])
+def test_on_an_edge_the_derivative_is_that_of_the_declared_side(jacobian):
+    one = torch.eye(3, dtype=torch.float64)
+    slope = jacobian(lambda v: lcp.solve_friction(one, v, one, torch.zeros(3).double(), tensor([0.5]))[0])
+    assert_near(slope(tensor([0.5, 0, -1])), torch.zeros(3, 3).double())  # stick | slide
+    assert_near(slope(tensor([0.3, 0, 0])), one)  # apart | slide
+
+
+def test_statuses_are_those_of_what_was_given():
+    arguments, v, _ = problem(STATES, 8)
+
+    def broken(k, value):
+        x = arguments[k].clone()
+        x[3].view(-1)[0] = value
+        return [x if i == k else y for i, y in enumerate(arguments)]
+
+    cases = [(0, NAN), (0, -1.0), (1, float("inf")), (2, NAN), (3, NAN), (4, -0.1), (4, NAN)]
+    expected = solve(*arguments)
+    others = [0, 1, 2, 4, 5, 6, 7]
+    for k, value in cases:
+        inputs = leaves(broken(k, value))
+        v, gamma, status, iterations = lcp.solve_friction(*inputs)
+        assert status.tolist() == [0, 0, 0, 4, 0, 0, 0, 0]
+        assert v[3].isnan().all() and gamma[3].isnan().all()
+        assert_same((v[others], gamma[others]), tuple(x[others] for x in expected))
+        # A loss that leaves the bad one out is not poisoned; one that does not is, in that element alone.
+        whole = gradients(lambda *x: sum((y[others] ** 2).sum() for y in solve(*x)), inputs)
+        assert all(g.isfinite().all() and not g[3].any() for g in whole)
+        lost = gradients(lambda *x: sum(y.sum() for y in solve(*x)), inputs)
+        assert all(g[3].isnan().all() and g[others].isfinite().all() for g in lost)
+    few = lcp.solve_friction(*arguments, max_iterations=1)
+    assert (few[2] == 3).any() and set(few[2].tolist()) <= {0, 3}
+    walls = torch.cat([torch.eye(3), -torch.eye(3)]).double()
+    one, two = torch.eye(3).double(), torch.ones(2).double()
+    between = lcp.solve_friction(one, one[0], walls, -torch.ones(6).double(), two)
+    assert between[2] == 2 and between[0].isnan().all()
+
+
+def test_a_guess_changes_the_way_not_the_end():
+    arguments, v, gamma = problem(STATES, 20)
+    cold, warm = lcp.solve_friction(*arguments), lcp.solve_friction(*arguments, guess=gamma)
+    assert_near(warm[:2], cold[:2])
+    assert not warm[3].any() and (cold[3] > 0).all()
+    assert_same(lcp.solve_friction(*arguments, guess=torch.full_like(gamma, NAN)), cold)
+
+
+def test_bits_depend_neither_on_batch_nor_position_nor_layout_nor_threads():
+    arguments = problem(STATES, 64, seed=1)[0]
+    total = lambda *x: sum((y * y).sum() for y in solve(*x))
+    expected, slopes = lcp.solve_friction(*arguments), gradients(total, arguments)
+    for k in [0, 17, 63]:
+        alone = [x[k] for x in arguments]
+        assert_same(lcp.solve_friction(*alone), tuple(x[k] for x in expected))
+        assert_same(gradients(total, alone), tuple(x[k] for x in slopes))
+    spaced = [torch.stack([x, torch.full_like(x, NAN)], -1)[..., 0] for x in arguments]
+    assert_same(lcp.solve_friction(*spaced), expected)
+    threads = torch.get_num_threads()
+    try:
+        for count in [1, 2, 3]:
+            torch.set_num_threads(count)
+            assert_same(lcp.solve_friction(*arguments), expected)
+            assert_same(gradients(total, arguments), slopes)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("shared", NAMES)
+def test_derivatives_of_what_a_batch_shares(shared):
+    arguments = problem(["slide"], 2, seed=5)[0]
+    arguments = [x[:1] if name == shared else x for name, x in zip(NAMES, arguments)]
+    exact = lambda *x: solve(*x, tolerance=1e-14)
+    assert gradcheck(exact, leaves(arguments), check_forward_ad=True)
+
+
+def test_single_precision_is_double_precision_rounded():
+    arguments = [x.float() for x in problem(STATES, 20)[0]]
+    total = lambda *x: sum((y * y).sum() for y in solve(*x))
+    exact = [x.double() for x in arguments]
+    single, double = lcp.solve_friction(*arguments), lcp.solve_friction(*exact)
+    assert single[0].dtype == torch.float32 and not single[2].any()
+    assert_same(single[:2], tuple(x.float() for x in double[:2]))
+    for x, y in zip(gradients(total, arguments), gradients(total, exact)):
+        assert (x - y).abs().max() <= 1e-4 * y.abs().max()
+
+
+def test_vmap_is_the_loop():
+    torch._C._functorch._set_vmap_fallback_enabled(False)
+    try:
+        arguments = problem(STATES, 5, seed=4)[0]
+        assert_same(vmap(solve)(*arguments), solve(*arguments))
+        slopes = vmap(grad(loss, argnums=tuple(range(5))))(*arguments)
+        for x, y in zip(slopes, gradients(loss, arguments)):
+            assert_near(x, y)
+    finally:
+        torch._C._functorch._set_vmap_fallback_enabled(True)
+
+
+@pytest.mark.parametrize("change, message", [
+    (dict(A=torch.ones(3, 4)), r"A must be \[..., n, n\]"),
+    (dict(J=torch.ones(4, 3)), r"J must be \[..., 3 c, n\] with A's n = 3; got \[4, 3\]"),
+    (dict(b=torch.ones(2)), r"b must be \[..., 3 c\] with J's c = 1; got \[2\]"),
+    (dict(mu=torch.ones(1)), "mu must have A's dtype"),
+    (dict(guess=torch.ones(1).double()), r"guess must be \[..., 3 c\] with J's c = 1; got \[1\]"),
+    (dict(tolerance=-1.0), "tolerance must be finite and > 0; got -1"),
+    (dict(max_iterations=-1), "max_iterations must be >= 0; got -1")])
+def test_mistakes_are_named(change, message):
+    one = torch.eye(3, dtype=torch.float64)
+    right = dict(A=one, v_free=one[0], J=one, b=one[0], mu=one[0, :1])
+    with pytest.raises(RuntimeError, match=message):
+        lcp.solve_friction(**{**right, **change})
+
+
+def calls():
+    """For each operator, arguments over a batch of two."""
+    (A, v_free, J, b, mu), v, gamma = problem(STATES, 2)
+    yield "solve_friction", (A, v_free, J, b, mu), {}
+    yield "solve_friction", (A, v_free, J, b, mu), {"guess": gamma, "tolerance": 1e-8, "max_iterations": 50}
+    yield "_friction_point", (A, v_free, J, b, mu), {}
+    yield "_least_norm", (A, v), {"tolerance": 1e-11}
+
+
+def test_every_operator_passes_opcheck():
+    for operator, arguments, options in calls():
+        inputs = [x.clone().requires_grad_() for x in arguments]
+        torch.library.opcheck(getattr(lcp, operator).default, inputs, options)
+
+
+def test_meta_tensors_have_the_shapes_of_the_results():
+    to_meta = lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x
+    for operator, arguments, options in calls():
+        f = getattr(lcp, operator)
+        meta = f(*map(to_meta, arguments), **{name: to_meta(x) for name, x in options.items()})
+        assert_same(meta, torch.utils._pytree.tree_map(to_meta, f(*arguments, **options)))
+
+
+def test_autocast_solves_in_float32():
+    half = [x.bfloat16() for x in problem(STATES, 2)[0]]
+    with torch.autocast("cpu", torch.bfloat16):
+        result = lcp.solve_friction(*half)
+    assert_same(result, lcp.solve_friction(*(x.float() for x in half)))
+
+
+@pytest.mark.parametrize("consistent", [True, False])
+def test_least_norm_is_the_pseudo_inverse_and_so_is_its_derivative(consistent):
+    L, R = normal(4, 2, seed=1), normal(2, 4, seed=2)
+    right = normal(2, seed=3) if consistent else normal(4, seed=3)
+
+    def f(L, R, right):  # N = L R has rank 2
+        return lcp._least_norm(L @ R, times(L, right) if consistent else right, tolerance=1e-9)
+
+    assert_near(f(L, R, right), times(torch.linalg.pinv(L @ R), times(L, right) if consistent else right))
+    assert gradcheck(f, leaves([L, R, right]), check_forward_ad=True)
+    assert gradgradcheck(f, leaves([L, R, right]))
+
+
+class Solver(torch.nn.Module):
+    def forward(self, A, v_free, J, b, mu):
+        v, gamma, status, iterations = torch.ops.lcp.solve_friction(A, v_free, J, b, mu)
+        return (v.sin() + v * v).sum() + (gamma.cos() + gamma * gamma).sum()
+
+
+def test_torchscript_is_saved_loaded_and_differentiated():
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(Solver()), file)
+    file.seek(0)
+    loaded = torch.jit.load(file)
+    for batch in [(3,), (3,), (2, 2), (0,)]:
+        arguments = problem(STATES, *batch)[0]
+        assert_same(loaded(*arguments), loss(*arguments))
+        assert_same(gradients(loaded, arguments), gradients(loss, arguments))
+
+
+def test_an_exported_program_has_the_same_gradients_for_any_batch():
+    batch = torch.export.Dim("batch", min=1)
+    exported = torch.export.export(Solver(), tuple(problem(STATES, 3)[0]), dynamic_shapes=[{0: batch}] * 5)
+    for size in [3, 5]:
+        arguments = problem(STATES, size)[0]
+        assert_near(exported.module()(*arguments), loss(*arguments))
+        assert_near(gradients(exported.module(), arguments), gradients(loss, arguments))
+
+
+@pytest.mark.parametrize("backend", variants("aot_eager", "inductor"))
+def test_a_compiled_function_has_the_same_gradients(backend):
+    torch._dynamo.reset()
+    compiled = torch.compile(loss, backend=backend, fullgraph=True, dynamic=True)
+    for batch in [4, 5]:
+        arguments = problem(STATES, batch)[0]
+        assert_near(gradients(compiled, arguments), gradients(loss, arguments))
+    torch._dynamo.reset()
