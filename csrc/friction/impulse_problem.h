@@ -37,6 +37,8 @@ class ImpulseProblem {
   bool set(const Problem& problem);
 
   const Impulses& impulses() const { return impulses_; }
+  contact::System& system() const { return *system_; }  ///< of A and J, factored for A^-1
+  double unit() const { return unit_; }                 ///< m/s, the largest |J v_free + b|, or 1 where that is 0
 
   /// h of impulses gamma, [3 c].
   void scaled(const double* gamma, double* h) const;

@@ -6,6 +6,7 @@
 #include "lcp/add_equality.h"
 #include "lcp/certify.h"
 #include "lcp/certify_contact.h"
+#include "lcp/certify_friction.h"
 #include "lcp/contact_dual.h"
 #include "lcp/contact_parameters.h"
 #include "lcp/directional_derivative.h"

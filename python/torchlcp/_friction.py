@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["FrictionSolution", "solve_friction"]
+__all__ = ["FrictionCertificate", "FrictionSolution", "certify_friction", "solve_friction"]
 
 
 class FrictionSolution(NamedTuple):
@@ -21,6 +21,23 @@ class FrictionSolution(NamedTuple):
     gamma: Tensor
     status: Tensor
     iterations: Tensor
+
+
+class FrictionCertificate(NamedTuple):
+    """How accurate a solution is, and how well its gradient is defined; each [...].
+
+    residual: the larger of the violation of the law that solve_friction bounds and of the relative error of
+        A (v - v_free) = J' gamma, each component in the unit sqrt(A_ii).
+    margin: the least distance of a contact to a change between stick, slide and being apart, where the gradient jumps,
+        relative to the largest |J v_free + b|; infinity without contacts.
+    rank: int64, 3 c where gamma is determined.
+    unique: bool, whether v is determined; where it is not, the gradient is NaN.
+    """
+
+    residual: Tensor
+    margin: Tensor
+    rank: Tensor
+    unique: Tensor
 
 
 def solve_friction(
@@ -62,3 +79,21 @@ def solve_friction(
             A, v_free, J, b, mu, guess=guess, tolerance=tolerance, max_iterations=max_iterations
         )
     )
+
+
+def certify_friction(
+    A: Tensor, v_free: Tensor, J: Tensor, b: Tensor, mu: Tensor, v: Tensor, gamma: Tensor
+) -> FrictionCertificate:
+    """Certifies v, [..., n], and gamma, [..., 3 c], as a solution of solve_friction's problem, whoever found it.
+
+    The result has no gradient. Where the input is bad, residual and margin are NaN, rank is 0 and unique False.
+
+    Args:
+        A, v_free, J, b, mu: as for solve_friction.
+        v: [..., n], m/s.
+        gamma: [..., 3 c], N s.
+
+    Raises:
+        RuntimeError: a shape, dtype or device does not fit.
+    """
+    return FrictionCertificate(*torch.ops.lcp.certify_friction(A, v_free, J, b, mu, v, gamma))

@@ -1,6 +1,7 @@
 """Rigid contact with friction: what lcp::solve_friction promises, in all states and through all of PyTorch."""
 import io
 import itertools
+import math
 
 import pytest
 import torch
@@ -131,7 +132,42 @@ def test_where_v_may_change_by_itself_there_is_no_derivative():
     v, gamma, status, _ = lcp.solve_friction(torch.linalg.inv(W), free, one, torch.zeros(3).double(), mu, guess=start)
     assert status == 0
     assert_near(gamma, start)
+    assert not lcp.certify_friction(torch.linalg.inv(W), free, one, torch.zeros(3).double(), mu, v, gamma)[3]
+    assert torch.autograd.grad(v.sum(), free, create_graph=True)[0].isnan().all()
     assert torch.autograd.grad(v.sum(), free)[0].isnan().all()
+
+
+def test_the_kernel_of_the_derivative_has_the_values_of_its_formula():
+    boxes = [box_on_ground(v) for v in ([0.2, 0, -1, 0, 0, 0], [1.2, 0, -1, 0.3, 0.1, 0.2], [0.1, 0, 1, 2, 0, 0])]
+    stacked = [torch.stack(x) for x in zip(*boxes)]
+    for arguments in [problem(STATES, 20, seed=6)[0], problem(["slide"] * 3, 20, seed=6, n=3)[0], stacked]:
+        inputs = leaves(arguments)
+        kernel = torch.autograd.grad(loss(*inputs), inputs)
+        formula = torch.autograd.grad(loss(*inputs), inputs, create_graph=True)
+        for x, y in zip(kernel, formula):
+            torch.testing.assert_close(x, y.detach(), rtol=1e-7, atol=1e-8)
+
+
+def test_certificates_tell_what_is_known():
+    arguments, v, gamma = problem(STATES, 20)
+    residual, margin, rank, unique = lcp.certify_friction(*arguments, v, gamma)
+    assert (residual <= 1e-12).all() and (0 < margin).all() and margin.isfinite().all()
+    assert (rank == 9).all() and unique.all()
+    off = lcp.certify_friction(*arguments, v + 1e-3, gamma)
+    assert (off[0] > 1e-5).all()
+    scaled = [arguments[0] * 2**20, arguments[1] / 2**10, arguments[2], arguments[3] / 2**10, arguments[4]]
+    assert_same(lcp.certify_friction(*scaled, v / 2**10, gamma * 2**10), (residual, margin, rank, unique))
+    box = box_on_ground([0.2, 0, -1, 0, 0, 0])
+    residual, margin, rank, unique = lcp.certify_friction(*box, *solve(*box))
+    assert residual < 1e-12 and rank == 6 and unique  # the corners share the load in many ways, and none moves the box
+    one = torch.eye(3, dtype=torch.float64)
+    for friction, distance in [(0.5, 0.1 / math.sqrt(1.25)), (0.3, 0.1)]:  # it sticks within .4 < mu, and slides at .1
+        at = one, tensor([0.4, 0, -1]), one, torch.zeros(3).double(), tensor([friction])
+        assert_near(lcp.certify_friction(*at, *solve(*at))[1], tensor(distance))
+    none = lcp.certify_friction(one, one[0], one[:0], one[0, :0], one[0, :0], one[0], one[0, :0])
+    assert none[0] == 0 and none[1] == math.inf and none[2] == 0 and none[3]
+    bad = lcp.certify_friction(-one, one[0], one, one[0], one[0, :1], one[0], one[0])
+    assert bad[0].isnan() and bad[1].isnan() and bad[2] == 0 and not bad[3]
 
 
 @pytest.mark.parametrize("jacobian", [jacrev, jacfwd])
@@ -251,7 +287,10 @@ def calls():
     (A, v_free, J, b, mu), v, gamma = problem(STATES, 2)
     yield "solve_friction", (A, v_free, J, b, mu), {}
     yield "solve_friction", (A, v_free, J, b, mu), {"guess": gamma, "tolerance": 1e-8, "max_iterations": 50}
+    u = lcp._friction_point(A, v_free, J, b, mu)[2]
     yield "_friction_point", (A, v_free, J, b, mu), {}
+    yield "_friction_adjoint", (A, J, mu, v, gamma, u, v_free, b, gamma), {}
+    yield "certify_friction", (A, v_free, J, b, mu, v, gamma), {}
     yield "_least_norm", (A, v), {"tolerance": 1e-11}
 
 

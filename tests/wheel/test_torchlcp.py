@@ -15,7 +15,7 @@ import torch
 import torchlcp
 from torchlcp import (
     LCP, Certificate, ContactCertificate, ContactDual, ContactParameters, ContactSolution, DirectionalDerivative,
-    FreeMotion, FrictionSolution, MixedSolution, Solution, Status,
+    FreeMotion, FrictionCertificate, FrictionSolution, MixedSolution, Solution, Status,
 )
 
 N = 4
@@ -27,6 +27,7 @@ OPERATORS = {
     "gradient_radius": None,
     "solve_contact": ContactSolution,
     "solve_friction": FrictionSolution,
+    "certify_friction": FrictionCertificate,
     "certify_contact": ContactCertificate,
     "add_equality": FreeMotion,
     "equality_impulses": None,
@@ -227,6 +228,8 @@ def test_the_results_of_friction_are_named():
     solution = torchlcp.solve_friction(one, v_free, one, 0 * v_free, mu)
     assert solution.v.tolist() == pytest.approx([2.5, 0, 0]) and solution.gamma.tolist() == pytest.approx([-0.5, 0, 1])
     assert solution.status == Status.SOLVED and solution.iterations == 0
+    certificate = torchlcp.certify_friction(one, v_free, one, 0 * v_free, mu, solution.v, solution.gamma)
+    assert certificate.residual < 1e-14 and certificate.rank == 3 and certificate.unique
 
 
 @pytest.mark.parametrize("name", torchlcp.__all__)

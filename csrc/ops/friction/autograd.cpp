@@ -1,14 +1,8 @@
-// Derivatives of rigid contact with friction, of any order, by the implicit function theorem in formulas of tensors.
+// Derivatives of rigid contact with friction, of any order.
 //
-// What a contact does ties its change to that of its velocity, C du + D dgamma = E dmu, with t = u_t / |u_t|:
-//
-//   apart   C = 0, D = I
-//   stick   C = I, D = 0
-//   slide   du_n = 0,  dgamma_t + mu t dgamma_n + (mu gamma_n / |u_t|) (I - t t') du_t = -gamma_n t dmu
-//
-// and du = r + W dgamma with W = J A^-1 J' and the change r of u for the same impulses, so that (C W + D) dgamma =
-// E dmu - C r. Redundant contacts make this matrix singular; the change of least norm is taken in the impulses
-// gamma sqrt(d), where d is the mean of the diagonal of the contact's block of W.
+// The first is the kernel lcp::_friction_adjoint. Where its own derivative is asked for, it is written in formulas of
+// tensors instead, with lcp::_least_norm for linear systems; so is forward mode. csrc/friction/derivative.h has the
+// mathematics, here in the units of gamma and u: W = J A^-1 J', and (C W + D) dgamma = E dmu - C r.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/ones_like.h>
@@ -27,9 +21,6 @@
 namespace lcp::ops {
 namespace {
 
-// Singular values below these parts of the largest are 0 but for rounding; in float32 that of the data.
-constexpr double kRank = 1e-11, kSingleRank = 1e-5;
-
 // A direction in which gamma is free must move no body by more than this, relative to its size.
 constexpr double kUnique = 1e-4;
 
@@ -43,7 +34,7 @@ struct RigidPoint {
   RigidPoint(const Tensor& A_given, const Tensor& J_given, const Tensor& mu_given, const Tensor& v_given,
              const Tensor& gamma_given, const Tensor& u_given)
       : unsolved(v_given.isnan().any(-1, true) | gamma_given.isnan().any(-1, true) | u_given.isnan().any(-1, true)),
-        rank(A_given.scalar_type() == at::kFloat ? kSingleRank : kRank) {
+        rank(rank_tolerance(A_given)) {
     const auto known = [](const Tensor& where, const Tensor& x) { return at::where(where, 0, x).to(at::kDouble); };
     const Tensor matrices = unsolved.unsqueeze(-1), size = at::eye_symint(A_given.sym_size(-1), A_given.options());
     A = symmetric(at::where(matrices, size, A_given)).to(at::kDouble);
@@ -133,46 +124,43 @@ class LinearFriction {
   double rank_;
 };
 
-struct FrictionGradient {
-  Tensor a, c, mu;  // [..., n], [..., 3 c], [..., c]
-};
-
-// The gradients g of v, gamma and u: dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + mu' dmu.
-FrictionGradient gradient(const RigidPoint& at, const Tensor& g_v_given, const Tensor& g_gamma, const Tensor& g_u) {
+// lcp::_friction_adjoint in formulas.
+Tensors<3> friction_adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v,
+                                    const Tensor& gamma, const Tensor& u, const Tensor& g_v, const Tensor& g_gamma,
+                                    const Tensor& g_u) {
+  const RigidPoint at(A, J, mu, v, gamma, u);
   const LinearFriction law(at);
   const Tensor undefined =
-      (at.unsolved | law.ambiguous()) & (any_nonzero(g_v_given) | any_nonzero(g_gamma) | any_nonzero(g_u));
-  const Tensor g_v = g_v_given + at.to_bodies(g_u);
-  const Tensor y = at.to_contacts(times_inverse(at.A, g_v)) + g_gamma;
+      (at.unsolved | law.ambiguous()) & (any_nonzero(g_v) | any_nonzero(g_gamma) | any_nonzero(g_u));
+  const Tensor of_u = g_u.to(at::kDouble);
+  const Tensor push = g_v.to(at::kDouble) + at.to_bodies(of_u);
+  const Tensor y = at.to_contacts(times_inverse(at.A, push)) + g_gamma.to(at::kDouble);
   const Tensor p = law.multipliers(at::where(at.unsolved, 0, y));
   const Tensor c = -law.C_transposed(p);
-  const Tensor a = times_inverse(at.A, at::where(at.unsolved, 0, g_v + at.to_bodies(c)));
-  const auto nan_where_undefined = [&](const Tensor& x) { return x.masked_fill(undefined, kNaN); };
-  return {nan_where_undefined(a), nan_where_undefined(c + g_u),
-          nan_where_undefined(scalar_product(law.E(), by_contact(p)))};
+  const Tensor a = times_inverse(at.A, at::where(at.unsolved, 0, push + at.to_bodies(c)));
+  const auto finished = [&](const Tensor& x) { return x.masked_fill(undefined, kNaN).to(v.scalar_type()); };
+  return {finished(a), finished(c + of_u), finished(scalar_product(law.E(), by_contact(p)))};
 }
 
 variable_list friction_backward(const variable_list& g, const Needs& needs, const Tensor& A, const Tensor& v_free,
                                 const Tensor& J, const Tensor& mu, const Tensor& v, const Tensor& gamma,
                                 const Tensor& u, const Shape& b_shape) {
   if (!g[0].defined() && !g[1].defined() && !g[2].defined()) return variable_list(5);
-  const RigidPoint at(A, J, mu, v, gamma, u);
-  const auto given = [](const Tensor& x, const Tensor& like) { return or_zeros(x, like).to(at::kDouble); };
-  const FrictionGradient found = gradient(at, given(g[0], v), given(g[1], gamma), given(g[2], u));
-  const auto back = [&](const Tensor& x) { return x.to(v.scalar_type()); };
+  const auto [a, c, of_mu] =
+      friction_adjoint_op().call(A, J, mu, v, gamma, u, or_zeros(g[0], v), or_zeros(g[1], gamma), or_zeros(g[2], u));
   variable_list result(5);
-  if (needs[0]) {
-    const Tensor off = at.v - at::where(at.unsolved, 0, v_free).to(at::kDouble);
-    result[0] = back(symmetric(sum_outer(-found.a, off, A.sym_sizes())));
+  if (needs[0]) result[0] = symmetric(sum_outer(-a, v - v_free, A.sym_sizes()));
+  if (needs[1]) {
+    const Tensor unsolved = v.isnan().any(-1, true).unsqueeze(-1);
+    result[1] = sum_to_shape(times(symmetric(at::where(unsolved, 0, A)), a), shape_of(v_free));
   }
-  if (needs[1]) result[1] = back(sum_to_shape(times(at.A, found.a), shape_of(v_free)));
   if (needs[2]) {
     Shape turned = shape_of(J);
     std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
-    result[2] = back(sum_outer(found.a, by_row(at.gamma), turned).mT() + sum_outer(found.c, at.v, J.sym_sizes()));
+    result[2] = sum_outer(a, gamma, turned).mT() + sum_outer(c, v, J.sym_sizes());
   }
-  if (needs[3]) result[3] = back(sum_to_shape(found.c, b_shape));
-  if (needs[4]) result[4] = back(sum_to_shape(found.mu, shape_of(mu)));
+  if (needs[3]) result[3] = sum_to_shape(c, b_shape);
+  if (needs[4]) result[4] = sum_to_shape(of_mu, shape_of(mu));
   return result;
 }
 
@@ -216,6 +204,15 @@ Tensors<5> friction_point_autograd(c10::DispatchKeySet keys, const Tensor& A, co
   return {v, gamma, u, status, iterations};
 }
 
+Tensors<3> friction_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& mu,
+                                     const Tensor& v, const Tensor& gamma, const Tensor& u, const Tensor& g_v,
+                                     const Tensor& g_gamma, const Tensor& g_u) {
+  if (needs_derivative(A, J, mu, v, gamma, u, g_v, g_gamma, g_u)) {
+    return friction_adjoint_formula(A, J, mu, v, gamma, u, g_v, g_gamma, g_u);
+  }
+  return below_autograd(friction_adjoint_op(), keys, A, J, mu, v, gamma, u, g_v, g_gamma, g_u);
+}
+
 // With P = N^+ of constant rank, dP = -P dN P + P P' dN' (I - N P) + (I - P N) dN' P' P [Golub, Pereyra, SIAM J. Numer.
 // Anal. 10, 1973].
 variable_list least_norm_backward(const variable_list& g, const Needs& needs, const Tensor& N, const Tensor& y,
@@ -256,6 +253,7 @@ Tensor least_norm_autograd(c10::DispatchKeySet keys, const Tensor& N, const Tens
 
 TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
   library.impl("_friction_point", TORCH_FN(friction_point_autograd));
+  library.impl("_friction_adjoint", TORCH_FN(friction_adjoint_autograd));
   library.impl("_least_norm", TORCH_FN(least_norm_autograd));
 }
 

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
+#include "friction/derivative.h"
 #include "friction/ladder.h"
 #include "ops/elements.h"
 #include "ops/friction/operators.h"
@@ -47,6 +49,56 @@ Tensors<5> friction_point_cpu(const Tensor& A, const Tensor& v_free, const Tenso
   return as_tuple(std::move(results));
 }
 
+Tensors<4> certify_friction_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
+                                const Tensor& mu, const Tensor& v, const Tensor& gamma) {
+  auto results = new_results<4>(kCertifyFriction, A, v_free, J, b, mu, v, gamma);
+  const Tensor &residual = results[0], &margin = results[1], &rank = results[2], &unique = results[3];
+  const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
+  AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::certify_friction", [&] {
+    for_each_element<scalar_t>(
+        residual.sizes(), {{A, 2}, {v_free, 1}, {J, 2}, {b, 1}, {mu, 1}, {v, 1}, {gamma, 1}}, n + 3 * contacts, [&] {
+          return [&, derivative = friction::Derivative(n, contacts, rank_tolerance(A)),
+                  u = std::vector<double>(3 * contacts), to_residual = residual.mutable_data_ptr<scalar_t>(),
+                  to_margin = margin.mutable_data_ptr<scalar_t>(), to_rank = rank.mutable_data_ptr<std::int64_t>(),
+                  to_unique = unique.mutable_data_ptr<bool>()](const double* const* x, std::int64_t element) mutable {
+            for (std::int64_t i = 0; i < 3 * contacts; ++i) {
+              u[i] = x[3][i];
+              for (std::int64_t j = 0; j < n; ++j) u[i] += x[2][i * n + j] * x[5][j];
+            }
+            constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+            friction::Certificate found = {kUndefined, kUndefined, 0, false};
+            derivative.certify({x[0], x[1], x[2], x[3], x[4]}, {x[5], x[6], u.data()}, found);
+            to_residual[element] = static_cast<scalar_t>(found.residual);
+            to_margin[element] = static_cast<scalar_t>(found.margin);
+            to_rank[element] = found.rank;
+            to_unique[element] = found.unique;
+          };
+        });
+  });
+  return as_tuple(std::move(results));
+}
+
+Tensors<3> friction_adjoint_cpu(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v,
+                                const Tensor& gamma, const Tensor& u, const Tensor& g_v, const Tensor& g_gamma,
+                                const Tensor& g_u) {
+  auto results = new_results<3>(kFrictionAdjoint, A, J, mu, v, gamma, u, g_v, g_gamma, g_u);
+  const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
+  AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::_friction_adjoint", [&] {
+    for_each_element<scalar_t>(batch_of(results.front()),
+                               {{A, 2}, {J, 2}, {mu, 1}, {v, 1}, {gamma, 1}, {u, 1}, {g_v, 1}, {g_gamma, 1}, {g_u, 1}},
+                               n + 3 * contacts, [&] {
+                                 std::vector<Writer<scalar_t>> to(results.begin(), results.end());
+                                 return [derivative = friction::Derivative(n, contacts, rank_tolerance(A)),
+                                         to = std::move(to)](const double* const* x, std::int64_t element) mutable {
+                                   derivative.adjoint({x[0], nullptr, x[1], nullptr, x[2]}, {x[3], x[4], x[5]},
+                                                      {x[6], x[7], x[8]}, {to[0].data(), to[1].data(), to[2].data()});
+                                   for (const auto& writer : to) writer.store(element);
+                                 };
+                               });
+  });
+  return as_tuple(std::move(results));
+}
+
 Tensor least_norm_cpu(const Tensor& N, const Tensor& y, double tolerance) {
   Tensor result = std::get<0>(new_results<1>(kLeastNorm, N, y, tolerance));
   const std::int64_t n = N.size(-1);
@@ -77,6 +129,8 @@ Tensor least_norm_cpu(const Tensor& N, const Tensor& y, double tolerance) {
 
 TORCH_LIBRARY_IMPL(lcp, CPU, library) {
   library.impl("_friction_point", TORCH_FN(friction_point_cpu));
+  library.impl("certify_friction", TORCH_FN(certify_friction_cpu));
+  library.impl("_friction_adjoint", TORCH_FN(friction_adjoint_cpu));
   library.impl("_least_norm", TORCH_FN(least_norm_cpu));
 }
 

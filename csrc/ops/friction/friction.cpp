@@ -1,6 +1,7 @@
 // lcp::solve_friction, and its C++ function.
 #include <torch/library.h>
 
+#include "lcp/certify_friction.h"
 #include "lcp/solve_friction.h"
 #include "ops/friction/operators.h"
 
@@ -35,6 +36,13 @@ FrictionResult solve_friction(const at::Tensor& A, const at::Tensor& v_free, con
   auto [v, gamma, status, iterations] =
       ops::solve_friction_op().call(A, v_free, J, b, mu, options.guess, options.tolerance, options.max_iterations);
   return {v, gamma, status, iterations};
+}
+
+FrictionCertificate certify_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
+                                     const at::Tensor& b, const at::Tensor& mu, const at::Tensor& v,
+                                     const at::Tensor& gamma) {
+  auto [residual, margin, rank, unique] = ops::certify_friction_op().call(A, v_free, J, b, mu, v, gamma);
+  return {residual, margin, rank, unique};
 }
 
 }  // namespace lcp

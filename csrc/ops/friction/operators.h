@@ -21,6 +21,24 @@ inline constexpr Operator kFrictionPoint(
     {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kImpulseGuess, kTolerance, kMaxIterations},
     {{"v", "n"}, {"gamma", "3c"}, {"u", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
+/// See lcp/certify_friction.h.
+inline constexpr Operator kCertifyFriction(
+    "certify_friction", Operator::Kind::kNotDifferentiable,
+    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, vector("Tensor v"), tensor("Tensor gamma", "3c")},
+    {{"residual", ""}, {"margin", ""}, {"rank", "", at::kLong}, {"unique", "", at::kBool}});
+
+/// The Adjoint of csrc/friction/derivative.h.
+inline constexpr Operator kFrictionAdjoint("_friction_adjoint", Operator::Kind::kDifferentiable,
+                                           {kMass, kJacobian, kFriction, vector("Tensor v"),
+                                            tensor("Tensor gamma", "3c"), tensor("Tensor u", "3c"),
+                                            vector("Tensor g_v"), tensor("Tensor g_gamma", "3c"),
+                                            tensor("Tensor g_u", "3c")},
+                                           {{"a", "n"}, {"c", "3c"}, {"mu", "c"}});
+
+/// Singular values of a contact problem's linearised law below this part of the largest are 0 but for rounding, which
+/// in float32 is that of the data.
+inline double rank_tolerance(const Tensor& A) { return A.scalar_type() == at::kFloat ? 1e-5 : 1e-11; }
+
 /// x = N^+ y, the least-squares solution of least norm, with a singular value of N taken for 0 where it is below
 /// `tolerance` times the largest. NaN where N or y has a NaN. The derivative is that at constant rank.
 inline constexpr Operator kLeastNorm("_least_norm", Operator::Kind::kDifferentiable,
@@ -38,6 +56,16 @@ inline const auto& friction_point_op() {
                            const std::optional<Tensor>& guess, std::optional<double> tolerance,
                            std::optional<std::int64_t> max_iterations),
                 kFrictionPoint>();
+}
+inline const auto& certify_friction_op() {
+  return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                           const Tensor& v, const Tensor& gamma),
+                kCertifyFriction>();
+}
+inline const auto& friction_adjoint_op() {
+  return handle<Tensors<3>(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v, const Tensor& gamma,
+                           const Tensor& u, const Tensor& g_v, const Tensor& g_gamma, const Tensor& g_u),
+                kFrictionAdjoint>();
 }
 inline const auto& least_norm_op() {
   return handle<Tensor(const Tensor& N, const Tensor& y, double tolerance), kLeastNorm>();

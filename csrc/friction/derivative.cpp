@@ -1,0 +1,208 @@
+#include "friction/derivative.h"
+
+#include <Eigen/QR>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace lcp::friction {
+namespace {
+
+using Map = Eigen::Map<const contact::Vector>;
+
+// A change of impulses that the law leaves free must move no body by more than this, relative to its size.
+constexpr double kUnique = 1e-4;
+
+bool is_finite(const double* x, Eigen::Index size) {
+  return std::all_of(x, x + size, [](double number) { return std::isfinite(number); });
+}
+
+}  // namespace
+
+Derivative::Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance)
+    : n_(n),
+      contacts_(contacts),
+      rank_tolerance_(rank_tolerance),
+      problem_(n, contacts),
+      lu_(static_cast<int>(3 * contacts), linalg::Pivoting::kFull),
+      none_(3 * contacts),
+      h_(3 * contacts),
+      u_(3 * contacts),
+      states_(contacts),
+      linear_(contacts),
+      push_(n),
+      solved_(n),
+      y_(3 * contacts),
+      p_(3 * contacts),
+      work_(3 * contacts) {
+  touching_.reserve(contacts);
+}
+
+// Finds the states, and N of the contacts that touch.
+bool Derivative::linearize(const Problem& problem, const Solution& at) {
+  if (!problem_.set({problem.A, at.v, problem.J, none_.data(), problem.mu})) return false;
+  impulses_ = problem_.impulses();
+  problem_.scaled(at.gamma, h_.data());
+  touching_.clear();
+  for (int k = 0; k < contacts_; ++k) {
+    const double length = impulses_.weight[k] * problem_.unit(), mu = problem.mu[k];
+    const double* h = h_.data() + 3 * k;
+    double* u = u_.data() + 3 * k;
+    for (int i = 0; i < 3; ++i) u[i] = at.u[3 * k + i] / length;
+    const bool apart = h[2] <= u[2];
+    const bool sticks = mu * h[2] > 0 && std::hypot(h[0] - u[0], h[1] - u[1]) <= mu * h[2];
+    states_[k] = apart ? State::kApart : sticks ? State::kStick : State::kSlide;
+    if (apart) continue;
+    touching_.push_back(k);
+    Linear& linear = linear_[k];
+    linear = {};
+    linear.C[2][2] = 1;
+    const double slip = std::hypot(u[0], u[1]);
+    const double t[2] = {slip > 0 ? u[0] / slip : 0, slip > 0 ? u[1] / slip : 0};
+    for (int i = 0; i < 2; ++i) {
+      if (sticks) {
+        linear.C[i][i] = 1;
+        continue;
+      }
+      linear.D[i][i] = 1;
+      linear.D[i][2] = mu * t[i];
+      linear.E[i] = -h[2] * t[i];
+      for (int j = 0; j < 2 && slip > 0; ++j) {
+        linear.C[i][j] = mu * h[2] / slip * ((i == j ? 1 : 0) - t[i] * t[j]);
+      }
+    }
+  }
+  const Eigen::Index unknowns = 3 * static_cast<Eigen::Index>(touching_.size()), size = impulses_.size();
+  N_.setZero(unknowns, unknowns);
+  rows_.resize(unknowns);
+  for (Eigen::Index a = 0; a < unknowns; ++a) {
+    const int k = touching_[a / 3], i = static_cast<int>(a % 3);
+    const Linear& linear = linear_[k];
+    for (int l = 0; l < 3; ++l) {
+      if (linear.C[i][l] == 0) continue;
+      const double* row = impulses_.W + (3 * k + l) * size;
+      for (Eigen::Index b = 0; b < unknowns; ++b) N_(a, b) += linear.C[i][l] * row[3 * touching_[b / 3] + b % 3];
+    }
+    for (int l = 0; l < 3; ++l) N_(a, a - i + l) += linear.D[i][l];
+    const double largest = N_.row(a).lpNorm<1>();
+    rows_[a] = largest > 0 ? 1 / largest : 1;
+    N_.row(a) *= rows_[a];
+  }
+  return true;
+}
+
+bool Derivative::unique() const {
+  const Eigen::Index unknowns = N_.rows();
+  Eigen::VectorXd free(unknowns), moved = Eigen::VectorXd::Zero(impulses_.size());
+  for (Eigen::Index i = 0; i < unknowns; ++i) free[i] = std::cos(static_cast<double>((i + 1) * (i + 1)));
+  const double size = free.norm();
+  Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors(unknowns, unknowns);
+  factors.setThreshold(rank_tolerance_);
+  factors.compute(N_);
+  free -= factors.solve(N_ * free);  // what is left of it changes nothing in the law
+  for (Eigen::Index b = 0; b < unknowns; ++b) {
+    const Eigen::Index column = 3 * touching_[b / 3] + b % 3;
+    moved += free[b] * Map(impulses_.W + column * impulses_.size(), impulses_.size());
+  }
+  return moved.norm() <= kUnique * size;
+}
+
+void Derivative::adjoint(const Problem& problem, const Solution& at, const Solution& g, const Adjoint& result) {
+  const Eigen::Index rows = 3 * contacts_;
+  const auto fill_undefined = [&] {
+    const auto any = [](const double* x, Eigen::Index size) {
+      return std::any_of(x, x + size, [](double number) { return number != 0; });
+    };
+    const bool asked = any(g.v, n_) || any(g.gamma, rows) || any(g.u, rows);
+    const double value = asked ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+    std::fill_n(result.a, n_, value);
+    std::fill_n(result.c, rows, value);
+    std::fill_n(result.mu, contacts_, value);
+  };
+  if (!is_finite(at.v, n_) || !is_finite(at.gamma, rows) || !is_finite(at.u, rows) || !linearize(problem, at)) {
+    return fill_undefined();
+  }
+  contact::System& system = problem_.system();
+  work_ = Map(g.u, rows);
+  system.to_bodies(work_, push_);
+  push_ += Map(g.v, n_);
+  solved_ = push_;
+  system.solve(solved_);
+  system.to_contacts(solved_, y_);
+  y_ += Map(g.gamma, rows);
+
+  // p of N' p = y, first in the units of h.
+  const auto unknowns = static_cast<int>(N_.rows());
+  const auto scale = [&](int a) { return problem_.unit() / impulses_.weight[touching_[a / 3]]; };
+  double* matrix = lu_.matrix(unknowns);
+  for (int a = 0; a < unknowns; ++a) {
+    p_[a] = scale(a) * y_[3 * touching_[a / 3] + a % 3];
+    for (int b = 0; b < unknowns; ++b) matrix[a * unknowns + b] = N_(b, a);
+  }
+  if (lu_.factor(rank_tolerance_) == unknowns) {
+    lu_.solve(p_.data());
+  } else {
+    if (!unique()) return fill_undefined();
+    Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors(unknowns, unknowns);
+    factors.setThreshold(rank_tolerance_);
+    factors.compute(N_.transpose());
+    p_.head(unknowns) = factors.solve(p_.head(unknowns)).eval();
+  }
+  p_.head(unknowns).array() *= rows_.array();
+
+  std::fill_n(result.mu, contacts_, 0.0);
+  work_.setZero();
+  for (int a = 0; a < unknowns; ++a) {
+    const int k = touching_[a / 3], i = a % 3;
+    const double length = impulses_.weight[k] * problem_.unit();
+    for (int l = 0; l < 3; ++l) work_[3 * k + l] -= linear_[k].C[i][l] * p_[a] / length;
+    result.mu[k] += linear_[k].E[i] * p_[a];
+  }
+  for (Eigen::Index i = 0; i < rows; ++i) result.c[i] = work_[i] + g.u[i];
+  system.to_bodies(work_, solved_);
+  solved_ += push_;
+  system.solve(solved_);
+  std::copy_n(solved_.data(), n_, result.a);
+}
+
+bool Derivative::certify(const Problem& problem, const Solution& at, Certificate& result) {
+  const Eigen::Index rows = 3 * contacts_;
+  if (!well_posed(problem, n_, contacts_) || !is_finite(at.v, n_) || !is_finite(at.gamma, rows)) return false;
+  if (!linearize(problem, at)) return false;
+  contact::System& system = problem_.system();
+  system.diagonal(push_);
+  const contact::Vector scale = push_.cwiseSqrt().cwiseInverse();
+  const auto size = [&](const contact::Vector& x) { return scale.cwiseProduct(x).stableNorm(); };
+  contact::Vector momentum(n_), given(n_);
+  system.multiply(Map(problem.v_free, n_), given);
+  system.multiply(Map(at.v, n_) - Map(problem.v_free, n_), momentum);
+  work_ = Map(at.gamma, rows);
+  system.to_bodies(work_, push_);
+  const double imbalance = size(momentum - push_), largest = std::max(size(given), size(push_));
+  // The velocities without contact, whose largest is the unit of the others.
+  system.to_contacts(Map(problem.v_free, n_), work_);
+  work_ += Map(problem.b, rows);
+  const double speed = rows > 0 ? work_.lpNorm<Eigen::Infinity>() : 0;
+  const double unit = problem_.unit() / (speed > 0 ? speed : 1);
+  result = {unit * impulses_.residual(h_.data(), u_.data()), std::numeric_limits<double>::infinity(), 0, true};
+  if (imbalance > 0) result.residual = std::max(result.residual, imbalance / largest);
+  for (int k = 0; k < contacts_; ++k) {
+    const double *h = h_.data() + 3 * k, *u = u_.data() + 3 * k, mu = problem.mu[k];
+    const double surface = (mu * h[2] - std::hypot(h[0], h[1])) / std::hypot(1, mu);
+    const double distance = states_[k] == State::kApart   ? u[2] - h[2]
+                            : states_[k] == State::kStick ? std::min(h[2], surface)
+                            : mu > 0                      ? std::min(h[2], std::hypot(u[0], u[1]))
+                                                          : h[2];
+    result.margin = std::min(result.margin, unit * impulses_.weight[k] * distance);
+  }
+  result.rank = rows - N_.rows();  // D = I of contacts that are apart
+  if (touching_.empty()) return true;
+  Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors(N_.rows(), N_.cols());
+  factors.setThreshold(rank_tolerance_);
+  factors.compute(N_);
+  result.rank += factors.rank();
+  result.unique = factors.rank() == N_.rows() || unique();
+  return true;
+}
+
+}  // namespace lcp::friction

@@ -1,0 +1,91 @@
+// The derivative of the solution of a Problem of contact with friction, by the implicit function theorem.
+//
+// What a contact does ties the change of its impulse to that of its velocity, C du + D dh = E dmu in the units of
+// Impulses. With t = u_t / |u_t|:
+//
+//   apart   C = 0, D = I
+//   stick   C = I, D = 0
+//   slide   du_n = 0,  dh_t + mu t dh_n + (mu h_n / |u_t|) (I - t t') du_t = -h_n t dmu
+//
+// and du = r + W dh with the change r of u for the same impulses, so that N dh = E dmu - C r with N = C W + D. Where
+// redundant contacts make N singular, the dh of least norm is taken.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "friction/impulse_problem.h"
+#include "linalg/lu.h"
+
+namespace lcp::friction {
+
+enum class State : std::int8_t {
+  kApart = 0,  ///< h_n <= u_n
+  kStick = 1,  ///< |h_t - u_t| <= mu h_n, and mu h_n > 0
+  kSlide = 2,  ///< neither of the others
+};
+
+struct Solution {
+  const double* v;      ///< [n]
+  const double* gamma;  ///< [3 c]
+  const double* u;      ///< [3 c], J v + b
+};
+
+/// dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + mu' dmu for the incoming gradients, dL = g_v'
+/// dv
+/// + g_gamma' dgamma + g_u' du.
+struct Adjoint {
+  double* a;   ///< [n]
+  double* c;   ///< [3 c]
+  double* mu;  ///< [c]
+};
+
+/// How well a Solution fulfils the law, and how its derivative is defined.
+struct Certificate {
+  double residual;  ///< the larger of Impulses::residual and |D (A (v - v_free) - J' gamma)| / max(|D A v_free|, |D J'
+                    ///< gamma|), D = diag(A)^-1/2
+  /// The least distance of a contact to a change of its state, relative to max |J v_free + b|: u_n of a contact that is
+  /// apart, d gamma_n of the others and for stick the distance of d gamma to the surface of the cone, for slide |u_t|.
+  /// Infinity without contacts.
+  double margin;
+  std::int64_t rank;  ///< of N
+  bool unique;        ///< whether no change of impulses that the law leaves free moves a body
+};
+
+class Derivative {
+ public:
+  /// rank_tolerance: singular values of N below this part of the largest are 0 but for rounding.
+  Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance);
+
+  /// Of problem, v_free and b are not read. g: [n], [3 c], [3 c]. Where the solution has a NaN, because the problem was
+  /// not solved, and where it is not unique, all results are 0 if g is 0, else NaN.
+  void adjoint(const Problem& problem, const Solution& at, const Solution& g, const Adjoint& result);
+
+  /// False, without a certificate, where the problem is not well_posed, A is not positive definite, or the solution is
+  /// not finite.
+  bool certify(const Problem& problem, const Solution& at, Certificate& result);
+
+ private:
+  // C, D and E of a contact that is not apart.
+  struct Linear {
+    double C[3][3], D[3][3], E[3];
+  };
+
+  bool linearize(const Problem& problem, const Solution& at);
+  bool unique() const;
+
+  Eigen::Index n_, contacts_;
+  double rank_tolerance_;
+  ImpulseProblem problem_;
+  Impulses impulses_ = {};
+  linalg::Lu lu_;
+  std::vector<double> none_, h_, u_;
+  std::vector<State> states_;
+  std::vector<Linear> linear_;
+  std::vector<int> touching_;  // the contacts that are not apart
+  Eigen::MatrixXd N_;          // of these contacts, with rows of size 1
+  Eigen::VectorXd rows_;       // by which the rows of N were multiplied
+  contact::Vector push_, solved_, y_, p_, work_;
+};
+
+}  // namespace lcp::friction

@@ -1,0 +1,38 @@
+// How accurate a solution of lcp::solve_friction is, and how well its derivative is defined.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lcp/export.h"
+
+namespace lcp {
+
+/// One value of each kind per element of the batch, [...]. Where lcp::solve_friction would report kBadInput and where v
+/// or gamma is not finite, residual and margin are NaN, rank is 0 and unique false.
+struct FrictionCertificate {
+  /// The larger of the residual of FrictionOptions and of the relative error of A (v - v_free) = J' gamma, each
+  /// component in the unit sqrt(A_ii).
+  at::Tensor residual;
+
+  /// The least distance of a contact to a change between stick, slide and being apart, where the derivative jumps,
+  /// relative to the largest |J v_free + b|: the velocity u_n with which a contact opens, its d gamma_n, of a contact
+  /// that sticks also the distance of d gamma to the surface of the cone, of one that slides also |u_t|. Infinity
+  /// without contacts.
+  at::Tensor margin;
+
+  /// int64, the rank of the linearised law in the impulses: 3 c where gamma is determined.
+  at::Tensor rank;
+
+  /// bool, whether v is determined: false where the impulses of contacts may change so that bodies move and all
+  /// contacts still obey the law. The derivative is NaN there.
+  at::Tensor unique;
+};
+
+/// Certifies v: [..., n], m/s, and gamma: [..., 3 c], N s, as a solution of the problem that the other arguments define
+/// as in lcp::solve_friction, whichever method found it. The result is not differentiable. Throws c10::Error for
+/// shapes, dtypes or devices that do not fit.
+LCP_API FrictionCertificate certify_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
+                                             const at::Tensor& b, const at::Tensor& mu, const at::Tensor& v,
+                                             const at::Tensor& gamma);
+
+}  // namespace lcp
