@@ -49,6 +49,11 @@ void check_layout(std::string_view name, const Tensor& x) {
   TORCH_CHECK(x.layout() == at::kStrided, name, " must be a dense tensor; got layout ", x.layout());
 }
 
+void check_finite(std::string_view name, const Value& value) {
+  const double* const x = std::get_if<double>(&value);
+  TORCH_CHECK(x == nullptr || std::isfinite(*x), name, " must be finite; got ", *x);
+}
+
 void check_positive(std::string_view name, const Value& value) {
   const double* const x = std::get_if<double>(&value);
   TORCH_CHECK(x == nullptr || (*x > 0 && std::isfinite(*x)), name, " must be finite and > 0; got ", *x);

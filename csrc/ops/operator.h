@@ -93,7 +93,9 @@ constexpr Argument shape_of_result(std::string_view declaration) {
   return {.kind = Argument::Kind::kShapeOfResult, .declaration = declaration};
 }
 
-// Checks of flags: a number that is finite and > 0, one that is finite and >= 0, a whole number >= 0. None is allowed.
+// Checks of flags: a number that is finite, one that is finite and > 0, one that is finite and >= 0, a whole number >=
+// 0. None is allowed.
+void check_finite(std::string_view name, const Value& value);
 void check_positive(std::string_view name, const Value& value);
 void check_nonnegative(std::string_view name, const Value& value);
 void check_count(std::string_view name, const Value& value);

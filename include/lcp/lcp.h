@@ -10,6 +10,7 @@
 #include "lcp/contact_dual.h"
 #include "lcp/contact_parameters.h"
 #include "lcp/directional_derivative.h"
+#include "lcp/friction_problem.h"
 #include "lcp/identification/least_squares.h"
 #include "lcp/identification/moving_horizon.h"
 #include "lcp/identification/particle_filter.h"

@@ -1,11 +1,20 @@
-"""The operator for rigid contact with friction, typed, with names for what it returns."""
+"""The operators for rigid contact with friction, typed, with names for what they return."""
 
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["FrictionCertificate", "FrictionSolution", "certify_friction", "solve_friction"]
+__all__ = [
+    "FrictionCertificate",
+    "FrictionMotion",
+    "FrictionProblem",
+    "FrictionSolution",
+    "certify_friction",
+    "friction_motion",
+    "friction_problem",
+    "solve_friction",
+]
 
 
 class FrictionSolution(NamedTuple):
@@ -38,6 +47,20 @@ class FrictionCertificate(NamedTuple):
     margin: Tensor
     rank: Tensor
     unique: Tensor
+
+
+class FrictionProblem(NamedTuple):
+    """M [..., f, f] and q [..., f] of an LCP, see friction_problem."""
+
+    M: Tensor
+    q: Tensor
+
+
+class FrictionMotion(NamedTuple):
+    """v [..., n], m/s, and gamma [..., 3 c], N s, the impulses (t1, t2, n) of each contact."""
+
+    v: Tensor
+    gamma: Tensor
 
 
 def solve_friction(
@@ -97,3 +120,41 @@ def certify_friction(
         RuntimeError: a shape, dtype or device does not fit.
     """
     return FrictionCertificate(*torch.ops.lcp.certify_friction(A, v_free, J, b, mu, v, gamma))
+
+
+def friction_problem(
+    A: Tensor, v_free: Tensor, J: Tensor, b: Tensor, mu: Tensor, *, directions: int = 4, angle: float = 0.0
+) -> FrictionProblem:
+    """The contacts of solve_friction with a pyramid in place of each cone, as an LCP for solve.
+
+    It has f = c (directions + 2) unknowns: the normal impulses, [c]; the impulses in the directions, [c, directions]; and
+    the slip speeds, [c]. Differentiable in all five tensors, any number of times.
+
+        Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb
+        friction, International Journal for Numerical Methods in Engineering 39, 1996.
+
+    Args:
+        A, v_free, J, b, mu: as for solve_friction.
+        directions: >= 3, of the friction of each contact.
+        angle: of the first of them, from t1 towards t2.
+
+    Raises:
+        RuntimeError: a shape, dtype, device or option does not fit.
+    """
+    return FrictionProblem(*torch.ops.lcp.friction_problem(A, v_free, J, b, mu, directions=directions, angle=angle))
+
+
+def friction_motion(
+    A: Tensor, v_free: Tensor, J: Tensor, z: Tensor, *, directions: int = 4, angle: float = 0.0
+) -> FrictionMotion:
+    """The motion that a solution z, [..., f], of the friction_problem of A, v_free and J means.
+
+    Args:
+        A, v_free, J: as for solve_friction.
+        z: [..., c (directions + 2)].
+        directions, angle: those of the friction_problem.
+
+    Raises:
+        RuntimeError: a shape, dtype, device or option does not fit.
+    """
+    return FrictionMotion(*torch.ops.lcp.friction_motion(A, v_free, J, z, directions=directions, angle=angle))

@@ -267,6 +267,16 @@ def test_vmap_is_the_loop():
         torch._C._functorch._set_vmap_fallback_enabled(True)
 
 
+def test_mistakes_of_pyramids_are_named():
+    one = torch.eye(3, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match="directions must be >= 3; got 2"):
+        lcp.friction_problem(one, one[0], one, one[0], one[0, :1], directions=2)
+    with pytest.raises(RuntimeError, match="angle must be finite; got nan"):
+        lcp.friction_problem(one, one[0], one, one[0], one[0, :1], angle=NAN)
+    with pytest.raises(RuntimeError, match=r"z must be \[..., 6\] for 1 contacts with 4 directions; got \[5\]"):
+        lcp.friction_motion(one, one[0], one, torch.ones(5).double())
+
+
 @pytest.mark.parametrize("change, message", [
     (dict(A=torch.ones(3, 4)), r"A must be \[..., n, n\]"),
     (dict(J=torch.ones(4, 3)), r"J must be \[..., 3 c, n\] with A's n = 3; got \[4, 3\]"),
@@ -282,6 +292,48 @@ def test_mistakes_are_named(change, message):
         lcp.solve_friction(**{**right, **change})
 
 
+def pyramid(arguments, **directions):
+    """The same contacts with polyhedral friction: v and gamma, differentiable."""
+    A, v_free, J, b, mu = arguments
+    z = lcp.solve(*lcp.friction_problem(*arguments, **directions))[0]
+    return lcp.friction_motion(A, v_free, J, z, **directions)
+
+
+def test_a_pyramid_is_exact_along_its_directions():
+    one = torch.eye(3, dtype=torch.float64)
+    for turn in (0.0, 0.4):
+        free = tensor([math.cos(turn), math.sin(turn), -1])
+        arguments = one, free, one, torch.zeros(3).double(), tensor([0.5])
+        for directions in (3, 4, 7):  # friction acts against the motion
+            v, gamma = pyramid(arguments, directions=directions, angle=turn + math.pi)
+            assert_near((v, gamma), solve(*arguments))
+        v, _ = pyramid(arguments, directions=4, angle=turn + math.pi / 4)
+        assert (v - solve(*arguments)[0]).norm() > 0.05
+
+
+def test_pyramids_with_many_directions_come_near_the_cone():
+    arguments = problem(STATES, 20)[0]
+    exact = solve(*arguments)[0]
+    errors = [(pyramid(arguments, directions=n)[0] - exact).norm(dim=-1).max() for n in (4, 16, 64)]
+    assert errors[0] > 3 * errors[1] > 9 * errors[2] and errors[2] < 0.02
+    v, gamma = pyramid(arguments, directions=8, angle=0.3)
+    A, v_free, J, _, mu = arguments
+    assert_near(times(A, v - v_free), times(J.mT, gamma))
+    gamma = gamma.unflatten(-1, (3, 3))
+    assert (gamma[..., :2].norm(dim=-1) <= mu * gamma[..., 2] + 1e-12).all()
+
+
+def test_pyramids_are_differentiable():
+    arguments = problem(STATES, seed=4)[0]
+    motion = lambda *x: tuple(pyramid(x, directions=5, angle=0.2))
+    assert gradcheck(motion, leaves(arguments), check_forward_ad=True)
+    assert gradgradcheck(motion, leaves(arguments))
+    shared = [problem(STATES, 2, seed=4)[0][0][:1], *problem(STATES, 2, seed=4)[0][1:4], arguments[4]]
+    assert gradcheck(motion, leaves(shared))
+    for f in (motion, lcp.friction_problem):
+        assert_near(vmap(f)(*problem(STATES, 3)[0]), tuple(f(*problem(STATES, 3)[0])))
+
+
 def calls():
     """For each operator, arguments over a batch of two."""
     (A, v_free, J, b, mu), v, gamma = problem(STATES, 2)
@@ -292,6 +344,8 @@ def calls():
     yield "_friction_adjoint", (A, J, mu, v, gamma, u, v_free, b, gamma), {}
     yield "certify_friction", (A, v_free, J, b, mu, v, gamma), {}
     yield "_least_norm", (A, v), {"tolerance": 1e-11}
+    yield "friction_problem", (A, v_free, J, b, mu), {"directions": 6, "angle": 0.1}
+    yield "friction_motion", (A, v_free, J, normal(2, 18).abs()), {}
 
 
 def test_every_operator_passes_opcheck():

@@ -15,7 +15,7 @@ import torch
 import torchlcp
 from torchlcp import (
     LCP, Certificate, ContactCertificate, ContactDual, ContactParameters, ContactSolution, DirectionalDerivative,
-    FreeMotion, FrictionCertificate, FrictionSolution, MixedSolution, Solution, Status,
+    FreeMotion, FrictionCertificate, FrictionMotion, FrictionProblem, FrictionSolution, MixedSolution, Solution, Status,
 )
 
 N = 4
@@ -28,6 +28,8 @@ OPERATORS = {
     "solve_contact": ContactSolution,
     "solve_friction": FrictionSolution,
     "certify_friction": FrictionCertificate,
+    "friction_problem": FrictionProblem,
+    "friction_motion": FrictionMotion,
     "certify_contact": ContactCertificate,
     "add_equality": FreeMotion,
     "equality_impulses": None,
@@ -230,6 +232,8 @@ def test_the_results_of_friction_are_named():
     assert solution.status == Status.SOLVED and solution.iterations == 0
     certificate = torchlcp.certify_friction(one, v_free, one, 0 * v_free, mu, solution.v, solution.gamma)
     assert certificate.residual < 1e-14 and certificate.rank == 3 and certificate.unique
+    z = torchlcp.solve(*torchlcp.friction_problem(one, v_free, one, 0 * v_free, mu)).z
+    assert torchlcp.friction_motion(one, v_free, one, z).v.tolist() == pytest.approx([2.5, 0, 0])
 
 
 @pytest.mark.parametrize("name", torchlcp.__all__)

@@ -1,11 +1,28 @@
-// lcp::solve_friction, and its C++ function.
+// The operators of rigid contact that are made of others, and the C++ functions of all of them.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
+#include <ATen/ops/diag_embed.h>
+#include <ATen/ops/eye.h>
+#include <ATen/ops/stack.h>
+#include <c10/util/Exception.h>
 #include <torch/library.h>
 
+#include <numbers>
+
 #include "lcp/certify_friction.h"
+#include "lcp/friction_problem.h"
 #include "lcp/solve_friction.h"
+#include "ops/contact/tensors.h"
 #include "ops/friction/operators.h"
 
 namespace lcp::ops {
+
+void check_directions(std::string_view name, const Value& value) {
+  TORCH_CHECK(std::get<std::int64_t>(value) >= 3, name, " must be >= 3; got ", std::get<std::int64_t>(value));
+}
+
 namespace {
 
 Tensors<4> solve_friction_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
@@ -17,12 +34,68 @@ Tensors<4> solve_friction_composite(const Tensor& A, const Tensor& v_free, const
   return {v, gamma, status, iterations};
 }
 
+// The directions, [count, 2].
+Tensor directions_of(std::int64_t count, double angle, const at::TensorOptions& options) {
+  const double step = 2 * std::numbers::pi / static_cast<double>(count);
+  const Tensor angles = angle + step * at::arange(count, options.dtype(at::kDouble));
+  return at::stack({angles.cos(), angles.sin()}, -1).to(options);
+}
+
+// Of the rows of all contacts, [..., c, 3, k], the normals, [..., c, k], and behind them the rows in the directions,
+// [..., c count, k].
+Tensor along(const Tensor& rows, const Tensor& directions) {
+  const Tensor tangents = (directions.unsqueeze(-1) * rows.narrow(-2, 0, 2).unsqueeze(-3)).sum(-2);
+  return at::cat({rows.select(-2, 2), tangents.flatten(-3, -2)}, -2);
+}
+
+Tensors<2> friction_problem_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
+                                      const Tensor& mu, std::int64_t directions, double angle) {
+  check(kFrictionProblem, A, v_free, J, b, mu, directions, angle);
+  const Tensor d = directions_of(directions, angle, A.options());
+  const Tensor G = along(by_contact(J.mT()).movedim(-3, -1), d);
+  const Tensor offset = along(by_contact(b).unsqueeze(-1), d).squeeze(-1);
+  const Tensor solved = times_inverse(A.unsqueeze(-3), G);  // A^-1 G', the columns as rows
+  const Tensor W = (G.unsqueeze(-2) * solved.unsqueeze(-3)).sum(-1);
+  const c10::SymInt contacts = mu.sym_size(-1), sides = contacts * directions;
+  // The slip speed of a contact acts on all of its directions.
+  const Tensor one = at::eye_symint(contacts, A.options());
+  const Tensor slips = one.unsqueeze(1).expand_symint({contacts, directions, contacts}).flatten(0, 1);
+  const auto placed = [&](const Tensor& x, const c10::SymInt& row, const c10::SymInt& column) {
+    const c10::SymInt size = contacts * 2 + sides;
+    return at::constant_pad_nd_symint(x, {column, size - column - x.sym_size(-1), row, size - row - x.sym_size(-2)}, 0);
+  };
+  const c10::SymInt last = contacts + sides;
+  const Tensor M = placed(W, 0, 0) + placed(slips, contacts, last) - placed(slips.t(), last, contacts) +
+                   placed(at::diag_embed(mu), last, 0);
+  return {M, at::constant_pad_nd_symint(times(G, v_free) + offset, {0, contacts}, 0)};
+}
+
+Tensors<2> friction_motion_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& z,
+                                     std::int64_t directions, double angle) {
+  check(kFrictionMotion, A, v_free, J, z, directions, angle);
+  const c10::SymInt contacts = J.sym_size(-2) / 3, sides = contacts * directions;
+  TORCH_CHECK(z.sym_size(-1) == contacts * 2 + sides, "z must be [..., ", contacts * 2 + sides, "] for ", contacts,
+              " contacts with ", directions, " directions; got ", z.sym_sizes());
+  const Tensor d = directions_of(directions, angle, A.options());
+  Shape shape = shape_of(z);
+  shape.back() = contacts;
+  shape.emplace_back(directions);
+  const Tensor in_directions = z.narrow_symint(-1, contacts, sides).reshape_symint(shape);
+  const Tensor friction = (in_directions.unsqueeze(-1) * d).sum(-2);  // [..., c, 2]
+  const Tensor gamma = by_row(at::cat({friction, z.narrow_symint(-1, 0, contacts).unsqueeze(-1)}, -1));
+  return {v_free + times_inverse(A, times(J.mT(), gamma)), gamma};
+}
+
 TORCH_LIBRARY_IMPL(lcp, CompositeImplicitAutograd, library) {
+  library.impl("friction_problem", TORCH_FN(friction_problem_composite));
+  library.impl("friction_motion", TORCH_FN(friction_motion_composite));
   library.impl("solve_friction", TORCH_FN(solve_friction_composite));
 }
 
-// torch.vmap would else run it element by element.
+// torch.vmap would else run them element by element.
 TORCH_LIBRARY_IMPL(lcp, FuncTorchBatchedDecomposition, library) {
+  library.impl("friction_problem", TORCH_FN(friction_problem_composite));
+  library.impl("friction_motion", TORCH_FN(friction_motion_composite));
   library.impl("solve_friction", TORCH_FN(solve_friction_composite));
 }
 
@@ -43,6 +116,18 @@ FrictionCertificate certify_friction(const at::Tensor& A, const at::Tensor& v_fr
                                      const at::Tensor& gamma) {
   auto [residual, margin, rank, unique] = ops::certify_friction_op().call(A, v_free, J, b, mu, v, gamma);
   return {residual, margin, rank, unique};
+}
+
+FrictionProblem friction_problem(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
+                                 const at::Tensor& b, const at::Tensor& mu, const FrictionDirections& directions) {
+  auto [M, q] = ops::friction_problem_op().call(A, v_free, J, b, mu, directions.count, directions.angle);
+  return {M, q};
+}
+
+FrictionMotion friction_motion(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J, const at::Tensor& z,
+                               const FrictionDirections& directions) {
+  auto [v, gamma] = ops::friction_motion_op().call(A, v_free, J, z, directions.count, directions.angle);
+  return {v, gamma};
 }
 
 }  // namespace lcp

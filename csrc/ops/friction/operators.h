@@ -27,6 +27,21 @@ inline constexpr Operator kCertifyFriction(
     {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, vector("Tensor v"), tensor("Tensor gamma", "3c")},
     {{"residual", ""}, {"margin", ""}, {"rank", "", at::kLong}, {"unique", "", at::kBool}});
 
+void check_directions(std::string_view name, const Value& value);
+inline constexpr Argument kDirections = flag("int directions=4", check_directions);
+inline constexpr Argument kAngle = flag("float angle=0.0", check_finite);
+
+/// See lcp/friction_problem.h.
+inline constexpr Operator kFrictionProblem("friction_problem", Operator::Kind::kComposite,
+                                           {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kDirections, kAngle},
+                                           {{"M", "f f"}, {"q", "f"}});
+
+/// See lcp/friction_problem.h.
+inline constexpr Operator kFrictionMotion("friction_motion", Operator::Kind::kComposite,
+                                          {kMass, kFreeVelocity, kJacobian, tensor("Tensor z", "f"), kDirections,
+                                           kAngle},
+                                          {{"v", "n"}, {"gamma", "3c"}});
+
 /// The Adjoint of csrc/friction/derivative.h.
 inline constexpr Operator kFrictionAdjoint("_friction_adjoint", Operator::Kind::kDifferentiable,
                                            {kMass, kJacobian, kFriction, vector("Tensor v"),
@@ -61,6 +76,16 @@ inline const auto& certify_friction_op() {
   return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
                            const Tensor& v, const Tensor& gamma),
                 kCertifyFriction>();
+}
+inline const auto& friction_problem_op() {
+  return handle<Tensors<2>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                           std::int64_t directions, double angle),
+                kFrictionProblem>();
+}
+inline const auto& friction_motion_op() {
+  return handle<Tensors<2>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& z,
+                           std::int64_t directions, double angle),
+                kFrictionMotion>();
 }
 inline const auto& friction_adjoint_op() {
   return handle<Tensors<3>(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v, const Tensor& gamma,
