@@ -10,9 +10,6 @@ namespace {
 
 using Map = Eigen::Map<const contact::Vector>;
 
-// A change of impulses that the law leaves free must move no body by more than this, relative to its size.
-constexpr double kUnique = 1e-4;
-
 bool is_finite(const double* x, Eigen::Index size) {
   return std::all_of(x, x + size, [](double number) { return std::isfinite(number); });
 }

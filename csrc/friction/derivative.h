@@ -19,6 +19,10 @@
 
 namespace lcp::friction {
 
+/// Where impulses that change without breaking the linearised law change a velocity by more than this, both in the
+/// units of Impulses and relative to the change of the impulses, v is not unique.
+constexpr double kUnique = 1e-4;
+
 enum class State : std::int8_t {
   kApart = 0,  ///< h_n <= u_n
   kStick = 1,  ///< |h_t - u_t| <= mu h_n, and mu h_n > 0

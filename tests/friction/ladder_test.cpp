@@ -49,6 +49,12 @@ void expect_true(const RigidContacts& bodies, const Solution& found) {
   EXPECT_LE((found.u - bodies.J * found.v - bodies.b).norm(), 1e-12 * (1 + found.u.norm()));
 }
 
+void expect_solved(const RigidContacts& bodies, int number) {
+  const Solution found = solved(bodies);
+  ASSERT_EQ(found.status, Status::kSolved) << number;
+  expect_true(bodies, found);
+}
+
 TEST(FrictionLadderTest, SticksSlidesAndTakesOff) {
   const Solution sticks = solved(mass_on_plane(0.3, -1, 0.5));
   EXPECT_LT(sticks.v.norm(), 1e-15);
@@ -66,20 +72,14 @@ TEST(FrictionLadderTest, SticksSlidesAndTakesOff) {
 TEST(FrictionLadderTest, SolvesRigidBodies) {
   RigidContactMaker make(1);
   for (int k = 0; k < 2000; ++k) {
-    const RigidContacts bodies = k % 5 < 3 ? make.one_body() : k % 5 == 3 ? make.bodies() : make.stack(2);
-    const Solution found = solved(bodies);
-    ASSERT_EQ(found.status, Status::kSolved) << k;
-    expect_true(bodies, found);
+    expect_solved(k % 5 < 3 ? make.one_body() : k % 5 == 3 ? make.bodies() : make.stack(2), k);
   }
 }
 
 TEST(FrictionLadderTest, SolvesStacksWithMassesThatDiffer) {
   RigidContactMaker make(2);
   for (int k = 0; k < 100; ++k) {
-    const RigidContacts bodies = make.stack(3 + static_cast<int>(8 * make.uniform()));
-    const Solution found = solved(bodies);
-    ASSERT_EQ(found.status, Status::kSolved) << k;
-    expect_true(bodies, found);
+    expect_solved(make.stack(3 + static_cast<int>(8 * make.uniform())), k);
   }
 }
 

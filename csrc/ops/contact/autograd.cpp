@@ -80,11 +80,7 @@ variable_list point_backward(const variable_list& g, const Needs& needs, const T
   variable_list result(6);
   if (needs[0]) result[0] = symmetric(sum_outer(-l, v - v_free, A.sym_sizes()));
   if (needs[1]) result[1] = sum_to_shape(of_v_free, shape_of(v_free));
-  if (needs[2]) {
-    Shape turned = shape_of(J);
-    std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
-    result[2] = sum_outer(l, gamma, turned).mT() - sum_outer(of_v_hat, v, J.sym_sizes());
-  }
+  if (needs[2]) result[2] = sum_outer_turned(l, gamma, J) - sum_outer(of_v_hat, v, J.sym_sizes());
   if (needs[3]) result[3] = sum_to_shape(of_v_hat, v_hat_shape);
   if (needs[4]) result[4] = sum_to_shape(of_R, shape_of(R));
   if (needs[5]) result[5] = sum_to_shape(of_mu, shape_of(mu));

@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <limits>
+#include <utility>
 
 #include "ops/contact/operators.h"
 #include "ops/derivative.h"
@@ -35,6 +36,13 @@ inline Tensor normals(const Tensor& x) { return x.select(-1, 2); }      // [...,
 inline Tensor scalar_product(const Tensor& a, const Tensor& b) { return (a * b).sum(-1); }
 inline Tensor apply(const Tensor& K, const Tensor& x) { return scalar_product(K, x.unsqueeze(-2)); }  // [..., c, 3]
 inline Tensor any_nonzero(const Tensor& x) { return (x != 0).any(-1, true); }
+
+// x t' summed to the shape of J. As in sum_outer, x may be NaN where t is 0: in elements that are not solved.
+inline Tensor sum_outer_turned(const Tensor& t, const Tensor& x, const Tensor& J) {
+  Shape turned = shape_of(J);
+  std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
+  return sum_outer(t, x, turned).mT();
+}
 
 // A^-1 g.
 inline Tensor times_inverse(const Tensor& A, const Tensor& g) {

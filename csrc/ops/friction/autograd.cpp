@@ -13,6 +13,7 @@
 
 #include <tuple>
 
+#include "friction/derivative.h"
 #include "ops/contact/tensors.h"
 #include "ops/derivative.h"
 #include "ops/friction/operators.h"
@@ -20,9 +21,6 @@
 
 namespace lcp::ops {
 namespace {
-
-// A direction in which gamma is free must move no body by more than this, relative to its size.
-constexpr double kUnique = 1e-4;
 
 // Problems and their solutions in double precision. Elements without a solution, which `unsolved` marks, get numbers
 // that lead to no NaN.
@@ -56,10 +54,10 @@ class LinearFriction {
     const Tensor solved = times_inverse(at.A.unsqueeze(-3), at.J);  // A^-1 J', the columns as rows
     W_ = (at.J.unsqueeze(-2) * solved.unsqueeze(-3)).sum(-1);
     const Tensor d = by_contact((at.J * solved).sum(-1)).mean(-1).detach();  // [..., c]
-    const Tensor weight = at::where(d > 0, d, 1).sqrt();
-    const Tensor z = at.gamma * (weight * weight).unsqueeze(-1) - at.u;
+    const Tensor response = at::where(d > 0, d, 1);
+    const Tensor z = at.gamma * response.unsqueeze(-1) - at.u;
     const Tensor apart = normals(z) <= 0;
-    const Tensor limit = at.mu * normals(at.gamma) * weight * weight;
+    const Tensor limit = at.mu * normals(at.gamma) * response;
     const Tensor stick = ~apart & (limit > 0) & (scalar_product(tangents(z), tangents(z)) <= limit * limit);
     const Tensor slide = ~apart & ~stick;
     const Tensor slip = scalar_product(tangents(at.u), tangents(at.u));
@@ -84,13 +82,12 @@ class LinearFriction {
                none, none, kinds(none, none, one)});
     E_ = at::stack({kinds(none, -normal * t_0, none), kinds(none, -normal * t_1, none), none}, -1);  // [..., c, 3]
 
-    // S^-1 N R^-1 = C W + D with weights S of the impulses and R of the rows.
+    // N = R (C W + D) S, with the units S of the impulses, in which contacts are alike, and rows of size 1 by R.
     const Tensor blocks =
         (C_.unsqueeze(-1) * by_contact(W_).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
     const Tensor identity = at::eye_symint(D_.sym_size(-3), D_.options()).unsqueeze(-1).unsqueeze(-3);  // [c, 1, c, 1]
     const Tensor M = by_row_block(blocks) + by_row_block(by_row(identity * D_.unsqueeze(-2)));
-    S_ = (one / weight).unsqueeze(-1).expand_symint(at.u.sym_sizes());
-    S_ = by_row(S_);
+    S_ = by_row((one / response.sqrt()).unsqueeze(-1).expand_symint(at.u.sym_sizes()));
     const Tensor scaled = M * S_.unsqueeze(-2);
     const Tensor size = scaled.detach().abs().sum(-1);
     R_ = at::where(size > 0, 1 / size, 1);
@@ -108,7 +105,7 @@ class LinearFriction {
     const Tensor probe = at::ones_like(S_).cumsum(-1).square().cos();  // in no special direction
     const Tensor left = probe - least_norm_op().call(N, times(N, probe), rank_);
     const Tensor moved = S_ * times(W_.detach(), S_ * left);
-    return moved.square().sum(-1, true) > kUnique * kUnique * probe.square().sum(-1, true);
+    return moved.square().sum(-1, true) > friction::kUnique * friction::kUnique * probe.square().sum(-1, true);
   }
 
   Tensor C(const Tensor& x) const { return by_row(apply(C_, by_contact(x))); }
@@ -154,11 +151,7 @@ variable_list friction_backward(const variable_list& g, const Needs& needs, cons
     const Tensor unsolved = v.isnan().any(-1, true).unsqueeze(-1);
     result[1] = sum_to_shape(times(symmetric(at::where(unsolved, 0, A)), a), shape_of(v_free));
   }
-  if (needs[2]) {
-    Shape turned = shape_of(J);
-    std::swap(turned[turned.size() - 1], turned[turned.size() - 2]);
-    result[2] = sum_outer(a, gamma, turned).mT() + sum_outer(c, v, J.sym_sizes());
-  }
+  if (needs[2]) result[2] = sum_outer_turned(a, gamma, J) + sum_outer(c, v, J.sym_sizes());
   if (needs[3]) result[3] = sum_to_shape(c, b_shape);
   if (needs[4]) result[4] = sum_to_shape(of_mu, shape_of(mu));
   return result;
