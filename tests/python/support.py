@@ -177,3 +177,12 @@ def saved_as_arrays():
 
 def saved_as_clones():
     return torch.autograd.graph.saved_tensors_hooks(torch.clone, torch.clone)
+
+
+def check_meta(calls):
+    """calls: of each an operator, its arguments and its options."""
+    to_meta = lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x
+    for operator, arguments, options in calls:
+        f = getattr(lcp, operator)
+        meta = f(*map(to_meta, arguments), **{name: to_meta(x) for name, x in options.items()})
+        assert_same(meta, torch.utils._pytree.tree_map(to_meta, f(*arguments, **options)))
