@@ -22,8 +22,8 @@ using Shape = std::vector<c10::SymInt>;
 using Needs = std::vector<bool>;  ///< for each input of the operator, whether its gradient is wanted
 
 /// The Node whose gradients are formula(output gradients, needs, saved...). The formula must depend on nothing but its
-/// arguments: compiled autograd traces and calls it when the node is gone. What it may take (tensors, shapes, bool,
-/// std::int64_t, double, std::string) is what `save` stores.
+/// arguments: compiled autograd traces and calls it when the node is gone. What it may take (tensors, optional tensors,
+/// shapes, bool, std::int64_t, double, std::string) is what `save` stores.
 template <auto formula>
 class FormulaNode;
 
@@ -79,27 +79,41 @@ class FormulaNode<formula> final : public torch::autograd::Node {
 
  private:
   using SavedVariable = torch::autograd::SavedVariable;
+  using MaybeTensor = std::optional<at::Tensor>;
   template <class T>
-  using Stored = std::conditional_t<std::is_same_v<T, at::Tensor>, SavedVariable, T>;
+  using Stored =
+      std::conditional_t<std::is_same_v<T, at::Tensor>, SavedVariable,
+                         std::conditional_t<std::is_same_v<T, MaybeTensor>, std::optional<SavedVariable>, T>>;
 
   SavedVariable store(const at::Tensor& x) { return SavedVariable(x, x.grad_fn().get() == this); }
+  std::optional<SavedVariable> store(const MaybeTensor& x) {
+    return x ? std::optional<SavedVariable>(store(*x)) : std::nullopt;
+  }
   template <class T>
   const T& store(const T& x) {
     return x;
   }
 
   at::Tensor load(const SavedVariable& x) { return x.unpack(getptr()); }
+  MaybeTensor load(const std::optional<SavedVariable>& x) { return x ? MaybeTensor(load(*x)) : std::nullopt; }
   template <class T>
   const T& load(const T& x) {
     return x;
   }
 
   static void release(SavedVariable& x) { x.reset_data(); }
+  static void release(std::optional<SavedVariable>& x) {
+    if (x) release(*x);
+  }
   template <class T>
   static void release(T&) {}
 
   static void collect(torch::dynamo::autograd::CompiledNodeArgs& arguments, const SavedVariable& x) {
     arguments.collect(x, true);
+  }
+  static void collect(torch::dynamo::autograd::CompiledNodeArgs& arguments, const std::optional<SavedVariable>& x) {
+    arguments.collect(x.has_value());
+    if (x) collect(arguments, *x);
   }
   template <class T>
   static void collect(torch::dynamo::autograd::CompiledNodeArgs& arguments, const T& x) {

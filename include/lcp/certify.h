@@ -26,10 +26,11 @@ struct Certificate {
 ///   M: [..., n, n], q, z: [..., n], as in lcp::solve; the batch dimensions broadcast.
 ///   tolerance: a pair is a tie where both its sizes are at most this. Absent: 64 epsilon of the dtype, the rounding
 ///   error below which the derivative treats a pair as a tie.
+///   sizes: as in SolveOptions. Beyond them nothing is tied.
 ///
 /// Where M, q or z has a NaN, the numbers are NaN, the rank 0, and nothing is tied. Nothing is differentiable. Throws
 /// c10::Error for other shapes, dtypes or devices, and for a tolerance out of its range.
 LCP_API Certificate certify(const at::Tensor& M, const at::Tensor& q, const at::Tensor& z,
-                            std::optional<double> tolerance = {});
+                            std::optional<double> tolerance = {}, const std::optional<at::Tensor>& sizes = {});
 
 }  // namespace lcp

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "lcp/export.h"
 
 namespace lcp {
@@ -22,10 +24,10 @@ struct ContactCertificate {
 };
 
 /// Certifies v: [..., n], m/s, as a solution of the problem that the other arguments define as in lcp::solve_contact,
-/// whichever method found it. The result is not differentiable. Throws c10::Error for shapes, dtypes or devices that do
-/// not fit.
+/// whichever method found it, with the sizes of ContactOptions. The result is not differentiable. Throws c10::Error for
+/// shapes, dtypes or devices that do not fit.
 LCP_API ContactCertificate certify_contact(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                            const at::Tensor& v_hat, const at::Tensor& R, const at::Tensor& mu,
-                                           const at::Tensor& v);
+                                           const at::Tensor& v, const std::optional<at::Tensor>& sizes = {});
 
 }  // namespace lcp

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "lcp/export.h"
 
 namespace lcp {
@@ -29,10 +31,10 @@ struct FrictionCertificate {
 };
 
 /// Certifies v: [..., n], m/s, and gamma: [..., 3 c], N s, as a solution of the problem that the other arguments define
-/// as in lcp::solve_friction, whichever method found it. The result is not differentiable. Throws c10::Error for
-/// shapes, dtypes or devices that do not fit.
+/// as in lcp::solve_friction, whichever method found it, with the sizes of FrictionOptions. The result is not
+/// differentiable. Throws c10::Error for shapes, dtypes or devices that do not fit.
 LCP_API FrictionCertificate certify_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                              const at::Tensor& b, const at::Tensor& mu, const at::Tensor& v,
-                                             const at::Tensor& gamma);
+                                             const at::Tensor& gamma, const std::optional<at::Tensor>& sizes = {});
 
 }  // namespace lcp

@@ -22,6 +22,7 @@
 #include "lcp/learning/penalty_loss.h"
 #include "lcp/method.h"
 #include "lcp/name_of.h"
+#include "lcp/pad.h"
 #include "lcp/physics/compliant_block.h"
 #include "lcp/physics/compliant_ground.h"
 #include "lcp/physics/compliant_particle.h"

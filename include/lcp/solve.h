@@ -19,6 +19,11 @@
 namespace lcp {
 
 struct SolveOptions {
+  /// [...], int64, on M's device: how many of the n unknowns of each element exist, the first ones. Each element gets
+  /// the bits, also of its gradient, that it would get alone at its own size. What M and q hold beyond is not read; z,
+  /// w and the gradients are 0 there. lcp::pad makes such batches. Absent: all exist.
+  std::optional<at::Tensor> sizes = {};
+
   /// An enumerator such as Method::kLemke, or its name, "lemke". With the default, every LCP of n <= 10 that has a
   /// solution at a nonsingular basis is solved.
   NameOf<Method, method_name> method = Method::kAuto;
@@ -33,16 +38,16 @@ struct SolveOptions {
 
   /// An element is solved where r(z) = max_i |min(z_i, (M z + q)_i)| <= tolerance * max_i |q_i|. Absent: 1e-9 in
   /// float64, 1e-4 in float32.
-  std::optional<double> tolerance;
+  std::optional<double> tolerance = {};
 
   /// The number of pivots, bases and Newton steps that one element of the batch may take in total. Absent: 30 n pivots
   /// for each run of Lemke's method, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths.
-  std::optional<std::int64_t> max_pivots;
+  std::optional<std::int64_t> max_pivots = {};
 
   /// [..., n], of M's dtype and device: for example z of the last epoch or time step. Its positive entries propose the
   /// active set, which is tried first at the cost of one linear solve. It may change which of several solutions is
   /// returned, but never the correctness of the result. A NaN counts as 0.
-  std::optional<at::Tensor> guess;
+  std::optional<at::Tensor> guess = {};
 };
 
 struct SolveResult {

@@ -20,17 +20,22 @@
 namespace lcp {
 
 struct ContactOptions {
+  /// [...], int64, on A's device: how many of the c contacts of each element exist, the first ones. Each element gets
+  /// the bits, also of its gradient, that it would get alone with its own contacts. What the inputs hold beyond is not
+  /// read; gamma and the gradients are 0 there. lcp::pad makes such batches. Absent: all exist.
+  std::optional<at::Tensor> sizes = {};
+
   /// An element is solved where |D g| <= tolerance * max(|D A v|, |D J' gamma|), with g = A (v - v_free) - J' gamma and
   /// D = diag(A)^-1/2. The condition holds in double precision, before v is rounded to the dtype. For so small an R
   /// that rounding errors in v make |D g| larger, |D g| within the bound on these errors is enough. Absent: 1e-10.
-  std::optional<double> tolerance;
+  std::optional<double> tolerance = {};
 
   /// Newton steps that one element of the batch may take. Absent: 1000.
-  std::optional<std::int64_t> max_iterations;
+  std::optional<std::int64_t> max_iterations = {};
 
   /// [..., n], m/s, of A's dtype and device: the start of the iteration, for example v of the last time step. It
   /// changes the result within the tolerance only. Absent, or where it is not finite: v_free.
-  std::optional<at::Tensor> guess;
+  std::optional<at::Tensor> guess = {};
 };
 
 struct ContactResult {

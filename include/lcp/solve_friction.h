@@ -21,18 +21,23 @@
 namespace lcp {
 
 struct FrictionOptions {
+  /// [...], int64, on A's device: how many of the c contacts of each element exist, the first ones. Each element gets
+  /// the bits, also of its gradient, that it would get alone with its own contacts. What the inputs hold beyond is not
+  /// read; gamma and the gradients are 0 there. lcp::pad makes such batches. Absent: all exist.
+  std::optional<at::Tensor> sizes = {};
+
   /// An element is solved where max_k |d_k gamma_k - P_k(d_k gamma_k - u_k - mu_k |u_kt| e_n)| is at most tolerance
   /// times the largest |J v_free + b|. P_k projects on the cone of contact k, and d_k is the mean of the diagonal of
   /// its block of J A^-1 J'. The condition holds in double precision, before results are rounded to the dtype. Absent:
   /// 1e-10.
-  std::optional<double> tolerance;
+  std::optional<double> tolerance = {};
 
   /// Newton steps that one element of the batch may take. Absent: as many as all methods take that there are.
-  std::optional<std::int64_t> max_iterations;
+  std::optional<std::int64_t> max_iterations = {};
 
   /// [..., 3 c], N s, of A's dtype and device: impulses to start from, for example gamma of the last time step. Where
   /// there are several solutions, another may be found. Absent, or where it is not finite: 0.
-  std::optional<at::Tensor> guess;
+  std::optional<at::Tensor> guess = {};
 };
 
 struct FrictionResult {

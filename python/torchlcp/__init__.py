@@ -8,12 +8,13 @@ element of a batch has a status of its own; see Status.
 """
 
 from torchlcp import _library  # noqa: F401, first: it registers the operators
-from torchlcp import _contact, _friction, _layer, _operators
+from torchlcp import _contact, _friction, _layer, _operators, _pad
 from torchlcp._built import VERSION
 from torchlcp._contact import *  # noqa: F403
 from torchlcp._friction import *  # noqa: F403
 from torchlcp._layer import *  # noqa: F403
 from torchlcp._operators import *  # noqa: F403
+from torchlcp._pad import *  # noqa: F403
 
 __version__ = VERSION
 __all__ = []  # extended by one statement for each module, which is the form that type checkers understand
@@ -21,3 +22,4 @@ __all__ += _contact.__all__
 __all__ += _friction.__all__
 __all__ += _layer.__all__
 __all__ += _operators.__all__
+__all__ += _pad.__all__

@@ -78,6 +78,7 @@ def solve_contact(
     R: Tensor,
     mu: Tensor,
     *,
+    sizes: Tensor | None = None,
     guess: Tensor | None = None,
     tolerance: float | None = None,
     max_iterations: int | None = None,
@@ -99,6 +100,9 @@ def solve_contact(
         v_hat: [..., 3 c], m/s, see contact_parameters.
         R: [..., 3 c], 1/kg, > 0, equal for both tangents of a contact.
         mu: [..., c], >= 0. All batch dimensions broadcast.
+        sizes: [...], int64, how many of the c contacts of each element exist, the first ones; see pad. Each element gets
+            the bits, also of its gradient, that it would get alone. What the inputs hold beyond is not read; gamma and
+            the gradients are 0 there. None: all.
         guess: [..., n], the start of the iteration. None: v_free.
         tolerance: bound on the residual of ContactCertificate, before v is rounded to the dtype. None: 1e-10.
         max_iterations: Newton steps that one element may take. None: 1000.
@@ -108,13 +112,30 @@ def solve_contact(
     """
     return ContactSolution(
         *torch.ops.lcp.solve_contact(
-            A, v_free, J, v_hat, R, mu, guess=guess, tolerance=tolerance, max_iterations=max_iterations
+            A,
+            v_free,
+            J,
+            v_hat,
+            R,
+            mu,
+            sizes=sizes,
+            guess=guess,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
         )
     )
 
 
 def certify_contact(
-    A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor, mu: Tensor, v: Tensor
+    A: Tensor,
+    v_free: Tensor,
+    J: Tensor,
+    v_hat: Tensor,
+    R: Tensor,
+    mu: Tensor,
+    v: Tensor,
+    *,
+    sizes: Tensor | None = None,
 ) -> ContactCertificate:
     """For each element of a batch: how accurately v solves the problem, and how well its gradient is defined.
 
@@ -122,13 +143,13 @@ def certify_contact(
     report BAD_INPUT and where v is not finite. It is not differentiable.
 
     Args:
-        A, v_free, J, v_hat, R, mu: as in solve_contact.
+        A, v_free, J, v_hat, R, mu, sizes: as in solve_contact.
         v: [..., n].
 
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return ContactCertificate(*torch.ops.lcp.certify_contact(A, v_free, J, v_hat, R, mu, v))
+    return ContactCertificate(*torch.ops.lcp.certify_contact(A, v_free, J, v_hat, R, mu, v, sizes=sizes))
 
 
 def add_equality(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor) -> FreeMotion:

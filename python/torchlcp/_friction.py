@@ -70,6 +70,7 @@ def solve_friction(
     b: Tensor,
     mu: Tensor,
     *,
+    sizes: Tensor | None = None,
     guess: Tensor | None = None,
     tolerance: float | None = None,
     max_iterations: int | None = None,
@@ -90,6 +91,9 @@ def solve_friction(
         b: [..., 3 c], m/s: (0, 0, gap / dt) lets a contact close its gap, (0, 0, e u_n) lets it bounce, where u_n is
             its normal velocity before the impact.
         mu: [..., c], >= 0. All batch dimensions broadcast.
+        sizes: [...], int64, how many of the c contacts of each element exist, the first ones; see pad. Each element gets
+            the bits, also of its gradient, that it would get alone. What the inputs hold beyond is not read; gamma and
+            the gradients are 0 there. None: all.
         guess: [..., 3 c], impulses to start from. None: 0.
         tolerance: bound on the violation of the law, a velocity relative to the largest |J v_free + b|. None: 1e-10.
         max_iterations: Newton steps that one element may take. None: as many as all methods take.
@@ -99,27 +103,35 @@ def solve_friction(
     """
     return FrictionSolution(
         *torch.ops.lcp.solve_friction(
-            A, v_free, J, b, mu, guess=guess, tolerance=tolerance, max_iterations=max_iterations
+            A, v_free, J, b, mu, sizes=sizes, guess=guess, tolerance=tolerance, max_iterations=max_iterations
         )
     )
 
 
 def certify_friction(
-    A: Tensor, v_free: Tensor, J: Tensor, b: Tensor, mu: Tensor, v: Tensor, gamma: Tensor
+    A: Tensor,
+    v_free: Tensor,
+    J: Tensor,
+    b: Tensor,
+    mu: Tensor,
+    v: Tensor,
+    gamma: Tensor,
+    *,
+    sizes: Tensor | None = None,
 ) -> FrictionCertificate:
     """Certifies v, [..., n], and gamma, [..., 3 c], as a solution of solve_friction's problem, whoever found it.
 
     The result has no gradient. Where the input is bad, residual and margin are NaN, rank is 0 and unique False.
 
     Args:
-        A, v_free, J, b, mu: as for solve_friction.
+        A, v_free, J, b, mu, sizes: as for solve_friction.
         v: [..., n], m/s.
         gamma: [..., 3 c], N s.
 
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return FrictionCertificate(*torch.ops.lcp.certify_friction(A, v_free, J, b, mu, v, gamma))
+    return FrictionCertificate(*torch.ops.lcp.certify_friction(A, v_free, J, b, mu, v, gamma, sizes=sizes))
 
 
 def friction_problem(

@@ -13,7 +13,7 @@ __all__ = ["LCP"]
 class LCP(torch.nn.Module):
     """A layer without parameters that solves w = M z + q, 0 <= z perp w >= 0; its options are those of solve.
 
-    Forward takes M [..., n, n], q [..., n] and, if there is one, a guess [..., n].
+    Forward takes M [..., n, n], q [..., n] and, if there are any, a guess [..., n] and sizes [...].
     """
 
     __call__: Callable[..., Solution]  # for type checkers, since torch.nn.Module declares Any
@@ -34,11 +34,12 @@ class LCP(torch.nn.Module):
         self.tolerance = tolerance
         self.max_pivots = max_pivots
 
-    def forward(self, M: Tensor, q: Tensor, guess: Tensor | None = None) -> Solution:
-        """As solve(M, q, guess=guess), with the layer's options."""
+    def forward(self, M: Tensor, q: Tensor, guess: Tensor | None = None, sizes: Tensor | None = None) -> Solution:
+        """As solve(M, q, sizes=sizes, guess=guess), with the layer's options."""
         return solve(
             M,
             q,
+            sizes=sizes,
             guess=guess,
             method=self.method,
             ties=self.ties,

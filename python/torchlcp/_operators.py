@@ -95,6 +95,7 @@ def solve(
     M: Tensor,
     q: Tensor,
     *,
+    sizes: Tensor | None = None,
     guess: Tensor | None = None,
     method: str = "auto",
     ties: str = "inactive",
@@ -111,6 +112,9 @@ def solve(
     Args:
         M: [..., n, n], float32 or float64; n may be 0. Its unit is that of w over that of z.
         q: [..., n], of M's dtype and device, in the unit of w. The batch dimensions of M and q broadcast.
+        sizes: [...], int64, how many of the n unknowns of each element exist, the first ones; see pad. Each element gets
+            the bits, also of its gradient, that it would get alone. What M and q hold beyond is not read; z, w and the
+            gradients are 0 there. None: all.
         guess: [..., n]; its positive entries propose the active set. It may change which of several solutions is
             returned, but never the correctness of the result.
         method: "auto", or one algorithm: "lemke" [CPS, alg. 4.4.5], "enumeration", "newton_min" or "central_path".
@@ -126,7 +130,15 @@ def solve(
     """
     return Solution(
         *torch.ops.lcp.solve(
-            M, q, guess=guess, method=method, ties=ties, kappa=kappa, tolerance=tolerance, max_pivots=max_pivots
+            M,
+            q,
+            sizes=sizes,
+            guess=guess,
+            method=method,
+            ties=ties,
+            kappa=kappa,
+            tolerance=tolerance,
+            max_pivots=max_pivots,
         )
     )
 
@@ -181,7 +193,9 @@ def solve_mixed(
     )
 
 
-def certify(M: Tensor, q: Tensor, z: Tensor, *, tolerance: float | None = None) -> Certificate:
+def certify(
+    M: Tensor, q: Tensor, z: Tensor, *, sizes: Tensor | None = None, tolerance: float | None = None
+) -> Certificate:
     """For each element of a batch: how accurate z is as a solution, and how well its gradient is defined.
 
     The result depends only on M, q and z. Where they have a NaN, the numbers are NaN, the rank is 0 and
@@ -191,13 +205,14 @@ def certify(M: Tensor, q: Tensor, z: Tensor, *, tolerance: float | None = None) 
         M: [..., n, n], float32 or float64.
         q: [..., n], of M's dtype and device.
         z: [..., n], the same. The batch dimensions broadcast.
+        sizes: as in solve.
         tolerance: a pair is a tie where both its sizes are at most this. None: 64 epsilon of the dtype, as for the
             gradient.
 
     Raises:
         RuntimeError: a shape, dtype, device or the tolerance does not fit.
     """
-    return Certificate(*torch.ops.lcp.certify(M, q, z, tolerance=tolerance))
+    return Certificate(*torch.ops.lcp.certify(M, q, z, sizes=sizes, tolerance=tolerance))
 
 
 def directional_derivative(M: Tensor, q: Tensor, z: Tensor, dM: Tensor, dq: Tensor) -> DirectionalDerivative:

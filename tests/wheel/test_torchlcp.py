@@ -15,7 +15,8 @@ import torch
 import torchlcp
 from torchlcp import (
     LCP, Certificate, ContactCertificate, ContactDual, ContactParameters, ContactSolution, DirectionalDerivative,
-    FreeMotion, FrictionCertificate, FrictionMotion, FrictionProblem, FrictionSolution, MixedSolution, Solution, Status,
+    FreeMotion, FrictionCertificate, FrictionMotion, FrictionProblem, FrictionSolution, MixedSolution, PaddedBatch,
+    Solution, Status,
 )
 
 N = 4
@@ -36,6 +37,8 @@ OPERATORS = {
     "contact_dual": ContactDual,
     "contact_parameters": ContactParameters,
     "delassus_diagonal": None,
+    "pad": PaddedBatch,
+    "unpad": None,
 }
 
 

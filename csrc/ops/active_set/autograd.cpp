@@ -13,18 +13,19 @@ namespace {
 // Backward of (z, w) = solve(M, q), with x = z, and of (dz, dw) = J r, with x = dz: in both the outputs change by
 // J (dM x + dr), so that t = J' g is the gradient of r (or q), and t x' that of M.
 variable_list tangent_backward(const variable_list& g, const Needs& needs, const Tensor& M, const Tensor& basis,
-                               const Tensor& x, const Shape& r_shape, const bool& tied_active) {
+                               const Tensor& x, const Shape& r_shape, const bool& tied_active,
+                               const std::optional<Tensor>& sizes) {
   if (!g[0].defined() && !g[1].defined()) return {Tensor(), Tensor()};
-  const Tensor t = adjoint_op().call(M, basis, or_zeros(g[0], x), or_zeros(g[1], x), tied_active);
+  const Tensor t = adjoint_op().call(M, basis, or_zeros(g[0], x), or_zeros(g[1], x), tied_active, sizes);
   return {needs[0] ? sum_outer(t, x, M.sym_sizes()) : Tensor(), needs[1] ? sum_to_shape(t, r_shape) : Tensor()};
 }
 
 // Backward of t = J' g: p' dt = t' (dM (J p)_z) + (J p)' dg.
 variable_list adjoint_backward(const variable_list& p, const Needs& needs, const Tensor& M, const Tensor& basis,
-                               const Tensor& t, const Shape& g_z_shape, const Shape& g_w_shape,
-                               const bool& tied_active) {
+                               const Tensor& t, const Shape& g_z_shape, const Shape& g_w_shape, const bool& tied_active,
+                               const std::optional<Tensor>& sizes) {
   if (!p[0].defined()) return {Tensor(), Tensor(), Tensor()};
-  const auto [dz, dw] = tangent_op().call(M, basis, p[0], tied_active);
+  const auto [dz, dw] = tangent_op().call(M, basis, p[0], tied_active, sizes);
   return {needs[0] ? sum_outer(t, dz, M.sym_sizes()) : Tensor(), needs[1] ? sum_to_shape(dz, g_z_shape) : Tensor(),
           needs[2] ? sum_to_shape(dw, g_w_shape) : Tensor()};
 }
@@ -46,48 +47,48 @@ variable_list sum_outer_backward(const variable_list& g, const Needs& needs, con
 }  // namespace
 
 void set_derivative(const char* name, const Tensor& M, const Tensor& q, Tensor& z, Tensor& w, const Tensor& basis,
-                    bool tied_active) {
+                    bool tied_active, const std::optional<Tensor>& sizes) {
   const auto node = make_node<tangent_backward>(name, M, q);
   set_history(node, {z, w});
   if (has_tangent(M, q)) {
     const Tensor dM = tangent(M);
     const Tensor r = plus(dM.defined() ? times_tangent(dM, primal(z)) : Tensor(), tangent(q));
-    const auto [dz, dw] = tangent_op().call(primal(M), basis, r, tied_active);
+    const auto [dz, dw] = tangent_op().call(primal(M), basis, r, tied_active, sizes);
     z._set_fw_grad(dz, 0, false);
     w._set_fw_grad(dw, 0, false);
   }
-  if (node) node->save(M, basis, z, shape_of(q), tied_active);
+  if (node) node->save(M, basis, z, shape_of(q), tied_active, sizes);
 }
 
 namespace {
 
 Tensors<2> piece_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w,
-                          const Tensor& basis, bool tied_active) {
-  auto [z_piece, w_piece] = below_autograd(piece_op(), keys, M, q, z, w, basis, tied_active);
-  set_derivative("LcpPieceBackward", M, q, z_piece, w_piece, basis, tied_active);
+                          const Tensor& basis, bool tied_active, const std::optional<Tensor>& sizes) {
+  auto [z_piece, w_piece] = below_autograd(piece_op(), keys, M, q, z, w, basis, tied_active, sizes);
+  set_derivative("LcpPieceBackward", M, q, z_piece, w_piece, basis, tied_active, sizes);
   return {z_piece, w_piece};
 }
 
 Tensors<2> tangent_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& basis, const Tensor& r,
-                            bool tied_active) {
-  auto [dz, dw] = below_autograd(tangent_op(), keys, M, basis, r, tied_active);
-  set_derivative("LcpTangentBackward", M, r, dz, dw, basis, tied_active);
+                            bool tied_active, const std::optional<Tensor>& sizes) {
+  auto [dz, dw] = below_autograd(tangent_op(), keys, M, basis, r, tied_active, sizes);
+  set_derivative("LcpTangentBackward", M, r, dz, dw, basis, tied_active, sizes);
   return {dz, dw};
 }
 
 Tensor adjoint_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& basis, const Tensor& g_z,
-                        const Tensor& g_w, bool tied_active) {
+                        const Tensor& g_w, bool tied_active, const std::optional<Tensor>& sizes) {
   const auto node = make_node<adjoint_backward>("LcpAdjointBackward", M, g_z, g_w);
-  Tensor t = below_autograd(adjoint_op(), keys, M, basis, g_z, g_w, tied_active);
+  Tensor t = below_autograd(adjoint_op(), keys, M, basis, g_z, g_w, tied_active, sizes);
   if (node) autograd::set_history(t, node);
   if (has_tangent(M, g_z, g_w)) {
     const Tensor dM = tangent(M);
     const Tensor dg_z = plus(dM.defined() ? times(dM.mT(), primal(t)) : Tensor(), tangent(g_z));
-    t._set_fw_grad(
-        adjoint_op().call(primal(M), basis, or_zeros(dg_z, primal(t)), or_zeros(tangent(g_w), primal(t)), tied_active),
-        0, false);
+    t._set_fw_grad(adjoint_op().call(primal(M), basis, or_zeros(dg_z, primal(t)), or_zeros(tangent(g_w), primal(t)),
+                                     tied_active, sizes),
+                   0, false);
   }
-  if (node) node->save(M, basis, t, shape_of(g_z), shape_of(g_w), tied_active);
+  if (node) node->save(M, basis, t, shape_of(g_z), shape_of(g_w), tied_active, sizes);
   return t;
 }
 

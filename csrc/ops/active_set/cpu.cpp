@@ -10,8 +10,10 @@
 namespace lcp::ops {
 namespace {
 
-Tensors<2> tangent_cpu(const Tensor& M, const Tensor& basis, const Tensor& r, bool tied_active) {
-  auto results = new_results<2>(kTangent, M, basis, r, tied_active);
+Tensors<2> tangent_cpu(const Tensor& M, const Tensor& basis, const Tensor& r, bool tied_active,
+                       const std::optional<Tensor>& sizes) {
+  if (sizes) return for_each_size(kTangent, "n", tangent_cpu, M, basis, r, tied_active, sizes);
+  auto results = new_results<2>(kTangent, M, basis, r, tied_active, sizes);
   const Tensor &dz = results[0], &dw = results[1];
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_tangent", [&] {
@@ -27,8 +29,10 @@ Tensors<2> tangent_cpu(const Tensor& M, const Tensor& basis, const Tensor& r, bo
   return as_tuple(std::move(results));
 }
 
-Tensor adjoint_cpu(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool tied_active) {
-  Tensor t = std::get<0>(new_results<1>(kAdjoint, M, basis, g_z, g_w, tied_active));
+Tensor adjoint_cpu(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool tied_active,
+                   const std::optional<Tensor>& sizes) {
+  if (sizes) return for_each_size(kAdjoint, "n", adjoint_cpu, M, basis, g_z, g_w, tied_active, sizes);
+  Tensor t = std::get<0>(new_results<1>(kAdjoint, M, basis, g_z, g_w, tied_active, sizes));
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&] {
     auto* const to_t = t.mutable_data_ptr<scalar_t>();
@@ -43,8 +47,8 @@ Tensor adjoint_cpu(const Tensor& M, const Tensor& basis, const Tensor& g_z, cons
 }
 
 Tensors<2> piece_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, const Tensor& basis,
-                     bool tied_active) {
-  check(kPiece, M, q, z, w, basis, tied_active);
+                     bool tied_active, const std::optional<Tensor>& sizes) {
+  check(kPiece, M, q, z, w, basis, tied_active, sizes);
   return {z.clone(), w.clone()};
 }
 

@@ -4,7 +4,7 @@
 //   d(z, w) = J (dM z + dq);  d(J r) = J (dM (J r)_z + dr);  d(J' g) = J' (dg_z + dM' t, dg_w),  t = J' g.
 #pragma once
 
-#include "ops/operator.h"
+#include "ops/by_size.h"
 
 namespace lcp::ops {
 
@@ -14,18 +14,18 @@ inline constexpr Argument kTiedActive = flag("bool tied_active");
 /// operator so that under torch.func the derivatives of every level are of that piece.
 inline constexpr Operator kPiece("_piece", Operator::Kind::kDifferentiable,
                                  {matrix("Tensor M"), vector("Tensor q"), vector("Tensor z"), vector("Tensor w"),
-                                  basis(), kTiedActive},
+                                  basis(), kTiedActive, kSizes},
                                  {{"z", "n"}, {"w", "n"}});
 
 /// J r.
 inline constexpr Operator kTangent("_tangent", Operator::Kind::kDifferentiable,
-                                   {matrix("Tensor M"), basis(), vector("Tensor r"), kTiedActive},
+                                   {matrix("Tensor M"), basis(), vector("Tensor r"), kTiedActive, kSizes},
                                    {{"dz", "n"}, {"dw", "n"}});
 
 /// J' (g_z, g_w).
 inline constexpr Operator kAdjoint("_adjoint", Operator::Kind::kDifferentiable,
                                    {matrix("Tensor M"), basis(), vector("Tensor g_z"), vector("Tensor g_w"),
-                                    kTiedActive},
+                                    kTiedActive, kSizes},
                                    {{"t", "n"}});
 
 /// The gradient of a matrix: t x' summed over the batch dimensions that `size` = [..., n, m] lacks or has as 1, in an
@@ -37,14 +37,17 @@ inline constexpr Operator kSumOuter("_sum_outer", Operator::Kind::kDifferentiabl
 
 inline const auto& piece_op() {
   return handle<Tensors<2>(const Tensor& M, const Tensor& q, const Tensor& z, const Tensor& w, const Tensor& basis,
-                           bool tied_active),
+                           bool tied_active, const std::optional<Tensor>& sizes),
                 kPiece>();
 }
 inline const auto& tangent_op() {
-  return handle<Tensors<2>(const Tensor& M, const Tensor& basis, const Tensor& r, bool tied_active), kTangent>();
+  return handle<Tensors<2>(const Tensor& M, const Tensor& basis, const Tensor& r, bool tied_active,
+                           const std::optional<Tensor>& sizes),
+                kTangent>();
 }
 inline const auto& adjoint_op() {
-  return handle<Tensor(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool tied_active),
+  return handle<Tensor(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool tied_active,
+                       const std::optional<Tensor>& sizes),
                 kAdjoint>();
 }
 inline const auto& sum_outer_op() {

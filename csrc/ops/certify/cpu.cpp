@@ -12,8 +12,10 @@
 namespace lcp::ops {
 namespace {
 
-Tensors<5> certify_cpu(const Tensor& M, const Tensor& q, const Tensor& z, std::optional<double> tolerance) {
-  auto results = new_results<5>(kCertify, M, q, z, tolerance);
+Tensors<5> certify_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const std::optional<Tensor>& sizes,
+                       std::optional<double> tolerance) {
+  if (sizes) return for_each_size(kCertify, "n", certify_cpu, M, q, z, sizes, tolerance);
+  auto results = new_results<5>(kCertify, M, q, z, sizes, tolerance);
   const Tensor &residual = results[0], &margin = results[1], &condition = results[2], &rank = results[3],
                &ties = results[4];
   const auto n = static_cast<int>(M.size(-1));

@@ -8,7 +8,7 @@ namespace lcp::ops {
 /// See lcp/certify.h.
 inline constexpr Operator kCertify(
     "certify", Operator::Kind::kNotDifferentiable,
-    {matrix("Tensor M"), vector("Tensor q"), vector("Tensor z"), kTolerance},
+    {matrix("Tensor M"), vector("Tensor q"), vector("Tensor z"), kSizes, kTolerance},
     {{"residual", ""}, {"margin", ""}, {"condition", ""}, {"rank", "", at::kLong}, {"ties", "n", at::kBool}});
 
 /// See lcp/directional_derivative.h.
@@ -24,7 +24,8 @@ inline constexpr Operator kGradientRadius("gradient_radius", Operator::Kind::kNo
                                           {{"radius", ""}});
 
 inline const auto& certify_op() {
-  return handle<Tensors<5>(const Tensor& M, const Tensor& q, const Tensor& z, std::optional<double> tolerance),
+  return handle<Tensors<5>(const Tensor& M, const Tensor& q, const Tensor& z, const std::optional<Tensor>& sizes,
+                           std::optional<double> tolerance),
                 kCertify>();
 }
 inline const auto& directional_derivative_op() {

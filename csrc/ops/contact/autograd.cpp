@@ -25,19 +25,19 @@ struct Point {
   Tensor A, J, v, y;             // y: [..., c, 3]
   Tensor tangent, normal_R, mu;  // [..., c], R of the tangents and of the normal
   Tensor unsolved;               // [..., 1]
+  Missing missing;
 
   Point(const Tensor& A_given, const Tensor& J_given, const Tensor& R_given, const Tensor& mu_given,
-        const Tensor& v_given, const Tensor& y_given)
-      : unsolved(v_given.isnan().any(-1, true) | y_given.isnan().any(-1, true)) {
-    const Tensor matrices = unsolved.unsqueeze(-1);
-    A = symmetric(at::where(matrices, 0, A_given));
-    J = at::where(matrices, 0, J_given);
+        const Tensor& v_given, const Tensor& y_given, const std::optional<Tensor>& sizes)
+      : unsolved(v_given.isnan().any(-1, true) | y_given.isnan().any(-1, true)), missing(unsolved, sizes, mu_given) {
+    A = symmetric(at::where(unsolved.unsqueeze(-1), 0, A_given));
+    J = at::where(missing.rows.unsqueeze(-1), 0, J_given);
     v = at::where(unsolved, 0, v_given);
     y = by_contact(at::where(unsolved, 0, y_given));
-    const Tensor R = by_contact(at::where(unsolved, 1, R_given));
+    const Tensor R = by_contact(at::where(missing.rows, 1, R_given));
     tangent = (R.select(-1, 0) + R.select(-1, 1)) / 2;
     normal_R = R.select(-1, 2);
-    mu = at::where(unsolved, 0, mu_given);
+    mu = at::where(missing.contacts, 0, mu_given);
   }
 
   Tensor weights() const { return at::stack({tangent, tangent, normal_R}, -1); }  // [..., c, 3]
@@ -52,8 +52,9 @@ Tensor inverse(const Point& at, const Tensor& K, const Tensor& g) {
 
 // lcp::_contact_adjoint in formulas.
 Tensors<6> adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
-                           const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma) {
-  const Point at(A, J, R, mu, v, y);
+                           const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma,
+                           const std::optional<Tensor>& sizes) {
+  const Point at(A, J, R, mu, v, y, sizes);
   const contact::TensorCone cone(at.y, at.tangent, at.normal_R, at.mu);
   const Tensor K = cone.compliance();
   const Tensor undefined = at.unsolved & (any_nonzero(g_v) | any_nonzero(g_y) | any_nonzero(g_gamma));
@@ -73,10 +74,10 @@ Tensors<6> adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& R, co
 
 variable_list point_backward(const variable_list& g, const Needs& needs, const Tensor& A, const Tensor& v_free,
                              const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v, const Tensor& y,
-                             const Shape& v_hat_shape) {
+                             const Shape& v_hat_shape, const std::optional<Tensor>& sizes) {
   if (!g[0].defined() && !g[1].defined() && !g[2].defined()) return variable_list(6);
   const auto [l, of_v_free, of_v_hat, of_R, of_mu, gamma] =
-      contact_adjoint_op().call(A, J, R, mu, v, y, or_zeros(g[0], v), or_zeros(g[1], y), or_zeros(g[2], y));
+      contact_adjoint_op().call(A, J, R, mu, v, y, or_zeros(g[0], v), or_zeros(g[1], y), or_zeros(g[2], y), sizes);
   variable_list result(6);
   if (needs[0]) result[0] = symmetric(sum_outer(-l, v - v_free, A.sym_sizes()));
   if (needs[1]) result[1] = sum_to_shape(of_v_free, shape_of(v_free));
@@ -89,15 +90,20 @@ variable_list point_backward(const variable_list& g, const Needs& needs, const T
 
 // dv, dy and dgamma.
 Tensors<3> point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R,
-                         const Tensor& mu, const Tensor& v_given, const Tensor& y_given) {
-  const Point at(primal(A), primal(J), primal(R), primal(mu), v_given, y_given);
+                         const Tensor& mu, const Tensor& v_given, const Tensor& y_given,
+                         const std::optional<Tensor>& sizes) {
+  const Point at(primal(A), primal(J), primal(R), primal(mu), v_given, y_given, sizes);
   const contact::TensorCone cone(at.y, at.tangent, at.normal_R, at.mu);
   const Tensor K = cone.compliance();
   const auto given = [](const Tensor& x) { return tangent(x).defined() ? tangent(x) : at::zeros_like(primal(x)); };
-  const Tensor dA = given(A), dv_free = given(v_free), dJ = given(J), dv_hat = given(v_hat), dR = given(R),
-               dmu = given(mu);
+  const Tensor dA = given(A), dv_free = given(v_free);
+  Tensor dJ = given(J), dv_hat = given(v_hat), dR = given(R), dmu = given(mu);
   const Tensor undefined = at.unsolved & (any_nonzero(dA).any(-2) | any_nonzero(dv_free) | any_nonzero(dJ).any(-2) |
                                           any_nonzero(dv_hat) | any_nonzero(dR) | any_nonzero(dmu));
+  dJ = at::where(at.missing.rows.unsqueeze(-1), 0, dJ);
+  dv_hat = at::where(at.missing.rows, 0, dv_hat);
+  dR = at::where(at.missing.rows, 0, dR);
+  dmu = at::where(at.missing.contacts, 0, dmu);
   const Tensor dR_c = by_contact(dR);
   const Tensor d_tangent = (dR_c.select(-1, 0) + dR_c.select(-1, 1)) / 2, d_normal = dR_c.select(-1, 2);
   const Tensor d_weights = at::stack({d_tangent, d_tangent, d_normal}, -1);
@@ -116,29 +122,29 @@ Tensors<3> point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J,
 
 Tensors<5> contact_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
                                   const Tensor& v_hat, const Tensor& R, const Tensor& mu,
-                                  const std::optional<Tensor>& guess, std::optional<double> tolerance,
-                                  std::optional<std::int64_t> max_iterations) {
+                                  const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                                  std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
   const auto node = make_node<point_backward>("LcpContactBackward", A, v_free, J, v_hat, R, mu);
   auto [v, y, gamma, status, iterations] =
-      below_autograd(contact_point_op(), keys, A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
+      below_autograd(contact_point_op(), keys, A, v_free, J, v_hat, R, mu, sizes, guess, tolerance, max_iterations);
   set_history(node, {v, y, gamma});
   if (has_tangent(A, v_free, J, v_hat, R, mu)) {
-    const auto [dv, dy, dgamma] = point_tangent(A, v_free, J, v_hat, R, mu, primal(v), primal(y));
+    const auto [dv, dy, dgamma] = point_tangent(A, v_free, J, v_hat, R, mu, primal(v), primal(y), sizes);
     v._set_fw_grad(dv, 0, false);
     y._set_fw_grad(dy, 0, false);
     gamma._set_fw_grad(dgamma, 0, false);
   }
-  if (node) node->save(A, v_free, J, R, mu, v, y, shape_of(v_hat));
+  if (node) node->save(A, v_free, J, R, mu, v, y, shape_of(v_hat), sizes);
   return {v, y, gamma, status, iterations};
 }
 
 Tensors<6> contact_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& R,
                                     const Tensor& mu, const Tensor& v, const Tensor& y, const Tensor& g_v,
-                                    const Tensor& g_y, const Tensor& g_gamma) {
+                                    const Tensor& g_y, const Tensor& g_gamma, const std::optional<Tensor>& sizes) {
   if (needs_derivative(A, J, R, mu, v, y, g_v, g_y, g_gamma)) {
-    return adjoint_formula(A, J, R, mu, v, y, g_v, g_y, g_gamma);
+    return adjoint_formula(A, J, R, mu, v, y, g_v, g_y, g_gamma, sizes);
   }
-  return below_autograd(contact_adjoint_op(), keys, A, J, R, mu, v, y, g_v, g_y, g_gamma);
+  return below_autograd(contact_adjoint_op(), keys, A, J, R, mu, v, y, g_v, g_y, g_gamma, sizes);
 }
 
 // K of lcp::_contact_inverse, [..., 3 c, 3], as blocks [..., c, 3, 3].

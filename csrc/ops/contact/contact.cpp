@@ -22,11 +22,12 @@ namespace lcp::ops {
 namespace {
 
 Tensors<4> solve_contact_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
-                                   const Tensor& R, const Tensor& mu, const std::optional<Tensor>& guess,
-                                   std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
-  check(kSolveContact, A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
+                                   const Tensor& R, const Tensor& mu, const std::optional<Tensor>& sizes,
+                                   const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                                   std::optional<std::int64_t> max_iterations) {
+  check(kSolveContact, A, v_free, J, v_hat, R, mu, sizes, guess, tolerance, max_iterations);
   const auto [v, y, gamma, status, iterations] =
-      contact_point_op().call(A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
+      contact_point_op().call(A, v_free, J, v_hat, R, mu, sizes, guess, tolerance, max_iterations);
   return {v, gamma, status, iterations};
 }
 
@@ -114,15 +115,15 @@ namespace lcp {
 
 ContactResult solve_contact(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J, const at::Tensor& v_hat,
                             const at::Tensor& R, const at::Tensor& mu, const ContactOptions& options) {
-  auto [v, gamma, status, iterations] = ops::solve_contact_op().call(A, v_free, J, v_hat, R, mu, options.guess,
-                                                                     options.tolerance, options.max_iterations);
+  auto [v, gamma, status, iterations] = ops::solve_contact_op().call(
+      A, v_free, J, v_hat, R, mu, options.sizes, options.guess, options.tolerance, options.max_iterations);
   return {v, gamma, status, iterations};
 }
 
 ContactCertificate certify_contact(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                    const at::Tensor& v_hat, const at::Tensor& R, const at::Tensor& mu,
-                                   const at::Tensor& v) {
-  auto [residual, margin, condition] = ops::certify_contact_op().call(A, v_free, J, v_hat, R, mu, v);
+                                   const at::Tensor& v, const std::optional<at::Tensor>& sizes) {
+  auto [residual, margin, condition] = ops::certify_contact_op().call(A, v_free, J, v_hat, R, mu, v, sizes);
   return {residual, margin, condition};
 }
 

@@ -44,9 +44,14 @@ Status status_of(contact::Termination termination) {
 }
 
 Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
-                             const Tensor& R, const Tensor& mu, const std::optional<Tensor>& guess,
-                             std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
-  auto results = new_results<5>(kContactPoint, A, v_free, J, v_hat, R, mu, guess, tolerance, max_iterations);
+                             const Tensor& R, const Tensor& mu, const std::optional<Tensor>& sizes,
+                             const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                             std::optional<std::int64_t> max_iterations) {
+  if (sizes) {
+    return for_each_size(kContactPoint, "c", contact_point_cpu, A, v_free, J, v_hat, R, mu, sizes, guess, tolerance,
+                         max_iterations);
+  }
+  auto results = new_results<5>(kContactPoint, A, v_free, J, v_hat, R, mu, sizes, guess, tolerance, max_iterations);
   const Tensor &v = results[0], &y = results[1], &gamma = results[2], &status = results[3], &iterations = results[4];
   const Tensor& start = guess ? *guess : v_free;
   const ProblemSize size(A, J);
@@ -76,8 +81,9 @@ Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor
 }
 
 Tensors<3> certify_contact_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
-                               const Tensor& R, const Tensor& mu, const Tensor& v) {
-  auto results = new_results<3>(kCertifyContact, A, v_free, J, v_hat, R, mu, v);
+                               const Tensor& R, const Tensor& mu, const Tensor& v, const std::optional<Tensor>& sizes) {
+  if (sizes) return for_each_size(kCertifyContact, "c", certify_contact_cpu, A, v_free, J, v_hat, R, mu, v, sizes);
+  auto results = new_results<3>(kCertifyContact, A, v_free, J, v_hat, R, mu, v, sizes);
   const Tensor &residual = results[0], &margin = results[1], &condition = results[2];
   const ProblemSize size(A, J);
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::certify_contact", [&] {
@@ -98,8 +104,12 @@ Tensors<3> certify_contact_cpu(const Tensor& A, const Tensor& v_free, const Tens
 }
 
 Tensors<6> contact_adjoint_cpu(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
-                               const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma) {
-  auto results = new_results<6>(kContactAdjoint, A, J, R, mu, v, y, g_v, g_y, g_gamma);
+                               const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma,
+                               const std::optional<Tensor>& sizes) {
+  if (sizes) {
+    return for_each_size(kContactAdjoint, "c", contact_adjoint_cpu, A, J, R, mu, v, y, g_v, g_y, g_gamma, sizes);
+  }
+  auto results = new_results<6>(kContactAdjoint, A, J, R, mu, v, y, g_v, g_y, g_gamma, sizes);
   const ProblemSize size(A, J);
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::_contact_adjoint", [&] {
     for_each_element<scalar_t>(

@@ -18,13 +18,14 @@ inline constexpr Argument kMaxIterations = flag("int? max_iterations=None", chec
 /// See lcp/solve_contact.h.
 inline constexpr Operator kSolveContact(
     "solve_contact", Operator::Kind::kComposite,
-    {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction, kStart, kTolerance, kMaxIterations},
+    {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction, kSizes, kStart, kTolerance,
+     kMaxIterations},
     {{"v", "n"}, {"gamma", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
 /// See lcp/certify_contact.h.
 inline constexpr Operator kCertifyContact("certify_contact", Operator::Kind::kNotDifferentiable,
                                           {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction,
-                                           vector("Tensor v")},
+                                           vector("Tensor v"), kSizes},
                                           {{"residual", ""}, {"margin", ""}, {"condition", ""}});
 
 /// See lcp/add_equality.h.
@@ -61,14 +62,15 @@ inline constexpr Operator kContactParameters("contact_parameters", Operator::Kin
 /// y = R^-1 (v_hat - J v), by which the derivative knows what each contact does.
 inline constexpr Operator kContactPoint(
     "_contact_point", Operator::Kind::kDifferentiable,
-    {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction, kStart, kTolerance, kMaxIterations},
+    {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction, kSizes, kStart, kTolerance,
+     kMaxIterations},
     {{"v", "n"}, {"y", "3c"}, {"gamma", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
 /// The Adjoint of csrc/contact/derivative.h: l, the gradients of v_free, v_hat, R and mu, and gamma.
 inline constexpr Operator kContactAdjoint(
     "_contact_adjoint", Operator::Kind::kDifferentiable,
     {kMass, kJacobian, kRegularization, kFriction, vector("Tensor v"), tensor("Tensor y", "3c"), vector("Tensor g_v"),
-     tensor("Tensor g_y", "3c"), tensor("Tensor g_gamma", "3c")},
+     tensor("Tensor g_y", "3c"), tensor("Tensor g_gamma", "3c"), kSizes},
     {{"l", "n"}, {"v_free", "n"}, {"v_hat", "3c"}, {"R", "3c"}, {"mu", "c"}, {"gamma", "3c"}});
 
 /// x = (A + J' blkdiag(K) J)^-1 g with symmetric blocks K. 0 where g is 0; else NaN where the matrix is not positive
@@ -79,13 +81,13 @@ inline constexpr Operator kContactInverse("_contact_inverse", Operator::Kind::kD
 
 inline const auto& solve_contact_op() {
   return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R,
-                           const Tensor& mu, const std::optional<Tensor>& guess, std::optional<double> tolerance,
-                           std::optional<std::int64_t> max_iterations),
+                           const Tensor& mu, const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                           std::optional<double> tolerance, std::optional<std::int64_t> max_iterations),
                 kSolveContact>();
 }
 inline const auto& certify_contact_op() {
   return handle<Tensors<3>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R,
-                           const Tensor& mu, const Tensor& v),
+                           const Tensor& mu, const Tensor& v, const std::optional<Tensor>& sizes),
                 kCertifyContact>();
 }
 inline const auto& add_equality_op() {
@@ -111,13 +113,14 @@ inline const auto& contact_parameters_op() {
 }
 inline const auto& contact_point_op() {
   return handle<Tensors<5>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat, const Tensor& R,
-                           const Tensor& mu, const std::optional<Tensor>& guess, std::optional<double> tolerance,
-                           std::optional<std::int64_t> max_iterations),
+                           const Tensor& mu, const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                           std::optional<double> tolerance, std::optional<std::int64_t> max_iterations),
                 kContactPoint>();
 }
 inline const auto& contact_adjoint_op() {
   return handle<Tensors<6>(const Tensor& A, const Tensor& J, const Tensor& R, const Tensor& mu, const Tensor& v,
-                           const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma),
+                           const Tensor& y, const Tensor& g_v, const Tensor& g_y, const Tensor& g_gamma,
+                           const std::optional<Tensor>& sizes),
                 kContactAdjoint>();
 }
 inline const auto& contact_inverse_op() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
 
 #include <limits>
@@ -36,6 +37,23 @@ inline Tensor normals(const Tensor& x) { return x.select(-1, 2); }      // [...,
 inline Tensor scalar_product(const Tensor& a, const Tensor& b) { return (a * b).sum(-1); }
 inline Tensor apply(const Tensor& K, const Tensor& x) { return scalar_product(K, x.unsqueeze(-2)); }  // [..., c, 3]
 inline Tensor any_nonzero(const Tensor& x) { return (x != 0).any(-1, true); }
+
+// The contacts without numbers to compute with: those of elements that `unsolved`, [..., 1], marks, and those beyond
+// `sizes`.
+struct Missing {
+  Tensor contacts;  // [..., c], or [..., 1] where it is the same for all contacts
+  Tensor rows;      // [..., 3 c], or [..., 1]
+
+  Missing(const Tensor& unsolved, const std::optional<Tensor>& sizes, const Tensor& mu)
+      : contacts(unsolved), rows(unsolved) {
+    if (!sizes) return;
+    const c10::SymInt count = mu.sym_size(-1);
+    contacts = unsolved | (at::arange(count, sizes->options()) >= sizes->unsqueeze(-1));
+    Shape three = shape_of(contacts);
+    three.emplace_back(3);
+    rows = by_row(contacts.unsqueeze(-1).expand_symint(three));
+  }
+};
 
 // x t' summed to the shape of J. As in sum_outer, x may be NaN where t is 0: in elements that are not solved.
 inline Tensor sum_outer_turned(const Tensor& t, const Tensor& x, const Tensor& J) {

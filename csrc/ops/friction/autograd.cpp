@@ -27,20 +27,22 @@ namespace {
 struct RigidPoint {
   Tensor A, J, v, gamma, u, mu;  // gamma, u: [..., c, 3]
   Tensor unsolved;               // [..., 1]
+  Missing missing;
   double rank;
 
   RigidPoint(const Tensor& A_given, const Tensor& J_given, const Tensor& mu_given, const Tensor& v_given,
-             const Tensor& gamma_given, const Tensor& u_given)
+             const Tensor& gamma_given, const Tensor& u_given, const std::optional<Tensor>& sizes)
       : unsolved(v_given.isnan().any(-1, true) | gamma_given.isnan().any(-1, true) | u_given.isnan().any(-1, true)),
+        missing(unsolved, sizes, mu_given),
         rank(rank_tolerance(A_given)) {
     const auto known = [](const Tensor& where, const Tensor& x) { return at::where(where, 0, x).to(at::kDouble); };
-    const Tensor matrices = unsolved.unsqueeze(-1), size = at::eye_symint(A_given.sym_size(-1), A_given.options());
-    A = symmetric(at::where(matrices, size, A_given)).to(at::kDouble);
-    J = known(matrices, J_given);
+    const Tensor identity = at::eye_symint(A_given.sym_size(-1), A_given.options());
+    A = symmetric(at::where(unsolved.unsqueeze(-1), identity, A_given)).to(at::kDouble);
+    J = known(missing.rows.unsqueeze(-1), J_given);
     v = known(unsolved, v_given);
     gamma = by_contact(known(unsolved, gamma_given));
     u = by_contact(known(unsolved, u_given));
-    mu = known(unsolved, mu_given);
+    mu = known(missing.contacts, mu_given);
   }
 
   Tensor to_contacts(const Tensor& x) const { return times(J, x); }
@@ -124,8 +126,8 @@ class LinearFriction {
 // lcp::_friction_adjoint in formulas.
 Tensors<3> friction_adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v,
                                     const Tensor& gamma, const Tensor& u, const Tensor& g_v, const Tensor& g_gamma,
-                                    const Tensor& g_u) {
-  const RigidPoint at(A, J, mu, v, gamma, u);
+                                    const Tensor& g_u, const std::optional<Tensor>& sizes) {
+  const RigidPoint at(A, J, mu, v, gamma, u, sizes);
   const LinearFriction law(at);
   const Tensor undefined =
       (at.unsolved | law.ambiguous()) & (any_nonzero(g_v) | any_nonzero(g_gamma) | any_nonzero(g_u));
@@ -141,10 +143,10 @@ Tensors<3> friction_adjoint_formula(const Tensor& A, const Tensor& J, const Tens
 
 variable_list friction_backward(const variable_list& g, const Needs& needs, const Tensor& A, const Tensor& v_free,
                                 const Tensor& J, const Tensor& mu, const Tensor& v, const Tensor& gamma,
-                                const Tensor& u, const Shape& b_shape) {
+                                const Tensor& u, const Shape& b_shape, const std::optional<Tensor>& sizes) {
   if (!g[0].defined() && !g[1].defined() && !g[2].defined()) return variable_list(5);
-  const auto [a, c, of_mu] =
-      friction_adjoint_op().call(A, J, mu, v, gamma, u, or_zeros(g[0], v), or_zeros(g[1], gamma), or_zeros(g[2], u));
+  const auto [a, c, of_mu] = friction_adjoint_op().call(A, J, mu, v, gamma, u, or_zeros(g[0], v), or_zeros(g[1], gamma),
+                                                        or_zeros(g[2], u), sizes);
   variable_list result(5);
   if (needs[0]) result[0] = symmetric(sum_outer(-a, v - v_free, A.sym_sizes()));
   if (needs[1]) {
@@ -159,21 +161,23 @@ variable_list friction_backward(const variable_list& g, const Needs& needs, cons
 
 // dv, dgamma and du.
 Tensors<3> friction_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                            const Tensor& v, const Tensor& gamma, const Tensor& u) {
-  const RigidPoint at(primal(A), primal(J), primal(mu), v, gamma, u);
+                            const Tensor& v, const Tensor& gamma, const Tensor& u, const std::optional<Tensor>& sizes) {
+  const RigidPoint at(primal(A), primal(J), primal(mu), v, gamma, u, sizes);
   const LinearFriction law(at);
   const auto given = [](const Tensor& x) {
     return tangent(x).defined() ? tangent(x).to(at::kDouble) : at::zeros_like(primal(x), at::kDouble);
   };
-  const Tensor dA = given(A), dv_free = given(v_free), dJ = given(J), db = given(b), dmu = given(mu);
+  const Tensor dA = given(A), dv_free = given(v_free), db = given(b), dmu = given(mu);
+  Tensor dJ = given(J);
   const Tensor undefined =
       (at.unsolved | law.ambiguous()) &
       (any_nonzero(dA).any(-2) | any_nonzero(dv_free) | any_nonzero(dJ).any(-2) | any_nonzero(db) | any_nonzero(dmu));
+  dJ = at::where(at.missing.rows.unsqueeze(-1), 0, dJ);
   const Tensor off = at.v - at::where(at.unsolved, 0, primal(v_free)).to(at::kDouble);
   const Tensor push = times(at.A, dv_free) - times(symmetric(dA), off) + times(dJ.mT(), by_row(at.gamma));
   const Tensor x = times_inverse(at.A, at::where(at.unsolved, 0, push));
-  const Tensor r = at::where(at.unsolved, 0, at.to_contacts(x) + times(dJ, at.v) + db);
-  const Tensor of_mu = by_row(law.E() * at::where(at.unsolved, 0, dmu).unsqueeze(-1));
+  const Tensor r = at::where(at.missing.rows, 0, at.to_contacts(x) + times(dJ, at.v) + db);
+  const Tensor of_mu = by_row(law.E() * at::where(at.missing.contacts, 0, dmu).unsqueeze(-1));
   const Tensor dgamma = law.impulses(of_mu - law.C(r));
   const Tensor dv = x + times_inverse(at.A, at.to_bodies(dgamma)), du = r + law.W(dgamma);
   const auto finished = [&](const Tensor& d) { return d.masked_fill(undefined, kNaN).to(v.scalar_type()); };
@@ -181,29 +185,30 @@ Tensors<3> friction_tangent(const Tensor& A, const Tensor& v_free, const Tensor&
 }
 
 Tensors<5> friction_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
-                                   const Tensor& b, const Tensor& mu, const std::optional<Tensor>& guess,
-                                   std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
+                                   const Tensor& b, const Tensor& mu, const std::optional<Tensor>& sizes,
+                                   const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                                   std::optional<std::int64_t> max_iterations) {
   const auto node = make_node<friction_backward>("LcpFrictionBackward", A, v_free, J, b, mu);
   auto [v, gamma, u, status, iterations] =
-      below_autograd(friction_point_op(), keys, A, v_free, J, b, mu, guess, tolerance, max_iterations);
+      below_autograd(friction_point_op(), keys, A, v_free, J, b, mu, sizes, guess, tolerance, max_iterations);
   set_history(node, {v, gamma, u});
   if (has_tangent(A, v_free, J, b, mu)) {
-    const auto [dv, dgamma, du] = friction_tangent(A, v_free, J, b, mu, primal(v), primal(gamma), primal(u));
+    const auto [dv, dgamma, du] = friction_tangent(A, v_free, J, b, mu, primal(v), primal(gamma), primal(u), sizes);
     v._set_fw_grad(dv, 0, false);
     gamma._set_fw_grad(dgamma, 0, false);
     u._set_fw_grad(du, 0, false);
   }
-  if (node) node->save(A, v_free, J, mu, v, gamma, u, shape_of(b));
+  if (node) node->save(A, v_free, J, mu, v, gamma, u, shape_of(b), sizes);
   return {v, gamma, u, status, iterations};
 }
 
 Tensors<3> friction_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& mu,
                                      const Tensor& v, const Tensor& gamma, const Tensor& u, const Tensor& g_v,
-                                     const Tensor& g_gamma, const Tensor& g_u) {
+                                     const Tensor& g_gamma, const Tensor& g_u, const std::optional<Tensor>& sizes) {
   if (needs_derivative(A, J, mu, v, gamma, u, g_v, g_gamma, g_u)) {
-    return friction_adjoint_formula(A, J, mu, v, gamma, u, g_v, g_gamma, g_u);
+    return friction_adjoint_formula(A, J, mu, v, gamma, u, g_v, g_gamma, g_u, sizes);
   }
-  return below_autograd(friction_adjoint_op(), keys, A, J, mu, v, gamma, u, g_v, g_gamma, g_u);
+  return below_autograd(friction_adjoint_op(), keys, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, sizes);
 }
 
 // With P = N^+ of constant rank, dP = -P dN P + P P' dN' (I - N P) + (I - P N) dN' P' P [Golub, Pereyra, SIAM J. Numer.

@@ -20,9 +20,13 @@ namespace {
 constexpr double kFrictionTolerance = 1e-10;
 
 Tensors<5> friction_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                              const std::optional<Tensor>& guess, std::optional<double> tolerance,
-                              std::optional<std::int64_t> max_iterations) {
-  auto results = new_results<5>(kFrictionPoint, A, v_free, J, b, mu, guess, tolerance, max_iterations);
+                              const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                              std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
+  if (sizes) {
+    return for_each_size(kFrictionPoint, "c", friction_point_cpu, A, v_free, J, b, mu, sizes, guess, tolerance,
+                         max_iterations);
+  }
+  auto results = new_results<5>(kFrictionPoint, A, v_free, J, b, mu, sizes, guess, tolerance, max_iterations);
   const Tensor &v = results[0], &gamma = results[1], &u = results[2], &status = results[3], &iterations = results[4];
   const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
   const friction::Limits limits = {tolerance.value_or(kFrictionTolerance),
@@ -50,8 +54,10 @@ Tensors<5> friction_point_cpu(const Tensor& A, const Tensor& v_free, const Tenso
 }
 
 Tensors<4> certify_friction_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
-                                const Tensor& mu, const Tensor& v, const Tensor& gamma) {
-  auto results = new_results<4>(kCertifyFriction, A, v_free, J, b, mu, v, gamma);
+                                const Tensor& mu, const Tensor& v, const Tensor& gamma,
+                                const std::optional<Tensor>& sizes) {
+  if (sizes) return for_each_size(kCertifyFriction, "c", certify_friction_cpu, A, v_free, J, b, mu, v, gamma, sizes);
+  auto results = new_results<4>(kCertifyFriction, A, v_free, J, b, mu, v, gamma, sizes);
   const Tensor &residual = results[0], &margin = results[1], &rank = results[2], &unique = results[3];
   const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::certify_friction", [&] {
@@ -80,8 +86,11 @@ Tensors<4> certify_friction_cpu(const Tensor& A, const Tensor& v_free, const Ten
 
 Tensors<3> friction_adjoint_cpu(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v,
                                 const Tensor& gamma, const Tensor& u, const Tensor& g_v, const Tensor& g_gamma,
-                                const Tensor& g_u) {
-  auto results = new_results<3>(kFrictionAdjoint, A, J, mu, v, gamma, u, g_v, g_gamma, g_u);
+                                const Tensor& g_u, const std::optional<Tensor>& sizes) {
+  if (sizes) {
+    return for_each_size(kFrictionAdjoint, "c", friction_adjoint_cpu, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, sizes);
+  }
+  auto results = new_results<3>(kFrictionAdjoint, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, sizes);
   const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::_friction_adjoint", [&] {
     for_each_element<scalar_t>(batch_of(results.front()),

@@ -26,11 +26,12 @@ void check_directions(std::string_view name, const Value& value) {
 namespace {
 
 Tensors<4> solve_friction_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
-                                    const Tensor& mu, const std::optional<Tensor>& guess,
-                                    std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
-  check(kSolveFriction, A, v_free, J, b, mu, guess, tolerance, max_iterations);
+                                    const Tensor& mu, const std::optional<Tensor>& sizes,
+                                    const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                                    std::optional<std::int64_t> max_iterations) {
+  check(kSolveFriction, A, v_free, J, b, mu, sizes, guess, tolerance, max_iterations);
   const auto [v, gamma, u, status, iterations] =
-      friction_point_op().call(A, v_free, J, b, mu, guess, tolerance, max_iterations);
+      friction_point_op().call(A, v_free, J, b, mu, sizes, guess, tolerance, max_iterations);
   return {v, gamma, status, iterations};
 }
 
@@ -106,15 +107,15 @@ namespace lcp {
 
 FrictionResult solve_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J, const at::Tensor& b,
                               const at::Tensor& mu, const FrictionOptions& options) {
-  auto [v, gamma, status, iterations] =
-      ops::solve_friction_op().call(A, v_free, J, b, mu, options.guess, options.tolerance, options.max_iterations);
+  auto [v, gamma, status, iterations] = ops::solve_friction_op().call(A, v_free, J, b, mu, options.sizes, options.guess,
+                                                                      options.tolerance, options.max_iterations);
   return {v, gamma, status, iterations};
 }
 
 FrictionCertificate certify_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                      const at::Tensor& b, const at::Tensor& mu, const at::Tensor& v,
-                                     const at::Tensor& gamma) {
-  auto [residual, margin, rank, unique] = ops::certify_friction_op().call(A, v_free, J, b, mu, v, gamma);
+                                     const at::Tensor& gamma, const std::optional<at::Tensor>& sizes) {
+  auto [residual, margin, rank, unique] = ops::certify_friction_op().call(A, v_free, J, b, mu, v, gamma, sizes);
   return {residual, margin, rank, unique};
 }
 

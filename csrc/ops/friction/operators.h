@@ -11,20 +11,20 @@ inline constexpr Argument kImpulseGuess = tensor("Tensor? guess=None", "3c");
 /// See lcp/solve_friction.h.
 inline constexpr Operator kSolveFriction(
     "solve_friction", Operator::Kind::kComposite,
-    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kImpulseGuess, kTolerance, kMaxIterations},
+    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kSizes, kImpulseGuess, kTolerance, kMaxIterations},
     {{"v", "n"}, {"gamma", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
 /// v, gamma and u = J v + b, all three with derivatives, status and iterations: u of a contact that slides slowly would
 /// have few digits if it were computed from a v in float32, and by it the derivative knows what the contact does.
 inline constexpr Operator kFrictionPoint(
     "_friction_point", Operator::Kind::kDifferentiable,
-    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kImpulseGuess, kTolerance, kMaxIterations},
+    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kSizes, kImpulseGuess, kTolerance, kMaxIterations},
     {{"v", "n"}, {"gamma", "3c"}, {"u", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
 /// See lcp/certify_friction.h.
 inline constexpr Operator kCertifyFriction(
     "certify_friction", Operator::Kind::kNotDifferentiable,
-    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, vector("Tensor v"), tensor("Tensor gamma", "3c")},
+    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, vector("Tensor v"), tensor("Tensor gamma", "3c"), kSizes},
     {{"residual", ""}, {"margin", ""}, {"rank", "", at::kLong}, {"unique", "", at::kBool}});
 
 void check_directions(std::string_view name, const Value& value);
@@ -47,7 +47,7 @@ inline constexpr Operator kFrictionAdjoint("_friction_adjoint", Operator::Kind::
                                            {kMass, kJacobian, kFriction, vector("Tensor v"),
                                             tensor("Tensor gamma", "3c"), tensor("Tensor u", "3c"),
                                             vector("Tensor g_v"), tensor("Tensor g_gamma", "3c"),
-                                            tensor("Tensor g_u", "3c")},
+                                            tensor("Tensor g_u", "3c"), kSizes},
                                            {{"a", "n"}, {"c", "3c"}, {"mu", "c"}});
 
 /// Singular values of a contact problem's linearised law below this part of the largest are 0 but for rounding, which
@@ -62,19 +62,19 @@ inline constexpr Operator kLeastNorm("_least_norm", Operator::Kind::kDifferentia
 
 inline const auto& solve_friction_op() {
   return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                           const std::optional<Tensor>& guess, std::optional<double> tolerance,
-                           std::optional<std::int64_t> max_iterations),
+                           const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                           std::optional<double> tolerance, std::optional<std::int64_t> max_iterations),
                 kSolveFriction>();
 }
 inline const auto& friction_point_op() {
   return handle<Tensors<5>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                           const std::optional<Tensor>& guess, std::optional<double> tolerance,
-                           std::optional<std::int64_t> max_iterations),
+                           const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                           std::optional<double> tolerance, std::optional<std::int64_t> max_iterations),
                 kFrictionPoint>();
 }
 inline const auto& certify_friction_op() {
   return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                           const Tensor& v, const Tensor& gamma),
+                           const Tensor& v, const Tensor& gamma, const std::optional<Tensor>& sizes),
                 kCertifyFriction>();
 }
 inline const auto& friction_problem_op() {
@@ -89,7 +89,8 @@ inline const auto& friction_motion_op() {
 }
 inline const auto& friction_adjoint_op() {
   return handle<Tensors<3>(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v, const Tensor& gamma,
-                           const Tensor& u, const Tensor& g_v, const Tensor& g_gamma, const Tensor& g_u),
+                           const Tensor& u, const Tensor& g_v, const Tensor& g_gamma, const Tensor& g_u,
+                           const std::optional<Tensor>& sizes),
                 kFrictionAdjoint>();
 }
 inline const auto& least_norm_op() {

@@ -27,10 +27,11 @@ Tensors<2> path_coefficients(const Tensor& z, const Tensor& w, std::int64_t num_
 
 // Backward of (z, w) with z_i w_i = kappa: d(z, w) = K (dM z + dq, 0).
 variable_list path_point_backward(const variable_list& g, const Needs& needs, const Tensor& M, const Tensor& z,
-                                  const Tensor& w, const Shape& q_shape, const std::int64_t& num_equations) {
+                                  const Tensor& w, const Shape& q_shape, const std::int64_t& num_equations,
+                                  const std::optional<Tensor>& sizes) {
   if (!g[0].defined() && !g[1].defined()) return {Tensor(), Tensor()};
   const auto [a, b] = path_coefficients(z, w, num_equations);
-  const Tensor t = std::get<0>(path_adjoint_op().call(M, a, b, or_zeros(g[0], z), or_zeros(g[1], w)));
+  const Tensor t = std::get<0>(path_adjoint_op().call(M, a, b, or_zeros(g[0], z), or_zeros(g[1], w), sizes));
   return {needs[0] ? sum_outer(t, z, M.sym_sizes()) : Tensor(), needs[1] ? sum_to_shape(t, q_shape) : Tensor()};
 }
 
@@ -46,9 +47,9 @@ variable_list path_gradients(const Needs& needs, const Tensor& M, const Tensor& 
 
 variable_list path_tangent_backward(const variable_list& p, const Needs& needs, const Tensor& M, const Tensor& a,
                                     const Tensor& b, const Tensor& x, const Tensor& y, const Shape& r_shape,
-                                    const Shape& s_shape) {
+                                    const Shape& s_shape, const std::optional<Tensor>& sizes) {
   if (!p[0].defined() && !p[1].defined()) return variable_list(5);
-  const auto [t_r, t_s] = path_adjoint_op().call(M, a, b, or_zeros(p[0], x), or_zeros(p[1], y));
+  const auto [t_r, t_s] = path_adjoint_op().call(M, a, b, or_zeros(p[0], x), or_zeros(p[1], y), sizes);
   variable_list gradients = path_gradients(needs, M, t_r, t_s, x, y, shape_of(a), shape_of(b));
   gradients.push_back(needs[3] ? sum_to_shape(t_r, r_shape) : Tensor());
   gradients.push_back(needs[4] ? sum_to_shape(t_s, s_shape) : Tensor());
@@ -57,9 +58,9 @@ variable_list path_tangent_backward(const variable_list& p, const Needs& needs, 
 
 variable_list path_adjoint_backward(const variable_list& p, const Needs& needs, const Tensor& M, const Tensor& a,
                                     const Tensor& b, const Tensor& t_r, const Tensor& t_s, const Shape& g_x_shape,
-                                    const Shape& g_y_shape) {
+                                    const Shape& g_y_shape, const std::optional<Tensor>& sizes) {
   if (!p[0].defined() && !p[1].defined()) return variable_list(5);
-  const auto [x, y] = path_tangent_op().call(M, a, b, or_zeros(p[0], t_r), or_zeros(p[1], t_s));
+  const auto [x, y] = path_tangent_op().call(M, a, b, or_zeros(p[0], t_r), or_zeros(p[1], t_s), sizes);
   variable_list gradients = path_gradients(needs, M, t_r, t_s, x, y, shape_of(a), shape_of(b));
   gradients.push_back(needs[3] ? sum_to_shape(x, g_x_shape) : Tensor());
   gradients.push_back(needs[4] ? sum_to_shape(y, g_y_shape) : Tensor());
@@ -67,19 +68,19 @@ variable_list path_adjoint_backward(const variable_list& p, const Needs& needs, 
 }
 
 Tensors<2> path_point_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& q, const Tensor& z_0,
-                               std::int64_t num_equations, double kappa) {
+                               std::int64_t num_equations, double kappa, const std::optional<Tensor>& sizes) {
   const auto node = make_node<path_point_backward>("LcpPathPointBackward", M, q);
-  auto [z, w] = below_autograd(path_point_op(), keys, M, q, z_0, num_equations, kappa);
+  auto [z, w] = below_autograd(path_point_op(), keys, M, q, z_0, num_equations, kappa, sizes);
   set_history(node, {z, w});
   if (has_tangent(M, q)) {
     const Tensor dM = tangent(M);
     const Tensor r = plus(dM.defined() ? times_tangent(dM, primal(z)) : Tensor(), tangent(q));
     const auto [a, b] = path_coefficients(primal(z), primal(w), num_equations);
-    const auto [dz, dw] = path_tangent_op().call(primal(M), a, b, r, at::zeros_like(r));
+    const auto [dz, dw] = path_tangent_op().call(primal(M), a, b, r, at::zeros_like(r), sizes);
     z._set_fw_grad(dz, 0, false);
     w._set_fw_grad(dw, 0, false);
   }
-  if (node) node->save(M, z, w, shape_of(q), num_equations);
+  if (node) node->save(M, z, w, shape_of(q), num_equations, sizes);
   return {z, w};
 }
 
@@ -92,27 +93,27 @@ Tensor complementarity_change(const Tensor& s, const Tensor& a, const Tensor& b,
 }
 
 Tensors<2> path_tangent_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& a, const Tensor& b,
-                                 const Tensor& r, const Tensor& s) {
+                                 const Tensor& r, const Tensor& s, const std::optional<Tensor>& sizes) {
   const auto node = make_node<path_tangent_backward>("LcpPathTangentBackward", M, a, b, r, s);
-  auto [x, y] = below_autograd(path_tangent_op(), keys, M, a, b, r, s);
+  auto [x, y] = below_autograd(path_tangent_op(), keys, M, a, b, r, s, sizes);
   set_history(node, {x, y});
   if (has_tangent(M, a, b, r, s)) {
     const Tensor dM = tangent(M);
     const Tensor dr = plus(dM.defined() ? times_tangent(dM, primal(x)) : Tensor(), tangent(r));
     const Tensor ds = complementarity_change(s, a, b, primal(x), primal(y));
-    const auto [dx, dy] =
-        path_tangent_op().call(primal(M), primal(a), primal(b), or_zeros(dr, primal(x)), or_zeros(ds, primal(x)));
+    const auto [dx, dy] = path_tangent_op().call(primal(M), primal(a), primal(b), or_zeros(dr, primal(x)),
+                                                 or_zeros(ds, primal(x)), sizes);
     x._set_fw_grad(dx, 0, false);
     y._set_fw_grad(dy, 0, false);
   }
-  if (node) node->save(M, a, b, x, y, shape_of(r), shape_of(s));
+  if (node) node->save(M, a, b, x, y, shape_of(r), shape_of(s), sizes);
   return {x, y};
 }
 
 Tensors<2> path_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& M, const Tensor& a, const Tensor& b,
-                                 const Tensor& g_x, const Tensor& g_y) {
+                                 const Tensor& g_x, const Tensor& g_y, const std::optional<Tensor>& sizes) {
   const auto node = make_node<path_adjoint_backward>("LcpPathAdjointBackward", M, a, b, g_x, g_y);
-  auto [t_r, t_s] = below_autograd(path_adjoint_op(), keys, M, a, b, g_x, g_y);
+  auto [t_r, t_s] = below_autograd(path_adjoint_op(), keys, M, a, b, g_x, g_y, sizes);
   set_history(node, {t_r, t_s});
   if (has_tangent(M, a, b, g_x, g_y)) {
     const Tensor dM = tangent(M);
@@ -121,11 +122,11 @@ Tensors<2> path_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& M, cons
     if (tangent(a).defined()) dg_x = plus(dg_x, -product(primal(t_s), tangent(a)));
     if (tangent(b).defined()) dg_y = plus(dg_y, -product(primal(t_s), tangent(b)));
     const auto [dt_r, dt_s] = path_adjoint_op().call(primal(M), primal(a), primal(b), or_zeros(dg_x, primal(t_r)),
-                                                     or_zeros(dg_y, primal(t_r)));
+                                                     or_zeros(dg_y, primal(t_r)), sizes);
     t_r._set_fw_grad(dt_r, 0, false);
     t_s._set_fw_grad(dt_s, 0, false);
   }
-  if (node) node->save(M, a, b, t_r, t_s, shape_of(g_x), shape_of(g_y));
+  if (node) node->save(M, a, b, t_r, t_s, shape_of(g_x), shape_of(g_y), sizes);
   return {t_r, t_s};
 }
 

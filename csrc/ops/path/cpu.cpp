@@ -12,9 +12,10 @@
 namespace lcp::ops {
 namespace {
 
-Tensors<2> path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t num_equations,
-                          double kappa) {
-  auto results = new_results<2>(kPathPoint, M, q, z_0, num_equations, kappa);
+Tensors<2> path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t num_equations, double kappa,
+                          const std::optional<Tensor>& sizes) {
+  if (sizes) return for_each_size(kPathPoint, "n", path_point_cpu, M, q, z_0, num_equations, kappa, sizes);
+  auto results = new_results<2>(kPathPoint, M, q, z_0, num_equations, kappa, sizes);
   const Tensor &z = results[0], &w = results[1];
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_path_point", [&] {
@@ -35,8 +36,11 @@ Tensors<2> path_point_cpu(const Tensor& M, const Tensor& q, const Tensor& z_0, s
 
 // K or K'.
 template <bool kTransposed>
-Tensors<2> path_derivative_cpu(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& r, const Tensor& s) {
-  auto results = new_results<2>(kTransposed ? kPathAdjoint : kPathTangent, M, a, b, r, s);
+Tensors<2> path_derivative_cpu(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& r, const Tensor& s,
+                               const std::optional<Tensor>& sizes) {
+  constexpr const Operator& op = kTransposed ? kPathAdjoint : kPathTangent;
+  if (sizes) return for_each_size(op, "n", path_derivative_cpu<kTransposed>, M, a, b, r, s, sizes);
+  auto results = new_results<2>(op, M, a, b, r, s, sizes);
   const Tensor &x = results[0], &y = results[1];
   const auto n = static_cast<int>(M.size(-1));
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_path_tangent", [&] {

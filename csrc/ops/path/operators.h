@@ -13,32 +13,34 @@ namespace lcp::ops {
 /// The point of the path near the solution z_0, NaN where none is found; w_i = 0 for i < num_equations.
 inline constexpr Operator kPathPoint("_path_point", Operator::Kind::kDifferentiable,
                                      {matrix("Tensor M"), vector("Tensor q"), vector("Tensor z_0"),
-                                      flag("int num_equations"), flag("float kappa")},
+                                      flag("int num_equations"), flag("float kappa"), kSizes},
                                      {{"z", "n"}, {"w", "n"}}, check_num_equations);
 
 /// K (r, s).
 inline constexpr Operator kPathTangent("_path_tangent", Operator::Kind::kDifferentiable,
                                        {matrix("Tensor M"), vector("Tensor a"), vector("Tensor b"), vector("Tensor r"),
-                                        vector("Tensor s")},
+                                        vector("Tensor s"), kSizes},
                                        {{"x", "n"}, {"y", "n"}});
 
 /// K' (g_x, g_y).
 inline constexpr Operator kPathAdjoint("_path_adjoint", Operator::Kind::kDifferentiable,
                                        {matrix("Tensor M"), vector("Tensor a"), vector("Tensor b"),
-                                        vector("Tensor g_x"), vector("Tensor g_y")},
+                                        vector("Tensor g_x"), vector("Tensor g_y"), kSizes},
                                        {{"t_r", "n"}, {"t_s", "n"}});
 
 inline const auto& path_point_op() {
   return handle<Tensors<2>(const Tensor& M, const Tensor& q, const Tensor& z_0, std::int64_t num_equations,
-                           double kappa),
+                           double kappa, const std::optional<Tensor>& sizes),
                 kPathPoint>();
 }
 inline const auto& path_tangent_op() {
-  return handle<Tensors<2>(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& r, const Tensor& s),
+  return handle<Tensors<2>(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& r, const Tensor& s,
+                           const std::optional<Tensor>& sizes),
                 kPathTangent>();
 }
 inline const auto& path_adjoint_op() {
-  return handle<Tensors<2>(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& g_x, const Tensor& g_y),
+  return handle<Tensors<2>(const Tensor& M, const Tensor& a, const Tensor& b, const Tensor& g_x, const Tensor& g_y,
+                           const std::optional<Tensor>& sizes),
                 kPathAdjoint>();
 }
 

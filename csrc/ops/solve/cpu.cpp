@@ -70,21 +70,29 @@ void solve_mixed_lcp(const Tensor& M, const Tensor& q, std::int64_t num_equation
   });
 }
 
-Tensors<3> solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess, std::string_view method,
-                     std::string_view ties, double kappa, std::optional<double> tolerance,
-                     std::optional<std::int64_t> max_pivots) {
-  auto results = new_results<3>(kSolve, M, q, guess, method, ties, kappa, tolerance, max_pivots);
+Tensors<3> solve_cpu(const Tensor& M, const Tensor& q, const std::optional<Tensor>& sizes,
+                     const std::optional<Tensor>& guess, std::string_view method, std::string_view ties, double kappa,
+                     std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
+  if (sizes) {
+    return for_each_size(kSolve, "n", solve_cpu, M, q, sizes, guess, method, ties, kappa, tolerance, max_pivots);
+  }
+  auto results = new_results<3>(kSolve, M, q, sizes, guess, method, ties, kappa, tolerance, max_pivots);
   const auto& [z, w, status] = results;
   solve_lcp(M, q, {guess, method, ties, kappa, tolerance, max_pivots}, z, w, status, nullptr);
   return as_tuple(std::move(results));
 }
 
 Tensors<4> solve_with_basis_cpu(const Tensor& M, const Tensor& q, std::int64_t num_equations,
-                                const std::optional<Tensor>& guess, std::string_view method, std::string_view ties,
-                                double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots,
+                                const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                                std::string_view method, std::string_view ties, double kappa,
+                                std::optional<double> tolerance, std::optional<std::int64_t> max_pivots,
                                 bool needs_basis) {
-  auto results = new_results<4>(kSolveWithBasis, M, q, num_equations, guess, method, ties, kappa, tolerance, max_pivots,
-                                needs_basis);
+  if (sizes) {
+    return for_each_size(kSolveWithBasis, "np", solve_with_basis_cpu, M, q, num_equations, sizes, guess, method, ties,
+                         kappa, tolerance, max_pivots, needs_basis);
+  }
+  auto results = new_results<4>(kSolveWithBasis, M, q, num_equations, sizes, guess, method, ties, kappa, tolerance,
+                                max_pivots, needs_basis);
   const SolveFlags flags = {guess, method, ties, kappa, tolerance, max_pivots};
   const auto& [z, w, status, basis] = results;
   if (!needs_basis) basis.fill_(solver::kUnsolved);

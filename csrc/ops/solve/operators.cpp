@@ -46,6 +46,9 @@ void check_num_equations(const Call& call) {
 void check_solve_with_basis(const Call& call) {
   check_solve(call);
   check_num_equations(call);
+  TORCH_CHECK(std::get<std::int64_t>(call.value("num_equations")) == 0 ||
+                  std::holds_alternative<std::monostate>(call.value(kSizes.name)),
+              "sizes must be None where there are equations");
   const auto* const guess = std::get_if<const Tensor*>(&call.value("guess"));
   if (guess == nullptr) return;
   const c10::SymInt pairs = call.size('n') - std::get<std::int64_t>(call.value("num_equations"));

@@ -1,7 +1,7 @@
 // lcp::solve and lcp::solve_mixed.
 #pragma once
 
-#include "ops/operator.h"
+#include "ops/by_size.h"
 
 namespace lcp::ops {
 
@@ -30,8 +30,8 @@ inline constexpr Argument kTolerance = flag("float? tolerance=None", check_posit
 inline constexpr Argument kMaxPivots = flag("int? max_pivots=None", check_count);
 
 inline constexpr Operator kSolve("solve", Operator::Kind::kDifferentiable,
-                                 {matrix("Tensor M"), vector("Tensor q"), vector("Tensor? guess=None"), kMethod, kTies,
-                                  kKappa, kTolerance, kMaxPivots},
+                                 {matrix("Tensor M"), vector("Tensor q"), kSizes, vector("Tensor? guess=None"), kMethod,
+                                  kTies, kKappa, kTolerance, kMaxPivots},
                                  {{"z", "n"}, {"w", "n"}, {"status", "", at::kChar}}, check_solve);
 
 inline constexpr Operator kSolveMixed("solve_mixed", Operator::Kind::kComposite,
@@ -42,17 +42,18 @@ inline constexpr Operator kSolveMixed("solve_mixed", Operator::Kind::kComposite,
 
 /// The common form of both: the first num_equations rows of w = M z + q are equations w_i = 0 with z_i of any sign.
 /// `guess` is for the other unknowns. All derivatives use the complementary basis that is returned, see
-/// solver/pair_states.h; it is found where a derivative or needs_basis asks for it, else its entries are all -1.
+/// solver/pair_states.h; it is found where a derivative or needs_basis asks for it, else its entries are all -1. sizes
+/// are for problems without equations.
 inline constexpr Operator kSolveWithBasis(
     "_solve_with_basis", Operator::Kind::kDifferentiable,
-    {matrix("Tensor M"), vector("Tensor q"), flag("int num_equations"), tensor("Tensor? guess=None", "p"), kMethod,
-     kTies, kKappa, kTolerance, kMaxPivots, flag("bool needs_basis=False")},
+    {matrix("Tensor M"), vector("Tensor q"), flag("int num_equations"), kSizes, tensor("Tensor? guess=None", "p"),
+     kMethod, kTies, kKappa, kTolerance, kMaxPivots, flag("bool needs_basis=False")},
     {{"z", "n"}, {"w", "n"}, {"status", "", at::kChar}, {"basis", "n", at::kChar}}, check_solve_with_basis);
 
 inline const auto& solve_op() {
-  return handle<Tensors<3>(const Tensor& M, const Tensor& q, const std::optional<Tensor>& guess,
-                           std::string_view method, std::string_view ties, double kappa,
-                           std::optional<double> tolerance, std::optional<std::int64_t> max_pivots),
+  return handle<Tensors<3>(const Tensor& M, const Tensor& q, const std::optional<Tensor>& sizes,
+                           const std::optional<Tensor>& guess, std::string_view method, std::string_view ties,
+                           double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots),
                 kSolve>();
 }
 inline const auto& solve_mixed_op() {
@@ -64,9 +65,9 @@ inline const auto& solve_mixed_op() {
 }
 inline const auto& solve_with_basis_op() {
   return handle<Tensors<4>(const Tensor& M, const Tensor& q, std::int64_t num_equations,
-                           const std::optional<Tensor>& guess, std::string_view method, std::string_view ties,
-                           double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots,
-                           bool needs_basis),
+                           const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                           std::string_view method, std::string_view ties, double kappa,
+                           std::optional<double> tolerance, std::optional<std::int64_t> max_pivots, bool needs_basis),
                 kSolveWithBasis>();
 }
 

@@ -5,8 +5,8 @@
 namespace lcp {
 
 SolveResult solve(const at::Tensor& M, const at::Tensor& q, const SolveOptions& options) {
-  auto [z, w, status] = ops::solve_op().call(M, q, options.guess, options.method, options.ties, options.kappa,
-                                             options.tolerance, options.max_pivots);
+  auto [z, w, status] = ops::solve_op().call(M, q, options.sizes, options.guess, options.method, options.ties,
+                                             options.kappa, options.tolerance, options.max_pivots);
   return {z, w, status};
 }
 

@@ -39,8 +39,8 @@ Tensors<4> solve_mixed_composite(const Tensor& A, const Tensor& B, const Tensor&
   };
   const Tensor H = at::cat({row(A, B), row(C, M)}, -2);
   const Tensor h = at::cat({expand(p, 1, vector_batch), expand(q, 1, vector_batch)}, -1);
-  const auto [v, y, status, basis] = solve_with_basis_op().call(H, h, k.guard_int(__FILE__, __LINE__), guess, method,
-                                                                ties, kappa, tolerance, max_pivots, false);
+  const auto [v, y, status, basis] = solve_with_basis_op().call(
+      H, h, k.guard_int(__FILE__, __LINE__), std::nullopt, guess, method, ties, kappa, tolerance, max_pivots, false);
   return {v.narrow_symint(-1, 0, k), v.narrow_symint(-1, k, n), y.narrow_symint(-1, k, n), status};
 }
 
@@ -60,6 +60,7 @@ namespace lcp {
 
 MixedResult solve_mixed(const at::Tensor& A, const at::Tensor& B, const at::Tensor& C, const at::Tensor& M,
                         const at::Tensor& p, const at::Tensor& q, const SolveOptions& options) {
+  TORCH_CHECK(!options.sizes, "sizes must be absent for solve_mixed");
   auto [x, z, w, status] = ops::solve_mixed_op().call(A, B, C, M, p, q, options.guess, options.method, options.ties,
                                                       options.kappa, options.tolerance, options.max_pivots);
   return {x, z, w, status};
