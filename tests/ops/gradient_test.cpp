@@ -212,15 +212,16 @@ TEST_F(GradientTest, UsesTheMinimumNormAdjointOfASingularActiveSet) {
   // change of their forces is an equal share.
   static const auto adjoint = c10::Dispatcher::singleton()
                                   .findSchemaOrThrow("lcp::_adjoint", "")
-                                  .typed<Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool)>();
+                                  .typed<Tensor(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool,
+                                                const std::optional<Tensor>&)>();
   const Tensor both_basic = torch::ones({2}, torch::kChar);
   for (const auto dtype : {torch::kDouble, torch::kFloat}) {
     const Tensor M = torch::ones({2, 2}, dtype);
     const Tensor half = torch::full({2}, 0.5, dtype);
     const Tensor zero = torch::zeros({2}, dtype);
-    const Tensor t = adjoint.call(M, both_basic, torch::ones({2}, dtype), zero, false);
+    const Tensor t = adjoint.call(M, both_basic, torch::ones({2}, dtype), zero, false, std::nullopt);
     EXPECT_TRUE(torch::allclose(t, -half, 1e-6, 1e-6)) << t;
-    const Tensor one_sided = adjoint.call(M, both_basic, torch::tensor({1., 0.}, dtype), zero, false);
+    const Tensor one_sided = adjoint.call(M, both_basic, torch::tensor({1., 0.}, dtype), zero, false, std::nullopt);
     EXPECT_TRUE(torch::allclose(one_sided, -half / 2, 1e-6, 1e-6)) << one_sided;
   }
 }
