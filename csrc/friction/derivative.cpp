@@ -16,10 +16,11 @@ bool is_finite(const double* x, Eigen::Index size) {
 
 }  // namespace
 
-Derivative::Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance)
+Derivative::Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance, bool smooth)
     : n_(n),
       contacts_(contacts),
       rank_tolerance_(rank_tolerance),
+      smooth_(smooth),
       problem_(n, contacts),
       lu_(static_cast<int>(3 * contacts), linalg::Pivoting::kFull),
       none_(3 * contacts),
@@ -46,6 +47,14 @@ bool Derivative::linearize(const Problem& problem, const Solution& at) {
     const double* h = h_.data() + 3 * k;
     double* u = u_.data() + 3 * k;
     for (int i = 0; i < 3; ++i) u[i] = at.u[3 * k + i] / length;
+    if (smooth_) {
+      const SmoothLaw law(h, u, mu, 0);
+      touching_.push_back(k);
+      std::copy_n(&law.C[0][0], 9, &linear_[k].C[0][0]);
+      std::copy_n(&law.D[0][0], 9, &linear_[k].D[0][0]);
+      std::copy_n(law.E, 3, linear_[k].E);
+      continue;
+    }
     const bool apart = h[2] <= u[2];
     const bool sticks = mu * h[2] > 0 && std::hypot(h[0] - u[0], h[1] - u[1]) <= mu * h[2];
     states_[k] = apart ? State::kApart : sticks ? State::kStick : State::kSlide;

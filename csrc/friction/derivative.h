@@ -6,6 +6,7 @@
 //   apart   C = 0, D = I
 //   stick   C = I, D = 0
 //   slide   du_n = 0,  dh_t + mu t dh_n + (mu h_n / |u_t|) (I - t t') du_t = -h_n t dmu
+//   smooth  SmoothLaw, at a point of the smooth path
 //
 // and du = r + W dh with the change r of u for the same impulses, so that N dh = E dmu - C r with N = C W + D. Where
 // redundant contacts make N singular, the dh of least norm is taken.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "friction/impulse_problem.h"
+#include "friction/smooth_path.h"
 #include "linalg/lu.h"
 
 namespace lcp::friction {
@@ -59,7 +61,8 @@ struct Certificate {
 class Derivative {
  public:
   /// rank_tolerance: singular values of N below this part of the largest are 0 but for rounding.
-  Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance);
+  /// smooth: the points are those of the smooth path.
+  Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance, bool smooth = false);
 
   /// Of problem, v_free and b are not read. g: [n], [3 c], [3 c]. Where the solution has a NaN, because the problem was
   /// not solved, and where it is not unique, all results are 0 if g is 0, else NaN.
@@ -80,6 +83,7 @@ class Derivative {
 
   Eigen::Index n_, contacts_;
   double rank_tolerance_;
+  bool smooth_;
   ImpulseProblem problem_;
   Impulses impulses_ = {};
   linalg::Lu lu_;

@@ -90,4 +90,14 @@ bool needs_derivative(const Tensors&... inputs) {
 inline Tensor primal(const Tensor& x) { return x._fw_primal(0); }
 inline Tensor tangent(const Tensor& x) { return x._fw_grad(0); }
 
+// Backward of a tensor that has its own value and another tensor's derivative.
+inline variable_list carried_backward(const variable_list& g, const Needs&) { return {g[0]}; }
+
+// Gives `value` the derivative of `carrier`.
+inline void carry(Tensor& value, const Tensor& carrier) {
+  const auto node = make_node<carried_backward>("LcpSmoothBackward", carrier);
+  if (node) autograd::set_history(value, node);
+  if (has_tangent(carrier)) value._set_fw_grad(tangent(carrier), 0, false);
+}
+
 }  // namespace lcp::ops

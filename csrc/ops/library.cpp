@@ -24,7 +24,7 @@ constexpr std::array kOperators = {
     &kCertify, &kDirectionalDerivative, &kGradientRadius,
     &kSolveContact, &kCertifyContact, &kAddEquality, &kEqualityImpulses, &kContactDual, &kDelassusDiagonal, &kContactParameters,
     &kContactPoint, &kContactAdjoint, &kContactInverse,
-    &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionAdjoint, &kLeastNorm,
+    &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kLeastNorm,
 };
 // clang-format on
 

@@ -26,6 +26,12 @@ struct FrictionOptions {
   /// read; gamma and the gradients are 0 there. lcp::pad makes such batches. Absent: all exist.
   std::optional<at::Tensor> sizes = {};
 
+  /// kappa > 0: the gradient is that of the nearby point where each contact has gamma_n u_n = kappa and gamma_t = -mu^2
+  /// gamma_n u_t / sqrt(u_n^2 + mu^2 |u_t|^2), while v and gamma stay exact. It is smooth, and it sees contacts that
+  /// are not made yet, which push with kappa / u_n. Its error is proportional to kappa where the exact gradient exists.
+  /// Units of N s times m/s, J. Where Newton's method finds no such point, the gradient is NaN.
+  double kappa = 0.0;
+
   /// An element is solved where max_k |d_k gamma_k - P_k(d_k gamma_k - u_k - mu_k |u_kt| e_n)| is at most tolerance
   /// times the largest |J v_free + b|. P_k projects on the cone of contact k, and d_k is the mean of the diagonal of
   /// its block of J A^-1 J'. The condition holds in double precision, before results are rounded to the dtype. Absent:

@@ -72,6 +72,7 @@ def solve_friction(
     *,
     sizes: Tensor | None = None,
     guess: Tensor | None = None,
+    kappa: float = 0.0,
     tolerance: float | None = None,
     max_iterations: int | None = None,
 ) -> FrictionSolution:
@@ -95,6 +96,9 @@ def solve_friction(
             the bits, also of its gradient, that it would get alone. What the inputs hold beyond is not read; gamma and
             the gradients are 0 there. None: all.
         guess: [..., 3 c], impulses to start from. None: 0.
+        kappa: where > 0, the gradient is that of the nearby point where each contact has gamma_n u_n = kappa and
+            gamma_t = -mu^2 gamma_n u_t / sqrt(u_n^2 + mu^2 |u_t|^2), or NaN where none is found; v and gamma stay exact.
+            It is smooth, sees contacts that are not made yet, and has an error proportional to kappa. In J.
         tolerance: bound on the violation of the law, a velocity relative to the largest |J v_free + b|. None: 1e-10.
         max_iterations: Newton steps that one element may take. None: as many as all methods take.
 
@@ -103,7 +107,16 @@ def solve_friction(
     """
     return FrictionSolution(
         *torch.ops.lcp.solve_friction(
-            A, v_free, J, b, mu, sizes=sizes, guess=guess, tolerance=tolerance, max_iterations=max_iterations
+            A,
+            v_free,
+            J,
+            b,
+            mu,
+            sizes=sizes,
+            guess=guess,
+            kappa=kappa,
+            tolerance=tolerance,
+            max_iterations=max_iterations,
         )
     )
 

@@ -63,14 +63,16 @@ def cut(x, like):
     return x[tuple(slice(0, n) for n in like.shape)]
 
 
-@EVERY
-@pytest.mark.parametrize("options", [{}, {"guess": True}])
+@pytest.mark.parametrize("kind, options", [
+    *((kind, {}) for kind in PROBLEMS), *((kind, {"guess": True}) for kind in PROBLEMS),
+    ("solve", {"kappa": 0.1}), ("solve_friction", {"kappa": 0.1}),
+])
 def test_each_element_gets_the_bits_that_it_gets_alone(kind, options):
     make, solver = PROBLEMS[kind], getattr(lcp, kind)
     problems = make()
     arguments, sizes = padded(problems)
     inputs = leaves(arguments)
-    start = lambda x: {"guess": torch.full_like(x, 0.1)} if options else {}
+    start = lambda x: {"guess": torch.full_like(x, 0.1)} if "guess" in options else options
     first = 3 if kind == "solve_friction" else 1
     results = solver(*inputs, sizes=sizes, **start(arguments[first].nan_to_num()))
     found = gradients(results[:2], inputs)

@@ -52,48 +52,18 @@ struct RigidPoint {
 // The linearised law of friction.
 class LinearFriction {
  public:
-  explicit LinearFriction(const RigidPoint& at) : rank_(at.rank) {
+  /// smooth: `at` is a point of the smooth path.
+  LinearFriction(const RigidPoint& at, bool smooth) : rank_(at.rank) {
     const Tensor solved = times_inverse(at.A.unsqueeze(-3), at.J);  // A^-1 J', the columns as rows
     W_ = (at.J.unsqueeze(-2) * solved.unsqueeze(-3)).sum(-1);
     const Tensor d = by_contact((at.J * solved).sum(-1)).mean(-1).detach();  // [..., c]
     const Tensor response = at::where(d > 0, d, 1);
-    const Tensor z = at.gamma * response.unsqueeze(-1) - at.u;
-    const Tensor apart = normals(z) <= 0;
-    const Tensor limit = at.mu * normals(at.gamma) * response;
-    const Tensor stick = ~apart & (limit > 0) & (scalar_product(tangents(z), tangents(z)) <= limit * limit);
-    const Tensor slide = ~apart & ~stick;
-    const Tensor slip = scalar_product(tangents(at.u), tangents(at.u));
-    const Tensor moving = slide & (slip > 0);
-    const Tensor speed = at::where(moving, slip, 1).sqrt();
-    const Tensor t = at::where(moving.unsqueeze(-1), tangents(at.u) / speed.unsqueeze(-1), 0);  // [..., c, 2]
-    const Tensor normal = normals(at.gamma), ratio = at::where(moving, at.mu * normal / speed, 0);
-    const Tensor one = at::ones_like(ratio), none = at::zeros_like(ratio);
-    const auto kinds = [&](const Tensor& if_stick, const Tensor& if_slide, const Tensor& if_apart) {
-      return at::where(stick, if_stick, at::where(slide, if_slide, if_apart));
-    };
-    const Tensor t_0 = t.select(-1, 0), t_1 = t.select(-1, 1), cross = -ratio * t_0 * t_1;
-    const auto rows = [](std::initializer_list<Tensor> entries) {
-      const std::vector<Tensor> all(entries);
-      return at::stack(all, -1).unflatten(-1, {3, 3});
-    };
-    C_ = rows({kinds(one, ratio * (1 - t_0 * t_0), none), kinds(none, cross, none), none,  //
-               kinds(none, cross, none), kinds(one, ratio * (1 - t_1 * t_1), none), none,  //
-               none, none, kinds(one, one, none)});
-    D_ = rows({kinds(none, one, one), none, kinds(none, at.mu * t_0, none),  //
-               none, kinds(none, one, one), kinds(none, at.mu * t_1, none),  //
-               none, none, kinds(none, none, one)});
-    E_ = at::stack({kinds(none, -normal * t_0, none), kinds(none, -normal * t_1, none), none}, -1);  // [..., c, 3]
-
-    // N = R (C W + D) S, with the units S of the impulses, in which contacts are alike, and rows of size 1 by R.
-    const Tensor blocks =
-        (C_.unsqueeze(-1) * by_contact(W_).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
-    const Tensor identity = at::eye_symint(D_.sym_size(-3), D_.options()).unsqueeze(-1).unsqueeze(-3);  // [c, 1, c, 1]
-    const Tensor M = by_row_block(blocks) + by_row_block(by_row(identity * D_.unsqueeze(-2)));
-    S_ = by_row((one / response.sqrt()).unsqueeze(-1).expand_symint(at.u.sym_sizes()));
-    const Tensor scaled = M * S_.unsqueeze(-2);
-    const Tensor size = scaled.detach().abs().sum(-1);
-    R_ = at::where(size > 0, 1 / size, 1);
-    N_ = R_.unsqueeze(-1) * scaled;
+    if (smooth) {
+      set_smooth(at);
+    } else {
+      set_exact(at, response);
+    }
+    set_system(response);
   }
 
   // dgamma of (C W + D) dgamma = right; right: [..., 3 c].
@@ -116,6 +86,71 @@ class LinearFriction {
   const Tensor& E() const { return E_; }
 
  private:
+  // [..., c, 3, 3] of the entries, row after row.
+  static Tensor rows(std::initializer_list<Tensor> entries) {
+    const std::vector<Tensor> all(entries);
+    return at::stack(all, -1).unflatten(-1, {3, 3});
+  }
+
+  void set_exact(const RigidPoint& at, const Tensor& response) {
+    const Tensor z = at.gamma * response.unsqueeze(-1) - at.u;
+    const Tensor apart = normals(z) <= 0;
+    const Tensor limit = at.mu * normals(at.gamma) * response;
+    const Tensor stick = ~apart & (limit > 0) & (scalar_product(tangents(z), tangents(z)) <= limit * limit);
+    const Tensor slide = ~apart & ~stick;
+    const Tensor slip = scalar_product(tangents(at.u), tangents(at.u));
+    const Tensor moving = slide & (slip > 0);
+    const Tensor speed = at::where(moving, slip, 1).sqrt();
+    const Tensor t = at::where(moving.unsqueeze(-1), tangents(at.u) / speed.unsqueeze(-1), 0);  // [..., c, 2]
+    const Tensor normal = normals(at.gamma), ratio = at::where(moving, at.mu * normal / speed, 0);
+    const Tensor one = at::ones_like(ratio), none = at::zeros_like(ratio);
+    const auto kinds = [&](const Tensor& if_stick, const Tensor& if_slide, const Tensor& if_apart) {
+      return at::where(stick, if_stick, at::where(slide, if_slide, if_apart));
+    };
+    const Tensor t_0 = t.select(-1, 0), t_1 = t.select(-1, 1), cross = -ratio * t_0 * t_1;
+    C_ = rows({kinds(one, ratio * (1 - t_0 * t_0), none), kinds(none, cross, none), none,  //
+               kinds(none, cross, none), kinds(one, ratio * (1 - t_1 * t_1), none), none,  //
+               none, none, kinds(one, one, none)});
+    D_ = rows({kinds(none, one, one), none, kinds(none, at.mu * t_0, none),  //
+               none, kinds(none, one, one), kinds(none, at.mu * t_1, none),  //
+               none, none, kinds(none, none, one)});
+    E_ = at::stack({kinds(none, -normal * t_0, none), kinds(none, -normal * t_1, none), none}, -1);  // [..., c, 3]
+  }
+
+  // The SmoothLaw of csrc/friction/smooth_path.h. A contact that is missing has dgamma = 0.
+  void set_smooth(const RigidPoint& at) {
+    const Tensor u_n = normals(at.u), u_t = tangents(at.u), h_n = normals(at.gamma), h_t = tangents(at.gamma);
+    const Tensor mu_2 = at.mu * at.mu, slip_2 = scalar_product(u_t, u_t);
+    const Tensor square = u_n * u_n + mu_2 * slip_2, exists = square > 0;
+    const Tensor speed = at::where(exists, square, 1).sqrt(), none = at::zeros_like(u_n);
+    const auto of = [](const Tensor& x, int i) { return x.select(-1, i); };
+    const auto C_t = [&](int i, int j) {
+      const Tensor turned = of(h_t, i) * of(u_t, j) / speed;
+      return mu_2 * (i == j ? turned + h_n : turned);
+    };
+    const auto E_t = [&](int i) { return -at.mu * (of(h_t, i) * slip_2 / speed + 2 * h_n * of(u_t, i)); };
+    C_ = rows({C_t(0, 0), C_t(0, 1), of(h_t, 0) * u_n / speed,  //
+               C_t(1, 0), C_t(1, 1), of(h_t, 1) * u_n / speed,  //
+               none, none, h_n});
+    D_ = rows({speed, none, mu_2 * of(u_t, 0),  //
+               none, speed, mu_2 * of(u_t, 1),  //
+               none, none, at::where(exists, u_n, 1)});
+    E_ = at::stack({E_t(0), E_t(1), none}, -1);
+  }
+
+  void set_system(const Tensor& response) {
+    // N = R (C W + D) S, with the units S of the impulses, in which contacts are alike, and rows of size 1 by R.
+    const Tensor blocks =
+        (C_.unsqueeze(-1) * by_contact(W_).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
+    const Tensor identity = at::eye_symint(D_.sym_size(-3), D_.options()).unsqueeze(-1).unsqueeze(-3);  // [c, 1, c, 1]
+    const Tensor M = by_row_block(blocks) + by_row_block(by_row(identity * D_.unsqueeze(-2)));
+    S_ = by_row((1 / response.sqrt()).unsqueeze(-1).expand_symint(E_.sym_sizes()));
+    const Tensor scaled = M * S_.unsqueeze(-2);
+    const Tensor size = scaled.detach().abs().sum(-1);
+    R_ = at::where(size > 0, 1 / size, 1);
+    N_ = R_.unsqueeze(-1) * scaled;
+  }
+
   // [..., c, 3, k] to [..., 3 c, k].
   static Tensor by_row_block(const Tensor& x) { return x.flatten(-3, -2); }
 
@@ -126,9 +161,9 @@ class LinearFriction {
 // lcp::_friction_adjoint in formulas.
 Tensors<3> friction_adjoint_formula(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v,
                                     const Tensor& gamma, const Tensor& u, const Tensor& g_v, const Tensor& g_gamma,
-                                    const Tensor& g_u, const std::optional<Tensor>& sizes) {
+                                    const Tensor& g_u, bool smooth, const std::optional<Tensor>& sizes) {
   const RigidPoint at(A, J, mu, v, gamma, u, sizes);
-  const LinearFriction law(at);
+  const LinearFriction law(at, smooth);
   const Tensor undefined =
       (at.unsolved | law.ambiguous()) & (any_nonzero(g_v) | any_nonzero(g_gamma) | any_nonzero(g_u));
   const Tensor of_u = g_u.to(at::kDouble);
@@ -143,10 +178,11 @@ Tensors<3> friction_adjoint_formula(const Tensor& A, const Tensor& J, const Tens
 
 variable_list friction_backward(const variable_list& g, const Needs& needs, const Tensor& A, const Tensor& v_free,
                                 const Tensor& J, const Tensor& mu, const Tensor& v, const Tensor& gamma,
-                                const Tensor& u, const Shape& b_shape, const std::optional<Tensor>& sizes) {
+                                const Tensor& u, const Shape& b_shape, const bool& smooth,
+                                const std::optional<Tensor>& sizes) {
   if (!g[0].defined() && !g[1].defined() && !g[2].defined()) return variable_list(5);
   const auto [a, c, of_mu] = friction_adjoint_op().call(A, J, mu, v, gamma, u, or_zeros(g[0], v), or_zeros(g[1], gamma),
-                                                        or_zeros(g[2], u), sizes);
+                                                        or_zeros(g[2], u), smooth, sizes);
   variable_list result(5);
   if (needs[0]) result[0] = symmetric(sum_outer(-a, v - v_free, A.sym_sizes()));
   if (needs[1]) {
@@ -161,9 +197,10 @@ variable_list friction_backward(const variable_list& g, const Needs& needs, cons
 
 // dv, dgamma and du.
 Tensors<3> friction_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                            const Tensor& v, const Tensor& gamma, const Tensor& u, const std::optional<Tensor>& sizes) {
+                            const Tensor& v, const Tensor& gamma, const Tensor& u, bool smooth,
+                            const std::optional<Tensor>& sizes) {
   const RigidPoint at(primal(A), primal(J), primal(mu), v, gamma, u, sizes);
-  const LinearFriction law(at);
+  const LinearFriction law(at, smooth);
   const auto given = [](const Tensor& x) {
     return tangent(x).defined() ? tangent(x).to(at::kDouble) : at::zeros_like(primal(x), at::kDouble);
   };
@@ -184,31 +221,55 @@ Tensors<3> friction_tangent(const Tensor& A, const Tensor& v_free, const Tensor&
   return {finished(dv), finished(dgamma), finished(du)};
 }
 
-Tensors<5> friction_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
-                                   const Tensor& b, const Tensor& mu, const std::optional<Tensor>& sizes,
-                                   const std::optional<Tensor>& guess, std::optional<double> tolerance,
-                                   std::optional<std::int64_t> max_iterations) {
-  const auto node = make_node<friction_backward>("LcpFrictionBackward", A, v_free, J, b, mu);
-  auto [v, gamma, u, status, iterations] =
-      below_autograd(friction_point_op(), keys, A, v_free, J, b, mu, sizes, guess, tolerance, max_iterations);
+// Gives v, gamma and u, a solution or a point of the smooth path, their derivative.
+void set_friction_derivative(const char* name, const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
+                             const Tensor& mu, Tensor& v, Tensor& gamma, Tensor& u, bool smooth,
+                             const std::optional<Tensor>& sizes) {
+  const auto node = make_node<friction_backward>(name, A, v_free, J, b, mu);
   set_history(node, {v, gamma, u});
   if (has_tangent(A, v_free, J, b, mu)) {
-    const auto [dv, dgamma, du] = friction_tangent(A, v_free, J, b, mu, primal(v), primal(gamma), primal(u), sizes);
+    const auto [dv, dgamma, du] =
+        friction_tangent(A, v_free, J, b, mu, primal(v), primal(gamma), primal(u), smooth, sizes);
     v._set_fw_grad(dv, 0, false);
     gamma._set_fw_grad(dgamma, 0, false);
     u._set_fw_grad(du, 0, false);
   }
-  if (node) node->save(A, v_free, J, mu, v, gamma, u, shape_of(b), sizes);
+  if (node) node->save(A, v_free, J, mu, v, gamma, u, shape_of(b), smooth, sizes);
+}
+
+Tensors<3> friction_path_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
+                                  const Tensor& b, const Tensor& mu, const Tensor& gamma_0, const Tensor& u_0,
+                                  double kappa, const std::optional<Tensor>& sizes) {
+  auto [v, gamma, u] = below_autograd(friction_path_op(), keys, A, v_free, J, b, mu, gamma_0, u_0, kappa, sizes);
+  set_friction_derivative("LcpFrictionPathBackward", A, v_free, J, b, mu, v, gamma, u, true, sizes);
+  return {v, gamma, u};
+}
+
+Tensors<5> friction_point_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& v_free, const Tensor& J,
+                                   const Tensor& b, const Tensor& mu, const std::optional<Tensor>& sizes,
+                                   const std::optional<Tensor>& guess, double kappa, std::optional<double> tolerance,
+                                   std::optional<std::int64_t> max_iterations) {
+  auto [v, gamma, u, status, iterations] =
+      below_autograd(friction_point_op(), keys, A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations);
+  if (kappa == 0) {
+    set_friction_derivative("LcpFrictionBackward", A, v_free, J, b, mu, v, gamma, u, false, sizes);
+  } else if (needs_derivative(A, v_free, J, b, mu)) {
+    const auto [v_kappa, gamma_kappa, u_kappa] = friction_path_op().call(A, v_free, J, b, mu, gamma, u, kappa, sizes);
+    carry(v, v_kappa);
+    carry(gamma, gamma_kappa);
+    carry(u, u_kappa);
+  }
   return {v, gamma, u, status, iterations};
 }
 
 Tensors<3> friction_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& A, const Tensor& J, const Tensor& mu,
                                      const Tensor& v, const Tensor& gamma, const Tensor& u, const Tensor& g_v,
-                                     const Tensor& g_gamma, const Tensor& g_u, const std::optional<Tensor>& sizes) {
+                                     const Tensor& g_gamma, const Tensor& g_u, bool smooth,
+                                     const std::optional<Tensor>& sizes) {
   if (needs_derivative(A, J, mu, v, gamma, u, g_v, g_gamma, g_u)) {
-    return friction_adjoint_formula(A, J, mu, v, gamma, u, g_v, g_gamma, g_u, sizes);
+    return friction_adjoint_formula(A, J, mu, v, gamma, u, g_v, g_gamma, g_u, smooth, sizes);
   }
-  return below_autograd(friction_adjoint_op(), keys, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, sizes);
+  return below_autograd(friction_adjoint_op(), keys, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, smooth, sizes);
 }
 
 // With P = N^+ of constant rank, dP = -P dN P + P P' dN' (I - N P) + (I - P N) dN' P' P [Golub, Pereyra, SIAM J. Numer.
@@ -251,6 +312,7 @@ Tensor least_norm_autograd(c10::DispatchKeySet keys, const Tensor& N, const Tens
 
 TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
   library.impl("_friction_point", TORCH_FN(friction_point_autograd));
+  library.impl("_friction_path", TORCH_FN(friction_path_autograd));
   library.impl("_friction_adjoint", TORCH_FN(friction_adjoint_autograd));
   library.impl("_least_norm", TORCH_FN(least_norm_autograd));
 }

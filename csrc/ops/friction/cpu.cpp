@@ -10,6 +10,7 @@
 
 #include "friction/derivative.h"
 #include "friction/ladder.h"
+#include "friction/smooth_path.h"
 #include "ops/elements.h"
 #include "ops/friction/operators.h"
 
@@ -20,13 +21,13 @@ namespace {
 constexpr double kFrictionTolerance = 1e-10;
 
 Tensors<5> friction_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                              const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                              const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess, double kappa,
                               std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
   if (sizes) {
-    return for_each_size(kFrictionPoint, "c", friction_point_cpu, A, v_free, J, b, mu, sizes, guess, tolerance,
+    return for_each_size(kFrictionPoint, "c", friction_point_cpu, A, v_free, J, b, mu, sizes, guess, kappa, tolerance,
                          max_iterations);
   }
-  auto results = new_results<5>(kFrictionPoint, A, v_free, J, b, mu, sizes, guess, tolerance, max_iterations);
+  auto results = new_results<5>(kFrictionPoint, A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations);
   const Tensor &v = results[0], &gamma = results[1], &u = results[2], &status = results[3], &iterations = results[4];
   const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
   const friction::Limits limits = {tolerance.value_or(kFrictionTolerance),
@@ -47,6 +48,50 @@ Tensors<5> friction_point_cpu(const Tensor& A, const Tensor& v_free, const Tenso
             to_status[element] = static_cast<std::int8_t>(found);
             to_iterations[element] = ladder.iterations();
             for (const auto* writer : {&to_v, &to_gamma, &to_u}) writer->store(element);
+          };
+        });
+  });
+  return as_tuple(std::move(results));
+}
+
+Tensors<3> friction_path_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                             const Tensor& gamma_0, const Tensor& u_0, double kappa,
+                             const std::optional<Tensor>& sizes) {
+  if (sizes) {
+    return for_each_size(kFrictionPath, "c", friction_path_cpu, A, v_free, J, b, mu, gamma_0, u_0, kappa, sizes);
+  }
+  auto results = new_results<3>(kFrictionPath, A, v_free, J, b, mu, gamma_0, u_0, kappa, sizes);
+  const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
+  AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::_friction_path", [&] {
+    for_each_element<scalar_t>(
+        batch_of(results.front()), {{A, 2}, {v_free, 1}, {J, 2}, {b, 1}, {mu, 1}, {gamma_0, 1}, {u_0, 1}},
+        n + 3 * contacts, [&] {
+          std::vector<Writer<scalar_t>> to(results.begin(), results.end());
+          return [&, path = friction::SmoothPath(static_cast<int>(contacts)),
+                  problem = friction::ImpulseProblem(n, contacts), h = std::vector<double>(3 * contacts),
+                  u = std::vector<double>(3 * contacts),
+                  to = std::move(to)](const double* const* x, std::int64_t element) mutable {
+            // Where there is a solution, the problem is well posed.
+            bool found = std::all_of(x[5], x[5] + 3 * contacts, [](double g) { return std::isfinite(g); }) &&
+                         problem.set({x[0], x[1], x[2], x[3], x[4]});
+            if (found) {
+              const double unit = problem.unit();
+              problem.scaled(x[5], h.data());
+              for (std::int64_t i = 0; i < 3 * contacts; ++i) {
+                u[i] = x[6][i] / (problem.impulses().weight[i / 3] * unit);
+              }
+              found = path.point(problem.impulses(), kappa / (unit * unit), h.data(), u.data());
+            }
+            if (found) {
+              problem.unscaled(h.data(), to[1].data(), to[0].data(), to[2].data());
+              // J v + b has lost the digits of a velocity near 0.
+              for (std::int64_t i = 0; i < 3 * contacts; ++i) {
+                to[2].data()[i] = u[i] * problem.impulses().weight[i / 3] * problem.unit();
+              }
+            } else {
+              for (auto& writer : to) writer.fill(std::numeric_limits<double>::quiet_NaN());
+            }
+            for (const auto& writer : to) writer.store(element);
           };
         });
   });
@@ -86,18 +131,19 @@ Tensors<4> certify_friction_cpu(const Tensor& A, const Tensor& v_free, const Ten
 
 Tensors<3> friction_adjoint_cpu(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v,
                                 const Tensor& gamma, const Tensor& u, const Tensor& g_v, const Tensor& g_gamma,
-                                const Tensor& g_u, const std::optional<Tensor>& sizes) {
+                                const Tensor& g_u, bool smooth, const std::optional<Tensor>& sizes) {
   if (sizes) {
-    return for_each_size(kFrictionAdjoint, "c", friction_adjoint_cpu, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, sizes);
+    return for_each_size(kFrictionAdjoint, "c", friction_adjoint_cpu, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, smooth,
+                         sizes);
   }
-  auto results = new_results<3>(kFrictionAdjoint, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, sizes);
+  auto results = new_results<3>(kFrictionAdjoint, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, smooth, sizes);
   const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::_friction_adjoint", [&] {
     for_each_element<scalar_t>(batch_of(results.front()),
                                {{A, 2}, {J, 2}, {mu, 1}, {v, 1}, {gamma, 1}, {u, 1}, {g_v, 1}, {g_gamma, 1}, {g_u, 1}},
                                n + 3 * contacts, [&] {
                                  std::vector<Writer<scalar_t>> to(results.begin(), results.end());
-                                 return [derivative = friction::Derivative(n, contacts, rank_tolerance(A)),
+                                 return [derivative = friction::Derivative(n, contacts, rank_tolerance(A), smooth),
                                          to = std::move(to)](const double* const* x, std::int64_t element) mutable {
                                    derivative.adjoint({x[0], nullptr, x[1], nullptr, x[2]}, {x[3], x[4], x[5]},
                                                       {x[6], x[7], x[8]}, {to[0].data(), to[1].data(), to[2].data()});
@@ -138,6 +184,7 @@ Tensor least_norm_cpu(const Tensor& N, const Tensor& y, double tolerance) {
 
 TORCH_LIBRARY_IMPL(lcp, CPU, library) {
   library.impl("_friction_point", TORCH_FN(friction_point_cpu));
+  library.impl("_friction_path", TORCH_FN(friction_path_cpu));
   library.impl("certify_friction", TORCH_FN(certify_friction_cpu));
   library.impl("_friction_adjoint", TORCH_FN(friction_adjoint_cpu));
   library.impl("_least_norm", TORCH_FN(least_norm_cpu));

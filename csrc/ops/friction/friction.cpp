@@ -27,11 +27,11 @@ namespace {
 
 Tensors<4> solve_friction_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b,
                                     const Tensor& mu, const std::optional<Tensor>& sizes,
-                                    const std::optional<Tensor>& guess, std::optional<double> tolerance,
+                                    const std::optional<Tensor>& guess, double kappa, std::optional<double> tolerance,
                                     std::optional<std::int64_t> max_iterations) {
-  check(kSolveFriction, A, v_free, J, b, mu, sizes, guess, tolerance, max_iterations);
+  check(kSolveFriction, A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations);
   const auto [v, gamma, u, status, iterations] =
-      friction_point_op().call(A, v_free, J, b, mu, sizes, guess, tolerance, max_iterations);
+      friction_point_op().call(A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations);
   return {v, gamma, status, iterations};
 }
 
@@ -107,8 +107,8 @@ namespace lcp {
 
 FrictionResult solve_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J, const at::Tensor& b,
                               const at::Tensor& mu, const FrictionOptions& options) {
-  auto [v, gamma, status, iterations] = ops::solve_friction_op().call(A, v_free, J, b, mu, options.sizes, options.guess,
-                                                                      options.tolerance, options.max_iterations);
+  auto [v, gamma, status, iterations] = ops::solve_friction_op().call(
+      A, v_free, J, b, mu, options.sizes, options.guess, options.kappa, options.tolerance, options.max_iterations);
   return {v, gamma, status, iterations};
 }
 

@@ -11,14 +11,14 @@ inline constexpr Argument kImpulseGuess = tensor("Tensor? guess=None", "3c");
 /// See lcp/solve_friction.h.
 inline constexpr Operator kSolveFriction(
     "solve_friction", Operator::Kind::kComposite,
-    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kSizes, kImpulseGuess, kTolerance, kMaxIterations},
+    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kSizes, kImpulseGuess, kKappa, kTolerance, kMaxIterations},
     {{"v", "n"}, {"gamma", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
 /// v, gamma and u = J v + b, all three with derivatives, status and iterations: u of a contact that slides slowly would
 /// have few digits if it were computed from a v in float32, and by it the derivative knows what the contact does.
 inline constexpr Operator kFrictionPoint(
     "_friction_point", Operator::Kind::kDifferentiable,
-    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kSizes, kImpulseGuess, kTolerance, kMaxIterations},
+    {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kSizes, kImpulseGuess, kKappa, kTolerance, kMaxIterations},
     {{"v", "n"}, {"gamma", "3c"}, {"u", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
 /// See lcp/certify_friction.h.
@@ -42,12 +42,19 @@ inline constexpr Operator kFrictionMotion("friction_motion", Operator::Kind::kCo
                                            kAngle},
                                           {{"v", "n"}, {"gamma", "3c"}});
 
-/// The Adjoint of csrc/friction/derivative.h.
+/// v, gamma and u of the point of the smooth path near a solution (gamma_0, u_0), NaN where none is found, see
+/// csrc/friction/smooth_path.h.
+inline constexpr Operator kFrictionPath("_friction_path", Operator::Kind::kDifferentiable,
+                                        {kMass, kFreeVelocity, kJacobian, kOffset, kFriction,
+                                         tensor("Tensor gamma_0", "3c"), tensor("Tensor u_0", "3c"), kKappa, kSizes},
+                                        {{"v", "n"}, {"gamma", "3c"}, {"u", "3c"}});
+
+/// The Adjoint of csrc/friction/derivative.h. smooth: of a point of the smooth path.
 inline constexpr Operator kFrictionAdjoint("_friction_adjoint", Operator::Kind::kDifferentiable,
                                            {kMass, kJacobian, kFriction, vector("Tensor v"),
                                             tensor("Tensor gamma", "3c"), tensor("Tensor u", "3c"),
                                             vector("Tensor g_v"), tensor("Tensor g_gamma", "3c"),
-                                            tensor("Tensor g_u", "3c"), kSizes},
+                                            tensor("Tensor g_u", "3c"), flag("bool smooth=False"), kSizes},
                                            {{"a", "n"}, {"c", "3c"}, {"mu", "c"}});
 
 /// Singular values of a contact problem's linearised law below this part of the largest are 0 but for rounding, which
@@ -62,15 +69,20 @@ inline constexpr Operator kLeastNorm("_least_norm", Operator::Kind::kDifferentia
 
 inline const auto& solve_friction_op() {
   return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                           const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                           const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess, double kappa,
                            std::optional<double> tolerance, std::optional<std::int64_t> max_iterations),
                 kSolveFriction>();
 }
 inline const auto& friction_point_op() {
   return handle<Tensors<5>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
-                           const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess,
+                           const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess, double kappa,
                            std::optional<double> tolerance, std::optional<std::int64_t> max_iterations),
                 kFrictionPoint>();
+}
+inline const auto& friction_path_op() {
+  return handle<Tensors<3>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
+                           const Tensor& gamma_0, const Tensor& u_0, double kappa, const std::optional<Tensor>& sizes),
+                kFrictionPath>();
 }
 inline const auto& certify_friction_op() {
   return handle<Tensors<4>(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
@@ -89,7 +101,7 @@ inline const auto& friction_motion_op() {
 }
 inline const auto& friction_adjoint_op() {
   return handle<Tensors<3>(const Tensor& A, const Tensor& J, const Tensor& mu, const Tensor& v, const Tensor& gamma,
-                           const Tensor& u, const Tensor& g_v, const Tensor& g_gamma, const Tensor& g_u,
+                           const Tensor& u, const Tensor& g_v, const Tensor& g_gamma, const Tensor& g_u, bool smooth,
                            const std::optional<Tensor>& sizes),
                 kFrictionAdjoint>();
 }

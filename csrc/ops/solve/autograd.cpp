@@ -12,16 +12,6 @@
 namespace lcp::ops {
 namespace {
 
-// Backward of a tensor that has its own value and another tensor's derivative.
-variable_list carried_backward(const variable_list& g, const Needs&) { return {g[0]}; }
-
-// Gives `value` the derivative of `carrier`.
-void carry(Tensor& value, const Tensor& carrier) {
-  const auto node = make_node<carried_backward>("LcpSmoothBackward", carrier);
-  if (node) autograd::set_history(value, node);
-  if (has_tangent(carrier)) value._set_fw_grad(tangent(carrier), 0, false);
-}
-
 // Gives the outputs of lcp::_solve_with_basis their derivative.
 void differentiate(const char* name, const Tensor& M, const Tensor& q, std::int64_t num_equations,
                    const std::optional<Tensor>& sizes, std::string_view ties, double kappa, Tensor& z, Tensor& w,
