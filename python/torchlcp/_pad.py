@@ -32,7 +32,7 @@ def pad(tensors: Sequence[Tensor], dims: int, *, diagonal: float = 0.0) -> Padde
     Raises:
         RuntimeError: there are no tensors, or a shape, dtype or device does not fit.
     """
-    return PaddedBatch(*torch.ops.lcp.pad(list(tensors), dims, diagonal=diagonal))
+    return PaddedBatch(*torch.ops.lcp.pad(tensors, dims, diagonal=diagonal))
 
 
 def unpad(x: Tensor, sizes: Tensor) -> list[Tensor]:

@@ -273,7 +273,8 @@ def test_options_go_by_name_alone():
 
 def test_the_layer_takes_the_options_of_the_function():
     ours, theirs = (inspect.signature(x).parameters for x in (LCP, torchlcp.solve))
-    assert list(ours.values()) == [x for x in theirs.values() if x.kind is x.KEYWORD_ONLY and x.name != "guess"]
+    inputs = ("sizes", "guess")
+    assert list(ours.values()) == [x for x in theirs.values() if x.kind is x.KEYWORD_ONLY and x.name not in inputs]
 
 
 def test_the_layer_passes_its_options_on(monkeypatch):
@@ -285,8 +286,9 @@ def test_the_layer_passes_its_options_on(monkeypatch):
     monkeypatch.setattr(torch.ops.lcp, "solve", record)
     options = {"method": "lemke", "ties": "midpoint", "kappa": 1e-3, "tolerance": 1e-6, "max_pivots": 7}
     layer = LCP(**options)
-    assert layer("M", "q") == layer("M", "q", guess="guess") == Solution(*"zws")
-    assert calls == [(("M", "q"), {"guess": guess, **options}) for guess in (None, "guess")]
+    given = [{"sizes": None, "guess": None}, {"sizes": "sizes", "guess": "guess"}]
+    assert layer("M", "q") == layer("M", "q", **given[1]) == Solution(*"zws")
+    assert calls == [(("M", "q"), {**inputs, **options}) for inputs in given]
 
 
 @pytest.mark.parametrize("options", [{}, {"method": "lemke", "tolerance": 1e-6, "max_pivots": 7}])
