@@ -8,14 +8,14 @@ namespace lcp::friction {
 namespace {
 
 constexpr int kSteps = 100, kStalled = 3;
-constexpr double kInside = 0.9;       // of the way to where h_n or u_n is 0
-constexpr double kConverged = 1e-13;  // a residual that is small enough
-constexpr double kRounding = 1e-5;    // and one that is if it no longer falls
-constexpr double kFast = 0.1, kSlow = 0.5;
+constexpr double kInside = 0.9;             // of the way to where h_n or u_n is 0
+constexpr double kConverged = 1e-13;        // a residual that is small enough
+constexpr double kRounding = 1e-5;          // and one that is if it no longer falls
+constexpr double kFast = 0.1, kSlow = 0.5;  // by which kappa falls
 
 }  // namespace
 
-SmoothLaw::SmoothLaw(const double* h, const double* u, double mu, double kappa) : C{}, D{}, E{}, F{} {
+SmoothLaw::SmoothLaw(const double* h, const double* u, double mu, double kappa) {
   const double slip = mu * std::hypot(u[0], u[1]), speed = std::hypot(u[2], slip);
   for (int i = 0; i < 2; ++i) {
     F[i] = h[i] * speed + mu * mu * h[2] * u[i];
@@ -34,24 +34,21 @@ SmoothPath::SmoothPath(int contacts)
     : lu_(3 * contacts, linalg::Pivoting::kPartial),
       h_(3 * contacts),
       u_(3 * contacts),
-      trial_h_(3 * contacts),
-      trial_u_(3 * contacts),
       step_h_(3 * contacts),
       step_u_(3 * contacts),
       gap_(3 * contacts) {}
 
 // The residual of the path, the law relative to kappa and to the friction of a sliding contact; gap_ := W h + q - u.
-double SmoothPath::evaluate(const Impulses& problem, double kappa, const std::vector<double>& h,
-                            const std::vector<double>& u) {
-  problem.velocities(h.data(), gap_.data());
+double SmoothPath::evaluate(const Impulses& problem, double kappa) {
+  problem.velocities(h_.data(), gap_.data());
   double worst = 0;
   for (int i = 0; i < problem.size(); ++i) {
-    gap_[i] -= u[i];
+    gap_[i] -= u_[i];
     worst = std::max(worst, std::abs(gap_[i]));
   }
   for (int k = 0; k < problem.contacts; ++k) {
-    const SmoothLaw law(h.data() + 3 * k, u.data() + 3 * k, problem.mu[k], kappa);
-    const double sliding = h[3 * k + 2] * law.D[0][0];
+    const SmoothLaw law(h_.data() + 3 * k, u_.data() + 3 * k, problem.mu[k], kappa);
+    const double sliding = h_[3 * k + 2] * law.D[0][0];
     worst = std::max({worst, std::abs(law.F[0]) / sliding, std::abs(law.F[1]) / sliding, std::abs(law.F[2]) / kappa});
   }
   return worst;
@@ -67,7 +64,7 @@ bool SmoothPath::newton(const Impulses& problem, double kappa, double fall) {
     double mean = 0;
     for (int i = 2; i < size; i += 3) mean += h_[i] * u_[i] / problem.contacts;
     const double target = std::max(kappa, fall * mean);
-    const double norm = evaluate(problem, kappa, h_, u_);
+    const double norm = evaluate(problem, kappa);
     if (!std::isfinite(norm)) return false;
     // The residual no longer falls: what is left of it is rounding.
     since = norm < 0.5 * least ? 0 : since + 1;

@@ -16,8 +16,7 @@ namespace lcp::friction {
 
 /// C du + D dh = E dmu - F for one contact on the path, in any units in which u and h obey the law.
 struct SmoothLaw {
-  double C[3][3], D[3][3], E[3];
-  double F[3];
+  double C[3][3] = {}, D[3][3] = {}, E[3] = {}, F[3] = {};
 
   SmoothLaw(const double* h, const double* u, double mu, double kappa);
 };
@@ -32,11 +31,12 @@ class SmoothPath {
   bool point(const Impulses& problem, double kappa, double* h, double* u);
 
  private:
+  /// fall: of the kappa that a step aims at, to the mean of h_n u_n.
   bool newton(const Impulses& problem, double kappa, double fall);
-  double evaluate(const Impulses& problem, double kappa, const std::vector<double>& h, const std::vector<double>& u);
+  double evaluate(const Impulses& problem, double kappa);
 
   linalg::Lu lu_;
-  std::vector<double> h_, u_, trial_h_, trial_u_, step_h_, step_u_, gap_;  // [3 c]; gap_ = W h + q - u
+  std::vector<double> h_, u_, step_h_, step_u_, gap_;  // [3 c]; gap_ = W h + q - u
 };
 
 }  // namespace lcp::friction

@@ -105,7 +105,7 @@ Results run(const Operator& op, std::string_view letters, const Call& call,
     const bool all = count == sizes.numel();
     const Results parts = kernel([&](std::size_t k, const Tensor& x) {
       const Sizes& core = op.arguments()[k].sizes;
-      const Tensor there = cut(x, core, letters, size);
+      Tensor there = cut(x, core, letters, size);
       if (all) return there;
       const auto own = there.sizes().slice(there.dim() - core.count);
       if (c10::multiply_integers(own) == there.numel()) return there.reshape(own);  // all elements share it
