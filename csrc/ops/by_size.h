@@ -21,10 +21,12 @@ namespace by_size {
 
 using Results = std::vector<Tensor>;
 
-/// Calls run(take, put) for each size that occurs. take(k, x) is what its elements have of the tensor x, the k-th
-/// argument; put(k, x) stores their k-th result. What no element has is 0. Throws c10::Error where a size is not in
-/// 0..the size that letters[0] names; the others in `letters` are to be cut in the same way.
+/// What the elements of one size have of the tensor x, the k-th argument.
 using Take = std::function<Tensor(std::size_t k, const Tensor& x)>;
+
+/// Calls the kernel for each size that occurs and puts its results where their elements belong; beyond the sizes they
+/// are 0. letters: of the dimensions that differ between elements, as the table of op has them. Throws c10::Error where
+/// a size is not in 0..the dimension of letters[0].
 Results run(const Operator& op, std::string_view letters, const Call& call,
             const std::function<Results(const Take& take)>& kernel);
 

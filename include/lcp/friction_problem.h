@@ -1,8 +1,7 @@
 // Rigid contact with polyhedral friction as a linear complementarity problem [ST].
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
-//   Coulomb
-//        friction, International Journal for Numerical Methods in Engineering 39, 1996.
+//        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
 #pragma once
 
 #include <ATen/core/Tensor.h>
