@@ -1,4 +1,4 @@
-"""The figures of report.py: cost against n and B with its floor, methods, memory."""
+"""The figures of report.py: cost against n and B with its floor, methods, memory, contact with friction."""
 
 import math
 import pathlib
@@ -182,10 +182,43 @@ def memory(measured):
     return figure
 
 
+def contacts_of(work):
+    kind, _, number = work.partition("_")
+    return number if kind in ("c", "stack") else ""
+
+
+def by_contacts(measured):
+    figure, axes = plt.subplots(figsize=(6.4, 4.2), constrained_layout=True)
+    dots = {"lw": 0.9, "marker": "o", "ms": 3}
+
+    def of(who):
+        return curve(measured, "friction", who, contacts_of)
+
+    draw_curves(axes, [
+        (of("ours"), "lcp::solve_friction", BLUE, {"lw": 2.4, "zorder": 5}),
+        (of("forward and backward"), "with gradients", LIGHT_BLUE, {"lw": 1.6}),
+        (of("LU"), "one LU of W (LibTorch)", BLACK, {"lw": 1.2, "ls": ":"}),
+        (of("Siconos: NSGS"), "Siconos NSGS", ORANGE, dots),
+        (of("Siconos: NSN_AC"), "Siconos NSN_AC", BROWN, dots),
+        (of("polyhedral 4"), "4 directions, lcp::solve", "#9bc7ac", {"lw": 1.1}),
+        (of("polyhedral 8"), "8 directions", GREEN, {"lw": 1.1}),
+        (of("polyhedral 16"), "16 directions", "#1f5a39", {"lw": 1.1}),
+        (of("compliant"), "convex, lcp::solve_contact", PURPLE, {"lw": 1.1}),
+    ])
+    plain_ticks(axes, [1, 2, 4, 8, 12, 24, 40, 60])
+    axes.set_xlabel("contacts: of one body up to 8, of stacked boxes beyond")
+    axes.set_title("Time per problem of contact with friction, one core, float64", fontsize=10, loc="left")
+    return figure
+
+
 def draw(measured, folder):
+    """The figures of all groups that were measured."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for name, make in (("order", by_order), ("size", by_size), ("methods", by_method), ("memory", memory)):
+    for name, make, group in (("order", by_order, "order"), ("size", by_size, "size"), ("methods", by_method, "order"),
+                              ("memory", memory, "memory"), ("friction", by_contacts, "friction")):
+        if not measured.works(group):
+            continue
         figure = make(measured)
         paths.append(folder / f"performance_{name}.png")
         figure.savefig(paths[-1], bbox_inches="tight")

@@ -56,6 +56,7 @@ int main(int argc, char** argv) {
   lcp::bench::add_machine();
   lcp::bench::add_batches();
   lcp::bench::add_contacts();
+  lcp::bench::add_friction();
   lcp::bench::add_families();
   lcp::bench::add_curves();
   lcp::bench::add_memory();

@@ -45,6 +45,7 @@ void add_batches();
 void add_contacts();
 void add_curves();
 void add_families();
+void add_friction();
 void add_machine();
 void add_memory();
 void add_rollouts();

@@ -16,4 +16,12 @@ std::vector<PeerSolver> peer_solvers() {
   return all;
 }
 
+std::vector<FrictionPeerSolver> friction_peer_solvers() {
+#ifdef TORCHLCP_HAS_SICONOS
+  return siconos_friction_solvers();
+#else
+  return {};
+#endif
+}
+
 }  // namespace lcp::bench

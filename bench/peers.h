@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "friction_set.h"
 #include "problem_set.h"
 
 namespace lcp::bench {
@@ -33,5 +34,25 @@ std::vector<PeerSolver> peer_solvers();
 
 std::vector<PeerSolver> siconos_solvers();
 std::vector<PeerSolver> bullet_solvers();
+
+/// The same for contact with friction.
+class FrictionPeer {
+ public:
+  virtual ~FrictionPeer() = default;
+
+  /// Solves problem k; gamma: 3 c doubles, (t1, t2, n) of each contact. Returns whether the solver claims to have found
+  /// a solution.
+  virtual bool solve(std::size_t k, double* gamma) = 0;
+};
+
+struct FrictionPeerSolver {
+  std::string name;  ///< library: method
+  std::unique_ptr<FrictionPeer> (*prepare)(const FrictionSet& set) = nullptr;
+};
+
+/// The peers that were found when this program was built.
+std::vector<FrictionPeerSolver> friction_peer_solvers();
+
+std::vector<FrictionPeerSolver> siconos_friction_solvers();
 
 }  // namespace lcp::bench

@@ -1,9 +1,11 @@
 """What can only be measured from Python: a single call, LCPs by hand in torch, and the Python peers.
 
     python bench/python_benchmark.py --library build/lib/libtorchlcp.so --problems DIR --out FILE.json
+    python bench/python_benchmark.py --library build/lib/libtorchlcp.so --friction --out FILE.json
 
-DIR is what `lcp_benchmark --problems=DIR` writes. Alternatives take turns, and the best of all rounds counts, so that
-noise hits them alike. A peer that is missing is reported with the reason.
+DIR is what `lcp_benchmark --problems=DIR` writes. --friction measures contact with friction, and nothing else.
+Alternatives take turns, and the best of all rounds counts, so that noise hits them alike. A peer that is missing is
+reported with the reason.
 """
 
 import argparse
@@ -305,8 +307,9 @@ def proxsuite_calls(M, q, symmetric):
     return {"ProxSuite": (call, answer)}
 
 
-# Of the compliant step, in SI units.
+# Of the steps of a cube on points, in SI units.
 STEP, MASS, SIDE, RADIUS, DEPTH, STIFFNESS, DISSIPATION, MU = 0.01, 1.0, 0.2, 1e-3, 1e-4, 1e4, 0.02, 0.5
+RIGID = 1e12  # a stiffness that Drake lowers to what it considers as almost rigid
 
 
 def compliant_step(results):
@@ -324,19 +327,49 @@ def compliant_step(results):
         def one():
             return solve(*arguments, guess=velocity)[0]
 
-        try:
-            pressed = drake_step(contacts, position, velocity)
-            flying = drake_step(contacts, position + position.new_tensor([0, 0, 1.0]), velocity)
-        except ImportError as error:
-            results.missing["Drake"] = str(error).splitlines()[0]
-            pressed = flying = None
+        drakes = drake_steps(results, contacts, position, velocity, STIFFNESS, DISSIPATION)
         with torch.no_grad():
             results.compare(work, 1000, {"ours, batch of 1000": lambda: solve(*batch[:-1], guess=batch[-1])})
-            calls = {"ours": one} | ({"Drake": pressed, "Drake in the air": flying} if pressed else {})
-            results.compare(work, 1, calls)
-            if pressed:
-                off = torch.tensor(pressed()) - one()
-                results.add_counts(work, "Drake", {"off": (off.norm() / one().norm()).item()})
+            compare_steps(results, work, one, drakes)
+
+
+def rigid_step(results):
+    """The same step on rigid ground: lcp::solve_friction, and Drake's SAP with almost rigid contact."""
+    for contacts in (1, 4, 12):
+        work = f"rigid step, {contacts}"
+        position, velocity, (A, v_free, J, _, _, mu) = body_on_points(contacts)
+        b = torch.tensor([0, 0, -DEPTH / STEP], dtype=torch.double).repeat(contacts)
+        batch = [x.expand(1000, *x.shape).contiguous() for x in (A, v_free, J, b, mu)]
+        solve = torch.ops.lcp.solve_friction
+
+        def one():
+            return solve(A, v_free, J, b, mu)[0]
+
+        drakes = drake_steps(results, contacts, position, velocity, RIGID, 0.0)
+        with torch.no_grad():
+            results.compare(work, 1000, {"ours, batch of 1000": lambda: solve(*batch)})
+            compare_steps(results, work, one, drakes)
+
+
+def drake_steps(results, contacts, position, velocity, stiffness, dissipation):
+    """Drake's step, and the same in the air; nothing where Drake is missing."""
+    above = position + position.new_tensor([0, 0, 1.0])
+    try:
+        return {
+            "Drake": drake_step(contacts, position, velocity, stiffness, dissipation),
+            "Drake in the air": drake_step(contacts, above, velocity, stiffness, dissipation),
+        }
+    except ImportError as error:
+        results.missing["Drake"] = str(error).splitlines()[0]
+        return {}
+
+
+def compare_steps(results, work, one, drakes):
+    """Times all steps, and measures how far the velocity after Drake's is from ours."""
+    results.compare(work, 1, {"ours": one, **drakes})
+    if drakes:
+        off = torch.tensor(drakes["Drake"]()) - one()
+        results.add_counts(work, "Drake", {"off": (off.norm() / one().norm()).item()})
 
 
 def points_below(contacts):
@@ -364,17 +397,17 @@ def body_on_points(contacts):
     return position, velocity, (A, v_free, J, v_hat, R, mu)
 
 
-def drake_step(contacts, position, velocity):
+def drake_step(contacts, position, velocity, stiffness, dissipation):
     from pydrake.geometry import AddContactMaterial, HalfSpace, ProximityProperties, Sphere
     from pydrake.math import RigidTransform
     from pydrake.multibody.plant import AddMultibodyPlantSceneGraph, CoulombFriction, DiscreteContactApproximation
     from pydrake.multibody.tree import SpatialInertia, UnitInertia
     from pydrake.systems.framework import DiagramBuilder
 
-    def material(dissipation):
+    def material(relaxation):
         properties = ProximityProperties()
-        AddContactMaterial(point_stiffness=2 * STIFFNESS, friction=CoulombFriction(MU, MU), properties=properties)
-        properties.AddProperty("material", "relaxation_time", dissipation)
+        AddContactMaterial(point_stiffness=2 * stiffness, friction=CoulombFriction(MU, MU), properties=properties)
+        properties.AddProperty("material", "relaxation_time", relaxation)
         return properties
 
     builder = DiagramBuilder()
@@ -383,7 +416,7 @@ def drake_step(contacts, position, velocity):
     plant.SetUseSampledOutputPorts(False)  # which would cost it more
     body = plant.AddRigidBody("cube", SpatialInertia(MASS, [0, 0, 0], UnitInertia.SolidCube(SIDE)))
     for k, point in enumerate(points_below(contacts).numpy()):
-        plant.RegisterCollisionGeometry(body, RigidTransform(point), Sphere(RADIUS), f"point {k}", material(DISSIPATION))
+        plant.RegisterCollisionGeometry(body, RigidTransform(point), Sphere(RADIUS), f"point {k}", material(dissipation))
     plant.RegisterCollisionGeometry(plant.world_body(), RigidTransform(), HalfSpace(), "ground", material(0.0))
     plant.Finalize()
     diagram = builder.Build()
@@ -411,18 +444,23 @@ def versions():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=pathlib.Path, required=True)
-    parser.add_argument("--problems", type=pathlib.Path, required=True)
+    work = parser.add_mutually_exclusive_group(required=True)
+    work.add_argument("--problems", type=pathlib.Path)
+    work.add_argument("--friction", action="store_true")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--quick", action="store_true", help="fewer rounds and problems")
     arguments = parser.parse_args()
     torch.ops.load_library(str(arguments.library))
     torch.set_num_threads(1)
-    sets = read_problems(arguments.problems)
     results = Results(rounds=2 if arguments.quick else 7)
-    single_call(results, sets)
-    forward_and_backward(results, sets, arguments.quick)
-    one_by_one(results, sets, arguments.quick)
-    compliant_step(results)
+    if arguments.friction:
+        rigid_step(results)
+    else:
+        sets = read_problems(arguments.problems)
+        single_call(results, sets)
+        forward_and_backward(results, sets, arguments.quick)
+        one_by_one(results, sets, arguments.quick)
+        compliant_step(results)
     report = {"versions": versions(), "rows": results.rows, "missing": results.missing}
     arguments.out.write_text(json.dumps(report, indent=1) + "\n")
 

@@ -2,9 +2,9 @@
 
     python bench/report.py build/bench [--update-docs docs]
 
-The folder has the JSON files of lcp_benchmark and of python_benchmark.py. The table goes to stdout and to table.md
-there; roofline.md, contact.md and figures/ lie beside it. --update-docs also copies all of it into docs/performance.md and
-docs/figures.
+The folder has the JSON files of lcp_benchmark and of python_benchmark.py. The table goes to stdout and to results.md
+there; roofline.md, contact.md, friction.md and figures/ lie beside it. --update-docs also copies all of it into
+docs/performance.md and docs/figures. What was not measured is left out, and stays as it is there.
 """
 
 import argparse
@@ -26,7 +26,7 @@ class Measured:
     """Everything that was measured: (group, work, who) -> {"ns": best time per problem, and counters}."""
 
     def __init__(self, folder):
-        self.rows, self.context, self.python = {}, {}, {}
+        self.rows, self.context, self.python = {}, {}, {}  # python: the versions and what was missing
         for path in sorted(folder.glob("*.json")):
             content = json.loads(path.read_text())
             if "benchmarks" in content:
@@ -34,14 +34,15 @@ class Measured:
                 for run in content["benchmarks"]:
                     self._add(run)
             else:
-                self.python = content
+                for key in ("versions", "missing"):
+                    self.python[key] = self.python.get(key, {}) | content[key]
                 for row in content["rows"]:
                     self.rows["python", row["work"], row["who"]] = row
 
     def _add(self, run):
         if run.get("run_type") != "iteration" or "error_occurred" in run:
             return
-        name = re.sub(r"/(real_time|manual_time|iterations:\d+)", "", run["name"])
+        name = re.sub(r"/(real_time|manual_time|iterations:\d+|repeats:\d+)", "", run["name"])
         group, work, who = name.split("/", 2)
         assert run["time_unit"] == "ns"
         row = dict(run, ns=run["real_time"] / run["problems"])
@@ -54,6 +55,9 @@ class Measured:
 
     def row(self, group, work, who):
         return self.rows.get((group, work, who), {})
+
+    def works(self, group):
+        return {work for one, work, _ in self.rows if one == group}
 
     def missing(self, peer):
         """Why a peer measured nothing, or None where it is there."""
@@ -334,7 +338,7 @@ def contact(measured):
     """Compliant contact: what a problem takes, beside one dense factorisation of A."""
     lines = []
     titles = {"c": "contacts: {}, n = 12", "chain": "chain of {0} bodies, n = {1}", "batch": "batch of {}, 4 contacts, n = 6"}
-    works = sorted({work for group, work, _ in measured.rows if group == "contact"},
+    works = sorted(measured.works("contact"),
                    key=lambda work: (list(titles).index(work.split("_")[0]), int(work.split("_")[1])))
     for work in works:
         kind, size = work.split("_")
@@ -345,13 +349,13 @@ def contact(measured):
                       f"{row['ns'] / floor:.3g}", f"{row['ns'] / floor / max(row['iterations_mean'], 1):.2g}"])
     table = markdown(["problem", "Newton steps, mean", "most", "forward", "forward and backward", "one dense Cholesky of A",
                       "forward / Cholesky", "for each step"], lines)
-    return table + compliant_steps(measured)
+    return table + steps(measured, "compliant")
 
 
-def compliant_steps(measured):
-    """A body's time step by lcp::solve_contact, and by Drake."""
+def steps(measured, kind):
+    """A body's time step on compliant or rigid ground by ours, and by Drake."""
     lines = []
-    for work in sorted({work for _, work, _ in measured.rows if work.startswith("compliant step")},
+    for work in sorted({work for work in measured.works("python") if work.startswith(f"{kind} step")},
                        key=lambda work: int(work.split()[-1])):
         ours, batch, drake, air = (measured.ns("python", work, who)
                                    for who in ("ours", "ours, batch of 1000", "Drake", "Drake in the air"))
@@ -362,6 +366,100 @@ def compliant_steps(measured):
         return ""
     return "\n" + markdown(["points", "ours", "ours, one of a batch of 1000", "Drake, whole step", "Drake, in the air",
                             "(step - in the air) / ours", "distance of both velocities / velocity"], lines)
+
+
+LAWS = {"polyhedral 4": "4 directions", "polyhedral 8": "8 directions", "polyhedral 16": "16 directions",
+        "compliant": "convex, almost rigid"}
+
+
+def friction(measured):
+    """Rigid contact: what a problem takes, beside the peers and other laws of friction."""
+    kinds = {"c": "one body, {0} contacts", "bodies": "{0} bodies, 8 contacts", "stack": "{1} boxes, {0} contacts"}
+    titles = {}
+    for work in measured.works("friction"):
+        kind, _, number = work.partition("_")
+        if kind in kinds:
+            titles[work] = kinds[kind].format(number, int(number) // 4).replace(" 1 contacts", " 1 contact")
+    order = sorted(titles, key=lambda work: (list(kinds).index(work.split("_")[0]), int(work.split("_")[1])))
+    tables = [friction_costs(measured, order, titles), friction_peers(measured, order, titles),
+              friction_laws(measured, order, titles), friction_batches(measured), friction_sizes(measured)]
+    where = "\n".join(machine(measured).splitlines()[:2]) + "\n"
+    return "\n".join([where, *filter(None, tables)]) + steps(measured, "rigid")
+
+
+def friction_costs(measured, order, titles):
+    lines = []
+    for work in order:
+        row = measured.row("friction", work, "ours")
+        both, copy, factors = (measured.ns("friction", work, who) for who in ("forward and backward", "copy", "LU"))
+        lines.append([titles[work], f"{row['velocities']:.0f}", f"{row['iterations_mean']:.1f}",
+                      f"{row['iterations_max']:.0f}", time_text(row["ns"]), time_text(both), time_text(copy),
+                      time_text(factors), f"{row['ns'] / factors:.3g}", f"{row['slowest_ns'] / row['median_ns']:.3g}"])
+    return markdown(["problem", "n", "Newton steps, mean", "most", "forward", "forward and backward",
+                     "copy of the inputs", "one LU of W", "forward / LU", "slowest / median, one by one"], lines)
+
+
+def friction_peers(measured, order, titles):
+    peers = sorted({who for group, _, who in measured.rows if group == "friction" and who.startswith("Siconos")})
+
+    def cell(work, who):
+        row = measured.row("friction", work, who)
+        if not row:
+            return NONE
+        false = f", **{row['false_claims']:.0f} false**" if row["false_claims"] else ""
+        return (f"{time_text(row['ns'])}, median {time_text(row['median_ns'])}, "
+                f"solved {row['solved']:.0f} of {row['tried']:.0f}{false}")
+
+    lines = [[titles[work], cell(work, "ours"), time_text(measured.ns("friction", work, "W and q")),
+              *(cell(work, peer) for peer in peers)] for work in order]
+    return markdown(["problem", "ours", "of which W and q", *peers], lines)
+
+
+def friction_laws(measured, order, titles):
+    lines = []
+    for work in order:
+        line = [titles[work], f"{measured.row('friction', work, 'ours')['unique']:.0f}"]
+        for law in LAWS:
+            row = measured.row("friction", work, law)
+            if not row:
+                line.append(NONE)
+                continue
+            failed = row["tried"] - row["claimed"]
+            errors = " / ".join(f"{row[f'error_{share}']:.2g}" for share in ("median", "ninety", "largest"))
+            line.append(f"{time_text(row['ns'])}; {errors}" + (f"; {failed:.0f} not solved" if failed else ""))
+        lines.append(line)
+    return markdown(["problem", "compared", *LAWS.values()], lines)
+
+
+def friction_batches(measured):
+    """Large batches of one body with 1 and with 4 contacts, and what they may cost."""
+    lines = []
+    for contacts, most in ((1, 1000), (4, 10_000)):
+        works = {work for work in measured.works("friction") if work.startswith(f"batch{contacts}_")}
+        for work in sorted(works, key=lambda work: int(work.split("_")[1])):
+            forward, both, copy = (measured.ns("friction", work, who)
+                                   for who in ("forward", "forward and backward", "copy"))
+            met = "yes" if forward <= most else "no"
+            lines.append([f"batch of {work.split('_')[1]}, {contacts} contact{'s' if contacts > 1 else ''}",
+                          time_text(copy), time_text(forward), f"≤ {time_text(most)}", met, time_text(both)])
+    header = ["problem", "copy of the inputs", "forward", "target", "met", "forward and backward"]
+    return markdown(header, lines) if lines else ""
+
+
+def friction_sizes(measured):
+    """Batches of unequal sizes, beside the same problems apart and beside full batches."""
+    lines = []
+    for work in sorted(work for work in measured.works("friction") if work.startswith("sizes_")):
+        mixed = measured.ns("friction", work, "mixed")
+        for who, title in (("mixed", "`sizes`, in mixed order"), ("sorted", "`sizes`, sorted"),
+                           ("apart", "a batch for each number of contacts"),
+                           ("padded", "all padded to 8 contacts, without `sizes`"),
+                           ("full", "as many bodies with 8 contacts")):
+            ns = measured.ns("friction", work, who)
+            both = measured.ns("friction", work, f"{who}, forward and backward")
+            lines.append([title, time_text(ns), NONE if ns is None else f"{ns / mixed:.3g}", time_text(both)])
+    header = ["bodies with 1 to 8 contacts", "forward", "/ mixed", "forward and backward"]
+    return markdown(header, lines) if lines else ""
 
 
 def orders(measured, who):
@@ -419,14 +517,23 @@ def main():
     parser.add_argument("--update-docs", type=pathlib.Path, metavar="DOCS")
     arguments = parser.parse_args()
     measured = Measured(arguments.folder)
-    rows = table_rows(measured)
-    description, table = machine(measured), markdown(HEADER, [row.cells() for row in rows])
-    (arguments.folder / "table.md").write_text(description + "\n" + table)
-    (arguments.folder / "roofline.md").write_text(roofline(measured))
-    (arguments.folder / "contact.md").write_text(contact(measured))
-    print(description + "\n" + table)
-    met = [row.met() for row in rows]
-    print(f"{met.count('yes')} targets met, {met.count('no')} missed")
+    sections = {}  # by their marks in docs/performance.md
+    if measured.works("batch"):
+        rows = table_rows(measured)
+        sections["results"] = machine(measured) + "\n" + markdown(HEADER, [row.cells() for row in rows])
+        met = [row.met() for row in rows]
+        print(sections["results"])
+        print(f"{met.count('yes')} targets met, {met.count('no')} missed")
+    if measured.works("order") and measured.works("machine"):
+        sections["roofline"] = roofline(measured)
+    if measured.works("contact"):
+        sections["contact"] = contact(measured)
+    if measured.works("friction"):
+        sections["friction"] = friction(measured)
+    made = []
+    for mark, content in sections.items():
+        made.append(arguments.folder / f"{mark}.md")
+        made[-1].write_text(content)
     for peer, reason in measured.python.get("missing", {}).items():
         print(f"{peer}: not installed ({reason})")
     drawn = []
@@ -436,13 +543,13 @@ def main():
         drawn = figures.draw(measured, arguments.folder / "figures")
     except (ImportError, SystemExit) as error:  # style.py exits where matplotlib is missing
         print(f"no figures: {error}", file=sys.stderr)
-    print("made: " + " ".join(map(str, [arguments.folder / "table.md", arguments.folder / "roofline.md",
-                                            arguments.folder / "contact.md", *drawn])))
+    print("made: " + " ".join(map(str, made + drawn)))
     if arguments.update_docs:
         page = arguments.update_docs / "performance.md"
-        text = put(page.read_text(), "results", description + "\n" + table)
-        text = put(text, "roofline", roofline(measured))
-        page.write_text(put(text, "contact", contact(measured)))
+        text = page.read_text()
+        for mark, content in sections.items():
+            text = put(text, mark, content)
+        page.write_text(text)
         for path in drawn:
             shutil.copy(path, arguments.update_docs / "figures" / path.name)
 
