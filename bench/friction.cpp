@@ -33,8 +33,9 @@ using Inputs = std::vector<Tensor>;  // A, v_free, J, b, mu
 // The compliance of almost rigid contact, relative to the Delassus diagonal.
 constexpr double kCompliance = 1e-6;
 
-// A solve of problems with more contacts than this is timed once in each repetition.
-constexpr std::int64_t kManyContacts = 8;
+// Other solvers take up to seconds for each problem with more than kManyContacts contacts. They are timed once in each
+// repetition then, and beyond kMostContacts there is one repetition alone.
+constexpr std::int64_t kManyContacts = 8, kMostContacts = 24;
 constexpr int kFewRepetitions = 3;
 
 Inputs inputs_of(const FrictionSet& set) { return {set.A, set.v_free, set.J, set.b, set.mu}; }
@@ -161,11 +162,11 @@ void add_ours(const std::string& name) {
   add(path + "copy", count, [=](benchmark::State&) { return copying(inputs_of(friction_set(name))); });
 }
 
-// Registers another solver of a set. Where there are many contacts, it may take seconds.
+// Registers another solver of a set.
 void add_other(const std::string& name, std::int64_t contacts, const std::string& who,
                std::function<Work(benchmark::State&)> prepare) {
   auto* registered = add("friction/" + name + "/" + who, friction_count(name), std::move(prepare));
-  if (contacts > kManyContacts) registered->Iterations(1)->Repetitions(kFewRepetitions);
+  if (contacts > kManyContacts) registered->Iterations(1)->Repetitions(contacts > kMostContacts ? 1 : kFewRepetitions);
 }
 
 void add_peer(const std::string& name, std::int64_t contacts, const FrictionPeerSolver& solver) {
