@@ -103,6 +103,22 @@ Tensor vector_of(std::initializer_list<Tensor> entries) { return at::stack(at::b
 
 Tensor matrix_of(std::initializer_list<Tensor> rows) { return at::stack(at::broadcast_tensors(rows), -2); }
 
+Tensor matvec(const Tensor& M, const Tensor& x) { return (M * x.unsqueeze(-2)).sum(-1); }
+
+Tensor cross_product(const Tensor& a, const Tensor& b) {
+  const std::vector<Tensor> both = at::broadcast_tensors({a, b});
+  return at::linalg_cross(both[0], both[1]);
+}
+
+Tensor solve_3x3(const Tensor& A, const Tensor& b) {
+  const Tensor first = A.select(-1, 0), second = A.select(-1, 1), third = A.select(-1, 2);
+  const auto determinant = [](const Tensor& x, const Tensor& y, const Tensor& z) {
+    return (x * cross_product(y, z)).sum(-1);
+  };
+  return vector_of({determinant(b, second, third), determinant(first, b, third), determinant(first, second, b)}) /
+         determinant(first, second, third).unsqueeze(-1);
+}
+
 Tensor along(const Tensor& a, const Tensor& D) {
   return a.select(-1, 0).unsqueeze(-1) * D[0] + a.select(-1, 1).unsqueeze(-1) * D[1];
 }

@@ -42,6 +42,14 @@ at::Tensor vector_of(std::initializer_list<at::Tensor> entries);
 /// The matrices [..., rows, columns] of rows [..., columns], which are broadcast.
 at::Tensor matrix_of(std::initializer_list<at::Tensor> rows);
 
+/// M x, [..., rows], for M [..., rows, columns], and a x b, [..., 3]; all arguments broadcast. The rounding of matvec
+/// does not depend on the size of the batch, as that of at::matmul does.
+at::Tensor matvec(const at::Tensor& M, const at::Tensor& x);
+at::Tensor cross_product(const at::Tensor& a, const at::Tensor& b);
+
+/// The solution [..., 3] of A x = b by Cramer's rule, for A [..., 3, 3].
+at::Tensor solve_3x3(const at::Tensor& A, const at::Tensor& b);
+
 /// d_j.a, [..., n], and sum_j z_j d_j, [..., 2], for the columns d_j of D, [2, n]. They do not use at::matmul, since
 /// its rounding depends on the size of the batch.
 at::Tensor along(const at::Tensor& a, const at::Tensor& D);

@@ -1,0 +1,330 @@
+#include "physics/rigid_stepper.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <limits>
+#include <utility>
+
+#include "lcp/certify_contact.h"
+#include "lcp/certify_friction.h"
+#include "lcp/physics/rotation.h"
+#include "lcp/solve.h"
+#include "lcp/solve_contact.h"
+#include "lcp/solve_friction.h"
+
+namespace lcp::physics {
+namespace {
+
+using at::Tensor;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The parts along the normals, [..., c], of vectors [..., 3 c], and the reverse, with 0 along the tangents.
+Tensor normal_part(const Tensor& x) { return x.unflatten(-1, {-1, 3}).select(-1, 2); }
+Tensor along_normals(const Tensor& x) {
+  const Tensor none = at::zeros_like(x);
+  return vector_of({none, none, x}).flatten(-2);
+}
+
+// The parts with these places, int64, [..., m], of parts [..., c, each, k]: [..., m, each, k].
+Tensor taken(const Tensor& parts, const Tensor& index) {
+  Shape whole = index.sizes().vec();
+  whole.back() = parts.size(-3);
+  whole.insert(whole.end(), {parts.size(-2), parts.size(-1)});
+  Shape some = whole;
+  some[some.size() - 3] = index.size(-1);
+  return parts.expand(whole).gather(-3, index.unsqueeze(-1).unsqueeze(-1).expand(some));
+}
+
+void check(const RigidScene& scene, const RigidOptions& options) {
+  TORCH_CHECK(!scene.bodies.empty(), "a scene must have at least one body");
+  positive_number("dt", scene.dt);
+  for (const RigidBody& body : scene.bodies) {
+    const auto has = [](const Tensor& x, at::IntArrayRef last) {
+      return x.dim() >= static_cast<std::int64_t>(last.size()) &&
+             x.sizes().slice(x.dim() - static_cast<std::int64_t>(last.size())) == last;
+    };
+    TORCH_CHECK(has(body.inertia, {3, 3}), "inertia must be [..., 3, 3]; got ", body.inertia.sizes());
+    TORCH_CHECK(body.radii.dim() > 0 && has(body.centers, {body.radii.size(-1), 3}),
+                "centers must be [..., p, 3] and radii [..., p]; got ", body.centers.sizes(), " and ",
+                body.radii.sizes());
+  }
+  for (const Plane& plane : scene.planes) {
+    TORCH_CHECK(plane.normal.dim() > 0 && plane.normal.size(-1) == 3, "the normal of a plane must be [..., 3]; got ",
+                plane.normal.sizes());
+    const auto check_body = [&](std::int64_t body, std::int64_t first) {
+      const auto bodies = static_cast<std::int64_t>(scene.bodies.size());
+      TORCH_CHECK(body >= first && body < bodies, "a plane names body ", body, " of ", bodies);
+    };
+    check_body(plane.body, Plane::kWorld);
+    for (const std::int64_t body : plane.touches) check_body(body, 0);
+  }
+  TORCH_CHECK(scene.gravity.dim() > 0 && scene.gravity.size(-1) == 3, "gravity must be [..., 3]; got ",
+              scene.gravity.sizes());
+  TORCH_CHECK(options.substeps >= 1, "substeps must be >= 1; got ", options.substeps);
+  TORCH_CHECK(options.stabilization >= 0 && options.stabilization <= 1, "stabilization must be in [0, 1]; got ",
+              options.stabilization);
+  TORCH_CHECK(options.kappa == 0 || options.formulation == RigidFormulation::kExactCone,
+              "kappa must be 0 but for the exact cone; got ", options.kappa);
+}
+
+}  // namespace
+
+// The chosen contacts of each element, first, and what is known of them. Elements that chose fewer than others have
+// further contacts behind theirs, which do not count.
+struct RigidStepper::Chosen {
+  Tensor index;  // int64, [..., m], the places of the chosen among all pairs
+  Tensor sizes;  // int64, [...], how many count
+  Tensor J, b, mu, R;
+
+  std::int64_t count() const { return index.size(-1); }
+  Tensor exists() const { return at::arange(count(), index.options()) < sizes.unsqueeze(-1); }
+};
+
+// The LCP of polyhedral friction, with the unknowns of each contact (normal, directions, slip) one behind another, so
+// that those of the contacts that count come first.
+struct RigidStepper::Polyhedral {
+  Polyhedral(const RigidStepper& stepper, const Tensor& v_free, const Chosen& chosen)
+      : stepper_(stepper), v_free_(v_free), chosen_(chosen), unknowns_(stepper.options_.directions.count + 2) {
+    const FrictionProblem problem =
+        friction_problem(stepper.A_, v_free, chosen.J, chosen.b, chosen.mu, stepper.options_.directions);
+    // friction_problem orders them as all normals, all directions and all slips.
+    const std::int64_t m = chosen.count();
+    const Tensor place = at::arange(m * unknowns_, at::kLong);
+    const Tensor by_kind =
+        at::cat({place.narrow(0, 0, m).unsqueeze(-1), place.narrow(0, m, m * (unknowns_ - 2)).view({m, unknowns_ - 2}),
+                 place.narrow(0, m * (unknowns_ - 1), m).unsqueeze(-1)},
+                -1)
+            .flatten();
+    by_kind_ = by_kind.argsort();
+    const Tensor M = problem.M.index_select(-2, by_kind).index_select(-1, by_kind);
+    SolveOptions options = held_by_ties({});
+    options.sizes = unknowns_ * chosen.sizes;
+    result = lcp::solve(M, problem.q.index_select(-1, by_kind), options);
+  }
+
+  FrictionMotion motion() const {
+    return friction_motion(stepper_.A_, v_free_, chosen_.J, result.z.index_select(-1, by_kind_),
+                           stepper_.options_.directions);
+  }
+
+  // scale: [...], the largest velocity of the problem.
+  StepCertificate certify(const Tensor& scale) const {
+    const auto parts = [&](const Tensor& x) { return x.unflatten(-1, {-1, unknowns_}); };
+    const Tensor z = parts(result.z), w = parts(result.w), residual = at::minimum(z, w).abs();
+    const Tensor exists = chosen_.exists();
+    if (chosen_.count() == 0) return {at::zeros_like(scale), at::full_like(scale, kInfinity)};
+    const Tensor d = delassus_diagonal(stepper_.A_, chosen_.J);
+    const auto kind = [&](const Tensor& x, std::int64_t k) { return x.select(-1, k); };
+    const Tensor normal = at::maximum(d * kind(z, 0), kind(w, 0));
+    // While a contact sticks, its pairs of directions are tied, but it does not move.
+    const Tensor slips = kind(z, unknowns_ - 1) > 0;
+    const Tensor directions = at::maximum(d.unsqueeze(-1) * z.slice(-1, 1, -1), w.slice(-1, 1, -1)).amin(-1);
+    const Tensor slip = at::maximum(kind(z, unknowns_ - 1), d * kind(w, unknowns_ - 1));
+    const Tensor friction = at::minimum(slip, at::where(slips, directions, kInfinity));
+    const Tensor margin = at::minimum(normal, at::where(kind(z, 0) > 0, friction, kInfinity));
+    return {at::where(exists, residual.amax(-1), 0).amax(-1) / scale,
+            at::where(exists, margin, kInfinity).amin(-1) / scale};
+  }
+
+  SolveResult result;
+
+ private:
+  const RigidStepper& stepper_;
+  const Tensor& v_free_;
+  const Chosen& chosen_;
+  std::int64_t unknowns_;  // of each contact
+  Tensor by_kind_;         // the places of the unknowns in the order of friction_problem
+};
+
+RigidStepper::RigidStepper(const RigidScene& scene, const RigidOptions& options, at::ScalarType dtype)
+    : options_(options), dt_(scene.dt), geometry_((check(scene, options), scene), dtype) {
+  Shape shape = geometry_.batch();
+  for (const RigidBody& body : scene.bodies) {
+    shape = common_shape({shape, body.mass.sizes(), leading(body.inertia, 2)});
+  }
+  Tensors masses, inertias;
+  for (const RigidBody& body : scene.bodies) {
+    masses.push_back(expanded(body.mass.to(dtype), shape));
+    inertias.push_back(expanded(body.inertia.to(dtype), shape, {3, 3}));
+  }
+  mass_ = at::stack(masses, -1);
+  inertia_ = at::stack(inertias, -3);
+  gravity_ = scene.gravity.to(dtype);
+  batch_ = common_shape({shape, leading(gravity_)});
+  const std::int64_t pairs = geometry_.contacts();
+  const auto of_contacts = [&](const char* name, const Tensor& x) {
+    TORCH_CHECK(x.defined() && x.dim() > 0 && (x.size(-1) == 1 || x.size(-1) == pairs), name,
+                " must be [..., 1] or [..., ", pairs, "], as there are pairs of contact; got ",
+                x.defined() ? c10::str(x.sizes()) : "none");
+    batch_ = common_shape({batch_, leading(x)});
+    return expanded(x.to(dtype), leading(x).vec(), {pairs});
+  };
+  mu_ = of_contacts("mu", scene.mu);
+  if (options.formulation == RigidFormulation::kCompliant) {
+    stiffness_ = of_contacts("stiffness", scene.stiffness);
+    dissipation_ = of_contacts("dissipation", scene.dissipation);
+  } else {
+    restitution_ = of_contacts("restitution", scene.restitution);
+  }
+  const Tensor turning = inertia_, moving = at::diag_embed(mass_.unsqueeze(-1).expand_as(inertia_.select(-1, 0)));
+  const Tensor none = at::zeros_like(turning);
+  const Tensor blocks = at::cat({at::cat({moving, none}, -1), at::cat({none, turning}, -1)}, -2);  // [..., B, 6, 6]
+  const Tensor same = at::eye(bodies(), blocks.options()).unsqueeze(-1).unsqueeze(1);              // [B, 1, B, 1]
+  A_ = (blocks.unsqueeze(-2) * same).flatten(-2).flatten(-3, -2);
+}
+
+Tensor RigidStepper::free_velocity(const RigidState& state, const Tensor& u) const {
+  const Tensor acceleration = u.narrow(-1, 0, 3) / mass_.unsqueeze(-1) + gravity_.unsqueeze(-2);
+  const Tensor omega =
+      gyroscopic(state.angular_velocity, inertia_, dt_) + dt_ * solve_3x3(inertia_, u.narrow(-1, 3, 3));
+  return at::cat({state.velocity + dt_ * acceleration, omega}, -1).flatten(-2);
+}
+
+StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) const {
+  const RigidContacts found = geometry_.find(state);
+  StepContacts contacts{found.J, found.gap, {}, {}, {}, {}};
+  if (options_.formulation == RigidFormulation::kCompliant) {
+    const auto [v_hat, R] = contact_parameters(found.gap, stiffness_, dissipation_, delassus_diagonal(A_, found.J), dt_,
+                                               options_.regularization);
+    contacts.b = -v_hat;
+    contacts.R = R;
+    return contacts;
+  }
+  const Tensor speed = -matvec(found.J.unflatten(-2, {-1, 3}).select(-2, 2), v_free), arrival = found.gap / dt_;
+  const Tensor threshold = options_.bounce_threshold ? at::full({1}, *options_.bounce_threshold, speed.options())
+                                                     : (2 * dt_ * gravity_.square().sum(-1, true).sqrt()).detach();
+  const Tensor is_open = found.gap > 0, is_fast = speed > threshold, arrives = speed > arrival;
+  const Tensor impact = is_fast & arrives;
+  const Tensor rebound = -restitution_ * speed;
+  const Tensor closing = at::where(is_open, arrival, options_.stabilization * arrival);
+  contacts.b = along_normals(at::where(impact, at::where(is_open, rebound, at::minimum(rebound, closing)), closing));
+  contacts.time = at::where(impact & is_open, found.gap / at::where(impact, speed, 1), 0);
+  const Tensor to_threshold = at::where(arrives, (speed - threshold).abs(), kInfinity);
+  contacts.jump = at::where(is_fast, at::minimum(to_threshold, (speed - arrival).abs()), to_threshold);
+  return contacts;
+}
+
+RigidStepper::Chosen RigidStepper::choose(const StepContacts& contacts, const Tensor& is_chosen) const {
+  Chosen chosen;
+  chosen.sizes = is_chosen.sum(-1);
+  const std::int64_t most = chosen.sizes.numel() > 0 ? chosen.sizes.max().item<std::int64_t>() : 0;
+  chosen.index = is_chosen.logical_not().to(at::kByte).argsort(/*stable=*/true, /*dim=*/-1).narrow(-1, 0, most);
+  chosen.J = taken(contacts.J.unflatten(-2, {-1, 3}), chosen.index).flatten(-3, -2);
+  const auto taken_vector = [&](const Tensor& x, std::int64_t each) {
+    return taken(x.unflatten(-1, {-1, each}).unsqueeze(-1), chosen.index).flatten(-3);
+  };
+  chosen.b = taken_vector(contacts.b, 3);
+  chosen.mu = taken_vector(mu_, 1);
+  if (contacts.R.defined()) chosen.R = taken_vector(contacts.R, 3);
+  return chosen;
+}
+
+StepOutcome RigidStepper::solve(const Tensor& v_free, const StepContacts& contacts) const {
+  const bool is_compliant = options_.formulation == RigidFormulation::kCompliant;
+  const auto closing = [&](const Tensor& v, double slack) {
+    const c10::NoGradGuard no_grad;
+    const Tensor u = matvec(contacts.J, v), sum = u + contacts.b;
+    const Tensor lift = is_compliant ? mu_ * u.unflatten(-1, {-1, 3}).narrow(-1, 0, 2).norm(2, {-1}) : Tensor{};
+    const Tensor round_off =
+        geometry_.contacts() > 0 ? slack * sum.abs().amax(-1, true) : at::zeros({1}, sum.options());
+    return normal_part(sum) < (is_compliant ? lift - round_off : -round_off);
+  };
+  // Pairs that would not close carry no impulse. Solving for those that would without contact may bring others to
+  // close; these are added until there are none. A smoothed derivative sees all pairs.
+  Tensor is_chosen = options_.kappa > 0 ? at::ones_like(contacts.gap, at::kBool) : closing(v_free, 0);
+  for (;;) {
+    const Chosen chosen = choose(contacts, is_chosen);
+    StepOutcome outcome = solve(v_free, chosen);
+    const Tensor next = is_chosen | closing(outcome.v, 1e-10);
+    if (at::equal(next, is_chosen)) {
+      const Tensor impulses = at::where(chosen.exists().unsqueeze(-1), outcome.gamma.unflatten(-1, {-1, 3}), 0);
+      const Tensor index = chosen.index.unsqueeze(-1).expand_as(impulses);
+      Shape shape = contacts.gap.sizes().vec();
+      shape.push_back(3);
+      outcome.gamma = at::zeros(shape, impulses.options()).scatter(-2, index, impulses).flatten(-2);
+      return outcome;
+    }
+    is_chosen = next;
+  }
+}
+
+StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) const {
+  switch (options_.formulation) {
+    case RigidFormulation::kExactCone: {
+      FrictionResult result =
+          solve_friction(A_, v_free, chosen.J, chosen.b, chosen.mu, {.sizes = chosen.sizes, .kappa = options_.kappa});
+      return {std::move(result.v), std::move(result.gamma), std::move(result.status), std::move(result.iterations)};
+    }
+    case RigidFormulation::kPolyhedral: {
+      const Polyhedral lcp(*this, v_free, chosen);
+      FrictionMotion motion = lcp.motion();
+      return {std::move(motion.v), std::move(motion.gamma), lcp.result.status, at::zeros_like(chosen.sizes)};
+    }
+    case RigidFormulation::kCompliant: {
+      ContactResult result =
+          solve_contact(A_, v_free, chosen.J, -chosen.b, chosen.R, chosen.mu, {.sizes = chosen.sizes});
+      return {std::move(result.v), std::move(result.gamma), std::move(result.status), std::move(result.iterations)};
+    }
+  }
+  unknown_formulation();
+}
+
+RigidState RigidStepper::advance(const RigidState& state, const StepContacts& contacts, const Tensor& v,
+                                 const Tensor& gamma) const {
+  const Tensor nu = v.unflatten(-1, {-1, 6});
+  Tensor motion = dt_ * nu;
+  if (contacts.time.defined() && (contacts.time > 0).any().item<bool>()) {
+    const Tensor late = (gamma.unflatten(-1, {-1, 3}) * contacts.time.unsqueeze(-1)).flatten(-2);
+    const Tensor momentum = (contacts.J * late.unsqueeze(-1)).sum(-2).unflatten(-1, {-1, 6});
+    motion =
+        motion -
+        at::cat({momentum.narrow(-1, 0, 3) / mass_.unsqueeze(-1), solve_3x3(inertia_, momentum.narrow(-1, 3, 3))}, -1);
+  }
+  return {state.position + motion.narrow(-1, 0, 3), turned(state.orientation, motion.narrow(-1, 3, 3)),
+          nu.narrow(-1, 0, 3), nu.narrow(-1, 3, 3)};
+}
+
+StepCertificate RigidStepper::certify(const Tensor& v_free, const StepContacts& contacts,
+                                      const StepOutcome& outcome) const {
+  const Tensor sum = matvec(contacts.J, outcome.v) + contacts.b;
+  if (geometry_.contacts() == 0) {
+    const Tensor none = at::zeros(sum.sizes().slice(0, sum.dim() - 1), sum.options());
+    return {none, none + kInfinity};
+  }
+  const Tensor free = matvec(contacts.J, v_free) + contacts.b, scale = free.abs().amax(-1);
+  const Tensor is_chosen = (normal_part(outcome.gamma) > 0) | (normal_part(free) < 0);
+  const Chosen chosen = choose(contacts, is_chosen);
+  const Tensor gamma = taken(outcome.gamma.unflatten(-1, {-1, 3}).unsqueeze(-1), chosen.index).flatten(-3);
+  StepCertificate certificate;
+  switch (options_.formulation) {
+    case RigidFormulation::kExactCone: {
+      const auto found = certify_friction(A_, v_free, chosen.J, chosen.b, chosen.mu, outcome.v, gamma, chosen.sizes);
+      certificate = {found.residual, found.margin};
+      break;
+    }
+    case RigidFormulation::kPolyhedral:
+      certificate = Polyhedral(*this, v_free, chosen).certify(scale);
+      break;
+    case RigidFormulation::kCompliant: {
+      const auto found = certify_contact(A_, v_free, contacts.J, -contacts.b, contacts.R, mu_, outcome.v);
+      return {found.residual, found.margin};
+    }
+  }
+  const auto add = [&](const Tensor& where, const Tensor& speed) {
+    certificate.margin = at::minimum(certificate.margin, at::where(where, speed, kInfinity).amin(-1) / scale);
+  };
+  add(~is_chosen, normal_part(sum));
+  add(contacts.jump.isfinite(), contacts.jump);
+  return certificate;
+}
+
+Tensor RigidStepper::energy(const RigidState& state) const {
+  const Tensor moving = mass_ * state.velocity.square().sum(-1);
+  const Tensor turning = (state.angular_velocity * matvec(inertia_, state.angular_velocity)).sum(-1);
+  const Tensor height = (state.position * gravity_.unsqueeze(-2)).sum(-1);
+  return ((moving + turning) / 2 - mass_ * height).sum(-1);
+}
+
+}  // namespace lcp::physics

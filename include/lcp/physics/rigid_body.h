@@ -1,0 +1,60 @@
+// Rigid bodies in three dimensions: their inertia, what of them touches others, and their state.
+//
+// A body touches by balls that are fixed to it; a ball of radius 0 is a point, such as the corner of a box. Balls touch
+// balls of other bodies, and planes that are fixed in the world or to another body. A plane has no edge: the corners of
+// a box rest on the top of another as if that went on. Bodies of other shapes need a collision detection, whose
+// contacts lcp::solve_friction and lcp::solve_contact take as they are.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace lcp::physics {
+
+/// Vectors are in the axes of the body and begin at its centre of mass.
+struct RigidBody {
+  at::Tensor mass;     ///< [...], kg, > 0
+  at::Tensor inertia;  ///< [..., 3, 3], kg m^2, about the centre of mass: symmetric and positive definite
+  at::Tensor centers;  ///< [..., p, 3], m, of the balls; p may be 0
+  at::Tensor radii;    ///< [..., p], m, >= 0
+
+  /// A solid ball, and a solid box that touches by its corners, of even density. Differentiable in the arguments.
+  ///   mass: [...], kg. radius: [...], m. size: [..., 3], m, the lengths of the edges.
+  static RigidBody ball(const at::Tensor& mass, const at::Tensor& radius);
+  static RigidBody box(const at::Tensor& mass, const at::Tensor& size);
+
+  /// The same of float64 numbers. Throws c10::Error where one is not > 0.
+  static RigidBody ball(double mass, double radius);
+  static RigidBody box(double mass, const std::array<double, 3>& size);
+};
+
+/// The plane normal.x = offset. What it belongs to is on the side to which the normal does not point.
+struct Plane {
+  at::Tensor normal;                       ///< [..., 3], a unit vector
+  at::Tensor offset;                       ///< [...], m
+  std::int64_t body = kWorld;              ///< the body that it is fixed to, in whose axes x is
+  std::vector<std::int64_t> touches = {};  ///< the bodies that it can touch; if empty, all others
+
+  static constexpr std::int64_t kWorld = -1;
+
+  /// The fixed plane through the point `height` of the z axis whose normal is the z axis turned about the y axis by
+  /// `slope`, rad, so that it descends along x. Differentiable in both.
+  static Plane inclined(const at::Tensor& slope, const at::Tensor& height);
+  static Plane inclined(double slope = 0, double height = 0);
+};
+
+/// The state of B bodies.
+struct RigidState {
+  at::Tensor position;          ///< [..., B, 3], m, of the centres of mass
+  at::Tensor orientation;       ///< [..., B, 4], quaternions, see rotation.h; they need not have unit length
+  at::Tensor velocity;          ///< [..., B, 3], m/s
+  at::Tensor angular_velocity;  ///< [..., B, 3], rad/s, in the axes of each body
+
+  /// B bodies at rest at these positions, with the axes of the world.
+  static RigidState at_rest(const at::Tensor& position);
+};
+
+}  // namespace lcp::physics

@@ -1,0 +1,142 @@
+// Rigid bodies that touch planes and each other with Coulomb friction, stepped in time. Their velocities are
+// nu = (v, omega) of each body, omega in its own axes; their masses and inertias are the matrix A.
+//
+//   A (nu_next - nu_free) = J' gamma,   u = J nu_next
+//
+// where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
+// impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. A contact may close
+// its gap within the step, u_n >= -gap / dt [ST]. One that would close it faster than the bounce threshold is an
+// impact: u_n >= -e u_free,n with the restitution e of Newton, and its impulse acts at the time of impact t = gap /
+// -u_free,n, so that the positions at the end of the step, and their derivatives, are those of a motion that is free
+// until then:
+//
+//   (dx, theta) = dt nu_next - A^-1 J' (t gamma)
+//
+// by which each body moves and turns.
+//
+//   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
+//        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lcp/contact_parameters.h"
+#include "lcp/friction_problem.h"
+#include "lcp/physics/rigid_body.h"
+
+namespace lcp::physics {
+
+/// B bodies, the planes that they may touch, and the parameters of their motion. Parameters of contacts are [..., c],
+/// in the order of contact_pairs, or [..., 1] for all.
+struct RigidScene {
+  std::vector<RigidBody> bodies;
+  std::vector<Plane> planes;
+  double dt;               ///< s, > 0
+  at::Tensor gravity;      ///< [..., 3], m/s^2
+  at::Tensor mu;           ///< friction coefficients, >= 0
+  at::Tensor restitution;  ///< 0 to 1; not used by compliant contact
+  at::Tensor stiffness;    ///< N/m, > 0, of compliant contact; else it may be undefined
+  at::Tensor dissipation;  ///< s, >= 0, damping over stiffness, of compliant contact; else it may be undefined
+};
+
+/// Which ball of which body may touch what.
+struct ContactPair {
+  enum class Other { kPlane, kBall };
+
+  std::int64_t body;        ///< the one that the normal points to
+  std::int64_t ball;        ///< of that body
+  Other other;              ///< what it may touch
+  std::int64_t other_body;  ///< to which that belongs; Plane::kWorld for a fixed plane
+  std::int64_t index;       ///< of the plane, or of the ball of the other body
+};
+
+/// All pairs, c of them: for each plane, the balls of the bodies that it touches; then each two balls of different
+/// bodies, unless both are points.
+std::vector<ContactPair> contact_pairs(const RigidScene& scene);
+
+/// kExactCone: lcp::solve_friction. kPolyhedral: lcp::solve of lcp::friction_problem. kCompliant: lcp::solve_contact,
+/// with springs and dampers in the contacts, which have no restitution.
+enum class RigidFormulation { kExactCone, kPolyhedral, kCompliant };
+
+struct RigidOptions {
+  RigidFormulation formulation = RigidFormulation::kExactCone;
+
+  /// Steps of dt that each row of the forces acts for.
+  std::int64_t substeps = 1;
+
+  /// m/s: a contact that would close its gap faster than this within a step is an impact. Absent: twice the speed that
+  /// gravity gives in a step, so that a body at rest does not bounce.
+  std::optional<double> bounce_threshold = {};
+
+  /// The share of a penetration that a step removes, in [0, 1]; it gives the velocity share * depth / dt to the
+  /// contact. Not used by compliant contact.
+  double stabilization = 1;
+
+  /// The directions of polyhedral friction.
+  FrictionDirections directions = {};
+
+  /// kappa of FrictionOptions, for the exact cone: the gradient also sees contacts that are not made.
+  double kappa = 0;
+
+  /// How far compliant contact is regularised.
+  RegularizationOptions regularization = {};
+};
+
+/// The end of each row of forces; NaN from the first step on that was not solved.
+struct RigidSolution {
+  RigidState next;
+  at::Tensor gamma;       ///< [..., 3 c], N s, the sum over the substeps of the impulses along (t1, t2, n) of each pair
+  at::Tensor status;      ///< [...], int8, see lcp::Status: the first of the substeps that is not kSolved
+  at::Tensor iterations;  ///< [...], int64, of Newton's method, the sum over the substeps; 0 for polyhedral contact
+};
+
+/// One row of forces for each element of the batch.
+///   state: before the step. u: [..., B, 6], forces on the centres of mass, N, and torques in the axes of the bodies, N
+///   m.
+/// Returns tensors of the batch shape of state, u and scene, differentiable in all of their tensors.
+/// Throws c10::Error for shapes or options that do not fit.
+RigidSolution step(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                   const RigidOptions& options = {});
+
+/// Many rows.
+///   u: [rows, ..., B, 6].
+/// Returns tensors [rows, ...].
+RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                       const RigidOptions& options = {});
+
+/// What is true of the steps of a rollout, without gradient.
+struct RigidCertificate {
+  at::Tensor unsolved;  ///< int64, [...], rows whose status is not 0
+  at::Tensor kinked;    ///< int64, [...], rows whose margin is at most the tolerance: the gradient may be one-sided
+  at::Tensor residual;  ///< [rows, ...], the largest residual of a substep, as the solver of the formulation defines it
+  at::Tensor margin;  ///< [rows, ...], the least relative distance of a substep to a change in its contacts, see below
+};
+
+/// Certifies the gradient of a rollout that `simulate` returned for the same arguments. The margin of a substep is that
+/// of lcp::certify_friction or lcp::certify_contact. For polyhedral contact it is the least distance, relative to the
+/// largest |J nu_free + b|, of a pair z, w from z = w = 0 where that would change the motion. For rigid contact it is
+/// also the least relative distance of an approaching contact from the bounce threshold, and of a fast one from closing
+/// its gap, where the motion jumps.
+RigidCertificate certify_rollout(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                                 const RigidOptions& options, const RigidSolution& rollout, double tolerance = 1e-9);
+
+/// The contacts of a state.
+struct RigidContacts {
+  at::Tensor gap;     ///< [..., c], m, < 0 where bodies overlap
+  at::Tensor J;       ///< [..., 3 c, 6 B], the velocities of each pair along (t1, t2, n)
+  at::Tensor normal;  ///< [..., c, 3]
+  at::Tensor point;   ///< [..., c, 3], m, where the bodies touch, or would
+};
+RigidContacts contacts(const RigidState& state, const RigidScene& scene);
+
+/// A, [..., 6 B, 6 B].
+at::Tensor mass_matrix(const RigidScene& scene);
+
+/// The kinetic energy and the potential energy of gravity, J: [...].
+at::Tensor energy(const RigidState& state, const RigidScene& scene);
+
+}  // namespace lcp::physics
