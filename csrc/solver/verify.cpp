@@ -27,9 +27,14 @@ double accurate_sum(int n, const double* row, const double* z, double q) {
   return sum + error;
 }
 
+// The least scale of a row relative to |q|_inf. Times the tolerance it is 1e-13: above the rounding errors of a q_i that
+// is 0 but for them, the sum of terms as large as |q|_inf, of which M z has nothing if the row is that of a contact that
+// others make redundant.
+constexpr double kLeastScale = 1e-4;
+
 // The scale s_i of verify.h.
 double scale_of(double magnitude, double largest_q) {
-  const double least = 1e-6 * largest_q;
+  const double least = kLeastScale * largest_q;
   const double scale = magnitude < least ? least : magnitude;
   return scale < largest_q ? scale : largest_q;
 }

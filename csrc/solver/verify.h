@@ -11,7 +11,7 @@ constexpr double default_tolerance(bool single_precision) { return single_precis
 /// Fills w = M z + q and returns the largest violation in units of what is allowed, so that <= 1 means solved:
 ///
 ///   max_i e_i / (tolerance s_i),   e_i = |w_i| where z_i > 0, else |min(z_i, w_i)|,
-///   s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij z_j|, 1e-6 |q|_inf)).
+///   s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij z_j|, 1e-4 |q|_inf)).
 ///
 /// The scales s_i of the rows make the rule strict also for a small row beside a large one, and |q|_inf caps them: a
 /// nearly singular basis gives a huge z whose rounding errors must not pass for a solution. So the natural residual of
