@@ -70,10 +70,10 @@ RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScen
         contacts = stepper.find(state_of(now), v_free);
         if (poison.defined()) v_free = v_free + poison.unsqueeze(-1);
         StepOutcome outcome = stepper.solve(v_free, contacts);
-        return {{outcome.gamma, outcome.v, outcome.status}, {outcome.iterations}};
+        return {{outcome.v, outcome.gamma, outcome.status}, {outcome.iterations}};
       },
       [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
-        return list_of(stepper.advance(state_of(now), contacts, solved.result.w, solved.result.z));
+        return list_of(stepper.advance(state_of(now), contacts, solved.result.z, solved.result.w));
       }};
   const Rollout all = roll_out(list_of(arguments.state), arguments.u.repeat_interleave(options.substeps, 0),
                                arguments.batch, functions);
@@ -82,7 +82,7 @@ RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScen
   const auto last = [&](const Tensor& x) { return substeps(marked(x)).select(1, options.substeps - 1); };
   const Tensor status = substeps(all.result.status), failed = (status != 0).to(at::kByte).argmax(1, true);
   return {{last(all.ends[0]), last(all.ends[1]), last(all.ends[2]), last(all.ends[3])},
-          substeps(marked(all.result.z)).sum(1),
+          substeps(marked(all.result.w)).sum(1),
           status.gather(1, failed).squeeze(1),
           substeps(all.extras[0]).sum(1)};
 }

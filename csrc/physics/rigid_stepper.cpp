@@ -12,6 +12,7 @@
 #include "lcp/solve.h"
 #include "lcp/solve_contact.h"
 #include "lcp/solve_friction.h"
+#include "lcp/status.h"
 
 namespace lcp::physics {
 namespace {
@@ -192,15 +193,22 @@ StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) c
     contacts.R = R;
     return contacts;
   }
-  const Tensor speed = -matvec(found.J.unflatten(-2, {-1, 3}).select(-2, 2), v_free), arrival = found.gap / dt_;
+  // The speeds with which contacts would close at the end of the step, and at its beginning.
+  const Tensor rows = found.J.unflatten(-2, {-1, 3}).select(-2, 2);
+  const Tensor speed = -matvec(rows, v_free);
+  const Tensor earlier = -matvec(rows, at::cat({state.velocity, state.angular_velocity}, -1).flatten(-2));
+  const Tensor arrival = found.gap / dt_;
   const Tensor threshold = options_.bounce_threshold ? at::full({1}, *options_.bounce_threshold, speed.options())
                                                      : (2 * dt_ * gravity_.square().sum(-1, true).sqrt()).detach();
   const Tensor is_open = found.gap > 0, is_fast = speed > threshold, arrives = speed > arrival;
   const Tensor impact = is_fast & arrives;
-  const Tensor rebound = -restitution_ * speed;
+  // As a share of the step. The velocities of this scheme are those of the middles of the steps.
+  const Tensor share = at::where(impact & is_open, arrival / at::where(impact, speed, 1), 0);
+  const Tensor rebound = restitution_ * speed, after = (1 + restitution_) * (speed - earlier) * (share - 0.5);
+  const Tensor opening = at::clamp_min(rebound + at::minimum(after, rebound), 0);
   const Tensor closing = at::where(is_open, arrival, options_.stabilization * arrival);
-  contacts.b = along_normals(at::where(impact, at::where(is_open, rebound, at::minimum(rebound, closing)), closing));
-  contacts.time = at::where(impact & is_open, found.gap / at::where(impact, speed, 1), 0);
+  contacts.b = along_normals(at::where(impact, at::where(is_open, -opening, at::minimum(-opening, closing)), closing));
+  contacts.time = dt_ * share;
   const Tensor to_threshold = at::where(arrives, (speed - threshold).abs(), kInfinity);
   contacts.jump = at::where(is_fast, at::minimum(to_threshold, (speed - arrival).abs()), to_threshold);
   return contacts;
@@ -260,7 +268,11 @@ StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) cons
     case RigidFormulation::kPolyhedral: {
       const Polyhedral lcp(*this, v_free, chosen);
       FrictionMotion motion = lcp.motion();
-      return {std::move(motion.v), std::move(motion.gamma), lcp.result.status, at::zeros_like(chosen.sizes)};
+      // An LCP without unknowns does not see that v_free is not finite.
+      const Tensor is_bad = ~motion.v.isfinite().all(-1) & (lcp.result.status == 0);
+      return {std::move(motion.v), std::move(motion.gamma),
+              lcp.result.status.masked_fill(is_bad, static_cast<std::int8_t>(Status::kBadInput)),
+              at::zeros_like(chosen.sizes)};
     }
     case RigidFormulation::kCompliant: {
       ContactResult result =
@@ -301,7 +313,7 @@ StepCertificate RigidStepper::certify(const Tensor& v_free, const StepContacts& 
   switch (options_.formulation) {
     case RigidFormulation::kExactCone: {
       const auto found = certify_friction(A_, v_free, chosen.J, chosen.b, chosen.mu, outcome.v, gamma, chosen.sizes);
-      certificate = {found.residual, found.margin};
+      certificate = {found.residual, at::where(found.unique, found.margin, 0)};
       break;
     }
     case RigidFormulation::kPolyhedral:

@@ -27,9 +27,9 @@ double accurate_sum(int n, const double* row, const double* z, double q) {
   return sum + error;
 }
 
-// The least scale of a row relative to |q|_inf. Times the tolerance it is 1e-13: above the rounding errors of a q_i that
-// is 0 but for them, the sum of terms as large as |q|_inf, of which M z has nothing if the row is that of a contact that
-// others make redundant.
+// The least scale of a row relative to |q|_inf. Times the tolerance it is 1e-13: above the rounding errors of a q_i
+// that is 0 but for them, the sum of terms as large as |q|_inf, of which M z has nothing if the row is that of a
+// contact that others make redundant.
 constexpr double kLeastScale = 1e-4;
 
 // The scale s_i of verify.h.

@@ -5,14 +5,17 @@
 //
 // where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
 // impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. A contact may close
-// its gap within the step, u_n >= -gap / dt [ST]. One that would close it faster than the bounce threshold is an
-// impact: u_n >= -e u_free,n with the restitution e of Newton, and its impulse acts at the time of impact t = gap /
-// -u_free,n, so that the positions at the end of the step, and their derivatives, are those of a motion that is free
-// until then:
+// its gap within the step, u_n >= -gap / dt [ST]. One that would close it faster than the bounce threshold is an impact
+// at the time t = gap / -u_free,n, after which it obeys Newton's law with the restitution e. Velocities are those of
+// the middles of the steps, so that with the acceleration a_n = (u_free,n - J_n nu) / dt
 //
-//   (dx, theta) = dt nu_next - A^-1 J' (t gamma)
+//   u_n >= -e (u_free,n + a_n (t - dt / 2)) + a_n (dt / 2 - t),   but not less than 0, nor more than -2 e u_free,n.
 //
-// by which each body moves and turns.
+// The impulse acts at t: each body moves and turns by
+//
+//   (dx, theta) = dt nu_next - A^-1 J' (t gamma),
+//
+// a motion that is free until then. So the time of the impact is part of the motion and of its derivative.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
 //        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
@@ -117,10 +120,10 @@ struct RigidCertificate {
 };
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments. The margin of a substep is that
-/// of lcp::certify_friction or lcp::certify_contact. For polyhedral contact it is the least distance, relative to the
-/// largest |J nu_free + b|, of a pair z, w from z = w = 0 where that would change the motion. For rigid contact it is
-/// also the least relative distance of an approaching contact from the bounce threshold, and of a fast one from closing
-/// its gap, where the motion jumps.
+/// of lcp::certify_friction, 0 where the velocities are not unique, or that of lcp::certify_contact. For polyhedral
+/// contact it is the least distance, relative to the largest |J nu_free + b|, of a pair z, w from z = w = 0 where that
+/// would change the motion. For rigid contact it is also the least relative distance of an approaching contact from the
+/// bounce threshold, and of a fast one from closing its gap, where the motion jumps.
 RigidCertificate certify_rollout(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                                  const RigidOptions& options, const RigidSolution& rollout, double tolerance = 1e-9);
 

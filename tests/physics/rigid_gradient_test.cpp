@@ -1,0 +1,200 @@
+// Derivatives of steps and rollouts of rigid bodies, compared with finite differences.
+#include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "lcp/physics/rigid_scene.h"
+#include "support/finite_differences.h"
+#include "support/rigid_scenes.h"
+#include "support/tensors.h"
+
+namespace lcp::physics::rigid_gradient_test {
+
+using testing::Inputs;
+using testing::kGravity;
+using testing::no_forces;
+using testing::number;
+using testing::numbers;
+using testing::pose;
+using testing::scene_of;
+using torch::Tensor;
+
+constexpr auto kAll = {RigidFormulation::kExactCone, RigidFormulation::kPolyhedral, RigidFormulation::kCompliant};
+
+RigidOptions with(RigidFormulation formulation) {
+  RigidOptions options;
+  options.formulation = formulation;
+  options.directions = {6, 0.2};
+  options.regularization = {1e-3, 0.1};
+  return options;
+}
+
+// A box on or above an inclined plane, and all that its motion depends on, in the order of `everything`.
+struct Case {
+  std::string name;
+  RigidState start;
+  Tensor u;
+  double restitution = 0;
+  std::int64_t steps = 1;
+};
+
+Inputs everything(const Case& c) {
+  return {c.start.position,
+          c.start.orientation,
+          c.start.velocity,
+          c.start.angular_velocity,
+          c.u,
+          number(1.2),                 // mass
+          numbers({0.1, 0.12, 0.14}),  // size
+          number(0.1),                 // slope
+          numbers({0, 0.2, -kGravity}),
+          numbers({0.4}),  // mu
+          numbers({c.restitution}),
+          numbers({1e4}),
+          numbers({0.02})};
+}
+
+constexpr double kStep = 0.005;
+
+Tensor end_of(const Inputs& x, std::int64_t steps, const RigidOptions& options) {
+  const RigidScene scene{{RigidBody::box(x[5], x[6])},
+                         {Plane::inclined(x[7], torch::zeros_like(x[7]))},
+                         kStep,
+                         x[8],
+                         x[9],
+                         x[10],
+                         x[11],
+                         x[12]};
+  const RigidSolution end = simulate({x[0], x[1], x[2], x[3]}, x[4].unsqueeze(0).expand({steps, 1, 6}), scene, options);
+  EXPECT_TRUE((end.status == 0).all().item<bool>());
+  const auto last = [](const Tensor& all) { return all[-1].flatten(); };
+  return torch::cat({10 * last(end.next.position), last(end.next.orientation), last(end.next.velocity),
+                     last(end.next.angular_velocity)});
+}
+
+// The box on its face on the plane, and moved from there.
+RigidState lying(const std::vector<double>& velocity, const std::vector<double>& omega, double height) {
+  RigidState state = pose({height * std::sin(0.1), 0, height * std::cos(0.1)}, {std::cos(0.05), 0, std::sin(0.05), 0});
+  state.velocity = numbers(velocity).view({1, 3});
+  state.angular_velocity = numbers(omega).view({1, 3});
+  return state;
+}
+
+Case tumbling(double height, std::int64_t steps) {
+  Case c{"tumbles", lying({0.5, -0.3, -0.6}, {2, -1, 3}, height), no_forces(1)[0], 0.4, steps};
+  c.start.orientation = numbers({0.8, 0.3, -0.4, 0.2}).view({1, 4});
+  return c;
+}
+
+std::vector<Case> steps() {
+  const Tensor pushed = numbers({0.3, 0.2, -1, 0.01, 0.02, -0.01}).view({1, 6});
+  const Tensor pulled = numbers({0.3, 0.2, -1, 0, 0, 0}).view({1, 6});
+  std::vector<Case> cases = {
+      {"flies", lying({1, 0.2, 0.3}, {1, 2, 3}, 0.2), pushed},
+      {"sticks", lying({0, 0, 0}, {0, 0, 0}, 0.07 - 2e-4), pushed},
+      // Sliding corners of a box that turns would not determine how it does.
+      {"slides", lying({1, 0.4, -0.1}, {0, 0, 0}, 0.07 - 2e-4), pulled},
+      {"arrives slowly", lying({0.3, 0.1, -0.08}, {0, 0, 0}, 0.07 + 1e-4), pulled},
+      {"bounces on one corner", tumbling(0.092, 1).start, pushed, 0.4},
+  };
+  return cases;
+}
+
+class RigidGradientTest : public ::testing::Test {
+ protected:
+  void SetUp() override { torch::manual_seed(9); }
+};
+
+TEST_F(RigidGradientTest, AStepHasTheDerivativeOfFiniteDifferencesInAllItsArguments) {
+  for (const auto formulation : kAll) {
+    for (const Case& c : steps()) {
+      const auto f = [&](const Inputs& x) { return end_of(x, 1, with(formulation)); };
+      EXPECT_LE(testing::gradient_error(f, everything(c), 1e-7), 2e-5)
+          << c.name << " " << static_cast<int>(formulation);
+    }
+  }
+}
+
+TEST_F(RigidGradientTest, AStepHasTheSecondDerivativeOfFiniteDifferences) {
+  for (const auto formulation : kAll) {
+    for (const Case& c : steps()) {
+      if (c.name == "sticks" && formulation == RigidFormulation::kPolyhedral) continue;  // ties of its directions
+      const Inputs all = everything(c);
+      const auto f = [&](const Inputs& x) {  // of the velocity, mu and the size
+        Inputs inputs = all;
+        inputs[2] = x[0];
+        inputs[9] = x[1];
+        inputs[6] = x[2];
+        return end_of(inputs, 1, with(formulation));
+      };
+      EXPECT_LE(testing::second_gradient_error(f, {all[2], all[9], all[6]}, 1e-6), 1e-3)
+          << c.name << " " << static_cast<int>(formulation);
+    }
+  }
+}
+
+TEST_F(RigidGradientTest, ARolloutHasTheDerivativeOfFiniteDifferencesWhereItsCertificateSaysSo) {
+  for (const auto formulation : kAll) {
+    const Case c = tumbling(0.11, 45);
+    const Inputs x = everything(c);
+    const RigidScene scene{{RigidBody::box(x[5], x[6])},
+                           {Plane::inclined(x[7], torch::zeros_like(x[7]))},
+                           kStep,
+                           x[8],
+                           x[9],
+                           x[10],
+                           x[11],
+                           x[12]};
+    const Tensor u = c.u.unsqueeze(0).expand({c.steps, 1, 6});
+    const RigidSolution rollout = simulate(c.start, u, scene, with(formulation));
+    const RigidCertificate certificate = certify_rollout(c.start, u, scene, with(formulation), rollout, 1e-5);
+    EXPECT_EQ(certificate.unsolved.item<std::int64_t>(), 0);
+    EXPECT_EQ(certificate.kinked.item<std::int64_t>(), 0) << static_cast<int>(formulation);
+    EXPECT_LE(certificate.residual.max().item<double>(), 1e-8);
+    EXPECT_GT((rollout.gamma != 0).any(-1).sum().item<std::int64_t>(), 10);
+    const auto f = [&](const Inputs& inputs) { return end_of(inputs, c.steps, with(formulation)); };
+    EXPECT_LE(testing::gradient_error(f, x, 1e-8), 1e-4) << static_cast<int>(formulation);
+  }
+}
+
+TEST_F(RigidGradientTest, ABounceHasTheDerivativeOfTheMotionWithoutSteps) {
+  // From the height h above the plane: the time of impact, and so the position afterwards, depends on h although the
+  // step of the impact does not change.
+  const double e = 0.6, duration = 0.6;
+  const auto end = [&](const Tensor& height) {
+    const RigidScene scene = scene_of({RigidBody::ball(1, 0.1)}, 1e-3, 0.5, e);
+    RigidState start = pose({0, 0, 0});
+    start.position = torch::stack({number(0), number(0), 0.1 + height}).view({1, 3});
+    return simulate(start, no_forces(600), scene).next.position[-1][0][2];
+  };
+  const Tensor height = number(1).requires_grad_();
+  const double slope = torch::autograd::grad({end(height)}, {height})[0].item<double>();
+  // z = e g t_0 (t - t_0) - g (t - t_0)^2 / 2 with t_0 = sqrt(2 h / g).
+  const double t_0 = std::sqrt(2 / kGravity), after = duration - t_0, dt_0 = t_0 / 2;
+  const double expected = (e * kGravity * (after - t_0) + kGravity * after) * dt_0;
+  EXPECT_NEAR(slope, expected, 0.06 * std::abs(expected));
+}
+
+TEST_F(RigidGradientTest, ASmoothedGradientSeesTheWallBeforeTheBallArrives) {
+  RigidScene scene = scene_of({RigidBody::ball(1, 0.1)}, 0.01);
+  RigidState start = pose({0, 0, 0.15});
+  RigidOptions options;
+  const auto slope_of_end = [&] {
+    const Tensor position = start.position.clone().requires_grad_();
+    const Tensor end =
+        simulate({position, start.orientation, start.velocity, start.angular_velocity}, no_forces(5), scene, options)
+            .next.position[-1][0][2];
+    return torch::autograd::grad({end}, {position})[0][0][2].item<double>();
+  };
+  EXPECT_NEAR(slope_of_end(), 1, 1e-12);
+  options.kappa = 0.1;
+  EXPECT_LT(slope_of_end(), 0.95);
+  EXPECT_GT(slope_of_end(), 0.5);
+}
+
+}  // namespace lcp::physics::rigid_gradient_test

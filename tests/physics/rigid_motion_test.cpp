@@ -1,0 +1,300 @@
+// The motion of rigid bodies, compared with closed forms.
+#include <gtest/gtest.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lcp/physics/rigid_scene.h"
+#include "lcp/physics/rotation.h"
+#include "support/errors.h"
+#include "support/finite_differences.h"
+#include "support/rigid_scenes.h"
+#include "support/tensors.h"
+
+namespace lcp::physics::rigid_motion_test {
+
+using testing::everywhere;
+using testing::kGravity;
+using testing::largest;
+using testing::no_forces;
+using testing::number;
+using testing::numbers;
+using testing::pose;
+using testing::scene_of;
+using testing::Stack;
+using torch::Tensor;
+
+constexpr auto kRigid = {RigidFormulation::kExactCone, RigidFormulation::kPolyhedral};
+constexpr auto kAll = {RigidFormulation::kExactCone, RigidFormulation::kPolyhedral, RigidFormulation::kCompliant};
+
+RigidOptions with(RigidFormulation formulation) {
+  RigidOptions options;
+  options.formulation = formulation;
+  return options;
+}
+
+RigidBody cube(double side = 0.1) { return RigidBody::box(1, {side, side, side}); }
+
+double value(const Tensor& x) { return x.item<double>(); }
+
+class RigidMotionTest : public ::testing::Test {
+ protected:
+  void SetUp() override { torch::manual_seed(7); }
+  torch::NoGradGuard no_grad_;
+};
+
+TEST_F(RigidMotionTest, JacobianIsTheDerivativeOfTheGaps) {
+  RigidScene scene = scene_of({cube(), RigidBody::ball(2, 0.2), RigidBody::ball(1, 0.1)}, 0.01, 0.5, 0, 0.3);
+  scene.planes.push_back({numbers({0.6, 0, 0.8}), number(0.05), 0, {1, 2}});  // one that moves with the cube
+  RigidState state{torch::randn({3, 3}, torch::kDouble), torch::randn({3, 4}, torch::kDouble),
+                   torch::randn({3, 3}, torch::kDouble), torch::randn({3, 3}, torch::kDouble)};
+  const auto after = [&](double t) {
+    const RigidState moved{state.position + t * state.velocity, turned(state.orientation, t * state.angular_velocity),
+                           state.velocity, state.angular_velocity};
+    return contacts(moved, scene);
+  };
+  const RigidContacts here = after(0);
+  const std::vector<ContactPair> pairs = contact_pairs(scene);
+  // 8 corners and two balls on the fixed plane, two balls on that of the cube, corners with balls, balls with each
+  // other.
+  ASSERT_EQ(pairs.size(), 10 + 2 + 16 + 1);
+  ASSERT_EQ(here.gap.size(0), static_cast<std::int64_t>(pairs.size()));
+  const Tensor nu = torch::cat({state.velocity, state.angular_velocity}, -1).flatten();
+  const Tensor u = torch::matmul(here.J, nu).view({-1, 3});
+  const Tensor rate = (after(1e-6).gap - after(-1e-6).gap) / 2e-6;
+  EXPECT_LE(largest(u.select(-1, 2) - rate), 1e-7);
+  // The tangents are a right-handed frame with the normal: rows of J that move a whole body along itself.
+  const Tensor forces = here.J.view({-1, 3, 3, 6}).select(-2, 0).slice(-1, 0, 3).slice(0, 0, 8);
+  EXPECT_LE(largest(torch::linalg_det(forces) - 1), 1e-14);
+  EXPECT_LE(largest(torch::matmul(forces, forces.mT()) - torch::eye(3, torch::kDouble)), 1e-14);
+}
+
+TEST_F(RigidMotionTest, ImpulsesBetweenBodiesConserveMomentumAndAngularMomentum) {
+  RigidScene scene = scene_of({RigidBody::ball(2, 0.2), RigidBody::ball(1, 0.1)}, 0.01, 0.5, 0.4);
+  scene.planes.clear();
+  scene.gravity = torch::zeros({3}, torch::kDouble);
+  RigidState state = RigidState::at_rest(numbers({0, 0, 0, 0.3, 0.02, 0.01}).view({2, 3}));
+  state.velocity = numbers({1, 0, 0, -1, 0.3, 0.2}).view({2, 3});
+  state.angular_velocity = numbers({0, 3, 1, 2, 0, -4}).view({2, 3});
+  const auto momenta = [&](const RigidState& s) {
+    const Tensor mass = numbers({2, 1}).unsqueeze(-1), turning = numbers({0.4 * 2 * 0.04, 0.4 * 0.01}).unsqueeze(-1);
+    const Tensor spin = torch::matmul(rotation_matrix(s.orientation), (turning * s.angular_velocity).unsqueeze(-1));
+    return torch::cat(
+        {(mass * s.velocity).sum(0), (torch::linalg_cross(s.position, mass * s.velocity) + spin.squeeze(-1)).sum(0)});
+  };
+  const RigidSolution after = simulate(state, no_forces(3, 2), scene);
+  EXPECT_GT(largest(after.gamma), 0.1);
+  // The bodies move while the step lasts, which changes the angular momentum by their distance times the impulse.
+  EXPECT_LE(largest((momenta({after.next.position[2], after.next.orientation[2], after.next.velocity[2],
+                              after.next.angular_velocity[2]}) -
+                     momenta(state))
+                        .slice(0, 0, 3)),
+            1e-14);
+  const Tensor between = state.position[0] - state.position[1], normal = between / between.norm();
+  const auto approach = [&](const Tensor& v) { return value(((v[0] - v[1]) * normal).sum()); };
+  EXPECT_NEAR(approach(after.next.velocity[0]), -0.4 * approach(state.velocity), 1e-12);
+}
+
+TEST_F(RigidMotionTest, ABlockOnAnInclineStartsToSlideAtTheAngleOfFriction) {
+  for (const auto formulation : kRigid) {
+    for (const double excess : {-1e-6, 1e-6}) {
+      const double mu = 0.4, slope = std::atan(mu) + excess;
+      const RigidScene scene = scene_of({cube()}, 0.01, mu, 0, slope);
+      const RigidState start =
+          pose({0.05 * std::sin(slope), 0, 0.05 * std::cos(slope)}, {std::cos(slope / 2), 0, std::sin(slope / 2), 0});
+      const RigidSolution end = simulate(start, no_forces(100), scene, with(formulation));
+      EXPECT_TRUE(everywhere(end.status == 0));
+      const double acceleration = kGravity * std::max(0.0, std::sin(slope) - mu * std::cos(slope));
+      EXPECT_NEAR(value(end.next.velocity[-1].norm()), acceleration, 1e-11) << excess;  // after a second
+      EXPECT_NEAR(value((end.next.position[-1] - start.position).norm()), acceleration * 0.505, 1e-11) << excess;
+    }
+  }
+}
+
+TEST_F(RigidMotionTest, ASphereSlidesThenRolls) {
+  for (const auto formulation : kAll) {
+    const double mu = 0.3, v_0 = 1, dt = 1e-3;
+    const RigidScene scene = scene_of({RigidBody::ball(1, 0.1)}, dt, mu);
+    RigidState start = pose({0, 0, 0.1});
+    start.velocity = numbers({v_0, 0, 0}).view({1, 3});
+    const RigidSolution end = simulate(start, no_forces(300), scene, with(formulation));
+    ASSERT_TRUE(everywhere(end.status == 0));
+    const Tensor v = end.next.velocity.select(-1, 0).flatten(),
+                 omega = end.next.angular_velocity.select(-1, 1).flatten();
+    const double tolerance = formulation == RigidFormulation::kCompliant ? 1e-4 : 1e-12;
+    EXPECT_NEAR(value(v[-1]), 5 * v_0 / 7, tolerance);
+    const Tensor slides = (v - 0.1 * omega).abs() > 1e-4;
+    const double until = dt * static_cast<double>(testing::count(slides));
+    EXPECT_NEAR(until, 2 * v_0 / (7 * mu * kGravity), formulation == RigidFormulation::kCompliant ? 0.01 : dt);
+  }
+}
+
+TEST_F(RigidMotionTest, ADiscOfThreePointsMovesAsTheTripod) {
+  // docs/systems.md: the points carry 3.924, 2.943 and 2.943 N.
+  const double mu = 0.33, dt = 0.005, inertia = 1e-2 / 6;
+  const Tensor points = torch::tensor({{0.045, 0.0, 0.0}, {-0.03, 0.035, 0.0}, {-0.03, -0.035, 0.0}}, torch::kDouble);
+  const RigidBody disc{number(1), inertia * torch::eye(3, torch::kDouble), points, torch::zeros({3}, torch::kDouble)};
+  const RigidScene scene = scene_of({disc}, dt, mu);
+  const auto moved = [&](double v_x, double v_y, double omega, std::int64_t steps) {
+    RigidState start = pose({0, 0, 0});
+    start.velocity = numbers({v_x, v_y, 0}).view({1, 3});
+    start.angular_velocity = numbers({0, 0, omega}).view({1, 3});
+    return simulate(start, no_forces(steps), scene);
+  };
+  EXPECT_NEAR(value(moved(1, 0, 0, 10).next.velocity[-1][0][0]), 1 - 10 * mu * kGravity * dt, 1e-12);
+  const double braking = dt * mu * (3.924 * 0.045 + 2 * 2.943 * std::hypot(0.03, 0.035)) / inertia;
+  EXPECT_NEAR(value(moved(0, 0, 8, 1).next.angular_velocity[-1][0][2]), 8 - braking, 1e-6);
+  // With 256 directions the tripod ends at (.167350, .048711, 1.491087).
+  const RigidSolution end = moved(1, 0.3, 8, 100);
+  EXPECT_NEAR(value(end.next.position[-1][0][0]), 0.16735, 1e-3);
+  EXPECT_NEAR(value(end.next.position[-1][0][1]), 0.04871, 1e-3);
+  EXPECT_NEAR(2 * std::atan2(value(end.next.orientation[-1][0][3]), value(end.next.orientation[-1][0][0])), 1.4911,
+              2e-3);
+  EXPECT_LE(largest(end.next.velocity[-1]), 1e-12);
+}
+
+TEST_F(RigidMotionTest, ACubeDroppedFlatOnAnEdgeOrOnACornerComesToRestAsItShould) {
+  const double edge = M_PI / 8, corner = std::acos(1 / std::sqrt(3)) / 2;
+  for (const auto formulation : kRigid) {
+    const RigidScene scene = scene_of({cube()}, 0.002, 0.8);
+    const auto dropped = [&](const RigidState& start) {
+      RigidSolution end = simulate(start, no_forces(1000), scene, with(formulation));
+      EXPECT_TRUE(everywhere(end.status == 0));
+      const Tensor E = energy(end.next, scene);
+      EXPECT_LE(value((E.slice(0, 1) - E.slice(0, 0, -1)).max()), 1e-12);  // friction and inelastic impacts only take
+      EXPECT_GE(value(contacts(end.next, scene).gap.min()), -2e-4);
+      return end;
+    };
+    // Flat: it stops without turning, and does not sink in.
+    const RigidSolution flat = dropped(pose({0, 0, 0.2}));
+    EXPECT_NEAR(value(flat.next.position[-1][0][2]), 0.05, 1e-12);
+    EXPECT_LE(largest(flat.next.velocity[-1]) + largest(flat.next.angular_velocity[-1]), 1e-9);
+    EXPECT_LE(largest(flat.next.orientation[-1] - numbers({1, 0, 0, 0})), 1e-9);
+    // On an edge and on a corner it is balanced: a small turn to one side makes it fall to that side.
+    const RigidSolution on_edge = dropped(pose({0, 0, 0.2}, {std::cos(edge), 0.01, std::sin(edge), 0.01}));
+    const RigidSolution on_corner = dropped(
+        pose({0, 0, 0.2}, {std::cos(corner), std::sin(corner) * M_SQRT1_2, -std::sin(corner) * M_SQRT1_2, 0.02}));
+    for (const RigidSolution& end : {on_edge, on_corner}) {
+      EXPECT_NEAR(value(end.next.position[-1][0][2]), 0.05, 1e-6);
+      EXPECT_LE(largest(end.next.velocity[-1]) + largest(end.next.angular_velocity[-1]), 1e-6);
+    }
+  }
+}
+
+TEST_F(RigidMotionTest, ABallBouncesToTheSquareOfTheRestitution) {
+  for (const auto formulation : kRigid) {
+    for (const double e : {0.0, 0.5, 0.8, 1.0}) {
+      const double dt = 1e-3, height = 1;
+      const RigidScene scene = scene_of({RigidBody::ball(1, 0.1)}, dt, 0.5, e);
+      const RigidSolution end = simulate(pose({0, 0, 0.1 + height}), no_forces(900), scene, with(formulation));
+      const Tensor z = end.next.position.select(-1, 2).flatten() - 0.1;
+      EXPECT_GE(value(z.min()), -1e-5);
+      const std::int64_t impact = z.slice(0, 0, 500).argmin().item<std::int64_t>();
+      EXPECT_NEAR(value(z.slice(0, impact).max()), e * e * height, 1e-4) << e;
+      EXPECT_NEAR(value(end.next.velocity.select(-1, 2).max()), e * std::sqrt(2 * kGravity * height), 0.01) << e;
+    }
+  }
+}
+
+TEST_F(RigidMotionTest, AStackAtRestStaysAtRest) {
+  const Stack stack(3);
+  const RigidSolution end = simulate(stack.state, no_forces(10000, 3), stack.scene);
+  EXPECT_TRUE(everywhere(end.status == 0));
+  EXPECT_LE(largest(end.next.position[-1] - stack.state.position), 1e-9);
+  EXPECT_LE(largest(end.next.velocity), 1e-10);
+  for (const auto formulation : {RigidFormulation::kPolyhedral, RigidFormulation::kCompliant}) {
+    const RigidSolution other = simulate(stack.state, no_forces(200, 3), stack.scene, with(formulation));
+    EXPECT_TRUE(everywhere(other.status == 0));
+    const double sinks = formulation == RigidFormulation::kCompliant ? 1e-3 : 1e-9;
+    EXPECT_LE(largest(other.next.position[-1] - stack.state.position), sinks);
+  }
+}
+
+TEST_F(RigidMotionTest, APyramidOfManyDirectionsApproachesTheConeAndAStiffGroundTheRigidOne) {
+  RigidScene scene = scene_of({cube()}, 0.005, 0.4);
+  RigidState start = pose({0, 0, 0.05});
+  start.velocity = numbers({1, 0.4, 0}).view({1, 3});
+  start.angular_velocity = numbers({0, 0, 5}).view({1, 3});
+  const auto end = [&](const RigidOptions& options) {
+    return simulate(start, no_forces(40), scene, options).next.velocity[-1];
+  };
+  const Tensor exact = end({});
+  RigidOptions polyhedral = with(RigidFormulation::kPolyhedral);
+  polyhedral.directions.count = 4;
+  const double coarse = largest(end(polyhedral) - exact);
+  polyhedral.directions.count = 32;
+  EXPECT_LE(largest(end(polyhedral) - exact), 0.1 * coarse);
+  RigidOptions compliant = with(RigidFormulation::kCompliant);
+  compliant.regularization = {1e-8, 1e-3};
+  scene.stiffness = numbers({1e7});
+  EXPECT_LE(largest(end(compliant) - exact), 0.05);  // a convex relaxation that lifts what slides
+}
+
+TEST_F(RigidMotionTest, SubstepsAreTheStepsOfAFinerRollout) {
+  const RigidScene scene = scene_of({cube()}, 0.005, 0.4, 0.3);
+  RigidState start = pose({0, 0, 0.1}, {0.9, 0.2, -0.3, 0.1});
+  start.velocity = numbers({1, 0.4, 0}).view({1, 3});
+  RigidOptions options;
+  options.substeps = 4;
+  const RigidSolution coarse = simulate(start, no_forces(25), scene, options),
+                      fine = simulate(start, no_forces(100), scene);
+  EXPECT_TRUE(coarse.next.position.equal(fine.next.position.slice(0, 3, 100, 4)));
+  EXPECT_TRUE(coarse.next.orientation.equal(fine.next.orientation.slice(0, 3, 100, 4)));
+  EXPECT_LE(largest(coarse.gamma - fine.gamma.unflatten(0, {25, 4}).sum(1)), 1e-14);
+  EXPECT_TRUE(coarse.iterations.equal(fine.iterations.unflatten(0, {25, 4}).sum(1)));
+  EXPECT_LE(largest(certify_rollout(start, no_forces(25), scene, options, coarse).residual -
+                    certify_rollout(start, no_forces(100), scene, {}, fine).residual.unflatten(0, {25, 4}).amax(1)),
+            1e-12);
+}
+
+TEST_F(RigidMotionTest, AnElementMovesAsAloneWhateverTheOthersDo) {
+  const RigidScene scene = scene_of({cube()}, 0.005, 0.4, 0.3);
+  RigidState start{torch::randn({6, 1, 3}, torch::kDouble) * 0.02 + numbers({0, 0, 0.12}),
+                   torch::randn({6, 1, 4}, torch::kDouble), torch::randn({6, 1, 3}, torch::kDouble),
+                   3 * torch::randn({6, 1, 3}, torch::kDouble)};
+  start.velocity[2] = std::numeric_limits<double>::quiet_NaN();
+  for (const auto formulation : kAll) {
+    const RigidSolution all = simulate(start, no_forces(60).unsqueeze(1), scene, with(formulation));
+    EXPECT_TRUE(everywhere(all.status.select(1, 2) == 4));
+    EXPECT_TRUE(everywhere(all.next.position.select(1, 2).isnan()));
+    for (const std::int64_t k : {0, 1, 3, 4, 5}) {
+      const RigidSolution alone =
+          simulate({start.position[k], start.orientation[k], start.velocity[k], start.angular_velocity[k]},
+                   no_forces(60), scene, with(formulation));
+      EXPECT_TRUE(everywhere(alone.status == 0));
+      EXPECT_TRUE(all.next.position.select(1, k).equal(alone.next.position)) << k;
+      EXPECT_TRUE(all.gamma.select(1, k).equal(alone.gamma)) << k;
+    }
+  }
+}
+
+TEST_F(RigidMotionTest, NamesWhatDoesNotFit) {
+  const RigidScene scene = scene_of({cube()}, 0.01);
+  const RigidState start = pose({0, 0, 1});
+  const auto error_of = [&](const RigidState& state, const Tensor& u, const RigidScene& with,
+                            RigidOptions options = {}) {
+    return testing::error_of([&] { simulate(state, u, with, options); });
+  };
+  EXPECT_EQ(error_of(start, no_forces(2, 2), scene), "u must be [rows, ..., 1, 6]; got [2, 2, 6]");
+  RigidState turned_wrong = start;
+  turned_wrong.orientation = numbers({0, 0, 0}).view({1, 3});
+  EXPECT_EQ(error_of(turned_wrong, no_forces(2), scene), "orientation must be [..., 1, 4]; got [1, 3]");
+  RigidScene wrong = scene;
+  wrong.mu = numbers({0.1, 0.2});
+  EXPECT_EQ(error_of(start, no_forces(2), wrong),
+            "mu must be [..., 1] or [..., 8], as there are pairs of contact; got [2]");
+  wrong = scene;
+  wrong.planes[0].body = 3;
+  EXPECT_EQ(error_of(start, no_forces(2), wrong), "a plane names body 3 of 1");
+  RigidOptions options;
+  options.stabilization = 2;
+  EXPECT_EQ(error_of(start, no_forces(2), scene, options), "stabilization must be in [0, 1]; got 2");
+  options = with(RigidFormulation::kPolyhedral);
+  options.kappa = 1e-3;
+  EXPECT_EQ(error_of(start, no_forces(2), scene, options), "kappa must be 0 but for the exact cone; got 0.001");
+}
+
+}  // namespace lcp::physics::rigid_motion_test
