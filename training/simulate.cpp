@@ -1,4 +1,4 @@
-// Simulates a system by lcp::solve or lcp::solve_contact and compares it with its exact solution.
+// Simulates a system by lcp::solve, lcp::solve_friction or lcp::solve_contact and compares it with its exact solution.
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -27,8 +27,9 @@ nlohmann::json largest(const torch::Tensor& x) {
 
 std::string help_of(const std::string& system) {
   std::string text =
-      "Simulates a system by lcp::solve, or lcp::solve_contact, compares it with its exact solution and writes "
-      "data.csv.\n";
+      "Simulates a system by lcp::solve, lcp::solve_friction or lcp::solve_contact, compares it with its exact "
+      "solution, "
+      "where one is known, and writes data.csv.\n";
   text += "Systems and their formulations:\n";
   for (const std::string& name : system_names()) {
     text += "  " + name + ": ";
@@ -110,9 +111,12 @@ int simulate(int argc, const char* const* argv) {
   if (!run.quiet) {
     std::cout << steps << " steps";
     if (unsolved < steps) {
-      std::cout << std::setprecision(3) << "; largest residual " << metrics["max_residual"].get<double>()
-                << ", largest error against " << motion.exact << " " << metrics["max_error_vs_exact"].get<double>()
-                << " m/s, at rest after " << 100 * metrics["sticking_fraction"].get<double>() << " % of them";
+      std::cout << std::setprecision(3) << "; largest residual " << metrics["max_residual"].get<double>();
+      if (!motion.exact.empty()) {
+        std::cout << ", largest error against " << motion.exact << " " << metrics["max_error_vs_exact"].get<double>()
+                  << " m/s";
+      }
+      std::cout << ", at rest after " << 100 * metrics["sticking_fraction"].get<double>() << " % of them";
     }
     std::cout << "\n";
     for (const std::string& remark : motion.remarks) std::cout << remark << "\n";
@@ -121,7 +125,9 @@ int simulate(int argc, const char* const* argv) {
   std::vector<std::string> names = {"motion.png"};
   if (animation != "none" && inputs.empty()) names.emplace_back("motion.gif");  // what mp4 falls back to without ffmpeg
   if (animation == "mp4" && inputs.empty()) names.emplace_back("motion.mp4");
-  if (!motion.tables.empty()) names.emplace_back("convergence.png");
+  for (const auto& [file, table] : motion.tables) {
+    if (file == "convergence.csv") names.emplace_back("convergence.png");
+  }
   for (const auto& figure : draw_figures(out, names)) {
     if (!run.quiet) std::cout << figure.string() << std::endl;
   }

@@ -16,7 +16,11 @@ constexpr struct {
                 {"point_mass", make_point_mass},
                 {"tripod", make_tripod},
                 {"compliant_particle", make_compliant_particle},
-                {"compliant_block", make_compliant_block}};
+                {"compliant_block", make_compliant_block},
+                {"cube", make_cube},
+                {"rolling", make_rolling},
+                {"stack", make_stack},
+                {"spheres", make_spheres}};
 
 torch::Tensor noisy(const torch::Tensor& x, double deviation, std::int64_t seed, Stream stream) {
   if (deviation == 0) return x;

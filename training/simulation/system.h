@@ -49,10 +49,11 @@ struct Motion {
   Table data;
   torch::Tensor residual;
   torch::Tensor status;
-  torch::Tensor error;     ///< m/s, the difference of the velocities from those of an exact rollout with the same start
+  torch::Tensor error;  ///< m/s, the difference of the velocities from those of an exact rollout with the same start;
+                        ///< NaN where none is known
   torch::Tensor sticking;  ///< bool: the step ends at rest, in contact
   physics::RolloutCertificate certificate;
-  std::string exact;                                  ///< the name of the exact solution
+  std::string exact;                                  ///< the name of the exact solution; empty where none is known
   nlohmann::json metrics = nlohmann::json::object();  ///< metrics that only this system has
   std::vector<std::pair<std::string, Table>> tables;  ///< further tables, by the names of their files
   std::vector<std::string> remarks;                   ///< lines to print
@@ -91,10 +92,14 @@ std::vector<std::string> system_names();
 std::unique_ptr<System> make_system(const std::string& name);
 std::unique_ptr<System> make_compliant_block();
 std::unique_ptr<System> make_compliant_particle();
+std::unique_ptr<System> make_cube();
 std::unique_ptr<System> make_falling_block();
 std::unique_ptr<System> make_sliding_block();
 std::unique_ptr<System> make_planar_block();
 std::unique_ptr<System> make_point_mass();
+std::unique_ptr<System> make_rolling();
+std::unique_ptr<System> make_spheres();
+std::unique_ptr<System> make_stack();
 std::unique_ptr<System> make_tripod();
 
 /// A table that begins with the columns trajectory and step, of `count` trajectories; the steps are first, first + 1,

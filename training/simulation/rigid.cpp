@@ -1,0 +1,409 @@
+// The systems cube, rolling, stack and spheres: rigid bodies in three dimensions.
+#include <torch/types.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "lcp/physics/rigid_scene.h"
+#include "lcp/physics/rotation.h"
+#include "run/random.h"
+#include "run/text.h"
+#include "simulation/system.h"
+
+namespace lcp::training {
+namespace {
+
+using namespace lcp::physics;
+using torch::Tensor;
+
+constexpr double kAtRest = 1e-6;  // m/s and rad/s, below which a body counts as resting
+
+constexpr std::array<const char*, 13> kColumns = {"x",   "y",   "z",   "q_w",     "q_x",     "q_y",    "q_z",
+                                                  "v_x", "v_y", "v_z", "omega_x", "omega_y", "omega_z"};
+constexpr std::array<const char*, 6> kForces = {"u_x", "u_y", "u_z", "torque_x", "torque_y", "torque_z"};
+
+Tensor numbers(const std::vector<double>& x) { return torch::tensor(x, torch::kDouble); }
+
+// Bodies, planes and how they start: one trajectory.
+struct Setting {
+  std::vector<RigidBody> bodies;
+  std::vector<Plane> planes;
+  std::vector<std::array<double, 3>> sizes;  // of each body, m: its edges, or its diameter three times
+  RigidState start;
+};
+
+class RigidSystem : public System {
+ public:
+  RigidSystem() {
+    physics.dt = 0.005;
+    physics.mu = 0.4;
+  }
+
+  const std::vector<std::string>& formulations() const override {
+    static const std::vector<std::string> names = {"exact_cone", "polyhedral", "compliant"};
+    return names;
+  }
+  std::int64_t default_steps() const override { return 400; }
+  bool has_positions() const override { return true; }
+
+  std::vector<std::string> required_inputs() const override { return columns({"x", "y", "z"}); }
+  std::vector<std::string> optional_inputs() const override {
+    std::vector<std::string> names = columns({kColumns.begin() + 3, kColumns.end()});
+    const std::vector<std::string> forces = columns({kForces.begin(), kForces.end()});
+    names.insert(names.end(), forces.begin(), forces.end());
+    return names;
+  }
+
+  void add_to(CommandLine& line) override {
+    line.add<double>("restitution", restitution_,
+                     "Share of the normal velocity that an impact gives back; not of compliant contact",
+                     [](const double& e) { return e >= 0 && e <= 1 ? "" : "from 0 to 1"; });
+    line.add<std::int64_t>("substeps", options_.substeps, "Steps in each --dt", at_least_one);
+    line.add<double>("stabilization", options_.stabilization, "Share of a penetration that a step removes",
+                     [](const double& x) { return x >= 0 && x <= 1 ? "" : "from 0 to 1"; });
+    line.add<std::int64_t>("directions", options_.directions.count, "Directions of polyhedral friction",
+                           [](const std::int64_t& n) { return n >= 3 ? "" : "at least 3"; });
+    line.add<double>("stiffness", stiffness_, "Stiffness of compliant contacts, N/m", positive);
+    line.add<double>("dissipation", dissipation_, "Damping of compliant contacts over their stiffness, s", nonnegative);
+    add_own(line);
+  }
+
+  Motion run(const Request& request) const override {
+    const Setting setting = set(request);
+    const RigidScene scene{setting.bodies,
+                           setting.planes,
+                           physics.dt / static_cast<double>(options_.substeps),
+                           numbers({0, 0, -physics.gravity}),
+                           numbers({physics.mu}),
+                           numbers({restitution_}),
+                           numbers({stiffness_}),
+                           numbers({dissipation_})};
+    RigidOptions options = options_;
+    options.formulation = request.formulation == "polyhedral"  ? RigidFormulation::kPolyhedral
+                          : request.formulation == "compliant" ? RigidFormulation::kCompliant
+                                                               : RigidFormulation::kExactCone;
+    const RigidState first = request.inputs ? given_start(request) : varied(setting.start, request);
+    const auto bodies = static_cast<std::int64_t>(scene.bodies.size());
+    const Tensor u = forces(request, bodies);
+    const RigidSolution solution = simulate(first, u, scene, options);
+    const RigidCertificate certificate = certify_rollout(first, u, scene, options, solution);
+    const RigidState& end = solution.next;
+    const std::int64_t steps = u.size(0);
+
+    const Tensor gap = contacts(end, scene).gap;
+    const Tensor normal = solution.gamma.unflatten(-1, {-1, 3}).select(-1, 2).sum(-1);
+    const Tensor kinetic = torch::stack(
+        {with_start(first.velocity, end.velocity), with_start(first.angular_velocity, end.angular_velocity)});
+    const RigidState states{with_start(first.position, end.position), with_start(first.orientation, end.orientation),
+                            kinetic[0], kinetic[1]};
+    const Tensor total = energy(states, scene);
+    RigidState resting = states;
+    resting.velocity = torch::zeros_like(states.velocity);
+    resting.angular_velocity = resting.velocity;
+    const Tensor potential = energy(resting, scene);
+    const Tensor work =
+        (u.narrow(-1, 0, 3) * (states.position.slice(0, 1) - states.position.slice(0, 0, -1))).flatten(-2).sum(-1);
+
+    const Tensor position = request.with_position_noise(end.position);
+    const Tensor velocity = request.with_velocity_noise(end.velocity);
+    const Tensor all = torch::cat({position, end.orientation, velocity, end.angular_velocity}, -1);
+    MotionTable table(steps, request.count(), 1);
+    for (std::int64_t b = 0; b < bodies; ++b) {
+      for (std::size_t k = 0; k < kColumns.size(); ++k) {
+        table.add(columns({kColumns[k]})[b].c_str(), all.select(-2, b).select(-1, static_cast<std::int64_t>(k)));
+      }
+    }
+    table.add("kinetic", (total - potential).slice(0, 1)).add("potential", potential.slice(0, 1));
+    table.add("gap", gap.amin(-1)).add("normal_force", normal / physics.dt);
+
+    Motion motion;
+    motion.data = table.take();
+    motion.residual = certificate.residual;
+    motion.status = solution.status;
+    const Tensor still =
+        (end.velocity.abs().amax({-2, -1}) <= kAtRest) & (end.angular_velocity.abs().amax({-2, -1}) <= kAtRest);
+    motion.sticking = still & (normal > 0);
+    motion.certificate = {certificate.unsolved, certificate.kinked, certificate.kinked};
+    motion.error = request.inputs ? torch::full_like(total.slice(0, 1), std::numeric_limits<double>::quiet_NaN())
+                                  : error(first, end, steps, motion.exact);
+    const auto largest = [](const Tensor& x) { return x.nan_to_num().max().item<double>(); };
+    motion.metrics["max_penetration"] = std::max(0.0, largest(-gap));
+    // What a step adds to the energy beyond the work of the forces; friction and impacts only take.
+    motion.metrics["max_energy_gain"] = largest(total.slice(0, 1) - total.slice(0, 0, -1) - work);
+    motion.metrics["energy_first"] = total[0][0].item<double>();
+    motion.metrics["energy_last"] = total[-1][0].item<double>();
+    motion.metrics["contact_fraction"] = (normal > 0).to(torch::kDouble).mean().item<double>();
+    motion.metrics["mean_iterations"] = solution.iterations.to(torch::kDouble).mean().item<double>();
+    Table shapes;
+    std::vector<double> index, mass;
+    std::array<std::vector<double>, 3> size;
+    for (std::int64_t b = 0; b < bodies; ++b) {
+      index.push_back(static_cast<double>(b));
+      mass.push_back(scene.bodies[b].mass.item<double>());
+      for (std::size_t k = 0; k < 3; ++k) size[k].push_back(setting.sizes[b][k]);
+    }
+    shapes.add("body", index);
+    shapes.add("mass", mass);
+    for (std::size_t k = 0; k < 3; ++k) shapes.add(std::array{"size_x", "size_y", "size_z"}[k], size[k]);
+    motion.tables.emplace_back("bodies.csv", std::move(shapes));
+    return motion;
+  }
+
+ protected:
+  virtual void add_own(CommandLine& line) = 0;
+  virtual std::int64_t bodies() const { return 1; }
+  virtual Setting set(const Request& request) const = 0;
+
+  /// The difference of the velocities from those of a solution in closed form, whose name it sets; NaN where there is
+  /// none.
+  virtual Tensor error(const RigidState&, const RigidState& end, std::int64_t, std::string&) const {
+    return torch::full_like(end.position.select(-1, 0).select(-1, 0), std::numeric_limits<double>::quiet_NaN());
+  }
+  /// Forces on the bodies in all steps, [bodies, 6].
+  virtual Tensor constant_forces() const { return torch::zeros({bodies(), 6}, torch::kDouble); }
+
+  Setting ground(double slope = 0) const { return {{}, {Plane::inclined(slope)}, {}, {}}; }
+
+ private:
+  // The columns of all bodies: of one the names themselves, of several with the number of the body behind.
+  std::vector<std::string> columns(const std::vector<std::string>& names) const {
+    if (bodies() == 1) return names;
+    std::vector<std::string> all;
+    for (std::int64_t b = 0; b < bodies(); ++b) {
+      for (const std::string& name : names) all.push_back(name + "_" + std::to_string(b));
+    }
+    return all;
+  }
+
+  RigidState given_start(const Request& request) const {
+    std::vector<Tensor> of_bodies;
+    for (std::int64_t b = 0; b < bodies(); ++b) {
+      std::vector<Tensor> numbers_of_body;
+      for (const char* name : kColumns) {
+        const std::string column = columns({name})[b];
+        Tensor x = request.input(column);
+        if (std::string(name) == "q_w" && !request.inputs->has(column)) x = torch::ones_like(x);
+        numbers_of_body.push_back(x);
+      }
+      of_bodies.push_back(torch::stack(numbers_of_body, -1));
+    }
+    const Tensor all = torch::stack(of_bodies, -2);
+    return {all.narrow(-1, 0, 3), all.narrow(-1, 3, 4), all.narrow(-1, 7, 3), all.narrow(-1, 10, 3)};
+  }
+
+  // All trajectories; those beside the first start with other velocities.
+  static RigidState varied(const RigidState& start, const Request& request) {
+    const auto whole = [&](const Tensor& x) {
+      return x.to(request.dtype).unsqueeze(0).expand({request.trajectories, -1, -1});
+    };
+    const auto scaled = [&](const Tensor& x, std::int64_t k) {
+      return whole(x) * request.variation(k).unsqueeze(-1).unsqueeze(-1);
+    };
+    return {whole(start.position), whole(start.orientation), scaled(start.velocity, 0),
+            scaled(start.angular_velocity, 1)};
+  }
+
+  Tensor forces(const Request& request, std::int64_t count) const {
+    if (!request.inputs) {
+      return constant_forces().to(request.dtype).expand({request.steps, request.trajectories, count, 6});
+    }
+    std::vector<Tensor> of_bodies;
+    for (std::int64_t b = 0; b < count; ++b) {
+      std::vector<Tensor> parts;
+      for (const char* name : kForces) parts.push_back(request.input(columns({name})[b]));
+      of_bodies.push_back(torch::stack(parts, -1));
+    }
+    return torch::stack(of_bodies, -2).unsqueeze(0);
+  }
+
+  double restitution_ = 0.3, stiffness_ = 1e5, dissipation_ = 0.02;
+
+ protected:
+  RigidOptions options_;
+};
+
+std::string three_positive(const std::vector<double>& x) {
+  const bool fits = x.size() == 3 && std::all_of(x.begin(), x.end(), [](double y) { return positive(y).empty(); });
+  return fits ? "" : "three numbers > 0";
+}
+
+class Cube : public RigidSystem {
+ public:
+  std::string example() const override { return "--system cube --speed 2 --restitution 0.5"; }
+  std::vector<std::string> rollout_flags() const override { return {"height", "speed", "spin", "orientation"}; }
+
+ protected:
+  void add_own(CommandLine& line) override {
+    line.add<std::vector<double>>("size", size_, "Edges of the box, m", three_positive);
+    line.add<double>("height", height_, "Height of its centre before the first step, m", positive);
+    line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
+    line.add<std::vector<double>>("spin", spin_, "Angular velocity before the first step, in its axes, rad/s",
+                                  count_of(3));
+    line.add<std::vector<double>>("orientation", orientation_, "Quaternion w x y z before the first step", count_of(4));
+    line.add<double>("slope", slope_, "Angle by which the ground descends along x, rad", finite_number);
+  }
+
+  Setting set(const Request&) const override {
+    Setting setting = ground(slope_);
+    setting.sizes = {{size_[0], size_[1], size_[2]}};
+    setting.bodies = {RigidBody::box(physics.mass, setting.sizes[0])};
+    setting.start = RigidState::at_rest(numbers({0, 0, height_}).view({1, 3}));
+    setting.start.orientation = numbers(orientation_).view({1, 4});
+    setting.start.velocity = numbers({speed_, 0, 0}).view({1, 3});
+    setting.start.angular_velocity = numbers(spin_).view({1, 3});
+    return setting;
+  }
+
+ private:
+  std::function<std::string(const std::vector<double>&)> count_of(std::size_t count) const {
+    return [count](const std::vector<double>& x) {
+      return x.size() == count ? std::string() : std::to_string(count) + " numbers";
+    };
+  }
+
+  std::vector<double> size_ = {0.1, 0.1, 0.1}, spin_ = {6, -8, 4}, orientation_ = {0.8, 0.3, -0.4, 0.2};
+  double height_ = 0.4, speed_ = 1, slope_ = 0;
+};
+
+class Rolling : public RigidSystem {
+ public:
+  std::string example() const override { return "--system rolling --speed 2 --mu 0.2"; }
+  std::vector<std::string> rollout_flags() const override { return {"speed"}; }
+
+ protected:
+  void add_own(CommandLine& line) override {
+    line.add<double>("radius", radius_, "Radius of the ball, m", positive);
+    line.add<double>("speed", speed_, "Velocity before the first step, down the ground, m/s", nonnegative);
+    line.add<double>("slope", slope_, "Angle by which the ground descends along x, rad",
+                     [](const double& x) { return x >= 0 && x < 1.5 ? "" : "from 0 to 1.5"; });
+  }
+
+  Setting set(const Request&) const override {
+    Setting setting = ground(slope_);
+    setting.sizes = {{2 * radius_, 2 * radius_, 2 * radius_}};
+    setting.bodies = {RigidBody::ball(physics.mass, radius_)};
+    const double s = std::sin(slope_), c = std::cos(slope_);
+    setting.start = RigidState::at_rest(numbers({radius_ * s, 0, radius_ * c}).view({1, 3}));
+    setting.start.velocity = numbers({speed_ * c, 0, -speed_ * s}).view({1, 3});
+    return setting;
+  }
+
+  // It slides with the acceleration g (sin - mu cos) until the friction has turned it fast enough to roll, and rolls
+  // with 5 / 7 g sin, if friction suffices: tan <= 7 / 2 mu.
+  Tensor error(const RigidState& first, const RigidState& end, std::int64_t steps, std::string& exact) const override {
+    exact = "a ball that slides, then rolls";
+    const double down = physics.gravity * std::sin(slope_), friction = physics.mu * physics.gravity * std::cos(slope_);
+    const Tensor time = physics.dt * torch::arange(1, steps + 1, end.velocity.options()).unsqueeze(-1);
+    const Tensor speed = first.velocity.squeeze(-2).norm(2, {-1});
+    const double slowing = 3.5 * friction - down;  // of the velocity of the point of contact
+    const Tensor until =
+        slowing > 0 ? speed / slowing : torch::full_like(speed, std::numeric_limits<double>::infinity());
+    const Tensor slid = torch::minimum(time, until);
+    const Tensor expected = speed + (down - friction) * slid + 5.0 / 7 * down * (time - slid);
+    return (end.velocity.squeeze(-2) * numbers({std::cos(slope_), 0, -std::sin(slope_)})).sum(-1).sub(expected).abs();
+  }
+
+ private:
+  double radius_ = 0.1, speed_ = 2, slope_ = 0;
+};
+
+class StackSystem : public RigidSystem {
+ public:
+  std::string example() const override { return "--system stack --bodies 5 --steps 1000"; }
+  std::vector<std::string> rollout_flags() const override { return {"push", "shift"}; }
+
+ protected:
+  void add_own(CommandLine& line) override {
+    line.add<std::int64_t>("bodies", bodies_, "Number of cubes", at_least_one);
+    line.add<double>("side", side_, "Edge of a cube, m", positive);
+    line.add<double>("shift", shift_, "Every second cube is this far along x, m; less than the side", finite_number);
+    line.add<double>("push", push_, "Force along x on the uppermost cube in all steps, N", finite_number);
+  }
+  std::int64_t bodies() const override { return bodies_; }
+
+  Setting set(const Request&) const override {
+    Setting setting = ground();
+    std::vector<double> positions;
+    for (std::int64_t b = 0; b < bodies_; ++b) {
+      setting.sizes.push_back({side_, side_, side_});
+      setting.bodies.push_back(RigidBody::box(physics.mass, setting.sizes.back()));
+      // The top of a cube is a plane that only the cube above it can touch.
+      if (b > 0) setting.planes.push_back({numbers({0, 0, 1}), numbers({side_ / 2}).squeeze(), b - 1, {b}});
+      positions.insert(positions.end(), {b % 2 == 0 ? 0 : shift_, 0, side_ * (static_cast<double>(b) + 0.5)});
+    }
+    setting.start = RigidState::at_rest(numbers(positions).view({bodies_, 3}));
+    return setting;
+  }
+
+  Tensor constant_forces() const override {
+    Tensor u = RigidSystem::constant_forces();
+    u[bodies_ - 1][0] = push_;
+    return u;
+  }
+
+  Tensor error(const RigidState& first, const RigidState& end, std::int64_t steps, std::string& exact) const override {
+    if (push_ != 0) return RigidSystem::error(first, end, steps, exact);
+    exact = "a stack at rest";
+    return end.velocity.abs().amax({-2, -1});
+  }
+
+ private:
+  std::int64_t bodies_ = 3;
+  double side_ = 0.1, shift_ = 0.01, push_ = 0;
+};
+
+class Spheres : public RigidSystem {
+ public:
+  std::string example() const override { return "--system spheres --bodies 20 --restitution 0.6"; }
+  std::vector<std::string> rollout_flags() const override { return {"height"}; }
+
+ protected:
+  void add_own(CommandLine& line) override {
+    line.add<std::int64_t>("bodies", bodies_, "Number of balls", at_least_one);
+    line.add<double>("radius", radius_, "Mean radius, m; they differ by up to 30 %", positive);
+    line.add<double>("height", height_, "Height of the lowest ball before the first step, m", positive);
+    line.add<double>("width", width_, "Width of the tray into which they fall, m", positive);
+  }
+  std::int64_t bodies() const override { return bodies_; }
+
+  // Balls of one density, in layers of four, above a tray with four slanted walls.
+  Setting set(const Request& request) const override {
+    Setting setting = ground();
+    constexpr double kSlant = 1.1;  // rad, of the walls
+    for (int k = 0; k < 4; ++k) {
+      const double angle = k * M_PI / 2;
+      setting.planes.push_back(
+          {numbers({-std::sin(kSlant) * std::cos(angle), -std::sin(kSlant) * std::sin(angle), std::cos(kSlant)}),
+           numbers({-std::sin(kSlant) * width_ / 2}).squeeze()});
+    }
+    const Tensor drawn = torch::rand({bodies_, 3}, generator(request.seed, Stream::kStarts, 2), torch::kDouble);
+    std::vector<double> positions;
+    for (std::int64_t b = 0; b < bodies_; ++b) {
+      const auto random = [&](std::int64_t k) { return 2 * drawn[b][k].item<double>() - 1; };
+      const double radius = radius_ * (1 + 0.3 * random(0)), layer = std::floor(static_cast<double>(b) / 4);
+      setting.sizes.push_back({2 * radius, 2 * radius, 2 * radius});
+      setting.bodies.push_back(RigidBody::ball(physics.mass * std::pow(radius / radius_, 3), radius));
+      const double angle = M_PI / 2 * static_cast<double>(b % 4) + 0.4 * layer;
+      positions.insert(positions.end(),
+                       {2 * radius_ * std::cos(angle) + 0.1 * radius_ * random(1),
+                        2 * radius_ * std::sin(angle) + 0.1 * radius_ * random(2), height_ + 2.8 * radius_ * layer});
+    }
+    setting.start = RigidState::at_rest(numbers(positions).view({bodies_, 3}));
+    return setting;
+  }
+
+ private:
+  std::int64_t bodies_ = 8;
+  double radius_ = 0.05, height_ = 0.2, width_ = 0.35;
+};
+
+}  // namespace
+
+std::unique_ptr<System> make_cube() { return std::make_unique<Cube>(); }
+std::unique_ptr<System> make_rolling() { return std::make_unique<Rolling>(); }
+std::unique_ptr<System> make_stack() { return std::make_unique<StackSystem>(); }
+std::unique_ptr<System> make_spheres() { return std::make_unique<Spheres>(); }
+
+}  // namespace lcp::training
