@@ -111,6 +111,7 @@ RigidGeometry::RigidGeometry(const RigidScene& scene, at::ScalarType dtype)
     is_body_[k][0][pair.body][0] = 1;
     if (pair.other_body != Plane::kWorld) is_other_[k][0][pair.other_body][0] = 1;
   }
+  members_ = ((is_body_ + is_other_) > 0).squeeze(-1).squeeze(1);
   touching_ = indices(touching);
   plane_ = indices(plane);
   first_ = indices(first);

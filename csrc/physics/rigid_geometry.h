@@ -17,6 +17,9 @@ class RigidGeometry {
   std::int64_t bodies() const { return bodies_; }
   const Shape& batch() const { return batch_; }  ///< to which the parameters broadcast
 
+  /// Which bodies each pair has, [c, B], bool.
+  const at::Tensor& members() const { return members_; }
+
   /// state: of a batch shape to which batch() broadcasts, in the dtype.
   RigidContacts find(const RigidState& state) const;
 
@@ -33,12 +36,13 @@ class RigidGeometry {
   std::int64_t bodies_;
   std::vector<ContactPair> pairs_;
   Shape batch_;
-  at::Tensor ball_body_;           // int64, [p], of all balls
-  at::Tensor centers_, radii_;     // [batch..., p, 3], [batch..., p]
-  std::vector<Plane> planes_;      // of the batch shape and dtype
-  at::Tensor touching_, plane_;    // int64, the ball and the plane of each pair of them
-  at::Tensor first_, second_;      // int64, the balls of each pair of balls
-  at::Tensor body_, other_;        // int64, [c]; the other body is 0 where there is none
+  at::Tensor ball_body_;         // int64, [p], of all balls
+  at::Tensor centers_, radii_;   // [batch..., p, 3], [batch..., p]
+  std::vector<Plane> planes_;    // of the batch shape and dtype
+  at::Tensor touching_, plane_;  // int64, the ball and the plane of each pair of them
+  at::Tensor first_, second_;    // int64, the balls of each pair of balls
+  at::Tensor body_, other_;      // int64, [c]; the other body is 0 where there is none
+  at::Tensor members_;
   at::Tensor is_body_, is_other_;  // [c, 1, B, 1], 1 where the body is that of the pair, else 0
 };
 

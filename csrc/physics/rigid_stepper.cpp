@@ -99,10 +99,10 @@ struct RigidStepper::Polyhedral {
                 -1)
             .flatten();
     by_kind_ = by_kind.argsort();
-    const Tensor M = problem.M.index_select(-2, by_kind).index_select(-1, by_kind);
+    problem_ = {problem.M.index_select(-2, by_kind).index_select(-1, by_kind), problem.q.index_select(-1, by_kind)};
     SolveOptions options = held_by_ties({});
     options.sizes = unknowns_ * chosen.sizes;
-    result = lcp::solve(M, problem.q.index_select(-1, by_kind), options);
+    result = lcp::solve(problem_.M, problem_.q, options);
   }
 
   FrictionMotion motion() const {
@@ -113,7 +113,8 @@ struct RigidStepper::Polyhedral {
   // scale: [...], the largest velocity of the problem.
   StepCertificate certify(const Tensor& scale) const {
     const auto parts = [&](const Tensor& x) { return x.unflatten(-1, {-1, unknowns_}); };
-    const Tensor z = parts(result.z), w = parts(result.w), residual = at::minimum(z, w).abs();
+    const Tensor z = parts(result.z), w = parts(result.w),
+                 residual = parts(at::minimum(result.z, matvec(problem_.M, result.z) + problem_.q).abs());
     const Tensor exists = chosen_.exists();
     if (chosen_.count() == 0) return {at::zeros_like(scale), at::full_like(scale, kInfinity)};
     const Tensor d = delassus_diagonal(stepper_.A_, chosen_.J);
@@ -136,7 +137,8 @@ struct RigidStepper::Polyhedral {
   const Tensor& v_free_;
   const Chosen& chosen_;
   std::int64_t unknowns_;  // of each contact
-  Tensor by_kind_;         // the places of the unknowns in the order of friction_problem
+  Problem problem_;
+  Tensor by_kind_;  // the places of the unknowns in the order of friction_problem
 };
 
 RigidStepper::RigidStepper(const RigidScene& scene, const RigidOptions& options, at::ScalarType dtype)
@@ -202,13 +204,14 @@ StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) c
                                                      : (2 * dt_ * gravity_.square().sum(-1, true).sqrt()).detach();
   const Tensor is_open = found.gap > 0, is_fast = speed > threshold, arrives = speed > arrival;
   const Tensor impact = is_fast & arrives;
-  // As a share of the step. The velocities of this scheme are those of the middles of the steps.
-  const Tensor share = at::where(impact & is_open, arrival / at::where(impact, speed, 1), 0);
+  // As a share of the step.
+  const Tensor share =
+      at::clamp(at::where(impact & is_open, arrival / at::where(impact & (earlier > 0), earlier, 1), 0), 0, 1);
   const Tensor rebound = restitution_ * speed, after = (1 + restitution_) * (speed - earlier) * (share - 0.5);
   const Tensor opening = at::clamp_min(rebound + at::minimum(after, rebound), 0);
   const Tensor closing = at::where(is_open, arrival, options_.stabilization * arrival);
   contacts.b = along_normals(at::where(impact, at::where(is_open, -opening, at::minimum(-opening, closing)), closing));
-  contacts.time = dt_ * share;
+  contacts.time = at::where(impact, dt_ * share, kInfinity);
   const Tensor to_threshold = at::where(arrives, (speed - threshold).abs(), kInfinity);
   contacts.jump = at::where(is_fast, at::minimum(to_threshold, (speed - arrival).abs()), to_threshold);
   return contacts;
@@ -283,16 +286,30 @@ StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) cons
   unknown_formulation();
 }
 
+// The time of the first impact on each body, [..., B], or on one that it touches, or that this one touches, and so on;
+// infinity where there is none.
+Tensor RigidStepper::impact_times(const StepContacts& contacts, const Tensor& gamma) const {
+  const Tensor touches = normal_part(gamma) > 0, none = at::full({}, kInfinity, gamma.options());
+  if (!contacts.time.defined() || !(touches & contacts.time.isfinite()).any().item<bool>()) return none;
+  const Tensor& members = geometry_.members();  // [c, B]
+  const Tensor joins = touches.unsqueeze(-1) & members;
+  Tensor of_contacts = contacts.time;
+  for (;;) {
+    const Tensor of_bodies = at::where(joins, of_contacts.unsqueeze(-1), none).amin(-2);
+    const Tensor earliest = at::minimum(of_contacts, at::where(members, of_bodies.unsqueeze(-2), none).amin(-1));
+    if (at::equal(at::where(touches, earliest, none), at::where(touches, of_contacts, none))) return of_bodies;
+    of_contacts = earliest;
+  }
+}
+
 RigidState RigidStepper::advance(const RigidState& state, const StepContacts& contacts, const Tensor& v,
                                  const Tensor& gamma) const {
   const Tensor nu = v.unflatten(-1, {-1, 6});
   Tensor motion = dt_ * nu;
-  if (contacts.time.defined() && (contacts.time > 0).any().item<bool>()) {
-    const Tensor late = (gamma.unflatten(-1, {-1, 3}) * contacts.time.unsqueeze(-1)).flatten(-2);
-    const Tensor momentum = (contacts.J * late.unsqueeze(-1)).sum(-2).unflatten(-1, {-1, 6});
-    motion =
-        motion -
-        at::cat({momentum.narrow(-1, 0, 3) / mass_.unsqueeze(-1), solve_3x3(inertia_, momentum.narrow(-1, 3, 3))}, -1);
+  const Tensor time = impact_times(contacts, gamma), is_hit = time.isfinite();
+  if (is_hit.any().item<bool>()) {
+    const Tensor before = at::cat({state.velocity, state.angular_velocity}, -1);
+    motion = motion + at::where(is_hit, time, 0).unsqueeze(-1) * (before - nu);
   }
   return {state.position + motion.narrow(-1, 0, 3), turned(state.orientation, motion.narrow(-1, 3, 3)),
           nu.narrow(-1, 0, 3), nu.narrow(-1, 3, 3)};
@@ -329,6 +346,12 @@ StepCertificate RigidStepper::certify(const Tensor& v_free, const StepContacts& 
   };
   add(~is_chosen, normal_part(sum));
   add(contacts.jump.isfinite(), contacts.jump);
+  if (contacts.gap.size(-1) > 1) {  // two impacts on one body, of which the first counts
+    const Tensor hits = (normal_part(outcome.gamma) > 0).unsqueeze(-1) & geometry_.members();
+    const Tensor times = std::get<0>(at::where(hits, contacts.time.unsqueeze(-1), kInfinity).topk(2, -2, false));
+    const Tensor apart = (times.select(-2, 1) - times.select(-2, 0)) / dt_;
+    certificate.margin = at::minimum(certificate.margin, apart.nan_to_num(kInfinity).amin(-1));
+  }
   return certificate;
 }
 

@@ -13,7 +13,7 @@ struct StepContacts {
   at::Tensor gap;   ///< [..., c], m
   at::Tensor b;     ///< [..., 3 c], m/s: b of lcp::solve_friction, or -v_hat of lcp::solve_contact
   at::Tensor R;     ///< [..., 3 c], of compliant contact
-  at::Tensor time;  ///< [..., c], s, after the beginning of the step, at which each impulse acts
+  at::Tensor time;  ///< [..., c], s, of an impact after the beginning of the step; infinity where there is none
   at::Tensor jump;  ///< [..., c], m/s, the least change of velocity at which an impact would begin, or not be one
 };
 
@@ -54,6 +54,7 @@ class RigidStepper {
   struct Polyhedral;
   Chosen choose(const StepContacts& contacts, const at::Tensor& is_chosen) const;
   StepOutcome solve(const at::Tensor& v_free, const Chosen& chosen) const;
+  at::Tensor impact_times(const StepContacts& contacts, const at::Tensor& gamma) const;
 
   RigidOptions options_;
   double dt_;

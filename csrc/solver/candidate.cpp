@@ -13,6 +13,9 @@ namespace {
 // A violation below this, relative to the scales of the rows, is as small as a second solve of the basis would leave.
 constexpr double kNearRoundOff = 1e-13;
 
+// Steps of iterative refinement of a basis: the first brings small variables beside large ones to full precision.
+constexpr int kRefinements = 2;
+
 }  // namespace
 
 Candidate::Candidate(int n, const Settings& settings)
@@ -79,6 +82,8 @@ bool Candidate::accept(const ScaledProblem& problem, const unsigned char* basic)
   if (!is_near_round_off()) {
     solve_basis(problem, basic, trial_z_.data());
     improve(problem, trial_z_.data(), 0);
+    for (int k = 0; k < kRefinements && violation_ > 1 && refine_basis(problem); ++k) {
+    }
   }
   return is_solution(problem);
 }
@@ -94,6 +99,18 @@ void Candidate::solve_basis(const ScaledProblem& problem, const unsigned char* b
   basis_->solve(x_.data());
   std::fill_n(z, n_, 0.0);
   for (int i = 0; i < basis_->size(); ++i) z[basis_->indices()[i]] = std::max(0.0, x_[i]);
+}
+
+// One step of iterative refinement with the basis of solve_basis; returns whether it improves the candidate.
+bool Candidate::refine_basis(const ScaledProblem& problem) {
+  for (int i = 0; i < basis_->size(); ++i) x_[i] = -w_[basis_->indices()[i]];
+  basis_->solve(x_.data());
+  trial_z_ = z_;
+  for (int i = 0; i < basis_->size(); ++i) {
+    double& z = trial_z_[basis_->indices()[i]];
+    z = std::max(0.0, z + x_[i]);
+  }
+  return improve(problem, trial_z_.data(), 0);
 }
 
 bool Candidate::is_solution(const ScaledProblem& problem) {

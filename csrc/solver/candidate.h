@@ -56,6 +56,7 @@ class Candidate {
   double violation_of(const ScaledProblem& problem, const double* z, double* w) const;
   linalg::Basis& basis();
   void solve_basis(const ScaledProblem& problem, const unsigned char* basic, double* z);
+  bool refine_basis(const ScaledProblem& problem);
 
   int n_;
   double tolerance_;

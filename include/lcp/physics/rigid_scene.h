@@ -6,16 +6,13 @@
 // where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
 // impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. A contact may close
 // its gap within the step, u_n >= -gap / dt [ST]. One that would close it faster than the bounce threshold is an impact
-// at the time t = gap / -u_free,n, after which it obeys Newton's law with the restitution e. Velocities are those of
-// the middles of the steps, so that with the acceleration a_n = (u_free,n - J_n nu) / dt
+// at the time t = gap / -J_n nu, after which it obeys Newton's law with the restitution e. Velocities are those of the
+// middles of the steps, so that with the acceleration a_n = (u_free,n - J_n nu) / dt
 //
 //   u_n >= -e (u_free,n + a_n (t - dt / 2)) + a_n (dt / 2 - t),   but not less than 0, nor more than -2 e u_free,n.
 //
-// The impulse acts at t: each body moves and turns by
-//
-//   (dx, theta) = dt nu_next - A^-1 J' (t gamma),
-//
-// a motion that is free until then. So the time of the impact is part of the motion and of its derivative.
+// A body moves by dt nu_next, but by t nu + (dt - t) nu_next where it takes part in an impact, itself or through others
+// that it touches; t is that of the first. So the time of an impact is part of the motion and of its derivative.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
 //        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
