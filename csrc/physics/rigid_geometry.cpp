@@ -140,7 +140,7 @@ RigidGeometry::Part RigidGeometry::with_planes(const Tensor& centers, const Rigi
 
 RigidGeometry::Part RigidGeometry::with_balls(const Tensor& centers) const {
   const Tensor first = centers.index_select(-2, first_), between = first - centers.index_select(-2, second_);
-  const Tensor square = between.square().sum(-1, true), apart = square > 0;
+  const Tensor square = between.square().sum(-1, true), apart = square != 0;
   const Tensor distance = at::where(apart, square, 1).sqrt();
   // Balls with one centre are pushed apart along z.
   const Tensor up = at::tensor({0, 0, 1}, between.options()), normal = at::where(apart, between / distance, up);

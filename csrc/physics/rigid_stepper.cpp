@@ -102,6 +102,7 @@ struct RigidStepper::Polyhedral {
     problem_ = {problem.M.index_select(-2, by_kind).index_select(-1, by_kind), problem.q.index_select(-1, by_kind)};
     SolveOptions options = held_by_ties({});
     options.sizes = unknowns_ * chosen.sizes;
+    options.tolerance = stepper.options_.tolerance;
     result = lcp::solve(problem_.M, problem_.q, options);
   }
 
@@ -265,7 +266,8 @@ StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) cons
   switch (options_.formulation) {
     case RigidFormulation::kExactCone: {
       FrictionResult result =
-          solve_friction(A_, v_free, chosen.J, chosen.b, chosen.mu, {.sizes = chosen.sizes, .kappa = options_.kappa});
+          solve_friction(A_, v_free, chosen.J, chosen.b, chosen.mu,
+                         {.sizes = chosen.sizes, .kappa = options_.kappa, .tolerance = options_.tolerance});
       return {std::move(result.v), std::move(result.gamma), std::move(result.status), std::move(result.iterations)};
     }
     case RigidFormulation::kPolyhedral: {
@@ -278,8 +280,8 @@ StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) cons
               at::zeros_like(chosen.sizes)};
     }
     case RigidFormulation::kCompliant: {
-      ContactResult result =
-          solve_contact(A_, v_free, chosen.J, -chosen.b, chosen.R, chosen.mu, {.sizes = chosen.sizes});
+      ContactResult result = solve_contact(A_, v_free, chosen.J, -chosen.b, chosen.R, chosen.mu,
+                                           {.sizes = chosen.sizes, .tolerance = options_.tolerance});
       return {std::move(result.v), std::move(result.gamma), std::move(result.status), std::move(result.iterations)};
     }
   }

@@ -82,6 +82,10 @@ struct RigidOptions {
   /// kappa of FrictionOptions, for the exact cone: the gradient also sees contacts that are not made.
   double kappa = 0;
 
+  /// The tolerance of the formulation's solver, whose options define it. With the default the velocities of a step are
+  /// accurate to about 1e-9 of the largest change of a contact's velocity in it.
+  double tolerance = 1e-9;
+
   /// How far compliant contact is regularised.
   RegularizationOptions regularization = {};
 };
