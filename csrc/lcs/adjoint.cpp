@@ -35,6 +35,28 @@ void add_product(int rows, int columns, const X* x, const T* y, double* sum) {
   }
 }
 
+// What the kernel keeps: the system, the sums of the gradients, what it carries from step to step, and numbers of one
+// vector.
+template <class T>
+Footprint backward_footprint(const System<T>& system, const Gradients<T>& to, const Size& size) {
+  const auto [k, m, n] = size;
+  Footprint all = footprint(system, size);
+  all.add(system.M.shared, n * n);
+  const auto sum = [&all](const T* target, std::int64_t numbers) { all.add(false, target == nullptr ? 0 : numbers); };
+  sum(to.A, k * k);
+  sum(to.B, k * m);
+  sum(to.D, k * n);
+  sum(to.G, k * n);
+  sum(to.d, k);
+  sum(to.E, n * k);
+  sum(to.H, n * m);
+  sum(to.M, n * n);
+  sum(to.q, n);
+  all.add(false, k);
+  all.add(true, 2 * (k + m));
+  return all;
+}
+
 }  // namespace
 
 template <class T>
@@ -45,25 +67,6 @@ Adjoint<T>::Adjoint(const Size& size, Cone cone, Ties ties)
   } else if (ties == Ties::kMidpoint) {
     other_piece_.emplace(size.n, true);
   }
-}
-
-// How many trajectories to take at a time: so many that the sums of their gradients stay in the cache.
-template <class T>
-std::int64_t Adjoint<T>::block(const Gradients<T>& to) const {
-  const auto [k, m, n] = size_;
-  std::int64_t sums = 1;
-  const auto add = [&sums](const T* target, std::int64_t length) { sums += target == nullptr ? 0 : length; };
-  add(to.A, k * k);
-  add(to.B, k * m);
-  add(to.D, k * n);
-  add(to.G, k * n);
-  add(to.d, k);
-  add(to.E, n * k);
-  add(to.H, n * m);
-  add(to.M, n * n);
-  add(to.q, n);
-  constexpr std::int64_t kInCache = 4096;
-  return std::clamp(kInCache / sums / kWidest * kWidest, kWidest, kBlock);
 }
 
 template <class T>
@@ -173,10 +176,11 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const System<
 template <class T>
 void Adjoint<T>::run(std::int64_t count, std::int64_t steps, const System<T>& system, const WalkedPath<T>& path,
                      const Gradients<T>& to) {
-  const std::int64_t most = block(to);
+  const Footprint all = backward_footprint(system, to, size_);
+  const std::int64_t most = block_of(all.each);
   const std::int64_t largest = std::min(most, count);
   if (one_by_one_) {
-    workspace_.resize((largest + kWidest - 1) / kWidest * kWidest * backward_workspace(size_));
+    workspace_.resize(all.size(largest));
   } else {
     for (std::vector<T>* x : {&g_z_, &g_w_, &t_, &other_t_, &moving_w_}) x->resize(largest * size_.n);
     for (std::vector<double>* x : {&l_, &carried_}) x->resize(largest * size_.k);

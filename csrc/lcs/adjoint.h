@@ -56,7 +56,6 @@ class Adjoint {
                   const Gradients<T>& to);
   void run_block(std::int64_t count, std::int64_t steps, const System<T>& system, const WalkedPath<T>& path,
                  const Gradients<T>& to);
-  std::int64_t block(const Gradients<T>& to) const;
   void solve(std::int64_t count, BatchView<T> M, const std::int8_t* states);
 
   Size size_;

@@ -126,12 +126,9 @@ class Backward {
     add_transposed(G_, v, k_, N, l_, of_w);
     if (has_cone) {
       V moving_w[N];
-      for (int i = 0; i < N; ++i) {
-        const Mask<V> held = sticks<N>(walk_.cone, i, z, w);
-        moving_w[i] = w[i];
-        stdx::where(held, moving_w[i]) = 0;
-        stdx::where(held, of_w[i]) = 0;
-      }
+      for (int i = 0; i < N; ++i) moving_w[i] = w[i];
+      hold<N>(walk_.cone, z, w, moving_w);
+      hold<N>(walk_.cone, z, w, of_w);
       for (int i = 0; i < N; ++i) w[i] = moving_w[i];
     }
     for (int i = 0; i < N; ++i) g_w[i] += of_w[i];

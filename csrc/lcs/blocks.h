@@ -1,15 +1,48 @@
 // Walks take a block of trajectories at a time through all steps, so that what they carry stays in the cache.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "batch/elements.h"
+#include "lcs/kernels.h"
 #include "lcs/system.h"
 
 namespace lcp::lcs {
 
 /// The most trajectories of a block.
-inline constexpr std::int64_t kBlock = 256;
+inline constexpr std::int64_t kBlock = 4096;
+
+/// How many trajectories to take at a time where each carries so many numbers, so that a block stays in the cache.
+inline std::int64_t block_of(std::int64_t numbers) {
+  constexpr std::int64_t kInCache = 16'384;  // numbers: an eighth of a megabyte
+  return std::clamp(kInCache / std::max<std::int64_t>(numbers, 1), kWidest, kBlock) / kWidest * kWidest;
+}
+
+/// Numbers in a workspace: for each trajectory, and once for all of them.
+struct Footprint {
+  std::int64_t each = 0, once = 0;
+
+  void add(bool shared, std::int64_t numbers) { (shared ? once : each) += numbers; }
+  /// The size of the workspace for `count` trajectories.
+  std::int64_t size(std::int64_t count) const {
+    return each * ((count + kWidest - 1) / kWidest * kWidest) + once * kWidest;
+  }
+};
+
+/// What the entries of the system take, but for those of M, d and q.
+template <class T>
+Footprint footprint(const System<T>& system, const Size& size) {
+  const auto [k, m, n] = size;
+  Footprint all;
+  all.add(system.A.shared, k * k);
+  all.add(system.B.shared, k * m);
+  all.add(system.D.shared, k * n);
+  all.add(system.G.shared, k * n);
+  all.add(system.E.shared, n * k);
+  all.add(system.H.shared, n * m);
+  return all;
+}
 
 /// The view that begins at trajectory b; size: of an element, in numbers.
 template <class T>

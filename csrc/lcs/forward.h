@@ -54,15 +54,9 @@ class Forward {
         next_(workspace_.take<V>(k_)),
         shared_M_(walk.system.M.shared),
         bases_(workspace_.take<Bases<N, T>>(shared_M_ ? 1 : vectors_)) {
-    const Entries<T> x = Entries<T>{x_, k_, false, false};
     for (int v = 0; v < vectors_; ++v) {
-      const int lanes = lanes_of<T>(walk.count, v);
-      V* const x_v = x_ + (x.of(v) - x.data);
-      if (walk.x.shared) {
-        for (int c = 0; c < k_; ++c) x_v[c] = V(walk.x.data[c]);
-      } else {
-        read_some<T>(lanes, k_, walk.x.data + std::ptrdiff_t{v} * kLanes<T> * k_, x_v);
-      }
+      read_step<T>(StepsView<T>{walk.x.data, 0, walk.x.shared}, 0, v, lanes_of<T>(walk.count, v), k_,
+                   x_ + std::ptrdiff_t{k_} * v);
     }
     for (int v = 0; v < (shared_M_ ? 1 : vectors_); ++v) {
       auto* const bases = new (bases_ + v) Bases<N, T>;
@@ -184,10 +178,8 @@ class Forward {
 
   LCP_INLINE void advance(std::int64_t s, int v, const V* u, const V* z, const V* w, const Mask<V>& unsolved) {
     V moving_w[N];
-    for (int i = 0; i < N; ++i) {
-      moving_w[i] = w[i];
-      if (walk_.cone != nullptr) stdx::where(sticks<N>(walk_.cone, i, z, w), moving_w[i]) = 0;
-    }
+    for (int i = 0; i < N; ++i) moving_w[i] = w[i];
+    if (walk_.cone != nullptr) hold<N>(walk_.cone, z, w, moving_w);
     V* const x = x_ + std::ptrdiff_t{k_} * v;
     const V* const d = d_.of(v);
     for (int i = 0; i < k_; ++i) {

@@ -21,7 +21,7 @@ struct ForwardWalk {
   StepsView<T> u;
   Path<T> to;
   double tolerance;   ///< at least batch::TypedKernels::min_tolerance
-  double* workspace;  ///< forward_workspace(size) numbers for each trajectory, 64-byte aligned
+  double* workspace;  ///< as many numbers as Simulator counts, 64-byte aligned
 
   /// Solves the problem of a trajectory that the kernel does not solve to full accuracy. states may be nullptr.
   void (*solve)(void* self, std::int64_t trajectory, const T* q, T* z, T* w, std::int8_t* status, std::int8_t* states);
@@ -38,29 +38,13 @@ struct BackwardWalk {
   WalkedPath<T> path;
   Gradients<T> to;
   bool tied_active, midpoint;  ///< whether tied pairs count as w_i = 0; whether as the mean of both
-  double* workspace;           ///< backward_workspace(size) numbers for each trajectory, 64-byte aligned
+  double* workspace;           ///< as many numbers as Adjoint counts, 64-byte aligned
 
   /// t = J' (g_z, g_w), see solver/active_set.h, for a trajectory whose M_aa the kernel finds nearly singular.
   void (*solve)(void* self, std::int64_t trajectory, const std::int8_t* states, bool tied_active, const double* g_z,
                 const double* g_w, double* t);
   void* self;
 };
-
-/// The entries of the matrices and vectors of a system, but for M.
-constexpr std::size_t entries_of(const Size& size) {
-  const auto k = static_cast<std::size_t>(size.k), m = static_cast<std::size_t>(size.m),
-             n = static_cast<std::size_t>(size.n);
-  return k * (k + m + 2 * n + 1) + n * (k + m + 1);
-}
-
-/// Numbers for each trajectory, of a count that is a multiple of kWidest. For n = 4 the minors and bases of M are 118
-/// numbers.
-constexpr std::size_t forward_workspace(const Size& size) {
-  return entries_of(size) + 2 * static_cast<std::size_t>(size.k) + static_cast<std::size_t>(size.m) + 118;
-}
-constexpr std::size_t backward_workspace(const Size& size) {
-  return 2 * entries_of(size) + 32 + 3 * static_cast<std::size_t>(size.k + size.m);
-}
 
 /// The most trajectories in a vector.
 inline constexpr std::int64_t kWidest = 16;

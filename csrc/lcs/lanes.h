@@ -137,17 +137,24 @@ Entries<L> interleaved(const BatchView<T>& view, int size, std::int64_t count, i
   return {data, size, false, false};
 }
 
-// Where pair i is a direction of a contact that sticks, see cone.h. N: the number of pairs.
+// 0 for the numbers x of the pairs that are directions of a contact that sticks, see cone.h. N: the number of pairs.
 template <int N, class V>
-LCP_INLINE inline Mask<V> sticks(const int* cone, int i, const V* z, const V* w) {
+LCP_INLINE inline void hold(const int* cone, const V* z, const V* w, V* x) {
   const V zero = 0;
-  const int j = cone[i];
-  if (j < 0) return Mask<V>(false);
-  Mask<V> held = w[j] > zero;
-  for (int other = 0; other < N; ++other) {
-    if (cone[other] == j) held = held || z[other] > zero;
-  }
-  return held && z[j] == zero;
+  unroll<N>([&](auto j) LCP_INLINE {
+    bool is_cone = false;
+    V largest = w[j];  // of the unused friction and the forces, which are >= 0
+    unroll<N>([&](auto i) LCP_INLINE {
+      if (cone[i] != j) return;
+      is_cone = true;
+      largest = stdx::max(largest, z[i]);
+    });
+    if (!is_cone) return;
+    const Mask<V> held = largest > zero && z[j] == zero;
+    unroll<N>([&](auto i) LCP_INLINE {
+      if (cone[i] == j) stdx::where(held, x[i]) = zero;
+    });
+  });
 }
 
 }  // namespace lcp::lcs::LCP_ISA

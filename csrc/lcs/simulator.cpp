@@ -28,6 +28,21 @@ struct Sum {
   }
 };
 
+// What the kernel keeps: the system, the minors and bases of M (batch/enumerate.h), the states, and the inputs of the
+// vectors that it takes together.
+template <class T>
+Footprint forward_footprint(const System<T>& system, const Size& size) {
+  constexpr std::int64_t kTogether = 8;
+  constexpr std::int64_t kBasesOf4 = 118;
+  Footprint all = footprint(system, size);
+  all.add(system.M.shared, kBasesOf4);
+  all.add(system.d.shared, size.k);
+  all.add(system.q.shared, size.n);
+  all.add(false, size.k);
+  all.add(true, size.k + kTogether * size.m);
+  return all;
+}
+
 template <class T>
 const T* element(const BatchView<T>& view, std::int64_t b, std::int64_t size) {
   return batch::from(view, b, size).data;
@@ -133,14 +148,16 @@ void Simulator<T>::run_block(std::int64_t count, std::int64_t steps, const Syste
 template <class T>
 void Simulator<T>::run(std::int64_t count, std::int64_t steps, const System<T>& system, BatchView<T> x, StepsView<T> u,
                        const Path<T>& to) {
-  const std::int64_t largest = std::min(kBlock, count);
+  const Footprint all = forward_footprint(system, size_);
+  const std::int64_t most = block_of(kernels_ != nullptr ? all.each : size_.n);
+  const std::int64_t largest = std::min(most, count);
   if (kernels_ != nullptr) {
-    workspace_.resize((largest + kWidest - 1) / kWidest * kWidest * forward_workspace(size_));
+    workspace_.resize(all.size(largest));
   } else {
     q_.resize(largest * size_.n);
   }
-  for (std::int64_t b = 0; b < count; b += kBlock) {
-    const std::int64_t length = std::min(kBlock, count - b);
+  for (std::int64_t b = 0; b < count; b += most) {
+    const std::int64_t length = std::min(most, count - b);
     const auto run_some = kernels_ != nullptr ? &Simulator::run_kernel : &Simulator::run_block;
     (this->*run_some)(length, steps, from(system, b, size_), batch::from(x, b, size_.k), from(u, b, size_.m),
                       from(to, b, size_));

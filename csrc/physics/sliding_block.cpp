@@ -149,8 +149,8 @@ SlidingBlockStep read(const Tensor& v_next, const Tensor& z, const Tensor& w, co
       return {v_next, at::where(v_next.isnan(), v_next, at::zeros_like(v_next)), block.max_friction() - w.select(-1, 0),
               v_next};
     case Formulation::kDirect: {
-      const Tensor limit = block.max_friction();
-      return {v_next, limit - w.select(-1, 1), limit - w.select(-1, 0), z.select(-1, 0) + z.select(-1, 1)};
+      const Tensor lambda = block.max_friction().unsqueeze(-1) - w;  // (lambda_minus, lambda_plus)
+      return {v_next, lambda.select(-1, 1), lambda.select(-1, 0), z.select(-1, 0) + z.select(-1, 1)};
     }
     case Formulation::kTraditional:
     case Formulation::kMixed:
