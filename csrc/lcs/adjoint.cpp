@@ -24,15 +24,20 @@ void add_transposed(int rows, int columns, const T* A, const X* x, Y* y) {
   }
 }
 
-// sum += x y', where a number of y that is not finite counts as 0; y = 1 where it is nullptr.
-template <class T, class X>
-void add_product(int rows, int columns, const X* x, const T* y, double* sum) {
+// sum += x y'.
+template <class X>
+void add_product(int rows, int columns, const X* x, const double* y, double* sum) {
   for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < columns; ++j) {
-      const double factor = y == nullptr ? 1.0 : double{y[j]};
-      if (std::isfinite(factor)) sum[i * columns + j] += double{x[i]} * factor;
-    }
+    const double x_i = x[i];
+    for (int j = 0; j < columns; ++j) sum[i * columns + j] += x_i * y[j];
   }
+}
+
+// Copies numbers, with 0 for those that are not finite; returns what is behind the copy.
+template <class T>
+double* copy_finite(int count, const T* from, double* to) {
+  for (int i = 0; i < count; ++i) to[i] = std::isfinite(from[i]) ? double{from[i]} : 0.0;
+  return to + count;
 }
 
 // What the kernel keeps: the system, the sums of the gradients, what it carries from step to step, and numbers of one
@@ -136,21 +141,26 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const System<
     for (std::int64_t b = 0; b < count; ++b) {
       const double* const l = l_.data() + b * k;
       const T* const t = t_.data() + b * n;
-      const auto add = [&](const Product& product, const auto* left, const T* right) {
+      double* const finite_x = finite_.data();
+      double* const finite_u = copy_finite(k, element(x, b, k), finite_x);
+      double* const finite_z = copy_finite(m, element(u, b, m), finite_u);
+      double* const finite_w = copy_finite(n, element(z, b, n), finite_z);
+      copy_finite(n, moving_w_.data() + b * n, finite_w);
+      constexpr double one = 1;
+      const auto add = [&](const Product& product, const auto* left, const double* right) {
         if (product.to == nullptr) return;
         add_product(product.rows, product.columns, left, right,
                     sums_.data() + product.sum + b * product.rows * product.columns);
       };
-      const T* const none = nullptr;
-      add(A, l, element(x, b, k));
-      add(B, l, element(u, b, m));
-      add(D, l, element(z, b, n));
-      add(G, l, moving_w_.data() + b * n);
-      add(d, l, none);
-      add(E, t, element(x, b, k));
-      add(H, t, element(u, b, m));
-      add(M, t, element(z, b, n));
-      add(q, t, none);
+      add(A, l, finite_x);
+      add(B, l, finite_u);
+      add(D, l, finite_z);
+      add(G, l, finite_w);
+      add(d, l, &one);
+      add(E, t, finite_x);
+      add(H, t, finite_u);
+      add(M, t, finite_z);
+      add(q, t, &one);
       if (to.u != nullptr) {
         T* const g_u = to.u + (s * to.batch + b) * m;
         for (int j = 0; j < m; ++j) {
@@ -184,6 +194,7 @@ void Adjoint<T>::run(std::int64_t count, std::int64_t steps, const System<T>& sy
   } else {
     for (std::vector<T>* x : {&g_z_, &g_w_, &t_, &other_t_, &moving_w_}) x->resize(largest * size_.n);
     for (std::vector<double>* x : {&l_, &carried_}) x->resize(largest * size_.k);
+    finite_.resize(size_.k + size_.m + 2 * size_.n);
   }
   for (std::int64_t b = 0; b < count; b += most) {
     const auto run_some = one_by_one_ ? &Adjoint::run_kernel : &Adjoint::run_block;

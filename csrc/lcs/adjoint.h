@@ -66,7 +66,7 @@ class Adjoint {
   batch::BatchDerivative<T> derivative_;
   std::optional<batch::BatchDerivative<T>> other_piece_;  // that of the tied pairs as active, for Ties::kMidpoint
   std::vector<T> g_z_, g_w_, t_, other_t_, moving_w_;
-  std::vector<double> l_, carried_, sums_;
+  std::vector<double> l_, carried_, sums_, finite_;
 };
 
 }  // namespace lcp::lcs

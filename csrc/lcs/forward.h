@@ -28,10 +28,6 @@ struct Sum {
   }
 };
 
-// So many vectors are enumerated, and then verified and stepped: the processor overlaps the turns of two short loops
-// better than those of one long loop.
-inline constexpr int kTogether = 8;
-
 template <int N, class T>
 class Forward {
  public:

@@ -2,7 +2,6 @@
 // each instruction set.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "batch/kernels.h"
@@ -48,6 +47,10 @@ struct BackwardWalk {
 
 /// The most trajectories in a vector.
 inline constexpr std::int64_t kWidest = 16;
+
+/// So many vectors are enumerated, and then verified and stepped: the processor overlaps the turns of two short loops
+/// better than those of one long loop.
+inline constexpr int kTogether = 8;
 
 template <class T>
 struct WalkKernels {

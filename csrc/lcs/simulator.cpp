@@ -32,7 +32,6 @@ struct Sum {
 // vectors that it takes together.
 template <class T>
 Footprint forward_footprint(const System<T>& system, const Size& size) {
-  constexpr std::int64_t kTogether = 8;
   constexpr std::int64_t kBasesOf4 = 118;
   Footprint all = footprint(system, size);
   all.add(system.M.shared, kBasesOf4);

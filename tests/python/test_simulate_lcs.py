@@ -4,8 +4,10 @@ import itertools
 
 import pytest
 import torch
+from torch._dynamo import compiled_autograd
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, vmap
+from torch.utils.checkpoint import checkpoint
 
 from support import NAN, TIES, assert_near, assert_same, check_meta, gradients, lcp, leaves, normal, tensor, times
 
@@ -326,6 +328,31 @@ def test_a_compiled_rollout_has_the_same_values_and_gradients():
     g = torch.compile(f, fullgraph=True, backend="aot_eager")
     assert_same(g(*arguments), f(*arguments))
     assert_near(gradients(g, arguments), gradients(f, arguments))
+
+
+def test_compiled_autograd_export_and_checkpoints_have_the_same_results():
+    arguments = random_system(2, 1, 3, 4, seed=9)
+    options = {"cone": [2, -1, -1], "ties": "midpoint"}
+    f = loss(simulate, **options)
+    expected = gradients(f, arguments)
+    with compiled_autograd._enable(torch.compile(backend="aot_eager")):
+        assert_near(gradients(f, arguments), expected)
+    assert_near(gradients(lambda *a: checkpoint(f, *a, use_reentrant=False), arguments), expected)
+
+    class Model(torch.nn.Module):
+        def forward(self, *a):
+            return simulate(*a, **options)
+
+    exported = torch.export.export(Model(), tuple(arguments)).module()
+    assert_same(exported(*arguments), simulate(*arguments, **options))
+
+
+def test_gradients_in_float32_are_those_in_float64():
+    for size in [(2, 1, 3), (2, 1, 6)]:
+        arguments = random_system(*size, 4, seed=11)
+        single = gradients(loss(simulate), [a.float() for a in arguments])
+        for a, b in zip(single, gradients(loss(simulate), arguments)):
+            assert a.dtype == torch.float32 and (a - b).abs().max() < 1e-3 * b.abs().max()
 
 
 def test_torchscript_and_autocast():
