@@ -28,7 +28,8 @@ struct Sum {
   }
 };
 
-template <int N, class T>
+// kStates, kInputs: the numbers of states and inputs, so that loops over them are unrolled; -1 for any.
+template <int N, class T, int kStates, int kInputs>
 class Forward {
  public:
   using V = Lanes<T>;
@@ -37,22 +38,22 @@ class Forward {
       : walk_(walk),
         vectors_(static_cast<int>((walk.count + kLanes<T> - 1) / kLanes<T>)),
         workspace_(walk.workspace),
-        A_(entries(walk.system.A, k_ * k_)),
-        B_(entries(walk.system.B, k_ * m_)),
-        D_(entries(walk.system.D, k_ * N)),
-        G_(entries(walk.system.G, k_ * N)),
-        d_(entries(walk.system.d, k_)),
-        E_(entries(walk.system.E, N * k_)),
-        H_(entries(walk.system.H, N * m_)),
+        A_(entries(walk.system.A, k() * k())),
+        B_(entries(walk.system.B, k() * m())),
+        D_(entries(walk.system.D, k() * N)),
+        G_(entries(walk.system.G, k() * N)),
+        d_(entries(walk.system.d, k())),
+        E_(entries(walk.system.E, N * k())),
+        H_(entries(walk.system.H, N * m())),
         q_(entries(walk.system.q, N)),
-        x_(workspace_.take<V>(std::ptrdiff_t{k_} * vectors_)),
-        u_(workspace_.take<V>(std::ptrdiff_t{m_} * (vectors_ < kTogether ? vectors_ : kTogether))),
-        next_(workspace_.take<V>(k_)),
+        x_(workspace_.take<V>(std::ptrdiff_t{k()} * vectors_)),
+        u_(workspace_.take<V>(std::ptrdiff_t{m()} * (vectors_ < kTogether ? vectors_ : kTogether))),
+        next_(workspace_.take<V>(k())),
         shared_M_(walk.system.M.shared),
         bases_(workspace_.take<Bases<N, T>>(shared_M_ ? 1 : vectors_)) {
     for (int v = 0; v < vectors_; ++v) {
-      read_step<T>(StepsView<T>{walk.x.data, 0, walk.x.shared}, 0, v, lanes_of<T>(walk.count, v), k_,
-                   x_ + std::ptrdiff_t{k_} * v);
+      read_step<T>(StepsView<T>{walk.x.data, 0, walk.x.shared}, 0, v, lanes_of<T>(walk.count, v), k(),
+                   x_ + std::ptrdiff_t{k()} * v);
     }
     for (int v = 0; v < (shared_M_ ? 1 : vectors_); ++v) {
       auto* const bases = new (bases_ + v) Bases<N, T>;
@@ -81,6 +82,8 @@ class Forward {
   }
 
  private:
+  LCP_INLINE int k() const { return kStates >= 0 ? kStates : walk_.size.k; }
+  LCP_INLINE int m() const { return kInputs >= 0 ? kInputs : walk_.size.m; }
   Entries<T> entries(const BatchView<T>& view, int size) {
     return interleaved<T>(view, size, walk_.count, vectors_, workspace_);
   }
@@ -91,13 +94,13 @@ class Forward {
     V all_q[kTogether][N], all_z[kTogether][N], largest_q[kTogether];
     for (int j = 0; j < count; ++j) {
       const int v = first + j;
-      V* const u = u_ + std::ptrdiff_t{m_} * j;
-      read_step<T>(walk_.u, s, v, lanes_of<T>(walk_.count, v), m_, u);
-      const V *const x = x_ + std::ptrdiff_t{k_} * v, *const E = E_.of(v), *const H = H_.of(v), *const q = q_.of(v);
+      V* const u = u_ + std::ptrdiff_t{m()} * j;
+      read_step<T>(walk_.u, s, v, lanes_of<T>(walk_.count, v), m(), u);
+      const V *const x = x_ + std::ptrdiff_t{k()} * v, *const E = E_.of(v), *const H = H_.of(v), *const q = q_.of(v);
       for (int i = 0; i < N; ++i) {
         V sum = 0;
-        for (int c = 0; c < k_; ++c) sum = multiply_add(E[i * k_ + c], x[c], sum);
-        for (int c = 0; c < m_; ++c) sum = multiply_add(H[i * m_ + c], u[c], sum);
+        for (int c = 0; c < k(); ++c) sum = multiply_add(E[i * k() + c], x[c], sum);
+        for (int c = 0; c < m(); ++c) sum = multiply_add(H[i * m() + c], u[c], sum);
         all_q[j][i] = (sum + q[i]) + T(0);  // -0 becomes 0
       }
       largest_q[j] = batch::LCP_ISA::largest_of<N, T>(all_q[j]);
@@ -123,7 +126,7 @@ class Forward {
       const auto unsolved = status != V(0);
       stdx::where(unsolved, residual) = std::numeric_limits<T>::quiet_NaN();
       write(s, v, z, w, residual, status, states);
-      advance(s, v, u_ + std::ptrdiff_t{m_} * j, z, w, unsolved);
+      advance(s, v, u_ + std::ptrdiff_t{m()} * j, z, w, unsolved);
     }
   }
 
@@ -176,12 +179,12 @@ class Forward {
     V moving_w[N];
     for (int i = 0; i < N; ++i) moving_w[i] = w[i];
     if (walk_.cone != nullptr) hold<N>(walk_.cone, z, w, moving_w);
-    V* const x = x_ + std::ptrdiff_t{k_} * v;
+    V* const x = x_ + std::ptrdiff_t{k()} * v;
     const V* const d = d_.of(v);
-    for (int i = 0; i < k_; ++i) {
+    for (int i = 0; i < k(); ++i) {
       Sum<V> next = {d[i], stdx::abs(d[i])};
-      if (!A_.zero) next.add(k_, A_.of(v) + i * k_, x);
-      if (!B_.zero) next.add(m_, B_.of(v) + i * m_, u);
+      if (!A_.zero) next.add(k(), A_.of(v) + i * k(), x);
+      if (!B_.zero) next.add(m(), B_.of(v) + i * m(), u);
       if (!D_.zero) next.add(N, D_.of(v) + i * N, z);
       if (!G_.zero) next.add(N, G_.of(v) + i * N, moving_w);
       constexpr T at_rest = static_cast<T>(kAtRestInEpsilon) * std::numeric_limits<T>::epsilon();
@@ -189,13 +192,12 @@ class Forward {
       stdx::where(unsolved, next.value) = std::numeric_limits<T>::quiet_NaN();
       next_[i] = next.value;
     }
-    for (int i = 0; i < k_; ++i) x[i] = next_[i];
+    for (int i = 0; i < k(); ++i) x[i] = next_[i];
     const std::int64_t at = s * walk_.to.batch + std::int64_t{v} * kLanes<T>;
-    write_lanes<T>(lanes_of<T>(walk_.count, v), k_, x, walk_.to.x_next + at * k_);
+    write_lanes<T>(lanes_of<T>(walk_.count, v), k(), x, walk_.to.x_next + at * k());
   }
 
   const ForwardWalk<T>& walk_;
-  const int k_ = walk_.size.k, m_ = walk_.size.m;
   int vectors_;
   Workspace workspace_;
   Entries<T> A_, B_, D_, G_, d_, E_, H_, q_;
@@ -207,7 +209,11 @@ class Forward {
 
 template <int N, class T>
 void walk_forward(const ForwardWalk<T>& walk) {
-  Forward<N, T>(walk).run();
+  if (walk.size.k == 1 && walk.size.m == 1) {
+    Forward<N, T, 1, 1>(walk).run();
+  } else {
+    Forward<N, T, -1, -1>(walk).run();
+  }
 }
 
 }  // namespace lcp::lcs::LCP_ISA
