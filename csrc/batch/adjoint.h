@@ -52,8 +52,8 @@ LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) 
   return growth;
 }
 
-// t = J' (g_z, g_w); true in the lanes where M_aa clearly is regular and nothing overflows. The other lanes need the
-// pseudo-inverse of linalg/basis.h and are left to solver::ActiveSet.
+// t = J' (g_z, g_w); true in the lanes where M_aa clearly is regular, or what it is to be solved for is 0, and nothing
+// overflows. The other lanes need the pseudo-inverse of linalg/basis.h and are left to solver::ActiveSet.
 //   T: the type of the data.
 template <int N, class T>
 LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lanes<double>* states,
@@ -68,6 +68,7 @@ LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lane
   // M_aa' t_a = -(g_z,a + M_ba' g_w,b) and t_b = g_w,b as one system.
   V A[N][N];
   V largest = zero;
+  Mask<V> nothing = clear;  // where M_aa' t_a = 0
   for (int i = 0; i < N; ++i) {
     V sum = -g_z[i];
     for (int j = 0; j < N; ++j) {
@@ -81,9 +82,14 @@ LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lane
     }
     t[i] = g_w[i];
     stdx::where(active[i], t[i]) = sum;
+    nothing = nothing && (!active[i] || sum == zero);
   }
   const V growth = solve_lanes<N>(A, t, active);
-  clear = clear && growth * largest < V(kClearCondition<T>);
+  for (int i = 0; i < N; ++i) {
+    stdx::where(nothing, t[i]) = g_w[i];
+    stdx::where(nothing && active[i], t[i]) = zero;
+  }
+  clear = nothing || (clear && growth * largest < V(kClearCondition<T>));
   for (int i = 0; i < N; ++i) clear = clear && stdx::abs(t[i]) <= V(std::numeric_limits<double>::max());
   return clear;
 }

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "batch/accept.h"
 #include "batch/adjoint.h"
 #include "batch/adjoint_lockstep.h"
 #include "batch/enumerate.h"
 #include "batch/lockstep.h"
 #include "batch/outer.h"
-#include "batch/states.h"
-#include "batch/verify.h"
 #include "batch/walk.h"
 #include "simd/lanes.h"
 
@@ -36,13 +35,6 @@ LCP_INLINE inline void mark(const Mask<Lanes<T>>& good, std::int8_t* status) {
   } else {
     mark_some<T>(good, status);
   }
-}
-
-template <int N, class T>
-LCP_INLINE inline Lanes<T> largest_of(const Lanes<T>* q) {
-  Lanes<T> largest = stdx::abs(q[0]);
-  for (int i = 1; i < N; ++i) largest = stdx::max(largest, stdx::abs(q[i]));
-  return largest;
 }
 
 // Reads `count` numbers of each problem of a vector, the first of which is problem `at`.
@@ -87,38 +79,6 @@ LCP_INLINE inline void prefetch(BatchView<T> M, std::int64_t at) {
   for (int k = 0; k < kLanes<L> * N * N; k += line) __builtin_prefetch(first + k);
 }
 
-// Fills w, and the scales s_i of verify.h; whether z is a solution. An enumerated basis is solved by determinants,
-// whose rounding errors are those of the terms, so that a row may miss by a quarter of what the tolerance allows.
-template <int N, class T, class L>
-LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lanes<L>* magnitude, const Lanes<L>* q,
-                                                   Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w,
-                                                   Lanes<L>* scale) {
-  using V = Lanes<L>;
-  const auto in = [](const V* x) LCP_INLINE { return [x](int i, int j) LCP_INLINE { return x[i * N + j]; }; };
-  const auto at = [](const V* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
-  return verify<T, L>(
-      std::integral_constant<int, N>{}, in(M), in(magnitude), at(q), at(z), largest_q, tolerance,
-      [&](const V&) LCP_INLINE { return (tolerance / 4) * largest_q; },
-      [w, scale](int i, const V& w_i, const V& s_i) LCP_INLINE {
-        w[i] = w_i;
-        scale[i] = s_i;
-      });
-}
-
-// The states of all pairs, as numbers. Not inlined, so that all solve kernels share it.
-template <int N, class L>
-LCP_NOINLINE void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q, const Lanes<L>* z,
-                              const Lanes<L>* w, const Lanes<L>* scale, Lanes<L>* states) {
-  Lanes<L> limit[N], excess[N];
-  Mask<Lanes<L>> basic[N], tied[N], negligible[N];
-  const auto at = [](const Lanes<L>* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
-  solver::find_pair_states<LaneArithmetic<L>>(
-      std::integral_constant<int, N>{}, std::integral_constant<int, N>{}, epsilon,
-      [M](int i, int j) LCP_INLINE { return M[i * N + j]; }, at(q), at(z), at(w), at(scale),
-      {limit, excess, basic, negligible, tied},
-      [states, &tied](int j, const auto& is_basic) LCP_INLINE { states[j] = state_numbers<L>(is_basic, tied[j]); });
-}
-
 // At most kVectors vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it
 // is a P0-matrix, or nullptr.
 template <int N, class T, class L, Start start, bool has_bases>
@@ -156,17 +116,18 @@ LCP_NOINLINE void solve_vectors(int vectors, const Bases<N, L>* shared, Problems
     const V* const q_v = all_q[v];
     V* const z_v = all_z[v];
     V w_v[N];
-    V scale[N];
+    V scale[N], sum[N];
     Mask<V> solved;
     if constexpr (sizeof(T) < sizeof(L)) {
       for (int i = 0; i < N; ++i) z_v[i] = rounded<T>(z_v[i]);
     }
     if constexpr (has_bases) {
-      solved = verify_enumerated<N, T, L>(shared->M, shared->magnitude, q_v, largest_q[v], tolerance, z_v, w_v, scale);
+      solved =
+          verify_enumerated<N, T, L>(shared->M, shared->magnitude, q_v, largest_q[v], tolerance, z_v, w_v, scale, sum);
     } else {
       V magnitude[N * N];
       for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(all_M[v][k]);
-      solved = verify_enumerated<N, T, L>(all_M[v], magnitude, q_v, largest_q[v], tolerance, z_v, w_v, scale);
+      solved = verify_enumerated<N, T, L>(all_M[v], magnitude, q_v, largest_q[v], tolerance, z_v, w_v, scale, sum);
     }
     const Solutions<T> target = from<N>(solutions, v * width);
     store<N, L>(z_v, target.z);

@@ -234,7 +234,7 @@ class Lockstep {
         [this](const V& terms) LCP_INLINE {
           return stdx::max(V(kNearRoundOff<T> * largest_q_), (n_ + 1) * std::numeric_limits<double>::epsilon() * terms);
         },
-        [this](int i, const V& w, const V& scale) LCP_INLINE {
+        [this](int i, const V& w, const V& scale, const V&) LCP_INLINE {
           store_aligned(w, w_ + i * kWidth);
           store_aligned(scale, rate_ + i * kWidth);
         });

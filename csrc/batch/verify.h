@@ -19,10 +19,10 @@ inline constexpr T kNearRoundOff = sizeof(T) == 8 ? T(1e-13) : T(4e-6);
 template <class T>
 inline constexpr T kSmallestScale = sizeof(T) == 8 ? T(1e-280) : T(1e-30F);
 
-// Calls emit(i, w_i, s_i), with w_i = max(0, (M z + q)_i), 0 where z_i > 0, and s_i = |q_i| + sum_j |M_ij z_j|, and
-// returns where z is a solution by the rules of solver/verify.h with half of the tolerance, the other half being a
-// bound on the rounding errors made here. Not one template with solver::violation, which tells by how much a candidate
-// fails and sums doubtful rows in twice the precision; a candidate that fails here is left to it.
+// Calls emit(i, w_i, s_i, (M z + q)_i), with w_i = max(0, (M z + q)_i), 0 where z_i > 0, and s_i = |q_i| + sum_j |M_ij
+// z_j|, and returns where z is a solution by the rules of solver/verify.h with half of the tolerance, the other half
+// being a bound on the rounding errors made here. Not one template with solver::violation, which tells by how much a
+// candidate fails and sums doubtful rows in twice the precision; a candidate that fails here is left to it.
 //   n: int, or an integral constant. z: numbers of type T >= 0 or NaN, computed with as L.
 //   M(i, j), magnitude(i, j) = |M_ij|, q(i), z(j): the problem.
 //   cap(terms): what a row may miss at most, from the sum of the magnitudes of all terms of all rows.
@@ -49,7 +49,7 @@ LCP_INLINE inline Mask<Lanes<L>> verify(Size n, const Matrix& M, const Magnitude
     wrong = either(wrong, multiply_subtract(V(kNearRoundOff<T>), terms, miss));
     largest_miss = stdx::max(largest_miss, miss);
     all_terms += terms;
-    emit(i, w, terms);
+    emit(i, w, terms, sum);
   });
   // A NaN in any row is one in all_terms, and what is larger than any T makes all_terms so.
   const L rounding = 2 * (static_cast<int>(n) + 1) * std::numeric_limits<L>::epsilon() / tolerance;

@@ -10,6 +10,7 @@
 #include "ops/certify/operators.h"
 #include "ops/contact/operators.h"
 #include "ops/friction/operators.h"
+#include "ops/lcs/operators.h"
 #include "ops/path/operators.h"
 #include "ops/solve/operators.h"
 
@@ -25,6 +26,7 @@ constexpr std::array kOperators = {
     &kSolveContact, &kCertifyContact, &kAddEquality, &kEqualityImpulses, &kContactDual, &kDelassusDiagonal, &kContactParameters,
     &kContactPoint, &kContactAdjoint, &kContactInverse,
     &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kLeastNorm,
+    &kSimulateLcs, &kSimulateLcsWithBasis, &kSimulateLcsAdjoint,
 };
 // clang-format on
 

@@ -1,6 +1,5 @@
 // Shapes without data: what torch.compile, torch.export and the meta device see.
 #include <ATen/core/stack.h>
-#include <ATen/ops/empty.h>
 #include <torch/library.h>
 
 #include <string>
@@ -15,9 +14,7 @@ void meta(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   const Operator& op = find_operator(handle.operator_name().name);
   const std::vector<c10::IValue> arguments = torch::jit::pop(*stack, handle.schema().arguments().size());
   with_boxed_call(op, arguments, [&](const Call& call) {
-    for (const Result& result : op.results()) {
-      torch::jit::push(*stack, at::empty_symint(call.shape(result), call.options(result)));
-    }
+    for (const Result& result : op.results()) torch::jit::push(*stack, call.empty(result));
   });
 }
 

@@ -1,6 +1,8 @@
 #include "ops/operator.h"
 
 #include <ATen/ExpandUtils.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -174,6 +176,14 @@ c10::SymDimVector Call::shape(const Result& result) const {
 
 at::TensorOptions Call::options(const Result& result) const {
   return result.dtype == at::kFloat ? first().options() : first().options().dtype(result.dtype);
+}
+
+Tensor Call::empty(const Result& result) const {
+  c10::SymDimVector sizes = shape(result);
+  if (!result.steps_first) return at::empty_symint(sizes, options(result));
+  const auto steps = static_cast<std::int64_t>(batch_.size());
+  std::rotate(sizes.begin(), sizes.begin() + steps, sizes.begin() + steps + 1);
+  return at::empty_symint(sizes, options(result)).movedim(0, steps);
 }
 
 void with_boxed_call(const Operator& op, c10::ArrayRef<c10::IValue> arguments,

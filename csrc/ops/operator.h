@@ -4,10 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/empty.h>
 #include <c10/core/SymIntArrayRef.h>
 #include <c10/util/ArrayRef.h>
 #include <c10/util/DimVector.h>
+#include <c10/util/OptionalArrayRef.h>
 #include <c10/util/SmallVector.h>
 
 #include <array>
@@ -104,13 +104,14 @@ struct Result {
   std::string_view name;
   Sizes sizes = {};
   at::ScalarType dtype = at::kFloat;  ///< at::kFloat for that of the first argument
+  bool steps_first = false;  ///< whether in memory the first of `sizes`, that of the steps, is before the batch
 };
 
 class Call;
 
 class Operator {
  public:
-  static constexpr std::size_t kMost = 16;
+  static constexpr std::size_t kMost = 20;
 
   enum class Kind {
     kDifferentiable,     ///< a kernel for each backend, and derivatives in autograd.cpp
@@ -180,6 +181,8 @@ class Call {
   c10::SymDimVector shape(const Sizes& sizes) const;
   c10::SymDimVector shape(const Result& result) const;
   at::TensorOptions options(const Result& result) const;
+  /// The result, without values.
+  Tensor empty(const Result& result) const;
 
  private:
   struct Known {
@@ -213,6 +216,7 @@ inline Value value_of(std::int64_t x) { return x; }
 inline Value value_of(double x) { return x; }
 inline Value value_of(std::string_view x) { return x; }
 inline Value value_of(c10::SymIntArrayRef x) { return x; }
+inline Value value_of(c10::OptionalArrayRef<c10::SymInt> x) { return x ? Value(*x) : Value(); }
 template <class T>
 Value value_of(const std::optional<T>& x) {
   return x ? Value(*x) : Value();
@@ -238,10 +242,7 @@ std::array<Tensor, count> new_results(const Operator& op, const Arguments&... ar
       op,
       [&op](const Call& call) {
         std::array<Tensor, count> results;
-        for (std::size_t k = 0; k < count; ++k) {
-          const Result& result = op.results()[k];
-          results[k] = at::empty_symint(call.shape(result), call.options(result));
-        }
+        for (std::size_t k = 0; k < count; ++k) results[k] = call.empty(op.results()[k]);
         return results;
       },
       arguments...);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "physics/stepping.h"
+#include "physics/walk.h"
 
 namespace lcp::physics {
 namespace {
@@ -24,6 +25,24 @@ Tensor free_height(const Tensor& x, const Tensor& v, const FallingBlock& block) 
 Problem problem_of(const Tensor& x, const Tensor& v, const FallingBlock& block) {
   const Tensor k = stiffness(block);
   return {k.unsqueeze(-1).unsqueeze(-1), (-k * free_height(x, v, block)).unsqueeze(-1)};
+}
+
+// The same as a linear complementarity system with the state (x, v). That v_next = v + dt (w / m - g) is exact in
+// flight, where w = 0, and at rest, where it is the rounding error of its terms.
+LinearComplementaritySystem system_of(const FallingBlock& block) {
+  const Tensor k = stiffness(block);
+  const Tensor zero = at::zeros_like(k);
+  const Tensor one = at::ones_like(k);
+  const Tensor fall = block.gravity * block.dt;
+  return {.A = matrix_of_entries({{zero, zero}, {zero, one}}),
+          .B = at::zeros({2, 0}, k.options()),
+          .D = matrix_of_entries({{one}, {zero}}),
+          .G = matrix_of_entries({{zero}, {block.dt / block.mass}}),
+          .d = vector_of({zero, -fall}),
+          .E = matrix_of_entries({{-k, -k * block.dt}}),
+          .H = at::zeros({1, 0}, k.options()),
+          .M = k.unsqueeze(-1).unsqueeze(-1),
+          .q = (k * block.dt * fall).unsqueeze(-1)};
 }
 
 FallingBlockStep read(const Tensor& x, const Tensor& v, const Tensor& x_next, const Tensor& lambda,
@@ -73,6 +92,12 @@ FallingBlockSolution simulate(const Tensor& x, const Tensor& v, std::int64_t ste
   TORCH_CHECK(steps >= 1, "steps must be >= 1; got ", steps);
   const FallingBlock block = in_precision_of(x, parameters);
   const Shape batch = batch_of(x, v, block);
+  if (can_walk(options)) {
+    const Tensor nothing = at::zeros({1, 0}, x.options()).expand({steps, 0});
+    const Tensor state = at::stack({expanded(x, batch), expanded(v.to(x.scalar_type()), batch)}, -1);
+    const LcsRollout all = walk(system_of(block), state, nothing, options);
+    return {{all.x_next.select(-1, 0), all.x_next.select(-1, 1), all.w.select(-1, 0)}, all.z, all.residual, all.status};
+  }
   const StepFunctions functions{
       [&](const Tensors& state, const Tensor&, const Tensor& poison) -> Solved {
         const Problem problem = problem_of(state[0], state[1], block);

@@ -8,6 +8,7 @@
 
 #include "lcp/physics/friction_cone.h"
 #include "physics/stepping.h"
+#include "physics/walk.h"
 
 namespace lcp::physics {
 namespace {
@@ -84,6 +85,27 @@ Tensor polyhedral_vector(const Tensor& free, const PlanarBlock& block, const Ten
   return at::cat({projections.expand(wide), limit.expand(batch).unsqueeze(-1)}, -1);
 }
 
+// The same as a linear complementarity system with the state v and the input u.
+LinearComplementaritySystem polyhedral_system(const PlanarBlock& block, const Tensor& M, const Tensor& D) {
+  const std::int64_t n = D.size(1);
+  const Tensor c = (block.dt / block.mass).unsqueeze(-1).unsqueeze(-1);
+  const Tensor limit = block.mu * block.mass * block.gravity;
+  const Tensor along_directions = at::constant_pad_nd(D.t(), {0, 0, 0, 1});  // [n + 1, 2]
+  const Tensor none = at::zeros({2, 2}, D.options());
+  std::vector<std::int64_t> cone(n, n);
+  cone.push_back(-1);
+  return {.A = none,
+          .B = none,
+          .D = at::zeros({2, n + 1}, D.options()),
+          .G = at::constant_pad_nd(D * (2.0 / static_cast<double>(n)), {0, 1}),
+          .d = at::zeros({2}, D.options()),
+          .E = along_directions,
+          .H = c * along_directions,
+          .M = M,
+          .q = at::constant_pad_nd(limit.unsqueeze(-1), {n, 0}),
+          .cone = cone};
+}
+
 Tensor polyhedral_velocity(const Tensor& z, const Tensor& w, const Tensor& D, const SolveOptions& options) {
   const std::int64_t n = D.size(1);
   return held(sticks(z, w).unsqueeze(-1), combined(w.slice(-1, 0, n), D) * (2.0 / static_cast<double>(n)), options);
@@ -143,6 +165,21 @@ class PlanarBlockStepper {
     unknown_formulation();
   }
 
+  // The rollout of the polyhedral formulation.
+  LcsRollout walk(const Tensor& v, const Tensor& inputs) const {
+    return physics::walk(polyhedral_system(block_, M_, D_), v, inputs, solve_options_);
+  }
+
+  // The direction, one pass, and that it converged.
+  static Tensors reports(const Tensor& t) {
+    const Tensor passes = at::ones(leading(t), t.options().dtype(at::kLong));
+    return {t, passes, at::ones_like(passes, at::kBool)};
+  }
+
+  PlanarBlockStep read_walk(const LcsRollout& all) const {
+    return {all.x_next, combined(all.z.slice(-1, 0, D_.size(1)), D_)};
+  }
+
   PlanarBlockStep read(const Tensor& free, const SolveResult& result) const {
     if (polyhedral()) return physics::read(result.z, result.w, D_, solve_options_);
     const Tensor v_next = velocity(result);
@@ -171,11 +208,6 @@ class PlanarBlockStepper {
     Tensor q = problem(free, t).q;
     if (poison.defined()) q = q + poison.unsqueeze(-1);
     return lcp::solve(M_, q, solve_options_);
-  }
-
-  static Tensors reports(const Tensor& t) {
-    const Tensor passes = at::ones(leading(t), t.options().dtype(at::kLong));
-    return {t, passes, at::ones_like(passes, at::kBool)};
   }
 
   Solved fixed_point(const Tensor& v, const Tensor& free, const Tensor& poison) const {
@@ -319,6 +351,12 @@ PlanarBlockSolution simulate(const Tensor& v, const Tensor& u, const PlanarBlock
   const PlanarBlockStepper stepper(v, block, options, solve_options);
   const Tensor inputs = inputs_of(v, u, block);
   const Shape batch = leading(inputs).slice(1).vec();
+  if (stepper.polyhedral() && can_walk(solve_options)) {
+    const LcsRollout all = stepper.walk(expanded(v, batch, {2}), inputs);
+    const Tensor none = (0 * all.residual).unsqueeze(-1).expand_as(all.x_next);  // NaN where there is no solution
+    const Tensors reports = PlanarBlockStepper::reports(none);
+    return {{stepper.read_walk(all), all.z, all.residual, all.status}, reports[0], reports[1], reports[2]};
+  }
   const StepFunctions functions{[&](const Tensors& state, const Tensor& now, const Tensor& poison) {
                                   return stepper.solve(state[0], stepper.free(state[0], now), poison);
                                 },

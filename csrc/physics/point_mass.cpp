@@ -7,6 +7,7 @@
 
 #include "lcp/solve_mixed.h"
 #include "physics/stepping.h"
+#include "physics/walk.h"
 
 namespace lcp::physics {
 namespace {
@@ -49,6 +50,35 @@ Tensor reduced_matrix(const PointMass& mass) {
 Tensor reduced_vector(const Tensor& free, const Tensor& c) {
   const Tensor slide = free.select(-1, kX);
   return vector_of({free.select(-1, kY) + c, slide, -slide, at::zeros_like(slide)});
+}
+
+// The reduced problem at position level as a linear complementarity system with the state (x, y, v_x, v_y). As in
+// `advanced`, but that v_y = v*_y + lambda_n / m also in contact: at rest it is the rounding error of its terms. In
+// flight, v_x is (w_plus - w_minus) / 2, whose derivative is that of v*_x for Ties::kInactive only.
+LinearComplementaritySystem system_of(const PointMass& mass) {
+  const Tensor c = mass.dt / mass.mass;
+  const Tensor dt = mass.dt.expand_as(c);
+  const Tensor zero = at::zeros_like(c);
+  const Tensor one = at::ones_like(c);
+  const Tensor half = one / 2;
+  const Tensor fall = mass.dt * mass.gravity;
+  return {
+      .A = matrix_of_entries(
+          {{one, zero, zero, zero}, {zero, zero, zero, zero}, {zero, zero, zero, zero}, {zero, zero, zero, one}}),
+      .B = matrix_of_entries({{zero, zero}, {zero, zero}, {zero, zero}, {zero, c}}),
+      .D = matrix_of_entries({{zero, zero, zero, zero},
+                              {zero, zero, zero, zero},
+                              {zero, zero, zero, zero},
+                              {1 / mass.mass, zero, zero, zero}}),
+      .G = matrix_of_entries(
+          {{zero, dt / 2, -dt / 2, zero}, {dt, zero, zero, zero}, {zero, half, -half, zero}, {zero, zero, zero, zero}}),
+      .d = vector_of({zero, zero, zero, -fall}),
+      .E = matrix_of_entries(
+          {{zero, 1 / dt, zero, one}, {zero, zero, one, zero}, {zero, zero, -one, zero}, {zero, zero, zero, zero}}),
+      .H = matrix_of_entries({{zero, c}, {c, zero}, {-c, zero}, {zero, zero}}),
+      .M = reduced_matrix(mass),
+      .q = vector_of({-fall, zero, zero, zero}),
+      .cone = {-1, kGamma, kGamma, -1}};
 }
 
 // [n D 0]', [4, 2].
@@ -238,6 +268,15 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
   const PointMassStepper stepper(state.velocity, mass, options, solve_options);
   const Tensor inputs = inputs_of(state, u, mass);
   const Shape batch = leading(inputs).slice(1).vec();
+  const Tensor position = state.position.to(state.velocity.scalar_type());
+  if (options.formulation == PointMassFormulation::kStewartTrinkle &&
+      options.stabilization == Stabilization::kPosition && solve_options.ties == ties_name(Ties::kInactive) &&
+      can_walk(solve_options)) {
+    const Tensor first = at::cat({expanded(position, batch, {2}), expanded(state.velocity, batch, {2})}, -1);
+    const LcsRollout all = walk(system_of(in_precision_of(state.velocity, mass)), first, inputs, solve_options);
+    return {with_impulses({all.x_next.slice(-1, 0, 2), all.x_next.slice(-1, 2)}, all.z), all.z, all.residual,
+            all.status};
+  }
   const StepFunctions functions{
       [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
         const PointMassState start{now[0], now[1]};
@@ -249,7 +288,6 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
         const PointMassState next = stepper.next({now[0], now[1]}, solved.extras[0], solved.extras[1], solved.result);
         return {next.position, next.velocity};
       }};
-  const Tensor position = state.position.to(state.velocity.scalar_type());
   const Rollout all =
       roll_out({expanded(position, batch, {2}), expanded(state.velocity, batch, {2})}, inputs, batch, functions);
   const PointMassState ends{all.ends[0], all.ends[1]};

@@ -6,6 +6,7 @@
 
 #include "lcp/solve_mixed.h"
 #include "physics/stepping.h"
+#include "physics/walk.h"
 
 namespace lcp::physics {
 namespace {
@@ -82,6 +83,51 @@ MixedProblem with_velocity(const Tensor& v, const Tensor& u, const SlidingBlock&
           std::move(rows.q)};
 }
 
+// The same as a linear complementarity system with the state v and the input u.
+LinearComplementaritySystem system_of(const SlidingBlock& block, Formulation formulation) {
+  const Tensor c = block.dt / block.mass;
+  const Tensor limit = block.max_friction();
+  const Tensor zero = at::zeros_like(c);
+  const Tensor one = at::ones_like(c);
+  const Tensor none = as_matrix(zero);
+  switch (formulation) {
+    case Formulation::kForward:
+      return {.A = none,
+              .B = none,
+              .D = as_matrix(one),
+              .G = none,
+              .d = zero.unsqueeze(-1),
+              .E = as_matrix(-1 / c),
+              .H = as_matrix(-one),
+              .M = matrix(block, formulation),
+              .q = limit.unsqueeze(-1)};
+    case Formulation::kDirect:
+      return {.A = none,
+              .B = none,
+              .D = matrix_of_entries({{one, -one}}),
+              .G = matrix_of_entries({{zero, zero}}),
+              .d = zero.unsqueeze(-1),
+              .E = matrix_of_entries({{-1 / c}, {1 / c}}),
+              .H = matrix_of_entries({{-one}, {one}}),
+              .M = matrix(block, formulation),
+              .q = vector_of({limit, limit})};
+    case Formulation::kTraditional:
+      return {.A = none,
+              .B = none,
+              .D = matrix_of_entries({{zero, zero, zero}}),
+              .G = matrix_of_entries({{one / 2, -one / 2, zero}}),
+              .d = zero.unsqueeze(-1),
+              .E = matrix_of_entries({{one}, {-one}, {zero}}),
+              .H = matrix_of_entries({{c}, {-c}, {zero}}),
+              .M = matrix(block, formulation),
+              .q = vector_of({zero, zero, limit}),
+              .cone = {2, 2, -1}};
+    case Formulation::kMixed:
+      break;
+  }
+  unknown_formulation();
+}
+
 // v_next, with which the next step begins.
 Tensor next_velocity(const Tensor& z, const Tensor& w, Formulation formulation, const SolveOptions& options) {
   switch (formulation) {
@@ -96,22 +142,26 @@ Tensor next_velocity(const Tensor& z, const Tensor& w, Formulation formulation, 
   unknown_formulation();
 }
 
-SlidingBlockStep read(const Tensor& z, const Tensor& w, const SlidingBlock& block, Formulation formulation,
-                      const SolveOptions& options) {
-  const Tensor v_next = next_velocity(z, w, formulation, options);
+SlidingBlockStep read(const Tensor& v_next, const Tensor& z, const Tensor& w, const SlidingBlock& block,
+                      Formulation formulation) {
   switch (formulation) {
     case Formulation::kForward:
       return {v_next, at::where(v_next.isnan(), v_next, at::zeros_like(v_next)), block.max_friction() - w.select(-1, 0),
               v_next};
     case Formulation::kDirect: {
-      const Tensor limit = block.max_friction();
-      return {v_next, limit - w.select(-1, 1), limit - w.select(-1, 0), z.sum(-1)};
+      const Tensor lambda = block.max_friction().unsqueeze(-1) - w;  // (lambda_minus, lambda_plus)
+      return {v_next, lambda.select(-1, 1), lambda.select(-1, 0), z.select(-1, 0) + z.select(-1, 1)};
     }
     case Formulation::kTraditional:
     case Formulation::kMixed:
       return {v_next, z.select(-1, 0), z.select(-1, 1), z.select(-1, 2)};
   }
   unknown_formulation();
+}
+
+SlidingBlockStep read(const Tensor& z, const Tensor& w, const SlidingBlock& block, Formulation formulation,
+                      const SolveOptions& options) {
+  return read(next_velocity(z, w, formulation, options), z, w, block, formulation);
 }
 
 template <class F>
@@ -188,6 +238,11 @@ SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlo
   const SlidingBlock block = in_precision_of(v, parameters);
   const Tensor inputs = inputs_of(v, u, block);
   const Shape batch = inputs.sizes().slice(1).vec();
+  if (formulation != Formulation::kMixed && can_walk(options)) {
+    const LcsRollout all =
+        walk(system_of(block, formulation), expanded(v, batch).unsqueeze(-1), inputs.unsqueeze(-1), options);
+    return {read(all.x_next.select(-1, 0), all.z, all.w, block, formulation), all.z, all.residual, all.status};
+  }
   const Tensor M = matrix(block, formulation);
   const StepFunctions functions{[&](const Tensors& state, const Tensor& now, const Tensor& poison) -> Solved {
                                   Tensor q = vector(state[0], now, block, formulation);

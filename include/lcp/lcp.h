@@ -34,6 +34,7 @@
 #include "lcp/physics/problem.h"
 #include "lcp/physics/sliding_block.h"
 #include "lcp/physics/tripod.h"
+#include "lcp/simulate_lcs.h"
 #include "lcp/solve.h"
 #include "lcp/solve_contact.h"
 #include "lcp/solve_friction.h"

@@ -8,13 +8,14 @@ element of a batch has a status of its own; see Status.
 """
 
 from torchlcp import _library  # noqa: F401, first: it registers the operators
-from torchlcp import _contact, _friction, _layer, _operators, _pad
+from torchlcp import _contact, _friction, _layer, _operators, _pad, _simulate
 from torchlcp._built import VERSION
 from torchlcp._contact import *  # noqa: F403
 from torchlcp._friction import *  # noqa: F403
 from torchlcp._layer import *  # noqa: F403
 from torchlcp._operators import *  # noqa: F403
 from torchlcp._pad import *  # noqa: F403
+from torchlcp._simulate import *  # noqa: F403
 
 __version__ = VERSION
 __all__ = []  # extended by one statement for each module, which is the form that type checkers understand
@@ -23,3 +24,4 @@ __all__ += _friction.__all__
 __all__ += _layer.__all__
 __all__ += _operators.__all__
 __all__ += _pad.__all__
+__all__ += _simulate.__all__

@@ -73,16 +73,17 @@ KNOWN = {
     "linalg": ["simd", "Eigen"],
     "solver": ["linalg", "lcp/method.h", "lcp/status.h"],
     "batch": ["solver"],
+    "lcs": ["batch", "lcp/ties.h"],
     "contact": ["Eigen"],
     "contact/tensor_cone.h": ["LibTorch"],
     "friction": ["contact", "solver"],
-    "ops": ["batch", "friction", "contact/tensor_cone.h", "lcp"],
+    "ops": ["lcs", "friction", "contact/tensor_cone.h", "lcp"],
     "physics": ["lcp/physics", "contact/tensor_cone.h", "Eigen"],
     "learning": ["lcp/learning"],
     "identification": ["lcp/identification"],
     "models": ["lcp/nn"],
     "training": ["lcp/physics", "lcp/learning", "lcp/identification", "lcp/nn"],
-    "lcp": ["lcp/method.h", "lcp/status.h", "LibTorch"],
+    "lcp": ["lcp/method.h", "lcp/status.h", "lcp/ties.h", "LibTorch"],
     "lcp/physics": ["lcp"],
     "lcp/learning": ["lcp"],
     "lcp/identification": ["lcp"],
@@ -90,6 +91,7 @@ KNOWN = {
     "lcp/lcp.h": ["lcp/physics", "lcp/learning", "lcp/identification", "lcp/nn"],
     "lcp/method.h": [],
     "lcp/status.h": [],
+    "lcp/ties.h": [],
 }
 LIBRARIES = {"Eigen": "Eigen", "ATen": "LibTorch", "c10": "LibTorch", "torch": "LibTorch"}
 # Where the headers of each folder are included from.

@@ -16,7 +16,7 @@ import torchlcp
 from torchlcp import (
     LCP, Certificate, ContactCertificate, ContactDual, ContactParameters, ContactSolution, DirectionalDerivative,
     FreeMotion, FrictionCertificate, FrictionMotion, FrictionProblem, FrictionSolution, MixedSolution, PaddedBatch,
-    Solution, Status,
+    Rollout, Solution, Status,
 )
 
 N = 4
@@ -37,6 +37,7 @@ OPERATORS = {
     "contact_dual": ContactDual,
     "contact_parameters": ContactParameters,
     "delassus_diagonal": None,
+    "simulate_lcs": Rollout,
     "pad": PaddedBatch,
     "unpad": None,
 }

@@ -1,0 +1,78 @@
+// Vector kernels that walk many systems of few pairs through all their steps, one trajectory in each lane, compiled for
+// each instruction set.
+#pragma once
+
+#include <cstdint>
+
+#include "batch/kernels.h"
+#include "lcs/system.h"
+
+namespace lcp::lcs {
+
+/// A walk forward of `count` trajectories.
+template <class T>
+struct ForwardWalk {
+  Size size;
+  const int* cone;  ///< see cone.h; nullptr where there are no contacts
+  std::int64_t count, steps;
+  System<T> system;
+  BatchView<T> x;
+  StepsView<T> u;
+  Path<T> to;
+  double tolerance;   ///< at least batch::TypedKernels::min_tolerance
+  double* workspace;  ///< as many numbers as Simulator counts, 64-byte aligned
+
+  /// Solves the problem of a trajectory that the kernel does not solve to full accuracy. states may be nullptr.
+  void (*solve)(void* self, std::int64_t trajectory, const T* q, T* z, T* w, std::int8_t* status, std::int8_t* states);
+  void* self;
+};
+
+/// A walk backward of `count` trajectories.
+template <class T>
+struct BackwardWalk {
+  Size size;
+  const int* cone;
+  std::int64_t count, steps;
+  System<T> system;  ///< without d and q
+  WalkedPath<T> path;
+  Gradients<T> to;
+  bool tied_active, midpoint;  ///< whether tied pairs count as w_i = 0; whether as the mean of both
+  double* workspace;           ///< as many numbers as Adjoint counts, 64-byte aligned
+
+  /// t = J' (g_z, g_w), see solver/active_set.h, for a trajectory whose M_aa the kernel finds nearly singular.
+  void (*solve)(void* self, std::int64_t trajectory, const std::int8_t* states, bool tied_active, const double* g_z,
+                const double* g_w, double* t);
+  void* self;
+};
+
+/// The most trajectories in a vector.
+inline constexpr std::int64_t kWidest = 16;
+
+/// So many vectors are enumerated, and then verified and stepped: the processor overlaps the turns of two short loops
+/// better than those of one long loop.
+inline constexpr int kTogether = 8;
+
+template <class T>
+struct WalkKernels {
+  void (*forward)(const ForwardWalk<T>& walk);
+  void (*backward)(const BackwardWalk<T>& walk);
+};
+
+struct Kernels {
+  WalkKernels<double> doubles[batch::kSmall];  ///< for n = 1, 2, ..., kSmall
+  WalkKernels<float> floats[batch::kSmall];
+
+  template <class T>
+  const WalkKernels<T>& of(int n) const {
+    if constexpr (sizeof(T) == sizeof(double)) {
+      return doubles[n - 1];
+    } else {
+      return floats[n - 1];
+    }
+  }
+};
+
+/// The kernels of the instruction set in use.
+const Kernels& kernels();
+
+}  // namespace lcp::lcs

@@ -1,0 +1,66 @@
+// Linear complementarity systems, and their trajectories, in memory.
+#pragma once
+
+#include <cstdint>
+
+#include "batch/kernels.h"
+
+namespace lcp::lcs {
+
+using batch::BatchView;
+
+/// The numbers of states, inputs and pairs.
+struct Size {
+  int k, m, n;
+};
+
+/// The matrices, row-major, and vectors of the system of each trajectory:
+///   w = E x + H u + M z + q,   0 <= z  perp  w >= 0,   x_next = A x + B u + D z + G w + d.
+/// In G w, the w of a contact that sticks counts as 0, see cone.h.
+template <class T>
+struct System {
+  BatchView<T> A, B, D, G, d, E, H, M, q;
+};
+
+/// What the trajectories have at each step: that of step s begins at data + s * stride, that of one trajectory behind
+/// that of another, or a single one that all share.
+template <class T>
+struct StepsView {
+  const T* data;
+  std::int64_t stride;
+  bool shared;
+};
+
+/// What a walk forward writes. Step s of trajectory b is element s * batch + b.
+template <class T>
+struct Path {
+  T *x_next, *z, *w;  ///< NaN from the first step on that is not solved
+  T* residual;        ///< max_i |min(z_i, (M z + q)_i)|
+  std::int8_t* status;
+  std::int8_t* states;  ///< of the pairs, see solver/pair_states.h; nullptr where they are not wanted
+  std::int64_t batch;
+};
+
+/// What a walk backward reads: the trajectories, and the gradients of x_next, z and w.
+template <class T>
+struct WalkedPath {
+  BatchView<T> x;
+  StepsView<T> u, x_next, z, w;
+  StepsView<std::int8_t> states;
+  StepsView<T> g_x_next, g_z, g_w;
+};
+
+/// What a walk backward writes: the gradients of each trajectory, summed over its steps, but for that of u, whose
+/// step s of trajectory b is element s * batch + b. nullptr where a gradient is not wanted.
+template <class T>
+struct Gradients {
+  T *A, *B, *D, *G, *d, *E, *H, *M, *q, *x, *u;
+  std::int64_t batch;
+};
+
+/// A component of x_next counts as 0 up to this multiple of the epsilon of the data, relative to the sum of the
+/// magnitudes of its terms: as much as a row of w = M z + q counts as round-off. So what comes to rest is exactly at
+/// rest, and not at the rounding error of the forces that hold it.
+inline constexpr double kAtRestInEpsilon = 64;
+
+}  // namespace lcp::lcs

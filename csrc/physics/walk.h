@@ -1,0 +1,24 @@
+// Rollouts of systems whose steps are linear complementarity systems, in one call of lcp::simulate_lcs.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <initializer_list>
+
+#include "lcp/simulate_lcs.h"
+#include "lcp/solve.h"
+
+namespace lcp::physics {
+
+/// Whether lcp::simulate_lcs solves a step as lcp::solve does with these options: else the rollout is a loop over
+/// lcp::solve.
+bool can_walk(const SolveOptions& options);
+
+/// A matrix of numbers [..., rows, columns], of tensors [...] that are broadcast, row after row.
+at::Tensor matrix_of_entries(std::initializer_list<std::initializer_list<at::Tensor>> rows);
+
+/// x: [batch..., k], the first state. u: [steps, batch..., m]. Returns tensors [steps, batch..., ...].
+LcsRollout walk(const LinearComplementaritySystem& system, const at::Tensor& x, const at::Tensor& u,
+                const SolveOptions& options);
+
+}  // namespace lcp::physics
