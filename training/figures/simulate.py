@@ -6,11 +6,11 @@ import sys
 import numpy as np
 from matplotlib.animation import FFMpegWriter, PillowWriter
 from matplotlib.patches import Circle, Patch, Polygon, Rectangle
+from rigid import RigidBodies
 from style import BLUE, GREY, INK, ORANGE, PALE, SLIDING, STICKING, TEAL
-from style import legend_above, new_file, plt, run_folder, save, shade
+from style import legend_above, new_file, pace, plt, run_folder, save, shade
 
 OTHERS = 20  # trajectories drawn beside the first
-FRAMES, SECONDS = 80, 4  # of an animation: at most, and about
 BLOCK = [(-1, 0), (1, 0), (1, 1.2), (-1, 1.2), (-1, 0)]  # a marker whose lower edge is at its point
 NAMES = {"stewart_trinkle": "Stewart\u2013Trinkle", "belbute_peres": "Belbute-Peres"}
 SYMBOLS = {
@@ -86,14 +86,6 @@ def relation(axes, x, y, color, x_label, y_label, exact=None):
     axes.plot(x, y, ".", ms=3, color=color, label="LCP")
     axes.set(xlabel=x_label, ylabel=y_label)
     axes.locator_params(axis="x", nbins=6)
-
-
-def pace(duration):
-    """The factor by which the animation is slowed down, 1, 2 or 5 times a power of ten; the times of its frames; ms per frame."""
-    factors = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
-    slower = min(factors, key=lambda x: abs(math.log(duration * x / SECONDS)))
-    delay = max(40, 10 * math.ceil(100 * duration * slower / (FRAMES - 1)))  # a GIF counts in 10 ms
-    return slower, np.append(np.arange(0, duration * (1 - 1e-9), delay / 1000 / slower), duration), delay
 
 
 class System:
@@ -573,7 +565,8 @@ def main():
     run = run_folder()
     systems = {"sliding_block": SlidingBlock, "falling_block": FallingBlock, "planar_block": PlanarBlock,
                "point_mass": PointMass, "tripod": Tripod, "compliant_particle": CompliantParticle,
-               "compliant_block": CompliantBlock}
+               "compliant_block": CompliantBlock,
+               **dict.fromkeys(("cube", "rolling", "stack", "spheres"), RigidBodies)}
     system = systems[json.loads((run / "config.json").read_text())["system"]](run)
     system.draw()
     kind = system.flags["animation"]

@@ -1,6 +1,7 @@
 """What every figure of the programs shares: reading a run's CSV files, a quiet style, sticking shaded."""
 import contextlib
 import csv
+import math
 import pathlib
 import subprocess
 import sys
@@ -34,6 +35,17 @@ plt.rcParams.update(
         "lines.linewidth": 1.5,
     }
 )
+
+
+FRAMES, SECONDS = 80, 4  # of an animation: at most, and about
+
+
+def pace(duration):
+    """The factor by which the animation is slowed down, 1, 2 or 5 times a power of ten; the times of its frames; ms per frame."""
+    factors = [digit * 10.0**power for power in range(-9, 10) for digit in (1, 2, 5)]
+    slower = min(factors, key=lambda x: abs(math.log(duration * x / SECONDS)))
+    delay = max(40, 10 * math.ceil(100 * duration * slower / (FRAMES - 1)))  # a GIF counts in 10 ms
+    return slower, np.append(np.arange(0, duration * (1 - 1e-9), delay / 1000 / slower), duration), delay
 
 
 def run_folder():

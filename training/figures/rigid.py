@@ -1,0 +1,201 @@
+"""motion.png, and motion.gif or motion.mp4, of rigid bodies in three dimensions: simulate --system cube and others."""
+import csv
+import json
+import math
+
+import numpy as np
+from matplotlib.animation import FFMpegWriter, PillowWriter
+from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
+from style import BLUE, GREY, INK, ORANGE, PALE, STICKING, TEAL
+from style import legend_above, new_file, pace, plt, save, shade
+
+COLORS = ["#5b8fcf", "#e0a15a", "#57b8a8", "#b48ead", "#c9c46b", "#d77a7a", "#8fa3b8"]
+FACES = [(0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5)]
+CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
+LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
+SEEN = (20, -60)  # elevation and azimuth of the view, degrees
+
+
+def matrices(q):
+    """The rotation matrices [..., 3, 3] of quaternions [..., 4]."""
+    w, x, y, z = np.moveaxis(q / np.linalg.norm(q, axis=-1, keepdims=True), -1, 0)
+    rows = [[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]]
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+
+
+def ball_mesh(meridians=16, parallels=9):
+    """The faces [faces, 4, 3] of a sphere of diameter 1, and which of them are painted, so that one sees it turn."""
+    across, down = np.linspace(0, 2 * np.pi, meridians + 1), np.linspace(0, np.pi, parallels + 1)
+    points = 0.5 * np.stack([np.outer(np.sin(down), np.cos(across)), np.outer(np.sin(down), np.sin(across)),
+                             np.outer(np.cos(down), np.ones_like(across))], -1)
+    faces = np.stack([points[:-1, :-1], points[:-1, 1:], points[1:, 1:], points[1:, :-1]], -2)
+    painted = np.broadcast_to((np.arange(meridians) // (meridians // 4)) % 2 == 0, faces.shape[:2])
+    return faces.reshape(-1, 4, 3), painted.ravel()
+
+
+class RigidBodies:
+    """A run: its flags, and the positions and orientations of its first trajectory, [bodies, steps + 1, ...]."""
+
+    def __init__(self, run):
+        self.flags, self.metrics = (json.loads((run / f"{x}.json").read_text()) for x in ("config", "metrics"))
+        self.rollout = not self.flags["inputs"]
+        with open(run / "data.csv") as stream:
+            rows = csv.DictReader(stream)
+            names = rows.fieldnames
+            kept = [[float(x) for x in row.values()] for row in rows if not self.rollout or float(row["trajectory"]) == 0]
+        self.columns = dict(zip(names, np.array(kept).T))
+        with open(run / "bodies.csv") as stream:
+            shapes = list(csv.DictReader(stream))
+        self.sizes = np.array([[float(shape[f"size_{x}"]) for x in "xyz"] for shape in shapes])
+        self.round = self.flags["system"] in ("rolling", "spheres")
+        ends = ["" if len(shapes) == 1 else f"_{b}" for b in range(len(shapes))]
+        self.positions, self.quaternions, self.velocities = (
+            np.stack([np.stack([self.columns[name + end] for name in names], -1) for end in ends])
+            for names in (("x", "y", "z"), ("q_w", "q_x", "q_y", "q_z"), ("v_x", "v_y", "v_z")))
+        self.solved = int(np.isfinite(self.positions[0, :, 0]).sum())
+        self.dt = self.flags["dt"]
+        self.time = self.dt * np.arange(1, 1 + self.positions.shape[1])
+        names = {"exact_cone": "exact friction cone", "polyhedral": f"{self.flags['directions']} directions of friction",
+                 "compliant": "compliant contact"}
+        title = f"{self.flags['system'].capitalize()}, {names[self.flags['formulation']]}"
+        parameters = [f"$\\mu$ = {self.flags['mu']:g}", f"restitution {self.flags['restitution']:g}",
+                      f"$\\Delta t$ = {self.dt:g} s"]
+        if self.flags["formulation"] == "compliant":
+            parameters[1] = f"$k$ = {self.flags['stiffness']:g} N/m"
+        self.title = f"{title}\n{', '.join(parameters)}"
+        self.slope = self.flags.get("slope", 0)
+        self.mesh, self.painted = ball_mesh() if self.round else (CORNERS[np.array(FACES)], None)
+
+    def faces(self, k):
+        """The faces of all bodies after step k, [faces, 4, 3], and their colours."""
+        R = matrices(self.quaternions[:, k])
+        all_faces, colors = [], []
+        for b, size in enumerate(self.sizes):
+            faces = (self.mesh * size) @ R[b].T
+            normals = np.cross(faces[:, 1] - faces[:, 0], faces[:, 3] - faces[:, 0])
+            lengths = np.linalg.norm(normals, axis=-1, keepdims=True)
+            outward = np.sign((normals * faces.mean(axis=1)).sum(-1, keepdims=True))
+            light = 0.62 + 0.38 * ((normals * outward / np.where(lengths == 0, 1, lengths)) @ LIGHT)
+            color = np.array(plt.matplotlib.colors.to_rgb(COLORS[b % len(COLORS)]))
+            shades = np.broadcast_to(color, (len(faces), 3)).copy()
+            if self.painted is not None:
+                shades[self.painted] = 0.55 * shades[self.painted] + 0.45
+            all_faces.append(faces + self.positions[b, k])
+            colors.append(np.clip(shades * light[:, None], 0, 1))
+        return np.concatenate(all_faces), np.concatenate(colors)
+
+    def limits(self):
+        """The middle and the width of a box that contains all motion, seen as a cube."""
+        points = self.positions[:, : self.solved]
+        reach = self.sizes.max() / (2 if self.round else 1.2)
+        low, high = points.min(axis=(0, 1)) - reach, points.max(axis=(0, 1)) + reach
+        low[2] = min(low[2], 0) if self.slope == 0 else low[2]
+        return (low + high) / 2, (high - low).clip(4 * reach)
+
+    def stage(self, axes):
+        middle, width = self.limits()
+        axes.set_box_aspect(width)
+        for name, m, w in zip("xyz", middle, width):
+            getattr(axes, f"set_{name}lim")(m - w / 2, m + w / 2)
+            getattr(axes, f"set_{name}label")(f"${name}$ [m]", fontsize=8)
+            getattr(axes, f"{name}axis").set_major_locator(plt.MaxNLocator(4))
+        axes.tick_params(labelsize=7)
+        axes.view_init(*SEEN)
+        x, y = np.meshgrid(*(np.linspace(m - w / 2, m + w / 2, 9) for m, w in zip(middle[:2], width[:2])))
+        z = -np.tan(self.slope) * x
+        lines = [np.stack([a, b, c], -1) for a, b, c in zip(x, y, z)] + [np.stack([a, b, c], -1)
+                                                                       for a, b, c in zip(x.T, y.T, z.T)]
+        axes.add_collection3d(Line3DCollection(lines, colors=PALE, lw=0.6, zorder=-2))
+
+    def paths(self, axes):
+        self.stage(axes)
+        for b, path in enumerate(self.positions):
+            axes.plot(*path.T, color=COLORS[b % len(COLORS)], lw=1, zorder=1)
+        shown = np.unique(np.linspace(0, self.solved - 1, 1 if len(self.sizes) > 1 else 5).astype(int))
+        for k in shown if len(self.sizes) == 1 else [self.solved - 1]:
+            faces, colors = self.faces(k)
+            edges = "none" if self.round else "white"
+            axes.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=edges, lw=0.5, alpha=0.95))
+
+    def over_time(self, axes, label, *series):
+        for values, color, name in series:
+            axes.plot(self.time, values, color=color, label=name, lw=1.2)
+        still = (abs(self.velocities) <= 1e-6).all(axis=(0, 2)) & (self.columns["normal_force"] > 0)
+        shade(axes, np.append(0, self.time), still, STICKING)
+        axes.set(xlim=(0, self.time[-1]), ylabel=label)
+        legend_above(axes)
+
+    def energy(self, axes):
+        kinetic, potential = self.columns["kinetic"], self.columns["potential"]
+        self.over_time(axes, "energy [J]", (kinetic + potential, INK, "total"), (kinetic, BLUE, "kinetic"),
+                       (potential, TEAL, "potential"))
+
+    def speeds(self, axes):
+        speeds = np.linalg.norm(self.velocities, axis=-1)
+        for b, speed in enumerate(speeds):
+            axes.plot(self.time, speed, color=COLORS[b % len(COLORS)] if len(speeds) > 1 else BLUE, lw=1.1)
+        self.over_time(axes, "speed [m/s]")
+
+    def forces(self, axes):
+        self.over_time(axes, "normal force [N]", (self.columns["normal_force"], ORANGE, None))
+        weight = self.flags["gravity"] * sum(self.masses())
+        axes.axhline(weight, color=GREY, lw=0.9, ls=":", label="weight")
+        legend_above(axes)
+        if np.nanmax(self.columns["normal_force"]) > 20 * weight:
+            axes.set_yscale("symlog", linthresh=weight)
+        axes.set_xlabel("time [s]")
+
+    def masses(self):
+        mass = self.flags["mass"]
+        if self.flags["system"] != "spheres":
+            return [mass] * len(self.sizes)
+        return mass * (self.sizes[:, 0] / 2 / self.flags["radius"]) ** 3
+
+    def draw(self):
+        if not self.rollout:
+            return self.draw_steps()
+        figure = plt.figure(figsize=(9.2, 4.8), layout="constrained")
+        grid = figure.add_gridspec(3, 2, width_ratios=(1.35, 1))
+        self.paths(figure.add_subplot(grid[:, 0], projection="3d"))
+        for row, panel in enumerate((self.speeds, self.energy, self.forces)):
+            panel(figure.add_subplot(grid[row, 1]))
+        figure.suptitle(self.title + "; grey: at rest", fontsize=9)
+        save(figure, "motion")
+
+    def draw_steps(self):
+        """Each row is a step of its own: what it does to the speed."""
+        figure, axes = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
+        axes.plot(np.linalg.norm(self.velocities[0], axis=-1), self.columns["normal_force"], ".", color=ORANGE)
+        axes.set(xlabel="speed after the step [m/s]", ylabel="normal force [N]")
+        figure.suptitle(self.title, fontsize=9)
+        save(figure, "motion")
+
+    def animate(self, kind):
+        if self.solved < 2:
+            return
+        slower, times, delay = pace(self.time[self.solved - 1])
+        speed = f"{max(slower, 1 / slower):g} times {'slower' if slower > 1 else 'faster'} than " * (slower != 1)
+        figure = plt.figure(figsize=(5.2, 4.4), layout="constrained", dpi=80)
+        axes = figure.add_subplot(projection="3d")
+        self.stage(axes)
+        trails = [axes.plot([], [], [], color=COLORS[b % len(COLORS)], lw=0.9)[0] for b in range(len(self.sizes))]
+        drawn = Poly3DCollection([], edgecolors="none" if self.round else "white", lw=0.5)
+        axes.add_collection3d(drawn)
+        figure.suptitle(f"{self.title}; {speed}real time", fontsize=8)
+        clock = axes.text2D(0.02, 0.98, "", transform=axes.transAxes, fontsize=8)
+        decimals = max(0, 2 - math.floor(math.log10(times[-1])))
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)
+        writer = (FFMpegWriter if kind == "mp4" else PillowWriter)(fps=1000 / (delay + 0.001))
+        with new_file(f"motion.{kind}") as path, writer.saving(figure, path, dpi=80):
+            for t in np.append(times, times[-1:].repeat(500 // delay)):  # and a pause
+                k = min(max(math.ceil(t / self.dt - 1e-6) - 1, 0), self.solved - 1)
+                faces, colors = self.faces(k)
+                drawn.set_verts(faces)
+                drawn.set_facecolor(colors)
+                for trail, path_of_body in zip(trails, self.positions):
+                    trail.set_data_3d(*path_of_body[: k + 1].T)
+                clock.set_text(f"t = {t:.{decimals}f} s")
+                writer.grab_frame()
