@@ -16,7 +16,10 @@ FORMULATIONS = {
     "tripod": ["polyhedral"],
     "compliant_particle": ["convex"],
     "compliant_block": ["convex"],
+    **dict.fromkeys(("cube", "rolling", "stack", "spheres"), ["exact_cone", "polyhedral", "compliant"]),
 }
+BODY = "x,y,z,q_w,q_x,q_y,q_z,v_x,v_y,v_z,omega_x,omega_y,omega_z"
+BODIES = {"cube": 1, "rolling": 1, "stack": 3, "spheres": 8}
 COLUMNS = {
     "sliding_block": "v,u,v_next,lambda_plus,lambda_minus,gamma",
     "falling_block": "x,v,lambda",
@@ -26,8 +29,12 @@ COLUMNS = {
     "compliant_particle": "x,y,z,v_x,v_y,v_z,gamma_x,gamma_y,gamma_n",
     "compliant_block": "x,z,theta,v_x,v_z,omega," + ",".join(f"gamma_{x}{k}" for k in range(1, 5) for x in "tn"),
 }
+for name, count in BODIES.items():
+    bodies = [BODY] if count == 1 else [",".join(f"{x}_{b}" for x in BODY.split(",")) for b in range(count)]
+    COLUMNS[name] = ",".join([*bodies, "kinetic,potential,gap,normal_force"])
 COMPLIANT = ["compliant_particle", "compliant_block"]
-ALL = [(system, formulation) for system, names in FORMULATIONS.items() for formulation in names]
+ALL = [(system, formulation) for system, names in FORMULATIONS.items() if system not in BODIES for formulation in names]
+RIGID = [(system, formulation) for system in BODIES for formulation in FORMULATIONS[system]]
 
 
 def coulomb(v, u, mass, dt, mu, gravity=9.81):
@@ -340,6 +347,47 @@ def test_the_same_seed_gives_the_same_data(run, tmp_path):
     assert a == b != c
 
 
+# Rigid bodies
+
+
+@pytest.mark.parametrize("system, formulation", RIGID)
+def test_rigid_bodies(simulate, tmp_path, system, formulation):
+    data, metrics = simulate("--system", system, "--formulation", formulation)
+    assert ",".join(data) == "trajectory,step," + COLUMNS[system]
+    assert metrics["unsolved"] == 0 and metrics["max_residual"] < 1e-8
+    compliant = formulation == "compliant"
+    assert metrics["max_penetration"] < 1e-3
+    # Friction, dampers and impacts take energy.
+    assert metrics["max_energy_gain"] < 1e-9 and metrics["energy_last"] <= metrics["energy_first"]
+    if system == "cube":
+        assert metrics["energy_last"] == pytest.approx(9.81 * 0.05, abs=1e-3)  # it lies on a face
+        assert metrics["sticking_fraction"] > 0.3
+    if system == "rolling":
+        assert metrics["max_error_vs_exact"] < (0.3 if compliant else 1e-12)
+        assert data["v_x"][-1] == pytest.approx(5 / 7 * 2, abs=1e-3 if compliant else 1e-12)
+    if system == "stack":
+        assert metrics["max_error_vs_exact"] < (0.02 if compliant else 1e-9)
+    bodies = read_csv(tmp_path / "out" / "bodies.csv")
+    assert len(bodies["mass"]) == BODIES[system] and min(bodies["size_x"]) > 0
+
+
+def test_a_row_of_inputs_is_a_step_of_a_body(simulate, tmp_path):
+    row = np.array
+    write_csv(tmp_path / "rows.csv", x=row([0.0, 0.0]), y=row([0.0, 0.0]), z=row([0.05, 0.5]), v_x=row([1.0, 0.0]),
+              v_z=row([0.0, -1.0]), u_y=row([0.0, 2.0]))
+    data, metrics = simulate("--system", "cube", "--inputs", tmp_path / "rows.csv", "--mu", 0.5, "--dt", 0.01)
+    assert metrics["steps"] == 2 and metrics["unsolved"] == 0
+    assert data["v_x"] == pytest.approx([1 - 0.5 * 0.0981, 0], abs=1e-12)
+    assert data["v_y"] == pytest.approx([0, 0.02], abs=1e-12)
+    assert data["z"] == pytest.approx([0.05, 0.5 - 0.010981], abs=1e-12)
+
+
+def test_substeps_are_steps_between_the_rows(simulate):
+    fine, _ = simulate("--system", "cube", "--dt", 0.0025, "--steps", 200, out="fine")
+    coarse, _ = simulate("--system", "cube", "--dt", 0.005, "--steps", 100, "--substeps", 2, out="coarse")
+    assert np.array_equal(coarse["x"], fine["x"][1::2]) and np.array_equal(coarse["omega_z"], fine["omega_z"][1::2])
+
+
 # Figures and help
 
 
@@ -368,7 +416,7 @@ def script(build):
     sys.path.insert(0, folder)
     module = importlib.import_module("simulate")
     sys.path.remove(folder)
-    module.FRAMES = 8
+    sys.modules["style"].FRAMES = 8
     return module
 
 
@@ -393,5 +441,5 @@ def test_help_shows_the_flags_and_defaults_of_a_system(run, system):
     assert result.returncode == 0 and f"These are the flags of {system}" in result.stdout
     for other, formulations in FORMULATIONS.items():
         assert other in result.stdout and all(name in result.stdout for name in formulations)
-    assert ("--directions" in result.stdout) == (system in ("planar_block", "tripod"))
-    assert ("--height" in result.stdout) == (system in ("falling_block", "point_mass", *COMPLIANT))
+    assert ("--directions" in result.stdout) == (system in ("planar_block", "tripod", *BODIES))
+    assert ("--height" in result.stdout) == (system in ("falling_block", "point_mass", "cube", "spheres", *COMPLIANT))

@@ -92,22 +92,22 @@ class RigidBodies:
         reach = self.sizes.max() / (2 if self.round else 1.2)
         low, high = points.min(axis=(0, 1)) - reach, points.max(axis=(0, 1)) + reach
         low[2] = min(low[2], 0) if self.slope == 0 else low[2]
-        return (low + high) / 2, (high - low).clip(4 * reach)
+        width = (high - low).clip((high - low).max() / 3)
+        return np.append((low + high)[:2] / 2, low[2] + width[2] / 2), width
 
     def stage(self, axes):
         middle, width = self.limits()
-        axes.set_box_aspect(width)
+        x, y = np.meshgrid(*(np.linspace(m - w / 2, m + w / 2, 9) for m, w in zip(middle[:2], width[:2])))
+        net = np.stack([x, y, -np.tan(self.slope) * x], -1)
+        axes.add_collection3d(Line3DCollection([*net, *net.swapaxes(0, 1)], colors=PALE, lw=0.6, zorder=-2))
+        axes.set_autoscale_on(False)
+        axes.set_box_aspect(tuple(width))
         for name, m, w in zip("xyz", middle, width):
             getattr(axes, f"set_{name}lim")(m - w / 2, m + w / 2)
             getattr(axes, f"set_{name}label")(f"${name}$ [m]", fontsize=8)
             getattr(axes, f"{name}axis").set_major_locator(plt.MaxNLocator(4))
         axes.tick_params(labelsize=7)
         axes.view_init(*SEEN)
-        x, y = np.meshgrid(*(np.linspace(m - w / 2, m + w / 2, 9) for m, w in zip(middle[:2], width[:2])))
-        z = -np.tan(self.slope) * x
-        lines = [np.stack([a, b, c], -1) for a, b, c in zip(x, y, z)] + [np.stack([a, b, c], -1)
-                                                                       for a, b, c in zip(x.T, y.T, z.T)]
-        axes.add_collection3d(Line3DCollection(lines, colors=PALE, lw=0.6, zorder=-2))
 
     def paths(self, axes):
         self.stage(axes)
@@ -137,14 +137,18 @@ class RigidBodies:
         for b, speed in enumerate(speeds):
             axes.plot(self.time, speed, color=COLORS[b % len(COLORS)] if len(speeds) > 1 else BLUE, lw=1.1)
         self.over_time(axes, "speed [m/s]")
+        axes.set_ylim(0, max(1.1 * np.nanmax(speeds, initial=0), 0.1))
 
     def forces(self, axes):
-        self.over_time(axes, "normal force [N]", (self.columns["normal_force"], ORANGE, None))
+        self.over_time(axes, "normal forces [N]", (self.columns["normal_force"], ORANGE, "sum"))
         weight = self.flags["gravity"] * sum(self.masses())
         axes.axhline(weight, color=GREY, lw=0.9, ls=":", label="weight")
         legend_above(axes)
-        if np.nanmax(self.columns["normal_force"]) > 20 * weight:
+        peak = np.nanmax(self.columns["normal_force"], initial=weight)
+        if peak > 20 * weight > 0:
             axes.set_yscale("symlog", linthresh=weight)
+            axes.set_yticks([0, *10.0 ** np.arange(math.ceil(math.log10(weight)), math.log10(peak))])
+        axes.set_ylim(0, 1.2 * peak or 1)
         axes.set_xlabel("time [s]")
 
     def masses(self):
