@@ -35,12 +35,12 @@ namespace lcp::physics {
 struct RigidScene {
   std::vector<RigidBody> bodies;
   std::vector<Plane> planes;
-  double dt;               ///< s, > 0
-  at::Tensor gravity;      ///< [..., 3], m/s^2
-  at::Tensor mu;           ///< friction coefficients, >= 0
-  at::Tensor restitution;  ///< 0 to 1; not used by compliant contact
-  at::Tensor stiffness;    ///< N/m, > 0, of compliant contact; else it may be undefined
-  at::Tensor dissipation;  ///< s, >= 0, damping over stiffness, of compliant contact; else it may be undefined
+  double dt;                    ///< s, > 0
+  at::Tensor gravity;           ///< [..., 3], m/s^2
+  at::Tensor mu;                ///< friction coefficients, >= 0
+  at::Tensor restitution;       ///< 0 to 1; not used by compliant contact
+  at::Tensor stiffness = {};    ///< N/m, > 0, of compliant contact; else it may be undefined
+  at::Tensor dissipation = {};  ///< s, >= 0, damping over stiffness, of compliant contact; else it may be undefined
 };
 
 /// Which ball of which body may touch what.
