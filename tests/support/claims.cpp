@@ -87,7 +87,7 @@ std::string solution_error(const Problem& problem, const solver::Settings& setti
   for (int i = 0; i < n; ++i) {
     long double terms = std::abs(problem.q[i]);
     for (int j = 0; j < n; ++j) terms += std::abs(static_cast<long double>(problem.M(i, j)) * answer.z[j]);
-    const long double scale = std::min(largest_q, std::max(terms, 1e-6L * largest_q));  // see verify.h
+    const long double scale = std::min(largest_q, std::max(terms, 1e-4L * largest_q));  // see verify.h
     const long double allowed = 1.02L * settings.tolerance * scale;
     const long double w = row_value(problem, answer.z, i);
     const long double positive_w = std::max(0.0L, w);

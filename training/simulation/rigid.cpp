@@ -107,8 +107,8 @@ class RigidSystem : public System {
         (u.narrow(-1, 0, 3) * (states.position.slice(0, 1) - states.position.slice(0, 0, -1))).flatten(-2).sum(-1);
 
     const Tensor position = request.with_position_noise(end.position);
-    const Tensor velocity = request.with_velocity_noise(end.velocity);
-    const Tensor all = torch::cat({position, end.orientation, velocity, end.angular_velocity}, -1);
+    const Tensor velocity = request.with_velocity_noise(torch::cat({end.velocity, end.angular_velocity}, -1));
+    const Tensor all = torch::cat({position, end.orientation, velocity}, -1);
     MotionTable table(steps, request.count(), 1);
     for (std::int64_t b = 0; b < bodies; ++b) {
       for (std::size_t k = 0; k < kColumns.size(); ++k) {
