@@ -35,9 +35,10 @@ double normal(solver::Random& numbers) {
 
 }  // namespace
 
-// Each of these fails on problems that another one solves, and a run that has not converged in few steps seldom does in
-// many.
-const Ladder::Attempt Ladder::kAttempts[] = {{1, {false, 1e-9, 12}}, {0, {true, 1e-4, 20}}, {10, {false, 1e-9, 20}}};
+// The first is enough for a single contact. Each of the others fails on problems that another one solves, and a run
+// that has not converged in few steps seldom does in many.
+const Ladder::Attempt Ladder::kAttempts[] = {
+    {1, {false, 1e-9, 0}}, {0, {false, 1e-9, 12, true}}, {0, {true, 1e-4, 20}}, {10, {false, 1e-9, 20}}};
 const Ladder::Attempt Ladder::kManySweeps = {50, {false, 1e-9, 12}};
 const Ladder::Attempt Ladder::kRandomAttempts[] = {{0, {false, 1e-9, 12}}, {0, {true, 1e-4, 20}}};
 const Ladder::ProximalSettings Ladder::kFast = {10, 30, 0.1, 0.3, 5, 1e-2},

@@ -41,7 +41,7 @@ class Ladder {
     double weight;  // of the first step
     double down, up, accuracy;
   };
-  static const Attempt kAttempts[3], kManySweeps, kRandomAttempts[2];
+  static const Attempt kAttempts[4], kManySweeps, kRandomAttempts[2];
   static const ProximalSettings kFast, kCareful;
 
   template <class Accepted>

@@ -61,8 +61,9 @@ double Newton::evaluate(const Impulses& problem, const double* h, const double* 
 // next_ := h_ + the Newton step. Since F is positively homogeneous where no contact changes its state, next_ has
 //   h = 0 where a contact is separate, u = 0 where it sticks, and where it slides
 //   u_n = 0, t' h_t = mu h_n and (1 - part) s' h_t + part s' u_t = 0,
-// with u = W next_ + q + regularization (next_ - h_). False where these equations are singular.
-bool Newton::step(const Impulses& problem, const Proximal& proximal, double regularization) {
+// with u = W next_ + q + regularization (next_ - h_), or regularization next_ from afar. False where these equations
+// are singular.
+bool Newton::step(const Impulses& problem, const Proximal& proximal, double regularization, bool far) {
   const int size = problem.size();
   int unknowns = 0;
   for (const Local& at : local_) unknowns += at.unknowns;
@@ -75,7 +76,7 @@ bool Newton::step(const Impulses& problem, const Proximal& proximal, double regu
     double constant[3];
     for (int i = 0; i < 3; ++i) {
       const int at_i = 3 * k + i;
-      constant[i] = problem.q[at_i] - regularization * h_[at_i];
+      constant[i] = problem.q[at_i] - (far ? 0 : regularization) * h_[at_i];
       if (proximal.weight > 0) constant[i] -= proximal.weight * proximal.center[at_i];
     }
     for (int r = 0; r < at.unknowns; ++r, ++at_row) {
@@ -140,7 +141,8 @@ double Newton::solve(const Impulses& problem, const Proximal& proximal, const Ne
     }
     if (best <= goal || k == settings.max_steps || steps >= most) break;
     if ((best <= kNear * goal && stalled > kStalled) || !std::isfinite(norm)) break;
-    if (!step(problem, proximal, settings.regularization)) break;
+    const bool far = settings.share && residual > std::sqrt(settings.regularization);
+    if (!step(problem, proximal, settings.regularization, far)) break;
     ++steps;
     velocities(problem, proximal, next_.data(), next_u_.data());
     norms[k % kMemory] = norm;

@@ -18,6 +18,9 @@ struct NewtonSettings {
   /// Added to the diagonal of W in the Jacobian only, since W is singular where contacts are redundant.
   double regularization = 1e-6;
   int max_steps = 60;
+  /// Whether the regularization holds the impulses near 0, rather than near those of the last step, while the residual
+  /// exceeds its square root: then redundant contacts share a load, rather than lie on the edge of their cones.
+  bool share = false;
 };
 
 /// u = W h + q + weight (h - center), W and q those of the Impulses: one step of the proximal point method.
@@ -48,7 +51,7 @@ class Newton {
 
   void velocities(const Impulses& problem, const Proximal& proximal, const double* h, double* u) const;
   double evaluate(const Impulses& problem, const double* h, const double* u);
-  bool step(const Impulses& problem, const Proximal& proximal, double regularization);
+  bool step(const Impulses& problem, const Proximal& proximal, double regularization, bool far);
 
   linalg::Lu lu_;
   std::vector<Local> local_;  // at the last point that was evaluated

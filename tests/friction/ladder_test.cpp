@@ -109,6 +109,27 @@ TEST(FrictionLadderTest, SolvesHardProblemsInFewSteps) {
   EXPECT_LT(steps, 30'000);
 }
 
+// With a corner on the edge of its cone, gamma would have no derivative though the box sticks well within.
+TEST(FrictionLadderTest, SharesALoadAmongRedundantContacts) {
+  RigidContacts box;
+  box.A = Eigen::Matrix<double, 6, 6>::Identity();
+  box.A.diagonal().tail<3>().setConstant(1. / 6);
+  box.J.resize(12, 6);
+  for (int k = 0; k < 4; ++k) {
+    const Eigen::Vector3d at(k < 2 ? -0.5 : 0.5, k % 2 == 0 ? -0.5 : 0.5, -0.5);
+    for (int i = 0; i < 3; ++i)
+      box.J.row(3 * k + i) << Eigen::RowVector3d::Unit(i), at.cross(Eigen::Vector3d::Unit(i)).transpose();
+  }
+  box.v_free = Eigen::Vector<double, 6>(0.2, 0, -1, 0, 0, 0);
+  box.b = VectorXd::Zero(12);
+  box.mu = VectorXd::Constant(4, 0.5);
+  const Solution found = solved(box);
+  ASSERT_EQ(found.status, Status::kSolved);
+  for (int k = 0; k < 4; ++k) {
+    EXPECT_LT(found.gamma.segment<2>(3 * k).norm(), 0.4 * found.gamma[3 * k + 2]);
+  }
+}
+
 TEST(FrictionLadderTest, IsNotMisledByAGuess) {
   RigidContactMaker make(3);
   for (int k = 0; k < 50; ++k) {
