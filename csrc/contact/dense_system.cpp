@@ -1,9 +1,18 @@
 #include "contact/dense_system.h"
 
+#include <algorithm>
+
 namespace lcp::contact {
 
 DenseSystem::DenseSystem(Eigen::Index n, Eigen::Index contacts)
-    : n_(n), contacts_(contacts), A_(n, n), J_(3 * contacts, n), KJ_(3, n), factor_(n), H_(n, n) {}
+    : n_(n),
+      contacts_(contacts),
+      A_(n, n),
+      J_(3 * contacts, n),
+      KJ_(3, n),
+      factor_(n),
+      H_(n, n),
+      half_(n, 3 * contacts) {}
 
 void DenseSystem::set(const double* A, const double* J) {
   const Eigen::Map<const Matrix> given(A, n_, n_);
@@ -48,5 +57,27 @@ bool DenseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
 }
 
 void DenseSystem::solve(Vector& x) const { factor_.solveInPlace(x); }
+
+// The zeros of L and of half_ are skipped: most are 0 where bodies are apart in A and contacts touch few of them.
+void DenseSystem::compliance(double* W) {
+  const Eigen::Index count = 3 * contacts_;
+  const auto add = [count](double factor, const double* x, double* to) {
+    for (Eigen::Index i = 0; i < count; ++i) to[i] += factor * x[i];
+  };
+  std::fill_n(W, count * count, 0.0);
+  half_ = J_.transpose();
+  for (Eigen::Index j = 0; j < n_; ++j) {
+    const double* L_j = factor_.matrixLLT().col(j).data();
+    double* row = half_.data() + j * count;
+    const double inverse = 1 / L_j[j];
+    for (Eigen::Index i = 0; i < count; ++i) row[i] *= inverse;
+    for (Eigen::Index i = j + 1; i < n_; ++i) {
+      if (L_j[i] != 0) add(-L_j[i], row, half_.data() + i * count);
+    }
+    for (Eigen::Index i = 0; i < count; ++i) {
+      if (row[i] != 0) add(row[i], row, W + i * count);
+    }
+  }
+}
 
 }  // namespace lcp::contact

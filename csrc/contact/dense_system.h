@@ -24,6 +24,7 @@ class DenseSystem final : public System {
   void row_squares(const Vector& weights, Vector& result) const override;
   bool factor(const std::vector<Eigen::Matrix3d>& K) override;
   void solve(Vector& x) const override;
+  void compliance(double* W) override;
 
  private:
   using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -33,6 +34,7 @@ class DenseSystem final : public System {
   Matrix J_, KJ_;  // KJ_ is K_k J_k, [3, n], for one contact k.
   Eigen::LLT<Eigen::MatrixXd> factor_;
   Eigen::MatrixXd H_;
+  Matrix half_;  // L^-1 J' for H = L L', [n, 3 c]
 };
 
 }  // namespace lcp::contact

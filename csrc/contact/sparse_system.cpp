@@ -116,4 +116,15 @@ bool SparseSystem::factor(const std::vector<Eigen::Matrix3d>& K) {
 
 void SparseSystem::solve(Vector& x) const { x = factor_.solve(x); }
 
+void SparseSystem::compliance(double* W) {
+  const Eigen::Index count = 3 * contacts_;
+  Vector column(n_), row(count);
+  for (Eigen::Index i = 0; i < count; ++i) {
+    column = J_t_.col(i);
+    solve(column);
+    to_contacts(column, row);
+    for (Eigen::Index j = 0; j <= i; ++j) W[i * count + j] = W[j * count + i] = row[j];
+  }
+}
+
 }  // namespace lcp::contact

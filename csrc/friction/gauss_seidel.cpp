@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 namespace lcp::friction {
 namespace {
 
-// Bounds of the root are moved by this factor until they enclose it.
-constexpr double kWiden = 8;
 constexpr int kMostSteps = 100;
+// The method of Newton ends with a step below this part of the root, since the error after it is about its square.
+constexpr double kLastStep = 1e-9;
+constexpr double kWiden = 8;  // a bound that is not known yet is looked for at multiples of this factor
 constexpr double kRounding = 1e-15;
 
 // The slide of one contact. Where u_t = -a g_t with a >= 0 and u_n = 0, the friction g_t(a) and the pressure g_n(a) are
-// rational functions of a, and the contact slides where |g_t| = mu g_n.
+// rational functions of a, and the contact slides where |g_t| = mu g_n. The ratio of both sides is nearly linear in a.
 class Slide {
  public:
   Slide(const double* W, int stride, const double* q, double mu) : mu_(mu), q_n_(q[2]) {
@@ -30,13 +32,23 @@ class Slide {
   double trace() const { return s_[0] + s_[2]; }
   bool regular() const { return s_[0] * s_[2] - s_[1] * s_[1] > kRounding * trace() * trace(); }
 
-  /// g(a), and |g_t| - mu g_n.
-  double operator()(double a, double* g) const {
-    const double first = s_[0] + a, second = s_[2] + a, determinant = first * second - s_[1] * s_[1];
-    g[0] = (s_[1] * p_[1] - second * p_[0]) / determinant;
-    g[1] = (s_[1] * p_[0] - first * p_[1]) / determinant;
+  /// g(a), mu g_n / |g_t| - 1, which is negative where the friction is too large for the cone, and its slope.
+  struct Value {
+    double excess, slope;
+  };
+  Value operator()(double a, double* g) const {
+    const double inverse = 1 / ((s_[0] + a) * (s_[2] + a) - s_[1] * s_[1]);
+    const auto solve = [&](const double* x, double* y) {  // y = -(S + a I)^-1 x
+      y[0] = (s_[1] * x[1] - (s_[2] + a) * x[0]) * inverse;
+      y[1] = (s_[1] * x[0] - (s_[0] + a) * x[1]) * inverse;
+    };
+    double dg[2];
+    solve(p_, g);
+    solve(g, dg);
     g[2] = -(q_n_ + along_[0] * g[0] + along_[1] * g[1]) * inverse_;
-    return std::sqrt(g[0] * g[0] + g[1] * g[1]) - mu_ * g[2];
+    const double dg_n = -(along_[0] * dg[0] + along_[1] * dg[1]) * inverse_;
+    const double square = g[0] * g[0] + g[1] * g[1], part = mu_ / std::sqrt(square);
+    return {part * g[2] - 1, part * (dg_n - g[2] * (g[0] * dg[0] + g[1] * dg[1]) / square)};
   }
 
  private:
@@ -52,36 +64,20 @@ void solve_one_contact(const double* W, int stride, const double* q, double mu, 
   if (q[2] >= 0 || !(normal > 0)) return;
   if (mu == 0) return static_cast<void>(g[2] = -q[2] / normal);
   const Slide slide(W, stride, q, mu);
-  if (slide.regular() && slide(0, g) <= 0) return;  // it sticks
-  // Bounds low, where the friction is too large for the cone, and high, where it is not.
-  double high = slide.trace() > 0 ? slide.trace() : normal, low = 0;
-  int steps = 0;
-  while (slide(high, g) > 0 && ++steps < kMostSteps) {
-    low = high;
-    high *= kWiden;
-  }
-  for (double next = high / kWiden; low == 0 && ++steps < kMostSteps; next /= kWiden)
-    (slide(next, g) > 0 ? low : high) = next;
-  double f_low = slide(low, g), f_high = slide(high, g);
-  int side = 0;
-  for (steps = 0; steps < kMostSteps && high - low > kRounding * high; ++steps) {
-    // The secant, with the values at a bound that stays halved; every third time the middle.
-    double next = (low * f_high - high * f_low) / (f_high - f_low);
-    if (steps % 3 == 2 || !(next > low && next < high)) next = (low + high) / 2;
-    const double f = slide(next, g);
-    if (f > 0) {
-      low = next;
-      f_low = f;
-      if (side == 1) f_high /= 2;
-      side = 1;
-    } else {
-      high = next;
-      f_high = f;
-      if (side == -1) f_low /= 2;
-      side = -1;
+  if (slide.regular() && slide(0, g).excess >= 0) return;  // it sticks
+  double a = slide.trace() > 0 ? slide.trace() : normal, low = 0, high = std::numeric_limits<double>::infinity();
+  bool last = false;
+  for (int steps = 0; steps < kMostSteps; ++steps) {
+    const Slide::Value at = slide(a, g);
+    if (last || !std::isfinite(at.excess)) break;
+    (at.excess < 0 ? low : high) = a;
+    double next = a - at.excess / at.slope;
+    last = std::abs(next - a) <= kLastStep * a;
+    if (!last && !(next > low && next < high)) {
+      next = low == 0 ? high / kWiden : std::isinf(high) ? low * kWiden : (low + high) / 2;
     }
+    a = next;
   }
-  slide(high, g);
   const double size = std::sqrt(g[0] * g[0] + g[1] * g[1]);
   g[2] = std::max(g[2], 0.0);
   for (int i = 0; i < 2; ++i) g[i] = size > 0 ? g[i] * mu * g[2] / size : 0;
@@ -89,7 +85,7 @@ void solve_one_contact(const double* W, int stride, const double* q, double mu, 
 
 GaussSeidel::GaussSeidel(int contacts) : u_(3 * contacts) {}
 
-void GaussSeidel::sweep(const Impulses& problem, const Proximal& proximal, int sweeps, double* h) {
+void GaussSeidel::sweep(const Impulses& problem, int sweeps, double* h) {
   const int size = problem.size(), contacts = problem.contacts;
   problem.velocities(h, u_.data());
   for (int s = 0; s < sweeps; ++s) {
@@ -102,10 +98,6 @@ void GaussSeidel::sweep(const Impulses& problem, const Proximal& proximal, int s
         for (int j = 0; j < 3; ++j) {
           W[3 * i + j] = rows[static_cast<std::size_t>(i) * size + first + j];
           q[i] -= W[3 * i + j] * h[first + j];
-        }
-        if (proximal.weight > 0) {
-          W[4 * i] += proximal.weight;
-          q[i] -= proximal.weight * proximal.center[first + i];
         }
       }
       solve_one_contact(W, 3, q, problem.mu[k], g);

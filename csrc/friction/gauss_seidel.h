@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "friction/impulse_problem.h"
-#include "friction/newton.h"
 
 namespace lcp::friction {
 
@@ -19,7 +18,7 @@ class GaussSeidel {
   explicit GaussSeidel(int contacts);
 
   /// h: [3 c], improved by `sweeps` sweeps, every second one backwards.
-  void sweep(const Impulses& problem, const Proximal& proximal, int sweeps, double* h);
+  void sweep(const Impulses& problem, int sweeps, double* h);
 
  private:
   std::vector<double> u_;

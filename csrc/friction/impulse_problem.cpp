@@ -3,30 +3,36 @@
 #include <algorithm>
 #include <cmath>
 
-#include "contact/cone.h"
-
 namespace lcp::friction {
-
-using Eigen::Vector3d;
 
 void Impulses::velocities(const double* h, double* u) const {
   const int count = size();
-  for (int i = 0; i < count; ++i) {
-    const double* row = W + static_cast<std::size_t>(i) * count;
-    double sum = 0;
-    for (int j = 0; j < count; ++j) sum += row[j] * h[j];
-    u[i] = sum + q[i];
+  std::copy_n(q, count, u);
+  for (int j = 0; j < count; ++j) {
+    if (h[j] == 0) continue;
+    const double* column = W + static_cast<std::size_t>(j) * count;  // W is symmetric
+    for (int i = 0; i < count; ++i) u[i] += column[i] * h[j];
   }
 }
 
 double Impulses::residual(const double* h, const double* u) const {
   double worst = 0;
-  for (int k = 0; k < contacts; ++k) {
-    const Eigen::Map<const Vector3d> h_k(h + 3 * k), u_k(u + 3 * k);
-    Vector3d s = u_k;
-    s.z() += mu[k] * u_k.head<2>().norm();
-    const double here = weight[k] * (h_k - contact::project(h_k - s, {mu[k], 1, 1}).gamma).lpNorm<Eigen::Infinity>();
-    if (!(here <= worst)) worst = here;  // also where it is NaN
+  for (int k = 0; k < contacts; ++k, h += 3, u += 3) {
+    const double m = mu[k];
+    const double x[3] = {h[0] - u[0], h[1] - u[1], h[2] - u[2] - m * std::sqrt(u[0] * u[0] + u[1] * u[1])};
+    const double slip = std::sqrt(x[0] * x[0] + x[1] * x[1]);
+    // The projection on the cone is (scale x_t, normal).
+    double scale = 1, normal = x[2];
+    if (x[2] <= -m * slip) {
+      scale = normal = 0;
+    } else if (slip > m * x[2]) {
+      normal = (x[2] + m * slip) / (1 + m * m);
+      scale = m * normal / slip;
+    }
+    for (const double error : {h[0] - scale * x[0], h[1] - scale * x[1], h[2] - normal}) {
+      const double here = weight[k] * std::abs(error);
+      if (!(here <= worst)) worst = here;  // also where it is NaN
+    }
   }
   return worst;
 }
@@ -48,12 +54,7 @@ bool ImpulseProblem::set(const Problem& problem) {
   system_ = &systems_.set(problem.A, problem.J);
   if (!system_->factor(none_)) return false;
   const Eigen::Index rows = 3 * contacts_;
-  for (Eigen::Index i = 0; i < rows; ++i) {
-    column_ = Eigen::Map<const contact::Vector>(problem.J + i * n_, n_);
-    system_->solve(column_);
-    system_->to_contacts(column_, row_);
-    std::copy_n(row_.data(), rows, W_.data() + i * rows);
-  }
+  system_->compliance(W_.data());
   column_ = Eigen::Map<const contact::Vector>(problem.v_free, n_);
   system_->to_contacts(column_, row_);
   row_ += Eigen::Map<const contact::Vector>(problem.b, rows);
@@ -66,10 +67,10 @@ bool ImpulseProblem::set(const Problem& problem) {
   }
   for (Eigen::Index i = 0; i < rows; ++i) {
     q_[i] = row_[i] / (weight_[i / 3] * unit_);
-    for (Eigen::Index j = 0; j <= i; ++j) {
-      const double mean = (W_[i * rows + j] + W_[j * rows + i]) / (2 * weight_[i / 3] * weight_[j / 3]);
-      W_[i * rows + j] = W_[j * rows + i] = mean;
-    }
+    row_[i] = 1 / weight_[i / 3];
+  }
+  for (Eigen::Index i = 0; i < rows; ++i) {
+    for (Eigen::Index j = 0; j < rows; ++j) W_[i * rows + j] *= row_[i] * row_[j];
   }
   impulses_ = {static_cast<int>(contacts_), W_.data(), q_.data(), problem.mu, weight_.data()};
   return true;

@@ -1,7 +1,6 @@
 #include "friction/ladder.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -18,15 +17,14 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // The methods aim at this part of the tolerance, since the residual is measured again at the velocities of the bodies.
 constexpr double kGoal = 0.1;
 
-constexpr Ladder::ProximalSettings kFree = {30, 0.1, 20, 0, false}, kCareful = {60, 0.3, 5, 20, true};
-constexpr double kFirstWeight = 1e-2, kLeastWeight = 1e-10, kMostWeight = 10;
-constexpr double kProximalRegularization = 1e-12;
-constexpr int kInnerSteps = 30;
+constexpr double kLeastWeight = 1e-10, kMostWeight = 10;
+constexpr NewtonSettings kInner = {false, 1e-12, 20};
 constexpr double kSolvedInside = 100;  // times the goal
-constexpr double kLost = 1e-3;         // an inner residual above this leaves h where it was
 
-constexpr int kFrictionSteps = 10;  // of the continuation in mu
-constexpr int kRandomStarts = 10;
+constexpr int kRandomStarts = 200, kRandomProximal = 12;  // the proximal point method only from the first of them
+// The logarithm of a random normal impulse is normally distributed: around 1, and for every second start with this mean
+// and deviation.
+constexpr double kWideTypical = 0.1, kWideSpread = 2;
 constexpr double kTangents = 0.3;  // the size of random tangential impulses beside the normal ones
 constexpr std::uint64_t kSeed = 1;
 
@@ -37,10 +35,14 @@ double normal(solver::Random& numbers) {
 
 }  // namespace
 
-// What is tried, in this order. Each starts at h_, improves it and returns its residual.
-const std::array<double (Ladder::*)(), 6> Ladder::kRungs = {
-    &Ladder::one_sweep,           &Ladder::newton,       &Ladder::proximal_point, &Ladder::careful_proximal_point,
-    &Ladder::increasing_friction, &Ladder::random_starts};
+// The first is enough for a single contact. Each of the others fails on problems that another one solves, and a run
+// that has not converged in few steps seldom does in many.
+const Ladder::Attempt Ladder::kAttempts[] = {
+    {1, {false, 1e-9, 0}}, {0, {false, 1e-9, 12, true}}, {0, {true, 1e-4, 20}}, {10, {false, 1e-9, 20}}};
+const Ladder::Attempt Ladder::kManySweeps = {50, {false, 1e-9, 12}};
+const Ladder::Attempt Ladder::kRandomAttempts[] = {{0, {false, 1e-9, 12}}, {0, {true, 1e-4, 20}}};
+const Ladder::ProximalSettings Ladder::kFast = {10, 30, 0.1, 0.3, 5, 1e-2},
+                               Ladder::kCareful = {0, 60, 1e-3, 0.3, 5, 1e-3};
 
 Ladder::Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits)
     : n_(n),
@@ -52,48 +54,14 @@ Ladder::Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits)
       gauss_seidel_(contacts_),
       start_(3 * contacts),
       h_(3 * contacts),
-      other_(3 * contacts),
       center_(3 * contacts),
       best_(3 * contacts),
-      u_(3 * contacts),
-      mu_(contacts) {}
+      u_(3 * contacts) {}
 
-// A single contact, or contacts that do not touch one another's bodies.
-double Ladder::one_sweep() {
-  gauss_seidel_.sweep(impulses_, {}, 1, h_.data());
-  return residual(h_);
-}
-
-double Ladder::newton() { return newton_.solve(impulses_, {}, {}, goal_, h_.data(), steps_, limits_.max_iterations); }
-double Ladder::proximal_point() { return proximal(kFree); }
-double Ladder::careful_proximal_point() { return proximal(kCareful); }
-
-// The friction rises from a tenth of mu to mu.
-double Ladder::increasing_friction() {
-  double last = kInfinity;
-  const double* mu = impulses_.mu;
-  for (int k = 1; k <= kFrictionSteps; ++k) {
-    for (int c = 0; c < contacts_; ++c) mu_[c] = k == kFrictionSteps ? mu[c] : mu[c] * k / kFrictionSteps;
-    impulses_.mu = mu_.data();
-    last = newton();
-    if (last > limits_.tolerance) last = proximal(kFree);
-  }
-  impulses_.mu = mu;
-  return last;
-}
-
-double Ladder::random_starts() {
-  solver::Random numbers(kSeed);
-  double last = kInfinity;
-  for (int k = 0; k < kRandomStarts && last > limits_.tolerance; ++k) {
-    for (int c = 0; c < contacts_; ++c) {
-      double* h = h_.data() + static_cast<std::ptrdiff_t>(3) * c;
-      h[2] = std::exp(normal(numbers));
-      for (int i = 0; i < 2; ++i) h[i] = kTangents * h[2] * normal(numbers);
-    }
-    last = proximal(kFree);
-  }
-  return last;
+void Ladder::attempt(const Attempt& attempt) {
+  h_ = start_;
+  gauss_seidel_.sweep(impulses_, attempt.sweeps, h_.data());
+  newton_.solve(impulses_, {}, attempt.newton, goal_, h_.data(), steps_, limits_.max_iterations);
 }
 
 double Ladder::residual(const std::vector<double>& h) {
@@ -101,39 +69,24 @@ double Ladder::residual(const std::vector<double>& h) {
   return impulses_.residual(h.data(), u_.data());
 }
 
-double Ladder::proximal(const ProximalSettings& settings) {
-  double weight = kFirstWeight, best = kInfinity;
+void Ladder::proximal(const ProximalSettings& settings) {
+  h_ = start_;
+  gauss_seidel_.sweep(impulses_, settings.sweeps, h_.data());
+  double weight = settings.weight, best = kInfinity, here = 1;
   for (int k = 0; k < settings.steps && best > goal_ && steps_ < limits_.max_iterations; ++k) {
     center_ = h_;
-    const Proximal around = {weight, center_.data()};
-    if (settings.sweeps > 0) gauss_seidel_.sweep(impulses_, around, settings.sweeps, h_.data());
-    other_ = h_;
-    const auto inner = [&](Equation equation, std::vector<double>& h) {
-      return newton_.solve(impulses_, around, {equation, settings.line_search, kProximalRegularization, kInnerSteps},
-                           goal_, h.data(), steps_, limits_.max_iterations);
-    };
-    double inside = inner(Equation::kJeanMoreau, h_);
-    if (inside > kSolvedInside * goal_) {
-      const double second = inner(Equation::kAlartCurnier, other_);
-      if (second < inside) {
-        inside = second;
-        h_.swap(other_);
-      }
-    }
-    const double here = residual(h_);
+    const double goal = std::max(goal_, settings.accuracy * std::min(1.0, here));
+    const double inside =
+        newton_.solve(impulses_, {weight, center_.data()}, kInner, goal, h_.data(), steps_, limits_.max_iterations);
+    weight = inside <= std::max(goal, kSolvedInside * goal_) ? std::max(kLeastWeight, settings.down * weight)
+                                                             : std::min(kMostWeight, settings.up * weight);
+    here = residual(h_);
     if (here < best) {
       best = here;
       best_ = h_;
     }
-    if (inside <= kSolvedInside * goal_) {
-      weight = std::max(kLeastWeight, settings.down * weight);
-    } else {
-      weight = std::min(kMostWeight, settings.up * weight);
-      if (!(inside <= kLost)) h_ = center_;
-    }
   }
   if (best < kInfinity) h_ = best_;
-  return best;
 }
 
 // Whether it is proved that no velocities keep all contacts from penetrating: then even the problem without friction
@@ -149,6 +102,49 @@ bool Ladder::infeasible() {
   return frictionless.solve(W.data(), q.data(), nullptr, z.data(), w.data()) == Status::kInfeasible;
 }
 
+// Tries one method after another, until h_ is accepted.
+template <class Accepted>
+Status Ladder::search(const Accepted& accepted) {
+  h_ = start_;
+  if (accepted()) return Status::kSolved;
+  Status status = Status::kNotFound;
+  const auto ends = [&] {
+    if (accepted()) {
+      status = Status::kSolved;
+    } else if (steps_ >= limits_.max_iterations) {
+      status = Status::kPivotLimit;
+    }
+    return status != Status::kNotFound;
+  };
+  for (const Attempt& one : kAttempts) {
+    attempt(one);
+    if (ends()) return status;
+  }
+  proximal(kFast);
+  if (ends()) return status;
+  attempt(kManySweeps);
+  if (ends()) return status;
+  proximal(kCareful);
+  if (ends()) return status;
+  if (infeasible()) return Status::kInfeasible;
+  solver::Random numbers(kSeed);
+  for (int k = 0; k < kRandomStarts; ++k) {
+    for (int c = 0; c < contacts_; ++c) {
+      double* h = start_.data() + static_cast<std::ptrdiff_t>(3) * c;
+      h[2] = k % 2 == 0 ? std::exp(normal(numbers)) : kWideTypical * std::exp(kWideSpread * normal(numbers));
+      for (int i = 0; i < 2; ++i) h[i] = kTangents * h[2] * normal(numbers);
+    }
+    for (const Attempt& one : kRandomAttempts) {
+      attempt(one);
+      if (ends()) return status;
+    }
+    if (k >= kRandomProximal) continue;
+    proximal(k / 2 % 2 == 0 ? kCareful : kFast);
+    if (ends()) return status;
+  }
+  return status;
+}
+
 Status Ladder::solve(const Problem& problem, const double* guess, double* v, double* gamma, double* u) {
   steps_ = 0;
   const auto fail = [&](Status status) {
@@ -161,18 +157,10 @@ Status Ladder::solve(const Problem& problem, const double* guess, double* v, dou
   std::fill(start_.begin(), start_.end(), 0.0);
   // Without a guess nothing is better known than that no contact touches.
   if (guess != nullptr) problem_.scaled(guess, start_.data());
-  const auto accepted = [&] {
+  const Status status = search([&] {
     return residual(h_) <= limits_.tolerance && problem_.unscaled(h_.data(), gamma, v, u) <= limits_.tolerance;
-  };
-  h_ = start_;
-  if (accepted()) return Status::kSolved;
-  for (const auto rung : kRungs) {
-    h_ = start_;
-    (this->*rung)();
-    if (accepted()) return Status::kSolved;
-    if (steps_ >= limits_.max_iterations) return fail(Status::kPivotLimit);
-  }
-  return fail(infeasible() ? Status::kInfeasible : Status::kNotFound);
+  });
+  return status == Status::kSolved ? status : fail(status);
 }
 
 }  // namespace lcp::friction

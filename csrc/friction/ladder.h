@@ -1,7 +1,6 @@
 // Solves a Problem of contact with friction: returns a verified solution, or a status that says why there is none.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -17,18 +16,10 @@ struct Limits {
   std::int64_t max_iterations;  ///< Newton steps, of all methods together
 };
 
-/// Tries one method after another. Allocates in the constructor, and where a problem is sparse or is not solved.
+/// Tries one method after another. Allocates in the constructor, and where a problem is sparse or needs more than
+/// what is tried from the guess alone.
 class Ladder {
  public:
-  /// The proximal point method, whose inner problems Newton's method solves. Its weight falls by `down` where the inner
-  /// problem is solved, and rises by `up` where it is not.
-  struct ProximalSettings {
-    int steps;
-    double down, up;
-    int sweeps;  ///< of the Gauss-Seidel method, before Newton's
-    bool line_search;
-  };
-
   Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits);
 
   /// guess: [3 c], impulses, or nullptr. v: [n], gamma and u = J v + b: [3 c]; NaN where the status is not kSolved.
@@ -37,17 +28,29 @@ class Ladder {
   std::int64_t iterations() const { return steps_; }  ///< Newton steps spent on the last problem
 
  private:
-  static const std::array<double (Ladder::*)(), 6> kRungs;
+  // Sweeps of the Gauss-Seidel method, then Newton's.
+  struct Attempt {
+    int sweeps;
+    NewtonSettings newton;
+  };
+  // Sweeps, then the proximal point method, whose inner problems Newton's method solves until their residual is
+  // `accuracy` times the last one of the problem itself. The weight falls by `down` where that succeeds, and rises by
+  // `up` where not.
+  struct ProximalSettings {
+    int sweeps, steps;
+    double weight;  // of the first step
+    double down, up, accuracy;
+  };
+  static const Attempt kAttempts[4], kManySweeps, kRandomAttempts[2];
+  static const ProximalSettings kFast, kCareful;
 
-  double one_sweep();
-  double newton();
-  double proximal_point();
-  double careful_proximal_point();
-  double increasing_friction();
-  double random_starts();
+  template <class Accepted>
+  Status search(const Accepted& accepted);
+  // Both start at start_ and leave their best point in h_.
+  void attempt(const Attempt& attempt);
+  void proximal(const ProximalSettings& settings);
 
   double residual(const std::vector<double>& h);
-  double proximal(const ProximalSettings& settings);
   bool infeasible();
 
   Eigen::Index n_;
@@ -58,8 +61,7 @@ class Ladder {
   Impulses impulses_ = {};
   Newton newton_;
   GaussSeidel gauss_seidel_;
-  std::vector<double> start_, h_, other_, center_, best_, u_;  // [3 c]
-  std::vector<double> mu_;                                     // [c]
+  std::vector<double> start_, h_, center_, best_, u_;  // [3 c]
   std::int64_t steps_ = 0;
 };
 

@@ -19,17 +19,14 @@ constexpr int kStalled = 3;
 
 Newton::Newton(int contacts)
     : lu_(3 * contacts, linalg::Pivoting::kPartial),
-      linear_(contacts),
-      F_(3 * contacts),
+      local_(contacts),
+      h_(3 * contacts),
       u_(3 * contacts),
-      step_(3 * contacts),
-      change_(3 * contacts),
-      trial_(3 * contacts),
-      trial_u_(3 * contacts),
+      next_(3 * contacts),
+      next_u_(3 * contacts),
       best_(3 * contacts),
-      x_(3 * contacts) {
-  touching_.reserve(contacts);
-}
+      row_(3 * contacts),
+      y_(3 * contacts) {}
 
 void Newton::velocities(const Impulses& problem, const Proximal& proximal, const double* h, double* u) const {
   problem.velocities(h, u);
@@ -37,97 +34,92 @@ void Newton::velocities(const Impulses& problem, const Proximal& proximal, const
   for (int i = 0; i < problem.size(); ++i) u[i] += proximal.weight * (h[i] - proximal.center[i]);
 }
 
-// F and, if asked for, its derivative. Returns |F|.
-double Newton::evaluate(const Impulses& problem, Equation equation, const double* h, const double* u, bool linearize) {
+// Returns |F|, and keeps the state of each contact.
+double Newton::evaluate(const Impulses& problem, const double* h, const double* u) {
   double sum = 0;
-  for (int k = 0; k < problem.contacts; ++k) {
-    const double *h_k = h + 3 * k, *u_k = u + 3 * k, mu = problem.mu[k];
-    const double z[3] = {h_k[0] - u_k[0], h_k[1] - u_k[1], h_k[2] - u_k[2]};
-    const double slip = std::sqrt(z[0] * z[0] + z[1] * z[1]);
-    const double radius = mu * std::max(0.0, equation == Equation::kJeanMoreau ? h_k[2] : z[2]);
-    const bool pressed = z[2] > 0, sticks = radius > 0 && slip <= radius;
-    const double t[2] = {slip > 0 ? z[0] / slip : 0, slip > 0 ? z[1] / slip : 0};
-    double* F = F_.data() + 3 * k;
-    F[2] = pressed ? u_k[2] : h_k[2];
-    for (int i = 0; i < 2; ++i) F[i] = sticks ? u_k[i] : h_k[i] - radius * t[i];
-    sum += F[0] * F[0] + F[1] * F[1] + F[2] * F[2];
-    if (!linearize) continue;
-    Linear& at = linear_[k];
-    at = {{{0, 0, 0}, {0, 0, 0}, {0, 0, pressed ? 1. : 0.}},
-          {{0, 0, 0}, {0, 0, 0}, {0, 0, pressed ? 0. : 1.}},
-          !pressed && radius == 0};
-    for (int i = 0; i < 2; ++i) {
-      if (sticks) {
-        at.C[i][i] = 1;
-        continue;
-      }
-      at.D[i][i] = 1;
-      if (radius == 0) continue;
-      for (int j = 0; j < 2; ++j) {
-        const double across = radius / slip * ((i == j ? 1 : 0) - t[i] * t[j]);
-        at.C[i][j] = across;
-        at.D[i][j] -= across;
-      }
-      at.D[i][2] = -mu * t[i];
-      if (equation == Equation::kAlartCurnier) at.C[i][2] = mu * t[i];
+  for (int k = 0; k < problem.contacts; ++k, h += 3, u += 3) {
+    Local& at = local_[k];
+    const double z[3] = {h[0] - u[0], h[1] - u[1], h[2] - u[2]};
+    const double slip = std::sqrt(z[0] * z[0] + z[1] * z[1]), radius = problem.mu[k] * z[2];
+    double F[3] = {h[0], h[1], h[2]};
+    if (!(z[2] > 0)) {
+      at.unknowns = 0;
+    } else if (radius > 0 && slip <= radius) {
+      at.unknowns = 3;
+      std::copy_n(u, 3, F);
+    } else {
+      at = {2, {1, 0}, 0};
+      if (slip > 0) at = {2, {z[0] / slip, z[1] / slip}, radius / slip};
+      for (int i = 0; i < 2; ++i) F[i] -= radius * at.t[i];
+      F[2] = u[2];
     }
+    sum += F[0] * F[0] + F[1] * F[1] + F[2] * F[2];
   }
   return std::sqrt(sum);
 }
 
-// step_ := the Newton step. Separate contacts have h = 0 after it; the others solve a linear system. False where that
-// is singular.
-bool Newton::step(const Impulses& problem, double regularization) {
+// next_ := h_ + the Newton step. Since F is positively homogeneous where no contact changes its state, next_ has
+//   h = 0 where a contact is separate, u = 0 where it sticks, and where it slides
+//   u_n = 0, t' h_t = mu h_n and (1 - part) s' h_t + part s' u_t = 0,
+// with u = W next_ + q + regularization (next_ - h_), or regularization next_ from afar. False where these equations
+// are singular.
+bool Newton::step(const Impulses& problem, const Proximal& proximal, double regularization, bool far) {
   const int size = problem.size();
-  touching_.clear();
-  bool moved = false;  // whether a separate contact had an impulse
-  for (int k = 0; k < problem.contacts; ++k) {
-    if (!linear_[k].separate) {
-      touching_.push_back(k);
-      continue;
-    }
-    for (int i = 3 * k; i < 3 * k + 3; ++i) {
-      step_[i] = -F_[i];
-      moved = moved || F_[i] != 0;
-    }
-  }
-  const int unknowns = 3 * static_cast<int>(touching_.size());
+  int unknowns = 0;
+  for (const Local& at : local_) unknowns += at.unknowns;
   double* matrix = lu_.matrix(unknowns);
-  for (int a = 0; a < unknowns / 3; ++a) {
-    const int k = touching_[a];
-    const Linear& at = linear_[k];
+  const double shift = proximal.weight + regularization;
+  int at_row = 0;
+  for (int k = 0; k < problem.contacts; ++k) {
+    const Local& at = local_[k];
     const double* W_k = problem.W + static_cast<std::size_t>(3) * k * size;
-    double pushed[3] = {0, 0, 0};  // the change of u_k by the contacts that become separate
-    if (moved) {
-      for (int s = 0; s < problem.contacts; ++s) {
-        if (!linear_[s].separate) continue;
-        for (int i = 0; i < 3; ++i) {
-          for (int j = 3 * s; j < 3 * s + 3; ++j) pushed[i] += W_k[static_cast<std::size_t>(i) * size + j] * step_[j];
-        }
-      }
-    }
+    double constant[3];
     for (int i = 0; i < 3; ++i) {
-      double* row = matrix + static_cast<std::size_t>(3 * a + i) * unknowns;
-      std::fill_n(row, unknowns, 0.0);
-      x_[3 * a + i] = -F_[3 * k + i];
-      for (int l = 0; l < 3; ++l) {
-        const double c = at.C[i][l];
-        if (c == 0) continue;
-        const double* W_row = W_k + static_cast<std::size_t>(l) * size;
-        for (int s = 0; s < unknowns / 3; ++s) {
-          const double* block = W_row + 3 * static_cast<std::size_t>(touching_[s]);
-          for (int j = 0; j < 3; ++j) row[3 * s + j] += c * block[j];
-        }
-        row[3 * a + l] += c * regularization;
-        x_[3 * a + i] -= c * pushed[l];
+      const int at_i = 3 * k + i;
+      constant[i] = problem.q[at_i] - (far ? 0 : regularization) * h_[at_i];
+      if (proximal.weight > 0) constant[i] -= proximal.weight * proximal.center[at_i];
+    }
+    for (int r = 0; r < at.unknowns; ++r, ++at_row) {
+      const bool sticks = at.unknowns == 3, across = !sticks && r == 1;
+      const double* row = W_k + static_cast<std::size_t>(sticks ? r : 2) * size;
+      y_[at_row] = -constant[sticks ? r : 2];
+      if (across) {
+        const double first = -at.part * at.t[1], second = at.part * at.t[0];
+        for (int i = 0; i < size; ++i) row_[i] = first * W_k[i] + second * W_k[size + i];
+        row = row_.data();
+        y_[at_row] = -(first * constant[0] + second * constant[1]);
       }
-      for (int j = 0; j < 3; ++j) row[3 * a + j] += at.D[i][j];
+      double* out = matrix + static_cast<std::size_t>(at_row) * unknowns;
+      for (int l = 0; l < problem.contacts; ++l, row += 3) {
+        const Local& of = local_[l];
+        if (of.unknowns == 3) {
+          for (int i = 0; i < 3; ++i) out[i] = row[i];
+        } else if (of.unknowns == 2) {
+          out[0] = problem.mu[l] * (of.t[0] * row[0] + of.t[1] * row[1]) + row[2];
+          out[1] = of.t[0] * row[1] - of.t[1] * row[0];
+        }
+        if (l == k) out[r] += across ? at.part * shift + (1 - at.part) : shift;
+        out += of.unknowns;
+      }
     }
   }
   if (lu_.factor(0) < unknowns) return false;
-  lu_.solve(x_.data());
-  for (int a = 0; a < unknowns; ++a) step_[3 * touching_[a / 3] + a % 3] = x_[a];
-  return std::all_of(step_.begin(), step_.begin() + size, [](double x) { return std::isfinite(x); });
+  lu_.solve(y_.data());
+  const double* y = y_.data();
+  for (int k = 0; k < problem.contacts; ++k) {
+    const Local& at = local_[k];
+    double* next = next_.data() + 3 * static_cast<std::ptrdiff_t>(k);
+    std::fill_n(next, 3, 0.0);
+    if (at.unknowns == 3) std::copy_n(y, 3, next);
+    if (at.unknowns == 2) {
+      const double along = problem.mu[k] * y[0];
+      next[0] = along * at.t[0] - y[1] * at.t[1];
+      next[1] = along * at.t[1] + y[1] * at.t[0];
+      next[2] = y[0];
+    }
+    y += at.unknowns;
+  }
+  return true;
 }
 
 double Newton::solve(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, double goal,
@@ -136,39 +128,38 @@ double Newton::solve(const Impulses& problem, const Proximal& proximal, const Ne
   std::array<double, kMemory> norms = {};
   double best = std::numeric_limits<double>::infinity();
   int stalled = 0;
+  std::copy_n(h, size, h_.data());
+  velocities(problem, proximal, h_.data(), u_.data());
+  double norm = evaluate(problem, h_.data(), u_.data());
   for (int k = 0;; ++k) {
-    velocities(problem, proximal, h, u_.data());
-    const double norm = evaluate(problem, settings.equation, h, u_.data(), true);
-    const double residual = problem.residual(h, u_.data());
+    const double residual = problem.residual(h_.data(), u_.data());
     ++stalled;
     if (residual < best) {
       best = residual;
-      std::copy_n(h, size, best_.data());
+      std::copy_n(h_.data(), size, best_.data());
       stalled = 0;
     }
     if (best <= goal || k == settings.max_steps || steps >= most) break;
     if ((best <= kNear * goal && stalled > kStalled) || !std::isfinite(norm)) break;
-    if (!step(problem, proximal.weight + settings.regularization)) break;
+    const bool far = settings.share && residual > std::sqrt(settings.regularization);
+    if (!step(problem, proximal, settings.regularization, far)) break;
     ++steps;
+    velocities(problem, proximal, next_.data(), next_u_.data());
+    norms[k % kMemory] = norm;
+    const double largest = *std::max_element(norms.begin(), norms.end());
+    norm = evaluate(problem, next_.data(), next_u_.data());
     double length = 1;
-    if (settings.line_search) {
-      norms[k % kMemory] = norm;
-      const double largest = *std::max_element(norms.begin(), norms.end());
-      for (int i = 0; i < size; ++i) trial_[i] = h[i] + step_[i];
-      velocities(problem, proximal, trial_.data(), trial_u_.data());
-      for (int i = 0; i < size; ++i) change_[i] = trial_u_[i] - u_[i];  // u is affine in h
-      for (int halving = 0; halving < kHalvings; ++halving, length /= 2) {
-        for (int i = 0; i < size; ++i) {
-          trial_[i] = h[i] + length * step_[i];
-          trial_u_[i] = u_[i] + length * change_[i];
-        }
-        if (evaluate(problem, settings.equation, trial_.data(), trial_u_.data(), false) <=
-            (1 - kDecrease * length) * largest) {
-          break;
-        }
+    for (int halving = 1; settings.line_search && halving < kHalvings; ++halving) {
+      if (norm <= (1 - kDecrease * length) * largest) break;
+      length /= 2;
+      for (int i = 0; i < size; ++i) {
+        next_[i] = (h_[i] + next_[i]) / 2;
+        next_u_[i] = (u_[i] + next_u_[i]) / 2;  // u is affine in h
       }
+      norm = evaluate(problem, next_.data(), next_u_.data());
     }
-    for (int i = 0; i < size; ++i) h[i] += length * step_[i];
+    h_.swap(next_);
+    u_.swap(next_u_);
   }
   if (std::isfinite(best)) std::copy_n(best_.data(), size, h);
   return best;

@@ -1,11 +1,11 @@
-// Newton's method for a nonsmooth equation that is equivalent to Coulomb's law.
+// Newton's method for the nonsmooth equation of Alart and Curnier, which is equivalent to Coulomb's law.
 //
 //   [AC]   Alart, Curnier: A mixed formulation for frictional contact problems, CMAME 92, 1991.
-//   [JAJ]  Jourdan, Alart, Jean: A Gauss-Seidel like algorithm to solve frictional contact problems, CMAME 155, 1998.
 //   [ABH]  Acary, Bremond, Huber: On solving contact problems with Coulomb friction, Advanced Topics in Nonsmooth
 //          Dynamics, Springer, 2018.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "friction/impulse_problem.h"
@@ -13,18 +13,14 @@
 
 namespace lcp::friction {
 
-/// F_n = h_n - max(0, h_n - u_n), F_t = h_t - D(h_t - u_t), D the projection on the disk of radius mu max(0, r).
-enum class Equation {
-  kJeanMoreau,    ///< r = h_n [JAJ]
-  kAlartCurnier,  ///< r = h_n - u_n [AC]
-};
-
 struct NewtonSettings {
-  Equation equation = Equation::kJeanMoreau;
   bool line_search = true;  ///< nonmonotone: the norm of F may not exceed its largest value of the last four steps
   /// Added to the diagonal of W in the Jacobian only, since W is singular where contacts are redundant.
   double regularization = 1e-6;
   int max_steps = 60;
+  /// Whether the regularization holds the impulses near 0, rather than near those of the last step, while the residual
+  /// exceeds its square root: then redundant contacts share a load, rather than lie on the edge of their cones.
+  bool share = false;
 };
 
 /// u = W h + q + weight (h - center), W and q those of the Impulses: one step of the proximal point method.
@@ -33,7 +29,8 @@ struct Proximal {
   const double* center = nullptr;  ///< [3 c]; not read where the weight is 0
 };
 
-/// Allocates only in the constructor.
+/// F_n = h_n - max(0, z_n), F_t = h_t - D(z_t) with z = h - u, and D the projection on the disk of radius
+/// mu max(0, z_n) [AC]. Allocates only in the constructor.
 class Newton {
  public:
   explicit Newton(int contacts);
@@ -44,20 +41,21 @@ class Newton {
                double* h, std::int64_t& steps, std::int64_t most);
 
  private:
-  // C du + D dh = -F of one contact; where C = 0, D = I.
-  struct Linear {
-    double C[3][3], D[3][3];
-    bool separate;
+  // The linear equations that a Newton step solves for one contact, in unknowns of its own: 0 where it is separate,
+  // h = y where it sticks, and h = (mu y_1 t + y_2 s, y_1) where it slides, s being orthogonal to t.
+  struct Local {
+    int unknowns;
+    double t[2];  // z_t / |z_t|
+    double part;  // mu z_n / |z_t|
   };
 
   void velocities(const Impulses& problem, const Proximal& proximal, const double* h, double* u) const;
-  double evaluate(const Impulses& problem, Equation equation, const double* h, const double* u, bool linearize);
-  bool step(const Impulses& problem, double regularization);
+  double evaluate(const Impulses& problem, const double* h, const double* u);
+  bool step(const Impulses& problem, const Proximal& proximal, double regularization, bool far);
 
   linalg::Lu lu_;
-  std::vector<Linear> linear_;
-  std::vector<double> F_, u_, step_, change_, trial_, trial_u_, best_, x_;
-  std::vector<int> touching_;  // the contacts that are not separate
+  std::vector<Local> local_;  // at the last point that was evaluated
+  std::vector<double> h_, u_, next_, next_u_, best_, row_, y_;
 };
 
 }  // namespace lcp::friction

@@ -60,6 +60,11 @@ TYPED_TEST(SystemTest, MultipliesAndSolves) {
     x = H * v;
     system.solve(x);
     EXPECT_LE((x - v).norm(), 1e-10 * v.norm());
+    testing::Matrix W(3 * bodies.contacts, 3 * bodies.contacts);
+    system.compliance(W.data());
+    const Eigen::MatrixXd expected = bodies.J * H.inverse() * bodies.J.transpose();
+    EXPECT_LE((W - expected).norm(), 1e-10 * expected.norm());
+    EXPECT_EQ(W, W.transpose());
     system.set(bodies.A.data(), bodies.J.data());  // again
     ASSERT_TRUE(system.factor(K));
     x = H * v;

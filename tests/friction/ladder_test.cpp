@@ -83,6 +83,53 @@ TEST(FrictionLadderTest, SolvesStacksWithMassesThatDiffer) {
   }
 }
 
+// Problems on which Newton's method fails from most starts, almost all with mu = 3 or with masses that differ by 1e3
+// and more.
+TEST(FrictionLadderTest, SolvesHardProblemsInFewSteps) {
+  struct Hard {
+    unsigned seed;
+    int boxes;  // in a stack, 0 for RigidContactMaker::bodies and -1 for one_body
+    int place;  // among the problems of this seed
+  };
+  constexpr Hard kHard[] = {{98, 0, 203},   {11, 15, 10}, {378, -1, 103}, {50, -1, 83}, {370, -1, 198}, {233, -1, 124},
+                            {154, -1, 206}, {4, -1, 384}, {41, 0, 53},    {21, 0, 213}, {47, 0, 113},   {89, 0, 382},
+                            {16, 10, 13},   {15, 15, 0},  {14, -1, 85},   {42, 0, 98},  {7, 8, 13},     {4, 15, 5}};
+  std::int64_t steps = 0;
+  for (const Hard& hard : kHard) {
+    RigidContactMaker make(hard.seed);
+    RigidContacts bodies;
+    for (int k = 0; k <= hard.place; ++k) {
+      bodies = hard.boxes < 0 ? make.one_body() : hard.boxes == 0 ? make.bodies() : make.stack(hard.boxes);
+    }
+    const Solution found = solved(bodies);
+    ASSERT_EQ(found.status, Status::kSolved) << hard.seed << ' ' << hard.place;
+    expect_true(bodies, found);
+    steps += found.iterations;
+  }
+  EXPECT_LT(steps, 30'000);
+}
+
+// With a corner on the edge of its cone, gamma would have no derivative though the box sticks well within.
+TEST(FrictionLadderTest, SharesALoadAmongRedundantContacts) {
+  RigidContacts box;
+  box.A = Eigen::Matrix<double, 6, 6>::Identity();
+  box.A.diagonal().tail<3>().setConstant(1. / 6);
+  box.J.resize(12, 6);
+  for (int k = 0; k < 4; ++k) {
+    const Eigen::Vector3d at(k < 2 ? -0.5 : 0.5, k % 2 == 0 ? -0.5 : 0.5, -0.5);
+    for (int i = 0; i < 3; ++i)
+      box.J.row(3 * k + i) << Eigen::RowVector3d::Unit(i), at.cross(Eigen::Vector3d::Unit(i)).transpose();
+  }
+  box.v_free = Eigen::Vector<double, 6>(0.2, 0, -1, 0, 0, 0);
+  box.b = VectorXd::Zero(12);
+  box.mu = VectorXd::Constant(4, 0.5);
+  const Solution found = solved(box);
+  ASSERT_EQ(found.status, Status::kSolved);
+  for (int k = 0; k < 4; ++k) {
+    EXPECT_LT(found.gamma.segment<2>(3 * k).norm(), 0.4 * found.gamma[3 * k + 2]);
+  }
+}
+
 TEST(FrictionLadderTest, IsNotMisledByAGuess) {
   RigidContactMaker make(3);
   for (int k = 0; k < 50; ++k) {

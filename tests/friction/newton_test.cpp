@@ -13,9 +13,7 @@ using testing::RigidContactMaker;
 using testing::RigidContacts;
 using testing::VectorXd;
 
-class FrictionNewtonTest : public ::testing::TestWithParam<Equation> {};
-
-TEST_P(FrictionNewtonTest, ReturnsTheResidualOfItsBestStep) {
+TEST(FrictionNewtonTest, ReturnsTheResidualOfItsBestStep) {
   RigidContactMaker make(1);
   int solved = 0;
   for (int k = 0; k < 200; ++k) {
@@ -26,17 +24,17 @@ TEST_P(FrictionNewtonTest, ReturnsTheResidualOfItsBestStep) {
     Newton newton(impulses.contacts);
     VectorXd h = VectorXd::Zero(impulses.size()), u = h;
     std::int64_t steps = 0;
-    const double residual = newton.solve(impulses, {}, {.equation = GetParam()}, 1e-11, h.data(), steps,
-                                         std::numeric_limits<std::int64_t>::max());
+    const double residual =
+        newton.solve(impulses, {}, {}, 1e-11, h.data(), steps, std::numeric_limits<std::int64_t>::max());
     impulses.velocities(h.data(), u.data());
-    EXPECT_EQ(impulses.residual(h.data(), u.data()), residual);
+    EXPECT_NEAR(impulses.residual(h.data(), u.data()), residual, 1e-13);
     EXPECT_LE(steps, 60);
     solved += residual <= 1e-11;
   }
   EXPECT_GT(solved, 180);  // the rest is for the other methods of the ladder
 }
 
-TEST_P(FrictionNewtonTest, SolvesAProximalStep) {
+TEST(FrictionNewtonTest, SolvesAProximalStep) {
   RigidContactMaker make(2);
   for (int k = 0; k < 50; ++k) {
     const RigidContacts bodies = make.one_body();
@@ -48,17 +46,13 @@ TEST_P(FrictionNewtonTest, SolvesAProximalStep) {
     const Proximal around = {10, center.data()};
     VectorXd h = center, u = h;
     std::int64_t steps = 0;
-    ASSERT_LE(newton.solve(impulses, around, {.equation = GetParam()}, 1e-11, h.data(), steps,
-                           std::numeric_limits<std::int64_t>::max()),
+    ASSERT_LE(newton.solve(impulses, around, {}, 1e-11, h.data(), steps, std::numeric_limits<std::int64_t>::max()),
               1e-11);
     impulses.velocities(h.data(), u.data());
     u += 10 * (h - center);
     EXPECT_LE(impulses.residual(h.data(), u.data()), 1e-11);
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Equations, FrictionNewtonTest,
-                         ::testing::Values(Equation::kJeanMoreau, Equation::kAlartCurnier));
 
 }  // namespace
 }  // namespace lcp::friction
