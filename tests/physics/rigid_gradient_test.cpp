@@ -61,15 +61,19 @@ Inputs everything(const Case& c) {
 
 constexpr double kStep = 0.005;
 
+RigidScene scene_in(const Inputs& x) {
+  return {{RigidBody::box(x[5], x[6])},
+          {Plane::inclined(x[7], torch::zeros_like(x[7]))},
+          kStep,
+          x[8],
+          x[9],
+          x[10],
+          x[11],
+          x[12]};
+}
+
 Tensor end_of(const Inputs& x, std::int64_t steps, const RigidOptions& options) {
-  const RigidScene scene{{RigidBody::box(x[5], x[6])},
-                         {Plane::inclined(x[7], torch::zeros_like(x[7]))},
-                         kStep,
-                         x[8],
-                         x[9],
-                         x[10],
-                         x[11],
-                         x[12]};
+  const RigidScene scene = scene_in(x);
   const RigidSolution end = simulate({x[0], x[1], x[2], x[3]}, x[4].unsqueeze(0).expand({steps, 1, 6}), scene, options);
   EXPECT_TRUE((end.status == 0).all().item<bool>());
   const auto last = [](const Tensor& all) { return all[-1].flatten(); };
@@ -142,14 +146,7 @@ TEST_F(RigidGradientTest, ARolloutHasTheDerivativeOfFiniteDifferencesWhereItsCer
   for (const auto formulation : kAll) {
     const Case c = tumbling(0.11, 45);
     const Inputs x = everything(c);
-    const RigidScene scene{{RigidBody::box(x[5], x[6])},
-                           {Plane::inclined(x[7], torch::zeros_like(x[7]))},
-                           kStep,
-                           x[8],
-                           x[9],
-                           x[10],
-                           x[11],
-                           x[12]};
+    const RigidScene scene = scene_in(x);
     const Tensor u = c.u.unsqueeze(0).expand({c.steps, 1, 6});
     const RigidSolution rollout = simulate(c.start, u, scene, with(formulation));
     const RigidCertificate certificate = certify_rollout(c.start, u, scene, with(formulation), rollout, 1e-5);

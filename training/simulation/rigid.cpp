@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "lcp/physics/rigid_scene.h"
@@ -94,10 +95,9 @@ class RigidSystem : public System {
 
     const Tensor gap = contacts(end, scene).gap;
     const Tensor normal = solution.gamma.unflatten(-1, {-1, 3}).select(-1, 2).sum(-1);
-    const Tensor kinetic = torch::stack(
-        {with_start(first.velocity, end.velocity), with_start(first.angular_velocity, end.angular_velocity)});
     const RigidState states{with_start(first.position, end.position), with_start(first.orientation, end.orientation),
-                            kinetic[0], kinetic[1]};
+                            with_start(first.velocity, end.velocity),
+                            with_start(first.angular_velocity, end.angular_velocity)};
     const Tensor total = energy(states, scene);
     RigidState resting = states;
     resting.velocity = torch::zeros_like(states.velocity);
@@ -219,8 +219,6 @@ class RigidSystem : public System {
   }
 
   double restitution_ = 0.3, stiffness_ = 1e5, dissipation_ = 0.02;
-
- protected:
   RigidOptions options_;
 };
 
@@ -356,7 +354,7 @@ class StackSystem : public RigidSystem {
 
 class Spheres : public RigidSystem {
  public:
-  std::string example() const override { return "--system spheres --bodies 20 --restitution 0.6"; }
+  std::string example() const override { return "--system spheres --restitution 0.6 --steps 600"; }
   std::vector<std::string> rollout_flags() const override { return {"height"}; }
 
  protected:
