@@ -251,6 +251,7 @@ Unequal unequal(std::int64_t count, bool sorted) {
   Unequal all;
   for (std::size_t input = 0; input < groups.front().size(); ++input) {
     std::vector<Tensor> parts;
+    parts.reserve(groups.size());
     for (const Inputs& group : groups) parts.push_back(group[input]);
     // [8, count / 8, ...], or turned, so that neighbours differ in size.
     Tensor padded = pad(parts, parts.front().dim()).values;

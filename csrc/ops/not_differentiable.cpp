@@ -1,4 +1,5 @@
 // The results of operators that have no derivative are constants to autograd.
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/stack.h>
 #include <torch/library.h>
 

@@ -291,7 +291,8 @@ StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) cons
 // The time of the first impact on each body, [..., B], or on one that it touches, or that this one touches, and so on;
 // infinity where there is none.
 Tensor RigidStepper::impact_times(const StepContacts& contacts, const Tensor& gamma) const {
-  const Tensor touches = normal_part(gamma) > 0, none = at::full({}, kInfinity, gamma.options());
+  const Tensor touches = normal_part(gamma) > 0;
+  Tensor none = at::full({}, kInfinity, gamma.options());
   if (!contacts.time.defined() || !(touches & contacts.time.isfinite()).any().item<bool>()) return none;
   const Tensor& members = geometry_.members();  // [c, B]
   const Tensor joins = touches.unsqueeze(-1) & members;

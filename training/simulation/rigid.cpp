@@ -212,6 +212,7 @@ class RigidSystem : public System {
     std::vector<Tensor> of_bodies;
     for (std::int64_t b = 0; b < count; ++b) {
       std::vector<Tensor> parts;
+      parts.reserve(kForces.size());
       for (const char* name : kForces) parts.push_back(request.input(columns({name})[b]));
       of_bodies.push_back(torch::stack(parts, -1));
     }
