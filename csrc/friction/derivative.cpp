@@ -148,7 +148,6 @@ void Derivative::adjoint(const Problem& problem, const Solution& at, const Solut
   if (lu_.factor(rank_tolerance_) == unknowns) {
     lu_.solve(p_.data());
   } else {
-    if (!unique()) return fill_undefined();
     Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors(unknowns, unknowns);
     factors.setThreshold(rank_tolerance_);
     factors.compute(N_.transpose());

@@ -8,8 +8,9 @@
 //   slide   du_n = 0,  dh_t + mu t dh_n + (mu h_n / |u_t|) (I - t t') du_t = -h_n t dmu
 //   smooth  SmoothLaw, at a point of the smooth path
 //
-// and du = r + W dh with the change r of u for the same impulses, so that N dh = E dmu - C r with N = C W + D. Where
-// redundant contacts make N singular, the dh of least norm is taken.
+// and du = r + W dh with the change r of u for the same impulses, so that N dh = E dmu - C r with N = C W + D. Where N
+// is singular, the least-squares solution dh of least norm is taken. If only redundant contacts are the reason, v has a
+// derivative, and does not depend on this choice.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +66,7 @@ class Derivative {
   Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance, bool smooth = false);
 
   /// Of problem, v_free and b are not read. g: [n], [3 c], [3 c]. Where the solution has a NaN, because the problem was
-  /// not solved, and where it is not unique, all results are 0 if g is 0, else NaN.
+  /// not solved, all results are 0 if g is 0, else NaN.
   void adjoint(const Problem& problem, const Solution& at, const Solution& g, const Adjoint& result);
 
   /// False, without a certificate, where the problem is not well_posed, A is not positive definite, or the solution is

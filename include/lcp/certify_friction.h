@@ -26,7 +26,7 @@ struct FrictionCertificate {
   at::Tensor rank;
 
   /// bool, whether v is determined: false where the impulses of contacts may change so that bodies move and all
-  /// contacts still obey the law. The derivative is NaN there.
+  /// contacts still obey the law. The derivative is one of many there.
   at::Tensor unique;
 };
 

@@ -70,8 +70,8 @@ struct FrictionResult {
 /// function theorem for contacts that go on to stick, slide or be apart. Between two of these a contact that carries no
 /// impulse counts as apart, and one whose friction just reaches its limit as sticking. Where redundant contacts leave
 /// gamma undetermined, so is its derivative, and the least change of gamma is taken; v does not depend on the choice.
-/// Where v itself is not unique, the derivative is NaN. The gradient of an element that is not solved is 0 where its
-/// incoming gradient is 0, else NaN.
+/// It does where v itself is not unique (lcp::certify_friction); the derivative is then one of many. The gradient of an
+/// element that is not solved is 0 where its incoming gradient is 0, else NaN.
 ///
 /// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.
 LCP_API FrictionResult solve_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,

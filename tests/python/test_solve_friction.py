@@ -123,18 +123,33 @@ def test_redundant_contacts_have_one_motion(v_free, expected):
     assert_near(weight, tensor([0, 0, 0 if v_free[2] > 0 else -1, 0, 0, 0.0]))
 
 
-def test_where_v_may_change_by_itself_there_is_no_derivative():
+def test_where_v_may_change_by_itself_its_derivative_is_one_that_obeys_the_law():
     """u_t = .3 + (c - mu) gamma_n, u_n = (1 - c mu) gamma_n = 0: whatever gamma_n is, the contact slides [Painleve]."""
     W, mu = torch.eye(3, dtype=torch.float64), tensor([2.0])
     W[0, 2] = W[2, 0] = 0.5
-    one, free = torch.eye(3, dtype=torch.float64), tensor([0.3, 0, 0]).requires_grad_()
+    one, free = torch.eye(3, dtype=torch.float64), tensor([0.3, 0, 0])
     start = tensor([-0.1, 0, 0.05])
-    v, gamma, status, _ = lcp.solve_friction(torch.linalg.inv(W), free, one, torch.zeros(3).double(), mu, guess=start)
+    motion = lambda v: lcp.solve_friction(torch.linalg.inv(W), v, one, torch.zeros(3).double(), mu, guess=start)
+    v, gamma, status, _ = motion(free)
     assert status == 0
     assert_near(gamma, start)
     assert not lcp.certify_friction(torch.linalg.inv(W), free, one, torch.zeros(3).double(), mu, v, gamma)[3]
-    assert torch.autograd.grad(v.sum(), free, create_graph=True)[0].isnan().all()
-    assert torch.autograd.grad(v.sum(), free)[0].isnan().all()
+    # With du_n = 0 and dgamma_t = -mu dgamma_n, any dgamma_n is a solution, and 0 the least, unless v_free pushes.
+    dv = lambda *change: torch.func.jvp(lambda x: motion(x)[0], (free,), (tensor(change),))[1]
+    assert_near(dv(1, 0, 0), tensor([1.0, 0, 0]))
+    assert dv(0, 0, 1).isfinite().all()  # no change of gamma keeps the contact closed
+    free.requires_grad_()
+    kernel = torch.autograd.grad(motion(free)[0][0], free)[0]
+    assert_near(kernel, torch.stack([dv(*axis)[0] for axis in torch.eye(3).tolist()]))
+    assert_near(kernel, torch.autograd.grad(motion(free)[0][0], free, create_graph=True)[0])
+
+
+def test_a_box_that_slides_and_spins_on_its_corners_has_a_gradient():
+    """The split of the load among the corners changes the torque of their friction, so that v is not unique."""
+    inputs = leaves(box_on_ground([1.2, 0, -1, 0, 0, 0.2]))
+    v, gamma, status, _ = lcp.solve_friction(*inputs)
+    assert status == 0 and not lcp.certify_friction(*inputs, v, gamma)[3]
+    assert all(g.isfinite().all() for g in torch.autograd.grad(v.sum(), inputs))
 
 
 def test_the_kernel_of_the_derivative_has_the_values_of_its_formula():

@@ -13,7 +13,6 @@
 
 #include <tuple>
 
-#include "friction/derivative.h"
 #include "ops/contact/tensors.h"
 #include "ops/derivative.h"
 #include "ops/friction/operators.h"
@@ -70,15 +69,6 @@ class LinearFriction {
   Tensor impulses(const Tensor& right) const { return S_ * least_norm_op().call(N_, R_ * right, rank_); }
   // The transpose of `impulses`.
   Tensor multipliers(const Tensor& y) const { return R_ * least_norm_op().call(N_.mT(), S_ * y, rank_); }
-
-  // Whether v is not unique, [..., 1]: a change of impulses that the law of friction leaves free moves a body.
-  Tensor ambiguous() const {
-    const Tensor N = N_.detach();
-    const Tensor probe = at::ones_like(S_).cumsum(-1).square().cos();  // in no special direction
-    const Tensor left = probe - least_norm_op().call(N, times(N, probe), rank_);
-    const Tensor moved = S_ * times(W_.detach(), S_ * left);
-    return moved.square().sum(-1, true) > friction::kUnique * friction::kUnique * probe.square().sum(-1, true);
-  }
 
   Tensor C(const Tensor& x) const { return by_row(apply(C_, by_contact(x))); }
   Tensor C_transposed(const Tensor& x) const { return by_row(apply(C_.mT(), by_contact(x))); }
@@ -164,8 +154,7 @@ Tensors<3> friction_adjoint_formula(const Tensor& A, const Tensor& J, const Tens
                                     const Tensor& g_u, bool smooth, const std::optional<Tensor>& sizes) {
   const RigidPoint at(A, J, mu, v, gamma, u, sizes);
   const LinearFriction law(at, smooth);
-  const Tensor undefined =
-      (at.unsolved | law.ambiguous()) & (any_nonzero(g_v) | any_nonzero(g_gamma) | any_nonzero(g_u));
+  const Tensor undefined = at.unsolved & (any_nonzero(g_v) | any_nonzero(g_gamma) | any_nonzero(g_u));
   const Tensor of_u = g_u.to(at::kDouble);
   const Tensor push = g_v.to(at::kDouble) + at.to_bodies(of_u);
   const Tensor y = at.to_contacts(times_inverse(at.A, push)) + g_gamma.to(at::kDouble);
@@ -206,9 +195,8 @@ Tensors<3> friction_tangent(const Tensor& A, const Tensor& v_free, const Tensor&
   };
   const Tensor dA = given(A), dv_free = given(v_free), db = given(b), dmu = given(mu);
   Tensor dJ = given(J);
-  const Tensor undefined =
-      (at.unsolved | law.ambiguous()) &
-      (any_nonzero(dA).any(-2) | any_nonzero(dv_free) | any_nonzero(dJ).any(-2) | any_nonzero(db) | any_nonzero(dmu));
+  const Tensor undefined = at.unsolved & (any_nonzero(dA).any(-2) | any_nonzero(dv_free) | any_nonzero(dJ).any(-2) |
+                                          any_nonzero(db) | any_nonzero(dmu));
   dJ = at::where(at.missing.rows.unsqueeze(-1), 0, dJ);
   const Tensor off = at.v - at::where(at.unsolved, 0, primal(v_free)).to(at::kDouble);
   const Tensor push = times(at.A, dv_free) - times(symmetric(dA), off) + times(dJ.mT(), by_row(at.gamma));
