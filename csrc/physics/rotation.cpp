@@ -58,6 +58,12 @@ Tensor rotation_by(const Tensor& theta) {
 
 Tensor turned(const Tensor& quaternion, const Tensor& theta) { return unit(product(quaternion, rotation_by(theta))); }
 
+Tensor angle_between(const Tensor& a, const Tensor& b) {
+  const Tensor real = (a * b).sum(-1).abs();  // of conj(a) b
+  const Tensor conjugate = at::cat({a.narrow(-1, 0, 1), -a.narrow(-1, 1, 3)}, -1);
+  return 2 * at::atan2(product(conjugate, b).narrow(-1, 1, 3).norm(2, {-1}), real);
+}
+
 Tensor gyroscopic(const Tensor& omega, const Tensor& inertia, double dt) {
   // With the momentum y = I omega_m in the middle of the step, y - I omega = dt / 2 (y x omega_m).
   constexpr int kNewtonSteps = 4;

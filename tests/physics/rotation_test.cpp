@@ -59,6 +59,14 @@ TEST_F(RotationTest, IsSmoothOnBothSidesOfTheSeries) {
   }
 }
 
+TEST_F(RotationTest, TheAngleBetweenOrientationsIsThatOfTheTurn) {
+  const Tensor q = random({50, 4}), theta = random({50, 3});
+  const Tensor there = turned(q / q.norm(2, 1, true), theta), angle = theta.norm(2, {1});
+  EXPECT_LE(largest(angle_between(q, there) - at::minimum(angle, 2 * M_PI - angle)), 1e-14);
+  EXPECT_LE(largest(angle_between(q, -there) - angle_between(there, q)), 1e-14);  // either sign, and either order
+  EXPECT_LE(largest(angle_between(there, there)), 1e-15);
+}
+
 TEST_F(RotationTest, ABodyFreeOfTorqueKeepsItsEnergyAndItsMomentum) {
   Tensor omega = numbers({3, -5, 4}), q = numbers({1, 0, 0, 0});
   const auto energy = [&] { return (omega * times(inertia(), omega)).sum().item<double>(); };

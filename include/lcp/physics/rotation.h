@@ -19,6 +19,9 @@ at::Tensor rotation_by(const at::Tensor& theta);
 /// [..., 3], rad, in its own axes. Exact for a constant angular velocity.
 at::Tensor turned(const at::Tensor& quaternion, const at::Tensor& theta);
 
+/// The angle, [...], rad, in [0, pi], by which one orientation, [..., 4], has to turn to become the other.
+at::Tensor angle_between(const at::Tensor& a, const at::Tensor& b);
+
 /// The angular velocity [..., 3], rad/s, of a body free of torques after the time dt, in its own axes: the implicit
 /// midpoint rule for I omega' = (I omega) x omega, which conserves the kinetic energy and the size of the angular
 /// momentum. Newton's method solves it to round-off where dt |omega| is below 1 rad.

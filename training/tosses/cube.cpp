@@ -1,0 +1,83 @@
+#include "tosses/cube.h"
+
+#include <ATen/ATen.h>
+
+#include "run/text.h"
+
+namespace lcp::training {
+
+using physics::RigidFormulation;
+using torch::Tensor;
+
+void CubeContact::add_to(CommandLine& line) {
+  line.add<std::string>("contact", name,
+                        "exact_cone (lcp::solve_friction), polyhedral (lcp::solve) or compliant (lcp::solve_contact)",
+                        one_of({"exact_cone", "polyhedral", "compliant"}));
+  line.add<std::int64_t>("substeps", substeps, "Steps between two samples", at_least_one);
+  line.add<std::int64_t>("directions", directions, "Directions of polyhedral friction, >= 3",
+                         [](const std::int64_t& x) { return x >= 3 ? "" : ">= 3"; });
+}
+
+physics::RigidOptions CubeContact::options() const {
+  physics::RigidOptions options;
+  options.formulation = name == "exact_cone"   ? RigidFormulation::kExactCone
+                        : name == "polyhedral" ? RigidFormulation::kPolyhedral
+                                               : RigidFormulation::kCompliant;
+  options.substeps = substeps;
+  options.directions.count = directions;
+  return options;
+}
+
+void CubeFlags::add_to(CommandLine& line) {
+  line.add<double>("mu", mu, "Friction coefficient", nonnegative);
+  line.add<double>("restitution", restitution, "Restitution, 0 to 1; not used by compliant contact",
+                   [](const double& x) { return x >= 0 && x <= 1 ? "" : "in [0, 1]"; });
+  line.add<double>("side", side, "Side of the cube, m", positive);
+  line.add<double>("rounding", rounding, "Radius of its corners, m", nonnegative);
+  line.add<double>("inertia", inertia, "Inertia over mass, m^2", positive);
+  line.add<double>("height", height, "Height of the ground at x = y = 0, m", finite_number);
+  line.add<double>("tilt-x", tilt_x, "Slope of the ground in x", finite_number);
+  line.add<double>("tilt-y", tilt_y, "Slope of the ground in y", finite_number);
+  line.add<double>("gravity", gravity, "Gravity, m/s^2", positive);
+  line.add<double>("stiffness", stiffness, "Stiffness of compliant contact over mass, 1/s^2", positive);
+  line.add<double>("dissipation", dissipation, "Damping over stiffness of compliant contact, s", nonnegative);
+}
+
+Cube CubeFlags::cube() const {
+  const auto number = [](double x) { return torch::tensor(x, torch::kDouble); };
+  const Tensor signs = torch::tensor({-1, 1}, torch::kDouble);
+  return {number(mu),
+          number(restitution),
+          side / 2 * at::cartesian_prod({signs, signs, signs}),
+          number(rounding),
+          number(inertia).expand(3),
+          number(height),
+          torch::tensor({tilt_x, tilt_y}, torch::kDouble),
+          number(gravity),
+          number(stiffness),
+          number(dissipation)};
+}
+
+physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, double dt) {
+  const Tensor one = at::ones_like(cube.mu), none = at::zeros_like(cube.mu);
+  const Tensor slope = at::cat({-cube.tilt, one.unsqueeze(0)}), length = slope.norm();
+  physics::RigidScene scene;
+  scene.bodies = {{one, at::diag_embed(cube.inertia), cube.corners - cube.rounding * cube.corners.sign(),
+                   cube.rounding.expand(cube.corners.size(0))}};
+  scene.planes = {{slope / length, cube.height / length}};
+  scene.dt = dt / static_cast<double>(contact.substeps);
+  scene.gravity = at::stack({none, none, -cube.gravity});
+  scene.mu = cube.mu.unsqueeze(0);
+  scene.restitution = cube.restitution.unsqueeze(0);
+  scene.stiffness = cube.stiffness.unsqueeze(0);
+  scene.dissipation = cube.dissipation.unsqueeze(0);
+  return scene;
+}
+
+physics::RigidSolution roll_out(const Cube& cube, const CubeContact& contact, double dt,
+                                const physics::RigidState& start, std::int64_t steps) {
+  const Tensor no_forces = at::zeros({steps, 1, 1, 6}, start.velocity.options());
+  return physics::simulate(start, no_forces, scene_of(cube, contact, dt), contact.options());
+}
+
+}  // namespace lcp::training

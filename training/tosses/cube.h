@@ -1,0 +1,59 @@
+// A cube with rounded corners that is tossed on a plane, and its parameters as flags.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lcp/physics/rigid_scene.h"
+#include "run/command_line.h"
+
+namespace lcp::training {
+
+/// Free motion tells nothing of the mass: the inertia is per mass, and the mass counts as 1 kg.
+struct Cube {
+  torch::Tensor mu;           ///< []
+  torch::Tensor restitution;  ///< [], not used by compliant contact
+  torch::Tensor corners;      ///< [8, 3], m, of the cube without its rounding, in the axes of the body
+  torch::Tensor rounding;     ///< [], m, the radius of the corners, each a ball that the three faces touch
+  torch::Tensor inertia;      ///< [3], m^2, about the axes of the body
+  torch::Tensor height;       ///< [], m, of the plane at x = y = 0
+  torch::Tensor tilt;         ///< [2], the slope of the plane in x and y
+  torch::Tensor gravity;      ///< [], m/s^2
+  torch::Tensor stiffness;    ///< [], N/m for 1 kg, of compliant contact
+  torch::Tensor dissipation;  ///< [], s, of compliant contact
+};
+
+/// How contact is modelled.
+struct CubeContact {
+  std::string name = "exact_cone";
+  std::int64_t substeps = 2;
+  std::int64_t directions = 8;  ///< of polyhedral friction
+
+  void add_to(CommandLine& line);
+  physics::RigidOptions options() const;
+};
+
+/// The parameters of a cube as numbers.
+struct CubeFlags {
+  double mu = 0.18, restitution = 0.125;
+  double side = 0.1048;       // m
+  double rounding = 0;        // m
+  double inertia = 2.189e-3;  // m^2, per mass
+  double height = 0, tilt_x = 0, tilt_y = 0;
+  double gravity = 9.81;
+  double stiffness = 3000, dissipation = 0.02;
+
+  void add_to(CommandLine& line);
+  Cube cube() const;
+};
+
+/// The cube on its plane, stepped every dt s / substeps.
+physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, double dt);
+
+/// Rollouts; differentiable in the state and the cube. What was not solved is NaN.
+physics::RigidSolution roll_out(const Cube& cube, const CubeContact& contact, double dt,
+                                const physics::RigidState& start, std::int64_t steps);
+
+}  // namespace lcp::training

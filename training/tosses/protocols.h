@@ -1,0 +1,62 @@
+// How well a model of a cube predicts tosses, in the three protocols of the literature.
+//
+//   [ContactNets] Pfrommer, Halm, Posa: ContactNets: Learning discontinuous contact dynamics with smooth, implicit
+//                 representations, CoRL 2020.
+//   [APY]         Acosta, Yang, Posa: Validating robotics simulators on real-world impacts, RA-L 2022.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "lcp/physics/rigid_body.h"
+#include "tosses/tosses.h"
+
+namespace lcp::training {
+
+/// Pieces of b tosses, padded to the length of the longest, float64.
+struct Segments {
+  physics::RigidState start;  ///< [b, 1, ...]
+  torch::Tensor position;     ///< [T, b, 3], m, measured after each step; beyond the end of a piece its last one
+  torch::Tensor orientation;  ///< [T, b, 4]
+  torch::Tensor steps;        ///< [b], int64
+
+  std::int64_t count() const { return steps.size(0); }
+  std::int64_t longest() const { return position.size(0); }
+  Segments at(const torch::Tensor& index) const;  ///< some of them, index [k], int64
+
+  /// Whether a step exists, [T, b], bool.
+  torch::Tensor exists() const;
+};
+
+/// Each toss from its first sample on [ContactNets].
+Segments whole_tosses(const std::vector<Toss>& tosses);
+
+/// Each toss from the last sample on at which the lowest corner of a cube cannot touch the ground z = 0, since its
+/// centre is higher than sqrt(3) half its side [APY]. Position and velocity there are fitted to the flight before, a
+/// parabola, where that has at least four samples; the angular velocity is the mean of the last ten samples of it.
+///   side: m. gravity: m/s^2. rate: samples per second.
+Segments from_first_contact(const std::vector<Toss>& tosses, double side, double gravity, double rate);
+
+/// Pieces of `steps` steps that begin every `stride` samples. Tosses that are shorter have none.
+Segments windows(const std::vector<Toss>& tosses, std::int64_t steps, std::int64_t stride);
+
+/// The means of each piece over its steps, [b].
+struct TossErrors {
+  torch::Tensor position;     ///< m
+  torch::Tensor rotation;     ///< rad, the angle between the orientations
+  torch::Tensor penetration;  ///< m, of the lowest corner of the predicted cube below the ground
+};
+
+/// The errors of predicted positions, [T, b, 3], and orientations, [T, b, 4].
+///   side: m, of the cube whose penetration is measured.
+TossErrors errors_of(const Segments& measured, const torch::Tensor& position, const torch::Tensor& orientation,
+                     double side);
+
+/// position_error_m, position_error_percent (of the side), rotation_error_rad, rotation_error_deg and
+/// penetration_percent, the means over the pieces, and their standard deviations, ..._std.
+nlohmann::json summary_of(const TossErrors& errors, double side);
+
+}  // namespace lcp::training

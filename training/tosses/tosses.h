@@ -1,0 +1,36 @@
+// Recorded tosses of a body, read from files.
+#pragma once
+
+#include <torch/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lcp::training {
+
+/// The motion of one toss at evenly spaced times: T samples, float64.
+struct Toss {
+  std::string name;           ///< of its file
+  torch::Tensor position;     ///< [T, 3], m, of the centre
+  torch::Tensor orientation;  ///< [T, 4], unit quaternions (w, x, y, z) from the axes of the body to those of the world
+  torch::Tensor velocity;     ///< [T, 3], m/s
+  torch::Tensor angular_velocity;  ///< [T, 3], rad/s, in the axes of the body
+
+  std::int64_t count() const { return position.size(0); }
+};
+
+/// The columns of a toss's file, in this order.
+constexpr const char* kTossColumns[] = {"x",   "y",   "z",   "q_w",     "q_x",     "q_y",    "q_z",
+                                        "v_x", "v_y", "v_z", "omega_x", "omega_y", "omega_z"};
+
+/// Reads all files of the folder that end with .pt or .csv, in the order of their names, in which numbers are compared
+/// as numbers; others are ignored. A .pt file holds a tensor [T, 13] or more columns, or [1, T, ...], as torch.save
+/// writes it, a .csv file the columns kTossColumns.
+///   length: metres for a unit of x, y, z and of v_x, v_y, v_z.
+/// Throws a UsageError that names the file, and the row and column where one is wrong: a number that is not finite, a
+/// quaternion whose length is not about 1, fewer than 3 samples.
+std::vector<Toss> read_tosses(const std::filesystem::path& folder, double length);
+
+}  // namespace lcp::training
