@@ -191,9 +191,10 @@ double InteriorPoint::longest(Path path) const {
 // Newton's method for the law from h_, where the velocities of contacts that are apart and the impulses of the others
 // are told from those that vanish with kappa, being about kappa; and where they are compared as they are.
 void InteriorPoint::polish(double kappa, double goal, std::int64_t& steps, std::int64_t most) {
-  const NewtonSettings kSettings[] = {{false, 1e-12, kPolishSteps, false, 1 / std::sqrt(kappa)},
-                                      {false, 1e-9, kPolishSteps, false, 1}};
-  for (const NewtonSettings& settings : kSettings) {
+  NewtonSettings kinds[] = {{false, 1e-12, kPolishSteps}, {false, 1e-9, kPolishSteps}};
+  kinds[0].scale = 1 / std::sqrt(kappa);
+  for (NewtonSettings& settings : kinds) {
+    settings.patience = kPolishSteps;
     if (best_residual_ <= goal || steps >= most) return;
     std::copy_n(h_.data(), h_.size(), trial_.data());
     const double residual = newton_.solve(impulses_, {}, settings, goal, trial_.data(), steps, most);

@@ -60,7 +60,7 @@ class Ladder {
   Eigen::Index n_;
   int contacts_;
   Limits limits_;
-  double goal_;
+  double goal_ = 0;
   ImpulseProblem problem_;
   Impulses impulses_ = {};
   Newton newton_;

@@ -13,7 +13,6 @@ constexpr int kHalvings = 10;  // of a step, at most
 constexpr double kDecrease = 1e-3;
 // Near the goal, by this factor, the method stops when a few steps have not come nearer.
 constexpr double kNear = 100;
-constexpr int kStalled = 3;
 
 }  // namespace
 
@@ -141,7 +140,7 @@ double Newton::solve(const Impulses& problem, const Proximal& proximal, const Ne
       stalled = 0;
     }
     if (best <= goal || k == settings.max_steps || steps >= most) break;
-    if ((best <= kNear * goal && stalled > kStalled) || !std::isfinite(norm)) break;
+    if ((best <= kNear * goal && stalled > settings.patience) || !std::isfinite(norm)) break;
     const bool far = settings.share && residual > std::sqrt(settings.regularization);
     if (!step(problem, proximal, settings, far)) break;
     ++steps;

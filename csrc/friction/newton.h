@@ -24,6 +24,7 @@ struct NewtonSettings {
   /// Of the velocities beside the impulses in F. It changes which states the contacts near a solution are taken to be
   /// in, but not the solutions.
   double scale = 1;
+  int patience = 3;  ///< near the goal, the steps that may pass without progress
 };
 
 /// u = W h + q + weight (h - center), W and q those of the Impulses: one step of the proximal point method.
