@@ -26,6 +26,8 @@ constexpr double kSolvedInside = 100;  // times the goal
 
 // The proximal point and the interior point method start only from the first of them.
 constexpr int kRandomStarts = 200, kRandomSlow = 12;
+// With more contacts than this the interior point method takes less time than the proximal point method.
+constexpr int kFewContacts = 12;
 // The logarithm of a random normal impulse is normally distributed: around 1, and for every second start with this mean
 // and deviation.
 constexpr double kWideTypical = 0.1, kWideSpread = 2;
@@ -45,7 +47,7 @@ const Ladder::Attempt Ladder::kAttempts[] = {
     {1, {false, 1e-9, 0}}, {0, {false, 1e-9, 12, true}}, {0, {true, 1e-4, 20}}, {10, {false, 1e-9, 20}}};
 const Ladder::Attempt Ladder::kManySweeps = {50, {false, 1e-9, 12}};
 const Ladder::Attempt Ladder::kRandomAttempts[] = {{0, {false, 1e-9, 12}}, {0, {true, 1e-4, 20}}};
-const InteriorSettings Ladder::kInterior[] = {{Path::kCone, 1}, {Path::kSmooth, 1}};
+const InteriorSettings Ladder::kInterior = {Path::kCone, 1}, Ladder::kInteriorSmooth = {Path::kSmooth, 1};
 const InteriorSettings Ladder::kInteriorElsewhere[] = {
     {Path::kCone, 1, 10}, {Path::kSmooth, 0.1}, {Path::kCone, 10, 10}};
 const Ladder::ProximalSettings Ladder::kFast = {10, 30, 0.1, 0.3, 5, 1e-2},
@@ -133,14 +135,21 @@ Status Ladder::search(const Accepted& accepted) {
     attempt(one);
     if (ends()) return status;
   }
+  const bool has_many = contacts_ > kFewContacts;
+  if (has_many) {
+    interior(kInterior);
+    if (ends()) return status;
+  }
   proximal(kFast);
   if (ends()) return status;
   if (infeasible()) return Status::kInfeasible;
   goal_ = std::min(goal_, kHardGoal);
-  for (const InteriorSettings& one : kInterior) {
-    interior(one);
+  if (!has_many) {
+    interior(kInterior);
     if (ends()) return status;
   }
+  interior(kInteriorSmooth);
+  if (ends()) return status;
   attempt(kManySweeps);
   if (ends()) return status;
   proximal(kCareful);

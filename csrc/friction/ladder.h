@@ -19,7 +19,7 @@ struct Limits {
 };
 
 /// Tries one method after another. Allocates in the constructor, and where a problem is sparse or needs more than
-/// Newton's and the first proximal point method.
+/// Newton's method and, with few contacts, the first proximal point method.
 class Ladder {
  public:
   Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits);
@@ -45,7 +45,7 @@ class Ladder {
   };
   static const Attempt kAttempts[4], kManySweeps, kRandomAttempts[2];
   static const ProximalSettings kFast, kCareful;
-  static const InteriorSettings kInterior[2], kInteriorElsewhere[3];
+  static const InteriorSettings kInterior, kInteriorSmooth, kInteriorElsewhere[3];
 
   template <class Accepted>
   Status search(const Accepted& accepted);
