@@ -1,8 +1,9 @@
 // An interior point method: Newton's method along a path whose points have h_n u_n near kappa > 0 at every contact, to
 // its end at kappa = 0, and from there Newton's method for the law itself.
 //
-// It is made for redundant contacts whose gaps differ by little, such as 1e-8 of the velocities: which of them carry
-// the load is decided by these differences, to which the impulses of the methods of newton.h are blind.
+// It is made for redundant contacts whose gaps differ by little, such as 1e-8 of the velocities. These differences
+// decide which of the contacts carry the load, but Newton's method for the law compares velocities with impulses and
+// does not see them.
 //
 //   [NT]   Nesterov, Todd: Primal-dual interior-point methods for self-scaled cones, SIAM J. Optimization 8, 1998.
 //   [VDB]  Vandenberghe: The CVXOPT linear and quadratic cone program solvers, 2010.
@@ -35,7 +36,7 @@ struct InteriorSettings {
   double blur = 0.1;
 };
 
-/// Allocates only in the constructor.
+/// Allocates in the constructor, and for many contacts in set().
 class InteriorPoint {
  public:
   InteriorPoint(Eigen::Index n, int contacts);
