@@ -16,12 +16,18 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The methods aim at this part of the tolerance, since the residual is measured again at the velocities of the bodies.
 constexpr double kGoal = 0.1;
+// And at no more than this where the first methods have failed: the proximal point method often gets on only with inner
+// problems that are solved more accurately than the tolerance asks for.
+constexpr double kHardGoal = 1e-11;
 
 constexpr double kLeastWeight = 1e-10, kMostWeight = 10;
 constexpr NewtonSettings kInner = {false, 1e-12, 20};
 constexpr double kSolvedInside = 100;  // times the goal
 
-constexpr int kRandomStarts = 200, kRandomProximal = 12;  // the proximal point method only from the first of them
+// The proximal point and the interior point method start only from the first of them.
+constexpr int kRandomStarts = 200, kRandomSlow = 12;
+// With more contacts than this the interior point method takes less time than the proximal point method.
+constexpr int kFewContacts = 12;
 // The logarithm of a random normal impulse is normally distributed: around 1, and for every second start with this mean
 // and deviation.
 constexpr double kWideTypical = 0.1, kWideSpread = 2;
@@ -41,6 +47,9 @@ const Ladder::Attempt Ladder::kAttempts[] = {
     {1, {false, 1e-9, 0}}, {0, {false, 1e-9, 12, true}}, {0, {true, 1e-4, 20}}, {10, {false, 1e-9, 20}}};
 const Ladder::Attempt Ladder::kManySweeps = {50, {false, 1e-9, 12}};
 const Ladder::Attempt Ladder::kRandomAttempts[] = {{0, {false, 1e-9, 12}}, {0, {true, 1e-4, 20}}};
+const InteriorSettings Ladder::kInterior = {Path::kCone, 1}, Ladder::kInteriorSmooth = {Path::kSmooth, 1};
+const InteriorSettings Ladder::kInteriorElsewhere[] = {
+    {Path::kCone, 1, 10}, {Path::kSmooth, 0.1}, {Path::kCone, 10, 10}};
 const Ladder::ProximalSettings Ladder::kFast = {10, 30, 0.1, 0.3, 5, 1e-2},
                                Ladder::kCareful = {0, 60, 1e-3, 0.3, 5, 1e-3};
 
@@ -48,7 +57,6 @@ Ladder::Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits)
     : n_(n),
       contacts_(static_cast<int>(contacts)),
       limits_(limits),
-      goal_(kGoal * limits.tolerance),
       problem_(n, contacts),
       newton_(contacts_),
       gauss_seidel_(contacts_),
@@ -89,6 +97,13 @@ void Ladder::proximal(const ProximalSettings& settings) {
   if (best < kInfinity) h_ = best_;
 }
 
+void Ladder::interior(const InteriorSettings& settings) {
+  if (!interior_) interior_.emplace(n_, contacts_);
+  if (!interior_is_set_) interior_->set(given_, impulses_);
+  interior_is_set_ = true;
+  interior_->solve(settings, goal_, h_.data(), steps_, limits_.max_iterations);
+}
+
 // Whether it is proved that no velocities keep all contacts from penetrating: then even the problem without friction
 // has no solution.
 bool Ladder::infeasible() {
@@ -120,13 +135,29 @@ Status Ladder::search(const Accepted& accepted) {
     attempt(one);
     if (ends()) return status;
   }
+  const bool has_many = contacts_ > kFewContacts;
+  if (has_many) {
+    interior(kInterior);
+    if (ends()) return status;
+  }
   proximal(kFast);
+  if (ends()) return status;
+  if (infeasible()) return Status::kInfeasible;
+  goal_ = std::min(goal_, kHardGoal);
+  if (!has_many) {
+    interior(kInterior);
+    if (ends()) return status;
+  }
+  interior(kInteriorSmooth);
   if (ends()) return status;
   attempt(kManySweeps);
   if (ends()) return status;
   proximal(kCareful);
   if (ends()) return status;
-  if (infeasible()) return Status::kInfeasible;
+  for (const InteriorSettings& one : kInteriorElsewhere) {
+    interior(one);
+    if (ends()) return status;
+  }
   solver::Random numbers(kSeed);
   for (int k = 0; k < kRandomStarts; ++k) {
     for (int c = 0; c < contacts_; ++c) {
@@ -138,8 +169,11 @@ Status Ladder::search(const Accepted& accepted) {
       attempt(one);
       if (ends()) return status;
     }
-    if (k >= kRandomProximal) continue;
+    if (k >= kRandomSlow) continue;
     proximal(k / 2 % 2 == 0 ? kCareful : kFast);
+    if (ends()) return status;
+    const double start = std::exp(kWideSpread * normal(numbers)), blur = std::exp(kWideSpread * normal(numbers));
+    interior({k % 2 == 0 ? Path::kCone : Path::kSmooth, start, blur});
     if (ends()) return status;
   }
   return status;
@@ -147,6 +181,7 @@ Status Ladder::search(const Accepted& accepted) {
 
 Status Ladder::solve(const Problem& problem, const double* guess, double* v, double* gamma, double* u) {
   steps_ = 0;
+  goal_ = kGoal * limits_.tolerance;
   const auto fail = [&](Status status) {
     std::fill_n(v, n_, kNaN);
     for (double* x : {gamma, u}) std::fill_n(x, 3 * contacts_, kNaN);
@@ -154,6 +189,8 @@ Status Ladder::solve(const Problem& problem, const double* guess, double* v, dou
   };
   if (!well_posed(problem, n_, contacts_) || !problem_.set(problem)) return fail(Status::kBadInput);
   impulses_ = problem_.impulses();
+  given_ = problem;
+  interior_is_set_ = false;
   std::fill(start_.begin(), start_.end(), 0.0);
   // Without a guess nothing is better known than that no contact touches.
   if (guess != nullptr) problem_.scaled(guess, start_.data());

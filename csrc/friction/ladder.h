@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "friction/gauss_seidel.h"
 #include "friction/impulse_problem.h"
+#include "friction/interior_point.h"
 #include "friction/newton.h"
 #include "lcp/status.h"
 
@@ -17,7 +19,7 @@ struct Limits {
 };
 
 /// Tries one method after another. Allocates in the constructor, and where a problem is sparse or needs more than
-/// what is tried from the guess alone.
+/// Newton's method and, with few contacts, the first proximal point method.
 class Ladder {
  public:
   Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits);
@@ -43,12 +45,14 @@ class Ladder {
   };
   static const Attempt kAttempts[4], kManySweeps, kRandomAttempts[2];
   static const ProximalSettings kFast, kCareful;
+  static const InteriorSettings kInterior, kInteriorSmooth, kInteriorElsewhere[3];
 
   template <class Accepted>
   Status search(const Accepted& accepted);
-  // Both start at start_ and leave their best point in h_.
+  // All leave their best point in h_; the first two start at start_.
   void attempt(const Attempt& attempt);
   void proximal(const ProximalSettings& settings);
+  void interior(const InteriorSettings& settings);
 
   double residual(const std::vector<double>& h);
   bool infeasible();
@@ -56,11 +60,14 @@ class Ladder {
   Eigen::Index n_;
   int contacts_;
   Limits limits_;
-  double goal_;
+  double goal_ = 0;
   ImpulseProblem problem_;
   Impulses impulses_ = {};
   Newton newton_;
   GaussSeidel gauss_seidel_;
+  std::optional<InteriorPoint> interior_;  // made when it is first needed
+  bool interior_is_set_ = false;
+  Problem given_ = {};
   std::vector<double> start_, h_, center_, best_, u_;  // [3 c]
   std::int64_t steps_ = 0;
 };

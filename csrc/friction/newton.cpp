@@ -13,7 +13,6 @@ constexpr int kHalvings = 10;  // of a step, at most
 constexpr double kDecrease = 1e-3;
 // Near the goal, by this factor, the method stops when a few steps have not come nearer.
 constexpr double kNear = 100;
-constexpr int kStalled = 3;
 
 }  // namespace
 
@@ -35,23 +34,23 @@ void Newton::velocities(const Impulses& problem, const Proximal& proximal, const
 }
 
 // Returns |F|, and keeps the state of each contact.
-double Newton::evaluate(const Impulses& problem, const double* h, const double* u) {
+double Newton::evaluate(const Impulses& problem, double scale, const double* h, const double* u) {
   double sum = 0;
   for (int k = 0; k < problem.contacts; ++k, h += 3, u += 3) {
     Local& at = local_[k];
-    const double z[3] = {h[0] - u[0], h[1] - u[1], h[2] - u[2]};
+    const double z[3] = {h[0] - scale * u[0], h[1] - scale * u[1], h[2] - scale * u[2]};
     const double slip = std::sqrt(z[0] * z[0] + z[1] * z[1]), radius = problem.mu[k] * z[2];
     double F[3] = {h[0], h[1], h[2]};
     if (!(z[2] > 0)) {
       at.unknowns = 0;
     } else if (radius > 0 && slip <= radius) {
       at.unknowns = 3;
-      std::copy_n(u, 3, F);
+      for (int i = 0; i < 3; ++i) F[i] = scale * u[i];
     } else {
       at = {2, {1, 0}, 0};
       if (slip > 0) at = {2, {z[0] / slip, z[1] / slip}, radius / slip};
       for (int i = 0; i < 2; ++i) F[i] -= radius * at.t[i];
-      F[2] = u[2];
+      F[2] = scale * u[2];
     }
     sum += F[0] * F[0] + F[1] * F[1] + F[2] * F[2];
   }
@@ -60,10 +59,11 @@ double Newton::evaluate(const Impulses& problem, const double* h, const double* 
 
 // next_ := h_ + the Newton step. Since F is positively homogeneous where no contact changes its state, next_ has
 //   h = 0 where a contact is separate, u = 0 where it sticks, and where it slides
-//   u_n = 0, t' h_t = mu h_n and (1 - part) s' h_t + part s' u_t = 0,
+//   u_n = 0, t' h_t = mu h_n and (1 - part) s' h_t + part scale s' u_t = 0,
 // with u = W next_ + q + regularization (next_ - h_), or regularization next_ from afar. False where these equations
 // are singular.
-bool Newton::step(const Impulses& problem, const Proximal& proximal, double regularization, bool far) {
+bool Newton::step(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, bool far) {
+  const double regularization = settings.regularization;
   const int size = problem.size();
   int unknowns = 0;
   for (const Local& at : local_) unknowns += at.unknowns;
@@ -84,7 +84,7 @@ bool Newton::step(const Impulses& problem, const Proximal& proximal, double regu
       const double* row = W_k + static_cast<std::size_t>(sticks ? r : 2) * size;
       y_[at_row] = -constant[sticks ? r : 2];
       if (across) {
-        const double first = -at.part * at.t[1], second = at.part * at.t[0];
+        const double part = settings.scale * at.part, first = -part * at.t[1], second = part * at.t[0];
         for (int i = 0; i < size; ++i) row_[i] = first * W_k[i] + second * W_k[size + i];
         row = row_.data();
         y_[at_row] = -(first * constant[0] + second * constant[1]);
@@ -98,7 +98,7 @@ bool Newton::step(const Impulses& problem, const Proximal& proximal, double regu
           out[0] = problem.mu[l] * (of.t[0] * row[0] + of.t[1] * row[1]) + row[2];
           out[1] = of.t[0] * row[1] - of.t[1] * row[0];
         }
-        if (l == k) out[r] += across ? at.part * shift + (1 - at.part) : shift;
+        if (l == k) out[r] += across ? settings.scale * at.part * shift + (1 - at.part) : shift;
         out += of.unknowns;
       }
     }
@@ -130,7 +130,7 @@ double Newton::solve(const Impulses& problem, const Proximal& proximal, const Ne
   int stalled = 0;
   std::copy_n(h, size, h_.data());
   velocities(problem, proximal, h_.data(), u_.data());
-  double norm = evaluate(problem, h_.data(), u_.data());
+  double norm = evaluate(problem, settings.scale, h_.data(), u_.data());
   for (int k = 0;; ++k) {
     const double residual = problem.residual(h_.data(), u_.data());
     ++stalled;
@@ -140,14 +140,14 @@ double Newton::solve(const Impulses& problem, const Proximal& proximal, const Ne
       stalled = 0;
     }
     if (best <= goal || k == settings.max_steps || steps >= most) break;
-    if ((best <= kNear * goal && stalled > kStalled) || !std::isfinite(norm)) break;
+    if ((best <= kNear * goal && stalled > settings.patience) || !std::isfinite(norm)) break;
     const bool far = settings.share && residual > std::sqrt(settings.regularization);
-    if (!step(problem, proximal, settings.regularization, far)) break;
+    if (!step(problem, proximal, settings, far)) break;
     ++steps;
     velocities(problem, proximal, next_.data(), next_u_.data());
     norms[k % kMemory] = norm;
     const double largest = *std::max_element(norms.begin(), norms.end());
-    norm = evaluate(problem, next_.data(), next_u_.data());
+    norm = evaluate(problem, settings.scale, next_.data(), next_u_.data());
     double length = 1;
     for (int halving = 1; settings.line_search && halving < kHalvings; ++halving) {
       if (norm <= (1 - kDecrease * length) * largest) break;
@@ -156,7 +156,7 @@ double Newton::solve(const Impulses& problem, const Proximal& proximal, const Ne
         next_[i] = (h_[i] + next_[i]) / 2;
         next_u_[i] = (u_[i] + next_u_[i]) / 2;  // u is affine in h
       }
-      norm = evaluate(problem, next_.data(), next_u_.data());
+      norm = evaluate(problem, settings.scale, next_.data(), next_u_.data());
     }
     h_.swap(next_);
     u_.swap(next_u_);

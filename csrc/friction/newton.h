@@ -21,6 +21,10 @@ struct NewtonSettings {
   /// Whether the regularization holds the impulses near 0, rather than near those of the last step, while the residual
   /// exceeds its square root: then redundant contacts share a load, rather than lie on the edge of their cones.
   bool share = false;
+  /// Of the velocities beside the impulses in F. It changes which states the contacts near a solution are taken to be
+  /// in, but not the solutions.
+  double scale = 1;
+  int patience = 3;  ///< near the goal, the steps that may pass without progress
 };
 
 /// u = W h + q + weight (h - center), W and q those of the Impulses: one step of the proximal point method.
@@ -29,7 +33,7 @@ struct Proximal {
   const double* center = nullptr;  ///< [3 c]; not read where the weight is 0
 };
 
-/// F_n = h_n - max(0, z_n), F_t = h_t - D(z_t) with z = h - u, and D the projection on the disk of radius
+/// F_n = h_n - max(0, z_n), F_t = h_t - D(z_t) with z = h - scale u, and D the projection on the disk of radius
 /// mu max(0, z_n) [AC]. Allocates only in the constructor.
 class Newton {
  public:
@@ -50,8 +54,8 @@ class Newton {
   };
 
   void velocities(const Impulses& problem, const Proximal& proximal, const double* h, double* u) const;
-  double evaluate(const Impulses& problem, const double* h, const double* u);
-  bool step(const Impulses& problem, const Proximal& proximal, double regularization, bool far);
+  double evaluate(const Impulses& problem, double scale, const double* h, const double* u);
+  bool step(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, bool far);
 
   linalg::Lu lu_;
   std::vector<Local> local_;  // at the last point that was evaluated

@@ -4,12 +4,15 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
+#include "support/ball_pile.h"
 #include "support/rigid_contacts.h"
 
 namespace lcp::friction {
 namespace {
 
+using testing::BallPile;
 using testing::RigidContactMaker;
 using testing::RigidContacts;
 using testing::VectorXd;
@@ -81,6 +84,34 @@ TEST(FrictionLadderTest, SolvesStacksWithMassesThatDiffer) {
   for (int k = 0; k < 100; ++k) {
     expect_solved(make.stack(3 + static_cast<int>(8 * make.uniform())), k);
   }
+}
+
+// Which corners carry a box depends on differences of the gaps that are tiny beside the velocities.
+TEST(FrictionLadderTest, SolvesStacksWithGapsThatDifferByLittle) {
+  for (const double gap : {1e-12, 1e-10, 1e-8, 1e-6, 1e-4}) {
+    RigidContactMaker make(6);
+    for (int k = 0; k < 100; ++k) expect_solved(make.stack_with_gaps(2 + k % 4, gap), k);
+  }
+}
+
+// What a step leaves of its gaps, some 1e-9 of the velocities, decides which contacts carry the pile in the next ones.
+TEST(FrictionLadderTest, SolvesTheStepsOfPilesOfBalls) {
+  constexpr double kStepTolerance = 1e-9;
+  int problems = 0;
+  for (const unsigned seed : {2U, 3U}) {
+    BallPile pile(14, seed);
+    const auto solve = [&](const RigidContacts& bodies) -> std::optional<VectorXd> {
+      Ladder ladder(bodies.n(), bodies.contacts(), {kStepTolerance, kUnlimited});
+      VectorXd v(bodies.n()), gamma(3 * bodies.contacts()), u(3 * bodies.contacts());
+      if (ladder.solve(bodies.problem(), nullptr, v.data(), gamma.data(), u.data()) != Status::kSolved) return {};
+      EXPECT_LE(bodies.residual(v, gamma), 2 * kStepTolerance);
+      EXPECT_LE(bodies.imbalance(v, gamma), 1e-10);
+      ++problems;
+      return v;
+    };
+    for (int k = 0; k < 250; ++k) ASSERT_TRUE(pile.step(solve)) << seed << ' ' << k;
+  }
+  EXPECT_GT(problems, 1000);
 }
 
 // Problems on which Newton's method fails from most starts, almost all with mu = 3 or with masses that differ by 1e3

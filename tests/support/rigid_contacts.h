@@ -106,6 +106,14 @@ class RigidContactMaker {
     return finish(uniform() < 0.5);
   }
 
+  /// Such a stack with gaps at all corners, which close at up to `gap` m/s. If that is far less than the velocities of
+  /// the boxes, it is of no effect but on which corners carry them.
+  RigidContacts stack_with_gaps(int boxes, double gap) {
+    RigidContacts stack = this->stack(boxes);
+    for (Eigen::Index k = 0; k < stack.contacts(); ++k) stack.b.segment<3>(3 * k) << 0, 0, gap * uniform();
+    return stack;
+  }
+
   double uniform() { return std::uniform_real_distribution<double>()(numbers_); }
 
  private:

@@ -1,0 +1,242 @@
+#include "friction/interior_point.h"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "friction/smooth_path.h"
+
+namespace lcp::friction {
+namespace {
+
+using Eigen::Matrix3d;
+using Eigen::Vector3d;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+constexpr int kSteps = 100;
+constexpr double kInside = 0.95;  // of the way to the border of the cones
+// By what kappa falls after a step that went at least so far of its way.
+constexpr struct { double length, fall; } kFalls[] = {{0.9, 0.1}, {0.3, 0.5}, {0.1, 0.8}, {0, 1}};
+constexpr double kShort = 0.02;  // a step that does not get on; this many of them in a row end the method
+constexpr int kShortSteps = 7;
+// Newton's method for the law is tried below the first kappa, and again each time that kappa has fallen by the second.
+constexpr double kFirstPolish = 1e-6, kNextPolish = 1e-2;
+constexpr double kEnd = 1e-20;
+constexpr int kPolishSteps = 8;
+
+// The square of a vector (t1, t2, 0th) of the second-order cone, x' diag(-1, -1, 1) x, which is > 0 inside.
+double square(const Vector3d& x) {
+  const double size = x.head<2>().norm();
+  return (x[2] - size) * (x[2] + size);
+}
+
+// The largest length at which x + length dx is in the second-order cone, x being inside.
+double length_within(const Vector3d& x, const Vector3d& dx) {
+  const double a = dx.head<2>().squaredNorm() - dx[2] * dx[2], b = x.head<2>().dot(dx.head<2>()) - x[2] * dx[2];
+  const double c = square(x), root = b * b + a * c;
+  double length = dx[2] < 0 ? -x[2] / dx[2] : kInfinity;
+  if (root >= 0 && b + std::sqrt(root) > 0) length = std::min(length, c / (b + std::sqrt(root)));
+  return length;
+}
+
+double length_positive(double x, double dx) { return dx < 0 ? -x / dx : kInfinity; }
+
+// x and y of the cone's path, of a contact with friction.
+Vector3d in_cone(const double* h, double mu) { return {h[0], h[1], mu * h[2]}; }
+
+}  // namespace
+
+InteriorPoint::InteriorPoint(Eigen::Index n, int contacts)
+    : n_(n),
+      contacts_(contacts),
+      lu_(static_cast<int>(n), linalg::Pivoting::kPartial),
+      newton_(contacts),
+      L_(n, n),
+      B_(3 * contacts, n),
+      KB_(3, n),
+      local_(contacts),
+      p_(n),
+      dp_(n),
+      bodies_(n),
+      h_(3 * contacts),
+      dh_(3 * contacts),
+      u_(3 * contacts),
+      du_(3 * contacts),
+      rows_(3 * contacts),
+      trial_(3 * contacts),
+      best_(3 * contacts) {}
+
+void InteriorPoint::set(const Problem& problem, const Impulses& impulses) {
+  impulses_ = impulses;
+  const Eigen::Map<const Matrix> A(problem.A, n_, n_);
+  L_ = (A + A.transpose()) / 2;
+  Eigen::LLT<Eigen::Ref<Matrix>> factor(L_);
+  B_ = Eigen::Map<const Matrix>(problem.J, 3 * contacts_, n_);
+  for (Eigen::Index i = 0; i < 3 * contacts_; ++i) B_.row(i) /= impulses.weight[i / 3];
+  factor.matrixL().transpose().solveInPlace<Eigen::OnTheRight>(B_);
+}
+
+// The mean of x'y, which is kappa on the path.
+double InteriorPoint::mean_product(Path path) const {
+  double sum = 0;
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    const double* h = h_.data() + 3 * k;
+    const double* y = u_.data() + 3 * k;
+    const double mu = impulses_.mu[k];
+    sum += path == Path::kCone && mu > 0 ? h[0] * y[0] + h[1] * y[1] + mu * h[2] * y[2] : h[2] * y[2];
+  }
+  return sum / contacts_;
+}
+
+// The directions of Nesterov and Todd: x + dx = kappa y^-1 - S dy, where S y = x is the scaling [VDB, sec. 4 and 7].
+void InteriorPoint::linearize_cone(Eigen::Index k, double kappa, double blur) {
+  Local& at = local_[k];
+  const Vector3d u = rows_.segment<3>(3 * k), y = u_.segment<3>(3 * k);
+  const double mu = impulses_.mu[k], slip = std::hypot(u[0], u[1], blur);
+  const Vector3d x = in_cone(h_.data() + 3 * k, mu), reflect(-1, -1, 1);
+  const double x_square = square(x), y_square = square(y);
+  const Vector3d x_unit = x / std::sqrt(x_square), y_unit = y / std::sqrt(y_square);
+  const Vector3d middle = (x_unit + reflect.cwiseProduct(y_unit)) / std::sqrt(2 + 2 * x_unit.dot(y_unit));
+  Matrix3d scaling = 2 * middle * middle.transpose();
+  scaling.diagonal() -= reflect;
+  scaling *= std::sqrt(x_square / y_square);
+  at.slope << 1, 0, 0, 0, 1, 0, u[0] / slip, u[1] / slip, 1 / mu;
+  at.gap = Vector3d(u[0], u[1], u[2] / mu + slip) - y;
+  at.change = kappa / y_square * reflect.cwiseProduct(y) - x - scaling * at.gap;
+  at.K = scaling * at.slope;
+  at.change[2] /= mu;
+  at.K.row(2) /= mu;
+}
+
+void InteriorPoint::linearize_smooth(Eigen::Index k, double kappa) {
+  Local& at = local_[k];
+  const SmoothLaw law(h_.data() + 3 * k, u_.data() + 3 * k, impulses_.mu[k], kappa);
+  const auto matrix = [](const double(&x)[3][3]) {
+    return Eigen::Map<const Eigen::Matrix<double, 3, 3, Eigen::RowMajor>>(x[0]);
+  };
+  const auto D = matrix(law.D).triangularView<Eigen::Upper>();
+  at.slope.setIdentity();
+  at.gap = rows_.segment<3>(3 * k) - u_.segment<3>(3 * k);
+  at.K = D.solve(Matrix3d(matrix(law.C)));
+  at.change = -D.solve(Vector3d(Eigen::Map<const Vector3d>(law.F))) - at.K * at.gap;
+}
+
+// From h, y and p, with u = B p + q and y what the path has in place of u, the step to
+//   p + dp = B' (h + dh),  h + dh by the law of the path,
+// which leads to (I + B' K B) dp = B' (h + change) - p. Its matrix has entries from 1 to 1 / kappa; nevertheless the
+// step is accurate where it matters [W], but for dp = B' dh, which is why that is corrected. False where it fails.
+bool InteriorPoint::step(Path path, double kappa, double blur) {
+  rows_.noalias() = B_ * p_;
+  rows_ += Eigen::Map<const Vector>(impulses_.q, rows_.size());
+  Eigen::Map<Matrix> H(lu_.matrix(static_cast<int>(n_)), n_, n_);
+  H.setIdentity();
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    if (path == Path::kCone && impulses_.mu[k] > 0) {
+      linearize_cone(k, kappa, blur);
+    } else {
+      linearize_smooth(k, kappa);
+    }
+    const auto rows = B_.middleRows<3>(3 * k);
+    KB_.noalias() = local_[k].K.lazyProduct(rows);
+    for (Eigen::Index j = 0; j < n_; ++j) {
+      for (Eigen::Index l = 0; l < 3; ++l) {
+        if (rows(l, j) != 0) H.row(j) += rows(l, j) * KB_.row(l);
+      }
+    }
+    dh_.segment<3>(3 * k) = local_[k].change;
+  }
+  if (lu_.factor(0) < n_) return false;
+  bodies_.noalias() = B_.transpose() * h_;
+  bodies_ -= p_;
+  dp_.noalias() = B_.transpose() * dh_;
+  dp_ += bodies_;
+  lu_.solve(dp_.data());
+  rows_.noalias() = B_ * dp_;
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    const Vector3d du = rows_.segment<3>(3 * k);
+    dh_.segment<3>(3 * k) -= local_[k].K * du;
+    du_.segment<3>(3 * k) = local_[k].slope * du + local_[k].gap;
+  }
+  bodies_.noalias() += B_.transpose() * dh_;
+  bodies_ -= dp_;
+  lu_.solve(bodies_.data());
+  dp_ += bodies_;
+  rows_.noalias() = B_ * bodies_;
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    const Vector3d du = rows_.segment<3>(3 * k);
+    dh_.segment<3>(3 * k) -= local_[k].K * du;
+    du_.segment<3>(3 * k) += local_[k].slope * du;
+  }
+  return dh_.allFinite() && du_.allFinite();
+}
+
+// The largest length of the step that stays within the cones of the path.
+double InteriorPoint::longest(Path path) const {
+  double length = kInfinity;
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    const double mu = impulses_.mu[k];
+    if (path == Path::kCone && mu > 0) {
+      length = std::min({length, length_within(in_cone(h_.data() + 3 * k, mu), in_cone(dh_.data() + 3 * k, mu)),
+                         length_within(u_.segment<3>(3 * k), du_.segment<3>(3 * k))});
+    } else {
+      const Eigen::Index n = 3 * k + 2;
+      length = std::min({length, length_positive(h_[n], dh_[n]), length_positive(u_[n], du_[n])});
+    }
+  }
+  return length;
+}
+
+// Newton's method for the law from h_, where the velocities of contacts that are apart and the impulses of the others
+// are told from those that vanish with kappa, being about kappa; and where they are compared as they are.
+void InteriorPoint::polish(double kappa, double goal, std::int64_t& steps, std::int64_t most) {
+  NewtonSettings kinds[] = {{false, 1e-12, kPolishSteps}, {false, 1e-9, kPolishSteps}};
+  kinds[0].scale = 1 / std::sqrt(kappa);
+  for (NewtonSettings& settings : kinds) {
+    settings.patience = kPolishSteps;
+    if (best_residual_ <= goal || steps >= most) return;
+    std::copy_n(h_.data(), h_.size(), trial_.data());
+    const double residual = newton_.solve(impulses_, {}, settings, goal, trial_.data(), steps, most);
+    if (!(residual < best_residual_)) continue;
+    best_residual_ = residual;
+    best_.swap(trial_);
+  }
+}
+
+double InteriorPoint::solve(const InteriorSettings& settings, double goal, double* h, std::int64_t& steps,
+                            std::int64_t most) {
+  const Path path = settings.path;
+  p_.setZero();
+  h_.setZero();
+  u_.setZero();
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    const double mu = impulses_.mu[k];
+    h_[3 * k + 2] = settings.start;
+    u_[3 * k + 2] = path == Path::kCone && mu > 0 ? settings.start / mu : settings.start;
+  }
+  std::fill(best_.begin(), best_.end(), 0.0);
+  best_residual_ = kInfinity;
+  double next_polish = kFirstPolish, fall = kFalls[1].fall;
+  int short_steps = 0;
+  for (int k = 0; k < kSteps && steps < most; ++k) {
+    const double kappa = mean_product(path);
+    const bool ends = short_steps == kShortSteps || kappa < kEnd;
+    if (kappa < next_polish || ends) {
+      polish(kappa, goal, steps, most);
+      while (next_polish > kappa) next_polish *= kNextPolish;
+    }
+    if (ends || best_residual_ <= goal || !step(path, fall * kappa, settings.blur * kappa)) break;
+    ++steps;
+    const double length = std::min(1.0, kInside * longest(path));
+    p_ += length * dp_;
+    h_ += length * dh_;
+    u_ += length * du_;
+    fall = std::find_if(std::begin(kFalls), std::end(kFalls), [&](const auto& x) { return length >= x.length; })->fall;
+    short_steps = length < kShort ? short_steps + 1 : 0;
+  }
+  std::copy(best_.begin(), best_.end(), h);
+  return best_residual_;
+}
+
+}  // namespace lcp::friction
