@@ -1,0 +1,98 @@
+"""lcp::_rigid_walk and lcp::_rigid_walk_adjoint through PyTorch; what they compute is tests/physics/rigid_walk_test.cpp."""
+import pytest
+import torch
+
+from support import assert_near, assert_same, check_meta, lcp, normal, tensor
+
+pytestmark = pytest.mark.usefixtures("library")
+
+STEPS, BALLS = 20, 8
+
+
+def cube(*batch, steps=STEPS, seed=0):
+    """A cube of 1 kg and 10 cm that falls on the plane z = 0."""
+    corners = torch.cartesian_prod(*[tensor([-0.05, 0.05])] * 3).flatten()
+    state = [tensor([0.0, 0, 0.09]) + 0.02 * normal(*batch, 3, seed=seed).abs(), normal(*batch, 4, seed=seed + 1),
+             normal(*batch, 3, seed=seed + 2), 3 * normal(*batch, 3, seed=seed + 3)]
+    scene = [tensor([1.0]), torch.eye(3).double().flatten() / 600, corners, torch.zeros(BALLS).double(),
+             tensor([0.0, 0, 1]), tensor([0.0]), tensor([0.0, 0, -9.81]), torch.full((BALLS,), 0.4).double(),
+             torch.full((BALLS,), 0.2).double()]
+    pairs = [number for k in range(BALLS) for number in (0, k, -1, 0)]
+    return [*scene, *state, 0.1 * normal(*batch, steps, 6, seed=seed + 4), pairs, 0.005, None, 1.0]
+
+
+def walk(arguments):
+    return lcp._rigid_walk(*arguments, 1e-9)
+
+
+def walk_back(arguments, wanted=2**14 - 1, gradients=None):
+    *path, iterations = walk(arguments)
+    return lcp._rigid_walk_adjoint(*arguments[:14], *path, *(gradients or path[:5]), *arguments[14:], wanted)
+
+
+def calls():
+    arguments = cube(2)
+    *path, iterations = walk(arguments)
+    yield "_rigid_walk", [*arguments, 1e-9], {}
+    yield "_rigid_walk_adjoint", [*arguments[:14], *path, *path[:5], *arguments[14:], 2**14 - 1], {}
+
+
+def test_the_cube_falls_and_bounces():
+    *_, gamma, chosen, status, iterations = walk(cube(5))
+    assert (status == 0).all()
+    touches = gamma.unflatten(-1, (BALLS, 3))[..., 2] > 0
+    assert touches.any(-1).any(-1).all() and (chosen >= touches).all()
+    assert ((iterations > 0) == chosen.any(-1)).all()
+
+
+def test_meta_tensors_have_the_shapes_and_strides_of_the_results():
+    check_meta(calls())
+    for operator, arguments, _ in calls():
+        meta = getattr(lcp, operator)(*[a.to("meta") if isinstance(a, torch.Tensor) else a for a in arguments])
+        assert [x.stride() for x in meta] == [x.stride() for x in getattr(lcp, operator)(*arguments)]
+
+
+def test_the_operators_pass_the_checks_of_torch_library():
+    for operator, arguments, options in calls():
+        torch.library.opcheck(getattr(lcp, operator).default, arguments, options)
+
+
+def test_vmap_is_a_batch():
+    arguments = cube(3)
+    in_dims = [0 if k in range(9, 14) else None for k in range(14)]
+    mapped = torch.vmap(lambda *x: walk([*x, *arguments[14:]]), in_dims)(*arguments[:14])
+    assert_same(mapped, walk(arguments))
+
+
+def test_only_wanted_gradients_are_computed_and_they_are_the_same():
+    arguments = cube(2)
+    everything = walk_back(arguments)
+    for k in (0, 1, 7, 9, 12, 13):
+        assert_near(walk_back(arguments, 1 << k)[k], everything[k])
+
+
+def test_nothing_to_do_is_done():
+    for batch, steps in [((0,), 3), ((2,), 0), ((), 0)]:
+        arguments = cube(*batch, steps=steps)
+        position, *_, status, iterations = walk(arguments)
+        assert position.shape == (*batch, steps, 3) and status.shape == iterations.shape == (*batch, steps)
+        assert all((g == 0).all() for g in walk_back(arguments))
+
+
+def test_mistakes_are_named():
+    def error_of(place, value):
+        arguments = cube()
+        arguments[place] = value
+        with pytest.raises(RuntimeError) as error:
+            walk(arguments)
+        return str(error.value).split("\n")[0]
+
+    pairs = cube()[14]
+    assert error_of(0, tensor([1.0]).float()) == "mass must be float64; got Float"
+    assert error_of(14, pairs[:-1]) == "pairs must have four numbers for each of mu's c = 8 contacts; got 31"
+    assert error_of(14, [1, *pairs[1:]]) == "pair 0 names body 1 of 1"
+    assert error_of(14, [0, 8, *pairs[2:]]) == "pair 0 names ball 8 of 8"
+    assert error_of(14, [0, 0, -1, 9, *pairs[4:]]) == "pair 0 names plane or ball 9 of 9"
+    assert error_of(14, [0, 0, -1, 1, *pairs[4:]]) == "pair 0 must be of a body and another one, or a fixed plane"
+    assert error_of(9, tensor([0.0, 0])) == "position must be [..., 3 b] with mass's b = 1; got [2]"
+    assert error_of(15, 0.0) == "dt must be finite and > 0; got 0"
