@@ -174,8 +174,7 @@ Tensor summed(const Tensor& x, at::IntArrayRef shape, std::size_t core_dims) {
 
 class Walk : public torch::autograd::Function<Walk> {
  public:
-  static variable_list forward(AutogradContext* context, const variable_list& x,
-                               const c10::intrusive_ptr<Walked>& walked) {
+  static variable_list forward(AutogradContext* context, at::TensorList x, const c10::intrusive_ptr<Walked>& walked) {
     using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
     static const auto walk = operator_named<Results(
         const Tensor& mass, const Tensor& inertia, const Tensor& centers, const Tensor& radii, const Tensor& normals,
@@ -187,7 +186,7 @@ class Walk : public torch::autograd::Function<Walk> {
     const auto [position, orientation, velocity, angular_velocity, gamma, chosen, status, iterations] = walk.call(
         x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], walked->pairs(),
         walked->scene.dt, options.bounce_threshold, options.stabilization, options.tolerance);
-    variable_list saved = x;
+    variable_list saved = x.vec();
     saved.insert(saved.end(), {position, orientation, velocity, angular_velocity, gamma, chosen, status});
     context->save_for_backward(std::move(saved));
     context->saved_data["walked"] = c10::IValue::make_capsule(walked);
@@ -288,7 +287,8 @@ bool can_walk(const RigidState& state, const Tensor& u, const RigidScene& scene,
 RigidSteps walk(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {
   auto walked = c10::make_intrusive<Walked>(scene, options);
   const auto pairs = static_cast<std::int64_t>(walked->pairs().size() / 4);
-  const variable_list results = Walk::apply(packed(state, u, scene, pairs), std::move(walked));
+  const variable_list inputs = packed(state, u, scene, pairs);
+  const variable_list results = Walk::apply(at::TensorList(inputs), std::move(walked));
   const at::ScalarType dtype = state.velocity.scalar_type();
   const std::int64_t bodies = count_of(scene.bodies);
   const auto of_bodies = [&](std::size_t k, std::int64_t size) {

@@ -20,7 +20,7 @@ class Tape {
 
   /// Adds a number with these derivatives in the numbers of two nodes; returns its node.
   int add(int first, double by_first, int second = 0, double by_second = 0) {
-    if (static_cast<std::size_t>(size_) == nodes_.size()) nodes_.resize(2 * nodes_.size());
+    if (static_cast<std::size_t>(size_) == nodes_.size()) grow();
     nodes_[size_] = {first, second, by_first, by_second};
     return size_++;
   }
@@ -51,6 +51,8 @@ class Tape {
     double by_first, by_second;
   };
 
+  [[gnu::noinline]] void grow() { nodes_.resize(2 * nodes_.size()); }
+
   std::vector<Node> nodes_;
   std::vector<double> adjoints_;
   int size_ = 1;
@@ -72,9 +74,10 @@ struct Variable {
 
 inline double value_of(const Variable& x) { return x.value; }
 
-/// f(x) for its value and derivative.
+/// f(x) for its value and derivative. Where that is 0, as that of a product with 0, f(x) counts as a constant.
 inline Variable function(const Variable& x, double value, double slope) {
-  return x.tape == nullptr ? Variable(value) : Variable(value, x.tape->add(x.node, slope), x.tape);
+  if (x.tape == nullptr || slope == 0) return value;
+  return {value, x.tape->add(x.node, slope), x.tape};
 }
 
 /// The same of numbers.

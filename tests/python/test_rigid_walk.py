@@ -6,7 +6,7 @@ from support import assert_near, assert_same, check_meta, lcp, normal, tensor
 
 pytestmark = pytest.mark.usefixtures("library")
 
-STEPS, BALLS = 20, 8
+STEPS, BALLS = 40, 8
 
 
 def cube(*batch, steps=STEPS, seed=0):
@@ -42,7 +42,7 @@ def test_the_cube_falls_and_bounces():
     assert (status == 0).all()
     touches = gamma.unflatten(-1, (BALLS, 3))[..., 2] > 0
     assert touches.any(-1).any(-1).all() and (chosen >= touches).all()
-    assert ((iterations > 0) == chosen.any(-1)).all()
+    assert (chosen.any(-1) >= (iterations > 0)).all()
 
 
 def test_meta_tensors_have_the_shapes_and_strides_of_the_results():
@@ -59,7 +59,7 @@ def test_the_operators_pass_the_checks_of_torch_library():
 
 def test_vmap_is_a_batch():
     arguments = cube(3)
-    in_dims = [0 if k in range(9, 14) else None for k in range(14)]
+    in_dims = tuple(0 if k in range(9, 14) else None for k in range(14))
     mapped = torch.vmap(lambda *x: walk([*x, *arguments[14:]]), in_dims)(*arguments[:14])
     assert_same(mapped, walk(arguments))
 
@@ -88,7 +88,9 @@ def test_mistakes_are_named():
         return str(error.value).split("\n")[0]
 
     pairs = cube()[14]
-    assert error_of(0, tensor([1.0]).float()) == "mass must be float64; got Float"
+    single = [a.float() if isinstance(a, torch.Tensor) else a for a in cube()]
+    with pytest.raises(RuntimeError, match="mass must be float64; got Float"):
+        walk(single)
     assert error_of(14, pairs[:-1]) == "pairs must have four numbers for each of mu's c = 8 contacts; got 31"
     assert error_of(14, [1, *pairs[1:]]) == "pair 0 names body 1 of 1"
     assert error_of(14, [0, 8, *pairs[2:]]) == "pair 0 names ball 8 of 8"

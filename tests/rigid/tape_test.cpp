@@ -16,6 +16,7 @@ template <class F>
 void expect_derivatives(const F& f, std::vector<double> x, double tolerance) {
   Tape tape;
   std::vector<Variable> variables;
+  variables.reserve(x.size());
   for (const double number : x) variables.push_back(Variable::independent(tape, number));
   const Variable y = f(variables);
   EXPECT_DOUBLE_EQ(y.value, f(x));
