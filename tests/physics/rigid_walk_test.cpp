@@ -206,7 +206,7 @@ TEST(RigidWalkTest, HasTheValuesOfTheLoop) {
     expect_equal_steps(actual, expected, 1e-9, c.name, c.is_unique);
     EXPECT_TRUE(everywhere(actual.status == 0)) << c.name;
     EXPECT_GE((actual.gamma != 0).any(-1).sum().item<std::int64_t>(), c.contacts) << c.name;
-    if (c.is_unique) EXPECT_TRUE(actual.iterations.equal(expected.iterations)) << c.name;
+    EXPECT_TRUE(!c.is_unique || actual.iterations.equal(expected.iterations)) << c.name;
   }
 }
 

@@ -45,6 +45,37 @@ def test_the_cube_falls_and_bounces():
     assert (chosen.any(-1) >= (iterations > 0)).all()
 
 
+def balls():
+    """Three balls that meet in the air, two of which have their centre of mass off their middle."""
+    radii, mass = tensor([0.1, 0.12, 0.08]), tensor([1.0, 0.5, 0.8])
+    inertia = (0.4 * mass * radii * radii)[:, None, None] * torch.eye(3).double()
+    scene = [mass, inertia.flatten(), 0.01 * tensor([0.0, 0, 0, 1, 0, -1, 0, 1, 1]), radii, tensor([0.0, 0, 1]),
+             tensor([0.0]), tensor([0.0, 0, -9.81]), torch.full((6,), 0.3).double(), torch.full((6,), 0.6).double()]
+    state = [tensor([0.0, 0, 0.3, 0.3, 0.02, 0.31, 0.7, -0.05, 0.33]), tensor([1.0, 0, 0, 0.1] * 3),
+             tensor([1.5, 0, 0, -1, 0.1, 0, -0.5, 0.2, 0]), tensor([1.0, 2, 3, -1, 0, 2, 0.5, 0.1, 0.2])]
+    pairs = [0, 0, -1, 0, 1, 1, -1, 0, 2, 2, -1, 0, 0, 0, 1, 2, 0, 0, 2, 3, 1, 1, 2, 3]
+    return [*scene, *state, torch.zeros(60, 18).double(), pairs, 0.005, None, 1.0]
+
+
+@pytest.mark.parametrize("make", [cube, balls])
+def test_gradients_are_those_of_finite_differences(make):
+    arguments = make()
+    path = lcp._rigid_walk(*arguments, 1e-13)[:5]
+    assert path[4].any()
+    weights = [torch.cos(1.7 * torch.arange(x.numel()) + 0.3).double().view(x.shape) for x in path]
+    found = walk_back(arguments, gradients=weights)
+    for k, gradient in enumerate(found):
+        for i in range(0, gradient.numel(), 1 + gradient.numel() // 10):
+            values = []
+            for step in (1e-7, -1e-7):
+                moved = [a.clone() if isinstance(a, torch.Tensor) else a for a in arguments]
+                moved[k].view(-1)[i] += step
+                ends = lcp._rigid_walk(*moved, 1e-13)[:5]
+                values.append(sum((x * w).sum() for x, w in zip(ends, weights)))
+            difference = (values[0] - values[1]) / 2e-7
+            assert abs(gradient.reshape(-1)[i] - difference) < 1e-5 * (1 + abs(difference)), (k, i)
+
+
 def test_meta_tensors_have_the_shapes_and_strides_of_the_results():
     check_meta(calls())
     for operator, arguments, _ in calls():
