@@ -236,20 +236,22 @@ def other_rows(measured):
     rows.append(Row("training step, B = 4096: networks, M and q, solve, loss, backward, Adam",
                     f"whole step {time_text(whole)}", f"inside lcp:: {time_text(inside)}", ratio(inside, whole),
                     "lcp:: / whole", "<= 0.3", counts=measured.row("training", "step", "whole")))
-    for name, title, walked in (("sliding_block direct", "sliding blocks, direct", True),
-                                ("sliding_block traditional", "sliding blocks, traditional", True),
-                                ("sliding_block mixed", "sliding blocks, mixed", False),
-                                ("point_mass stewart_trinkle", "point masses, Stewart-Trinkle", False),
-                                ("point_mass belbute_peres", "point masses, Belbute-Peres", False)):
-        for work, what, target in (("forward", "rollout", "<= 3"), ("gradient", "rollout and gradient", "<= 6")):
+    for name, title, steps, solver, targets in (
+            ("sliding_block direct", "sliding blocks, direct", 1000, "lcp::solve", ("<= 3", "<= 6")),
+            ("sliding_block traditional", "sliding blocks, traditional", 1000, "lcp::solve", ("<= 3", "<= 6")),
+            ("sliding_block mixed", "sliding blocks, mixed", 1000, "lcp::solve", ("", "")),
+            ("point_mass stewart_trinkle", "point masses, Stewart-Trinkle", 1000, "lcp::solve", ("", "")),
+            ("point_mass belbute_peres", "point masses, Belbute-Peres", 1000, "lcp::solve", ("", "")),
+            ("cube", "cubes, exact cone", 200, "lcp::solve_friction", ("<= 1.5", "<= 3"))):
+        for work, what, target in (("forward", "rollout", targets[0]), ("gradient", "rollout and gradient", targets[1])):
             whole, solves, copy, inside = (measured.ns("rollout", f"{name} {work}", who)
                                            for who in ("whole", "one batch", "copy", "inside lcp"))
             share = ratio(inside, whole)
             reference = NONE if share is None else (
-                f"its problems in one lcp::solve {time_text(solves)}, a copy of its bytes {time_text(copy)}; "
+                f"its problems in one {solver} {time_text(solves)}, a copy of its bytes {time_text(copy)}; "
                 f"{100 * share:.0f} % is inside lcp::")
-            rows.append(Row(f"1000 {title}, 1000 steps, 2 threads: {what}, per step and trajectory", reference,
-                            time_text(whole), ratio(whole, solves), "rollout / solves", target if walked else "",
+            rows.append(Row(f"1000 {title}, {steps} steps, 2 threads: {what}, per step and trajectory", reference,
+                            time_text(whole), ratio(whole, solves), "rollout / solves", target,
                             counts=measured.row("rollout", f"{name} {work}", "whole")))
     for name, title in (("sliding_3", "3x3 sliding blocks, B = 65536"), ("friction_24", "friction n = 24, B = 2000")):
         none = measured.ns("guess", name, "none")

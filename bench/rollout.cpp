@@ -1,12 +1,15 @@
-// rollout/: 1000 steps of 1000 trajectories, on as many threads as there are cores, up to 2. "gradient" is a rollout
-// and the gradient of its last state with respect to mu and the first. Beside it: the time inside lcp:: of it; the
-// problems of all steps solved as one batch, "gradient" with that of z in q; and a copy of as many bytes as the rollout
-// must read and write. Memory that is freed is kept: page faults in fresh memory would be most of the time of some.
+// rollout/: 1000 trajectories, on as many threads as there are cores, up to 2, of 1000 steps, and of 200 steps of a
+// cube. "gradient" is a rollout and the gradient of its last state with respect to mu and the first. Beside it: the
+// time inside lcp:: of it; the problems of all steps solved as one batch, "gradient" with that of z in q, for the cube
+// that of v in b; and a copy of as many bytes as the rollout must read and write. Memory that is freed is kept: page
+// faults in fresh memory would be most of the time of some.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <lcp/physics/point_mass.h>
+#include <lcp/physics/rigid_scene.h>
 #include <lcp/physics/sliding_block.h>
+#include <lcp/solve_friction.h>
 #include <malloc.h>
 #include <torch/autograd.h>
 #include <torch/types.h>
@@ -16,9 +19,11 @@
 #include <functional>
 #include <limits>
 #include <thread>
+#include <vector>
 
 #include "inside_lcp.h"
 #include "measure.h"
+#include "physics/rigid_stepper.h"
 
 namespace lcp::bench {
 namespace {
@@ -26,6 +31,7 @@ namespace {
 using at::Tensor;
 
 constexpr std::int64_t kSteps = 1000;
+constexpr std::int64_t kCubeSteps = 200;
 constexpr std::int64_t kTrajectories = 1000;
 
 struct Result {
@@ -36,13 +42,30 @@ struct Result {
 struct Rollout {
   Tensor state, mu;
   std::function<Result(const Tensor& state, const Tensor& mu)> run;
-  physics::Problem problems;  ///< of all steps; of a mixed formulation, those that it reduces to
-  std::int64_t states, inputs;
+  std::function<Work(bool gradient)> solve_all;  ///< the problems of all steps, as one batch
+  std::int64_t bytes, gradient_bytes;            ///< that a step of a trajectory must read and write
 };
 
 // The states before the steps of a rollout, without their history.
 Tensor starts_of(const Tensor& first, const Tensor& next) {
   return at::cat({first.unsqueeze(0), next.slice(0, 0, -1)}).detach();
+}
+
+/// problems: of all steps; of a mixed formulation, those that it reduces to. A step reads and writes its input, the
+/// next state, z, w, the residual and the status; with the gradient, also the complementary basis, to and fro, and the
+/// gradient of the next state.
+Rollout rollout_of(const Tensor& state, const Tensor& mu,
+                   std::function<Result(const Tensor& state, const Tensor& mu)> run, const physics::Problem& problems,
+                   std::int64_t states, std::int64_t inputs) {
+  const auto solve_all = [M = problems.M, q = problems.q.contiguous()](bool gradient) -> Work {
+    if (!gradient) return solving(M, q);
+    const Tensor leaf = q.clone().requires_grad_();
+    return [=, ones = at::ones_like(q)] {
+      benchmark::DoNotOptimize(torch::autograd::grad({solve(M, leaf).z}, {leaf}, {ones}));
+    };
+  };
+  const std::int64_t n = problems.q.size(-1), forward = 8 * (inputs + states + 2 * n + 1) + 1;
+  return {state, mu, std::move(run), solve_all, forward, forward + 2 * n + 8 * states};
 }
 
 Rollout sliding_block(physics::SlidingBlockFormulation formulation) {
@@ -52,15 +75,13 @@ Rollout sliding_block(physics::SlidingBlockFormulation formulation) {
   const Tensor first = torch::randn({kTrajectories}, torch::kDouble);
   const Tensor v = starts_of(first, physics::simulate(first, u, block, formulation).step.v_next);
   const bool direct = formulation == physics::SlidingBlockFormulation::kDirect;
-  return {first,
-          block.mu,
-          [=](const Tensor& start, const Tensor& mu) -> Result {
-            const auto solution = physics::simulate(start, u, {block.mass, block.dt, mu, block.gravity}, formulation);
-            return {solution.step.v_next[-1], solution.status};
-          },
-          direct ? physics::direct_problem(v, u, block) : physics::traditional_problem(v, u, block),
-          1,
-          1};
+  return rollout_of(
+      first, block.mu,
+      [=](const Tensor& start, const Tensor& mu) -> Result {
+        const auto solution = physics::simulate(start, u, {block.mass, block.dt, mu, block.gravity}, formulation);
+        return {solution.step.v_next[-1], solution.status};
+      },
+      direct ? physics::direct_problem(v, u, block) : physics::traditional_problem(v, u, block), 1, 1);
 }
 
 Rollout point_mass(physics::PointMassFormulation formulation) {
@@ -73,24 +94,81 @@ Rollout point_mass(physics::PointMassFormulation formulation) {
   const physics::PointMassOptions options = {formulation, physics::Stabilization::kPosition};
   const auto next = physics::simulate({position, first}, u, mass, options).step.next;
   const physics::PointMassState starts = {starts_of(position, next.position), starts_of(first, next.velocity)};
-  return {first,
-          mass.mu,
-          [=](const Tensor& velocity, const Tensor& mu) -> Result {
-            const auto solution = physics::simulate({position, velocity}, u,
-                                                    {mass.mass, mass.dt, mu, mass.gravity, mass.restitution}, options);
-            return {solution.step.next.position[-1], solution.status};
-          },
-          physics::reduced_problem(starts, u, mass, options.stabilization),
-          4,
-          2};
+  return rollout_of(
+      first, mass.mu,
+      [=](const Tensor& velocity, const Tensor& mu) -> Result {
+        const auto solution = physics::simulate({position, velocity}, u,
+                                                {mass.mass, mass.dt, mu, mass.gravity, mass.restitution}, options);
+        return {solution.step.next.position[-1], solution.status};
+      },
+      physics::reduced_problem(starts, u, mass, options.stabilization), 4, 2);
 }
 
-// The bytes that a step of a trajectory must read and write: its input, the next state, z, w, the residual and the
-// status; with the gradient, also the complementary basis, to and fro, and the gradient of the next state.
-std::int64_t bytes_of_a_step(const Rollout& rollout, bool gradient) {
-  const std::int64_t n = rollout.problems.q.size(-1);
-  const std::int64_t forward = 8 * (rollout.inputs + rollout.states + 2 * n + 1) + 1;
-  return gradient ? forward + 2 * n + 8 * rollout.states : forward;
+// The friction problems of all steps of a rollout of one body, with the chosen contacts alone.
+std::function<Work(bool gradient)> friction_problems(const physics::RigidScene& scene, const physics::RigidState& start,
+                                                     const Tensor& u, const physics::RigidSolution& rollout) {
+  const physics::RigidStepper stepper(scene, {}, at::kDouble);
+  std::vector<Tensor> all_v_free, all_J, all_b, all_sizes;
+  physics::RigidState now = start;
+  for (std::int64_t s = 0; s < u.size(0); ++s) {
+    const Tensor v_free = stepper.free_velocity(now, u[s]);
+    const physics::StepContacts contacts = stepper.find(now, v_free);
+    const Tensor J = contacts.J.unflatten(-2, {-1, 3}), b = contacts.b.unflatten(-1, {-1, 3});
+    const Tensor free = (J.select(-2, 2) * v_free.unsqueeze(-2)).sum(-1) + b.select(-1, 2);
+    const Tensor chosen = (free < 0) | (rollout.gamma[s].unflatten(-1, {-1, 3}).select(-1, 2) > 0);
+    const Tensor index = chosen.logical_not().to(at::kByte).argsort(true, -1);
+    all_v_free.push_back(v_free);
+    all_J.push_back(J.take_along_dim(index.unsqueeze(-1).unsqueeze(-1), -3));
+    all_b.push_back(b.take_along_dim(index.unsqueeze(-1), -2));
+    all_sizes.push_back(chosen.sum(-1));
+    const physics::RigidState& next = rollout.next;
+    now = {next.position[s], next.orientation[s], next.velocity[s], next.angular_velocity[s]};
+  }
+  const Tensor sizes = at::stack(all_sizes), v_free = at::stack(all_v_free);
+  const auto most = sizes.max().item<std::int64_t>();
+  const Tensor J = at::stack(all_J).narrow(-3, 0, most).flatten(-3, -2),
+               b = at::stack(all_b).narrow(-2, 0, most).flatten(-2);
+  return [=, A = stepper.A(), mu = scene.mu.expand({most}).contiguous()](bool gradient) -> Work {
+    const FrictionOptions options = {.sizes = sizes, .tolerance = physics::RigidOptions().tolerance};
+    if (!gradient) return [=] { benchmark::DoNotOptimize(solve_friction(A, v_free, J, b, mu, options)); };
+    const Tensor leaf = b.clone().requires_grad_();
+    return [=, ones = at::ones_like(v_free)] {
+      const Tensor v = solve_friction(A, v_free, J, leaf, mu, options).v;
+      benchmark::DoNotOptimize(torch::autograd::grad({v}, {leaf}, {ones}));
+    };
+  };
+}
+
+// Cubes of 10 cm, thrown so that they tumble, bounce and slide.
+Rollout cube() {
+  torch::manual_seed(0);
+  const auto options = torch::kDouble;
+  const auto numbers = [&](const std::vector<double>& x) { return torch::tensor(x, options); };
+  const physics::RigidScene scene{.bodies = {physics::RigidBody::box(0.37, {0.1, 0.1, 0.1})},
+                                  .planes = {physics::Plane::inclined()},
+                                  .dt = 1. / 148,
+                                  .gravity = numbers({0, 0, -9.81}),
+                                  .mu = numbers({0.3}),
+                                  .restitution = numbers({0.1})};
+  const std::vector<std::int64_t> of_bodies = {kTrajectories, 1, 3};
+  const Tensor position = torch::rand(of_bodies, options) * numbers({0.3, 0.3, 0.1}) + numbers({0, 0, 0.1});
+  const physics::RigidState start = {position, torch::randn({kTrajectories, 1, 4}, options),
+                                     torch::randn(of_bodies, options), 4 * torch::randn(of_bodies, options)};
+  const Tensor u = torch::zeros({kCubeSteps, 1, 1, 6}, options);
+  const std::int64_t numbers_of_a_step = 13 + 3 * 8, flags = 8 + 1 + 8;  // the pairs, the status, the iterations
+  const std::int64_t forward = 8 * numbers_of_a_step + flags;
+  return {start.velocity,
+          scene.mu,
+          [=](const Tensor& velocity, const Tensor& mu) -> Result {
+            physics::RigidScene with = scene;
+            with.mu = mu;
+            const auto solution =
+                physics::simulate({start.position, start.orientation, velocity, start.angular_velocity}, u, with);
+            return {solution.next.position[-1], solution.status};
+          },
+          friction_problems(scene, start, u, physics::simulate(start, u, scene)),
+          forward,
+          2 * forward + 8 * 3};
 }
 
 void keep_freed_memory() {
@@ -99,7 +177,8 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 1 << 28);
 }
 
-void add_rollout(const std::string& system, const std::function<Rollout()>& make) {
+void add_rollout(const std::string& system, std::int64_t steps, const std::function<Rollout()>& make) {
+  const std::int64_t problems = steps * kTrajectories;
   for (const bool gradient : {false, true}) {
     const auto work = [=]() -> Work {
       const Rollout rollout = make();
@@ -115,16 +194,10 @@ void add_rollout(const std::string& system, const std::function<Rollout()>& make
         torch::autograd::grad({rollout.run(state, mu).last.sum()}, {state, mu});
       };
     };
-    const auto solves = [=]() -> Work {
-      const auto [M, q] = make().problems;
-      if (!gradient) return solving(M, q.contiguous());
-      const Tensor leaf = q.contiguous().requires_grad_();
-      return [=, M = M, ones = at::ones_like(q)] {
-        benchmark::DoNotOptimize(torch::autograd::grad({solve(M, leaf).z}, {leaf}, {ones}));
-      };
-    };
+    const auto solves = [=]() -> Work { return make().solve_all(gradient); };
     const auto copies = [=]() -> Work {
-      const std::int64_t half = bytes_of_a_step(make(), gradient) * kSteps * kTrajectories / 2;
+      const Rollout rollout = make();
+      const std::int64_t half = (gradient ? rollout.gradient_bytes : rollout.bytes) * problems / 2;
       const Tensor from = at::ones({half / 8}, torch::kDouble);
       return [from, to = from.clone()] { to.copy_(from); };
     };
@@ -141,12 +214,11 @@ void add_rollout(const std::string& system, const std::function<Rollout()>& make
         if (observer) state.SetIterationTime(observer->seconds());
       }
       at::set_num_threads(1);
-      state.counters["problems"] = static_cast<double>(kSteps * kTrajectories);
+      state.counters["problems"] = static_cast<double>(problems);
     };
     benchmark::RegisterBenchmark((name + "/whole").c_str(), [=](benchmark::State& state) {
       const Rollout rollout = make();
-      report(state, {(rollout.run(rollout.state, rollout.mu).status == 0).sum().item<std::int64_t>(), 0},
-             kSteps * kTrajectories);
+      report(state, {(rollout.run(rollout.state, rollout.mu).status == 0).sum().item<std::int64_t>(), 0}, problems);
       on_threads(state, work, nullptr);
     })->UseRealTime();
     benchmark::RegisterBenchmark((name + "/inside lcp").c_str(), [=](benchmark::State& state) {
@@ -167,11 +239,12 @@ void add_rollout(const std::string& system, const std::function<Rollout()>& make
 void add_rollouts() {
   using Sliding = physics::SlidingBlockFormulation;
   using Point = physics::PointMassFormulation;
-  add_rollout("sliding_block direct", [] { return sliding_block(Sliding::kDirect); });
-  add_rollout("sliding_block traditional", [] { return sliding_block(Sliding::kTraditional); });
-  add_rollout("sliding_block mixed", [] { return sliding_block(Sliding::kMixed); });
-  add_rollout("point_mass stewart_trinkle", [] { return point_mass(Point::kStewartTrinkle); });
-  add_rollout("point_mass belbute_peres", [] { return point_mass(Point::kBelbutePeres); });
+  add_rollout("sliding_block direct", kSteps, [] { return sliding_block(Sliding::kDirect); });
+  add_rollout("sliding_block traditional", kSteps, [] { return sliding_block(Sliding::kTraditional); });
+  add_rollout("sliding_block mixed", kSteps, [] { return sliding_block(Sliding::kMixed); });
+  add_rollout("point_mass stewart_trinkle", kSteps, [] { return point_mass(Point::kStewartTrinkle); });
+  add_rollout("point_mass belbute_peres", kSteps, [] { return point_mass(Point::kBelbutePeres); });
+  add_rollout("cube", kCubeSteps, cube);
 }
 
 }  // namespace lcp::bench

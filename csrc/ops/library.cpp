@@ -12,6 +12,7 @@
 #include "ops/friction/operators.h"
 #include "ops/lcs/operators.h"
 #include "ops/path/operators.h"
+#include "ops/rigid/operators.h"
 #include "ops/solve/operators.h"
 
 namespace lcp::ops {
@@ -27,6 +28,7 @@ constexpr std::array kOperators = {
     &kContactPoint, &kContactAdjoint, &kContactInverse,
     &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kLeastNorm,
     &kSimulateLcs, &kSimulateLcsWithBasis, &kSimulateLcsAdjoint,
+    &kRigidWalk, &kRigidWalkAdjoint,
 };
 // clang-format on
 

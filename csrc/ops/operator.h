@@ -111,7 +111,7 @@ class Call;
 
 class Operator {
  public:
-  static constexpr std::size_t kMost = 20;
+  static constexpr std::size_t kMost = 32;
 
   enum class Kind {
     kDifferentiable,     ///< a kernel for each backend, and derivatives in autograd.cpp

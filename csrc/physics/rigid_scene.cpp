@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "physics/rigid_stepper.h"
+#include "physics/rigid_walk.h"
 #include "physics/stepping.h"
 
 namespace lcp::physics {
@@ -60,7 +61,8 @@ RigidSolution step(const RigidState& state, const Tensor& u, const RigidScene& s
   return map(simulate(state, u.unsqueeze(0), scene, options), [](const Tensor& all) { return all[0]; });
 }
 
-RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {
+RigidSteps step_by_step(const RigidState& state, const Tensor& u, const RigidScene& scene,
+                        const RigidOptions& options) {
   const Arguments arguments(state, u, scene, options);
   const RigidStepper& stepper = arguments.stepper;
   StepContacts contacts;  // of the step that is being solved
@@ -75,16 +77,28 @@ RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScen
       [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
         return list_of(stepper.advance(state_of(now), contacts, solved.result.z, solved.result.w));
       }};
-  const Rollout all = roll_out(list_of(arguments.state), arguments.u.repeat_interleave(options.substeps, 0),
-                               arguments.batch, functions);
-  const auto substeps = [&](const Tensor& x) { return x.unflatten(0, {-1, options.substeps}); };
+  const Rollout all = roll_out(list_of(arguments.state), arguments.u, arguments.batch, functions);
   const auto marked = [&](const Tensor& x) { return with_failures(x, all.failure); };
-  const auto last = [&](const Tensor& x) { return substeps(marked(x)).select(1, options.substeps - 1); };
-  const Tensor status = substeps(all.result.status), failed = (status != 0).to(at::kByte).argmax(1, true);
-  return {{last(all.ends[0]), last(all.ends[1]), last(all.ends[2]), last(all.ends[3])},
-          substeps(marked(all.result.w)).sum(1),
+  return {{marked(all.ends[0]), marked(all.ends[1]), marked(all.ends[2]), marked(all.ends[3])},
+          marked(all.result.w),
+          all.result.status,
+          all.extras[0]};
+}
+
+RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {
+  const Arguments checked(state, u, scene, options);
+  const Tensor forces = options.substeps == 1 ? u : u.repeat_interleave(options.substeps, 0);
+  const RigidSteps steps = can_walk(state, u, scene, options) ? walk(state, forces, scene, options)
+                                                              : step_by_step(state, forces, scene, options);
+  if (options.substeps == 1) return {steps.next, steps.gamma, steps.status, steps.iterations};
+  const auto substeps = [&](const Tensor& x) { return x.unflatten(0, {-1, options.substeps}); };
+  const auto last = [&](const Tensor& x) { return substeps(x).select(1, options.substeps - 1); };
+  const Tensor status = substeps(steps.status), failed = (status != 0).to(at::kByte).argmax(1, true);
+  return {{last(steps.next.position), last(steps.next.orientation), last(steps.next.velocity),
+           last(steps.next.angular_velocity)},
+          substeps(steps.gamma).sum(1),
           status.gather(1, failed).squeeze(1),
-          substeps(all.extras[0]).sum(1)};
+          substeps(steps.iterations).sum(1)};
 }
 
 RigidCertificate certify_rollout(const RigidState& state, const Tensor& u, const RigidScene& scene,

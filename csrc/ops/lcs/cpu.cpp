@@ -5,15 +5,14 @@
 #include <torch/library.h>
 
 #include <algorithm>
-#include <deque>
 #include <optional>
 #include <vector>
 
 #include "lcs/adjoint.h"
 #include "lcs/blocks.h"
 #include "lcs/simulator.h"
-#include "ops/broadcast.h"
 #include "ops/lcs/operators.h"
+#include "ops/trajectories.h"
 
 namespace lcp::ops {
 namespace {
@@ -21,52 +20,11 @@ namespace {
 // The least number of steps for which a task of their own is worth starting.
 constexpr std::int64_t kStepsPerTask = 2000;
 
-// The inputs of an operator as the walks read them. It keeps the copies that this takes.
-template <class T>
-class Arguments {
- public:
-  explicit Arguments(at::IntArrayRef batch) : batch_(batch) {}
-
-  batch::BatchView<T> per_trajectory(const Tensor& x, std::int64_t core_dims) {
-    const bool shared = is_shared(x, core_dims);
-    return {keep(shared ? one_of(x, core_dims) : expanded(x, core_dims)).template const_data_ptr<T>(), shared};
-  }
-
-  // x: [..., T, length]. spread: whether what all trajectories share is copied for each of them.
-  template <class Element = T>
-  lcs::StepsView<Element> per_step(const Tensor& x, bool spread = false) {
-    const bool shared = !spread && is_shared(x, 2);
-    const Tensor& kept = keep(shared ? one_of(x, 2) : expanded(x, 2).movedim(-2, 0));
-    return {kept.template const_data_ptr<Element>(), x.size(-1) * (shared ? 1 : c10::multiply_integers(batch_)),
-            shared};
-  }
-
- private:
-  bool is_shared(const Tensor& x, std::int64_t core_dims) const {
-    BroadcastBatch batch(batch_);
-    batch.add(x, core_dims);
-    return batch.shared(0);
-  }
-  static Tensor one_of(const Tensor& x, std::int64_t core_dims) {
-    Tensor one = x;
-    while (one.dim() > core_dims) one = one.select(0, 0);
-    return one;
-  }
-  Tensor expanded(const Tensor& x, std::int64_t core_dims) const {
-    std::vector<std::int64_t> shape = batch_.vec();
-    shape.insert(shape.end(), x.sizes().end() - core_dims, x.sizes().end());
-    return x.expand(shape);
-  }
-  const Tensor& keep(const Tensor& x) { return kept_.emplace_back(x.contiguous()); }
-
-  at::IntArrayRef batch_;
-  std::deque<Tensor> kept_;
-};
-
 // The system of the tensors A, B, D, G, E, H, M; d and q are absent in a walk backward.
 template <class T>
-lcs::System<T> system_of(Arguments<T>& arguments, const Tensor& A, const Tensor& B, const Tensor& D, const Tensor& G,
-                         const Tensor* d, const Tensor& E, const Tensor& H, const Tensor& M, const Tensor* q) {
+lcs::System<T> system_of(TrajectoryReader<T>& arguments, const Tensor& A, const Tensor& B, const Tensor& D,
+                         const Tensor& G, const Tensor* d, const Tensor& E, const Tensor& H, const Tensor& M,
+                         const Tensor* q) {
   const auto vector = [&](const Tensor* x) {
     return x == nullptr ? batch::BatchView<T>{nullptr, true} : arguments.per_trajectory(*x, 1);
   };
@@ -90,10 +48,6 @@ lcs::Cone cone_of(c10::SymIntArrayRef symbolic) {
   return lcs::Cone(cone.begin(), cone.end());
 }
 
-std::int64_t trajectories_per_task(std::int64_t steps) {
-  return std::max<std::int64_t>(1, kStepsPerTask / std::max<std::int64_t>(1, steps));
-}
-
 // basis is nullptr where it is not wanted. Here and below all results are [..., T, ...], the steps first in memory.
 void simulate(const Tensor& A, const Tensor& B, const Tensor& D, const Tensor& G, const Tensor& d, const Tensor& E,
               const Tensor& H, const Tensor& M, const Tensor& q, const Tensor& x, const Tensor& u,
@@ -110,7 +64,7 @@ void simulate(const Tensor& A, const Tensor& B, const Tensor& D, const Tensor& G
                                        .tolerance = tolerance.value_or(solver::default_tolerance(single)),
                                        .max_pivots = {},
                                        .single_precision = single};
-    Arguments<scalar_t> arguments(batch);
+    TrajectoryReader<scalar_t> arguments(batch);
     const auto system = system_of(arguments, A, B, D, G, &d, E, H, M, &q);
     const auto first = arguments.per_trajectory(x, 1);
     const auto inputs = arguments.per_step(u);
@@ -121,7 +75,7 @@ void simulate(const Tensor& A, const Tensor& B, const Tensor& D, const Tensor& G
                                       status.mutable_data_ptr<std::int8_t>(),
                                       basis == nullptr ? nullptr : basis->mutable_data_ptr<std::int8_t>(),
                                       count};
-    at::parallel_for(0, count, trajectories_per_task(steps), [&](std::int64_t begin, std::int64_t end) {
+    at::parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
       lcs::Simulator<scalar_t> simulator(size, cone_of(cone), settings);
       simulator.run(end - begin, steps, lcs::from(system, begin, size), batch::from(first, begin, size.k),
                     lcs::from(inputs, begin, size.m), lcs::from(path, begin, size));
@@ -173,13 +127,13 @@ Tensors<11> simulate_lcs_adjoint_cpu(const Tensor& A, const Tensor& B, const Ten
     };
     const lcs::Gradients<scalar_t> gradients = {target(0), target(1), target(2), target(3), target(4),  target(5),
                                                 target(6), target(7), target(8), target(9), target(10), count};
-    Arguments<scalar_t> arguments(batch);
+    TrajectoryReader<scalar_t> arguments(batch);
     const auto system = system_of(arguments, A, B, D, G, nullptr, E, H, M, nullptr);
     const lcs::WalkedPath<scalar_t> path = {
         arguments.per_trajectory(x, 1), arguments.per_step(u),   arguments.per_step(x_next),
         arguments.per_step(z),          arguments.per_step(w),   arguments.template per_step<std::int8_t>(basis, true),
         arguments.per_step(g_x_next),   arguments.per_step(g_z), arguments.per_step(g_w)};
-    at::parallel_for(0, count, trajectories_per_task(steps), [&](std::int64_t begin, std::int64_t end) {
+    at::parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
       lcs::Adjoint<scalar_t> adjoint(size, cone_of(cone), ties_named(ties));
       adjoint.run(end - begin, steps, lcs::from(system, begin, size), lcs::from(path, begin, size),
                   lcs::from(gradients, begin, size));

@@ -1,0 +1,23 @@
+// The masses and inertias of all bodies as one matrix.
+#pragma once
+
+#include <algorithm>
+
+#include "rigid/scene.h"
+
+namespace lcp::rigid {
+
+/// A of friction::Problem: [6 b, 6 b].
+inline void set_mass_matrix(const Scene& scene, const Parameters<const double>& parameters, double* A) {
+  const int n = 6 * scene.bodies;
+  std::fill_n(A, n * n, 0.0);
+  for (int body = 0; body < scene.bodies; ++body) {
+    double* const block = A + 6 * body * (n + 1);
+    for (int i = 0; i < 3; ++i) {
+      block[i * (n + 1)] = parameters.mass[body];
+      for (int j = 0; j < 3; ++j) block[(3 + i) * n + 3 + j] = parameters.inertia[9 * body + 3 * i + j];
+    }
+  }
+}
+
+}  // namespace lcp::rigid

@@ -1,0 +1,73 @@
+// The scene of include/lcp/physics/rigid_scene.h, and its trajectories, in memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace lcp::rigid {
+
+/// A ball of a body, and the plane or the ball that it may touch. The balls of all bodies are numbered together.
+struct Pair {
+  int body, ball;
+  int other_body;  ///< kWorld for a fixed plane
+  int plane;       ///< -1 for a pair of balls
+  int other_ball;  ///< of a pair of balls
+
+  static constexpr int kWorld = -1;
+};
+
+/// What all trajectories share, and the options of a step.
+struct Scene {
+  int bodies, balls, planes;
+  std::vector<Pair> pairs;
+  double dt;                               ///< s
+  std::optional<double> bounce_threshold;  ///< m/s; absent: twice the speed that gravity gives in a step
+  double stabilization;
+
+  int contacts() const { return static_cast<int>(pairs.size()); }
+};
+
+/// Of a trajectory, for each of the bodies, balls, planes and contacts, row-major.
+template <class Number>
+struct Parameters {
+  Number* mass;         ///< [b], kg
+  Number* inertia;      ///< [b, 3, 3], kg m^2
+  Number* centers;      ///< [p, 3], m
+  Number* radii;        ///< [p], m
+  Number* normals;      ///< [h, 3]
+  Number* offsets;      ///< [h], m
+  Number* gravity;      ///< [3], m/s^2
+  Number* mu;           ///< [c]
+  Number* restitution;  ///< [c]
+};
+
+/// Of all bodies, row-major.
+template <class Number>
+struct State {
+  Number* position;          ///< [b, 3], m
+  Number* orientation;       ///< [b, 4]
+  Number* velocity;          ///< [b, 3], m/s
+  Number* angular_velocity;  ///< [b, 3], rad/s
+};
+
+/// What a trajectory has at each step; that of step s begins at data + s * stride. data is nullptr where a walk is not
+/// to write it.
+template <class Number>
+struct Series {
+  Number* data;
+  std::int64_t stride;
+
+  Number* operator[](std::int64_t s) const { return data + s * stride; }
+};
+
+/// The ends of the steps.
+template <class Number>
+struct Path {
+  Series<Number> position, orientation, velocity, angular_velocity;
+  Series<Number> gamma;  ///< [3 c], N s
+
+  State<Number> state(std::int64_t s) const { return {position[s], orientation[s], velocity[s], angular_velocity[s]}; }
+};
+
+}  // namespace lcp::rigid

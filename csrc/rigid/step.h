@@ -1,0 +1,171 @@
+// The parts of a step that are smooth but for a choice of branches, of numbers or of variables of a Tape. The head of
+// include/lcp/physics/rigid_scene.h has the mathematics.
+//
+// `read` gives the numbers that a part depends on, as Vector<T> and the like: position(body), orientation(body),
+// rotation(body), velocity(body), angular_velocity(body), mass(body), inertia(body), gravity(), force(body) and
+// torque(body), center(ball), radius(ball), normal(plane) and offset(plane).
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "rigid/rotation.h"
+#include "rigid/scene.h"
+#include "rigid/tape.h"
+#include "rigid/vectors.h"
+
+namespace lcp::rigid {
+
+/// A velocity and an angular velocity in the axes of the body, or the factors of both in a velocity of a contact.
+template <class T>
+struct Twist {
+  Vector<T> linear, angular;
+};
+
+/// That of body i of velocities [6 b].
+inline Twist<double> twist_at(const double* nu, int i) { return {vector_at(nu, 2 * i), vector_at(nu, 2 * i + 1)}; }
+
+template <class T>
+T dot(const Twist<T>& a, const Twist<T>& b) {
+  return dot(a.linear, b.linear) + dot(a.angular, b.angular);
+}
+
+template <class T, class Reader>
+Twist<T> free_velocity(int body, double dt, Reader& read) {
+  const Matrix<T> inertia = read.inertia(body);
+  const Vector<T> acceleration = (1 / read.mass(body)) * read.force(body) + read.gravity();
+  return {read.velocity(body) + dt * acceleration,
+          gyroscopic(read.angular_velocity(body), inertia, dt) + dt * solve(inertia, read.torque(body))};
+}
+
+/// Where two bodies touch, or would.
+template <class T>
+struct Contact {
+  T gap;  ///< m
+  Vector<T> normal, point;
+};
+
+template <class T, class Reader>
+Vector<T> center_of(int body, int ball, Reader& read) {
+  return read.position(body) + read.rotation(body) * read.center(ball);
+}
+
+template <class T, class Reader>
+Contact<T> contact_of(const Pair& pair, Reader& read) {
+  using std::sqrt;
+  const Vector<T> center = center_of<T>(pair.body, pair.ball, read);
+  const T radius = read.radius(pair.ball);
+  if (pair.plane >= 0) {
+    Vector<T> normal = read.normal(pair.plane);
+    T offset = read.offset(pair.plane);
+    if (pair.other_body != Pair::kWorld) {
+      normal = read.rotation(pair.other_body) * normal;
+      offset = offset + dot(normal, read.position(pair.other_body));
+    }
+    return {dot(normal, center) - offset - radius, normal, center - radius * normal};
+  }
+  const Vector<T> between = center - center_of<T>(pair.other_body, pair.other_ball, read);
+  const T square = dot(between, between);
+  // Balls with one centre are pushed apart along z.
+  T distance = 0;
+  Vector<T> normal = {0, 0, 1};
+  if (value_of(square) != 0) {
+    distance = sqrt(square);
+    normal = (1 / distance) * between;
+  }
+  const T gap = distance - radius - read.radius(pair.other_ball);
+  return {gap, normal, center - (radius + 0.5 * gap) * normal};
+}
+
+/// Unit vectors t1, t2 with t1 x t2 = n for a unit vector n: the rows (t1, t2, n) [Duff et al.: Building an orthonormal
+/// basis, revisited, Journal of Computer Graphics Techniques 6, 2017].
+template <class T>
+Matrix<T> frame_of(const Vector<T>& normal) {
+  const T &x = normal[0], &y = normal[1], &z = normal[2];
+  const double sign = value_of(z) < 0 ? -1 : 1;
+  const T a = -1 / (sign + z), b = x * y * a;
+  return {{{1 + sign * x * x * a, sign * b, -sign * x}, {b, sign + y * y * a, -y}, normal}};
+}
+
+/// The factors of the velocities of both bodies in that of a contact along a direction.
+template <class T>
+struct Row {
+  Twist<T> body;
+  Twist<T> other;  ///< not used where the contact is with a fixed plane
+};
+
+/// Of one body, that it is the velocity of a point of.
+template <class T, class Reader>
+Twist<T> row_of(int body, const Vector<T>& point, const Vector<T>& direction, Reader& read) {
+  const Vector<T> arm = point - read.position(body);
+  return {direction, transposed_times(read.rotation(body), cross(arm, direction))};
+}
+
+template <class T, class Reader>
+Row<T> row_of(const Pair& pair, const Contact<T>& contact, const Vector<T>& direction, Reader& read) {
+  Row<T> row = {row_of(pair.body, contact.point, direction, read), {}};
+  if (pair.other_body != Pair::kWorld) row.other = row_of(pair.other_body, contact.point, -direction, read);
+  return row;
+}
+
+/// nu: of all bodies.
+template <class T>
+T velocity_of(const Pair& pair, const Row<T>& row, const Twist<T>* nu) {
+  const T velocity = dot(row.body, nu[pair.body]);
+  return pair.other_body == Pair::kWorld ? velocity : velocity + dot(row.other, nu[pair.other_body]);
+}
+
+/// The lesser; where both are equal, it has the mean of their derivatives.
+inline double lesser(double a, double b) { return b < a ? b : a; }
+inline Variable lesser(const Variable& a, const Variable& b) {
+  return a.value == b.value ? 0.5 * (a + b) : b.value < a.value ? b : a;
+}
+
+/// How a contact is to separate.
+template <class T>
+struct Separation {
+  T b;           ///< m/s: u_n >= -b
+  T time;        ///< s, of an impact after the beginning of the step
+  bool bounces;  ///< whether there is an impact
+};
+
+/// gap: m. speed, earlier: m/s, with which the contact would close at the end of the step, and at its beginning.
+/// threshold: m/s, of impacts.
+template <class T>
+Separation<T> separation_of(const T& gap, const T& speed, const T& earlier, const T& restitution, double threshold,
+                            const Scene& scene) {
+  const T arrival = (1 / scene.dt) * gap;
+  const bool is_open = value_of(gap) > 0;
+  const T closing = is_open ? arrival : scene.stabilization * arrival;
+  if (!(value_of(speed) > threshold && value_of(speed) > value_of(arrival))) {
+    return {closing, std::numeric_limits<double>::infinity(), false};
+  }
+  T share = 0;  // of the step
+  if (is_open) {
+    share = value_of(earlier) > 0 ? arrival / earlier : arrival;
+    if (value_of(share) > 1) share = 1;
+  }
+  const T rebound = restitution * speed, after = (1 + restitution) * (speed - earlier) * (share - 0.5);
+  T opening = rebound + lesser(after, rebound);
+  if (value_of(opening) < 0) opening = 0;
+  return {is_open ? -opening : lesser(-opening, closing), scene.dt * share, true};
+}
+
+/// The motion of a body in a step: dt nu, or t before + (dt - t) nu where it takes part in an impact at the time t.
+template <class T>
+Twist<T> motion_of(const Twist<T>& nu, double dt) {
+  return {dt * nu.linear, dt * nu.angular};
+}
+template <class T>
+Twist<T> motion_of(const Twist<T>& nu, double dt, const T& time, const Twist<T>& before) {
+  const Twist<T> motion = motion_of(nu, dt);
+  return {motion.linear + time * (before.linear - nu.linear), motion.angular + time * (before.angular - nu.angular)};
+}
+
+/// The speed from which a contact that closes is an impact, m/s.
+inline double threshold_of(const Scene& scene, const double* gravity) {
+  if (scene.bounce_threshold) return *scene.bounce_threshold;
+  return 2 * scene.dt * std::sqrt(gravity[0] * gravity[0] + gravity[1] * gravity[1] + gravity[2] * gravity[2]);
+}
+
+}  // namespace lcp::rigid

@@ -1,0 +1,115 @@
+// Derivatives in reverse mode of what is computed with numbers: a tape of the operations, each with its derivatives in
+// the one or two numbers that it takes.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace lcp::rigid {
+
+/// Allocates only where it becomes longer than it ever was.
+class Tape {
+ public:
+  Tape() : nodes_(1), adjoints_(1) {}
+
+  void clear() { size_ = 1; }
+
+  /// The number of nodes. Node 0 stands for all constants.
+  int size() const { return size_; }
+
+  /// Adds a number with these derivatives in the numbers of two nodes; returns its node.
+  int add(int first, double by_first, int second = 0, double by_second = 0) {
+    if (static_cast<std::size_t>(size_) == nodes_.size()) grow();
+    nodes_[size_] = {first, second, by_first, by_second};
+    return size_++;
+  }
+
+  /// Makes all adjoints 0. No node may be added from here until the tape is cleared.
+  void begin_reverse() {
+    if (adjoints_.size() < nodes_.size()) adjoints_.resize(nodes_.size());
+    for (int k = 0; k < size_; ++k) adjoints_[k] = 0;
+  }
+
+  /// What the adjoint of a node, the derivative of a sum of results in its number, is or grows by.
+  double adjoint(int node) const { return adjoints_[node]; }
+  void add_adjoint(int node, double by) { adjoints_[node] += by; }
+
+  /// Passes the adjoints of the nodes begin .. end - 1 on to those that they were computed from.
+  void reverse(int end, int begin) {
+    for (int k = end - 1; k >= begin; --k) {
+      const Node& node = nodes_[k];
+      const double adjoint = adjoints_[k];
+      adjoints_[node.first] += adjoint * node.by_first;
+      adjoints_[node.second] += adjoint * node.by_second;
+    }
+  }
+
+ private:
+  struct Node {
+    int first, second;
+    double by_first, by_second;
+  };
+
+  [[gnu::noinline]] void grow() { nodes_.resize(2 * nodes_.size()); }
+
+  std::vector<Node> nodes_;
+  std::vector<double> adjoints_;
+  int size_ = 1;
+};
+
+/// A number on a tape, or a constant.
+struct Variable {
+  double value = 0;
+  int node = 0;
+  Tape* tape = nullptr;  ///< nullptr for a constant
+
+  Variable() = default;
+  Variable(double constant) : value(constant) {}  // NOLINT(google-explicit-constructor): formulas have constants
+  Variable(double number, int at, Tape* on) : value(number), node(at), tape(on) {}
+
+  /// A number that the others are computed from.
+  static Variable independent(Tape& tape, double value) { return {value, tape.add(0, 0), &tape}; }
+};
+
+inline double value_of(const Variable& x) { return x.value; }
+
+/// f(x) for its value and derivative. Where that is 0, as that of a product with 0, f(x) counts as a constant.
+inline Variable function(const Variable& x, double value, double slope) {
+  if (x.tape == nullptr || slope == 0) return value;
+  return {value, x.tape->add(x.node, slope), x.tape};
+}
+
+/// The same of numbers.
+inline double function(double, double value, double) { return value; }
+
+inline Variable function(const Variable& a, const Variable& b, double value, double by_a, double by_b) {
+  if (a.tape == nullptr) return function(b, value, by_b);
+  if (b.tape == nullptr) return function(a, value, by_a);
+  return {value, a.tape->add(a.node, by_a, b.node, by_b), a.tape};
+}
+
+inline Variable operator+(const Variable& a, const Variable& b) {
+  // A constant changes the value alone.
+  if (a.tape == nullptr) return {a.value + b.value, b.node, b.tape};
+  if (b.tape == nullptr) return {a.value + b.value, a.node, a.tape};
+  return function(a, b, a.value + b.value, 1, 1);
+}
+inline Variable operator-(const Variable& a) { return function(a, -a.value, -1); }
+inline Variable operator-(const Variable& a, const Variable& b) {
+  if (b.tape == nullptr) return {a.value - b.value, a.node, a.tape};
+  return function(a, b, a.value - b.value, 1, -1);
+}
+inline Variable operator*(const Variable& a, const Variable& b) {
+  return function(a, b, a.value * b.value, b.value, a.value);
+}
+inline Variable operator/(const Variable& a, const Variable& b) {
+  const double ratio = a.value / b.value;
+  return function(a, b, ratio, 1 / b.value, -ratio / b.value);
+}
+inline Variable sqrt(const Variable& x) {
+  const double root = std::sqrt(x.value);
+  return function(x, root, 0.5 / root);
+}
+
+}  // namespace lcp::rigid

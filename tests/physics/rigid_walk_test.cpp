@@ -1,0 +1,421 @@
+// Rollouts of rigid bodies by lcp::_rigid_walk against the loop over operators of tensors that they stand for.
+#include "physics/rigid_walk.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+#include <torch/autograd.h>
+#include <torch/csrc/autograd/forward_grad.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "lcp/physics/rigid_scene.h"
+#include "support/rigid_scenes.h"
+#include "support/tensors.h"
+
+namespace lcp::physics::rigid_walk_test {
+
+using testing::everywhere;
+using testing::kGravity;
+using testing::largest;
+using testing::no_forces;
+using testing::number;
+using testing::numbers;
+using testing::pose;
+using testing::scene_of;
+using testing::Stack;
+using torch::Tensor;
+
+using Inputs = std::vector<Tensor>;
+using Form = RigidSteps (*)(const RigidState&, const Tensor&, const RigidScene&, const RigidOptions&);
+
+/// A rollout. Its `inputs` are the state (4 tensors), u, gravity, mu, restitution, then mass, inertia, centers and
+/// radii of each body, then normal and offset of each plane.
+struct Case {
+  std::string name;
+  RigidState start;
+  Tensor u;
+  RigidScene scene;
+  RigidOptions options = {};
+  std::int64_t contacts = 1;  ///< steps with an impulse that there must be
+  bool is_unique = true;      ///< whether velocities determine the impulses
+
+  Inputs inputs() const {
+    Inputs all = {start.position, start.orientation, start.velocity,   start.angular_velocity, u,
+                  scene.gravity,  scene.mu,          scene.restitution};
+    for (const RigidBody& body : scene.bodies) {
+      all.insert(all.end(), {body.mass, body.inertia, body.centers, body.radii});
+    }
+    for (const Plane& plane : scene.planes) all.insert(all.end(), {plane.normal, plane.offset});
+    return all;
+  }
+
+  RigidSteps run(Form form, const Inputs& x) const {
+    RigidScene with = scene;
+    with.gravity = x[5];
+    with.mu = x[6];
+    with.restitution = x[7];
+    std::size_t next = 8;
+    for (RigidBody& body : with.bodies) {
+      body = {x[next], x[next + 1], x[next + 2], x[next + 3]};
+      next += 4;
+    }
+    for (Plane& plane : with.planes) {
+      plane.normal = x[next];
+      plane.offset = x[next + 1];
+      next += 2;
+    }
+    return form({x[0], x[1], x[2], x[3]}, x[4], with, options);
+  }
+};
+
+RigidState thrown(const RigidState& state, const std::vector<double>& velocity, const std::vector<double>& omega) {
+  RigidState moving = state;
+  moving.velocity = numbers(velocity).view_as(state.velocity);
+  moving.angular_velocity = numbers(omega).view_as(state.angular_velocity);
+  return moving;
+}
+
+Case tumbling_box() {
+  return {"tumbling box",
+          thrown(pose({0, 0, 0.12}, {0.8, 0.3, -0.4, 0.2}), {0.5, -0.3, -0.6}, {2, -1, 3}),
+          0.3 * torch::randn({60, 1, 6}, torch::kDouble) * numbers({1, 1, 1, 0.01, 0.01, 0.01}),
+          scene_of({RigidBody::box(1.2, {0.1, 0.12, 0.14})}, 0.005, 0.4, 0.4, 0.1),
+          {},
+          5};
+}
+
+Case rolling_ball() {
+  return {"rolling ball",
+          thrown(pose({0, 0, 0.1}), {2, 0.5, 0}, {0.3, 0.1, 0.2}),
+          no_forces(80),
+          scene_of({RigidBody::ball(1, 0.1)}, 0.005, 0.3),
+          {},
+          50};
+}
+
+// Two balls that meet in the air, then a third; with one other, they fall on the plane.
+Case balls() {
+  const RigidState at = RigidState::at_rest(numbers({0, 0, 0.3, 0.3, 0.02, 0.31, 0.7, -0.05, 0.33}).view({3, 3}));
+  return {"balls that meet",
+          thrown(at, {1.5, 0, 0, -1, 0.1, 0, -0.5, 0.2, 0}, {1, 2, 3, -1, 0, 2, 0.5, 0.1, 0.2}),
+          no_forces(70, 3),
+          scene_of({RigidBody::ball(1, 0.1), RigidBody::ball(0.5, 0.12), RigidBody::ball(0.8, 0.08)}, 0.005, 0.3, 0.6),
+          {},
+          4};
+}
+
+// A body on three feet, whose loads its motion determines, as it does not on four.
+RigidBody stool() {
+  return {number(1), torch::eye(3, torch::kDouble) / 600,
+          numbers({0.05, 0, -0.05, -0.03, 0.04, -0.05, -0.03, -0.04, -0.05}).view({3, 3}),
+          torch::zeros({3}, torch::kDouble)};
+}
+
+// Stools at rest that stand on the tops of others, pushed so that none slides.
+Case stack() {
+  Stack made(3);
+  for (RigidBody& body : made.scene.bodies) body = stool();
+  Tensor u = no_forces(15, 3);
+  u.select(-2, 1).select(-1, 0).fill_(0.7);
+  return {"stack", made.state, u, made.scene, {}, 15, false};
+}
+
+// Boxes that fall, one of them on a plane that the other one carries.
+Case falling_boxes() {
+  const RigidBody box = RigidBody::box(1, {0.1, 0.12, 0.14});
+  RigidScene scene = scene_of({box, box}, 0.005, 0.5, 0.2);
+  scene.planes.push_back({numbers({0.1, 0.05, 0.99}), number(0.07), 0, {1}});
+  RigidState state = RigidState::at_rest(numbers({0, 0, 0.3, 0.01, 0, 0.52}).view({2, 3}));
+  state.orientation = numbers({0.9, 0.2, -0.1, 0.3, 0.95, 0.1, 0.2, 0.05}).view({2, 4});
+  return {"boxes that fall",
+          thrown(state, {0.3, 0.1, 0, 0, 0, -0.5}, {0.5, 0.2, 1, 0, 0.3, 0.1}),
+          no_forces(40, 2),
+          scene,
+          {},
+          4};
+}
+
+Case flight() {
+  RigidScene scene = scene_of({RigidBody::box(1, {0.1, 0.2, 0.3})}, 0.01);
+  scene.planes.clear();
+  return {"free flight without pairs",
+          thrown(pose({0, 0, 1}, {1, 2, 0, 0.5}), {1, 0, 0.2}, {9, -14, 20}),
+          torch::randn({40, 1, 6}, torch::kDouble) * 0.01,
+          scene,
+          {},
+          0};
+}
+
+Case no_balls() {
+  RigidScene scene = scene_of({{number(1), torch::eye(3, torch::kDouble), torch::zeros({0, 3}, torch::kDouble),
+                                torch::zeros({0}, torch::kDouble)}},
+                              0.01);
+  return {"a body that touches nothing", thrown(pose({0, 0, 0}), {0, 1, 0}, {1, 2, 3}), no_forces(5), scene, {}, 0};
+}
+
+std::vector<Case> cases() {
+  torch::manual_seed(3);
+  std::vector<Case> all = {tumbling_box(), rolling_ball(), balls(), stack(), falling_boxes(), flight(), no_balls()};
+  for (Case& c : all) c.options.tolerance = 1e-12;  // so that the steps which follow another do not differ by more
+  return all;
+}
+
+Inputs results_of(const RigidSteps& steps, bool with_impulses = true) {
+  Inputs all = {steps.next.position, steps.next.orientation, steps.next.velocity, steps.next.angular_velocity};
+  if (with_impulses) all.push_back(steps.gamma);
+  return all;
+}
+
+// Fixed weights of the numbers of x, whose bits do not depend on the number of threads.
+Tensor weights_of(const Tensor& x) { return torch::arange(x.numel(), x.options()).fmod(7).view(x.sizes()) / 4 - 0.6; }
+
+// The gradients of a weighted sum of all results, in which impulses count as much as velocities.
+Inputs gradients_of(const Case& c, Form form, const Inputs& inputs) {
+  Inputs leaves;
+  for (const Tensor& x : inputs) leaves.push_back(x.detach().clone().requires_grad_());
+  Tensor sum = torch::zeros({}, torch::kDouble);
+  for (const Tensor& result : results_of(c.run(form, leaves), c.is_unique)) {
+    sum = sum + (weights_of(result.detach().to(torch::kDouble)) * result).sum();
+  }
+  Inputs gradients = torch::autograd::grad({sum}, leaves, {}, {}, false, /*allow_unused=*/true);
+  for (std::size_t k = 0; k < gradients.size(); ++k) {
+    if (!gradients[k].defined()) gradients[k] = torch::zeros_like(leaves[k]);
+  }
+  return gradients;
+}
+
+void expect_equal_steps(const RigidSteps& actual, const RigidSteps& expected, double tolerance, const std::string& name,
+                        bool is_unique = true) {
+  EXPECT_TRUE(actual.status.equal(expected.status)) << name;
+  const Inputs a = results_of(actual, is_unique), b = results_of(expected, is_unique);
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    ASSERT_EQ(a[k].sizes(), b[k].sizes()) << name;
+    ASSERT_EQ(a[k].scalar_type(), b[k].scalar_type()) << name;
+    EXPECT_TRUE(a[k].isnan().equal(b[k].isnan())) << name << ", result " << k;
+    if (a[k].numel() == 0) continue;
+    EXPECT_LE(largest((a[k] - b[k]).nan_to_num(0)), tolerance * (1 + largest(b[k].nan_to_num(0))))
+        << name << ", result " << k;
+  }
+}
+
+void expect_equal_gradients(const Case& c, const Inputs& inputs, double tolerance) {
+  const Inputs actual = gradients_of(c, walk, inputs), expected = gradients_of(c, step_by_step, inputs);
+  for (std::size_t k = 0; k < actual.size(); ++k) {
+    ASSERT_EQ(actual[k].sizes(), expected[k].sizes()) << c.name << ", input " << k;
+    if (actual[k].numel() == 0) continue;
+    EXPECT_TRUE(everywhere(expected[k].isfinite())) << c.name << ", input " << k;
+    EXPECT_LE(largest(actual[k] - expected[k]), tolerance * (1 + largest(expected[k]))) << c.name << ", input " << k;
+  }
+}
+
+TEST(RigidWalkTest, HasTheValuesOfTheLoop) {
+  for (const Case& c : cases()) {
+    ASSERT_TRUE(can_walk(c.start, c.u, c.scene, c.options)) << c.name;
+    const RigidSteps actual = c.run(walk, c.inputs()), expected = c.run(step_by_step, c.inputs());
+    expect_equal_steps(actual, expected, 1e-9, c.name, c.is_unique);
+    EXPECT_TRUE(everywhere(actual.status == 0)) << c.name;
+    EXPECT_GE((actual.gamma != 0).any(-1).sum().item<std::int64_t>(), c.contacts) << c.name;
+    EXPECT_TRUE(!c.is_unique || actual.iterations.equal(expected.iterations)) << c.name;
+  }
+}
+
+TEST(RigidWalkTest, HasTheGradientsOfTheLoopInEverything) {
+  for (const Case& c : cases()) expect_equal_gradients(c, c.inputs(), 1e-7);
+}
+
+// The cases once more, four times in a batch: each input with a batch of its own.
+Inputs batched(const Case& c) {
+  Inputs inputs = c.inputs();
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const Tensor& x = inputs[k];
+    if (k == 4) {
+      inputs[k] = x.unsqueeze(1).expand({x.size(0), 2, x.size(1), 6}) * numbers({1, 0.9}).view({1, 2, 1, 1});
+    } else if (k % 3 != 2) {
+      const Tensor factors = numbers({1, 1 + 1e-3 * static_cast<double>(k)});
+      std::vector<std::int64_t> shape(x.dim() + 1, 1);
+      shape[0] = 2;
+      inputs[k] = x.unsqueeze(0) * factors.view(shape);
+      if (k % 2 == 1) inputs[k] = inputs[k].unsqueeze(1);
+    }
+  }
+  return inputs;
+}
+
+TEST(RigidWalkTest, BroadcastsAsTheLoopDoes) {
+  for (const Case& c : {tumbling_box(), balls(), flight()}) {
+    const Inputs inputs = batched(c);
+    expect_equal_steps(c.run(walk, inputs), c.run(step_by_step, inputs), 1e-9, c.name);
+    expect_equal_gradients(c, inputs, 1e-7);
+  }
+}
+
+TEST(RigidWalkTest, ObeysTheOptionsOfTheLoop) {
+  Case c = tumbling_box();
+  c.options.bounce_threshold = 0.4;
+  c.options.stabilization = 0.3;
+  c.start.position[0][2] -= 0.06;  // it begins in the plane
+  expect_equal_steps(c.run(walk, c.inputs()), c.run(step_by_step, c.inputs()), 1e-9, "options");
+  expect_equal_gradients(c, c.inputs(), 1e-7);
+}
+
+TEST(RigidWalkTest, IsWhatSimulateReturnsAlsoWithSubsteps) {
+  Case c = tumbling_box();
+  c.options.substeps = 3;
+  const RigidSolution all = simulate(c.start, c.u, c.scene, c.options);
+  RigidOptions single;
+  const RigidSteps fine = walk(c.start, c.u.repeat_interleave(3, 0), c.scene, single);
+  EXPECT_TRUE(all.next.position.equal(fine.next.position.slice(0, 2, {}, 3)));
+  EXPECT_TRUE(all.gamma.equal(fine.gamma.unflatten(0, {-1, 3}).sum(1)));
+  EXPECT_TRUE(all.iterations.equal(fine.iterations.unflatten(0, {-1, 3}).sum(1)));
+}
+
+TEST(RigidWalkTest, ComputesFloat32InDoublePrecision) {
+  const Case c = tumbling_box();
+  Inputs single;
+  for (const Tensor& x : c.inputs()) single.push_back(x.to(torch::kFloat));
+  const RigidSteps actual = c.run(walk, single);
+  EXPECT_EQ(actual.next.position.scalar_type(), torch::kFloat);
+  Inputs rounded;
+  for (const Tensor& x : single) rounded.push_back(x.to(torch::kDouble));
+  const RigidSteps expected = c.run(walk, rounded);
+  EXPECT_TRUE(actual.next.position.equal(expected.next.position.to(torch::kFloat)));
+  EXPECT_TRUE(actual.gamma.equal(expected.gamma.to(torch::kFloat)));
+  EXPECT_TRUE(actual.iterations.equal(expected.iterations));
+  const Inputs gradients = gradients_of(c, walk, single), exact = gradients_of(c, walk, rounded);
+  for (std::size_t k = 0; k < gradients.size(); ++k) {
+    EXPECT_EQ(gradients[k].scalar_type(), torch::kFloat);
+    EXPECT_LE(largest(gradients[k] - exact[k]), 1e-3 * (1 + largest(exact[k]))) << k;
+  }
+}
+
+TEST(RigidWalkTest, AFailureStaysInItsTrajectory) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Case c = tumbling_box();
+  c.start.position = c.start.position.expand({5, 1, 3}).clone();
+  c.start.orientation = c.start.orientation.expand({5, 1, 4}).clone();
+  c.u = c.u.unsqueeze(1).expand({c.u.size(0), 5, 1, 6}).clone();
+  c.scene.mu = numbers({0.4, 0.4, 0.4, 0.4, 0.4}).view({5, 1});
+  c.start.position[1][0][0] = nan;
+  c.u[7][2][0][4] = nan;
+  c.scene.mu[3][0] = -1;
+  const RigidSteps actual = c.run(walk, c.inputs());
+  expect_equal_steps(actual, c.run(step_by_step, c.inputs()), 1e-9, "failures");
+  const auto unsolved = [&](std::int64_t k) { return (actual.status.select(1, k) != 0).sum().item<std::int64_t>(); };
+  const std::int64_t steps = c.u.size(0);
+  EXPECT_EQ(unsolved(0), 0);
+  EXPECT_EQ(unsolved(1), steps);
+  EXPECT_EQ(unsolved(2), steps - 7);
+  EXPECT_GT(unsolved(3), 0);
+  EXPECT_LT(unsolved(3), steps);
+
+  // A loss of the steps that were solved has a gradient; one of the others has none.
+  const auto gradients = [&](bool masked) {
+    Inputs leaves;
+    for (const Tensor& x : c.inputs()) leaves.push_back(x.detach().clone().requires_grad_());
+    const RigidSteps all = c.run(walk, leaves);
+    const Tensor height = all.next.position.select(-1, 2).squeeze(-1);
+    return torch::autograd::grad({(masked ? torch::where(all.status == 0, height, 0) : height).sum()}, leaves);
+  };
+  for (const Tensor& gradient : gradients(true)) EXPECT_TRUE(everywhere(gradient.isfinite()));
+  const Inputs undefined = gradients(false);
+  for (const std::int64_t k : {0, 4}) EXPECT_TRUE(everywhere(undefined[0][k].isfinite())) << k;
+  for (const std::int64_t k : {1, 2, 3}) EXPECT_TRUE(everywhere(undefined[0][k].isnan())) << k;
+}
+
+TEST(RigidWalkTest, ATrajectoryIsTheSameAloneAndInABatchOnAnyNumberOfThreads) {
+  torch::manual_seed(5);
+  constexpr std::int64_t kCount = 40;
+  Case c = tumbling_box();
+  c.u = c.u.slice(0, 0, 12);  // before any slides on a face, which would not determine how it turns
+  c.start.position = c.start.position + 0.02 * torch::rand({kCount, 1, 3}, torch::kDouble);
+  c.start.orientation = torch::randn({kCount, 1, 4}, torch::kDouble);
+  c.start.velocity = torch::randn({kCount, 1, 3}, torch::kDouble);
+  c.start.angular_velocity = 3 * torch::randn({kCount, 1, 3}, torch::kDouble);
+  const auto run = [](const Case& of) {
+    Inputs all = results_of(of.run(walk, of.inputs()));
+    const Inputs gradients = gradients_of(of, walk, of.inputs());
+    all.insert(all.end(), gradients.begin(), gradients.end());
+    return all;
+  };
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const Inputs one = run(c);
+  at::set_num_threads(2);
+  const Inputs two = run(c);
+  at::set_num_threads(threads);
+  for (std::size_t k = 0; k < one.size(); ++k) {
+    EXPECT_TRUE(everywhere(one[k].isfinite())) << k;
+    EXPECT_TRUE(one[k].equal(two[k])) << k;
+  }
+
+  // Alone it has the same path, and the same gradient of the same loss.
+  const auto end = [](const Case& of) {
+    Inputs leaves;
+    for (const Tensor& x : of.inputs()) leaves.push_back(x.detach().clone().requires_grad_());
+    const RigidSteps all = of.run(walk, leaves);
+    Inputs found = {all.next.position, all.gamma};
+    const Inputs gradients = torch::autograd::grad({all.next.position.sum()}, {leaves[0], leaves[1], leaves[2]});
+    found.insert(found.end(), gradients.begin(), gradients.end());
+    return found;
+  };
+  const Inputs all = end(c);
+  for (const std::int64_t k : {0, 17, 39}) {
+    Case alone = c;
+    alone.start = {c.start.position[k], c.start.orientation[k], c.start.velocity[k], c.start.angular_velocity[k]};
+    const Inputs found = end(alone);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(all[i].select(1, k).equal(found[i])) << k;
+    for (std::size_t i = 2; i < 5; ++i) EXPECT_TRUE(all[i][k].equal(found[i])) << k;
+  }
+}
+
+TEST(RigidWalkTest, SecondDerivativesAreThoseOfTheLoop) {
+  const Case c = tumbling_box();
+  const auto second = [&](Form form) {
+    Inputs leaves;
+    for (const Tensor& x : c.inputs()) leaves.push_back(x.detach().clone().requires_grad_());
+    const Tensor end = c.run(form, leaves).next.position[20].sum();
+    const Inputs first = torch::autograd::grad({end}, {leaves[2], leaves[6], leaves[8]}, {}, {}, true);
+    Tensor sum = torch::zeros({}, torch::kDouble);
+    for (const Tensor& x : first) sum = sum + x.square().sum();
+    return torch::autograd::grad({sum}, {leaves[2], leaves[6], leaves[8]});
+  };
+  torch::manual_seed(3);
+  const Inputs actual = second(walk), expected = second(step_by_step);
+  for (std::size_t k = 0; k < actual.size(); ++k) {
+    EXPECT_GT(largest(expected[k]), 0);
+    EXPECT_LE(largest(actual[k] - expected[k]), 1e-6 * (1 + largest(expected[k]))) << k;
+  }
+}
+
+TEST(RigidWalkTest, OtherFormulationsAndForwardModeAreLeftToTheLoop) {
+  const Case c = tumbling_box();
+  const auto with = [](RigidFormulation formulation, double kappa) {
+    RigidOptions options;
+    options.formulation = formulation;
+    options.kappa = kappa;
+    return options;
+  };
+  EXPECT_FALSE(can_walk(c.start, c.u, c.scene, with(RigidFormulation::kPolyhedral, 0)));
+  EXPECT_FALSE(can_walk(c.start, c.u, c.scene, with(RigidFormulation::kCompliant, 0)));
+  EXPECT_FALSE(can_walk(c.start, c.u, c.scene, with(RigidFormulation::kExactCone, 1e-3)));
+
+  const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+  Case moved = c;
+  moved.scene.mu = c.scene.mu.clone();
+  moved.scene.mu._set_fw_grad(torch::ones_like(c.scene.mu), level, false);
+  EXPECT_FALSE(can_walk(moved.start, moved.u, moved.scene, moved.options));
+  const Tensor slope = simulate(moved.start, moved.u, moved.scene).next.position[-1]._fw_grad(level).sum();
+  torch::autograd::ForwardADLevel::release_idx(level);
+  const Tensor mu = c.scene.mu.clone().requires_grad_();
+  moved.scene.mu = mu;
+  const Tensor end = simulate(moved.start, moved.u, moved.scene).next.position[-1].sum();
+  EXPECT_NEAR(slope.item<double>(), torch::autograd::grad({end}, {mu})[0].item<double>(), 1e-9);
+}
+
+}  // namespace lcp::physics::rigid_walk_test

@@ -1,0 +1,131 @@
+"""lcp::_rigid_walk and lcp::_rigid_walk_adjoint through PyTorch; what they compute is tests/physics/rigid_walk_test.cpp."""
+import pytest
+import torch
+
+from support import assert_near, assert_same, check_meta, lcp, normal, tensor
+
+pytestmark = pytest.mark.usefixtures("library")
+
+STEPS, BALLS = 40, 8
+
+
+def cube(*batch, steps=STEPS, seed=0):
+    """A cube of 1 kg and 10 cm that falls on the plane z = 0."""
+    corners = torch.cartesian_prod(*[tensor([-0.05, 0.05])] * 3).flatten()
+    state = [tensor([0.0, 0, 0.09]) + 0.02 * normal(*batch, 3, seed=seed).abs(), normal(*batch, 4, seed=seed + 1),
+             normal(*batch, 3, seed=seed + 2), 3 * normal(*batch, 3, seed=seed + 3)]
+    scene = [tensor([1.0]), torch.eye(3).double().flatten() / 600, corners, torch.zeros(BALLS).double(),
+             tensor([0.0, 0, 1]), tensor([0.0]), tensor([0.0, 0, -9.81]), torch.full((BALLS,), 0.4).double(),
+             torch.full((BALLS,), 0.2).double()]
+    pairs = [number for k in range(BALLS) for number in (0, k, -1, 0)]
+    return [*scene, *state, 0.1 * normal(*batch, steps, 6, seed=seed + 4), pairs, 0.005, None, 1.0]
+
+
+def walk(arguments):
+    return lcp._rigid_walk(*arguments, 1e-9)
+
+
+def walk_back(arguments, wanted=2**14 - 1, gradients=None):
+    *path, iterations = walk(arguments)
+    return lcp._rigid_walk_adjoint(*arguments[:14], *path, *(gradients or path[:5]), *arguments[14:], wanted)
+
+
+def calls():
+    arguments = cube(2)
+    *path, iterations = walk(arguments)
+    yield "_rigid_walk", [*arguments, 1e-9], {}
+    yield "_rigid_walk_adjoint", [*arguments[:14], *path, *path[:5], *arguments[14:], 2**14 - 1], {}
+
+
+def test_the_cube_falls_and_bounces():
+    *_, gamma, chosen, status, iterations = walk(cube(5))
+    assert (status == 0).all()
+    touches = gamma.unflatten(-1, (BALLS, 3))[..., 2] > 0
+    assert touches.any(-1).any(-1).all() and (chosen >= touches).all()
+    assert (chosen.any(-1) >= (iterations > 0)).all()
+
+
+def balls():
+    """Three balls that meet in the air, two of which have their centre of mass off their middle."""
+    radii, mass = tensor([0.1, 0.12, 0.08]), tensor([1.0, 0.5, 0.8])
+    inertia = (0.4 * mass * radii * radii)[:, None, None] * torch.eye(3).double()
+    scene = [mass, inertia.flatten(), 0.01 * tensor([0.0, 0, 0, 1, 0, -1, 0, 1, 1]), radii, tensor([0.0, 0, 1]),
+             tensor([0.0]), tensor([0.0, 0, -9.81]), torch.full((6,), 0.3).double(), torch.full((6,), 0.6).double()]
+    state = [tensor([0.0, 0, 0.3, 0.3, 0.02, 0.31, 0.7, -0.05, 0.33]), tensor([1.0, 0, 0, 0.1] * 3),
+             tensor([1.5, 0, 0, -1, 0.1, 0, -0.5, 0.2, 0]), tensor([1.0, 2, 3, -1, 0, 2, 0.5, 0.1, 0.2])]
+    pairs = [0, 0, -1, 0, 1, 1, -1, 0, 2, 2, -1, 0, 0, 0, 1, 2, 0, 0, 2, 3, 1, 1, 2, 3]
+    return [*scene, *state, torch.zeros(60, 18).double(), pairs, 0.005, None, 1.0]
+
+
+@pytest.mark.parametrize("make", [cube, balls])
+def test_gradients_are_those_of_finite_differences(make):
+    arguments = make()
+    path = lcp._rigid_walk(*arguments, 1e-13)[:5]
+    assert path[4].any()
+    weights = [torch.cos(1.7 * torch.arange(x.numel()) + 0.3).double().view(x.shape) for x in path]
+    found = walk_back(arguments, gradients=weights)
+    for k, gradient in enumerate(found):
+        for i in range(0, gradient.numel(), 1 + gradient.numel() // 10):
+            values = []
+            for step in (1e-7, -1e-7):
+                moved = [a.clone() if isinstance(a, torch.Tensor) else a for a in arguments]
+                moved[k].view(-1)[i] += step
+                ends = lcp._rigid_walk(*moved, 1e-13)[:5]
+                values.append(sum((x * w).sum() for x, w in zip(ends, weights)))
+            difference = (values[0] - values[1]) / 2e-7
+            assert abs(gradient.reshape(-1)[i] - difference) < 1e-5 * (1 + abs(difference)), (k, i)
+
+
+def test_meta_tensors_have_the_shapes_and_strides_of_the_results():
+    check_meta(calls())
+    for operator, arguments, _ in calls():
+        meta = getattr(lcp, operator)(*[a.to("meta") if isinstance(a, torch.Tensor) else a for a in arguments])
+        assert [x.stride() for x in meta] == [x.stride() for x in getattr(lcp, operator)(*arguments)]
+
+
+def test_the_operators_pass_the_checks_of_torch_library():
+    for operator, arguments, options in calls():
+        torch.library.opcheck(getattr(lcp, operator).default, arguments, options)
+
+
+def test_vmap_is_a_batch():
+    arguments = cube(3)
+    in_dims = tuple(0 if k in range(9, 14) else None for k in range(14))
+    mapped = torch.vmap(lambda *x: walk([*x, *arguments[14:]]), in_dims)(*arguments[:14])
+    assert_same(mapped, walk(arguments))
+
+
+def test_only_wanted_gradients_are_computed_and_they_are_the_same():
+    arguments = cube(2)
+    everything = walk_back(arguments)
+    for k in (0, 1, 7, 9, 12, 13):
+        assert_near(walk_back(arguments, 1 << k)[k], everything[k])
+
+
+def test_nothing_to_do_is_done():
+    for batch, steps in [((0,), 3), ((2,), 0), ((), 0)]:
+        arguments = cube(*batch, steps=steps)
+        position, *_, status, iterations = walk(arguments)
+        assert position.shape == (*batch, steps, 3) and status.shape == iterations.shape == (*batch, steps)
+        assert all((g == 0).all() for g in walk_back(arguments))
+
+
+def test_mistakes_are_named():
+    def error_of(place, value):
+        arguments = cube()
+        arguments[place] = value
+        with pytest.raises(RuntimeError) as error:
+            walk(arguments)
+        return str(error.value).split("\n")[0]
+
+    pairs = cube()[14]
+    single = [a.float() if isinstance(a, torch.Tensor) else a for a in cube()]
+    with pytest.raises(RuntimeError, match="mass must be float64; got Float"):
+        walk(single)
+    assert error_of(14, pairs[:-1]) == "pairs must have four numbers for each of mu's c = 8 contacts; got 31"
+    assert error_of(14, [1, *pairs[1:]]) == "pair 0 names body 1 of 1"
+    assert error_of(14, [0, 8, *pairs[2:]]) == "pair 0 names ball 8 of 8"
+    assert error_of(14, [0, 0, -1, 9, *pairs[4:]]) == "pair 0 names plane or ball 9 of 9"
+    assert error_of(14, [0, 0, -1, 1, *pairs[4:]]) == "pair 0 must be of a body and another one, or a fixed plane"
+    assert error_of(9, tensor([0.0, 0])) == "position must be [..., 3 b] with mass's b = 1; got [2]"
+    assert error_of(15, 0.0) == "dt must be finite and > 0; got 0"
