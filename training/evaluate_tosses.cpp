@@ -1,12 +1,8 @@
 // Compares the motion of a cube with recorded tosses.
-#include <ATen/TensorIndexing.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <cstdint>
 #include <filesystem>
-#include <iostream>
-#include <string>
 #include <vector>
 
 #include "run/command_line.h"
@@ -15,16 +11,12 @@
 #include "run/results.h"
 #include "run/text.h"
 #include "tosses/cube.h"
-#include "tosses/protocols.h"
+#include "tosses/judge.h"
 #include "tosses/tosses.h"
 
 namespace {
 
 using namespace lcp::training;
-using torch::Tensor;
-
-constexpr std::int64_t kWindow = 80, kStride = 40;
-
 int evaluate_tosses(int argc, const char* const* argv) {
   CommandLine line("evaluate_tosses",
                    "Rolls a cube out from measured states of recorded tosses and compares its motion with the\n"
@@ -52,33 +44,10 @@ int evaluate_tosses(int argc, const char* const* argv) {
   const std::vector<Toss> tosses = read_tosses(folder, length);
   OutputFolder out(line, run);
 
-  const torch::NoGradGuard no_grad;
-  const Cube model = cube.cube();
-  nlohmann::json metrics = {{"tosses", tosses.size()}};
-  std::int64_t unsolved = 0;
-  Table table{{"protocol", "position_error_m", "rotation_error_rad", "penetration_m"}, {{}, {}, {}, {}}};
-  const auto add = [&](double number, const std::string& name, const Segments& measured) {
-    if (measured.count() == 0) return;  // no toss is long enough
-    const auto rolled = roll_out(model, contact, 1 / rate, measured.start, measured.longest());
-    const Tensor solved = (rolled.status == 0).all(0);
-    const Segments judged = measured.at(solved.nonzero().squeeze(-1));
-    const auto of_judged = [&](const Tensor& x) { return x.squeeze(-2).index({at::indexing::Slice(), solved}); };
-    const TossErrors errors =
-        errors_of(judged, of_judged(rolled.next.position), of_judged(rolled.next.orientation), cube.side);
-    metrics[name] = summary_of(errors, cube.side);
-    metrics[name]["pieces"] = measured.count();
-    unsolved += measured.count() - judged.count();
-    for (std::int64_t k = 0; k < judged.count(); ++k) {
-      const auto entry = [&](const Tensor& x) { return x[k].item<double>(); };
-      table.add_row({number, entry(errors.position), entry(errors.rotation), entry(errors.penetration)});
-    }
-  };
-  add(0, "whole", whole_tosses(tosses));
-  add(1, "from_first_contact", from_first_contact(tosses, cube.side, cube.gravity, rate));
-  add(2, "windows_80", windows(tosses, kWindow, kStride));
-  metrics["unsolved"] = unsolved;
-  out.write_csv("errors.csv", table);
-  write_results(out, metrics, {"errors.png"});
+  Judgement found = judge(cube.cube(), contact, tosses, cube.side, rate);
+  found.metrics["tosses"] = tosses.size();
+  out.write_csv("errors.csv", found.errors);
+  write_results(out, found.metrics, {"errors.png"});
   return 0;
 }
 

@@ -19,7 +19,8 @@ class BallPile {
     std::mt19937_64 numbers(seed);
     const auto random = [&] { return std::uniform_real_distribution<double>(-1, 1)(numbers); };
     for (int k = 0; k < balls; ++k) {
-      const double layer = k / 4, angle = M_PI / 2 * (k % 4) + 0.4 * layer;
+      const int layer = k / 4;
+      const double angle = M_PI / 2 * (k % 4) + 0.4 * layer;
       const double x = 0.1 * std::cos(angle) + 0.005 * random(), y = 0.1 * std::sin(angle) + 0.005 * random();
       positions_.emplace_back(x, y, 0.2 + 0.14 * layer);
       radii_.push_back(0.05 * (1 + 0.3 * random()));

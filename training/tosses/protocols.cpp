@@ -14,39 +14,6 @@ namespace {
 
 using torch::Tensor;
 
-// Samples first, first + 1, ..., first + steps of a toss, or to its end, and its state at the first of them.
-struct Piece {
-  const Toss* toss;
-  std::int64_t first, steps;
-  Tensor position, velocity, angular_velocity;  // [3], at the first
-};
-
-Piece piece(const Toss& toss, std::int64_t first, std::int64_t steps) {
-  return {&toss, first, steps, toss.position[first], toss.velocity[first], toss.angular_velocity[first]};
-}
-
-Segments segments(const std::vector<Piece>& pieces) {
-  std::int64_t longest = 0;
-  for (const Piece& p : pieces) longest = std::max(longest, p.steps);
-  std::vector<Tensor> position, orientation, start, turned, velocity, angular;
-  std::vector<std::int64_t> steps;
-  for (const Piece& p : pieces) {
-    const Tensor index = (p.first + 1 + at::arange(longest)).clamp_max(p.first + p.steps);
-    position.push_back(p.toss->position.index_select(0, index));
-    orientation.push_back(p.toss->orientation.index_select(0, index));
-    start.push_back(p.position);
-    turned.push_back(p.toss->orientation[p.first]);
-    velocity.push_back(p.velocity);
-    angular.push_back(p.angular_velocity);
-    steps.push_back(p.steps);
-  }
-  const auto first = [](const std::vector<Tensor>& x) { return at::stack(x).unsqueeze(1); };
-  return {{first(start), first(turned), first(velocity), first(angular)},
-          at::stack(position, 1),
-          at::stack(orientation, 1),
-          torch::tensor(steps, torch::kLong)};
-}
-
 // The least-squares parabola of gravity through positions, [n, 3], dt apart: position and velocity at the last, [2, 3].
 Tensor flight(const Tensor& position, double gravity, double dt) {
   const std::int64_t n = position.size(0);
@@ -74,41 +41,84 @@ Segments Segments::at(const Tensor& index) const {
 
 Tensor Segments::exists() const { return at::arange(longest()).unsqueeze(1) < steps; }
 
+TossSet::TossSet(const std::vector<Toss>& tosses) {
+  std::int64_t longest = 0;
+  for (const Toss& toss : tosses) longest = std::max(longest, toss.count());
+  const auto padded = [&](Tensor Toss::*member) {
+    std::vector<Tensor> all;
+    all.reserve(tosses.size());
+    for (const Toss& toss : tosses) {
+      all.push_back((toss.*member).index_select(0, at::arange(longest).clamp_max(toss.count() - 1)));
+    }
+    return at::stack(all, 1);
+  };
+  position_ = padded(&Toss::position);
+  orientation_ = padded(&Toss::orientation);
+  velocity_ = padded(&Toss::velocity);
+  angular_velocity_ = padded(&Toss::angular_velocity);
+  std::vector<std::int64_t> counts;
+  counts.reserve(tosses.size());
+  for (const Toss& toss : tosses) counts.push_back(toss.count());
+  samples_ = torch::tensor(counts, torch::kLong);
+}
+
+Segments TossSet::pieces(const Tensor& toss, const Tensor& first, std::int64_t steps) const {
+  const Tensor count = (samples_.index_select(0, toss) - 1 - first).clamp_max(steps);
+  const Tensor time = at::minimum(first + 1 + at::arange(count.max().item<std::int64_t>()).unsqueeze(1), first + count);
+  const auto at_start = [&](const Tensor& x) { return x.index({first, toss}).unsqueeze(1); };
+  return {{at_start(position_), at_start(orientation_), at_start(velocity_), at_start(angular_velocity_)},
+          position_.index({time, toss}),
+          orientation_.index({time, toss}),
+          count};
+}
+
 Segments whole_tosses(const std::vector<Toss>& tosses) {
-  std::vector<Piece> pieces;
-  pieces.reserve(tosses.size());
-  for (const Toss& toss : tosses) pieces.push_back(piece(toss, 0, toss.count() - 1));
-  return segments(pieces);
+  const TossSet set(tosses);
+  return set.pieces(at::arange(set.count()), at::zeros({set.count()}, at::kLong),
+                    set.samples().max().item<std::int64_t>());
 }
 
 Segments from_first_contact(const std::vector<Toss>& tosses, double side, double gravity, double rate) {
   constexpr std::int64_t kFewest = 4, kLast = 10;
-  std::vector<Piece> pieces;
+  std::vector<std::int64_t> first;
+  std::vector<Tensor> position, velocity, angular_velocity;
   for (const Toss& toss : tosses) {
     const Tensor near = (toss.position.select(1, 2) <= std::numbers::sqrt3 * side / 2).nonzero();
     const std::int64_t touch = near.size(0) > 0 ? near[0][0].item<std::int64_t>() : toss.count() - 1;
-    const std::int64_t first = std::clamp<std::int64_t>(touch - 1, 0, toss.count() - 2);
-    Piece p = piece(toss, first, toss.count() - 1 - first);
-    if (first + 1 >= kFewest) {
-      const Tensor fitted = flight(toss.position.slice(0, 0, first + 1), gravity, 1 / rate);
-      p.position = fitted[0];
-      p.velocity = fitted[1];
-      p.angular_velocity =
-          toss.angular_velocity.slice(0, std::max<std::int64_t>(0, first + 1 - kLast), first + 1).mean(0);
+    const std::int64_t k = std::clamp<std::int64_t>(touch - 1, 0, toss.count() - 2);
+    first.push_back(k);
+    if (k + 1 >= kFewest) {
+      const Tensor fitted = flight(toss.position.slice(0, 0, k + 1), gravity, 1 / rate);
+      position.push_back(fitted[0]);
+      velocity.push_back(fitted[1]);
+      angular_velocity.push_back(
+          toss.angular_velocity.slice(0, std::max<std::int64_t>(0, k + 1 - kLast), k + 1).mean(0));
+    } else {
+      position.push_back(toss.position[k]);
+      velocity.push_back(toss.velocity[k]);
+      angular_velocity.push_back(toss.angular_velocity[k]);
     }
-    pieces.push_back(std::move(p));
   }
-  return segments(pieces);
+  const TossSet set(tosses);
+  Segments pieces =
+      set.pieces(at::arange(set.count()), torch::tensor(first, torch::kLong), set.samples().max().item<std::int64_t>());
+  pieces.start.position = at::stack(position).unsqueeze(1);
+  pieces.start.velocity = at::stack(velocity).unsqueeze(1);
+  pieces.start.angular_velocity = at::stack(angular_velocity).unsqueeze(1);
+  return pieces;
 }
 
-Segments windows(const std::vector<Toss>& tosses, std::int64_t steps, std::int64_t stride) {
-  std::vector<Piece> pieces;
-  for (const Toss& toss : tosses) {
-    for (std::int64_t first = 0; first + steps < toss.count(); first += stride) {
-      pieces.push_back(piece(toss, first, steps));
+std::optional<Segments> windows(const std::vector<Toss>& tosses, std::int64_t steps, std::int64_t stride) {
+  const TossSet set(tosses);
+  std::vector<std::int64_t> toss, first;
+  for (std::size_t k = 0; k < tosses.size(); ++k) {
+    for (std::int64_t begin = 0; begin + steps < tosses[k].count(); begin += stride) {
+      toss.push_back(static_cast<std::int64_t>(k));
+      first.push_back(begin);
     }
   }
-  return segments(pieces);
+  if (toss.empty()) return std::nullopt;
+  return set.pieces(torch::tensor(toss, torch::kLong), torch::tensor(first, torch::kLong), steps);
 }
 
 TossErrors errors_of(const Segments& measured, const Tensor& position, const Tensor& orientation, double side) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "lcp/physics/rigid_body.h"
@@ -16,7 +17,7 @@
 
 namespace lcp::training {
 
-/// Pieces of b tosses, padded to the length of the longest, float64.
+/// Pieces of tosses, b of them, padded to the length of the longest, float64.
 struct Segments {
   physics::RigidState start;  ///< [b, 1, ...]
   torch::Tensor position;     ///< [T, b, 3], m, measured after each step; beyond the end of a piece its last one
@@ -31,6 +32,21 @@ struct Segments {
   torch::Tensor exists() const;
 };
 
+/// Tosses, padded to the length of the longest.
+class TossSet {
+ public:
+  explicit TossSet(const std::vector<Toss>& tosses);
+
+  std::int64_t count() const { return samples_.size(0); }
+  const torch::Tensor& samples() const { return samples_; }  ///< [count()], int64, of each toss
+
+  /// Pieces of tosses: `steps` steps from sample `first` on, or to the end. toss, first: [b], int64.
+  Segments pieces(const torch::Tensor& toss, const torch::Tensor& first, std::int64_t steps) const;
+
+ private:
+  torch::Tensor position_, orientation_, velocity_, angular_velocity_, samples_;
+};
+
 /// Each toss from its first sample on [ContactNets].
 Segments whole_tosses(const std::vector<Toss>& tosses);
 
@@ -40,8 +56,8 @@ Segments whole_tosses(const std::vector<Toss>& tosses);
 ///   side: m. gravity: m/s^2. rate: samples per second.
 Segments from_first_contact(const std::vector<Toss>& tosses, double side, double gravity, double rate);
 
-/// Pieces of `steps` steps that begin every `stride` samples. Tosses that are shorter have none.
-Segments windows(const std::vector<Toss>& tosses, std::int64_t steps, std::int64_t stride);
+/// Pieces of `steps` steps that begin every `stride` samples; none where all tosses are shorter.
+std::optional<Segments> windows(const std::vector<Toss>& tosses, std::int64_t steps, std::int64_t stride);
 
 /// The means of each piece over its steps, [b].
 struct TossErrors {
