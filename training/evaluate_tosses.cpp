@@ -9,7 +9,6 @@
 #include "run/error.h"
 #include "run/output_folder.h"
 #include "run/results.h"
-#include "run/text.h"
 #include "tosses/cube.h"
 #include "tosses/judge.h"
 #include "tosses/tosses.h"
@@ -17,6 +16,7 @@
 namespace {
 
 using namespace lcp::training;
+
 int evaluate_tosses(int argc, const char* const* argv) {
   CommandLine line("evaluate_tosses",
                    "Rolls a cube out from measured states of recorded tosses and compares its motion with the\n"

@@ -117,21 +117,27 @@ friction::Derivative& Adjoint::derivative(int contacts) {
   return *found;
 }
 
-void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters, const WalkedPath& walked,
-                  const Gradients& to) {
-  const auto clear = [](double* x, int size) {
-    if (x != nullptr) std::fill_n(x, size, 0.0);
+// Sets the gradients of all parameters that are asked for to one number.
+void Adjoint::fill(const Parameters<double>& to, double number) const {
+  const auto set = [&](double* x, int size) {
+    if (x != nullptr) std::fill_n(x, size, number);
   };
   const int bodies = scene_.bodies, contacts = scene_.contacts();
-  clear(to.parameters.mass, bodies);
-  clear(to.parameters.inertia, 9 * bodies);
-  clear(to.parameters.centers, 3 * scene_.balls);
-  clear(to.parameters.radii, scene_.balls);
-  clear(to.parameters.normals, 3 * scene_.planes);
-  clear(to.parameters.offsets, scene_.planes);
-  clear(to.parameters.gravity, 3);
-  clear(to.parameters.mu, contacts);
-  clear(to.parameters.restitution, contacts);
+  set(to.mass, bodies);
+  set(to.inertia, 9 * bodies);
+  set(to.centers, 3 * scene_.balls);
+  set(to.radii, scene_.balls);
+  set(to.normals, 3 * scene_.planes);
+  set(to.offsets, scene_.planes);
+  set(to.gravity, 3);
+  set(to.mu, contacts);
+  set(to.restitution, contacts);
+}
+
+void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters, const WalkedPath& walked,
+                  const Gradients& to) {
+  const int bodies = scene_.bodies;
+  fill(to.parameters, 0);
   threshold_ = threshold_of(scene_, parameters.gravity);
   set_mass_matrix(scene_, parameters, A_.data());
   for_each_part(carried_, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), 0.0); });
@@ -181,20 +187,8 @@ bool Adjoint::gather(std::int64_t s, const WalkedPath& walked) {
 
 // The gradients that go through a step that was not solved.
 void Adjoint::fail(std::int64_t s, const Gradients& to) {
-  const auto undefine = [](double* x, int size) {
-    if (x != nullptr) std::fill_n(x, size, kNaN);
-  };
-  const int bodies = scene_.bodies, contacts = scene_.contacts();
-  undefine(to.parameters.mass, bodies);
-  undefine(to.parameters.inertia, 9 * bodies);
-  undefine(to.parameters.centers, 3 * scene_.balls);
-  undefine(to.parameters.radii, scene_.balls);
-  undefine(to.parameters.normals, 3 * scene_.planes);
-  undefine(to.parameters.offsets, scene_.planes);
-  undefine(to.parameters.gravity, 3);
-  undefine(to.parameters.mu, contacts);
-  undefine(to.parameters.restitution, contacts);
-  undefine(to.u.data == nullptr ? nullptr : to.u[s], 6 * bodies);
+  fill(to.parameters, kNaN);
+  if (to.u.data != nullptr) std::fill_n(to.u[s], 6 * scene_.bodies, kNaN);
   for_each_part(carried_, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), kNaN); });
 }
 

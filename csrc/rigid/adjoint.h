@@ -73,6 +73,7 @@ class Adjoint {
 
   friction::Derivative& derivative(int contacts);
   bool gather(std::int64_t s, const WalkedPath& walked);
+  void fill(const Parameters<double>& to, double number) const;
   void fail(std::int64_t s, const Gradients& to);
   void step(std::int64_t s, const State<const double>& now, const Parameters<const double>& parameters,
             const WalkedPath& walked, const Gradients& to);
