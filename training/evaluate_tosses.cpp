@@ -3,14 +3,21 @@
 #include <torch/utils.h>
 
 #include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "run/command_line.h"
 #include "run/error.h"
 #include "run/output_folder.h"
 #include "run/results.h"
+#include "run/text.h"
 #include "tosses/cube.h"
+#include "tosses/cube_model.h"
 #include "tosses/judge.h"
+#include "tosses/script_model.h"
 #include "tosses/tosses.h"
 
 namespace {
@@ -18,12 +25,13 @@ namespace {
 using namespace lcp::training;
 
 int evaluate_tosses(int argc, const char* const* argv) {
-  CommandLine line("evaluate_tosses",
-                   "Rolls a cube out from measured states of recorded tosses and compares its motion with the\n"
-                   "measured one, in three protocols: whole tosses; from the last sample before the cube can touch\n"
-                   "the ground; and windows of 80 steps.");
+  CommandLine line(
+      "evaluate_tosses",
+      "Rolls a cube, or a learned model, out from measured states of recorded tosses and compares its motion with the\n"
+      "measured one, in three protocols: whole tosses; from the last sample before the cube can touch\n"
+      "the ground; and windows of 80 steps.");
   RunFlags run;
-  std::filesystem::path folder;
+  std::filesystem::path folder, file;
   double length = 0.0524, rate = 148;
   CubeFlags cube;
   CubeContact contact;
@@ -31,10 +39,15 @@ int evaluate_tosses(int argc, const char* const* argv) {
   line.add<std::filesystem::path>("tosses", folder, "Folder of tosses, .pt or .csv", nullptr, Role::kNoEffect);
   line.add<double>("length-unit", length, "Metres for a unit of length in the files", positive);
   line.add<double>("rate", rate, "Samples per second", positive);
+  line.add<std::filesystem::path>("model", file,
+                                  "model.pt of train_tosses, or a TorchScript file like it; without it the cube of the "
+                                  "flags below",
+                                  nullptr, Role::kFile);
   cube.add_to(line);
   contact.add_to(line);
   line.footer(
-      "Example: evaluate_tosses --tosses cube_tosses --gravity 9.58 --side 0.1036 --out runs/tosses\n"
+      "Examples: evaluate_tosses --tosses cube_tosses --gravity 9.58 --side 0.1036 --out runs/tosses\n"
+      "          evaluate_tosses --tosses cube_tosses --model runs/cube/model.pt --out runs/learned\n"
       "A .pt file holds a tensor [1, T, 13 or more] that torch.save wrote, a .csv file these columns: x,y,z (of the\n"
       "centre), q_w,q_x,q_y,q_z, v_x,v_y,v_z, and omega_x,omega_y,omega_z (rad/s, in the axes of the body). The ground "
       "is z = 0.");
@@ -42,12 +55,26 @@ int evaluate_tosses(int argc, const char* const* argv) {
   if (folder.empty()) throw UsageError("--tosses is missing: the folder of tosses to compare with");
   torch::set_num_threads(static_cast<int>(run.threads));
   const std::vector<Toss> tosses = read_tosses(folder, length);
+  std::unique_ptr<TossModel> model;
+  if (file.empty()) {
+    model = std::make_unique<CubeModel>(cube.cube(), contact, rate, std::vector<std::string>());
+  } else {
+    auto script = std::make_unique<ScriptModel>(file);
+    if (script->rate() != rate) {
+      throw UsageError("--rate is " + short_number(rate) + ", but " + file.string() + " steps " +
+                       short_number(script->rate()) + " times a second");
+    }
+    cube.gravity = script->gravity();
+    model = std::move(script);
+  }
   OutputFolder out(line, run);
 
-  Judgement found = judge(cube.cube(), contact, tosses, cube.side, rate);
+  Judgement found = judge(*model, tosses, cube.side, cube.gravity, rate);
   found.metrics["tosses"] = tosses.size();
   out.write_csv("errors.csv", found.errors);
-  write_results(out, found.metrics, {"errors.png"});
+  out.write_csv("errors_in_time.csv", found.errors_in_time);
+  if (!run.quiet) std::cout << summary_text(found.metrics);
+  write_results(out, found.metrics, {"errors.png", "errors_in_time.png"});
   return 0;
 }
 

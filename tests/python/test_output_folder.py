@@ -25,6 +25,7 @@ PROGRAMS = {
     "train_in_the_loop": ("--samples", 100, "--iterations", 2),
     "train_bilevel": ("--samples", 100, "--iterations", 2),
     "train_compliant": ("--iterations", 2, "--trajectories", 5),
+    "train_tosses": ("--iterations", 2, "--simulated", 4, "--window", 4),
     "train_network": ("--samples", 20, "--starts", 2, "--finishing-iterations", 4, "--q", "affine",
                       "--unknowns", 1, "--black-box-iterations", 2),
     "train_directions": ("--samples", 20, "--iterations", 2, "--starts", 2),

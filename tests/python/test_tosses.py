@@ -3,7 +3,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from runs import read_csv, write_csv
+from runs import check_a_killed_run_resumes, read_csv, write_csv
 
 RECORDED = pathlib.Path(__file__).parents[3] / "shared" / "data" / "cube_tosses"
 CUBE = ("--mu", 0.3, "--restitution", 0.2, "--side", 0.1, "--inertia", 0.1**2 / 6)
@@ -46,6 +46,90 @@ def test_mistakes_are_named(run, flags, message):
     assert result.returncode == 2 and message in result.stderr
 
 
+SHORT = ("--simulated", 12, "--window", 20)
+
+
+def test_a_cube_is_learned_from_a_start_far_off(learn, run, tmp_path):
+    """Its parameters are within their intervals, and its file predicts as it does."""
+    flags = ("--restitution", 0.3, "--center", 0.002, 0, -0.004, "--rounding", 0.003, "--threads", 2)
+    metrics = learn("train_tosses", "--simulated", 60, "--iterations", 150, *flags)
+    found = metrics["parameters"]
+    assert found["mu"]["value"] == pytest.approx(0.18, abs=0.02)
+    assert found["side"]["value"] == pytest.approx(0.1048, rel=0.01)
+    truth = {"mu": 0.18, "side": 0.1048, "restitution": 0.3, "center_x": 0.002, "center_y": 0, "center_z": -0.004,
+             "inertia_x": 2.189e-3, "inertia_y": 2.189e-3, "inertia_z": 2.189e-3, "tilt_x": 0, "tilt_y": 0,
+             "rounding": 0.003}
+    assert found.keys() == truth.keys()
+    assert sum(found[name]["low"] <= true <= found[name]["high"] for name, true in truth.items()) >= 9
+    assert metrics["flights"]["gravity"]["low"] < 9.81 < metrics["flights"]["gravity"]["high"]
+    assert metrics["unsolved"] == 0 and metrics["training_tosses"] == 40 and metrics["heldout_tosses"] == 20
+    assert metrics["windows_80"]["position_error_percent"] < 8 and metrics["whole"]["rotation_error_deg"] < 15
+
+
+def test_a_model_file_predicts_as_the_run_did(learn, library, tosses, tmp_path):
+    import torch
+
+    for model in ("cube", "network"):
+        flags = ("--tosses", tosses, "--heldout-tosses", tosses, *SAMPLED, "--window", 20, "--iterations", 4)
+        metrics = learn("train_tosses", "--model", model, "--side", 0.1, *flags, out=model)
+        file = tmp_path / model / "model.pt"
+        judged = learn("evaluate_tosses", "--tosses", tosses, "--model", file, "--side", 0.1, *SAMPLED, out=f"{model}_judged")
+        for protocol in ("whole", "from_first_contact", "windows_80"):
+            for name, value in metrics[protocol].items():
+                assert judged[protocol][name] == pytest.approx(value, rel=1e-6, abs=1e-9), (model, protocol, name)
+        script = torch.jit.load(file)
+        toss = read_csv(tmp_path / model / "toss.csv")
+        first = read_csv(sorted(tosses.iterdir(), key=lambda path: int(path.stem))[0])
+        start = [torch.tensor([first[name][0] for name in names]) for names in (
+            ("x", "y", "z"), ("q_w", "q_x", "q_y", "q_z"), ("v_x", "v_y", "v_z"), ("omega_x", "omega_y", "omega_z"))]
+        position, orientation, _, _, status = script(*start, len(toss["predicted_x"]))
+        assert not status.any()
+        for path, names in ((position, "xyz"), (orientation, ("q_w", "q_x", "q_y", "q_z"))):
+            for k, name in enumerate(names):
+                np.testing.assert_allclose(path[:, k].detach(), toss[f"predicted_{name}"], rtol=1e-9, atol=1e-9)
+
+
+def test_training_does_not_depend_on_threads(learn, tmp_path):
+    for model in ("cube", "network"):
+        for threads in (1, 2, 3):
+            learn("train_tosses", *SHORT, "--model", model, "--iterations", 6, "--threads", threads, out=f"{model}{threads}")
+        for threads in (2, 3):
+            for file in ("history.csv", "errors.csv"):
+                one, other = (tmp_path / f"{model}{k}" / file for k in (1, threads))
+                assert one.read_bytes() == other.read_bytes(), (model, threads, file)
+
+
+def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path):
+    flags = (*SHORT, "--iterations", 60, "--checkpoint-every", 5)
+    check_a_killed_run_resumes(run, build, tmp_path, "train_tosses", flags)
+
+
+def test_figures(run, tmp_path):
+    result = run("train_tosses", *SHORT, "--iterations", 4, "--out", "out", env=None)
+    assert result.returncode == 0, result.stderr
+    for name in ("toss", "errors", "errors_in_time", "parameters", "training"):
+        assert (tmp_path / "out" / "figures" / f"{name}.png").stat().st_size > 5000, name
+
+
+@pytest.mark.parametrize("flags, message", [
+    (("--heldout-tosses", "."), "--heldout-tosses needs --tosses"),
+    (("--train", 96), "--train must be at most 95, the number of tosses but one to judge by; got 96"),
+    (("--learn", "weight"), "--learn must be names of parameters, not weight"),
+    (("--learn", "center", "corners"), "--learn: either center or corners, not both"),
+    (("--learn", "stiffness"), "--learn: stiffness is of --contact compliant"),
+    (("--contact", "compliant"), "--learn: compliant contact has no restitution")])
+def test_mistakes_in_training_are_named(run, tmp_path, flags, message):
+    result = run("train_tosses", *flags, "--out", "out")
+    assert result.returncode == 2 and message in result.stderr and result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_is_no_model_is_named(run, tosses, tmp_path):
+    (tmp_path / "model.pt").write_bytes(b"no")
+    result = run("evaluate_tosses", "--tosses", tosses, "--model", "model.pt", "--out", "out")
+    assert result.returncode == 2 and "cannot read model.pt: it is no TorchScript file" in result.stderr
+
+
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded tosses are not here")
 def test_recorded_tosses(learn):
     """What is measured and published of the cube predicts the tosses about as well as published simulators."""
@@ -53,3 +137,16 @@ def test_recorded_tosses(learn):
     assert metrics["tosses"] == 450 and metrics["unsolved"] == 0
     assert metrics["from_first_contact"]["position_error_percent"] < 15
     assert metrics["windows_80"]["rotation_error_rad"] < 0.32
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not RECORDED.exists(), reason="the recorded tosses are not here")
+def test_a_real_cube_is_learned(learn):
+    """Clearly better than the best published simulator with fitted parameters: 13.5 % and 16.5 degrees."""
+    metrics = learn("train_tosses", "--tosses", RECORDED, "--train", 256, "--threads", 2)
+    assert metrics["from_first_contact"]["position_error_percent"] < 12.5
+    assert metrics["from_first_contact"]["rotation_error_deg"] < 15.5
+    assert metrics["whole"]["position_error_percent"] < 13 and metrics["whole"]["rotation_error_deg"] < 15
+    assert metrics["windows_80"]["position_error_m"] < 0.012 and metrics["windows_80"]["rotation_error_rad"] < 0.22
+    assert metrics["parameters"]["mu"]["value"] == pytest.approx(0.18, abs=0.02)
+    assert metrics["unsolved"] == 0

@@ -28,7 +28,10 @@ enum class Stream : std::uint64_t {
   kBlackBoxes,
   kProcessNoise,
   kHiddenStates,
-  kBranches
+  kBranches,
+  kTosses,
+  kWindows,
+  kHeldoutTosses
 };
 
 /// A generator for the k-th use of a stream. seed: in [0, 2^32).

@@ -57,7 +57,7 @@ void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::
     std::cout << padded(line.label, 24) << (finite ? short_number(value.get<double>()) + line.unit : line.otherwise)
               << "\n";
   }
-  if (metrics.contains("parameters")) {
+  if (metrics.contains("identifiable_parameters")) {
     std::cout << "identifiable            " << metrics["identifiable_parameters"] << " of " << metrics["parameters"]
               << " parameters at the result\n";
     for (const std::string direction : metrics["unidentifiable_directions"]) {

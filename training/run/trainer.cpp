@@ -1,6 +1,7 @@
 #include "run/trainer.h"
 
 #include <torch/nn/module.h>
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -86,7 +87,7 @@ Trainer::Trainer(OutputFolder& out, const RunFlags& run, const TrainingFlags& tr
 std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples, std::int64_t batch_size,
                                   std::int64_t data_fingerprint,
                                   const std::function<LossTerms(const torch::Tensor&, double)>& loss,
-                                  const std::function<NamedValues()>& evaluate) {
+                                  const std::function<NamedValues()>& evaluate, const StepOptions& steps) {
   torch::optim::Adam optimizer(model.parameters(), torch::optim::AdamOptions(training_.learning_rate));
   if (checkpoint_) {
     load(model, optimizer, data_fingerprint);
@@ -114,7 +115,7 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
   Progress progress("iteration", iteration_, total, run_.quiet);
   while (iteration_ < total && interrupt.signal() == 0) {
     const double done = static_cast<double>(iteration_) / static_cast<double>(total);
-    const double learning_rate = cosine_step_size(training_.learning_rate, done);
+    const double learning_rate = steps.size(training_.learning_rate, done);
     const auto report_now = [&](double part, double step_size) {
       const torch::NoGradGuard no_grad;
       const OneThread one_thread;
@@ -136,6 +137,9 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
                                "; a smaller --learning-rate may help");
     }
     value.backward();
+    if (std::isfinite(steps.largest_gradient)) {
+      torch::nn::utils::clip_grad_norm_(model.parameters(), steps.largest_gradient, 2, /*error_if_nonfinite=*/true);
+    }
     optimizer.step();
     ++iteration_;
     if (iteration_ == total) report_now(1, 0);

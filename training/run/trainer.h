@@ -5,6 +5,7 @@
 #include <torch/optim/adam.h>
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,7 +31,16 @@ double cosine_step_size(double first, double done);
 /// that was given differs from that run's.
 std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, const TrainingFlags& training);
 
-/// Adam with cosine_step_size. The minibatches of an epoch are a permutation that depends on
+/// How an iteration changes the parameters.
+struct StepOptions {
+  /// Of the first step size and the completed fraction of the iterations.
+  std::function<double(double, double)> size = cosine_step_size;
+
+  /// The Euclidean norm of all gradients, to which larger ones are scaled down.
+  double largest_gradient = std::numeric_limits<double>::infinity();
+};
+
+/// Adam. The minibatches of an epoch are a permutation that depends on
 /// the seed and the epoch alone, so that a checkpoint needs no random state.
 ///
 /// Writes checkpoint.pt (parameters, buffers, the optimizer's state, history, flags, fingerprint of the data) and
@@ -47,7 +57,7 @@ class Trainer {
   /// Returns an exit status where a signal ended the training; the checkpoint is then up to date.
   std::optional<int> train(torch::nn::Module& model, std::int64_t samples, std::int64_t batch_size,
                            std::int64_t fingerprint, const std::function<LossTerms(const torch::Tensor&, double)>& loss,
-                           const std::function<NamedValues()>& evaluate);
+                           const std::function<NamedValues()>& evaluate, const StepOptions& steps = {});
 
   const Table& history() const { return history_; }
 

@@ -2,12 +2,26 @@
 
 #include <ATen/ATen.h>
 
+#include "lcp/physics/rotation.h"
 #include "run/text.h"
 
 namespace lcp::training {
 
 using physics::RigidFormulation;
 using torch::Tensor;
+
+namespace {
+
+// The motion of the point `offset`, [3], of the body instead of its origin.
+physics::RigidState moved(const physics::RigidState& state, const Tensor& offset) {
+  const Tensor R = physics::rotation_matrix(state.orientation);
+  const auto turned = [&](const Tensor& x) { return (R * x.unsqueeze(-2)).sum(-1); };
+  const Tensor offsets = offset.expand_as(state.angular_velocity);
+  return {state.position + turned(offset), state.orientation,
+          state.velocity + turned(at::linalg_cross(state.angular_velocity, offsets)), state.angular_velocity};
+}
+
+}  // namespace
 
 void CubeContact::add_to(CommandLine& line) {
   line.add<std::string>("contact", name,
@@ -34,6 +48,8 @@ void CubeFlags::add_to(CommandLine& line) {
                    [](const double& x) { return x >= 0 && x <= 1 ? "" : "in [0, 1]"; });
   line.add<double>("side", side, "Side of the cube, m", positive);
   line.add<double>("rounding", rounding, "Radius of its corners, m", nonnegative);
+  line.add<std::vector<double>>("center", center, "Centre of the cube from its centre of mass, x y z, m",
+                                finite_numbers(3));
   line.add<double>("inertia", inertia, "Inertia over mass, m^2", positive);
   line.add<double>("height", height, "Height of the ground at x = y = 0, m", finite_number);
   line.add<double>("tilt-x", tilt_x, "Slope of the ground in x", finite_number);
@@ -49,6 +65,7 @@ Cube CubeFlags::cube() const {
   return {number(mu),
           number(restitution),
           side / 2 * at::cartesian_prod({signs, signs, signs}),
+          torch::tensor(center, torch::kDouble),
           number(rounding),
           number(inertia).expand(3),
           number(height),
@@ -62,7 +79,7 @@ physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, doubl
   const Tensor one = at::ones_like(cube.mu), none = at::zeros_like(cube.mu);
   const Tensor slope = at::cat({-cube.tilt, one.unsqueeze(0)}), length = slope.norm();
   physics::RigidScene scene;
-  scene.bodies = {{one, at::diag_embed(cube.inertia), cube.corners - cube.rounding * cube.corners.sign(),
+  scene.bodies = {{one, at::diag_embed(cube.inertia), cube.center + cube.corners - cube.rounding * cube.corners.sign(),
                    cube.rounding.expand(cube.corners.size(0))}};
   scene.planes = {{slope / length, cube.height / length}};
   scene.dt = dt / static_cast<double>(contact.substeps);
@@ -77,7 +94,10 @@ physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, doubl
 physics::RigidSolution roll_out(const Cube& cube, const CubeContact& contact, double dt,
                                 const physics::RigidState& start, std::int64_t steps) {
   const Tensor no_forces = at::zeros({steps, 1, 1, 6}, start.velocity.options());
-  return physics::simulate(start, no_forces, scene_of(cube, contact, dt), contact.options());
+  physics::RigidSolution found =
+      physics::simulate(moved(start, -cube.center), no_forces, scene_of(cube, contact, dt), contact.options());
+  found.next = moved(found.next, cube.center);
+  return found;
 }
 
 }  // namespace lcp::training

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lcp/physics/rigid_scene.h"
 #include "run/command_line.h"
@@ -15,7 +16,8 @@ namespace lcp::training {
 struct Cube {
   torch::Tensor mu;           ///< []
   torch::Tensor restitution;  ///< [], not used by compliant contact
-  torch::Tensor corners;      ///< [8, 3], m, of the cube without its rounding, in the axes of the body
+  torch::Tensor corners;      ///< [8, 3], m, of the cube without its rounding, from its centre, in the axes of the body
+  torch::Tensor center;       ///< [3], m, from the centre of mass to the centre of the cube, whose motion is recorded
   torch::Tensor rounding;     ///< [], m, the radius of the corners, each a ball that the three faces touch
   torch::Tensor inertia;      ///< [3], m^2, about the axes of the body
   torch::Tensor height;       ///< [], m, of the plane at x = y = 0
@@ -38,9 +40,10 @@ struct CubeContact {
 /// The parameters of a cube as numbers.
 struct CubeFlags {
   double mu = 0.18, restitution = 0.125;
-  double side = 0.1048;       // m
-  double rounding = 0;        // m
-  double inertia = 2.189e-3;  // m^2, per mass
+  double side = 0.1048;                    // m
+  double rounding = 0;                     // m
+  std::vector<double> center = {0, 0, 0};  // m
+  double inertia = 2.189e-3;               // m^2, per mass
   double height = 0, tilt_x = 0, tilt_y = 0;
   double gravity = 9.81;
   double stiffness = 3000, dissipation = 0.02;
@@ -52,7 +55,8 @@ struct CubeFlags {
 /// The cube on its plane, stepped every dt s / substeps.
 physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, double dt);
 
-/// Rollouts; differentiable in the state and the cube. What was not solved is NaN.
+/// Rollouts; differentiable in the state and the cube. Positions and velocities, those of `start` too, are those of the
+/// centre of the cube. What was not solved is NaN.
 physics::RigidSolution roll_out(const Cube& cube, const CubeContact& contact, double dt,
                                 const physics::RigidState& start, std::int64_t steps);
 

@@ -4,24 +4,36 @@
 #include <c10/core/GradMode.h>
 
 #include <cstdint>
+#include <string>
+#include <utility>
+
+#include "run/text.h"
 
 namespace lcp::training {
 
 using torch::Tensor;
 
-Judgement judge(const Cube& cube, const CubeContact& contact, const std::vector<Toss>& tosses, double side,
-                double rate) {
+Judgement judge(const TossModel& model, const std::vector<Toss>& tosses, double side, double gravity, double rate) {
   constexpr std::int64_t kWindow = 80, kStride = 40;
   const c10::NoGradGuard no_grad;
-  Judgement found{{}, {{"protocol", "position_error_m", "rotation_error_rad", "penetration_m"}, {{}, {}, {}, {}}}};
+  const std::vector<std::string> names = {"position_error_m", "rotation_error_rad", "penetration_m"};
+  Judgement found;
+  found.errors.add("protocol", {});
+  found.errors_in_time.add("protocol", {});
+  found.errors_in_time.add("time", {});
+  for (const std::string& name : names) {
+    found.errors.add(name, {});
+    found.errors_in_time.add(name, {});
+  }
   std::int64_t unsolved = 0;
   const auto add = [&](std::size_t protocol, const Segments& measured) {
-    const auto rolled = roll_out(cube, contact, 1 / rate, measured.start, measured.longest());
+    const auto rolled = model.roll_out(measured.start, measured.longest());
     const Tensor solved = (rolled.status == 0).all(0).nonzero().squeeze(-1);
     const Segments judged = measured.at(solved);
     const auto of_judged = [&](const Tensor& x) { return x.squeeze(-2).index_select(1, solved); };
-    const TossErrors errors =
-        errors_of(judged, of_judged(rolled.next.position), of_judged(rolled.next.orientation), side);
+    const TossErrors of_steps =
+        step_errors(judged, of_judged(rolled.next.position), of_judged(rolled.next.orientation), side);
+    const TossErrors errors = mean_errors(judged, of_steps);
     found.metrics[kProtocols[protocol]] = summary_of(errors, side);
     found.metrics[kProtocols[protocol]]["pieces"] = measured.count();
     unsolved += measured.count() - judged.count();
@@ -30,12 +42,34 @@ Judgement judge(const Cube& cube, const CubeContact& contact, const std::vector<
       found.errors.add_row(
           {static_cast<double>(protocol), entry(errors.position), entry(errors.rotation), entry(errors.penetration)});
     }
+    const Tensor exists = judged.exists(), count = exists.sum(1);
+    for (std::int64_t step = 0; step < judged.longest(); ++step) {
+      const auto mean = [&](const Tensor& x) {
+        return (at::where(exists[step], x[step], 0).sum() / count[step]).item<double>();
+      };
+      found.errors_in_time.add_row({static_cast<double>(protocol), static_cast<double>(step + 1) / rate,
+                                    mean(of_steps.position), mean(of_steps.rotation), mean(of_steps.penetration)});
+    }
   };
   add(0, whole_tosses(tosses));
-  add(1, from_first_contact(tosses, side, cube.gravity.item<double>(), rate));
+  add(1, from_first_contact(tosses, side, gravity, model.center(), rate));
   if (const auto pieces = windows(tosses, kWindow, kStride)) add(2, *pieces);
   found.metrics["unsolved"] = unsolved;
   return found;
+}
+
+std::string summary_text(const nlohmann::json& metrics) {
+  std::string text;
+  for (const auto& [name, label] :
+       {std::pair(kProtocols[0], "whole tosses"), std::pair(kProtocols[1], "from first contact"),
+        std::pair(kProtocols[2], "windows of 80 steps")}) {
+    if (!metrics.contains(name)) continue;
+    const auto& errors = metrics[name];
+    const auto number = [&](const char* key) { return short_number(errors[key].get<double>()); };
+    text += padded(label, 24) + number("position_error_m") + " m, " + number("position_error_percent") +
+            " % of the side, " + number("rotation_error_deg") + " degrees\n";
+  }
+  return text;
 }
 
 }  // namespace lcp::training

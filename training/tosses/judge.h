@@ -1,11 +1,12 @@
-// A cube judged by tosses in all protocols.
+// A model judged by tosses in all protocols.
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "run/files.h"
-#include "tosses/cube.h"
+#include "tosses/model.h"
 #include "tosses/protocols.h"
 
 namespace lcp::training {
@@ -16,10 +17,13 @@ constexpr const char* kProtocols[] = {"whole", "from_first_contact", "windows_80
 struct Judgement {
   nlohmann::json metrics;  ///< the summaries of the protocols by name, and `unsolved`, pieces with an unsolved step
   Table errors;            ///< of each piece: protocol, its place in kProtocols; and its errors
+  Table errors_in_time;    ///< of each protocol and step: the mean errors of the pieces that have that step
 };
 
-/// side: m, of the cube that the tosses were measured with.
-Judgement judge(const Cube& cube, const CubeContact& contact, const std::vector<Toss>& tosses, double side,
-                double rate);
+/// side: m, of the cube that the tosses were measured with. gravity: m/s^2, of their flights. rate: samples per second.
+Judgement judge(const TossModel& model, const std::vector<Toss>& tosses, double side, double gravity, double rate);
+
+/// The errors in the protocols, as text for people.
+std::string summary_text(const nlohmann::json& metrics);
 
 }  // namespace lcp::training

@@ -15,13 +15,19 @@ namespace {
 using torch::Tensor;
 
 // The least-squares parabola of gravity through positions, [n, 3], dt apart: position and velocity at the last, [2, 3].
+// By sums, whose order is always the same, unlike that of LAPACK's.
 Tensor flight(const Tensor& position, double gravity, double dt) {
   const std::int64_t n = position.size(0);
-  const Tensor time = dt * (at::arange(n, at::kDouble) - static_cast<double>(n - 1));
-  const Tensor fall = at::zeros_like(position);
-  fall.select(1, 2).copy_(0.5 * gravity * time.square());
-  return std::get<0>(at::linalg_lstsq(at::stack({at::ones_like(time), time}, 1), position + fall));
+  const Tensor time = (dt * (at::arange(n, at::kDouble) - static_cast<double>(n - 1))).unsqueeze(1);
+  Tensor line = position.clone();
+  line.select(1, 2).add_(0.5 * gravity * time.squeeze(1).square());
+  const Tensor middle = time.mean(), from_middle = time - middle;
+  const Tensor velocity = (from_middle * line).sum(0) / from_middle.square().sum();
+  return at::stack({line.mean(0) - velocity * middle, velocity});
 }
+
+// The vector in the axes of the world of x, [3], in those of bodies with the rotation matrices R, [..., 3, 3].
+Tensor in_world(const Tensor& R, const Tensor& x) { return (R * x).sum(-1); }
 
 // The z of the lowest corner of a cube, [...].
 Tensor lowest_corner(const Tensor& position, const Tensor& orientation, double side) {
@@ -78,7 +84,8 @@ Segments whole_tosses(const std::vector<Toss>& tosses) {
                     set.samples().max().item<std::int64_t>());
 }
 
-Segments from_first_contact(const std::vector<Toss>& tosses, double side, double gravity, double rate) {
+Segments from_first_contact(const std::vector<Toss>& tosses, double side, double gravity, const Tensor& center,
+                            double rate) {
   constexpr std::int64_t kFewest = 4, kLast = 10;
   std::vector<std::int64_t> first;
   std::vector<Tensor> position, velocity, angular_velocity;
@@ -88,11 +95,13 @@ Segments from_first_contact(const std::vector<Toss>& tosses, double side, double
     const std::int64_t k = std::clamp<std::int64_t>(touch - 1, 0, toss.count() - 2);
     first.push_back(k);
     if (k + 1 >= kFewest) {
-      const Tensor fitted = flight(toss.position.slice(0, 0, k + 1), gravity, 1 / rate);
-      position.push_back(fitted[0]);
-      velocity.push_back(fitted[1]);
       angular_velocity.push_back(
           toss.angular_velocity.slice(0, std::max<std::int64_t>(0, k + 1 - kLast), k + 1).mean(0));
+      const Tensor R = physics::rotation_matrix(toss.orientation.slice(0, 0, k + 1));
+      const Tensor offset = in_world(R, center);
+      const Tensor fitted = flight(toss.position.slice(0, 0, k + 1) - offset, gravity, 1 / rate);
+      position.push_back(fitted[0] + offset[k]);
+      velocity.push_back(fitted[1] + in_world(R[k], at::linalg_cross(angular_velocity.back(), center)));
     } else {
       position.push_back(toss.position[k]);
       velocity.push_back(toss.velocity[k]);
@@ -121,12 +130,15 @@ std::optional<Segments> windows(const std::vector<Toss>& tosses, std::int64_t st
   return set.pieces(torch::tensor(toss, torch::kLong), torch::tensor(first, torch::kLong), steps);
 }
 
-TossErrors errors_of(const Segments& measured, const Tensor& position, const Tensor& orientation, double side) {
+TossErrors step_errors(const Segments& measured, const Tensor& position, const Tensor& orientation, double side) {
+  return {(position - measured.position).norm(2, {-1}), physics::angle_between(orientation, measured.orientation),
+          (-lowest_corner(position, orientation, side)).clamp_min(0)};
+}
+
+TossErrors mean_errors(const Segments& measured, const TossErrors& of_steps) {
   const Tensor exists = measured.exists();
   const auto mean = [&](const Tensor& x) { return at::where(exists, x, 0).sum(0) / measured.steps; };
-  return {mean((position - measured.position).norm(2, {-1})),
-          mean(physics::angle_between(orientation, measured.orientation)),
-          mean((-lowest_corner(position, orientation, side)).clamp_min(0))};
+  return {mean(of_steps.position), mean(of_steps.rotation), mean(of_steps.penetration)};
 }
 
 nlohmann::json summary_of(const TossErrors& errors, double side) {

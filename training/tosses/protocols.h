@@ -51,15 +51,17 @@ class TossSet {
 Segments whole_tosses(const std::vector<Toss>& tosses);
 
 /// Each toss from the last sample on at which the lowest corner of a cube cannot touch the ground z = 0, since its
-/// centre is higher than sqrt(3) half its side [APY]. Position and velocity there are fitted to the flight before, a
-/// parabola, where that has at least four samples; the angular velocity is the mean of the last ten samples of it.
-///   side: m. gravity: m/s^2. rate: samples per second.
-Segments from_first_contact(const std::vector<Toss>& tosses, double side, double gravity, double rate);
+/// centre is higher than sqrt(3) half its side [APY]. Position and velocity there are fitted to the flight before,
+/// where that has at least four samples: the centre of mass moves on a parabola, and the recorded point turns about it.
+/// The angular velocity is the mean of the last ten samples of the flight.
+///   side: m. gravity: m/s^2. center: [3], m, the recorded point from the centre of mass. rate: samples per second.
+Segments from_first_contact(const std::vector<Toss>& tosses, double side, double gravity, const torch::Tensor& center,
+                            double rate);
 
 /// Pieces of `steps` steps that begin every `stride` samples; none where all tosses are shorter.
 std::optional<Segments> windows(const std::vector<Toss>& tosses, std::int64_t steps, std::int64_t stride);
 
-/// The means of each piece over its steps, [b].
+/// Of each step of each piece, [T, b], or of each piece, [b].
 struct TossErrors {
   torch::Tensor position;     ///< m
   torch::Tensor rotation;     ///< rad, the angle between the orientations
@@ -68,11 +70,15 @@ struct TossErrors {
 
 /// The errors of predicted positions, [T, b, 3], and orientations, [T, b, 4].
 ///   side: m, of the cube whose penetration is measured.
-TossErrors errors_of(const Segments& measured, const torch::Tensor& position, const torch::Tensor& orientation,
-                     double side);
+TossErrors step_errors(const Segments& measured, const torch::Tensor& position, const torch::Tensor& orientation,
+                       double side);
+
+/// The means of each piece over its steps.
+TossErrors mean_errors(const Segments& measured, const TossErrors& of_steps);
 
 /// position_error_m, position_error_percent (of the side), rotation_error_rad, rotation_error_deg and
 /// penetration_percent, the means over the pieces, and their standard deviations, ..._std.
+///   errors: of each piece.
 nlohmann::json summary_of(const TossErrors& errors, double side);
 
 }  // namespace lcp::training

@@ -1,0 +1,191 @@
+#include "tosses/cube_model.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/frontend/resolver.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "run/error.h"
+
+namespace lcp::training {
+namespace {
+
+using torch::Tensor;
+
+constexpr const char* kAxes[] = {"x", "y", "z"};
+
+// Finds the operators of `lcp`, too.
+struct LcpResolver : torch::jit::NativeResolver {
+  std::shared_ptr<torch::jit::SugaredValue> resolveValue(const std::string& name, torch::jit::GraphFunction& function,
+                                                         const torch::jit::SourceRange& place) override {
+    if (name == "lcp") return std::make_shared<torch::jit::BuiltinModule>("lcp");
+    return NativeResolver::resolveValue(name, function, place);
+  }
+};
+
+double number(const Tensor& x) { return x.item<double>(); }
+
+double side_of(const Tensor& corners) { return 2 * number(corners.abs().mean()); }
+
+}  // namespace
+
+CubeModel::CubeModel(Cube start, CubeContact contact, double rate, const std::vector<std::string>& learned)
+    : start_(std::move(start)), contact_(std::move(contact)), rate_(rate) {
+  const auto has = [&](const char* name) { return std::find(learned.begin(), learned.end(), name) != learned.end(); };
+  const auto refuse_both = [&](const char* one, const char* other) {
+    if (has(one) && has(other)) throw UsageError(std::string("--learn: either ") + one + " or " + other + ", not both");
+  };
+  refuse_both("side", "corners");
+  refuse_both("center", "corners");
+  refuse_both("inertia", "inertia_axes");
+  const bool compliant = contact_.name == "compliant";
+  for (const char* name : {"stiffness", "dissipation"}) {
+    if (has(name) && !compliant) throw UsageError(std::string("--learn: ") + name + " is of --contact compliant");
+  }
+  if (has("restitution") && compliant) throw UsageError("--learn: compliant contact has no restitution");
+
+  if (has("mu")) add("mu", Kind::kPositive, number(start_.mu), 1);
+  if (has("restitution")) add("restitution", Kind::kFraction, number(start_.restitution), 1);
+  if (has("side")) add("side", Kind::kPositive, side_of(start_.corners), 0.1);
+  for (std::int64_t k = 0; has("corners") && k < start_.corners.size(0); ++k) {
+    for (int i = 0; i < 3; ++i) {
+      add("corner_" + std::to_string(k) + "_" + kAxes[i], Kind::kAny, number(start_.corners[k][i]), 0.003);
+    }
+  }
+  for (int i = 0; has("center") && i < 3; ++i) {
+    add(std::string("center_") + kAxes[i], Kind::kAny, number(start_.center[i]), 0.01);
+  }
+  if (has("rounding")) add("rounding", Kind::kPositive, number(start_.rounding), 1);
+  if (has("inertia")) add("inertia", Kind::kPositive, number(start_.inertia.mean()), 1);
+  for (int i = 0; has("inertia_axes") && i < 3; ++i) {
+    add(std::string("inertia_") + kAxes[i], Kind::kPositive, number(start_.inertia[i]), 1);
+  }
+  if (has("height")) add("height", Kind::kAny, number(start_.height), 0.01);
+  for (int i = 0; has("tilt") && i < 2; ++i) {
+    add(std::string("tilt_") + kAxes[i], Kind::kAny, number(start_.tilt[i]), 0.05);
+  }
+  if (has("stiffness")) add("stiffness", Kind::kPositive, number(start_.stiffness), 1);
+  if (has("dissipation")) add("dissipation", Kind::kPositive, number(start_.dissipation), 1);
+  raw = register_parameter("raw", torch::zeros({static_cast<std::int64_t>(names_.size())}, torch::kDouble));
+}
+
+void CubeModel::add(const std::string& name, Kind kind, double start, double scale) {
+  if (kind == Kind::kFraction) start = std::clamp(start, 1e-3, 1 - 1e-3);
+  if (kind == Kind::kPositive && start <= 0) throw UsageError("--learn: " + name + " must begin with a value > 0");
+  names_.push_back(name);
+  kinds_.push_back(kind);
+  first_.push_back(start);
+  scale_.push_back(scale);
+}
+
+Tensor CubeModel::values_at(const Tensor& numbers) const {
+  std::vector<Tensor> values;
+  for (std::size_t k = 0; k < names_.size(); ++k) {
+    const Tensor change = scale_[k] * numbers[static_cast<std::int64_t>(k)];
+    switch (kinds_[k]) {
+      case Kind::kPositive:
+        values.push_back(first_[k] * change.exp());
+        break;
+      case Kind::kFraction:
+        values.push_back((std::log(first_[k] / (1 - first_[k])) + change).sigmoid());
+        break;
+      case Kind::kAny:
+        values.push_back(first_[k] + change);
+        break;
+    }
+  }
+  return values.empty() ? numbers : at::stack(values);
+}
+
+Cube CubeModel::cube() const { return cube_of(values()); }
+
+Cube CubeModel::cube_of(const Tensor& values) const {
+  Cube cube = start_;
+  for (std::size_t k = 0; k < names_.size(); ++k) {
+    const std::string& name = names_[k];
+    const auto i = static_cast<std::int64_t>(k);
+    const Tensor value = values[i];
+    if (name == "mu") cube.mu = value;
+    if (name == "restitution") cube.restitution = value;
+    if (name == "side") cube.corners = start_.corners * (value / side_of(start_.corners));
+    if (name == "corner_0_x") cube.corners = values.narrow(0, i, start_.corners.numel()).view_as(start_.corners);
+    if (name == "center_x") cube.center = values.narrow(0, i, 3);
+    if (name == "rounding") cube.rounding = value;
+    if (name == "inertia") cube.inertia = value.expand(3);
+    if (name == "inertia_x") cube.inertia = values.narrow(0, i, 3);
+    if (name == "height") cube.height = value;
+    if (name == "tilt_x") cube.tilt = values.narrow(0, i, 2);
+    if (name == "stiffness") cube.stiffness = value;
+    if (name == "dissipation") cube.dissipation = value;
+  }
+  return cube;
+}
+
+physics::RigidSolution CubeModel::roll_out(const physics::RigidState& start, std::int64_t steps) const {
+  return training::roll_out(cube(), contact_, 1 / rate_, start, steps);
+}
+
+std::string CubeModel::torchscript_bytes() const {
+  const torch::NoGradGuard no_grad;
+  const physics::RigidScene scene = scene_of(cube(), contact_, 1 / rate_);
+  const physics::RigidBody& body = scene.bodies.front();
+  const std::int64_t corners = body.radii.size(0);
+  torch::jit::Module script("Cube");
+  const auto attribute = [&](const char* name, const c10::TypePtr& type, const c10::IValue& value) {
+    script.register_attribute(name, type, value);
+  };
+  script.register_buffer("mass", body.mass.reshape(1));
+  script.register_buffer("inertia", body.inertia.reshape(9));
+  script.register_buffer("centers", body.centers.reshape(-1));
+  script.register_buffer("radii", body.radii.contiguous());
+  script.register_buffer("normal", scene.planes.front().normal.contiguous());
+  script.register_buffer("offset", scene.planes.front().offset.reshape(1));
+  script.register_buffer("acceleration", scene.gravity.contiguous());
+  script.register_buffer("center", center());
+  script.register_buffer("mu", scene.mu.expand(corners).contiguous());
+  script.register_buffer("restitution", scene.restitution.expand(corners).contiguous());
+  c10::List<std::int64_t> pairs;
+  for (std::int64_t k = 0; k < corners; ++k) {
+    for (const std::int64_t entry : {std::int64_t{0}, k, std::int64_t{-1}, std::int64_t{0}}) pairs.push_back(entry);
+  }
+  attribute("pairs", c10::ListType::ofInts(), pairs);
+  attribute("dt", c10::FloatType::get(), scene.dt);
+  attribute("rate", c10::FloatType::get(), rate_);
+  attribute("gravity", c10::FloatType::get(), number(start_.gravity));
+  attribute("substeps", c10::IntType::get(), contact_.substeps);
+  attribute("tolerance", c10::FloatType::get(), contact_.options().tolerance);
+  script.define(R"(
+def turned(self, q: Tensor, x: Tensor):
+    w, r = q[..., :1], q[..., 1:]
+    t = 2 * torch.linalg_cross(r, x.expand_as(r))
+    return x + w * t + torch.linalg_cross(r, t)
+
+def moved(self, p: Tensor, q: Tensor, v: Tensor, omega: Tensor, offset: Tensor):
+    return (p + self.turned(q, offset),
+            v + self.turned(q, torch.linalg_cross(omega, offset.expand_as(omega))))
+
+def forward(self, position: Tensor, orientation: Tensor, velocity: Tensor, angular_velocity: Tensor, steps: int):
+    q, omega = orientation.double(), angular_velocity.double()
+    p, v = self.moved(position.double(), q, velocity.double(), omega, -self.center)
+    u = p.new_zeros([steps * self.substeps, 6])
+    x, q, v, omega, gamma, chosen, status, iterations = lcp._rigid_walk(
+        self.mass, self.inertia, self.centers, self.radii, self.normal, self.offset, self.acceleration,
+        self.mu, self.restitution, p, q, v, omega, u, self.pairs, self.dt, None, 1.0, self.tolerance)
+    first = self.substeps - 1
+    x, q = x.movedim(-2, 0)[first::self.substeps], q.movedim(-2, 0)[first::self.substeps]
+    v, omega = v.movedim(-2, 0)[first::self.substeps], omega.movedim(-2, 0)[first::self.substeps]
+    p, v = self.moved(x, q, v, omega, self.center)
+    return p, q, v, omega, status.movedim(-1, 0)[first::self.substeps]
+)",
+                std::make_shared<LcpResolver>());
+  std::ostringstream stream;
+  script.save(stream);
+  return stream.str();
+}
+
+}  // namespace lcp::training

@@ -1,0 +1,31 @@
+// What the free flights of tosses tell.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tosses/tosses.h"
+
+namespace lcp::training {
+
+/// An estimate and its interval of 95 %.
+struct Estimate {
+  double value, low, high;
+};
+
+struct Flights {
+  Estimate gravity;    ///< m/s^2, of parabolas
+  Estimate center[3];  ///< m, the recorded point from the centre of mass, in the axes of the body
+  Estimate drag;       ///< 1/s, the deceleration per velocity
+  std::int64_t count;  ///< of the tosses whose flights are long enough
+};
+
+/// Least squares over the samples of each toss from its first on in which a cube cannot touch the ground, of
+///   p = p_0 + v_0 t - gravity t^2 / 2 e_z
+/// for gravity, and of the same with + R center - drag (integral of p - p_0) for the others; R is the measured
+/// orientation, p_0 and v_0 are each toss's own. The intervals allow for errors that are correlated within a toss.
+///   side: m, of the cube. rate: samples per second.
+/// Throws a UsageError where fewer than two tosses have eight such samples.
+Flights fit_flights(const std::vector<Toss>& tosses, double side, double rate);
+
+}  // namespace lcp::training

@@ -1,0 +1,321 @@
+// Learns a cube, or a network, from recorded tosses.
+#include <ATen/ATen.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lcp/physics/rotation.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/fingerprint.h"
+#include "run/output_folder.h"
+#include "run/random.h"
+#include "run/results.h"
+#include "run/text.h"
+#include "run/trainer.h"
+#include "tosses/confidence.h"
+#include "tosses/cube_model.h"
+#include "tosses/flights.h"
+#include "tosses/judge.h"
+#include "tosses/network_model.h"
+#include "tosses/simulated.h"
+#include "tosses/windows.h"
+
+namespace {
+
+using namespace lcp::training;
+using torch::Tensor;
+
+// Training goes through windows of growing length: short ones, whose misfit is smooth in the parameters, lead near the
+// parameters that the long ones, which are what counts, then refine. Each stage has its own step sizes, which fall to a
+// tenth, so that the last one can still move what the short windows see badly.
+struct Stage {
+  double until;      // of the iterations
+  double length;     // of its windows, relative to the longest
+  double step_size;  // relative to --learning-rate
+};
+constexpr Stage kStages[] = {{0.15, 0.05, 1}, {0.5, 0.25, 0.7}, {1, 1, 0.4}};
+
+const Stage& stage_at(double done) {
+  return *std::find_if(std::begin(kStages), std::end(kStages) - 1, [&](const Stage& s) { return done < s.until; });
+}
+
+double step_size(double first, double done) {
+  const Stage& stage = stage_at(done);
+  const double from = &stage == kStages ? 0 : (&stage - 1)->until;
+  return stage.step_size * (0.1 * first + cosine_step_size(0.9 * first, (done - from) / (stage.until - from)));
+}
+
+struct Flags {
+  RunFlags run;
+  TrainingFlags training{.iterations = 400, .learning_rate = 0.1};
+  std::string model = "cube";
+  std::filesystem::path tosses, heldout_tosses;
+  std::int64_t train = 0, simulated = 96, window = 80, batch = 64;
+  double length = 0.0524, rate = 148;
+  CubeFlags cube;
+  CubeContact contact;
+  double initial_mu = 0.4, initial_side = 0.098, initial_rounding = 0.002, initial_inertia = 1.62e-3;
+  std::vector<std::string> learned = {"mu", "restitution", "side", "center", "rounding", "inertia_axes", "tilt"};
+  NetworkSize network;
+
+  void add_to(CommandLine& line);
+};
+
+void Flags::add_to(CommandLine& line) {
+  run.add_to(line);
+  training.add_to(line);
+  line.add<std::string>("model", model, "cube, which touches the ground by the contact solver, or network, a black box",
+                        one_of({"cube", "network"}));
+  line.add<std::filesystem::path>("tosses", tosses,
+                                  "Folder of recorded tosses, .pt or .csv; without it tosses are simulated", nullptr,
+                                  Role::kNoEffect);
+  line.add<std::filesystem::path>("heldout-tosses", heldout_tosses,
+                                  "Folder of the tosses to judge by; without it those that --train leaves", nullptr,
+                                  Role::kNoEffect);
+  line.add<std::int64_t>("train", train,
+                         "Number of tosses to learn from, drawn by the seed; 0: all or, without "
+                         "--heldout-tosses, two thirds",
+                         at_least_zero);
+  line.add<std::int64_t>("simulated", simulated, "Number of tosses that are simulated without --tosses", at_least_two);
+  line.add<std::int64_t>("window", window, "Steps of the longest windows", at_least_two);
+  line.add<std::int64_t>("batch", batch, "Tosses of a minibatch", at_least_one);
+  line.add<double>("length-unit", length, "Metres for a unit of length in the files", positive);
+  line.add<double>("rate", rate, "Samples per second", positive);
+  line.add<std::vector<std::string>>(
+      "learn", learned,
+      "What is learned of the cube, of mu restitution side center (or corners, one by one) rounding inertia (or "
+      "inertia_axes) "
+      "height tilt and, of compliant contact, stiffness dissipation",
+      [](const std::vector<std::string>& names) -> std::string {
+        for (const std::string& name : names) {
+          if (std::find(std::begin(kLearnable), std::end(kLearnable), name) == std::end(kLearnable)) {
+            return "names of parameters, not " + name;
+          }
+        }
+        return names.empty() ? "at least one parameter" : "";
+      });
+  line.add<double>("initial-mu", initial_mu, "Friction coefficient to begin with", positive);
+  line.add<double>("initial-side", initial_side, "Side of the cube to begin with, m", positive);
+  line.add<double>("initial-rounding", initial_rounding, "Radius of its corners to begin with, where it is learned, m",
+                   positive);
+  line.add<double>("initial-inertia", initial_inertia, "Inertia over mass to begin with, m^2", positive);
+  cube.add_to(line);
+  contact.add_to(line);
+  line.add<std::int64_t>("hidden-layers", network.hidden_layers, "Hidden layers of the network", at_least_one);
+  line.add<std::int64_t>("hidden-units", network.hidden_units, "Units of each of them", at_least_one);
+  line.footer(
+      "Example: train_tosses --tosses cube_tosses --train 256 --threads 2 --out runs/cube\n"
+      "--side is the measured side, the unit of the errors; of the other parameters of the cube, those that are not\n"
+      "learned keep their flags, and simulated tosses are of a cube with all of them. Gravity is fitted to the "
+      "flights\n"
+      "of the tosses, so that a wrong unit of length shows there and does no harm elsewhere. evaluate_tosses --help\n"
+      "says what the files hold.");
+}
+
+bool learns(const std::vector<std::string>& learned, const char* name) {
+  return std::find(learned.begin(), learned.end(), name) != learned.end();
+}
+
+struct Data {
+  std::vector<Toss> training, heldout;
+};
+
+std::vector<Toss> those(const std::vector<Toss>& tosses, const Tensor& index) {
+  std::vector<Toss> some;
+  for (std::int64_t k = 0; k < index.size(0); ++k)
+    some.push_back(tosses[static_cast<std::size_t>(index[k].item<std::int64_t>())]);
+  return some;
+}
+
+Data load(const Flags& flags) {
+  if (flags.tosses.empty() && !flags.heldout_tosses.empty()) throw UsageError("--heldout-tosses needs --tosses");
+  const std::vector<Toss> all = flags.tosses.empty()
+                                    ? simulate_tosses(flags.cube.cube(), flags.contact,
+                                                      {.count = flags.simulated, .rate = flags.rate}, flags.run.seed)
+                                    : read_tosses(flags.tosses, flags.length);
+  const auto count = static_cast<std::int64_t>(all.size());
+  const bool splits = flags.heldout_tosses.empty();
+  const std::int64_t most = splits ? count - 1 : count;
+  const std::int64_t train = flags.train > 0 ? flags.train : splits ? std::max<std::int64_t>(1, 2 * count / 3) : count;
+  if (train > most) {
+    throw UsageError("--train must be at most " + std::to_string(most) + ", the number of tosses" +
+                     (splits ? " but one to judge by" : "") + "; got " + std::to_string(train));
+  }
+  const Tensor order = at::randperm(count, generator(flags.run.seed, Stream::kHeldoutTosses), at::kLong);
+  return {those(all, order.slice(0, 0, train)),
+          splits ? those(all, order.slice(0, train)) : read_tosses(flags.heldout_tosses, flags.length)};
+}
+
+std::int64_t fingerprint_of(const std::vector<Toss>& tosses) {
+  std::vector<Tensor> all;
+  for (const Toss& toss : tosses) {
+    all.insert(all.end(), {toss.position, toss.orientation, toss.velocity, toss.angular_velocity});
+  }
+  return fingerprint(all);
+}
+
+nlohmann::json to_json(const Estimate& estimate) {
+  const auto finite = [](double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(); };
+  return {{"value", estimate.value}, {"low", finite(estimate.low)}, {"high", finite(estimate.high)}};
+}
+
+// The learned parameters, with intervals of 95 %; without bounds where the tosses do not see them.
+nlohmann::json parameters_of(const CubeModel& model, const std::vector<Toss>& tosses, const Flags& flags,
+                             double gravity) {
+  constexpr double kNormal95 = 1.96, kStep = 0.02;
+  constexpr std::int64_t kPerToss = 2;
+  const Windows windows(tosses, flags.cube.side, gravity, flags.rate);
+  const std::int64_t steps = std::max<std::int64_t>(2, flags.window / 2);
+  const Segments drawn = windows.draw(at::arange(windows.tosses()), kPerToss, steps,
+                                      generator(flags.run.seed, Stream::kWindows, flags.training.iterations));
+  CubeModel moved = model;
+  const auto residuals = [&](const Tensor& raw) {
+    moved.raw = raw;
+    return windows.residuals(moved, drawn);
+  };
+  const Tensor toss = at::arange(windows.tosses()).repeat_interleave(kPerToss);
+  const Tensor deviation = standard_deviations(residuals, model.raw, kStep, toss);
+  const auto value = model.values(), low = model.values_at(model.raw - kNormal95 * deviation),
+             high = model.values_at(model.raw + kNormal95 * deviation);
+  nlohmann::json parameters;
+  for (std::size_t k = 0; k < model.names().size(); ++k) {
+    const auto i = static_cast<std::int64_t>(k);
+    const auto entry = [&](const Tensor& x) { return x[i].item<double>(); };
+    parameters[model.names()[k]] = to_json({entry(value), entry(low), entry(high)});
+  }
+  return parameters;
+}
+
+std::string intervals_text(const nlohmann::json& parameters) {
+  std::string text;
+  for (const auto& [name, estimate] : parameters.items()) {
+    const auto number = [&](const char* key, const char* otherwise) {
+      return estimate[key].is_null() ? otherwise : short_number(estimate[key].get<double>());
+    };
+    text += padded(name, 24) + number("value", "") + ", 95 %: " + number("low", "no bound") + " to " +
+            number("high", "no bound") + "\n";
+  }
+  return text;
+}
+
+// The first of the tosses, measured and predicted.
+Table one_toss(const TossModel& model, const Toss& toss) {
+  const Segments measured = whole_tosses({toss});
+  const lcp::physics::RigidSolution predicted = model.roll_out(measured.start, measured.longest());
+  Table table;
+  const auto add = [&](const std::string& prefix, const Tensor& position, const Tensor& orientation) {
+    const char* names[] = {"x", "y", "z", "q_w", "q_x", "q_y", "q_z"};
+    const Tensor all = at::cat({position, orientation}, 1).t().contiguous();
+    for (int k = 0; k < 7; ++k) {
+      const double* const column = all[k].const_data_ptr<double>();
+      table.add(prefix + names[k], {column, column + all.size(1)});
+    }
+  };
+  add("measured_", measured.position.squeeze(1), measured.orientation.squeeze(1));
+  add("predicted_", predicted.next.position.flatten(1), predicted.next.orientation.flatten(1));
+  return table;
+}
+
+int train_tosses(int argc, const char* const* argv) {
+  CommandLine line("train_tosses",
+                   "Learns friction, restitution, shape and inertia of a cube and the ground under it from recorded\n"
+                   "tosses, by gradients through the contact solver; or a network from the same tosses, to compare\n"
+                   "with. Judges both as evaluate_tosses does.");
+  Flags flags;
+  flags.add_to(line);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  torch::set_num_threads(static_cast<int>(flags.run.threads));
+  const auto begin = std::chrono::steady_clock::now();
+
+  const Data data = load(flags);
+  const Flights flights = fit_flights(data.training, flags.cube.side, flags.rate);
+  const double gravity = flights.gravity.value;
+
+  std::shared_ptr<TossModel> model;
+  std::shared_ptr<CubeModel> cube;
+  if (flags.model == "cube") {
+    CubeFlags start = flags.cube;
+    start.mu = flags.initial_mu;
+    start.side = flags.initial_side;
+    start.inertia = flags.initial_inertia;
+    if (learns(flags.learned, "rounding")) start.rounding = flags.initial_rounding;
+    start.gravity = gravity;
+    model = cube = std::make_shared<CubeModel>(start.cube(), flags.contact, flags.rate, flags.learned);
+  } else {
+    model = std::make_shared<NetworkModel>(data.training, flags.network, flags.rate, gravity, flags.run.seed);
+  }
+  OutputFolder out(line, flags.run, std::move(lock));
+  if (!flags.run.quiet) {
+    std::cout << data.training.size() << " tosses to learn from, " << data.heldout.size()
+              << " to judge by; their flights have a gravity of " << short_number(gravity) << " m/s^2" << std::endl;
+  }
+
+  const Windows windows(data.training, flags.cube.side, gravity, flags.rate);
+  const Windows heldout(data.heldout, flags.cube.side, gravity, flags.rate);
+  const std::int64_t shown = std::min<std::int64_t>(heldout.tosses(), 32);
+  const Segments heldout_windows = heldout.draw(
+      at::arange(shown), 1, flags.window, generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 1));
+  Trainer trainer(out, flags.run, flags.training, checkpoint);
+  const auto stopped = trainer.train(
+      *model, windows.tosses(), flags.batch, fingerprint_of(data.training),
+      [&](const Tensor& tosses, double done) -> LossTerms {
+        const auto iteration = std::llround(done * static_cast<double>(flags.training.iterations));
+        const auto steps =
+            std::max<std::int64_t>(2, std::llround(stage_at(done).length * static_cast<double>(flags.window)));
+        const bool reports = !at::GradMode::is_enabled();
+        const Tensor some = reports ? tosses.slice(0, 0, flags.batch) : tosses;
+        const Segments drawn = windows.draw(some, std::max<std::int64_t>(1, flags.window / steps), steps,
+                                            generator(flags.run.seed, Stream::kWindows, iteration));
+        return {{"loss", windows.misfit(*model, drawn).mean()}};
+      },
+      [&]() -> NamedValues {
+        NamedValues values = {{"heldout_misfit", heldout.misfit(*model, heldout_windows).mean().item<double>()}};
+        if (cube) {
+          const Tensor now = cube->values();
+          for (std::size_t k = 0; k < cube->names().size(); ++k) {
+            values.emplace_back(cube->names()[k], now[static_cast<std::int64_t>(k)].item<double>());
+          }
+        }
+        return values;
+      },
+      {step_size, 1});
+  if (stopped) return *stopped;
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  const torch::NoGradGuard no_grad;
+  Judgement found = judge(*model, data.heldout, flags.cube.side, gravity, flags.rate);
+  nlohmann::json& metrics = found.metrics;
+  metrics["training_seconds"] = seconds;
+  metrics["training_tosses"] = data.training.size();
+  metrics["heldout_tosses"] = data.heldout.size();
+  metrics["flights"] = {{"gravity", to_json(flights.gravity)},    {"center_x", to_json(flights.center[0])},
+                        {"center_y", to_json(flights.center[1])}, {"center_z", to_json(flights.center[2])},
+                        {"drag", to_json(flights.drag)},          {"tosses", flights.count}};
+  if (cube) metrics["parameters"] = parameters_of(*cube, data.training, flags, gravity);
+  if (!cube || flags.contact.name == "exact_cone") out.write("model.pt", model->torchscript_bytes());
+  out.write_csv("errors.csv", found.errors);
+  out.write_csv("errors_in_time.csv", found.errors_in_time);
+  out.write_csv("toss.csv", one_toss(*model, data.heldout.front()));
+  if (!flags.run.quiet) std::cout << summary_text(metrics) << (cube ? intervals_text(metrics["parameters"]) : "");
+  write_results(out, metrics, {"toss.png", "errors.png", "errors_in_time.png", "parameters.png", "training.png"});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lcp::training::run_program("train_tosses", [&] { return train_tosses(argc, argv); });
+}
