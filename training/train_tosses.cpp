@@ -23,10 +23,10 @@
 #include "run/results.h"
 #include "run/text.h"
 #include "run/trainer.h"
-#include "tosses/confidence.h"
 #include "tosses/cube_model.h"
 #include "tosses/flights.h"
 #include "tosses/judge.h"
+#include "tosses/least_lengths.h"
 #include "tosses/network_model.h"
 #include "tosses/simulated.h"
 #include "tosses/windows.h"
@@ -170,24 +170,22 @@ nlohmann::json to_json(const Estimate& estimate) {
   return {{"value", estimate.value}, {"low", finite(estimate.low)}, {"high", finite(estimate.high)}};
 }
 
-// The learned parameters, with intervals of 95 %; without bounds where the tosses do not see them.
-nlohmann::json parameters_of(const CubeModel& model, const std::vector<Toss>& tosses, const Flags& flags,
-                             double gravity) {
+// Moves the parameters to where the misfit of fixed windows of all tosses is least, and returns them with intervals of
+// 95 %, without bounds where the tosses do not see them.
+nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& flags) {
   constexpr double kNormal95 = 1.96, kStep = 0.02;
-  constexpr std::int64_t kPerToss = 2;
-  const Windows windows(tosses, flags.cube.side, gravity, flags.rate);
-  const std::int64_t steps = std::max<std::int64_t>(2, flags.window / 2);
-  const Segments drawn = windows.draw(at::arange(windows.tosses()), kPerToss, steps,
+  constexpr std::int64_t kPerToss = 2, kIterations = 6;
+  const Segments drawn = windows.draw(at::arange(windows.tosses()), kPerToss, flags.window,
                                       generator(flags.run.seed, Stream::kWindows, flags.training.iterations));
-  CubeModel moved = model;
   const auto residuals = [&](const Tensor& raw) {
-    moved.raw = raw;
-    return windows.residuals(moved, drawn);
+    model.raw.copy_(raw);
+    return windows.residuals(model, drawn);
   };
   const Tensor toss = at::arange(windows.tosses()).repeat_interleave(kPerToss);
-  const Tensor deviation = standard_deviations(residuals, model.raw, kStep, toss);
-  const auto value = model.values(), low = model.values_at(model.raw - kNormal95 * deviation),
-             high = model.values_at(model.raw + kNormal95 * deviation);
+  const LeastLengths found = minimize_lengths(residuals, model.raw.clone(), kStep, toss, kIterations);
+  model.raw.copy_(found.at);
+  const Tensor value = model.values(), low = model.values_at(found.at - kNormal95 * found.deviations),
+               high = model.values_at(found.at + kNormal95 * found.deviations);
   nlohmann::json parameters;
   for (std::size_t k = 0; k < model.names().size(); ++k) {
     const auto i = static_cast<std::int64_t>(k);
@@ -293,9 +291,9 @@ int train_tosses(int argc, const char* const* argv) {
       },
       {step_size, 1});
   if (stopped) return *stopped;
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-
   const torch::NoGradGuard no_grad;
+  const nlohmann::json parameters = cube ? finish(*cube, windows, flags) : nlohmann::json();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   Judgement found = judge(*model, data.heldout, flags.cube.side, gravity, flags.rate);
   nlohmann::json& metrics = found.metrics;
   metrics["training_seconds"] = seconds;
@@ -304,12 +302,12 @@ int train_tosses(int argc, const char* const* argv) {
   metrics["flights"] = {{"gravity", to_json(flights.gravity)},    {"center_x", to_json(flights.center[0])},
                         {"center_y", to_json(flights.center[1])}, {"center_z", to_json(flights.center[2])},
                         {"drag", to_json(flights.drag)},          {"tosses", flights.count}};
-  if (cube) metrics["parameters"] = parameters_of(*cube, data.training, flags, gravity);
+  if (cube) metrics["parameters"] = parameters;
   if (!cube || flags.contact.name == "exact_cone") out.write("model.pt", model->torchscript_bytes());
   out.write_csv("errors.csv", found.errors);
   out.write_csv("errors_in_time.csv", found.errors_in_time);
   out.write_csv("toss.csv", one_toss(*model, data.heldout.front()));
-  if (!flags.run.quiet) std::cout << summary_text(metrics) << (cube ? intervals_text(metrics["parameters"]) : "");
+  if (!flags.run.quiet) std::cout << summary_text(metrics) << (cube ? intervals_text(parameters) : "");
   write_results(out, metrics, {"toss.png", "errors.png", "errors_in_time.png", "parameters.png", "training.png"});
   return 0;
 }

@@ -102,8 +102,11 @@ Flights fit_flights(const std::vector<Toss>& tosses, double side, double rate) {
     throw UsageError("fewer than two of the tosses to learn from fly for " + std::to_string(kFewest) +
                      " samples before they can touch the ground, so that gravity cannot be told");
   }
-  const std::vector<Estimate> all = least_squares(flights, kUnknowns);
-  return {least_squares(flights, 1)[0], {all[1], all[2], all[3]}, all[4], static_cast<std::int64_t>(flights.size())};
+  const std::vector<Estimate> undamped = least_squares(flights, kUnknowns - 1);
+  return {undamped[0],
+          {undamped[1], undamped[2], undamped[3]},
+          least_squares(flights, kUnknowns)[4],
+          static_cast<std::int64_t>(flights.size())};
 }
 
 }  // namespace lcp::training

@@ -14,15 +14,15 @@ struct Estimate {
 };
 
 struct Flights {
-  Estimate gravity;    ///< m/s^2, of parabolas
+  Estimate gravity;    ///< m/s^2
   Estimate center[3];  ///< m, the recorded point from the centre of mass, in the axes of the body
   Estimate drag;       ///< 1/s, the deceleration per velocity
   std::int64_t count;  ///< of the tosses whose flights are long enough
 };
 
 /// Least squares over the samples of each toss from its first on in which a cube cannot touch the ground, of
-///   p = p_0 + v_0 t - gravity t^2 / 2 e_z
-/// for gravity, and of the same with + R center - drag (integral of p - p_0) for the others; R is the measured
+///   p = p_0 + v_0 t - gravity t^2 / 2 e_z + R center
+/// for gravity and the centre, and of the same with - drag (integral of p - p_0) for the drag; R is the measured
 /// orientation, p_0 and v_0 are each toss's own. The intervals allow for errors that are correlated within a toss.
 ///   side: m, of the cube. rate: samples per second.
 /// Throws a UsageError where fewer than two tosses have eight such samples.

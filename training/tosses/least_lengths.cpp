@@ -1,0 +1,105 @@
+#include "tosses/least_lengths.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "run/one_thread.h"
+
+namespace lcp::training {
+namespace {
+
+using torch::Tensor;
+
+// Lengths are rounded off at 0 by this much.
+constexpr double kFloor = 1e-2;
+
+Tensor lengths_of(const Tensor& r) { return (r.square().sum(-1) + kFloor * kFloor).sqrt(); }
+
+// The sum of the lengths at some parameters, and its derivatives.
+struct Local {
+  double sum;
+  Tensor of_tosses;  // [tosses, p], the slopes of the sums of the tosses
+  Tensor H;          // [p, p]
+};
+
+class Problem {
+ public:
+  Problem(const std::function<Tensor(const Tensor&)>& residuals, double step, const Tensor& toss)
+      : residuals_(residuals), step_(step), toss_(toss) {}
+
+  double sum(const Tensor& at) const {
+    const Tensor r = residuals_(at);
+    const OneThread one_thread;
+    return lengths_of(r).sum().item<double>();
+  }
+
+  Local local(const Tensor& at) const {
+    constexpr double kLargestChange = 1;
+    const std::int64_t p = at.size(0), tosses = toss_.max().item<std::int64_t>() + 1;
+    const Tensor center = residuals_(at);
+    Tensor kept = center.isfinite().all(-1);
+    std::vector<Tensor> columns;
+    for (std::int64_t k = 0; k < p; ++k) {
+      Tensor moved = at::zeros_like(at);
+      moved[k] = step_;
+      const Tensor change = residuals_(at + moved) - residuals_(at - moved);
+      kept = kept & (change.norm(2, {-1}) <= kLargestChange);
+      columns.push_back(change / (2 * step_));
+    }
+    const OneThread one_thread;  // products of matrices depend on the number of threads
+    const Tensor r = at::where(kept.unsqueeze(-1), center, 0);
+    const Tensor length = lengths_of(r);
+    const Tensor J = at::where(kept.unsqueeze(-1).unsqueeze(-1), at::stack(columns, -1), 0);  // [..., b, 2, 3, p]
+    const Tensor slope = (J * (r / length.unsqueeze(-1)).unsqueeze(-1)).sum(-2);              // [..., b, 2, p]
+    const Tensor root = length.rsqrt().unsqueeze(-1);
+    const auto products = [p](const Tensor& x) {
+      const Tensor rows = x.reshape({-1, p});
+      return rows.t().matmul(rows);
+    };
+    const Tensor of_windows = slope.sum(-2).flatten(0, -3).sum(0);  // [b, p]
+    return {lengths_of(center).sum().item<double>(),
+            at::zeros({tosses, p}, at.options()).index_add(0, toss_, of_windows),
+            products(J * root.unsqueeze(-1)) - products(slope * root)};
+  }
+
+ private:
+  const std::function<Tensor(const Tensor&)>& residuals_;
+  double step_;
+  Tensor toss_;
+};
+
+// The pseudo-inverse of H + damping diag(H), which is symmetric, in units in which H has a diagonal of ones.
+Tensor inverse(const Tensor& H, double damping) {
+  const Tensor diagonal = H.diagonal();
+  const Tensor scale = at::where(diagonal > 0, diagonal.rsqrt(), 0);
+  const Tensor scaled = scale.unsqueeze(1) * H * scale + damping * at::eye(H.size(0), H.options());
+  return at::linalg_pinv(scaled, /*rcond=*/1e-12, /*hermitian=*/true) * scale.unsqueeze(1) * scale;
+}
+
+}  // namespace
+
+LeastLengths minimize_lengths(const std::function<Tensor(const Tensor&)>& residuals, Tensor at, double step,
+                              const Tensor& toss, std::int64_t iterations) {
+  constexpr double kFirstDamping = 1e-2, kLargestDamping = 10;
+  const Problem problem(residuals, step, toss);
+  Local local = problem.local(at);
+  for (double damping = kFirstDamping; iterations > 0 && damping <= kLargestDamping; --iterations) {
+    const Tensor next = at - inverse(local.H, damping).matmul(local.of_tosses.sum(0));
+    if (problem.sum(next) < local.sum) {
+      at = next;
+      local = problem.local(at);
+      damping /= 10;
+    } else {
+      damping *= 10;
+    }
+  }
+  const OneThread one_thread;
+  const Tensor variances = local.of_tosses.matmul(inverse(local.H, 0)).square().sum(0);
+  return {at, at::where(local.H.diagonal() > 0, variances.sqrt(), std::numeric_limits<double>::infinity())};
+}
+
+}  // namespace lcp::training
