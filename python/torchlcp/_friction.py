@@ -21,9 +21,9 @@ class FrictionSolution(NamedTuple):
     """v [..., n], gamma [..., 3 c], status [...], int8, the values of Status, and iterations [...], int64.
 
     SOLVED: see solve_friction. NOT_FOUND: no method found a solution. INFEASIBLE: it is proved that no v keeps all
-    contacts from penetrating, but for huge ones. PIVOT_LIMIT: max_iterations ran out. BAD_INPUT: a number is not finite or out of its range,
-    or A is not symmetric or not positive definite. Unless the status is SOLVED, v and gamma are NaN. v is in m/s, gamma in
-    N s; iterations are Newton steps.
+    contacts from penetrating, but for huge ones. PIVOT_LIMIT: max_iterations ran out. BAD_INPUT: a number is not
+    finite or out of its range, or A is not symmetric or not positive definite. Unless the status is SOLVED, v and
+    gamma are NaN. v is in m/s, gamma in N s; iterations are Newton steps.
     """
 
     v: Tensor
