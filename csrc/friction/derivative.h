@@ -38,9 +38,8 @@ struct Solution {
   const double* u;      ///< [3 c], J v + b
 };
 
-/// dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + mu' dmu for the incoming gradients, dL = g_v'
-/// dv
-/// + g_gamma' dgamma + g_u' du.
+/// Of the incoming gradients, dL = g_v' dv + g_gamma' dgamma + g_u' du, they make
+///   dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + mu' dmu.
 struct Adjoint {
   double* a;   ///< [n]
   double* c;   ///< [3 c]

@@ -95,4 +95,12 @@ double ImpulseProblem::unscaled(const double* h, double* gamma, double* v, doubl
   return impulses_.residual(h, u_.data());
 }
 
+double ImpulseProblem::effect(const double* h) {
+  for (Eigen::Index i = 0; i < 3 * contacts_; ++i) row_[i] = h[i] / weight_[i / 3];
+  system_->to_bodies(row_, column_);
+  const contact::Vector push = column_;
+  system_->solve(column_);
+  return std::sqrt(std::max(0.0, push.dot(column_)));
+}
+
 }  // namespace lcp::friction

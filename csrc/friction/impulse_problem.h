@@ -45,6 +45,9 @@ class ImpulseProblem {
   /// gamma [3 c], v [n] and u = J v + b [3 c] of h. Returns the residual of h at this u.
   double unscaled(const double* h, double* gamma, double* v, double* u);
 
+  /// sqrt(h' W h), of which W has only what its rounding errors leave: how much h moves the bodies.
+  double effect(const double* h);
+
  private:
   Eigen::Index n_, contacts_;
   contact::AnySystem systems_;

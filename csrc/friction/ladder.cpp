@@ -32,6 +32,13 @@ constexpr int kFewContacts = 12;
 // and deviation.
 constexpr double kWideTypical = 0.1, kWideSpread = 2;
 constexpr double kTangents = 0.3;  // the size of random tangential impulses beside the normal ones
+// Of the proof that there is no solution: the weight of a proximal step, whose impulses are 1 / weight times the
+// penetration and have to be accurate; the most steps, each of which leaves the share weight / lambda of what moves
+// bodies along an eigenvector of W with the eigenvalue lambda; penetration that no solution within the tolerance has,
+// in its units; and the least velocities, relative to the largest |J v_free + b|, that do not count as a way out.
+constexpr double kFarkasWeight = 1e-6;
+constexpr int kFarkasSteps = 12;
+constexpr double kSurelyPushed = 2, kFarAway = 1e5;
 constexpr std::uint64_t kSeed = 1;
 
 double normal(solver::Random& numbers) {
@@ -105,16 +112,35 @@ void Ladder::interior(const InteriorSettings& settings) {
 }
 
 // Whether it is proved that no velocities keep all contacts from penetrating: then even the problem without friction
-// has no solution.
+// has no solution. The proof is that of Farkas: normal impulses y >= 0 that move no body, J_n' y = 0, and for which
+// y' (J_n v + b_n) = y' b_n < 0 whatever v is. Where they exist, the steps of the proximal point method for the problem
+// without friction converge to them. Where rounding leaves J_n' y of some size, the v that keep the contacts from
+// penetrating are as large as that is small.
 bool Ladder::infeasible() {
   const std::size_t m = static_cast<std::size_t>(contacts_);
-  std::vector<double> W(m * m), q(m), z(m), w(m);
+  std::vector<double> W(m * m), q(m), z(m), w(m), last(m);
   for (std::size_t i = 0; i < m; ++i) {
-    q[i] = impulses_.q[3 * i + 2];
     for (std::size_t j = 0; j < m; ++j) W[i * m + j] = impulses_.W[(3 * i + 2) * 3 * m + 3 * j + 2];
+    W[i * m + i] += kFarkasWeight;
   }
   solver::Ladder frictionless(contacts_, {});
-  return frictionless.solve(W.data(), q.data(), nullptr, z.data(), w.data()) == Status::kInfeasible;
+  for (int k = 0; k < kFarkasSteps; ++k) {
+    last = z;
+    for (std::size_t i = 0; i < m; ++i) q[i] = impulses_.q[3 * i + 2] - kFarkasWeight * last[i];
+    if (frictionless.solve(W.data(), q.data(), nullptr, z.data(), w.data()) != Status::kSolved) return false;
+    double push = 0, size = 0, unit_push = 0;
+    std::fill(h_.begin(), h_.end(), 0.0);
+    for (std::size_t i = 0; i < m; ++i) {
+      const double y = std::max(0.0, z[i] - last[i]);
+      h_[3 * i + 2] = y;
+      push -= y * impulses_.q[3 * i + 2];
+      size += y;
+      unit_push += y / impulses_.weight[i];  // if all contacts penetrated as fast as the largest |J v_free + b|
+    }
+    const double effect = problem_.effect(h_.data()) / size;
+    if (push > kSurelyPushed * limits_.tolerance * unit_push && push > kFarAway * effect * unit_push) return true;
+  }
+  return false;
 }
 
 // Tries one method after another, until h_ is accepted.

@@ -35,10 +35,11 @@ struct FrictionOptions {
   /// An element is solved where max_k |d_k gamma_k - P_k(d_k gamma_k - u_k - mu_k |u_kt| e_n)| is at most tolerance
   /// times the largest |J v_free + b|. P_k projects on the cone of contact k, and d_k is the mean of the diagonal of
   /// its block of J A^-1 J'. The condition holds in double precision, before results are rounded to the dtype. Absent:
-  /// 1e-10.
+  /// 1e-10 in float64, 1e-7 in float32.
   std::optional<double> tolerance = {};
 
-  /// Newton steps that one element of the batch may take. Absent: as many as all methods take that there are.
+  /// Newton steps that one element of the batch may take, by all methods together. Absent: no limit; an element that
+  /// no method solves takes some 10,000.
   std::optional<std::int64_t> max_iterations = {};
 
   /// [..., 3 c], N s, of A's dtype and device: impulses to start from, for example gamma of the last time step. Where
@@ -49,8 +50,9 @@ struct FrictionOptions {
 struct FrictionResult {
   at::Tensor v;      ///< [..., n], m/s; NaN where not solved
   at::Tensor gamma;  ///< [..., 3 c], N s, impulses (t1, t2, n) of each contact; NaN where not solved
-  /// [...], int8: kSolved; kNotFound; kInfeasible where it is proved that no v keeps all contacts from penetrating;
-  /// kPivotLimit where max_iterations ran out; or kBadInput.
+  /// [...], int8: kSolved; kNotFound; kInfeasible where it is proved that no v keeps all contacts from penetrating, but
+  /// for such as are more than some 1e5 times as large as the given velocities; kPivotLimit where max_iterations ran
+  /// out; or kBadInput.
   at::Tensor status;
   at::Tensor iterations;  ///< [...], int64, Newton steps
 };

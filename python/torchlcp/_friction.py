@@ -21,9 +21,9 @@ class FrictionSolution(NamedTuple):
     """v [..., n], gamma [..., 3 c], status [...], int8, the values of Status, and iterations [...], int64.
 
     SOLVED: see solve_friction. NOT_FOUND: no method found a solution. INFEASIBLE: it is proved that no v keeps all
-    contacts from penetrating. PIVOT_LIMIT: max_iterations ran out. BAD_INPUT: a number is not finite or out of its range,
-    or A is not symmetric or not positive definite. Unless the status is SOLVED, v and gamma are NaN. v is in m/s, gamma in
-    N s; iterations are Newton steps.
+    contacts from penetrating, but for huge ones. PIVOT_LIMIT: max_iterations ran out. BAD_INPUT: a number is not
+    finite or out of its range, or A is not symmetric or not positive definite. Unless the status is SOLVED, v and
+    gamma are NaN. v is in m/s, gamma in N s; iterations are Newton steps.
     """
 
     v: Tensor
@@ -40,7 +40,7 @@ class FrictionCertificate(NamedTuple):
     margin: the least distance of a contact to a change between stick, slide and being apart, where the gradient jumps,
         relative to the largest |J v_free + b|; infinity without contacts.
     rank: int64, 3 c where gamma is determined.
-    unique: bool, whether v is determined; where it is not, the gradient is NaN.
+    unique: bool, whether v is determined; where it is not, the gradient is one of many.
     """
 
     residual: Tensor
@@ -99,8 +99,9 @@ def solve_friction(
         kappa: where > 0, the gradient is that of the nearby point where each contact has gamma_n u_n = kappa and
             gamma_t = -mu^2 gamma_n u_t / sqrt(u_n^2 + mu^2 |u_t|^2), or NaN where none is found; v and gamma stay exact.
             It is smooth, sees contacts that are not made yet, and has an error proportional to kappa. In J.
-        tolerance: bound on the violation of the law, a velocity relative to the largest |J v_free + b|. None: 1e-10.
-        max_iterations: Newton steps that one element may take. None: as many as all methods take.
+        tolerance: bound on the violation of the law, a velocity relative to the largest |J v_free + b|. None: 1e-10 in float64,
+            1e-7 in float32.
+        max_iterations: Newton steps that one element may take. None: no limit.
 
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.

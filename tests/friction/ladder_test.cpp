@@ -199,6 +199,42 @@ TEST(FrictionLadderTest, ProvesThatAMassBetweenTwoWallsCannotBeWhereBothAre) {
   EXPECT_NEAR(found.v[2], -1, 1e-12);
 }
 
+// The directions of the fingers balance each other but for rounding errors.
+TEST(FrictionLadderTest, ProvesThatFingersAroundABallCannotReachIntoIt) {
+  RigidContactMaker make(7);
+  for (int fingers = 2; fingers <= 8; ++fingers) {
+    for (const double depth : {1e-1, 1e-3, 1e-5}) {
+      RigidContacts ball;
+      ball.A = Eigen::Matrix<double, 6, 6>::Identity();
+      ball.A.diagonal().tail<3>().setConstant(0.4);
+      ball.J.resize(3 * fingers, 6);
+      ball.b = VectorXd::Zero(3 * fingers);
+      ball.mu = VectorXd::Constant(fingers, 0.1 + 2 * make.uniform());
+      ball.v_free = VectorXd::NullaryExpr(6, [&] { return 2 * make.uniform() - 1; });
+      for (int k = 0; k < fingers; ++k) {
+        const double angle = 2 * M_PI * k / fingers, turn = make.uniform();
+        const Eigen::Vector3d inwards(-std::cos(angle), -std::sin(angle), 0),
+            side = inwards.cross(Eigen::Vector3d::UnitZ());
+        const Eigen::Vector3d t1 = std::cos(turn) * side + std::sin(turn) * Eigen::Vector3d::UnitZ();
+        for (int i = 0; i < 3; ++i) {
+          const Eigen::Vector3d axis = i == 0 ? t1 : i == 1 ? inwards.cross(t1) : inwards;
+          ball.J.row(3 * k + i) << axis.transpose(), (-inwards).cross(axis).transpose();
+        }
+        ball.b[3 * k + 2] = -depth;
+      }
+      for (const double mass : {0x1p-30, 1., 0x1p30}) {
+        RigidContacts scaled = ball;
+        scaled.A *= mass;
+        const Solution found = solved(scaled);
+        EXPECT_EQ(found.status, Status::kInfeasible) << fingers << ' ' << depth;
+        EXPECT_LT(found.iterations, 1000);
+      }
+      ball.b = -ball.b;  // they leave it some room
+      expect_solved(ball, fingers);
+    }
+  }
+}
+
 TEST(FrictionLadderTest, TakesAContactThatMovesNothing) {
   RigidContacts mass = mass_on_plane(0.1, -1, 0.5);
   mass.J.conservativeResize(6, 3);

@@ -261,13 +261,21 @@ def test_derivatives_of_what_a_batch_shares(shared):
 
 def test_single_precision_is_double_precision_rounded():
     arguments = [x.float() for x in problem(STATES, 20)[0]]
-    total = lambda *x: sum((y * y).sum() for y in solve(*x))
+    total = lambda *x: sum((y * y).sum() for y in solve(*x, tolerance=1e-10))
     exact = [x.double() for x in arguments]
-    single, double = lcp.solve_friction(*arguments), lcp.solve_friction(*exact)
+    single, double = (lcp.solve_friction(*x, tolerance=1e-10) for x in (arguments, exact))
     assert single[0].dtype == torch.float32 and not single[2].any()
     assert_same(single[:2], tuple(x.float() for x in double[:2]))
     for x, y in zip(gradients(total, arguments), gradients(total, exact)):
         assert (x - y).abs().max() <= 1e-4 * y.abs().max()
+
+
+@pytest.mark.parametrize("dtype, tolerance, other", [(torch.float64, 1e-10, 1e-7), (torch.float32, 1e-7, 1e-10)])
+def test_the_tolerance_follows_the_dtype(dtype, tolerance, other):
+    arguments = [x.to(dtype) for x in problem(STATES * 2, 200, n=6)[0]]
+    default, same, not_same = (lcp.solve_friction(*arguments, tolerance=t) for t in (None, tolerance, other))
+    assert_same(default, same)
+    assert (default[3] != not_same[3]).any()
 
 
 def test_vmap_is_the_loop():

@@ -130,7 +130,9 @@ class RigidSystem : public System {
                                   : error(first, end, steps, motion.exact);
     const auto largest = [](const Tensor& x) { return x.nan_to_num().max().item<double>(); };
     motion.metrics["max_penetration"] = std::max(0.0, largest(-gap));
-    // What a step adds to the energy beyond the work of the forces; friction and impacts only take.
+    // What a step adds to the energy beyond the work of the forces. Only impacts with restitution can: by Newton's law
+    // where there is friction, too, and by g dt / 2 times the impulse, since velocities are those of the middles of
+    // steps.
     motion.metrics["max_energy_gain"] = largest(total.slice(0, 1) - total.slice(0, 0, -1) - work);
     motion.metrics["energy_first"] = total[0][0].item<double>();
     motion.metrics["energy_last"] = total[-1][0].item<double>();

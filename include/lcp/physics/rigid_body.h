@@ -31,7 +31,7 @@ struct RigidBody {
   static RigidBody box(double mass, const std::array<double, 3>& size);
 };
 
-/// The plane normal.x = offset. What it belongs to is on the side to which the normal does not point.
+/// The plane normal.x = offset. It bounds a body, or the ground, which is on the side opposite to the normal.
 struct Plane {
   at::Tensor normal;                       ///< [..., 3], a unit vector
   at::Tensor offset;                       ///< [...], m

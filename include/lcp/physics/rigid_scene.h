@@ -5,14 +5,14 @@
 //
 // where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
 // impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. A contact may close
-// its gap within the step, u_n >= -gap / dt [ST]. One that would close it faster than the bounce threshold is an impact
-// at the time t = gap / -J_n nu, after which it obeys Newton's law with the restitution e. Velocities are those of the
-// middles of the steps, so that with the acceleration a_n = (u_free,n - J_n nu) / dt
+// its gap within the step, u_n >= -gap / dt [ST]. One that would close it faster than the bounce threshold is an
+// impact: it reaches the other body at the time t = gap / -J_n nu and rebounds by Newton's law with the restitution e.
+// Velocities are those of the middles of the steps, so that with the acceleration a_n = (u_free,n - J_n nu) / dt
 //
 //   u_n >= -e (u_free,n + a_n (t - dt / 2)) + a_n (dt / 2 - t),   but not less than 0, nor more than -2 e u_free,n.
 //
-// A body moves by dt nu_next, but by t nu + (dt - t) nu_next where it takes part in an impact, itself or through others
-// that it touches; t is that of the first. So the time of an impact is part of the motion and of its derivative.
+// A body moves by dt nu_next, but by t nu + (dt - t) nu_next where it takes part in impacts, itself or through bodies
+// that it touches; t is the time of the first of them. So that time is part of the motion and of its derivative.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
 //        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
@@ -123,8 +123,9 @@ struct RigidCertificate {
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments. The margin of a substep is that
 /// of lcp::certify_friction, 0 where the velocities are not unique, or that of lcp::certify_contact. For polyhedral
 /// contact it is the least distance, relative to the largest |J nu_free + b|, of a pair z, w from z = w = 0 where that
-/// would change the motion. For rigid contact it is also the least relative distance of an approaching contact from the
-/// bounce threshold, and of a fast one from closing its gap, where the motion jumps.
+/// would change the motion. For rigid contact it is also the least relative distance of the speed of an approaching
+/// contact from the bounce threshold and, where it is faster than that, from just reaching the other body in the step:
+/// the motion jumps at both.
 RigidCertificate certify_rollout(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                                  const RigidOptions& options, const RigidSolution& rollout, double tolerance = 1e-9);
 
