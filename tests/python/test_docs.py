@@ -83,7 +83,7 @@ KNOWN = {
     "learning": ["lcp/learning"],
     "identification": ["lcp/identification"],
     "models": ["lcp/nn"],
-    "training": ["lcp/physics", "lcp/learning", "lcp/identification", "lcp/nn"],
+    "training": ["lcp/physics", "lcp/learning", "lcp/identification", "lcp/nn", "Eigen"],
     "lcp": ["lcp/method.h", "lcp/status.h", "lcp/ties.h", "LibTorch"],
     "lcp/physics": ["lcp"],
     "lcp/learning": ["lcp"],

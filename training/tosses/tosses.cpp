@@ -131,17 +131,25 @@ bool in_order(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-std::vector<Toss> read_tosses(const std::filesystem::path& folder, double length) {
+std::vector<std::filesystem::path> files_of_tosses(const std::filesystem::path& folder,
+                                                   const std::vector<std::string>& extensions) {
   std::error_code error;
   std::vector<std::filesystem::path> paths;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::filesystem::path& path = entry.path();
-    if (path.extension() == ".pt" || path.extension() == ".csv") paths.push_back(path);
+    const std::string extension = entry.path().extension().string();
+    if (std::find(extensions.begin(), extensions.end(), extension) != extensions.end()) paths.push_back(entry.path());
   }
   if (error) throw UsageError("cannot read the folder " + folder.string() + ": " + error.message());
-  if (paths.empty()) throw UsageError(folder.string() + ": holds no file of a toss, which ends with .pt or .csv");
+  if (paths.empty()) {
+    throw UsageError(folder.string() + ": holds no file of a toss, which ends with " + listed(extensions));
+  }
   std::sort(paths.begin(), paths.end(),
             [](const auto& a, const auto& b) { return in_order(a.filename().string(), b.filename().string()); });
+  return paths;
+}
+
+std::vector<Toss> read_tosses(const std::filesystem::path& folder, double length) {
+  const std::vector<std::filesystem::path> paths = files_of_tosses(folder, {".pt", ".csv"});
   std::vector<Toss> tosses;
   tosses.reserve(paths.size());
   for (const std::filesystem::path& path : paths) tosses.push_back(read_toss(path, length));

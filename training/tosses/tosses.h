@@ -25,9 +25,13 @@ struct Toss {
 constexpr const char* kTossColumns[] = {"x",   "y",   "z",   "q_w",     "q_x",     "q_y",    "q_z",
                                         "v_x", "v_y", "v_z", "omega_x", "omega_y", "omega_z"};
 
-/// Reads all files of the folder that end with .pt or .csv, in the order of their names, in which numbers are compared
-/// as numbers; others are ignored. A .pt file holds a tensor [T, 13] or more columns, or [1, T, ...], as torch.save
-/// writes it, a .csv file the columns kTossColumns.
+/// The files of the folder that have one of these extensions, in the order of their names, in which numbers are
+/// compared as numbers. Throws a UsageError that names the folder where there are none.
+std::vector<std::filesystem::path> files_of_tosses(const std::filesystem::path& folder,
+                                                   const std::vector<std::string>& extensions);
+
+/// Reads the files_of_tosses that end with .pt or .csv. A .pt file holds a tensor [T, 13] or more columns, or
+/// [1, T, ...], as torch.save writes it, a .csv file the columns kTossColumns.
 ///   length: metres for a unit of x, y, z and of v_x, v_y, v_z.
 /// Throws a UsageError that names the file, and the row and column where one is wrong: a number that is not finite, a
 /// quaternion whose length is not about 1, fewer than 3 samples.
