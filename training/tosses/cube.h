@@ -12,7 +12,8 @@
 
 namespace lcp::training {
 
-/// Free motion tells nothing of the mass: the inertia is per mass, and the mass counts as 1 kg.
+/// Free motion tells nothing of the mass: the inertia is per mass, and the mass counts as 1 kg. Any of its numbers may
+/// have batch dimensions in front.
 struct Cube {
   torch::Tensor mu;           ///< []
   torch::Tensor restitution;  ///< [], not used by compliant contact
