@@ -39,6 +39,8 @@ physics::RigidOptions CubeContact::options() const {
                                                : RigidFormulation::kCompliant;
   options.substeps = substeps;
   options.directions.count = directions;
+  options.kappa = kappa;
+  options.ties = ties;
   return options;
 }
 

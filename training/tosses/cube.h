@@ -33,6 +33,8 @@ struct CubeContact {
   std::string name = "exact_cone";
   std::int64_t substeps = 2;
   std::int64_t directions = 8;  ///< of polyhedral friction
+  double kappa = 0;             ///< of RigidOptions, as the next; no flags
+  std::string ties = "active";
 
   void add_to(CommandLine& line);
   physics::RigidOptions options() const;

@@ -102,6 +102,18 @@ Tensor CubeModel::values_at(const Tensor& numbers) const {
   return values.empty() ? numbers : at::stack(values, -1);
 }
 
+Tensor CubeModel::numbers_of(const std::vector<double>& values) const {
+  const auto logit = [](double x) { return std::log(x / (1 - x)); };
+  std::vector<double> numbers;
+  for (std::size_t k = 0; k < names_.size(); ++k) {
+    const double change = kinds_[k] == Kind::kPositive   ? std::log(values[k] / first_[k])
+                          : kinds_[k] == Kind::kFraction ? logit(values[k]) - logit(first_[k])
+                                                         : values[k] - first_[k];
+    numbers.push_back(change / scale_[k]);
+  }
+  return torch::tensor(numbers, torch::kDouble);
+}
+
 Cube CubeModel::cube() const { return cube_at(raw); }
 
 Cube CubeModel::cube_of(const Tensor& values) const {

@@ -30,6 +30,9 @@ class CubeModel : public TossModel {
   torch::Tensor values_at(const torch::Tensor& numbers) const;
   Cube cube_at(const torch::Tensor& numbers) const { return cube_of(values_at(numbers)); }
 
+  /// The raw numbers, [p], of these values in the order of names().
+  torch::Tensor numbers_of(const std::vector<double>& values) const;
+
   torch::Tensor raw;  ///< [p], what is learned: numbers without bounds, which begin at 0, steps of .1 being small
 
  private:

@@ -19,12 +19,12 @@ namespace lcp::training {
 
 /// Pieces of tosses, b of them, padded to the length of the longest, float64.
 struct Segments {
-  physics::RigidState start;  ///< [b, 1, ...]
-  torch::Tensor position;     ///< [T, b, 3], m, measured after each step; beyond the end of a piece its last one
-  torch::Tensor orientation;  ///< [T, b, 4]
-  torch::Tensor velocity;     ///< [T, b, 3], m/s
+  physics::RigidState start;       ///< [b, 1, ...]
+  torch::Tensor position;          ///< [T, b, 3], m, measured after each step; beyond the end of a piece its last one
+  torch::Tensor orientation;       ///< [T, b, 4]
+  torch::Tensor velocity;          ///< [T, b, 3], m/s
   torch::Tensor angular_velocity;  ///< [T, b, 3], rad/s
-  torch::Tensor steps;        ///< [b], int64
+  torch::Tensor steps;             ///< [b], int64
 
   std::int64_t count() const { return steps.size(0); }
   std::int64_t longest() const { return position.size(0); }
