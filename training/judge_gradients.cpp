@@ -39,7 +39,7 @@ struct Flags {
   CubeFlags cube;
   CubeContact contact;
   double initial_mu = 0.4, initial_side = 0.098, initial_inertia = 1.62e-3;
-  std::int64_t short_window = 4, window = 20, windows = 48, points = 3;
+  std::int64_t short_window = 4, window = 20, training_window = 4, windows = 48, points = 3;
   std::int64_t starts = 20, iterations = 60, batch = 8;
   double learning_rate = 0.1, wide = 0.05, narrow = 1e-6;
   std::vector<double> kappa = {1e-4, 1e-2};
@@ -51,7 +51,10 @@ void Flags::add_to(CommandLine& line) {
   run.add_to(line);
   tosses.add_to(line);
   line.add<std::int64_t>("short-window", short_window, "Steps of the short windows", at_least_one);
-  line.add<std::int64_t>("window", window, "Steps of the long windows, with which training goes", at_least_one);
+  line.add<std::int64_t>("window", window, "Steps of the long windows, which also judge where training ends",
+                         at_least_one);
+  line.add<std::int64_t>("training-window", training_window, "Steps of the windows that training learns from",
+                         at_least_one);
   line.add<std::int64_t>("windows", windows, "Windows of each length that the gradients are asked on", at_least_one);
   line.add<std::int64_t>("points", points,
                          "Random values of the parameters at which they are asked, beside those near the flags of the "
@@ -59,10 +62,11 @@ void Flags::add_to(CommandLine& line) {
                          at_least_zero);
   line.add<double>("wide-step", wide, "Step of the differences that are the reference, of raw numbers", positive);
   line.add<double>("narrow-step", narrow, "Step of the narrow differences", positive);
-  line.add<std::vector<double>>("kappa", kappa, "Smoothings, J for 1 kg", [](const std::vector<double>& x) {
-    const bool valid = std::all_of(x.begin(), x.end(), [](double y) { return positive(y).empty(); });
-    return valid ? "" : "finite numbers > 0";
-  });
+  line.add<std::vector<double>>(
+      "kappa", kappa, "Smoothings, J for 1 kg, the first also of polyhedral contact", [](const std::vector<double>& x) {
+        const bool valid = !x.empty() && std::all_of(x.begin(), x.end(), [](double y) { return positive(y).empty(); });
+        return valid ? "" : "finite numbers > 0";
+      });
   line.add<std::int64_t>("starts", starts, "Random starts of the trainings by each layer", at_least_one);
   line.add<std::int64_t>("iterations", iterations, "Iterations of Adam", at_least_zero);
   line.add<std::int64_t>("batch", batch, "Windows of an iteration", at_least_one);
@@ -300,7 +304,7 @@ int judge_gradients(int argc, const char* const* argv) {
   }
   const auto question_count = static_cast<std::int64_t>(questions.size());
   constexpr std::int64_t kPool = 256, kJudging = 64;
-  const Segments pool = touching(windows, kPool, flags.window, side, generator(seed, Stream::kTosses, 2));
+  const Segments pool = touching(windows, kPool, flags.training_window, side, generator(seed, Stream::kTosses, 2));
   const Segments judging = touching(windows, kJudging, flags.window, side, generator(seed, Stream::kHeldoutTosses));
   OutputFolder out(line, flags.run);
 

@@ -10,19 +10,6 @@ namespace lcp::training {
 using physics::RigidFormulation;
 using torch::Tensor;
 
-namespace {
-
-// The motion of the point `offset`, [..., 3], of the body instead of its origin.
-physics::RigidState moved(const physics::RigidState& state, const Tensor& offset) {
-  const Tensor R = physics::rotation_matrix(state.orientation);
-  const auto turned = [&](const Tensor& x) { return (R * x.unsqueeze(-2)).sum(-1); };
-  const Tensor offsets = offset.unsqueeze(-2).expand_as(state.angular_velocity);
-  return {state.position + turned(offsets), state.orientation,
-          state.velocity + turned(at::linalg_cross(state.angular_velocity, offsets)), state.angular_velocity};
-}
-
-}  // namespace
-
 void CubeContact::add_to(CommandLine& line) {
   line.add<std::string>("contact", name,
                         "exact_cone (lcp::solve_friction), polyhedral (lcp::solve) or compliant (lcp::solve_contact)",
@@ -93,6 +80,14 @@ physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, doubl
   scene.stiffness = last(cube.stiffness);
   scene.dissipation = last(cube.dissipation);
   return scene;
+}
+
+physics::RigidState moved(const physics::RigidState& state, const Tensor& offset) {
+  const Tensor R = physics::rotation_matrix(state.orientation);
+  const auto turned = [&](const Tensor& x) { return (R * x.unsqueeze(-2)).sum(-1); };
+  const Tensor offsets = offset.unsqueeze(-2).expand_as(state.angular_velocity);
+  return {state.position + turned(offsets), state.orientation,
+          state.velocity + turned(at::linalg_cross(state.angular_velocity, offsets)), state.angular_velocity};
 }
 
 physics::RigidSolution roll_out(const Cube& cube, const CubeContact& contact, double dt,

@@ -58,6 +58,9 @@ struct CubeFlags {
 /// The cube on its plane, stepped every dt s / substeps.
 physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, double dt);
 
+/// The motion of the point `offset`, [..., 3], of the body instead of its origin.
+physics::RigidState moved(const physics::RigidState& state, const torch::Tensor& offset);
+
 /// Rollouts; differentiable in the state and the cube. Positions and velocities, those of `start` too, are those of the
 /// centre of the cube. What was not solved is NaN.
 physics::RigidSolution roll_out(const Cube& cube, const CubeContact& contact, double dt,

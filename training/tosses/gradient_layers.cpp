@@ -72,16 +72,14 @@ std::vector<GradientLayer> gradient_layers(const LayerOptions& options, const Wi
   std::vector<GradientLayer> layers = {{"differences, wide", exact, with(exact), options.wide},
                                        {"differences, narrow", exact, with(exact), options.narrow},
                                        {"exact cone", exact, with(exact)}};
-  const auto add_smoothed = [&](const std::string& label, const std::string& name) {
-    for (const double kappa : options.kappa) {
-      layers.push_back({label + ", kappa " + short_number(kappa), name, with(name, kappa)});
-    }
+  const auto smoothed = [&](const std::string& label, const std::string& name, double kappa) {
+    return GradientLayer{label + ", kappa " + short_number(kappa), name, with(name, kappa)};
   };
-  add_smoothed("exact cone", exact);
+  for (const double kappa : options.kappa) layers.push_back(smoothed("exact cone", exact, kappa));
   layers.push_back({"polyhedral", polyhedral, with(polyhedral)});
   layers.push_back({"polyhedral, inactive ties", polyhedral, with(polyhedral, 0, "inactive")});
   layers.push_back({"polyhedral, midpoint ties", polyhedral, with(polyhedral, 0, "midpoint")});
-  add_smoothed("polyhedral", polyhedral);
+  layers.push_back(smoothed("polyhedral", polyhedral, options.kappa.front()));
   layers.push_back({"compliant", compliant, with(compliant)});
   layers.push_back({"bilevel, single steps", "bilevel",
                     [=](const Tensor& raw, const Segments& some) { return step.bilevel(model.cube_at(raw), some); }});

@@ -35,12 +35,12 @@ torch::Tensor gradient_of(const GradientLayer& layer, const torch::Tensor& raw, 
 torch::Tensor differences(const GradientLayer& layer, double step, const torch::Tensor& raw, const Segments& windows);
 
 struct LayerOptions {
-  Cube start;           ///< where the raw numbers are 0
-  CubeContact contact;  ///< substeps and directions
-  double rate;          ///< samples per second
-  double side;          ///< m, the unit of length of the step losses
-  std::vector<double> kappa;
-  double wide, narrow;  ///< differences
+  Cube start;                 ///< where the raw numbers are 0
+  CubeContact contact;        ///< substeps and directions
+  double rate;                ///< samples per second
+  double side;                ///< m, the unit of length of the step losses
+  std::vector<double> kappa;  ///< of the exact cone, the first also of polyhedral contact
+  double wide, narrow;        ///< differences
 };
 
 /// What all layers are judged by, the first of gradient_layers: wide differences of the misfit of the exact cone.

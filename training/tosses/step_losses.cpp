@@ -25,15 +25,17 @@ struct Steps {
 
   Steps(const Cube& cubes, const Segments& windows, double rate)
       : scene(scene_of(cubes, {.substeps = 1}, 1 / rate)), A(physics::mass_matrix(scene)) {
-    const auto measured = [](const Tensor& x) { return x.unsqueeze(-2); };
-    next = {measured(windows.position), measured(windows.orientation), measured(windows.velocity),
-            measured(windows.angular_velocity)};
+    const auto body = [](const Tensor& x) { return x.unsqueeze(-2); };
+    const RigidState measured = {body(windows.position), body(windows.orientation), body(windows.velocity),
+                                 body(windows.angular_velocity)};
     const auto before = [](const Tensor& first, const Tensor& all) {
       return at::cat({first.unsqueeze(0), all.slice(0, 0, -1)});
     };
-    now = {before(windows.start.position, next.position), before(windows.start.orientation, next.orientation),
-           before(windows.start.velocity, next.velocity),
-           before(windows.start.angular_velocity, next.angular_velocity)};
+    const RigidState& start = windows.start;
+    now = moved({before(start.position, measured.position), before(start.orientation, measured.orientation),
+                 before(start.velocity, measured.velocity), before(start.angular_velocity, measured.angular_velocity)},
+                -cubes.center);
+    next = moved(measured, -cubes.center);
     const Tensor omega = physics::gyroscopic(now.angular_velocity.squeeze(-2), scene.bodies.front().inertia, scene.dt);
     v_free = at::cat({now.velocity.squeeze(-2) + scene.dt * scene.gravity, omega}, -1);
     v_next = velocity(next);
@@ -89,28 +91,39 @@ Tensor StepLoss::bilevel(const Cube& cubes, const Segments& windows) const {
 }
 
 Tensor StepLoss::contact_nets(const Cube& cubes, const Segments& windows) const {
-  constexpr double kRegularization = 1e-2;  // 1/kg
+  constexpr double kRegularization = 1e-4;  // 1/kg
   constexpr double kRound = 1e-12;          // (m/s)^2: rounds the tip of |u_t|
   const Steps steps(cubes, windows, rate);
   const physics::RigidContacts end = physics::contacts(steps.next, steps.scene);
-  const Tensor mu = steps.scene.mu.expand({-1, end.gap.size(-1)});
+  const std::int64_t count = end.gap.size(-1);
+  const Tensor mu = steps.scene.mu.expand({-1, count});
   const Tensor change = steps.v_next - steps.v_free;
-  const Tensor u = times(end.J, steps.v_next).unflatten(-1, {-1, 3}), u_t = u.narrow(-1, 0, 2);
-  const Tensor speed = (u_t.square().sum(-1) + kRound).sqrt();
-  const Tensor apart = end.gap.clamp_min(0) / steps.scene.dt, overlap = end.gap.clamp_max(0) / steps.scene.dt;
-  const Tensor cost = at::cat({u_t, (apart + mu * speed).unsqueeze(-1)}, -1).flatten(-2);  // of the impulses
+  const Tensor u_t = times(end.J, steps.v_next).unflatten(-1, {-1, 3}).narrow(-1, 0, 2);
+  const Tensor speed = (u_t.square().sum(-1) + kRound).sqrt(), gap = end.gap / (side / 2);
 
-  // |change - B gamma|_W^2 / 2 with B = A^-1 J' is the energy of a body with the inertia W and contacts B' W.
-  const Tensor W = metric(side / 2);
-  const Tensor B_t = end.J / steps.A.diagonal(0, -2, -1).unsqueeze(-2);
-  const Tensor R = at::full({cost.size(-1)}, kRegularization, cost.options());
-  const ContactResult found = solve_contact(at::diag_embed(W), -change, W * B_t, -cost, R, mu);
-  const Tensor solved = (found.status == 0).unsqueeze(-1);
-  const Tensor gamma = at::where(solved, found.gamma, 0);
-  const Tensor error = change - (B_t * gamma.unsqueeze(-1)).sum(-2);
-  const Tensor losses = ((W * error.square()).sum(-1) + (R * gamma.square()).sum(-1) + overlap.square().sum(-1)) / 2 +
-                        (gamma * cost).sum(-1);
-  return mean_over_steps(losses.masked_fill(~solved.squeeze(-1), std::numeric_limits<double>::quiet_NaN()), windows);
+  // For each contact the columns of gap gamma_n and of |u_t| gamma_t + mu gamma_n u_t, [..., c, 3, 3].
+  const Tensor none = at::zeros_like(gap), slips = mu.unsqueeze(-1) * u_t;
+  const Tensor blocks = at::stack({at::stack({none, speed, none}, -1), at::stack({none, none, speed}, -1),
+                                   at::stack({gap, slips.select(-1, 0), slips.select(-1, 1)}, -1)},
+                                  -2);
+  const Tensor terms = (blocks.unsqueeze(-2) * at::eye(count, gap.options()).view({count, 1, count, 1}))
+                           .flatten(-2)
+                           .flatten(-3, -2);  // [..., 3 c, 3 c]
+
+  // All terms are squares of what is linear in gamma: the energy of a body whose velocity is all of it.
+  const Tensor W = metric(side / 2), effect = end.J / steps.A.diagonal(0, -2, -1).unsqueeze(-2);  // J A^-1
+  const Tensor inertia = at::cat({W, at::ones({3 * count}, W.options())});
+  const Tensor free = at::cat({-change, at::zeros_like(terms.select(-1, 0))}, -1);
+  const Tensor R = at::full({3 * count}, kRegularization, W.options());
+  const ContactResult found =
+      solve_contact(at::diag_embed(inertia), free, at::cat({W * effect, terms}, -1), at::zeros_like(R), R, mu);
+  const Tensor solved = found.status == 0;
+  const Tensor gamma = at::where(solved.unsqueeze(-1), found.gamma, 0).unsqueeze(-1);
+  const Tensor error = change - (effect * gamma).sum(-2), overlap = gap.clamp_max(0);
+  const Tensor losses = ((W * error.square()).sum(-1) + (terms * gamma).sum(-2).square().sum(-1) +
+                         overlap.square().sum(-1) + (R * gamma.squeeze(-1).square()).sum(-1)) /
+                        2;
+  return mean_over_steps(losses.masked_fill(~solved, std::numeric_limits<double>::quiet_NaN()), windows);
 }
 
 }  // namespace lcp::training

@@ -25,10 +25,11 @@ struct StepLoss {
   ///   cubes: numbers of batches [b].
   torch::Tensor bilevel(const Cube& cubes, const Segments& windows) const;
 
-  /// After [PHP]: the minimum over impulses in the friction cones of the prediction's error, of the impulses' work over
-  /// the measured gap, of the penetration and of the dissipation that friction lacks, all at the measured end of the
-  /// step, so that the problem is convex. lcp::solve_contact solves it. The terms are linear where those of [PHP] are
-  /// squared, and there is no restitution. The mean over the steps of each window, [b], NaN where not solved.
+  /// After [PHP]: the minimum over impulses gamma in the friction cones of the squares of the prediction's error, of
+  /// gap gamma_n, of |u_t| gamma_t + mu gamma_n u_t, by which friction would not oppose the slip u_t, and of the
+  /// penetration, with the gaps, in half sides, and the slip, m/s, of the measured end of the step. So the problem is
+  /// convex, and lcp::solve_contact solves it. There is no restitution. The mean over the steps of each window, [b],
+  /// NaN where not solved.
   torch::Tensor contact_nets(const Cube& cubes, const Segments& windows) const;
 };
 
