@@ -64,7 +64,7 @@ def run(key, tosses, threads):
 
 def study(tosses, jobs, threads):
     known = done()
-    missing = [key for seed in SEEDS for count in COUNTS for model in MODELS
+    missing = [key for model in MODELS for seed in SEEDS for count in COUNTS
                if (key := (model, count, seed)) not in known]
     if not TABLE.exists():
         with open(TABLE, "w", newline="") as stream:
