@@ -93,7 +93,7 @@ int convert_tosses(int argc, const char* const* argv) {
   CaptureColumns columns;
   Conventions conventions;
   std::string length = "m", time = "s", reading[kReadingBits];
-  std::vector<double> centre = {0, 0, 0};
+  std::vector<double> center = {0, 0, 0};
   double rate = 0, gravity = 9.81;
   bool force = false;
   run.add_to(line);
@@ -120,7 +120,7 @@ int convert_tosses(int argc, const char* const* argv) {
                         one_of({kUpAxes.begin(), kUpAxes.end()}));
   line.add<double>("ground-height", conventions.ground, "Height of the ground along that axis, in units of length",
                    finite_number);
-  line.add<std::vector<double>>("centre", centre,
+  line.add<std::vector<double>>("center", center,
                                 "From the tracked point to the body's centre, in the body's axes and units of length",
                                 finite_numbers(3));
   line.add<double>("gravity", gravity, "What free flight must show, m/s^2", positive);
@@ -142,7 +142,7 @@ int convert_tosses(int argc, const char* const* argv) {
   if (data.empty()) throw UsageError("--data is missing: the CSV file of a toss, or a folder of them");
   conventions.length = unit_of(length, kLengthUnits);
   conventions.time = rate > 0 ? 1 : unit_of(time, kTimeUnits);
-  conventions.centre = {centre[0], centre[1], centre[2]};
+  conventions.center = {center[0], center[1], center[2]};
   for (std::size_t bit = 0; bit < kReadingBits; ++bit) {
     conventions.reading[bit] = reading[bit] == kReadingFlags[bit].values[1];
   }

@@ -36,15 +36,15 @@ namespace {
 using namespace lcp::training;
 using torch::Tensor;
 
-// Training goes through windows of growing length: short ones, whose misfit is smooth in the parameters, lead near the
-// parameters that the long ones, which are what counts, then refine. Each stage has its own step sizes, which fall to a
-// tenth, so that the last one can still move what the short windows see badly.
+// Training goes through windows of growing length: short ones, whose misfit is smoother in the parameters, lead near
+// the parameters that the long ones, which are what counts, then refine. Each stage has its own step sizes, which fall
+// to a tenth.
 struct Stage {
   double until;      // of the iterations
   double length;     // of its windows, relative to the longest
   double step_size;  // relative to --learning-rate
 };
-constexpr Stage kStages[] = {{0.15, 0.05, 1}, {0.5, 0.25, 0.7}, {1, 1, 0.4}};
+constexpr Stage kStages[] = {{0.4, 0.25, 1}, {1, 1, 0.4}};
 
 const Stage& stage_at(double done) {
   return *std::find_if(std::begin(kStages), std::end(kStages) - 1, [&](const Stage& s) { return done < s.until; });
@@ -111,6 +111,8 @@ void Flags::add_to(CommandLine& line) {
   line.add<std::int64_t>("hidden-units", network.hidden_units, "Units of each of them", at_least_one);
   line.footer(
       "Example: train_tosses --tosses cube_tosses --train 256 --threads 2 --out runs/cube\n"
+      "The step size falls to a tenth twice: for windows of a quarter of --window, then, from 40 % of it, for whole "
+      "ones.\n"
       "--side is the measured side, the unit of the errors; of the other parameters of the cube, those that are not\n"
       "learned keep their flags, and simulated tosses are of a cube with all of them. Gravity is fitted to the "
       "flights\n"
@@ -127,9 +129,9 @@ struct Data {
 };
 
 std::vector<Toss> those(const std::vector<Toss>& tosses, const Tensor& index) {
-  std::vector<Toss> some;
-  for (std::int64_t k = 0; k < index.size(0); ++k)
-    some.push_back(tosses[static_cast<std::size_t>(index[k].item<std::int64_t>())]);
+  std::vector<Toss> some(static_cast<std::size_t>(index.size(0)));
+  std::transform(index.const_data_ptr<std::int64_t>(), index.const_data_ptr<std::int64_t>() + index.size(0),
+                 some.begin(), [&](std::int64_t k) { return tosses[static_cast<std::size_t>(k)]; });
   return some;
 }
 

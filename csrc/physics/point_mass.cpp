@@ -269,8 +269,7 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
   const Tensor inputs = inputs_of(state, u, mass);
   const Shape batch = leading(inputs).slice(1).vec();
   const Tensor position = state.position.to(state.velocity.scalar_type());
-  if (options.formulation == PointMassFormulation::kStewartTrinkle &&
-      options.stabilization == Stabilization::kPosition && solve_options.ties == ties_name(Ties::kInactive) &&
+  if (options.stabilization == Stabilization::kPosition && solve_options.ties == ties_name(Ties::kInactive) &&
       can_walk(solve_options)) {
     const Tensor first = at::cat({expanded(position, batch, {2}), expanded(state.velocity, batch, {2})}, -1);
     const LcsRollout all = walk(system_of(in_precision_of(state.velocity, mass)), first, inputs, solve_options);

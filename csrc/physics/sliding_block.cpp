@@ -112,6 +112,7 @@ LinearComplementaritySystem system_of(const SlidingBlock& block, Formulation for
               .M = matrix(block, formulation),
               .q = vector_of({limit, limit})};
     case Formulation::kTraditional:
+    case Formulation::kMixed:  // without its velocity it is the same
       return {.A = none,
               .B = none,
               .D = matrix_of_entries({{zero, zero, zero}}),
@@ -119,11 +120,9 @@ LinearComplementaritySystem system_of(const SlidingBlock& block, Formulation for
               .d = zero.unsqueeze(-1),
               .E = matrix_of_entries({{one}, {-one}, {zero}}),
               .H = matrix_of_entries({{c}, {-c}, {zero}}),
-              .M = matrix(block, formulation),
+              .M = matrix(block, Formulation::kTraditional),
               .q = vector_of({zero, zero, limit}),
               .cone = {2, 2, -1}};
-    case Formulation::kMixed:
-      break;
   }
   unknown_formulation();
 }
@@ -238,7 +237,7 @@ SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlo
   const SlidingBlock block = in_precision_of(v, parameters);
   const Tensor inputs = inputs_of(v, u, block);
   const Shape batch = inputs.sizes().slice(1).vec();
-  if (formulation != Formulation::kMixed && can_walk(options)) {
+  if (can_walk(options)) {
     const LcsRollout all =
         walk(system_of(block, formulation), expanded(v, batch).unsqueeze(-1), inputs.unsqueeze(-1), options);
     return {read(all.x_next.select(-1, 0), all.z, all.w, block, formulation), all.z, all.residual, all.status};

@@ -48,7 +48,7 @@ def turned(q, x):
 
 def captured(toss, marker=(0, 0, 0)):
     """The toss in mm, y upward, with quaternions xyzw and angular velocities in the axes of the world, of a point marker
-    (m) off the centre."""
+    (m) off the center."""
     upright = np.full((len(toss), 4), [0.5**0.5, -(0.5**0.5), 0, 0])  # from z upward to y upward
     q = times(upright, toss[:, 3:7])
     arm = turned(q, np.broadcast_to(marker, (len(toss), 3)))
@@ -99,12 +99,12 @@ def test_the_conventions_of_a_file_become_those_of_tosses(convert, run, tosses, 
     assert run(*command, "--out", "judged", "--quiet").returncode == 0
 
 
-def test_a_marker_is_not_the_centre(convert, folder, tosses, tmp_path):
+def test_a_marker_is_not_the_center(convert, folder, tosses, tmp_path):
     for k, toss in enumerate(tosses):
         write_csv(folder / f"throw_{k}.csv", **captured(toss, (0.03, -0.02, 0.05)))
     result = convert()
-    assert result.returncode == 2 and "--centre -30 20 -50;" in result.stderr
-    assert convert(centre=("-30", "20", "-50")).returncode == 0
+    assert result.returncode == 2 and "--center -30 20 -50;" in result.stderr
+    assert convert(center=("-30", "20", "-50")).returncode == 0
     assert abs(result_of(tmp_path / "out") - tosses[0]).max() < 1e-9
 
 

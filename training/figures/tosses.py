@@ -34,14 +34,15 @@ def errors(run, flags):
 
 
 def errors_in_time(run, flags):
-    """errors_in_time.png: the mean errors against the time since the start of a piece."""
+    """errors_in_time.png: the mean errors against the time since the start of a piece, while half of the pieces last."""
     found = columns(run / "errors_in_time.csv")
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3), layout="constrained")
     for panel, (column, factor, _, label) in zip(axes, panels_of_errors(flags["side"])):
         for number, (text, color) in enumerate(PROTOCOLS):
             rows = found["protocol"] == number
+            rows &= found["pieces"] >= max(found["pieces"][rows], default=0) / 2
             panel.plot(found["time"][rows], factor * found[column][rows], color=color, label=text)
-        panel.set(xlabel="time since the start of the piece [s]", ylabel=label, xlim=(0, 0.8), ylim=(0, None))
+        panel.set(xlabel="time since the start of the piece [s]", ylabel=label, xlim=(0, None), ylim=(0, None))
     axes[0].legend(fontsize=8)
     save(figure, "errors_in_time")
 
@@ -126,7 +127,7 @@ def training(run, flags, metrics):
     axes[0].semilogy(history["iteration"], history["heldout_misfit"], color=BLUE, label="held-out, long windows")
     axes[0].semilogy(history["iteration"], history["loss"], color=GREY, lw=1, label="minibatch, windows of the stage")
     axes[0].set_ylabel("misfit")
-    axes[0].legend(fontsize=7)
+    axes[0].legend(fontsize=7, loc="upper right")
     for panel, name in zip(axes[1:], shown):
         panel.plot(history["iteration"], history[name], color=INK)
         panel.set_ylabel(name)

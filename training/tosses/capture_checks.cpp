@@ -119,7 +119,7 @@ class Checker {
   }
 
   // Flights need orientations only for the centre: those of the reading that fits best, but for a factor.
-  FreeFall fall_of(const Capture& capture, bool with_centre) const {
+  FreeFall fall_of(const Capture& capture, bool with_center) const {
     const double rate = rate_of(capture);
     const Matrix3Xd& given = capture.angular_velocity;
     Reading best = conventions_.reading;
@@ -136,16 +136,16 @@ class Checker {
     const std::vector<Quaterniond> orientation = orientations_of(capture, best);
     Matrix3Xd position = conventions_.length * capture.position;
     for (Index k = 0; k < position.cols(); ++k) {
-      position.col(k) += orientation[static_cast<std::size_t>(k)] * (conventions_.length * conventions_.centre);
+      position.col(k) += orientation[static_cast<std::size_t>(k)] * (conventions_.length * conventions_.center);
     }
     const FreeFall none{-1, 0, Vector3d::Constant(kNone), kNone, kNone, Vector3d::Zero(), Eigen::Matrix3d::Zero()};
-    return find_free_fall(position, orientation, 1 / rate, with_centre).value_or(none);
+    return find_free_fall(position, orientation, 1 / rate, with_center).value_or(none);
   }
 
   void find_falls() {
     // All files have one tracked point: either most of them show that it is not the centre, or it is.
     for (const Capture& capture : captures_) falls_.push_back(fall_of(capture, true));
-    const auto elsewhere = [](const FreeFall& fall) { return !fall.centre.isZero(); };
+    const auto elsewhere = [](const FreeFall& fall) { return !fall.center.isZero(); };
     if (2 * std::count_if(falls_.begin(), falls_.end(), elsewhere) <= std::ssize(falls_)) {
       for (std::size_t n = 0; n < falls_.size(); ++n) {
         if (elsewhere(falls_[n])) falls_[n] = fall_of(captures_[n], false);
@@ -182,7 +182,7 @@ class Checker {
     found_.metrics["gravity_standard_error"] = error;
     check_axis(measured);
     check_size(size, measured);
-    check_centre();
+    check_center();
   }
 
   void check_axis(const std::string& measured) {
@@ -260,21 +260,21 @@ class Checker {
   }
 
   // The mean of the flights' centres, weighted by what each tells of its directions.
-  void check_centre() {
+  void check_center() {
     Eigen::Matrix3d weight = Eigen::Matrix3d::Zero();
     Vector3d sum = Vector3d::Zero();
     for (const FreeFall& fall : falls_) {
-      if (fall.centre.isZero()) continue;
-      weight += fall.centre_weight;
-      sum += fall.centre_weight * fall.centre;
+      if (fall.center.isZero()) continue;
+      weight += fall.center_weight;
+      sum += fall.center_weight * fall.center;
     }
     if (weight.isZero()) return;
     const Eigen::SelfAdjointEigenSolver<Eigen::Matrix3d> axes(weight);
     const Vector3d pseudo =
         (axes.eigenvalues().array() > kHardly * axes.eigenvalues()[2]).select(axes.eigenvalues().cwiseInverse(), 0);
-    const Vector3d centre = conventions_.centre + axes.eigenvectors() * pseudo.asDiagonal() *
+    const Vector3d center = conventions_.center + axes.eigenvectors() * pseudo.asDiagonal() *
                                                       axes.eigenvectors().transpose() * sum / conventions_.length;
-    std::string text = "not the tracked point, but another one moves along a parabola: --centre " + text_of(centre);
+    std::string text = "not the tracked point, but another one moves along a parabola: --center " + text_of(center);
     if (pseudo[0] == 0) {
       text += ", or beside it along " + text_of(axes.eigenvectors().col(0)) + ", the axis about which the flights turn";
     }

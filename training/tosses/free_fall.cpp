@@ -31,12 +31,12 @@ class Motion {
     }
   }
 
-  std::optional<FreeFall> find(bool with_centre) const {
+  std::optional<FreeFall> find(bool with_center) const {
     std::optional<FreeFall> best;
     double largest = 0;
     const Index stride = 1 + count() / 400;  // which bounds the time for long motions
     for (Index first = 0; first + kFewestInFlight <= count(); first += stride) {
-      const auto fits = [&](Index n) { return fit(first, n, with_centre).residual <= tolerance_; };
+      const auto fits = [&](Index n) { return fit(first, n, with_center).residual <= tolerance_; };
       if (!fits(kFewestInFlight)) continue;
       const Index none = count() - first + 1;
       Index longest = kFewestInFlight, failing = 2 * longest;  // a count that fits, and one that does not
@@ -48,20 +48,20 @@ class Motion {
       }
       // Sliding lasts longer than flights, but is slower; where there is a centre to fit, impacts are faster, but
       // shorter.
-      const double fall = fit(first, longest, with_centre).acceleration.norm(), n = static_cast<double>(longest);
+      const double fall = fit(first, longest, with_center).acceleration.norm(), n = static_cast<double>(longest);
       if (fall * n * n * dt_ * dt_ / 8 < kDeep * tolerance_) continue;
-      const double size = with_centre ? fall * n * n : fall * fall * n;
+      const double size = with_center ? fall * n * n : fall * fall * n;
       if (size <= largest) continue;
       largest = size;
       // Samples at the ends may touch the ground by less than the noise.
       const Index cut = longest / 10;
-      best = fit(first + cut, longest - 2 * cut, with_centre);
+      best = fit(first + cut, longest - 2 * cut, with_center);
     }
     return best;
   }
 
   // The polynomials are removed first: the centre follows from what they leave of the positions and of R.
-  FreeFall fit(Index first, Index n, bool with_centre) const {
+  FreeFall fit(Index first, Index n, bool with_center) const {
     const Eigen::VectorXd time = Eigen::VectorXd::LinSpaced(n, -1, 1) * (dt_ * static_cast<double>(n - 1) / 2);
     MatrixX3d powers(n, 3);
     powers << Eigen::VectorXd::Ones(n), time, time.cwiseAbs2() / 2;
@@ -73,7 +73,7 @@ class Motion {
     FreeFall found{first, n, (second * position).transpose(), 0, 0, Vector3d::Zero(), Matrix3d::Zero()};
     MatrixX3d residual = rest(position);
     Matrix3d covariance = second.squaredNorm() * Matrix3d::Identity();
-    if (with_centre) {
+    if (with_center) {
       std::array<MatrixX3d, 3> turned;
       Matrix3d slope;
       Vector3d right = Vector3d::Zero();
@@ -81,16 +81,16 @@ class Motion {
         const MatrixX3d rows = turned_[axis].middleRows(first, n);
         slope.row(axis) = second * rows;
         turned[axis] = rest(rows);
-        found.centre_weight += turned[axis].transpose() * turned[axis];
+        found.center_weight += turned[axis].transpose() * turned[axis];
         right -= turned[axis].transpose() * residual.col(axis);
       }
-      const Matrix3d gram = found.centre_weight + kHardlyTurns * static_cast<double>(n) * Matrix3d::Identity();
-      found.centre = gram.ldlt().solve(right);
-      found.acceleration += slope * found.centre;
-      for (int axis = 0; axis < 3; ++axis) residual.col(axis) += turned[axis] * found.centre;
+      const Matrix3d gram = found.center_weight + kHardlyTurns * static_cast<double>(n) * Matrix3d::Identity();
+      found.center = gram.ldlt().solve(right);
+      found.acceleration += slope * found.center;
+      for (int axis = 0; axis < 3; ++axis) residual.col(axis) += turned[axis] * found.center;
       covariance += slope * gram.inverse() * slope.transpose();
     }
-    const double variance = residual.squaredNorm() / static_cast<double>(3 * n - (with_centre ? 12 : 9));
+    const double variance = residual.squaredNorm() / static_cast<double>(3 * n - (with_center ? 12 : 9));
     found.residual = std::sqrt(variance);
     found.acceleration_error = std::sqrt(variance * covariance.trace() / 3);
     return found;
@@ -130,9 +130,9 @@ class Motion {
 
 std::optional<FreeFall> find_free_fall(const Eigen::Matrix3Xd& position,
                                        const std::vector<Eigen::Quaterniond>& orientation, double dt,
-                                       bool with_centre) {
+                                       bool with_center) {
   const Motion motion(position, orientation, dt);
-  std::optional<FreeFall> found = motion.find(false), other = with_centre ? motion.find(true) : std::nullopt;
+  std::optional<FreeFall> found = motion.find(false), other = with_center ? motion.find(true) : std::nullopt;
   if (!other) return found;
   if (found) {  // a body that slides and turns has such a point, too
     const bool longer = 2 * other->count >= 3 * found->count;

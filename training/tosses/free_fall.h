@@ -15,8 +15,8 @@ struct FreeFall {
   Eigen::Vector3d acceleration;   ///< m/s^2
   double acceleration_error;      ///< its standard error in each direction, if the errors of samples are independent
   double residual;                ///< m, the root mean square
-  Eigen::Vector3d centre;         ///< m, in the axes of the body, from the tracked point; 0 unless the flight shows it
-  Eigen::Matrix3d centre_weight;  ///< of the centre in means over flights: one that turns about a fixed axis tells
+  Eigen::Vector3d center;         ///< m, in the axes of the body, from the tracked point; 0 unless the flight shows it
+  Eigen::Matrix3d center_weight;  ///< of the centre in means over flights: one that turns about a fixed axis tells
                                   ///< nothing along it
 };
 
@@ -27,7 +27,7 @@ struct FreeFall {
 ///   position: [3, T], m. orientation: T. dt: s. with_centre: whether the centre may be elsewhere.
 std::optional<FreeFall> find_free_fall(const Eigen::Matrix3Xd& position,
                                        const std::vector<Eigen::Quaterniond>& orientation, double dt,
-                                       bool with_centre = true);
+                                       bool with_center = true);
 
 /// The median of numbers, of which there is at least one.
 double median_of(std::vector<double> x);

@@ -21,6 +21,7 @@ Judgement judge(const TossModel& model, const std::vector<Toss>& tosses, double 
   found.errors.add("protocol", {});
   found.errors_in_time.add("protocol", {});
   found.errors_in_time.add("time", {});
+  found.errors_in_time.add("pieces", {});
   for (const std::string& name : names) {
     found.errors.add(name, {});
     found.errors_in_time.add(name, {});
@@ -48,7 +49,8 @@ Judgement judge(const TossModel& model, const std::vector<Toss>& tosses, double 
         return (at::where(exists[step], x[step], 0).sum() / count[step]).item<double>();
       };
       found.errors_in_time.add_row({static_cast<double>(protocol), static_cast<double>(step + 1) / rate,
-                                    mean(of_steps.position), mean(of_steps.rotation), mean(of_steps.penetration)});
+                                    static_cast<double>(count[step].item<std::int64_t>()), mean(of_steps.position),
+                                    mean(of_steps.rotation), mean(of_steps.penetration)});
     }
   };
   add(0, whole_tosses(tosses));

@@ -17,7 +17,7 @@ constexpr const char* kProtocols[] = {"whole", "from_first_contact", "windows_80
 struct Judgement {
   nlohmann::json metrics;  ///< the summaries of the protocols by name, and `unsolved`, pieces with an unsolved step
   Table errors;            ///< of each piece: protocol, its place in kProtocols; and its errors
-  Table errors_in_time;    ///< of each protocol and step: the mean errors of the pieces that have that step
+  Table errors_in_time;    ///< of each protocol and step: time, s, the number of pieces that have it, their mean errors
 };
 
 /// side: m, of the cube that the tosses were measured with. gravity: m/s^2, of their flights. rate: samples per second.

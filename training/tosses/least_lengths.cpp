@@ -19,11 +19,18 @@ constexpr double kFloor = 1e-2;
 
 Tensor lengths_of(const Tensor& r) { return (r.square().sum(-1) + kFloor * kFloor).sqrt(); }
 
+// A residual that is not finite counts as so long.
+double sum_of_lengths(const Tensor& r) {
+  constexpr double kFailed = 10;
+  return lengths_of(r).nan_to_num(kFailed, kFailed, kFailed).sum().item<double>();
+}
+
 // The sum of the lengths at some parameters, and its derivatives.
 struct Local {
   double sum;
   Tensor of_tosses;  // [tosses, p], the slopes of the sums of the tosses
-  Tensor H;          // [p, p]
+  Tensor A;          // [p, p], the curvature of a parabola that touches the sum from above
+  Tensor H;          // [p, p], that of the sum itself
 };
 
 class Problem {
@@ -34,7 +41,7 @@ class Problem {
   double sum(const Tensor& at) const {
     const Tensor r = residuals_(at);
     const OneThread one_thread;
-    return lengths_of(r).sum().item<double>();
+    return sum_of_lengths(r);
   }
 
   Local local(const Tensor& at) const {
@@ -61,9 +68,9 @@ class Problem {
       return rows.t().matmul(rows);
     };
     const Tensor of_windows = slope.sum(-2).flatten(0, -3).sum(0);  // [b, p]
-    return {lengths_of(center).sum().item<double>(),
-            at::zeros({tosses, p}, at.options()).index_add(0, toss_, of_windows),
-            products(J * root.unsqueeze(-1)) - products(slope * root)};
+    const Tensor A = products(J * root.unsqueeze(-1));
+    return {sum_of_lengths(center), at::zeros({tosses, p}, at.options()).index_add(0, toss_, of_windows), A,
+            A - products(slope * root)};
   }
 
  private:
@@ -84,11 +91,11 @@ Tensor inverse(const Tensor& H, double damping) {
 
 LeastLengths minimize_lengths(const std::function<Tensor(const Tensor&)>& residuals, Tensor at, double step,
                               const Tensor& toss, std::int64_t iterations) {
-  constexpr double kFirstDamping = 1e-2, kLargestDamping = 10;
+  constexpr double kFirstDamping = 1e-3, kLargestDamping = 10;
   const Problem problem(residuals, step, toss);
   Local local = problem.local(at);
   for (double damping = kFirstDamping; iterations > 0 && damping <= kLargestDamping; --iterations) {
-    const Tensor next = at - inverse(local.H, damping).matmul(local.of_tosses.sum(0));
+    const Tensor next = at - inverse(local.A, damping).matmul(local.of_tosses.sum(0));
     if (problem.sum(next) < local.sum) {
       at = next;
       local = problem.local(at);

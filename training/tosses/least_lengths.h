@@ -13,7 +13,8 @@ struct LeastLengths {
   torch::Tensor deviations;  ///< [p], their standard deviations, see below
 };
 
-/// Levenberg-Marquardt steps from `at` that make the sum of the lengths of the residuals smaller, at most `iterations`.
+/// Steps from `at` that make the sum of the lengths of the residuals smaller, at most `iterations`: those of
+/// Levenberg and Marquardt for squares that are weighted by one over the lengths [Weiszfeld].
 /// It counts the residuals as linear in the parameters, with derivatives that are differences over `step` on either
 /// side; those that differ by more than 1 between the two sides are left out of the derivatives, since there a cube
 /// falls onto another face, as are those that are not finite.
@@ -23,6 +24,8 @@ struct LeastLengths {
 /// know nothing of what is wrong with the model. Infinite where no residual depends on a parameter; very large where
 /// other parameters can make up for it.
 ///
+///   [Weiszfeld] Weiszfeld: Sur le point pour lequel la somme des distances de n points donnes est minimum, Tohoku
+///               Mathematical Journal 43, 1937.
 ///   [White] White: Maximum likelihood estimation of misspecified models, Econometrica 50, 1982.
 ///
 ///   residuals: at some parameters, [p]: [..., b, 2, 3], vectors of three numbers. toss: [b], int64, to which toss they

@@ -151,7 +151,7 @@ Matrix3Xd running_median(const Matrix3Xd& x) {
 }
 
 Table converted(const Capture& capture, const Conventions& conventions) {
-  const auto& [length, time, reading, centre, up, ground] = conventions;
+  const auto& [length, time, reading, center, up, ground] = conventions;
   const double rate = capture.rate / time;
   const std::vector<Quaterniond> orientation = orientations_of(capture, reading);
   const Quaterniond upward =
@@ -163,8 +163,8 @@ Table converted(const Capture& capture, const Conventions& conventions) {
   for (Index k = 0; k < position.cols(); ++k) {
     const Quaterniond& q = orientation[static_cast<std::size_t>(k)];
     if (turns && reading[kInWorld]) omega.col(k) = q.conjugate() * omega.col(k);
-    position.col(k) += q * (length * centre);
-    if (moves) velocity.col(k) += q * omega.col(k).cross(length * centre);
+    position.col(k) += q * (length * center);
+    if (moves) velocity.col(k) += q * omega.col(k).cross(length * center);
   }
   if (!moves) velocity = running_median(differences(position, rate));
 

@@ -60,7 +60,7 @@ struct Conventions {
   double length = 1;                                 ///< m in a unit of length
   double time = 1;                                   ///< s in a unit of time
   Reading reading;                                   ///< of rotations
-  Eigen::Vector3d centre = Eigen::Vector3d::Zero();  ///< units of length from the tracked point, in the body's axes
+  Eigen::Vector3d center = Eigen::Vector3d::Zero();  ///< units of length from the tracked point, in the body's axes
   std::string up = "z";                              ///< one of kUpAxes
   double ground = 0;                                 ///< units of length, the height of the ground
 };

@@ -40,6 +40,7 @@ struct SlidingBlockStep {
 using SlidingBlockSolution = Solution<SlidingBlockStep>;
 
 /// How a step is posed as an LCP. For each formulation, a function below builds the LCP and another reads its solution.
+/// Rollouts of kMixed by the default method are those of kTraditional, which is the same problem without its velocity.
 ///   v: [...], m/s. u: [...], N.
 enum class SlidingBlockFormulation { kForward, kDirect, kTraditional, kMixed };
 

@@ -23,9 +23,9 @@ class FreeFallTest : public ::testing::Test {
       const double flying = dt * std::clamp(at - 20, 0., 60.), sliding = dt * std::clamp(at - 80, 0., 80.);
       orientation.push_back(Quaterniond(Eigen::AngleAxisd(6 * flying, Vector3d(1, 2, 2) / 3)) *
                             Quaterniond(Eigen::AngleAxisd(4 * flying, Vector3d::UnitX())));
-      const Vector3d centre = start + speed * flying + gravity * flying * flying / 2 +
+      const Vector3d center = start + speed * flying + gravity * flying * flying / 2 +
                               speed * (sliding - sliding * sliding / (2 * dt * 80));
-      position.col(k) = centre - orientation.back() * marker;
+      position.col(k) = center - orientation.back() * marker;
       for (double& x : position.col(k)) x += normal(generator);
     }
   }
@@ -44,7 +44,7 @@ TEST_F(FreeFallTest, IsFoundBetweenHandAndGround) {
   EXPECT_GE(fall->count, 45);
   EXPECT_LT((fall->acceleration - Vector3d(0, 0, -9.81)).norm(), 1e-9);
   EXPECT_LT(fall->residual, 1e-12);
-  EXPECT_TRUE(fall->centre.isZero());
+  EXPECT_TRUE(fall->center.isZero());
 }
 
 TEST_F(FreeFallTest, HasTheErrorOfItsNoise) {
@@ -54,15 +54,15 @@ TEST_F(FreeFallTest, HasTheErrorOfItsNoise) {
   EXPECT_NEAR(fall->residual, 3e-4, 5e-5);
   EXPECT_LT(fall->acceleration_error, 0.05);
   EXPECT_LT((fall->acceleration - Vector3d(0, 0, -9.81)).norm(), 4 * fall->acceleration_error);
-  EXPECT_TRUE(fall->centre.isZero());
+  EXPECT_TRUE(fall->center.isZero());
 }
 
-TEST_F(FreeFallTest, FindsTheCentreOfABodyThatATrackedPointCircles) {
+TEST_F(FreeFallTest, FindsTheCenterOfABodyThatATrackedPointCircles) {
   const Vector3d marker(0.04, -0.03, 0.05);
   record(1e-5, marker);
   const auto fall = find_free_fall(position, orientation, dt);
   ASSERT_TRUE(fall);
-  EXPECT_LT((fall->centre - marker).norm(), 1e-3);
+  EXPECT_LT((fall->center - marker).norm(), 1e-3);
   EXPECT_LT((fall->acceleration - Vector3d(0, 0, -9.81)).norm(), 0.05);
 }
 

@@ -45,7 +45,7 @@ TEST(MotionCaptureTest, RunningMedianKeepsSlopesAndRemovesSpikes) {
 
 // A body that turns about the vertical, by a marker beside its axis, in files of all up axes, frames and directions.
 TEST(MotionCaptureTest, ConvertsAllConventions) {
-  const Vector3d centre(0.1, 0.2, -0.3);
+  const Vector3d center(0.1, 0.2, -0.3);
   const double rate = 100, turn = 0.02;
   for (const char* up : kUpAxes) {
     for (unsigned long bits = 0; bits < 1 << kReadingBits; ++bits) {
@@ -58,12 +58,12 @@ TEST(MotionCaptureTest, ConvertsAllConventions) {
         capture.quaternion.col(k) = reading[kScalarLast]
                                         ? written.coeffs()
                                         : Eigen::Vector4d(written.w(), written.x(), written.y(), written.z());
-        capture.position.col(k) = 1000 * axis - q * centre;
-        capture.velocity.col(k) = -omega.cross(q * centre);
+        capture.position.col(k) = 1000 * axis - q * center;
+        capture.velocity.col(k) = -omega.cross(q * center);
         capture.angular_velocity.col(k) =
             omega / angular_unit(reading);  // of both axes, since it is about the vertical
       }
-      const Conventions conventions{1e-3, 1, reading, centre, up, 400};
+      const Conventions conventions{1e-3, 1, reading, center, up, 400};
       const Table table = converted(capture, conventions);
       for (std::size_t k = 0; k < 9; ++k) {
         EXPECT_LT((row_of(table, k, 0) - Vector3d(0, 0, 0.6)).norm(), 1e-12);
