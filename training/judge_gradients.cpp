@@ -243,7 +243,7 @@ void run_shown(const char* unit, std::int64_t count, const RunFlags& run, const 
   std::int64_t done = 0;
   run_tasks(count, run.threads, [&](std::int64_t k) {
     work(k);
-    const std::lock_guard lock(mutex);
+    const std::scoped_lock lock(mutex);
     progress.show(++done, label(k));
   });
 }
