@@ -24,11 +24,11 @@
 #include "run/text.h"
 #include "run/trainer.h"
 #include "tosses/cube_model.h"
+#include "tosses/data.h"
 #include "tosses/flights.h"
 #include "tosses/judge.h"
 #include "tosses/least_lengths.h"
 #include "tosses/network_model.h"
-#include "tosses/simulated.h"
 #include "tosses/windows.h"
 
 namespace {
@@ -60,9 +60,9 @@ struct Flags {
   RunFlags run;
   TrainingFlags training{.iterations = 400, .learning_rate = 0.1};
   std::string model = "cube";
-  std::filesystem::path tosses, heldout_tosses;
-  std::int64_t train = 0, simulated = 96, window = 80, batch = 64;
-  double length = 0.0524, rate = 148;
+  TossData tosses;
+  std::filesystem::path heldout_tosses;
+  std::int64_t train = 0, window = 80, batch = 64;
   CubeFlags cube;
   CubeContact contact;
   double initial_mu = 0.4, initial_side = 0.098, initial_rounding = 0.002, initial_inertia = 1.62e-3;
@@ -77,9 +77,7 @@ void Flags::add_to(CommandLine& line) {
   training.add_to(line);
   line.add<std::string>("model", model, "cube, which touches the ground by the contact solver, or network, a black box",
                         one_of({"cube", "network"}));
-  line.add<std::filesystem::path>("tosses", tosses,
-                                  "Folder of recorded tosses, .pt or .csv; without it tosses are simulated", nullptr,
-                                  Role::kNoEffect);
+  tosses.add_to(line);
   line.add<std::filesystem::path>("heldout-tosses", heldout_tosses,
                                   "Folder of the tosses to judge by; without it those that --train leaves", nullptr,
                                   Role::kNoEffect);
@@ -87,11 +85,8 @@ void Flags::add_to(CommandLine& line) {
                          "Number of tosses to learn from, drawn by the seed; 0: all or, without "
                          "--heldout-tosses, two thirds",
                          at_least_zero);
-  line.add<std::int64_t>("simulated", simulated, "Number of tosses that are simulated without --tosses", at_least_two);
   line.add<std::int64_t>("window", window, "Steps of the longest windows", at_least_two);
   line.add<std::int64_t>("batch", batch, "Tosses of a minibatch", at_least_one);
-  line.add<double>("length-unit", length, "Metres for a unit of length in the files", positive);
-  line.add<double>("rate", rate, "Samples per second", positive);
   line.add<std::vector<std::string>>(
       "learn", learned,
       "What is learned of the cube, of mu restitution side center (or corners, one by one) rounding inertia (or "
@@ -141,11 +136,8 @@ std::vector<Toss> those(const std::vector<Toss>& tosses, const Tensor& index) {
 }
 
 Data load(const Flags& flags) {
-  if (flags.tosses.empty() && !flags.heldout_tosses.empty()) throw UsageError("--heldout-tosses needs --tosses");
-  const std::vector<Toss> all = flags.tosses.empty()
-                                    ? simulate_tosses(flags.cube.cube(), flags.contact,
-                                                      {.count = flags.simulated, .rate = flags.rate}, flags.run.seed)
-                                    : read_tosses(flags.tosses, flags.length);
+  if (flags.tosses.folder.empty() && !flags.heldout_tosses.empty()) throw UsageError("--heldout-tosses needs --tosses");
+  const std::vector<Toss> all = flags.tosses.load(flags.cube.cube(), flags.contact, flags.run.seed);
   const auto count = static_cast<std::int64_t>(all.size());
   const bool splits = flags.heldout_tosses.empty();
   const std::int64_t most = splits ? count - 1 : count;
@@ -156,7 +148,7 @@ Data load(const Flags& flags) {
   }
   const Tensor order = at::randperm(count, generator(flags.run.seed, Stream::kHeldoutTosses), at::kLong);
   return {those(all, order.slice(0, 0, train)),
-          splits ? those(all, order.slice(0, train)) : read_tosses(flags.heldout_tosses, flags.length)};
+          splits ? those(all, order.slice(0, train)) : read_tosses(flags.heldout_tosses, flags.tosses.length)};
 }
 
 std::int64_t fingerprint_of(const std::vector<Toss>& tosses) {
@@ -254,7 +246,7 @@ int train_tosses(int argc, const char* const* argv) {
   const auto begin = std::chrono::steady_clock::now();
 
   const Data data = load(flags);
-  const Flights flights = fit_flights(data.training, flags.cube.side, flags.rate);
+  const Flights flights = fit_flights(data.training, flags.cube.side, flags.tosses.rate);
   const double gravity = flights.gravity.value;
 
   std::shared_ptr<TossModel> model;
@@ -266,9 +258,9 @@ int train_tosses(int argc, const char* const* argv) {
     start.inertia = flags.initial_inertia;
     if (learns(flags.learned, "rounding")) start.rounding = flags.initial_rounding;
     start.gravity = gravity;
-    model = cube = std::make_shared<CubeModel>(start.cube(), flags.contact, flags.rate, flags.learned);
+    model = cube = std::make_shared<CubeModel>(start.cube(), flags.contact, flags.tosses.rate, flags.learned);
   } else {
-    model = std::make_shared<NetworkModel>(data.training, flags.network, flags.rate, gravity, flags.run.seed);
+    model = std::make_shared<NetworkModel>(data.training, flags.network, flags.tosses.rate, gravity, flags.run.seed);
   }
   OutputFolder out(line, flags.run, std::move(lock));
   if (!flags.run.quiet) {
@@ -276,8 +268,8 @@ int train_tosses(int argc, const char* const* argv) {
               << " to judge by; their flights have a gravity of " << short_number(gravity) << " m/s^2" << std::endl;
   }
 
-  const Windows windows(data.training, flags.cube.side, gravity, flags.rate);
-  const Windows heldout(data.heldout, flags.cube.side, gravity, flags.rate);
+  const Windows windows(data.training, flags.cube.side, gravity, flags.tosses.rate);
+  const Windows heldout(data.heldout, flags.cube.side, gravity, flags.tosses.rate);
   const std::int64_t shown = std::min<std::int64_t>(heldout.tosses(), 32);
   const Segments heldout_windows = heldout.draw(
       at::arange(shown), 1, flags.window, generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 1));
@@ -309,7 +301,7 @@ int train_tosses(int argc, const char* const* argv) {
   const torch::NoGradGuard no_grad;
   const nlohmann::json parameters = cube ? finish(*cube, windows, flags) : nlohmann::json();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  Judgement found = judge(*model, data.heldout, flags.cube.side, gravity, flags.rate);
+  Judgement found = judge(*model, data.heldout, flags.cube.side, gravity, flags.tosses.rate);
   nlohmann::json& metrics = found.metrics;
   metrics["training_seconds"] = seconds;
   metrics["training_tosses"] = data.training.size();

@@ -66,8 +66,8 @@ void check(const RigidScene& scene, const RigidOptions& options) {
   TORCH_CHECK(options.substeps >= 1, "substeps must be >= 1; got ", options.substeps);
   TORCH_CHECK(options.stabilization >= 0 && options.stabilization <= 1, "stabilization must be in [0, 1]; got ",
               options.stabilization);
-  TORCH_CHECK(options.kappa == 0 || options.formulation == RigidFormulation::kExactCone,
-              "kappa must be 0 but for the exact cone; got ", options.kappa);
+  TORCH_CHECK(options.kappa == 0 || options.formulation != RigidFormulation::kCompliant,
+              "kappa must be 0 for compliant contact; got ", options.kappa);
 }
 
 }  // namespace
@@ -100,8 +100,10 @@ struct RigidStepper::Polyhedral {
             .flatten();
     by_kind_ = by_kind.argsort();
     problem_ = {problem.M.index_select(-2, by_kind).index_select(-1, by_kind), problem.q.index_select(-1, by_kind)};
-    SolveOptions options = held_by_ties({});
+    SolveOptions options;
     options.sizes = unknowns_ * chosen.sizes;
+    options.kappa = stepper.options_.kappa;
+    if (options.kappa == 0) options.ties = stepper.options_.ties;
     options.tolerance = stepper.options_.tolerance;
     result = lcp::solve(problem_.M, problem_.q, options);
   }

@@ -177,21 +177,62 @@ TEST_F(RigidGradientTest, ABounceHasTheDerivativeOfTheMotionWithoutSteps) {
   EXPECT_NEAR(slope, expected, 0.06 * std::abs(expected));
 }
 
+// The derivative of the velocity of a ball in y by a force in y, times mass / dt, while a force in x makes it roll.
+double share_of_force(const RigidOptions& options, double force = 0) {
+  const RigidScene scene = scene_of({RigidBody::ball(1, 0.1)}, 0.01, 0.5);
+  const auto velocity = [&](const Tensor& y) {
+    const Tensor none = torch::zeros_like(y);
+    const Tensor u = torch::stack({none + 0.3, y, none, none, none, none}).view({1, 6});
+    return step(pose({0, 0, 0.1}), u, scene, options).next.velocity[0][1] / scene.dt;
+  };
+  if (force > 0) return (velocity(number(force)) - velocity(number(-force))).item<double>() / (2 * force);
+  const Tensor y = number(0).requires_grad_();
+  return torch::autograd::grad({velocity(y)}, {y})[0].item<double>();
+}
+
+TEST_F(RigidGradientTest, TiesOfPolyhedralContactAreTakenAsTheOptionSays) {
+  RigidOptions options;
+  options.formulation = RigidFormulation::kPolyhedral;
+  const double rolling = 5. / 7;  // m r^2 / (m r^2 + inertia) of a solid ball goes into its rotation
+  EXPECT_NEAR(share_of_force(options), rolling, 1e-9);
+  EXPECT_NEAR(share_of_force(options, 1e-4), rolling, 1e-7);
+  options.ties = "inactive";
+  EXPECT_NEAR(share_of_force(options), 1, 1e-9);
+  options.ties = Ties::kMidpoint;
+  EXPECT_NEAR(share_of_force(options), (rolling + 1) / 2, 1e-9);
+  options.ties = "neither";
+  EXPECT_THROW(share_of_force(options), c10::Error);
+}
+
+TEST_F(RigidGradientTest, ASmoothedGradientOfPolyhedralContactTendsToFiniteDifferences) {
+  const Case c = tumbling(0.092, 1);
+  const auto error = [&](double kappa) {
+    RigidOptions options = with(RigidFormulation::kPolyhedral);
+    options.kappa = kappa;
+    return testing::gradient_error([&](const Inputs& x) { return end_of(x, 1, options); }, everything(c), 1e-7);
+  };
+  EXPECT_GT(error(1e-3), 1e-4);
+  EXPECT_LE(error(1e-9), 1e-4);
+}
+
 TEST_F(RigidGradientTest, ASmoothedGradientSeesTheWallBeforeTheBallArrives) {
   RigidScene scene = scene_of({RigidBody::ball(1, 0.1)}, 0.01);
   RigidState start = pose({0, 0, 0.15});
-  RigidOptions options;
-  const auto slope_of_end = [&] {
-    const Tensor position = start.position.clone().requires_grad_();
-    const Tensor end =
-        simulate({position, start.orientation, start.velocity, start.angular_velocity}, no_forces(5), scene, options)
-            .next.position[-1][0][2];
-    return torch::autograd::grad({end}, {position})[0][0][2].item<double>();
-  };
-  EXPECT_NEAR(slope_of_end(), 1, 1e-12);
-  options.kappa = 0.1;
-  EXPECT_LT(slope_of_end(), 0.95);
-  EXPECT_GT(slope_of_end(), 0.5);
+  for (const auto formulation : {RigidFormulation::kExactCone, RigidFormulation::kPolyhedral}) {
+    RigidOptions options;
+    options.formulation = formulation;
+    const auto slope_of_end = [&] {
+      const Tensor position = start.position.clone().requires_grad_();
+      const Tensor end =
+          simulate({position, start.orientation, start.velocity, start.angular_velocity}, no_forces(5), scene, options)
+              .next.position[-1][0][2];
+      return torch::autograd::grad({end}, {position})[0][0][2].item<double>();
+    };
+    EXPECT_NEAR(slope_of_end(), 1, 1e-12);
+    options.kappa = 0.1;
+    EXPECT_LT(slope_of_end(), 0.95);
+    EXPECT_GT(slope_of_end(), 0.5);
+  }
 }
 
 }  // namespace lcp::physics::rigid_gradient_test

@@ -292,9 +292,11 @@ TEST_F(RigidMotionTest, NamesWhatDoesNotFit) {
   RigidOptions options;
   options.stabilization = 2;
   EXPECT_EQ(error_of(start, no_forces(2), scene, options), "stabilization must be in [0, 1]; got 2");
-  options = with(RigidFormulation::kPolyhedral);
+  RigidScene soft = scene;
+  soft.stiffness = soft.dissipation = numbers({1});
+  options = with(RigidFormulation::kCompliant);
   options.kappa = 1e-3;
-  EXPECT_EQ(error_of(start, no_forces(2), scene, options), "kappa must be 0 but for the exact cone; got 0.001");
+  EXPECT_EQ(error_of(start, no_forces(2), soft, options), "kappa must be 0 for compliant contact; got 0.001");
 }
 
 }  // namespace lcp::physics::rigid_motion_test

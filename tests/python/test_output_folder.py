@@ -26,6 +26,7 @@ PROGRAMS = {
     "train_bilevel": ("--samples", 100, "--iterations", 2),
     "train_compliant": ("--iterations", 2, "--trajectories", 5),
     "train_tosses": ("--iterations", 2, "--simulated", 4, "--window", 4),
+    "judge_gradients": ("--simulated", 4, "--windows", 1, "--points", 0, "--starts", 1, "--iterations", 1, "--batch", 1),
     "train_network": ("--samples", 20, "--starts", 2, "--finishing-iterations", 4, "--q", "affine",
                       "--unknowns", 1, "--black-box-iterations", 2),
     "train_directions": ("--samples", 20, "--iterations", 2, "--starts", 2),

@@ -24,11 +24,11 @@ constexpr int kRunFormat = 2;
 
 // The programs that write run folders.
 constexpr std::array kPrograms = {
-    "compare_methods",      "convert_tosses",        "evaluate_tosses",    "fit_linear_program", "identify_mpec",
-    "identify_shooting",    "identify_tripod",       "reproduce_table",    "simulate",           "study_noise",
-    "track_moving_horizon", "track_particle_filter", "train_bilevel",      "train_compliant",    "train_direct",
-    "train_directions",     "train_in_the_loop",     "train_markov_chain", "train_mpec",         "train_network",
-    "train_penalty",        "train_slack",           "train_structured",   "train_tosses"};
+    "compare_methods",   "convert_tosses",       "evaluate_tosses",       "fit_linear_program", "identify_mpec",
+    "identify_shooting", "identify_tripod",      "judge_gradients",       "reproduce_table",    "simulate",
+    "study_noise",       "track_moving_horizon", "track_particle_filter", "train_bilevel",      "train_compliant",
+    "train_direct",      "train_directions",     "train_in_the_loop",     "train_markov_chain", "train_mpec",
+    "train_network",     "train_penalty",        "train_slack",           "train_structured",   "train_tosses"};
 
 bool is_known_program(const json& program) {
   return std::any_of(kPrograms.begin(), kPrograms.end(), [&](const char* known) { return program == known; });

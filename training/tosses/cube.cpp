@@ -10,19 +10,6 @@ namespace lcp::training {
 using physics::RigidFormulation;
 using torch::Tensor;
 
-namespace {
-
-// The motion of the point `offset`, [3], of the body instead of its origin.
-physics::RigidState moved(const physics::RigidState& state, const Tensor& offset) {
-  const Tensor R = physics::rotation_matrix(state.orientation);
-  const auto turned = [&](const Tensor& x) { return (R * x.unsqueeze(-2)).sum(-1); };
-  const Tensor offsets = offset.expand_as(state.angular_velocity);
-  return {state.position + turned(offset), state.orientation,
-          state.velocity + turned(at::linalg_cross(state.angular_velocity, offsets)), state.angular_velocity};
-}
-
-}  // namespace
-
 void CubeContact::add_to(CommandLine& line) {
   line.add<std::string>("contact", name,
                         "exact_cone (lcp::solve_friction), polyhedral (lcp::solve) or compliant (lcp::solve_contact)",
@@ -39,6 +26,8 @@ physics::RigidOptions CubeContact::options() const {
                                                : RigidFormulation::kCompliant;
   options.substeps = substeps;
   options.directions.count = directions;
+  options.kappa = kappa;
+  options.ties = ties;
   return options;
 }
 
@@ -76,19 +65,29 @@ Cube CubeFlags::cube() const {
 }
 
 physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, double dt) {
-  const Tensor one = at::ones_like(cube.mu), none = at::zeros_like(cube.mu);
-  const Tensor slope = at::cat({-cube.tilt, one.unsqueeze(0)}), length = slope.norm();
+  const auto last = [](const Tensor& x) { return x.unsqueeze(-1); };
+  const Tensor one = at::ones_like(cube.tilt.select(-1, 0)), none = at::zeros_like(cube.gravity);
+  const Tensor slope = at::cat({-cube.tilt, last(one)}, -1), length = slope.norm(2, {-1});
   physics::RigidScene scene;
-  scene.bodies = {{one, at::diag_embed(cube.inertia), cube.center + cube.corners - cube.rounding * cube.corners.sign(),
-                   cube.rounding.expand(cube.corners.size(0))}};
-  scene.planes = {{slope / length, cube.height / length}};
+  scene.bodies = {{one, at::diag_embed(cube.inertia),
+                   cube.center.unsqueeze(-2) + cube.corners - last(last(cube.rounding)) * cube.corners.sign(),
+                   at::zeros_like(cube.corners.select(-1, 0)) + last(cube.rounding)}};
+  scene.planes = {{slope / last(length), cube.height / length}};
   scene.dt = dt / static_cast<double>(contact.substeps);
-  scene.gravity = at::stack({none, none, -cube.gravity});
-  scene.mu = cube.mu.unsqueeze(0);
-  scene.restitution = cube.restitution.unsqueeze(0);
-  scene.stiffness = cube.stiffness.unsqueeze(0);
-  scene.dissipation = cube.dissipation.unsqueeze(0);
+  scene.gravity = at::stack({none, none, -cube.gravity}, -1);
+  scene.mu = last(cube.mu);
+  scene.restitution = last(cube.restitution);
+  scene.stiffness = last(cube.stiffness);
+  scene.dissipation = last(cube.dissipation);
   return scene;
+}
+
+physics::RigidState moved(const physics::RigidState& state, const Tensor& offset) {
+  const Tensor R = physics::rotation_matrix(state.orientation);
+  const auto turned = [&](const Tensor& x) { return (R * x.unsqueeze(-2)).sum(-1); };
+  const Tensor offsets = offset.unsqueeze(-2).expand_as(state.angular_velocity);
+  return {state.position + turned(offsets), state.orientation,
+          state.velocity + turned(at::linalg_cross(state.angular_velocity, offsets)), state.angular_velocity};
 }
 
 physics::RigidSolution roll_out(const Cube& cube, const CubeContact& contact, double dt,

@@ -12,7 +12,8 @@
 
 namespace lcp::training {
 
-/// Free motion tells nothing of the mass: the inertia is per mass, and the mass counts as 1 kg.
+/// Free motion tells nothing of the mass: the inertia is per mass, and the mass counts as 1 kg. Any of its numbers may
+/// have batch dimensions in front.
 struct Cube {
   torch::Tensor mu;           ///< []
   torch::Tensor restitution;  ///< [], not used by compliant contact
@@ -32,6 +33,8 @@ struct CubeContact {
   std::string name = "exact_cone";
   std::int64_t substeps = 2;
   std::int64_t directions = 8;  ///< of polyhedral friction
+  double kappa = 0;             ///< of RigidOptions, as the next; no flags
+  std::string ties = "active";
 
   void add_to(CommandLine& line);
   physics::RigidOptions options() const;
@@ -54,6 +57,9 @@ struct CubeFlags {
 
 /// The cube on its plane, stepped every dt s / substeps.
 physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, double dt);
+
+/// The motion of the point `offset`, [..., 3], of the body instead of its origin.
+physics::RigidState moved(const physics::RigidState& state, const torch::Tensor& offset);
 
 /// Rollouts; differentiable in the state and the cube. Positions and velocities, those of `start` too, are those of the
 /// centre of the cube. What was not solved is NaN.

@@ -86,7 +86,7 @@ void CubeModel::add(const std::string& name, Kind kind, double start, double sca
 Tensor CubeModel::values_at(const Tensor& numbers) const {
   std::vector<Tensor> values;
   for (std::size_t k = 0; k < names_.size(); ++k) {
-    const Tensor change = scale_[k] * numbers[static_cast<std::int64_t>(k)];
+    const Tensor change = scale_[k] * numbers.select(-1, static_cast<std::int64_t>(k));
     switch (kinds_[k]) {
       case Kind::kPositive:
         values.push_back(first_[k] * change.exp());
@@ -99,27 +99,39 @@ Tensor CubeModel::values_at(const Tensor& numbers) const {
         break;
     }
   }
-  return values.empty() ? numbers : at::stack(values);
+  return values.empty() ? numbers : at::stack(values, -1);
 }
 
-Cube CubeModel::cube() const { return cube_of(values()); }
+Tensor CubeModel::numbers_of(const std::vector<double>& values) const {
+  const auto logit = [](double x) { return std::log(x / (1 - x)); };
+  std::vector<double> numbers;
+  for (std::size_t k = 0; k < names_.size(); ++k) {
+    const double change = kinds_[k] == Kind::kPositive   ? std::log(values[k] / first_[k])
+                          : kinds_[k] == Kind::kFraction ? logit(values[k]) - logit(first_[k])
+                                                         : values[k] - first_[k];
+    numbers.push_back(change / scale_[k]);
+  }
+  return torch::tensor(numbers, torch::kDouble);
+}
+
+Cube CubeModel::cube() const { return cube_at(raw); }
 
 Cube CubeModel::cube_of(const Tensor& values) const {
   Cube cube = start_;
   for (std::size_t k = 0; k < names_.size(); ++k) {
     const std::string& name = names_[k];
     const auto i = static_cast<std::int64_t>(k);
-    const Tensor value = values[i];
+    const Tensor value = values.select(-1, i);
     if (name == "mu") cube.mu = value;
     if (name == "restitution") cube.restitution = value;
-    if (name == "side") cube.corners = start_.corners * (value / side_of(start_.corners));
-    if (name == "corner_0_x") cube.corners = values.narrow(0, i, start_.corners.numel()).view_as(start_.corners);
-    if (name == "center_x") cube.center = values.narrow(0, i, 3);
+    if (name == "side") cube.corners = start_.corners * (value / side_of(start_.corners)).unsqueeze(-1).unsqueeze(-1);
+    if (name == "corner_0_x") cube.corners = values.narrow(-1, i, 24).unflatten(-1, {8, 3});
+    if (name == "center_x") cube.center = values.narrow(-1, i, 3);
     if (name == "rounding") cube.rounding = value;
-    if (name == "inertia") cube.inertia = value.expand(3);
-    if (name == "inertia_x") cube.inertia = values.narrow(0, i, 3);
+    if (name == "inertia") cube.inertia = value.unsqueeze(-1).repeat_interleave(3, -1);
+    if (name == "inertia_x") cube.inertia = values.narrow(-1, i, 3);
     if (name == "height") cube.height = value;
-    if (name == "tilt_x") cube.tilt = values.narrow(0, i, 2);
+    if (name == "tilt_x") cube.tilt = values.narrow(-1, i, 2);
     if (name == "stiffness") cube.stiffness = value;
     if (name == "dissipation") cube.dissipation = value;
   }

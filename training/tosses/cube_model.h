@@ -25,7 +25,13 @@ class CubeModel : public TossModel {
   /// The names of the learned numbers, p of them, and their values, [p], in the units of Cube; `side` is the mean one.
   const std::vector<std::string>& names() const { return names_; }
   torch::Tensor values() const { return values_at(raw); }
-  torch::Tensor values_at(const torch::Tensor& numbers) const;  ///< of other raw numbers, [p]
+
+  /// Those of other raw numbers, [..., p], and the cubes with them.
+  torch::Tensor values_at(const torch::Tensor& numbers) const;
+  Cube cube_at(const torch::Tensor& numbers) const { return cube_of(values_at(numbers)); }
+
+  /// The raw numbers, [p], of these values in the order of names().
+  torch::Tensor numbers_of(const std::vector<double>& values) const;
 
   torch::Tensor raw;  ///< [p], what is learned: numbers without bounds, which begin at 0, steps of .1 being small
 

@@ -29,19 +29,20 @@ Tensor flight(const Tensor& position, double gravity, double dt) {
 // The vector in the axes of the world of x, [3], in those of bodies with the rotation matrices R, [..., 3, 3].
 Tensor in_world(const Tensor& R, const Tensor& x) { return (R * x).sum(-1); }
 
-// The z of the lowest corner of a cube, [...].
+}  // namespace
+
 Tensor lowest_corner(const Tensor& position, const Tensor& orientation, double side) {
   const Tensor upward = physics::rotation_matrix(orientation).select(-2, 2);
   return position.select(-1, 2) - side / 2 * upward.abs().sum(-1);
 }
-
-}  // namespace
 
 Segments Segments::at(const Tensor& index) const {
   const auto rows = [&](const Tensor& x) { return x.index_select(0, index); };
   return {{rows(start.position), rows(start.orientation), rows(start.velocity), rows(start.angular_velocity)},
           position.index_select(1, index),
           orientation.index_select(1, index),
+          velocity.index_select(1, index),
+          angular_velocity.index_select(1, index),
           rows(steps)};
 }
 
@@ -75,6 +76,8 @@ Segments TossSet::pieces(const Tensor& toss, const Tensor& first, std::int64_t s
   return {{at_start(position_), at_start(orientation_), at_start(velocity_), at_start(angular_velocity_)},
           position_.index({time, toss}),
           orientation_.index({time, toss}),
+          velocity_.index({time, toss}),
+          angular_velocity_.index({time, toss}),
           count};
 }
 

@@ -19,10 +19,12 @@ namespace lcp::training {
 
 /// Pieces of tosses, b of them, padded to the length of the longest, float64.
 struct Segments {
-  physics::RigidState start;  ///< [b, 1, ...]
-  torch::Tensor position;     ///< [T, b, 3], m, measured after each step; beyond the end of a piece its last one
-  torch::Tensor orientation;  ///< [T, b, 4]
-  torch::Tensor steps;        ///< [b], int64
+  physics::RigidState start;       ///< [b, 1, ...]
+  torch::Tensor position;          ///< [T, b, 3], m, measured after each step; beyond the end of a piece its last one
+  torch::Tensor orientation;       ///< [T, b, 4]
+  torch::Tensor velocity;          ///< [T, b, 3], m/s
+  torch::Tensor angular_velocity;  ///< [T, b, 3], rad/s
+  torch::Tensor steps;             ///< [b], int64
 
   std::int64_t count() const { return steps.size(0); }
   std::int64_t longest() const { return position.size(0); }
@@ -31,6 +33,9 @@ struct Segments {
   /// Whether a step exists, [T, b], bool.
   torch::Tensor exists() const;
 };
+
+/// The height above z = 0 of the lowest corner of a cube, [...], m.
+torch::Tensor lowest_corner(const torch::Tensor& position, const torch::Tensor& orientation, double side);
 
 /// Tosses, padded to the length of the longest.
 class TossSet {

@@ -61,13 +61,16 @@ Tensor Windows::residuals(const TossModel& model, const Segments& windows) const
 }
 
 Tensor Windows::misfit(const TossModel& model, const Segments& windows) const {
+  const Tensor found = misfits(model, windows);
+  const Tensor solved = found.isfinite();
+  if (solved.all().item<bool>()) return found;
+  TORCH_CHECK(solved.any().item<bool>(), "no window is solved");
+  return misfit(model, windows.at(solved.nonzero().squeeze(1)));
+}
+
+Tensor Windows::misfits(const TossModel& model, const Segments& windows) const {
   constexpr double kFloor = 1e-2;
   const Tensor found = residuals(model, windows);
-  const Tensor solved = found.isfinite().flatten(2).all(-1).all(0);
-  if (!solved.all().item<bool>()) {
-    TORCH_CHECK(solved.any().item<bool>(), "no window is solved");
-    return misfit(model, windows.at(solved.nonzero().squeeze(1)));
-  }
   const Tensor lengths = (found.square().sum(-1) + kFloor * kFloor).sqrt().sum(-1);
   return at::where(windows.exists(), lengths, 0).sum(0) / windows.steps;
 }

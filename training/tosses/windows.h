@@ -35,6 +35,9 @@ class Windows {
   /// more than its error. Throws c10::Error where the model solves no window.
   torch::Tensor misfit(const TossModel& model, const Segments& windows) const;
 
+  /// The same of all windows, [b], NaN where the model does not solve one.
+  torch::Tensor misfits(const TossModel& model, const Segments& windows) const;
+
  private:
   TossSet set_;
   double side_;

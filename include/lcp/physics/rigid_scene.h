@@ -26,7 +26,9 @@
 
 #include "lcp/contact_parameters.h"
 #include "lcp/friction_problem.h"
+#include "lcp/name_of.h"
 #include "lcp/physics/rigid_body.h"
+#include "lcp/ties.h"
 
 namespace lcp::physics {
 
@@ -79,8 +81,13 @@ struct RigidOptions {
   /// The directions of polyhedral friction.
   FrictionDirections directions = {};
 
-  /// kappa of FrictionOptions, for the exact cone: the gradient also sees contacts that are not made.
+  /// kappa of FrictionOptions, for the exact cone, or of SolveOptions, for polyhedral contact: the gradient also sees
+  /// contacts that are not made. 0 for compliant contact.
   double kappa = 0;
+
+  /// ties of SolveOptions, for polyhedral contact that is not smoothed. While a contact sticks, the pairs of the directions without an
+  /// impulse are tied, but the contact does not move in these directions either, which "active" says.
+  NameOf<Ties, ties_name> ties = Ties::kActive;
 
   /// The tolerance of the formulation's solver, whose options define it. With the default the velocities of a step are
   /// accurate to about 1e-9 of the largest change of a contact's velocity in it.

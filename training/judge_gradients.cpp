@@ -1,0 +1,420 @@
+// Asks layers of contact for the same gradient on measured tosses, and compares their answers.
+#include <ATen/ATen.h>
+#include <torch/types.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/output_folder.h"
+#include "run/progress.h"
+#include "run/random.h"
+#include "run/results.h"
+#include "run/tasks.h"
+#include "run/text.h"
+#include "run/trainer.h"
+#include "tosses/data.h"
+#include "tosses/flights.h"
+#include "tosses/gradient_layers.h"
+
+namespace {
+
+using namespace lcp::training;
+using torch::Tensor;
+
+struct Flags {
+  RunFlags run;
+  TossData tosses;
+  CubeFlags cube;
+  CubeContact contact;
+  double initial_mu = 0.4, initial_side = 0.098, initial_inertia = 1.62e-3;
+  std::int64_t short_window = 4, window = 20, training_window = 4, windows = 48, points = 3;
+  std::int64_t starts = 20, iterations = 60, batch = 8;
+  double learning_rate = 0.1, wide = 0.05, narrow = 1e-6;
+  std::vector<double> kappa = {1e-4, 1e-2};
+
+  void add_to(CommandLine& line);
+};
+
+void Flags::add_to(CommandLine& line) {
+  run.add_to(line);
+  tosses.add_to(line);
+  line.add<std::int64_t>("short-window", short_window, "Steps of the short windows", at_least_one);
+  line.add<std::int64_t>("window", window, "Steps of the long windows, which also judge where training ends",
+                         at_least_one);
+  line.add<std::int64_t>("training-window", training_window, "Steps of the windows that training learns from",
+                         at_least_one);
+  line.add<std::int64_t>("windows", windows, "Windows of each length that the gradients are asked on", at_least_one);
+  line.add<std::int64_t>("points", points,
+                         "Random values of the parameters at which they are asked, beside those near the flags of the "
+                         "cube and those of the far start",
+                         at_least_zero);
+  line.add<double>("wide-step", wide, "Step of the differences that are the reference, of raw numbers", positive);
+  line.add<double>("narrow-step", narrow, "Step of the narrow differences", positive);
+  line.add<std::vector<double>>(
+      "kappa", kappa, "Smoothings, J for 1 kg, the first also of polyhedral contact", [](const std::vector<double>& x) {
+        const bool valid = !x.empty() && std::all_of(x.begin(), x.end(), [](double y) { return positive(y).empty(); });
+        return valid ? "" : "finite numbers > 0";
+      });
+  line.add<std::int64_t>("starts", starts, "Random starts of the trainings by each layer", at_least_one);
+  line.add<std::int64_t>("iterations", iterations, "Iterations of Adam", at_least_zero);
+  line.add<std::int64_t>("batch", batch, "Windows of an iteration", at_least_one);
+  line.add<double>("learning-rate", learning_rate, "Step size of Adam to begin with; it falls along a cosine",
+                   positive);
+  line.add<double>("initial-mu", initial_mu, "Friction coefficient of the far start", positive);
+  line.add<double>("initial-side", initial_side, "Side of the cube there, m", positive);
+  line.add<double>("initial-inertia", initial_inertia, "Inertia over mass there, m^2", positive);
+  cube.add_to(line);
+  line.add<std::int64_t>("substeps", contact.substeps, "Steps between two samples", at_least_one);
+  line.add<std::int64_t>("directions", contact.directions, "Directions of polyhedral friction, >= 3",
+                         [](const std::int64_t& x) { return x >= 3 ? "" : ">= 3"; });
+  line.footer(
+      "Example: judge_gradients --tosses cube_tosses --threads 2 --out runs/gradients\n"
+      "The parameters are mu, restitution, side and inertia. Raw numbers stand for them, in which a step of .1 is\n"
+      "small: the logarithms of mu and of inertia, that of side times 10, and the logit of restitution, all 0 at the\n"
+      "far start. Random values, and the random starts of training, are between -1 and 1 of each. docs/\n"
+      "gradients_on_impacts.md explains the columns of the table.");
+}
+
+// Windows in which the cube comes as near to the ground as `kNear`: `count` of them, or as many as are found.
+Segments touching(const Windows& windows, std::int64_t count, std::int64_t steps, double side, at::Generator random) {
+  constexpr double kNear = 0.002;  // m
+  const std::int64_t each = 1 + 4 * count / windows.tosses();
+  const Segments drawn = windows.draw(at::arange(windows.tosses()), each, steps, random);
+  const Tensor height = lowest_corner(drawn.position, drawn.orientation, side).amin(0);
+  const Tensor near = (height < kNear).nonzero().squeeze(1);
+  if (near.size(0) == 0) throw UsageError("the tosses have no contact with the ground z = 0");
+  const Tensor order = at::randperm(near.size(0), random, at::kLong).slice(0, 0, count);
+  return drawn.at(near.index_select(0, order));
+}
+
+// The windows and the parameters of a question.
+struct Question {
+  std::int64_t steps;  // of the windows
+  std::int64_t point;
+  Tensor raw;  // [4]
+  Segments windows;
+};
+
+struct Answer {
+  Tensor gradient;  // [windows, 4]
+  double seconds = 0;
+};
+
+double number(const Tensor& x) { return x.item<double>(); }
+
+double median(std::vector<double> x) {
+  std::erase_if(x, [](double y) { return std::isnan(y); });
+  if (x.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(x.begin(), x.end());
+  const std::size_t half = x.size() / 2;
+  return x.size() % 2 == 1 ? x[half] : (x[half - 1] + x[half]) / 2;
+}
+
+double quantile(std::vector<double> x, double share) {
+  std::sort(x.begin(), x.end());
+  const double place = share * static_cast<double>(x.size() - 1);
+  const auto low = static_cast<std::size_t>(place);
+  const std::size_t high = std::min(low + 1, x.size() - 1);
+  return x[low] + (place - static_cast<double>(low)) * (x[high] - x[low]);
+}
+
+double mean(const std::vector<double>& x) {
+  double sum = 0;
+  for (const double y : x) sum += y;
+  return sum / static_cast<double>(x.size());
+}
+
+// Of vectors [..., 4]; 0 where one of them is 0.
+Tensor cosine(const Tensor& a, const Tensor& b) {
+  const Tensor norms = a.norm(2, {-1}) * b.norm(2, {-1});
+  return at::where(norms > 0, (a * b).sum(-1) / norms, 0);
+}
+
+// What a layer's answers to all questions are worth.
+class Verdict {
+ public:
+  // reference, own: the wide differences of the misfit of the exact cone, and of the layer's own loss.
+  void add(const Question& question, const Answer& answer, const Tensor& reference, const Tensor& own) {
+    const Tensor finite = answer.gradient.isfinite().all(-1);
+    const Tensor both = (finite & reference.isfinite().all(-1) & own.isfinite().all(-1)).nonzero().squeeze(1);
+    windows_ += answer.gradient.size(0);
+    failed_ += (~finite).sum().item<std::int64_t>();
+    seconds_.push_back(answer.seconds / static_cast<double>(answer.gradient.size(0)));
+    const auto some = [&](const Tensor& x) { return x.index_select(0, both); };
+    const Tensor g = some(answer.gradient), r = some(reference), o = some(own);
+    zeros_ += (g == 0).sum().item<std::int64_t>();
+    blind_ += ((g == 0) & (o != 0)).sum().item<std::int64_t>();
+    seen_ += (o != 0).sum().item<std::int64_t>();
+    entries_ += g.numel();
+    const Tensor of_windows = cosine(g, o).masked_select(o.norm(2, {-1}) > 0);
+    for (std::int64_t k = 0; k < of_windows.size(0); ++k) window_cosines_.push_back(number(of_windows[k]));
+    mean_ = both.size(0) > 0 ? g.mean(0) : at::full({4}, std::numeric_limits<double>::quiet_NaN(), g.options());
+    const Tensor mean_r = r.mean(0), mean_o = o.mean(0);
+    cosines_[question.steps].push_back(number(cosine(mean_, mean_r)));
+    own_cosines_.push_back(number(cosine(mean_, mean_o)));
+    signs_.push_back(number((mean_.sign() == mean_r.sign()).to(at::kDouble).mean()));
+    sizes_.push_back(number(mean_.norm() / mean_r.norm()));
+    own_sizes_.push_back(number(mean_.norm() / mean_o.norm()));
+  }
+
+  // The mean gradient of the last question, [4].
+  const Tensor& mean_gradient() const { return mean_; }
+
+  nlohmann::json metrics() const {
+    std::vector<double> all;
+    for (const auto& [steps, some] : cosines_) all.insert(all.end(), some.begin(), some.end());
+    const auto share = [](std::int64_t part, std::int64_t whole) {
+      return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
+    };
+    return {{"cosine", mean(all)},
+            {"cosine_short", mean(cosines_.begin()->second)},
+            {"cosine_long", mean(cosines_.rbegin()->second)},
+            {"own_cosine", mean(own_cosines_)},
+            {"window_cosine", median(window_cosines_)},
+            {"sign_agreement", mean(signs_)},
+            {"relative_size", median(sizes_)},
+            {"own_relative_size", median(own_sizes_)},
+            {"zero_fraction", share(zeros_, entries_)},
+            {"blind_fraction", share(blind_, seen_)},
+            {"nan_fraction", share(failed_, windows_)},
+            {"seconds_per_gradient", median(seconds_)}};
+  }
+
+ private:
+  std::int64_t windows_ = 0, failed_ = 0, zeros_ = 0, blind_ = 0, seen_ = 0, entries_ = 0;
+  std::map<std::int64_t, std::vector<double>> cosines_;
+  std::vector<double> own_cosines_, window_cosines_, signs_, sizes_, own_sizes_, seconds_;
+  Tensor mean_;
+};
+
+// Where Adam ends with the gradients of a layer, from starts [s, 4] at once. Windows whose gradient is NaN are left
+// out.
+Tensor train(const GradientLayer& layer, Tensor raw, const Segments& windows, const Flags& flags) {
+  constexpr double kFirst = 0.9, kSecond = 0.999, kEpsilon = 1e-8;
+  const std::int64_t starts = raw.size(0);
+  Tensor first = at::zeros_like(raw), second = at::zeros_like(raw);
+  for (std::int64_t k = 0; k < flags.iterations; ++k) {
+    const Tensor drawn = at::randperm(windows.count(), generator(flags.run.seed, Stream::kMinibatches, k), at::kLong)
+                             .slice(0, 0, flags.batch);
+    const std::int64_t count = drawn.size(0);
+    const Tensor each = gradient_of(layer, raw.repeat_interleave(count, 0), windows.at(drawn.repeat({starts})));
+    const Tensor gradient = each.view({starts, count, -1}).nan_to_num(0).mean(1);
+    first = kFirst * first + (1 - kFirst) * gradient;
+    second = kSecond * second + (1 - kSecond) * gradient.square();
+    const auto step = static_cast<double>(k + 1);
+    const double size =
+        cosine_step_size(flags.learning_rate, static_cast<double>(k) / static_cast<double>(flags.iterations));
+    raw = raw -
+          size / (1 - std::pow(kFirst, step)) * first / ((second / (1 - std::pow(kSecond, step))).sqrt() + kEpsilon);
+  }
+  return raw;
+}
+
+// The misfit of the exact cone at each of the parameters raw, [s, 4]: [s], the mean over the windows that it solves.
+Tensor misfits_at(const GradientLayer& reference, const Tensor& raw, const Segments& windows) {
+  const torch::NoGradGuard no_grad;
+  const Tensor all = at::arange(windows.count()).repeat({raw.size(0)});
+  const Tensor found = reference.loss(raw.repeat_interleave(windows.count(), 0), windows.at(all));
+  return found.view({raw.size(0), -1}).nanmean(-1);
+}
+
+std::vector<double> column(const Tensor& x) {
+  const Tensor whole = x.contiguous();
+  return {whole.const_data_ptr<double>(), whole.const_data_ptr<double>() + whole.numel()};
+}
+
+// Runs tasks and shows their progress.
+void run_shown(const char* unit, std::int64_t count, const RunFlags& run, const std::function<void(std::int64_t)>& work,
+               const std::function<std::string(std::int64_t)>& label) {
+  Progress progress(unit, 0, count, run.quiet);
+  std::mutex mutex;
+  std::int64_t done = 0;
+  run_tasks(count, run.threads, [&](std::int64_t k) {
+    work(k);
+    const std::lock_guard lock(mutex);
+    progress.show(++done, label(k));
+  });
+}
+
+std::string table_text(const nlohmann::json& layers) {
+  std::string text = padded("layer", 32) + padded("cosine", 8) + padded("size", 9) + padded("zeros", 8) +
+                     padded("NaN", 8) + padded("mu ends at", 20) + "misfit\n";
+  for (const auto& layer : layers) {
+    const auto value = [&](const char* key, int digits = 2) {
+      return layer[key].is_number() ? short_number(layer[key].get<double>(), digits) : std::string("none");
+    };
+    text += padded(layer["name"].get<std::string>(), 32) + padded(value("cosine"), 8) +
+            padded(value("relative_size"), 9) + padded(value("zero_fraction"), 8) + padded(value("nan_fraction"), 8) +
+            padded(value("mu", 3) + " (" + value("mu_low") + "-" + value("mu_high") + ")", 20) + value("misfit", 3) +
+            "\n";
+  }
+  return text;
+}
+
+int judge_gradients(int argc, const char* const* argv) {
+  CommandLine line(
+      "judge_gradients",
+      "Asks layers of contact the same question on tosses of a cube, recorded or simulated: the gradient "
+      "of the\nmisfit of windows of motion in friction, restitution, side and inertia. Compares the answers "
+      "with finite\ndifferences at a wide step, and where plain Adam ends with each from random starts.");
+  Flags flags;
+  flags.add_to(line);
+  if (const auto status = line.parse(argc, argv)) return *status;
+  if (flags.short_window > flags.window) throw UsageError("--short-window must be at most --window");
+  torch::set_num_threads(static_cast<int>(flags.run.threads));
+  const std::int64_t seed = flags.run.seed;
+
+  const std::vector<Toss> all = flags.tosses.load(flags.cube.cube(), flags.contact, seed);
+  const double rate = flags.tosses.rate, side = flags.cube.side;
+  const double gravity = fit_flights(all, side, rate).gravity.value;
+  const Windows windows(all, side, gravity, rate);
+  CubeFlags far = flags.cube;
+  far.mu = flags.initial_mu;
+  far.side = flags.initial_side;
+  far.inertia = flags.initial_inertia;
+  far.gravity = gravity;
+  const CubeModel model(far.cube(), flags.contact, rate, kJudgedParameters);
+  const std::vector<GradientLayer> layers =
+      gradient_layers({far.cube(), flags.contact, rate, side, flags.kappa, flags.wide, flags.narrow}, windows);
+  const auto layer_count = static_cast<std::int64_t>(layers.size());
+  const auto random = [&](Stream stream, std::int64_t rows) {
+    return 2 * at::rand({rows, 4}, generator(seed, stream), at::kDouble) - 1;
+  };
+
+  // Near the values of the flags, where the misfit has its kink: a tenth of the way from there to the far start.
+  const Tensor known = model.numbers_of({flags.cube.mu, flags.cube.restitution, side, flags.cube.inertia});
+  const Tensor points =
+      at::cat({0.9 * known.unsqueeze(0), at::zeros({1, 4}, at::kDouble), random(Stream::kRandomStates, flags.points)});
+  std::vector<Question> questions;
+  for (const std::int64_t steps : {flags.short_window, flags.window}) {
+    const Segments some = touching(windows, flags.windows, steps, side, generator(seed, Stream::kWindows, steps));
+    for (std::int64_t k = 0; k < points.size(0); ++k) questions.push_back({steps, k, points[k], some});
+  }
+  const auto question_count = static_cast<std::int64_t>(questions.size());
+  constexpr std::int64_t kPool = 256, kJudging = 64;
+  const Segments pool = touching(windows, kPool, flags.training_window, side, generator(seed, Stream::kTosses, 2));
+  const Segments judging = touching(windows, kJudging, flags.window, side, generator(seed, Stream::kHeldoutTosses));
+  OutputFolder out(line, flags.run);
+
+  // The wide differences of each loss, of the first layer that has it.
+  std::map<std::string, std::size_t> models;
+  for (std::size_t k = 0; k < layers.size(); ++k) models.try_emplace(layers[k].model, k);
+  std::vector<std::vector<Answer>> answers(layers.size(), std::vector<Answer>(questions.size()));
+  std::vector<std::vector<Tensor>> wide(layers.size(), std::vector<Tensor>(questions.size()));
+  run_shown(
+      "gradient", layer_count * question_count, flags.run,
+      [&](std::int64_t task) {
+        const auto k = static_cast<std::size_t>(task / question_count),
+                   i = static_cast<std::size_t>(task % question_count);
+        const GradientLayer& layer = layers[k];
+        const Question& question = questions[i];
+        const Tensor raw = question.raw.expand({question.windows.count(), 4});
+        if (models.at(layer.model) == k) wide[k][i] = differences(layer, flags.wide, raw, question.windows);
+        const auto begin = std::chrono::steady_clock::now();
+        answers[k][i].gradient = gradient_of(layer, raw, question.windows);
+        answers[k][i].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      },
+      [&](std::int64_t task) { return layers[static_cast<std::size_t>(task / question_count)].name; });
+
+  constexpr std::int64_t kGroup = 5;  // starts that a task trains
+  const Tensor starts = random(Stream::kStarts, flags.starts);
+  const std::int64_t groups = (flags.starts + kGroup - 1) / kGroup;
+  Tensor ends = starts.repeat({layer_count, 1, 1}), misfits = at::zeros({layer_count, flags.starts}, at::kDouble);
+  run_shown(
+      "training", layer_count * groups, flags.run,
+      [&](std::int64_t task) {
+        const auto k = static_cast<std::size_t>(task / groups);
+        const std::int64_t first = kGroup * (task % groups), count = std::min(kGroup, flags.starts - first);
+        const Tensor some = ends[task / groups].narrow(0, first, count);
+        some.copy_(train(layers[k], some.clone(), pool, flags));
+        misfits[task / groups].narrow(0, first, count).copy_(misfits_at(layers[kReference], some, judging));
+      },
+      [&](std::int64_t task) { return layers[static_cast<std::size_t>(task / groups)].name; });
+
+  Table gradients, table, of_ends;
+  for (const char* name : {"layer", "steps", "point", "parameter", "gradient", "reference", "own_reference"})
+    gradients.add(name, {});
+  const Tensor values = model.values_at(ends);  // [layers, starts, 4]
+  const Tensor best = misfits.flatten().nan_to_num(std::numeric_limits<double>::infinity()).argmin();
+  const Tensor best_values = values.flatten(0, 1)[best.item<std::int64_t>()];
+  nlohmann::json rows;
+  for (std::size_t k = 0; k < layers.size(); ++k) {
+    const auto row = static_cast<std::int64_t>(k);
+    Verdict verdict;
+    for (std::size_t i = 0; i < questions.size(); ++i) {
+      const Tensor& reference = wide[kReference][i];
+      const Tensor& own = wide[models.at(layers[k].model)][i];
+      verdict.add(questions[i], answers[k][i], reference, own);
+      const Tensor mean_reference = reference.nanmean(0), mean_own = own.nanmean(0);
+      for (std::int64_t parameter = 0; parameter < 4; ++parameter) {
+        gradients.add_row({static_cast<double>(k), static_cast<double>(questions[i].steps),
+                           static_cast<double>(questions[i].point), static_cast<double>(parameter),
+                           number(verdict.mean_gradient()[parameter]), number(mean_reference[parameter]),
+                           number(mean_own[parameter])});
+      }
+    }
+    nlohmann::json entry = {{"name", layers[k].name}};
+    entry.update(verdict.metrics());
+    const std::vector<double> mu = column(values[row].select(-1, 0)), misfit = column(misfits[row]);
+    entry["mu"] = quantile(mu, 0.5);
+    entry["mu_low"] = quantile(mu, 0.25);
+    entry["mu_high"] = quantile(mu, 0.75);
+    constexpr double kNear = 0.02;
+    const Tensor near = (values[row].select(-1, 0) - best_values[0]).abs() <= kNear;
+    entry["near_best"] = number(near.to(at::kDouble).mean());
+    entry["misfit"] = median(misfit);
+    rows.push_back(entry);
+  }
+  for (const auto& [key, value] : rows[0].items()) {
+    if (key == "name") continue;
+    std::vector<double> numbers;
+    for (const auto& entry : rows) numbers.push_back(entry[key].get<double>());
+    table.add(key, numbers);
+  }
+  const auto index = [&](std::int64_t first, std::int64_t second) {
+    return at::stack(
+        {at::arange(first, at::kDouble).repeat_interleave(second), at::arange(second, at::kDouble).repeat({first})});
+  };
+  const Tensor places = index(layer_count, flags.starts);
+  of_ends.add("layer", column(places[0]));
+  of_ends.add("start", column(places[1]));
+  for (std::size_t i = 0; i < kJudgedParameters.size(); ++i) {
+    of_ends.add(kJudgedParameters[i], column(values.flatten(0, 1).select(-1, static_cast<std::int64_t>(i))));
+  }
+  of_ends.add("misfit", column(misfits.flatten()));
+
+  const Tensor start_misfits = misfits_at(layers[kReference], starts, judging);
+  nlohmann::json best_cube = {{"misfit", number(misfits.flatten()[best.item<std::int64_t>()])}};
+  for (std::size_t i = 0; i < kJudgedParameters.size(); ++i) {
+    best_cube[kJudgedParameters[i]] = number(best_values[static_cast<std::int64_t>(i)]);
+  }
+  const nlohmann::json metrics = {{"layers", rows},
+                                  {"best", best_cube},
+                                  {"start_misfit", median(column(start_misfits))},
+                                  {"tosses", all.size()},
+                                  {"gravity", gravity}};
+  out.write_csv("gradients.csv", gradients);
+  out.write_csv("layers.csv", table);
+  out.write_csv("ends.csv", of_ends);
+  if (!flags.run.quiet) std::cout << table_text(rows);
+  write_results(out, metrics, {"agreement.png", "ends.png"});
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lcp::training::run_program("judge_gradients", [&] { return judge_gradients(argc, argv); });
+}
