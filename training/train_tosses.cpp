@@ -169,7 +169,7 @@ nlohmann::json to_json(const Estimate& estimate) {
 // minimize_lengths and of those that follow from the scatter of parameters fitted to each eighth of the tosses: the
 // misfit has many local minima, in which a few tosses more or less end differently.
 nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& flags) {
-  constexpr double kNormal95 = 1.96, kStudent95 = 2.36, kStep = 0.02;
+  constexpr double kNormal95 = 1.96, kStudent95 = 2.36, kStep = 0.02, kAway = 0.2;
   constexpr std::int64_t kPerToss = 2, kIterations = 6, kParts = 8, kFewest = 4;
   const Segments all = windows.draw(at::arange(windows.tosses()), kPerToss, flags.window,
                                     generator(flags.run.seed, Stream::kWindows, flags.training.iterations));
@@ -184,10 +184,12 @@ nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& fla
   const LeastLengths found = fit(model.raw.clone(), all);
   Tensor half = kNormal95 * found.deviations;
   if (windows.tosses() >= kParts * kFewest) {
+    const auto random = generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 2);
     std::vector<Tensor> fitted(kParts);
     for (std::int64_t part = 0; part < kParts; ++part) {
       const Tensor tosses = at::arange(part, windows.tosses(), kParts).unsqueeze(1);
-      fitted[part] = fit(found.at, all.at((kPerToss * tosses + at::arange(kPerToss)).flatten())).at;
+      const Tensor start = found.at + kAway * at::randn(found.at.sizes(), random, at::kDouble);
+      fitted[part] = fit(start, all.at((kPerToss * tosses + at::arange(kPerToss)).flatten())).at;
     }
     half = at::maximum(half, kStudent95 / std::sqrt(static_cast<double>(kParts)) * at::stack(fitted).std(0));
   }

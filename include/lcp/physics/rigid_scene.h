@@ -85,8 +85,9 @@ struct RigidOptions {
   /// contacts that are not made. 0 for compliant contact.
   double kappa = 0;
 
-  /// ties of SolveOptions, for polyhedral contact that is not smoothed. While a contact sticks, the pairs of the directions without an
-  /// impulse are tied, but the contact does not move in these directions either, which "active" says.
+  /// ties of SolveOptions, for polyhedral contact that is not smoothed. While a contact sticks, the pairs of the
+  /// directions without an impulse are tied, but the contact does not move in these directions either, which "active"
+  /// says.
   NameOf<Ties, ties_name> ties = Ties::kActive;
 
   /// The tolerance of the formulation's solver, whose options define it. With the default the velocities of a step are
