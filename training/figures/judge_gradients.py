@@ -25,11 +25,11 @@ def agreement(flags, layers):
         cosines.plot(values[name], rows, "o", color=color, ms=4, label=f"{steps} steps")
     cosines.plot(values["own_cosine"], rows, "|", color=INK, ms=8, label="with its own loss")
     cosines.set(xlabel="cosine with wide differences", xlim=(min(-0.05, 1.05 * values["cosine_long"].min()), 1.05))
-    sizes.semilogx(values["own_relative_size"], rows, "o", color=TEAL, ms=4)
+    sizes.plot(values["own_relative_size"], rows, "o", color=TEAL, ms=4)
     sizes.axvline(1, color=PALE, lw=1, zorder=0)
-    sizes.set_xlabel("size / that of wide differences\nof its own loss")
-    for name, label, color, shift in (("zero_fraction", "zero", GREY, -0.2), ("blind_fraction", "zero, but the loss changes", ORANGE, 0.0),
-                                      ("nan_fraction", "NaN", INK, 0.2)):
+    sizes.set(xlabel="size / that of wide differences\nof its own loss", xlim=(0, None))
+    for name, label, color, shift in (("zero_fraction", "zero", GREY, -0.2), ("nan_fraction", "NaN", INK, 0.2),
+                                      ("blind_fraction", "zero, but the loss changes", ORANGE, 0)):
         shares.barh(rows + shift, 100 * values[name], height=0.2, color=color, label=label)
     shares.set(xlabel="of all derivatives [%]", xlim=(0, None))
     for panel in (cosines, shares):
