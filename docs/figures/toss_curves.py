@@ -77,14 +77,19 @@ def study(tosses, jobs, threads):
             print(f"{k + 1} of {len(missing)}", file=sys.stderr, flush=True)
 
 
+def seeds_of(points):
+    """How many seeds the points are of."""
+    least, most = min(map(len, points)), max(map(len, points))
+    return f"{most} seed{'s' if most > 1 else ''}" if least == most else f"{least} to {most} seeds"
+
+
 def draw():
     sys.path.insert(0, str(ROOT / "training/figures"))
     from style import BLUE, GREY, INK, ORANGE, TEAL, plt
 
     rows = done()
-    seeds = [seed for seed in SEEDS if all((model, count, seed) in rows for model in MODELS for count in COUNTS)]
-    if not seeds:
-        sys.exit(f"{TABLE} lacks a seed with all numbers of tosses; --run goes on with it")
+    if not rows:
+        sys.exit(f"{TABLE} has no runs; --run does them")
     panels = (("from_first_contact/position_error_percent", "from first contact: position error [% of the side]",
                (("Drake", 13.5, INK), ("Bullet", 14.9, GREY), ("MuJoCo", 25.1, TEAL))),
               ("from_first_contact/rotation_error_deg", "rotation error [degrees]",
@@ -94,9 +99,15 @@ def draw():
     figure, axes = plt.subplots(1, len(panels), figsize=(10.2, 3.4), layout="constrained")
     for panel, (column, label, published) in zip(axes, panels):
         for model, color, text in (("network", ORANGE, "network"), ("cube", BLUE, "cube, by lcp::solve_friction")):
-            points = [sorted(float(rows[model, count, seed][column]) for seed in seeds) for count in COUNTS]
-            panel.fill_between(COUNTS, [p[0] for p in points], [p[-1] for p in points], color=color, alpha=0.2, lw=0)
-            panel.plot(COUNTS, [statistics.median(p) for p in points], color=color, marker=".", label=text)
+            values = {count: sorted(float(rows[model, count, seed][column]) for seed in SEEDS
+                                    if (model, count, seed) in rows) for count in COUNTS}
+            counts = [count for count in COUNTS if values[count]]
+            points = [values[count] for count in counts]
+            if not points:
+                continue
+            panel.fill_between(counts, [p[0] for p in points], [p[-1] for p in points], color=color, alpha=0.2, lw=0)
+            panel.plot(counts, [statistics.median(p) for p in points], color=color, marker=".",
+                       label=f"{text}, {seeds_of(points)}")
         for name, value, color in published:
             panel.axhline(value, color=color, lw=1, ls="--")
             panel.text(COUNTS[-1], value, name, fontsize=7, ha="right", va="bottom", color=color)

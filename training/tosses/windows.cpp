@@ -61,7 +61,7 @@ Tensor Windows::residuals(const TossModel& model, const Segments& windows) const
 }
 
 Tensor Windows::misfit(const TossModel& model, const Segments& windows) const {
-  const Tensor found = misfits(model, windows);
+  Tensor found = misfits(model, windows);
   const Tensor solved = found.isfinite();
   if (solved.all().item<bool>()) return found;
   TORCH_CHECK(solved.any().item<bool>(), "no window is solved");
