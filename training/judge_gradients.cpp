@@ -1,5 +1,6 @@
 // Asks layers of contact for the same gradient on measured tosses, and compares their answers.
 #include <ATen/ATen.h>
+#include <torch/optim/adam.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -201,25 +202,22 @@ class Verdict {
 
 // Where Adam ends with the gradients of a layer, from starts [s, 4] at once. Windows whose gradient is NaN are left
 // out.
-Tensor train(const GradientLayer& layer, Tensor raw, const Segments& windows, const Flags& flags) {
-  constexpr double kFirst = 0.9, kSecond = 0.999, kEpsilon = 1e-8;
+Tensor train(const GradientLayer& layer, const Tensor& from, const Segments& windows, const Flags& flags) {
+  const Tensor raw = from.clone().requires_grad_();
   const std::int64_t starts = raw.size(0);
-  Tensor first = at::zeros_like(raw), second = at::zeros_like(raw);
+  torch::optim::Adam optimizer({raw}, torch::optim::AdamOptions(flags.learning_rate));
   for (std::int64_t k = 0; k < flags.iterations; ++k) {
     const Tensor drawn = at::randperm(windows.count(), generator(flags.run.seed, Stream::kMinibatches, k), at::kLong)
                              .slice(0, 0, flags.batch);
     const std::int64_t count = drawn.size(0);
-    const Tensor each = gradient_of(layer, raw.repeat_interleave(count, 0), windows.at(drawn.repeat({starts})));
-    const Tensor gradient = each.view({starts, count, -1}).nan_to_num(0).mean(1);
-    first = kFirst * first + (1 - kFirst) * gradient;
-    second = kSecond * second + (1 - kSecond) * gradient.square();
-    const auto step = static_cast<double>(k + 1);
-    const double size =
-        cosine_step_size(flags.learning_rate, static_cast<double>(k) / static_cast<double>(flags.iterations));
-    raw = raw -
-          size / (1 - std::pow(kFirst, step)) * first / ((second / (1 - std::pow(kSecond, step))).sqrt() + kEpsilon);
+    const Tensor each =
+        gradient_of(layer, raw.detach().repeat_interleave(count, 0), windows.at(drawn.repeat({starts})));
+    raw.mutable_grad() = each.view({starts, count, -1}).nan_to_num(0).mean(1);
+    const double done = static_cast<double>(k) / static_cast<double>(flags.iterations);
+    optimizer.param_groups()[0].options().set_lr(cosine_step_size(flags.learning_rate, done));
+    optimizer.step();
   }
-  return raw;
+  return raw.detach();
 }
 
 // The misfit of the exact cone at each of the parameters raw, [s, 4]: [s], the mean over the windows that it solves.

@@ -58,10 +58,13 @@ Tensor rotation_by(const Tensor& theta) {
 
 Tensor turned(const Tensor& quaternion, const Tensor& theta) { return unit(product(quaternion, rotation_by(theta))); }
 
+Tensor rotation_between(const Tensor& a, const Tensor& b) {
+  return product(at::cat({a.narrow(-1, 0, 1), -a.narrow(-1, 1, 3)}, -1), b);
+}
+
 Tensor angle_between(const Tensor& a, const Tensor& b) {
-  const Tensor real = (a * b).sum(-1).abs();  // of conj(a) b
-  const Tensor conjugate = at::cat({a.narrow(-1, 0, 1), -a.narrow(-1, 1, 3)}, -1);
-  return 2 * at::atan2(product(conjugate, b).narrow(-1, 1, 3).norm(2, {-1}), real);
+  const Tensor between = rotation_between(a, b);
+  return 2 * at::atan2(between.narrow(-1, 1, 3).norm(2, {-1}), between.select(-1, 0).abs());
 }
 
 Tensor gyroscopic(const Tensor& omega, const Tensor& inertia, double dt) {

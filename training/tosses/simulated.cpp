@@ -28,12 +28,10 @@ Tensor rates(const Tensor& change, double dt) { return filtered(at::cat({change.
 
 // The rotation vectors, in the axes of the body, from each orientation to the next, [T - 1, 3].
 Tensor turns(const Tensor& q) {
-  const Tensor a = q.slice(0, 0, -1), b = q.slice(0, 1);
-  const Tensor w = (a * b).sum(-1, true), sign = at::where(w < 0, -1.0, 1.0);
-  const Tensor u = a.slice(1, 1), v = b.slice(1, 1);
-  const Tensor vector = sign * (a.slice(1, 0, 1) * v - b.slice(1, 0, 1) * u - at::linalg_cross(u, v));
+  const Tensor between = physics::rotation_between(q.slice(0, 0, -1), q.slice(0, 1));
+  const Tensor turn = between * at::where(between.slice(1, 0, 1) < 0, -1.0, 1.0), vector = turn.slice(1, 1);
   const Tensor sine = vector.norm(2, {1}, true);
-  const Tensor angle = 2 * at::atan2(sine, sign * w);
+  const Tensor angle = 2 * at::atan2(sine, turn.slice(1, 0, 1));
   return vector * at::where(sine > 1e-12, angle / sine, 2.0);
 }
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lcp/physics/rotation.h"
+
 namespace lcp::training {
 namespace {
 
@@ -52,11 +54,8 @@ Tensor Windows::residuals(const TossModel& model, const Segments& windows) const
   constexpr double kPosition = 0.12, kRotation = 0.27;
   const physics::RigidSolution found = model.roll_out(windows.start, windows.longest());
   const Tensor apart = (found.next.position.squeeze(-2) - windows.position) / (kPosition * side_);
-  const Tensor a = windows.orientation, b = found.next.orientation.squeeze(-2);
-  const auto scalar = [](const Tensor& q) { return q.slice(-1, 0, 1); };
-  const auto vector = [](const Tensor& q) { return q.slice(-1, 1); };
-  const Tensor turn = scalar(a) * vector(b) - scalar(b) * vector(a) - at::linalg_cross(vector(a), vector(b));
-  const Tensor both = at::stack({apart, (2 / kRotation) * turn}, -2);
+  const Tensor turn = physics::rotation_between(windows.orientation, found.next.orientation.squeeze(-2));
+  const Tensor both = at::stack({apart, (2 / kRotation) * turn.slice(-1, 1)}, -2);
   return at::where(windows.exists().unsqueeze(-1).unsqueeze(-1), both, 0);
 }
 

@@ -19,6 +19,10 @@ at::Tensor rotation_by(const at::Tensor& theta);
 /// [..., 3], rad, in its own axes. Exact for a constant angular velocity.
 at::Tensor turned(const at::Tensor& quaternion, const at::Tensor& theta);
 
+/// The quaternion [..., 4] of the rotation, in the axes of the body, from one orientation, [..., 4], to another, both
+/// of unit length: conj(a) b.
+at::Tensor rotation_between(const at::Tensor& a, const at::Tensor& b);
+
 /// The angle, [...], rad, in [0, pi], by which one orientation, [..., 4], has to turn to become the other.
 at::Tensor angle_between(const at::Tensor& a, const at::Tensor& b);
 
