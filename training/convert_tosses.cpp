@@ -139,6 +139,7 @@ int convert_tosses(int argc, const char* const* argv) {
       "checks.csv has what each file tells, metrics.json what all do: gravity, and how far the angular velocities are\n"
       "from the derivative of the quaternions in each order, direction, frame and unit.");
   if (const auto status = line.parse(argc, argv)) return *status;
+  require_float64(run);
   if (data.empty()) throw UsageError("--data is missing: the CSV file of a toss, or a folder of them");
   conventions.length = unit_of(length, kLengthUnits);
   conventions.time = rate > 0 ? 1 : unit_of(time, kTimeUnits);

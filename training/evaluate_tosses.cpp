@@ -52,6 +52,7 @@ int evaluate_tosses(int argc, const char* const* argv) {
       "centre), q_w,q_x,q_y,q_z, v_x,v_y,v_z, and omega_x,omega_y,omega_z (rad/s, in the axes of the body). The ground "
       "is z = 0.");
   if (const auto status = line.parse(argc, argv)) return *status;
+  require_float64(run);
   if (folder.empty()) throw UsageError("--tosses is missing: the folder of tosses to compare with");
   torch::set_num_threads(static_cast<int>(run.threads));
   const std::vector<Toss> tosses = read_tosses(folder, length);

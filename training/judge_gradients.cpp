@@ -270,6 +270,7 @@ int judge_gradients(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
+  require_float64(flags.run);
   if (flags.short_window > flags.window) throw UsageError("--short-window must be at most --window");
   torch::set_num_threads(static_cast<int>(flags.run.threads));
   const std::int64_t seed = flags.run.seed;

@@ -90,8 +90,7 @@ void Flags::add_to(CommandLine& line) {
   line.add<std::vector<std::string>>(
       "learn", learned,
       "What is learned of the cube, of mu restitution side center (or corners, one by one) rounding inertia (or "
-      "inertia_axes) "
-      "height tilt and, of compliant contact, stiffness dissipation",
+      "inertia_axes) height tilt and, of compliant contact, stiffness dissipation",
       [](const std::vector<std::string>& names) -> std::string {
         for (const std::string& name : names) {
           if (std::find(std::begin(kLearnable), std::end(kLearnable), name) == std::end(kLearnable)) {
@@ -111,8 +110,8 @@ void Flags::add_to(CommandLine& line) {
   line.add<std::int64_t>("hidden-units", network.hidden_units, "Units of each of them", at_least_one);
   line.footer(
       "Example: train_tosses --tosses cube_tosses --train 256 --threads 2 --out runs/cube\n"
-      "The step size falls to a tenth twice: for windows of a quarter of --window, then, from 40 % of it, for whole "
-      "ones.\n"
+      "The step size falls to a tenth twice: for windows of a quarter of --window and then, from 40 % of the\n"
+      "iterations on, for whole ones.\n"
       "--side is the measured side, the unit of the errors; of the other parameters of the cube, those that are not\n"
       "learned keep their flags, and simulated tosses are of a cube with all of them. Gravity is fitted to the "
       "flights\n"
@@ -169,7 +168,7 @@ nlohmann::json to_json(const Estimate& estimate) {
 // minimize_lengths and of those that follow from the scatter of parameters fitted to each eighth of the tosses: the
 // misfit has many local minima, in which a few tosses more or less end differently.
 nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& flags) {
-  constexpr double kNormal95 = 1.96, kStudent95 = 2.36, kStep = 0.02, kAway = 0.2;
+  constexpr double kNormal95 = 1.96, kStudent95 = 2.36, kStep = 0.02, kAway = 0.2, kUnseen = 5;
   constexpr std::int64_t kPerToss = 2, kIterations = 6, kParts = 8, kFewest = 4;
   const Segments all = windows.draw(at::arange(windows.tosses()), kPerToss, flags.window,
                                     generator(flags.run.seed, Stream::kWindows, flags.training.iterations));
@@ -193,6 +192,7 @@ nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& fla
     }
     half = at::maximum(half, kStudent95 / std::sqrt(static_cast<double>(kParts)) * at::stack(fitted).std(0));
   }
+  half = half.masked_fill(half > kUnseen, std::numeric_limits<double>::infinity());
   model.raw.copy_(found.at);
   const Tensor value = model.values(), low = model.values_at(found.at - half), high = model.values_at(found.at + half);
   nlohmann::json parameters;
@@ -242,6 +242,7 @@ int train_tosses(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
+  require_float64(flags.run);
   FolderLock lock(flags.run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
   torch::set_num_threads(static_cast<int>(flags.run.threads));

@@ -50,15 +50,14 @@ SHORT = ("--simulated", 12, "--window", 20)
 
 
 def test_a_cube_is_learned_from_a_start_far_off(learn, run, tmp_path):
-    """Its parameters are within their intervals, and its file predicts as it does."""
+    """Its parameters are where those of other seeds end, too, and its file predicts as it does."""
     flags = ("--restitution", 0.3, "--center", 0.002, 0, -0.004, "--rounding", 0.003, "--threads", 2)
     metrics = learn("train_tosses", "--simulated", 60, "--iterations", 150, *flags)
     found = metrics["parameters"]
-    assert found["mu"]["value"] == pytest.approx(0.18, abs=0.02)
-    assert found["side"]["value"] == pytest.approx(0.1048, rel=0.01)
-    for name, true, error in (("restitution", 0.3, 0.06), ("center_x", 0.002, 0.001), ("center_y", 0, 0.001),
-                              ("center_z", -0.004, 0.001), ("rounding", 0.003, 0.002), ("inertia_x", 2.189e-3, 3e-4),
-                              ("inertia_y", 2.189e-3, 3e-4), ("inertia_z", 2.189e-3, 3e-4), ("tilt_x", 0, 2e-3)):
+    for name, true, error in (("mu", 0.18, 0.01), ("side", 0.1048, 0.0021), ("restitution", 0.3, 0.06),
+                              ("center_x", 0.002, 0.002), ("center_y", 0, 0.002), ("center_z", -0.004, 0.002),
+                              ("rounding", 0.003, 0.003), ("inertia_x", 2.189e-3, 4e-4), ("inertia_y", 2.189e-3, 4e-4),
+                              ("inertia_z", 2.189e-3, 4e-4), ("tilt_x", 0, 4e-3), ("tilt_y", 0, 4e-3)):
         assert found[name]["value"] == pytest.approx(true, abs=error), name
         assert found[name]["low"] < found[name]["value"] < found[name]["high"], name
     assert found["mu"]["high"] - found["mu"]["low"] < 0.02
@@ -116,6 +115,7 @@ def test_figures(run, tmp_path):
 @pytest.mark.parametrize("flags, message", [
     (("--heldout-tosses", "."), "--heldout-tosses needs --tosses"),
     (("--train", 96), "--train must be at most 95, the number of tosses but one to judge by; got 96"),
+    (("--dtype", "float32"), "--dtype must be float64, the only precision of this program; got float32"),
     (("--learn", "weight"), "--learn must be names of parameters, not weight"),
     (("--learn", "center", "corners"), "--learn: either center or corners, not both"),
     (("--learn", "stiffness"), "--learn: stiffness is of --contact compliant"),

@@ -36,11 +36,6 @@ std::string velocity_name(const std::string& coordinate) { return coordinate == 
 
 Tensor row(const std::vector<double>& x) { return at::tensor(x, at::kDouble); }
 
-void require_float64(const RunFlags& run) {
-  if (run.dtype != "float64")
-    throw UsageError("--dtype must be float64, since identification needs its precision; got " + run.dtype);
-}
-
 void TrackFlags::add_bodies_to(CommandLine& line) {
   const auto numbers = finite_numbers(coordinates.size());
   const bool turns = coordinates.back() == "theta";

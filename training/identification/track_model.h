@@ -14,9 +14,6 @@
 
 namespace lcp::training {
 
-/// Throws a UsageError where --dtype is not float64.
-void require_float64(const RunFlags& run);
-
 /// Flags of the programs that identify bodies, of which k coordinates are observed.
 struct TrackFlags {
   std::vector<std::string> coordinates;  ///< their names; all are lengths except "theta"

@@ -292,6 +292,12 @@ void RunFlags::add_to(CommandLine& line) {
                   Role::kNoEffect);
 }
 
+void require_float64(const RunFlags& run) {
+  if (run.dtype != "float64") {
+    throw UsageError("--dtype must be float64, the only precision of this program; got " + run.dtype);
+  }
+}
+
 void TrainingFlags::add_to(CommandLine& line) {
   line.add<std::int64_t>("iterations", iterations, "Minibatches to train on", at_least_one);
   line.add<double>("learning-rate", learning_rate, "Adam's first step size; it falls to 0 along a cosine", positive);

@@ -138,6 +138,9 @@ struct RunFlags {
   c10::ScalarType scalar_type() const { return dtype == "float32" ? c10::kFloat : c10::kDouble; }
 };
 
+/// Throws a UsageError unless --dtype is float64, for programs that compute in nothing else.
+void require_float64(const RunFlags& run);
+
 /// Flags of every program that trains.
 struct TrainingFlags {
   std::int64_t iterations;
