@@ -313,7 +313,7 @@ int train_tosses(int argc, const char* const* argv) {
                         {"center_y", to_json(flights.center[1])}, {"center_z", to_json(flights.center[2])},
                         {"drag", to_json(flights.drag)},          {"tosses", flights.count}};
   if (cube) metrics["parameters"] = parameters;
-  if (!cube || flags.contact.name == "exact_cone") out.write("model.pt", model->torchscript_bytes());
+  out.write("model.pt", model->torchscript_bytes());
   out.write_csv("errors.csv", found.errors);
   out.write_csv("errors_in_time.csv", found.errors_in_time);
   out.write_csv("toss.csv", one_toss(*model, data.heldout.front()));

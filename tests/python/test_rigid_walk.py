@@ -129,3 +129,47 @@ def test_mistakes_are_named():
     assert error_of(14, [0, 0, -1, 1, *pairs[4:]]) == "pair 0 must be of a body and another one, or a fixed plane"
     assert error_of(9, tensor([0.0, 0])) == "position must be [..., 3 b] with mass's b = 1; got [2]"
     assert error_of(15, 0.0) == "dt must be finite and > 0; got 0"
+
+
+def simulate(arguments, formulation="exact_cone", substeps=1):
+    """lcp::_simulate_bodies of one body for the arguments of a walk."""
+    mass, inertia, centers, radii, normal, offset, gravity, mu, restitution, *state, u, _, dt, _, _ = arguments
+    body = [mass.squeeze(-1)], [inertia.unflatten(-1, (3, 3))], [centers.unflatten(-1, (-1, 3))], [radii]
+    return lcp._simulate_bodies(
+        *(x.unsqueeze(-2) for x in state), u.movedim(-2, 0).unsqueeze(-2), *body, [normal], [offset.squeeze(-1)], gravity,
+        mu, restitution, tensor([2000.0]), tensor([0.02]), dt, formulation=formulation, substeps=substeps, directions=8,
+        tolerance=1e-9)
+
+
+def test_bodies_are_simulated_by_the_walk():
+    arguments = cube(3)
+    position, orientation, *_, gamma, chosen, status, iterations = walk(arguments)
+    found = simulate(arguments)
+    assert_same([found[0].squeeze(-2), found[1].squeeze(-2), *found[4:]],
+                [x.movedim(-2, 0) for x in (position, orientation, gamma)] + [x.movedim(-1, 0) for x in (status, iterations)])
+    force = arguments[13][:, :1]
+    once, often = (simulate([*arguments[:13], force.expand(3, rows, 6), *arguments[14:]], substeps=STEPS // rows)
+                   for rows in (1, STEPS))
+    assert_same([x[-1] for x in once[:4]], [x[-1] for x in often[:4]])
+
+
+@pytest.mark.parametrize("formulation", ["exact_cone", "polyhedral", "compliant"])
+def test_simulated_bodies_have_a_gradient_by_every_formulation(formulation):
+    arguments = cube()
+
+    def end(mu):
+        position, *_, status, _ = simulate([*arguments[:7], mu.expand(BALLS), *arguments[8:]], formulation)
+        assert not status.any()
+        return position[-1].sum()
+
+    mu = tensor([0.4]).requires_grad_()
+    gradient, = torch.autograd.grad(end(mu), mu)
+    difference = (end(mu.detach() + 1e-6) - end(mu.detach() - 1e-6)) / 2e-6
+    assert gradient != 0 and abs(gradient - difference) < 1e-4 * abs(difference)
+
+
+def test_mistakes_in_simulated_bodies_are_named():
+    with pytest.raises(RuntimeError, match="formulation must be exact_cone, polyhedral or compliant; got cone"):
+        simulate(cube(), "cone")
+    with pytest.raises(RuntimeError, match="substeps must be >= 1; got 0"):
+        simulate(cube(), substeps=0)

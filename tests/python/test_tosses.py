@@ -70,9 +70,11 @@ def test_a_cube_is_learned_from_a_start_far_off(learn, run, tmp_path):
 def test_a_model_file_predicts_as_the_run_did(learn, library, tosses, tmp_path):
     import torch
 
-    for model in ("cube", "network"):
+    for model, kind in (("exact_cone", ()), ("polyhedral", ("--contact", "polyhedral", "--learn", "mu", "side")),
+                        ("compliant", ("--contact", "compliant", "--learn", "mu", "side", "stiffness")),
+                        ("network", ("--model", "network"))):
         flags = ("--tosses", tosses, "--heldout-tosses", tosses, *SAMPLED, "--window", 20, "--iterations", 4)
-        metrics = learn("train_tosses", "--model", model, "--side", 0.1, *flags, out=model)
+        metrics = learn("train_tosses", *kind, "--side", 0.1, *flags, out=model)
         file = tmp_path / model / "model.pt"
         judged = learn("evaluate_tosses", "--tosses", tosses, "--model", file, "--side", 0.1, *SAMPLED, out=f"{model}_judged")
         for protocol in ("whole", "from_first_contact", "windows_80"):

@@ -146,26 +146,24 @@ std::string CubeModel::torchscript_bytes() const {
   const torch::NoGradGuard no_grad;
   const physics::RigidScene scene = scene_of(cube(), contact_, 1 / rate_);
   const physics::RigidBody& body = scene.bodies.front();
-  const std::int64_t corners = body.radii.size(0);
   torch::jit::Module script("Cube");
   const auto attribute = [&](const char* name, const c10::TypePtr& type, const c10::IValue& value) {
     script.register_attribute(name, type, value);
   };
-  script.register_buffer("mass", body.mass.reshape(1));
-  script.register_buffer("inertia", body.inertia.reshape(9));
-  script.register_buffer("centers", body.centers.reshape(-1));
+  script.register_buffer("mass", body.mass);
+  script.register_buffer("inertia", body.inertia.contiguous());
+  script.register_buffer("centers", body.centers.contiguous());
   script.register_buffer("radii", body.radii.contiguous());
   script.register_buffer("normal", scene.planes.front().normal.contiguous());
-  script.register_buffer("offset", scene.planes.front().offset.reshape(1));
+  script.register_buffer("offset", scene.planes.front().offset.contiguous());
   script.register_buffer("acceleration", scene.gravity.contiguous());
   script.register_buffer("center", center());
-  script.register_buffer("mu", scene.mu.expand(corners).contiguous());
-  script.register_buffer("restitution", scene.restitution.expand(corners).contiguous());
-  c10::List<std::int64_t> pairs;
-  for (std::int64_t k = 0; k < corners; ++k) {
-    for (const std::int64_t entry : {std::int64_t{0}, k, std::int64_t{-1}, std::int64_t{0}}) pairs.push_back(entry);
-  }
-  attribute("pairs", c10::ListType::ofInts(), pairs);
+  script.register_buffer("mu", scene.mu.contiguous());
+  script.register_buffer("restitution", scene.restitution.contiguous());
+  script.register_buffer("stiffness", scene.stiffness.contiguous());
+  script.register_buffer("dissipation", scene.dissipation.contiguous());
+  attribute("contact", c10::StringType::get(), contact_.name);
+  attribute("directions", c10::IntType::get(), contact_.directions);
   attribute("dt", c10::FloatType::get(), scene.dt);
   attribute("rate", c10::FloatType::get(), rate_);
   attribute("gravity", c10::FloatType::get(), number(start_.gravity));
@@ -184,15 +182,15 @@ def moved(self, p: Tensor, q: Tensor, v: Tensor, omega: Tensor, offset: Tensor):
 def forward(self, position: Tensor, orientation: Tensor, velocity: Tensor, angular_velocity: Tensor, steps: int):
     q, omega = orientation.double(), angular_velocity.double()
     p, v = self.moved(position.double(), q, velocity.double(), omega, -self.center)
-    u = p.new_zeros([steps * self.substeps, 6])
-    x, q, v, omega, gamma, chosen, status, iterations = lcp._rigid_walk(
-        self.mass, self.inertia, self.centers, self.radii, self.normal, self.offset, self.acceleration,
-        self.mu, self.restitution, p, q, v, omega, u, self.pairs, self.dt, None, 1.0, self.tolerance)
-    first = self.substeps - 1
-    x, q = x.movedim(-2, 0)[first::self.substeps], q.movedim(-2, 0)[first::self.substeps]
-    v, omega = v.movedim(-2, 0)[first::self.substeps], omega.movedim(-2, 0)[first::self.substeps]
-    p, v = self.moved(x, q, v, omega, self.center)
-    return p, q, v, omega, status.movedim(-1, 0)[first::self.substeps]
+    u = p.new_zeros([steps, 1, 6])
+    p, q, v, omega, gamma, status, iterations = lcp._simulate_bodies(
+        p.unsqueeze(-2), q.unsqueeze(-2), v.unsqueeze(-2), omega.unsqueeze(-2), u, [self.mass], [self.inertia],
+        [self.centers], [self.radii], [self.normal], [self.offset], self.acceleration, self.mu, self.restitution,
+        self.stiffness, self.dissipation, self.dt, formulation=self.contact, substeps=self.substeps,
+        directions=self.directions, tolerance=self.tolerance)
+    q, omega = q.squeeze(-2), omega.squeeze(-2)
+    p, v = self.moved(p.squeeze(-2), q, v.squeeze(-2), omega, self.center)
+    return p, q, v, omega, status
 )",
                 std::make_shared<LcpResolver>());
   std::ostringstream stream;
