@@ -277,13 +277,15 @@ int judge_gradients(int argc, const char* const* argv) {
 
   const std::vector<Toss> all = flags.tosses.load(flags.cube.cube(), flags.contact, seed);
   const double rate = flags.tosses.rate, side = flags.cube.side;
-  const double gravity = fit_flights(all, side, rate).gravity.value;
+  const Flights flights = fit_flights(all, side, rate);
+  const double gravity = flights.gravity.value;
   const Windows windows(all, side, gravity, rate);
   CubeFlags far = flags.cube;
   far.mu = flags.initial_mu;
   far.side = flags.initial_side;
   far.inertia = flags.initial_inertia;
   far.gravity = gravity;
+  far.drag = flights.seen_drag();
   const CubeModel model(far.cube(), flags.contact, rate, kJudgedParameters);
   const std::vector<GradientLayer> layers =
       gradient_layers({far.cube(), flags.contact, rate, side, flags.kappa, flags.wide, flags.narrow}, windows);

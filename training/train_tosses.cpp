@@ -113,10 +113,9 @@ void Flags::add_to(CommandLine& line) {
       "The step size falls to a tenth twice: for windows of a quarter of --window and then, from 40 % of the\n"
       "iterations on, for whole ones.\n"
       "--side is the measured side, the unit of the errors; of the other parameters of the cube, those that are not\n"
-      "learned keep their flags, and simulated tosses are of a cube with all of them. Gravity is fitted to the "
-      "flights\n"
-      "of the tosses, so that a wrong unit of length shows there and does no harm elsewhere. evaluate_tosses --help\n"
-      "says what the files hold.");
+      "learned keep their flags, and simulated tosses are of a cube with all of them. Gravity, and drag where\n"
+      "the tosses show it, are fitted to their flights, so that a wrong unit of length shows there and does no harm\n"
+      "elsewhere. evaluate_tosses --help says what the files hold.");
 }
 
 bool learns(const std::vector<std::string>& learned, const char* name) {
@@ -261,6 +260,7 @@ int train_tosses(int argc, const char* const* argv) {
     start.inertia = flags.initial_inertia;
     if (learns(flags.learned, "rounding")) start.rounding = flags.initial_rounding;
     start.gravity = gravity;
+    start.drag = flights.seen_drag();
     model = cube = std::make_shared<CubeModel>(start.cube(), flags.contact, flags.tosses.rate, flags.learned);
   } else {
     model = std::make_shared<NetworkModel>(data.training, flags.network, flags.tosses.rate, gravity, flags.run.seed);

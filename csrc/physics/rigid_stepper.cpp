@@ -149,14 +149,17 @@ RigidStepper::RigidStepper(const RigidScene& scene, const RigidOptions& options,
   Shape shape = geometry_.batch();
   for (const RigidBody& body : scene.bodies) {
     shape = common_shape({shape, body.mass.sizes(), leading(body.inertia, 2)});
+    if (body.drag.defined()) shape = common_shape({shape, body.drag.sizes()});
   }
-  Tensors masses, inertias;
+  Tensors masses, inertias, drags;
   for (const RigidBody& body : scene.bodies) {
     masses.push_back(expanded(body.mass.to(dtype), shape));
     inertias.push_back(expanded(body.inertia.to(dtype), shape, {3, 3}));
+    drags.push_back(body.drag.defined() ? expanded(body.drag.to(dtype), shape) : at::zeros_like(masses.back()));
   }
   mass_ = at::stack(masses, -1);
   inertia_ = at::stack(inertias, -3);
+  drag_ = at::stack(drags, -1);
   gravity_ = scene.gravity.to(dtype);
   batch_ = common_shape({shape, leading(gravity_)});
   const std::int64_t pairs = geometry_.contacts();
@@ -182,7 +185,8 @@ RigidStepper::RigidStepper(const RigidScene& scene, const RigidOptions& options,
 }
 
 Tensor RigidStepper::free_velocity(const RigidState& state, const Tensor& u) const {
-  const Tensor acceleration = u.narrow(-1, 0, 3) / mass_.unsqueeze(-1) + gravity_.unsqueeze(-2);
+  const Tensor force = u.narrow(-1, 0, 3) - drag_.unsqueeze(-1) * state.velocity;
+  const Tensor acceleration = force / mass_.unsqueeze(-1) + gravity_.unsqueeze(-2);
   const Tensor omega =
       gyroscopic(state.angular_velocity, inertia_, dt_) + dt_ * solve_3x3(inertia_, u.narrow(-1, 3, 3));
   return at::cat({state.velocity + dt_ * acceleration, omega}, -1).flatten(-2);

@@ -60,10 +60,10 @@ class RigidStepper {
   double dt_;
   RigidGeometry geometry_;
   Shape batch_;
-  at::Tensor mass_, inertia_, gravity_;  // [batch..., B], [batch..., B, 3, 3], [batch..., 3]
-  at::Tensor mu_, restitution_;          // [batch..., c]
-  at::Tensor stiffness_, dissipation_;   // [batch..., c], of compliant contact
-  at::Tensor A_;                         // [batch..., 6 B, 6 B]
+  at::Tensor mass_, drag_, inertia_, gravity_;  // [batch..., B] twice, [batch..., B, 3, 3], [batch..., 3]
+  at::Tensor mu_, restitution_;                 // [batch..., c]
+  at::Tensor stiffness_, dissipation_;          // [batch..., c], of compliant contact
+  at::Tensor A_;                                // [batch..., 6 B, 6 B]
 };
 
 }  // namespace lcp::physics

@@ -38,6 +38,7 @@ enum Place : std::size_t {
   kVelocity,
   kAngularVelocity,
   kForces,
+  kDrag,
   kPlaces
 };
 
@@ -62,12 +63,13 @@ Tensor joined(const Tensors& parts) {
 variable_list packed(const RigidState& state, const Tensor& u, const RigidScene& scene, std::int64_t pairs) {
   const auto number = [](const Tensor& x) { return x.to(at::kDouble); };
   const auto flat = [&](const Tensor& x) { return number(x).flatten(-2); };
-  Tensors mass, inertia, centers, radii, normals, offsets;
+  Tensors mass, inertia, centers, radii, drag, normals, offsets;
   for (const RigidBody& body : scene.bodies) {
     mass.push_back(number(body.mass).unsqueeze(-1));
     inertia.push_back(flat(body.inertia));
     centers.push_back(flat(body.centers));
     radii.push_back(number(body.radii));
+    drag.push_back(body.drag.defined() ? number(body.drag).unsqueeze(-1) : at::zeros({1}, at::kDouble));
   }
   for (const Plane& plane : scene.planes) {
     normals.push_back(number(plane.normal));
@@ -89,6 +91,7 @@ variable_list packed(const RigidState& state, const Tensor& u, const RigidScene&
   all[kVelocity] = flat(state.velocity);
   all[kAngularVelocity] = flat(state.angular_velocity);
   all[kForces] = number(u).movedim(0, -3).flatten(-2);
+  all[kDrag] = joined(drag);
   return all;
 }
 
@@ -116,6 +119,7 @@ struct Walked : torch::CustomClassHolder {
       body.inertia = part_of(x[kInertia], bodies, i).unflatten(-1, {3, 3});
       body.centers = x[kCenters].narrow(-1, 3 * ball, 3 * balls).unflatten(-1, {balls, 3});
       body.radii = x[kRadii].narrow(-1, ball, balls);
+      body.drag = x[kDrag].select(-1, i);
       ball += balls;
     }
     for (std::int64_t h = 0; h < planes; ++h) {
@@ -180,11 +184,11 @@ class Walk : public torch::autograd::Function<Walk> {
         const Tensor& mass, const Tensor& inertia, const Tensor& centers, const Tensor& radii, const Tensor& normals,
         const Tensor& offsets, const Tensor& gravity, const Tensor& mu, const Tensor& restitution,
         const Tensor& position, const Tensor& orientation, const Tensor& velocity, const Tensor& angular_velocity,
-        const Tensor& u, c10::SymIntArrayRef pairs, double dt, std::optional<double> bounce_threshold,
-        double stabilization, double tolerance)>("lcp::_rigid_walk");
+        const Tensor& u, const Tensor& drag, c10::SymIntArrayRef pairs, double dt,
+        std::optional<double> bounce_threshold, double stabilization, double tolerance)>("lcp::_rigid_walk");
     const RigidOptions& options = walked->options;
     const auto [position, orientation, velocity, angular_velocity, gamma, chosen, status, iterations] = walk.call(
-        x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], walked->pairs(),
+        x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], x[14], walked->pairs(),
         walked->scene.dt, options.bounce_threshold, options.stabilization, options.tolerance);
     variable_list saved = x.vec();
     saved.insert(saved.end(), {position, orientation, velocity, angular_velocity, gamma, chosen, status});
@@ -210,14 +214,14 @@ class Walk : public torch::autograd::Function<Walk> {
   static variable_list walk_back(const Walked& walked, const variable_list& x, const variable_list& path,
                                  const variable_list& g, const std::vector<bool>& needs) {
     using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
-                               Tensor, Tensor, Tensor>;
+                               Tensor, Tensor, Tensor, Tensor>;
     static const auto adjoint = operator_named<Results(
         const Tensor& mass, const Tensor& inertia, const Tensor& centers, const Tensor& radii, const Tensor& normals,
         const Tensor& offsets, const Tensor& gravity, const Tensor& mu, const Tensor& restitution,
         const Tensor& position, const Tensor& orientation, const Tensor& velocity, const Tensor& angular_velocity,
-        const Tensor& u, const Tensor& next_position, const Tensor& next_orientation, const Tensor& next_velocity,
-        const Tensor& next_angular_velocity, const Tensor& gamma, const Tensor& chosen, const Tensor& status,
-        const Tensor& g_position, const Tensor& g_orientation, const Tensor& g_velocity,
+        const Tensor& u, const Tensor& drag, const Tensor& next_position, const Tensor& next_orientation,
+        const Tensor& next_velocity, const Tensor& next_angular_velocity, const Tensor& gamma, const Tensor& chosen,
+        const Tensor& status, const Tensor& g_position, const Tensor& g_orientation, const Tensor& g_velocity,
         const Tensor& g_angular_velocity, const Tensor& g_gamma, c10::SymIntArrayRef pairs, double dt,
         std::optional<double> bounce_threshold, double stabilization, std::int64_t wanted)>("lcp::_rigid_walk_adjoint");
     const auto given = [&](std::size_t k) {
@@ -227,8 +231,8 @@ class Walk : public torch::autograd::Function<Walk> {
     std::int64_t wanted = 0;
     for (std::size_t k = 0; k < kPlaces; ++k) wanted |= std::int64_t{needs[k]} << k;
     const auto results = adjoint.call(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
-                                      x[13], path[0], path[1], path[2], path[3], path[4], path[5], path[6], given(0),
-                                      given(1), given(2), given(3), given(4), walked.pairs(), walked.scene.dt,
+                                      x[13], x[14], path[0], path[1], path[2], path[3], path[4], path[5], path[6],
+                                      given(0), given(1), given(2), given(3), given(4), walked.pairs(), walked.scene.dt,
                                       walked.options.bounce_threshold, walked.options.stabilization, wanted);
     variable_list all = std::apply([](const auto&... result) { return variable_list{result...}; }, results);
     for (std::size_t k = 0; k < kPlaces; ++k) {
@@ -279,7 +283,10 @@ bool can_walk(const RigidState& state, const Tensor& u, const RigidScene& scene,
   if (options.formulation != RigidFormulation::kExactCone || options.kappa != 0) return false;
   Tensors all = {state.position, state.orientation, state.velocity,   state.angular_velocity, u,
                  scene.gravity,  scene.mu,          scene.restitution};
-  for (const RigidBody& body : scene.bodies) all.insert(all.end(), {body.mass, body.inertia, body.centers, body.radii});
+  for (const RigidBody& body : scene.bodies) {
+    all.insert(all.end(), {body.mass, body.inertia, body.centers, body.radii});
+    if (body.drag.defined()) all.push_back(body.drag);
+  }
   for (const Plane& plane : scene.planes) all.insert(all.end(), {plane.normal, plane.offset});
   return std::all_of(all.begin(), all.end(), is_plain);
 }

@@ -69,6 +69,7 @@ struct Adjoint::Leaves {
     return {{vector(parameters.inertia, to.inertia, 3 * body), vector(parameters.inertia, to.inertia, 3 * body + 1),
              vector(parameters.inertia, to.inertia, 3 * body + 2)}};
   }
+  Variable drag(int body) { return leaf(parameters.drag, to.drag, body); }
   Vector<Variable> gravity() { return vector(parameters.gravity, to.gravity, 0); }
   Vector<Variable> force(int body) { return vector(u, to_u, 2 * body); }
   Vector<Variable> torque(int body) { return vector(u, to_u, 2 * body + 1); }
@@ -132,6 +133,7 @@ void Adjoint::fill(const Parameters<double>& to, double number) const {
   set(to.gravity, 3);
   set(to.mu, contacts);
   set(to.restitution, contacts);
+  set(to.drag, bodies);
 }
 
 void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters, const WalkedPath& walked,

@@ -40,6 +40,7 @@ struct Parameters {
   Number* gravity;      ///< [3], m/s^2
   Number* mu;           ///< [c]
   Number* restitution;  ///< [c]
+  Number* drag;         ///< [b], kg/s
 };
 
 /// Of all bodies, row-major.

@@ -43,6 +43,7 @@ struct Simulator::Numbers {
   Vector<double> angular_velocity(int body) const { return vector_at(state.angular_velocity, body); }
   double mass(int body) const { return parameters.mass[body]; }
   Matrix<double> inertia(int body) const { return matrix_at(parameters.inertia, body); }
+  double drag(int body) const { return parameters.drag[body]; }
   Vector<double> gravity() const { return vector_at(parameters.gravity, 0); }
   Vector<double> force(int body) const { return vector_at(u, 2 * body); }
   Vector<double> torque(int body) const { return vector_at(u, 2 * body + 1); }

@@ -2,8 +2,8 @@
 // include/lcp/physics/rigid_scene.h has the mathematics.
 //
 // `read` gives the numbers that a part depends on, as Vector<T> and the like: position(body), orientation(body),
-// rotation(body), velocity(body), angular_velocity(body), mass(body), inertia(body), gravity(), force(body) and
-// torque(body), center(ball), radius(ball), normal(plane) and offset(plane).
+// rotation(body), velocity(body), angular_velocity(body), mass(body), inertia(body), drag(body), gravity(), force(body)
+// and torque(body), center(ball), radius(ball), normal(plane) and offset(plane).
 #pragma once
 
 #include <cmath>
@@ -33,8 +33,8 @@ T dot(const Twist<T>& a, const Twist<T>& b) {
 template <class T, class Reader>
 Twist<T> free_velocity(int body, double dt, Reader& read) {
   const Matrix<T> inertia = read.inertia(body);
-  const Vector<T> acceleration = (1 / read.mass(body)) * read.force(body) + read.gravity();
-  return {read.velocity(body) + dt * acceleration,
+  const Vector<T> velocity = read.velocity(body), force = read.force(body) - read.drag(body) * velocity;
+  return {velocity + dt * ((1 / read.mass(body)) * force + read.gravity()),
           gyroscopic(read.angular_velocity(body), inertia, dt) + dt * solve(inertia, read.torque(body))};
 }
 

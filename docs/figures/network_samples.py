@@ -3,8 +3,8 @@ reaches with few and with many samples, beside the best black box.
 
     .venv/bin/python docs/figures/network_samples.py [--run [--jobs 2]]
 
---run does the runs that network_samples.csv lacks, which takes many hours for all of them, and adds a line for each; an
-interrupted study continues where it stopped. The figure shows medians over the seeds, and bands from least to most; the
+--run does the runs that network_samples.csv lacks, the quickest first, which takes many hours for all of them, and adds a
+line for each; an interrupted study continues where it stopped. The figure shows medians over the seeds, and bands from least to most; the
 black boxes, which take most of the time, are trained for the first seed. Rollouts that leave their panel diverge.
 """
 import argparse
@@ -64,8 +64,12 @@ def run(key):
 
 def study(jobs):
     known = done()
+    seconds = {}
+    for (system, samples, _), row in known.items():
+        seconds.setdefault((system, samples), []).append(float(row["search_seconds"]))
     wanted = [(system, samples, seed) for seed in SEEDS for samples in SAMPLES for system in SYSTEMS]
-    missing = [key for key in wanted if key not in known]
+    missing = sorted((key for key in wanted if key not in known),
+                     key=lambda key: statistics.mean(seconds.get(key[:2], [0])))
     if not TABLE.exists():
         with open(TABLE, "w", newline="") as stream:
             csv.writer(stream).writerow(["system", "samples", "seed", *METRICS, *BLACK_BOX_METRICS,
@@ -82,11 +86,11 @@ def draw():
     from style import BLUE, ORANGE, plt
 
     rows = list(done().values())
-    seeds = min(sum(row["system"] == system and int(row["samples"]) == samples for row in rows)
-                for system in SYSTEMS for samples in SAMPLES)
-    if seeds == 0:
+    counts = [sum(row["system"] == system and int(row["samples"]) == samples for row in rows)
+              for system in SYSTEMS for samples in SAMPLES]
+    if min(counts) == 0:
         sys.exit(f"{TABLE} lacks a seed of all systems with all numbers of samples; --run goes on with it")
-    rows = [row for row in rows if int(row["seed"]) < seeds]
+    seeds = f"{max(counts)} seeds" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)} seeds"
     panels = (("heldout_rmse", "black_box_heldout_rmse", "held-out rmse [m/s]"),
               ("rollout_rmse", "black_box_rollout_rmse", "rmse of 200 steps [m/s]"),
               ("sticking_exact_zero_fraction", "black_box_sticking_close_fraction", "share of resting steps"))
@@ -96,7 +100,7 @@ def draw():
         for line, (network, black_box, label) in enumerate(panels):
             panel = axes[line][column]
             for name, color, text in ((black_box, ORANGE, "best of 36 networks and the affine map, 1 seed"),
-                                      (network, BLUE, f"network that ends in an LCP, {seeds} seeds")):
+                                      (network, BLUE, f"network that ends in an LCP, {seeds}")):
                 points = []
                 for samples in SAMPLES:
                     values = sorted(float(row[name]) for row in rows

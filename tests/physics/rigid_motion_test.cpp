@@ -98,6 +98,21 @@ TEST_F(RigidMotionTest, ImpulsesBetweenBodiesConserveMomentumAndAngularMomentum)
   EXPECT_NEAR(approach(after.next.velocity[0]), -0.4 * approach(state.velocity), 1e-12);
 }
 
+TEST_F(RigidMotionTest, ABodyThatFallsInAMediumReachesTheSpeedAtWhichDragCarriesIt) {
+  RigidBody ball = RigidBody::ball(2, 0.1);
+  ball.drag = number(3);
+  const double dt = 0.01, speed = 2 * kGravity / 3;
+  const RigidScene scene = scene_of({ball}, dt, 0.5);
+  const RigidState start = RigidState::at_rest(numbers({0, 0, 100}).view({1, 3}));
+  for (const auto formulation :
+       {RigidFormulation::kExactCone, RigidFormulation::kPolyhedral, RigidFormulation::kCompliant}) {
+    const RigidSolution end = simulate(start, no_forces(1000), scene, with(formulation));
+    const double after_10_steps = value(end.next.velocity[9][0][2]);
+    EXPECT_NEAR(after_10_steps, -speed * (1 - std::pow(1 - dt * 3 / 2, 10)), 1e-12);
+    EXPECT_NEAR(value(end.next.velocity[999][0][2]), -speed, 1e-5 * speed);
+  }
+}
+
 TEST_F(RigidMotionTest, ABlockOnAnInclineStartsToSlideAtTheAngleOfFriction) {
   for (const auto formulation : kRigid) {
     for (const double excess : {-1e-6, 1e-6}) {

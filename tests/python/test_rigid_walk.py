@@ -18,23 +18,23 @@ def cube(*batch, steps=STEPS, seed=0):
              tensor([0.0, 0, 1]), tensor([0.0]), tensor([0.0, 0, -9.81]), torch.full((BALLS,), 0.4).double(),
              torch.full((BALLS,), 0.2).double()]
     pairs = [number for k in range(BALLS) for number in (0, k, -1, 0)]
-    return [*scene, *state, 0.1 * normal(*batch, steps, 6, seed=seed + 4), pairs, 0.005, None, 1.0]
+    return [*scene, *state, 0.1 * normal(*batch, steps, 6, seed=seed + 4), tensor([0.3]), pairs, 0.005, None, 1.0]
 
 
 def walk(arguments):
     return lcp._rigid_walk(*arguments, 1e-9)
 
 
-def walk_back(arguments, wanted=2**14 - 1, gradients=None):
+def walk_back(arguments, wanted=2**15 - 1, gradients=None):
     *path, iterations = walk(arguments)
-    return lcp._rigid_walk_adjoint(*arguments[:14], *path, *(gradients or path[:5]), *arguments[14:], wanted)
+    return lcp._rigid_walk_adjoint(*arguments[:15], *path, *(gradients or path[:5]), *arguments[15:], wanted)
 
 
 def calls():
     arguments = cube(2)
     *path, iterations = walk(arguments)
     yield "_rigid_walk", [*arguments, 1e-9], {}
-    yield "_rigid_walk_adjoint", [*arguments[:14], *path, *path[:5], *arguments[14:], 2**14 - 1], {}
+    yield "_rigid_walk_adjoint", [*arguments[:15], *path, *path[:5], *arguments[15:], 2**15 - 1], {}
 
 
 def test_the_cube_falls_and_bounces():
@@ -54,7 +54,7 @@ def balls():
     state = [tensor([0.0, 0, 0.3, 0.3, 0.02, 0.31, 0.7, -0.05, 0.33]), tensor([1.0, 0, 0, 0.1] * 3),
              tensor([1.5, 0, 0, -1, 0.1, 0, -0.5, 0.2, 0]), tensor([1.0, 2, 3, -1, 0, 2, 0.5, 0.1, 0.2])]
     pairs = [0, 0, -1, 0, 1, 1, -1, 0, 2, 2, -1, 0, 0, 0, 1, 2, 0, 0, 2, 3, 1, 1, 2, 3]
-    return [*scene, *state, torch.zeros(60, 18).double(), pairs, 0.005, None, 1.0]
+    return [*scene, *state, torch.zeros(60, 18).double(), tensor([0.3, 0.0, 0.1]), pairs, 0.005, None, 1.0]
 
 
 @pytest.mark.parametrize("make", [cube, balls])
@@ -90,15 +90,15 @@ def test_the_operators_pass_the_checks_of_torch_library():
 
 def test_vmap_is_a_batch():
     arguments = cube(3)
-    in_dims = tuple(0 if k in range(9, 14) else None for k in range(14))
-    mapped = torch.vmap(lambda *x: walk([*x, *arguments[14:]]), in_dims)(*arguments[:14])
+    in_dims = tuple(0 if k in range(9, 14) else None for k in range(15))
+    mapped = torch.vmap(lambda *x: walk([*x, *arguments[15:]]), in_dims)(*arguments[:15])
     assert_same(mapped, walk(arguments))
 
 
 def test_only_wanted_gradients_are_computed_and_they_are_the_same():
     arguments = cube(2)
     everything = walk_back(arguments)
-    for k in (0, 1, 7, 9, 12, 13):
+    for k in (0, 1, 7, 9, 12, 13, 14):
         assert_near(walk_back(arguments, 1 << k)[k], everything[k])
 
 
@@ -118,23 +118,23 @@ def test_mistakes_are_named():
             walk(arguments)
         return str(error.value).split("\n")[0]
 
-    pairs = cube()[14]
+    pairs = cube()[15]
     single = [a.float() if isinstance(a, torch.Tensor) else a for a in cube()]
     with pytest.raises(RuntimeError, match="mass must be float64; got Float"):
         walk(single)
-    assert error_of(14, pairs[:-1]) == "pairs must have four numbers for each of mu's c = 8 contacts; got 31"
-    assert error_of(14, [1, *pairs[1:]]) == "pair 0 names body 1 of 1"
-    assert error_of(14, [0, 8, *pairs[2:]]) == "pair 0 names ball 8 of 8"
-    assert error_of(14, [0, 0, -1, 9, *pairs[4:]]) == "pair 0 names plane or ball 9 of 9"
-    assert error_of(14, [0, 0, -1, 1, *pairs[4:]]) == "pair 0 must be of a body and another one, or a fixed plane"
+    assert error_of(15, pairs[:-1]) == "pairs must have four numbers for each of mu's c = 8 contacts; got 31"
+    assert error_of(15, [1, *pairs[1:]]) == "pair 0 names body 1 of 1"
+    assert error_of(15, [0, 8, *pairs[2:]]) == "pair 0 names ball 8 of 8"
+    assert error_of(15, [0, 0, -1, 9, *pairs[4:]]) == "pair 0 names plane or ball 9 of 9"
+    assert error_of(15, [0, 0, -1, 1, *pairs[4:]]) == "pair 0 must be of a body and another one, or a fixed plane"
     assert error_of(9, tensor([0.0, 0])) == "position must be [..., 3 b] with mass's b = 1; got [2]"
-    assert error_of(15, 0.0) == "dt must be finite and > 0; got 0"
+    assert error_of(16, 0.0) == "dt must be finite and > 0; got 0"
 
 
 def simulate(arguments, formulation="exact_cone", substeps=1):
     """lcp::_simulate_bodies of one body for the arguments of a walk."""
-    mass, inertia, centers, radii, normal, offset, gravity, mu, restitution, *state, u, _, dt, _, _ = arguments
-    body = [mass.squeeze(-1)], [inertia.unflatten(-1, (3, 3))], [centers.unflatten(-1, (-1, 3))], [radii]
+    mass, inertia, centers, radii, normal, offset, gravity, mu, restitution, *state, u, drag, _, dt, _, _ = arguments
+    body = [mass.squeeze(-1)], [inertia.unflatten(-1, (3, 3))], [centers.unflatten(-1, (-1, 3))], [radii], [drag.squeeze(-1)]
     return lcp._simulate_bodies(
         *(x.unsqueeze(-2) for x in state), u.movedim(-2, 0).unsqueeze(-2), *body, [normal], [offset.squeeze(-1)], gravity,
         mu, restitution, tensor([2000.0]), tensor([0.02]), dt, formulation=formulation, substeps=substeps, directions=8,

@@ -17,8 +17,8 @@ namespace {
 struct Body {
   std::vector<double> mass = {1}, inertia = {1. / 600, 0, 0, 0, 1. / 600, 0, 0, 0, 1. / 600}, centers, radii,
                       normals = {0, 0, 1}, offsets = {0}, gravity = {0, 0, -9.81}, mu, restitution;
-  std::vector<double> position, orientation = {0.8, 0.3, -0.4, 0.2}, velocity = {0.5, -0.3, 0},
-                                angular_velocity = {2, -1, 3};
+  std::vector<double> drag = {0.1}, position, orientation = {0.8, 0.3, -0.4, 0.2}, velocity = {0.5, -0.3, 0},
+                      angular_velocity = {2, -1, 3};
   Scene scene;
 
   Body(int count, double radius, double height)
@@ -32,8 +32,8 @@ struct Body {
   }
 
   Parameters<const double> parameters() const {
-    return {mass.data(),    inertia.data(), centers.data(), radii.data(),      normals.data(),
-            offsets.data(), gravity.data(), mu.data(),      restitution.data()};
+    return {mass.data(),    inertia.data(), centers.data(), radii.data(),       normals.data(),
+            offsets.data(), gravity.data(), mu.data(),      restitution.data(), drag.data()};
   }
   State<const double> state() const {
     return {position.data(), orientation.data(), velocity.data(), angular_velocity.data()};
@@ -80,7 +80,7 @@ class Walk {
                   {chosen_.get(), pairs_},
                   {status_.data(), 1},
                   {one, one, one, one, one}},
-                 {{&of_mass_, of_inertia_, c, nullptr, of_normal_, &of_offset_, of_gravity_, c, c},
+                 {{&of_mass_, of_inertia_, c, nullptr, of_normal_, &of_offset_, of_gravity_, c, c, &of_drag_},
                   {of_first_, of_first_ + 3, of_first_ + 7, of_first_ + 10},
                   {of_u_.data(), 6}});
     return testing::allocations() - before;
@@ -112,7 +112,8 @@ class Walk {
   std::unique_ptr<bool[]> chosen_;
   std::vector<std::int8_t> status_ = std::vector<std::int8_t>(kSteps);
   std::vector<std::int64_t> iterations_ = std::vector<std::int64_t>(kSteps);
-  double of_mass_ = 0, of_offset_ = 0, of_inertia_[9] = {}, of_normal_[3] = {}, of_gravity_[3] = {}, of_first_[13] = {};
+  double of_mass_ = 0, of_offset_ = 0, of_drag_ = 0, of_inertia_[9] = {}, of_normal_[3] = {}, of_gravity_[3] = {},
+         of_first_[13] = {};
   std::vector<double> of_pairs_, ones_;
   Simulator simulator_;
   Adjoint adjoint_;

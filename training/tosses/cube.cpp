@@ -44,6 +44,7 @@ void CubeFlags::add_to(CommandLine& line) {
   line.add<double>("tilt-x", tilt_x, "Slope of the ground in x", finite_number);
   line.add<double>("tilt-y", tilt_y, "Slope of the ground in y", finite_number);
   line.add<double>("gravity", gravity, "Gravity, m/s^2", positive);
+  line.add<double>("drag", drag, "Deceleration by the air per velocity, 1/s", nonnegative);
   line.add<double>("stiffness", stiffness, "Stiffness of compliant contact over mass, 1/s^2", positive);
   line.add<double>("dissipation", dissipation, "Damping over stiffness of compliant contact, s", nonnegative);
 }
@@ -60,6 +61,7 @@ Cube CubeFlags::cube() const {
           number(height),
           torch::tensor({tilt_x, tilt_y}, torch::kDouble),
           number(gravity),
+          number(drag),
           number(stiffness),
           number(dissipation)};
 }
@@ -71,7 +73,7 @@ physics::RigidScene scene_of(const Cube& cube, const CubeContact& contact, doubl
   physics::RigidScene scene;
   scene.bodies = {{one, at::diag_embed(cube.inertia),
                    cube.center.unsqueeze(-2) + cube.corners - last(last(cube.rounding)) * cube.corners.sign(),
-                   at::zeros_like(cube.corners.select(-1, 0)) + last(cube.rounding)}};
+                   at::zeros_like(cube.corners.select(-1, 0)) + last(cube.rounding), cube.drag}};
   scene.planes = {{slope / last(length), cube.height / length}};
   scene.dt = dt / static_cast<double>(contact.substeps);
   scene.gravity = at::stack({none, none, -cube.gravity}, -1);

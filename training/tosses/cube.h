@@ -24,6 +24,7 @@ struct Cube {
   torch::Tensor height;       ///< [], m, of the plane at x = y = 0
   torch::Tensor tilt;         ///< [2], the slope of the plane in x and y
   torch::Tensor gravity;      ///< [], m/s^2
+  torch::Tensor drag;         ///< [], 1/s, the deceleration by the air per velocity
   torch::Tensor stiffness;    ///< [], N/m for 1 kg, of compliant contact
   torch::Tensor dissipation;  ///< [], s, of compliant contact
 };
@@ -48,7 +49,7 @@ struct CubeFlags {
   std::vector<double> center = {0, 0, 0};  // m
   double inertia = 2.189e-3;               // m^2, per mass
   double height = 0, tilt_x = 0, tilt_y = 0;
-  double gravity = 9.81;
+  double gravity = 9.81, drag = 0;
   double stiffness = 3000, dissipation = 0.02;
 
   void add_to(CommandLine& line);

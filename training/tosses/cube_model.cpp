@@ -154,6 +154,7 @@ std::string CubeModel::torchscript_bytes() const {
   script.register_buffer("inertia", body.inertia.contiguous());
   script.register_buffer("centers", body.centers.contiguous());
   script.register_buffer("radii", body.radii.contiguous());
+  script.register_buffer("drag", body.drag.contiguous());
   script.register_buffer("normal", scene.planes.front().normal.contiguous());
   script.register_buffer("offset", scene.planes.front().offset.contiguous());
   script.register_buffer("acceleration", scene.gravity.contiguous());
@@ -185,7 +186,7 @@ def forward(self, position: Tensor, orientation: Tensor, velocity: Tensor, angul
     u = p.new_zeros([steps, 1, 6])
     p, q, v, omega, gamma, status, iterations = lcp._simulate_bodies(
         p.unsqueeze(-2), q.unsqueeze(-2), v.unsqueeze(-2), omega.unsqueeze(-2), u, [self.mass], [self.inertia],
-        [self.centers], [self.radii], [self.normal], [self.offset], self.acceleration, self.mu, self.restitution,
+        [self.centers], [self.radii], [self.drag], [self.normal], [self.offset], self.acceleration, self.mu, self.restitution,
         self.stiffness, self.dissipation, self.dt, formulation=self.contact, substeps=self.substeps,
         directions=self.directions, tolerance=self.tolerance)
     q, omega = q.squeeze(-2), omega.squeeze(-2)

@@ -102,11 +102,14 @@ Flights fit_flights(const std::vector<Toss>& tosses, double side, double rate) {
     throw UsageError("fewer than two of the tosses to learn from fly for " + std::to_string(kFewest) +
                      " samples before they can touch the ground, so that gravity cannot be told");
   }
-  const std::vector<Estimate> undamped = least_squares(flights, kUnknowns - 1);
-  return {undamped[0],
-          {undamped[1], undamped[2], undamped[3]},
-          least_squares(flights, kUnknowns)[4],
-          static_cast<std::int64_t>(flights.size())};
+  const std::vector<Estimate> damped = least_squares(flights, kUnknowns);
+  Flights found = {damped[0], {damped[1], damped[2], damped[3]}, damped[4], static_cast<std::int64_t>(flights.size())};
+  if (found.seen_drag() == 0) {
+    const std::vector<Estimate> undamped = least_squares(flights, kUnknowns - 1);
+    found.gravity = undamped[0];
+    std::copy_n(undamped.begin() + 1, 3, found.center);
+  }
+  return found;
 }
 
 }  // namespace lcp::training

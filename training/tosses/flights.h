@@ -18,11 +18,14 @@ struct Flights {
   Estimate center[3];  ///< m, the recorded point from the centre of mass, in the axes of the body
   Estimate drag;       ///< 1/s, the deceleration per velocity
   std::int64_t count;  ///< of the tosses whose flights are long enough
+
+  /// The drag, or 0 where its interval is not above 0.
+  double seen_drag() const { return drag.low > 0 ? drag.value : 0; }
 };
 
 /// Least squares over the samples of each toss from its first on in which a cube cannot touch the ground, of
-///   p = p_0 + v_0 t - gravity t^2 / 2 e_z + R center
-/// for gravity and the centre, and of the same with - drag (integral of p - p_0) for the drag; R is the measured
+///   p = p_0 + v_0 t - gravity t^2 / 2 e_z - drag (integral of p - p_0) + R center
+/// for gravity, drag and the centre, or without drag for the others where it is not seen; R is the measured
 /// orientation, p_0 and v_0 are each toss's own. The intervals allow for errors that are correlated within a toss.
 ///   side: m, of the cube. rate: samples per second.
 /// Throws a UsageError where fewer than two tosses have eight such samples.

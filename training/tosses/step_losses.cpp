@@ -37,7 +37,8 @@ struct Steps {
                 -cubes.center);
     next = moved(measured, -cubes.center);
     const Tensor omega = physics::gyroscopic(now.angular_velocity.squeeze(-2), scene.bodies.front().inertia, scene.dt);
-    v_free = at::cat({now.velocity.squeeze(-2) + scene.dt * scene.gravity, omega}, -1);
+    const Tensor v = now.velocity.squeeze(-2), drag = scene.bodies.front().drag.unsqueeze(-1);
+    v_free = at::cat({v + scene.dt * (scene.gravity - drag * v), omega}, -1);
     v_next = velocity(next);
   }
 

@@ -23,7 +23,7 @@ constexpr std::int64_t kRigidStepsPerTask = 20;
 // What a trajectory depends on, in the order of the operators' arguments.
 struct RigidInputs {
   const Tensor &mass, &inertia, &centers, &radii, &normals, &offsets, &gravity, &mu, &restitution;
-  const Tensor &position, &orientation, &velocity, &angular_velocity;
+  const Tensor &position, &orientation, &velocity, &angular_velocity, &drag;
 };
 
 rigid::Scene scene_of(const RigidInputs& in, c10::SymIntArrayRef symbolic, double dt,
@@ -42,13 +42,13 @@ rigid::Scene scene_of(const RigidInputs& in, c10::SymIntArrayRef symbolic, doubl
 
 // The same in memory, for each trajectory.
 struct RigidViews {
-  std::array<batch::BatchView<double>, 13> input;
-  std::array<std::int64_t, 13> size = {};
+  std::array<batch::BatchView<double>, 14> input;
+  std::array<std::int64_t, 14> size = {};
 
   RigidViews(TrajectoryReader<double>& reader, const RigidInputs& in) {
-    const std::array<const Tensor*, 13> tensors = {
-        &in.mass, &in.inertia,     &in.centers,  &in.radii,       &in.normals,  &in.offsets,         &in.gravity,
-        &in.mu,   &in.restitution, &in.position, &in.orientation, &in.velocity, &in.angular_velocity};
+    const std::array<const Tensor*, 14> tensors = {
+        &in.mass, &in.inertia,     &in.centers,  &in.radii,       &in.normals,  &in.offsets,          &in.gravity,
+        &in.mu,   &in.restitution, &in.position, &in.orientation, &in.velocity, &in.angular_velocity, &in.drag};
     for (std::size_t k = 0; k < tensors.size(); ++k) {
       input[k] = reader.per_trajectory(*tensors[k], 1);
       size[k] = tensors[k]->size(-1);
@@ -57,7 +57,7 @@ struct RigidViews {
 
   const double* at(std::size_t k, std::int64_t b) const { return batch::from(input[k], b, size[k]).data; }
   rigid::Parameters<const double> parameters(std::int64_t b) const {
-    return {at(0, b), at(1, b), at(2, b), at(3, b), at(4, b), at(5, b), at(6, b), at(7, b), at(8, b)};
+    return {at(0, b), at(1, b), at(2, b), at(3, b), at(4, b), at(5, b), at(6, b), at(7, b), at(8, b), at(13, b)};
   }
   rigid::State<const double> first(std::int64_t b) const { return {at(9, b), at(10, b), at(11, b), at(12, b)}; }
 };
@@ -76,19 +76,19 @@ rigid::Series<T> series_of(const Tensor& x, std::int64_t batch, std::int64_t b, 
 Tensors<8> rigid_walk_cpu(const Tensor& mass, const Tensor& inertia, const Tensor& centers, const Tensor& radii,
                           const Tensor& normals, const Tensor& offsets, const Tensor& gravity, const Tensor& mu,
                           const Tensor& restitution, const Tensor& position, const Tensor& orientation,
-                          const Tensor& velocity, const Tensor& angular_velocity, const Tensor& u,
+                          const Tensor& velocity, const Tensor& angular_velocity, const Tensor& u, const Tensor& drag,
                           c10::SymIntArrayRef pairs, double dt, std::optional<double> bounce_threshold,
                           double stabilization, double tolerance) {
-  auto results =
-      new_results<8>(kRigidWalk, mass, inertia, centers, radii, normals, offsets, gravity, mu, restitution, position,
-                     orientation, velocity, angular_velocity, u, pairs, dt, bounce_threshold, stabilization, tolerance);
+  auto results = new_results<8>(kRigidWalk, mass, inertia, centers, radii, normals, offsets, gravity, mu, restitution,
+                                position, orientation, velocity, angular_velocity, u, drag, pairs, dt, bounce_threshold,
+                                stabilization, tolerance);
   const auto& [next_position, next_orientation, next_velocity, next_angular_velocity, gamma, chosen, status,
                iterations] = results;
   const at::IntArrayRef batch = batch_of(status);
   const std::int64_t count = c10::multiply_integers(batch), steps = u.size(-2);
   if (count * steps == 0) return as_tuple(std::move(results));
-  const RigidInputs in = {mass, inertia,     centers,  radii,       normals,  offsets,         gravity,
-                          mu,   restitution, position, orientation, velocity, angular_velocity};
+  const RigidInputs in = {mass, inertia,     centers,  radii,       normals,  offsets,          gravity,
+                          mu,   restitution, position, orientation, velocity, angular_velocity, drag};
   const rigid::Scene scene = scene_of(in, pairs, dt, bounce_threshold, stabilization);
   const std::int64_t bodies = scene.bodies, contacts = scene.contacts();
   TrajectoryReader<double> reader(batch);
@@ -111,27 +111,25 @@ Tensors<8> rigid_walk_cpu(const Tensor& mass, const Tensor& inertia, const Tenso
   return as_tuple(std::move(results));
 }
 
-Tensors<14> rigid_walk_adjoint_cpu(const Tensor& mass, const Tensor& inertia, const Tensor& centers,
-                                   const Tensor& radii, const Tensor& normals, const Tensor& offsets,
-                                   const Tensor& gravity, const Tensor& mu, const Tensor& restitution,
-                                   const Tensor& position, const Tensor& orientation, const Tensor& velocity,
-                                   const Tensor& angular_velocity, const Tensor& u, const Tensor& next_position,
-                                   const Tensor& next_orientation, const Tensor& next_velocity,
-                                   const Tensor& next_angular_velocity, const Tensor& gamma, const Tensor& chosen,
-                                   const Tensor& status, const Tensor& g_position, const Tensor& g_orientation,
-                                   const Tensor& g_velocity, const Tensor& g_angular_velocity, const Tensor& g_gamma,
-                                   c10::SymIntArrayRef pairs, double dt, std::optional<double> bounce_threshold,
-                                   double stabilization, std::int64_t wanted) {
+Tensors<15> rigid_walk_adjoint_cpu(
+    const Tensor& mass, const Tensor& inertia, const Tensor& centers, const Tensor& radii, const Tensor& normals,
+    const Tensor& offsets, const Tensor& gravity, const Tensor& mu, const Tensor& restitution, const Tensor& position,
+    const Tensor& orientation, const Tensor& velocity, const Tensor& angular_velocity, const Tensor& u,
+    const Tensor& drag, const Tensor& next_position, const Tensor& next_orientation, const Tensor& next_velocity,
+    const Tensor& next_angular_velocity, const Tensor& gamma, const Tensor& chosen, const Tensor& status,
+    const Tensor& g_position, const Tensor& g_orientation, const Tensor& g_velocity, const Tensor& g_angular_velocity,
+    const Tensor& g_gamma, c10::SymIntArrayRef pairs, double dt, std::optional<double> bounce_threshold,
+    double stabilization, std::int64_t wanted) {
   auto results =
-      new_results<14>(kRigidWalkAdjoint, mass, inertia, centers, radii, normals, offsets, gravity, mu, restitution,
-                      position, orientation, velocity, angular_velocity, u, next_position, next_orientation,
+      new_results<15>(kRigidWalkAdjoint, mass, inertia, centers, radii, normals, offsets, gravity, mu, restitution,
+                      position, orientation, velocity, angular_velocity, u, drag, next_position, next_orientation,
                       next_velocity, next_angular_velocity, gamma, chosen, status, g_position, g_orientation,
                       g_velocity, g_angular_velocity, g_gamma, pairs, dt, bounce_threshold, stabilization, wanted);
   const at::IntArrayRef batch = batch_of(results.front());
   const std::int64_t count = c10::multiply_integers(batch), steps = u.size(-2);
   if (count == 0) return as_tuple(std::move(results));
-  const RigidInputs in = {mass, inertia,     centers,  radii,       normals,  offsets,         gravity,
-                          mu,   restitution, position, orientation, velocity, angular_velocity};
+  const RigidInputs in = {mass, inertia,     centers,  radii,       normals,  offsets,          gravity,
+                          mu,   restitution, position, orientation, velocity, angular_velocity, drag};
   const rigid::Scene scene = scene_of(in, pairs, dt, bounce_threshold, stabilization);
   const std::int64_t bodies = scene.bodies, contacts = scene.contacts();
   TrajectoryReader<double> reader(batch);
@@ -163,7 +161,7 @@ Tensors<14> rigid_walk_adjoint_cpu(const Tensor& mass, const Tensor& inertia, co
                                    {views.first(b), series_of(forces, b, 6 * bodies), path_of(path, b),
                                     series_of(choices, b, contacts), series_of(statuses, b, 1), path_of(gradient, b)},
                                    {{target(0, b), target(1, b), target(2, b), target(3, b), target(4, b), target(5, b),
-                                     target(6, b), target(7, b), target(8, b)},
+                                     target(6, b), target(7, b), target(8, b), target(14, b)},
                                     {target(9, b), target(10, b), target(11, b), target(12, b)},
                                     {target(13, b), count * 6 * bodies}});
                      }

@@ -27,6 +27,7 @@ inline constexpr Argument kOrientations = tensor("Tensor orientation", "4b");
 inline constexpr Argument kVelocities = tensor("Tensor velocity", "3b");
 inline constexpr Argument kAngularVelocities = tensor("Tensor angular_velocity", "3b");
 inline constexpr Argument kForces = tensor("Tensor u", "T 6b");
+inline constexpr Argument kDrag = tensor("Tensor drag", "b");
 inline constexpr Argument kRigidPairs = flag("SymInt[] pairs");
 inline constexpr Argument kTimeStep = flag("float dt", check_positive);
 inline constexpr Argument kBounceThreshold = flag("float? bounce_threshold");
@@ -35,17 +36,17 @@ inline constexpr Argument kStabilization = flag("float stabilization");
 /// lcp::physics::simulate of lcp/physics/rigid_scene.h with the exact cone, by csrc/rigid/simulator.h: the ends of the
 /// steps, the impulses, the pairs that were chosen, the status and the Newton steps. A quaternion or a matrix takes its
 /// numbers row after row, and those of a body stand behind those of another.
-inline constexpr Operator kRigidWalk("_rigid_walk", Operator::Kind::kNotDifferentiable,
-                                     {kMasses, kInertias, kCenters, kRadii, kPlaneNormals, kPlaneOffsets,
-                                      kFieldOfGravity, kFrictionOfPairs, kRestitution, kPositions, kOrientations,
-                                      kVelocities, kAngularVelocities, kForces, kRigidPairs, kTimeStep,
-                                      kBounceThreshold, kStabilization, flag("float tolerance", check_positive)},
-                                     {of_each_step("next_position", "T 3b"), of_each_step("next_orientation", "T 4b"),
-                                      of_each_step("next_velocity", "T 3b"),
-                                      of_each_step("next_angular_velocity", "T 3b"), of_each_step("gamma", "T 3c"),
-                                      of_each_step("chosen", "T c", at::kBool), of_each_step("status", "T", at::kChar),
-                                      of_each_step("iterations", "T", at::kLong)},
-                                     check_rigid);
+inline constexpr Operator kRigidWalk(
+    "_rigid_walk", Operator::Kind::kNotDifferentiable,
+    {kMasses,       kInertias,       kCenters,           kRadii,         kPlaneNormals,
+     kPlaneOffsets, kFieldOfGravity, kFrictionOfPairs,   kRestitution,   kPositions,
+     kOrientations, kVelocities,     kAngularVelocities, kForces,        kDrag,
+     kRigidPairs,   kTimeStep,       kBounceThreshold,   kStabilization, flag("float tolerance", check_positive)},
+    {of_each_step("next_position", "T 3b"), of_each_step("next_orientation", "T 4b"),
+     of_each_step("next_velocity", "T 3b"), of_each_step("next_angular_velocity", "T 3b"),
+     of_each_step("gamma", "T 3c"), of_each_step("chosen", "T c", at::kBool), of_each_step("status", "T", at::kChar),
+     of_each_step("iterations", "T", at::kLong)},
+    check_rigid);
 
 /// The gradients of a walk, by csrc/rigid/adjoint.h, those of the parameters for each trajectory. wanted: bit i is set
 /// where result i is wanted; the others are not filled.
@@ -65,6 +66,7 @@ inline constexpr Operator kRigidWalkAdjoint(
      kVelocities,
      kAngularVelocities,
      kForces,
+     kDrag,
      tensor("Tensor next_position", "T 3b"),
      tensor("Tensor next_orientation", "T 4b"),
      tensor("Tensor next_velocity", "T 3b"),
@@ -95,7 +97,8 @@ inline constexpr Operator kRigidWalkAdjoint(
      {"orientation", "4b"},
      {"velocity", "3b"},
      {"angular_velocity", "3b"},
-     of_each_step("u", "T 6b")},
+     of_each_step("u", "T 6b"),
+     {"drag", "b"}},
     check_rigid);
 
 }  // namespace lcp::ops

@@ -16,10 +16,11 @@ namespace lcp::physics {
 
 /// Vectors are in the axes of the body and begin at its centre of mass.
 struct RigidBody {
-  at::Tensor mass;     ///< [...], kg, > 0
-  at::Tensor inertia;  ///< [..., 3, 3], kg m^2, about the centre of mass: symmetric and positive definite
-  at::Tensor centers;  ///< [..., p, 3], m, of the balls; p may be 0
-  at::Tensor radii;    ///< [..., p], m, >= 0
+  at::Tensor mass;       ///< [...], kg, > 0
+  at::Tensor inertia;    ///< [..., 3, 3], kg m^2, about the centre of mass: symmetric and positive definite
+  at::Tensor centers;    ///< [..., p, 3], m, of the balls; p may be 0
+  at::Tensor radii;      ///< [..., p], m, >= 0
+  at::Tensor drag = {};  ///< [...], kg/s, >= 0, of the force -drag v on the centre of mass; undefined: none
 
   /// A solid ball, and a solid box that touches by its corners, of even density. Differentiable in the arguments.
   ///   mass: [...], kg. radius: [...], m. size: [..., 3], m, the lengths of the edges.
