@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "run/command_line.h"
 #include "run/error.h"
+#include "run/excluded_flags.h"
 #include "run/output_folder.h"
 #include "run/results.h"
 #include "run/text.h"
@@ -32,12 +34,14 @@ int evaluate_tosses(int argc, const char* const* argv) {
       "the ground; and windows of 80 steps.");
   RunFlags run;
   std::filesystem::path folder, file;
-  double length = 0.0524, rate = 148;
+  double length = 0, rate = 148, measured_side = CubeFlags().side;
   CubeFlags cube;
   CubeContact contact;
   run.add_to(line);
-  line.add<std::filesystem::path>("tosses", folder, "Folder of tosses, .pt or .csv", nullptr, Role::kNoEffect);
-  line.add<double>("length-unit", length, "Metres for a unit of length in the files", positive);
+  line.add<std::filesystem::path>("tosses", folder, "Folder of tosses, .pt or .csv", nullptr, Role::kFolder);
+  line.add<double>("length-unit", length, kLengthUnitHelp, nonnegative);
+  line.add<double>("measured-side", measured_side,
+                   "Side of the cube that was tossed, m: the unit of errors, and what penetrates the ground", positive);
   line.add<double>("rate", rate, "Samples per second", positive);
   line.add<std::filesystem::path>("model", file,
                                   "model.pt of train_tosses, or a TorchScript file like it; without it the cube of the "
@@ -46,7 +50,7 @@ int evaluate_tosses(int argc, const char* const* argv) {
   cube.add_to(line);
   contact.add_to(line);
   line.footer(
-      "Examples: evaluate_tosses --tosses cube_tosses --gravity 9.58 --side 0.1036 --out runs/tosses\n"
+      "Examples: evaluate_tosses --tosses cube_tosses --gravity 9.58 --side 0.1026 --out runs/tosses\n"
       "          evaluate_tosses --tosses cube_tosses --model runs/cube/model.pt --out runs/learned\n"
       "A .pt file holds a tensor [1, T, 13 or more] that torch.save wrote, a .csv file these columns: x,y,z (of the\n"
       "centre), q_w,q_x,q_y,q_z, v_x,v_y,v_z, and omega_x,omega_y,omega_z (rad/s, in the axes of the body). The ground "
@@ -54,6 +58,12 @@ int evaluate_tosses(int argc, const char* const* argv) {
   if (const auto status = line.parse(argc, argv)) return *status;
   require_float64(run);
   if (folder.empty()) throw UsageError("--tosses is missing: the folder of tosses to compare with");
+  if (file.empty()) {
+    contact.exclude_unused(line);
+  } else {
+    exclude_flags(line, {std::begin(CubeFlags::kFlags), std::end(CubeFlags::kFlags)}, "--model");
+    exclude_flags(line, {std::begin(CubeContact::kFlags), std::end(CubeContact::kFlags)}, "--model");
+  }
   torch::set_num_threads(static_cast<int>(run.threads));
   const std::vector<Toss> tosses = read_tosses(folder, length);
   std::unique_ptr<TossModel> model;
@@ -70,7 +80,7 @@ int evaluate_tosses(int argc, const char* const* argv) {
   }
   OutputFolder out(line, run);
 
-  Judgement found = judge(*model, tosses, cube.side, cube.gravity, rate);
+  Judgement found = judge(*model, tosses, measured_side, cube.gravity, rate);
   found.metrics["tosses"] = tosses.size();
   out.write_csv("errors.csv", found.errors);
   out.write_csv("errors_in_time.csv", found.errors_in_time);

@@ -165,7 +165,6 @@ class Verdict {
     const Tensor mean_r = r.mean(0), mean_o = o.mean(0);
     cosines_[question.steps].push_back(number(cosine(mean_, mean_r)));
     own_cosines_.push_back(number(cosine(mean_, mean_o)));
-    signs_.push_back(number((mean_.sign() == mean_r.sign()).to(at::kDouble).mean()));
     sizes_.push_back(number(mean_.norm() / mean_r.norm()));
     own_sizes_.push_back(number(mean_.norm() / mean_o.norm()));
   }
@@ -184,7 +183,6 @@ class Verdict {
             {"cosine_long", mean(cosines_.rbegin()->second)},
             {"own_cosine", mean(own_cosines_)},
             {"window_cosine", median(window_cosines_)},
-            {"sign_agreement", mean(signs_)},
             {"relative_size", median(sizes_)},
             {"own_relative_size", median(own_sizes_)},
             {"zero_fraction", share(zeros_, entries_)},
@@ -196,7 +194,7 @@ class Verdict {
  private:
   std::int64_t windows_ = 0, failed_ = 0, zeros_ = 0, blind_ = 0, seen_ = 0, entries_ = 0;
   std::map<std::int64_t, std::vector<double>> cosines_;
-  std::vector<double> own_cosines_, window_cosines_, signs_, sizes_, own_sizes_, seconds_;
+  std::vector<double> own_cosines_, window_cosines_, sizes_, own_sizes_, seconds_;
   Tensor mean_;
 };
 
@@ -253,10 +251,10 @@ std::string table_text(const nlohmann::json& layers) {
     const auto value = [&](const char* key, int digits = 2) {
       return layer[key].is_number() ? short_number(layer[key].get<double>(), digits) : std::string("none");
     };
-    text += padded(layer["name"].get<std::string>(), 32) + padded(value("cosine"), 8) +
-            padded(value("relative_size"), 9) + padded(value("zero_fraction"), 8) + padded(value("nan_fraction"), 8) +
-            padded(value("mu", 3) + " (" + value("mu_low") + "-" + value("mu_high") + ")", 20) + value("misfit", 3) +
-            "\n";
+    text +=
+        padded(layer["name"].get<std::string>(), 32) + padded(value("cosine"), 8) +
+        padded(value("own_relative_size"), 9) + padded(value("zero_fraction"), 8) + padded(value("nan_fraction"), 8) +
+        padded(value("mu", 3) + " (" + value("mu_low") + "-" + value("mu_high") + ")", 20) + value("misfit", 3) + "\n";
   }
   return text;
 }
@@ -271,6 +269,12 @@ int judge_gradients(int argc, const char* const* argv) {
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
   require_float64(flags.run);
+  flags.tosses.exclude_unused(line);
+  if (flags.cube.mu == 0) throw UsageError("--mu must be > 0, since gradients in its logarithm are judged; got 0");
+  if (flags.cube.restitution == 0 || flags.cube.restitution == 1) {
+    throw UsageError("--restitution must be between 0 and 1, since gradients in its logit are judged; got " +
+                     short_number(flags.cube.restitution));
+  }
   if (flags.short_window > flags.window) throw UsageError("--short-window must be at most --window");
   torch::set_num_threads(static_cast<int>(flags.run.threads));
   const std::int64_t seed = flags.run.seed;
@@ -279,6 +283,7 @@ int judge_gradients(int argc, const char* const* argv) {
   const double rate = flags.tosses.rate, side = flags.cube.side;
   const Flights flights = fit_flights(all, side, rate);
   const double gravity = flights.gravity.value;
+  flags.tosses.check_units(gravity);
   const Windows windows(all, side, gravity, rate);
   CubeFlags far = flags.cube;
   far.mu = flags.initial_mu;

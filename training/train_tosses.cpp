@@ -17,14 +17,17 @@
 #include "lcp/physics/rotation.h"
 #include "run/command_line.h"
 #include "run/error.h"
+#include "run/excluded_flags.h"
 #include "run/fingerprint.h"
 #include "run/output_folder.h"
+#include "run/progress.h"
 #include "run/random.h"
 #include "run/results.h"
 #include "run/text.h"
 #include "run/trainer.h"
 #include "tosses/cube_model.h"
 #include "tosses/data.h"
+#include "tosses/estimate.h"
 #include "tosses/flights.h"
 #include "tosses/judge.h"
 #include "tosses/least_lengths.h"
@@ -65,12 +68,21 @@ struct Flags {
   std::int64_t train = 0, window = 80, batch = 64;
   CubeFlags cube;
   CubeContact contact;
-  double initial_mu = 0.4, initial_side = 0.098, initial_rounding = 0.002, initial_inertia = 1.62e-3;
+  double initial_mu = 0.4, initial_side = 0.098, initial_rounding = 0.002, initial_inertia = 1.62e-3,
+         initial_restitution = 0.125;
   std::vector<std::string> learned = {"mu", "restitution", "side", "center", "rounding", "inertia_axes", "tilt"};
   NetworkSize network;
 
   void add_to(CommandLine& line);
+  void exclude_unused(const CommandLine& line) const;
+  CubeFlags start() const;
 };
+
+bool learns(const std::vector<std::string>& learned, std::initializer_list<const char*> any) {
+  return std::any_of(any.begin(), any.end(), [&](const char* name) {
+    return std::find(learned.begin(), learned.end(), name) != learned.end();
+  });
+}
 
 void Flags::add_to(CommandLine& line) {
   run.add_to(line);
@@ -80,7 +92,7 @@ void Flags::add_to(CommandLine& line) {
   tosses.add_to(line);
   line.add<std::filesystem::path>("heldout-tosses", heldout_tosses,
                                   "Folder of the tosses to judge by; without it those that --train leaves", nullptr,
-                                  Role::kNoEffect);
+                                  Role::kFolder);
   line.add<std::int64_t>("train", train,
                          "Number of tosses to learn from, drawn by the seed; 0: all or, without "
                          "--heldout-tosses, two thirds",
@@ -99,27 +111,54 @@ void Flags::add_to(CommandLine& line) {
         }
         return names.empty() ? "at least one parameter" : "";
       });
-  line.add<double>("initial-mu", initial_mu, "Friction coefficient to begin with", positive);
-  line.add<double>("initial-side", initial_side, "Side of the cube to begin with, m", positive);
-  line.add<double>("initial-rounding", initial_rounding, "Radius of its corners to begin with, where it is learned, m",
-                   positive);
-  line.add<double>("initial-inertia", initial_inertia, "Inertia over mass to begin with, m^2", positive);
+  line.add<double>("initial-mu", initial_mu, "Friction coefficient to begin with where it is learned", positive);
+  line.add<double>("initial-side", initial_side, "The same of the side of the cube, m", positive);
+  line.add<double>("initial-rounding", initial_rounding, "The same of the radius of its corners, m", positive);
+  line.add<double>("initial-inertia", initial_inertia, "The same of its inertia over mass, m^2", positive);
+  line.add<double>("initial-restitution", initial_restitution, "The same of the restitution, 0 to 1",
+                   [](const double& x) { return x >= 0 && x <= 1 ? "" : "in [0, 1]"; });
   cube.add_to(line);
   contact.add_to(line);
   line.add<std::int64_t>("hidden-layers", network.hidden_layers, "Hidden layers of the network", at_least_one);
   line.add<std::int64_t>("hidden-units", network.hidden_units, "Units of each of them", at_least_one);
   line.footer(
       "Example: train_tosses --tosses cube_tosses --train 256 --threads 2 --out runs/cube\n"
-      "The step size falls to a tenth twice: for windows of a quarter of --window and then, from 40 % of the\n"
-      "iterations on, for whole ones.\n"
-      "--side is the measured side, the unit of the errors; of the other parameters of the cube, those that are not\n"
-      "learned keep their flags, and simulated tosses are of a cube with all of them. Gravity, and drag where\n"
-      "the tosses show it, are fitted to their flights, so that a wrong unit of length shows there and does no harm\n"
-      "elsewhere. evaluate_tosses --help says what the files hold.");
+      "The step size falls from --learning-rate to a tenth of it in the first 40 % of the iterations, for windows of "
+      "a\n"
+      "quarter of --window, and then from .4 to .04 of it, for whole ones.\n"
+      "--side is the measured side, the unit of the errors. Simulated tosses are of a cube with all flags. What is\n"
+      "learned begins at --initial-..., the centre, height and tilt at 0, stiffness and dissipation at their flags; "
+      "what\n"
+      "is not keeps its flag. Gravity, and drag where 20 flights or more show it, are fitted to the flights, so that "
+      "a\n"
+      "unit of length that is a little off shows there and does no harm elsewhere. evaluate_tosses --help says what "
+      "the\n"
+      "files hold.");
 }
 
-bool learns(const std::vector<std::string>& learned, const char* name) {
-  return std::find(learned.begin(), learned.end(), name) != learned.end();
+void Flags::exclude_unused(const CommandLine& line) const {
+  tosses.exclude_unused(line);
+  if (model == "cube") {
+    exclude_flags(line, {"hidden-layers", "hidden-units"}, "--model cube");
+  } else {
+    exclude_flags(line,
+                  {"learn", "initial-mu", "initial-side", "initial-rounding", "initial-inertia", "initial-restitution"},
+                  "--model network");
+  }
+  contact.exclude_unused(line);
+}
+
+CubeFlags Flags::start() const {
+  CubeFlags at = cube;
+  if (learns(learned, {"mu"})) at.mu = initial_mu;
+  if (learns(learned, {"restitution"})) at.restitution = initial_restitution;
+  if (learns(learned, {"side", "corners"})) at.side = initial_side;
+  if (learns(learned, {"rounding"})) at.rounding = initial_rounding;
+  if (learns(learned, {"inertia", "inertia_axes"})) at.inertia = initial_inertia;
+  if (learns(learned, {"center", "corners"})) at.center = {0, 0, 0};
+  if (learns(learned, {"height"})) at.height = 0;
+  if (learns(learned, {"tilt"})) at.tilt_x = at.tilt_y = 0;
+  return at;
 }
 
 struct Data {
@@ -140,6 +179,7 @@ Data load(const Flags& flags) {
   const bool splits = flags.heldout_tosses.empty();
   const std::int64_t most = splits ? count - 1 : count;
   const std::int64_t train = flags.train > 0 ? flags.train : splits ? std::max<std::int64_t>(1, 2 * count / 3) : count;
+  if (most < 1) throw UsageError("one toss leaves none to judge by: give more of them, or --heldout-tosses");
   if (train > most) {
     throw UsageError("--train must be at most " + std::to_string(most) + ", the number of tosses" +
                      (splits ? " but one to judge by" : "") + "; got " + std::to_string(train));
@@ -149,10 +189,12 @@ Data load(const Flags& flags) {
           splits ? those(all, order.slice(0, train)) : read_tosses(flags.heldout_tosses, flags.tosses.length)};
 }
 
-std::int64_t fingerprint_of(const std::vector<Toss>& tosses) {
+std::int64_t fingerprint_of(const Data& data) {
   std::vector<Tensor> all;
-  for (const Toss& toss : tosses) {
-    all.insert(all.end(), {toss.position, toss.orientation, toss.velocity, toss.angular_velocity});
+  for (const std::vector<Toss>* const tosses : {&data.training, &data.heldout}) {
+    for (const Toss& toss : *tosses) {
+      all.insert(all.end(), {toss.position, toss.orientation, toss.velocity, toss.angular_velocity});
+    }
   }
   return fingerprint(all);
 }
@@ -164,10 +206,10 @@ nlohmann::json to_json(const Estimate& estimate) {
 
 // Moves the parameters to where the misfit of fixed windows of all tosses is least, and returns them with intervals of
 // 95 %, without bounds where the tosses do not see them. Their standard deviations are the larger of those of
-// minimize_lengths and of those that follow from the scatter of parameters fitted to each eighth of the tosses: the
-// misfit has many local minima, in which a few tosses more or less end differently.
+// minimize_lengths and of those that follow from the scatter of parameters fitted to each eighth of the tosses, where
+// there are enough: the misfit has many local minima, in which a few tosses more or less end differently.
 nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& flags) {
-  constexpr double kNormal95 = 1.96, kStudent95 = 2.36, kStep = 0.02, kAway = 0.2, kUnseen = 5;
+  constexpr double kStep = 0.02, kAway = 0.2, kUnseen = 5;
   constexpr std::int64_t kPerToss = 2, kIterations = 6, kParts = 8, kFewest = 4;
   const Segments all = windows.draw(at::arange(windows.tosses()), kPerToss, flags.window,
                                     generator(flags.run.seed, Stream::kWindows, flags.training.iterations));
@@ -179,26 +221,33 @@ nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& fla
     const Tensor toss = at::arange(some.count() / kPerToss).repeat_interleave(kPerToss);
     return minimize_lengths(residuals, start, kStep, toss, kIterations);
   };
+  const bool has_parts = windows.tosses() >= kParts * kFewest;
+  Progress progress("fit", 0, has_parts ? kParts + 1 : 1, flags.run.quiet);
   const LeastLengths found = fit(model.raw.clone(), all);
-  Tensor half = kNormal95 * found.deviations;
-  if (windows.tosses() >= kParts * kFewest) {
+  progress.show(1, "");
+  Tensor half = half_width_95(windows.tosses(), model.raw.size(0)) * found.deviations;
+  if (has_parts) {
     const auto random = generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 2);
     std::vector<Tensor> fitted(kParts);
     for (std::int64_t part = 0; part < kParts; ++part) {
       const Tensor tosses = at::arange(part, windows.tosses(), kParts).unsqueeze(1);
       const Tensor start = found.at + kAway * at::randn(found.at.sizes(), random, at::kDouble);
       fitted[part] = fit(start, all.at((kPerToss * tosses + at::arange(kPerToss)).flatten())).at;
+      progress.show(part + 2, "");
     }
-    half = at::maximum(half, kStudent95 / std::sqrt(static_cast<double>(kParts)) * at::stack(fitted).std(0));
+    half =
+        at::maximum(half, student_95(kParts - 1) / std::sqrt(static_cast<double>(kParts)) * at::stack(fitted).std(0));
   }
-  half = half.masked_fill(half > kUnseen, std::numeric_limits<double>::infinity());
   model.raw.copy_(found.at);
   const Tensor value = model.values(), low = model.values_at(found.at - half), high = model.values_at(found.at + half);
   nlohmann::json parameters;
   for (std::size_t k = 0; k < model.names().size(); ++k) {
     const auto i = static_cast<std::int64_t>(k);
     const auto entry = [&](const Tensor& x) { return x[i].item<double>(); };
-    parameters[model.names()[k]] = to_json({entry(value), entry(low), entry(high)});
+    constexpr double kNoBound = std::numeric_limits<double>::infinity();
+    const bool is_seen = entry(half) <= kUnseen;
+    parameters[model.names()[k]] =
+        to_json({entry(value), is_seen ? entry(low) : -kNoBound, is_seen ? entry(high) : kNoBound});
   }
   return parameters;
 }
@@ -242,6 +291,7 @@ int train_tosses(int argc, const char* const* argv) {
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
   require_float64(flags.run);
+  flags.exclude_unused(line);
   FolderLock lock(flags.run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
@@ -250,15 +300,12 @@ int train_tosses(int argc, const char* const* argv) {
   const Data data = load(flags);
   const Flights flights = fit_flights(data.training, flags.cube.side, flags.tosses.rate);
   const double gravity = flights.gravity.value;
+  flags.tosses.check_units(gravity);
 
   std::shared_ptr<TossModel> model;
   std::shared_ptr<CubeModel> cube;
   if (flags.model == "cube") {
-    CubeFlags start = flags.cube;
-    start.mu = flags.initial_mu;
-    start.side = flags.initial_side;
-    start.inertia = flags.initial_inertia;
-    if (learns(flags.learned, "rounding")) start.rounding = flags.initial_rounding;
+    CubeFlags start = flags.start();
     start.gravity = gravity;
     start.drag = flights.seen_drag();
     model = cube = std::make_shared<CubeModel>(start.cube(), flags.contact, flags.tosses.rate, flags.learned);
@@ -278,7 +325,7 @@ int train_tosses(int argc, const char* const* argv) {
       at::arange(shown), 1, flags.window, generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 1));
   Trainer trainer(out, flags.run, flags.training, checkpoint);
   const auto stopped = trainer.train(
-      *model, windows.tosses(), flags.batch, fingerprint_of(data.training),
+      *model, windows.tosses(), flags.batch, fingerprint_of(data),
       [&](const Tensor& tosses, double done) -> LossTerms {
         const auto iteration = std::llround(done * static_cast<double>(flags.training.iterations));
         const auto steps =
@@ -287,7 +334,9 @@ int train_tosses(int argc, const char* const* argv) {
         const Tensor some = reports ? tosses.slice(0, 0, flags.batch) : tosses;
         const Segments drawn = windows.draw(some, std::max<std::int64_t>(1, flags.window / steps), steps,
                                             generator(flags.run.seed, Stream::kWindows, iteration));
-        return {{"loss", windows.misfit(*model, drawn).mean()}};
+        const Tensor misfit = windows.misfit(*model, drawn);
+        if (!reports) model->unsolved_windows += drawn.count() - misfit.size(0);
+        return {{"loss", misfit.mean()}};
       },
       [&]() -> NamedValues {
         NamedValues values = {{"heldout_misfit", heldout.misfit(*model, heldout_windows).mean().item<double>()}};
@@ -302,11 +351,15 @@ int train_tosses(int argc, const char* const* argv) {
       {step_size, 1});
   if (stopped) return *stopped;
   const torch::NoGradGuard no_grad;
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
+  const double until_trained = seconds();
   const nlohmann::json parameters = cube ? finish(*cube, windows, flags) : nlohmann::json();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const double until_finished = seconds();
   Judgement found = judge(*model, data.heldout, flags.cube.side, gravity, flags.tosses.rate);
   nlohmann::json& metrics = found.metrics;
-  metrics["training_seconds"] = seconds;
+  metrics["training_seconds"] = until_finished;
+  metrics["interval_seconds"] = until_finished - until_trained;
+  metrics["unsolved_training_windows"] = model->unsolved_windows.item<std::int64_t>();
   metrics["training_tosses"] = data.training.size();
   metrics["heldout_tosses"] = data.heldout.size();
   metrics["flights"] = {{"gravity", to_json(flights.gravity)},    {"center_x", to_json(flights.center[0])},

@@ -80,7 +80,8 @@ def timeless(path, content):
     if path.suffix != ".json":
         return content
     found = json.loads(content)
-    found.pop("training_seconds", None)
+    for name in ("training_seconds", "interval_seconds"):
+        found.pop(name, None)
     if "files" in found and "metrics.json" in found["files"]:
         del found["files"]["metrics.json"]
     return found

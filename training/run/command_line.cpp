@@ -189,7 +189,7 @@ void CommandLine::agree_with(const nlohmann::json& config, const std::filesystem
     if (value.is_null()) continue;
     if (!flag.set) {
       take(flag, value, file.string());
-    } else if (flag.role != Role::kFile && flag.get() != value) {
+    } else if (flag.role != Role::kFile && flag.role != Role::kFolder && flag.get() != value) {
       throw UsageError("--" + flag.name + " " + flag.get().dump() + " differs from the " + value.dump() + " of " +
                        file.string() + ", which --resume continues");
     }

@@ -32,6 +32,7 @@ constexpr const char* kConfigFlag = "config";
 enum class Role {
   kResult,  ///< The results depend on its value: it is part of config.json, and a resumed run must have the same.
   kFile,  ///< A file on whose content the results depend: part of config.json, but a resumed run may find it elsewhere.
+  kFolder,  ///< A folder of such files, which a resumed run may find elsewhere, too; its program compares the content.
   kFileOrWord,  ///< A file, or a word without "." and "/" that has a meaning of its own; a resumed run must have the
                 ///< same.
   kNoEffect     ///< The results do not depend on it.

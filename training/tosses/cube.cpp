@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "lcp/physics/rotation.h"
+#include "run/excluded_flags.h"
 #include "run/text.h"
 
 namespace lcp::training {
@@ -17,6 +18,16 @@ void CubeContact::add_to(CommandLine& line) {
   line.add<std::int64_t>("substeps", substeps, "Steps between two samples", at_least_one);
   line.add<std::int64_t>("directions", directions, "Directions of polyhedral friction, >= 3",
                          [](const std::int64_t& x) { return x >= 3 ? "" : ">= 3"; });
+}
+
+void CubeContact::exclude_unused(const CommandLine& line) const {
+  const std::string contact = "--contact " + name;
+  if (name != "polyhedral") exclude_flags(line, {"directions"}, contact);
+  if (name == "compliant") {
+    exclude_flags(line, {"restitution"}, contact);
+  } else {
+    exclude_flags(line, {"stiffness", "dissipation"}, contact);
+  }
 }
 
 physics::RigidOptions CubeContact::options() const {

@@ -37,7 +37,10 @@ struct CubeContact {
   double kappa = 0;             ///< of RigidOptions, as the next; no flags
   std::string ties = "active";
 
+  static constexpr const char* kFlags[] = {"contact", "substeps", "directions"};
   void add_to(CommandLine& line);
+  /// Throws a UsageError where a flag was given, of these or of CubeFlags, that this contact does not use.
+  void exclude_unused(const CommandLine& line) const;
   physics::RigidOptions options() const;
 };
 
@@ -52,6 +55,9 @@ struct CubeFlags {
   double gravity = 9.81, drag = 0;
   double stiffness = 3000, dissipation = 0.02;
 
+  static constexpr const char* kFlags[] = {"mu",      "restitution", "side",       "rounding", "center",
+                                           "inertia", "height",      "tilt-x",     "tilt-y",   "gravity",
+                                           "drag",    "stiffness",   "dissipation"};
   void add_to(CommandLine& line);
   Cube cube() const;
 };

@@ -1,5 +1,10 @@
 #include "tosses/data.h"
 
+#include <cmath>
+
+#include "run/error.h"
+#include "run/excluded_flags.h"
+#include "run/text.h"
 #include "tosses/simulated.h"
 
 namespace lcp::training {
@@ -7,10 +12,25 @@ namespace lcp::training {
 void TossData::add_to(CommandLine& line) {
   line.add<std::filesystem::path>("tosses", folder,
                                   "Folder of recorded tosses, .pt or .csv; without it tosses are simulated", nullptr,
-                                  Role::kNoEffect);
+                                  Role::kFolder);
   line.add<std::int64_t>("simulated", simulated, "Number of tosses that are simulated without --tosses", at_least_two);
-  line.add<double>("length-unit", length, "Metres for a unit of length in the files", positive);
+  line.add<double>("length-unit", length, kLengthUnitHelp, nonnegative);
   line.add<double>("rate", rate, "Samples per second", positive);
+}
+
+void TossData::exclude_unused(const CommandLine& line) const {
+  if (folder.empty()) {
+    exclude_flags(line, {"length-unit"}, "tosses that are simulated");
+  } else {
+    exclude_flags(line, {"simulated", "gravity", "drag"}, "--tosses");
+  }
+}
+
+void TossData::check_units(double gravity) const {
+  constexpr double kGravity = 9.81, kOff = 0.1;
+  if (folder.empty() || std::abs(gravity / kGravity - 1) <= kOff) return;
+  throw UsageError("the tosses of " + folder.string() + " fall with " + short_number(gravity) +
+                   " m/s^2: --length-unit or --rate is wrong, or they are no motion under gravity");
 }
 
 std::vector<Toss> TossData::load(const Cube& cube, const CubeContact& contact, std::int64_t seed) const {

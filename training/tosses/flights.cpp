@@ -65,7 +65,6 @@ Equations equations_of(const Toss& toss, Index n, double rate) {
 
 // The first `unknowns` of them.
 std::vector<Estimate> least_squares(const std::vector<Equations>& flights, Index unknowns) {
-  constexpr double kNormal95 = 1.96;
   MatrixXd normal = MatrixXd::Zero(unknowns, unknowns), scatter = normal;
   VectorXd sum = VectorXd::Zero(unknowns);
   for (const Equations& flight : flights) {
@@ -83,7 +82,8 @@ std::vector<Estimate> least_squares(const std::vector<Equations>& flights, Index
   const MatrixXd covariance = inverse * scatter * inverse;
   std::vector<Estimate> estimates;
   for (Index k = 0; k < unknowns; ++k) {
-    const double half = kNormal95 * std::sqrt(covariance(k, k));
+    const double half =
+        half_width_95(static_cast<std::int64_t>(flights.size()), unknowns) * std::sqrt(covariance(k, k));
     estimates.push_back({found[k], found[k] - half, found[k] + half});
   }
   return estimates;
@@ -99,8 +99,9 @@ Flights fit_flights(const std::vector<Toss>& tosses, double side, double rate) {
     if (n >= kFewest) flights.push_back(equations_of(toss, n, rate));
   }
   if (flights.size() < 2) {
-    throw UsageError("fewer than two of the tosses to learn from fly for " + std::to_string(kFewest) +
-                     " samples before they can touch the ground, so that gravity cannot be told");
+    throw UsageError(
+        "fewer than two of the tosses to learn from fly for " + std::to_string(kFewest) +
+        " samples before they can touch the ground, so that gravity cannot be told; is --length-unit right?");
   }
   const std::vector<Estimate> damped = least_squares(flights, kUnknowns);
   Flights found = {damped[0], {damped[1], damped[2], damped[3]}, damped[4], static_cast<std::int64_t>(flights.size())};

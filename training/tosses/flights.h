@@ -4,14 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "tosses/estimate.h"
 #include "tosses/tosses.h"
 
 namespace lcp::training {
-
-/// An estimate and its interval of 95 %.
-struct Estimate {
-  double value, low, high;
-};
 
 struct Flights {
   Estimate gravity;    ///< m/s^2
@@ -19,8 +15,8 @@ struct Flights {
   Estimate drag;       ///< 1/s, the deceleration per velocity
   std::int64_t count;  ///< of the tosses whose flights are long enough
 
-  /// The drag, or 0 where its interval is not above 0.
-  double seen_drag() const { return drag.low > 0 ? drag.value : 0; }
+  /// The drag, or 0 where its interval is not above 0 or there are fewer than 20 flights, whose interval says little.
+  double seen_drag() const { return count >= 20 && drag.low > 0 ? drag.value : 0; }
 };
 
 /// Least squares over the samples of each toss from its first on in which a cube cannot touch the ground, of

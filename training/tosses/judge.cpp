@@ -29,14 +29,23 @@ Judgement judge(const TossModel& model, const std::vector<Toss>& tosses, double 
   std::int64_t unsolved = 0;
   const auto add = [&](std::size_t protocol, const Segments& measured) {
     const auto rolled = model.roll_out(measured.start, measured.longest());
-    const Tensor solved = (rolled.status == 0).all(0).nonzero().squeeze(-1);
+    const Tensor exists_in_all = measured.exists().unsqueeze(-1);
+    const auto finite = [&](const Tensor& x) { return (x.squeeze(-2).isfinite() | ~exists_in_all).all(-1).all(0); };
+    const Tensor good = (rolled.status == 0).all(0) & finite(rolled.next.position) & finite(rolled.next.orientation);
+    const Tensor solved = good.nonzero().squeeze(-1);
     const Segments judged = measured.at(solved);
     const auto of_judged = [&](const Tensor& x) { return x.squeeze(-2).index_select(1, solved); };
+    if (judged.count() == 0) {
+      found.metrics[kProtocols[protocol]] = {{"pieces", measured.count()}, {"judged", 0}};
+      unsolved += measured.count();
+      return;
+    }
     const TossErrors of_steps =
         step_errors(judged, of_judged(rolled.next.position), of_judged(rolled.next.orientation), side);
     const TossErrors errors = mean_errors(judged, of_steps);
     found.metrics[kProtocols[protocol]] = summary_of(errors, side);
     found.metrics[kProtocols[protocol]]["pieces"] = measured.count();
+    found.metrics[kProtocols[protocol]]["judged"] = judged.count();
     unsolved += measured.count() - judged.count();
     for (std::int64_t k = 0; k < judged.count(); ++k) {
       const auto entry = [&](const Tensor& x) { return x[k].item<double>(); };
@@ -65,11 +74,21 @@ std::string summary_text(const nlohmann::json& metrics) {
   for (const auto& [name, label] :
        {std::pair(kProtocols[0], "whole tosses"), std::pair(kProtocols[1], "from first contact"),
         std::pair(kProtocols[2], "windows of 80 steps")}) {
-    if (!metrics.contains(name)) continue;
+    if (!metrics.contains(name)) {
+      text += padded(label, 24) + "no toss is as long\n";
+      continue;
+    }
     const auto& errors = metrics[name];
+    if (errors["judged"] == 0) {
+      text += padded(label, 24) + "none is solved\n";
+      continue;
+    }
     const auto number = [&](const char* key) { return short_number(errors[key].get<double>()); };
     text += padded(label, 24) + number("position_error_m") + " m, " + number("position_error_percent") +
             " % of the side, " + number("rotation_error_deg") + " degrees\n";
+  }
+  if (metrics["unsolved"] != 0) {
+    text += "Of the pieces of tosses " + metrics["unsolved"].dump() + " are not solved, and not part of the errors.\n";
   }
   return text;
 }

@@ -79,12 +79,27 @@ class Problem {
   Tensor toss_;
 };
 
-// The pseudo-inverse of H + damping diag(H), which is symmetric, in units in which H has a diagonal of ones.
+constexpr double kSingular = 1e-12;
+
+// H in units in which its diagonal is of ones, and these units.
+std::pair<Tensor, Tensor> scaled(const Tensor& H) {
+  const Tensor diagonal = H.diagonal(), scale = at::where(diagonal > 0, diagonal.rsqrt(), 0);
+  return {scale.unsqueeze(1) * H * scale, scale};
+}
+
+// The pseudo-inverse of H + damping diag(H), which is symmetric.
 Tensor inverse(const Tensor& H, double damping) {
-  const Tensor diagonal = H.diagonal();
-  const Tensor scale = at::where(diagonal > 0, diagonal.rsqrt(), 0);
-  const Tensor scaled = scale.unsqueeze(1) * H * scale + damping * at::eye(H.size(0), H.options());
-  return at::linalg_pinv(scaled, /*rcond=*/1e-12, /*hermitian=*/true) * scale.unsqueeze(1) * scale;
+  const auto [unit, scale] = scaled(H);
+  const Tensor damped = unit + damping * at::eye(H.size(0), H.options());
+  return at::linalg_pinv(damped, kSingular, /*hermitian=*/true) * scale.unsqueeze(1) * scale;
+}
+
+// Which parameters a change that H does not see has a part in: they, or their sum with others, are free.
+Tensor are_free(const Tensor& H) {
+  constexpr double kPart = 1e-6;
+  const auto [values, vectors] = at::linalg_eigh(scaled(H).first);
+  const Tensor unseen = values <= kSingular * values.amax().clamp_min(std::numeric_limits<double>::min());
+  return (vectors.square() * unseen).sum(1) > kPart;
 }
 
 }  // namespace
@@ -106,7 +121,7 @@ LeastLengths minimize_lengths(const std::function<Tensor(const Tensor&)>& residu
   }
   const OneThread one_thread;
   const Tensor variances = local.of_tosses.matmul(inverse(local.H, 0)).square().sum(0);
-  return {at, at::where(local.H.diagonal() > 0, variances.sqrt(), std::numeric_limits<double>::infinity())};
+  return {at, at::where(are_free(local.H), std::numeric_limits<double>::infinity(), variances.sqrt())};
 }
 
 }  // namespace lcp::training

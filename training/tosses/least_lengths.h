@@ -21,8 +21,8 @@ struct LeastLengths {
 ///
 /// The covariance is H^-1 S H^-1 [White]: S is the sum over tosses of the squares of the slopes of their sums, H the
 /// curvature of the whole sum. So the standard deviations are those that other tosses of the same cube would cause, and
-/// know nothing of what is wrong with the model. Infinite where no residual depends on a parameter; very large where
-/// other parameters can make up for it.
+/// know nothing of what is wrong with the model. Infinite where no residual depends on a parameter, and where others
+/// can make up for a change of it.
 ///
 ///   [Weiszfeld] Weiszfeld: Sur le point pour lequel la somme des distances de n points donnes est minimum, Tohoku
 ///               Mathematical Journal 43, 1937.

@@ -12,6 +12,9 @@
 namespace lcp::training {
 
 struct TossModel : torch::nn::Module {
+  torch::Tensor unsolved_windows =
+      register_buffer("unsolved_windows", torch::zeros({}, torch::kLong));  ///< in training
+
   /// The motion of [b, 1] bodies from `start` on, tensors [steps, b, 1, ...], of which `next` and `status` are defined.
   virtual physics::RigidSolution roll_out(const physics::RigidState& start, std::int64_t steps) const = 0;
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include <array>
 #include <sstream>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace lcp::training {
 using torch::Tensor;
 
 ScriptModel::ScriptModel(const std::filesystem::path& file) : file_(file) {
+  if (!std::filesystem::exists(file)) throw UsageError("cannot read " + file.string() + ": there is no such file");
   try {
     script_ = torch::jit::load(file.string());
   } catch (const c10::Error&) {
@@ -46,18 +48,23 @@ physics::RigidSolution ScriptModel::roll_out(const physics::RigidState& start, s
   c10::IValue result;
   try {
     result = script.forward(std::move(arguments));
+  } catch (const c10::Error& error) {
+    throw UsageError(file_.string() + ": cannot roll a toss out: " + error.what_without_backtrace());
   } catch (const std::exception& error) {
     throw UsageError(file_.string() + ": cannot roll a toss out: " + error.what());
   }
   const auto fail = [&] {
     return UsageError(file_.string() +
-                      ": forward must return five tensors [steps, ...]: position, orientation, "
-                      "velocity, angular_velocity and status");
+                      ": forward must return five tensors: position [steps, ..., 3], orientation [steps, ..., 4], "
+                      "velocity [steps, ..., 3], angular_velocity [steps, ..., 3] and status [steps, ...]");
   };
   if (!result.isTuple() || result.toTupleRef().elements().size() != 5) throw fail();
   std::vector<Tensor> found;
   for (const c10::IValue& value : result.toTupleRef().elements()) {
-    if (!value.isTensor() || value.toTensor().dim() < 2 || value.toTensor().size(0) != steps) throw fail();
+    constexpr std::array<std::int64_t, 4> kSizes = {3, 4, 3, 3};
+    std::vector<std::int64_t> shape = {steps, start.position.size(0)};
+    if (found.size() < kSizes.size()) shape.push_back(kSizes[found.size()]);
+    if (!value.isTensor() || value.toTensor().sizes() != at::IntArrayRef(shape)) throw fail();
     found.push_back(value.toTensor());
   }
   physics::RigidSolution solution;

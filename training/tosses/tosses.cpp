@@ -86,9 +86,12 @@ Tensor read_table(const std::filesystem::path& path) {
 }
 
 Toss read_toss(const std::filesystem::path& path, double length) {
-  const Tensor x = path.extension() == ".pt" ? read_tensor(path) : read_table(path);
+  const bool is_tensor = path.extension() == ".pt";
+  const Tensor x = is_tensor ? read_tensor(path) : read_table(path);
+  if (length == 0) length = is_tensor ? kHalfWidth : 1;
   const auto refuse = [&](std::int64_t row, const std::string& what) {
-    throw UsageError(path.string() + ": row " + std::to_string(row + 1) + ": " + what);
+    const std::string place = is_tensor ? "row " + std::to_string(row + 1) : "line " + std::to_string(row + 2);
+    throw UsageError(path.string() + ": " + place + ": " + what);
   };
   if (x.size(0) < kFewest) {
     throw UsageError(path.string() + ": has " + std::to_string(x.size(0)) + " samples; a toss has at least " +
@@ -143,8 +146,10 @@ std::vector<std::filesystem::path> files_of_tosses(const std::filesystem::path& 
   if (paths.empty()) {
     throw UsageError(folder.string() + ": holds no file of a toss, which ends with " + listed(extensions));
   }
-  std::sort(paths.begin(), paths.end(),
-            [](const auto& a, const auto& b) { return in_order(a.filename().string(), b.filename().string()); });
+  std::sort(paths.begin(), paths.end(), [](const auto& one, const auto& other) {
+    const std::string a = one.filename().string(), b = other.filename().string();
+    return in_order(a, b) || (!in_order(b, a) && a < b);
+  });
   return paths;
 }
 

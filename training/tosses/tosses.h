@@ -25,6 +25,13 @@ struct Toss {
 constexpr const char* kTossColumns[] = {"x",   "y",   "z",   "q_w",     "q_x",     "q_y",    "q_z",
                                         "v_x", "v_y", "v_z", "omega_x", "omega_y", "omega_z"};
 
+/// The unit of length of the recorded tosses in the repository DAIRLab/contact-nets, half the side of their cube, m.
+constexpr double kHalfWidth = 0.0524;
+
+/// The help of a flag for the unit of length of tosses.
+constexpr const char* kLengthUnitHelp =
+    "Metres for a unit of length in the files; 0: 1 for .csv, 0.0524 for .pt, as in the repository contact-nets";
+
 /// The files of the folder that have one of these extensions, in the order of their names, in which numbers are
 /// compared as numbers. Throws a UsageError that names the folder where there are none.
 std::vector<std::filesystem::path> files_of_tosses(const std::filesystem::path& folder,
@@ -32,7 +39,7 @@ std::vector<std::filesystem::path> files_of_tosses(const std::filesystem::path& 
 
 /// Reads the files_of_tosses that end with .pt or .csv. A .pt file holds a tensor [T, 13] or more columns, or
 /// [1, T, ...], as torch.save writes it, a .csv file the columns kTossColumns.
-///   length: metres for a unit of x, y, z and of v_x, v_y, v_z.
+///   length: metres for a unit of x, y, z and of v_x, v_y, v_z; 0: 1 for .csv, kHalfWidth for .pt.
 /// Throws a UsageError that names the file, and the row and column where one is wrong: a number that is not finite, a
 /// quaternion whose length is not about 1, fewer than 3 samples.
 std::vector<Toss> read_tosses(const std::filesystem::path& folder, double length);

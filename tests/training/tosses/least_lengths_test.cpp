@@ -63,6 +63,8 @@ TEST(LeastLengthsTest, WhatNoResidualDependsOnIsNotSeen) {
   };
   const auto flat = minimize_lengths(summed, torch::zeros({3}, torch::kDouble), 0.01, residuals.toss, 20);
   EXPECT_NEAR((flat.at[0] + flat.at[2]).item<double>(), 1, 0.1);
+  for (const int k : {0, 2}) EXPECT_TRUE(std::isinf(flat.deviations[k].item<double>())) << k;
+  EXPECT_NEAR(flat.deviations[1].item<double>(), found.deviations[1].item<double>(), 1e-6);
 }
 
 TEST(LeastLengthsTest, FailedResidualsAreLeftOut) {
