@@ -150,22 +150,26 @@ std::string CubeModel::torchscript_bytes() const {
   const auto attribute = [&](const char* name, const c10::TypePtr& type, const c10::IValue& value) {
     script.register_attribute(name, type, value);
   };
-  script.register_buffer("mass", body.mass);
-  script.register_buffer("inertia", body.inertia.contiguous());
-  script.register_buffer("centers", body.centers.contiguous());
-  script.register_buffer("radii", body.radii.contiguous());
-  script.register_buffer("drag", body.drag.contiguous());
-  script.register_buffer("normal", scene.planes.front().normal.contiguous());
-  script.register_buffer("offset", scene.planes.front().offset.contiguous());
-  script.register_buffer("acceleration", scene.gravity.contiguous());
-  script.register_buffer("center", center());
-  script.register_buffer("mu", scene.mu.contiguous());
-  script.register_buffer("restitution", scene.restitution.contiguous());
-  script.register_buffer("stiffness", scene.stiffness.contiguous());
-  script.register_buffer("dissipation", scene.dissipation.contiguous());
+  const auto parameter = [&](const char* name, const Tensor& value) {
+    script.register_parameter(name, value.detach().clone().requires_grad_(), /*is_buffer=*/false);
+  };
+  parameter("mass", body.mass);
+  parameter("inertia", body.inertia);
+  parameter("centers", body.centers);
+  parameter("radii", body.radii);
+  parameter("drag", body.drag);
+  parameter("normal", scene.planes.front().normal);
+  parameter("offset", scene.planes.front().offset);
+  parameter("acceleration", scene.gravity);
+  parameter("center", center());
+  parameter("mu", scene.mu);
+  parameter("restitution", scene.restitution);
+  parameter("stiffness", scene.stiffness);
+  parameter("dissipation", scene.dissipation);
   attribute("contact", c10::StringType::get(), contact_.name);
   attribute("directions", c10::IntType::get(), contact_.directions);
-  attribute("dt", c10::FloatType::get(), scene.dt);
+  attribute("format_version", c10::IntType::get(), kFormatVersion);
+  attribute("substep", c10::FloatType::get(), scene.dt);
   attribute("rate", c10::FloatType::get(), rate_);
   attribute("gravity", c10::FloatType::get(), number(start_.gravity));
   attribute("substeps", c10::IntType::get(), contact_.substeps);
@@ -187,7 +191,7 @@ def forward(self, position: Tensor, orientation: Tensor, velocity: Tensor, angul
     p, q, v, omega, gamma, status, iterations = lcp._simulate_bodies(
         p.unsqueeze(-2), q.unsqueeze(-2), v.unsqueeze(-2), omega.unsqueeze(-2), u, [self.mass], [self.inertia],
         [self.centers], [self.radii], [self.drag], [self.normal], [self.offset], self.acceleration, self.mu, self.restitution,
-        self.stiffness, self.dissipation, self.dt, formulation=self.contact, substeps=self.substeps,
+        self.stiffness, self.dissipation, self.substep, formulation=self.contact, substeps=self.substeps,
         directions=self.directions, tolerance=self.tolerance)
     q, omega = q.squeeze(-2), omega.squeeze(-2)
     p, v = self.moved(p.squeeze(-2), q, v.squeeze(-2), omega, self.center)

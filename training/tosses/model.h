@@ -11,6 +11,9 @@
 
 namespace lcp::training {
 
+/// Of the files that models write.
+constexpr std::int64_t kFormatVersion = 1;
+
 struct TossModel : torch::nn::Module {
   torch::Tensor unsolved_windows =
       register_buffer("unsolved_windows", torch::zeros({}, torch::kLong));  ///< in training
@@ -24,7 +27,7 @@ struct TossModel : torch::nn::Module {
   /// The model as a TorchScript file whose `forward(position [..., 3], orientation [..., 4], velocity [..., 3],
   /// angular_velocity [..., 3], steps)` returns the motion, (position [steps, ..., 3], orientation, velocity,
   /// angular_velocity, status [steps, ...]); its attributes are `rate`, steps a second,
-  /// `gravity`, m/s^2, and `center`.
+  /// `gravity`, m/s^2, and `center`; what was learned are parameters that can be trained further.
   virtual std::string torchscript_bytes() const = 0;
 };
 

@@ -80,7 +80,10 @@ physics::RigidSolution NetworkModel::roll_out(const physics::RigidState& start, 
 std::string NetworkModel::torchscript_bytes() const {
   torch::jit::Module script("TossNetwork");
   for (const auto& item : named_parameters()) script.register_parameter(item.key(), item.value(), /*is_buffer=*/false);
-  for (const auto& item : named_buffers()) script.register_buffer(item.key(), item.value());
+  for (const auto& item : named_buffers()) {
+    if (item.key() != "unsolved_windows") script.register_buffer(item.key(), item.value());
+  }
+  script.register_attribute("format_version", c10::IntType::get(), kFormatVersion);
   script.register_attribute("rate", c10::FloatType::get(), rate_);
   script.register_attribute("gravity", c10::FloatType::get(), gravity_);
   script.register_buffer("center", center());
