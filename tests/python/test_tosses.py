@@ -51,8 +51,8 @@ SHORT = ("--simulated", 12, "--window", 20)
 
 def test_a_cube_is_learned_from_a_start_far_off(learn, run, tmp_path):
     """Its parameters are where those of other seeds end, too, and its file predicts as it does."""
-    flags = ("--restitution", 0.3, "--center", 0.002, 0, -0.004, "--rounding", 0.003, "--tilt-x", 0.004, "--threads", 2)
-    metrics = learn("train_tosses", "--simulated", 60, "--iterations", 150, *flags)
+    flags = ("--restitution", 0.3, "--center", 0.002, 0, -0.004, "--rounding", 0.003, "--tilt-x", 0.004)
+    metrics = learn("train_tosses", "--simulated", 60, "--iterations", 150, *flags, "--threads", 2)
     found = metrics["parameters"]
     for name, true, error in (("mu", 0.18, 0.01), ("side", 0.1048, 0.0021), ("restitution", 0.3, 0.06),
                               ("center_x", 0.002, 0.002), ("center_y", 0, 0.002), ("center_z", -0.004, 0.002),
@@ -76,7 +76,8 @@ def test_a_model_file_predicts_as_the_run_did(learn, library, tosses, tmp_path):
         flags = ("--tosses", tosses, "--heldout-tosses", tosses, *SAMPLED, "--window", 20, "--iterations", 4)
         metrics = learn("train_tosses", *kind, "--side", 0.1, *flags, out=model)
         file = tmp_path / model / "model.pt"
-        judged = learn("evaluate_tosses", "--tosses", tosses, "--model", file, "--measured-side", 0.1, *SAMPLED[:4], out=f"{model}_judged")
+        judged = learn("evaluate_tosses", "--tosses", tosses, "--model", file, "--measured-side", 0.1, *SAMPLED[:4],
+                       out=f"{model}_judged")
         for protocol in ("whole", "from_first_contact", "windows_80"):
             for name, value in metrics[protocol].items():
                 assert judged[protocol][name] == pytest.approx(value, rel=1e-6, abs=1e-9), (model, protocol, name)
