@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kUnsolved = "none: some steps have no solution";
 constexpr const char* kNoRest = "none: no step ends at rest exactly";
-constexpr std::size_t kDirectionsShown = 5;
+constexpr std::size_t kDirectionsShown = 5, kDirectionWidth = 120;
 
 // The metrics of the summary, in this order. Those that a program does not have, or has as null, are left out.
 struct SummaryLine {
@@ -59,6 +59,11 @@ std::string label_of(const SummaryLine& line, const nlohmann::json& metrics) {
   return "  within " + short_number(metrics["sticking_tolerance"].get<double>()) + " m/s";
 }
 
+// The text up to a blank before the largest width of a line.
+std::string cut(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : text.substr(0, text.rfind(' ', width)) + " ...";
+}
+
 }  // namespace
 
 nlohmann::json to_json(const torch::Tensor& x) {
@@ -83,7 +88,7 @@ void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::
               << " parameters at the result\n";
     const auto& directions = metrics["unidentifiable_directions"];
     for (std::size_t k = 0; k < std::min(directions.size(), kDirectionsShown); ++k) {
-      std::cout << "  without effect there  " << directions[k].get<std::string>() << "\n";
+      std::cout << "  without effect there  " << cut(directions[k].get<std::string>(), kDirectionWidth) << "\n";
     }
     if (directions.size() > kDirectionsShown) {
       std::cout << "  and " << directions.size() - kDirectionsShown << " more in metrics.json\n";
