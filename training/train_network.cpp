@@ -141,7 +141,7 @@ void Flags::add_to(CommandLine& line) {
               "counts up by 1 in each trajectory and without which the rows of a trajectory are in order. Other\n"
               "columns are not used. One trajectory in five is held out, or the last fifth of each where there are\n"
               "fewer than five, or one row in five where the file has neither trajectory nor step.\n"
-              "--mass and --dt only matter for the forces of step() of model.pt then.\n"
+              "With such data --mass and --dt only matter for the forces of step() of model.pt.\n"
               "Checkpoints are written after each round and after each group of black boxes." +
               kModelNote + kCheckpointNote);
 }
