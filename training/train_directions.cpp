@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <iostream>
 #include <numbers>
 #include <optional>
 #include <string>
@@ -231,7 +232,9 @@ int train_directions(int argc, const char* const* argv) {
     const Tensor distance = (truth.unsqueeze(-1) - sorted.unsqueeze(-2)).norm(2, 0);
     metrics["direction_error"] = distance.amin(-1).max().item<double>();
   }
-  out.write("table.md", page_of(rows));
+  const std::string page = page_of(rows);
+  out.write("table.md", page);
+  if (!flags.run.quiet) std::cout << page << "\n";
   write_results(out, metrics, {"directions.png"});
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <iostream>
+#include <limits>
 #include <utility>
 
 #include "network/black_box.h"
@@ -39,6 +40,7 @@ using torch::Tensor;
 constexpr std::int64_t kHeldOut = 2000;  // simulated steps
 constexpr std::int64_t kRollouts = 20, kRolloutSteps = 200;
 constexpr std::int64_t kValidationOneIn = 5;
+constexpr std::int64_t kFewHeldOut = 20;  // steps, of which the errors say little
 
 constexpr struct {
   const char* name;
@@ -49,7 +51,7 @@ constexpr struct {
 struct Flags {
   RunFlags run;
   TrainingFlags training{.iterations = 400, .learning_rate = 0.02};
-  PhysicsFlags block{.mass = 1, .dt = 1, .mu = 1, .gravity = 1};
+  PhysicsFlags block{.mass = 0, .dt = 0, .mu = 1, .gravity = 1};  // 0: not known
   std::string system = "sliding_block", data, unknowns = "auto", f = "absent", G = "constant", q = "auto";
   std::string activation = "tanh", loss = "prediction";
   std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 4000;
@@ -71,10 +73,14 @@ struct Data {
 void Flags::add_to(CommandLine& line) {
   run.add_to(line);
   training.add_to(line);
-  block.add_to(line);
+  const std::string otherwise = "; 0: 1, or with --data not known: then step() of model.pt gives forces that are NaN";
+  line.add<double>("mass", block.mass, "Mass, kg" + otherwise, nonnegative);
+  line.add<double>("dt", block.dt, "Time step, s" + otherwise, nonnegative);
+  line.add<double>("mu", block.mu, "Friction coefficient", nonnegative);
+  line.add<double>("gravity", block.gravity, "Gravity, m/s^2", nonnegative);
   std::vector<std::string> names;
   std::string systems = "What is simulated:";
-  for (const MotionSystem& known : motion_systems(block, directions)) {
+  for (const MotionSystem& known : motion_systems({1, 1, 1, 1}, directions)) {
     names.push_back(known.name);
     systems += "\n  " + known.name + ": " + known.help;
   }
@@ -131,15 +137,29 @@ void Flags::add_to(CommandLine& line) {
                          at_least_one);
   line.footer("Example: " + line.program() + " --system stribeck --samples 300 --out runs/stribeck\n" +
               "Data of your own: CSV with columns v,v_next (m/s), or v_x,v_next_x,v_y,v_next_y and so on; inputs u or\n"
-              "u_x,... (N); positions x, y, z or x_1,... (m); trajectory. One row in five, or one trajectory in five,\n"
-              "is held out. Checkpoints are written after each round and after each group of black boxes." +
+              "u_x,... (N); positions x, y, z or x_1,... (m), all of them before the step; trajectory; step, which\n"
+              "counts up by 1 in each trajectory and without which the rows of a trajectory are in order. Other\n"
+              "columns are not used. One trajectory in five is held out, or the last fifth of each where there are\n"
+              "fewer than five, or one row in five where the file has neither trajectory nor step.\n"
+              "With such data --mass and --dt only matter for the forces of step() of model.pt.\n"
+              "Checkpoints are written after each round and after each group of black boxes." +
               kModelNote + kCheckpointNote);
 }
 
 void Flags::validate(const CommandLine& line) {
   if (!data.empty()) {
-    exclude_flags(line, {"system", "directions", "samples", "velocity-noise"}, "--data");
+    exclude_flags(line, {"system", "directions", "samples", "velocity-noise", "mu"}, "--data");
     data = std::filesystem::weakly_canonical(data).string();
+  } else {
+    if (system != "planar_block") exclude_flags(line, {"directions"}, "--system " + system);
+    for (const auto& [name, value] : {std::pair("mass", &block.mass), std::pair("dt", &block.dt)}) {
+      if (*value == 0 && line.given(name)) throw UsageError("--" + std::string(name) + " must be > 0; got 0");
+      if (*value == 0) *value = 1;
+    }
+  }
+  if (loss != "prediction") exclude_flags(line, {"kappa"}, "--loss " + loss);
+  if (q == "affine" && f != "network" && G != "network") {
+    exclude_flags(line, {"hidden-units", "activation"}, "--q affine where neither --f nor --G is a network");
   }
   if (loss == "prediction" && search.kappa == 0)
     exclude_flags(line, {"iterations", "learning-rate"}, "--loss prediction and --kappa 0");
@@ -174,12 +194,30 @@ LongMotion simulated_rollouts(const MotionSystem& system, std::int64_t seed) {
   return {at::stack(states), at::stack(velocities), system.advance};
 }
 
+// What is known of the columns and the steps, on the error stream.
+void describe(const Data& data, const MotionFile& file) {
+  const MotionColumns& columns = data.columns;
+  std::vector<std::string> before = columns.positions;
+  before.insert(before.end(), columns.velocities.begin(), columns.velocities.end());
+  before.insert(before.end(), columns.inputs.begin(), columns.inputs.end());
+  const auto joined = [](const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  };
+  std::cerr << "learns " << joined(columns.next) << " from " << joined(before) << "\n";
+  if (!file.unused.empty()) std::cerr << "columns that are not used: " << joined(file.unused) << "\n";
+  std::cerr << "held out: " << file.heldout_rule << "\n";
+  if (!data.rollouts) std::cerr << "no rollouts: the file has neither a column trajectory nor step\n";
+}
+
 Data load_data(const Flags& flags) {
   const torch::NoGradGuard no_grad;
   const OneThread one_thread;
   const std::int64_t seed = flags.run.seed;
   Data data;
   Motion known;
+  MotionFile file;
   if (flags.data.empty()) {
     const auto all = motion_systems(flags.block, flags.directions);
     data.system = *std::find_if(all.begin(), all.end(), [&](const MotionSystem& s) { return s.name == flags.system; });
@@ -198,7 +236,7 @@ Data load_data(const Flags& flags) {
                                                              generator(seed, Stream::kVelocityNoise), torch::kDouble);
     }
   } else {
-    const MotionFile file = read_motion(flags.data);
+    file = read_motion(flags.data);
     data.columns = file.columns;
     known = file.known;
     data.heldout = file.heldout;
@@ -208,6 +246,13 @@ Data load_data(const Flags& flags) {
   const Tensor order = torch::randperm(known.count(), generator(seed, Stream::kMinibatches, -1), torch::kLong);
   data.validation = known.at(order.slice(0, 0, validation));
   data.training = known.at(order.slice(0, validation));
+  if (flags.run.quiet) return data;
+  if (!flags.data.empty()) describe(data, file);
+  std::cerr << data.training.count() << " steps to learn from, " << data.validation.count() << " for validation, "
+            << data.heldout.count() << " held out" << std::endl;
+  if (data.heldout.count() < kFewHeldOut) {
+    std::cerr << "warning: so few held-out steps say little of the errors in other states" << std::endl;
+  }
   return data;
 }
 
@@ -389,8 +434,9 @@ void Run::report() {
   network->to(flags_.run.scalar_type());
   const auto positions = static_cast<std::int64_t>(data_.columns.positions.size());
   const auto inputs = static_cast<std::int64_t>(data_.columns.inputs.size());
-  out_.write("model.pt", lcp::nn::torchscript_bytes(
-                             network, {positions, inputs, flags_.block.dt, flags_.block.mass, flags_.block.gravity}));
+  const auto known_or_nan = [](double x) { return x > 0 ? x : std::numeric_limits<double>::quiet_NaN(); };
+  out_.write("model.pt", lcp::nn::torchscript_bytes(network, {positions, inputs, known_or_nan(flags_.block.dt),
+                                                              known_or_nan(flags_.block.mass), flags_.block.gravity}));
   torch::jit::Module model = torch::jit::load((out_ / "model.pt").string());
   const std::int64_t d = data_.heldout.v_next.size(1), first_u = data_.columns.first_input();
   const Predictor predict = [&](const Tensor& x) {
@@ -417,6 +463,7 @@ void Run::report() {
       {"black_box", box.name},
       {"sticking_exact_zero_fraction", resting_fraction(predicted, heldout.v_next, 0)},
       {"sticking_close_fraction", resting_fraction(predicted, heldout.v_next, close)},
+      {"sticking_tolerance", close},
       {"black_box_sticking_close_fraction", resting_fraction(by_box, heldout.v_next, close)},
       {"heldout_samples", heldout.count()},
       {"from_truth_heldout_rmse", nullptr},
@@ -479,6 +526,16 @@ void Run::report() {
   out_.write_json("times.json",
                   {{"search_seconds", state_.search_seconds}, {"black_box_seconds", state_.black_box_seconds}});
   write_results(out_, metrics, figures);
+  if (const auto& share = metrics["disagreement_fraction"]; share.is_number() && share > 0) {
+    say("other networks fit the samples as well and differ in " + short_number(100 * share.get<double>()) +
+        " % of random states: more samples would tell which is right");
+  }
+  if (metrics["black_box_heldout_rmse"] < metrics["heldout_rmse"]) {
+    say("the best black box, " + box.name + ", predicts the held-out steps better than the network");
+  }
+  if (flags_.block.mass == 0 || flags_.block.dt == 0) {
+    say("step() of model.pt gives no forces, since --mass and --dt are not both given");
+  }
 }
 
 int train_network(int argc, const char* const* argv) {

@@ -4,8 +4,9 @@ reaches with few and with many samples, beside the best black box.
     .venv/bin/python docs/figures/network_samples.py [--run [--jobs 2]]
 
 --run does the runs that network_samples.csv lacks, the quickest first, which takes many hours for all of them, and adds a
-line for each; an interrupted study continues where it stopped. The figure shows medians over the seeds, and bands from least to most; the
-black boxes, which take most of the time, are trained for the first seed. Rollouts that leave their panel diverge.
+line for each; an interrupted study continues where it stopped. The figure shows medians over the seeds, and bands from
+least to most; the black boxes, which take most of the time, are trained for the first seed. Rollouts that leave their panel
+diverge.
 """
 import argparse
 import concurrent.futures

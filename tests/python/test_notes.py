@@ -81,9 +81,10 @@ def test_a_killed_run_resumes_and_threads_change_nothing(run, build, tmp_path, p
 
 
 def test_their_figures(run, tmp_path):
-    for program, flags, figures in (
-        ("train_markov_chain", ("--samples", 100, "--iterations", 20), {"branches.png", "training.png"}),
-        ("train_directions", ("--samples", 20, "--iterations", 20, "--starts", 2), {"directions.png"}),
+    for program, flags, printed, figures in (
+        ("train_markov_chain", ("--samples", 100, "--iterations", 20), "of one LCP", {"branches.png", "training.png"}),
+        ("train_directions", ("--samples", 20, "--iterations", 20, "--starts", 2), "| learned, 8 |", {"directions.png"}),
     ):
-        assert run(program, *flags, "--out", program, env=None).returncode == 0
+        result = run(program, *flags, "--out", program, env=None)
+        assert result.returncode == 0 and printed in result.stdout
         assert {path.name for path in files(tmp_path / program) if path.suffix == ".png"} == figures

@@ -146,6 +146,14 @@ def test_says_what_the_data_cannot_tell(run, tmp_path):
     assert metrics["sticking_exact_zero_fraction"] is None  # nothing sticks, so there is no fraction
 
 
+def test_prints_some_of_many_directions(run, tmp_path):
+    result = run("train_direct", "--network", "hidden", "--samples", 40, "--iterations", 1, "--out", "out")
+    many = len(json.loads((tmp_path / "out" / "metrics.json").read_text())["unidentifiable_directions"])
+    assert many > 100 and result.stdout.count("without effect there") == 5
+    assert f"and {many - 5} more in metrics.json" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) < 160
+
+
 def test_all_weights_of_a_network_are_counted(learn):
     metrics = learn("--network", "hidden", "--iterations", 20, "--samples", 300)
     assert metrics["parameters"] > 100 and 18 < metrics["identifiable_parameters"] < metrics["parameters"]

@@ -93,6 +93,72 @@ def test_motion_that_simulate_wrote(run, train, tmp_path):
     assert metrics["rollout_rmse"] > 0
 
 
+@pytest.fixture
+def simulated(run, tmp_path):
+    """Simulates a sliding block; returns the table that the program wrote."""
+
+    def call(trajectories):
+        flags = ("--system", "sliding_block", "--trajectories", trajectories, "--animation", "none", "--quiet")
+        assert run("simulate", *flags, "--out", "data").returncode == 0
+        return read_csv(tmp_path / "data" / "data.csv")
+
+    return call
+
+
+def write_csv(path, table):
+    np.savetxt(path, np.stack(list(table.values()), 1), delimiter=",", header=",".join(table), comments="", fmt="%.17g")
+
+
+@pytest.mark.parametrize("trajectories", (1, 3))
+def test_rollouts_of_few_trajectories(simulated, train, tmp_path, trajectories):
+    table = simulated(trajectories)
+    metrics = train("--data", "data/data.csv", "--unknowns", 2, "--q", "affine", *FAST)
+    assert metrics["heldout_rmse"] < 1e-12 and metrics["rollout_rmse"] < 1e-12
+    assert metrics["heldout_samples"] == len(table["v"]) // 5
+    rollouts = read_csv(tmp_path / "out" / "rollouts.csv")
+    assert sorted(set(rollouts["rollout"])) == list(range(trajectories))
+
+
+def test_rows_are_sorted_by_step(simulated, run, train, tmp_path):
+    table = simulated(3)
+    order = np.random.default_rng(0).permutation(len(table["step"]))
+    write_csv(tmp_path / "shuffled.csv", {name: column[order] for name, column in table.items()})
+    flags = ("--unknowns", 2, *TINY[2:])
+    sorted_rows, shuffled = train("--data", "data/data.csv", *flags), train("--data", "shuffled.csv", *flags, out="shuffled")
+    assert shuffled == sorted_rows
+    for rows, message in ((np.r_[0:5, 6:20], "4 is followed by 6 in trajectory 0"),
+                          (np.r_[0:5, 4:20], "4 is followed by 4 in trajectory 0")):
+        write_csv(tmp_path / "bad.csv", {name: column[rows] for name, column in table.items()})
+        result = run("train_network", "--data", "bad.csv", "--out", "bad")
+        assert result.returncode == 2 and message in result.stderr
+
+
+def test_quantities_after_the_step_are_not_used(simulated, run, tmp_path):
+    """And without mass and time step model.pt has no forces."""
+    table = simulated(5)
+    write_csv(tmp_path / "own.csv", {"x_next": table["v_next"], "u_next_1": table["u"], "u": table["u"], "v": table["v"],
+                                     "v_next": table["v_next"]})
+    result = run("train_network", "--data", "own.csv", "--unknowns", 2, "--out", "out", *TINY[2:])
+    assert result.returncode == 0 and "learns v_next from v, u\n" in result.stderr
+    assert "not used: x_next, u_next_1\n" in result.stderr and "held out: one row in 5\n" in result.stderr
+    assert "no rollouts: the file has neither a column trajectory nor step" in result.stderr
+    assert "rollout" not in result.stdout and "of fitted constants" not in result.stdout
+    assert "none" not in result.stdout
+
+
+def test_forces_need_mass_and_time_step(simulated, train, library, tmp_path):
+    table = simulated(5)
+    v, u, v_next = (torch.from_numpy(table[name]) for name in ("v", "u", "v_next"))
+    for flags, known in (((), False), (("--dt", 0.1), False), (("--dt", 0.1, "--mass", 1), True)):
+        train("--data", "data/data.csv", "--unknowns", 2, "--q", "affine", *FAST, *flags)
+        predicted, force, status = torch.jit.load(tmp_path / "out" / "model.pt").step(v, u)
+        assert (predicted - v_next).abs().max() < 1e-12 and (status == 0).all()
+        if known:
+            assert (force - ((v_next - v) / 0.1 - u)).abs().max() < 1e-10
+        else:
+            assert force.isnan().all()
+
+
 def test_a_killed_run_resumes_bit_for_bit(run, build, train, tmp_path):
     """In all but the times that it took."""
     whole = train(*TINY, out="whole")
@@ -137,6 +203,11 @@ def test_float32(train, library, tmp_path):
     (("--loss", "one_sided", "--f", "affine"), "--loss one_sided needs --f absent and --G constant"),
     (("--iterations", 10), "--iterations has no meaning with --loss prediction"),
     (("--data", "half.csv", "--system", "track"), "--system has no meaning with --data"),
+    (("--data", "half.csv", "--mu", 1), "--mu has no meaning with --data"),
+    (("--directions", 4), "--directions has no meaning with --system sliding_block"),
+    (("--loss", "bilevel", "--kappa", 1), "--kappa has no meaning with --loss bilevel"),
+    (("--q", "affine", "--hidden-units", 4), "--hidden-units has no meaning with --q affine"),
+    (("--mass", 0), "--mass must be > 0"),
 ])
 def test_mistakes_are_named(run, tmp_path, flags, message):
     (tmp_path / "bad.csv").write_text("v,u\n1,2\n")

@@ -122,6 +122,7 @@ std::vector<ComparisonRun> plan(const ComparisonFlags& flags) {
                               {"dt", flags.block.dt},
                               {"mu", flags.block.mu},
                               {"gravity", flags.block.gravity}});
+        if (method.name == std::string("network")) program_flags.erase("mu");  // it knows nothing of friction
         if (method.start == Start::kAll) {
           if (start == "random") {
             program_flags["start"] = start;

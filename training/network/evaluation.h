@@ -24,7 +24,7 @@ struct LongMotion {
 /// The velocities that the predictor gives from the first state of each trajectory alone: [steps, trajectories, d].
 torch::Tensor roll_out(const Predictor& predict, const LongMotion& motion, const MotionColumns& columns);
 
-/// Trajectories of a file, one after another in its rows.
+/// The motion as trajectories: `numbers` has that of each row, and the rows of a trajectory are consecutive steps.
 LongMotion trajectories(const Motion& motion, const torch::Tensor& numbers);
 
 /// The share of the samples that rest exactly after the step, v_next = 0, and of which that is predicted; NaN where

@@ -30,16 +30,23 @@ struct MotionColumns {
 /// Motion from a CSV file.
 struct MotionFile {
   MotionColumns columns;
-  Motion known;    ///< the rows to learn from
-  Motion heldout;  ///< the others, see heldout_rows
-  /// The trajectory of each held-out row, [rows of heldout], int64; undefined where the file has no column
-  /// "trajectory".
+  std::vector<std::string> unused;  ///< the columns that are not read
+  Motion known;                     ///< the rows to learn from
+  Motion heldout;                   ///< the others; those of a trajectory are consecutive
+  std::string heldout_rule;         ///< which rows are held out, in words
+  /// The trajectory of each held-out row, [rows of heldout], int64; undefined where the file has neither the column
+  /// "trajectory" nor "step".
   torch::Tensor trajectory;
 };
 
 /// Reads the columns v and v_next or, for several velocities, v_NAME and v_next_NAME; the inputs u or u_NAME; and the
-/// positions x, y, z, x_NAME, y_NAME, z_NAME. Other columns are not used. Throws a UsageError that names the file and
-/// what it lacks.
+/// positions x, y, z, x_NAME, y_NAME, z_NAME. Other columns are not used, such as x_next, which is known only after the
+/// step. The rows of a trajectory are in the order of the column "step", which counts up by 1, or else in that of the
+/// file; a file with steps but without "trajectory" has one trajectory.
+///
+/// Held out are the last of each kHeldOutOneIn trajectories; of fewer trajectories, the last of kHeldOutOneIn equal
+/// parts of each; without trajectories, the last of each kHeldOutOneIn rows. Throws a UsageError that names the file
+/// and what it lacks.
 MotionFile read_motion(const std::filesystem::path& path);
 
 }  // namespace lcp::training

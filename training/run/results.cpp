@@ -1,8 +1,10 @@
 #include "run/results.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
 #include "run/figures.h"
 #include "run/text.h"
@@ -10,32 +12,57 @@
 namespace lcp::training {
 namespace {
 
-// The metrics of the summary, in this order.
+constexpr const char* kUnsolved = "none: some steps have no solution";
+constexpr const char* kNoRest = "none: no step ends at rest exactly";
+constexpr std::size_t kDirectionsShown = 5, kDirectionWidth = 120;
+
+// The metrics of the summary, in this order. Those that a program does not have, or has as null, are left out.
 struct SummaryLine {
   const char* key;
   const char* label;
   const char* unit;
-  const char* otherwise;  // shown where the metric is no number
+  const char* otherwise = "none";  // shown where the metric is NaN
 };
 constexpr SummaryLine kSummary[] = {
-    {"mu", "friction coefficient", "", "none"},
-    {"stiffness", "stiffness", " N/m", "none"},
-    {"heldout_rmse", "held-out rmse", " m/s", "none: some steps have no solution"},
-    {"black_box_heldout_rmse", "  of the best black box", " m/s", "none"},
-    {"from_truth_heldout_rmse", "  fitted from the truth", " m/s", "none: there is no noise, or no known truth"},
-    {"true_model_heldout_rmse", "  of fitted constants", " m/s", "none: the truth is not known"},
-    {"sticking_exact_zero_fraction", "exact zeros, sticking", "", "nothing sticks"},
-    {"sticking_close_fraction", "  within dt mu g / 1000", "", "nothing sticks"},
-    {"rollout_rmse", "rollout rmse", " m/s", "none: some steps have no solution"},
-    {"black_box_rollout_rmse", "  of the best black box", " m/s", "none"},
-    {"perturbed_rollout_rmse", "  of perturbed truth", " m/s", "none: the truth is not known"},
-    {"unknowns", "unknowns of the LCP", "", "none"},
-    {"parameter_error", "parameter error", " against the block of the flags", "none"},
-    {"max_row_error", "largest error of a row", "", "none"},
-    {"objective", "objective", "", "none"},
-    {"lower_bound", "  lower bound", "", "none"},
-    {"objective_at_truth", "objective at the truth", "", "none"},
+    {"mu", "friction coefficient", ""},
+    {"stiffness", "stiffness", " N/m"},
+    {"heldout_rmse", "held-out rmse", " m/s", kUnsolved},
+    {"black_box_heldout_rmse", "  of the best black box", " m/s"},
+    {"from_truth_heldout_rmse", "  fitted from the truth", " m/s", kUnsolved},
+    {"true_model_heldout_rmse", "  of fitted constants", " m/s"},
+    {"sticking_exact_zero_fraction", "exact zeros, sticking", "", kNoRest},
+    {"sticking_close_fraction", "  within dt mu g / 1000", "", kNoRest},
+    {"rollout_rmse", "rollout rmse", " m/s", kUnsolved},
+    {"black_box_rollout_rmse", "  of the best black box", " m/s"},
+    {"perturbed_rollout_rmse", "  of perturbed truth", " m/s"},
+    {"unknowns", "unknowns of the LCP", ""},
+    {"parameter_error", "parameter error", " against the block of the flags"},
+    {"max_row_error", "largest error of a row", ""},
+    {"objective", "objective", ""},
+    {"lower_bound", "  lower bound", ""},
+    {"objective_at_truth", "objective at the truth", ""},
+    {"heldout_log_likelihood", "log likelihood", " for each held-out step"},
+    {"true_log_likelihood", "  of the true chain", ""},
+    {"single_log_likelihood", "  of one LCP", ""},
+    {"state_accuracy", "share of states found", ""},
+    {"true_state_accuracy", "  by the true chain", ""},
+    {"mu_error", "largest error of mu", ""},
+    {"transition_error", "  of a transition", ""},
+    {"direction_error", "error of the directions", ", the largest distance of a true one to the nearest learned one"},
 };
+
+// The tolerance of `sticking_close_fraction` is a metric where it is not dt mu g / 1000.
+std::string label_of(const SummaryLine& line, const nlohmann::json& metrics) {
+  if (std::string_view(line.key) != "sticking_close_fraction" || !metrics.contains("sticking_tolerance")) {
+    return line.label;
+  }
+  return "  within " + short_number(metrics["sticking_tolerance"].get<double>()) + " m/s";
+}
+
+// The text up to a blank before the largest width of a line.
+std::string cut(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : text.substr(0, text.rfind(' ', width)) + " ...";
+}
 
 }  // namespace
 
@@ -51,17 +78,20 @@ void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::
   const std::vector<std::filesystem::path> figures = draw_figures(out, names);
   if (out.quiet()) return;
   for (const SummaryLine& line : kSummary) {
-    if (!metrics.contains(line.key) || metrics[line.key].is_array()) continue;
-    const auto& value = metrics[line.key];
-    const bool finite = value.is_number() && std::isfinite(value.get<double>());
-    std::cout << padded(line.label, 24) << (finite ? short_number(value.get<double>()) + line.unit : line.otherwise)
-              << "\n";
+    if (!metrics.contains(line.key) || !metrics[line.key].is_number()) continue;
+    const double value = metrics[line.key].get<double>();
+    std::cout << padded(label_of(line, metrics), 24)
+              << (std::isfinite(value) ? short_number(value) + line.unit : line.otherwise) << "\n";
   }
   if (metrics.contains("identifiable_parameters")) {
     std::cout << "identifiable            " << metrics["identifiable_parameters"] << " of " << metrics["parameters"]
               << " parameters at the result\n";
-    for (const std::string direction : metrics["unidentifiable_directions"]) {
-      std::cout << "  without effect there  " << direction << "\n";
+    const auto& directions = metrics["unidentifiable_directions"];
+    for (std::size_t k = 0; k < std::min(directions.size(), kDirectionsShown); ++k) {
+      std::cout << "  without effect there  " << cut(directions[k].get<std::string>(), kDirectionWidth) << "\n";
+    }
+    if (directions.size() > kDirectionsShown) {
+      std::cout << "  and " << directions.size() - kDirectionsShown << " more in metrics.json\n";
     }
   }
   for (const char* file : {"model.pt", "table.md", "metrics.json"}) {
