@@ -3,7 +3,7 @@ were, for a cube and for a network, beside published numbers.
 
     .venv/bin/python docs/figures/toss_curves.py [--run TOSSES [--jobs 2] [--threads 1]]
 
---run does the runs that toss_curves.csv lacks, about two hours of one core for all of them, and adds a line for each; an
+--run does the runs that toss_curves.csv lacks, about four hours of one core for all of them, and adds a line for each; an
 interrupted study continues where it stopped. TOSSES is the folder of recorded tosses that docs/tosses.md names. For each
 seed, 256 of them are drawn to learn from and the others to judge by. The figure shows medians over the seeds, and bands
 from least to most.
