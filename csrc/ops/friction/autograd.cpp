@@ -72,6 +72,7 @@ class LinearFriction {
 
   Tensor C(const Tensor& x) const { return by_row(apply(C_, by_contact(x))); }
   Tensor C_transposed(const Tensor& x) const { return by_row(apply(C_.mT(), by_contact(x))); }
+  /// Of changes of the impulses.
   Tensor W(const Tensor& x) const { return times(W_, x); }
   const Tensor& E() const { return E_; }
 
@@ -85,6 +86,8 @@ class LinearFriction {
   void set_exact(const RigidPoint& at, const Tensor& response) {
     const Tensor z = at.gamma * response.unsqueeze(-1) - at.u;
     const Tensor apart = normals(z) <= 0;
+    // The impulse of a contact that is apart does not change, so that its column counts for no row's size nor rank.
+    W_ = at::where(by_row(apart.unsqueeze(-1).expand_as(z)).unsqueeze(-2), 0, W_);
     const Tensor limit = at.mu * normals(at.gamma) * response;
     const Tensor stick = ~apart & (limit > 0) & (scalar_product(tangents(z), tangents(z)) <= limit * limit);
     const Tensor slide = ~apart & ~stick;
