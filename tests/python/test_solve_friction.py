@@ -155,9 +155,10 @@ def test_a_box_that_slides_and_spins_on_its_corners_has_a_gradient():
 def test_the_kernel_of_the_derivative_has_the_values_of_its_formula():
     boxes = [box_on_ground(v) for v in ([0.2, 0, -1, 0, 0, 0], [1.2, 0, -1, 0.3, 0.1, 0.2], [0.1, 0, 1, 2, 0, 0])]
     stacked = [torch.stack(x) for x in zip(*boxes)]
-    A, v_free, J, b, mu = boxes[0]  # it sticks on four corners; a fifth contact, in their middle, is open
-    height = torch.zeros_like(b[:3]).index_fill(0, torch.tensor(2), 0.1)
-    beside = [A, v_free, torch.cat([J, J.view(4, 3, 6).mean(0)]), torch.cat([b, height]), torch.cat([mu, mu[:1]])]
+    A, v_free, J, b, mu = boxes[0]  # it sticks on four corners; a fifth contact, at an upper one, is open
+    axes = torch.eye(3, dtype=torch.float64)
+    upper = torch.cat([axes, torch.linalg.cross(tensor([0.5, 0.5, 0.5]).expand(3, 3), axes)], 1)
+    beside = [A, v_free, torch.cat([J, upper]), torch.cat([b, tensor([0.0, 0, 0.1])]), torch.cat([mu, mu[:1]])]
     cases = [problem(STATES, 20, seed=6)[0], problem(["slide"] * 3, 20, seed=6, n=3)[0], stacked, beside]
     for arguments in cases:
         inputs = leaves(arguments)

@@ -134,7 +134,7 @@ class LinearFriction {
   void set_system(const Tensor& response) {
     // N = R (C W + D) S, with the units S of the impulses, in which contacts are alike, and rows of size 1 by R.
     const Tensor blocks =
-        (C_.unsqueeze(-1) * by_contact(W_).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
+        (C_.unsqueeze(-1) * by_contact(W_.mT()).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
     const Tensor identity = at::eye_symint(D_.sym_size(-3), D_.options()).unsqueeze(-1).unsqueeze(-3);  // [c, 1, c, 1]
     const Tensor M = by_row_block(blocks) + by_row_block(by_row(identity * D_.unsqueeze(-2)));
     S_ = by_row((1 / response.sqrt()).unsqueeze(-1).expand_symint(E_.sym_sizes()));
