@@ -129,7 +129,7 @@ std::function<Work(bool gradient)> friction_problems(const physics::RigidScene& 
   const Tensor J = at::stack(all_J).narrow(-3, 0, most).flatten(-3, -2),
                b = at::stack(all_b).narrow(-2, 0, most).flatten(-2);
   return [=, A = stepper.A(), mu = scene.mu.expand({most}).contiguous()](bool gradient) -> Work {
-    const FrictionOptions options = {.sizes = sizes, .tolerance = physics::RigidOptions().tolerance};
+    const FrictionOptions options = {.sizes = sizes, .tolerance = physics::RigidOptions::kTolerance};
     if (!gradient) return [=] { benchmark::DoNotOptimize(solve_friction(A, v_free, J, b, mu, options)); };
     const Tensor leaf = b.clone().requires_grad_();
     return [=, ones = at::ones_like(v_free)] {

@@ -84,12 +84,12 @@ int simulate(int argc, const char* const* argv) {
     inputs = std::filesystem::weakly_canonical(inputs).string();
   }
 
-  system->check_flags();
+  request.dtype = run.scalar_type();
+  request.seed = run.seed;
+  system->check_flags(request);
   OutputFolder out(line, run);
   torch::set_num_threads(static_cast<int>(run.threads));
   const torch::NoGradGuard no_grad;
-  request.dtype = run.scalar_type();
-  request.seed = run.seed;
   const Motion motion = system->run(request);
 
   const std::int64_t steps = motion.status.numel();
@@ -102,9 +102,9 @@ int simulate(int argc, const char* const* argv) {
       {"max_residual", largest(motion.residual)},
       {"max_error_vs_exact", largest(motion.error)},
       {"sticking_fraction", motion.sticking.to(torch::kDouble).mean().item<double>()},
-      {"tied_steps", motion.certificate.tied.sum().item<std::int64_t>()},
       {"kinked_steps", motion.certificate.kinked.sum().item<std::int64_t>()},
   });
+  if (motion.certificate.tied.defined()) metrics["tied_steps"] = motion.certificate.tied.sum().item<std::int64_t>();
   out.write_csv("data.csv", motion.data);
   for (const auto& [file, table] : motion.tables) out.write_csv(file, table);
   out.write_json("metrics.json", metrics);

@@ -35,7 +35,7 @@ std::string Operator::schema() const {
     return list;
   };
   const auto* const first_keyword = std::find_if(arguments().begin(), arguments().end(), [](const Argument& argument) {
-    return argument.declaration.find('=') != std::string_view::npos;
+    return argument.declaration.find('=') != std::string_view::npos && !argument.is_positional;
   });
   const std::string takes = listed(arguments(), [first_keyword](const Argument& argument) {
     return std::string(&argument == first_keyword ? "*, " : "").append(argument.declaration);

@@ -59,7 +59,7 @@ using Value =
     std::variant<std::monostate, const Tensor*, bool, std::int64_t, double, std::string_view, c10::SymIntArrayRef>;
 
 /// An argument: `declaration` is its text in a schema, such as "float kappa=0.0". One with a default is given by
-/// keyword.
+/// keyword, but for those that say otherwise.
 struct Argument {
   enum class Kind { kTensor, kFlag, kShapeOfResult };
 
@@ -69,6 +69,7 @@ struct Argument {
   at::ScalarType dtype = at::kFloat;  ///< of a tensor: at::kFloat for that of the first argument
   void (*check)(std::string_view name, const Value& value) = nullptr;  ///< of a flag, see below
   std::string_view name = name_in(declaration);
+  bool is_positional = false;  ///< although it has a default
 
   static constexpr std::string_view name_in(std::string_view declaration) {
     const std::string_view type_and_name = declaration.substr(0, declaration.find('='));
@@ -88,6 +89,11 @@ constexpr Argument basis() {
 /// check: throws c10::Error where the value is not allowed.
 constexpr Argument flag(std::string_view declaration, void (*check)(std::string_view, const Value&) = nullptr) {
   return {.kind = Argument::Kind::kFlag, .declaration = declaration, .check = check};
+}
+constexpr Argument positional_flag(std::string_view declaration, void (*check)(std::string_view, const Value&)) {
+  Argument argument = flag(declaration, check);
+  argument.is_positional = true;
+  return argument;
 }
 constexpr Argument shape_of_result(std::string_view declaration) {
   return {.kind = Argument::Kind::kShapeOfResult, .declaration = declaration};

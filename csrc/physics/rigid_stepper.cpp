@@ -19,13 +19,20 @@ namespace {
 
 using at::Tensor;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The parts along the normals, [..., c], of vectors [..., 3 c], and the reverse, with 0 along the tangents.
 Tensor normal_part(const Tensor& x) { return x.unflatten(-1, {-1, 3}).select(-1, 2); }
 Tensor along_normals(const Tensor& x) {
   const Tensor none = at::zeros_like(x);
   return vector_of({none, none, x}).flatten(-2);
+}
+
+Tensor is_bad(const RigidState& state, const Tensor& v_free, const StepContacts& contacts) {
+  const c10::NoGradGuard no_grad;
+  const Tensor square = state.orientation.square().sum(-1);
+  return ~((square > 0) & square.isfinite()).all(-1) |
+         ~normal_part(matvec(contacts.J, v_free) + contacts.b).isfinite().all(-1);
 }
 
 // The parts with these places, int64, [..., m], of parts [..., c, each, k]: [..., m, each, k].
@@ -146,6 +153,9 @@ struct RigidStepper::Polyhedral {
 
 RigidStepper::RigidStepper(const RigidScene& scene, const RigidOptions& options, at::ScalarType dtype)
     : options_(options), dt_(scene.dt), geometry_((check(scene, options), scene), dtype) {
+  if (!options_.tolerance && (dtype == at::kDouble || options_.formulation == RigidFormulation::kExactCone)) {
+    options_.tolerance = RigidOptions::kTolerance;
+  }
   Shape shape = geometry_.batch();
   for (const RigidBody& body : scene.bodies) {
     shape = common_shape({shape, body.mass.sizes(), leading(body.inertia, 2)});
@@ -194,12 +204,13 @@ Tensor RigidStepper::free_velocity(const RigidState& state, const Tensor& u) con
 
 StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) const {
   const RigidContacts found = geometry_.find(state);
-  StepContacts contacts{found.J, found.gap, {}, {}, {}, {}};
+  StepContacts contacts{found.J, found.gap, {}, {}, {}, {}, {}};
   if (options_.formulation == RigidFormulation::kCompliant) {
     const auto [v_hat, R] = contact_parameters(found.gap, stiffness_, dissipation_, delassus_diagonal(A_, found.J), dt_,
                                                options_.regularization);
     contacts.b = -v_hat;
     contacts.R = R;
+    contacts.bad = is_bad(state, v_free, contacts);
     return contacts;
   }
   // The speeds with which contacts would close at the end of the step, and at its beginning.
@@ -212,8 +223,8 @@ StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) c
   const Tensor is_open = found.gap > 0, is_fast = speed > threshold, arrives = speed > arrival;
   const Tensor impact = is_fast & arrives;
   // As a share of the step.
-  const Tensor share =
-      at::clamp(at::where(impact & is_open, arrival / at::where(impact & (earlier > 0), earlier, 1), 0), 0, 1);
+  const Tensor on_the_way = impact & is_open & (earlier >= arrival);
+  const Tensor share = at::where(on_the_way, arrival / at::where(on_the_way, earlier, 1), is_open.to(arrival));
   const Tensor rebound = restitution_ * speed, after = (1 + restitution_) * (speed - earlier) * (share - 0.5);
   const Tensor opening = at::clamp_min(rebound + at::minimum(after, rebound), 0);
   const Tensor closing = at::where(is_open, arrival, options_.stabilization * arrival);
@@ -221,6 +232,7 @@ StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) c
   contacts.time = at::where(impact, dt_ * share, kInfinity);
   const Tensor to_threshold = at::where(arrives, (speed - threshold).abs(), kInfinity);
   contacts.jump = at::where(is_fast, at::minimum(to_threshold, (speed - arrival).abs()), to_threshold);
+  contacts.bad = is_bad(state, v_free, contacts);
   return contacts;
 }
 
@@ -239,7 +251,10 @@ RigidStepper::Chosen RigidStepper::choose(const StepContacts& contacts, const Te
   return chosen;
 }
 
-StepOutcome RigidStepper::solve(const Tensor& v_free, const StepContacts& contacts) const {
+StepOutcome RigidStepper::solve(const Tensor& given, const StepContacts& contacts) const {
+  const bool is_polyhedral = options_.formulation == RigidFormulation::kPolyhedral;
+  const Tensor v_free =
+      contacts.bad.any().item<bool>() ? given + at::where(contacts.bad, kNaN, 0).unsqueeze(-1) : given;
   const bool is_compliant = options_.formulation == RigidFormulation::kCompliant;
   const auto closing = [&](const Tensor& v, double slack) {
     const c10::NoGradGuard no_grad;
@@ -252,11 +267,19 @@ StepOutcome RigidStepper::solve(const Tensor& v_free, const StepContacts& contac
   // Pairs that would not close carry no impulse. Solving for those that would without contact may bring others to
   // close; these are added until there are none. A smoothed derivative sees all pairs.
   Tensor is_chosen = options_.kappa > 0 ? at::ones_like(contacts.gap, at::kBool) : closing(v_free, 0);
+  Tensor iterations = at::zeros({}, at::kLong), grown = at::ones({}, at::kBool);
   for (;;) {
     const Chosen chosen = choose(contacts, is_chosen);
     StepOutcome outcome = solve(v_free, chosen);
-    const Tensor next = is_chosen | closing(outcome.v, 1e-10);
-    if (at::equal(next, is_chosen)) {
+    outcome.iterations = iterations = iterations + at::where(grown, outcome.iterations, 0);
+    Tensor next = is_chosen | closing(outcome.v, 1e-10);
+    if (is_polyhedral) {
+      // Lemke's method may fail for some of the contacts of a pile at rest, which round-off chose, and not for all.
+      const Tensor failed = (outcome.status != 0) & (outcome.status != static_cast<std::int8_t>(Status::kBadInput));
+      next = next | failed.unsqueeze(-1);
+    }
+    grown = (next != is_chosen).any(-1);
+    if (!grown.any().item<bool>()) {
       const Tensor impulses = at::where(chosen.exists().unsqueeze(-1), outcome.gamma.unflatten(-1, {-1, 3}), 0);
       const Tensor index = chosen.index.unsqueeze(-1).expand_as(impulses);
       Shape shape = contacts.gap.sizes().vec();

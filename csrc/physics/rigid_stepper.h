@@ -15,6 +15,7 @@ struct StepContacts {
   at::Tensor R;     ///< [..., 3 c], of compliant contact
   at::Tensor time;  ///< [..., c], s, of an impact after the beginning of the step; infinity where there is none
   at::Tensor jump;  ///< [..., c], m/s, the least change of velocity at which an impact would begin, or not be one
+  at::Tensor bad;   ///< [...], bool, whether numbers are not finite, or a quaternion is 0
 };
 
 struct StepOutcome {

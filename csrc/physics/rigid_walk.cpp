@@ -187,9 +187,10 @@ class Walk : public torch::autograd::Function<Walk> {
         const Tensor& u, const Tensor& drag, c10::SymIntArrayRef pairs, double dt,
         std::optional<double> bounce_threshold, double stabilization, double tolerance)>("lcp::_rigid_walk");
     const RigidOptions& options = walked->options;
-    const auto [position, orientation, velocity, angular_velocity, gamma, chosen, status, iterations] = walk.call(
-        x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], x[14], walked->pairs(),
-        walked->scene.dt, options.bounce_threshold, options.stabilization, options.tolerance);
+    const auto [position, orientation, velocity, angular_velocity, gamma, chosen, status, iterations] =
+        walk.call(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], x[14],
+                  walked->pairs(), walked->scene.dt, options.bounce_threshold, options.stabilization,
+                  options.tolerance.value_or(RigidOptions::kTolerance));
     variable_list saved = x.vec();
     saved.insert(saved.end(), {position, orientation, velocity, angular_velocity, gamma, chosen, status});
     context->save_for_backward(std::move(saved));

@@ -128,18 +128,20 @@ void Simulator::run(std::int64_t steps, const Parameters<const double>& paramete
   }
 }
 
-// The free velocities and the meetings of all pairs, of which it chooses those that would close. False where the free
-// velocities are not finite.
+// The free velocities and the meetings of all pairs, of which it chooses those that would close. False where numbers
+// are not finite, or a quaternion is 0.
 bool Simulator::find(const Numbers& read) {
   chosen_.clear();
   for (int body = 0; body < scene_.bodies; ++body) {
     before_[body] = {read.velocity(body), read.angular_velocity(body)};
     free_[body] = free_velocity<double>(body, scene_.dt, read);
     put(free_[body], v_free_.data() + 6 * body);
-    rotation_[body] = rotation_matrix(read.orientation(body));
+    const Quaternion<double> q = read.orientation(body);
+    const double square = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z;
+    if (!(square > 0 && std::isfinite(square))) return false;
+    rotation_[body] = rotation_matrix(q);
   }
   if (!is_finite(v_free_.data(), 6 * scene_.bodies)) return false;
-  bool all_finite = true;
   for (int k = 0; k < scene_.contacts(); ++k) {
     const Pair& pair = scene_.pairs[k];
     Meeting& meeting = meetings_[k];
@@ -150,14 +152,9 @@ bool Simulator::find(const Numbers& read) {
     meeting.separation =
         separation_of(meeting.contact.gap, speed, earlier, read.parameters.restitution[k], threshold_, scene_);
     const double opening = meeting.separation.b - speed;
-    all_finite = all_finite && std::isfinite(opening);
+    if (!std::isfinite(opening)) return false;
     meeting.chosen = opening < 0;
     if (meeting.chosen) chosen_.push_back(k);
-  }
-  // Velocities that are not finite have no largest one to compare with.
-  if (!all_finite) {
-    for (const int k : chosen_) meetings_[k].chosen = false;
-    chosen_.clear();
   }
   return true;
 }
@@ -173,7 +170,7 @@ Status Simulator::solve(const Numbers& read, std::int64_t& iterations) {
     friction::Ladder& ladder = this->ladder(static_cast<int>(chosen_.size()));
     const Status status = ladder.solve({A_.data(), v_free_.data(), J_.data(), b_.data(), mu_.data()}, nullptr,
                                        v_.data(), gamma_.data(), u_.data());
-    iterations = ladder.iterations();
+    iterations += ladder.iterations();
     if (status != Status::kSolved) return status;
     for (int body = 0; body < scene_.bodies; ++body) after_[body] = twist_at(v_.data(), body);
     if (chosen_.size() == meetings_.size() || !choose_more(read)) return status;

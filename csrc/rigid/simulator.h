@@ -21,8 +21,8 @@ struct Outcome {
 };
 
 /// Pairs that would not close carry no impulse. Solving for those that would without contact may bring others to close;
-/// these are added until there are none. The path is NaN from the first step on that is not solved, or whose force or
-/// first state is not finite.
+/// these are added until there are none. The path is NaN from the first step on that is not solved. The
+/// status is kBadInput where a number that a step depends on is not finite, or a quaternion is 0.
 ///
 /// Allocates in the constructor, for the first problem with as many contacts as none had before, and as
 /// friction::Ladder does.

@@ -141,10 +141,7 @@ Separation<T> separation_of(const T& gap, const T& speed, const T& earlier, cons
     return {closing, std::numeric_limits<double>::infinity(), false};
   }
   T share = 0;  // of the step
-  if (is_open) {
-    share = value_of(earlier) > 0 ? arrival / earlier : arrival;
-    if (value_of(share) > 1) share = 1;
-  }
+  if (is_open) share = value_of(earlier) >= value_of(arrival) ? arrival / earlier : T(1);
   const T rebound = restitution * speed, after = (1 + restitution) * (speed - earlier) * (share - 0.5);
   T opening = rebound + lesser(after, rebound);
   if (value_of(opening) < 0) opening = 0;

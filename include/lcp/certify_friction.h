@@ -17,9 +17,11 @@ struct FrictionCertificate {
   at::Tensor residual;
 
   /// The least distance of a contact to a change between stick, slide and being apart, where the derivative jumps,
-  /// relative to the largest |J v_free + b|: the velocity u_n with which a contact opens, its d gamma_n, of a contact
-  /// that sticks also the distance of d gamma to the surface of the cone, of one that slides also |u_t|. Infinity
-  /// without contacts.
+  /// relative to the largest |J v_free + b|:
+  ///   - apart: u_n;
+  ///   - stick: the smaller of d gamma_n and the distance of d gamma to the surface of the cone;
+  ///   - slide: the smaller of d gamma_n and, where mu > 0, |u_t|.
+  /// It can be negative where v and gamma are no solution. Infinity without contacts.
   at::Tensor margin;
 
   /// int64, the rank of the linearised law in the impulses: 3 c where gamma is determined.

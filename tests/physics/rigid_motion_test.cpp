@@ -214,6 +214,31 @@ TEST_F(RigidMotionTest, ABallBouncesToTheSquareOfTheRestitution) {
   }
 }
 
+TEST_F(RigidMotionTest, AnImpactIsTheSameInEveryUnitOfLength) {
+  for (const auto formulation : kRigid) {
+    for (const double velocity : {-0.3, -0.1, 0.0, 0.1}) {  // of a ball with a gap of 1 mm that a force throws down
+      const auto end = [&](double unit) {
+        RigidScene scene = scene_of({RigidBody::ball(1, 0.1 * unit)}, 0.005, 0.5, 0.5);
+        scene.gravity = scene.gravity * unit;
+        RigidState start = pose({0, 0, 0.101 * unit});
+        start.velocity[0][2] = velocity * unit;
+        Tensor u = no_forces(3);
+        u[0][0][2] = -800 * unit;
+        const RigidSolution found = simulate(start, u, scene, with(formulation));
+        EXPECT_TRUE(everywhere(found.status == 0));
+        return torch::cat({found.next.position, found.next.velocity}, -1) / unit;
+      };
+      const Tensor metres = end(1);
+      EXPECT_GT(value(metres[0][0][5]), 0);  // it bounces in the first step
+      EXPECT_LE(largest(end(1000) - metres), 1e-9);
+      // It does not reach the ground by the velocity before the step, and moves by that until its end.
+      if (velocity >= -0.1) {
+        EXPECT_NEAR(value(metres[0][0][2]), 0.101 + 0.005 * velocity, 1e-12);
+      }
+    }
+  }
+}
+
 TEST_F(RigidMotionTest, AStackAtRestStaysAtRest) {
   const Stack stack(3);
   const RigidSolution end = simulate(stack.state, no_forces(10000, 3), stack.scene);
@@ -225,6 +250,13 @@ TEST_F(RigidMotionTest, AStackAtRestStaysAtRest) {
     EXPECT_TRUE(everywhere(other.status == 0));
     const double sinks = formulation == RigidFormulation::kCompliant ? 1e-3 : 1e-9;
     EXPECT_LE(largest(other.next.position[-1] - stack.state.position), sinks);
+  }
+  for (const std::int64_t count : {4, 8}) {
+    const Stack high(count);
+    const RigidSolution other =
+        simulate(high.state, no_forces(50, count), high.scene, with(RigidFormulation::kPolyhedral));
+    EXPECT_TRUE(everywhere(other.status == 0)) << count;
+    EXPECT_LE(largest(other.next.position[-1] - high.state.position), 1e-9) << count;
   }
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lcp/physics/rigid_scene.h"
+#include "lcp/status.h"
 #include "support/rigid_scenes.h"
 #include "support/tensors.h"
 
@@ -156,6 +157,18 @@ Case flight() {
           0};
 }
 
+// A ball that rises slowly, until a force throws it at the plane within one step.
+Case pushed_ball() {
+  Tensor u = no_forces(5);
+  u[1][0][2] = -800;
+  return {"pushed ball",
+          thrown(pose({0, 0, 0.101}), {0.3, 0.1, 0.2}, {1, 2, 3}),
+          u,
+          scene_of({RigidBody::ball(1, 0.1)}, 0.005, 0.4, 0.5),
+          {},
+          1};
+}
+
 Case no_balls() {
   RigidScene scene = scene_of({{number(1), torch::eye(3, torch::kDouble), torch::zeros({0, 3}, torch::kDouble),
                                 torch::zeros({0}, torch::kDouble)}},
@@ -165,7 +178,8 @@ Case no_balls() {
 
 std::vector<Case> cases() {
   torch::manual_seed(3);
-  std::vector<Case> all = {tumbling_box(), rolling_ball(), balls(), stack(), falling_boxes(), flight(), no_balls()};
+  std::vector<Case> all = {tumbling_box(),  rolling_ball(), balls(),  stack(),
+                           falling_boxes(), pushed_ball(),  flight(), no_balls()};
   for (Case& c : all) c.options.tolerance = 1e-12;  // so that the steps which follow another do not differ by more
   return all;
 }
@@ -330,6 +344,29 @@ TEST(RigidWalkTest, AFailureStaysInItsTrajectory) {
   const Inputs undefined = gradients(false);
   for (const std::int64_t k : {0, 4}) EXPECT_TRUE(everywhere(undefined[0][k].isfinite())) << k;
   for (const std::int64_t k : {1, 2, 3}) EXPECT_TRUE(everywhere(undefined[0][k].isnan())) << k;
+}
+
+TEST(RigidWalkTest, WhatIsNotFiniteAndAQuaternionThatIsZeroAreBadInput) {
+  const Case c = tumbling_box();
+  const Tensor nan = number(std::numeric_limits<double>::quiet_NaN());
+  const auto statuses = [&](std::size_t k, const Tensor& value) {
+    Inputs x = c.inputs();
+    x[k] = torch::stack({x[k], value.expand_as(x[k])});  // beside an element that is as it should be
+    const RigidSteps actual = c.run(walk, x), expected = c.run(step_by_step, x);
+    expect_equal_steps(actual, expected, 1e-9, "input " + std::to_string(k));
+    EXPECT_TRUE(everywhere(actual.status.select(1, 0) == 0)) << k;
+    return actual.status.select(1, 1);
+  };
+  const auto bad = static_cast<std::int64_t>(Status::kBadInput);
+  EXPECT_TRUE(everywhere(statuses(1, number(0)) == bad));
+  // The centres and radii of the body, the normal and the offset of the plane.
+  for (const std::size_t k : {10, 11, 13, 14}) EXPECT_TRUE(everywhere(statuses(k, nan) == bad)) << k;
+  Case other = c;
+  other.start.orientation = torch::zeros({1, 4}, torch::kDouble);
+  for (const auto formulation : {RigidFormulation::kPolyhedral, RigidFormulation::kCompliant}) {
+    other.options.formulation = formulation;
+    EXPECT_TRUE(everywhere(other.run(step_by_step, other.inputs()).status == bad));
+  }
 }
 
 TEST(RigidWalkTest, ATrajectoryIsTheSameAloneAndInABatchOnAnyNumberOfThreads) {

@@ -331,12 +331,15 @@ def test_a_noisy_state_is_measured_once(simulate):
     assert np.array_equal(data["v"][1:], data["v_next"][:-1])
 
 
-@pytest.mark.parametrize("system, formulation", ALL)
+@pytest.mark.parametrize("system, formulation", ALL + RIGID)
 def test_float32(simulate, system, formulation):
     data, metrics = simulate("--system", system, "--formulation", formulation, "--dtype", "float32")
     assert metrics["unsolved"] == 0
     largest = 0.2 if formulation == "polyhedral" else 1e-3 if system == "falling_block" else 1e-4
-    assert metrics["max_error_vs_exact"] < largest
+    if formulation == "compliant":
+        largest = {"rolling": 0.3, "stack": 0.02}.get(system)
+    error = metrics["max_error_vs_exact"]
+    assert error < largest if system not in ("cube", "spheres") else error is None
     assert all(np.array_equal(column, column.astype(np.float32)) for column in data.values())
 
 
@@ -370,6 +373,23 @@ def test_rigid_bodies(simulate, tmp_path, system, formulation):
         assert metrics["max_error_vs_exact"] < (0.02 if compliant else 1e-9)
     bodies = read_csv(tmp_path / "out" / "bodies.csv")
     assert len(bodies["mass"]) == BODIES[system] and min(bodies["size_x"]) > 0
+
+
+@pytest.mark.parametrize("bodies", [4, 8])
+def test_polyhedral_stacks_stay_at_rest(simulate, bodies):
+    _, metrics = simulate("--system", "stack", "--bodies", bodies, "--formulation", "polyhedral", "--steps", 100)
+    assert metrics["unsolved"] == 0 and metrics["max_error_vs_exact"] < 1e-9
+
+
+@pytest.mark.parametrize("system, flags, message", [
+    ("cube", ("--orientation", 0, 0, 0, 0), "--orientation must be 4 numbers, not all 0"),
+    ("cube", ("--height", 0.04), "bodies overlap at the start"),
+    ("spheres", ("--radius", 0.2), "bodies overlap at the start"),
+    ("rolling", ("--slope", 1.5), "--slope must be at least 0 and less than 1.5"),
+])
+def test_starts_that_cannot_be_are_refused(run, system, flags, message):
+    result = run("simulate", "--system", system, *flags, "--out", "out", "--quiet")
+    assert result.returncode == 2 and message in result.stderr
 
 
 def test_a_row_of_inputs_is_a_step_of_a_body(simulate, tmp_path):

@@ -155,7 +155,12 @@ def test_a_box_that_slides_and_spins_on_its_corners_has_a_gradient():
 def test_the_kernel_of_the_derivative_has_the_values_of_its_formula():
     boxes = [box_on_ground(v) for v in ([0.2, 0, -1, 0, 0, 0], [1.2, 0, -1, 0.3, 0.1, 0.2], [0.1, 0, 1, 2, 0, 0])]
     stacked = [torch.stack(x) for x in zip(*boxes)]
-    for arguments in [problem(STATES, 20, seed=6)[0], problem(["slide"] * 3, 20, seed=6, n=3)[0], stacked]:
+    A, v_free, J, b, mu = boxes[0]  # it sticks on four corners; a fifth contact, at an upper one, is open
+    axes = torch.eye(3, dtype=torch.float64)
+    upper = torch.cat([axes, torch.linalg.cross(tensor([0.5, 0.5, 0.5]).expand(3, 3), axes)], 1)
+    beside = [A, v_free, torch.cat([J, upper]), torch.cat([b, tensor([0.0, 0, 0.1])]), torch.cat([mu, mu[:1]])]
+    cases = [problem(STATES, 20, seed=6)[0], problem(["slide"] * 3, 20, seed=6, n=3)[0], stacked, beside]
+    for arguments in cases:
         inputs = leaves(arguments)
         kernel = torch.autograd.grad(loss(*inputs), inputs)
         formula = torch.autograd.grad(loss(*inputs), inputs, create_graph=True)
@@ -532,6 +537,18 @@ def test_torchscript_is_saved_loaded_and_differentiated():
         arguments = problem(STATES, *batch)[0]
         assert_same(loaded(*arguments), loss(*arguments))
         assert_same(gradients(loaded, arguments), gradients(loss, arguments))
+
+
+def test_torchscript_takes_the_lcp_and_its_motion_also_by_position():
+    def motion(A, v_free, J, b, mu):
+        M, q = torch.ops.lcp.friction_problem(A, v_free, J, b, mu, 6, 0.1)
+        z = torch.ops.lcp.solve(M, q)[0]
+        return torch.ops.lcp.friction_motion(A, v_free, J, z, 6, angle=0.1)
+
+    arguments = problem(STATES, 3)[0]
+    expected = motion(*arguments)
+    assert expected[0].isfinite().all()
+    assert_same(torch.jit.script(motion)(*arguments), expected)
 
 
 def test_an_exported_program_has_the_same_gradients_for_any_batch():

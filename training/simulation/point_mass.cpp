@@ -41,7 +41,7 @@ class PointMassSystem : public System {
                           one_of({"position", "velocity"}));
   }
 
-  void check_flags() const override {
+  void check_flags(const Request&) const override {
     if (stabilization_ == "position" && restitution_ > 0) {
       throw UsageError("--restitution has no meaning with --stabilization position; give --stabilization velocity");
     }

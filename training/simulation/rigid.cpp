@@ -71,16 +71,20 @@ class RigidSystem : public System {
     add_own(line);
   }
 
+  void check_flags(const Request& request) const override {
+    if (request.inputs) return;
+    const Setting setting = set(request);
+    const double depth = -contacts(setting.start, scene_of(setting)).gap.min().item<double>();
+    constexpr double kRounding = 1e-9;  // m
+    if (depth > kRounding) {
+      throw UsageError("bodies overlap at the start, by " + short_number(depth, 3) +
+                       " m; --height or the sizes of the bodies must be others");
+    }
+  }
+
   Motion run(const Request& request) const override {
     const Setting setting = set(request);
-    const RigidScene scene{setting.bodies,
-                           setting.planes,
-                           physics.dt / static_cast<double>(options_.substeps),
-                           numbers({0, 0, -physics.gravity}),
-                           numbers({physics.mu}),
-                           numbers({restitution_}),
-                           numbers({stiffness_}),
-                           numbers({dissipation_})};
+    const RigidScene scene = scene_of(setting);
     RigidOptions options = options_;
     options.formulation = request.formulation == "polyhedral"  ? RigidFormulation::kPolyhedral
                           : request.formulation == "compliant" ? RigidFormulation::kCompliant
@@ -125,7 +129,7 @@ class RigidSystem : public System {
     const Tensor still =
         (end.velocity.abs().amax({-2, -1}) <= kAtRest) & (end.angular_velocity.abs().amax({-2, -1}) <= kAtRest);
     motion.sticking = still & (normal > 0);
-    motion.certificate = {certificate.unsolved, certificate.kinked, certificate.kinked};
+    motion.certificate = {certificate.unsolved, {}, certificate.kinked};
     motion.error = request.inputs ? torch::full_like(total.slice(0, 1), std::numeric_limits<double>::quiet_NaN())
                                   : error(first, end, steps, motion.exact);
     const auto largest = [](const Tensor& x) { return x.nan_to_num().max().item<double>(); };
@@ -169,6 +173,17 @@ class RigidSystem : public System {
   Setting ground(double slope = 0) const { return {{}, {Plane::inclined(slope)}, {}, {}}; }
 
  private:
+  RigidScene scene_of(const Setting& setting) const {
+    return {setting.bodies,
+            setting.planes,
+            physics.dt / static_cast<double>(options_.substeps),
+            numbers({0, 0, -physics.gravity}),
+            numbers({physics.mu}),
+            numbers({restitution_}),
+            numbers({stiffness_}),
+            numbers({dissipation_})};
+  }
+
   // The columns of all bodies: of one the names themselves, of several with the number of the body behind.
   std::vector<std::string> columns(const std::vector<std::string>& names) const {
     if (bodies() == 1) return names;
@@ -242,7 +257,11 @@ class Cube : public RigidSystem {
     line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
     line.add<std::vector<double>>("spin", spin_, "Angular velocity before the first step, in its axes, rad/s",
                                   count_of(3));
-    line.add<std::vector<double>>("orientation", orientation_, "Quaternion w x y z before the first step", count_of(4));
+    line.add<std::vector<double>>(
+        "orientation", orientation_, "Quaternion w x y z before the first step", [](const std::vector<double>& q) {
+          const bool fits = q.size() == 4 && std::any_of(q.begin(), q.end(), [](double x) { return x != 0; });
+          return fits ? "" : "4 numbers, not all 0";
+        });
     line.add<double>("slope", slope_, "Angle by which the ground descends along x, rad", finite_number);
   }
 
@@ -278,7 +297,7 @@ class Rolling : public RigidSystem {
     line.add<double>("radius", radius_, "Radius of the ball, m", positive);
     line.add<double>("speed", speed_, "Velocity before the first step, down the ground, m/s", nonnegative);
     line.add<double>("slope", slope_, "Angle by which the ground descends along x, rad",
-                     [](const double& x) { return x >= 0 && x < 1.5 ? "" : "from 0 to 1.5"; });
+                     [](const double& x) { return x >= 0 && x < 1.5 ? "" : "at least 0 and less than 1.5"; });
   }
 
   Setting set(const Request&) const override {

@@ -78,8 +78,8 @@ class System {
   /// Flags of rollouts, which have no meaning with --inputs.
   virtual std::vector<std::string> rollout_flags() const = 0;
 
-  /// Throws a UsageError where flags exclude each other.
-  virtual void check_flags() const {}
+  /// Throws a UsageError where flags do not go together.
+  virtual void check_flags(const Request&) const {}
 
   virtual Motion run(const Request& request) const = 0;
 

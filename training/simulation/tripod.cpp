@@ -34,7 +34,7 @@ class TripodSystem : public System {
                                   finite_numbers(3));
   }
 
-  void check_flags() const override { tripod_.tripod(physics); }
+  void check_flags(const Request&) const override { tripod_.tripod(physics); }
 
   Motion run(const Request& request) const override {
     const lcp::physics::Tripod tripod = tripod_.tripod(physics);

@@ -173,7 +173,7 @@ std::string CubeModel::torchscript_bytes() const {
   attribute("rate", c10::FloatType::get(), rate_);
   attribute("gravity", c10::FloatType::get(), number(start_.gravity));
   attribute("substeps", c10::IntType::get(), contact_.substeps);
-  attribute("tolerance", c10::FloatType::get(), contact_.options().tolerance);
+  attribute("tolerance", c10::FloatType::get(), physics::RigidOptions::kTolerance);
   script.define(R"(
 def turned(self, q: Tensor, x: Tensor):
     w, r = q[..., :1], q[..., 1:]

@@ -72,6 +72,7 @@ class LinearFriction {
 
   Tensor C(const Tensor& x) const { return by_row(apply(C_, by_contact(x))); }
   Tensor C_transposed(const Tensor& x) const { return by_row(apply(C_.mT(), by_contact(x))); }
+  /// Of changes of the impulses.
   Tensor W(const Tensor& x) const { return times(W_, x); }
   const Tensor& E() const { return E_; }
 
@@ -85,6 +86,8 @@ class LinearFriction {
   void set_exact(const RigidPoint& at, const Tensor& response) {
     const Tensor z = at.gamma * response.unsqueeze(-1) - at.u;
     const Tensor apart = normals(z) <= 0;
+    // The impulse of a contact that is apart does not change, so that its column counts for no row's size nor rank.
+    W_ = at::where(by_row(apart.unsqueeze(-1).expand_as(z)).unsqueeze(-2), 0, W_);
     const Tensor limit = at.mu * normals(at.gamma) * response;
     const Tensor stick = ~apart & (limit > 0) & (scalar_product(tangents(z), tangents(z)) <= limit * limit);
     const Tensor slide = ~apart & ~stick;
@@ -131,7 +134,7 @@ class LinearFriction {
   void set_system(const Tensor& response) {
     // N = R (C W + D) S, with the units S of the impulses, in which contacts are alike, and rows of size 1 by R.
     const Tensor blocks =
-        (C_.unsqueeze(-1) * by_contact(W_).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
+        (C_.unsqueeze(-1) * by_contact(W_.mT()).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
     const Tensor identity = at::eye_symint(D_.sym_size(-3), D_.options()).unsqueeze(-1).unsqueeze(-3);  // [c, 1, c, 1]
     const Tensor M = by_row_block(blocks) + by_row_block(by_row(identity * D_.unsqueeze(-2)));
     S_ = by_row((1 / response.sqrt()).unsqueeze(-1).expand_symint(E_.sym_sizes()));

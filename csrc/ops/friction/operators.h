@@ -28,8 +28,8 @@ inline constexpr Operator kCertifyFriction(
     {{"residual", ""}, {"margin", ""}, {"rank", "", at::kLong}, {"unique", "", at::kBool}});
 
 void check_directions(std::string_view name, const Value& value);
-inline constexpr Argument kDirections = flag("int directions=4", check_directions);
-inline constexpr Argument kAngle = flag("float angle=0.0", check_finite);
+inline constexpr Argument kDirections = positional_flag("int directions=4", check_directions);
+inline constexpr Argument kAngle = positional_flag("float angle=0.0", check_finite);
 
 /// See lcp/friction_problem.h.
 inline constexpr Operator kFrictionProblem("friction_problem", Operator::Kind::kComposite,

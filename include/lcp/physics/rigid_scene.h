@@ -6,8 +6,9 @@
 // where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
 // impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. A contact may close
 // its gap within the step, u_n >= -gap / dt [ST]. One that would close it faster than the bounce threshold is an
-// impact: it reaches the other body at the time t = gap / -J_n nu and rebounds by Newton's law with the restitution e.
-// Velocities are those of the middles of the steps, so that with the acceleration a_n = (u_free,n - J_n nu) / dt
+// impact: it reaches the other body at the time t = gap / -J_n nu, but at the end of the step, t = dt, where nu would
+// not close the gap within it, and rebounds by Newton's law with the restitution e. Velocities are those of the middles
+// of the steps, so that with the acceleration a_n = (u_free,n - J_n nu) / dt
 //
 //   u_n >= -e (u_free,n + a_n (t - dt / 2)) + a_n (dt / 2 - t),   but not less than 0, nor more than -2 e u_free,n.
 //
@@ -90,15 +91,18 @@ struct RigidOptions {
   /// says.
   NameOf<Ties, ties_name> ties = Ties::kActive;
 
-  /// The tolerance of the formulation's solver, whose options define it. With the default the velocities of a step are
-  /// accurate to about 1e-9 of the largest change of a contact's velocity in it.
-  double tolerance = 1e-9;
+  /// The tolerance of the formulation's solver, whose options define it. Absent: kTolerance, with which the velocities
+  /// of a step are accurate to about 1e-9 of the largest change of a contact's velocity in it; but where the state is
+  /// float32 and the formulation not the exact cone, which computes in double precision, the solver's own default.
+  std::optional<double> tolerance = {};
+  static constexpr double kTolerance = 1e-9;
 
   /// How far compliant contact is regularised.
   RegularizationOptions regularization = {};
 };
 
-/// The end of each row of forces; NaN from the first step on that was not solved.
+/// The end of each row of forces; NaN from the first step on that was not solved. Where a number that a step depends on
+/// is not finite, or a quaternion is 0, its status is kBadInput.
 struct RigidSolution {
   RigidState next;
   at::Tensor gamma;       ///< [..., 3 c], N s, the sum over the substeps of the impulses along (t1, t2, n) of each pair
