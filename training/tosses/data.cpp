@@ -27,8 +27,8 @@ void TossData::exclude_unused(const CommandLine& line) const {
 }
 
 void TossData::check_units(double gravity) const {
-  constexpr double kGravity = 9.81, kOff = 0.1;
-  if (folder.empty() || std::abs(gravity / kGravity - 1) <= kOff) return;
+  constexpr double kGravity = 9.81, kFarFromIt = 0.1;
+  if (folder.empty() || std::abs(gravity / kGravity - 1) <= kFarFromIt) return;
   throw UsageError("the tosses of " + folder.string() + " fall with " + short_number(gravity) +
                    " m/s^2: --length-unit or --rate is wrong, or they are no motion under gravity");
 }
