@@ -149,7 +149,7 @@ def certify_friction(
 
 
 def friction_problem(
-    A: Tensor, v_free: Tensor, J: Tensor, b: Tensor, mu: Tensor, *, directions: int = 4, angle: float = 0.0
+    A: Tensor, v_free: Tensor, J: Tensor, b: Tensor, mu: Tensor, directions: int = 4, angle: float = 0.0
 ) -> FrictionProblem:
     """The contacts of solve_friction with a pyramid in place of each cone, as an LCP for solve.
 
@@ -171,7 +171,7 @@ def friction_problem(
 
 
 def friction_motion(
-    A: Tensor, v_free: Tensor, J: Tensor, z: Tensor, *, directions: int = 4, angle: float = 0.0
+    A: Tensor, v_free: Tensor, J: Tensor, z: Tensor, directions: int = 4, angle: float = 0.0
 ) -> FrictionMotion:
     """The motion that a solution z, [..., f], of the friction_problem of A, v_free and J means.
 
