@@ -167,7 +167,7 @@ def friction_problem(
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
-    return FrictionProblem(*torch.ops.lcp.friction_problem(A, v_free, J, b, mu, directions=directions, angle=angle))
+    return FrictionProblem(*torch.ops.lcp.friction_problem(A, v_free, J, b, mu, directions, angle))
 
 
 def friction_motion(
@@ -183,4 +183,4 @@ def friction_motion(
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
-    return FrictionMotion(*torch.ops.lcp.friction_motion(A, v_free, J, z, directions=directions, angle=angle))
+    return FrictionMotion(*torch.ops.lcp.friction_motion(A, v_free, J, z, directions, angle))

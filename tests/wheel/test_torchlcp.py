@@ -185,7 +185,7 @@ def test_a_function_has_the_names_and_defaults_of_its_operator(name):
     for parameter, argument in zip(parameters, schema.arguments, strict=True):
         assert parameter.name == argument.name
         assert (parameter.kind is parameter.KEYWORD_ONLY) == argument.kwarg_only
-        assert parameter.default == (argument.default_value if argument.kwarg_only else parameter.empty)
+        assert parameter.default == (argument.default_value if argument.has_default_value() else parameter.empty)
     if OPERATORS[name]:
         assert list(OPERATORS[name]._fields) == [value.name for value in schema.returns]
 
