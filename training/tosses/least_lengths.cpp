@@ -94,7 +94,7 @@ Tensor inverse(const Tensor& H, double damping) {
   return at::linalg_pinv(damped, kSingular, /*hermitian=*/true) * scale.unsqueeze(1) * scale;
 }
 
-// Which parameters a change that H does not see has a part in: they, or their sum with others, are free.
+// Which parameters take part in a direction without curvature, so that the data do not determine them alone.
 Tensor are_free(const Tensor& H) {
   constexpr double kPart = 1e-6;
   const auto [values, vectors] = at::linalg_eigh(scaled(H).first);
