@@ -96,7 +96,7 @@ int convert_tosses(int argc, const char* const* argv) {
   std::vector<double> center = {0, 0, 0};
   double rate = 0, gravity = 9.81;
   bool force = false;
-  run.add_to(line);
+  run.add_to(line, Precision::kFloat64);
   line.add<std::filesystem::path>("data", data, "CSV file of a toss, or a folder of them", nullptr, Role::kFile);
   line.add<std::string>("time", columns.time, "Column of the times");
   line.add<std::vector<std::string>>("position", columns.position, "Columns of the tracked point", names(3));
@@ -139,7 +139,6 @@ int convert_tosses(int argc, const char* const* argv) {
       "checks.csv has what each file tells, metrics.json what all do: gravity, and how far the angular velocities are\n"
       "from the derivative of the quaternions in each order, direction, frame and unit.");
   if (const auto status = line.parse(argc, argv)) return *status;
-  require_float64(run);
   if (data.empty()) throw UsageError("--data is missing: the CSV file of a toss, or a folder of them");
   conventions.length = unit_of(length, kLengthUnits);
   conventions.time = rate > 0 ? 1 : unit_of(time, kTimeUnits);

@@ -37,7 +37,7 @@ int evaluate_tosses(int argc, const char* const* argv) {
   double length = 0, rate = 148, measured_side = CubeFlags().side;
   CubeFlags cube;
   CubeContact contact;
-  run.add_to(line);
+  run.add_to(line, Precision::kFloat64);
   line.add<std::filesystem::path>("tosses", folder, "Folder of tosses, .pt or .csv", nullptr, Role::kFolder);
   line.add<double>("length-unit", length, kLengthUnitHelp, nonnegative);
   line.add<double>("measured-side", measured_side,
@@ -56,7 +56,6 @@ int evaluate_tosses(int argc, const char* const* argv) {
       "centre), q_w,q_x,q_y,q_z, v_x,v_y,v_z, and omega_x,omega_y,omega_z (rad/s, in the axes of the body). The ground "
       "is z = 0.");
   if (const auto status = line.parse(argc, argv)) return *status;
-  require_float64(run);
   if (folder.empty()) throw UsageError("--tosses is missing: the folder of tosses to compare with");
   if (file.empty()) {
     contact.exclude_unused(line);

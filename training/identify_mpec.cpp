@@ -34,7 +34,7 @@ struct Flags {
   std::string bound_norm = "infinity";
 
   void add_to(CommandLine& line) {
-    run.add_to(line);
+    run.add_to(line, Precision::kFloat64);
     bodies.add_to(line);
     bodies.system().add_bodies_to(line);
     bodies.system().add_estimate_to(line);
@@ -79,7 +79,7 @@ int identify_mpec(int argc, const char* const* argv) {
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
   const TrackSystem& system = flags.bodies.system();
-  flags.bodies.system().validate(line, flags.run, {"particles"});
+  flags.bodies.system().validate(line, {"particles"});
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 

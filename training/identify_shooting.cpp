@@ -21,7 +21,7 @@ struct Flags {
   ShootingFlags shooting;
 
   void add_to(CommandLine& line) {
-    run.add_to(line);
+    run.add_to(line, Precision::kFloat64);
     tracks.add_bodies_to(line);
     tracks.add_estimate_to(line);
     shooting.add_to(line);
@@ -41,7 +41,7 @@ int identify_shooting(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.tracks.validate(line, flags.run, {"particles", "monte-carlo"});
+  flags.tracks.validate(line, {"particles", "monte-carlo"});
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 

@@ -30,7 +30,7 @@ struct Flags {
   bool study = false;
 
   void add_to(CommandLine& line) {
-    run.add_to(line);
+    run.add_to(line, Precision::kFloat64);
     tripod.add_bodies_to(line);
     tripod.tracks.add_estimate_to(line);
     shooting.add_to(line);
@@ -91,7 +91,7 @@ int identify_tripod(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  flags.tripod.validate(line, flags.run, {"particles", "monte-carlo"});
+  flags.tripod.validate(line, {"particles", "monte-carlo"});
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 

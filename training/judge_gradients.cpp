@@ -49,7 +49,7 @@ struct Flags {
 };
 
 void Flags::add_to(CommandLine& line) {
-  run.add_to(line);
+  run.add_to(line, Precision::kFloat64);
   tosses.add_to(line);
   line.add<std::int64_t>("short-window", short_window, "Steps of the short windows", at_least_one);
   line.add<std::int64_t>("window", window, "Steps of the long windows, which also judge where training ends",
@@ -77,9 +77,7 @@ void Flags::add_to(CommandLine& line) {
   line.add<double>("initial-side", initial_side, "Side of the cube there, m", positive);
   line.add<double>("initial-inertia", initial_inertia, "Inertia over mass there, m^2", positive);
   cube.add_to(line);
-  line.add<std::int64_t>("substeps", contact.substeps, "Steps between two samples", at_least_one);
-  line.add<std::int64_t>("directions", contact.directions, "Directions of polyhedral friction, >= 3",
-                         [](const std::int64_t& x) { return x >= 3 ? "" : ">= 3"; });
+  contact.add_numbers_to(line);
   line.footer(
       "Example: judge_gradients --tosses cube_tosses --threads 2 --out runs/gradients\n"
       "The parameters are mu, restitution, side and inertia. Raw numbers stand for them, in which a step of .1 is\n"
@@ -115,21 +113,18 @@ struct Answer {
 
 double number(const Tensor& x) { return x.item<double>(); }
 
-double median(std::vector<double> x) {
+// Of those that are not NaN.
+double quantile(std::vector<double> x, double share) {
   std::erase_if(x, [](double y) { return std::isnan(y); });
   if (x.empty()) return std::numeric_limits<double>::quiet_NaN();
-  std::sort(x.begin(), x.end());
-  const std::size_t half = x.size() / 2;
-  return x.size() % 2 == 1 ? x[half] : (x[half - 1] + x[half]) / 2;
-}
-
-double quantile(std::vector<double> x, double share) {
   std::sort(x.begin(), x.end());
   const double place = share * static_cast<double>(x.size() - 1);
   const auto low = static_cast<std::size_t>(place);
   const std::size_t high = std::min(low + 1, x.size() - 1);
   return x[low] + (place - static_cast<double>(low)) * (x[high] - x[low]);
 }
+
+double median(const std::vector<double>& x) { return quantile(x, 0.5); }
 
 double mean(const std::vector<double>& x) {
   double sum = 0;
@@ -268,7 +263,6 @@ int judge_gradients(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  require_float64(flags.run);
   flags.tosses.exclude_unused(line);
   if (flags.cube.mu == 0) throw UsageError("--mu must be > 0, since gradients in its logarithm are judged; got 0");
   if (flags.cube.restitution == 0 || flags.cube.restitution == 1) {
@@ -374,7 +368,7 @@ int judge_gradients(int argc, const char* const* argv) {
     nlohmann::json entry = {{"name", layers[k].name}};
     entry.update(verdict.metrics());
     const std::vector<double> mu = column(values[row].select(-1, 0)), misfit = column(misfits[row]);
-    entry["mu"] = quantile(mu, 0.5);
+    entry["mu"] = median(mu);
     entry["mu_low"] = quantile(mu, 0.25);
     entry["mu_high"] = quantile(mu, 0.75);
     constexpr double kNear = 0.02;

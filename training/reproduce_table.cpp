@@ -211,10 +211,9 @@ int reproduce_table(int argc, const char* const* argv) {
       "writes the results beside the published ones. Then compares these programs, identify_tripod and\n"
       "track_moving_horizon in trajectory and velocity, with and without process noise. --seed chooses the noise.");
   RunFlags run;
-  run.add_to(line);
+  run.add_to(line, Precision::kFloat64);
   line.footer("Example: reproduce_table --seed 3 --out runs/talk");
   if (const auto status = line.parse(argc, argv)) return *status;
-  require_float64(run);
 
   for (const char* program : {"identify_shooting", "identify_tripod", "track_particle_filter",
                               "track_moving_horizon"}) {  // identify_mpec needs Ipopt

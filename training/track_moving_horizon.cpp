@@ -36,7 +36,7 @@ struct Flags {
   std::int64_t iterations = 20;
 
   void add_to(CommandLine& line) {
-    run.add_to(line);
+    run.add_to(line, Precision::kFloat64);
     bodies.add_to(line);
     bodies.system().add_bodies_to(line);
     line.add<std::int64_t>("window", window, "Steps of the window that is fitted after each observation", at_least_one);
@@ -102,7 +102,7 @@ int track_moving_horizon(int argc, const char* const* argv) {
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
   TrackSystem& system = flags.bodies.system();
-  system.validate(line, flags.run, {});
+  system.validate(line, {});
   if (!(system.tracks().noise > 0)) throw UsageError("--noise must be > 0: the arrival cost depends on it");
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;

@@ -37,7 +37,7 @@ struct Flags {
   double roughening = 0;
 
   void add_to(CommandLine& line) {
-    run.add_to(line);
+    run.add_to(line, Precision::kFloat64);
     bodies.add_to(line);
     bodies.system().add_bodies_to(line);
     line.add<std::int64_t>("particles", particles, "Number of the filter's particles for each track", at_least_one);
@@ -118,7 +118,7 @@ int track_particle_filter(int argc, const char* const* argv) {
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
   TrackSystem& system = flags.bodies.system();
-  system.validate(line, flags.run, {});
+  system.validate(line, {});
   if (!(system.tracks().noise > 0)) throw UsageError("--noise must be > 0: the filter weighs its particles by it");
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;

@@ -85,7 +85,7 @@ bool learns(const std::vector<std::string>& learned, std::initializer_list<const
 }
 
 void Flags::add_to(CommandLine& line) {
-  run.add_to(line);
+  run.add_to(line, Precision::kFloat64);
   training.add_to(line);
   line.add<std::string>("model", model, "cube, which touches the ground by the contact solver, or network, a black box",
                         one_of({"cube", "network"}));
@@ -290,7 +290,6 @@ int train_tosses(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  require_float64(flags.run);
   flags.exclude_unused(line);
   FolderLock lock(flags.run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);

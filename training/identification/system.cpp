@@ -13,8 +13,8 @@ class Particles : public TrackSystem {
   const TrackFlags& tracks() const override { return flags_; }
   void add_bodies_to(CommandLine& line) override { flags_.add_bodies_to(line); }
   void add_estimate_to(CommandLine& line) override { flags_.add_estimate_to(line); }
-  void validate(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) override {
-    flags_.validate(line, run, simulated);
+  void validate(const CommandLine& line, const std::vector<std::string>& simulated) override {
+    flags_.validate(line, simulated);
   }
   TrackProblem load(const RunFlags& run) const override { return load_particles(run, flags_); }
   std::unique_ptr<TrackModel> model(const TrackProblem& problem) const override {
@@ -37,8 +37,8 @@ class Tripods : public TrackSystem {
   const TrackFlags& tracks() const override { return flags_.tracks; }
   void add_bodies_to(CommandLine& line) override { flags_.add_bodies_to(line); }
   void add_estimate_to(CommandLine& line) override { flags_.tracks.add_estimate_to(line); }
-  void validate(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) override {
-    flags_.validate(line, run, simulated);
+  void validate(const CommandLine& line, const std::vector<std::string>& simulated) override {
+    flags_.validate(line, simulated);
   }
   TrackProblem load(const RunFlags& run) const override { return load_tripods(run, flags_); }
   std::unique_ptr<TrackModel> model(const TrackProblem& problem) const override {

@@ -21,7 +21,7 @@ class TrackSystem {
   virtual void add_bodies_to(CommandLine& line) = 0;    ///< the flags of the bodies and of the observations
   virtual void add_estimate_to(CommandLine& line) = 0;  ///< the flags of the unknowns
   /// See TrackFlags.
-  virtual void validate(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) = 0;
+  virtual void validate(const CommandLine& line, const std::vector<std::string>& simulated) = 0;
 
   virtual TrackProblem load(const RunFlags& run) const = 0;
   virtual std::unique_ptr<TrackModel> model(const TrackProblem& problem) const = 0;

@@ -78,8 +78,7 @@ void TrackFlags::add_estimate_to(CommandLine& line) {
                    nonnegative);
 }
 
-void TrackFlags::validate(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated) {
-  require_float64(run);
+void TrackFlags::validate(const CommandLine& line, const std::vector<std::string>& simulated) {
   if (!data.empty() && !line.given("noise")) noise = 0;
   if (process_noise > 0 && noise == 0) {
     throw UsageError("--process-noise needs --noise > 0: the weight of each depends on the other");

@@ -38,7 +38,7 @@ struct TrackFlags {
   /// To be called once the command line is parsed. Throws a UsageError where flags exclude each other, and makes the
   /// path of the file absolute.
   ///   simulated: the flags beside --steps, --mu and --dt that mean nothing with --data.
-  void validate(const CommandLine& line, const RunFlags& run, const std::vector<std::string>& simulated);
+  void validate(const CommandLine& line, const std::vector<std::string>& simulated);
 };
 
 /// Positions and velocities of bodies: [..., b, k], m and rad, m/s and rad/s.

@@ -65,9 +65,9 @@ void TripodTrackFlags::add_bodies_to(CommandLine& line) {
                    "Height of the simulated block's centre of mass, m; less than 0: --com-height", finite_number);
 }
 
-void TripodTrackFlags::validate(const CommandLine& line, const RunFlags& run, std::vector<std::string> simulated) {
+void TripodTrackFlags::validate(const CommandLine& line, std::vector<std::string> simulated) {
   simulated.insert(simulated.end(), {"true-directions", "true-com-height"});
-  tracks.validate(line, run, simulated);
+  tracks.validate(line, simulated);
   block.tripod(tracks.block);
 }
 

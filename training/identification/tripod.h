@@ -23,7 +23,7 @@ struct TripodTrackFlags {
   TripodTrackFlags();
   void add_bodies_to(CommandLine& line);
   /// Beside those of TrackFlags.
-  void validate(const CommandLine& line, const RunFlags& run, std::vector<std::string> simulated);
+  void validate(const CommandLine& line, std::vector<std::string> simulated);
 };
 
 /// The block of the flags with the friction coefficient mu.

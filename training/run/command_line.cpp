@@ -277,25 +277,24 @@ std::string seed_range(const std::int64_t& x) {
 }
 std::string thread_count(const std::int64_t& x) { return x >= 1 && x <= 256 ? "" : "from 1 to 256"; }
 
-void RunFlags::add_to(CommandLine& line) {
+void RunFlags::add_to(CommandLine& line, Precision precision) {
   out = std::filesystem::path("runs") / line.program();
   line.add<std::filesystem::path>(
       "out", out, "Folder for all files that the run writes",
       [](const std::filesystem::path& path) { return path.empty() ? "a folder" : ""; }, Role::kNoEffect);
   line.add<std::int64_t>("seed", seed, "Seed of all random numbers; the same seed repeats the run", seed_range);
-  line.add<std::string>("dtype", dtype, "float32 or float64", one_of({"float32", "float64"}));
+  if (precision == Precision::kAny) {
+    line.add<std::string>("dtype", dtype, "float32 or float64", one_of({"float32", "float64"}));
+  } else {
+    constexpr const char* kOnly = "float64, the only precision of this program";
+    line.add<std::string>("dtype", dtype, kOnly, [](const std::string& x) { return x == "float64" ? "" : kOnly; });
+  }
   line.add<std::int64_t>("threads", threads, "Threads for tensor operations", thread_count);
   line.add_switch("quiet", quiet, "Print nothing but errors", Role::kNoEffect);
   line.add_switch(kOverwrite, overwrite,
                   "Write into --out even if it holds files that no run wrote, or that were changed since; files of the "
                   "same names are replaced",
                   Role::kNoEffect);
-}
-
-void require_float64(const RunFlags& run) {
-  if (run.dtype != "float64") {
-    throw UsageError("--dtype must be float64, the only precision of this program; got " + run.dtype);
-  }
 }
 
 void TrainingFlags::add_to(CommandLine& line) {

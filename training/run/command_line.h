@@ -126,6 +126,9 @@ std::string thread_count(const std::int64_t& x);
 std::string finite_number(const double& x);
 std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count);  ///< count: 2, 3 or 6
 
+/// Which values of --dtype a program takes.
+enum class Precision { kAny, kFloat64 };
+
 /// Flags of every program.
 struct RunFlags {
   std::filesystem::path out;
@@ -135,12 +138,9 @@ struct RunFlags {
   bool quiet = false;
   bool overwrite = false;
 
-  void add_to(CommandLine& line);
+  void add_to(CommandLine& line, Precision precision = Precision::kAny);
   c10::ScalarType scalar_type() const { return dtype == "float32" ? c10::kFloat : c10::kDouble; }
 };
-
-/// Throws a UsageError unless --dtype is float64, for programs that compute in nothing else.
-void require_float64(const RunFlags& run);
 
 /// Flags of every program that trains.
 struct TrainingFlags {

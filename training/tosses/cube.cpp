@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "lcp/physics/rotation.h"
+#include "run/error.h"
 #include "run/excluded_flags.h"
 #include "run/text.h"
 
@@ -15,6 +16,10 @@ void CubeContact::add_to(CommandLine& line) {
   line.add<std::string>("contact", name,
                         "exact_cone (lcp::solve_friction), polyhedral (lcp::solve) or compliant (lcp::solve_contact)",
                         one_of({"exact_cone", "polyhedral", "compliant"}));
+  add_numbers_to(line);
+}
+
+void CubeContact::add_numbers_to(CommandLine& line) {
   line.add<std::int64_t>("substeps", substeps, "Steps between two samples", at_least_one);
   line.add<std::int64_t>("directions", directions, "Directions of polyhedral friction, >= 3",
                          [](const std::int64_t& x) { return x >= 3 ? "" : ">= 3"; });
@@ -61,6 +66,10 @@ void CubeFlags::add_to(CommandLine& line) {
 }
 
 Cube CubeFlags::cube() const {
+  if (rounding > side / 2) {
+    throw UsageError("the radius of the corners of a cube must be at most half of its side, " + short_number(side / 2) +
+                     " m; got " + short_number(rounding));
+  }
   const auto number = [](double x) { return torch::tensor(x, torch::kDouble); };
   const Tensor signs = torch::tensor({-1, 1}, torch::kDouble);
   return {number(mu),

@@ -39,6 +39,7 @@ struct CubeContact {
 
   static constexpr const char* kFlags[] = {"contact", "substeps", "directions"};
   void add_to(CommandLine& line);
+  void add_numbers_to(CommandLine& line);  ///< all but the name
   /// Throws a UsageError where a flag was given, of these or of CubeFlags, that this contact does not use.
   void exclude_unused(const CommandLine& line) const;
   physics::RigidOptions options() const;
@@ -59,6 +60,7 @@ struct CubeFlags {
                                            "inertia", "height",      "tilt-x",     "tilt-y",   "gravity",
                                            "drag",    "stiffness",   "dissipation"};
   void add_to(CommandLine& line);
+  /// Throws a UsageError where the corners are rounder than a ball.
   Cube cube() const;
 };
 

@@ -15,7 +15,7 @@ struct Estimate {
 double student_95(std::int64_t degrees_of_freedom);
 
 /// The same for the standard deviations of `parameters` least-squares estimates from the squared slopes of independent
-/// groups of samples, which are too small by n / (n - p) where there are few groups.
+/// groups of samples, whose squares are too small by the factor (n - p) / n where there are few groups.
 double half_width_95(std::int64_t groups, std::int64_t parameters);
 
 }  // namespace lcp::training
