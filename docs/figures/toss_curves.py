@@ -91,11 +91,12 @@ def draw():
     if not rows:
         sys.exit(f"{TABLE} has no runs; --run does them")
     panels = (("from_first_contact/position_error_percent", "from first contact: position error [% of the side]",
-               (("Drake", 13.5, INK), ("Bullet", 14.9, GREY), ("MuJoCo", 25.1, TEAL))),
+               (("Drake", 13.5, INK, "top"), ("Bullet", 14.9, GREY, "bottom"), ("MuJoCo", 25.1, TEAL, "bottom"))),
               ("from_first_contact/rotation_error_deg", "rotation error [degrees]",
-               (("Drake, Bullet", 16.5, INK), ("MuJoCo", 21.7, TEAL))),
+               (("Drake, Bullet", 16.5, INK, "bottom"), ("MuJoCo", 21.7, TEAL, "bottom"))),
               ("windows_80/position_error_m", "windows of 80 steps: position error [m]",
-               (("ContactNets", 0.017, INK), ("NeRD", 0.018, GREY), ("network of that paper", 0.023, TEAL))))
+               (("ContactNets", 0.017, INK, "top"), ("NeRD", 0.018, GREY, "bottom"),
+                ("network of that paper", 0.023, TEAL, "bottom"))))
     figure, axes = plt.subplots(1, len(panels), figsize=(10.2, 3.4), layout="constrained")
     for panel, (column, label, published) in zip(axes, panels):
         for model, color, text in (("network", ORANGE, "network"), ("cube", BLUE, "cube, by lcp::solve_friction")):
@@ -108,9 +109,9 @@ def draw():
             panel.fill_between(counts, [p[0] for p in points], [p[-1] for p in points], color=color, alpha=0.2, lw=0)
             panel.plot(counts, [statistics.median(p) for p in points], color=color, marker=".",
                        label=f"{text}, {seeds_of(points)}")
-        for name, value, color in published:
+        for name, value, color, side in published:
             panel.axhline(value, color=color, lw=1, ls="--")
-            panel.text(COUNTS[-1], value, name, fontsize=7, ha="right", va="bottom", color=color)
+            panel.text(COUNTS[-1], value, name, fontsize=7, ha="right", va=side, color=color)
         panel.set(xscale="log", xlabel="tosses to learn from", ylabel=label, ylim=(0, None))
         panel.set_xticks(COUNTS, COUNTS)
         panel.minorticks_off()
