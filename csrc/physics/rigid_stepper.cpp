@@ -21,6 +21,9 @@ using at::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
+// Velocities of contacts that are at most this multiple of the largest one are round-off.
+constexpr double kRoundOff = 1e-10;
+
 // The parts along the normals, [..., c], of vectors [..., 3 c], and the reverse, with 0 along the tangents.
 Tensor normal_part(const Tensor& x) { return x.unflatten(-1, {-1, 3}).select(-1, 2); }
 Tensor along_normals(const Tensor& x) {
@@ -265,16 +268,18 @@ StepOutcome RigidStepper::solve(const Tensor& given, const StepContacts& contact
     return normal_part(sum) < (is_compliant ? lift - round_off : -round_off);
   };
   // Pairs that would not close carry no impulse. Solving for those that would without contact may bring others to
-  // close; these are added until there are none. A smoothed derivative sees all pairs.
-  Tensor is_chosen = options_.kappa > 0 ? at::ones_like(contacts.gap, at::kBool) : closing(v_free, 0);
+  // close; these are added until there are none. A smoothed derivative sees all pairs. The LCP of a pile at rest is
+  // hard to solve for only some of its contacts, which round-off would choose.
+  Tensor is_chosen =
+      options_.kappa > 0 ? at::ones_like(contacts.gap, at::kBool) : closing(v_free, is_polyhedral ? -kRoundOff : 0);
   Tensor iterations = at::zeros({}, at::kLong), grown = at::ones({}, at::kBool);
   for (;;) {
     const Chosen chosen = choose(contacts, is_chosen);
     StepOutcome outcome = solve(v_free, chosen);
     outcome.iterations = iterations = iterations + at::where(grown, outcome.iterations, 0);
-    Tensor next = is_chosen | closing(outcome.v, 1e-10);
+    Tensor next = is_chosen | closing(outcome.v, kRoundOff);
     if (is_polyhedral) {
-      // Lemke's method may fail for some of the contacts of a pile at rest, which round-off chose, and not for all.
+      // Lemke's method may fail for some of the contacts, and not for all.
       const Tensor failed = (outcome.status != 0) & (outcome.status != static_cast<std::int8_t>(Status::kBadInput));
       next = next | failed.unsqueeze(-1);
     }
@@ -355,7 +360,10 @@ StepCertificate RigidStepper::certify(const Tensor& v_free, const StepContacts& 
     return {none, none + kInfinity};
   }
   const Tensor free = matvec(contacts.J, v_free) + contacts.b, scale = free.abs().amax(-1);
-  const Tensor is_chosen = (normal_part(outcome.gamma) > 0) | (normal_part(free) < 0);
+  // As `solve` chooses them.
+  const Tensor round_off = options_.formulation == RigidFormulation::kPolyhedral ? kRoundOff * scale.unsqueeze(-1)
+                                                                                 : at::zeros({}, scale.options());
+  const Tensor is_chosen = (normal_part(outcome.gamma) > 0) | (normal_part(free) < round_off);
   const Chosen chosen = choose(contacts, is_chosen);
   const Tensor gamma = taken(outcome.gamma.unflatten(-1, {-1, 3}).unsqueeze(-1), chosen.index).flatten(-3);
   StepCertificate certificate;
