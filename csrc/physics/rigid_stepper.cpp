@@ -96,10 +96,15 @@ struct RigidStepper::Chosen {
 // The LCP of polyhedral friction, with the unknowns of each contact (normal, directions, slip) one behind another, so
 // that those of the contacts that count come first.
 struct RigidStepper::Polyhedral {
+  // Where v_free is not finite it counts as 0, and q is NaN, as a sum of it: the products of operators of tensors would
+  // make NaN of gradients that are 0.
   Polyhedral(const RigidStepper& stepper, const Tensor& v_free, const Chosen& chosen)
-      : stepper_(stepper), v_free_(v_free), chosen_(chosen), unknowns_(stepper.options_.directions.count + 2) {
+      : stepper_(stepper), chosen_(chosen), unknowns_(stepper.options_.directions.count + 2) {
+    is_bad_ = ~v_free.isfinite().all(-1);
+    v_free_ = v_free.masked_fill(is_bad_.unsqueeze(-1), 0);
+    nan_ = at::where(is_bad_, v_free.sum(-1), 0);
     const FrictionProblem problem =
-        friction_problem(stepper.A_, v_free, chosen.J, chosen.b, chosen.mu, stepper.options_.directions);
+        friction_problem(stepper.A_, v_free_, chosen.J, chosen.b, chosen.mu, stepper.options_.directions);
     // friction_problem orders them as all normals, all directions and all slips.
     const std::int64_t m = chosen.count();
     const Tensor place = at::arange(m * unknowns_, at::kLong);
@@ -109,18 +114,26 @@ struct RigidStepper::Polyhedral {
                 -1)
             .flatten();
     by_kind_ = by_kind.argsort();
-    problem_ = {problem.M.index_select(-2, by_kind).index_select(-1, by_kind), problem.q.index_select(-1, by_kind)};
+    problem_ = {problem.M.index_select(-2, by_kind).index_select(-1, by_kind),
+                problem.q.index_select(-1, by_kind) + nan_.unsqueeze(-1)};
     SolveOptions options;
-    options.sizes = unknowns_ * chosen.sizes;
+    // q counts where it is NaN.
+    options.sizes = unknowns_ * at::maximum(chosen.sizes, is_bad_.to(at::kLong)).clamp_max(m);
     options.kappa = stepper.options_.kappa;
     if (options.kappa == 0) options.ties = stepper.options_.ties;
     options.tolerance = stepper.options_.tolerance;
     result = lcp::solve(problem_.M, problem_.q, options);
   }
 
-  FrictionMotion motion() const {
-    return friction_motion(stepper_.A_, v_free_, chosen_.J, result.z.index_select(-1, by_kind_),
-                           stepper_.options_.directions);
+  // NaN where the LCP was not solved.
+  StepOutcome outcome() const {
+    const Tensor status = result.status.masked_fill(is_bad_, static_cast<std::int8_t>(Status::kBadInput));
+    const Tensor solved = (status == 0).unsqueeze(-1), nan = (result.z.sum(-1) + nan_).unsqueeze(-1);
+    const FrictionMotion motion =
+        friction_motion(stepper_.A_, v_free_, chosen_.J, at::where(solved, result.z, 0).index_select(-1, by_kind_),
+                        stepper_.options_.directions);
+    return {at::where(solved, motion.v, nan), at::where(solved, motion.gamma, nan), status,
+            at::zeros_like(chosen_.sizes)};
   }
 
   // scale: [...], the largest velocity of the problem.
@@ -147,8 +160,8 @@ struct RigidStepper::Polyhedral {
 
  private:
   const RigidStepper& stepper_;
-  const Tensor& v_free_;
   const Chosen& chosen_;
+  Tensor is_bad_, v_free_, nan_;
   std::int64_t unknowns_;  // of each contact
   Problem problem_;
   Tensor by_kind_;  // the places of the unknowns in the order of friction_problem
@@ -304,15 +317,8 @@ StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) cons
                          {.sizes = chosen.sizes, .kappa = options_.kappa, .tolerance = options_.tolerance});
       return {std::move(result.v), std::move(result.gamma), std::move(result.status), std::move(result.iterations)};
     }
-    case RigidFormulation::kPolyhedral: {
-      const Polyhedral lcp(*this, v_free, chosen);
-      FrictionMotion motion = lcp.motion();
-      // An LCP without unknowns does not see that v_free is not finite.
-      const Tensor is_bad = ~motion.v.isfinite().all(-1) & (lcp.result.status == 0);
-      return {std::move(motion.v), std::move(motion.gamma),
-              lcp.result.status.masked_fill(is_bad, static_cast<std::int8_t>(Status::kBadInput)),
-              at::zeros_like(chosen.sizes)};
-    }
+    case RigidFormulation::kPolyhedral:
+      return Polyhedral(*this, v_free, chosen).outcome();
     case RigidFormulation::kCompliant: {
       ContactResult result = solve_contact(A_, v_free, chosen.J, -chosen.b, chosen.R, chosen.mu,
                                            {.sizes = chosen.sizes, .tolerance = options_.tolerance});
