@@ -384,7 +384,7 @@ def test_rigid_bodies(simulate, tmp_path, system, formulation):
     assert len(bodies["mass"]) == BODIES[system] and min(bodies["size_x"]) > 0
 
 
-@pytest.mark.parametrize("bodies, steps", [(4, 40), (8, 20)])
+@pytest.mark.parametrize("bodies, steps", [(4, 40), (8, 100)])
 def test_polyhedral_stacks_stay_at_rest(simulate, bodies, steps):
     _, metrics = simulate("--system", "stack", "--bodies", bodies, "--formulation", "polyhedral", "--steps", steps)
     assert metrics["unsolved"] == 0 and metrics["max_error_vs_exact"] < 1e-9
