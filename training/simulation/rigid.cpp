@@ -369,10 +369,11 @@ class StackSystem : public RigidSystem {
   }
   std::int64_t bodies() const override { return bodies_; }
 
-  // Trajectories beside the first have other shifts.
+  // Trajectories beside the first have other shifts, which keep away from half the side.
   Setting set(const Request& request) const override {
     Setting setting = ground();
-    const Tensor shift = (shift_ * request.variation(0).to(torch::kDouble)).clamp(-side_ / 2, side_ / 2);
+    const double largest = std::max(std::abs(shift_), 0.45 * side_);
+    const Tensor shift = (shift_ * request.variation(0).to(torch::kDouble)).clamp(-largest, largest);
     std::vector<Tensor> positions;
     for (std::int64_t b = 0; b < bodies_; ++b) {
       setting.sizes.push_back({side_, side_, side_});
