@@ -242,6 +242,8 @@ def other_rows(measured):
             ("sliding_block mixed", "sliding blocks, mixed", 1000, "lcp::solve", ("", "")),
             ("point_mass stewart_trinkle", "point masses, Stewart-Trinkle", 1000, "lcp::solve", ("", "")),
             ("point_mass belbute_peres", "point masses, Belbute-Peres", 1000, "lcp::solve", ("", "")),
+            ("point_mass velocity level", "point masses, velocity level", 1000, "lcp::solve", ("", "")),
+            ("tripod", "tripods", 50, "lcp::solve", ("", "")),
             ("cube", "cubes, exact cone", 200, "lcp::solve_friction", ("<= 1.5", "<= 3"))):
         for work, what, target in (("forward", "rollout", targets[0]), ("gradient", "rollout and gradient", targets[1])):
             whole, solves, copy, inside = (measured.ns("rollout", f"{name} {work}", who)

@@ -1,14 +1,15 @@
-// rollout/: 1000 trajectories, on as many threads as there are cores, up to 2, of 1000 steps, and of 200 steps of a
-// cube. "gradient" is a rollout and the gradient of its last state with respect to mu and the first. Beside it: the
-// time inside lcp:: of it; the problems of all steps solved as one batch, "gradient" with that of z in q, for the cube
-// that of v in b; and a copy of as many bytes as the rollout must read and write. Memory that is freed is kept: page
-// faults in fresh memory would be most of the time of some.
+// rollout/: 1000 trajectories, on as many threads as there are cores, up to 2, of 1000 steps, and of 50 steps of a
+// tripod and 200 of a cube. "gradient" is a rollout and the gradient of its last state with respect to mu and the
+// first. Beside it: the time inside lcp:: of it; the problems of all steps solved as one batch, "gradient" with that of
+// z in q, for the cube that of v in b; and a copy of as many bytes as the rollout must read and write. Memory that is
+// freed is kept: page faults in fresh memory would be most of the time of some.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <lcp/physics/point_mass.h>
 #include <lcp/physics/rigid_scene.h>
 #include <lcp/physics/sliding_block.h>
+#include <lcp/physics/tripod.h>
 #include <lcp/solve_friction.h>
 #include <malloc.h>
 #include <torch/autograd.h>
@@ -32,6 +33,7 @@ using at::Tensor;
 
 constexpr std::int64_t kSteps = 1000;
 constexpr std::int64_t kCubeSteps = 200;
+constexpr std::int64_t kTripodSteps = 50;
 constexpr std::int64_t kTrajectories = 1000;
 
 struct Result {
@@ -84,14 +86,13 @@ Rollout sliding_block(physics::SlidingBlockFormulation formulation) {
       direct ? physics::direct_problem(v, u, block) : physics::traditional_problem(v, u, block), 1, 1);
 }
 
-Rollout point_mass(physics::PointMassFormulation formulation) {
+Rollout point_mass(const physics::PointMassOptions& options) {
   torch::manual_seed(0);
   const auto mass = physics::PointMass::of(1, 0.01, 0.5, 9.81);
   const Tensor height = torch::rand({kTrajectories}, torch::kDouble);
   const Tensor position = torch::stack({torch::zeros_like(height), height}, -1);
   const Tensor u = torch::zeros({kSteps, 1, 2}, torch::kDouble);
   const Tensor first = 3 * torch::randn({kTrajectories, 2}, torch::kDouble);
-  const physics::PointMassOptions options = {formulation, physics::Stabilization::kPosition};
   const auto next = physics::simulate({position, first}, u, mass, options).step.next;
   const physics::PointMassState starts = {starts_of(position, next.position), starts_of(first, next.velocity)};
   return rollout_of(
@@ -102,6 +103,27 @@ Rollout point_mass(physics::PointMassFormulation formulation) {
         return {solution.step.next.position[-1], solution.status};
       },
       physics::reduced_problem(starts, u, mass, options.stabilization), 4, 2);
+}
+
+// Tripods that slide and turn until they rest.
+Rollout tripod() {
+  torch::manual_seed(0);
+  const auto body = physics::Tripod::of(1, 2e-3, 0.01, 0.3, 9.81, 0.01);
+  constexpr std::int64_t kDirections = 4;
+  const Tensor pose = torch::randn({kTrajectories, 3}, torch::kDouble);
+  const Tensor first = torch::randn({kTrajectories, 3}, torch::kDouble) * torch::tensor({0.5, 0.5, 5.}, torch::kDouble);
+  const Tensor u = torch::zeros({kTripodSteps, 1, 3}, torch::kDouble);
+  const auto next = physics::simulate({pose, first}, u, body, kDirections).step.next;
+  return rollout_of(
+      first, body.mu,
+      [=](const Tensor& velocity, const Tensor& mu) -> Result {
+        physics::Tripod with = body;
+        with.mu = mu;
+        const auto solution = physics::simulate({pose, velocity}, u, with, kDirections);
+        return {solution.step.next.pose[-1], solution.status};
+      },
+      physics::polyhedral_problem({starts_of(pose, next.pose), starts_of(first, next.velocity)}, u, body, kDirections),
+      6, 3);
 }
 
 // The friction problems of all steps of a rollout of one body, with the chosen contacts alone.
@@ -242,8 +264,14 @@ void add_rollouts() {
   add_rollout("sliding_block direct", kSteps, [] { return sliding_block(Sliding::kDirect); });
   add_rollout("sliding_block traditional", kSteps, [] { return sliding_block(Sliding::kTraditional); });
   add_rollout("sliding_block mixed", kSteps, [] { return sliding_block(Sliding::kMixed); });
-  add_rollout("point_mass stewart_trinkle", kSteps, [] { return point_mass(Point::kStewartTrinkle); });
-  add_rollout("point_mass belbute_peres", kSteps, [] { return point_mass(Point::kBelbutePeres); });
+  using physics::Stabilization;
+  const auto add_point_mass = [](const char* name, Point formulation, Stabilization stabilization) {
+    add_rollout(name, kSteps, [=] { return point_mass({formulation, stabilization}); });
+  };
+  add_point_mass("point_mass stewart_trinkle", Point::kStewartTrinkle, Stabilization::kPosition);
+  add_point_mass("point_mass belbute_peres", Point::kBelbutePeres, Stabilization::kPosition);
+  add_point_mass("point_mass velocity level", Point::kStewartTrinkle, Stabilization::kVelocity);
+  add_rollout("tripod", kTripodSteps, tripod);
   add_rollout("cube", kCubeSteps, cube);
 }
 

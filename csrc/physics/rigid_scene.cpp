@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <limits>
 #include <utility>
 
 #include "physics/rigid_stepper.h"
@@ -47,6 +48,25 @@ struct Arguments {
 RigidState state_of(const Tensors& x) { return {x[0], x[1], x[2], x[3]}; }
 Tensors list_of(const RigidState& x) { return {x.position, x.orientation, x.velocity, x.angular_velocity}; }
 
+// A state and forces for roll_out. It needs finite numbers and quaternions that have a direction, so an element without
+// these stands still at the origin and is marked by its forces, which are NaN, as a sum of its state.
+struct Start {
+  Tensors state;
+  Tensor u;
+};
+
+Start start_of(const Arguments& arguments) {
+  const Tensors state = list_of(arguments.state);
+  const Tensor square = arguments.state.orientation.square().sum(-1, true);
+  const Tensor numbers = at::cat(state, -1), sum = numbers.sum(-1, true).sum(-2, true);
+  const Tensor fits = (numbers.isfinite().all(-1, true) & (square > 0) & square.isfinite()).all(-2, true);
+  if (fits.all().item<bool>()) return {state, arguments.u};
+  Start start{list_of(RigidState::at_rest(at::zeros_like(arguments.state.position))),
+              at::where(fits, arguments.u, sum + std::numeric_limits<double>::quiet_NaN())};
+  for (std::size_t k = 0; k < state.size(); ++k) start.state[k] = at::where(fits, state[k], start.state[k]);
+  return start;
+}
+
 template <class F>
 RigidSolution map(const RigidSolution& s, const F& f) {
   return {{f(s.next.position), f(s.next.orientation), f(s.next.velocity), f(s.next.angular_velocity)},
@@ -77,7 +97,8 @@ RigidSteps step_by_step(const RigidState& state, const Tensor& u, const RigidSce
       [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
         return list_of(stepper.advance(state_of(now), contacts, solved.result.z, solved.result.w));
       }};
-  const Rollout all = roll_out(list_of(arguments.state), arguments.u, arguments.batch, functions);
+  const Start start = start_of(arguments);
+  const Rollout all = roll_out(start.state, start.u, arguments.batch, functions);
   const auto marked = [&](const Tensor& x) { return with_failures(x, all.failure); };
   return {{marked(all.ends[0]), marked(all.ends[1]), marked(all.ends[2]), marked(all.ends[3])},
           marked(all.result.w),

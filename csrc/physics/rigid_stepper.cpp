@@ -21,6 +21,9 @@ using at::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
+// Velocities of contacts that are at most this multiple of the largest one are round-off.
+constexpr double kRoundOff = 1e-10;
+
 // The parts along the normals, [..., c], of vectors [..., 3 c], and the reverse, with 0 along the tangents.
 Tensor normal_part(const Tensor& x) { return x.unflatten(-1, {-1, 3}).select(-1, 2); }
 Tensor along_normals(const Tensor& x) {
@@ -93,10 +96,15 @@ struct RigidStepper::Chosen {
 // The LCP of polyhedral friction, with the unknowns of each contact (normal, directions, slip) one behind another, so
 // that those of the contacts that count come first.
 struct RigidStepper::Polyhedral {
+  // Where v_free is not finite it counts as 0, and q is NaN, as a sum of it: the products of operators of tensors would
+  // make NaN of gradients that are 0.
   Polyhedral(const RigidStepper& stepper, const Tensor& v_free, const Chosen& chosen)
-      : stepper_(stepper), v_free_(v_free), chosen_(chosen), unknowns_(stepper.options_.directions.count + 2) {
+      : stepper_(stepper), chosen_(chosen), unknowns_(stepper.options_.directions.count + 2) {
+    is_bad_ = ~v_free.isfinite().all(-1);
+    v_free_ = v_free.masked_fill(is_bad_.unsqueeze(-1), 0);
+    nan_ = at::where(is_bad_, v_free.sum(-1), 0);
     const FrictionProblem problem =
-        friction_problem(stepper.A_, v_free, chosen.J, chosen.b, chosen.mu, stepper.options_.directions);
+        friction_problem(stepper.A_, v_free_, chosen.J, chosen.b, chosen.mu, stepper.options_.directions);
     // friction_problem orders them as all normals, all directions and all slips.
     const std::int64_t m = chosen.count();
     const Tensor place = at::arange(m * unknowns_, at::kLong);
@@ -106,18 +114,26 @@ struct RigidStepper::Polyhedral {
                 -1)
             .flatten();
     by_kind_ = by_kind.argsort();
-    problem_ = {problem.M.index_select(-2, by_kind).index_select(-1, by_kind), problem.q.index_select(-1, by_kind)};
+    problem_ = {problem.M.index_select(-2, by_kind).index_select(-1, by_kind),
+                problem.q.index_select(-1, by_kind) + nan_.unsqueeze(-1)};
     SolveOptions options;
-    options.sizes = unknowns_ * chosen.sizes;
+    // q counts where it is NaN.
+    options.sizes = unknowns_ * at::maximum(chosen.sizes, is_bad_.to(at::kLong)).clamp_max(m);
     options.kappa = stepper.options_.kappa;
     if (options.kappa == 0) options.ties = stepper.options_.ties;
     options.tolerance = stepper.options_.tolerance;
     result = lcp::solve(problem_.M, problem_.q, options);
   }
 
-  FrictionMotion motion() const {
-    return friction_motion(stepper_.A_, v_free_, chosen_.J, result.z.index_select(-1, by_kind_),
-                           stepper_.options_.directions);
+  // NaN where the LCP was not solved.
+  StepOutcome outcome() const {
+    const Tensor status = result.status.masked_fill(is_bad_, static_cast<std::int8_t>(Status::kBadInput));
+    const Tensor solved = (status == 0).unsqueeze(-1), nan = (result.z.sum(-1) + nan_).unsqueeze(-1);
+    const FrictionMotion motion =
+        friction_motion(stepper_.A_, v_free_, chosen_.J, at::where(solved, result.z, 0).index_select(-1, by_kind_),
+                        stepper_.options_.directions);
+    return {at::where(solved, motion.v, nan), at::where(solved, motion.gamma, nan), status,
+            at::zeros_like(chosen_.sizes)};
   }
 
   // scale: [...], the largest velocity of the problem.
@@ -144,8 +160,8 @@ struct RigidStepper::Polyhedral {
 
  private:
   const RigidStepper& stepper_;
-  const Tensor& v_free_;
   const Chosen& chosen_;
+  Tensor is_bad_, v_free_, nan_;
   std::int64_t unknowns_;  // of each contact
   Problem problem_;
   Tensor by_kind_;  // the places of the unknowns in the order of friction_problem
@@ -265,16 +281,18 @@ StepOutcome RigidStepper::solve(const Tensor& given, const StepContacts& contact
     return normal_part(sum) < (is_compliant ? lift - round_off : -round_off);
   };
   // Pairs that would not close carry no impulse. Solving for those that would without contact may bring others to
-  // close; these are added until there are none. A smoothed derivative sees all pairs.
-  Tensor is_chosen = options_.kappa > 0 ? at::ones_like(contacts.gap, at::kBool) : closing(v_free, 0);
+  // close; these are added until there are none. A smoothed derivative sees all pairs. The LCP of a pile at rest is
+  // hard to solve for only some of its contacts, which round-off would choose.
+  Tensor is_chosen =
+      options_.kappa > 0 ? at::ones_like(contacts.gap, at::kBool) : closing(v_free, is_polyhedral ? -kRoundOff : 0);
   Tensor iterations = at::zeros({}, at::kLong), grown = at::ones({}, at::kBool);
   for (;;) {
     const Chosen chosen = choose(contacts, is_chosen);
     StepOutcome outcome = solve(v_free, chosen);
     outcome.iterations = iterations = iterations + at::where(grown, outcome.iterations, 0);
-    Tensor next = is_chosen | closing(outcome.v, 1e-10);
+    Tensor next = is_chosen | closing(outcome.v, kRoundOff);
     if (is_polyhedral) {
-      // Lemke's method may fail for some of the contacts of a pile at rest, which round-off chose, and not for all.
+      // Lemke's method may fail for some of the contacts, and not for all.
       const Tensor failed = (outcome.status != 0) & (outcome.status != static_cast<std::int8_t>(Status::kBadInput));
       next = next | failed.unsqueeze(-1);
     }
@@ -299,15 +317,8 @@ StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) cons
                          {.sizes = chosen.sizes, .kappa = options_.kappa, .tolerance = options_.tolerance});
       return {std::move(result.v), std::move(result.gamma), std::move(result.status), std::move(result.iterations)};
     }
-    case RigidFormulation::kPolyhedral: {
-      const Polyhedral lcp(*this, v_free, chosen);
-      FrictionMotion motion = lcp.motion();
-      // An LCP without unknowns does not see that v_free is not finite.
-      const Tensor is_bad = ~motion.v.isfinite().all(-1) & (lcp.result.status == 0);
-      return {std::move(motion.v), std::move(motion.gamma),
-              lcp.result.status.masked_fill(is_bad, static_cast<std::int8_t>(Status::kBadInput)),
-              at::zeros_like(chosen.sizes)};
-    }
+    case RigidFormulation::kPolyhedral:
+      return Polyhedral(*this, v_free, chosen).outcome();
     case RigidFormulation::kCompliant: {
       ContactResult result = solve_contact(A_, v_free, chosen.J, -chosen.b, chosen.R, chosen.mu,
                                            {.sizes = chosen.sizes, .tolerance = options_.tolerance});
@@ -355,7 +366,10 @@ StepCertificate RigidStepper::certify(const Tensor& v_free, const StepContacts& 
     return {none, none + kInfinity};
   }
   const Tensor free = matvec(contacts.J, v_free) + contacts.b, scale = free.abs().amax(-1);
-  const Tensor is_chosen = (normal_part(outcome.gamma) > 0) | (normal_part(free) < 0);
+  // As `solve` chooses them.
+  const Tensor round_off = options_.formulation == RigidFormulation::kPolyhedral ? kRoundOff * scale.unsqueeze(-1)
+                                                                                 : at::zeros({}, scale.options());
+  const Tensor is_chosen = (normal_part(outcome.gamma) > 0) | (normal_part(free) < round_off);
   const Chosen chosen = choose(contacts, is_chosen);
   const Tensor gamma = taken(outcome.gamma.unflatten(-1, {-1, 3}).unsqueeze(-1), chosen.index).flatten(-3);
   StepCertificate certificate;

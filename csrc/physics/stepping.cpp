@@ -41,6 +41,11 @@ Tensor either(const Tensor& a, const Tensor& b) {
   return b.defined() ? a | b : a;
 }
 
+// The sum of the numbers of each element of x, [batch..., ...], where `mask`, [batch...], is true, else 0.
+Tensor sums_where(const Tensor& mask, const Tensor& x) {
+  return at::where(mask, x.dim() > mask.dim() ? x.flatten(mask.dim()).sum(-1) : x, 0);
+}
+
 Tensor zero_where(const Tensor& mask, const Tensor& x) { return at::where(broadcastable(mask, x), 0, x); }
 
 // at::stack, in which an undefined tensor stands for zeros. The result is undefined if all of them are.
@@ -143,9 +148,17 @@ Rollout roll_out(Tensors state, Tensor u, const Shape& batch, const StepFunction
   Tensor failed;  // [batch...]
   for (const Tensor& x : state) failed = either(failed, not_finite(x, batch_dims));
   const Tensor invalid = not_finite(u, batch_dims + 1);  // [steps, batch...]
-  if (invalid.defined()) u = zero_where(invalid, u);
+  // NaN, [batch...], as a sum of what failed, so that the gradient of a failed step reaches that.
+  Tensor nan = at::full(batch, kNaN, state[0].options()), lost;
   if (failed.defined()) {
-    for (Tensor& x : state) x = zero_where(failed, x);
+    for (Tensor& x : state) {
+      nan = nan + sums_where(failed, x);
+      x = zero_where(failed, x);
+    }
+  }
+  if (invalid.defined()) {
+    lost = sums_where(invalid, u);
+    u = zero_where(invalid, u);
   }
 
   Rollout rollout;
@@ -153,8 +166,11 @@ Rollout roll_out(Tensors state, Tensor u, const Shape& batch, const StepFunction
   Tensors z, w, status, failure;
   const Tensors first = state;
   for (std::int64_t k = 0; k < u.size(0); ++k) {
-    if (invalid.defined()) failed = either(failed, invalid[k]);
-    const Tensor poison = failed.defined() ? at::where(failed, kNaN, at::zeros(batch, state[0].options())) : Tensor{};
+    if (invalid.defined()) {
+      failed = either(failed, invalid[k]);
+      nan = nan + lost[k];
+    }
+    const Tensor poison = failed.defined() ? at::where(failed, nan, 0) : Tensor{};
     const Tensor now = u[k];
     Solved solved = functions.solve(state, now, poison);
     SolveResult& result = solved.result;

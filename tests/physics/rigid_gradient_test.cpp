@@ -5,7 +5,10 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lcp/physics/rigid_scene.h"
@@ -175,6 +178,50 @@ TEST_F(RigidGradientTest, ABounceHasTheDerivativeOfTheMotionWithoutSteps) {
   const double t_0 = std::sqrt(2 / kGravity), after = duration - t_0, dt_0 = t_0 / 2;
   const double expected = (e * kGravity * (after - t_0) + kGravity * after) * dt_0;
   EXPECT_NEAR(slope, expected, 0.06 * std::abs(expected));
+}
+
+// An element that starts badly gives no NaN to the gradient of what it shares with others, if the loss leaves it out;
+// its own is then 0, else NaN.
+TEST_F(RigidGradientTest, ABadStartStaysOutOfTheGradientOfWhatIsShared) {
+  const Case c = tumbling(0.092, 6);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<std::pair<std::size_t, double>> faults = {{0, nan},   {1, nan}, {1, 0},
+                                                              {1, 1e200}, {3, nan}, {4, nan}};
+  const auto count = static_cast<std::int64_t>(faults.size());
+  Inputs all = everything(c), alone = all;
+  for (std::size_t k = 0; k < 5; ++k) all[k] = all[k].expand({count + 1, -1, -1}).clone();
+  for (std::int64_t i = 0; i < count; ++i) all[faults[i].first][i + 1].fill_(faults[i].second);
+  const auto gradients = [&](const Inputs& inputs, const RigidOptions& options, bool masked) {
+    Inputs leaves;
+    for (const Tensor& x : inputs) leaves.push_back(x.clone().requires_grad_());
+    const RigidSolution end = simulate({leaves[0], leaves[1], leaves[2], leaves[3]},
+                                       leaves[4].unsqueeze(0).expand({c.steps, -1, -1, -1}), scene_in(leaves), options);
+    const Tensor sum = end.next.position.sum({-2, -1}) + end.gamma.sum(-1);
+    return torch::autograd::grad({(masked ? torch::where(end.status == 0, sum, 0) : sum).sum()}, leaves, {}, {}, false,
+                                 /*allow_unused=*/true);
+  };
+  for (std::size_t k = 0; k < 5; ++k) alone[k] = alone[k].unsqueeze(0);
+  for (const auto formulation : kAll) {
+    for (const double kappa : {0.0, 1e-4}) {
+      RigidOptions options = with(formulation);
+      if (kappa > 0 && formulation == RigidFormulation::kCompliant) continue;
+      options.kappa = kappa;
+      const std::string name = std::to_string(static_cast<int>(formulation)) + ", kappa " + std::to_string(kappa);
+      const Inputs masked = gradients(all, options, true), whole = gradients(all, options, false);
+      const Inputs expected = gradients(alone, options, true);
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        if (!expected[k].defined()) continue;
+        const bool shared = k >= 5;
+        const Tensor found = shared ? masked[k] : masked[k][0], right = shared ? expected[k] : expected[k][0];
+        const double scale = 1 + right.abs().max().item<double>();
+        EXPECT_LE((found - right).abs().max().item<double>(), 1e-10 * scale) << name << ", input " << k;
+        EXPECT_TRUE(shared || (masked[k].slice(0, 1) == 0).all().item<bool>()) << name << ", input " << k;
+      }
+      for (std::int64_t i = 0; i < count; ++i) {
+        EXPECT_TRUE(whole[faults[i].first][i + 1].isnan().all().item<bool>()) << name << ", fault " << i;
+      }
+    }
+  }
 }
 
 // The derivative of the velocity of a ball in y by a force in y, times mass / dt, while a force in x makes it roll.

@@ -22,6 +22,7 @@ namespace lcp::physics::tripod_test {
 
 using testing::count;
 using testing::error_of;
+using testing::everywhere;
 using testing::Inputs;
 using testing::largest;
 using testing::number;
@@ -501,6 +502,23 @@ TEST_F(TripodTest, LeavesTheNeighboursOfABrokenElementAlone) {
   same_beside(run(good, good_u, NAN, 1.3), 3);
   ASSERT_NO_THROW(run(good, good_u, 0.002, NAN));
   same_beside(run(good, good_u, 0.002, NAN), 3);
+}
+
+TEST_F(TripodTest, HasAGradientOfABrokenElementThatIsZeroIfItIsLeftOutElseNaN) {
+  TripodState state = random_states(3, block());
+  Tensor u = torch::zeros({2, 3, 3}, torch::kDouble);
+  state.pose[1][2] = NAN;
+  u[1][2][0] = NAN;
+  const Inputs in{state.pose.requires_grad_(), state.velocity.requires_grad_(), u.requires_grad_()};
+  const auto rollout = simulate({in[0], in[1]}, in[2], block(), 6);
+  const Tensor v = rollout.step.next.velocity.sum(-1);
+  const auto whole = torch::autograd::grad({v.sum()}, in, {}, /*retain_graph=*/true);
+  const auto masked = torch::autograd::grad({torch::where(rollout.status == 0, v, 0).sum()}, in);
+  for (const std::size_t k : {0, 1}) {
+    EXPECT_TRUE(everywhere(whole[k][1].isnan()) && everywhere(masked[k][1] == 0)) << k;
+    EXPECT_TRUE(torch::equal(whole[k][0], masked[k][0]) && everywhere(masked[k][2].isfinite())) << k;
+  }
+  EXPECT_TRUE(everywhere(whole[2][1][2].isnan()) && everywhere(masked[2][1][2] == 0));
 }
 
 TEST_F(TripodTest, KeepsABrokenElementOutOfTheGradientOfSharedParameters) {

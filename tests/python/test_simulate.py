@@ -299,7 +299,9 @@ def test_steps_of_a_trajectory_are_chained(simulate):
         assert np.array_equal(data["v"][rows][1:], data["v_next"][rows][:-1])
 
 
-@pytest.mark.parametrize("system", ["falling_block", "planar_block", "point_mass", "tripod", *COMPLIANT])
+@pytest.mark.parametrize("system", [
+    "falling_block", "planar_block", "point_mass", "tripod", *COMPLIANT, "cube", "rolling", "spheres"
+])
 def test_first_trajectory_is_that_of_the_flags(simulate, system):
     one, _ = simulate("--system", system, "--steps", 60)
     many, _ = simulate("--system", system, "--steps", 60, "--trajectories", 5)
@@ -307,6 +309,13 @@ def test_first_trajectory_is_that_of_the_flags(simulate, system):
     for name, column in one.items():
         assert np.array_equal(many[name][first], column)
     assert len({column.tobytes() for column in np.split(many[COLUMNS[system].split(",")[0]], 5)}) == 5
+
+
+def test_trajectories_of_a_stack_have_other_shifts_and_pushes(simulate):
+    data, metrics = simulate("--system", "stack", "--trajectories", 4, "--steps", 5)
+    assert len(set(data["x_1"].round(9))) == 4 and metrics["max_error_vs_exact"] < 1e-9
+    data, _ = simulate("--system", "stack", "--trajectories", 4, "--steps", 5, "--bodies", 1, "--push", 6, out="pushed")
+    assert len(set(data["v_x"])) == 20
 
 
 @pytest.mark.parametrize("system", FORMULATIONS)
@@ -375,7 +384,7 @@ def test_rigid_bodies(simulate, tmp_path, system, formulation):
     assert len(bodies["mass"]) == BODIES[system] and min(bodies["size_x"]) > 0
 
 
-@pytest.mark.parametrize("bodies, steps", [(4, 40), (8, 20)])
+@pytest.mark.parametrize("bodies, steps", [(4, 40), (8, 100)])
 def test_polyhedral_stacks_stay_at_rest(simulate, bodies, steps):
     _, metrics = simulate("--system", "stack", "--bodies", bodies, "--formulation", "polyhedral", "--steps", steps)
     assert metrics["unsolved"] == 0 and metrics["max_error_vs_exact"] < 1e-9
@@ -386,10 +395,27 @@ def test_polyhedral_stacks_stay_at_rest(simulate, bodies, steps):
     ("cube", ("--height", 0.04), "bodies overlap at the start"),
     ("spheres", ("--radius", 0.2), "bodies overlap at the start"),
     ("rolling", ("--slope", 1.5), "--slope must be at least 0 and less than 1.5"),
+    ("rolling", ("--speed", 0, "--trajectories", 2), "--trajectories must be 1, since all would be the same"),
+    ("stack", ("--shift", 0, "--trajectories", 2), "--trajectories must be 1, since all would be the same"),
+    ("stack", ("--shift", -0.051), "--shift must be at most half of --side, 0.05 m"),
 ])
 def test_starts_that_cannot_be_are_refused(run, system, flags, message):
     result = run("simulate", "--system", system, *flags, "--out", "out", "--quiet")
     assert result.returncode == 2 and message in result.stderr
+
+
+def test_a_stack_ends_where_a_cube_would_tip(run, simulate):
+    flags = ("--system", "stack", "--bodies", 2, "--push", 5)
+    data, _ = simulate(*flags, "--steps", 30)
+    assert 0.02 < data["x_1"][-1] < 0.03
+    result = run("simulate", *flags, "--steps", 200, "--out", "beyond", "--quiet")
+    assert result.returncode == 1 and "cube 1 would tip over the edge of the one below" in result.stderr
+
+
+def test_the_start_counts_for_the_penetration(simulate, tmp_path):
+    write_csv(tmp_path / "rows.csv", x=np.zeros(1), y=np.zeros(1), z=np.full(1, 0.04), v_z=np.zeros(1))
+    _, metrics = simulate("--system", "cube", "--inputs", tmp_path / "rows.csv")
+    assert metrics["max_penetration"] == pytest.approx(0.01, abs=1e-12)
 
 
 def test_a_row_of_inputs_is_a_step_of_a_body(simulate, tmp_path):
@@ -447,6 +473,15 @@ def test_the_other_systems_are_drawn(simulate, script, tmp_path, monkeypatch, sy
     monkeypatch.setattr(sys, "argv", ["simulate.py", str(tmp_path / "out"), str(tmp_path / "out" / "figures")])
     script.main()
     check_figures(tmp_path / "out", system)
+
+
+def test_the_ground_ends_at_the_walls(script):
+    rigid = sys.modules["rigid"]
+    ground, walls = np.array([0.0, 0, 1, 0]), [np.array([-x, -y, 0.0, -1]) for x, y in ((1, 0), (-1, 0), (0, 1), (0, -1))]
+    lines = np.array(rigid.net(ground, walls, np.array([0.0, 0, 3]), 2))
+    assert len(lines) == 10 and (lines[..., 2] == 0).all() and abs(lines).max() == pytest.approx(1)
+    corners = rigid.edges([ground, *walls], [np.array([0.0, 0, -1, -2])])
+    assert len(corners) == 8 and max(line[:, 2].max() for line in corners) == pytest.approx(2)
 
 
 def test_animation_can_be_left_out(run, tmp_path):

@@ -14,6 +14,7 @@ FACES = [(0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (
 CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
 LIGHT = np.array([0.35, -0.5, 0.8]) / np.linalg.norm([0.35, -0.5, 0.8])
 SEEN = (20, -60)  # elevation and azimuth of the view, degrees
+BEHIND, PATHS, BODIES, BEFORE = range(4)  # the order of drawing: planes, paths, bodies, planes
 
 
 def matrices(q):
@@ -35,6 +36,44 @@ def ball_mesh(meridians=16, parallels=9):
     return faces.reshape(-1, 4, 3), painted.ravel()
 
 
+def within(start, direction, planes):
+    """The part of the line from `start` along `direction` that no plane (normal, offset) is above: its ends, or None."""
+    low, high = -np.inf, np.inf
+    for plane in planes:
+        height, climb = plane[:3] @ start - plane[3], plane[:3] @ direction
+        if abs(climb) < 1e-9:
+            if height < -1e-9:
+                return None
+        elif climb > 0:
+            low = max(low, -height / climb)
+        else:
+            high = min(high, -height / climb)
+    return np.stack([start + low * direction, start + high * direction]) if low < high else None
+
+
+def net(plane, others, middle, size, lines=9):
+    """Lines in a plane, above all other planes, about `size` around the middle."""
+    across = np.cross(plane[:3], (0, 1, 0) if abs(plane[1]) < 0.9 else (1, 0, 0))
+    across /= np.linalg.norm(across)
+    along = np.cross(plane[:3], across)
+    start = middle - (plane[:3] @ middle - plane[3]) * plane[:3]
+    drawn = (within(start + step * aside, direction, others) for aside, direction in ((across, along), (along, across))
+             for step in np.linspace(-size, size, lines))
+    return [line for line in drawn if line is not None]
+
+
+def edges(planes, box):
+    """The lines in which two of the planes meet, above all others and in the box."""
+    drawn = []
+    for k, plane in enumerate(planes):
+        for other in planes[:k]:
+            direction = np.cross(plane[:3], other[:3])
+            if np.linalg.norm(direction) > 1e-9:
+                start = np.linalg.lstsq(np.stack([plane[:3], other[:3]]), np.array([plane[3], other[3]]), rcond=None)[0]
+                drawn.append(within(start, direction, [x for x in planes if x is not plane and x is not other] + box))
+    return [line for line in drawn if line is not None]
+
+
 class RigidBodies:
     """A run: its flags, and the positions and orientations of its first trajectory, [bodies, steps + 1, ...]."""
 
@@ -49,6 +88,8 @@ class RigidBodies:
         with open(run / "bodies.csv") as stream:
             shapes = list(csv.DictReader(stream))
         self.sizes = np.array([[float(shape[f"size_{x}"]) for x in "xyz"] for shape in shapes])
+        with open(run / "planes.csv") as stream:
+            self.planes = np.array([[float(x) for x in row.values()] for row in csv.DictReader(stream)])
         self.round = self.flags["system"] in ("rolling", "spheres")
         ends = ["" if len(shapes) == 1 else f"_{b}" for b in range(len(shapes))]
         self.positions, self.quaternions, self.velocities = (
@@ -65,7 +106,6 @@ class RigidBodies:
         if self.flags["formulation"] == "compliant":
             parameters[1] = f"$k$ = {self.flags['stiffness']:g} N/m"
         self.title = f"{title}\n{', '.join(parameters)}"
-        self.slope = self.flags.get("slope", 0)
         self.mesh, self.painted = ball_mesh() if self.round else (CORNERS[np.array(FACES)], None)
 
     def faces(self, k):
@@ -89,17 +129,29 @@ class RigidBodies:
     def limits(self):
         """The middle and the width of a box that contains all motion, seen as a cube."""
         points = self.positions[:, : self.solved]
-        reach = self.sizes.max() / (2 if self.round else 1.2)
+        reach = self.sizes.max() / (1 if len(self.planes) > 1 else 2 if self.round else 1.2)
         low, high = points.min(axis=(0, 1)) - reach, points.max(axis=(0, 1)) + reach
-        low[2] = min(low[2], 0) if self.slope == 0 else low[2]
+        low[2] = min(low[2], 0) if self.flags.get("slope", 0) == 0 else low[2]
         width = (high - low).clip((high - low).max() / 3)
         return np.append((low + high)[:2] / 2, low[2] + width[2] / 2), width
 
     def stage(self, axes):
         middle, width = self.limits()
-        x, y = np.meshgrid(*(np.linspace(m - w / 2, m + w / 2, 9) for m, w in zip(middle[:2], width[:2])))
-        net = np.stack([x, y, -np.tan(self.slope) * x], -1)
-        axes.add_collection3d(Line3DCollection([*net, *net.swapaxes(0, 1)], colors=PALE, lw=0.6, zorder=-2))
+        # Matplotlib's own order of what is drawn compares the middles of things, which puts the ground before bodies.
+        axes.computed_zorder = False
+        planes = list(self.planes)
+        box = [np.append(sign * side, sign * side @ middle - w / 2) for side, w in zip(np.eye(3), width) for sign in (1, -1)]
+        elevation, azimuth = np.radians(SEEN)
+        view = np.array([np.cos(elevation) * np.cos(azimuth), np.cos(elevation) * np.sin(azimuth), np.sin(elevation)])
+        drawn = [(edges(planes, box), {"colors": GREY, "lw": 0.7, "zorder": BEHIND})]
+        for plane in planes:
+            lines = net(plane, [x for x in planes if x is not plane] + box, middle, width.max() / 2)
+            before = plane[:3] @ view < 0
+            drawn.append((lines, {"colors": PALE, "lw": 0.6, "alpha": 0.5 if before else 1,
+                                  "zorder": BEFORE if before else BEHIND}))
+        for lines, style in drawn:
+            if lines:
+                axes.add_collection3d(Line3DCollection(lines, **style))
         axes.set_autoscale_on(False)
         axes.set_box_aspect(tuple(width))
         for name, m, w in zip("xyz", middle, width):
@@ -112,12 +164,13 @@ class RigidBodies:
     def paths(self, axes):
         self.stage(axes)
         for b, path in enumerate(self.positions):
-            axes.plot(*path.T, color=COLORS[b % len(COLORS)], lw=1, zorder=1)
+            axes.plot(*path.T, color=COLORS[b % len(COLORS)], lw=1, zorder=PATHS)
         shown = np.unique(np.linspace(0, self.solved - 1, 1 if len(self.sizes) > 1 else 5).astype(int))
         for k in shown if len(self.sizes) == 1 else [self.solved - 1]:
             faces, colors = self.faces(k)
             edges = "none" if self.round else "white"
-            axes.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=edges, lw=0.5, alpha=0.95))
+            axes.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=edges, lw=0.5, alpha=0.95,
+                                                   zorder=BODIES))
 
     def over_time(self, axes, label, *series):
         for values, color, name in series:
@@ -184,8 +237,9 @@ class RigidBodies:
         figure = plt.figure(figsize=(5.2, 4.4), layout="constrained", dpi=80)
         axes = figure.add_subplot(projection="3d")
         self.stage(axes)
-        trails = [axes.plot([], [], [], color=COLORS[b % len(COLORS)], lw=0.9)[0] for b in range(len(self.sizes))]
-        drawn = Poly3DCollection([], edgecolors="none" if self.round else "white", lw=0.5)
+        trails = [axes.plot([], [], [], color=COLORS[b % len(COLORS)], lw=0.9, zorder=PATHS)[0]
+                  for b in range(len(self.sizes))]
+        drawn = Poly3DCollection([], edgecolors="white", lw=0.5, zorder=BODIES)
         axes.add_collection3d(drawn)
         figure.suptitle(f"{self.title}; {speed}real time", fontsize=8)
         clock = axes.text2D(0.02, 0.98, "", transform=axes.transAxes, fontsize=8)
@@ -199,6 +253,8 @@ class RigidBodies:
                 faces, colors = self.faces(k)
                 drawn.set_verts(faces)
                 drawn.set_facecolor(colors)
+                if self.round:
+                    drawn.set_edgecolor(colors)
                 for trail, path_of_body in zip(trails, self.positions):
                     trail.set_data_3d(*path_of_body[: k + 1].T)
                 clock.set_text(f"t = {t:.{decimals}f} s")

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <stdexcept>
+#include <string>
 
 #include "lcp/physics/rigid_scene.h"
 #include "lcp/physics/rotation.h"
@@ -27,7 +29,7 @@ constexpr std::array<const char*, 6> kForces = {"u_x", "u_y", "u_z", "torque_x",
 
 Tensor numbers(const std::vector<double>& x) { return torch::tensor(x, torch::kDouble); }
 
-// Bodies, planes and how they start: one trajectory.
+// Bodies, planes and how all trajectories start, [trajectories or 1, bodies, ...].
 struct Setting {
   std::vector<RigidBody> bodies;
   std::vector<Plane> planes;
@@ -80,6 +82,13 @@ class RigidSystem : public System {
       throw UsageError("bodies overlap at the start, by " + short_number(depth, 3) +
                        " m; --height or the sizes of the bodies must be others");
     }
+    const auto varies = [](const Tensor& x, std::int64_t of) { return !x.equal(x.narrow(of, 0, 1).expand_as(x)); };
+    const RigidState first = varied(setting.start, request);
+    if (request.trajectories > 1 && !varies(forces(request, bodies()), 1) && !varies(first.position, 0) &&
+        !varies(first.velocity, 0) && !varies(first.angular_velocity, 0)) {
+      throw UsageError("--trajectories must be 1, since all would be the same with these flags; got " +
+                       std::to_string(request.trajectories));
+    }
   }
 
   Motion run(const Request& request) const override {
@@ -97,11 +106,14 @@ class RigidSystem : public System {
     const RigidState& end = solution.next;
     const std::int64_t steps = u.size(0);
 
-    const Tensor gap = contacts(end, scene).gap;
-    const Tensor normal = solution.gamma.unflatten(-1, {-1, 3}).select(-1, 2).sum(-1);
+    const Tensor normal_impulses = solution.gamma.unflatten(-1, {-1, 3}).select(-1, 2),
+                 normal = normal_impulses.sum(-1);
     const RigidState states{with_start(first.position, end.position), with_start(first.orientation, end.orientation),
                             with_start(first.velocity, end.velocity),
                             with_start(first.angular_velocity, end.angular_velocity)};
+    const RigidContacts touching = contacts(states, scene);
+    const Tensor gap = touching.gap.amin(-1);
+    check_motion(states, touching, normal_impulses);
     const Tensor total = energy(states, scene);
     RigidState resting = states;
     resting.velocity = torch::zeros_like(states.velocity);
@@ -120,7 +132,7 @@ class RigidSystem : public System {
       }
     }
     table.add("kinetic", (total - potential).slice(0, 1)).add("potential", potential.slice(0, 1));
-    table.add("gap", gap.amin(-1)).add("normal_force", normal / physics.dt);
+    table.add("gap", gap.slice(0, 1)).add("normal_force", normal / physics.dt);
 
     Motion motion;
     motion.data = table.take();
@@ -154,6 +166,17 @@ class RigidSystem : public System {
     shapes.add("mass", mass);
     for (std::size_t k = 0; k < 3; ++k) shapes.add(std::array{"size_x", "size_y", "size_z"}[k], size[k]);
     motion.tables.emplace_back("bodies.csv", std::move(shapes));
+    Table fixed;
+    std::array<std::vector<double>, 4> plane;
+    for (const Plane& of : setting.planes) {
+      if (of.body != Plane::kWorld) continue;
+      for (std::int64_t k = 0; k < 3; ++k) plane[k].push_back(of.normal[k].item<double>());
+      plane[3].push_back(of.offset.item<double>());
+    }
+    for (std::size_t k = 0; k < 4; ++k) {
+      fixed.add(std::array{"normal_x", "normal_y", "normal_z", "offset"}[k], plane[k]);
+    }
+    motion.tables.emplace_back("planes.csv", std::move(fixed));
     return motion;
   }
 
@@ -167,8 +190,13 @@ class RigidSystem : public System {
   virtual Tensor error(const RigidState&, const RigidState& end, std::int64_t, std::string&) const {
     return torch::full_like(end.position.select(-1, 0).select(-1, 0), std::numeric_limits<double>::quiet_NaN());
   }
-  /// Forces on the bodies in all steps, [bodies, 6].
-  virtual Tensor constant_forces() const { return torch::zeros({bodies(), 6}, torch::kDouble); }
+  /// Forces on the bodies in all steps, [trajectories or 1, bodies, 6].
+  virtual Tensor constant_forces(const Request&) const { return torch::zeros({1, bodies(), 6}, torch::kDouble); }
+
+  /// Throws where a motion is not that of the bodies. states, touching: [steps + 1, trajectories, ...]; normal: [steps,
+  /// trajectories, c], N s, the impulses.
+  virtual void check_motion(const RigidState& /*states*/, const RigidContacts& /*touching*/,
+                            const Tensor& /*normal*/) const {}
 
   Setting ground(double slope = 0) const { return {{}, {Plane::inclined(slope)}, {}, {}}; }
 
@@ -212,9 +240,7 @@ class RigidSystem : public System {
 
   // All trajectories; those beside the first start with other velocities.
   static RigidState varied(const RigidState& start, const Request& request) {
-    const auto whole = [&](const Tensor& x) {
-      return x.to(request.dtype).unsqueeze(0).expand({request.trajectories, -1, -1});
-    };
+    const auto whole = [&](const Tensor& x) { return x.to(request.dtype).expand({request.trajectories, -1, -1}); };
     const auto scaled = [&](const Tensor& x, std::int64_t k) {
       return whole(x) * request.variation(k).unsqueeze(-1).unsqueeze(-1);
     };
@@ -224,7 +250,7 @@ class RigidSystem : public System {
 
   Tensor forces(const Request& request, std::int64_t count) const {
     if (!request.inputs) {
-      return constant_forces().to(request.dtype).expand({request.steps, request.trajectories, count, 6});
+      return constant_forces(request).to(request.dtype).expand({request.steps, request.trajectories, count, 6});
     }
     std::vector<Tensor> of_bodies;
     for (std::int64_t b = 0; b < count; ++b) {
@@ -269,10 +295,10 @@ class Cube : public RigidSystem {
     Setting setting = ground(slope_);
     setting.sizes = {{size_[0], size_[1], size_[2]}};
     setting.bodies = {RigidBody::box(physics.mass, setting.sizes[0])};
-    setting.start = RigidState::at_rest(numbers({0, 0, height_}).view({1, 3}));
-    setting.start.orientation = numbers(orientation_).view({1, 4});
-    setting.start.velocity = numbers({speed_, 0, 0}).view({1, 3});
-    setting.start.angular_velocity = numbers(spin_).view({1, 3});
+    setting.start = RigidState::at_rest(numbers({0, 0, height_}).view({1, 1, 3}));
+    setting.start.orientation = numbers(orientation_).view({1, 1, 4});
+    setting.start.velocity = numbers({speed_, 0, 0}).view({1, 1, 3});
+    setting.start.angular_velocity = numbers(spin_).view({1, 1, 3});
     return setting;
   }
 
@@ -305,8 +331,8 @@ class Rolling : public RigidSystem {
     setting.sizes = {{2 * radius_, 2 * radius_, 2 * radius_}};
     setting.bodies = {RigidBody::ball(physics.mass, radius_)};
     const double s = std::sin(slope_), c = std::cos(slope_);
-    setting.start = RigidState::at_rest(numbers({radius_ * s, 0, radius_ * c}).view({1, 3}));
-    setting.start.velocity = numbers({speed_ * c, 0, -speed_ * s}).view({1, 3});
+    setting.start = RigidState::at_rest(numbers({radius_ * s, 0, radius_ * c}).view({1, 1, 3}));
+    setting.start.velocity = numbers({speed_ * c, 0, -speed_ * s}).view({1, 1, 3});
     return setting;
   }
 
@@ -338,29 +364,65 @@ class StackSystem : public RigidSystem {
   void add_own(CommandLine& line) override {
     line.add<std::int64_t>("bodies", bodies_, "Number of cubes", at_least_one);
     line.add<double>("side", side_, "Edge of a cube, m", positive);
-    line.add<double>("shift", shift_, "Every second cube is this far along x, m; less than the side", finite_number);
+    line.add<double>("shift", shift_, "Every second cube is this far along x, m; at most half the side", finite_number);
     line.add<double>("push", push_, "Force along x on the uppermost cube in all steps, N", finite_number);
   }
   std::int64_t bodies() const override { return bodies_; }
 
-  Setting set(const Request&) const override {
+  // Trajectories beside the first have other shifts, which keep away from half the side.
+  Setting set(const Request& request) const override {
     Setting setting = ground();
-    std::vector<double> positions;
+    const double largest = std::max(std::abs(shift_), 0.45 * side_);
+    const Tensor shift = (shift_ * request.variation(0).to(torch::kDouble)).clamp(-largest, largest);
+    std::vector<Tensor> positions;
     for (std::int64_t b = 0; b < bodies_; ++b) {
       setting.sizes.push_back({side_, side_, side_});
       setting.bodies.push_back(RigidBody::box(physics.mass, setting.sizes.back()));
       // The top of a cube is a plane that only the cube above it can touch.
       if (b > 0) setting.planes.push_back({numbers({0, 0, 1}), numbers({side_ / 2}).squeeze(), b - 1, {b}});
-      positions.insert(positions.end(), {b % 2 == 0 ? 0 : shift_, 0, side_ * (static_cast<double>(b) + 0.5)});
+      const Tensor none = torch::zeros_like(shift);
+      positions.push_back(
+          torch::stack({b % 2 == 0 ? none : shift, none, none + side_ * (static_cast<double>(b) + 0.5)}, -1));
     }
-    setting.start = RigidState::at_rest(numbers(positions).view({bodies_, 3}));
+    setting.start = RigidState::at_rest(torch::stack(positions, -2));
     return setting;
   }
 
-  Tensor constant_forces() const override {
-    Tensor u = RigidSystem::constant_forces();
-    u[bodies_ - 1][0] = push_;
+  void check_flags(const Request& request) const override {
+    if (!request.inputs && std::abs(shift_) > side_ / 2) {
+      throw UsageError("--shift must be at most half of --side, " + short_number(side_ / 2, 3) +
+                       " m, or a cube would tip; got " + short_number(shift_, 3));
+    }
+    RigidSystem::check_flags(request);
+  }
+
+  // And other pushes.
+  Tensor constant_forces(const Request& request) const override {
+    Tensor u = RigidSystem::constant_forces(request).repeat({request.trajectories, 1, 1});
+    u.select(-2, bodies_ - 1).select(-1, 0) = push_ * request.variation(1);
     return u;
+  }
+
+  // The top of a cube is a plane without an edge. It holds the cube above as the face does while the centre of their
+  // pressure is on the face.
+  void check_motion(const RigidState& states, const RigidContacts& touching, const Tensor& normal) const override {
+    constexpr std::int64_t kCorners = 8;
+    constexpr double kRoundOff = 1e-6;  // of the side
+    const Tensor rotation = rotation_matrix(states.orientation), points = touching.point.slice(0, 0, -1);
+    for (std::int64_t b = 1; b < bodies_; ++b) {
+      // The corners of all cubes on the ground come first, then those of each cube on the one below.
+      const std::int64_t first = kCorners * (bodies_ + b - 1);
+      const Tensor impulse = normal.narrow(-1, first, kCorners).unsqueeze(-1);
+      const Tensor middle = (impulse * points.narrow(-2, first, kCorners)).sum(-2) / impulse.sum(-2);
+      const auto below = [&](const Tensor& x, std::int64_t dim) { return x.select(dim, b - 1).slice(0, 0, -1); };
+      const Tensor in_axes = below(rotation, -3).mT().matmul((middle - below(states.position, -2)).unsqueeze(-1));
+      const Tensor beyond = (in_axes.narrow(-2, 0, 2).abs() > (0.5 + kRoundOff) * side_).flatten(1).any(1);
+      if (!beyond.any().item<bool>()) continue;
+      throw std::runtime_error("in step " + std::to_string(beyond.to(torch::kByte).argmax().item<std::int64_t>() + 1) +
+                               " cube " + std::to_string(b) +
+                               " would tip over the edge of the one below, which --system stack does not compute; "
+                               "--push, --shift or --steps must be less");
+    }
   }
 
   Tensor error(const RigidState& first, const RigidState& end, std::int64_t steps, std::string& exact) const override {
@@ -388,7 +450,8 @@ class Spheres : public RigidSystem {
   }
   std::int64_t bodies() const override { return bodies_; }
 
-  // Balls of one density, in layers of four, above a tray with four slanted walls.
+  // Balls of one density, in layers of four, above a tray with four slanted walls. Trajectories beside the first start
+  // with other distances between them.
   Setting set(const Request& request) const override {
     Setting setting = ground();
     constexpr double kSlant = 1.1;  // rad, of the walls
@@ -399,18 +462,20 @@ class Spheres : public RigidSystem {
            numbers({-std::sin(kSlant) * width_ / 2}).squeeze()});
     }
     const Tensor drawn = torch::rand({bodies_, 3}, generator(request.seed, Stream::kStarts, 2), torch::kDouble);
-    std::vector<double> positions;
+    const Tensor others = torch::rand({request.trajectories - 1, bodies_, 2},
+                                      generator(request.seed, Stream::kStarts, 3), torch::kDouble);
+    const Tensor shift = 0.1 * radius_ * (2 * torch::cat({drawn.narrow(-1, 1, 2).unsqueeze(0), others}) - 1);
+    std::vector<double> places;
     for (std::int64_t b = 0; b < bodies_; ++b) {
-      const auto random = [&](std::int64_t k) { return 2 * drawn[b][k].item<double>() - 1; };
-      const double radius = radius_ * (1 + 0.3 * random(0)), layer = std::floor(static_cast<double>(b) / 4);
+      const double radius = radius_ * (1 + 0.3 * (2 * drawn[b][0].item<double>() - 1));
+      const double layer = std::floor(static_cast<double>(b) / 4);
       setting.sizes.push_back({2 * radius, 2 * radius, 2 * radius});
       setting.bodies.push_back(RigidBody::ball(physics.mass * std::pow(radius / radius_, 3), radius));
       const double angle = M_PI / 2 * static_cast<double>(b % 4) + 0.4 * layer;
-      positions.insert(positions.end(),
-                       {2 * radius_ * std::cos(angle) + 0.1 * radius_ * random(1),
-                        2 * radius_ * std::sin(angle) + 0.1 * radius_ * random(2), height_ + 2.8 * radius_ * layer});
+      places.insert(places.end(),
+                    {2 * radius_ * std::cos(angle), 2 * radius_ * std::sin(angle), height_ + 2.8 * radius_ * layer});
     }
-    setting.start = RigidState::at_rest(numbers(positions).view({bodies_, 3}));
+    setting.start = RigidState::at_rest(numbers(places).view({bodies_, 3}) + torch::constant_pad_nd(shift, {0, 1}));
     return setting;
   }
 

@@ -157,8 +157,8 @@ TORCH_MODULE(LcpNetwork);
 struct MotionLayout {
   std::int64_t positions;  ///< number of positions; that of the velocities is outputs()
   std::int64_t inputs;     ///< number of inputs, N
-  double dt;               ///< s
-  double mass;             ///< kg
+  double dt;               ///< s, or NaN: not known
+  double mass;             ///< kg, or NaN: not known
   double gravity;          ///< m/s^2
 };
 
@@ -166,6 +166,7 @@ struct MotionLayout {
 /// or, where there are positions, forward(v, u, x) and step(v, u, x); and with the attributes dt, mass, gravity and
 /// format_version. v, u, x, v_next and force have a last dimension where they have more than one component; without
 /// inputs u is not used. force = mass (v_next - v) / dt, less u where each velocity has its input: what acts beside u.
+/// Where dt or mass is NaN, so is force; v_next does not depend on them.
 std::string torchscript_bytes(const LcpNetwork& network, const MotionLayout& layout);
 
 }  // namespace lcp::nn
