@@ -310,6 +310,7 @@ class Run {
     options.unknowns = flags.unknowns == "auto" ? 0 : std::stoi(flags.unknowns);
     options.iterations = flags.training.iterations;
     options.learning_rate = flags.training.learning_rate;
+    options.first_velocity = data.columns.first_velocity();
     options.seed = flags.run.seed;
     options.threads = flags.run.threads;
     return options;
@@ -428,7 +429,7 @@ void Run::report() {
   const torch::NoGradGuard no_grad;
   const OneThread one_thread;
   const Motion samples = search_.all();
-  const Candidate chosen = search_.best(), best = search_.refitted(chosen, samples);
+  const Candidate chosen = search_.best(), best = search_.simplified(chosen, samples);
   lcp::nn::LcpNetwork network = search_.network(best.options);
   network->set_theta(best.theta);
   network->to(flags_.run.scalar_type());
@@ -479,6 +480,8 @@ void Run::report() {
       {"unknowns", best.options.unknowns()},
       {"q", best.options.q() == Dependence::kNetwork ? "network" : "affine"},
       {"network_parameters", network->size()},
+      {"odd", best.odd},
+      {"inertial", best.inertial},
       {"starts", starts()},
       {"rounds", state_.rounds.size()},
       {"stopped_by_time", !search_.finished()}};
@@ -489,8 +492,8 @@ void Run::report() {
         rmse(system.model(heldout.x, fitted_factors(system, samples)) - heldout.v_next);
     if (flags_.velocity_noise > 0) {
       // The same network, but fitted to motion without noise before it is fitted to the samples.
-      const Candidate truth = search_.refitted(chosen, {samples.x, system.next(samples.x)});
-      const Tensor y = search_.network(chosen.options)->step(heldout.x, search_.refitted(truth, samples).theta).y;
+      const Candidate truth = search_.refitted(best, {samples.x, system.next(samples.x)});
+      const Tensor y = search_.network(best.options)->step(heldout.x, search_.refitted(truth, samples).theta).y;
       metrics["from_truth_heldout_rmse"] = rmse(y - heldout.v_next);
     }
   }

@@ -54,6 +54,13 @@ def test_noise_is_averaged(train):
     assert metrics["heldout_rmse"] == pytest.approx(metrics["from_truth_heldout_rmse"], rel=0.05)
 
 
+@pytest.mark.parametrize("seed", variants(1, 3, 5, 9))
+def test_noise_makes_no_unknowns(train, seed):
+    metrics = train("--velocity-noise", 0.1, "--seed", seed, "--q", "affine", "--starts", 48, *FAST)
+    assert metrics["unknowns"] == 2 and metrics["odd"] and metrics["inertial"]
+    assert metrics["heldout_rmse"] < 1.1 * metrics["true_model_heldout_rmse"]
+
+
 @pytest.mark.parametrize("system, flags, error", variants(
     ("planar_block", ("--directions", 4), 1e-12), ("stribeck", ("--unknowns", 2, "--q", "network", "--starts", 48), 0.01),
     ("stacked_blocks", (), 1e-12),

@@ -44,6 +44,10 @@ constexpr std::int64_t kKept = 4;  // networks of a round
 constexpr double kCouplingResiduals = 50;
 // The factor of that penalty for networks without couplings, and the size of those that are left.
 constexpr double kUncoupled = 1e3, kNoCoupling = 1e-2;
+// The weight of the inertia that unknowns are held to.
+constexpr double kInertial = 1e3;
+// Validation errors count as equal within this many standard errors.
+constexpr double kStandardErrors = 2;
 // The weight of the hidden units' weights: without it some units become steps between two samples.
 constexpr double kSteepness = 1e-4;
 constexpr std::int64_t kTrainedAtOnce = 16, kFittedAtOnce = 4;  // the sizes of tasks
@@ -130,6 +134,11 @@ bool confirmed(const std::vector<Tensor>& predictions) {
 
 auto complexity(const Candidate& c) {
   return std::tuple(c.options.q() == Dependence::kNetwork, c.options.unknowns(), c.coupled, c.validation_error);
+}
+
+// The mean square error of a network, relative to the units of the outputs.
+double mean_square(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
+  return std::pow(root_mean_squares(network, theta.unsqueeze(0), motion)[0].item<double>(), 2);
 }
 
 }  // namespace
@@ -367,7 +376,7 @@ Tensor Search::trained(const LcpNetwork& network, Tensor theta, std::int64_t str
 // The Levenberg-Marquardt method on the samples `motion`, with the penalty on couplings multiplied by `factor` and the
 // penalty `rest` on the activity in samples that rest.
 Tensor Search::fitted(const LcpNetwork& network, const Motion& motion, const Tensor& theta, std::int64_t iterations,
-                      double factor, double rest, const std::function<bool()>& stopped) const {
+                      double factor, double rest, const std::function<bool()>& stopped, bool inertial) const {
   if (stopped && stopped()) return theta;
   const Tensor resting = rests(motion.v_next).nonzero().squeeze(-1);
   const double residuals = static_cast<double>(motion.v_next.numel());
@@ -389,6 +398,15 @@ Tensor Search::fitted(const LcpNetwork& network, const Motion& motion, const Ten
     };
     if (coupling > 0 && network->options.unknowns() > 1) {
       add([&](const Tensor& rows) { return coupling * couplings(network, rows); });
+    }
+    if (inertial) {
+      add([&](const Tensor& rows) {
+        const std::int64_t first = options_.first_velocity;
+        const Tensor units = output_unit_ / input_unit_.slice(0, first, first + d);
+        const Tensor slopes = network->entry("q_weight", rows).slice(-1, first, first + d) * units;  // [..., n, d]
+        const Tensor stopping = (slopes * network->entry("G_bias", rows).mT()).sum(-1);
+        return kInertial * (1 + stopping / at::diagonal(network->matrix(rows), 0, -2, -1));
+      });
     }
     for (const auto& [part, dependence] : {std::pair("f", network->options.f()), std::pair("G", network->options.G()),
                                            std::pair("q", network->options.q())}) {
@@ -574,27 +592,69 @@ Candidate Search::best() const {
     }
     return *chosen;
   }
-  // Errors that differ by less than the standard error of a root of the mean square of as many normal numbers are taken
-  // for equal: the simplest network is chosen.
-  const double equal = 1 + 1 / std::sqrt(2 * static_cast<double>(validation_.v_next.numel()));
-  const double limit = equal * score(*lowest);
+  // The standard error is that of a root of the mean square of as many normal numbers.
+  const auto residuals = static_cast<double>(validation_.v_next.numel());
+  const double limit = (1 + kStandardErrors / std::sqrt(2 * residuals)) * score(*lowest);
+  const double share = residuals / (residuals + static_cast<double>(training_.v_next.numel()));
+  const auto criterion = [&](const Candidate& c) {
+    const double square = (1 - share) * std::pow(c.training_error, 2) + share * std::pow(c.validation_error, 2);
+    return information(c, square, training_.v_next.numel() + validation_.v_next.numel());
+  };
   const Candidate* chosen = lowest;
   for (const Candidate* c : all) {
-    if (score(*c) <= limit && complexity(*c) < complexity(*chosen)) chosen = c;
+    if (score(*c) <= limit && criterion(*c) < criterion(*chosen)) chosen = c;
   }
   return *chosen;
+}
+
+// The number of parameters that motion depends on: not on the units of an unknown and of its row of the LCP.
+double Search::parameters(const Candidate& candidate) const {
+  const auto n = static_cast<double>(candidate.options.unknowns());
+  double count = static_cast<double>(network(candidate.options)->size()) - 2 * n;
+  if (!candidate.coupled) count -= n * (n - 1);
+  if (candidate.inertial) count -= n;
+  return candidate.odd ? count / 2 : count;
+}
+
+// The Bayesian information criterion, up to a constant.
+double Search::information(const Candidate& candidate, double mean_square, std::int64_t residuals) const {
+  const auto count = static_cast<double>(residuals);
+  return count * std::log(std::max(mean_square, kExact * kExact)) + parameters(candidate) * std::log(count);
 }
 
 Candidate Search::refitted(const Candidate& candidate, const Motion& motion) const {
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
   const LcpNetwork network = this->network(candidate.options);
+  const Motion mirrored{at::cat({motion.x, -motion.x}), at::cat({motion.v_next, -motion.v_next})};
   Candidate fit = candidate;
   if (options_.finishing_iterations > 0) {
-    fit.theta = fitted(network, motion, candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations,
-                       candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, {})[0];
+    fit.theta = fitted(network, candidate.odd ? mirrored : motion, candidate.theta.unsqueeze(0),
+                       2 * options_.finishing_iterations, candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, {},
+                       candidate.inertial)[0];
   }
   return fit;
+}
+
+Candidate Search::simplified(const Candidate& candidate, const Motion& motion) const {
+  const torch::NoGradGuard no_grad;
+  const LcpNetwork network = this->network(candidate.options);
+  const auto criterion = [&](const Candidate& c) {
+    return information(c, mean_square(network, c.theta, motion), motion.v_next.numel());
+  };
+  Candidate best = refitted(candidate, motion);
+  if (exact(candidate)) return best;
+  const LcpNetworkOptions& parts = candidate.options;
+  const bool may_be_inertial = !candidate.coupled && parts.q() == Dependence::kAffine &&
+                               parts.G() == Dependence::kConstant && parts.f() == Dependence::kAbsent;
+  for (bool Candidate::*assumption : {&Candidate::odd, &Candidate::inertial}) {
+    if (assumption == &Candidate::inertial && !may_be_inertial) continue;
+    Candidate simpler = best;
+    simpler.*assumption = true;
+    simpler = refitted(simpler, motion);
+    if (criterion(simpler) < criterion(best)) best = simpler;
+  }
+  return best;
 }
 
 }  // namespace lcp::training
