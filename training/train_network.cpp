@@ -99,7 +99,9 @@ void Flags::add_to(CommandLine& line) {
                    ? ""
                    : "auto, or a number from 1 to 16";
       });
-  line.add<std::string>("f", f, "The part of v_next that does not depend on the unknowns",
+  line.add<std::string>("f", f,
+                        "The part of v_next that does not depend on the unknowns; absent: 0, so "
+                        "that v_next is exactly 0 where all unknowns are 0, as that of a body that rests",
                         one_of({"absent", "constant", "affine", "network"}));
   line.add<std::string>("G", G, "The effect of the unknowns", one_of({"constant", "affine", "network"}));
   line.add<std::string>("q", q, "q of the LCP; auto: affine where that is enough, else a network",
