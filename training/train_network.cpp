@@ -130,8 +130,8 @@ void Flags::add_to(CommandLine& line) {
   line.add<double>("rest-penalty", search.rest_penalty, "Weight of unknowns > 0 in samples that rest exactly",
                    nonnegative);
   line.add<double>("seconds", seconds,
-                   "No round of the search begins after this time; 0: no limit. With a limit the result depends on the "
-                   "speed of the machine",
+                   "The search ends after this time, and what is left of its round is skipped; 0: no limit. With a "
+                   "limit the result depends on the speed of the machine",
                    nonnegative);
   line.add<std::int64_t>("black-box-iterations", black_box_iterations,
                          "Iterations of Adam for each black box, for every --starts starts of the search, so that both "
@@ -326,6 +326,7 @@ class Run {
   void save() const;
   void search(const std::function<bool()>& stopped);
   void train_black_boxes(const std::function<bool()>& stopped);
+  bool out_of_time() const { return flags_.seconds > 0 && state_.search_seconds >= flags_.seconds; }
   double metres_per_second(double relative) const { return relative * unit_; }
   // of all rounds
   std::int64_t starts() const {
@@ -388,11 +389,21 @@ void Run::search(const std::function<bool()>& stopped) {
             short_number(metres_per_second(best.validation_error)) + " m/s";
   };
   while (!search_.finished() && !stopped()) {
-    if (flags_.seconds > 0 && state_.search_seconds >= flags_.seconds && !state_.rounds.empty()) return;
+    if (out_of_time() && !state_.rounds.empty()) return;
     const auto start = std::chrono::steady_clock::now();
-    search_.advance(stopped);
+    const auto seconds = [&] {
+      return state_.search_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    search_.advance(
+        stopped,
+        [&](double done) {
+          progress.show(static_cast<std::int64_t>(state_.rounds.size()),
+                        (shown.empty() ? "" : shown + "; ") +
+                            "next round: " + std::to_string(static_cast<int>(100 * done)) + " %");
+        },
+        [&] { return flags_.seconds > 0 && seconds() >= flags_.seconds; });
     if (stopped()) return;
-    state_.search_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    state_.search_seconds = seconds();
     state_.rounds = search_.rounds();
     save();
     show();
@@ -486,7 +497,7 @@ void Run::report() {
       {"inertial", best.inertial},
       {"starts", starts()},
       {"rounds", state_.rounds.size()},
-      {"stopped_by_time", !search_.finished()}};
+      {"stopped_by_time", out_of_time()}};
   if (const auto share = search_.disagreement(chosen)) metrics["disagreement_fraction"] = *share;
   if (data_.system) {
     const MotionSystem& system = *data_.system;

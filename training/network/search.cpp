@@ -484,7 +484,8 @@ std::optional<double> Search::disagreement(const Candidate& candidate) const {
   return differences(here, all).sum().item<double>() / static_cast<double>(all.size() - (precise(candidate) ? 1 : 0));
 }
 
-void Search::advance(const std::function<bool()>& stopped, const std::function<void(double)>& progress) {
+void Search::advance(const std::function<bool()>& stopped, const std::function<void(double)>& progress,
+                     const std::function<bool()>& hurried) {
   const auto plan = next();
   TORCH_INTERNAL_ASSERT(plan);
   const OneThread one_thread;
@@ -494,8 +495,15 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   std::vector<Group> groups = starts(network, *plan);
   std::int64_t count = 0;
   for (const Group& group : groups) count += group.theta.size(0);
-  // work: of the parameters of some networks of a group, and the group, to others.
-  const auto in_tasks = [&](std::int64_t size, const std::function<Tensor(const Tensor&, const Group&)>& work) {
+  const bool trains = (options_.loss != SearchLoss::kPrediction || options_.kappa > 0) && plan->parents < 0;
+  const auto ended = [&] { return (stopped && stopped()) || (hurried && hurried()); };
+  // In units of finishing_iterations of all networks; Adam counts as one, and so does the fit without couplings.
+  double done = 0, all_work = (trains ? 1 : 0) + 1;
+  for (const Stage& stage : kStages) all_work += stage.iterations;
+  std::mutex reporting;
+  // share: of all work. work: of the parameters of some networks of a group, and the group, to others.
+  const auto in_tasks = [&](std::int64_t size, double share,
+                            const std::function<Tensor(const Tensor&, const Group&)>& work) {
     std::vector<std::pair<std::size_t, Tensor>> parts;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (const Tensor& part : groups[g].theta.split(size)) parts.emplace_back(g, part);
@@ -503,6 +511,9 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     run_tasks(static_cast<std::int64_t>(parts.size()), options_.threads, [&](std::int64_t k) {
       auto& [g, part] = parts[static_cast<std::size_t>(k)];
       part = work(part, groups[g]);
+      const std::scoped_lock lock(reporting);
+      done += share / static_cast<double>(parts.size());
+      if (progress) progress(std::min(done / all_work, 1.0));
     });
     for (std::size_t g = 0; g < groups.size(); ++g) {
       std::vector<Tensor> of_group;
@@ -512,18 +523,16 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
       groups[g].theta = at::cat(of_group);
     }
   };
-  if ((options_.loss != SearchLoss::kPrediction || options_.kappa > 0) && plan->parents < 0) {
-    in_tasks(kTrainedAtOnce, [&](const Tensor& part, const Group&) {
+  if (trains) {
+    in_tasks(kTrainedAtOnce, 1, [&](const Tensor& part, const Group&) {
       const torch::AutoGradMode grad(true);
-      return trained(network, part, round, stopped);
+      return trained(network, part, round, ended);
     });
   }
   const Tensor order =
       torch::randperm(training_.count(), generator(options_.seed, Stream::kMinibatches, -2), torch::kLong);
   const Motion shuffled = training_.at(order);
   std::vector<Group> unfinished;  // before the last stage
-  double done = 0, work = 0;
-  for (const Stage& stage : kStages) work += stage.iterations;
   for (const Stage& stage : kStages) {
     const auto iterations =
         static_cast<std::int64_t>(stage.iterations * static_cast<double>(options_.finishing_iterations));
@@ -531,15 +540,13 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     const Motion samples =
         stage.residuals == 0 ? training_ : Motion{shuffled.x.slice(0, 0, enough), shuffled.v_next.slice(0, 0, enough)};
     unfinished = groups;
-    in_tasks(kFittedAtOnce, [&](const Tensor& part, const Group& group) {
-      return fitted(network, samples, part, iterations, stage.coupling, group.rest_penalty, stopped);
+    in_tasks(kFittedAtOnce, stage.iterations, [&](const Tensor& part, const Group& group) {
+      return fitted(network, samples, part, iterations, stage.coupling, group.rest_penalty, ended);
     });
     for (Group& group : groups) {
       const Tensor best = root_mean_squares(network, group.theta, training_).argsort(/*stable=*/true, 0, false);
       group.theta = group.theta.index_select(0, best.slice(0, 0, stage.most));
     }
-    done += stage.iterations / work;
-    if (progress) progress(done);
   }
   // Where a network is exact but for less than half of the validation samples, it had not seen the like of these; it
   // learns them, too.
@@ -555,17 +562,18 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   if (complete.numel() > 0) {
     theta.index_copy_(0, complete,
                       fitted(network, all(), theta.index_select(0, complete), options_.finishing_iterations, 0,
-                             options_.rest_penalty, stopped));
+                             options_.rest_penalty, ended));
   }
   // The same networks without couplings, which noisy samples may not be enough to determine.
   if (complete.numel() == 0 && plan->options.unknowns() > 1) {
     groups = unfinished;
-    in_tasks(kFittedAtOnce, [&](const Tensor& part, const Group& group) {
-      return fitted(network, training_, part, options_.finishing_iterations, kUncoupled, group.rest_penalty, stopped);
+    in_tasks(kFittedAtOnce, 1, [&](const Tensor& part, const Group& group) {
+      return fitted(network, training_, part, options_.finishing_iterations, kUncoupled, group.rest_penalty, ended);
     });
     for (const Group& group : groups) theta = at::cat({theta, group.theta});
   }
   if (stopped && stopped()) return;
+  if (progress) progress(1);
   rounds_.push_back({count, ranked(network, theta)});
 }
 

@@ -117,8 +117,11 @@ class Search {
   std::int64_t most_rounds() const;
 
   /// Does a round, unless `stopped` returns true meanwhile, which it asks often: then nothing changes.
-  ///   progress: called with the completed fraction of the round, 0 to 1, by one thread at a time.
-  void advance(const std::function<bool()>& stopped = {}, const std::function<void(double)>& progress = {});
+  ///   progress: called with the completed fraction of the round, 0 to 1 in ascending order, by one thread at a time.
+  ///   hurried: asked as often. Once it returns true, what is left of the round is skipped, and the networks are kept
+  ///   as they are.
+  void advance(const std::function<bool()>& stopped = {}, const std::function<void(double)>& progress = {},
+               const std::function<bool()>& hurried = {});
 
   const std::vector<Round>& rounds() const { return rounds_; }
 

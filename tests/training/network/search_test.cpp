@@ -4,7 +4,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "run/random.h"
 
@@ -220,6 +222,26 @@ TEST(SearchTest, ARoundThatIsStoppedChangesNothing) {
   resumed.restore(search.rounds());
   EXPECT_TRUE(resumed.finished());
   EXPECT_TRUE(torch::equal(resumed.best().theta, search.best().theta));
+}
+
+TEST(SearchTest, ARoundThatIsHurriedKeepsItsNetworksAsTheyAre) {
+  Search search(sliding_block(40, 1), sliding_block(10, 2), options());
+  std::int64_t asked = 0;
+  search.advance({}, {}, [&] { return ++asked > 20; });
+  ASSERT_EQ(search.rounds().size(), 1);
+  EXPECT_TRUE(std::isfinite(search.best().training_error));
+}
+
+TEST(SearchTest, TellsTheProgressOfARound) {
+  SearchOptions given = options();
+  given.threads = 2;
+  Search search(sliding_block(40, 1), sliding_block(10, 2), given);
+  std::vector<double> told;
+  search.advance({}, [&](double done) { told.push_back(done); });
+  EXPECT_GT(told.size(), 20);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_GT(told.front(), 0);
+  EXPECT_EQ(told.back(), 1);
 }
 
 }  // namespace lcp::training::search_test
