@@ -651,7 +651,8 @@ Candidate Search::simplified(const Candidate& candidate, const Motion& motion) c
     return information(c, mean_square(network, c.theta, motion), motion.v_next.numel());
   };
   Candidate best = refitted(candidate, motion);
-  if (exact(candidate)) return best;
+  // Fewer residuals than parameters contradict nothing.
+  if (exact(candidate) || static_cast<double>(motion.v_next.numel()) <= parameters(candidate)) return best;
   const LcpNetworkOptions& parts = candidate.options;
   const bool may_be_inertial = !candidate.coupled && parts.q() == Dependence::kAffine &&
                                parts.G() == Dependence::kConstant && parts.f() == Dependence::kAbsent;

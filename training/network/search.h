@@ -137,7 +137,8 @@ class Search {
   Candidate refitted(const Candidate& candidate, const Motion& motion) const;
 
   /// The same, and simpler where the motion does not contradict it by the Bayesian information criterion [Schwarz]: of
-  /// two assumptions, which save parameters that noise would make wrong, those are kept that lower it.
+  /// two assumptions, which save parameters that noise would make wrong, those are kept that lower it. None is tried
+  /// without more residuals than parameters.
   ///
   /// * The map is odd: it is fitted to the mirrored samples (-x, -v_next), too, which halves its parameters.
   /// * Each unknown takes away all of the velocity along its direction, v . G_i dq_i / dv = -M_ii, as an impulse on a
