@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "lcp/nn/torchscript.h"
 #include "lcp/physics/friction_cone.h"
 #include "lcp/physics/planar_block.h"
-#include "models/torchscript.h"
 #include "run/columns.h"
 #include "run/error.h"
 #include "run/excluded_flags.h"
