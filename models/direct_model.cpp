@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "lcp/nn/torchscript.h"
 #include "lcp/solve.h"
-#include "models/torchscript.h"
 
 namespace lcp::nn {
 namespace {

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "models/torchscript.h"
+#include "lcp/nn/torchscript.h"
 
 namespace lcp::nn {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/torchscript.h"
+#include "lcp/nn/torchscript.h"
 
 #include <fcntl.h>
 #include <torch/csrc/jit/frontend/tracer.h>

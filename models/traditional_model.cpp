@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "lcp/nn/torchscript.h"
 #include "models/parameter_vector.h"
-#include "models/torchscript.h"
 #include "models/traditional_models.h"
 
 namespace lcp::nn {

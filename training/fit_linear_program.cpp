@@ -110,6 +110,10 @@ int fit_linear_program(int argc, const char* const* argv) {
   const double limit = flags.block.max_friction() / unit;
   const Tensor scaled = canonical_rows(fitted.rows, false);
   nlohmann::json metrics = evaluate_model(out, flags.run, data.heldout.to(flags.run.scalar_type()), flags.block);
+  metrics.update(against_block(
+      {{"parameter_error", row_error(scaled, limit)},
+       {"max_row_error", row_error(flags.program.normalization == "one_per_row" ? fitted.rows : scaled, limit)}},
+      data.heldout, flags.block));
   metrics.update({
       {"rows", to_json(to_si(fitted.rows, model))},
       {"rows_in_units", to_json(fitted.rows)},
@@ -119,8 +123,6 @@ int fit_linear_program(int argc, const char* const* argv) {
       {"objective", fitted.objective},
       {"lower_bound", lcp::training::lower_bound(contact, flags.program.epsilon).sum().item<double>()},
       {"families", families(fitted)},
-      {"parameter_error", row_error(scaled, limit)},
-      {"max_row_error", row_error(flags.program.normalization == "one_per_row" ? fitted.rows : scaled, limit)},
       {"training_samples", data.training.count()},
   });
   bool degenerate = false;

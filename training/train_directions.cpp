@@ -9,9 +9,11 @@
 #include <numbers>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "lcp/nn/torchscript.h"
 #include "lcp/physics/friction_cone.h"
 #include "lcp/physics/planar_block.h"
 #include "run/columns.h"
@@ -109,6 +111,26 @@ struct Polygons : torch::nn::Module {
   Tensor D;  // [starts, 1, 2, n]
 };
 
+// forward(v, u) and step(v, u) with the directions D, v and u [..., 2].
+struct Polygon : torch::nn::Module {
+  explicit Polygon(const Tensor& learned) : D(register_parameter("D", learned)) {}
+  Tensor D;  // [2, n]
+};
+
+std::string torchscript_bytes(const Polygon& polygon, const PhysicsFlags& block) {
+  const auto step = [&](const std::vector<Tensor>& inputs) {
+    const Tensor v = inputs[0].to(polygon.D), u = inputs[1].to(polygon.D);
+    const PlanarBlock parameters = planar_block(block);
+    const auto problem = lcp::physics::polyhedral_problem(v, u, parameters, polygon.D);
+    const auto result = lcp::solve(problem.M, problem.q);
+    const auto next = lcp::physics::read_polyhedral(result.z, result.w, v, u, parameters, polygon.D);
+    return std::tuple(next.v_next, next.force, result.status);
+  };
+  return lcp::nn::torchscript_of("FrictionPolygon", polygon,
+                                 {{"dt", block.dt}, {"mass", block.mass}, {"gravity", block.gravity}, {"mu", block.mu}},
+                                 {{"v", at::zeros({1, 2})}, {"u", at::zeros({1, 2})}}, step);
+}
+
 // A row of the table: how well friction with these directions predicts the held-out steps.
 nlohmann::json measured(const std::string& name, const Steps& heldout, const Tensor& D, const PlanarBlock& block) {
   const Tensor v_next = step(heldout, D, block), rests = (heldout.v_next == 0).all(-1);
@@ -168,7 +190,7 @@ void add_flags(CommandLine& line, Flags& flags) {
   line.footer(std::string("Example: train_directions --directions 4 --true-directions 4 --out runs/grain\n"
                           "Data of your own: CSV with columns v_x,v_y,u_x,u_y,v_next_x,v_next_y (m/s, N, m/s), and "
                           "optionally\ntrajectory; one row in five, or one trajectory in five, is held out.") +
-              kCheckpointNote);
+              kModelNote + kCheckpointNote);
 }
 
 int train_directions(int argc, const char* const* argv) {
@@ -232,6 +254,7 @@ int train_directions(int argc, const char* const* argv) {
     const Tensor distance = (truth.unsqueeze(-1) - sorted.unsqueeze(-2)).norm(2, 0);
     metrics["direction_error"] = distance.amin(-1).max().item<double>();
   }
+  out.write("model.pt", torchscript_bytes(Polygon(sorted), flags.block));
   const std::string page = page_of(rows);
   out.write("table.md", page);
   if (!flags.run.quiet) std::cout << page << "\n";

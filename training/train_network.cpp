@@ -40,6 +40,7 @@ using torch::Tensor;
 constexpr std::int64_t kHeldOut = 2000;  // simulated steps
 constexpr std::int64_t kRollouts = 20, kRolloutSteps = 200;
 constexpr std::int64_t kValidationOneIn = 5;
+constexpr std::int64_t kBlackBoxIterations = 4000;
 constexpr std::int64_t kFewHeldOut = 20;  // steps, of which the errors say little
 
 constexpr struct {
@@ -54,7 +55,7 @@ struct Flags {
   PhysicsFlags block{.mass = 0, .dt = 0, .mu = 1, .gravity = 1};  // 0: not known
   std::string system = "sliding_block", data, unknowns = "auto", f = "absent", G = "constant", q = "auto";
   std::string activation = "tanh", loss = "prediction";
-  std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 4000;
+  std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 0;
   double velocity_noise = 0, seconds = 0;
   SearchOptions search;
 
@@ -99,7 +100,9 @@ void Flags::add_to(CommandLine& line) {
                    ? ""
                    : "auto, or a number from 1 to 16";
       });
-  line.add<std::string>("f", f, "The part of v_next that does not depend on the unknowns",
+  line.add<std::string>("f", f,
+                        "The part of v_next that does not depend on the unknowns; absent: 0, so "
+                        "that v_next is exactly 0 where all unknowns are 0, as that of a body that rests",
                         one_of({"absent", "constant", "affine", "network"}));
   line.add<std::string>("G", G, "The effect of the unknowns", one_of({"constant", "affine", "network"}));
   line.add<std::string>("q", q, "q of the LCP; auto: affine where that is enough, else a network",
@@ -128,13 +131,14 @@ void Flags::add_to(CommandLine& line) {
   line.add<double>("rest-penalty", search.rest_penalty, "Weight of unknowns > 0 in samples that rest exactly",
                    nonnegative);
   line.add<double>("seconds", seconds,
-                   "No round of the search begins after this time; 0: no limit. With a limit the result depends on the "
-                   "speed of the machine",
+                   "The search ends after this time, and what is left of its round is skipped; 0: no limit. With a "
+                   "limit the result depends on the speed of the machine",
                    nonnegative);
   line.add<std::int64_t>("black-box-iterations", black_box_iterations,
-                         "Iterations of Adam for each black box, for every --starts starts of the search, so that both "
-                         "take a similar time",
-                         at_least_one);
+                         "Iterations of Adam for each black box, for every --starts starts of the search; 0: 4000, and "
+                         "as long as all of them have taken less time than the search, again from other random starts "
+                         "with twice as many, so that their number depends on the speed of the machine",
+                         at_least_zero);
   line.footer("Example: " + line.program() + " --system stribeck --samples 300 --out runs/stribeck\n" +
               "Data of your own: CSV with columns v,v_next (m/s), or v_x,v_next_x,v_y,v_next_y and so on; inputs u or\n"
               "u_x,... (N); positions x, y, z or x_1,... (m), all of them before the step; trajectory; step, which\n"
@@ -269,7 +273,7 @@ class Run {
       load(*checkpoint);
       out_.continue_earlier_run();
       say("continuing after " + std::to_string(state_.rounds.size()) + " rounds and " +
-          std::to_string(state_.black_boxes.size()) + " of " + std::to_string(kBlackBoxFamilies) + " black boxes");
+          std::to_string(state_.black_boxes.size()) + " black boxes");
       return;
     }
     if (flags.training.resume) {
@@ -310,6 +314,7 @@ class Run {
     options.unknowns = flags.unknowns == "auto" ? 0 : std::stoi(flags.unknowns);
     options.iterations = flags.training.iterations;
     options.learning_rate = flags.training.learning_rate;
+    options.first_velocity = data.columns.first_velocity();
     options.seed = flags.run.seed;
     options.threads = flags.run.threads;
     return options;
@@ -323,6 +328,8 @@ class Run {
   void save() const;
   void search(const std::function<bool()>& stopped);
   void train_black_boxes(const std::function<bool()>& stopped);
+  void train_black_boxes(std::int64_t pass, const std::function<bool()>& stopped);
+  bool out_of_time() const { return flags_.seconds > 0 && state_.search_seconds >= flags_.seconds; }
   double metres_per_second(double relative) const { return relative * unit_; }
   // of all rounds
   std::int64_t starts() const {
@@ -385,11 +392,21 @@ void Run::search(const std::function<bool()>& stopped) {
             short_number(metres_per_second(best.validation_error)) + " m/s";
   };
   while (!search_.finished() && !stopped()) {
-    if (flags_.seconds > 0 && state_.search_seconds >= flags_.seconds && !state_.rounds.empty()) return;
+    if (out_of_time() && !state_.rounds.empty()) return;
     const auto start = std::chrono::steady_clock::now();
-    search_.advance(stopped);
+    const auto seconds = [&] {
+      return state_.search_seconds + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    search_.advance(
+        stopped,
+        [&](double done) {
+          progress.show(static_cast<std::int64_t>(state_.rounds.size()),
+                        (shown.empty() ? "" : shown + "; ") +
+                            "next round: " + std::to_string(static_cast<int>(100 * done)) + " %");
+        },
+        [&] { return flags_.seconds > 0 && seconds() >= flags_.seconds; });
     if (stopped()) return;
-    state_.search_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    state_.search_seconds = seconds();
     state_.rounds = search_.rounds();
     save();
     show();
@@ -398,13 +415,28 @@ void Run::search(const std::function<bool()>& stopped) {
 }
 
 void Run::train_black_boxes(const std::function<bool()>& stopped) {
-  Progress progress("black box", static_cast<std::int64_t>(state_.black_boxes.size()), kBlackBoxFamilies,
-                    flags_.run.quiet);
+  // A pass that has begun is completed, whatever time it took.
+  const auto begun = [&](std::int64_t pass) {
+    return !state_.black_boxes.empty() && state_.black_boxes.rbegin()->first >= pass * kBlackBoxFamilies;
+  };
+  const auto too_short = [&] { return state_.black_box_seconds < state_.search_seconds; };
+  for (std::int64_t pass = 0; !stopped(); ++pass) {
+    if (pass > 0 && (flags_.black_box_iterations > 0 || !(begun(pass) || too_short()))) return;
+    train_black_boxes(pass, stopped);
+  }
+}
+
+// All families, from random starts and for a number of iterations that belong to the pass.
+void Run::train_black_boxes(std::int64_t pass, const std::function<bool()>& stopped) {
+  const std::int64_t end = (pass + 1) * kBlackBoxFamilies;
+  Progress progress("black box", static_cast<std::int64_t>(state_.black_boxes.size()), end, flags_.run.quiet);
+  const std::int64_t given = flags_.black_box_iterations;
   BlackBoxOptions options;
-  options.iterations = flags_.black_box_iterations * std::max<std::int64_t>(1, starts() / flags_.search.starts);
+  options.iterations =
+      ((given > 0 ? given : kBlackBoxIterations) << pass) * std::max<std::int64_t>(1, starts() / flags_.search.starts);
   options.seed = flags_.run.seed;
   std::vector<std::int64_t> left;
-  for (std::int64_t k = 0; k < kBlackBoxFamilies; ++k) {
+  for (std::int64_t k = pass * kBlackBoxFamilies; k < end; ++k) {
     if (!state_.black_boxes.contains(k)) left.push_back(k);
   }
   const auto at_once = static_cast<std::size_t>(flags_.run.threads);
@@ -428,7 +460,7 @@ void Run::report() {
   const torch::NoGradGuard no_grad;
   const OneThread one_thread;
   const Motion samples = search_.all();
-  const Candidate chosen = search_.best(), best = search_.refitted(chosen, samples);
+  const Candidate chosen = search_.best(), best = search_.simplified(chosen, samples);
   lcp::nn::LcpNetwork network = search_.network(best.options);
   network->set_theta(best.theta);
   network->to(flags_.run.scalar_type());
@@ -479,9 +511,11 @@ void Run::report() {
       {"unknowns", best.options.unknowns()},
       {"q", best.options.q() == Dependence::kNetwork ? "network" : "affine"},
       {"network_parameters", network->size()},
+      {"odd", best.odd},
+      {"inertial", best.inertial},
       {"starts", starts()},
       {"rounds", state_.rounds.size()},
-      {"stopped_by_time", !search_.finished()}};
+      {"stopped_by_time", out_of_time()}};
   if (const auto share = search_.disagreement(chosen)) metrics["disagreement_fraction"] = *share;
   if (data_.system) {
     const MotionSystem& system = *data_.system;
@@ -489,8 +523,8 @@ void Run::report() {
         rmse(system.model(heldout.x, fitted_factors(system, samples)) - heldout.v_next);
     if (flags_.velocity_noise > 0) {
       // The same network, but fitted to motion without noise before it is fitted to the samples.
-      const Candidate truth = search_.refitted(chosen, {samples.x, system.next(samples.x)});
-      const Tensor y = search_.network(chosen.options)->step(heldout.x, search_.refitted(truth, samples).theta).y;
+      const Candidate truth = search_.refitted(best, {samples.x, system.next(samples.x)});
+      const Tensor y = search_.network(best.options)->step(heldout.x, search_.refitted(truth, samples).theta).y;
       metrics["from_truth_heldout_rmse"] = rmse(y - heldout.v_next);
     }
   }

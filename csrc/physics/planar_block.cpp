@@ -17,12 +17,11 @@ using at::Tensor;
 using Formulation = PlanarBlockFormulation;
 
 PlanarBlock in_precision_of(const Tensor& v, const PlanarBlock& block) {
-  const auto dtype = v.scalar_type();
-  return {block.mass.to(dtype), block.dt.to(dtype), block.mu.to(dtype), block.gravity.to(dtype)};
+  return {block.mass.to(v), block.dt.to(v), block.mu.to(v), block.gravity.to(v)};
 }
 
 Tensor free_velocity(const Tensor& v, const Tensor& u, const PlanarBlock& block) {
-  return v + (block.dt / block.mass).unsqueeze(-1) * u.to(v.scalar_type());
+  return v + (block.dt / block.mass).unsqueeze(-1) * u.to(v);
 }
 
 Tensor friction_speed(const PlanarBlock& block) { return block.dt * block.mu * block.gravity; }
@@ -318,19 +317,14 @@ Problem polyhedral_problem(const Tensor& v, const Tensor& u, const PlanarBlock& 
   const PlanarBlock block = in_precision_of(v, parameters);
   const Tensor gram = (D.unsqueeze(-1) * D.unsqueeze(-2)).sum(-3);  // D'D
   const Tensor c = (block.dt / block.mass).unsqueeze(-1).unsqueeze(-1);
-  const Tensor e = at::ones({D.size(-1)}, D.options());
+  const Tensor e = at::ones_like(D.select(-2, 0));
   const Tensor cone = at::constant_pad_nd(e.unsqueeze(-1), {D.size(-1), 0, 0, 1}) -
-                      at::constant_pad_nd(e.unsqueeze(0), {0, 1, D.size(-1), 0});
+                      at::constant_pad_nd(e.unsqueeze(-2), {0, 1, D.size(-1), 0});
   const Tensor free_along = (free_velocity(v, u, block).unsqueeze(-1) * D).sum(-2);
   const Tensor limit = (block.mu * block.mass * block.gravity).unsqueeze(-1);
-  const auto shape =
-      at::infer_size(free_along.sizes().slice(0, free_along.dim() - 1), limit.sizes().slice(0, limit.dim() - 1));
-  const auto wide = [&](const Tensor& x) {
-    auto sizes = shape;
-    sizes.push_back(x.size(-1));
-    return x.expand(sizes);
-  };
-  return {at::constant_pad_nd(c * gram, {0, 1, 0, 1}) + cone, at::cat({wide(free_along), wide(limit)}, -1)};
+  // No sizes of batches are read, so that a program may record these operators for all of them.
+  const auto wide = at::broadcast_tensors({free_along, limit});
+  return {at::constant_pad_nd(c * gram, {0, 1, 0, 1}) + cone, at::cat({wide[0], wide[1].slice(-1, 0, 1)}, -1)};
 }
 
 PlanarBlockStep read_polyhedral(const Tensor& z, const Tensor& w, const Tensor& v, const Tensor& u,

@@ -30,7 +30,7 @@ def test_shooting_finds_friction_and_says_how_well(identify, estimate, noise):
     assert metrics["mu_std"][0] == pytest.approx(STD[estimate] * noise, rel=2e-3)
     assert abs(metrics["mu_error"][0]) < 4 * STD[estimate] * noise
     low, high = metrics["mu_interval"][0]
-    assert high - low == pytest.approx(2 * 1.96 * metrics["mu_std"][0], rel=1e-4)
+    assert high - low == pytest.approx(2 * 1.96 * metrics["mu_std"][0], rel=0.05)
     assert 54 < metrics["objective_over_noise_squared"] < 80
     assert metrics["iterations"] < 15 and metrics["unconverged"] == 0 and metrics["unobservable"] == []
 
@@ -121,7 +121,17 @@ def test_a_particle_that_never_slides_tells_a_bound(identify):
     assert rest["unobservable"] == ["mu is not determined: it never slides; only mu >= 0.51"]  # 5 / 9.81
     flight = identify("identify_shooting", "--steps", 10)
     assert flight["unobservable"] == ["mu is not determined: it never touches the ground"]
-    assert flight["mu_interval"] == [[None, None]]
+    assert rest["mu_interval"][0][0] == pytest.approx(5 / 9.81, rel=1e-3) and rest["mu_interval"][0][1] is None
+    assert flight["mu_interval"] == [[0, None]]
+
+
+def test_a_particle_that_hardly_slides_has_no_upper_bound(identify):
+    """With an unknown start a fit that slides a little is as good as one that rests, whatever its friction."""
+    metrics = identify("identify_shooting", "--mu", 0.9, "--position", 0, 0, "--monte-carlo", 20)
+    low, high = metrics["mu_interval"][0]
+    assert low == pytest.approx(5 / 9.81, rel=1e-3) and high is None and metrics["mu_std"] == [None]
+    assert metrics["unobservable"] == ["mu is not determined: it may never slide; only mu >= 0.51"]
+    assert metrics["monte_carlo"]["covered_by_interval"] >= 0.8
 
 
 @pytest.mark.long

@@ -1,6 +1,7 @@
 """The rest of the ideas of the notes, each by the program that learns with it."""
 import numpy as np
 import pytest
+import torch
 from runs import check_a_killed_run_resumes, files, read_csv, variants, write_csv
 
 
@@ -39,13 +40,22 @@ def test_a_chain_learns_from_data_of_the_users_own(run, learn, tmp_path):
     assert result.returncode == 2 and "few.csv: must have at least 5 trajectories" in result.stderr
 
 
-def test_directions_of_a_floor_with_a_grain_are_found(learn):
+def test_directions_of_a_floor_with_a_grain_are_found(learn, library, tmp_path):
     flags = ("--directions", 4, "--true-directions", 4, "--samples", 200, "--iterations", 600)
     metrics = learn("train_directions", *flags)
     assert metrics["direction_error"] < 1e-6 and metrics["heldout_rmse"] < 1e-6
     learned = metrics["table"][-1]
     assert learned["resting_exactly"] == 1 and learned["unknowns"] == 5
     assert all(row["rmse"] > 0.02 for row in metrics["table"][:-1])
+    model = torch.jit.load(tmp_path / "out" / "model.pt")
+    D = torch.tensor(metrics["D"], dtype=torch.float64)
+    # A force that the polygon has holds the block; beyond a corner it slides, and friction is that corner.
+    u = torch.stack([0.5 * D[:, 0], 0.5 * (D[:, 0] + D[:, 1]), 3 * D[:, 0], -2 * D[:, 1]])
+    v_next, force, status = model.step(torch.zeros(4, 2), u)
+    assert (status == 0).all() and (v_next[:2] == 0).all() and (v_next[2:].norm(dim=1) > 0.5).all()
+    assert torch.allclose(v_next, u + force) and torch.allclose(force[2], -2 * D[:, 0], atol=2)
+    assert torch.equal(model(torch.zeros(3, 4, 2), u)[1], v_next)
+    assert model.to(torch.float32)(torch.zeros(4, 2), u.float()).dtype == torch.float32
 
 
 def test_learned_directions_of_a_disk_are_as_good_as_a_regular_polygon(learn):

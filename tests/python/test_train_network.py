@@ -54,6 +54,13 @@ def test_noise_is_averaged(train):
     assert metrics["heldout_rmse"] == pytest.approx(metrics["from_truth_heldout_rmse"], rel=0.05)
 
 
+@pytest.mark.parametrize("seed", variants(1, 3, 5, 9))
+def test_noise_makes_no_unknowns(train, seed):
+    metrics = train("--velocity-noise", 0.1, "--seed", seed, "--q", "affine", "--starts", 48, *FAST)
+    assert metrics["unknowns"] == 2 and metrics["odd"] and metrics["inertial"]
+    assert metrics["heldout_rmse"] < 1.1 * metrics["true_model_heldout_rmse"]
+
+
 @pytest.mark.parametrize("system, flags, error", variants(
     ("planar_block", ("--directions", 4), 1e-12), ("stribeck", ("--unknowns", 2, "--q", "network", "--starts", 48), 0.01),
     ("stacked_blocks", (), 1e-12),
@@ -184,6 +191,20 @@ def test_threads_change_nothing(train, tmp_path):
 def test_a_time_limit_ends_the_search(train):
     metrics = train("--system", "stribeck", *TINY, "--seconds", 1e-9)
     assert metrics["rounds"] == 1 and metrics["stopped_by_time"]
+
+
+def test_a_time_limit_ends_a_round(train, tmp_path):
+    """The first round of this search would take a minute."""
+    metrics = train("--system", "stribeck", "--q", "network", "--seconds", 1, *FAST)
+    assert metrics["stopped_by_time"] and metrics["heldout_rmse"] < 1
+    assert json.loads((tmp_path / "out" / "times.json").read_text())["search_seconds"] < 30
+
+
+@pytest.mark.long
+def test_black_boxes_get_the_time_of_the_search(train, tmp_path):
+    train("--system", "bouncing_mass", "--samples", 10, "--starts", 48)
+    times = json.loads((tmp_path / "out" / "times.json").read_text())
+    assert times["black_box_seconds"] >= times["search_seconds"]
 
 
 def test_float32(train, library, tmp_path):

@@ -125,6 +125,20 @@ def test_data_of_the_users_own(run, learn):
         assert metrics["training_samples"] == 1600 and metrics["sticking_exact_zero_fraction"] == 1
 
 
+def test_data_of_another_block_are_not_compared_with_that_of_the_flags(run, learn, tmp_path):
+    data = ("--formulation", "traditional", "--trajectories", 20, "--mu", 0.5)
+    assert run("simulate", *data, "--out", "data", "--quiet").returncode == 0
+    flags = ("--data", "data/data.csv", "--dt", 0.1, "--gravity", 9.81)
+    for program, unknown in (("train_bilevel", ("rollout_rmse", "rollout_unsolved", "parameter_error", "objective_at_truth")),
+                             ("train_penalty", ("rollout_rmse", "rollout_unsolved", "parameter_error", "max_row_error"))):
+        few = ("--iterations", 20, *(("--starts", 1, "--initial-mu", 0.6) if program == "train_bilevel" else ()))
+        metrics = learn(program, *flags, "--mu", 0.4, *few, out=program + "_other")
+        assert [metrics[name] for name in unknown] == [None] * 4 and "heldout_rmse" in metrics
+        assert not (tmp_path / f"{program}_other" / "rollouts.csv").exists()
+        metrics = learn(program, *flags, "--mu", 0.5, *few, out=program)
+        assert all(metrics[name] is not None for name in unknown[1:]) and (tmp_path / program / "rollouts.csv").exists()
+
+
 @pytest.mark.parametrize("program", ["train_in_the_loop", "train_bilevel"])
 def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path, program):
     flags = ("--parameters", "structured", "--iterations", 200, "--checkpoint-every", 20)

@@ -125,7 +125,7 @@ int train_from_motion(CommandLine& line, const RunFlags& run, const TrainingFlag
   metrics.update(report.json());
   {
     const torch::NoGradGuard no_grad;
-    metrics["parameter_error"] = parameter_error(model, heldout, block);
+    metrics.update(against_block({{"parameter_error", parameter_error(model, heldout, block)}}, heldout, block));
   }
   metrics["training_samples"] = training.count();
   metrics["final_loss"] = trainer.history()["loss"].back();

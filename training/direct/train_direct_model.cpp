@@ -271,8 +271,9 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
   out.write("model.pt", nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   const Tensor h = model->forward(heldout.v, heldout.u, model->options.forces_of(heldout.lambda));
+  metrics.update(
+      against_block({{"parameter_error", parameter_error(model, heldout, flags.block)}}, heldout, flags.block));
   metrics.update({
-      {"parameter_error", parameter_error(model, heldout, flags.block)},
       {"heldout_rmse_known_force", rmse((flags.relu() ? h.relu() : h) - heldout.velocities())},
       {"training_samples", training.count()},
       {"final_loss", loss(at::arange(training.count()), 1).front().second.item<double>()},

@@ -77,8 +77,8 @@ def fit():
         objective.plot(grid["mu"], grid[f"objective_{k}"], color=INK, lw=1.2)
         objective.set(xlabel="friction coefficient", ylabel="objective [m\u00b2]", yscale="log")
         mu, (low, high) = metrics["mu"][k], metrics["mu_interval"][k]
-        if low is not None and high is not None:
-            objective.axvspan(low, high, color=PALE, lw=0)
+        if low is not None:
+            objective.axvspan(low, grid["mu"][-1] if high is None else high, color=PALE, lw=0)
         objective.axvline(mu, color=BLUE, lw=1)
         std = metrics["mu_std"][k]
         objective.set_title(f"mu = {mu:.7g}" + ("" if std is None else f" \u00b1 {std:.1g}"), fontsize=9)

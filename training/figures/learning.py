@@ -23,6 +23,8 @@ def draw(*figures):
 
 def rollout(run, flags, metrics):
     """rollout.png: the velocities of the learned block and of the exact one, and the error below them."""
+    if not (run / "rollouts.csv").exists():
+        return  # the data are not those of the block of the flags
     data = read_columns(run / "rollouts.csv")
     figure, panels = plt.subplots(2 * SHOWN, 1, figsize=(6.4, 2.3 * SHOWN + 0.6), sharex=True, constrained_layout=True,
                                   gridspec_kw={"height_ratios": [2, 1] * SHOWN})

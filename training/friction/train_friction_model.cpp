@@ -86,10 +86,16 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   model->exact_rest = flags.model.exact_rest;
   out.write("model.pt", nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
-  metrics.update(friction_metrics(model, flags.block));
+  const nlohmann::json friction = friction_metrics(model, flags.block);
+  metrics["mu"] = friction["mu"];
+  metrics.update(against_block({{"parameter_error", friction["parameter_error"]}}, heldout, flags.block));
   metrics.update(motion_identifiability(model, training).json());
   metrics.update(sticking_metrics(model, heldout));
-  metrics.update(method.metrics(model, training));
+  const nlohmann::json of_method = method.metrics(model, training);
+  metrics.update(of_method);
+  if (of_method.contains("objective_at_truth")) {
+    metrics.update(against_block({{"objective_at_truth", of_method["objective_at_truth"]}}, heldout, flags.block));
+  }
   metrics["training_samples"] = training.count();
   metrics["final_loss"] = trainer.history()["loss"].back();
   write_results(out, metrics, {"rollout.png", "training.png"});

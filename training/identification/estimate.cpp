@@ -28,6 +28,17 @@ constexpr double kNormalQuantile = 1.959963984540054;  // 95 % of a normal distr
 constexpr double kSuspicious = 5;
 constexpr double kRounding = 1e-9;  // errors of at most this part of the observed positions count as rounding
 
+// The interval of mu is looked for at this many distances from the estimate, in a geometric sequence, and then at as
+// many equidistant ones between the last within it and the next.
+constexpr std::int64_t kDistances = 16;
+// Of the other unknowns for each mu: an error of 1e-6 of the objective is far below the square of the noise.
+constexpr std::int64_t kProfileIterations = 20;
+constexpr double kProfileTolerance = 1e-3;
+// Where the root of the excess is this close to that of the parabola at its end, it is taken for a parabola.
+constexpr double kRegular = 0.2;
+constexpr double kFirstDistance = 1e-3, kLeastDistance = 1e-9;  // the former where mu has no effect on the fit
+constexpr double kFarthest = 10;  // a bound of mu that is above this multiple of mu, or this number, is none
+
 // The objective of each track as a function of mu, with the other unknowns as identified.
 struct Profile {
   Tensor mu;         // [n], ascending
@@ -69,9 +80,70 @@ double student_quantile(double nu) {
          (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * nu * nu * nu);
 }
 
-// Why the derivative with respect to mu is 0, for a track that the fit explains or not.
+// The least objective over the unknowns beside mu, from those of the fit and from the first guess: [m, b] for mu
+// [m, b].
+Tensor least_objective(const TrackModel& model, const identification::LeastSquares& fit, const Tensor& mu) {
+  const auto residuals = [&](const Tensor& others) {  // [..., m b, p - 1]
+    const Tensor each = others.unflatten(-2, mu.sizes());
+    auto shape = each.sizes().vec();
+    shape.back() = 1;
+    return model.residuals(at::cat({mu.unsqueeze(-1).expand(shape), each}, -1)).flatten(-3, -2);
+  };
+  identification::LeastSquaresOptions options;
+  options.max_iterations = kProfileIterations;
+  options.tolerance = kProfileTolerance;
+  Tensor least = at::full_like(mu, std::numeric_limits<double>::infinity());
+  for (const Tensor& theta : {fit.theta, model.start(0)}) {
+    const Tensor others = theta.slice(-1, 1).expand({mu.size(0), -1, -1}).flatten(0, 1);
+    const Tensor objective = others.size(-1) > 0 ? identification::least_squares(residuals, others, options).objective
+                                                 : residuals(others).square().sum(-1);
+    least = at::fmin(least, objective.view(mu.sizes()));
+  }
+  return least;
+}
+
+// The end of the interval on one side, -1 or 1, of the estimates, [b]; of tracks that are not explained it may be any.
+//   near: [b], where the parabola ends; infinite where there is none. excess: [b], the largest of the objective.
+Tensor interval_end(const TrackModel& model, const identification::LeastSquares& fit, double side, const Tensor& near,
+                    const Tensor& excess, const Tensor& explained) {
+  const Tensor found = fit.theta.select(-1, 0);
+  // The root of the excess of the objective over that of the fit, relative to the largest: [m, b].
+  const auto excess_at = [&](const Tensor& distance) {
+    const Tensor over = least_objective(model, fit, found + side * distance) - fit.objective;
+    return (over.clamp_min(0) / excess).sqrt().nan_to_num(std::numeric_limits<double>::infinity());
+  };
+  const auto last_within = [&](const Tensor& of) {  // [1, b]; the first, 0, is always within
+    return ((of <= 1) * at::arange(of.size(0)).unsqueeze(-1)).amax(0, true);
+  };
+  const auto next = [](const Tensor& last) { return (last + 1).clamp_max(kDistances); };
+  const Tensor far = side < 0 ? found : kFarthest * found.clamp_min(1);
+  const Tensor expected = at::fmin(near, far), there = excess_at(expected.unsqueeze(0)).squeeze(0);
+  if (((there - 1).abs() < kRegular).logical_or(~explained).all().item<bool>()) return found + side * expected / there;
+  const Tensor first = at::fmin(at::where(near.isfinite(), near / 2, kFirstDistance), far);
+  const Tensor powers = at::linspace(0, 1, kDistances, at::kDouble).unsqueeze(-1);
+  const Tensor geometric = at::where(first > 0, first * (far / first).pow(powers), 0);
+  const Tensor distance = at::cat({at::zeros_like(geometric.slice(0, 0, 1)), geometric});
+  const Tensor last = last_within(excess_at(distance));
+  const Tensor from = distance.gather(0, last), to = distance.gather(0, next(last));
+  const Tensor finer = from + (to - from) * at::linspace(0, 1, kDistances + 1, at::kDouble).unsqueeze(-1);
+  const Tensor excess_finer = excess_at(finer), before = last_within(excess_finer);
+  const Tensor low = excess_finer.gather(0, before), high = excess_finer.gather(0, next(before));
+  // A parabola's root is linear. Where the next excess is infinite, nothing is added.
+  const Tensor part = ((1 - low) / (high - low)).nan_to_num(0).clamp(0, 1);
+  const Tensor end = finer.gather(0, before) + part * (finer.gather(0, next(before)) - finer.gather(0, before));
+  return at::where(last == kDistances, side < 0 ? 0 : std::numeric_limits<double>::infinity(), found + side * end)
+      .squeeze(0);
+}
+
+// m, [b]: errors of at most this size count as rounding.
+Tensor rounding(const TrackProblem& problem) {
+  return kRounding * (problem.tracks.observed * problem.reach).abs().amax({0, 2});
+}
+
+// Why mu is not determined, for a track that the fit explains or not.
+//   interval: [2], of this track.
 std::string reason(const Profile& profile, const identification::LeastSquares& fit, bool explained,
-                   const FrictionEvidence& evidence, std::int64_t b) {
+                   const FrictionEvidence& evidence, const Tensor& interval, std::int64_t b) {
   const Tensor objective = profile.objective.select(1, b), best = objective.argmin();
   const double found = fit.objective[b].item<double>();
   const bool better = objective[best].item<double>() < found * (1 - kRounding);
@@ -79,17 +151,18 @@ std::string reason(const Profile& profile, const identification::LeastSquares& f
     return "it has no effect on this fit, which does not explain the track" +
            (better ? "; mu = " + short_number(profile.mu[best].item<double>()) + " fits better" : "");
   }
-  const double least = evidence.least_mu[b].item<double>();
-  if (least < 0) return "it never touches the ground";
-  if (evidence.slides[b].item<bool>()) return "it has no effect on what is identified";
-  return "it never slides; only mu >= " + short_number(least);
+  if (evidence.least_mu[b].item<double>() < 0) return "it never touches the ground";
+  const bool slides = evidence.slides[b].item<bool>();
+  if (std::isfinite(interval[1].item<double>())) return "it has no effect on what is identified";
+  return (slides ? "it may never slide; only mu >= " : "it never slides; only mu >= ") +
+         short_number(interval[0].item<double>());
 }
 
-// A line for each track that is not explained, and for each direction of the unknowns that a track does not determine:
+// A line for each direction of the unknowns that a track does not determine, and where it gives mu no upper bound:
 // "track 2: mu is not determined: it never slides; only mu >= 0.8".
 std::vector<std::string> unobservable(const TrackModel& model, const Profile& profile,
                                       const identification::LeastSquares& fit, const Confidence& accuracy,
-                                      const FrictionEvidence& evidence) {
+                                      const FrictionEvidence& evidence, const Tensor& interval) {
   std::vector<std::string> lines;
   for (std::int64_t b = 0; b < fit.theta.size(0); ++b) {
     const std::string track = fit.theta.size(0) > 1 ? "track " + std::to_string(b) + ": " : "";
@@ -99,10 +172,14 @@ std::vector<std::string> unobservable(const TrackModel& model, const Profile& pr
     names.resize(static_cast<std::size_t>(fit.theta.size(1)), "a random force");
     identifiability.add(fit.jacobian[b], names);
     const nlohmann::json known = identifiability.json();
-    for (const std::string direction : known["unidentifiable_directions"]) {
+    bool named = false;
+    const auto add = [&](const std::string& direction) {
+      named = named || direction == "mu";
       lines.push_back(track + direction + " is not determined" +
-                      (direction == "mu" ? ": " + reason(profile, fit, explained, evidence, b) : ""));
-    }
+                      (direction == "mu" ? ": " + reason(profile, fit, explained, evidence, interval[b], b) : ""));
+    };
+    for (const std::string direction : known["unidentifiable_directions"]) add(direction);
+    if (!named && explained && std::isinf(interval[b][1].item<double>())) add("mu");
   }
   return lines;
 }
@@ -122,15 +199,15 @@ std::vector<std::string> unexplained(const TrackProblem& problem, const Confiden
   return lines;
 }
 
-void print_estimates(const identification::LeastSquares& fit, const Confidence& accuracy,
+void print_estimates(const identification::LeastSquares& fit, const Tensor& std, const Tensor& interval,
                      const nlohmann::json& metrics) {
   const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
   const std::int64_t count = fit.theta.size(0);
   for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
     std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24) << number(fit.theta[b][0], 8);
-    if ((accuracy.explained[b] & accuracy.std[b][0].isfinite()).item<bool>()) {
-      std::cout << " +- " << number(accuracy.std[b][0], 2) << ", 95 %: " << number(accuracy.interval[b][0][0], 8)
-                << " to " << number(accuracy.interval[b][0][1], 8);
+    if (std[b][0].isfinite().item<bool>()) {
+      std::cout << " +- " << number(std[b][0], 2) << ", 95 %: " << number(interval[b][0], 8) << " to "
+                << number(interval[b][1], 8);
     }
     std::cout << "\n";
   }
@@ -150,20 +227,26 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
   const std::int64_t random = problem.random_forces();  // each of these unknowns has a residual of its own
   const Tensor freedom = (observed - (fit.theta.size(-1) - random)).clamp_min(1);
   const Tensor errors = fit.residuals.slice(-1, 0, n * k).unflatten(-1, {n, k});
-  const Tensor rounding = kRounding * (problem.tracks.observed * problem.reach).abs().amax({0, 2});
   Confidence result;
   result.residual = (fit.residuals.slice(-1, 0, n * k + random).square().sum(-1) / freedom).sqrt();
   result.noise = known ? at::full_like(result.residual, problem.noise) : (fit.objective / freedom).sqrt();
   const Tensor largest = result.noise * (1 + kSuspicious * (2 / freedom).sqrt()).sqrt();  // of a sum of squares
-  result.explained = (result.residual <= rounding) | ((result.residual <= largest) & uncorrelated(errors, seen));
+  result.explained =
+      (result.residual <= rounding(problem)) | ((result.residual <= largest) & uncorrelated(errors, seen));
   result.std = identification::uncertainty(fit.jacobian, result.noise).std;
-  Tensor quantile = at::full_like(fit.objective, kNormalQuantile);
-  for (std::int64_t b = 0; b < quantile.size(0) && !known; ++b) {
-    quantile[b] = student_quantile(freedom[b].item<double>());
+  result.quantile = at::full_like(fit.objective, kNormalQuantile);
+  for (std::int64_t b = 0; b < result.quantile.size(0) && !known; ++b) {
+    result.quantile[b] = student_quantile(freedom[b].item<double>());
   }
-  const Tensor half = quantile.unsqueeze(-1) * result.std;
-  result.interval = at::stack({fit.theta - half, fit.theta + half}, -1);
   return result;
+}
+
+Tensor friction_interval(const TrackModel& model, const identification::LeastSquares& fit, const Confidence& accuracy) {
+  const Tensor excess = (accuracy.quantile * accuracy.noise).square() + rounding(model.problem()).square();
+  const Tensor near = (accuracy.quantile * accuracy.std.select(-1, 0)).clamp_min(kLeastDistance);
+  return at::stack({interval_end(model, fit, -1, near, excess, accuracy.explained),
+                    interval_end(model, fit, 1, near, excess, accuracy.explained)},
+                   -1);
 }
 
 Tensor where_explained(const Confidence& accuracy, const Tensor& x) {
@@ -227,13 +310,15 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
   const Confidence accuracy = confidence(problem, fit);
   const FrictionEvidence evidence = model.evidence(fit.theta);
   const Profile profile = profile_of(model, fit.theta);
-  const Tensor std = where_explained(accuracy, accuracy.std);
+  const Tensor interval = friction_interval(model, fit, accuracy);
+  Tensor std = where_explained(accuracy, accuracy.std);
+  std.select(-1, 0).masked_fill_(interval.select(-1, 1).isinf(), std::numeric_limits<double>::infinity());
   const double objective = fit.objective.sum().item<double>();
   nlohmann::json metrics = {
       {"unknowns", model.names()},
       {"mu", to_json(fit.theta.select(-1, 0))},
       {"mu_std", to_json(std.select(-1, 0))},
-      {"mu_interval", to_json(where_explained(accuracy, accuracy.interval).select(-2, 0))},
+      {"mu_interval", to_json(where_explained(accuracy, interval))},
       {"theta", to_json(fit.theta.slice(-1, 0, model.unknowns()))},
       {"theta_std", to_json(std.slice(-1, 0, model.unknowns()))},
       {"noise_std", to_json(accuracy.noise)},
@@ -243,7 +328,7 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
       {"kinked_steps", to_json(evidence.certificate.kinked.to(at::kDouble))},
       {"tied_steps", to_json(evidence.certificate.tied.to(at::kDouble))},
       {"unexplained", unexplained(problem, accuracy)},
-      {"unobservable", unobservable(model, profile, fit, accuracy, evidence)},
+      {"unobservable", unobservable(model, profile, fit, accuracy, evidence, interval)},
   };
   if (flags.noise > 0) metrics["objective_over_noise_squared"] = objective / (flags.noise * flags.noise);
   if (problem.mu.defined()) metrics["mu_error"] = to_json(fit.theta.select(-1, 0) - problem.mu);
@@ -251,16 +336,16 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
   metrics.update(motion_errors(problem, motion));
   out.write_csv("fit.csv", fit_table(flags, problem, motion));
   out.write_csv("objective.csv", table_of(profile));
-  if (!out.quiet()) print_estimates(fit, accuracy, metrics);
+  if (!out.quiet()) print_estimates(fit, std, interval, metrics);
   return metrics;
 }
 
-nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem,
+nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem, const TrackModel& model,
                                    const identification::LeastSquares& fit, std::int64_t repeats) {
   const Confidence accuracy = confidence(problem, fit);
   const auto by_seed = [&](const Tensor& x) { return x.view({repeats, -1}); };
   const Tensor mu = by_seed(fit.theta.select(-1, 0)), truth = by_seed(problem.mu);
-  const Tensor interval = accuracy.interval.select(-2, 0);
+  const Tensor interval = friction_interval(model, fit, accuracy);
   const Tensor covered = (by_seed(interval.select(-1, 0)) <= truth) & (truth <= by_seed(interval.select(-1, 1)));
   return {{"seeds", repeats},
           {"mu_mean", to_json(mu.mean(0))},

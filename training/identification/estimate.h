@@ -21,14 +21,24 @@ struct Confidence {
   /// correlated in time. Otherwise the model is wrong, or this is not its best fit, and `std` says nothing.
   torch::Tensor explained;
   torch::Tensor std;       ///< [b, p]; infinite where the data do not determine the unknown
-  torch::Tensor interval;  ///< [b, p, 2], contains the truth with probability 0.95 if the track is explained
+  torch::Tensor quantile;  ///< [b], this many standard deviations around an estimate are an interval of 95 %
 };
 
 /// The uncertainty to first order. Where the noise is not known, its standard deviation is estimated from the
-/// residuals, and the interval is that of Student's distribution.
+/// residuals, and the quantile is that of Student's distribution.
 Confidence confidence(const TrackProblem& problem, const identification::LeastSquares& fit);
 
-/// std or interval, with NaN for the tracks that are not explained.
+/// The values of mu that the track does not contradict, [b, 2], which contain the truth with probability 0.95 if the
+/// track is explained: those for which the least objective over all other unknowns, the profile, exceeds that of the
+/// fit by at most the square of quantile noise, as in a likelihood ratio test [SW, 5.9.3]. They are found + - quantile
+/// std where the profile is a parabola. It is not where a body hardly slides: a larger mu may fit as well, and then the
+/// upper bound is infinite.
+///
+///   [SW] Seber, Wild: Nonlinear Regression, Wiley, 1989.
+torch::Tensor friction_interval(const TrackModel& model, const identification::LeastSquares& fit,
+                                const Confidence& accuracy);
+
+/// The values, with NaN for the tracks that are not explained.
 torch::Tensor where_explained(const Confidence& accuracy, const torch::Tensor& x);
 
 /// Columns track and time, the observed and the fitted values of each coordinate (x, x_fit), the fitted velocities
@@ -56,7 +66,7 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
 
 /// Compares the scatter of the estimates with the predicted standard deviation. The problem has the same tracks
 /// `repeats` times, each time with other noise.
-nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem,
+nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem, const TrackModel& model,
                                    const identification::LeastSquares& fit, std::int64_t repeats);
 
 }  // namespace lcp::training

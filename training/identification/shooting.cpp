@@ -98,7 +98,8 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
 
 nlohmann::json scatter(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                        const TrackProblem& repeated, const TrackModel& model) {
-  return monte_carlo_metrics(tracks, repeated, fit_by_shooting(run, tracks, flags, model).fit, flags.monte_carlo);
+  return monte_carlo_metrics(tracks, repeated, model, fit_by_shooting(run, tracks, flags, model).fit,
+                             flags.monte_carlo);
 }
 
 nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,

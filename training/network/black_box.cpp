@@ -137,8 +137,8 @@ BlackBox best_of_family(std::int64_t number, const Motion& training, const Motio
   };
   BlackBox best = affine_map(x, y);
   best.validation_error = error_of(best);
-  if (number > 0) {
-    const auto& family = kFamilies[number - 1];
+  if (number % kBlackBoxFamilies > 0) {
+    const auto& family = kFamilies[number % kBlackBoxFamilies - 1];
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(family.layers), family.width);
     sizes.insert(sizes.begin(), x.size(1));
     sizes.push_back(y.size(1));

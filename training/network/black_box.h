@@ -34,9 +34,10 @@ struct BlackBox {
 /// step sizes .001, .003 and .01.
 constexpr std::int64_t kBlackBoxFamilies = 13;
 
-/// The best of the family of that number by its error on the validation data.
+/// The best of a family by its error on the validation data.
+///   number: that of the family, plus a multiple of kBlackBoxFamilies, each with other random starts.
 ///   stopped: asked often; once it returns true the result is of no use.
-BlackBox best_of_family(std::int64_t family, const Motion& training, const Motion& validation,
+BlackBox best_of_family(std::int64_t number, const Motion& training, const Motion& validation,
                         const torch::Tensor& input_unit, const torch::Tensor& output_unit,
                         const BlackBoxOptions& options, const std::function<bool()>& stopped = {});
 

@@ -44,6 +44,10 @@ constexpr std::int64_t kKept = 4;  // networks of a round
 constexpr double kCouplingResiduals = 50;
 // The factor of that penalty for networks without couplings, and the size of those that are left.
 constexpr double kUncoupled = 1e3, kNoCoupling = 1e-2;
+// The weight of the inertia that unknowns are held to.
+constexpr double kInertial = 1e3;
+// Validation errors count as equal within this many standard errors.
+constexpr double kStandardErrors = 2;
 // The weight of the hidden units' weights: without it some units become steps between two samples.
 constexpr double kSteepness = 1e-4;
 constexpr std::int64_t kTrainedAtOnce = 16, kFittedAtOnce = 4;  // the sizes of tasks
@@ -130,6 +134,11 @@ bool confirmed(const std::vector<Tensor>& predictions) {
 
 auto complexity(const Candidate& c) {
   return std::tuple(c.options.q() == Dependence::kNetwork, c.options.unknowns(), c.coupled, c.validation_error);
+}
+
+// The mean square error of a network, relative to the units of the outputs.
+double mean_square(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
+  return std::pow(root_mean_squares(network, theta.unsqueeze(0), motion)[0].item<double>(), 2);
 }
 
 }  // namespace
@@ -367,7 +376,7 @@ Tensor Search::trained(const LcpNetwork& network, Tensor theta, std::int64_t str
 // The Levenberg-Marquardt method on the samples `motion`, with the penalty on couplings multiplied by `factor` and the
 // penalty `rest` on the activity in samples that rest.
 Tensor Search::fitted(const LcpNetwork& network, const Motion& motion, const Tensor& theta, std::int64_t iterations,
-                      double factor, double rest, const std::function<bool()>& stopped) const {
+                      double factor, double rest, const std::function<bool()>& stopped, bool inertial) const {
   if (stopped && stopped()) return theta;
   const Tensor resting = rests(motion.v_next).nonzero().squeeze(-1);
   const double residuals = static_cast<double>(motion.v_next.numel());
@@ -389,6 +398,15 @@ Tensor Search::fitted(const LcpNetwork& network, const Motion& motion, const Ten
     };
     if (coupling > 0 && network->options.unknowns() > 1) {
       add([&](const Tensor& rows) { return coupling * couplings(network, rows); });
+    }
+    if (inertial) {
+      add([&](const Tensor& rows) {
+        const std::int64_t first = options_.first_velocity;
+        const Tensor units = output_unit_ / input_unit_.slice(0, first, first + d);
+        const Tensor slopes = network->entry("q_weight", rows).slice(-1, first, first + d) * units;  // [..., n, d]
+        const Tensor stopping = (slopes * network->entry("G_bias", rows).mT()).sum(-1);
+        return kInertial * (1 + stopping / at::diagonal(network->matrix(rows), 0, -2, -1));
+      });
     }
     for (const auto& [part, dependence] : {std::pair("f", network->options.f()), std::pair("G", network->options.G()),
                                            std::pair("q", network->options.q())}) {
@@ -466,7 +484,8 @@ std::optional<double> Search::disagreement(const Candidate& candidate) const {
   return differences(here, all).sum().item<double>() / static_cast<double>(all.size() - (precise(candidate) ? 1 : 0));
 }
 
-void Search::advance(const std::function<bool()>& stopped, const std::function<void(double)>& progress) {
+void Search::advance(const std::function<bool()>& stopped, const std::function<void(double)>& progress,
+                     const std::function<bool()>& hurried) {
   const auto plan = next();
   TORCH_INTERNAL_ASSERT(plan);
   const OneThread one_thread;
@@ -476,8 +495,15 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   std::vector<Group> groups = starts(network, *plan);
   std::int64_t count = 0;
   for (const Group& group : groups) count += group.theta.size(0);
-  // work: of the parameters of some networks of a group, and the group, to others.
-  const auto in_tasks = [&](std::int64_t size, const std::function<Tensor(const Tensor&, const Group&)>& work) {
+  const bool trains = (options_.loss != SearchLoss::kPrediction || options_.kappa > 0) && plan->parents < 0;
+  const auto ended = [&] { return (stopped && stopped()) || (hurried && hurried()); };
+  // In units of finishing_iterations of all networks; Adam counts as one, and so does the fit without couplings.
+  double done = 0, all_work = (trains ? 1 : 0) + 1;
+  for (const Stage& stage : kStages) all_work += stage.iterations;
+  std::mutex reporting;
+  // share: of all work. work: of the parameters of some networks of a group, and the group, to others.
+  const auto in_tasks = [&](std::int64_t size, double share,
+                            const std::function<Tensor(const Tensor&, const Group&)>& work) {
     std::vector<std::pair<std::size_t, Tensor>> parts;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (const Tensor& part : groups[g].theta.split(size)) parts.emplace_back(g, part);
@@ -485,6 +511,9 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     run_tasks(static_cast<std::int64_t>(parts.size()), options_.threads, [&](std::int64_t k) {
       auto& [g, part] = parts[static_cast<std::size_t>(k)];
       part = work(part, groups[g]);
+      const std::scoped_lock lock(reporting);
+      done += share / static_cast<double>(parts.size());
+      if (progress) progress(std::min(done / all_work, 1.0));
     });
     for (std::size_t g = 0; g < groups.size(); ++g) {
       std::vector<Tensor> of_group;
@@ -494,18 +523,16 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
       groups[g].theta = at::cat(of_group);
     }
   };
-  if ((options_.loss != SearchLoss::kPrediction || options_.kappa > 0) && plan->parents < 0) {
-    in_tasks(kTrainedAtOnce, [&](const Tensor& part, const Group&) {
+  if (trains) {
+    in_tasks(kTrainedAtOnce, 1, [&](const Tensor& part, const Group&) {
       const torch::AutoGradMode grad(true);
-      return trained(network, part, round, stopped);
+      return trained(network, part, round, ended);
     });
   }
   const Tensor order =
       torch::randperm(training_.count(), generator(options_.seed, Stream::kMinibatches, -2), torch::kLong);
   const Motion shuffled = training_.at(order);
   std::vector<Group> unfinished;  // before the last stage
-  double done = 0, work = 0;
-  for (const Stage& stage : kStages) work += stage.iterations;
   for (const Stage& stage : kStages) {
     const auto iterations =
         static_cast<std::int64_t>(stage.iterations * static_cast<double>(options_.finishing_iterations));
@@ -513,15 +540,13 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     const Motion samples =
         stage.residuals == 0 ? training_ : Motion{shuffled.x.slice(0, 0, enough), shuffled.v_next.slice(0, 0, enough)};
     unfinished = groups;
-    in_tasks(kFittedAtOnce, [&](const Tensor& part, const Group& group) {
-      return fitted(network, samples, part, iterations, stage.coupling, group.rest_penalty, stopped);
+    in_tasks(kFittedAtOnce, stage.iterations, [&](const Tensor& part, const Group& group) {
+      return fitted(network, samples, part, iterations, stage.coupling, group.rest_penalty, ended);
     });
     for (Group& group : groups) {
       const Tensor best = root_mean_squares(network, group.theta, training_).argsort(/*stable=*/true, 0, false);
       group.theta = group.theta.index_select(0, best.slice(0, 0, stage.most));
     }
-    done += stage.iterations / work;
-    if (progress) progress(done);
   }
   // Where a network is exact but for less than half of the validation samples, it had not seen the like of these; it
   // learns them, too.
@@ -537,17 +562,18 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   if (complete.numel() > 0) {
     theta.index_copy_(0, complete,
                       fitted(network, all(), theta.index_select(0, complete), options_.finishing_iterations, 0,
-                             options_.rest_penalty, stopped));
+                             options_.rest_penalty, ended));
   }
   // The same networks without couplings, which noisy samples may not be enough to determine.
   if (complete.numel() == 0 && plan->options.unknowns() > 1) {
     groups = unfinished;
-    in_tasks(kFittedAtOnce, [&](const Tensor& part, const Group& group) {
-      return fitted(network, training_, part, options_.finishing_iterations, kUncoupled, group.rest_penalty, stopped);
+    in_tasks(kFittedAtOnce, 1, [&](const Tensor& part, const Group& group) {
+      return fitted(network, training_, part, options_.finishing_iterations, kUncoupled, group.rest_penalty, ended);
     });
     for (const Group& group : groups) theta = at::cat({theta, group.theta});
   }
   if (stopped && stopped()) return;
+  if (progress) progress(1);
   rounds_.push_back({count, ranked(network, theta)});
 }
 
@@ -574,27 +600,70 @@ Candidate Search::best() const {
     }
     return *chosen;
   }
-  // Errors that differ by less than the standard error of a root of the mean square of as many normal numbers are taken
-  // for equal: the simplest network is chosen.
-  const double equal = 1 + 1 / std::sqrt(2 * static_cast<double>(validation_.v_next.numel()));
-  const double limit = equal * score(*lowest);
+  // The standard error is that of a root of the mean square of as many normal numbers.
+  const auto residuals = static_cast<double>(validation_.v_next.numel());
+  const double limit = (1 + kStandardErrors / std::sqrt(2 * residuals)) * score(*lowest);
+  const double share = residuals / (residuals + static_cast<double>(training_.v_next.numel()));
+  const auto criterion = [&](const Candidate& c) {
+    const double square = (1 - share) * std::pow(c.training_error, 2) + share * std::pow(c.validation_error, 2);
+    return information(c, square, training_.v_next.numel() + validation_.v_next.numel());
+  };
   const Candidate* chosen = lowest;
   for (const Candidate* c : all) {
-    if (score(*c) <= limit && complexity(*c) < complexity(*chosen)) chosen = c;
+    if (score(*c) <= limit && criterion(*c) < criterion(*chosen)) chosen = c;
   }
   return *chosen;
+}
+
+// The number of parameters that motion depends on: not on the units of an unknown and of its row of the LCP.
+double Search::parameters(const Candidate& candidate) const {
+  const auto n = static_cast<double>(candidate.options.unknowns());
+  double count = static_cast<double>(network(candidate.options)->size()) - 2 * n;
+  if (!candidate.coupled) count -= n * (n - 1);
+  if (candidate.inertial) count -= n;
+  return candidate.odd ? count / 2 : count;
+}
+
+// The Bayesian information criterion, up to a constant.
+double Search::information(const Candidate& candidate, double mean_square, std::int64_t residuals) const {
+  const auto count = static_cast<double>(residuals);
+  return count * std::log(std::max(mean_square, kExact * kExact)) + parameters(candidate) * std::log(count);
 }
 
 Candidate Search::refitted(const Candidate& candidate, const Motion& motion) const {
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
   const LcpNetwork network = this->network(candidate.options);
+  const Motion mirrored{at::cat({motion.x, -motion.x}), at::cat({motion.v_next, -motion.v_next})};
   Candidate fit = candidate;
   if (options_.finishing_iterations > 0) {
-    fit.theta = fitted(network, motion, candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations,
-                       candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, {})[0];
+    fit.theta = fitted(network, candidate.odd ? mirrored : motion, candidate.theta.unsqueeze(0),
+                       2 * options_.finishing_iterations, candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, {},
+                       candidate.inertial)[0];
   }
   return fit;
+}
+
+Candidate Search::simplified(const Candidate& candidate, const Motion& motion) const {
+  const torch::NoGradGuard no_grad;
+  const LcpNetwork network = this->network(candidate.options);
+  const auto criterion = [&](const Candidate& c) {
+    return information(c, mean_square(network, c.theta, motion), motion.v_next.numel());
+  };
+  Candidate best = refitted(candidate, motion);
+  // Fewer residuals than parameters contradict nothing.
+  if (exact(candidate) || static_cast<double>(motion.v_next.numel()) <= parameters(candidate)) return best;
+  const LcpNetworkOptions& parts = candidate.options;
+  const bool may_be_inertial = !candidate.coupled && parts.q() == Dependence::kAffine &&
+                               parts.G() == Dependence::kConstant && parts.f() == Dependence::kAbsent;
+  for (bool Candidate::*assumption : {&Candidate::odd, &Candidate::inertial}) {
+    if (assumption == &Candidate::inertial && !may_be_inertial) continue;
+    Candidate simpler = best;
+    simpler.*assumption = true;
+    simpler = refitted(simpler, motion);
+    if (criterion(simpler) < criterion(best)) best = simpler;
+  }
+  return best;
 }
 
 }  // namespace lcp::training

@@ -3,6 +3,7 @@
 //
 //   [Mallat, Zhang] Mallat, Zhang: Matching pursuits with time-frequency dictionaries, IEEE Transactions on Signal
 //           Processing 41, 1993.
+//   [Schwarz] Schwarz: Estimating the dimension of a model, Annals of Statistics 6, 1978.
 //   [Tobin] Tobin: Estimation of relationships for limited dependent variables, Econometrica 26, 1958.
 #pragma once
 
@@ -56,6 +57,7 @@ struct SearchOptions {
   double rest_below = 0;  ///< m/s: velocities of at most this size count as rest
   /// The weight of the activity, which should be 0, in samples that rest after the step.
   double rest_penalty = 0.1;
+  std::int64_t first_velocity = 0;  ///< the first component of x that is a velocity before the step
   std::int64_t seed = 0;
   std::int64_t threads = 1;
 };
@@ -68,6 +70,8 @@ struct Candidate {
   double validation_error;  ///< the same
   double rest;              ///< the share of the resting training samples that it predicts to rest exactly
   bool coupled;             ///< whether M has entries beside its diagonal
+  bool odd = false;         ///< whether it was fitted to mirrored samples, too, see Search::simplified
+  bool inertial = false;    ///< whether its unknowns are held to stop the body, see Search::simplified
 };
 
 struct Round {
@@ -113,12 +117,17 @@ class Search {
   std::int64_t most_rounds() const;
 
   /// Does a round, unless `stopped` returns true meanwhile, which it asks often: then nothing changes.
-  ///   progress: called with the completed fraction of the round, 0 to 1, by one thread at a time.
-  void advance(const std::function<bool()>& stopped = {}, const std::function<void(double)>& progress = {});
+  ///   progress: called with the completed fraction of the round, 0 to 1 in ascending order, by one thread at a time.
+  ///   hurried: asked as often. Once it returns true, what is left of the round is skipped, and the networks are kept
+  ///   as they are.
+  void advance(const std::function<bool()>& stopped = {}, const std::function<void(double)>& progress = {},
+               const std::function<bool()>& hurried = {});
 
   const std::vector<Round>& rounds() const { return rounds_; }
 
-  /// The network that the validation data choose among all, or, among exact ones, their agreement.
+  /// Of exact networks the one that agrees most with the others. Otherwise, of those whose validation errors are the
+  /// lowest up to chance, the one with the lowest Bayesian information criterion [Schwarz] on all samples: more
+  /// unknowns always fit noise a little better, and the few validation samples do not tell that from motion.
   Candidate best() const;
 
   /// The training and the validation data.
@@ -126,6 +135,16 @@ class Search {
 
   /// A network of the search, fitted to `motion`, from where it is.
   Candidate refitted(const Candidate& candidate, const Motion& motion) const;
+
+  /// The same, and simpler where the motion does not contradict it by the Bayesian information criterion [Schwarz]: of
+  /// two assumptions, which save parameters that noise would make wrong, those are kept that lower it. None is tried
+  /// without more residuals than parameters.
+  ///
+  /// * The map is odd: it is fitted to the mirrored samples (-x, -v_next), too, which halves its parameters.
+  /// * Each unknown takes away all of the velocity along its direction, v . G_i dq_i / dv = -M_ii, as an impulse on a
+  ///   body with inertia does, so that the velocities before and after a step differ by as much whatever they are. This
+  ///   is tried where M is diagonal, q affine, G constant and f absent.
+  Candidate simplified(const Candidate& candidate, const Motion& motion) const;
 
   /// The share of random states, each component from another sample, in which another exact network predicts another
   /// motion, a mean over all exact networks of the search but `candidate`; none where there is no other.
@@ -168,7 +187,10 @@ class Search {
   torch::Tensor trained(const nn::LcpNetwork& network, torch::Tensor theta, std::int64_t stream,
                         const std::function<bool()>& stopped) const;
   torch::Tensor fitted(const nn::LcpNetwork& network, const Motion& motion, const torch::Tensor& theta,
-                       std::int64_t iterations, double factor, double rest, const std::function<bool()>& stopped) const;
+                       std::int64_t iterations, double factor, double rest, const std::function<bool()>& stopped,
+                       bool inertial = false) const;
+  double parameters(const Candidate& candidate) const;
+  double information(const Candidate& candidate, double mean_square, std::int64_t residuals) const;
   std::vector<Candidate> ranked(const nn::LcpNetwork& network, const torch::Tensor& theta) const;
 
   Motion training_, validation_;

@@ -142,10 +142,11 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   const Tensor rows = model->rows().detach().to(torch::kDouble);
   const auto M_of = [](const Tensor& all) { return all.slice(1, 0, 3); };
   const Tensor zeros = M_of(rows) == 0;
+  metrics.update(against_block(
+      {{"parameter_error", row_error(canonical_rows(rows, false), 1)}, {"max_row_error", row_error(rows, 1)}}, heldout,
+      flags.block));
   metrics.update(
-      {{"parameter_error", row_error(canonical_rows(rows, false), 1)},
-       {"max_row_error", row_error(rows, 1)},
-       {"rows", to_json(rows)},
+      {{"rows", to_json(rows)},
        {"exact_zeros", zeros.sum().item<std::int64_t>()},
        {"wrong_zeros", (zeros & (M_of(nn::TraditionalModelImpl::true_rows(1)) != 0)).sum().item<std::int64_t>()},
        {"largest_number", rows.abs().max().item<double>()},

@@ -35,9 +35,13 @@ torch::Tensor affine_prediction(const Samples& training, const Samples& heldout)
 /// g / 1000), heldout_samples, heldout_unsolved, heldout_sticking_fraction.
 nlohmann::json heldout_metrics(const torch::Tensor& predicted, const Samples& heldout, const PhysicsFlags& block);
 
-/// Loads the model.pt of `out`, as its user would, and compares it with the held-out steps and, over 20 rollouts of 50
-/// steps under random forces, with the block of the flags; writes rollouts.csv. Returns heldout_metrics, rollout_rmse
-/// and rollout_unsolved, and warns of unsolved steps.
+/// Metrics that compare with the block of the flags: null where the held-out steps, which may be of a file, are not
+/// those of that block up to rounding.
+nlohmann::json against_block(nlohmann::json metrics, const Samples& heldout, const PhysicsFlags& block);
+
+/// Loads the model.pt of `out`, as its user would, and compares it with the held-out steps and, where they are those of
+/// the block of the flags, with that block over 20 rollouts of 50 steps under random forces, which rollouts.csv gets.
+/// Returns heldout_metrics, rollout_rmse and rollout_unsolved, see against_block, and warns of unsolved steps.
 nlohmann::json evaluate_model(OutputFolder& out, const RunFlags& run, const Samples& heldout,
                               const PhysicsFlags& block);
 

@@ -41,6 +41,10 @@ TEST(BlackBoxTest, TheOthersAreNetworks) {
     EXPECT_TRUE(box.name.starts_with(family == 3 ? "relu 64, learning rate 0.0" : "tanh 16, learning rate 0.0"));
     EXPECT_LT(error, 0.6 * affine_error) << box.name;
     EXPECT_EQ(error, error_again);
+    // The same family from other random starts.
+    const BlackBox other = best(family + kBlackBoxFamilies, kink, &error_again);
+    EXPECT_EQ(other.weights.front().sizes(), box.weights.front().sizes());
+    EXPECT_NE(error, error_again);
     // Any dimensions before the last one.
     const Tensor x = torch::randn({4, 3, 2}, torch::kDouble);
     EXPECT_TRUE(at::allclose(box.predict(x)[2], box.predict(x[2]), 1e-13, 1e-13));

@@ -4,7 +4,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "run/random.h"
 
@@ -27,6 +29,13 @@ SearchOptions options(std::int64_t outputs = 1) {
   options.starts = 32;
   options.network = false;
   return options;
+}
+
+Motion noisy(Motion motion, std::int64_t seed) {
+  const Tensor noise =
+      0.1 * torch::randn(motion.v_next.sizes(), generator(seed, Stream::kVelocityNoise), torch::kDouble);
+  motion.v_next = motion.v_next + noise;
+  return motion;
 }
 
 Search done(const Motion& training, const Motion& validation, const SearchOptions& options) {
@@ -91,12 +100,7 @@ TEST(SearchTest, TriesANetworkWhereAnAffineMapIsNotEnough) {
 
 TEST(SearchTest, ChoosesTheSimplerOfEqualNetworks) {
   // Noise hides what more unknowns would change.
-  Motion training = sliding_block(200, 1), validation = sliding_block(50, 2);
-  for (Motion* motion : {&training, &validation}) {
-    motion->v_next = motion->v_next +
-                     0.1 * torch::randn(motion->v_next.sizes(), generator(3, Stream::kVelocityNoise), torch::kDouble);
-  }
-  const Search search = done(training, validation, options());
+  const Search search = done(noisy(sliding_block(200, 1), 3), noisy(sliding_block(50, 2), 3), options());
   EXPECT_GT(search.rounds().size(), 2);
   EXPECT_EQ(search.best().options.unknowns(), 2);
   EXPECT_FALSE(search.best().coupled);
@@ -104,6 +108,35 @@ TEST(SearchTest, ChoosesTheSimplerOfEqualNetworks) {
   const Candidate best = search.refitted(search.best(), search.all());
   const Tensor error = search.network(best.options)->step(heldout.x, best.theta).y - heldout.v_next;
   EXPECT_LT(error.square().mean().sqrt().item<double>(), 0.03);
+}
+
+TEST(SearchTest, AssumesWhatNoisyMotionDoesNotContradict) {
+  SearchOptions given = options();
+  given.unknowns = 2;
+  const auto error = [](const Search& search, const Candidate& c, const Motion& motion) {
+    return (search.network(c.options)->step(motion.x, c.theta).y - motion.v_next).square().mean().sqrt().item<double>();
+  };
+  const Search block = done(noisy(sliding_block(400, 1), 3), noisy(sliding_block(100, 2), 4), given);
+  const Candidate free = block.refitted(block.best(), block.all()), held = block.simplified(block.best(), block.all());
+  EXPECT_TRUE(held.odd && held.inertial);
+  const Motion heldout = sliding_block(1000, 5);
+  EXPECT_LT(error(block, held, heldout), 0.01);
+  EXPECT_LT(error(block, held, heldout), 0.7 * error(block, free, heldout));
+  const Tensor fast = torch::tensor({{3., 0.}, {4., 0.}, {-3., 0.}}, torch::kDouble);
+  const Tensor y = block.network(held.options)->step(fast, held.theta).y;
+  EXPECT_NEAR((y[1] - y[0]).item<double>(), 1, 1e-4);
+  EXPECT_NEAR((y[2] + y[0]).item<double>(), 0, 5e-3);
+
+  // On a slope motion is not odd, and with drag a part of the velocity is left.
+  const auto slowed = [&](std::int64_t count, std::int64_t seed) {
+    Motion motion = sliding_block(count, seed);
+    const Tensor s = motion.x.matmul(torch::tensor({{0.6}, {1.}}, torch::kDouble)) + 0.3;
+    return Motion{motion.x, (s - 1).relu() - (-s - 1).relu()};
+  };
+  const Search drag = done(noisy(slowed(400, 1), 3), noisy(slowed(100, 2), 4), given);
+  const Candidate kept = drag.simplified(drag.best(), drag.all());
+  EXPECT_FALSE(kept.odd || kept.inertial);
+  EXPECT_LT(error(drag, kept, slowed(1000, 5)), 0.03);
 }
 
 TEST(SearchTest, RepeatsItselfForASeedAndAnyNumberOfThreads) {
@@ -189,6 +222,26 @@ TEST(SearchTest, ARoundThatIsStoppedChangesNothing) {
   resumed.restore(search.rounds());
   EXPECT_TRUE(resumed.finished());
   EXPECT_TRUE(torch::equal(resumed.best().theta, search.best().theta));
+}
+
+TEST(SearchTest, ARoundThatIsHurriedKeepsItsNetworksAsTheyAre) {
+  Search search(sliding_block(40, 1), sliding_block(10, 2), options());
+  std::int64_t asked = 0;
+  search.advance({}, {}, [&] { return ++asked > 20; });
+  ASSERT_EQ(search.rounds().size(), 1);
+  EXPECT_TRUE(std::isfinite(search.best().training_error));
+}
+
+TEST(SearchTest, TellsTheProgressOfARound) {
+  SearchOptions given = options();
+  given.threads = 2;
+  Search search(sliding_block(40, 1), sliding_block(10, 2), given);
+  std::vector<double> told;
+  search.advance({}, [&](double done) { told.push_back(done); });
+  EXPECT_GT(told.size(), 20);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_GT(told.front(), 0);
+  EXPECT_EQ(told.back(), 1);
 }
 
 }  // namespace lcp::training::search_test
