@@ -200,13 +200,6 @@ def test_a_time_limit_ends_a_round(train, tmp_path):
     assert json.loads((tmp_path / "out" / "times.json").read_text())["search_seconds"] < 30
 
 
-@pytest.mark.long
-def test_black_boxes_get_the_time_of_the_search(train, tmp_path):
-    train("--system", "bouncing_mass", "--samples", 10, "--starts", 48)
-    times = json.loads((tmp_path / "out" / "times.json").read_text())
-    assert times["black_box_seconds"] >= times["search_seconds"]
-
-
 def test_float32(train, library, tmp_path):
     metrics = train("--dtype", "float32", "--unknowns", 2, *TINY)
     assert metrics["unsolved"] == 0
