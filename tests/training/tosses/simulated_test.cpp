@@ -10,13 +10,13 @@ namespace lcp::training::simulated_test {
 
 using torch::Tensor;
 
-constexpr CubeContact kContact{.substeps = 1};
+CubeContact contact() { return {.substeps = 1}; }
 
 // Without noise, the recorded velocities are the medians of five differences of positions.
 TEST(SimulatedTest, VelocitiesAreFilteredDifferences) {
   const CubeFlags flags;
   const SimulatedTosses exact{.count = 3, .position_noise = 0, .orientation_noise = 0};
-  for (const Toss& toss : simulate_tosses(flags.cube(), kContact, exact, 1)) {
+  for (const Toss& toss : simulate_tosses(flags.cube(), contact(), exact, 1)) {
     ASSERT_GE(toss.count(), 82);
     ASSERT_LE(toss.count(), 200);
     const Tensor velocity = exact.rate * toss.position.diff(1, 0);
@@ -37,7 +37,7 @@ TEST(SimulatedTest, VelocitiesAreFilteredDifferences) {
 TEST(SimulatedTest, TheSeedRepeatsTossesAndNoiseIsAsLargeAsStated) {
   const Cube cube = CubeFlags().cube();
   const auto tosses = [&](double noise, std::int64_t seed) {
-    return simulate_tosses(cube, kContact, {.count = 2, .position_noise = noise, .orientation_noise = 0}, seed);
+    return simulate_tosses(cube, contact(), {.count = 2, .position_noise = noise, .orientation_noise = 0}, seed);
   };
   const std::vector<Toss> noisy = tosses(1e-3, 3), again = tosses(1e-3, 3), exact = tosses(0, 3), other = tosses(0, 4);
   for (std::size_t k = 0; k < 2; ++k) {
