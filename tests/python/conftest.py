@@ -42,8 +42,8 @@ def run(build, tmp_path):
 
     def call(program, *arguments, **keywords):
         command = [build / "bin" / program, *map(str, arguments)]
-        keywords = {"env": WITHOUT_FIGURES, **keywords}
-        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, **keywords)
+        keywords = {"env": WITHOUT_FIGURES, "timeout": 300, **keywords}
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, **keywords)
 
     return call
 

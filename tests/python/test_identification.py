@@ -334,7 +334,7 @@ def test_an_angle_of_the_users_own_may_jump_by_full_turns(identify, tmp_path):
 
 @pytest.mark.long
 def test_the_talks_tables_are_reproduced_beside_ours(run, build, tmp_path):
-    result = run("reproduce_table", "--out", "out", env=None)
+    result = run("reproduce_table", "--out", "out", env=None, timeout=1500)
     assert result.returncode == 0 and (tmp_path / "out" / "figures" / "table.png").exists()
     table = (tmp_path / "out" / "table.md").read_text()
     assert table in result.stdout and "| 0.0005 | 0.2 | 1.61e-05 | 443 | 0.1999997" in table

@@ -122,7 +122,7 @@ def test_figures(run, tmp_path):
     (("--length-unit", 1), "--length-unit has no meaning with tosses that are simulated"),
     (("--model", "network", "--learn", "mu"), "--learn has no meaning with --model network"),
     (("--stiffness", 2000), "--stiffness has no meaning with --contact exact_cone"),
-    (("--dtype", "float32"), "--dtype must be float64, the only precision of this program; got float32"),
+    (("--dtype", "float32"), "--dtype must be float64, the only precision of this program; got \"float32\""),
     (("--learn", "weight"), "--learn must be names of parameters, not weight"),
     (("--learn", "center", "corners"), "--learn: either center or corners, not both"),
     (("--learn", "stiffness"), "--learn: stiffness is of --contact compliant"),
