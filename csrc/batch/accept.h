@@ -30,12 +30,12 @@ LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lane
                                                    Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w,
                                                    Lanes<L>* scale, Lanes<L>* sum) {
   using V = Lanes<L>;
-  const auto in = [](const V* x) LCP_INLINE { return [x](int i, int j) LCP_INLINE { return x[i * N + j]; }; };
-  const auto at = [](const V* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
+  const auto in = [](const V* x) LCP_INLINE_LAMBDA { return [x](int i, int j) LCP_INLINE_LAMBDA { return x[i * N + j]; }; };
+  const auto at = [](const V* x) LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return x[i]; }; };
   return verify<T, L>(
       std::integral_constant<int, N>{}, in(M), in(magnitude), at(q), at(z), largest_q, tolerance,
-      [&](const V&) LCP_INLINE { return (tolerance / 4) * largest_q; },
-      [w, scale, sum](int i, const V& w_i, const V& s_i, const V& sum_i) LCP_INLINE {
+      [&](const V&) LCP_INLINE_LAMBDA { return (tolerance / 4) * largest_q; },
+      [w, scale, sum](int i, const V& w_i, const V& s_i, const V& sum_i) LCP_INLINE_LAMBDA {
         w[i] = w_i;
         scale[i] = s_i;
         sum[i] = sum_i;
@@ -48,12 +48,12 @@ LCP_NOINLINE void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>*
                               const Lanes<L>* w, const Lanes<L>* scale, Lanes<L>* states) {
   Lanes<L> limit[N], excess[N];
   Mask<Lanes<L>> basic[N], tied[N], negligible[N];
-  const auto at = [](const Lanes<L>* x) LCP_INLINE { return [x](int i) LCP_INLINE { return x[i]; }; };
+  const auto at = [](const Lanes<L>* x) LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return x[i]; }; };
   solver::find_pair_states<LaneArithmetic<L>>(
       std::integral_constant<int, N>{}, std::integral_constant<int, N>{}, epsilon,
-      [M](int i, int j) LCP_INLINE { return M[i * N + j]; }, at(q), at(z), at(w), at(scale),
+      [M](int i, int j) LCP_INLINE_LAMBDA { return M[i * N + j]; }, at(q), at(z), at(w), at(scale),
       {limit, excess, basic, negligible, tied},
-      [states, &tied](int j, const auto& is_basic) LCP_INLINE { states[j] = state_numbers<L>(is_basic, tied[j]); });
+      [states, &tied](int j, const auto& is_basic) LCP_INLINE_LAMBDA { states[j] = state_numbers<L>(is_basic, tied[j]); });
 }
 
 }  // namespace lcp::batch::LCP_ISA

@@ -21,10 +21,10 @@ template <int N, class V>
 LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) {
   V growth = 0;
   V grown[N];
-  unroll<N>([&](auto c) LCP_INLINE {
+  unroll<N>([&](auto c) LCP_INLINE_LAMBDA {
     for (int r = c + 1; r < N; ++r) {
       const Mask<V> larger = stdx::abs(A[r][c]) > stdx::abs(A[c][c]);
-      const auto exchange = [&larger](V& x, V& y) LCP_INLINE {
+      const auto exchange = [&larger](V& x, V& y) LCP_INLINE_LAMBDA {
         const V kept = x;
         stdx::where(larger, x) = y;
         stdx::where(larger, y) = kept;
@@ -44,7 +44,7 @@ LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) 
     }
     A[c][c] = inverse;
   });
-  unroll<N>([&](auto k) LCP_INLINE {
+  unroll<N>([&](auto k) LCP_INLINE_LAMBDA {
     constexpr int c = N - 1 - k;
     for (int j = c + 1; j < N; ++j) b[c] = subtract_product(A[c][j], b[j], b[c]);
     b[c] = b[c] * A[c][c];

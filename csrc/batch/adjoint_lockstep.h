@@ -200,9 +200,9 @@ template <class T>
   if (M.shared) broadcast_interleaved(n * n, M.data, adjoint.M());
   if (g_z.shared) broadcast_interleaved(n, g_z.data, adjoint.g_z());
   if (g_w.shared) broadcast_interleaved(n, g_w.data, adjoint.g_w());
-  const auto run = [&](std::int64_t b, int problems) LCP_INLINE {
+  const auto run = [&](std::int64_t b, int problems) LCP_INLINE_LAMBDA {
     const auto load = [problems](int size, const auto* source, double* target)
-                          LCP_INLINE { load_interleaved(problems, size, source, target); };
+                          LCP_INLINE_LAMBDA { load_interleaved(problems, size, source, target); };
     if (!M.shared) load(n * n, M.data + b * n * n, adjoint.M());
     if (!g_z.shared) load(n, g_z.data + b * n, adjoint.g_z());
     if (!g_w.shared) load(n, g_w.data + b * n, adjoint.g_w());

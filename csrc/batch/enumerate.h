@@ -29,12 +29,12 @@ struct Bases {
     constexpr T round_off = 16 * std::numeric_limits<T>::epsilon();
     for (int k = 0; k < N * N; ++k) magnitude[k] = stdx::abs(M[k]);
     minors.set(M);
-    unroll<kAll>([&](auto k) LCP_INLINE {
+    unroll<kAll>([&](auto k) LCP_INLINE_LAMBDA {
       constexpr unsigned a = k + 1;
       V bound = std::numeric_limits<T>::min();
       if constexpr ((a & (a - 1)) != 0) {
         V terms = round_off;
-        unroll<N>([&](auto i) LCP_INLINE {
+        unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
           if constexpr (contains(a, i)) terms *= magnitude[i * N + i];
         });
         bound += terms;
@@ -49,7 +49,7 @@ struct Bases {
   // matrices and most contact problems; fills `singular`.
   LCP_INLINE bool is_p0() {
     bool has_negative = false;
-    unroll<kAll>([&](auto k) LCP_INLINE {
+    unroll<kAll>([&](auto k) LCP_INLINE_LAMBDA {
       constexpr unsigned a = k + 1;
       if (a != kAll && margin[a][0] < 0) {
         singular |= 1U << a;
@@ -85,8 +85,8 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
   constexpr unsigned all = Bases<N, T>::kAll;
   const V slack = 64 * std::numeric_limits<T>::epsilon() * largest_q;
   V numerator[all][N];
-  unroll<all>([&](auto a) LCP_INLINE {
-    unroll<N>([&](auto i) LCP_INLINE {
+  unroll<all>([&](auto a) LCP_INLINE_LAMBDA {
+    unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
       constexpr unsigned with_i = a | 1U << i;
       if constexpr (a != with_i) numerator[a][i] = bases.minors.template with<with_i, a, odd_after(a, i)>(q);
     });
@@ -101,12 +101,12 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
   }
   V determinant = 1;
   for (int i = 0; i < N; ++i) z[i] = 0;
-  unroll<all>([&](auto k) LCP_INLINE {
+  unroll<all>([&](auto k) LCP_INLINE_LAMBDA {
     constexpr unsigned a = k + 1;
     if (are_for_all && (bases.singular >> a & 1) != 0) return;
     const V det = bases.minors.template at<a, a>();
     V wrong = are_for_all || a == all ? V(0) : bases.margin[a];  // after the last basis none is left to be missed
-    unroll<N>([&](auto i) LCP_INLINE {
+    unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
       if constexpr (are_for_all) {
         wrong = contains(a, i) ? either_not(wrong, numerator[a & ~(1U << i)][i])
                                : either(wrong, multiply_add(slack, det, numerator[a][i]));
@@ -119,14 +119,14 @@ LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, La
     V take = none;
     if constexpr (start == Start::kGuess) {
       V proposed = proposes;
-      unroll<N>([&](auto i) LCP_INLINE {
+      unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
         proposed = contains(a, i) ? both(proposed, active[i]) : but_not(proposed, active[i]);
       });
       take = either(take, proposed);
       singular = either(singular, both(proposed, bases.margin[a]));
     }
     take = but_not(take, wrong);
-    unroll<N>([&](auto i) LCP_INLINE {
+    unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
       if constexpr (contains(a, i)) {
         z[i] = choose_if_negative(take, numerator[a & ~(1U << i)][i], z[i]);
       } else if constexpr (start == Start::kGuess) {

@@ -73,7 +73,7 @@ LCP_INLINE inline void load(const Stored* p, Lanes<T>* out) {
   if constexpr (count < width && count > width / 2) {
     // One square block. Its rows read beyond their problem; the last rows begin earlier, not to read beyond the memory.
     Native<T> x[width];
-    unroll<width>([&](auto l) LCP_INLINE {
+    unroll<width>([&](auto l) LCP_INLINE_LAMBDA {
       constexpr int late = l * count + width - width * count;
       x[l] = read<T>(p + (late > 0 ? width * count - width : l * count));
       if constexpr (late > 0) x[l] = shuffle<T>(x[l], x[l], Later<width, late>{});
@@ -83,19 +83,19 @@ LCP_INLINE inline void load(const Stored* p, Lanes<T>* out) {
   } else if constexpr (count < width) {
     Native<T> in[count];
     for (int k = 0; k < count; ++k) in[k] = read<T>(p + k * width);
-    unroll<count>([&](auto c) LCP_INLINE {
+    unroll<count>([&](auto c) LCP_INLINE_LAMBDA {
       Native<T> x = in[0];
       if constexpr (count % 2 == 1) {
-        unroll<count - 1>([&](auto k) LCP_INLINE { x = shuffle<T>(x, in[k + 1], Merge<count, width, c, k + 1>{}); });
+        unroll<count - 1>([&](auto k) LCP_INLINE_LAMBDA { x = shuffle<T>(x, in[k + 1], Merge<count, width, c, k + 1>{}); });
         x = shuffle<T>(x, x, Gather<count, width, c>{});
       } else {
-        unroll<count - 1>([&](auto k) LCP_INLINE { x = shuffle<T>(x, in[k + 1], Collect<count, width, c, k + 1>{}); });
+        unroll<count - 1>([&](auto k) LCP_INLINE_LAMBDA { x = shuffle<T>(x, in[k + 1], Collect<count, width, c, k + 1>{}); });
       }
       out[c] = std::bit_cast<Lanes<T>>(x);
     });
   } else {
     // The transpose by square blocks; the last block overlaps the one before.
-    unroll<(count + width - 1) / width>([&](auto square) LCP_INLINE {
+    unroll<(count + width - 1) / width>([&](auto square) LCP_INLINE_LAMBDA {
       constexpr int first = square * width;
       constexpr int base = first + width <= count ? first : count - width;
       Native<T> x[width];
@@ -112,26 +112,26 @@ LCP_INLINE inline void store(const Lanes<T>* in, Stored* p) {
   constexpr int width = kLanes<T>;
   if constexpr (count < width && count % 2 == 1) {
     Native<T> x[count];
-    unroll<count>([&](auto c) LCP_INLINE {
+    unroll<count>([&](auto c) LCP_INLINE_LAMBDA {
       const auto number = std::bit_cast<Native<T>>(in[c]);
       x[c] = shuffle<T>(number, number, Scatter<count, width, c>{});
     });
-    unroll<count>([&](auto target) LCP_INLINE {
+    unroll<count>([&](auto target) LCP_INLINE_LAMBDA {
       Native<T> merged = x[0];
       unroll<count - 1>([&](auto k)
-                            LCP_INLINE { merged = shuffle<T>(merged, x[k + 1], Pick<count, width, target, k + 1>{}); });
+                            LCP_INLINE_LAMBDA { merged = shuffle<T>(merged, x[k + 1], Pick<count, width, target, k + 1>{}); });
       write<T>(merged, p + target * width);
     });
   } else if constexpr (count < width) {
-    unroll<count>([&](auto target) LCP_INLINE {
+    unroll<count>([&](auto target) LCP_INLINE_LAMBDA {
       Native<T> x = std::bit_cast<Native<T>>(in[0]);
-      unroll<count - 1>([&](auto k) LCP_INLINE {
+      unroll<count - 1>([&](auto k) LCP_INLINE_LAMBDA {
         x = shuffle<T>(x, std::bit_cast<Native<T>>(in[k + 1]), Spread<count, width, target, k + 1>{});
       });
       write<T>(x, p + target * width);
     });
   } else {
-    unroll<(count + width - 1) / width>([&](auto square) LCP_INLINE {
+    unroll<(count + width - 1) / width>([&](auto square) LCP_INLINE_LAMBDA {
       constexpr int base = square * width + width <= count ? square * width : count - width;
       Native<T> x[width];
       for (int c = 0; c < width; ++c) x[c] = std::bit_cast<Native<T>>(in[base + c]);
@@ -159,7 +159,7 @@ struct Behind {
 template <class Stored>
 LCP_INLINE inline void load_interleaved(int problems, int count, const Stored* p, double* out) {
   constexpr int width = kLanes<double>;
-  const auto of = [&](int l) LCP_INLINE { return p + (l < problems ? l : problems - 1) * count; };
+  const auto of = [&](int l) LCP_INLINE_LAMBDA { return p + (l < problems ? l : problems - 1) * count; };
   if (count >= width) {
     // The transpose by square blocks; the last block overlaps the one before.
     for (int first = 0; first < count; first += width) {
@@ -174,7 +174,7 @@ LCP_INLINE inline void load_interleaved(int problems, int count, const Stored* p
     Native<double> x[width];
     for (int l = 0; l < width - 1; ++l) x[l] = read<double>(p + l * count);
     x[width - 1] = read<double>(p + width * count - width);
-    unroll<width / 2>([&](auto late) LCP_INLINE {
+    unroll<width / 2>([&](auto late) LCP_INLINE_LAMBDA {
       if (late == width - count) x[width - 1] = shuffle<double>(x[width - 1], x[width - 1], Later<width, late>{});
     });
     transpose<double>(x);
@@ -203,7 +203,7 @@ LCP_INLINE inline void store_interleaved(int problems, int count, const double* 
     Native<double> x[width];
     for (int c = 0; c < width; ++c) x[c] = read<double>(in + (c < count ? c : 0) * width);
     transpose<double>(x);
-    unroll<width / 2>([&](auto late) LCP_INLINE {
+    unroll<width / 2>([&](auto late) LCP_INLINE_LAMBDA {
       if (late == width - count) x[width - 1] = shuffle<double>(x[width - 2], x[width - 1], Behind<width, late>{});
     });
     for (int l = 0; l < width - 1; ++l) write<double>(x[l], p + l * count);

@@ -307,7 +307,7 @@ void sum_outer(std::int64_t count, const T* t, const T* x, double* result) {
   constexpr int width = kLanes<D>;
   Lanes<D> sum[N * N];
   for (int k = 0; k < N * N; ++k) sum[k] = 0;
-  const auto add = [&sum](const T* t_v, const T* x_v) LCP_INLINE {
+  const auto add = [&sum](const T* t_v, const T* x_v) LCP_INLINE_LAMBDA {
     Lanes<D> product[N * N];
     load_outer<N>(t_v, x_v, product);
     for (int k = 0; k < N * N; ++k) sum[k] += product[k];

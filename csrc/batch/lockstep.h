@@ -226,15 +226,15 @@ class Lockstep {
     if constexpr (sizeof(T) < sizeof(double)) {
       for (int k = 0; k < n_ * kWidth; ++k) z_[k] = static_cast<double>(static_cast<T>(z_[k]));
     }
-    const auto M = [this](int i, int j) LCP_INLINE { return load_aligned(M_ + (i * n_ + j) * kWidth); };
+    const auto M = [this](int i, int j) LCP_INLINE_LAMBDA { return load_aligned(M_ + (i * n_ + j) * kWidth); };
     const auto at = [](const double* x)
-                        LCP_INLINE { return [x](int i) LCP_INLINE { return load_aligned(x + i * kWidth); }; };
+                        LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return load_aligned(x + i * kWidth); }; };
     return verify<T, double>(
-        n_, M, [&M](int i, int j) LCP_INLINE { return stdx::abs(M(i, j)); }, at(q_), at(z_), largest_q_, tolerance,
-        [this](const V& terms) LCP_INLINE {
+        n_, M, [&M](int i, int j) LCP_INLINE_LAMBDA { return stdx::abs(M(i, j)); }, at(q_), at(z_), largest_q_, tolerance,
+        [this](const V& terms) LCP_INLINE_LAMBDA {
           return stdx::max(V(kNearRoundOff<T> * largest_q_), (n_ + 1) * std::numeric_limits<double>::epsilon() * terms);
         },
-        [this](int i, const V& w, const V& scale, const V&) LCP_INLINE {
+        [this](int i, const V& w, const V& scale, const V&) LCP_INLINE_LAMBDA {
           store_aligned(w, w_ + i * kWidth);
           store_aligned(scale, rate_ + i * kWidth);
         });
@@ -247,13 +247,13 @@ class Lockstep {
     V limit[kLockstep], excess[kLockstep];
     Mask<V> basic[kLockstep], tied[kLockstep], negligible[kLockstep];
     const auto at = [](const double* x)
-                        LCP_INLINE { return [x](int i) LCP_INLINE { return load_aligned(x + i * kWidth); }; };
+                        LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return load_aligned(x + i * kWidth); }; };
     solver::find_pair_states<LaneArithmetic<double>>(
         n, n, std::numeric_limits<T>::epsilon(),
-        [M, n](int i, int j) LCP_INLINE { return load_aligned(M + (i * n + j) * kWidth); }, at(q), at(z), at(w),
+        [M, n](int i, int j) LCP_INLINE_LAMBDA { return load_aligned(M + (i * n + j) * kWidth); }, at(q), at(z), at(w),
         at(scale), {limit, excess, basic, negligible, tied},
         [states, &tied](int j, const auto& is_basic)
-            LCP_INLINE { store_aligned(state_numbers<double>(is_basic, tied[j]), states + j * kWidth); });
+            LCP_INLINE_LAMBDA { store_aligned(state_numbers<double>(is_basic, tied[j]), states + j * kWidth); });
   }
 
   int n_;

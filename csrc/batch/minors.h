@@ -33,10 +33,10 @@ class Minors {
   // m: row-major.
   LCP_INLINE void set(const V* m) {
     for (int k = 0; k < N * N; ++k) value_[k] = m[k];
-    unroll<N - 1>([&](auto smaller) LCP_INLINE {
-      unroll<(1 << N)>([&](auto rows) LCP_INLINE {
+    unroll<N - 1>([&](auto smaller) LCP_INLINE_LAMBDA {
+      unroll<(1 << N)>([&](auto rows) LCP_INLINE_LAMBDA {
         if constexpr (std::popcount(unsigned{rows}) == smaller + 2) {
-          unroll<(1 << N)>([&](auto columns) LCP_INLINE {
+          unroll<(1 << N)>([&](auto columns) LCP_INLINE_LAMBDA {
             if constexpr (std::popcount(unsigned{columns}) == smaller + 2) {
               constexpr int target = slot(unsigned{rows}, unsigned{columns});
               value_[target] = expand<unsigned{rows}, unsigned{columns}>();
@@ -64,7 +64,7 @@ class Minors {
       constexpr bool first_is_negative = (std::popcount(rows) % 2 == 0) != negative;
       constexpr int lead = first_is_negative ? std::countr_zero(rows & (rows - 1)) : first;
       V sum = q[lead] * at<rows & ~(1U << lead), columns>();
-      unroll<N>([&](auto r) LCP_INLINE {
+      unroll<N>([&](auto r) LCP_INLINE_LAMBDA {
         if constexpr (contains(rows, r) && r != lead) {
           const V& rest = at<rows & ~(1U << r), columns>();
           sum = odd_before(rows, r) != first_is_negative ? subtract_product(q[r], rest, sum)
@@ -92,7 +92,7 @@ class Minors {
     constexpr unsigned row = rows & -rows;
     constexpr int first = std::countr_zero(columns);
     V sum = at<row, (1U << first)>() * at<rows & ~row, columns & ~(1U << first)>();
-    unroll<N>([&](auto c) LCP_INLINE {
+    unroll<N>([&](auto c) LCP_INLINE_LAMBDA {
       if constexpr (c > first && contains(columns, c)) {
         const V& entry = at<row, (1U << c)>();
         const V& rest = at<rows & ~row, columns & ~(1U << c)>();

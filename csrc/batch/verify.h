@@ -35,10 +35,10 @@ LCP_INLINE inline Mask<Lanes<L>> verify(Size n, const Matrix& M, const Magnitude
   V all_terms = 0;
   V largest_miss = 0;
   V wrong = 0;  // negative, by its sign bit, where a row misses more than its terms excuse
-  solver::for_each_index(n, [&](int i) LCP_INLINE {
+  solver::for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
     V sum = q(i);
     V terms = stdx::abs(sum);
-    solver::for_each_index(n, [&](int j) LCP_INLINE {
+    solver::for_each_index(n, [&](int j) LCP_INLINE_LAMBDA {
       const V z_j = z(j);
       sum = multiply_add(M(i, j), z_j, sum);
       terms = multiply_add(magnitude(i, j), z_j, terms);

@@ -48,7 +48,7 @@ class Walk {
       z[i] = choose_if_negative(in_basis[i], -q_[i], V(0));
     }
     // The rows are eliminated in the order of the walk's pivots.
-    unroll<N>([&](auto c) LCP_INLINE {
+    unroll<N>([&](auto c) LCP_INLINE_LAMBDA {
       A[c][c] = 1.0 / A[c][c];
       for (int i = c + 1; i < N; ++i) {
         const V factor = A[i][c] * A[c][c];
@@ -57,7 +57,7 @@ class Walk {
       }
     });
     V largest_z = 0;
-    unroll<N>([&](auto k) LCP_INLINE {
+    unroll<N>([&](auto k) LCP_INLINE_LAMBDA {
       constexpr int i = N - 1 - k;
       for (int j = i + 1; j < N; ++j) z[i] = subtract_product(A[i][j], z[j], z[i]);
       z[i] *= A[i][i];
@@ -84,7 +84,7 @@ class Walk {
 
   template <unsigned a, int first>
   LCP_INLINE void go_on(const Tableau& tableau, V singular) {
-    unroll<N - first>([&](auto k) LCP_INLINE { visit<(a | 1U << (first + k)), first + k>(tableau, singular); });
+    unroll<N - first>([&](auto k) LCP_INLINE_LAMBDA { visit<(a | 1U << (first + k)), first + k>(tableau, singular); });
   }
 
   // Visits basis a, whose last index is p. singular: negative where a basis on the way to it is singular.
@@ -96,10 +96,10 @@ class Walk {
     singular = either(singular, stdx::abs(pivot) - bound);
     const V inverse = -1.0 / pivot;
     Tableau after;
-    unroll<N - p>([&](auto k) LCP_INLINE {
+    unroll<N - p>([&](auto k) LCP_INLINE_LAMBDA {
       constexpr int j = p + 1 + k;
       after.S[p][j] = before.S[p][j] * inverse;
-      unroll<N>([&](auto i) LCP_INLINE {
+      unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
         if constexpr (i != p) after.S[i][j] = multiply_add(before.S[i][p], after.S[p][j], before.S[i][j]);
       });
     });
@@ -114,7 +114,7 @@ class Walk {
     V take = none_;
     if constexpr (start == Start::kGuess) {
       V proposed = proposes_;
-      unroll<N>([&](auto i) LCP_INLINE {
+      unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
         proposed = contains(a, i) ? both(proposed, active_[i]) : but_not(proposed, active_[i]);
       });
       take = either(take, proposed);
@@ -134,7 +134,7 @@ class Walk {
 
 // Not inlined, so that the types of numbers in memory share this long piece of code.
 template <int N, Start start>
-[[gnu::noinline]] void walk(const Lanes<double>* M, const Lanes<double>* q, Lanes<double> largest_q,
+LCP_NOINLINE void walk(const Lanes<double>* M, const Lanes<double>* q, Lanes<double> largest_q,
                             const Lanes<double>* guess, Lanes<double>* z) {
   Walk<N, start>(M, q, largest_q, guess).solve(z);
 }

@@ -141,17 +141,17 @@ Entries<L> interleaved(const BatchView<T>& view, int size, std::int64_t count, i
 template <int N, class V>
 LCP_INLINE inline void hold(const int* cone, const V* z, const V* w, V* x) {
   const V zero = 0;
-  unroll<N>([&](auto j) LCP_INLINE {
+  unroll<N>([&](auto j) LCP_INLINE_LAMBDA {
     bool is_cone = false;
     V largest = w[j];  // of the unused friction and the forces, which are >= 0
-    unroll<N>([&](auto i) LCP_INLINE {
+    unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
       if (cone[i] != j) return;
       is_cone = true;
       largest = stdx::max(largest, z[i]);
     });
     if (!is_cone) return;
     const Mask<V> held = largest > zero && z[j] == zero;
-    unroll<N>([&](auto i) LCP_INLINE {
+    unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
       if (cone[i] == j) stdx::where(held, x[i]) = zero;
     });
   });

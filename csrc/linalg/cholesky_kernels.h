@@ -24,7 +24,7 @@ LCP_INLINE inline void fill(const Rows& rows, const int* index, int base, int co
   } else {
     for (int j = panel.first; j < base + count; ++j, target += kWidth) {
       const int c = index[j];
-      put(Vector([&](auto l) LCP_INLINE { return l < count ? row[l][c] : 0.0; }), target);
+      put(Vector([&](auto l) LCP_INLINE_LAMBDA { return l < count ? row[l][c] : 0.0; }), target);
     }
   }
 }
@@ -34,18 +34,18 @@ LCP_INLINE inline void fill(const Rows& rows, const int* index, int base, int co
 template <int height>
 LCP_INLINE inline void subtract(const Panel* panels, int from, int base, const double* lower, Vector* sum) {
   const double* source[height];
-  unroll<height>([&](auto r) LCP_INLINE {
+  unroll<height>([&](auto r) LCP_INLINE_LAMBDA {
     source[r] = column(panels[r], from);
-    unroll<kWidth>([&](auto c) LCP_INLINE { sum[r * kWidth + c] = get(column(panels[r], base + c)); });
+    unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA { sum[r * kWidth + c] = get(column(panels[r], base + c)); });
   });
   const double* l = lower + std::int64_t{from} * kWidth;
   for (std::int64_t j = 0; j < (base - from) * kWidth; j += kWidth) {
     Vector x[height];
-    unroll<height>([&](auto r) LCP_INLINE { x[r] = get(source[r] + j); });
-    unroll<kWidth>([&](auto c) LCP_INLINE {
+    unroll<height>([&](auto r) LCP_INLINE_LAMBDA { x[r] = get(source[r] + j); });
+    unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA {
       const Vector factor(l[j + c]);
       unroll<height>([&](auto r)
-                         LCP_INLINE { sum[r * kWidth + c] = subtract_product(x[r], factor, sum[r * kWidth + c]); });
+                         LCP_INLINE_LAMBDA { sum[r * kWidth + c] = subtract_product(x[r], factor, sum[r * kWidth + c]); });
     });
   }
 }
@@ -55,18 +55,18 @@ template <int height>
   Vector sum[height * kWidth];
   subtract<height>(panels, from, base, lower, sum);
   const double* const l = lower + std::int64_t{base} * kWidth;
-  unroll<kWidth>([&](auto c) LCP_INLINE {
-    unroll<kWidth>([&](auto d) LCP_INLINE {
+  unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA {
+    unroll<kWidth>([&](auto d) LCP_INLINE_LAMBDA {
       if constexpr (d > c) {
         const Vector factor(l[c * kWidth + d]);
-        unroll<height>([&](auto r) LCP_INLINE {
+        unroll<height>([&](auto r) LCP_INLINE_LAMBDA {
           sum[r * kWidth + d] = subtract_product(sum[r * kWidth + c], factor, sum[r * kWidth + d]);
         });
       }
     });
   });
-  unroll<height>([&](auto r) LCP_INLINE {
-    unroll<kWidth>([&](auto c) LCP_INLINE { put(sum[r * kWidth + c], column(panels[r], base + c)); });
+  unroll<height>([&](auto r) LCP_INLINE_LAMBDA {
+    unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA { put(sum[r * kWidth + c], column(panels[r], base + c)); });
   });
 }
 
@@ -76,15 +76,15 @@ constexpr double kLeastPivot = 1e-10;
 // The panel on the diagonal, and its L; false where a pivot is too small. On and above the diagonal it leaves 0.
 [[gnu::noinline]] bool eliminate_diagonal(const Panel& panel, int base, int count, double* lower, double* inverse) {
   Vector least = 0;
-  unroll<kWidth>([&](auto c) LCP_INLINE {
+  unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA {
     if (c < count) least[c] = kLeastPivot * column(panel, base + c)[c];
   });
   Vector sum[kWidth];
   subtract<1>(&panel, panel.first, base, lower, sum);
   double* const l = lower + std::int64_t{base} * kWidth;
   Vector pivots = 1;
-  const Vector lane([](auto i) LCP_INLINE { return static_cast<double>(i); });
-  unroll<kWidth>([&](auto c) LCP_INLINE {
+  const Vector lane([](auto i) LCP_INLINE_LAMBDA { return static_cast<double>(i); });
+  unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA {
     if (c >= count) {  // beyond the last row
       inverse[base + c] = 0;
       return put(Vector(0), column(panel, base + c));
@@ -93,7 +93,7 @@ constexpr double kLeastPivot = 1e-10;
     pivots[c] = sum[c][c];
     put(reciprocal * sum[c], l + c * kWidth);
     inverse[base + c] = reciprocal[0];
-    unroll<kWidth>([&](auto d) LCP_INLINE {
+    unroll<kWidth>([&](auto d) LCP_INLINE_LAMBDA {
       if constexpr (d > c) sum[d] = subtract_product(sum[c], Vector(sum[c][d]) * reciprocal, sum[d]);
     });
     stdx::where(lane <= Vector(c), sum[c]) = 0;
@@ -104,14 +104,14 @@ constexpr double kLeastPivot = 1e-10;
 
 bool factor(const Rows& rows, int k, const int* index, const Panel* panels, double* lower, double* inverse) {
   const int count = (k + kWidth - 1) / kWidth;
-  const auto height = [k](int p) LCP_INLINE { return k - p * kWidth < kWidth ? k - p * kWidth : kWidth; };
+  const auto height = [k](int p) LCP_INLINE_LAMBDA { return k - p * kWidth < kWidth ? k - p * kWidth : kWidth; };
   for (int p = 0; p < count; ++p) fill(rows, index, p * kWidth, height(p), panels[p]);
   for (int p = 0; p < count; ++p) {
     const int base = p * kWidth;
     const int first = panels[p].first;
     for (int j = first; j < base; ++j) put(get(column(panels[p], j)) * Vector(inverse[j]), lower + j * kWidth);
     if (!eliminate_diagonal(panels[p], base, height(p), lower, inverse)) return false;
-    const auto from = [&](int r) LCP_INLINE { return panels[r].first > first ? panels[r].first : first; };
+    const auto from = [&](int r) LCP_INLINE_LAMBDA { return panels[r].first > first ? panels[r].first : first; };
     for (int r = p + 1; r < count;) {
       const int begin = from(r);
       if (begin > base) {  // the row begins behind this column
@@ -139,14 +139,14 @@ void solve(int k, const Panel* panels, const double* inverse, double* sum, doubl
     Vector part[4] = {get(x + base), Vector(0), Vector(0), Vector(0)};
     for (int j = panels[p].first; j < base; j += kWidth) {
       const double* const u = column(panels[p], j);
-      unroll<kWidth>([&](auto c) LCP_INLINE {
+      unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA {
         part[c % 4] = subtract_product(get(u + c * kWidth), Vector(x[j + c]), part[c % 4]);
       });
     }
     Vector y = (part[0] + part[1]) + (part[2] + part[3]);
     const Vector reciprocal = get(inverse + base);
     const double* const u = column(panels[p], base);
-    unroll<kWidth>([&](auto c) LCP_INLINE {
+    unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA {
       if (base + c >= k) return;
       y = subtract_product(get(u + c * kWidth), Vector((y * reciprocal)[c]), y);
     });
@@ -158,9 +158,9 @@ void solve(int k, const Panel* panels, const double* inverse, double* sum, doubl
     const Vector reciprocal = get(inverse + base);
     Vector y = get(x + base) - reciprocal * get(sum + base);
     Native<double> row[kWidth];
-    unroll<kWidth>([&](auto c) LCP_INLINE { row[c] = read<double>(column(panels[p], base + c)); });
+    unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA { row[c] = read<double>(column(panels[p], base + c)); });
     transpose<double>(row);
-    unroll<kWidth>([&](auto c) LCP_INLINE {
+    unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA {
       constexpr int d = kWidth - 1 - c;
       if (base + d >= k) return;
       y = subtract_product(std::bit_cast<Vector>(row[d]) * reciprocal, Vector(y[d]), y);
@@ -168,7 +168,7 @@ void solve(int k, const Panel* panels, const double* inverse, double* sum, doubl
     put(y, x + base);
     for (int j = panels[p].first; j < base; j += kWidth) {
       Vector product[kWidth];
-      unroll<kWidth>([&](auto c) LCP_INLINE { product[c] = get(column(panels[p], j + c)) * y; });
+      unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA { product[c] = get(column(panels[p], j + c)) * y; });
       put(get(sum + j) + sums_of(product), sum + j);
     }
   }

@@ -33,7 +33,7 @@ LCP_INLINE inline double Lu::find_pivot(int c) {
   const int last_column = pivoting == Pivoting::kFull ? k : c + 1;
   row_swap_[c] = column_swap_[c] = c;
   double largest = std::abs(row(c)[c]);
-  const auto search = [&](int i) LCP_INLINE {
+  const auto search = [&](int i) LCP_INLINE_LAMBDA {
     const double* t = row(i);
     for (int j = c; j < last_column; ++j) {
       if (std::abs(t[j]) > largest) {

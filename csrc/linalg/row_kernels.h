@@ -24,7 +24,7 @@ struct Largest {
   LCP_INLINE void see(const double* x, std::int64_t count) {
     std::int64_t j = 0;
     for (; j + kParts * kWidth <= count; j += kParts * kWidth) {
-      unroll<kParts>([&](auto part) LCP_INLINE { see(get(x + j + part * kWidth), part); });
+      unroll<kParts>([&](auto part) LCP_INLINE_LAMBDA { see(get(x + j + part * kWidth), part); });
     }
     for (; j + kWidth <= count; j += kWidth) see(get(x + j), 0);
     if (j < count) see(get(x + j, static_cast<int>(count - j)), 0);
@@ -73,7 +73,7 @@ double scan(int n, const double* M, Span* spans) {
 
 bool scale(std::int64_t count, const double* x, double first, double second, double* scaled) {
   Vector lost = 0;
-  const auto step = [&](Vector from) LCP_INLINE {
+  const auto step = [&](Vector from) LCP_INLINE_LAMBDA {
     Vector to = from * first * second;
     stdx::where(from == Vector(0), to) = 0;
     stdx::where(from != Vector(0) && stdx::abs(to) < Vector(std::numeric_limits<double>::min()), lost) = 1;
@@ -135,9 +135,9 @@ template <bool with_magnitudes>
 LCP_INLINE inline Products multiply(const double* const* row, Span span, const double* z) {
   Vector sum[kWidth], magnitude[kWidth];
   for (int l = 0; l < kWidth; ++l) sum[l] = magnitude[l] = 0;
-  const auto step = [&](Vector z_j, const auto& entries) LCP_INLINE {
+  const auto step = [&](Vector z_j, const auto& entries) LCP_INLINE_LAMBDA {
     const Vector z_magnitude = stdx::abs(z_j);
-    unroll<kWidth>([&](auto l) LCP_INLINE {
+    unroll<kWidth>([&](auto l) LCP_INLINE_LAMBDA {
       const Vector entry = entries(row[l]);
       sum[l] = multiply_add(entry, z_j, sum[l]);
       if constexpr (with_magnitudes) magnitude[l] = multiply_add(stdx::abs(entry), z_magnitude, magnitude[l]);
@@ -145,11 +145,11 @@ LCP_INLINE inline Products multiply(const double* const* row, Span span, const d
   };
   int j = span.first;
   for (; j + kWidth <= span.last; j += kWidth) {
-    step(get(z + j), [j](const double* p) LCP_INLINE { return get(p + j); });
+    step(get(z + j), [j](const double* p) LCP_INLINE_LAMBDA { return get(p + j); });
   }
   if (j < span.last) {
     const int rest = span.last - j;
-    step(get(z + j, rest), [j, rest](const double* p) LCP_INLINE { return get(p + j, rest); });
+    step(get(z + j, rest), [j, rest](const double* p) LCP_INLINE_LAMBDA { return get(p + j, rest); });
   }
   Products products = {sums_of(sum), Vector(0)};
   if constexpr (with_magnitudes) products.magnitude = sums_of(magnitude);
@@ -176,8 +176,8 @@ LCP_INLINE inline void multiply_rows(const Rows& rows, int count, const double* 
 
 void sums(const Rows& rows, int from, int count, const double* q, const double* z, double* sum, double* magnitude) {
   multiply_rows<true>(
-      rows, count, z, [from](int r) LCP_INLINE { return from + r; },
-      [&](int r, int some, const Products& products) LCP_INLINE {
+      rows, count, z, [from](int r) LCP_INLINE_LAMBDA { return from + r; },
+      [&](int r, int some, const Products& products) LCP_INLINE_LAMBDA {
         const Vector q_i = get(q + from + r, some);
         const Vector total = q_i + products.sum;
         const Vector terms = stdx::abs(q_i) + products.magnitude;
@@ -190,8 +190,8 @@ void sums(const Rows& rows, int from, int count, const double* q, const double* 
 
 void listed_sums(const Rows& rows, int count, const int* index, const double* q, const double* z, double* w) {
   multiply_rows<false>(
-      rows, count, z, [index](int r) LCP_INLINE { return index[r]; },
-      [&](int r, int some, const Products& products) LCP_INLINE {
+      rows, count, z, [index](int r) LCP_INLINE_LAMBDA { return index[r]; },
+      [&](int r, int some, const Products& products) LCP_INLINE_LAMBDA {
         for (int l = 0; l < some; ++l) w[index[r + l]] = q[index[r + l]] + products.sum[l];
       });
 }

@@ -22,12 +22,15 @@ void autocast(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   handle.callBoxed(stack);
 }
 
-TORCH_LIBRARY_IMPL(lcp, AutocastCPU, library) {
+void register_autocast(torch::Library& library) {
   for (const Operator* op : operators()) {
     if (!op->is_public()) continue;
     library.impl(std::string(op->name()).c_str(), torch::CppFunction::makeFromBoxedFunction<&autocast>());
   }
 }
+
+TORCH_LIBRARY_IMPL(lcp, AutocastCPU, library) { register_autocast(library); }
+TORCH_LIBRARY_IMPL(lcp, AutocastCUDA, library) { register_autocast(library); }
 
 }  // namespace
 }  // namespace lcp::ops

@@ -51,13 +51,13 @@ inline Tensor plus(const Tensor& a, const Tensor& b) {
 }
 
 template <auto formula>
-using NodePtr = c10::intrusive_ptr<FormulaNode<formula>>;
+using NodePtr = NodePointer<FormulaNode<formula>>;
 
 // The node of an operator with these differentiable inputs, if it needs one.
 template <auto formula, class... Tensors>
 NodePtr<formula> make_node(const char* name, const Tensors&... inputs) {
   if (!autograd::compute_requires_grad(inputs...)) return {};
-  auto node = c10::make_intrusive<FormulaNode<formula>>(name);
+  NodePtr<formula> node(std::make_unique<FormulaNode<formula>>(name));
   node->set_next_edges(autograd::collect_next_edges(inputs...));
   return node;
 }

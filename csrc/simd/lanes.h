@@ -1,15 +1,19 @@
 // Vectors whose lanes hold one problem each. Everything here is compiled once for each instruction set, in a namespace
-// of its own; see instruction_set.h.
+// of its own; see instruction_set.h. For GPUs a vector is one number, see one_lane.h.
 #pragma once
 
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <experimental/simd>
 #include <limits>
 #include <type_traits>
 #include <utility>
 
+#ifdef __CUDACC__
+#include "simd/one_lane.h"
+#else
+#include <experimental/simd>
+#endif
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
@@ -18,6 +22,7 @@
 
 namespace lcp::simd::LCP_ISA {
 
+#ifndef __CUDACC__
 namespace stdx = std::experimental;
 
 template <class T>
@@ -31,13 +36,6 @@ using Element = typename V::value_type;
 
 template <class V>
 using Mask = typename V::mask_type;
-
-// Calls function(std::integral_constant<int, k>) for k = 0..count-1.
-template <int count, class Function>
-LCP_INLINE inline void unroll(const Function& function) {
-  [&]<int... k>(std::integer_sequence<int, k...>) LCP_INLINE { (function(std::integral_constant<int, k>{}), ...); }
-  (std::make_integer_sequence<int, count>{});
-}
 
 // a b + c, a b - c and c - a b: rounded once where the instruction set fuses them, whatever the compiler's flags.
 #if defined __AVX512F__
@@ -72,15 +70,30 @@ LCP_FUSED(multiply_subtract, fmsub, a* b - c)
 LCP_FUSED(subtract_product, fnmadd, c - a * b)
 #undef LCP_FUSED
 
-// Logic on sign bits, those of zeros and NaNs included. A number serves as a flag that is true where it is negative;
-// the other bits of a result have no meaning.
+// The bits of the numbers of a vector.
 template <class V>
 struct SignBits {
   using Integer = std::conditional_t<sizeof(Element<V>) == 8, std::int64_t, std::int32_t>;
   using Bits [[gnu::vector_size(sizeof(V))]] = Integer;
+  using Numbers [[gnu::vector_size(sizeof(V))]] = Element<V>;
   LCP_INLINE static Bits of(V x) { return std::bit_cast<Bits>(x); }
   LCP_INLINE static V from(Bits x) { return std::bit_cast<V>(x); }
+  // x where the flag is negative, else y.
+  LCP_INLINE static V choose(Bits flag, V x, V y) {
+    return std::bit_cast<V>(flag < 0 ? std::bit_cast<Numbers>(x) : std::bit_cast<Numbers>(y));
+  }
 };
+#endif
+
+// Calls function(std::integral_constant<int, k>) for k = 0..count-1.
+template <int count, class Function>
+LCP_INLINE inline void unroll(const Function& function) {
+  [&]<int... k>(std::integer_sequence<int, k...>) LCP_INLINE_LAMBDA { (function(std::integral_constant<int, k>{}), ...); }
+  (std::make_integer_sequence<int, count>{});
+}
+
+// Logic on sign bits, those of zeros and NaNs included. A number serves as a flag that is true where it is negative;
+// the other bits of a result have no meaning.
 template <class V>
 LCP_INLINE inline V either(V x, V y) {
   return SignBits<V>::from(SignBits<V>::of(x) | SignBits<V>::of(y));
@@ -109,14 +122,14 @@ LCP_INLINE inline V either_equal(V x, V y, V z) {
 // y where x is negative, else z.
 template <class V>
 LCP_INLINE inline V choose_if_negative(V x, V y, V z) {
-  using Vector [[gnu::vector_size(sizeof(V))]] = Element<V>;
-  return std::bit_cast<V>(SignBits<V>::of(x) < 0 ? std::bit_cast<Vector>(y) : std::bit_cast<Vector>(z));
+  return SignBits<V>::choose(SignBits<V>::of(x), y, z);
 }
 template <class V>
 LCP_INLINE inline Mask<V> is_negative(V x) {
   return stdx::copysign(V(1), x) < V(0);
 }
 
+#ifndef __CUDACC__
 // A vector in memory at an address that is a multiple of its size.
 LCP_INLINE inline Lanes<double> load_aligned(const double* p) { return Lanes<double>(p, stdx::vector_aligned); }
 LCP_INLINE inline void store_aligned(Lanes<double> x, double* p) { x.copy_to(p, stdx::vector_aligned); }
@@ -128,7 +141,7 @@ using Native [[gnu::vector_size(sizeof(Lanes<T>))]] = T;
 // Lane l of the result is lane pick(l) of (a, b).
 template <class T, class Pick>
 LCP_INLINE inline Native<T> shuffle(Native<T> a, Native<T> b, Pick) {
-  return [&]<int... l>(std::integer_sequence<int, l...>) LCP_INLINE {
+  return [&]<int... l>(std::integer_sequence<int, l...>) LCP_INLINE_LAMBDA {
     return __builtin_shufflevector(a, b, Pick::pick(l)...);
   }
   (std::make_integer_sequence<int, kLanes<T>>{});
@@ -171,7 +184,7 @@ LCP_INLINE inline Exchanged<T> exchange(Native<T> a, Native<T> b) {
 template <class T>
 LCP_INLINE inline void transpose(Native<T>* x) {
   constexpr int width = kLanes<T>;
-  unroll<std::countr_zero(static_cast<unsigned>(width))>([&](auto k) LCP_INLINE {
+  unroll<std::countr_zero(static_cast<unsigned>(width))>([&](auto k) LCP_INLINE_LAMBDA {
     constexpr int step = 1 << k;
     for (int i = 0; i < width; ++i) {
       if ((i & step) != 0) continue;
@@ -268,5 +281,7 @@ LCP_INLINE inline V rounded(V x) {
   const auto native = std::bit_cast<Native<Element<V>>>(x);
   return std::bit_cast<V>(__builtin_convertvector(__builtin_convertvector(native, Memory), Native<Element<V>>));
 }
+
+#endif
 
 }  // namespace lcp::simd::LCP_ISA

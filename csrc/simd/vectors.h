@@ -20,13 +20,13 @@ LCP_INLINE inline Vector get(const double* p, int count) {
   const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
   return Vector(_mm256_maskload_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), lane)));
 #else
-  return Vector([&](auto l) LCP_INLINE { return static_cast<int>(l) < count ? p[l] : 0.0; });
+  return Vector([&](auto l) LCP_INLINE_LAMBDA { return static_cast<int>(l) < count ? p[l] : 0.0; });
 #endif
 }
 
 // Lane l of the result is the sum over x[l]. x has kWidth vectors and is overwritten.
 LCP_INLINE inline Vector sums_of(Vector* x) {
-  unroll<std::countr_zero(static_cast<unsigned>(kWidth))>([&](auto k) LCP_INLINE {
+  unroll<std::countr_zero(static_cast<unsigned>(kWidth))>([&](auto k) LCP_INLINE_LAMBDA {
     constexpr int step = 1 << k;
     for (int i = 0; i < kWidth; i += 2 * step) {
       const auto [low, high] =

@@ -36,7 +36,7 @@ struct Swap {
 // Combines all lanes of x; every lane of the result has the outcome.
 template <class Combine>
 LCP_INLINE inline Vector in_all_lanes(Vector x, const Combine& combine) {
-  unroll<std::countr_zero(static_cast<unsigned>(kWidth))>([&](auto k) LCP_INLINE {
+  unroll<std::countr_zero(static_cast<unsigned>(kWidth))>([&](auto k) LCP_INLINE_LAMBDA {
     const auto native = std::bit_cast<Native<double>>(x);
     x = combine(x, std::bit_cast<Vector>(shuffle<double>(native, native, Swap<(kWidth >> (k + 1))>{})));
   });
@@ -48,7 +48,7 @@ template <int vectors>
 class Column {
  public:
   LCP_INLINE explicit Column(const double* p) {
-    unroll<vectors>([&](auto v) LCP_INLINE { x_[v] = load_aligned(p + v * kWidth); });
+    unroll<vectors>([&](auto v) LCP_INLINE_LAMBDA { x_[v] = load_aligned(p + v * kWidth); });
   }
   LCP_INLINE Vector operator[](int v) const { return x_[v]; }
   LCP_INLINE void set(int v, Vector x) { x_[v] = x; }
@@ -156,7 +156,7 @@ class LemkePivots {
     }
   }
   LCP_INLINE void put_column(const Column<vectors>& x, int j) const {
-    each([&](auto v) LCP_INLINE { store_aligned(x[v], column(j) + v * kWidth); });
+    each([&](auto v) LCP_INLINE_LAMBDA { store_aligned(x[v], column(j) + v * kWidth); });
   }
   // Vector v of n numbers, with zeros behind them.
   LCP_INLINE Vector part(const double* x, int v) const {
@@ -166,7 +166,7 @@ class LemkePivots {
 
   LCP_INLINE void load(const LemkeProblem& problem) {
     Vector largest = 0;
-    each([&](auto v) LCP_INLINE {
+    each([&](auto v) LCP_INLINE_LAMBDA {
       const Vector q = part(problem.q, v);
       largest = stdx::max(largest, stdx::abs(q));
       store_aligned(part(problem.cover, v), column(n_) + v * kWidth);
@@ -174,7 +174,7 @@ class LemkePivots {
       store_aligned(q, column(n_ + 2) + v * kWidth);
     });
     driving_ = Column<vectors>(column(n_));
-    small_ratio_ = 1e-3 * in_all_lanes(largest, [](Vector x, Vector y) LCP_INLINE { return stdx::max(x, y); });
+    small_ratio_ = 1e-3 * in_all_lanes(largest, [](Vector x, Vector y) LCP_INLINE_LAMBDA { return stdx::max(x, y); });
   }
 
   // Transposes the rows of M into columns, and applies the first pivot to them on the way.
@@ -182,11 +182,11 @@ class LemkePivots {
     const double* const pivot_row = M + static_cast<std::ptrdiff_t>(r_) * n_;
     for (int j = 0; j < n_; j += kWidth) {
       const int columns = n_ - j < kWidth ? n_ - j : kWidth;
-      each([&](auto v) LCP_INLINE {
+      each([&](auto v) LCP_INLINE_LAMBDA {
         Native<double> x[kWidth];
         const int i = v * kWidth;
         const double* const block = M + static_cast<std::ptrdiff_t>(i) * n_ + j;
-        const auto put_updated = [&](int k) LCP_INLINE {
+        const auto put_updated = [&](int k) LCP_INLINE_LAMBDA {
           const Vector multiple = minus_inverse_ * pivot_row[j + k];
           store_aligned(updated(std::bit_cast<Vector>(x[k]), v, multiple), column(j + k) + i);
         };
@@ -214,7 +214,7 @@ class LemkePivots {
   LCP_INLINE int first_row() {
     Column<vectors> ratio(ratios_);
     Vector least = kInfinity;
-    each([&](auto v) LCP_INLINE {
+    each([&](auto v) LCP_INLINE_LAMBDA {
       const Vector d = driving_[v];
       const Vector reciprocal = 1.0 / d;
       Vector x = kInfinity;
@@ -225,7 +225,7 @@ class LemkePivots {
     });
     const int r = least_perturbed(ratio, least_lane(least), Column<vectors>(column(n_ + 1)));
     each([&](auto v)
-             LCP_INLINE { store_aligned(-load_aligned(reciprocals_ + v * kWidth), reciprocals_ + v * kWidth); });
+             LCP_INLINE_LAMBDA { store_aligned(-load_aligned(reciprocals_ + v * kWidth), reciprocals_ + v * kWidth); });
     return r;
   }
 
@@ -235,8 +235,8 @@ class LemkePivots {
     minus_inverse_ = reciprocals_[r];
     if constexpr (kInRegisters) {
       const Vector row = r;
-      unroll<vectors>([&](auto v) LCP_INLINE {
-        is_r_[v] = Vector([v](auto l) LCP_INLINE { return v * kWidth + static_cast<int>(l); }) == row;
+      unroll<vectors>([&](auto v) LCP_INLINE_LAMBDA {
+        is_r_[v] = Vector([v](auto l) LCP_INLINE_LAMBDA { return v * kWidth + static_cast<int>(l); }) == row;
         Vector factor = driving_[v];
         stdx::where(is_r_[v], factor) = 1;
         driving_.set(v, factor);
@@ -251,7 +251,7 @@ class LemkePivots {
   }
   LCP_INLINE void update(double* x) const {
     const double multiple = minus_inverse_ * x[r_];
-    each([&](auto v) LCP_INLINE { store_aligned(updated(load_aligned(x + v * kWidth), v, multiple), x + v * kWidth); });
+    each([&](auto v) LCP_INLINE_LAMBDA { store_aligned(updated(load_aligned(x + v * kWidth), v, multiple), x + v * kWidth); });
     if constexpr (!kInRegisters) x[r_] = multiple;
   }
   // Column j after the pivot: a copy in registers where columns fit there, else updated in memory.
@@ -260,7 +260,7 @@ class LemkePivots {
     if constexpr (kInRegisters) {
       const Vector multiple = minus_inverse_ * x[r_];
       Column<vectors> result(x);
-      unroll<vectors>([&](auto v) LCP_INLINE { result.set(v, updated(result[v], v, multiple)); });
+      unroll<vectors>([&](auto v) LCP_INLINE_LAMBDA { result.set(v, updated(result[v], v, multiple)); });
       return result;
     } else {
       update(x);
@@ -270,12 +270,12 @@ class LemkePivots {
   // Replaces the driving column c by that of the variable that left the basis.
   LCP_INLINE void finish(int c) const {
     double* const x = column(c);
-    each([&](auto v) LCP_INLINE { store_aligned(driving_[v] * -minus_inverse_, x + v * kWidth); });
+    each([&](auto v) LCP_INLINE_LAMBDA { store_aligned(driving_[v] * -minus_inverse_, x + v * kWidth); });
     if constexpr (!kInRegisters) x[r_] = -minus_inverse_;
   }
 
   LCP_INLINE static Vector least_lane(Vector x) {
-    return in_all_lanes(x, [](Vector a, Vector b) LCP_INLINE { return stdx::min(a, b); });
+    return in_all_lanes(x, [](Vector a, Vector b) LCP_INLINE_LAMBDA { return stdx::min(a, b); });
   }
 
   // The ratio test: the row that blocks the driving variable first, or -1 where none does. The artificial variable wins
@@ -284,12 +284,12 @@ class LemkePivots {
   LCP_INLINE int ratio_test(const Column<vectors>& driving, const Column<vectors>& q,
                             const Column<vectors>& perturbation) {
     Vector largest = 0;
-    each([&](auto v) LCP_INLINE { largest = stdx::max(largest, stdx::abs(driving[v])); });
+    each([&](auto v) LCP_INLINE_LAMBDA { largest = stdx::max(largest, stdx::abs(driving[v])); });
     const Vector threshold =
-        -pivot_tolerance_ * in_all_lanes(largest, [](Vector x, Vector y) LCP_INLINE { return stdx::max(x, y); });
+        -pivot_tolerance_ * in_all_lanes(largest, [](Vector x, Vector y) LCP_INLINE_LAMBDA { return stdx::max(x, y); });
     Column<vectors> ratio(ratios_);
     Vector smallest = kInfinity;
-    each([&](auto v) LCP_INLINE {
+    each([&](auto v) LCP_INLINE_LAMBDA {
       const Vector reciprocal = -1.0 / driving[v];
       store_aligned(reciprocal, reciprocals_ + v * kWidth);
       Vector x = kInfinity;
@@ -306,7 +306,7 @@ class LemkePivots {
   // perturbation_i / |driving_i|. Ties are common in contact problems, and a branch on them could not be predicted.
   LCP_INLINE int least_perturbed(Column<vectors>& ratio, Vector limit, const Column<vectors>& perturbation) const {
     Vector least = kInfinity;
-    each([&](auto v) LCP_INLINE {
+    each([&](auto v) LCP_INLINE_LAMBDA {
       Vector rate = kInfinity;
       stdx::where(ratio[v] <= limit, rate) = perturbation[v] * load_aligned(reciprocals_ + v * kWidth);
       ratio.set(v, rate);
@@ -315,7 +315,7 @@ class LemkePivots {
     const Vector best = least_lane(least);
     if constexpr (kInRegisters) {
       std::uint64_t equal = 0;
-      unroll<vectors>([&](auto v) LCP_INLINE { equal |= bits_of_ordered(ratio[v], best) << (v * kWidth); });
+      unroll<vectors>([&](auto v) LCP_INLINE_LAMBDA { equal |= bits_of_ordered(ratio[v], best) << (v * kWidth); });
       return equal != 0 ? std::countr_zero(equal) : -1;
     } else {
       for (int v = 0; v * kWidth < stride_; ++v) {

@@ -45,7 +45,7 @@ LCP_INLINE inline void for_each_index(int n, const Function& f) {
 }
 template <int n, class Function>
 LCP_INLINE inline void for_each_index(std::integral_constant<int, n>, const Function& f) {
-  [&]<int... i>(std::integer_sequence<int, i...>) LCP_INLINE { (f(i), ...); }
+  [&]<int... i>(std::integer_sequence<int, i...>) LCP_INLINE_LAMBDA { (f(i), ...); }
   (std::make_integer_sequence<int, n>{});
 }
 
@@ -63,31 +63,34 @@ struct PairWorkspace {
 /// The second half of find_pair_states, which few problems need. A positive z_j without a term beyond round-off in a
 /// row with q_i != 0 is basic all the same if it has no term at all in such a row, or one beyond round-off in a row
 /// with q_i = 0.
-template <class Arithmetic, class Matrix, class Vector>
-[[gnu::noinline]] void find_doubtful_pairs(int n, int variables, const typename Arithmetic::Number& round_off,
-                                           const Matrix& M, const Vector& z,
-                                           const PairWorkspace<Arithmetic>& workspace) {
+template <class Arithmetic, class Size, class Variables, class Matrix, class Vector>
+LCP_NOINLINE void find_doubtful_pairs(Size n, Variables variables, const typename Arithmetic::Number& round_off,
+                                      const Matrix& M, const Vector& z, const PairWorkspace<Arithmetic>& workspace) {
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
   const Number zero = 0;
   const Number infinity = std::numeric_limits<typename Arithmetic::Element>::infinity();
-  const auto [limit, excess, basic, negligible, tied] = workspace;
-  for (int j = 0; j < variables; ++j) {
+  Number* const limit = workspace.limit;
+  Flag* const basic = workspace.basic;
+  Flag* const negligible = workspace.negligible;
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
     Flag seen(false);
-    for (int i = 0; i < n; ++i) seen = seen || (limit[i] < infinity && Arithmetic::abs(M(i, j) * z(j)) > zero);
+    for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+      seen = seen || (limit[i] < infinity && Arithmetic::abs(M(i, j) * z(j)) > zero);
+    });
     negligible[j] = seen && !basic[j];
     basic[j] = z(j) > zero && !negligible[j];
-  }
-  for (int i = 0; i < n; ++i) {
+  });
+  for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
     Number rest = zero;
-    for (int j = 0; j < variables; ++j) {
+    for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
       rest += Arithmetic::select(negligible[j], zero, Arithmetic::abs(M(i, j) * z(j)));
-    }
-    for (int j = 0; j < variables; ++j) {
+    });
+    for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
       const Number effect = Arithmetic::abs(M(i, j) * z(j));
       basic[j] = basic[j] || (!(limit[i] < infinity) && rest > zero && effect > round_off * rest);
-    }
-  }
+    });
+  });
 }
 
 /// Finds the state of each pair from a solution (z, w), the only place where a threshold decides. An algorithm that
@@ -116,23 +119,23 @@ LCP_INLINE inline void find_pair_states(Size n, Variables variables, double epsi
   Number* const excess = workspace.excess;
   Flag* const basic = workspace.basic;
   Flag* const tied = workspace.tied;
-  for_each_index(variables, [&](int j) LCP_INLINE { excess[j] = zero; });
-  for_each_index(n, [&](int i) LCP_INLINE {
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA { excess[j] = zero; });
+  for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
     const Number error = round_off * scale(i);
     tied[i] = w(i) <= error;
     limit[i] = Arithmetic::select(Arithmetic::abs(q(i)) > round_off * w(i) + error, error, infinity);
-    for_each_index(variables, [&](int j) LCP_INLINE {
+    for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
       const Number beyond = Arithmetic::multiply_subtract(Arithmetic::abs(M(i, j)), Arithmetic::abs(z(j)), limit[i]);
       excess[j] = Arithmetic::max(excess[j], beyond);
     });
   });
   Flag doubt(false);
-  for_each_index(variables, [&](int j) LCP_INLINE {
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
     basic[j] = excess[j] > zero;
     doubt = doubt || (z(j) > zero && !basic[j]);
   });
   if (Arithmetic::any(doubt)) find_doubtful_pairs<Arithmetic>(n, variables, round_off, M, z, workspace);
-  for_each_index(variables, [&](int j) LCP_INLINE { emit(j, basic[j] && z(j) > zero); });
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA { emit(j, basic[j] && z(j) > zero); });
 }
 
 /// The same for one problem in memory. Allocates only in the constructor.

@@ -1,6 +1,5 @@
 // Sums of outer products over a batch, on the CPU: the gradient of a matrix that several elements share.
 #include <ATen/Dispatch.h>
-#include <ATen/ExpandUtils.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/SymIntArrayRef.h>
@@ -12,6 +11,7 @@
 
 #include "batch/outer_products.h"
 #include "ops/active_set/operators.h"
+#include "ops/active_set/terms.h"
 #include "ops/broadcast.h"
 #include "ops/elements.h"
 
@@ -21,45 +21,6 @@ namespace {
 // Sums over the batch are cut into pieces of this many elements, whatever the number of threads; the pieces are
 // added in order.
 constexpr std::int64_t kTermsPerPiece = 1024;
-
-// t and x over the batch of both, the dimensions that are summed moved behind those that are kept.
-struct Terms {
-  Tensor t, x;
-  c10::DimVector sizes;  // of that batch
-  std::int64_t outputs = 1, per_output = 1;
-};
-
-Terms arrange(const Tensor& t, const Tensor& x, c10::IntArrayRef size) {
-  const std::int64_t rows = t.size(-1);
-  const std::int64_t columns = x.size(-1);
-  TORCH_CHECK(size.size() >= 2 && size[size.size() - 2] == rows && size.back() == columns, "size must end in [", rows,
-              ", ", columns, "]; got ", size);
-  const auto full = at::infer_size_dimvector(t.sizes().slice(0, t.dim() - 1), x.sizes().slice(0, x.dim() - 1));
-  const auto dims = static_cast<std::int64_t>(full.size());
-  const auto target = size.slice(0, size.size() - 2);
-  const std::int64_t missing = dims - static_cast<std::int64_t>(target.size());
-  TORCH_CHECK(missing >= 0, "size must not have more batch dimensions than t and x; got ", size);
-  Terms terms;
-  c10::DimVector order, summed;
-  for (std::int64_t d = 0; d < dims; ++d) {
-    const bool keeps = d >= missing && target[d - missing] == full[d];
-    TORCH_CHECK(keeps || d < missing || target[d - missing] == 1, "size must be t x' or 1 in each batch dimension, ",
-                full, "; got ", size);
-    (keeps ? order : summed).push_back(d);
-    (keeps ? terms.outputs : terms.per_output) *= full[d];
-  }
-  order.append(summed.begin(), summed.end());
-  for (const std::int64_t d : order) terms.sizes.push_back(full[d]);
-  order.push_back(dims);
-  const auto view = [&](const Tensor& of) {
-    std::vector<std::int64_t> shape(full.begin(), full.end());
-    shape.push_back(of.size(-1));
-    return of.expand(shape).permute(order);
-  };
-  terms.t = view(t);
-  terms.x = view(x);
-  return terms;
-}
 
 // One term for each output, n <= 16.
 template <class T>

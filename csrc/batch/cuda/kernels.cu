@@ -1,0 +1,119 @@
+#include "batch/cuda/kernels.h"
+
+#include <c10/cuda/CUDAException.h>
+
+#include <type_traits>
+
+#include "batch/cuda/threads.cuh"
+#include "batch/cuda/warps.cuh"
+
+namespace lcp::batch::cuda {
+namespace {
+
+unsigned blocks(std::int64_t count, int each) { return static_cast<unsigned>((count + each - 1) / each); }
+
+// Calls run(std::integral_constant<int, n>) for 1 <= n <= kEnumerated.
+template <int N = 1, class Run>
+void with_size(int n, const Run& run) {
+  if (n == N) {
+    run(std::integral_constant<int, N>{});
+  } else if constexpr (N < kEnumerated) {
+    with_size<N + 1>(n, run);
+  }
+}
+
+// The same for the least multiple of 8 that is not smaller than n.
+template <int size = 8, class Run>
+void with_padded_size(int n, const Run& run) {
+  if (n <= size) {
+    run(std::integral_constant<int, size>{});
+  } else if constexpr (size < kLargest) {
+    with_padded_size<size + 8>(n, run);
+  }
+}
+
+template <int N, class T, Start start>
+void solve_small(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, double tolerance,
+                 const Solutions<T>& solutions, std::int32_t* left, cudaStream_t stream) {
+  using L = std::conditional_t<(N > kSmall), double, T>;
+  constexpr bool twice = sizeof(L) < sizeof(double);
+  const unsigned grid = blocks(count, kThreads<N>);
+  solve_in_threads<N, T, L, start, false><<<grid, kThreads<N>, 0, stream>>>(
+      count, M, q, guess, static_cast<L>(tolerance), solutions, twice ? nullptr : left);
+  if constexpr (twice) {
+    solve_in_threads<N, T, double, start, true>
+        <<<grid, kThreads<N>, 0, stream>>>(count, M, q, guess, tolerance, solutions, left);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void solve(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, double tolerance,
+           const Solutions<T>& solutions, std::int32_t* left, cudaStream_t stream) {
+  if (n <= kEnumerated) {
+    with_size(n, [&](auto N) {
+      if (guess.data == nullptr) {
+        solve_small<N, T, Start::kNothing>(count, M, q, guess, tolerance, solutions, left, stream);
+      } else {
+        solve_small<N, T, Start::kGuess>(count, M, q, guess, tolerance, solutions, left, stream);
+      }
+    });
+  } else {
+    Perturbation perturbation = {};
+    solver::perturb(0, n, perturbation.of_row);
+    with_padded_size(n, [&](auto size) {
+      solve_in_warps<size, T><<<blocks(count, kWarps), kWarp * kWarps, 0, stream>>>(n, count, M, q, tolerance,
+                                                                                   perturbation, solutions, left);
+    });
+  }
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+template <class T>
+double min_tolerance() {
+  return 2 * kNearRoundOff<T>;
+}
+
+template <class T>
+void adjoint(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> g_z,
+             BatchView<T> g_w, bool tied_active, T* t, std::int8_t* status, std::int32_t* left, cudaStream_t stream) {
+  if (n <= kSmall) {
+    with_size(n, [&](auto N) {
+      if constexpr (N <= kSmall) {
+        adjoint_in_threads<N, T><<<blocks(count, kThreads<N>), kThreads<N>, 0, stream>>>(
+            count, M, states, g_z, g_w, tied_active, t, status, left);
+      }
+    });
+  } else {
+    with_padded_size(n, [&](auto size) {
+      differentiate_in_warps<size, T, true><<<blocks(count, kWarps), kWarp * kWarps, 0, stream>>>(
+          n, count, M, states, g_z, g_w, tied_active, t, nullptr, status, left);
+    });
+  }
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+template <class T>
+void tangent(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> r,
+             bool tied_active, T* dz, T* dw, std::int8_t* status, std::int32_t* left, cudaStream_t stream) {
+  with_padded_size(n, [&](auto size) {
+    differentiate_in_warps<size, T, false><<<blocks(count, kWarps), kWarp * kWarps, 0, stream>>>(
+        n, count, M, states, r, {nullptr, true}, tied_active, dz, dw, status, left);
+  });
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+#define LCP_INSTANTIATE(T)                                                                                           \
+  template void solve<T>(int, std::int64_t, BatchView<T>, BatchView<T>, BatchView<T>, double, const Solutions<T>&,   \
+                         std::int32_t*, cudaStream_t);                                                               \
+  template double min_tolerance<T>();                                                                                \
+  template void adjoint<T>(int, std::int64_t, BatchView<T>, BatchView<std::int8_t>, BatchView<T>, BatchView<T>,      \
+                           bool, T*, std::int8_t*, std::int32_t*, cudaStream_t);                                     \
+  template void tangent<T>(int, std::int64_t, BatchView<T>, BatchView<std::int8_t>, BatchView<T>, bool, T*, T*,      \
+                           std::int8_t*, std::int32_t*, cudaStream_t)
+LCP_INSTANTIATE(double);
+LCP_INSTANTIATE(float);
+#undef LCP_INSTANTIATE
+
+}  // namespace lcp::batch::cuda

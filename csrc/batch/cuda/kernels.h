@@ -1,0 +1,39 @@
+// The batch kernels of a GPU: solutions, adjoints and tangents of many small problems at once.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "batch/kernels.h"
+
+namespace lcp::batch::cuda {
+
+/// Up to this n there are kernels: one problem in each thread up to kEnumerated, one in each warp above.
+inline constexpr int kLargest = 32;
+
+/// The kernels below are put into `stream` and do not wait. All memory is that of the GPU. They mark with kLeftOver what
+/// they do not solve or differentiate to full accuracy, and add the number of these elements to *left. An element's
+/// bits depend neither on the other elements nor on its place among them.
+
+/// z, w, status and states as batch/kernels.h has them. guess.data may be nullptr; above kEnumerated there is none.
+/// tolerance must be at least min_tolerance<T>.
+template <class T>
+void solve(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, double tolerance,
+           const Solutions<T>& solutions, std::int32_t* left, cudaStream_t stream);
+
+/// The smallest tolerance that `solve` can promise.
+template <class T>
+double min_tolerance();
+
+/// t = J' (g_z, g_w), see solver/active_set.h. states, t: count x n; status: count.
+template <class T>
+void adjoint(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> g_z,
+             BatchView<T> g_w, bool tied_active, T* t, std::int8_t* status, std::int32_t* left, cudaStream_t stream);
+
+/// (dz, dw) = J r. states, dz, dw: count x n; status: count.
+template <class T>
+void tangent(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> r,
+             bool tied_active, T* dz, T* dw, std::int8_t* status, std::int32_t* left, cudaStream_t stream);
+
+}  // namespace lcp::batch::cuda

@@ -1,0 +1,398 @@
+// Problems of kEnumerated < n <= kLargest, one in each warp, whose lane i holds row i.
+#pragma once
+
+#include <limits>
+
+#include "batch/adjoint.h"
+#include "batch/verify.h"
+#include "solver/lemke.h"
+
+namespace lcp::batch::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr int kWarps = 4;  // in a block
+inline constexpr unsigned kAllLanes = 0xffffffffU;
+
+__device__ inline int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
+
+template <class V>
+__device__ V from_lane(V x, int source) {
+  return __shfl_sync(kAllLanes, x, source);
+}
+// Of all lanes, in an order that is always the same, so that all lanes get the same bits.
+template <class Combine>
+__device__ double combine_lanes(double x, const Combine& combine) {
+#pragma unroll
+  for (int step = kWarp / 2; step > 0; step /= 2) x = combine(x, __shfl_xor_sync(kAllLanes, x, step));
+  return x;
+}
+__device__ inline double largest_of_lanes(double x) {
+  return combine_lanes(x, [](double a, double b) { return stdx::max(a, b); });
+}
+__device__ inline double least_of_lanes(double x) {
+  return combine_lanes(x, [](double a, double b) { return stdx::min(a, b); });
+}
+__device__ inline double sum_of_lanes(double x) {
+  return combine_lanes(x, [](double a, double b) { return a + b; });
+}
+__device__ inline bool any_lane(bool x) { return __any_sync(kAllLanes, x) != 0; }
+// The first lane that says so, or -1.
+__device__ inline int first_lane(bool x) { return __ffs(static_cast<int>(__ballot_sync(kAllLanes, x))) - 1; }
+
+// A matrix of n <= size rows, and a vector, that the lanes of a warp share.
+template <int size>
+struct WarpMemory {
+  static constexpr int kStride = size | 1;  // odd: neither rows nor columns meet in one bank
+  double matrix[size * kStride];
+  double vector[kWarp];
+
+  template <class T>
+  __device__ void load(int n, const T* M) {
+    for (int k = lane(); k < n * n; k += kWarp) matrix[k / n * kStride + k % n] = double(M[k]);
+    __syncwarp();
+  }
+  __device__ double at(int i, int j) const { return matrix[i * kStride + j]; }
+  // Lane i gives number i.
+  __device__ void share(double x) {
+    __syncwarp();
+    vector[lane()] = x;
+    __syncwarp();
+  }
+};
+
+struct Perturbation {
+  double of_row[kWarp];
+};
+
+// The method of batch/lockstep.h. Columns are numbered as there, but for those of the artificial variable, q and the
+// perturbation, which are behind column size - 1, so that arrays of known length live in registers.
+template <int size>
+class WarpLemke {
+  static constexpr solver::Lemke::Options kOptions = {};
+  static constexpr int kArtificial = size, kRight = size + 1, kPerturbation = size + 2;
+
+ public:
+  // row: of M, 0 beyond n; q: 0 beyond n.
+  __device__ WarpLemke(int n, const WarpMemory<size>& memory, double q, double perturbation) : n_(n), q_(q) {
+    const bool exists = lane() < n;
+#pragma unroll
+    for (int j = 0; j < size; ++j) row_[j] = exists && j < n ? memory.at(lane(), j) : 0.0;
+    row_[kArtificial] = exists ? 1 : 0;
+    row_[kRight] = q;
+    row_[kPerturbation] = exists ? perturbation : 0;
+    largest_q_ = largest_of_lanes(stdx::abs(q));
+  }
+
+  __device__ double largest_q() const { return largest_q_; }
+
+  // z of this lane's pair; NaN if the artificial variable has not left.
+  __device__ double solve(WarpMemory<size>& memory) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const bool exists = lane() < n_;
+    row_variable_ = exists ? lane() : -1;
+    column_variable_ = exists ? n_ + lane() : -1;
+    artificial_column_variable_ = 2 * n_;
+    const double least = least_of_lanes(exists ? q_ : infinity);
+    bool open = least < 0;
+    if (open) {
+      driving_column_ = kArtificial;
+      driving_ = exists ? 1 : 0;
+      reciprocal_ = -1;
+      blocking_ = first_of_least(exists && q_ == least ? row_[kPerturbation] : infinity);
+      const int artificial_row = blocking_;
+      const int most = 4 * n_ + 8;
+      for (int step = 0; step < most && open && blocking_ >= 0; ++step) {
+        pivot();
+        open = exchange();
+        if (!open) break;
+        find_driving();
+        ratio_test(artificial_row);
+      }
+    }
+    memory.share(0);
+    if (exists && row_variable_ >= n_ && row_variable_ < 2 * n_) {
+      memory.vector[row_variable_ - n_] = stdx::max(0.0, row_[kRight]);
+    }
+    __syncwarp();
+    double z = memory.vector[lane()];
+    // As in walk.h.
+    if (z <= 8 * std::numeric_limits<double>::epsilon() * largest_of_lanes(z)) z = 0;
+    return open ? std::numeric_limits<double>::quiet_NaN() : z;
+  }
+
+ private:
+  // The first lane with the least rate, or -1 where all are infinite.
+  __device__ static int first_of_least(double rate) {
+    const double least = least_of_lanes(rate);
+    return first_lane(rate == least && least < std::numeric_limits<double>::infinity());
+  }
+
+  __device__ void pivot() {
+    const double inverse = -from_lane(reciprocal_, blocking_);
+    const bool blocks = lane() == blocking_;
+#pragma unroll
+    for (int j = 0; j < size + 3; ++j) {
+      const bool drives = j <= kArtificial && j == driving_column_;
+      const double multiple = drives ? inverse : -inverse * from_lane(row_[j], blocking_);
+      const double x = multiply_add(driving_, multiple, drives ? 0.0 : row_[j]);
+      row_[j] = blocks ? multiple : x;
+    }
+  }
+
+  // Whether the artificial variable is still basic; then the complement of the variable that left drives.
+  __device__ bool exchange() {
+    const int left = from_lane(row_variable_, blocking_);
+    const bool by_artificial = driving_column_ == kArtificial;
+    const int entered = by_artificial ? artificial_column_variable_ : from_lane(column_variable_, driving_column_);
+    if (by_artificial) {
+      artificial_column_variable_ = left;
+    } else if (lane() == driving_column_) {
+      column_variable_ = left;
+    }
+    if (lane() == blocking_) row_variable_ = entered;
+    if (left == 2 * n_) return false;
+    const int complement = left < n_ ? left + n_ : left - n_;
+    const int column = first_lane(column_variable_ == complement);
+    driving_column_ = column >= 0 ? column : kArtificial;
+    return true;
+  }
+
+  __device__ void find_driving() {
+#pragma unroll
+    for (int j = 0; j <= kArtificial; ++j) {
+      if (j == driving_column_) driving_ = row_[j];
+    }
+  }
+
+  __device__ void ratio_test(int artificial_row) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const double threshold = -kOptions.pivot_tolerance * largest_of_lanes(stdx::abs(driving_));
+    reciprocal_ = -1.0 / driving_;
+    const double ratio = driving_ < threshold ? stdx::max(0.0, row_[kRight]) * reciprocal_ : infinity;
+    const double least = least_of_lanes(ratio);
+    const double limit = multiply_add(kOptions.tie_tolerance, stdx::max(least, 1e-3 * largest_q_), least);
+    double rate = ratio <= limit && ratio < infinity ? row_[kPerturbation] * reciprocal_ : infinity;
+    if (lane() == artificial_row && ratio <= limit && ratio < infinity) rate = -infinity;
+    blocking_ = first_of_least(rate);
+  }
+
+  int n_;
+  double q_, largest_q_, row_[size + 3];
+  double driving_, reciprocal_;  // this row's entry of the driving column, and -1 over it
+  int driving_column_, blocking_;
+  int row_variable_, column_variable_, artificial_column_variable_;
+};
+
+// Whether z solves the problem, by the rules of batch/verify.h for a pivoted basis, and this lane's w, s_i and state.
+template <class T>
+struct Checked {
+  bool solved;
+  double w, scale;
+};
+template <class T, int size>
+__device__ Checked<T> verify_in_warp(int n, WarpMemory<size>& memory, double q, double z, double largest_q,
+                                     double tolerance) {
+  constexpr double epsilon = std::numeric_limits<double>::epsilon();
+  const bool exists = lane() < n;
+  memory.share(z);
+  double sum = q;
+  double terms = stdx::abs(q);
+  for (int j = 0; j < n; ++j) {
+    const double entry = exists ? memory.at(lane(), j) : 0.0;
+    sum = multiply_add(entry, memory.vector[j], sum);
+    terms = multiply_add(stdx::abs(entry), memory.vector[j], terms);
+  }
+  const double w = z > 0 ? 0.0 : stdx::max(0.0, sum);
+  const double miss = stdx::abs(sum - w);
+  const double all_terms = sum_of_lanes(terms);
+  const double largest_miss = largest_of_lanes(miss);
+  const bool wrong = any_lane(!(kNearRoundOff<T> * terms - miss >= 0));
+  const double cap = stdx::max(double(kNearRoundOff<T>) * largest_q, (n + 1) * epsilon * all_terms);
+  const double rounding = 2 * (n + 1) * epsilon / tolerance;
+  const bool usual = largest_q >= kSmallestScale<double> || largest_q == 0;
+  const bool solved = all_terms * rounding <= largest_q && largest_miss <= cap && usual &&
+                      all_terms <= double(std::numeric_limits<T>::max()) && !wrong;
+  return {solved, w, terms};
+}
+
+// The state of this lane's pair by the rule of solver/pair_states.h. z must be shared in `memory`.
+template <class T, int size>
+__device__ double find_state_in_warp(int n, WarpMemory<size>& memory, double q, double z, double w, double scale) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const double round_off = solver::kRoundOffInEpsilon * double(std::numeric_limits<T>::epsilon());
+  const bool exists = lane() < n;
+  const double error = round_off * scale;
+  const bool tied = w <= error;
+  const double limit = stdx::abs(q) > round_off * w + error ? error : infinity;
+  memory.share(limit);
+  double excess = 0;
+  bool seen = false;
+  for (int i = 0; exists && i < n; ++i) {
+    const double entry = stdx::abs(memory.at(i, lane()));
+    excess = stdx::max(excess, multiply_subtract(entry, z, memory.vector[i]));
+    seen = seen || (memory.vector[i] < infinity && entry * z > 0);
+  }
+  bool basic = excess > 0;
+  if (any_lane(z > 0 && !basic)) {
+    const bool negligible = seen && !basic;
+    basic = z > 0 && !negligible;
+    memory.share(negligible ? 0 : z);
+    double rest = 0;
+    for (int j = 0; exists && j < n; ++j) rest += stdx::abs(memory.at(lane(), j) * memory.vector[j]);
+    memory.share(limit < infinity ? 0 : rest);  // only rows with q_i = 0 count
+    for (int i = 0; exists && i < n; ++i) {
+      const double in_row = memory.vector[i];
+      basic = basic || (in_row > 0 && stdx::abs(memory.at(i, lane()) * z) > round_off * in_row);
+    }
+  }
+  return state_numbers<double>(basic && z > 0, tied);
+}
+
+template <int size, class T>
+__global__ void __launch_bounds__(kWarp * kWarps)
+    solve_in_warps(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, double tolerance,
+                   Perturbation perturbation, Solutions<T> solutions, std::int32_t* left) {
+  __shared__ WarpMemory<size> memories[kWarps];
+  WarpMemory<size>& memory = memories[threadIdx.x / kWarp];
+  const std::int64_t b = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  if (b >= count) return;
+  const bool exists = lane() < n;
+  memory.load(n, M.data + (M.shared ? 0 : b * n * n));
+  const double q_i = exists ? double(q.data[(q.shared ? 0 : b * n) + lane()]) + 0.0 : 0.0;
+  WarpLemke<size> lemke(n, memory, q_i, perturbation.of_row[lane()]);
+  const double z = double(T(lemke.solve(memory)));
+  const Checked<T> checked = verify_in_warp<T>(n, memory, q_i, z, lemke.largest_q(), tolerance);
+  if (exists) {
+    solutions.z[b * n + lane()] = T(z);
+    solutions.w[b * n + lane()] = T(checked.w);
+  }
+  if (solutions.states != nullptr) {
+    const double state = find_state_in_warp<T>(n, memory, q_i, z, checked.w, checked.scale);
+    if (exists) solutions.states[b * n + lane()] = static_cast<std::int8_t>(state);
+  }
+  if (lane() == 0) {
+    solutions.status[b] = checked.solved ? 0 : kLeftOver;
+    if (!checked.solved) atomicAdd(left, 1);
+  }
+}
+
+// A x = b of order size, row and right-hand side of each lane; lane c gets x_c. Returns an estimate of |U^-1| in the
+// columns of the lanes that count, as batch/adjoint.h has it. A row that was a pivot stays where it is.
+template <int size>
+__device__ double solve_system_in_warp(double (&row)[size], double b, bool counts, double* x) {
+  bool used = lane() >= size;
+  double growth = 0;
+  double sum = 0;     // lane c: sum over r < c of U_rc y_r
+  double inverse = 0;  // lane c: 1 / U_cc
+  int pivot_row = 0;  // lane c
+#pragma unroll
+  for (int c = 0; c < size; ++c) {
+    const double candidate = used ? -1.0 : stdx::abs(row[c]);
+    const double largest = largest_of_lanes(candidate);
+    int r = first_lane(!used && candidate == largest);
+    if (r < 0) r = first_lane(!used);  // a NaN
+    const double inverse_c = 1.0 / from_lane(row[c], r);
+    const double sum_c = from_lane(sum, c);
+    const double y = -(sum_c + stdx::copysign(1.0, sum_c)) * inverse_c;
+    if (lane() == c) {
+      if (counts) growth = stdx::abs(y);
+      inverse = inverse_c;
+      pivot_row = r;
+    }
+    used = used || lane() == r;
+    const double factor = used ? 0.0 : row[c] * inverse_c;
+#pragma unroll
+    for (int j = c + 1; j < size; ++j) {
+      const double u = from_lane(row[j], r);
+      if (lane() == j) sum = multiply_add(u, y, sum);
+      row[j] = subtract_product(factor, u, row[j]);
+    }
+    b = subtract_product(factor, from_lane(b, r), b);
+  }
+  bool done = lane() >= size;
+#pragma unroll
+  for (int c = size - 1; c >= 0; --c) {
+    const int r = from_lane(pivot_row, c);
+    const double x_c = from_lane(b, r) * from_lane(inverse, c);
+    if (lane() == c) *x = x_c;
+    done = done || lane() == r;
+    if (!done) b = subtract_product(row[c], x_c, b);
+  }
+  return largest_of_lanes(growth);
+}
+
+// t = J' (g_z, g_w), or with `transposed` false (dz, dw) = J g_z, for one problem in each warp. The first results go to
+// `first`, dw to `second`.
+template <int size, class T, bool transposed>
+__global__ void __launch_bounds__(kWarp * kWarps)
+    differentiate_in_warps(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> g_z,
+                           BatchView<T> g_w, bool tied_active, T* first, T* second, std::int8_t* status,
+                           std::int32_t* left) {
+  __shared__ WarpMemory<size> memories[kWarps];
+  WarpMemory<size>& memory = memories[threadIdx.x / kWarp];
+  const std::int64_t b = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  if (b >= count) return;
+  const bool exists = lane() < n;
+  const int i = lane();
+  const auto read = [&](const BatchView<T>& view) {
+    return exists ? double(view.data[(view.shared ? 0 : b * n) + i]) : 0.0;
+  };
+  memory.load(n, M.data + (M.shared ? 0 : b * n * n));
+  const int state = exists ? states.data[(states.shared ? 0 : b * n) + i] : 0;
+  const bool unsolved = any_lane(state < 0);
+  const bool active = exists && is_active(double(state), tied_active);
+  const unsigned active_lanes = __ballot_sync(kAllLanes, active);
+  const double g = read(g_z);
+  double inactive_g = 0;
+  if (unsolved) {  // see solver/unsolved.h
+    const bool is_zero = !any_lane(g != 0 || (transposed && read(g_w) != 0));
+    const T value = is_zero ? T(0) : std::numeric_limits<T>::quiet_NaN();
+    if (exists) first[b * n + i] = value;
+    if (exists && !transposed) second[b * n + i] = value;
+    if (i == 0) status[b] = 0;
+    return;
+  }
+  if constexpr (transposed) {
+    inactive_g = active ? 0.0 : read(g_w);
+    memory.share(inactive_g);
+  }
+  double right = -g;
+  double largest = 0;
+  double row[size];
+#pragma unroll
+  for (int j = 0; j < size; ++j) {
+    double entry = 0;
+    if (exists && j < n) entry = transposed ? memory.at(j, i) : memory.at(i, j);
+    if constexpr (transposed) {
+      if (j < n) right = subtract_product(entry, memory.vector[j], right);
+    }
+    const bool basic = active && (active_lanes >> j & 1) != 0;
+    if (basic) largest = stdx::max(largest, stdx::abs(entry));
+    row[j] = basic ? entry : i == j ? 1.0 : 0.0;
+  }
+  if (!active) right = inactive_g;
+  const bool nothing = !any_lane(active && right != 0);  // M_aa is solved for 0
+  double x = 0;
+  const double growth = solve_system_in_warp<size>(row, right, active, &x);
+  x = !active ? inactive_g : nothing ? 0.0 : x + 0.0;
+  largest = largest_of_lanes(largest);
+  double other = 0;
+  if constexpr (!transposed) {
+    memory.share(x);
+    other = g;
+    for (int j = 0; exists && j < n; ++j) other = multiply_add(memory.at(i, j), memory.vector[j], other);
+    if (active) other = 0;
+  }
+  const bool finite = !any_lane(!(stdx::abs(x) <= std::numeric_limits<double>::max()));
+  const bool clear = finite && (nothing || growth * largest < kClearCondition<T>);
+  if (exists) {
+    first[b * n + i] = T(x);
+    if constexpr (!transposed) second[b * n + i] = T(other);
+  }
+  if (i == 0) {
+    status[b] = clear ? 0 : kLeftOver;
+    if (!clear) atomicAdd(left, 1);
+  }
+}
+
+}  // namespace lcp::batch::cuda

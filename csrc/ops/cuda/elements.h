@@ -1,0 +1,76 @@
+// The elements of a batch in the memory of a GPU, and what the kernels there leave to the CPU.
+#pragma once
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/nonzero.h>
+#include <ATen/ops/zeros.h>
+#include <c10/cuda/CUDAGraphsC10Utils.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <c10/util/DimVector.h>
+
+#include <cstdint>
+
+#include "batch/kernels.h"
+#include "ops/operator.h"
+
+namespace lcp::ops::cuda {
+
+/// One tensor over a batch: contiguous, or a single element that all share. Other broadcasts are copied.
+class Elements {
+ public:
+  Elements(const Tensor& x, at::IntArrayRef batch, std::int64_t core_dims)
+      : core_(x.sizes().slice(x.dim() - core_dims)),
+        shared_(c10::multiply_integers(x.sizes().slice(0, x.dim() - core_dims)) == 1) {
+    at::DimVector all(batch.begin(), batch.end());
+    if (shared_) all.assign(1, 1);
+    all.append(core_.begin(), core_.end());
+    x_ = (shared_ ? x.reshape(all) : x.expand(all)).contiguous();
+  }
+
+  template <class T>
+  batch::BatchView<T> view() const {
+    return {x_.const_data_ptr<T>(), shared_};
+  }
+
+  /// Those of these elements, on the CPU, or the one that all share.
+  Tensor on_cpu(const Tensor& elements) const {
+    if (shared_) return x_.reshape(core_).cpu();
+    at::DimVector flat = {-1};
+    flat.append(core_.begin(), core_.end());
+    return x_.reshape(flat).index_select(0, elements).cpu();
+  }
+
+ private:
+  at::DimVector core_;
+  bool shared_;
+  Tensor x_;
+};
+
+/// The number of elements that kernels left, in the memory of the GPU.
+class LeftCount {
+ public:
+  explicit LeftCount(const Tensor& like) : count_(at::zeros({1}, like.options().dtype(at::kInt))) {}
+
+  std::int32_t* data() const { return count_.mutable_data_ptr<std::int32_t>(); }
+  /// Waits for the kernels.
+  bool any() const { return count_.item<std::int32_t>() > 0; }
+
+ private:
+  Tensor count_;
+};
+
+/// Whether the stream's work is recorded as a graph; then nothing may wait for the GPU.
+inline bool is_captured() {
+  return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
+}
+
+/// Puts the rows of `part`, on the CPU, in the place of these elements of `all`, contiguous, [batch..., n] or [batch...].
+inline void put_back(const Tensor& part, const Tensor& elements, std::int64_t core_dims, const Tensor& all) {
+  at::DimVector flat = {-1};
+  if (core_dims == 1) flat.push_back(all.size(-1));
+  all.view(flat).index_copy_(0, elements, part.to(all.device()));
+}
+
+}  // namespace lcp::ops::cuda
