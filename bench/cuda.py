@@ -8,6 +8,7 @@ work must read and write at least once.
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import sys
@@ -111,6 +112,7 @@ def compare_statuses(count, rows):
     """Statuses of the GPU and the CPU, in pieces: no difference is expected."""
     kinds = [cuda_problems.positive, cuda_problems.anything, cuda_problems.degenerate]
     compared = differ = worst = 0
+    torch.set_num_threads(os.cpu_count())
     for seed in range(1000):
         for kind in kinds:
             for n in (1, 2, 3, 4):

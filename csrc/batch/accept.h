@@ -30,7 +30,8 @@ LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lane
                                                    Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w,
                                                    Lanes<L>* scale, Lanes<L>* sum) {
   using V = Lanes<L>;
-  const auto in = [](const V* x) LCP_INLINE_LAMBDA { return [x](int i, int j) LCP_INLINE_LAMBDA { return x[i * N + j]; }; };
+  const auto in = [](const V* x)
+                      LCP_INLINE_LAMBDA { return [x](int i, int j) LCP_INLINE_LAMBDA { return x[i * N + j]; }; };
   const auto at = [](const V* x) LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return x[i]; }; };
   return verify<T, L>(
       std::integral_constant<int, N>{}, in(M), in(magnitude), at(q), at(z), largest_q, tolerance,
@@ -53,7 +54,8 @@ LCP_NOINLINE void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>*
       std::integral_constant<int, N>{}, std::integral_constant<int, N>{}, epsilon,
       [M](int i, int j) LCP_INLINE_LAMBDA { return M[i * N + j]; }, at(q), at(z), at(w), at(scale),
       {limit, excess, basic, negligible, tied},
-      [states, &tied](int j, const auto& is_basic) LCP_INLINE_LAMBDA { states[j] = state_numbers<L>(is_basic, tied[j]); });
+      [states, &tied](int j, const auto& is_basic)
+          LCP_INLINE_LAMBDA { states[j] = state_numbers<L>(is_basic, tied[j]); });
 }
 
 }  // namespace lcp::batch::LCP_ISA

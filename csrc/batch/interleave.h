@@ -86,10 +86,12 @@ LCP_INLINE inline void load(const Stored* p, Lanes<T>* out) {
     unroll<count>([&](auto c) LCP_INLINE_LAMBDA {
       Native<T> x = in[0];
       if constexpr (count % 2 == 1) {
-        unroll<count - 1>([&](auto k) LCP_INLINE_LAMBDA { x = shuffle<T>(x, in[k + 1], Merge<count, width, c, k + 1>{}); });
+        unroll<count - 1>([&](auto k)
+                              LCP_INLINE_LAMBDA { x = shuffle<T>(x, in[k + 1], Merge<count, width, c, k + 1>{}); });
         x = shuffle<T>(x, x, Gather<count, width, c>{});
       } else {
-        unroll<count - 1>([&](auto k) LCP_INLINE_LAMBDA { x = shuffle<T>(x, in[k + 1], Collect<count, width, c, k + 1>{}); });
+        unroll<count - 1>([&](auto k)
+                              LCP_INLINE_LAMBDA { x = shuffle<T>(x, in[k + 1], Collect<count, width, c, k + 1>{}); });
       }
       out[c] = std::bit_cast<Lanes<T>>(x);
     });
@@ -118,8 +120,9 @@ LCP_INLINE inline void store(const Lanes<T>* in, Stored* p) {
     });
     unroll<count>([&](auto target) LCP_INLINE_LAMBDA {
       Native<T> merged = x[0];
-      unroll<count - 1>([&](auto k)
-                            LCP_INLINE_LAMBDA { merged = shuffle<T>(merged, x[k + 1], Pick<count, width, target, k + 1>{}); });
+      unroll<count - 1>([&](auto k) LCP_INLINE_LAMBDA {
+        merged = shuffle<T>(merged, x[k + 1], Pick<count, width, target, k + 1>{});
+      });
       write<T>(merged, p + target * width);
     });
   } else if constexpr (count < width) {

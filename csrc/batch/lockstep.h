@@ -227,10 +227,12 @@ class Lockstep {
       for (int k = 0; k < n_ * kWidth; ++k) z_[k] = static_cast<double>(static_cast<T>(z_[k]));
     }
     const auto M = [this](int i, int j) LCP_INLINE_LAMBDA { return load_aligned(M_ + (i * n_ + j) * kWidth); };
-    const auto at = [](const double* x)
-                        LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return load_aligned(x + i * kWidth); }; };
+    const auto at = [](const double* x) LCP_INLINE_LAMBDA {
+      return [x](int i) LCP_INLINE_LAMBDA { return load_aligned(x + i * kWidth); };
+    };
     return verify<T, double>(
-        n_, M, [&M](int i, int j) LCP_INLINE_LAMBDA { return stdx::abs(M(i, j)); }, at(q_), at(z_), largest_q_, tolerance,
+        n_, M, [&M](int i, int j) LCP_INLINE_LAMBDA { return stdx::abs(M(i, j)); }, at(q_), at(z_), largest_q_,
+        tolerance,
         [this](const V& terms) LCP_INLINE_LAMBDA {
           return stdx::max(V(kNearRoundOff<T> * largest_q_), (n_ + 1) * std::numeric_limits<double>::epsilon() * terms);
         },
@@ -246,8 +248,9 @@ class Lockstep {
                                             const double* scale, double* states) {
     V limit[kLockstep], excess[kLockstep];
     Mask<V> basic[kLockstep], tied[kLockstep], negligible[kLockstep];
-    const auto at = [](const double* x)
-                        LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return load_aligned(x + i * kWidth); }; };
+    const auto at = [](const double* x) LCP_INLINE_LAMBDA {
+      return [x](int i) LCP_INLINE_LAMBDA { return load_aligned(x + i * kWidth); };
+    };
     solver::find_pair_states<LaneArithmetic<double>>(
         n, n, std::numeric_limits<T>::epsilon(),
         [M, n](int i, int j) LCP_INLINE_LAMBDA { return load_aligned(M + (i * n + j) * kWidth); }, at(q), at(z), at(w),

@@ -135,7 +135,7 @@ class Walk {
 // Not inlined, so that the types of numbers in memory share this long piece of code.
 template <int N, Start start>
 LCP_NOINLINE void walk(const Lanes<double>* M, const Lanes<double>* q, Lanes<double> largest_q,
-                            const Lanes<double>* guess, Lanes<double>* z) {
+                       const Lanes<double>* guess, Lanes<double>* z) {
   Walk<N, start>(M, q, largest_q, guess).solve(z);
 }
 

@@ -44,8 +44,8 @@ LCP_INLINE inline void subtract(const Panel* panels, int from, int base, const d
     unroll<height>([&](auto r) LCP_INLINE_LAMBDA { x[r] = get(source[r] + j); });
     unroll<kWidth>([&](auto c) LCP_INLINE_LAMBDA {
       const Vector factor(l[j + c]);
-      unroll<height>([&](auto r)
-                         LCP_INLINE_LAMBDA { sum[r * kWidth + c] = subtract_product(x[r], factor, sum[r * kWidth + c]); });
+      unroll<height>(
+          [&](auto r) LCP_INLINE_LAMBDA { sum[r * kWidth + c] = subtract_product(x[r], factor, sum[r * kWidth + c]); });
     });
   }
 }

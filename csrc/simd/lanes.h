@@ -88,7 +88,9 @@ struct SignBits {
 // Calls function(std::integral_constant<int, k>) for k = 0..count-1.
 template <int count, class Function>
 LCP_INLINE inline void unroll(const Function& function) {
-  [&]<int... k>(std::integer_sequence<int, k...>) LCP_INLINE_LAMBDA { (function(std::integral_constant<int, k>{}), ...); }
+  [&]<int... k>(std::integer_sequence<int, k...>) LCP_INLINE_LAMBDA {
+    (function(std::integral_constant<int, k>{}), ...);
+  }
   (std::make_integer_sequence<int, count>{});
 }
 

@@ -3,20 +3,13 @@
 #include <algorithm>
 
 #include "solver/pair_states.h"
+#include "solver/singular.h"
 #include "solver/unsolved.h"
 
 namespace lcp::solver {
 
-namespace {
-
-// M_aa counts as singular where a pivot is smaller than this beside the largest, the error of the entries.
-constexpr double kSingular = 1e-12;
-constexpr double kSingularInFloat = 1e-5;
-
-}  // namespace
-
 ActiveSet::ActiveSet(int n, bool single_precision, bool tied_active)
-    : n_(n), tied_active_(tied_active), basis_(n, single_precision ? kSingularInFloat : kSingular), active_(n), x_(n) {}
+    : n_(n), tied_active_(tied_active), basis_(n, negligible_pivot(single_precision)), active_(n), x_(n) {}
 
 void ActiveSet::set(const double* M, const std::int8_t* states) {
   M_ = M;

@@ -251,7 +251,8 @@ class LemkePivots {
   }
   LCP_INLINE void update(double* x) const {
     const double multiple = minus_inverse_ * x[r_];
-    each([&](auto v) LCP_INLINE_LAMBDA { store_aligned(updated(load_aligned(x + v * kWidth), v, multiple), x + v * kWidth); });
+    each([&](auto v)
+             LCP_INLINE_LAMBDA { store_aligned(updated(load_aligned(x + v * kWidth), v, multiple), x + v * kWidth); });
     if constexpr (!kInRegisters) x[r_] = multiple;
   }
   // Column j after the pivot: a copy in registers where columns fit there, else updated in memory.

@@ -24,6 +24,7 @@ def assert_same(on_gpu, on_cpu, tolerance):
 
 def assert_solves(M, q, z, w, status, tolerance):
     solved = status == 0
+    M, q, z, w = (x.double() for x in (M, q, z, w))
     residual = torch.minimum(z, (M @ z.unsqueeze(-1)).squeeze(-1) + q).abs().amax(-1)
     assert (residual <= tolerance * q.abs().amax(-1))[solved].all()
     assert ((z >= 0) & (w >= 0) & (z * w == 0)).all(-1)[solved].all()
@@ -37,8 +38,11 @@ def test_statuses_and_solutions_are_those_of_the_cpu(problems, n, dtype):
     M, q = (x.to(dtype) for x in problems(2000 if n <= 6 else 200, n))
     z, w, status = lcp.solve(M, q)
     z_gpu, w_gpu, status_gpu = lcp.solve(M.cuda(), q.cuda())
-    assert status_gpu.cpu().tolist() == status.tolist()
-    assert_solves(M.cuda(), q.cuda(), z_gpu, w_gpu, status_gpu, 1e-10 if dtype == torch.double else 1e-4)
+    if problems is cuda_problems.degenerate and n > 10:  # where the ladder may end without an answer
+        assert ((status_gpu.cpu() == status) | (status_gpu.cpu() == 0) | (status == 0)).all()
+    else:
+        assert status_gpu.cpu().tolist() == status.tolist()
+    assert_solves(M.cuda(), q.cuda(), z_gpu, w_gpu, status_gpu, 1e-9 if dtype == torch.double else 1e-4)
     if problems is cuda_problems.positive:  # one solution
         assert_same(z_gpu, z, TOLERANCE[dtype])
         assert_same(w_gpu, w, TOLERANCE[dtype])
@@ -70,6 +74,21 @@ def test_derivatives_are_those_of_differences(n):
 
     assert torch.autograd.gradcheck(solve, (M, q), check_forward_ad=True)
     assert torch.autograd.gradgradcheck(solve, (M, q))
+
+
+def test_redundant_contacts_have_the_gradients_of_the_cpu():
+    M, q = cuda_problems.friction(500)
+
+    def gradients(device):
+        M_there, x = M.to(device).requires_grad_(), q.to(device).requires_grad_()
+        z, w, _ = lcp.solve(M_there, x)
+        return z, torch.autograd.grad((z, w), (M_there, x), (torch.sin(z).detach(), torch.cos(w).detach()))
+
+    (z_gpu, on_gpu), (z_cpu, on_cpu) = gradients("cuda"), gradients("cpu")
+    same = (z_gpu.cpu() - z_cpu).abs().amax(-1) < 1e-9  # of redundant forces both are right
+    assert same.float().mean() > 0.9
+    for a, b in zip(on_gpu, on_cpu, strict=True):
+        assert_same(a.cpu()[same], b[same], 1e-6)
 
 
 @pytest.mark.parametrize("n", [2, 4, 9])

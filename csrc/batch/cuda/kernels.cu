@@ -4,8 +4,10 @@
 
 #include <type_traits>
 
+#include "batch/cuda/singular.cuh"
 #include "batch/cuda/threads.cuh"
 #include "batch/cuda/warps.cuh"
+#include "solver/singular.h"
 
 namespace lcp::batch::cuda {
 namespace {
@@ -46,6 +48,26 @@ void solve_small(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T
   }
 }
 
+// The elements that a first kernel left, by as many warps as the largest GPUs run at once.
+template <int size, class T, bool transposed>
+void differentiate_rest(std::int64_t count, const Derivative<T, transposed>& derivative, const LeftElements& left,
+                        cudaStream_t stream) {
+  constexpr std::int64_t most = 2048;
+  const double negligible = solver::negligible_pivot(sizeof(T) == sizeof(float));
+  differentiate_left<size, T, transposed>
+      <<<static_cast<unsigned>(count < most ? count : most), kWarp, 0, stream>>>(derivative, negligible, left);
+}
+
+template <class T, bool transposed>
+void differentiate(std::int64_t count, const Derivative<T, transposed>& derivative, const LeftElements& left,
+                   cudaStream_t stream) {
+  with_padded_size(derivative.n, [&](auto size) {
+    differentiate_in_warps<size, T, transposed>
+        <<<blocks(count, kWarps), kWarp * kWarps, 0, stream>>>(count, derivative, left);
+    differentiate_rest<size>(count, derivative, left, stream);
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -77,29 +99,33 @@ double min_tolerance() {
 
 template <class T>
 void adjoint(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> g_z,
-             BatchView<T> g_w, bool tied_active, T* t, std::int8_t* status, std::int32_t* left, cudaStream_t stream) {
+             BatchView<T> g_w, bool tied_active, T* t, const LeftElements& left, cudaStream_t stream) {
+  const Derivative<T, true> derivative = {n, M, states, g_z, g_w, tied_active, t, nullptr};
   if (n <= kSmall) {
     with_size(n, [&](auto N) {
       if constexpr (N <= kSmall) {
-        adjoint_in_threads<N, T><<<blocks(count, kThreads<N>), kThreads<N>, 0, stream>>>(
-            count, M, states, g_z, g_w, tied_active, t, status, left);
+        adjoint_in_threads<N, T>
+            <<<blocks(count, kThreads<N>), kThreads<N>, 0, stream>>>(count, M, states, g_z, g_w, tied_active, t, left);
       }
     });
+    differentiate_rest<8>(count, derivative, left, stream);
   } else {
-    with_padded_size(n, [&](auto size) {
-      differentiate_in_warps<size, T, true><<<blocks(count, kWarps), kWarp * kWarps, 0, stream>>>(
-          n, count, M, states, g_z, g_w, tied_active, t, nullptr, status, left);
-    });
+    differentiate(count, derivative, left, stream);
   }
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
 template <class T>
-void tangent(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> r,
-             bool tied_active, T* dz, T* dw, std::int8_t* status, std::int32_t* left, cudaStream_t stream) {
-  with_padded_size(n, [&](auto size) {
-    differentiate_in_warps<size, T, false><<<blocks(count, kWarps), kWarp * kWarps, 0, stream>>>(
-        n, count, M, states, r, {nullptr, true}, tied_active, dz, dw, status, left);
+void tangent(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> r, bool tied_active,
+             T* dz, T* dw, const LeftElements& left, cudaStream_t stream) {
+  differentiate(count, Derivative<T, false>{n, M, states, r, {nullptr, true}, tied_active, dz, dw}, left, stream);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
+template <class T>
+void outer(int n, std::int64_t count, BatchView<T> t, BatchView<T> x, T* result, cudaStream_t stream) {
+  with_size(n, [&](auto N) {
+    outer_in_threads<N, T><<<blocks(count, kThreads<N>), kThreads<N>, 0, stream>>>(count, t, x, result);
   });
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
@@ -109,9 +135,10 @@ void tangent(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> s
                          std::int32_t*, cudaStream_t);                                                               \
   template double min_tolerance<T>();                                                                                \
   template void adjoint<T>(int, std::int64_t, BatchView<T>, BatchView<std::int8_t>, BatchView<T>, BatchView<T>,      \
-                           bool, T*, std::int8_t*, std::int32_t*, cudaStream_t);                                     \
+                           bool, T*, const LeftElements&, cudaStream_t);                                             \
   template void tangent<T>(int, std::int64_t, BatchView<T>, BatchView<std::int8_t>, BatchView<T>, bool, T*, T*,      \
-                           std::int8_t*, std::int32_t*, cudaStream_t)
+                           const LeftElements&, cudaStream_t);                                                       \
+  template void outer<T>(int, std::int64_t, BatchView<T>, BatchView<T>, T*, cudaStream_t)
 LCP_INSTANTIATE(double);
 LCP_INSTANTIATE(float);
 #undef LCP_INSTANTIATE

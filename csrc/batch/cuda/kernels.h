@@ -12,11 +12,11 @@ namespace lcp::batch::cuda {
 /// Up to this n there are kernels: one problem in each thread up to kEnumerated, one in each warp above.
 inline constexpr int kLargest = 32;
 
-/// The kernels below are put into `stream` and do not wait. All memory is that of the GPU. They mark with kLeftOver what
-/// they do not solve or differentiate to full accuracy, and add the number of these elements to *left. An element's
-/// bits depend neither on the other elements nor on its place among them.
+/// The kernels below are put into `stream` and do not wait. All memory is that of the GPU. An element's bits depend
+/// neither on the other elements nor on its place among them.
 
-/// z, w, status and states as batch/kernels.h has them. guess.data may be nullptr; above kEnumerated there is none.
+/// z, w, status and states as batch/kernels.h has them: kLeftOver where the problem is not solved to full accuracy; the
+/// number of these elements is added to *left. guess.data may be nullptr; above kEnumerated there is none.
 /// tolerance must be at least min_tolerance<T>.
 template <class T>
 void solve(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, double tolerance,
@@ -26,14 +26,25 @@ void solve(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<
 template <class T>
 double min_tolerance();
 
-/// t = J' (g_z, g_w), see solver/active_set.h. states, t: count x n; status: count.
+/// The elements that a first kernel leaves to a second one: `count` numbers for a batch of `count` elements, and how
+/// many of them are set, 0 at first.
+struct LeftElements {
+  std::int64_t* element;
+  unsigned long long* count;
+};
+
+/// t = J' (g_z, g_w), see solver/active_set.h, also where M_aa is singular. states, t: count x n.
 template <class T>
 void adjoint(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> g_z,
-             BatchView<T> g_w, bool tied_active, T* t, std::int8_t* status, std::int32_t* left, cudaStream_t stream);
+             BatchView<T> g_w, bool tied_active, T* t, const LeftElements& left, cudaStream_t stream);
 
-/// (dz, dw) = J r. states, dz, dw: count x n; status: count.
+/// (dz, dw) = J r. states, dz, dw: count x n.
 template <class T>
-void tangent(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> r,
-             bool tied_active, T* dz, T* dw, std::int8_t* status, std::int32_t* left, cudaStream_t stream);
+void tangent(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> r, bool tied_active,
+             T* dz, T* dw, const LeftElements& left, cudaStream_t stream);
+
+/// t x' for each element, n <= kEnumerated. result: count x n x n. A NaN in x counts as 0.
+template <class T>
+void outer(int n, std::int64_t count, BatchView<T> t, BatchView<T> x, T* result, cudaStream_t stream);
 
 }  // namespace lcp::batch::cuda

@@ -5,6 +5,7 @@
 
 #include "batch/accept.h"
 #include "batch/adjoint.h"
+#include "batch/cuda/kernels.h"
 #include "batch/cuda/tile.cuh"
 #include "batch/enumerate.h"
 #include "batch/walk.h"
@@ -95,7 +96,7 @@ __global__ void __launch_bounds__(kThreads<N>)
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads<N>)
     adjoint_in_threads(std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> g_z,
-                       BatchView<T> g_w, bool tied_active, T* t, std::int8_t* status, std::int32_t* left) {
+                       BatchView<T> g_w, bool tied_active, T* t, LeftElements left) {
   constexpr int threads = kThreads<N>;
   __shared__ Tile<threads, N * N, T> M_tile;
   __shared__ Tile<threads, N, T> g_z_tile, g_w_tile;
@@ -124,11 +125,33 @@ __global__ void __launch_bounds__(kThreads<N>)
       is_left = !batch::cuda::adjoint<N, T>(M_b, states_b, g_z_b, g_w_b, tied_active, t_b);
     }
     g_z_tile.put(t_b);
-    status[first + threadIdx.x] = is_left ? kLeftOver : 0;
   }
-  count_left(is_left, left);
+  if (is_left) left.element[atomicAdd(left.count, 1ULL)] = first + threadIdx.x;
   __syncthreads();
   g_z_tile.store(t, first, here);
+}
+
+template <int N, class T>
+__global__ void __launch_bounds__(kThreads<N>)
+    outer_in_threads(std::int64_t count, BatchView<T> t, BatchView<T> x, T* result) {
+  constexpr int threads = kThreads<N>;
+  __shared__ Tile<threads, N, T> t_tile, x_tile;
+  __shared__ Tile<threads, N * N, T> result_tile;
+  const std::int64_t first = std::int64_t{blockIdx.x} * threads;
+  const int here = static_cast<int>(count - first < threads ? count - first : threads);
+  t_tile.load(t, first, here);
+  x_tile.load(x, first, here);
+  __syncthreads();
+  if (static_cast<int>(threadIdx.x) < here) {
+    T t_b[N], x_b[N], product[N * N];
+    t_tile.get(t, t_b);
+    x_tile.get(x, x_b);
+#pragma unroll
+    for (int k = 0; k < N * N; ++k) product[k] = x_b[k % N] == x_b[k % N] ? t_b[k / N] * x_b[k % N] : t_b[k / N] * T(0);
+    result_tile.put(product);
+  }
+  __syncthreads();
+  result_tile.store(result, first, here);
 }
 
 }  // namespace lcp::batch::cuda

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "batch/adjoint.h"
+#include "batch/cuda/kernels.h"
 #include "batch/verify.h"
 #include "solver/lemke.h"
 
@@ -52,6 +53,7 @@ struct WarpMemory {
     __syncwarp();
   }
   __device__ double at(int i, int j) const { return matrix[i * kStride + j]; }
+  __device__ double& entry(int i, int j) { return matrix[i * kStride + j]; }
   // Lane i gives number i.
   __device__ void share(double x) {
     __syncwarp();
@@ -321,77 +323,92 @@ __device__ double solve_system_in_warp(double (&row)[size], double b, bool count
   return largest_of_lanes(growth);
 }
 
-// t = J' (g_z, g_w), or with `transposed` false (dz, dw) = J g_z, for one problem in each warp. The first results go to
-// `first`, dw to `second`.
+// One element of a batch that is differentiated, in the lanes of a warp: t = J' (g_z, g_w), or with `transposed` false
+// (dz, dw) = J g_z, by the system of solver/active_set.h.
+template <class T, bool transposed>
+struct Derivative {
+  int n;
+  BatchView<T> M;
+  BatchView<std::int8_t> states;
+  BatchView<T> g_z, g_w;
+  bool tied_active;
+  T *first, *second;  // t; or dz and dw
+
+  __device__ double read(const BatchView<T>& view, std::int64_t b) const {
+    return lane() < n ? double(view.data[(view.shared ? 0 : b * n) + lane()]) : 0.0;
+  }
+  __device__ const T* matrix(std::int64_t b) const { return M.data + (M.shared ? 0 : b * n * n); }
+  __device__ double state(std::int64_t b) const {
+    return lane() < n ? double(states.data[(states.shared ? 0 : b * n) + lane()]) : 0.0;
+  }
+  // Of an unsolved element, see solver/unsolved.h.
+  __device__ void write_unsolved(std::int64_t b) const {
+    const bool is_zero = !any_lane(read(g_z, b) != 0 || (transposed && read(g_w, b) != 0));
+    const T value = is_zero ? T(0) : std::numeric_limits<T>::quiet_NaN();
+    if (lane() < n) first[b * n + lane()] = value;
+    if (!transposed && lane() < n) second[b * n + lane()] = value;
+  }
+  // The right-hand side of this lane's row; of an inactive pair, its t or dz.
+  template <int size>
+  __device__ double right(std::int64_t b, WarpMemory<size>& memory, bool active) const {
+    double sum = -read(g_z, b);
+    if constexpr (transposed) {
+      const double inactive_g = active ? 0.0 : read(g_w, b);
+      memory.share(inactive_g);
+      for (int j = 0; lane() < n && j < n; ++j) sum = subtract_product(memory.at(j, lane()), memory.vector[j], sum);
+      return active ? sum : inactive_g;
+    } else {
+      return active ? sum : 0.0;
+    }
+  }
+  template <int size>
+  __device__ void write(std::int64_t b, WarpMemory<size>& memory, bool active, double x) const {
+    if (lane() < n) first[b * n + lane()] = T(x);
+    if constexpr (!transposed) {
+      memory.share(x);
+      double sum = read(g_z, b);
+      for (int j = 0; lane() < n && j < n; ++j) sum = multiply_add(memory.at(lane(), j), memory.vector[j], sum);
+      if (lane() < n) second[b * n + lane()] = active ? T(0) : T(sum);
+    }
+  }
+};
+
+// Differentiates one element in each warp; those whose M_aa is not clearly regular are left to singular.cuh.
 template <int size, class T, bool transposed>
 __global__ void __launch_bounds__(kWarp * kWarps)
-    differentiate_in_warps(int n, std::int64_t count, BatchView<T> M, BatchView<std::int8_t> states, BatchView<T> g_z,
-                           BatchView<T> g_w, bool tied_active, T* first, T* second, std::int8_t* status,
-                           std::int32_t* left) {
+    differentiate_in_warps(std::int64_t count, Derivative<T, transposed> derivative, LeftElements left) {
   __shared__ WarpMemory<size> memories[kWarps];
   WarpMemory<size>& memory = memories[threadIdx.x / kWarp];
   const std::int64_t b = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
   if (b >= count) return;
+  const int n = derivative.n;
   const bool exists = lane() < n;
   const int i = lane();
-  const auto read = [&](const BatchView<T>& view) {
-    return exists ? double(view.data[(view.shared ? 0 : b * n) + i]) : 0.0;
-  };
-  memory.load(n, M.data + (M.shared ? 0 : b * n * n));
-  const int state = exists ? states.data[(states.shared ? 0 : b * n) + i] : 0;
-  const bool unsolved = any_lane(state < 0);
-  const bool active = exists && is_active(double(state), tied_active);
+  const double state = derivative.state(b);
+  if (any_lane(state < 0)) return derivative.write_unsolved(b);
+  const bool active = exists && is_active(state, derivative.tied_active);
   const unsigned active_lanes = __ballot_sync(kAllLanes, active);
-  const double g = read(g_z);
-  double inactive_g = 0;
-  if (unsolved) {  // see solver/unsolved.h
-    const bool is_zero = !any_lane(g != 0 || (transposed && read(g_w) != 0));
-    const T value = is_zero ? T(0) : std::numeric_limits<T>::quiet_NaN();
-    if (exists) first[b * n + i] = value;
-    if (exists && !transposed) second[b * n + i] = value;
-    if (i == 0) status[b] = 0;
-    return;
-  }
-  if constexpr (transposed) {
-    inactive_g = active ? 0.0 : read(g_w);
-    memory.share(inactive_g);
-  }
-  double right = -g;
+  memory.load(n, derivative.matrix(b));
+  const double right = derivative.right(b, memory, active);
   double largest = 0;
   double row[size];
 #pragma unroll
   for (int j = 0; j < size; ++j) {
     double entry = 0;
     if (exists && j < n) entry = transposed ? memory.at(j, i) : memory.at(i, j);
-    if constexpr (transposed) {
-      if (j < n) right = subtract_product(entry, memory.vector[j], right);
-    }
     const bool basic = active && (active_lanes >> j & 1) != 0;
     if (basic) largest = stdx::max(largest, stdx::abs(entry));
     row[j] = basic ? entry : i == j ? 1.0 : 0.0;
   }
-  if (!active) right = inactive_g;
   const bool nothing = !any_lane(active && right != 0);  // M_aa is solved for 0
   double x = 0;
   const double growth = solve_system_in_warp<size>(row, right, active, &x);
-  x = !active ? inactive_g : nothing ? 0.0 : x + 0.0;
-  largest = largest_of_lanes(largest);
-  double other = 0;
-  if constexpr (!transposed) {
-    memory.share(x);
-    other = g;
-    for (int j = 0; exists && j < n; ++j) other = multiply_add(memory.at(i, j), memory.vector[j], other);
-    if (active) other = 0;
-  }
+  x = !active ? right : nothing ? 0.0 : x + 0.0;
   const bool finite = !any_lane(!(stdx::abs(x) <= std::numeric_limits<double>::max()));
-  const bool clear = finite && (nothing || growth * largest < kClearCondition<T>);
-  if (exists) {
-    first[b * n + i] = T(x);
-    if constexpr (!transposed) second[b * n + i] = T(other);
-  }
-  if (i == 0) {
-    status[b] = clear ? 0 : kLeftOver;
-    if (!clear) atomicAdd(left, 1);
+  if (finite && (nothing || growth * largest_of_lanes(largest) < kClearCondition<T>)) {
+    derivative.write(b, memory, active, x);
+  } else if (i == 0) {
+    left.element[atomicAdd(left.count, 1ULL)] = b;
   }
 }
 

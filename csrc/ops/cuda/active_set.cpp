@@ -1,10 +1,7 @@
-// The derivative for a fixed active set on a GPU: n <= 32 by the batch kernels there; larger problems, and those whose
-// M_aa is not clearly regular, on the CPU.
+// The derivative for a fixed active set on a GPU: n <= 32 by the batch kernels there, larger problems on the CPU.
 #include <ATen/Dispatch.h>
 #include <ATen/ops/bmm.h>
 #include <torch/library.h>
-
-#include <limits>
 
 #include "batch/cuda/kernels.h"
 #include "ops/active_set/operators.h"
@@ -22,15 +19,21 @@ bool has_kernel(const Tensor& M, const std::optional<Tensor>& sizes) {
   return !sizes && M.size(-1) >= 1 && M.size(-1) <= batch::cuda::kLargest;
 }
 
-// Whether the CPU must compute some elements. In a graph it cannot: they become NaN.
-bool must_go_on(const LeftCount& left, const Tensor& status, std::initializer_list<std::reference_wrapper<const Tensor>> results) {
-  if (!is_captured()) return left.any();
-  for (const Tensor& result : results) {
-    result.masked_fill_((status == batch::kLeftOver).view(batch_of(result)).unsqueeze(-1),
-                        std::numeric_limits<double>::quiet_NaN());
+// The memory of batch::cuda::LeftElements.
+class Left {
+ public:
+  Left(std::int64_t count, const Tensor& like)
+      : elements_(at::empty({count}, like.options().dtype(at::kLong))),
+        count_(at::zeros({1}, like.options().dtype(at::kLong))) {}
+
+  batch::cuda::LeftElements data() const {
+    return {elements_.mutable_data_ptr<std::int64_t>(),
+            reinterpret_cast<unsigned long long*>(count_.mutable_data_ptr<std::int64_t>())};
   }
-  return false;
-}
+
+ private:
+  Tensor elements_, count_;
+};
 
 Tensors<2> tangent_cuda(const Tensor& M, const Tensor& basis, const Tensor& r, bool tied_active,
                         const std::optional<Tensor>& sizes) {
@@ -41,27 +44,17 @@ Tensors<2> tangent_cuda(const Tensor& M, const Tensor& basis, const Tensor& r, b
     const auto [dz_cpu, dw_cpu] = tangent_op().call(M.cpu(), basis.cpu(), r.cpu(), tied_active, on_cpu(sizes));
     dz.copy_(dz_cpu);
     dw.copy_(dw_cpu);
-    return as_tuple(std::move(results));
-  }
-  if (dz.numel() == 0) return as_tuple(std::move(results));
-  const auto batch = batch_of(dz);
-  const Elements all_M(M, batch, 2), all_states(basis, batch, 1), all_r(r, batch, 1);
-  const Tensor status = at::empty({c10::multiply_integers(batch)}, basis.options());
-  const LeftCount left(status);
-  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_tangent", [&] {
-    batch::cuda::tangent<scalar_t>(static_cast<int>(M.size(-1)), status.numel(), all_M.view<scalar_t>(),
-                                   all_states.view<std::int8_t>(), all_r.view<scalar_t>(), tied_active,
-                                   dz.mutable_data_ptr<scalar_t>(), dw.mutable_data_ptr<scalar_t>(),
-                                   status.mutable_data_ptr<std::int8_t>(), left.data(),
-                                   c10::cuda::getCurrentCUDAStream());
-  });
-  if (must_go_on(left, status, {dz, dw})) {
-    const Tensor elements = at::nonzero(status == batch::kLeftOver).reshape({-1});
-    const auto [dz_left, dw_left] =
-        tangent_op().call(all_M.on_cpu(elements), all_states.on_cpu(elements), all_r.on_cpu(elements), tied_active,
-                          std::nullopt);
-    put_back(dz_left.expand({elements.numel(), -1}), elements, 1, dz);
-    put_back(dw_left.expand({elements.numel(), -1}), elements, 1, dw);
+  } else if (dz.numel() > 0) {
+    const auto batch = batch_of(dz);
+    const std::int64_t count = c10::multiply_integers(batch);
+    const Elements all_M(M, batch, 2), all_states(basis, batch, 1), all_r(r, batch, 1);
+    const Left left(count, M);
+    AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_tangent", [&] {
+      batch::cuda::tangent<scalar_t>(static_cast<int>(M.size(-1)), count, all_M.view<scalar_t>(),
+                                     all_states.view<std::int8_t>(), all_r.view<scalar_t>(), tied_active,
+                                     dz.mutable_data_ptr<scalar_t>(), dw.mutable_data_ptr<scalar_t>(), left.data(),
+                                     c10::cuda::getCurrentCUDAStream());
+    });
   }
   return as_tuple(std::move(results));
 }
@@ -69,28 +62,20 @@ Tensors<2> tangent_cuda(const Tensor& M, const Tensor& basis, const Tensor& r, b
 Tensor adjoint_cuda(const Tensor& M, const Tensor& basis, const Tensor& g_z, const Tensor& g_w, bool tied_active,
                     const std::optional<Tensor>& sizes) {
   const c10::cuda::CUDAGuard guard(M.device());
-  const Tensor t = std::get<0>(new_results<1>(kAdjoint, M, basis, g_z, g_w, tied_active, sizes));
+  Tensor t = std::get<0>(new_results<1>(kAdjoint, M, basis, g_z, g_w, tied_active, sizes));
   if (!has_kernel(M, sizes)) {
     t.copy_(adjoint_op().call(M.cpu(), basis.cpu(), g_z.cpu(), g_w.cpu(), tied_active, on_cpu(sizes)));
-    return t;
-  }
-  if (t.numel() == 0) return t;
-  const auto batch = batch_of(t);
-  const Elements all_M(M, batch, 2), all_states(basis, batch, 1), all_g_z(g_z, batch, 1), all_g_w(g_w, batch, 1);
-  const Tensor status = at::empty({c10::multiply_integers(batch)}, basis.options());
-  const LeftCount left(status);
-  AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&] {
-    batch::cuda::adjoint<scalar_t>(static_cast<int>(M.size(-1)), status.numel(), all_M.view<scalar_t>(),
-                                   all_states.view<std::int8_t>(), all_g_z.view<scalar_t>(), all_g_w.view<scalar_t>(),
-                                   tied_active, t.mutable_data_ptr<scalar_t>(), status.mutable_data_ptr<std::int8_t>(),
-                                   left.data(), c10::cuda::getCurrentCUDAStream());
-  });
-  if (must_go_on(left, status, {t})) {
-    const Tensor elements = at::nonzero(status == batch::kLeftOver).reshape({-1});
-    const Tensor t_left =
-        adjoint_op().call(all_M.on_cpu(elements), all_states.on_cpu(elements), all_g_z.on_cpu(elements),
-                          all_g_w.on_cpu(elements), tied_active, std::nullopt);
-    put_back(t_left.expand({elements.numel(), -1}), elements, 1, t);
+  } else if (t.numel() > 0) {
+    const auto batch = batch_of(t);
+    const std::int64_t count = c10::multiply_integers(batch);
+    const Elements all_M(M, batch, 2), all_states(basis, batch, 1), all_g_z(g_z, batch, 1), all_g_w(g_w, batch, 1);
+    const Left left(count, M);
+    AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::_adjoint", [&] {
+      batch::cuda::adjoint<scalar_t>(static_cast<int>(M.size(-1)), count, all_M.view<scalar_t>(),
+                                     all_states.view<std::int8_t>(), all_g_z.view<scalar_t>(), all_g_w.view<scalar_t>(),
+                                     tied_active, t.mutable_data_ptr<scalar_t>(), left.data(),
+                                     c10::cuda::getCurrentCUDAStream());
+    });
   }
   return t;
 }
@@ -105,12 +90,22 @@ Tensor sum_outer_cuda(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symb
   const c10::cuda::CUDAGuard guard(t.device());
   const auto size = c10::asIntArrayRefSlow(symbolic_size, __FILE__, __LINE__);
   const Terms terms = arrange(t, x, size);
-  const Tensor number = x.masked_fill(x.isnan(), 0);
-  if (terms.per_output == 1) return (terms.t.unsqueeze(-1) * arrange(t, number, size).x.unsqueeze(-2)).reshape(size);
+  const std::int64_t n = t.size(-1);
+  if (terms.per_output == 1 && terms.outputs > 0 && n == x.size(-1) && n >= 1 && n <= batch::kEnumerated) {
+    const Tensor result = at::empty(size, t.options());
+    const Elements all_t(terms.t, terms.sizes, 1), all_x(terms.x, terms.sizes, 1);
+    AT_DISPATCH_FLOATING_TYPES(t.scalar_type(), "lcp::_sum_outer", [&] {
+      batch::cuda::outer<scalar_t>(static_cast<int>(n), terms.outputs, all_t.view<scalar_t>(), all_x.view<scalar_t>(),
+                                   result.mutable_data_ptr<scalar_t>(), c10::cuda::getCurrentCUDAStream());
+    });
+    return result;
+  }
+  const Tensor number = terms.x.masked_fill(terms.x.isnan(), 0);
+  if (terms.per_output == 1) return (terms.t.unsqueeze(-1) * number.unsqueeze(-2)).reshape(size);
   const auto as_batch = [&](const Tensor& of) {
     return of.reshape({terms.outputs, terms.per_output, of.size(-1)}).to(at::kDouble);
   };
-  return at::bmm(as_batch(terms.t).mT(), as_batch(arrange(t, number, size).x)).to(t.scalar_type()).reshape(size);
+  return at::bmm(as_batch(terms.t).mT(), as_batch(number)).to(t.scalar_type()).reshape(size);
 }
 
 TORCH_LIBRARY_IMPL(lcp, CUDA, library) {

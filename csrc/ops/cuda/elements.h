@@ -66,7 +66,8 @@ inline bool is_captured() {
   return c10::cuda::currentStreamCaptureStatusMayInitCtx() != c10::cuda::CaptureStatus::None;
 }
 
-/// Puts the rows of `part`, on the CPU, in the place of these elements of `all`, contiguous, [batch..., n] or [batch...].
+/// Puts the rows of `part`, on the CPU, in the place of these elements of `all`, contiguous, [batch..., n] or
+/// [batch...].
 inline void put_back(const Tensor& part, const Tensor& elements, std::int64_t core_dims, const Tensor& all) {
   at::DimVector flat = {-1};
   if (core_dims == 1) flat.push_back(all.size(-1));

@@ -12,12 +12,10 @@
 namespace lcp::ops::cuda {
 namespace {
 
-constexpr std::array<std::string_view, 6> kWithKernels = {"solve",   "_solve_with_basis", "_piece",
+constexpr std::array<std::string_view, 6> kWithKernels = {"solve",    "_solve_with_basis", "_piece",
                                                           "_tangent", "_adjoint",          "_sum_outer"};
 
-void fall_back(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
-  at::native::cpu_fallback(handle, stack);
-}
+void fall_back(const c10::OperatorHandle& handle, torch::jit::Stack* stack) { at::native::cpu_fallback(handle, stack); }
 
 TORCH_LIBRARY_IMPL(lcp, CUDA, library) {
   for (const Operator* op : operators()) {

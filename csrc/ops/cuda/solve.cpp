@@ -19,8 +19,8 @@ namespace {
 std::optional<Tensor> on_cpu(const std::optional<Tensor>& x) { return x ? std::optional(x->cpu()) : std::nullopt; }
 
 // Whether a kernel solves this call's problems.
-bool has_kernel(const Tensor& M, std::int64_t num_equations, const std::optional<Tensor>& sizes, const SolveFlags& flags,
-                double tolerance, double min_tolerance) {
+bool has_kernel(const Tensor& M, std::int64_t num_equations, const std::optional<Tensor>& sizes,
+                const SolveFlags& flags, double tolerance, double min_tolerance) {
   const std::int64_t n = M.size(-1);
   return num_equations == 0 && !sizes && n >= 1 && n <= (flags.guess ? batch::kEnumerated : batch::cuda::kLargest) &&
          method_named(flags.method) == Method::kAuto && !flags.max_pivots && tolerance >= min_tolerance;
@@ -73,12 +73,11 @@ void solve_by_kernel(const Tensor& M, const Tensor& q, const SolveFlags& flags, 
   }
 }
 
-Tensors<4> solve(const Tensor& M, const Tensor& q, std::int64_t num_equations,
-                 const std::optional<Tensor>& sizes, const SolveFlags& flags, bool needs_basis, Tensors<4> results) {
+Tensors<4> solve(const Tensor& M, const Tensor& q, std::int64_t num_equations, const std::optional<Tensor>& sizes,
+                 const SolveFlags& flags, bool needs_basis, Tensors<4> results) {
   const c10::cuda::CUDAGuard guard(M.device());
   AT_DISPATCH_FLOATING_TYPES(M.scalar_type(), "lcp::solve", [&] {
-    const double tolerance =
-        flags.tolerance.value_or(solver::default_tolerance(std::is_same_v<scalar_t, float>));
+    const double tolerance = flags.tolerance.value_or(solver::default_tolerance(std::is_same_v<scalar_t, float>));
     if (has_kernel(M, num_equations, sizes, flags, tolerance, batch::cuda::min_tolerance<scalar_t>())) {
       if (std::get<2>(results).numel() > 0) solve_by_kernel<scalar_t>(M, q, flags, tolerance, results);
       return;
@@ -108,9 +107,8 @@ Tensors<4> solve_with_basis_cuda(const Tensor& M, const Tensor& q, std::int64_t 
                                  std::string_view method, std::string_view ties, double kappa,
                                  std::optional<double> tolerance, std::optional<std::int64_t> max_pivots,
                                  bool needs_basis) {
-  const auto [z, w, status, basis] =
-      as_tuple(new_results<4>(kSolveWithBasis, M, q, num_equations, sizes, guess, method, ties, kappa, tolerance,
-                              max_pivots, needs_basis));
+  const auto [z, w, status, basis] = as_tuple(new_results<4>(kSolveWithBasis, M, q, num_equations, sizes, guess, method,
+                                                             ties, kappa, tolerance, max_pivots, needs_basis));
   if (!needs_basis) basis.fill_(solver::kUnsolved);
   solve(M, q, num_equations, sizes, {guess, method, ties, kappa, tolerance, max_pivots}, needs_basis,
         {z, w, status, needs_basis ? basis : Tensor()});

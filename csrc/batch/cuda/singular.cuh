@@ -1,0 +1,207 @@
+// Derivatives where M_aa is singular or near it, one problem in each warp: the rank decisions and the minimum-norm
+// least-squares solution of linalg/basis.h.
+#pragma once
+
+#include <limits>
+
+#include "batch/cuda/warps.cuh"
+
+namespace lcp::batch::cuda {
+
+// The matrix M_aa, or its transpose, of the pairs of the active lanes, brought to B = [I R; 0 0], but for the order of
+// rows and columns, by eliminations with full pivoting that are recorded in `operations`: B = operations A.
+template <int size>
+class WarpBasis {
+ public:
+  // left: the memory of the matrix, whose inactive rows and columns are 0.
+  __device__ WarpBasis(int n, bool active, WarpMemory<size>& matrix, WarpMemory<size>& operations)
+      : n_(n), active_(active), active_lanes_(__ballot_sync(kAllLanes, active)), B_(matrix), L_(operations) {}
+
+  template <class T>
+  __device__ void load(const T* M, bool transposed) {
+    __syncwarp();
+    for (int k = lane(); k < n_ * n_; k += kWarp) {
+      const int i = k / n_;
+      const int j = k % n_;
+      const bool basic = (active_lanes_ >> i & active_lanes_ >> j & 1) != 0;
+      (transposed ? B_.entry(j, i) : B_.entry(i, j)) = basic ? double(M[k]) : 0.0;
+    }
+    row_exponent_ = column_exponent_ = 0;
+    __syncwarp();
+  }
+
+  // As linalg/equilibrate.h, of which each lane keeps the exponents of its row and its column.
+  __device__ void equilibrate() {
+    constexpr int sweeps = 8;
+    double target = 0;
+    for (int j = 0; exists() && j < n_; ++j) target = stdx::max(target, stdx::abs(B_.at(lane(), j)));
+    target = largest_of_lanes(target);
+    for (int sweep = 0; sweep < sweeps; ++sweep) {
+      row_exponent_ += scale_lines([this](int k) -> double& { return B_.entry(lane(), k); }, target);
+      column_exponent_ += scale_lines([this](int k) -> double& { return B_.entry(k, lane()); }, target);
+    }
+  }
+
+  // Returns the rank: a pivot below `negligible` times the largest counts as 0.
+  __device__ int eliminate(double negligible) {
+    for (int j = 0; exists() && j < n_; ++j) L_.entry(lane(), j) = lane() == j ? 1.0 : 0.0;
+    __syncwarp();
+    column_of_row_ = row_of_column_ = -1;
+    free_columns_ = active_lanes_;
+    double first_pivot = 0;
+    int rank = 0;
+    for (; free_columns_ != 0; ++rank) {
+      double best = -1;
+      int best_column = 0;
+      if (active_ && column_of_row_ < 0) {
+        for (unsigned columns = free_columns_; columns != 0; columns &= columns - 1) {
+          const int j = __ffs(static_cast<int>(columns)) - 1;
+          const double x = stdx::abs(B_.at(lane(), j));
+          if (x > best) {
+            best = x;
+            best_column = j;
+          }
+        }
+      }
+      const double largest = largest_of_lanes(best);
+      if (rank == 0) first_pivot = largest;
+      if (!(largest > negligible * first_pivot)) break;
+      const int r = first_lane(best == largest);
+      eliminate_with(r, from_lane(best_column, r));
+    }
+    return rank;
+  }
+
+  // After eliminate, x of lane j for the right-hand side b of lane i; undetermined entries are 0.
+  __device__ double solve(double b) {
+    L_.share(b);
+    double sum = 0;
+    for (int j = 0; exists() && j < n_; ++j) sum = multiply_add(L_.at(lane(), j), L_.vector[j], sum);
+    const double x = from_lane(sum, row_of_column_ < 0 ? 0 : row_of_column_);
+    return row_of_column_ < 0 ? 0.0 : x;
+  }
+
+  // The same, after equilibrate, where the rank is `rank`: the least squares solution of least norm.
+  __device__ double solve_carefully(double b, int rank) {
+    const bool singular = rank < __popc(active_lanes_);
+    const unsigned zero_rows = __ballot_sync(kAllLanes, active_ && column_of_row_ < 0);
+    if (singular) {
+      // The rows of `operations` that have no pivot span the left null space of B.
+      for (unsigned rows = zero_rows; rows != 0; rows &= rows - 1) {
+        if (exists()) L_.entry(first(rows), lane()) = ldexp(L_.at(first(rows), lane()), -row_exponent_);
+      }
+      b = without_span(zero_rows, b);
+    }
+    double x = ldexp(solve(ldexp(b, -row_exponent_)), -column_exponent_);
+    if (!singular) return x;
+    __syncwarp();
+    unsigned columns = free_columns_;
+    for (unsigned rows = zero_rows; rows != 0; rows &= rows - 1, columns &= columns - 1) {
+      const int f = first(columns);
+      const double entry = row_of_column_ >= 0 ? -B_.at(row_of_column_, f) : lane() == f ? 1.0 : 0.0;
+      if (exists()) L_.entry(first(rows), lane()) = ldexp(entry, -column_exponent_);
+    }
+    return without_span(zero_rows, x);
+  }
+
+ private:
+  __device__ bool exists() const { return lane() < n_; }
+  __device__ static int first(unsigned set) { return __ffs(static_cast<int>(set)) - 1; }
+
+  template <class Line>
+  __device__ int scale_lines(const Line& line, double target) {
+    __syncwarp();
+    double largest = 0;
+    for (int k = 0; exists() && k < n_; ++k) largest = stdx::max(largest, stdx::abs(line(k)));
+    const double share = largest / target;
+    const int exponent = share > 0 ? static_cast<int>(lround(log2(share) / 2)) : 0;
+    for (int k = 0; exists() && exponent != 0 && k < n_; ++k) line(k) = ldexp(line(k), -exponent);
+    __syncwarp();
+    return exponent;
+  }
+
+  __device__ void eliminate_with(int r, int c) {
+    const double inverse = 1.0 / B_.at(r, c);
+    __syncwarp();
+    if (exists()) {
+      B_.entry(r, lane()) *= inverse;
+      L_.entry(r, lane()) *= inverse;
+    }
+    __syncwarp();
+    const double factor = active_ && lane() != r ? B_.at(lane(), c) : 0.0;
+    if (factor != 0) {
+      for (int j = 0; j < n_; ++j) {
+        B_.entry(lane(), j) = subtract_product(factor, B_.at(r, j), B_.at(lane(), j));
+        L_.entry(lane(), j) = subtract_product(factor, L_.at(r, j), L_.at(lane(), j));
+      }
+    }
+    __syncwarp();
+    if (active_) B_.entry(lane(), c) = lane() == r ? 1.0 : 0.0;
+    if (lane() == r) column_of_row_ = c;
+    if (lane() == c) row_of_column_ = r;
+    free_columns_ &= ~(1U << c);
+    __syncwarp();
+  }
+
+  // x less its part in the span of these rows of `operations`, which become an orthonormal basis of it [Gram, Schmidt,
+  // each twice].
+  __device__ double without_span(unsigned rows, double x) {
+    __syncwarp();
+    for (unsigned rest = rows; rest != 0; rest &= rest - 1) {
+      const int row = first(rest);
+      double v = exists() ? L_.at(row, lane()) : 0.0;
+      v /= largest_of_lanes(stdx::abs(v));
+      for (int turn = 0; turn < 2; ++turn) {
+        for (unsigned before = rows & ((1U << row) - 1); before != 0; before &= before - 1) {
+          const double q = exists() ? L_.at(first(before), lane()) : 0.0;
+          v = subtract_product(q, sum_of_lanes(q * v), v);
+        }
+        v /= sqrt(sum_of_lanes(v * v));
+      }
+      if (exists()) L_.entry(row, lane()) = v;
+      __syncwarp();
+      x = subtract_product(v, sum_of_lanes(v * x), x);
+    }
+    return x;
+  }
+
+  int n_;
+  bool active_;
+  unsigned active_lanes_, free_columns_ = 0;
+  WarpMemory<size>&B_, &L_;
+  int row_exponent_ = 0, column_exponent_ = 0;
+  int column_of_row_ = -1, row_of_column_ = -1;
+};
+
+// One warp in each block, which takes one of the elements that were left after another.
+template <int size, class T, bool transposed>
+__global__ void __launch_bounds__(kWarp)
+    differentiate_left(Derivative<T, transposed> derivative, double negligible, LeftElements left) {
+  __shared__ WarpMemory<size> memory, operations;
+  const int n = derivative.n;
+  for (unsigned long long k = blockIdx.x; k < *left.count; k += gridDim.x) {
+    const std::int64_t b = left.element[k];
+    const bool active = lane() < n && is_active(derivative.state(b), derivative.tied_active);
+    const T* const M = derivative.matrix(b);
+    memory.load(n, M);
+    const double right = derivative.right(b, memory, active);
+    WarpBasis<size> basis(n, active, memory, operations);
+    basis.load(M, transposed);
+    int rank = basis.eliminate(negligible);
+    double x = 0;
+    if (rank == __popc(__ballot_sync(kAllLanes, active))) {
+      x = basis.solve(active ? right : 0.0);
+    } else if (rank > 0) {
+      basis.load(M, transposed);
+      basis.equilibrate();
+      rank = basis.eliminate(negligible);
+      x = basis.solve_carefully(active ? right : 0.0, rank);
+    }
+    __syncwarp();
+    memory.load(n, M);
+    derivative.write(b, memory, active, active ? x : right);
+    __syncwarp();
+  }
+}
+
+}  // namespace lcp::batch::cuda

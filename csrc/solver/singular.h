@@ -1,0 +1,9 @@
+// What counts as singular.
+#pragma once
+
+namespace lcp::solver {
+
+/// M_aa counts as singular where a pivot is smaller than this beside the largest, the error of the entries.
+constexpr double negligible_pivot(bool single_precision) { return single_precision ? 1e-5 : 1e-12; }
+
+}  // namespace lcp::solver
