@@ -1,9 +1,8 @@
-#include "batch/cuda/kernels.h"
-
 #include <c10/cuda/CUDAException.h>
 
 #include <type_traits>
 
+#include "batch/cuda/kernels.h"
 #include "batch/cuda/singular.cuh"
 #include "batch/cuda/threads.cuh"
 #include "batch/cuda/warps.cuh"
@@ -86,7 +85,7 @@ void solve(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<
     solver::perturb(0, n, perturbation.of_row);
     with_padded_size(n, [&](auto size) {
       solve_in_warps<size, T><<<blocks(count, kWarps), kWarp * kWarps, 0, stream>>>(n, count, M, q, tolerance,
-                                                                                   perturbation, solutions, left);
+                                                                                    perturbation, solutions, left);
     });
   }
   C10_CUDA_KERNEL_LAUNCH_CHECK();
@@ -130,14 +129,14 @@ void outer(int n, std::int64_t count, BatchView<T> t, BatchView<T> x, T* result,
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
-#define LCP_INSTANTIATE(T)                                                                                           \
-  template void solve<T>(int, std::int64_t, BatchView<T>, BatchView<T>, BatchView<T>, double, const Solutions<T>&,   \
-                         std::int32_t*, cudaStream_t);                                                               \
-  template double min_tolerance<T>();                                                                                \
-  template void adjoint<T>(int, std::int64_t, BatchView<T>, BatchView<std::int8_t>, BatchView<T>, BatchView<T>,      \
-                           bool, T*, const LeftElements&, cudaStream_t);                                             \
-  template void tangent<T>(int, std::int64_t, BatchView<T>, BatchView<std::int8_t>, BatchView<T>, bool, T*, T*,      \
-                           const LeftElements&, cudaStream_t);                                                       \
+#define LCP_INSTANTIATE(T)                                                                                            \
+  template void solve<T>(int, std::int64_t, BatchView<T>, BatchView<T>, BatchView<T>, double, const Solutions<T>&,    \
+                         std::int32_t*, cudaStream_t);                                                                \
+  template double min_tolerance<T>();                                                                                 \
+  template void adjoint<T>(int, std::int64_t, BatchView<T>, BatchView<std::int8_t>, BatchView<T>, BatchView<T>, bool, \
+                           T*, const LeftElements&, cudaStream_t);                                                    \
+  template void tangent<T>(int, std::int64_t, BatchView<T>, BatchView<std::int8_t>, BatchView<T>, bool, T*, T*,       \
+                           const LeftElements&, cudaStream_t);                                                        \
   template void outer<T>(int, std::int64_t, BatchView<T>, BatchView<T>, T*, cudaStream_t)
 LCP_INSTANTIATE(double);
 LCP_INSTANTIATE(float);

@@ -251,7 +251,7 @@ __device__ double find_state_in_warp(int n, WarpMemory<size>& memory, double q, 
 }
 
 template <int size, class T>
-__global__ void __launch_bounds__(kWarp * kWarps)
+__global__ void __launch_bounds__(kWarp* kWarps)
     solve_in_warps(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, double tolerance,
                    Perturbation perturbation, Solutions<T> solutions, std::int32_t* left) {
   __shared__ WarpMemory<size> memories[kWarps];
@@ -284,9 +284,9 @@ template <int size>
 __device__ double solve_system_in_warp(double (&row)[size], double b, bool counts, double* x) {
   bool used = lane() >= size;
   double growth = 0;
-  double sum = 0;     // lane c: sum over r < c of U_rc y_r
+  double sum = 0;      // lane c: sum over r < c of U_rc y_r
   double inverse = 0;  // lane c: 1 / U_cc
-  int pivot_row = 0;  // lane c
+  int pivot_row = 0;   // lane c
 #pragma unroll
   for (int c = 0; c < size; ++c) {
     const double candidate = used ? -1.0 : stdx::abs(row[c]);
@@ -375,7 +375,7 @@ struct Derivative {
 
 // Differentiates one element in each warp; those whose M_aa is not clearly regular are left to singular.cuh.
 template <int size, class T, bool transposed>
-__global__ void __launch_bounds__(kWarp * kWarps)
+__global__ void __launch_bounds__(kWarp* kWarps)
     differentiate_in_warps(std::int64_t count, Derivative<T, transposed> derivative, LeftElements left) {
   __shared__ WarpMemory<size> memories[kWarps];
   WarpMemory<size>& memory = memories[threadIdx.x / kWarp];
