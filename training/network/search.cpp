@@ -26,8 +26,6 @@ using nn::LcpNetwork;
 using nn::LcpNetworkOptions;
 using torch::Tensor;
 
-// Networks whose relative validation error is below this, and that rest where the samples rest, are exact.
-constexpr double kExact = 1e-10, kExactRest = 0.99;
 // Where affine networks have a smaller error than this, networks whose q is one are not tried.
 constexpr double kAlmostAffine = 1e-3;
 // A round improves on the earlier ones where its validation error is at most this multiple of theirs.
@@ -46,8 +44,6 @@ constexpr double kCouplingResiduals = 50;
 constexpr double kUncoupled = 1e3, kNoCoupling = 1e-2;
 // The weight of the inertia that unknowns are held to.
 constexpr double kInertial = 1e3;
-// Validation errors count as equal within this many standard errors.
-constexpr double kStandardErrors = 2;
 // The weight of the hidden units' weights: without it some units become steps between two samples.
 constexpr double kSteepness = 1e-4;
 constexpr std::int64_t kTrainedAtOnce = 16, kFittedAtOnce = 4;  // the sizes of tasks
@@ -67,8 +63,6 @@ struct Stage {
 constexpr Stage kStages[] = {{0.25, 1, 8, 24},   {0.25, 1, 8, 12},    {0.25, 1, 8, 4}, {0.25, 1, 32, 4},
                              {0.25, 0.1, 32, 4}, {0.25, 0.01, 32, 4}, {1, 0, 0, 4}};
 constexpr std::int64_t kRandomStates = 4000;
-// Predictions that differ by more than this multiple of their units are others.
-constexpr double kOther = 1e-6;
 constexpr std::int64_t kPivotsPerUnknown = 4;
 // Rounds with as many unknowns, where the best of the first is almost exact, or exact but without another exact network
 // that agrees with it.
@@ -104,36 +98,6 @@ Tensor couplings(const LcpNetwork& network, const Tensor& theta) {
   const std::int64_t n = M.size(-1);
   const Tensor beside = (at::ones({n, n}) - at::eye(n)).flatten().nonzero().squeeze(-1);
   return relative.flatten(-2).index_select(-1, beside);
-}
-
-// Whether a network predicts the samples up to rounding, and whether it rests where they rest, too.
-bool precise(const Candidate& c) { return std::max(c.training_error, c.validation_error) < kExact; }
-bool exact(const Candidate& c) { return precise(c) && c.rest > kExactRest; }
-
-// A percent of the resting samples that do not rest counts as much as an error twice as large.
-double score(const Candidate& c) {
-  return exact(c) ? 0 : std::max(c.validation_error, kExact) * (1 + 100 * (1 - c.rest));
-}
-
-// The shares of states, the rows, in which a prediction differs from each of the others.
-Tensor differences(const Tensor& prediction, const std::vector<Tensor>& others) {
-  Tensor shares = torch::empty({static_cast<std::int64_t>(others.size())}, torch::kDouble);
-  for (std::size_t k = 0; k < others.size(); ++k) {
-    shares[static_cast<std::int64_t>(k)] =
-        (~((prediction - others[k]).abs() <= kOther).all(1)).to(torch::kDouble).mean();
-  }
-  return shares;
-}
-
-// Whether two predictions agree in all states.
-bool confirmed(const std::vector<Tensor>& predictions) {
-  return std::any_of(predictions.begin(), predictions.end(), [&](const Tensor& prediction) {
-    return (differences(prediction, predictions) == 0).sum().item<std::int64_t>() > 1;  // not with itself alone
-  });
-}
-
-auto complexity(const Candidate& c) {
-  return std::tuple(c.options.q() == Dependence::kNetwork, c.options.unknowns(), c.coupled, c.validation_error);
 }
 
 // The mean square error of a network, relative to the units of the outputs.
@@ -584,50 +548,10 @@ Motion Search::all() const {
 Candidate Search::best() const {
   const std::vector<const Candidate*> all = candidates();
   if (all.empty()) return rounds_.back().best.front();
-  const auto lowest = *std::min_element(all.begin(), all.end(),
-                                        [](const Candidate* a, const Candidate* b) { return score(*a) < score(*b); });
-  if (exact(*lowest)) {
-    const std::vector<Tensor> predictions = exact_predictions();
-    const Candidate* chosen = nullptr;
-    double least = INFINITY;
-    std::size_t number = 0;
-    for (const Candidate* c : all) {
-      if (!precise(*c)) continue;
-      const double here = differences(predictions[number++], predictions).sum().item<double>();
-      if (!exact(*c) || here > least || (here == least && complexity(*c) >= complexity(*chosen))) continue;
-      chosen = c;
-      least = here;
-    }
-    return *chosen;
+  if (std::any_of(all.begin(), all.end(), [](const Candidate* candidate) { return exact(*candidate); })) {
+    return most_agreed(all, exact_predictions());
   }
-  // The standard error is that of a root of the mean square of as many normal numbers.
-  const auto residuals = static_cast<double>(validation_.v_next.numel());
-  const double limit = (1 + kStandardErrors / std::sqrt(2 * residuals)) * score(*lowest);
-  const double share = residuals / (residuals + static_cast<double>(training_.v_next.numel()));
-  const auto criterion = [&](const Candidate& c) {
-    const double square = (1 - share) * std::pow(c.training_error, 2) + share * std::pow(c.validation_error, 2);
-    return information(c, square, training_.v_next.numel() + validation_.v_next.numel());
-  };
-  const Candidate* chosen = lowest;
-  for (const Candidate* c : all) {
-    if (score(*c) <= limit && criterion(*c) < criterion(*chosen)) chosen = c;
-  }
-  return *chosen;
-}
-
-// The number of parameters that motion depends on: not on the units of an unknown and of its row of the LCP.
-double Search::parameters(const Candidate& candidate) const {
-  const auto n = static_cast<double>(candidate.options.unknowns());
-  double count = static_cast<double>(network(candidate.options)->size()) - 2 * n;
-  if (!candidate.coupled) count -= n * (n - 1);
-  if (candidate.inertial) count -= n;
-  return candidate.odd ? count / 2 : count;
-}
-
-// The Bayesian information criterion, up to a constant.
-double Search::information(const Candidate& candidate, double mean_square, std::int64_t residuals) const {
-  const auto count = static_cast<double>(residuals);
-  return count * std::log(std::max(mean_square, kExact * kExact)) + parameters(candidate) * std::log(count);
+  return simplest(all, training_.v_next.numel(), validation_.v_next.numel());
 }
 
 Candidate Search::refitted(const Candidate& candidate, const Motion& motion) const {

@@ -3,7 +3,7 @@
 //
 //   [Mallat, Zhang] Mallat, Zhang: Matching pursuits with time-frequency dictionaries, IEEE Transactions on Signal
 //           Processing 41, 1993.
-//   [Schwarz] Schwarz: Estimating the dimension of a model, Annals of Statistics 6, 1978.
+//   [Schwarz] see candidate.h
 //   [Tobin] Tobin: Estimation of relationships for limited dependent variables, Econometrica 26, 1958.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lcp/nn/lcp_network.h"
+#include "network/candidate.h"
 #include "network/motion.h"
 
 namespace lcp::training {
@@ -60,18 +61,6 @@ struct SearchOptions {
   std::int64_t first_velocity = 0;  ///< the first component of x that is a velocity before the step
   std::int64_t seed = 0;
   std::int64_t threads = 1;
-};
-
-/// A learned network: its options with the units of the data, and its parameters.
-struct Candidate {
-  nn::LcpNetworkOptions options;
-  torch::Tensor theta;      ///< [size]
-  double training_error;    ///< root of the mean square, relative to the units of the outputs
-  double validation_error;  ///< the same
-  double rest;              ///< the share of the resting training samples that it predicts to rest exactly
-  bool coupled;             ///< whether M has entries beside its diagonal
-  bool odd = false;         ///< whether it was fitted to mirrored samples, too, see Search::simplified
-  bool inertial = false;    ///< whether its unknowns are held to stop the body, see Search::simplified
 };
 
 struct Round {
@@ -189,8 +178,6 @@ class Search {
   torch::Tensor fitted(const nn::LcpNetwork& network, const Motion& motion, const torch::Tensor& theta,
                        std::int64_t iterations, double factor, double rest, const std::function<bool()>& stopped,
                        bool inertial = false) const;
-  double parameters(const Candidate& candidate) const;
-  double information(const Candidate& candidate, double mean_square, std::int64_t residuals) const;
   std::vector<Candidate> ranked(const nn::LcpNetwork& network, const torch::Tensor& theta) const;
 
   Motion training_, validation_;

@@ -11,8 +11,6 @@
 namespace lcp::ops::cuda {
 namespace {
 
-std::optional<Tensor> on_cpu(const std::optional<Tensor>& x) { return x ? std::optional(x->cpu()) : std::nullopt; }
-
 at::IntArrayRef batch_of(const Tensor& x) { return x.sizes().slice(0, x.dim() - 1); }
 
 bool has_kernel(const Tensor& M, const std::optional<Tensor>& sizes) {

@@ -3,7 +3,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/nonzero.h>
 #include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -11,11 +10,16 @@
 #include <c10/util/DimVector.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "batch/kernels.h"
 #include "ops/operator.h"
 
 namespace lcp::ops::cuda {
+
+inline std::optional<Tensor> on_cpu(const std::optional<Tensor>& x) {
+  return x ? std::optional(x->cpu()) : std::nullopt;
+}
 
 /// One tensor over a batch: contiguous, or a single element that all share. Other broadcasts are copied.
 class Elements {

@@ -1,7 +1,7 @@
 // lcp::solve on a GPU: n <= 32 by the batch kernels there; larger problems, what the kernels leave, and every other
 // method on the CPU.
 #include <ATen/Dispatch.h>
-#include <ATen/ops/full.h>
+#include <ATen/ops/nonzero.h>
 #include <torch/library.h>
 
 #include <limits>
@@ -15,8 +15,6 @@
 
 namespace lcp::ops::cuda {
 namespace {
-
-std::optional<Tensor> on_cpu(const std::optional<Tensor>& x) { return x ? std::optional(x->cpu()) : std::nullopt; }
 
 // Whether a kernel solves this call's problems.
 bool has_kernel(const Tensor& M, std::int64_t num_equations, const std::optional<Tensor>& sizes,
