@@ -19,6 +19,8 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests" / "python"))
 import cuda_problems
 
+KINDS = [cuda_problems.positive, cuda_problems.anything, cuda_problems.degenerate]
+
 
 def seconds(work, repeats=7):
     work()
@@ -108,31 +110,42 @@ def by_hand(M, q, rows):
     print(f"{len(q)} problems by hand {hand / ours:.1f} x, torch.linalg.solve of M alone {system / ours:.1f} x our time")
 
 
-def compare_statuses(count, rows):
-    """Statuses of the GPU and the CPU, in pieces: no difference is expected."""
-    kinds = [cuda_problems.positive, cuda_problems.anything, cuda_problems.degenerate]
-    compared = differ = worst = 0
-    torch.set_num_threads(os.cpu_count())
-    for seed in range(1000):
-        for kind in kinds:
+def compare_statuses(name, problems, rows):
+    """Statuses and bits of the GPU and the CPU for batches (M, q): no status is expected to differ."""
+    compared = differ = bits = 0
+    for M, q in problems:
+        z, _, status = torch.ops.lcp.solve(M, q)
+        z_gpu, _, status_gpu = torch.ops.lcp.solve(M.cuda(), q.cuda())
+        differ += int((status_gpu.cpu() != status).sum())
+        bits += int((z_gpu.cpu() != z).any(-1).logical_and(status == 0).sum())
+        compared += len(q)
+    rows.append({"problems": name, "compared": compared, "statuses_that_differ": differ, "solutions_with_other_bits": bits})
+    print(f"{name}: {compared} statuses compared, {differ} differ; {bits} solutions have other bits", flush=True)
+
+
+def small_problems(count):
+    while count > 0:
+        seed = count
+        for kind in KINDS:
             for n in (1, 2, 3, 4):
-                if compared >= count:
-                    break
-                M, q = kind(200_000, n, seed)
-                z, _, status = torch.ops.lcp.solve(M, q)
-                z_gpu, _, status_gpu = torch.ops.lcp.solve(M.cuda(), q.cuda())
-                differ += int((status_gpu.cpu() != status).sum())
-                worst += int((z_gpu.cpu() != z).any(-1).logical_and(status == 0).sum())
-                compared += len(q)
-    rows.append({"statuses_compared": compared, "statuses_that_differ": differ, "solutions_with_other_bits": worst})
-    print(f"statuses: {compared} compared, {differ} differ; {worst} solutions have other bits")
+                size = min(count, 200_000)
+                if size == 0:
+                    return
+                yield kind(size, n, seed)
+                count -= size
+
+
+def larger_problems(n, count):
+    for kind in KINDS:
+        for dtype in (torch.double, torch.float):
+            yield tuple(x.to(dtype) for x in kind(count, n))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True)
     parser.add_argument("--most", type=int, default=10_000_000, help="the largest batch of 3 x 3 problems")
-    parser.add_argument("--statuses", type=int, default=10_000_000, help="how many statuses are compared with the CPU's")
+    parser.add_argument("--statuses", type=int, default=10_000_000, help="how many of n <= 4 are compared")
     parser.add_argument("--threads", type=int, default=2, help="of the CPU")
     parser.add_argument("--out", help="a file for the rows as JSON")
     arguments = parser.parse_args()
@@ -151,7 +164,11 @@ def main():
         measure("friction", M, q, min(count, 4000), rows)
     by_hand(*cuda_problems.positive(100_000, 3), rows)
     if arguments.statuses:
-        compare_statuses(arguments.statuses, rows)
+        torch.set_num_threads(os.cpu_count())
+        compare_statuses("n = 1 to 4", small_problems(arguments.statuses), rows)
+        for n, count in ((5, 200_000), (6, 200_000), (8, 50_000), (10, 20_000), (16, 1000), (24, 400), (32, 200)):
+            compare_statuses(f"n = {n}", larger_problems(n, count), rows)
+        compare_statuses("friction", [cuda_problems.friction(200_000)], rows)
     if arguments.out:
         pathlib.Path(arguments.out).write_text(json.dumps(rows, indent=1))
 
