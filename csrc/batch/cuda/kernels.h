@@ -9,7 +9,7 @@
 
 namespace lcp::batch::cuda {
 
-/// Up to this n there are kernels: one problem in each thread up to kEnumerated, one in each warp above.
+/// Up to this n there are kernels. Small problems are solved one in each thread, larger ones one in each warp.
 inline constexpr int kLargest = 32;
 
 /// The kernels below are put into `stream` and do not wait. All memory is that of the GPU. An element's bits depend

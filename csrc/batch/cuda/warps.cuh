@@ -185,7 +185,7 @@ class WarpLemke {
   int row_variable_, column_variable_, artificial_column_variable_;
 };
 
-// Whether z solves the problem, by the rules of batch/verify.h for a pivoted basis, and this lane's w, s_i and state.
+// Whether z solves the problem, by the rules of batch/verify.h for a pivoted basis, and this lane's w and s_i.
 template <class T>
 struct Checked {
   bool solved;
