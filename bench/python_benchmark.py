@@ -335,7 +335,7 @@ def compliant_step(results):
 
 def rigid_step(results):
     """The same step on rigid ground: lcp::solve_friction, and Drake's SAP with almost rigid contact."""
-    for contacts in (1, 4, 12):
+    for contacts in (1, 4, 12, 30, 60):
         work = f"rigid step, {contacts}"
         position, velocity, (A, v_free, J, _, _, mu) = body_on_points(contacts)
         b = torch.tensor([0, 0, -DEPTH / STEP], dtype=torch.double).repeat(contacts)
