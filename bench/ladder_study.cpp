@@ -1,4 +1,4 @@
-// Which rung of the ladder decides which problems: the table of docs/solvers.md.
+// Which rung of the ladder decides which LCPs, and which mixed LCPs are solved: the tables of docs/solvers.md.
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "solver/ladder.h"
+#include "solver/mixed.h"
+#include "support/circuits.h"
 #include "support/problems.h"
 
 namespace {
@@ -97,9 +99,36 @@ std::vector<Family> families() {
   };
 }
 
-}  // namespace
+struct MixedFamily {
+  std::string name;
+  int count;
+  std::function<lcp::testing::MixedProblem(Random&)> make;
+};
 
-int main() {
+std::vector<MixedFamily> mixed_families() {
+  using namespace lcp::testing;
+  const auto integer = [](Random& random, int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(random);
+  };
+  std::vector<MixedFamily> all;
+  for (const CircuitFamily family : kCircuitFamilies) {
+    for (const int decades : {2, 12}) {
+      all.push_back({std::string(name_of(family)) + ", " + std::to_string(decades) + " decades", 5000,
+                     [=](Random& random) { return circuit(random, family, integer(random, 2, 60), decades); }});
+    }
+  }
+  all.push_back({"redundant joints, up to 10^-16..10^-4", 20000, [=](Random& random) {
+                   const double independence = std::pow(10, std::uniform_real_distribution<double>(-16, -4)(random));
+                   return mechanism(random, integer(random, 1, 20), independence);
+                 }});
+  all.push_back({"normal entries, A singular, k <= 6, n <= 10", 20000, [=](Random& random) {
+                   const int k = integer(random, 1, 6);
+                   return planted(random, k, integer(random, 1, 10), integer(random, 1, std::min(k, 3)));
+                 }});
+  return all;
+}
+
+void study_ladder() {
   std::printf(
       "| problems | count | solved | infeasible | not found | decided by | us each |\n|---|---|---|---|---|---|---|\n");
   for (const Family& family : families()) {
@@ -128,5 +157,42 @@ int main() {
                 spent.count() / family.count);
     std::fflush(stdout);
   }
+}
+
+void study_mixed() {
+  std::printf(
+      "| problems | count | solved | infeasible | not found | false | us each | slowest "
+      "|\n|---|---|---|---|---|---|---|---|\n");
+  for (const MixedFamily& family : mixed_families()) {
+    Random random(77);
+    std::map<Status, int> statuses;
+    int wrong = 0;
+    double spent = 0, slowest = 0;
+    for (int k = 0; k < family.count; ++k) {
+      const lcp::testing::MixedProblem problem = family.make(random);
+      lcp::solver::Mixed mixed(problem.k, problem.size() - problem.k, {});
+      Eigen::VectorXd v(problem.size()), y(problem.size());
+      const auto start = std::chrono::steady_clock::now();
+      const Status status = mixed.solve(problem.H.data(), problem.h.data(), nullptr, v.data(), y.data());
+      const double time = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+      spent += time;
+      slowest = std::max(slowest, time);
+      ++statuses[status];
+      wrong += status == Status::kInfeasible ||
+               (status == Status::kSolved && !(lcp::testing::violation(problem, v) <= 2e-9));
+    }
+    std::printf("| %s | %d | %d | %d | %d | %d | %.0f | %.0f |\n", family.name.c_str(), family.count,
+                statuses[Status::kSolved], statuses[Status::kInfeasible],
+                statuses[Status::kNotFound] + statuses[Status::kPivotLimit], wrong, spent / family.count, slowest);
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace
+
+int main() {
+  study_ladder();
+  std::printf("\n");
+  study_mixed();
   return 0;
 }

@@ -21,7 +21,9 @@ void equilibrate(int n, double* A, int* r, int* c) {
   std::fill_n(c, n, 0);
   double target = 0;
   for (std::ptrdiff_t k = 0; k < static_cast<std::ptrdiff_t>(n) * n; ++k) target = std::max(target, std::abs(A[k]));
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+  bool changes = true;
+  for (int sweep = 0; sweep < kSweeps && changes; ++sweep) {
+    changes = false;
     // The rows, then the columns of what the rows left.
     for (const bool rows : {true, false}) {
       const int along = rows ? 1 : n;
@@ -32,6 +34,7 @@ void equilibrate(int n, double* A, int* r, int* c) {
         for (int j = 0; j < n; ++j) largest = std::max(largest, std::abs(line[static_cast<std::ptrdiff_t>(j) * along]));
         const int exponent = half_exponent(largest / target);
         if (exponent == 0) continue;
+        changes = true;
         (rows ? r : c)[i] += exponent;
         for (int j = 0; j < n; ++j) {
           double& entry = line[static_cast<std::ptrdiff_t>(j) * along];

@@ -18,8 +18,9 @@ constexpr int kRefinements = 2;
 
 }  // namespace
 
-Candidate::Candidate(int n, const Settings& settings)
+Candidate::Candidate(int n, const Settings& settings, int num_equations)
     : n_(n),
+      num_equations_(num_equations),
       tolerance_(settings.tolerance),
       rounds_(settings.single_precision && !settings.double_z),
       z_(n),
@@ -30,8 +31,11 @@ Candidate::Candidate(int n, const Settings& settings)
       trial_w_(n),
       x_(n) {}
 
+// z_i for the solution x of an equation of its basis.
+double Candidate::at_least_zero(int i, double x) const { return i < num_equations_ ? x : std::max(0.0, x); }
+
 double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w) const {
-  return solver::violation(problem.matrix(), 0, problem.q(), z, tolerance_, w);
+  return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w);
 }
 
 bool Candidate::is_near_round_off() const { return violation_ * tolerance_ <= kNearRoundOff; }
@@ -43,7 +47,7 @@ void Candidate::set(const ScaledProblem& problem, const double* z, int exponent)
 
 bool Candidate::set_if_solution(ScaledProblem& problem, const double* z) {
   const linalg::Rows M = {n_, problem.normalized_matrix(), problem.matrix().spans};
-  violation_ = solver::violation(M, 0, problem.q(), z, tolerance_, w_.data());
+  violation_ = solver::violation(M, num_equations_, problem.q(), z, tolerance_, w_.data());
   if (!(violation_ <= 1)) return false;
   linalg::PowerOfTwo(-problem.normalized_exponent()).scale(z, z_.size(), z_.data());
   return true;
@@ -64,7 +68,7 @@ void Candidate::set_basis(const ScaledProblem& problem, const unsigned char* mar
   }
   basis_->solve_near(trial_w_.data(), x_.data());
   std::fill(z_.begin(), z_.end(), 0.0);
-  for (int i = 0; i < basis_->size(); ++i) z_[basis_->indices()[i]] = std::max(0.0, x_[i]);
+  for (int i = 0; i < basis_->size(); ++i) z_[basis_->indices()[i]] = at_least_zero(basis_->indices()[i], x_[i]);
   violation_ = violation_of(problem, z_.data(), w_.data());
 }
 
@@ -82,7 +86,9 @@ bool Candidate::accept(const ScaledProblem& problem, const unsigned char* basic)
   if (!is_near_round_off()) {
     solve_basis(problem, basic, trial_z_.data());
     improve(problem, trial_z_.data(), 0);
-    for (int k = 0; k < kRefinements && violation_ > 1 && refine_basis(problem); ++k) {
+    for (const bool keeps_open : {false, true}) {
+      for (int k = 0; k < kRefinements && violation_ > 1 && refine_basis(problem, keeps_open); ++k) {
+      }
     }
   }
   return is_solution(problem);
@@ -98,17 +104,24 @@ void Candidate::solve_basis(const ScaledProblem& problem, const unsigned char* b
   for (int i = 0; i < basis_->size(); ++i) x_[i] = -problem.q()[basis_->indices()[i]];
   basis_->solve(x_.data());
   std::fill_n(z, n_, 0.0);
-  for (int i = 0; i < basis_->size(); ++i) z[basis_->indices()[i]] = std::max(0.0, x_[i]);
+  for (int i = 0; i < basis_->size(); ++i) z[basis_->indices()[i]] = at_least_zero(basis_->indices()[i], x_[i]);
 }
 
 // One step of iterative refinement with the basis of solve_basis; returns whether it improves the candidate.
-bool Candidate::refine_basis(const ScaledProblem& problem) {
-  for (int i = 0; i < basis_->size(); ++i) x_[i] = -w_[basis_->indices()[i]];
-  basis_->solve(x_.data());
+// keeps_open: variables that a singular basis does not determine keep their values, instead of becoming the smallest
+// ones.
+bool Candidate::refine_basis(const ScaledProblem& problem, bool keeps_open) {
+  for (int i = 0; i < basis_->size(); ++i) (keeps_open ? trial_w_ : x_)[i] = -w_[basis_->indices()[i]];
+  if (keeps_open) {
+    std::fill(x_.begin(), x_.end(), 0.0);
+    basis_->solve_near(trial_w_.data(), x_.data());
+  } else {
+    basis_->solve(x_.data());
+  }
   trial_z_ = z_;
   for (int i = 0; i < basis_->size(); ++i) {
-    double& z = trial_z_[basis_->indices()[i]];
-    z = std::max(0.0, z + x_[i]);
+    const int target = basis_->indices()[i];
+    trial_z_[target] = at_least_zero(target, trial_z_[target] + x_[i]);
   }
   return improve(problem, trial_z_.data(), 0);
 }
@@ -128,7 +141,7 @@ bool Candidate::give(const ScaledProblem& problem) {
   const bool exact = linalg::PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), z) && !rounds_;
   if (rounds_) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
   if (!problem.is_exact()) {
-    if (!(solver::violation(problem.given(), 0, problem.given_q(), z, tolerance_, w) <= 1)) return false;
+    if (!(solver::violation(problem.given(), num_equations_, problem.given_q(), z, tolerance_, w) <= 1)) return false;
   } else {
     const double* scaled_w = w_.data();
     if (!exact) {
@@ -139,7 +152,7 @@ bool Candidate::give(const ScaledProblem& problem) {
     linalg::PowerOfTwo(problem.vector_exponent()).scale(scaled_w, w_.size(), w);
   }
   for (int i = 0; i < n_; ++i) {
-    w[i] = z[i] > 0 ? 0.0 : std::max(0.0, w[i]);
+    w[i] = i < num_equations_ || z[i] > 0 ? 0.0 : std::max(0.0, w[i]);
     if (rounds_) w[i] = static_cast<float>(w[i]);
   }
   return std::isfinite(linalg::largest_magnitude(z, given_z_.size())) &&

@@ -18,7 +18,8 @@ inline constexpr double kNegligiblePivot = 1e-15;
 /// Allocates in the constructor, and as linalg::Basis does.
 class Candidate {
  public:
-  Candidate(int n, const Settings& settings);
+  /// The first num_equations rows are equations: their z may have any sign, and their w is 0.
+  Candidate(int n, const Settings& settings, int num_equations = 0);
 
   /// The candidate z 2^exponent.
   void set(const ScaledProblem& problem, const double* z, int exponent);
@@ -56,9 +57,11 @@ class Candidate {
   double violation_of(const ScaledProblem& problem, const double* z, double* w) const;
   linalg::Basis& basis();
   void solve_basis(const ScaledProblem& problem, const unsigned char* basic, double* z);
-  bool refine_basis(const ScaledProblem& problem);
+  bool refine_basis(const ScaledProblem& problem, bool keeps_open);
 
-  int n_;
+  double at_least_zero(int i, double x) const;
+
+  int n_, num_equations_;
   double tolerance_;
   bool rounds_;
   double violation_ = 0;

@@ -6,7 +6,8 @@
 
 namespace lcp::solver {
 
-Enumeration::Enumeration(int n) : n_(n), basis_(n, 1e-13), lemke_(n), basic_(n), z_(n), x_(n) {}
+Enumeration::Enumeration(int n, int num_equations)
+    : n_(n), num_equations_(num_equations), basis_(n, 1e-13), lemke_(n - num_equations), basic_(n), z_(n), x_(n) {}
 
 Termination Enumeration::run(const double* M, const double* q, std::int64_t max_bases,
                              const std::function<bool()>& is_solution) {
@@ -16,7 +17,7 @@ Termination Enumeration::run(const double* M, const double* q, std::int64_t max_
   bool any_singular = false;
   for (const bool regular : {true, false}) {
     if (!regular && !any_singular) break;
-    std::fill(basic_.begin(), basic_.end(), static_cast<unsigned char>(0));
+    for (int i = 0; i < n_; ++i) basic_[i] = i < num_equations_;
     do {
       if (bases_ >= max_bases) return Termination::kBudget;
       ++bases_;
@@ -25,8 +26,8 @@ Termination Enumeration::run(const double* M, const double* q, std::int64_t max_
         any_singular = true;
         continue;
       }
-      if (regular) solve_regular();
-      if (regular ? is_solution() : try_singular(is_solution)) return Termination::kCandidate;
+      solve_basis();
+      if (is_solution() || (!regular && try_cone(is_solution))) return Termination::kCandidate;
     } while (next());
   }
   return Termination::kFailed;
@@ -34,60 +35,72 @@ Termination Enumeration::run(const double* M, const double* q, std::int64_t max_
 
 // Goes to the next basis, counted in binary; false after the last.
 bool Enumeration::next() {
-  for (auto& digit : basic_) {
-    digit = !digit;
-    if (digit) return true;
+  for (int i = num_equations_; i < n_; ++i) {
+    basic_[i] = !basic_[i];
+    if (basic_[i]) return true;
   }
   return false;
 }
 
-void Enumeration::solve_regular() {
+// The solution of the basis; where that is singular, the smallest one.
+void Enumeration::solve_basis() {
   for (int j = 0; j < basis_.size(); ++j) x_[j] = -q_[basis_.indices()[j]];
   basis_.solve(x_.data());
   std::fill(z_.begin(), z_.end(), 0.0);
-  for (int j = 0; j < basis_.size(); ++j) z_[basis_.indices()[j]] = std::max(0.0, x_[j]);
+  for (int j = 0; j < basis_.size(); ++j) {
+    const int i = basis_.indices()[j];
+    z_[i] = i < num_equations_ ? x_[j] : std::max(0.0, x_[j]);
+  }
 }
 
-// x >= 0 that minimises |C x - q|^2, C the columns of the cone: C'C x - C'q >= 0 complementary to x. The z among the
-// positive x are then found again from the rows with w = 0 alone, to full precision.
-bool Enumeration::try_singular(const std::function<bool()>& is_solution) {
-  const auto n = static_cast<std::size_t>(n_);
-  columns_.assign(n * n, 0.0);
-  gram_.assign(n * n, 0.0);
-  projected_.assign(n, 0.0);
-  for (std::size_t j = 0; j < n; ++j) {
-    for (std::size_t i = 0; i < n; ++i) columns_[i * n + j] = basic_[j] ? -M_[i * n + j] : (i == j ? 1.0 : 0.0);
+// x that minimises |C x - q|^2, C the columns of the cone, x >= 0 but for those of equations. With what the columns of
+// the equations reach taken away from the others, C'C x - C'q >= 0 is complementary to x. The z among the positive x
+// are then found again from the rows with w = 0 alone, to full precision.
+bool Enumeration::try_cone(const std::function<bool()>& is_solution) {
+  using Eigen::MatrixXd, Eigen::VectorXd;
+  const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> M(M_, n_, n_);
+  const Eigen::Map<const VectorXd> q(q_, n_);
+  const int pairs = n_ - num_equations_;
+  MatrixXd columns = MatrixXd::Identity(n_, n_);
+  for (int j = 0; j < n_; ++j) {
+    if (basic_[j]) columns.col(j) = -M.col(j);
   }
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < n; ++j) {
-      for (std::size_t k = 0; k < n; ++k) gram_[i * n + j] += columns_[k * n + i] * columns_[k * n + j];
-      projected_[i] -= columns_[j * n + i] * q_[j];
-    }
+  MatrixXd cone = columns.rightCols(pairs);
+  VectorXd target = q;
+  const auto free = columns.leftCols(num_equations_);
+  Eigen::ColPivHouseholderQR<MatrixXd> reached;
+  if (num_equations_ > 0) {
+    reached.compute(free);
+    const MatrixXd basis = reached.householderQ() * MatrixXd::Identity(n_, reached.rank());
+    cone -= basis * (basis.transpose() * cone);
+    target -= basis * (basis.transpose() * target);
+  }
+  const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> gram = cone.transpose() * cone;
+  const VectorXd projected = -cone.transpose() * target;
+  VectorXd x = VectorXd::Zero(n_);
+  if (pairs > 0 && projected.minCoeff() < 0) {
+    if (lemke_.run(gram.data(), projected.data(), {.max_pivots = 30 * std::int64_t{pairs}}) != Termination::kCandidate)
+      return false;
+    x.tail(pairs) = Eigen::Map<const VectorXd>(lemke_.z(), pairs);
+  }
+  if (num_equations_ > 0) x.head(num_equations_) = reached.solve(q - columns.rightCols(pairs) * x.tail(pairs));
+
+  std::vector<int> rows, variables;
+  for (int i = 0; i < n_; ++i) {
+    if (basic_[i] || !(x[i] > 0)) rows.push_back(i);
+    if (i < num_equations_ || (basic_[i] && x[i] > 0)) variables.push_back(i);
   }
   std::fill(z_.begin(), z_.end(), 0.0);
-  std::fill(x_.begin(), x_.end(), 0.0);
-  if (*std::min_element(projected_.begin(), projected_.end()) < 0) {
-    if (lemke_.run(gram_.data(), projected_.data(), {.max_pivots = 30 * std::int64_t{n_}}) != Termination::kCandidate)
-      return false;
-    std::copy_n(lemke_.z(), n_, x_.begin());
-  }
-  std::vector<int> rows, columns;
-  for (int i = 0; i < n_; ++i) {
-    if (basic_[i] || !(x_[i] > 0)) rows.push_back(i);
-    if (basic_[i] && x_[i] > 0) columns.push_back(i);
-  }
-  Eigen::MatrixXd A(rows.size(), columns.size());
-  Eigen::VectorXd b(rows.size());
-  for (Eigen::Index i = 0; i < A.rows(); ++i) {
-    b[i] = -q_[rows[i]];
-    for (Eigen::Index j = 0; j < A.cols(); ++j) A(i, j) = M_[rows[i] * n + columns[j]];
-  }
-  if (A.cols() > 0) {
-    const Eigen::VectorXd solution = A.completeOrthogonalDecomposition().solve(b);
-    for (Eigen::Index j = 0; j < A.cols(); ++j) z_[columns[j]] = std::max(0.0, solution[j]);
+  if (!variables.empty()) {
+    const VectorXd solution = M(rows, variables).completeOrthogonalDecomposition().solve(-q(rows));
+    for (std::size_t j = 0; j < variables.size(); ++j) {
+      const int i = variables[j];
+      z_[i] = i < num_equations_ ? solution[static_cast<Eigen::Index>(j)]
+                                 : std::max(0.0, solution[static_cast<Eigen::Index>(j)]);
+    }
   }
   if (is_solution()) return true;
-  for (int i = 0; i < n_; ++i) z_[i] = basic_[i] ? x_[i] : 0.0;
+  for (int i = 0; i < n_; ++i) z_[i] = basic_[i] ? x[i] : 0.0;
   return is_solution();
 }
 

@@ -11,20 +11,25 @@
 
 namespace lcp::solver {
 
+/// Up to this many pairs all bases are tried before a problem counts as not solved.
+inline constexpr int kEnumerable = 10;
+
 /// q lies in one of the 2^n complementary cones, spanned for each choice a of basic z by the columns of -M in a and of
 /// I elsewhere, exactly where the LCP has a solution [Murty, 1988, sec. 1.1]. Tries every a with regular M_aa, then
-/// every other one, whose cone may have solutions of its own: the nearest point of the cone to q is itself an LCP with
-/// a semidefinite matrix, which Lemke's method solves. So kFailed says that there is no solution, to within round-off.
-/// Allocates in the constructor, and for a singular M_aa as Basis does.
+/// every other one: the smallest z_a with M_aa z_a = -q_a, and then the nearest point of the cone to q, which is itself
+/// an LCP with a semidefinite matrix, which Lemke's method solves. So kFailed says that there is no solution, to within
+/// round-off. Unknowns of equations are basic in all of them, and of any sign. Allocates in the constructor, and for a
+/// singular M_aa as Basis does.
 class Enumeration {
  public:
-  explicit Enumeration(int n);
+  /// Of n rows, the first num_equations are equations.
+  explicit Enumeration(int n, int num_equations = 0);
 
   /// M: n x n row-major, q: n, both finite and of about unit size. is_solution: whether z(), the candidate of basic(),
   /// is a solution; it is called for one basis after another, until it says so.
   Termination run(const double* M, const double* q, std::int64_t max_bases, const std::function<bool()>& is_solution);
 
-  /// In is_solution, and after kCandidate: z >= 0, and its basis.
+  /// In is_solution, and after kCandidate: z, of the pairs >= 0, and its basis.
   const double* z() const { return z_.data(); }
   const unsigned char* basic() const { return basic_.data(); }
 
@@ -32,16 +37,16 @@ class Enumeration {
 
  private:
   bool next();
-  void solve_regular();
-  bool try_singular(const std::function<bool()>& is_solution);
+  void solve_basis();
+  bool try_cone(const std::function<bool()>& is_solution);
 
-  int n_;
+  int n_, num_equations_;
   linalg::Basis basis_;
   Lemke lemke_;
   const double* M_ = nullptr;
   const double* q_ = nullptr;
   std::vector<unsigned char> basic_;
-  std::vector<double> z_, x_, columns_, gram_, projected_;
+  std::vector<double> z_, x_;
   std::int64_t bases_ = 0;
 };
 

@@ -44,11 +44,20 @@ void Lemke::set_cover(std::uint64_t cover) {
 
 Termination Lemke::run(const double* M, const double* q, const Options& options) {
   if (options.cover != cover_) set_cover(options.cover);
+  if (options.bounded) uncover_bounds(M, q);
   for (int i = 0; i < n_; ++i) row_variable_[i] = complement_column_[i] = i;
   const Termination end = lemke_kernels().run(tableau_, {M, q, covering_.data(), perturbation_.data()},
                                               options.pivot_tolerance, options.tie_tolerance, options.max_pivots);
   if (end == Termination::kCandidate) read_solution();
+  if (options.bounded) set_cover(options.cover);
   return end;
+}
+
+void Lemke::uncover_bounds(const double* M, const double* q) {
+  for (int i = 0; i < n_; ++i) {
+    const double* const row = M + static_cast<std::ptrdiff_t>(i) * n_;
+    if (q[i] > 0 && std::all_of(row, row + n_, [](double x) { return x <= 0; })) covering_[i] = 0;
+  }
 }
 
 void Lemke::read_solution() {

@@ -17,7 +17,7 @@ namespace lcp::solver {
 /// so that ratios never tie, as lexicographic ordering would.
 void perturb(std::uint64_t cover, int n, double* perturbation);
 
-/// One run of Lemke's method [CPS, alg. 4.4.5]: w = M z + d z0 + q with a covering vector d > 0, pivoted along
+/// One run of Lemke's method [CPS, alg. 4.4.5]: w = M z + d z0 + q with a covering vector d, pivoted along
 /// almost complementary bases until z0 leaves (kCandidate), nothing blocks the driving variable (kFailed: a ray), or
 /// the budget is spent (kBudget). Allocates only in the constructor.
 class Lemke {
@@ -27,6 +27,9 @@ class Lemke {
     double tie_tolerance = 1e-8;    ///< relative width within which ratios count as tied
     std::int64_t max_pivots = 0;
     std::uint64_t cover = 0;  ///< 0: d = e; else the seed of a random d in [0.5, 2)^n
+    /// d_i = 0 in the rows that bound z from above: q_i > 0 and all M_ij <= 0. Where each z_i either has such a bound
+    /// or is the multiplier of one, as in a variational inequality over a box, Lemke's method then ends on no ray.
+    bool bounded = false;
   };
 
   explicit Lemke(int n);
@@ -47,6 +50,7 @@ class Lemke {
 
  private:
   void set_cover(std::uint64_t cover);
+  void uncover_bounds(const double* M, const double* q);
   void read_solution();
 
   int n_;

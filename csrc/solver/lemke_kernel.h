@@ -7,8 +7,8 @@
 
 namespace lcp::solver {
 
-/// w = M z + d z0 + q. M: n x n row-major; q, the covering vector d > 0 and the perturbation of q that breaks ties: n
-/// numbers each. min q < 0.
+/// w = M z + d z0 + q. M: n x n row-major; q, the covering vector d >= 0, d_i > 0 where q_i < 0, and the perturbation
+/// of q that breaks ties: n numbers each. min q < 0.
 struct LemkeProblem {
   const double *M, *q, *cover, *perturbation;
 };

@@ -6,6 +6,10 @@
 
 #include "lcp/status.h"
 #include "linalg/basis.h"
+#include "solver/candidate.h"
+#include "solver/elimination.h"
+#include "solver/enumeration.h"
+#include "solver/farkas.h"
 #include "solver/ladder.h"
 
 namespace lcp::solver {
@@ -14,10 +18,11 @@ namespace lcp::solver {
 ///
 ///   0 = A x + B z + p,   w = C x + M z + q,   0 <= z  perp  w >= 0,
 ///
-/// given as H = [A B; C M] and h = (p, q). A regular A is eliminated: M - C A^-1 B and q - C A^-1 p pose an LCP. Else,
-/// or where that fails, x = x+ - x- with each equation as two inequalities makes an LCP of n + 2k unknowns with the
-/// same solutions, semidefinite where H is. Either way the result is verified on H and h, after a fresh solve of its
-/// basis. Settings::max_pivots bounds each of the two attempts. Allocates as Ladder does.
+/// given as H = [A B; C M] and h = (p, q). Rows and columns of H are first brought to like size by powers of two, and
+/// all that follows, the verification too, is in these units. The equations are eliminated, see elimination.h; the LCP
+/// that remains is solved by the ladder; its basis is then solved afresh. Where that fails, other pivots are tried, and
+/// at last all complementary bases, if they are few. Settings::max_pivots bounds each of these attempts. Allocates as
+/// Ladder does.
 class Mixed {
  public:
   Mixed(int k, int n, const Settings& settings);
@@ -27,28 +32,34 @@ class Mixed {
   Status solve(const double* H, const double* h, const double* guess, double* v, double* y);
 
  private:
-  std::optional<Status> eliminate(const double* guess);
-  Status split();
-  bool accept();
+  bool load(const double* H, const double* h);
+  Status decide(const double* guess);
+  std::optional<Status> eliminate(const double* guess, const Elimination::Pivoting& pivoting, bool quick);
+  bool accept_reduced();
+  bool enumerate();
   bool proved(const double* y);
+  bool prove_split();
   bool write(double* v, double* y);
 
   int k_, n_, size_;
   Settings settings_;
-  bool single_precision_;
-  linalg::Basis equations_, basis_;
-  std::optional<Ladder> reduced_, split_;
-  // H and h with largest entries in [0.5, 1), see ScaledProblem.
-  std::vector<double> H_, h_, v_, y_, trial_v_, trial_y_, x_;
-  int matrix_exponent_ = 0;
+  bool ran_out_ = false;
+  std::vector<double> H_, h_;  // 2^-r H 2^-c and 2^-(r + f) h
+  std::vector<int> row_exponent_, column_exponent_;
   int vector_exponent_ = 0;
+  bool scaled_exactly_ = true;
   const double* given_H_ = nullptr;
   const double* given_h_ = nullptr;
-  bool scaled_exactly_ = true;
+  ScaledProblem problem_;
+  Candidate candidate_;
+  Elimination elimination_;
+  std::vector<std::optional<Ladder>> ladders_, quick_ladders_;  // by the number of equations that are left
+  std::optional<Enumeration> enumeration_;
+  std::optional<linalg::Basis> basis_;
+  std::optional<Farkas> farkas_;
   std::vector<unsigned char> marked_;
-  std::vector<double> guess_;          // in the units of H_ and h_
-  std::vector<double> M_, q_, z_, w_;  // the LCP that is solved instead of the mixed one
-  std::vector<double> X_;              // A^-1 (B p), column by column
+  std::vector<double> v_;                      // (x, z)
+  std::vector<double> M_, q_, guess_, z_, w_;  // of the LCP that is solved instead
 };
 
 }  // namespace lcp::solver

@@ -11,9 +11,6 @@
 namespace lcp::solver {
 namespace {
 
-// Up to this n all bases are enumerated. The ladder ends there, since enumeration is complete.
-constexpr int kEnumerable = 10;
-
 // From this n on Newton-min needs fewer operations than Lemke's method on definite problems.
 constexpr int kNewtonMinSize = 16;
 
@@ -35,11 +32,21 @@ constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e
 
 Decision solved_if(bool solved) { return solved ? Decision::kSolved : Decision::kUndecided; }
 
-bool is_small(Climb& climb) { return climb.n <= kEnumerable; }
-bool is_large(Climb& climb) { return climb.n > kEnumerable; }
+bool is_small(Climb& climb) { return climb.n <= kEnumerable && !climb.settings.quick; }
+bool is_large(Climb& climb) { return climb.n > kEnumerable && !climb.settings.quick; }
 // Not for small problems with a solution that rounding to the caller's precision spoils: these rungs would find it
 // again, enumeration finds all others.
-bool seeks_any(Climb& climb) { return is_large(climb) || !climb.candidate.has_lost_solution(); }
+bool seeks_any(Climb& climb) { return climb.n > kEnumerable || !climb.candidate.has_lost_solution(); }
+bool seeks_proof(Climb& climb) { return !climb.settings.quick && seeks_any(climb); }
+// Rows with q_i > 0 and M_ij <= 0 bound z from above.
+bool has_bounds(Climb& climb) {
+  if (!seeks_any(climb)) return false;
+  const double* row = climb.problem.matrix().M;
+  for (int i = 0; i < climb.n; ++i, row += climb.n) {
+    if (climb.problem.q()[i] > 0 && std::all_of(row, row + climb.n, [](double x) { return x <= 0; })) return true;
+  }
+  return false;
+}
 bool has_guess(Climb& climb) { return climb.guess != nullptr; }
 bool has_nonnegative_q(Climb& climb) {
   return std::all_of(climb.problem.q(), climb.problem.q() + climb.n, [](double x) { return x >= 0; });
@@ -171,6 +178,8 @@ Decision try_shifted(Climb& climb) {
   return solved_if(climb.candidate.accept(problem, climb.lemke->basic()));
 }
 
+Decision try_bounded(Climb& climb) { return try_lemke(climb, {.bounded = true}); }
+
 Decision prove_infeasible(Climb& climb) {
   if (!climb.farkas) climb.farkas.emplace(climb.n);
   ScaledProblem& problem = climb.problem;
@@ -224,7 +233,7 @@ Decision follow_paths(Climb& climb, std::uint64_t paths) {
 
 Decision follow_all_paths(Climb& climb) { return follow_paths(climb, kPaths); }
 
-constexpr std::array<Rung, 13> kRungs = {{
+constexpr std::array<Rung, 14> kRungs = {{
     {"q >= 0", has_nonnegative_q, take_zero},
     {"guess", has_guess, try_guess},
     {"newton_min", suits_newton_min, try_newton_min},
@@ -234,8 +243,9 @@ constexpr std::array<Rung, 13> kRungs = {{
     {"tight equilibrated", seeks_any, try_tight_equilibrated},
     {"row-scaled", seeks_any, try_scaled_rows},
     {"shifted", seeks_any, try_shifted},
+    {"bounded", has_bounds, try_bounded},
     // Not before, since rounding also makes problems infeasible that have a z within the tolerance.
-    {"Farkas", seeks_any, prove_infeasible},
+    {"Farkas", seeks_proof, prove_infeasible},
     {"enumeration", is_small, enumerate_all},
     {"covers", is_large, try_covers},
     {"central path", is_large, follow_all_paths},

@@ -18,6 +18,7 @@ struct Settings {
   /// each run of Lemke, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths.
   std::optional<std::int64_t> max_pivots;
   bool single_precision = false;  ///< M and q hold floats; z is rounded to float before it is verified
+  bool quick = false;             ///< kAuto: only the rungs that take a time like that of Lemke's method
   bool double_z = false;          ///< in single precision: z is not rounded, since more is computed from it
 };
 

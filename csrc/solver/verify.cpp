@@ -73,7 +73,7 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
         const double magnitude = magnitudes[i - from];
         const double allowed = tolerance * scale_of(magnitude, largest_q);
         const double rounding = per_term * magnitude;
-        if (rounding > 0.01 * allowed) {
+        if (rounding > 0.01 * allowed && !(i >= num_equations && z[i] == 0 && w[i] > rounding)) {
           // Terms so large that even twice the precision cannot decide: not a solution.
           if (2 * rounding * rounding > 0.01 * allowed * magnitude) return std::numeric_limits<double>::infinity();
           w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);

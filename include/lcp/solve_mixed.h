@@ -21,13 +21,14 @@ struct MixedResult {
 
 /// Solves one mixed LCP for each element of a batch. The statuses, the independence of the elements and the derivatives
 /// of any order are those of lcp::solve; the equations are rows that are always active. A may be singular, as long as
-/// the mixed LCP has a solution.
+/// the mixed LCP has a solution, and rows may be in units of their own.
 ///
 ///   A: [..., k, k], B: [..., k, n], C: [..., n, k], M: [..., n, n], float32 or float64, any strides; k, n may be 0.
 ///   p: [..., k], q: [..., n], of A's dtype and device. The batch dimensions of all of them broadcast.
-///   options.guess: [..., n], for z. options.max_pivots bounds each of the two LCPs that docs/solvers.md describes.
+///   options.guess: [..., n], for z. options.max_pivots bounds each of the LCPs that docs/solvers.md describes.
 ///
-/// kSolved: |A x + B z + p| and r(z) are within tolerance * max(|p|, |q|), checked on the returned x and z.
+/// kSolved: |A x + B z + p| and r(z) are within tolerance * max(|p|, |q|), all rows divided by the powers of two that
+/// bring rows and columns of [A B; C M] to like size; checked on the returned x and z.
 /// kInfeasible: no x and z >= 0 have A x + B z + p = 0 and C x + M z + q >= 0.
 ///
 /// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.

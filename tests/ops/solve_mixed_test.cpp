@@ -6,7 +6,11 @@
 
 #include <cmath>
 #include <limits>
+#include <random>
+#include <tuple>
+#include <utility>
 
+#include "support/circuits.h"
 #include "support/errors.h"
 #include "support/finite_differences.h"
 
@@ -101,7 +105,7 @@ TEST_F(SolveMixedTest, GivesEachElementItsOwnStatus) {
   SolveOptions options;
   options.max_pivots = 0;
   const Tensor one = torch::ones({1, 1});
-  EXPECT_EQ(solve_mixed(one, one, -one, one, one[0], -2 * one[0], options).status.item<int>(), 3);
+  EXPECT_EQ(solve_mixed(one, 0 * one, 0 * one, one, one[0], -one[0], options).status.item<int>(), 3);
 }
 
 TEST_F(SolveMixedTest, TakesASingularA) {
@@ -122,6 +126,60 @@ TEST_F(SolveMixedTest, HasTheGradientOfFiniteDifferences) {
   testing::Inputs first;
   for (const Tensor& x : inputs_) first.push_back(x[0]);
   EXPECT_LT(testing::second_gradient_error(all, first), 1e-5);
+}
+
+// Along a random relative change of all component values. The weights of x and z are the inverses of their sizes, since
+// these differ by many orders of magnitude.
+TEST_F(SolveMixedTest, DifferentiatesCircuitsWithRespectToTheirComponents) {
+  int compared = 0, problems = 0;
+  for (const auto family : testing::kCircuitFamilies) {
+    for (const double decades : {2.0, 12.0}) {
+      for (int seed = 0; seed < 20; ++seed, ++problems) {
+        const auto changed = [&](double change) {
+          std::mt19937_64 random(seed);
+          testing::MixedProblem problem = testing::circuit(random, family, 6, decades, change);
+          const int size = problem.size();
+          return std::tuple(torch::from_blob(problem.H.data(), {size, size}, torch::kDouble).clone(),
+                            torch::from_blob(problem.h.data(), {size}, torch::kDouble).clone(), problem.k);
+        };
+        const auto solved = [](const Tensor& H, const Tensor& h, int k) {
+          const auto n = h.size(0) - k;
+          const auto block = [&](int row, std::int64_t rows, int column, std::int64_t columns) {
+            return H.narrow(0, row, rows).narrow(1, column, columns);
+          };
+          const MixedResult result = solve({block(0, k, 0, k), block(0, k, k, n), block(k, n, 0, k), block(k, n, k, n),
+                                            h.narrow(0, 0, k), h.narrow(0, k, n)});
+          EXPECT_EQ(result.status.item<int>(), 0);
+          return torch::cat({result.x, result.z, result.w});
+        };
+        auto [H, h, k] = changed(0);
+        const Tensor v = solved(H, h, k);
+        const auto n = h.size(0) - k;
+        if (((v.narrow(0, k, n) == 0) & (v.narrow(0, k + n, n) == 0)).any().item<bool>()) continue;  // a tie
+        const Tensor weight = torch::where(v == 0, torch::zeros_like(v), torch::randn_like(v) / v);
+        (weight * solved(H.requires_grad_(), h.requires_grad_(), k)).sum().backward();
+        bool stays = true;                                      // at this solution: with relays there may be several
+        const auto slopes = [&, &H = H, &h = h](double step) {  // by finite differences, and by the gradient
+          const auto [H_above, h_above, k_above] = changed(step);
+          const auto [H_below, h_below, k_below] = changed(-step);
+          const Tensor above = solved(H_above, h_above, k_above), below = solved(H_below, h_below, k_below);
+          const Tensor difference = above - below;
+          stays = stays && torch::allclose(above, v, 0.1) && torch::allclose(below, v, 0.1);
+          const Tensor along = (H.grad() * (H_above - H_below)).sum() + (h.grad() * (h_above - h_below)).sum();
+          return std::pair((weight * difference).sum().item<double>() / (2 * step), along.item<double>() / (2 * step));
+        };
+        const auto [one, exact] = slopes(1e-5);
+        const auto [other, exact_too] = slopes(1e-6);
+        EXPECT_TRUE(std::isfinite(exact));
+        // Else there is a kink between both, or rounding errors decide.
+        if (!stays || !(std::abs(one - other) <= 1e-5 * std::abs(one))) continue;
+        ++compared;
+        EXPECT_NEAR(exact, one, 1e-4 * std::abs(one))
+            << testing::name_of(family) << ", " << decades << " decades, seed " << seed;
+      }
+    }
+  }
+  EXPECT_GT(compared, problems / 2);
 }
 
 TEST_F(SolveMixedTest, NamesWhatIsWrongWithItsArguments) {
