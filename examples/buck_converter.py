@@ -49,4 +49,5 @@ h, k = 1e-5, 1e-10
 around = mean_output(0.4 + torch.tensor([h, -h, 0, 0], **double), 47e-6 + torch.tensor([0, 0, k, -k], **double))
 print(f"output {output.item():.4f} V")
 print(f"in the duty cycle: {duty.grad.item():.5f} V, by finite differences {(around[0] - around[1]) / 2 / h:.5f} V")
-print(f"in the inductance: {L.grad.item() / 1e6:.6f} V/uH, by finite differences {(around[2] - around[3]) / 2 / k / 1e6:.6f} V/uH")
+differences = (around[2] - around[3]) / 2 / k / 1e6
+print(f"in the inductance: {L.grad.item() / 1e6:.6f} V/uH, by finite differences {differences:.6f} V/uH")

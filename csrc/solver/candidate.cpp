@@ -83,7 +83,7 @@ bool Candidate::improve(const ScaledProblem& problem, const double* z, int expon
 }
 
 bool Candidate::accept(const ScaledProblem& problem, const unsigned char* basic) {
-  if (!is_near_round_off()) {
+  if (num_equations_ > 0 || !is_near_round_off()) {  // the elimination of equations loses digits
     solve_basis(problem, basic, trial_z_.data());
     improve(problem, trial_z_.data(), 0);
     for (const bool keeps_open : {false, true}) {

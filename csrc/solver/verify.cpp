@@ -73,10 +73,12 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
         const double magnitude = magnitudes[i - from];
         const double allowed = tolerance * scale_of(magnitude, largest_q);
         const double rounding = per_term * magnitude;
-        if (rounding > 0.01 * allowed && !(i >= num_equations && z[i] == 0 && w[i] > rounding)) {
-          // Terms so large that even twice the precision cannot decide: not a solution.
-          if (2 * rounding * rounding > 0.01 * allowed * magnitude) return std::numeric_limits<double>::infinity();
+        if (rounding > 0.01 * allowed) {
           w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);
+          // Terms so large that even twice the precision cannot decide, but for a w_i that is surely positive.
+          const double error = 2 * rounding * (rounding / magnitude);
+          const bool positive = i >= num_equations && z[i] == 0 && w[i] > 4 * error;
+          if (error > 0.01 * allowed && !positive) return std::numeric_limits<double>::infinity();
         }
         if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
         const double residual = i < num_equations || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
