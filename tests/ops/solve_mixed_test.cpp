@@ -157,7 +157,11 @@ TEST_F(SolveMixedTest, DifferentiatesCircuitsWithRespectToTheirComponents) {
         const auto n = h.size(0) - k;
         const Tensor larger = torch::maximum(v.narrow(0, k, n), v.narrow(0, k + n, n));
         if ((larger <= 1e-12 * v.abs().max()).any().item<bool>()) continue;  // a tie
-        const Tensor weight = torch::where(v == 0, torch::zeros_like(v), torch::randn_like(v) / v);
+        const Tensor basic = torch::cat({torch::ones({k}, torch::kBool), v.narrow(0, k, n) > 0}).nonzero().squeeze(-1);
+        const Tensor singular = torch::linalg_svdvals(H.index_select(0, basic).index_select(1, basic));
+        if ((singular.min() <= 1e-14 * singular.max()).item<bool>()) continue;  // not the only solution
+        const Tensor is_round_off = v.abs() <= 1e-15 * v.abs().max();
+        const Tensor weight = torch::where(is_round_off, torch::zeros_like(v), torch::randn_like(v) / v);
         (weight * solved(H.requires_grad_(), h.requires_grad_(), k)).sum().backward();
         bool stays = true;                                      // at this solution: with relays there may be several
         const auto slopes = [&, &H = H, &h = h](double step) {  // by finite differences, and by the gradient
