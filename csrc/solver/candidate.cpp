@@ -1,10 +1,13 @@
 #include "solver/candidate.h"
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "linalg/scale.h"
+#include "solver/closest_vector.h"
 #include "solver/verify.h"
 
 namespace lcp::solver {
@@ -15,6 +18,9 @@ constexpr double kNearRoundOff = 1e-13;
 
 // Steps of iterative refinement of a basis: the first brings small variables beside large ones to full precision.
 constexpr int kRefinements = 2;
+
+// Up to this many variables are rounded to float together.
+constexpr Eigen::Index kRoundedTogether = 16;
 
 }  // namespace
 
@@ -135,16 +141,23 @@ bool Candidate::is_solution(const ScaledProblem& problem) {
 
 // Fills given_z and given_w; whether they are a solution.
 bool Candidate::give(const ScaledProblem& problem) {
+  const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
+  const bool exact = linalg::PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), given_z_.data()) && !rounds_;
+  if (!rounds_) return give_w(problem, exact);
+  std::transform(given_z_.begin(), given_z_.end(), given_z_.begin(), [](double x) { return static_cast<float>(x); });
+  return give_w(problem, false) || (round_together(problem) && give_w(problem, false));
+}
+
+// Fills given_w for given_z; exact: whether that is z in other units.
+bool Candidate::give_w(const ScaledProblem& problem, bool exact) {
   double* const z = given_z_.data();
   double* const w = given_w_.data();
-  const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
-  const bool exact = linalg::PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), z) && !rounds_;
-  if (rounds_) std::transform(z, z + n_, z, [](double x) { return static_cast<float>(x); });
   if (!problem.is_exact()) {
     if (!(solver::violation(problem.given(), num_equations_, problem.given_q(), z, tolerance_, w) <= 1)) return false;
   } else {
     const double* scaled_w = w_.data();
     if (!exact) {
+      const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
       linalg::PowerOfTwo(-z_exponent).scale(z, given_z_.size(), trial_z_.data());
       if (!(violation_of(problem, trial_z_.data(), trial_w_.data()) <= 1)) return false;
       scaled_w = trial_w_.data();
@@ -157,6 +170,40 @@ bool Candidate::give(const ScaledProblem& problem) {
   }
   return std::isfinite(linalg::largest_magnitude(z, given_z_.size())) &&
          std::isfinite(linalg::largest_magnitude(w, given_w_.size()));
+}
+
+// Where each z_i, rounded to float by itself, violates its equations: floats that keep them together. Some may be a
+// few units in the last place away from z_i.
+bool Candidate::round_together(const ScaledProblem& problem) {
+  std::vector<int> basic;
+  for (int i = 0; i < n_; ++i) {
+    if (i < num_equations_ || z_[i] > 0) basic.push_back(i);
+  }
+  const auto k = static_cast<Eigen::Index>(basic.size());
+  if (k == 0 || k > kRoundedTogether) return false;
+  const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
+  const double largest_q = linalg::largest_magnitude(problem.q(), w_.size());
+  Eigen::MatrixXd spaced(k, k);  // the equations in units of their scales, for steps from float to float
+  Eigen::VectorXd spacing(k), steps(k);
+  for (Eigen::Index j = 0; j < k; ++j) {
+    const int exponent = linalg::exponent_of(given_z_[basic[j]]) - std::numeric_limits<float>::digits;
+    spacing[j] = std::ldexp(1.0, std::max(exponent, -149) - z_exponent);
+    steps[j] = z_[basic[j]] / spacing[j];
+  }
+  for (Eigen::Index i = 0; i < k; ++i) {
+    const double* const row = problem.matrix().M + static_cast<std::ptrdiff_t>(basic[i]) * n_;
+    double terms = std::abs(problem.q()[basic[i]]);
+    for (Eigen::Index j = 0; j < k; ++j) terms += std::abs(row[basic[j]] * z_[basic[j]]);
+    const double scale = scale_of_row(terms, largest_q);
+    for (Eigen::Index j = 0; j < k; ++j) spaced(i, j) = row[basic[j]] * spacing[j] / scale;
+  }
+  if (!spaced.allFinite() || !steps.allFinite()) return false;
+  const Eigen::VectorXd rounded = closest_vector(spaced, steps);
+  for (Eigen::Index j = 0; j < k; ++j) {
+    if (basic[j] >= num_equations_ && rounded[j] < 0) return false;
+    given_z_[basic[j]] = static_cast<float>(std::ldexp(rounded[j] * spacing[j], z_exponent));
+  }
+  return true;
 }
 
 }  // namespace lcp::solver

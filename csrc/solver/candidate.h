@@ -15,7 +15,7 @@ inline constexpr double kNegligiblePivot = 1e-15;
 
 /// A candidate and its w = M z + q in the units of ScaledProblem::matrix() and q(). Nothing that an algorithm says of
 /// its z is believed: the violation of verify.h decides, first in these units, then of what the caller would be given.
-/// Allocates in the constructor, and as linalg::Basis does.
+/// Allocates in the constructor, as linalg::Basis does, and where z has to be rounded to float with care.
 class Candidate {
  public:
   /// The first num_equations rows are equations: their z may have any sign, and their w is 0.
@@ -54,6 +54,8 @@ class Candidate {
 
  private:
   bool give(const ScaledProblem& problem);
+  bool give_w(const ScaledProblem& problem, bool exact);
+  bool round_together(const ScaledProblem& problem);
   double violation_of(const ScaledProblem& problem, const double* z, double* w) const;
   linalg::Basis& basis();
   void solve_basis(const ScaledProblem& problem, const unsigned char* basic, double* z);

@@ -180,15 +180,6 @@ Decision try_shifted(Climb& climb) {
 
 Decision try_bounded(Climb& climb) { return try_lemke(climb, {.bounded = true}); }
 
-Decision prove_infeasible(Climb& climb) {
-  if (!climb.farkas) climb.farkas.emplace(climb.n);
-  ScaledProblem& problem = climb.problem;
-  problem.equilibrate();
-  const Termination end = climb.farkas->run(problem.given().M, problem.given_q(), problem.row_exponents(),
-                                            problem.column_exponents(), climb.budget(std::int64_t{60} * climb.n));
-  return climb.spend(climb.farkas->pivots(), end) ? Decision::kInfeasible : Decision::kUndecided;
-}
-
 Decision try_enumeration(Climb& climb) {
   if (!climb.enumeration) climb.enumeration.emplace(climb.n);
   Enumeration& enumeration = *climb.enumeration;
@@ -204,6 +195,18 @@ Decision try_enumeration(Climb& climb) {
 Decision enumerate_all(Climb& climb) {
   climb.ran_out = false;
   return try_enumeration(climb);
+}
+
+Decision prove_infeasible(Climb& climb) {
+  if (!climb.farkas) climb.farkas.emplace(climb.n);
+  ScaledProblem& problem = climb.problem;
+  problem.equilibrate();
+  const Termination end = climb.farkas->run(problem.given().M, problem.given_q(), problem.row_exponents(),
+                                            problem.column_exponents(), climb.budget(std::int64_t{60} * climb.n));
+  if (!climb.spend(climb.farkas->pivots(), end)) return Decision::kUndecided;
+  // The tolerance of single precision is so wide that there may be a z within it all the same.
+  const bool may_be_solved = climb.settings.single_precision && is_small(climb);
+  return may_be_solved && enumerate_all(climb) == Decision::kSolved ? Decision::kSolved : Decision::kInfeasible;
 }
 
 // Each covering vector walks another path of bases: past a ray, and past the exponentially long path that

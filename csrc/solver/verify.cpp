@@ -27,19 +27,16 @@ double accurate_sum(int n, const double* row, const double* z, double q) {
   return sum + error;
 }
 
-// The least scale of a row relative to |q|_inf. Times the tolerance it is 1e-13: above the rounding errors of a q_i
-// that is 0 but for them, the sum of terms as large as |q|_inf, of which M z has nothing if the row is that of a
-// contact that others make redundant.
-constexpr double kLeastScale = 1e-4;
+}  // namespace
 
-// The scale s_i of verify.h.
-double scale_of(double magnitude, double largest_q) {
+double scale_of_row(double terms, double largest_q) {
+  // Times the tolerance this is 1e-13: above the rounding errors of a q_i that is 0 but for them, the sum of terms as
+  // large as |q|_inf, of which M z has nothing if the row is that of a contact that others make redundant.
+  constexpr double kLeastScale = 1e-4;
   const double least = kLeastScale * largest_q;
-  const double scale = magnitude < least ? least : magnitude;
+  const double scale = terms < least ? least : terms;
   return scale < largest_q ? scale : largest_q;
 }
-
-}  // namespace
 
 double violation(int n, int num_equations, const double* M, const double* q, const double* z, double tolerance,
                  double* w) {
@@ -59,7 +56,7 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
     linalg::kernels().rows.sums(M, from, count, q, z, w + from, magnitudes);
     std::int64_t in_doubt = 0;
     for (int k = 0; k < count; ++k) {  // without branches, which the processor could not predict
-      const double allowed = tolerance * scale_of(magnitudes[k], largest_q);
+      const double allowed = tolerance * scale_of_row(magnitudes[k], largest_q);
       const double w_k = w[from + k];
       const double z_k = z[from + k];
       const double least = z_k < w_k ? z_k : w_k;
@@ -71,7 +68,7 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
     if (in_doubt != 0 || from < num_equations) {
       for (int i = from; i < from + count; ++i) {
         const double magnitude = magnitudes[i - from];
-        const double allowed = tolerance * scale_of(magnitude, largest_q);
+        const double allowed = tolerance * scale_of_row(magnitude, largest_q);
         const double rounding = per_term * magnitude;
         if (rounding > 0.01 * allowed) {
           w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);

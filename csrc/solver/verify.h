@@ -8,6 +8,9 @@ namespace lcp::solver {
 /// The tolerance where the caller names none; single_precision: whether M, q and z are floats.
 constexpr double default_tolerance(bool single_precision) { return single_precision ? 1e-4 : 1e-9; }
 
+/// The scale s_i of a row, see violation(); terms: |q_i| + sum_j |M_ij z_j|.
+double scale_of_row(double terms, double largest_q);
+
 /// Fills w = M z + q and returns the largest violation in units of what is allowed, so that <= 1 means solved:
 ///
 ///   max_i e_i / (tolerance s_i),   e_i = |w_i| where z_i > 0, else |min(z_i, w_i)|,

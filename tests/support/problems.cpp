@@ -241,6 +241,41 @@ Problem friction_block(std::mt19937_64& random) {
   return friction_block(random, contacts, directions);
 }
 
+Problem contacts_of(std::mt19937_64& random, const ContactFamily& family) {
+  constexpr int kFreedoms = 6;
+  std::normal_distribution<double> normal;
+  const auto log_uniform = [&](double low, double high) {
+    return std::exp(std::uniform_real_distribution<double>(std::log(low), std::log(high) + 1e-300)(random));
+  };
+  const auto row = [&] {
+    return Eigen::VectorXd(Eigen::VectorXd::NullaryExpr(kFreedoms, [&] { return normal(random); }));
+  };
+  const int c = family.contacts, d = family.directions, impulses = c * (d + 1), n = impulses + c;
+  Eigen::MatrixXd J(impulses, kFreedoms);  // normals, then the directions of each contact
+  for (int k = 0; k < c; ++k) {
+    const Eigen::VectorXd across = row(), one = (1 - family.spread) * across + family.spread * row(),
+                          other = (1 - family.spread) * across + family.spread * row();
+    J.row(k) = across;
+    for (int l = 0; l < d / 2; ++l) {
+      const double angle = 2 * std::acos(-1.0) * l / d;
+      J.row(c + k * d + l) = std::cos(angle) * one + std::sin(angle) * other;
+      J.row(c + k * d + d / 2 + l) = -J.row(c + k * d + l);
+    }
+  }
+  Eigen::VectorXd mobility(kFreedoms);
+  for (double& x : mobility) x = log_uniform(1 / std::sqrt(family.mass_ratio), std::sqrt(family.mass_ratio));
+  Problem problem{RowMatrix::Zero(n, n), Eigen::VectorXd::Zero(n)};
+  problem.M.topLeftCorner(impulses, impulses) = J * mobility.asDiagonal() * J.transpose();
+  problem.q.head(impulses) = J * row();
+  for (int k = 0; k < c; ++k) {
+    problem.M(impulses + k, k) = log_uniform(family.least_mu, family.most_mu);
+    problem.M.block(impulses + k, c + k * d, 1, d).setConstant(-1);
+    problem.M.block(c + k * d, impulses + k, d, 1).setConstant(1);
+    if (family.separating) problem.q[k] = std::abs(problem.q[k]);
+  }
+  return problem;
+}
+
 Problem positive_definite(std::mt19937_64& random, int n) {
   const RowMatrix A = RowMatrix::NullaryExpr(n, n, [&] { return normal(random); });
   return {A.transpose() * A + 0.1 * RowMatrix::Identity(n, n),

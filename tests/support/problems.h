@@ -46,6 +46,16 @@ Problem friction_block(std::mt19937_64& random, int contacts, int directions);
 /// friction_block with 1 to 4 contacts and 4 or 8 directions, n = 6..40.
 Problem friction_block(std::mt19937_64& random);
 
+/// Contacts at random places of a body of six degrees of freedom, of which the light ones are mass_ratio times as
+/// mobile as the heavy ones; mu is log-uniform. n = contacts * (directions + 2), in the order of friction_block.
+struct ContactFamily {
+  int contacts, directions;
+  double mass_ratio, least_mu, most_mu;
+  double spread = 1;        ///< of the rows of a contact: 0 would make them parallel
+  bool separating = false;  ///< whether the contacts move apart
+};
+Problem contacts_of(std::mt19937_64& random, const ContactFamily& family);
+
 /// M = A'A + I / 10 and q normal: one solution, any active set.
 Problem positive_definite(std::mt19937_64& random, int n);
 
