@@ -74,7 +74,7 @@ Status Mixed::solve(const double* H, const double* h, const double* guess, doubl
     status = decide(guess);
     if (status == Status::kSolved && !write(v, y)) status = Status::kNotFound;
     if (status == Status::kInfeasible && !scaled_exactly_) status = Status::kNotFound;
-    if (status == Status::kNotFound && ran_out_ && settings_.max_pivots) status = Status::kPivotLimit;
+    if (status == Status::kNotFound && ran_out_) status = Status::kPivotLimit;
   }
   if (status != Status::kSolved) {
     std::fill_n(v, size_, std::numeric_limits<double>::quiet_NaN());
@@ -165,7 +165,7 @@ bool Mixed::enumerate() {
     candidate_.set(problem_, enumeration_->z(), 0);
     return candidate_.violation() <= 1 && candidate_.accept(problem_, enumeration_->basic());
   });
-  ran_out_ = ran_out_ || end == Termination::kBudget;
+  ran_out_ = ran_out_ || (end == Termination::kBudget && settings_.max_pivots);
   return end == Termination::kCandidate;
 }
 
@@ -242,7 +242,7 @@ bool Mixed::prove_split() {
   const auto pivots = settings_.max_pivots.value_or(60 * static_cast<std::int64_t>(n));
   if (!farkas_) farkas_.emplace(static_cast<int>(n));
   const Termination end = farkas_->run(M_.data(), q_.data(), zero.data(), zero.data(), pivots);
-  ran_out_ = ran_out_ || end == Termination::kBudget;
+  ran_out_ = ran_out_ || (end == Termination::kBudget && settings_.max_pivots);
   return end == Termination::kCandidate;
 }
 

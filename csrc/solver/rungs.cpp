@@ -259,15 +259,18 @@ constexpr std::array<Rung, 14> kRungs = {{
 Climb::Climb(int size, const Settings& how)
     : n(size), settings(how), problem(size), candidate(size, how), z(size), diagonal(size), marked(size) {}
 
-std::int64_t Climb::budget(std::int64_t usual) const {
+std::int64_t Climb::budget(std::int64_t usual) {
+  caller_limits = settings.method != Method::kAuto;
   if (!settings.max_pivots) return usual;
   const std::int64_t left = *settings.max_pivots - pivots;
-  return settings.method == Method::kAuto ? std::min(usual, left) : left;
+  if (caller_limits) return left;
+  caller_limits = left < usual;
+  return std::min(usual, left);
 }
 
 bool Climb::spend(std::int64_t spent, Termination end) {
   pivots += spent;
-  ran_out = ran_out || end == Termination::kBudget;
+  ran_out = ran_out || (end == Termination::kBudget && caller_limits);
   return end == Termination::kCandidate;
 }
 

@@ -23,7 +23,7 @@ struct Climb {
   Climb(int n, const Settings& settings);
 
   /// The budget of an algorithm's run; `usual` where the caller sets no limit.
-  std::int64_t budget(std::int64_t usual) const;
+  std::int64_t budget(std::int64_t usual);
   /// Counts what a run spent; returns whether it ended with a candidate.
   bool spend(std::int64_t pivots, Termination end);
 
@@ -33,7 +33,8 @@ struct Climb {
   Candidate candidate;
   const double* guess = nullptr;  ///< n, or nullptr
   std::int64_t pivots = 0;        ///< spent, in the units of Settings::max_pivots
-  bool ran_out = false;           ///< whether a run used up its budget
+  bool caller_limits = false;     ///< whether a larger max_pivots would enlarge the budget of this run
+  bool ran_out = false;           ///< whether such a run used it up
 
   std::optional<Lemke> lemke;
   std::optional<NewtonMin> newton_min;

@@ -28,7 +28,7 @@ class Status(enum.IntEnum):
     NOT_FOUND: no solution was found. For n <= 10 and method "auto" there is none, up to rounding and the range of the
     dtype; else there may be one.
     INFEASIBLE: proved: no z >= 0 has M z + q >= 0.
-    PIVOT_LIMIT: max_pivots was reached.
+    PIVOT_LIMIT: max_pivots, or the limit of a method other than auto, was reached.
     BAD_INPUT: there is a NaN or an infinity in that element.
 
     Unless the status is SOLVED, z and w are NaN.
