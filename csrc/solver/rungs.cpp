@@ -14,12 +14,18 @@ namespace {
 // From this n on Newton-min needs fewer operations than Lemke's method on definite problems.
 constexpr int kNewtonMinSize = 16;
 
-// How many random covering vectors are tried.
-constexpr std::uint64_t kCovers = 8;
+// Above this n the last rungs try less, since the time of each of their runs grows as n^3 or faster.
+constexpr int kSlow = 100;
 
-// How many central paths are followed, and the Newton steps along all of them.
+// How many random covering vectors are tried.
+std::uint64_t covers(int n) { return n <= 2 * kSlow ? 8 : 2; }
+
+// How many central paths are followed, and the Newton steps along all of them: those of one path at least.
 constexpr std::uint64_t kPaths = 20;
-constexpr std::int64_t kPathSteps = 1500;
+std::int64_t path_steps(int n) {
+  const std::int64_t times = std::max(1, n / kSlow);
+  return std::max<std::int64_t>(100, 1500 / (times * times));
+}
 
 // The asymmetry that rounding causes in a product such as J M^-1 J', in units of the precision of the entries.
 constexpr double kAsymmetry = 16;
@@ -212,7 +218,7 @@ Decision prove_infeasible(Climb& climb) {
 // Each covering vector walks another path of bases: past a ray, and past the exponentially long path that
 // [Murty, 1988, ch. 6] builds for d = e.
 Decision try_covers(Climb& climb) {
-  for (std::uint64_t cover = 1; cover <= kCovers; ++cover) {
+  for (std::uint64_t cover = 1; cover <= covers(climb.n); ++cover) {
     if (try_lemke(climb, {.cover = cover}) == Decision::kSolved) return Decision::kSolved;
   }
   return Decision::kUndecided;
@@ -221,7 +227,7 @@ Decision try_covers(Climb& climb) {
 Decision follow_paths(Climb& climb, std::uint64_t paths) {
   if (!climb.central_path) climb.central_path.emplace(climb.n, 0);
   CentralPath& path = *climb.central_path;
-  std::int64_t left = climb.budget(kPathSteps);
+  std::int64_t left = climb.budget(path_steps(climb.n));
   for (std::uint64_t start = 0; start < paths; ++start) {
     const Termination end = path.run(climb.problem.normalized_matrix(), climb.problem.q(), start, left);
     left -= path.steps();

@@ -41,8 +41,9 @@ struct SolveOptions {
   std::optional<double> tolerance = {};
 
   /// The number of pivots, bases and Newton steps that one element of the batch may take in total. Absent: 30 n pivots
-  /// for each run of Lemke's method, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths; an element
-  /// that Method::kAuto leaves at these limits is kNotFound, one of a method that is named kPivotLimit.
+  /// for each run of Lemke's method, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths, for n >= 200
+  /// 1500 / floor(n / 100)^2, but at least 100; an element that Method::kAuto leaves at these limits is kNotFound, one
+  /// of a method that is named kPivotLimit.
   std::optional<std::int64_t> max_pivots = {};
 
   /// [..., n], of M's dtype and device: for example z of the last epoch or time step. Its positive entries propose the
