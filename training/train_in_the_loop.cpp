@@ -12,13 +12,15 @@ using namespace lcp::training;
 using lcp::nn::TraditionalModel;
 using torch::Tensor;
 
-// The squared error of each sample; 0 where the LCP has no solution.
+// The squared error of each sample. One whose LCP has no solution costs as much as a velocity that is farther from the
+// observed one than rest is, so that a model without solutions is no good one.
 Tensor squared_errors(const TraditionalModel& model, const Samples& samples, const Tensor& G, const Tensor& f,
                       double kappa) {
   lcp::SolveOptions options;
   options.kappa = kappa;
   const auto step = model->step(samples.v, samples.u, G, f, options);
-  return at::where(step.status == 0, (step.v_next - samples.v_next) / model->velocity_unit(), 0).square();
+  const Tensor observed = samples.v_next / model->velocity_unit();
+  return at::where(step.status == 0, step.v_next / model->velocity_unit() - observed, 1 + observed.abs()).square();
 }
 
 // The share of the samples whose loss has gradient 0 in the friction limit f_3, since they are predicted to stick.

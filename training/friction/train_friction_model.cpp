@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 #include <torch/utils.h>
 
+#include <iostream>
 #include <utility>
+#include <vector>
 
 #include "run/error.h"
 #include "run/one_thread.h"
@@ -97,6 +99,17 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
     metrics.update(against_block({{"objective_at_truth", of_method["objective_at_truth"]}}, heldout, flags.block));
   }
   metrics["training_samples"] = training.count();
+  const auto unsolved = (model->step(training.v, training.u).status != 0).sum().item<std::int64_t>();
+  metrics["training_unsolved"] = unsolved;
+  const std::vector<double>& heldout_error = trainer.history()["heldout_rmse"];
+  if (!flags.run.quiet && unsolved > 0) {
+    std::cerr << "warning: the learned LCP has no solution in " << unsolved << " of " << training.count()
+              << " training samples" << std::endl;
+  }
+  if (!flags.run.quiet && !(heldout_error.back() <= heldout_error.front())) {
+    std::cerr << "warning: training diverged: the held-out error grew from " << heldout_error.front() << " to "
+              << heldout_error.back() << " m/s; a smaller --learning-rate may help" << std::endl;
+  }
   metrics["final_loss"] = trainer.history()["loss"].back();
   write_results(out, metrics, {"rollout.png", "training.png"});
   return 0;
