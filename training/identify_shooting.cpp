@@ -55,6 +55,7 @@ int identify_shooting(int argc, const char* const* argv) {
         scatter(flags.run, flags.tracks, flags.shooting, repeated, ParticleModel(flags.tracks, repeated));
   }
   write_results(out, metrics, {"fit.png"});
+  require_fits(metrics);
   return 0;
 }
 

@@ -112,6 +112,7 @@ int identify_tripod(int argc, const char* const* argv) {
     if (!flags.run.quiet) print_table(table);
   }
   write_results(out, metrics, figures);
+  require_fits(metrics);
   return 0;
 }
 

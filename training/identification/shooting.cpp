@@ -2,8 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <functional>
 #include <iostream>
+#include <stdexcept>
+#include <string>
 
 #include "identification/estimate.h"
 #include "run/progress.h"
@@ -120,6 +125,15 @@ nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags
               << std::endl;
   }
   return metrics;
+}
+
+void require_fits(const nlohmann::json& metrics) {
+  const nlohmann::json& objectives = metrics["objectives"];
+  const auto fits = [](const nlohmann::json& x) { return x.is_number() && std::isfinite(x.get<double>()); };
+  const auto without = std::count_if(objectives.begin(), objectives.end(), std::not_fn(fits));
+  if (without == 0) return;
+  throw std::runtime_error("no fit for " + std::to_string(without) + " of " + std::to_string(objectives.size()) +
+                           " tracks: their first simulation has no finite distance from the data");
 }
 
 }  // namespace lcp::training

@@ -45,4 +45,7 @@ nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags
 nlohmann::json scatter(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                        const TrackProblem& repeated, const TrackModel& model);
 
+/// Throws where a track was not fitted at all: its objective is not finite. After the results are written.
+void require_fits(const nlohmann::json& metrics);
+
 }  // namespace lcp::training

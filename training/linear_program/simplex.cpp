@@ -8,9 +8,12 @@
 #include <coin/ClpInterior.hpp>
 #include <coin/ClpSimplex.hpp>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "run/columns.h"
+#include "run/error.h"
+#include "run/text.h"
 
 namespace lcp::training {
 namespace {
@@ -31,8 +34,22 @@ Tensor tensor_of(const double* values, const Tensor& like) {
   return x;
 }
 
+// Clp ends the process where a number is larger than its own infinities.
+constexpr double kLargest = 1e20;
+
+void check_size(const char* what, const Tensor& x) {
+  const Tensor too_large = x.abs().masked_select(x.isnan() | ((x.abs() > kLargest) & x.isfinite()));
+  if (too_large.numel() == 0) return;
+  throw UsageError("the linear program has " + std::string(what) + " of " + short_number(too_large[0].item<double>()) +
+                   ", and its solver takes numbers below 1e20: check the units of the data and --mass, --l1 and "
+                   "--epsilon");
+}
+
 // Loads a program whose constraints are bounded by program.bound below and by `ceiling` above.
 void load(const LinearProgram& program, const Tensor& ceiling, double tolerance, ClpModel& model) {
+  check_size("a cost", program.cost);
+  check_size("a coefficient", program.constraints);
+  check_size("a bound", at::cat({program.bound, program.lower, program.upper}));
   const auto columns = static_cast<int>(program.cost.size(0)), rows = static_cast<int>(program.bound.size(0));
   std::vector<CoinBigIndex> start = {0};
   std::vector<int> index;
@@ -104,6 +121,7 @@ class Simplex {
   }
 
   LinearProgramSolution minimise(const Tensor& cost) {
+    check_size("a cost", cost);
     cost_ = cost;
     model_.chgObjCoefficients(entries_of(cost).data());
     model_.primal();

@@ -41,6 +41,9 @@ std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::ve
       out.write(kFigures + name, read_file(folder.path() / name));
       figures.push_back(out / (kFigures + name));
     }
+    if (figures.empty() && !names.empty() && !out.quiet()) {
+      std::cerr << "no figures: " << interpreter << " drew none of them" << std::endl;
+    }
     return figures;
   }
   if (!out.quiet()) {
