@@ -18,11 +18,11 @@ namespace lcp::solver {
 ///
 ///   0 = A x + B z + p,   w = C x + M z + q,   0 <= z  perp  w >= 0,
 ///
-/// given as H = [A B; C M] and h = (p, q). Rows and columns of H are first brought to like size by powers of two, and
-/// all that follows, the verification too, is in these units. The equations are eliminated, see elimination.h; the LCP
-/// that remains is solved by the ladder; its basis is then solved afresh. Where that fails, other pivots are tried, and
-/// at last all complementary bases, if they are few. Settings::max_pivots bounds each of these attempts. Allocates as
-/// Ladder does.
+/// given as H = [A B; C M] and h = (p, q). Where rows and columns of H differ much in size, they are first brought to
+/// like size by powers of two, and all that follows, the verification too, is in these units. The equations are
+/// eliminated, see elimination.h; the LCP that remains is solved by the ladder; its basis is then solved afresh. Where
+/// that fails, other pivots are tried, and at last all complementary bases, if they are few. Settings::max_pivots
+/// bounds each of these attempts. Allocates as Ladder does.
 class Mixed {
  public:
   Mixed(int k, int n, const Settings& settings);
