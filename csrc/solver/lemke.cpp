@@ -11,6 +11,10 @@ void perturb(std::uint64_t cover, int n, double* perturbation) {
   for (int i = 0; i < n; ++i) perturbation[i] = random.uniform(0.5, 1.5);
 }
 
+bool bounds_from_above(int n, const double* row, double q) {
+  return q > 0 && std::all_of(row, row + n, [](double x) { return x <= 0; });
+}
+
 Lemke::Lemke(int n)
     : n_(n),
       row_variable_(n),
@@ -55,8 +59,7 @@ Termination Lemke::run(const double* M, const double* q, const Options& options)
 
 void Lemke::uncover_bounds(const double* M, const double* q) {
   for (int i = 0; i < n_; ++i) {
-    const double* const row = M + static_cast<std::ptrdiff_t>(i) * n_;
-    if (q[i] > 0 && std::all_of(row, row + n_, [](double x) { return x <= 0; })) covering_[i] = 0;
+    if (bounds_from_above(n_, M + static_cast<std::ptrdiff_t>(i) * n_, q[i])) covering_[i] = 0;
   }
 }
 

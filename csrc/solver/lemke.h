@@ -17,6 +17,9 @@ namespace lcp::solver {
 /// so that ratios never tie, as lexicographic ordering would.
 void perturb(std::uint64_t cover, int n, double* perturbation);
 
+/// Whether the row w_i = M_i z + q_i bounds z from above: q_i > 0 and all M_ij <= 0.
+bool bounds_from_above(int n, const double* row, double q);
+
 /// One run of Lemke's method [CPS, alg. 4.4.5]: w = M z + d z0 + q with a covering vector d, pivoted along
 /// almost complementary bases until z0 leaves (kCandidate), nothing blocks the driving variable (kFailed: a ray), or
 /// the budget is spent (kBudget). Allocates only in the constructor.

@@ -114,13 +114,10 @@ bool Mixed::load(const double* H, const double* h) {
 
 Status Mixed::decide(const double* guess) {
   candidate_.forget();
-  for (const bool quick : {true, false}) {
-    for (const Elimination::Pivoting& pivoting : kPivoting) {
-      const std::optional<Status> status = eliminate(guess, pivoting, quick);
-      if (status) return *status;
-      if (!quick) break;
-    }
+  for (const Elimination::Pivoting& pivoting : kPivoting) {
+    if (const std::optional<Status> status = eliminate(guess, pivoting, true)) return *status;
   }
+  if (const std::optional<Status> status = eliminate(guess, kPivoting[0], false)) return *status;
   if (settings_.method != Method::kAuto) return Status::kNotFound;
   if (enumerate()) return Status::kSolved;
   return elimination_.left() > 0 && prove_split() ? Status::kInfeasible : Status::kNotFound;

@@ -44,12 +44,11 @@ bool is_large(Climb& climb) { return climb.n > kEnumerable && !climb.settings.qu
 // again, enumeration finds all others.
 bool seeks_any(Climb& climb) { return climb.n > kEnumerable || !climb.candidate.has_lost_solution(); }
 bool seeks_proof(Climb& climb) { return !climb.settings.quick && seeks_any(climb); }
-// Rows with q_i > 0 and M_ij <= 0 bound z from above.
 bool has_bounds(Climb& climb) {
   if (!seeks_any(climb)) return false;
   const double* row = climb.problem.matrix().M;
   for (int i = 0; i < climb.n; ++i, row += climb.n) {
-    if (climb.problem.q()[i] > 0 && std::all_of(row, row + climb.n, [](double x) { return x <= 0; })) return true;
+    if (bounds_from_above(climb.n, row, climb.problem.q()[i])) return true;
   }
   return false;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace lcp::testing {
@@ -270,6 +271,17 @@ void relays(Circuit& circuit, Values& random, int pairs) {
   }
 }
 
+// Chooses h for a random solution.
+void plant(Values& values, const std::function<double()>& normal, MixedProblem& problem) {
+  Eigen::VectorXd v = Eigen::VectorXd::NullaryExpr(problem.size(), normal);
+  Eigen::VectorXd y = Eigen::VectorXd::Zero(problem.size());
+  for (int j = problem.k; j < problem.size(); ++j) {
+    v[j] = std::abs(v[j]);
+    if (values.toss()) std::swap(v[j], y[j]);
+  }
+  problem.h = y - problem.H * v;
+}
+
 }  // namespace
 
 MixedProblem circuit(std::mt19937_64& random, CircuitFamily family, int pairs, double decades, double change) {
@@ -309,13 +321,8 @@ MixedProblem planted(std::mt19937_64& random, int k, int n, int singular) {
     problem.H.row(i).head(k) *= zero ? 0 : problem.H(i, k - 1);
     problem.H.col(i).head(k) *= 0;
   }
-  Eigen::VectorXd v = Eigen::VectorXd::NullaryExpr(k + n, [&] { return normal(random); });
-  Eigen::VectorXd y = Eigen::VectorXd::Zero(k + n);
-  for (int j = k; j < k + n; ++j) {
-    v[j] = std::abs(v[j]);
-    if (values.toss()) std::swap(v[j], y[j]);
-  }
-  problem.h = y - problem.H * v;
+  plant(
+      values, [&] { return normal(random); }, problem);
   return problem;
 }
 
@@ -339,12 +346,8 @@ MixedProblem mechanism(std::mt19937_64& random, int pairs, double independence) 
   problem.H.block(n, 0, joints, n) = J;
   problem.H.topRightCorner(n, pairs) = -N.transpose();
   problem.H.bottomLeftCorner(pairs, n) = N;
-  Eigen::VectorXd v = matrix(k + pairs, 1), y = Eigen::VectorXd::Zero(k + pairs);
-  for (int j = k; j < k + pairs; ++j) {
-    v[j] = std::abs(v[j]);
-    if (values.toss()) std::swap(v[j], y[j]);
-  }
-  problem.h = y - problem.H * v;
+  plant(
+      values, [&] { return normal(random); }, problem);
   return problem;
 }
 
