@@ -1,6 +1,5 @@
 #include "linalg/basis.h"
 
-#include <Eigen/LU>
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
@@ -8,6 +7,16 @@
 #include "linalg/equilibrate.h"
 
 namespace lcp::linalg {
+namespace {
+
+// Smaller pivots, relative to the largest, may be those of rows and columns in other units, and lose digits.
+constexpr double kClearPivot = 1e-8;
+
+// From this size on blocks are faster, also where the condition is then found too large for them.
+constexpr int kBlocked = 256;
+constexpr double kClearCondition = 1e-6;  // its reciprocal in the 1-norm
+
+}  // namespace
 
 Basis::Basis(int n, double negligible) : n_(n), negligible_(negligible), index_(n), lu_(n, Pivoting::kFull) {}
 
@@ -17,22 +26,50 @@ void Basis::factor(const double* M, const unsigned char* marked) {
   for (int i = 0; i < n_; ++i) {
     if (marked[i]) index_[k_++] = i;
   }
+  is_blocked_ = k_ >= kBlocked;
+  if (is_blocked_) {
+    Eigen::MatrixXd A(k_, k_);
+    for (int i = 0; i < k_; ++i) {
+      const double* source = M + static_cast<std::size_t>(index_[i]) * n_;
+      for (int j = 0; j < k_; ++j) A(i, j) = source[index_[j]];
+    }
+    blocked_.compute(A);
+    is_blocked_ = blocked_.rcond() > kClearCondition;
+  }
+  pivots_ = k_;
+  is_clear_ = true;
+  if (!is_blocked_) factor_fully();
+}
+
+void Basis::factor_fully() {
+  is_blocked_ = false;
   double* target = lu_.matrix(k_);
   for (int i = 0; i < k_; ++i) {
-    const double* source = M + static_cast<std::size_t>(index_[i]) * n_;
+    const double* source = M_ + static_cast<std::size_t>(index_[i]) * n_;
     for (int j = 0; j < k_; ++j) *target++ = source[index_[j]];
   }
   pivots_ = lu_.factor(negligible_);
+  is_clear_ = regular() && lu_.last_pivot() > kClearPivot * lu_.first_pivot();
 }
 
 void Basis::solve(double* x) {
-  if (!regular()) return solve_carefully(x, false);
-  lu_.solve(x);
+  if (!is_clear_) return solve_carefully(x, false);
+  if (!is_blocked_) return lu_.solve(x);
+  Eigen::Map<Eigen::VectorXd> vector(x, k_);
+  vector = blocked_.solve(vector).eval();
 }
 
 void Basis::solve_transposed(double* x) {
-  if (!regular()) return solve_carefully(x, true);
-  lu_.solve_transposed(x);
+  if (!is_clear_) return solve_carefully(x, true);
+  if (!is_blocked_) return lu_.solve_transposed(x);
+  Eigen::Map<Eigen::VectorXd> vector(x, k_);
+  vector = blocked_.transpose().solve(vector).eval();
+}
+
+void Basis::solve_near(double* b, double* x) {
+  if (!is_blocked_) return lu_.solve_near(b, x);
+  std::copy_n(b, k_, x);
+  solve(x);
 }
 
 namespace {
@@ -46,16 +83,22 @@ Eigen::VectorXd without(const Eigen::MatrixXd& columns, const Eigen::VectorXd& x
 
 }  // namespace
 
-// 2^-r A 2^-c for A = M_aa or its transpose.
+// 2^-r A 2^-c with rows and columns of like size, for A = M_aa or its transpose.
 Eigen::MatrixXd Basis::equilibrated(bool transposed, int* r, int* c) const {
   Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> B(k_, k_);
   for (int i = 0; i < k_; ++i) {
-    for (int j = 0; j < k_; ++j) {
-      B(i, j) = M_[static_cast<std::size_t>(index_[transposed ? j : i]) * n_ + index_[transposed ? i : j]];
-    }
+    for (int j = 0; j < k_; ++j) B(i, j) = M_[static_cast<std::size_t>(index_[i]) * n_ + index_[j]];
   }
-  equilibrate(k_, B.data(), r, c);
-  return B;
+  std::vector<int> more_r(k_), more_c(k_);
+  remove_units(k_, B.data(), r, c);
+  equilibrate(k_, B.data(), more_r.data(), more_c.data());
+  for (int i = 0; i < k_; ++i) {
+    r[i] += more_r[i];
+    c[i] += more_c[i];
+  }
+  if (!transposed) return B;
+  std::swap_ranges(r, r + k_, c);
+  return B.transpose();
 }
 
 int Basis::rank() const {

@@ -1,7 +1,7 @@
 // Dense solves with the principal submatrix M_aa of a complementary basis.
 #pragma once
 
-#include <Eigen/Core>
+#include <Eigen/LU>
 #include <vector>
 
 #include "linalg/lu.h"
@@ -9,9 +9,10 @@
 namespace lcp::linalg {
 
 /// LU factors of M_aa, a = the marked rows and columns of M, with full pivoting: the last pivot of a partially pivoted
-/// LU does not always show that redundant contacts make M_aa singular. Allocates only in the constructor, but for an
-/// M_aa that is singular or near it: there the rank is that of the equilibrated matrix, and what is returned is the
-/// minimum-norm least-squares solution.
+/// LU does not always show that redundant contacts make M_aa singular. Only a large M_aa whose estimated condition
+/// number leaves no doubt is factored by blocks with partial pivoting, which is many times faster. Allocates only in
+/// the constructor, but for a large M_aa, and for one that is singular or near it: there the rank is that of the
+/// equilibrated matrix, and what is returned is the minimum-norm least-squares solution.
 class Basis {
  public:
   /// negligible: a pivot below this times the largest counts as 0; the relative size of the data's own errors.
@@ -31,8 +32,8 @@ class Basis {
   void solve_transposed(double* x);
 
   /// Solves M_aa x = b. Entries of `x`, k numbers, that a singular M_aa does not determine keep their values. b is
-  /// overwritten. Never allocates; in a singular M_aa, rows that contradict the others are ignored.
-  void solve_near(double* b, double* x) const { lu_.solve_near(b, x); }
+  /// overwritten. Allocates for a large M_aa only; in a singular one, rows that contradict the others are ignored.
+  void solve_near(double* b, double* x);
 
  private:
   Eigen::MatrixXd equilibrated(bool transposed, int* r, int* c) const;
@@ -42,9 +43,14 @@ class Basis {
   double negligible_;
   int k_ = 0;
   int pivots_ = 0;  // that are not negligible
+  bool is_clear_ = false;
   const double* M_ = nullptr;
   std::vector<int> index_;
+  void factor_fully();
+
   Lu lu_;
+  Eigen::PartialPivLU<Eigen::MatrixXd> blocked_;
+  bool is_blocked_ = false;  // whether blocked_ has the factors, and not lu_
 };
 
 }  // namespace lcp::linalg

@@ -1,5 +1,6 @@
 #include "linalg/equilibrate.h"
 
+#include <Eigen/IterativeLinearSolvers>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,6 +10,10 @@ namespace {
 
 // Each sweep halves the exponents by which rows and columns still differ.
 constexpr int kSweeps = 8;
+
+// The fit is rounded to integers.
+constexpr int kFitSteps = 100;
+constexpr double kFitTolerance = 1e-4;
 
 // The exponent by which one sweep scales a row whose largest entry is x times that of the matrix: half that of x,
 // rounded to nearest.
@@ -42,6 +47,34 @@ void equilibrate(int n, double* A, int* r, int* c) {
         }
       }
     }
+  }
+}
+
+// The normal equations are singular, since r + 1, c - 1 fits as well, and consistent, as conjugate gradients allow.
+void remove_units(int n, double* A, int* r, int* c) {
+  Eigen::Map<Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> matrix(A, n, n);
+  Eigen::MatrixXd normal = Eigen::MatrixXd::Zero(2 * n, 2 * n);
+  Eigen::VectorXd sums = Eigen::VectorXd::Zero(2 * n);
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) {
+      if (matrix(i, j) == 0) continue;
+      const double size = std::log2(std::abs(matrix(i, j)));
+      normal(i, i) += 1;
+      normal(n + j, n + j) += 1;
+      normal(i, n + j) = normal(n + j, i) = 1;
+      sums[i] += size;
+      sums[n + j] += size;
+    }
+  }
+  Eigen::ConjugateGradient<Eigen::MatrixXd, Eigen::Lower | Eigen::Upper> gradients;
+  gradients.setMaxIterations(kFitSteps).setTolerance(kFitTolerance).compute(normal);
+  const Eigen::VectorXd fit = gradients.solve(sums);
+  for (int i = 0; i < n; ++i) {
+    r[i] = static_cast<int>(std::lround(fit[i]));
+    c[i] = static_cast<int>(std::lround(fit[n + i]));
+  }
+  for (int i = 0; i < n; ++i) {
+    for (int j = 0; j < n; ++j) matrix(i, j) = std::ldexp(matrix(i, j), -r[i] - c[j]);
   }
 }
 

@@ -9,4 +9,9 @@ namespace lcp::linalg {
 ///   A: n x n row-major. r, c: n exponents.
 void equilibrate(int n, double* A, int* r, int* c);
 
+/// Scales A in place to 2^-r_i A_ij 2^-c_j, where r_i + c_j is the least-squares fit of log2 |A_ij| over the entries
+/// that are not 0 [Curtis, Reid, On the automatic scaling of matrices for Gaussian elimination, 1972]. The result
+/// hardly depends on the units of rows and columns, where equilibrate() has many results. Allocates.
+void remove_units(int n, double* A, int* r, int* c);
+
 }  // namespace lcp::linalg

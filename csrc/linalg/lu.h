@@ -1,6 +1,7 @@
 // LU factors in memory that is allocated once.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <vector>
 
@@ -21,6 +22,9 @@ class Lu {
   /// Factors the matrix until a pivot is at most `negligible` times the first, or is not finite. Returns the number of
   /// pivots: k where the matrix is regular.
   int factor(double negligible);
+
+  double first_pivot() const { return k_ == 0 ? 1 : std::abs(lu_[0]); }
+  double last_pivot() const { return k_ == 0 ? 1 : std::abs(row(k_ - 1)[k_ - 1]); }  ///< of a regular matrix
 
   // For a regular matrix; x: k, in place.
   void solve(double* x) const;             ///< x <- A^-1 x

@@ -36,6 +36,9 @@ constexpr int kRefinements = 2;
 // Lemke's options where entries of many orders of magnitude leave small pivots that are not round-off.
 constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
 
+// Rows and columns that are scaled by powers of two up to this have like units.
+constexpr int kLikeUnits = 3;
+
 Decision solved_if(bool solved) { return solved ? Decision::kSolved : Decision::kUndecided; }
 
 bool is_small(Climb& climb) { return climb.n <= kEnumerable && !climb.settings.quick; }
@@ -196,10 +199,30 @@ Decision try_enumeration(Climb& climb) {
   return solved_if(climb.spend(enumeration.bases(), end));
 }
 
-// All bases. It does not matter any more whether earlier rungs ran out of their budgets.
+// After the problem has been equilibrated or scaled by rows.
+Decision enumerate_transformed(Climb& climb) {
+  ScaledProblem& problem = climb.problem;
+  Enumeration& enumeration = *climb.enumeration;
+  const Termination end =
+      enumeration.run(problem.transformed_matrix(), problem.transformed_q(), climb.budget(std::int64_t{1} << 20), [&] {
+        problem.untransform(enumeration.z(), climb.z.data());
+        return climb.candidate.set_if_solution(problem, climb.z.data()) &&
+               climb.candidate.accept(problem, enumeration.basic());
+      });
+  return solved_if(climb.spend(enumeration.bases(), end));
+}
+
+// All bases, also in other units, which the nearest point of a singular cone depends on. It does not matter any more
+// whether earlier rungs ran out of their budgets.
 Decision enumerate_all(Climb& climb) {
   climb.ran_out = false;
-  return try_enumeration(climb);
+  if (try_enumeration(climb) == Decision::kSolved) return Decision::kSolved;
+  ScaledProblem& problem = climb.problem;
+  problem.equilibrate();
+  if (problem.equilibration() <= kLikeUnits) return Decision::kUndecided;
+  if (enumerate_transformed(climb) == Decision::kSolved) return Decision::kSolved;
+  problem.scale_rows_by_q();
+  return enumerate_transformed(climb);
 }
 
 Decision prove_infeasible(Climb& climb) {
@@ -245,11 +268,11 @@ constexpr std::array<Rung, 14> kRungs = {{
     {"q >= 0", has_nonnegative_q, take_zero},
     {"guess", has_guess, try_guess},
     {"newton_min", suits_newton_min, try_newton_min},
-    {"lemke", seeks_any, try_plain_lemke},
-    {"tight", seeks_any, try_tight_lemke},
-    {"equilibrated", seeks_any, try_equilibrated},
-    {"tight equilibrated", seeks_any, try_tight_equilibrated},
-    {"row-scaled", seeks_any, try_scaled_rows},
+    {"lemke", seeks_any, try_plain_lemke, true},
+    {"tight", seeks_any, try_tight_lemke, true},
+    {"equilibrated", seeks_any, try_equilibrated, true},
+    {"tight equilibrated", seeks_any, try_tight_equilibrated, true},
+    {"row-scaled", seeks_any, try_scaled_rows, true},
     {"shifted", seeks_any, try_shifted},
     {"bounded", has_bounds, try_bounded},
     // Not before, since rounding also makes problems infeasible that have a z within the tolerance.

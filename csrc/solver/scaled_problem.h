@@ -37,6 +37,8 @@ class ScaledProblem {
   // Transformations of the normalized matrix, of which one is stored at a time.
   /// 2^-r M 2^-c with rows and columns of like size, and q accordingly, of unit size.
   void equilibrate();
+  /// By how much the exponents of rows, or of columns, differ after equilibrate().
+  int equilibration() const;
   /// Rows by the size of q_i where it is not 0, then columns by their largest entry.
   void scale_rows_by_q();
   /// M + shift I.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "support/problems.h"
@@ -85,6 +86,61 @@ TEST_F(BasisTest, SolvesARegularMatrixOfMixedUnits) {
   Eigen::Vector2d x(1, 2);
   basis.solve(x.data());
   EXPECT_LT((M * x - Eigen::Vector2d(1, 2)).norm(), 1e-10);
+}
+
+// The entries of M 2^(r + c) span 20 decades. Of the many ways to equilibrate such a matrix some make it near singular.
+TEST_F(BasisTest, DoesNotMindUnits) {
+  for (int k = 0; k < 300; ++k) {
+    const int n = 3 + k % 4;
+    RowMatrix M = RowMatrix::NullaryExpr(n, n, [this] { return static_cast<double>(random_() % 4) - 2; });
+    M.diagonal().array() += 2 * n;
+    const Eigen::VectorXd b = Eigen::VectorXd::LinSpaced(n, -1, 1);
+    const Eigen::VectorXd expected = M.partialPivLu().solve(b), transposed = M.transpose().partialPivLu().solve(b);
+    Eigen::VectorXi r(n), c(n);
+    for (int i = 0; i < n; ++i) {
+      r[i] = static_cast<int>(random_() % 69) - 34;
+      c[i] = static_cast<int>(random_() % 69) - 34;
+    }
+    const auto in_units = [](const Eigen::VectorXd& x, const Eigen::VectorXi& exponents, int sign) {
+      return Eigen::VectorXd(x.binaryExpr(exponents, [=](double y, int e) { return std::ldexp(y, sign * e); }));
+    };
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j < n; ++j) M(i, j) = std::ldexp(M(i, j), r[i] + c[j]);
+    }
+    const std::vector<unsigned char> all(n, 1);
+    Basis basis(n, 1e-12);
+    basis.factor(M.data(), all.data());
+    EXPECT_EQ(basis.rank(), n);
+    Eigen::VectorXd x = in_units(b, r, 1);
+    basis.solve(x.data());
+    EXPECT_LT((in_units(x, c, 1) - expected).norm(), 1e-11) << M;
+    x = in_units(b, c, 1);
+    basis.solve_transposed(x.data());
+    EXPECT_LT((in_units(x, r, 1) - transposed).norm(), 1e-11) << M;
+  }
+}
+
+TEST_F(BasisTest, SolvesLargeMatricesByBlocksOnlyWhereTheyAreRegular) {
+  const int n = 300;
+  const std::vector<unsigned char> all(n, 1);
+  Basis basis(n, 1e-12);
+  const RowMatrix regular = random_matrix(n) + 40 * RowMatrix::Identity(n, n);
+  const RowMatrix singular = regular.leftCols(n - 1) * regular.topRows(n - 1);
+  const Eigen::VectorXd x = Eigen::VectorXd::LinSpaced(n, -1, 1);
+  for (const RowMatrix& M : {regular, singular}) {
+    basis.factor(M.data(), all.data());
+    EXPECT_EQ(basis.regular(), M == regular);
+    Eigen::VectorXd y = M * x;
+    basis.solve(y.data());
+    EXPECT_LT((M * (y - x)).norm(), 1e-8);
+    y = M.transpose() * x;
+    basis.solve_transposed(y.data());
+    EXPECT_LT((M.transpose() * (y - x)).norm(), 1e-8);
+    y.setZero();
+    Eigen::VectorXd b = M * x;
+    basis.solve_near(b.data(), y.data());
+    EXPECT_LT((M * (y - x)).norm(), 1e-8);
+  }
 }
 
 TEST_F(BasisTest, LeavesNothingOfAnEarlierFactorisation) {

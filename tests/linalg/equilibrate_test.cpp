@@ -47,4 +47,29 @@ TEST(EquilibrateTest, LeavesZeroRowsAlone) {
   EXPECT_EQ(A[3], 8);
 }
 
+TEST(EquilibrateTest, RemovesUnitsWhateverTheyWere) {
+  std::mt19937_64 random(2);
+  std::normal_distribution<double> normal;
+  for (int k = 0; k < 50; ++k) {
+    const int n = 6;
+    testing::RowMatrix M = testing::RowMatrix::NullaryExpr(n, n, [&] { return normal(random); });
+    M(0, 5) = M(3, 1) = 0;
+    testing::RowMatrix in_units = M;
+    for (int i = 0; i < n; ++i) {
+      in_units.row(i) *= std::exp2(std::round(20 * normal(random)));
+      in_units.col(i) *= std::exp2(std::round(20 * normal(random)));
+    }
+    const testing::RowMatrix given = in_units;
+    std::vector<int> r(n), c(n);
+    remove_units(n, M.data(), r.data(), c.data());
+    remove_units(n, in_units.data(), r.data(), c.data());
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j < n; ++j) {
+        EXPECT_EQ(std::ldexp(in_units(i, j), r[i] + c[j]), given(i, j));
+        if (M(i, j) != 0) EXPECT_LE(std::abs(std::log2(in_units(i, j) / M(i, j))), 2);  // the fits are rounded
+      }
+    }
+  }
+}
+
 }  // namespace lcp::linalg::equilibrate_test

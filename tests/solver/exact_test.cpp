@@ -76,9 +76,29 @@ TEST(ExactTest, AgreesWithLargeKnownAnswers) {
 
 TEST(ExactTest, RefusesWhatItCannotAnswerExactly) {
   EXPECT_THROW(truth_of({RowMatrix::Constant(1, 1, 0.5), Eigen::VectorXd::Ones(1)}), std::invalid_argument);
-  EXPECT_THROW(truth_of({RowMatrix::Constant(1, 1, 33), Eigen::VectorXd::Ones(1)}), std::invalid_argument);
+  EXPECT_THROW(truth_of({RowMatrix::Constant(5, 5, 33), Eigen::VectorXd::Ones(5)}), std::invalid_argument);
   EXPECT_THROW(truth_of({RowMatrix::Constant(1, 1, NAN), Eigen::VectorXd::Ones(1)}), std::invalid_argument);
   EXPECT_THROW(truth_of({RowMatrix::Identity(6, 6), Eigen::VectorXd::Ones(6)}), std::invalid_argument);
+}
+
+TEST(ExactTest, FindsAllExtremePointsOfTenUnknowns) {
+  // z_1 or z_2 balances q_1, in ten copies of which two are coupled by a matrix of rank 1.
+  RowMatrix M = RowMatrix::Identity(10, 10);
+  M.topLeftCorner(2, 2).setOnes();
+  int count = 0;
+  EXPECT_FALSE(any_solution({M, -Eigen::VectorXd::Ones(10)}, [&](const Eigen::VectorXd& z) {
+    EXPECT_EQ(z.sum(), 9);
+    ++count;
+    return false;
+  }));
+  EXPECT_EQ(count, 2);
+  EXPECT_FALSE(any_solution({-M, -Eigen::VectorXd::Ones(10)}, [](const Eigen::VectorXd&) { return true; }));
+}
+
+TEST(ExactTest, SolvesASingularBasisByRowsOutsideOfIt) {
+  // A singular M whose solutions are all at rows outside of the basis: z_1 = 2, w = (0, 0, 1).
+  const Problem degenerate = problem(3, {0, 1, 0, 1, 0, 0, 1, 0, 0}, {0, -2, -1});
+  EXPECT_TRUE(any_solution(degenerate, [](const Eigen::VectorXd& z) { return z == Eigen::Vector3d(2, 0, 0); }));
 }
 
 }  // namespace lcp::testing::exact_test

@@ -1,104 +1,173 @@
 #include "support/exact.h"
 
-#include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
-#include <utility>
+#include <string>
 #include <vector>
 
 namespace lcp::testing {
 namespace {
 
-constexpr int kLargestOrder = 5;
-constexpr int kLargestEntry = 32;
+using Integer = std::int64_t;
 
-using Vector = std::array<std::int64_t, kLargestOrder>;
-
-// Whether q = x_1 c_1 + ... + x_k c_k with x >= 0, for linearly independent c; false for dependent ones.
-///
-// Gauss-Jordan elimination free of fractions [Bareiss, Sylvester's identity and multistep integer-preserving Gaussian
-// elimination, 1968]: after step s all entries are minors of [C q] of order s + 1 <= 5, each division is exact. By
-// Hadamard's inequality a minor is at most (32 sqrt(5))^5 < 1.9e9, and what is divided at most 2 (1.9e9)^2 < 2^63.
-bool is_in_cone(int n, const std::vector<const Vector*>& columns, const Vector& q) {
-  const int k = static_cast<int>(columns.size());
-  std::array<Vector, kLargestOrder + 1> A;  // by columns; the last is q
-  for (int j = 0; j < k; ++j) A[j] = *columns[j];
-  A[k] = q;
-  std::int64_t previous = 1;
-  for (int s = 0; s < k; ++s) {
-    int r = s;
-    while (r < n && A[s][r] == 0) ++r;
-    if (r == n) return false;
-    for (int j = s; j <= k; ++j) std::swap(A[j][s], A[j][r]);
-    const std::int64_t pivot = A[s][s];
-    const Vector factor = A[s];
-    for (int j = s; j <= k; ++j) {
-      const std::int64_t top = A[j][s];
-      for (int i = 0; i < n; ++i) {
-        if (i != s) A[j][i] = (pivot * A[j][i] - factor[i] * top) / previous;
-      }
-    }
-    previous = pivot;
-  }
-  for (int i = 0; i < n; ++i) {  // x_i = A[k][i] / previous for i < k; the other rows must agree
-    if (i < k ? (previous > 0 ? A[k][i] < 0 : A[k][i] > 0) : A[k][i] != 0) return false;
-  }
-  return true;
+Integer integer(double x) {
+  if (x != std::floor(x)) throw std::invalid_argument("entries must be integers; got " + std::to_string(x));
+  return static_cast<Integer>(x);
 }
 
-// Whether q lies in the cone of some linearly independent choice of at most one column of each group. By
-// Caratheodory's theorem a cone is the union of those that its linearly independent generators span.
-class Search {
- public:
-  Search(int n, const Vector& q) : n_(n), q_(q) {}
+// What is divided below is at most twice the square of a minor, which Hadamard's inequality bounds.
+void require_small(const Problem& problem, int order) {
+  if (order == 0) return;
+  const double largest = std::max(problem.M.cwiseAbs().maxCoeff(), problem.q.cwiseAbs().maxCoeff());
+  const double minor = std::pow(std::max(1.0, largest) * std::sqrt(order), order);
+  if (2 * minor * minor > static_cast<double>(std::numeric_limits<Integer>::max())) {
+    throw std::invalid_argument("n = " + std::to_string(problem.n()) + " with entries up to " +
+                                std::to_string(largest) + " is too large for exact integers");
+  }
+}
 
-  bool find(const std::vector<std::vector<Vector>>& groups, std::size_t next = 0) {
-    if (next == groups.size()) return is_in_cone(n_, chosen_, q_);
-    if (find(groups, next + 1)) return true;
-    if (static_cast<int>(chosen_.size()) == n_) return false;
-    for (const Vector& column : groups[next]) {
-      chosen_.push_back(&column);
-      const bool found = find(groups, next + 1);
-      chosen_.pop_back();
-      if (found) return true;
+// Equations a'x = b of integers, solved as they come by Gauss-Jordan elimination free of fractions: all numbers are
+// minors of the equations' coefficients, and each division is exact [Bareiss, Sylvester's identity and multistep
+// integer-preserving Gaussian elimination, 1968].
+class Equations {
+ public:
+  explicit Equations(int unknowns) : unknowns_(unknowns) {}
+
+  int rank() const { return static_cast<int>(rows_.size()); }
+
+  // Adds an equation (a, b) of unknowns + 1 integers; false where it contradicts the others.
+  bool add(const std::vector<Integer>& equation) {
+    std::vector<Integer> rest(equation.size());
+    for (int j = 0; j <= unknowns_; ++j) {
+      rest[j] = determinant_ * equation[j];
+      for (int p = 0; p < rank(); ++p) rest[j] -= equation[column_[p]] * rows_[p][j];
+    }
+    int column = 0;
+    while (column < unknowns_ && rest[column] == 0) ++column;
+    if (column == unknowns_) return rest[unknowns_] == 0;
+    const Integer pivot = rest[column];
+    for (std::vector<Integer>& row : rows_) {
+      const Integer factor = row[column];
+      for (int j = 0; j <= unknowns_; ++j) row[j] = (pivot * row[j] - factor * rest[j]) / determinant_;
+    }
+    rows_.push_back(rest);
+    column_.push_back(column);
+    determinant_ = pivot;
+    return true;
+  }
+
+  // Where the rank is that of the unknowns: x_i = numerator(i) / denominator() with a positive denominator.
+  Integer denominator() const { return std::abs(determinant_); }
+  Integer numerator(int p) const { return determinant_ > 0 ? rows_[p][unknowns_] : -rows_[p][unknowns_]; }
+  int unknown(int p) const { return column_[p]; }  // that of the p-th equation
+
+ private:
+  int unknowns_;
+  Integer determinant_ = 1;
+  std::vector<std::vector<Integer>> rows_;  // the columns of the pivots are those of determinant_ times the identity
+  std::vector<int> column_;
+};
+
+// The extreme points whose z is positive in S at most: w = 0 in the rows of S, and in as many others as make the
+// columns of M in S independent.
+class Face {
+ public:
+  Face(const Problem& problem, unsigned set, const std::function<bool(const Eigen::VectorXd&)>& accept)
+      : problem_(problem), accept_(accept) {
+    for (int i = 0; i < problem.n(); ++i) ((set >> i & 1) != 0 ? basic_ : others_).push_back(i);
+  }
+
+  bool search() const {
+    Equations equations(static_cast<int>(basic_.size()));
+    for (const int i : basic_) {
+      if (!equations.add(equation(i))) return false;
+    }
+    return search(equations, 0);
+  }
+
+ private:
+  std::vector<Integer> equation(int i) const {
+    std::vector<Integer> result;
+    for (const int j : basic_) result.push_back(integer(problem_.M(i, j)));
+    result.push_back(-integer(problem_.q[i]));
+    return result;
+  }
+
+  bool search(const Equations& equations, std::size_t next) const {
+    if (equations.rank() == static_cast<int>(basic_.size())) return is_accepted(equations);
+    for (; next < others_.size(); ++next) {
+      Equations more = equations;
+      if (more.add(equation(others_[next])) && more.rank() > equations.rank() && search(more, next + 1)) return true;
     }
     return false;
   }
 
- private:
-  int n_;
-  const Vector& q_;
-  std::vector<const Vector*> chosen_;
+  bool is_accepted(const Equations& equations) const {
+    const Integer denominator = equations.denominator();
+    std::vector<Integer> numerator(basic_.size());
+    Eigen::VectorXd z = Eigen::VectorXd::Zero(problem_.n());
+    for (int p = 0; p < equations.rank(); ++p) {
+      if (equations.numerator(p) < 0) return false;
+      numerator[equations.unknown(p)] = equations.numerator(p);
+      z[basic_[equations.unknown(p)]] = static_cast<double>(equations.numerator(p)) / static_cast<double>(denominator);
+    }
+    for (const int i : others_) {
+      Integer w = integer(problem_.q[i]) * denominator;
+      for (std::size_t j = 0; j < basic_.size(); ++j) w += integer(problem_.M(i, basic_[j])) * numerator[j];
+      if (w < 0) return false;
+    }
+    return accept_(z);
+  }
+
+  const Problem& problem_;
+  const std::function<bool(const Eigen::VectorXd&)>& accept_;
+  std::vector<int> basic_, others_;
 };
 
-std::int64_t small_integer(double x) {
-  if (!(std::abs(x) <= kLargestEntry) || x != std::floor(x)) {
-    throw std::invalid_argument("entries must be integers of at most 32; got " + std::to_string(x));
+// Whether q lies in the cone of all columns of I and -M. By Caratheodory's theorem a cone is the union of those that
+// its linearly independent generators span.
+bool is_feasible(const Problem& problem) {
+  const int n = problem.n();
+  for (unsigned set = 0; set < 1U << (2 * n); ++set) {
+    std::vector<int> columns;
+    for (int j = 0; j < 2 * n; ++j) {
+      if ((set >> j & 1) != 0) columns.push_back(j);
+    }
+    if (static_cast<int>(columns.size()) > n) continue;
+    Equations equations(static_cast<int>(columns.size()));
+    bool contradicts = false;
+    for (int i = 0; i < n && !contradicts; ++i) {
+      std::vector<Integer> equation;
+      for (const int j : columns) equation.push_back(j < n ? (i == j ? 1 : 0) : -integer(problem.M(i, j - n)));
+      equation.push_back(integer(problem.q[i]));
+      contradicts = !equations.add(equation);
+    }
+    bool is_inside = !contradicts && equations.rank() == static_cast<int>(columns.size());
+    for (int p = 0; is_inside && p < equations.rank(); ++p) is_inside = equations.numerator(p) >= 0;
+    if (is_inside) return true;
   }
-  return static_cast<std::int64_t>(x);
+  return false;
 }
 
 }  // namespace
 
-// q = I w - M z: feasible if q is in the cone of all columns of I and -M, solvable if in that of one of each pair.
-Truth truth_of(const Problem& problem) {
-  const int n = problem.n();
-  if (n > kLargestOrder) throw std::invalid_argument("n must be at most 5; got " + std::to_string(n));
-  Vector q{};
-  std::vector<std::vector<Vector>> pairs(n), single;
-  for (int j = 0; j < n; ++j) {
-    q[j] = small_integer(problem.q[j]);
-    Vector of_w{}, of_z{};
-    of_w[j] = 1;
-    for (int i = 0; i < n; ++i) of_z[i] = -small_integer(problem.M(i, j));
-    pairs[j] = {of_w, of_z};
-    single.push_back({of_w});
-    single.push_back({of_z});
+bool any_solution(const Problem& problem, const std::function<bool(const Eigen::VectorXd&)>& accept) {
+  require_small(problem, problem.n());
+  for (unsigned set = 0; set < 1U << problem.n(); ++set) {
+    if (Face(problem, set, accept).search()) return true;
   }
-  Search search(n, q);
-  const bool solvable = search.find(pairs);
-  return {solvable || search.find(single), solvable};
+  return false;
+}
+
+Truth truth_of(const Problem& problem) {
+  constexpr int kLargestOrder = 5;
+  if (problem.n() > kLargestOrder) {
+    throw std::invalid_argument("n must be at most 5; got " + std::to_string(problem.n()));
+  }
+  const bool solvable = any_solution(problem, [](const Eigen::VectorXd&) { return true; });
+  return {solvable || is_feasible(problem), solvable};
 }
 
 }  // namespace lcp::testing
