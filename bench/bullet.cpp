@@ -12,12 +12,13 @@ namespace {
 
 class BulletLemke : public Peer {
  public:
-  explicit BulletLemke(const ProblemSet& set) : n_(set.n()) {
-    for (const testing::Problem& problem : set.problems) {
-      btMatrixXu M(n_, n_);
-      btVectorXu q(n_);
-      for (int i = 0; i < n_; ++i) {
-        for (int j = 0; j < n_; ++j) M.setElem(i, j, problem.M(i, j));
+  explicit BulletLemke(const std::vector<testing::Problem>& problems) {
+    for (const testing::Problem& problem : problems) {
+      const int n = problem.n();
+      btMatrixXu M(n, n);
+      btVectorXu q(n);
+      for (int i = 0; i < n; ++i) {
+        for (int j = 0; j < n; ++j) M.setElem(i, j, problem.M(i, j));
         q[i] = problem.q[i];
       }
       problems_.emplace_back(M, q);
@@ -27,41 +28,42 @@ class BulletLemke : public Peer {
   bool solve(std::size_t k, double* z) override {
     constexpr unsigned kMaxLoops = 1000;  // as btLemkeSolver has it
     const btVectorXu w_and_z = problems_[k].solve(kMaxLoops);
-    for (int i = 0; i < n_; ++i) z[i] = w_and_z[n_ + i];
+    const int n = w_and_z.size() / 2;
+    for (int i = 0; i < n; ++i) z[i] = w_and_z[n + i];
     return problems_[k].getInfo() == 0;
   }
 
  private:
-  int n_;
   std::vector<btLemkeAlgorithm> problems_;
 };
 
 // Solves A x = b + w, lo <= x <= hi, so b = -q; it overwrites A and b.
 class BulletDantzig : public Peer {
  public:
-  explicit BulletDantzig(const ProblemSet& set)
-      : set_(set), n_(set.n()), A_(set.problems.size()), b_(A_.size()), w_(n_), low_(n_), high_(n_), index_(n_) {}
+  explicit BulletDantzig(const std::vector<testing::Problem>& problems)
+      : problems_(problems), A_(problems.size()), b_(problems.size()) {}
 
   void restore() override {
     for (std::size_t k = 0; k < A_.size(); ++k) {
-      const testing::Problem& problem = set_.problems[k];
+      const testing::Problem& problem = problems_[k];
       A_[k].assign(problem.M.data(), problem.M.data() + problem.M.size());
       b_[k] = -problem.q;
     }
   }
 
   bool solve(std::size_t k, double* z) override {
-    std::fill_n(z, n_, 0.0);
-    std::fill(low_.begin(), low_.end(), 0.0);
-    std::fill(high_.begin(), high_.end(), std::numeric_limits<double>::infinity());
-    std::fill(index_.begin(), index_.end(), -1);
-    return btSolveDantzigLCP(n_, A_[k].data(), z, b_[k].data(), w_.data(), 0, low_.data(), high_.data(), index_.data(),
+    const int n = problems_[k].n();
+    std::fill_n(z, n, 0.0);
+    w_.resize(n);
+    low_.assign(n, 0.0);
+    high_.assign(n, std::numeric_limits<double>::infinity());
+    index_.assign(n, -1);
+    return btSolveDantzigLCP(n, A_[k].data(), z, b_[k].data(), w_.data(), 0, low_.data(), high_.data(), index_.data(),
                              scratch_);
   }
 
  private:
-  const ProblemSet& set_;
-  int n_;
+  const std::vector<testing::Problem>& problems_;
   std::vector<std::vector<double>> A_;
   std::vector<Eigen::VectorXd> b_;
   std::vector<double> w_, low_, high_;
@@ -70,8 +72,8 @@ class BulletDantzig : public Peer {
 };
 
 template <class Solver>
-std::unique_ptr<Peer> prepare(const ProblemSet& set) {
-  return std::make_unique<Solver>(set);
+std::unique_ptr<Peer> prepare(const std::vector<testing::Problem>& problems) {
+  return std::make_unique<Solver>(problems);
 }
 
 }  // namespace

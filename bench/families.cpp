@@ -28,7 +28,7 @@ void add_ours(const Family& family) {
 void add_peer(const Family& family, const PeerSolver& solver) {
   const auto run = [=](benchmark::State& state) {
     const ProblemSet& set = problem_set(family.name, family.count);
-    const auto peer = solver.prepare(set);
+    const auto peer = solver.prepare(set.problems);
     const at::Tensor z = at::empty({set.count(), set.n()}, at::kDouble);
     const at::Tensor claims = at::empty(set.count(), at::kBool);
     auto* z_data = z.mutable_data_ptr<double>();

@@ -16,9 +16,9 @@ std::vector<PeerSolver> peer_solvers() {
   return all;
 }
 
-std::vector<FrictionPeerSolver> friction_peer_solvers() {
+std::vector<MixedPeerSolver> mixed_peer_solvers() {
 #ifdef TORCHLCP_HAS_SICONOS
-  return siconos_friction_solvers();
+  return siconos_mixed_solvers();
 #else
   return {};
 #endif

@@ -1,12 +1,13 @@
 // The solvers of other projects ("peers"), with one interface.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "friction_set.h"
-#include "problem_set.h"
+#include "support/circuits.h"
+#include "support/problems.h"
 
 namespace lcp::bench {
 
@@ -18,41 +19,33 @@ class Peer {
   /// Restores the parts of the problems that a solve overwrites; not timed.
   virtual void restore() {}
 
-  /// Solves problem k; z: n doubles. Returns whether the solver claims to have found a solution.
+  /// Solves problem k; z: n doubles, of a mixed problem its k equations' unknowns and then z. Returns whether the
+  /// solver claims to have found a solution.
   virtual bool solve(std::size_t k, double* z) = 0;
 };
 
-struct PeerSolver {
+/// P: testing::Problem or testing::MixedProblem.
+template <class P>
+struct PeerSolverOf {
   std::string name;  ///< library: method
   bool needs_symmetric = false;
-  int largest_n = 0;  ///< a solve of a larger problem would take minutes
-  std::unique_ptr<Peer> (*prepare)(const ProblemSet& set) = nullptr;
+  int largest_n = 0;  ///< a solve of a larger problem, of more pairs, would take minutes
+  /// The problems must outlive the peer.
+  std::function<std::unique_ptr<Peer>(const std::vector<P>& problems)> prepare;
 };
+using PeerSolver = PeerSolverOf<testing::Problem>;
+using MixedPeerSolver = PeerSolverOf<testing::MixedProblem>;
 
 /// The peers that were found when this program was built.
 std::vector<PeerSolver> peer_solvers();
+std::vector<MixedPeerSolver> mixed_peer_solvers();
 
 std::vector<PeerSolver> siconos_solvers();
+std::vector<MixedPeerSolver> siconos_mixed_solvers();
 std::vector<PeerSolver> bullet_solvers();
 
-/// The same for contact with friction.
-class FrictionPeer {
- public:
-  virtual ~FrictionPeer() = default;
-
-  /// Solves problem k; gamma: 3 c doubles, (t1, t2, n) of each contact. Returns whether the solver claims to have found
-  /// a solution.
-  virtual bool solve(std::size_t k, double* gamma) = 0;
-};
-
-struct FrictionPeerSolver {
-  std::string name;  ///< library: method
-  std::unique_ptr<FrictionPeer> (*prepare)(const FrictionSet& set) = nullptr;
-};
-
-/// The peers that were found when this program was built.
-std::vector<FrictionPeerSolver> friction_peer_solvers();
-
-std::vector<FrictionPeerSolver> siconos_friction_solvers();
+/// Drake's, through `python`, the path of an interpreter that has it. They are for counts alone: a solve includes the
+/// way to another process.
+std::vector<PeerSolver> drake_solvers(const std::string& python);
 
 }  // namespace lcp::bench

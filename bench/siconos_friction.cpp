@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "peers.h"
+#include "friction_peers.h"
 
 namespace lcp::bench {
 namespace {

@@ -67,12 +67,23 @@ long double dot(const Eigen::Ref<const Eigen::VectorXd>& a, const Eigen::VectorX
   return sum.value();
 }
 
+// Row i of the problem by the rule of solver/verify.h: (M z + q)_i and the scale of its error.
+struct Row {
+  long double w, scale;
+};
+
+Row row_of(const Problem& problem, const Eigen::VectorXd& z, int i) {
+  const long double largest_q = problem.q.cwiseAbs().maxCoeff();
+  long double terms = std::abs(problem.q[i]);
+  for (int j = 0; j < problem.n(); ++j) terms += std::abs(static_cast<long double>(problem.M(i, j)) * z[j]);
+  return {row_value(problem, z, i), std::min(largest_q, std::max(terms, 1e-4L * largest_q))};
+}
+
 std::string at(int i, const std::string& what) { return what + ", i = " + std::to_string(i); }
 
 std::string solution_error(const Problem& problem, const solver::Settings& settings, const Answer& answer) {
   const int n = problem.n();
   const bool single = settings.single_precision;
-  const long double largest_q = n == 0 ? 0 : problem.q.cwiseAbs().maxCoeff();
   const long double epsilon = single ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
   const long double tiny =
       single ? std::numeric_limits<float>::denorm_min() : std::numeric_limits<double>::denorm_min();
@@ -85,11 +96,8 @@ std::string solution_error(const Problem& problem, const solver::Settings& setti
     if (single && (z != static_cast<float>(z) || w != static_cast<float>(w))) return at(i, "z or w is no float");
   }
   for (int i = 0; i < n; ++i) {
-    long double terms = std::abs(problem.q[i]);
-    for (int j = 0; j < n; ++j) terms += std::abs(static_cast<long double>(problem.M(i, j)) * answer.z[j]);
-    const long double scale = std::min(largest_q, std::max(terms, 1e-4L * largest_q));  // see verify.h
+    const auto [w, scale] = row_of(problem, answer.z, i);
     const long double allowed = 1.02L * settings.tolerance * scale;
-    const long double w = row_value(problem, answer.z, i);
     const long double positive_w = std::max(0.0L, w);
     const long double rounding = epsilon * (positive_w + scale) + tiny;
     if (answer.z[i] > 0 ? std::abs(w) > allowed : -w > allowed) return at(i, "solved, but the residual is too large");
@@ -160,6 +168,15 @@ Answer solve(const Problem& problem, const solver::Settings& settings, const Eig
   if (batched.status == Status::kInfeasible) batched.farkas = alone.farkas;
   const bool lost = alone.status == Status::kSolved && batched.status != Status::kSolved;
   return lost || !answer_error(problem, settings, batched).empty() ? batched : alone;
+}
+
+bool is_solution(const Problem& problem, const Eigen::VectorXd& z, double tolerance) {
+  if (!z.allFinite() || (z.array() < 0).any()) return false;
+  for (int i = 0; i < problem.n(); ++i) {
+    const auto [w, scale] = row_of(problem, z, i);
+    if ((z[i] > 0 ? std::abs(w) : -w) > tolerance * scale || w > std::numeric_limits<double>::max()) return false;
+  }
+  return true;
 }
 
 std::string answer_error(const Problem& problem, const solver::Settings& settings, const Answer& answer) {

@@ -21,6 +21,10 @@ struct Answer {
 /// of BatchSolver has an error (see answer_error) or lacks a solution that Ladder found. guess: n values, or empty.
 Answer solve(const Problem& problem, const solver::Settings& settings = {}, const Eigen::VectorXd& guess = {});
 
+/// Whether z >= 0, with a w that a double can hold, satisfies the rule of solver/verify.h with this tolerance; the sums
+/// are computed exactly.
+bool is_solution(const Problem& problem, const Eigen::VectorXd& z, double tolerance);
+
 /// Describes the first way in which the answer contradicts the definition of its status, the problem or the settings;
 /// empty if the answer is correct. The sums are computed exactly, independently of the solver's checks. A residual may
 /// exceed the tolerance by 2 %, since the solver computes its residual with rounding.
