@@ -26,6 +26,10 @@ struct Projection {
 };
 Projection project(const Eigen::Vector3d& y, const Law& law);
 
+/// P(y + low), where low is of the size of the rounding errors of y. A contact that slides has an impulse that is
+/// smaller than y by the factor R / w, with the diagonal w of J A^-1 J', so that y alone has few of its digits.
+Projection project(const Eigen::Vector3d& y, const Eigen::Vector3d& low, const Law& law);
+
 /// K = P'(y) R^-1, which is symmetric and positive semidefinite. On the boundary of two regions it is the derivative of
 /// the region whose inequality holds there. Where mu = 0, only the entry of the normal is not 0.
 Eigen::Matrix3d projected_compliance(const Eigen::Vector3d& y, const Projection& at, const Law& law);

@@ -1,8 +1,11 @@
 // Newton's method with an exact line search for a Problem [CPH, sec. V]. Far from the solution it solves problems with
-// a larger regularisation first (continuation).
+// a larger regularisation first (continuation). Where the regularisation is small, these are the steps of the method of
+// multipliers [R].
 //
 //   [CPH] Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
 //   [H]   Higham: Accuracy and Stability of Numerical Algorithms, SIAM, 2002.
+//   [R]   Rockafellar: Augmented Lagrangians and applications of the proximal point algorithm in convex programming,
+//         Math. Oper. Res. 1, 1976.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,7 @@ struct Limits {
 enum class Termination {
   kSolved,          ///< the residual is small enough, see Newton
   kIterationLimit,  ///< max_iterations ran out
-  kNoProgress,      ///< a step changes no velocity, or is not finite
+  kNoProgress,      ///< rounding errors are too large, see Newton; or a number is not finite
   kInvalid,         ///< the problem is not well_posed, or A is not positive definite
 };
 
@@ -33,17 +36,34 @@ struct Outcome {
   double residual;  ///< |D g| / max(|D A v|, |D J' gamma|) with D = diag(A)^-1/2 and the gradient g
 };
 
-/// A problem is solved where the residual is at most the tolerance. It is solved as well where |D g| <= |D e|, with the
-/// bound e on the rounding errors of the computed gradient [H, sec. 3.1]:
+/// A problem is solved where the residual is at most the tolerance. It is solved as well where it is at most 1e-4 and
+/// |D g| <= |D e|, with the bound e on the rounding errors of the computed gradient [H, sec. 3.1]:
 ///
 ///   e = (n + 3 c + 4) u (|A| (|v| + |v_free|) + |J|' (|gamma| + |K| (|J| |v| + |v_hat|))),   K = P'(y) R^-1, u = 2^-53
-///
-/// The rounding of v alone changes gamma in proportion to R^-1, so that for small R no v may have a smaller residual.
 ///
 /// If the residual at the start is above .1, the method first solves softened problems, to a residual of .1 each. In
 /// the first of them the regularisation of each contact is at least .1 w, in the next .01 w, and so on, where w is the
 /// mean of the diagonal of the contact's block of J D^2 J'. Without this continuation the number of Newton steps grows
 /// without bound as R falls.
+///
+/// If R < 1e-5 w for a contact, or if a Newton step changes no velocity, the rounding of v would change gamma too much.
+/// Then y is an unknown of its own, in
+///
+///   A (v - v_free) = J' P(y),   R y = v_hat - J v,
+///
+/// and the problem is solved where the residual of the first equation is as above, with K = 0 in e, and that of the
+/// second is of the size of rounding errors in each contact:
+///
+///   max |v_hat - J v - R y| <= 4 (n + 3 c + 4) u max (|J| (|v| + |v_free|) + |v_hat| + R |gamma|)
+///
+/// The softened problems are then steps of the method of multipliers [R]: a problem with the regularisation S >= R has
+/// v_hat + (S - R) g in place of v_hat, where g are the impulses of the previous problem, and its residual is to be at
+/// most .01 relative to A (v - v_free). If gamma = g, it has the solution of the given problem, so that most problems
+/// are solved at an S much larger than R. The smallest S is the larger one of R and u w. The method makes no progress
+/// after more than ten problems with the smallest S and Newton steps that do not descend or change no velocity,
+/// together; after 300 Newton steps; and if H is not positive definite in double precision. If some v has J v - v_hat
+/// in the dual cones, this happens rarely, and only for R / w of about u or less. Otherwise contacts are pressed
+/// against each other and gamma grows as 1 / R, and it happens for R < 1e-12 w.
 ///
 /// Allocates only in the constructor, unless the problem is sparse (AnySystem).
 class Newton {
@@ -60,21 +80,30 @@ class Newton {
     double relative;  // Outcome::residual
   };
 
+  Outcome solve_for_v(const Problem& problem, const Limits& limits, System& system);
+  Outcome solve_for_v_and_y(const Problem& problem, const Limits& limits, System& system, std::int64_t iteration);
+
   void soften(const Problem& problem, double softness);
+  void shift(const Problem& problem, const System& system, double softness);
   Law law(const Problem& problem, Eigen::Index contact) const;
   double scaled_norm(const Vector& x);  // |D x|
   void impulses(const Problem& problem);
   void compliances(const Problem& problem);
   double rounding(const Problem& problem, const System& system);  // |D e|
   Residual evaluate(const Problem& problem, const System& system);
+  bool accurate(const Problem& problem, const Limits& limits, const System& system, const Residual& at);
+  bool complies(const Problem& problem, const System& system);
+  bool newton_step(const Problem& problem, System& system);
   double step_length(const Problem& problem, double slope, double curvature);
 
   Eigen::Index n_, contacts_;
   AnySystem systems_;
   Vector v_, v_free_, free_momentum_, v_hat_, scale_, momentum_, push_, gradient_, step_, work_, scaled_;  // [n]
   Vector y_, gamma_, Jv_, Jstep_, contact_work_;                                                           // [3 c]
+  Vector low_;                                                                                             // [3 c]
   Vector delassus_;                                                                                        // [c], w
-  double softness_ = 0;  // The current problem has R >= softness_ w.
+  double softness_ = 0;        // The current problem has R >= softness_ w.
+  bool y_is_unknown_ = false;  // Then y is y_ + low_, with the rounding errors low_ of y_; else it is computed from v_.
   std::vector<Projection> at_;
   std::vector<Eigen::Matrix3d> K_;
 };

@@ -12,7 +12,9 @@ namespace lcp {
 /// One number of each kind per element of the batch, [...]. All are NaN where lcp::solve_contact would report kBadInput
 /// and where v is not finite.
 struct ContactCertificate {
-  at::Tensor residual;  ///< |D g| / max(|D A v|, |D J' gamma|), as in ContactOptions
+  /// |D g| / max(|D A v|, |D J' gamma|), as in ContactOptions, with gamma = P(R^-1 (v_hat - J v)). The rounding of v
+  /// changes it by about 1e-16 w / R in double precision, with the diagonal w of J A^-1 J'.
+  at::Tensor residual;
 
   /// The smallest relative distance of a contact to the boundary of two of the regions stick, slide and separate, where
   /// the derivative jumps: the distance of y_k to that boundary in the norm of R, divided by the norm of R^-1 (|v_hat|

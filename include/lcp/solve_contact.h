@@ -26,8 +26,10 @@ struct ContactOptions {
   std::optional<at::Tensor> sizes = {};
 
   /// An element is solved where |D g| <= tolerance * max(|D A v|, |D J' gamma|), with g = A (v - v_free) - J' gamma and
-  /// D = diag(A)^-1/2. The condition holds in double precision, before v is rounded to the dtype. For so small an R
-  /// that rounding errors in v make |D g| larger, |D g| within the bound on these errors is enough. Absent: 1e-10.
+  /// D = diag(A)^-1/2. The condition holds in double precision, before v is rounded to the dtype. |D g| within the
+  /// bound on its rounding errors is enough. For R < 1e-5 w, where w is the mean of the contact's diagonal entries of
+  /// W = J A^-1 J', rounding errors of v would change gamma too much: then g is that of the returned gamma, and
+  /// R y = v_hat - J v holds up to rounding errors. Absent: 1e-10.
   std::optional<double> tolerance = {};
 
   /// Newton steps that one element of the batch may take. Absent: 1000.
@@ -41,7 +43,7 @@ struct ContactOptions {
 struct ContactResult {
   at::Tensor v;           ///< [..., n], m/s; NaN where not solved
   at::Tensor gamma;       ///< [..., 3 c], N s, impulses (t1, t2, n) of each contact; NaN where not solved
-  at::Tensor status;      ///< [...], int8: kSolved, kNotFound (a step made no progress), kPivotLimit or kBadInput
+  at::Tensor status;      ///< [...], int8: kSolved, kNotFound (rounding errors are too large), kPivotLimit or kBadInput
   at::Tensor iterations;  ///< [...], int64, Newton steps
 };
 
@@ -56,14 +58,20 @@ struct ContactResult {
 ///   compliance, the same for t1 and t2; both as lcp::contact_parameters computes them. mu: [..., c], >= 0. The batch
 ///   dimensions of all of them broadcast.
 ///
+/// If some v has J v - v_hat in the dual cones { mu |s_t| <= s_n } of all contacts, as v = 0 has where v_hat = 0, small
+/// R are no obstacle: of 128 000 random problems with R from 1e-15 w to w all were solved, of 56 000 with smaller R,
+/// down to 1e-300, all but 48. If no v has this, because contacts are pressed against each other, gamma grows as 1 / R;
+/// then the status is kNotFound for R below about 1e-12 w, after at most 300 Newton steps.
+///
 /// A and A' may differ by 1e-3 of the largest entry, and so may R of the two tangents; their means are used. The status
 /// is kBadInput for larger differences, for numbers that are not finite or out of their range, and where A is not
 /// positive definite.
 ///
 /// v and gamma are differentiable in all six, any number of times, in reverse and forward mode, by the implicit
 /// function theorem. On the boundary of two of the regions stick, slide and separate, the derivative is that of the
-/// separated contact if this is one of them, else that of stick. The gradient of an element that is not solved is 0
-/// where its incoming gradient is 0, else NaN.
+/// separated contact if this is one of them, else that of stick. Where R is small, rounding errors change the gradient
+/// by up to about 1e-15 w / R in parts. The gradient of an element that is not solved is 0 where its incoming gradient
+/// is 0, else NaN.
 ///
 /// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.
 LCP_API ContactResult solve_contact(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,

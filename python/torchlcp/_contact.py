@@ -24,7 +24,7 @@ __all__ = [
 class ContactSolution(NamedTuple):
     """v [..., n], gamma [..., 3 c], status [...], int8, the values of Status, and iterations [...], int64.
 
-    SOLVED: see solve_contact. NOT_FOUND: a Newton step made no progress. PIVOT_LIMIT: max_iterations ran out.
+    SOLVED: see solve_contact. NOT_FOUND: rounding errors are too large. PIVOT_LIMIT: max_iterations ran out.
     BAD_INPUT: a number is not finite or out of its range, or A is not symmetric or not positive definite. Unless the
     status is SOLVED, v and gamma are NaN. v is in m/s, gamma in N s.
     """
@@ -98,13 +98,15 @@ def solve_contact(
         v_free: [..., n], m/s, the velocity without contact; of A's dtype and device, like all tensors that follow.
         J: [..., 3 c, n], for each contact the rows of its two tangents and its normal; c may be 0.
         v_hat: [..., 3 c], m/s, see contact_parameters.
-        R: [..., 3 c], 1/kg, > 0, equal for both tangents of a contact.
+        R: [..., 3 c], 1/kg, > 0, equal for both tangents of a contact. Where contacts are pressed against each other, so
+            that gamma grows as 1 / R, R must be at least about 1e-12 of the diagonal of J A^-1 J'.
         mu: [..., c], >= 0. All batch dimensions broadcast.
         sizes: [...], int64, how many of the c contacts of each element exist, the first ones; see pad. Each element gets
             the bits, also of its gradient, that it would get alone. What the inputs hold beyond is not read; gamma and
             the gradients are 0 there. None: all.
         guess: [..., n], the start of the iteration. None: v_free.
-        tolerance: bound on the residual of ContactCertificate, before v is rounded to the dtype. None: 1e-10.
+        tolerance: bound on the residual of ContactCertificate, before v is rounded to the dtype; with the returned gamma
+            where R is below 1e-5 of the diagonal of J A^-1 J'. None: 1e-10.
         max_iterations: Newton steps that one element may take. None: 1000.
 
     Raises:

@@ -48,6 +48,19 @@ TEST(ConeTest, ProjectsToTheNearestPoint) {
   for (const int count : seen) EXPECT_GT(count, 300);
 }
 
+// Where R is small, a point y = gamma + R^-1 s that slides, with s on the boundary of the polar cone, is much larger
+// than gamma. Here s = slip (3, 4, -5 mu) has no rounding errors.
+TEST(ConeTest, KeepsTheDigitsOfSmallImpulses) {
+  for (int k = 0; k < 1000; ++k) {
+    const double R = std::exp2(-40 - k % 40), mu = std::exp2(k % 4 - 2), slip = 1001 + k;
+    const Vector3d gamma(0.6 * mu, 0.8 * mu, 1), apart = Vector3d(3, 4, -5 * mu) * slip / R;
+    const Vector3d y = gamma + apart, low = gamma - (y - apart);
+    const Projection at = project(y, low, {mu, R, R});
+    EXPECT_EQ(at.region, Region::kSlide) << k;
+    EXPECT_LE((at.gamma - gamma).norm(), 1e-14 + 1e-27 / R) << k;
+  }
+}
+
 TEST(ConeTest, HasTheDerivativeOfItsRegion) {
   std::mt19937 random(2);
   for (int k = 0; k < 3000; ++k) {

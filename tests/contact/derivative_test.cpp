@@ -107,6 +107,37 @@ TEST(DerivativeTest, AgreesWithCentralDifferences) {
   for (const int count : seen) EXPECT_GT(count, 3);
 }
 
+// Rounding errors of the gradient grow in proportion to R^-1.
+TEST(DerivativeTest, HoldsForTinyRegularisation) {
+  for (const double small : {1e-6, 1e-10}) {
+    std::array<int, 3> seen{};
+    for (unsigned seed = 0; seed < 12; ++seed) {
+      Bodies bodies = random_bodies(9, 2, seed);
+      if (seed % 2 == 0) bodies.mu *= 20;
+      bodies.R.setConstant(small * bodies.delassus().diagonal().mean());
+      const Point at = solution_point(bodies);
+      for (int k = 0; k < 2; ++k) {
+        ++seen[static_cast<std::size_t>(project(at.y.segment<3>(3 * k), bodies.law(k)).region)];
+      }
+      const Point given{VectorXd::LinSpaced(9, -1, 2), VectorXd::Zero(6), VectorXd::LinSpaced(6, 2, -1)};
+      const Gradients g = gradients_of(bodies, at, given);
+      const MatrixXd g_J = g.gamma * g.l.transpose() - g.v_hat * at.v.transpose();
+      const auto expect = [&](double gradient, const auto& change) {
+        EXPECT_NEAR(gradient, slope(bodies, given, change), (1e-6 + 2e-15 / small) * (g.l.norm() + g.v_hat.norm()))
+            << seed << " " << small;
+      };
+      for (int i = 0; i < 9; ++i) expect(g.v_free[i], [i](Bodies& b, double by) { b.v_free[i] += by; });
+      for (int r = 0; r < 6; ++r) {
+        expect(g.v_hat[r], [r](Bodies& b, double by) { b.v_hat[r] += by; });
+        expect(g_J(r, r), [r](Bodies& b, double by) { b.J(r, r) += by; });
+        expect(g.R[r] * bodies.R[r], [r](Bodies& b, double by) { b.R[r] *= 1 + by; });
+      }
+      for (int k = 0; k < 2; ++k) expect(g.mu[k], [k](Bodies& b, double by) { b.mu[k] += by; });
+    }
+    for (const int count : seen) EXPECT_GT(count, 3) << small;
+  }
+}
+
 TEST(DerivativeTest, HasNoFrictionWithoutIt) {
   Bodies bodies = random_bodies(6, 2, 2);
   bodies.mu.setZero();

@@ -163,7 +163,7 @@ TEST(NewtonTest, StopsAtTheFloorOfRounding) {
   int floors = 0;
   for (unsigned seed = 0; seed < 20; ++seed) {
     Bodies bodies = random_bodies(6, 3, seed);
-    for (const double R : {1e-6, 1e-9}) {
+    for (const double R : {1e-3, 1e-4}) {
       bodies.R.setConstant(R);
       const Solved solved = newton_solution(bodies, bodies.v_free, {1e-14, 5000});
       EXPECT_EQ(solved.outcome.termination, Termination::kSolved) << R << " " << seed << " " << solved.outcome.residual;
@@ -172,6 +172,55 @@ TEST(NewtonTest, StopsAtTheFloorOfRounding) {
     }
   }
   EXPECT_GT(floors, 10);
+}
+
+// The impulses are in the cone, the gaps J v - v_hat + R gamma in the dual cone, and the two are perpendicular. Only
+// the gaps, which are differences of velocities, have rounding errors that do not fall with R.
+TEST(NewtonTest, SolvesProblemsWithAnyRegularisation) {
+  for (const bool redundant : {false, true}) {
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      Bodies bodies = random_bodies(9, 3, seed);
+      bodies.mu.setConstant(0.5);
+      if (redundant) {
+        bodies.J.bottomRows<3>() = bodies.J.topRows<3>();
+        bodies.v_hat.setZero();
+      }
+      const MatrixXd W = bodies.delassus();
+      for (const double R : {1e-6, 1e-8, 1e-10, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-20, 1e-300}) {
+        bodies.R.setConstant(R * W.diagonal().mean());
+        const Solved solved = newton_solution(bodies, bodies.v_free, {1e-10, 1000});
+        ASSERT_EQ(solved.outcome.termination, Termination::kSolved) << R << " " << seed;
+        EXPECT_LE(solved.outcome.iterations, 40) << R;
+        const VectorXd& gamma = solved.gamma;
+        const VectorXd pull = bodies.J.transpose() * gamma;
+        EXPECT_LE((bodies.A * (solved.v - bodies.v_free) - pull).norm(), 1e-9 * bodies.v_free.norm()) << R;
+        const VectorXd gap = bodies.J * solved.v - bodies.v_hat + bodies.R.cwiseProduct(gamma);
+        for (int k = 0; k < bodies.contacts; ++k) {
+          const Vector3d g = gap.segment<3>(3 * k), impulse = gamma.segment<3>(3 * k);
+          EXPECT_LE(impulse.head<2>().norm(), bodies.mu[k] * impulse.z() * (1 + 1e-14));
+          EXPECT_GE(g.z() - bodies.mu[k] * g.head<2>().norm(), -1e-12) << R << " " << seed;
+          EXPECT_NEAR(g.dot(impulse), 0, 1e-12 * (1 + impulse.norm())) << R << " " << seed;
+        }
+      }
+    }
+  }
+}
+
+// A body between two walls that come closer: gamma grows as 1 / R, and A v is lost in the sum of two such impulses.
+TEST(NewtonTest, SaysSoonWhereRoundingErrorsDecide) {
+  Bodies bodies = random_bodies(3, 2, 1);
+  bodies.J.bottomRows<3>() = -bodies.J.topRows<3>();
+  bodies.v_hat << 0, 0, 1, 0, 0, 1;
+  for (const double R : {1e-8, 1e-10}) {
+    bodies.R.setConstant(R);
+    EXPECT_EQ(newton_solution(bodies).outcome.termination, Termination::kSolved) << R;
+  }
+  for (const double R : {1e-18, 1e-300}) {
+    bodies.R.setConstant(R);
+    const Outcome outcome = newton_solution(bodies, bodies.v_free, {1e-10, 1000}).outcome;
+    EXPECT_EQ(outcome.termination, Termination::kNoProgress) << R;
+    EXPECT_LE(outcome.iterations, 100) << R;
+  }
 }
 
 // The result does not depend on the memory addresses of the data.
