@@ -98,8 +98,8 @@ int fit_linear_program(int argc, const char* const* argv) {
   const Tensor contact = solutions(model, data.training), state = states(model, data.training);
   const lcp::training::KnownEntries known = flags.program.known_entries();
   const bool monotone = flags.program.matrix == kMonotone;
-  const Fit fitted =
-      fit(lcp::training::complementarity_program(contact, state, known, flags.program.epsilon), flags.program);
+  const Fit fitted = fit(lcp::training::complementarity_program(contact, state, known, flags.program.epsilon),
+                         flags.program, flags.run.quiet);
 
   OutputFolder out(line, flags.run);
   model->named_parameters()["learned"].copy_(fitted.rows);

@@ -1,9 +1,12 @@
 """fit_linear_program, as its user runs it."""
 import json
+import re
+import signal
+import subprocess
 
 import pytest
 import torch
-from runs import files
+from runs import files, start
 
 
 SI = ("--mu", 0.3, "--gravity", 9.81, "--dt", 0.1)
@@ -42,6 +45,21 @@ def test_the_default_run_fits_the_block_and_writes_every_file(run, tmp_path):
     assert metrics["parameters"] == metrics["identifiable_parameters"] == 13  # all but those that the others determine
     assert [family["dimension"] for family in metrics["families"]] == [0, 0, 0]
     assert "held-out rmse" in result.stdout and "out/model.pt" in result.stdout
+
+
+@pytest.mark.parametrize("solver", ["simplex", "interior_point"])
+def test_a_long_fit_shows_progress_and_time_left(fit, solver):
+    lines = fit("--samples", 20_000, "--solver", solver)[1].splitlines()
+    shown = r"linear program 3 of 4  iteration \d+, objective [\d.e+-]+, error [\d.e+-]+  \d+ (s|min \d+ s) left"
+    assert re.fullmatch(shown, lines[-1]), lines
+
+
+def test_ctrl_c_ends_a_long_fit_without_a_trace(build, tmp_path):
+    process = start(build, tmp_path, "fit_linear_program", "--samples", 100_000, "--out", "out", stderr=subprocess.PIPE)
+    with process:
+        assert process.stderr.readline().startswith(b"linear program 0 of 4  iteration ")
+        process.send_signal(signal.SIGINT)
+    assert process.returncode == -signal.SIGINT and files(tmp_path) == {}
 
 
 def test_help_says_what_loading_a_model_means(run):

@@ -8,6 +8,7 @@
 
 #include "run/error.h"
 #include "run/identifiability.h"
+#include "run/progress.h"
 #include "run/results.h"
 #include "run/text.h"
 #include "sliding_block/friction_model.h"
@@ -69,10 +70,11 @@ bool is_trivial(const Tensor& row) {
 }
 
 // The solution of a program of the rows that the name names.
-Tensor solution(const LinearProgram& program, const ProgramFlags& flags, const std::string& name) {
+Tensor solution(const LinearProgram& program, const ProgramFlags& flags, const std::string& name,
+                const LinearProgramObserver& observer) {
   const bool simplex = flags.solver == "simplex";
   const LinearProgramSolution found =
-      solve(program, simplex ? LinearProgramMethod::kSimplex : LinearProgramMethod::kInteriorPoint);
+      solve(program, simplex ? LinearProgramMethod::kSimplex : LinearProgramMethod::kInteriorPoint, observer);
   if (found.status == LinearProgramStatus::kSolved) return found.x;
   if (solve(program).status == LinearProgramStatus::kInfeasible) {
     throw UsageError("--epsilon " + nlohmann::json(flags.epsilon).dump() + " is too much: no " + name +
@@ -104,19 +106,32 @@ KnownEntries ProgramFlags::known_entries() const {
   return {mask, at::where(mask, nn::TraditionalModelImpl::true_rows(1), 0)};
 }
 
-Fit fit(const LinearProgram& program, const ProgramFlags& flags) {
+Fit fit(const LinearProgram& program, const ProgramFlags& flags, bool quiet) {
   const bool monotone = flags.matrix == kMonotone;
   const LinearProgram all = monotone ? monotone_program(program) : program;
   const auto whole = [&](const LinearProgram& part) { return flags.l1 > 0 ? with_l1(part, flags.l1) : part; };
-  const Tensor together = monotone ? solution(whole(with_row_first(all, 3, 0)), flags, "rows") : Tensor();
+  // Of the programs that an optimal set takes, all but the first start from its solution and are solved soon.
+  Progress progress("linear program", 0, (monotone ? 1 : 3) + 3, quiet, std::chrono::seconds(1));
+  std::int64_t solved = 0;
+  const LinearProgramObserver show = [&](std::int64_t iteration, double objective, double error) {
+    progress.show(solved, "iteration " + std::to_string(iteration) + ", objective " + short_number(objective) +
+                              ", error " + short_number(error));
+  };
+  const auto solve_for = [&](const LinearProgram& part, const std::string& name) {
+    const Tensor x = solution(whole(part), flags, name, show);
+    ++solved;
+    return x;
+  };
+  const Tensor together = monotone ? solve_for(with_row_first(all, 3, 0), "rows") : Tensor();
   std::vector<Tensor> rows;
   Fit result;
   for (std::int64_t i = 0; i < 3; ++i) {
     const LinearProgram alone = row_program(program, 3, i);
     rows.push_back(monotone ? together.slice(0, 6 * i, 6 * (i + 1))
-                            : solution(whole(alone), flags, "row " + std::to_string(i + 1)).slice(0, 0, 6));
+                            : solve_for(alone, "row " + std::to_string(i + 1)).slice(0, 0, 6));
     result.objective += (alone.cost * rows.back()).sum().item<double>();
-    result.sets.push_back(optimal_set(whole(monotone ? with_row_first(all, 3, i) : alone), 6));
+    result.sets.push_back(optimal_set(whole(monotone ? with_row_first(all, 3, i) : alone), 6, show));
+    ++solved;
   }
   result.rows = at::stack(rows);
   return result;

@@ -39,7 +39,8 @@ struct Fit {
 
 /// Solves the program of each row or, where M is to be monotone, that of all rows, see monotone_program. Throws a
 /// UsageError where no row satisfies the constraints, and a std::runtime_error where the solver finds no solution.
-Fit fit(const LinearProgram& program, const ProgramFlags& flags);
+/// Unless `quiet`, it shows its progress where it takes more than a second.
+Fit fit(const LinearProgram& program, const ProgramFlags& flags, bool quiet);
 
 /// For each row the set of rows that fit equally well: dimension, lower and upper bounds of the entries, and a
 /// description in words; and whether the row is trivial: w >= 0 then holds for every force in every state, so that it

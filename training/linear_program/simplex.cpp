@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <coin/ClpCholeskyBase.hpp>
+#include <coin/ClpEventHandler.hpp>
 #include <coin/ClpInterior.hpp>
+#include <coin/ClpMessage.hpp>
 #include <coin/ClpSimplex.hpp>
+#include <coin/CoinMessageHandler.hpp>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "run/columns.h"
@@ -87,13 +91,64 @@ LinearProgramSolution solution(LinearProgramStatus status, const Tensor& x, cons
   return {status, x, (cost * x).sum().item<double>()};
 }
 
+// Has Clp call the observer at every iterate of the simplex method.
+class SimplexEvents : public ClpEventHandler {
+ public:
+  explicit SimplexEvents(LinearProgramObserver observer) : observer_(std::move(observer)) {}
+  ClpEventHandler* clone() const override { return new SimplexEvents(*this); }
+
+  int event(Event event) override {
+    if (event == endOfIteration) tell();
+    return ClpEventHandler::event(event);
+  }
+
+ private:
+  // Clp's own values contain penalties, or are those of its last factorisation.
+  void tell() const {
+    const double* const x = model_->solutionRegion(1);
+    const double* const rows = model_->solutionRegion(0);
+    double objective = 0, violations = 0;
+    for (int j = 0; j < model_->numberColumns(); ++j) objective += model_->objective()[j] * x[j];
+    for (int i = 0; i < model_->numberRows(); ++i) violations += std::max(0., model_->rowLower()[i] - rows[i]);
+    observer_(model_->numberIterations(), objective, violations);
+  }
+
+  LinearProgramObserver observer_;
+};
+
+// Has Clp call the observer at every iterate of the interior point method, of which it has messages but no events.
+class InteriorMessages : public CoinMessageHandler {
+ public:
+  explicit InteriorMessages(LinearProgramObserver observer) : observer_(std::move(observer)) {}
+  CoinMessageHandler* clone() const override { return new InteriorMessages(*this); }
+
+  // Nothing is printed: the log level 0 keeps all other messages away.
+  void attach_to(ClpInterior& model) {
+    setLogLevel(0);
+    model.passInMessageHandler(this);
+    model.messagesPointer()->setDetailMessage(0, number_);
+  }
+
+  int print() override {
+    if (currentMessage().externalNumber() == number_) observer_(intValue(0), doubleValue(0), doubleValue(2));
+    return 0;
+  }
+
+ private:
+  LinearProgramObserver observer_;
+  int number_ = ClpMessage().message_[CLP_BARRIER_ITERATION]->externalNumber();
+};
+
 // Minimises one cost after another over the feasible set of one program.
 class Simplex {
  public:
-  explicit Simplex(const LinearProgram& program) {
+  Simplex(const LinearProgram& program, const LinearProgramObserver& observer) {
     load(program, at::full_like(program.bound, kInfinity), kTolerance, model_);
     model_.scaling(0);            // the tolerances are those of the unknowns as they are
     model_.setPerturbation(100);  // none
+    if (!observer) return;
+    const SimplexEvents events(observer);
+    model_.passInEventHandler(&events);  // which the model copies
   }
 
   // Restricts the feasible set to the points that are optimal for the last cost. By complementary slackness these
@@ -139,7 +194,7 @@ class Simplex {
 //   maximise b'y  subject to  y >= 0,  A'y = c where x is free,  A'y <= c where x >= 0.
 //
 // Each x_i is the multiplier of its row.
-LinearProgramSolution solve_dual(const LinearProgram& program) {
+LinearProgramSolution solve_dual(const LinearProgram& program, const LinearProgramObserver& observer) {
   const Tensor bounded = program.lower.isfinite(), fixed = program.lower == program.upper;
   TORCH_CHECK((fixed | program.upper.isinf()).all().item<bool>(), "an unknown has an upper bound");
   const Tensor shift = at::where(bounded, program.lower, 0), unknown = fixed.logical_not().nonzero().squeeze(-1);
@@ -147,8 +202,13 @@ LinearProgramSolution solve_dual(const LinearProgram& program) {
   const Tensor b = program.bound - (program.constraints * shift).sum(-1);
   const LinearProgram dual = {-b, A.t(), at::where(bounded.index_select(0, unknown), -kInfinity, c), at::zeros_like(b),
                               at::full_like(b, kInfinity)};
+  // Clp minimises -b'y, and the objective of the whole program is b'y + cost'shift.
+  const double constant = (program.cost * shift).sum().item<double>();
+  InteriorMessages messages(
+      [&](std::int64_t iteration, double negative, double gap) { observer(iteration, constant - negative, gap); });
   ClpInterior model;
   load(dual, c, kInteriorTolerance, model);
+  if (observer) messages.attach_to(model);
   model.setCholesky(new ClpCholeskyBase);  // which the model deletes
   model.primalDual();
   const Tensor y = tensor_of(model.primalColumnSolution(), b), x = -tensor_of(model.dualRowSolution(), c);
@@ -164,12 +224,14 @@ LinearProgramSolution solve_dual(const LinearProgram& program) {
 
 }  // namespace
 
-LinearProgramSolution solve(const LinearProgram& program, LinearProgramMethod method) {
-  return method == LinearProgramMethod::kSimplex ? Simplex(program).minimise(program.cost) : solve_dual(program);
+LinearProgramSolution solve(const LinearProgram& program, LinearProgramMethod method,
+                            const LinearProgramObserver& observer) {
+  return method == LinearProgramMethod::kSimplex ? Simplex(program, observer).minimise(program.cost)
+                                                 : solve_dual(program, observer);
 }
 
-OptimalSet optimal_set(const LinearProgram& program, std::int64_t unknowns) {
-  Simplex simplex(program);
+OptimalSet optimal_set(const LinearProgram& program, std::int64_t unknowns, const LinearProgramObserver& observer) {
+  Simplex simplex(program, observer);
   const LinearProgramSolution best = simplex.minimise(program.cost);
   TORCH_CHECK(best.status == LinearProgramStatus::kSolved, "the program has no solution");
   simplex.stay_optimal();

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "linear_program/complementarity_program.h"
 
@@ -22,9 +23,15 @@ struct LinearProgramSolution {
   double objective;  ///< cost'x
 };
 
+/// Called at every iterate of a method.
+///   objective: cost'x; of the interior point method the objective of the dual program.
+///   error: the sum of the violations of constraints; of the interior point method the complementarity gap.
+using LinearProgramObserver = std::function<void(std::int64_t iteration, double objective, double error)>;
+
 /// kInteriorPoint takes unknowns that are free, fixed (lower = upper) or bounded below only, and reports kStopped where
 /// the program is infeasible or unbounded. Throws c10::Error where an unknown has other bounds.
-LinearProgramSolution solve(const LinearProgram& program, LinearProgramMethod method = LinearProgramMethod::kSimplex);
+LinearProgramSolution solve(const LinearProgram& program, LinearProgramMethod method = LinearProgramMethod::kSimplex,
+                            const LinearProgramObserver& observer = nullptr);
 
 /// The set of all solutions of a linear program, projected onto some of its unknowns.
 struct OptimalSet {
@@ -34,6 +41,7 @@ struct OptimalSet {
 
 /// The optimal set of a program that has a solution, projected onto its first `unknowns` unknowns, by the simplex
 /// method. Directions in which the set is narrower than 1e-6 are left out.
-OptimalSet optimal_set(const LinearProgram& program, std::int64_t unknowns);
+OptimalSet optimal_set(const LinearProgram& program, std::int64_t unknowns,
+                       const LinearProgramObserver& observer = nullptr);
 
 }  // namespace lcp::training

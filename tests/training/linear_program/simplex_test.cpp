@@ -37,6 +37,28 @@ TEST(SimplexTest, SolvesByEitherMethod) {
   }
 }
 
+TEST(SimplexTest, TellsItsIterates) {
+  const LinearProgram corner = program({2, 3}, {1, 2, 3, 1}, {2, 3});
+  std::int64_t last = 0;
+  double objective = 0, error = 1;
+  const auto observer = [&](std::int64_t iteration, double objective_now, double error_now) {
+    EXPECT_GE(iteration, last);
+    last = iteration;
+    objective = objective_now;
+    error = error_now;
+  };
+  for (const Method method : {Method::kSimplex, Method::kInteriorPoint}) {
+    last = 0;
+    solve(corner, method, observer);
+    EXPECT_GT(last, 0);
+    EXPECT_NEAR(objective, 3.4, 1e-6);
+    EXPECT_NEAR(error, 0, 1e-6);
+  }
+  std::int64_t calls = 0;
+  optimal_set(corner, 2, [&](std::int64_t, double, double) { ++calls; });
+  EXPECT_GT(calls, 0);
+}
+
 TEST(SimplexTest, SaysWhyThereIsNoSolution) {
   const LinearProgram infeasible = program({1}, {-1}, {1});
   const LinearProgram unbounded = program({-1}, {1}, {1});
