@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "network/black_box.h"
+#include "network/black_box_passes.h"
 #include "network/evaluation.h"
 #include "network/search.h"
 #include "network/state.h"
@@ -25,7 +26,6 @@
 #include "run/progress.h"
 #include "run/random.h"
 #include "run/results.h"
-#include "run/tasks.h"
 #include "run/text.h"
 #include "run/trainer.h"
 #include "sliding_block/evaluation.h"
@@ -40,7 +40,6 @@ using torch::Tensor;
 constexpr std::int64_t kHeldOut = 2000;  // simulated steps
 constexpr std::int64_t kRollouts = 20, kRolloutSteps = 200;
 constexpr std::int64_t kValidationOneIn = 5;
-constexpr std::int64_t kBlackBoxIterations = 4000;
 constexpr std::int64_t kFewHeldOut = 20;  // steps, of which the errors say little
 
 constexpr struct {
@@ -273,7 +272,7 @@ class Run {
       load(*checkpoint);
       out_.continue_earlier_run();
       say("continuing after " + std::to_string(state_.rounds.size()) + " rounds and " +
-          std::to_string(state_.black_boxes.size()) + " black boxes");
+          std::to_string(state_.black_boxes.trained.size()) + " black boxes");
       return;
     }
     if (flags.training.resume) {
@@ -328,7 +327,6 @@ class Run {
   void save() const;
   void search(const std::function<bool()>& stopped);
   void train_black_boxes(const std::function<bool()>& stopped);
-  void train_black_boxes(std::int64_t pass, const std::function<bool()>& stopped);
   bool out_of_time() const { return flags_.seconds > 0 && state_.search_seconds >= flags_.seconds; }
   double metres_per_second(double relative) const { return relative * unit_; }
   // of all rounds
@@ -361,7 +359,7 @@ void Run::load(const Checkpoint& checkpoint) {
 }
 
 void Run::save() const {
-  const std::size_t parts = state_.rounds.size() + state_.black_boxes.size();  // that are done
+  const std::size_t parts = state_.rounds.size() + state_.black_boxes.trained.size();  // that are done
   Checkpoint checkpoint{{{"config", out_.flags()}, {"iteration", parts}, {"data", fingerprint_}}, {}};
   state_.save(checkpoint);
   out_.write("checkpoint.pt", checkpoint.encode());
@@ -415,45 +413,19 @@ void Run::search(const std::function<bool()>& stopped) {
 }
 
 void Run::train_black_boxes(const std::function<bool()>& stopped) {
-  // A pass that has begun is completed, whatever time it took.
-  const auto begun = [&](std::int64_t pass) {
-    return !state_.black_boxes.empty() && state_.black_boxes.rbegin()->first >= pass * kBlackBoxFamilies;
+  PassOptions options{.threads = flags_.run.threads, .quiet = flags_.run.quiet};
+  if (flags_.black_box_iterations > 0) {
+    options.iterations = flags_.black_box_iterations;
+  } else {
+    options.seconds = state_.search_seconds;
+  }
+  options.iterations *= std::max<std::int64_t>(1, starts() / flags_.search.starts);
+  const auto train = [&](std::int64_t number, std::int64_t iterations) {
+    return best_of_family(number, data_.training, data_.validation, search_.input_unit(), search_.output_unit(),
+                          {.iterations = iterations, .seed = flags_.run.seed}, stopped);
   };
-  const auto too_short = [&] { return state_.black_box_seconds < state_.search_seconds; };
-  for (std::int64_t pass = 0; !stopped(); ++pass) {
-    if (pass > 0 && (flags_.black_box_iterations > 0 || !(begun(pass) || too_short()))) return;
-    train_black_boxes(pass, stopped);
-  }
-}
-
-// All families, from random starts and for a number of iterations that belong to the pass.
-void Run::train_black_boxes(std::int64_t pass, const std::function<bool()>& stopped) {
-  const std::int64_t end = (pass + 1) * kBlackBoxFamilies;
-  Progress progress("black box", static_cast<std::int64_t>(state_.black_boxes.size()), end, flags_.run.quiet);
-  const std::int64_t given = flags_.black_box_iterations;
-  BlackBoxOptions options;
-  options.iterations =
-      ((given > 0 ? given : kBlackBoxIterations) << pass) * std::max<std::int64_t>(1, starts() / flags_.search.starts);
-  options.seed = flags_.run.seed;
-  std::vector<std::int64_t> left;
-  for (std::int64_t k = pass * kBlackBoxFamilies; k < end; ++k) {
-    if (!state_.black_boxes.contains(k)) left.push_back(k);
-  }
-  const auto at_once = static_cast<std::size_t>(flags_.run.threads);
-  for (std::size_t first = 0; first < left.size() && !stopped(); first += at_once) {
-    const auto start = std::chrono::steady_clock::now();
-    std::vector<BlackBox> group(std::min(at_once, left.size() - first));
-    run_tasks(static_cast<std::int64_t>(group.size()), flags_.run.threads, [&](std::int64_t k) {
-      const auto place = static_cast<std::size_t>(k);
-      group[place] = best_of_family(left[first + place], data_.training, data_.validation, search_.input_unit(),
-                                    search_.output_unit(), options, stopped);
-    });
-    if (stopped()) return;
-    for (std::size_t k = 0; k < group.size(); ++k) state_.black_boxes.emplace(left[first + k], group[k]);
-    state_.black_box_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    save();
-    progress.show(static_cast<std::int64_t>(state_.black_boxes.size()), "");
-  }
+  train_in_passes(
+      state_.black_boxes, options, train, [&] { save(); }, stopped);
 }
 
 void Run::report() {
@@ -480,9 +452,7 @@ void Run::report() {
     const Tensor v_next = model.forward(arguments).toTensor().to(torch::kDouble);
     return d == 1 ? v_next.unsqueeze(-1) : v_next;
   };
-  const BlackBox& box = std::min_element(state_.black_boxes.begin(), state_.black_boxes.end(), [](auto& a, auto& b) {
-                          return a.second.validation_error < b.second.validation_error;
-                        })->second;
+  const BlackBox& box = state_.black_boxes.best();
   const Predictor predict_by_box = [&](const Tensor& x) { return box.predict(x); };
 
   const Motion& heldout = data_.heldout;
@@ -552,13 +522,13 @@ void Run::report() {
     figures.insert(figures.begin(), "rollout.png");
   }
   metrics["unsolved"] = unsolved;
-  for (const auto& [family, one] : state_.black_boxes) {
+  for (const auto& [family, one] : state_.black_boxes.trained) {
     metrics["black_boxes"].push_back({{"name", one.name},
                                       {"validation_rmse", metres_per_second(one.validation_error)},
                                       {"heldout_rmse", rmse(one.predict(heldout.x) - heldout.v_next)}});
   }
   out_.write_json("times.json",
-                  {{"search_seconds", state_.search_seconds}, {"black_box_seconds", state_.black_box_seconds}});
+                  {{"search_seconds", state_.search_seconds}, {"black_box_seconds", state_.black_boxes.seconds}});
   write_results(out_, metrics, figures);
   if (const auto& share = metrics["disagreement_fraction"]; share.is_number() && share > 0) {
     say("other networks fit the samples as well and differ in " + short_number(100 * share.get<double>()) +

@@ -32,7 +32,7 @@ void NetworkState::save(Checkpoint& checkpoint) const {
     }
     all_rounds.push_back({{"starts", rounds[k].starts}, {"networks", networks}});
   }
-  for (const auto& [family, box] : black_boxes) {
+  for (const auto& [family, box] : black_boxes.trained) {
     all_boxes.push_back(
         {{"family", family}, {"name", box.name}, {"activation", box.activation}, {"layers", box.weights.size()}});
     checkpoint.tensors[name_of("black_box", family, "error", 0)] =
@@ -45,7 +45,7 @@ void NetworkState::save(Checkpoint& checkpoint) const {
   checkpoint.state["rounds"] = all_rounds;
   checkpoint.state["black_boxes"] = all_boxes;
   checkpoint.state["search_seconds"] = search_seconds;
-  checkpoint.state["black_box_seconds"] = black_box_seconds;
+  checkpoint.state["black_box_seconds"] = black_boxes.seconds;
 }
 
 NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetworkOptions& parts,
@@ -83,10 +83,10 @@ NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetwo
       box.biases.push_back(tensor("black_box", family, "bias", i));
     }
     box.predict(torch::zeros({1, input_unit.size(0)}, torch::kDouble));  // throws where the sizes differ
-    all.black_boxes.emplace(family, box);
+    all.black_boxes.trained.emplace(family, box);
   }
   all.search_seconds = state.at("search_seconds");
-  all.black_box_seconds = state.at("black_box_seconds");
+  all.black_boxes.seconds = state.at("black_box_seconds");
   return all;
 }
 

@@ -1,9 +1,7 @@
 // What train_network has computed, as a checkpoint.
 #pragma once
 
-#include <map>
-
-#include "network/black_box.h"
+#include "network/black_box_passes.h"
 #include "network/search.h"
 #include "run/checkpoint.h"
 
@@ -11,8 +9,8 @@ namespace lcp::training {
 
 struct NetworkState {
   std::vector<Round> rounds;
-  std::map<std::int64_t, BlackBox> black_boxes;  ///< by the numbers of their families
-  double search_seconds = 0, black_box_seconds = 0;
+  BlackBoxes black_boxes;
+  double search_seconds = 0;
 
   /// Adds the state to a checkpoint.
   void save(Checkpoint& checkpoint) const;

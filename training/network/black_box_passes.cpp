@@ -1,0 +1,50 @@
+#include "network/black_box_passes.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "run/progress.h"
+#include "run/tasks.h"
+
+namespace lcp::training {
+
+const BlackBox& BlackBoxes::best() const {
+  return std::min_element(
+             trained.begin(), trained.end(),
+             [](const auto& a, const auto& b) { return a.second.validation_error < b.second.validation_error; })
+      ->second;
+}
+
+void train_in_passes(BlackBoxes& boxes, const PassOptions& options,
+                     const std::function<BlackBox(std::int64_t number, std::int64_t iterations)>& train,
+                     const std::function<void()>& changed, const std::function<bool()>& stopped) {
+  using std::chrono::steady_clock;
+  const auto has_begun = [&](std::int64_t pass) {
+    return boxes.trained.lower_bound(pass * kBlackBoxFamilies) != boxes.trained.end();
+  };
+  const auto at_once = static_cast<std::size_t>(options.threads);
+  for (std::int64_t pass = 0; pass == 0 || has_begun(pass) || boxes.seconds < options.seconds; ++pass) {
+    const std::int64_t end = (pass + 1) * kBlackBoxFamilies;
+    std::vector<std::int64_t> missing;
+    for (std::int64_t k = pass * kBlackBoxFamilies; k < end; ++k) {
+      if (!boxes.trained.contains(k)) missing.push_back(k);
+    }
+    Progress progress("black box", static_cast<std::int64_t>(boxes.trained.size()), end, options.quiet);
+    for (std::size_t first = 0; first < missing.size(); first += at_once) {
+      const auto start = steady_clock::now();
+      std::vector<BlackBox> group(std::min(at_once, missing.size() - first));
+      run_tasks(static_cast<std::int64_t>(group.size()), options.threads, [&](std::int64_t k) {
+        const auto place = static_cast<std::size_t>(k);
+        group[place] = train(missing[first + place], options.iterations << pass);
+      });
+      if (stopped()) return;
+      for (std::size_t k = 0; k < group.size(); ++k) boxes.trained.emplace(missing[first + k], group[k]);
+      boxes.seconds += std::chrono::duration<double>(steady_clock::now() - start).count();
+      changed();
+      progress.show(static_cast<std::int64_t>(boxes.trained.size()), "");
+    }
+  }
+}
+
+}  // namespace lcp::training
