@@ -135,8 +135,11 @@ def test_data_of_another_block_are_not_compared_with_that_of_the_flags(run, lear
         metrics = learn(program, *flags, "--mu", 0.4, *few, out=program + "_other")
         assert [metrics[name] for name in unknown] == [None] * 4 and "heldout_rmse" in metrics
         assert not (tmp_path / f"{program}_other" / "rollouts.csv").exists()
+        assert "max_row_error" not in read_csv(tmp_path / f"{program}_other" / "history.csv")
         metrics = learn(program, *flags, "--mu", 0.5, *few, out=program)
         assert all(metrics[name] is not None for name in unknown[1:]) and (tmp_path / program / "rollouts.csv").exists()
+        if "max_row_error" in unknown:
+            assert read_csv(tmp_path / program / "history.csv")["max_row_error"][-1] == metrics["max_row_error"]
 
 
 @pytest.mark.parametrize("program", ["train_in_the_loop", "train_bilevel"])

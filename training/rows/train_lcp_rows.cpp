@@ -129,8 +129,13 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
                 {"overlap", overlap}};
       },
       [&]() -> NamedValues {
-        return {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)},
-                {"max_row_error", row_error(model->rows(), 1)}};
+        NamedValues figures = {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)}};
+        const nlohmann::json errors =
+            against_block({{"max_row_error", row_error(model->rows(), 1)}}, heldout, flags.block);
+        if (errors["max_row_error"].is_number()) {
+          figures.emplace_back("max_row_error", errors["max_row_error"].get<double>());
+        }
+        return figures;
       });
   if (stopped) return *stopped;
 
