@@ -1,4 +1,5 @@
-// Which rung of the ladder decides which LCPs, and which mixed LCPs are solved: the tables of docs/solvers.md.
+// Which rung of the ladder decides which LCPs, which mixed LCPs are solved, and whether small LCPs are solved wherever
+// exact enumeration finds a solution: the tables of docs/solvers.md.
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -9,6 +10,7 @@
 #include "solver/ladder.h"
 #include "solver/mixed.h"
 #include "support/circuits.h"
+#include "support/completeness.h"
 #include "support/problems.h"
 
 namespace {
@@ -188,11 +190,36 @@ void study_mixed() {
   }
 }
 
+void study_completeness() {
+  using lcp::testing::Verdict;
+  std::printf(
+      "| problems | dtype | count | solved | infeasible | without solution | not representable | missed | false "
+      "|\n|---|---|---|---|---|---|---|---|---|\n");
+  for (const bool single_precision : {false, true}) {
+    lcp::solver::Settings settings;
+    settings.single_precision = single_precision;
+    settings.tolerance = lcp::solver::default_tolerance(single_precision);
+    for (const lcp::testing::IntegerFamily& family : lcp::testing::integer_families()) {
+      constexpr int kCount = 65000;
+      Random random(5);
+      std::map<Verdict, int> verdicts;
+      for (int k = 0; k < kCount; ++k) ++verdicts[verdict(draw(random, family), settings)];
+      std::printf("| %s, n = %d..%d | %s | %d | %d | %d | %d | %d | %d | %d |\n", family.name, family.smallest,
+                  family.largest, single_precision ? "float32" : "float64", kCount, verdicts[Verdict::kSolved],
+                  verdicts[Verdict::kInfeasible], verdicts[Verdict::kUnsolvable], verdicts[Verdict::kUnrepresentable],
+                  verdicts[Verdict::kMissed], verdicts[Verdict::kFalse]);
+      std::fflush(stdout);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
   study_ladder();
   std::printf("\n");
   study_mixed();
+  std::printf("\n");
+  study_completeness();
   return 0;
 }

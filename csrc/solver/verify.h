@@ -25,8 +25,8 @@ double scale_of_row(double terms, double largest_q);
 /// rounding errors could decide are summed in twice the precision; NaN in z, or a z so huge that this is not enough,
 /// gives infinity. The first num_equations rows are equations with unknowns of any sign: there, e_i = |w_i|.
 ///   M: n x n row-major, z, q, w: n.
-/// row_residual, where it is not nullptr, becomes max_i e_i / min(|q|_inf, |q_i| + sum_j |M_ij z_j|): how well rows hold
-/// whose terms are small beside |q|_inf. In the rows with q_i = 0, which have no size of their own, a z_j that is
+/// row_residual, where it is not nullptr, becomes max_i e_i / min(|q|_inf, |q_i| + sum_j |M_ij z_j|): how well rows
+/// hold whose terms are small beside |q|_inf. In the rows with q_i = 0, which have no size of their own, a z_j that is
 /// round-off in all others counts as 0.
 double violation(int n, int num_equations, const double* M, const double* q, const double* z, double tolerance,
                  double* w, double* row_residual = nullptr);

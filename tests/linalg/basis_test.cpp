@@ -101,8 +101,9 @@ TEST_F(BasisTest, DoesNotMindUnits) {
       r[i] = static_cast<int>(random_() % 69) - 34;
       c[i] = static_cast<int>(random_() % 69) - 34;
     }
-    const auto in_units = [](const Eigen::VectorXd& x, const Eigen::VectorXi& exponents, int sign) {
-      return Eigen::VectorXd(x.binaryExpr(exponents, [=](double y, int e) { return std::ldexp(y, sign * e); }));
+    const auto in_units = [](Eigen::VectorXd x, const Eigen::VectorXi& exponents, int sign) {
+      for (int i = 0; i < x.size(); ++i) x[i] = std::ldexp(x[i], sign * exponents[i]);
+      return x;
     };
     for (int i = 0; i < n; ++i) {
       for (int j = 0; j < n; ++j) M(i, j) = std::ldexp(M(i, j), r[i] + c[j]);
