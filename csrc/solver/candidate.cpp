@@ -45,7 +45,8 @@ Candidate::Candidate(int n, const Settings& settings, int num_equations)
 double Candidate::at_least_zero(int i, double x) const { return i < num_equations_ ? x : std::max(0.0, x); }
 
 double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w, double* row_residual) const {
-  return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w, row_residual);
+  return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w,
+                           minds_small_rows_ ? row_residual : nullptr);
 }
 
 bool Candidate::holds_in_all_rows() const { return !minds_small_rows_ || row_residual_ <= kLargestRowResidual; }

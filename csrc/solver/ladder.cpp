@@ -1,13 +1,7 @@
 #include "solver/ladder.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <limits>
-
-#include "linalg/equilibrate.h"
-#include "linalg/scale.h"
-#include "solver/verify.h"
 
 namespace lcp::solver {
 
@@ -15,42 +9,6 @@ Ladder::Ladder(int n, const Settings& settings) : climb_(n, settings) {}
 
 Status Ladder::solve(const double* M, const double* q, const double* guess, double* z, double* w) {
   climb_.pivots = 0;
-  const Status status = solve_as_given(M, q, guess, z, w);
-  const bool underflows = status == Status::kNotFound && !climb_.problem.is_exact();
-  return underflows && climb_.settings.method == Method::kAuto ? solve_equilibrated(M, q, z, w) : status;
-}
-
-// Where entries of M are so far apart that some underflow when all are divided by the largest.
-Status Ladder::solve_equilibrated(const double* M, const double* q, double* z, double* w) {
-  const int n = climb_.n;
-  std::vector<double> scaled_M(M, M + static_cast<std::ptrdiff_t>(n) * n), scaled_q(n);
-  std::vector<int> r(n), c(n);
-  linalg::equilibrate(n, scaled_M.data(), r.data(), c.data());
-  for (int i = 0; i < n; ++i) scaled_q[i] = std::ldexp(q[i], -r[i]);
-  Status status = solve_as_given(scaled_M.data(), scaled_q.data(), nullptr, z, w);
-  if (status == Status::kSolved) {
-    const bool rounds = climb_.settings.single_precision && !climb_.settings.derived;
-    for (int i = 0; i < n; ++i) {
-      z[i] = std::ldexp(z[i], -c[i]);
-      if (rounds) z[i] = static_cast<float>(z[i]);
-    }
-    if (violation(n, 0, M, q, z, climb_.settings.tolerance, w) <= 1) {
-      for (int i = 0; i < n; ++i) {
-        w[i] = z[i] > 0 ? 0.0 : std::max(0.0, w[i]);
-        if (rounds) w[i] = static_cast<float>(w[i]);
-      }
-      if (std::isfinite(linalg::largest_magnitude(w, static_cast<std::size_t>(n)))) return status;
-    }
-    status = Status::kNotFound;
-  }
-  // A proof that there is no solution would be one in these units.
-  if (status == Status::kInfeasible) status = Status::kNotFound;
-  std::fill_n(z, n, std::numeric_limits<double>::quiet_NaN());
-  std::fill_n(w, n, std::numeric_limits<double>::quiet_NaN());
-  return status;
-}
-
-Status Ladder::solve_as_given(const double* M, const double* q, const double* guess, double* z, double* w) {
   climb_.ran_out = false;
   climb_.candidate.forget();
   climb_.guess = guess;

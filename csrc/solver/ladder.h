@@ -29,8 +29,6 @@ class Ladder {
   const double* farkas() const { return climb_.farkas->y(); }
 
  private:
-  Status solve_as_given(const double* M, const double* q, const double* guess, double* z, double* w);
-  Status solve_equilibrated(const double* M, const double* q, double* z, double* w);
   Decision decide();
   bool keep();
 

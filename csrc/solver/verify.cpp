@@ -82,7 +82,7 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
   constexpr double largest = std::numeric_limits<double>::max();
   double worst = 0, worst_of_row = 0, worst_of_homogeneous = 0;
   if (row_residual != nullptr) *row_residual = std::numeric_limits<double>::infinity();
-  double magnitudes[kRows], excess[kRows], of_row[kRows];
+  double magnitudes[kRows], excess[kRows], of_row[kRows], of_homogeneous[kRows];
   for (int from = 0; from < n; from += kRows) {
     const int count = std::min(kRows, n - from);
     linalg::kernels().rows.sums(M, from, count, q, z, w + from, magnitudes);
@@ -94,7 +94,9 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
       const double least = z_k < w_k ? z_k : w_k;
       const double residual = std::abs(z_k > 0 ? w_k : least);
       excess[k] = residual / allowed;
-      of_row[k] = residual / std::min(largest_q, magnitudes[k]);
+      const double relative = residual / std::min(largest_q, magnitudes[k]);
+      of_row[k] = q[from + k] == 0 ? 0.0 : relative;
+      of_homogeneous[k] = q[from + k] == 0 ? relative : 0.0;
       in_doubt |= per_term * magnitudes[k] <= 0.01 * allowed ? 0 : 1;
       in_doubt |= std::abs(w_k) <= largest ? 0 : 1;
       in_doubt |= std::abs(z_k) <= largest ? 0 : 1;
@@ -114,13 +116,13 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
         if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
         const double residual = i < num_equations || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
         excess[i - from] = residual / allowed;
-        of_row[i - from] = residual / std::min(largest_q, magnitude);
+        (q[i] == 0 ? of_homogeneous : of_row)[i - from] = residual / std::min(largest_q, magnitude);
       }
     }
     for (int k = 0; k < count; ++k) {  // std::max ignores the NaN of 0 / 0
       worst = std::max(worst, excess[k]);
-      double& worst_of_kind = q[from + k] == 0 ? worst_of_homogeneous : worst_of_row;
-      worst_of_kind = std::max(worst_of_kind, of_row[k]);
+      worst_of_row = std::max(worst_of_row, of_row[k]);
+      worst_of_homogeneous = std::max(worst_of_homogeneous, of_homogeneous[k]);
     }
   }
   if (row_residual == nullptr) return worst;

@@ -66,7 +66,8 @@ TEST(EquilibrateTest, RemovesUnitsWhateverTheyWere) {
     for (int i = 0; i < n; ++i) {
       for (int j = 0; j < n; ++j) {
         EXPECT_EQ(std::ldexp(in_units(i, j), r[i] + c[j]), given(i, j));
-        if (M(i, j) != 0) EXPECT_LE(std::abs(std::log2(in_units(i, j) / M(i, j))), 2);  // the fits are rounded
+        if (M(i, j) == 0) continue;
+        EXPECT_LE(std::abs(std::log2(in_units(i, j) / M(i, j))), 2);  // the fits are rounded
       }
     }
   }

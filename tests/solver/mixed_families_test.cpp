@@ -52,7 +52,7 @@ TEST(MixedFamiliesTest, CircuitsAreSolved) {
       }
     }
   }
-  EXPECT_GE(all.share(), 0.999);
+  EXPECT_LE(all.problems - all.solved, 1 + all.problems / 1000);  // 99.9 %, of few problems all but one
 }
 
 TEST(MixedFamiliesTest, MechanismsWithRedundantJointsAreSolved) {

@@ -19,6 +19,8 @@ Integer integer(double x) {
 
 // What is divided below is at most twice the square of a minor, which Hadamard's inequality bounds.
 void require_small(const Problem& problem, int order) {
+  for (const double x : problem.M.reshaped()) integer(x);
+  for (const double x : problem.q) integer(x);
   if (order == 0) return;
   const double largest = std::max(problem.M.cwiseAbs().maxCoeff(), problem.q.cwiseAbs().maxCoeff());
   const double minor = std::pow(std::max(1.0, largest) * std::sqrt(order), order);
