@@ -16,9 +16,6 @@ namespace {
 // A violation below this, relative to the scales of the rows, is as small as a second solve of the basis would leave.
 constexpr double kNearRoundOff = 1e-13;
 
-// A larger residual of a row, relative to its own terms, is more than the rounding errors of solving a basis.
-constexpr double kLargestRowResidual = 1e-11;
-
 // Steps of iterative refinement of a basis: the first brings small variables beside large ones to full precision.
 constexpr int kRefinements = 2;
 
@@ -39,28 +36,38 @@ Candidate::Candidate(int n, const Settings& settings, int num_equations)
       given_w_(n),
       trial_z_(n),
       trial_w_(n),
+      terms_(n),
+      trial_terms_(n),
       x_(n) {}
 
 // z_i for the solution x of an equation of its basis.
 double Candidate::at_least_zero(int i, double x) const { return i < num_equations_ ? x : std::max(0.0, x); }
 
-double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w, double* row_residual) const {
-  return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w,
-                           minds_small_rows_ ? row_residual : nullptr);
+double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms) const {
+  return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w, terms);
 }
 
-bool Candidate::holds_in_all_rows() const { return !minds_small_rows_ || row_residual_ <= kLargestRowResidual; }
+double Candidate::row_residual(const ScaledProblem& problem) {
+  if (!minds_small_rows_) return 0;
+  if (!row_residual_) {
+    row_residual_ =
+        solver::row_residual(n_, num_equations_, problem.matrix().M, problem.q(), z_.data(), w_.data(), terms_.data());
+  }
+  return *row_residual_;
+}
 
 bool Candidate::is_near_round_off() const { return violation_ * tolerance_ <= kNearRoundOff; }
 
 void Candidate::set(const ScaledProblem& problem, const double* z, int exponent) {
   linalg::PowerOfTwo(exponent).scale(z, z_.size(), z_.data());
-  violation_ = violation_of(problem, z_.data(), w_.data(), &row_residual_);
+  violation_ = violation_of(problem, z_.data(), w_.data(), terms_.data());
+  row_residual_.reset();
 }
 
 bool Candidate::set_if_solution(ScaledProblem& problem, const double* z) {
   const linalg::Rows M = {n_, problem.normalized_matrix(), problem.matrix().spans};
-  violation_ = solver::violation(M, num_equations_, problem.q(), z, tolerance_, w_.data(), &row_residual_);
+  violation_ = solver::violation(M, num_equations_, problem.q(), z, tolerance_, w_.data(), terms_.data());
+  row_residual_.reset();
   if (!(violation_ <= 1)) return false;
   linalg::PowerOfTwo(-problem.normalized_exponent()).scale(z, z_.size(), z_.data());
   return true;
@@ -69,7 +76,8 @@ bool Candidate::set_if_solution(ScaledProblem& problem, const double* z) {
 void Candidate::set_zero(const ScaledProblem& problem) {
   std::fill(z_.begin(), z_.end(), 0.0);
   std::copy_n(problem.q(), n_, w_.begin());
-  violation_ = row_residual_ = 0;
+  violation_ = 0;
+  row_residual_ = 0;
 }
 
 void Candidate::set_basis(const ScaledProblem& problem, const unsigned char* marked, const double* near) {
@@ -82,20 +90,24 @@ void Candidate::set_basis(const ScaledProblem& problem, const unsigned char* mar
   basis_->solve_near(trial_w_.data(), x_.data());
   std::fill(z_.begin(), z_.end(), 0.0);
   for (int i = 0; i < basis_->size(); ++i) z_[basis_->indices()[i]] = at_least_zero(basis_->indices()[i], x_[i]);
-  violation_ = violation_of(problem, z_.data(), w_.data(), &row_residual_);
+  violation_ = violation_of(problem, z_.data(), w_.data(), terms_.data());
+  row_residual_.reset();
 }
 
 bool Candidate::improve(const ScaledProblem& problem, const double* z, int exponent) {
   linalg::PowerOfTwo(exponent).scale(z, trial_z_.size(), trial_z_.data());
-  double trial_row_residual = 0;
-  const double trial = violation_of(problem, trial_z_.data(), trial_w_.data(), &trial_row_residual);
-  const bool both_solve = trial <= 1 && violation_ <= 1 && minds_small_rows_;
-  const bool better =
-      both_solve ? std::max(trial * tolerance_, trial_row_residual) < std::max(violation_ * tolerance_, row_residual_)
-                 : trial < violation_;
+  const double trial = violation_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data());
+  std::optional<double> trial_row_residual;
+  bool better = trial < violation_;
+  if (trial <= 1 && violation_ <= 1 && row_residual(problem) > 0) {
+    trial_row_residual = solver::row_residual(n_, num_equations_, problem.matrix().M, problem.q(), trial_z_.data(),
+                                              trial_w_.data(), trial_terms_.data());
+    better = std::max(trial * tolerance_, *trial_row_residual) < std::max(violation_ * tolerance_, *row_residual_);
+  }
   if (!better) return false;
   violation_ = trial;
   row_residual_ = trial_row_residual;
+  terms_.swap(trial_terms_);
   z_.swap(trial_z_);
   w_.swap(trial_w_);
   return true;
@@ -103,12 +115,13 @@ bool Candidate::improve(const ScaledProblem& problem, const double* z, int expon
 
 bool Candidate::accept(const ScaledProblem& problem, const unsigned char* basic) {
   if (num_equations_ > 0 || !is_near_round_off() ||
-      !holds_in_all_rows()) {  // the elimination of equations loses digits
+      row_residual(problem) > 0) {  // the elimination of equations loses digits
     solve_basis(problem, basic, trial_z_.data());
     improve(problem, trial_z_.data(), 0);
     for (const bool keeps_open : {false, true}) {
       for (int k = 0;
-           k < kRefinements && !(violation_ <= 1 && holds_in_all_rows()) && refine_basis(problem, keeps_open); ++k) {
+           k < kRefinements && !(violation_ <= 1 && row_residual(problem) == 0) && refine_basis(problem, keeps_open);
+           ++k) {
       }
     }
   }

@@ -45,9 +45,8 @@ class Candidate {
   void forget() { has_lost_solution_ = false; }
 
   double violation() const { return violation_; }
-  double row_residual() const { return row_residual_; }  ///< see verify.h
-  /// Whether rows with small terms hold as well as the others.
-  bool holds_in_all_rows() const;
+  /// How well rows with small terms hold, see verify.h; 0 where they hold as well as the others, or need not.
+  double row_residual(const ScaledProblem& problem);
   bool is_near_round_off() const;
   const double* w() const { return w_.data(); }
 
@@ -59,7 +58,7 @@ class Candidate {
   bool give(const ScaledProblem& problem);
   bool give_w(const ScaledProblem& problem, bool exact);
   bool round_together(const ScaledProblem& problem);
-  double violation_of(const ScaledProblem& problem, const double* z, double* w, double* row_residual) const;
+  double violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms) const;
   linalg::Basis& basis();
   void solve_basis(const ScaledProblem& problem, const unsigned char* basic, double* z);
   bool refine_basis(const ScaledProblem& problem, bool keeps_open);
@@ -69,9 +68,10 @@ class Candidate {
   int n_, num_equations_;
   double tolerance_;
   bool rounds_, minds_small_rows_;
-  double violation_ = 0, row_residual_ = 0;
+  double violation_ = 0;
+  std::optional<double> row_residual_;  // if it is known
   bool has_lost_solution_ = false;
-  std::vector<double> z_, w_, given_z_, given_w_, trial_z_, trial_w_, x_;
+  std::vector<double> z_, w_, given_z_, given_w_, trial_z_, trial_w_, terms_, trial_terms_, x_;
   std::optional<linalg::Basis> basis_;
 };
 

@@ -54,11 +54,12 @@ Decision Ladder::decide() {
 
 // Keeps the candidate, if none before was as good, where it does not hold in all rows; returns whether it does not.
 bool Ladder::keep() {
-  const Candidate& candidate = climb_.candidate;
-  if (candidate.holds_in_all_rows()) return false;
-  if (kept_rung_ != nullptr && !(candidate.row_residual() < kept_residual_)) return true;
+  Candidate& candidate = climb_.candidate;
+  const double residual = candidate.row_residual(climb_.problem);
+  if (residual == 0) return false;
+  if (kept_rung_ != nullptr && !(residual < kept_residual_)) return true;
   kept_rung_ = rung_;
-  kept_residual_ = candidate.row_residual();
+  kept_residual_ = residual;
   kept_z_.assign(candidate.given_z(), candidate.given_z() + climb_.n);
   kept_w_.assign(candidate.given_w(), candidate.given_w() + climb_.n);
   return true;

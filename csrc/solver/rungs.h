@@ -57,7 +57,7 @@ struct Rung {
   bool (*applies)(Climb& climb);
   Decision (*attempt)(Climb& climb);
   /// Whether it is also tried where earlier ones have found a solution that does not hold in all rows, see
-  /// Candidate::holds_in_all_rows(): as in the units of M's rows and columns it may.
+  /// Candidate::row_residual(): as in the units of M's rows and columns it may.
   bool may_improve = false;
 };
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
 
 #include "linalg/scale.h"
 #include "solver/find_pair_states.h"
@@ -15,34 +14,35 @@ namespace {
 // The rows of M that are summed by one call of the kernel, before their violations are looked at.
 constexpr int kRows = 64;
 
-// Where residuals of rows with q_i = 0 are above this, the round-off among their terms is told from the others.
-constexpr double kLargeResidual = 1e-12;
+// The terms of a row with q_i = 0 and a large residual may be nothing but the round-off of variables that are 0. In a
+// row whose entries are like the largest of M, up to this factor, they are.
+constexpr double kLikeRow = 0x1p-20;
 
-// max_i e_i / min(|q|_inf, sum_j |M_ij z_j|) over the rows with q_i = 0, where each z_j that is round-off in all others
-// (find_pair_states.h) counts as 0.
-double homogeneous_row_residual(int n, int num_equations, const double* M, const double* q, const double* z,
-                                double largest_q) {
-  constexpr double kRoundOff = kRoundOffInEpsilon * std::numeric_limits<double>::epsilon();
-  const auto row = [&](int i) { return M + static_cast<std::size_t>(i) * n; };
-  std::vector<double> significant(n, 0.0);  // z without round-off
-  for (int i = 0; i < n; ++i) {
-    if (q[i] == 0) continue;
-    double terms = std::abs(q[i]);
-    for (int j = 0; j < n; ++j) terms += std::abs(row(i)[j] * z[j]);
-    for (int j = 0; j < n; ++j) {
-      if (std::abs(row(i)[j] * z[j]) > kRoundOff * terms) significant[j] = z[j];
+constexpr double kRoundOff = kRoundOffInEpsilon * std::numeric_limits<double>::epsilon();
+
+// e_i / min(|q|_inf, sum_j |M_ij z_j|) of a row with q_i = 0, where each z_j that is round-off in all rows with q_k !=
+// 0 (find_pair_states.h) counts as 0.
+double homogeneous_residual(int n, int i, bool is_equation, const double* M, const double* q, const double* z,
+                            double largest_q, const double* terms) {
+  const auto is_round_off = [&](int j) {
+    const double* entry = M + j;
+    for (int k = 0; k < n; ++k, entry += n) {
+      if (q[k] != 0 && std::abs(*entry * z[j]) > kRoundOff * terms[k]) return false;
     }
+    return true;
+  };
+  const double* const row = M + static_cast<std::size_t>(i) * n;
+  double w = 0, size = 0;
+  for (int j = 0; j < n; ++j) {
+    const double term = row[j] * z[j];
+    if (term == 0 || is_round_off(j)) continue;
+    w += term;
+    size += std::abs(term);
   }
-  double worst = 0;
-  for (int i = 0; i < n; ++i) {
-    if (q[i] != 0) continue;
-    const double w = accurate_sum(n, row(i), significant.data(), 0);
-    double terms = 0;
-    for (int j = 0; j < n; ++j) terms += std::abs(row(i)[j] * significant[j]);
-    const double residual = i < num_equations || significant[i] > 0 ? std::abs(w) : std::max(0.0, -w);
-    if (residual > 0) worst = std::max(worst, residual / std::min(largest_q, terms));
-  }
-  return worst;
+  if (size == 0) return 0;
+  const bool basic = is_equation || (z[i] > 0 && !is_round_off(i));
+  const double residual = basic ? std::abs(w) : std::max(0.0, -w);
+  return residual == 0 ? 0 : residual / std::min(largest_q, size);
 }
 
 }  // namespace
@@ -70,21 +70,21 @@ double scale_of_row(double terms, double largest_q) {
 }
 
 double violation(int n, int num_equations, const double* M, const double* q, const double* z, double tolerance,
-                 double* w, double* row_residual) {
-  return violation({n, M, nullptr}, num_equations, q, z, tolerance, w, row_residual);
+                 double* w, double* terms) {
+  return violation({n, M, nullptr}, num_equations, q, z, tolerance, w, terms);
 }
 
 double violation(const linalg::Rows& M, int num_equations, const double* q, const double* z, double tolerance,
-                 double* w, double* row_residual) {
+                 double* w, double* terms) {
   const int n = M.n;
   const double largest_q = linalg::largest_magnitude(q, static_cast<std::size_t>(n));
   const double per_term = std::numeric_limits<double>::epsilon() * (n + 1);
   constexpr double largest = std::numeric_limits<double>::max();
-  double worst = 0, worst_of_row = 0, worst_of_homogeneous = 0;
-  if (row_residual != nullptr) *row_residual = std::numeric_limits<double>::infinity();
-  double magnitudes[kRows], excess[kRows], of_row[kRows], of_homogeneous[kRows];
+  double worst = 0;
+  double of_rows[kRows], excess[kRows];
   for (int from = 0; from < n; from += kRows) {
     const int count = std::min(kRows, n - from);
+    double* const magnitudes = terms != nullptr ? terms + from : of_rows;
     linalg::kernels().rows.sums(M, from, count, q, z, w + from, magnitudes);
     std::int64_t in_doubt = 0;
     for (int k = 0; k < count; ++k) {  // without branches, which the processor could not predict
@@ -92,11 +92,7 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
       const double w_k = w[from + k];
       const double z_k = z[from + k];
       const double least = z_k < w_k ? z_k : w_k;
-      const double residual = std::abs(z_k > 0 ? w_k : least);
-      excess[k] = residual / allowed;
-      const double relative = residual / std::min(largest_q, magnitudes[k]);
-      of_row[k] = q[from + k] == 0 ? 0.0 : relative;
-      of_homogeneous[k] = q[from + k] == 0 ? relative : 0.0;
+      excess[k] = std::abs(z_k > 0 ? w_k : least) / allowed;
       in_doubt |= per_term * magnitudes[k] <= 0.01 * allowed ? 0 : 1;
       in_doubt |= std::abs(w_k) <= largest ? 0 : 1;
       in_doubt |= std::abs(z_k) <= largest ? 0 : 1;
@@ -116,20 +112,32 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
         if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
         const double residual = i < num_equations || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
         excess[i - from] = residual / allowed;
-        (q[i] == 0 ? of_homogeneous : of_row)[i - from] = residual / std::min(largest_q, magnitude);
       }
     }
-    for (int k = 0; k < count; ++k) {  // std::max ignores the NaN of 0 / 0
-      worst = std::max(worst, excess[k]);
-      worst_of_row = std::max(worst_of_row, of_row[k]);
-      worst_of_homogeneous = std::max(worst_of_homogeneous, of_homogeneous[k]);
+    for (int k = 0; k < count; ++k) worst = std::max(worst, excess[k]);  // std::max ignores the NaN of 0 / 0
+  }
+  return worst;
+}
+
+double row_residual(int n, int num_equations, const double* M, const double* q, const double* z, const double* w,
+                    const double* terms) {
+  const linalg::RowKernels& rows = linalg::kernels().rows;
+  const double largest_q = linalg::largest_magnitude(q, static_cast<std::size_t>(n));
+  double largest_m = 0;  // found where it is needed
+  double worst = 0;
+  for (int i = 0; i < n; ++i) {
+    const double least = z[i] < w[i] ? z[i] : w[i];
+    const double residual = std::abs(i < num_equations || z[i] > 0 ? w[i] : least);
+    const double size = std::min(largest_q, terms[i]);
+    if (!(residual > kSmallRowResidual * size)) continue;
+    if (q[i] != 0) {
+      worst = std::max(worst, residual / size);
+      continue;
     }
+    if (largest_m == 0) largest_m = rows.largest(static_cast<std::int64_t>(n) * n, M);
+    if (rows.largest(n, M + static_cast<std::size_t>(i) * n) >= kLikeRow * largest_m) continue;
+    worst = std::max(worst, homogeneous_residual(n, i, i < num_equations, M, q, z, largest_q, terms));
   }
-  if (row_residual == nullptr) return worst;
-  if (worst_of_homogeneous > kLargeResidual && worst <= 1) {
-    worst_of_homogeneous = homogeneous_row_residual(n, num_equations, M.M, q, z, largest_q);
-  }
-  *row_residual = std::max(worst_of_row, worst_of_homogeneous);
   return worst;
 }
 
