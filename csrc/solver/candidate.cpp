@@ -47,11 +47,16 @@ double Candidate::violation_of(const ScaledProblem& problem, const double* z, do
   return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w, terms);
 }
 
+double Candidate::row_residual_of(const ScaledProblem& problem, const double* z, const double* w,
+                                  const double* terms) const {
+  return solver::row_residual(n_, num_equations_, problem.matrix().M, problem.q(), z, w, terms,
+                              std::ldexp(1, problem.normalized_exponent()));
+}
+
 double Candidate::row_residual(const ScaledProblem& problem) {
-  if (!minds_small_rows_) return 0;
+  if (!minds_small_rows_ || !problem.may_have_small_rows()) return 0;
   if (!row_residual_) {
-    row_residual_ =
-        solver::row_residual(n_, num_equations_, problem.matrix().M, problem.q(), z_.data(), w_.data(), terms_.data());
+    row_residual_ = row_residual_of(problem, z_.data(), w_.data(), terms_.data());
   }
   return *row_residual_;
 }
@@ -100,8 +105,7 @@ bool Candidate::improve(const ScaledProblem& problem, const double* z, int expon
   std::optional<double> trial_row_residual;
   bool better = trial < violation_;
   if (trial <= 1 && violation_ <= 1 && row_residual(problem) > 0) {
-    trial_row_residual = solver::row_residual(n_, num_equations_, problem.matrix().M, problem.q(), trial_z_.data(),
-                                              trial_w_.data(), trial_terms_.data());
+    trial_row_residual = row_residual_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data());
     better = std::max(trial * tolerance_, *trial_row_residual) < std::max(violation_ * tolerance_, *row_residual_);
   }
   if (!better) return false;

@@ -59,6 +59,7 @@ class Candidate {
   bool give_w(const ScaledProblem& problem, bool exact);
   bool round_together(const ScaledProblem& problem);
   double violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms) const;
+  double row_residual_of(const ScaledProblem& problem, const double* z, const double* w, const double* terms) const;
   linalg::Basis& basis();
   void solve_basis(const ScaledProblem& problem, const unsigned char* basic, double* z);
   bool refine_basis(const ScaledProblem& problem, bool keeps_open);

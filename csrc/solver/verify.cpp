@@ -120,10 +120,9 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
 }
 
 double row_residual(int n, int num_equations, const double* M, const double* q, const double* z, const double* w,
-                    const double* terms) {
-  const linalg::RowKernels& rows = linalg::kernels().rows;
+                    const double* terms, double largest_m) {
   const double largest_q = linalg::largest_magnitude(q, static_cast<std::size_t>(n));
-  double largest_m = 0;  // found where it is needed
+  const linalg::RowKernels& rows = linalg::kernels().rows;
   double worst = 0;
   for (int i = 0; i < n; ++i) {
     const double least = z[i] < w[i] ? z[i] : w[i];
@@ -134,7 +133,6 @@ double row_residual(int n, int num_equations, const double* M, const double* q, 
       worst = std::max(worst, residual / size);
       continue;
     }
-    if (largest_m == 0) largest_m = rows.largest(static_cast<std::int64_t>(n) * n, M);
     if (rows.largest(n, M + static_cast<std::size_t>(i) * n) >= kLikeRow * largest_m) continue;
     worst = std::max(worst, homogeneous_residual(n, i, i < num_equations, M, q, z, largest_q, terms));
   }
