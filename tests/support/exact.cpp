@@ -92,6 +92,7 @@ class Face {
  private:
   std::vector<Integer> equation(int i) const {
     std::vector<Integer> result;
+    result.reserve(basic_.size() + 1);
     for (const int j : basic_) result.push_back(integer(problem_.M(i, j)));
     result.push_back(-integer(problem_.q[i]));
     return result;
@@ -142,6 +143,7 @@ bool is_feasible(const Problem& problem) {
     bool contradicts = false;
     for (int i = 0; i < n && !contradicts; ++i) {
       std::vector<Integer> equation;
+      equation.reserve(columns.size() + 1);
       for (const int j : columns) equation.push_back(j < n ? (i == j ? 1 : 0) : -integer(problem.M(i, j - n)));
       equation.push_back(integer(problem.q[i]));
       contradicts = !equations.add(equation);
