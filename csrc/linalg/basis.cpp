@@ -9,12 +9,15 @@
 namespace lcp::linalg {
 namespace {
 
+using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
 // Smaller pivots, relative to the largest, may be those of rows and columns in other units, and lose digits.
 constexpr double kClearPivot = 1e-8;
 
-// From this size on blocks are faster, also where the condition is then found too large for them.
+// From this size on M_aa is factored by blocks first. Their factors are kept where the reciprocal of the condition
+// number in the 1-norm is estimated to be larger than this.
 constexpr int kBlocked = 256;
-constexpr double kClearCondition = 1e-6;  // its reciprocal in the 1-norm
+constexpr double kClearCondition = 1e-6;
 
 }  // namespace
 
@@ -26,30 +29,28 @@ void Basis::factor(const double* M, const unsigned char* marked) {
   for (int i = 0; i < n_; ++i) {
     if (marked[i]) index_[k_++] = i;
   }
-  is_blocked_ = k_ >= kBlocked;
-  if (is_blocked_) {
-    Eigen::MatrixXd A(k_, k_);
-    for (int i = 0; i < k_; ++i) {
-      const double* source = M + static_cast<std::size_t>(index_[i]) * n_;
-      for (int j = 0; j < k_; ++j) A(i, j) = source[index_[j]];
-    }
+  is_blocked_ = false;
+  if (k_ >= kBlocked) {
+    RowMatrix A(k_, k_);
+    copy_to(A.data());
     blocked_.compute(A);
     is_blocked_ = blocked_.rcond() > kClearCondition;
   }
-  pivots_ = k_;
-  is_clear_ = true;
-  if (!is_blocked_) factor_fully();
+  if (is_blocked_) {
+    pivots_ = k_;
+    is_clear_ = true;
+    return;
+  }
+  copy_to(lu_.matrix(k_));
+  pivots_ = lu_.factor(negligible_);
+  is_clear_ = regular() && lu_.last_pivot() > kClearPivot * lu_.first_pivot();
 }
 
-void Basis::factor_fully() {
-  is_blocked_ = false;
-  double* target = lu_.matrix(k_);
+void Basis::copy_to(double* target) const {
   for (int i = 0; i < k_; ++i) {
     const double* source = M_ + static_cast<std::size_t>(index_[i]) * n_;
     for (int j = 0; j < k_; ++j) *target++ = source[index_[j]];
   }
-  pivots_ = lu_.factor(negligible_);
-  is_clear_ = regular() && lu_.last_pivot() > kClearPivot * lu_.first_pivot();
 }
 
 void Basis::solve(double* x) {
@@ -85,10 +86,8 @@ Eigen::VectorXd without(const Eigen::MatrixXd& columns, const Eigen::VectorXd& x
 
 // 2^-r A 2^-c with rows and columns of like size, for A = M_aa or its transpose.
 Eigen::MatrixXd Basis::equilibrated(bool transposed, int* r, int* c) const {
-  Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> B(k_, k_);
-  for (int i = 0; i < k_; ++i) {
-    for (int j = 0; j < k_; ++j) B(i, j) = M_[static_cast<std::size_t>(index_[i]) * n_ + index_[j]];
-  }
+  RowMatrix B(k_, k_);
+  copy_to(B.data());
   std::vector<int> more_r(k_), more_c(k_);
   remove_units(k_, B.data(), r, c);
   equilibrate(k_, B.data(), more_r.data(), more_c.data());

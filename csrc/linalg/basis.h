@@ -36,18 +36,17 @@ class Basis {
   void solve_near(double* b, double* x);
 
  private:
+  void copy_to(double* target) const;  // M_aa, row-major
   Eigen::MatrixXd equilibrated(bool transposed, int* r, int* c) const;
   void solve_carefully(double* x, bool transposed) const;
 
   int n_;
   double negligible_;
   int k_ = 0;
-  int pivots_ = 0;  // that are not negligible
-  bool is_clear_ = false;
+  int pivots_ = 0;         // that are not negligible
+  bool is_clear_ = false;  // whether the factors solve without loss; else solve_carefully does
   const double* M_ = nullptr;
   std::vector<int> index_;
-  void factor_fully();
-
   Lu lu_;
   Eigen::PartialPivLU<Eigen::MatrixXd> blocked_;
   bool is_blocked_ = false;  // whether blocked_ has the factors, and not lu_

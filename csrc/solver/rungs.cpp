@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <limits>
 
 #include "linalg/kernels.h"
@@ -36,7 +37,7 @@ constexpr int kRefinements = 2;
 // Lemke's options where entries of many orders of magnitude leave small pivots that are not round-off.
 constexpr Lemke::Options kTight = {.pivot_tolerance = 1e-12, .tie_tolerance = 1e-14};
 
-// Rows and columns that are scaled by powers of two up to this have like units.
+// Units of rows, or of columns, are alike where they differ by no more than 2 to this power.
 constexpr int kLikeUnits = 3;
 
 Decision solved_if(bool solved) { return solved ? Decision::kSolved : Decision::kUndecided; }
@@ -188,28 +189,31 @@ Decision try_shifted(Climb& climb) {
 
 Decision try_bounded(Climb& climb) { return try_lemke(climb, {.bounded = true}); }
 
-Decision try_enumeration(Climb& climb) {
+// to_normalized: converts the enumeration's z, for these M and q, into one of the problem with the normalized matrix.
+Decision run_enumeration(Climb& climb, const double* M, const double* q,
+                         const std::function<const double*(const double* z)>& to_normalized) {
   if (!climb.enumeration) climb.enumeration.emplace(climb.n);
-  Enumeration& enumeration = *climb.enumeration;
-  const Termination end =
-      enumeration.run(climb.problem.normalized_matrix(), climb.problem.q(), climb.budget(std::int64_t{1} << 20), [&] {
-        return climb.candidate.set_if_solution(climb.problem, enumeration.z()) &&
-               climb.candidate.accept(climb.problem, enumeration.basic());
-      });
-  return solved_if(climb.spend(enumeration.bases(), end));
+  // Two references, which std::function holds without allocating.
+  const auto is_solution = [&climb, &to_normalized] {
+    return climb.candidate.set_if_solution(climb.problem, to_normalized(climb.enumeration->z())) &&
+           climb.candidate.accept(climb.problem, climb.enumeration->basic());
+  };
+  const Termination end = climb.enumeration->run(M, q, climb.budget(std::int64_t{1} << 20), is_solution);
+  return solved_if(climb.spend(climb.enumeration->bases(), end));
+}
+
+Decision try_enumeration(Climb& climb) {
+  return run_enumeration(climb, climb.problem.normalized_matrix(), climb.problem.q(),
+                         [](const double* z) { return z; });
 }
 
 // After the problem has been equilibrated or scaled by rows.
 Decision enumerate_transformed(Climb& climb) {
-  ScaledProblem& problem = climb.problem;
-  Enumeration& enumeration = *climb.enumeration;
-  const Termination end =
-      enumeration.run(problem.transformed_matrix(), problem.transformed_q(), climb.budget(std::int64_t{1} << 20), [&] {
-        problem.untransform(enumeration.z(), climb.z.data());
-        return climb.candidate.set_if_solution(problem, climb.z.data()) &&
-               climb.candidate.accept(problem, enumeration.basic());
-      });
-  return solved_if(climb.spend(enumeration.bases(), end));
+  return run_enumeration(climb, climb.problem.transformed_matrix(), climb.problem.transformed_q(),
+                         [&](const double* z) {
+                           climb.problem.untransform(z, climb.z.data());
+                           return climb.z.data();
+                         });
 }
 
 // All bases, also in other units, which the nearest point of a singular cone depends on. It does not matter any more
@@ -219,7 +223,7 @@ Decision enumerate_all(Climb& climb) {
   if (try_enumeration(climb) == Decision::kSolved) return Decision::kSolved;
   ScaledProblem& problem = climb.problem;
   problem.equilibrate();
-  if (problem.equilibration() <= kLikeUnits) return Decision::kUndecided;
+  if (problem.unit_spread() <= kLikeUnits) return Decision::kUndecided;
   if (enumerate_transformed(climb) == Decision::kSolved) return Decision::kSolved;
   problem.scale_rows_by_q();
   return enumerate_transformed(climb);

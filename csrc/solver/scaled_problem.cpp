@@ -64,7 +64,7 @@ void ScaledProblem::equilibrate() {
   for (double& q : transformed_q_) q = std::ldexp(q, -q_exponent_);
 }
 
-int ScaledProblem::equilibration() const {
+int ScaledProblem::unit_spread() const {
   const auto [least_row, largest_row] = std::minmax_element(row_exponent_.begin(), row_exponent_.end());
   const auto [least_column, largest_column] = std::minmax_element(column_exponent_.begin(), column_exponent_.end());
   return std::max(*largest_row - *least_row, *largest_column - *least_column);

@@ -38,7 +38,7 @@ class ScaledProblem {
   /// 2^-r M 2^-c with rows and columns of like size, and q accordingly, of unit size.
   void equilibrate();
   /// By how much the exponents of rows, or of columns, differ after equilibrate().
-  int equilibration() const;
+  int unit_spread() const;
   /// Rows by the size of q_i where it is not 0, then columns by their largest entry.
   void scale_rows_by_q();
   /// M + shift I.

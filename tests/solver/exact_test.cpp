@@ -82,7 +82,7 @@ TEST(ExactTest, RefusesWhatItCannotAnswerExactly) {
 }
 
 TEST(ExactTest, FindsAllExtremePointsOfTenUnknowns) {
-  // z_1 or z_2 balances q_1, in ten copies of which two are coupled by a matrix of rank 1.
+  // z_1 + z_2 = 1 has two extreme points with z >= 0; the other eight z are 1.
   RowMatrix M = RowMatrix::Identity(10, 10);
   M.topLeftCorner(2, 2).setOnes();
   int count = 0;
@@ -96,7 +96,7 @@ TEST(ExactTest, FindsAllExtremePointsOfTenUnknowns) {
 }
 
 TEST(ExactTest, SolvesASingularBasisByRowsOutsideOfIt) {
-  // A singular M whose solutions are all at rows outside of the basis: z_1 = 2, w = (0, 0, 1).
+  // M_11 = q_1 = 0 leaves z_1 open; only the second row says that it is 2. w = (0, 0, 1).
   const Problem degenerate = problem(3, {0, 1, 0, 1, 0, 0, 1, 0, 0}, {0, -2, -1});
   EXPECT_TRUE(any_solution(degenerate, [](const Eigen::VectorXd& z) { return z == Eigen::Vector3d(2, 0, 0); }));
 }

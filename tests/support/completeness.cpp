@@ -54,7 +54,7 @@ Problem friction(Random& random, int n) {
   return {M, q};
 }
 
-// w_i = 1 - z_i for half of the variables.
+// Half of the variables z_j have an upper bound, w_i = q_i - z_j, with the multiplier z_i.
 Problem bounded(Random& random, int n) {
   Problem problem{matrix(random, n, n, 2, 0.4), vector(random, n, 2)};
   for (int i = n / 2; i < n; ++i) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <random>
+#include <vector>
 
 #include "support/claims.h"
 
@@ -35,6 +37,7 @@ struct IntegerFamily {
   std::function<Problem(std::mt19937_64& random, int n)> make;
 };
 const std::vector<IntegerFamily>& integer_families();
+/// A random problem of the family, in units of 1 or, as often, random ones for each row and column.
 IntegerProblem draw(std::mt19937_64& random, const IntegerFamily& family);
 
 }  // namespace lcp::testing

@@ -1,5 +1,6 @@
 #include "support/exact.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -17,13 +18,14 @@ Integer integer(double x) {
   return static_cast<Integer>(x);
 }
 
-// What is divided below is at most twice the square of a minor, which Hadamard's inequality bounds.
+// What is divided below is at most twice the square of a minor of (M, q), which Hadamard's inequality bounds.
 void require_small(const Problem& problem, int order) {
   for (const double x : problem.M.reshaped()) integer(x);
   for (const double x : problem.q) integer(x);
   if (order == 0) return;
-  const double largest = std::max(problem.M.cwiseAbs().maxCoeff(), problem.q.cwiseAbs().maxCoeff());
-  const double minor = std::pow(std::max(1.0, largest) * std::sqrt(order), order);
+  const double of_M = std::max(1.0, problem.M.cwiseAbs().maxCoeff());
+  const double largest = std::max(of_M, problem.q.cwiseAbs().maxCoeff());
+  const double minor = std::pow(of_M * std::sqrt(order), order - 1) * largest * std::sqrt(order);  // one column of q
   if (2 * minor * minor > static_cast<double>(std::numeric_limits<Integer>::max())) {
     throw std::invalid_argument("n = " + std::to_string(problem.n()) + " with entries up to " +
                                 std::to_string(largest) + " is too large for exact integers");
@@ -60,10 +62,10 @@ class Equations {
     return true;
   }
 
-  // Where the rank is that of the unknowns: x_i = numerator(i) / denominator() with a positive denominator.
+  // Where the rank is that of the unknowns: x_unknown(p) = numerator(p) / denominator(), with a positive denominator.
   Integer denominator() const { return std::abs(determinant_); }
   Integer numerator(int p) const { return determinant_ > 0 ? rows_[p][unknowns_] : -rows_[p][unknowns_]; }
-  int unknown(int p) const { return column_[p]; }  // that of the p-th equation
+  int unknown(int p) const { return column_[p]; }  // which the p-th equation was solved for
 
  private:
   int unknowns_;
