@@ -91,6 +91,7 @@ class LemkePivots {
     int* const complement_column = tableau.complement_column;
     load(problem);
     const int artificial_row = first_row();
+    if (!is_row(artificial_row)) return Termination::kFailed;
     int r = artificial_row;  // the artificial variable stays basic in this row until it leaves
     int c = n_;
     int entering = 2 * n_;
@@ -135,7 +136,7 @@ class LemkePivots {
         driving_ = next_driving;
         r = blocking;
       }
-      if (r < 0) return Termination::kFailed;
+      if (!is_row(r)) return Termination::kFailed;
       if (pivots >= max_pivots) return Termination::kBudget;
       entering = left < n_ ? left + n_ : left - n_;
       last_column = c;
@@ -144,6 +145,8 @@ class LemkePivots {
   }
 
  private:
+  // Whether a ratio test selected a row: none where nothing blocks, and neither where the tableau has overflown.
+  LCP_INLINE bool is_row(int r) const { return static_cast<unsigned>(r) < static_cast<unsigned>(n_); }
   LCP_INLINE double* column(int j) const { return columns_ + j * stride_; }
   // Calls use(v) for each vector of a column.
   template <class Use>

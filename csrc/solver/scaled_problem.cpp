@@ -59,9 +59,14 @@ void ScaledProblem::equilibrate() {
   transformed_M_.assign(normalized_matrix(), normalized_matrix() + spans_.size() * spans_.size());
   transformed_q_.resize(n_);
   linalg::equilibrate(n_, transformed_M_.data(), row_exponent_.data(), column_exponent_.data());
-  for (int i = 0; i < n_; ++i) transformed_q_[i] = std::ldexp(q_[i], -row_exponent_[i]);
-  q_exponent_ = linalg::exponent_of(linalg::largest_magnitude(transformed_q_.data(), transformed_q_.size()));
-  for (double& q : transformed_q_) q = std::ldexp(q, -q_exponent_);
+  // Both exponents at once, since 2^-r q may overflow.
+  constexpr int kNone = std::numeric_limits<int>::min();
+  q_exponent_ = kNone;
+  for (int i = 0; i < n_; ++i) {
+    if (q_[i] != 0) q_exponent_ = std::max(q_exponent_, linalg::exponent_of(q_[i]) - row_exponent_[i]);
+  }
+  if (q_exponent_ == kNone) q_exponent_ = 0;
+  for (int i = 0; i < n_; ++i) transformed_q_[i] = std::ldexp(q_[i], -row_exponent_[i] - q_exponent_);
 }
 
 int ScaledProblem::unit_spread() const {

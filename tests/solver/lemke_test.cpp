@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "support/problems.h"
 
 namespace lcp::solver::lemke_test {
@@ -83,6 +85,27 @@ TEST(LemkeTest, RefinesByTheInverseThatItsTableauHolds) {
     const Eigen::VectorXd w = problem.M * z + problem.q;
     lemke.refine(w.data());
     EXPECT_LT(testing::natural_residual(problem, z), 1e-13 * (problem.M.cwiseAbs() * z).maxCoeff());
+  }
+}
+
+TEST(LemkeTest, FailsWhereItsTableauOverflows) {
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const int n : {1, 2, 3, 5, 7, 9, 15, 24, 33}) {
+    for (const double huge : {1e300, inf, std::numeric_limits<double>::quiet_NaN()}) {
+      for (int seed = 0; seed < 20; ++seed) {
+        std::mt19937_64 random(seed);
+        Problem problem = testing::positive_definite(random, n);
+        problem.q[seed % n] = -huge;
+        problem.M.row((seed + 1) % n) *= seed % 2 == 0 ? 1 : huge;
+        Lemke lemke(n);
+        lemke.run(problem.M.data(), problem.q.data(), budget(1000));
+        lemke.run(problem.M.data(), Eigen::VectorXd::Constant(n, -huge).eval().data(), budget(1000));
+        // Whatever came before.
+        problem = testing::positive_definite(random, n);
+        problem.q[0] = -1;
+        EXPECT_EQ(lemke.run(problem.M.data(), problem.q.data(), budget(1000)), Termination::kCandidate);
+      }
+    }
   }
 }
 

@@ -68,6 +68,25 @@ TEST(ScaledProblemTest, TransformsToUnitsInWhichTheSolutionIsTheSame) {
   }
 }
 
+TEST(ScaledProblemTest, TransformsWithoutOverflow) {
+  // The row of the second equation is scaled by more than the largest double.
+  const double M[] = {0x1p996, 0x1p-57, 0x1p636, 0x1p-41, 0, 0x1p-407, 0x1p653, 0x1p-406, 0x1p287};
+  const double q[] = {-0x1p-997, -0x1p-997, 0};
+  for (const bool by_rows : {false, true}) {
+    ScaledProblem problem(3);
+    ASSERT_TRUE(problem.load(M, q));
+    if (by_rows) {
+      problem.scale_rows_by_q();
+    } else {
+      problem.equilibrate();
+    }
+    double largest = 0;
+    for (int i = 0; i < 3; ++i) largest = std::max(largest, std::abs(problem.transformed_q()[i]));
+    EXPECT_TRUE(largest >= 0.5 && largest <= 1) << largest;
+    for (int k = 0; k < 9; ++k) EXPECT_LE(std::abs(problem.transformed_matrix()[k]), 1);
+  }
+}
+
 TEST(ScaledProblemTest, ShiftsTheDiagonalAlone) {
   const double M[] = {0.5, 0.25, 0.25, 0.5};
   const double q[] = {-0.5, -0.5};

@@ -67,16 +67,18 @@ long double dot(const Eigen::Ref<const Eigen::VectorXd>& a, const Eigen::VectorX
   return sum.value();
 }
 
-// Row i of the problem by the rule of solver/verify.h: (M z + q)_i and the scale of its error.
+// Row i of the problem by the rule of solver/verify.h: (M z + q)_i, the scale of its error, and the rounding error of a
+// sum in twice the precision [Ogita, Rump, Oishi, Accurate sum and dot product, 2005, proposition 5.5].
 struct Row {
-  long double w, scale;
+  long double w, scale, rounding;
 };
 
 Row row_of(const Problem& problem, const Eigen::VectorXd& z, int i) {
   const long double largest_q = problem.q.cwiseAbs().maxCoeff();
   long double terms = std::abs(problem.q[i]);
   for (int j = 0; j < problem.n(); ++j) terms += std::abs(static_cast<long double>(problem.M(i, j)) * z[j]);
-  return {row_value(problem, z, i), std::min(largest_q, std::max(terms, 1e-4L * largest_q))};
+  const long double unit = (problem.n() + 1) * std::numeric_limits<double>::epsilon();
+  return {row_value(problem, z, i), std::min(largest_q, std::max(terms, 1e-4L * largest_q)), unit * unit * terms};
 }
 
 std::string at(int i, const std::string& what) { return what + ", i = " + std::to_string(i); }
@@ -96,10 +98,10 @@ std::string solution_error(const Problem& problem, const solver::Settings& setti
     if (single && (z != static_cast<float>(z) || w != static_cast<float>(w))) return at(i, "z or w is no float");
   }
   for (int i = 0; i < n; ++i) {
-    const auto [w, scale] = row_of(problem, answer.z, i);
+    const auto [w, scale, sum_rounding] = row_of(problem, answer.z, i);
     const long double allowed = 1.02L * settings.tolerance * scale;
     const long double positive_w = std::max(0.0L, w);
-    const long double rounding = epsilon * (positive_w + scale) + tiny;
+    const long double rounding = epsilon * (positive_w + scale) + sum_rounding + tiny;
     if (answer.z[i] > 0 ? std::abs(w) > allowed : -w > allowed) return at(i, "solved, but the residual is too large");
     if (answer.z[i] == 0 && std::abs(answer.w[i] - positive_w) > allowed + rounding) {
       return at(i, "solved, but w is not M z + q");
@@ -173,8 +175,9 @@ Answer solve(const Problem& problem, const solver::Settings& settings, const Eig
 bool is_solution(const Problem& problem, const Eigen::VectorXd& z, double tolerance) {
   if (!z.allFinite() || (z.array() < 0).any()) return false;
   for (int i = 0; i < problem.n(); ++i) {
-    const auto [w, scale] = row_of(problem, z, i);
-    if ((z[i] > 0 ? std::abs(w) : -w) > tolerance * scale || w > std::numeric_limits<double>::max()) return false;
+    const Row row = row_of(problem, z, i);
+    const long double error = z[i] > 0 ? std::abs(row.w) : -row.w;
+    if (error > tolerance * row.scale || row.w > std::numeric_limits<double>::max()) return false;
   }
   return true;
 }
