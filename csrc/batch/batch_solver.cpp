@@ -84,15 +84,37 @@ void BatchSolver<T>::solve(std::int64_t count, BatchView<T> M, BatchView<T> q, B
   } else {
     std::fill_n(status, count, kLeftOver);
   }
-  for (std::int64_t b = next_left(status, 0, count); b < count; b = next_left(status, b + 1, count)) {
-    if (!one_by_one_) one_by_one_.emplace(n_, settings_);
-    auto& [ladder, pair_states, read_M, read_q, read_guess, z_b, w_b] = *one_by_one_;
-    const double* const proposal = guess.data == nullptr ? nullptr : read_guess(guess, b);
-    status[b] = static_cast<std::int8_t>(ladder.solve(read_M(M, b), read_q(q, b), proposal, z_b.data(), w_b.data()));
-    std::copy_n(z_b.data(), n_, z + b * n_);
-    std::copy_n(w_b.data(), n_, w + b * n_);
-    if (states != nullptr) pair_states.find(read_M(M, b), read_q(q, b), z_b.data(), w_b.data(), states + b * n_);
+  if (states != nullptr && n_ > kSmall) {
+    for (std::int64_t b = 0; b < count; ++b) {
+      if (status[b] != kLeftOver && states[b * n_] == solver::PairState::kDoubtful) {
+        std::copy_n(z + b * n_, n_, one_by_one().z.begin());
+        std::copy_n(w + b * n_, n_, one_by_one().w.begin());
+        find_states(b, M, q, states);
+      }
+    }
   }
+  for (std::int64_t b = next_left(status, 0, count); b < count; b = next_left(status, b + 1, count)) {
+    OneByOne& one = one_by_one();
+    const double* const proposal = guess.data == nullptr ? nullptr : one.guess(guess, b);
+    status[b] =
+        static_cast<std::int8_t>(one.ladder.solve(one.M(M, b), one.q(q, b), proposal, one.z.data(), one.w.data()));
+    std::copy_n(one.z.begin(), n_, z + b * n_);
+    std::copy_n(one.w.begin(), n_, w + b * n_);
+    if (states != nullptr) find_states(b, M, q, states);
+  }
+}
+
+template <class T>
+typename BatchSolver<T>::OneByOne& BatchSolver<T>::one_by_one() {
+  if (!one_by_one_) one_by_one_.emplace(n_, settings_);
+  return *one_by_one_;
+}
+
+// Of element b, from its z and w in one_by_one().
+template <class T>
+void BatchSolver<T>::find_states(std::int64_t b, BatchView<T> M, BatchView<T> q, std::int8_t* states) {
+  OneByOne& one = one_by_one();
+  one.pair_states.find(one.M(M, b), one.q(q, b), one.z.data(), one.w.data(), states + b * n_);
 }
 
 template class BatchSolver<double>;

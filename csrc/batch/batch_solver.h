@@ -61,6 +61,8 @@ class BatchSolver {
     }
   };
 
+  OneByOne& one_by_one();
+  void find_states(std::int64_t b, BatchView<T> M, BatchView<T> q, std::int8_t* states);
   void solve_again_as_double(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess,
                              const Solutions<T>& solutions);
 

@@ -31,8 +31,8 @@ struct BatchView {
 inline constexpr std::int8_t kLeftOver = -1;
 
 /// What a kernel writes: z, w: count x n. status: count, 0 or else kLeftOver, where z, w and the states are
-/// undefined. states: count x n, the complementary basis of each solution (solver/pair_states.h); nullptr where it is
-/// not wanted.
+/// undefined. states: count x n, the complementary basis of each solution (solver/pair_states.h), kDoubtful first where
+/// that is not certain; nullptr where it is not wanted.
 template <class T>
 struct Solutions {
   T *z, *w;

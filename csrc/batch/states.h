@@ -1,8 +1,8 @@
-// The states of pairs (solver/pair_states.h) in vectors that hold one problem in each lane.
+// The states of pairs (solver/find_pair_states.h) in vectors that hold one problem in each lane.
 #pragma once
 
 #include "simd/lanes.h"
-#include "solver/pair_states.h"
+#include "solver/find_pair_states.h"
 
 namespace lcp::batch::LCP_ISA {
 

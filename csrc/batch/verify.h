@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "simd/lanes.h"
-#include "solver/pair_states.h"
+#include "solver/find_pair_states.h"
 
 namespace lcp::batch::LCP_ISA {
 

@@ -4,7 +4,7 @@
 #include "batch/adjoint.h"
 #include "lcs/kernels.h"
 #include "lcs/lanes.h"
-#include "solver/pair_states.h"
+#include "solver/find_pair_states.h"
 
 namespace lcp::lcs::LCP_ISA {
 

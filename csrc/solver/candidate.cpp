@@ -28,32 +28,51 @@ Candidate::Candidate(int n, const Settings& settings, int num_equations)
     : n_(n),
       num_equations_(num_equations),
       tolerance_(settings.tolerance),
-      rounds_(settings.single_precision && !settings.double_z),
+      rounds_(settings.single_precision && !settings.derived),
+      minds_small_rows_(!settings.derived),
       z_(n),
       w_(n),
       given_z_(n),
       given_w_(n),
       trial_z_(n),
       trial_w_(n),
+      terms_(n),
+      trial_terms_(n),
       x_(n) {}
 
 // z_i for the solution x of an equation of its basis.
 double Candidate::at_least_zero(int i, double x) const { return i < num_equations_ ? x : std::max(0.0, x); }
 
-double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w) const {
-  return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w);
+double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms) const {
+  return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w, terms);
+}
+
+double Candidate::row_residual_of(const ScaledProblem& problem, const double* z, const double* w,
+                                  const double* terms) const {
+  return solver::row_residual(n_, num_equations_, problem.matrix().M, problem.q(), z, w, terms,
+                              std::ldexp(1, problem.normalized_exponent()));
+}
+
+double Candidate::row_residual(const ScaledProblem& problem) {
+  if (!minds_small_rows_ || !problem.may_have_small_rows()) return 0;
+  if (!row_residual_) {
+    row_residual_ = row_residual_of(problem, z_.data(), w_.data(), terms_.data());
+  }
+  return *row_residual_;
 }
 
 bool Candidate::is_near_round_off() const { return violation_ * tolerance_ <= kNearRoundOff; }
 
 void Candidate::set(const ScaledProblem& problem, const double* z, int exponent) {
   linalg::PowerOfTwo(exponent).scale(z, z_.size(), z_.data());
-  violation_ = violation_of(problem, z_.data(), w_.data());
+  violation_ = violation_of(problem, z_.data(), w_.data(), terms_.data());
+  row_residual_.reset();
 }
 
 bool Candidate::set_if_solution(ScaledProblem& problem, const double* z) {
   const linalg::Rows M = {n_, problem.normalized_matrix(), problem.matrix().spans};
-  violation_ = solver::violation(M, num_equations_, problem.q(), z, tolerance_, w_.data());
+  violation_ = solver::violation(M, num_equations_, problem.q(), z, tolerance_, w_.data(), terms_.data());
+  row_residual_.reset();
   if (!(violation_ <= 1)) return false;
   linalg::PowerOfTwo(-problem.normalized_exponent()).scale(z, z_.size(), z_.data());
   return true;
@@ -63,6 +82,7 @@ void Candidate::set_zero(const ScaledProblem& problem) {
   std::fill(z_.begin(), z_.end(), 0.0);
   std::copy_n(problem.q(), n_, w_.begin());
   violation_ = 0;
+  row_residual_ = 0;
 }
 
 void Candidate::set_basis(const ScaledProblem& problem, const unsigned char* marked, const double* near) {
@@ -75,25 +95,37 @@ void Candidate::set_basis(const ScaledProblem& problem, const unsigned char* mar
   basis_->solve_near(trial_w_.data(), x_.data());
   std::fill(z_.begin(), z_.end(), 0.0);
   for (int i = 0; i < basis_->size(); ++i) z_[basis_->indices()[i]] = at_least_zero(basis_->indices()[i], x_[i]);
-  violation_ = violation_of(problem, z_.data(), w_.data());
+  violation_ = violation_of(problem, z_.data(), w_.data(), terms_.data());
+  row_residual_.reset();
 }
 
 bool Candidate::improve(const ScaledProblem& problem, const double* z, int exponent) {
   linalg::PowerOfTwo(exponent).scale(z, trial_z_.size(), trial_z_.data());
-  const double trial = violation_of(problem, trial_z_.data(), trial_w_.data());
-  if (!(trial < violation_)) return false;
+  const double trial = violation_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data());
+  std::optional<double> trial_row_residual;
+  bool better = trial < violation_;
+  if (trial <= 1 && violation_ <= 1 && row_residual(problem) > 0) {
+    trial_row_residual = row_residual_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data());
+    better = std::max(trial * tolerance_, *trial_row_residual) < std::max(violation_ * tolerance_, *row_residual_);
+  }
+  if (!better) return false;
   violation_ = trial;
+  row_residual_ = trial_row_residual;
+  terms_.swap(trial_terms_);
   z_.swap(trial_z_);
   w_.swap(trial_w_);
   return true;
 }
 
 bool Candidate::accept(const ScaledProblem& problem, const unsigned char* basic) {
-  if (num_equations_ > 0 || !is_near_round_off()) {  // the elimination of equations loses digits
+  if (num_equations_ > 0 || !is_near_round_off() ||
+      row_residual(problem) > 0) {  // the elimination of equations loses digits
     solve_basis(problem, basic, trial_z_.data());
     improve(problem, trial_z_.data(), 0);
     for (const bool keeps_open : {false, true}) {
-      for (int k = 0; k < kRefinements && violation_ > 1 && refine_basis(problem, keeps_open); ++k) {
+      for (int k = 0;
+           k < kRefinements && !(violation_ <= 1 && row_residual(problem) == 0) && refine_basis(problem, keeps_open);
+           ++k) {
       }
     }
   }
@@ -159,7 +191,7 @@ bool Candidate::give_w(const ScaledProblem& problem, bool exact) {
     if (!exact) {
       const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
       linalg::PowerOfTwo(-z_exponent).scale(z, given_z_.size(), trial_z_.data());
-      if (!(violation_of(problem, trial_z_.data(), trial_w_.data()) <= 1)) return false;
+      if (!(violation_of(problem, trial_z_.data(), trial_w_.data(), nullptr) <= 1)) return false;
       scaled_w = trial_w_.data();
     }
     linalg::PowerOfTwo(problem.vector_exponent()).scale(scaled_w, w_.size(), w);

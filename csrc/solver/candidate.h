@@ -30,7 +30,7 @@ class Candidate {
   /// the caller's units. A negative entry becomes 0.
   void set_basis(const ScaledProblem& problem, const unsigned char* marked, const double* near);
 
-  /// Replaces the candidate by z 2^exponent where that violates less; returns whether it does.
+  /// Replaces the candidate by z 2^exponent where that has smaller residuals; returns whether it does.
   bool improve(const ScaledProblem& problem, const double* z, int exponent);
   /// Whether the candidate, in the caller's units and precision, is a solution: given_z() and given_w(). Not every
   /// solution is one there: z may be rounded to float, under- or overflow, and M and q may have lost digits when they
@@ -45,6 +45,8 @@ class Candidate {
   void forget() { has_lost_solution_ = false; }
 
   double violation() const { return violation_; }
+  /// How well rows with small terms hold, see verify.h; 0 where they hold as well as the others, or need not.
+  double row_residual(const ScaledProblem& problem);
   bool is_near_round_off() const;
   const double* w() const { return w_.data(); }
 
@@ -56,7 +58,8 @@ class Candidate {
   bool give(const ScaledProblem& problem);
   bool give_w(const ScaledProblem& problem, bool exact);
   bool round_together(const ScaledProblem& problem);
-  double violation_of(const ScaledProblem& problem, const double* z, double* w) const;
+  double violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms) const;
+  double row_residual_of(const ScaledProblem& problem, const double* z, const double* w, const double* terms) const;
   linalg::Basis& basis();
   void solve_basis(const ScaledProblem& problem, const unsigned char* basic, double* z);
   bool refine_basis(const ScaledProblem& problem, bool keeps_open);
@@ -65,10 +68,11 @@ class Candidate {
 
   int n_, num_equations_;
   double tolerance_;
-  bool rounds_;
+  bool rounds_, minds_small_rows_;
   double violation_ = 0;
+  std::optional<double> row_residual_;  // if it is known
   bool has_lost_solution_ = false;
-  std::vector<double> z_, w_, given_z_, given_w_, trial_z_, trial_w_, x_;
+  std::vector<double> z_, w_, given_z_, given_w_, trial_z_, trial_w_, terms_, trial_terms_, x_;
   std::optional<linalg::Basis> basis_;
 };
 

@@ -33,13 +33,9 @@ void Certifier::set(const double* M, const double* q, const double* z, const std
   std::fill(size_.begin(), size_.end(), 0.0);
   for (int i = 0; i < n_; ++i) {
     const double* row = M + static_cast<std::size_t>(i) * n_;
-    w_[i] = q[i];
+    w_[i] = accurate_sum(n_, row, z, q[i]);
     scale_[i] = std::abs(q[i]);
-    for (int j = 0; j < n_; ++j) {
-      const double term = row[j] * z[j];
-      w_[i] += term;
-      scale_[i] += std::abs(term);
-    }
+    for (int j = 0; j < n_; ++j) scale_[i] += std::abs(row[j] * z[j]);
     for (int j = 0; j < n_; ++j) size_[j] = std::max(size_[j], share(std::abs(row[j] * z[j]), scale_[i]));
     const double e = std::abs(std::min(z[i], w_[i]));
     if (std::isnan(z[i]) || !std::isfinite(scale_[i])) residual_ = std::numeric_limits<double>::quiet_NaN();
@@ -51,14 +47,15 @@ void Certifier::set(const double* M, const double* q, const double* z, const std
     std::fill(tied_.begin(), tied_.end(), static_cast<unsigned char>(0));
     return;
   }
-  margin_ = kInfinity;
-  for (int i = 0; i < n_; ++i) {
-    size_[i] = std::max(size_[i], share(std::abs(w_[i]), scale_[i]));
-    margin_ = std::min(margin_, size_[i]);
-  }
+  for (int i = 0; i < n_; ++i) size_[i] = std::max(size_[i], share(std::abs(w_[i]), scale_[i]));
   complement(n_, M, q, z, w_.data());
   pair_states_.find(M, q, z, w_.data(), states_.data());
   active_set_.set(M, states_.data());
+  margin_ = kInfinity;
+  for (int i = 0; i < n_; ++i) {
+    if (states_[i] == PairState::kTied) size_[i] = 0;
+    margin_ = std::min(margin_, size_[i]);
+  }
   for (int i = 0; i < n_; ++i) tied_[i] = tolerance ? size_[i] <= *tolerance : states_[i] == PairState::kTied;
 
   rank_ = active_set_.rank();

@@ -11,7 +11,8 @@
 namespace lcp::solver {
 
 /// With w = M z + q, s_i = |q_i| + sum_j |M_ij z_j|, the size of z_j is max_i |M_ij z_j| / s_i and that of w_i is
-/// |w_i| / s_i: numbers in [0, 1] that do not change with the units of rows and columns. Allocates.
+/// |w_i| / s_i: numbers in [0, 1] that do not change with the units of rows and columns, 0 for both where PairStates
+/// says that the pair is tied. Allocates.
 class Certifier {
  public:
   Certifier(int n, bool single_precision);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "lcp/status.h"
 #include "solver/rungs.h"
@@ -29,9 +30,14 @@ class Ladder {
 
  private:
   Decision decide();
+  bool keep();
 
   Climb climb_;
   const Rung* rung_ = nullptr;
+  // The best solution so far where none has held in all rows.
+  const Rung* kept_rung_ = nullptr;
+  double kept_residual_ = 0;
+  std::vector<double> kept_z_, kept_w_;
 };
 
 }  // namespace lcp::solver

@@ -64,7 +64,7 @@ Mixed::Mixed(int k, int n, const Settings& settings)
       quick_ladders_(k + 1),
       marked_(size_),
       v_(size_) {
-  settings_.double_z = true;  // only the final v is rounded to float
+  settings_.derived = true;  // only the final v is rounded to float
 }
 
 Status Mixed::solve(const double* H, const double* h, const double* guess, double* v, double* y) {

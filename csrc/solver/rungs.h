@@ -56,6 +56,9 @@ struct Rung {
   const char* name;  ///< as in docs/solvers.md, which says what each rung is for and was measured to be worth
   bool (*applies)(Climb& climb);
   Decision (*attempt)(Climb& climb);
+  /// Whether it is also tried where earlier ones have found a solution that does not hold in all rows, see
+  /// Candidate::row_residual(): as in the units of M's rows and columns it may.
+  bool may_improve = false;
 };
 
 /// All rungs, in the order in which they are tried.

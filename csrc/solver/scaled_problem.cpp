@@ -16,6 +16,23 @@ namespace {
 // usual size.
 constexpr int kUsualExponent = 64;
 
+// See may_have_small_rows(); |q|_inf is 1.
+constexpr int kSmallProblem = 16;
+constexpr double kSmallQ = 1e-6;
+
+// min |x_i| over the x_i that are not 0, or 1 where that is less; in several parts, since each comparison waits for the
+// last one of its part.
+double least_magnitude(const std::vector<double>& x) {
+  constexpr std::size_t kParts = 4;
+  double least[kParts] = {1, 1, 1, 1};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double magnitude = std::abs(x[i]);
+    double& part = least[i % kParts];
+    part = magnitude > 0 && magnitude < part ? magnitude : part;
+  }
+  return std::min({least[0], least[1], least[2], least[3]});
+}
+
 }  // namespace
 
 ScaledProblem::ScaledProblem(int n) : n_(n), q_(n), spans_(n), row_exponent_(n), column_exponent_(n) {}
@@ -29,6 +46,7 @@ bool ScaledProblem::load(const double* M, const double* q) {
   if (!std::isfinite(largest_m) || !std::isfinite(largest_q)) return false;
   vector_exponent_ = linalg::exponent_of(largest_q);
   is_exact_ = linalg::PowerOfTwo(-vector_exponent_).scale(q, q_.size(), q_.data());
+  may_have_small_rows_ = n_ <= kSmallProblem || least_magnitude(q_) < kSmallQ;
   matrix_ = M;
   matrix_exponent_ = 0;
   normalized_exponent_ = linalg::exponent_of(largest_m);

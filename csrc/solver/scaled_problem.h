@@ -30,6 +30,10 @@ class ScaledProblem {
   int vector_exponent() const { return vector_exponent_; }              ///< f
   bool is_exact() const { return is_exact_; }                           ///< whether no scaling by now lost a digit
 
+  /// False where no row can have terms so small beside |q|_inf that its errors matter: where all q_i that are not 0 are
+  /// of like size, up to 10^6, and n > 16. (In rows with q_i = 0 errors are then as likely to be round-off.)
+  bool may_have_small_rows() const { return may_have_small_rows_; }
+
   /// matrix() 2^-normalized_exponent(), whose largest entry lies in [0.5, 1).
   const double* normalized_matrix();
   int normalized_exponent() const { return normalized_exponent_; }
@@ -60,6 +64,7 @@ class ScaledProblem {
   std::vector<linalg::Span> spans_;
   int matrix_exponent_ = 0, vector_exponent_ = 0, normalized_exponent_ = 0;
   bool is_exact_ = true;
+  bool may_have_small_rows_ = true;
   std::vector<double> M_;
   bool has_normalized_matrix_ = false;
   bool is_equilibrated_ = false;

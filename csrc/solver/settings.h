@@ -19,7 +19,9 @@ struct Settings {
   std::optional<std::int64_t> max_pivots;
   bool single_precision = false;  ///< M and q hold floats; z is rounded to float before it is verified
   bool quick = false;             ///< kAuto: only the rungs that take a time like that of Lemke's method
-  bool double_z = false;          ///< in single precision: z is not rounded, since more is computed from it
+  /// The problem was computed from another, and more is computed from its z: in single precision z is not rounded, and
+  /// rows with small terms, which may be nothing but round-off, need not hold as well as the others.
+  bool derived = false;
 };
 
 }  // namespace lcp::solver

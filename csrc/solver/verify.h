@@ -8,6 +8,12 @@ namespace lcp::solver {
 /// The tolerance where the caller names none; single_precision: whether M, q and z are floats.
 constexpr double default_tolerance(bool single_precision) { return single_precision ? 1e-4 : 1e-9; }
 
+/// q + row . z as if in twice the precision [Ogita, Rump, Oishi, Accurate sum and dot product, 2005, alg. 5.3].
+double accurate_sum(int n, const double* row, const double* z, double q);
+
+/// A larger residual of a row, relative to its own terms, is more than the rounding errors of solving a basis.
+inline constexpr double kSmallRowResidual = 1e-11;
+
 /// The scale s_i of a row, see violation(); terms: |q_i| + sum_j |M_ij z_j|.
 double scale_of_row(double terms, double largest_q);
 
@@ -22,12 +28,20 @@ double scale_of_row(double terms, double largest_q);
 /// rounding errors could decide are summed in twice the precision; NaN in z, or a z so huge that this is not enough,
 /// gives infinity. The first num_equations rows are equations with unknowns of any sign: there, e_i = |w_i|.
 ///   M: n x n row-major, z, q, w: n.
+/// terms: n, or nullptr; becomes |q_i| + sum_j |M_ij z_j|.
 double violation(int n, int num_equations, const double* M, const double* q, const double* z, double tolerance,
-                 double* w);
+                 double* w, double* terms = nullptr);
 
 /// The same where the spans of M's rows are known.
 double violation(const linalg::Rows& M, int num_equations, const double* q, const double* z, double tolerance,
-                 double* w);
+                 double* w, double* terms = nullptr);
+
+/// How well rows hold whose terms are small beside |q|_inf, for the w and terms of violation(): max_i e_i /
+/// min(|q|_inf, |q_i| + sum_j |M_ij z_j|), or 0 where that is at most kSmallRowResidual. In the rows with q_i = 0,
+/// which have no size of their own, a z_j that is round-off in all others counts as 0. largest_m: about the largest
+/// |M_ij|.
+double row_residual(int n, int num_equations, const double* M, const double* q, const double* z, const double* w,
+                    const double* terms, double largest_m);
 
 /// The w that belongs to a solution z: 0 where z_i > 0, else max(0, (M z + q)_i); NaN where z is.
 void complement(int n, const double* M, const double* q, const double* z, double* w);

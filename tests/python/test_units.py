@@ -1,7 +1,7 @@
-"""Units of rows and columns do not change a derivative.
+"""Units of rows and columns change neither which pairs are tied nor a derivative.
 
 w = M z + q in the units 2^r of its rows and 2^-c of z has the matrix 2^r M 2^c. The problems are P-matrices of integers
-with planted solutions, so that all numbers are exact in every unit.
+with planted ties, so that all numbers are exact in every unit.
 """
 
 import pytest
@@ -12,27 +12,46 @@ pytestmark = pytest.mark.usefixtures("library")
 SIZES = (2, 3, 4, 5, 6, 8, 12, 17, 24)
 
 
-def planted(count, n, units, dtype):
-    """M, q, and the units of rows and columns."""
+def planted(count, n, units, dtype, ties=True):
+    """M, q, the solution z, the states of its pairs (0 nonbasic, 1 basic, 2 tied), and the units of rows and columns."""
     double = torch.float64
     M = torch.randint(-3, 4, (count, n, n)).to(double)
     M -= torch.diag_embed(M.diagonal(dim1=1, dim2=2))
     M += torch.diag_embed(M.abs().sum(2) + torch.randint(1, 4, (count, n)))
-    states = torch.randint(0, 2, (count, n))
+    states = torch.randint(0, 3 if ties else 2, (count, n))
     z = torch.where(states == 1, torch.randint(1, 20, (count, n)), 0).to(double)
     w = torch.where(states == 0, torch.randint(1, 20, (count, n)), 0).to(double)
     q = w - (M @ z[..., None])[..., 0]
     r = 2.0 ** torch.randint(-units, units + 1, (count, n)).to(double)
     c = 2.0 ** torch.randint(-units, units + 1, (count, n)).to(double)
     M = r[:, :, None] * M * c[:, None, :]
-    return M.to(dtype), (r * q).to(dtype), r.to(dtype), c.to(dtype)
+    return (M.to(dtype), (r * q).to(dtype), (z / c).to(dtype), states, r.to(dtype), c.to(dtype))
 
 
-@pytest.mark.parametrize(("dtype", "units"), [(torch.float64, 6), (torch.float64, 12), (torch.float32, 6)])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("units", [0, 12])
+def test_ties_do_not_depend_on_units(dtype, units):
+    torch.manual_seed(0)
+    for n in SIZES:
+        M, q, z, states, r, c = planted(2000, n, units, dtype)
+        _, _, status, basis = torch.ops.lcp._solve_with_basis(M, q, 0, needs_basis=True)
+        assert not status.any()
+        assert torch.equal(basis, states.to(torch.int8)), n
+        _, margin, _, _, ties = torch.ops.lcp.certify(M, q, z)
+        assert torch.equal(ties, states == 2), n
+        assert torch.equal(margin == 0, (states == 2).any(-1)), n
+        dM = torch.randn(M.shape).to(dtype) * M.abs()
+        dq = torch.randn(q.shape).to(dtype) * r
+        dz, dw, status = torch.ops.lcp.directional_derivative(M, q, z, dM, dq)
+        assert not status.any(), n
+        assert dz.isfinite().all()
+
+
+@pytest.mark.parametrize(("dtype", "units"), [(torch.float64, 12), (torch.float64, 34), (torch.float32, 12)])
 def test_derivatives_do_not_depend_on_units(dtype, units):
     torch.manual_seed(1)
     for n in SIZES:
-        M, q, r, c = planted(1000, n, units, dtype)
+        M, q, z, states, r, c = planted(1000, n, units, dtype, ties=False)
         g_z, g_w = torch.randn(q.shape).to(dtype), torch.randn(q.shape).to(dtype)
 
         def gradient(M, q, r, c, g_z=g_z, g_w=g_w):

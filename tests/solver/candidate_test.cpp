@@ -72,14 +72,14 @@ TEST_F(CandidateTest, IsNoSolutionWhereRoundingToFloatMakesItWrong) {
   const double q[] = {-1, -1};
   Settings single;
   single.single_precision = true;
-  Settings double_z = single;
-  double_z.double_z = true;
-  for (const Settings& settings : {Settings{}, single, double_z}) {
+  Settings derived = single;
+  derived.derived = true;
+  for (const Settings& settings : {Settings{}, single, derived}) {
     Candidate candidate(2, settings);
     ASSERT_TRUE(problem_.load(M, q));
     const double z[] = {scaled(16777217), scaled(1)};
     candidate.set(problem_, z, problem_.matrix_exponent());
-    EXPECT_EQ(candidate.is_solution(problem_), !settings.single_precision || settings.double_z);
+    EXPECT_EQ(candidate.is_solution(problem_), !settings.single_precision || settings.derived);
   }
 }
 

@@ -35,6 +35,16 @@ TEST(LadderTest, ReturnsZeroForNonnegativeQ) {
   EXPECT_EQ(answer.w, problem.q);
 }
 
+// Within the tolerance of max |q| z_2 might be anything, and Lemke's method ends before it is basic.
+TEST(LadderTest, SolvesSmallRowsAsWellAsLargeOnes) {
+  for (const int exponent : {-20, -50, -100}) {
+    const double small = std::ldexp(1, exponent);
+    const LadderAnswer answer = solve({RowMatrix::Identity(2, 2), Eigen::Vector2d(-1, -small)});
+    EXPECT_EQ(answer.status, Status::kSolved);
+    EXPECT_EQ(answer.z, Eigen::Vector2d(1, small));
+  }
+}
+
 TEST(LadderTest, ReportsInfeasibleWhereNoZMakesWNonnegative) {
   const LadderAnswer answer = solve(scalar(-1, -1));
   EXPECT_EQ(answer.status, Status::kInfeasible);

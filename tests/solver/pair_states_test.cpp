@@ -63,6 +63,23 @@ TEST(PairStatesTest, TakesEquationsForBasicWhateverTheirUnknowns) {
   }
 }
 
+TEST(PairStatesTest, RefinesAZThatIsTooInaccurateToTell) {
+  // z = (1, 1) and w_3 = 0 exactly, of which the solver is 10^-12 away.
+  const std::vector<double> M = {2, 1, 0, 1, 2, 0, 1, -1, 1};
+  EXPECT_EQ(find(M, {-3, -3, 0.5}, {1 + 1e-12, 1 - 2e-12, 0}, {0, 0, 0.5 + 3e-12})[2], PairState::kNonbasic);
+  EXPECT_EQ(find({2, 1, 0, 1, 2, 0, 1, 0, 1}, {-3, -3, -1}, {1 + 1e-12, 1 - 2e-12, 0}, {0, 0, 1e-12}),
+            (States{PairState::kBasic, PairState::kBasic, PairState::kTied}));
+  // A true value of that size stays what it is.
+  EXPECT_EQ(find({2, 1, 0, 1, 2, 0, 1, 0, 1}, {-3, -3, 0x1p-40 - 1}, {1, 1, 0}, {0, 0, 0x1p-40})[2],
+            PairState::kNonbasic);
+  EXPECT_EQ(find({2, 1, 1, 1}, {-2, 0x1p-40 - 1}, {1 + 0x1p-40 - 0x1p-39, 0x1p-40}, {0, 0})[1], PairState::kTied);
+}
+
+TEST(PairStatesTest, TakesWForZeroWhereOnlyTheRoundOffOfTiesMakesItPositive) {
+  // z_1 = 1e-17 is round-off in the first row, and all that there is in the second.
+  EXPECT_EQ(find({1, 0, 1, 1}, {3, 0}, {1e-17, 0}, {0, 1e-17})[1], PairState::kTied);
+}
+
 TEST(PairStatesTest, MarksAnUnsolvedElement) {
   EXPECT_EQ(find({-1, 0, 0, 1}, {-1, 1}, {kNaN, kNaN}, {kNaN, kNaN}),
             (States{PairState::kUnsolved, PairState::kUnsolved}));

@@ -217,7 +217,7 @@ __device__ Checked<T> verify_in_warp(int n, WarpMemory<size>& memory, double q, 
   return {solved, w, terms};
 }
 
-// The state of this lane's pair by the rule of solver/pair_states.h. z must be shared in `memory`.
+// The state of this lane's pair by the rule of solver/find_pair_states.h. z must be shared in `memory`.
 template <class T, int size>
 __device__ double find_state_in_warp(int n, WarpMemory<size>& memory, double q, double z, double w, double scale) {
   constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -1,0 +1,183 @@
+// The complementary basis of a solution: which member of each pair (z_i, w_i) is 0, and where both are.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+
+#include "simd/inline.h"
+
+namespace lcp::solver {
+
+/// State of a pair at a solution. These numbers are the entries of the tensor `basis` that lcp::_solve_with_basis
+/// returns and every derivative of the solution takes.
+enum PairState : std::int8_t {
+  kUnsolved = -1,  ///< of all pairs of an element that has no solution
+  kNonbasic = 0,   ///< z_i = 0 < w_i
+  kBasic = 1,      ///< w_i = 0 < z_i, or w_i = 0 is an equation and z_i of any sign
+  kTied = 2,       ///< z_i = w_i = 0: a degenerate pair, also called weakly active
+  kDoubtful = 3,   ///< written by vector kernels only: PairStates is to decide all pairs of the element
+};
+
+/// A term of the rows of w = M z + q counts as round-off up to this multiple of the epsilon of the data, relative to
+/// the size of its row: entries of contact problems carry errors of some epsilon, those of their rounding in float, of
+/// the products J A^-1 J' in double.
+inline constexpr double kRoundOffInEpsilon = 64;
+
+/// What is beyond round-off, but by less than this factor, may be the error of a z that was not solved to full
+/// precision, as happens where rows or columns have units of very different size.
+constexpr double doubtful_factor(double epsilon) { return epsilon < 1e-10 ? 0x1p24 : 0x1p4; }
+
+/// The arithmetic of one problem, for find_pair_states.
+struct ScalarArithmetic {
+  using Element = double;
+  using Number = double;
+  using Flag = unsigned char;
+  static double abs(double x) { return std::abs(x); }
+  static double max(double x, double y) { return x < y ? y : x; }
+  static double multiply_subtract(double x, double y, double z) { return x * y - z; }
+  static double select(bool flag, double x, double y) { return flag ? x : y; }
+  static bool any(bool flag) { return flag; }
+};
+
+/// Calls f(0), ..., f(n - 1); for an integral constant n without a loop, so that arrays of n live in registers.
+template <class Function>
+LCP_INLINE inline void for_each_index(int n, const Function& f) {
+  for (int i = 0; i < n; ++i) f(i);
+}
+template <int n, class Function>
+LCP_INLINE inline void for_each_index(std::integral_constant<int, n>, const Function& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) LCP_INLINE_LAMBDA { (f(i), ...); }
+  (std::make_integer_sequence<int, n>{});
+}
+
+/// The memory that find_pair_states works in: n numbers and flags each, of which `tied` is a result.
+template <class Arithmetic>
+struct PairWorkspace {
+  using Number = typename Arithmetic::Number;
+  using Flag = typename Arithmetic::Flag;
+  Number* limit;             ///< below which a term of row i is round-off; infinite where q_i = 0
+  Number* excess;            ///< by which the largest term of variable j is beyond the limit of its row, or 0
+  Number* certain;           ///< the same, beyond the doubtful sizes; used where these are sought
+  Flag *basic, *negligible;  ///< of variable j
+  Flag* tied;                ///< of row i: whether w_i is round-off
+};
+
+/// The second half of find_pair_states, which few problems need. A positive z_j without a term beyond round-off in a
+/// row with q_i != 0 is basic all the same if it has no term at all in such a row, or one beyond round-off in a row
+/// with q_i = 0. A w_i that the variables that count as 0 alone make positive is 0 as well. Returns whether such a row
+/// makes a variable basic whose size there is doubtful.
+template <class Arithmetic, class Size, class Variables, class Matrix, class Vector, class VectorOfVariables>
+LCP_NOINLINE typename Arithmetic::Flag find_doubtful_pairs(Size n, Variables variables,
+                                                           const typename Arithmetic::Number& round_off,
+                                                           const typename Arithmetic::Number& factor, const Matrix& M,
+                                                           const Vector& q, const VectorOfVariables& z, const Vector& w,
+                                                           const PairWorkspace<Arithmetic>& workspace) {
+  using Number = typename Arithmetic::Number;
+  using Flag = typename Arithmetic::Flag;
+  const Number zero = 0;
+  const Number infinity = std::numeric_limits<typename Arithmetic::Element>::infinity();
+  Number* const limit = workspace.limit;
+  Flag* const basic = workspace.basic;
+  Flag* const negligible = workspace.negligible;
+  Flag doubtful(false);
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+    Flag seen(false);
+    for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+      seen = seen || (limit[i] < infinity && Arithmetic::abs(M(i, j) * z(j)) > zero);
+    });
+    negligible[j] = seen && !basic[j];
+    basic[j] = z(j) > zero && !negligible[j];
+  });
+  for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+    Number rest = zero;
+    for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+      rest += Arithmetic::select(negligible[j], zero, Arithmetic::abs(M(i, j) * z(j)));
+    });
+    for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+      const Number effect = Arithmetic::abs(M(i, j) * z(j));
+      const Flag balances = !(limit[i] < infinity) && rest > zero && effect > round_off * rest;
+      doubtful = doubtful || (balances && !basic[j] && effect <= factor * (round_off * rest));
+      basic[j] = basic[j] || balances;
+    });
+  });
+  for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+    Number rest = Arithmetic::abs(q(i));
+    Number zeros = zero;
+    for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+      const Number effect = Arithmetic::abs(M(i, j) * z(j));
+      rest += Arithmetic::select(basic[j], effect, zero);
+      zeros += Arithmetic::select(basic[j], zero, effect);
+    });
+    workspace.tied[i] = workspace.tied[i] || w(i) - zeros <= round_off * (rest + zeros);
+  });
+  return doubtful;
+}
+
+/// Finds the state of each pair from a solution (z, w), the only place where a threshold decides. An algorithm that
+/// ends at a degenerate vertex returns round-off for a basic variable that is 0. So with s_i = |q_i| + sum_k |M_ik
+/// z_k|, z_j counts as 0 where |M_ij| z_j <= 64 epsilon s_i in every row with q_i != 0 that has z_j, and is as little
+/// beside the terms of the other variables in the rows with q_i = 0. A pair whose z_i is 0 is tied where w_i <= 64
+/// epsilon s_i. The units of rows and columns do not matter. (A q_i within the rounding error of its row, |q_i| <= 64
+/// epsilon (w_i + s_i), counts as 0.)
+///
+/// One template for one problem and for vectors that hold one problem in each lane; Arithmetic tells them apart.
+///   n, variables: int, or integral constants. A z_j that is 0 need not be among the variables.
+///   M(i, j), q(i), z(j), w(i): the problem; i < n, j < variables. scale(i): s_i.
+/// Calls emit(j, basic) for each variable, and sets workspace.tied. Where seeks_doubt, returns whether some size is
+/// beyond round-off by less than doubtful_factor().
+template <class Arithmetic, bool seeks_doubt, class Size, class Variables, class Matrix, class Vector,
+          class VectorOfVariables, class Emit>
+LCP_INLINE inline typename Arithmetic::Flag find_pair_states(
+    Size n, Variables variables, double epsilon, const Matrix& M, const Vector& q, const VectorOfVariables& z,
+    const Vector& w, const Vector& scale, const PairWorkspace<Arithmetic>& workspace, const Emit& emit) {
+  using Element = typename Arithmetic::Element;
+  using Number = typename Arithmetic::Number;
+  using Flag = typename Arithmetic::Flag;
+  const Number round_off = static_cast<Element>(kRoundOffInEpsilon * epsilon);
+  const Number zero = 0;
+  const Number infinity = std::numeric_limits<Element>::infinity();
+  Number* const limit = workspace.limit;
+  Number* const excess = workspace.excess;
+  Flag* const basic = workspace.basic;
+  Flag* const tied = workspace.tied;
+  const Number factor = static_cast<Element>(doubtful_factor(epsilon));
+  Flag doubtful(false);
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+    excess[j] = zero;
+    if constexpr (seeks_doubt) workspace.certain[j] = zero;
+  });
+  for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+    const Number error = round_off * scale(i);
+    tied[i] = w(i) <= error;
+    limit[i] = Arithmetic::select(Arithmetic::abs(q(i)) > round_off * w(i) + error, error, infinity);
+    for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+      const Number beyond = Arithmetic::multiply_subtract(Arithmetic::abs(M(i, j)), Arithmetic::abs(z(j)), limit[i]);
+      excess[j] = Arithmetic::max(excess[j], beyond);
+    });
+    if constexpr (seeks_doubt) {
+      const Number doubt_ends = factor * limit[i];
+      doubtful = doubtful || (!tied[i] && w(i) <= factor * error);
+      for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+        const Number beyond =
+            Arithmetic::multiply_subtract(Arithmetic::abs(M(i, j)), Arithmetic::abs(z(j)), doubt_ends);
+        workspace.certain[j] = Arithmetic::max(workspace.certain[j], beyond);
+      });
+    }
+  });
+  Flag doubt(false);
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+    basic[j] = excess[j] > zero;
+    doubt = doubt || (z(j) > zero && !basic[j]);
+    if constexpr (seeks_doubt) doubtful = doubtful || (basic[j] && !(workspace.certain[j] > zero));
+  });
+  if (Arithmetic::any(doubt)) {
+    doubtful = find_doubtful_pairs<Arithmetic>(n, variables, round_off, factor, M, q, z, w, workspace) || doubtful;
+  }
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA { emit(j, basic[j] && z(j) > zero); });
+  return doubtful;
+}
+
+}  // namespace lcp::solver
