@@ -43,21 +43,20 @@ LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lane
       });
 }
 
-// The states of all pairs, as numbers; where seeks_doubt, the first is kDoubtful where that is not certain. Not
-// inlined, so that all solve kernels share it.
-template <int N, class L, bool seeks_doubt = false>
-LCP_NOINLINE void find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q, const Lanes<L>* z,
+// The states of all pairs, as numbers; where seeks_doubt, returns where these are doubtful. Not inlined, so that all
+// solve kernels share it.
+template <int N, class L, bool seeks_doubt>
+LCP_NOINLINE Mask<Lanes<L>> find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q, const Lanes<L>* z,
                               const Lanes<L>* w, const Lanes<L>* scale, Lanes<L>* states) {
   Lanes<L> limit[N], excess[N], certain[N];
   Mask<Lanes<L>> basic[N], tied[N], negligible[N];
   const auto at = [](const Lanes<L>* x) LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return x[i]; }; };
-  [[maybe_unused]] const auto doubtful = solver::find_pair_states<LaneArithmetic<L>, seeks_doubt>(
+  return solver::find_pair_states<LaneArithmetic<L>, seeks_doubt>(
       std::integral_constant<int, N>{}, std::integral_constant<int, N>{}, epsilon,
       [M](int i, int j) LCP_INLINE_LAMBDA { return M[i * N + j]; }, at(q), at(z), at(w), at(scale),
       {limit, excess, certain, basic, negligible, tied},
       [states, &tied](int j, const auto& is_basic)
           LCP_INLINE_LAMBDA { states[j] = state_numbers<L>(is_basic, tied[j]); });
-  if constexpr (seeks_doubt) stdx::where(doubtful, states[0]) = L(solver::PairState::kDoubtful);
 }
 
 }  // namespace lcp::batch::LCP_ISA

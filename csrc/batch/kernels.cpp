@@ -136,7 +136,9 @@ LCP_NOINLINE void solve_vectors(int vectors, const Bases<N, L>* shared, Problems
     if (target.states != nullptr) {
       const V* const M = has_bases ? shared->M : all_M[v];
       V states[N];
-      find_states<N, L, (N > kSmall)>(std::numeric_limits<T>::epsilon(), M, q_v, z_v, w_v, scale, states);
+      const Mask<V> doubtful =
+          find_states<N, L, (N > kSmall)>(std::numeric_limits<T>::epsilon(), M, q_v, z_v, w_v, scale, states);
+      if constexpr (N > kSmall) stdx::where(doubtful, states[0]) = V(L(solver::PairState::kDoubtful));
       store<N, L>(states, target.states);
     }
   }

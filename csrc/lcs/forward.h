@@ -117,7 +117,7 @@ class Forward {
       const auto solved = batch::LCP_ISA::verify_enumerated<N, T, T>(bases.M, bases.magnitude, q, largest_q[j],
                                                                      tolerance, z, w, scale, sum);
       if (walk_.to.states != nullptr) {
-        batch::LCP_ISA::find_states<N, T>(std::numeric_limits<T>::epsilon(), bases.M, q, z, w, scale, states);
+        batch::LCP_ISA::find_states<N, T, false>(std::numeric_limits<T>::epsilon(), bases.M, q, z, w, scale, states);
       }
       V status = 0;
       if (!stdx::all_of(solved)) solve_others(v, solved, q, z, w, sum, &status, states);

@@ -49,15 +49,18 @@ double Candidate::violation_of(const ScaledProblem& problem, const double* z, do
 
 double Candidate::row_residual_of(const ScaledProblem& problem, const double* z, const double* w,
                                   const double* terms) const {
-  return solver::row_residual(n_, num_equations_, problem.matrix().M, problem.q(), z, w, terms,
-                              std::ldexp(1, problem.normalized_exponent()));
+  bool small_row_fails = false;
+  for (int i = 0; i < n_; ++i) {
+    const double residual = z[i] > 0 ? std::abs(w[i]) : -std::min(z[i], w[i]);
+    small_row_fails = small_row_fails || residual > kSmallRowResidual * terms[i];
+  }
+  if (!small_row_fails || problem.row_units() == nullptr) return 0;
+  return solver::row_residual(n_, problem.q(), z, w, terms, problem.row_units());
 }
 
 double Candidate::row_residual(const ScaledProblem& problem) {
-  if (!minds_small_rows_ || !problem.may_have_small_rows()) return 0;
-  if (!row_residual_) {
-    row_residual_ = row_residual_of(problem, z_.data(), w_.data(), terms_.data());
-  }
+  if (!minds_small_rows_) return 0;
+  if (!row_residual_) row_residual_ = row_residual_of(problem, z_.data(), w_.data(), terms_.data());
   return *row_residual_;
 }
 

@@ -20,6 +20,7 @@ double share(double x, double y) { return x == 0 ? 0.0 : x / y; }
 
 Certifier::Certifier(int n, bool single_precision)
     : n_(n),
+      epsilon_(single_precision ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()),
       pair_states_(n, 0, single_precision),
       active_set_(n, single_precision, false),
       states_(n),
@@ -53,7 +54,7 @@ void Certifier::set(const double* M, const double* q, const double* z, const std
   active_set_.set(M, states_.data());
   margin_ = kInfinity;
   for (int i = 0; i < n_; ++i) {
-    if (states_[i] == PairState::kTied) size_[i] = 0;
+    if (states_[i] == PairState::kTied && size_[i] <= doubtful_size(epsilon_)) size_[i] = 0;
     margin_ = std::min(margin_, size_[i]);
   }
   for (int i = 0; i < n_; ++i) tied_[i] = tolerance ? size_[i] <= *tolerance : states_[i] == PairState::kTied;

@@ -30,6 +30,7 @@ class Certifier {
 
  private:
   int n_;
+  double epsilon_;
   PairStates pair_states_;
   ActiveSet active_set_;
   std::vector<std::int8_t> states_;

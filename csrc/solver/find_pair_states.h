@@ -29,6 +29,7 @@ inline constexpr double kRoundOffInEpsilon = 64;
 /// What is beyond round-off, but by less than this factor, may be the error of a z that was not solved to full
 /// precision, as happens where rows or columns have units of very different size.
 constexpr double doubtful_factor(double epsilon) { return epsilon < 1e-10 ? 0x1p24 : 0x1p4; }
+constexpr double doubtful_size(double epsilon) { return doubtful_factor(epsilon) * kRoundOffInEpsilon * epsilon; }
 
 /// The arithmetic of one problem, for find_pair_states.
 struct ScalarArithmetic {

@@ -32,7 +32,7 @@ void PairStates::find(const double* M, const double* q, const double* z, const d
   if (!decide(M, q, z, w, states)) return;
   z_.assign(z, z + n_);
   w_.assign(w, w + n_);
-  if (refine(M, q)) decide(M, q, z_.data(), w_.data(), states);
+  if (refine(M, q) && is_near(M, q, z)) decide(M, q, z_.data(), w_.data(), states);
 }
 
 // Fills `states`; whether some size is doubtful.
@@ -64,6 +64,23 @@ bool PairStates::decide(const double* M, const double* q, const double* z, const
     if (tied[i] && states[i] != PairState::kBasic) states[i] = PairState::kTied;
   }
   return doubtful;
+}
+
+// Whether z_ differs from z by no more than sizes that are doubtful. If not, z is no solution.
+bool PairStates::is_near(const double* M, const double* q, const double* z) const {
+  const double allowed = doubtful_size(epsilon_);
+  for (std::ptrdiff_t i = 0; i < n_; ++i) {
+    if (q[i] == 0) continue;
+    const double* const row = M + i * n_;
+    double terms = std::abs(q[i]);
+    double largest = 0;
+    for (int j = 0; j < n_; ++j) {
+      terms += std::abs(row[j] * z[j]);
+      largest = std::max(largest, std::abs(row[j] * (z_[j] - z[j])));
+    }
+    if (largest > allowed * terms) return false;
+  }
+  return true;
 }
 
 // Refines z_ and w_ by the equations of the basis that z_ has; false where that has no end.

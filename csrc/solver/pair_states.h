@@ -26,6 +26,7 @@ class PairStates {
  private:
   bool decide(const double* M, const double* q, const double* z, const double* w, std::int8_t* states);
   bool refine(const double* M, const double* q);
+  bool is_near(const double* M, const double* q, const double* z) const;
 
   int n_, num_equations_;
   double epsilon_;

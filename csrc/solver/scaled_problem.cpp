@@ -16,26 +16,18 @@ namespace {
 // usual size.
 constexpr int kUsualExponent = 64;
 
-// See may_have_small_rows(); |q|_inf is 1.
-constexpr int kSmallProblem = 16;
-constexpr double kSmallQ = 1e-6;
-
-// min |x_i| over the x_i that are not 0, or 1 where that is less; in several parts, since each comparison waits for the
-// last one of its part.
-double least_magnitude(const std::vector<double>& x) {
-  constexpr std::size_t kParts = 4;
-  double least[kParts] = {1, 1, 1, 1};
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double magnitude = std::abs(x[i]);
-    double& part = least[i % kParts];
-    part = magnitude > 0 && magnitude < part ? magnitude : part;
-  }
-  return std::min({least[0], least[1], least[2], least[3]});
-}
+// Rows, or columns, whose largest entries differ by this factor have other units.
+constexpr double kOtherUnits = 0x1p-12;
 
 }  // namespace
 
-ScaledProblem::ScaledProblem(int n) : n_(n), q_(n), spans_(n), row_exponent_(n), column_exponent_(n) {}
+ScaledProblem::ScaledProblem(int n)
+    : n_(n),
+      q_(n),
+      spans_(n),
+      largest_(static_cast<std::size_t>(2) * n),
+      row_exponent_(n),
+      column_exponent_(n) {}
 
 bool ScaledProblem::load(const double* M, const double* q) {
   given_M_ = M;
@@ -46,7 +38,7 @@ bool ScaledProblem::load(const double* M, const double* q) {
   if (!std::isfinite(largest_m) || !std::isfinite(largest_q)) return false;
   vector_exponent_ = linalg::exponent_of(largest_q);
   is_exact_ = linalg::PowerOfTwo(-vector_exponent_).scale(q, q_.size(), q_.data());
-  may_have_small_rows_ = n_ <= kSmallProblem || least_magnitude(q_) < kSmallQ;
+  has_row_units_.reset();
   matrix_ = M;
   matrix_exponent_ = 0;
   normalized_exponent_ = linalg::exponent_of(largest_m);
@@ -58,6 +50,46 @@ bool ScaledProblem::load(const double* M, const double* q) {
     matrix_exponent_ = std::exchange(normalized_exponent_, 0);
   }
   return true;
+}
+
+const int* ScaledProblem::row_units() const {
+  if (!has_row_units_) {
+    has_row_units_ = has_other_units();
+    if (*has_row_units_) find_row_units();
+  }
+  return *has_row_units_ ? row_unit_.data() : nullptr;
+}
+
+// q is one more column: where M leaves the units of a row open, as a diagonal one does, q has them.
+void ScaledProblem::find_row_units() const {
+  const std::size_t size = spans_.size() + 1;
+  std::vector<double> augmented(size * size);
+  for (std::size_t i = 0; i + 1 < size; ++i) {
+    double* const row = std::copy_n(matrix_ + i * (size - 1), size - 1, augmented.data() + i * size);
+    *row = q_[i];
+  }
+  std::vector<int> columns(size);
+  row_unit_.resize(size);
+  linalg::remove_units(static_cast<int>(size), augmented.data(), row_unit_.data(), columns.data());
+}
+
+// Whether the largest entries of the rows, or those of the columns, are of unlike size.
+bool ScaledProblem::has_other_units() const {
+  std::fill(largest_.begin(), largest_.end(), 0.0);
+  double* const in_row = largest_.data();
+  double* const in_column = in_row + n_;
+  for (int i = 0; i < n_; ++i) {
+    for (int j = 0; j < n_; ++j) {
+      const double size = std::abs(matrix_[static_cast<std::size_t>(i) * n_ + j]);
+      in_row[i] = std::max(in_row[i], size);
+      in_column[j] = std::max(in_column[j], size);
+    }
+  }
+  for (const double* lines : {in_row, in_column}) {
+    const double largest = *std::max_element(lines, lines + n_);
+    if (std::any_of(lines, lines + n_, [=](double x) { return x > 0 && x < kOtherUnits * largest; })) return true;
+  }
+  return false;
 }
 
 const double* ScaledProblem::normalized_matrix() {

@@ -1,6 +1,7 @@
 // One LCP, scaled by powers of two so that neither its units nor its size matter.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "linalg/kernels.h"
@@ -30,9 +31,9 @@ class ScaledProblem {
   int vector_exponent() const { return vector_exponent_; }              ///< f
   bool is_exact() const { return is_exact_; }                           ///< whether no scaling by now lost a digit
 
-  /// False where no row can have terms so small beside |q|_inf that its errors matter: where all q_i that are not 0 are
-  /// of like size, up to 10^6, and n > 16. (In rows with q_i = 0 errors are then as likely to be round-off.)
-  bool may_have_small_rows() const { return may_have_small_rows_; }
+  /// The exponents of the units of the rows, as linalg::remove_units() finds them; nullptr where all rows of M have
+  /// largest entries of like size, and all columns, too.
+  const int* row_units() const;
 
   /// matrix() 2^-normalized_exponent(), whose largest entry lies in [0.5, 1).
   const double* normalized_matrix();
@@ -56,6 +57,9 @@ class ScaledProblem {
   void untransform(const double* z, double* normalized_z) const;
 
  private:
+  bool has_other_units() const;
+  void find_row_units() const;
+
   int n_;
   const double* given_M_ = nullptr;
   const double* given_q_ = nullptr;
@@ -64,7 +68,10 @@ class ScaledProblem {
   std::vector<linalg::Span> spans_;
   int matrix_exponent_ = 0, vector_exponent_ = 0, normalized_exponent_ = 0;
   bool is_exact_ = true;
-  bool may_have_small_rows_ = true;
+  // Found when they are first asked for.
+  mutable std::optional<bool> has_row_units_;
+  mutable std::vector<int> row_unit_;
+  mutable std::vector<double> largest_;  // of rows and columns
   std::vector<double> M_;
   bool has_normalized_matrix_ = false;
   bool is_equilibrated_ = false;

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "linalg/scale.h"
-#include "solver/find_pair_states.h"
 
 namespace lcp::solver {
 namespace {
@@ -14,36 +13,10 @@ namespace {
 // The rows of M that are summed by one call of the kernel, before their violations are looked at.
 constexpr int kRows = 64;
 
-// The terms of a row with q_i = 0 and a large residual may be nothing but the round-off of variables that are 0. In a
-// row whose entries are like the largest of M, up to this factor, they are.
-constexpr double kLikeRow = 0x1p-20;
-
-constexpr double kRoundOff = kRoundOffInEpsilon * std::numeric_limits<double>::epsilon();
-
-// e_i / min(|q|_inf, sum_j |M_ij z_j|) of a row with q_i = 0, where each z_j that is round-off in all rows with q_k !=
-// 0 (find_pair_states.h) counts as 0.
-double homogeneous_residual(int n, int i, bool is_equation, const double* M, const double* q, const double* z,
-                            double largest_q, const double* terms) {
-  const auto is_round_off = [&](int j) {
-    const double* entry = M + j;
-    for (int k = 0; k < n; ++k, entry += n) {
-      if (q[k] != 0 && std::abs(*entry * z[j]) > kRoundOff * terms[k]) return false;
-    }
-    return true;
-  };
-  const double* const row = M + static_cast<std::size_t>(i) * n;
-  double w = 0, size = 0;
-  for (int j = 0; j < n; ++j) {
-    const double term = row[j] * z[j];
-    if (term == 0 || is_round_off(j)) continue;
-    w += term;
-    size += std::abs(term);
-  }
-  if (size == 0) return 0;
-  const bool basic = is_equation || (z[i] > 0 && !is_round_off(i));
-  const double residual = basic ? std::abs(w) : std::max(0.0, -w);
-  return residual == 0 ? 0 : residual / std::min(largest_q, size);
-}
+// The least scale of a row, relative to |q|_inf. Times the tolerance it is 1e-13: above the rounding errors of a q_i that
+// is 0 but for them, the sum of terms as large as |q|_inf, of which M z has nothing if the row is that of a contact that
+// others make redundant.
+constexpr double kLeastScale = 1e-4;
 
 }  // namespace
 
@@ -61,9 +34,6 @@ double accurate_sum(int n, const double* row, const double* z, double q) {
 }
 
 double scale_of_row(double terms, double largest_q) {
-  // Times the tolerance this is 1e-13: above the rounding errors of a q_i that is 0 but for them, the sum of terms as
-  // large as |q|_inf, of which M z has nothing if the row is that of a contact that others make redundant.
-  constexpr double kLeastScale = 1e-4;
   const double least = kLeastScale * largest_q;
   const double scale = terms < least ? least : terms;
   return scale < largest_q ? scale : largest_q;
@@ -119,22 +89,18 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
   return worst;
 }
 
-double row_residual(int n, int num_equations, const double* M, const double* q, const double* z, const double* w,
-                    const double* terms, double largest_m) {
+double row_residual(int n, const double* q, const double* z, const double* w, const double* terms,
+                    const int* r) {
   const double largest_q = linalg::largest_magnitude(q, static_cast<std::size_t>(n));
-  const linalg::RowKernels& rows = linalg::kernels().rows;
+  double largest_in_units = 0;
+  for (int i = 0; i < n; ++i) largest_in_units = std::max(largest_in_units, std::ldexp(std::abs(q[i]), -r[i]));
   double worst = 0;
   for (int i = 0; i < n; ++i) {
     const double least = z[i] < w[i] ? z[i] : w[i];
-    const double residual = std::abs(i < num_equations || z[i] > 0 ? w[i] : least);
-    const double size = std::min(largest_q, terms[i]);
-    if (!(residual > kSmallRowResidual * size)) continue;
-    if (q[i] != 0) {
-      worst = std::max(worst, residual / size);
-      continue;
-    }
-    if (rows.largest(n, M + static_cast<std::size_t>(i) * n) >= kLikeRow * largest_m) continue;
-    worst = std::max(worst, homogeneous_residual(n, i, i < num_equations, M, q, z, largest_q, terms));
+    const double residual = std::abs(z[i] > 0 ? w[i] : least);
+    const double floor = kLeastScale * std::ldexp(largest_in_units, r[i]);
+    const double scale = std::min(largest_q, std::max(terms[i], floor));
+    if (residual > kSmallRowResidual * scale) worst = std::max(worst, residual / scale);
   }
   return worst;
 }

@@ -36,12 +36,11 @@ double violation(int n, int num_equations, const double* M, const double* q, con
 double violation(const linalg::Rows& M, int num_equations, const double* q, const double* z, double tolerance,
                  double* w, double* terms = nullptr);
 
-/// How well rows hold whose terms are small beside |q|_inf, for the w and terms of violation(): max_i e_i /
-/// min(|q|_inf, |q_i| + sum_j |M_ij z_j|), or 0 where that is at most kSmallRowResidual. In the rows with q_i = 0,
-/// which have no size of their own, a z_j that is round-off in all others counts as 0. largest_m: about the largest
-/// |M_ij|.
-double row_residual(int n, int num_equations, const double* M, const double* q, const double* z, const double* w,
-                    const double* terms, double largest_m);
+/// How well rows in units of their own hold, for the w and terms of violation(): max_i e_i / s_i with scales in the units
+/// 2^r_i of the rows, s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij z_j|, 1e-4 2^r_i max_k 2^-r_k |q_k|)); 0 where that is
+/// at most kSmallRowResidual.
+double row_residual(int n, const double* q, const double* z, const double* w, const double* terms,
+                    const int* r);
 
 /// The w that belongs to a solution z: 0 where z_i > 0, else max(0, (M z + q)_i); NaN where z is.
 void complement(int n, const double* M, const double* q, const double* z, double* w);

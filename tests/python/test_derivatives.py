@@ -320,7 +320,8 @@ def test_a_z_that_is_round_off_in_all_its_rows_is_tied(dtype):
     M, q = torch.tensor([[8, -7, 8], [1, 2, 1], [1, 1, 4]], dtype=dtype), torch.tensor([-1, -3, -2], dtype=dtype)
     for roundings, tied in [(0, True), (1, True), (1000, False)]:
         z = torch.tensor([1, 1, roundings * torch.finfo(dtype).eps], dtype=dtype)
-        assert lcp.certify(M, q, z)[4].tolist() == [False, False, tied]
+        assert lcp.certify(M, q - M[:, 2] * z[2], z)[4].tolist() == [False, False, tied]
+        assert lcp.certify(M, q, z)[4].tolist() == [False, False, True]  # the error of a z that is refined
 
 
 def test_the_certificate_of_nothing_is_perfect():

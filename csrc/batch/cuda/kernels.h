@@ -16,7 +16,8 @@ inline constexpr int kLargest = 32;
 /// neither on the other elements nor on its place among them.
 
 /// z, w, status and states as batch/kernels.h has them: kLeftOver where the problem is not solved to full accuracy; the
-/// number of these elements is added to *left. guess.data may be nullptr; above kEnumerated there is none.
+/// number of these elements is added to *left. Elements whose states are doubtful are left, too, but where left is
+/// nullptr. guess.data may be nullptr; above kEnumerated there is none.
 /// tolerance must be at least min_tolerance<T>.
 template <class T>
 void solve(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, double tolerance,

@@ -73,8 +73,10 @@ __global__ void __launch_bounds__(kThreads<N>)
       w_tile.put(w);
       if (solutions.states != nullptr) {
         L states[N];
-        find_states<N, L>(std::numeric_limits<T>::epsilon(), M_b, q_b, z, w, scale, states);
+        const auto doubtful =
+            find_states<N, L, (N > kSmall)>(std::numeric_limits<T>::epsilon(), M_b, q_b, z, w, scale, states);
         states_tile.put(states);
+        if (left != nullptr) solved = solved && !doubtful;  // the CPU refines z to tell
       }
       solutions.status[b] = solved ? 0 : kLeftOver;
     }

@@ -217,24 +217,35 @@ __device__ Checked<T> verify_in_warp(int n, WarpMemory<size>& memory, double q, 
   return {solved, w, terms};
 }
 
+// The state of a pair, and whether it is doubtful.
+struct FoundState {
+  double state;
+  bool doubtful;
+};
+
 // The state of this lane's pair by the rule of solver/find_pair_states.h. z must be shared in `memory`.
 template <class T, int size>
-__device__ double find_state_in_warp(int n, WarpMemory<size>& memory, double q, double z, double w, double scale) {
+__device__ FoundState find_state_in_warp(int n, WarpMemory<size>& memory, double q, double z, double w, double scale) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double round_off = solver::kRoundOffInEpsilon * double(std::numeric_limits<T>::epsilon());
+  const double factor = solver::doubtful_factor(std::numeric_limits<T>::epsilon());
   const bool exists = lane() < n;
   const double error = round_off * scale;
-  const bool tied = w <= error;
+  bool tied = w <= error;
+  bool doubtful = !tied && w <= factor * error;
   const double limit = stdx::abs(q) > round_off * w + error ? error : infinity;
   memory.share(limit);
   double excess = 0;
+  double certain = 0;
   bool seen = false;
   for (int i = 0; exists && i < n; ++i) {
     const double entry = stdx::abs(memory.at(i, lane()));
     excess = stdx::max(excess, multiply_subtract(entry, z, memory.vector[i]));
+    certain = stdx::max(certain, multiply_subtract(entry, z, factor * memory.vector[i]));
     seen = seen || (memory.vector[i] < infinity && entry * z > 0);
   }
   bool basic = excess > 0;
+  doubtful = doubtful || (basic && !(certain > 0));
   if (any_lane(z > 0 && !basic)) {
     const bool negligible = seen && !basic;
     basic = z > 0 && !negligible;
@@ -244,10 +255,25 @@ __device__ double find_state_in_warp(int n, WarpMemory<size>& memory, double q, 
     memory.share(limit < infinity ? 0 : rest);  // only rows with q_i = 0 count
     for (int i = 0; exists && i < n; ++i) {
       const double in_row = memory.vector[i];
-      basic = basic || (in_row > 0 && stdx::abs(memory.at(i, lane()) * z) > round_off * in_row);
+      const double effect = stdx::abs(memory.at(i, lane()) * z);
+      const bool balances = in_row > 0 && effect > round_off * in_row;
+      doubtful = doubtful || (balances && !basic && effect <= factor * (round_off * in_row));
+      basic = basic || balances;
     }
+    memory.share(basic ? z : -z);
+    rest = stdx::abs(q);
+    double zeros = 0;
+    for (int j = 0; exists && j < n; ++j) {
+      const double effect = stdx::abs(memory.at(lane(), j) * memory.vector[j]);
+      if (memory.vector[j] < 0) {
+        zeros += effect;
+      } else {
+        rest += effect;
+      }
+    }
+    tied = tied || w - zeros <= round_off * (rest + zeros);
   }
-  return state_numbers<double>(basic && z > 0, tied);
+  return {state_numbers<double>(basic && z > 0, tied), doubtful};
 }
 
 template <int size, class T>
@@ -264,17 +290,19 @@ __global__ void __launch_bounds__(kWarp* kWarps)
   WarpLemke<size> lemke(n, memory, q_i, perturbation.of_row[lane()]);
   const double z = double(T(lemke.solve(memory)));
   const Checked<T> checked = verify_in_warp<T>(n, memory, q_i, z, lemke.largest_q(), tolerance);
+  bool solved = checked.solved;
   if (exists) {
     solutions.z[b * n + lane()] = T(z);
     solutions.w[b * n + lane()] = T(checked.w);
   }
   if (solutions.states != nullptr) {
-    const double state = find_state_in_warp<T>(n, memory, q_i, z, checked.w, checked.scale);
+    const auto [state, doubtful] = find_state_in_warp<T>(n, memory, q_i, z, checked.w, checked.scale);
     if (exists) solutions.states[b * n + lane()] = static_cast<std::int8_t>(state);
+    solved = solved && (left == nullptr || !any_lane(doubtful));  // the CPU refines z to tell
   }
   if (lane() == 0) {
-    solutions.status[b] = checked.solved ? 0 : kLeftOver;
-    if (!checked.solved) atomicAdd(left, 1);
+    solutions.status[b] = solved ? 0 : kLeftOver;
+    if (!solved && left != nullptr) atomicAdd(left, 1);
   }
 }
 

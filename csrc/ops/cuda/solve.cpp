@@ -63,7 +63,7 @@ void solve_by_kernel(const Tensor& M, const Tensor& q, const SolveFlags& flags, 
                         guess ? guess->view<T>() : batch::BatchView<T>{nullptr, true}, tolerance,
                         {z.mutable_data_ptr<T>(), w.mutable_data_ptr<T>(), status.mutable_data_ptr<std::int8_t>(),
                          basis.defined() ? basis.mutable_data_ptr<std::int8_t>() : nullptr},
-                        left.data(), c10::cuda::getCurrentCUDAStream());
+                        is_captured() ? nullptr : left.data(), c10::cuda::getCurrentCUDAStream());
   if (is_captured()) {
     mark_left(results);
   } else if (left.any()) {
