@@ -18,6 +18,7 @@ def pytest_collection_modifyitems(items):
 
 def pytest_addoption(parser):
     parser.addoption("--build", required=True, help="the build folder whose library and programs are tested")
+    parser.addoption("--device", default="cpu", help="where the tests of operators make their tensors, such as cuda")
 
 
 @pytest.fixture(scope="session")
@@ -26,11 +27,13 @@ def build(pytestconfig):
 
 
 @pytest.fixture(scope="session")
-def library(build):
+def library(build, pytestconfig):
     """Loads the operators torch.ops.lcp. Tests of programs do without, since importing torch takes longer than most."""
     import torch
 
     torch.ops.load_library(build / "lib" / "libtorchlcp.so")
+    if (device := pytestconfig.getoption("--device")) != "cpu":
+        torch.set_default_device(device)
 
 
 @pytest.fixture

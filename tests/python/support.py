@@ -28,12 +28,17 @@ def tensor(values):
     return torch.tensor(values, dtype=torch.float64)
 
 
+def generator(seed):
+    """Draws the same numbers on every device."""
+    return {"generator": torch.Generator("cpu").manual_seed(seed), "device": "cpu"}
+
+
 def normal(*shape, seed=0):
-    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(shape, dtype=torch.float64, **generator(seed)).to(torch.get_default_device())
 
 
 def integers(low, high, *shape, seed=0):
-    return torch.randint(low, high + 1, shape, generator=torch.Generator().manual_seed(seed)).double()
+    return torch.randint(low, high + 1, shape, **generator(seed)).double().to(torch.get_default_device())
 
 
 def times(H, x):
@@ -172,7 +177,7 @@ def anomaly_mode():
 
 
 def saved_as_arrays():
-    return torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach().numpy().copy(), torch.from_numpy)
+    return torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach().cpu().numpy().copy(), torch.tensor)
 
 
 def saved_as_clones():

@@ -1,6 +1,7 @@
 """The operator from Python."""
 import pytest
 import torch
+from support import generator
 from torch.autograd import gradcheck, gradgradcheck
 
 pytestmark = pytest.mark.usefixtures("library")
@@ -10,8 +11,8 @@ N = 4
 
 def problems(*batch, n=N, seed=0):
     """P-matrices, nonsymmetric, and q away from ties."""
-    generator = torch.Generator().manual_seed(seed)
-    normal = lambda *shape: torch.randn(*shape, dtype=torch.float64, generator=generator)
+    draws = generator(seed)
+    normal = lambda *shape: torch.randn(*shape, dtype=torch.float64, **draws).to(torch.get_default_device())
     while True:
         A, S, q = normal(*batch, n, n), normal(*batch, n, n), normal(*batch, n)
         M = A.mT @ A + torch.eye(n, dtype=torch.float64) + S - S.mT
