@@ -47,7 +47,7 @@ LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lane
 // solve kernels share it.
 template <int N, class L, bool seeks_doubt>
 LCP_NOINLINE Mask<Lanes<L>> find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q, const Lanes<L>* z,
-                              const Lanes<L>* w, const Lanes<L>* scale, Lanes<L>* states) {
+                                        const Lanes<L>* w, const Lanes<L>* scale, Lanes<L>* states) {
   Lanes<L> limit[N], excess[N], certain[N];
   Mask<Lanes<L>> basic[N], tied[N], negligible[N];
   const auto at = [](const Lanes<L>* x) LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return x[i]; }; };

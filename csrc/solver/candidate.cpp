@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 
 #include "linalg/scale.h"
@@ -49,13 +50,20 @@ double Candidate::violation_of(const ScaledProblem& problem, const double* z, do
 
 double Candidate::row_residual_of(const ScaledProblem& problem, const double* z, const double* w,
                                   const double* terms) const {
-  bool small_row_fails = false;
+  const auto fails = [=](int i) { return row_error(z[i], w[i]) > kSmallRowResidual * terms[i] ? 1 : 0; };
+  // Without branches, which the processor could not predict.
+  std::int64_t some = 0;
+  for (int i = 0; i < n_; ++i) some |= fails(i);
+  if (some == 0) return 0;
+  some = 0;
+  for (int i = 0; i < n_; ++i) some |= fails(i) & (problem.may_be_small_row(i) ? 1 : 0);
+  if (some == 0) return 0;
   for (int i = 0; i < n_; ++i) {
-    const double residual = z[i] > 0 ? std::abs(w[i]) : -std::min(z[i], w[i]);
-    small_row_fails = small_row_fails || residual > kSmallRowResidual * terms[i];
+    if (fails(i) != 0 && problem.is_small_row(i)) {
+      return solver::row_residual(n_, problem.q(), z, w, terms, problem.row_units());
+    }
   }
-  if (!small_row_fails || problem.row_units() == nullptr) return 0;
-  return solver::row_residual(n_, problem.q(), z, w, terms, problem.row_units());
+  return 0;
 }
 
 double Candidate::row_residual(const ScaledProblem& problem) {
@@ -107,7 +115,7 @@ bool Candidate::improve(const ScaledProblem& problem, const double* z, int expon
   const double trial = violation_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data());
   std::optional<double> trial_row_residual;
   bool better = trial < violation_;
-  if (trial <= 1 && violation_ <= 1 && row_residual(problem) > 0) {
+  if (trial <= 1 && violation_ <= 1 && row_residual_.value_or(0) > 0) {
     trial_row_residual = row_residual_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data());
     better = std::max(trial * tolerance_, *trial_row_residual) < std::max(violation_ * tolerance_, *row_residual_);
   }
@@ -121,14 +129,13 @@ bool Candidate::improve(const ScaledProblem& problem, const double* z, int expon
 }
 
 bool Candidate::accept(const ScaledProblem& problem, const unsigned char* basic) {
-  if (num_equations_ > 0 || !is_near_round_off() ||
-      row_residual(problem) > 0) {  // the elimination of equations loses digits
+  // The elimination of equations loses digits.
+  if (num_equations_ > 0 || !is_near_round_off() || row_residual(problem) > 0) {
     solve_basis(problem, basic, trial_z_.data());
     improve(problem, trial_z_.data(), 0);
+    const auto is_open = [&] { return violation_ > 1 || row_residual(problem) > 0; };
     for (const bool keeps_open : {false, true}) {
-      for (int k = 0;
-           k < kRefinements && !(violation_ <= 1 && row_residual(problem) == 0) && refine_basis(problem, keeps_open);
-           ++k) {
+      for (int k = 0; k < kRefinements && is_open() && refine_basis(problem, keeps_open); ++k) {
       }
     }
   }

@@ -20,7 +20,7 @@ double share(double x, double y) { return x == 0 ? 0.0 : x / y; }
 
 Certifier::Certifier(int n, bool single_precision)
     : n_(n),
-      epsilon_(single_precision ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()),
+      single_precision_(single_precision),
       pair_states_(n, 0, single_precision),
       active_set_(n, single_precision, false),
       states_(n),
@@ -49,12 +49,13 @@ void Certifier::set(const double* M, const double* q, const double* z, const std
     return;
   }
   for (int i = 0; i < n_; ++i) size_[i] = std::max(size_[i], share(std::abs(w_[i]), scale_[i]));
+  const bool solves = violation(n_, 0, M, q, z, default_tolerance(single_precision_), w_.data()) <= 1;
   complement(n_, M, q, z, w_.data());
   pair_states_.find(M, q, z, w_.data(), states_.data());
   active_set_.set(M, states_.data());
   margin_ = kInfinity;
   for (int i = 0; i < n_; ++i) {
-    if (states_[i] == PairState::kTied && size_[i] <= doubtful_size(epsilon_)) size_[i] = 0;
+    if (solves && states_[i] == PairState::kTied) size_[i] = 0;
     margin_ = std::min(margin_, size_[i]);
   }
   for (int i = 0; i < n_; ++i) tied_[i] = tolerance ? size_[i] <= *tolerance : states_[i] == PairState::kTied;

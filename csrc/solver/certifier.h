@@ -22,7 +22,7 @@ class Certifier {
   void set(const double* M, const double* q, const double* z, const std::optional<double>& tolerance);
 
   double residual() const { return residual_; }  ///< max_i |min(z_i, w_i)|
-  double margin() const { return margin_; }      ///< min_i max(size of z_i, size of w_i); infinity for n = 0
+  double margin() const { return margin_; }      ///< min_i max(size of z_i, size of w_i), 0 at ties; infinity for n = 0
   /// The condition number of M_aa in the 2-norm: infinity where M_aa is singular, 1 where a is empty.
   double condition() const { return condition_; }
   int rank() const { return rank_; }  ///< of M_aa
@@ -30,7 +30,7 @@ class Certifier {
 
  private:
   int n_;
-  double epsilon_;
+  bool single_precision_;
   PairStates pair_states_;
   ActiveSet active_set_;
   std::vector<std::int8_t> states_;

@@ -16,18 +16,12 @@ namespace {
 // usual size.
 constexpr int kUsualExponent = 64;
 
-// Rows, or columns, whose largest entries differ by this factor have other units.
+// A row whose largest entry is below this times that of M has other units.
 constexpr double kOtherUnits = 0x1p-12;
 
 }  // namespace
 
-ScaledProblem::ScaledProblem(int n)
-    : n_(n),
-      q_(n),
-      spans_(n),
-      largest_(static_cast<std::size_t>(2) * n),
-      row_exponent_(n),
-      column_exponent_(n) {}
+ScaledProblem::ScaledProblem(int n) : n_(n), q_(n), spans_(n), row_exponent_(n), column_exponent_(n) {}
 
 bool ScaledProblem::load(const double* M, const double* q) {
   given_M_ = M;
@@ -38,58 +32,42 @@ bool ScaledProblem::load(const double* M, const double* q) {
   if (!std::isfinite(largest_m) || !std::isfinite(largest_q)) return false;
   vector_exponent_ = linalg::exponent_of(largest_q);
   is_exact_ = linalg::PowerOfTwo(-vector_exponent_).scale(q, q_.size(), q_.data());
-  has_row_units_.reset();
+  has_row_units_ = false;
   matrix_ = M;
   matrix_exponent_ = 0;
   normalized_exponent_ = linalg::exponent_of(largest_m);
   has_normalized_matrix_ = false;
+  small_entry_ = std::ldexp(kOtherUnits, normalized_exponent_);
   if (std::abs(normalized_exponent_) > kUsualExponent) {
     M_.resize(static_cast<std::size_t>(n_) * n_);
     is_exact_ = linalg::PowerOfTwo(-normalized_exponent_).scale(M, M_.size(), M_.data()) && is_exact_;
     matrix_ = M_.data();
     matrix_exponent_ = std::exchange(normalized_exponent_, 0);
+    small_entry_ = kOtherUnits;
   }
   return true;
 }
 
-const int* ScaledProblem::row_units() const {
-  if (!has_row_units_) {
-    has_row_units_ = has_other_units();
-    if (*has_row_units_) find_row_units();
-  }
-  return *has_row_units_ ? row_unit_.data() : nullptr;
+bool ScaledProblem::is_small_row(int i) const {
+  const double* const row = matrix_ + static_cast<std::size_t>(i) * n_;
+  return linalg::kernels().rows.largest(n_, row) < small_entry_;
 }
 
 // q is one more column: where M leaves the units of a row open, as a diagonal one does, q has them.
-void ScaledProblem::find_row_units() const {
-  const std::size_t size = spans_.size() + 1;
-  std::vector<double> augmented(size * size);
-  for (std::size_t i = 0; i + 1 < size; ++i) {
-    double* const row = std::copy_n(matrix_ + i * (size - 1), size - 1, augmented.data() + i * size);
-    *row = q_[i];
-  }
-  std::vector<int> columns(size);
-  row_unit_.resize(size);
-  linalg::remove_units(static_cast<int>(size), augmented.data(), row_unit_.data(), columns.data());
-}
-
-// Whether the largest entries of the rows, or those of the columns, are of unlike size.
-bool ScaledProblem::has_other_units() const {
-  std::fill(largest_.begin(), largest_.end(), 0.0);
-  double* const in_row = largest_.data();
-  double* const in_column = in_row + n_;
-  for (int i = 0; i < n_; ++i) {
-    for (int j = 0; j < n_; ++j) {
-      const double size = std::abs(matrix_[static_cast<std::size_t>(i) * n_ + j]);
-      in_row[i] = std::max(in_row[i], size);
-      in_column[j] = std::max(in_column[j], size);
+const int* ScaledProblem::row_units() const {
+  if (!has_row_units_) {
+    const std::size_t size = spans_.size() + 1;
+    std::vector<double> augmented(size * size);
+    for (std::size_t i = 0; i + 1 < size; ++i) {
+      double* const row = std::copy_n(matrix_ + i * (size - 1), size - 1, augmented.data() + i * size);
+      *row = q_[i];
     }
+    std::vector<int> columns(size);
+    row_unit_.resize(size);
+    linalg::remove_units(static_cast<int>(size), augmented.data(), row_unit_.data(), columns.data());
+    has_row_units_ = true;
   }
-  for (const double* lines : {in_row, in_column}) {
-    const double largest = *std::max_element(lines, lines + n_);
-    if (std::any_of(lines, lines + n_, [=](double x) { return x > 0 && x < kOtherUnits * largest; })) return true;
-  }
-  return false;
+  return row_unit_.data();
 }
 
 const double* ScaledProblem::normalized_matrix() {

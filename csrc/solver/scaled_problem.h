@@ -1,7 +1,8 @@
 // One LCP, scaled by powers of two so that neither its units nor its size matter.
 #pragma once
 
-#include <optional>
+#include <cmath>
+#include <cstddef>
 #include <vector>
 
 #include "linalg/kernels.h"
@@ -31,8 +32,13 @@ class ScaledProblem {
   int vector_exponent() const { return vector_exponent_; }              ///< f
   bool is_exact() const { return is_exact_; }                           ///< whether no scaling by now lost a digit
 
-  /// The exponents of the units of the rows, as linalg::remove_units() finds them; nullptr where all rows of M have
-  /// largest entries of like size, and all columns, too.
+  /// Whether all entries of row i of M are so small beside the largest of M that the row must be in other units.
+  bool is_small_row(int i) const;
+  /// What the entry on the diagonal says of that.
+  bool may_be_small_row(int i) const {
+    return std::abs(matrix_[static_cast<std::size_t>(i) * (n_ + 1)]) < small_entry_;
+  }
+  /// The exponents of the units of the rows, as linalg::remove_units() finds them. Allocates.
   const int* row_units() const;
 
   /// matrix() 2^-normalized_exponent(), whose largest entry lies in [0.5, 1).
@@ -57,9 +63,6 @@ class ScaledProblem {
   void untransform(const double* z, double* normalized_z) const;
 
  private:
-  bool has_other_units() const;
-  void find_row_units() const;
-
   int n_;
   const double* given_M_ = nullptr;
   const double* given_q_ = nullptr;
@@ -68,10 +71,9 @@ class ScaledProblem {
   std::vector<linalg::Span> spans_;
   int matrix_exponent_ = 0, vector_exponent_ = 0, normalized_exponent_ = 0;
   bool is_exact_ = true;
-  // Found when they are first asked for.
-  mutable std::optional<bool> has_row_units_;
+  double small_entry_ = 0;
+  mutable bool has_row_units_ = false;  // they are found when they are first asked for
   mutable std::vector<int> row_unit_;
-  mutable std::vector<double> largest_;  // of rows and columns
   std::vector<double> M_;
   bool has_normalized_matrix_ = false;
   bool is_equilibrated_ = false;

@@ -13,9 +13,9 @@ namespace {
 // The rows of M that are summed by one call of the kernel, before their violations are looked at.
 constexpr int kRows = 64;
 
-// The least scale of a row, relative to |q|_inf. Times the tolerance it is 1e-13: above the rounding errors of a q_i that
-// is 0 but for them, the sum of terms as large as |q|_inf, of which M z has nothing if the row is that of a contact that
-// others make redundant.
+// The least scale of a row, relative to |q|_inf. Times the tolerance it is 1e-13: above the rounding errors of a q_i
+// that is 0 but for them, the sum of terms as large as |q|_inf, of which M z has nothing if the row is that of a
+// contact that others make redundant.
 constexpr double kLeastScale = 1e-4;
 
 }  // namespace
@@ -61,8 +61,7 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
       const double allowed = tolerance * scale_of_row(magnitudes[k], largest_q);
       const double w_k = w[from + k];
       const double z_k = z[from + k];
-      const double least = z_k < w_k ? z_k : w_k;
-      excess[k] = std::abs(z_k > 0 ? w_k : least) / allowed;
+      excess[k] = row_error(z_k, w_k) / allowed;
       in_doubt |= per_term * magnitudes[k] <= 0.01 * allowed ? 0 : 1;
       in_doubt |= std::abs(w_k) <= largest ? 0 : 1;
       in_doubt |= std::abs(z_k) <= largest ? 0 : 1;
@@ -89,15 +88,13 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
   return worst;
 }
 
-double row_residual(int n, const double* q, const double* z, const double* w, const double* terms,
-                    const int* r) {
+double row_residual(int n, const double* q, const double* z, const double* w, const double* terms, const int* r) {
   const double largest_q = linalg::largest_magnitude(q, static_cast<std::size_t>(n));
   double largest_in_units = 0;
   for (int i = 0; i < n; ++i) largest_in_units = std::max(largest_in_units, std::ldexp(std::abs(q[i]), -r[i]));
   double worst = 0;
   for (int i = 0; i < n; ++i) {
-    const double least = z[i] < w[i] ? z[i] : w[i];
-    const double residual = std::abs(z[i] > 0 ? w[i] : least);
+    const double residual = row_error(z[i], w[i]);
     const double floor = kLeastScale * std::ldexp(largest_in_units, r[i]);
     const double scale = std::min(largest_q, std::max(terms[i], floor));
     if (residual > kSmallRowResidual * scale) worst = std::max(worst, residual / scale);

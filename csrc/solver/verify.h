@@ -1,6 +1,8 @@
 // The rule by which a z counts as a solution.
 #pragma once
 
+#include <cmath>
+
 #include "linalg/kernels.h"
 
 namespace lcp::solver {
@@ -36,11 +38,16 @@ double violation(int n, int num_equations, const double* M, const double* q, con
 double violation(const linalg::Rows& M, int num_equations, const double* q, const double* z, double tolerance,
                  double* w, double* terms = nullptr);
 
-/// How well rows in units of their own hold, for the w and terms of violation(): max_i e_i / s_i with scales in the units
-/// 2^r_i of the rows, s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij z_j|, 1e-4 2^r_i max_k 2^-r_k |q_k|)); 0 where that is
-/// at most kSmallRowResidual.
-double row_residual(int n, const double* q, const double* z, const double* w, const double* terms,
-                    const int* r);
+/// |w_i| where z_i > 0, else |min(z_i, w_i)|.
+inline double row_error(double z, double w) {
+  const double least = z < w ? z : w;
+  return std::abs(z > 0 ? w : least);
+}
+
+/// How well rows in units of their own hold, for the w and terms of violation(): max_i e_i / s_i with scales in the
+/// units 2^r_i of the rows, s_i = min(|q|_inf, max(|q_i| + sum_j |M_ij z_j|, 1e-4 2^r_i max_k 2^-r_k |q_k|)); 0 where
+/// that is at most kSmallRowResidual.
+double row_residual(int n, const double* q, const double* z, const double* w, const double* terms, const int* r);
 
 /// The w that belongs to a solution z: 0 where z_i > 0, else max(0, (M z + q)_i); NaN where z is.
 void complement(int n, const double* M, const double* q, const double* z, double* w);
