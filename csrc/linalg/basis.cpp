@@ -11,9 +11,6 @@ namespace {
 
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Smaller pivots, relative to the largest, may be those of rows and columns in other units, and lose digits.
-constexpr double kClearPivot = 1e-8;
-
 // From this size on M_aa is factored by blocks first. Their factors are kept where the reciprocal of the condition
 // number in the 1-norm is estimated to be larger than this.
 constexpr int kBlocked = 256;

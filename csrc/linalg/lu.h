@@ -10,6 +10,9 @@ namespace lcp::linalg {
 /// How pivots are chosen: the largest entry of the column, or of all that is left, which alone shows the rank.
 enum class Pivoting { kPartial, kFull };
 
+/// Smaller pivots, relative to the largest, may be those of rows and columns in other units, and lose digits.
+inline constexpr double kClearPivot = 1e-8;
+
 /// A k x k matrix, k <= n, factored and solved with in place, where a library's decomposition would allocate for each
 /// new k. Allocates only in the constructor.
 class Lu {

@@ -9,6 +9,10 @@ from runs import WITHOUT_FIGURES
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: runs only with TORCHLCP_LONG_TESTS in the environment")
+    if (device := config.getoption("--device")) != "cpu":  # before the modules make the arguments of their tests
+        import torch
+
+        torch.set_default_device(device)
 
 
 def pytest_collection_modifyitems(items):
@@ -27,13 +31,11 @@ def build(pytestconfig):
 
 
 @pytest.fixture(scope="session")
-def library(build, pytestconfig):
+def library(build):
     """Loads the operators torch.ops.lcp. Tests of programs do without, since importing torch takes longer than most."""
     import torch
 
     torch.ops.load_library(build / "lib" / "libtorchlcp.so")
-    if (device := pytestconfig.getoption("--device")) != "cpu":
-        torch.set_default_device(device)
 
 
 @pytest.fixture

@@ -177,7 +177,12 @@ def anomaly_mode():
 
 
 def saved_as_arrays():
-    return torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach().cpu().numpy().copy(), torch.tensor)
+    pack = lambda x: (x.detach().cpu().numpy().copy(), x.device)
+    return torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: torch.from_numpy(saved[0]).to(saved[1]))
+
+
+def autocast():
+    return torch.autocast(torch.get_default_device().type, torch.bfloat16)
 
 
 def saved_as_clones():

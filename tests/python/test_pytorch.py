@@ -9,8 +9,8 @@ from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, stac
 from torch.utils.checkpoint import checkpoint
 
 from support import (
-    K, N, OPTIONS, SOLVERS, anomaly_mode, assert_near, assert_same, check_meta, basis, deterministic, gradients, lcp, leaves,
-    loss, normal, problems, saved_as_arrays, split, split_solve, tensor, tied_problems, times,
+    K, N, OPTIONS, SOLVERS, anomaly_mode, assert_near, assert_same, autocast, basis, check_meta, deterministic, gradients,
+    lcp, leaves, loss, normal, problems, saved_as_arrays, split, split_solve, tensor, tied_problems, times,
     values,
 )
 
@@ -156,7 +156,7 @@ def test_autocast_solves_in_float32_what_comes_out_of_a_linear_layer():
     torch.manual_seed(0)
     linear = torch.nn.Linear(N, N)
     H, h = (x.float().requires_grad_() for x in problems(3))
-    with torch.autocast("cpu", torch.bfloat16):
+    with autocast():
         M, q = H @ torch.eye(N), linear(h)
         assert M.dtype == q.dtype == torch.bfloat16
         z, w, status = lcp.solve(M, q, guess=q)
@@ -316,7 +316,8 @@ def test_torchscript_is_saved_loaded_and_differentiated():
         assert_same(loaded(*arguments), scripted(*arguments))
         assert_same(gradients(loaded, arguments), gradients(scripted, arguments))
     arguments = problems(3)
-    assert_near(jvp(loaded, arguments, arguments)[1], jvp(scripted, arguments, arguments)[1])
+    if torch.get_default_device().type == "cpu":  # TorchScript's fuser for GPUs refuses every function there
+        assert_near(jvp(loaded, arguments, arguments)[1], jvp(scripted, arguments, arguments)[1])
     assert_same(vmap(loaded)(*arguments), vmap(scripted)(*arguments))
     assert_near(gradients(torch.jit.trace(scripted, problems(2)), arguments), gradients(scripted, arguments))
 

@@ -8,7 +8,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, vmap
 
 from runs import variants
-from support import NAN, assert_near, assert_same, check_meta, gradients, lcp, leaves, normal, tensor, times
+from support import NAN, assert_near, assert_same, autocast, check_meta, gradients, lcp, leaves, normal, tensor, times
 
 pytestmark = [
     pytest.mark.usefixtures("library"),
@@ -280,7 +280,7 @@ def test_vmap_is_the_loop():
 def test_autocast_solves_in_float32():
     arguments = [x.float() for x in problem(REGIONS, 2)[0]]
     half = [x.bfloat16() for x in arguments]
-    with torch.autocast("cpu", torch.bfloat16):
+    with autocast():
         result = lcp.solve_contact(*half)
     assert_same(result, lcp.solve_contact(*(x.float() for x in half)))
 

@@ -9,7 +9,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, vmap
 
 from runs import variants
-from support import NAN, assert_near, assert_same, check_meta, gradients, lcp, leaves, normal, tensor, times
+from support import NAN, assert_near, assert_same, autocast, check_meta, gradients, lcp, leaves, normal, tensor, times
 
 pytestmark = [
     pytest.mark.usefixtures("library"),
@@ -504,7 +504,7 @@ def test_meta_tensors_have_the_shapes_of_the_results():
 
 def test_autocast_solves_in_float32():
     half = [x.bfloat16() for x in problem(STATES, 2)[0]]
-    with torch.autocast("cpu", torch.bfloat16):
+    with autocast():
         result = lcp.solve_friction(*half)
     assert_same(result, lcp.solve_friction(*(x.float() for x in half)))
 

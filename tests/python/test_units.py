@@ -15,17 +15,20 @@ SIZES = (2, 3, 4, 5, 6, 8, 12, 17, 24)
 def planted(count, n, units, dtype, ties=True):
     """M, q, the solution z, the states of its pairs (0 nonbasic, 1 basic, 2 tied), and the units of rows and columns."""
     double = torch.float64
-    M = torch.randint(-3, 4, (count, n, n)).to(double)
-    M -= torch.diag_embed(M.diagonal(dim1=1, dim2=2))
-    M += torch.diag_embed(M.abs().sum(2) + torch.randint(1, 4, (count, n)))
-    states = torch.randint(0, 3 if ties else 2, (count, n))
-    z = torch.where(states == 1, torch.randint(1, 20, (count, n)), 0).to(double)
-    w = torch.where(states == 0, torch.randint(1, 20, (count, n)), 0).to(double)
-    q = w - (M @ z[..., None])[..., 0]
-    r = 2.0 ** torch.randint(-units, units + 1, (count, n)).to(double)
-    c = 2.0 ** torch.randint(-units, units + 1, (count, n)).to(double)
-    M = r[:, :, None] * M * c[:, None, :]
-    return (M.to(dtype), (r * q).to(dtype), (z / c).to(dtype), states, r.to(dtype), c.to(dtype))
+    device = torch.get_default_device()
+    with torch.device("cpu"):  # whose powers of two are exact, and which draws the same problems for every device
+        M = torch.randint(-3, 4, (count, n, n)).to(double)
+        M -= torch.diag_embed(M.diagonal(dim1=1, dim2=2))
+        M += torch.diag_embed(M.abs().sum(2) + torch.randint(1, 4, (count, n)))
+        states = torch.randint(0, 3 if ties else 2, (count, n))
+        z = torch.where(states == 1, torch.randint(1, 20, (count, n)), 0).to(double)
+        w = torch.where(states == 0, torch.randint(1, 20, (count, n)), 0).to(double)
+        q = w - (M @ z[..., None])[..., 0]
+        r = 2.0 ** torch.randint(-units, units + 1, (count, n)).to(double)
+        c = 2.0 ** torch.randint(-units, units + 1, (count, n)).to(double)
+        M = r[:, :, None] * M * c[:, None, :]
+    M, q, z, r, c = (x.to(device, dtype) for x in (M, r * q, z / c, r, c))
+    return M, q, z, states.to(device), r, c
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])

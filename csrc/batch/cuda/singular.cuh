@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "batch/cuda/warps.cuh"
+#include "linalg/lu.h"
 
 namespace lcp::batch::cuda {
 
@@ -30,8 +31,10 @@ class WarpBasis {
     __syncwarp();
   }
 
-  // As linalg/equilibrate.h, of which each lane keeps the exponents of its row and its column.
+  // As linalg::remove_units and then linalg::equilibrate, of which each lane keeps the exponents of its row and its
+  // column.
   __device__ void equilibrate() {
+    remove_units();
     constexpr int sweeps = 8;
     double target = 0;
     for (int j = 0; exists() && j < n_; ++j) target = stdx::max(target, stdx::abs(B_.at(lane(), j)));
@@ -48,6 +51,7 @@ class WarpBasis {
     __syncwarp();
     column_of_row_ = row_of_column_ = -1;
     free_columns_ = active_lanes_;
+    is_clear_ = false;
     double first_pivot = 0;
     int rank = 0;
     for (; free_columns_ != 0; ++rank) {
@@ -66,11 +70,15 @@ class WarpBasis {
       const double largest = largest_of_lanes(best);
       if (rank == 0) first_pivot = largest;
       if (!(largest > negligible * first_pivot)) break;
+      is_clear_ = largest > linalg::kClearPivot * first_pivot;
       const int r = first_lane(best == largest);
       eliminate_with(r, from_lane(best_column, r));
     }
     return rank;
   }
+
+  // Whether all pivots of eliminate were clear.
+  __device__ bool is_clear() const { return is_clear_; }
 
   // After eliminate, x of lane j for the right-hand side b of lane i; undetermined entries are 0.
   __device__ double solve(double b) {
@@ -107,6 +115,40 @@ class WarpBasis {
  private:
   __device__ bool exists() const { return lane() < n_; }
   __device__ static int first(unsigned set) { return __ffs(static_cast<int>(set)) - 1; }
+
+  // The least-squares fit of r_i + c_j to log2 |B_ij| by turns, rows and columns.
+  __device__ void remove_units() {
+    constexpr int turns = 50;
+    constexpr double settled = 1e-2;  // the fit is rounded to integers
+    for (int j = 0; exists() && j < n_; ++j) L_.entry(lane(), j) = log2(stdx::abs(B_.at(lane(), j)));
+    const auto mean = [this](double other, const auto& at) {
+      L_.share(other);
+      double sum = 0;
+      int count = 0;
+      for (int k = 0; exists() && k < n_; ++k) {
+        const double logarithm = at(k);
+        if (!(logarithm > -std::numeric_limits<double>::infinity())) continue;  // an entry that is 0
+        sum += logarithm - L_.vector[k];
+        ++count;
+      }
+      return count == 0 ? 0.0 : sum / count;
+    };
+    double r = 0;
+    double c = 0;
+    for (int turn = 0; turn < turns; ++turn) {
+      const double before = c;
+      r = mean(c, [this](int k) { return L_.at(lane(), k); });
+      c = mean(r, [this](int k) { return L_.at(k, lane()); });
+      if (!any_lane(stdx::abs(c - before) > settled)) break;
+    }
+    row_exponent_ = static_cast<int>(lround(r));
+    column_exponent_ = static_cast<int>(lround(c));
+    L_.share(column_exponent_);
+    for (int j = 0; exists() && j < n_; ++j) {
+      B_.entry(lane(), j) = ldexp(B_.at(lane(), j), -row_exponent_ - static_cast<int>(L_.vector[j]));
+    }
+    __syncwarp();
+  }
 
   template <class Line>
   __device__ int scale_lines(const Line& line, double target) {
@@ -171,6 +213,7 @@ class WarpBasis {
   WarpMemory<size>&B_, &L_;
   int row_exponent_ = 0, column_exponent_ = 0;
   int column_of_row_ = -1, row_of_column_ = -1;
+  bool is_clear_ = false;
 };
 
 // One warp in each block, which takes one of the elements that were left after another.
@@ -189,7 +232,7 @@ __global__ void __launch_bounds__(kWarp)
     basis.load(M, transposed);
     int rank = basis.eliminate(negligible);
     double x = 0;
-    if (rank == __popc(__ballot_sync(kAllLanes, active))) {
+    if (rank == __popc(__ballot_sync(kAllLanes, active)) && basis.is_clear()) {
       x = basis.solve(active ? right : 0.0);
     } else if (rank > 0) {
       basis.load(M, transposed);
