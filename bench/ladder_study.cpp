@@ -200,7 +200,7 @@ void study_completeness() {
     settings.single_precision = single_precision;
     settings.tolerance = lcp::solver::default_tolerance(single_precision);
     for (const lcp::testing::IntegerFamily& family : lcp::testing::integer_families()) {
-      constexpr int kCount = 10000;
+      constexpr int kCount = 65000;
       Random random(5);
       std::map<Verdict, int> verdicts;
       for (int k = 0; k < kCount; ++k) ++verdicts[verdict(draw(random, family), settings)];
