@@ -2,10 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 namespace lcp::solver::scaled_problem_test {
+
+void transform(ScaledProblem& problem, bool by_rows) {
+  if (by_rows) {
+    problem.scale_rows_by_q();
+  } else {
+    problem.equilibrate();
+  }
+}
 
 TEST(ScaledProblemTest, BringsQToUnitSizeAndLeavesAUsualMatrix) {
   const double M[] = {4, 1, 1, 3};
@@ -55,11 +64,7 @@ TEST(ScaledProblemTest, TransformsToUnitsInWhichTheSolutionIsTheSame) {
   for (const bool by_rows : {false, true}) {
     ScaledProblem problem(2);
     ASSERT_TRUE(problem.load(M, q));
-    if (by_rows) {
-      problem.scale_rows_by_q();
-    } else {
-      problem.equilibrate();
-    }
+    transform(problem, by_rows);
     const double* const A = problem.transformed_matrix();
     const double z[] = {-problem.transformed_q()[0] / A[0], -problem.transformed_q()[1] / A[3]};
     double unit_z[2];
@@ -75,11 +80,7 @@ TEST(ScaledProblemTest, TransformsWithoutOverflow) {
   for (const bool by_rows : {false, true}) {
     ScaledProblem problem(3);
     ASSERT_TRUE(problem.load(M, q));
-    if (by_rows) {
-      problem.scale_rows_by_q();
-    } else {
-      problem.equilibrate();
-    }
+    transform(problem, by_rows);
     double largest = 0;
     for (int i = 0; i < 3; ++i) largest = std::max(largest, std::abs(problem.transformed_q()[i]));
     EXPECT_TRUE(largest >= 0.5 && largest <= 1) << largest;
