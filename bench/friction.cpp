@@ -220,9 +220,7 @@ FrictionAnswer almost_rigid(const FrictionSet& set) {
 
 void add_set(const std::string& name, std::int64_t contacts) {
   add_ours(name);
-#ifdef TORCHLCP_HAS_SICONOS
-  for (const FrictionPeerSolver& solver : siconos_friction_solvers()) add_peer(name, contacts, solver);
-#endif
+  for (const FrictionPeerSolver& solver : friction_peer_solvers()) add_peer(name, contacts, solver);
   for (const std::int64_t directions : {4, 8, 16}) {
     add_law(name, contacts, "polyhedral " + std::to_string(directions),
             [=](const FrictionSet& set) { return polyhedral(set, directions); });

@@ -26,4 +26,13 @@ struct FrictionPeerSolver {
 
 std::vector<FrictionPeerSolver> siconos_friction_solvers();
 
+/// The peers that were found when this program was built.
+inline std::vector<FrictionPeerSolver> friction_peer_solvers() {
+#ifdef TORCHLCP_HAS_SICONOS
+  return siconos_friction_solvers();
+#else
+  return {};
+#endif
+}
+
 }  // namespace lcp::bench

@@ -7,6 +7,7 @@
 namespace lcp::linalg::LCP_ISA {
 
 extern const Kernels kTable;
-const Kernels kTable = {{largest, scan, scale, is_symmetric, sums, listed_sums}, {kWidth, factor, solve}};
+const Kernels kTable = {{largest, scan, has_small_row, scale, is_symmetric, sums, listed_sums},
+                        {kWidth, factor, solve}};
 
 }  // namespace lcp::linalg::LCP_ISA

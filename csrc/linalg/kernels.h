@@ -22,6 +22,8 @@ struct RowKernels {
   double (*largest)(std::int64_t count, const double* x);
   /// The same of all entries of M. Fills in the span of each row; for small n, the whole row.
   double (*scan)(int n, const double* M, Span* spans);
+  /// Whether some row has no entry of at least this magnitude.
+  bool (*has_small_row)(const Rows& rows, double magnitude);
   /// scaled_i = first * second * x_i, and 0 where x_i is 0. Returns whether no x_i != 0 became 0 or subnormal; it does
   /// not look for overflow.
   bool (*scale)(std::int64_t count, const double* x, double first, double second, double* scaled);

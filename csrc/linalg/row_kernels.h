@@ -71,6 +71,18 @@ double scan(int n, const double* M, Span* spans) {
   return all.value();
 }
 
+bool has_small_row(const Rows& rows, double magnitude) {
+  for (int i = 0; i < rows.n; ++i) {
+    const double* const row = rows.M + std::int64_t{i} * rows.n;
+    const auto [first, last] = rows.spans == nullptr ? Span{0, rows.n} : rows.spans[i];
+    const auto is_large = [magnitude](Vector x) LCP_INLINE_LAMBDA { return stdx::any_of(stdx::abs(x) >= magnitude); };
+    int j = first;
+    while (j + kWidth <= last && !is_large(get(row + j))) j += kWidth;
+    if (j + kWidth > last && !(j < last && is_large(get(row + j, last - j)))) return true;
+  }
+  return false;
+}
+
 bool scale(std::int64_t count, const double* x, double first, double second, double* scaled) {
   Vector lost = 0;
   const auto step = [&](Vector from) LCP_INLINE_LAMBDA {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 
 #include "linalg/scale.h"
@@ -50,16 +49,9 @@ double Candidate::violation_of(const ScaledProblem& problem, const double* z, do
 
 double Candidate::row_residual_of(const ScaledProblem& problem, const double* z, const double* w,
                                   const double* terms) const {
-  const auto fails = [=](int i) { return row_error(z[i], w[i]) > kSmallRowResidual * terms[i] ? 1 : 0; };
-  // Without branches, which the processor could not predict.
-  std::int64_t some = 0;
-  for (int i = 0; i < n_; ++i) some |= fails(i);
-  if (some == 0) return 0;
-  some = 0;
-  for (int i = 0; i < n_; ++i) some |= fails(i) & (problem.may_be_small_row(i) ? 1 : 0);
-  if (some == 0) return 0;
+  if (!problem.has_small_row()) return 0;
   for (int i = 0; i < n_; ++i) {
-    if (fails(i) != 0 && problem.is_small_row(i)) {
+    if (row_error(z[i], w[i]) > kSmallRowResidual * terms[i] && problem.is_small_row(i)) {
       return solver::row_residual(n_, problem.q(), z, w, terms, problem.row_units());
     }
   }

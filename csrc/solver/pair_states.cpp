@@ -100,6 +100,7 @@ bool PairStates::refine(const double* M, const double* q) {
       z_[basis_->indices()[k]] += x[k];
     }
   }
+  for (int i = num_equations_; i < n_; ++i) z_[i] = std::max(0.0, z_[i]);
   for (int i = 0; i < n_; ++i) w_[i] = flags_[i] != 0 ? 0.0 : std::max(0.0, row_sum(i));
   return true;
 }

@@ -292,12 +292,12 @@ Climb::Climb(int size, const Settings& how)
     : n(size), settings(how), problem(size), candidate(size, how), z(size), diagonal(size), marked(size) {}
 
 std::int64_t Climb::budget(std::int64_t usual) {
-  caller_limits = settings.method != Method::kAuto;
+  const bool all = settings.method == Method::kAuto;
+  caller_limits = !all && n > kEnumerable;
   if (!settings.max_pivots) return usual;
   const std::int64_t left = *settings.max_pivots - pivots;
-  if (caller_limits) return left;
-  caller_limits = left < usual;
-  return std::min(usual, left);
+  caller_limits = !all || left < usual;
+  return all ? std::min(usual, left) : left;
 }
 
 bool Climb::spend(std::int64_t spent, Termination end) {

@@ -33,7 +33,7 @@ struct Climb {
   Candidate candidate;
   const double* guess = nullptr;  ///< n, or nullptr
   std::int64_t pivots = 0;        ///< spent, in the units of Settings::max_pivots
-  bool caller_limits = false;     ///< whether a larger max_pivots would enlarge the budget of this run
+  bool caller_limits = false;     ///< whether ending at the budget of this run is Status::kPivotLimit
   bool ran_out = false;           ///< whether such a run used it up
 
   std::optional<Lemke> lemke;

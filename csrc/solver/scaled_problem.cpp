@@ -32,6 +32,7 @@ bool ScaledProblem::load(const double* M, const double* q) {
   if (!std::isfinite(largest_m) || !std::isfinite(largest_q)) return false;
   vector_exponent_ = linalg::exponent_of(largest_q);
   is_exact_ = linalg::PowerOfTwo(-vector_exponent_).scale(q, q_.size(), q_.data());
+  has_small_row_.reset();
   has_row_units_ = false;
   matrix_ = M;
   matrix_exponent_ = 0;
@@ -51,6 +52,11 @@ bool ScaledProblem::load(const double* M, const double* q) {
 bool ScaledProblem::is_small_row(int i) const {
   const double* const row = matrix_ + static_cast<std::size_t>(i) * n_;
   return linalg::kernels().rows.largest(n_, row) < small_entry_;
+}
+
+bool ScaledProblem::has_small_row() const {
+  if (!has_small_row_) has_small_row_ = linalg::kernels().rows.has_small_row(matrix(), small_entry_);
+  return *has_small_row_;
 }
 
 // q is one more column: where M leaves the units of a row open, as a diagonal one does, q has them.

@@ -1,8 +1,8 @@
 // One LCP, scaled by powers of two so that neither its units nor its size matter.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "linalg/kernels.h"
@@ -34,10 +34,8 @@ class ScaledProblem {
 
   /// Whether all entries of row i of M are so small beside the largest of M that the row must be in other units.
   bool is_small_row(int i) const;
-  /// What the entry on the diagonal says of that.
-  bool may_be_small_row(int i) const {
-    return std::abs(matrix_[static_cast<std::size_t>(i) * (n_ + 1)]) < small_entry_;
-  }
+  /// Whether that is so for some row.
+  bool has_small_row() const;
   /// The exponents of the units of the rows, as linalg::remove_units() finds them. Allocates.
   const int* row_units() const;
 
@@ -72,7 +70,8 @@ class ScaledProblem {
   int matrix_exponent_ = 0, vector_exponent_ = 0, normalized_exponent_ = 0;
   bool is_exact_ = true;
   double small_entry_ = 0;
-  mutable bool has_row_units_ = false;  // they are found when they are first asked for
+  mutable std::optional<bool> has_small_row_;  // this and the units are found when they are first asked for
+  mutable bool has_row_units_ = false;
   mutable std::vector<int> row_unit_;
   std::vector<double> M_;
   bool has_normalized_matrix_ = false;

@@ -42,8 +42,9 @@ struct SolveOptions {
 
   /// The number of pivots, bases and Newton steps that one element of the batch may take in total. Absent: 30 n pivots
   /// for each run of Lemke's method, 2^20 bases, 30 + n steps of Newton-min, 1500 steps along all paths, for n >= 200
-  /// 1500 / floor(n / 100)^2, but at least 100; an element that Method::kAuto leaves at these limits is kNotFound, one
-  /// of a method that is named kPivotLimit.
+  /// 1500 / floor(n / 100)^2, but at least 100. A value may be larger than these limits where a method is named, but
+  /// Method::kAuto keeps to them. An element that is left at these limits is kNotFound where n <= 10 or with
+  /// Method::kAuto, else kPivotLimit.
   std::optional<std::int64_t> max_pivots = {};
 
   /// [..., n], of M's dtype and device: for example z of the last epoch or time step. Its positive entries propose the

@@ -13,8 +13,8 @@ enum class Status : std::int8_t {
   /// else there may be one. z, w are NaN.
   kNotFound = 1,
   kInfeasible = 2,  ///< proved: no z >= 0 has M z + q >= 0; z, w are NaN
-  /// The caller's max_pivots, or the limit of the method that the caller named, was reached: a larger one may find a
-  /// solution. z, w are NaN.
+  /// The caller's max_pivots was reached, or, for n > 10, the limit of the method that the caller named: a larger
+  /// max_pivots may find a solution. z, w are NaN.
   kPivotLimit = 3,
   kBadInput = 4,  ///< a NaN or an infinity in M or q; z, w are NaN
 };

@@ -28,7 +28,7 @@ class Status(enum.IntEnum):
     NOT_FOUND: no solution was found. For n <= 10 and method "auto" there is none, up to rounding and the range of the
     dtype; else there may be one.
     INFEASIBLE: proved: no z >= 0 has M z + q >= 0.
-    PIVOT_LIMIT: max_pivots, or the limit of a method other than auto, was reached.
+    PIVOT_LIMIT: max_pivots was reached, or, for n > 10, the limit of a method other than auto.
     BAD_INPUT: there is a NaN or an infinity in that element.
 
     Unless the status is SOLVED, z and w are NaN.
@@ -123,7 +123,9 @@ def solve(
         kappa: where > 0, the gradient is that of the nearby point with z_i w_i = kappa, or NaN where none is found; z
             and w stay exact. Its unit is that of z times that of w. Only with ties = "inactive".
         tolerance: the tolerance that defines SOLVED, see Status. None: 1e-9 in float64, 1e-4 in float32.
-        max_pivots: pivots, bases and Newton steps that one element may take in total. None: the limits of the methods.
+        max_pivots: pivots, bases and Newton steps that one element may take in total. None: 30 n pivots for each run of
+            Lemke's method, 2^20 bases, 30 + n steps of Newton-min, and 1500 steps along all central paths, for n >= 200
+            1500 / floor(n / 100)^2, but at least 100. More has an effect where a method is named; "auto" keeps to these.
 
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.

@@ -103,6 +103,26 @@ TEST_F(RowsTest, ScanSeesWhatIsNotFiniteAnywhere) {
   }
 }
 
+TEST_F(RowsTest, ASmallRowIsSeenWhereverItIs) {
+  for (int n = 1; n <= 40; ++n) {
+    for (int small = 0; small < n; ++small) {
+      RowMatrix M =
+          ragged(n).unaryExpr([](double entry) { return std::copysign(std::min(std::abs(entry), 0.99), entry); });
+      std::uniform_int_distribution<int> column(0, n - 1);
+      for (int i = 0; i < n; ++i) M(i, column(random_)) = i % 2 == 0 ? 1 : -1.5;
+      const Guarded no_small(M);
+      EXPECT_FALSE(kernels().rows.has_small_row(no_small.rows(), 1));
+      EXPECT_FALSE(kernels().rows.has_small_row(no_small.dense(), 1));
+      for (const double factor : {0.5, 0.0}) {
+        M.row(small) *= factor;
+        const Guarded guarded(M);
+        EXPECT_TRUE(kernels().rows.has_small_row(guarded.rows(), 1)) << n << " " << small;
+        EXPECT_TRUE(kernels().rows.has_small_row(guarded.dense(), 1)) << n << " " << small;
+      }
+    }
+  }
+}
+
 TEST_F(RowsTest, SymmetryIsSeenInEveryPair) {
   for (int n = 0; n <= 26; ++n) {
     for (const bool banded : {false, true}) {

@@ -131,10 +131,10 @@ TEST_F(SolveMixedTest, HasTheGradientOfFiniteDifferences) {
 // Along a random relative change of all component values. The weights of x and z are the inverses of their sizes, since
 // these differ by many orders of magnitude.
 TEST_F(SolveMixedTest, DifferentiatesCircuitsWithRespectToTheirComponents) {
-  int compared = 0, problems = 0;
   for (const auto family : testing::kCircuitFamilies) {
     for (const double decades : {2.0, 12.0}) {
-      for (int seed = 0; seed < 20; ++seed, ++problems) {
+      int compared = 0;
+      for (int seed = 0; seed < 20; ++seed) {
         const auto changed = [&](double change) {
           std::mt19937_64 random(seed);
           testing::MixedProblem problem = testing::circuit(random, family, 6, decades, change);
@@ -182,9 +182,9 @@ TEST_F(SolveMixedTest, DifferentiatesCircuitsWithRespectToTheirComponents) {
         EXPECT_NEAR(exact, one, 1e-4 * std::abs(one))
             << testing::name_of(family) << ", " << decades << " decades, seed " << seed;
       }
+      EXPECT_GE(compared, 6) << testing::name_of(family) << ", " << decades << " decades";
     }
   }
-  EXPECT_GT(compared, problems / 2);
 }
 
 TEST_F(SolveMixedTest, NamesWhatIsWrongWithItsArguments) {

@@ -187,6 +187,21 @@ def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, argumen
     assert files(tmp_path) == before
 
 
+@pytest.mark.parametrize("arguments, number", [(["--l1", "1e25"], "a cost of"), (["--epsilon", "1e100"], "a bound of")])
+def test_numbers_that_the_solver_cannot_take_are_refused(run, tmp_path, arguments, number):
+    result = run("fit_linear_program", *arguments, "--out", "out")
+    assert result.returncode == 2 and "the linear program has " + number in result.stderr
+    assert "check the units of the data and --mass, --l1 and --epsilon" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("fit_linear_program: ") and files(tmp_path) == {}
+
+
+def test_data_in_other_units_are_refused(run, tmp_path):
+    assert run("simulate", "--formulation", "traditional", "--mass", 1e22, "--out", "data", "--quiet").returncode == 0
+    result = run("fit_linear_program", "--data", "data/data.csv", "--out", "out")  # without --mass
+    assert result.returncode == 2 and "above mu m g = 1 N of --mu, --mass and --gravity" in result.stderr
+    assert "check the units of the data and --mass" in result.stderr and not (tmp_path / "out" / "model.pt").exists()
+
+
 def test_help_teaches(run):
     result = run("fit_linear_program", "--help")
     assert result.returncode == 0 and result.stderr == ""

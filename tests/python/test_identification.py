@@ -102,6 +102,20 @@ def test_friction_that_a_fit_needs_is_not_told_of_data_that_it_does_not_explain(
     assert right["unexplained"] == [] and right["mu_std"][0] > 0
 
 
+def test_a_track_that_cannot_be_fitted_fails(run, identify, tmp_path):
+    identify("identify_shooting", out="good")
+    rows = (tmp_path / "good" / "fit.csv").read_text().splitlines()
+    names = rows[0].split(",")
+    cells = rows[20].split(",")
+    cells[names.index("x")] = "1e308"
+    rows[20] = ",".join(cells)
+    (tmp_path / "far.csv").write_text("\n".join(rows) + "\n")
+    result = run("identify_shooting", "--data", "far.csv", "--out", "far")
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[-1] == ("identify_shooting: no fit for 1 of 1 tracks: their first simulation has no "
+                                              "finite distance from the data")
+
+
 def test_the_fits_of_a_true_model_explain_their_tracks(identify):
     assert identify("identify_shooting", "--particles", 40)["unexplained"] == []
     assert identify("identify_tripod", "--particles", 10, out="tripod")["unexplained"] == []
@@ -434,6 +448,8 @@ def test_mistakes_are_named_in_one_line_and_write_nothing(run, tmp_path, argumen
         ("identify_tripod", ["--directions", "5"], "--directions must be even and >= 4; got 5"),
         ("identify_tripod", ["--velocity", "1", "2"], "--velocity must be three finite numbers; got [1.0,2.0]"),
         ("identify_tripod", ["--supports", *"123456"], "--supports must have the centre of mass, (0, 0), within their"),
+        ("identify_tripod", ["--supports", "-.4", "-1", ".4", "1", ".6", "1.5"],  # on a line but for rounding
+         "--supports must have the centre of mass, (0, 0), within their"),
         ("identify_tripod", ["--data", "xy.csv", "--true-directions", "4"], "--true-directions has no meaning with --da"),
         ("identify_tripod", ["--data", "xy.csv"], 'xy.csv: has no column "theta"; its header is "time,x,y"'),
         ("track_particle_filter", ["--noise", "0"], "--noise must be > 0: the filter weighs its particles by it"),

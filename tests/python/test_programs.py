@@ -40,6 +40,8 @@ FAST = ("--samples", 500, "--iterations", 400)
         ("simulate", ["--system", "point_mass", "--inputs", "bad.csv"], 'has no column "v_x"'),
         ("simulate", ["--system", "tripod", "--supports", "1", "0", "2", "0", "1", "1"], "--supports must have the centre"),
         ("simulate", ["--system", "tripod", "--supports", "1", "0", "2", "0", "3", "0"], "--supports must have the centre"),
+        ("simulate", ["--system", "tripod", "--supports", "-.4", "-1", ".4", "1", ".6", "1.5"],  # on a line but for rounding
+         "--supports must have the centre"),
         ("simulate", ["--system", "tripod", "--velocity", "1", "0"], "--velocity must be three finite numbers"),
         ("simulate", ["--animation", "avi"], '--animation must be gif, mp4 or none; got "avi"'),
         ("simulate", ["--velocity-noise", "-1"], "--velocity-noise must be finite and >= 0; got -1.0"),
@@ -202,6 +204,12 @@ def test_figures_are_optional(run, tmp_path):
     assert result.returncode == 0 and (tmp_path / "out" / "metrics.json").exists()
     assert "no figures: cannot run /no/python; to draw them by a Python with matplotlib: python3 /" in result.stderr
     assert not (tmp_path / "out" / "figures").exists()
+
+
+def test_an_interpreter_that_draws_nothing_is_named(run, tmp_path):
+    result = run("train_direct", *FAST, "--out", "out", env={**os.environ, "TORCHLCP_PYTHON": "/bin/true"})
+    assert result.returncode == 0 and (tmp_path / "out" / "metrics.json").exists()
+    assert "no figures: /bin/true drew none of them" in result.stderr
 
 
 def test_figures_can_be_drawn_later(run, train, tmp_path):

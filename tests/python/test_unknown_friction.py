@@ -142,6 +142,27 @@ def test_data_of_another_block_are_not_compared_with_that_of_the_flags(run, lear
             assert read_csv(tmp_path / program / "history.csv")["max_row_error"][-1] == metrics["max_row_error"]
 
 
+def test_a_model_without_solutions_is_no_good_one(learn):
+    metrics = learn("train_in_the_loop", "--learning-rate", 1, "--parameters", "rows")
+    assert metrics["training_unsolved"] == 0 and metrics["heldout_rmse"] < 1e-9
+
+
+def test_training_that_fails_says_so(run, tmp_path):
+    def train(*flags):
+        result = run("train_in_the_loop", "--samples", 50, *flags, "--out", "out", "--overwrite")
+        assert result.returncode == 0
+        return json.loads((tmp_path / "out" / "metrics.json").read_text()), result.stderr
+
+    metrics, stderr = train("--learning-rate", 3, "--iterations", 20)
+    assert "warning: training diverged: the held-out error grew from " in stderr
+    assert metrics["final_loss"] > 0.1 and metrics["training_unsolved"] == 0
+    metrics, stderr = train("--parameters", "rows", "--learning-rate", 1, "--iterations", 3, "--start", "random",
+                            "--starts", 1, "--finishing-iterations", 0)
+    unsolved = metrics["training_unsolved"]
+    assert unsolved > 0 and metrics["final_loss"] > unsolved / 50  # each costs more than 1
+    assert f"warning: the learned LCP has no solution in {unsolved} of 50 training samples" in stderr
+
+
 @pytest.mark.parametrize("program", ["train_in_the_loop", "train_bilevel"])
 def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path, program):
     flags = ("--parameters", "structured", "--iterations", 200, "--checkpoint-every", 20)

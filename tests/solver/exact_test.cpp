@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -93,6 +95,37 @@ TEST(ExactTest, FindsAllExtremePointsOfTenUnknowns) {
   }));
   EXPECT_EQ(count, 2);
   EXPECT_FALSE(any_solution({-M, -Eigen::VectorXd::Ones(10)}, [](const Eigen::VectorXd&) { return true; }));
+}
+
+TEST(ExactTest, FindsTheSameExtremePointsInUnitsThatNeedMoreBits) {
+  std::mt19937_64 random(3);
+  std::uniform_int_distribution<int> entry(-2, 2);
+  int total = 0;
+  for (int k = 0; k < 200; ++k) {
+    Problem small{RowMatrix::NullaryExpr(4, 4, [&] { return entry(random); }),
+                  Eigen::VectorXd::NullaryExpr(4, [&] { return entry(random); })};
+    Problem large = small;
+    for (int i = 0; i < 4; ++i) {
+      large.M.row(i) *= std::ldexp(1, 3 * i);
+      large.q[i] *= std::ldexp(1, 3 * i);
+      large.M.col(i) *= std::ldexp(1, 3 * (3 - i));
+    }
+    std::vector<Eigen::VectorXd> points;
+    any_solution(small, [&](const Eigen::VectorXd& z) {
+      points.push_back(z);
+      return false;
+    });
+    total += static_cast<int>(points.size());
+    std::size_t next = 0;
+    any_solution(large, [&](Eigen::VectorXd z) {
+      for (int i = 0; i < 4; ++i) z[i] *= std::ldexp(1, 3 * (3 - i));
+      EXPECT_TRUE(next < points.size() && z == points[next]);
+      ++next;
+      return false;
+    });
+    EXPECT_EQ(next, points.size());
+  }
+  EXPECT_GT(total, 100);
 }
 
 TEST(ExactTest, SolvesASingularBasisByRowsOutsideOfIt) {

@@ -34,9 +34,11 @@ TEST(ClaimsTest, DetectsEveryWrongAnswer) {
   EXPECT_NE(broken(Status::kSolved, {0, 0}, {0, 3}), "");         // w_1 should be -1
   EXPECT_NE(broken(Status::kInfeasible, nan, nan, Eigen::Vector2d(1, 0)), "");
   EXPECT_NE(broken(Status::kBadInput, nan, nan), "");
+  EXPECT_NE(broken(Status::kPivotLimit, nan, nan), "");
   Settings settings;
   settings.max_pivots = 6;
   EXPECT_NE(answer_error(problem, settings, truth), "");
+  EXPECT_EQ(answer_error(problem, settings, {Status::kPivotLimit, nan, nan, {}, 6}), "");
   settings = {};
   settings.single_precision = true;
   EXPECT_EQ(answer_error(problem, settings, truth), "");

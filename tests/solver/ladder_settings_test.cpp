@@ -154,7 +154,7 @@ TEST(LadderMethodTest, NoneProvesInfeasibility) {
     expect_nan(solve(scalar(-1, -1), with(method)));
   }
   EXPECT_EQ(solve(scalar(0, -1), with(Method::kNewtonMin)).status, Status::kNotFound);
-  EXPECT_EQ(solve(scalar(-1, -1), with(Method::kNewtonMin)).status, Status::kPivotLimit);  // z and w in turn
+  EXPECT_EQ(solve(scalar(-1, -1), with(Method::kNewtonMin)).status, Status::kNotFound);  // z and w in turn
 }
 
 TEST(LadderMethodTest, EachReportsBadInput) {
@@ -209,6 +209,23 @@ TEST(LadderBudgetTest, MayExceedTheUsualOneOfAMethod) {
   const Problem problem = testing::murty(12);  // 2^12 pivots
   EXPECT_EQ(solve(problem, with(Method::kLemke)).status, Status::kPivotLimit);
   expect_solution(problem, solve(problem, with(Method::kLemke, 5000)));
+}
+
+TEST(LadderBudgetTest, NobodyReachesALimitThatIsNotSet) {
+  std::mt19937_64 random(33);
+  std::uniform_int_distribution<int> entry(-3, 3);
+  for (int k = 0; k < 60; ++k) {
+    const int n = k % 3 == 0 ? 12 : 10;
+    const Problem problem{RowMatrix::NullaryExpr(n, n, [&] { return entry(random); }),
+                          Eigen::VectorXd::NullaryExpr(n, [&] { return entry(random); })};
+    const Status status = solve(problem).status;
+    EXPECT_NE(status, Status::kPivotLimit);
+    EXPECT_EQ(solve({problem.M * 0x1p-64, problem.q}).status, status);
+    EXPECT_EQ(solve_from(Eigen::VectorXd::Zero(n), problem).answer.status, status);
+    EXPECT_EQ(solve(problem, with(Method::kAuto, 1'000'000'000)).status, status);
+    if (n > 10) continue;
+    for (const Method method : kNamed) EXPECT_NE(solve(problem, with(method)).status, Status::kPivotLimit);
+  }
 }
 
 TEST(LadderBudgetTest, IsOneForAllRungs) {

@@ -75,6 +75,12 @@ TEST(PairStatesTest, RefinesAZThatIsTooInaccurateToTell) {
   EXPECT_EQ(find({2, 1, 1, 1}, {-2, 0x1p-40 - 1}, {1 + 0x1p-40 - 0x1p-39, 0x1p-40}, {0, 0})[1], PairState::kTied);
 }
 
+TEST(PairStatesTest, RefinesNoZBelowZero) {
+  // The exact z_0 = .3 - 3 x .1 is negative by the rounding of .1 and .3, and would make w_2 = -z_0 positive.
+  EXPECT_EQ(find({1, 0.1, 0, 0, 1, 0, -1, 0, 1}, {-0.3, -3, 0}, {1e-13, 3, 0}, {0, 0, 0}),
+            (States{PairState::kTied, PairState::kBasic, PairState::kTied}));
+}
+
 TEST(PairStatesTest, TakesWForZeroWhereOnlyTheRoundOffOfTiesMakesItPositive) {
   // z_1 = 1e-17 is round-off in the first row, and all that there is in the second.
   EXPECT_EQ(find({1, 0, 1, 1}, {3, 0}, {1e-17, 0}, {0, 1e-17})[1], PairState::kTied);

@@ -35,7 +35,7 @@ double violation(const MixedProblem& problem, const Eigen::VectorXd& v) {
     }
     const auto y = static_cast<double>(sum);
     const double error = i < problem.k || v[i] > 0 ? std::abs(y) : std::max(0.0, -y);
-    const double scale = std::min(largest, std::max(1e-3 * largest, rows[i] * terms));
+    const double scale = std::min(largest, std::max(1e-4 * largest, rows[i] * terms));
     if (error > 0) worst = std::max(worst, rows[i] * error / scale);
   }
   return worst;

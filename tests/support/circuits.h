@@ -24,7 +24,7 @@ struct MixedProblem {
 /// The largest error of a row for v = (x, z), with the rows and columns of H brought to like size where their largest
 /// entries differ by more than a factor of 64, and added without rounding errors: |y_i| for y = H v + h where the row
 /// is an equation or v_i > 0, else |min(0, y_i)|; relative to |h|, and in rows with smaller terms to these, as far as
-/// 1e-3 |h|. Infinity where a z is negative.
+/// 1e-4 |h|. Infinity where a z is negative.
 double violation(const MixedProblem& problem, const Eigen::VectorXd& v);
 
 /// One step of the implicit Euler method of a network, put together element by element, by modified nodal analysis

@@ -187,6 +187,8 @@ std::string answer_error(const Problem& problem, const solver::Settings& setting
   if (finite && answer.status == Status::kBadInput) return "called bad, but all entries are finite";
   if (!finite && answer.status != Status::kBadInput) return "not called bad, but an entry is not finite";
   if (settings.max_pivots && answer.pivots > *settings.max_pivots) return "more pivots than the budget";
+  const bool limited = settings.max_pivots || (settings.method != solver::Method::kAuto && problem.n() > 10);
+  if (answer.status == Status::kPivotLimit && !limited) return "a pivot limit that nobody set";
   if (answer.status == Status::kSolved) return solution_error(problem, settings, answer);
   if (!answer.z.array().isNaN().all() || !answer.w.array().isNaN().all()) return "not solved, but z or w is not NaN";
   if (answer.status == Status::kInfeasible && !proves_infeasible(problem, answer.farkas))

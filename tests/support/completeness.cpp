@@ -1,6 +1,7 @@
 #include "support/completeness.h"
 
 #include <cmath>
+#include <iterator>
 #include <vector>
 
 #include "solver/verify.h"
@@ -30,21 +31,23 @@ Problem with_solution(Random& random, const RowMatrix& M) {
   return {M, w - M * z};
 }
 
-// Contacts of one body with two directions of friction: the normal impulse, two tangential ones and the slip speed.
-Problem friction(Random& random, int n) {
+// Contacts of bodies of one degree of freedom each, with two directions of friction: the normal impulse, two tangential
+// ones and the slip speed.
+Problem friction(Random& random, int n, const std::vector<double>& inverse_masses, const std::function<double()>& mu) {
   const int contacts = n / 4;
   RowMatrix M = RowMatrix::Zero(n, n);
   Eigen::VectorXd q = Eigen::VectorXd::Zero(n);
-  const RowMatrix J = matrix(random, 2 * contacts, 1, 1, 0.2);
+  const Eigen::Map<const Eigen::VectorXd> masses(inverse_masses.data(), std::ssize(inverse_masses));
+  const RowMatrix J = matrix(random, 2 * contacts, static_cast<int>(masses.size()), 1, 0.2);
   for (int a = 0; a < contacts; ++a) {
     const int row = 4 * a;
     for (int b = 0; b < contacts; ++b) {
       const int column = 4 * b;
-      const RowMatrix W = J.middleRows(2 * a, 2) * J.middleRows(2 * b, 2).transpose();
+      const RowMatrix W = J.middleRows(2 * a, 2) * masses.asDiagonal() * J.middleRows(2 * b, 2).transpose();
       M.block(row, column, 3, 3) << W(0, 0), W(0, 1), -W(0, 1), W(1, 0), W(1, 1), -W(1, 1), -W(1, 0), -W(1, 1), W(1, 1);
     }
     M(row + 1, row + 3) = M(row + 2, row + 3) = 1;
-    M(row + 3, row) = integer(random, 0, 2);
+    M(row + 3, row) = mu();
     M(row + 3, row + 1) = M(row + 3, row + 2) = -1;
     q[row] = integer(random, -2, 2);
     q[row + 1] = integer(random, -2, 2);
@@ -120,7 +123,11 @@ const std::vector<IntegerFamily>& integer_families() {
       {"rank n / 2, planted", 2, 6,
        [](Random& r, int n) { return with_solution(r, matrix(r, n, n / 2, 1, 0.3) * matrix(r, n / 2, n, 1, 0.3)); }},
       {"planted, with ties", 1, 6, [](Random& r, int n) { return with_solution(r, matrix(r, n, n, 2, 0.3)); }},
-      {"friction cones", 4, 8, friction},
+      {"friction cones", 4, 8, [](Random& r, int n) { return friction(r, n, {1}, [&] { return integer(r, 0, 2); }); }},
+      {"friction cones, mass ratio up to 2^16, mu to 2^11", 4, 4,
+       [](Random& r, int n) {
+         return friction(r, n, {std::ldexp(1, integer(r, 0, 16)), 1}, [&] { return std::ldexp(1, integer(r, 0, 11)); });
+       }},
       {"bounds", 2, 8, bounded},
   };
   return families;

@@ -30,7 +30,8 @@ struct IntegerProblem {
 Verdict verdict(const IntegerProblem& problem, const solver::Settings& settings);
 
 /// Families of integer problems of n = 1..10 that are hard for their degeneracy: few distinct entries, many zeros, low
-/// rank, ties, friction cones, bounds, products of other integers; half of them in units of up to 2^12.
+/// rank, ties, friction cones, also of light and heavy bodies, bounds, products of other integers; half of them in
+/// units of up to 2^12.
 struct IntegerFamily {
   const char* name;
   int smallest, largest;  ///< n

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -11,30 +10,45 @@
 namespace lcp::testing {
 namespace {
 
-using Integer = std::int64_t;
+// The integer types, and the largest double below the largest of each.
+using Int64 = std::int64_t;
+using Int128 = __int128;
+constexpr double kLargestInt64 = 0x1p63 - 0x1p10;
+constexpr double kLargestInt128 = 0x1p127 - 0x1p74;
 
-Integer integer(double x) {
+Int64 integer(double x) {
   if (x != std::floor(x)) throw std::invalid_argument("entries must be integers; got " + std::to_string(x));
-  return static_cast<Integer>(x);
+  return static_cast<Int64>(x);
 }
 
-// What is divided below is at most twice the square of a minor of (M, q), which Hadamard's inequality bounds.
-void require_small(const Problem& problem, int order) {
-  for (const double x : problem.M.reshaped()) integer(x);
-  for (const double x : problem.q) integer(x);
-  if (order == 0) return;
-  const double of_M = std::max(1.0, problem.M.cwiseAbs().maxCoeff());
-  const double largest = std::max(of_M, problem.q.cwiseAbs().maxCoeff());
-  const double minor = std::pow(of_M * std::sqrt(order), order - 1) * largest * std::sqrt(order);  // one column of q
-  if (2 * minor * minor > static_cast<double>(std::numeric_limits<Integer>::max())) {
-    throw std::invalid_argument("n = " + std::to_string(problem.n()) + " with entries up to " +
-                                std::to_string(largest) + " is too large for exact integers");
+// A bound on the numbers that are divided below: twice the square of a minor of (M, q), which Hadamard's inequality
+// bounds by the product of the norms of its rows. Throws where an entry is no integer.
+double largest_number(const Problem& problem) {
+  double minor = 1;
+  for (int i = 0; i < problem.n(); ++i) {
+    double least = std::abs(problem.q[i]);
+    double squares = problem.q[i] * problem.q[i];
+    integer(problem.q[i]);
+    for (const double x : problem.M.row(i)) {
+      integer(x);
+      least = std::min(least, std::abs(x));
+      squares += x * x;
+    }
+    minor *= std::max(1.0, std::sqrt(squares - least * least));  // a minor leaves out one column of (M, q) or more
   }
+  return 2 * minor * minor;
+}
+
+[[noreturn]] void refuse(const Problem& problem) {
+  const double largest = std::max(problem.M.cwiseAbs().maxCoeff(), problem.q.cwiseAbs().maxCoeff());
+  throw std::invalid_argument("n = " + std::to_string(problem.n()) + " with entries up to " + std::to_string(largest) +
+                              " is too large for exact integers");
 }
 
 // Equations a'x = b of integers, solved as they come by Gauss-Jordan elimination free of fractions: all numbers are
 // minors of the equations' coefficients, and each division is exact [Bareiss, Sylvester's identity and multistep
 // integer-preserving Gaussian elimination, 1968].
+template <class Integer>
 class Equations {
  public:
   explicit Equations(int unknowns) : unknowns_(unknowns) {}
@@ -63,7 +77,7 @@ class Equations {
   }
 
   // Where the rank is that of the unknowns: x_unknown(p) = numerator(p) / denominator(), with a positive denominator.
-  Integer denominator() const { return std::abs(determinant_); }
+  Integer denominator() const { return determinant_ > 0 ? determinant_ : -determinant_; }
   Integer numerator(int p) const { return determinant_ > 0 ? rows_[p][unknowns_] : -rows_[p][unknowns_]; }
   int unknown(int p) const { return column_[p]; }  // which the p-th equation was solved for
 
@@ -76,6 +90,7 @@ class Equations {
 
 // The extreme points whose z is positive in S at most: w = 0 in the rows of S, and in as many others as make the
 // columns of M in S independent.
+template <class Integer>
 class Face {
  public:
   Face(const Problem& problem, unsigned set, const std::function<bool(const Eigen::VectorXd&)>& accept)
@@ -84,7 +99,7 @@ class Face {
   }
 
   bool search() const {
-    Equations equations(static_cast<int>(basic_.size()));
+    Equations<Integer> equations(static_cast<int>(basic_.size()));
     for (const int i : basic_) {
       if (!equations.add(equation(i))) return false;
     }
@@ -100,16 +115,16 @@ class Face {
     return result;
   }
 
-  bool search(const Equations& equations, std::size_t next) const {
+  bool search(const Equations<Integer>& equations, std::size_t next) const {
     if (equations.rank() == static_cast<int>(basic_.size())) return is_accepted(equations);
     for (; next < others_.size(); ++next) {
-      Equations more = equations;
+      Equations<Integer> more = equations;
       if (more.add(equation(others_[next])) && more.rank() > equations.rank() && search(more, next + 1)) return true;
     }
     return false;
   }
 
-  bool is_accepted(const Equations& equations) const {
+  bool is_accepted(const Equations<Integer>& equations) const {
     const Integer denominator = equations.denominator();
     std::vector<Integer> numerator(basic_.size());
     Eigen::VectorXd z = Eigen::VectorXd::Zero(problem_.n());
@@ -131,6 +146,14 @@ class Face {
   std::vector<int> basic_, others_;
 };
 
+template <class Integer>
+bool any_solution_in(const Problem& problem, const std::function<bool(const Eigen::VectorXd&)>& accept) {
+  for (unsigned set = 0; set < 1U << problem.n(); ++set) {
+    if (Face<Integer>(problem, set, accept).search()) return true;
+  }
+  return false;
+}
+
 // Whether q lies in the cone of all columns of I and -M. By Caratheodory's theorem a cone is the union of those that
 // its linearly independent generators span.
 bool is_feasible(const Problem& problem) {
@@ -141,10 +164,10 @@ bool is_feasible(const Problem& problem) {
       if ((set >> j & 1) != 0) columns.push_back(j);
     }
     if (static_cast<int>(columns.size()) > n) continue;
-    Equations equations(static_cast<int>(columns.size()));
+    Equations<Int64> equations(static_cast<int>(columns.size()));
     bool contradicts = false;
     for (int i = 0; i < n && !contradicts; ++i) {
-      std::vector<Integer> equation;
+      std::vector<Int64> equation;
       equation.reserve(columns.size() + 1);
       for (const int j : columns) equation.push_back(j < n ? (i == j ? 1 : 0) : -integer(problem.M(i, j - n)));
       equation.push_back(integer(problem.q[i]));
@@ -160,11 +183,10 @@ bool is_feasible(const Problem& problem) {
 }  // namespace
 
 bool any_solution(const Problem& problem, const std::function<bool(const Eigen::VectorXd&)>& accept) {
-  require_small(problem, problem.n());
-  for (unsigned set = 0; set < 1U << problem.n(); ++set) {
-    if (Face(problem, set, accept).search()) return true;
-  }
-  return false;
+  const double largest = largest_number(problem);
+  if (largest <= kLargestInt64) return any_solution_in<Int64>(problem, accept);
+  if (largest <= kLargestInt128) return any_solution_in<Int128>(problem, accept);
+  refuse(problem);
 }
 
 Truth truth_of(const Problem& problem) {
@@ -172,6 +194,7 @@ Truth truth_of(const Problem& problem) {
   if (problem.n() > kLargestOrder) {
     throw std::invalid_argument("n must be at most 5; got " + std::to_string(problem.n()));
   }
+  if (!(largest_number(problem) <= kLargestInt64)) refuse(problem);
   const bool solvable = any_solution(problem, [](const Eigen::VectorXd&) { return true; });
   return {solvable || is_feasible(problem), solvable};
 }

@@ -8,8 +8,9 @@
 namespace lcp::testing {
 
 /// Whether `accept` takes the z of some extreme point of the set of solutions, which is not empty if the problem has a
-/// solution. z is rounded to double. Entries of M and q: integers; throws where minors of their order n might overflow,
-/// which n <= 10 with entries of at most 2, and n <= 9 with entries of at most 3, do not.
+/// solution. z is rounded to double. Entries of M and q: integers; throws where squares of minors of (M, q) may have
+/// more than 127 bits, which n = 4 with entries of at most 2^14 do not have. Those of n <= 10 with entries of at most 2
+/// have at most 63, which is faster.
 bool any_solution(const Problem& problem, const std::function<bool(const Eigen::VectorXd& z)>& accept);
 
 struct Truth {

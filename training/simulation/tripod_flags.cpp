@@ -11,17 +11,23 @@
 namespace lcp::training {
 namespace {
 
-// Whether (0, 0) is within the triangle of the supports, that is on the same side of all its edges.
+constexpr double kNoArea = 1e-14;
+
+// Whether (0, 0) is within the triangle of the supports, that is on the same side of all its edges. A triangle whose
+// area is but the rounding error of its terms is a line.
 bool carries(const std::vector<double>& supports) {
-  double least = INFINITY, most = -INFINITY, area = 0;
+  double least = INFINITY, most = -INFINITY, area = 0, terms = 0;
   for (std::size_t i = 0; i < 6; i += 2) {
     const std::size_t j = (i + 2) % 6;
-    const double side = supports[i] * supports[j + 1] - supports[i + 1] * supports[j];
+    const double to_x = supports[i] * supports[j + 1];
+    const double to_y = supports[i + 1] * supports[j];
+    const double side = to_x - to_y;
     least = std::min(least, side);
     most = std::max(most, side);
     area += side;
+    terms += std::abs(to_x) + std::abs(to_y);
   }
-  return area != 0 && (least >= 0 || most <= 0);
+  return std::abs(area) > kNoArea * terms && (least >= 0 || most <= 0);
 }
 
 }  // namespace
