@@ -147,11 +147,15 @@ void Candidate::solve_basis(const ScaledProblem& problem, const unsigned char* b
   for (int i = 0; i < basis_->size(); ++i) z[basis_->indices()[i]] = at_least_zero(basis_->indices()[i], x_[i]);
 }
 
-// One step of iterative refinement with the basis of solve_basis; returns whether it improves the candidate.
-// keeps_open: variables that a singular basis does not determine keep their values, instead of becoming the smallest
-// ones.
+// One step of iterative refinement with the basis of solve_basis, with residuals in twice the precision: those of w_
+// are no more accurate than the rule needs. Returns whether it improves the candidate. keeps_open: variables that a
+// singular basis does not determine keep their values, instead of becoming the smallest ones.
 bool Candidate::refine_basis(const ScaledProblem& problem, bool keeps_open) {
-  for (int i = 0; i < basis_->size(); ++i) (keeps_open ? trial_w_ : x_)[i] = -w_[basis_->indices()[i]];
+  for (int k = 0; k < basis_->size(); ++k) {
+    const int i = basis_->indices()[k];
+    const double* const row = problem.matrix().M + static_cast<std::ptrdiff_t>(i) * n_;
+    (keeps_open ? trial_w_ : x_)[k] = -accurate_sum(n_, row, z_.data(), problem.q()[i]);
+  }
   if (keeps_open) {
     std::fill(x_.begin(), x_.end(), 0.0);
     basis_->solve_near(trial_w_.data(), x_.data());

@@ -68,13 +68,15 @@ struct PairWorkspace {
 
 /// The second half of find_pair_states, which few problems need. A positive z_j without a term beyond round-off in a
 /// row with q_i != 0 is basic all the same if it has no term at all in such a row, or one beyond round-off in a row
-/// with q_i = 0. A w_i that the variables that count as 0 alone make positive is 0 as well. Returns whether such a row
-/// makes a variable basic whose size there is doubtful.
-template <class Arithmetic, class Size, class Variables, class Matrix, class Vector, class VectorOfVariables>
+/// with q_i = 0. A w_i that the variables that count as 0 alone make positive is 0 as well. Returns, where seeks_doubt,
+/// whether such a row makes a variable basic whose size there is doubtful.
+template <class Arithmetic, bool seeks_doubt, class Size, class Variables, class Matrix, class Vector,
+          class VectorOfVariables>
 LCP_NOINLINE typename Arithmetic::Flag find_doubtful_pairs(Size n, Variables variables,
                                                            const typename Arithmetic::Number& round_off,
                                                            const typename Arithmetic::Number& factor, const Matrix& M,
-                                                           const Vector& q, const VectorOfVariables& z, const Vector& w,
+                                                           const VectorOfVariables& z, const Vector& w,
+                                                           const Vector& scale,
                                                            const PairWorkspace<Arithmetic>& workspace) {
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
@@ -85,6 +87,8 @@ LCP_NOINLINE typename Arithmetic::Flag find_doubtful_pairs(Size n, Variables var
   Flag* const negligible = workspace.negligible;
   Flag doubtful(false);
   for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+    negligible[j] = Flag(false);
+    if (!Arithmetic::any(z(j) > zero && !basic[j])) return;
     Flag seen(false);
     for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
       seen = seen || (limit[i] < infinity && Arithmetic::abs(M(i, j) * z(j)) > zero);
@@ -93,26 +97,30 @@ LCP_NOINLINE typename Arithmetic::Flag find_doubtful_pairs(Size n, Variables var
     basic[j] = z(j) > zero && !negligible[j];
   });
   for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+    if (!Arithmetic::any(!(limit[i] < infinity))) return;
     Number rest = zero;
     for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
       rest += Arithmetic::select(negligible[j], zero, Arithmetic::abs(M(i, j) * z(j)));
     });
+    const Number least = Arithmetic::select(!(limit[i] < infinity) && rest > zero, round_off * rest, infinity);
+    const Number certain = factor * least;
     for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
       const Number effect = Arithmetic::abs(M(i, j) * z(j));
-      const Flag balances = !(limit[i] < infinity) && rest > zero && effect > round_off * rest;
-      doubtful = doubtful || (balances && !basic[j] && effect <= factor * (round_off * rest));
+      const Flag balances = effect > least;
+      if constexpr (seeks_doubt) doubtful = doubtful || (balances && !basic[j] && effect <= certain);
       basic[j] = basic[j] || balances;
     });
   });
-  for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
-    Number rest = Arithmetic::abs(q(i));
-    Number zeros = zero;
-    for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
-      const Number effect = Arithmetic::abs(M(i, j) * z(j));
-      rest += Arithmetic::select(basic[j], effect, zero);
-      zeros += Arithmetic::select(basic[j], zero, effect);
+  Number* const zeros = limit;  // of each row, the terms of the variables that count as 0
+  for_each_index(n, [&](int i) LCP_INLINE_LAMBDA { zeros[i] = zero; });
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
+    if (!Arithmetic::any(z(j) > zero && !basic[j])) return;
+    for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+      zeros[i] += Arithmetic::select(basic[j], zero, Arithmetic::abs(M(i, j) * z(j)));
     });
-    workspace.tied[i] = workspace.tied[i] || w(i) - zeros <= round_off * (rest + zeros);
+  });
+  for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+    workspace.tied[i] = workspace.tied[i] || w(i) - zeros[i] <= round_off * scale(i);
   });
   return doubtful;
 }
@@ -175,7 +183,9 @@ LCP_INLINE inline typename Arithmetic::Flag find_pair_states(
     if constexpr (seeks_doubt) doubtful = doubtful || (basic[j] && !(workspace.certain[j] > zero));
   });
   if (Arithmetic::any(doubt)) {
-    doubtful = find_doubtful_pairs<Arithmetic>(n, variables, round_off, factor, M, q, z, w, workspace) || doubtful;
+    doubtful =
+        find_doubtful_pairs<Arithmetic, seeks_doubt>(n, variables, round_off, factor, M, z, w, scale, workspace) ||
+        doubtful;
   }
   for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA { emit(j, basic[j] && z(j) > zero); });
   return doubtful;

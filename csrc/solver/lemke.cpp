@@ -50,8 +50,8 @@ Termination Lemke::run(const double* M, const double* q, const Options& options)
   if (options.cover != cover_) set_cover(options.cover);
   if (options.bounded) uncover_bounds(M, q);
   for (int i = 0; i < n_; ++i) row_variable_[i] = complement_column_[i] = i;
-  const Termination end = lemke_kernels().run(tableau_, {M, q, covering_.data(), perturbation_.data()},
-                                              options.pivot_tolerance, options.tie_tolerance, options.max_pivots);
+  const Termination end = kernels().lemke(tableau_, {M, options.unit, q, covering_.data(), perturbation_.data()},
+                                          options.pivot_tolerance, options.tie_tolerance, options.max_pivots);
   if (end == Termination::kCandidate) read_solution();
   if (options.bounded) set_cover(options.cover);
   return end;

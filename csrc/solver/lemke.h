@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "linalg/aligned.h"
-#include "solver/lemke_kernel.h"
+#include "solver/kernels.h"
 #include "solver/termination.h"
 
 namespace lcp::solver {
@@ -20,8 +20,8 @@ void perturb(std::uint64_t cover, int n, double* perturbation);
 /// Whether the row w_i = M_i z + q_i bounds z from above: q_i > 0 and all M_ij <= 0.
 bool bounds_from_above(int n, const double* row, double q);
 
-/// One run of Lemke's method [CPS, alg. 4.4.5]: w = M z + d z0 + q with a covering vector d, pivoted along
-/// almost complementary bases until z0 leaves (kCandidate), nothing blocks the driving variable (kFailed: a ray), or
+/// One run of Lemke's method [CPS, alg. 4.4.5]: w = unit M z + d z0 + q with a covering vector d, pivoted along almost
+/// complementary bases until z0 leaves (kCandidate), nothing blocks the driving variable (kFailed: a ray), or
 /// the budget is spent (kBudget). Allocates only in the constructor.
 class Lemke {
  public:
@@ -33,6 +33,7 @@ class Lemke {
     /// d_i = 0 in the rows that bound z from above: q_i > 0 and all M_ij <= 0. Where each z_i either has such a bound
     /// or is the multiplier of one, as in a variational inequality over a box, Lemke's method then ends on no ray.
     bool bounded = false;
+    double unit = 1;  ///< a power of two, which M is multiplied by
   };
 
   explicit Lemke(int n);

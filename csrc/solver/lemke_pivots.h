@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "simd/vectors.h"
-#include "solver/lemke_kernel.h"
+#include "solver/kernels.h"
 #include "solver/termination.h"
 
 namespace lcp::solver::LCP_ISA {
@@ -104,7 +104,7 @@ class LemkePivots {
       complement_column[r] = last_column;
       tableau.pivots = pivots;
       if (pivots == 1) {
-        load_matrix(problem.M);
+        load_matrix(problem.M, problem.unit);
         update(column(n_ + 1));
         update(column(n_ + 2));
         column(n_ + 1)[r] = -kInfinity;
@@ -180,8 +180,9 @@ class LemkePivots {
     small_ratio_ = 1e-3 * in_all_lanes(largest, [](Vector x, Vector y) LCP_INLINE_LAMBDA { return stdx::max(x, y); });
   }
 
-  // Transposes the rows of M into columns, and applies the first pivot to them on the way.
-  LCP_INLINE void load_matrix(const double* M) {
+  // Transposes the rows of unit M into columns, and applies the first pivot to them on the way.
+  LCP_INLINE void load_matrix(const double* M, double unit) {
+    const double of_pivot_row = minus_inverse_ * unit;
     const double* const pivot_row = M + static_cast<std::ptrdiff_t>(r_) * n_;
     for (int j = 0; j < n_; j += kWidth) {
       const int columns = n_ - j < kWidth ? n_ - j : kWidth;
@@ -190,8 +191,8 @@ class LemkePivots {
         const int i = v * kWidth;
         const double* const block = M + static_cast<std::ptrdiff_t>(i) * n_ + j;
         const auto put_updated = [&](int k) LCP_INLINE_LAMBDA {
-          const Vector multiple = minus_inverse_ * pivot_row[j + k];
-          store_aligned(updated(std::bit_cast<Vector>(x[k]), v, multiple), column(j + k) + i);
+          const Vector multiple = of_pivot_row * pivot_row[j + k];
+          store_aligned(updated(std::bit_cast<Vector>(x[k]) * unit, v, multiple), column(j + k) + i);
         };
         if (columns == kWidth && i + kWidth <= n_) {
           for (int k = 0; k < kWidth; ++k) x[k] = read<double>(block + static_cast<std::ptrdiff_t>(k) * n_);
@@ -207,7 +208,7 @@ class LemkePivots {
         }
       });
       if constexpr (!kInRegisters) {
-        for (int k = j; k < j + columns; ++k) column(k)[r_] = minus_inverse_ * pivot_row[k];
+        for (int k = j; k < j + columns; ++k) column(k)[r_] = of_pivot_row * pivot_row[k];
       }
     }
   }

@@ -129,7 +129,7 @@ Decision insist_on_newton_min(Climb& climb) {
   return run_newton_min(climb, false, false) ? accept_newton_min(climb) : Decision::kUndecided;
 }
 
-// A run of Lemke's method on M and q, scaled to unit size or transformed as well.
+// A run of Lemke's method on M and q, of which options.unit M and q have unit size or were transformed.
 bool run_lemke(Climb& climb, const double* M, const double* q, Lemke::Options options) {
   if (!climb.lemke) climb.lemke.emplace(climb.n);
   options.max_pivots = climb.budget(std::int64_t{30} * climb.n);
@@ -137,10 +137,11 @@ bool run_lemke(Climb& climb, const double* M, const double* q, Lemke::Options op
   return climb.spend(climb.lemke->pivots(), end);
 }
 
-Decision try_lemke(Climb& climb, const Lemke::Options& options) {
-  ScaledProblem& problem = climb.problem;
+Decision try_lemke(Climb& climb, Lemke::Options options) {
+  const ScaledProblem& problem = climb.problem;
   Candidate& candidate = climb.candidate;
-  if (!run_lemke(climb, problem.normalized_matrix(), problem.q(), options)) return Decision::kUndecided;
+  options.unit = std::ldexp(1.0, -problem.normalized_exponent());
+  if (!run_lemke(climb, problem.matrix().M, problem.q(), options)) return Decision::kUndecided;
   candidate.set(problem, climb.lemke->z(), -problem.normalized_exponent());
   if (!candidate.is_near_round_off() && std::isfinite(candidate.violation())) {
     climb.lemke->refine(candidate.w());

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 
 #include "linalg/scale.h"
+#include "solver/kernels.h"
 
 namespace lcp::solver {
 namespace {
@@ -49,41 +49,33 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
   const int n = M.n;
   const double largest_q = linalg::largest_magnitude(q, static_cast<std::size_t>(n));
   const double per_term = std::numeric_limits<double>::epsilon() * (n + 1);
-  constexpr double largest = std::numeric_limits<double>::max();
+  const RowRule rule = {tolerance, kLeastScale * largest_q, largest_q, per_term};
   double worst = 0;
-  double of_rows[kRows], excess[kRows];
+  double of_rows[kRows];
   for (int from = 0; from < n; from += kRows) {
     const int count = std::min(kRows, n - from);
     double* const magnitudes = terms != nullptr ? terms + from : of_rows;
     linalg::kernels().rows.sums(M, from, count, q, z, w + from, magnitudes);
-    std::int64_t in_doubt = 0;
-    for (int k = 0; k < count; ++k) {  // without branches, which the processor could not predict
-      const double allowed = tolerance * scale_of_row(magnitudes[k], largest_q);
-      const double w_k = w[from + k];
-      const double z_k = z[from + k];
-      excess[k] = row_error(z_k, w_k) / allowed;
-      in_doubt |= per_term * magnitudes[k] <= 0.01 * allowed ? 0 : 1;
-      in_doubt |= std::abs(w_k) <= largest ? 0 : 1;
-      in_doubt |= std::abs(z_k) <= largest ? 0 : 1;
+    const RowErrors errors = kernels().row_errors(count, z + from, w + from, magnitudes, rule);
+    if (!errors.in_doubt && from >= num_equations) {
+      worst = std::max(worst, errors.worst);
+      continue;
     }
-    if (in_doubt != 0 || from < num_equations) {
-      for (int i = from; i < from + count; ++i) {
-        const double magnitude = magnitudes[i - from];
-        const double allowed = tolerance * scale_of_row(magnitude, largest_q);
-        const double rounding = per_term * magnitude;
-        if (rounding > 0.01 * allowed) {
-          w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);
-          // Terms so large that even twice the precision cannot decide, but for a w_i that is surely positive.
-          const double error = 2 * rounding * (rounding / magnitude);
-          const bool positive = i >= num_equations && z[i] == 0 && w[i] > 4 * error;
-          if (error > 0.01 * allowed && !positive) return std::numeric_limits<double>::infinity();
-        }
-        if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
-        const double residual = i < num_equations || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
-        excess[i - from] = residual / allowed;
+    for (int i = from; i < from + count; ++i) {
+      const double magnitude = magnitudes[i - from];
+      const double allowed = tolerance * scale_of_row(magnitude, largest_q);
+      const double rounding = per_term * magnitude;
+      if (rounding > 0.01 * allowed) {
+        w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);
+        // Terms so large that even twice the precision cannot decide, but for a w_i that is surely positive.
+        const double error = 2 * rounding * (rounding / magnitude);
+        const bool positive = i >= num_equations && z[i] == 0 && w[i] > 4 * error;
+        if (error > 0.01 * allowed && !positive) return std::numeric_limits<double>::infinity();
       }
+      if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
+      const double residual = i < num_equations || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
+      worst = std::max(worst, residual / allowed);  // std::max ignores the NaN of 0 / 0
     }
-    for (int k = 0; k < count; ++k) worst = std::max(worst, excess[k]);  // std::max ignores the NaN of 0 / 0
   }
   return worst;
 }

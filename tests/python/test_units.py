@@ -122,7 +122,7 @@ def test_over_twenty_decades_a_derivative_is_right_or_the_certificate_says_that_
     for n in SIZES:
         problem = planted(COUNT, n, 34, torch.float64, ties=False)
         # Where the columns' units hide those of a row, its z is within the tolerance of the rest.
-        wrong = differ(gradients(problem), gradients(without_units(problem)), 1e-5)
+        wrong = differ(gradients(problem), gradients(without_units(problem)), 1e-3)
         M, q = problem[:2]
         margin = torch.ops.lcp.certify(M, q, torch.ops.lcp.solve(M, q)[0])[1]
         assert wrong.sum() <= len(wrong) // 2000 and (margin[wrong] == 0).all(), f"{wrong.sum()} of {len(wrong)}, n = {n}"

@@ -1,8 +1,8 @@
 #include "simd/instruction_set.h"
-#include "solver/lemke_kernel.h"
+#include "solver/kernels.h"
 
 namespace lcp::solver {
 
-LCP_CHOOSE_TABLE(LemkeKernels, lemke_kernels)
+LCP_CHOOSE_TABLE(Kernels, kernels)
 
 }  // namespace lcp::solver
