@@ -50,10 +50,13 @@ double normal(solver::Random& numbers) {
 
 // The first is enough for a single contact. Each of the others fails on problems that another one solves, and a run
 // that has not converged in few steps seldom does in many.
-const Ladder::Attempt Ladder::kAttempts[] = {
-    {1, {false, 1e-9, 0}}, {0, {false, 1e-9, 12, true}}, {0, {true, 1e-4, 20}}, {10, {false, 1e-9, 20}}};
-const Ladder::Attempt Ladder::kManySweeps = {50, {false, 1e-9, 12}};
-const Ladder::Attempt Ladder::kRandomAttempts[] = {{0, {false, 1e-9, 12}}, {0, {true, 1e-4, 20}}};
+const Ladder::Attempt Ladder::kAttempts[] = {{"one sweep", 1, {false, 1e-9, 0}},
+                                             {"Newton", 0, {false, 1e-9, 12, true}},
+                                             {"Newton again", 0, {true, 1e-4, 20}},
+                                             {"Newton again", 10, {false, 1e-9, 20}}};
+const Ladder::Attempt Ladder::kManySweeps = {"more runs", 50, {false, 1e-9, 12}};
+const Ladder::Attempt Ladder::kRandomAttempts[] = {{"random starts", 0, {false, 1e-9, 12}},
+                                                   {"random starts", 0, {true, 1e-4, 20}}};
 const InteriorSettings Ladder::kInterior = {Path::kCone, 1}, Ladder::kInteriorSmooth = {Path::kSmooth, 1};
 const InteriorSettings Ladder::kInteriorElsewhere[] = {
     {Path::kCone, 1, 10}, {Path::kSmooth, 0.1}, {Path::kCone, 10, 10}};
@@ -147,9 +150,11 @@ bool Ladder::infeasible() {
 template <class Accepted>
 Status Ladder::search(const Accepted& accepted) {
   h_ = start_;
+  method_ = "no contact";  // or the guess
   if (accepted()) return Status::kSolved;
   Status status = Status::kNotFound;
-  const auto ends = [&] {
+  const auto ends = [&](const char* method) {
+    method_ = method;
     if (accepted()) {
       status = Status::kSolved;
     } else if (steps_ >= limits_.max_iterations) {
@@ -159,30 +164,30 @@ Status Ladder::search(const Accepted& accepted) {
   };
   for (const Attempt& one : kAttempts) {
     attempt(one);
-    if (ends()) return status;
+    if (ends(one.method)) return status;
   }
   const bool has_many = contacts_ > kFewContacts;
   if (has_many) {
     interior(kInterior);
-    if (ends()) return status;
+    if (ends("interior point")) return status;
   }
   proximal(kFast);
-  if (ends()) return status;
+  if (ends("proximal point")) return status;
   if (infeasible()) return Status::kInfeasible;
   goal_ = std::min(goal_, kHardGoal);
   if (!has_many) {
     interior(kInterior);
-    if (ends()) return status;
+    if (ends("interior point")) return status;
   }
   interior(kInteriorSmooth);
-  if (ends()) return status;
+  if (ends("interior point")) return status;
   attempt(kManySweeps);
-  if (ends()) return status;
+  if (ends(kManySweeps.method)) return status;
   proximal(kCareful);
-  if (ends()) return status;
+  if (ends(kManySweeps.method)) return status;
   for (const InteriorSettings& one : kInteriorElsewhere) {
     interior(one);
-    if (ends()) return status;
+    if (ends(kManySweeps.method)) return status;
   }
   solver::Random numbers(kSeed);
   for (int k = 0; k < kRandomStarts; ++k) {
@@ -193,14 +198,14 @@ Status Ladder::search(const Accepted& accepted) {
     }
     for (const Attempt& one : kRandomAttempts) {
       attempt(one);
-      if (ends()) return status;
+      if (ends(kRandomAttempts[0].method)) return status;
     }
     if (k >= kRandomSlow) continue;
     proximal(k / 2 % 2 == 0 ? kCareful : kFast);
-    if (ends()) return status;
+    if (ends(kRandomAttempts[0].method)) return status;
     const double start = std::exp(kWideSpread * normal(numbers)), blur = std::exp(kWideSpread * normal(numbers));
     interior({k % 2 == 0 ? Path::kCone : Path::kSmooth, start, blur});
-    if (ends()) return status;
+    if (ends(kRandomAttempts[0].method)) return status;
   }
   return status;
 }

@@ -28,10 +28,12 @@ class Ladder {
   Status solve(const Problem& problem, const double* guess, double* v, double* gamma, double* u);
 
   std::int64_t iterations() const { return steps_; }  ///< Newton steps spent on the last problem
+  const char* method() const { return method_; }      ///< that solved it, as docs/rigid_contact.md counts them
 
  private:
   // Sweeps of the Gauss-Seidel method, then Newton's.
   struct Attempt {
+    const char* method;
     int sweeps;
     NewtonSettings newton;
   };
@@ -70,6 +72,7 @@ class Ladder {
   Problem given_ = {};
   std::vector<double> start_, h_, center_, best_, u_;  // [3 c]
   std::int64_t steps_ = 0;
+  const char* method_ = nullptr;
 };
 
 }  // namespace lcp::friction
