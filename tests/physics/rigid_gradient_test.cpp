@@ -1,6 +1,7 @@
 // Derivatives of steps and rollouts of rigid bodies, compared with finite differences.
 #include <gtest/gtest.h>
 #include <torch/autograd.h>
+#include <torch/nn/functional/normalization.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -159,6 +160,31 @@ TEST_F(RigidGradientTest, ARolloutHasTheDerivativeOfFiniteDifferencesWhereItsCer
     EXPECT_GT((rollout.gamma != 0).any(-1).sum().item<std::int64_t>(), 5);
     const auto f = [&](const Inputs& inputs) { return end_of(inputs, c.steps, with(formulation)); };
     EXPECT_LE(testing::gradient_error(f, x, 1e-8), 1e-4) << static_cast<int>(formulation);
+  }
+}
+
+TEST_F(RigidGradientTest, RandomRolloutsHaveTheDerivativeOfFiniteDifferencesWhereTheirCertificatesSaySo) {
+  constexpr int kRollouts = 30;
+  for (const auto formulation : kAll) {
+    int smooth = 0;
+    for (int k = 0; k < kRollouts; ++k) {
+      Case c = tumbling(0.11 + 0.0005 * k, 20 + k);
+      c.start.orientation = torch::nn::functional::normalize(torch::randn({1, 4}, torch::kDouble));
+      c.start.velocity = 0.5 * torch::randn({1, 3}, torch::kDouble);
+      c.start.angular_velocity = 3 * torch::randn({1, 3}, torch::kDouble);
+      c.restitution = k % 2 == 0 ? 0 : 0.4;
+      const Inputs x = everything(c);
+      const RigidScene scene = scene_in(x);
+      const Tensor u = c.u.unsqueeze(0).expand({c.steps, 1, 6});
+      const RigidSolution rollout = simulate(c.start, u, scene, with(formulation));
+      const RigidCertificate certificate = certify_rollout(c.start, u, scene, with(formulation), rollout, 1e-5);
+      ASSERT_EQ(certificate.unsolved.item<std::int64_t>(), 0) << k;
+      if (certificate.kinked.item<std::int64_t>() > 0) continue;
+      ++smooth;
+      const auto f = [&](const Inputs& inputs) { return end_of(inputs, c.steps, with(formulation)); };
+      EXPECT_LE(testing::gradient_error(f, x, 1e-8), 1e-3) << static_cast<int>(formulation) << " " << k;
+    }
+    EXPECT_GE(smooth, kRollouts / 2) << static_cast<int>(formulation);
   }
 }
 
