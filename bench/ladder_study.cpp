@@ -204,8 +204,11 @@ void study_completeness() {
       Random random(5);
       std::map<Verdict, int> verdicts;
       for (int k = 0; k < kCount; ++k) ++verdicts[verdict(draw(random, family), settings)];
-      std::printf("| %s, n = %d..%d | %s | %d | %d | %d | %d | %d | %d | %d |\n", family.name, family.smallest,
-                  family.largest, single_precision ? "float32" : "float64", kCount, verdicts[Verdict::kSolved],
+      const std::string sizes = family.smallest == family.largest
+                                    ? std::to_string(family.largest)
+                                    : std::to_string(family.smallest) + ".." + std::to_string(family.largest);
+      std::printf("| %s, n = %s | %s | %d | %d | %d | %d | %d | %d | %d |\n", family.name, sizes.c_str(),
+                  single_precision ? "float32" : "float64", kCount, verdicts[Verdict::kSolved],
                   verdicts[Verdict::kInfeasible], verdicts[Verdict::kUnsolvable], verdicts[Verdict::kUnrepresentable],
                   verdicts[Verdict::kMissed], verdicts[Verdict::kFalse]);
       std::fflush(stdout);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lcp/physics/rigid_scene.h"
+#include "support/effort.h"
 #include "support/finite_differences.h"
 #include "support/rigid_scenes.h"
 #include "support/tensors.h"
@@ -164,15 +165,15 @@ TEST_F(RigidGradientTest, ARolloutHasTheDerivativeOfFiniteDifferencesWhereItsCer
 }
 
 TEST_F(RigidGradientTest, RandomRolloutsHaveTheDerivativeOfFiniteDifferencesWhereTheirCertificatesSaySo) {
-  constexpr int kRollouts = 30;
+  const int rollouts = testing::long_tests() ? 20 : 6;
   for (const auto formulation : kAll) {
     int smooth = 0;
-    for (int k = 0; k < kRollouts; ++k) {
-      Case c = tumbling(0.11 + 0.0005 * k, 20 + k);
+    for (int k = 0; k < rollouts; ++k) {
+      Case c = tumbling(0.11 + 0.0005 * k, 30 + k % 20);
       c.start.orientation = torch::nn::functional::normalize(torch::randn({1, 4}, torch::kDouble));
       c.start.velocity = 0.5 * torch::randn({1, 3}, torch::kDouble);
       c.start.angular_velocity = 3 * torch::randn({1, 3}, torch::kDouble);
-      c.restitution = k % 2 == 0 ? 0 : 0.4;
+      c.restitution = k % 2 == 0 ? 0.1 : 0.4;
       const Inputs x = everything(c);
       const RigidScene scene = scene_in(x);
       const Tensor u = c.u.unsqueeze(0).expand({c.steps, 1, 6});
@@ -184,7 +185,7 @@ TEST_F(RigidGradientTest, RandomRolloutsHaveTheDerivativeOfFiniteDifferencesWher
       const auto f = [&](const Inputs& inputs) { return end_of(inputs, c.steps, with(formulation)); };
       EXPECT_LE(testing::gradient_error(f, x, 1e-8), 1e-3) << static_cast<int>(formulation) << " " << k;
     }
-    EXPECT_GE(smooth, kRollouts / 2) << static_cast<int>(formulation);
+    EXPECT_GE(smooth, rollouts / 2) << static_cast<int>(formulation);
   }
 }
 
