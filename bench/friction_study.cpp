@@ -77,7 +77,7 @@ void study(const std::string& name, int problems, const std::function<RigidConta
   print(name, count);
 }
 
-// Stacks and other contacts of bodies that overlap, or whose b asks for a bounce: there need not be a solution.
+// Contacts of one to four bodies that overlap, or whose b asks for a bounce: there need not be a solution.
 RigidContacts overlapping(RigidContactMaker& make) {
   RigidContacts bodies = make.uniform() < 0.5 ? make.one_body() : make.bodies();
   for (Eigen::Index k = 0; k < bodies.contacts(); ++k) bodies.b[3 * k + 2] -= 0.5 * make.uniform();
@@ -88,13 +88,13 @@ RigidContacts overlapping(RigidContactMaker& make) {
 void study_piles(int balls, int piles, int steps) {
   constexpr double kStepTolerance = 1e-9;
   Count count;
-  for (int pile = 1; pile <= piles; ++pile) {
-    lcp::testing::BallPile balls_(balls, static_cast<unsigned>(pile));
+  for (int seed = 1; seed <= piles; ++seed) {
+    lcp::testing::BallPile pile(balls, static_cast<unsigned>(seed));
     const auto next = [&](const RigidContacts& bodies) -> std::optional<VectorXd> {
       const VectorXd v = solve(bodies, kStepTolerance, count);
       return v.allFinite() ? std::optional(v) : std::nullopt;
     };
-    for (int k = 0; k < steps && balls_.step(next); ++k) {
+    for (int k = 0; k < steps && pile.step(next); ++k) {
     }
   }
   print("steps of piles of " + std::to_string(balls) + " balls", count);

@@ -129,7 +129,7 @@ Decision insist_on_newton_min(Climb& climb) {
   return run_newton_min(climb, false, false) ? accept_newton_min(climb) : Decision::kUndecided;
 }
 
-// A run of Lemke's method on M and q, of which options.unit M and q have unit size or were transformed.
+// A run of Lemke's method on options.unit M and q, which have unit size or were equilibrated or scaled by rows.
 bool run_lemke(Climb& climb, const double* M, const double* q, Lemke::Options options) {
   if (!climb.lemke) climb.lemke.emplace(climb.n);
   options.max_pivots = climb.budget(std::int64_t{30} * climb.n);

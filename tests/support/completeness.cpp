@@ -37,13 +37,13 @@ Problem friction(Random& random, int n, const std::vector<double>& inverse_masse
   const int contacts = n / 4;
   RowMatrix M = RowMatrix::Zero(n, n);
   Eigen::VectorXd q = Eigen::VectorXd::Zero(n);
-  const Eigen::Map<const Eigen::VectorXd> masses(inverse_masses.data(), std::ssize(inverse_masses));
-  const RowMatrix J = matrix(random, 2 * contacts, static_cast<int>(masses.size()), 1, 0.2);
+  const Eigen::Map<const Eigen::VectorXd> inverse_mass(inverse_masses.data(), std::ssize(inverse_masses));
+  const RowMatrix J = matrix(random, 2 * contacts, static_cast<int>(inverse_mass.size()), 1, 0.2);
   for (int a = 0; a < contacts; ++a) {
     const int row = 4 * a;
     for (int b = 0; b < contacts; ++b) {
       const int column = 4 * b;
-      const RowMatrix W = J.middleRows(2 * a, 2) * masses.asDiagonal() * J.middleRows(2 * b, 2).transpose();
+      const RowMatrix W = J.middleRows(2 * a, 2) * inverse_mass.asDiagonal() * J.middleRows(2 * b, 2).transpose();
       M.block(row, column, 3, 3) << W(0, 0), W(0, 1), -W(0, 1), W(1, 0), W(1, 1), -W(1, 1), -W(1, 0), -W(1, 1), W(1, 1);
     }
     M(row + 1, row + 3) = M(row + 2, row + 3) = 1;

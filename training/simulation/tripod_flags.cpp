@@ -11,10 +11,10 @@
 namespace lcp::training {
 namespace {
 
+// Supports whose triangle has no more area than this times the terms of its sum lie on a line, up to rounding.
 constexpr double kNoArea = 1e-14;
 
-// Whether (0, 0) is within the triangle of the supports, that is on the same side of all its edges. A triangle whose
-// area is but the rounding error of its terms is a line.
+// Whether (0, 0) is within the triangle of the supports, that is on the same side of all its edges.
 bool carries(const std::vector<double>& supports) {
   double least = INFINITY, most = -INFINITY, area = 0, terms = 0;
   for (std::size_t i = 0; i < 6; i += 2) {
