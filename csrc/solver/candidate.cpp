@@ -43,8 +43,9 @@ Candidate::Candidate(int n, const Settings& settings, int num_equations)
 // z_i for the solution x of an equation of its basis.
 double Candidate::at_least_zero(int i, double x) const { return i < num_equations_ ? x : std::max(0.0, x); }
 
-double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms) const {
-  return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w, terms);
+double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms,
+                               bool* rows_hold) const {
+  return solver::violation(problem.matrix(), num_equations_, problem.q(), z, tolerance_, w, terms, rows_hold);
 }
 
 double Candidate::row_residual_of(const ScaledProblem& problem, const double* z, const double* w,
@@ -60,7 +61,7 @@ double Candidate::row_residual_of(const ScaledProblem& problem, const double* z,
 
 double Candidate::row_residual(const ScaledProblem& problem) {
   if (!minds_small_rows_) return 0;
-  if (!row_residual_) row_residual_ = row_residual_of(problem, z_.data(), w_.data(), terms_.data());
+  if (!row_residual_) row_residual_ = rows_hold_ ? 0 : row_residual_of(problem, z_.data(), w_.data(), terms_.data());
   return *row_residual_;
 }
 
@@ -68,13 +69,13 @@ bool Candidate::is_near_round_off() const { return violation_ * tolerance_ <= kN
 
 void Candidate::set(const ScaledProblem& problem, const double* z, int exponent) {
   linalg::PowerOfTwo(exponent).scale(z, z_.size(), z_.data());
-  violation_ = violation_of(problem, z_.data(), w_.data(), terms_.data());
+  violation_ = violation_of(problem, z_.data(), w_.data(), terms_.data(), &rows_hold_);
   row_residual_.reset();
 }
 
 bool Candidate::set_if_solution(ScaledProblem& problem, const double* z) {
   const linalg::Rows M = {n_, problem.normalized_matrix(), problem.matrix().spans};
-  violation_ = solver::violation(M, num_equations_, problem.q(), z, tolerance_, w_.data(), terms_.data());
+  violation_ = solver::violation(M, num_equations_, problem.q(), z, tolerance_, w_.data(), terms_.data(), &rows_hold_);
   row_residual_.reset();
   if (!(violation_ <= 1)) return false;
   linalg::PowerOfTwo(-problem.normalized_exponent()).scale(z, z_.size(), z_.data());
@@ -98,21 +99,24 @@ void Candidate::set_basis(const ScaledProblem& problem, const unsigned char* mar
   basis_->solve_near(trial_w_.data(), x_.data());
   std::fill(z_.begin(), z_.end(), 0.0);
   for (int i = 0; i < basis_->size(); ++i) z_[basis_->indices()[i]] = at_least_zero(basis_->indices()[i], x_[i]);
-  violation_ = violation_of(problem, z_.data(), w_.data(), terms_.data());
+  violation_ = violation_of(problem, z_.data(), w_.data(), terms_.data(), &rows_hold_);
   row_residual_.reset();
 }
 
 bool Candidate::improve(const ScaledProblem& problem, const double* z, int exponent) {
   linalg::PowerOfTwo(exponent).scale(z, trial_z_.size(), trial_z_.data());
-  const double trial = violation_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data());
+  bool trial_holds = false;
+  const double trial = violation_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data(), &trial_holds);
   std::optional<double> trial_row_residual;
   bool better = trial < violation_;
   if (trial <= 1 && violation_ <= 1 && row_residual_.value_or(0) > 0) {
-    trial_row_residual = row_residual_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data());
+    trial_row_residual =
+        trial_holds ? 0 : row_residual_of(problem, trial_z_.data(), trial_w_.data(), trial_terms_.data());
     better = std::max(trial * tolerance_, *trial_row_residual) < std::max(violation_ * tolerance_, *row_residual_);
   }
   if (!better) return false;
   violation_ = trial;
+  rows_hold_ = trial_holds;
   row_residual_ = trial_row_residual;
   terms_.swap(trial_terms_);
   z_.swap(trial_z_);
@@ -197,7 +201,7 @@ bool Candidate::give_w(const ScaledProblem& problem, bool exact) {
     if (!exact) {
       const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
       linalg::PowerOfTwo(-z_exponent).scale(z, given_z_.size(), trial_z_.data());
-      if (!(violation_of(problem, trial_z_.data(), trial_w_.data(), nullptr) <= 1)) return false;
+      if (!(violation_of(problem, trial_z_.data(), trial_w_.data(), nullptr, nullptr) <= 1)) return false;
       scaled_w = trial_w_.data();
     }
     linalg::PowerOfTwo(problem.vector_exponent()).scale(scaled_w, w_.size(), w);

@@ -58,7 +58,7 @@ class Candidate {
   bool give(const ScaledProblem& problem);
   bool give_w(const ScaledProblem& problem, bool exact);
   bool round_together(const ScaledProblem& problem);
-  double violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms) const;
+  double violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms, bool* rows_hold) const;
   double row_residual_of(const ScaledProblem& problem, const double* z, const double* w, const double* terms) const;
   linalg::Basis& basis();
   void solve_basis(const ScaledProblem& problem, const unsigned char* basic, double* z);
@@ -70,6 +70,7 @@ class Candidate {
   double tolerance_;
   bool rounds_, minds_small_rows_;
   double violation_ = 0;
+  bool rows_hold_ = false;              // to round-off of their own terms
   std::optional<double> row_residual_;  // if it is known
   bool has_lost_solution_ = false;
   std::vector<double> z_, w_, given_z_, given_w_, trial_z_, trial_w_, terms_, trial_terms_, x_;

@@ -31,6 +31,9 @@ struct LemkeTableau {
   std::int64_t pivots;  ///< out: number of pivots
 };
 
+/// A larger residual of a row, relative to its own terms, is more than the rounding errors of solving a basis.
+inline constexpr double kSmallRowResidual = 1e-11;
+
 /// What violation() asks of the scales of rows, see verify.h.
 struct RowRule {
   double tolerance;
@@ -41,6 +44,7 @@ struct RowRule {
 struct RowErrors {
   double worst;   ///< max_i e_i / (tolerance s_i)
   bool in_doubt;  ///< whether the rounding of a w_i is more than a hundredth of what is allowed, or a number not finite
+  bool hold;      ///< whether every e_i is at most kSmallRowResidual of the row's own terms
 };
 
 struct Kernels {

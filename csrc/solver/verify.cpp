@@ -40,17 +40,19 @@ double scale_of_row(double terms, double largest_q) {
 }
 
 double violation(int n, int num_equations, const double* M, const double* q, const double* z, double tolerance,
-                 double* w, double* terms) {
-  return violation({n, M, nullptr}, num_equations, q, z, tolerance, w, terms);
+                 double* w, double* terms, bool* rows_hold) {
+  return violation({n, M, nullptr}, num_equations, q, z, tolerance, w, terms, rows_hold);
 }
 
 double violation(const linalg::Rows& M, int num_equations, const double* q, const double* z, double tolerance,
-                 double* w, double* terms) {
+                 double* w, double* terms, bool* rows_hold) {
   const int n = M.n;
   const double largest_q = linalg::largest_magnitude(q, static_cast<std::size_t>(n));
   const double per_term = std::numeric_limits<double>::epsilon() * (n + 1);
   const RowRule rule = {tolerance, kLeastScale * largest_q, largest_q, per_term};
   double worst = 0;
+  bool hold = true;
+  if (rows_hold != nullptr) *rows_hold = false;
   double of_rows[kRows];
   for (int from = 0; from < n; from += kRows) {
     const int count = std::min(kRows, n - from);
@@ -59,6 +61,7 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
     const RowErrors errors = kernels().row_errors(count, z + from, w + from, magnitudes, rule);
     if (!errors.in_doubt && from >= num_equations) {
       worst = std::max(worst, errors.worst);
+      hold = hold && errors.hold;
       continue;
     }
     for (int i = from; i < from + count; ++i) {
@@ -75,8 +78,10 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
       if (!std::isfinite(w[i]) || !std::isfinite(z[i])) return std::numeric_limits<double>::infinity();
       const double residual = i < num_equations || z[i] > 0 ? std::abs(w[i]) : std::abs(std::min(z[i], w[i]));
       worst = std::max(worst, residual / allowed);  // std::max ignores the NaN of 0 / 0
+      hold = hold && residual <= kSmallRowResidual * magnitude;
     }
   }
+  if (rows_hold != nullptr) *rows_hold = hold;
   return worst;
 }
 

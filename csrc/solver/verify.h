@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "linalg/kernels.h"
+#include "solver/kernels.h"
 
 namespace lcp::solver {
 
@@ -12,9 +13,6 @@ constexpr double default_tolerance(bool single_precision) { return single_precis
 
 /// q + row . z as if in twice the precision [Ogita, Rump, Oishi, Accurate sum and dot product, 2005, alg. 5.3].
 double accurate_sum(int n, const double* row, const double* z, double q);
-
-/// A larger residual of a row, relative to its own terms, is more than the rounding errors of solving a basis.
-inline constexpr double kSmallRowResidual = 1e-11;
 
 /// The scale s_i of a row, see violation(); terms: |q_i| + sum_j |M_ij z_j|.
 double scale_of_row(double terms, double largest_q);
@@ -31,12 +29,13 @@ double scale_of_row(double terms, double largest_q);
 /// gives infinity. The first num_equations rows are equations with unknowns of any sign: there, e_i = |w_i|.
 ///   M: n x n row-major, z, q, w: n.
 /// terms: n, or nullptr; becomes |q_i| + sum_j |M_ij z_j|.
+/// rows_hold: nullptr, or becomes whether every e_i is at most kSmallRowResidual of these terms.
 double violation(int n, int num_equations, const double* M, const double* q, const double* z, double tolerance,
-                 double* w, double* terms = nullptr);
+                 double* w, double* terms = nullptr, bool* rows_hold = nullptr);
 
 /// The same where the spans of M's rows are known.
 double violation(const linalg::Rows& M, int num_equations, const double* q, const double* z, double tolerance,
-                 double* w, double* terms = nullptr);
+                 double* w, double* terms = nullptr, bool* rows_hold = nullptr);
 
 /// |w_i| where z_i > 0, else |min(z_i, w_i)|.
 inline double row_error(double z, double w) {
