@@ -48,13 +48,13 @@ LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lane
 template <int N, class L, bool seeks_doubt>
 LCP_NOINLINE Mask<Lanes<L>> find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q, const Lanes<L>* z,
                                         const Lanes<L>* w, const Lanes<L>* scale, Lanes<L>* states) {
-  Lanes<L> limit[N], excess[N], certain[N];
+  Lanes<L> limit[N], excess[N];
   Mask<Lanes<L>> basic[N], tied[N], negligible[N];
   const auto at = [](const Lanes<L>* x) LCP_INLINE_LAMBDA { return [x](int i) LCP_INLINE_LAMBDA { return x[i]; }; };
   return solver::find_pair_states<LaneArithmetic<L>, seeks_doubt>(
       std::integral_constant<int, N>{}, std::integral_constant<int, N>{}, epsilon,
       [M](int i, int j) LCP_INLINE_LAMBDA { return M[i * N + j]; }, at(q), at(z), at(w), at(scale),
-      {limit, excess, certain, basic, negligible, tied},
+      {limit, excess, basic, negligible, tied},
       [states, &tied](int j, const auto& is_basic)
           LCP_INLINE_LAMBDA { states[j] = state_numbers<L>(is_basic, tied[j]); });
 }

@@ -246,7 +246,7 @@ class Lockstep {
   // then stay in registers while the kernel pivots.
   [[gnu::noinline]] static void find_states(int n, const double* M, const double* q, const double* z, const double* w,
                                             const double* scale, double* states) {
-    V limit[kLockstep], excess[kLockstep], certain[kLockstep];
+    V limit[kLockstep], excess[kLockstep];
     Mask<V> basic[kLockstep], tied[kLockstep], negligible[kLockstep];
     const auto at = [](const double* x) LCP_INLINE_LAMBDA {
       return [x](int i) LCP_INLINE_LAMBDA { return load_aligned(x + i * kWidth); };
@@ -254,7 +254,7 @@ class Lockstep {
     const auto doubtful = solver::find_pair_states<LaneArithmetic<double>, true>(
         n, n, std::numeric_limits<T>::epsilon(),
         [M, n](int i, int j) LCP_INLINE_LAMBDA { return load_aligned(M + (i * n + j) * kWidth); }, at(q), at(z), at(w),
-        at(scale), {limit, excess, certain, basic, negligible, tied},
+        at(scale), {limit, excess, basic, negligible, tied},
         [states, &tied](int j, const auto& is_basic)
             LCP_INLINE_LAMBDA { store_aligned(state_numbers<double>(is_basic, tied[j]), states + j * kWidth); });
     V first = load_aligned(states);

@@ -54,30 +54,38 @@ LCP_INLINE inline void for_each_index(std::integral_constant<int, n>, const Func
   (std::make_integer_sequence<int, n>{});
 }
 
+/// By how much |M_ij z_j| is larger than `size`.
+template <class Arithmetic>
+LCP_INLINE inline typename Arithmetic::Number excess_of(const typename Arithmetic::Number& entry,
+                                                        const typename Arithmetic::Number& z,
+                                                        const typename Arithmetic::Number& size) {
+  return Arithmetic::multiply_subtract(Arithmetic::abs(entry), Arithmetic::abs(z), size);
+}
+
 /// The memory that find_pair_states works in: n numbers and flags each, of which `tied` is a result.
 template <class Arithmetic>
 struct PairWorkspace {
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
   Number* limit;             ///< below which a term of row i is round-off; infinite where q_i = 0
-  Number* excess;            ///< by which the largest term of variable j is beyond the limit of its row, or 0
-  Number* certain;           ///< the same, beyond the doubtful sizes; used where these are sought
+  Number* excess;            ///< by which the largest term of variable j is beyond the sizes looked for, or 0
   Flag *basic, *negligible;  ///< of variable j
   Flag* tied;                ///< of row i: whether w_i is round-off
 };
 
-/// The second half of find_pair_states, which few problems need. A positive z_j without a term beyond round-off in a
-/// row with q_i != 0 is basic all the same if it has no term at all in such a row, or one beyond round-off in a row
-/// with q_i = 0. A w_i that the variables that count as 0 alone make positive is 0 as well. Returns, where seeks_doubt,
-/// whether such a row makes a variable basic whose size there is doubtful.
+/// The second half of find_pair_states, which few problems need, where excess[j] is not positive for some z_j != 0.
+/// Such a z_j without a term beyond round-off in a row with q_i != 0 is basic all the same if it has no term at all in
+/// such a row, or one beyond round-off in a row with q_i = 0. A w_i that the variables that count as 0 alone make
+/// positive is 0 as well. Where seeks_doubt, excess is that beyond the doubtful sizes, and the result says whether a
+/// size is doubtful.
 template <class Arithmetic, bool seeks_doubt, class Size, class Variables, class Matrix, class Vector,
           class VectorOfVariables>
-LCP_NOINLINE typename Arithmetic::Flag find_doubtful_pairs(Size n, Variables variables,
-                                                           const typename Arithmetic::Number& round_off,
-                                                           const typename Arithmetic::Number& factor, const Matrix& M,
-                                                           const VectorOfVariables& z, const Vector& w,
-                                                           const Vector& scale,
-                                                           const PairWorkspace<Arithmetic>& workspace) {
+LCP_NOINLINE typename Arithmetic::Flag find_small_pairs(Size n, Variables variables,
+                                                        const typename Arithmetic::Number& round_off,
+                                                        const typename Arithmetic::Number& factor, const Matrix& M,
+                                                        const VectorOfVariables& z, const Vector& w,
+                                                        const Vector& scale,
+                                                        const PairWorkspace<Arithmetic>& workspace) {
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
   const Number zero = 0;
@@ -85,36 +93,47 @@ LCP_NOINLINE typename Arithmetic::Flag find_doubtful_pairs(Size n, Variables var
   Number* const limit = workspace.limit;
   Flag* const basic = workspace.basic;
   Flag* const negligible = workspace.negligible;
-  Flag doubtful(false);
+  Flag doubtful(false), some(false);
   for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
     negligible[j] = Flag(false);
-    if (!Arithmetic::any(z(j) > zero && !basic[j])) return;
+    if (!Arithmetic::any(z(j) != zero && !basic[j])) return;
+    if constexpr (seeks_doubt) {
+      Number excess = zero;
+      for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+        excess = Arithmetic::max(excess, excess_of<Arithmetic>(M(i, j), z(j), limit[i]));
+      });
+      doubtful = doubtful || (excess > zero && !basic[j]);
+      basic[j] = excess > zero;
+    }
     Flag seen(false);
     for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
       seen = seen || (limit[i] < infinity && Arithmetic::abs(M(i, j) * z(j)) > zero);
     });
-    negligible[j] = seen && !basic[j];
+    negligible[j] = z(j) > zero && seen && !basic[j];
     basic[j] = z(j) > zero && !negligible[j];
+    some = some || negligible[j];
   });
+  if (!Arithmetic::any(some)) return doubtful;
+  Number* const least = workspace.excess;  // the least term of row i that is beyond round-off, where q_i = 0
   for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+    least[i] = infinity;
     if (!Arithmetic::any(!(limit[i] < infinity))) return;
     Number rest = zero;
     for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
       rest += Arithmetic::select(negligible[j], zero, Arithmetic::abs(M(i, j) * z(j)));
     });
-    const Number least = Arithmetic::select(!(limit[i] < infinity) && rest > zero, round_off * rest, infinity);
-    const Number certain = factor * least;
-    for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
-      const Number effect = Arithmetic::abs(M(i, j) * z(j));
-      const Flag balances = effect > least;
-      if constexpr (seeks_doubt) doubtful = doubtful || (balances && !basic[j] && effect <= certain);
-      basic[j] = basic[j] || balances;
-    });
+    least[i] = Arithmetic::select(!(limit[i] < infinity) && rest > zero, round_off * rest, infinity);
   });
   Number* const zeros = limit;  // of each row, the terms of the variables that count as 0
   for_each_index(n, [&](int i) LCP_INLINE_LAMBDA { zeros[i] = zero; });
   for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
-    if (!Arithmetic::any(z(j) > zero && !basic[j])) return;
+    if (!Arithmetic::any(negligible[j])) return;
+    for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
+      const Number term = Arithmetic::abs(M(i, j) * z(j));
+      const Flag balances = term > least[i];
+      if constexpr (seeks_doubt) doubtful = doubtful || (balances && !basic[j] && term <= factor * least[i]);
+      basic[j] = basic[j] || balances;
+    });
     for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
       zeros[i] += Arithmetic::select(basic[j], zero, Arithmetic::abs(M(i, j) * z(j)));
     });
@@ -154,38 +173,25 @@ LCP_INLINE inline typename Arithmetic::Flag find_pair_states(
   Flag* const tied = workspace.tied;
   const Number factor = static_cast<Element>(doubtful_factor(epsilon));
   Flag doubtful(false);
-  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
-    excess[j] = zero;
-    if constexpr (seeks_doubt) workspace.certain[j] = zero;
-  });
+  for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA { excess[j] = zero; });
   for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
     const Number error = round_off * scale(i);
     tied[i] = w(i) <= error;
     limit[i] = Arithmetic::select(Arithmetic::abs(q(i)) > round_off * w(i) + error, error, infinity);
+    if constexpr (seeks_doubt) doubtful = doubtful || (!tied[i] && w(i) <= factor * error);
+    const Number size = seeks_doubt ? factor * limit[i] : limit[i];
     for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
-      const Number beyond = Arithmetic::multiply_subtract(Arithmetic::abs(M(i, j)), Arithmetic::abs(z(j)), limit[i]);
-      excess[j] = Arithmetic::max(excess[j], beyond);
+      excess[j] = Arithmetic::max(excess[j], excess_of<Arithmetic>(M(i, j), z(j), size));
     });
-    if constexpr (seeks_doubt) {
-      const Number doubt_ends = factor * limit[i];
-      doubtful = doubtful || (!tied[i] && w(i) <= factor * error);
-      for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
-        const Number beyond =
-            Arithmetic::multiply_subtract(Arithmetic::abs(M(i, j)), Arithmetic::abs(z(j)), doubt_ends);
-        workspace.certain[j] = Arithmetic::max(workspace.certain[j], beyond);
-      });
-    }
   });
-  Flag doubt(false);
+  Flag small(false);
   for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
     basic[j] = excess[j] > zero;
-    doubt = doubt || (z(j) > zero && !basic[j]);
-    if constexpr (seeks_doubt) doubtful = doubtful || (basic[j] && !(workspace.certain[j] > zero));
+    small = small || (z(j) != zero && !basic[j]);
   });
-  if (Arithmetic::any(doubt)) {
-    doubtful =
-        find_doubtful_pairs<Arithmetic, seeks_doubt>(n, variables, round_off, factor, M, z, w, scale, workspace) ||
-        doubtful;
+  if (Arithmetic::any(small)) {
+    doubtful = find_small_pairs<Arithmetic, seeks_doubt>(n, variables, round_off, factor, M, z, w, scale, workspace) ||
+               doubtful;
   }
   for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA { emit(j, basic[j] && z(j) > zero); });
   return doubtful;

@@ -20,7 +20,7 @@ PairStates::PairStates(int n, int num_equations, bool single_precision)
     : n_(n),
       num_equations_(num_equations),
       epsilon_(single_precision ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon()),
-      numbers_(static_cast<std::size_t>(4) * n),
+      numbers_(static_cast<std::size_t>(3) * n),
       flags_(static_cast<std::size_t>(3) * n),
       support_(n) {}
 
@@ -56,7 +56,7 @@ bool PairStates::decide(const double* M, const double* q, const double* z, const
   std::fill_n(states, n_, PairState::kNonbasic);
   const bool doubtful = find_pair_states<ScalarArithmetic, true>(
       n_, variables, epsilon_, entry, at(q), variable, at(w), at(scale),
-      {scale + n, scale + 2 * n, scale + 3 * n, flags, flags + n, tied}, [=](int j, bool basic) {
+      {scale + n, scale + 2 * n, flags, flags + n, tied}, [=](int j, bool basic) {
         if (basic) states[support[j]] = PairState::kBasic;
       });
   std::fill_n(states, num_equations_, PairState::kBasic);
