@@ -58,7 +58,8 @@ struct FrictionResult {
 };
 
 /// Solves one problem for each element of a batch. Elements are independent: the same inputs give the same bits for any
-/// number of threads, batch size and position in the batch.
+/// number of threads, batch size and position in the batch. If most entries of A and J are 0, the factorisations are
+/// sparse.
 ///
 ///   A: [..., n, n], kg in the coordinates of v: symmetric and positive definite, float32 or float64, any strides; n
 ///   may be 0. v_free: [..., n], m/s, the velocity without contact. J: [..., 3 c, n], of each contact the rows of

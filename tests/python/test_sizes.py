@@ -92,6 +92,42 @@ def test_each_element_gets_the_bits_that_it_gets_alone(kind, options):
             assert not beyond(x[b], y).any()
 
 
+@EVERY
+def test_sizes_give_the_same_bits_in_float32_and_for_any_number_of_threads(kind):
+    make, solver = PROBLEMS[kind], getattr(lcp, kind)
+    problems = [[x.float() for x in problem] for problem in 10 * make()]
+    arguments, sizes = padded(problems)
+    inputs = leaves(arguments)
+    expected = solver(*inputs, sizes=sizes)
+    slopes = gradients(expected[:2], inputs)
+    for b, problem in enumerate(problems):
+        own = leaves(problem)
+        alone = solver(*own)
+        for x, y in zip((*expected, *slopes), (*alone, *gradients(alone[:2], own))):
+            assert_same(cut(x[b], y), y)
+    threads = torch.get_num_threads()
+    try:
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            again = leaves(arguments)
+            results = solver(*again, sizes=sizes)
+            assert_same(results, expected)
+            assert_same(gradients(results[:2], again), slopes)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("method", ["auto", "lemke", "enumeration", "newton_min", "central_path"])
+def test_every_method_has_sizes(method):
+    problems = lcps([3, 0, 5, 1, 3, 2])
+    (M, q), sizes = padded(problems)
+    results = lcp.solve(M, q, method=method, sizes=sizes)
+    for b, problem in enumerate(problems):
+        for x, y in zip(results, lcp.solve(*problem, method=method)):
+            assert_same(cut(x[b], y), y)
+            assert not beyond(x[b], y).any()
+
+
 @pytest.mark.parametrize("options", [{"ties": t} for t in ("inactive", "active", "midpoint")] + [{"kappa": 0.1}])
 def test_gradients_of_every_kind_have_sizes(options):
     M, q, *_ = tied_problems(4, n=4)

@@ -97,7 +97,9 @@ def test_without_friction_normals_alone_push():
     gamma = lcp.solve_friction(*arguments)[1].unflatten(-1, (2, 3))
     assert not gamma[..., :2].any() and (gamma[..., 2] >= 0).all()
     *rest, mu = arguments
-    assert gradcheck(lambda *x: solve(*x, mu, tolerance=1e-14), leaves(rest), check_forward_ad=True)
+    exact = lambda *x: solve(*x, mu, tolerance=1e-14)
+    assert gradcheck(exact, leaves(rest), check_forward_ad=True)
+    assert gradgradcheck(exact, leaves(rest), check_fwd_over_rev=True)
 
 
 @pytest.mark.parametrize("v_free, expected", [
@@ -142,6 +144,26 @@ def test_where_v_may_change_by_itself_its_derivative_is_one_that_obeys_the_law()
     kernel = torch.autograd.grad(motion(free)[0][0], free)[0]
     assert_near(kernel, torch.stack([dv(*axis)[0] for axis in torch.eye(3).tolist()]))
     assert_near(kernel, torch.autograd.grad(motion(free)[0][0], free, create_graph=True)[0])
+
+
+def test_in_other_coordinates_a_sparse_problem_is_dense_and_has_the_same_solution():
+    """Thirty bodies, each on a contact of its own: most entries of A and J are 0, unless the coordinates are mixed."""
+    states = STATES * 10
+    each = [problem([state], seed=20 * k, n=3)[0] for k, state in enumerate(states)]
+    A, J = (torch.block_diag(*(x[k] for x in each)) for k in (0, 2))
+    v_free, b, mu = (torch.cat([x[k] for x in each]) for k in (1, 3, 4))
+    Q = torch.linalg.qr(normal(90, 90))[0]  # v = Q' of the new velocities
+
+    def mixed(A, v_free, J, b, mu):
+        v, gamma = solve(Q @ A @ Q.mT, Q @ v_free, J @ Q.mT, b, mu, tolerance=1e-14)
+        return Q.mT @ v, gamma
+
+    sparse = lambda *x: solve(*x, tolerance=1e-14)
+    arguments = [A, v_free, J, b, mu]
+    assert_near(sparse(*arguments), mixed(*arguments))
+    total = lambda f: lambda *x: sum(y.sin().sum() for y in f(*x))
+    for x, y in zip(gradients(total(sparse), arguments), gradients(total(mixed), arguments)):
+        assert_near(x, y)
 
 
 def test_a_box_that_slides_and_spins_on_its_corners_has_a_gradient():
@@ -190,12 +212,32 @@ def test_certificates_tell_what_is_known():
     assert bad[0].isnan() and bad[1].isnan() and bad[2] == 0 and not bad[3]
 
 
-@pytest.mark.parametrize("jacobian", [jacrev, jacfwd])
-def test_on_an_edge_the_derivative_is_that_of_the_declared_side(jacobian):
+def one_contact(v_free, mu=tensor([0.5])):
     one = torch.eye(3, dtype=torch.float64)
-    slope = jacobian(lambda v: lcp.solve_friction(one, v, one, torch.zeros(3).double(), tensor([0.5]))[0])
-    assert_near(slope(tensor([0.5, 0, -1])), torch.zeros(3, 3).double())  # stick | slide
-    assert_near(slope(tensor([0.3, 0, 0])), one)  # apart | slide
+    return solve(one, v_free, one, torch.zeros(3).double(), mu, tolerance=1e-14)
+
+
+# For each border of two states: a v_free of one contact on it, the way across, and the declared side.
+BORDERS = {"slide | stick": ([0.5, 0, -1], [1.0, 0, 0], -1), "slide | apart": ([0.3, 0, 0], [0, 0, 1.0], 1),
+           "stick | apart": ([0.0, 0, 0], [0, 0, 1.0], 1)}
+
+
+@pytest.mark.parametrize("border", BORDERS)
+def test_on_both_sides_of_a_border_the_derivatives_are_those_of_differences(border):
+    on, across, _ = BORDERS[border]
+    for side in (-1e-3, 1e-3):
+        inputs = leaves([tensor(on) + side * tensor(across), tensor([0.5])])
+        assert gradcheck(one_contact, inputs, check_forward_ad=True)
+        assert gradgradcheck(one_contact, inputs, check_fwd_over_rev=True)
+
+
+@pytest.mark.parametrize("jacobian", [jacrev, jacfwd])
+@pytest.mark.parametrize("border", BORDERS)
+def test_on_a_border_the_derivative_is_that_of_the_declared_side(border, jacobian):
+    on, across, side = BORDERS[border]
+    slope = jacobian(lambda v: one_contact(v)[0])
+    assert_near(slope(tensor(on)), slope(tensor(on) + 1e-3 * side * tensor(across)))
+    assert (slope(tensor(on)) - slope(tensor(on) - 1e-3 * side * tensor(across))).abs().max() > 0.1
 
 
 def test_statuses_are_those_of_what_was_given():
