@@ -119,6 +119,7 @@ class Backward {
     read_step<double>(path.g_x_next, s, v, lanes(v), k_, l_);
     read_step<double>(path.g_z, s, v, lanes(v), N, g_z);
     read_step<double>(path.g_w, s, v, lanes(v), N, g_w);
+    fetch_previous(s, v);
     for (int i = 0; i < k_; ++i) l_[i] += carried[i];
     add_transposed(D_, v, k_, N, l_, g_z);
     V of_w[N];
@@ -156,6 +157,21 @@ class Backward {
     for (int j = 0; j < k_; ++j) carried[j] = 0;
     add_transposed(A_, v, k_, k_, l_, carried);
     add_transposed(E_, v, N, k_, t, carried);
+  }
+
+  // Fetches the memory of the step before, as a walk forward does that of the next.
+  LCP_INLINE void fetch_previous(std::int64_t s, int v) const {
+    if (s == 0) return;
+    const WalkedPath<T>& path = walk_.path;
+    fetch_step<double>(path.states, s - 1, v, N);
+    fetch_step<double>(path.g_x_next, s - 1, v, k_);
+    fetch_step<double>(path.g_z, s - 1, v, N);
+    fetch_step<double>(path.g_w, s - 1, v, N);
+    if (of_D_.data != nullptr || of_M_.data != nullptr || walk_.cone != nullptr)
+      fetch_step<double>(path.z, s - 1, v, N);
+    if (of_G_.data != nullptr || walk_.cone != nullptr) fetch_step<double>(path.w, s - 1, v, N);
+    if (of_B_.data != nullptr || of_H_.data != nullptr) fetch_step<double>(path.u, s - 1, v, m_);
+    if (s > 1 && (of_A_.data != nullptr || of_E_.data != nullptr)) fetch_step<double>(path.x_next, s - 2, v, k_);
   }
 
   // The state at the beginning of the step.

@@ -96,6 +96,7 @@ class Forward {
       const int v = first + j;
       V* const u = u_ + std::ptrdiff_t{m()} * j;
       read_step<T>(walk_.u, s, v, lanes_of<T>(walk_.count, v), m(), u);
+      fetch_next(s, v);
       const V *const x = x_ + std::ptrdiff_t{k()} * v, *const E = E_.of(v), *const H = H_.of(v), *const q = q_.of(v);
       for (int i = 0; i < N; ++i) {
         V sum = 0;
@@ -128,6 +129,18 @@ class Forward {
       write(s, v, z, w, residual, status, states);
       advance(s, v, u_ + std::ptrdiff_t{m()} * j, z, w, unsolved);
     }
+  }
+
+  // Fetches the memory of the next step: it lies a whole batch further on, where the processor does not look for it.
+  LCP_INLINE void fetch_next(std::int64_t s, int v) const {
+    if (s + 1 == walk_.steps) return;
+    fetch_step<T>(walk_.u, s + 1, v, m());
+    const Path<T>& to = walk_.to;
+    const std::int64_t at = (s + 1) * to.batch + std::int64_t{v} * kLanes<T>;
+    fetch<T>(to.x_next + at * k(), k());
+    fetch<T>(to.z + at * N, N);
+    fetch<T>(to.w + at * N, N);
+    fetch<T>(to.residual + at, 1);
   }
 
   // Solves the problems of the lanes that the kernel has not solved.

@@ -111,6 +111,19 @@ LCP_INLINE inline void read_step(const StepsView<Stored>& view, std::int64_t s, 
   }
 }
 
+// Fetches `size` numbers of each trajectory of a vector into the cache, to be read or written.
+template <class L, class Stored>
+LCP_INLINE inline void fetch(const Stored* p, int size) {
+  constexpr std::ptrdiff_t kLine = 64;
+  const auto* const bytes = reinterpret_cast<const char*>(p);
+  const std::ptrdiff_t count = std::ptrdiff_t{size} * kLanes<L> * static_cast<int>(sizeof(Stored));
+  for (std::ptrdiff_t first = 0; first < count; first += kLine) __builtin_prefetch(bytes + first, 1);
+}
+template <class L, class Stored>
+LCP_INLINE inline void fetch_step(const StepsView<Stored>& view, std::int64_t s, int v, int size) {
+  if (!view.shared) fetch<L>(view.data + s * view.stride + std::ptrdiff_t{v} * kLanes<L> * size, size);
+}
+
 // How many lanes of vector v are trajectories.
 template <class L>
 LCP_INLINE inline int lanes_of(std::int64_t count, int v) {
