@@ -1,9 +1,13 @@
 // batch/: large batches of small problems, each with its own M, with one M for all (shared), or with that M repeated in
-// memory; thread/: the same work on one and on two threads; guess/: the effect of a proposed active set.
+// memory; sizes/: batches of unequal size; thread/: the same work on one and on two threads; guess/: the effect of a
+// proposed active set.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <cstdint>
+#include <string>
 #include <thread>
+#include <tuple>
 
 #include "measure.h"
 
@@ -32,9 +36,26 @@ void add_batch(const std::string& name) {
   add_work("forward float32", forward, M::kBatched, at::kFloat);
   add_work("forward shared", forward, M::kShared, at::kDouble);
   add_work("forward repeated", forward, M::kRepeated, at::kDouble);
-  add_work("forward and backward", differentiating, M::kBatched, at::kDouble);
-  add_work("forward and backward float32", differentiating, M::kBatched, at::kFloat);
-  add_work("forward and backward shared", differentiating, M::kShared, at::kDouble);
+  const auto both = [](const at::Tensor& matrix, const at::Tensor& q) { return differentiating(matrix, q); };
+  add_work("forward and backward", both, M::kBatched, at::kDouble);
+  add_work("forward and backward float32", both, M::kBatched, at::kFloat);
+  add_work("forward and backward shared", both, M::kShared, at::kDouble);
+}
+
+// P-matrices: of size n all, or of sizes 1 to n in turn or sorted.
+void add_sizes(std::int64_t n) {
+  const std::string set = "p_" + std::to_string(n);
+  const auto add_work = [&](const std::string& order, bool gradient) {
+    add("sizes/" + set + "/" + order + (gradient ? ", forward and backward" : ""), kBatch, [=](benchmark::State&) {
+      const ProblemSet& problems = problem_set(set, kBatch);
+      SolveOptions options;
+      if (order != "all") options.sizes = 1 + at::arange(kBatch, at::kLong).remainder(n);
+      if (order == "sorted") options.sizes = std::get<0>(options.sizes->sort());
+      return gradient ? differentiating(problems.M, problems.q, options) : solving(problems.M, problems.q, options);
+    });
+  };
+  for (const char* order : {"all", "mixed", "sorted"}) add_work(order, false);
+  for (const char* order : {"all", "mixed"}) add_work(order, true);
 }
 
 void add_threads(const std::string& name, std::int64_t count) {
@@ -70,6 +91,7 @@ void add_guesses(const std::string& name, std::int64_t count) {
 
 void add_batches() {
   for (const char* name : {"sliding_3", "p_2", "p_3", "p_4", "p_6", "friction_4", "friction_6"}) add_batch(name);
+  for (const std::int64_t n : {4, 8, 16}) add_sizes(n);
   add_threads("sliding_3", kBatch);
   add_threads("friction_24", 2000);
   add_guesses("sliding_3", kBatch);

@@ -45,7 +45,7 @@ void add_size(const std::string& name, std::int64_t count) {
     });
   };
   add_work("forward", [](const at::Tensor& M, const at::Tensor& q) { return solving(M, q); });
-  add_work("forward and backward", differentiating);
+  add_work("forward and backward", [](const at::Tensor& M, const at::Tensor& q) { return differentiating(M, q); });
   add_work("copy", copying);
 }
 

@@ -28,11 +28,11 @@ Work solving(const at::Tensor& M, const at::Tensor& q, const SolveOptions& optio
   return [=] { benchmark::DoNotOptimize(solve(M, q, options).z); };
 }
 
-Work differentiating(const at::Tensor& M_given, const at::Tensor& q_given) {
+Work differentiating(const at::Tensor& M_given, const at::Tensor& q_given, const SolveOptions& options) {
   const at::Tensor M = M_given.clone().requires_grad_();
   const at::Tensor q = q_given.clone().requires_grad_();
   return [=, ones = at::ones_like(q)] {
-    benchmark::DoNotOptimize(torch::autograd::grad({solve(M, q).z}, {M, q}, {ones}));
+    benchmark::DoNotOptimize(torch::autograd::grad({solve(M, q, options).z}, {M, q}, {ones}));
   };
 }
 

@@ -29,7 +29,7 @@ Work copying(const at::Tensor& M, const at::Tensor& q);
 Work solving(const at::Tensor& M, const at::Tensor& q, const SolveOptions& options = {});
 
 /// The same and the gradients of sum(z) with respect to M and q.
-Work differentiating(const at::Tensor& M, const at::Tensor& q);
+Work differentiating(const at::Tensor& M, const at::Tensor& q, const SolveOptions& options = {});
 
 /// The LU factors of M, by LibTorch.
 Work factoring(const at::Tensor& M);

@@ -255,6 +255,13 @@ def other_rows(measured):
             rows.append(Row(f"1000 {title}, {steps} steps, 2 threads: {what}, per step and trajectory", reference,
                             time_text(whole), ratio(whole, solves), "rollout / solves", target,
                             counts=measured.row("rollout", f"{name} {work}", "whole")))
+    for n in (4, 8, 16):
+        for kind, what in (("mixed", "forward"), ("sorted", "sorted, forward"),
+                           ("mixed, forward and backward", "forward and backward")):
+            reference = measured.ns("sizes", f"p_{n}", "all" + kind[len("mixed"):] if "backward" in kind else "all")
+            ns = measured.ns("sizes", f"p_{n}", kind)
+            rows.append(Row(f"P-matrices of `sizes` 1 to {n}, B = 65536: {what}", f"all of size {n} {time_text(reference)}",
+                            time_text(ns), ratio(ns, reference), "sizes / all"))
     for name, title in (("sliding_3", "3x3 sliding blocks, B = 65536"), ("friction_24", "friction n = 24, B = 2000")):
         none = measured.ns("guess", name, "none")
         for kind, what in (("right", "the right guess"), ("wrong", "a wrong guess, the neighbour's")):

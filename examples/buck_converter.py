@@ -10,7 +10,7 @@ import sys
 
 import torch
 
-torch.ops.load_library(sys.argv[1])
+torch.ops.load_library(sys.argv[1] if sys.argv[1:] else "build/lib/libtorchlcp.so")
 double = {"dtype": torch.float64}
 V_IN, DROP, R_ON, C, LOAD, PERIOD, STEPS = 12.0, 0.4, 0.05, 1e-6, 100.0, 1e-5, 25  # V, V, ohm, F, ohm, s; of each phase
 

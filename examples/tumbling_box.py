@@ -6,7 +6,7 @@ import sys
 
 import torch
 
-torch.ops.load_library(sys.argv[1])
+torch.ops.load_library(sys.argv[1] if sys.argv[1:] else "build/lib/libtorchlcp.so")
 numbers = lambda *x: torch.tensor(x, dtype=torch.float64)
 dt, mass, gravity, restitution = 0.005, 1.0, numbers(0, 0, -9.81), 0.3
 size = numbers(0.1, 0.12, 0.2)
