@@ -246,12 +246,13 @@ def other_rows(measured):
             ("tripod", "tripods", 50, "lcp::solve", ("", "")),
             ("cube", "cubes, exact cone", 200, "lcp::solve_friction", ("<= 1.5", "<= 3"))):
         for work, what, target in (("forward", "rollout", targets[0]), ("gradient", "rollout and gradient", targets[1])):
-            whole, solves, copy, inside = (measured.ns("rollout", f"{name} {work}", who)
-                                           for who in ("whole", "one batch", "copy", "inside lcp"))
+            whole, solves, batch, copy, inside = (
+                measured.ns("rollout", f"{name} {work}", who)
+                for who in ("whole", "step by step", "one batch", "copy", "inside lcp"))
             share = ratio(inside, whole)
             reference = NONE if share is None else (
-                f"its problems in one {solver} {time_text(solves)}, a copy of its bytes {time_text(copy)}; "
-                f"{100 * share:.0f} % is inside lcp::")
+                f"its problems by one {solver} a step {time_text(solves)}, by one for all {time_text(batch)}; a copy of "
+                f"its bytes {time_text(copy)}; {100 * share:.0f} % is inside lcp::")
             rows.append(Row(f"1000 {title}, {steps} steps, 2 threads: {what}, per step and trajectory", reference,
                             time_text(whole), ratio(whole, solves), "rollout / solves", target,
                             counts=measured.row("rollout", f"{name} {work}", "whole")))

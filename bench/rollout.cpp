@@ -1,8 +1,9 @@
 // rollout/: 1000 trajectories, on as many threads as there are cores, up to 2, of 1000 steps, and of 50 steps of a
 // tripod and 200 of a cube. "gradient" is a rollout and the gradient of its last state with respect to mu and the
-// first. Beside it: the time inside lcp:: of it; the problems of all steps solved as one batch, "gradient" with that of
-// z in q, for the cube that of v in b; and a copy of as many bytes as the rollout must read and write. Memory that is
-// freed is kept: page faults in fresh memory would be most of the time of some.
+// first. Beside it: the time inside lcp:: of it; the problems of its steps, solved by one call for each step, as a loop
+// has to, and by one for all steps, "gradient" with that of z in q, for the cube that of v in b; and a copy of as many
+// bytes as the rollout must read and write. Memory that is freed is kept: page faults in fresh memory would be most of
+// the time of some.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
@@ -40,12 +41,15 @@ struct Result {
   Tensor last, status;
 };
 
+/// Solves the problems of `count` steps of a rollout as one batch.
+using Solves = std::function<Work(std::int64_t first, std::int64_t count, bool gradient)>;
+
 /// A rollout of a system from (state, mu).
 struct Rollout {
   Tensor state, mu;
   std::function<Result(const Tensor& state, const Tensor& mu)> run;
-  std::function<Work(bool gradient)> solve_all;  ///< the problems of all steps, as one batch
-  std::int64_t bytes, gradient_bytes;            ///< that a step of a trajectory must read and write
+  Solves solves;
+  std::int64_t bytes, gradient_bytes;  ///< that a step of a trajectory must read and write
 };
 
 // The states before the steps of a rollout, without their history.
@@ -59,7 +63,10 @@ Tensor starts_of(const Tensor& first, const Tensor& next) {
 Rollout rollout_of(const Tensor& state, const Tensor& mu,
                    std::function<Result(const Tensor& state, const Tensor& mu)> run, const physics::Problem& problems,
                    std::int64_t states, std::int64_t inputs) {
-  const auto solve_all = [M = problems.M, q = problems.q.contiguous()](bool gradient) -> Work {
+  const auto solves = [all_M = problems.M, all_q = problems.q.contiguous()](std::int64_t first_step, std::int64_t count,
+                                                                            bool gradient) -> Work {
+    const Tensor q = all_q.narrow(0, first_step, count),
+                 M = all_M.dim() > 2 ? all_M.narrow(0, first_step, count) : all_M;
     if (!gradient) return solving(M, q);
     const Tensor leaf = q.clone().requires_grad_();
     return [=, ones = at::ones_like(q)] {
@@ -67,7 +74,7 @@ Rollout rollout_of(const Tensor& state, const Tensor& mu,
     };
   };
   const std::int64_t n = problems.q.size(-1), forward = 8 * (inputs + states + 2 * n + 1) + 1;
-  return {state, mu, std::move(run), solve_all, forward, forward + 2 * n + 8 * states};
+  return {state, mu, std::move(run), solves, forward, forward + 2 * n + 8 * states};
 }
 
 Rollout sliding_block(physics::SlidingBlockFormulation formulation) {
@@ -127,8 +134,8 @@ Rollout tripod() {
 }
 
 // The friction problems of all steps of a rollout of one body, with the chosen contacts alone.
-std::function<Work(bool gradient)> friction_problems(const physics::RigidScene& scene, const physics::RigidState& start,
-                                                     const Tensor& u, const physics::RigidSolution& rollout) {
+Solves friction_problems(const physics::RigidScene& scene, const physics::RigidState& start, const Tensor& u,
+                         const physics::RigidSolution& rollout) {
   const physics::RigidStepper stepper(scene, {}, at::kDouble);
   std::vector<Tensor> all_v_free, all_J, all_b, all_sizes;
   physics::RigidState now = start;
@@ -150,12 +157,15 @@ std::function<Work(bool gradient)> friction_problems(const physics::RigidScene& 
   const auto most = sizes.max().item<std::int64_t>();
   const Tensor J = at::stack(all_J).narrow(-3, 0, most).flatten(-3, -2),
                b = at::stack(all_b).narrow(-2, 0, most).flatten(-2);
-  return [=, A = stepper.A(), mu = scene.mu.expand({most}).contiguous()](bool gradient) -> Work {
-    const FrictionOptions options = {.sizes = sizes, .tolerance = physics::RigidOptions::kTolerance};
-    if (!gradient) return [=] { benchmark::DoNotOptimize(solve_friction(A, v_free, J, b, mu, options)); };
-    const Tensor leaf = b.clone().requires_grad_();
-    return [=, ones = at::ones_like(v_free)] {
-      const Tensor v = solve_friction(A, v_free, J, leaf, mu, options).v;
+  return [=, A = stepper.A(), mu = scene.mu.expand({most}).contiguous()](std::int64_t first, std::int64_t count,
+                                                                         bool gradient) -> Work {
+    const auto some = [=](const Tensor& x) { return x.narrow(0, first, count); };
+    const FrictionOptions options = {.sizes = some(sizes), .tolerance = physics::RigidOptions::kTolerance};
+    const Tensor free = some(v_free), rows = some(J), bias = some(b);
+    if (!gradient) return [=] { benchmark::DoNotOptimize(solve_friction(A, free, rows, bias, mu, options)); };
+    const Tensor leaf = bias.clone().requires_grad_();
+    return [=, ones = at::ones_like(free)] {
+      const Tensor v = solve_friction(A, free, rows, leaf, mu, options).v;
       benchmark::DoNotOptimize(torch::autograd::grad({v}, {leaf}, {ones}));
     };
   };
@@ -216,7 +226,18 @@ void add_rollout(const std::string& system, std::int64_t steps, const std::funct
         torch::autograd::grad({rollout.run(state, mu).last.sum()}, {state, mu});
       };
     };
-    const auto solves = [=]() -> Work { return make().solve_all(gradient); };
+    const auto solves = [=](std::int64_t steps_of_a_call) {
+      return [=]() -> Work {
+        const Rollout rollout = make();
+        std::vector<Work> calls;
+        for (std::int64_t s = 0; s < steps; s += steps_of_a_call) {
+          calls.push_back(rollout.solves(s, steps_of_a_call, gradient));
+        }
+        return [calls] {
+          for (const Work& call : calls) call();
+        };
+      };
+    };
     const auto copies = [=]() -> Work {
       const Rollout rollout = make();
       const std::int64_t half = (gradient ? rollout.gradient_bytes : rollout.bytes) * problems / 2;
@@ -248,7 +269,10 @@ void add_rollout(const std::string& system, std::int64_t steps, const std::funct
       on_threads(state, work, &observer);
     })->UseManualTime();
     benchmark::RegisterBenchmark((name + "/one batch").c_str(), [=](benchmark::State& state) {
-      on_threads(state, solves, nullptr);
+      on_threads(state, solves(steps), nullptr);
+    })->UseRealTime();
+    benchmark::RegisterBenchmark((name + "/step by step").c_str(), [=](benchmark::State& state) {
+      on_threads(state, solves(1), nullptr);
     })->UseRealTime();
     benchmark::RegisterBenchmark((name + "/copy").c_str(), [=](benchmark::State& state) {
       on_threads(state, copies, nullptr);
