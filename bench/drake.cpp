@@ -1,5 +1,5 @@
-// Drake's solvers of LCPs, by its Python package, whose wheels have no C++ headers: drake.py reads the problems from a
-// file and answers through a pipe.
+// Drake's solvers of LCPs, by its Python package, whose wheels have no C++ headers: drake_process.py reads the problems
+// from a file and answers through a pipe.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -60,7 +60,7 @@ class Drake : public Peer {
     posix_spawn_file_actions_t actions;
     if (pipe2(ends, O_CLOEXEC) != 0 || posix_spawn_file_actions_init(&actions) != 0) std::abort();
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    const std::string script = std::string(TORCHLCP_BENCH_FOLDER) + "/drake.py";
+    const std::string script = std::string(TORCHLCP_BENCH_FOLDER) + "/drake_process.py";
     std::string words[] = {python_, script, solver_, path_.string(), std::to_string(first)};
     char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), words[4].data(), nullptr};
     if (posix_spawn(&process_, words[0].c_str(), &actions, nullptr, arguments, environ) != 0) std::abort();

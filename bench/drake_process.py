@@ -1,6 +1,6 @@
 """Solves LCPs by Drake, one after another, for drake.cpp.
 
-    python bench/drake.py SOLVER FILE FIRST
+    python bench/drake_process.py SOLVER FILE FIRST
 
 SOLVER: a class of pydrake.solvers. FILE: of each problem n, an int64, M by rows and q. Of each problem from FIRST on, it
 writes 1 if Drake claims to have solved it, else 0, and z, all as doubles.
