@@ -62,6 +62,27 @@ TEST(VerifyTest, SeesOneWrongRowAmongMany) {
   }
 }
 
+TEST(VerifyTest, SaysWhetherRowsHoldToTheRoundOffOfTheirOwnTerms) {
+  constexpr int kRows = 70;                  // more than are looked at together
+  for (const double largest : {1.0, 1e9}) {  // a row with 1e9 is summed in twice the precision
+    for (const int wrong : {-1, 0, 13, 69}) {
+      std::vector<double> M(kRows * kRows), q(kRows, -1.0), z(kRows, 1.0), w(kRows), terms(kRows);
+      for (int i = 0; i < kRows; ++i) M[static_cast<std::size_t>(i) * (kRows + 1)] = 1;
+      M[2 * kRows + 3] = largest;
+      M[2 * kRows + 4] = -largest;
+      if (wrong >= 0) z[wrong] += 1e-10;
+      bool rows_hold = wrong >= 0;
+      EXPECT_LE(violation(kRows, 0, M.data(), q.data(), z.data(), kTolerance, w.data(), terms.data(), &rows_hold), 1);
+      EXPECT_EQ(rows_hold, wrong < 0) << wrong;
+    }
+  }
+  const double M = 1, q = -1, z = std::nan("");
+  double w;
+  bool rows_hold = true;
+  violation(1, 0, &M, &q, &z, kTolerance, &w, nullptr, &rows_hold);
+  EXPECT_FALSE(rows_hold);
+}
+
 TEST(VerifyTest, DoesNotExcuseAHugeZ) {
   // A nearly singular basis: the terms are 1e17, and their cancellation leaves an error of the size of q.
   const double M[4] = {1, -1, -1, 1};
