@@ -1,4 +1,4 @@
-"""A simulator of one's own body in 60 lines: a box that is thrown on the ground, and a gradient through its impacts.
+"""A simulator of a box that is thrown on the ground, in 60 lines, and a gradient through its impacts.
 
     python examples/tumbling_box.py build/lib/libtorchlcp.so
 """

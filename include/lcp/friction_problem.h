@@ -31,13 +31,13 @@ struct FrictionMotion {
 /// The LCP w = M z + q, 0 <= z perp w >= 0, of the contacts that the other arguments define as in lcp::solve_friction,
 /// with the pyramid that the directions span in place of each cone. It has f = c (count + 2) unknowns: the normal
 /// impulses, [c]; the impulses in the directions, [c, count]; and the slip speeds, [c]. M is copositive, so that
-/// in exact arithmetic Lemke's method solves every LCP that is feasible. Differentiable in all five, any number of
-/// times. Throws c10::Error for shapes, dtypes, devices or directions that do not fit.
+/// in exact arithmetic Lemke's method finds a solution where b_t = 0 and b_n >= 0. Differentiable in all five, any
+/// number of times. Throws c10::Error for shapes, dtypes, devices or directions that do not fit.
 LCP_API FrictionProblem friction_problem(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                          const at::Tensor& b, const at::Tensor& mu,
                                          const FrictionDirections& directions = {});
 
-/// The motion that a solution z, [..., f], of the friction_problem of A, v_free and J means.
+/// v and gamma of a solution z, [..., f], of the friction_problem of A, v_free and J.
 /// Throws c10::Error for shapes, dtypes, devices or directions that do not fit.
 LCP_API FrictionMotion friction_motion(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                        const at::Tensor& z, const FrictionDirections& directions = {});

@@ -32,10 +32,10 @@ struct FrictionOptions {
   /// Units of N s times m/s, J. Where Newton's method finds no such point, the gradient is NaN.
   double kappa = 0.0;
 
-  /// An element is solved where max_k |d_k gamma_k - P_k(d_k gamma_k - u_k - mu_k |u_kt| e_n)| is at most tolerance
-  /// times the largest |J v_free + b|. P_k projects on the cone of contact k, and d_k is the mean of the diagonal of
-  /// its block of J A^-1 J'. The condition holds in double precision, before results are rounded to the dtype. Absent:
-  /// 1e-10 in float64, 1e-7 in float32.
+  /// An element is solved where every component of d_k gamma_k - P_k(d_k gamma_k - u_k - mu_k |u_kt| e_n) is at most
+  /// tolerance times the largest of J v_free + b, by magnitude. P_k projects on the cone of contact k, and d_k is the
+  /// mean of the diagonal of its block of J A^-1 J'. The condition holds in double precision, before results are
+  /// rounded to the dtype. Absent: 1e-10 in float64, 1e-7 in float32.
   std::optional<double> tolerance = {};
 
   /// Newton steps that one element of the batch may take, by all methods together. Absent: no limit; an element that
@@ -50,9 +50,8 @@ struct FrictionOptions {
 struct FrictionResult {
   at::Tensor v;      ///< [..., n], m/s; NaN where not solved
   at::Tensor gamma;  ///< [..., 3 c], N s, impulses (t1, t2, n) of each contact; NaN where not solved
-  /// [...], int8: kSolved; kNotFound; kInfeasible where it is proved that no v keeps all contacts from penetrating, but
-  /// for such as are more than some 1e5 times as large as the given velocities; kPivotLimit where max_iterations ran
-  /// out; or kBadInput.
+  /// [...], int8: kSolved; kNotFound; kInfeasible where it is proved that every v up to some 1e5 times the given
+  /// velocities makes a contact penetrate; kPivotLimit where max_iterations ran out; or kBadInput.
   at::Tensor status;
   at::Tensor iterations;  ///< [...], int64, Newton steps
 };

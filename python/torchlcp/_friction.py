@@ -20,8 +20,8 @@ __all__ = [
 class FrictionSolution(NamedTuple):
     """v [..., n], gamma [..., 3 c], status [...], int8, the values of Status, and iterations [...], int64.
 
-    SOLVED: see solve_friction. NOT_FOUND: no method found a solution. INFEASIBLE: it is proved that no v keeps all
-    contacts from penetrating, but for huge ones. PIVOT_LIMIT: max_iterations ran out. BAD_INPUT: a number is not
+    SOLVED: see solve_friction. NOT_FOUND: no method found a solution. INFEASIBLE: it is proved that every v up to
+    some 1e5 times the given velocities makes a contact penetrate. PIVOT_LIMIT: max_iterations ran out. BAD_INPUT: a number is not
     finite or out of its range, or A is not symmetric or not positive definite. Unless the status is SOLVED, v and
     gamma are NaN. v is in m/s, gamma in N s; iterations are Newton steps.
     """
@@ -173,7 +173,7 @@ def friction_problem(
 def friction_motion(
     A: Tensor, v_free: Tensor, J: Tensor, z: Tensor, directions: int = 4, angle: float = 0.0
 ) -> FrictionMotion:
-    """The motion that a solution z, [..., f], of the friction_problem of A, v_free and J means.
+    """v and gamma of a solution z, [..., f], of the friction_problem of A, v_free and J.
 
     Args:
         A, v_free, J: as for solve_friction.

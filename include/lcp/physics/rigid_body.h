@@ -1,8 +1,8 @@
 // Rigid bodies in three dimensions: their inertia, what of them touches others, and their state.
 //
 // A body touches by balls that are fixed to it; a ball of radius 0 is a point, such as the corner of a box. Balls touch
-// balls of other bodies, and planes that are fixed in the world or to another body. A plane has no edge: the corners of
-// a box rest on the top of another as if that went on. Bodies of other shapes need a collision detection, whose
+// balls of other bodies, and planes that are fixed in the world or to another body. A plane is infinite: the corners
+// of a box rest on the top of another even beyond its edge. Bodies of other shapes need a collision detection, whose
 // contacts lcp::solve_friction and lcp::solve_contact take as they are.
 #pragma once
 

@@ -5,10 +5,10 @@
 //
 // where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
 // impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. A contact may close
-// its gap within the step, u_n >= -gap / dt [ST]. One that would close it faster than the bounce threshold is an
-// impact: it reaches the other body at the time t = gap / -J_n nu, but at the end of the step, t = dt, where nu would
-// not close the gap within it, and rebounds by Newton's law with the restitution e. Velocities are those of the middles
-// of the steps, so that with the acceleration a_n = (u_free,n - J_n nu) / dt
+// its gap within the step, u_n >= -gap / dt [ST]. A contact that would close its gap faster than the bounce threshold
+// is an impact, at the time t = gap / -J_n nu, or at t = dt where nu alone would not close the gap in the step. It
+// rebounds by Newton's law with the restitution e. Velocities are those of the middles of the steps, so that with the
+// acceleration a_n = (u_free,n - J_n nu) / dt
 //
 //   u_n >= -e (u_free,n + a_n (t - dt / 2)) + a_n (dt / 2 - t),   but not less than 0, nor more than -2 e u_free,n.
 //
@@ -87,8 +87,7 @@ struct RigidOptions {
   double kappa = 0;
 
   /// ties of SolveOptions, for polyhedral contact that is not smoothed. While a contact sticks, the pairs of the
-  /// directions without an impulse are tied, but the contact does not move in these directions either, which "active"
-  /// says.
+  /// directions without an impulse are tied; "active" treats them as not moving, which is right.
   NameOf<Ties, ties_name> ties = Ties::kActive;
 
   /// The tolerance of the formulation's solver, whose options define it. Absent: kTolerance, with which the velocities
