@@ -1,4 +1,5 @@
-// Black boxes of all families, in passes: once, and from other random starts again while a search has taken longer.
+// Black boxes of all families, in passes: once, and networks from other random starts again while a search has taken
+// longer.
 #pragma once
 
 #include <cstdint>

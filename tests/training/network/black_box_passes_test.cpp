@@ -50,7 +50,8 @@ TEST(BlackBoxPassesTest, OtherPassesOfTwiceTheIterationsFollowWhileThereIsTime) 
   for (const auto& [number, iterations] : trained) {
     EXPECT_EQ(iterations, number < 13 ? 7 : number < 26 ? 14 : 28) << number;
   }
-  EXPECT_EQ(boxes.trained.rbegin()->first, 29);
+  EXPECT_FALSE(trained.contains(13) || trained.contains(26));  // the affine map is the same in each pass
+  EXPECT_EQ(boxes.trained.rbegin()->first, 31);
   EXPECT_EQ(boxes.best().validation_error, 0);
 }
 
@@ -60,7 +61,7 @@ TEST(BlackBoxPassesTest, APassThatHasBegunIsCompleted) {
   train_until(30, boxes, options);
   boxes.seconds = options.seconds = 1;
   Iterations missing;
-  for (std::int64_t number = 30; number < 39; ++number) missing[number] = 28;
+  for (std::int64_t number = 32; number < 39; ++number) missing[number] = 28;
   EXPECT_EQ(train_until(1000, boxes, options), missing);
 }
 
