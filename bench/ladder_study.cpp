@@ -1,5 +1,6 @@
 // Which rung of the ladder decides which LCPs, which mixed LCPs are solved, and whether small LCPs are solved wherever
 // exact enumeration finds a solution: the tables of docs/solvers.md.
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -218,7 +219,12 @@ void study_completeness() {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  CLI::App program(
+      "Prints the tables of docs/solvers.md: which rung of the ladder decides which LCPs, which mixed LCPs are solved, "
+      "and "
+      "whether small LCPs are solved wherever exact enumeration finds a solution. Takes about a quarter of an hour.");
+  CLI11_PARSE(program, argc, argv);
   study_ladder();
   std::printf("\n");
   study_mixed();

@@ -1,13 +1,12 @@
 // How many LCPs and mixed LCPs the peers solve beside TorchLCP, family by family: the tables of docs/solvers.md.
 //
-//   peer_study [PYTHON]     PYTHON: the path of an interpreter that has Drake; without it, its columns are left out
-//
 // Every answer is judged by the rule of solver/verify.h. A peer runs in a process of its own, so that where it crashes
 // or takes too long, it loses one problem.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -314,9 +313,17 @@ void print_table(const std::vector<Family<P>>& all, const std::vector<PeerSolver
 }  // namespace
 
 int main(int argc, char** argv) {
+  CLI::App program(
+      "Prints how many LCPs and mixed LCPs the peers solve beside TorchLCP, family by family: tables of "
+      "docs/solvers.md. "
+      "Takes some minutes.");
+  std::string python;
+  program.add_option("python", python, "An interpreter that has Drake; without it, Drake's columns are left out")
+      ->check(CLI::ExistingFile);
+  CLI11_PARSE(program, argc, argv);
   std::vector<lcp::bench::PeerSolver> solvers = lcp::bench::peer_solvers();
-  if (argc > 1) {
-    for (const auto& solver : lcp::bench::drake_solvers(argv[1])) solvers.push_back(solver);
+  if (!python.empty()) {
+    for (const auto& solver : lcp::bench::drake_solvers(python)) solvers.push_back(solver);
   }
   print_table(families(), solvers);
   std::printf("\n");

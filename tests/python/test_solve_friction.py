@@ -8,6 +8,7 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, vmap
 
+from friction_problems import STATES, box_on_ground, problem, solve
 from runs import variants
 from support import NAN, assert_near, assert_same, autocast, check_meta, gradients, lcp, leaves, normal, tensor, times
 
@@ -17,39 +18,6 @@ pytestmark = [
 ]
 
 NAMES = ["A", "v_free", "J", "b", "mu"]
-STATES = ["apart", "slide", "stick"]
-
-
-def problem(states, *batch, seed=0, n=None):
-    """A problem whose contacts do this, well within: v and gamma are chosen first, and b and v_free after them."""
-    c = len(states)
-    n = n or max(3 * c, 2)
-    B = normal(*batch, n, n, seed=seed)
-    A = B @ B.mT / n + torch.eye(n, dtype=torch.float64)
-    J, v = normal(*batch, 3 * c, n, seed=seed + 1), normal(*batch, n, seed=seed + 2)
-    mu = 0.2 + 0.3 * normal(*batch, c, seed=seed + 3).abs().clamp(max=1)
-    turn, push = normal(*batch, c, seed=seed + 4), 0.5 + normal(*batch, c, seed=seed + 5).abs()
-    table = lambda **of: tensor([of[state] for state in states])
-    normal_impulse = push * table(apart=0.0, slide=1.0, stick=1.0)
-    friction = mu * normal_impulse * table(apart=0.0, slide=1.0, stick=0.5)
-    slip, opening = table(apart=0.7, slide=0.8, stick=0.0), table(apart=0.6, slide=0.0, stick=0.0)
-    slip, opening = slip.expand_as(mu), opening.expand_as(mu)
-    gamma = torch.stack([-friction * turn.cos(), -friction * turn.sin(), normal_impulse], -1).flatten(-2)
-    u = torch.stack([slip * turn.cos(), slip * turn.sin(), opening], -1).flatten(-2)
-    return [A, v - torch.linalg.solve(A, times(J.mT, gamma)), J, u - times(J, v), mu], v, gamma
-
-
-def box_on_ground(v_free, mu=0.5):
-    """A cube of 1 kg and half-width .5 on its four lower corners, of which one is redundant."""
-    A = torch.diag(tensor([1.0, 1, 1, 1 / 6, 1 / 6, 1 / 6]))
-    corners = tensor([[x, y, -0.5] for x in (-0.5, 0.5) for y in (-0.5, 0.5)])
-    axes = torch.eye(3, dtype=torch.float64)
-    J = torch.cat([torch.cat([axes, torch.linalg.cross(r.expand(3, 3), axes)], 1) for r in corners])
-    return [A, tensor(v_free), J, torch.zeros(12, dtype=torch.float64), torch.full((4,), mu, dtype=torch.float64)]
-
-
-def solve(*arguments, **options):
-    return lcp.solve_friction(*arguments, **options)[:2]
 
 
 def loss(*arguments):
@@ -337,16 +305,6 @@ def test_vmap_is_the_loop():
         torch._C._functorch._set_vmap_fallback_enabled(True)
 
 
-def test_mistakes_of_pyramids_are_named():
-    one = torch.eye(3, dtype=torch.float64)
-    with pytest.raises(RuntimeError, match="directions must be >= 3; got 2"):
-        lcp.friction_problem(one, one[0], one, one[0], one[0, :1], directions=2)
-    with pytest.raises(RuntimeError, match="angle must be finite; got nan"):
-        lcp.friction_problem(one, one[0], one, one[0], one[0, :1], angle=NAN)
-    with pytest.raises(RuntimeError, match=r"z must be \[..., 6\] for 1 contacts with 4 directions; got \[5\]"):
-        lcp.friction_motion(one, one[0], one, torch.ones(5).double())
-
-
 @pytest.mark.parametrize("change, message", [
     (dict(A=torch.ones(3, 4)), r"A must be \[..., n, n\]"),
     (dict(J=torch.ones(4, 3)), r"J must be \[..., 3 c, n\] with A's n = 3; got \[4, 3\]"),
@@ -360,162 +318,6 @@ def test_mistakes_are_named(change, message):
     right = dict(A=one, v_free=one[0], J=one, b=one[0], mu=one[0, :1])
     with pytest.raises(RuntimeError, match=message):
         lcp.solve_friction(**{**right, **change})
-
-
-def pyramid(arguments, **directions):
-    """The same contacts with polyhedral friction: v and gamma, differentiable."""
-    A, v_free, J, b, mu = arguments
-    z = lcp.solve(*lcp.friction_problem(*arguments, **directions))[0]
-    return lcp.friction_motion(A, v_free, J, z, **directions)
-
-
-def test_a_pyramid_is_exact_along_its_directions():
-    one = torch.eye(3, dtype=torch.float64)
-    for turn in (0.0, 0.4):
-        free = tensor([math.cos(turn), math.sin(turn), -1])
-        arguments = one, free, one, torch.zeros(3).double(), tensor([0.5])
-        for directions in (3, 4, 7):  # friction acts against the motion
-            v, gamma = pyramid(arguments, directions=directions, angle=turn + math.pi)
-            assert_near((v, gamma), solve(*arguments))
-        v, _ = pyramid(arguments, directions=4, angle=turn + math.pi / 4)
-        assert (v - solve(*arguments)[0]).norm() > 0.05
-
-
-def test_pyramids_with_many_directions_come_near_the_cone():
-    arguments = problem(STATES, 20)[0]
-    exact = solve(*arguments)[0]
-    errors = [(pyramid(arguments, directions=n)[0] - exact).norm(dim=-1).max() for n in (4, 16, 64)]
-    assert errors[0] > 3 * errors[1] > 9 * errors[2] and errors[2] < 0.02
-    v, gamma = pyramid(arguments, directions=8, angle=0.3)
-    A, v_free, J, _, mu = arguments
-    assert_near(times(A, v - v_free), times(J.mT, gamma))
-    gamma = gamma.unflatten(-1, (3, 3))
-    assert (gamma[..., :2].norm(dim=-1) <= mu * gamma[..., 2] + 1e-12).all()
-
-
-def test_pyramids_are_differentiable():
-    arguments = problem(STATES, seed=4)[0]
-    motion = lambda *x: tuple(pyramid(x, directions=5, angle=0.2))
-    assert gradcheck(motion, leaves(arguments), check_forward_ad=True)
-    assert gradgradcheck(motion, leaves(arguments))
-    shared = [problem(STATES, 2, seed=4)[0][0][:1], *problem(STATES, 2, seed=4)[0][1:4], arguments[4]]
-    assert gradcheck(motion, leaves(shared))
-    for f in (motion, lcp.friction_problem):
-        assert_near(vmap(f)(*problem(STATES, 3)[0]), tuple(f(*problem(STATES, 3)[0])))
-
-
-# The smoothed derivative
-
-REDUNDANT = {"slide": [0.8, 0, -0.0981, 0, 0, 0], "stick": [0.02, 0, -0.0981, 0, 0, 0]}  # of a box
-
-
-def smooth(kappa):
-    """A function of the problem whose values and derivatives are those of the point of the smooth path."""
-
-    def point(*arguments):
-        v, gamma, u, status, iterations = lcp._friction_point(*(x.detach() for x in arguments))
-        return lcp._friction_path(*arguments, gamma, u, kappa=kappa)
-
-    return point
-
-
-@pytest.mark.parametrize("kappa", [1.0, 1e-2, 1e-4, 1e-8])
-def test_the_smooth_path_obeys_its_law(kappa):
-    for states in (["apart"], ["slide"], ["stick"], STATES, STATES + STATES):
-        A, v_free, J, b, mu = arguments = problem(states, 100)[0]
-        v, gamma, u = smooth(kappa)(*arguments)
-        assert_near(u, times(J, v) + b)
-        assert_near(times(A, v - v_free), times(J.mT, gamma))
-        (u, u_n), (gamma, gamma_n) = ((x.unflatten(-1, (-1, 3))[..., :2], x[..., 2::3]) for x in (u, gamma))
-        assert (u_n > 0).all() and (gamma_n > 0).all()
-        assert_near(gamma_n * u_n / kappa, torch.ones_like(u_n))
-        speed = (u_n * u_n + (mu * u.norm(dim=-1)).square()).sqrt()
-        assert_near(gamma, -(mu * mu * gamma_n / speed)[..., None] * u)
-
-
-@pytest.mark.parametrize("states", [[], *([x] for x in STATES), STATES])
-def test_derivatives_on_the_smooth_path_are_those_of_differences(states):
-    arguments = leaves(problem(states, 2, seed=3)[0])
-    assert gradcheck(smooth(0.05), arguments, check_forward_ad=True)
-    assert gradgradcheck(smooth(0.05), arguments, check_fwd_over_rev=True)
-
-
-@pytest.mark.parametrize("box", REDUNDANT)
-def test_derivatives_on_the_smooth_path_of_redundant_contacts_are_those_of_differences(box):
-    A, *rest = leaves(box_on_ground(REDUNDANT[box]))
-    assert gradcheck(lambda *x: smooth(0.05)(A.detach(), *x)[0], rest, check_forward_ad=True)
-
-
-@pytest.mark.parametrize("states", [*([x] for x in STATES), STATES, *REDUNDANT])
-def test_the_error_of_the_smoothed_gradient_is_proportional_to_kappa(states):
-    if isinstance(states, str):  # where only what does not depend on the split of the impulses has an exact gradient
-        A, v_free, J, b, mu = box_on_ground(REDUNDANT[states])
-        of = lambda A, v_free, mu: (A, v_free, J, b, mu.expand(4))
-        arguments = [A, v_free, mu[0]]
-    else:
-        of, arguments = lambda *x: x, problem(states, 5, seed=3)[0]
-    f = lambda **options: gradients(lambda *x: lcp.solve_friction(*of(*x), **options)[0].sin().sum(), arguments)
-    error = lambda kappa: max((x - y).abs().max() for x, y in zip(f(kappa=kappa), f()))
-    assert error(1e-8) < 1e-3
-    assert 80 < error(1e-6) / error(1e-8) < 125
-
-
-def test_values_stay_exact_where_the_gradient_is_smoothed():
-    arguments = leaves(problem(STATES, 7)[0])
-    assert_same(lcp.solve_friction(*arguments, kappa=0.1), lcp.solve_friction(*arguments))
-
-
-def test_the_smoothed_gradient_has_every_order_and_mode():
-    arguments = problem(STATES, 2, seed=3)[0]
-    f = lambda v_free: lcp.solve_friction(arguments[0], v_free, *arguments[2:], kappa=0.05)[0].sum(0)
-    path = lambda v_free: smooth(0.05)(arguments[0], v_free, *arguments[2:])[0].sum(0)
-    expected = jacrev(path)(arguments[1])
-    assert_near(jacrev(f)(arguments[1]), expected)
-    assert_near(jacfwd(f)(arguments[1]), expected)
-    assert_near(jacfwd(jacrev(f))(arguments[1]), jacrev(jacrev(path))(arguments[1]))
-
-
-def test_a_ball_has_a_gradient_before_it_touches_the_ground():
-    """One contact without friction has v_n = q + kappa / (m u_n): dv_n / dq in closed form, also far from the ground."""
-    mass, gap, kappa = 2.0, 0.3, 0.01
-    v_free = tensor([0.5, 0.0, -0.1]).requires_grad_()
-    eye = torch.eye(3, dtype=torch.float64)
-    v = lcp.solve_friction(mass * eye, v_free, eye, tensor([0.0, 0.0, gap]), tensor([0.0]), kappa=kappa)[0]
-    assert_same(v.detach(), v_free.detach())
-    q = v_free[2].item() + gap
-    expected = (1 + q / math.sqrt(q * q + 4 * kappa / mass)) / 2
-    assert_near(torch.autograd.grad(v[2], v_free)[0], tensor([0.0, 0.0, expected]))
-
-
-def test_a_throw_at_a_wall_has_a_gradient_of_its_end_in_its_start_before_it_arrives():
-    """With the exact gradient the ball flies on as if there were no wall; the smoothed one knows that the wall is near."""
-    dt, steps, eye = 0.1, 8, torch.eye(3, dtype=torch.float64)
-    J, mu = torch.stack([eye[1], eye[2], -eye[0]]), tensor([0.3])  # the wall's normal points along -x
-
-    def end(speed, **options):
-        x, v = torch.zeros(3, dtype=torch.float64), torch.stack([speed, 0 * speed, 0.1 + 0 * speed])
-        for _ in range(steps):
-            gap = 1 - x[0]
-            v = lcp.solve_friction(eye, v, J, torch.stack([0 * gap, 0 * gap, gap / dt]), mu, **options)[0]
-            x = x + dt * v
-        return x[0]
-
-    speed = tensor(1.0).requires_grad_()  # it ends at .8 of the 1 m to the wall
-    flight = steps * dt
-    slopes = [torch.autograd.grad(end(speed, kappa=kappa), speed)[0].item() for kappa in (0.0, 1e-4, 1e-2, 1.0)]
-    assert slopes[0] == pytest.approx(flight)
-    assert slopes == sorted(slopes, reverse=True) and slopes[1] > 0.99 * flight and slopes[3] < 0.7 * flight
-
-
-def test_the_smoothed_gradient_of_an_unsolved_element_is_nan_where_it_is_asked_for():
-    arguments = [x.repeat(2, *[1] * x.dim()) for x in box_on_ground([0.0, 0, -1, 0, 0, 0])]
-    arguments[1][0, 2] = NAN
-    for asked in (0.0, 1.0):
-        weights = tensor([asked, 1.0])[:, None]
-        found = gradients(lambda *x: (weights * lcp.solve_friction(*x, kappa=0.1)[0]).sum(), arguments)
-        for x in found[1:4]:
-            assert x[0].isnan().all() if asked else not x[0].any()
-            assert x[1].isfinite().all()
 
 
 def calls():
@@ -579,18 +381,6 @@ def test_torchscript_is_saved_loaded_and_differentiated():
         arguments = problem(STATES, *batch)[0]
         assert_same(loaded(*arguments), loss(*arguments))
         assert_same(gradients(loaded, arguments), gradients(loss, arguments))
-
-
-def test_torchscript_takes_the_lcp_and_its_motion_also_by_position():
-    def motion(A, v_free, J, b, mu):
-        M, q = torch.ops.lcp.friction_problem(A, v_free, J, b, mu, 6, 0.1)
-        z = torch.ops.lcp.solve(M, q)[0]
-        return torch.ops.lcp.friction_motion(A, v_free, J, z, 6, angle=0.1)
-
-    arguments = problem(STATES, 3)[0]
-    expected = motion(*arguments)
-    assert expected[0].isfinite().all()
-    assert_same(torch.jit.script(motion)(*arguments), expected)
 
 
 def test_an_exported_program_has_the_same_gradients_for_any_batch():
