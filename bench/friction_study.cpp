@@ -1,6 +1,5 @@
 // Which problems of rigid contact with friction are solved, by which method, and how long that takes: the tables of
 // docs/rigid_contact.md.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "friction/ladder.h"
+#include "study.h"
 #include "support/ball_pile.h"
 #include "support/rigid_contacts.h"
 
@@ -101,13 +101,7 @@ void study_piles(int balls, int piles, int steps) {
   print("steps of piles of " + std::to_string(balls) + " balls", count);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App program(
-      "Prints the table of docs/rigid_contact.md: which problems of rigid contact with friction are solved, by which "
-      "method, and how long that takes. Takes about two minutes.");
-  CLI11_PARSE(program, argc, argv);
+void print_tables() {
   std::printf("| problems | count | solved | infeasible | not found | false | by | µs each | slowest, ms |\n");
   std::printf("|---|---|---|---|---|---|---|---|---|\n");
   study("one body, 1 to 8 contacts", 30'000, [](RigidContactMaker& make) { return make.one_body(); });
@@ -124,4 +118,14 @@ int main(int argc, char** argv) {
   }
   for (const int balls : {14, 20}) study_piles(balls, 4, 250);
   study("one to four bodies that overlap by up to .5 m/s", 5000, overlapping);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lcp::bench::run_study(
+      argc, argv,
+      "Prints the table of docs/rigid_contact.md: which problems of rigid contact with friction are solved, by which "
+      "method, and how long that takes. Takes about two minutes.",
+      [](CLI::App&) {}, print_tables);
 }

@@ -1,6 +1,5 @@
 // Which rung of the ladder decides which LCPs, which mixed LCPs are solved, and whether small LCPs are solved wherever
 // exact enumeration finds a solution: the tables of docs/solvers.md.
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -10,6 +9,7 @@
 
 #include "solver/ladder.h"
 #include "solver/mixed.h"
+#include "study.h"
 #include "support/circuits.h"
 #include "support/completeness.h"
 #include "support/problems.h"
@@ -217,18 +217,21 @@ void study_completeness() {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App program(
-      "Prints the tables of docs/solvers.md: which rung of the ladder decides which LCPs, which mixed LCPs are solved, "
-      "and "
-      "whether small LCPs are solved wherever exact enumeration finds a solution. Takes about a quarter of an hour.");
-  CLI11_PARSE(program, argc, argv);
+void print_tables() {
   study_ladder();
   std::printf("\n");
   study_mixed();
   std::printf("\n");
   study_completeness();
-  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lcp::bench::run_study(
+      argc, argv,
+      "Prints the tables of docs/solvers.md: which rung of the ladder decides which LCPs, which mixed LCPs are "
+      "solved, and whether small LCPs are solved wherever exact enumeration finds a solution. Takes about a quarter of "
+      "an hour.",
+      [](CLI::App&) {}, print_tables);
 }

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -18,6 +17,7 @@
 
 #include "peers.h"
 #include "solver/mixed.h"
+#include "study.h"
 #include "support/claims.h"
 
 namespace {
@@ -310,17 +310,7 @@ void print_table(const std::vector<Family<P>>& all, const std::vector<PeerSolver
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  CLI::App program(
-      "Prints how many LCPs and mixed LCPs the peers solve beside TorchLCP, family by family: tables of "
-      "docs/solvers.md. "
-      "Takes some minutes.");
-  std::string python;
-  program.add_option("python", python, "An interpreter that has Drake; without it, Drake's columns are left out")
-      ->check(CLI::ExistingFile);
-  CLI11_PARSE(program, argc, argv);
+void print_tables(const std::string& python) {
   std::vector<lcp::bench::PeerSolver> solvers = lcp::bench::peer_solvers();
   if (!python.empty()) {
     for (const auto& solver : lcp::bench::drake_solvers(python)) solvers.push_back(solver);
@@ -328,5 +318,19 @@ int main(int argc, char** argv) {
   print_table(families(), solvers);
   std::printf("\n");
   print_table(mixed_families(), lcp::bench::mixed_peer_solvers());
-  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string python;
+  return lcp::bench::run_study(
+      argc, argv,
+      "Prints how many LCPs and mixed LCPs the peers solve beside TorchLCP, family by family: tables of "
+      "docs/solvers.md. Takes some minutes.",
+      [&](CLI::App& program) {
+        program.add_option("python", python, "An interpreter that has Drake; without it, Drake's columns are left out")
+            ->check(CLI::ExistingFile);
+      },
+      [&] { print_tables(python); });
 }
