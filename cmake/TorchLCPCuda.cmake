@@ -21,7 +21,8 @@ target_link_libraries(TorchLCP::libtorch_cuda INTERFACE
 
 function(torchlcp_cuda_target target)
   # The kernels round as those of a CPU with fused multiply-add do: it is used where they ask for it, and nowhere else.
-  target_compile_options(${target} PRIVATE --expt-relaxed-constexpr -fmad=false)
+  # Warning 20012 is of Eigen's headers: an annotation of a defaulted function has no effect.
+  target_compile_options(${target} PRIVATE --expt-relaxed-constexpr -fmad=false -diag-suppress=20012)
   target_link_libraries(${target} PRIVATE TorchLCP::libtorch_cuda)
   set_target_properties(${target} PROPERTIES
     CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_RUNTIME_LIBRARY Shared CUDA_VISIBILITY_PRESET hidden

@@ -4,7 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "linalg/batch_view.h"
+
 namespace lcp::batch {
+
+using linalg::BatchView;
 
 /// Up to this n there are SmallKernels.
 inline constexpr int kSmall = 4;
@@ -18,13 +22,6 @@ inline constexpr int kLockstep = 16;
 /// The numbers that the lockstep kernels of n unknowns work with, for vectors of up to 8 lanes.
 constexpr std::size_t lockstep_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 11 * n + 1) * 8; }
 constexpr std::size_t adjoint_workspace(int n) { return static_cast<std::size_t>(2 * n * n + 7 * n + 1) * 8; }
-
-/// The matrices or vectors of a batch in memory: one behind another, or a single one that all elements share.
-template <class T>
-struct BatchView {
-  const T* data;
-  bool shared;
-};
 
 /// Status of an element that a kernel did not solve to full accuracy. The caller solves it with solver::Ladder, or
 /// differentiates it with solver::ActiveSet.

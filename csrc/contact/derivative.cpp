@@ -43,10 +43,10 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
   System& system = systems_.set(problem.A, problem.J);
   for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Law law = problem.law(k);
-    const Vector3d y_k = of_contact(y, k), R(law.tangent, law.tangent, law.normal);
+    const Vector3d y_k = of_contact(y, k);
     at_[k] = project(y_k, law);
     K_[k] = projected_compliance(y_k, at_[k], law);
-    pull_.segment<3>(3 * k) = of_contact(g.y, k).cwiseQuotient(R) + K_[k] * of_contact(g.gamma, k);
+    pull_.segment<3>(3 * k) = of_contact(g.y, k).cwiseQuotient(law.R()) + K_[k] * of_contact(g.gamma, k);
   }
   system.to_bodies(pull_, work_);
   l_ = Eigen::Map<const Vector>(g.v, n_) - work_;

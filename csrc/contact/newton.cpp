@@ -10,30 +10,6 @@ namespace {
 using Eigen::Vector3d;
 using Numbers = Eigen::Map<const Vector>;
 
-// The line search tries step lengths up to this multiple of the Newton step.
-constexpr double kMaxStepLength = 1.5;
-
-// The line search ends where the slope of the objective is at most this part of the slope at its start.
-constexpr double kSlopeTolerance = 1e-12;
-
-// The line search evaluates the slope at most this number of times.
-constexpr int kMaxEvaluations = 60;
-
-// The bound on rounding errors is computed, which costs as much as a gradient, only where the residual is below this.
-constexpr double kNearSolution = 1e-4;
-
-// The method solves softened problems first if the residual at the start is above this, and solves each to this
-// residual.
-constexpr double kFarFromSolution = 0.1;
-
-// The regularisation of the first softened problem over w. From each softened problem to the next it falls by this
-// factor.
-constexpr double kSoftnessFactor = 0.1;
-
-// If R is below this multiple of w, y is an unknown of its own from the start. For larger R, the rounding of v changes
-// gamma by a relative error of at most about 1e-11.
-constexpr double kStiff = 1e-5;
-
 // Where y is an unknown, each softened problem is solved to this residual, relative to A (v - v_free). With 0.1, the
 // impulses that are handed on are so inaccurate that some problems take hundreds of steps (measured).
 constexpr double kShiftResidual = 0.01;
@@ -45,10 +21,6 @@ constexpr int kMaxFailures = 10;
 // Where y is an unknown, the method gives up after this number of Newton steps. The hardest of 100 000 problems that it
 // solved took about 150.
 constexpr int kMaxSteps = 300;
-
-constexpr double kUnitRoundoff = std::numeric_limits<double>::epsilon() / 2;
-
-Vector3d R_of(const Law& law) { return {law.tangent, law.tangent, law.normal}; }
 
 // y + low := y + low + change, where low takes the rounding errors of y.
 void advance(Vector3d& y, Vector3d& low, const Vector3d& change) {
@@ -110,7 +82,7 @@ void Newton::shift(const Problem& problem, const System& system, double softness
   system.to_contacts(v_, Jv_);
   low_.setZero();
   for (Eigen::Index k = 0; k < contacts_; ++k) {
-    const Vector3d S = R_of(law(problem, k)), R = R_of(problem.law(k)), gamma = gamma_.segment<3>(3 * k);
+    const Vector3d S = law(problem, k).R(), R = problem.law(k).R(), gamma = gamma_.segment<3>(3 * k);
     const Vector3d pull = (v_hat_ - Jv_).segment<3>(3 * k) + (S - R).cwiseProduct(gamma);
     y_.segment<3>(3 * k) = pull.cwiseQuotient(S);
   }
@@ -122,7 +94,7 @@ void Newton::impulses(const Problem& problem) {
     if (y_is_unknown_) {
       at_[k] = project(y_.segment<3>(3 * k), low_.segment<3>(3 * k), law_k);
     } else {
-      y_.segment<3>(3 * k) = (v_hat_ - Jv_).segment<3>(3 * k).cwiseQuotient(R_of(law_k));
+      y_.segment<3>(3 * k) = (v_hat_ - Jv_).segment<3>(3 * k).cwiseQuotient(law_k.R());
       at_[k] = project(y_.segment<3>(3 * k), law_k);
     }
     gamma_.segment<3>(3 * k) = at_[k].gamma;
@@ -168,7 +140,7 @@ double Newton::step_length(const Problem& problem, double slope, double curvatur
     for (Eigen::Index c = 0; c < contacts_; ++c) {
       const Law law_c = law(problem, c);
       const Vector3d along = Jstep_.segment<3>(3 * c);
-      const Vector3d change = -length * along.cwiseQuotient(R_of(law_c));
+      const Vector3d change = -length * along.cwiseQuotient(law_c.R());
       Vector3d y = y_.segment<3>(3 * c);
       Projection there;
       if (y_is_unknown_) {
@@ -218,8 +190,8 @@ bool Newton::complies(const Problem& problem, const System& system) {
   contact_work_ += v_hat_.cwiseAbs();
   const double unit = 4 * static_cast<double>(n_ + 3 * contacts_ + 4) * kUnitRoundoff;
   for (Eigen::Index k = 0; k < contacts_; ++k) {
-    const Vector3d S = R_of(law(problem, k)), gamma = gamma_.segment<3>(3 * k);
-    const Vector3d R_gamma = R_of(problem.law(k)).cwiseProduct(gamma);
+    const Vector3d S = law(problem, k).R(), gamma = gamma_.segment<3>(3 * k);
+    const Vector3d R_gamma = problem.law(k).R().cwiseProduct(gamma);
     const Vector3d R_y = R_gamma + S.cwiseProduct(y_.segment<3>(3 * k) - gamma);
     const Vector3d size = contact_work_.segment<3>(3 * k) + R_gamma.cwiseAbs();
     if (!(((v_hat_ - Jv_).segment<3>(3 * k) - R_y).cwiseAbs().maxCoeff() <= unit * size.maxCoeff())) return false;
@@ -285,7 +257,7 @@ Outcome Newton::solve_for_v_and_y(const Problem& problem, const Limits& limits, 
         at = evaluate(problem, system);
       } else if (accurate(problem, limits, system, at)) {
         for (Eigen::Index k = 0; k < contacts_; ++k) {
-          const Vector3d S = R_of(law(problem, k)), R = R_of(problem.law(k)), gamma = gamma_.segment<3>(3 * k);
+          const Vector3d S = law(problem, k).R(), R = problem.law(k).R(), gamma = gamma_.segment<3>(3 * k);
           y_.segment<3>(3 * k) = gamma + S.cwiseQuotient(R).cwiseProduct(y_.segment<3>(3 * k) - gamma);
         }
         return {Termination::kSolved, iteration, at.relative};
@@ -301,7 +273,7 @@ Outcome Newton::solve_for_v_and_y(const Problem& problem, const Limits& limits, 
     v_.swap(work_);
     for (Eigen::Index k = 0; k < contacts_; ++k) {
       Vector3d y = y_.segment<3>(3 * k), low = low_.segment<3>(3 * k);
-      advance(y, low, -length * Jstep_.segment<3>(3 * k).cwiseQuotient(R_of(law(problem, k))));
+      advance(y, low, -length * Jstep_.segment<3>(3 * k).cwiseQuotient(law(problem, k).R()));
       y_.segment<3>(3 * k) = y;
       low_.segment<3>(3 * k) = low;
     }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "contact/cone.h"
@@ -16,6 +17,32 @@
 #include "contact/system.h"
 
 namespace lcp::contact {
+
+/// The line search tries step lengths up to this multiple of the Newton step.
+inline constexpr double kMaxStepLength = 1.5;
+
+/// The line search ends where the slope of the objective is at most this part of the slope at its start.
+inline constexpr double kSlopeTolerance = 1e-12;
+
+/// The line search evaluates the slope at most this number of times.
+inline constexpr int kMaxEvaluations = 60;
+
+/// The bound on rounding errors is computed, which costs as much as a gradient, only where the residual is below this.
+inline constexpr double kNearSolution = 1e-4;
+
+/// The method solves softened problems first if the residual at the start is above this, and solves each to this
+/// residual.
+inline constexpr double kFarFromSolution = 0.1;
+
+/// The regularisation of the first softened problem over w. From each softened problem to the next it falls by this
+/// factor.
+inline constexpr double kSoftnessFactor = 0.1;
+
+/// If R is below this multiple of w, y is an unknown of its own from the start. For larger R, the rounding of v changes
+/// gamma by a relative error of at most about 1e-11.
+inline constexpr double kStiff = 1e-5;
+
+inline constexpr double kUnitRoundoff = std::numeric_limits<double>::epsilon() / 2;
 
 struct Limits {
   double tolerance;

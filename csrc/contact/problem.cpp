@@ -4,19 +4,6 @@
 #include <cmath>
 
 namespace lcp::contact {
-namespace {
-
-// Numbers that should be equal may differ by this part of the larger one: by more than the rounding of float32 data,
-// and by less than a mistake.
-constexpr double kMaxAsymmetry = 1e-3;
-
-bool valid_law(const Problem& problem, Eigen::Index contact) {
-  const double* R = problem.R + 3 * contact;
-  return R[0] > 0 && R[1] > 0 && R[2] > 0 && std::abs(R[0] - R[1]) <= kMaxAsymmetry * std::max(R[0], R[1]) &&
-         problem.mu[contact] >= 0;
-}
-
-}  // namespace
 
 bool finite(const double* x, Eigen::Index size) {
   return std::all_of(x, x + size, [](double number) { return std::isfinite(number); });
@@ -38,7 +25,7 @@ bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts) {
   if (!finite(problem.v_hat, 3 * contacts) || !finite(problem.R, 3 * contacts)) return false;
   if (!finite(problem.mu, contacts) || !symmetric(problem.A, n)) return false;
   for (Eigen::Index k = 0; k < contacts; ++k) {
-    if (!valid_law(problem, k)) return false;
+    if (!is_valid_law(problem.R + 3 * k, problem.mu[k])) return false;
   }
   return true;
 }

@@ -55,35 +55,17 @@ bool Derivative::linearize(const Problem& problem, const Solution& at) {
       std::copy_n(law.E, 3, linear_[k].E);
       continue;
     }
-    const bool apart = h[2] <= u[2];
-    const bool sticks = mu * h[2] > 0 && std::hypot(h[0] - u[0], h[1] - u[1]) <= mu * h[2];
-    states_[k] = apart ? State::kApart : sticks ? State::kStick : State::kSlide;
-    if (apart) continue;
+    states_[k] = state_of(h, u, mu);
+    if (states_[k] == State::kApart) continue;
     touching_.push_back(k);
-    Linear& linear = linear_[k];
-    linear = {};
-    linear.C[2][2] = 1;
-    const double slip = std::hypot(u[0], u[1]);
-    const double t[2] = {slip > 0 ? u[0] / slip : 0, slip > 0 ? u[1] / slip : 0};
-    for (int i = 0; i < 2; ++i) {
-      if (sticks) {
-        linear.C[i][i] = 1;
-        continue;
-      }
-      linear.D[i][i] = 1;
-      linear.D[i][2] = mu * t[i];
-      linear.E[i] = -h[2] * t[i];
-      for (int j = 0; j < 2 && slip > 0; ++j) {
-        linear.C[i][j] = mu * h[2] / slip * ((i == j ? 1 : 0) - t[i] * t[j]);
-      }
-    }
+    linear_[k] = LinearLaw(states_[k] == State::kStick, h, u, mu);
   }
   const Eigen::Index unknowns = 3 * static_cast<Eigen::Index>(touching_.size()), size = impulses_.size();
   N_.setZero(unknowns, unknowns);
   rows_.resize(unknowns);
   for (Eigen::Index a = 0; a < unknowns; ++a) {
     const int k = touching_[a / 3], i = static_cast<int>(a % 3);
-    const Linear& linear = linear_[k];
+    const LinearLaw& linear = linear_[k];
     for (int l = 0; l < 3; ++l) {
       if (linear.C[i][l] == 0) continue;
       const double* row = impulses_.W + (3 * k + l) * size;

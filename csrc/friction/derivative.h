@@ -1,12 +1,11 @@
 // The derivative of the solution of a Problem of contact with friction, by the implicit function theorem.
 //
 // What a contact does ties the change of its impulse to that of its velocity, C du + D dh = E dmu in the units of
-// Impulses. With t = u_t / |u_t|:
+// Impulses.
 //
-//   apart   C = 0, D = I
-//   stick   C = I, D = 0
-//   slide   du_n = 0,  dh_t + mu t dh_n + (mu h_n / |u_t|) (I - t t') du_t = -h_n t dmu
-//   smooth  SmoothLaw, at a point of the smooth path
+//   apart         C = 0, D = I
+//   stick, slide  LinearLaw
+//   smooth        SmoothLaw, at a point of the smooth path
 //
 // and du = r + W dh with the change r of u for the same impulses, so that N dh = E dmu - C r with N = C W + D. Where N
 // is singular, the least-squares solution dh of least norm is taken. If only redundant contacts are the reason, v has a
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "friction/impulse_problem.h"
+#include "friction/linear_law.h"
 #include "friction/smooth_path.h"
 #include "linalg/lu.h"
 
@@ -25,12 +25,6 @@ namespace lcp::friction {
 /// Where impulses that change without breaking the linearised law change a velocity by more than this, both in the
 /// units of Impulses and relative to the change of the impulses, v is not unique.
 constexpr double kUnique = 1e-4;
-
-enum class State : std::int8_t {
-  kApart = 0,  ///< h_n <= u_n
-  kStick = 1,  ///< |h_t - u_t| <= mu h_n, and mu h_n > 0
-  kSlide = 2,  ///< neither of the others
-};
 
 struct Solution {
   const double* v;      ///< [n]
@@ -73,11 +67,6 @@ class Derivative {
   bool certify(const Problem& problem, const Solution& at, Certificate& result);
 
  private:
-  // C, D and E of a contact that is not apart.
-  struct Linear {
-    double C[3][3], D[3][3], E[3];
-  };
-
   bool linearize(const Problem& problem, const Solution& at);
   bool unique() const;
 
@@ -89,10 +78,10 @@ class Derivative {
   linalg::Lu lu_;
   std::vector<double> none_, h_, u_;
   std::vector<State> states_;
-  std::vector<Linear> linear_;
-  std::vector<int> touching_;  // the contacts that are not apart
-  Eigen::MatrixXd N_;          // of these contacts, with rows of size 1
-  Eigen::VectorXd rows_;       // by which the rows of N were multiplied
+  std::vector<LinearLaw> linear_;  // of contacts that are not apart
+  std::vector<int> touching_;      // the contacts that are not apart
+  Eigen::MatrixXd N_;              // of these contacts, with rows of size 1
+  Eigen::VectorXd rows_;           // by which the rows of N were multiplied
   contact::Vector push_, solved_, y_, p_, work_;
 };
 

@@ -9,10 +9,6 @@
 
 namespace lcp::friction {
 
-/// The impulse g of a single contact with u = W g + q; always exists for a positive definite W.
-///   W: 3 x 3, row-major, rows `stride` numbers apart. q: 3.
-void solve_one_contact(const double* W, int stride, const double* q, double mu, double* g);
-
 class GaussSeidel {
  public:
   explicit GaussSeidel(int contacts);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "friction/natural_map.h"
+
 namespace lcp::friction {
 
 void Impulses::velocities(const double* h, double* u) const {
@@ -17,22 +19,9 @@ void Impulses::velocities(const double* h, double* u) const {
 
 double Impulses::residual(const double* h, const double* u) const {
   double worst = 0;
-  for (int k = 0; k < contacts; ++k, h += 3, u += 3) {
-    const double m = mu[k];
-    const double x[3] = {h[0] - u[0], h[1] - u[1], h[2] - u[2] - m * std::sqrt(u[0] * u[0] + u[1] * u[1])};
-    const double slip = std::sqrt(x[0] * x[0] + x[1] * x[1]);
-    // The projection on the cone is (scale x_t, normal).
-    double scale = 1, normal = x[2];
-    if (x[2] <= -m * slip) {
-      scale = normal = 0;
-    } else if (slip > m * x[2]) {
-      normal = (x[2] + m * slip) / (1 + m * m);
-      scale = m * normal / slip;
-    }
-    for (const double error : {h[0] - scale * x[0], h[1] - scale * x[1], h[2] - normal}) {
-      const double here = weight[k] * std::abs(error);
-      if (!(here <= worst)) worst = here;  // also where it is NaN
-    }
+  for (int k = 0; k < contacts; ++k) {
+    const double here = weight[k] * natural_error(h + 3 * k, u + 3 * k, mu[k]);
+    if (here > worst || std::isnan(here)) worst = here;
   }
   return worst;
 }

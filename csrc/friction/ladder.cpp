@@ -14,8 +14,6 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// The methods aim at this part of the tolerance, since the residual is measured again at the velocities of the bodies.
-constexpr double kGoal = 0.1;
 // And at no more than this where the first methods have failed: the proximal point method often gets on only with inner
 // problems that are solved more accurately than the tolerance asks for.
 constexpr double kHardGoal = 1e-11;
@@ -48,15 +46,9 @@ double normal(solver::Random& numbers) {
 
 }  // namespace
 
-// The first is enough for a single contact. Each of the others fails on problems that another one solves, and a run
-// that has not converged in few steps seldom does in many.
-const Ladder::Attempt Ladder::kAttempts[] = {{"one sweep", 1, {false, 1e-9, 0}},
-                                             {"Newton", 0, {false, 1e-9, 12, true}},
-                                             {"Newton again", 0, {true, 1e-4, 20}},
-                                             {"Newton again", 10, {false, 1e-9, 20}}};
-const Ladder::Attempt Ladder::kManySweeps = {"more runs", 50, {false, 1e-9, 12}};
-const Ladder::Attempt Ladder::kRandomAttempts[] = {{"random starts", 0, {false, 1e-9, 12}},
-                                                   {"random starts", 0, {true, 1e-4, 20}}};
+const Attempt Ladder::kManySweeps = {"more runs", 50, {false, 1e-9, 12}};
+const Attempt Ladder::kRandomAttempts[] = {{"random starts", 0, {false, 1e-9, 12}},
+                                           {"random starts", 0, {true, 1e-4, 20}}};
 const InteriorSettings Ladder::kInterior = {Path::kCone, 1}, Ladder::kInteriorSmooth = {Path::kSmooth, 1};
 const InteriorSettings Ladder::kInteriorElsewhere[] = {
     {Path::kCone, 1, 10}, {Path::kSmooth, 0.1}, {Path::kCone, 10, 10}};

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "friction/attempt.h"
 #include "friction/gauss_seidel.h"
 #include "friction/impulse_problem.h"
 #include "friction/interior_point.h"
@@ -31,12 +32,6 @@ class Ladder {
   const char* method() const { return method_; }      ///< that solved it, as docs/rigid_contact.md counts them
 
  private:
-  // Sweeps of the Gauss-Seidel method, then Newton's.
-  struct Attempt {
-    const char* method;
-    int sweeps;
-    NewtonSettings newton;
-  };
   // Sweeps, then the proximal point method, whose inner problems Newton's method solves until their residual is
   // `accuracy` times the last one of the problem itself. The weight falls by `down` where that succeeds, and rises by
   // `up` where not.
@@ -45,7 +40,7 @@ class Ladder {
     double weight;  // of the first step
     double down, up, accuracy;
   };
-  static const Attempt kAttempts[4], kManySweeps, kRandomAttempts[2];
+  static const Attempt kManySweeps, kRandomAttempts[2];
   static const ProximalSettings kFast, kCareful;
   static const InteriorSettings kInterior, kInteriorSmooth, kInteriorElsewhere[3];
 

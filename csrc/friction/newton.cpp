@@ -6,16 +6,6 @@
 #include <limits>
 
 namespace lcp::friction {
-namespace {
-
-constexpr int kMemory = 4;     // steps that the nonmonotone line search looks back at
-constexpr int kHalvings = 10;  // of a step, at most
-constexpr double kDecrease = 1e-3;
-// Near the goal, by this factor, the method stops when a few steps have not come nearer.
-constexpr double kNear = 100;
-
-}  // namespace
-
 Newton::Newton(int contacts)
     : lu_(3 * contacts, linalg::Pivoting::kPartial),
       local_(contacts),
@@ -36,42 +26,22 @@ void Newton::velocities(const Impulses& problem, const Proximal& proximal, const
 // Returns |F|, and keeps the state of each contact.
 double Newton::evaluate(const Impulses& problem, double scale, const double* h, const double* u) {
   double sum = 0;
-  for (int k = 0; k < problem.contacts; ++k, h += 3, u += 3) {
-    Local& at = local_[k];
-    const double z[3] = {h[0] - scale * u[0], h[1] - scale * u[1], h[2] - scale * u[2]};
-    const double slip = std::sqrt(z[0] * z[0] + z[1] * z[1]), radius = problem.mu[k] * z[2];
-    double F[3] = {h[0], h[1], h[2]};
-    if (!(z[2] > 0)) {
-      at.unknowns = 0;
-    } else if (radius > 0 && slip <= radius) {
-      at.unknowns = 3;
-      for (int i = 0; i < 3; ++i) F[i] = scale * u[i];
-    } else {
-      at = {2, {1, 0}, 0};
-      if (slip > 0) at = {2, {z[0] / slip, z[1] / slip}, radius / slip};
-      for (int i = 0; i < 2; ++i) F[i] -= radius * at.t[i];
-      F[2] = scale * u[2];
-    }
-    sum += F[0] * F[0] + F[1] * F[1] + F[2] * F[2];
-  }
+  for (int k = 0; k < problem.contacts; ++k) sum += linearize(h + 3 * k, u + 3 * k, problem.mu[k], scale, local_[k]);
   return std::sqrt(sum);
 }
 
-// next_ := h_ + the Newton step. Since F is positively homogeneous where no contact changes its state, next_ has
-//   h = 0 where a contact is separate, u = 0 where it sticks, and where it slides
-//   u_n = 0, t' h_t = mu h_n and (1 - part) s' h_t + part scale s' u_t = 0,
-// with u = W next_ + q + regularization (next_ - h_), or regularization next_ from afar. False where these equations
-// are singular.
+// next_ := h_ + the Newton step, the solution of the equations of all contacts with u = W next_ + q +
+// regularization (next_ - h_), or regularization next_ from afar. False where these are singular.
 bool Newton::step(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, bool far) {
   const double regularization = settings.regularization;
   const int size = problem.size();
   int unknowns = 0;
-  for (const Local& at : local_) unknowns += at.unknowns;
+  for (const AlartCurnier& at : local_) unknowns += at.unknowns;
   double* matrix = lu_.matrix(unknowns);
   const double shift = proximal.weight + regularization;
   int at_row = 0;
   for (int k = 0; k < problem.contacts; ++k) {
-    const Local& at = local_[k];
+    const AlartCurnier& at = local_[k];
     const double* W_k = problem.W + static_cast<std::size_t>(3) * k * size;
     double constant[3];
     for (int i = 0; i < 3; ++i) {
@@ -91,7 +61,7 @@ bool Newton::step(const Impulses& problem, const Proximal& proximal, const Newto
       }
       double* out = matrix + static_cast<std::size_t>(at_row) * unknowns;
       for (int l = 0; l < problem.contacts; ++l, row += 3) {
-        const Local& of = local_[l];
+        const AlartCurnier& of = local_[l];
         if (of.unknowns == 3) {
           for (int i = 0; i < 3; ++i) out[i] = row[i];
         } else if (of.unknowns == 2) {
@@ -107,16 +77,8 @@ bool Newton::step(const Impulses& problem, const Proximal& proximal, const Newto
   lu_.solve(y_.data());
   const double* y = y_.data();
   for (int k = 0; k < problem.contacts; ++k) {
-    const Local& at = local_[k];
-    double* next = next_.data() + 3 * static_cast<std::ptrdiff_t>(k);
-    std::fill_n(next, 3, 0.0);
-    if (at.unknowns == 3) std::copy_n(y, 3, next);
-    if (at.unknowns == 2) {
-      const double along = problem.mu[k] * y[0];
-      next[0] = along * at.t[0] - y[1] * at.t[1];
-      next[1] = along * at.t[1] + y[1] * at.t[0];
-      next[2] = y[0];
-    }
+    const AlartCurnier& at = local_[k];
+    impulse_of(at, problem.mu[k], y, next_.data() + 3 * static_cast<std::ptrdiff_t>(k));
     y += at.unknowns;
   }
   return true;
@@ -125,7 +87,7 @@ bool Newton::step(const Impulses& problem, const Proximal& proximal, const Newto
 double Newton::solve(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, double goal,
                      double* h, std::int64_t& steps, std::int64_t most) {
   const int size = problem.size();
-  std::array<double, kMemory> norms = {};
+  std::array<double, NewtonSettings::kMemory> norms = {};
   double best = std::numeric_limits<double>::infinity();
   int stalled = 0;
   std::copy_n(h, size, h_.data());
@@ -140,17 +102,17 @@ double Newton::solve(const Impulses& problem, const Proximal& proximal, const Ne
       stalled = 0;
     }
     if (best <= goal || k == settings.max_steps || steps >= most) break;
-    if ((best <= kNear * goal && stalled > settings.patience) || !std::isfinite(norm)) break;
+    if ((best <= NewtonSettings::kNear * goal && stalled > settings.patience) || !std::isfinite(norm)) break;
     const bool far = settings.share && residual > std::sqrt(settings.regularization);
     if (!step(problem, proximal, settings, far)) break;
     ++steps;
     velocities(problem, proximal, next_.data(), next_u_.data());
-    norms[k % kMemory] = norm;
+    norms[k % NewtonSettings::kMemory] = norm;
     const double largest = *std::max_element(norms.begin(), norms.end());
     norm = evaluate(problem, settings.scale, next_.data(), next_u_.data());
     double length = 1;
-    for (int halving = 1; settings.line_search && halving < kHalvings; ++halving) {
-      if (norm <= (1 - kDecrease * length) * largest) break;
+    for (int halving = 1; settings.line_search && halving < NewtonSettings::kHalvings; ++halving) {
+      if (norm <= (1 - NewtonSettings::kDecrease * length) * largest) break;
       length /= 2;
       for (int i = 0; i < size; ++i) {
         next_[i] = (h_[i] + next_[i]) / 2;

@@ -1,6 +1,5 @@
 // Newton's method for the nonsmooth equation of Alart and Curnier, which is equivalent to Coulomb's law.
 //
-//   [AC]   Alart, Curnier: A mixed formulation for frictional contact problems, CMAME 92, 1991.
 //   [ABH]  Acary, Bremond, Huber: On solving contact problems with Coulomb friction, Advanced Topics in Nonsmooth
 //          Dynamics, Springer, 2018.
 #pragma once
@@ -8,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "friction/alart_curnier.h"
 #include "friction/impulse_problem.h"
 #include "linalg/lu.h"
 
@@ -25,6 +25,12 @@ struct NewtonSettings {
   /// in, but not the solutions.
   double scale = 1;
   int patience = 3;  ///< near the goal, the steps that may pass without progress
+
+  static constexpr int kMemory = 4;     ///< steps that the nonmonotone line search looks back at
+  static constexpr int kHalvings = 10;  ///< of a step, at most
+  static constexpr double kDecrease = 1e-3;
+  /// Near the goal, by this factor, the method stops when a few steps have not come nearer.
+  static constexpr double kNear = 100;
 };
 
 /// u = W h + q + weight (h - center), W and q those of the Impulses: one step of the proximal point method.
@@ -33,8 +39,7 @@ struct Proximal {
   const double* center = nullptr;  ///< [3 c]; not read where the weight is 0
 };
 
-/// F_n = h_n - max(0, z_n), F_t = h_t - D(z_t) with z = h - scale u, and D the projection on the disk of radius
-/// mu max(0, z_n) [AC]. Allocates only in the constructor.
+/// Allocates only in the constructor.
 class Newton {
  public:
   explicit Newton(int contacts);
@@ -45,20 +50,12 @@ class Newton {
                double* h, std::int64_t& steps, std::int64_t most);
 
  private:
-  // The linear equations that a Newton step solves for one contact, in unknowns of its own: 0 where it is separate,
-  // h = y where it sticks, and h = (mu y_1 t + y_2 s, y_1) where it slides, s being orthogonal to t.
-  struct Local {
-    int unknowns;
-    double t[2];  // z_t / |z_t|
-    double part;  // mu z_n / |z_t|
-  };
-
   void velocities(const Impulses& problem, const Proximal& proximal, const double* h, double* u) const;
   double evaluate(const Impulses& problem, double scale, const double* h, const double* u);
   bool step(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, bool far);
 
   linalg::Lu lu_;
-  std::vector<Local> local_;  // at the last point that was evaluated
+  std::vector<AlartCurnier> local_;  // at the last point that was evaluated
   std::vector<double> h_, u_, next_, next_u_, best_, row_, y_;
 };
 

@@ -3,68 +3,47 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>
-#include <cmath>
 #include <random>
+#include <vector>
 
 namespace lcp::friction {
 namespace {
 
-using Eigen::Matrix3d;
-using Eigen::Vector3d;
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Eigen::VectorXd;
 
-class OneContactTest : public ::testing::Test {
- protected:
-  Matrix3d random_matrix(double smallest) {
-    const Matrix3d Q = Matrix3d::NullaryExpr([&] { return normal_(numbers_); }).householderQr().householderQ();
-    return Q * Vector3d(smallest, 1, 2).asDiagonal() * Q.transpose();
+TEST(GaussSeidelTest, ConvergesWhereContactsInfluenceEachOtherLittle) {
+  constexpr int kContacts = 4, kSize = 3 * kContacts;
+  std::mt19937_64 numbers(1);
+  std::normal_distribution<double> normal;
+  for (int k = 0; k < 100; ++k) {
+    const Matrix B = Matrix::NullaryExpr(kSize, kSize, [&] { return 0.1 * normal(numbers); });
+    const Matrix W = Matrix::Identity(kSize, kSize) + B * B.transpose();
+    const VectorXd q = VectorXd::NullaryExpr(kSize, [&] { return normal(numbers); });
+    const std::vector<double> mu = {0, 0.2, 0.5, 1}, weight(kContacts, 1);
+    const Impulses problem = {kContacts, W.data(), q.data(), mu.data(), weight.data()};
+    VectorXd h = VectorXd::Zero(kSize), u(kSize);
+    GaussSeidel(kContacts).sweep(problem, 60, h.data());
+    problem.velocities(h.data(), u.data());
+    EXPECT_LT(problem.residual(h.data(), u.data()), 1e-10);
   }
-  Vector3d random_vector() {
-    return Vector3d::NullaryExpr([&] { return normal_(numbers_); });
-  }
-
-  std::mt19937_64 numbers_{1};
-  std::normal_distribution<double> normal_;
-};
-
-TEST_F(OneContactTest, ObeysCoulombsLaw) {
-  int stick = 0, slide = 0, separate = 0;
-  for (int k = 0; k < 3000; ++k) {
-    const Matrix3d W = random_matrix(k % 3 == 0 ? 1e-8 : 0.3);
-    const Vector3d q = random_vector();
-    constexpr double kFriction[] = {0, 0.1, 0.8, 3};
-    const double mu = kFriction[k % 4];
-    Vector3d g;
-    solve_one_contact(W.data(), 3, q.data(), mu, g.data());
-    const Vector3d u = W * g + q;
-    const double size = q.norm() + W.norm() * g.norm(), slip = u.head<2>().norm(), friction = g.head<2>().norm();
-    EXPECT_GE(g.z(), 0);
-    EXPECT_LE(friction, mu * g.z() * (1 + 1e-12));
-    if (g.z() == 0) {
-      EXPECT_GE(u.z(), 0);
-      ++separate;
-      continue;
-    }
-    EXPECT_LT(std::abs(u.z()), 1e-12 * size);
-    if (slip < 1e-12 * size) {
-      ++stick;
-      continue;
-    }
-    EXPECT_NEAR(friction, mu * g.z(), 1e-12 * size);
-    EXPECT_LT((g.head<2>() * slip + u.head<2>() * friction).norm(), 1e-11 * size * size);  // opposite
-    ++slide;
-  }
-  EXPECT_GT(std::min({stick, slide, separate}), 250);
 }
 
-TEST_F(OneContactTest, ReadsABlockOfALargerMatrix) {
-  const Matrix3d W = random_matrix(0.3);
-  const Vector3d q(0.4, -0.2, -1);
-  Eigen::Matrix<double, 6, 6, Eigen::RowMajor> large = Eigen::Matrix<double, 6, 6>::Constant(7);
-  large.bottomRightCorner<3, 3>() = W;
-  Vector3d g, same;
-  solve_one_contact(W.data(), 3, q.data(), 0.2, g.data());
-  solve_one_contact(large.data() + 3 * 6 + 3, 6, q.data(), 0.2, same.data());
-  EXPECT_EQ(g, same);
+TEST(GaussSeidelTest, EverySecondSweepGoesBackwards) {
+  constexpr int kContacts = 2, kSize = 3 * kContacts;
+  Matrix W = Matrix::Identity(kSize, kSize);
+  W(2, 5) = W(5, 2) = 0.5;
+  VectorXd q = VectorXd::Zero(kSize);
+  q[2] = q[5] = -1;
+  const std::vector<double> mu(kContacts, 0.3), weight(kContacts, 1);
+  const Impulses problem = {kContacts, W.data(), q.data(), mu.data(), weight.data()};
+  VectorXd once = VectorXd::Zero(kSize), twice = once;
+  GaussSeidel(kContacts).sweep(problem, 1, once.data());
+  EXPECT_EQ(once[2], 1);  // the first contact is solved alone
+  EXPECT_EQ(once[5], 0.5);
+  GaussSeidel(kContacts).sweep(problem, 2, twice.data());
+  EXPECT_EQ(twice[5], 0.5);  // the last one first
+  EXPECT_EQ(twice[2], 0.75);
 }
 
 }  // namespace

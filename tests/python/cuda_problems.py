@@ -59,3 +59,41 @@ def block(count, seed=0):
     M[:, 2, 0] = M[:, 2, 1] = -1
     v = velocity + 0.1 * force / mass
     return M, torch.stack([v, -v, mu * mass * 0.981], -1).double()
+
+
+def bodies(count, contacts=4, number=1, gaps=True, seed=0):
+    """Bodies that touch the ground or each other: A, v_free, J, b and mu of solve_friction. Without gaps, those of one
+    body touch one plane, and more than three of them are redundant."""
+    g = torch.Generator().manual_seed(seed)
+    double, c = {"dtype": torch.double}, contacts
+    mass = 0.5 + torch.rand(count, number, generator=g, **double)
+    diagonal = torch.cat([mass.unsqueeze(-1).expand(-1, -1, 3), mass.unsqueeze(-1).expand(-1, -1, 3) / 6], -1)
+    A = torch.diag_embed(diagonal.flatten(1))
+    axes = torch.eye(3, **double).expand(count, c, 3, 3)
+    if gaps:
+        axes = torch.linalg.qr(torch.randn(count, c, 3, 3, generator=g, **double))[0]
+        axes = axes * axes[:, :, -1:, -1:].sign()  # normals point up
+    body = torch.randint(number, (count, c), generator=g)
+    J = torch.zeros(count, c, 3, number, 6, **double)
+    for side in (0, 1):  # of the contact; on the other one is the next body, or the ground
+        point = torch.rand(count, c, 3, generator=g, **double) - 0.5
+        if not gaps:
+            point[..., 2] = -0.5
+        of_turn = torch.linalg.cross(point.unsqueeze(2).expand(-1, -1, 3, -1), axes)
+        here = torch.nn.functional.one_hot(body + side, number + 1)[..., :number].double()
+        J = J + (1 - 2 * side) * torch.cat([axes, of_turn], -1).unsqueeze(3) * here[:, :, None, :, None]
+    v_free = torch.randn(count, 6 * number, generator=g, **double) * 0.5
+    v_free[:, 2::6] -= 0.5
+    b = torch.zeros(count, c, 3, **double)
+    if gaps:
+        b[..., 2] = 0.2 * torch.rand(count, c, generator=g, **double)
+    mu = 0.1 + 0.8 * torch.rand(count, c, generator=g, **double)
+    return A, v_free, J.reshape(count, 3 * c, 6 * number), b.flatten(1), mu
+
+
+def compliant(count, contacts=4, number=1, seed=0):
+    """The same bodies with compliance: A, v_free, J, v_hat, R and mu of solve_contact."""
+    A, v_free, J, b, mu = bodies(count, contacts, number, seed=seed)
+    w = (J / A.diagonal(dim1=-2, dim2=-1).unsqueeze(-2) * J).sum(-1).unflatten(-1, (contacts, 3)).mean(-1)
+    R = torch.stack([1e-3 * w, 1e-3 * w, 0.03 * w], -1).flatten(-2)
+    return A, v_free, J, -b, R, mu

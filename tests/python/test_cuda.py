@@ -182,3 +182,95 @@ def test_transforms():
     assert_same(rows, lcp.solve(M, q)[0].cpu(), 1e-12)
     with torch.autocast("cuda"):
         assert lcp.solve(M.half(), q.half())[0].dtype == torch.float
+
+
+CONTACTS = [
+    (lambda *x: lcp.solve_friction(*x), cuda_problems.bodies),
+    (lambda *x: lcp.solve_contact(*x), cuda_problems.compliant),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.double, torch.float], ids=str)
+@pytest.mark.parametrize("contacts, number", [(1, 1), (2, 1), (4, 1), (8, 2), (10, 5), (11, 1), (4, 6)])
+@pytest.mark.parametrize("solve, problems", CONTACTS, ids=["friction", "compliant"])
+def test_contacts_have_the_solutions_of_the_cpu(solve, problems, contacts, number, dtype):
+    inputs = [x.to(dtype) for x in problems(300, contacts, number)]
+    v, gamma, status, _ = solve(*inputs)
+    v_gpu, gamma_gpu, status_gpu, iterations = solve(*(x.cuda() for x in inputs))
+    assert status_gpu.cpu().equal(status)
+    assert (status == 0).all()
+    assert iterations.max() > 0 or (problems is cuda_problems.bodies and contacts == 1)
+    same = (v_gpu.cpu() - v).abs().amax(-1) < 1e-6  # Coulomb's law may have several solutions
+    assert same.all() or (problems is cuda_problems.bodies and same.double().mean() > 0.9)
+    assert (gamma_gpu.cpu()[same, 2::3] >= 0).all()
+
+
+@pytest.mark.parametrize("contacts, gaps", [(1, True), (3, True), (4, False), (8, False)])
+@pytest.mark.parametrize("solve, problems", CONTACTS, ids=["friction", "compliant"])
+def test_gradients_of_contacts_are_those_of_the_cpu(solve, problems, contacts, gaps):
+    inputs = problems(300, contacts) if problems is cuda_problems.compliant else problems(300, contacts, gaps=gaps)
+
+    def gradients(device):
+        there = [x.to(device).requires_grad_() for x in inputs]
+        v, gamma, _, _ = solve(*there)
+        return v, torch.autograd.grad((v, gamma), there, (torch.sin(v).detach(), torch.cos(gamma).detach()))
+
+    (v_gpu, on_gpu), (v_cpu, on_cpu) = gradients("cuda"), gradients("cpu")
+    same = (v_gpu.cpu() - v_cpu).abs().amax(-1) < 1e-8
+    assert same.float().mean() > 0.9
+    for a, b in zip(on_gpu, on_cpu, strict=True):
+        scale = b.flatten(1).abs().amax(-1).clamp(min=1)
+        error = (a.cpu() - b).flatten(1).abs().amax(-1) / scale
+        assert (error[same] < 1e-6).float().mean() > 0.99  # near a border the last bits decide
+
+
+@pytest.mark.parametrize("solve, problems", CONTACTS, ids=["friction", "compliant"])
+def test_derivatives_of_contacts_are_those_of_differences(solve, problems):
+    inputs = [x.cuda().requires_grad_() for x in problems(2, 2)]
+    points = lambda *x: solve(*x)[:2]
+    symmetric = lambda A, *x: points((A + A.mT) / 2, *x)
+    assert torch.autograd.gradcheck(symmetric, inputs, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(symmetric, inputs)
+
+
+@pytest.mark.parametrize("solve, problems", CONTACTS, ids=["friction", "compliant"])
+def test_contacts_bits_depend_on_neither_place_nor_neighbours(solve, problems):
+    inputs = [x.cuda() for x in problems(1000, 5)]
+    v = solve(*inputs)[0]
+    order = torch.randperm(1000, device="cuda")
+    assert solve(*(x[order] for x in inputs))[0].equal(v[order])
+    assert solve(*(x[517] for x in inputs))[0].equal(v[517])
+    shared = [x if x.dim() == 2 else x[:1].expand_as(x) for x in inputs]
+    assert solve(*shared)[0].equal(solve(*(x.contiguous() for x in shared))[0])
+
+
+@pytest.mark.parametrize("solve, problems", CONTACTS, ids=["friction", "compliant"])
+def test_contacts_that_cannot_be_solved_have_the_status_of_the_cpu(solve, problems):
+    inputs = problems(64, 3)
+    A, v_free, J, mu = inputs[0], inputs[1], inputs[2], inputs[-1]
+    A[3, 1, 1] = -1  # not positive definite
+    A[5, 0, 1] = 7  # not symmetric
+    v_free[7, 2], J[11, 4, 5], mu[13, 1], mu[17, 0] = float("nan"), float("inf"), -1, float("nan")
+    v, _, status, _ = solve(*(x.cuda() for x in inputs))
+    assert status.cpu().equal(solve(*inputs)[2])
+    assert status.nonzero().flatten().tolist() == [3, 5, 7, 11, 13, 17]
+    assert v.isnan().all(-1).nonzero().flatten().tolist() == [3, 5, 7, 11, 13, 17]
+
+
+@pytest.mark.parametrize("solve, problems", CONTACTS, ids=["friction", "compliant"])
+def test_graphs_of_contacts(solve, problems):
+    inputs = [x.cuda() for x in problems(500, 1)]
+    expected = solve(*inputs)[0]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        v, _, status, _ = solve(*inputs)
+    graph.replay()
+    assert (status == 0).all()
+    assert v.equal(expected)
+
+
+def test_a_guess_starts_the_friction_solver():
+    inputs = cuda_problems.bodies(500, 4)
+    gamma = lcp.solve_friction(*inputs)[1]
+    iterations = lcp.solve_friction(*(x.cuda() for x in inputs), guess=gamma.cuda())[3]
+    assert (iterations == 0).float().mean() > 0.9

@@ -23,16 +23,6 @@ void with_size(int n, const Run& run) {
   }
 }
 
-// The same for the least multiple of 8 that is not smaller than n.
-template <int size = 8, class Run>
-void with_padded_size(int n, const Run& run) {
-  if (n <= size) {
-    run(std::integral_constant<int, size>{});
-  } else if constexpr (size < kLargest) {
-    with_padded_size<size + 8>(n, run);
-  }
-}
-
 template <int N, class T, Start start>
 void solve_small(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, double tolerance,
                  const Solutions<T>& solutions, std::int32_t* left, cudaStream_t stream) {

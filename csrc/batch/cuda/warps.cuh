@@ -6,61 +6,15 @@
 #include "batch/adjoint.h"
 #include "batch/cuda/kernels.h"
 #include "batch/verify.h"
+#include "linalg/cuda/elimination.cuh"
+#include "linalg/cuda/warp.cuh"
 #include "solver/lemke.h"
 
 namespace lcp::batch::cuda {
 
-inline constexpr int kWarp = 32;
+using namespace linalg::cuda;
+
 inline constexpr int kWarps = 4;  // in a block
-inline constexpr unsigned kAllLanes = 0xffffffffU;
-
-__device__ inline int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
-
-template <class V>
-__device__ V from_lane(V x, int source) {
-  return __shfl_sync(kAllLanes, x, source);
-}
-// Of all lanes, in an order that is always the same, so that all lanes get the same bits.
-template <class Combine>
-__device__ double combine_lanes(double x, const Combine& combine) {
-#pragma unroll
-  for (int step = kWarp / 2; step > 0; step /= 2) x = combine(x, __shfl_xor_sync(kAllLanes, x, step));
-  return x;
-}
-__device__ inline double largest_of_lanes(double x) {
-  return combine_lanes(x, [](double a, double b) { return stdx::max(a, b); });
-}
-__device__ inline double least_of_lanes(double x) {
-  return combine_lanes(x, [](double a, double b) { return stdx::min(a, b); });
-}
-__device__ inline double sum_of_lanes(double x) {
-  return combine_lanes(x, [](double a, double b) { return a + b; });
-}
-__device__ inline bool any_lane(bool x) { return __any_sync(kAllLanes, x) != 0; }
-// The first lane that says so, or -1.
-__device__ inline int first_lane(bool x) { return __ffs(static_cast<int>(__ballot_sync(kAllLanes, x))) - 1; }
-
-// A matrix of n <= size rows, and a vector, that the lanes of a warp share.
-template <int size>
-struct WarpMemory {
-  static constexpr int kStride = size | 1;  // odd: neither rows nor columns meet in one bank
-  double matrix[size * kStride];
-  double vector[kWarp];
-
-  template <class T>
-  __device__ void load(int n, const T* M) {
-    for (int k = lane(); k < n * n; k += kWarp) matrix[k / n * kStride + k % n] = double(M[k]);
-    __syncwarp();
-  }
-  __device__ double at(int i, int j) const { return matrix[i * kStride + j]; }
-  __device__ double& entry(int i, int j) { return matrix[i * kStride + j]; }
-  // Lane i gives number i.
-  __device__ void share(double x) {
-    __syncwarp();
-    vector[lane()] = x;
-    __syncwarp();
-  }
-};
 
 struct Perturbation {
   double of_row[kWarp];
@@ -304,51 +258,6 @@ __global__ void __launch_bounds__(kWarp* kWarps)
     solutions.status[b] = solved ? 0 : kLeftOver;
     if (!solved && left != nullptr) atomicAdd(left, 1);
   }
-}
-
-// A x = b of order size, row and right-hand side of each lane; lane c gets x_c. Returns an estimate of |U^-1| in the
-// columns of the lanes that count, as batch/adjoint.h has it. A row that was a pivot stays where it is.
-template <int size>
-__device__ double solve_system_in_warp(double (&row)[size], double b, bool counts, double* x) {
-  bool used = lane() >= size;
-  double growth = 0;
-  double sum = 0;      // lane c: sum over r < c of U_rc y_r
-  double inverse = 0;  // lane c: 1 / U_cc
-  int pivot_row = 0;   // lane c
-#pragma unroll
-  for (int c = 0; c < size; ++c) {
-    const double candidate = used ? -1.0 : stdx::abs(row[c]);
-    const double largest = largest_of_lanes(candidate);
-    int r = first_lane(!used && candidate == largest);
-    if (r < 0) r = first_lane(!used);  // a NaN
-    const double inverse_c = 1.0 / from_lane(row[c], r);
-    const double sum_c = from_lane(sum, c);
-    const double y = -(sum_c + stdx::copysign(1.0, sum_c)) * inverse_c;
-    if (lane() == c) {
-      if (counts) growth = stdx::abs(y);
-      inverse = inverse_c;
-      pivot_row = r;
-    }
-    used = used || lane() == r;
-    const double factor = used ? 0.0 : row[c] * inverse_c;
-#pragma unroll
-    for (int j = c + 1; j < size; ++j) {
-      const double u = from_lane(row[j], r);
-      if (lane() == j) sum = multiply_add(u, y, sum);
-      row[j] = subtract_product(factor, u, row[j]);
-    }
-    b = subtract_product(factor, from_lane(b, r), b);
-  }
-  bool done = lane() >= size;
-#pragma unroll
-  for (int c = size - 1; c >= 0; --c) {
-    const int r = from_lane(pivot_row, c);
-    const double x_c = from_lane(b, r) * from_lane(inverse, c);
-    if (lane() == c) *x = x_c;
-    done = done || lane() == r;
-    if (!done) b = subtract_product(row[c], x_c, b);
-  }
-  return largest_of_lanes(growth);
 }
 
 // One element of a batch that is differentiated, in the lanes of a warp: t = J' (g_z, g_w), or with `transposed` false

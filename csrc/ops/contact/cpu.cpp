@@ -17,10 +17,6 @@
 namespace lcp::ops {
 namespace {
 
-// Newton's method always runs in double precision, so that float32 has the same tolerance.
-constexpr double kDefaultTolerance = 1e-10;
-constexpr std::int64_t kDefaultIterations = 1000;
-
 struct ProblemSize {
   ProblemSize(const Tensor& A, const Tensor& J) : n(A.size(-1)), contacts(J.size(-2) / 3) {}
 
@@ -55,7 +51,7 @@ Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor
   const Tensor &v = results[0], &y = results[1], &gamma = results[2], &status = results[3], &iterations = results[4];
   const Tensor& start = guess ? *guess : v_free;
   const ProblemSize size(A, J);
-  const contact::Limits limits = {tolerance.value_or(kDefaultTolerance), max_iterations.value_or(kDefaultIterations)};
+  const contact::Limits limits = {tolerance.value_or(kContactTolerance), max_iterations.value_or(kContactIterations)};
   auto* const to_status = status.mutable_data_ptr<std::int8_t>();
   auto* const to_iterations = iterations.mutable_data_ptr<std::int64_t>();
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::solve_contact", [&] {

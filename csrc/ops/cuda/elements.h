@@ -3,16 +3,21 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/nonzero.h>
 #include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDAGraphsC10Utils.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <c10/util/DimVector.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <tuple>
 
 #include "batch/kernels.h"
+#include "contact/cuda/kernels.h"
+#include "lcp/status.h"
 #include "ops/operator.h"
 
 namespace lcp::ops::cuda {
@@ -76,6 +81,46 @@ inline void put_back(const Tensor& part, const Tensor& elements, std::int64_t co
   at::DimVector flat = {-1};
   if (core_dims == 1) flat.push_back(all.size(-1));
   all.view(flat).index_copy_(0, elements, part.to(all.device()));
+}
+
+/// Copies what an operator returned for tensors on the CPU.
+template <class Found, std::size_t count>
+void copy_all(const Found& found, const std::array<Tensor, count>& results) {
+  std::size_t k = 0;
+  std::apply([&](const auto&... x) { (results[k++].copy_(x), ...); }, found);
+}
+
+/// After a kernel for contacts: elements with the status kLeftOver are solved by on_cpu(elements), whose results take
+/// their place; in a graph they count as not found. Of the results the first three are vectors, the fourth is the
+/// status and the last a number.
+template <class OnCpu>
+void finish_left(const LeftCount& left, const std::array<Tensor, 5>& results, const OnCpu& on_cpu) {
+  const Tensor& status = results[3];
+  const Tensor is_left = status == contact::cuda::kLeftOver;
+  if (is_captured()) {
+    status.masked_fill_(is_left, static_cast<int>(Status::kNotFound));
+    return;
+  }
+  if (!left.any()) return;
+  const Tensor elements = at::nonzero(is_left.reshape({-1})).reshape({-1});
+  std::size_t k = 0;
+  std::apply(
+      [&](const auto&... part) {
+        const auto put = [&](const Tensor& x) {
+          const bool is_vector = k < 3;
+          const Tensor rows = is_vector ? x.reshape({elements.numel(), x.size(-1)}) : x.reshape({elements.numel()});
+          put_back(rows, elements, is_vector ? 1 : 0, results[k++]);
+        };
+        (put(part), ...);
+      },
+      on_cpu(elements));
+}
+
+/// Whether there are kernels for contact problems of this size.
+inline bool has_contact_kernel(const Tensor& A, const Tensor& J, const std::optional<Tensor>& sizes) {
+  const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
+  return !sizes && n >= 1 && n <= contact::cuda::kMostVelocities && contacts >= 1 &&
+         contacts <= contact::cuda::kMostContacts;
 }
 
 }  // namespace lcp::ops::cuda

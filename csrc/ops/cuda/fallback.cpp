@@ -12,8 +12,9 @@
 namespace lcp::ops::cuda {
 namespace {
 
-constexpr std::array<std::string_view, 6> kWithKernels = {"solve",    "_solve_with_basis", "_piece",
-                                                          "_tangent", "_adjoint",          "_sum_outer"};
+constexpr std::array<std::string_view, 10> kWithKernels = {
+    "solve",      "_solve_with_basis", "_piece",           "_tangent",        "_adjoint",
+    "_sum_outer", "_contact_point",    "_contact_adjoint", "_friction_point", "_friction_adjoint"};
 
 void fall_back(const c10::OperatorHandle& handle, torch::jit::Stack* stack) { at::native::cpu_fallback(handle, stack); }
 

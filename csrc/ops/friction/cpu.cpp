@@ -17,10 +17,6 @@
 namespace lcp::ops {
 namespace {
 
-// The methods run in double precision for both dtypes. But the data of float32 have errors of 6e-8: to solve for less
-// than these, which decide what redundant contacts do, takes long and may fail.
-double default_tolerance(const Tensor& A) { return A.scalar_type() == at::kFloat ? 1e-7 : 1e-10; }
-
 Tensors<5> friction_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& b, const Tensor& mu,
                               const std::optional<Tensor>& sizes, const std::optional<Tensor>& guess, double kappa,
                               std::optional<double> tolerance, std::optional<std::int64_t> max_iterations) {
@@ -31,7 +27,7 @@ Tensors<5> friction_point_cpu(const Tensor& A, const Tensor& v_free, const Tenso
   auto results = new_results<5>(kFrictionPoint, A, v_free, J, b, mu, sizes, guess, kappa, tolerance, max_iterations);
   const Tensor &v = results[0], &gamma = results[1], &u = results[2], &status = results[3], &iterations = results[4];
   const std::int64_t n = A.size(-1), contacts = J.size(-2) / 3;
-  const friction::Limits limits = {tolerance.value_or(default_tolerance(A)),
+  const friction::Limits limits = {tolerance.value_or(default_friction_tolerance(A)),
                                    max_iterations.value_or(std::numeric_limits<std::int64_t>::max())};
   const Tensor& start = guess ? *guess : b;  // b is not read as a guess
   auto* const to_status = status.mutable_data_ptr<std::int8_t>();

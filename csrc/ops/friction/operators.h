@@ -57,6 +57,10 @@ inline constexpr Operator kFrictionAdjoint("_friction_adjoint", Operator::Kind::
                                             tensor("Tensor g_u", "3c"), flag("bool smooth=False"), kSizes},
                                            {{"a", "n"}, {"c", "3c"}, {"mu", "c"}});
 
+/// The methods run in double precision for both dtypes. But the data of float32 have errors of 6e-8: to solve for less
+/// than these, which decide what redundant contacts do, takes long and may fail.
+inline double default_friction_tolerance(const Tensor& A) { return A.scalar_type() == at::kFloat ? 1e-7 : 1e-10; }
+
 /// Singular values of a contact problem's linearised law below this part of the largest are 0 but for rounding, which
 /// in float32 is that of the data.
 inline double rank_tolerance(const Tensor& A) { return A.scalar_type() == at::kFloat ? 1e-5 : 1e-11; }

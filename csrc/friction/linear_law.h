@@ -1,0 +1,48 @@
+// What a contact's state ties the change of its impulse to, on the CPU and on GPUs.
+#pragma once
+
+#include <Eigen/Core>
+#include <cmath>
+#include <cstdint>
+
+namespace lcp::friction {
+
+enum class State : std::int8_t {
+  kApart = 0,  ///< h_n <= u_n
+  kStick = 1,  ///< |h_t - u_t| <= mu h_n, and mu h_n > 0
+  kSlide = 2,  ///< neither of the others
+};
+
+/// The state of a contact with the impulse h and the velocity u, [3], in units in which contacts are alike.
+EIGEN_DEVICE_FUNC inline State state_of(const double* h, const double* u, double mu) {
+  if (h[2] <= u[2]) return State::kApart;
+  const bool sticks = mu * h[2] > 0 && std::hypot(h[0] - u[0], h[1] - u[1]) <= mu * h[2];
+  return sticks ? State::kStick : State::kSlide;
+}
+
+/// C du + D dh = E dmu of a contact that is not apart. With t = u_t / |u_t|:
+///
+///   stick   C = I, D = 0
+///   slide   du_n = 0,  dh_t + mu t dh_n + (mu h_n / |u_t|) (I - t t') du_t = -h_n t dmu
+struct LinearLaw {
+  double C[3][3] = {}, D[3][3] = {}, E[3] = {};
+
+  EIGEN_DEVICE_FUNC LinearLaw() {}  // NOLINT(modernize-use-equals-default): a GPU takes no default
+  EIGEN_DEVICE_FUNC LinearLaw(bool sticks, const double* h, const double* u, double mu) {
+    C[2][2] = 1;
+    const double slip = std::hypot(u[0], u[1]);
+    const double t[2] = {slip > 0 ? u[0] / slip : 0, slip > 0 ? u[1] / slip : 0};
+    for (int i = 0; i < 2; ++i) {
+      if (sticks) {
+        C[i][i] = 1;
+        continue;
+      }
+      D[i][i] = 1;
+      D[i][2] = mu * t[i];
+      E[i] = -h[2] * t[i];
+      for (int j = 0; j < 2 && slip > 0; ++j) C[i][j] = mu * h[2] / slip * ((i == j ? 1 : 0) - t[i] * t[j]);
+    }
+  }
+};
+
+}  // namespace lcp::friction
