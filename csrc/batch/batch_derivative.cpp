@@ -8,6 +8,10 @@ namespace {
 // The elements of one call of a kernel, for whose statuses there is memory.
 constexpr std::int64_t kBlock = 1024;
 
+bool is_zero(const double* x, int n) {
+  return std::all_of(x, x + n, [](double number) { return number == 0; });
+}
+
 }  // namespace
 
 template <class T>
@@ -49,8 +53,13 @@ void BatchDerivative<T>::adjoint(std::int64_t count, BatchView<T> M, const std::
                          block_t, status_.data());
     }
     for (std::int64_t b = next_left(status_.data(), 0, size); b < size; b = next_left(status_.data(), b + 1, size)) {
+      const double *const g_z_b = first_(block_g_z, b), *const g_w_b = second_(block_g_w, b);
+      if (is_zero(g_z_b, n_) && is_zero(g_w_b, n_)) {
+        std::fill_n(block_t + b * n_, n_, T(0));  // whatever M_aa is
+        continue;
+      }
       active_set_.set(M_(block_M, b), block_states + b * n_);
-      active_set_.adjoint(first_(block_g_z, b), second_(block_g_w, b), x_.data());
+      active_set_.adjoint(g_z_b, g_w_b, x_.data());
       std::copy_n(x_.data(), n_, block_t + b * n_);
     }
   }

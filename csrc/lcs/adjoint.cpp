@@ -6,7 +6,6 @@
 
 #include "batch/elements.h"
 #include "lcs/blocks.h"
-#include "solver/pair_states.h"
 
 namespace lcp::lcs {
 namespace {
@@ -66,11 +65,9 @@ Footprint backward_footprint(const System<T>& system, const Gradients<T>& to, co
 
 template <class T>
 Adjoint<T>::Adjoint(const Size& size, Cone cone, Ties ties)
-    : size_(size), cone_(std::move(cone)), ties_(ties), derivative_(size.n, ties == Ties::kActive) {
+    : size_(size), cone_(std::move(cone)), ties_(ties), derivative_(size.n, ties) {
   if (size.n >= 1 && size.n <= batch::kSmall) {
     one_by_one_.emplace(size.n, sizeof(T) == sizeof(float));
-  } else if (ties == Ties::kMidpoint) {
-    other_piece_.emplace(size.n, true);
   }
 }
 
@@ -92,16 +89,6 @@ void Adjoint<T>::run_kernel(std::int64_t count, std::int64_t steps, const System
   kernels().of<T>(size_.n).backward({size_, cone_.empty() ? nullptr : cone_.data(), count, steps, system, path, to,
                                      ties_ == Ties::kActive, ties_ == Ties::kMidpoint, workspace_.data(), solve,
                                      &rest});
-}
-
-// Fills t_.
-template <class T>
-void Adjoint<T>::solve(std::int64_t count, BatchView<T> M, const std::int8_t* states) {
-  const std::int64_t length = count * size_.n;
-  derivative_.adjoint(count, M, states, {g_z_.data(), false}, {g_w_.data(), false}, t_.data());
-  if (!other_piece_ || std::find(states, states + length, solver::kTied) == states + length) return;
-  other_piece_->adjoint(count, M, states, {g_z_.data(), false}, {g_w_.data(), false}, other_t_.data());
-  for (std::int64_t i = 0; i < length; ++i) t_[i] += T(0.5) * (other_t_[i] - t_[i]);  // unchanged where both agree
 }
 
 template <class T>
@@ -137,7 +124,7 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const System<
         g_w_[b * n + i] = static_cast<T>(of_w);
       }
     }
-    solve(count, system.M, step_of(path.states, s).data);
+    derivative_.adjoint(count, system.M, step_of(path.states, s).data, g_z_.data(), g_w_.data(), t_.data());
     for (std::int64_t b = 0; b < count; ++b) {
       const double* const l = l_.data() + b * k;
       const T* const t = t_.data() + b * n;
@@ -192,7 +179,7 @@ void Adjoint<T>::run(std::int64_t count, std::int64_t steps, const System<T>& sy
   if (one_by_one_) {
     workspace_.resize(all.size(largest));
   } else {
-    for (std::vector<T>* x : {&g_z_, &g_w_, &t_, &other_t_, &moving_w_}) x->resize(largest * size_.n);
+    for (std::vector<T>* x : {&g_z_, &g_w_, &t_, &moving_w_}) x->resize(largest * size_.n);
     for (std::vector<double>* x : {&l_, &carried_}) x->resize(largest * size_.k);
     finite_.resize(size_.k + size_.m + 2 * size_.n);
   }

@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "batch/batch_derivative.h"
 #include "lcp/ties.h"
 #include "lcs/cone.h"
 #include "lcs/kernels.h"
 #include "lcs/system.h"
+#include "lcs/tied_derivative.h"
 #include "linalg/aligned.h"
 #include "solver/active_set.h"
 
@@ -56,16 +56,14 @@ class Adjoint {
                   const Gradients<T>& to);
   void run_block(std::int64_t count, std::int64_t steps, const System<T>& system, const WalkedPath<T>& path,
                  const Gradients<T>& to);
-  void solve(std::int64_t count, BatchView<T> M, const std::int8_t* states);
 
   Size size_;
   Cone cone_;
   Ties ties_;
   linalg::AlignedVector<double> workspace_;
   std::optional<OneByOne> one_by_one_;  // where there are kernels
-  batch::BatchDerivative<T> derivative_;
-  std::optional<batch::BatchDerivative<T>> other_piece_;  // that of the tied pairs as active, for Ties::kMidpoint
-  std::vector<T> g_z_, g_w_, t_, other_t_, moving_w_;
+  TiedDerivative<T> derivative_;
+  std::vector<T> g_z_, g_w_, t_, moving_w_;
   std::vector<double> l_, carried_, sums_, finite_;
 };
 

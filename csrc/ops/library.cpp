@@ -14,6 +14,7 @@
 #include "ops/path/operators.h"
 #include "ops/rigid/operators.h"
 #include "ops/solve/operators.h"
+#include "ops/systems/operators.h"
 
 namespace lcp::ops {
 namespace {
@@ -29,6 +30,7 @@ constexpr std::array kOperators = {
     &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kLeastNorm,
     &kSimulateLcs, &kSimulateLcsWithBasis, &kSimulateLcsAdjoint,
     &kRigidWalk, &kRigidWalkAdjoint,
+    &kSystemWalk, &kSystemWalkAdjoint,
 };
 // clang-format on
 

@@ -7,7 +7,7 @@
 
 #include "lcp/solve_mixed.h"
 #include "physics/stepping.h"
-#include "physics/walk.h"
+#include "physics/system_walk.h"
 
 namespace lcp::physics {
 namespace {
@@ -50,35 +50,6 @@ Tensor reduced_matrix(const PointMass& mass) {
 Tensor reduced_vector(const Tensor& free, const Tensor& c) {
   const Tensor slide = free.select(-1, kX);
   return vector_of({free.select(-1, kY) + c, slide, -slide, at::zeros_like(slide)});
-}
-
-// The reduced problem at position level as a linear complementarity system with the state (x, y, v_x, v_y). As in
-// `advanced`, but that v_y = v*_y + lambda_n / m also in contact: at rest it is the rounding error of its terms. In
-// flight, v_x is (w_plus - w_minus) / 2, whose derivative is that of v*_x for Ties::kInactive only.
-LinearComplementaritySystem system_of(const PointMass& mass) {
-  const Tensor c = mass.dt / mass.mass;
-  const Tensor dt = mass.dt.expand_as(c);
-  const Tensor zero = at::zeros_like(c);
-  const Tensor one = at::ones_like(c);
-  const Tensor half = one / 2;
-  const Tensor fall = mass.dt * mass.gravity;
-  return {
-      .A = matrix_of_entries(
-          {{one, zero, zero, zero}, {zero, zero, zero, zero}, {zero, zero, zero, zero}, {zero, zero, zero, one}}),
-      .B = matrix_of_entries({{zero, zero}, {zero, zero}, {zero, zero}, {zero, c}}),
-      .D = matrix_of_entries({{zero, zero, zero, zero},
-                              {zero, zero, zero, zero},
-                              {zero, zero, zero, zero},
-                              {1 / mass.mass, zero, zero, zero}}),
-      .G = matrix_of_entries(
-          {{zero, dt / 2, -dt / 2, zero}, {dt, zero, zero, zero}, {zero, half, -half, zero}, {zero, zero, zero, zero}}),
-      .d = vector_of({zero, zero, zero, -fall}),
-      .E = matrix_of_entries(
-          {{zero, 1 / dt, zero, one}, {zero, zero, one, zero}, {zero, zero, -one, zero}, {zero, zero, zero, zero}}),
-      .H = matrix_of_entries({{zero, c}, {c, zero}, {-c, zero}, {zero, zero}}),
-      .M = reduced_matrix(mass),
-      .q = vector_of({-fall, zero, zero, zero}),
-      .cone = {-1, kGamma, kGamma, -1}};
 }
 
 // [n D 0]', [4, 2].
@@ -189,6 +160,46 @@ PointMassSolution map(const PointMassSolution& s, const F& f) {
           f(s.status)};
 }
 
+// A rollout in operators of tensors.
+PointMassSolution step_by_step(const PointMassState& first, const Tensor& inputs, const PointMassStepper& stepper) {
+  const StepFunctions functions{
+      [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
+        const PointMassState start{now[0], now[1]};
+        const Tensor free = stepper.free(start, force);
+        const Tensor c = stepper.gap(start, free);
+        return {stepper.solve(free, c, poison), {free, c}};
+      },
+      [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
+        const PointMassState next = stepper.next({now[0], now[1]}, solved.extras[0], solved.extras[1], solved.result);
+        return {next.position, next.velocity};
+      }};
+  const Rollout all = roll_out({first.position, first.velocity}, inputs, leading(first.velocity).vec(), functions);
+  const PointMassState ends{all.ends[0], all.ends[1]};
+  const Tensor residual = stepper.residual(all.extras[0], all.extras[1], ends, all.result.z);
+  return map({with_impulses(ends, all.result.z), all.result.z, residual, all.result.status},
+             [&](const Tensor& x) { return with_failures(x, all.failure); });
+}
+
+// Both formulations as the reduced problem, with the state (x, y, v_x, v_y).
+FormulaSystem system_of(const PointMass& mass, const PointMassOptions& options, const SolveOptions& solve_options) {
+  const bool position = options.stabilization == Stabilization::kPosition;
+  FormulaSystem system;
+  system.name = position ? "point_mass at position level" : "point_mass at velocity level";
+  for (const Tensor& x : {mass.mass, mass.dt, mass.mu, mass.gravity, mass.restitution}) {
+    system.parameters.push_back(x.unsqueeze(-1));
+  }
+  system.D = contact_jacobian(at::kDouble).t();
+  system.by_tensors = [=](const Tensor& parameters, const Tensor& x, const Tensor& u) -> Tensors {
+    const auto parameter = [&](std::int64_t k) { return parameters.select(-1, k); };
+    const PointMass same{parameter(0), parameter(1), parameter(2), parameter(3), parameter(4)};
+    const PointMassState first{x.slice(-1, 0, 2), x.slice(-1, 2)};
+    const PointMassOptions reduced{PointMassFormulation::kStewartTrinkle, options.stabilization};
+    const PointMassSolution all = step_by_step(first, u, {first.velocity, same, reduced, solve_options});
+    return {at::cat({all.step.next.position, all.step.next.velocity}, -1), all.z};
+  };
+  return system;
+}
+
 Tensor inputs_of(const PointMassState& state, const Tensor& u, const PointMass& mass) {
   constexpr const char* kExpected = "u must be [steps, ..., 2]";
   TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
@@ -268,31 +279,13 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
   const PointMassStepper stepper(state.velocity, mass, options, solve_options);
   const Tensor inputs = inputs_of(state, u, mass);
   const Shape batch = leading(inputs).slice(1).vec();
-  const Tensor position = state.position.to(state.velocity.scalar_type());
-  if (options.stabilization == Stabilization::kPosition && solve_options.ties == ties_name(Ties::kInactive) &&
-      can_walk(solve_options)) {
-    const Tensor first = at::cat({expanded(position, batch, {2}), expanded(state.velocity, batch, {2})}, -1);
-    const LcsRollout all = walk(system_of(in_precision_of(state.velocity, mass)), first, inputs, solve_options);
-    return {with_impulses({all.x_next.slice(-1, 0, 2), all.x_next.slice(-1, 2)}, all.z), all.z, all.residual,
-            all.status};
-  }
-  const StepFunctions functions{
-      [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
-        const PointMassState start{now[0], now[1]};
-        const Tensor free = stepper.free(start, force);
-        const Tensor c = stepper.gap(start, free);
-        return {stepper.solve(free, c, poison), {free, c}};
-      },
-      [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
-        const PointMassState next = stepper.next({now[0], now[1]}, solved.extras[0], solved.extras[1], solved.result);
-        return {next.position, next.velocity};
-      }};
-  const Rollout all =
-      roll_out({expanded(position, batch, {2}), expanded(state.velocity, batch, {2})}, inputs, batch, functions);
-  const PointMassState ends{all.ends[0], all.ends[1]};
-  const Tensor residual = stepper.residual(all.extras[0], all.extras[1], ends, all.result.z);
-  return map({with_impulses(ends, all.result.z), all.result.z, residual, all.result.status},
-             [&](const Tensor& x) { return with_failures(x, all.failure); });
+  const PointMassState first{expanded(state.position.to(state.velocity.scalar_type()), batch, {2}),
+                             expanded(state.velocity, batch, {2})};
+  const FormulaSystem system = system_of(mass, options, solve_options);
+  const Tensor x = at::cat({first.position, first.velocity}, -1);
+  if (!can_walk(system, x, inputs, solve_options)) return step_by_step(first, inputs, stepper);
+  const SystemSteps all = walk(system, x, inputs, solve_options);
+  return {with_impulses({all.x_next.slice(-1, 0, 2), all.x_next.slice(-1, 2)}, all.z), all.z, all.residual, all.status};
 }
 
 RolloutCertificate certify_rollout(const PointMassState& state, const Tensor& u, const PointMass& mass,

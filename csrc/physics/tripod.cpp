@@ -11,6 +11,7 @@
 #include "lcp/physics/friction_cone.h"
 #include "physics/isotropic_friction.h"
 #include "physics/stepping.h"
+#include "physics/system_walk.h"
 
 namespace lcp::physics {
 namespace {
@@ -136,6 +137,50 @@ TripodSolution map(const TripodSolution& s, const F& f) {
           f(s.status)};
 }
 
+// A rollout in operators of tensors.
+TripodSolution step_by_step(const TripodState& first, const Tensor& inputs, const Tripod& tripod, const Tensor& D,
+                            const SolveOptions& options) {
+  const StepFunctions functions{
+      [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
+        const Problem problem = problem_of(broadcast({now[0], now[1]}, force, tripod), D);
+        SolveResult result = solve(problem.M, poison.defined() ? problem.q + poison.unsqueeze(-1) : problem.q, options);
+        Tensor residual = natural_residual(problem, result.z);  // computed here, since M is different in each step
+        return {std::move(result), {std::move(residual)}};
+      },
+      [&](const Tensors& now, const Tensor& force, const Solved& solved) -> Tensors {
+        const TripodStep next = read(broadcast({now[0], now[1]}, force, tripod), solved.result.z, options);
+        return {next.next.pose, next.next.velocity};
+      }};
+  const Rollout all = roll_out({first.pose, first.velocity}, inputs, leading(first.velocity).vec(), functions);
+  return map({read(broadcast({all.starts[0], all.starts[1]}, all.u, tripod), all.result.z, options), all.result.z,
+              all.extras[0], all.result.status},
+             [&](const Tensor& x) { return with_failures(x, all.failure); });
+}
+
+// The numbers of a state of a walk that are what a step reports: the friction and the normal forces. No step reads
+// them.
+constexpr std::int64_t kReported = 3 * kSupports;
+
+FormulaSystem system_of(const Tripod& tripod, const Tensor& D, const SolveOptions& options) {
+  FormulaSystem system;
+  system.name = "tripod";
+  for (const Tensor& x : {tripod.mass, tripod.inertia, tripod.dt, tripod.mu, tripod.gravity, tripod.com_height}) {
+    system.parameters.push_back(x.unsqueeze(-1));
+  }
+  system.parameters.push_back(tripod.supports.flatten(-2));
+  system.D = at::constant_pad_nd(D.repeat({1, kSupports}), {0, kSupports});
+  system.by_tensors = [=](const Tensor& parameters, const Tensor& x, const Tensor& u) -> Tensors {
+    const auto parameter = [&](std::int64_t k) { return parameters.select(-1, k); };
+    const Tripod same{parameter(0), parameter(1), parameter(2),
+                      parameter(3), parameter(4), parameters.slice(-1, 6).unflatten(-1, {kSupports, 2}),
+                      parameter(5)};
+    const TripodSolution all = step_by_step({x.slice(-1, 0, 3), x.slice(-1, 3, 6)}, u, same, D, options);
+    const TripodStep& step = all.step;
+    return {at::cat({step.next.pose, step.next.velocity, step.friction.flatten(-2), step.normal}, -1), all.z};
+  };
+  return system;
+}
+
 void check_support(const Tripod& tripod) {
   const Tensor normals = static_normals(tripod);
   TORCH_CHECK(!(normals < 0).any().item<bool>(),
@@ -253,24 +298,23 @@ TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod&
   const SolveOptions options = held_by_ties(solve_options);
   const Tensor inputs = inputs_of(state, u, tripod);
   const Shape batch = leading(inputs).slice(1).vec();
+  const TripodState first{expanded(state.pose.to(state.velocity.scalar_type()), batch, {3}),
+                          expanded(state.velocity, batch, {3})};
   const Tensor D = friction_directions(directions, state.velocity.options());
-  const StepFunctions functions{
-      [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
-        const Problem problem = problem_of(broadcast({now[0], now[1]}, force, tripod), D);
-        SolveResult result = solve(problem.M, poison.defined() ? problem.q + poison.unsqueeze(-1) : problem.q, options);
-        Tensor residual = natural_residual(problem, result.z);  // computed here, since M is different in each step
-        return {std::move(result), {std::move(residual)}};
-      },
-      [&](const Tensors& now, const Tensor& force, const Solved& solved) -> Tensors {
-        const TripodStep next = read(broadcast({now[0], now[1]}, force, tripod), solved.result.z, options);
-        return {next.next.pose, next.next.velocity};
-      }};
-  const Tensor pose = state.pose.to(state.velocity.scalar_type());
-  const Rollout all =
-      roll_out({expanded(pose, batch, {3}), expanded(state.velocity, batch, {3})}, inputs, batch, functions);
-  return map({read(broadcast({all.starts[0], all.starts[1]}, all.u, tripod), all.result.z, options), all.result.z,
-              all.extras[0], all.result.status},
-             [&](const Tensor& x) { return with_failures(x, all.failure); });
+  const FormulaSystem system = system_of(tripod, D, options);
+  const Tensor none = expanded(at::zeros({kReported}, state.velocity.options()), batch, {kReported});
+  const Tensor x = at::cat({first.pose, first.velocity, none}, -1);
+  if (!can_walk(system, x, inputs, options)) return step_by_step(first, inputs, tripod, D, options);
+  const SystemSteps all = walk(system, x, inputs, options);
+  const auto part = [&](std::int64_t begin, std::int64_t end) { return all.x_next.slice(-1, begin, end); };
+  const std::int64_t friction = 6, normal = friction + 2 * kSupports;
+  return {{{part(0, 3), part(3, 6)},
+           part(friction, normal).unflatten(-1, {kSupports, 2}),
+           part(normal, normal + kSupports),
+           all.z.slice(-1, kSupports * directions)},
+          all.z,
+          all.residual,
+          all.status};
 }
 
 RolloutCertificate certify_rollout(const TripodState& state, const Tensor& u, const Tripod& tripod,

@@ -11,7 +11,6 @@
 
 #include "lcp/physics/falling_block.h"
 #include "lcp/physics/planar_block.h"
-#include "lcp/physics/point_mass.h"
 #include "lcp/physics/sliding_block.h"
 
 namespace lcp::physics::walk_test {
@@ -143,47 +142,13 @@ System planar_block(std::int64_t directions) {
           50};
 }
 
-System point_mass() {
-  const auto mass = [](const Tensors& in) -> PointMass {
-    return {in[3], in[4], in[5], in[6], torch::zeros({}, torch::kDouble)};
-  };
-  const PointMassOptions options = {PointMassFormulation::kStewartTrinkle, Stabilization::kPosition};
-  const auto row = [](const PointMassStep& s) {
-    return torch::cat(
-        {s.next.position, s.next.velocity, torch::stack({s.lambda_n, s.lambda_plus - s.lambda_minus}, -1)}, -1);
-  };
-  const Function walk = [=](const Tensors& in) { return row(simulate({in[0], in[1]}, in[2], mass(in), options).step); };
-  const Function loop = [=](const Tensors& in) {
-    Tensors steps;
-    PointMassState state = {in[0], in[1]};
-    for (std::int64_t k = 0; k < kSteps; ++k) {
-      const Problem problem = reduced_problem(state, in[2][k], mass(in), options.stabilization);
-      const SolveResult r = solve(problem.M, problem.q);
-      const PointMassStep s = read_point_mass(state, in[2][k], r.z, r.w, mass(in), options.stabilization);
-      state = s.next;
-      steps.push_back(row(s));
-    }
-    return torch::stack(steps);
-  };
-  const Tensor position = torch::stack({torch::randn({kCount}, torch::kDouble), 0.3 * parameter(0, 1)}, -1);
-  const Tensor velocity =
-      torch::stack({torch::randn({kCount}, torch::kDouble), torch::zeros({kCount}, torch::kDouble)}, -1);
-  return {"point mass",
-          {position, velocity, 0.5 * torch::randn({kSteps, kCount, 2}, torch::kDouble), parameter(0.5, 2),
-           parameter(0.03, 0.05), parameter(0.2, 0.6), parameter(5, 10)},
-          walk,
-          loop,
-          50};
-}
-
 std::vector<System> systems() {
   return {sliding_block(SlidingBlockFormulation::kForward),
           sliding_block(SlidingBlockFormulation::kDirect),
           sliding_block(SlidingBlockFormulation::kTraditional),
           falling_block(),
           planar_block(4),
-          planar_block(8),
-          point_mass()};
+          planar_block(8)};
 }
 
 TEST_F(WalkTest, HasTheValuesOfTheLoopAndComesToRestWhereThatDoes) {

@@ -103,11 +103,6 @@ Tensors<6> simulate_lcs_with_basis_cpu(const Tensor& A, const Tensor& B, const T
   return as_tuple(std::move(results));
 }
 
-Ties ties_named(std::string_view name) {
-  const auto* const found = std::find(kTiesNames.begin(), kTiesNames.end(), name);
-  return static_cast<Ties>(found - kTiesNames.begin());
-}
-
 Tensors<11> simulate_lcs_adjoint_cpu(const Tensor& A, const Tensor& B, const Tensor& D, const Tensor& G,
                                      const Tensor& E, const Tensor& H, const Tensor& M, const Tensor& x,
                                      const Tensor& u, const Tensor& x_next, const Tensor& z, const Tensor& w,

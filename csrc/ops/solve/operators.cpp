@@ -7,7 +7,6 @@
 #include <string>
 
 #include "lcp/method.h"
-#include "lcp/ties.h"
 
 namespace lcp::ops {
 namespace {
@@ -29,6 +28,11 @@ void check_name(std::string_view name, const Value& value, const std::array<cons
 void check_method(std::string_view name, const Value& value) { check_name(name, value, kMethodNames); }
 
 void check_ties(std::string_view name, const Value& value) { check_name(name, value, kTiesNames); }
+
+Ties ties_named(std::string_view name) {
+  const auto* const found = std::find(kTiesNames.begin(), kTiesNames.end(), name);
+  return static_cast<Ties>(found - kTiesNames.begin());
+}
 
 void check_solve(const Call& call) {
   if (std::get<double>(call.value("kappa")) == 0) return;

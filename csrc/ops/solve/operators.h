@@ -1,6 +1,7 @@
 // lcp::solve and lcp::solve_mixed.
 #pragma once
 
+#include "lcp/ties.h"
 #include "ops/by_size.h"
 
 namespace lcp::ops {
@@ -17,6 +18,8 @@ struct SolveFlags {
 
 void check_method(std::string_view name, const Value& method);
 void check_ties(std::string_view name, const Value& ties);
+/// name: one that check_ties allows.
+Ties ties_named(std::string_view name);
 /// Checks of every solve: kappa > 0 needs ties = "inactive".
 void check_solve(const Call& call);
 void check_num_equations(const Call& call);

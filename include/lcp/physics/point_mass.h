@@ -51,8 +51,8 @@ struct PointMassStep {
 using PointMassSolution = Solution<PointMassStep>;
 
 /// kStewartTrinkle: the problem above without its velocities, solved by lcp::solve. kBelbutePeres: the same step in the
-/// form of [BP] with its velocities, solved by lcp::solve_mixed, or, at position level with the default method, without
-/// them, which is the same problem.
+/// form of [BP] with its velocities, solved by lcp::solve_mixed, or, with the default method, without them, which is
+/// the same problem.
 enum class PointMassFormulation { kStewartTrinkle, kBelbutePeres };
 
 /// kPosition: c = y / dt; the mass does not penetrate, and does not rebound.

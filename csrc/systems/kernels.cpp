@@ -1,0 +1,13 @@
+#include "systems/kernels.h"
+
+#include "systems/point_mass.h"
+#include "systems/tripod.h"
+#include "systems/walk.h"
+
+namespace lcp::systems::LCP_ISA {
+extern const Kernels kTable;
+const Kernels kTable = {kWidth,
+                        {system_of<PointMass<false>>("point_mass at position level"),
+                         system_of<PointMass<true>>("point_mass at velocity level"), system_of<Tripod>("tripod")}};
+
+}  // namespace lcp::systems::LCP_ISA

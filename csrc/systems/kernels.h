@@ -1,0 +1,100 @@
+// Vector kernels of the systems whose steps are formulas, one trajectory in each lane, compiled for each instruction
+// set. A walk through time calls them step by step; between them the LCPs of a step are solved, or differentiated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "batch/kernels.h"
+#include "lcs/system.h"
+
+namespace lcp::systems {
+
+using batch::BatchView;
+
+/// What a step of `count` trajectories starts from. D: 2 x pairs, the directions in the plane in which the pairs'
+/// impulses act, for systems that need them.
+template <class T>
+struct Step {
+  std::int64_t count;
+  int pairs;
+  BatchView<T> parameters, D, x, u;
+};
+
+/// What a walk backward reads besides what the trajectories start from: their steps, and the gradients of x_next and z.
+template <class T>
+struct WalkedSteps {
+  lcs::StepsView<T> x_next, z, w;
+  lcs::StepsView<std::int8_t> status, states;
+  lcs::StepsView<T> g_x_next, g_z;
+};
+
+/// A step backward of `count` trajectories.
+template <class T>
+struct BackwardStep {
+  Step<T> step;
+  std::int64_t number;  ///< of the step
+  WalkedSteps<T> walked;
+  BatchView<T> M;          ///< of a system with a constant matrix
+  double *carried, *sums;  ///< for each vector: the gradient of the state, and those of the parameters
+  T* g_u;                  ///< count x inputs, or nullptr
+  T *M_buffer, *g_z_buffer, *g_w_buffer, *t_buffer;  ///< for kWidest trajectories
+
+  /// t = J' (g_z, g_w) of the buffers, see solver/active_set.h, for some trajectories. M: theirs.
+  void (*solve)(void* self, std::int64_t first, std::int64_t count, BatchView<T> M);
+  void* self;
+};
+
+/// The most trajectories in a vector.
+inline constexpr std::int64_t kWidest = 8;
+
+/// workspace: as many numbers as workspace_size says, 64-byte aligned.
+template <class T>
+struct StepKernels {
+  /// The matrices and the vectors of the LCPs of a step; either may be nullptr. q is NaN where the state or the input
+  /// is not finite.
+  void (*pose)(const Step<T>& step, T* M, T* q, double* workspace);
+
+  /// The ends of the steps and the residuals, NaN where the status is not 0.
+  ///   ahead: so many trajectories behind these results are those of the next step; 0 where there is none.
+  void (*advance)(const Step<T>& step, const T* z, const T* w, const std::int8_t* status, T* x_next, T* residual,
+                  std::int64_t ahead, double* workspace);
+
+  /// Replaces the carried gradients of the ends of the steps, to which those of x_next are added, by those of their
+  /// beginnings.
+  void (*backward)(const BackwardStep<T>& walk, double* workspace);
+};
+
+/// A system and its kernels; csrc/systems has a header of the name.
+struct System {
+  std::string_view name;
+  int states, inputs, parameters;
+  bool has_constant_matrix;  ///< whether M depends on the parameters alone
+  bool (*fits)(std::int64_t pairs);
+  std::size_t (*workspace_size)(int pairs);
+  StepKernels<double> doubles;
+  StepKernels<float> floats;
+
+  template <class T>
+  const StepKernels<T>& kernels() const {
+    if constexpr (sizeof(T) == sizeof(double)) {
+      return doubles;
+    } else {
+      return floats;
+    }
+  }
+};
+
+struct Kernels {
+  int width;  ///< trajectories in a vector
+  System systems[3];
+};
+
+/// The kernels of the instruction set in use.
+const Kernels& kernels();
+
+/// nullptr where there is no such system.
+const System* find_system(std::string_view name);
+
+}  // namespace lcp::systems

@@ -1,0 +1,32 @@
+// The numbers of formulas: one of each trajectory, in the lanes of a vector. Formulas have no branches, which lanes
+// could take differently; they choose between numbers by masks.
+#pragma once
+
+#include <cmath>
+
+#include "simd/lanes.h"
+
+namespace lcp::systems::LCP_ISA {
+
+using namespace simd::LCP_ISA;
+
+using V = Lanes<double>;
+
+LCP_INLINE inline const V& value_of(const V& x) { return x; }
+
+/// a where the mask is true, else b.
+LCP_INLINE inline V choose(const Mask<V>& mask, const V& a, const V& b) {
+  V chosen = b;
+  stdx::where(mask, chosen) = a;
+  return chosen;
+}
+
+// By the functions of the C library, lane by lane: those of vectors have larger errors.
+LCP_INLINE inline V cosine(const V& x) {
+  return V([&](auto l) { return std::cos(static_cast<double>(x[l])); });
+}
+LCP_INLINE inline V sine(const V& x) {
+  return V([&](auto l) { return std::sin(static_cast<double>(x[l])); });
+}
+
+}  // namespace lcp::systems::LCP_ISA

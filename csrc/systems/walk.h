@@ -1,0 +1,231 @@
+// The kernels of a system, made of its formulas: System::start has what a step computes from its start alone,
+// System::matrix the M of its LCP, System::pairs M z + q, System::advance its end, and System::Adjoint the derivatives
+// of all but the matrix.
+#pragma once
+
+#include <limits>
+
+#include "batch/interleave.h"
+#include "lcs/lanes.h"
+#include "systems/kernels.h"
+#include "systems/numbers.h"
+
+namespace lcp::systems::LCP_ISA {
+
+using lcs::LCP_ISA::Workspace;
+
+inline constexpr int kWidth = kLanes<double>;
+
+// `size` numbers of each of the `lanes` trajectories of vector v.
+template <class T>
+LCP_INLINE inline void read_vector(const BatchView<T>& view, int v, int lanes, int size, V* out) {
+  if (view.shared) {
+    for (int c = 0; c < size; ++c) out[c] = V(static_cast<double>(view.data[c]));
+    return;
+  }
+  const T* const first = view.data + std::ptrdiff_t{v} * kWidth * size;
+  if (size <= 4 || 2 * size <= kWidth) {
+    lcs::LCP_ISA::read_lanes<double>(lanes, size, first, out);
+  } else {
+    batch::LCP_ISA::load_interleaved(lanes, size, first, reinterpret_cast<double*>(out));
+  }
+}
+template <class T>
+LCP_INLINE inline void read_vector(const lcs::StepsView<T>& view, std::int64_t s, int v, int lanes, int size, V* out) {
+  read_vector(BatchView<T>{view.data + s * view.stride, view.shared}, v, lanes, size, out);
+}
+template <class T>
+LCP_INLINE inline void write_vector(const V* in, int v, int lanes, int size, T* p) {
+  T* const first = p + std::ptrdiff_t{v} * kWidth * size;
+  if (size <= 4 || 2 * size <= kWidth) {
+    lcs::LCP_ISA::write_lanes<double>(lanes, size, in, first);
+  } else {
+    batch::LCP_ISA::store_interleaved(lanes, size, reinterpret_cast<const double*>(in), first);
+  }
+}
+
+LCP_INLINE inline int vectors_of(std::int64_t count) { return static_cast<int>((count + kWidth - 1) / kWidth); }
+
+// What a vector of trajectories starts from.
+template <class System, class T>
+struct Given {
+  V parameters[System::kParameters], x[System::kStates], u[System::kInputs];
+
+  LCP_INLINE Given(const Step<T>& step, int v, int lanes) {
+    read_vector(step.parameters, v, lanes, System::kParameters, parameters);
+    read_vector(step.x, v, lanes, System::kStates, x);
+    read_vector(step.u, v, lanes, System::kInputs, u);
+  }
+};
+
+template <class System>
+std::size_t workspace_size(int n) {
+  constexpr std::size_t number = sizeof(V) / sizeof(double);
+  return number * (n * n + 6 * n) + System::Adjoint::workspace(n);
+}
+
+template <class System, class T>
+void pose(const Step<T>& step, T* M, T* q, double* memory) {
+  const int n = System::pairs_of(step.pairs);
+  Workspace workspace(memory);
+  V* const D = workspace.take<V>(2 * n);
+  V* const none = workspace.take<V>(n);
+  V* const out = workspace.take<V>(n * n);
+  for (int i = 0; i < n; ++i) none[i] = 0;
+  for (int v = 0; v < vectors_of(step.count); ++v) {
+    const int lanes = lcs::LCP_ISA::lanes_of<double>(step.count, v);
+    const Given<System, T> given(step, v, lanes);
+    read_vector(step.D, v, lanes, 2 * n, D);
+    const auto start = System::start(given.parameters, given.x, given.u);
+    if (M != nullptr) {
+      System::matrix(n, start, D, out);
+      write_vector(out, v, lanes, n * n, M);
+    }
+    if (q == nullptr) continue;
+    V poison = 0;  // NaN where a number is not finite
+    for (const V& x : given.x) poison = multiply_add(x, V(0), poison);
+    for (const V& u : given.u) poison = multiply_add(u, V(0), poison);
+    System::pairs(n, start, D, none, [&](int i, const V& number) LCP_INLINE_LAMBDA { out[i] = number + poison; });
+    write_vector(out, v, lanes, n, q);
+  }
+}
+
+// Memory is fetched for the next step of the walk: it lies a whole batch further on, where the processor does not look
+// for it.
+template <class System, class T>
+void advance(const Step<T>& step, const T* all_z, const T* all_w, const std::int8_t* all_status, T* x_next,
+             T* residuals, std::int64_t ahead, double* memory) {
+  const int n = System::pairs_of(step.pairs);
+  Workspace workspace(memory);
+  V* const D = workspace.take<V>(2 * n);
+  V* const z = workspace.take<V>(n);
+  V* const w = workspace.take<V>(n);
+  for (int v = 0; v < vectors_of(step.count); ++v) {
+    const int lanes = lcs::LCP_ISA::lanes_of<double>(step.count, v);
+    const Given<System, T> given(step, v, lanes);
+    read_vector(step.D, v, lanes, 2 * n, D);
+    read_vector(BatchView<T>{all_z, false}, v, lanes, n, z);
+    read_vector(BatchView<T>{all_w, false}, v, lanes, n, w);
+    if (ahead != 0) {
+      const std::int64_t first = ahead + std::int64_t{v} * kWidth;
+      lcs::LCP_ISA::fetch<double>(x_next + first * System::kStates, System::kStates);
+      lcs::LCP_ISA::fetch<double>(residuals + first, 1);
+      lcs::LCP_ISA::fetch<double>(all_z + first * n, n);
+      lcs::LCP_ISA::fetch<double>(all_w + first * n, n);
+    }
+    V status, next[System::kStates], residual = 0;
+    read_vector(BatchView<std::int8_t>{all_status, false}, v, lanes, 1, &status);
+    const Mask<V> unsolved = status != V(0);
+    const V nan = std::numeric_limits<double>::quiet_NaN();
+    const auto start = System::start(given.parameters, given.x, given.u);
+    System::pairs(n, start, D, z, [&](int i, const V& number) LCP_INLINE_LAMBDA {
+      residual = stdx::max(residual, stdx::abs(stdx::min(z[i], number)));
+    });
+    System::advance(n, start, D, z, w, [&](int i, const V& number) LCP_INLINE_LAMBDA { next[i] = number; });
+    stdx::where(unsolved, residual) = nan;
+    for (V& number : next) stdx::where(unsolved, number) = nan;
+    write_vector(next, v, lanes, System::kStates, x_next);
+    write_vector(&residual, v, lanes, 1, residuals);
+  }
+}
+
+template <class System, class T>
+LCP_INLINE inline void fetch_before(const WalkedSteps<T>& walked, std::int64_t s, int v, int n) {
+  using lcs::LCP_ISA::fetch_step;
+  if (s == 0) return;
+  if (s > 1) fetch_step<double>(walked.x_next, s - 2, v, System::kStates);
+  fetch_step<double>(walked.z, s - 1, v, n);
+  fetch_step<double>(walked.w, s - 1, v, n);
+  fetch_step<double>(walked.states, s - 1, v, n);
+  fetch_step<double>(walked.g_x_next, s - 1, v, System::kStates);
+  fetch_step<double>(walked.g_z, s - 1, v, n);
+}
+
+// With l the gradient of x_next, its own and what is carried to it, the gradients of z and w are their own and those by
+// System::advance; t = J' (g_z, g_w) is the gradient of M z + q at constant z; and by System::pairs and
+// System::advance, x, u and the parameters have their parts of both. Where a step was not solved, all gradients
+// that go through it are 0 if l and g_z are, else NaN.
+template <class System, class T>
+void backward(const BackwardStep<T>& walk, double* memory) {
+  const Step<T>& step = walk.step;
+  const WalkedSteps<T>& walked = walk.walked;
+  const std::int64_t s = walk.number;
+  const int n = System::pairs_of(step.pairs);
+  Workspace workspace(memory);
+  V* const D = workspace.take<V>(2 * n);
+  V* const M = workspace.take<V>(n * n);
+  V* const z = workspace.take<V>(n);
+  V* const w = workspace.take<V>(n);
+  V* const g_z = workspace.take<V>(n);
+  V* const g_w = workspace.take<V>(n);
+  auto* const adjoint_memory = workspace.take<double>(0);
+  for (int v = 0; v < vectors_of(step.count); ++v) {
+    const int lanes = lcs::LCP_ISA::lanes_of<double>(step.count, v);
+    const Given<System, T> given(step, v, lanes);
+    read_vector(step.D, v, lanes, 2 * n, D);
+    read_vector(walked.z, s, v, lanes, n, z);
+    read_vector(walked.w, s, v, lanes, n, w);
+    read_vector(walked.g_z, s, v, lanes, n, g_z);
+    V status, l[System::kStates];
+    read_vector(walked.status, s, v, lanes, 1, &status);
+    read_vector(walked.g_x_next, s, v, lanes, System::kStates, l);
+    fetch_before<System>(walked, s, v, n);
+    V* const carried = reinterpret_cast<V*>(walk.carried) + std::ptrdiff_t{v} * System::kStates;
+    V* const sums = reinterpret_cast<V*>(walk.sums) + std::ptrdiff_t{v} * System::kParameters;
+    Mask<V> any(false);
+    for (int i = 0; i < System::kStates; ++i) {
+      l[i] += carried[i];
+      any = any || l[i] != V(0);
+    }
+    for (int i = 0; i < n; ++i) {
+      any = any || g_z[i] != V(0);
+      g_w[i] = 0;
+    }
+
+    typename System::Adjoint adjoint(n, given.parameters, given.x, given.u, D, z, w, adjoint_memory);
+    adjoint.advance(l, g_z, g_w);
+    write_vector(g_z, 0, lanes, n, walk.g_z_buffer);
+    write_vector(g_w, 0, lanes, n, walk.g_w_buffer);
+    const std::int64_t first = std::int64_t{v} * kWidth;
+    if constexpr (System::kHasConstantMatrix) {
+      walk.solve(walk.self, first, lanes, {walk.M.data + (walk.M.shared ? 0 : first * n * n), walk.M.shared});
+    } else {
+      System::matrix(n, System::start(given.parameters, given.x, given.u), D, M);
+      write_vector(M, 0, lanes, n * n, walk.M_buffer);
+      walk.solve(walk.self, first, lanes, {walk.M_buffer, false});
+    }
+    V* const t = g_z;
+    read_vector(BatchView<T>{walk.t_buffer, false}, 0, lanes, n, t);
+    V of_parameters[System::kParameters], of_x[System::kStates], of_u[System::kInputs];
+    adjoint.pairs(t, of_parameters, of_x, of_u);
+
+    const Mask<V> unsolved = status != V(0);
+    V failed = 0;
+    stdx::where(any, failed) = std::numeric_limits<double>::quiet_NaN();
+    for (int i = 0; i < System::kStates; ++i) carried[i] = choose(unsolved, failed, of_x[i]);
+    for (int i = 0; i < System::kParameters; ++i) sums[i] += choose(unsolved, failed, of_parameters[i]);
+    if (walk.g_u == nullptr) continue;
+    for (V& number : of_u) number = choose(unsolved, failed, number);
+    write_vector(of_u, v, lanes, System::kInputs, walk.g_u);
+  }
+}
+
+template <class System, class T>
+constexpr StepKernels<T> step_kernels() {
+  return {pose<System, T>, advance<System, T>, backward<System, T>};
+}
+
+template <class Formulas>
+constexpr System system_of(std::string_view name) {
+  return {name,
+          Formulas::kStates,
+          Formulas::kInputs,
+          Formulas::kParameters,
+          Formulas::kHasConstantMatrix,
+          Formulas::fits,
+          workspace_size<Formulas>,
+          step_kernels<Formulas, double>(),
+          step_kernels<Formulas, float>()};
+}
+
+}  // namespace lcp::systems::LCP_ISA
