@@ -102,6 +102,88 @@ def measure(name, M, q, cpu_count, rows):
         )
 
 
+def bytes_of_contacts(inputs, results, backward):
+    """Forward: the problem, v, gamma, u, a status and a number of iterations. With backward: A, J, mu, v, gamma and u are
+    read again with the gradients of the last three, and those of the problem are written."""
+    size = lambda *x: sum(one.numel() * one.element_size() for one in x)
+    A, v_free, J, b, mu = (inputs[k] for k in (0, 1, 2, 3, -1))
+    points = size(results[0], results[1], results[1])
+    forward = size(*inputs) + points + 9 * len(A)
+    return forward + (size(A, J, mu) + 2 * points + size(*inputs) if backward else 0)
+
+
+def measure_contacts(name, solve, inputs, cpu_count, rows):
+    """`inputs` on the CPU; the CPU solves the first `cpu_count`."""
+    count, gpu, cpu = len(inputs[0]), [x.cuda() for x in inputs], [x[:cpu_count] for x in inputs]
+    results = solve(*gpu)
+
+    def backward(inputs, g):
+        inputs = [x.detach().requires_grad_() for x in inputs]
+        return torch.autograd.grad(solve(*inputs)[0], inputs, g)
+
+    g = torch.randn_like(results[0])
+    g_cpu = g[:cpu_count].cpu()
+    for what, on_gpu, on_cpu in (
+        ("forward", lambda: solve(*gpu), lambda: solve(*cpu)),
+        ("forward and backward", lambda: backward(gpu, g), lambda: backward(cpu, g_cpu)),
+    ):
+        copied = bytes_of_contacts(gpu, results, what != "forward")
+        taken, copy, by_cpu = seconds(on_gpu), seconds(copy_of(copied)), seconds(on_cpu, 3) / len(cpu[0]) * count
+        row = {
+            "problems": name,
+            "dtype": str(gpu[0].dtype),
+            "count": count,
+            "what": what,
+            "seconds": taken,
+            "of_copy": copy / taken,
+            "times_cpu": by_cpu / taken,
+            "unsolved": int((results[2] != 0).sum()),
+        }
+        rows.append(row)
+        print(
+            f"{name:24} {row['dtype']:14} {count:8} {what:21} {1e3 * taken:9.3f} ms  {row['of_copy']:6.1%} of the copy  "
+            f"{row['times_cpu']:7.1f} x CPU  {row['unsolved']} unsolved",
+            flush=True,
+        )
+
+
+def compare_contacts(name, solve, batches, rows):
+    """Statuses of the GPU and the CPU, and how many velocities differ by more than 1e-6."""
+    compared = differ = other = 0
+    for inputs in batches:
+        v, _, status, _ = solve(*inputs)
+        v_gpu, _, status_gpu, _ = solve(*(x.cuda() for x in inputs))
+        differ += int((status_gpu.cpu() != status).sum())
+        other += int(((v_gpu.cpu() - v).abs().amax(-1) > 1e-6).logical_and(status == 0).sum())
+        compared += len(v)
+    rows.append({"problems": name, "compared": compared, "statuses_that_differ": differ, "other_velocities": other})
+    print(f"{name}: {compared} statuses compared, {differ} differ; {other} other velocities", flush=True)
+
+
+def contacts(rows, count):
+    friction, compliant = torch.ops.lcp.solve_friction, torch.ops.lcp.solve_contact
+    bodies, soft = cuda_problems.bodies, cuda_problems.compliant
+    for size in (1000, 100_000):
+        for c, number in ((1, 1), (4, 1), (8, 2)):
+            measure_contacts(f"friction, c = {c}, n = {6 * number}", friction, bodies(size, c, number), 2000, rows)
+        measure_contacts("friction, 4 redundant", friction, bodies(size, 4, gaps=False), 2000, rows)
+        measure_contacts("compliant, c = 4, n = 6", compliant, soft(size, 4), 2000, rows)
+    if not count:
+        return
+    torch.set_num_threads(os.cpu_count())
+    shapes = [(c, number) for c in range(1, 11) for number in (1, 2, 5)]
+    size = count // (len(shapes) * 4)
+    types = (torch.double, torch.float)
+    cast = lambda inputs, dtype: [x.to(dtype) for x in inputs]
+    compare_contacts(
+        "friction",
+        friction,
+        (cast(bodies(size, c, k, gaps), t) for c, k in shapes for gaps in {True, k > 1} for t in types),
+        rows,
+    )
+    compare_contacts("compliant", compliant, (cast(soft(size, c, k), t) for c, k in shapes for t in types), rows)
+
+
 def by_hand(M, q, rows):
     M, q = M.cuda(), q.cuda()
     ours, hand = seconds(lambda: torch.ops.lcp.solve(M, q)), seconds(lambda: bases_by_hand(M, q))
@@ -141,21 +223,10 @@ def larger_problems(n, count):
             yield tuple(x.to(dtype) for x in kind(count, n))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", required=True)
-    parser.add_argument("--most", type=int, default=10_000_000, help="the largest batch of 3 x 3 problems")
-    parser.add_argument("--statuses", type=int, default=10_000_000, help="how many of n <= 4 are compared")
-    parser.add_argument("--threads", type=int, default=2, help="of the CPU")
-    parser.add_argument("--out", help="a file for the rows as JSON")
-    arguments = parser.parse_args()
-    torch.ops.load_library(arguments.library)
-    torch.set_num_threads(arguments.threads)
-    print(torch.cuda.get_device_name(), "PyTorch", torch.__version__)
-    rows = []
+def complementarity(rows, most, statuses):
     for dtype in (torch.double, torch.float):
         count = 1000
-        while count <= arguments.most:
+        while count <= most:
             M, q = (x.to(dtype) for x in cuda_problems.block(count))
             measure("block", M, q, min(count, 1_000_000), rows)
             count *= 10 if count < 100_000 else 100
@@ -163,12 +234,32 @@ def main():
         M, q = cuda_problems.friction(count)
         measure("friction", M, q, min(count, 4000), rows)
     by_hand(*cuda_problems.positive(100_000, 3), rows)
-    if arguments.statuses:
+    if statuses:
         torch.set_num_threads(os.cpu_count())
-        compare_statuses("n = 1 to 4", small_problems(arguments.statuses), rows)
+        compare_statuses("n = 1 to 4", small_problems(statuses), rows)
         for n, count in ((5, 200_000), (6, 200_000), (8, 50_000), (10, 20_000), (16, 1000), (24, 400), (32, 200)):
             compare_statuses(f"n = {n}", larger_problems(n, count), rows)
         compare_statuses("friction", [cuda_problems.friction(200_000)], rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--library", required=True)
+    parser.add_argument("--most", type=int, default=10_000_000, help="the largest batch of 3 x 3 problems")
+    parser.add_argument("--statuses", type=int, default=10_000_000, help="how many of n <= 4 are compared")
+    parser.add_argument("--contacts", type=int, default=2_000_000, help="how many statuses of contact are compared")
+    parser.add_argument("--only-contacts", action="store_true", help="contact and friction alone")
+    parser.add_argument("--threads", type=int, default=2, help="of the CPU")
+    parser.add_argument("--out", help="a file for the rows as JSON")
+    arguments = parser.parse_args()
+    torch.ops.load_library(arguments.library)
+    torch.set_num_threads(arguments.threads)
+    print(torch.cuda.get_device_name(), "PyTorch", torch.__version__)
+    rows = []
+    if not arguments.only_contacts:
+        complementarity(rows, arguments.most, arguments.statuses)
+        torch.set_num_threads(arguments.threads)
+    contacts(rows, arguments.contacts)
     if arguments.out:
         pathlib.Path(arguments.out).write_text(json.dumps(rows, indent=1))
 

@@ -34,8 +34,12 @@ TEST(NaturalMapTest, VanishesAtSolutionsAlone) {
     EXPECT_LT(natural_error(at.h.data(), at.u.data(), kMu), 1e-15) << at.name;
     const Vector3d pushed = at.h + Vector3d(0, 0, -0.01), moved = at.u + Vector3d(0, 0, -0.01);
     // A contact that sticks may push less, and one that is apart open more slowly.
-    if (at.state != State::kStick) EXPECT_GT(natural_error(pushed.data(), at.u.data(), kMu), 1e-3) << at.name;
-    if (at.state != State::kApart) EXPECT_GT(natural_error(at.h.data(), moved.data(), kMu), 1e-3) << at.name;
+    if (at.state != State::kStick) {
+      EXPECT_GT(natural_error(pushed.data(), at.u.data(), kMu), 1e-3) << at.name;
+    }
+    if (at.state != State::kApart) {
+      EXPECT_GT(natural_error(at.h.data(), moved.data(), kMu), 1e-3) << at.name;
+    }
   }
 }
 
