@@ -11,6 +11,8 @@ import re
 import subprocess
 import sys
 
+SUPPORTED = ("2.13", "2.11")  # the first is tested by script/test, the second by the tests on GPUs
+
 
 def torch_folder():
     """The folder of the environment's torch, or None."""
@@ -24,24 +26,34 @@ def torch_folder():
     return pathlib.Path(found.stdout.strip()).parent if found.returncode == 0 else None
 
 
+def minor_version(torch_dir):
+    """The version, as "2.13", of the torch whose TorchConfig.cmake is in this folder; exits where there is none."""
+    version_file = pathlib.Path(torch_dir, "TorchConfigVersion.cmake")
+    if not version_file.exists():
+        sys.exit(f"torchlcp needs {version_file}, which is missing; set Torch_DIR to the folder of TorchConfig.cmake")
+    return re.search(r'PACKAGE_VERSION "(\d+\.\d+)', version_file.read_text()).group(1)
+
+
 def use_torch():
-    """Tells CMake by Torch_DIR which torch to build with, unless it is set; exits where that is not the right one."""
-    wanted = re.search(r'"torch==([\d.]+)\.\*"', pathlib.Path("pyproject.toml").read_text()).group(1)
+    """Tells CMake by Torch_DIR which torch to build with, unless it is set; exits where that is none of SUPPORTED."""
     if not os.environ.get("Torch_DIR"):
         folder = torch_folder()
         if not folder:
             sys.exit(
                 f"torchlcp is built with the torch of its environment, and {sys.executable} has none. First run:  "
-                f"pip install 'torch=={wanted}.*'   If it is there all the same, build without isolation (pip install "
-                "--no-build-isolation), or set Torch_DIR to the folder of its TorchConfig.cmake."
+                f"pip install 'torch=={SUPPORTED[0]}.*'   If it is there all the same, build without isolation (pip "
+                "install --no-build-isolation), or set Torch_DIR to the folder of its TorchConfig.cmake."
             )
         os.environ["Torch_DIR"] = str(folder / "share" / "cmake" / "Torch")
-    version_file = pathlib.Path(os.environ["Torch_DIR"], "TorchConfigVersion.cmake")
-    if not version_file.exists():
-        sys.exit(f"torchlcp needs {version_file}, which is missing; set Torch_DIR to the folder of TorchConfig.cmake")
-    version = re.search(r'PACKAGE_VERSION "([\d.]+)', version_file.read_text()).group(1)
-    if version.split(".")[:2] != wanted.split("."):
+    version = minor_version(os.environ["Torch_DIR"])
+    if version not in SUPPORTED:
         sys.exit(
-            f"torchlcp is built with torch {wanted}, and {version_file.parent} is torch {version}. First run:  "
-            f"pip install 'torch=={wanted}.*'"
+            f"torchlcp is built with torch {' or '.join(SUPPORTED)}, and {os.environ['Torch_DIR']} is torch {version}. "
+            f"First run:  pip install 'torch=={SUPPORTED[0]}.*'"
         )
+
+
+def dynamic_metadata(field, settings):
+    """The package's requirements, which scikit-build-core asks for: the torch that it is built with."""
+    torch_dir = os.environ.get("Torch_DIR")
+    return [f"torch=={minor_version(torch_dir) if torch_dir else SUPPORTED[0]}.*"]
