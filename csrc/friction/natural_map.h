@@ -22,9 +22,8 @@ EIGEN_DEVICE_FUNC inline double natural_error(const double* h, const double* u, 
   }
   const double errors[3] = {h[0] - scale * x[0], h[1] - scale * x[1], h[2] - normal};
   double worst = 0;
-  for (int i = 0; i < 3; ++i) {
-    const double error = std::abs(errors[i]);
-    if (error > worst || std::isnan(error)) worst = error;
+  for (const double error : errors) {
+    if (!(std::abs(error) <= worst) && !std::isnan(worst)) worst = std::abs(error);
   }
   return worst;
 }
