@@ -11,8 +11,6 @@
 namespace lcp::batch::cuda {
 namespace {
 
-unsigned blocks(std::int64_t count, int each) { return static_cast<unsigned>((count + each - 1) / each); }
-
 // Calls run(std::integral_constant<int, n>) for 1 <= n <= kEnumerated.
 template <int N = 1, class Run>
 void with_size(int n, const Run& run) {

@@ -8,9 +8,8 @@
 
 namespace lcp::contact::cuda {
 
-// In a block.
 template <int size>
-inline constexpr int kWarps = size <= 24 ? 4 : 2;
+inline constexpr int kWarps = kWarpsWith<size, 2>;  // in a block
 
 template <int size, class T>
 class WarpBodies {

@@ -7,21 +7,13 @@
 #include "contact/cuda/newton.cuh"
 
 namespace lcp::contact::cuda {
-namespace {
-
-template <int size>
-unsigned blocks(std::int64_t count) {
-  return static_cast<unsigned>((count + kWarps<size> - 1) / kWarps<size>);
-}
-
-}  // namespace
 
 template <class T>
 void solve(std::int64_t count, const Problems<T>& problems, BatchView<T> guess, double tolerance,
            std::int64_t max_iterations, const Solutions<T>& solutions, std::int32_t* left, cudaStream_t stream) {
   with_padded_size(problems.n, [&](auto size) {
-    solve_in_warps<size, T><<<blocks<size>(count), kWarp * kWarps<size>, 0, stream>>>(count, problems, guess, tolerance,
-                                                                                      max_iterations, solutions, left);
+    solve_in_warps<size, T><<<blocks(count, kWarps<size>), kWarp * kWarps<size>, 0, stream>>>(
+        count, problems, guess, tolerance, max_iterations, solutions, left);
   });
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
@@ -30,7 +22,8 @@ template <class T>
 void adjoint(std::int64_t count, const Problems<T>& problems, const Point<T>& at, const Point<T>& g,
              const Adjoint<T>& result, cudaStream_t stream) {
   with_padded_size(problems.n, [&](auto size) {
-    adjoint_in_warps<size, T><<<blocks<size>(count), kWarp * kWarps<size>, 0, stream>>>(count, problems, at, g, result);
+    adjoint_in_warps<size, T>
+        <<<blocks(count, kWarps<size>), kWarp * kWarps<size>, 0, stream>>>(count, problems, at, g, result);
   });
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }

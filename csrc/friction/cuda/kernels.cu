@@ -9,14 +9,6 @@
 #include "friction/cuda/solve.cuh"
 
 namespace lcp::friction::cuda {
-namespace {
-
-template <int size>
-unsigned blocks(std::int64_t count) {
-  return static_cast<unsigned>((count + kWarps<size> - 1) / kWarps<size>);
-}
-
-}  // namespace
 
 template <class T>
 void solve(std::int64_t count, const Problems<T>& problems, BatchView<T> guess, double tolerance,
@@ -24,8 +16,8 @@ void solve(std::int64_t count, const Problems<T>& problems, BatchView<T> guess, 
   Attempts attempts;
   std::copy(std::begin(kAttempts), std::end(kAttempts), attempts.attempt);
   linalg::cuda::with_padded_size(std::max(problems.n, 3 * problems.contacts), [&](auto size) {
-    solve_in_warps<size, T><<<blocks<size>(count), kWarp * kWarps<size>, 0, stream>>>(count, problems, guess, tolerance,
-                                                                                      attempts, solutions, left);
+    solve_in_warps<size, T><<<blocks(count, kWarps<size>), kWarp * kWarps<size>, 0, stream>>>(
+        count, problems, guess, tolerance, attempts, solutions, left);
   });
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
@@ -34,8 +26,8 @@ template <class T>
 void adjoint(std::int64_t count, const Problems<T>& problems, const Point<T>& at, const Point<T>& g,
              double rank_tolerance, T* a, T* c, T* mu, cudaStream_t stream) {
   linalg::cuda::with_padded_size(std::max(problems.n, 3 * problems.contacts), [&](auto size) {
-    adjoint_in_warps<size, T>
-        <<<blocks<size>(count), kWarp * kWarps<size>, 0, stream>>>(count, problems, at, g, rank_tolerance, a, c, mu);
+    adjoint_in_warps<size, T><<<blocks(count, kWarps<size>), kWarp * kWarps<size>, 0, stream>>>(
+        count, problems, at, g, rank_tolerance, a, c, mu);
   });
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }

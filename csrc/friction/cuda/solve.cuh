@@ -5,11 +5,8 @@
 
 namespace lcp::friction::cuda {
 
-// In a block, whose shared memory holds three matrices of each.
 template <int size>
-inline constexpr int kWarps = size <= 16   ? 4
-                              : size <= 24 ? 2
-                                           : 1;
+inline constexpr int kWarps = kWarpsWith<size, 3>;  // in a block; the derivative has three matrices
 
 struct Attempts {
   Attempt attempt[std::size(kAttempts)];

@@ -1,6 +1,7 @@
 // What the lanes of a warp say to each other, and the memory that they share.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 #include "simd/lanes.h"
@@ -59,6 +60,15 @@ struct WarpMemory {
     __syncwarp();
   }
 };
+
+// The warps of a block, each of which has `matrices` memories of its own in the 48 KiB that a block may share.
+template <int size, int matrices>
+inline constexpr int kWarpsWith = sizeof(WarpMemory<size>) * matrices * 4 <= 48 * 1024
+                                      ? 4
+                                      : static_cast<int>(48 * 1024 / (sizeof(WarpMemory<size>) * matrices));
+
+// The blocks of `each` elements that hold `count`.
+inline unsigned blocks(std::int64_t count, int each) { return static_cast<unsigned>((count + each - 1) / each); }
 
 // Calls run(std::integral_constant<int, size>{}) for the least multiple of 8 that is not smaller than n <= kWarp.
 template <int size = 8, class Run>
