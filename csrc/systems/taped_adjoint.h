@@ -17,13 +17,13 @@ struct TapedStart {
   using R = Taped<records>;
 
   R parameters[System::kParameters], state[System::kStates], u[System::kInputs];
-  int begin, end;  // the nodes of `start`
+  int begin, end = 0;  // the nodes of `start`
   typename System::template Start<R> start;
 
   // z, w: the 2 n numbers at `pairs`.
   LCP_INLINE TapedStart(Tape<records>& tape, int n, const V* p, const V* x, const V* input, const V* z, const V* w,
                         R* pairs)
-      : begin(set(tape, n, p, x, input, z, w, pairs)), end(0), start(System::start(parameters, state, u)) {
+      : begin(set(tape, n, p, x, input, z, w, pairs)), start(System::start(parameters, state, u)) {
     end = tape.size();
   }
 
