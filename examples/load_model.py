@@ -9,7 +9,7 @@ model = torch.jit.load(path)
 
 # A number, or a parameter where it was learned. Models that have learned friction in another form have none.
 mu = getattr(model, "mu", None)
-print(f"mu = {mu if mu is None else float(mu)}, dt = {model.dt} s, mass = {model.mass} kg")
+print(f"{'no mu' if mu is None else f'mu = {float(mu)}'}, dt = {model.dt} s, mass = {model.mass} kg")
 v = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
 u = torch.tensor([1.0, 6.0, 0.0], dtype=torch.float64, requires_grad=True)
 v_next, force, status = model.step(v, u)

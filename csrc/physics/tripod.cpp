@@ -71,6 +71,14 @@ Tensor free_velocity(const Arguments& a) {
   return a.state.velocity + a.tripod.dt.unsqueeze(-1) * inverse_inertia(a.tripod) * a.u;
 }
 
+// The largest |v_x| + |v_y| of a support, [...], of a block that moves with this velocity.
+Tensor largest_speed(const Tensor& velocity, const Tensor& arms) {
+  const Tensor omega = velocity.select(-1, 2).unsqueeze(-1);
+  const Tensor v_x = velocity.select(-1, 0).unsqueeze(-1) - omega * arms.select(-1, 1);
+  const Tensor v_y = velocity.select(-1, 1).unsqueeze(-1) + omega * arms.select(-1, 0);
+  return (v_x.abs() + v_y.abs()).amax(-1);
+}
+
 // The loads on the supports, N = rest + shift sum_i f_i for friction forces f_i. They follow from sum_i N_i = m g and
 // sum_i N_i arm_i = -h sum_i f_i, where h is the height of the centre of mass.
 struct Loads {
@@ -123,8 +131,10 @@ TripodStep read(const Arguments& a, const Tensor& z, const SolveOptions& options
   const Tensor moved = free_velocity(a) + a.tripod.dt.unsqueeze(-1) * inverse_inertia(a.tripod) * wrench;
   const Loads load = loads(arms, a.tripod);
   const Tensor normal = load.rest + (load.shift * force.unsqueeze(-2)).sum(-1);
-  // If two supports stick, the whole block is at rest: exactly, and not up to the round-off of its forces.
-  const Tensor sticking = (slip == 0) & (a.tripod.mu.unsqueeze(-1) * normal > 0);
+  // If two supports stick, the whole block is at rest: exactly, and not up to the round-off of its forces. That of z
+  // may leave a slip to a support that sticks, since the forces on a block at rest are not unique.
+  const Tensor round_off = tie_tolerance({}, z.scalar_type()) * largest_speed(free_velocity(a), arms).unsqueeze(-1);
+  const Tensor sticking = (slip <= round_off) & (a.tripod.mu.unsqueeze(-1) * normal > 0);
   const Tensor velocity = held(sticking.sum(-1, true) >= 2, moved, options);
   return {{a.state.pose + a.tripod.dt.unsqueeze(-1) * velocity, velocity}, friction, normal, slip};
 }

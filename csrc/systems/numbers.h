@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include "simd/lanes.h"
 
@@ -13,6 +14,10 @@ using namespace simd::LCP_ISA;
 using V = Lanes<double>;
 
 LCP_INLINE inline const V& value_of(const V& x) { return x; }
+
+/// What counts as round-off in numbers of type T, relative to the largest terms of a sum.
+template <class T>
+inline constexpr double kRoundOff = 64 * std::numeric_limits<T>::epsilon();
 
 /// a where the mask is true, else b.
 LCP_INLINE inline V choose(const Mask<V>& mask, const V& a, const V& b) {

@@ -81,7 +81,7 @@ struct PointMass {
           v_y(choose(pressed, w[kNormal] - start.c, start.free_y + start.k * z[kNormal])) {}
   };
 
-  template <class Use>
+  template <class, class Use>
   LCP_INLINE static void advance(int, const Start& start, const V*, const V* z, const V* w, const Use& use) {
     const End end(start, z, w);
     use(0, start.x + start.dt * end.v_x);
@@ -100,6 +100,7 @@ struct PointMass {
         : start_(parameters, state, u), end_(start_, z, w), z_(z), w_(w) {}
 
     // l: the gradient of the next state. Adds to those of z and w.
+    template <class>
     LCP_INLINE void advance(const V* l, V* of_z, V* of_w) {
       const V zero = 0, v_x = l[2] + start_.dt * l[0];
       of_x_ = l[0];

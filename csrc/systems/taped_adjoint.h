@@ -61,9 +61,11 @@ class TapedAdjoint {
         tape_(pairs_ + 2 * n),
         taped_(tape_, n, parameters, state, u, z, w, pairs_) {}
 
+  template <class T>
   LCP_INLINE void advance(const V* l, V* of_z, V* of_w) {
-    System::advance(n_, taped_.start, D_, pairs_, pairs_ + n_,
-                    [&](int i, const R& number) LCP_INLINE_LAMBDA { tape_.add_adjoint(number.node, l[i]); });
+    System::template advance<T>(n_, taped_.start, D_, pairs_, pairs_ + n_,
+                                [&](int i, const R& number)
+                                    LCP_INLINE_LAMBDA { tape_.add_adjoint(number.node, l[i]); });
     tape_.reverse(tape_.size(), taped_.end);
     for (int i = 0; i < n_; ++i) {
       of_z[i] += tape_.adjoint(pairs_[i].node);
@@ -95,7 +97,7 @@ class TapedAdjoint {
     Tape<false> tape(nullptr);
     const TapedStart<System, false> taped(tape, n, ones, ones, ones, numbers.get(), numbers.get(), pairs.get());
     const auto nothing = [](int, const auto&) LCP_INLINE_LAMBDA {};
-    System::advance(n, taped.start, numbers.get(), pairs.get(), pairs.get() + n, nothing);
+    System::template advance<double>(n, taped.start, numbers.get(), pairs.get(), pairs.get() + n, nothing);
     const int advanced = tape.size();
     tape.cut(taped.end);
     System::pairs(n, taped.start, numbers.get(), numbers.get(), nothing);

@@ -87,6 +87,18 @@ struct Tripod {
     }
   }
 
+  // The largest |v_x| + |v_y| of a support without friction.
+  template <class R>
+  LCP_INLINE static V largest_speed(const Start<R>& start) {
+    V speed = 0;
+    for (const Planar<R>& arm : start.arm) {
+      const V v_x = value_of(start.free[0]) - value_of(start.free[2]) * value_of(arm.y);
+      const V v_y = value_of(start.free[1]) + value_of(start.free[2]) * value_of(arm.x);
+      speed = stdx::max(speed, stdx::abs(v_x) + stdx::abs(v_y));
+    }
+    return speed;
+  }
+
   // What the impulses z do. Its numbers are on the tape where those that they depend on are.
   template <class R, class Z>
   struct Motion {
@@ -132,16 +144,19 @@ struct Tripod {
     }
   }
 
-  // If two supports stick, the whole block is at rest: exactly, and not up to the round-off of its forces.
-  template <class R, class Use>
+  // If two supports stick, the whole block is at rest: exactly, and not up to the round-off of its forces. That of z,
+  // in numbers of type T, may leave a slip to a support that sticks, since the forces on a block at rest are not
+  // unique.
+  template <class T, class R, class Use>
   LCP_INLINE static void advance(int n, const Start<R>& start, const V* D, const R* z, const R*, const Use& use) {
     const int forces = directions(n) * kSupports;
     const Motion<R, R> end = motion(n, start, D, z);
     const V zero = 0;
+    const V round_off = kRoundOff<T> * largest_speed(start);
     V sticking = 0;
     for (int i = 0; i < kSupports; ++i) {
       const V limit = value_of(start.mu) * value_of(end.normal[i]);
-      stdx::where(value_of(z[forces + i]) == zero && limit > zero, sticking) += V(1);
+      stdx::where(value_of(z[forces + i]) <= round_off && limit > zero, sticking) += V(1);
     }
     const Mask<V> rests = sticking >= V(2);
     for (int i = 0; i < 3; ++i) {

@@ -1,6 +1,6 @@
 // The kernels of a system, made of its formulas: System::start has what a step computes from its start alone,
-// System::matrix the M of its LCP, System::pairs M z + q, System::advance its end, and System::Adjoint the derivatives
-// of all but the matrix.
+// System::matrix the M of its LCP, System::pairs M z + q, System::advance its end for z in numbers of some type, and
+// System::Adjoint the derivatives of all but the matrix.
 #pragma once
 
 #include <limits>
@@ -121,7 +121,7 @@ void advance(const Step<T>& step, const T* all_z, const T* all_w, const std::int
     System::pairs(n, start, D, z, [&](int i, const V& number) LCP_INLINE_LAMBDA {
       residual = stdx::max(residual, stdx::abs(stdx::min(z[i], number)));
     });
-    System::advance(n, start, D, z, w, [&](int i, const V& number) LCP_INLINE_LAMBDA { next[i] = number; });
+    System::template advance<T>(n, start, D, z, w, [&](int i, const V& number) LCP_INLINE_LAMBDA { next[i] = number; });
     stdx::where(unsolved, residual) = nan;
     for (V& number : next) stdx::where(unsolved, number) = nan;
     write_vector(next, v, lanes, System::kStates, x_next);
@@ -183,7 +183,7 @@ void backward(const BackwardStep<T>& walk, double* memory) {
     }
 
     typename System::Adjoint adjoint(n, given.parameters, given.x, given.u, D, z, w, adjoint_memory);
-    adjoint.advance(l, g_z, g_w);
+    adjoint.template advance<T>(l, g_z, g_w);
     write_vector(g_z, 0, lanes, n, walk.g_z_buffer);
     write_vector(g_w, 0, lanes, n, walk.g_w_buffer);
     const std::int64_t first = std::int64_t{v} * kWidth;

@@ -229,6 +229,33 @@ TEST_F(TripodTest, MinimisesKineticEnergyAndDissipation) {
   }
 }
 
+// The forces on a block at rest are not unique: where they reach the limit of a support, its slip may be round-off.
+TEST_F(TripodTest, HoldsABlockThatLessFrictionWouldHoldExactly) {
+  constexpr std::int64_t kBlocks = 3000;
+  std::int64_t slips = 0;
+  const auto between = [](double smallest, double largest) {
+    return smallest + (largest - smallest) * torch::rand({kBlocks}, torch::kDouble);
+  };
+  for (const auto dtype : {torch::kDouble, torch::kFloat}) {
+    for (const int n : {4, 8}) {
+      Tripod tripod = block();
+      tripod.mass = between(0.8, 1.2);
+      tripod.mu = between(0.3, 0.4);
+      tripod.com_height = between(0, 0.02);
+      const Tensor scale = numbers({0.002, 0.002, 0.1}), force = numbers({0.5, 0.5, 0.02});
+      const TripodState state{torch::randn({kBlocks, 3}, torch::kDouble).to(dtype),
+                              (scale * (2 * torch::rand({kBlocks, 3}, torch::kDouble) - 1)).to(dtype)};
+      const Tensor u = force * (2 * torch::rand({kBlocks, 3}, torch::kDouble) - 1);
+      const auto solution = step(state, u, tripod, n);
+      EXPECT_EQ(count(solution.step.next.velocity != 0), 0) << dtype << " " << n;
+      const auto reread = read_polyhedral(state, u, solution.z, tripod);
+      EXPECT_EQ(count(reread.next.velocity != 0), 0) << dtype << " " << n;
+      slips += count(solution.step.slip != 0);
+    }
+  }
+  EXPECT_GT(slips, 0);
+}
+
 TEST_F(TripodTest, HasAnIsotropicStepThatIsAMinimiser) {
   const Tripod tripod = block();
   const TripodState state = random_states(90, tripod);
@@ -333,7 +360,7 @@ TEST_F(TripodTest, TranslatesWithoutTurning) {
     const Tensor v = simulate(state, none(60), block(), n).step.next.velocity;
     const Tensor expected = 1 - torch::arange(1, 61, torch::kDouble) * (0.33 * 9.81 * 0.005);
     EXPECT_LT(largest(v.select(-1, 0) - expected), 1e-14);
-    EXPECT_LT(largest(v.slice(-1, 1)), 1e-13);
+    EXPECT_LT(largest(v.slice(-1, 1)), 2e-13);
   }
 }
 

@@ -68,7 +68,9 @@ Problem polyhedral_problem(const TripodState& state, const at::Tensor& u, const 
                            std::int64_t directions);
 
 /// z: [..., 3 n + 3], a solution of polyhedral_problem. nu_next is exactly 0 where two supports or all of them stick,
-/// with the derivative 0, or with options.kappa > 0 that of the central path.
+/// with the derivative 0, or with options.kappa > 0 that of the central path. A support sticks if its slip is at most
+/// 64 eps times the largest speed that a support has without friction: the forces on a block at rest are not unique, so
+/// that z may have the round-off of the slip.
 ///   options: those with which the problem was solved.
 TripodStep read_polyhedral(const TripodState& state, const at::Tensor& u, const at::Tensor& z, const Tripod& tripod,
                            const SolveOptions& options = {});
