@@ -9,6 +9,8 @@ if(TARGET TorchLCP::libtorch)
   return()
 endif()
 set(TORCHLCP_TORCH_PROBLEM "")
+set(TORCHLCP_OLDEST_TORCH 2.11)
+set(TORCHLCP_NEWEST_TORCH 2.15) # that is tested
 
 # Sets `result` to the CMake prefix of the torch that `python` has, or to "".
 function(torchlcp_torch_prefix python result)
@@ -81,6 +83,18 @@ else()
   set(TORCHLCP_TORCH_LIBRARY_DIR "${torchlcp_torch_root}/lib")
 endif()
 
+torchlcp_torch_version("${torchlcp_torch_dir}" TORCHLCP_TORCH_VERSION)
+string(REGEX REPLACE "[.][0-9]+$" "" torchlcp_torch_minor "${TORCHLCP_TORCH_VERSION}")
+if(torchlcp_torch_minor AND torchlcp_torch_minor VERSION_LESS TORCHLCP_OLDEST_TORCH)
+  string(CONCAT TORCHLCP_TORCH_PROBLEM
+    "TorchLCP needs LibTorch ${TORCHLCP_OLDEST_TORCH} or newer, and the one in ${TORCHLCP_TORCH_LIBRARY_DIR} is "
+    "${TORCHLCP_TORCH_VERSION}. Update it:  pip install 'torch>=${TORCHLCP_OLDEST_TORCH}'   or choose another by Torch_DIR")
+  return()
+elseif(torchlcp_torch_minor VERSION_GREATER TORCHLCP_NEWEST_TORCH)
+  message(WARNING
+    "LibTorch ${TORCHLCP_TORCH_VERSION} is newer than ${TORCHLCP_NEWEST_TORCH}, the newest that TorchLCP is tested with")
+endif()
+
 add_library(TorchLCP::libtorch INTERFACE IMPORTED)
 if(NOT TARGET torch AND EXISTS "${TORCHLCP_TORCH_LIBRARY_DIR}/libtorch_cuda.so")
   # The CMake files of a CUDA build of LibTorch stop without a CUDA toolkit. TorchLCP needs only the CPU libraries.
@@ -97,5 +111,4 @@ else()
   endif()
   target_link_libraries(TorchLCP::libtorch INTERFACE torch)
 endif()
-torchlcp_torch_version("${torchlcp_torch_dir}" TORCHLCP_TORCH_VERSION)
 message(STATUS "LibTorch: ${TORCHLCP_TORCH_VERSION} in ${TORCHLCP_TORCH_LIBRARY_DIR}")

@@ -11,6 +11,7 @@
 
 #include "ops/active_set/operators.h"
 #include "ops/node.h"
+#include "ops/torch_versions.h"
 
 namespace lcp::ops {
 
@@ -57,7 +58,7 @@ using NodePtr = NodePointer<FormulaNode<formula>>;
 template <auto formula, class... Tensors>
 NodePtr<formula> make_node(const char* name, const Tensors&... inputs) {
   if (!autograd::compute_requires_grad(inputs...)) return {};
-  NodePtr<formula> node(std::make_unique<FormulaNode<formula>>(name));
+  auto node = new_node<FormulaNode<formula>>(name);
   node->set_next_edges(autograd::collect_next_edges(inputs...));
   return node;
 }

@@ -22,11 +22,6 @@ using torch::autograd::variable_list;
 using Shape = std::vector<c10::SymInt>;
 using Needs = std::vector<bool>;  ///< for each input of the operator, whether its gradient is wanted
 
-/// The pointer by which the engine holds a Node: intrusive since PyTorch 2.13.
-template <class Node>
-using NodePointer = std::conditional_t<std::is_base_of_v<c10::intrusive_ptr_target, torch::autograd::Node>,
-                                       c10::intrusive_ptr<Node>, std::shared_ptr<Node>>;
-
 /// The Node whose gradients are formula(output gradients, needs, saved...). The formula must depend on nothing but its
 /// arguments: compiled autograd traces and calls it when the node is gone. What it may take (tensors, optional tensors,
 /// shapes, bool, std::int64_t, double, std::string) is what `save` stores.

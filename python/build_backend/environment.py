@@ -11,7 +11,9 @@ import re
 import subprocess
 import sys
 
-SUPPORTED = ("2.13", "2.11")  # the first is tested by script/test, the second by the tests on GPUs
+_ROOT = pathlib.Path(__file__).parents[2]
+_CMAKE = (_ROOT / "cmake" / "TorchLCPLibTorch.cmake").read_text()
+OLDEST, NEWEST = (re.search(rf"set\(TORCHLCP_{name}_TORCH ([0-9.]+)", _CMAKE).group(1) for name in ("OLDEST", "NEWEST"))
 
 
 def torch_folder():
@@ -34,26 +36,40 @@ def minor_version(torch_dir):
     return re.search(r'PACKAGE_VERSION "(\d+\.\d+)', version_file.read_text()).group(1)
 
 
+def _numbers(version):
+    return [int(number) for number in version.split(".")]
+
+
 def use_torch():
-    """Tells CMake by Torch_DIR which torch to build with, unless it is set; exits where that is none of SUPPORTED."""
+    """Tells CMake by Torch_DIR which torch to build with, unless it is set; exits where that is too old."""
     if not os.environ.get("Torch_DIR"):
         folder = torch_folder()
         if not folder:
             sys.exit(
                 f"torchlcp is built with the torch of its environment, and {sys.executable} has none. First run:  "
-                f"pip install 'torch=={SUPPORTED[0]}.*'   If it is there all the same, build without isolation (pip "
+                f"pip install 'torch>={OLDEST}'   If it is there all the same, build without isolation (pip "
                 "install --no-build-isolation), or set Torch_DIR to the folder of its TorchConfig.cmake."
             )
         os.environ["Torch_DIR"] = str(folder / "share" / "cmake" / "Torch")
     version = minor_version(os.environ["Torch_DIR"])
-    if version not in SUPPORTED:
+    if _numbers(version) < _numbers(OLDEST):
         sys.exit(
-            f"torchlcp is built with torch {' or '.join(SUPPORTED)}, and {os.environ['Torch_DIR']} is torch {version}. "
-            f"First run:  pip install 'torch=={SUPPORTED[0]}.*'"
+            f"torchlcp is built with torch {OLDEST} or newer, and {os.environ['Torch_DIR']} is torch {version}. "
+            f"First run:  pip install 'torch>={OLDEST}'"
         )
+    if _numbers(version) > _numbers(NEWEST):
+        print(f"torch {version} is newer than {NEWEST}, the newest that torchlcp is tested with", file=sys.stderr)
 
 
 def dynamic_metadata(field, settings):
-    """The package's requirements, which scikit-build-core asks for: the torch that it is built with."""
+    """The version of the package, or its requirements, which scikit-build-core asks for.
+
+    A wheel requires the torch that it is built with. TORCHLCP_LOCAL_VERSION is appended to the version, by which
+    script/wheels distinguishes the wheels for different versions of torch.
+    """
+    if field == "version":
+        version = re.search(r"project\(TorchLCP VERSION ([0-9.]+)", (_ROOT / "CMakeLists.txt").read_text()).group(1)
+        local = os.environ.get("TORCHLCP_LOCAL_VERSION")
+        return f"{version}+{local}" if local else version
     torch_dir = os.environ.get("Torch_DIR")
-    return [f"torch=={minor_version(torch_dir) if torch_dir else SUPPORTED[0]}.*"]
+    return [f"torch=={minor_version(torch_dir)}.*" if torch_dir else f"torch>={OLDEST}"]

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import math
 
+import pytest
 import torch
 from torch.func import jvp
 from torch.testing import assert_close
@@ -16,6 +17,8 @@ N = 5  # unknowns
 K = 2  # so many of them belong to solve_mixed's equations
 SOLVERS = ["solve", "solve_mixed"]
 TIES = ["inactive", "active", "midpoint"]
+# But for warnings that PyTorch's own code causes. torch.jit is deprecated: each version says so in another way.
+WARNINGS_ARE_ERRORS = pytest.mark.filterwarnings("error", "ignore:`torch.jit", "ignore:The .grad attribute")
 OPTIONS = [{"ties": ties} for ties in TIES] + [{"kappa": 0.1}]
 NAN = math.nan
 INFINITY = math.inf

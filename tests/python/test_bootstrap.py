@@ -19,7 +19,7 @@ STUBS = {
     "dpkg-query": 'echo "${INSTALLED-installed}"',
     "apt-get": 'echo "$@" >>apt',
     # An environment's Python, and the one that makes environments.
-    "python3": 'case $* in *venv\\ .venv) mkdir -p .venv/bin; cp "$0" .venv/bin/python;; "-m pip "*) echo "$@" >>pip;; esac',
+    "python3": 'case $* in *venv\\ *venv) mkdir -p "$3/bin"; cp "$0" "$3/bin/python";; "-m pip "*) echo "$@" >>pip;; esac',
 }
 
 
@@ -57,11 +57,21 @@ def test_makes_an_environment_once(project):
     assert not (project / "apt").exists()
 
 
+def test_makes_an_environment_with_another_torch(project):
+    for version, required in (("2.15", "torch==2.15.*"), ("2.14.1", "torch==2.14.1")):
+        for _ in range(2):
+            result = bootstrap(project, "--for", "tests", "--torch", version)
+            assert result.returncode == 0, result.stderr
+        assert (project / "build" / f"torch-{version}" / "venv" / "bin" / "python").exists()
+        assert (project / "pip").read_text().count(required + " ") == 1
+    assert not (project / ".venv").exists()
+
+
 def test_a_second_script_waits_for_the_first(project):
     """The first one waits in the middle of making .venv, until `go` exists."""
     python = project / "bin" / "python3"
-    wait = "mkdir -p .venv/bin; touch half; until [[ -e go ]]; do sleep .01; done;"
-    python.write_text(python.read_text().replace("mkdir -p .venv/bin;", wait))
+    wait = 'mkdir -p "$3/bin"; touch half; until [[ -e go ]]; do sleep .01; done;'
+    python.write_text(python.read_text().replace('mkdir -p "$3/bin";', wait))
     first = begin(project)
     try:
         wait_until((project / "half").exists, first)

@@ -13,15 +13,11 @@ from torch.utils.checkpoint import checkpoint
 
 from runs import LONG_TESTS
 from support import (
-    N, OPTIONS, TIES, anomaly_mode, assert_near, basis, deterministic, gradients, lcp, leaves, loss, normal, problems,
-    saved_as_clones, tied_problems,
+    N, OPTIONS, TIES, WARNINGS_ARE_ERRORS, anomaly_mode, assert_near, basis, deterministic, gradients, lcp, leaves,
+    loss, normal, problems, saved_as_clones, tied_problems,
 )
 
-# Warnings are errors, except those that PyTorch's own code causes.
-pytestmark = [
-    pytest.mark.usefixtures("library"),
-    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
-]
+pytestmark = [pytest.mark.usefixtures("library"), WARNINGS_ARE_ERRORS]
 
 
 @pytest.fixture

@@ -9,16 +9,12 @@ from torch.func import grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.testing import assert_close
 
 from support import (
-    INFINITY, K, N, NAN, OPTIONS, SOLVERS, TIES, assert_near, assert_same, backward_often, basis, forward, free, gradients,
-    integers, lcp, leaves, loss, normal, piecewise, problems, results, split, split_solve, tensor, tied_problems, times,
-    values,
+    INFINITY, K, N, NAN, OPTIONS, SOLVERS, TIES, WARNINGS_ARE_ERRORS, assert_near, assert_same, backward_often, basis,
+    forward, free, gradients, integers, lcp, leaves, loss, normal, piecewise, problems, results, split, split_solve,
+    tensor, tied_problems, times, values,
 )
 
-# Warnings are errors, except those that PyTorch's own code causes.
-pytestmark = [
-    pytest.mark.usefixtures("library"),
-    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
-]
+pytestmark = [pytest.mark.usefixtures("library"), WARNINGS_ARE_ERRORS]
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (2, 0)])

@@ -9,16 +9,12 @@ from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, stac
 from torch.utils.checkpoint import checkpoint
 
 from support import (
-    K, N, OPTIONS, SOLVERS, anomaly_mode, assert_near, assert_same, autocast, basis, check_meta, deterministic, gradients,
-    lcp, leaves, loss, normal, problems, saved_as_arrays, split, split_solve, tensor, tied_problems, times,
-    values,
+    K, N, OPTIONS, SOLVERS, WARNINGS_ARE_ERRORS, anomaly_mode, assert_near, assert_same, autocast, basis, check_meta,
+    deterministic, gradients, lcp, leaves, loss, normal, problems, saved_as_arrays, split, split_solve, tensor,
+    tied_problems, times, values,
 )
 
-# Warnings are errors, except those that PyTorch's own code causes.
-pytestmark = [
-    pytest.mark.usefixtures("library"),
-    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
-]
+pytestmark = [pytest.mark.usefixtures("library"), WARNINGS_ARE_ERRORS]
 
 
 # torch.library

@@ -9,12 +9,12 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, vmap
 from torch.utils.checkpoint import checkpoint
 
-from support import NAN, TIES, assert_near, assert_same, check_meta, gradients, lcp, leaves, normal, tensor, times
+from support import (
+    NAN, TIES, WARNINGS_ARE_ERRORS, assert_near, assert_same, check_meta, gradients, lcp, leaves, normal, tensor,
+    times,
+)
 
-pytestmark = [
-    pytest.mark.usefixtures("library"),
-    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
-]
+pytestmark = [pytest.mark.usefixtures("library"), WARNINGS_ARE_ERRORS]
 
 NAMES = ["A", "B", "D", "G", "d", "E", "H", "M", "q", "x", "u"]
 CORE_DIMS = [2, 2, 2, 2, 1, 2, 2, 2, 1, 1, 2]

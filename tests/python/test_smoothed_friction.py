@@ -7,12 +7,9 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import jacfwd, jacrev
 
 from friction_problems import STATES, box_on_ground, problem
-from support import NAN, assert_near, assert_same, gradients, lcp, leaves, tensor, times
+from support import NAN, WARNINGS_ARE_ERRORS, assert_near, assert_same, gradients, lcp, leaves, tensor, times
 
-pytestmark = [
-    pytest.mark.usefixtures("library"),
-    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
-]
+pytestmark = [pytest.mark.usefixtures("library"), WARNINGS_ARE_ERRORS]
 
 
 REDUNDANT = {"slide": [0.8, 0, -0.0981, 0, 0, 0], "stick": [0.02, 0, -0.0981, 0, 0, 0]}  # of a box

@@ -8,12 +8,12 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, vmap
 
 from runs import variants
-from support import NAN, assert_near, assert_same, autocast, check_meta, gradients, lcp, leaves, normal, tensor, times
+from support import (
+    NAN, WARNINGS_ARE_ERRORS, assert_near, assert_same, autocast, check_meta, gradients, lcp, leaves, normal, tensor,
+    times,
+)
 
-pytestmark = [
-    pytest.mark.usefixtures("library"),
-    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
-]
+pytestmark = [pytest.mark.usefixtures("library"), WARNINGS_ARE_ERRORS]
 
 NAMES = ["A", "v_free", "J", "v_hat", "R", "mu"]
 REGIONS = ["none", "slide", "stick"]

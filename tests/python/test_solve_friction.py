@@ -10,12 +10,12 @@ from torch.func import grad, hessian, jacfwd, jacrev, vmap
 
 from friction_problems import STATES, box_on_ground, problem, solve
 from runs import variants
-from support import NAN, assert_near, assert_same, autocast, check_meta, gradients, lcp, leaves, normal, tensor, times
+from support import (
+    NAN, WARNINGS_ARE_ERRORS, assert_near, assert_same, autocast, check_meta, gradients, lcp, leaves, normal, tensor,
+    times,
+)
 
-pytestmark = [
-    pytest.mark.usefixtures("library"),
-    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
-]
+pytestmark = [pytest.mark.usefixtures("library"), WARNINGS_ARE_ERRORS]
 
 NAMES = ["A", "v_free", "J", "b", "mu"]
 

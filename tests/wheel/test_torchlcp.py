@@ -341,7 +341,9 @@ def test_sources_that_are_not_built_are_refused(tmp_path):
 
 def test_metadata():
     package = importlib.metadata.metadata("torchlcp")
-    assert package["Version"] == torchlcp.__version__ and package["License-Expression"] == "BSD-3-Clause"
     minor = ".".join(torch.__version__.split(".")[:2])
+    version, _, local = package["Version"].partition("+")
+    assert version == torchlcp.__version__ and local in ("", f"torch{minor}")
+    assert package["License-Expression"] == "BSD-3-Clause"
     assert package.get_all("Requires-Dist") == [f"torch=={minor}.*"]
     assert pathlib.Path(torchlcp.__file__).with_name("py.typed").exists()
