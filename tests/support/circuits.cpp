@@ -7,6 +7,12 @@
 
 namespace lcp::testing {
 
+#ifdef __SIZEOF_FLOAT128__
+using Quadruple = __float128;
+#else
+using Quadruple = long double;  // of as many bits where a compiler lacks the other, as on aarch64
+#endif
+
 double violation(const MixedProblem& problem, const Eigen::VectorXd& v) {
   const int size = problem.size();
   Eigen::VectorXd rows = Eigen::VectorXd::Ones(size), columns = rows;
@@ -27,10 +33,10 @@ double violation(const MixedProblem& problem, const Eigen::VectorXd& v) {
   double worst = 0;
   for (int i = 0; i < size; ++i) {
     if (!std::isfinite(v[i]) || (i >= problem.k && v[i] < 0)) return std::numeric_limits<double>::infinity();
-    __float128 sum = problem.h[i];
+    Quadruple sum = problem.h[i];
     double terms = std::abs(problem.h[i]);
     for (int j = 0; j < size; ++j) {
-      sum += static_cast<__float128>(problem.H(i, j)) * v[j];
+      sum += static_cast<Quadruple>(problem.H(i, j)) * v[j];
       terms += std::abs(problem.H(i, j) * v[j]);
     }
     const auto y = static_cast<double>(sum);
