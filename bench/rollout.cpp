@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
+#include <lcp/physics/planar_block.h>
 #include <lcp/physics/point_mass.h>
 #include <lcp/physics/rigid_scene.h>
 #include <lcp/physics/sliding_block.h>
@@ -91,6 +92,24 @@ Rollout sliding_block(physics::SlidingBlockFormulation formulation) {
         return {solution.step.v_next[-1], solution.status};
       },
       direct ? physics::direct_problem(v, u, block) : physics::traditional_problem(v, u, block), 1, 1);
+}
+
+// Blocks that turn, and now and then rest. The problems are those of the last passes.
+Rollout planar_block(const physics::PlanarBlockOptions& options) {
+  torch::manual_seed(0);
+  const auto block = physics::PlanarBlock::of(1, 0.1, 0.3, 9.81);
+  const Tensor u = 4.4 * torch::randn({kSteps, kTrajectories, 2}, torch::kDouble);
+  const Tensor first = torch::randn({kTrajectories, 2}, torch::kDouble);
+  const auto rollout = physics::simulate(first, u, block, options);
+  return rollout_of(
+      first, block.mu,
+      [=](const Tensor& start, const Tensor& mu) -> Result {
+        const auto solution = physics::simulate(start, u, {block.mass, block.dt, mu, block.gravity}, options);
+        return {solution.step.v_next[-1], solution.status};
+      },
+      physics::direction_problem(starts_of(first, rollout.step.v_next), u, rollout.direction, block,
+                                 options.directions),
+      options.formulation == physics::PlanarBlockFormulation::kFixedPoint ? 8 : 6, 2);
 }
 
 Rollout point_mass(const physics::PointMassOptions& options) {
@@ -288,6 +307,13 @@ void add_rollouts() {
   add_rollout("sliding_block direct", kSteps, [] { return sliding_block(Sliding::kDirect); });
   add_rollout("sliding_block traditional", kSteps, [] { return sliding_block(Sliding::kTraditional); });
   add_rollout("sliding_block mixed", kSteps, [] { return sliding_block(Sliding::kMixed); });
+  const auto add_planar_block = [](const char* name, const physics::PlanarBlockOptions& options) {
+    add_rollout(name, kSteps, [=] { return planar_block(options); });
+  };
+  using Planar = physics::PlanarBlockFormulation;
+  add_planar_block("planar_block exact_direction", {.formulation = Planar::kExactDirection});
+  add_planar_block("planar_block fixed_point", {.formulation = Planar::kFixedPoint});
+  add_planar_block("planar_block fixed_point relaxed", {.formulation = Planar::kFixedPoint, .relaxed = true});
   using physics::Stabilization;
   const auto add_point_mass = [](const char* name, Point formulation, Stabilization stabilization) {
     add_rollout(name, kSteps, [=] { return point_mass({formulation, stabilization}); });
