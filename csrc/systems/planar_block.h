@@ -13,7 +13,7 @@ namespace lcp::systems::LCP_ISA {
 /// State (v_x, v_y), and behind it what a step reports but no step reads: the friction (f_x, f_y), the sliding
 /// direction (t_x, t_y), and for the fixed-point scheme the number of passes and whether they converged, 1 or 0. Input
 /// (u_x, u_y), parameters (mass, dt, mu, gravity), for the fixed-point scheme also (max_passes, direction_tolerance,
-/// relaxed), the last one 1 or 0. A pair for each direction, with impulses along it.
+/// relaxed), the last one 1 or 0. A pair for each direction; z_i is the part of v_next along it.
 ///
 /// Since M = (m / dt) I, the LCP of a pass has the solution z_i = max(d_i.v* - S max(d_i.t, 0), 0). Only that of the
 /// last pass, which the step reports, is left to the solver.

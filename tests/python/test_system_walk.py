@@ -182,6 +182,16 @@ def test_gradients_through_a_step_that_is_not_solved_are_nan_and_others_are_not(
         assert all(g[[0, 2, 3]].isfinite().all() for g in through)
 
 
+def test_a_failure_does_not_reach_what_a_block_at_rest_came_from():
+    arguments = [tensor([1.0, 0.1, 0.5, 10]), directions_of(8), tensor([0.1, 0.2, 0, 0, 0, 0]),
+                 tensor([[0.0, 0], [math.nan, 0]]), PLANAR_BLOCKS[0]]
+    weights = torch.zeros(2, 6).double(), torch.zeros(2, 8).double()
+    weights[0][1] = 1
+    of_parameters, of_x, of_u = walk_back(arguments, gradients=weights)
+    assert of_parameters.isnan().all() and of_u[1].isnan().all()
+    assert (of_x == 0).all() and (of_u[0] == 0).all()
+
+
 def test_nothing_to_do_is_done():
     for batch, steps in [((0,), 3), ((2,), 0), ((), 0)]:
         for arguments in systems(*batch, steps=steps):
