@@ -1,12 +1,13 @@
 // rollout/: 1000 trajectories, on as many threads as there are cores, up to 2, of 1000 steps, and of 50 steps of a
-// tripod and 200 of a cube. "gradient" is a rollout and the gradient of its last state with respect to mu and the
-// first. Beside it: the time inside lcp:: of it; the problems of its steps, solved by one call for each step, as a loop
-// has to, and by one for all steps, "gradient" with that of z in q, for the cube that of v in b; and a copy of as many
-// bytes as the rollout must read and write. Memory that is freed is kept: page faults in fresh memory would be most of
-// the time of some.
+// tripod, 100 of a planar block and 200 of a cube. "gradient" is a rollout and the gradient of its last state with
+// respect to mu and the first. Beside it: the time inside lcp:: of it; the problems of its steps, solved by one call
+// for each step, as a loop has to, and by one for all steps, "gradient" with that of z in q, for the cube that of v in
+// b; and a copy of as many bytes as the rollout must read and write. Memory that is freed is kept: page faults in fresh
+// memory would be most of the time of some.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
+#include <lcp/physics/planar_block.h>
 #include <lcp/physics/point_mass.h>
 #include <lcp/physics/rigid_scene.h>
 #include <lcp/physics/sliding_block.h>
@@ -33,6 +34,7 @@ namespace {
 using at::Tensor;
 
 constexpr std::int64_t kSteps = 1000;
+constexpr std::int64_t kPlanarSteps = 100;
 constexpr std::int64_t kCubeSteps = 200;
 constexpr std::int64_t kTripodSteps = 50;
 constexpr std::int64_t kTrajectories = 1000;
@@ -91,6 +93,24 @@ Rollout sliding_block(physics::SlidingBlockFormulation formulation) {
         return {solution.step.v_next[-1], solution.status};
       },
       direct ? physics::direct_problem(v, u, block) : physics::traditional_problem(v, u, block), 1, 1);
+}
+
+// Blocks that turn, and now and then rest. The problems are those of the last passes.
+Rollout planar_block(const physics::PlanarBlockOptions& options) {
+  torch::manual_seed(0);
+  const auto block = physics::PlanarBlock::of(1, 0.1, 0.3, 9.81);
+  const Tensor u = 4.4 * torch::randn({kPlanarSteps, kTrajectories, 2}, torch::kDouble);
+  const Tensor first = torch::randn({kTrajectories, 2}, torch::kDouble);
+  const auto rollout = physics::simulate(first, u, block, options);
+  return rollout_of(
+      first, block.mu,
+      [=](const Tensor& start, const Tensor& mu) -> Result {
+        const auto solution = physics::simulate(start, u, {block.mass, block.dt, mu, block.gravity}, options);
+        return {solution.step.v_next[-1], solution.status};
+      },
+      physics::direction_problem(starts_of(first, rollout.step.v_next), u, rollout.direction, block,
+                                 options.directions),
+      options.formulation == physics::PlanarBlockFormulation::kFixedPoint ? 8 : 6, 2);
 }
 
 Rollout point_mass(const physics::PointMassOptions& options) {
@@ -284,10 +304,20 @@ void add_rollout(const std::string& system, std::int64_t steps, const std::funct
 
 void add_rollouts() {
   using Sliding = physics::SlidingBlockFormulation;
+  using Planar = physics::PlanarBlockFormulation;
   using Point = physics::PointMassFormulation;
   add_rollout("sliding_block direct", kSteps, [] { return sliding_block(Sliding::kDirect); });
   add_rollout("sliding_block traditional", kSteps, [] { return sliding_block(Sliding::kTraditional); });
   add_rollout("sliding_block mixed", kSteps, [] { return sliding_block(Sliding::kMixed); });
+  const auto add_planar_block = [](const char* name, Planar formulation, bool relaxed) {
+    physics::PlanarBlockOptions options;
+    options.formulation = formulation;
+    options.relaxed = relaxed;
+    add_rollout(name, kPlanarSteps, [=] { return planar_block(options); });
+  };
+  add_planar_block("planar_block exact_direction", Planar::kExactDirection, false);
+  add_planar_block("planar_block fixed_point", Planar::kFixedPoint, false);
+  add_planar_block("planar_block fixed_point relaxed", Planar::kFixedPoint, true);
   using physics::Stabilization;
   const auto add_point_mass = [](const char* name, Point formulation, Stabilization stabilization) {
     add_rollout(name, kSteps, [=] { return point_mass({formulation, stabilization}); });

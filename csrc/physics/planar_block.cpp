@@ -8,6 +8,7 @@
 
 #include "lcp/physics/friction_cone.h"
 #include "physics/stepping.h"
+#include "physics/system_walk.h"
 #include "physics/walk.h"
 
 namespace lcp::physics {
@@ -120,6 +121,10 @@ void check(const PlanarBlockOptions& options) {
   TORCH_CHECK(tolerance >= 0, "direction_tolerance must be >= 0; got ", tolerance);
 }
 
+double direction_tolerance(const PlanarBlockOptions& options, at::ScalarType dtype) {
+  return options.direction_tolerance.value_or(dtype == at::kDouble ? 1e-12 : 1e-5);
+}
+
 // x without the NaN of elements that failed, as in Rollout.
 Tensor finite_part(const Tensor& x, const Tensor& status) { return at::where((status != 0).unsqueeze(-1), 0, x); }
 
@@ -164,6 +169,10 @@ class PlanarBlockStepper {
     unknown_formulation();
   }
 
+  const PlanarBlock& block() const { return block_; }
+  const Tensor& D() const { return D_; }
+  const SolveOptions& solve_options() const { return solve_options_; }
+
   // The rollout of the polyhedral formulation.
   LcsRollout walk(const Tensor& v, const Tensor& inputs) const {
     return physics::walk(polyhedral_system(block_, M_, D_), v, inputs, solve_options_);
@@ -175,8 +184,13 @@ class PlanarBlockStepper {
     return {t, passes, at::ones_like(passes, at::kBool)};
   }
 
-  PlanarBlockStep read_walk(const LcsRollout& all) const {
-    return {all.x_next, combined(all.z.slice(-1, 0, D_.size(1)), D_)};
+  PlanarBlockSolution read_walk(const LcsRollout& all) const {
+    const Tensor none = (0 * all.residual).unsqueeze(-1).expand_as(all.x_next);  // NaN where there is no solution
+    const Tensors reports = PlanarBlockStepper::reports(none);
+    return {{{all.x_next, combined(all.z.slice(-1, 0, D_.size(1)), D_)}, all.z, all.residual, all.status},
+            reports[0],
+            reports[1],
+            reports[2]};
   }
 
   PlanarBlockStep read(const Tensor& free, const SolveResult& result) const {
@@ -210,7 +224,7 @@ class PlanarBlockStepper {
   }
 
   Solved fixed_point(const Tensor& v, const Tensor& free, const Tensor& poison) const {
-    const double tolerance = options_.direction_tolerance.value_or(v.scalar_type() == at::kDouble ? 1e-12 : 1e-5);
+    const double tolerance = direction_tolerance(options_, v.scalar_type());
     Tensor t = direction_of(at::where((v == 0).all(-1, true), free, v));
     SolveResult result = with_direction(free, t, poison);
     Tensor next = improved(t, result);
@@ -261,6 +275,71 @@ PlanarBlockSolution map(const PlanarBlockSolution& s, const F& f) {
           f(s.direction),
           f(s.passes),
           f(s.converged)};
+}
+
+// A rollout in operators of tensors.
+PlanarBlockSolution step_by_step(const Tensor& first, const Tensor& inputs, const PlanarBlockStepper& stepper) {
+  const StepFunctions functions{[&](const Tensors& state, const Tensor& now, const Tensor& poison) {
+                                  return stepper.solve(state[0], stepper.free(state[0], now), poison);
+                                },
+                                [&](const Tensors&, const Tensor&, const Solved& solved) -> Tensors {
+                                  return {stepper.velocity(solved.result)};
+                                }};
+  const Rollout all = roll_out({first}, inputs, leading(first).vec(), functions);
+  const Tensor free = stepper.free(all.starts[0], all.u);
+  const PlanarBlockSolution solution{
+      {stepper.read(free, all.result), all.result.z,
+       natural_residual(stepper.problem(free, all.extras[0]), all.result.z), all.result.status},
+      all.extras[0],
+      all.extras[1],
+      all.extras[2]};
+  return map(solution, [&](const Tensor& x) { return with_failures(x, all.failure); });
+}
+
+// How many numbers of a state of a walk are what a step reports: the friction, the direction, and for the fixed-point
+// scheme the passes and whether they converged. No step reads them.
+std::int64_t reported(const PlanarBlockOptions& options) {
+  return options.formulation == Formulation::kFixedPoint ? 6 : 4;
+}
+
+// The formulations with a sliding direction.
+FormulaSystem system_of(const PlanarBlockStepper& stepper, const PlanarBlockOptions& options) {
+  const bool is_fixed_point = options.formulation == Formulation::kFixedPoint;
+  const PlanarBlock& block = stepper.block();
+  FormulaSystem system;
+  system.name = is_fixed_point ? "planar_block by fixed point" : "planar_block by exact direction";
+  for (const Tensor& x : {block.mass, block.dt, block.mu, block.gravity}) system.parameters.push_back(x.unsqueeze(-1));
+  if (is_fixed_point) {
+    system.parameters.push_back(
+        at::tensor({static_cast<double>(options.max_passes), direction_tolerance(options, block.mass.scalar_type()),
+                    options.relaxed ? 1. : 0.},
+                   at::kDouble));
+  }
+  system.D = stepper.D();
+  system.by_tensors = [options, solve_options = stepper.solve_options()](const Tensor& parameters, const Tensor& x,
+                                                                         const Tensor& u) -> Tensors {
+    const auto parameter = [&](std::int64_t k) { return parameters.select(-1, k); };
+    const PlanarBlock same{parameter(0), parameter(1), parameter(2), parameter(3)};
+    const Tensor first = x.slice(-1, 0, 2);
+    const PlanarBlockSolution all = step_by_step(first, u, {first, same, options, solve_options});
+    Tensors next = {all.step.v_next, all.step.force, all.direction};
+    if (options.formulation == Formulation::kFixedPoint) {
+      for (const Tensor& report : {all.passes, all.converged}) next.push_back(report.to(x.scalar_type()).unsqueeze(-1));
+    }
+    return {at::cat(next, -1), all.z};
+  };
+  return system;
+}
+
+PlanarBlockSolution read(const SystemSteps& all, const PlanarBlockOptions& options) {
+  const auto part = [&](std::int64_t begin) { return all.x_next.slice(-1, begin, begin + 2); };
+  Tensor passes = at::ones_like(all.status, at::kLong), converged = at::ones_like(all.status, at::kBool);
+  if (options.formulation == Formulation::kFixedPoint) {
+    const Tensor reports = part(6).detach();
+    passes = at::where(all.status == 0, reports.select(-1, 0), 1).to(at::kLong);
+    converged = reports.select(-1, 1) == 1;
+  }
+  return {{{part(0), part(2)}, all.z, all.residual, all.status}, part(4), passes, converged};
 }
 
 Tensor inputs_of(const Tensor& v, const Tensor& u, const PlanarBlock& block) {
@@ -344,28 +423,15 @@ PlanarBlockSolution simulate(const Tensor& v, const Tensor& u, const PlanarBlock
                              const PlanarBlockOptions& options, const SolveOptions& solve_options) {
   const PlanarBlockStepper stepper(v, block, options, solve_options);
   const Tensor inputs = inputs_of(v, u, block);
-  const Shape batch = leading(inputs).slice(1).vec();
-  if (stepper.polyhedral() && can_walk(solve_options)) {
-    const LcsRollout all = stepper.walk(expanded(v, batch, {2}), inputs);
-    const Tensor none = (0 * all.residual).unsqueeze(-1).expand_as(all.x_next);  // NaN where there is no solution
-    const Tensors reports = PlanarBlockStepper::reports(none);
-    return {{stepper.read_walk(all), all.z, all.residual, all.status}, reports[0], reports[1], reports[2]};
+  const Tensor first = expanded(v, leading(inputs).slice(1).vec(), {2});
+  if (stepper.polyhedral()) {
+    if (can_walk(solve_options)) return stepper.read_walk(stepper.walk(first, inputs));
+    return step_by_step(first, inputs, stepper);
   }
-  const StepFunctions functions{[&](const Tensors& state, const Tensor& now, const Tensor& poison) {
-                                  return stepper.solve(state[0], stepper.free(state[0], now), poison);
-                                },
-                                [&](const Tensors&, const Tensor&, const Solved& solved) -> Tensors {
-                                  return {stepper.velocity(solved.result)};
-                                }};
-  const Rollout all = roll_out({expanded(v, batch, {2})}, inputs, batch, functions);
-  const Tensor free = stepper.free(all.starts[0], all.u);
-  const PlanarBlockSolution solution{
-      {stepper.read(free, all.result), all.result.z,
-       natural_residual(stepper.problem(free, all.extras[0]), all.result.z), all.result.status},
-      all.extras[0],
-      all.extras[1],
-      all.extras[2]};
-  return map(solution, [&](const Tensor& x) { return with_failures(x, all.failure); });
+  const FormulaSystem system = system_of(stepper, options);
+  const Tensor x = at::constant_pad_nd(first, {0, reported(options)});
+  if (!can_walk(system, x, inputs, stepper.solve_options())) return step_by_step(first, inputs, stepper);
+  return read(walk(system, x, inputs, stepper.solve_options()), options);
 }
 
 RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const PlanarBlock& block,

@@ -1,13 +1,17 @@
 #include "systems/kernels.h"
 
+#include "systems/planar_block.h"
 #include "systems/point_mass.h"
 #include "systems/tripod.h"
 #include "systems/walk.h"
 
 namespace lcp::systems::LCP_ISA {
 extern const Kernels kTable;
-const Kernels kTable = {kWidth,
-                        {system_of<PointMass<false>>("point_mass at position level"),
-                         system_of<PointMass<true>>("point_mass at velocity level"), system_of<Tripod>("tripod")}};
+const Kernels kTable = {
+    kWidth,
+    {system_of<PlanarBlock<double, false>, PlanarBlock<float, false>>("planar_block by exact direction"),
+     system_of<PlanarBlock<double, true>, PlanarBlock<float, true>>("planar_block by fixed point"),
+     system_of<PointMass<false>>("point_mass at position level"),
+     system_of<PointMass<true>>("point_mass at velocity level"), system_of<Tripod<double>, Tripod<float>>("tripod")}};
 
 }  // namespace lcp::systems::LCP_ISA

@@ -88,7 +88,7 @@ struct System {
 
 struct Kernels {
   int width;  ///< trajectories in a vector
-  System systems[3];
+  System systems[5];
 };
 
 /// The kernels of the instruction set in use.

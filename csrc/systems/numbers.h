@@ -26,6 +26,15 @@ LCP_INLINE inline V choose(const Mask<V>& mask, const V& a, const V& b) {
   return chosen;
 }
 
+// (The mask that selects all lanes keeps GCC 12 from warning of the undefined vectors in its own headers.)
+LCP_INLINE inline V square_root(const V& x) {
+#ifdef __AVX512F__
+  return V(_mm512_maskz_sqrt_pd(0xff, static_cast<__m512d>(x)));
+#else
+  return stdx::sqrt(x);
+#endif
+}
+
 // By the functions of the C library, lane by lane: those of vectors have larger errors.
 LCP_INLINE inline V cosine(const V& x) {
   return V([&](auto l) { return std::cos(static_cast<double>(x[l])); });

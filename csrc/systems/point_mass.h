@@ -10,7 +10,7 @@ namespace lcp::systems::LCP_ISA {
 ///   at_velocity: whether contacts are those of Stabilization::kVelocity; else those of kPosition.
 template <bool at_velocity>
 struct PointMass {
-  static constexpr int kStates = 4, kInputs = 2, kParameters = 5;
+  static constexpr int kStates = 4, kReported = 0, kInputs = 2, kParameters = 5;
   static constexpr bool kHasConstantMatrix = true;
 
   enum Pair { kNormal, kPlus, kMinus, kGamma, kPairs };
@@ -47,7 +47,9 @@ struct PointMass {
     }
   };
 
-  LCP_INLINE static Start start(const V* parameters, const V* state, const V* u) { return {parameters, state, u}; }
+  LCP_INLINE static Start start(int, const V*, const V* parameters, const V* state, const V* u) {
+    return {parameters, state, u};
+  }
 
   LCP_INLINE static void matrix(int, const Start& start, const V*, V* M) {
     const V &k = start.k, zero = 0, one = 1;
@@ -81,7 +83,7 @@ struct PointMass {
           v_y(choose(pressed, w[kNormal] - start.c, start.free_y + start.k * z[kNormal])) {}
   };
 
-  template <class, class Use>
+  template <class Use>
   LCP_INLINE static void advance(int, const Start& start, const V*, const V* z, const V* w, const Use& use) {
     const End end(start, z, w);
     use(0, start.x + start.dt * end.v_x);
@@ -100,7 +102,6 @@ struct PointMass {
         : start_(parameters, state, u), end_(start_, z, w), z_(z), w_(w) {}
 
     // l: the gradient of the next state. Adds to those of z and w.
-    template <class>
     LCP_INLINE void advance(const V* l, V* of_z, V* of_w) {
       const V zero = 0, v_x = l[2] + start_.dt * l[0];
       of_x_ = l[0];

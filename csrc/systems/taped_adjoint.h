@@ -21,9 +21,9 @@ struct TapedStart {
   typename System::template Start<R> start;
 
   // z, w: the 2 n numbers at `pairs`.
-  LCP_INLINE TapedStart(Tape<records>& tape, int n, const V* p, const V* x, const V* input, const V* z, const V* w,
-                        R* pairs)
-      : begin(set(tape, n, p, x, input, z, w, pairs)), start(System::start(parameters, state, u)) {
+  LCP_INLINE TapedStart(Tape<records>& tape, int n, const V* D, const V* p, const V* x, const V* input, const V* z,
+                        const V* w, R* pairs)
+      : begin(set(tape, n, p, x, input, z, w, pairs)), start(System::start(n, D, parameters, state, u)) {
     end = tape.size();
   }
 
@@ -59,13 +59,11 @@ class TapedAdjoint {
         z_(z),
         pairs_(reinterpret_cast<R*>(memory)),
         tape_(pairs_ + 2 * n),
-        taped_(tape_, n, parameters, state, u, z, w, pairs_) {}
+        taped_(tape_, n, D, parameters, state, u, z, w, pairs_) {}
 
-  template <class T>
   LCP_INLINE void advance(const V* l, V* of_z, V* of_w) {
-    System::template advance<T>(n_, taped_.start, D_, pairs_, pairs_ + n_,
-                                [&](int i, const R& number)
-                                    LCP_INLINE_LAMBDA { tape_.add_adjoint(number.node, l[i]); });
+    System::advance(n_, taped_.start, D_, pairs_, pairs_ + n_,
+                    [&](int i, const R& number) LCP_INLINE_LAMBDA { tape_.add_adjoint(number.node, l[i]); });
     tape_.reverse(tape_.size(), taped_.end);
     for (int i = 0; i < n_; ++i) {
       of_z[i] += tape_.adjoint(pairs_[i].node);
@@ -95,9 +93,10 @@ class TapedAdjoint {
     V ones[System::kParameters + System::kStates + System::kInputs];
     for (V& one : ones) one = 1;
     Tape<false> tape(nullptr);
-    const TapedStart<System, false> taped(tape, n, ones, ones, ones, numbers.get(), numbers.get(), pairs.get());
+    const TapedStart<System, false> taped(tape, n, numbers.get(), ones, ones, ones, numbers.get(), numbers.get(),
+                                          pairs.get());
     const auto nothing = [](int, const auto&) LCP_INLINE_LAMBDA {};
-    System::template advance<double>(n, taped.start, numbers.get(), pairs.get(), pairs.get() + n, nothing);
+    System::advance(n, taped.start, numbers.get(), pairs.get(), pairs.get() + n, nothing);
     const int advanced = tape.size();
     tape.cut(taped.end);
     System::pairs(n, taped.start, numbers.get(), numbers.get(), nothing);

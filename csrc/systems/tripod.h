@@ -8,9 +8,11 @@ namespace lcp::systems::LCP_ISA {
 /// State (x, y, theta, v_x, v_y, omega), and behind it what a step reports but no step reads: the friction (f_x, f_y)
 /// on each support, and the normal forces. Input (u_x, u_y, u_theta), parameters (mass, inertia, dt, mu, gravity,
 /// com_height, then x and y of each support), pairs (lambda_1, lambda_2, lambda_3, sigma).
+///   T: the type of the numbers in memory.
+template <class T>
 struct Tripod {
   static constexpr int kSupports = 3;
-  static constexpr int kStates = 6 + 3 * kSupports, kInputs = 3, kParameters = 6 + 2 * kSupports;
+  static constexpr int kReported = 3 * kSupports, kStates = 6 + kReported, kInputs = 3, kParameters = 6 + 2 * kSupports;
   static constexpr bool kHasConstantMatrix = false;
 
   static constexpr bool fits(std::int64_t pairs) { return pairs >= 3 * kSupports && pairs % kSupports == 0; }
@@ -32,7 +34,7 @@ struct Tripod {
 
   // Of the loads N, sum_i N_i = m g and sum_i N_i arm_i = -h sum_i f_i, by Cramer's rule.
   template <class R>
-  LCP_INLINE static Start<R> start(const R* parameters, const R* state, const R* u) {
+  LCP_INLINE static Start<R> start(int, const V*, const R* parameters, const R* state, const R* u) {
     const R &mass = parameters[0], &inertia = parameters[1], &dt = parameters[2], &height = parameters[5];
     const R of_mass = dt / mass;
     const R c = cosine(state[2]), s = sine(state[2]);
@@ -147,7 +149,7 @@ struct Tripod {
   // If two supports stick, the whole block is at rest: exactly, and not up to the round-off of its forces. That of z,
   // in numbers of type T, may leave a slip to a support that sticks, since the forces on a block at rest are not
   // unique.
-  template <class T, class R, class Use>
+  template <class R, class Use>
   LCP_INLINE static void advance(int n, const Start<R>& start, const V* D, const R* z, const R*, const Use& use) {
     const int forces = directions(n) * kSupports;
     const Motion<R, R> end = motion(n, start, D, z);

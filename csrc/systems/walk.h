@@ -1,6 +1,7 @@
-// The kernels of a system, made of its formulas: System::start has what a step computes from its start alone,
+// The kernels of a system, made of its formulas: System::start has what a step computes from its start and D alone,
 // System::matrix the M of its LCP, System::pairs M z + q, System::advance its end for z in numbers of some type, and
-// System::Adjoint the derivatives of all but the matrix.
+// System::Adjoint the derivatives of all but the matrix. The last System::kReported states are what a step reports and
+// no step reads.
 #pragma once
 
 #include <limits>
@@ -76,7 +77,7 @@ void pose(const Step<T>& step, T* M, T* q, double* memory) {
     const int lanes = lcs::LCP_ISA::lanes_of<double>(step.count, v);
     const Given<System, T> given(step, v, lanes);
     read_vector(step.D, v, lanes, 2 * n, D);
-    const auto start = System::start(given.parameters, given.x, given.u);
+    const auto start = System::start(n, D, given.parameters, given.x, given.u);
     if (M != nullptr) {
       System::matrix(n, start, D, out);
       write_vector(out, v, lanes, n * n, M);
@@ -117,11 +118,11 @@ void advance(const Step<T>& step, const T* all_z, const T* all_w, const std::int
     read_vector(BatchView<std::int8_t>{all_status, false}, v, lanes, 1, &status);
     const Mask<V> unsolved = status != V(0);
     const V nan = std::numeric_limits<double>::quiet_NaN();
-    const auto start = System::start(given.parameters, given.x, given.u);
+    const auto start = System::start(n, D, given.parameters, given.x, given.u);
     System::pairs(n, start, D, z, [&](int i, const V& number) LCP_INLINE_LAMBDA {
       residual = stdx::max(residual, stdx::abs(stdx::min(z[i], number)));
     });
-    System::template advance<T>(n, start, D, z, w, [&](int i, const V& number) LCP_INLINE_LAMBDA { next[i] = number; });
+    System::advance(n, start, D, z, w, [&](int i, const V& number) LCP_INLINE_LAMBDA { next[i] = number; });
     stdx::where(unsolved, residual) = nan;
     for (V& number : next) stdx::where(unsolved, number) = nan;
     write_vector(next, v, lanes, System::kStates, x_next);
@@ -159,6 +160,7 @@ void backward(const BackwardStep<T>& walk, double* memory) {
   V* const g_z = workspace.take<V>(n);
   V* const g_w = workspace.take<V>(n);
   auto* const adjoint_memory = workspace.take<double>(0);
+  constexpr int kRead = System::kStates - System::kReported;
   for (int v = 0; v < vectors_of(step.count); ++v) {
     const int lanes = lcs::LCP_ISA::lanes_of<double>(step.count, v);
     const Given<System, T> given(step, v, lanes);
@@ -174,7 +176,7 @@ void backward(const BackwardStep<T>& walk, double* memory) {
     V* const sums = reinterpret_cast<V*>(walk.sums) + std::ptrdiff_t{v} * System::kParameters;
     Mask<V> any(false);
     for (int i = 0; i < System::kStates; ++i) {
-      l[i] += carried[i];
+      if (i < kRead) l[i] += carried[i];
       any = any || l[i] != V(0);
     }
     for (int i = 0; i < n; ++i) {
@@ -183,14 +185,14 @@ void backward(const BackwardStep<T>& walk, double* memory) {
     }
 
     typename System::Adjoint adjoint(n, given.parameters, given.x, given.u, D, z, w, adjoint_memory);
-    adjoint.template advance<T>(l, g_z, g_w);
+    adjoint.advance(l, g_z, g_w);
     write_vector(g_z, 0, lanes, n, walk.g_z_buffer);
     write_vector(g_w, 0, lanes, n, walk.g_w_buffer);
     const std::int64_t first = std::int64_t{v} * kWidth;
     if constexpr (System::kHasConstantMatrix) {
       walk.solve(walk.self, first, lanes, {walk.M.data + (walk.M.shared ? 0 : first * n * n), walk.M.shared});
     } else {
-      System::matrix(n, System::start(given.parameters, given.x, given.u), D, M);
+      System::matrix(n, System::start(n, D, given.parameters, given.x, given.u), D, M);
       write_vector(M, 0, lanes, n * n, walk.M_buffer);
       walk.solve(walk.self, first, lanes, {walk.M_buffer, false});
     }
@@ -202,7 +204,7 @@ void backward(const BackwardStep<T>& walk, double* memory) {
     const Mask<V> unsolved = status != V(0);
     V failed = 0;
     stdx::where(any, failed) = std::numeric_limits<double>::quiet_NaN();
-    for (int i = 0; i < System::kStates; ++i) carried[i] = choose(unsolved, failed, of_x[i]);
+    for (int i = 0; i < kRead; ++i) carried[i] = choose(unsolved, failed, of_x[i]);
     for (int i = 0; i < System::kParameters; ++i) sums[i] += choose(unsolved, failed, of_parameters[i]);
     if (walk.g_u == nullptr) continue;
     for (V& number : of_u) number = choose(unsolved, failed, number);
@@ -215,7 +217,8 @@ constexpr StepKernels<T> step_kernels() {
   return {pose<System, T>, advance<System, T>, backward<System, T>};
 }
 
-template <class Formulas>
+// Formulas that depend on the type of the numbers in memory are given for both types.
+template <class Formulas, class FloatFormulas = Formulas>
 constexpr System system_of(std::string_view name) {
   return {name,
           Formulas::kStates,
@@ -225,7 +228,7 @@ constexpr System system_of(std::string_view name) {
           Formulas::fits,
           workspace_size<Formulas>,
           step_kernels<Formulas, double>(),
-          step_kernels<Formulas, float>()};
+          step_kernels<FloatFormulas, float>()};
 }
 
 }  // namespace lcp::systems::LCP_ISA

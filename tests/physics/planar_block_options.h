@@ -10,9 +10,9 @@
 
 namespace lcp::physics {
 
-constexpr auto kFormulations = {PlanarBlockFormulation::kExactDirection, PlanarBlockFormulation::kFixedPoint,
-                                PlanarBlockFormulation::kPolyhedral};
-constexpr auto kNumbersOfDirections = {4, 6, 8, 16, 32, 64};
+inline constexpr auto kFormulations = {PlanarBlockFormulation::kExactDirection, PlanarBlockFormulation::kFixedPoint,
+                                       PlanarBlockFormulation::kPolyhedral};
+inline constexpr auto kNumbersOfDirections = {4, 6, 8, 16, 32, 64};
 
 inline PlanarBlockOptions options_of(PlanarBlockFormulation formulation, std::int64_t directions = 8) {
   PlanarBlockOptions options;

@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "lcp/physics/planar_block.h"
 #include "lcp/physics/point_mass.h"
 #include "lcp/physics/tripod.h"
+#include "physics/planar_block_options.h"
 
 namespace lcp::physics::system_walk_test {
 namespace {
@@ -36,7 +38,7 @@ using Function = std::function<Result(const Tensors& inputs, const SolveOptions&
 struct System {
   std::string name;
   Tensors inputs;
-  std::size_t u;                      ///< the place of the inputs of the steps
+  std::size_t u, mu;                  ///< the places of the inputs of the steps and of the friction coefficient
   std::int64_t velocity, velocities;  ///< the first of the numbers that are 0 at rest, and how many these are
   std::vector<const char*> ties;
   Function walk, loop;
@@ -89,6 +91,7 @@ System point_mass(Stabilization level) {
   return {bounces ? "point mass at velocity level" : "point mass at position level",
           inputs,
           2,
+          5,
           2,
           1,
           {"inactive", "active", "midpoint"},
@@ -134,6 +137,7 @@ System tripod(std::int64_t directions) {
            parameter(0.8, 1.2), parameter(1.5e-3, 2.5e-3), parameter(0.005, 0.01), parameter(0.2, 0.4),
            parameter(9, 10), supports + 0.004 * torch::randn({kCount, 3, 2}, torch::kDouble), parameter(0, 0.02)},
           2,
+          6,
           3,
           3,
           {"inactive"},
@@ -141,8 +145,53 @@ System tripod(std::int64_t directions) {
           loop};
 }
 
+// Blocks that slide straight, turn, come to rest and are pushed off again.
+System planar_block(const std::string& name, const PlanarBlockOptions& how) {
+  const Function walk = [=](const Tensors& in, const SolveOptions& options) -> Result {
+    const auto all = simulate(in[0], in[1], {in[2], in[3], in[4], in[5]}, how, options);
+    return {
+        torch::cat(
+            {all.step.v_next, all.step.force, all.direction, all.z, torch::stack({all.passes, all.converged}, -1)}, -1),
+        all.residual, all.status};
+  };
+  const Function loop = [=](const Tensors& in, const SolveOptions& given) -> Result {
+    SolveOptions options = given;
+    options.max_pivots = 1000;  // a walk has no limit of pivots
+    return walk(in, options);
+  };
+  Tensor u = 0.5 * torch::randn({kSteps, kCount, 2}, torch::kDouble);
+  u.slice(0, 18, 23).copy_(8 * torch::randn({kCount, 2}, torch::kDouble));
+  return {name,
+          {torch::randn({kCount, 2}, torch::kDouble), u, parameter(0.5, 2), parameter(0.03, 0.05), parameter(0.2, 0.6),
+           parameter(5, 10)},
+          1,
+          4,
+          0,
+          2,
+          {"inactive"},
+          walk,
+          loop};
+}
+
+// With more passes, those that do not converge amplify round-off beyond what a comparison allows.
+PlanarBlockOptions few_passes() {
+  PlanarBlockOptions options = passes_of(12);
+  options.direction_tolerance = 1e-6;
+  return options;
+}
+
 std::vector<System> systems() {
-  return {point_mass(Stabilization::kPosition), point_mass(Stabilization::kVelocity), tripod(4), tripod(8)};
+  using Formulation = PlanarBlockFormulation;
+  return {planar_block("exact direction", options_of(Formulation::kExactDirection)),
+          planar_block("exact direction of 12", options_of(Formulation::kExactDirection, 12)),
+          planar_block("fixed point", few_passes()),
+          planar_block("relaxed fixed point", passes_of(30, true)),
+          planar_block("three passes", passes_of(3)),
+          planar_block("three relaxed passes", passes_of(3, true, 6)),
+          point_mass(Stabilization::kPosition),
+          point_mass(Stabilization::kVelocity),
+          tripod(4),
+          tripod(8)};
 }
 
 SolveOptions with_ties(const char* ties) {
@@ -205,6 +254,57 @@ TEST_F(SystemWalkTest, HasTheGradientsOfTheLoopInStateInputAndEveryParameter) {
   }
 }
 
+// The values, then the gradients in all inputs.
+Tensors differentiated(const Function& f, const Tensors& inputs) {
+  const Tensors leaves = leaves_of(inputs);
+  Tensors all = {f(leaves, {}).numbers};
+  const auto gradients = torch::autograd::grad({weighted_sum(all[0])}, leaves);
+  all.insert(all.end(), gradients.begin(), gradients.end());
+  return all;
+}
+
+TEST_F(SystemWalkTest, HasTheDerivativesOfTheLoopWherePairsOfAPlanarBlockAreTied) {
+  // S = 1 / 2, so that on this grid the block slides along and across directions, and is just held.
+  const Tensor grid = torch::arange(-4, 5, torch::kDouble) / 4;
+  const Tensor all = torch::cartesian_prod({grid, grid, grid, grid});
+  const PlanarBlock block = dyadic_block();
+  std::vector<PlanarBlockOptions> options = {options_of(PlanarBlockFormulation::kExactDirection, 4),
+                                             options_of(PlanarBlockFormulation::kExactDirection)};
+  for (const bool relaxed : {false, true}) {
+    for (const int passes : {1, 2, 3}) options.push_back(passes_of(passes, relaxed, 4));
+    options.push_back(passes_of(3, relaxed, 8));
+  }
+  for (const PlanarBlockOptions& how : options) {
+    System system = planar_block("block", how);
+    system.inputs = {all.slice(-1, 0, 2), 16 * all.slice(-1, 2).unsqueeze(0), block.mass, block.dt, block.mu,
+                     block.gravity};
+    const Tensors actual = differentiated(system.walk, system.inputs),
+                  expected = differentiated(system.loop, system.inputs);
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_LT(relative_error(actual[i], expected[i]), 1e-12)
+          << static_cast<int>(how.formulation) << " " << how.directions << " " << how.max_passes << ", result " << i;
+    }
+  }
+}
+
+TEST_F(SystemWalkTest, DifferentiatesThroughAnyNumberOfPasses) {
+  // Blocks between S and 2 S, whose passes end in a cycle.
+  const Tensor angle = torch::rand({kCount}, torch::kDouble), ratio = parameter(1.1, 1.9);
+  const Tensor v = torch::stack({angle.cos(), angle.sin()}, -1);
+  const Tensor free = 0.5 * ratio.unsqueeze(-1) * torch::stack({(2 * angle).cos(), (2 * angle).sin()}, -1);
+  const PlanarBlock block = dyadic_block();
+  for (const int passes : {40, 64, 65, 150, 201}) {
+    System system = planar_block("block", passes_of(passes));
+    system.inputs = {v, (16 * (free - v)).unsqueeze(0), block.mass, block.dt, block.mu, block.gravity};
+    const Tensors actual = differentiated(system.walk, system.inputs),
+                  expected = differentiated(system.loop, system.inputs);
+    EXPECT_GE((actual[0].select(-1, -2) == passes).sum().item<std::int64_t>(), kCount / 2);
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      EXPECT_LT(relative_error(actual[i], expected[i]), 1e-10) << passes << ", result " << i;
+    }
+  }
+}
+
 TEST_F(SystemWalkTest, HasTheGradientsOfWhatTrajectoriesShare) {
   for (const System& system : systems()) {
     const auto gradients = [&](const Function& f, bool shares) {
@@ -247,7 +347,7 @@ TEST_F(SystemWalkTest, FailsWhereTheLoopDoesAndLeavesTheOthersAsTheyAre) {
   for (const System& system : systems()) {
     Tensors broken;
     for (const Tensor& x : system.inputs) broken.push_back(x.clone());
-    broken[1][2][1] = NAN;
+    broken[0][2][1] = NAN;
     broken[system.u][10][5][0] = INFINITY;
     const Result healthy = system.walk(system.inputs, {});
     const Tensors leaves = leaves_of(broken), healthy_leaves = leaves_of(system.inputs);
@@ -313,7 +413,7 @@ TEST_F(SystemWalkTest, HasTheSameBitsForEveryBatchPlaceAndNumberOfThreads) {
         inputs.push_back(i == system.u ? x.repeat({1, 40, 1}) : x.repeat(std::vector<std::int64_t>(x.dim(), 1)));
         if (i != system.u) inputs.back() = torch::cat(Tensors(40, x));
       }
-      inputs[system.name.starts_with("tripod") ? 6 : 5] = mu;
+      inputs[system.mu] = mu;
       return torch::autograd::grad({system.walk(inputs, {}).numbers.sum()}, {mu})[0];
     };
     at::set_num_threads(1);

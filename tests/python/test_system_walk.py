@@ -11,7 +11,24 @@ pytestmark = pytest.mark.usefixtures("library")
 
 STEPS = 25
 NAMES = ["parameters", "x", "u"]
+PLANAR_BLOCKS = ["planar_block by exact direction", "planar_block by fixed point"]
 POINT_MASSES = ["point_mass at position level", "point_mass at velocity level"]
+
+
+def directions_of(n):
+    angle = 2 * math.pi / n * torch.arange(n).double()
+    return torch.stack([angle.cos(), angle.sin()])
+
+
+def planar_block(name, directions, *batch, steps=STEPS, seed=0, scheme=(5, 0, 0)):
+    """Blocks that slide, turn and come to rest. scheme: the passes, their tolerance, and whether they are relaxed."""
+    parameters = tensor([1.0, 0.04, 0.4, 9.81]) * (1 + 0.1 * normal(*batch, 4, seed=seed))
+    reported = 4
+    if name == PLANAR_BLOCKS[1]:
+        parameters = torch.cat([parameters, tensor(scheme).expand(*batch, 3)], -1)
+        reported = 6
+    x = torch.cat([normal(*batch, 2, seed=seed + 1), torch.zeros(*batch, reported).double()], -1)
+    return [parameters, directions_of(directions), x, 3 * normal(*batch, steps, 2, seed=seed + 2), name]
 
 
 def point_mass(name, *batch, steps=STEPS, seed=0):
@@ -24,9 +41,7 @@ def point_mass(name, *batch, steps=STEPS, seed=0):
 
 def tripod(directions, *batch, steps=STEPS, seed=0):
     """Blocks that slide, turn and come to rest."""
-    angle = 2 * math.pi / directions * torch.arange(directions).double()
-    of_each = torch.stack([angle.cos(), angle.sin()])
-    D = torch.cat([of_each] * 3 + [torch.zeros(2, 3).double()], 1)
+    D = torch.cat([directions_of(directions)] * 3 + [torch.zeros(2, 3).double()], 1)
     body = tensor([1.0, 2e-3, 0.01, 0.3, 9.81, 0.01, 0.045, 0, -0.03, 0.035, -0.03, -0.035])
     state = normal(*batch, 6, seed=seed + 1) * tensor([1.0, 1, 1, 0.3, 0.3, 4])
     x = torch.cat([state, torch.zeros(*batch, 9).double()], -1)
@@ -35,8 +50,14 @@ def tripod(directions, *batch, steps=STEPS, seed=0):
 
 
 def systems(*batch, **options):
-    return [*(point_mass(name, *batch, **options) for name in POINT_MASSES), tripod(4, *batch, **options),
+    exact, fixed_point = PLANAR_BLOCKS
+    return [planar_block(exact, 8, *batch, **options), planar_block(fixed_point, 6, *batch, **options),
+            planar_block(fixed_point, 8, *batch, scheme=(30, 1e-13, 1), **options),
+            *(point_mass(name, *batch, **options) for name in POINT_MASSES), tripod(4, *batch, **options),
             tripod(8, *batch, **options)]
+
+
+SYSTEMS = len(systems())
 
 
 def walk(arguments, tolerance=None):
@@ -64,19 +85,24 @@ def test_all_steps_are_solved_and_z_is_a_solution():
         assert_same(lcp._system_walk(*arguments, None, False)[:5], (x_next, z, w, residual, status))
 
 
-@pytest.mark.parametrize("system", range(4))
+@pytest.mark.parametrize("system", range(SYSTEMS))
 def test_gradients_are_those_of_finite_differences(system):
     arguments = systems(3, steps=12)[system]
-    # Where a block rests, the forces on it are not unique.
-    columns = slice(0, 6) if system > 1 else slice(None)
+    # Behind these are a tripod's forces, which are not unique at rest, and a planar block's number of passes.
+    columns = slice(0, 6)
     x_next, z, *_ = walk(arguments)
     weights = torch.zeros_like(x_next)
     weights[..., columns] = torch.cos(1.7 * torch.arange(x_next[..., columns].numel()) + 0.3).double().view(
         x_next[..., columns].shape)
     found = walk_back(arguments, gradients=(weights, torch.zeros_like(z)))
     for place, gradient in zip((0, 2, 3), found):
-        scale = gradient.abs().max()
+        if place == 0 and arguments[4] == PLANAR_BLOCKS[1]:
+            assert (gradient[:, 4:] == 0).all()  # the scheme
+            gradient = gradient.where(torch.arange(gradient.shape[-1]) < 4, math.nan)
+        scale = gradient.nan_to_num(0).abs().max()
         for i in range(0, gradient.numel(), 1 + gradient.numel() // 25):
+            if gradient.reshape(-1)[i].isnan():
+                continue
             values = []
             for step in (1e-7, -1e-7):
                 moved = [a.clone() if isinstance(a, torch.Tensor) else a for a in arguments]
@@ -151,7 +177,19 @@ def test_gradients_through_a_step_that_is_not_solved_are_nan_and_others_are_not(
         assert all(g.isfinite().all() for g in before) and (before[2][:, 7:] == 0).all()
         weights[0][:, 8, :6] = 1
         through = walk_back(arguments, gradients=weights)
-        assert all(g[1].isnan().any() and g[[0, 2, 3]].isfinite().all() for g in through)
+        # A block that rests does not depend on where it came from.
+        assert through[0][1].isnan().any() and through[2][1, 7].isnan().all()
+        assert all(g[[0, 2, 3]].isfinite().all() for g in through)
+
+
+def test_a_failure_does_not_reach_what_a_block_at_rest_came_from():
+    arguments = [tensor([1.0, 0.1, 0.5, 10]), directions_of(8), tensor([0.1, 0.2, 0, 0, 0, 0]),
+                 tensor([[0.0, 0], [math.nan, 0]]), PLANAR_BLOCKS[0]]
+    weights = torch.zeros(2, 6).double(), torch.zeros(2, 8).double()
+    weights[0][1] = 1
+    of_parameters, of_x, of_u = walk_back(arguments, gradients=weights)
+    assert of_parameters.isnan().all() and of_u[1].isnan().all()
+    assert (of_x == 0).all() and (of_u[0] == 0).all()
 
 
 def test_nothing_to_do_is_done():
