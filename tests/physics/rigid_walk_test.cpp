@@ -295,13 +295,12 @@ Inputs batched(const Case& c) {
 }
 
 TEST(RigidWalkTest, BroadcastsAsTheLoopDoes) {
-  for (const RigidFormulation formulation : kFormulations) {
-    for (const Case& made : {tumbling_box(), balls(), flight()}) {
-      const Case c = with(formulation, made);
-      const Inputs inputs = batched(c);
-      expect_equal_steps(c.run(walk, inputs), c.run(step_by_step, inputs), 1e-9, c.name);
-      expect_equal_gradients(c, inputs, 1e-7);
-    }
+  for (const Case& c :
+       {with(RigidFormulation::kExactCone, tumbling_box()), with(RigidFormulation::kExactCone, flight()),
+        with(RigidFormulation::kPolyhedral, balls()), with(RigidFormulation::kCompliant, tumbling_box())}) {
+    const Inputs inputs = batched(c);
+    expect_equal_steps(c.run(walk, inputs), c.run(step_by_step, inputs), 1e-9, c.name);
+    expect_equal_gradients(c, inputs, 1e-7);
   }
 }
 
@@ -334,12 +333,15 @@ TEST(RigidWalkTest, HasTheDerivativeThatTiesChoose) {
       EXPECT_GT(largest(slope - slopes), 1e-3);
     }
   }
+  c.options.ties = "both";
+  EXPECT_THROW(simulate(c.start, c.u, c.scene, c.options), c10::Error);
 }
 
 TEST(RigidWalkTest, AlmostRigidContactHasTheGradientsOfTheLoop) {
   for (const Case& made : {rolling_ball(), balls()}) {
     Case c = with(RigidFormulation::kCompliant, made);
     c.scene.stiffness = numbers({1e13});
+    c.u = c.u.slice(0, 0, 40);
     c.options.regularization = {1e-6, 5e-3};  // R is about 1e-6 of the Delassus diagonal
     expect_equal_steps(c.run(walk, c.inputs()), c.run(step_by_step, c.inputs()), 1e-9, c.name);
     expect_equal_gradients(c, c.inputs(), 1e-7);
@@ -486,7 +488,8 @@ TEST_P(RigidWalkByFormulationTest, ATrajectoryIsTheSameAloneAndInABatchOnAnyNumb
 }
 
 TEST_P(RigidWalkByFormulationTest, SecondDerivativesAreThoseOfTheLoop) {
-  const Case c = with(GetParam(), tumbling_box());
+  Case c = with(GetParam(), tumbling_box());
+  c.u = c.u.slice(0, 0, 21);
   const auto second = [&](Form form) {
     Inputs leaves;
     for (const Tensor& x : c.inputs()) leaves.push_back(x.detach().clone().requires_grad_());
