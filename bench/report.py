@@ -247,7 +247,9 @@ def other_rows(measured):
             ("point_mass belbute_peres", "point masses, Belbute-Peres", 1000, "lcp::solve", ("", "")),
             ("point_mass velocity level", "point masses, velocity level", 1000, "lcp::solve", ("", "")),
             ("tripod", "tripods", 50, "lcp::solve", ("", "")),
-            ("cube", "cubes, exact cone", 200, "lcp::solve_friction", ("<= 1.5", "<= 3"))):
+            ("cube", "cubes, exact cone", 200, "lcp::solve_friction", ("<= 1.5", "<= 3")),
+            ("cube compliant", "cubes, compliant contact", 200, "lcp::solve_contact", ("", "")),
+            ("cube polyhedral", "cubes, 4 directions of friction", 50, "lcp::solve", ("", ""))):
         for work, what, target in (("forward", "rollout", targets[0]), ("gradient", "rollout and gradient", targets[1])):
             whole, solves, batch, copy, inside = (
                 measured.ns("rollout", f"{name} {work}", who)

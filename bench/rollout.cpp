@@ -1,17 +1,19 @@
 // rollout/: 1000 trajectories, on as many threads as there are cores, up to 2, of 1000 steps, and of 50 steps of a
-// tripod, 100 of a planar block and 200 of a cube. "gradient" is a rollout and the gradient of its last state with
-// respect to mu and the first. Beside it: the time inside lcp:: of it; the problems of its steps, solved by one call
-// for each step, as a loop has to, and by one for all steps, "gradient" with that of z in q, for the cube that of v in
-// b; and a copy of as many bytes as the rollout must read and write. Memory that is freed is kept: page faults in fresh
-// memory would be most of the time of some.
+// tripod, 100 of a planar block, 200 of a cube and 50 of a cube with polyhedral friction. "gradient" is a rollout and
+// the gradient of its last state with respect to mu and the first. Beside it: the time inside lcp:: of it; the problems
+// of its steps, solved by one call for each step, as a loop has to, and by one for all steps, "gradient" with that of z
+// in q, for the cube that of v in b; and a copy of as many bytes as the rollout must read and write. Memory that is
+// freed is kept: page faults in fresh memory would be most of the time of some.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
+#include <lcp/friction_problem.h>
 #include <lcp/physics/planar_block.h>
 #include <lcp/physics/point_mass.h>
 #include <lcp/physics/rigid_scene.h>
 #include <lcp/physics/sliding_block.h>
 #include <lcp/physics/tripod.h>
+#include <lcp/solve_contact.h>
 #include <lcp/solve_friction.h>
 #include <malloc.h>
 #include <torch/autograd.h>
@@ -36,6 +38,7 @@ using at::Tensor;
 constexpr std::int64_t kSteps = 1000;
 constexpr std::int64_t kPlanarSteps = 100;
 constexpr std::int64_t kCubeSteps = 200;
+constexpr std::int64_t kPyramidSteps = 50;  // so few that the LCPs of all fit in memory
 constexpr std::int64_t kTripodSteps = 50;
 constexpr std::int64_t kTrajectories = 1000;
 
@@ -153,11 +156,16 @@ Rollout tripod() {
       6, 3);
 }
 
-// The friction problems of all steps of a rollout of one body, with the chosen contacts alone.
-Solves friction_problems(const physics::RigidScene& scene, const physics::RigidState& start, const Tensor& u,
-                         const physics::RigidSolution& rollout) {
-  const physics::RigidStepper stepper(scene, {}, at::kDouble);
-  std::vector<Tensor> all_v_free, all_J, all_b, all_sizes;
+// The chosen contacts of all steps of a rollout of one body, those of each step first and as many as `sizes` says.
+struct ChosenContacts {
+  Tensor A, mu, v_free, J, b, R, sizes;
+};
+
+ChosenContacts chosen_contacts(const physics::RigidScene& scene, const physics::RigidOptions& options,
+                               const physics::RigidState& start, const Tensor& u,
+                               const physics::RigidSolution& rollout) {
+  const physics::RigidStepper stepper(scene, options, at::kDouble);
+  std::vector<Tensor> all_v_free, all_J, all_b, all_R, all_sizes;
   physics::RigidState now = start;
   for (std::int64_t s = 0; s < u.size(0); ++s) {
     const Tensor v_free = stepper.free_velocity(now, u[s]);
@@ -169,44 +177,88 @@ Solves friction_problems(const physics::RigidScene& scene, const physics::RigidS
     all_v_free.push_back(v_free);
     all_J.push_back(J.take_along_dim(index.unsqueeze(-1).unsqueeze(-1), -3));
     all_b.push_back(b.take_along_dim(index.unsqueeze(-1), -2));
+    const Tensor R = contacts.R.defined() ? contacts.R.unflatten(-1, {-1, 3}) : at::zeros_like(b);
+    all_R.push_back(R.take_along_dim(index.unsqueeze(-1), -2));
     all_sizes.push_back(chosen.sum(-1));
     const physics::RigidState& next = rollout.next;
     now = {next.position[s], next.orientation[s], next.velocity[s], next.angular_velocity[s]};
   }
-  const Tensor sizes = at::stack(all_sizes), v_free = at::stack(all_v_free);
+  const Tensor sizes = at::stack(all_sizes);
   const auto most = sizes.max().item<std::int64_t>();
-  const Tensor J = at::stack(all_J).narrow(-3, 0, most).flatten(-3, -2),
-               b = at::stack(all_b).narrow(-2, 0, most).flatten(-2);
-  return [=, A = stepper.A(), mu = scene.mu.expand({most}).contiguous()](std::int64_t first, std::int64_t count,
-                                                                         bool gradient) -> Work {
+  const auto rows = [most](const std::vector<Tensor>& x) { return at::stack(x).narrow(-2, 0, most).flatten(-2); };
+  return {stepper.A(),
+          scene.mu.expand({most}).contiguous(),
+          at::stack(all_v_free),
+          at::stack(all_J).narrow(-3, 0, most).flatten(-3, -2),
+          rows(all_b),
+          rows(all_R),
+          sizes};
+}
+
+// Solves their problems; the gradient is that of v in b, or of z in q for polyhedral contact.
+Solves solves_of(const ChosenContacts& all, const physics::RigidOptions& options) {
+  return [=](std::int64_t first, std::int64_t count, bool gradient) -> Work {
     const auto some = [=](const Tensor& x) { return x.narrow(0, first, count); };
-    const FrictionOptions options = {.sizes = some(sizes), .tolerance = physics::RigidOptions::kTolerance};
-    const Tensor free = some(v_free), rows = some(J), bias = some(b);
-    if (!gradient) return [=] { benchmark::DoNotOptimize(solve_friction(A, free, rows, bias, mu, options)); };
-    const Tensor leaf = bias.clone().requires_grad_();
-    return [=, ones = at::ones_like(free)] {
-      const Tensor v = solve_friction(A, free, rows, leaf, mu, options).v;
-      benchmark::DoNotOptimize(torch::autograd::grad({v}, {leaf}, {ones}));
+    const Tensor A = all.A, mu = all.mu, v_free = some(all.v_free), J = some(all.J), b = some(all.b), R = some(all.R),
+                 sizes = some(all.sizes);
+    const double tolerance = physics::RigidOptions::kTolerance;
+    std::function<Tensor(const Tensor&)> solved;
+    Tensor varied = b;
+    if (options.formulation == physics::RigidFormulation::kExactCone) {
+      solved = [=](const Tensor& x) {
+        return solve_friction(A, v_free, J, x, mu, {.sizes = sizes, .tolerance = tolerance}).v;
+      };
+    } else if (options.formulation == physics::RigidFormulation::kCompliant) {
+      solved = [=](const Tensor& x) {
+        return solve_contact(A, v_free, J, -x, R, mu, {.sizes = sizes, .tolerance = tolerance}).v;
+      };
+    } else {
+      // The unknowns of each contact one behind another, so that those of the contacts that exist come first.
+      const std::int64_t contacts = mu.size(0), directions = options.directions.count;
+      const Tensor of_contact = at::arange(contacts).unsqueeze(-1);
+      const Tensor order = at::cat({of_contact, contacts + directions * of_contact + at::arange(directions),
+                                    contacts * (1 + directions) + of_contact},
+                                   -1)
+                               .flatten();
+      const FrictionProblem problem = friction_problem(A, v_free, J, b, mu, options.directions);
+      varied = problem.q.index_select(-1, order);
+      SolveOptions how;
+      how.sizes = (directions + 2) * sizes;
+      how.ties = options.ties;
+      how.tolerance = tolerance;
+      solved = [M = problem.M.index_select(-2, order).index_select(-1, order), how](const Tensor& q) {
+        return solve(M, q, how).z;
+      };
+    }
+    if (!gradient) return [=] { benchmark::DoNotOptimize(solved(varied)); };
+    const Tensor leaf = varied.clone().requires_grad_();
+    return [=] {
+      const Tensor result = solved(leaf);
+      benchmark::DoNotOptimize(torch::autograd::grad({result}, {leaf}, {at::ones_like(result)}));
     };
   };
 }
 
 // Cubes of 10 cm, thrown so that they tumble, bounce and slide.
-Rollout cube() {
+Rollout cube(physics::RigidFormulation formulation, std::int64_t steps) {
   torch::manual_seed(0);
-  const auto options = torch::kDouble;
-  const auto numbers = [&](const std::vector<double>& x) { return torch::tensor(x, options); };
+  const auto of_double = torch::kDouble;
+  const auto numbers = [&](const std::vector<double>& x) { return torch::tensor(x, of_double); };
   const physics::RigidScene scene{.bodies = {physics::RigidBody::box(0.37, {0.1, 0.1, 0.1})},
                                   .planes = {physics::Plane::inclined()},
                                   .dt = 1. / 148,
                                   .gravity = numbers({0, 0, -9.81}),
                                   .mu = numbers({0.3}),
-                                  .restitution = numbers({0.1})};
+                                  .restitution = numbers({0.1}),
+                                  .stiffness = numbers({2000}),
+                                  .dissipation = numbers({0.02})};
+  physics::RigidOptions options;
+  options.formulation = formulation;
   const std::vector<std::int64_t> of_bodies = {kTrajectories, 1, 3};
-  const Tensor position = torch::rand(of_bodies, options) * numbers({0.3, 0.3, 0.1}) + numbers({0, 0, 0.1});
-  const physics::RigidState start = {position, torch::randn({kTrajectories, 1, 4}, options),
-                                     torch::randn(of_bodies, options), 4 * torch::randn(of_bodies, options)};
-  const Tensor u = torch::zeros({kCubeSteps, 1, 1, 6}, options);
+  const Tensor position = torch::rand(of_bodies, of_double) * numbers({0.3, 0.3, 0.1}) + numbers({0, 0, 0.1});
+  const physics::RigidState start = {position, torch::randn({kTrajectories, 1, 4}, of_double),
+                                     torch::randn(of_bodies, of_double), 4 * torch::randn(of_bodies, of_double)};
+  const Tensor u = torch::zeros({steps, 1, 1, 6}, of_double);
   const std::int64_t numbers_of_a_step = 13 + 3 * 8, flags = 8 + 1 + 8;  // the pairs, the status, the iterations
   const std::int64_t forward = 8 * numbers_of_a_step + flags;
   return {start.velocity,
@@ -214,11 +266,11 @@ Rollout cube() {
           [=](const Tensor& velocity, const Tensor& mu) -> Result {
             physics::RigidScene with = scene;
             with.mu = mu;
-            const auto solution =
-                physics::simulate({start.position, start.orientation, velocity, start.angular_velocity}, u, with);
+            const auto solution = physics::simulate(
+                {start.position, start.orientation, velocity, start.angular_velocity}, u, with, options);
             return {solution.next.position[-1], solution.status};
           },
-          friction_problems(scene, start, u, physics::simulate(start, u, scene)),
+          solves_of(chosen_contacts(scene, options, start, u, physics::simulate(start, u, scene, options)), options),
           forward,
           2 * forward + 8 * 3};
 }
@@ -326,7 +378,10 @@ void add_rollouts() {
   add_point_mass("point_mass belbute_peres", Point::kBelbutePeres, Stabilization::kPosition);
   add_point_mass("point_mass velocity level", Point::kStewartTrinkle, Stabilization::kVelocity);
   add_rollout("tripod", kTripodSteps, tripod);
-  add_rollout("cube", kCubeSteps, cube);
+  using physics::RigidFormulation;
+  add_rollout("cube", kCubeSteps, [] { return cube(RigidFormulation::kExactCone, kCubeSteps); });
+  add_rollout("cube compliant", kCubeSteps, [] { return cube(RigidFormulation::kCompliant, kCubeSteps); });
+  add_rollout("cube polyhedral", kPyramidSteps, [] { return cube(RigidFormulation::kPolyhedral, kPyramidSteps); });
 }
 
 }  // namespace lcp::bench

@@ -15,6 +15,7 @@
 #include "contact/cone.h"
 #include "contact/problem.h"
 #include "contact/system.h"
+#include "lcp/status.h"
 
 namespace lcp::contact {
 
@@ -44,6 +45,9 @@ inline constexpr double kStiff = 1e-5;
 
 inline constexpr double kUnitRoundoff = std::numeric_limits<double>::epsilon() / 2;
 
+/// max_iterations where the caller names none.
+inline constexpr std::int64_t kDefaultMaxIterations = 1000;
+
 struct Limits {
   double tolerance;
   std::int64_t max_iterations;
@@ -56,6 +60,20 @@ enum class Termination {
   kNoProgress,      ///< rounding errors are too large, see Newton; or a number is not finite
   kInvalid,         ///< the problem is not well_posed, or A is not positive definite
 };
+
+constexpr Status status_of(Termination termination) {
+  switch (termination) {
+    case Termination::kSolved:
+      return Status::kSolved;
+    case Termination::kIterationLimit:
+      return Status::kPivotLimit;
+    case Termination::kNoProgress:
+      return Status::kNotFound;
+    case Termination::kInvalid:
+      break;
+  }
+  return Status::kBadInput;
+}
 
 struct Outcome {
   Termination termination;

@@ -85,6 +85,8 @@ Call::Call(const Operator& op, c10::ArrayRef<Value> values) : op_(op), values_(v
   });
   for (std::size_t k = 0; k < values_.size(); ++k) {
     const Argument& argument = op.arguments()[k];
+    const bool is_size = argument.kind == Argument::Kind::kFlag && argument.sizes.count > 0;
+    if (is_size) known_.push_back({argument.sizes.size[0].letter, argument.name, std::get<std::int64_t>(values_[k])});
     if (argument.check != nullptr) argument.check(argument.name, values_[k]);
   }
   if (op.check() != nullptr) op.check()(*this);

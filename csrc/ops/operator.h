@@ -65,7 +65,7 @@ struct Argument {
 
   Kind kind = Kind::kTensor;
   std::string_view declaration;
-  Sizes sizes = {};                   ///< of a tensor
+  Sizes sizes = {};                   ///< of a tensor; of a flag that is a size, its letter
   at::ScalarType dtype = at::kFloat;  ///< of a tensor: at::kFloat for that of the first argument
   void (*check)(std::string_view name, const Value& value) = nullptr;  ///< of a flag, see below
   std::string_view name = name_in(declaration);
@@ -95,6 +95,10 @@ constexpr Argument positional_flag(std::string_view declaration, void (*check)(s
   argument.is_positional = true;
   return argument;
 }
+/// A whole number, which is the size that a letter names.
+constexpr Argument size_flag(std::string_view declaration, Sizes letter) {
+  return {.kind = Argument::Kind::kFlag, .declaration = declaration, .sizes = letter};
+}
 constexpr Argument shape_of_result(std::string_view declaration) {
   return {.kind = Argument::Kind::kShapeOfResult, .declaration = declaration};
 }
@@ -117,7 +121,7 @@ class Call;
 
 class Operator {
  public:
-  static constexpr std::size_t kMost = 32;
+  static constexpr std::size_t kMost = 48;
 
   enum class Kind {
     kDifferentiable,     ///< a kernel for each backend, and derivatives in autograd.cpp

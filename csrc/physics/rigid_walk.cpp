@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -34,6 +35,8 @@ enum Place : std::size_t {
   kAngularVelocity,
   kForces,
   kDrag,
+  kStiffness,
+  kDissipation,
   kPlaces
 };
 
@@ -51,8 +54,9 @@ Tensor joined(const Tensors& parts) {
   return at::cat(whole, -1);
 }
 
-// What a walk depends on, in float64, as lcp::_rigid_walk takes it.
-Tensors packed(const RigidState& state, const Tensor& u, const RigidScene& scene, std::int64_t pairs) {
+// What a walk depends on, in float64, as lcp::_rigid_walk takes it. What the formulation does not read is 0.
+Tensors packed(const RigidState& state, const Tensor& u, const RigidScene& scene, std::int64_t pairs,
+               bool is_compliant) {
   const auto number = [](const Tensor& x) { return x.to(at::kDouble); };
   const auto flat = [&](const Tensor& x) { return number(x).flatten(-2); };
   Tensors mass, inertia, centers, radii, drag, normals, offsets;
@@ -77,7 +81,10 @@ Tensors packed(const RigidState& state, const Tensor& u, const RigidScene& scene
   all[kOffsets] = joined(offsets);
   all[kGravity] = number(scene.gravity);
   all[kMu] = of_pairs(scene.mu);
-  all[kRestitution] = of_pairs(scene.restitution);
+  const Tensor none = at::zeros({pairs}, at::kDouble);
+  all[kRestitution] = is_compliant ? none : of_pairs(scene.restitution);
+  all[kStiffness] = is_compliant ? of_pairs(scene.stiffness) : none;
+  all[kDissipation] = is_compliant ? of_pairs(scene.dissipation) : none;
   all[kPosition] = flat(state.position);
   all[kOrientation] = flat(state.orientation);
   all[kVelocity] = flat(state.velocity);
@@ -100,35 +107,44 @@ class Walked : public WalkFunction {
   std::size_t differentiable() const override { return 5; }
   std::size_t core_dims(std::size_t place) const override { return place == kForces ? 2 : 1; }
 
-  Tensors run(at::TensorList x, bool) const override {
-    using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
+  Tensors run(at::TensorList x, bool with_gradient) const override {
+    using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
     static const auto walk = operator_named<Results(
         const Tensor& mass, const Tensor& inertia, const Tensor& centers, const Tensor& radii, const Tensor& normals,
         const Tensor& offsets, const Tensor& gravity, const Tensor& mu, const Tensor& restitution,
         const Tensor& position, const Tensor& orientation, const Tensor& velocity, const Tensor& angular_velocity,
-        const Tensor& u, const Tensor& drag, c10::SymIntArrayRef pairs, double dt,
-        std::optional<double> bounce_threshold, double stabilization, double tolerance)>("lcp::_rigid_walk");
+        const Tensor& u, const Tensor& drag, const Tensor& stiffness, const Tensor& dissipation,
+        c10::SymIntArrayRef pairs, double dt, std::optional<double> bounce_threshold, double stabilization,
+        std::string_view formulation, std::int64_t directions, double angle, double sigma, double beta,
+        std::int64_t num_unknowns, double tolerance)>("lcp::_rigid_walk");
     return listed(walk.call(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13],
-                            x[14], pairs(), scene_.dt, options_.bounce_threshold, options_.stabilization,
+                            x[14], x[15], x[16], pairs(), scene_.dt, options_.bounce_threshold, options_.stabilization,
+                            formulation(), options_.directions.count, options_.directions.angle,
+                            options_.regularization.sigma, options_.regularization.beta,
+                            with_gradient ? unknowns_of_each() * x[kMu].size(-1) : 0,
                             options_.tolerance.value_or(RigidOptions::kTolerance)));
   }
 
   Tensors adjoint(const Tensors& x, const Tensors& path, const Tensors& g, std::int64_t wanted) const override {
     using Results = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor,
-                               Tensor, Tensor, Tensor, Tensor>;
+                               Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
     static const auto adjoint = operator_named<Results(
         const Tensor& mass, const Tensor& inertia, const Tensor& centers, const Tensor& radii, const Tensor& normals,
         const Tensor& offsets, const Tensor& gravity, const Tensor& mu, const Tensor& restitution,
         const Tensor& position, const Tensor& orientation, const Tensor& velocity, const Tensor& angular_velocity,
-        const Tensor& u, const Tensor& drag, const Tensor& next_position, const Tensor& next_orientation,
-        const Tensor& next_velocity, const Tensor& next_angular_velocity, const Tensor& gamma, const Tensor& chosen,
-        const Tensor& status, const Tensor& g_position, const Tensor& g_orientation, const Tensor& g_velocity,
-        const Tensor& g_angular_velocity, const Tensor& g_gamma, c10::SymIntArrayRef pairs, double dt,
-        std::optional<double> bounce_threshold, double stabilization, std::int64_t wanted)>("lcp::_rigid_walk_adjoint");
-    return listed(adjoint.call(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13],
-                               x[14], path[0], path[1], path[2], path[3], path[4], path[5], path[6], g[0], g[1], g[2],
-                               g[3], g[4], pairs(), scene_.dt, options_.bounce_threshold, options_.stabilization,
-                               wanted));
+        const Tensor& u, const Tensor& drag, const Tensor& stiffness, const Tensor& dissipation,
+        const Tensor& next_position, const Tensor& next_orientation, const Tensor& next_velocity,
+        const Tensor& next_angular_velocity, const Tensor& gamma, const Tensor& unknowns, const Tensor& states,
+        const Tensor& chosen, const Tensor& status, const Tensor& g_position, const Tensor& g_orientation,
+        const Tensor& g_velocity, const Tensor& g_angular_velocity, const Tensor& g_gamma, c10::SymIntArrayRef pairs,
+        double dt, std::optional<double> bounce_threshold, double stabilization, std::string_view formulation,
+        std::int64_t directions, double angle, double sigma, double beta, std::string_view ties, std::int64_t wanted)>(
+        "lcp::_rigid_walk_adjoint");
+    return listed(adjoint.call(
+        x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], x[14], x[15], x[16],
+        path[0], path[1], path[2], path[3], path[4], path[5], path[6], path[7], path[8], g[0], g[1], g[2], g[3], g[4],
+        pairs(), scene_.dt, options_.bounce_threshold, options_.stabilization, formulation(), options_.directions.count,
+        options_.directions.angle, options_.regularization.sigma, options_.regularization.beta, options_.ties, wanted));
   }
 
   Tensors by_tensors(const Tensors& x) const override {
@@ -152,6 +168,8 @@ class Walked : public WalkFunction {
     with.gravity = x[kGravity];
     with.mu = x[kMu];
     with.restitution = x[kRestitution];
+    with.stiffness = x[kStiffness];
+    with.dissipation = x[kDissipation];
     const auto of_bodies = [&](Place place, std::int64_t size) { return x[place].unflatten(-1, {bodies, size}); };
     const RigidSteps steps = physics::step_by_step(
         {of_bodies(kPosition, 3), of_bodies(kOrientation, 4), of_bodies(kVelocity, 3), of_bodies(kAngularVelocity, 3)},
@@ -162,6 +180,32 @@ class Walked : public WalkFunction {
   }
 
  private:
+  std::string_view formulation() const {
+    switch (options_.formulation) {
+      case RigidFormulation::kExactCone:
+        break;
+      case RigidFormulation::kPolyhedral:
+        return "polyhedral";
+      case RigidFormulation::kCompliant:
+        return "compliant";
+    }
+    return "exact_cone";
+  }
+
+  // How many numbers of each contact the walk backward needs besides the impulses: those of the LCP, or y of compliant
+  // contact.
+  std::int64_t unknowns_of_each() const {
+    switch (options_.formulation) {
+      case RigidFormulation::kExactCone:
+        break;
+      case RigidFormulation::kPolyhedral:
+        return options_.directions.count + 2;
+      case RigidFormulation::kCompliant:
+        return 3;
+    }
+    return 0;
+  }
+
   std::vector<c10::SymInt> pairs() const {
     std::vector<std::int64_t> first_ball;
     std::int64_t balls = 0;
@@ -186,9 +230,13 @@ class Walked : public WalkFunction {
 }  // namespace
 
 bool can_walk(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {
-  if (options.formulation != RigidFormulation::kExactCone || options.kappa != 0) return false;
-  Tensors all = {state.position, state.orientation, state.velocity,   state.angular_velocity, u,
-                 scene.gravity,  scene.mu,          scene.restitution};
+  if (options.kappa != 0) return false;
+  Tensors all = {state.position, state.orientation, state.velocity, state.angular_velocity, u, scene.gravity, scene.mu};
+  if (options.formulation == RigidFormulation::kCompliant) {
+    all.insert(all.end(), {scene.stiffness, scene.dissipation});
+  } else {
+    all.push_back(scene.restitution);
+  }
   for (const RigidBody& body : scene.bodies) {
     all.insert(all.end(), {body.mass, body.inertia, body.centers, body.radii});
     if (body.drag.defined()) all.push_back(body.drag);
@@ -199,7 +247,9 @@ bool can_walk(const RigidState& state, const Tensor& u, const RigidScene& scene,
 
 RigidSteps walk(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {
   const auto pairs = static_cast<std::int64_t>(contact_pairs(scene).size());
-  const Tensors results = walk(packed(state, u, scene, pairs), c10::make_intrusive<Walked>(scene, options));
+  const bool is_compliant = options.formulation == RigidFormulation::kCompliant;
+  const Tensors results =
+      walk(packed(state, u, scene, pairs, is_compliant), c10::make_intrusive<Walked>(scene, options));
   const at::ScalarType dtype = state.velocity.scalar_type();
   const std::int64_t bodies = count_of(scene.bodies);
   const auto of_bodies = [&](std::size_t k, std::int64_t size) {
@@ -207,8 +257,8 @@ RigidSteps walk(const RigidState& state, const Tensor& u, const RigidScene& scen
   };
   return {{of_bodies(0, 3), of_bodies(1, 4), of_bodies(2, 3), of_bodies(3, 3)},
           results[4].to(dtype).movedim(-2, 0),
-          results[6].movedim(-1, 0),
-          results[7].movedim(-1, 0)};
+          results[8].movedim(-1, 0),
+          results[9].movedim(-1, 0)};
 }
 
 }  // namespace lcp::physics

@@ -20,8 +20,7 @@ struct RigidSteps {
 RigidSteps step_by_step(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                         const RigidOptions& options);
 
-/// Whether a walk has the formulation and the derivatives that are asked for: the exact cone, not smoothed, in reverse
-/// mode.
+/// Whether a walk has the derivatives that are asked for: not smoothed, in reverse mode.
 bool can_walk(const RigidState& state, const at::Tensor& u, const RigidScene& scene, const RigidOptions& options);
 
 /// The arguments must fit, as those of `simulate`.

@@ -78,12 +78,13 @@ struct Adjoint::Leaves {
   Vector<Variable> normal(int plane) { return vector(parameters.normals, to.normals, plane); }
   Variable offset(int plane) { return leaf(parameters.offsets, to.offsets, plane); }
   Variable restitution(int pair) { return leaf(parameters.restitution, to.restitution, pair); }
+  Variable stiffness(int pair) { return leaf(parameters.stiffness, to.stiffness, pair); }
+  Variable dissipation(int pair) { return leaf(parameters.dissipation, to.dissipation, pair); }
 };
 
-Adjoint::Adjoint(const Scene& scene, double rank_tolerance)
+Adjoint::Adjoint(const Scene& scene, double rank_tolerance, Ties ties)
     : scene_(scene),
-      rank_tolerance_(rank_tolerance),
-      derivatives_(scene.contacts() + 1),
+      derivative_(make_derivative(scene, rank_tolerance, ties)),
       carried_(scene.bodies),
       carried_gamma_(3 * scene.contacts()),
       state_(scene.bodies),
@@ -92,8 +93,10 @@ Adjoint::Adjoint(const Scene& scene, double rank_tolerance)
       before_(scene.bodies),
       free_(scene.bodies),
       after_(scene.bodies),
+      inverse_(scene.bodies),
       rows_(3 * scene.contacts()),
       separations_(scene.contacts()),
+      compliances_(scene.contacts()),
       impacts_(scene),
       A_(36 * scene.bodies * scene.bodies),
       v_(6 * scene.bodies),
@@ -101,21 +104,15 @@ Adjoint::Adjoint(const Scene& scene, double rank_tolerance)
       a_(6 * scene.bodies),
       J_(18 * scene.contacts() * scene.bodies),
       b_(3 * scene.contacts()),
+      R_(3 * scene.contacts()),
       mu_(scene.contacts()),
       gamma_(3 * scene.contacts()),
-      u_(3 * scene.contacts()),
-      no_g_u_(3 * scene.contacts()),
       c_(3 * scene.contacts()),
+      g_R_(3 * scene.contacts()),
       g_mu_(scene.contacts()) {
   chosen_.reserve(scene.contacts());
   touches_.reserve(scene.contacts());
   touching_.reserve(scene.contacts());
-}
-
-friction::Derivative& Adjoint::derivative(int contacts) {
-  std::unique_ptr<friction::Derivative>& found = derivatives_[contacts];
-  if (!found) found = std::make_unique<friction::Derivative>(6 * scene_.bodies, contacts, rank_tolerance_);
-  return *found;
 }
 
 // Sets the gradients of all parameters that are asked for to one number.
@@ -134,6 +131,8 @@ void Adjoint::fill(const Parameters<double>& to, double number) const {
   set(to.mu, contacts);
   set(to.restitution, contacts);
   set(to.drag, bodies);
+  set(to.stiffness, contacts);
+  set(to.dissipation, contacts);
 }
 
 void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters, const WalkedPath& walked,
@@ -240,7 +239,7 @@ void Adjoint::step(std::int64_t s, const State<const double>& now, const Paramet
     }
     seed_end(read);
     tape_.reverse(tape_.size(), solved);
-    pass_solver(to.parameters);
+    pass_solver(s, walked, to.parameters);
     tape_.reverse(solved, 1);
   }
   for (const Leaf& leaf : leaves_) *leaf.gradient += tape_.adjoint(leaf.node);
@@ -253,17 +252,24 @@ void Adjoint::step(std::int64_t s, const State<const double>& now, const Paramet
   carry(state_.angular_velocity, carried_.angular_velocity);
 }
 
-// The rows of J and the separations of the chosen pairs.
+// The rows of J, the separations and for compliant contact the regularisations of the chosen pairs.
 void Adjoint::add_contacts(Leaves& read) {
+  const bool is_compliant = scene_.law.formulation == Formulation::kCompliant;
+  if (is_compliant) {
+    for (int body = 0; body < scene_.bodies; ++body) inverse_[body] = inverse_mass<Variable>(body, read);
+  }
   for (std::size_t k = 0; k < chosen_.size(); ++k) {
-    const Pair& pair = scene_.pairs[chosen_[k]];
+    const int chosen = chosen_[k];
+    const Pair& pair = scene_.pairs[chosen];
     const Contact<Variable> contact = contact_of<Variable>(pair, read);
     const Matrix<Variable> frame = frame_of(contact.normal);
     for (std::size_t i = 0; i < 3; ++i) rows_[3 * k + i] = row_of(pair, contact, frame[i], read);
-    const Row<Variable>& normal = rows_[3 * k + 2];
     separations_[k] =
-        separation_of(contact.gap, -velocity_of(pair, normal, free_.data()), -velocity_of(pair, normal, before_.data()),
-                      read.restitution(chosen_[k]), threshold_, scene_);
+        separation_of(chosen, contact, rows_[3 * k + 2], free_.data(), before_.data(), threshold_, scene_, read);
+    if (is_compliant) {
+      compliances_[k] = regularization_of(delassus_of(pair, rows_.data() + 3 * k, inverse_.data()),
+                                          read.stiffness(chosen), read.dissipation(chosen), scene_);
+    }
   }
 }
 
@@ -316,8 +322,8 @@ void Adjoint::seed_end(Leaves& read) {
   }
 }
 
-// From the adjoint of nu to those of J, b, the free velocities, the masses and mu.
-void Adjoint::pass_solver(const Parameters<double>& to) {
+// From the adjoint of nu to those of J, b, R, the free velocities, the masses and mu.
+void Adjoint::pass_solver(std::int64_t s, const WalkedPath& walked, const Parameters<double>& to) {
   const std::ptrdiff_t n = 6 * scene_.bodies;
   const std::size_t rows = 3 * chosen_.size();
   std::fill_n(J_.begin(), rows * n, 0.0);
@@ -333,11 +339,9 @@ void Adjoint::pass_solver(const Parameters<double>& to) {
     if (pair.other_body != Pair::kWorld) of_body(pair.other_body, rows_[i].other);
   };
   for (std::size_t i = 0; i < rows; ++i) {
-    u_[i] = i % 3 == 2 ? separations_[i / 3].b.value : 0;
-    entries(i, [&](const Variable& entry, std::ptrdiff_t j) {
-      J_[i * n + j] = entry.value;
-      u_[i] += entry.value * v_[j];
-    });
+    b_[i] = i % 3 == 2 ? separations_[i / 3].b.value : 0;
+    R_[i] = i % 3 == 2 ? compliances_[i / 3].normal.value : compliances_[i / 3].tangent.value;
+    entries(i, [&](const Variable& entry, std::ptrdiff_t j) { J_[i * n + j] = entry.value; });
   }
   for (int body = 0; body < scene_.bodies; ++body) {
     for (int i = 0; i < 3; ++i) {
@@ -345,16 +349,22 @@ void Adjoint::pass_solver(const Parameters<double>& to) {
       g_v_[6 * body + 3 + i] = tape_.adjoint(after_[body].angular[i].node);
     }
   }
-  derivative(static_cast<int>(chosen_.size()))
-      .adjoint({A_.data(), nullptr, J_.data(), nullptr, mu_.data()}, {v_.data(), gamma_.data(), u_.data()},
-               {g_v_.data(), carried_gamma_.data(), no_g_u_.data()}, {a_.data(), c_.data(), g_mu_.data()});
+  const auto kept = [&](const auto& series) { return series.data != nullptr ? series[s] : nullptr; };
+  derivative_->adjoint(static_cast<int>(chosen_.size()),
+                       {A_.data(), nullptr, J_.data(), b_.data(), R_.data(), mu_.data()},
+                       {v_.data(), gamma_.data(), kept(walked.unknowns), kept(walked.states)}, g_v_.data(),
+                       carried_gamma_.data(), {a_.data(), c_.data(), g_R_.data(), g_mu_.data()});
 
-  // dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + mu' dmu.
+  // dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + R' dR + mu' dmu.
   for (std::size_t i = 0; i < rows; ++i) {
     entries(i, [&](const Variable& entry, std::ptrdiff_t j) {
       tape_.add_adjoint(entry.node, a_[j] * gamma_[i] + c_[i] * v_[j]);
     });
     if (i % 3 == 2) tape_.add_adjoint(separations_[i / 3].b.node, c_[i]);
+  }
+  for (std::size_t k = 0; k < chosen_.size() && scene_.law.formulation == Formulation::kCompliant; ++k) {
+    tape_.add_adjoint(compliances_[k].tangent.node, g_R_[3 * k] + g_R_[3 * k + 1]);
+    tape_.add_adjoint(compliances_[k].normal.node, g_R_[3 * k + 2]);
   }
   for (std::size_t k = 0; k < chosen_.size() && to.mu != nullptr; ++k) to.mu[chosen_[k]] += g_mu_[k];
   for (int body = 0; body < scene_.bodies; ++body) {

@@ -17,10 +17,21 @@ struct Pair {
   static constexpr int kWorld = -1;
 };
 
+enum class Formulation { kExactCone, kPolyhedral, kCompliant };
+
+/// The law of the contacts, and what belongs to one of the formulations alone.
+struct Law {
+  Formulation formulation;
+  int directions = 0;          ///< of the friction of polyhedral contact
+  double angle = 0;            ///< of the first of them, radians
+  double sigma = 0, beta = 0;  ///< of lcp::RegularizationOptions, for compliant contact
+};
+
 /// What all trajectories share, and the options of a step.
 struct Scene {
   int bodies, balls, planes;
   std::vector<Pair> pairs;
+  Law law;
   double dt;                               ///< s
   std::optional<double> bounce_threshold;  ///< m/s; absent: twice the speed that gravity gives in a step
   double stabilization;
@@ -39,8 +50,10 @@ struct Parameters {
   Number* offsets;      ///< [h], m
   Number* gravity;      ///< [3], m/s^2
   Number* mu;           ///< [c]
-  Number* restitution;  ///< [c]
+  Number* restitution;  ///< [c], not read for compliant contact
   Number* drag;         ///< [b], kg/s
+  Number* stiffness;    ///< [c], N/m, read for compliant contact alone
+  Number* dissipation;  ///< [c], s, as the stiffness
 };
 
 /// Of all bodies, row-major.

@@ -51,16 +51,19 @@ struct Simulator::Numbers {
   double radius(int ball) const { return parameters.radii[ball]; }
   Vector<double> normal(int plane) const { return vector_at(parameters.normals, plane); }
   double offset(int plane) const { return parameters.offsets[plane]; }
+  double restitution(int pair) const { return parameters.restitution[pair]; }
+  double stiffness(int pair) const { return parameters.stiffness[pair]; }
+  double dissipation(int pair) const { return parameters.dissipation[pair]; }
 };
 
 Simulator::Simulator(const Scene& scene, double tolerance)
     : scene_(scene),
-      tolerance_(tolerance),
-      ladders_(scene.contacts() + 1),
+      solver_(make_solver(scene, tolerance)),
       rotation_(scene.bodies),
       before_(scene.bodies),
       free_(scene.bodies),
       after_(scene.bodies),
+      inverse_(scene.bodies),
       meetings_(scene.contacts()),
       impacts_(scene),
       A_(36 * scene.bodies * scene.bodies),
@@ -68,30 +71,25 @@ Simulator::Simulator(const Scene& scene, double tolerance)
       v_(6 * scene.bodies),
       J_(18 * scene.contacts() * scene.bodies),
       b_(3 * scene.contacts()),
+      R_(3 * scene.contacts()),
       mu_(scene.contacts()),
-      gamma_(3 * scene.contacts()),
-      u_(3 * scene.contacts()) {
+      gamma_(3 * scene.contacts()) {
   chosen_.reserve(scene.contacts());
   touches_.reserve(scene.contacts());
 }
 
-friction::Ladder& Simulator::ladder(int contacts) {
-  std::unique_ptr<friction::Ladder>& found = ladders_[contacts];
-  if (!found) {
-    found = std::make_unique<friction::Ladder>(6 * scene_.bodies, contacts,
-                                               friction::Limits{tolerance_, std::numeric_limits<std::int64_t>::max()});
-  }
-  return *found;
-}
-
 void Simulator::run(std::int64_t steps, const Parameters<const double>& parameters, const State<const double>& first,
                     Series<const double> u, const Path<double>& path, const Outcome& outcome) {
-  const int bodies = scene_.bodies, contacts = scene_.contacts();
+  const int bodies = scene_.bodies, contacts = scene_.contacts(), unknowns = contacts * unknowns_of(scene_.law);
   threshold_ = threshold_of(scene_, parameters.gravity);
   set_mass_matrix(scene_, parameters, A_.data());
   std::fill(v_free_.begin(), v_free_.end(), 0.0);
-  const Status of_A =
-      ladder(0).solve({A_.data(), v_free_.data(), nullptr, nullptr, nullptr}, nullptr, v_.data(), nullptr, nullptr);
+  const Status of_A = solver_->solve(0, {A_.data(), v_free_.data(), nullptr, nullptr, nullptr, nullptr},
+                                     {v_.data(), nullptr, nullptr, nullptr});
+  if (scene_.law.formulation == Formulation::kCompliant) {
+    const Numbers read = {parameters, first, nullptr, nullptr};
+    for (int body = 0; body < bodies; ++body) inverse_[body] = inverse_mass<double>(body, read);
+  }
   bool failed = !is_finite(first.position, 3 * bodies) || !is_finite(first.orientation, 4 * bodies) ||
                 !is_finite(first.velocity, 3 * bodies) || !is_finite(first.angular_velocity, 3 * bodies);
   State<const double> now = first;
@@ -103,11 +101,15 @@ void Simulator::run(std::int64_t steps, const Parameters<const double>& paramete
     std::fill_n(chosen, contacts, false);
     std::fill_n(gamma, 3 * contacts, 0.0);
     iterations = 0;
+    double* const kept = outcome.unknowns.data != nullptr ? outcome.unknowns[s] : nullptr;
+    std::int8_t* const states = outcome.states.data != nullptr ? outcome.states[s] : nullptr;
+    if (kept != nullptr) std::fill_n(kept, unknowns, 0.0);
+    if (states != nullptr) std::fill_n(states, unknowns, std::int8_t{0});
     Status status = Status::kBadInput;
     failed = failed || !is_finite(u[s], 6 * bodies);
     if (!failed && of_A == Status::kSolved) {
       const Numbers read = {parameters, now, u[s], rotation_.data()};
-      if (find(read)) status = solve(read, iterations);
+      if (find(read)) status = solve(read, kept, states, iterations);
       if (status == Status::kSolved) advance(read, next);
     }
     *outcome.status[s] = static_cast<std::int8_t>(status);
@@ -146,34 +148,41 @@ bool Simulator::find(const Numbers& read) {
     const Pair& pair = scene_.pairs[k];
     Meeting& meeting = meetings_[k];
     meeting.contact = contact_of<double>(pair, read);
-    meeting.normal_row = row_of(pair, meeting.contact, meeting.contact.normal, read);
-    const double speed = -velocity_of(pair, meeting.normal_row, free_.data());
-    const double earlier = -velocity_of(pair, meeting.normal_row, before_.data());
+    meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
+    meeting.has_tangents = meeting.chosen = false;
     meeting.separation =
-        separation_of(meeting.contact.gap, speed, earlier, read.parameters.restitution[k], threshold_, scene_);
-    const double opening = meeting.separation.b - speed;
-    if (!std::isfinite(opening)) return false;
-    meeting.chosen = opening < 0;
-    if (meeting.chosen) chosen_.push_back(k);
+        separation_of(k, meeting.contact, meeting.rows[2], free_.data(), before_.data(), threshold_, scene_, read);
+    if (!std::isfinite(velocity_of(k, meeting.rows[2], free_.data()) + meeting.separation.b)) return false;
   }
+  // The LCP of a pile at rest is hard to solve for only some of its contacts, which round-off would choose.
+  choose(read, free_.data(), scene_.law.formulation == Formulation::kPolyhedral ? -kSlack : 0);
   return true;
 }
 
 // Solves the contacts that are chosen, and chooses more, until none closes. Leaves the velocities in v_ and after_.
-Status Simulator::solve(const Numbers& read, std::int64_t& iterations) {
+Status Simulator::solve(const Numbers& read, double* unknowns, std::int8_t* states, std::int64_t& iterations) {
   if (chosen_.empty()) {
     after_ = free_;
     return Status::kSolved;
   }
   for (;;) {
     pose_problem(read);
-    friction::Ladder& ladder = this->ladder(static_cast<int>(chosen_.size()));
-    const Status status = ladder.solve({A_.data(), v_free_.data(), J_.data(), b_.data(), mu_.data()}, nullptr,
-                                       v_.data(), gamma_.data(), u_.data());
-    iterations += ladder.iterations();
-    if (status != Status::kSolved) return status;
+    const Status status = solver_->solve(static_cast<int>(chosen_.size()),
+                                         {A_.data(), v_free_.data(), J_.data(), b_.data(), R_.data(), mu_.data()},
+                                         {v_.data(), gamma_.data(), unknowns, states});
+    iterations += solver_->iterations();
+    const bool is_complete = chosen_.size() == meetings_.size();
+    if (status != Status::kSolved) {
+      // Lemke's method may fail for some of the contacts, and not for all.
+      if (scene_.law.formulation != Formulation::kPolyhedral || status == Status::kBadInput || is_complete) {
+        return status;
+      }
+      for (Meeting& meeting : meetings_) meeting.chosen = true;
+      list_chosen();
+      continue;
+    }
     for (int body = 0; body < scene_.bodies; ++body) after_[body] = twist_at(v_.data(), body);
-    if (chosen_.size() == meetings_.size() || !choose_more(read)) return status;
+    if (is_complete || !choose(read, after_.data(), kSlack)) return status;
   }
 }
 
@@ -182,46 +191,69 @@ void Simulator::pose_problem(const Numbers& read) {
   std::fill_n(J_.begin(), 3 * chosen_.size() * n, 0.0);
   double* row = J_.data();
   for (std::size_t k = 0; k < chosen_.size(); ++k) {
-    const Pair& pair = scene_.pairs[chosen_[k]];
-    const Meeting& meeting = meetings_[chosen_[k]];
-    const Matrix<double> frame = frame_of(meeting.contact.normal);
+    const int chosen = chosen_[k];
+    const Pair& pair = scene_.pairs[chosen];
+    const Row<double>* const rows = this->rows(chosen, read);
     for (std::size_t i = 0; i < 3; ++i, row += n) {
-      const Row<double> factors = i == 2 ? meeting.normal_row : row_of(pair, meeting.contact, frame[i], read);
-      put(factors.body, row + 6 * pair.body);
-      if (pair.other_body != Pair::kWorld) {
-        put(factors.other, row + 6 * pair.other_body);
-      }
+      put(rows[i].body, row + 6 * pair.body);
+      if (pair.other_body != Pair::kWorld) put(rows[i].other, row + 6 * pair.other_body);
     }
     b_[3 * k] = b_[3 * k + 1] = 0;
-    b_[3 * k + 2] = meeting.separation.b;
-    mu_[k] = read.parameters.mu[chosen_[k]];
+    b_[3 * k + 2] = meetings_[chosen].separation.b;
+    mu_[k] = read.parameters.mu[chosen];
+    if (scene_.law.formulation == Formulation::kCompliant) {
+      const Regularization<double> R = regularization_of(delassus_of(pair, rows, inverse_.data()),
+                                                         read.stiffness(chosen), read.dissipation(chosen), scene_);
+      R_[3 * k] = R_[3 * k + 1] = R.tangent;
+      R_[3 * k + 2] = R.normal;
+    }
   }
 }
 
-// Chooses the pairs that the velocities v_ bring to close, too. Returns whether there are any.
-bool Simulator::choose_more(const Numbers& read) {
-  double largest = 0;
-  for (std::size_t i = 0; i < 3 * chosen_.size(); ++i) largest = std::max(largest, std::abs(u_[i]));
-  const auto opening = [&](int k) {
-    return velocity_of(scene_.pairs[k], meetings_[k].normal_row, after_.data()) + meetings_[k].separation.b;
-  };
-  for (int k = 0; k < scene_.contacts(); ++k) {
-    const Meeting& meeting = meetings_[k];
-    if (meeting.chosen) continue;
+// The rows of J of a pair.
+const Row<double>* Simulator::rows(int k, const Numbers& read) {
+  Meeting& meeting = meetings_[k];
+  if (!meeting.has_tangents) {
     const Matrix<double> frame = frame_of(meeting.contact.normal);
-    for (std::size_t i = 0; i < 2; ++i) {
-      const Row<double> row = row_of(scene_.pairs[k], meeting.contact, frame[i], read);
-      largest = std::max(largest, std::abs(velocity_of(scene_.pairs[k], row, after_.data())));
-    }
-    largest = std::max(largest, std::abs(opening(k)));
+    for (std::size_t i = 0; i < 2; ++i) meeting.rows[i] = row_of(scene_.pairs[k], meeting.contact, frame[i], read);
+    meeting.has_tangents = true;
+  }
+  return meeting.rows;
+}
+
+double Simulator::velocity_of(int k, const Row<double>& row, const Twist<double>* nu) const {
+  return rigid::velocity_of(scene_.pairs[k], row, nu);
+}
+
+// Chooses the pairs that the velocities nu bring to close, too, faster than `slack` times the largest velocity of all
+// contacts. Returns whether there are any.
+bool Simulator::choose(const Numbers& read, const Twist<double>* nu, double slack) {
+  double largest = 0;
+  for (int k = 0; k < scene_.contacts() && slack != 0; ++k) {
+    const Row<double>* const all = rows(k, read);
+    for (int i = 0; i < 2; ++i) largest = std::max(largest, std::abs(velocity_of(k, all[i], nu)));
+    largest = std::max(largest, std::abs(velocity_of(k, all[2], nu) + meetings_[k].separation.b));
   }
   const std::size_t before = chosen_.size();
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    Meeting& meeting = meetings_[k];
+    if (meeting.chosen) continue;
+    double least = -slack * largest;
+    if (scene_.law.formulation == Formulation::kCompliant) {  // a contact that slides has an impulse below mu |u_t|
+      const Row<double>* const all = rows(k, read);
+      least += read.parameters.mu[k] * std::hypot(velocity_of(k, all[0], nu), velocity_of(k, all[1], nu));
+    }
+    meeting.chosen = velocity_of(k, meeting.rows[2], nu) + meeting.separation.b < least;
+  }
+  list_chosen();
+  return chosen_.size() > before;
+}
+
+void Simulator::list_chosen() {
   chosen_.clear();
   for (int k = 0; k < scene_.contacts(); ++k) {
-    meetings_[k].chosen = meetings_[k].chosen || opening(k) < -kSlack * largest;
     if (meetings_[k].chosen) chosen_.push_back(k);
   }
-  return chosen_.size() > before;
 }
 
 void Simulator::advance(const Numbers& read, const State<double>& next) {

@@ -3,11 +3,13 @@
 //
 // `read` gives the numbers that a part depends on, as Vector<T> and the like: position(body), orientation(body),
 // rotation(body), velocity(body), angular_velocity(body), mass(body), inertia(body), drag(body), gravity(), force(body)
-// and torque(body), center(ball), radius(ball), normal(plane) and offset(plane).
+// and torque(body), center(ball), radius(ball), normal(plane) and offset(plane), restitution(pair), stiffness(pair) and
+// dissipation(pair).
 #pragma once
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "rigid/rotation.h"
 #include "rigid/scene.h"
@@ -146,6 +148,68 @@ Separation<T> separation_of(const T& gap, const T& speed, const T& earlier, cons
   T opening = rebound + lesser(after, rebound);
   if (value_of(opening) < 0) opening = 0;
   return {is_open ? -opening : lesser(-opening, closing), scene.dt * share, true};
+}
+
+/// The same of compliant contact: the velocity b = -v_hat of contact::Problem, and no impact.
+template <class T>
+Separation<T> compliant_separation(const T& gap, const T& dissipation, const Scene& scene) {
+  return {gap / (scene.dt + dissipation), std::numeric_limits<double>::infinity(), false};
+}
+
+template <class T, class Reader>
+Separation<T> separation_of(int pair, const Contact<T>& contact, const Row<T>& normal, const Twist<T>* free,
+                            const Twist<T>* before, double threshold, const Scene& scene, Reader& read) {
+  if (scene.law.formulation == Formulation::kCompliant) {
+    return compliant_separation(contact.gap, read.dissipation(pair), scene);
+  }
+  return separation_of(contact.gap, -velocity_of(scene.pairs[pair], normal, free),
+                       -velocity_of(scene.pairs[pair], normal, before), read.restitution(pair), threshold, scene);
+}
+
+/// The inverse of the mass, 1/kg, and that of the inertia of a body, of which the symmetric part counts.
+template <class T>
+struct InverseMass {
+  T linear;
+  Matrix<T> angular;
+};
+
+template <class T, class Reader>
+InverseMass<T> inverse_mass(int body, Reader& read) {
+  const Matrix<T> inertia = read.inertia(body);
+  Matrix<T> symmetric;
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j) symmetric[i][j] = 0.5 * (inertia[i][j] + inertia[j][i]);
+  }
+  return {1 / read.mass(body), inverse(symmetric)};
+}
+
+/// The mean of the diagonal of a contact's block of J A^-1 J', 1/kg.
+///   rows: its three. inverse: of all bodies.
+template <class T>
+T delassus_of(const Pair& pair, const Row<T>* rows, const InverseMass<T>* inverse) {
+  const auto of_body = [](const Twist<T>& row, const InverseMass<T>& masses) {
+    return masses.linear * dot(row.linear, row.linear) + dot(row.angular, masses.angular * row.angular);
+  };
+  T sum = 0;
+  for (int i = 0; i < 3; ++i) {
+    sum = sum + of_body(rows[i].body, inverse[pair.body]);
+    if (pair.other_body != Pair::kWorld) sum = sum + of_body(rows[i].other, inverse[pair.other_body]);
+  }
+  return (1. / 3) * sum;
+}
+
+/// R of contact::Problem for one contact, 1/kg, as lcp/contact_parameters.h has it.
+template <class T>
+struct Regularization {
+  T tangent, normal;
+};
+
+template <class T>
+Regularization<T> regularization_of(const T& delassus, const T& stiffness, const T& dissipation, const Scene& scene) {
+  const double turn = 2 * std::numbers::pi, beta = scene.law.beta;
+  const T spring = 1 / (scene.dt * stiffness * (scene.dt + dissipation));
+  const T least = beta * beta / (turn * turn) * delassus;
+  return {scene.law.sigma * delassus, -lesser(-spring, -least)};
 }
 
 /// The motion of a body in a step: dt nu, or t before + (dt - t) nu where it takes part in an impact at the time t.

@@ -87,10 +87,11 @@ Matrix<double> values_of(const Matrix<T>& A) {
 }
 
 /// By Cramer's rule.
-inline Matrix<double> inverse(const Matrix<double>& A) {
-  const Vector<double> first = column(A, 0), second = column(A, 1), third = column(A, 2);
-  const Vector<double> across = cross(second, third);
-  const double scale = 1 / dot(first, across);
+template <class T>
+Matrix<T> inverse(const Matrix<T>& A) {
+  const Vector<T> first = column(A, 0), second = column(A, 1), third = column(A, 2);
+  const Vector<T> across = cross(second, third);
+  const T scale = 1 / dot(first, across);
   return {{scale * across, scale * cross(third, first), scale * cross(first, second)}};
 }
 

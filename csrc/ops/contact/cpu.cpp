@@ -10,7 +10,6 @@
 #include "contact/derivative.h"
 #include "contact/newton.h"
 #include "contact/optimality_check.h"
-#include "lcp/status.h"
 #include "ops/contact/operators.h"
 #include "ops/elements.h"
 
@@ -25,20 +24,6 @@ struct ProblemSize {
   std::int64_t n, contacts;
 };
 
-Status status_of(contact::Termination termination) {
-  switch (termination) {
-    case contact::Termination::kSolved:
-      return Status::kSolved;
-    case contact::Termination::kIterationLimit:
-      return Status::kPivotLimit;
-    case contact::Termination::kNoProgress:
-      return Status::kNotFound;
-    case contact::Termination::kInvalid:
-      break;
-  }
-  return Status::kBadInput;
-}
-
 Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& v_hat,
                              const Tensor& R, const Tensor& mu, const std::optional<Tensor>& sizes,
                              const std::optional<Tensor>& guess, std::optional<double> tolerance,
@@ -51,7 +36,8 @@ Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor
   const Tensor &v = results[0], &y = results[1], &gamma = results[2], &status = results[3], &iterations = results[4];
   const Tensor& start = guess ? *guess : v_free;
   const ProblemSize size(A, J);
-  const contact::Limits limits = {tolerance.value_or(kContactTolerance), max_iterations.value_or(kContactIterations)};
+  const contact::Limits limits = {tolerance.value_or(kContactTolerance),
+                                  max_iterations.value_or(contact::kDefaultMaxIterations)};
   auto* const to_status = status.mutable_data_ptr<std::int8_t>();
   auto* const to_iterations = iterations.mutable_data_ptr<std::int64_t>();
   AT_DISPATCH_FLOATING_TYPES(A.scalar_type(), "lcp::solve_contact", [&] {
@@ -67,7 +53,7 @@ Tensors<5> contact_point_cpu(const Tensor& A, const Tensor& v_free, const Tensor
             if (outcome.termination != contact::Termination::kSolved) {
               for (auto* writer : {&to_v, &to_y, &to_gamma}) writer->fill(std::numeric_limits<double>::quiet_NaN());
             }
-            to_status[b] = static_cast<std::int8_t>(status_of(outcome.termination));
+            to_status[b] = static_cast<std::int8_t>(contact::status_of(outcome.termination));
             to_iterations[b] = outcome.iterations;
             for (const auto* writer : {&to_v, &to_y, &to_gamma}) writer->store(b);
           };

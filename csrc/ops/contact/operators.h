@@ -17,7 +17,6 @@ inline constexpr Argument kMaxIterations = flag("int? max_iterations=None", chec
 
 /// Newton's method always runs in double precision, so that float32 has the same tolerance.
 inline constexpr double kContactTolerance = 1e-10;
-inline constexpr std::int64_t kContactIterations = 1000;
 
 /// See lcp/solve_contact.h.
 inline constexpr Operator kSolveContact(

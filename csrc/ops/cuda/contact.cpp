@@ -3,6 +3,7 @@
 #include <torch/library.h>
 
 #include "contact/cuda/kernels.h"
+#include "contact/newton.h"
 #include "ops/contact/operators.h"
 #include "ops/cuda/elements.h"
 
@@ -36,7 +37,7 @@ Tensors<5> contact_point_cuda(const Tensor& A, const Tensor& v_free, const Tenso
                                                         all_R.view<scalar_t>(),       all_mu.view<scalar_t>()};
     contact::cuda::solve<scalar_t>(
         status.numel(), problems, all_guess ? all_guess->view<scalar_t>() : linalg::BatchView<scalar_t>{nullptr, true},
-        tolerance.value_or(kContactTolerance), max_iterations.value_or(kContactIterations),
+        tolerance.value_or(kContactTolerance), max_iterations.value_or(contact::kDefaultMaxIterations),
         {v.mutable_data_ptr<scalar_t>(), y.mutable_data_ptr<scalar_t>(), gamma.mutable_data_ptr<scalar_t>(),
          status.mutable_data_ptr<std::int8_t>(), iterations.mutable_data_ptr<std::int64_t>()},
         is_captured() ? nullptr : left.data(), c10::cuda::getCurrentCUDAStream());

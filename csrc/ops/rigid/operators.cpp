@@ -2,9 +2,30 @@
 
 #include <c10/util/Exception.h>
 
+#include "rigid/contact_law.h"
+
 namespace lcp::ops {
 
-void check_rigid(const Call& call) {
+rigid::Formulation formulation_named(std::string_view name) {
+  if (name == "exact_cone") return rigid::Formulation::kExactCone;
+  if (name == "polyhedral") return rigid::Formulation::kPolyhedral;
+  TORCH_CHECK(name == "compliant", "formulation must be exact_cone, polyhedral or compliant; got ", name);
+  return rigid::Formulation::kCompliant;
+}
+
+namespace {
+
+// Returns the number of unknowns of all contacts, and checks the law.
+c10::SymInt num_unknowns_of(const Call& call) {
+  const auto directions = std::get<std::int64_t>(call.value("directions"));
+  const rigid::Law law = {formulation_named(std::get<std::string_view>(call.value("formulation"))),
+                          static_cast<int>(directions)};
+  TORCH_CHECK(law.formulation != rigid::Formulation::kPolyhedral || directions >= 3, "directions must be >= 3; got ",
+              directions);
+  return call.size('c') * rigid::unknowns_of(law);
+}
+
+void check_scene(const Call& call) {
   TORCH_CHECK(call.first().scalar_type() == at::kDouble, "mass must be float64; got ", call.first().scalar_type());
   const auto pairs = std::get<c10::SymIntArrayRef>(call.value("pairs"));
   const c10::SymInt &bodies = call.size('b'), &balls = call.size('p'), &planes = call.size('h');
@@ -21,6 +42,21 @@ void check_rigid(const Call& call) {
     TORCH_CHECK(pairs[k] != pairs[k + 2] && (pairs[k + 2] >= 0 || pairs[k + 3] < planes), "pair ", k / 4,
                 " must be of a body and another one, or a fixed plane");
   }
+}
+
+}  // namespace
+
+void check_rigid(const Call& call) {
+  check_scene(call);
+  const c10::SymInt all = num_unknowns_of(call);
+  TORCH_CHECK(call.size('s') == 0 || call.size('s') == all, "num_unknowns must be 0 or ", all, "; got ",
+              call.size('s'));
+}
+
+void check_rigid_adjoint(const Call& call) {
+  check_scene(call);
+  const c10::SymInt all = num_unknowns_of(call);
+  TORCH_CHECK(call.size('s') == all, "unknowns must be [..., T, ", all, "]; got [..., T, ", call.size('s'), "]");
 }
 
 }  // namespace lcp::ops

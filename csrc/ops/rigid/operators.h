@@ -5,13 +5,19 @@
 #include <optional>
 
 #include "ops/lcs/operators.h"
+#include "rigid/scene.h"
 
 namespace lcp::ops {
 
 /// Of each pair four numbers: body, ball, other body or -1, and the plane, or behind the planes the other ball. Bodies,
 /// balls and planes are numbered from 0, the balls of all bodies together. Throws c10::Error where there are not four
-/// for each mu, where one is out of its range, and where the tensors are not of float64.
+/// for each mu, where one is out of its range, where the tensors are not of float64, and where the law does not fit.
 void check_rigid(const Call& call);
+/// The same of the adjoint, which needs the unknowns.
+void check_rigid_adjoint(const Call& call);
+
+/// Throws c10::Error where there is no such formulation.
+rigid::Formulation formulation_named(std::string_view name);
 
 inline constexpr Argument kMasses = tensor("Tensor mass", "b");
 inline constexpr Argument kInertias = tensor("Tensor inertia", "9b");
@@ -32,21 +38,54 @@ inline constexpr Argument kRigidPairs = flag("SymInt[] pairs");
 inline constexpr Argument kTimeStep = flag("float dt", check_positive);
 inline constexpr Argument kBounceThreshold = flag("float? bounce_threshold");
 inline constexpr Argument kStabilization = flag("float stabilization");
+inline constexpr Argument kStiffness = tensor("Tensor stiffness", "c");
+inline constexpr Argument kDissipation = tensor("Tensor dissipation", "c");
+inline constexpr Argument kFormulation = flag("str formulation");
+inline constexpr Argument kDirectionsOfFriction = flag("int directions");
+inline constexpr Argument kAngleOfFriction = flag("float angle");
+inline constexpr Argument kSigma = flag("float sigma", check_positive);
+inline constexpr Argument kBeta = flag("float beta", check_nonnegative);
 
-/// lcp::physics::simulate of lcp/physics/rigid_scene.h with the exact cone, by csrc/rigid/simulator.h: the ends of the
-/// steps, the impulses, the pairs that were chosen, the status and the Newton steps. A quaternion or a matrix takes its
-/// numbers row after row, and those of a body stand behind those of another.
-inline constexpr Operator kRigidWalk(
-    "_rigid_walk", Operator::Kind::kNotDifferentiable,
-    {kMasses,       kInertias,       kCenters,           kRadii,         kPlaneNormals,
-     kPlaneOffsets, kFieldOfGravity, kFrictionOfPairs,   kRestitution,   kPositions,
-     kOrientations, kVelocities,     kAngularVelocities, kForces,        kDrag,
-     kRigidPairs,   kTimeStep,       kBounceThreshold,   kStabilization, flag("float tolerance", check_positive)},
-    {of_each_step("next_position", "T 3b"), of_each_step("next_orientation", "T 4b"),
-     of_each_step("next_velocity", "T 3b"), of_each_step("next_angular_velocity", "T 3b"),
-     of_each_step("gamma", "T 3c"), of_each_step("chosen", "T c", at::kBool), of_each_step("status", "T", at::kChar),
-     of_each_step("iterations", "T", at::kLong)},
-    check_rigid);
+/// lcp::physics::simulate of lcp/physics/rigid_scene.h, by csrc/rigid/simulator.h: the ends of the steps, the impulses,
+/// what the walk backward needs besides, the pairs that were chosen, the status and the Newton steps. A quaternion or a
+/// matrix takes its numbers row after row, and those of a body stand behind those of another. num_unknowns: of all
+/// pairs, see rigid::unknowns_of, or 0 where no walk backward will follow.
+inline constexpr Operator kRigidWalk("_rigid_walk", Operator::Kind::kNotDifferentiable,
+                                     {kMasses,
+                                      kInertias,
+                                      kCenters,
+                                      kRadii,
+                                      kPlaneNormals,
+                                      kPlaneOffsets,
+                                      kFieldOfGravity,
+                                      kFrictionOfPairs,
+                                      kRestitution,
+                                      kPositions,
+                                      kOrientations,
+                                      kVelocities,
+                                      kAngularVelocities,
+                                      kForces,
+                                      kDrag,
+                                      kStiffness,
+                                      kDissipation,
+                                      kRigidPairs,
+                                      kTimeStep,
+                                      kBounceThreshold,
+                                      kStabilization,
+                                      kFormulation,
+                                      kDirectionsOfFriction,
+                                      kAngleOfFriction,
+                                      kSigma,
+                                      kBeta,
+                                      size_flag("int num_unknowns", "s"),
+                                      flag("float tolerance", check_positive)},
+                                     {of_each_step("next_position", "T 3b"), of_each_step("next_orientation", "T 4b"),
+                                      of_each_step("next_velocity", "T 3b"),
+                                      of_each_step("next_angular_velocity", "T 3b"), of_each_step("gamma", "T 3c"),
+                                      of_each_step("unknowns", "T s"), of_each_step("states", "T s", at::kChar),
+                                      of_each_step("chosen", "T c", at::kBool), of_each_step("status", "T", at::kChar),
+                                      of_each_step("iterations", "T", at::kLong)},
+                                     check_rigid);
 
 /// The gradients of a walk, by csrc/rigid/adjoint.h, those of the parameters for each trajectory. wanted: bit i is set
 /// where result i is wanted; the others are not filled.
@@ -67,11 +106,15 @@ inline constexpr Operator kRigidWalkAdjoint(
      kAngularVelocities,
      kForces,
      kDrag,
+     kStiffness,
+     kDissipation,
      tensor("Tensor next_position", "T 3b"),
      tensor("Tensor next_orientation", "T 4b"),
      tensor("Tensor next_velocity", "T 3b"),
      tensor("Tensor next_angular_velocity", "T 3b"),
      tensor("Tensor gamma", "T 3c"),
+     tensor("Tensor unknowns", "T s"),
+     Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor states", .sizes = "T s", .dtype = at::kChar},
      Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor chosen", .sizes = "T c", .dtype = at::kBool},
      Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor status", .sizes = "T", .dtype = at::kChar},
      tensor("Tensor g_position", "T 3b"),
@@ -83,6 +126,12 @@ inline constexpr Operator kRigidWalkAdjoint(
      kTimeStep,
      kBounceThreshold,
      kStabilization,
+     kFormulation,
+     kDirectionsOfFriction,
+     kAngleOfFriction,
+     kSigma,
+     kBeta,
+     flag("str ties", check_ties),
      flag("int wanted")},
     {{"mass", "b"},
      {"inertia", "9b"},
@@ -98,7 +147,9 @@ inline constexpr Operator kRigidWalkAdjoint(
      {"velocity", "3b"},
      {"angular_velocity", "3b"},
      of_each_step("u", "T 6b"),
-     {"drag", "b"}},
-    check_rigid);
+     {"drag", "b"},
+     {"stiffness", "c"},
+     {"dissipation", "c"}},
+    check_rigid_adjoint);
 
 }  // namespace lcp::ops

@@ -91,8 +91,9 @@ struct RigidOptions {
   NameOf<Ties, ties_name> ties = Ties::kActive;
 
   /// The tolerance of the formulation's solver, whose options define it. Absent: kTolerance, with which the velocities
-  /// of a step are accurate to about 1e-9 of the largest change of a contact's velocity in it; but where the state is
-  /// float32 and the formulation not the exact cone, which computes in double precision, the solver's own default.
+  /// of a step are accurate to about 1e-9 of the largest change of a contact's velocity in it. A rollout of float32
+  /// computes in double precision; but where polyhedral contact is smoothed, and in forward mode and under the
+  /// transforms of torch.func, polyhedral and compliant contact compute in float32, with the solver's own default.
   std::optional<double> tolerance = {};
   static constexpr double kTolerance = 1e-9;
 

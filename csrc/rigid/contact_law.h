@@ -1,0 +1,102 @@
+// The laws that the contacts of a step may obey: the solution of its problem, and the derivative of that.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lcp/status.h"
+#include "lcp/ties.h"
+#include "rigid/scene.h"
+
+namespace lcp::rigid {
+
+/// The chosen contacts of a step, c of them, and the n = 6 b velocities of the bodies, row-major.
+struct ContactProblem {
+  const double* A;       ///< [n, n]
+  const double* v_free;  ///< [n]
+  const double* J;       ///< [3 c, n], of each contact (t1, t2, n)
+  const double* b;       ///< [3 c], m/s: b of friction::Problem, or -v_hat of contact::Problem
+  const double* R;       ///< [3 c], 1/kg, of compliant contact; nullptr for the other laws
+  const double* mu;      ///< [c]
+};
+
+/// Number and State are constant where the solution is only read.
+template <class Number, class State>
+struct ContactSolution {
+  Number* v;      ///< [n]
+  Number* gamma;  ///< [3 c], N s
+  /// What the derivative needs besides: y of contact::Problem, [3 c], or z of the LCP, [c unknowns]. nullptr where it
+  /// is not asked for.
+  Number* unknowns;
+  State* states;  ///< of the pairs of the LCP, as many; as `unknowns`
+};
+using ContactResult = ContactSolution<double, std::int8_t>;
+using SolvedContacts = ContactSolution<const double, const std::int8_t>;
+
+/// Of the incoming gradients, dL = g_v' dv + g_gamma' dgamma, it makes
+///   dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + R' dR + mu' dmu.
+struct ContactAdjoint {
+  double* a;   ///< [n]
+  double* c;   ///< [3 c]
+  double* R;   ///< [3 c], of compliant contact; else it is not written
+  double* mu;  ///< [c]
+};
+
+/// How many unknowns of each contact a derivative needs.
+int unknowns_of(const Law& law);
+
+class ContactSolver {
+ public:
+  virtual ~ContactSolver() = default;
+
+  /// result is undefined where the status is not kSolved.
+  virtual Status solve(int contacts, const ContactProblem& problem, const ContactResult& result) = 0;
+
+  /// Newton steps of the last problem; 0 for an LCP.
+  virtual std::int64_t iterations() const = 0;
+
+ protected:
+  ContactSolver() = default;
+  ContactSolver(const ContactSolver&) = default;
+  ContactSolver& operator=(const ContactSolver&) = default;
+};
+
+class ContactDerivative {
+ public:
+  virtual ~ContactDerivative() = default;
+
+  /// problem.v_free is not read.
+  virtual void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, const double* g_v,
+                       const double* g_gamma, const ContactAdjoint& result) = 0;
+
+ protected:
+  ContactDerivative() = default;
+  ContactDerivative(const ContactDerivative&) = default;
+  ContactDerivative& operator=(const ContactDerivative&) = default;
+};
+
+/// tolerance: of friction::Limits, contact::Limits or solver::Settings.
+std::unique_ptr<ContactSolver> make_solver(const Scene& scene, double tolerance);
+
+/// rank_tolerance: of friction::Derivative. ties: of an LCP.
+std::unique_ptr<ContactDerivative> make_derivative(const Scene& scene, double rank_tolerance, Ties ties);
+
+/// Workspaces for each number of contacts, made when they are first needed.
+template <class T>
+class ForEachCount {
+ public:
+  explicit ForEachCount(const Scene& scene) : all_(scene.contacts() + 1) {}
+
+  template <class... Arguments>
+  T& get(int contacts, const Arguments&... arguments) {
+    std::unique_ptr<T>& found = all_[contacts];
+    if (!found) found = std::make_unique<T>(arguments...);
+    return *found;
+  }
+
+ private:
+  std::vector<std::unique_ptr<T>> all_;
+};
+
+}  // namespace lcp::rigid

@@ -1,0 +1,39 @@
+#include "rigid/exact_cone.h"
+
+#include <limits>
+
+namespace lcp::rigid {
+
+ExactConeSolver::ExactConeSolver(const Scene& scene, double tolerance)
+    : n_(6 * scene.bodies),
+      limits_{tolerance, std::numeric_limits<std::int64_t>::max()},
+      ladders_(scene),
+      u_(3 * scene.contacts()) {}
+
+Status ExactConeSolver::solve(int contacts, const ContactProblem& problem, const ContactResult& result) {
+  friction::Ladder& ladder = ladders_.get(contacts, n_, contacts, limits_);
+  const Status status = ladder.solve({problem.A, problem.v_free, problem.J, problem.b, problem.mu}, nullptr, result.v,
+                                     result.gamma, u_.data());
+  iterations_ = ladder.iterations();
+  return status;
+}
+
+ExactConeDerivative::ExactConeDerivative(const Scene& scene, double rank_tolerance)
+    : n_(6 * scene.bodies),
+      rank_tolerance_(rank_tolerance),
+      derivatives_(scene),
+      u_(3 * scene.contacts()),
+      no_g_u_(3 * scene.contacts()) {}
+
+void ExactConeDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+                                  const double* g_v, const double* g_gamma, const ContactAdjoint& result) {
+  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+    u_[i] = problem.b[i];
+    for (std::ptrdiff_t j = 0; j < n_; ++j) u_[i] += problem.J[i * n_ + j] * at.v[j];
+  }
+  derivatives_.get(contacts, n_, contacts, rank_tolerance_)
+      .adjoint({problem.A, nullptr, problem.J, nullptr, problem.mu}, {at.v, at.gamma, u_.data()},
+               {g_v, g_gamma, no_g_u_.data()}, {result.a, result.c, result.mu});
+}
+
+}  // namespace lcp::rigid

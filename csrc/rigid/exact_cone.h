@@ -1,0 +1,43 @@
+// The exact cone of Coulomb's law: csrc/friction.
+#pragma once
+
+#include <vector>
+
+#include "friction/derivative.h"
+#include "friction/ladder.h"
+#include "rigid/contact_law.h"
+
+namespace lcp::rigid {
+
+/// Allocates for the first problem with as many contacts as none had before, and as friction::Ladder does.
+class ExactConeSolver final : public ContactSolver {
+ public:
+  ExactConeSolver(const Scene& scene, double tolerance);
+
+  Status solve(int contacts, const ContactProblem& problem, const ContactResult& result) override;
+  std::int64_t iterations() const override { return iterations_; }
+
+ private:
+  Eigen::Index n_;
+  friction::Limits limits_;
+  ForEachCount<friction::Ladder> ladders_;
+  std::vector<double> u_;
+  std::int64_t iterations_ = 0;
+};
+
+/// The same, as friction::Derivative does.
+class ExactConeDerivative final : public ContactDerivative {
+ public:
+  ExactConeDerivative(const Scene& scene, double rank_tolerance);
+
+  void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, const double* g_v,
+               const double* g_gamma, const ContactAdjoint& result) override;
+
+ private:
+  Eigen::Index n_;
+  double rank_tolerance_;
+  ForEachCount<friction::Derivative> derivatives_;
+  std::vector<double> u_, no_g_u_;
+};
+
+}  // namespace lcp::rigid

@@ -1,0 +1,187 @@
+#include "rigid/polyhedral.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace lcp::rigid {
+namespace {
+
+// x := J v + b, [3 c].
+void contact_velocities(int contacts, Eigen::Index n, const ContactProblem& problem, const double* v, double* x) {
+  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+    x[i] = problem.b[i];
+    for (std::ptrdiff_t j = 0; j < n; ++j) x[i] += problem.J[i * n + j] * v[j];
+  }
+}
+
+}  // namespace
+
+PolyhedralProblem::PolyhedralProblem(const Scene& scene, int contacts)
+    : law_(scene.law),
+      n_(6 * scene.bodies),
+      contacts_(contacts),
+      size_(unknowns_of(scene.law) * contacts),
+      systems_(n_, contacts),
+      no_compliance_(contacts, Eigen::Matrix3d::Zero()),
+      W_(9 * contacts * contacts),
+      M_(size_ * size_),
+      gamma_(3 * contacts),
+      v_(n_) {
+  const double step = 2 * std::numbers::pi / law_.directions;
+  for (int k = 0; k < law_.directions; ++k) {
+    cosine_.push_back(std::cos(law_.angle + step * k));
+    sine_.push_back(std::sin(law_.angle + step * k));
+  }
+}
+
+bool PolyhedralProblem::set(const ContactProblem& problem) {
+  system_ = &systems_.set(problem.A, problem.J);
+  if (!system_->factor(no_compliance_)) return false;
+  system_->compliance(W_.data());
+  // M = (D' W D, E; diag(mu), -E', 0): with the directions D, and E = 1 for the slip of a contact and its directions.
+  const std::ptrdiff_t rows = 3 * contacts_, each = unknowns_of(law_);
+  for (std::ptrdiff_t i = 0; i < contacts_; ++i) {
+    for (std::ptrdiff_t j = 0; j < contacts_; ++j) {
+      const double* const W = W_.data() + 3 * i * rows + 3 * j;
+      double* const block = M_.data() + each * i * size_ + each * j;
+      const auto fill = [&](double* row, double x, double y, double normal) {  // (x, y, normal) W D
+        const auto times = [&](std::ptrdiff_t k) { return x * W[k] + y * W[rows + k] + normal * W[2 * rows + k]; };
+        const double along_x = times(0), along_y = times(1);
+        row[0] = times(2);
+        for (int k = 0; k < law_.directions; ++k) row[1 + k] = cosine_[k] * along_x + sine_[k] * along_y;
+        row[each - 1] = 0;
+      };
+      fill(block, 0, 0, 1);
+      for (int k = 0; k < law_.directions; ++k) {
+        double* const row = block + (1 + k) * size_;
+        fill(row, cosine_[k], sine_[k], 0);
+        if (i == j) row[each - 1] = 1;
+      }
+      double* const slip = block + (each - 1) * size_;
+      std::fill_n(slip, each, 0.0);
+      if (i != j) continue;
+      slip[0] = problem.mu[i];
+      std::fill_n(slip + 1, law_.directions, -1.0);
+    }
+  }
+  return true;
+}
+
+void PolyhedralProblem::to_impulses(const double* z, double* gamma) const {
+  for (int i = 0; i < contacts_; ++i, z += unknowns_of(law_), gamma += 3) {
+    gamma[0] = gamma[1] = 0;
+    for (int k = 0; k < law_.directions; ++k) {
+      gamma[0] += cosine_[k] * z[1 + k];
+      gamma[1] += sine_[k] * z[1 + k];
+    }
+    gamma[2] = z[0];
+  }
+}
+
+void PolyhedralProblem::to_unknowns(const double* gamma, double* z) const {
+  for (int i = 0; i < contacts_; ++i, z += unknowns_of(law_), gamma += 3) {
+    z[0] = gamma[2];
+    for (int k = 0; k < law_.directions; ++k) z[1 + k] = cosine_[k] * gamma[0] + sine_[k] * gamma[1];
+    z[1 + law_.directions] = 0;
+  }
+}
+
+const contact::Vector& PolyhedralProblem::solve(const double* x) {
+  std::copy_n(x, n_, v_.data());
+  system_->solve(v_);
+  return v_;
+}
+
+const contact::Vector& PolyhedralProblem::motion_of(const double* gamma) {
+  std::copy_n(gamma, 3 * contacts_, gamma_.data());
+  system_->to_bodies(gamma_, v_);
+  system_->solve(v_);
+  return v_;
+}
+
+PolyhedralSolver::Workspace::Workspace(const Scene& scene, int contacts, const solver::Settings& settings)
+    : problem(scene, contacts),
+      solver(problem.size(), settings),
+      u(3 * contacts),
+      q(problem.size()),
+      z(problem.size()),
+      w(problem.size()) {}
+
+PolyhedralSolver::PolyhedralSolver(const Scene& scene, double tolerance)
+    : scene_(scene), n_(6 * scene.bodies), settings_{.tolerance = tolerance, .max_pivots = {}}, workspaces_(scene) {}
+
+Status PolyhedralSolver::solve(int contacts, const ContactProblem& problem, const ContactResult& result) {
+  if (contacts == 0) {
+    std::copy_n(problem.v_free, n_, result.v);
+    return Status::kSolved;
+  }
+  Workspace& work = workspaces_.get(contacts, scene_, contacts, settings_);
+  if (!work.problem.set(problem)) return Status::kBadInput;
+  contact_velocities(contacts, n_, problem, problem.v_free, work.u.data());
+  work.problem.to_unknowns(work.u.data(), work.q.data());
+  double* const z = result.unknowns != nullptr ? result.unknowns : work.z.data();
+  std::int8_t status = 0;
+  work.solver.solve(1, {work.problem.M(), false}, {work.q.data(), false}, {nullptr, true},
+                    {z, work.w.data(), &status, result.states});
+  if (static_cast<Status>(status) != Status::kSolved) return static_cast<Status>(status);
+  work.problem.to_impulses(z, result.gamma);
+  const contact::Vector& change = work.problem.motion_of(result.gamma);
+  for (Eigen::Index i = 0; i < n_; ++i) result.v[i] = problem.v_free[i] + change[i];
+  return Status::kSolved;
+}
+
+PolyhedralDerivative::Workspace::Workspace(const Scene& scene, int contacts)
+    : problem(scene, contacts),
+      inactive(problem.size(), false),
+      active(problem.size(), true),
+      g_gamma(3 * contacts),
+      g_z(problem.size()),
+      no_g_w(problem.size()),
+      t(problem.size()),
+      other_t(problem.size()) {}
+
+PolyhedralDerivative::PolyhedralDerivative(const Scene& scene, Ties ties)
+    : scene_(scene), n_(6 * scene.bodies), ties_(ties), workspaces_(scene) {}
+
+// v = v_free + A^-1 J' gamma and gamma = D z, so that with a_0 = A^-1 g_v
+//
+//   dL = a_0' (A dv_free - dA (v - v_free) + dJ' gamma) + (g_gamma + J a_0)' D dz
+//
+// and with t = -M_aa^-T of the gradient of z, and the rows M z + q = D' (J v + b) of M,
+//
+//   dL = t' D' (dJ v + db + J A^-1 (A dv_free - dA (v - v_free) + dJ' gamma)) + t_slip z_n dmu.
+void PolyhedralDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+                                   const double* g_v, const double* g_gamma, const ContactAdjoint& result) {
+  Workspace& work = workspaces_.get(contacts, scene_, contacts);
+  if (!work.problem.set(problem)) {
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    std::fill_n(result.a, n_, kNaN);
+    std::fill_n(result.c, 3 * contacts, kNaN);
+    return static_cast<void>(std::fill_n(result.mu, contacts, kNaN));
+  }
+  const contact::Vector& a_0 = work.problem.solve(g_v);
+  std::copy_n(a_0.data(), n_, result.a);
+  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+    work.g_gamma[i] = g_gamma[i];
+    for (std::ptrdiff_t j = 0; j < n_; ++j) work.g_gamma[i] += problem.J[i * n_ + j] * a_0[j];
+  }
+  work.problem.to_unknowns(work.g_gamma.data(), work.g_z.data());
+  const auto derive = [&](batch::BatchDerivative<double>& derivative, std::vector<double>& t) {
+    derivative.adjoint(1, {work.problem.M(), false}, at.states, {work.g_z.data(), false}, {work.no_g_w.data(), false},
+                       t.data());
+  };
+  derive(ties_ == Ties::kActive ? work.active : work.inactive, work.t);
+  if (ties_ == Ties::kMidpoint) {
+    derive(work.active, work.other_t);
+    for (std::size_t i = 0; i < work.t.size(); ++i) work.t[i] = 0.5 * work.t[i] + 0.5 * work.other_t[i];
+  }
+  work.problem.to_impulses(work.t.data(), result.c);
+  const contact::Vector& change = work.problem.motion_of(result.c);
+  for (Eigen::Index i = 0; i < n_; ++i) result.a[i] += change[i];
+  const std::ptrdiff_t each = unknowns_of(scene_.law);
+  for (std::ptrdiff_t k = 0; k < contacts; ++k) result.mu[k] = work.t[each * k + each - 1] * at.unknowns[each * k];
+}
+
+}  // namespace lcp::rigid
