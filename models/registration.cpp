@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 #include <tuple>
-#include <vector>
 
 #include "models/formulas.h"
+#include "ops/composite.h"
 
 namespace lcp::nn {
 namespace {
@@ -53,55 +53,48 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> traditional_step_of(
     const Tensor& v, const Tensor& u, const Tensor& G, const Tensor& f, const Tensor& dynamics, double mass, double dt,
     double force_unit, bool rests_by_gamma, bool exact_rest, const std::string& method, const std::string& ties,
     double kappa, std::optional<double> tolerance, std::optional<std::int64_t> max_pivots) {
-  SolveOptions options;
-  options.method = method;
-  options.ties = ties;
-  options.kappa = kappa;
-  options.tolerance = tolerance;
-  options.max_pivots = max_pivots;
   const TraditionalTensors step =
-      traditional_step(v, u, G, f, dynamics, {mass, dt, force_unit}, rests_by_gamma, exact_rest, options);
+      traditional_step(v, u, G, f, dynamics, {mass, dt, force_unit}, rests_by_gamma, exact_rest,
+                       ops::solve_options(method, ties, kappa, tolerance, max_pivots));
   return {step.v_next, step.lambda, step.gamma, step.force, step.status};
 }
 
 TORCH_LIBRARY_FRAGMENT(lcp, library) {
-  const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
-  library.def(
+  const auto define = [&](const std::string& schema, auto function) {
+    ops::define_composite(library, schema, function);
+  };
+  define(
       "_state_map(Tensor v, Tensor u, Tensor affine_weight, Tensor? affine_bias, Tensor? hidden_in_weight, "
       "Tensor? hidden_in_bias, Tensor? hidden_out_weight, *, float velocity_scale, float force_scale) -> Tensor",
-      TORCH_FN(state_map_of), tags);
-  library.def("_structured_bases(int n, str basis) -> (Tensor A, Tensor S)", TORCH_FN(structured_bases_of), tags);
-  library.def("_structured_matrix(Tensor phi, Tensor beta, Tensor? alpha, Tensor A, Tensor? S) -> Tensor",
-              TORCH_FN(structured_matrix_of), tags);
-  library.def("_direct_f(Tensor map, float velocity_scale) -> Tensor", TORCH_FN(direct_f), tags);
-  library.def("_direct_G(Tensor map, float velocity_scale, float force_scale) -> Tensor", TORCH_FN(direct_G), tags);
-  library.def("_affine(Tensor G, Tensor p, Tensor f) -> Tensor", TORCH_FN(affine), tags);
-  library.def("_direct_forces(Tensor friction, float max_friction, bool slack) -> Tensor", TORCH_FN(direct_forces),
-              tags);
-  library.def(
+      TORCH_FN(state_map_of));
+  define("_structured_bases(int n, str basis) -> (Tensor A, Tensor S)", TORCH_FN(structured_bases_of));
+  define("_structured_matrix(Tensor phi, Tensor beta, Tensor? alpha, Tensor A, Tensor? S) -> Tensor",
+         TORCH_FN(structured_matrix_of));
+  define("_direct_f(Tensor map, float velocity_scale) -> Tensor", TORCH_FN(direct_f));
+  define("_direct_G(Tensor map, float velocity_scale, float force_scale) -> Tensor", TORCH_FN(direct_G));
+  define("_affine(Tensor G, Tensor p, Tensor f) -> Tensor", TORCH_FN(affine));
+  define("_direct_forces(Tensor friction, float max_friction, bool slack) -> Tensor", TORCH_FN(direct_forces));
+  define(
       "_direct_step(Tensor v, Tensor u, Tensor f, Tensor G, *, float max_friction, bool slack, float mass, float dt) "
       "-> "
       "(Tensor v_next, Tensor force, Tensor status)",
-      TORCH_FN(direct_step_of), tags);
-  library.def("_true_rows(float limit) -> Tensor", TORCH_FN(true_rows), tags);
-  library.def("_friction_rows(Tensor frictionless_rows, Tensor mu, float factor) -> Tensor", TORCH_FN(friction_rows),
-              tags);
-  library.def(
+      TORCH_FN(direct_step_of));
+  define("_true_rows(float limit) -> Tensor", TORCH_FN(true_rows));
+  define("_friction_rows(Tensor frictionless_rows, Tensor mu, float factor) -> Tensor", TORCH_FN(friction_rows));
+  define(
       "_learned_rows(Tensor learned, Tensor? negative, Tensor held, Tensor values, *, bool monotone, bool revive) -> "
       "Tensor",
-      TORCH_FN(learned_rows_of), tags);
-  library.def("_structured_rows(Tensor M, Tensor learned, Tensor held, Tensor values) -> Tensor",
-              TORCH_FN(structured_rows), tags);
-  library.def("_f_of_rows(Tensor rows, Tensor v, Tensor u, *, float mass, float dt, float force_unit) -> Tensor",
-              TORCH_FN(f_of_rows_in), tags);
-  library.def("_network_matrix(Tensor phi, Tensor upper) -> Tensor", TORCH_FN(network_matrix), tags);
-  library.def("_solution_sticks(Tensor friction, Tensor gamma) -> Tensor", TORCH_FN(solution_sticks), tags);
-  library.def(
-      "_traditional_step(Tensor v, Tensor u, Tensor G, Tensor f, Tensor dynamics, *, float mass, float dt, "
-      "float force_unit, bool rests_by_gamma, bool exact_rest, "
-      R"(str method="auto", str ties="inactive", float kappa=0.0, float? tolerance=None, int? max_pivots=None))"
-      " -> (Tensor v_next, Tensor friction, Tensor gamma, Tensor force, Tensor status)",
-      TORCH_FN(traditional_step_of), tags);
+      TORCH_FN(learned_rows_of));
+  define("_structured_rows(Tensor M, Tensor learned, Tensor held, Tensor values) -> Tensor", TORCH_FN(structured_rows));
+  define("_f_of_rows(Tensor rows, Tensor v, Tensor u, *, float mass, float dt, float force_unit) -> Tensor",
+         TORCH_FN(f_of_rows_in));
+  define("_network_matrix(Tensor phi, Tensor upper) -> Tensor", TORCH_FN(network_matrix));
+  define("_solution_sticks(Tensor friction, Tensor gamma) -> Tensor", TORCH_FN(solution_sticks));
+  define(
+      std::string("_traditional_step(Tensor v, Tensor u, Tensor G, Tensor f, Tensor dynamics, *, float mass, float dt, "
+                  "float force_unit, bool rests_by_gamma, bool exact_rest, ") +
+          ops::kSolveArguments + ") -> (Tensor v_next, Tensor friction, Tensor gamma, Tensor force, Tensor status)",
+      TORCH_FN(traditional_step_of));
 }
 
 }  // namespace

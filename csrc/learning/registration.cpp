@@ -2,11 +2,11 @@
 #include <torch/library.h>
 
 #include <tuple>
-#include <vector>
 
 #include "lcp/learning/bilevel_loss.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/penalty_loss.h"
+#include "ops/composite.h"
 
 namespace lcp::learning {
 namespace {
@@ -36,21 +36,21 @@ std::tuple<Tensor, Tensor, Tensor> penalty_loss_of(const Tensor& G, const Tensor
 }
 
 TORCH_LIBRARY_FRAGMENT(lcp, library) {
-  const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
-  library.def(
+  const auto define = [&](const char* schema, auto function) { ops::define_composite(library, schema, function); };
+  define(
       "_bilevel_loss(Tensor G, Tensor f, Tensor B, Tensor beta, *, float prediction=1.0, float complementarity=1.0, "
       "float violation=10.0, bool hard=False) -> "
       "(Tensor value, Tensor forces, Tensor violation, Tensor multiplier, Tensor status)",
-      TORCH_FN(bilevel_loss_of), tags);
-  library.def(
+      TORCH_FN(bilevel_loss_of));
+  define(
       "_direct_loss(Tensor h, Tensor target, Tensor forces, *, bool relu=False, float prediction=1.0, "
       "float complementarity=0.01, float nonnegativity=1.0, bool squared=False, bool resting=True) -> "
       "(Tensor total, Tensor prediction, Tensor complementarity, Tensor nonnegativity)",
-      TORCH_FN(direct_loss_of), tags);
-  library.def(
+      TORCH_FN(direct_loss_of));
+  define(
       "_penalty_loss(Tensor G, Tensor f, Tensor z, *, float complementarity=1.0, float nonnegativity=1.0, "
       "bool squared=False) -> (Tensor total, Tensor complementarity, Tensor nonnegativity)",
-      TORCH_FN(penalty_loss_of), tags);
+      TORCH_FN(penalty_loss_of));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "lcp/physics/rigid_scene.h"
 #include "lcp/physics/rotation.h"
+#include "ops/composite.h"
 #include "physics/named_option.h"
 
 namespace lcp::physics {
@@ -182,29 +183,27 @@ FourTensors bodies_at_rest(const Tensor& position) {
 }
 
 TORCH_LIBRARY_FRAGMENT(lcp, library) {
-  const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
-  library.def(
+  const auto define = [&](const char* schema, auto function) { ops::define_composite(library, schema, function); };
+  define(
       "_simulate_bodies(Tensor position, Tensor orientation, Tensor velocity, Tensor angular_velocity, Tensor u, "
       "Tensor[] mass, Tensor[] inertia, Tensor[] centers, Tensor[] radii, Tensor[] drag, Tensor[] normals, "
       "Tensor[] offsets, "
       "Tensor gravity, Tensor mu, Tensor restitution, Tensor stiffness, Tensor dissipation, float dt, *, "
       "str formulation, int substeps, int directions, float tolerance) -> (Tensor position, Tensor orientation, "
       "Tensor velocity, Tensor angular_velocity, Tensor gamma, Tensor status, Tensor iterations)",
-      TORCH_FN(simulate_bodies), tags);
-  library.def("_ball(Tensor mass, Tensor radius) -> (Tensor inertia, Tensor centers, Tensor radii)", TORCH_FN(ball),
-              tags);
-  library.def("_box(Tensor mass, Tensor size) -> (Tensor inertia, Tensor centers, Tensor radii)", TORCH_FN(box), tags);
-  library.def("_inclined_plane(Tensor slope, Tensor height) -> (Tensor normal, Tensor offset)",
-              TORCH_FN(inclined_plane), tags);
-  library.def(
+      TORCH_FN(simulate_bodies));
+  define("_ball(Tensor mass, Tensor radius) -> (Tensor inertia, Tensor centers, Tensor radii)", TORCH_FN(ball));
+  define("_box(Tensor mass, Tensor size) -> (Tensor inertia, Tensor centers, Tensor radii)", TORCH_FN(box));
+  define("_inclined_plane(Tensor slope, Tensor height) -> (Tensor normal, Tensor offset)", TORCH_FN(inclined_plane));
+  define(
       "_bodies_at_rest(Tensor position) -> (Tensor position, Tensor orientation, Tensor velocity, "
       "Tensor angular_velocity)",
-      TORCH_FN(bodies_at_rest), tags);
-  library.def("_rotation_matrix(Tensor quaternion) -> Tensor", TORCH_FN(rotation_matrix), tags);
-  library.def("_rotation_by(Tensor theta) -> Tensor", TORCH_FN(rotation_by), tags);
-  library.def("_turned(Tensor quaternion, Tensor theta) -> Tensor", TORCH_FN(turned), tags);
-  library.def("_rotation_between(Tensor a, Tensor b) -> Tensor", TORCH_FN(rotation_between), tags);
-  library.def("_angle_between(Tensor a, Tensor b) -> Tensor", TORCH_FN(angle_between), tags);
+      TORCH_FN(bodies_at_rest));
+  define("_rotation_matrix(Tensor quaternion) -> Tensor", TORCH_FN(rotation_matrix));
+  define("_rotation_by(Tensor theta) -> Tensor", TORCH_FN(rotation_by));
+  define("_turned(Tensor quaternion, Tensor theta) -> Tensor", TORCH_FN(turned));
+  define("_rotation_between(Tensor a, Tensor b) -> Tensor", TORCH_FN(rotation_between));
+  define("_angle_between(Tensor a, Tensor b) -> Tensor", TORCH_FN(angle_between));
 
   library.class_<OptionsClass>("RigidOptions")
       .def(torch::init<std::string, std::int64_t, std::optional<double>, double, std::int64_t, double, double,

@@ -11,11 +11,13 @@
 
 #include "lcp/physics/compliant_block.h"
 #include "lcp/physics/compliant_particle.h"
+#include "lcp/physics/direct_friction.h"
 #include "lcp/physics/falling_block.h"
 #include "lcp/physics/planar_block.h"
 #include "lcp/physics/point_mass.h"
 #include "lcp/physics/sliding_block.h"
 #include "lcp/physics/tripod.h"
+#include "ops/composite.h"
 #include "physics/named_option.h"
 
 namespace lcp::physics {
@@ -35,16 +37,6 @@ using Tensors6 = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 using Tensors7 = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 using Tensors8 = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
 using Tensors9 = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>;
-
-SolveOptions solve_options(const Text& method, const Text& ties, double kappa, Number tolerance, Integer max_pivots) {
-  SolveOptions options;
-  options.method = method;
-  options.ties = ties;
-  options.kappa = kappa;
-  options.tolerance = tolerance;
-  options.max_pivots = max_pivots;
-  return options;
-}
 
 void check_size(const char* name, TensorList list, std::size_t size) {
   TORCH_CHECK(list.size() == size, name, " must be ", size, " tensors; got ", list.size());
@@ -73,7 +65,7 @@ Tensors7 simulate_sliding_block(const Tensor& v, const Tensor& u, TensorList par
                                 Integer max_pivots) {
   const auto [step, z, residual, status] =
       simulate(v, u, sliding_block_of(parameters), sliding_block_formulation(formulation),
-               solve_options(method, ties, kappa, tolerance, max_pivots));
+               ops::solve_options(method, ties, kappa, tolerance, max_pivots));
   return {step.v_next, step.lambda_plus, step.lambda_minus, step.gamma, z, residual, status};
 }
 
@@ -119,8 +111,8 @@ FallingBlock falling_block_of(TensorList parameters) {
 Tensors6 simulate_falling_block(const Tensor& x, const Tensor& v, std::int64_t steps, TensorList parameters,
                                 const Text& method, const Text& ties, double kappa, Number tolerance,
                                 Integer max_pivots) {
-  const auto [step, z, residual, status] =
-      simulate(x, v, steps, falling_block_of(parameters), solve_options(method, ties, kappa, tolerance, max_pivots));
+  const auto [step, z, residual, status] = simulate(x, v, steps, falling_block_of(parameters),
+                                                    ops::solve_options(method, ties, kappa, tolerance, max_pivots));
   return {step.x_next, step.v_next, step.lambda, z, residual, status};
 }
 
@@ -164,8 +156,8 @@ Tensors8 simulate_planar_block(const Tensor& v, const Tensor& u, TensorList para
   options.max_passes = max_passes;
   options.relaxed = relaxed;
   options.direction_tolerance = direction_tolerance;
-  const PlanarBlockSolution found =
-      simulate(v, u, planar_block_of(parameters), options, solve_options(method, ties, kappa, tolerance, max_pivots));
+  const PlanarBlockSolution found = simulate(v, u, planar_block_of(parameters), options,
+                                             ops::solve_options(method, ties, kappa, tolerance, max_pivots));
   return {found.step.v_next, found.step.force, found.z,      found.residual,
           found.status,      found.direction,  found.passes, found.converged};
 }
@@ -222,7 +214,7 @@ Tensors9 simulate_point_mass(const Tensor& position, const Tensor& velocity, con
                              double kappa, Number tolerance, Integer max_pivots) {
   const auto [step, z, residual, status] =
       simulate({position, velocity}, u, point_mass_of(parameters), point_mass_options(formulation, stabilization),
-               solve_options(method, ties, kappa, tolerance, max_pivots));
+               ops::solve_options(method, ties, kappa, tolerance, max_pivots));
   return {step.next.position,
           step.next.velocity,
           step.lambda_n,
@@ -277,7 +269,7 @@ Tensors8 simulate_tripod(const Tensor& pose, const Tensor& velocity, const Tenso
                          std::int64_t directions, const Text& method, const Text& ties, double kappa, Number tolerance,
                          Integer max_pivots) {
   const auto [step, z, residual, status] = simulate({pose, velocity}, u, tripod_of(parameters), directions,
-                                                    solve_options(method, ties, kappa, tolerance, max_pivots));
+                                                    ops::solve_options(method, ties, kappa, tolerance, max_pivots));
   return {step.next.pose, step.next.velocity, step.friction, step.normal, step.slip, z, residual, status};
 }
 
@@ -367,18 +359,28 @@ Tensors2 compliant_block_problem(const Tensor& position, const Tensor& velocity,
   return tensors_of(function({position, velocity}, u, compliant_block_of(parameters, dt, sigma, beta)));
 }
 
-constexpr const char* kSolveOptions =
-    R"(str method="auto", str ties="inactive", float kappa=0.0, float? tolerance=None, int? max_pivots=None)";
+// Contacts with friction
+
+Tensors2 friction_problem_of_contacts(const Tensor& J, const Tensor& inverse_mass, const Tensor& v_free,
+                                      const Tensor& limit) {
+  return tensors_of(direct_friction_problem(J, inverse_mass, v_free, limit));
+}
+
+Tensors3 read_friction_of_contacts(const Tensor& z, const Tensor& w, const Tensor& J, const Tensor& inverse_mass,
+                                   const Tensor& v_free) {
+  const DirectFrictionStep step = read_direct_friction(z, w, J, inverse_mass, v_free);
+  return {step.v_next, step.slip, step.impulse};
+}
+
 constexpr const char* kProblem = "(Tensor M, Tensor q)";
 constexpr const char* kMixedProblem = "(Tensor A, Tensor B, Tensor C, Tensor M, Tensor p, Tensor q)";
 constexpr const char* kCertificate = "(Tensor unsolved, Tensor tied, Tensor kinked)";
 constexpr const char* kLineForces = "Tensor lambda_plus, Tensor lambda_minus, Tensor gamma";
 constexpr const char* kGround = "float dt, float sigma, float beta";
 
-// Defines name(arguments) -> results.
 template <class Function>
 void define(torch::Library& library, const Text& name, const Text& arguments, const Text& results, Function function) {
-  library.def((name + "(" + arguments + ") -> " + results).c_str(), function, {at::Tag::pt2_compliant_tag});
+  ops::define_composite(library, name + "(" + arguments + ") -> " + results, function);
 }
 
 // The operators that both bodies on compliant ground have.
@@ -399,7 +401,7 @@ void define_compliant(torch::Library& library, const Text& name) {
 TORCH_LIBRARY_FRAGMENT(lcp, library) {
   const Text velocity = "Tensor v, Tensor u, ", system = "Tensor[] parameters";
   const Text line_step = Text("Tensor v_next, ") + kLineForces;
-  define(library, "_simulate_sliding_block", velocity + system + ", *, str formulation, " + kSolveOptions,
+  define(library, "_simulate_sliding_block", velocity + system + ", *, str formulation, " + ops::kSolveArguments,
          "(" + line_step + ", Tensor z, Tensor residual, Tensor status)", TORCH_FN(simulate_sliding_block));
   define(library, "_sliding_block_problem", velocity + system + ", *, str formulation", kProblem,
          TORCH_FN(sliding_block_problem));
@@ -412,7 +414,7 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
          TORCH_FN(certify_sliding_block));
 
   const Text height = "Tensor x, Tensor v, ", height_step = "Tensor x_next, Tensor v_next, Tensor force";
-  define(library, "_simulate_falling_block", height + "int steps, " + system + ", *, " + kSolveOptions,
+  define(library, "_simulate_falling_block", height + "int steps, " + system + ", *, " + ops::kSolveArguments,
          "(" + height_step + ", Tensor z, Tensor residual, Tensor status)", TORCH_FN(simulate_falling_block));
   define(library, "_falling_block_problem", height + system, kProblem, TORCH_FN(falling_block_problem));
   define(library, "_falling_block_exact_step", height + system, "(" + height_step + ")",
@@ -421,11 +423,12 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
          kCertificate, TORCH_FN(certify_falling_block));
 
   const Text cone = ", *, str formulation, int directions";
-  define(library, "_simulate_planar_block",
-         velocity + system + cone + ", int max_passes, bool relaxed, float? direction_tolerance, " + kSolveOptions,
-         "(Tensor v_next, Tensor force, Tensor z, Tensor residual, Tensor status, Tensor direction, Tensor passes, "
-         "Tensor converged)",
-         TORCH_FN(simulate_planar_block));
+  define(
+      library, "_simulate_planar_block",
+      velocity + system + cone + ", int max_passes, bool relaxed, float? direction_tolerance, " + ops::kSolveArguments,
+      "(Tensor v_next, Tensor force, Tensor z, Tensor residual, Tensor status, Tensor direction, Tensor passes, "
+      "Tensor converged)",
+      TORCH_FN(simulate_planar_block));
   define(library, "_planar_block_problem", velocity + system + ", *, int directions", kProblem,
          TORCH_FN(planar_block_problem));
   define(library, "_planar_block_direction_problem", velocity + "Tensor t, " + system + ", *, int directions", kProblem,
@@ -438,7 +441,7 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
   const Text moving = "Tensor position, Tensor velocity, Tensor u, " + system;
   const Text both = ", *, str formulation, str stabilization", level = ", *, str stabilization";
   const Text point_step = Text("Tensor position_next, Tensor velocity_next, Tensor lambda_n, ") + kLineForces;
-  define(library, "_simulate_point_mass", moving + both + ", " + kSolveOptions,
+  define(library, "_simulate_point_mass", moving + both + ", " + ops::kSolveArguments,
          "(" + point_step + ", Tensor z, Tensor residual, Tensor status)", TORCH_FN(simulate_point_mass));
   define(library, "_point_mass_problem", moving + level, kProblem, TORCH_FN(point_mass_problem));
   define(library, "_point_mass_mixed_problem", moving + both, kMixedProblem, TORCH_FN(point_mass_mixed_problem));
@@ -447,7 +450,7 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
          TORCH_FN(certify_point_mass));
 
   const Text turning = "Tensor pose, Tensor velocity, Tensor u, " + system, polygon = ", *, int directions";
-  define(library, "_simulate_tripod", turning + polygon + ", " + kSolveOptions,
+  define(library, "_simulate_tripod", turning + polygon + ", " + ops::kSolveArguments,
          "(Tensor pose_next, Tensor velocity_next, Tensor friction, Tensor normal, Tensor slip, Tensor z, Tensor "
          "residual, "
          "Tensor status)",
@@ -470,6 +473,12 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
          TORCH_FN(compliant_block_problem<dual_problem>));
   define(library, "_compliant_block_rigid_problem", moving + ", *, " + kGround, kProblem,
          TORCH_FN(compliant_block_problem<rigid_problem>));
+
+  const Text contacts = "Tensor J, Tensor inverse_mass, Tensor v_free";
+  define(library, "_direct_friction_problem", contacts + ", Tensor limit", kProblem,
+         TORCH_FN(friction_problem_of_contacts));
+  define(library, "_read_direct_friction", "Tensor z, Tensor w, " + contacts,
+         "(Tensor v_next, Tensor slip, Tensor impulse)", TORCH_FN(read_friction_of_contacts));
 }
 
 }  // namespace

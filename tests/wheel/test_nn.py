@@ -136,6 +136,17 @@ def test_differentiates_in_all_parameters(name):
 
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if name not in ("state map", "matrix")])
+def test_an_ensemble_is_mapped_and_a_model_compiled(name):
+    module, (v, u) = solvable(name), inputs()
+    call = Call(module, lambda module: module.step(v, u).v_next)
+    parameters = {key: torch.stack([x, x]) for key, x in call.named_parameters()}
+    mapped = torch.func.vmap(lambda given: torch.func.functional_call(call, given, ()))(parameters)
+    compiled = torch.compile(lambda: call(), fullgraph=True, backend="aot_eager")()
+    torch.testing.assert_close(mapped, call().expand(2, -1))
+    torch.testing.assert_close(compiled, call())
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if name not in ("state map", "matrix")])
 def test_steps_solve_the_learned_problem(name):
     """v_next and the force belong to each other, and z solves the LCP of G and f."""
     module, (v, u) = solvable(name), inputs()
