@@ -146,8 +146,7 @@ FourTensors contacts_of_scene(const Scene& self, const std::vector<Tensor>& stat
   return {found.gap, found.J, found.normal, found.point};
 }
 
-// (body, ball, other_body, index) of each pair, where other_body is Plane::kWorld and the index that of the plane for a
-// fixed plane; and whether it is a pair with a plane.
+// The numbers (body, ball, 1 for a plane or 0 for a ball, other_body, index) of each ContactPair.
 std::vector<std::vector<std::int64_t>> pairs_of_scene(const Scene& self) {
   std::vector<std::vector<std::int64_t>> pairs;
   for (const ContactPair& pair : contact_pairs(self->scene)) {

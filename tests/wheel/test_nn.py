@@ -202,6 +202,10 @@ def test_a_basis_that_does_not_exist_is_named():
         StructuredMatrix(3, basis="full")
 
 
+def test_the_layer_is_that_of_the_package():
+    assert nn.LCP is torchlcp.LCP
+
+
 # Each module
 
 

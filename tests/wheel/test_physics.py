@@ -194,6 +194,7 @@ def test_options_of_the_solver_are_passed_on(name):
         (lambda: RigidBody.ball(1.0, -1.0), "radius must be > 0; got -1.0"),
         (lambda: RigidBody.box(1.0, (1.0, 0.0, 1.0)), "size must be > 0; got 0.0"),
         (lambda: RigidScene([], [], dt=-1.0, mu=0.3), "dt must be > 0; got -1.0"),
+        (lambda: RigidScene([], [], dt=1.0, mu=0.3, restitution=-0.5), r"restitution must be in \[0, 1\]; got -0.5"),
     ],
 )
 def test_numbers_out_of_their_range_are_named(make, message):
@@ -373,6 +374,15 @@ def test_a_particle_flies_rests_and_slides():
     assert rigid.velocity_next.tolist() == pytest.approx([1 - 0.3 * (1 + 0.01 * G), 0, 0])
 
 
+@pytest.mark.parametrize("sigma", [1e-3, 1e-2])
+def test_a_particle_that_sticks_creeps(sigma):
+    """v = sigma w times its impulse, with w = 1 / m."""
+    ground = CompliantGround(mu=0.3, stiffness=1e4, dissipation=0.05, sigma=sigma)
+    resting = numbers(0, 0, -2 * G / 1e4), numbers(0, 0, 0)
+    step = CompliantParticle(2.0, 0.01, G, ground).step(resting, numbers(1, 0, 0))
+    assert step.velocity_next[0].item() == pytest.approx(sigma / (1 + sigma) * 0.01 / 2)
+
+
 def test_a_compliant_block_rests_on_two_corners():
     sunk = 0.1 - G / 1e4  # each corner bears a half of 2 kg
     state, u = (numbers(0, sunk, 0), numbers(0, 0, 0)), numbers(0, 0, 0)
@@ -427,6 +437,14 @@ def test_a_ball_falls_and_rebounds():
     torch.testing.assert_close(rollout.velocity_next[fall - 2, 0, 2].item(), -(fall - 1) * 0.002 * G)
     assert z[fall + 1 :].max().item() - 0.1 == pytest.approx(0.05, rel=0.05)
     assert scene.energy(start).item() == pytest.approx(2 * G * 0.3)
+
+
+def test_a_body_has_drag_and_a_scene_gravity_of_any_direction():
+    scene = RigidScene([RigidBody(2.0, torch.eye(3).double(), torch.zeros(0, 3).double(), torch.zeros(0).double(), drag=4.0)],
+                       [], dt=0.01, mu=0.0, gravity=(0.0, 2.0, 0.0))
+    step = scene.step(BALL, torch.zeros(1, 6).double())
+    assert step.velocity_next[0].tolist() == pytest.approx([3 * (1 - 4 * 0.01 / 2), 0.02, 0])
+    assert step.gamma.shape == (0,) and scene.contact_pairs() == []
 
 
 @pytest.mark.parametrize("formulation", ["exact_cone", "polyhedral", "compliant"])

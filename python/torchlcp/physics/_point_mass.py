@@ -102,11 +102,6 @@ class PointMass(System):
     gravity: Tensor | float
     restitution: Tensor | float = 0.0
 
-    def __post_init__(self) -> None:
-        if isinstance(self.restitution, (int, float)) and not 0 <= self.restitution <= 1:
-            raise ValueError(f"restitution must be in [0, 1]; got {self.restitution}")
-        super().__post_init__()
-
     def simulate(
         self,
         state: PointMassState | tuple[Tensor, Tensor],

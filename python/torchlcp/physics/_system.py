@@ -71,6 +71,8 @@ _POSITIVE = frozenset({"mass", "inertia", "dt", "width", "height", "stiffness", 
 
 def check_number(name: str, value: float) -> float:
     """The value of a parameter. Raises ValueError where it is out of its range."""
+    if name == "restitution" and not 0 <= value <= 1:
+        raise ValueError(f"restitution must be in [0, 1]; got {value}")
     positive = name in _POSITIVE
     if not math.isfinite(value) or value < 0 or (positive and value == 0):
         raise ValueError(f"{name} must be {'>' if positive else '>='} 0; got {value}")
