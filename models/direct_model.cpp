@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "lcp/nn/torchscript.h"
-#include "lcp/solve.h"
+#include "models/formulas.h"
 
 namespace lcp::nn {
 namespace {
@@ -22,7 +22,7 @@ NamedNumbers units_of(const DirectModelOptions& options) {
 }  // namespace
 
 torch::Tensor DirectModelOptions::forces_of(const torch::Tensor& lambda) const {
-  return forces_ == DirectForces::kSlack ? max_friction() - lambda.flip(-1) : lambda;
+  return direct_forces(lambda, max_friction(), forces_ == DirectForces::kSlack);
 }
 
 DirectModelImpl::DirectModelImpl(const DirectModelOptions& options_) : options(options_) {
@@ -54,15 +54,15 @@ void DirectModelImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor DirectModelImpl::f_of(const torch::Tensor& v, const torch::Tensor& u) {
-  return f(v, u) * options.velocity_scale();
+  return direct_f(f(v, u), options.velocity_scale());
 }
 
 torch::Tensor DirectModelImpl::G_of(const torch::Tensor& v, const torch::Tensor& u) {
-  return G(v, u).unflatten(-1, {2, 2}) * (options.velocity_scale() / options.force_scale());
+  return direct_G(G(v, u), options.velocity_scale(), options.force_scale());
 }
 
 torch::Tensor DirectModelImpl::forward(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& p) {
-  return f_of(v, u) + (G_of(v, u) * p.unsqueeze(-2)).sum(-1);
+  return affine(G_of(v, u), p, f_of(v, u));
 }
 
 torch::Tensor DirectModelImpl::nonlinearity() const {
@@ -72,12 +72,10 @@ torch::Tensor DirectModelImpl::nonlinearity() const {
 
 DirectModelImpl::Step DirectModelImpl::step(const torch::Tensor& v_given, const torch::Tensor& u_given) {
   const torch::Tensor v = v_given.to(f->affine->weight), u = u_given.to(f->affine->weight);
-  const torch::Tensor matrix = G_of(v, u);
-  const SolveResult result = options.forces() == DirectForces::kSlack
-                                 ? solve(matrix, f_of(v, u))
-                                 : solve(-matrix.flip(-1), f_of(v, u) + options.max_friction() * matrix.sum(-1));
-  const torch::Tensor v_next = result.w.select(-1, 0) - result.w.select(-1, 1);
-  return {v_next, options.mass() * (v_next - v) / options.dt() - u, result.status};
+  const auto [v_next, force, status] =
+      direct_step(v, u, f_of(v, u), G_of(v, u), options.max_friction(), options.forces() == DirectForces::kSlack,
+                  options.mass(), options.dt());
+  return {v_next, force, status};
 }
 
 std::string torchscript_bytes(const DirectModel& given) {

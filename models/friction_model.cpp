@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "models/formulas.h"
 #include "models/traditional_models.h"
 
 namespace lcp::nn {
@@ -17,8 +18,8 @@ class FrictionModel : public TraditionalModelImpl {
   }
 
   Tensor rows(const Tensor& theta) const override {
-    const Tensor limit = theta.unsqueeze(-1) * (options.mass() * options.gravity() / options.force_unit());
-    return frictionless_rows_ + at::constant_pad_nd(limit, {5, 0, 2, 0});  // W33
+    return friction_rows(frictionless_rows_, theta.squeeze(-1),
+                         options.mass() * options.gravity() / options.force_unit());
   }
 
   // mu from about .1 to 10.
@@ -27,12 +28,6 @@ class FrictionModel : public TraditionalModelImpl {
   }
 
   void start(double mu, double) override { assign(mu_, torch::tensor(mu, torch::kDouble), 0); }
-
- protected:
-  // While the block sticks, v_next is the round-off of a sum that cancels; only the derivative of that sum matters.
-  Tensor resting(const Tensor& v_next, const Tensor& gamma) const override {
-    return at::where(gamma == 0, v_next - v_next.detach(), v_next);
-  }
 
  private:
   Tensor mu_;                 // []

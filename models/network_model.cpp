@@ -4,18 +4,13 @@
 #include <vector>
 
 #include "lcp/nn/state_map.h"
+#include "models/formulas.h"
 #include "models/traditional_models.h"
 
 namespace lcp::nn {
 namespace {
 
 using torch::Tensor;
-
-// The antisymmetric matrix [..., 3, 3] with the entries (0, 1), (0, 2), (1, 2) of its upper triangle.
-Tensor antisymmetric(const Tensor& upper) {
-  const Tensor a = upper.select(-1, 0), b = upper.select(-1, 1), c = upper.select(-1, 2), zero = at::zeros_like(a);
-  return at::stack({zero, a, b, -a, zero, c, -b, -c, zero}, -1).unflatten(-1, {3, 3});
-}
 
 // Sets the affine part of a map, plus noise.
 void assign_affine(StateMap& map, const Tensor& weight, const Tensor& bias, double noise) {
@@ -38,8 +33,7 @@ class NetworkModel : public TraditionalModelImpl {
   }
 
   Tensor G_of(const Tensor& v, const Tensor& u, const Tensor& theta) const override {
-    const Tensor phi = phi_->value(v, u, of_map(0, theta));
-    return phi.unsqueeze(-1) * phi.unsqueeze(-2) + antisymmetric(beta_->value(v, u, of_map(1, theta)));
+    return network_matrix(phi_->value(v, u, of_map(0, theta)), beta_->value(v, u, of_map(1, theta)));
   }
 
   Tensor f_of(const Tensor& v, const Tensor& u, const Tensor& theta) const override {

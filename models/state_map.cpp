@@ -4,6 +4,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/types.h>
 
+#include "models/formulas.h"
 #include "models/parameter_vector.h"
 
 namespace lcp::nn {
@@ -33,17 +34,19 @@ void StateMapImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor StateMapImpl::value(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& theta) const {
-  const auto state = at::broadcast_tensors({v / options.velocity_scale(), u / options.force_scale()});
-  const torch::Tensor s = at::stack(state, -1);
-  ParameterReader parameters(theta);
-  const auto linear = [&](const torch::nn::Linear& layer, const torch::Tensor& x) {
-    torch::Tensor y = (parameters.next(layer->weight) * x.unsqueeze(-2)).sum(-1);
-    return layer->bias.defined() ? y + parameters.next(layer->bias) : y;
+  ParameterReader reader(theta);
+  const auto next = [&](const torch::Tensor& parameter) {
+    return parameter.defined() ? reader.next(parameter) : torch::Tensor();
   };
-  torch::Tensor y = linear(affine, s);
-  if (options.hidden() == 0) return y;
-  const torch::Tensor hidden = at::tanh(linear(hidden_in, s));
-  return y + linear(hidden_out, hidden);
+  StateMapTensors parameters;
+  parameters.affine_weight = next(affine->weight);
+  parameters.affine_bias = next(affine->bias);
+  if (options.hidden() > 0) {
+    parameters.hidden_in_weight = next(hidden_in->weight);
+    parameters.hidden_in_bias = next(hidden_in->bias);
+    parameters.hidden_out_weight = next(hidden_out->weight);
+  }
+  return state_map(v, u, parameters, options.velocity_scale(), options.force_scale());
 }
 
 std::int64_t StateMapImpl::size() const { return parameter_count(*this); }

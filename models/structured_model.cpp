@@ -1,5 +1,6 @@
 #include <torch/types.h>
 
+#include "models/formulas.h"
 #include "models/parameter_vector.h"
 #include "models/traditional_models.h"
 
@@ -20,8 +21,7 @@ class StructuredModel : public TraditionalModelImpl {
     const Tensor learned = parameters.next(learned_), phi = parameters.next(matrix_->phi);
     const Tensor beta = parameters.next(matrix_->beta);
     const Tensor alpha = matrix_->alpha.defined() ? parameters.next(matrix_->alpha) : Tensor();
-    return at::cat({matrix_->value(phi, beta, alpha), at::where(held.slice(1, 3) != 0, values.slice(1, 3), learned)},
-                   -1);
+    return structured_rows(matrix_->value(phi, beta, alpha), learned, held, values);
   }
 
   void start(double mu, double noise) override {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lcp/nn/torchscript.h"
+#include "models/formulas.h"
 #include "models/parameter_vector.h"
 #include "models/traditional_models.h"
 
@@ -29,10 +30,8 @@ const auto& entry_of(const TraditionalModelOptions& options) {
   return kModels[static_cast<std::size_t>(options.parameters())];
 }
 
-// (v, u, 1) in the units of the model, [..., 3].
-Tensor state_of(const Tensor& v, const Tensor& u, const TraditionalModelImpl& model) {
-  const auto state = at::broadcast_tensors({v / model.velocity_unit(), u / model.options.force_unit()});
-  return at::stack({state[0], state[1], at::ones_like(state[0])}, -1);
+BlockUnits block_units(const TraditionalModelOptions& options) {
+  return {options.mass(), options.dt(), options.force_unit()};
 }
 
 NamedNumbers units_of(const TraditionalModelImpl& model) {
@@ -84,9 +83,7 @@ std::shared_ptr<torch::nn::Module> TraditionalModelImpl::clone(const std::option
   return copy.ptr();
 }
 
-Tensor TraditionalModelImpl::true_rows(double limit) {
-  return numbers({1, -1, 1, 1, 1, 0, -1, 1, 1, -1, -1, 0, -1, -1, 0, 0, 0, limit}).view({3, 6});
-}
+Tensor TraditionalModelImpl::true_rows(double limit) { return nn::true_rows(limit); }
 
 Tensor TraditionalModelImpl::rows_of(double mu) const {
   return true_rows(mu * options.mass() * options.gravity() / options.force_unit());
@@ -118,7 +115,7 @@ Tensor TraditionalModelImpl::G_of(const Tensor&, const Tensor&, const Tensor& th
 }
 
 Tensor TraditionalModelImpl::f_of(const Tensor& v, const Tensor& u, const Tensor& theta) const {
-  return (rows(theta).slice(-1, 3) * state_of(v, u, *this).unsqueeze(-2)).sum(-1);
+  return f_of_rows(rows(theta), v, u, block_units(options));
 }
 
 std::int64_t TraditionalModelImpl::size() const { return parameter_count(*this); }
@@ -132,10 +129,8 @@ Tensor TraditionalModelImpl::random(std::int64_t count, at::Generator generator)
 }
 
 Tensor TraditionalModelImpl::sticks(const Tensor& lambda, const Tensor& gamma) {
-  return (gamma == 0) | (lambda > 0).all(-1);
+  return solution_sticks(lambda, gamma);
 }
-
-Tensor TraditionalModelImpl::resting(const Tensor& v_next, const Tensor&) const { return v_next; }
 
 TraditionalModelImpl::Step TraditionalModelImpl::step(const Tensor& v_given, const Tensor& u_given,
                                                       const SolveOptions& solve_options) {
@@ -143,17 +138,12 @@ TraditionalModelImpl::Step TraditionalModelImpl::step(const Tensor& v_given, con
   return step(v, u, G_of(v, u), f_of(v, u), solve_options);
 }
 
-TraditionalModelImpl::Step TraditionalModelImpl::step(const Tensor& v_given, const Tensor& u_given, const Tensor& G,
+TraditionalModelImpl::Step TraditionalModelImpl::step(const Tensor& v, const Tensor& u, const Tensor& G,
                                                       const Tensor& f, const SolveOptions& solve_options) const {
-  const SolveResult result = solve(G, f, solve_options);
-  const auto given = at::broadcast_tensors({v_given.to(dynamics), u_given.to(dynamics), result.z.select(-1, 0)});
-  const Tensor &v = given[0], &u = given[1];
-  const Tensor lambda = result.z.slice(-1, 0, 2), gamma = result.z.select(-1, 2);
-  const Tensor sum = (dynamics * at::cat({state_of(v, u, *this), result.z}, -1)).sum(-1);
-  Tensor v_next = resting(sum * velocity_unit(), gamma);
-  if (exact_rest) v_next = at::where(sticks(lambda, gamma), at::zeros_like(v_next), v_next);
-  return {v_next, lambda * options.force_unit(), gamma * velocity_unit(),
-          options.mass() * (v_next - v) / options.dt() - u, result.status};
+  const auto [v_next, lambda, gamma, force, status] =
+      traditional_step(v, u, G, f, dynamics, block_units(options), options.parameters() == Parameters::kFriction,
+                       exact_rest, solve_options);
+  return {v_next, lambda, gamma, force, status};
 }
 
 std::string torchscript_bytes(const TraditionalModel& given) {

@@ -185,7 +185,8 @@ def equality_impulses(J: Tensor, v_hat: Tensor, R: Tensor, v: Tensor) -> Tensor:
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return torch.ops.lcp.equality_impulses(J, v_hat, R, v)
+    gamma: Tensor = torch.ops.lcp.equality_impulses(J, v_hat, R, v)
+    return gamma
 
 
 def contact_dual(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor) -> ContactDual:
@@ -248,4 +249,5 @@ def delassus_diagonal(A: Tensor, J: Tensor) -> Tensor:
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return torch.ops.lcp.delassus_diagonal(A, J)
+    w: Tensor = torch.ops.lcp.delassus_diagonal(A, J)
+    return w

@@ -252,4 +252,5 @@ def gradient_radius(M: Tensor, q: Tensor, z: Tensor, dq: Tensor) -> Tensor:
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return torch.ops.lcp.gradient_radius(M, q, z, dq)
+    radius: Tensor = torch.ops.lcp.gradient_radius(M, q, z, dq)
+    return radius

@@ -45,4 +45,5 @@ def unpad(x: Tensor, sizes: Tensor) -> list[Tensor]:
     Raises:
         RuntimeError: a shape or dtype does not fit, or a size is not in 0..n.
     """
-    return torch.ops.lcp.unpad(x, sizes)
+    parts: list[Tensor] = torch.ops.lcp.unpad(x, sizes)
+    return parts

@@ -1,10 +1,13 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import pytest
 from runs import WITHOUT_FIGURES
+
+PYTHON = pathlib.Path(__file__).parents[2] / "python"
 
 
 def pytest_configure(config):
@@ -36,6 +39,20 @@ def library(build):
     import torch
 
     torch.ops.load_library(build / "lib" / "libtorchlcp.so")
+
+
+@pytest.fixture(scope="session")
+def package(build, tmp_path_factory):
+    """A folder from which the package torchlcp can be imported, with the library of the build."""
+    import torch
+
+    folder = tmp_path_factory.mktemp("package")
+    shutil.copytree(PYTHON / "torchlcp", folder / "torchlcp")
+    (folder / "torchlcp" / "libtorchlcp.so").symlink_to(build / "lib" / "libtorchlcp.so")
+    built = (PYTHON / "build_backend" / "_built.py.in").read_text()
+    built = built.replace("@version@", "0").replace("@torch_version@", torch.__version__.partition("+")[0])
+    (folder / "torchlcp" / "_built.py").write_text(built)
+    return folder
 
 
 @pytest.fixture

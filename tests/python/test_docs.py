@@ -25,9 +25,10 @@ def in_a_fork(function, *arguments):
 
 
 @pytest.fixture
-def run(build, capfd, monkeypatch):
-    """Runs code in the project's folder; returns what it printed."""
+def run(build, package, capfd, monkeypatch):
+    """Runs code in the project's folder, where torchlcp can be imported; returns what it printed."""
     monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(package)
 
     def call(code):
         in_a_fork(exec, code.replace('"build/lib', f'"{build}/lib'), {"__name__": "__main__"})
@@ -41,7 +42,7 @@ def run(build, capfd, monkeypatch):
 @pytest.mark.parametrize(
     "number, more, printed",
     [
-        (0, "print(z, status, M.grad)", "tensor([[0.5000, 0.0000],\n        [0.3333, 0.3333]]"),
+        (0, "print(z, mu.grad)", "tensor([[0.5000, 0.0000],\n        [0.3333, 0.3333]]"),
         (1, "", "tensor([0.0000, 0.7057]"),
     ],
 )
@@ -81,10 +82,11 @@ KNOWN = {
     "rigid": ["friction", "batch", "lcp/ties.h"],
     "systems": ["lcs"],
     "ops": ["systems", "rigid", "contact/tensor_cone.h", "lcp"],
-    "physics": ["lcp/physics", "contact/tensor_cone.h", "Eigen"],
-    "learning": ["lcp/learning"],
+    "ops/composite.h": ["lcp"],
+    "physics": ["lcp/physics", "contact/tensor_cone.h", "ops/composite.h", "Eigen"],
+    "learning": ["lcp/learning", "ops/composite.h"],
     "identification": ["lcp/identification"],
-    "models": ["lcp/nn"],
+    "models": ["lcp/nn", "ops/composite.h"],
     "training": ["lcp/physics", "lcp/learning", "lcp/identification", "lcp/nn", "Eigen"],
     "lcp": ["lcp/method.h", "lcp/status.h", "lcp/ties.h", "LibTorch"],
     "lcp/physics": ["lcp"],

@@ -166,10 +166,6 @@ class TraditionalModelImpl : public torch::nn::Module {
 
   /// The rows of a true block with the friction coefficient mu, [3, 6], float64.
   torch::Tensor rows_of(double mu) const;
-
-  /// v_next, [...], m/s, which is exactly 0 where a model knows by gamma, [...], m/s, that the block sticks. The
-  /// default is v_next as it is, with its round-off.
-  virtual torch::Tensor resting(const torch::Tensor& v_next, const torch::Tensor& gamma) const;
 };
 
 class TraditionalModel : public torch::nn::ModuleHolder<TraditionalModelImpl> {

@@ -1,0 +1,184 @@
+"""A point that slides on a plane under a force and isotropic dry friction."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from torchlcp.physics._system import Problem, RolloutCertificate, System, first_step
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from torchlcp.physics._system import SolveOptions
+
+__all__ = ["PlanarBlock", "PlanarBlockSolution", "PlanarBlockStep"]
+
+
+class PlanarBlockStep(NamedTuple):
+    """v_next [..., 2], m/s, and the friction force [..., 2], N."""
+
+    v_next: Tensor
+    force: Tensor
+
+
+class PlanarBlockSolution(NamedTuple):
+    """A step, [...], or a rollout, [steps, ...]; NaN where the status is not SOLVED.
+
+    v_next: [..., 2], m/s.
+    force: [..., 2], N, friction.
+    z: [..., n], the unknowns of the LCP.
+    residual: [...], its natural residual max_i |min(z_i, w_i)|, without a gradient.
+    status: [...], int8, the values of torchlcp.Status.
+    direction: [..., 2], the sliding direction of the last pass; 0 in the formulation "polyhedral", which has none.
+    passes: [...], int64, LCPs solved for the step.
+    converged: [...], bool, false where "fixed_point" ran out of passes.
+    """
+
+    v_next: Tensor
+    force: Tensor
+    z: Tensor
+    residual: Tensor
+    status: Tensor
+    direction: Tensor
+    passes: Tensor
+    converged: Tensor
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PlanarBlock(System):
+    """A point that slides on a plane under a force and isotropic dry friction, stepped in time as an LCP.
+
+        m (v_next - v) / dt = u + f,   |f| <= mu m g,   f = -mu m g v_next / |v_next| where v_next != 0
+
+    mass: [...], kg, > 0; a number or a tensor, like all parameters, which broadcast against the state.
+    dt: [...], s, > 0.
+    mu: [...], the friction coefficient, >= 0.
+    gravity: [...], m/s^2, >= 0.
+
+    Raises ValueError where a number is out of its range. Results have the dtype of v and are differentiable in v, u and
+    all parameters, but for residual, status, passes and converged.
+
+        Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
+    """
+
+    mass: Tensor | float
+    dt: Tensor | float
+    mu: Tensor | float
+    gravity: Tensor | float
+
+    def simulate(
+        self,
+        v: Tensor,
+        u: Tensor,
+        *,
+        formulation: str = "exact_direction",
+        directions: int = 8,
+        max_passes: int = 30,
+        relaxed: bool = False,
+        direction_tolerance: float | None = None,
+        **options: Unpack[SolveOptions],
+    ) -> PlanarBlockSolution:
+        """Many steps, each of which begins with v_next of the step before; returns tensors [steps, ...].
+
+        Args:
+            v: [..., 2], m/s, before the first step, float32 or float64.
+            u: [steps, ..., 2], N, the force in each step.
+            formulation: "exact_direction", with the direction of v* = v + dt u / m, which is exact for every number of
+                directions; "fixed_point", which finds the direction by repeated LCPs; or "polyhedral", with friction in
+                a polygon inscribed in the disk.
+            directions: n, the number of directions of the polygon, even, at least 4.
+            max_passes: of "fixed_point", the largest number of LCPs for a step, >= 1.
+            relaxed: of "fixed_point": passes that converge wherever the block slides.
+            direction_tolerance: of "fixed_point": the change of the direction at which it has converged. None: 1e-12 in
+                float64, 1e-5 in float32.
+            options: see SolveOptions. Only "polyhedral" uses ties; the others have "midpoint", which is exact for them.
+
+        Raises:
+            RuntimeError: a shape, dtype or option does not fit.
+        """
+        return PlanarBlockSolution(
+            *torch.ops.lcp._simulate_planar_block(
+                v,
+                u,
+                self._parameters(),
+                formulation=formulation,
+                directions=directions,
+                max_passes=max_passes,
+                relaxed=relaxed,
+                direction_tolerance=direction_tolerance,
+                **options,
+            )
+        )
+
+    def step(
+        self,
+        v: Tensor,
+        u: Tensor,
+        *,
+        formulation: str = "exact_direction",
+        directions: int = 8,
+        max_passes: int = 30,
+        relaxed: bool = False,
+        direction_tolerance: float | None = None,
+        **options: Unpack[SolveOptions],
+    ) -> PlanarBlockSolution:
+        """One step, as simulate, of the force u [..., 2], N; returns tensors [...]."""
+        return first_step(
+            self.simulate(
+                v,
+                u.unsqueeze(0),
+                formulation=formulation,
+                directions=directions,
+                max_passes=max_passes,
+                relaxed=relaxed,
+                direction_tolerance=direction_tolerance,
+                **options,
+            )
+        )
+
+    def exact_step(self, v: Tensor, u: Tensor) -> PlanarBlockStep:
+        """The step in closed form: v_next = v* max(1 - dt mu g / |v*|, 0) with v* = v + dt u / m."""
+        return PlanarBlockStep(*torch.ops.lcp._planar_block_exact_step(v, u, self._parameters()))
+
+    def problem(self, v: Tensor, u: Tensor, *, directions: int = 8) -> Problem:
+        """The LCP of a step in the formulation "polyhedral", of directions + 1 unknowns; v [..., 2], u [..., 2]."""
+        return Problem(*torch.ops.lcp._planar_block_problem(v, u, self._parameters(), directions=directions))
+
+    def direction_problem(self, v: Tensor, u: Tensor, t: Tensor, *, directions: int = 8) -> Problem:
+        """The LCP of a step that slides in the direction t, [..., 2], of length 1, or sticks, t = 0."""
+        return Problem(
+            *torch.ops.lcp._planar_block_direction_problem(v, u, t, self._parameters(), directions=directions)
+        )
+
+    def certify(
+        self,
+        v: Tensor,
+        u: Tensor,
+        rollout: PlanarBlockSolution,
+        *,
+        formulation: str = "exact_direction",
+        directions: int = 8,
+        tolerance: float | None = None,
+    ) -> RolloutCertificate:
+        """Certifies the gradient of the rollout that simulate returned for the same arguments.
+
+        Where "fixed_point" has not converged, only the last pass is certified.
+
+        Args:
+            tolerance: as in torchlcp.certify.
+        """
+        return RolloutCertificate(
+            *torch.ops.lcp._certify_planar_block(
+                v,
+                u,
+                self._parameters(),
+                rollout,
+                formulation=formulation,
+                directions=directions,
+                tolerance=tolerance,
+            )
+        )

@@ -1,0 +1,131 @@
+"""A block that slides on a line under a force and dry friction."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from torchlcp.physics._system import MixedProblem, Problem, RolloutCertificate, System, first_step
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from torchlcp.physics._system import SolveOptions
+
+__all__ = ["SlidingBlock", "SlidingBlockSolution", "SlidingBlockStep"]
+
+
+class SlidingBlockStep(NamedTuple):
+    """The result of a step, each [...].
+
+    v_next: m/s.
+    lambda_plus, lambda_minus: N, the friction forces along +x and -x.
+    gamma: m/s, the slack velocity, which is |v_next| where it is unique.
+    """
+
+    v_next: Tensor
+    lambda_plus: Tensor
+    lambda_minus: Tensor
+    gamma: Tensor
+
+
+class SlidingBlockSolution(NamedTuple):
+    """A step, [...], or a rollout, [steps, ...]; NaN where the status is not SOLVED.
+
+    v_next, lambda_plus, lambda_minus, gamma: as in SlidingBlockStep.
+    z: [..., n], the unknowns of the LCP.
+    residual: [...], its natural residual max_i |min(z_i, w_i)|, without a gradient.
+    status: [...], int8, the values of torchlcp.Status.
+    """
+
+    v_next: Tensor
+    lambda_plus: Tensor
+    lambda_minus: Tensor
+    gamma: Tensor
+    z: Tensor
+    residual: Tensor
+    status: Tensor
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SlidingBlock(System):
+    """A block that slides on a line under a force and dry friction, stepped in time as an LCP.
+
+        m (v_next - v) / dt = u + f,   |f| <= mu m g,   f = -mu m g sign(v_next) where v_next != 0
+
+    mass: [...], kg, > 0; a number or a tensor, like all parameters, which broadcast against the state.
+    dt: [...], s, > 0.
+    mu: [...], the friction coefficient, >= 0.
+    gravity: [...], m/s^2, >= 0.
+
+    Raises ValueError where a number is out of its range. Results have the dtype of v and are differentiable in v, u and
+    all parameters, but for residual and status.
+
+        Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
+    """
+
+    mass: Tensor | float
+    dt: Tensor | float
+    mu: Tensor | float
+    gravity: Tensor | float
+
+    def simulate(
+        self, v: Tensor, u: Tensor, *, formulation: str = "traditional", **options: Unpack[SolveOptions]
+    ) -> SlidingBlockSolution:
+        """Many steps, each of which begins with v_next of the step before; returns tensors [steps, ...].
+
+        Args:
+            v: [...], m/s, before the first step, float32 or float64.
+            u: [steps, ...], N, the force in each step.
+            formulation: "traditional", z = (lambda_plus, lambda_minus, gamma); "mixed", the same with the velocity as an
+                unknown of either sign; "direct", z = (v_next+, v_next-), whose solution is unique; or "forward",
+                z = v_next, for motion to the right only.
+            options: see SolveOptions.
+
+        Raises:
+            RuntimeError: a shape, dtype or option does not fit.
+        """
+        return SlidingBlockSolution(
+            *torch.ops.lcp._simulate_sliding_block(v, u, self._parameters(), formulation=formulation, **options)
+        )
+
+    def step(
+        self, v: Tensor, u: Tensor, *, formulation: str = "traditional", **options: Unpack[SolveOptions]
+    ) -> SlidingBlockSolution:
+        """One step, as simulate, of the force u [...], N; returns tensors [...]."""
+        return first_step(self.simulate(v, u.unsqueeze(0), formulation=formulation, **options))
+
+    def exact_step(self, v: Tensor, u: Tensor) -> SlidingBlockStep:
+        """The step in closed form: v_next = sign(v*) max(|v*| - dt mu g, 0) with v* = v + dt u / m."""
+        return SlidingBlockStep(*torch.ops.lcp._sliding_block_exact_step(v, u, self._parameters()))
+
+    def problem(self, v: Tensor, u: Tensor, *, formulation: str = "traditional") -> Problem:
+        """The LCP of a step, of a formulation that is not "mixed"; v [...], m/s, and u [...], N."""
+        return Problem(*torch.ops.lcp._sliding_block_problem(v, u, self._parameters(), formulation=formulation))
+
+    def mixed_problem(self, v: Tensor, u: Tensor) -> MixedProblem:
+        """The problem of a step in the formulation "mixed", with x = v_next; v [...], m/s, and u [...], N."""
+        return MixedProblem(*torch.ops.lcp._sliding_block_mixed_problem(v, u, self._parameters()))
+
+    def certify(
+        self,
+        v: Tensor,
+        u: Tensor,
+        rollout: SlidingBlockSolution,
+        *,
+        formulation: str = "traditional",
+        tolerance: float | None = None,
+    ) -> RolloutCertificate:
+        """Certifies the gradient of the rollout that simulate returned for the same v, u and formulation.
+
+        Args:
+            tolerance: as in torchlcp.certify.
+        """
+        return RolloutCertificate(
+            *torch.ops.lcp._certify_sliding_block(
+                v, u, self._parameters(), rollout, formulation=formulation, tolerance=tolerance
+            )
+        )

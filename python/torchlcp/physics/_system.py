@@ -1,0 +1,121 @@
+"""What the systems have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["MixedProblem", "Problem", "RolloutCertificate", "SolveOptions"]
+
+
+class Problem(NamedTuple):
+    """M [..., n, n] and q [..., n] of the LCP w = M z + q, 0 <= z perp w >= 0, for torchlcp.solve."""
+
+    M: Tensor
+    q: Tensor
+
+
+class MixedProblem(NamedTuple):
+    """0 = A x + B z + p, w = C x + M z + q, 0 <= z perp w >= 0, for torchlcp.solve_mixed.
+
+    A [..., k, k], B [..., k, n], C [..., n, k], M [..., n, n], p [..., k] and q [..., n].
+    """
+
+    A: Tensor
+    B: Tensor
+    C: Tensor
+    M: Tensor
+    p: Tensor
+    q: Tensor
+
+
+class RolloutCertificate(NamedTuple):
+    """How many steps of each trajectory have no solution, or no ordinary gradient: int64, [...], without a gradient.
+
+    unsolved: steps whose status is not SOLVED.
+    tied: steps in whose LCP a pair is tied, z_i = w_i = 0. The gradient may be exact nevertheless: a block that sticks
+        strictly within its friction cone has tied pairs, but its velocity is 0 in a neighbourhood.
+    kinked: tied steps in which the tie can change the next state, as between sticking and sliding, or at the first
+        contact. There are only one-sided derivatives, and the gradient is the one that the option ties selects.
+    """
+
+    unsolved: Tensor
+    tied: Tensor
+    kinked: Tensor
+
+
+class SolveOptions(TypedDict, total=False):
+    """Options of torchlcp.solve, which a system takes as keywords: method, ties, kappa, tolerance and max_pivots.
+
+    With the default method, kappa = 0 and no max_pivots, most rollouts are a single walk through all steps; otherwise
+    they are a loop over torchlcp.solve.
+    """
+
+    method: str
+    ties: str
+    kappa: float
+    tolerance: float | None
+    max_pivots: int | None
+
+
+# Parameters that must be > 0. The others must be >= 0.
+_POSITIVE = frozenset({"mass", "inertia", "dt", "width", "height", "stiffness", "sigma", "radius", "size"})
+
+
+def check_number(name: str, value: float) -> float:
+    """The value of a parameter. Raises ValueError where it is out of its range."""
+    if name == "restitution" and not 0 <= value <= 1:
+        raise ValueError(f"restitution must be in [0, 1]; got {value}")
+    positive = name in _POSITIVE
+    if not math.isfinite(value) or value < 0 or (positive and value == 0):
+        raise ValueError(f"{name} must be {'>' if positive else '>='} 0; got {value}")
+    return float(value)
+
+
+def parameter(name: str, value: Tensor | float) -> Tensor:
+    """A parameter as a tensor: a number becomes a float64 tensor []. Raises ValueError where it is out of its range."""
+    return value if isinstance(value, Tensor) else torch.tensor(check_number(name, value), dtype=torch.float64)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class System:
+    """Parameters: tensors [...] of any batch shapes, for which numbers may be given, and fields that are numbers."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if field.type == "float":
+                check_number(field.name, value)
+            elif isinstance(value, (int, float)):
+                object.__setattr__(self, field.name, parameter(field.name, value))
+
+    def _parts(self) -> Iterator[tuple[str, Any]]:
+        """The names and values of the fields, with those of fields that are systems in place of these."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, System):
+                yield from value._parts()
+            else:
+                yield field.name, value
+
+    def _parameters(self) -> list[Tensor]:
+        return [value for _, value in self._parts() if isinstance(value, Tensor)]
+
+    def _numbers(self) -> dict[str, float]:
+        return {name: value for name, value in self._parts() if not isinstance(value, Tensor)}
+
+
+Results = TypeVar("Results", bound="Sequence[Tensor]")
+
+
+def first_step(rollout: Results) -> Results:
+    """The first of the steps of named results, [steps, ...]."""
+    make: Any = type(rollout)
+    return cast(Results, make(*(x[0] for x in rollout)))
