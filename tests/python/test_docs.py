@@ -13,7 +13,7 @@ README = "README.md"
 
 
 def snippets(document):
-    return re.findall(r"^```python\n(.*?)^```$", (ROOT / document).read_text(), re.M | re.S)
+    return re.findall(r"^```(?:python|\{code-cell\})\n(.*?)^```$", (ROOT / document).read_text(), re.M | re.S)
 
 
 def in_a_fork(function, *arguments):
@@ -52,7 +52,7 @@ def test_readme(run, number, more, printed):
 
 
 def documents():
-    return [path.relative_to(ROOT) for path in (ROOT / "docs").glob("*.md") if snippets(path)]
+    return [path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md") if snippets(path)]
 
 
 @pytest.mark.parametrize("document", documents(), ids=str)
