@@ -28,16 +28,17 @@ napoleon_use_rtype = False
 breathe_projects = {"torchlcp": str(root / "build/docs/doxygen/xml")}
 breathe_default_project = "torchlcp"
 breathe_default_members = ("members",)
+suppress_warnings = ["duplicate_declaration.cpp"]  # of the namespaces, which all headers have in common
 
 
 def readable(app, what, name, object, options, lines):
-    """Docstrings are plain text with sections: | is an absolute value in them, and * and ` have no meaning. The lines of a
-    named tuple that begin with the name of a member, and those below them, describe the members."""
+    """Docstrings are plain text with sections: | is an absolute value in them, and * and ` have no meaning. Lines that begin
+    with a name and a colon, and those below them, are items of a list."""
     lines[:] = [re.sub(r"([|*`])", r"\\\1", line) for line in lines]
-    members = getattr(object, "_fields", ())
-    starts = [k for k, line in enumerate(lines) if line.split(":")[0] in members]
-    if starts:
-        lines[starts[0]:] = ["Attributes:", *("    " + line for line in lines[starts[0]:])]
+    for k in reversed([k for k, line in enumerate(lines) if re.match(r'"?[a-z]\w*"?(, \w+)*: ', line)]):
+        end = next((e for e in range(k + 1, len(lines)) if not lines[e].startswith("    ")), len(lines))
+        item = ["* " + lines[k], *("  " + line.strip() for line in lines[k + 1 : end])]
+        lines[k:end] = ["", *item, ""]
 
 
 def skip(app, what, name, object, skipped, options):
