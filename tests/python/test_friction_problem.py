@@ -7,12 +7,9 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import vmap
 
 from friction_problems import STATES, problem, solve
-from support import NAN, assert_near, assert_same, lcp, leaves, tensor, times
+from support import NAN, WARNINGS_ARE_ERRORS, assert_near, assert_same, lcp, leaves, tensor, times
 
-pytestmark = [
-    pytest.mark.usefixtures("library"),
-    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
-]
+pytestmark = [pytest.mark.usefixtures("library"), WARNINGS_ARE_ERRORS]
 
 
 def test_mistakes_of_pyramids_are_named():

@@ -6,12 +6,11 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import vmap
 
-from support import NAN, assert_near, assert_same, check_meta, lcp, leaves, normal, tensor, tied_problems
+from support import (
+    NAN, WARNINGS_ARE_ERRORS, assert_near, assert_same, check_meta, lcp, leaves, normal, tensor, tied_problems,
+)
 
-pytestmark = [
-    pytest.mark.usefixtures("library"),
-    pytest.mark.filterwarnings("error", "ignore:`torch.jit:DeprecationWarning", "ignore:The .grad attribute"),
-]
+pytestmark = [pytest.mark.usefixtures("library"), WARNINGS_ARE_ERRORS]
 
 SIZES = [3, 0, 5, 1, 3, 12, 2, 12]  # 12 unknowns are solved by other kernels than a few
 
