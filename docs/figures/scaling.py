@@ -151,12 +151,11 @@ def draw(measured):
     times = np.array([by_size[size][random.integers(len(by_size[size]))] for size in contacts])
     counts = [2**k for k in range(13)] + [NODES * PER_NODE]
     reduced = np.array([all_reduce_seconds(count, 4 * PARAMETERS) for count in counts])
+    uneven = [[dealt(times, contacts, count, by_size) for count in counts] for by_size in (False, True)]
     cases = {
-        f"{BLOCKS_PER_STEP:.0e} sliding blocks a step".replace("e+0", "e"): (BLOCKS_PER_STEP * SECONDS_OF_A_BLOCK, [1] * len(counts)),
-        f"{PILES_PER_STEP:.0e} piles, dealt at random".replace("e+0", "e"): (
-            times.sum(), [dealt(times, contacts, count, False) for count in counts]),
-        f"{PILES_PER_STEP:.0e} piles, dealt by size".replace("e+0", "e"): (
-            times.sum(), [dealt(times, contacts, count, True) for count in counts]),
+        "10 million sliding blocks a step": (BLOCKS_PER_STEP * SECONDS_OF_A_BLOCK, [1] * len(counts)),
+        "100 000 piles, dealt at random": (times.sum(), uneven[0]),
+        "100 000 piles, dealt by size": (times.sum(), uneven[1]),
     }
     for label, (work, uneven) in cases.items():
         efficiency = work / (work * np.array(uneven) + np.array(counts) * reduced)
