@@ -203,6 +203,7 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
   define("_turned(Tensor quaternion, Tensor theta) -> Tensor", TORCH_FN(turned));
   define("_rotation_between(Tensor a, Tensor b) -> Tensor", TORCH_FN(rotation_between));
   define("_angle_between(Tensor a, Tensor b) -> Tensor", TORCH_FN(angle_between));
+  define("_gyroscopic(Tensor omega, Tensor inertia, float dt) -> Tensor", TORCH_FN(gyroscopic));
 
   library.class_<OptionsClass>("RigidOptions")
       .def(torch::init<std::string, std::int64_t, std::optional<double>, double, std::int64_t, double, double,

@@ -269,6 +269,87 @@ def test_the_problem_of_a_sliding_block_is_that_of_its_step():
         SLIDING.problem(V, U[0], formulation="mixed")
 
 
+def check_read(step, solution):
+    """A step that was read from a solution is that of simulate."""
+    for name, value in step._asdict().items():
+        torch.testing.assert_close(value, getattr(solution, name), rtol=1e-12, atol=1e-12)
+
+
+def test_steps_are_read_from_solutions_of_their_problems():
+    for formulation in ("traditional", "direct"):
+        z, w, _ = torchlcp.solve(*SLIDING.problem(V, U[0], formulation=formulation))
+        step = SLIDING.step(V, U[0], formulation=formulation)
+        check_read(SLIDING.read(z, w, formulation=formulation), step)
+    forward = SLIDING.step(V + 1, U[0], formulation="forward")
+    z, w, _ = torchlcp.solve(*SLIDING.problem(V + 1, U[0], formulation="forward"))
+    check_read(SLIDING.read(z, w, formulation="forward"), forward)
+    mixed = torchlcp.solve_mixed(*SLIDING.mixed_problem(V, U[0]))
+    check_read(SLIDING.read(mixed.z, mixed.w, formulation="mixed"), SLIDING.step(V, U[0], formulation="mixed"))
+    assert SLIDING.max_friction().item() == pytest.approx(0.3 * 2 * G)
+    x, v = numbers(1.0, 0.05), numbers(0.0, -1.0)
+    z, w, _ = torchlcp.solve(*FALLING.problem(x, v))
+    check_read(FALLING.read(x, v, z, w), FALLING.step(x, v))
+    v, u = numbers(3.0, 4.0), numbers(1.0, 0.0)
+    z, w, _ = torchlcp.solve(*PLANAR.problem(v, u, directions=6))
+    check_read(PLANAR.read(v, u, z, w), PLANAR.step(v, u, formulation="polyhedral", directions=6))
+    step = PLANAR.step(v, u)
+    z = torchlcp.solve(*PLANAR.direction_problem(v, u, step.direction), ties="midpoint").z
+    check_read(PLANAR.read_direction(v, u, z), step)
+    (*_, (state, u), _), options = SYSTEMS["point mass"], {"stabilization": "position"}
+    z, w, _ = torchlcp.solve(*POINT.problem(state, u[0], **options))
+    check_read(POINT.read(state, u[0], z, w, **options), POINT.step(state, u[0], **options))
+    _, (state, u), _ = SYSTEMS["tripod"]
+    z = torchlcp.solve(*TRIPOD.problem(state, u[0]), ties="active").z
+    check_read(TRIPOD.read(state, u[0], z), TRIPOD.step(state, u[0]))
+    assert torch.equal(TRIPOD.read(state, u[0], z).next.pose, TRIPOD.step(state, u[0]).next.pose)
+
+
+def test_a_block_on_compliant_ground_steps_by_its_lcps():
+    _, (state, u), _ = SYSTEMS["block"]
+    lower = (numbers(0, 0.099, 0.0), numbers(1, -0.1, 0))
+    dual = BLOCK.read_dual(lower, u[0], torchlcp.solve(*BLOCK.dual_problem(lower, u[0])).z)
+    step = BLOCK.step(lower, u[0])
+    torch.testing.assert_close(dual.velocity_next, step.velocity_next)
+    assert (dual.gamma.view(4, 3)[:, 2] > 0).any()
+    rigid = BLOCK.read_rigid(lower, u[0], torchlcp.solve(*BLOCK.rigid_problem(lower, u[0])).z)
+    assert rigid.position_next[1] >= 0.1 - 1e-9  # the corners have left the ground
+    read = lambda z: BLOCK.read_dual(state, u[0], z).position_next
+    z = torchlcp.solve(*BLOCK.dual_problem(state, u[0])).z
+    assert torch.autograd.gradcheck(read, z.requires_grad_())
+
+
+def test_a_smoothed_step_is_read_with_the_derivative_of_the_path():
+    """While it sticks, the derivative is 0 but for kappa > 0."""
+    for kappa in (0.0, 0.1):
+        v = numbers(0.1, 0.2).requires_grad_()
+        z, w, _ = torchlcp.solve(*SLIDING.problem(v, U[0]), kappa=kappa)
+        v_next = SLIDING.read(z, w, kappa=kappa).v_next
+        (gradient,) = torch.autograd.grad(v_next.sum(), v)
+        assert (v_next == 0).all() and (gradient != 0).all() == (kappa > 0)
+
+
+def test_friction_of_any_directions():
+    """Along the motion and across it, friction is exact; directions that do not span the plane hold no block."""
+    v, u = numbers(3.0, 4.0), numbers(0.0, 0.0)
+    D = physics.aligned_directions(v, u).requires_grad_()
+    assert physics.span_plane(D) and not physics.span_plane(D.detach()[:, :2])
+
+    def step(D):
+        z, w, _ = torchlcp.solve(*PLANAR.problem(v, u, directions=D))
+        return PLANAR.read(v, u, z, w, directions=D)
+
+    torch.testing.assert_close(step(D).v_next, PLANAR.exact_step(v, u).v_next)
+    assert torch.autograd.gradcheck(lambda D: tuple(step(D)), D)
+    D = physics.friction_directions(8)
+    assert D.shape == (2, 8) and torch.equal(D[:, 0], numbers(1.0, 0.0)) and torch.equal(D[:, :4], -D[:, 4:])
+    torch.testing.assert_close(step(D).v_next, PLANAR.step(v, u, formulation="polyhedral").v_next)
+    assert physics.friction_directions(4, dtype=torch.float32).dtype == torch.float32
+    with pytest.raises(RuntimeError, match="5"):
+        physics.friction_directions(5)
+    with pytest.raises(RuntimeError, match=r"D must be"):
+        PLANAR.problem(v, u, directions=numbers(1.0, 2.0))
+
+
 def test_the_gradient_of_friction_is_that_of_the_steps_that_slide():
     mu = leaf(0.3)
     block = SlidingBlock(2.0, 0.1, mu, G)
@@ -533,3 +614,13 @@ def test_rotations():
     more = numbers(0, 0, 0.1)
     torch.testing.assert_close(physics.rotation_between(q, physics.turned(q, more)), physics.rotation_by(more))
     assert physics.angle_between(numbers(1, 0, 0, 0), q).item() == pytest.approx(angle.item())
+
+
+def test_a_body_free_of_torques_keeps_its_energy_and_momentum():
+    inertia, omega = torch.diag(numbers(1.0, 2.0, 3.0)), numbers(0.3, 2.0, 0.1)
+    after = physics.gyroscopic(omega, inertia, 0.1)
+    L, L_after = inertia @ omega, inertia @ after
+    assert (L_after @ after).item() == pytest.approx((L @ omega).item(), rel=1e-12)
+    assert L_after.norm().item() == pytest.approx(L.norm().item(), rel=1e-12)
+    middle = (omega + after) / 2
+    torch.testing.assert_close(inertia @ (after - omega) / 0.1, torch.linalg.cross(inertia @ middle, middle))

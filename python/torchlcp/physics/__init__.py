@@ -12,11 +12,13 @@ torch.compile take the models of torchlcp.nn, but of the rollouts only those of 
 """
 
 from torchlcp.physics import (
-    _compliant, _direct_friction, _falling_block, _planar_block, _point_mass, _rigid, _sliding_block, _system, _tripod,
+    _compliant, _direct_friction, _falling_block, _friction_cone, _planar_block, _point_mass, _rigid, _sliding_block,
+    _system, _tripod,
 )
 from torchlcp.physics._compliant import *  # noqa: F403
 from torchlcp.physics._direct_friction import *  # noqa: F403
 from torchlcp.physics._falling_block import *  # noqa: F403
+from torchlcp.physics._friction_cone import *  # noqa: F403
 from torchlcp.physics._planar_block import *  # noqa: F403
 from torchlcp.physics._point_mass import *  # noqa: F403
 from torchlcp.physics._rigid import *  # noqa: F403
@@ -28,6 +30,7 @@ __all__ = []  # extended by one statement for each module, which is the form tha
 __all__ += _compliant.__all__
 __all__ += _direct_friction.__all__
 __all__ += _falling_block.__all__
+__all__ += _friction_cone.__all__
 __all__ += _planar_block.__all__
 __all__ += _point_mass.__all__
 __all__ += _rigid.__all__

@@ -25,6 +25,7 @@ __all__ = [
     "RigidSolution",
     "RigidState",
     "angle_between",
+    "gyroscopic",
     "rotation_between",
     "rotation_by",
     "rotation_matrix",
@@ -384,3 +385,18 @@ def angle_between(a: Tensor, b: Tensor) -> Tensor:
     """The angle, [...], rad, in [0, pi], by which one orientation, [..., 4], has to turn to become the other."""
     angle: Tensor = torch.ops.lcp._angle_between(a, b)
     return angle
+
+
+def gyroscopic(omega: Tensor, inertia: Tensor, dt: float) -> Tensor:
+    """The angular velocity [..., 3], rad/s, of a body free of torques after the time dt, in its own axes.
+
+    The implicit midpoint rule for I omega' = (I omega) x omega, which conserves the kinetic energy and the size of the
+    angular momentum. Newton's method solves it to round-off where dt |omega| is below 1 rad.
+
+    Args:
+        omega: [..., 3], rad/s.
+        inertia: [..., 3, 3], kg m^2.
+        dt: s.
+    """
+    result: Tensor = torch.ops.lcp._gyroscopic(omega, inertia, dt)
+    return result
