@@ -247,7 +247,8 @@ Tensor static_normals(const Tripod& tripod) {
   const Tensor y = tripod.supports.select(-1, 1);
   const auto edge = [](const Tensor& a, std::int64_t i) { return a.select(-1, i) - a.select(-1, 0); };
   const Tensor area = edge(x, 1) * edge(y, 2) - edge(x, 2) * edge(y, 1);
-  TORCH_CHECK(!can_read(area) || !(area == 0).any().item<bool>(), "supports must not lie on a line; got ", tripod.supports);
+  TORCH_CHECK(!can_read(area) || !(area == 0).any().item<bool>(), "supports must not lie on a line; got ",
+              tripod.supports);
   return loads(tripod.supports, tripod).rest;
 }
 

@@ -492,16 +492,127 @@ def test_a_block_on_two_supports_slides_and_sticks():
     assert v_free.grad.squeeze(-1).tolist() == pytest.approx([1, 0])
 
 
-@pytest.mark.parametrize("formulation", SYSTEMS["sliding"][2])
-def test_a_rollout_of_a_block_is_mapped_and_compiled(formulation):
-    rollout = lambda v, u: SLIDING.simulate(v, u, formulation=formulation)
-    v = torch.stack([V + 1, V + 2])
-    expected = rollout(v, U.unsqueeze(1))
-    mapped = torch.func.vmap(rollout, in_dims=(0, None), out_dims=1)(v, U)
-    compiled = torch.compile(rollout, fullgraph=True, backend="aot_eager")(v, U.unsqueeze(1))
-    for got in (mapped, compiled):
-        assert isinstance(got, physics.SlidingBlockSolution)
-        torch.testing.assert_close(got, expected)
+# Transforms
+
+TREE = torch.utils._pytree
+# A compiled loop of the fixed-point scheme has all passes in it.
+transformed = [
+    (name, {**options, "max_passes": 3} if options.get("formulation") == "fixed_point" else options)
+    for name, options in formulations if name != "scene"
+]
+each_system = pytest.mark.parametrize("name, options", transformed, ids=str)
+
+
+def function_of(name, options):
+    """A rollout as a function of tensors alone, and its arguments."""
+    system, (*state, last), _ = SYSTEMS[name]
+    if options.get("formulation") == "forward":
+        state = [V + 1]
+    if name == "falling":
+        return lambda x, v: system.simulate(x, v, last, **options), tuple(state)
+    return lambda state, u: system.simulate(state, u, **options), (state[0], last)
+
+
+def total_of(function):
+    """A number that depends on all results with a derivative."""
+
+    def total(*arguments):
+        results = function(*arguments)
+        without = WITHOUT_DERIVATIVE | ({"gamma"} if "z" in results._fields else set())
+        return sum((x * x).sum() for key, x in results._asdict().items() if key not in without)
+
+    return total
+
+
+def two_of(arguments):
+    return TREE.tree_map(lambda x: torch.stack([x, x + 1e-3]), arguments)
+
+
+def gradients_of(total, arguments):
+    leaves = TREE.tree_map(lambda x: x.clone().requires_grad_(), arguments)
+    return torch.autograd.grad(total(*leaves), TREE.tree_leaves(leaves))
+
+
+def assert_each_near(mapped, function, arguments):
+    for k in range(2):
+        expected = function(*TREE.tree_map(lambda x: x[k], arguments))
+        for got, x in zip(TREE.tree_leaves(mapped), TREE.tree_leaves(expected), strict=True):
+            torch.testing.assert_close(got[k], x, atol=1e-9, rtol=1e-9)
+
+
+@each_system
+def test_a_rollout_is_mapped(name, options):
+    function, arguments = function_of(name, options)
+    mapped = torch.func.vmap(function)(*two_of(arguments))
+    assert type(mapped) is type(function(*arguments))
+    assert_each_near(mapped, function, two_of(arguments))
+
+
+@each_system
+def test_gradients_of_a_rollout_by_functions_are_those_of_autograd_also_mapped(name, options):
+    function, arguments = function_of(name, options)
+    total = total_of(function)
+    gradient = torch.func.grad(total, argnums=(0, 1))
+    for got, x in zip(TREE.tree_leaves(gradient(*arguments)), gradients_of(total, arguments), strict=True):
+        torch.testing.assert_close(got, x, atol=1e-9, rtol=1e-9)
+    assert_each_near(torch.func.vmap(gradient)(*two_of(arguments)), gradient, two_of(arguments))
+
+
+@each_system
+def test_a_rollout_is_compiled_with_its_gradient(name, options):
+    torch._dynamo.reset()
+    function, arguments = function_of(name, options)
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(*arguments), function(*arguments))
+    total = total_of(function)
+    compiled = torch.compile(total, fullgraph=True, backend="aot_eager")
+    for got, x in zip(gradients_of(compiled, arguments), gradients_of(total, arguments), strict=True):
+        torch.testing.assert_close(got, x, atol=1e-9, rtol=1e-9)
+
+
+def test_parameters_are_mapped():
+    friction = numbers(0.1, 0.3)
+    end = lambda mu: SlidingBlock(2.0, 0.1, mu, G).simulate(V, U).v_next[-1]
+    assert_each_near(torch.func.vmap(end)(friction), end, (friction,))
+    end = lambda mu: PointMass(2.0, 0.1, mu, G).simulate(*SYSTEMS["point mass"][1]).velocity_next[-1]
+    assert_each_near(torch.func.vmap(end)(friction), end, (friction,))
+
+
+def test_a_compiled_rollout_takes_any_batch():
+    torch._dynamo.reset()
+    function = lambda p, v: POINT.simulate((p, v), torch.zeros(2, 1, 2).double()).velocity_next
+    compiled = torch.compile(function, fullgraph=True, backend="aot_eager")
+    for count in (2, 3, 5):
+        arguments = numbers(0.0, 0.1).expand(count, 2), numbers(1.0, -1.0).expand(count, 2)
+        torch.testing.assert_close(compiled(*arguments), function(*arguments))
+
+
+def test_an_element_that_fails_is_marked_where_it_is_mapped_too():
+    v = numbers(0.5, math.nan, 0.2)
+    step = lambda v: POINT.simulate((torch.stack([0 * v, 0 * v + 0.1]), torch.stack([v, -v])), torch.zeros(3, 2).double())
+    mapped = torch.func.vmap(step)(v)
+    assert (mapped.status[1] == Status.BAD_INPUT).all() and mapped.velocity_next[1].isnan().all()
+    assert (mapped.status[[0, 2]] == Status.SOLVED).all()
+    gradient = torch.func.grad(lambda mass: torch.func.vmap(
+        lambda v: PointMass(mass, 0.1, 0.3, G).simulate(
+            (numbers(0.0, 0.01), torch.stack([v, -v])), numbers(1.0, 0.0).expand(3, 2)).velocity_next)(v)[::2].sum())
+    assert gradient(numbers(2.0)[0]).isfinite()
+
+
+def test_what_may_not_be_stepped_has_a_status_where_it_cannot_be_read():
+    """Elsewhere it is an error."""
+    state, u = SYSTEMS["point mass"][1]
+    step = lambda e: PointMass(2.0, 0.1, 0.3, G, restitution=e).simulate(state, u).status
+    assert torch.func.vmap(step)(numbers(0.0, 0.5)).tolist() == [[[0, 0]] * 3, [[4, 4]] * 3]
+    with pytest.raises(RuntimeError, match="restitution must be 0 at position level"):
+        step(numbers(0.5))
+    state, u = SYSTEMS["tripod"][1]
+    supports = TRIPOD.supports
+    both = torch.stack([supports, supports + 1])
+    step = lambda r: Tripod(2.0, 0.01, 0.01, 0.3, G, supports=r).simulate(state, u).status
+    assert torch.func.vmap(step)(both).tolist() == [[0] * 3, [4] * 3]
+    with pytest.raises(RuntimeError, match="supports must carry the centre of mass"):
+        step(supports + 1)
 
 
 # Rigid bodies
