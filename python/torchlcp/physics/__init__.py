@@ -5,9 +5,9 @@ and results are differentiable in all of them. simulate steps a system through a
 by name, with the status of each step. Their mathematics is compiled, the same for C++, TorchScript and Python.
 
 All batch dimensions of all arguments broadcast. Derivatives have both modes and any order. torch.func and
-torch.compile(fullgraph=True) take the rollouts, too. There most are loops over torchlcp.solve, while otherwise they are a
-single walk through all steps: batch dimensions are faster than torch.func.vmap. What is an error where numbers can be read,
-such as a Tripod that tips, has the status BAD_INPUT there.
+torch.compile(fullgraph=True) take the rollouts, too. There those of most systems are loops over torchlcp.solve, while
+otherwise they are a single walk through all steps: batch dimensions are faster than torch.func.vmap. What is an error where
+numbers can be read, such as a Tripod that tips, has the status BAD_INPUT there. RigidScene says what holds for it.
 
     block = SlidingBlock(mass=1.0, dt=0.1, mu=0.3, gravity=9.81)
     rollout = block.simulate(v=torch.tensor([0.0, 1.0]), u=torch.zeros(20, 2))
