@@ -203,9 +203,11 @@ SevenTensors roll_out_scene(at::TensorList x, std::int64_t bodies, at::IntArrayR
                             double angle, double kappa, const std::string& ties, std::optional<double> tolerance,
                             double sigma, double beta) {
   const SceneRollout given(x, bodies, plane_bodies, touches, touch_counts, dt);
-  return tensors_of(simulate(given.state, given.u, given.scene,
-                             rigid_options(formulation, substeps, bounce_threshold, stabilization, directions, angle,
-                                           kappa, ties, tolerance, sigma, beta)));
+  const RigidSolution found = simulate(given.state, given.u, given.scene,
+                                       rigid_options(formulation, substeps, bounce_threshold, stabilization, directions,
+                                                     angle, kappa, ties, tolerance, sigma, beta));
+  // In the order in memory that a compiler expects of an operator that it does not look into.
+  return std::apply([](const auto&... result) { return SevenTensors{result.contiguous()...}; }, tensors_of(found));
 }
 
 // Within this no transform of torch.func is active, as for a kernel of plain tensors that differentiates by itself, and

@@ -628,6 +628,20 @@ def test_scenes_of_several_bodies_are_mapped_over_some_of_their_tensors():
         torch.func.vmap(falling_bodies)(*arguments[:2], numbers(0.2, 0.3))
 
 
+def test_the_operator_of_scenes_is_what_compilers_expect():
+    """The shapes and strides that they are told, and no result that shares memory with an argument."""
+    scene, (state, u), _ = SYSTEMS["scene"]
+    tensors = [*state, u, *vars(scene.bodies[0]).values(), scene.planes[0].normal, scene.planes[0].offset]
+    tensors += [scene.gravity, scene.mu, scene.restitution, scene.stiffness, scene.dissipation]
+    tensors[4] = u.unsqueeze(1).expand(3, 2, 1, 6)
+    others = [1, [-1], [], [0], 1, scene.dt, "compliant", 1, None, 1.0, 4, 0.0, 0.0, "active", None, 1e-3, 1.0]
+    checks = ("test_schema", "test_faketensor")
+    torch.library.opcheck(torch.ops.lcp._roll_out_scene.default, (tensors, *others), test_utils=checks)
+    results = torch.ops.lcp._roll_out_scene(tensors, *others)
+    gradients = [torch.ones_like(x) for x in results[:5]]
+    torch.library.opcheck(torch.ops.lcp._roll_out_scene_adjoint.default, (gradients, tensors, *others), test_utils=checks)
+
+
 def test_a_scene_is_made_within_a_compiled_function_if_it_has_one_body():
     torch._dynamo.reset()
 
