@@ -103,9 +103,9 @@ std::vector<Tensor> traditional_start(double start_mu, double noise, const Text&
   return parameters_of(*model);
 }
 
-Tensor traditional_random(std::int64_t count, std::optional<at::Generator> generator, const Text& kind, double mass,
-                          double dt, double gravity, double mu, double force_unit, bool monotone, bool relu_pairs,
-                          const Text& basis, std::int64_t hidden) {
+Tensor traditional_random(std::int64_t count, const std::optional<at::Generator>& generator, const Text& kind,
+                          double mass, double dt, double gravity, double mu, double force_unit, bool monotone,
+                          bool relu_pairs, const Text& basis, std::int64_t hidden) {
   return traditional_model(kind, mass, dt, gravity, mu, force_unit, monotone, relu_pairs, basis, hidden)
       ->random(count, generator.value_or(at::Generator()));
 }

@@ -93,14 +93,14 @@ std::tuple<Tensor, Tensor> network_linearize(const Tensor& x, const Tensor& thet
   return {found.values, found.jacobian};
 }
 
-Tensor network_random(std::int64_t count, std::optional<at::Generator> generator, Sizes sizes, const Text& f,
+Tensor network_random(std::int64_t count, const std::optional<at::Generator>& generator, Sizes sizes, const Text& f,
                       const Text& G, const Text& q, const Text& activation, double definiteness) {
   return LcpNetworkFormulas(network_options(sizes, f, G, q, activation, definiteness))
       .random(count, generator.value_or(at::Generator()));
 }
 
 // smaller_sizes, smaller_f, ...: the options of the smaller network, whose parameters theta is.
-Tensor network_grown(const Tensor& theta, std::optional<at::Generator> generator, Sizes smaller_sizes,
+Tensor network_grown(const Tensor& theta, const std::optional<at::Generator>& generator, Sizes smaller_sizes,
                      const Text& smaller_f, const Text& smaller_G, const Text& smaller_q, Sizes sizes, const Text& f,
                      const Text& G, const Text& q, const Text& activation, double definiteness) {
   const LcpNetworkFormulas smaller(

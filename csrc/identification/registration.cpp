@@ -74,7 +74,7 @@ std::tuple<Tensor, Tensor, Tensor> moving_horizon_of(Function propagate, Functio
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> particle_filter_of(Function propagate, Function log_likelihood,
                                                                       const Tensor& start, std::int64_t steps,
-                                                                      std::optional<at::Generator> generator,
+                                                                      const std::optional<at::Generator>& generator,
                                                                       const std::optional<Tensor>& roughening) {
   const FilterModel model = {
       [&](const Tensor& particles) { return call(propagate, {particles}).at(0); },
