@@ -66,8 +66,9 @@ torch::Tensor DirectModelImpl::forward(const torch::Tensor& v, const torch::Tens
 }
 
 torch::Tensor DirectModelImpl::nonlinearity() const {
-  if (options.hidden() == 0) return torch::zeros({}, f->affine->weight.options());
-  return f->hidden_out->weight.square().sum() + G->hidden_out->weight.square().sum();
+  const bool nonlinear = options.hidden() > 0;
+  return direct_nonlinearity(nonlinear ? f->hidden_out->weight : torch::Tensor(),
+                             nonlinear ? G->hidden_out->weight : torch::Tensor(), f->affine->weight.options());
 }
 
 DirectModelImpl::Step DirectModelImpl::step(const torch::Tensor& v_given, const torch::Tensor& u_given) {

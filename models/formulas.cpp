@@ -103,6 +103,11 @@ Tensor direct_forces(const Tensor& lambda, double max_friction, bool slack) {
   return slack ? max_friction - lambda.flip(-1) : lambda;
 }
 
+Tensor direct_nonlinearity(const Tensor& f_weight, const Tensor& G_weight, const at::TensorOptions& options) {
+  if (!f_weight.defined()) return at::zeros({}, options);
+  return f_weight.square().sum() + G_weight.square().sum();
+}
+
 ModelStep direct_step(const Tensor& v, const Tensor& u, const Tensor& f, const Tensor& G, double max_friction,
                       bool slack, double mass, double dt) {
   const SolveResult result = slack ? solve(G, f) : solve(-G.flip(-1), f + max_friction * G.sum(-1));
@@ -127,6 +132,15 @@ Tensor learned_rows(const Tensor& learned, const Tensor& negative, const Tensor&
                            : learned;
   const Tensor rows = at::where(held != 0, values, given);
   return monotone ? monotone_rows(rows, held) : rows;
+}
+
+Tensor rows_overlap(const Tensor& learned, const Tensor& negative, const Tensor& held, bool revive) {
+  const Tensor free = 1 - held.slice(1, 0, 3);
+  return relu_pair_overlap(learned.slice(1, 0, 3) * free, negative * free, revive);
+}
+
+Tensor missed_entries(const Tensor& G, const Tensor& held, const Tensor& values) {
+  return (held.slice(1, 0, 3) * (G - values.slice(1, 0, 3))).flatten(-2);
 }
 
 Tensor structured_rows(const Tensor& M, const Tensor& learned, const Tensor& held, const Tensor& values) {

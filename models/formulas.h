@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/TensorOptions.h>
 
 #include <cstdint>
 #include <string>
@@ -45,6 +46,12 @@ at::Tensor affine(const at::Tensor& G, const at::Tensor& p, const at::Tensor& f)
 /// The forces p of a DirectModel, [..., 2], for the friction forces lambda [..., 2], N.
 at::Tensor direct_forces(const at::Tensor& lambda, double max_friction, bool slack);
 
+/// The penalty DirectModelImpl::nonlinearity, of the output weights of the tanh layers of both maps, or undefined
+/// tensors where there are none.
+///   f_weight: [2, hidden]. G_weight: [4, hidden].
+at::Tensor direct_nonlinearity(const at::Tensor& f_weight, const at::Tensor& G_weight,
+                               const at::TensorOptions& options);
+
 struct ModelStep {
   at::Tensor v_next;  ///< [...], m/s
   at::Tensor force;   ///< [...], N
@@ -72,6 +79,12 @@ at::Tensor friction_rows(const at::Tensor& frictionless_rows, const at::Tensor& 
 ///   learned: [..., 3, 6]. negative: [..., 3, 3], or undefined. held, values: [3, 6].
 at::Tensor learned_rows(const at::Tensor& learned, const at::Tensor& negative, const at::Tensor& held,
                         const at::Tensor& values, bool monotone, bool revive);
+
+/// The penalty TraditionalModelImpl::overlap of the model kRows with relu pairs; arguments as of learned_rows.
+at::Tensor rows_overlap(const at::Tensor& learned, const at::Tensor& negative, const at::Tensor& held, bool revive);
+
+/// The penalties TraditionalModelImpl::missed of G, [..., 3, 3]: [..., 9].
+at::Tensor missed_entries(const at::Tensor& G, const at::Tensor& held, const at::Tensor& values);
 
 /// The rows of the model kStructured, [..., 3, 6].
 ///   M: [..., 3, 3]. learned: [..., 3, 3]. held, values: [3, 6].

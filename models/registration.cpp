@@ -5,6 +5,7 @@
 #include <string>
 #include <tuple>
 
+#include "lcp/nn/relu_pair.h"
 #include "models/formulas.h"
 #include "ops/composite.h"
 
@@ -38,6 +39,10 @@ std::tuple<Tensor, Tensor, Tensor> direct_step_of(const Tensor& v, const Tensor&
                                                   double max_friction, bool slack, double mass, double dt) {
   const ModelStep step = direct_step(v, u, f, G, max_friction, slack, mass, dt);
   return {step.v_next, step.force, step.status};
+}
+
+Tensor direct_nonlinearity_of(const Tensor& weight, const MaybeTensor& f_weight, const MaybeTensor& G_weight) {
+  return direct_nonlinearity(tensor_or_undefined(f_weight), tensor_or_undefined(G_weight), weight.options());
 }
 
 Tensor learned_rows_of(const Tensor& learned, const MaybeTensor& negative, const Tensor& held, const Tensor& values,
@@ -79,6 +84,13 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
       "-> "
       "(Tensor v_next, Tensor force, Tensor status)",
       TORCH_FN(direct_step_of));
+  define("_direct_nonlinearity(Tensor weight, Tensor? f_weight, Tensor? G_weight) -> Tensor",
+         TORCH_FN(direct_nonlinearity_of));
+  define("_relu_pair(Tensor P, Tensor N, *, bool revive) -> Tensor", TORCH_FN(relu_pair));
+  define("_relu_pair_overlap(Tensor P, Tensor N, *, bool revive) -> Tensor", TORCH_FN(relu_pair_overlap));
+  define("_rows_overlap(Tensor learned, Tensor negative, Tensor held, *, bool revive) -> Tensor",
+         TORCH_FN(rows_overlap));
+  define("_missed_entries(Tensor G, Tensor held, Tensor values) -> Tensor", TORCH_FN(missed_entries));
   define("_true_rows(float limit) -> Tensor", TORCH_FN(true_rows));
   define("_friction_rows(Tensor frictionless_rows, Tensor mu, float factor) -> Tensor", TORCH_FN(friction_rows));
   define(

@@ -1,6 +1,5 @@
 #include <torch/types.h>
 
-#include "lcp/nn/relu_pair.h"
 #include "models/formulas.h"
 #include "models/traditional_models.h"
 
@@ -30,9 +29,7 @@ class RowModel : public TraditionalModelImpl {
   }
 
   Tensor overlap() const override {
-    if (!negative_.defined()) return TraditionalModelImpl::overlap();
-    const Tensor free = 1 - held.slice(1, 0, 3);
-    return relu_pair_overlap(positive() * free, negative_ * free, revive);
+    return negative_.defined() ? rows_overlap(learned_, negative_, held, revive) : TraditionalModelImpl::overlap();
   }
 
   void start(double mu, double noise) override {

@@ -98,9 +98,7 @@ void TraditionalModelImpl::hold(const Tensor& mask, const Tensor& given) {
   values.copy_(given);
 }
 
-Tensor TraditionalModelImpl::missed(const Tensor& G) const {
-  return (held.slice(1, 0, 3) * (G - values.slice(1, 0, 3))).flatten(-2);
-}
+Tensor TraditionalModelImpl::missed(const Tensor& G) const { return missed_entries(G, held, values); }
 
 Tensor TraditionalModelImpl::nonlinear(const Tensor& theta) const { return theta.slice(-1, 0, 0); }
 

@@ -23,15 +23,24 @@ constexpr double kRounding = std::numeric_limits<double>::epsilon();
 // A level of forward-mode differentiation. PyTorch has only one for all threads, so that a second thread waits.
 class DualLevel {
  public:
-  DualLevel() : lock_(mutex_), level_(torch::autograd::ForwardADLevel::get_next_idx()) {}
-  ~DualLevel() { torch::autograd::ForwardADLevel::release_idx(level_); }
+  DualLevel() : lock_(lock()), level_(torch::autograd::ForwardADLevel::get_next_idx()) { is_mine_ = true; }
+  ~DualLevel() {
+    torch::autograd::ForwardADLevel::release_idx(level_);
+    is_mine_ = false;
+  }
   DualLevel(const DualLevel&) = delete;
   DualLevel& operator=(const DualLevel&) = delete;
 
   std::int64_t level() const { return static_cast<std::int64_t>(level_); }
 
  private:
+  static std::unique_lock<std::mutex> lock() {
+    TORCH_CHECK(!is_mine_, "residuals must not be linearized within residuals: there is one level of forward mode");
+    return std::unique_lock(mutex_);
+  }
+
   static inline std::mutex mutex_;
+  static inline thread_local bool is_mine_ = false;
   std::unique_lock<std::mutex> lock_;
   std::uint64_t level_;
 };

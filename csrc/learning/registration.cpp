@@ -1,10 +1,12 @@
-// The losses as operators, for Python. What C++ calls lambda is called forces.
+// The functions of this module as operators, for Python. What C++ calls lambda is called forces.
 #include <torch/library.h>
 
 #include <tuple>
 
 #include "lcp/learning/bilevel_loss.h"
 #include "lcp/learning/direct_loss.h"
+#include "lcp/learning/identifiability.h"
+#include "lcp/learning/markov_chain.h"
 #include "lcp/learning/penalty_loss.h"
 #include "ops/composite.h"
 
@@ -35,6 +37,19 @@ std::tuple<Tensor, Tensor, Tensor> penalty_loss_of(const Tensor& G, const Tensor
   return {loss.total, loss.complementarity, loss.nonnegativity};
 }
 
+std::tuple<std::int64_t, double, Tensor> identifiability_of(const Tensor& features) {
+  const Identifiability found = identifiability(features);
+  return {found.rank, found.condition, found.null_space};
+}
+
+Tensor chain_log_likelihood(const Tensor& log_initial, const Tensor& log_transition, const Tensor& log_observation) {
+  return log_likelihood({log_initial, log_transition}, log_observation);
+}
+
+Tensor chain_predicted_states(const Tensor& log_initial, const Tensor& log_transition, const Tensor& log_observation) {
+  return predicted_states({log_initial, log_transition}, log_observation);
+}
+
 TORCH_LIBRARY_FRAGMENT(lcp, library) {
   const auto define = [&](const char* schema, auto function) { ops::define_composite(library, schema, function); };
   define(
@@ -51,6 +66,13 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
       "_penalty_loss(Tensor G, Tensor f, Tensor z, *, float complementarity=1.0, float nonnegativity=1.0, "
       "bool squared=False) -> (Tensor total, Tensor complementarity, Tensor nonnegativity)",
       TORCH_FN(penalty_loss_of));
+  define("_chain_log_likelihood(Tensor log_initial, Tensor log_transition, Tensor log_observation) -> Tensor",
+         TORCH_FN(chain_log_likelihood));
+  define("_chain_predicted_states(Tensor log_initial, Tensor log_transition, Tensor log_observation) -> Tensor",
+         TORCH_FN(chain_predicted_states));
+  // Its results are numbers, so that it cannot be transformed.
+  library.def("_identifiability(Tensor features) -> (int rank, float condition, Tensor null_space)",
+              TORCH_FN(identifiability_of));
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ Tensor forces(const Tensor& u, const CompliantBlock& block) {
 }
 
 Contacts corners(const CompliantState& state, const CompliantBlock& block) {
-  const Tensor across = at::tensor({-0.5, 0.5, -0.5, 0.5}, state.velocity.options()) * block.width.unsqueeze(-1);
-  const Tensor up = at::tensor({-0.5, -0.5, 0.5, 0.5}, state.velocity.options()) * block.height.unsqueeze(-1);
+  const Tensor across = constants({-0.5, 0.5, -0.5, 0.5}, state.velocity.options()) * block.width.unsqueeze(-1);
+  const Tensor up = constants({-0.5, -0.5, 0.5, 0.5}, state.velocity.options()) * block.height.unsqueeze(-1);
   const Tensor angle = state.position.select(-1, 2).unsqueeze(-1), c = angle.cos(), s = angle.sin();
   const Tensor r_x = c * across - s * up, r_z = s * across + c * up;  // [..., 4]
   const Tensor one = at::ones_like(r_x), zero = at::zeros_like(r_x);

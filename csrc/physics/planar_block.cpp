@@ -233,7 +233,7 @@ class PlanarBlockStepper {
     for (std::int64_t pass = 1; pass < options_.max_passes; ++pass) {
       // An element that has converged or failed keeps its direction, so that no element depends on the others.
       const Tensor continues = ~converged & (result.status == 0);
-      if (!continues.any().item<bool>()) break;
+      if (!may_be_true(continues)) break;
       t = at::where(continues.unsqueeze(-1), next, t);
       result = with_direction(free, t, poison);
       next = improved(t, result);
@@ -311,9 +311,9 @@ FormulaSystem system_of(const PlanarBlockStepper& stepper, const PlanarBlockOpti
   for (const Tensor& x : {block.mass, block.dt, block.mu, block.gravity}) system.parameters.push_back(x.unsqueeze(-1));
   if (is_fixed_point) {
     system.parameters.push_back(
-        at::tensor({static_cast<double>(options.max_passes), direction_tolerance(options, block.mass.scalar_type()),
-                    options.relaxed ? 1. : 0.},
-                   at::kDouble));
+        constants({static_cast<double>(options.max_passes), direction_tolerance(options, block.mass.scalar_type()),
+                   options.relaxed ? 1. : 0.},
+                  at::kDouble));
   }
   system.D = stepper.D();
   system.by_tensors = [options, solve_options = stepper.solve_options()](const Tensor& parameters, const Tensor& x,

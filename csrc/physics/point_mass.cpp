@@ -54,7 +54,7 @@ Tensor reduced_vector(const Tensor& free, const Tensor& c) {
 
 // [n D 0]', [4, 2].
 Tensor contact_jacobian(const at::TensorOptions& options) {
-  return at::tensor({0., 1., 1., 0., -1., 0., 0., 0.}, options).view({4, 2});
+  return constants({0., 1., 1., 0., -1., 0., 0., 0.}, options).view({4, 2});
 }
 
 // [0 0 0; 0 0 e; mu -e' 0], [..., 4, 4].
@@ -103,8 +103,10 @@ class PointMassStepper {
                    const SolveOptions& solve_options)
       : mass_(in_precision_of(velocity, mass)), options_(options), solve_options_(solve_options) {
     const bool position = options.stabilization == Stabilization::kPosition;
-    TORCH_CHECK(!position || (mass.restitution == 0).all().item<bool>(),
-                "restitution must be 0 at position level, which has none; got ", mass.restitution);
+    if (position && can_read(mass.restitution)) {
+      TORCH_CHECK((mass.restitution == 0).all().item<bool>(),
+                  "restitution must be 0 at position level, which has none; got ", mass.restitution);
+    }
     if (options.formulation == PointMassFormulation::kStewartTrinkle) {
       M_ = reduced_matrix(mass_);
     } else {
@@ -283,7 +285,10 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
                              expanded(state.velocity, batch, {2})};
   const FormulaSystem system = system_of(mass, options, solve_options);
   const Tensor x = at::cat({first.position, first.velocity}, -1);
-  if (!can_walk(system, x, inputs, solve_options)) return step_by_step(first, inputs, stepper);
+  if (!can_walk(system, x, inputs, solve_options)) {
+    const bool is_checked = options.stabilization != Stabilization::kPosition || can_read(mass.restitution);
+    return step_by_step(first, is_checked ? inputs : refused_where(mass.restitution != 0, inputs), stepper);
+  }
   const SystemSteps all = walk(system, x, inputs, solve_options);
   return {with_impulses({all.x_next.slice(-1, 0, 2), all.x_next.slice(-1, 2)}, all.z), all.z, all.residual, all.status};
 }

@@ -1,8 +1,17 @@
 // Rigid bodies as operators and as a class, for TorchScript and Python.
+#include <ATen/ATen.h>
+#include <ATen/FuncTorchTLS.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
+#include <ATen/functorch/TensorWrapper.h>
+#include <c10/core/GradMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/custom_class.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -105,20 +114,30 @@ RigidState rigid_state(const std::vector<Tensor>& x) {
   return {x[0], x[1], x[2], x[3]};
 }
 
+RigidOptions rigid_options(const std::string& formulation, std::int64_t substeps,
+                           std::optional<double> bounce_threshold, double stabilization, std::int64_t directions,
+                           double angle, double kappa, const std::string& ties, std::optional<double> tolerance,
+                           double sigma, double beta) {
+  RigidOptions options;
+  options.formulation = rigid_formulation(formulation);
+  options.substeps = substeps;
+  options.bounce_threshold = bounce_threshold;
+  options.stabilization = stabilization;
+  options.directions = {.count = directions, .angle = angle};
+  options.kappa = kappa;
+  options.ties = ties;
+  options.tolerance = tolerance;
+  options.regularization = {.sigma = sigma, .beta = beta};
+  return options;
+}
+
 // The options of a rollout as a class of TorchScript.
 struct OptionsClass : torch::CustomClassHolder {
   OptionsClass(const std::string& formulation, std::int64_t substeps, std::optional<double> bounce_threshold,
                double stabilization, std::int64_t directions, double angle, double kappa, const std::string& ties,
                std::optional<double> tolerance, double sigma, double beta) {
-    options.formulation = rigid_formulation(formulation);
-    options.substeps = substeps;
-    options.bounce_threshold = bounce_threshold;
-    options.stabilization = stabilization;
-    options.directions = {.count = directions, .angle = angle};
-    options.kappa = kappa;
-    options.ties = ties;
-    options.tolerance = tolerance;
-    options.regularization = {.sigma = sigma, .beta = beta};
+    options = rigid_options(formulation, substeps, bounce_threshold, stabilization, directions, angle, kappa, ties,
+                            tolerance, sigma, beta);
   }
 
   RigidOptions options;
@@ -144,6 +163,105 @@ FourTensors certify_scene(const Scene& self, const std::vector<Tensor>& state, c
 FourTensors contacts_of_scene(const Scene& self, const std::vector<Tensor>& state) {
   const RigidContacts found = contacts(rigid_state(state), self->scene);
   return {found.gap, found.J, found.normal, found.point};
+}
+
+// A rollout as an operator that transforms do not look into, of a scene that is one list of tensors: the state, u, for
+// each body its mass, inertia, centers, radii and drag, for each plane its normal and offset, gravity, mu, restitution
+// and, where there are seven behind the planes, stiffness and dissipation. Plane k is fixed to plane_bodies[k] and can
+// touch the next touch_counts[k] of the bodies that `touches` lists.
+struct SceneRollout {
+  SceneRollout(at::TensorList x, std::int64_t bodies, at::IntArrayRef plane_bodies, at::IntArrayRef touches,
+               at::IntArrayRef touch_counts, double dt) {
+    state = {x[0], x[1], x[2], x[3]};
+    u = x[4];
+    std::size_t next = 5;
+    for (std::int64_t k = 0; k < bodies; ++k, next += 5) {
+      scene.bodies.push_back({x[next], x[next + 1], x[next + 2], x[next + 3], x[next + 4]});
+    }
+    for (std::size_t k = 0; k < plane_bodies.size(); ++k, next += 2) {
+      scene.planes.push_back({x[next], x[next + 1], plane_bodies[k], touches.slice(0, touch_counts[k]).vec()});
+      touches = touches.slice(touch_counts[k]);
+    }
+    scene.dt = dt;
+    scene.gravity = x[next];
+    scene.mu = x[next + 1];
+    scene.restitution = x[next + 2];
+    if (next + 3 == x.size()) return;
+    scene.stiffness = x[next + 3];
+    scene.dissipation = x[next + 4];
+  }
+
+  RigidScene scene;
+  RigidState state;
+  Tensor u;
+};
+
+SevenTensors roll_out_scene(at::TensorList x, std::int64_t bodies, at::IntArrayRef plane_bodies,
+                            at::IntArrayRef touches, at::IntArrayRef touch_counts, std::int64_t /*pairs*/, double dt,
+                            const std::string& formulation, std::int64_t substeps,
+                            std::optional<double> bounce_threshold, double stabilization, std::int64_t directions,
+                            double angle, double kappa, const std::string& ties, std::optional<double> tolerance,
+                            double sigma, double beta) {
+  const SceneRollout given(x, bodies, plane_bodies, touches, touch_counts, dt);
+  const RigidSolution found = simulate(given.state, given.u, given.scene,
+                                       rigid_options(formulation, substeps, bounce_threshold, stabilization, directions,
+                                                     angle, kappa, ties, tolerance, sigma, beta));
+  // In the order in memory that a compiler expects of an operator that it does not look into.
+  return std::apply([](const auto&... result) { return SevenTensors{result.contiguous()...}; }, tensors_of(found));
+}
+
+// Within this no transform of torch.func is active, as for a kernel of plain tensors that differentiates by itself, and
+// autograd is, whose keys are excluded where such a kernel is called.
+class OwnAutograd {
+ public:
+  OwnAutograd() { at::functorch::functorchTLSAccessor().swap(transforms_); }
+  ~OwnAutograd() { at::functorch::functorchTLSAccessor().swap(transforms_); }
+  OwnAutograd(const OwnAutograd&) = delete;
+  OwnAutograd& operator=(const OwnAutograd&) = delete;
+
+ private:
+  static c10::DispatchKeySet excluded() {
+    const c10::DispatchKeySet transforms(
+        {c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode});
+    return (c10::impl::tls_local_dispatch_key_set().excluded_ - c10::autograd_dispatch_keyset_with_ADInplaceOrView) |
+           transforms;
+  }
+
+  std::unique_ptr<at::functorch::FuncTorchTLSBase> transforms_;
+  c10::impl::ForceDispatchKeyGuard keys_{c10::impl::tls_local_dispatch_key_set().included_, excluded()};
+  c10::AutoGradMode grad_{true};
+};
+
+// The gradients of x, for those of the results that have a gradient: rolls out once more.
+std::vector<Tensor> roll_out_scene_adjoint(at::TensorList gradients, at::TensorList x, std::int64_t bodies,
+                                           at::IntArrayRef plane_bodies, at::IntArrayRef touches,
+                                           at::IntArrayRef touch_counts, std::int64_t pairs, double dt,
+                                           const std::string& formulation, std::int64_t substeps,
+                                           std::optional<double> bounce_threshold, double stabilization,
+                                           std::int64_t directions, double angle, double kappa, const std::string& ties,
+                                           std::optional<double> tolerance, double sigma, double beta) {
+  const OwnAutograd own;
+  std::vector<Tensor> leaves;
+  for (const Tensor& given : x) leaves.push_back(given.detach().requires_grad_());
+  const auto results =
+      roll_out_scene(leaves, bodies, plane_bodies, touches, touch_counts, pairs, dt, formulation, substeps,
+                     bounce_threshold, stabilization, directions, angle, kappa, ties, tolerance, sigma, beta);
+  const std::vector<Tensor> of = {std::get<0>(results), std::get<1>(results), std::get<2>(results),
+                                  std::get<3>(results), std::get<4>(results)};
+  std::vector<Tensor> found = torch::autograd::grad(of, leaves, gradients.vec(), /*retain_graph=*/false,
+                                                    /*create_graph=*/false, /*allow_unused=*/true);
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    found[k] = found[k].defined() ? found[k].contiguous() : at::zeros_like(leaves[k]).detach();
+  }
+  return found;
+}
+
+// Whether one of the tensors is mapped by torch.vmap, or is differentiated by torch.func while it is.
+bool is_mapped(at::TensorList tensors) {
+  return std::any_of(tensors.begin(), tensors.end(), [](Tensor x) {
+    while (const auto* const wrapper = at::functorch::maybeGetTensorWrapper(x)) x = wrapper->value();
+    return at::functorch::isBatchedTensor(x);
+  });
 }
 
 // The numbers (body, ball, 1 for a plane or 0 for a ball, other_body, index) of each ContactPair.
@@ -203,6 +321,24 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
   define("_turned(Tensor quaternion, Tensor theta) -> Tensor", TORCH_FN(turned));
   define("_rotation_between(Tensor a, Tensor b) -> Tensor", TORCH_FN(rotation_between));
   define("_angle_between(Tensor a, Tensor b) -> Tensor", TORCH_FN(angle_between));
+  define("_gyroscopic(Tensor omega, Tensor inertia, float dt) -> Tensor", TORCH_FN(gyroscopic));
+
+  const std::string scene =
+      "Tensor[] x, int bodies, int[] plane_bodies, int[] touches, int[] touch_counts, int pairs, float dt, "
+      "str formulation, int substeps, float? bounce_threshold, float stabilization, int directions, float angle, "
+      "float kappa, str ties, float? tolerance, float sigma, float beta)";
+  library.def(("_roll_out_scene(" + scene +
+               " -> (Tensor position, Tensor orientation, Tensor velocity, Tensor angular_velocity, Tensor gamma, "
+               "Tensor status, Tensor iterations)")
+                  .c_str(),
+              {at::Tag::pt2_compliant_tag});
+  library.impl("_roll_out_scene",
+               torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(roll_out_scene)));
+  library.def(("_roll_out_scene_adjoint(Tensor[] gradients, " + scene + " -> Tensor[]").c_str(),
+              {at::Tag::pt2_compliant_tag});
+  library.impl("_roll_out_scene_adjoint",
+               torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(roll_out_scene_adjoint)));
+  define("_is_mapped(Tensor[] tensors) -> bool", TORCH_FN(is_mapped));
 
   library.class_<OptionsClass>("RigidOptions")
       .def(torch::init<std::string, std::int64_t, std::optional<double>, double, std::int64_t, double, double,

@@ -15,7 +15,7 @@ RigidBody RigidBody::ball(const Tensor& mass, const Tensor& radius) {
 }
 
 RigidBody RigidBody::box(const Tensor& mass, const Tensor& size) {
-  const Tensor square = size * size, signs = at::tensor({-1, 1}, size.options());
+  const Tensor square = size * size, signs = constants({-1, 1}, size.options());
   return {mass, at::diag_embed(mass.unsqueeze(-1) / 12 * (square.sum(-1, true) - square)),
           size.unsqueeze(-2) / 2 * at::cartesian_prod({signs, signs, signs}), at::zeros({8}, size.options())};
 }

@@ -1,6 +1,7 @@
 #include "physics/rigid_geometry.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 
@@ -14,7 +15,12 @@ using Other = ContactPair::Other;
 
 std::int64_t balls_of(const RigidBody& body) { return body.radii.size(-1); }
 
-Tensor indices(const std::vector<std::int64_t>& values) { return at::tensor(values, at::kLong); }
+// Constants to torch.func, under which at::tensor cannot make others.
+Tensor indices(const std::vector<std::int64_t>& values) {
+  const c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKeySet(
+      {c10::DispatchKey::FuncTorchDynamicLayerFrontMode, c10::DispatchKey::FuncTorchDynamicLayerBackMode}));
+  return at::tensor(values, at::kLong);
+}
 
 // Unit vectors t1, t2 with t1 x t2 = n for unit vectors n, [..., 3]: [..., 3, 3], the rows (t1, t2, n) [Duff et al.:
 // Building an orthonormal basis, revisited, Journal of Computer Graphics Techniques 6, 2017].
@@ -143,7 +149,7 @@ RigidGeometry::Part RigidGeometry::with_balls(const Tensor& centers) const {
   const Tensor square = between.square().sum(-1, true), apart = square != 0;
   const Tensor distance = at::where(apart, square, 1).sqrt();
   // Balls with one centre are pushed apart along z.
-  const Tensor up = at::tensor({0, 0, 1}, between.options()), normal = at::where(apart, between / distance, up);
+  const Tensor up = constants({0, 0, 1}, between.options()), normal = at::where(apart, between / distance, up);
   const Tensor radius = radii_.index_select(-1, first_);
   const Tensor gap = at::where(apart, distance, 0).squeeze(-1) - radius - radii_.index_select(-1, second_);
   return {gap, normal, first - (radius + gap / 2).unsqueeze(-1) * normal};

@@ -77,7 +77,7 @@ MixedProblem with_velocity(const Tensor& v, const Tensor& u, const SlidingBlock&
   const Tensor c = block.dt / block.mass;
   return {at::ones({1, 1}, v.options()),
           vector_of({-c, c, at::zeros_like(c)}).unsqueeze(-2),
-          at::tensor({1.0, -1.0, 0.0}, v.options()).unsqueeze(-1),
+          constants({1.0, -1.0, 0.0}, v.options()).unsqueeze(-1),
           std::move(rows.M),
           -free_velocity(v, u, block).unsqueeze(-1),
           std::move(rows.q)};

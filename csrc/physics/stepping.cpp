@@ -29,10 +29,10 @@ Tensor broadcastable(const Tensor& mask, const Tensor& x) {
   return mask.view(shape);
 }
 
-// Which elements of x, [batch..., ...], are not finite: [batch...]. It is undefined if all are finite.
+// Which elements of x, [batch..., ...], are not finite: [batch...]. It is undefined if all are known to be finite.
 Tensor not_finite(const Tensor& x, std::int64_t batch_dims) {
   const Tensor finite = x.isfinite();
-  if (finite.all().item<bool>()) return {};
+  if (!may_be_true(~finite)) return {};
   return ~(x.dim() > batch_dims ? finite.flatten(batch_dims).all(-1) : finite);
 }
 
@@ -73,6 +73,23 @@ Tensor positive_parameter(const char* name, double x) {
 Tensor nonnegative_parameter(const char* name, double x) {
   TORCH_CHECK(std::isfinite(x) && x >= 0, name, " must be >= 0; got ", x);
   return at::scalar_tensor(x, at::kDouble);
+}
+
+bool can_read(const Tensor& x) {
+  using c10::DispatchKey;
+  const c10::DispatchKeySet wrappers({DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper,
+                                      DispatchKey::Functionalize, DispatchKey::Python});
+  return !x.key_set().has_any(wrappers) && !x.is_meta();
+}
+
+bool may_be_true(const Tensor& mask) { return !can_read(mask) || mask.any().item<bool>(); }
+
+Tensor refused_where(const Tensor& mask, const Tensor& u) { return at::where(mask.unsqueeze(-1), kNaN, u); }
+
+Tensor constants(std::initializer_list<double> numbers, const at::TensorOptions& options) {
+  Tensors all;
+  for (const double x : numbers) all.push_back(at::scalar_tensor(x, options));
+  return at::stack(all);
 }
 
 Shape common_shape(std::initializer_list<at::IntArrayRef> shapes) {
@@ -175,7 +192,7 @@ Rollout roll_out(Tensors state, Tensor u, const Shape& batch, const StepFunction
     Solved solved = functions.solve(state, now, poison);
     SolveResult& result = solved.result;
     failure.emplace_back();
-    if (const Tensor unsolved = result.status != 0; unsolved.any().item<bool>()) {
+    if (const Tensor unsolved = result.status != 0; may_be_true(unsolved)) {
       failed = either(failed, unsolved);
       failure.back() = at::where(unsolved, result.z.sum(-1), 0);
       result.z = zero_where(unsolved, result.z);

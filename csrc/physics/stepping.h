@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/TensorOptions.h>
 
 #include <cstdint>
 #include <functional>
@@ -21,6 +22,20 @@ at::Tensor nonnegative_parameter(const char* name, double x);
 
 using Shape = std::vector<std::int64_t>;
 using Tensors = std::vector<at::Tensor>;
+
+/// Whether the numbers of x can be read: not where x stands for other tensors, as those of torch.func and of
+/// torch.compile do, nor on the meta device. What would be decided by them is then computed for all elements.
+bool can_read(const at::Tensor& x);
+
+/// Whether a mask is true somewhere, or may be, since it cannot be read.
+bool may_be_true(const at::Tensor& mask);
+
+/// u, [steps, ..., k], the inputs of a rollout, replaced by NaN for elements that may not be stepped, mask [...]: their
+/// status is then that of bad input. For what throws an error where it can be read.
+at::Tensor refused_where(const at::Tensor& mask, const at::Tensor& u);
+
+/// The numbers as a tensor [n]. at::tensor cannot make one under torch.func and torch.compile.
+at::Tensor constants(std::initializer_list<double> numbers, const at::TensorOptions& options);
 
 /// The shape to which these shapes broadcast.
 Shape common_shape(std::initializer_list<at::IntArrayRef> shapes);

@@ -13,6 +13,7 @@
 #include "lcp/physics/compliant_particle.h"
 #include "lcp/physics/direct_friction.h"
 #include "lcp/physics/falling_block.h"
+#include "lcp/physics/friction_cone.h"
 #include "lcp/physics/planar_block.h"
 #include "lcp/physics/point_mass.h"
 #include "lcp/physics/sliding_block.h"
@@ -46,6 +47,13 @@ Tensors2 tensors_of(const Problem& problem) { return {problem.M, problem.q}; }
 Tensors3 tensors_of(const RolloutCertificate& found) { return {found.unsolved, found.tied, found.kinked}; }
 Tensors6 tensors_of(const MixedProblem& problem) {
   return {problem.A, problem.B, problem.C, problem.M, problem.p, problem.q};
+}
+
+// The options of a solve, as far as what reads its solution depends on them.
+SolveOptions smoothed(double kappa) {
+  SolveOptions options;
+  options.kappa = kappa;
+  return options;
 }
 
 // Sliding block
@@ -93,6 +101,27 @@ Tensors4 sliding_block_exact_step(const Tensor& v, const Tensor& u, TensorList p
   return {step.v_next, step.lambda_plus, step.lambda_minus, step.gamma};
 }
 
+Tensors4 read_sliding_block(const Tensor& z, const Tensor& w, TensorList parameters, const Text& formulation,
+                            double kappa) {
+  const SlidingBlock block = sliding_block_of(parameters);
+  const auto read = [&] {
+    switch (sliding_block_formulation(formulation)) {
+      case SlidingBlockFormulation::kForward:
+        return read_forward(z, w, block);
+      case SlidingBlockFormulation::kDirect:
+        return read_direct(z, w, block);
+      case SlidingBlockFormulation::kTraditional:
+      case SlidingBlockFormulation::kMixed:
+        break;
+    }
+    return read_traditional(z, w, smoothed(kappa));
+  };
+  const SlidingBlockStep step = read();
+  return {step.v_next, step.lambda_plus, step.lambda_minus, step.gamma};
+}
+
+Tensor sliding_block_max_friction(TensorList parameters) { return sliding_block_of(parameters).max_friction(); }
+
 Tensors3 certify_sliding_block(const Tensor& v, const Tensor& u, TensorList parameters, TensorList rollout,
                                const Text& formulation, Number tolerance) {
   check_size("rollout", rollout, 7);
@@ -122,6 +151,11 @@ Tensors2 falling_block_problem(const Tensor& x, const Tensor& v, TensorList para
 
 Tensors3 falling_block_exact_step(const Tensor& x, const Tensor& v, TensorList parameters) {
   const FallingBlockStep step = exact_step(x, v, falling_block_of(parameters));
+  return {step.x_next, step.v_next, step.lambda};
+}
+
+Tensors3 read_falling_block(const Tensor& x, const Tensor& v, const Tensor& z, const Tensor& w, TensorList parameters) {
+  const FallingBlockStep step = read_direct(x, v, z, w, falling_block_of(parameters));
   return {step.x_next, step.v_next, step.lambda};
 }
 
@@ -171,9 +205,28 @@ Tensors2 planar_block_direction_problem(const Tensor& v, const Tensor& u, const 
   return tensors_of(direction_problem(v, u, t, planar_block_of(parameters), directions));
 }
 
+Tensors2 planar_block_problem_along(const Tensor& v, const Tensor& u, TensorList parameters, const Tensor& D) {
+  return tensors_of(polyhedral_problem(v, u, planar_block_of(parameters), D));
+}
+
+Tensors2 tensors_of(const PlanarBlockStep& step) { return {step.v_next, step.force}; }
+
+Tensors2 read_planar_block(const Tensor& z, const Tensor& w, double kappa) {
+  return tensors_of(read_polyhedral(z, w, smoothed(kappa)));
+}
+
+Tensors2 read_planar_block_along(const Tensor& z, const Tensor& w, const Tensor& v, const Tensor& u,
+                                 TensorList parameters, const Tensor& D) {
+  return tensors_of(read_polyhedral(z, w, v, u, planar_block_of(parameters), D));
+}
+
+Tensors2 read_planar_block_direction(const Tensor& v, const Tensor& u, const Tensor& z, TensorList parameters,
+                                     double kappa) {
+  return tensors_of(read_direction(v, u, z, planar_block_of(parameters), smoothed(kappa)));
+}
+
 Tensors2 planar_block_exact_step(const Tensor& v, const Tensor& u, TensorList parameters) {
-  const PlanarBlockStep step = exact_step(v, u, planar_block_of(parameters));
-  return {step.v_next, step.force};
+  return tensors_of(exact_step(v, u, planar_block_of(parameters)));
 }
 
 Tensors3 certify_planar_block(const Tensor& v, const Tensor& u, TensorList parameters, TensorList rollout,
@@ -242,11 +295,19 @@ Tensors6 point_mass_mixed_problem(const Tensor& position, const Tensor& velocity
                         : belbute_peres_problem(state, u, mass, options.stabilization));
 }
 
+Tensors6 tensors_of(const PointMassStep& step) {
+  return {step.next.position, step.next.velocity, step.lambda_n, step.lambda_plus, step.lambda_minus, step.gamma};
+}
+
+Tensors6 read_point_mass_solution(const Tensor& position, const Tensor& velocity, const Tensor& u, const Tensor& z,
+                                  const Tensor& w, TensorList parameters, const Text& stabilization, double kappa) {
+  return tensors_of(read_point_mass({position, velocity}, u, z, w, point_mass_of(parameters),
+                                    stabilization_named(stabilization), smoothed(kappa)));
+}
+
 Tensors6 point_mass_exact_step(const Tensor& position, const Tensor& velocity, const Tensor& u, TensorList parameters,
                                const Text& stabilization) {
-  const PointMassStep step =
-      exact_step({position, velocity}, u, point_mass_of(parameters), stabilization_named(stabilization));
-  return {step.next.position, step.next.velocity, step.lambda_n, step.lambda_plus, step.lambda_minus, step.gamma};
+  return tensors_of(exact_step({position, velocity}, u, point_mass_of(parameters), stabilization_named(stabilization)));
 }
 
 Tensors3 certify_point_mass(const Tensor& position, const Tensor& velocity, const Tensor& u, TensorList parameters,
@@ -276,6 +337,12 @@ Tensors8 simulate_tripod(const Tensor& pose, const Tensor& velocity, const Tenso
 Tensors2 tripod_problem(const Tensor& pose, const Tensor& velocity, const Tensor& u, TensorList parameters,
                         std::int64_t directions) {
   return tensors_of(polyhedral_problem({pose, velocity}, u, tripod_of(parameters), directions));
+}
+
+Tensors5 read_tripod(const Tensor& pose, const Tensor& velocity, const Tensor& u, const Tensor& z,
+                     TensorList parameters, double kappa) {
+  const TripodStep step = read_polyhedral({pose, velocity}, u, z, tripod_of(parameters), smoothed(kappa));
+  return {step.next.pose, step.next.velocity, step.friction, step.normal, step.slip};
 }
 
 Tensors2 tripod_exact_step(const Tensor& pose, const Tensor& velocity, const Tensor& u, TensorList parameters) {
@@ -359,7 +426,17 @@ Tensors2 compliant_block_problem(const Tensor& position, const Tensor& velocity,
   return tensors_of(function({position, velocity}, u, compliant_block_of(parameters, dt, sigma, beta)));
 }
 
+// A step of the block from a solution of such an LCP.
+template <CompliantStep (*function)(const CompliantState&, const Tensor&, const Tensor&, const CompliantBlock&)>
+Tensors3 read_compliant_block(const Tensor& position, const Tensor& velocity, const Tensor& u, const Tensor& z,
+                              TensorList parameters, double dt, double sigma, double beta) {
+  const CompliantStep step = function({position, velocity}, u, z, compliant_block_of(parameters, dt, sigma, beta));
+  return {step.next.position, step.next.velocity, step.gamma};
+}
+
 // Contacts with friction
+
+Tensor friction_directions_of(std::int64_t count, at::ScalarType dtype) { return friction_directions(count, dtype); }
 
 Tensors2 friction_problem_of_contacts(const Tensor& J, const Tensor& inverse_mass, const Tensor& v_free,
                                       const Tensor& limit) {
@@ -413,12 +490,19 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
          velocity + system + ", Tensor[] rollout, *, str formulation, float? tolerance=None", kCertificate,
          TORCH_FN(certify_sliding_block));
 
+  const Text solution = "Tensor z, Tensor w, ", smoothing = ", *, float kappa";
+  define(library, "_read_sliding_block", solution + system + ", *, str formulation, float kappa", "(" + line_step + ")",
+         TORCH_FN(read_sliding_block));
+  define(library, "_sliding_block_max_friction", system, "Tensor", TORCH_FN(sliding_block_max_friction));
+
   const Text height = "Tensor x, Tensor v, ", height_step = "Tensor x_next, Tensor v_next, Tensor force";
   define(library, "_simulate_falling_block", height + "int steps, " + system + ", *, " + ops::kSolveArguments,
          "(" + height_step + ", Tensor z, Tensor residual, Tensor status)", TORCH_FN(simulate_falling_block));
   define(library, "_falling_block_problem", height + system, kProblem, TORCH_FN(falling_block_problem));
   define(library, "_falling_block_exact_step", height + system, "(" + height_step + ")",
          TORCH_FN(falling_block_exact_step));
+  define(library, "_read_falling_block", height + solution + system, "(" + height_step + ")",
+         TORCH_FN(read_falling_block));
   define(library, "_certify_falling_block", height + system + ", Tensor[] rollout, *, float? tolerance=None",
          kCertificate, TORCH_FN(certify_falling_block));
 
@@ -435,6 +519,14 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
          TORCH_FN(planar_block_direction_problem));
   define(library, "_planar_block_exact_step", velocity + system, "(Tensor v_next, Tensor force)",
          TORCH_FN(planar_block_exact_step));
+  const Text plane_step = "(Tensor v_next, Tensor force)";
+  define(library, "_planar_block_problem_along", velocity + system + ", Tensor D", kProblem,
+         TORCH_FN(planar_block_problem_along));
+  define(library, "_read_planar_block", "Tensor z, Tensor w" + smoothing, plane_step, TORCH_FN(read_planar_block));
+  define(library, "_read_planar_block_along", solution + velocity + system + ", Tensor D", plane_step,
+         TORCH_FN(read_planar_block_along));
+  define(library, "_read_planar_block_direction", velocity + "Tensor z, " + system + smoothing, plane_step,
+         TORCH_FN(read_planar_block_direction));
   define(library, "_certify_planar_block", velocity + system + ", Tensor[] rollout" + cone + ", float? tolerance=None",
          kCertificate, TORCH_FN(certify_planar_block));
 
@@ -446,6 +538,9 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
   define(library, "_point_mass_problem", moving + level, kProblem, TORCH_FN(point_mass_problem));
   define(library, "_point_mass_mixed_problem", moving + both, kMixedProblem, TORCH_FN(point_mass_mixed_problem));
   define(library, "_point_mass_exact_step", moving + level, "(" + point_step + ")", TORCH_FN(point_mass_exact_step));
+  define(library, "_read_point_mass",
+         "Tensor position, Tensor velocity, Tensor u, " + solution + system + level + ", float kappa",
+         "(" + point_step + ")", TORCH_FN(read_point_mass_solution));
   define(library, "_certify_point_mass", moving + ", Tensor[] rollout" + both + ", float? tolerance=None", kCertificate,
          TORCH_FN(certify_point_mass));
 
@@ -458,6 +553,9 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
   define(library, "_tripod_problem", turning + polygon, kProblem, TORCH_FN(tripod_problem));
   define(library, "_tripod_exact_step", turning, "(Tensor pose_next, Tensor velocity_next)",
          TORCH_FN(tripod_exact_step));
+  define(library, "_read_tripod", "Tensor pose, Tensor velocity, Tensor u, Tensor z, " + system + smoothing,
+         "(Tensor pose_next, Tensor velocity_next, Tensor friction, Tensor normal, Tensor slip)",
+         TORCH_FN(read_tripod));
   define(library, "_tripod_static_normals", system, "Tensor", TORCH_FN(tripod_static_normals));
   define(library, "_certify_tripod", turning + ", Tensor[] rollout" + polygon + ", float? tolerance=None", kCertificate,
          TORCH_FN(certify_tripod));
@@ -474,6 +572,13 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
   define(library, "_compliant_block_rigid_problem", moving + ", *, " + kGround, kProblem,
          TORCH_FN(compliant_block_problem<rigid_problem>));
 
+  const Text solved = "Tensor position, Tensor velocity, Tensor u, Tensor z, " + system + ", *, " + kGround;
+  define(library, "_read_compliant_block_dual", solved, compliant_step, TORCH_FN(read_compliant_block<read_dual>));
+  define(library, "_read_compliant_block_rigid", solved, compliant_step, TORCH_FN(read_compliant_block<read_rigid>));
+
+  define(library, "_friction_directions", "int count, *, ScalarType dtype", "Tensor", TORCH_FN(friction_directions_of));
+  define(library, "_aligned_directions", "Tensor a, Tensor b", "Tensor", TORCH_FN(aligned_directions));
+  define(library, "_span_plane", "Tensor D", "Tensor", TORCH_FN(span_plane));
   const Text contacts = "Tensor J, Tensor inverse_mass, Tensor v_free";
   define(library, "_direct_friction_problem", contacts + ", Tensor limit", kProblem,
          TORCH_FN(friction_problem_of_contacts));

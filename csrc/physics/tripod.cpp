@@ -191,11 +191,14 @@ FormulaSystem system_of(const Tripod& tripod, const Tensor& D, const SolveOption
   return system;
 }
 
-void check_support(const Tripod& tripod) {
+// Returns where the centre of mass is not above the triangle of the supports, [...]; throws where that can be read.
+Tensor check_support(const Tripod& tripod) {
   const Tensor normals = static_normals(tripod);
+  if (!can_read(normals)) return (normals < 0).any(-1);
   TORCH_CHECK(!(normals < 0).any().item<bool>(),
               "supports must carry the centre of mass: it must be above their triangle; the smallest load is ",
               normals.min().item<double>(), " N");
+  return {};
 }
 
 // A rollout is certified in parts whose matrices have at most this number of entries, which bounds the memory (32 MiB
@@ -244,7 +247,8 @@ Tensor static_normals(const Tripod& tripod) {
   const Tensor y = tripod.supports.select(-1, 1);
   const auto edge = [](const Tensor& a, std::int64_t i) { return a.select(-1, i) - a.select(-1, 0); };
   const Tensor area = edge(x, 1) * edge(y, 2) - edge(x, 2) * edge(y, 1);
-  TORCH_CHECK(!(area == 0).any().item<bool>(), "supports must not lie on a line; got ", tripod.supports);
+  TORCH_CHECK(!can_read(area) || !(area == 0).any().item<bool>(), "supports must not lie on a line; got ",
+              tripod.supports);
   return loads(tripod.supports, tripod).rest;
 }
 
@@ -304,7 +308,7 @@ TripodSolution step(const TripodState& state, const Tensor& u, const Tripod& tri
 
 TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod& tripod, std::int64_t directions,
                         const SolveOptions& solve_options) {
-  check_support(tripod);
+  const Tensor tips = check_support(tripod);
   const SolveOptions options = held_by_ties(solve_options);
   const Tensor inputs = inputs_of(state, u, tripod);
   const Shape batch = leading(inputs).slice(1).vec();
@@ -314,7 +318,9 @@ TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod&
   const FormulaSystem system = system_of(tripod, D, options);
   const Tensor none = expanded(at::zeros({kReported}, state.velocity.options()), batch, {kReported});
   const Tensor x = at::cat({first.pose, first.velocity, none}, -1);
-  if (!can_walk(system, x, inputs, options)) return step_by_step(first, inputs, tripod, D, options);
+  if (!can_walk(system, x, inputs, options)) {
+    return step_by_step(first, tips.defined() ? refused_where(tips, inputs) : inputs, tripod, D, options);
+  }
   const SystemSteps all = walk(system, x, inputs, options);
   const auto part = [&](std::int64_t begin, std::int64_t end) { return all.x_next.slice(-1, begin, end); };
   const std::int64_t friction = 6, normal = friction + 2 * kSupports;

@@ -113,11 +113,7 @@ Tensors walk(const Tensors& x, const c10::intrusive_ptr<WalkFunction>& function)
 }
 
 bool can_walk(const Tensor& x) {
-  using c10::DispatchKey;
-  const c10::DispatchKeySet wrappers({DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper,
-                                      DispatchKey::Functionalize, DispatchKey::Python});
-  const bool wraps = x.key_set().has_any(wrappers);
-  return x.device().is_cpu() && x.layout() == at::kStrided && !wraps && !x._fw_grad(0).defined();
+  return x.device().is_cpu() && x.layout() == at::kStrided && can_read(x) && !x._fw_grad(0).defined();
 }
 
 }  // namespace lcp::physics

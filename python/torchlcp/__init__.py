@@ -4,14 +4,15 @@ The functions are the operators torch.ops.lcp.* with named results. They take an
 both modes, torch.func and torch.compile, and raise an error for wrong shapes, dtypes or options before any work. Each
 element of a batch has a status of its own; see Status.
 
-physics has mechanical systems that are stepped in time, nn layers and models, losses those of learning an LCP. In a
-shell,  python -m torchlcp  says what is installed, and tests it.
+physics has mechanical systems that are stepped in time, nn layers and models, losses those of learning an LCP, learning
+what data say of a model, identification the estimation of parameters and states. In a shell,  python -m torchlcp  says
+what is installed, and tests it.
 
     [CPS] Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009.
 """
 
 from torchlcp import _library  # noqa: F401, first: it registers the operators
-from torchlcp import _contact, _friction, _layer, _operators, _pad, _simulate, losses, nn, physics
+from torchlcp import _contact, _friction, _layer, _operators, _pad, _simulate, identification, learning, losses, nn, physics
 from torchlcp._built import VERSION
 from torchlcp._contact import *  # noqa: F403
 from torchlcp._friction import *  # noqa: F403
@@ -22,7 +23,7 @@ from torchlcp._simulate import *  # noqa: F403
 
 __version__ = VERSION
 # Extended by one statement for each module, which is the form that type checkers understand.
-__all__ = ["losses", "nn", "physics"]
+__all__ = ["identification", "learning", "losses", "nn", "physics"]
 __all__ += _contact.__all__
 __all__ += _friction.__all__
 __all__ += _layer.__all__

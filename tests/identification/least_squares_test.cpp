@@ -175,5 +175,13 @@ TEST_F(LeastSquaresTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(error_of([&] { least_squares(identity, ones(2, 1), options); }), "lower must be [1]; got [2]");
 }
 
+TEST_F(LeastSquaresTest, RefusesResidualsThatLinearize) {
+  const auto squares = [](const Tensor& x) { return x.square(); };
+  EXPECT_EQ(
+      error_of([&] { linearize([&](const Tensor& x) { return linearize(squares, x[0]).residuals; }, ones(2, 1)); }),
+      "residuals must not be linearized within residuals: there is one level of forward mode");
+  EXPECT_EQ(linearize(squares, ones(2, 1)).jacobian.sum().item<double>(), 4);  // nothing is left behind
+}
+
 }  // namespace
 }  // namespace lcp::identification

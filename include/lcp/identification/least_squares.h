@@ -22,6 +22,8 @@ struct Linearization {
 /// Evaluates the residuals and their Jacobian once, by forward-mode differentiation in all parameters of all problems
 /// at the same time.
 ///   theta: [b, p].
+/// Throws c10::Error where it is called by the residuals that it evaluates, since PyTorch has one level of forward
+/// mode.
 Linearization linearize(const Residuals& residuals, const at::Tensor& theta);
 
 struct LeastSquaresOptions {

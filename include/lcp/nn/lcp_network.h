@@ -10,9 +10,9 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
+#include <memory>
 #include <ostream>
 #include <string>
-#include <vector>
 
 #include "lcp/solve.h"
 
@@ -42,6 +42,8 @@ struct LcpNetworkOptions {
   TORCH_ARG(Activation, activation) = Activation::kTanh;
   TORCH_ARG(double, definiteness) = 0.3;  ///< epsilon > 0, see LcpNetworkImpl
 };
+
+class LcpNetworkFormulas;
 
 /// The map
 ///
@@ -103,10 +105,11 @@ class LcpNetworkImpl : public torch::nn::Module {
                           const SolveOptions& solve_options = {}) const;
 
   /// The parameter of that name as a part of theta, [..., size()], with which it shares memory: [..., its shape].
+  /// Throws c10::Error where there is none.
   torch::Tensor entry(const std::string& name, const torch::Tensor& theta) const;
 
   /// The number of parameters.
-  std::int64_t size() const { return size_; }
+  std::int64_t size() const;
 
   /// All parameters in one vector, [size()], in the order of named_parameters().
   torch::Tensor theta() const;
@@ -132,23 +135,7 @@ class LcpNetworkImpl : public torch::nn::Module {
   torch::Tensor output_unit;  ///< [d], a buffer
 
  private:
-  struct Entry {
-    std::string name;
-    std::vector<std::int64_t> shape;
-    std::int64_t first;    // of its entries in theta
-    double deviation;      // of its random entries
-    std::int64_t unknown;  // the dimension that counts unknowns, or -1; M has two
-  };
-
-  void add(const std::string& name, std::vector<std::int64_t> shape, double deviation, std::int64_t unknown);
-  void add_part(const std::string& name, Dependence dependence, const std::vector<std::int64_t>& outputs, double weight,
-                double bias, std::int64_t unknown);
-  torch::Tensor assembled(const Parts& at_x, const torch::Tensor& z) const;
-  torch::Tensor value(const std::string& part, Dependence dependence, const torch::Tensor& x,
-                      const torch::Tensor& theta) const;
-
-  std::vector<Entry> entries_;
-  std::int64_t size_ = 0;
+  std::shared_ptr<const LcpNetworkFormulas> formulas_;
 };
 
 TORCH_MODULE(LcpNetwork);

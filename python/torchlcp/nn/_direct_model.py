@@ -1,7 +1,8 @@
 """A sliding block learned from known friction forces, as an LCP that can be stepped."""
 
 import math
-from typing import NamedTuple
+import os
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -55,6 +56,8 @@ class DirectModel(torch.nn.Module):
         force_scale: float = 1.0,
     ) -> None:
         super().__init__()
+        self.bias = bias
+        self.hidden = hidden
         if forces not in ("friction", "slack"):
             raise ValueError(f"forces must be friction or slack; got {forces}")
         for name, value in (("mass", mass), ("dt", dt)):
@@ -112,6 +115,43 @@ class DirectModel(torch.nn.Module):
                 dt=self.dt,
             )
         )
+
+    def nonlinearity(self) -> Tensor:
+        """A penalty, a scalar: the sum of squares of the output weights of the tanh layers; 0 without such layers.
+
+        Nonlinear f and G are not unique, since the friction force is a function of v and u; a small penalty selects simple
+        ones.
+        """
+        f, G = self.f.hidden_out, self.G.hidden_out
+        penalty: Tensor = torch.ops.lcp._direct_nonlinearity(
+            self.f.affine.weight, f.weight if f else None, G.weight if G else None
+        )
+        return penalty
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        names = ("mass", "dt", "mu", "gravity", "forces", "bias", "hidden")
+        scales = {"velocity_scale": self.f.velocity_scale, "force_scale": self.f.force_scale}
+        return {**{name: getattr(self, name) for name in names}, **scales}
+
+    def save_torchscript(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as TorchScript, for torch.jit.load here and in C++ linked with TorchLCP::torchlcp.
+
+        The file has the methods forward(v, u) -> v_next and step(v, u) -> (v_next, force, status), which solve the learned
+        LCP, and the attributes dt, mass, gravity, mu (where it is known) and format_version. An existing file is replaced
+        completely or not at all. Raises RuntimeError where the file cannot be written.
+        """
+        torch.ops.lcp._save_direct_model(list(self.parameters()), os.fspath(path), **self._options)
+
+    def load_torchscript(self, path: str | os.PathLike[str]) -> None:
+        """Sets the parameters to those of a file that save_torchscript, or C++, wrote for the same forces and units.
+
+        Raises RuntimeError, which names the file, where it is of anything else; the model is then as it was.
+        """
+        found = torch.ops.lcp._load_direct_model(os.fspath(path), **self._options)
+        with torch.no_grad():
+            for parameter, value in zip(self.parameters(), found, strict=True):
+                parameter.copy_(value)
 
     def extra_repr(self) -> str:
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in ("mass", "dt", "mu", "gravity", "forces"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import math
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -68,6 +70,7 @@ class TraditionalModel(torch.nn.Module):
         relu_pairs: for "rows": learns the entries of M as differences of relus, which training can make exactly 0.
         basis: for "structured", see StructuredMatrix.
         hidden: for "networks", the width of their tanh layers.
+        known_mu: the friction coefficient, >= 0, that save_torchscript writes down; NaN where it is not known.
 
     Attributes:
         exact_rest: whether step returns a v_next of exactly 0, with the derivative 0, where sticks() says so.
@@ -94,6 +97,7 @@ class TraditionalModel(torch.nn.Module):
         relu_pairs: bool = False,
         basis: str = "none",
         hidden: int = 0,
+        known_mu: float = math.nan,
     ) -> None:
         super().__init__()
         if kind not in _KINDS:
@@ -106,7 +110,13 @@ class TraditionalModel(torch.nn.Module):
         self.dt = dt
         self.gravity = gravity
         self.force_unit = force_unit
+        if known_mu < 0:
+            raise ValueError(f"known_mu must be >= 0, or NaN; got {known_mu}")
         self.monotone = monotone
+        self.relu_pairs = relu_pairs
+        self.basis = basis
+        self.hidden = hidden
+        self.known_mu = known_mu
         self.exact_rest = False
         self.revive = False
         self.register_buffer("dynamics", torch.tensor([1.0, 1.0, 0.0, 1.0, -1.0, 0.0]))
@@ -220,13 +230,93 @@ class TraditionalModel(torch.nn.Module):
     def hold(self, mask: Tensor, values: Tensor) -> None:
         """Holds the entries of [M|W] at which mask, [3, 6], bool, is true at those of values, [3, 6].
 
-        It has no effect on the M of "structured" and on "networks".
+        It has no effect on the M of "structured" and on "networks"; missed is a penalty for these.
         """
         if mask.shape != (3, 6) or mask.dtype != torch.bool or values.shape != (3, 6):
             given = f"{list(mask.shape)}, {mask.dtype}, and {list(values.shape)}"
             raise ValueError(f"mask must be [3, 6], bool, and values [3, 6]; got {given}")
         self.held.copy_(mask)
         self.values.copy_(values.detach())
+
+    def missed(self, G: Tensor) -> Tensor:
+        """The differences of G, [..., 3, 3], to the held entries of M, [..., 9], to be penalised; 0 elsewhere."""
+        missed: Tensor = torch.ops.lcp._missed_entries(G, self.held, self.values)
+        return missed
+
+    def overlap(self) -> Tensor:
+        """The sum of relu_pair_overlap over the entries of M that are not held, to penalise; 0 without relu pairs."""
+        if self.kind != "rows" or self.negative is None:
+            return torch.zeros_like(self.dynamics[0])
+        overlap: Tensor = torch.ops.lcp._rows_overlap(self.learned, self.negative, self.held, revive=self.revive)
+        return overlap
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        names = ("kind", "mass", "dt", "gravity", "force_unit", "monotone", "relu_pairs", "basis", "hidden")
+        return {**{name: getattr(self, name) for name in names}, "mu": self.known_mu}
+
+    @property
+    def size(self) -> int:
+        """The number of parameters."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def _assign(self, values: list[Tensor]) -> None:
+        with torch.no_grad():
+            for parameter, value in zip(self.parameters(), values, strict=True):
+                parameter.copy_(value)
+
+    def start(self, mu: float, *, noise: float = 0.0) -> None:
+        """Sets the parameters to those of a block with the friction coefficient mu.
+
+        Args:
+            noise: the standard deviation of normal noise that is added to each parameter but the mu of "friction", in the
+                units of the model.
+        """
+        self._assign(torch.ops.lcp._traditional_start(mu, noise, **self._options))
+
+    def random(self, count: int, generator: torch.Generator | None = None) -> Tensor:
+        """Random parameters of `count` models, [count, size], float64, for forces and velocities of size 1 in their units.
+
+        Each row is a vector for torch.nn.utils.vector_to_parameters.
+        """
+        theta: Tensor = torch.ops.lcp._traditional_random(count, generator, **self._options)
+        return theta
+
+    def nonlinear(self, theta: Tensor) -> Tensor:
+        """Those of parameters theta, [..., size], by which G depends on v and u, or by which f is not affine: [..., k].
+
+        They are to be penalised, since the observed motion leaves much freedom to "networks"; the others have none, k = 0.
+        """
+        part: Tensor = torch.ops.lcp._traditional_nonlinear(theta, **self._options)
+        return part
+
+    def projected(self, theta: Tensor) -> Tensor:
+        """Parameters of the same model that satisfy its constraints, for theta [..., size].
+
+        A step of training that is followed by this is one of projected descent. Without it an entry that a monotone M
+        limits has no gradient while its parameter is beyond the limit, where M11 and M22 of a true block are.
+        """
+        projected: Tensor = torch.ops.lcp._traditional_projected(theta, list(self.buffers()), **self._options)
+        return projected
+
+    def save_torchscript(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as TorchScript, for torch.jit.load here and in C++ linked with TorchLCP::torchlcp.
+
+        The file has the methods forward(v, u) -> v_next and step(v, u) -> (v_next, force, status), which solve the learned
+        LCP, and the attributes dt, mass, gravity, format_version, and mu: a number where known_mu is given, and the
+        parameter of "friction". An existing file is replaced completely or not at all. Raises RuntimeError where the file
+        cannot be written.
+        """
+        torch.ops.lcp._save_traditional_model(
+            list(self.parameters()), list(self.buffers()), self.exact_rest, self.revive, os.fspath(path), **self._options
+        )
+
+    def load_torchscript(self, path: str | os.PathLike[str]) -> None:
+        """Sets the parameters to those of a file that save_torchscript, or C++, wrote for the same kind and units.
+
+        Raises RuntimeError, which names the file, where it is of anything else; the model is then as it was.
+        """
+        self._assign(torch.ops.lcp._load_traditional_model(os.fspath(path), **self._options))
 
     def extra_repr(self) -> str:
         numbers = ("mass", "dt", "gravity", "force_unit")

@@ -239,3 +239,11 @@ class CompliantBlock(_CompliantBody):
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
         """
         return Problem(*self._call("_{}_rigid_problem", state, u, self._parameters(), **self._numbers()))
+
+    def read_dual(self, state: CompliantState | tuple[Tensor, Tensor], u: Tensor, z: Tensor) -> CompliantStep:
+        """The step of z, [..., 8], a solution of dual_problem for the same state and u."""
+        return CompliantStep(*self._call("_read_{}_dual", state, u, z, self._parameters(), **self._numbers()))
+
+    def read_rigid(self, state: CompliantState | tuple[Tensor, Tensor], u: Tensor, z: Tensor) -> CompliantStep:
+        """The step of z, [..., 16], a solution of rigid_problem for the same state and u."""
+        return CompliantStep(*self._call("_read_{}_rigid", state, u, z, self._parameters(), **self._numbers()))

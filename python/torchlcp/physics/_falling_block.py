@@ -96,6 +96,10 @@ class FallingBlock(System):
         """The LCP of a step; x [...], m, and v [...], m/s."""
         return Problem(*torch.ops.lcp._falling_block_problem(x, v, self._parameters()))
 
+    def read(self, x: Tensor, v: Tensor, z: Tensor, w: Tensor) -> FallingBlockStep:
+        """The step of z and w, [..., 1], a solution of problem for x and v."""
+        return FallingBlockStep(*torch.ops.lcp._read_falling_block(x, v, z, w, self._parameters()))
+
     def certify(
         self, x: Tensor, v: Tensor, rollout: FallingBlockSolution, *, tolerance: float | None = None
     ) -> RolloutCertificate:

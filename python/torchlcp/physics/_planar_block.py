@@ -144,9 +144,55 @@ class PlanarBlock(System):
         """The step in closed form: v_next = v* max(1 - dt mu g / |v*|, 0) with v* = v + dt u / m."""
         return PlanarBlockStep(*torch.ops.lcp._planar_block_exact_step(v, u, self._parameters()))
 
-    def problem(self, v: Tensor, u: Tensor, *, directions: int = 8) -> Problem:
-        """The LCP of a step in the formulation "polyhedral", of directions + 1 unknowns; v [..., 2], u [..., 2]."""
+    def problem(self, v: Tensor, u: Tensor, *, directions: int | Tensor = 8) -> Problem:
+        """The LCP of a step in the formulation "polyhedral", with the unknowns (beta, gamma), n + 1 of them.
+
+        Args:
+            v: [..., 2], m/s.
+            u: [..., 2], N.
+            directions: n, even, at least 4; or any directions D, [..., 2, n], of any lengths, such as
+                aligned_directions makes, or learned: then friction is within mu m g times their convex hull.
+
+        Raises:
+            RuntimeError: a shape does not fit.
+        """
+        if isinstance(directions, Tensor):
+            return Problem(*torch.ops.lcp._planar_block_problem_along(v, u, self._parameters(), directions))
         return Problem(*torch.ops.lcp._planar_block_problem(v, u, self._parameters(), directions=directions))
+
+    def read(
+        self,
+        v: Tensor,
+        u: Tensor,
+        z: Tensor,
+        w: Tensor,
+        *,
+        directions: Tensor | None = None,
+        kappa: float = 0.0,
+    ) -> PlanarBlockStep:
+        """The step of z and w, [..., n + 1], a solution of problem for v and u.
+
+        v_next is exactly 0 where gamma = 0 and, if directions are given, these span the plane.
+
+        Args:
+            directions: those that problem was given, if they were a tensor.
+            kappa: that with which the problem was solved; not used with directions.
+        """
+        if directions is not None:
+            step = torch.ops.lcp._read_planar_block_along(z, w, v, u, self._parameters(), directions)
+        else:
+            step = torch.ops.lcp._read_planar_block(z, w, kappa=kappa)
+        return PlanarBlockStep(*step)
+
+    def read_direction(self, v: Tensor, u: Tensor, z: Tensor, *, kappa: float = 0.0) -> PlanarBlockStep:
+        """The step of z, [..., n], a solution of direction_problem for v and u: v_next = (4 / n) sum_i z_i d_i.
+
+        Args:
+            kappa: that with which the problem was solved.
+        """
+        return PlanarBlockStep(
+            *torch.ops.lcp._read_planar_block_direction(v, u, z, self._parameters(), kappa=kappa)
+        )
 
     def direction_problem(self, v: Tensor, u: Tensor, t: Tensor, *, directions: int = 8) -> Problem:
         """The LCP of a step that slides in the direction t, [..., 2], of length 1, or sticks, t = 0."""

@@ -174,6 +174,29 @@ class PointMass(System):
             )
         )
 
+    def read(
+        self,
+        state: PointMassState | tuple[Tensor, Tensor],
+        u: Tensor,
+        z: Tensor,
+        w: Tensor,
+        *,
+        stabilization: str = "position",
+        kappa: float = 0.0,
+    ) -> PointMassStep:
+        """The step of z and w, [..., 4], a solution of problem or of mixed_problem for the same state and u.
+
+        The velocity of a mass at rest is exactly 0, and so is y of a mass in contact at position level.
+
+        Args:
+            kappa: that with which the problem was solved.
+        """
+        return PointMassStep(
+            *torch.ops.lcp._read_point_mass(
+                *state, u, z, w, self._parameters(), stabilization=stabilization, kappa=kappa
+            )
+        )
+
     def certify(
         self,
         state: PointMassState | tuple[Tensor, Tensor],

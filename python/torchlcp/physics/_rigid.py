@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 import torch
 from torch import Tensor
 
+from torchlcp.physics._rigid_transforms import Rollout
 from torchlcp.physics._system import System, check_number, first_step, parameter
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "RigidSolution",
     "RigidState",
     "angle_between",
+    "gyroscopic",
     "rotation_between",
     "rotation_by",
     "rotation_matrix",
@@ -236,11 +238,15 @@ _DEFAULTS: RigidOptions = {
 }
 
 
-def _compiled_options(options: RigidOptions) -> Any:
+def _all_options(options: RigidOptions) -> list[Any]:
     unknown = set(options) - set(_DEFAULTS)
     if unknown:
         raise TypeError(f"there is no option {sorted(unknown)[0]}; the options are {', '.join(_DEFAULTS)}")
-    return torch.classes.lcp.RigidOptions(*{**_DEFAULTS, **options}.values())
+    return list({**_DEFAULTS, **options}.values())
+
+
+def _compiled_options(options: RigidOptions) -> Any:
+    return torch.classes.lcp.RigidOptions(*_all_options(options))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -262,6 +268,10 @@ class RigidScene:
     Raises ValueError where a number is out of its range. Results have the dtype of the velocity and are differentiable
     in the state, u and all tensors, but for status and iterations.
 
+    Under torch.compile and torch.func.vmap, simulate and step have derivatives in reverse mode and of the first order,
+    which roll out once more; there a scene of several bodies must be made outside of a compiled function. The other
+    methods cannot be compiled, nor mapped where they choose among contacts.
+
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb
         friction, IJNME 39, 1996.
     """
@@ -274,6 +284,7 @@ class RigidScene:
     gravity: Tensor | Sequence[float] = (0.0, 0.0, -9.81)
     stiffness: Tensor | float | None = None
     dissipation: Tensor | float | None = None
+    _pairs: int | None = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_number("dt", self.dt)
@@ -283,6 +294,42 @@ class RigidScene:
                 object.__setattr__(self, name, parameter(name, value).unsqueeze(0))
         if not isinstance(self.gravity, Tensor):
             object.__setattr__(self, "gravity", torch.tensor(self.gravity, dtype=torch.float64))
+        object.__setattr__(self, "_pairs", self._count_pairs())
+
+    def _count_pairs(self) -> int | None:
+        """The number of pairs of contact; None where it cannot be read."""
+        if len(self.bodies) == 1:
+            touched = [plane for plane in self.planes if plane.body != 0 and 0 in (plane.touches or (0,))]
+            return len(touched) * self.bodies[0].radii.shape[-1]
+        unreadable = torch.compiler.is_compiling() or torch.ops.lcp._is_mapped([body.radii for body in self.bodies])
+        return None if unreadable else len(self._compiled().contact_pairs())
+
+    def _roll_out(self, state: State, u: Tensor, options: RigidOptions) -> RigidSolution:
+        """simulate, by an operator that transforms do not look into."""
+        if self._pairs is None and torch.compiler.is_compiling():
+            raise RuntimeError("a scene of several bodies must be made outside of a compiled function")
+        of_bodies = [getattr(body, field.name) for body in self.bodies for field in dataclasses.fields(body)]
+        of_planes = [x for plane in self.planes for x in (plane.normal, plane.offset)]
+        contact = [x for x in (self.gravity, self.mu, self.restitution, self.stiffness, self.dissipation) if x is not None]
+        touches = [list(plane.touches) for plane in self.planes]
+        others = (
+            len(self.bodies),
+            [plane.body for plane in self.planes],
+            [body for of_plane in touches for body in of_plane],
+            [len(of_plane) for of_plane in touches],
+            self._pairs or 0,
+            self.dt,
+            *_all_options(options),
+        )
+        tensors = [*state, u, *of_bodies, *of_planes, *contact]
+        if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+            differentiable: Any = Rollout.apply
+            return RigidSolution(*differentiable(others, *tensors))
+        return RigidSolution(*torch.ops.lcp._roll_out_scene(tensors, *others))
+
+    def _tensors(self) -> list[Tensor]:
+        parts = [*self.bodies, *self.planes, self]
+        return [x for part in parts for x in vars(part).values() if isinstance(x, Tensor)]
 
     def _compiled(self) -> Any:
         of_bodies = [[getattr(body, field.name) for body in self.bodies] for field in dataclasses.fields(RigidBody)]
@@ -302,6 +349,8 @@ class RigidScene:
         Raises:
             RuntimeError: a shape, dtype or option does not fit.
         """
+        if torch.compiler.is_compiling() or torch.ops.lcp._is_mapped([*state, u, *self._tensors()]):
+            return self._roll_out(state, u, options)
         return RigidSolution(*self._compiled().simulate(list(state), u, _compiled_options(options)))
 
     def step(self, state: State, u: Tensor, **options: Unpack[RigidOptions]) -> RigidSolution:
@@ -384,3 +433,18 @@ def angle_between(a: Tensor, b: Tensor) -> Tensor:
     """The angle, [...], rad, in [0, pi], by which one orientation, [..., 4], has to turn to become the other."""
     angle: Tensor = torch.ops.lcp._angle_between(a, b)
     return angle
+
+
+def gyroscopic(omega: Tensor, inertia: Tensor, dt: float) -> Tensor:
+    """The angular velocity [..., 3], rad/s, of a body free of torques after the time dt, in its own axes.
+
+    The implicit midpoint rule for I omega' = (I omega) x omega, which conserves the kinetic energy and the size of the
+    angular momentum. Newton's method solves it to round-off where dt |omega| is below 1 rad.
+
+    Args:
+        omega: [..., 3], rad/s.
+        inertia: [..., 3, 3], kg m^2.
+        dt: s.
+    """
+    result: Tensor = torch.ops.lcp._gyroscopic(omega, inertia, dt)
+    return result

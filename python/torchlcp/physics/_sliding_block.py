@@ -110,6 +110,25 @@ class SlidingBlock(System):
         """The problem of a step in the formulation "mixed", with x = v_next; v [...], m/s, and u [...], N."""
         return MixedProblem(*torch.ops.lcp._sliding_block_mixed_problem(v, u, self._parameters()))
 
+    def read(
+        self, z: Tensor, w: Tensor, *, formulation: str = "traditional", kappa: float = 0.0
+    ) -> SlidingBlockStep:
+        """The step of z and w, [..., n], a solution of problem, or of mixed_problem, for the same formulation.
+
+        Where gamma = 0 in the formulations "traditional" and "mixed", v_next is exactly 0, and not round-off.
+
+        Args:
+            kappa: that with which the problem was solved.
+        """
+        return SlidingBlockStep(
+            *torch.ops.lcp._read_sliding_block(z, w, self._parameters(), formulation=formulation, kappa=kappa)
+        )
+
+    def max_friction(self) -> Tensor:
+        """F = mu m g, [...], N, the largest friction force."""
+        limit: Tensor = torch.ops.lcp._sliding_block_max_friction(self._parameters())
+        return limit
+
     def certify(
         self,
         v: Tensor,

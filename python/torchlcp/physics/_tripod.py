@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from torchlcp.physics._system import SolveOptions
 
-__all__ = ["Tripod", "TripodSolution", "TripodState"]
+__all__ = ["Tripod", "TripodSolution", "TripodState", "TripodStep"]
 
 
 class TripodState(NamedTuple):
@@ -23,6 +23,27 @@ class TripodState(NamedTuple):
 
     pose: Tensor
     velocity: Tensor
+
+
+class TripodStep(NamedTuple):
+    """The result of a step.
+
+    pose_next, velocity_next: [..., 3], as in TripodState.
+    friction: [..., 3, 2], N, on each support.
+    normal: [..., 3], N, on each support, >= 0.
+    slip: [..., 3], m/s, the speed of each support, measured by the polygon; 0 where it sticks.
+    """
+
+    pose_next: Tensor
+    velocity_next: Tensor
+    friction: Tensor
+    normal: Tensor
+    slip: Tensor
+
+    @property
+    def next(self) -> TripodState:
+        """The state at the end of the step."""
+        return TripodState(self.pose_next, self.velocity_next)
 
 
 class TripodSolution(NamedTuple):
@@ -139,6 +160,18 @@ class Tripod(System):
     ) -> Problem:
         """The LCP of a step, of 3 n + 3 unknowns (lambda_1, lambda_2, lambda_3, sigma); u [..., 3]."""
         return Problem(*torch.ops.lcp._tripod_problem(*state, u, self._parameters(), directions=directions))
+
+    def read(
+        self, state: TripodState | tuple[Tensor, Tensor], u: Tensor, z: Tensor, *, kappa: float = 0.0
+    ) -> TripodStep:
+        """The step of z, [..., 3 n + 3], a solution of problem for the same state and u.
+
+        The velocity is exactly 0 where two supports or all of them stick.
+
+        Args:
+            kappa: that with which the problem was solved.
+        """
+        return TripodStep(*torch.ops.lcp._read_tripod(*state, u, z, self._parameters(), kappa=kappa))
 
     def certify(
         self,

@@ -1,0 +1,335 @@
+"""Parameters and states of systems from measurements: least squares, moving horizons, particle filters, uncertainty.
+
+The methods are compiled, the same for C++ and Python, and call the functions that they are given, which may be any
+functions of tensors. All compute in float64, and treat b independent problems at the same time. Results have no gradient.
+
+    def residuals(theta):  # [..., b, p] -> [..., b, m]
+        block = SlidingBlock(mass=1.0, dt=0.1, mu=theta[..., 0], gravity=9.81)
+        return (block.simulate(v, u).v_next - measured).movedim(0, -1)
+
+    fit = least_squares(residuals, start)
+    print(fit.theta, uncertainty(fit.jacobian, noise).std)
+"""
+
+import contextlib
+import enum
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+__all__ = [
+    "LeastSquares",
+    "LeastSquaresStatus",
+    "Linearization",
+    "MovingHorizon",
+    "ParticleFilter",
+    "Uncertainty",
+    "least_squares",
+    "least_squares_of_linearized",
+    "linearize",
+    "moving_horizon",
+    "particle_filter",
+    "uncertainty",
+]
+
+# The functions that compiled methods are calling, by the numbers that stand for them there.
+_functions: dict[int, Callable[[list[Tensor], int], list[Tensor]]] = {}
+_numbers = itertools.count()
+
+
+def _call_python(function: int, tensors: list[Tensor], step: int) -> list[Tensor]:
+    return _functions[function](tensors, step)
+
+
+_library = torch.library.Library("lcp", "IMPL")
+_library.impl("_call_python", _call_python, "CompositeImplicitAutograd")
+
+
+@contextlib.contextmanager
+def _numbered(*functions: Callable[[list[Tensor], int], list[Tensor]]) -> Iterator[list[int]]:
+    """The numbers of functions, by which compiled methods call them."""
+    numbers = [next(_numbers) for _ in functions]
+    _functions.update(zip(numbers, functions, strict=True))
+    try:
+        yield numbers
+    finally:
+        for number in numbers:
+            del _functions[number]
+
+
+class Linearization(NamedTuple):
+    """residuals [b, m], and their jacobian [b, m, p], which is exact and 0 where a parameter has no effect here."""
+
+    residuals: Tensor
+    jacobian: Tensor
+
+
+class LeastSquaresStatus(enum.IntEnum):
+    """CONVERGED; STOPPED: max_iterations ran out; UNDEFINED: the residuals are not finite at the start."""
+
+    CONVERGED = 0
+    STOPPED = 1
+    UNDEFINED = 2
+
+
+class LeastSquares(NamedTuple):
+    """The result of least_squares.
+
+    theta: [b, p]; the start where the status is UNDEFINED.
+    objective: [b], the sum of squares.
+    residuals: [b, m], at theta.
+    jacobian: [b, m, p], at theta; the column of a parameter is 0 where it has no effect.
+    iterations: [b], int64.
+    status: [b], int8, the values of LeastSquaresStatus.
+    """
+
+    theta: Tensor
+    objective: Tensor
+    residuals: Tensor
+    jacobian: Tensor
+    iterations: Tensor
+    status: Tensor
+
+
+class MovingHorizon(NamedTuple):
+    """The result of moving_horizon.
+
+    mean: [steps + 1, b, d], the state after each step, by the data up to it.
+    std: [steps + 1, b, d], its standard deviations, to first order.
+    iterations: [steps + 1, b], int64, of each fit.
+    """
+
+    mean: Tensor
+    std: Tensor
+    iterations: Tensor
+
+
+class ParticleFilter(NamedTuple):
+    """The result of particle_filter.
+
+    mean: [steps + 1, b, d], of the weighted particles before resampling.
+    std: [steps + 1, b, d], their standard deviation.
+    distinct: [steps + 1, b], int64: how many of the particles of the start have descendants after the resampling of the
+        step; with roughening, how many of the particles before that step.
+    effective: [steps + 1, b], 1 / sum of the squared weights; 0 where every likelihood is 0.
+    particles: [b, n, d], after the last step.
+    """
+
+    mean: Tensor
+    std: Tensor
+    distinct: Tensor
+    effective: Tensor
+    particles: Tensor
+
+
+class Uncertainty(NamedTuple):
+    """The covariance of a least-squares estimate.
+
+    covariance: [b, p, p], of the determined combinations of parameters; the others contribute 0.
+    std: [b, p]; infinite for a parameter that the data do not determine.
+    rank: [b], int64, how many independent combinations of the parameters the data determine.
+    null_space: [b, p, p]: in its first p - rank rows, an orthonormal basis of the changes of the parameters that have no
+        effect on the residuals; the other rows are 0. The parameters are scaled so that the columns of the Jacobian that
+        are not 0 have length 1.
+    """
+
+    covariance: Tensor
+    std: Tensor
+    rank: Tensor
+    null_space: Tensor
+
+
+Residuals = Callable[[Tensor], Tensor]
+Observer = Callable[[int, Tensor, Tensor], object]
+
+
+def _of_one(function: Residuals) -> Callable[[list[Tensor], int], list[Tensor]]:
+    return lambda tensors, step: [function(*tensors)]
+
+
+def linearize(residuals: Residuals, theta: Tensor) -> Linearization:
+    """Residuals and their Jacobian, by forward-mode differentiation in all parameters of all problems at the same time.
+
+    Args:
+        residuals: a function of tensors that is differentiable in forward mode, [..., b, p] -> [..., b, m], where leading
+            dimensions are further points at which the same problems are evaluated.
+        theta: [b, p].
+
+    Raises:
+        RuntimeError: a shape does not fit, or residuals themselves linearize or fit something, since PyTorch has one level
+            of forward mode. Errors of residuals are passed on.
+    """
+    with _numbered(_of_one(residuals)) as (function,):
+        return Linearization(*torch.ops.lcp._linearize(function, theta))
+
+
+def _least_squares(
+    function: Callable[[list[Tensor], int], list[Tensor]],
+    linearized: bool,
+    start: Tensor,
+    observer: Observer | None,
+    options: dict[str, Any],
+) -> LeastSquares:
+    def observe(tensors: list[Tensor], step: int) -> list[Tensor]:
+        if observer is not None:
+            observer(step, *tensors)
+        return []
+
+    with _numbered(function, observe) as (number, observing):
+        options["observer"] = None if observer is None else observing
+        return LeastSquares(*torch.ops.lcp._least_squares(number, linearized, start, **options))
+
+
+def least_squares(
+    residuals: Residuals,
+    start: Tensor,
+    *,
+    max_iterations: int = 100,
+    tolerance: float = 1e-8,
+    lower: Tensor | None = None,
+    observer: Observer | None = None,
+) -> LeastSquares:
+    """The Levenberg-Marquardt method for a batch of small nonlinear least-squares problems.
+
+    Each problem has its own damping and its own end, so that its result does not depend on the others in the batch, to
+    the last bit. A step to residuals that are not finite is rejected.
+
+        Madsen, Nielsen, Tingleff: Methods for Non-linear Least Squares Problems, 2nd ed., 2004, section 3.2.
+
+    Args:
+        residuals: as in linearize.
+        start: [b, p], float64.
+        max_iterations: the largest number of steps.
+        tolerance: a problem has converged where the next step J d of its linearised residuals has at most this size,
+            relative to that of the residuals, both in the 2-norm, or where the step d is within the rounding of theta.
+        lower: [p], lower bounds of the parameters.
+        observer: is called at the start and after each iteration with the iteration, theta [b, p] and the objectives [b].
+
+    Raises:
+        RuntimeError: a shape or dtype does not fit. Errors of residuals and observer are passed on.
+    """
+    options = {"max_iterations": max_iterations, "tolerance": tolerance, "lower": lower}
+    return _least_squares(_of_one(residuals), False, start, observer, options)
+
+
+def least_squares_of_linearized(
+    linearized: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+    start: Tensor,
+    *,
+    max_iterations: int = 100,
+    tolerance: float = 1e-8,
+    lower: Tensor | None = None,
+    observer: Observer | None = None,
+) -> LeastSquares:
+    """As least_squares, for residuals that are evaluated with their Jacobian, of those problems only that have not ended.
+
+    Args:
+        linearized: from theta [k, p] and the numbers of these k problems, [k], int64, to the residuals [k, m] and their
+            Jacobian [k, m, p].
+        start, max_iterations, tolerance, lower, observer: as in least_squares.
+    """
+    options = {"max_iterations": max_iterations, "tolerance": tolerance, "lower": lower}
+    return _least_squares(lambda tensors, step: [*linearized(*tensors)], True, start, observer, options)
+
+
+def moving_horizon(
+    propagate: Callable[[Tensor, Tensor], Tensor],
+    residuals: Callable[[Tensor, int], Tensor],
+    mean: Tensor,
+    deviation: Tensor,
+    steps: int,
+    *,
+    window: int = 10,
+    noises: int = 0,
+    max_iterations: int = 20,
+) -> MovingHorizon:
+    """The states of b systems, with their parameters, while data arrive.
+
+    After each step k the window of the last steps s, ..., k is fitted by least squares,
+
+        |xi|^2 + sum_i |w_i|^2 + sum_i |r_i(x_i)|^2   over xi and w,   x_s = m + L xi,   x_i+1 = F(x_i, w_i),
+
+    where |xi|^2, the arrival cost, stands for the data before the window. Each fit starts at the one before. When the
+    window moves on, the first of its terms are linearised at the fit and eliminated, which is exact for linear systems.
+
+        Rao, Rawlings, Mayne: Constrained state estimation for nonlinear discrete-time systems, IEEE TAC 48, 2003.
+
+    Args:
+        propagate: F, from states [..., b, d] and process noise [..., b, r], which is standard normal, to the next states.
+        residuals: r_i, from states and the number of the step to the errors of its data over their standard deviation,
+            [..., b, m]. Both functions must be differentiable in forward mode.
+        mean: [b, d], float64, the state before the data of step 0.
+        deviation: [b, d], float64, its standard deviations.
+        steps: their number.
+        window: the number of steps of the window, >= 1.
+        noises: r.
+        max_iterations: of each fit.
+
+    Raises:
+        RuntimeError: a shape, dtype or option does not fit. Errors of the functions are passed on.
+    """
+    of_step: Callable[[list[Tensor], int], list[Tensor]] = lambda tensors, step: [residuals(tensors[0], step)]
+    of_noise: Callable[[list[Tensor], int], list[Tensor]] = lambda tensors, step: [propagate(*tensors)]
+    with _numbered(of_noise, of_step) as numbers:
+        return MovingHorizon(
+            *torch.ops.lcp._moving_horizon(
+                *numbers, mean, deviation, steps, window=window, noises=noises, max_iterations=max_iterations
+            )
+        )
+
+
+def particle_filter(
+    propagate: Callable[[Tensor], Tensor],
+    log_likelihood: Callable[[Tensor, int], Tensor],
+    start: Tensor,
+    steps: int,
+    generator: torch.Generator | None = None,
+    *,
+    roughening: Tensor | None = None,
+) -> ParticleFilter:
+    """The bootstrap particle filter of b tracks.
+
+    Weights the particles by the likelihood of the data of each step, 0 to `steps`, and resamples them systematically. If
+    every likelihood of a track is 0, its particles are kept.
+
+        Gordon, Salmond, Smith: Novel approach to nonlinear/non-Gaussian Bayesian state estimation, IEE Proc. F 140, 1993.
+
+    Args:
+        propagate: one step of particles [b, n, d], including the process noise.
+        log_likelihood: from particles and the number of the step to the log-likelihood of its data, up to a constant,
+            [b, n].
+        start: [b, n, d], float64, n > 0.
+        steps: their number.
+        generator: of the random numbers; None: PyTorch's own.
+        roughening: K of section 4 of the source, [d]. After each resampling, component k gets normal noise whose standard
+            deviation is K_k n^(-1/d) times the range of that component over the particles.
+
+    Raises:
+        RuntimeError: a shape or dtype does not fit. Errors of the functions are passed on.
+    """
+    of_step: Callable[[list[Tensor], int], list[Tensor]] = lambda tensors, step: [log_likelihood(tensors[0], step)]
+    with _numbered(_of_one(propagate), of_step) as numbers:
+        return ParticleFilter(
+            *torch.ops.lcp._particle_filter(*numbers, start, steps, generator, roughening=roughening)
+        )
+
+
+def uncertainty(jacobian: Tensor, noise: Tensor) -> Uncertainty:
+    """The covariance of estimates for independent errors of equal standard deviation, to first order.
+
+    noise^2 (J'J)^-1, the inverse of the Gauss-Newton Hessian. A combination whose effect is below 1e-10 of the largest,
+    with the columns of J scaled to equal length, is not determined.
+
+        Seber, Wild: Nonlinear Regression, Wiley, 1989, chapter 2.
+
+    Args:
+        jacobian: [b, m, p], float64, of the residuals.
+        noise: [b] or [], the standard deviation of the errors.
+
+    Raises:
+        RuntimeError: a shape or dtype does not fit.
+    """
+    return Uncertainty(*torch.ops.lcp._uncertainty(jacobian, noise))
