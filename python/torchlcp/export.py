@@ -4,7 +4,7 @@ The training programs write a model as TorchScript, model.pt, which PyTorch has 
 model as a program of torch.export, model.pt2, and compiles that by AOTInductor for C++ without Python.
 
 It uses nothing but torch: the training programs run it as a script, too, which gets the operators by --library. The
-package torchlcp does not import it, since importing torch.export takes longer than importing the package.
+package torchlcp does not import it, since  python -m  would then run it a second time.
 """
 
 import argparse
