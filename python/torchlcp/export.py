@@ -123,9 +123,13 @@ def export_model(model: torch.jit.ScriptModule) -> torch.export.ExportedProgram:
 
 
 def attributes_of(model: torch.jit.ScriptModule) -> dict[str, float]:
-    """The numbers of a model that neither a program nor a package has: dt, mass, gravity, mu and rate, where they are known.
+    """The numbers of a model that are no tensors, which a program of torch.export does not keep.
 
-    A mu that was learned is a parameter of the program instead.
+    Args:
+        model: as for export_model.
+    Returns:
+        format_version, dt (s), mass (kg), gravity (m/s^2), mu and, of models of tosses, rate (1/s), each where the model has
+        it. A mu that was learned is a parameter of the program instead.
     """
     found = {name: getattr(model, name, None) for name in ("format_version", "dt", "mass", "gravity", "mu", "rate")}
     return {name: value for name, value in found.items() if isinstance(value, (int, float))}
@@ -143,7 +147,9 @@ def compile_package(program: torch.export.ExportedProgram, path: str | os.PathLi
     """
     options = {
         "aot_inductor.metadata": {name: repr(value) for name, value in attributes.items()},
-        "always_keep_tensor_constants": True,  # without it, a parameter without dimensions, such as mu, fails to compile
+        # Else a parameter without dimensions, such as mu, becomes a constant that PyTorch 2.13 does not compile:
+        # LoweringException: AttributeError: 'Constant' object has no attribute 'data'.
+        "always_keep_tensor_constants": True,
     }
     torch._inductor.aoti_compile_and_package(program, package_path=os.fspath(path), inductor_configs=options)
 
