@@ -19,7 +19,7 @@ namespace {
 namespace jit = torch::jit;
 
 // Counts the changes of the attributes, parameters and methods that a file has.
-constexpr std::int64_t kFormatVersion = 1;
+constexpr std::int64_t kFormatVersion = 2;
 
 // The name of a tensor in a file: that of f.affine.weight is f_weight, that of f.hidden_in.weight is f_hidden_weight.
 std::string name_in_file(std::string name) {
@@ -57,6 +57,13 @@ void add_step(jit::Module& script, const ModelInputs& inputs, const StepFunction
 
 ModelInputs velocity_and_force() { return {{"v", at::zeros({1})}, {"u", at::zeros({1})}}; }
 
+void register_input_sizes(jit::Module& script, const ModelInputs& inputs) {
+  c10::Dict<std::string, std::vector<std::int64_t>> sizes;
+  for (const auto& [input, example] : inputs) sizes.insert(input, example.sizes().slice(1).vec());
+  const auto type = c10::DictType::create(c10::StringType::get(), c10::ListType::ofInts());
+  script.register_attribute("input_sizes", type, sizes);
+}
+
 std::string torchscript_of(const std::string& name, const torch::nn::Module& model, const NamedNumbers& numbers,
                            const ModelInputs& inputs, const StepFunction& step) {
   jit::Module script(name);
@@ -66,6 +73,7 @@ std::string torchscript_of(const std::string& name, const torch::nn::Module& mod
     script.register_parameter(name_in_file(item.key()), item.value(), /*is_buffer=*/false);
   }
   for (const auto& item : model.named_buffers()) script.register_buffer(name_in_file(item.key()), item.value());
+  register_input_sizes(script, inputs);
   add_step(script, inputs, step);
   std::string parameters, arguments;
   for (const auto& input : inputs) {

@@ -10,6 +10,7 @@
 #include "linear_program/fit.h"
 #include "run/command_line.h"
 #include "run/error.h"
+#include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/random.h"
@@ -105,7 +106,7 @@ int fit_linear_program(int argc, const char* const* argv) {
   model->named_parameters()["learned"].copy_(fitted.rows);
   model->hold(monotone ? with_monotone(known.mask) : known.mask, fitted.rows);
   fit_dynamics(model, data.training);
-  out.write("model.pt", lcp::nn::torchscript_bytes(model));
+  write_model(out, lcp::nn::torchscript_bytes(model));
 
   const double limit = flags.block.max_friction() / unit;
   const Tensor scaled = canonical_rows(fitted.rows, false);

@@ -20,6 +20,7 @@
 #include "run/error.h"
 #include "run/excluded_flags.h"
 #include "run/fingerprint.h"
+#include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/random.h"
@@ -254,7 +255,7 @@ int train_directions(int argc, const char* const* argv) {
     const Tensor distance = (truth.unsqueeze(-1) - sorted.unsqueeze(-2)).norm(2, 0);
     metrics["direction_error"] = distance.amin(-1).max().item<double>();
   }
-  out.write("model.pt", torchscript_bytes(Polygon(sorted), flags.block));
+  write_model(out, torchscript_bytes(Polygon(sorted), flags.block));
   const std::string page = page_of(rows);
   out.write("table.md", page);
   if (!flags.run.quiet) std::cout << page << "\n";

@@ -11,6 +11,7 @@
 #include "network/motion.h"
 #include "run/command_line.h"
 #include "run/error.h"
+#include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/progress.h"
@@ -121,8 +122,7 @@ int train_mpec(int argc, const char* const* argv) {
   if (!theta.defined()) throw std::runtime_error("none of the starts ended with a network that has a solution");
   network->set_theta(theta);
   network->to(flags.run.scalar_type());
-  out.write("model.pt",
-            lcp::nn::torchscript_bytes(network, {0, 1, flags.block.dt, flags.block.mass, flags.block.gravity}));
+  write_model(out, lcp::nn::torchscript_bytes(network, {0, 1, flags.block.dt, flags.block.mass, flags.block.gravity}));
   nlohmann::json metrics = evaluate_model(out, flags.run, data.heldout, flags.block);
   metrics.update({{"training_rmse", lowest},
                   {"starts", flags.starts},

@@ -22,6 +22,7 @@
 #include "run/excluded_flags.h"
 #include "run/fingerprint.h"
 #include "run/interrupt.h"
+#include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/progress.h"
 #include "run/random.h"
@@ -439,8 +440,8 @@ void Run::report() {
   const auto positions = static_cast<std::int64_t>(data_.columns.positions.size());
   const auto inputs = static_cast<std::int64_t>(data_.columns.inputs.size());
   const auto known_or_nan = [](double x) { return x > 0 ? x : std::numeric_limits<double>::quiet_NaN(); };
-  out_.write("model.pt", lcp::nn::torchscript_bytes(network, {positions, inputs, known_or_nan(flags_.block.dt),
-                                                              known_or_nan(flags_.block.mass), flags_.block.gravity}));
+  write_model(out_, lcp::nn::torchscript_bytes(network, {positions, inputs, known_or_nan(flags_.block.dt),
+                                                         known_or_nan(flags_.block.mass), flags_.block.gravity}));
   torch::jit::Module model = torch::jit::load((out_ / "model.pt").string());
   const std::int64_t d = data_.heldout.v_next.size(1), first_u = data_.columns.first_input();
   const Predictor predict = [&](const Tensor& x) {

@@ -19,6 +19,7 @@
 #include "run/error.h"
 #include "run/excluded_flags.h"
 #include "run/fingerprint.h"
+#include "run/model_file.h"
 #include "run/output_folder.h"
 #include "run/progress.h"
 #include "run/random.h"
@@ -365,7 +366,7 @@ int train_tosses(int argc, const char* const* argv) {
                         {"center_y", to_json(flights.center[1])}, {"center_z", to_json(flights.center[2])},
                         {"drag", to_json(flights.drag)},          {"tosses", flights.count}};
   if (cube) metrics["parameters"] = parameters;
-  out.write("model.pt", model->torchscript_bytes());
+  write_model(out, model->torchscript_bytes());
   out.write_csv("errors.csv", found.errors);
   out.write_csv("errors_in_time.csv", found.errors_in_time);
   out.write_csv("toss.csv", one_toss(*model, data.heldout.front()));

@@ -1,5 +1,6 @@
 // Rigid bodies as operators and as a class, for TorchScript and Python.
 #include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/FuncTorchTLS.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/functorch/TensorWrapper.h>
@@ -86,6 +87,39 @@ SevenTensors simulate_bodies(const Tensor& position, const Tensor& orientation, 
   options.directions.count = directions;
   options.tolerance = tolerance;
   return tensors_of(simulate({position, orientation, velocity, angular_velocity}, u, scene, options));
+}
+
+// The results of simulate_bodies without their data. Which balls of two bodies can touch depends on their radii, which
+// tracing does not have; with one body the pairs are its balls and the planes.
+SevenTensors shapes_of_bodies(const Tensor& position, const Tensor& orientation, const Tensor& velocity,
+                              const Tensor& angular_velocity, const Tensor& u, at::TensorList mass,
+                              at::TensorList inertia, at::TensorList centers, at::TensorList radii, at::TensorList drag,
+                              at::TensorList normals, at::TensorList offsets, const Tensor& gravity, const Tensor& mu,
+                              const Tensor& restitution, const Tensor& stiffness, const Tensor& dissipation, double,
+                              const std::string&, std::int64_t, std::int64_t, double) {
+  TORCH_CHECK(mass.size() == 1, "lcp::_simulate_bodies can be traced with one body only; got ", mass.size());
+  at::SymDimVector shape;
+  const auto broadcast = [&](at::TensorList parts, std::int64_t core, std::int64_t first = 0) {
+    for (const Tensor& x : parts) {
+      shape = at::infer_size_symdimvector(shape, x.sym_sizes().slice(first, x.dim() - core - first));
+    }
+  };
+  broadcast({position, orientation, velocity, angular_velocity}, 2);
+  broadcast({u}, 2, 1);
+  for (const at::TensorList parts : {mass, drag, offsets}) broadcast(parts, 0);
+  for (const at::TensorList parts : {radii, normals}) broadcast(parts, 1);
+  for (const at::TensorList parts : {inertia, centers}) broadcast(parts, 2);
+  broadcast({gravity, mu, restitution, stiffness, dissipation}, 1);
+  shape.insert(shape.begin(), u.sym_size(0));
+  const auto empty = [&](std::initializer_list<c10::SymInt> core, at::ScalarType dtype) {
+    at::SymDimVector sizes = shape;
+    sizes.append(core.begin(), core.end());
+    return at::empty_symint(sizes, position.options().dtype(dtype));
+  };
+  const auto number = [&](std::initializer_list<c10::SymInt> core) { return empty(core, position.scalar_type()); };
+  const c10::SymInt impulses = radii[0].sym_size(-1) * (3 * static_cast<std::int64_t>(normals.size()));
+  return {number({1, 3}),     number({1, 4}),       number({1, 3}),      number({1, 3}),
+          number({impulses}), empty({}, at::kChar), empty({}, at::kLong)};
 }
 
 // A RigidScene as a class of TorchScript, with the functions of the scene as its methods. A state is the list of its
@@ -301,14 +335,15 @@ FourTensors bodies_at_rest(const Tensor& position) {
 
 TORCH_LIBRARY_FRAGMENT(lcp, library) {
   const auto define = [&](const char* schema, auto function) { ops::define_composite(library, schema, function); };
-  define(
+  ops::define_traced_as_one(
+      library,
       "_simulate_bodies(Tensor position, Tensor orientation, Tensor velocity, Tensor angular_velocity, Tensor u, "
       "Tensor[] mass, Tensor[] inertia, Tensor[] centers, Tensor[] radii, Tensor[] drag, Tensor[] normals, "
       "Tensor[] offsets, "
       "Tensor gravity, Tensor mu, Tensor restitution, Tensor stiffness, Tensor dissipation, float dt, *, "
       "str formulation, int substeps, int directions, float tolerance) -> (Tensor position, Tensor orientation, "
       "Tensor velocity, Tensor angular_velocity, Tensor gamma, Tensor status, Tensor iterations)",
-      TORCH_FN(simulate_bodies));
+      TORCH_FN(simulate_bodies), TORCH_FN(shapes_of_bodies));
   define("_ball(Tensor mass, Tensor radius) -> (Tensor inertia, Tensor centers, Tensor radii)", TORCH_FN(ball));
   define("_box(Tensor mass, Tensor size) -> (Tensor inertia, Tensor centers, Tensor radii)", TORCH_FN(box));
   define("_inclined_plane(Tensor slope, Tensor height) -> (Tensor normal, Tensor offset)", TORCH_FN(inclined_plane));

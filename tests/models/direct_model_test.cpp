@@ -187,7 +187,7 @@ TEST_F(DirectModelTest, ExportsWhatItComputes) {
       EXPECT_EQ(script.attr("mass").toDouble(), 1);
       EXPECT_EQ(script.attr("gravity").toDouble(), 9.81);
       EXPECT_EQ(script.attr("mu").toDouble(), 0.3);
-      EXPECT_EQ(script.attr("format_version").toInt(), 1);
+      EXPECT_EQ(script.attr("format_version").toInt(), 2);
     }
   }
 }

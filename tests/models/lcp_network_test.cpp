@@ -7,7 +7,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <cstdint>
 #include <sstream>
+#include <vector>
 
 #include "lcp/certify.h"
 #include "support/finite_differences.h"
@@ -214,12 +216,16 @@ TEST(LcpNetworkTest, IsExportedAsAModelOfMotion) {
   EXPECT_TRUE(everywhere(results[2].toTensor() == 0));
   EXPECT_TRUE(torch::equal(model.forward({v, u}).toTensor(), v_next));
   EXPECT_EQ(model.attr("mass").toDouble(), 2);
-  EXPECT_EQ(model.attr("format_version").toInt(), 1);
+  EXPECT_EQ(model.attr("format_version").toInt(), 2);
 
   model = loaded(plane, {1, 0, 0.1, 2, 9.81});
   const Tensor velocity = states(6, 2), position = states(6, 1).squeeze(-1);
   const Tensor next = plane->forward(at::cat({position.unsqueeze(-1), velocity}, -1));
   EXPECT_TRUE(torch::equal(model.forward({velocity, torch::zeros({}), position}).toTensor(), next));
+  const auto sizes = model.attr("input_sizes").toGenericDict();
+  EXPECT_EQ(sizes.at("v").toIntVector(), std::vector<std::int64_t>{2});
+  EXPECT_EQ(sizes.at("u").toIntVector(), std::vector<std::int64_t>{0});
+  EXPECT_EQ(sizes.at("x").toIntVector(), std::vector<std::int64_t>{});
   EXPECT_THROW(torchscript_bytes(plane, {2, 0, 0.1, 2, 9.81}), c10::Error);
 
   line->to(torch::kFloat);

@@ -113,7 +113,7 @@ TEST_P(TraditionalModelTest, IsTheSameAsTorchScript) {
   EXPECT_EQ(script.attr("dt").toDouble(), 0.2);
   EXPECT_EQ(script.attr("mass").toDouble(), 0.5);
   EXPECT_EQ(script.attr("gravity").toDouble(), 9.81);
-  EXPECT_EQ(script.attr("format_version").toInt(), 1);
+  EXPECT_EQ(script.attr("format_version").toInt(), 2);
   EXPECT_EQ(script.hasattr("mu"), GetParam() == Parameters::kFriction);
   EXPECT_EQ(script.forward({v_.view({12, 5}), u_[0]}).toTensor().sizes(), (std::vector<std::int64_t>{12, 5}));
   EXPECT_EQ(script.forward({v_[0], u_[0]}).toTensor().dim(), 0);

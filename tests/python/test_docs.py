@@ -81,7 +81,7 @@ KNOWN = {
     "friction": ["contact/cuda", "solver"],
     "rigid": ["friction", "batch", "lcp/ties.h"],
     "systems": ["lcs"],
-    "ops": ["systems", "rigid", "contact/tensor_cone.h", "lcp"],
+    "ops": ["systems", "rigid", "contact/tensor_cone.h", "ops/composite.h", "lcp"],
     "ops/composite.h": ["lcp"],
     "physics": ["lcp/physics", "contact/tensor_cone.h", "ops/composite.h", "Eigen"],
     "learning": ["lcp/learning", "ops/composite.h"],

@@ -38,7 +38,7 @@ def test_the_default_run_fits_the_block_and_writes_every_file(run, tmp_path):
     result = run("fit_linear_program", "--out", "out", env=None)
     assert result.returncode == 0 and result.stderr == ""
     assert {str(path) for path in files(tmp_path / "out")} == {
-        "config.json", "metrics.json", "model.pt", "rollouts.csv", "figures/rows.png", "figures/rollout.png",
+        "config.json", "metrics.json", "model.pt", "model.pt2", "rollouts.csv", "figures/rows.png", "figures/rollout.png",
     }
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert abs(metrics["objective"]) < 1e-9 and metrics["lower_bound"] == 0 and metrics["degenerate"] is False

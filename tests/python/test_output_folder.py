@@ -181,7 +181,8 @@ class Disk:
     def __init__(self, call, build, folder, program):
         self.call, self.program, self.folder, self.out = call, program, folder.resolve(), folder.resolve() / "out"
         python = folder / "python"
-        python.write_text("#!/bin/sh\nfor figure in motion rollout comparison; do echo a picture >$3/$figure.png; done\n")
+        figures = "for figure in motion rollout comparison; do echo a picture >$3/$figure.png; done"
+        python.write_text(f"#!/bin/sh\nif [ $# = 5 ]; then echo a program >$5; else {figures}; fi\n")
         python.chmod(0o755)
         library = str(build / "lib" / "libdisk_faults.so")
         self.environment = {**os.environ, "TORCHLCP_PYTHON": str(python), "LD_PRELOAD": library}

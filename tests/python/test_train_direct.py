@@ -43,7 +43,7 @@ def test_the_default_run_learns_friction(trained):
 def test_the_default_run_writes_every_file(trained):
     out, _ = trained
     assert {str(path) for path in files(out)} == {
-        "checkpoint.pt", "config.json", "history.csv", "metrics.json", "model.pt", "rollouts.csv",
+        "checkpoint.pt", "config.json", "history.csv", "metrics.json", "model.pt", "model.pt2", "rollouts.csv",
         "figures/rollout.png", "figures/training.png",
     }
     history = read_csv(out / "history.csv")

@@ -30,11 +30,11 @@ def test_writes_every_file(library, run, tmp_path):
     result = run("train_slack", "--iterations", 300, "--mass", 2, "--out", "out", env=None)
     assert result.returncode == 0 and "held-out rmse" in result.stdout
     assert {str(path) for path in files(tmp_path / "out")} == {
-        "checkpoint.pt", "config.json", "history.csv", "metrics.json", "model.pt", "rollouts.csv",
+        "checkpoint.pt", "config.json", "history.csv", "metrics.json", "model.pt", "model.pt2", "rollouts.csv",
         "figures/rollout.png", "figures/training.png",
     }
     model = torch.jit.load(tmp_path / "out" / "model.pt")
-    assert (model.format_version, model.mass, model.dt, model.mu, model.gravity) == (1, 2.0, 0.1, 0.3, 9.81)
+    assert (model.format_version, model.mass, model.dt, model.mu, model.gravity) == (2, 2.0, 0.1, 0.3, 9.81)
 
 
 def test_other_heads_blocks_and_data_learn_it_too(learn):

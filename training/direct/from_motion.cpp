@@ -11,6 +11,7 @@
 #include "lcp/nn/direct_model.h"
 #include "lcp/solve.h"
 #include "run/identifiability.h"
+#include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/random.h"
@@ -116,7 +117,7 @@ int train_from_motion(CommandLine& line, const RunFlags& run, const TrainingFlag
   model->f->set_theta(best_start(lcp, data.training, starts.left(1, errors).detach().to(torch::kDouble),
                                  start.finishing_iterations, run.seed));
   model->to(run.scalar_type());
-  out.write("model.pt", nn::torchscript_bytes(model));
+  write_model(out, nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, run, heldout, block);
   const Samples some = training.at(at::arange(std::min<std::int64_t>(training.count(), 256)));
   IdentifiabilityReport report;

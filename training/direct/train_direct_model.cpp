@@ -15,6 +15,7 @@
 #include "lcp/learning/direct_loss.h"
 #include "run/excluded_flags.h"
 #include "run/identifiability.h"
+#include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/random.h"
@@ -268,7 +269,7 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
 
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
-  out.write("model.pt", nn::torchscript_bytes(model));
+  write_model(out, nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   const Tensor h = model->forward(heldout.v, heldout.u, model->options.forces_of(heldout.lambda));
   metrics.update(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "run/error.h"
+#include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/results.h"
@@ -86,7 +87,7 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
                               flags.model.start.finishing_iterations, flags.run.seed));
   model->to(flags.run.scalar_type());
   model->exact_rest = flags.model.exact_rest;
-  out.write("model.pt", nn::torchscript_bytes(model));
+  write_model(out, nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   const nlohmann::json friction = friction_metrics(model, flags.block);
   metrics["mu"] = friction["mu"];

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "run/error.h"
+#include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/random.h"
@@ -142,7 +143,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   const OneThread one_thread;
   model->revive = false;
   model->exact_rest = flags.exact_rest;
-  out.write("model.pt", nn::torchscript_bytes(model));
+  write_model(out, nn::torchscript_bytes(model));
   nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
   const Tensor rows = model->rows().detach().to(torch::kDouble);
   const auto M_of = [](const Tensor& all) { return all.slice(1, 0, 3); };

@@ -1,13 +1,11 @@
 #include "run/figures.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <iostream>
 
 #include "run/error.h"
 #include "run/files.h"
 #include "run/process.h"
+#include "run/python.h"
 #include "run/text.h"
 
 namespace lcp::training {
@@ -17,17 +15,12 @@ namespace {
 constexpr int kNoMatplotlib = 3;
 constexpr int kCannotWrite = 4;
 
-std::string python() {
-  if (const char* chosen = std::getenv("TORCHLCP_PYTHON")) return chosen;
-  return access(TORCHLCP_PYTHON, X_OK) == 0 ? TORCHLCP_PYTHON : "python3";
-}
-
 }  // namespace
 
 std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::vector<std::string>& names) {
-  const std::string interpreter = python();
+  const std::string interpreter = python_interpreter();
   if (interpreter.empty()) return {};
-  const auto script = program_folder().parent_path() / "share" / "torchlcp" / "figures" / (out.program() + ".py");
+  const auto script = python_script(kFigures + out.program() + ".py");
   const UnfinishedFolder folder(out.path());
   const ProcessResult drawn = run_process({interpreter, script.string(), out.path().string(), folder.path().string()});
   const std::string reason = drawn.last_error();

@@ -94,7 +94,7 @@ void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::
       std::cout << "  and " << directions.size() - kDirectionsShown << " more in metrics.json\n";
     }
   }
-  for (const char* file : {"model.pt", "table.md", "metrics.json"}) {
+  for (const char* file : {"model.pt", "model.pt2", "table.md", "metrics.json"}) {
     if (has_written(out.path(), file)) std::cout << (out / file).string() << "\n";
   }
   for (const auto& figure : figures) std::cout << figure.string() << "\n";

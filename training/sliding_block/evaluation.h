@@ -15,7 +15,7 @@ namespace lcp::training {
 /// The end of --help of the programs that write model.pt, and of those that write checkpoint.pt as well.
 constexpr const char* kModelNote =
     "\nmodel.pt is a program in TorchScript: loading it, in Python or C++, runs its code, so load only what you "
-    "trust.";
+    "trust. model.pt2, written where TORCHLCP_PYTHON or .venv is a Python with torch, is the same for torch.export.";
 constexpr const char* kCheckpointNote = "\ncheckpoint.pt is data, which --resume reads without running code.";
 
 /// Root of the mean square of all elements.

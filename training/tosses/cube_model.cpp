@@ -174,6 +174,7 @@ std::string CubeModel::torchscript_bytes() const {
   attribute("gravity", c10::FloatType::get(), number(start_.gravity));
   attribute("substeps", c10::IntType::get(), contact_.substeps);
   attribute("tolerance", c10::FloatType::get(), physics::RigidOptions::kTolerance);
+  nn::register_input_sizes(script, toss_inputs());
   script.define(R"(
 def turned(self, q: Tensor, x: Tensor):
     w, r = q[..., :1], q[..., 1:]
@@ -196,6 +197,10 @@ def forward(self, position: Tensor, orientation: Tensor, velocity: Tensor, angul
     q, omega = q.squeeze(-2), omega.squeeze(-2)
     p, v = self.moved(p.squeeze(-2), q, v.squeeze(-2), omega, self.center)
     return p, q, v, omega, status
+
+def step(self, position: Tensor, orientation: Tensor, velocity: Tensor, angular_velocity: Tensor):
+    p, q, v, omega, status = self.forward(position, orientation, velocity, angular_velocity, 1)
+    return p[0], q[0], v[0], omega[0], status[0]
 )",
                 std::make_shared<LcpResolver>());
   std::ostringstream stream;

@@ -7,12 +7,22 @@
 #include <cstdint>
 #include <string>
 
+#include "lcp/nn/torchscript.h"
 #include "lcp/physics/rigid_scene.h"
 
 namespace lcp::training {
 
 /// Of the files that models write.
-constexpr std::int64_t kFormatVersion = 1;
+constexpr std::int64_t kFormatVersion = 2;
+
+/// The inputs of `step` of these files.
+inline nn::ModelInputs toss_inputs() {
+  const auto example = [](std::int64_t size) { return torch::zeros({1, size}, torch::kDouble); };
+  return {{"position", example(3)},
+          {"orientation", example(4)},
+          {"velocity", example(3)},
+          {"angular_velocity", example(3)}};
+}
 
 struct TossModel : torch::nn::Module {
   torch::Tensor unsolved_windows =
@@ -26,8 +36,9 @@ struct TossModel : torch::nn::Module {
 
   /// The model as a TorchScript file whose `forward(position [..., 3], orientation [..., 4], velocity [..., 3],
   /// angular_velocity [..., 3], steps)` returns the motion, (position [steps, ..., 3], orientation, velocity,
-  /// angular_velocity, status [steps, ...]); its attributes are `rate`, steps a second,
-  /// `gravity`, m/s^2, and `center`; what was learned are parameters that can be trained further.
+  /// angular_velocity, status [steps, ...]). `step` takes and returns the same for one step, without the dimension of
+  /// the steps. The attributes are `rate`, steps a second, `gravity`, m/s^2, `center`, and that of
+  /// lcp::nn::register_input_sizes; what was learned are parameters that can be trained further.
   virtual std::string torchscript_bytes() const = 0;
 };
 

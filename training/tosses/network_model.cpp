@@ -87,11 +87,12 @@ std::string NetworkModel::torchscript_bytes() const {
   script.register_attribute("rate", c10::FloatType::get(), rate_);
   script.register_attribute("gravity", c10::FloatType::get(), gravity_);
   script.register_buffer("center", center());
+  nn::register_input_sizes(script, toss_inputs());
   std::string layers;
   for (std::size_t layer = 0; layer < weights_.size(); ++layer) {
     const std::string k = std::to_string(layer);
-    layers += std::string("        y = ") + (layer > 0 ? "y.tanh()" : "y") + ".matmul(self.weight_" + k +
-              ") + self.bias_" + k + "\n";
+    layers += std::string("    y = ") + (layer > 0 ? "y.tanh()" : "y") + ".matmul(self.weight_" + k + ") + self.bias_" +
+              k + "\n";
   }
   script.define(R"(
 def inputs(self, p: Tensor, q: Tensor, v: Tensor, omega: Tensor):
@@ -110,25 +111,30 @@ def turned(self, q: Tensor, theta: Tensor):
     both = torch.cat([scalar, a * d + c * b + torch.linalg_cross(b, d)], -1)
     return both / both.square().sum(-1, keepdim=True).sqrt()
 
-def forward(self, position: Tensor, orientation: Tensor, velocity: Tensor, angular_velocity: Tensor, steps: int):
+def step(self, position: Tensor, orientation: Tensor, velocity: Tensor, angular_velocity: Tensor):
     p, q, v, omega = position.double(), orientation.double(), velocity.double(), angular_velocity.double()
+    y = self.inputs(p, q, v, omega)
+)" + layers + R"(    change = self.unit * y
+    v = v + change[..., :3]
+    omega = omega + change[..., 3:]
+    p = p + v / self.rate
+    return p, self.turned(q, omega / self.rate), v, omega, torch.zeros_like(p[..., 0]).char()
+
+def forward(self, position: Tensor, orientation: Tensor, velocity: Tensor, angular_velocity: Tensor, steps: int):
+    p, q, v, omega = position, orientation, velocity, angular_velocity
     all_p: List[Tensor] = []
     all_q: List[Tensor] = []
     all_v: List[Tensor] = []
     all_omega: List[Tensor] = []
+    all_status: List[Tensor] = []
     for k in range(steps):
-        y = self.inputs(p, q, v, omega)
-)" + layers + R"(        change = self.unit * y
-        v = v + change[..., :3]
-        omega = omega + change[..., 3:]
-        p = p + v / self.rate
-        q = self.turned(q, omega / self.rate)
+        p, q, v, omega, status = self.step(p, q, v, omega)
         all_p.append(p)
         all_q.append(q)
         all_v.append(v)
         all_omega.append(omega)
-    path = torch.stack(all_p)
-    return path, torch.stack(all_q), torch.stack(all_v), torch.stack(all_omega), torch.zeros_like(path[..., 0]).char()
+        all_status.append(status)
+    return torch.stack(all_p), torch.stack(all_q), torch.stack(all_v), torch.stack(all_omega), torch.stack(all_status)
 )");
   std::ostringstream stream;
   script.save(stream);

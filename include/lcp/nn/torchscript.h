@@ -10,6 +10,10 @@
 #include <utility>
 #include <vector>
 
+namespace torch::jit {
+struct Module;
+}
+
 namespace lcp::nn {
 
 /// (v_next, force, status) for the inputs.
@@ -22,11 +26,15 @@ using ModelInputs = std::vector<std::pair<std::string, at::Tensor>>;
 /// The inputs (v, u) of a block on a line.
 ModelInputs velocity_and_force();
 
+/// Adds the attribute input_sizes, which python/torchlcp/export.py reads: for each input by its name the sizes of its
+/// dimensions behind the batch, such as {"v": [2], "u": [2]}.
+void register_input_sizes(torch::jit::Module& script, const ModelInputs& inputs);
+
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
 /// The bytes of a file from which torch::jit::load makes a module of the class `name`, with the model's parameters and
 /// buffers, with format_version and `numbers` as attributes, and with the methods step(inputs...) -> (v_next, force,
-/// status) and forward(inputs...) -> v_next.
+/// status) and forward(inputs...) -> v_next, and the attribute of register_input_sizes.
 ///
 /// The operators that `step` calls are recorded while it runs once, so that the mathematics of a model are written down
 /// in C++ only. (A model that ran TorchScript source in C++ as well would have to interpret it in each step of
