@@ -105,6 +105,7 @@ class PointMassStepper {
     const bool position = options.stabilization == Stabilization::kPosition;
     TORCH_CHECK(!position || (mass.restitution == 0).all().item<bool>(),
                 "restitution must be 0 at position level, which has none; got ", mass.restitution);
+    check_ties(solve_options.ties);
     if (options.formulation == PointMassFormulation::kStewartTrinkle) {
       M_ = reduced_matrix(mass_);
     } else {
