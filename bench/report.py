@@ -247,6 +247,8 @@ def other_rows(measured):
             ("point_mass belbute_peres", "point masses, Belbute-Peres", 1000, "lcp::solve", ("", "")),
             ("point_mass velocity level", "point masses, velocity level", 1000, "lcp::solve", ("", "")),
             ("tripod", "tripods", 50, "lcp::solve", ("", "")),
+            ("compliant_particle", "particles on compliant ground", 100, "lcp::solve_contact", ("", "")),
+            ("compliant_block", "blocks on compliant ground", 100, "lcp::solve_contact", ("", "")),
             ("cube", "cubes, exact cone", 200, "lcp::solve_friction", ("<= 1.5", "<= 3")),
             ("cube compliant", "cubes, compliant contact", 200, "lcp::solve_contact", ("", "")),
             ("cube polyhedral", "cubes, 4 directions of friction", 50, "lcp::solve", ("", ""))):

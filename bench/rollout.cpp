@@ -1,13 +1,16 @@
 // rollout/: 1000 trajectories, on as many threads as there are cores, up to 2, of 1000 steps, and of 50 steps of a
-// tripod, 100 of a planar block, 200 of a cube and 50 of a cube with polyhedral friction. "gradient" is a rollout and
-// the gradient of its last state with respect to mu and the first. Beside it: the time inside lcp:: of it; the problems
-// of its steps, solved by one call for each step, as a loop has to, and by one for all steps, "gradient" with that of z
-// in q, for the cube that of v in b; and a copy of as many bytes as the rollout must read and write. Memory that is
-// freed is kept: page faults in fresh memory would be most of the time of some.
+// tripod, 100 of a planar block or of a body on compliant ground, 200 of a cube and 50 of a cube with polyhedral
+// friction. "gradient" is a rollout and the gradient of its last state with respect to mu and the first. Beside it: the
+// time inside lcp:: of it; the problems of its steps, solved by one call for each step, as a loop has to, and by one
+// for all steps, "gradient" with that of z in q, for the cube that of v in b, for compliant ground that of v in v_hat;
+// and a copy of as many bytes as the rollout must read and write. Memory that is freed is kept: page faults in fresh
+// memory would be most of the time of some.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <lcp/friction_problem.h>
+#include <lcp/physics/compliant_block.h>
+#include <lcp/physics/compliant_particle.h>
 #include <lcp/physics/planar_block.h>
 #include <lcp/physics/point_mass.h>
 #include <lcp/physics/rigid_scene.h>
@@ -37,6 +40,7 @@ using at::Tensor;
 
 constexpr std::int64_t kSteps = 1000;
 constexpr std::int64_t kPlanarSteps = 100;
+constexpr std::int64_t kCompliantSteps = 100;
 constexpr std::int64_t kCubeSteps = 200;
 constexpr std::int64_t kPyramidSteps = 50;  // so few that the LCPs of all fit in memory
 constexpr std::int64_t kTripodSteps = 50;
@@ -154,6 +158,64 @@ Rollout tripod() {
       },
       physics::polyhedral_problem({starts_of(pose, next.pose), starts_of(first, next.velocity)}, u, body, kDirections),
       6, 3);
+}
+
+/// Bodies that fall from `state` on compliant ground. A step reads and writes its input, the next state, the impulses,
+/// the status and the iterations; with the gradient, also y of csrc/contact/problem.h, to and fro, and the gradient of
+/// the next state.
+template <class Body>
+Rollout on_compliant_ground(const physics::CompliantState& state, const Body& body, std::int64_t contacts) {
+  const Tensor u = torch::zeros({kCompliantSteps, 1, 3}, torch::kDouble);
+  const auto next = physics::simulate(state, u, body).step.next;
+  const physics::CompliantState starts = {starts_of(state.position, next.position),
+                                          starts_of(state.velocity, next.velocity)};
+  const auto solves = [all = contact_problem(starts, u, body), guess = starts.velocity](
+                          std::int64_t first, std::int64_t count, bool gradient) -> Work {
+    const auto some = [=](const Tensor& x) { return x.dim() > 2 ? x.narrow(0, first, count) : x; };
+    const Tensor J = all.J.dim() > 3 ? some(all.J) : all.J;
+    const ContactOptions options = {.guess = some(guess)};
+    const auto solved = [=, A = all.A, mu = all.mu, v_free = some(all.v_free), R = some(all.R)](const Tensor& v_hat) {
+      return solve_contact(A, v_free, J, v_hat, R, mu, options).v;
+    };
+    const Tensor v_hat = some(all.v_hat);
+    if (!gradient) return [=] { benchmark::DoNotOptimize(solved(v_hat)); };
+    const Tensor leaf = v_hat.clone().requires_grad_();
+    return [=] {
+      const Tensor result = solved(leaf);
+      benchmark::DoNotOptimize(torch::autograd::grad({result}, {leaf}, {at::ones_like(result)}));
+    };
+  };
+  const std::int64_t numbers = 3 + 6 + 3 * contacts, forward = 8 * numbers + 9;
+  return {state.velocity,
+          body.ground.mu,
+          [=](const Tensor& velocity, const Tensor& mu) -> Result {
+            Body with = body;
+            with.ground.mu = mu;
+            const auto solution = physics::simulate({state.position, velocity}, u, with);
+            return {solution.step.next.position[-1], solution.status};
+          },
+          solves,
+          forward,
+          forward + 8 * (2 * 3 * contacts + 6)};
+}
+
+Rollout compliant_particle() {
+  torch::manual_seed(0);
+  const auto ground = physics::CompliantGround::of(0.5, 1e4, 0.02);
+  const Tensor size = torch::tensor({1., 1., 0.2}, torch::kDouble);
+  return on_compliant_ground(
+      {torch::rand({kTrajectories, 3}, torch::kDouble) * size, torch::randn({kTrajectories, 3}, torch::kDouble)},
+      physics::CompliantParticle::of(1, 0.01, 9.81, ground), 1);
+}
+
+// Blocks that fall, tumble, slide and rest.
+Rollout compliant_block() {
+  torch::manual_seed(0);
+  const auto ground = physics::CompliantGround::of(0.5, 1e4, 0.02);
+  const auto numbers = [](double x, double z, double angle) { return torch::tensor({x, z, angle}, torch::kDouble); };
+  const Tensor position = numbers(0, 0.4, 0) + numbers(1, 0.2, 1) * torch::rand({kTrajectories, 3}, torch::kDouble);
+  return on_compliant_ground({position, numbers(1, 0.5, 2) * torch::randn({kTrajectories, 3}, torch::kDouble)},
+                             physics::CompliantBlock::of(2, 0.6, 0.4, 0.01, 9.81, ground), 4);
 }
 
 // The chosen contacts of all steps of a rollout of one body, those of each step first and as many as `sizes` says.
@@ -378,6 +440,8 @@ void add_rollouts() {
   add_point_mass("point_mass belbute_peres", Point::kBelbutePeres, Stabilization::kPosition);
   add_point_mass("point_mass velocity level", Point::kStewartTrinkle, Stabilization::kVelocity);
   add_rollout("tripod", kTripodSteps, tripod);
+  add_rollout("compliant_particle", kCompliantSteps, compliant_particle);
+  add_rollout("compliant_block", kCompliantSteps, compliant_block);
   using physics::RigidFormulation;
   add_rollout("cube", kCubeSteps, [] { return cube(RigidFormulation::kExactCone, kCubeSteps); });
   add_rollout("cube compliant", kCubeSteps, [] { return cube(RigidFormulation::kCompliant, kCubeSteps); });

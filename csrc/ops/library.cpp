@@ -8,6 +8,7 @@
 
 #include "ops/active_set/operators.h"
 #include "ops/certify/operators.h"
+#include "ops/compliant/operators.h"
 #include "ops/contact/operators.h"
 #include "ops/friction/operators.h"
 #include "ops/lcs/operators.h"
@@ -31,6 +32,7 @@ constexpr std::array kOperators = {
     &kSimulateLcs, &kSimulateLcsWithBasis, &kSimulateLcsAdjoint,
     &kRigidWalk, &kRigidWalkAdjoint,
     &kSystemWalk, &kSystemWalkAdjoint,
+    &kCompliantWalk, &kCompliantWalkAdjoint,
 };
 // clang-format on
 

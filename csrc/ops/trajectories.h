@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "batch/kernels.h"
+#include "lcs/blocks.h"
 #include "lcs/system.h"
 #include "ops/broadcast.h"
+#include "rigid/scene.h"
 
 namespace lcp::ops {
 
@@ -56,6 +58,18 @@ class TrajectoryReader {
   at::IntArrayRef batch_;
   std::deque<Tensor> kept_;
 };
+
+/// What trajectory b of `view`, [..., T, size], has at each step.
+template <class T>
+rigid::Series<const T> series_of(const lcs::StepsView<T>& view, std::int64_t b, std::int64_t size) {
+  return {lcs::from(view, b, size).data, view.stride};
+}
+
+/// The same of a result [..., T, size], the steps first in memory.
+template <class T>
+rigid::Series<T> series_of(const Tensor& x, std::int64_t batch, std::int64_t b, std::int64_t size) {
+  return {x.mutable_data_ptr<T>() + b * size, batch * size};
+}
 
 /// How many trajectories are worth a task of their own, where so many steps are.
 inline std::int64_t trajectories_per_task(std::int64_t steps, std::int64_t steps_per_task) {

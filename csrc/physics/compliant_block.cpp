@@ -30,8 +30,8 @@ Tensor forces(const Tensor& u, const CompliantBlock& block) {
 }
 
 Contacts corners(const CompliantState& state, const CompliantBlock& block) {
-  const Tensor across = constants({-0.5, 0.5, -0.5, 0.5}, state.velocity.options()) * block.width.unsqueeze(-1);
-  const Tensor up = constants({-0.5, -0.5, 0.5, 0.5}, state.velocity.options()) * block.height.unsqueeze(-1);
+  const Tensor w = block.width / 2, h = block.height / 2;
+  const Tensor across = vector_of({-w, w, -w, w}), up = vector_of({-h, -h, h, h});
   const Tensor angle = state.position.select(-1, 2).unsqueeze(-1), c = angle.cos(), s = angle.sin();
   const Tensor r_x = c * across - s * up, r_z = s * across + c * up;  // [..., 4]
   const Tensor one = at::ones_like(r_x), zero = at::zeros_like(r_x);
@@ -66,10 +66,16 @@ CompliantStep step_under(const CompliantState& state, const CompliantProblem& pr
 Tensor edges(const Tensor& mu) { return vector_of({-mu, mu}).flatten(-2); }
 
 CompliantBody body_of(const CompliantBlock& block) {
-  return {block.dt,
-          common_shape({block.mass.sizes(), block.width.sizes(), block.height.sizes(), block.gravity.sizes(),
-                        batch_of(block.ground)}),
-          [&block](const CompliantState& state, const Tensor& u) { return contact_problem(state, u, block); }};
+  const CompliantGround& ground = block.ground;
+  return {"block",
+          kCorners,
+          {block.mass, block.width, block.height, block.gravity, ground.mu, ground.stiffness, ground.dissipation},
+          block.dt,
+          ground.regularization,
+          [dt = block.dt, regularization = ground.regularization](const CompliantState& state, const Tensor& u,
+                                                                  const Tensors& p) {
+            return contact_problem(state, u, CompliantBlock{p[0], p[1], p[2], dt, p[3], ground_of(p, regularization)});
+          }};
 }
 
 }  // namespace

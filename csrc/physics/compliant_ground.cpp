@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <cstddef>
 #include <utility>
 
 #include "lcp/certify_contact.h"
+#include "physics/compliant_walk.h"
 
 namespace lcp::physics {
 namespace {
@@ -13,10 +15,11 @@ namespace {
 using at::Tensor;
 
 // u, [steps, ..., 3], expanded to [steps, batch..., 3], in the dtype of the velocity.
-Tensor inputs_of(const CompliantState& state, const Tensor& u, const Shape& parameters) {
+Tensor inputs_of(const CompliantState& state, const Tensor& u, const CompliantBody& body) {
   constexpr const char* kExpected = "u must be [steps, ..., 3]";
   TORCH_CHECK(u.dim() >= 2, kExpected, "; got ", u.sizes());
-  const Shape batch = common_shape({leading(state.position), leading(state.velocity), leading(u).slice(1), parameters});
+  Shape batch = common_shape({leading(state.position), leading(state.velocity), leading(u).slice(1)});
+  for (const Tensor& parameter : body.parameters) batch = common_shape({batch, parameter.sizes()});
   return expanded_inputs(u.to(state.velocity.scalar_type()), batch, kExpected, {3});
 }
 
@@ -30,10 +33,6 @@ CompliantGround CompliantGround::of(double mu, double stiffness, double dissipat
 
 CompliantGround in_precision_of(at::ScalarType dtype, const CompliantGround& ground) {
   return {ground.mu.to(dtype), ground.stiffness.to(dtype), ground.dissipation.to(dtype), ground.regularization};
-}
-
-Shape batch_of(const CompliantGround& ground) {
-  return common_shape({ground.mu.sizes(), ground.stiffness.sizes(), ground.dissipation.sizes()});
 }
 
 CompliantProblem ground_problem(const Tensor& velocity, const Tensor& f, const Tensor& inertia,
@@ -52,15 +51,17 @@ CompliantState moved(const CompliantState& state, const Tensor& v_next, double d
   return {state.position + dt * v_next, v_next};
 }
 
-CompliantSolution roll_out_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
-                                     const ContactOptions& options) {
-  TORCH_CHECK(!options.guess, "options.guess must be empty: each step of a rollout starts from the last velocity");
-  const Tensor inputs = inputs_of(state, u, body.batch), position = state.position.to(state.velocity.scalar_type());
-  const Shape batch = leading(inputs).slice(1).vec();
+CompliantGround ground_of(const Tensors& parameters, const RegularizationOptions& regularization) {
+  const std::size_t first = parameters.size() - 3;
+  return {parameters[first], parameters[first + 1], parameters[first + 2], regularization};
+}
+
+CompliantSolution step_by_step(const CompliantState& first, const Tensor& u, const CompliantBody& body,
+                               const ContactOptions& options) {
   const auto rollout = roll_out(
-      {expanded(position, batch, {3}), expanded(state.velocity, batch, {3})}, inputs, batch,
+      {first.position, first.velocity}, u, leading(u).slice(1).vec(),
       {[&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
-         CompliantProblem p = body.problem({now[0], now[1]}, force);
+         CompliantProblem p = body.problem({now[0], now[1]}, force, body.parameters);
          if (poison.defined()) p.v_free = p.v_free + poison.unsqueeze(-1);
          ContactOptions from_here = options;
          from_here.guess = now[1].detach();
@@ -77,12 +78,22 @@ CompliantSolution roll_out_compliant(const CompliantState& state, const Tensor& 
           rollout.extras[0]};
 }
 
+CompliantSolution roll_out_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
+                                     const ContactOptions& options) {
+  TORCH_CHECK(!options.guess, "options.guess must be empty: each step of a rollout starts from the last velocity");
+  const Tensor inputs = inputs_of(state, u, body), position = state.position.to(state.velocity.scalar_type());
+  const Shape batch = leading(inputs).slice(1).vec();
+  const CompliantState first = {expanded(position, batch, {3}), expanded(state.velocity, batch, {3})};
+  return can_walk(first, inputs, body, options) ? walk(first, inputs, body, options)
+                                                : step_by_step(first, inputs, body, options);
+}
+
 RolloutCertificate certify_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
                                      const CompliantSolution& rollout, double tolerance) {
   const c10::NoGradGuard no_grad;
   const CompliantState& next = rollout.step.next;
   const CompliantState starts{starts_of(state.position, next.position), starts_of(state.velocity, next.velocity)};
-  const CompliantProblem p = body.problem(starts, inputs_of(state, u, body.batch));
+  const CompliantProblem p = body.problem(starts, inputs_of(state, u, body), body.parameters);
   const Tensor margin = certify_contact(p.A, p.v_free, p.J, p.v_hat, p.R, p.mu, next.velocity).margin;
   const Tensor solved = rollout.status == 0;
   const Tensor tied = (solved & (margin <= tolerance)).sum(0);

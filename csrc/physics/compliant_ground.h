@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "lcp/physics/compliant_ground.h"
 #include "physics/stepping.h"
@@ -9,9 +10,6 @@
 namespace lcp::physics {
 
 CompliantGround in_precision_of(at::ScalarType dtype, const CompliantGround& ground);
-
-/// The shape to which the parameters of the ground broadcast.
-Shape batch_of(const CompliantGround& ground);
 
 struct Contacts {
   at::Tensor J;    ///< [..., 3 c, 3]
@@ -27,10 +25,23 @@ CompliantState moved(const CompliantState& state, const at::Tensor& v_next, doub
 
 /// What a rollout needs to know of a body.
 struct CompliantBody {
-  double dt;    ///< s
-  Shape batch;  ///< to which its parameters broadcast
-  std::function<CompliantProblem(const CompliantState& state, const at::Tensor& u)> problem;
+  std::string_view name;  ///< of lcp::_compliant_walk
+  std::int64_t contacts;
+  Tensors parameters;  ///< [...] each, which broadcast, in the order of csrc/compliant/step.h
+  double dt;           ///< s
+  RegularizationOptions regularization;
+
+  /// The problem of a step of a body with these parameters.
+  std::function<CompliantProblem(const CompliantState& state, const at::Tensor& u, const Tensors& parameters)> problem;
 };
+
+/// The last of the parameters of a body, mu, the stiffness and the dissipation, as the ground.
+CompliantGround ground_of(const Tensors& parameters, const RegularizationOptions& regularization);
+
+/// A rollout in operators of tensors: what a walk is to compute, and how higher derivatives are found.
+///   first: [batch..., 3] each. u: [steps, batch..., 3].
+CompliantSolution step_by_step(const CompliantState& first, const at::Tensor& u, const CompliantBody& body,
+                               const ContactOptions& options);
 
 /// u: [steps, ..., 3].
 CompliantSolution roll_out_compliant(const CompliantState& state, const at::Tensor& u, const CompliantBody& body,

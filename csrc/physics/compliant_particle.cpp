@@ -36,8 +36,16 @@ CompliantStep step_under(const CompliantState& state, const Tensor& v_free, cons
 }
 
 CompliantBody body_of(const CompliantParticle& particle) {
-  return {particle.dt, common_shape({particle.mass.sizes(), particle.gravity.sizes(), batch_of(particle.ground)}),
-          [&particle](const CompliantState& state, const Tensor& u) { return contact_problem(state, u, particle); }};
+  const CompliantGround& ground = particle.ground;
+  return {"particle",
+          1,
+          {particle.mass, particle.gravity, ground.mu, ground.stiffness, ground.dissipation},
+          particle.dt,
+          ground.regularization,
+          [dt = particle.dt, regularization = ground.regularization](const CompliantState& state, const Tensor& u,
+                                                                     const Tensors& p) {
+            return contact_problem(state, u, CompliantParticle{p[0], dt, p[1], ground_of(p, regularization)});
+          }};
 }
 
 }  // namespace

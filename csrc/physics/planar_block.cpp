@@ -138,6 +138,7 @@ class PlanarBlockStepper {
         D_(friction_directions(options.directions, v.options())),
         M_(polyhedral() ? polyhedral_matrix(block_, D_) : direction_matrix(block_, D_)) {
     check(options);
+    check_ties(solve_options.ties);
     if (polyhedral()) {
       solve_options_ = held_by_ties(solve_options);
     } else if (solve_options.kappa == 0) {

@@ -107,6 +107,7 @@ class PointMassStepper {
       TORCH_CHECK((mass.restitution == 0).all().item<bool>(),
                   "restitution must be 0 at position level, which has none; got ", mass.restitution);
     }
+    check_ties(solve_options.ties);
     if (options.formulation == PointMassFormulation::kStewartTrinkle) {
       M_ = reduced_matrix(mass_);
     } else {

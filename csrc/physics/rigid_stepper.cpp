@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -79,9 +78,7 @@ void check(const RigidScene& scene, const RigidOptions& options) {
               options.stabilization);
   TORCH_CHECK(options.kappa == 0 || options.formulation != RigidFormulation::kCompliant,
               "kappa must be 0 for compliant contact; got ", options.kappa);
-  const bool has_ties = options.formulation == RigidFormulation::kPolyhedral && options.kappa == 0;
-  TORCH_CHECK(!has_ties || std::find(kTiesNames.begin(), kTiesNames.end(), options.ties) != kTiesNames.end(),
-              "ties must be \"inactive\", \"active\" or \"midpoint\"; got \"", options.ties, "\"");
+  if (options.formulation == RigidFormulation::kPolyhedral && options.kappa == 0) check_ties(options.ties);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lcp/certify.h"
+#include "lcp/ties.h"
 
 namespace lcp::physics {
 namespace {
@@ -153,6 +154,11 @@ Tensor soft_threshold(const Tensor& x, const Tensor& limit) {
 
 Tensor held(const Tensor& still, const Tensor& x, const SolveOptions& options) {
   return options.kappa > 0 ? at::where(still, x - x.detach(), x) : at::where(still, 0, x);
+}
+
+void check_ties(std::string_view ties) {
+  TORCH_CHECK(std::find(kTiesNames.begin(), kTiesNames.end(), ties) != kTiesNames.end(),
+              "ties must be \"inactive\", \"active\" or \"midpoint\"; got \"", ties, "\"");
 }
 
 SolveOptions held_by_ties(SolveOptions options) {

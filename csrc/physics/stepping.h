@@ -8,6 +8,7 @@
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "lcp/physics/problem.h"
@@ -76,6 +77,9 @@ at::Tensor soft_threshold(const at::Tensor& x, const at::Tensor& limit);
 /// x, replaced by 0 where `still` is true. Its derivative is 0 there, too, unless options.kappa > 0 asks for the smooth
 /// derivative of the central path: then it is the derivative of x.
 at::Tensor held(const at::Tensor& still, const at::Tensor& x, const SolveOptions& options);
+
+/// Throws c10::Error where there is no such rule for the derivative at ties.
+void check_ties(std::string_view ties);
 
 /// The options with which a polyhedral friction cone is solved. Where a contact sticks, the pairs of the directions
 /// without a force are tied, but the contact does not move in these directions either; ties = "active" says so.

@@ -309,6 +309,7 @@ TripodSolution step(const TripodState& state, const Tensor& u, const Tripod& tri
 TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod& tripod, std::int64_t directions,
                         const SolveOptions& solve_options) {
   const Tensor tips = check_support(tripod);
+  check_ties(solve_options.ties);
   const SolveOptions options = held_by_ties(solve_options);
   const Tensor inputs = inputs_of(state, u, tripod);
   const Shape batch = leading(inputs).slice(1).vec();

@@ -267,8 +267,9 @@ void Adjoint::add_contacts(Leaves& read) {
     separations_[k] =
         separation_of(chosen, contact, rows_[3 * k + 2], free_.data(), before_.data(), threshold_, scene_, read);
     if (is_compliant) {
-      compliances_[k] = regularization_of(delassus_of(pair, rows_.data() + 3 * k, inverse_.data()),
-                                          read.stiffness(chosen), read.dissipation(chosen), scene_);
+      compliances_[k] =
+          regularization_of(delassus_of(pair, rows_.data() + 3 * k, inverse_.data()), read.stiffness(chosen),
+                            read.dissipation(chosen), scene_.dt, scene_.law.sigma, scene_.law.beta);
     }
   }
 }

@@ -202,8 +202,9 @@ void Simulator::pose_problem(const Numbers& read) {
     b_[3 * k + 2] = meetings_[chosen].separation.b;
     mu_[k] = read.parameters.mu[chosen];
     if (scene_.law.formulation == Formulation::kCompliant) {
-      const Regularization<double> R = regularization_of(delassus_of(pair, rows, inverse_.data()),
-                                                         read.stiffness(chosen), read.dissipation(chosen), scene_);
+      const Regularization<double> R =
+          regularization_of(delassus_of(pair, rows, inverse_.data()), read.stiffness(chosen), read.dissipation(chosen),
+                            scene_.dt, scene_.law.sigma, scene_.law.beta);
       R_[3 * k] = R_[3 * k + 1] = R.tangent;
       R_[3 * k + 2] = R.normal;
     }

@@ -152,15 +152,15 @@ Separation<T> separation_of(const T& gap, const T& speed, const T& earlier, cons
 
 /// The same of compliant contact: the velocity b = -v_hat of contact::Problem, and no impact.
 template <class T>
-Separation<T> compliant_separation(const T& gap, const T& dissipation, const Scene& scene) {
-  return {gap / (scene.dt + dissipation), std::numeric_limits<double>::infinity(), false};
+Separation<T> compliant_separation(const T& gap, const T& dissipation, double dt) {
+  return {gap / (dt + dissipation), std::numeric_limits<double>::infinity(), false};
 }
 
 template <class T, class Reader>
 Separation<T> separation_of(int pair, const Contact<T>& contact, const Row<T>& normal, const Twist<T>* free,
                             const Twist<T>* before, double threshold, const Scene& scene, Reader& read) {
   if (scene.law.formulation == Formulation::kCompliant) {
-    return compliant_separation(contact.gap, read.dissipation(pair), scene);
+    return compliant_separation(contact.gap, read.dissipation(pair), scene.dt);
   }
   return separation_of(contact.gap, -velocity_of(scene.pairs[pair], normal, free),
                        -velocity_of(scene.pairs[pair], normal, before), read.restitution(pair), threshold, scene);
@@ -205,11 +205,12 @@ struct Regularization {
 };
 
 template <class T>
-Regularization<T> regularization_of(const T& delassus, const T& stiffness, const T& dissipation, const Scene& scene) {
-  const double turn = 2 * std::numbers::pi, beta = scene.law.beta;
-  const T spring = 1 / (scene.dt * stiffness * (scene.dt + dissipation));
+Regularization<T> regularization_of(const T& delassus, const T& stiffness, const T& dissipation, double dt,
+                                    double sigma, double beta) {
+  const double turn = 2 * std::numbers::pi;
+  const T spring = 1 / (dt * stiffness * (dt + dissipation));
   const T least = beta * beta / (turn * turn) * delassus;
-  return {scene.law.sigma * delassus, -lesser(-spring, -least)};
+  return {sigma * delassus, -lesser(-spring, -least)};
 }
 
 /// The motion of a body in a step: dt nu, or t before + (dt - t) nu where it takes part in an impact at the time t.

@@ -111,5 +111,7 @@ inline Variable sqrt(const Variable& x) {
   const double root = std::sqrt(x.value);
   return function(x, root, 0.5 / root);
 }
+inline Variable cos(const Variable& x) { return function(x, std::cos(x.value), -std::sin(x.value)); }
+inline Variable sin(const Variable& x) { return function(x, std::sin(x.value), std::cos(x.value)); }
 
 }  // namespace lcp::rigid

@@ -15,6 +15,7 @@
 #include "lcp/physics/point_mass.h"
 #include "lcp/physics/tripod.h"
 #include "physics/planar_block_options.h"
+#include "support/errors.h"
 
 namespace lcp::physics::system_walk_test {
 namespace {
@@ -442,6 +443,16 @@ TEST_F(SystemWalkTest, WalksInSinglePrecision) {
       EXPECT_EQ(actual[i].scalar_type(), torch::kFloat);
       EXPECT_LT(relative_error(actual[i], expected[i]), 1e-3) << system.name << " " << i;
     }
+  }
+}
+
+TEST_F(SystemWalkTest, RefusesARuleForTiesThatThereIsNot) {
+  std::vector<System> all = systems();
+  all.push_back(planar_block("polyhedral", options_of(PlanarBlockFormulation::kPolyhedral)));
+  for (const System& system : all) {
+    EXPECT_EQ(testing::error_of([&] { system.walk(system.inputs, with_ties("both")); }),
+              R"(ties must be "inactive", "active" or "midpoint"; got "both")")
+        << system.name;
   }
 }
 

@@ -37,8 +37,11 @@ void expect_derivatives(const F& f, std::vector<double> x, double tolerance) {
 
 TEST(TapeTest, OperationsHaveTheirDerivatives) {
   const auto f = [](const auto& x) {
+    using std::cos;
+    using std::sin;
     using std::sqrt;
-    return (x[0] * x[1] - 2 / x[2]) / sqrt(x[1] + 3) - (-x[0]) * 0.5 + (4 - x[2]) * (x[2] - 1) + (1 + x[0]);
+    return (x[0] * x[1] - 2 / x[2]) / sqrt(x[1] + 3) - (-x[0]) * 0.5 + (4 - x[2]) * (x[2] - 1) + (1 + x[0]) +
+           cos(2 * x[1]) * sin(x[2]);
   };
   expect_derivatives(f, {0.3, 1.7, -0.8}, 1e-8);
 }

@@ -6,7 +6,6 @@
 #include <array>
 #include <optional>
 
-#include "lcs/blocks.h"
 #include "ops/elements.h"
 #include "ops/friction/operators.h"
 #include "ops/rigid/operators.h"
@@ -64,17 +63,6 @@ struct RigidViews {
   }
   rigid::State<const double> first(std::int64_t b) const { return {at(9, b), at(10, b), at(11, b), at(12, b)}; }
 };
-
-template <class T>
-rigid::Series<const T> series_of(const lcs::StepsView<T>& view, std::int64_t b, std::int64_t size) {
-  return {lcs::from(view, b, size).data, view.stride};
-}
-
-// Of a result [..., T, size], the steps first in memory.
-template <class T>
-rigid::Series<T> series_of(const Tensor& x, std::int64_t batch, std::int64_t b, std::int64_t size) {
-  return {x.mutable_data_ptr<T>() + b * size, batch * size};
-}
 
 Tensors<10> rigid_walk_cpu(const Tensor& mass, const Tensor& inertia, const Tensor& centers, const Tensor& radii,
                            const Tensor& normals, const Tensor& offsets, const Tensor& gravity, const Tensor& mu,
