@@ -8,6 +8,7 @@
 #include "run/error.h"
 #include "run/files.h"
 #include "run/process.h"
+#include "run/process_group.h"
 #include "run/text.h"
 
 namespace lcp::training {
@@ -26,7 +27,7 @@ std::string python() {
 
 std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::vector<std::string>& names) {
   const std::string interpreter = python();
-  if (interpreter.empty()) return {};
+  if (interpreter.empty() || !ProcessGroup::current().is_first()) return {};
   const auto script = program_folder().parent_path() / "share" / "torchlcp" / "figures" / (out.program() + ".py");
   const UnfinishedFolder folder(out.path());
   const ProcessResult drawn = run_process({interpreter, script.string(), out.path().string(), folder.path().string()});

@@ -35,7 +35,7 @@ class TrainerTest : public ::testing::Test {
     training.resume = resuming;
 
     FolderLock lock(run.out);
-    std::optional<Checkpoint> checkpoint = resume(line, lock, training);
+    std::optional<Checkpoint> checkpoint = resume(line, lock, training.resume);
     OutputFolder out(line, run, std::move(lock));
     Trainer trainer(out, run, training, std::move(checkpoint));
     torch::manual_seed(0);
