@@ -128,6 +128,6 @@ int identify_tripod(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("identify_tripod", [&] { return identify_tripod(argc, argv); },
-                             Processes::kDivided);
+  lcp::training::run_program(
+      "identify_tripod", [&] { return identify_tripod(argc, argv); }, Processes::kDivided);
 }

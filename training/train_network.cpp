@@ -576,5 +576,6 @@ int train_network(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("train_network", [&] { return train_network(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program(
+      "train_network", [&] { return train_network(argc, argv); }, Processes::kDivided);
 }

@@ -240,8 +240,7 @@ nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& fla
       const torch::NoGradGuard no_grad;
       at::set_num_threads(static_cast<int>(flags.run.threads));  // for this task, since there is one at a time
       const Tensor tosses = at::arange(part, windows.tosses(), kParts).unsqueeze(1);
-      const LeastLengths one =
-          fit(found.at + away[part], all.at((kPerToss * tosses + at::arange(kPerToss)).flatten()));
+      const LeastLengths one = fit(found.at + away[part], all.at((kPerToss * tosses + at::arange(kPerToss)).flatten()));
       progress.show(++done, "");
       return Checkpoint{{}, {{"at", one.at}}};
     });
@@ -348,7 +347,9 @@ int train_tosses(int argc, const char* const* argv) {
                                             generator(flags.run.seed, Stream::kWindows, iteration));
         const Tensor misfit = windows.misfit(*model, drawn);
         const std::int64_t unsolved = drawn.count() - misfit.size(0);
-        return {{"loss", misfit.mean()}, {"unsolved_windows", torch::full({}, static_cast<double>(unsolved) / static_cast<double>(some.size(0)), torch::kDouble)}};
+        return {{"loss", misfit.mean()},
+                {"unsolved_windows",
+                 torch::full({}, static_cast<double>(unsolved) / static_cast<double>(some.size(0)), torch::kDouble)}};
       },
       [&]() -> NamedValues {
         NamedValues values = {{"heldout_misfit", heldout.misfit(*model, heldout_windows).mean().item<double>()}};
@@ -360,14 +361,10 @@ int train_tosses(int argc, const char* const* argv) {
         }
         return values;
       },
-      {.size = step_size,
-       .largest_gradient = 1,
-       .chunk = kTossesOfAChunk,
-       .after =
-           [&](const NamedValues& terms) {
-             const auto batch = std::min(flags.batch, windows.tosses());
-             model->unsolved_windows += std::llround(terms[1].second * static_cast<double>(batch));
-           }});
+      {.size = step_size, .largest_gradient = 1, .chunk = kTossesOfAChunk, .after = [&](const NamedValues& terms) {
+         const auto batch = std::min(flags.batch, windows.tosses());
+         model->unsolved_windows += std::llround(terms[1].second * static_cast<double>(batch));
+       }});
   if (stopped) return *stopped;
   const torch::NoGradGuard no_grad;
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
@@ -398,5 +395,6 @@ int train_tosses(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("train_tosses", [&] { return train_tosses(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program(
+      "train_tosses", [&] { return train_tosses(argc, argv); }, Processes::kDivided);
 }

@@ -343,10 +343,10 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
 Tensor estimates_of(const TrackProblem& problem, const TrackModel& model, const identification::LeastSquares& fit) {
   const Confidence accuracy = confidence(problem, fit);
   const Tensor interval = friction_interval(model, fit, accuracy);
-  return at::stack({fit.theta.select(-1, 0), problem.mu, interval.select(-1, 0), interval.select(-1, 1),
-                    accuracy.std.select(-1, 0), fit.objective, fit.iterations.to(at::kDouble),
-                    fit.status.to(at::kDouble)},
-                   -1);
+  return at::stack(
+      {fit.theta.select(-1, 0), problem.mu, interval.select(-1, 0), interval.select(-1, 1), accuracy.std.select(-1, 0),
+       fit.objective, fit.iterations.to(at::kDouble), fit.status.to(at::kDouble)},
+      -1);
 }
 
 nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const Tensor& estimates) {

@@ -64,8 +64,8 @@ nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitte
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
                               const TrackModel& model, const identification::LeastSquares& fit);
 
-/// What monte_carlo_metrics needs of the fit of simulated tracks, [b, 8]: mu, its true value, both ends of its interval,
-/// its standard deviation, the objective, the iterations and the status.
+/// What monte_carlo_metrics needs of the fit of simulated tracks, [b, 8]: mu, its true value, both ends of its
+/// interval, its standard deviation, the objective, the iterations and the status.
 torch::Tensor estimates_of(const TrackProblem& problem, const TrackModel& model,
                            const identification::LeastSquares& fit);
 

@@ -50,7 +50,8 @@ torch::Tensor estimates_of_repeated(const RunFlags& run, const TrackFlags& track
 
 /// Fits the same tracks with other noise, flags.monte_carlo times if that is > 0, and adds monte_carlo_metrics to
 /// `metrics`. These fits are a Sweep. Returns an exit status where a signal ended it.
-///   estimates: estimates_of_repeated of some of these repetitions, [repeats b, 8], from the number of the first one on.
+///   estimates: estimates_of_repeated of some of these repetitions, [repeats b, 8], from the number of the first one
+///   on.
 std::optional<int> scatter(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                            const std::optional<Checkpoint>& checkpoint,
                            const std::function<torch::Tensor(std::int64_t first, std::int64_t repeats)>& estimates,

@@ -85,7 +85,7 @@ TrackProblem load_tripods(const RunFlags& run, const TripodTrackFlags& flags) {
 }
 
 TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t first,
-                              std::int64_t repeats) {
+                            std::int64_t repeats) {
   const torch::NoGradGuard no_grad;
   std::vector<TrackProblem> all;
   for (std::int64_t k = 0; k < repeats; ++k) all.push_back(simulate(run, flags, first + k + 1));

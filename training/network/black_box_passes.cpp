@@ -49,8 +49,7 @@ void train_in_passes(BlackBoxes& boxes, const PassOptions& options,
         box.output_unit = options.output_unit;
         boxes.trained.emplace(missing[first + k], std::move(box));
       }
-      boxes.seconds +=
-          processes.of_first(std::chrono::duration<double>(steady_clock::now() - start).count());
+      boxes.seconds += processes.of_first(std::chrono::duration<double>(steady_clock::now() - start).count());
       changed();
       progress.show(static_cast<std::int64_t>(boxes.trained.size()), "");
     }

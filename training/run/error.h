@@ -20,8 +20,8 @@ class UsageError : public std::runtime_error {
 /// UsageError and does not end the process by SIGXFSZ. Objects with static storage are not destroyed, since LibTorch's
 /// destructors unregister its operators one by one, which takes as long as loading it.
 ///
-/// Under torchrun the body runs in all processes, or in the first alone where it does not divide its work. Only the first
-/// prints; what any of them throws ends all of them, and is reported once.
+/// Under torchrun the body runs in all processes, or in the first alone where it does not divide its work. Only the
+/// first prints; what any of them throws ends all of them, and is reported once.
 [[noreturn]] void run_program(const std::string& program, const std::function<int()>& body,
                               Processes use = Processes::kFirst);
 

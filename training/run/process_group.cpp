@@ -1,9 +1,6 @@
 #include "run/process_group.h"
 
 #include <sys/prctl.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -15,6 +12,9 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "run/error.h"
 
@@ -109,8 +109,8 @@ std::string ProcessGroup::description(std::int64_t threads) const {
   const std::string processes = std::to_string(started_) + " processes";
   if (size_ == 1) return processes + ", of which the first does all: this program does not divide its work";
   const auto set = variable("OMP_NUM_THREADS");
-  return processes + " with " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") + " each, by --threads" +
-         (set ? "; OMP_NUM_THREADS is " + *set : "");
+  return processes + " with " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") +
+         " each, by --threads" + (set ? "; OMP_NUM_THREADS is " + *set : "");
 }
 
 std::int64_t ProcessGroup::largest(std::int64_t number) {

@@ -61,7 +61,8 @@ std::optional<int> Sweep::run(std::int64_t count, const char* unit,
 
 void Sweep::save() {
   Checkpoint all = results_.joined();
-  all.state = {{"config", out_.flags()}, {"iteration", results_.size()}, {"data", fingerprint_}, {"results", all.state}};
+  all.state = {
+      {"config", out_.flags()}, {"iteration", results_.size()}, {"data", fingerprint_}, {"results", all.state}};
   out_.write(kResults, all.encode());
 }
 

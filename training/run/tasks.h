@@ -24,8 +24,8 @@ struct TaskResults : std::map<std::int64_t, Checkpoint> {
   static TaskResults parts_of(const Checkpoint& all);
 };
 
-/// Tasks that are dealt to all processes of the group (process_group.h), each to whoever asks for the next one. Who does
-/// a task does not change its result.
+/// Tasks that are dealt to all processes of the group (process_group.h), each to whoever asks for the next one. Who
+/// does a task does not change its result.
 class DividedTasks {
  public:
   /// numbers: those of the tasks, the same in all processes.

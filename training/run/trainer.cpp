@@ -135,9 +135,8 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     }
     const std::int64_t first = iteration_ % batches * batch_size;
     for (auto& group : optimizer.param_groups()) group.options().set_lr(learning_rate);
-    const NamedValues terms =
-        differentiate(model, order.slice(0, first, first + batch_size), steps.chunk,
-                      [&](const torch::Tensor& rows) { return loss(rows, done); });
+    const NamedValues terms = differentiate(model, order.slice(0, first, first + batch_size), steps.chunk,
+                                            [&](const torch::Tensor& rows) { return loss(rows, done); });
     if (!std::isfinite(terms.front().second)) {
       throw std::runtime_error("the loss is no finite number at iteration " + std::to_string(iteration_) +
                                "; a smaller --learning-rate may help");

@@ -27,8 +27,8 @@ using NamedValues = std::vector<std::pair<std::string, double>>;
 double cosine_step_size(double first, double done);
 
 /// Where --resume is given (`wanted`) and the folder --out, whose lock is held, has a checkpoint: reads it, and takes
-/// the flags that were not given from the run that wrote it. The first process of a group reads it for all. Throws a UsageError where another program wrote it, or where a flag
-/// that was given differs from that run's.
+/// the flags that were not given from the run that wrote it. The first process of a group reads it for all. Throws a
+/// UsageError where another program wrote it, or where a flag that was given differs from that run's.
 std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, bool wanted);
 
 /// How an iteration changes the parameters.
