@@ -1,10 +1,13 @@
 """Programs that torchrun starts in several processes, as their user runs them."""
+import contextlib
 import os
+import pathlib
 import random
 import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from runs import LONG_TESTS, WITHOUT_FIGURES, default_signals, files, iteration, timeless, wait_until
@@ -13,8 +16,8 @@ COUNTS = (2, 3, 8) if LONG_TESTS else (2, 3)
 KILLS = 10 if LONG_TESTS else 2
 # Programs with flags by which there is something to divide.
 DIVIDED = {
-    "train_network": ("--samples", 60, "--starts", 8, "--unknowns", 2, "--finishing-iterations", 40, "--black-box-iterations", 30),
-    "train_bilevel": ("--samples", 12_000, "--iterations", 30, "--checkpoint-every", 2),
+    "train_network": ("--samples", 60, "--starts", 8, "--unknowns", 2, "--black-box-iterations", 30),
+    "train_bilevel": ("--samples", 12_000, "--iterations", 100, "--checkpoint-every", 2),
     "train_in_the_loop": ("--start", "random", "--starts", 64, "--batch-size", 200, "--iterations", 20, "--checkpoint-every", 2),
     "identify_shooting": ("--estimate", "mu,q0", "--steps", 30, "--monte-carlo", 1000),
     "study_noise": ("--samples", 2000),
@@ -49,9 +52,14 @@ def ended(process):
 
 
 def workers(process):
-    """The numbers of the processes that torchrun has started."""
-    found = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
-    return [int(line.split()[0]) for line in found.splitlines() if "/bin/" in line and "--out" in line]
+    """The numbers of the processes that torchrun has started and that are the program already."""
+    proc = pathlib.Path("/proc")
+    found = []
+    with contextlib.suppress(OSError):  # where one ends meanwhile
+        for child in (proc / str(process.pid) / "task" / str(process.pid) / "children").read_text().split():
+            if "python" not in (proc / child / "comm").read_text():
+                found.append(int(child))
+    return found
 
 
 def results(folder):
@@ -122,14 +130,10 @@ def test_killed_processes_lose_nothing(torchrun, alone, tmp_path, program):
     process = torchrun(count, program, *DIVIDED[program], "--quiet")
     for _ in range(KILLS):
         wait_until(lambda: len(workers(process)) == count or process.poll() is not None)
-        if iteration(tmp_path / "out") < 0:
-            wait_until(lambda: iteration(tmp_path / "out") >= 0 or process.poll() is not None)
-        try:
-            process.wait(choose.uniform(0, 1))
-            break  # it was faster
-        except subprocess.TimeoutExpired:
-            for worker in choose.sample(workers(process), 1):
-                os.kill(worker, signal.SIGKILL)
+        time.sleep(choose.uniform(0, 2))
+        if found := workers(process):
+            with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(choose.choice(found), signal.SIGKILL)
         process.wait(20)  # the others end within seconds
         count = choose.choice(COUNTS)
         process = torchrun(count, program, *DIVIDED[program], "--resume", "--quiet")
@@ -140,7 +144,7 @@ def test_killed_processes_lose_nothing(torchrun, alone, tmp_path, program):
 def test_torchrun_restarts_a_killed_process(torchrun, alone, tmp_path):
     process = torchrun(2, "train_bilevel", *DIVIDED["train_bilevel"], "--resume", of_torchrun=("--max-restarts", 2))
     wait_until(lambda: iteration(tmp_path / "out") > 0, process)
-    os.kill(workers(process)[1], signal.SIGKILL)
+    os.kill(workers(process)[-1], signal.SIGKILL)
     status, _, lines = ended(process)
     assert status == 0 and "train_bilevel: another process of the run has ended" in lines
     assert results(tmp_path / "out") == alone("train_bilevel")
