@@ -2,6 +2,9 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <optional>
+#include <utility>
+
 #include "identification/particle.h"
 #include "identification/shooting.h"
 #include "run/command_line.h"
@@ -9,6 +12,7 @@
 #include "run/one_thread.h"
 #include "run/output_folder.h"
 #include "run/results.h"
+#include "run/trainer.h"
 
 namespace {
 
@@ -41,18 +45,24 @@ int identify_shooting(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.shooting.resume);
   flags.tracks.validate(line, {"particles", "monte-carlo"});
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 
   const TrackProblem problem = load_particles(flags.run, flags.tracks);
-  OutputFolder out(line, flags.run);
+  OutputFolder out(line, flags.run, std::move(lock));
+  if (checkpoint) out.continue_earlier_run();
   const ParticleModel model(flags.tracks, problem);
   nlohmann::json metrics = identify(out, flags.run, flags.tracks, flags.shooting, problem, model);
-  if (flags.shooting.monte_carlo > 0) {
-    const TrackProblem repeated = repeat_particles(flags.run, flags.tracks, flags.shooting.monte_carlo);
-    metrics["monte_carlo"] =
-        scatter(flags.run, flags.tracks, flags.shooting, repeated, ParticleModel(flags.tracks, repeated));
+  const auto estimates = [&](std::int64_t first, std::int64_t repeats) {
+    const TrackProblem repeated = repeat_particles(flags.run, flags.tracks, first, repeats);
+    return estimates_of_repeated(flags.run, flags.tracks, flags.shooting, repeated,
+                                 ParticleModel(flags.tracks, repeated));
+  };
+  if (const auto stopped = scatter(out, flags.run, flags.tracks, flags.shooting, checkpoint, estimates, metrics)) {
+    return *stopped;
   }
   write_results(out, metrics, {"fit.png"});
   require_fits(metrics);
@@ -62,5 +72,6 @@ int identify_shooting(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("identify_shooting", [&] { return identify_shooting(argc, argv); });
+  lcp::training::run_program(
+      "identify_shooting", [&] { return identify_shooting(argc, argv); }, Processes::kDivided);
 }

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <iostream>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "identification/estimate.h"
@@ -18,6 +20,7 @@
 #include "run/output_folder.h"
 #include "run/results.h"
 #include "run/text.h"
+#include "run/trainer.h"
 
 namespace {
 
@@ -91,18 +94,24 @@ int identify_tripod(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.shooting.resume);
   flags.tripod.validate(line, {"particles", "monte-carlo"});
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
 
   const TrackProblem problem = load_tripods(flags.run, flags.tripod);
-  OutputFolder out(line, flags.run);
+  OutputFolder out(line, flags.run, std::move(lock));
+  if (checkpoint) out.continue_earlier_run();
   const TrackFlags& tracks = flags.tripod.tracks;
   nlohmann::json metrics =
       identify(out, flags.run, tracks, flags.shooting, problem, TripodModel(flags.tripod, problem));
-  if (flags.shooting.monte_carlo > 0) {
-    const TrackProblem repeated = repeat_tripods(flags.run, flags.tripod, flags.shooting.monte_carlo);
-    metrics["monte_carlo"] = scatter(flags.run, tracks, flags.shooting, repeated, TripodModel(flags.tripod, repeated));
+  const auto estimates = [&](std::int64_t first, std::int64_t repeats) {
+    const TrackProblem repeated = repeat_tripods(flags.run, flags.tripod, first, repeats);
+    return estimates_of_repeated(flags.run, tracks, flags.shooting, repeated, TripodModel(flags.tripod, repeated));
+  };
+  if (const auto stopped = scatter(out, flags.run, tracks, flags.shooting, checkpoint, estimates, metrics)) {
+    return *stopped;
   }
   std::vector<std::string> figures = {"fit.png"};
   if (flags.study) {
@@ -119,5 +128,6 @@ int identify_tripod(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("identify_tripod", [&] { return identify_tripod(argc, argv); });
+  lcp::training::run_program(
+      "identify_tripod", [&] { return identify_tripod(argc, argv); }, Processes::kDivided);
 }

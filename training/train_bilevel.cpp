@@ -114,5 +114,6 @@ int train_bilevel(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("train_bilevel", [&] { return train_bilevel(argc, argv); });
+  lcp::training::run_program(
+      "train_bilevel", [&] { return train_bilevel(argc, argv); }, Processes::kDivided);
 }

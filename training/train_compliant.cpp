@@ -67,7 +67,7 @@ int train_compliant(int argc, const char* const* argv) {
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.validate(line);
   FolderLock lock(run.out);
-  const std::optional<Checkpoint> checkpoint = resume(line, lock, training);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, training.resume);
   torch::set_num_threads(static_cast<int>(run.threads));
 
   const ThrownMassData data = load_thrown_masses(flags, run.seed);

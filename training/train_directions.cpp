@@ -210,7 +210,7 @@ int train_directions(int argc, const char* const* argv) {
     flags.data = std::filesystem::weakly_canonical(flags.data).string();
   }
   FolderLock lock(flags.run.out);
-  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
 
   const auto data = load(flags);

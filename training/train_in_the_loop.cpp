@@ -59,5 +59,6 @@ int train_in_the_loop(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("train_in_the_loop", [&] { return train_in_the_loop(argc, argv); });
+  lcp::training::run_program(
+      "train_in_the_loop", [&] { return train_in_the_loop(argc, argv); }, Processes::kDivided);
 }

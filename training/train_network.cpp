@@ -24,6 +24,7 @@
 #include "run/interrupt.h"
 #include "run/model_file.h"
 #include "run/one_thread.h"
+#include "run/process_group.h"
 #include "run/progress.h"
 #include "run/random.h"
 #include "run/results.h"
@@ -289,11 +290,13 @@ class Run {
     const Interrupt interrupt;
     const auto stopped = [&] { return interrupt.signal() != 0; };
     search(stopped);
-    if (!stopped()) train_black_boxes(stopped);
-    if (!stopped()) return std::nullopt;
+    const auto signal = [&] { return static_cast<int>(processes_.largest(interrupt.signal())); };
+    if (signal() == 0) train_black_boxes(stopped);
+    const int received = signal();
+    if (received == 0) return std::nullopt;
     save();
     say("stopped; to continue: " + resume_command(out_.path().string()));
-    return 128 + interrupt.signal();
+    return 128 + received;
   }
 
   void report();
@@ -340,6 +343,7 @@ class Run {
   const Flags& flags_;
   const Data& data_;
   OutputFolder& out_;
+  ProcessGroup& processes_ = ProcessGroup::current();
   Search search_;
   NetworkState state_;
   std::int64_t fingerprint_ = 0;
@@ -360,6 +364,7 @@ void Run::load(const Checkpoint& checkpoint) {
 }
 
 void Run::save() const {
+  if (!processes_.is_first()) return;
   const std::size_t parts = state_.rounds.size() + state_.black_boxes.trained.size();  // that are done
   Checkpoint checkpoint{{{"config", out_.flags()}, {"iteration", parts}, {"data", fingerprint_}}, {}};
   state_.save(checkpoint);
@@ -390,7 +395,8 @@ void Run::search(const std::function<bool()>& stopped) {
             (best.options.q() == Dependence::kNetwork ? ", q a network" : "") + ": validation rmse " +
             short_number(metres_per_second(best.validation_error)) + " m/s";
   };
-  while (!search_.finished() && !stopped()) {
+  const auto all_stopped = [&] { return processes_.largest(stopped() ? 1 : 0) != 0; };
+  while (!search_.finished() && !all_stopped()) {
     if (out_of_time() && !state_.rounds.empty()) return;
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
@@ -404,8 +410,8 @@ void Run::search(const std::function<bool()>& stopped) {
                             "next round: " + std::to_string(static_cast<int>(100 * done)) + " %");
         },
         [&] { return flags_.seconds > 0 && seconds() >= flags_.seconds; });
-    if (stopped()) return;
-    state_.search_seconds = seconds();
+    if (search_.rounds().size() == state_.rounds.size()) return;  // it was stopped
+    state_.search_seconds = processes_.of_first(seconds());
     state_.rounds = search_.rounds();
     save();
     show();
@@ -414,7 +420,10 @@ void Run::search(const std::function<bool()>& stopped) {
 }
 
 void Run::train_black_boxes(const std::function<bool()>& stopped) {
-  PassOptions options{.threads = flags_.run.threads, .quiet = flags_.run.quiet};
+  PassOptions options{.threads = flags_.run.threads,
+                      .quiet = flags_.run.quiet,
+                      .input_unit = search_.input_unit(),
+                      .output_unit = search_.output_unit()};
   if (flags_.black_box_iterations > 0) {
     options.iterations = flags_.black_box_iterations;
   } else {
@@ -555,18 +564,19 @@ int train_network(int argc, const char* const* argv) {
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.validate(line);
   FolderLock lock(flags.run.out);
-  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
   const Data data = load_data(flags);
   OutputFolder out(line, flags.run, std::move(lock));
   Run run(flags, data, out, checkpoint);
   if (const auto status = run.compute()) return *status;
-  run.report();
+  if (ProcessGroup::current().is_first()) run.report();
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("train_network", [&] { return train_network(argc, argv); });
+  lcp::training::run_program(
+      "train_network", [&] { return train_network(argc, argv); }, Processes::kDivided);
 }

@@ -21,9 +21,11 @@
 #include "run/fingerprint.h"
 #include "run/model_file.h"
 #include "run/output_folder.h"
+#include "run/process_group.h"
 #include "run/progress.h"
 #include "run/random.h"
 #include "run/results.h"
+#include "run/tasks.h"
 #include "run/text.h"
 #include "run/trainer.h"
 #include "tosses/cube_model.h"
@@ -59,6 +61,10 @@ double step_size(double first, double done) {
   const double from = &stage == kStages ? 0 : (&stage - 1)->until;
   return stage.step_size * (0.1 * first + cosine_step_size(0.9 * first, (done - from) / (stage.until - from)));
 }
+
+// Tosses that one process rolls out at once: fewer of them take more time for each, more can be divided among fewer
+// processes.
+constexpr std::int64_t kTossesOfAChunk = 8;
 
 struct Flags {
   RunFlags run;
@@ -229,13 +235,19 @@ nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& fla
   Tensor half = half_width_95(windows.tosses(), model.raw.size(0)) * found.deviations;
   if (has_parts) {
     const auto random = generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 2);
-    std::vector<Tensor> fitted(kParts);
-    for (std::int64_t part = 0; part < kParts; ++part) {
+    const Tensor away = kAway * at::randn({kParts, found.at.size(0)}, random, at::kDouble);
+    std::int64_t done = 1;
+    const auto parts = divide_tasks(kParts, /*threads=*/1, [&](std::int64_t part) {
+      const torch::NoGradGuard no_grad;
+      at::set_num_threads(static_cast<int>(flags.run.threads));  // for this task, since there is one at a time
       const Tensor tosses = at::arange(part, windows.tosses(), kParts).unsqueeze(1);
-      const Tensor start = found.at + kAway * at::randn(found.at.sizes(), random, at::kDouble);
-      fitted[part] = fit(start, all.at((kPerToss * tosses + at::arange(kPerToss)).flatten())).at;
-      progress.show(part + 2, "");
-    }
+      const LeastLengths one = fit(found.at + away[part], all.at((kPerToss * tosses + at::arange(kPerToss)).flatten()));
+      progress.show(++done, "");
+      return Checkpoint{{}, {{"at", one.at}}};
+    });
+    std::vector<Tensor> fitted;
+    fitted.reserve(parts.size());
+    for (const Checkpoint& part : parts) fitted.push_back(part.tensors.at("at"));
     half =
         at::maximum(half, student_95(kParts - 1) / std::sqrt(static_cast<double>(kParts)) * at::stack(fitted).std(0));
   }
@@ -293,7 +305,7 @@ int train_tosses(int argc, const char* const* argv) {
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.exclude_unused(line);
   FolderLock lock(flags.run.out);
-  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
   const auto begin = std::chrono::steady_clock::now();
 
@@ -335,8 +347,10 @@ int train_tosses(int argc, const char* const* argv) {
         const Segments drawn = windows.draw(some, std::max<std::int64_t>(1, flags.window / steps), steps,
                                             generator(flags.run.seed, Stream::kWindows, iteration));
         const Tensor misfit = windows.misfit(*model, drawn);
-        if (!reports) model->unsolved_windows += drawn.count() - misfit.size(0);
-        return {{"loss", misfit.mean()}};
+        const std::int64_t unsolved = drawn.count() - misfit.size(0);
+        return {{"loss", misfit.mean()},
+                {"unsolved_windows",
+                 torch::full({}, static_cast<double>(unsolved) / static_cast<double>(some.size(0)), torch::kDouble)}};
       },
       [&]() -> NamedValues {
         NamedValues values = {{"heldout_misfit", heldout.misfit(*model, heldout_windows).mean().item<double>()}};
@@ -348,12 +362,16 @@ int train_tosses(int argc, const char* const* argv) {
         }
         return values;
       },
-      {step_size, 1});
+      {.size = step_size, .largest_gradient = 1, .chunk = kTossesOfAChunk, .after = [&](const NamedValues& terms) {
+         const auto batch = std::min(flags.batch, windows.tosses());
+         model->unsolved_windows += std::llround(terms[1].second * static_cast<double>(batch));
+       }});
   if (stopped) return *stopped;
   const torch::NoGradGuard no_grad;
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const double until_trained = seconds();
   const nlohmann::json parameters = cube ? finish(*cube, windows, flags) : nlohmann::json();
+  if (!ProcessGroup::current().is_first()) return 0;
   const double until_finished = seconds();
   Judgement found = judge(*model, data.heldout, flags.cube.side, gravity, flags.tosses.rate);
   nlohmann::json& metrics = found.metrics;
@@ -378,5 +396,6 @@ int train_tosses(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("train_tosses", [&] { return train_tosses(argc, argv); });
+  lcp::training::run_program(
+      "train_tosses", [&] { return train_tosses(argc, argv); }, Processes::kDivided);
 }

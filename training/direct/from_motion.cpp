@@ -83,7 +83,7 @@ Tensor one_sided(const Tensor& f, const Samples& samples, double rest_below, dou
 int train_from_motion(CommandLine& line, const RunFlags& run, const TrainingFlags& flags, const PhysicsFlags& block,
                       const SampleFlags& sample_flags, const StartFlags& start, const FromMotionOptions& options) {
   FolderLock lock(run.out);
-  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.resume);
   torch::set_num_threads(static_cast<int>(run.threads));
   const Data data = load_data(run, block, sample_flags);
   OutputFolder out(line, run, std::move(lock));

@@ -217,7 +217,7 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
                              {flags.hidden(), !flags.no_bias, flags.batch_size, flags.rest_below});
   }
   FolderLock lock(flags.run.out);
-  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
   torch::manual_seed(generator(flags.run.seed, Stream::kParameters).current_seed());
 

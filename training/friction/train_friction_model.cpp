@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <iostream>
 #include <utility>
 #include <vector>
@@ -11,11 +12,19 @@
 #include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
+#include "run/process_group.h"
 #include "run/results.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {
+namespace {
+
 using torch::Tensor;
+
+// Samples times starts of a chunk: with fewer, the calls of tensor operations take longer than their work.
+constexpr std::int64_t kNumbersOfAChunk = 4096;
+
+}  // namespace
 
 void FrictionFlags::add_to(CommandLine& line) {
   run.add_to(line);
@@ -39,7 +48,7 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   flags.model.validate(line);
   if (flags.block.gravity == 0) throw UsageError("--gravity must be > 0: m g is the unit of force; got 0");
   FolderLock lock(flags.run.out);
-  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
 
   const Data data = load_data(flags.run, flags.block, flags.samples);
@@ -78,8 +87,10 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
         if (friction["mu"].is_number()) figures.emplace_back("mu", friction["mu"].get<double>());
         for (const auto& figure : method.report(model, training)) figures.push_back(figure);
         return figures;
-      });
+      },
+      {.chunk = std::max<std::int64_t>(1, kNumbersOfAChunk / made.second.size(0))});
   if (stopped) return *stopped;
+  if (!ProcessGroup::current().is_first()) return 0;
 
   const OneThread one_thread;
   model->to(torch::kDouble);

@@ -340,21 +340,27 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
   return metrics;
 }
 
-nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem, const TrackModel& model,
-                                   const identification::LeastSquares& fit, std::int64_t repeats) {
+Tensor estimates_of(const TrackProblem& problem, const TrackModel& model, const identification::LeastSquares& fit) {
   const Confidence accuracy = confidence(problem, fit);
-  const auto by_seed = [&](const Tensor& x) { return x.view({repeats, -1}); };
-  const Tensor mu = by_seed(fit.theta.select(-1, 0)), truth = by_seed(problem.mu);
   const Tensor interval = friction_interval(model, fit, accuracy);
-  const Tensor covered = (by_seed(interval.select(-1, 0)) <= truth) & (truth <= by_seed(interval.select(-1, 1)));
-  return {{"seeds", repeats},
+  return at::stack(
+      {fit.theta.select(-1, 0), problem.mu, interval.select(-1, 0), interval.select(-1, 1), accuracy.std.select(-1, 0),
+       fit.objective, fit.iterations.to(at::kDouble), fit.status.to(at::kDouble)},
+      -1);
+}
+
+nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const Tensor& estimates) {
+  const std::vector<Tensor> column = estimates.unbind(-1);
+  const Tensor &mu = column[0], &truth = column[1];
+  const Tensor covered = (column[2] <= truth) & (truth <= column[3]);
+  return {{"seeds", estimates.size(0)},
           {"mu_mean", to_json(mu.mean(0))},
           {"mu_std", to_json((mu - truth).square().mean(0).sqrt())},
-          {"predicted_mu_std", to_json(by_seed(accuracy.std.select(-1, 0)).mean(0))},
+          {"predicted_mu_std", to_json(column[4].mean(0))},
           {"covered_by_interval", covered.to(at::kDouble).mean().item<double>()},
-          {"objective_over_noise_squared", fit.objective.mean().item<double>() / (flags.noise * flags.noise)},
-          {"iterations", fit.iterations.to(at::kDouble).mean().item<double>()},
-          {"unconverged", (fit.status != 0).sum().item<std::int64_t>()}};
+          {"objective_over_noise_squared", column[5].mean().item<double>() / (flags.noise * flags.noise)},
+          {"iterations", column[6].mean().item<double>()},
+          {"unconverged", (column[7] != 0).sum().item<std::int64_t>()}};
 }
 
 }  // namespace lcp::training

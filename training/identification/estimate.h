@@ -64,9 +64,13 @@ nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitte
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
                               const TrackModel& model, const identification::LeastSquares& fit);
 
-/// Compares the scatter of the estimates with the predicted standard deviation. The problem has the same tracks
-/// `repeats` times, each time with other noise.
-nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const TrackProblem& problem, const TrackModel& model,
-                                   const identification::LeastSquares& fit, std::int64_t repeats);
+/// What monte_carlo_metrics needs of the fit of simulated tracks, [b, 8]: mu, its true value, both ends of its
+/// interval, its standard deviation, the objective, the iterations and the status.
+torch::Tensor estimates_of(const TrackProblem& problem, const TrackModel& model,
+                           const identification::LeastSquares& fit);
+
+/// Compares the scatter of the estimates with the predicted standard deviation.
+///   estimates: [repeats, b, 8], of the same b tracks, each time with other noise.
+nlohmann::json monte_carlo_metrics(const TrackFlags& flags, const torch::Tensor& estimates);
 
 }  // namespace lcp::training

@@ -47,10 +47,10 @@ TrackProblem load_particles(const RunFlags& run, const TrackFlags& flags) {
   return flags.data.empty() ? simulate(run, flags, 0) : read_problem(flags, at::ones({2}, at::kDouble));
 }
 
-TrackProblem repeat_particles(const RunFlags& run, const TrackFlags& flags, std::int64_t repeats) {
+TrackProblem repeat_particles(const RunFlags& run, const TrackFlags& flags, std::int64_t first, std::int64_t repeats) {
   const torch::NoGradGuard no_grad;
   std::vector<TrackProblem> all;
-  for (std::int64_t k = 1; k <= repeats; ++k) all.push_back(simulate(run, flags, k));
+  for (std::int64_t k = 0; k < repeats; ++k) all.push_back(simulate(run, flags, first + k + 1));
   return joined(all);
 }
 

@@ -19,7 +19,8 @@ TrackFlags particle_flags();
 TrackProblem load_particles(const RunFlags& run, const TrackFlags& flags);
 
 /// The simulated tracks `repeats` times, each time with other noise: repeats b tracks.
-TrackProblem repeat_particles(const RunFlags& run, const TrackFlags& flags, std::int64_t repeats);
+///   first: the number of the first of these repetitions, 0 or more.
+TrackProblem repeat_particles(const RunFlags& run, const TrackFlags& flags, std::int64_t first, std::int64_t repeats);
 
 /// The particle of the flags with the friction coefficient mu.
 physics::PointMass particle_mass(const TrackFlags& flags, double dt, const torch::Tensor& mu);

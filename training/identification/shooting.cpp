@@ -1,6 +1,7 @@
 #include "identification/shooting.h"
 
 #include <ATen/ATen.h>
+#include <torch/utils.h>
 
 #include <algorithm>
 #include <chrono>
@@ -9,9 +10,11 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "identification/estimate.h"
 #include "run/progress.h"
+#include "run/sweep.h"
 #include "run/text.h"
 
 namespace lcp::training {
@@ -25,6 +28,10 @@ using torch::Tensor;
 
 // The values of mu from which the search starts again.
 constexpr double kFurtherStarts[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
+// Tracks that are fitted together. Fewer of them would take more time for each, since they share the calls of tensor
+// operations; more could be divided among fewer processes.
+constexpr std::int64_t kTracksOfATask = 400;
+constexpr const char* kEstimates = "estimates";
 
 // For each body the fit of `b` where `mask` holds, otherwise that of `a`.
 LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquares& a) {
@@ -80,6 +87,7 @@ void ShootingFlags::add_to(CommandLine& line) {
   line.add<std::int64_t>("monte-carlo", monte_carlo,
                          "Repeat with this many other seeds of the noise, to compare the scatter of mu with mu_std",
                          at_least_zero);
+  add_resume_flag(line, resume);
 }
 
 ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
@@ -101,10 +109,30 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
   return shot;
 }
 
-nlohmann::json scatter(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
-                       const TrackProblem& repeated, const TrackModel& model) {
-  return monte_carlo_metrics(tracks, repeated, model, fit_by_shooting(run, tracks, flags, model).fit,
-                             flags.monte_carlo);
+Tensor estimates_of_repeated(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                             const TrackProblem& repeated, const TrackModel& model) {
+  RunFlags quietly = run;
+  quietly.quiet = true;
+  return estimates_of(repeated, model, fit_by_shooting(quietly, tracks, flags, model).fit);
+}
+
+std::optional<int> scatter(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                           const std::optional<Checkpoint>& checkpoint,
+                           const std::function<Tensor(std::int64_t first, std::int64_t repeats)>& estimates,
+                           nlohmann::json& metrics) {
+  if (flags.monte_carlo == 0) return std::nullopt;
+  const std::int64_t at_once = std::max<std::int64_t>(1, kTracksOfATask / tracks.bodies);
+  Sweep sweep(out, run, checkpoint);
+  const auto stopped = sweep.run((flags.monte_carlo + at_once - 1) / at_once, "part", [&](std::int64_t k) {
+    const std::int64_t first = k * at_once;
+    const torch::NoGradGuard no_grad;
+    return Checkpoint{{}, {{kEstimates, estimates(first, std::min(at_once, flags.monte_carlo - first))}}};
+  });
+  if (stopped) return stopped;
+  std::vector<Tensor> all;
+  for (const auto& [k, part] : sweep.results()) all.push_back(part.tensors.at(kEstimates));
+  metrics["monte_carlo"] = monte_carlo_metrics(tracks, at::cat(all).unflatten(0, {flags.monte_carlo, -1}));
+  return std::nullopt;
 }
 
 nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,

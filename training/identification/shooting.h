@@ -4,11 +4,14 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "identification/track_model.h"
 #include "lcp/identification/least_squares.h"
+#include "run/checkpoint.h"
 #include "run/command_line.h"
 #include "run/files.h"
 #include "run/output_folder.h"
@@ -19,6 +22,7 @@ struct ShootingFlags {
   std::string escape = "starts";
   std::int64_t iterations = 100;
   std::int64_t monte_carlo = 0;
+  bool resume = false;
 
   void add_to(CommandLine& line);
 };
@@ -40,10 +44,18 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
 nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                         const TrackProblem& problem, const TrackModel& model);
 
-/// Fits the same tracks with other noise, flags.monte_carlo times, and returns monte_carlo_metrics.
-///   repeated: the tracks, flags.monte_carlo times. model: that of `repeated`.
-nlohmann::json scatter(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
-                       const TrackProblem& repeated, const TrackModel& model);
+/// Fits repeated tracks, without a word, and returns their estimates_of.
+torch::Tensor estimates_of_repeated(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                                    const TrackProblem& repeated, const TrackModel& model);
+
+/// Fits the same tracks with other noise, flags.monte_carlo times if that is > 0, and adds monte_carlo_metrics to
+/// `metrics`. These fits are a Sweep. Returns an exit status where a signal ended it.
+///   estimates: estimates_of_repeated of some of these repetitions, [repeats b, 8], from the number of the first one
+///   on.
+std::optional<int> scatter(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
+                           const std::optional<Checkpoint>& checkpoint,
+                           const std::function<torch::Tensor(std::int64_t first, std::int64_t repeats)>& estimates,
+                           nlohmann::json& metrics);
 
 /// Throws where a track was not fitted at all: its objective is not finite. After the results are written.
 void require_fits(const nlohmann::json& metrics);

@@ -84,10 +84,11 @@ TrackProblem load_tripods(const RunFlags& run, const TripodTrackFlags& flags) {
   return flags.tracks.data.empty() ? simulate(run, flags, 0) : read_problem(flags.tracks, reach_of(flags));
 }
 
-TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t repeats) {
+TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t first,
+                            std::int64_t repeats) {
   const torch::NoGradGuard no_grad;
   std::vector<TrackProblem> all;
-  for (std::int64_t k = 1; k <= repeats; ++k) all.push_back(simulate(run, flags, k));
+  for (std::int64_t k = 0; k < repeats; ++k) all.push_back(simulate(run, flags, first + k + 1));
   return joined(all);
 }
 

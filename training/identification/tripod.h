@@ -33,7 +33,9 @@ physics::Tripod tripod_of(const TripodTrackFlags& flags, double dt, const torch:
 TrackProblem load_tripods(const RunFlags& run, const TripodTrackFlags& flags);
 
 /// The simulated tracks `repeats` times, each time with other noise: repeats b tracks.
-TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t repeats);
+///   first: the number of the first of these repetitions, 0 or more.
+TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t first,
+                            std::int64_t repeats);
 
 class TripodModel : public TrackModel {
  public:

@@ -126,6 +126,28 @@ Tensor BlackBox::predict(const Tensor& x) const {
   return (forward(*this, rows) * output_unit).view(shape);
 }
 
+Checkpoint BlackBox::save() const {
+  Checkpoint checkpoint{{{"name", name}, {"activation", activation}, {"layers", weights.size()}}, {}};
+  // As a tensor, since JSON has no infinity.
+  checkpoint.tensors["error"] = torch::tensor({validation_error}, torch::kDouble);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    checkpoint.tensors["weight." + std::to_string(i)] = weights[i];
+    checkpoint.tensors["bias." + std::to_string(i)] = biases[i];
+  }
+  return checkpoint;
+}
+
+BlackBox BlackBox::load(const Checkpoint& checkpoint) {
+  const auto tensor = [&](const std::string& name) { return checkpoint.tensors.at(name).to(torch::kDouble); };
+  BlackBox box{checkpoint.state.at("name"), checkpoint.state.at("activation"), {}, {}, {}, {}, 0};
+  box.validation_error = tensor("error")[0].item<double>();
+  for (std::size_t i = 0; i < checkpoint.state.at("layers").get<std::size_t>(); ++i) {
+    box.weights.push_back(tensor("weight." + std::to_string(i)));
+    box.biases.push_back(tensor("bias." + std::to_string(i)));
+  }
+  return box;
+}
+
 BlackBox best_of_family(std::int64_t number, const Motion& training, const Motion& validation, const Tensor& input_unit,
                         const Tensor& output_unit, const BlackBoxOptions& options,
                         const std::function<bool()>& stopped) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "network/motion.h"
+#include "run/checkpoint.h"
 
 namespace lcp::training {
 
@@ -27,6 +28,10 @@ struct BlackBox {
   double validation_error;                     ///< root of the mean square, in output_unit
 
   torch::Tensor predict(const torch::Tensor& x) const;
+
+  /// All but the units, and back; then the units are undefined. `load` throws std::exception where there is none.
+  Checkpoint save() const;
+  static BlackBox load(const Checkpoint& checkpoint);
 };
 
 /// The number of families of black boxes: the affine map of least squares, and networks trained by Adam with a step

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
+#include "run/process_group.h"
 #include "run/progress.h"
 #include "run/tasks.h"
 
@@ -23,7 +25,8 @@ void train_in_passes(BlackBoxes& boxes, const PassOptions& options,
   const auto has_begun = [&](std::int64_t pass) {
     return boxes.trained.lower_bound(pass * kBlackBoxFamilies) != boxes.trained.end();
   };
-  const auto at_once = static_cast<std::size_t>(options.threads);
+  ProcessGroup& processes = ProcessGroup::current();
+  const auto at_once = static_cast<std::size_t>(options.threads * processes.size());
   for (std::int64_t pass = 0; pass == 0 || has_begun(pass) || boxes.seconds < options.seconds; ++pass) {
     const std::int64_t end = (pass + 1) * kBlackBoxFamilies;
     std::vector<std::int64_t> missing;
@@ -35,14 +38,18 @@ void train_in_passes(BlackBoxes& boxes, const PassOptions& options,
     Progress progress("black box", done, done + static_cast<std::int64_t>(missing.size()), options.quiet);
     for (std::size_t first = 0; first < missing.size(); first += at_once) {
       const auto start = steady_clock::now();
-      std::vector<BlackBox> group(std::min(at_once, missing.size() - first));
-      run_tasks(static_cast<std::int64_t>(group.size()), options.threads, [&](std::int64_t k) {
-        const auto place = static_cast<std::size_t>(k);
-        group[place] = train(missing[first + place], options.iterations << pass);
+      const auto count = std::min(at_once, missing.size() - first);
+      const auto group = divide_tasks(static_cast<std::int64_t>(count), options.threads, [&](std::int64_t k) {
+        return train(missing[first + static_cast<std::size_t>(k)], options.iterations << pass).save();
       });
-      if (stopped()) return;
-      for (std::size_t k = 0; k < group.size(); ++k) boxes.trained.emplace(missing[first + k], group[k]);
-      boxes.seconds += std::chrono::duration<double>(steady_clock::now() - start).count();
+      if (processes.largest(stopped() ? 1 : 0) != 0) return;
+      for (std::size_t k = 0; k < count; ++k) {
+        BlackBox box = BlackBox::load(group[k]);
+        box.input_unit = options.input_unit;
+        box.output_unit = options.output_unit;
+        boxes.trained.emplace(missing[first + k], std::move(box));
+      }
+      boxes.seconds += processes.of_first(std::chrono::duration<double>(steady_clock::now() - start).count());
       changed();
       progress.show(static_cast<std::int64_t>(boxes.trained.size()), "");
     }

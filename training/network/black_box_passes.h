@@ -21,14 +21,17 @@ struct BlackBoxes {
 struct PassOptions {
   std::int64_t iterations = 4000;  ///< for each network in the first pass; each further pass takes twice as many
   double seconds = 0;              ///< another pass follows while all have taken less than this; 0: there is one pass
-  std::int64_t threads = 1;        ///< how many black boxes are trained at once
+  std::int64_t threads = 1;        ///< how many black boxes each process trains at once
   bool quiet = false;              ///< whether progress is not shown
+  torch::Tensor input_unit = {}, output_unit = {};  ///< of all black boxes
 };
 
-/// Trains the black boxes that are missing in `boxes`, and completes a pass that has begun, whatever time it takes.
+/// Trains the black boxes that are missing in `boxes`, divided among the processes, and completes a pass that has
+/// begun, whatever time it takes. Collective.
 ///   train: called by several threads, for the number of a black box in `trained` and its iterations.
 ///   changed: called after each group of black boxes that were trained at once.
-///   stopped: once it returns true, the black boxes that are being trained are discarded, and no others follow.
+///   stopped: once it returns true in one of the processes, the black boxes that are being trained are discarded, and
+///   no others follow.
 void train_in_passes(BlackBoxes& boxes, const PassOptions& options,
                      const std::function<BlackBox(std::int64_t number, std::int64_t iterations)>& train,
                      const std::function<void()>& changed, const std::function<bool()>& stopped);

@@ -13,6 +13,7 @@
 #include "lcp/identification/least_squares.h"
 #include "lcp/learning/bilevel_loss.h"
 #include "run/one_thread.h"
+#include "run/process_group.h"
 #include "run/random.h"
 #include "run/tasks.h"
 #include "run/trainer.h"
@@ -67,6 +68,7 @@ constexpr std::int64_t kPivotsPerUnknown = 4;
 // Rounds with as many unknowns, where the best of the first is almost exact, or exact but without another exact network
 // that agrees with it.
 constexpr std::int64_t kAlike = 3;
+constexpr const char* kTheta = "theta";
 
 Tensor scale_of(const Tensor& x) {
   const Tensor scale = x.std(0, /*unbiased=*/false);
@@ -472,21 +474,26 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (const Tensor& part : groups[g].theta.split(size)) parts.emplace_back(g, part);
     }
-    run_tasks(static_cast<std::int64_t>(parts.size()), options_.threads, [&](std::int64_t k) {
-      auto& [g, part] = parts[static_cast<std::size_t>(k)];
-      part = work(part, groups[g]);
+    const double before = done;
+    const auto found = divide_tasks(static_cast<std::int64_t>(parts.size()), options_.threads, [&](std::int64_t k) {
+      const auto& [g, part] = parts[static_cast<std::size_t>(k)];
+      Checkpoint result{{}, {{kTheta, work(part, groups[g])}}};
       const std::scoped_lock lock(reporting);
       done += share / static_cast<double>(parts.size());
       if (progress) progress(std::min(done / all_work, 1.0));
+      return result;
     });
+    done = before + share;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       std::vector<Tensor> of_group;
-      for (const auto& [of, part] : parts) {
-        if (of == g) of_group.push_back(part);
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        if (parts[k].first == g) of_group.push_back(found[k].tensors.at(kTheta));
       }
       groups[g].theta = at::cat(of_group);
     }
   };
+  ProcessGroup& processes = ProcessGroup::current();
+  const auto all_stopped = [&] { return processes.largest(stopped && stopped() ? 1 : 0) != 0; };
   if (trains) {
     in_tasks(kTrainedAtOnce, 1, [&](const Tensor& part, const Group&) {
       const torch::AutoGradMode grad(true);
@@ -507,6 +514,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     in_tasks(kFittedAtOnce, stage.iterations, [&](const Tensor& part, const Group& group) {
       return fitted(network, samples, part, iterations, stage.coupling, group.rest_penalty, ended);
     });
+    if (all_stopped()) return;
     for (Group& group : groups) {
       const Tensor best = root_mean_squares(network, group.theta, training_).argsort(/*stable=*/true, 0, false);
       group.theta = group.theta.index_select(0, best.slice(0, 0, stage.most));
@@ -524,9 +532,12 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
                               .nonzero()
                               .squeeze(-1);
   if (complete.numel() > 0) {
-    theta.index_copy_(0, complete,
-                      fitted(network, all(), theta.index_select(0, complete), options_.finishing_iterations, 0,
-                             options_.rest_penalty, ended));
+    const auto found = divide_tasks(1, 1, [&](std::int64_t) {
+      return Checkpoint{{},
+                        {{kTheta, fitted(network, all(), theta.index_select(0, complete), options_.finishing_iterations,
+                                         0, options_.rest_penalty, ended)}}};
+    });
+    theta.index_copy_(0, complete, found[0].tensors.at(kTheta));
   }
   // The same networks without couplings, which noisy samples may not be enough to determine.
   if (complete.numel() == 0 && plan->options.unknowns() > 1) {
@@ -536,7 +547,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     });
     for (const Group& group : groups) theta = at::cat({theta, group.theta});
   }
-  if (stopped && stopped()) return;
+  if (all_stopped()) return;
   if (progress) progress(1);
   rounds_.push_back({count, ranked(network, theta)});
 }

@@ -93,7 +93,8 @@ struct Round {
 /// exact. If the error is more than a thousandth of the units in the end, the rounds whose q is a network follow, the
 /// first of which starts from the best affine networks.
 ///
-/// The result depends on the options but not on `threads`.
+/// The result depends on the options, but neither on `threads` nor on the number of processes (process_group.h) that do
+/// a round together.
 class Search {
  public:
   /// Data in any units; the search divides by the standard deviations of the training data.
@@ -105,8 +106,10 @@ class Search {
   /// The largest number of rounds that a search takes.
   std::int64_t most_rounds() const;
 
-  /// Does a round, unless `stopped` returns true meanwhile, which it asks often: then nothing changes.
-  ///   progress: called with the completed fraction of the round, 0 to 1 in ascending order, by one thread at a time.
+  /// Does a round, unless `stopped` returns true meanwhile in one of the processes, which it asks often: then nothing
+  /// changes. Collective.
+  ///   progress: called with the completed fraction of the round, 0 to 1 in ascending order, by one thread at a time;
+  ///     what other processes have done is not part of it before they have finished.
   ///   hurried: asked as often. Once it returns true, what is left of the round is skipped, and the networks are kept
   ///   as they are.
   void advance(const std::function<bool()>& stopped = {}, const std::function<void(double)>& progress = {},

@@ -15,6 +15,8 @@ std::string name_of(const char* kind, std::int64_t k, const std::string& part, s
   return std::string(kind) + "." + std::to_string(k) + "." + part + "." + std::to_string(i);
 }
 
+std::string box_prefix(std::int64_t family) { return "black_box." + std::to_string(family) + "."; }
+
 }  // namespace
 
 void NetworkState::save(Checkpoint& checkpoint) const {
@@ -33,14 +35,9 @@ void NetworkState::save(Checkpoint& checkpoint) const {
     all_rounds.push_back({{"starts", rounds[k].starts}, {"networks", networks}});
   }
   for (const auto& [family, box] : black_boxes.trained) {
-    all_boxes.push_back(
-        {{"family", family}, {"name", box.name}, {"activation", box.activation}, {"layers", box.weights.size()}});
-    checkpoint.tensors[name_of("black_box", family, "error", 0)] =
-        torch::tensor({box.validation_error}, torch::kDouble);
-    for (std::size_t i = 0; i < box.weights.size(); ++i) {
-      checkpoint.tensors[name_of("black_box", family, "weight", i)] = box.weights[i];
-      checkpoint.tensors[name_of("black_box", family, "bias", i)] = box.biases[i];
-    }
+    const Checkpoint saved = box.save();
+    all_boxes.push_back({{"family", family}, {"black_box", saved.state}});
+    for (const auto& [name, tensor] : saved.tensors) checkpoint.tensors[box_prefix(family) + name] = tensor;
   }
   checkpoint.state["rounds"] = all_rounds;
   checkpoint.state["black_boxes"] = all_boxes;
@@ -76,12 +73,14 @@ NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetwo
   }
   for (const json& entry : state.at("black_boxes")) {
     const auto family = entry.at("family").get<std::int64_t>();
-    BlackBox box{entry.at("name"), entry.at("activation"), {}, {}, input_unit, output_unit, 0};
-    box.validation_error = tensor("black_box", family, "error", 0)[0].item<double>();
-    for (std::size_t i = 0; i < entry.at("layers").get<std::size_t>(); ++i) {
-      box.weights.push_back(tensor("black_box", family, "weight", i));
-      box.biases.push_back(tensor("black_box", family, "bias", i));
+    Checkpoint saved{entry.at("black_box"), {}};
+    const std::string prefix = box_prefix(family);
+    for (const auto& [name, found] : checkpoint.tensors) {
+      if (name.starts_with(prefix)) saved.tensors[name.substr(prefix.size())] = found;
     }
+    BlackBox box = BlackBox::load(saved);
+    box.input_unit = input_unit;
+    box.output_unit = output_unit;
     box.predict(torch::zeros({1, input_unit.size(0)}, torch::kDouble));  // throws where the sizes differ
     all.black_boxes.trained.emplace(family, box);
   }

@@ -15,8 +15,6 @@ namespace {
 
 using NamedValues = std::vector<std::pair<std::string, double>>;
 
-constexpr int kQuantiles = 50;  // errors.csv has the quantiles at 0, 1 / 50, 2 / 50, ... 1
-
 NamedValues joined(NamedValues a, const NamedValues& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -73,9 +71,9 @@ void write_tables(OutputFolder& out, const Study& study) {
                                {"sigma_q", sigma(noise.q)},
                                {"sigma_mu", sigma(noise.mu)}};
     append(measurements, joined(place, x.statistics));
-    for (int k = 0; k <= kQuantiles; ++k) {
+    for (std::int64_t k = 0; k <= kQuantiles; ++k) {
       const double p = static_cast<double>(k) / kQuantiles;
-      append(errors, joined(place, {{"probability", p}, {"error_over_sigma", quantile_of(x.errors, p)}}));
+      append(errors, joined(place, {{"probability", p}, {"error_over_sigma", x.errors[k].item<double>()}}));
     }
   }
   const double unit = study.unit_velocity();

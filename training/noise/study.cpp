@@ -54,6 +54,26 @@ double Measurement::operator[](const std::string& name) const {
   throw std::out_of_range(name);
 }
 
+Checkpoint Measurement::save() const {
+  Checkpoint checkpoint{{{"statistics", nlohmann::json::array()}}, {{"errors", errors}}};
+  std::vector<double> values = {closed_form_error};
+  for (const auto& [name, value] : statistics) {
+    checkpoint.state["statistics"].push_back(name);
+    values.push_back(value);
+  }
+  checkpoint.tensors["values"] = torch::tensor(values, torch::kDouble);  // JSON has no NaN
+  return checkpoint;
+}
+
+void Measurement::load(const Checkpoint& checkpoint) {
+  const Tensor& values = checkpoint.tensors.at("values");
+  closed_form_error = values[0].item<double>();
+  errors = checkpoint.tensors.at("errors");
+  for (const auto& name : checkpoint.state.at("statistics")) {
+    statistics.emplace_back(name, values[static_cast<std::int64_t>(statistics.size()) + 1].item<double>());
+  }
+}
+
 // In float32 a force that should cancel v + u exactly does so only up to rounding.
 double Study::sticking_tolerance() const { return run.dtype == "float32" ? 1e-6 : 1e-12; }
 
@@ -81,12 +101,12 @@ State read_states(const std::string& file, std::int64_t draws, const PhysicsFlag
           column("v", block.dt * block.mu * block.gravity), column("u", block.max_friction())};
 }
 
-Measurement measure(const Study& study, std::size_t state, std::size_t noise, double sigma) {
+Measurement measure(const Study& study, std::size_t state, std::size_t noise, double sigma, std::int64_t number) {
   const auto dtype = study.run.scalar_type();
   const Tensor v = study.states[state].v.to(dtype), u = study.states[state].u.to(dtype);
   const Tensor free = v + u, exact = physics::exact_step(v, u, unit_block()).v_next;
-  const Problem problem = perturbed(physics::traditional_problem(v, u, unit_block()), kNoises[noise], sigma,
-                                    study.run.seed, static_cast<std::int64_t>(study.measurements.size()));
+  const Problem problem =
+      perturbed(physics::traditional_problem(v, u, unit_block()), kNoises[noise], sigma, study.run.seed, number);
   const auto sticks = [&](const Tensor& v_next) { return v_next.abs() < study.sticking_tolerance(); };
 
   const Tensor lemke = solve(problem, "lemke"), v_next = free + force(lemke);
@@ -98,7 +118,10 @@ Measurement measure(const Study& study, std::size_t state, std::size_t noise, do
   const Tensor active_set = nn::TraditionalModelImpl::sticks(lemke.slice(-1, 0, 2), gamma);
 
   const double unit = sigma * study.unit_velocity();
-  Measurement result{state, noise, sigma, {}, sorted, 0};
+  Measurement result{state, noise, sigma, {}, torch::empty({kQuantiles + 1}, torch::kDouble), 0};
+  for (std::int64_t k = 0; k <= kQuantiles; ++k) {
+    result.errors[k] = quantile_of(sorted, static_cast<double>(k) / kQuantiles);
+  }
   result.statistics = {
       {"exact", fraction(exact == 0)},
       {"lemke", fraction(sticks(v_next))},

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "run/checkpoint.h"
 #include "run/command_line.h"
 #include "run/physics_flags.h"
 
@@ -36,11 +37,17 @@ struct Measurement {
   std::size_t state, noise;                                ///< indices in Study::states and kNoises
   double sigma;                                            ///< standard deviation of the noise
   std::vector<std::pair<std::string, double>> statistics;  ///< fractions of the steps, errors of the velocity
-  torch::Tensor errors;                                    ///< |v_next - exact| / sigma of the solved steps, sorted
+  /// The quantiles at 0, 1 / kQuantiles, ..., 1 of |v_next - exact| / sigma of the solved steps, [kQuantiles + 1].
+  torch::Tensor errors;
   double closed_form_error;  ///< largest error of the velocity by biased_friction, where M is not perturbed
 
   double operator[](const std::string& name) const;  ///< throws std::out_of_range
+
+  /// All but `state`, `noise` and `sigma`, and back. `load` throws std::exception where there is none.
+  Checkpoint save() const;
+  void load(const Checkpoint& checkpoint);
 };
+constexpr std::int64_t kQuantiles = 50;  ///< errors.csv has kQuantiles + 1 rows for each Measurement
 
 /// One step with one entry of M or q changed.
 struct SingleEntryChange {
@@ -80,8 +87,9 @@ std::vector<State> default_states(std::int64_t draws, std::int64_t seed);
 /// the file cannot be read or lacks a column.
 State read_states(const std::string& file, std::int64_t draws, const PhysicsFlags& block);
 
-/// Measures one state with one kind and size of noise. The random numbers depend on the number of measurements so far.
-Measurement measure(const Study& study, std::size_t state, std::size_t noise, double sigma);
+/// Measures one state with one kind and size of noise.
+///   number: that of the measurement, on which its random numbers depend.
+Measurement measure(const Study& study, std::size_t state, std::size_t noise, double sigma, std::int64_t number);
 
 /// Changes each entry of M and q by +kChange and -kChange in each of kSingleEntryStates.
 std::vector<SingleEntryChange> change_single_entries(const Study& study);

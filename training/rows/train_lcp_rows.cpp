@@ -102,7 +102,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   if (!(flags.block.max_friction() > 0))
     throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
   FolderLock lock(flags.run.out);
-  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
 
   const Data data = load_data(flags.run, flags.block, flags.samples);

@@ -73,7 +73,7 @@ torch::Tensor read_tensor(const json& entry, std::string_view bytes) {
   return tensor;
 }
 
-Checkpoint decode(std::string_view file) {
+Checkpoint parse(std::string_view file) {
   require(file.size() >= kLengthBytes);
   std::uint64_t length = 0;
   for (std::size_t k = 0; k < kLengthBytes; ++k) {
@@ -113,19 +113,20 @@ std::string Checkpoint::encode() const {
   return length + text + bytes;
 }
 
-Checkpoint Checkpoint::read(const std::filesystem::path& path) {
-  const std::string file = read_file(path);
-  if (file.starts_with(kZipArchive)) {
+Checkpoint Checkpoint::decode(const std::string& bytes, const std::filesystem::path& path) {
+  if (bytes.starts_with(kZipArchive)) {
     throw UsageError(path.string() +
                      ": is a TorchScript archive, as earlier versions wrote checkpoints; it is not read, since reading "
                      "one runs its code; train anew without --resume");
   }
   try {
-    return decode(file);
+    return parse(bytes);
   } catch (const Malformed&) {
   } catch (const json::exception&) {
   }
   throw UsageError(path.string() + ": is no checkpoint of this program");
 }
+
+Checkpoint Checkpoint::read(const std::filesystem::path& path) { return decode(read_file(path), path); }
 
 }  // namespace lcp::training

@@ -21,8 +21,10 @@ struct Checkpoint {  // NOLINT(bugprone-exception-escape): to move JSON throws n
 
   std::string encode() const;
 
-  /// Reads a checkpoint and checks every length in it against the length of the file. Throws a UsageError that names
-  /// the file where it is no checkpoint.
+  /// What `encode` returned, as the file of that path holds it. Checks every length in it against the length of the
+  /// whole. Throws a UsageError that names the file where it is no checkpoint.
+  static Checkpoint decode(const std::string& bytes, const std::filesystem::path& path);
+
   static Checkpoint read(const std::filesystem::path& path);
 };
 

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <new>
 #include <sstream>
+#include <streambuf>
 #include <string_view>
 
 namespace lcp::training {
@@ -37,14 +38,28 @@ std::string readable(const std::string& message) {
   return message.find("Storage size calculation overflowed") != std::string::npos ? shortage : message;
 }
 
+// Takes what is printed, and drops it.
+struct Nowhere : std::streambuf {
+  int overflow(int character) override { return traits_type::not_eof(character); }
+};
+
 // The exit status of the body.
-int guarded(const std::string& program, const std::function<int()>& body) {
+int guarded(const std::string& program, const std::function<int()>& body, Processes use) {
   std::signal(SIGXFSZ, SIG_IGN);  // write(2) then fails at the file size limit, as it does on a full disk
+  static Nowhere nowhere;
+  std::ostream errors(std::cerr.rdbuf());
+  ProcessGroup& group = ProcessGroup::current();
   const auto fail = [&](const std::string& message, int status) {
-    std::cerr << program << ": " << joined(message) << std::endl;
+    if (group.may_report()) errors << program << ": " << joined(message) << std::endl;
     return status;
   };
   try {
+    group.join(use);
+    if (!group.is_first()) {
+      if (use == Processes::kFirst) return 0;
+      std::cout.rdbuf(&nowhere);
+      std::cerr.rdbuf(&nowhere);
+    }
     return body();
   } catch (const UsageError& error) {
     return fail(error.what(), 2);
@@ -59,8 +74,8 @@ int guarded(const std::string& program, const std::function<int()>& body) {
 
 }  // namespace
 
-void run_program(const std::string& program, const std::function<int()>& body) {
-  int status = guarded(program, body);
+void run_program(const std::string& program, const std::function<int()>& body, Processes use) {
+  int status = guarded(program, body, use);
   if (!std::cout.flush() && status == 0) {
     std::cerr << program << ": cannot write to the standard output" << std::endl;
     status = 2;

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "run/process_group.h"
+
 namespace lcp::training {
 
 class UsageError : public std::runtime_error {
@@ -17,6 +19,10 @@ class UsageError : public std::runtime_error {
 /// disk, that is such a line and exit status 2 as well. A file that would exceed the process' file size limit is a
 /// UsageError and does not end the process by SIGXFSZ. Objects with static storage are not destroyed, since LibTorch's
 /// destructors unregister its operators one by one, which takes as long as loading it.
-[[noreturn]] void run_program(const std::string& program, const std::function<int()>& body);
+///
+/// Under torchrun the body runs in all processes, or in the first alone where it does not divide its work. Only the
+/// first prints; what any of them throws ends all of them, and is reported once.
+[[noreturn]] void run_program(const std::string& program, const std::function<int()>& body,
+                              Processes use = Processes::kFirst);
 
 }  // namespace lcp::training

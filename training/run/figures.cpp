@@ -5,6 +5,7 @@
 #include "run/error.h"
 #include "run/files.h"
 #include "run/process.h"
+#include "run/process_group.h"
 #include "run/python.h"
 #include "run/text.h"
 
@@ -19,7 +20,7 @@ constexpr int kCannotWrite = 4;
 
 std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::vector<std::string>& names) {
   const std::string interpreter = python_interpreter();
-  if (interpreter.empty()) return {};
+  if (interpreter.empty() || !ProcessGroup::current().is_first()) return {};
   const auto script = python_script(kFigures + out.program() + ".py");
   const UnfinishedFolder folder(out.path());
   const ProcessResult drawn = run_process({interpreter, script.string(), out.path().string(), folder.path().string()});

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "run/error.h"
+#include "run/process_group.h"
 
 namespace lcp::training {
 namespace {
@@ -41,6 +42,7 @@ int open_locked(const fs::path& path) {
 }  // namespace
 
 FolderLock::FolderLock(fs::path path) : path_(std::move(path)) {
+  if (!ProcessGroup::current().is_first()) return;
   do {
     create();
     descriptor_ = open_locked(path_);

@@ -8,7 +8,7 @@
 namespace lcp::training {
 
 /// The lock flock(2) of a folder, which ends with its process at the latest. On file systems that have no locks the
-/// folder is used without one.
+/// folder is used without one. Of a group of processes the first one holds the lock for all.
 class FolderLock {
  public:
   /// Creates the folder where it is missing, and locks it. Throws a UsageError where that fails, and where another

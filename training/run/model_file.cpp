@@ -8,6 +8,7 @@
 #include "lcp/pad.h"
 #include "run/files.h"
 #include "run/process.h"
+#include "run/process_group.h"
 #include "run/python.h"
 #include "run/text.h"
 
@@ -29,7 +30,7 @@ std::string operator_library() {
 void write_model(OutputFolder& out, const std::string& torchscript) {
   out.write(kTorchScript, torchscript);
   const std::string interpreter = python_interpreter();
-  if (interpreter.empty()) return;
+  if (interpreter.empty() || !ProcessGroup::current().is_first()) return;
   const std::string model = (out / kTorchScript).string(), script = python_script("export.py").string();
   const UnfinishedFolder folder(out.path());
   const auto program = folder.path() / kProgram;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -9,6 +10,7 @@
 
 #include "run/error.h"
 #include "run/fingerprint.h"
+#include "run/process_group.h"
 
 namespace lcp::training {
 namespace {
@@ -204,14 +206,18 @@ OutputFolder::OutputFolder(const CommandLine& line, const RunFlags& run, FolderL
     : line_(line),
       run_(run),
       lock_(std::move(lock)),
-      inputs_(hashes_of_inputs(line)),
-      earlier_(read_config(path())),
+      writes_(ProcessGroup::current().is_first()),
+      inputs_(writes_ ? hashes_of_inputs(line) : json()),
+      earlier_(writes_ ? read_config(path()) : std::nullopt),
       files_(listed(earlier_)) {
   if (!is_known_program(program())) throw std::logic_error(program() + " is missing in kPrograms");
+  if (!writes_) return;
   refuse_inputs();
   refuse_runs_in_use(path());
   if (!run.overwrite) refuse_foreign_files();
   remove_unfinished_files(path());
+  const std::string processes = ProcessGroup::current().description(run.threads);
+  if (!run.quiet && !processes.empty()) std::cerr << processes << std::endl;
 }
 
 void OutputFolder::refuse_inputs() const {
@@ -247,9 +253,12 @@ void OutputFolder::continue_earlier_run() {
   begun_ = true;
 }
 
-void OutputFolder::announce(const std::string& folder) { list(folder, {}); }
+void OutputFolder::announce(const std::string& folder) {
+  if (writes_) list(folder, {});
+}
 
 void OutputFolder::write(const std::string& name, const std::string& content) {
+  if (!writes_) return;
   const fs::path file = path() / name;
   if (!is_reached_without_links(path(), name)) {
     throw UsageError("cannot write " + file.string() + ": a folder on the way is a symbolic link or a file");

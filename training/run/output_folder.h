@@ -37,11 +37,13 @@ using FileList = std::map<std::string, std::set<std::string>>;
 /// * Every file is complete, since it is an UnfinishedFile until it is. Unfinished files of killed runs are removed by
 ///   the next run.
 /// * No file that the flags name for reading is in the folder, so that a run cannot remove its own input.
-/// * Only one process uses the folder, by a FolderLock. Where another process uses the folder of a listed run, this run
+/// * Only one process uses the folder, by a FolderLock: of a group of processes the first one. In the others nothing is
+///   read or written. Where another process uses the folder of a listed run, this run
 ///   stops before it removes anything.
 class OutputFolder {
  public:
-  /// To be called after the flags and the data have been checked, and before long computations. Throws a UsageError
+  /// To be called after the flags and the data have been checked, and before long computations: says what processes
+  /// and threads these will use, where there are several processes. Throws a UsageError
   /// where an input file (CommandLine::input_files) is in the folder, where another process uses the folder of a listed
   /// run or, unless --overwrite is given, where the folder holds a file of the user's.
   ///   lock: the lock of the folder --out. Who reads files of an earlier run takes it before.
@@ -84,6 +86,7 @@ class OutputFolder {
   const CommandLine& line_;
   const RunFlags& run_;
   const FolderLock lock_;
+  const bool writes_;                            // whether this is the first of its group of processes
   const nlohmann::json inputs_;                  // the hashes of the files that the run reads, by their flags
   const std::optional<nlohmann::json> earlier_;  // config.json of the earlier run
   FileList files_;                               // the list in config.json

@@ -82,6 +82,7 @@ std::string ProcessResult::last_error() const {
 ProcessResult run_process(const std::vector<std::string>& command, const std::vector<std::string>& environment,
                           const Interrupt* interrupt) {
   std::vector<std::string> own_command = command, own_environment = environment;
+  own_environment.emplace_back("WORLD_SIZE=");  // of torchrun
   std::vector<char*> argv = pointers(own_command), variables = pointers(own_environment);
   argv.push_back(nullptr);
   for (char** variable = environ; *variable; ++variable)

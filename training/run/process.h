@@ -20,7 +20,8 @@ struct ProcessResult {
 };
 
 /// Runs a program, of PATH unless its name has a slash, and waits for its end; its stdout is dropped. Where this
-/// process ends first, for whatever reason, the program gets SIGTERM.
+/// process ends first, for whatever reason, the program gets SIGTERM. It is no part of the group of this process
+/// (process_group.h).
 ///   environment: "NAME=value", variables that replace those of this process or are added to them.
 ///   interrupt: a signal that it receives is passed on to the program once. The program then has a process group of its
 ///     own, so that Ctrl-C of a terminal reaches it once as well.

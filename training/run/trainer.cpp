@@ -17,6 +17,7 @@
 #include "run/error.h"
 #include "run/interrupt.h"
 #include "run/one_thread.h"
+#include "run/process_group.h"
 #include "run/progress.h"
 #include "run/random.h"
 #include "run/text.h"
@@ -64,13 +65,14 @@ std::map<std::string, torch::Tensor> tensors_of(torch::optim::Adam& optimizer, c
 
 double cosine_step_size(double first, double done) { return first * 0.5 * (1 + std::cos(std::numbers::pi * done)); }
 
-std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, const TrainingFlags& training) {
+std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, bool wanted) {
   const std::filesystem::path path = lock.path() / kCheckpoint;
   std::error_code error;
-  const bool exists = std::filesystem::exists(path, error);
+  ProcessGroup& group = ProcessGroup::current();
+  const bool exists = group.is_first() && std::filesystem::exists(path, error);
   if (error) throw UsageError("cannot read " + path.string() + ": " + error.message());
-  if (!training.resume || !exists) return std::nullopt;
-  Checkpoint checkpoint = Checkpoint::read(path);
+  if (group.largest(wanted && exists ? 1 : 0) == 0) return std::nullopt;
+  Checkpoint checkpoint = Checkpoint::decode(group.of_first(group.is_first() ? read_file(path) : ""), path);
   const nlohmann::json config = checkpoint.state.value("config", nlohmann::json());
   if (!config.is_object() || !config.contains("program")) refuse(path);
   if (config["program"] != line.program()) {
@@ -112,11 +114,14 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
   std::string shown;
 
   const Interrupt interrupt;
+  ProcessGroup& processes = ProcessGroup::current();
+  std::int64_t signal = 0;
   Progress progress("iteration", iteration_, total, run_.quiet);
-  while (iteration_ < total && interrupt.signal() == 0) {
+  while (iteration_ < total && (signal = processes.largest(interrupt.signal())) == 0) {
     const double done = static_cast<double>(iteration_) / static_cast<double>(total);
     const double learning_rate = steps.size(training_.learning_rate, done);
     const auto report_now = [&](double part, double step_size) {
+      if (!processes.is_first()) return;
       const torch::NoGradGuard no_grad;
       const OneThread one_thread;
       report(loss(everything, part), evaluate(), step_size);
@@ -130,17 +135,17 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     }
     const std::int64_t first = iteration_ % batches * batch_size;
     for (auto& group : optimizer.param_groups()) group.options().set_lr(learning_rate);
-    optimizer.zero_grad();
-    const torch::Tensor value = loss(order.slice(0, first, first + batch_size), done).front().second;
-    if (!std::isfinite(value.item<double>())) {
+    const NamedValues terms = differentiate(model, order.slice(0, first, first + batch_size), steps.chunk,
+                                            [&](const torch::Tensor& rows) { return loss(rows, done); });
+    if (!std::isfinite(terms.front().second)) {
       throw std::runtime_error("the loss is no finite number at iteration " + std::to_string(iteration_) +
                                "; a smaller --learning-rate may help");
     }
-    value.backward();
     if (std::isfinite(steps.largest_gradient)) {
       torch::nn::utils::clip_grad_norm_(model.parameters(), steps.largest_gradient, 2, /*error_if_nonfinite=*/true);
     }
     optimizer.step();
+    if (steps.after) steps.after(terms);
     ++iteration_;
     if (iteration_ == total) report_now(1, 0);
     if (iteration_ < total && training_.checkpoint_every > 0 && iteration_ % training_.checkpoint_every == 0) {
@@ -149,13 +154,66 @@ std::optional<int> Trainer::train(torch::nn::Module& model, std::int64_t samples
     progress.show(iteration_, shown);
   }
   save(model, optimizer, data_fingerprint);
-  const int signal = interrupt.signal();
+  if (iteration_ == total) signal = processes.largest(interrupt.signal());
   if (signal == 0) return std::nullopt;
   if (!run_.quiet) {
     std::cerr << "\nstopped at iteration " << iteration_ << "; to continue: " << resume_command(out_.path().string())
               << std::endl;
   }
-  return 128 + signal;
+  return static_cast<int>(128 + signal);
+}
+
+// Gives the parameters the gradient of the loss of these samples, and returns its terms. Each chunk is computed by one
+// process. Its terms, whether the parameters have gradients and these gradients are one row of numbers, which all
+// processes then have of all chunks.
+NamedValues Trainer::differentiate(torch::nn::Module& model, const torch::Tensor& rows, std::int64_t chunk,
+                                   const std::function<LossTerms(const torch::Tensor&)>& loss) const {
+  ProcessGroup& processes = ProcessGroup::current();
+  const std::vector<torch::Tensor> parameters = model.parameters();
+  const std::vector<torch::Tensor> chunks = rows.split(chunk > 0 ? chunk : rows.size(0));
+  const auto count = static_cast<std::int64_t>(chunks.size());
+  const auto options = parameters.front().options().requires_grad(false);
+  std::vector<std::string> names;
+  std::vector<torch::Tensor> own;
+  // A process without a chunk computes one that another has, too, since a loss may change its model.
+  for (std::int64_t k = processes.rank(); k < count || own.empty(); k += processes.size()) {
+    model.zero_grad();
+    const torch::Tensor& samples = chunks[static_cast<std::size_t>(k % count)];
+    const LossTerms terms = loss(samples);
+    const double weight = static_cast<double>(samples.size(0)) / static_cast<double>(rows.size(0));
+    (weight * terms.front().second).backward();
+    const torch::NoGradGuard no_grad;
+    std::vector<torch::Tensor> numbers;
+    names.clear();
+    for (const auto& [name, value] : terms) {
+      names.push_back(name);
+      numbers.push_back((weight * value).detach().to(options).reshape({1}));
+    }
+    for (const torch::Tensor& parameter : parameters) {
+      const bool has_gradient = parameter.grad().defined();
+      numbers.push_back(torch::full({1}, has_gradient ? 1 : 0, options));
+      numbers.push_back(has_gradient ? parameter.grad().flatten() : torch::zeros({parameter.numel()}, options));
+    }
+    own.push_back(torch::cat(numbers));
+  }
+  const torch::NoGradGuard no_grad;
+  const std::int64_t most = (count + processes.size() - 1) / processes.size();  // chunks of a process
+  while (static_cast<std::int64_t>(own.size()) < most) own.push_back(torch::zeros_like(own.front()));
+  const std::vector<torch::Tensor> all = processes.gather(torch::stack(own));
+  torch::Tensor sum = all[0][0];
+  for (std::int64_t k = 1; k < count; ++k) {
+    sum = sum + all[static_cast<std::size_t>(k % processes.size())][k / processes.size()];
+  }
+  NamedValues means;
+  std::int64_t place = 0;
+  for (const std::string& name : names) means.emplace_back(name, sum[place++].item<double>());
+  for (torch::Tensor parameter : parameters) {
+    const bool has_gradient = sum[place++].item<double>() > 0;
+    const torch::Tensor gradient = sum.slice(0, place, place + parameter.numel()).view_as(parameter);
+    parameter.mutable_grad() = has_gradient ? gradient : torch::Tensor();
+    place += parameter.numel();
+  }
+  return means;
 }
 
 void Trainer::report(const LossTerms& terms, const NamedValues& figures, double learning_rate) {
@@ -214,6 +272,7 @@ void Trainer::load(torch::nn::Module& model, torch::optim::Adam& optimizer, std:
 }
 
 void Trainer::save(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t data_fingerprint) {
+  if (!ProcessGroup::current().is_first()) return;
   Checkpoint checkpoint{
       {{"config", out_.flags()}, {"iteration", iteration_}, {"data", data_fingerprint}, {"history", history_.names}},
       tensors_of(model)};

@@ -26,10 +26,10 @@ using NamedValues = std::vector<std::pair<std::string, double>>;
 /// A step size that falls from `first` to 0 along a cosine, when the fraction `done` of the iterations is completed.
 double cosine_step_size(double first, double done);
 
-/// Where --resume is given and the folder --out, whose lock is held, has a checkpoint: reads it, and takes the flags
-/// that were not given from the run that wrote it. Throws a UsageError where another program wrote it, or where a flag
-/// that was given differs from that run's.
-std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, const TrainingFlags& training);
+/// Where --resume is given (`wanted`) and the folder --out, whose lock is held, has a checkpoint: reads it, and takes
+/// the flags that were not given from the run that wrote it. The first process of a group reads it for all. Throws a
+/// UsageError where another program wrote it, or where a flag that was given differs from that run's.
+std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, bool wanted);
 
 /// How an iteration changes the parameters.
 struct StepOptions {
@@ -38,6 +38,13 @@ struct StepOptions {
 
   /// The Euclidean norm of all gradients, to which larger ones are scaled down.
   double largest_gradient = std::numeric_limits<double>::infinity();
+
+  /// The samples of a minibatch are cut into chunks of at most this many, which are divided among the processes; 0: one
+  /// chunk. The loss is the mean of those of the chunks, each weighted by its number of samples.
+  std::int64_t chunk = 0;
+
+  /// Called after each step, in each process, with the weighted means of the terms of the loss.
+  std::function<void(const NamedValues& terms)> after = nullptr;
 };
 
 /// Adam. The minibatches of an epoch are a permutation that depends on
@@ -45,13 +52,18 @@ struct StepOptions {
 ///
 /// Writes checkpoint.pt (parameters, buffers, the optimizer's state, history, flags, fingerprint of the data) and
 /// history.csv.
+///
+/// A group of processes (process_group.h) trains together: the gradients of the chunks are collected on each and summed
+/// in the order of the chunks, and each makes the same step, so that the result does not depend on their number. Only
+/// the first one reports.
 class Trainer {
  public:
   /// checkpoint: the result of `resume`.
   Trainer(OutputFolder& out, const RunFlags& run, const TrainingFlags& training, std::optional<Checkpoint> checkpoint);
 
-  /// loss: the loss of the samples with these indices, [batch], int64. Its second argument is the completed fraction of
-  ///   the iterations, 0 to 1, for weights that change during training.
+  /// loss: the loss of the samples with these indices, [batch], int64, a mean over them. Its second argument is the
+  ///   completed fraction of the iterations, 0 to 1, for weights that change during training. What it changes in the
+  ///   model must not depend on the samples.
   /// evaluate: further columns of history.csv.
   /// fingerprint: that of the data, by which a resumed run recognises them.
   /// Returns an exit status where a signal ended the training; the checkpoint is then up to date.
@@ -62,6 +74,8 @@ class Trainer {
   const Table& history() const { return history_; }
 
  private:
+  NamedValues differentiate(torch::nn::Module& model, const torch::Tensor& rows, std::int64_t chunk,
+                            const std::function<LossTerms(const torch::Tensor&)>& loss) const;
   void load(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint);
   void save(torch::nn::Module& model, torch::optim::Adam& optimizer, std::int64_t fingerprint);  // and the history
   void report(const LossTerms& terms, const NamedValues& figures, double learning_rate);

@@ -37,7 +37,7 @@ Windows::Windows(const std::vector<Toss>& tosses, double side, double gravity, d
 }
 
 Segments Windows::draw(const Tensor& toss, std::int64_t count, std::int64_t steps, at::Generator random) const {
-  const Tensor place = at::rand({toss.size(0), count}, std::move(random), at::kDouble);
+  const Tensor place = at::rand({tosses(), count}, std::move(random), at::kDouble).index_select(0, toss);
   std::vector<Tensor> first;
   for (std::int64_t k = 0; k < toss.size(0); ++k) {
     const auto index = toss[k].item<std::int64_t>();

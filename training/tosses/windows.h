@@ -21,7 +21,7 @@ class Windows {
   std::int64_t tosses() const { return set_.count(); }
 
   /// For each of the tosses with these indices `count` windows of `steps` steps, or to the end of the toss, with random
-  /// starts.
+  /// starts, which do not depend on what other tosses are drawn.
   Segments draw(const torch::Tensor& toss, std::int64_t count, std::int64_t steps, at::Generator random) const;
 
   /// Where the model is after each step, from where it was measured, [T, b, 2, 3]: the distance of the centres in units
