@@ -41,12 +41,14 @@ bool Derivative::linearize(const Problem& problem, const Solution& at) {
   if (!problem_.set({problem.A, at.v, problem.J, none_.data(), problem.mu})) return false;
   impulses_ = problem_.impulses();
   problem_.scaled(at.gamma, h_.data());
+  double largest_number = 0;
+  for (int i = 0; i < 3 * contacts_; ++i) {
+    u_[i] = at.u[i] / (impulses_.weight[i / 3] * problem_.unit());
+    largest_number = std::max({largest_number, std::abs(h_[i]), std::abs(u_[i])});
+  }
   touching_.clear();
   for (int k = 0; k < contacts_; ++k) {
-    const double length = impulses_.weight[k] * problem_.unit(), mu = problem.mu[k];
-    const double* h = h_.data() + 3 * k;
-    double* u = u_.data() + 3 * k;
-    for (int i = 0; i < 3; ++i) u[i] = at.u[3 * k + i] / length;
+    const double mu = problem.mu[k], *h = h_.data() + 3 * k, *u = u_.data() + 3 * k;
     if (smooth_) {
       const SmoothLaw law(h, u, mu, 0);
       touching_.push_back(k);
@@ -55,7 +57,7 @@ bool Derivative::linearize(const Problem& problem, const Solution& at) {
       std::copy_n(law.E, 3, linear_[k].E);
       continue;
     }
-    states_[k] = state_of(h, u, mu);
+    states_[k] = state_of(h, u, mu, rank_tolerance_ * largest_number);
     if (states_[k] == State::kApart) continue;
     touching_.push_back(k);
     linear_[k] = LinearLaw(states_[k] == State::kStick, h, u, mu);

@@ -54,7 +54,8 @@ struct Certificate {
 
 class Derivative {
  public:
-  /// rank_tolerance: singular values of N below this part of the largest are 0 but for rounding.
+  /// rank_tolerance: singular values of N below this part of the largest are 0 but for rounding, and so is h_n - u_n of
+  /// a contact below this part of the largest |h| or |u|.
   /// smooth: the points are those of the smooth path.
   Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance, bool smooth = false);
 

@@ -8,14 +8,16 @@
 namespace lcp::friction {
 
 enum class State : std::int8_t {
-  kApart = 0,  ///< h_n <= u_n
+  kApart = 0,  ///< h_n <= u_n, up to round-off
   kStick = 1,  ///< |h_t - u_t| <= mu h_n, and mu h_n > 0
   kSlide = 2,  ///< neither of the others
 };
 
 /// The state of a contact with the impulse h and the velocity u, [3], in units in which contacts are alike.
-EIGEN_DEVICE_FUNC inline State state_of(const double* h, const double* u, double mu) {
-  if (h[2] <= u[2]) return State::kApart;
+///   zero: what of h_n and u_n may be round-off. Redundant contacts that carry nothing have u_n = 0 but for round-off,
+///     whose sign must not decide.
+EIGEN_DEVICE_FUNC inline State state_of(const double* h, const double* u, double mu, double zero) {
+  if (h[2] - u[2] <= zero) return State::kApart;
   const bool sticks = mu * h[2] > 0 && std::hypot(h[0] - u[0], h[1] - u[1]) <= mu * h[2];
   return sticks ? State::kStick : State::kSlide;
 }

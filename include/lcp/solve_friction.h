@@ -70,13 +70,13 @@ struct FrictionResult {
 ///
 /// v and gamma are differentiable in all five, any number of times, in reverse and forward mode, by the implicit
 /// function theorem for contacts that go on to stick, slide or be apart. Between two of these a contact that carries no
-/// impulse counts as apart, and one whose friction just reaches its limit as sticking. Where redundant contacts leave
-/// gamma undetermined, so is its derivative, and the least change of gamma is taken; v does not depend on the choice.
-/// There, where the rank of lcp::certify_friction is less than 3 c, the gradients in b, J and what these are computed
-/// from hold only for changes that keep the redundant contacts consistent: for others no derivative exists, and a
-/// least-squares value is returned. The gradients in the mu of single contacts depend on how gamma is split between
-/// them. Where v itself is not unique (lcp::certify_friction), the derivative is one of many. The gradient of an
-/// element that is not solved is 0 where its incoming gradient is 0, else NaN.
+/// impulse, up to round-off, counts as apart, and one whose friction just reaches its limit as sticking. Where
+/// redundant contacts leave gamma undetermined, so is its derivative, and the least change of gamma is taken; v does
+/// not depend on the choice. There, where the rank of lcp::certify_friction is less than 3 c, the gradients in b, J and
+/// what these are computed from hold only for changes that keep the redundant contacts consistent: for others no
+/// derivative exists, and a least-squares value is returned. The gradients in the mu of single contacts depend on how
+/// gamma is split between them. Where v itself is not unique (lcp::certify_friction), the derivative is one of many.
+/// The gradient of an element that is not solved is 0 where its incoming gradient is 0, else NaN.
 ///
 /// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.
 LCP_API FrictionResult solve_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,

@@ -72,7 +72,17 @@ TEST(AlartCurnierTest, HasTheImpulseOfItsUnknowns) {
 }
 
 TEST(LinearLawTest, FindsTheStates) {
-  for (const Case& at : kSolutions) EXPECT_EQ(state_of(at.h.data(), at.u.data(), kMu), at.state) << at.name;
+  for (const Case& at : kSolutions) EXPECT_EQ(state_of(at.h.data(), at.u.data(), kMu, 0), at.state) << at.name;
+}
+
+TEST(LinearLawTest, TakesRoundOffForNothing) {
+  const Vector3d h(0, 0, 0);
+  for (const double round_off : {-1e-16, 0.0, 1e-16}) {
+    const Vector3d u(0.3, 0.1, round_off);
+    EXPECT_EQ(state_of(h.data(), u.data(), kMu, 1e-15), State::kApart) << round_off;
+  }
+  const Vector3d u(0.3, 0.1, -1e-14);
+  EXPECT_EQ(state_of(h.data(), u.data(), kMu, 1e-15), State::kSlide);
 }
 
 TEST(LinearLawTest, IsTheDerivativeOfTheLawOfASlide) {

@@ -35,5 +35,19 @@ def box_on_ground(v_free, mu=0.5):
     return [A, tensor(v_free), J, torch.zeros(12, dtype=torch.float64), torch.full((4,), mu, dtype=torch.float64)]
 
 
+def flat_bodies(count, contacts, seed=0):
+    """Bodies that slide and turn on a plane with random supports, of which many carry nothing."""
+    points = torch.rand(count, contacts, 2, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 0.5
+    points = torch.cat([points, torch.full((count, contacts, 1), -0.2, dtype=torch.float64)], -1)
+    axes = torch.eye(3, dtype=torch.float64).expand(count, contacts, 3, 3)
+    turning = torch.linalg.cross(points.unsqueeze(-2).expand_as(axes), axes)
+    v_free = 0.1 * normal(count, 6, seed=seed + 1)
+    v_free[:, 2] = -0.1
+    mu = 0.2 + 0.3 * normal(count, contacts, seed=seed + 2).abs().clamp(max=1)
+    A = torch.diag(tensor([1.0, 1, 1, 0.1, 0.1, 0.1]))
+    J = torch.cat([axes, turning], -1).flatten(1, 2)
+    return [A, v_free, J, torch.zeros(count, 3 * contacts, dtype=torch.float64), mu]
+
+
 def solve(*arguments, **options):
     return lcp.solve_friction(*arguments, **options)[:2]

@@ -40,15 +40,15 @@ def run(build, package, capfd, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "number, more, printed",
+    "document, more, printed",
     [
-        (0, "print(z, mu.grad)", "tensor([[0.5000, 0.0000],\n        [0.3333, 0.3333]]"),
-        (1, "", "tensor([0.0000, 0.7057]"),
+        ("README.md", "print(z, rollout.v_next[-1])", "tensor([[0.5000, 0.0000],\n        [0.3333, 0.3333]]"),
+        ("docs/programs.md", "", "tensor([0.0000, 0.7057]"),
     ],
 )
-def test_readme(run, number, more, printed):
-    assert printed in run(snippets(README)[number] + more)
-    assert len(snippets(README)) == 2
+def test_snippet_prints(run, document, more, printed):
+    (snippet,) = snippets(document)
+    assert printed in run(snippet + more)
 
 
 def documents():

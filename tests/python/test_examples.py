@@ -8,8 +8,8 @@ import sys
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
-def output_of(name, *arguments, **environment):
-    command = [sys.executable, EXAMPLES / name, *arguments]
+def output_of(name, *arguments, launcher=(), **environment):
+    command = [sys.executable, *launcher, EXAMPLES / name, *arguments]
     result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment})
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -31,3 +31,30 @@ def test_the_derivatives_of_a_converter(build):
     assert abs(volts - 2 * 12 / (1 + (1 + 8 * 47e-6 / (100 * 1e-5 * 0.4**2)) ** 0.5)) < 0.1
     assert abs(duty - duty_by_differences) < 1e-4 * duty
     assert abs(inductance - inductance_by_differences) < 1e-4 * -inductance
+
+
+def on_processes(count, package, name, *arguments):
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    return output_of(name, *arguments, launcher=command, PYTHONPATH=str(package), OMP_NUM_THREADS="1")
+
+
+def test_the_bits_do_not_depend_on_the_number_of_processes(package):
+    outputs = {on_processes(count, package, "same_bits.py") for count in (1, 2, 3)}
+    assert len(outputs) == 1
+    assert float(re.search(r"learned to (\S+),", outputs.pop()).group(1)) < 0.1
+
+
+def test_processes_go_on_where_others_ended(package, tmp_path):
+    """Also after a checkpoint that was not finished."""
+    short = ["--bodies", "240", "--batch", "60", "--workers", "0"]
+    unbroken = on_processes(2, package, "many_processes.py", *short, "--epochs", "4")
+    kept = tmp_path / "kept"
+    first = on_processes(2, package, "many_processes.py", *short, "--epochs", "2", "--checkpoint", kept)
+    (kept / "3").mkdir()
+    (kept / "3" / "__0_0.distcp").write_bytes(b"unfinished")
+    again = on_processes(2, package, "many_processes.py", *short, "--epochs", "4", "--checkpoint", kept)
+    lines = unbroken.splitlines()
+    assert len(lines) == 5 and first.splitlines()[:2] == lines[:2] and again.splitlines() == lines[2:]
+    assert [path.name for path in kept.iterdir()] == ["4"]
+    more = on_processes(3, package, "many_processes.py", *short, "--epochs", "5", "--checkpoint", kept)
+    assert more.startswith("epoch 5: ")

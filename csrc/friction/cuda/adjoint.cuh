@@ -48,7 +48,8 @@ __global__ void __launch_bounds__(kWarp* kWarps<size>)
     u_k[l] = from_lane(u_here, first + l);
   }
   const double mu = from_lane(impulses.mu(), k);
-  const State state = state_of(h_k, u_k, mu);
+  const double largest_number = largest_of_lanes(exists ? stdx::max(stdx::abs(h), stdx::abs(u_here)) : 0.0);
+  const State state = state_of(h_k, u_k, mu, rank_tolerance * largest_number);
   const bool touches = exists && state != State::kApart;
   const unsigned touching = __ballot_sync(kAllLanes, touches);
   LawRow law;

@@ -4,7 +4,9 @@
 // tensors instead, with lcp::_least_norm for linear systems; so is forward mode. csrc/friction/derivative.h has the
 // mathematics, here in the units of gamma and u: W = J A^-1 J', and (C W + D) dgamma = E dmu - C r.
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/eye.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
@@ -85,7 +87,10 @@ class LinearFriction {
 
   void set_exact(const RigidPoint& at, const Tensor& response) {
     const Tensor z = at.gamma * response.unsqueeze(-1) - at.u;
-    const Tensor apart = normals(z) <= 0;
+    const Tensor unit = response.sqrt(), units = unit.unsqueeze(-1);  // in which contacts are alike
+    const Tensor sizes = at::maximum((at.gamma * units).abs(), (at.u / units).abs()).detach();
+    const Tensor zero = rank_ * at::constant_pad_nd(by_row(sizes), {0, 1}).amax(-1, true);  // also without contacts
+    const Tensor apart = normals(z) / unit <= zero;
     // The impulse of a contact that is apart does not change, so that its column counts for no row's size nor rank.
     W_ = at::where(by_row(apart.unsqueeze(-1).expand_as(z)).unsqueeze(-2), 0, W_);
     const Tensor limit = at.mu * normals(at.gamma) * response;

@@ -61,8 +61,8 @@ inline constexpr Operator kFrictionAdjoint("_friction_adjoint", Operator::Kind::
 /// than these, which decide what redundant contacts do, takes long and may fail.
 inline double default_friction_tolerance(const Tensor& A) { return A.scalar_type() == at::kFloat ? 1e-7 : 1e-10; }
 
-/// Singular values of a contact problem's linearised law below this part of the largest are 0 but for rounding, which
-/// in float32 is that of the data.
+/// The rank_tolerance of friction::Derivative: numbers below this part of the largest are 0 but for rounding, which in
+/// float32 is that of the data.
 inline double rank_tolerance(const Tensor& A) { return A.scalar_type() == at::kFloat ? 1e-5 : 1e-11; }
 
 /// x = N^+ y, the least-squares solution of least norm, with a singular value of N taken for 0 where it is below
