@@ -172,7 +172,8 @@ def main() -> None:
     parser.add_argument("--package", type=pathlib.Path, help="also compile the program, by AOTInductor, into this file")
     parser.add_argument("--library", type=pathlib.Path, help="libtorchlcp.so, where the package torchlcp is not installed")
     arguments = parser.parse_args()
-    warnings.filterwarnings("ignore", "`torch.jit")  # that it is deprecated, which is why this program exists
+    for deprecated in ("`torch.jit", "`isinstance"):  # which this program exists for, and which PyTorch itself calls
+        warnings.filterwarnings("ignore", deprecated)
     try:
         if arguments.library:
             torch.ops.load_library(arguments.library.resolve())
