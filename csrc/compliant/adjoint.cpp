@@ -9,34 +9,19 @@ namespace {
 
 using rigid::Variable;
 
-Problem<double> values_of(const Body& body, const Problem<Variable>& problem) {
-  Problem<double> values;
-  values.inertia = rigid::values_of(problem.inertia);
-  values.v_free = rigid::values_of(problem.v_free);
-  values.mu = problem.mu.value;
-  for (int k = 0; k < contacts_of(body.form); ++k) {
-    const Contact<Variable>& contact = problem.contacts[k];
-    values.contacts[k] = {
-        rigid::values_of(contact.J), contact.v_hat.value, {contact.R.tangent.value, contact.R.normal.value}};
-  }
-  return values;
-}
-
 bool any_nonzero(const double* x, int size) {
   return std::any_of(x, x + size, [](double number) { return number != 0; });
 }
 
 }  // namespace
 
-Adjoint::Adjoint(const Body& body)
-    : body_(body),
-      derivative_(3, contacts_of(body.form)),
-      data_(contacts_of(body.form)),
-      no_g_y_(3 * contacts_of(body.form)),
-      of_v_hat_(3 * contacts_of(body.form)),
-      of_R_(3 * contacts_of(body.form)),
-      of_mu_(contacts_of(body.form)),
-      gamma_(3 * contacts_of(body.form)) {}
+Adjoint::Adjoint(const Body& body) : body_(body), data_(contacts_of(body.form)), problem_() {
+  const int contacts = contacts_of(body.form);
+  for (int count = 1; count <= contacts; ++count) derivatives_.emplace_back(3, count);
+  touching_.reserve(contacts);
+  for (auto* const x : {&y_, &no_g_y_, &g_gamma_, &of_v_hat_, &of_R_, &gamma_}) x->resize(3 * contacts);
+  of_mu_.resize(contacts);
+}
 
 void Adjoint::run(std::int64_t steps, const Inputs& inputs, const WalkedPath& walked, const Gradients& to) {
   std::fill_n(carried_, 6, 0.0);
@@ -69,21 +54,43 @@ void Adjoint::step(const double* now, const double* u, std::int64_t s, const Inp
   set(now, 3, start_.position.entry);
   set(now + 3, 3, start_.velocity.entry);
   set(u, 3, start_.u.entry);
-  const Problem<Variable> problem = problem_of(body_, start_);
-
-  const double* const v = walked.next[s] + 3;
-  for (int i = 0; i < 3; ++i) carried_[3 + i] += body_.dt * carried_[i];
-  derivative_.adjoint(data_.set(values_of(body_, problem)), v, walked.y[s],
-                      {carried_ + 3, no_g_y_.data(), walked.g_gamma[s]},
-                      {l_, of_v_free_, of_v_hat_.data(), of_R_.data(), of_mu_.data(), gamma_.data()});
+  touching_.clear();
+  for (int k = 0; k < contacts_of(body_.form); ++k) {
+    if (!any_nonzero(walked.gamma[s] + 3 * k, 3)) continue;
+    std::copy_n(walked.y[s] + 3 * k, 3, y_.data() + 3 * touching_.size());
+    std::copy_n(walked.g_gamma[s] + 3 * k, 3, g_gamma_.data() + 3 * touching_.size());
+    touching_.push_back(k);
+  }
+  pose<Variable>(body_, start_, touching_, problem_);
 
   tape_.begin_reverse();
-  for (std::size_t i = 0; i < 3; ++i) {
-    tape_.add_adjoint(problem.inertia[i].node, -l_[i] * (v[i] - problem.v_free[i].value));
-    tape_.add_adjoint(problem.v_free[i].node, of_v_free_[i]);
+  double* const g_v = carried_ + 3;
+  for (int i = 0; i < 3; ++i) g_v[i] += body_.dt * carried_[i];
+  if (touching_.empty()) {
+    for (std::size_t i = 0; i < 3; ++i) tape_.add_adjoint(problem_.v_free[i].node, g_v[i]);
+  } else {
+    pass_solver(g_v, walked.next[s] + 3);
   }
-  for (int k = 0; k < contacts_of(body_.form); ++k) {
-    const Contact<Variable>& contact = problem.contacts[k];
+  tape_.reverse(tape_.size(), 1);
+  for (int i = 0; i < parameters_of(body_.form); ++i) sums_[i] += tape_.adjoint(start_.parameters[i].node);
+  for (std::size_t i = 0; i < 3; ++i) {
+    carried_[i] += tape_.adjoint(start_.position[i].node);
+    carried_[3 + i] = tape_.adjoint(start_.velocity[i].node);
+    of_u_[i] = tape_.adjoint(start_.u[i].node);
+  }
+}
+
+// From the gradient of v to those of the data of the problem.
+void Adjoint::pass_solver(const double* g_v, const double* v) {
+  derivatives_[touching_.size() - 1].adjoint(
+      data_.set(problem_), v, y_.data(), {g_v, no_g_y_.data(), g_gamma_.data()},
+      {l_, of_v_free_, of_v_hat_.data(), of_R_.data(), of_mu_.data(), gamma_.data()});
+  for (std::size_t i = 0; i < 3; ++i) {
+    tape_.add_adjoint(problem_.inertia[i].node, -l_[i] * (v[i] - problem_.v_free[i].value));
+    tape_.add_adjoint(problem_.v_free[i].node, of_v_free_[i]);
+  }
+  for (std::size_t k = 0; k < problem_.count; ++k) {
+    const Contact<Variable>& contact = problem_.contacts[k];
     for (std::size_t i = 0; i < 3; ++i) {
       const std::size_t row = 3 * k + i;
       for (std::size_t j = 0; j < 3; ++j) {
@@ -93,14 +100,7 @@ void Adjoint::step(const double* now, const double* u, std::int64_t s, const Inp
     tape_.add_adjoint(contact.v_hat.node, of_v_hat_[3 * k + 2]);
     tape_.add_adjoint(contact.R.tangent.node, of_R_[3 * k] + of_R_[3 * k + 1]);
     tape_.add_adjoint(contact.R.normal.node, of_R_[3 * k + 2]);
-    tape_.add_adjoint(problem.mu.node, of_mu_[k]);
-  }
-  tape_.reverse(tape_.size(), 1);
-  for (int i = 0; i < parameters_of(body_.form); ++i) sums_[i] += tape_.adjoint(start_.parameters[i].node);
-  for (std::size_t i = 0; i < 3; ++i) {
-    carried_[i] += tape_.adjoint(start_.position[i].node);
-    carried_[3 + i] = tape_.adjoint(start_.velocity[i].node);
-    of_u_[i] = tape_.adjoint(start_.u[i].node);
+    tape_.add_adjoint(problem_.mu.node, of_mu_[k]);
   }
 }
 

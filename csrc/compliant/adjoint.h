@@ -2,7 +2,8 @@
 //
 // A step is x_next = x + dt v_next with the solution v_next of a contact::Problem, whose data are formulas of the start
 // of the step, the input and the parameters. contact::Derivative makes the gradients of these data from those of v_next
-// and gamma; a tape of the formulas passes them on.
+// and gamma; a tape of the formulas passes them on. Contacts without an impulse do not matter to either, since they
+// stay separated: K of contact/cone.h is 0.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@
 
 namespace lcp::compliant {
 
-/// What a walk forward has left, and the gradients of the ends of its steps and of their impulses.
+/// What a walk forward has written (Path), and the gradients of the ends of its steps and of their impulses.
 struct WalkedPath {
-  Series<const double> next, y;
+  Series<const double> next, gamma, y;
   Series<const std::int8_t> status;
   Series<const double> g_next, g_gamma;
 };
@@ -40,18 +41,22 @@ class Adjoint {
 
  private:
   void step(const double* now, const double* u, std::int64_t s, const Inputs& inputs, const WalkedPath& walked);
+  void pass_solver(const double* g_v, const double* v);
 
   Body body_;
-  contact::Derivative derivative_;
+  std::vector<contact::Derivative> derivatives_;  // for one contact, for two, and so on
   ProblemData data_;
   rigid::Tape tape_;
   Start<rigid::Variable> start_;
+  Problem<rigid::Variable> problem_;
+  std::vector<int> touching_;     // the contacts with an impulse
   double carried_[6];             // the gradient of the end of a step, then that of its start
   double of_u_[3];                // that of its input
   double sums_[kMostParameters];  // those of the parameters, of all steps
-  std::vector<double> no_g_y_;    // zeros, [3 c]
-  double l_[3], of_v_free_[3];    // the results of the derivative
-  std::vector<double> of_v_hat_, of_R_, of_mu_, gamma_;
+
+  // The derivative's arguments and results.
+  double l_[3], of_v_free_[3];
+  std::vector<double> y_, no_g_y_, g_gamma_, of_v_hat_, of_R_, of_mu_, gamma_;
 };
 
 }  // namespace lcp::compliant

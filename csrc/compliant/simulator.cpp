@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
+#include <numeric>
 
 namespace lcp::compliant {
 namespace {
@@ -17,26 +17,15 @@ bool are_finite(const double* x, int size) {
 ProblemData::ProblemData(int contacts)
     : A_(9), v_free_(3), J_(9 * contacts), v_hat_(3 * contacts), R_(3 * contacts), mu_(contacts) {}
 
-contact::Problem ProblemData::set(const Problem<double>& problem) {
-  for (std::size_t i = 0; i < 3; ++i) {
-    A_[4 * i] = problem.inertia[i];
-    v_free_[i] = problem.v_free[i];
-  }
-  for (std::size_t k = 0; k < mu_.size(); ++k) {
-    const Contact<double>& contact = problem.contacts[k];
-    for (std::size_t i = 0; i < 3; ++i) {
-      for (std::size_t j = 0; j < 3; ++j) J_[9 * k + 3 * i + j] = contact.J[i][j];
-    }
-    v_hat_[3 * k + 2] = contact.v_hat;
-    R_[3 * k] = R_[3 * k + 1] = contact.R.tangent;
-    R_[3 * k + 2] = contact.R.normal;
-    mu_[k] = problem.mu;
-  }
-  return {A_.data(), v_free_.data(), J_.data(), v_hat_.data(), R_.data(), mu_.data()};
-}
-
 Simulator::Simulator(const Body& body, const contact::Limits& limits)
-    : body_(body), limits_(limits), newton_(3, contacts_of(body.form)), data_(contacts_of(body.form)) {}
+    : body_(body),
+      limits_(limits),
+      contacts_(contacts_of(body.form)),
+      newton_(3, contacts_of(body.form)),
+      problem_(),
+      data_(contacts_of(body.form)) {
+  std::iota(contacts_.begin(), contacts_.end(), 0);
+}
 
 void Simulator::run(std::int64_t steps, const Inputs& inputs, const Path& path) {
   const int rows = 3 * contacts_of(body_.form);
@@ -53,7 +42,8 @@ void Simulator::run(std::int64_t steps, const Inputs& inputs, const Path& path) 
       start.velocity = rigid::vector_at(now, 1);
       start.u = rigid::vector_at(inputs.u[s], 0);
       std::copy_n(now + 3, 3, next + 3);
-      outcome = newton_.solve(data_.set(problem_of(body_, start)), limits_, next + 3, path.y[s], path.gamma[s]);
+      pose<double>(body_, start, contacts_, problem_);
+      outcome = newton_.solve(data_.set(problem_), limits_, next + 3, path.y[s], path.gamma[s]);
       failed = outcome.termination != contact::Termination::kSolved;
     }
     *path.status[s] = static_cast<std::int8_t>(contact::status_of(outcome.termination));

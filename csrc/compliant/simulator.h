@@ -1,6 +1,7 @@
 // Walks bodies on compliant ground forward in time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -33,7 +34,26 @@ class ProblemData {
  public:
   explicit ProblemData(int contacts);
 
-  contact::Problem set(const Problem<double>& problem);
+  /// Those of the values of `problem`.
+  template <class T>
+  contact::Problem set(const Problem<T>& problem) {
+    using rigid::value_of;
+    for (std::size_t i = 0; i < 3; ++i) {
+      A_[4 * i] = value_of(problem.inertia[i]);
+      v_free_[i] = value_of(problem.v_free[i]);
+    }
+    for (std::size_t k = 0; k < problem.count; ++k) {
+      const Contact<T>& contact = problem.contacts[k];
+      for (std::size_t i = 0; i < 3; ++i) {
+        for (std::size_t j = 0; j < 3; ++j) J_[9 * k + 3 * i + j] = value_of(contact.J[i][j]);
+      }
+      v_hat_[3 * k + 2] = value_of(contact.v_hat);
+      R_[3 * k] = R_[3 * k + 1] = value_of(contact.R.tangent);
+      R_[3 * k + 2] = value_of(contact.R.normal);
+      mu_[k] = value_of(problem.mu);
+    }
+    return {A_.data(), v_free_.data(), J_.data(), v_hat_.data(), R_.data(), mu_.data()};
+  }
 
  private:
   std::vector<double> A_, v_free_, J_, v_hat_, R_, mu_;
@@ -54,7 +74,9 @@ class Simulator {
  private:
   Body body_;
   contact::Limits limits_;
+  std::vector<int> contacts_;  // all of them
   contact::Newton newton_;
+  Problem<double> problem_;
   ProblemData data_;
 };
 

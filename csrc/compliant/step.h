@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <span>
 
 #include "rigid/step.h"
 
@@ -53,7 +54,8 @@ template <class T>
 struct Problem {
   Vector<T> inertia;  ///< the diagonal of A
   Vector<T> v_free;
-  T mu;  ///< of all contacts
+  T mu;               ///< of all contacts
+  std::size_t count;  ///< of the contacts
   Contact<T> contacts[kMostContacts];
 };
 
@@ -83,15 +85,15 @@ T delassus_of(const Matrix<T>& J, const Vector<T>& inverse) {
   return (1. / 3) * sum;
 }
 
+/// Sets the problem of a step with these of the body's contacts, one behind another.
 template <class T>
-Problem<T> problem_of(const Body& body, const Start<T>& start) {
+void pose(const Body& body, const Start<T>& start, std::span<const int> contacts, Problem<T>& problem) {
   using std::cos;
   using std::sin;
   const bool is_block = body.form == Form::kBlock;
   const T* const parameters = start.parameters;
   const T &mass = parameters[0], &gravity = parameters[is_block ? 3 : 1];
   const T* const ground = parameters + (is_block ? 4 : 2);
-  Problem<T> problem;
   problem.inertia = {mass, mass, mass};
   if (is_block) {
     problem.inertia[2] = (1. / 12) * (mass * (parameters[1] * parameters[1] + parameters[2] * parameters[2]));
@@ -104,19 +106,20 @@ Problem<T> problem_of(const Body& body, const Start<T>& start) {
     problem.v_free[i] = start.velocity[i] + body.dt * (inverse[i] * force[i]);
   }
   problem.mu = ground[0];
+  problem.count = contacts.size();
+  if (contacts.empty()) return;
   T cosine = 1, sine = 0;
   if (is_block) {
     cosine = cos(start.position[2]);
     sine = sin(start.position[2]);
   }
-  for (int k = 0; k < contacts_of(body.form); ++k) {
-    const Point<T> point =
-        is_block ? corner_of(k, start, cosine, sine) : Point<T>{{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}}, start.position[2]};
+  for (std::size_t k = 0; k < contacts.size(); ++k) {
+    const Point<T> point = is_block ? corner_of(contacts[k], start, cosine, sine)
+                                    : Point<T>{{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}}, start.position[2]};
     problem.contacts[k] = {
         point.J, -rigid::compliant_separation(point.gap, ground[2], body.dt).b,
         rigid::regularization_of(delassus_of(point.J, inverse), ground[1], ground[2], body.dt, body.sigma, body.beta)};
   }
-  return problem;
 }
 
 }  // namespace lcp::compliant

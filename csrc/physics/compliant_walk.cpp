@@ -42,13 +42,12 @@ class CompliantWalk : public WalkFunction {
 
   Tensors adjoint(const Tensors& x, const Tensors& path, const Tensors& g, std::int64_t wanted) const override {
     using Results = std::tuple<Tensor, Tensor, Tensor>;
-    static const auto adjoint =
-        operator_named<Results(const Tensor& parameters, const Tensor& state, const Tensor& u, const Tensor& x_next,
-                               const Tensor& y, const Tensor& status, const Tensor& g_x_next, const Tensor& g_gamma,
-                               std::string_view body, double dt, double sigma, double beta, std::int64_t wanted)>(
-            "lcp::_compliant_walk_adjoint");
-    const Tensor &x_next = path[0], &y = path[2], &status = path[3];
-    return listed(adjoint.call(x[kParameters], x[kState], x[kForces], x_next, y, status, g[0], g[1], body_.name,
+    static const auto adjoint = operator_named<Results(
+        const Tensor& parameters, const Tensor& state, const Tensor& u, const Tensor& x_next, const Tensor& gamma,
+        const Tensor& y, const Tensor& status, const Tensor& g_x_next, const Tensor& g_gamma, std::string_view body,
+        double dt, double sigma, double beta, std::int64_t wanted)>("lcp::_compliant_walk_adjoint");
+    const Tensor &x_next = path[0], &gamma = path[1], &y = path[2], &status = path[3];
+    return listed(adjoint.call(x[kParameters], x[kState], x[kForces], x_next, gamma, y, status, g[0], g[1], body_.name,
                                body_.dt, body_.regularization.sigma, body_.regularization.beta, wanted));
   }
 

@@ -40,7 +40,12 @@ TEST(CompliantAllocationTest, NothingIsAllocatedPerStepOrTrajectory) {
       forward = testing::allocations() - before;
       before = testing::allocations();
       adjoint.run(kSteps, inputs,
-                  {{next.data(), 6}, {y.data(), rows}, {status.data(), 1}, {ones.data(), 0}, {ones.data(), 0}},
+                  {{next.data(), 6},
+                   {gamma.data(), rows},
+                   {y.data(), rows},
+                   {status.data(), 1},
+                   {ones.data(), 0},
+                   {ones.data(), 0}},
                   {of_parameters.data(), of_first.data(), {of_u.data(), 3}});
       backward = testing::allocations() - before;
     }

@@ -36,7 +36,7 @@ def walk(arguments, tolerance=None, max_iterations=None):
 
 def walk_back(arguments, wanted=7, gradients=None):
     x_next, gamma, y, status, iterations = walk(arguments)
-    return lcp._compliant_walk_adjoint(*arguments[:3], x_next, y, status, *(gradients or (x_next, gamma)), arguments[3],
+    return lcp._compliant_walk_adjoint(*arguments[:3], x_next, gamma, y, status, *(gradients or (x_next, gamma)), arguments[3],
                                        *LAW, wanted)
 
 
@@ -45,7 +45,7 @@ def calls():
         arguments = body(2, steps=3)
         x_next, gamma, y, status, iterations = walk(arguments)
         yield "_compliant_walk", [*arguments, *LAW, None, None], {}
-        yield "_compliant_walk_adjoint", [*arguments[:3], x_next, y, status, x_next, gamma, arguments[3], *LAW, 7], {}
+        yield "_compliant_walk_adjoint", [*arguments[:3], x_next, gamma, y, status, x_next, gamma, arguments[3], *LAW, 7], {}
 
 
 @pytest.mark.parametrize("body", BODIES)

@@ -61,19 +61,19 @@ Tensors<5> compliant_walk_cpu(const Tensor& parameters, const Tensor& x, const T
 }
 
 Tensors<3> compliant_walk_adjoint_cpu(const Tensor& parameters, const Tensor& x, const Tensor& u, const Tensor& x_next,
-                                      const Tensor& y, const Tensor& status, const Tensor& g_x_next,
-                                      const Tensor& g_gamma, std::string_view name, double dt, double sigma,
-                                      double beta, std::int64_t wanted) {
-  auto results = new_results<3>(kCompliantWalkAdjoint, parameters, x, u, x_next, y, status, g_x_next, g_gamma, name, dt,
-                                sigma, beta, wanted);
+                                      const Tensor& gamma, const Tensor& y, const Tensor& status,
+                                      const Tensor& g_x_next, const Tensor& g_gamma, std::string_view name, double dt,
+                                      double sigma, double beta, std::int64_t wanted) {
+  auto results = new_results<3>(kCompliantWalkAdjoint, parameters, x, u, x_next, gamma, y, status, g_x_next, g_gamma,
+                                name, dt, sigma, beta, wanted);
   const at::IntArrayRef batch = batch_of(results.front());
   const std::int64_t count = c10::multiply_integers(batch), steps = u.size(-2), rows = y.size(-1);
   if (count == 0) return as_tuple(std::move(results));
   const compliant::Body body = {form_named(name), dt, sigma, beta};
   TrajectoryReader<double> reader(batch);
   const CompliantViews views(reader, parameters, x, u);
-  const auto next = reader.per_step(x_next), pulls = reader.per_step(y), of_next = reader.per_step(g_x_next),
-             of_gamma = reader.per_step(g_gamma);
+  const auto next = reader.per_step(x_next), impulses = reader.per_step(gamma), pulls = reader.per_step(y),
+             of_next = reader.per_step(g_x_next), of_gamma = reader.per_step(g_gamma);
   const auto statuses = reader.per_step<std::int8_t>(status.unsqueeze(-1));
   const auto target = [&](std::size_t k, std::int64_t b) {
     return (wanted >> k & 1) != 0 ? results[k].mutable_data_ptr<double>() + b * results[k].size(-1) : nullptr;
@@ -83,8 +83,8 @@ Tensors<3> compliant_walk_adjoint_cpu(const Tensor& parameters, const Tensor& x,
                      compliant::Adjoint adjoint(body);
                      for (std::int64_t b = begin; b < end; ++b) {
                        adjoint.run(steps, views.at(b, body),
-                                   {series_of(next, b, 6), series_of(pulls, b, rows), series_of(statuses, b, 1),
-                                    series_of(of_next, b, 6), series_of(of_gamma, b, rows)},
+                                   {series_of(next, b, 6), series_of(impulses, b, rows), series_of(pulls, b, rows),
+                                    series_of(statuses, b, 1), series_of(of_next, b, 6), series_of(of_gamma, b, rows)},
                                    {target(0, b), target(1, b), {target(2, b), count * 3}});
                      }
                    });

@@ -32,7 +32,7 @@ inline constexpr Operator kCompliantWalk(
 inline constexpr Operator kCompliantWalkAdjoint(
     "_compliant_walk_adjoint", Operator::Kind::kNotDifferentiable,
     {kCompliantParameters, kCompliantState, kCompliantForces, tensor("Tensor x_next", "T 6"),
-     tensor("Tensor y", "T 3c"),
+     tensor("Tensor gamma", "T 3c"), tensor("Tensor y", "T 3c"),
      Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor status", .sizes = "T", .dtype = at::kChar},
      tensor("Tensor g_x_next", "T 6"), tensor("Tensor g_gamma", "T 3c"), kCompliantBody, kTimeStep, kSigma, kBeta,
      flag("int wanted")},
