@@ -201,7 +201,7 @@ FourTensors contacts_of_scene(const Scene& self, const std::vector<Tensor>& stat
 
 // A rollout as an operator that transforms do not look into, of a scene that is one list of tensors: the state, u, for
 // each body its mass, inertia, centers, radii and drag, for each plane its normal and offset, gravity, mu, restitution
-// and, where there are seven behind the planes, stiffness and dissipation. Plane k is fixed to plane_bodies[k] and can
+// and, where there are five behind the planes, stiffness and dissipation. Plane k is fixed to plane_bodies[k] and can
 // touch the next touch_counts[k] of the bodies that `touches` lists.
 struct SceneRollout {
   SceneRollout(at::TensorList x, std::int64_t bodies, at::IntArrayRef plane_bodies, at::IntArrayRef touches,
@@ -221,6 +221,7 @@ struct SceneRollout {
     scene.mu = x[next + 1];
     scene.restitution = x[next + 2];
     if (next + 3 == x.size()) return;
+    TORCH_CHECK(next + 5 == x.size(), "stiffness and dissipation must both be given, or neither");
     scene.stiffness = x[next + 3];
     scene.dissipation = x[next + 4];
   }

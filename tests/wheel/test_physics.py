@@ -624,6 +624,9 @@ def test_scenes_of_several_bodies_are_mapped_over_some_of_their_tensors():
     for k in range(2):
         expected = gradient(velocity, arguments[1][k], arguments[2][0])
         torch.testing.assert_close(tuple(x[k] for x in shared), expected, atol=1e-9, rtol=1e-9)
+    half = RigidScene([RigidBody.ball(2.0, 0.1)], [Plane.inclined()], dt=0.01, mu=0.3, stiffness=1e4)
+    with pytest.raises(RuntimeError, match="stiffness and dissipation must both be given, or neither"):
+        torch.func.vmap(lambda v: half.step(BALL._replace(velocity=v), torch.zeros(1, 6).double()))(BALL.velocity[None])
     with pytest.raises(RuntimeError, match=r"mu must be \[..., 1\] or \[..., 18\]"):
         torch.func.vmap(falling_bodies)(*arguments[:2], numbers(0.2, 0.3))
 
@@ -640,6 +643,14 @@ def test_the_operator_of_scenes_is_what_compilers_expect():
     results = torch.ops.lcp._roll_out_scene(tensors, *others)
     gradients = [torch.ones_like(x) for x in results[:5]]
     torch.library.opcheck(torch.ops.lcp._roll_out_scene_adjoint.default, (gradients, tensors, *others), test_utils=checks)
+
+
+def test_a_scene_of_one_body_knows_its_number_of_pairs():
+    box, wall = RigidBody.box(1.0, (0.2, 0.2, 0.1)), Plane(numbers(1, 0, 0), numbers(0)[0], touches=(0,))
+    own = Plane(numbers(0, 0, 1), numbers(0.05)[0], body=0)
+    for planes in ([], [wall], [Plane.inclined(), wall, own]):
+        scene = RigidScene([box], planes, dt=0.01, mu=0.3)
+        assert scene._pairs == len(scene.contact_pairs()) == 8 * len([x for x in planes if x is not own])
 
 
 def test_a_scene_is_made_within_a_compiled_function_if_it_has_one_body():
