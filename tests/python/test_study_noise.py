@@ -49,7 +49,7 @@ def test_the_default_run_writes_tables_and_figures(run, tmp_path):
     result, out = run("study_noise", "--out", "out", env=None), tmp_path / "out"
     assert result.returncode == 0, result.stderr
     assert sorted(str(x) for x in files(out)) == sorted([
-        "biases.csv", "config.json", "errors.csv", "metrics.json", "single_entries.csv", "table.csv", "table.md",
+        "biases.csv", "checkpoint.pt", "config.json", "errors.csv", "metrics.json", "single_entries.csv", "table.csv", "table.md",
         "figures/errors.png", "figures/single_entries.png", "figures/sticking.png"])
     table = read_csv(out / "table.csv")
     assert len(table["state"]) == 3 * 4 * 6

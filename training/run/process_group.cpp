@@ -94,14 +94,19 @@ void ProcessGroup::join(Processes use) {
   options.port = static_cast<std::uint16_t>(number("MASTER_PORT", 1, 65535));
   options.isServer = is_first() && variable("TORCHELASTIC_USE_AGENT_STORE") != "True";
   const std::string attempt = variable("TORCHELASTIC_RESTART_COUNT").value_or("0");
-  auto connection = std::make_unique<Connection>();
   const auto store = c10::make_intrusive<c10d::TCPStore>(required("MASTER_ADDR"), options);
-  connection->store = c10::make_intrusive<c10d::PrefixStore>("torchlcp/" + attempt, store);
-  connection->group = c10::make_intrusive<c10d::ProcessGroupGloo>(
-      connection->store, static_cast<int>(rank_), static_cast<int>(started_),
-      c10d::ProcessGroupGloo::Options::create_default(std::chrono::milliseconds(kTimeout)));
-  connection_ = std::move(connection);
+  connection_ = std::make_unique<Connection>();
+  connection_->store = c10::make_intrusive<c10d::PrefixStore>("torchlcp/" + attempt, store);
+  try {
+    connection_->group = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        connection_->store, static_cast<int>(rank_), static_cast<int>(started_),
+        c10d::ProcessGroupGloo::Options::create_default(std::chrono::milliseconds(kTimeout)));
+  } catch (const c10::Error& error) {
+    throw std::runtime_error("cannot connect to the other processes of the run: " +
+                             std::string(error.what_without_backtrace()));
+  }
   size_ = started_;
+  largest(0);  // so that none goes on, and may end, while others still connect
 }
 
 std::string ProcessGroup::description(std::int64_t threads) const {
