@@ -136,8 +136,8 @@ def draw(measured):
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(13, 4), constrained_layout=True)
     by_size = {int(size): np.array(x) for size, x in measured["piles"].items()}
     for share, label, color in ((0.5, "median", BLUE), (0.99, "one in a hundred takes longer", ORANGE)):
-        left.plot(by_size, [1e6 * np.quantile(x, share) for x in by_size.values()], marker=".", color=color, label=label)
-    left.plot(by_size, [1e6 * x.mean() for x in by_size.values()], ls="--", color="gray", label="mean")
+        left.plot(list(by_size), [1e6 * np.quantile(x, share) for x in by_size.values()], marker=".", color=color, label=label)
+    left.plot(list(by_size), [1e6 * x.mean() for x in by_size.values()], ls="--", color="gray", label="mean")
     left.set(xscale="log", yscale="log", xlabel="contacts of a pile", ylabel="solve and gradient [µs]")
     left.legend()
     for count, times in measured["reductions"].items():
