@@ -158,6 +158,7 @@ std::vector<std::string> ProcessGroup::gather(const std::string& own) {
   for (const Tensor& size : sizes) most = std::max(most, size.item<std::int64_t>());
   const std::vector<Tensor> padded = gather(tensor_of(own, most));
   std::vector<std::string> all;
+  all.reserve(padded.size());
   for (std::size_t k = 0; k < padded.size(); ++k) all.push_back(bytes_of(padded[k], sizes[k].item<std::int64_t>()));
   return all;
 }

@@ -42,7 +42,7 @@ std::optional<int> Sweep::run(std::int64_t count, const char* unit,
     if (!results_.contains(k)) missing.push_back(k);
   }
   const Interrupt interrupt;
-  Progress progress(unit, done(), count, run_.quiet, std::chrono::seconds(1));
+  Progress progress(unit, done(), count, run_.quiet);
   DividedTasks tasks(std::move(missing));
   while (done() < count) {
     const auto start = std::chrono::steady_clock::now();
