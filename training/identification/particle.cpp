@@ -50,6 +50,7 @@ TrackProblem load_particles(const RunFlags& run, const TrackFlags& flags) {
 TrackProblem repeat_particles(const RunFlags& run, const TrackFlags& flags, std::int64_t first, std::int64_t repeats) {
   const torch::NoGradGuard no_grad;
   std::vector<TrackProblem> all;
+  all.reserve(static_cast<std::size_t>(repeats));
   for (std::int64_t k = 0; k < repeats; ++k) all.push_back(simulate(run, flags, first + k + 1));
   return joined(all);
 }

@@ -88,6 +88,7 @@ TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, 
                             std::int64_t repeats) {
   const torch::NoGradGuard no_grad;
   std::vector<TrackProblem> all;
+  all.reserve(static_cast<std::size_t>(repeats));
   for (std::int64_t k = 0; k < repeats; ++k) all.push_back(simulate(run, flags, first + k + 1));
   return joined(all);
 }

@@ -207,7 +207,7 @@ NamedValues Trainer::differentiate(torch::nn::Module& model, const torch::Tensor
   NamedValues means;
   std::int64_t place = 0;
   for (const std::string& name : names) means.emplace_back(name, sum[place++].item<double>());
-  for (torch::Tensor parameter : parameters) {
+  for (const torch::Tensor& parameter : parameters) {
     const bool has_gradient = sum[place++].item<double>() > 0;
     const torch::Tensor gradient = sum.slice(0, place, place + parameter.numel()).view_as(parameter);
     parameter.mutable_grad() = has_gradient ? gradient : torch::Tensor();

@@ -26,7 +26,7 @@ std::string free_port() {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   socklen_t size = sizeof address;
-  bind(one, reinterpret_cast<const sockaddr*>(&address), size);
+  EXPECT_EQ(bind(one, reinterpret_cast<const sockaddr*>(&address), size), 0);
   getsockname(one, reinterpret_cast<sockaddr*>(&address), &size);
   close(one);
   return std::to_string(ntohs(address.sin_port));
