@@ -199,3 +199,15 @@ def check_meta(calls):
         f = getattr(lcp, operator)
         meta = f(*map(to_meta, arguments), **{name: to_meta(x) for name, x in options.items()})
         assert_same(meta, torch.utils._pytree.tree_map(to_meta, f(*arguments, **options)))
+
+
+def check_meta_strides(calls):
+    for operator, arguments, _ in calls:
+        meta = getattr(lcp, operator)(*[a.to("meta") if isinstance(a, torch.Tensor) else a for a in arguments])
+        assert [x.stride() for x in meta] == [x.stride() for x in getattr(lcp, operator)(*arguments)]
+
+
+def check_operators(calls):
+    """What torch.library.opcheck checks, of each call."""
+    for operator, arguments, options in calls:
+        torch.library.opcheck(getattr(lcp, operator).default, arguments, options)
