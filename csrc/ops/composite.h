@@ -23,9 +23,9 @@ void define_composite(torch::Library& library, const std::string& schema, Functi
 /// The autograd kernel of define_traced_as_one.
 void differentiate_parts(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
-/// The same for a function that reads numbers of its tensors, which tracing does not have: torch.export keeps the
-/// operator as one. Its parts record its derivatives, but where it is traced with gradients, as torch.compile does, the
-/// backward pass throws.
+/// The same for a function that reads numbers of its tensors, which neither tracing nor torch.vmap has: torch.export
+/// keeps the operator as one, and a rule for torch.vmap is registered elsewhere. Its parts record its derivatives, but
+/// where it is traced with gradients, as torch.compile does, the backward pass throws.
 ///   meta: a TORCH_FN of the same arguments whose results have shapes, but no data.
 template <class Function, class Meta>
 void define_traced_as_one(torch::Library& library, const std::string& schema, Function function, Meta meta) {
@@ -33,7 +33,6 @@ void define_traced_as_one(torch::Library& library, const std::string& schema, Fu
   const std::string name = schema.substr(0, schema.find('('));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, function));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Meta, meta));
-  library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::FuncTorchBatchedDecomposition, function));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd,
                                              torch::CppFunction::makeFromBoxedFunction<&differentiate_parts>()));
 }
