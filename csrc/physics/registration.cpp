@@ -240,14 +240,18 @@ SevenTensors simulate_bodies(const Tensor& position, const Tensor& orientation, 
   }
   for (const Plane& plane : scene.planes) x.insert(x.end(), {plane.normal, plane.offset});
   x.insert(x.end(), {gravity, mu, restitution, stiffness, dissipation});
-  const std::vector<std::int64_t> fixed(scene.planes.size(), -1), touches_all(scene.planes.size(), 0);
+  const auto bodies = static_cast<std::int64_t>(mass.size());
+  const std::vector<std::int64_t> fixed(scene.planes.size(), -1), counts(scene.planes.size(), bodies);
+  std::vector<std::int64_t> touches;  // all of them by their numbers, since AOTInductor cannot pass an empty list
+  for (std::size_t k = 0; k < scene.planes.size(); ++k) {
+    for (std::int64_t body = 0; body < bodies; ++body) touches.push_back(body);
+  }
   static const auto roll_out = operator_named<decltype(roll_out_scene)>("lcp::_roll_out_scene");
   const RigidOptions defaults;
-  return roll_out.call(x, static_cast<std::int64_t>(mass.size()), fixed, {}, touches_all,
-                       static_cast<std::int64_t>(contact_pairs(scene).size()), dt, formulation, substeps,
-                       defaults.bounce_threshold, defaults.stabilization, directions, defaults.directions.angle,
-                       defaults.kappa, defaults.ties, tolerance, defaults.regularization.sigma,
-                       defaults.regularization.beta);
+  return roll_out.call(x, bodies, fixed, touches, counts, static_cast<std::int64_t>(contact_pairs(scene).size()), dt,
+                       formulation, substeps, defaults.bounce_threshold, defaults.stabilization, directions,
+                       defaults.directions.angle, defaults.kappa, defaults.ties, tolerance,
+                       defaults.regularization.sigma, defaults.regularization.beta);
 }
 
 // Within this no transform of torch.func is active, as for a kernel of plain tensors that differentiates by itself, and

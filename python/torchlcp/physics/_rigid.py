@@ -323,7 +323,8 @@ class RigidScene:
         of_bodies = [getattr(body, field.name) for body in self.bodies for field in dataclasses.fields(body)]
         of_planes = [x for plane in self.planes for x in (plane.normal, plane.offset)]
         contact = [x for x in (self.gravity, self.mu, self.restitution, self.stiffness, self.dissipation) if x is not None]
-        touches = [list(plane.touches) for plane in self.planes]
+        # All bodies by their indices, since AOTInductor cannot pass an empty list.
+        touches = [plane.touches or range(len(self.bodies)) for plane in self.planes]
         tensors = [*RigidState(*state), u, *of_bodies, *of_planes, *contact]
         others = (
             len(self.bodies),
