@@ -49,7 +49,7 @@ def test_direct_loss(normal, squared, relu, resting):
     torch.testing.assert_close(loss.total, 2 * loss[1] + 3 * loss[2] + 5 * loss[3])
     tensors = h, target + 0.1, forces  # away from the jump at a target of 0 where resting is false
     function = lambda *x: direct_loss(*x, relu=relu, squared=squared, resting=resting).total
-    assert torch.autograd.gradcheck(function, tuple(x.detach().requires_grad_() for x in tensors))
+    assert torch.autograd.gradcheck(function, tuple(x.detach().requires_grad_() for x in tensors), check_forward_ad=True)
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -62,7 +62,7 @@ def test_penalty_loss(normal, squared):
     torch.testing.assert_close(loss.nonnegativity, size((-w).relu()).sum(-1).mean())
     torch.testing.assert_close(loss.total, 2 * loss.complementarity + 3 * loss.nonnegativity)
     function = lambda *x: penalty_loss(*x, squared=squared).total
-    assert torch.autograd.gradcheck(function, tuple(x.requires_grad_() for x in (G, f, z)))
+    assert torch.autograd.gradcheck(function, tuple(x.requires_grad_() for x in (G, f, z)), check_forward_ad=True)
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -83,8 +83,8 @@ def test_bilevel_loss(normal, hard):
     assert (s == 0).all() if hard else nu.max() <= 4 + 1e-9
     function = lambda *x: bilevel_loss(*x, prediction=2.0, complementarity=0.5, violation=4.0, hard=hard).value
     tensors = tuple(x.requires_grad_() for x in (G, f, B, beta))
-    assert torch.autograd.gradcheck(function, tensors)
-    assert torch.autograd.gradgradcheck(function, tensors)
+    assert torch.autograd.gradcheck(function, tensors, check_forward_ad=True, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(function, tensors, check_fwd_over_rev=True)
 
 
 # Transforms
