@@ -185,6 +185,28 @@ def test_a_scene_is_made_within_a_compiled_function_if_it_has_one_body():
         two(torch.zeros(2, 3).double(), numbers(0.1)[0], 0.3)
 
 
+def test_a_scene_is_exported_for_any_batch():
+    """Of a ball that falls on a box."""
+
+    class Step(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scene = RigidScene(
+                [RigidBody.box(1.0, (0.2, 0.2, 0.2)), RigidBody.ball(1.0, 0.1)], [Plane.inclined()], dt=0.01, mu=0.3)
+
+        def forward(self, position, orientation, velocity, angular_velocity):
+            u = torch.zeros(2, 6).double()
+            return self.scene.step((position, orientation, velocity, angular_velocity), u)
+
+    start = RigidState.at_rest(numbers(0, 0, 0.1, 0, 0, 0.35).view(2, 3))
+    states = lambda count: tuple(x.expand(count, *x.shape) for x in start._replace(velocity=numbers(0, 0, -1).expand(2, 3)))
+    module = Step()
+    program = torch.export.export(module, states(7), dynamic_shapes=({0: torch.export.Dim("batch")},) * 4).module()
+    for count in (0, 1, 7, 9):
+        for got, expected in zip(program(*states(count)), module(*states(count)), strict=True):
+            assert torch.equal(got, expected)
+
+
 def test_what_may_not_be_stepped_has_a_status_where_it_cannot_be_read():
     """Elsewhere it is an error."""
     state, u = SYSTEMS["point mass"][1]
