@@ -3,7 +3,6 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/FuncTorchTLS.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
-#include <ATen/functorch/TensorWrapper.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -302,10 +301,8 @@ std::vector<Tensor> roll_out_scene_adjoint(at::TensorList gradients, at::TensorL
 
 // Whether one of the tensors is mapped by torch.vmap, or is differentiated by torch.func while it is.
 bool is_mapped(at::TensorList tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), [](Tensor x) {
-    while (const auto* const wrapper = at::functorch::maybeGetTensorWrapper(x)) x = wrapper->value();
-    return at::functorch::isBatchedTensor(x);
-  });
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor& x) { return at::functorch::isBatchedTensor(ops::without_wrappers(x)); });
 }
 
 // The numbers (body, ball, 1 for a plane or 0 for a ball, other_body, index) of each ContactPair.
@@ -381,6 +378,9 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
               {at::Tag::pt2_compliant_tag});
   library.impl("_roll_out_scene_adjoint",
                torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(roll_out_scene_adjoint)));
+  library.impl("_roll_out_scene_adjoint",
+               torch::dispatch(c10::DispatchKey::Autograd,
+                               torch::CppFunction::makeFromBoxedFunction<&ops::refuse_derivative>()));
   define("_is_mapped(Tensor[] tensors) -> bool", TORCH_FN(is_mapped));
 
   library.class_<OptionsClass>("RigidOptions")

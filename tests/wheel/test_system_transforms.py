@@ -185,6 +185,25 @@ def test_a_scene_is_made_within_a_compiled_function_if_it_has_one_body():
         two(torch.zeros(2, 3).double(), numbers(0.1)[0], 0.3)
 
 
+def test_derivatives_that_a_transformed_scene_lacks_are_refused():
+    """Second ones, and those of forward mode."""
+    torch._dynamo.reset()
+    scene = SYSTEMS["scene"][0]
+
+    def total(v):
+        return scene.simulate(BALL._replace(velocity=v), torch.zeros(2, 1, 6).double()).velocity_next.square().sum()
+
+    v = BALL.velocity
+    jvp = lambda v: torch.func.jvp(total, (v,), (v,))
+    assert torch.func.hessian(total)(v).any() and jvp(v)[1] != 0
+    with pytest.raises(RuntimeError, match="the derivative of lcp::_roll_out_scene_adjoint cannot be traced"):
+        torch.func.vmap(torch.func.jacrev(torch.func.grad(total)))(v[None])
+    with pytest.raises(RuntimeError, match="the derivative of lcp::_roll_out_scene cannot be traced"):
+        torch.func.vmap(jvp)(v[None])
+    with pytest.raises(Exception, match="the derivative of lcp::_roll_out_scene cannot be traced"):
+        torch.compile(jvp, backend="aot_eager", fullgraph=True)(v)
+
+
 def test_a_scene_is_exported_for_any_batch():
     """Of a ball that falls on a box."""
 

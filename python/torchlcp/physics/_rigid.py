@@ -265,8 +265,8 @@ class RigidScene:
     in the state, u and all tensors, but for status and iterations.
 
     Under torch.compile and torch.func.vmap, simulate and step have derivatives in reverse mode and of the first order,
-    which roll out once more; there a scene of several bodies must be made outside of a compiled function. The other
-    methods cannot be compiled, nor mapped where they choose among contacts.
+    which roll out once more, and raise an error for others; there a scene of several bodies must be made outside of a
+    compiled function. The other methods cannot be compiled, nor mapped where they choose among contacts.
 
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb
         friction, IJNME 39, 1996.
