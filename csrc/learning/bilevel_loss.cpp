@@ -1,9 +1,12 @@
 #include "lcp/learning/bilevel_loss.h"
 
 #include <ATen/ATen.h>
+#include <ATen/functorch/DynamicLayer.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <vector>
 
@@ -56,17 +59,24 @@ Lcp optimality_conditions(const Tensor& G, const Tensor& f, const Tensor& B, con
           at::cat({slope, at::full_like(slope, a.violation), constraint}, -1)};
 }
 
-// The objective at its minimiser, with the derivative of [Danskin]. All arguments have the shape of the whole batch.
+// The objective for each element. All arguments have the shape of the whole batch.
+Tensor objective(const Tensor& G, const Tensor& f, const Tensor& B, const Tensor& beta, const Tensor& lambda,
+                 const Tensor& s, const BilevelWeights& a) {
+  const Tensor error = beta - times(B, lambda);
+  return a.prediction * sum_of_products(error, error) +
+         a.complementarity * sum_of_products(lambda, times(G, lambda) + f) + a.violation * s.sum(-1);
+}
+
+// The objective at its minimiser, with the derivative of [Danskin].
 class Value : public torch::autograd::Function<Value> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& G, const Tensor& f, const Tensor& B,
-                        const Tensor& beta, const Tensor& lambda, const Tensor& s, const Tensor& nu, double a1,
-                        double a2, double a3) {
+                        const Tensor& beta, const Tensor& lambda, const Tensor& s, const Tensor& nu,
+                        const BilevelWeights& a) {
     context->save_for_backward({B, beta, lambda, nu});
-    context->saved_data["a1"] = a1;
-    context->saved_data["a2"] = a2;
-    const Tensor error = beta - times(B, lambda);
-    return a1 * sum_of_products(error, error) + a2 * sum_of_products(lambda, times(G, lambda) + f) + a3 * s.sum(-1);
+    context->saved_data["a1"] = a.prediction;
+    context->saved_data["a2"] = a.complementarity;
+    return objective(G, f, B, beta, lambda, s, a);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
@@ -76,9 +86,16 @@ class Value : public torch::autograd::Function<Value> {
     const Tensor g = incoming[0].unsqueeze(-1);
     const Tensor df = g * (context->saved_data["a2"].toDouble() * lambda - nu);
     const Tensor dbeta = g * (2 * context->saved_data["a1"].toDouble() * (beta - times(B, lambda)));
-    return {products(df, lambda), df, -products(dbeta, lambda), dbeta, {}, {}, {}, {}, {}, {}};
+    return {products(df, lambda), df, -products(dbeta, lambda), dbeta, {}, {}, {}, {}};
   }
 };
+
+// Whether a function of autograd in C++ can have the derivatives that are asked for: it has neither those of torch.func
+// nor forward mode.
+bool can_use_function(std::initializer_list<Tensor> inputs) {
+  return !at::functorch::maybeCurrentDynamicLayer() &&
+         std::none_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x._fw_grad(0).defined(); });
+}
 
 void check(const Tensor& G, const Tensor& f, const Tensor& B, const Tensor& beta, const BilevelWeights& a) {
   const auto weight = [](const char* name, double x, bool valid, const char* range) {
@@ -118,9 +135,14 @@ BilevelLoss bilevel_loss(const Tensor& G, const Tensor& f, const Tensor& B, cons
                      expanded(x, batch, last_dims));
   };
   const Tensor z = kept(result.z, 1);
-  const Tensor value =
-      Value::apply(expanded(G, batch, 2), expanded(f, batch, 1), kept(B, 2), kept(beta, 1), part(z, 0), violation(z),
-                   part(z, last), weights.prediction, weights.complementarity, weights.violation);
+  const Tensor all_G = expanded(G, batch, 2), all_f = expanded(f, batch, 1), all_B = kept(B, 2),
+               all_beta = kept(beta, 1);
+  const Tensor lambda = part(z, 0), s = violation(z);
+  // Without [Danskin] the derivative is the same, since that of the objective by the unknowns vanishes along every
+  // motion of the solution, but it is computed through the derivative of the solution.
+  const Tensor value = can_use_function({G, f, B, beta})
+                           ? Value::apply(all_G, all_f, all_B, all_beta, lambda, s, part(z, last), weights)
+                           : objective(all_G, all_f, all_B, all_beta, lambda, s, weights);
   return {at::where(failed, std::numeric_limits<double>::quiet_NaN(), value), part(result.z, 0), violation(result.z),
           part(result.z, last), result.status};
 }

@@ -1,6 +1,7 @@
 // Operators that are made of others, which modules of tensor code register beside the table of this folder.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <torch/library.h>
 
 #include <cstdint>
@@ -20,12 +21,19 @@ void define_composite(torch::Library& library, const std::string& schema, Functi
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::FuncTorchBatchedDecomposition, function));
 }
 
+/// x without the wrappers of tensors that torch.func differentiates.
+at::Tensor without_wrappers(at::Tensor x);
+
+/// An autograd kernel for what has no derivative under torch.compile and torch.vmap: forward mode throws, and so does a
+/// backward pass through its results.
+void refuse_derivative(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+
 /// The autograd kernel of define_traced_as_one.
 void differentiate_parts(const c10::OperatorHandle& handle, c10::DispatchKeySet keys, torch::jit::Stack* stack);
 
-/// The same for a function that reads numbers of its tensors, which tracing does not have: torch.export keeps the
-/// operator as one. Its parts record its derivatives, but where it is traced with gradients, as torch.compile does, the
-/// backward pass throws.
+/// The same for a function that reads numbers of its tensors, which neither tracing nor torch.vmap has: torch.export
+/// keeps the operator as one, and a rule for torch.vmap is registered elsewhere. Its parts record its derivatives,
+/// but where these numbers cannot be read, derivatives are refused.
 ///   meta: a TORCH_FN of the same arguments whose results have shapes, but no data.
 template <class Function, class Meta>
 void define_traced_as_one(torch::Library& library, const std::string& schema, Function function, Meta meta) {
@@ -33,7 +41,6 @@ void define_traced_as_one(torch::Library& library, const std::string& schema, Fu
   const std::string name = schema.substr(0, schema.find('('));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, function));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Meta, meta));
-  library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::FuncTorchBatchedDecomposition, function));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd,
                                              torch::CppFunction::makeFromBoxedFunction<&differentiate_parts>()));
 }

@@ -3,7 +3,6 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/FuncTorchTLS.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
-#include <ATen/functorch/TensorWrapper.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -23,6 +22,7 @@
 #include "lcp/physics/rotation.h"
 #include "ops/composite.h"
 #include "physics/named_option.h"
+#include "physics/walk_function.h"
 
 namespace lcp::physics {
 namespace {
@@ -70,56 +70,6 @@ RigidFormulation rigid_formulation(const std::string& name) {
 SevenTensors tensors_of(const RigidSolution& found) {
   return {found.next.position, found.next.orientation, found.next.velocity, found.next.angular_velocity,
           found.gamma,         found.status,           found.iterations};
-}
-
-SevenTensors simulate_bodies(const Tensor& position, const Tensor& orientation, const Tensor& velocity,
-                             const Tensor& angular_velocity, const Tensor& u, at::TensorList mass,
-                             at::TensorList inertia, at::TensorList centers, at::TensorList radii, at::TensorList drag,
-                             at::TensorList normals, at::TensorList offsets, const Tensor& gravity, const Tensor& mu,
-                             const Tensor& restitution, const Tensor& stiffness, const Tensor& dissipation, double dt,
-                             const std::string& formulation, std::int64_t substeps, std::int64_t directions,
-                             double tolerance) {
-  const RigidScene scene = scene_of(
-      {mass, inertia, centers, radii, drag, normals, offsets, gravity, mu, restitution, stiffness, dissipation, dt});
-  RigidOptions options;
-  options.formulation = rigid_formulation(formulation);
-  options.substeps = substeps;
-  options.directions.count = directions;
-  options.tolerance = tolerance;
-  return tensors_of(simulate({position, orientation, velocity, angular_velocity}, u, scene, options));
-}
-
-// The results of simulate_bodies without their data. Which balls of two bodies can touch depends on their radii, which
-// tracing does not have; with one body the pairs are its balls and the planes.
-SevenTensors shapes_of_bodies(const Tensor& position, const Tensor& orientation, const Tensor& velocity,
-                              const Tensor& angular_velocity, const Tensor& u, at::TensorList mass,
-                              at::TensorList inertia, at::TensorList centers, at::TensorList radii, at::TensorList drag,
-                              at::TensorList normals, at::TensorList offsets, const Tensor& gravity, const Tensor& mu,
-                              const Tensor& restitution, const Tensor& stiffness, const Tensor& dissipation, double,
-                              const std::string&, std::int64_t, std::int64_t, double) {
-  TORCH_CHECK(mass.size() == 1, "lcp::_simulate_bodies can be traced with one body only; got ", mass.size());
-  at::SymDimVector shape;
-  const auto broadcast = [&](at::TensorList parts, std::int64_t core, std::int64_t first = 0) {
-    for (const Tensor& x : parts) {
-      shape = at::infer_size_symdimvector(shape, x.sym_sizes().slice(first, x.dim() - core - first));
-    }
-  };
-  broadcast({position, orientation, velocity, angular_velocity}, 2);
-  broadcast({u}, 2, 1);
-  for (const at::TensorList parts : {mass, drag, offsets}) broadcast(parts, 0);
-  for (const at::TensorList parts : {radii, normals}) broadcast(parts, 1);
-  for (const at::TensorList parts : {inertia, centers}) broadcast(parts, 2);
-  broadcast({gravity, mu, restitution, stiffness, dissipation}, 1);
-  shape.insert(shape.begin(), u.sym_size(0));
-  const auto empty = [&](std::initializer_list<c10::SymInt> core, at::ScalarType dtype) {
-    at::SymDimVector sizes = shape;
-    sizes.append(core.begin(), core.end());
-    return at::empty_symint(sizes, position.options().dtype(dtype));
-  };
-  const auto number = [&](std::initializer_list<c10::SymInt> core) { return empty(core, position.scalar_type()); };
-  const c10::SymInt impulses = radii[0].sym_size(-1) * (3 * static_cast<std::int64_t>(normals.size()));
-  return {number({1, 3}),     number({1, 4}),       number({1, 3}),      number({1, 3}),
-          number({impulses}), empty({}, at::kChar), empty({}, at::kLong)};
 }
 
 // A RigidScene as a class of TorchScript, with the functions of the scene as its methods. A state is the list of its
@@ -180,11 +130,6 @@ struct OptionsClass : torch::CustomClassHolder {
 using Scene = c10::intrusive_ptr<SceneClass>;
 using Options = c10::intrusive_ptr<OptionsClass>;
 
-SevenTensors simulate_scene(const Scene& self, const std::vector<Tensor>& state, const Tensor& u,
-                            const Options& options) {
-  return tensors_of(simulate(rigid_state(state), u, self->scene, options->options));
-}
-
 FourTensors certify_scene(const Scene& self, const std::vector<Tensor>& state, const Tensor& u,
                           const std::vector<Tensor>& rollout, const Options& options, double tolerance) {
   TORCH_CHECK(rollout.size() == 7, "rollout must be 7 tensors; got ", rollout.size());
@@ -199,6 +144,9 @@ FourTensors contacts_of_scene(const Scene& self, const std::vector<Tensor>& stat
   return {found.gap, found.J, found.normal, found.point};
 }
 
+// The places of the first tensors of a rollout; from kBodies on are those of the scene.
+enum Place : std::size_t { kPosition, kOrientation, kVelocity, kAngularVelocity, kForces, kBodies };
+
 // A rollout as an operator that transforms do not look into, of a scene that is one list of tensors: the state, u, for
 // each body its mass, inertia, centers, radii and drag, for each plane its normal and offset, gravity, mu, restitution
 // and, where there are five behind the planes, stiffness and dissipation. Plane k is fixed to plane_bodies[k] and can
@@ -206,9 +154,9 @@ FourTensors contacts_of_scene(const Scene& self, const std::vector<Tensor>& stat
 struct SceneRollout {
   SceneRollout(at::TensorList x, std::int64_t bodies, at::IntArrayRef plane_bodies, at::IntArrayRef touches,
                at::IntArrayRef touch_counts, double dt) {
-    state = {x[0], x[1], x[2], x[3]};
-    u = x[4];
-    std::size_t next = 5;
+    state = {x[kPosition], x[kOrientation], x[kVelocity], x[kAngularVelocity]};
+    u = x[kForces];
+    std::size_t next = kBodies;
     for (std::int64_t k = 0; k < bodies; ++k, next += 5) {
       scene.bodies.push_back({x[next], x[next + 1], x[next + 2], x[next + 3], x[next + 4]});
     }
@@ -243,6 +191,66 @@ SevenTensors roll_out_scene(at::TensorList x, std::int64_t bodies, at::IntArrayR
                                                      angle, kappa, ties, tolerance, sigma, beta));
   // In the order in memory that a compiler expects of an operator that it does not look into.
   return std::apply([](const auto&... result) { return SevenTensors{result.contiguous()...}; }, tensors_of(found));
+}
+
+// The shapes of its results, without data.
+SevenTensors shapes_of_rollout(at::TensorList x, std::int64_t bodies, at::IntArrayRef plane_bodies, at::IntArrayRef,
+                               at::IntArrayRef, std::int64_t pairs, double, const std::string&, std::int64_t,
+                               std::optional<double>, double, std::int64_t, double, double, const std::string&,
+                               std::optional<double>, double, double) {
+  std::vector<std::int64_t> core_dims = {2, 2, 2, 2, 2};  // the dimensions behind those of the batch
+  for (std::int64_t k = 0; k < bodies; ++k) core_dims.insert(core_dims.end(), {0, 2, 2, 1, 0});
+  for (std::size_t k = 0; k < plane_bodies.size(); ++k) core_dims.insert(core_dims.end(), {1, 0});
+  core_dims.resize(x.size(), 1);
+  at::SymDimVector shape;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    const std::int64_t rows = k == kForces ? 1 : 0;
+    TORCH_CHECK(x[k].dim() >= core_dims[k] + rows, "tensor ", k, " of a rollout must have at least ",
+                core_dims[k] + rows, " dimensions; got ", x[k].sym_sizes());
+    shape = at::infer_size_symdimvector(shape, x[k].sym_sizes().slice(rows, x[k].dim() - core_dims[k] - rows));
+  }
+  shape.insert(shape.begin(), x[kForces].sym_size(0));
+  const auto empty = [&](std::initializer_list<c10::SymInt> core, at::ScalarType dtype) {
+    at::SymDimVector sizes = shape;
+    sizes.append(core.begin(), core.end());
+    return at::empty_symint(sizes, x[kForces].options().dtype(dtype));
+  };
+  const auto number = [&](std::initializer_list<c10::SymInt> core) { return empty(core, x[kVelocity].scalar_type()); };
+  return {number({bodies, 3}), number({bodies, 4}),  number({bodies, 3}), number({bodies, 3}),
+          number({3 * pairs}), empty({}, at::kChar), empty({}, at::kLong)};
+}
+
+// The same of lists of the parts of bodies and of fixed planes that touch all of them, as files of models call it.
+SevenTensors simulate_bodies(const Tensor& position, const Tensor& orientation, const Tensor& velocity,
+                             const Tensor& angular_velocity, const Tensor& u, at::TensorList mass,
+                             at::TensorList inertia, at::TensorList centers, at::TensorList radii, at::TensorList drag,
+                             at::TensorList normals, at::TensorList offsets, const Tensor& gravity, const Tensor& mu,
+                             const Tensor& restitution, const Tensor& stiffness, const Tensor& dissipation, double dt,
+                             const std::string& formulation, std::int64_t substeps, std::int64_t directions,
+                             double tolerance) {
+  const RigidScene scene = scene_of(
+      {mass, inertia, centers, radii, drag, normals, offsets, gravity, mu, restitution, stiffness, dissipation, dt});
+  // Which balls of two bodies can touch depends on their radii.
+  TORCH_CHECK(mass.size() == 1 || std::all_of(radii.begin(), radii.end(), can_read),
+              "lcp::_simulate_bodies can be traced with one body only; got ", mass.size());
+  std::vector<Tensor> x = {position, orientation, velocity, angular_velocity, u};
+  for (const RigidBody& body : scene.bodies) {
+    x.insert(x.end(), {body.mass, body.inertia, body.centers, body.radii, body.drag});
+  }
+  for (const Plane& plane : scene.planes) x.insert(x.end(), {plane.normal, plane.offset});
+  x.insert(x.end(), {gravity, mu, restitution, stiffness, dissipation});
+  const auto bodies = static_cast<std::int64_t>(mass.size());
+  const std::vector<std::int64_t> fixed(scene.planes.size(), -1), counts(scene.planes.size(), bodies);
+  std::vector<std::int64_t> touches;  // all of them by their numbers, since AOTInductor cannot pass an empty list
+  for (std::size_t k = 0; k < scene.planes.size(); ++k) {
+    for (std::int64_t body = 0; body < bodies; ++body) touches.push_back(body);
+  }
+  static const auto roll_out = operator_named<decltype(roll_out_scene)>("lcp::_roll_out_scene");
+  const RigidOptions defaults;
+  return roll_out.call(x, bodies, fixed, touches, counts, static_cast<std::int64_t>(contact_pairs(scene).size()), dt,
+                       formulation, substeps, defaults.bounce_threshold, defaults.stabilization, directions,
+                       defaults.directions.angle, defaults.kappa, defaults.ties, tolerance,
+                       defaults.regularization.sigma, defaults.regularization.beta);
 }
 
 // Within this no transform of torch.func is active, as for a kernel of plain tensors that differentiates by itself, and
@@ -293,10 +301,8 @@ std::vector<Tensor> roll_out_scene_adjoint(at::TensorList gradients, at::TensorL
 
 // Whether one of the tensors is mapped by torch.vmap, or is differentiated by torch.func while it is.
 bool is_mapped(at::TensorList tensors) {
-  return std::any_of(tensors.begin(), tensors.end(), [](Tensor x) {
-    while (const auto* const wrapper = at::functorch::maybeGetTensorWrapper(x)) x = wrapper->value();
-    return at::functorch::isBatchedTensor(x);
-  });
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const Tensor& x) { return at::functorch::isBatchedTensor(ops::without_wrappers(x)); });
 }
 
 // The numbers (body, ball, 1 for a plane or 0 for a ball, other_body, index) of each ContactPair.
@@ -336,15 +342,14 @@ FourTensors bodies_at_rest(const Tensor& position) {
 
 TORCH_LIBRARY_FRAGMENT(lcp, library) {
   const auto define = [&](const char* schema, auto function) { ops::define_composite(library, schema, function); };
-  ops::define_traced_as_one(
-      library,
+  define(
       "_simulate_bodies(Tensor position, Tensor orientation, Tensor velocity, Tensor angular_velocity, Tensor u, "
       "Tensor[] mass, Tensor[] inertia, Tensor[] centers, Tensor[] radii, Tensor[] drag, Tensor[] normals, "
       "Tensor[] offsets, "
       "Tensor gravity, Tensor mu, Tensor restitution, Tensor stiffness, Tensor dissipation, float dt, *, "
       "str formulation, int substeps, int directions, float tolerance) -> (Tensor position, Tensor orientation, "
       "Tensor velocity, Tensor angular_velocity, Tensor gamma, Tensor status, Tensor iterations)",
-      TORCH_FN(simulate_bodies), TORCH_FN(shapes_of_bodies));
+      TORCH_FN(simulate_bodies));
   define("_ball(Tensor mass, Tensor radius) -> (Tensor inertia, Tensor centers, Tensor radii)", TORCH_FN(ball));
   define("_box(Tensor mass, Tensor size) -> (Tensor inertia, Tensor centers, Tensor radii)", TORCH_FN(box));
   define("_inclined_plane(Tensor slope, Tensor height) -> (Tensor normal, Tensor offset)", TORCH_FN(inclined_plane));
@@ -363,17 +368,19 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
       "Tensor[] x, int bodies, int[] plane_bodies, int[] touches, int[] touch_counts, int pairs, float dt, "
       "str formulation, int substeps, float? bounce_threshold, float stabilization, int directions, float angle, "
       "float kappa, str ties, float? tolerance, float sigma, float beta)";
-  library.def(("_roll_out_scene(" + scene +
-               " -> (Tensor position, Tensor orientation, Tensor velocity, Tensor angular_velocity, Tensor gamma, "
-               "Tensor status, Tensor iterations)")
-                  .c_str(),
-              {at::Tag::pt2_compliant_tag});
-  library.impl("_roll_out_scene",
-               torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(roll_out_scene)));
+  ops::define_traced_as_one(
+      library,
+      "_roll_out_scene(" + scene +
+          " -> (Tensor position, Tensor orientation, Tensor velocity, Tensor angular_velocity, Tensor gamma, "
+          "Tensor status, Tensor iterations)",
+      TORCH_FN(roll_out_scene), TORCH_FN(shapes_of_rollout));
   library.def(("_roll_out_scene_adjoint(Tensor[] gradients, " + scene + " -> Tensor[]").c_str(),
               {at::Tag::pt2_compliant_tag});
   library.impl("_roll_out_scene_adjoint",
                torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(roll_out_scene_adjoint)));
+  library.impl("_roll_out_scene_adjoint",
+               torch::dispatch(c10::DispatchKey::Autograd,
+                               torch::CppFunction::makeFromBoxedFunction<&ops::refuse_derivative>()));
   define("_is_mapped(Tensor[] tensors) -> bool", TORCH_FN(is_mapped));
 
   library.class_<OptionsClass>("RigidOptions")
@@ -384,7 +391,6 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
                        SceneClass::List, SceneClass::List, std::vector<std::int64_t>,
                        std::vector<std::vector<std::int64_t>>, double, Tensor, Tensor, Tensor, std::optional<Tensor>,
                        std::optional<Tensor>>())
-      .def("simulate", &simulate_scene)
       .def("certify", &certify_scene)
       .def("contacts", &contacts_of_scene)
       .def("contact_pairs", &pairs_of_scene)

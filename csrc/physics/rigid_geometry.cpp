@@ -54,6 +54,7 @@ std::vector<ContactPair> contact_pairs(const RigidScene& scene) {
       }
     }
   }
+  if (bodies == 1) return pairs;  // Tracing cannot read the numbers below.
   std::vector<std::vector<bool>> is_point;
   for (const RigidBody& body : scene.bodies) {
     std::vector<bool>& of_body = is_point.emplace_back();

@@ -56,9 +56,9 @@ class _Step(torch.nn.Module):
 
     def __init__(self, model: torch.jit.ScriptModule):
         super().__init__()
-        step = getattr(model, "step", None)
-        if not isinstance(step, torch.ScriptMethod):
+        if not isinstance(getattr(model, "step", None), torch.ScriptMethod):
             raise ValueError("the model has no method `step`")
+        step: Any = model.step
         for name, parameter in model.named_parameters():
             self.register_parameter(name, torch.nn.Parameter(parameter.detach(), parameter.requires_grad))
         for name, buffer in model.named_buffers():
@@ -81,9 +81,10 @@ class _Step(torch.nn.Module):
                 self.constants[outputs[0]] = getattr(model, node.s("name"))
         # The inputs have names by which a program can be called, as the model can.
         self.names = [argument.name for argument in step.schema.arguments[1:]]
-        self.forward = lambda *inputs: self.run(inputs)
+        forward: Any = lambda *inputs: self.run(inputs)
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        self.forward.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in self.names])
+        forward.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in self.names])
+        self.forward = forward
 
     def run(self, inputs: tuple[torch.Tensor, ...]) -> Any:
         values = {**self.constants, **{value: getattr(self, name) for value, name in self.tensors.items()}}
@@ -135,7 +136,7 @@ def attributes_of(model: torch.jit.ScriptModule) -> dict[str, float]:
     return {name: value for name, value in found.items() if isinstance(value, (int, float))}
 
 
-def compile_package(program: torch.export.ExportedProgram, path: str | os.PathLike, attributes: dict[str, float]) -> None:
+def compile_package(program: torch.export.ExportedProgram, path: str | os.PathLike[str], attributes: dict[str, float]) -> None:
     """Compiles a program into a package of AOTInductor, which runs in C++ and in Python. It has no gradients.
 
     A compiler for C++ must be installed. The package is for processors that have the instruction sets of this one.

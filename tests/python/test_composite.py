@@ -58,5 +58,5 @@ def test_it_is_compiled_as_one_operator_without_a_derivative():
     start, mu = state(2), tensor([0.4])
     compiled = torch.compile(lambda mu: roll_out(start, mu)[0].sum(), backend="aot_eager", fullgraph=True)
     assert_same(compiled(mu), roll_out(start, mu)[0].sum())
-    with pytest.raises(RuntimeError, match="the derivative of lcp::_simulate_bodies cannot be traced"):
+    with pytest.raises(RuntimeError, match="the derivative of lcp::_roll_out_scene cannot be traced"):
         compiled(mu.requires_grad_()).backward()

@@ -60,6 +60,25 @@ def test_document(run, document):
     run("".join(snippets(document)))
 
 
+def code_lines(text):
+    lines = [re.sub(r" *#.*", "", line).strip() for line in text.splitlines()]
+    return [line for line in lines if line]
+
+
+def test_excerpts_are_lines_of_examples():
+    """Blocks of py, which are not run here; the examples are run by test_examples.py."""
+    examples = [code_lines(path.read_text()) for path in (ROOT / "examples").glob("*.py")]
+    texts = [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
+    excerpts = [excerpt for text in texts for excerpt in re.findall(r"^```py\n(.*?)^```$", text, re.M | re.S)]
+
+    def is_of(example, excerpt):
+        rest = iter(example)
+        return all(line in rest for line in excerpt)
+
+    strange = [excerpt for excerpt in excerpts if not any(is_of(example, code_lines(excerpt)) for example in examples)]
+    assert excerpts and not strange
+
+
 @pytest.mark.parametrize("document", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_named_files_exist(document):
     named = re.findall(r"`((?:csrc|include|models|training|tests|docs|script)/[\w./]+)`", (ROOT / document).read_text())

@@ -200,16 +200,34 @@ def test_what_is_no_sequence_of_operators_is_refused(export, module, message):
         export.export_model(torch.jit.script(module()))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.stem)
-def test_a_package_steps_as_the_model_does(export, tmp_path, path):
-    """Up to rounding, since compiled code may add in another order. The test of the installed package runs one in C++."""
-    model = torch.jit.load(path)
-    export.compile_package(export.export_model(model), tmp_path / "model_aoti.pt2", export.attributes_of(model))
-    package = torch._inductor.aoti_load_package(str(tmp_path / "model_aoti.pt2"))
-    assert float(package.get_metadata()["dt"]) == model.dt
+def assert_package_steps_as(model, export, folder, error):
+    """Up to rounding, since compiled code may add in another order."""
+    attributes = export.attributes_of(model)
+    export.compile_package(export.export_model(model), folder / "model_aoti.pt2", attributes)
+    package = torch._inductor.aoti_load_package(str(folder / "model_aoti.pt2"))
+    metadata = package.get_metadata()
+    assert {name: float(metadata[name]) for name in attributes} == attributes
     for batch in (0, 1, 2, 1000):
         inputs = inputs_of(model, batch)
         with torch.no_grad():
-            for a, b in zip(package(*inputs), model.step(*inputs)):
-                torch.testing.assert_close(a, b, rtol=1e-13, atol=1e-13)
+            for a, b in zip(package(*inputs), model.step(*inputs), strict=True):
+                torch.testing.assert_close(a, b, rtol=error, atol=error)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", PRETRAINED, ids=lambda path: path.stem)
+def test_a_package_steps_as_the_model_does(export, tmp_path, path):
+    """The test of the installed package runs one in C++."""
+    assert_package_steps_as(torch.jit.load(path), export, tmp_path, 1e-13)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["exact_cone", "polyhedral", "compliant", "network"])
+def test_a_package_steps_as_the_model_of_tosses_does(export, build, run, tmp_path, kind):
+    """A step of a cube solves contacts to a tolerance."""
+    if not (build / "bin" / "train_tosses").exists():
+        pytest.skip("train_tosses is not built")
+    flags = ("--model", "network") if kind == "network" else ("--contact", kind, "--learn", "mu", "side")
+    result = run("train_tosses", "--simulated", 12, "--window", 20, "--iterations", 1, *flags, "--out", "out", "--quiet")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert_package_steps_as(torch.jit.load(tmp_path / "out" / "model.pt"), export, tmp_path, 1e-9)

@@ -34,8 +34,8 @@ struct BilevelLoss {
 ///
 ///   dV/df = a2 lambda - nu,  dV/dG = dV/df lambda',  dV/dbeta = 2 a1 (beta - B lambda) = r,  dV/dB = -r lambda'
 ///
-/// where r stands for dV/dbeta. If lambda or nu is not unique, those found are used. The second
-/// derivative is obtained through the derivative of the solution.
+/// where r stands for dV/dbeta. If lambda or nu is not unique, those found are used. The second derivative is obtained
+/// through the derivative of the solution, and so is the first one in forward mode and under torch.func.
 ///
 /// The problem is convex if a1 B'B + a2 (G + G') / 2 is positive semidefinite; otherwise V belongs to a stationary
 /// point. The status is kInfeasible where the objective is unbounded below, as it is for a friction cone with f_3 < 0,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 import torch
 from torch import Tensor
 
-from torchlcp.physics._rigid_transforms import Rollout
+from torchlcp.physics._rigid_transforms import TransformedRollout
 from torchlcp.physics._system import System, check_number, first_step, parameter
 
 if TYPE_CHECKING:
@@ -245,10 +245,6 @@ def _all_options(options: RigidOptions) -> list[Any]:
     return list({**_DEFAULTS, **options}.values())
 
 
-def _compiled_options(options: RigidOptions) -> Any:
-    return torch.classes.lcp.RigidOptions(*_all_options(options))
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class RigidScene:
     """B bodies, the planes that they may touch, and the parameters of their motion, stepped in time.
@@ -269,8 +265,8 @@ class RigidScene:
     in the state, u and all tensors, but for status and iterations.
 
     Under torch.compile and torch.func.vmap, simulate and step have derivatives in reverse mode and of the first order,
-    which roll out once more; there a scene of several bodies must be made outside of a compiled function. The other
-    methods cannot be compiled, nor mapped where they choose among contacts.
+    which roll out once more, and raise an error for others; there a scene of several bodies must be made outside of a
+    compiled function. The other methods cannot be compiled, nor mapped where they choose among contacts.
 
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb
         friction, IJNME 39, 1996.
@@ -304,33 +300,6 @@ class RigidScene:
         unreadable = torch.compiler.is_compiling() or torch.ops.lcp._is_mapped([body.radii for body in self.bodies])
         return None if unreadable else len(self._compiled().contact_pairs())
 
-    def _roll_out(self, state: State, u: Tensor, options: RigidOptions) -> RigidSolution:
-        """simulate, by an operator that transforms do not look into."""
-        if self._pairs is None and torch.compiler.is_compiling():
-            raise RuntimeError("a scene of several bodies must be made outside of a compiled function")
-        of_bodies = [getattr(body, field.name) for body in self.bodies for field in dataclasses.fields(body)]
-        of_planes = [x for plane in self.planes for x in (plane.normal, plane.offset)]
-        contact = [x for x in (self.gravity, self.mu, self.restitution, self.stiffness, self.dissipation) if x is not None]
-        touches = [list(plane.touches) for plane in self.planes]
-        others = (
-            len(self.bodies),
-            [plane.body for plane in self.planes],
-            [body for of_plane in touches for body in of_plane],
-            [len(of_plane) for of_plane in touches],
-            self._pairs or 0,
-            self.dt,
-            *_all_options(options),
-        )
-        tensors = [*state, u, *of_bodies, *of_planes, *contact]
-        if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
-            differentiable: Any = Rollout.apply
-            return RigidSolution(*differentiable(others, *tensors))
-        return RigidSolution(*torch.ops.lcp._roll_out_scene(tensors, *others))
-
-    def _tensors(self) -> list[Tensor]:
-        parts = [*self.bodies, *self.planes, self]
-        return [x for part in parts for x in vars(part).values() if isinstance(x, Tensor)]
-
     def _compiled(self) -> Any:
         of_bodies = [[getattr(body, field.name) for body in self.bodies] for field in dataclasses.fields(RigidBody)]
         of_planes = [[getattr(plane, field.name) for plane in self.planes] for field in dataclasses.fields(Plane)]
@@ -349,9 +318,28 @@ class RigidScene:
         Raises:
             RuntimeError: a shape, dtype or option does not fit.
         """
-        if torch.compiler.is_compiling() or torch.ops.lcp._is_mapped([*state, u, *self._tensors()]):
-            return self._roll_out(state, u, options)
-        return RigidSolution(*self._compiled().simulate(list(state), u, _compiled_options(options)))
+        if self._pairs is None and torch.compiler.is_compiling():
+            raise RuntimeError("a scene of several bodies must be made outside of a compiled function")
+        of_bodies = [getattr(body, field.name) for body in self.bodies for field in dataclasses.fields(body)]
+        of_planes = [x for plane in self.planes for x in (plane.normal, plane.offset)]
+        contact = [x for x in (self.gravity, self.mu, self.restitution, self.stiffness, self.dissipation) if x is not None]
+        # All bodies by their indices, since AOTInductor cannot pass an empty list.
+        touches = [plane.touches or range(len(self.bodies)) for plane in self.planes]
+        tensors = [*RigidState(*state), u, *of_bodies, *of_planes, *contact]
+        others = (
+            len(self.bodies),
+            [plane.body for plane in self.planes],
+            [body for of_plane in touches for body in of_plane],
+            [len(of_plane) for of_plane in touches],
+            self._pairs or 0,
+            self.dt,
+            *_all_options(options),
+        )
+        transformed = torch.compiler.is_compiling() or torch.ops.lcp._is_mapped(tensors)
+        if transformed and torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+            differentiable: Any = TransformedRollout.apply
+            return RigidSolution(*differentiable(others, *tensors))
+        return RigidSolution(*torch.ops.lcp._roll_out_scene(tensors, *others))
 
     def step(self, state: State, u: Tensor, **options: Unpack[RigidOptions]) -> RigidSolution:
         """One row of forces, u [..., B, 6], as simulate; returns tensors [...]."""
@@ -371,7 +359,7 @@ class RigidScene:
         Args:
             certificate_tolerance: a row is kinked where its margin is at most this.
         """
-        compiled = _compiled_options(options)
+        compiled = torch.classes.lcp.RigidOptions(*_all_options(options))
         return RigidCertificate(
             *self._compiled().certify(list(state), u, list(rollout), compiled, certificate_tolerance)
         )

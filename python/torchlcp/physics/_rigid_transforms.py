@@ -1,7 +1,7 @@
 """Rollouts of rigid scenes as operators that torch.compile and torch.func.vmap do not look into.
 
 Which contacts a step solves depends on numbers, which these transforms cannot read. The operators are compiled; here are
-the shapes of their results, their rules for torch.func.vmap, and the function of autograd that has one as its derivative.
+their rules for torch.func.vmap, and the function of autograd that has one as the derivative of the other.
 A scene is one list of tensors, in the order of lcp::_roll_out_scene: the state, u, (mass, inertia, centers, radii, drag)
 of each body, (normal, offset) of each plane, gravity, mu, restitution and, if there are any, stiffness and dissipation.
 """
@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 _NAME, _ADJOINT = "lcp::_roll_out_scene", "lcp::_roll_out_scene_adjoint"
-_RESULTS = (2, 2, 2, 2, 1, 0, 0)  # the dimensions of each result behind those of rows and of the batch
 _DIFFERENTIABLE = 5  # so many of the results, the first
 
 
@@ -31,24 +30,15 @@ def _batch(tensors: list[Tensor], bodies: int, planes: int) -> list[tuple[int, .
     return shapes
 
 
-def _shapes(tensors: list[Tensor], bodies: int, plane_bodies: list[int], *more: Any) -> tuple[Tensor, ...]:
-    pairs = more[2]
-    like, u = tensors[2], tensors[4]
-    first = (u.shape[0], *torch.broadcast_shapes(*_batch(tensors, bodies, len(plane_bodies))))
-
-    def new(*last: int, dtype: torch.dtype = like.dtype) -> Tensor:
-        return like.new_empty((*first, *last), dtype=dtype)
-
-    next_state = (new(bodies, 3), new(bodies, 4), new(bodies, 3), new(bodies, 3))
-    return (*next_state, new(3 * pairs), new(dtype=torch.int8), new(dtype=torch.int64))
-
-
 def _shapes_of_adjoint(gradients: list[Tensor], tensors: list[Tensor], *more: Any) -> list[Tensor]:
     return [torch.empty_like(x, memory_format=torch.contiguous_format) for x in tensors]
 
 
-class Rollout(torch.autograd.Function):
-    """lcp::_roll_out_scene of tensors, after a tuple of its other arguments."""
+class TransformedRollout(torch.autograd.Function):
+    """lcp::_roll_out_scene of tensors, after a tuple of its other arguments, with a derivative under these transforms.
+
+    Elsewhere the operator has derivatives of its own, of every order.
+    """
 
     generate_vmap_rule = True
 
@@ -130,7 +120,6 @@ def _vmap_of_adjoint(
     return of_each, places
 
 
-torch.library.register_fake(_NAME)(_shapes)
 torch.library.register_fake(_ADJOINT)(_shapes_of_adjoint)
 torch.library.register_vmap(_NAME, _vmap)
 torch.library.register_vmap(_ADJOINT, _vmap_of_adjoint)

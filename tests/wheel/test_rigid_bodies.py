@@ -1,0 +1,129 @@
+"""Rigid bodies of torchlcp.physics."""
+
+import math
+
+import pytest
+import torch
+from systems import BALL, G, SCENE, numbers
+
+from torchlcp import Status, physics
+from torchlcp.physics import Plane, RigidBody, RigidScene, RigidState
+
+
+def test_a_ball_falls_and_rebounds():
+    """From 0.2 m above the ground, e = 1/2: the height at the next apex is a quarter of it."""
+    scene = RigidScene([RigidBody.ball(2.0, 0.1)], [Plane.inclined()], dt=0.002, mu=0.3, restitution=0.5)
+    start = RigidState.at_rest(numbers(0, 0, 0.3).view(1, 3))
+    rollout = scene.simulate(start, torch.zeros(300, 1, 6).double())
+    assert (rollout.status == Status.SOLVED).all()
+    fall = int(math.sqrt(2 * 0.2 / G) / 0.002)
+    z = rollout.position_next[:, 0, 2]
+    torch.testing.assert_close(rollout.velocity_next[fall - 2, 0, 2].item(), -(fall - 1) * 0.002 * G)
+    assert z[fall + 1 :].max().item() - 0.1 == pytest.approx(0.05, rel=0.05)
+    assert scene.energy(start).item() == pytest.approx(2 * G * 0.3)
+
+
+def test_a_body_has_drag_and_a_scene_gravity_of_any_direction():
+    scene = RigidScene([RigidBody(2.0, torch.eye(3).double(), torch.zeros(0, 3).double(), torch.zeros(0).double(), drag=4.0)],
+                       [], dt=0.01, mu=0.0, gravity=(0.0, 2.0, 0.0))
+    step = scene.step(BALL, torch.zeros(1, 6).double())
+    assert step.velocity_next[0].tolist() == pytest.approx([3 * (1 - 4 * 0.01 / 2), 0.02, 0])
+    assert step.gamma.shape == (0,) and scene.contact_pairs() == []
+
+
+@pytest.mark.parametrize("formulation", ["exact_cone", "polyhedral", "compliant"])
+def test_a_ball_slides_and_begins_to_roll(formulation):
+    rollout = SCENE.simulate(BALL, torch.zeros(5, 1, 6).double(), formulation=formulation)
+    assert (rollout.status == Status.SOLVED).all()
+    friction, normal = rollout.gamma[:, :2].norm(dim=-1), rollout.gamma[:, 2]
+    torch.testing.assert_close(friction, 0.3 * normal)
+    v_x, spin = rollout.velocity_next[-1, 0, 0], rollout.angular_velocity_next[-1, 0].norm()
+    assert v_x.item() == pytest.approx(3 - friction.sum().item() / 2)
+    assert spin.item() == pytest.approx(friction.sum().item() / (0.4 * 2 * 0.1))
+    if formulation != "compliant":
+        assert v_x.item() == pytest.approx(3 - 0.3 * G * 0.05)
+
+
+def test_the_gradient_of_a_scene_is_that_of_differences():
+    velocity, mu, restitution, radius = (x.requires_grad_() for x in (
+        numbers(3, 0.5, -2).view(1, 3), numbers(0.3), numbers(0.5), torch.tensor(0.1).double()))
+
+    def end(velocity, mu, restitution, radius):
+        scene = RigidScene([RigidBody.ball(2.0, radius)], [Plane.inclined()], dt=0.01, mu=mu, restitution=restitution)
+        start = RigidState.at_rest(numbers(0, 0, 0.13).view(1, 3))._replace(velocity=velocity)
+        rollout = scene.simulate(start, torch.zeros(4, 1, 6).double())
+        return rollout.position_next, rollout.velocity_next, rollout.angular_velocity_next
+
+    assert torch.autograd.gradcheck(end, (velocity, mu, restitution, radius))
+
+
+def test_a_scene_is_the_operator_that_files_of_models_call():
+    body, plane = SCENE.bodies[0], SCENE.planes[0]
+    bodies = [[getattr(body, name)] for name in ("mass", "inertia", "centers", "radii", "drag")]
+    contact = [getattr(SCENE, name) for name in ("gravity", "mu", "restitution", "stiffness", "dissipation")]
+    u = torch.zeros(3, 1, 6).double()
+    expected = torch.ops.lcp._simulate_bodies(
+        *BALL, u, *bodies, [plane.normal], [plane.offset], *contact, SCENE.dt, formulation="exact_cone", substeps=2,
+        directions=4, tolerance=1e-9)
+    for got, x in zip(SCENE.simulate(BALL, u, substeps=2), expected, strict=True):
+        assert torch.equal(got, x)
+
+
+def test_a_box_touches_by_its_corners_and_carries_another():
+    box = RigidBody.box(1.0, (0.2, 0.2, 0.1))
+    assert box.centers.abs().amax(0).tolist() == pytest.approx([0.1, 0.1, 0.05]) and box.centers.shape == (8, 3)
+    assert box.inertia.diagonal().tolist() == pytest.approx([0.05 / 12, 0.05 / 12, 0.08 / 12])
+    top = Plane(numbers(0, 0, 1), numbers(0.05).squeeze(0), body=0, touches=(1,))
+    scene = RigidScene([box, RigidBody.ball(2.0, 0.1)], [Plane.inclined(), top], dt=0.01, mu=0.5)
+    start = RigidState.at_rest(numbers(0, 0, 0.05, 0, 0, 0.2).view(2, 3))
+    pairs = scene.contact_pairs()
+    assert sum(pair.touches_plane and pair.other_body == -1 for pair in pairs) == 9  # 8 corners and the ball
+    on_top = [k for k, pair in enumerate(pairs) if pair.touches_plane and pair.other_body == 0]
+    assert [pairs[k].body for k in on_top] == [1] and pairs[on_top[0]].other_index == 1
+    contacts = scene.contacts(start)
+    assert contacts.gap[on_top].item() == pytest.approx(0, abs=1e-12) and contacts.J.shape == (3 * len(pairs), 12)
+    assert contacts.normal[on_top].tolist() == [pytest.approx([0, 0, 1])]
+    step = scene.step(start, torch.zeros(2, 6).double())
+    assert step.velocity_next.abs().max() < 1e-9
+    assert step.gamma.view(-1, 3)[on_top, 2].item() == pytest.approx(0.02 * G)
+    torch.testing.assert_close(scene.mass_matrix()[6:9, 6:9], 2 * torch.eye(3).double())
+
+
+def test_options_of_a_scene_act():
+    u = numbers(0, 0, 0, 0, 0, 0).view(1, 1, 6)
+    fast = BALL._replace(velocity=numbers(3, 0, -1).view(1, 3))
+    rebound = lambda **options: SCENE.simulate(fast, u, **options).velocity_next[0, 0, 2].item()
+    assert rebound() > 0.3 and rebound(bounce_threshold=5.0) == pytest.approx(0)
+    rotated = SCENE.simulate(BALL, u, formulation="polyhedral", directions=3, angle=0.5)
+    assert rotated.velocity_next[0, 0, 1].abs() > 1e-4  # none of the three directions is opposite to the motion
+    coarse = SCENE.simulate(BALL, u, substeps=4)
+    torch.testing.assert_close(coarse.next.position[0], SCENE.simulate(BALL, u.expand(4, 1, 6)).next.position[-1])
+    sunk = BALL._replace(position=numbers(0, 0, 0.09).view(1, 3))
+    assert SCENE.simulate(sunk, u, stabilization=0.0).velocity_next[0, 0, 2].item() == pytest.approx(0, abs=1e-12)
+    found = SCENE.certify(BALL, u, SCENE.simulate(BALL, u))
+    assert found.residual.max() < 1e-9 and found.margin.shape == (1,) and found.unsolved == 0
+
+
+def test_rotations():
+    axis = numbers(0.3, -0.2, 0.5)
+    q = physics.rotation_by(axis)
+    angle = axis.norm()
+    torch.testing.assert_close(q, torch.cat([(angle / 2).cos().view(1), (angle / 2).sin() * axis / angle]))
+    R = physics.rotation_matrix(q)
+    cross = torch.linalg.cross(axis.expand(3, 3), torch.eye(3).double()).T  # cross @ x = axis x x
+    torch.testing.assert_close(R, torch.matrix_exp(cross))
+    torch.testing.assert_close(R @ axis, axis)
+    torch.testing.assert_close(physics.turned(numbers(1, 0, 0, 0), axis), q)
+    more = numbers(0, 0, 0.1)
+    torch.testing.assert_close(physics.rotation_between(q, physics.turned(q, more)), physics.rotation_by(more))
+    assert physics.angle_between(numbers(1, 0, 0, 0), q).item() == pytest.approx(angle.item())
+
+
+def test_a_body_free_of_torques_keeps_its_energy_and_momentum():
+    inertia, omega = torch.diag(numbers(1.0, 2.0, 3.0)), numbers(0.3, 2.0, 0.1)
+    after = physics.gyroscopic(omega, inertia, 0.1)
+    L, L_after = inertia @ omega, inertia @ after
+    assert (L_after @ after).item() == pytest.approx((L @ omega).item(), rel=1e-12)
+    assert L_after.norm().item() == pytest.approx(L.norm().item(), rel=1e-12)
+    middle = (omega + after) / 2
+    torch.testing.assert_close(inertia @ (after - omega) / 0.1, torch.linalg.cross(inertia @ middle, middle))
