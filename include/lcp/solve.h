@@ -25,7 +25,7 @@ struct SolveOptions {
   std::optional<at::Tensor> sizes = {};
 
   /// An enumerator such as Method::kLemke, or its name, "lemke". With the default, every LCP of n <= 10 that has a
-  /// solution at a nonsingular basis is solved.
+  /// solution is solved, up to rounding and the range of the dtype.
   NameOf<Method, method_name> method = Method::kAuto;
 
   /// An enumerator such as Ties::kActive, or its name, "active".
