@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lcp/solve_mixed.h"
+#include "ops/torch_versions.h"
 #include "physics/stepping.h"
 #include "physics/walk.h"
 
@@ -195,7 +196,7 @@ SlidingBlockStep exact_step(const Tensor& v, const Tensor& u, const SlidingBlock
   const Tensor free = free_velocity(v, u, block);
   const Tensor v_next = soft_threshold(free, block.dt * block.mu * block.gravity);
   const Tensor friction = block.mass * (v_next - free) / block.dt;
-  return {v_next, at::clamp_min(friction, 0), at::clamp_min(-friction, 0), v_next.abs()};
+  return {v_next, ops::positive_part(friction), ops::positive_part(-friction), v_next.abs()};
 }
 
 Problem forward_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {

@@ -60,13 +60,14 @@ BiasedFriction biased_friction(const Tensor& q, const Tensor& c) {
   TORCH_CHECK(q.dim() >= 1 && q.size(-1) == 3, "q must be [..., 3]; got ", q.sizes());
   const Tensor q_1 = q.select(-1, 0), q_2 = q.select(-1, 1), limit = q.select(-1, 2);
   const Tensor s = (q_1 + q_2) / 2, b = (q_1 - q_2) / 2;
-  const Tensor dead_zone = s.clamp_min(0), excess = (b.abs() - dead_zone).clamp_min(0);
+  const auto positive_part = [](const Tensor& x) { return at::where(x < 0, 0, x); };  // with derivative 1 at 0
+  const Tensor dead_zone = positive_part(s), excess = positive_part(b.abs() - dead_zone);
   const auto where_solved = [&](const Tensor& x) {
     return at::where(limit >= 0, x, std::numeric_limits<double>::quiet_NaN());
   };
   // dead_zone - s is max(-s, 0). In this form its derivative at s = 0 is that of lcp::solve, too.
   return {where_solved(-b.sign() * at::minimum(excess / c, limit)),
-          where_solved(dead_zone - s + (excess - c * limit).clamp_min(0))};
+          where_solved(dead_zone - s + positive_part(excess - c * limit))};
 }
 
 }  // namespace lcp::training
