@@ -18,19 +18,22 @@ KILLS = 10 if LONG_TESTS else 2
 # Programs with flags by which there is something to divide.
 DIVIDED = {
     "train_network": ("--samples", 60, "--starts", 8, "--unknowns", 2, "--black-box-iterations", 30),
-    "train_bilevel": ("--samples", 12_000, "--iterations", 100, "--checkpoint-every", 2),
+    "train_bilevel": ("--samples", 9000, "--iterations", 60, "--checkpoint-every", 2),
     "train_in_the_loop": ("--start", "random", "--starts", 64, "--batch-size", 200, "--iterations", 20, "--checkpoint-every", 2),
-    "train_direct": ("--samples", 10_000, "--batch-size", 9000, "--iterations", 20),
-    "train_penalty": ("--samples", 9000, "--iterations", 20),
+    "train_direct": ("--samples", 40_000, "--batch-size", 36_000, "--iterations", 10),
+    "train_penalty": ("--samples", 40_000, "--iterations", 5),
     "train_compliant": ("--trajectories", 60, "--steps", 20, "--iterations", 10),
     "train_mpec": ("--samples", 10, "--starts", 2),
-    "identify_tripod": ("--estimate", "mu,q0", "--steps", 10, "--iterations", 5, "--monte-carlo", 40),
+    "identify_tripod": ("--estimate", "mu,q0", "--steps", 10, "--monte-carlo", 40),
     "identify_shooting": ("--estimate", "mu,q0", "--steps", 30, "--monte-carlo", 1000),
     "study_noise": ("--samples", 2000),
     "judge_gradients": ("--simulated", 6, "--window", 5, "--points", 0, "--windows", 2, "--starts", 6, "--iterations", 1,
                         "--batch", 1),
     "train_tosses": ("--simulated", 36, "--iterations", 8, "--checkpoint-every", 1, "--window", 20, "--substeps", 1),
 }
+KILLED = ("train_bilevel", "train_network", "study_noise", "train_tosses")
+if LONG_TESTS:
+    KILLED += ("judge_gradients", "identify_tripod", "train_penalty")
 # Files that have times: those of compare_methods, judge_gradients and train_network.
 TIMES = ("times.json", "layers.csv", "checkpoint.pt")
 
@@ -144,7 +147,7 @@ def test_an_error_of_one_process_ends_all(torchrun, tmp_path):
     assert status != 0 and len(lines) == 1 and "holds notes.txt" in lines[0]
 
 
-@pytest.mark.parametrize("program", ["train_bilevel", "train_network", "study_noise", "train_tosses"])
+@pytest.mark.parametrize("program", KILLED)
 def test_killed_processes_lose_nothing(torchrun, alone, tmp_path, program):
     choose = random.Random(program)
     count = 3

@@ -111,7 +111,7 @@ int train_from_motion(CommandLine& line, const RunFlags& run, const TrainingFlag
         model->f->set_theta(theta[errors(theta).argmin()]);
         return {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)}};
       },
-      {.chunk = std::max<std::int64_t>(1, kNumbersOfAChunk / first.size(0))});
+      {.chunk = std::max<std::int64_t>(1, kSamplesOfAChunk / first.size(0))});
   if (stopped) return *stopped;
   if (!ProcessGroup::current().is_first()) return 0;
 

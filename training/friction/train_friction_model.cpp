@@ -21,6 +21,9 @@ namespace {
 
 using torch::Tensor;
 
+// Samples times starts of a chunk: with fewer, the calls of tensor operations take longer than their work.
+constexpr std::int64_t kNumbersOfAChunk = 4096;
+
 }  // namespace
 
 void FrictionFlags::add_to(CommandLine& line) {

@@ -32,9 +32,9 @@ double cosine_step_size(double first, double done);
 /// UsageError where another program wrote it, or where a flag that was given differs from that run's.
 std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, bool wanted);
 
-/// The samples of a chunk, or samples times starts, where a sample costs a few operations of numbers: with fewer, the
-/// calls of tensor operations take longer than their work.
-constexpr std::int64_t kNumbersOfAChunk = 4096;
+/// The samples of a chunk, or samples times starts, where none needs an LCP solved: with fewer, a good part of the time
+/// goes into the calls of tensor operations.
+constexpr std::int64_t kSamplesOfAChunk = 16384;
 
 /// How an iteration changes the parameters.
 struct StepOptions {
@@ -46,7 +46,7 @@ struct StepOptions {
 
   /// The samples of a minibatch are cut into chunks of at most this many, which are divided among the processes. The
   /// loss is the mean of those of the chunks, each weighted by its number of samples.
-  std::int64_t chunk = kNumbersOfAChunk;
+  std::int64_t chunk = kSamplesOfAChunk;
 
   /// Called after each step, in each process, with the weighted means of the terms of the loss.
   std::function<void(const NamedValues& terms)> after = nullptr;
