@@ -334,6 +334,7 @@ int judge_gradients(int argc, const char* const* argv) {
   };
   const auto of_trainings = [&](const char* name) {
     std::vector<Tensor> each;
+    each.reserve(static_cast<std::size_t>(layer_count * group_count));
     for (std::int64_t task = 0; task < layer_count * group_count; ++task) {
       each.push_back(sweep.results().at(answer_count + task).tensors.at(name));
     }
