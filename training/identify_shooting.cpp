@@ -17,7 +17,10 @@
 namespace {
 
 using namespace lcp::training;
-using torch::Tensor;
+
+// Fewer of them would take more time for each, since they share the calls of tensor operations; more could be divided
+// among fewer processes.
+constexpr std::int64_t kTracksOfATask = 800;
 
 struct Flags {
   RunFlags run;
@@ -61,7 +64,8 @@ int identify_shooting(int argc, const char* const* argv) {
     return estimates_of_repeated(flags.run, flags.tracks, flags.shooting, repeated,
                                  ParticleModel(flags.tracks, repeated));
   };
-  if (const auto stopped = scatter(out, flags.run, flags.tracks, flags.shooting, checkpoint, estimates, metrics)) {
+  if (const auto stopped =
+          scatter(out, flags.run, flags.tracks, flags.shooting, checkpoint, kTracksOfATask, estimates, metrics)) {
     return *stopped;
   }
   write_results(out, metrics, {"fit.png"});

@@ -26,6 +26,9 @@ namespace {
 
 using namespace lcp::training;
 
+// Their LCPs of about 30 unknowns take longer than the calls of tensor operations already with these few.
+constexpr std::int64_t kTracksOfATask = 16;
+
 struct Flags {
   RunFlags run;
   TripodTrackFlags tripod;
@@ -110,7 +113,8 @@ int identify_tripod(int argc, const char* const* argv) {
     const TrackProblem repeated = repeat_tripods(flags.run, flags.tripod, first, repeats);
     return estimates_of_repeated(flags.run, tracks, flags.shooting, repeated, TripodModel(flags.tripod, repeated));
   };
-  if (const auto stopped = scatter(out, flags.run, tracks, flags.shooting, checkpoint, estimates, metrics)) {
+  if (const auto stopped =
+          scatter(out, flags.run, tracks, flags.shooting, checkpoint, kTracksOfATask, estimates, metrics)) {
     return *stopped;
   }
   std::vector<std::string> figures = {"fit.png"};

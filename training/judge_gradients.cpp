@@ -10,7 +10,6 @@
 #include <iostream>
 #include <limits>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,11 +17,12 @@
 
 #include "run/command_line.h"
 #include "run/error.h"
+#include "run/fingerprint.h"
 #include "run/output_folder.h"
-#include "run/progress.h"
+#include "run/process_group.h"
 #include "run/random.h"
 #include "run/results.h"
-#include "run/tasks.h"
+#include "run/sweep.h"
 #include "run/text.h"
 #include "run/trainer.h"
 #include "tosses/data.h"
@@ -44,6 +44,7 @@ struct Flags {
   std::int64_t starts = 20, iterations = 60, batch = 8;
   double learning_rate = 0.1, wide = 0.05, narrow = 1e-6;
   std::vector<double> kappa = {1e-4, 1e-2};
+  bool resume = false;
 
   void add_to(CommandLine& line);
 };
@@ -78,6 +79,7 @@ void Flags::add_to(CommandLine& line) {
   line.add<double>("initial-inertia", initial_inertia, "Inertia over mass there, m^2", positive);
   cube.add_to(line);
   contact.add_numbers_to(line);
+  add_resume_flag(line, resume);
   line.footer(
       "Example: judge_gradients --tosses cube_tosses --threads 2 --out runs/gradients\n"
       "The parameters are mu, restitution, side and inertia. Raw numbers stand for them, in which a step of .1 is\n"
@@ -104,11 +106,6 @@ struct Question {
   std::int64_t point;
   Tensor raw;  // [4]
   Segments windows;
-};
-
-struct Answer {
-  Tensor gradient;  // [windows, 4]
-  double seconds = 0;
 };
 
 double number(const Tensor& x) { return x.item<double>(); }
@@ -141,15 +138,17 @@ Tensor cosine(const Tensor& a, const Tensor& b) {
 // What a layer's answers to all questions are worth.
 class Verdict {
  public:
-  // reference, own: the wide differences of the misfit of the exact cone, and of the layer's own loss.
-  void add(const Question& question, const Answer& answer, const Tensor& reference, const Tensor& own) {
-    const Tensor finite = answer.gradient.isfinite().all(-1);
+  // gradient, reference, own: [windows, 4], the layer's answer, which took `seconds`, and the wide differences of the
+  // misfit of the exact cone, and of the layer's own loss.
+  void add(const Question& question, const Tensor& gradient, double seconds, const Tensor& reference,
+           const Tensor& own) {
+    const Tensor finite = gradient.isfinite().all(-1);
     const Tensor both = (finite & reference.isfinite().all(-1) & own.isfinite().all(-1)).nonzero().squeeze(1);
-    windows_ += answer.gradient.size(0);
+    windows_ += gradient.size(0);
     failed_ += (~finite).sum().item<std::int64_t>();
-    seconds_.push_back(answer.seconds / static_cast<double>(answer.gradient.size(0)));
+    seconds_.push_back(seconds / static_cast<double>(gradient.size(0)));
     const auto some = [&](const Tensor& x) { return x.index_select(0, both); };
-    const Tensor g = some(answer.gradient), r = some(reference), o = some(own);
+    const Tensor g = some(gradient), r = some(reference), o = some(own);
     zeros_ += (g == 0).sum().item<std::int64_t>();
     blind_ += ((g == 0) & (o != 0)).sum().item<std::int64_t>();
     seen_ += (o != 0).sum().item<std::int64_t>();
@@ -226,19 +225,6 @@ std::vector<double> column(const Tensor& x) {
   return {whole.const_data_ptr<double>(), whole.const_data_ptr<double>() + whole.numel()};
 }
 
-// Runs tasks and shows their progress.
-void run_shown(const char* unit, std::int64_t count, const RunFlags& run, const std::function<void(std::int64_t)>& work,
-               const std::function<std::string(std::int64_t)>& label) {
-  Progress progress(unit, 0, count, run.quiet);
-  std::mutex mutex;
-  std::int64_t done = 0;
-  run_tasks(count, run.threads, [&](std::int64_t k) {
-    work(k);
-    const std::scoped_lock lock(mutex);
-    progress.show(++done, label(k));
-  });
-}
-
 std::string table_text(const nlohmann::json& layers) {
   std::string text = padded("layer", 32) + padded("cosine", 8) + padded("size", 9) + padded("zeros", 8) +
                      padded("NaN", 8) + padded("mu ends at", 20) + "misfit\n";
@@ -270,6 +256,8 @@ int judge_gradients(int argc, const char* const* argv) {
                      short_number(flags.cube.restitution));
   }
   if (flags.short_window > flags.window) throw UsageError("--short-window must be at most --window");
+  FolderLock lock(flags.run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));
   const std::int64_t seed = flags.run.seed;
 
@@ -306,42 +294,53 @@ int judge_gradients(int argc, const char* const* argv) {
   constexpr std::int64_t kPool = 256, kJudging = 64;
   const Segments pool = touching(windows, kPool, flags.training_window, side, generator(seed, Stream::kTosses, 2));
   const Segments judging = touching(windows, kJudging, flags.window, side, generator(seed, Stream::kHeldoutTosses));
-  OutputFolder out(line, flags.run);
+  OutputFolder out(line, flags.run, std::move(lock));
+  if (checkpoint) out.continue_earlier_run();
 
   // The wide differences of each loss, of the first layer that has it.
   std::map<std::string, std::size_t> models;
   for (std::size_t k = 0; k < layers.size(); ++k) models.try_emplace(layers[k].model, k);
-  std::vector<std::vector<Answer>> answers(layers.size(), std::vector<Answer>(questions.size()));
-  std::vector<std::vector<Tensor>> wide(layers.size(), std::vector<Tensor>(questions.size()));
-  run_shown(
-      "gradient", layer_count * question_count, flags.run,
-      [&](std::int64_t task) {
-        const auto k = static_cast<std::size_t>(task / question_count),
-                   i = static_cast<std::size_t>(task % question_count);
-        const GradientLayer& layer = layers[k];
-        const Question& question = questions[i];
-        const Tensor raw = question.raw.expand({question.windows.count(), 4});
-        if (models.at(layer.model) == k) wide[k][i] = differences(layer, flags.wide, raw, question.windows);
-        const auto begin = std::chrono::steady_clock::now();
-        answers[k][i].gradient = gradient_of(layer, raw, question.windows);
-        answers[k][i].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      },
-      [&](std::int64_t task) { return layers[static_cast<std::size_t>(task / question_count)].name; });
-
+  const auto answered = [&](std::int64_t task) {
+    const auto k = static_cast<std::size_t>(task / question_count);
+    const GradientLayer& layer = layers[k];
+    const Question& question = questions[static_cast<std::size_t>(task % question_count)];
+    const Tensor raw = question.raw.expand({question.windows.count(), 4});
+    Checkpoint answer;
+    if (models.at(layer.model) == k) answer.tensors["wide"] = differences(layer, flags.wide, raw, question.windows);
+    const auto begin = std::chrono::steady_clock::now();
+    answer.tensors["gradient"] = gradient_of(layer, raw, question.windows);
+    answer.state = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return answer;
+  };
   constexpr std::int64_t kGroup = 5;  // starts that a task trains
   const Tensor starts = random(Stream::kStarts, flags.starts);
-  const std::int64_t groups = (flags.starts + kGroup - 1) / kGroup;
-  Tensor ends = starts.repeat({layer_count, 1, 1}), misfits = at::zeros({layer_count, flags.starts}, at::kDouble);
-  run_shown(
-      "training", layer_count * groups, flags.run,
-      [&](std::int64_t task) {
-        const auto k = static_cast<std::size_t>(task / groups);
-        const std::int64_t first = kGroup * (task % groups), count = std::min(kGroup, flags.starts - first);
-        const Tensor some = ends[task / groups].narrow(0, first, count);
-        some.copy_(train(layers[k], some.clone(), pool, flags));
-        misfits[task / groups].narrow(0, first, count).copy_(misfits_at(layers[kReference], some, judging));
-      },
-      [&](std::int64_t task) { return layers[static_cast<std::size_t>(task / groups)].name; });
+  const std::vector<Tensor> groups = starts.split(kGroup);
+  const auto group_count = static_cast<std::int64_t>(groups.size());
+  const auto trained = [&](std::int64_t task) {
+    const Tensor found = train(layers[static_cast<std::size_t>(task / group_count)],
+                               groups[static_cast<std::size_t>(task % group_count)], pool, flags);
+    return Checkpoint{{}, {{"ends", found}, {"misfits", misfits_at(layers[kReference], found, judging)}}};
+  };
+  // The answers, then the trainings.
+  const std::int64_t answer_count = layer_count * question_count;
+  Sweep sweep(out, flags.run, checkpoint, fingerprint(tensors_of(all)));
+  const auto stopped = sweep.run(answer_count + layer_count * group_count, "task", [&](std::int64_t task) {
+    return task < answer_count ? answered(task) : trained(task - answer_count);
+  });
+  if (stopped) return *stopped;
+  if (!ProcessGroup::current().is_first()) return 0;
+  const auto answer = [&](std::size_t layer, std::size_t question) -> const Checkpoint& {
+    return sweep.results().at(static_cast<std::int64_t>(layer) * question_count + static_cast<std::int64_t>(question));
+  };
+  const auto of_trainings = [&](const char* name) {
+    std::vector<Tensor> each;
+    each.reserve(static_cast<std::size_t>(layer_count * group_count));
+    for (std::int64_t task = 0; task < layer_count * group_count; ++task) {
+      each.push_back(sweep.results().at(answer_count + task).tensors.at(name));
+    }
+    return at::cat(each).unflatten(0, {layer_count, flags.starts});
+  };
+  const Tensor ends = of_trainings("ends"), misfits = of_trainings("misfits");
 
   Table gradients, table, of_ends;
   for (const char* name : {"layer", "steps", "point", "parameter", "gradient", "reference", "own_reference"})
@@ -354,9 +353,9 @@ int judge_gradients(int argc, const char* const* argv) {
     const auto row = static_cast<std::int64_t>(k);
     Verdict verdict;
     for (std::size_t i = 0; i < questions.size(); ++i) {
-      const Tensor& reference = wide[kReference][i];
-      const Tensor& own = wide[models.at(layers[k].model)][i];
-      verdict.add(questions[i], answers[k][i], reference, own);
+      const Tensor& reference = answer(kReference, i).tensors.at("wide");
+      const Tensor& own = answer(models.at(layers[k].model), i).tensors.at("wide");
+      verdict.add(questions[i], answer(k, i).tensors.at("gradient"), answer(k, i).state.get<double>(), reference, own);
       const Tensor mean_reference = reference.nanmean(0), mean_own = own.nanmean(0);
       for (std::int64_t parameter = 0; parameter < 4; ++parameter) {
         gradients.add_row({static_cast<double>(k), static_cast<double>(questions[i].steps),
@@ -416,5 +415,6 @@ int judge_gradients(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("judge_gradients", [&] { return judge_gradients(argc, argv); });
+  lcp::training::run_program(
+      "judge_gradients", [&] { return judge_gradients(argc, argv); }, Processes::kDivided);
 }

@@ -6,6 +6,7 @@
 #include <torch/utils.h>
 
 #include <cmath>
+#include <cstdint>
 #include <iostream>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "run/error.h"
 #include "run/fingerprint.h"
 #include "run/output_folder.h"
+#include "run/process_group.h"
 #include "run/results.h"
 #include "run/text.h"
 #include "run/trainer.h"
@@ -22,6 +24,9 @@ namespace {
 
 using namespace lcp::training;
 using torch::Tensor;
+
+// The rollouts of a chunk are one operator, whose solves take longer than its call already with these few.
+constexpr std::int64_t kTrajectoriesOfAChunk = 16;
 
 // The learned parameters are the logarithms of friction and stiffness. Both stay > 0, and the optimizer's steps are
 // relative.
@@ -74,16 +79,17 @@ int train_compliant(int argc, const char* const* argv) {
   OutputFolder out(line, run, std::move(lock));
   Trainer trainer(out, run, training, checkpoint);
   const ThrownMasses learned = data.training.to(run.scalar_type()), heldout = data.heldout.to(run.scalar_type());
+  const double unit = learned.velocity.square().mean().item<double>();
   Ground ground(initial_mu, initial_stiffness, run.scalar_type());
   const auto particle = [&] { return flags.particle(ground.mu(), ground.stiffness()); };
   const Tensor start_stiffness = ground.stiffness().detach();
   const double slope = slope_in_mu(initial_mu, run.scalar_type(), [&](const Tensor& mu) {
-    return compliant_misfit(learned, flags.particle(mu, start_stiffness));
+    return compliant_misfit(learned, flags.particle(mu, start_stiffness), unit);
   });
   nlohmann::json rigid_slope;
   if (learned.in_plane()) {
-    rigid_slope =
-        slope_in_mu(initial_mu, run.scalar_type(), [&](const Tensor& mu) { return rigid_misfit(learned, flags, mu); });
+    rigid_slope = slope_in_mu(initial_mu, run.scalar_type(),
+                              [&](const Tensor& mu) { return rigid_misfit(learned, flags, mu, unit); });
   }
   if (!run.quiet) {
     std::cout << "gradient in mu at the start: " << short_number(slope) << "; on rigid ground, by lcp::solve: "
@@ -95,15 +101,17 @@ int train_compliant(int argc, const char* const* argv) {
   const auto stopped = trainer.train(
       ground, learned.count(), learned.count(), fingerprint({data.training.position, data.training.velocity}),
       [&](const Tensor& rows, double) -> LossTerms {
-        const Misfit misfit = compliant_misfit(learned.at(rows), particle());
+        const Misfit misfit = compliant_misfit(learned.at(rows), particle(), unit);
         return {{"loss", misfit.total()}, {"velocity_misfit", misfit.velocity}, {"position_misfit", misfit.position}};
       },
       [&]() -> NamedValues {
         return {{"heldout_rmse", velocity_rmse(heldout, particle())},
                 {"mu", ground.mu().item<double>()},
                 {"stiffness", ground.stiffness().item<double>()}};
-      });
+      },
+      {.chunk = kTrajectoriesOfAChunk});
   if (stopped) return *stopped;
+  if (!ProcessGroup::current().is_first()) return 0;
 
   const torch::NoGradGuard no_grad;
   write_results(out,
@@ -122,5 +130,6 @@ int train_compliant(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("train_compliant", [&] { return train_compliant(argc, argv); });
+  lcp::training::run_program(
+      "train_compliant", [&] { return train_compliant(argc, argv); }, Processes::kDivided);
 }

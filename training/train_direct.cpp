@@ -4,5 +4,6 @@
 
 int main(int argc, char** argv) {
   lcp::training::run_program(
-      "train_direct", [&] { return lcp::training::train_direct_model(lcp::nn::DirectForces::kFriction, argc, argv); });
+      "train_direct", [&] { return lcp::training::train_direct_model(lcp::nn::DirectForces::kFriction, argc, argv); },
+      lcp::training::Processes::kDivided);
 }

@@ -14,9 +14,11 @@
 #include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
+#include "run/process_group.h"
 #include "run/progress.h"
 #include "run/random.h"
 #include "run/results.h"
+#include "run/tasks.h"
 #include "run/text.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/samples.h"
@@ -97,25 +99,36 @@ int train_mpec(int argc, const char* const* argv) {
   const Tensor starts = network->random(flags.starts, generator(flags.run.seed, Stream::kStarts));
   Table history{{"start", "iterations", "solved", "training_rmse", "complementarity"}, {}};
   Progress progress("start", 0, flags.starts, flags.run.quiet);
+  // Ipopt's linear solver must not run in two threads at once.
+  const auto ends = divide_tasks(flags.starts, /*threads=*/1, [&](std::int64_t k) {
+    const torch::NoGradGuard none;
+    const MpecSolution solution =
+        solve(lifted_program(network, starts[k], motion), {.max_iterations = flags.iterations});
+    const Tensor theta = parameters_of(solution, network);
+    // That of the velocities that lcp::solve gives with these parameters.
+    const double error = rmse(network->step(motion.x, theta).y - motion.v_next);
+    progress.show(k + 1, solution.status + " after " + std::to_string(solution.iterations) + " iterations, rmse " +
+                             short_number(error) + " m/s");
+    return Checkpoint{
+        {{"iterations", solution.iterations}, {"status", solution.status}},
+        {{"theta", theta}, {"measured", torch::tensor({error, solution.largest_product}, torch::kDouble)}}};
+  });
+  if (!ProcessGroup::current().is_first()) return 0;
   double lowest = INFINITY;  // of the errors of the starts
   Tensor theta;              // that of the best start
   std::int64_t solved = 0, found = 0;
   for (std::int64_t k = 0; k < flags.starts; ++k) {
-    const MpecSolution solution =
-        solve(lifted_program(network, starts[k], motion), {.max_iterations = flags.iterations});
-    const Tensor at_end = parameters_of(solution, network);
-    // That of the velocities that lcp::solve gives with these parameters.
-    const double error = rmse(network->step(motion.x, at_end).y - motion.v_next);
-    const bool ended = solution.status == "solved";
-    history.add_row({static_cast<double>(k), static_cast<double>(solution.iterations), ended ? 1. : 0., error,
-                     solution.largest_product});
-    progress.show(k + 1, solution.status + " after " + std::to_string(solution.iterations) + " iterations, rmse " +
-                             short_number(error) + " m/s");
+    const Checkpoint& end = ends[static_cast<std::size_t>(k)];
+    const Tensor& measured = end.tensors.at("measured");
+    const auto error = measured[0].item<double>();
+    const bool ended = end.state["status"] == "solved";
+    history.add_row({static_cast<double>(k), end.state["iterations"].get<double>(), ended ? 1. : 0., error,
+                     measured[1].item<double>()});
     if (ended) ++solved;
     if (error < kFound * network->output_unit.item<double>()) ++found;
     if (error < lowest) {
       lowest = error;
-      theta = at_end;
+      theta = end.tensors.at("theta");
     }
   }
   out.write_csv("history.csv", history);
@@ -137,5 +150,6 @@ int train_mpec(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("train_mpec", [&] { return train_mpec(argc, argv); });
+  lcp::training::run_program(
+      "train_mpec", [&] { return train_mpec(argc, argv); }, Processes::kDivided);
 }

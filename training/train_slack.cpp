@@ -4,5 +4,6 @@
 
 int main(int argc, char** argv) {
   lcp::training::run_program(
-      "train_slack", [&] { return lcp::training::train_direct_model(lcp::nn::DirectForces::kSlack, argc, argv); });
+      "train_slack", [&] { return lcp::training::train_direct_model(lcp::nn::DirectForces::kSlack, argc, argv); },
+      lcp::training::Processes::kDivided);
 }

@@ -25,7 +25,6 @@
 #include "run/progress.h"
 #include "run/random.h"
 #include "run/results.h"
-#include "run/tasks.h"
 #include "run/text.h"
 #include "run/trainer.h"
 #include "tosses/cube_model.h"
@@ -197,12 +196,8 @@ Data load(const Flags& flags) {
 }
 
 std::int64_t fingerprint_of(const Data& data) {
-  std::vector<Tensor> all;
-  for (const std::vector<Toss>* const tosses : {&data.training, &data.heldout}) {
-    for (const Toss& toss : *tosses) {
-      all.insert(all.end(), {toss.position, toss.orientation, toss.velocity, toss.angular_velocity});
-    }
-  }
+  std::vector<Tensor> all = tensors_of(data.training);
+  for (const Tensor& x : tensors_of(data.heldout)) all.push_back(x);
   return fingerprint(all);
 }
 
@@ -236,18 +231,13 @@ nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& fla
   if (has_parts) {
     const auto random = generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 2);
     const Tensor away = kAway * at::randn({kParts, found.at.size(0)}, random, at::kDouble);
-    std::int64_t done = 1;
-    const auto parts = divide_tasks(kParts, /*threads=*/1, [&](std::int64_t part) {
-      const torch::NoGradGuard no_grad;
-      at::set_num_threads(static_cast<int>(flags.run.threads));  // for this task, since there is one at a time
-      const Tensor tosses = at::arange(part, windows.tosses(), kParts).unsqueeze(1);
-      const LeastLengths one = fit(found.at + away[part], all.at((kPerToss * tosses + at::arange(kPerToss)).flatten()));
-      progress.show(++done, "");
-      return Checkpoint{{}, {{"at", one.at}}};
-    });
     std::vector<Tensor> fitted;
-    fitted.reserve(parts.size());
-    for (const Checkpoint& part : parts) fitted.push_back(part.tensors.at("at"));
+    for (std::int64_t part = 0; part < kParts; ++part) {
+      const Tensor tosses = at::arange(part, windows.tosses(), kParts).unsqueeze(1);
+      const Segments some = all.at((kPerToss * tosses + at::arange(kPerToss)).flatten());
+      fitted.push_back(fit(found.at + away[part], some).at);
+      progress.show(part + 2, "");
+    }
     half =
         at::maximum(half, student_95(kParts - 1) / std::sqrt(static_cast<double>(kParts)) * at::stack(fitted).std(0));
   }

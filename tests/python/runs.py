@@ -80,8 +80,9 @@ def timeless(path, content):
     if path.suffix != ".json":
         return content
     found = json.loads(content)
-    for name in ("training_seconds", "interval_seconds"):
-        found.pop(name, None)
+    for entry in (found, *found.get("layers", ())):
+        for name in ("training_seconds", "interval_seconds", "seconds_per_gradient"):
+            entry.pop(name, None)
     if "files" in found and "metrics.json" in found["files"]:
         del found["files"]["metrics.json"]
     return found

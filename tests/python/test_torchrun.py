@@ -5,6 +5,7 @@ import pathlib
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,12 +18,24 @@ KILLS = 10 if LONG_TESTS else 2
 # Programs with flags by which there is something to divide.
 DIVIDED = {
     "train_network": ("--samples", 60, "--starts", 8, "--unknowns", 2, "--black-box-iterations", 30),
-    "train_bilevel": ("--samples", 12_000, "--iterations", 100, "--checkpoint-every", 2),
+    "train_bilevel": ("--samples", 9000, "--iterations", 60, "--checkpoint-every", 2),
     "train_in_the_loop": ("--start", "random", "--starts", 64, "--batch-size", 200, "--iterations", 20, "--checkpoint-every", 2),
+    "train_direct": ("--samples", 40_000, "--batch-size", 36_000, "--iterations", 10),
+    "train_penalty": ("--samples", 40_000, "--iterations", 5),
+    "train_compliant": ("--trajectories", 60, "--steps", 20, "--iterations", 10),
+    "train_mpec": ("--samples", 10, "--starts", 2),
+    "identify_tripod": ("--estimate", "mu,q0", "--steps", 10, "--monte-carlo", 40),
     "identify_shooting": ("--estimate", "mu,q0", "--steps", 30, "--monte-carlo", 1000),
     "study_noise": ("--samples", 2000),
+    "judge_gradients": ("--simulated", 6, "--window", 5, "--points", 0, "--windows", 2, "--starts", 6, "--iterations", 1,
+                        "--batch", 1),
     "train_tosses": ("--simulated", 36, "--iterations", 8, "--checkpoint-every", 1, "--window", 20, "--substeps", 1),
 }
+KILLED = ("train_bilevel", "train_network", "study_noise", "train_tosses")
+if LONG_TESTS:
+    KILLED += ("judge_gradients", "identify_tripod", "train_penalty")
+# Files that have times: those of compare_methods, judge_gradients and train_network.
+TIMES = ("times.json", "layers.csv", "checkpoint.pt")
 
 
 @pytest.fixture
@@ -30,9 +43,9 @@ def torchrun(build, tmp_path):
     """Starts that many processes of a program, and returns the process of torchrun, whose stderr is a pipe."""
     started = []
 
-    def call(count, program, *flags, of_torchrun=(), out="out"):
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python", *of_torchrun,
-                   "--nproc-per-node", count, "--", build / "bin" / program, *flags, "--out", out]
+    def call(count, program, *flags, of_torchrun=("--standalone",), out="out"):
+        command = [sys.executable, "-m", "torch.distributed.run", "--no-python", *of_torchrun, "--nproc-per-node", count,
+                   "--", build / "bin" / program, *flags, "--out", out]
         started.append(subprocess.Popen(
             list(map(str, command)), cwd=tmp_path, env=WITHOUT_FIGURES, preexec_fn=default_signals,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
@@ -66,10 +79,10 @@ def results(folder):
     """The files of a run, without the times that it took."""
     found = {path: timeless(path, content) for path, content in files(folder).items()}
     for path in list(found):
-        if path.name in ("times.json", "checkpoint.pt"):  # that of train_network has the time of the search
+        if path.name in TIMES:
             del found[path]
         elif path.name == "config.json":
-            for name in ("times.json", "checkpoint.pt"):
+            for name in TIMES:
                 found[path]["files"].pop(name, None)
     return found
 
@@ -91,10 +104,21 @@ def alone(build, tmp_path_factory):
 
 
 @pytest.mark.parametrize("program", DIVIDED)
-def test_the_results_do_not_depend_on_the_number_of_processes(torchrun, alone, tmp_path, program):
+def test_the_results_do_not_depend_on_the_number_of_processes(torchrun, build, alone, tmp_path, program):
+    if not (build / "bin" / program).exists():
+        pytest.skip(f"{program} is not built")
     for count in COUNTS if program in ("train_network", "train_tosses") or LONG_TESTS else COUNTS[1:]:
         assert ended(torchrun(count, program, *DIVIDED[program], "--quiet", out=f"out{count}")) == (0, "", [])
         assert results(tmp_path / f"out{count}") == alone(program)
+
+
+def test_several_nodes_end_with_the_same_bits(torchrun, alone, tmp_path):
+    with socket.create_server(("localhost", 0)) as server:
+        endpoint = f"localhost:{server.getsockname()[1]}"
+    nodes = ("--nnodes", 2, "--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint, "--rdzv-id", "test")
+    both = [torchrun(1, "train_bilevel", *DIVIDED["train_bilevel"], "--quiet", of_torchrun=nodes) for _ in range(2)]
+    assert [ended(one) for one in both] == [(0, "", [])] * 2
+    assert results(tmp_path / "out") == alone("train_bilevel")
 
 
 def test_the_first_process_reports_processes_and_threads(torchrun):
@@ -123,7 +147,7 @@ def test_an_error_of_one_process_ends_all(torchrun, tmp_path):
     assert status != 0 and len(lines) == 1 and "holds notes.txt" in lines[0]
 
 
-@pytest.mark.parametrize("program", ["train_bilevel", "train_network", "study_noise", "train_tosses"])
+@pytest.mark.parametrize("program", KILLED)
 def test_killed_processes_lose_nothing(torchrun, alone, tmp_path, program):
     choose = random.Random(program)
     count = 3
@@ -142,7 +166,8 @@ def test_killed_processes_lose_nothing(torchrun, alone, tmp_path, program):
 
 
 def test_torchrun_restarts_a_killed_process(torchrun, alone, tmp_path):
-    process = torchrun(2, "train_bilevel", *DIVIDED["train_bilevel"], "--resume", of_torchrun=("--max-restarts", 2))
+    process = torchrun(2, "train_bilevel", *DIVIDED["train_bilevel"], "--resume",
+                       of_torchrun=("--standalone", "--max-restarts", 2))
     wait_until(lambda: iteration(tmp_path / "out") > 0, process)
     os.kill(workers(process)[-1], signal.SIGKILL)
     status, _, lines = ended(process)

@@ -68,9 +68,8 @@ ThrownMasses from_file(const std::string& file) {
 }
 
 // The misfit of a rollout that begins at the first measured state.
-Misfit misfit(const ThrownMasses& masses, const Tensor& position, const Tensor& velocity, double dt) {
+Misfit misfit(const ThrownMasses& masses, const Tensor& position, const Tensor& velocity, double dt, double unit) {
   const Tensor v = masses.velocity.slice(0, 1), x = masses.position.slice(0, 1);
-  const Tensor unit = masses.velocity.square().mean();
   const double time = dt * static_cast<double>(v.size(0));
   return {(velocity - v).square().mean() / unit, (position - x).square().mean() / (unit * time * time)};
 }
@@ -139,12 +138,12 @@ ThrownMassData load_thrown_masses(const ThrownMassFlags& flags, std::int64_t see
   return {all.at(out.logical_not().nonzero().squeeze(-1)), all.at(out.nonzero().squeeze(-1))};
 }
 
-Misfit compliant_misfit(const ThrownMasses& masses, const physics::CompliantParticle& particle) {
+Misfit compliant_misfit(const ThrownMasses& masses, const physics::CompliantParticle& particle, double unit) {
   const auto end = simulate(start_of(masses), no_forces(masses, 3), particle).step.next;
-  return misfit(masses, end.position, end.velocity, particle.dt);
+  return misfit(masses, end.position, end.velocity, particle.dt, unit);
 }
 
-Misfit rigid_misfit(const ThrownMasses& masses, const ThrownMassFlags& flags, const Tensor& mu) {
+Misfit rigid_misfit(const ThrownMasses& masses, const ThrownMassFlags& flags, const Tensor& mu, double unit) {
   const Tensor plane = torch::tensor({0, 2});
   const ThrownMasses flat{masses.position.index_select(-1, plane), masses.velocity.index_select(-1, plane)};
   auto mass = physics::PointMass::of(flags.physics.mass, flags.physics.dt, flags.physics.mu, flags.physics.gravity);
@@ -152,7 +151,7 @@ Misfit rigid_misfit(const ThrownMasses& masses, const ThrownMassFlags& flags, co
   const auto end = simulate(physics::PointMassState{flat.position[0], flat.velocity[0]}, no_forces(flat, 2), mass,
                             {.stabilization = physics::Stabilization::kVelocity})
                        .step.next;
-  return misfit(flat, end.position, end.velocity, flags.physics.dt);
+  return misfit(flat, end.position, end.velocity, flags.physics.dt, unit);
 }
 
 double velocity_rmse(const ThrownMasses& masses, const physics::CompliantParticle& particle) {

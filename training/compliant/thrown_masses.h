@@ -52,18 +52,18 @@ struct ThrownMassData {
 ThrownMassData load_thrown_masses(const ThrownMassFlags& flags, std::int64_t seed);
 
 /// How far rollouts are from the measured trajectories: the mean square error of the velocities, and that of the
-/// positions divided by the square of the duration, both relative to the mean square measured velocity.
+/// positions divided by the square of the duration, both relative to `unit`, (m/s)^2.
 struct Misfit {
   torch::Tensor velocity, position;
   torch::Tensor total() const { return velocity + position; }
 };
 
 /// The misfit of rollouts from the first measured state of each trajectory.
-Misfit compliant_misfit(const ThrownMasses& masses, const physics::CompliantParticle& particle);
+Misfit compliant_misfit(const ThrownMasses& masses, const physics::CompliantParticle& particle, double unit);
 
 /// The same for rigid ground by lcp::solve, in the plane y = 0. It is computed to compare its gradient in mu with that
 /// of compliant ground.
-Misfit rigid_misfit(const ThrownMasses& masses, const ThrownMassFlags& flags, const torch::Tensor& mu);
+Misfit rigid_misfit(const ThrownMasses& masses, const ThrownMassFlags& flags, const torch::Tensor& mu, double unit);
 
 /// Root mean square error of the velocities of rollouts, m/s.
 double velocity_rmse(const ThrownMasses& masses, const physics::CompliantParticle& particle);

@@ -14,6 +14,7 @@
 #include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
+#include "run/process_group.h"
 #include "run/random.h"
 #include "run/results.h"
 #include "run/trainer.h"
@@ -109,8 +110,10 @@ int train_from_motion(CommandLine& line, const RunFlags& run, const TrainingFlag
         const Tensor theta = starts.left(done_part, errors);
         model->f->set_theta(theta[errors(theta).argmin()]);
         return {{"heldout_rmse", rmse(model->step(heldout.v, heldout.u).v_next - heldout.v_next)}};
-      });
+      },
+      {.chunk = std::max<std::int64_t>(1, kSamplesOfAChunk / first.size(0))});
   if (stopped) return *stopped;
+  if (!ProcessGroup::current().is_first()) return 0;
 
   const OneThread one_thread;
   model->to(torch::kDouble);

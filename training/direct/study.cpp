@@ -10,6 +10,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "direct/features.h"
@@ -21,8 +22,10 @@
 #include "run/files.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
+#include "run/process_group.h"
 #include "run/progress.h"
 #include "run/random.h"
+#include "run/tasks.h"
 #include "run/text.h"
 #include "run/trainer.h"
 #include "sliding_block/evaluation.h"
@@ -344,13 +347,16 @@ void study(const CommandLine& line, const RunFlags& run, const TrainingFlags& tr
   const auto count = static_cast<std::int64_t>(std::size(kFits));
   {
     Progress progress("fit", 0, count, run.quiet);
-    for (std::int64_t k = 0; k < count; ++k) {
+    const auto found = divide_tasks(count, /*threads=*/1, [&](std::int64_t k) {
       const Fit& fit = kFits[k];
-      fits.push_back(measure(fit, load(fit.source, run, block, samples), training, block,
-                             generator(run.seed, Stream::kStarts, k)));
+      nlohmann::json row =
+          measure(fit, load(fit.source, run, block, samples), training, block, generator(run.seed, Stream::kStarts, k));
       progress.show(k + 1, fit.claim);
-    }
+      return Checkpoint{std::move(row), {}};
+    });
+    for (const Checkpoint& fit : found) fits.push_back(fit.state);
   }
+  if (!ProcessGroup::current().is_first()) return;
   const auto data = [&](Source source) { return load(source, run, block, samples); };
   const nlohmann::json known = facts(data(kFictitious), data(kPhysical), data(kPhysicalOfThreeMus), block,
                                      generator(run.seed, Stream::kStarts, count));

@@ -18,6 +18,7 @@
 #include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
+#include "run/process_group.h"
 #include "run/random.h"
 #include "run/results.h"
 #include "run/text.h"
@@ -266,6 +267,7 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
           trainer.train(*model, training.count(), flags.batch_size, data.fingerprint(), loss, evaluate)) {
     return *stopped;
   }
+  if (!ProcessGroup::current().is_first()) return 0;
 
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;

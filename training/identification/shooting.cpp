@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "identification/estimate.h"
+#include "run/process_group.h"
 #include "run/progress.h"
 #include "run/sweep.h"
 #include "run/text.h"
@@ -28,9 +29,6 @@ using torch::Tensor;
 
 // The values of mu from which the search starts again.
 constexpr double kFurtherStarts[] = {0.02, 0.05, 0.1, 0.2, 0.4, 0.8};
-// Tracks that are fitted together. Fewer of them would take more time for each, since they share the calls of tensor
-// operations; more could be divided among fewer processes.
-constexpr std::int64_t kTracksOfATask = 400;
 constexpr const char* kEstimates = "estimates";
 
 // For each body the fit of `b` where `mask` holds, otherwise that of `a`.
@@ -117,11 +115,12 @@ Tensor estimates_of_repeated(const RunFlags& run, const TrackFlags& tracks, cons
 }
 
 std::optional<int> scatter(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
-                           const std::optional<Checkpoint>& checkpoint,
+                           const std::optional<Checkpoint>& checkpoint, std::int64_t tracks_of_a_task,
                            const std::function<Tensor(std::int64_t first, std::int64_t repeats)>& estimates,
                            nlohmann::json& metrics) {
-  if (flags.monte_carlo == 0) return std::nullopt;
-  const std::int64_t at_once = std::max<std::int64_t>(1, kTracksOfATask / tracks.bodies);
+  const bool is_first = ProcessGroup::current().is_first();
+  if (flags.monte_carlo == 0) return is_first ? std::nullopt : std::optional(0);
+  const std::int64_t at_once = std::max<std::int64_t>(1, tracks_of_a_task / tracks.bodies);
   Sweep sweep(out, run, checkpoint);
   const auto stopped = sweep.run((flags.monte_carlo + at_once - 1) / at_once, "part", [&](std::int64_t k) {
     const std::int64_t first = k * at_once;
@@ -129,6 +128,7 @@ std::optional<int> scatter(OutputFolder& out, const RunFlags& run, const TrackFl
     return Checkpoint{{}, {{kEstimates, estimates(first, std::min(at_once, flags.monte_carlo - first))}}};
   });
   if (stopped) return stopped;
+  if (!is_first) return 0;
   std::vector<Tensor> all;
   for (const auto& [k, part] : sweep.results()) all.push_back(part.tensors.at(kEstimates));
   metrics["monte_carlo"] = monte_carlo_metrics(tracks, at::cat(all).unflatten(0, {flags.monte_carlo, -1}));
@@ -137,6 +137,7 @@ std::optional<int> scatter(OutputFolder& out, const RunFlags& run, const TrackFl
 
 nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                         const TrackProblem& problem, const TrackModel& model) {
+  if (!ProcessGroup::current().is_first()) return {};
   const ShootingResult shot = fit_by_shooting(run, tracks, flags, model);
   nlohmann::json metrics = write_estimate(out, tracks, problem, model, shot.fit);
   out.write_csv("history.csv", shot.history);

@@ -40,7 +40,7 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
                                const TrackModel& model);
 
 /// Fits the tracks, writes history.csv and the files of `write_estimate`, and returns the content of metrics.json.
-/// Warns of tracks whose fit did not converge.
+/// Warns of tracks whose fit did not converge. Of a group of processes only the first one does so.
 nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                         const TrackProblem& problem, const TrackModel& model);
 
@@ -49,11 +49,13 @@ torch::Tensor estimates_of_repeated(const RunFlags& run, const TrackFlags& track
                                     const TrackProblem& repeated, const TrackModel& model);
 
 /// Fits the same tracks with other noise, flags.monte_carlo times if that is > 0, and adds monte_carlo_metrics to
-/// `metrics`. These fits are a Sweep. Returns an exit status where a signal ended it.
+/// `metrics`. These fits are a Sweep. Returns an exit status where a signal ended it, and in all processes but the
+/// first, which does the rest alone.
+///   tracks_of_a_task: as many are fitted together, and all take as long as the slowest of them.
 ///   estimates: estimates_of_repeated of some of these repetitions, [repeats b, 8], from the number of the first one
 ///   on.
 std::optional<int> scatter(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
-                           const std::optional<Checkpoint>& checkpoint,
+                           const std::optional<Checkpoint>& checkpoint, std::int64_t tracks_of_a_task,
                            const std::function<torch::Tensor(std::int64_t first, std::int64_t repeats)>& estimates,
                            nlohmann::json& metrics);
 

@@ -9,6 +9,7 @@
 #include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/output_folder.h"
+#include "run/process_group.h"
 #include "run/random.h"
 #include "run/results.h"
 #include "run/text.h"
@@ -139,6 +140,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
         return figures;
       });
   if (stopped) return *stopped;
+  if (!ProcessGroup::current().is_first()) return 0;
 
   const OneThread one_thread;
   model->revive = false;

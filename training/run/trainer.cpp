@@ -170,18 +170,20 @@ NamedValues Trainer::differentiate(torch::nn::Module& model, const torch::Tensor
                                    const std::function<LossTerms(const torch::Tensor&)>& loss) const {
   ProcessGroup& processes = ProcessGroup::current();
   const std::vector<torch::Tensor> parameters = model.parameters();
-  const std::vector<torch::Tensor> chunks = rows.split(chunk > 0 ? chunk : rows.size(0));
+  const std::vector<torch::Tensor> chunks = rows.split(chunk);
   const auto count = static_cast<std::int64_t>(chunks.size());
   const auto options = parameters.front().options().requires_grad(false);
   std::vector<std::string> names;
   std::vector<torch::Tensor> own;
-  // A process without a chunk computes one that another has, too, since a loss may change its model.
+  // A process without a chunk evaluates the loss of one that another has, too, since a loss may change its model.
   for (std::int64_t k = processes.rank(); k < count || own.empty(); k += processes.size()) {
+    const bool counts = k < count;
+    const torch::AutoGradMode grad(counts);
     model.zero_grad();
     const torch::Tensor& samples = chunks[static_cast<std::size_t>(k % count)];
     const LossTerms terms = loss(samples);
     const double weight = static_cast<double>(samples.size(0)) / static_cast<double>(rows.size(0));
-    (weight * terms.front().second).backward();
+    if (counts) (weight * terms.front().second).backward();
     const torch::NoGradGuard no_grad;
     std::vector<torch::Tensor> numbers;
     names.clear();

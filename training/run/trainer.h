@@ -4,6 +4,7 @@
 #include <torch/nn/module.h>
 #include <torch/optim/adam.h>
 
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -31,6 +32,10 @@ double cosine_step_size(double first, double done);
 /// UsageError where another program wrote it, or where a flag that was given differs from that run's.
 std::optional<Checkpoint> resume(CommandLine& line, const FolderLock& lock, bool wanted);
 
+/// The samples of a chunk, or samples times starts, where none needs an LCP solved: with fewer, a good part of the time
+/// goes into the calls of tensor operations.
+constexpr std::int64_t kSamplesOfAChunk = 16384;
+
 /// How an iteration changes the parameters.
 struct StepOptions {
   /// Of the first step size and the completed fraction of the iterations.
@@ -39,9 +44,9 @@ struct StepOptions {
   /// The Euclidean norm of all gradients, to which larger ones are scaled down.
   double largest_gradient = std::numeric_limits<double>::infinity();
 
-  /// The samples of a minibatch are cut into chunks of at most this many, which are divided among the processes; 0: one
-  /// chunk. The loss is the mean of those of the chunks, each weighted by its number of samples.
-  std::int64_t chunk = 0;
+  /// The samples of a minibatch are cut into chunks of at most this many, which are divided among the processes. The
+  /// loss is the mean of those of the chunks, each weighted by its number of samples.
+  std::int64_t chunk = kSamplesOfAChunk;
 
   /// Called after each step, in each process, with the weighted means of the terms of the loss.
   std::function<void(const NamedValues& terms)> after = nullptr;

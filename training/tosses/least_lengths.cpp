@@ -1,6 +1,7 @@
 #include "tosses/least_lengths.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <algorithm>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "run/one_thread.h"
+#include "run/tasks.h"
 
 namespace lcp::training {
 namespace {
@@ -16,6 +18,7 @@ using torch::Tensor;
 
 // Lengths are rounded off at 0 by this much.
 constexpr double kFloor = 1e-2;
+constexpr const char* kFound = "found";
 
 Tensor lengths_of(const Tensor& r) { return (r.square().sum(-1) + kFloor * kFloor).sqrt(); }
 
@@ -47,13 +50,21 @@ class Problem {
   Local local(const Tensor& at) const {
     constexpr double kLargestChange = 1;
     const std::int64_t p = at.size(0), tosses = toss_.max().item<std::int64_t>() + 1;
-    const Tensor center = residuals_(at);
+    // The residuals, and how they change with each of the parameters.
+    const int threads = at::get_num_threads();
+    const auto found = divide_tasks(p + 1, /*threads=*/1, [&](std::int64_t k) {
+      const c10::NoGradGuard no_grad;
+      at::set_num_threads(threads);  // for this task, since there is one at a time
+      if (k == 0) return Checkpoint{{}, {{kFound, residuals_(at)}}};
+      Tensor moved = at::zeros_like(at);
+      moved[k - 1] = step_;
+      return Checkpoint{{}, {{kFound, residuals_(at + moved) - residuals_(at - moved)}}};
+    });
+    const Tensor& center = found.front().tensors.at(kFound);
     Tensor kept = center.isfinite().all(-1);
     std::vector<Tensor> columns;
-    for (std::int64_t k = 0; k < p; ++k) {
-      Tensor moved = at::zeros_like(at);
-      moved[k] = step_;
-      const Tensor change = residuals_(at + moved) - residuals_(at - moved);
+    for (std::size_t k = 1; k < found.size(); ++k) {
+      const Tensor& change = found[k].tensors.at(kFound);
       kept = kept & (change.norm(2, {-1}) <= kLargestChange);
       columns.push_back(change / (2 * step_));
     }

@@ -28,6 +28,8 @@ struct LeastLengths {
 ///               Mathematical Journal 43, 1937.
 ///   [White] White: Maximum likelihood estimation of misspecified models, Econometrica 50, 1982.
 ///
+/// The residuals and their derivatives are tasks that are divided among the processes (tasks.h). Collective.
+///
 ///   residuals: at some parameters, [p]: [..., b, 2, 3], vectors of three numbers. toss: [b], int64, to which toss they
 ///   belong, from 0 on.
 LeastLengths minimize_lengths(const std::function<torch::Tensor(const torch::Tensor&)>& residuals, torch::Tensor at,

@@ -153,6 +153,14 @@ std::vector<std::filesystem::path> files_of_tosses(const std::filesystem::path& 
   return paths;
 }
 
+std::vector<Tensor> tensors_of(const std::vector<Toss>& tosses) {
+  std::vector<Tensor> all;
+  for (const Toss& toss : tosses) {
+    all.insert(all.end(), {toss.position, toss.orientation, toss.velocity, toss.angular_velocity});
+  }
+  return all;
+}
+
 std::vector<Toss> read_tosses(const std::filesystem::path& folder, double length) {
   const std::vector<std::filesystem::path> paths = files_of_tosses(folder, {".pt", ".csv"});
   std::vector<Toss> tosses;

@@ -21,6 +21,9 @@ struct Toss {
   std::int64_t count() const { return position.size(0); }
 };
 
+/// The measured numbers of all tosses, [T, 3 or 4] each, of which a fingerprint is made.
+std::vector<torch::Tensor> tensors_of(const std::vector<Toss>& tosses);
+
 /// The columns of a toss's file, in this order.
 constexpr const char* kTossColumns[] = {"x",   "y",   "z",   "q_w",     "q_x",     "q_y",    "q_z",
                                         "v_x", "v_y", "v_z", "omega_x", "omega_y", "omega_z"};
