@@ -1,7 +1,6 @@
 // What differs between the versions of PyTorch that TorchLCP is built with, 2.11 to 2.15.
 #pragma once
 
-#include <ATen/ops/where.h>
 #include <torch/csrc/autograd/function.h>
 
 #include <memory>
@@ -28,8 +27,5 @@ NodePointer<Node> new_node(Arguments&&... arguments) {
     return NodePointer<Node>(node.release(), [](auto* owned) { deleteNode(owned); });
   }
 }
-
-/// max(x, 0), whose derivative at 0 is 1. That of at::clamp_min at its bound is 1 up to PyTorch 2.13 and 0 since 2.14.
-inline at::Tensor positive_part(const at::Tensor& x) { return at::where(x < 0, 0, x); }
 
 }  // namespace lcp::ops

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "contact/tensor_cone.h"
-#include "ops/torch_versions.h"
 #include "physics/compliant_ground.h"
 
 namespace lcp::physics {
@@ -73,7 +72,7 @@ CompliantStep exact_step(const CompliantState& state, const Tensor& u, const Com
 CompliantStep rigid_step(const CompliantState& state, const Tensor& u, const CompliantParticle& parameters) {
   const CompliantParticle particle = in_precision_of(state.velocity, parameters);
   const Tensor v_free = free_velocity(state, u, particle), v_z = v_free.select(-1, kZ);
-  const Tensor normal = particle.mass * ops::positive_part(-state.position.select(-1, kZ) / particle.dt - v_z);
+  const Tensor normal = particle.mass * positive_part(-state.position.select(-1, kZ) / particle.dt - v_z);
   const Tensor v_t = v_free.narrow(-1, 0, 2), slip = v_t.norm(2, {-1});
   const Tensor friction = at::minimum(particle.mass * slip, particle.ground.mu * normal);
   const Tensor tangent = -(friction / at::where(slip > 0, slip, 1)).unsqueeze(-1) * v_t;

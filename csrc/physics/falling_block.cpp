@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "ops/torch_versions.h"
 #include "physics/stepping.h"
 #include "physics/walk.h"
 
@@ -72,7 +71,7 @@ FallingBlock FallingBlock::of(double mass, double dt, double gravity) {
 FallingBlockStep exact_step(const Tensor& x, const Tensor& v, const FallingBlock& parameters) {
   const FallingBlock block = in_precision_of(x, parameters);
   const Tensor free = free_height(x, v.to(x.scalar_type()), block);
-  return read(x, v.to(x.scalar_type()), ops::positive_part(free), stiffness(block) * ops::positive_part(-free), block);
+  return read(x, v.to(x.scalar_type()), positive_part(free), stiffness(block) * positive_part(-free), block);
 }
 
 Problem direct_problem(const Tensor& x, const Tensor& v, const FallingBlock& block) {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "lcp/physics/friction_cone.h"
-#include "ops/torch_versions.h"
 #include "physics/stepping.h"
 #include "physics/system_walk.h"
 #include "physics/walk.h"
@@ -51,7 +50,7 @@ Tensor projections(const Tensor& a, const Tensor& D) {
 // max(d_i.t, 0), [..., n]: the reduction of the velocity along d_i by friction, over S, for a sliding direction t. It
 // is 1 for t = 0.
 Tensor resistance(const Tensor& t, const Tensor& D) {
-  return at::where((t == 0).all(-1, true), 1, ops::positive_part(projections(t, D)));
+  return at::where((t == 0).all(-1, true), 1, positive_part(projections(t, D)));
 }
 
 Tensor direction_vector(const Tensor& free, const Tensor& resisting, const PlanarBlock& block, const Tensor& D) {
@@ -364,8 +363,7 @@ PlanarBlockStep exact_step(const Tensor& v, const Tensor& u, const PlanarBlock& 
   const Tensor free = free_velocity(v, u, block);
   const Tensor resting = (free == 0).all(-1, true);
   const Tensor speed = at::where(resting, 1, free).norm(2, -1, true);
-  const Tensor v_next =
-      at::where(resting, 0, free * ops::positive_part(1 - friction_speed(block).unsqueeze(-1) / speed));
+  const Tensor v_next = at::where(resting, 0, free * positive_part(1 - friction_speed(block).unsqueeze(-1) / speed));
   return {v_next, force_of(v_next, free, block)};
 }
 

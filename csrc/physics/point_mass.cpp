@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lcp/solve_mixed.h"
-#include "ops/torch_versions.h"
 #include "physics/stepping.h"
 #include "physics/system_walk.h"
 
@@ -34,9 +33,9 @@ Tensor free_change(const Tensor& u, const PointMass& mass) {
 Tensor gap_speed(const PointMassState& state, const Tensor& free, const PointMass& mass, Stabilization stabilization) {
   const Tensor y = state.position.select(-1, kY);
   if (stabilization == Stabilization::kPosition) return y / mass.dt;
-  const Tensor rebound = -mass.restitution * ops::positive_part(-state.velocity.select(-1, kY));
+  const Tensor rebound = -mass.restitution * positive_part(-state.velocity.select(-1, kY));
   const Tensor out_of_reach =
-      ops::positive_part(-free.select(-1, kY)) + 1;  // so large that the condition holds without an impulse
+      positive_part(-free.select(-1, kY)) + 1;  // so large that the condition holds without an impulse
   return at::where(y <= 0, rebound, out_of_reach);
 }
 
@@ -234,8 +233,8 @@ PointMassStep exact_step(const PointMassState& state, const Tensor& u, const Poi
   const Tensor velocity = vector_of({v_x, v_y});
   return {{state.position + mass.dt.unsqueeze(-1) * velocity, velocity},
           lambda_n,
-          ops::positive_part(friction),
-          ops::positive_part(-friction),
+          positive_part(friction),
+          positive_part(-friction),
           v_x.abs()};
 }
 

@@ -13,7 +13,6 @@
 #include "lcp/solve_contact.h"
 #include "lcp/solve_friction.h"
 #include "lcp/status.h"
-#include "ops/torch_versions.h"
 
 namespace lcp::physics {
 namespace {
@@ -244,7 +243,7 @@ StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) c
   const Tensor on_the_way = impact & is_open & (earlier >= arrival);
   const Tensor share = at::where(on_the_way, arrival / at::where(on_the_way, earlier, 1), is_open.to(arrival));
   const Tensor rebound = restitution_ * speed, after = (1 + restitution_) * (speed - earlier) * (share - 0.5);
-  const Tensor opening = ops::positive_part(rebound + at::minimum(after, rebound));
+  const Tensor opening = positive_part(rebound + at::minimum(after, rebound));
   const Tensor closing = at::where(is_open, arrival, options_.stabilization * arrival);
   contacts.b = along_normals(at::where(impact, at::where(is_open, -opening, at::minimum(-opening, closing)), closing));
   contacts.time = at::where(impact, dt_ * share, kInfinity);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "lcp/solve_mixed.h"
-#include "ops/torch_versions.h"
 #include "physics/stepping.h"
 #include "physics/walk.h"
 
@@ -196,7 +195,7 @@ SlidingBlockStep exact_step(const Tensor& v, const Tensor& u, const SlidingBlock
   const Tensor free = free_velocity(v, u, block);
   const Tensor v_next = soft_threshold(free, block.dt * block.mu * block.gravity);
   const Tensor friction = block.mass * (v_next - free) / block.dt;
-  return {v_next, ops::positive_part(friction), ops::positive_part(-friction), v_next.abs()};
+  return {v_next, positive_part(friction), positive_part(-friction), v_next.abs()};
 }
 
 Problem forward_problem(const Tensor& v, const Tensor& u, const SlidingBlock& block) {

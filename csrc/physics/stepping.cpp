@@ -12,7 +12,6 @@
 
 #include "lcp/certify.h"
 #include "lcp/ties.h"
-#include "ops/torch_versions.h"
 
 namespace lcp::physics {
 namespace {
@@ -149,8 +148,10 @@ Tensor along(const Tensor& a, const Tensor& D) {
 
 Tensor combined(const Tensor& z, const Tensor& D) { return at::stack({(z * D[0]).sum(-1), (z * D[1]).sum(-1)}, -1); }
 
+Tensor positive_part(const Tensor& x) { return at::where(x < 0, 0, x); }
+
 Tensor soft_threshold(const Tensor& x, const Tensor& limit) {
-  return at::where(limit == 0, x, x.sign() * ops::positive_part(x.abs() - limit));
+  return at::where(limit == 0, x, x.sign() * positive_part(x.abs() - limit));
 }
 
 Tensor held(const Tensor& still, const Tensor& x, const SolveOptions& options) {

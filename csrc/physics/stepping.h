@@ -71,6 +71,10 @@ at::Tensor solve_3x3(const at::Tensor& A, const at::Tensor& b);
 at::Tensor along(const at::Tensor& a, const at::Tensor& D);
 at::Tensor combined(const at::Tensor& z, const at::Tensor& D);
 
+/// max(x, 0), whose derivative at 0 is 1. That of at::clamp_min at its bound depends on the version of PyTorch: it is 1
+/// up to 2.13 and 0 since 2.14.
+at::Tensor positive_part(const at::Tensor& x);
+
 /// sign(x) max(|x| - limit, 0). Where the limit is 0 it is x, so that the derivative at x = 0 is 1.
 at::Tensor soft_threshold(const at::Tensor& x, const at::Tensor& limit);
 
