@@ -1,4 +1,8 @@
-"""Programs that torchrun starts in several processes, as their user runs them."""
+"""Programs that torchrun starts in several processes, as their user runs them.
+
+With TORCHLCP_KILLS=10 in the environment also with eight processes, and each program is killed ten times: that takes ten
+minutes instead of two.
+"""
 import contextlib
 import os
 import pathlib
@@ -11,10 +15,11 @@ import sys
 import time
 
 import pytest
-from runs import LONG_TESTS, WITHOUT_FIGURES, default_signals, files, iteration, timeless, wait_until
+from runs import WITHOUT_FIGURES, default_signals, files, iteration, timeless, wait_until
 
-COUNTS = (2, 3, 8) if LONG_TESTS else (2, 3)
-KILLS = 10 if LONG_TESTS else 2
+KILLS = int(os.environ.get("TORCHLCP_KILLS", 2))
+THOROUGH = KILLS > 2
+COUNTS = (2, 3, 8) if THOROUGH else (2, 3)
 # Programs with flags by which there is something to divide.
 DIVIDED = {
     "train_network": ("--samples", 60, "--starts", 8, "--unknowns", 2, "--black-box-iterations", 30),
@@ -32,7 +37,7 @@ DIVIDED = {
     "train_tosses": ("--simulated", 36, "--iterations", 8, "--checkpoint-every", 1, "--window", 20, "--substeps", 1),
 }
 KILLED = ("train_bilevel", "train_network", "study_noise", "train_tosses")
-if LONG_TESTS:
+if THOROUGH:
     KILLED += ("judge_gradients", "identify_tripod", "train_penalty")
 # Files that have times: those of compare_methods, judge_gradients and train_network.
 TIMES = ("times.json", "layers.csv", "checkpoint.pt")
@@ -107,7 +112,7 @@ def alone(build, tmp_path_factory):
 def test_the_results_do_not_depend_on_the_number_of_processes(torchrun, build, alone, tmp_path, program):
     if not (build / "bin" / program).exists():
         pytest.skip(f"{program} is not built")
-    for count in COUNTS if program in ("train_network", "train_tosses") or LONG_TESTS else COUNTS[1:]:
+    for count in COUNTS if program in ("train_network", "train_tosses") or THOROUGH else COUNTS[1:]:
         assert ended(torchrun(count, program, *DIVIDED[program], "--quiet", out=f"out{count}")) == (0, "", [])
         assert results(tmp_path / f"out{count}") == alone(program)
 
