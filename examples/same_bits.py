@@ -47,6 +47,7 @@ def main():
     if dist.get_rank() == 0:
         error = (learned @ learned.T - B @ B.T).abs().max().item()
         print(f"M is learned to {error:.1e}, bits", hashlib.sha256(learned.detach().numpy().tobytes()).hexdigest()[:16])
+    dist.barrier()  # so that none ends while others still exchange gradients
     dist.destroy_process_group()
 
 
