@@ -453,7 +453,8 @@ def friction_laws(measured, order, titles):
                 cell = f"{time_text(row['ns'])}; {cell}" + (f"; {failed:.0f} not solved" if failed else "")
             line.append(cell)
         lines.append(line)
-    return markdown(["problem", "compared", *LAWS.values(), *EXACT], lines)
+    return ("Time, and the errors of velocities: median / 90 % are below / largest.\n\n" +
+            markdown(["problem", "compared", *LAWS.values(), *EXACT], lines))
 
 
 def friction_batches(measured):

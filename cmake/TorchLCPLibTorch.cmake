@@ -111,4 +111,9 @@ else()
   endif()
   target_link_libraries(TorchLCP::libtorch INTERFACE torch)
 endif()
+if(torchlcp_torch_minor VERSION_EQUAL 2.11 AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  # Its libtorch.so exports std::filesystem as its own compiler has it, whose remove_all crashes with another's standard
+  # library. Of libraries that define the same function a program uses the first.
+  target_link_options(TorchLCP::libtorch INTERFACE "SHELL:-Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state")
+endif()
 message(STATUS "LibTorch: ${TORCHLCP_TORCH_VERSION} in ${TORCHLCP_TORCH_LIBRARY_DIR}")

@@ -60,22 +60,23 @@ def test_document(run, document):
     run("".join(snippets(document)))
 
 
-def code_lines(text):
-    lines = [re.sub(r" *#.*", "", line).strip() for line in text.splitlines()]
-    return [line for line in lines if line]
+@pytest.mark.parametrize("language, suffix, comment", [("py", "py", "#"), ("c++", "cpp", "//")])
+def test_excerpts_are_lines_of_examples(language, suffix, comment):
+    """Blocks of py and c++, which are not run here; test_examples.py and tests/package run the examples."""
 
-
-def test_excerpts_are_lines_of_examples():
-    """Blocks of py, which are not run here; the examples are run by test_examples.py."""
-    examples = [code_lines(path.read_text()) for path in (ROOT / "examples").glob("*.py")]
-    texts = [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
-    excerpts = [excerpt for text in texts for excerpt in re.findall(r"^```py\n(.*?)^```$", text, re.M | re.S)]
+    def code_lines(text):
+        lines = [re.sub(f" *{comment}.*", "", line).strip() for line in text.splitlines()]
+        return [line for line in lines if line]
 
     def is_of(example, excerpt):
         rest = iter(example)
         return all(line in rest for line in excerpt)
 
-    strange = [excerpt for excerpt in excerpts if not any(is_of(example, code_lines(excerpt)) for example in examples)]
+    examples = [code_lines(path.read_text()) for path in (ROOT / "examples").glob(f"*.{suffix}")]
+    texts = [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
+    block = re.compile(rf"^```{re.escape(language)}\n(.*?)^```$", re.M | re.S)
+    excerpts = [code_lines(excerpt) for text in texts for excerpt in block.findall(text)]
+    strange = [excerpt for excerpt in excerpts if not any(is_of(example, excerpt) for example in examples)]
     assert excerpts and not strange
 
 
