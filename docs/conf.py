@@ -3,6 +3,9 @@
 import pathlib
 import re
 
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
 root = pathlib.Path(__file__).parents[1]
 project = "TorchLCP"
 author = copyright = "The TorchLCP authors"
@@ -14,6 +17,8 @@ html_title = f"TorchLCP {release}"
 html_show_sourcelink = False
 exclude_patterns = ["figures/*.py"]
 
+myst_enable_extensions = ["dollarmath"]
+html_math_renderer = "mathml"
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"
@@ -46,6 +51,18 @@ def skip(app, what, name, object, skipped, options):
     return skipped or type(object).__name__ == "_tuplegetter"
 
 
+def inline_formula(self, node):
+    self.body.append(convert(node.astext()))
+    raise SkipNode
+
+
+def displayed_formula(self, node):
+    self.body.append(f'<div style="overflow-x: auto">{convert(node.astext(), display="block")}</div>')
+    raise SkipNode
+
+
 def setup(app):
+    # MathML is drawn by the browser itself, also without a network.
+    app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
     app.connect("autodoc-process-docstring", readable, priority=100)  # before napoleon, which reads the sections
     app.connect("autodoc-skip-member", skip)
