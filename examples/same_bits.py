@@ -9,6 +9,7 @@ import hashlib
 
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # noqa: F401  # imported later, it would keep the group's threads until Python ends
 import torchlcp
 
 PARTS = 8
