@@ -1,10 +1,11 @@
 """How script/docs makes a site of this folder, with Sphinx."""
 
+import html
 import pathlib
 import re
 
+import ziamath
 from docutils.nodes import SkipNode
-from latex2mathml.converter import convert
 
 root = pathlib.Path(__file__).parents[1]
 project = "TorchLCP"
@@ -18,7 +19,7 @@ html_show_sourcelink = False
 exclude_patterns = ["figures/*.py"]
 
 myst_enable_extensions = ["dollarmath"]
-html_math_renderer = "mathml"
+html_math_renderer = "svg"
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4
 nb_execution_mode = "cache"
@@ -51,18 +52,24 @@ def skip(app, what, name, object, skipped, options):
     return skipped or type(object).__name__ == "_tuplegetter"
 
 
+def formula(tex, inline):
+    """An SVG of the formula, in the colour of the text and on its line, which needs neither scripts nor fonts."""
+    drawn = ziamath.Latex(tex, size=18, inline=inline, color="currentColor")
+    style = f'role="img" aria-label="{html.escape(tex)}" style="vertical-align: {drawn.getyofst():.1f}px"'
+    return drawn.svg().replace("<svg ", f"<svg {style} ", 1)
+
+
 def inline_formula(self, node):
-    self.body.append(convert(node.astext()))
+    self.body.append(formula(node.astext(), inline=True))
     raise SkipNode
 
 
 def displayed_formula(self, node):
-    self.body.append(f'<div style="overflow-x: auto">{convert(node.astext(), display="block")}</div>')
+    self.body.append(f'<p style="overflow-x: auto">{formula(node.astext(), inline=False)}</p>')
     raise SkipNode
 
 
 def setup(app):
-    # MathML is drawn by the browser itself, also without a network.
-    app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
+    app.add_html_math_renderer("svg", (inline_formula, None), (displayed_formula, None))
     app.connect("autodoc-process-docstring", readable, priority=100)  # before napoleon, which reads the sections
     app.connect("autodoc-skip-member", skip)
