@@ -80,6 +80,15 @@ def workers(process):
     return found
 
 
+def catches_interrupts(number):
+    """Whether the process of that number has a handler of SIGINT, as a program has while it learns or computes."""
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for line in pathlib.Path(f"/proc/{number}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (signal.SIGINT - 1) & 1)
+    return False
+
+
 def results(folder):
     """The files of a run, without the times that it took."""
     found = {path: timeless(path, content) for path, content in files(folder).items()}
@@ -183,7 +192,9 @@ def test_torchrun_restarts_a_killed_process(torchrun, alone, tmp_path):
 @pytest.mark.parametrize("program", ["train_bilevel", "study_noise"])
 def test_a_signal_leaves_a_checkpoint_that_any_number_of_processes_continues(torchrun, run, alone, tmp_path, program):
     process = torchrun(3, program, *DIVIDED[program])
-    wait_until((tmp_path / "out" / ("checkpoint.pt" if program == "train_bilevel" else ".")).exists, process)
+    wait_until(lambda: sum(map(catches_interrupts, workers(process))) == 3, process)
+    if program == "train_bilevel":
+        wait_until((tmp_path / "out" / "checkpoint.pt").exists, process)
     process.send_signal(signal.SIGINT)
     ended(process)
     assert not (tmp_path / "out" / "metrics.json").exists()
