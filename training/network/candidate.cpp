@@ -22,6 +22,14 @@ auto complexity(const Candidate& c) {
 
 }  // namespace
 
+nn::LcpNetwork make_network(const nn::LcpNetworkOptions& options, const Tensor& input_unit, const Tensor& output_unit) {
+  const torch::NoGradGuard no_grad;
+  nn::LcpNetwork made(options);
+  made->input_unit.copy_(input_unit);
+  made->output_unit.copy_(output_unit);
+  return made;
+}
+
 bool precise(const Candidate& c) { return std::max(c.training_error, c.validation_error) < kExact; }
 
 bool exact(const Candidate& c) { return precise(c) && c.rest > kExactRest; }

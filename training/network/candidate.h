@@ -24,6 +24,10 @@ struct Candidate {
   bool inertial = false;    ///< whether its unknowns are held to stop the body, see Search::simplified
 };
 
+/// A network with these options and units.
+nn::LcpNetwork make_network(const nn::LcpNetworkOptions& options, const torch::Tensor& input_unit,
+                            const torch::Tensor& output_unit);
+
 /// Relative errors below this are round-off.
 inline constexpr double kExact = 1e-10;
 

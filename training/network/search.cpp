@@ -1,27 +1,21 @@
 #include "network/search.h"
 
-#include <torch/optim/adam.h>
 #include <torch/types.h>
-#include <torch/utils.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <mutex>
 #include <utility>
 
-#include "lcp/identification/least_squares.h"
-#include "lcp/learning/bilevel_loss.h"
+#include "network/starts.h"
 #include "run/one_thread.h"
 #include "run/process_group.h"
 #include "run/random.h"
 #include "run/tasks.h"
-#include "run/trainer.h"
 
 namespace lcp::training {
 namespace {
 
-using identification::Linearization;
 using nn::Dependence;
 using nn::LcpNetwork;
 using nn::LcpNetworkOptions;
@@ -36,23 +30,10 @@ constexpr double kImproved = 0.9;
 constexpr std::int64_t kAffinePatience = 5, kNetworkPatience = 2;
 // The largest number of unknowns that is tried for each velocity, beside one more.
 constexpr std::int64_t kUnknownsPerVelocity = 4;
-// The ratio a2 / a1 of the bilevel loss at first and at last, and a3 / a2, which the unknowns should not exceed.
-constexpr double kSmallestRatio = 1e-2, kLargestRatio = 100, kViolation = 10;
 constexpr std::int64_t kKept = 4;  // networks of a round
-// The penalty on couplings counts as much as this many residuals: many samples need it less.
-constexpr double kCouplingResiduals = 50;
-// The factor of that penalty for networks without couplings, and the size of those that are left.
+// The factor of the penalty on couplings for networks without any, and the size of those that are left.
 constexpr double kUncoupled = 1e3, kNoCoupling = 1e-2;
-// The weight of the inertia that unknowns are held to.
-constexpr double kInertial = 1e3;
-// The weight of the hidden units' weights: without it some units become steps between two samples.
-constexpr double kSteepness = 1e-4;
 constexpr std::int64_t kTrainedAtOnce = 16, kFittedAtOnce = 4;  // the sizes of tasks
-// The share of the starts that grow from the networks of the round before.
-constexpr double kGrown = 0.25;
-// The random q of which a new unknown has the best, and the size of its random effects on the others.
-constexpr std::int64_t kHinges = 16;
-constexpr double kCoupling = 0.3;
 
 // The least squares of a round go through these stages.
 struct Stage {
@@ -64,7 +45,6 @@ struct Stage {
 constexpr Stage kStages[] = {{0.25, 1, 8, 24},   {0.25, 1, 8, 12},    {0.25, 1, 8, 4}, {0.25, 1, 32, 4},
                              {0.25, 0.1, 32, 4}, {0.25, 0.01, 32, 4}, {1, 0, 0, 4}};
 constexpr std::int64_t kRandomStates = 4000;
-constexpr std::int64_t kPivotsPerUnknown = 4;
 // Rounds with as many unknowns, where the best of the first is almost exact, or exact but without another exact network
 // that agrees with it.
 constexpr std::int64_t kAlike = 3;
@@ -73,33 +53,6 @@ constexpr const char* kTheta = "theta";
 Tensor scale_of(const Tensor& x) {
   const Tensor scale = x.std(0, /*unbiased=*/false);
   return at::where(scale > 0, scale, 1);
-}
-
-// How the LCPs of networks that are searched are solved: without the methods for hard ones, which only those are whose
-// M is nearly singular relative to its diagonal. They count as unsolved, and their networks are left.
-SolveOptions few_pivots(const LcpNetwork& network) {
-  SolveOptions options;
-  options.max_pivots = kPivotsPerUnknown * network->options.unknowns();
-  return options;
-}
-
-// The errors of the predictions, relative to the units of the outputs: [..., n, d] for theta [..., n or 1, size()].
-Tensor errors(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
-  return (network->step(motion.x, theta, few_pivots(network)).y - motion.v_next) / network->output_unit;
-}
-
-Tensor root_mean_squares(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
-  return errors(network, theta.unsqueeze(1), motion).square().mean({1, 2}).sqrt().nan_to_num(INFINITY, INFINITY);
-}
-
-// The entries of M beside its diagonal, relative to it: [..., n (n - 1)].
-Tensor couplings(const LcpNetwork& network, const Tensor& theta) {
-  const Tensor M = network->matrix(theta);
-  const Tensor scale = at::diagonal(M, 0, -2, -1).sqrt();
-  const Tensor relative = M / (scale.unsqueeze(-1) * scale.unsqueeze(-2));
-  const std::int64_t n = M.size(-1);
-  const Tensor beside = (at::ones({n, n}) - at::eye(n)).flatten().nonzero().squeeze(-1);
-  return relative.flatten(-2).index_select(-1, beside);
 }
 
 // The mean square error of a network, relative to the units of the outputs.
@@ -117,11 +70,7 @@ Search::Search(Motion training, Motion validation, const SearchOptions& options)
       output_unit_(scale_of(training_.v_next)) {}
 
 LcpNetwork Search::network(const LcpNetworkOptions& options) const {
-  const torch::NoGradGuard no_grad;
-  LcpNetwork made(options);
-  made->input_unit.copy_(input_unit_);
-  made->output_unit.copy_(output_unit_);
-  return made;
+  return make_network(options, input_unit_, output_unit_);
 }
 
 std::optional<Search::Plan> Search::next() const {
@@ -206,192 +155,11 @@ std::int64_t Search::last_unknowns() const {
   return options_.unknowns > 0 ? options_.unknowns : kUnknownsPerVelocity * training_.v_next.size(1) + 1;
 }
 
-// Gives the unknowns from `first` on, one after the other, the best of some random q: each is 0 at a random sample, and
-// the best is that for which the errors, [s, d], that the unknowns before it leave are closest to a multiple of
-// z = max(0, -q).
-void Search::match(const LcpNetwork& network, const Tensor& theta, Tensor errors, std::int64_t first,
-                   const at::Generator& numbers) const {
-  const Tensor x = training_.x / input_unit_;
-  const Tensor M = network->entry("M", theta), G = network->entry("G_bias", theta),
-               bias = network->entry("q_bias", theta), weight = network->entry("q_weight", theta);
-  for (std::int64_t k = first; k < network->options.unknowns(); ++k) {
-    const Tensor slopes = torch::randn({kHinges, x.size(1)}, numbers, torch::kDouble);
-    const Tensor zeros = x.index_select(0, torch::randint(x.size(0), {kHinges}, numbers, torch::kLong));
-    const Tensor offsets = (slopes * zeros).sum(-1);
-    const Tensor z = ((x.unsqueeze(1) * slopes).sum(-1) - offsets).relu();  // [s, kHinges]
-    const Tensor squares = z.square().sum(0).clamp_min(1e-300);
-    const Tensor products = (z.unsqueeze(-1) * errors.unsqueeze(1)).sum(0);  // [kHinges, d]
-    const Tensor best = (products.square().sum(-1) / squares).argmax();
-    const auto at_best = [&](const Tensor& of, std::int64_t dim) { return of.index_select(dim, best).select(dim, 0); };
-    const Tensor effect = at_best(products, 0) / at_best(squares, 0);
-    weight[k].copy_(-at_best(slopes, 0));
-    bias[k].copy_(at_best(offsets, 0));
-    G.select(1, k).copy_(effect);
-    M[k].slice(0, 0, k).mul_(kCoupling);
-    M.select(1, k).slice(0, 0, k).mul_(kCoupling);
-    M[k][k] = std::sqrt(std::max(0.0, 1 - network->options.definiteness()));
-    errors = errors - at_best(z, 1).unsqueeze(-1) * effect;
-  }
-}
-
-// The groups of starts: random ones, and those that grow or shrink from the networks of an earlier round. Of both, half
-// have no penalty on rest.
-std::vector<Search::Group> Search::starts(const LcpNetwork& network, const Plan& plan) const {
-  const at::Generator numbers = generator(options_.seed, Stream::kStarts, static_cast<std::int64_t>(rounds_.size()));
-  // A network with some of the unknowns of an earlier one, and new ones beside them.
-  const auto changed = [&](const Candidate& parent, const Tensor& kept) {
-    LcpNetworkOptions fewer = parent.options;
-    const LcpNetwork part = this->network(fewer.unknowns(kept.numel()));
-    const Tensor theta_part = this->network(parent.options)->restricted(parent.theta, kept);
-    Tensor theta = network->grown(*part, theta_part, numbers);
-    match(network, theta, -errors(part, theta_part, training_), kept.numel(), numbers);
-    return theta;
-  };
-  std::vector<Tensor> all;
-  std::vector<Candidate> parents;
-  if (plan.parents >= 0) {
-    parents = rounds_[static_cast<std::size_t>(plan.parents)].best;
-    if (parents.size() > kKept) parents.erase(parents.begin() + kKept, parents.end());
-  }
-  const bool reduces = plan.parents >= 0 && plan.options.unknowns() < unknowns(plan.parents);
-  if (reduces) {
-    for (const Candidate& parent : parents) {
-      const std::int64_t n = parent.options.unknowns();
-      for (std::int64_t k = 0; k < n; ++k) {
-        const Tensor others = at::cat({at::arange(k), at::arange(k + 1, n)});
-        all.push_back(changed(parent, others));
-        if (n < 3) continue;
-        // Without another one, for which there is a new one.
-        const std::int64_t l = torch::randint(n - 1, {1}, numbers, torch::kLong).item<std::int64_t>();
-        all.push_back(changed(parent, others.index({at::arange(n - 1) != l})));
-      }
-    }
-    return {{at::stack(all), options_.rest_penalty}};
-  }
-  const auto grown = plan.parents < 0 ? 0 : static_cast<std::int64_t>(kGrown * static_cast<double>(plan.starts));
-  for (std::int64_t k = 0; k < grown; ++k) {
-    const Candidate& parent = parents[static_cast<std::size_t>(k) % parents.size()];
-    // Unknowns that no sample has active are not kept, others get their places.
-    const Tensor active = (this->network(parent.options)->step(training_.x, parent.theta).z > 0).any(0);
-    if (active.any().item<bool>()) all.push_back(changed(parent, active.nonzero().squeeze(-1)));
-  }
-  const Tensor random = network->random(plan.starts - static_cast<std::int64_t>(all.size()), numbers);
-  const Tensor f = network->parts(training_.x, random.unsqueeze(1)).f;
-  for (std::int64_t k = 0; k < random.size(0); ++k) {
-    const Tensor y = training_.v_next / output_unit_;
-    match(network, random[k], f.defined() ? y - f[k] : y, 0, numbers);
-  }
-  std::vector<Group> groups;
-  const auto add = [&](const Tensor& theta) {
-    for (const std::int64_t k : {0, 1}) {
-      const Tensor half = theta.slice(0, k, std::nullopt, 2);
-      if (half.size(0) > 0) groups.push_back({half, k == 0 ? options_.rest_penalty : 0});
-    }
-  };
-  if (!all.empty()) add(at::stack(all));
-  add(random);
-  return groups;
-}
-
-// The loss of each network, [starts], when the fraction `done` of the iterations is completed.
-Tensor Search::loss_of(const LcpNetwork& network, const Tensor& theta, const Motion& batch, double done) const {
-  const Tensor y = batch.v_next / output_unit_;
-  if (options_.loss == SearchLoss::kPrediction) {
-    SolveOptions solve_options;
-    solve_options.kappa = options_.kappa * std::pow(std::max(0.0, 1 - 2 * done), 2);
-    const Tensor prediction = network->step(batch.x, theta.unsqueeze(1), solve_options).y;
-    return (prediction / output_unit_ - y).square().mean({1, 2});
-  }
-  const auto parts = network->parts(batch.x, theta.unsqueeze(1));
-  if (options_.loss == SearchLoss::kBilevel) {
-    learning::BilevelWeights weights;
-    weights.complementarity = kLargestRatio * std::pow(kSmallestRatio / kLargestRatio, std::max(0.0, 1 - 2 * done));
-    weights.violation = kViolation * weights.complementarity;
-    const Tensor beta = parts.f.defined() ? y - parts.f : y;
-    return learning::bilevel_loss(parts.M, parts.q, parts.G, beta, weights).value.mean(1);
-  }
-  const Tensor moving = at::where(batch.v_next.abs() <= options_.rest_below, 0, y);
-  const Tensor z = at::cat({moving.relu(), (-moving).relu()}, -1);
-  const Tensor w = ((parts.M * z.unsqueeze(-2)).sum(-1) + parts.q) / at::diagonal(parts.M, 0, -2, -1);
-  return at::where(z > 0, w, (-w).relu()).square().mean({1, 2});
-}
-
-// Adam on the loss.
-Tensor Search::trained(const LcpNetwork& network, Tensor theta, std::int64_t stream,
-                       const std::function<bool()>& stopped) const {
-  if (options_.loss == SearchLoss::kOneSided) {
-    // y = z+ - z-; this loss has no derivative in G.
-    const std::int64_t d = network->options.outputs();
-    network->entry("G_bias", theta).copy_(at::cat({at::eye(d), -at::eye(d)}, 1));
-  }
-  theta = theta.clone().requires_grad_();
-  torch::optim::Adam adam({theta}, torch::optim::AdamOptions(options_.learning_rate));
-  at::Generator batches = generator(options_.seed, Stream::kMinibatches, stream);
-  const std::int64_t batch_size = std::min(options_.batch_size, training_.count());
-  for (std::int64_t k = 0; k < options_.iterations && !(stopped && stopped()); ++k) {
-    const double done = static_cast<double>(k) / static_cast<double>(options_.iterations);
-    for (auto& group : adam.param_groups()) group.options().set_lr(cosine_step_size(options_.learning_rate, done));
-    adam.zero_grad();
-    const Motion batch = training_.at(torch::randint(training_.count(), {batch_size}, batches, torch::kLong));
-    loss_of(network, theta, batch, done).nan_to_num().sum().backward();
-    adam.step();
-  }
-  return theta.detach();
-}
-
-// The Levenberg-Marquardt method on the samples `motion`, with the penalty on couplings multiplied by `factor` and the
-// penalty `rest` on the activity in samples that rest.
-Tensor Search::fitted(const LcpNetwork& network, const Motion& motion, const Tensor& theta, std::int64_t iterations,
-                      double factor, double rest, const std::function<bool()>& stopped, bool inertial) const {
-  if (stopped && stopped()) return theta;
-  const Tensor resting = rests(motion.v_next).nonzero().squeeze(-1);
-  const double residuals = static_cast<double>(motion.v_next.numel());
-  const double coupling = factor * options_.coupling_penalty * std::sqrt(std::min(residuals, kCouplingResiduals));
-  const auto linearized = [&](const Tensor& at_theta, const Tensor&) {
-    const auto [values, jacobian] = network->linearize(motion.x, at_theta, few_pivots(network));
-    const std::int64_t d = motion.v_next.size(1);
-    Linearization here{(values.slice(2, 0, d) - motion.v_next / network->output_unit).flatten(1),
-                       jacobian.slice(2, 0, d).flatten(1, 2)};
-    if (resting.numel() > 0 && rest > 0) {
-      const auto forces = [&](const Tensor& of) {
-        return rest * of.index_select(1, resting).slice(2, d).flatten(1, 2);
-      };
-      here = {at::cat({here.residuals, forces(values)}, 1), at::cat({here.jacobian, forces(jacobian)}, 1)};
-    }
-    const auto add = [&](const std::function<Tensor(const Tensor&)>& penalty) {
-      const Linearization added = identification::linearize(penalty, at_theta);
-      here = {at::cat({here.residuals, added.residuals}, 1), at::cat({here.jacobian, added.jacobian}, 1)};
-    };
-    if (coupling > 0 && network->options.unknowns() > 1) {
-      add([&](const Tensor& rows) { return coupling * couplings(network, rows); });
-    }
-    if (inertial) {
-      add([&](const Tensor& rows) {
-        const std::int64_t first = options_.first_velocity;
-        const Tensor units = output_unit_ / input_unit_.slice(0, first, first + d);
-        const Tensor slopes = network->entry("q_weight", rows).slice(-1, first, first + d) * units;  // [..., n, d]
-        const Tensor stopping = (slopes * network->entry("G_bias", rows).mT()).sum(-1);
-        return kInertial * (1 + stopping / at::diagonal(network->matrix(rows), 0, -2, -1));
-      });
-    }
-    for (const auto& [part, dependence] : {std::pair("f", network->options.f()), std::pair("G", network->options.G()),
-                                           std::pair("q", network->options.q())}) {
-      if (dependence != Dependence::kNetwork) continue;
-      const std::string name = std::string(part) + "_hidden_weight";
-      add([&](const Tensor& rows) { return kSteepness * network->entry(name, rows).flatten(-2); });
-    }
-    return here;
-  };
-  identification::LeastSquaresOptions options;
-  options.max_iterations = iterations;
-  return identification::least_squares(linearized, theta, options).theta;
-}
-
 std::vector<Candidate> Search::ranked(const LcpNetwork& network, const Tensor& theta) const {
   const torch::NoGradGuard no_grad;
   const Tensor training_error = root_mean_squares(network, theta, training_);
   const Tensor validation_error = root_mean_squares(network, theta, validation_);
-  const Tensor resting = rests(training_.v_next).nonzero().squeeze(-1);
+  const Tensor resting = resting_rows(training_, options_.rest_below);
   const Tensor coupled = (couplings(network, theta).abs() > kNoCoupling).any(-1);
   std::vector<Candidate> all;
   for (std::int64_t k = 0; k < theta.size(0); ++k) {
@@ -458,9 +226,15 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   const LcpNetwork network = this->network(plan->options);
   const auto round = static_cast<std::int64_t>(rounds_.size());
   const torch::NoGradGuard no_grad;
-  std::vector<Group> groups = starts(network, *plan);
+  std::vector<Candidate> parents;
+  if (plan->parents >= 0) {
+    parents = rounds_[static_cast<std::size_t>(plan->parents)].best;
+    if (parents.size() > kKept) parents.erase(parents.begin() + kKept, parents.end());
+  }
+  std::vector<StartGroup> groups = draw_starts(network, plan->starts, parents, training_, options_.rest_penalty,
+                                               generator(options_.seed, Stream::kStarts, round));
   std::int64_t count = 0;
-  for (const Group& group : groups) count += group.theta.size(0);
+  for (const StartGroup& group : groups) count += group.theta.size(0);
   const bool trains = (options_.loss != SearchLoss::kPrediction || options_.kappa > 0) && plan->parents < 0;
   const auto ended = [&] { return (stopped && stopped()) || (hurried && hurried()); };
   // In units of finishing_iterations of all networks; Adam counts as one, and so does the fit without couplings.
@@ -469,7 +243,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   std::mutex reporting;
   // share: of all work. work: of the parameters of some networks of a group, and the group, to others.
   const auto in_tasks = [&](std::int64_t size, double share,
-                            const std::function<Tensor(const Tensor&, const Group&)>& work) {
+                            const std::function<Tensor(const Tensor&, const StartGroup&)>& work) {
     std::vector<std::pair<std::size_t, Tensor>> parts;
     for (std::size_t g = 0; g < groups.size(); ++g) {
       for (const Tensor& part : groups[g].theta.split(size)) parts.emplace_back(g, part);
@@ -495,15 +269,15 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   ProcessGroup& processes = ProcessGroup::current();
   const auto all_stopped = [&] { return processes.largest(stopped && stopped() ? 1 : 0) != 0; };
   if (trains) {
-    in_tasks(kTrainedAtOnce, 1, [&](const Tensor& part, const Group&) {
+    in_tasks(kTrainedAtOnce, 1, [&](const Tensor& part, const StartGroup&) {
       const torch::AutoGradMode grad(true);
-      return trained(network, part, round, ended);
+      return train(network, training_, part, round, options_, ended);
     });
   }
   const Tensor order =
       torch::randperm(training_.count(), generator(options_.seed, Stream::kMinibatches, -2), torch::kLong);
   const Motion shuffled = training_.at(order);
-  std::vector<Group> unfinished;  // before the last stage
+  std::vector<StartGroup> unfinished;  // before the last stage
   for (const Stage& stage : kStages) {
     const auto iterations =
         static_cast<std::int64_t>(stage.iterations * static_cast<double>(options_.finishing_iterations));
@@ -511,11 +285,11 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     const Motion samples =
         stage.residuals == 0 ? training_ : Motion{shuffled.x.slice(0, 0, enough), shuffled.v_next.slice(0, 0, enough)};
     unfinished = groups;
-    in_tasks(kFittedAtOnce, stage.iterations, [&](const Tensor& part, const Group& group) {
-      return fitted(network, samples, part, iterations, stage.coupling, group.rest_penalty, ended);
+    in_tasks(kFittedAtOnce, stage.iterations, [&](const Tensor& part, const StartGroup& group) {
+      return fit(network, samples, part, iterations, {stage.coupling, group.rest_penalty}, options_, ended);
     });
     if (all_stopped()) return;
-    for (Group& group : groups) {
+    for (StartGroup& group : groups) {
       const Tensor best = root_mean_squares(network, group.theta, training_).argsort(/*stable=*/true, 0, false);
       group.theta = group.theta.index_select(0, best.slice(0, 0, stage.most));
     }
@@ -524,7 +298,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   // learns them, too.
   std::vector<Tensor> left;
   left.reserve(groups.size());
-  for (const Group& group : groups) left.push_back(group.theta);
+  for (const StartGroup& group : groups) left.push_back(group.theta);
   Tensor theta = at::cat(left);
   const Tensor predicted = (errors(network, theta.unsqueeze(1), validation_).abs() < kExact).all(2);
   const Tensor complete = (root_mean_squares(network, theta, training_) < kExact)
@@ -534,18 +308,19 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   if (complete.numel() > 0) {
     const auto found = divide_tasks(1, 1, [&](std::int64_t) {
       return Checkpoint{{},
-                        {{kTheta, fitted(network, all(), theta.index_select(0, complete), options_.finishing_iterations,
-                                         0, options_.rest_penalty, ended)}}};
+                        {{kTheta, fit(network, all(), theta.index_select(0, complete), options_.finishing_iterations,
+                                      {0, options_.rest_penalty}, options_, ended)}}};
     });
     theta.index_copy_(0, complete, found[0].tensors.at(kTheta));
   }
   // The same networks without couplings, which noisy samples may not be enough to determine.
   if (complete.numel() == 0 && plan->options.unknowns() > 1) {
     groups = unfinished;
-    in_tasks(kFittedAtOnce, 1, [&](const Tensor& part, const Group& group) {
-      return fitted(network, training_, part, options_.finishing_iterations, kUncoupled, group.rest_penalty, ended);
+    in_tasks(kFittedAtOnce, 1, [&](const Tensor& part, const StartGroup& group) {
+      return fit(network, training_, part, options_.finishing_iterations, {kUncoupled, group.rest_penalty}, options_,
+                 ended);
     });
-    for (const Group& group : groups) theta = at::cat({theta, group.theta});
+    for (const StartGroup& group : groups) theta = at::cat({theta, group.theta});
   }
   if (all_stopped()) return;
   if (progress) progress(1);
@@ -570,13 +345,13 @@ Candidate Search::refitted(const Candidate& candidate, const Motion& motion) con
   const torch::NoGradGuard no_grad;
   const LcpNetwork network = this->network(candidate.options);
   const Motion mirrored{at::cat({motion.x, -motion.x}), at::cat({motion.v_next, -motion.v_next})};
-  Candidate fit = candidate;
+  Candidate refit = candidate;
   if (options_.finishing_iterations > 0) {
-    fit.theta = fitted(network, candidate.odd ? mirrored : motion, candidate.theta.unsqueeze(0),
-                       2 * options_.finishing_iterations, candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, {},
-                       candidate.inertial)[0];
+    refit.theta =
+        fit(network, candidate.odd ? mirrored : motion, candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations,
+            {candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, candidate.inertial}, options_, {})[0];
   }
-  return fit;
+  return refit;
 }
 
 Candidate Search::simplified(const Candidate& candidate, const Motion& motion) const {

@@ -1,10 +1,7 @@
 // The search for a network that ends in an LCP: rounds of many random starts, of which the best are finished by least
 // squares, with a growing number of unknowns.
 //
-//   [Mallat, Zhang] Mallat, Zhang: Matching pursuits with time-frequency dictionaries, IEEE Transactions on Signal
-//           Processing 41, 1993.
 //   [Schwarz] see candidate.h
-//   [Tobin] Tobin: Estimation of relationships for limited dependent variables, Econometrica 26, 1958.
 #pragma once
 
 #include <torch/types.h>
@@ -16,50 +13,22 @@
 
 #include "lcp/nn/lcp_network.h"
 #include "network/candidate.h"
+#include "network/fit.h"
 #include "network/motion.h"
 
 namespace lcp::training {
 
-/// What finds a first approximation, from which the Levenberg-Marquardt method minimises the error of the prediction.
-enum class SearchLoss {
-  kPrediction,  ///< the same error; with kappa > 0 by Adam, too
-  /// In the first round of each kind, Adam on the bilevel loss (lcp/learning/bilevel_loss.h): the least error with
-  /// which unknowns z >= 0 that violate the LCP a little explain the motion. The weight a2 of the violations grows from
-  /// small to large values, a3 = 10 a2.
-  kBilevel,
-  /// In the first round of each kind, Adam on the errors of y = z+ - z- with two unknowns for each velocity, which the
-  /// samples then determine: z+ = max(0, y), z- = max(0, -y). The errors of the rows of the LCP are M z + q where z > 0
-  /// and its negative part where z = 0, relative to the diagonal of M: a convex loss for affine q, without a dead zone,
-  /// as that of censored data [Tobin].
-  kOneSided
-};
-
-struct SearchOptions {
-  SearchLoss loss = SearchLoss::kPrediction;
+struct SearchOptions : FitOptions {
   /// The parts of the networks. The search chooses the number of unknowns and whether q is affine or a network.
   nn::LcpNetworkOptions parts = {1, 1, 1};
   bool affine = true;         ///< whether networks with an affine q are tried
   bool network = true;        ///< whether those whose q is a network are tried
   std::int64_t unknowns = 0;  ///< 0: found by the search
   std::int64_t starts = 192;
-  std::int64_t iterations = 400;  ///< of Adam, where it has a loss of its own
-  double learning_rate = 0.02;
-  std::int64_t batch_size = 64;
-  /// > 0: in the first round of each kind Adam minimises the error of the prediction with the derivative of the central
-  /// path z w = kappa, which an unknown that is never active has as well. kappa falls to 0 in the first half of the
-  /// iterations.
-  double kappa = 0;
   /// Of the Levenberg-Marquardt method on the best starts; as many are spent on the way there. 0: Adam alone.
   std::int64_t finishing_iterations = 80;
-  /// The weight of the off-diagonal entries of M, relative to its diagonal: of networks that predict the samples
-  /// equally well, those are preferred whose unknowns do not affect each other where the samples do not show that they
-  /// do. It falls to 0 in the end.
-  double coupling_penalty = 5e-3;
-  double rest_below = 0;  ///< m/s: velocities of at most this size count as rest
   /// The weight of the activity, which should be 0, in samples that rest after the step.
   double rest_penalty = 0.1;
-  std::int64_t first_velocity = 0;  ///< the first component of x that is a velocity before the step
-  std::int64_t seed = 0;
   std::int64_t threads = 1;
 };
 
@@ -73,8 +42,7 @@ struct Round {
 /// networks with affine q or networks whose q is a network:
 ///
 /// 1. Three in four starts are random, the others are the best networks of the round before, without the unknowns that
-///    no sample has active and with new ones in their place and beside them. Each new unknown is the one of some random
-///    ones whose z explains most of the errors that the others leave, as in a matching pursuit [Mallat, Zhang].
+///    no sample has active and with new ones in their place and beside them. See draw_starts.
 /// 2. The Levenberg-Marquardt method on all starts at once, first on a part of the samples; in half of the starts the
 ///    activity in samples that rest is penalised, which finds networks that rest but hides some ways to others. The
 ///    worst are dropped in three steps, apart for random starts and others and for those with and without the penalty;
@@ -155,32 +123,15 @@ class Search {
     std::int64_t starts;
   };
 
-  // Starts that are dropped apart from those of other groups.
-  struct Group {
-    torch::Tensor theta;  // [starts, size]
-    double rest_penalty;
-  };
-
   std::int64_t unknowns(std::int64_t round) const {
     return rounds_[static_cast<std::size_t>(round)].best.front().options.unknowns();
   }
   std::int64_t first_unknowns() const;
   std::int64_t last_unknowns() const;
-  void match(const nn::LcpNetwork& network, const torch::Tensor& theta, torch::Tensor errors, std::int64_t first,
-             const at::Generator& numbers) const;
-  torch::Tensor loss_of(const nn::LcpNetwork& network, const torch::Tensor& theta, const Motion& batch,
-                        double done) const;
-  torch::Tensor rests(const torch::Tensor& v_next) const { return (v_next.abs() <= options_.rest_below).all(-1); }
   std::optional<Plan> next() const;
   std::vector<const Candidate*> candidates() const;
   torch::Tensor random_states() const;
   std::vector<torch::Tensor> exact_predictions() const;
-  std::vector<Group> starts(const nn::LcpNetwork& network, const Plan& plan) const;
-  torch::Tensor trained(const nn::LcpNetwork& network, torch::Tensor theta, std::int64_t stream,
-                        const std::function<bool()>& stopped) const;
-  torch::Tensor fitted(const nn::LcpNetwork& network, const Motion& motion, const torch::Tensor& theta,
-                       std::int64_t iterations, double factor, double rest, const std::function<bool()>& stopped,
-                       bool inertial = false) const;
   std::vector<Candidate> ranked(const nn::LcpNetwork& network, const torch::Tensor& theta) const;
 
   Motion training_, validation_;

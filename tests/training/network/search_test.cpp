@@ -8,6 +8,7 @@
 #include <cmath>
 #include <vector>
 
+#include "blocks.h"
 #include "run/random.h"
 
 namespace lcp::training::search_test {
@@ -16,26 +17,12 @@ using nn::LcpNetwork;
 using nn::LcpNetworkOptions;
 using torch::Tensor;
 
-// Steps of a sliding block with dt = m = mu m g = 1.
-Motion sliding_block(std::int64_t count, std::int64_t seed) {
-  const Tensor x = torch::randn({count, 2}, generator(seed, Stream::kSpeeds), torch::kDouble);
-  const Tensor s = x.sum(-1, true);
-  return {x, (s - 1).relu() - (-s - 1).relu()};
-}
-
 SearchOptions options(std::int64_t outputs = 1) {
   SearchOptions options;
   options.parts = LcpNetworkOptions(2, outputs, 1);
   options.starts = 32;
   options.network = false;
   return options;
-}
-
-Motion noisy(Motion motion, std::int64_t seed) {
-  const Tensor noise =
-      0.1 * torch::randn(motion.v_next.sizes(), generator(seed, Stream::kVelocityNoise), torch::kDouble);
-  motion.v_next = motion.v_next + noise;
-  return motion;
 }
 
 Search done(const Motion& training, const Motion& validation, const SearchOptions& options) {

@@ -1,0 +1,157 @@
+#include "network/fit.h"
+
+#include <torch/optim/adam.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "lcp/identification/least_squares.h"
+#include "lcp/learning/bilevel_loss.h"
+#include "run/random.h"
+#include "run/trainer.h"
+
+namespace lcp::training {
+namespace {
+
+using identification::Linearization;
+using nn::Dependence;
+using nn::LcpNetwork;
+using torch::Tensor;
+
+// The ratio a2 / a1 of the bilevel loss at first and at last, and a3 / a2, which the unknowns should not exceed.
+constexpr double kSmallestRatio = 1e-2, kLargestRatio = 100, kViolation = 10;
+// The penalty on couplings counts as much as this many residuals: many samples need it less.
+constexpr double kCouplingResiduals = 50;
+// The weight of the inertia that unknowns are held to.
+constexpr double kInertial = 1e3;
+// The weight of the hidden units' weights: without it some units become steps between two samples.
+constexpr double kSteepness = 1e-4;
+constexpr std::int64_t kPivotsPerUnknown = 4;
+
+// How the LCPs of networks that are searched are solved: without the methods for hard ones, which only those are whose
+// M is nearly singular relative to its diagonal. They count as unsolved, and their networks are left.
+SolveOptions few_pivots(const LcpNetwork& network) {
+  SolveOptions options;
+  options.max_pivots = kPivotsPerUnknown * network->options.unknowns();
+  return options;
+}
+
+// The loss of each network, [starts], when the fraction `done` of the iterations is completed.
+Tensor loss_of(const LcpNetwork& network, const Tensor& theta, const Motion& batch, double done,
+               const FitOptions& options) {
+  const Tensor y = batch.v_next / network->output_unit;
+  if (options.loss == SearchLoss::kPrediction) {
+    SolveOptions solve_options;
+    solve_options.kappa = options.kappa * std::pow(std::max(0.0, 1 - 2 * done), 2);
+    const Tensor prediction = network->step(batch.x, theta.unsqueeze(1), solve_options).y;
+    return (prediction / network->output_unit - y).square().mean({1, 2});
+  }
+  const auto parts = network->parts(batch.x, theta.unsqueeze(1));
+  if (options.loss == SearchLoss::kBilevel) {
+    learning::BilevelWeights weights;
+    weights.complementarity = kLargestRatio * std::pow(kSmallestRatio / kLargestRatio, std::max(0.0, 1 - 2 * done));
+    weights.violation = kViolation * weights.complementarity;
+    const Tensor beta = parts.f.defined() ? y - parts.f : y;
+    return learning::bilevel_loss(parts.M, parts.q, parts.G, beta, weights).value.mean(1);
+  }
+  const Tensor moving = at::where(batch.v_next.abs() <= options.rest_below, 0, y);
+  const Tensor z = at::cat({moving.relu(), (-moving).relu()}, -1);
+  const Tensor w = ((parts.M * z.unsqueeze(-2)).sum(-1) + parts.q) / at::diagonal(parts.M, 0, -2, -1);
+  return at::where(z > 0, w, (-w).relu()).square().mean({1, 2});
+}
+
+}  // namespace
+
+Tensor resting_rows(const Motion& motion, double rest_below) {
+  return (motion.v_next.abs() <= rest_below).all(-1).nonzero().squeeze(-1);
+}
+
+Tensor errors(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
+  return (network->step(motion.x, theta, few_pivots(network)).y - motion.v_next) / network->output_unit;
+}
+
+Tensor root_mean_squares(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
+  return errors(network, theta.unsqueeze(1), motion).square().mean({1, 2}).sqrt().nan_to_num(INFINITY, INFINITY);
+}
+
+Tensor couplings(const LcpNetwork& network, const Tensor& theta) {
+  const Tensor M = network->matrix(theta);
+  const Tensor scale = at::diagonal(M, 0, -2, -1).sqrt();
+  const Tensor relative = M / (scale.unsqueeze(-1) * scale.unsqueeze(-2));
+  const std::int64_t n = M.size(-1);
+  const Tensor beside = (at::ones({n, n}) - at::eye(n)).flatten().nonzero().squeeze(-1);
+  return relative.flatten(-2).index_select(-1, beside);
+}
+
+Tensor train(const LcpNetwork& network, const Motion& motion, Tensor theta, std::int64_t stream,
+             const FitOptions& options, const std::function<bool()>& stopped) {
+  if (options.loss == SearchLoss::kOneSided) {
+    // y = z+ - z-; this loss has no derivative in G.
+    const std::int64_t d = network->options.outputs();
+    network->entry("G_bias", theta).copy_(at::cat({at::eye(d), -at::eye(d)}, 1));
+  }
+  theta = theta.clone().requires_grad_();
+  torch::optim::Adam adam({theta}, torch::optim::AdamOptions(options.learning_rate));
+  at::Generator batches = generator(options.seed, Stream::kMinibatches, stream);
+  const std::int64_t batch_size = std::min(options.batch_size, motion.count());
+  for (std::int64_t k = 0; k < options.iterations && !(stopped && stopped()); ++k) {
+    const double done = static_cast<double>(k) / static_cast<double>(options.iterations);
+    for (auto& group : adam.param_groups()) group.options().set_lr(cosine_step_size(options.learning_rate, done));
+    adam.zero_grad();
+    const Motion batch = motion.at(torch::randint(motion.count(), {batch_size}, batches, torch::kLong));
+    loss_of(network, theta, batch, done, options).nan_to_num().sum().backward();
+    adam.step();
+  }
+  return theta.detach();
+}
+
+Tensor fit(const LcpNetwork& network, const Motion& motion, const Tensor& theta, std::int64_t iterations,
+           const FitPenalties& penalties, const FitOptions& options, const std::function<bool()>& stopped) {
+  if (stopped && stopped()) return theta;
+  const Tensor resting = resting_rows(motion, options.rest_below);
+  const double residuals = static_cast<double>(motion.v_next.numel());
+  const double coupling =
+      penalties.coupling * options.coupling_penalty * std::sqrt(std::min(residuals, kCouplingResiduals));
+  const auto linearized = [&](const Tensor& at_theta, const Tensor&) {
+    const auto [values, jacobian] = network->linearize(motion.x, at_theta, few_pivots(network));
+    const std::int64_t d = motion.v_next.size(1);
+    Linearization here{(values.slice(2, 0, d) - motion.v_next / network->output_unit).flatten(1),
+                       jacobian.slice(2, 0, d).flatten(1, 2)};
+    if (resting.numel() > 0 && penalties.rest > 0) {
+      const auto forces = [&](const Tensor& of) {
+        return penalties.rest * of.index_select(1, resting).slice(2, d).flatten(1, 2);
+      };
+      here = {at::cat({here.residuals, forces(values)}, 1), at::cat({here.jacobian, forces(jacobian)}, 1)};
+    }
+    const auto add = [&](const std::function<Tensor(const Tensor&)>& penalty) {
+      const Linearization added = identification::linearize(penalty, at_theta);
+      here = {at::cat({here.residuals, added.residuals}, 1), at::cat({here.jacobian, added.jacobian}, 1)};
+    };
+    if (coupling > 0 && network->options.unknowns() > 1) {
+      add([&](const Tensor& rows) { return coupling * couplings(network, rows); });
+    }
+    if (penalties.inertial) {
+      add([&](const Tensor& rows) {
+        const std::int64_t first = options.first_velocity;
+        const Tensor units = network->output_unit / network->input_unit.slice(0, first, first + d);
+        const Tensor slopes = network->entry("q_weight", rows).slice(-1, first, first + d) * units;  // [..., n, d]
+        const Tensor stopping = (slopes * network->entry("G_bias", rows).mT()).sum(-1);
+        return kInertial * (1 + stopping / at::diagonal(network->matrix(rows), 0, -2, -1));
+      });
+    }
+    for (const auto& [part, dependence] : {std::pair("f", network->options.f()), std::pair("G", network->options.G()),
+                                           std::pair("q", network->options.q())}) {
+      if (dependence != Dependence::kNetwork) continue;
+      const std::string name = std::string(part) + "_hidden_weight";
+      add([&](const Tensor& rows) { return kSteepness * network->entry(name, rows).flatten(-2); });
+    }
+    return here;
+  };
+  identification::LeastSquaresOptions of_method;
+  of_method.max_iterations = iterations;
+  return identification::least_squares(linearized, theta, of_method).theta;
+}
+
+}  // namespace lcp::training
