@@ -45,6 +45,9 @@ struct Stage {
 constexpr Stage kStages[] = {{0.25, 1, 8, 24},   {0.25, 1, 8, 12},    {0.25, 1, 8, 4}, {0.25, 1, 32, 4},
                              {0.25, 0.1, 32, 4}, {0.25, 0.01, 32, 4}, {1, 0, 0, 4}};
 constexpr std::int64_t kRandomStates = 4000;
+// A last fit is not kept where it changes the predictions for random states by more than this multiple of the network's
+// validation error: an unknown that few samples have active may then grow without bounds where there are none.
+constexpr double kMoved = 100;
 // Rounds with as many unknowns, where the best of the first is almost exact, or exact but without another exact network
 // that agrees with it.
 constexpr std::int64_t kAlike = 3;
@@ -361,6 +364,10 @@ Candidate Search::simplified(const Candidate& candidate, const Motion& motion) c
     return information(c, mean_square(network, c.theta, motion), motion.v_next.numel());
   };
   Candidate best = refitted(candidate, motion);
+  const Tensor states = random_states();
+  const auto predicted = [&](const Candidate& c) { return network->step(states, c.theta).y / output_unit_; };
+  const double moved = (predicted(best) - predicted(candidate)).square().mean().sqrt().item<double>();
+  if (!(moved <= kMoved * std::max(candidate.validation_error, kExact))) best = candidate;
   // Fewer residuals than parameters contradict nothing.
   if (exact(candidate) || static_cast<double>(motion.v_next.numel()) <= parameters(candidate)) return best;
   const LcpNetworkOptions& parts = candidate.options;

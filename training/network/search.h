@@ -96,9 +96,10 @@ class Search {
   /// A network of the search, fitted to `motion`, from where it is.
   Candidate refitted(const Candidate& candidate, const Motion& motion) const;
 
-  /// The same, and simpler where the motion does not contradict it by the Bayesian information criterion [Schwarz]: of
-  /// two assumptions, which save parameters that noise would make wrong, those are kept that lower it. None is tried
-  /// without more residuals than parameters.
+  /// The same, but as it is where the fit would change its predictions for random states by far more than its
+  /// validation error; and simpler where the motion does not contradict it by the Bayesian information criterion
+  /// [Schwarz]: of two assumptions, which save parameters that noise would make wrong, those are kept that lower it.
+  /// None is tried without more residuals than parameters.
   ///
   /// * The map is odd: it is fitted to the mirrored samples (-x, -v_next), too, which halves its parameters.
   /// * Each unknown takes away all of the velocity along its direction, v . G_i dq_i / dv = -M_ii, as an impulse on a

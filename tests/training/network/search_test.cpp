@@ -97,6 +97,15 @@ TEST(SearchTest, ChoosesTheSimplerOfEqualNetworks) {
   EXPECT_LT(error.square().mean().sqrt().item<double>(), 0.03);
 }
 
+TEST(SearchTest, KeepsANetworkThatAFitWouldMoveFarBeyondItsError) {
+  const Search search = learned(40, options());
+  const Candidate best = search.best();
+  Motion other = search.all();
+  other.v_next = 2 * other.v_next;
+  EXPECT_FALSE(at::allclose(search.refitted(best, other).theta, best.theta));
+  EXPECT_TRUE(at::equal(search.simplified(best, other).theta, best.theta));
+}
+
 TEST(SearchTest, AssumesWhatNoisyMotionDoesNotContradict) {
   SearchOptions given = options();
   given.unknowns = 2;
