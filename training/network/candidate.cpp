@@ -93,9 +93,11 @@ const Candidate& simplest(const std::vector<const Candidate*>& candidates, std::
     const double square = (1 - share) * std::pow(c.training_error, 2) + share * std::pow(c.validation_error, 2);
     return information(c, square, training_residuals + validation_residuals);
   };
+  // First whether it rests where the samples rest, then the criterion.
+  const auto order = [&](const Candidate& c) { return std::tuple(c.rest <= kExactRest, criterion(c)); };
   const Candidate* chosen = lowest;
   for (const Candidate* c : candidates) {
-    if (score(*c) <= limit && criterion(*c) < criterion(*chosen)) chosen = c;
+    if (score(*c) <= limit && order(*c) < order(*chosen)) chosen = c;
   }
   return *chosen;
 }

@@ -56,8 +56,9 @@ bool confirmed(const std::vector<torch::Tensor>& predictions);
 const Candidate& most_agreed(const std::vector<const Candidate*>& candidates,
                              const std::vector<torch::Tensor>& predictions);
 
-/// Of the networks whose scores are the lowest up to chance, the one with the lowest Bayesian information criterion on
-/// all samples, whose numbers of residuals these are. candidates: one or more.
+/// Of the networks whose scores are the lowest up to chance, and of these only of those that rest where the training
+/// samples rest, if there are such, the one with the lowest Bayesian information criterion on all samples, whose
+/// numbers of residuals these are. candidates: one or more.
 const Candidate& simplest(const std::vector<const Candidate*>& candidates, std::int64_t training_residuals,
                           std::int64_t validation_residuals);
 

@@ -52,6 +52,10 @@ TEST(Choice, OfEquallyGoodNetworksIsTheSimplest) {
   EXPECT_EQ(&simplest({&large, &small, &poor}, 4'000'000, 1'000'000), &large);
   const Candidate restless = candidate(1, 0.100, 0.9);
   EXPECT_EQ(&simplest({&large, &small, &restless}, 400, 100), &small);
+  // Its error is so small that it counts as equal to the others, and it is simpler, but does not rest.
+  const Candidate smaller = candidate(1, 0.034, 0.98);
+  EXPECT_EQ(&simplest({&large, &small, &smaller}, 400, 100), &small);
+  EXPECT_EQ(&simplest({&smaller, &poor}, 400, 100), &smaller);
 }
 
 }  // namespace
