@@ -107,7 +107,7 @@ def draw():
                     values = sorted(float(row[name]) for row in rows
                                     if row["system"] == system and int(row["samples"]) == samples and row[name])
                     if values:
-                        points.append((samples, values[0], statistics.median_high(values), values[-1]))
+                        points.append((samples, values[0], statistics.median(values), values[-1]))
                 if not points:
                     continue
                 x, least, median, most = zip(*points)
