@@ -63,11 +63,18 @@ def test_noise_makes_no_unknowns(train, seed):
 
 @pytest.mark.parametrize("system, flags, error", variants(
     ("planar_block", ("--directions", 4), 1e-12), ("stribeck", ("--unknowns", 2, "--q", "network", "--starts", 48), 0.01),
-    ("stacked_blocks", (), 1e-12),
+    ("stacked_blocks", (), 1e-12), ("track", (), 1e-4),
     ("bouncing_mass", ("--seed", 1, "--q", "affine"), 1e-12)))
 def test_other_systems(train, system, flags, error):
     metrics = train("--system", system, *flags, *FAST)
     assert metrics["heldout_rmse"] < error and metrics["sticking_exact_zero_fraction"] > 0.98
+
+
+@pytest.mark.parametrize("flags", variants(
+    ("--f", "affine", "--G", "affine"), ("--f", "network"), ("--G", "network", "--seed", 1)))
+def test_other_parts(train, flags):
+    metrics = train(*flags, "--samples", 500, *FAST)
+    assert metrics["heldout_rmse"] < 1e-12 and metrics["sticking_exact_zero_fraction"] == 1
 
 
 @pytest.mark.parametrize("loss", variants("one_sided", "bilevel"))
