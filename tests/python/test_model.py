@@ -17,7 +17,7 @@ EXAMPLE = PRETRAINED.parents[2] / "examples" / "load_model.py"
 def test_every_pretrained_block_steps_like_coulomb_friction(path):
     """Those of train_penalty and train_structured stick up to their error, the others exactly."""
     learned = torch.jit.load(path)
-    assert path.with_suffix(".json").exists() and learned.format_version == 1
+    assert path.with_suffix(".json").exists() and learned.format_version == 2 and learned.input_sizes
     v, u = states()
     v_next, _, status = learned.step(v, u)
     exact = coulomb(v, u, learned)
@@ -45,7 +45,7 @@ def coulomb(v, u, model):
 
 def test_the_pretrained_track_has_friction_that_depends_on_the_position():
     learned = torch.jit.load(FOLDER / "track_network.pt")
-    assert (FOLDER / "track_network.json").exists() and learned.format_version == 1
+    assert (FOLDER / "track_network.json").exists() and learned.format_version == 2 and learned.input_sizes
     v, u = states()
     v, u, x = v, u / 5, torch.pi * torch.rand(len(v), dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     v_next, force, status = learned.step(v, u, x)
@@ -57,7 +57,7 @@ def test_the_pretrained_track_has_friction_that_depends_on_the_position():
 
 
 def test_attributes(model):
-    assert (model.dt, model.mass, model.gravity, model.mu, model.format_version) == (0.1, 1.0, 9.81, 0.3, 1)
+    assert (model.dt, model.mass, model.gravity, model.mu, model.format_version) == (0.1, 1.0, 9.81, 0.3, 2)
 
 
 def test_steps_like_coulomb_friction_and_sticks_exactly(model):
