@@ -7,8 +7,9 @@
 #include "lcp/physics/tripod.h"
 #include "support/finite_differences.h"
 #include "support/tensors.h"
+#include "tripod_blocks.h"
 
-namespace lcp::physics::tripod_gradient_test {
+namespace lcp::physics::tripod_test {
 
 using testing::count;
 using testing::Inputs;
@@ -19,18 +20,6 @@ using testing::number;
 using testing::numbers;
 using torch::Tensor;
 using List = std::vector<std::int64_t>;
-
-Tensor none(std::int64_t steps) { return torch::zeros({steps, 3}, torch::kDouble); }
-
-// A square block with edges of 0.1 m.
-Tripod block(double com_height = 0) { return Tripod::of(1, 0.01 / 6, 0.005, 0.33, 9.81, com_height); }
-
-// Loads of 4, 2 and 2 N, and 0.5 m/s that friction takes of a translation: no round-off.
-Tripod dyadic_block() {
-  Tripod tripod = Tripod::of(1, 1.0 / 128, 0.125, 0.5, 8);
-  tripod.supports = numbers({0.0625, 0, -0.0625, 0.0625, -0.0625, -0.0625}).view({3, 2});
-  return tripod;
-}
 
 class TripodGradientTest : public ::testing::Test {
  protected:
@@ -200,4 +189,4 @@ TEST_F(TripodGradientTest, HasTheGradientOfBothSidesWhereItIsNotKinked) {
   }
 }
 
-}  // namespace lcp::physics::tripod_gradient_test
+}  // namespace lcp::physics::tripod_test
