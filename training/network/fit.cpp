@@ -30,8 +30,7 @@ constexpr double kInertial = 1e3;
 constexpr double kSteepness = 1e-4;
 constexpr std::int64_t kPivotsPerUnknown = 4;
 
-// How the LCPs of networks that are searched are solved: without the methods for hard ones, which only those are whose
-// M is nearly singular relative to its diagonal. They count as unsolved, and their networks are left.
+// See `errors`.
 SolveOptions few_pivots(const LcpNetwork& network) {
   SolveOptions options;
   options.max_pivots = kPivotsPerUnknown * network->options.unknowns();

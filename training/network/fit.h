@@ -45,19 +45,19 @@ struct FitOptions {
   std::int64_t seed = 0;
 };
 
-/// What fit minimises beside the error of the prediction.
+/// What fit minimises beside the errors of the predictions.
 struct FitPenalties {
   double coupling = 0;    ///< the factor of FitOptions::coupling_penalty
   double rest = 0;        ///< the weight of the activity, the sum of |G_i| z_i, in samples that rest
   bool inertial = false;  ///< whether each unknown is held to stop the body along its direction, see Search::simplified
 };
 
-/// The samples after which all velocities are at most rest_below, m/s: their rows, int64.
+/// The rows of the samples in which all velocities after the step are at most rest_below, m/s: int64, ascending.
 torch::Tensor resting_rows(const Motion& motion, double rest_below);
 
 /// The errors of the predictions, relative to the units of the outputs: [..., n, d] for theta [..., n or 1, size()].
-/// NaN where an LCP is not solved: those of networks that are fitted are solved without the methods for hard ones,
-/// which only those are whose M is nearly singular relative to its diagonal.
+/// LCPs are solved with few pivots and without the methods for hard problems. Only networks whose M is nearly singular
+/// relative to its diagonal would need these; their errors are NaN.
 torch::Tensor errors(const nn::LcpNetwork& network, const torch::Tensor& theta, const Motion& motion);
 
 /// The roots of the mean squares of these errors, [starts] for theta [starts, size()]; infinite where one is NaN.

@@ -191,6 +191,11 @@ Tensor Search::random_states() const {
   return at::stack(columns, 1);
 }
 
+// What a network predicts for these states, relative to the units: [s, d].
+Tensor Search::prediction(const Candidate& candidate, const Tensor& states) const {
+  return network(candidate.options)->step(states, candidate.theta).y / output_unit_;
+}
+
 // The networks of all rounds with the wanted number of unknowns.
 std::vector<const Candidate*> Search::candidates() const {
   std::vector<const Candidate*> all;
@@ -208,7 +213,7 @@ std::vector<Tensor> Search::exact_predictions() const {
   const Tensor states = random_states();
   std::vector<Tensor> all;
   for (const Candidate* c : candidates()) {
-    if (precise(*c)) all.push_back(network(c->options)->step(states, c->theta).y / output_unit_);
+    if (precise(*c)) all.push_back(prediction(*c, states));
   }
   return all;
 }
@@ -217,7 +222,7 @@ std::optional<double> Search::disagreement(const Candidate& candidate) const {
   const torch::NoGradGuard no_grad;
   const std::vector<Tensor> all = exact_predictions();
   if (all.size() < 2) return std::nullopt;
-  const Tensor here = network(candidate.options)->step(random_states(), candidate.theta).y / output_unit_;
+  const Tensor here = prediction(candidate, random_states());
   return differences(here, all).sum().item<double>() / static_cast<double>(all.size() - (precise(candidate) ? 1 : 0));
 }
 
@@ -365,8 +370,7 @@ Candidate Search::simplified(const Candidate& candidate, const Motion& motion) c
   };
   Candidate best = refitted(candidate, motion);
   const Tensor states = random_states();
-  const auto predicted = [&](const Candidate& c) { return network->step(states, c.theta).y / output_unit_; };
-  const double moved = (predicted(best) - predicted(candidate)).square().mean().sqrt().item<double>();
+  const double moved = (prediction(best, states) - prediction(candidate, states)).square().mean().sqrt().item<double>();
   if (!(moved <= kMoved * std::max(candidate.validation_error, kExact))) best = candidate;
   // Fewer residuals than parameters contradict nothing.
   if (exact(candidate) || static_cast<double>(motion.v_next.numel()) <= parameters(candidate)) return best;

@@ -96,7 +96,7 @@ class Search {
   /// A network of the search, fitted to `motion`, from where it is.
   Candidate refitted(const Candidate& candidate, const Motion& motion) const;
 
-  /// The same, but as it is where the fit would change its predictions for random states by far more than its
+  /// `refitted`, or the network itself where that fit changes its predictions for random states by far more than its
   /// validation error; and simpler where the motion does not contradict it by the Bayesian information criterion
   /// [Schwarz]: of two assumptions, which save parameters that noise would make wrong, those are kept that lower it.
   /// None is tried without more residuals than parameters.
@@ -132,6 +132,7 @@ class Search {
   std::optional<Plan> next() const;
   std::vector<const Candidate*> candidates() const;
   torch::Tensor random_states() const;
+  torch::Tensor prediction(const Candidate& candidate, const torch::Tensor& states) const;
   std::vector<torch::Tensor> exact_predictions() const;
   std::vector<Candidate> ranked(const nn::LcpNetwork& network, const torch::Tensor& theta) const;
 
