@@ -15,6 +15,7 @@
 #include "network/black_box.h"
 #include "network/black_box_passes.h"
 #include "network/evaluation.h"
+#include "network/fit.h"
 #include "network/search.h"
 #include "network/state.h"
 #include "network/systems.h"
@@ -116,8 +117,10 @@ void Flags::add_to(CommandLine& line) {
                         "method); or before that, in the first round, by Adam: bilevel (the soft-constraint loss, with "
                         "growing weights) or one_sided (v_next = z+ - z- with z known from the sign of v_next)",
                         one_of(names_of(kLosses)));
-  line.add<double>("rest-below", search.rest_below, "Velocities of at most this size, m/s, count as rest in learning",
-                   nonnegative);
+  line.add<double>(
+      "rest-below", search.rest_below,
+      "Velocities of at most this size, m/s, count as rest in learning, as measured ones do that are hardly ever 0",
+      nonnegative);
   line.add<std::int64_t>("starts", search.starts, "Random starts in each round, all at once", at_least_one);
   line.add<double>(
       "kappa", search.kappa,
@@ -253,8 +256,14 @@ Data load_data(const Flags& flags) {
   data.training = known.at(order.slice(0, validation));
   if (flags.run.quiet) return data;
   if (!flags.data.empty()) describe(data, file);
-  std::cerr << data.training.count() << " steps to learn from, " << data.validation.count() << " for validation, "
-            << data.heldout.count() << " held out" << std::endl;
+  const std::int64_t resting = resting_rows(data.training, flags.search.rest_below).numel();
+  std::cerr << data.training.count() << " steps to learn from, after " << resting << " of which the body rests, "
+            << data.validation.count() << " for validation, " << data.heldout.count() << " held out" << std::endl;
+  if (resting == 0) {
+    std::cerr << "where velocities are measured, --rest-below is the size up to which they count as rest: networks "
+                 "that rest there are preferred"
+              << std::endl;
+  }
   if (data.heldout.count() < kFewHeldOut) {
     std::cerr << "warning: so few held-out steps say little of the errors in other states" << std::endl;
   }

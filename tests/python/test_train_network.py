@@ -160,6 +160,14 @@ def test_quantities_after_the_step_are_not_used(simulated, run, tmp_path):
     assert "none" not in result.stdout
 
 
+def test_steps_at_rest_are_counted(run):
+    """And where measured velocities are never exactly 0, the flag is named that says which count as rest."""
+    for flags, named in (((), True), (("--rest-below", 0.3), False)):
+        result = run("train_network", "--velocity-noise", 0.1, *flags, "--unknowns", 2, "--out", "out", *TINY)
+        assert result.returncode == 0 and ("after 0 of which the body rests" in result.stderr) == named
+        assert ("--rest-below is the size" in result.stderr) == named
+
+
 def test_forces_need_mass_and_time_step(simulated, train, library, tmp_path):
     table = simulated(5)
     v, u, v_next = (torch.from_numpy(table[name]) for name in ("v", "u", "v_next"))
