@@ -5,7 +5,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from runs import killed, read_csv, variants
+from runs import killed, read_csv, variants, write_csv
 
 FAST = ("--black-box-iterations", 20)
 TINY = ("--samples", 40, "--starts", 4, "--finishing-iterations", 4, "--q", "affine",
@@ -87,9 +87,7 @@ def test_data_of_the_users_own(train, library, tmp_path):
     x, v, u = generator.normal(size=(3, 300))
     free = v + u / 2 + 0.1 * x
     v_next = np.sign(free) * np.maximum(np.abs(free) - 0.5, 0)
-    rows = np.stack([np.arange(300) // 20, x, v, u, v_next, u], 1)
-    np.savetxt(tmp_path / "own.csv", rows, delimiter=",", header="trajectory,x,v,u,v_next,other", comments="",
-               fmt="%.17g")
+    write_csv(tmp_path / "own.csv", trajectory=np.arange(300) // 20, x=x, v=v, u=u, v_next=v_next, other=u)
     metrics = train("--data", "own.csv", "--q", "affine", *FAST)
     assert metrics["heldout_rmse"] < 1e-13 and metrics["heldout_samples"] == 60
     assert (metrics["training_samples"], metrics["validation_samples"]) == (192, 48)
@@ -98,6 +96,33 @@ def test_data_of_the_users_own(train, library, tmp_path):
     model = torch.jit.load(tmp_path / "out" / "model.pt")
     learned = model(torch.from_numpy(v), torch.from_numpy(u), torch.from_numpy(x))
     assert np.abs(learned.detach().numpy() - v_next).max() < 1e-12
+
+
+def slowed(v, forward, backward):
+    """v less what friction takes, of at most these limits on motion forward and backward."""
+    return np.maximum(v - forward, 0) - np.maximum(-v - backward, 0)
+
+
+# Bodies that are not in the program: v_next from the columns, at the units mass = dt = mu g = 1.
+BODIES = {
+    "friction that depends on the direction": lambda x, v, u: slowed(0.9 * v + u, 0.6, 1.4),
+    "a belt that moves": lambda x, v, u: 0.5 + slowed(v + u - 0.5, 1, 1),
+    "a spring": lambda x, v, u: slowed(v - 0.5 * x + u, 1, 1),
+    "two walls": lambda x, v, u: np.clip(slowed(v + u, 0.3, 0.3), -1 - x, 1 - x),
+    "a pendulum": lambda x, v, u: slowed(v - np.sin(x) + u, 0.5, 0.5),
+}
+
+
+@pytest.mark.parametrize("name, error", variants(
+    ("friction that depends on the direction", 1e-13), ("a belt that moves", 1e-13), ("a spring", 1e-13),
+    ("two walls", 1e-12), ("a pendulum", 1e-4)))
+def test_bodies_that_the_program_does_not_know(train, tmp_path, name, error):
+    generator = np.random.default_rng(7)
+    v, u = generator.normal(size=(2, 625))
+    x = generator.uniform(*((-np.pi, np.pi) if name == "a pendulum" else (-1, 1)), 625)
+    write_csv(tmp_path / "own.csv", x=x, v=v, u=u, v_next=BODIES[name](x, v, u))
+    metrics = train("--data", "own.csv", *FAST)
+    assert metrics["heldout_rmse"] < error and metrics["sticking_exact_zero_fraction"] in (1, None)
 
 
 def test_motion_that_simulate_wrote(run, train, tmp_path):
@@ -119,10 +144,6 @@ def simulated(run, tmp_path):
     return call
 
 
-def write_csv(path, table):
-    np.savetxt(path, np.stack(list(table.values()), 1), delimiter=",", header=",".join(table), comments="", fmt="%.17g")
-
-
 @pytest.mark.parametrize("trajectories", (1, 3))
 def test_rollouts_of_few_trajectories(simulated, train, tmp_path, trajectories):
     table = simulated(trajectories)
@@ -136,13 +157,13 @@ def test_rollouts_of_few_trajectories(simulated, train, tmp_path, trajectories):
 def test_rows_are_sorted_by_step(simulated, run, train, tmp_path):
     table = simulated(3)
     order = np.random.default_rng(0).permutation(len(table["step"]))
-    write_csv(tmp_path / "shuffled.csv", {name: column[order] for name, column in table.items()})
+    write_csv(tmp_path / "shuffled.csv", **{name: column[order] for name, column in table.items()})
     flags = ("--unknowns", 2, *TINY[2:])
     sorted_rows, shuffled = train("--data", "data/data.csv", *flags), train("--data", "shuffled.csv", *flags, out="shuffled")
     assert shuffled == sorted_rows
     for rows, message in ((np.r_[0:5, 6:20], "4 is followed by 6 in trajectory 0"),
                           (np.r_[0:5, 4:20], "4 is followed by 4 in trajectory 0")):
-        write_csv(tmp_path / "bad.csv", {name: column[rows] for name, column in table.items()})
+        write_csv(tmp_path / "bad.csv", **{name: column[rows] for name, column in table.items()})
         result = run("train_network", "--data", "bad.csv", "--out", "bad")
         assert result.returncode == 2 and message in result.stderr
 
@@ -150,8 +171,8 @@ def test_rows_are_sorted_by_step(simulated, run, train, tmp_path):
 def test_quantities_after_the_step_are_not_used(simulated, run, tmp_path):
     """And without mass and time step model.pt has no forces."""
     table = simulated(5)
-    write_csv(tmp_path / "own.csv", {"x_next": table["v_next"], "u_next_1": table["u"], "u": table["u"], "v": table["v"],
-                                     "v_next": table["v_next"]})
+    write_csv(tmp_path / "own.csv", x_next=table["v_next"], u_next_1=table["u"], u=table["u"], v=table["v"],
+              v_next=table["v_next"])
     result = run("train_network", "--data", "own.csv", "--unknowns", 2, "--out", "out", *TINY[2:])
     assert result.returncode == 0 and "learns v_next from v, u\n" in result.stderr
     assert "not used: x_next, u_next_1\n" in result.stderr and "held out: one row in 5\n" in result.stderr
