@@ -6,12 +6,11 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/forward_grad.h>
 
+#include <Eigen/Cholesky>
 #include <algorithm>
 #include <limits>
 #include <mutex>
 #include <vector>
-
-#include "lcp/solve_mixed.h"
 
 namespace lcp::identification {
 namespace {
@@ -65,12 +64,21 @@ Tensor gram_of(const Linearization& at) {
   return gram;
 }
 
-// -A^-1 b, as a mixed LCP without complementary pairs: its result depends on A and b alone, whereas the rounding of
-// LAPACK depends on the size of the batch.
+// -A^-1 b for symmetric positive definite A, one problem after the other: the rounding of a batched LAPACK routine
+// depends on the size of the batch.
 Tensor solved(const Tensor& A, const Tensor& b) {
-  const std::int64_t k = b.size(-1);
-  const auto none = [&](at::IntArrayRef shape) { return at::empty(shape, b.options()); };
-  return solve_mixed(A, none({k, 0}), none({0, k}), none({0, 0}), b, none({0})).x;
+  const std::int64_t p = b.size(1);
+  const Tensor matrices = A.contiguous(), x = at::empty_like(b, at::MemoryFormat::Contiguous);
+  const Tensor vectors = b.contiguous();
+  at::parallel_for(0, b.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
+    Eigen::LDLT<Eigen::MatrixXd> factors(p);
+    for (std::int64_t k = begin; k < end; ++k) {
+      factors.compute(Eigen::Map<const Eigen::MatrixXd>(matrices.const_data_ptr<double>() + k * p * p, p, p));
+      const Eigen::Map<const Eigen::VectorXd> of_one(vectors.const_data_ptr<double>() + k * p, p);
+      Eigen::Map<Eigen::VectorXd>(x.mutable_data_ptr<double>() + k * p, p) = -factors.solve(of_one);
+    }
+  });
+  return x;
 }
 
 }  // namespace

@@ -95,6 +95,23 @@ TEST_F(LeastSquaresTest, FollowsACurvedValley) {
   EXPECT_LT(largest(found.theta - 1), 1e-10);
 }
 
+TEST_F(LeastSquaresTest, FindsManyParametersInUnitsOfTheirOwn) {
+  const Tensor A = torch::randn({3, 50, 40}, torch::kDouble), y = torch::randn({3, 50}, torch::kDouble);
+  const Tensor units = torch::logspace(-8, 8, 40, 10, torch::kDouble);
+  const auto of = [&](std::int64_t begin, std::int64_t end) {
+    const Tensor a = A.slice(0, begin, end), b = y.slice(0, begin, end);
+    return least_squares([=](const Tensor& x) { return (a * (x * units).unsqueeze(-2)).sum(-1) - b; },
+                         torch::zeros({end - begin, 40}, torch::kDouble));
+  };
+  const LeastSquares found = of(0, 3);
+  EXPECT_TRUE(everywhere(found.status == 0));
+  const Tensor exact = std::get<0>(torch::linalg_lstsq(A, y.unsqueeze(-1))).squeeze(-1);
+  EXPECT_LT(largest(found.theta * units - exact), 1e-7);
+  for (std::int64_t k = 0; k < 3; ++k) {
+    EXPECT_TRUE(torch::equal(of(k, k + 1).theta, found.theta.slice(0, k, k + 1)));
+  }
+}
+
 TEST_F(LeastSquaresTest, StaysAboveItsBounds) {
   // (x + 1)^2 + (y - x - 2)^2 with x >= 0: at (0, 2).
   const auto residuals = [](const Tensor& x) {

@@ -106,7 +106,7 @@ KNOWN = {
     "ops/composite.h": ["lcp"],
     "physics": ["lcp/physics", "contact/tensor_cone.h", "ops/composite.h", "Eigen"],
     "learning": ["lcp/learning", "ops/composite.h"],
-    "identification": ["lcp/identification", "ops/composite.h"],
+    "identification": ["lcp/identification", "ops/composite.h", "Eigen"],
     "models": ["lcp/nn", "ops/composite.h"],
     "training": ["lcp/physics", "lcp/learning", "lcp/identification", "lcp/nn", "Eigen"],
     "lcp": ["lcp/method.h", "lcp/status.h", "lcp/ties.h", "LibTorch"],

@@ -33,7 +33,7 @@ constexpr std::int64_t kUnknownsPerVelocity = 4;
 constexpr std::int64_t kKept = 4;  // networks of a round
 // The factor of the penalty on couplings for networks without any, and the size of those that are left.
 constexpr double kUncoupled = 1e3, kNoCoupling = 1e-2;
-constexpr std::int64_t kTrainedAtOnce = 16, kFittedAtOnce = 4;  // the sizes of tasks
+constexpr std::int64_t kStartsOfTask = 16;
 
 // The least squares of a round go through these stages.
 struct Stage {
@@ -277,7 +277,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   ProcessGroup& processes = ProcessGroup::current();
   const auto all_stopped = [&] { return processes.largest(stopped && stopped() ? 1 : 0) != 0; };
   if (trains) {
-    in_tasks(kTrainedAtOnce, 1, [&](const Tensor& part, const StartGroup&) {
+    in_tasks(kStartsOfTask, 1, [&](const Tensor& part, const StartGroup&) {
       const torch::AutoGradMode grad(true);
       return train(network, training_, part, round, options_, ended);
     });
@@ -293,7 +293,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
     const Motion samples =
         stage.residuals == 0 ? training_ : Motion{shuffled.x.slice(0, 0, enough), shuffled.v_next.slice(0, 0, enough)};
     unfinished = groups;
-    in_tasks(kFittedAtOnce, stage.iterations, [&](const Tensor& part, const StartGroup& group) {
+    in_tasks(kStartsOfTask, stage.iterations, [&](const Tensor& part, const StartGroup& group) {
       return fit(network, samples, part, iterations, {stage.coupling, group.rest_penalty}, options_, ended);
     });
     if (all_stopped()) return;
@@ -324,7 +324,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
   // The same networks without couplings, which noisy samples may not be enough to determine.
   if (complete.numel() == 0 && plan->options.unknowns() > 1) {
     groups = unfinished;
-    in_tasks(kFittedAtOnce, 1, [&](const Tensor& part, const StartGroup& group) {
+    in_tasks(kStartsOfTask, 1, [&](const Tensor& part, const StartGroup& group) {
       return fit(network, training_, part, options_.finishing_iterations, {kUncoupled, group.rest_penalty}, options_,
                  ended);
     });

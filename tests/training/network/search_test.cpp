@@ -234,7 +234,7 @@ TEST(SearchTest, TellsTheProgressOfARound) {
   Search search(sliding_block(40, 1), sliding_block(10, 2), given);
   std::vector<double> told;
   search.advance({}, [&](double done) { told.push_back(done); });
-  EXPECT_GT(told.size(), 20);
+  EXPECT_GT(told.size(), 10);
   EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
   EXPECT_GT(told.front(), 0);
   EXPECT_EQ(told.back(), 1);
