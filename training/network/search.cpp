@@ -50,7 +50,7 @@ constexpr std::int64_t kRandomStates = 4000;
 constexpr double kMoved = 100;
 // Rounds with as many unknowns, where the best of the first is almost exact, or exact but without another exact network
 // that agrees with it.
-constexpr std::int64_t kAlike = 3;
+constexpr std::int64_t kAlike = 4;
 constexpr const char* kTheta = "theta";
 
 Tensor scale_of(const Tensor& x) {
@@ -112,16 +112,19 @@ std::optional<Search::Plan> Search::next() const {
       return Plan{LcpNetworkOptions(options_.parts).q(q).unknowns(unknowns(round)), -1,
                   options_.starts << alike(round)};
     };
-    std::int64_t fewest = -1;  // the first of the exact ones with the fewest unknowns
+    std::int64_t first = -1, fewest = -1;  // of the exact ones: the first, and the first with the fewest unknowns
     for (const std::int64_t k : rounds) {
       if (!exact(best_of(k)) || (wanted > 0 && unknowns(k) != wanted)) continue;
+      if (first < 0) first = k;
       if (fewest < 0 || unknowns(k) < unknowns(fewest)) fewest = k;
     }
     if (fewest >= 0) {
       if (confirmed(exact_predictions())) return std::nullopt;
       const bool reduced = unknowns(rounds.back()) < unknowns(fewest) || alike(fewest) > 1;
       if (!reduced && wanted == 0 && unknowns(fewest) > 1) return plan(unknowns(fewest) - 1, fewest);
-      if (alike(fewest) < kAlike) return again(fewest);
+      for (const std::int64_t k : {fewest, first}) {
+        if (alike(k) < kAlike) return again(k);
+      }
       return std::nullopt;
     }
     std::int64_t most = 0;
@@ -144,7 +147,7 @@ std::optional<Search::Plan> Search::next() const {
 
 std::int64_t Search::most_rounds() const {
   const std::int64_t kinds = (options_.affine ? 1 : 0) + (options_.network ? 1 : 0);
-  return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1 + kAlike - 1;
+  return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1 + 2 * (kAlike - 1);
 }
 
 std::int64_t Search::first_unknowns() const {

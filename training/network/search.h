@@ -56,10 +56,11 @@ struct Round {
 /// number of unknowns. A network that is exact for all samples may still be wrong in states that they do not show: then
 /// another exact network is wrong in other states. Unless two exact networks agree in all of some random states, a
 /// round with one unknown less follows, which starts from the exact networks without one or two of their unknowns, and
-/// then rounds with as many unknowns from other random starts, twice as many in each. Of all exact networks the one
-/// is chosen that agrees most with the others. Other starts follow, too, where networks are almost exact but none is
-/// exact. If the error is more than a thousandth of the units in the end, the rounds whose q is a network follow, the
-/// first of which starts from the best affine networks.
+/// then rounds with as many unknowns from other random starts, twice as many in each, and at last such rounds with as
+/// many unknowns as the first exact network had. Of all exact networks the one is chosen that agrees most with the
+/// others. Other starts follow, too, where networks are almost exact but none is exact. If the error is more than a
+/// thousandth of the units in the end, the rounds whose q is a network follow, the first of which starts from the best
+/// affine networks.
 ///
 /// The result depends on the options, but neither on `threads` nor on the number of processes (process_group.h) that do
 /// a round together.

@@ -168,15 +168,19 @@ TEST(SearchTest, ChoosesTheExactNetworkWithWhichOthersAgree) {
     return all.at((all.x.sum(-1) > -1).nonzero().squeeze(-1));
   };
   Search search(forwards(200, 1), forwards(50, 2), options());
-  const LcpNetworkOptions two = LcpNetworkOptions(2, 1, 2);
-  const auto with_slope = [&](double slope) {
-    const LcpNetwork network = search.network(two);
+  // Of more than two unknowns the others are never active.
+  const auto with_slope = [&](double slope, std::int64_t unknowns = 2) {
+    const LcpNetworkOptions parts(2, 1, unknowns);
+    const LcpNetwork network = search.network(parts);
+    const Tensor others = torch::zeros({unknowns - 2}, torch::kDouble);
     Tensor theta = torch::zeros({network->size()}, torch::kDouble);
-    network->entry("M", theta).copy_(torch::eye(2) * std::sqrt(1 - two.definiteness()));
-    network->entry("G_bias", theta).copy_(torch::tensor({{1., -slope}}) / search.output_unit());
+    network->entry("M", theta).copy_(torch::eye(unknowns) * std::sqrt(1 - parts.definiteness()));
+    network->entry("G_bias", theta)
+        .copy_(torch::cat({torch::tensor({1., -slope}), others}).unsqueeze(0) / search.output_unit());
     network->entry("q_bias", theta).fill_(1);
-    network->entry("q_weight", theta).copy_(torch::tensor({{-1.}, {1.}}) * search.input_unit());
-    return Candidate{two, theta, 0, 0, 1, false};
+    network->entry("q_weight", theta)
+        .copy_(torch::cat({torch::tensor({-1., 1.}), others}).unsqueeze(1) * search.input_unit());
+    return Candidate{parts, theta, 0, 0, 1, false};
   };
   // One exact network is not enough, nor are two that differ: a reduced one is tried, then others.
   search.restore({{32, {with_slope(1)}}});
@@ -196,6 +200,15 @@ TEST(SearchTest, ChoosesTheExactNetworkWithWhichOthersAgree) {
   search.restore({{32, {with_slope(2)}}, {32, {with_slope(1)}}});
   search.advance();
   EXPECT_EQ(search.rounds().back().starts, 128);
+  // After four rounds of the fewest unknowns come others with as many as the first exact network.
+  search.restore({{32, {with_slope(1, 3)}},
+                  {32, {with_slope(2)}},
+                  {64, {with_slope(3)}},
+                  {128, {with_slope(4)}},
+                  {256, {with_slope(5)}}});
+  search.advance();
+  EXPECT_EQ(search.rounds().back().starts, 64);
+  EXPECT_EQ(search.rounds().back().best.front().options.unknowns(), 3);
 }
 
 TEST(SearchTest, CountsSlowMotionAsRestWhereAsked) {
