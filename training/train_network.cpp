@@ -119,7 +119,7 @@ void Flags::add_to(CommandLine& line) {
                         one_of(names_of(kLosses)));
   line.add<double>(
       "rest-below", search.rest_below,
-      "Velocities of at most this size, m/s, count as rest in learning, as measured ones do that are hardly ever 0",
+      "Velocities of at most this size, m/s, count as rest in learning; measured ones are hardly ever exactly 0",
       nonnegative);
   line.add<std::int64_t>("starts", search.starts, "Random starts in each round, all at once", at_least_one);
   line.add<double>(
@@ -260,8 +260,8 @@ Data load_data(const Flags& flags) {
   std::cerr << data.training.count() << " steps to learn from, after " << resting << " of which the body rests, "
             << data.validation.count() << " for validation, " << data.heldout.count() << " held out" << std::endl;
   if (resting == 0) {
-    std::cerr << "where velocities are measured, --rest-below is the size up to which they count as rest: networks "
-                 "that rest there are preferred"
+    std::cerr << "no step ends at rest: where velocities are measured, --rest-below is the size up to which "
+                 "they count as rest, and networks that rest there are preferred"
               << std::endl;
   }
   if (data.heldout.count() < kFewHeldOut) {

@@ -205,6 +205,7 @@ def least_squares(
         max_iterations: the largest number of steps.
         tolerance: a problem has converged where the next step J d of its linearised residuals has at most this size,
             relative to that of the residuals, both in the 2-norm, or where the step d is within the rounding of theta.
+            Steps also become as small where many in a row were rejected, at a theta that need not be a minimum.
         lower: [p], lower bounds of the parameters.
         observer: is called at the start and after each iteration with the iteration, theta [b, p] and the objectives [b].
 

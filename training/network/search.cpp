@@ -33,7 +33,7 @@ constexpr std::int64_t kUnknownsPerVelocity = 4;
 constexpr std::int64_t kKept = 4;  // networks of a round
 // The factor of the penalty on couplings for networks without any, and the size of those that are left.
 constexpr double kUncoupled = 1e3, kNoCoupling = 1e-2;
-constexpr std::int64_t kStartsOfTask = 16;
+constexpr std::int64_t kStartsOfTask = 16;  // they are fitted in one batch, tasks in parallel
 
 // The least squares of a round go through these stages.
 struct Stage {

@@ -29,7 +29,8 @@ Linearization linearize(const Residuals& residuals, const at::Tensor& theta);
 struct LeastSquaresOptions {
   std::int64_t max_iterations = 100;
   /// A problem has converged where the next step J d of its linearised residuals has at most this size, relative to
-  /// that of the residuals, both in the 2-norm, or where the step d is within the rounding of theta.
+  /// that of the residuals, both in the 2-norm, or where the step d is within the rounding of theta. Steps also become
+  /// as small where many in a row were rejected, at a theta that need not be a minimum.
   double tolerance = 1e-8;
   at::Tensor lower = {};  ///< [p], lower bounds of the parameters; undefined: none
   /// Called at the start and after each iteration with theta, [b, p], and the objectives, [b].
