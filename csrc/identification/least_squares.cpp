@@ -18,6 +18,11 @@ namespace {
 using at::Tensor;
 
 constexpr double kRounding = std::numeric_limits<double>::epsilon();
+// Residuals of at most so many times the rounding of theta are round-off.
+constexpr double kRoundOff = 1000;
+// At a minimum the residuals are orthogonal to the columns of the Jacobian up to this multiple of the tolerance: a step
+// that is damped is shorter than the distance from the minimum.
+constexpr double kStationary = 100;
 
 // A level of forward-mode differentiation. PyTorch has only one for all threads, so that a second thread waits.
 class DualLevel {
@@ -119,6 +124,7 @@ LeastSquares least_squares(const std::function<Linearization(const Tensor&, cons
   Linearization here = linearized(all.theta, at::arange(b));
   TORCH_CHECK(here.residuals.dim() == 2 && here.residuals.size(0) == b, "residuals must be [", b, ", m]; got ",
               here.residuals.sizes());
+  const double least_scale = options.least_curvature * static_cast<double>(here.residuals.size(1));
   all.residuals = here.residuals.clone();
   all.jacobian = here.jacobian.clone();
   all.objective = squares(here.residuals);
@@ -152,8 +158,8 @@ LeastSquares least_squares(const std::function<Linearization(const Tensor&, cons
     const Tensor scale = at::diagonal(gram, 0, -2, -1);
     const Tensor fixed = ((theta <= lower) & (slope > 0)) | (scale == 0);
     const Tensor moves = ~(fixed.unsqueeze(-1) | fixed.unsqueeze(-2));
-    const Tensor damped =
-        at::where(moves, gram, 0) + at::diag_embed(at::where(fixed, 1, damping.unsqueeze(-1) * scale));
+    const Tensor damped = at::where(moves, gram, 0) +
+                          at::diag_embed(at::where(fixed, 1, damping.unsqueeze(-1) * scale.clamp_min(least_scale)));
     const Tensor step = solved(damped, at::where(fixed, 0, slope));
     Tensor trial = (theta + step).maximum(lower);
     Tensor change = (here.jacobian * (trial - theta).unsqueeze(-2)).sum(-1);
@@ -163,7 +169,12 @@ LeastSquares least_squares(const std::function<Linearization(const Tensor&, cons
     const Tensor goes_on =
         (squares(change) > options.tolerance * options.tolerance * objective) & (moved > kRounding * kRounding * size);
     if (!goes_on.all().item<bool>()) {
-      store(all.status, at::full_like(rows, code(LeastSquaresStatus::kConverged)).to(at::kChar), ~goes_on);
+      const double cosine = kStationary * options.tolerance, rounding = kRoundOff * kRounding;
+      const Tensor along = at::where(fixed, 0, slope.square() / scale).amax(-1);
+      const Tensor stationary = (along <= cosine * cosine * objective) | (objective <= rounding * rounding * size);
+      const Tensor status =
+          at::where(stationary, code(LeastSquaresStatus::kConverged), code(LeastSquaresStatus::kStalled));
+      store(all.status, status.to(at::kChar), ~goes_on);
       const Tensor left = goes_on.nonzero().squeeze(-1);
       trial = trial.index_select(0, left);
       change = change.index_select(0, left);

@@ -42,10 +42,11 @@ std::tuple<Tensor, Tensor> linearize_function(Function residuals, const Tensor& 
 
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> least_squares_of(
     Function function, bool linearized, const Tensor& start, std::int64_t max_iterations, double tolerance,
-    const std::optional<Tensor>& lower, std::optional<Function> observer) {
+    double least_curvature, const std::optional<Tensor>& lower, std::optional<Function> observer) {
   LeastSquaresOptions options;
   options.max_iterations = max_iterations;
   options.tolerance = tolerance;
+  options.least_curvature = least_curvature;
   options.lower = lower.value_or(Tensor());
   if (observer) {
     options.observer = [&](std::int64_t iteration, const Tensor& theta, const Tensor& objective) {
@@ -95,7 +96,8 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
               TORCH_FN(linearize_function));
   library.def(
       "_least_squares(int function, bool linearized, Tensor start, *, int max_iterations=100, float tolerance=1e-8, "
-      "Tensor? lower=None, int? observer=None) -> (Tensor theta, Tensor objective, Tensor residuals, Tensor jacobian, "
+      "float least_curvature=0.0, Tensor? lower=None, int? observer=None) -> (Tensor theta, Tensor objective, Tensor "
+      "residuals, Tensor jacobian, "
       "Tensor iterations, Tensor status)",
       TORCH_FN(least_squares_of));
   library.def(

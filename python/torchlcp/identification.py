@@ -68,11 +68,19 @@ class Linearization(NamedTuple):
 
 
 class LeastSquaresStatus(enum.IntEnum):
-    """CONVERGED; STOPPED: max_iterations ran out; UNDEFINED: the residuals are not finite at the start."""
+    """How a problem ended.
+
+    CONVERGED: the gradient is 0 up to the tolerance, or the residuals up to the rounding of theta.
+    STOPPED: max_iterations ran out.
+    UNDEFINED: the residuals are not finite at the start.
+    STALLED: the gradient is not 0, but steps along it were rejected until they were too short to matter: at a kink of the
+        residuals, or where these do not follow their Jacobian.
+    """
 
     CONVERGED = 0
     STOPPED = 1
     UNDEFINED = 2
+    STALLED = 3
 
 
 class LeastSquares(NamedTuple):
@@ -189,6 +197,7 @@ def least_squares(
     *,
     max_iterations: int = 100,
     tolerance: float = 1e-8,
+    least_curvature: float = 0.0,
     lower: Tensor | None = None,
     observer: Observer | None = None,
 ) -> LeastSquares:
@@ -203,16 +212,23 @@ def least_squares(
         residuals: as in linearize.
         start: [b, p], float64.
         max_iterations: the largest number of steps.
-        tolerance: a problem has converged where the next step J d of its linearised residuals has at most this size,
-            relative to that of the residuals, both in the 2-norm, or where the step d is within the rounding of theta.
-            Steps also become as small where many in a row were rejected, at a theta that need not be a minimum.
+        tolerance: a problem ends where the next step J d of its linearised residuals has at most this size, relative to
+            that of the residuals, both in the 2-norm, or where the step d is within the rounding of theta.
+        least_curvature: the damping of a parameter is relative to the square of its column of J, but to no less than this
+            for each residual. With 0 the steps do not depend on the units of the parameters; but where a column is
+            almost 0, such as that of x in x^2 near x = 0, they may be too long until many were rejected.
         lower: [p], lower bounds of the parameters.
         observer: is called at the start and after each iteration with the iteration, theta [b, p] and the objectives [b].
 
     Raises:
         RuntimeError: a shape or dtype does not fit. Errors of residuals and observer are passed on.
     """
-    options = {"max_iterations": max_iterations, "tolerance": tolerance, "lower": lower}
+    options = {
+        "max_iterations": max_iterations,
+        "tolerance": tolerance,
+        "least_curvature": least_curvature,
+        "lower": lower,
+    }
     return _least_squares(_of_one(residuals), False, start, observer, options)
 
 
@@ -222,6 +238,7 @@ def least_squares_of_linearized(
     *,
     max_iterations: int = 100,
     tolerance: float = 1e-8,
+    least_curvature: float = 0.0,
     lower: Tensor | None = None,
     observer: Observer | None = None,
 ) -> LeastSquares:
@@ -230,9 +247,14 @@ def least_squares_of_linearized(
     Args:
         linearized: from theta [k, p] and the numbers of these k problems, [k], int64, to the residuals [k, m] and their
             Jacobian [k, m, p].
-        start, max_iterations, tolerance, lower, observer: as in least_squares.
+        start, max_iterations, tolerance, least_curvature, lower, observer: as in least_squares.
     """
-    options = {"max_iterations": max_iterations, "tolerance": tolerance, "lower": lower}
+    options = {
+        "max_iterations": max_iterations,
+        "tolerance": tolerance,
+        "least_curvature": least_curvature,
+        "lower": lower,
+    }
     return _least_squares(lambda tensors, step: [*linearized(*tensors)], True, start, observer, options)
 
 

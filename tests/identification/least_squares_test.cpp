@@ -4,6 +4,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -165,6 +166,34 @@ TEST_F(LeastSquaresTest, SaysWhereItStopped) {
   const LeastSquares found = least_squares(Decays(3), 5 * ones(3, 2), options);
   EXPECT_TRUE(everywhere(found.status == static_cast<int>(LeastSquaresStatus::kStopped)));
   EXPECT_TRUE(everywhere(found.iterations == 2));
+}
+
+TEST_F(LeastSquaresTest, SaysWhereNoStepHelps) {
+  // 3 |x| + 1 and x - 1/2: the sum of squares is least at the kink x = 0, where its slopes are -7 and 5.
+  const auto kink = [](const Tensor& x) { return torch::cat({3 * x.abs() + 1, x - 0.5}, -1); };
+  const LeastSquares found = least_squares(kink, numbers({-3, 0.1}).view({2, 1}));
+  EXPECT_TRUE(everywhere(found.status == static_cast<int>(LeastSquaresStatus::kStalled)));
+  EXPECT_LT(largest(found.theta), 1e-6);
+}
+
+TEST_F(LeastSquaresTest, LimitsStepsOfParametersWithAlmostNoEffect) {
+  double farthest = 0;
+  const auto square = [&](const Tensor& x, const Tensor&) {  // x^2 - 1 hardly changes with x near 0
+    farthest = std::max(farthest, largest(x));
+    return Linearization{x.square() - 1, 2 * x.unsqueeze(-1)};
+  };
+  const auto from = [&](double start, double least_curvature) {
+    farthest = 0;
+    LeastSquaresOptions options;
+    options.least_curvature = least_curvature;
+    return least_squares(square, start * ones(1, 1), options);
+  };
+  EXPECT_NEAR(from(1e-5, 0).theta.item<double>(), 1, 1e-12);
+  EXPECT_GT(farthest, 1e4);
+  EXPECT_NEAR(from(1e-5, 1e-3).theta.item<double>(), 1, 1e-12);
+  EXPECT_LT(farthest, 25);
+  // Nearer to 0 a step that is short enough changes the linearised residuals by less than the tolerance.
+  EXPECT_EQ(from(1e-9, 0).status.item<int>(), static_cast<int>(LeastSquaresStatus::kStalled));
 }
 
 TEST_F(LeastSquaresTest, GivesTheSameBitsInEveryBatch) {

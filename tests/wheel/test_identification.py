@@ -91,6 +91,8 @@ def test_bounds_and_limits_are_kept():
     assert (fit.theta[:, 0] == 1.5).all() and fit.theta[:, 1].tolist() == pytest.approx([2.25] * 3)
     stopped = least_squares(rosenbrock, STARTS, max_iterations=1)
     assert (stopped.status == LeastSquaresStatus.STOPPED).all() and (stopped.iterations == 1).all()
+    kink = least_squares(lambda x: torch.cat([3 * x.abs() + 1, x - 0.5], -1), numbers([-3.0]))
+    assert kink.status == LeastSquaresStatus.STALLED and abs(kink.theta) < 1e-6
     undefined = least_squares(lambda theta: theta.log(), numbers([-1.0]))
     assert undefined.status == LeastSquaresStatus.UNDEFINED and undefined.theta == -1
 

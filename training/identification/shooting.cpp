@@ -73,6 +73,18 @@ class Shooting {
   Table history_;
 };
 
+std::string reason(LeastSquaresStatus status, std::int64_t iterations) {
+  switch (status) {
+    case LeastSquaresStatus::kStopped:
+      return "not converged in --iterations " + std::to_string(iterations);
+    case LeastSquaresStatus::kStalled:
+      return "the fit ends where no step improves it, though its gradient is not 0, as at a kink of the simulation; "
+             "its uncertainty may be wrong";
+    default:
+      return "the first simulation has no solution, or no finite one";
+  }
+}
+
 }  // namespace
 
 void ShootingFlags::add_to(CommandLine& line) {
@@ -147,11 +159,7 @@ nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags
   for (std::int64_t k = 0; k < shot.fit.status.size(0); ++k) {
     const auto status = static_cast<LeastSquaresStatus>(shot.fit.status[k].item<std::int8_t>());
     if (status == LeastSquaresStatus::kConverged) continue;
-    std::cerr << "warning: track " << k << ": "
-              << (status == LeastSquaresStatus::kStopped
-                      ? "not converged in --iterations " + std::to_string(flags.iterations)
-                      : "the first simulation has no solution, or no finite one")
-              << std::endl;
+    std::cerr << "warning: track " << k << ": " << reason(status, flags.iterations) << std::endl;
   }
   return metrics;
 }

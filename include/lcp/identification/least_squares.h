@@ -28,19 +28,25 @@ Linearization linearize(const Residuals& residuals, const at::Tensor& theta);
 
 struct LeastSquaresOptions {
   std::int64_t max_iterations = 100;
-  /// A problem has converged where the next step J d of its linearised residuals has at most this size, relative to
-  /// that of the residuals, both in the 2-norm, or where the step d is within the rounding of theta. Steps also become
-  /// as small where many in a row were rejected, at a theta that need not be a minimum.
+  /// A problem ends where the next step J d of its linearised residuals has at most this size, relative to that of the
+  /// residuals, both in the 2-norm, or where the step d is within the rounding of theta.
   double tolerance = 1e-8;
+  /// The damping of a parameter is relative to the square of its column of J, but to no less than this for each
+  /// residual. With 0 the steps do not depend on the units of the parameters; but where a column is almost 0, such as
+  /// that of x in x^2 near x = 0, they may be too long until many were rejected.
+  double least_curvature = 0;
   at::Tensor lower = {};  ///< [p], lower bounds of the parameters; undefined: none
   /// Called at the start and after each iteration with theta, [b, p], and the objectives, [b].
   std::function<void(std::int64_t iteration, const at::Tensor& theta, const at::Tensor& objective)> observer = nullptr;
 };
 
 enum class LeastSquaresStatus : std::int8_t {
-  kConverged = 0,
-  kStopped = 1,   ///< max_iterations ran out
-  kUndefined = 2  ///< the residuals are not finite at the start
+  kConverged = 0,  ///< the gradient is 0 up to the tolerance, or the residuals up to the rounding of theta
+  kStopped = 1,    ///< max_iterations ran out
+  kUndefined = 2,  ///< the residuals are not finite at the start
+  /// The gradient is not 0, but steps along it were rejected until they were too short to matter: at a kink of the
+  /// residuals, or where these do not follow their Jacobian.
+  kStalled = 3
 };
 
 struct LeastSquares {
