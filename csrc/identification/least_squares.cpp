@@ -170,7 +170,7 @@ LeastSquares least_squares(const std::function<Linearization(const Tensor&, cons
         (squares(change) > options.tolerance * options.tolerance * objective) & (moved > kRounding * kRounding * size);
     if (!goes_on.all().item<bool>()) {
       const double cosine = kStationary * options.tolerance, rounding = kRoundOff * kRounding;
-      const Tensor along = at::where(fixed, 0, slope.square() / scale).amax(-1);
+      const Tensor along = at::where(fixed, 0, slope.square() / scale).sum(-1);
       const Tensor stationary = (along <= cosine * cosine * objective) | (objective <= rounding * rounding * size);
       const Tensor status =
           at::where(stationary, code(LeastSquaresStatus::kConverged), code(LeastSquaresStatus::kStalled));

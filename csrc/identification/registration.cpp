@@ -97,8 +97,7 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
   library.def(
       "_least_squares(int function, bool linearized, Tensor start, *, int max_iterations=100, float tolerance=1e-8, "
       "float least_curvature=0.0, Tensor? lower=None, int? observer=None) -> (Tensor theta, Tensor objective, Tensor "
-      "residuals, Tensor jacobian, "
-      "Tensor iterations, Tensor status)",
+      "residuals, Tensor jacobian, Tensor iterations, Tensor status)",
       TORCH_FN(least_squares_of));
   library.def(
       "_moving_horizon(int propagate, int residuals, Tensor mean, Tensor deviation, int steps, *, int window=10, "
