@@ -73,8 +73,7 @@ class LeastSquaresStatus(enum.IntEnum):
     CONVERGED: the gradient is 0 up to the tolerance, or the residuals up to the rounding of theta.
     STOPPED: max_iterations ran out.
     UNDEFINED: the residuals are not finite at the start.
-    STALLED: the gradient is not 0, but steps along it were rejected until they were too short to matter: at a kink of the
-        residuals, or where these do not follow their Jacobian.
+    STALLED: the gradient is not 0, but steps along it were rejected until they hardly mattered, as at a kink.
     """
 
     CONVERGED = 0

@@ -28,9 +28,6 @@ constexpr double kCouplingResiduals = 50;
 constexpr double kInertial = 1e3;
 // The weight of the hidden units' weights: without it some units become steps between two samples.
 constexpr double kSteepness = 1e-4;
-// Parameters are of unit size, so that no step should be long because the residuals hardly change with a parameter:
-// with an entry of L, where M = L L' + ..., they change the less the smaller it is.
-constexpr double kLeastCurvature = 1e-8;
 constexpr std::int64_t kPivotsPerUnknown = 4;
 
 // See `errors`.
@@ -153,7 +150,7 @@ Tensor fit(const LcpNetwork& network, const Motion& motion, const Tensor& theta,
   };
   identification::LeastSquaresOptions of_method;
   of_method.max_iterations = iterations;
-  of_method.least_curvature = kLeastCurvature;
+  of_method.least_curvature = penalties.least_curvature;
   return identification::least_squares(linearized, theta, of_method).theta;
 }
 

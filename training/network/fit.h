@@ -45,11 +45,14 @@ struct FitOptions {
   std::int64_t seed = 0;
 };
 
-/// What fit minimises beside the errors of the predictions.
+/// What fit minimises beside the errors of the predictions, and how it damps its steps.
 struct FitPenalties {
   double coupling = 0;    ///< the factor of FitOptions::coupling_penalty
   double rest = 0;        ///< the weight of the activity, the sum of |G_i| z_i, in samples that rest
   bool inertial = false;  ///< whether each unknown is held to stop the body along its direction, see Search::simplified
+  /// See LeastSquaresOptions. The residuals change the less with an entry of L, where M = L L' + ..., the smaller it
+  /// is.
+  double least_curvature = 0;
 };
 
 /// The rows of the samples in which all velocities after the step are at most rest_below, m/s: int64, ascending.

@@ -51,6 +51,9 @@ constexpr double kMoved = 100;
 // Rounds with as many unknowns, where the best of the first is almost exact, or exact but without another exact network
 // that agrees with it.
 constexpr std::int64_t kAlike = 4;
+// Without it the last fit may not leave its start. In the search itself it makes the planar block with 8 directions end
+// at round-off less often.
+constexpr double kLeastCurvature = 1e-8;
 constexpr const char* kTheta = "theta";
 
 Tensor scale_of(const Tensor& x) {
@@ -360,7 +363,8 @@ Candidate Search::refitted(const Candidate& candidate, const Motion& motion) con
   if (options_.finishing_iterations > 0) {
     refit.theta =
         fit(network, candidate.odd ? mirrored : motion, candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations,
-            {candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, candidate.inertial}, options_, {})[0];
+            {candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, candidate.inertial, kLeastCurvature}, options_,
+            {})[0];
   }
   return refit;
 }
