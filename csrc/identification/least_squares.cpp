@@ -20,8 +20,8 @@ using at::Tensor;
 constexpr double kRounding = std::numeric_limits<double>::epsilon();
 // Residuals of at most so many times the rounding of theta are round-off.
 constexpr double kRoundOff = 1000;
-// At a minimum the residuals are orthogonal to the columns of the Jacobian up to this multiple of the tolerance: a step
-// that is damped is shorter than the distance from the minimum.
+// At a minimum the cosines between the residuals and the columns of the Jacobian are at most this multiple of the
+// tolerance, which bounds the last step: damping makes that shorter than the distance from the minimum.
 constexpr double kStationary = 100;
 
 // A level of forward-mode differentiation. PyTorch has only one for all threads, so that a second thread waits.

@@ -51,8 +51,8 @@ constexpr double kMoved = 100;
 // Rounds with as many unknowns, where the best of the first is almost exact, or exact but without another exact network
 // that agrees with it.
 constexpr std::int64_t kAlike = 4;
-// Without it the last fit may not leave its start. In the search itself it makes the planar block with 8 directions end
-// at round-off less often.
+// LeastSquaresOptions::least_curvature of the last fit, which may not leave its start without it. In the rounds it
+// would make fewer networks of the planar block with 8 directions end at round-off.
 constexpr double kLeastCurvature = 1e-8;
 constexpr const char* kTheta = "theta";
 
