@@ -114,25 +114,29 @@ void Flags::add_to(CommandLine& line) {
   line.add<std::string>("activation", activation, "That of the hidden layers", one_of({"tanh", "relu"}));
   line.add<std::string>("loss", loss,
                         "What is minimised: prediction (its error, through lcp::solve, by the Levenberg-Marquardt "
-                        "method); or before that, in the first round, by Adam: bilevel (the soft-constraint loss, with "
-                        "growing weights) or one_sided (v_next = z+ - z- with z known from the sign of v_next)",
+                        "method); or before that, in rounds that grow from no other, by Adam: bilevel (the "
+                        "soft-constraint loss, with growing weights) or one_sided (v_next = z+ - z- with z known from "
+                        "the sign of v_next)",
                         one_of(names_of(kLosses)));
   line.add<double>(
       "rest-below", search.rest_below,
       "Velocities of at most this size, m/s, count as rest in learning; measured ones are hardly ever exactly 0",
       nonnegative);
-  line.add<std::int64_t>("starts", search.starts, "Random starts in each round, all at once", at_least_one);
+  line.add<std::int64_t>("starts", search.starts,
+                         "Starts of a round; each round that repeats an earlier one has twice as many as that",
+                         at_least_one);
   line.add<double>(
       "kappa", search.kappa,
       "With --loss prediction: if > 0, Adam comes first here, too, with the derivative of the LCP smoothed by "
       "the central path z w = kappa, which falls to 0",
       nonnegative);
   line.add<std::int64_t>("finishing-iterations", search.finishing_iterations,
-                         "Iterations of the Levenberg-Marquardt method on the best starts; 0: Adam alone",
+                         "Iterations of the Levenberg-Marquardt method on the best starts; 0: Adam alone, which needs "
+                         "another --loss or --kappa",
                          at_least_zero);
   line.add<double>("coupling-penalty", search.coupling_penalty,
                    "Weight of the entries of M beside its diagonal before the last iterations", nonnegative);
-  line.add<double>("rest-penalty", search.rest_penalty, "Weight of unknowns > 0 in samples that rest exactly",
+  line.add<double>("rest-penalty", search.rest_penalty, "Weight of unknowns > 0 in samples that rest, see --rest-below",
                    nonnegative);
   line.add<double>("seconds", seconds,
                    "The search ends after this time, and what is left of its round is skipped; 0: no limit. With a "
@@ -150,7 +154,8 @@ void Flags::add_to(CommandLine& line) {
               "columns are not used. One trajectory in five is held out, or the last fifth of each where there are\n"
               "fewer than five, or one row in five where the file has neither trajectory nor step.\n"
               "With such data --mass and --dt only matter for the forces of step() of model.pt.\n"
-              "Checkpoints are written after each round and after each group of black boxes." +
+              "--iterations and --learning-rate are those of Adam, for another --loss or with --kappa. Checkpoints\n"
+              "are written after each round and after each group of black boxes, not by --checkpoint-every." +
               kModelNote + kCheckpointNote);
 }
 
@@ -169,8 +174,13 @@ void Flags::validate(const CommandLine& line) {
   if (q == "affine" && f != "network" && G != "network") {
     exclude_flags(line, {"hidden-units", "activation"}, "--q affine where neither --f nor --G is a network");
   }
-  if (loss == "prediction" && search.kappa == 0)
+  if (loss == "prediction" && search.kappa == 0) {
     exclude_flags(line, {"iterations", "learning-rate"}, "--loss prediction and --kappa 0");
+    if (search.finishing_iterations == 0) {
+      throw UsageError(
+          "--finishing-iterations 0 leaves nothing that minimises the loss; give another --loss, or --kappa > 0");
+    }
+  }
   if (loss == "one_sided" && unknowns != "auto") {
     throw UsageError("--unknowns has no meaning with --loss one_sided, which needs two for each velocity at first");
   }
@@ -205,15 +215,12 @@ LongMotion simulated_rollouts(const MotionSystem& system, std::int64_t seed) {
 // What is known of the columns and the steps, on the error stream.
 void describe(const Data& data, const MotionFile& file) {
   const MotionColumns& columns = data.columns;
-  std::vector<std::string> before = columns.positions;
-  before.insert(before.end(), columns.velocities.begin(), columns.velocities.end());
-  before.insert(before.end(), columns.inputs.begin(), columns.inputs.end());
   const auto joined = [](const std::vector<std::string>& names) {
     std::string text;
     for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
     return text;
   };
-  std::cerr << "learns " << joined(columns.next) << " from " << joined(before) << "\n";
+  std::cerr << "learns " << joined(columns.next) << " from " << joined(columns.before()) << "\n";
   if (!file.unused.empty()) std::cerr << "columns that are not used: " << joined(file.unused) << "\n";
   std::cerr << "held out: " << file.heldout_rule << "\n";
   if (!data.rollouts) std::cerr << "no rollouts: the file has neither a column trajectory nor step\n";
@@ -365,7 +372,7 @@ void Run::load(const Checkpoint& checkpoint) {
     throw UsageError(path + ": was made with other data than these flags give now");
   }
   try {
-    state_ = NetworkState::load(checkpoint, options(flags_, data_).parts, search_.input_unit(), search_.output_unit());
+    state_ = NetworkState::load(checkpoint, options(flags_, data_).parts);
   } catch (const std::exception&) {
     throw UsageError(path + ": is no checkpoint of this program");
   }
@@ -429,10 +436,7 @@ void Run::search(const std::function<bool()>& stopped) {
 }
 
 void Run::train_black_boxes(const std::function<bool()>& stopped) {
-  PassOptions options{.threads = flags_.run.threads,
-                      .quiet = flags_.run.quiet,
-                      .input_unit = search_.input_unit(),
-                      .output_unit = search_.output_unit()};
+  PassOptions options{.threads = flags_.run.threads, .quiet = flags_.run.quiet};
   if (flags_.black_box_iterations > 0) {
     options.iterations = flags_.black_box_iterations;
   } else {

@@ -258,6 +258,7 @@ def test_float32(train, library, tmp_path):
     (("--loss", "bilevel", "--kappa", 1), "--kappa has no meaning with --loss bilevel"),
     (("--q", "affine", "--hidden-units", 4), "--hidden-units has no meaning with --q affine"),
     (("--mass", 0), "--mass must be > 0"),
+    (("--finishing-iterations", 0), "--finishing-iterations 0 leaves nothing that minimises the loss"),
 ])
 def test_mistakes_are_named(run, tmp_path, flags, message):
     (tmp_path / "bad.csv").write_text("v,u\n1,2\n")

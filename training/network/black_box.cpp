@@ -127,7 +127,8 @@ Tensor BlackBox::predict(const Tensor& x) const {
 }
 
 Checkpoint BlackBox::save() const {
-  Checkpoint checkpoint{{{"name", name}, {"activation", activation}, {"layers", weights.size()}}, {}};
+  Checkpoint checkpoint{{{"name", name}, {"activation", activation}, {"layers", weights.size()}},
+                        {{"input_unit", input_unit}, {"output_unit", output_unit}}};
   // As a tensor, since JSON has no infinity.
   checkpoint.tensors["error"] = torch::tensor({validation_error}, torch::kDouble);
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -139,8 +140,8 @@ Checkpoint BlackBox::save() const {
 
 BlackBox BlackBox::load(const Checkpoint& checkpoint) {
   const auto tensor = [&](const std::string& name) { return checkpoint.tensors.at(name).to(torch::kDouble); };
-  BlackBox box{checkpoint.state.at("name"), checkpoint.state.at("activation"), {}, {}, {}, {}, 0};
-  box.validation_error = tensor("error")[0].item<double>();
+  BlackBox box{checkpoint.state.at("name"), checkpoint.state.at("activation"), {}, {}, tensor("input_unit"),
+               tensor("output_unit"),       tensor("error")[0].item<double>()};
   for (std::size_t i = 0; i < checkpoint.state.at("layers").get<std::size_t>(); ++i) {
     box.weights.push_back(tensor("weight." + std::to_string(i)));
     box.biases.push_back(tensor("bias." + std::to_string(i)));
@@ -157,16 +158,17 @@ BlackBox best_of_family(std::int64_t number, const Motion& training, const Motio
   const auto error_of = [&](const BlackBox& box) {
     return (forward(box, x_validation) - y_validation).square().mean().sqrt().item<double>();
   };
-  BlackBox best = affine_map(x, y);
-  best.validation_error = error_of(best);
-  if (number % kBlackBoxFamilies > 0) {
+  BlackBox best;
+  if (number % kBlackBoxFamilies == 0) {
+    best = affine_map(x, y);
+    best.validation_error = error_of(best);
+  } else {
     const auto& family = kFamilies[number % kBlackBoxFamilies - 1];
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(family.layers), family.width);
     sizes.insert(sizes.begin(), x.size(1));
     sizes.push_back(y.size(1));
     Networks networks(sizes, family.activation, generator(options.seed, Stream::kBlackBoxes, 2 * number - 2));
     networks.train(x, y, options, generator(options.seed, Stream::kBlackBoxes, 2 * number - 1), stopped);
-    best.validation_error = INFINITY;
     const std::string shape =
         std::to_string(family.width) + (family.layers == 2 ? " x " + std::to_string(family.width) : "");
     for (std::size_t k = 0; k < std::size(kStepSizes); ++k) {

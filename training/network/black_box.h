@@ -25,11 +25,11 @@ struct BlackBox {
   std::string activation;                      ///< relu or tanh
   std::vector<torch::Tensor> weights, biases;  ///< of each layer, [in, out] and [out]
   torch::Tensor input_unit, output_unit;       ///< [p] and [d], by which the data are divided
-  double validation_error;                     ///< root of the mean square, in output_unit
+  double validation_error = 0;                 ///< root of the mean square, in output_unit
 
   torch::Tensor predict(const torch::Tensor& x) const;
 
-  /// All but the units, and back; then the units are undefined. `load` throws std::exception where there is none.
+  /// `load` throws std::exception where the checkpoint holds no black box.
   Checkpoint save() const;
   static BlackBox load(const Checkpoint& checkpoint);
 };

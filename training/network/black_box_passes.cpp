@@ -44,10 +44,7 @@ void train_in_passes(BlackBoxes& boxes, const PassOptions& options,
       });
       if (processes.largest(stopped() ? 1 : 0) != 0) return;
       for (std::size_t k = 0; k < count; ++k) {
-        BlackBox box = BlackBox::load(group[k]);
-        box.input_unit = options.input_unit;
-        box.output_unit = options.output_unit;
-        boxes.trained.emplace(missing[first + k], std::move(box));
+        boxes.trained.emplace(missing[first + k], BlackBox::load(group[k]));
       }
       boxes.seconds += processes.of_first(std::chrono::duration<double>(steady_clock::now() - start).count());
       changed();

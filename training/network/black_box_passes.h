@@ -23,7 +23,6 @@ struct PassOptions {
   double seconds = 0;              ///< another pass follows while all have taken less than this; 0: there is one pass
   std::int64_t threads = 1;        ///< how many black boxes each process trains at once
   bool quiet = false;              ///< whether progress is not shown
-  torch::Tensor input_unit = {}, output_unit = {};  ///< of all black boxes
 };
 
 /// Trains the black boxes that are missing in `boxes`, divided among the processes, and completes a pass that has

@@ -13,14 +13,15 @@
 
 namespace lcp::training {
 
-/// What finds a first approximation, from which the Levenberg-Marquardt method minimises the error of the prediction.
+/// What finds a first approximation, in rounds that grow from no others. From there the Levenberg-Marquardt method
+/// minimises the error of the prediction.
 enum class SearchLoss {
   kPrediction,  ///< the same error; with kappa > 0 by Adam, too
-  /// In the first round of each kind, Adam on the bilevel loss (lcp/learning/bilevel_loss.h): the least error with
-  /// which unknowns z >= 0 that violate the LCP a little explain the motion. The weight a2 of the violations grows from
-  /// small to large values, a3 = 10 a2.
+  /// Adam on the bilevel loss (lcp/learning/bilevel_loss.h): the least error with which unknowns z >= 0 that violate
+  /// the LCP a little explain the motion. The weight a2 of z'w grows from small to large values, and that of w < 0 is
+  /// a3 = 10 a2.
   kBilevel,
-  /// In the first round of each kind, Adam on the errors of y = z+ - z- with two unknowns for each velocity, which the
+  /// Adam on the errors of y = z+ - z- with two unknowns for each velocity, which the
   /// samples then determine: z+ = max(0, y), z- = max(0, -y). The errors of the rows of the LCP are M z + q where z > 0
   /// and its negative part where z = 0, relative to the diagonal of M: a convex loss for affine q, without a dead zone,
   /// as that of censored data [Tobin].
@@ -32,9 +33,8 @@ struct FitOptions {
   std::int64_t iterations = 400;  ///< of Adam, where it has a loss of its own
   double learning_rate = 0.02;
   std::int64_t batch_size = 64;
-  /// > 0: in the first round of each kind Adam minimises the error of the prediction with the derivative of the central
-  /// path z w = kappa, which an unknown that is never active has as well. kappa falls to 0 in the first half of the
-  /// iterations.
+  /// > 0: kPrediction, too, begins with Adam, with the derivative of the central path z w = kappa, which an unknown
+  /// that is never active has as well. kappa falls to 0 in the first half of the iterations.
   double kappa = 0;
   /// The weight of the off-diagonal entries of M, relative to its diagonal: of networks that predict the samples
   /// equally well, those are preferred whose unknowns do not affect each other where the samples do not show that they
@@ -50,8 +50,8 @@ struct FitPenalties {
   double coupling = 0;    ///< the factor of FitOptions::coupling_penalty
   double rest = 0;        ///< the weight of the activity, the sum of |G_i| z_i, in samples that rest
   bool inertial = false;  ///< whether each unknown is held to stop the body along its direction, see Search::simplified
-  /// See LeastSquaresOptions. The residuals change the less with an entry of L, where M = L L' + ..., the smaller it
-  /// is.
+  /// See LeastSquaresOptions. M = L L' + ..., so that the derivatives of the residuals in an entry of L vanish with it,
+  /// and damping relative to them allows large steps.
   double least_curvature = 0;
 };
 

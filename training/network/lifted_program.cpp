@@ -47,10 +47,11 @@ BilinearProgram lifted_program(const LcpNetwork& network, const Tensor& theta, c
   };
   const Tensor x_all = motion.x / network->input_unit, y_all = motion.v_next / network->output_unit;
   const auto parts = network->parts(motion.x, theta);
-  const Tensor z_all = network->step(motion.x, theta).z, w_all = (parts.M * z_all.unsqueeze(-2)).sum(-1) + parts.q;
+  const nn::LcpNetworkImpl::Step step = network->step(motion.x, theta);
+  const Tensor z_all = step.z, w_all = (parts.M * z_all.unsqueeze(-2)).sum(-1) + parts.q;
   const Tensor L = at::tril(network->entry("M", theta));
   const Tensor s_all = at::matmul(z_all, L);
-  const Tensor e_all = network->step(motion.x, theta).y / network->output_unit - y_all;
+  const Tensor e_all = step.y / network->output_unit - y_all;
   const double weight = 1 / static_cast<double>(motion.v_next.numel());
   for (std::int64_t i = 0; i < motion.count(); ++i) {
     const auto value = [i](const Tensor& of, std::int64_t k) { return of[i][k].item<double>(); };

@@ -79,16 +79,20 @@ Tensor ends_of(const Tensor& trajectory, const std::string& file) {
 
 }  // namespace
 
+std::vector<std::string> MotionColumns::before() const {
+  std::vector<std::string> all = positions;
+  all.insert(all.end(), velocities.begin(), velocities.end());
+  all.insert(all.end(), inputs.begin(), inputs.end());
+  return all;
+}
+
 MotionFile read_motion(const std::filesystem::path& path) {
   const std::string file = path.string(), one_in = "in " + std::to_string(kHeldOutOneIn);
   const std::vector<std::string> names = csv_columns(path);
   MotionFile result;
   result.columns = columns_of(names, file);
   const MotionColumns& columns = result.columns;
-  std::vector<std::string> before = columns.positions, used;
-  before.insert(before.end(), columns.velocities.begin(), columns.velocities.end());
-  before.insert(before.end(), columns.inputs.begin(), columns.inputs.end());
-  used = before;
+  std::vector<std::string> used = columns.before();
   used.insert(used.end(), columns.next.begin(), columns.next.end());
   const Table table = read_csv(path, used, {"trajectory", "step"});
   for (const std::string& name : names) {
@@ -100,7 +104,7 @@ MotionFile read_motion(const std::filesystem::path& path) {
     for (const std::string& name : group) all.push_back(torch::tensor(table[name], torch::kDouble));
     return at::stack(all, 1);
   };
-  Motion all{tensor(before), tensor(columns.next)};
+  Motion all{tensor(columns.before()), tensor(columns.next)};
   Tensor trajectory = trajectory_of(table), heldout;
   if (trajectory.defined()) {
     const Tensor rows = sorted_rows(table, trajectory, file);

@@ -23,6 +23,8 @@ struct Motion {
 struct MotionColumns {
   std::vector<std::string> positions, velocities, inputs, next;
 
+  /// Those of Motion::x.
+  std::vector<std::string> before() const;
   std::int64_t first_velocity() const { return static_cast<std::int64_t>(positions.size()); }
   std::int64_t first_input() const { return first_velocity() + static_cast<std::int64_t>(velocities.size()); }
 };

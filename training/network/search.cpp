@@ -51,8 +51,8 @@ constexpr double kMoved = 100;
 // Rounds with as many unknowns, where the best of the first is almost exact, or exact but without another exact network
 // that agrees with it.
 constexpr std::int64_t kAlike = 4;
-// LeastSquaresOptions::least_curvature of the last fit, which may not leave its start without it. In the rounds it
-// would make fewer networks of the planar block with 8 directions end at round-off.
+// LeastSquaresOptions::least_curvature of the last fit, which may stall at its start without this bound. The rounds do
+// without it: with it, fewer networks of the planar block with 8 directions end at round-off.
 constexpr double kLeastCurvature = 1e-8;
 constexpr const char* kTheta = "theta";
 
@@ -99,8 +99,8 @@ std::optional<Search::Plan> Search::next() const {
       return Plan{LcpNetworkOptions(options_.parts).q(q).unknowns(unknowns), parents, options_.starts};
     };
     if (rounds.empty()) {
-      // A network begins as the best affine ones of the same size, since it contains them.
-      const bool after_affine = q == Dependence::kNetwork && options_.affine && options_.loss != SearchLoss::kOneSided;
+      // A network may begin as the best affine ones of the same size, since it contains them.
+      const bool after_affine = q == Dependence::kNetwork && options_.affine && !trains_first();
       return plan(first_unknowns(), after_affine ? 0 : -1);
     }
     const auto best_of = [&](std::int64_t round) -> const Candidate& {
@@ -152,6 +152,8 @@ std::int64_t Search::most_rounds() const {
   const std::int64_t kinds = (options_.affine ? 1 : 0) + (options_.network ? 1 : 0);
   return kinds * (last_unknowns() - first_unknowns() + 1) + last_unknowns() - 1 + 2 * (kAlike - 1);
 }
+
+bool Search::trains_first() const { return options_.loss != SearchLoss::kPrediction || options_.kappa > 0; }
 
 std::int64_t Search::first_unknowns() const {
   const std::int64_t d = training_.v_next.size(1);
@@ -249,7 +251,7 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
                                                generator(options_.seed, Stream::kStarts, round));
   std::int64_t count = 0;
   for (const StartGroup& group : groups) count += group.theta.size(0);
-  const bool trains = (options_.loss != SearchLoss::kPrediction || options_.kappa > 0) && plan->parents < 0;
+  const bool trains = trains_first() && plan->parents < 0;
   const auto ended = [&] { return (stopped && stopped()) || (hurried && hurried()); };
   // In units of finishing_iterations of all networks; Adam counts as one, and so does the fit without couplings.
   double done = 0, all_work = (trains ? 1 : 0) + 1;
@@ -308,8 +310,8 @@ void Search::advance(const std::function<bool()>& stopped, const std::function<v
       group.theta = group.theta.index_select(0, best.slice(0, 0, stage.most));
     }
   }
-  // Where a network is exact but for less than half of the validation samples, it had not seen the like of these; it
-  // learns them, too.
+  // Where a network misses only some validation samples, less than half, these show motion that no training sample
+  // shows, and it learns from them, too.
   std::vector<Tensor> left;
   left.reserve(groups.size());
   for (const StartGroup& group : groups) left.push_back(group.theta);
@@ -370,6 +372,7 @@ Candidate Search::refitted(const Candidate& candidate, const Motion& motion) con
 }
 
 Candidate Search::simplified(const Candidate& candidate, const Motion& motion) const {
+  if (options_.finishing_iterations == 0) return candidate;
   const torch::NoGradGuard no_grad;
   const LcpNetwork network = this->network(candidate.options);
   const auto criterion = [&](const Candidate& c) {

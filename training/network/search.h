@@ -24,8 +24,9 @@ struct SearchOptions : FitOptions {
   bool affine = true;         ///< whether networks with an affine q are tried
   bool network = true;        ///< whether those whose q is a network are tried
   std::int64_t unknowns = 0;  ///< 0: found by the search
-  std::int64_t starts = 192;
-  /// Of the Levenberg-Marquardt method on the best starts; as many are spent on the way there. 0: Adam alone.
+  std::int64_t starts = 192;  ///< of a round; one that repeats an earlier round has twice as many as that
+  /// Of the Levenberg-Marquardt method in the last of its stages on the best starts; the stages before it have a
+  /// quarter of them each. 0: Adam alone.
   std::int64_t finishing_iterations = 80;
   /// The weight of the activity, which should be 0, in samples that rest after the step.
   double rest_penalty = 0.1;
@@ -47,9 +48,10 @@ struct Round {
 ///    activity in samples that rest is penalised, which finds networks that rest but hides some ways to others. The
 ///    worst are dropped in three steps, apart for random starts and others and for those with and without the penalty;
 ///    the best of each are finished on all samples. Where one is then exact on all training samples and on more than
-///    half of the validation samples, those that it misses are the first of their kind, and it learns from them, too.
-///    If none is exact, the same networks are also fitted with a diagonal M, which needs fewer samples under noise. The
-///    weights of hidden units have a small penalty, which keeps them from becoming steps between two samples.
+///    half of the validation samples, those that it misses show motion that no training sample shows, and it learns
+///    from them, too. If none is exact, the same networks are also fitted with a diagonal M, which needs fewer samples
+///    under noise. The weights of hidden units have a small penalty, which keeps them from becoming steps between two
+///    samples.
 ///
 /// The rounds with affine q come first, with one unknown more in each. They end where the validation error is round-off
 /// and the network rests where the samples rest, where several rounds have not improved the error, or at the largest
@@ -59,8 +61,8 @@ struct Round {
 /// then rounds with as many unknowns from other random starts, twice as many in each, and at last such rounds with as
 /// many unknowns as the first exact network had. Of all exact networks the one is chosen that agrees most with the
 /// others. Other starts follow, too, where networks are almost exact but none is exact. If the error is more than a
-/// thousandth of the units in the end, the rounds whose q is a network follow, the first of which starts from the best
-/// affine networks.
+/// thousandth of the units in the end, the rounds whose q is a network follow. The first of them grows from the best
+/// affine networks, unless Adam trains it first.
 ///
 /// The result depends on the options, but neither on `threads` nor on the number of processes (process_group.h) that do
 /// a round together.
@@ -128,6 +130,7 @@ class Search {
   std::int64_t unknowns(std::int64_t round) const {
     return rounds_[static_cast<std::size_t>(round)].best.front().options.unknowns();
   }
+  bool trains_first() const;  // whether Adam comes first in rounds that grow from no others
   std::int64_t first_unknowns() const;
   std::int64_t last_unknowns() const;
   std::optional<Plan> next() const;

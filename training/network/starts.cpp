@@ -89,8 +89,8 @@ std::vector<StartGroup> draw_starts(const LcpNetwork& network, std::int64_t coun
   }
   const Tensor random = network->random(count - static_cast<std::int64_t>(all.size()), numbers);
   const Tensor f = network->parts(motion.x, random.unsqueeze(1)).f;
+  const Tensor y = motion.v_next / network->output_unit;
   for (std::int64_t k = 0; k < random.size(0); ++k) {
-    const Tensor y = motion.v_next / network->output_unit;
     match(network, random[k], motion, f.defined() ? y - f[k] : y, 0, numbers);
   }
   std::vector<StartGroup> groups;

@@ -15,7 +15,7 @@
 
 namespace lcp::training {
 
-/// Starts that compete with each other alone: the search drops the worst of each group.
+/// Starts that are ranked against each other: the search drops the worst of each group.
 struct StartGroup {
   torch::Tensor theta;  ///< [starts, size()]
   double rest_penalty;  ///< FitPenalties::rest

@@ -45,8 +45,7 @@ void NetworkState::save(Checkpoint& checkpoint) const {
   checkpoint.state["black_box_seconds"] = black_boxes.seconds;
 }
 
-NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetworkOptions& parts,
-                                const Tensor& input_unit, const Tensor& output_unit) {
+NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetworkOptions& parts) {
   const json& state = checkpoint.state;
   const auto tensor = [&](const char* kind, std::int64_t k, const std::string& part, std::size_t i) {
     return checkpoint.tensors.at(name_of(kind, k, part, i)).to(torch::kDouble);
@@ -78,10 +77,8 @@ NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetwo
     for (const auto& [name, found] : checkpoint.tensors) {
       if (name.starts_with(prefix)) saved.tensors[name.substr(prefix.size())] = found;
     }
-    BlackBox box = BlackBox::load(saved);
-    box.input_unit = input_unit;
-    box.output_unit = output_unit;
-    box.predict(torch::zeros({1, input_unit.size(0)}, torch::kDouble));  // throws where the sizes differ
+    const BlackBox box = BlackBox::load(saved);
+    box.predict(torch::zeros({1, parts.inputs()}, torch::kDouble));  // throws where the sizes differ
     all.black_boxes.trained.emplace(family, box);
   }
   all.search_seconds = state.at("search_seconds");

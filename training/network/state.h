@@ -16,8 +16,7 @@ struct NetworkState {
   void save(Checkpoint& checkpoint) const;
 
   /// The state in a checkpoint, for networks with these parts. Throws std::exception where there is none.
-  static NetworkState load(const Checkpoint& checkpoint, const nn::LcpNetworkOptions& parts,
-                           const torch::Tensor& input_unit, const torch::Tensor& output_unit);
+  static NetworkState load(const Checkpoint& checkpoint, const nn::LcpNetworkOptions& parts);
 };
 
 }  // namespace lcp::training

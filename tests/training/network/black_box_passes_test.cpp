@@ -1,6 +1,7 @@
 #include "network/black_box_passes.h"
 
 #include <gtest/gtest.h>
+#include <torch/types.h>
 
 #include <limits>
 #include <map>
@@ -19,7 +20,8 @@ Iterations train_until(std::size_t count, BlackBoxes& boxes, const PassOptions& 
   const auto train = [&](std::int64_t number, std::int64_t iterations) {
     const std::scoped_lock lock(mutex);
     EXPECT_TRUE(trained.emplace(number, iterations).second) << number;
-    return BlackBox{{}, {}, {}, {}, {}, {}, static_cast<double>((number - 20) * (number - 20))};
+    return BlackBox{
+        {}, {}, {}, {}, torch::ones({1}), torch::ones({1}), static_cast<double>((number - 20) * (number - 20))};
   };
   std::size_t changes = 0;
   const std::size_t before = boxes.trained.size();
