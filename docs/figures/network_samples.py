@@ -34,6 +34,7 @@ SYSTEMS = {
     "falling mass": ("bouncing_mass",),
     "two blocks, one on the other": ("stacked_blocks",),
 }
+OVERFLOW = sys.float_info.max  # of the rollouts whose error metrics.json does not have
 METRICS = ("heldout_rmse", "rollout_rmse", "sticking_exact_zero_fraction", "unknowns", "starts")
 BLACK_BOX_METRICS = ("black_box_heldout_rmse", "black_box_rollout_rmse", "black_box_sticking_close_fraction")
 
@@ -104,8 +105,10 @@ def draw():
                                       (network, BLUE, f"network that ends in an LCP, {seeds}")):
                 points = []
                 for samples in SAMPLES:
-                    values = sorted(float(row[name]) for row in rows
-                                    if row["system"] == system and int(row["samples"]) == samples and row[name])
+                    found = [row for row in rows if row["system"] == system and int(row["samples"]) == samples]
+                    if name in BLACK_BOX_METRICS:
+                        found = [row for row in found if int(row["seed"]) in BLACK_BOX_SEEDS]
+                    values = sorted(float(row[name] or OVERFLOW) for row in found)
                     if values:
                         points.append((samples, values[0], statistics.median(values), values[-1]))
                 if not points:
