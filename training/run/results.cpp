@@ -34,7 +34,7 @@ constexpr SummaryLine kSummary[] = {
     {"sticking_close_fraction", "  within dt mu g / 1000", "", kNoRest},
     {"rollout_rmse", "rollout rmse", " m/s", kUnsolved},
     {"black_box_rollout_rmse", "  of the best black box", " m/s"},
-    {"perturbed_rollout_rmse", "  of perturbed truth", " m/s"},
+    {"perturbed_rollout_rmse", "  of the true system", " m/s, if its velocities had errors of the held-out rmse"},
     {"unknowns", "unknowns of the LCP", ""},
     {"parameter_error", "parameter error", " against the block of the flags"},
     {"max_row_error", "largest error of a row", ""},
