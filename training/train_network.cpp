@@ -114,9 +114,9 @@ void Flags::add_to(CommandLine& line) {
   line.add<std::string>("activation", activation, "That of the hidden layers", one_of({"tanh", "relu"}));
   line.add<std::string>("loss", loss,
                         "What is minimised: prediction (its error, through lcp::solve, by the Levenberg-Marquardt "
-                        "method); or before that, in rounds that grow from no other, by Adam: bilevel (the "
-                        "soft-constraint loss, with growing weights) or one_sided (v_next = z+ - z- with z known from "
-                        "the sign of v_next)",
+                        "method); or before that, in rounds that begin with random starts alone, by Adam: bilevel "
+                        "(the soft-constraint loss, with growing weights) or one_sided (v_next = z+ - z- with z known "
+                        "from the sign of v_next)",
                         one_of(names_of(kLosses)));
   line.add<double>(
       "rest-below", search.rest_below,
@@ -514,7 +514,7 @@ void Run::report() {
     const MotionSystem& system = *data_.system;
     metrics["true_model_heldout_rmse"] =
         rmse(system.model(heldout.x, fitted_factors(system, samples)) - heldout.v_next);
-    if (flags_.velocity_noise > 0) {
+    if (flags_.velocity_noise > 0 && flags_.search.finishing_iterations > 0) {
       // The same network, but fitted to motion without noise before it is fitted to the samples.
       const Candidate truth = search_.refitted(best, {samples.x, system.next(samples.x)});
       const Tensor y = search_.network(best.options)->step(heldout.x, search_.refitted(truth, samples).theta).y;

@@ -13,18 +13,18 @@
 
 namespace lcp::training {
 
-/// What finds a first approximation, in rounds that grow from no others. From there the Levenberg-Marquardt method
-/// minimises the error of the prediction.
+/// What finds a first approximation, in rounds that begin with random starts alone. From there the Levenberg-Marquardt
+/// method minimises the error of the prediction.
 enum class SearchLoss {
   kPrediction,  ///< the same error; with kappa > 0 by Adam, too
   /// Adam on the bilevel loss (lcp/learning/bilevel_loss.h): the least error with which unknowns z >= 0 that violate
   /// the LCP a little explain the motion. The weight a2 of z'w grows from small to large values, and that of w < 0 is
   /// a3 = 10 a2.
   kBilevel,
-  /// Adam on the errors of y = z+ - z- with two unknowns for each velocity, which the
-  /// samples then determine: z+ = max(0, y), z- = max(0, -y). The errors of the rows of the LCP are M z + q where z > 0
-  /// and its negative part where z = 0, relative to the diagonal of M: a convex loss for affine q, without a dead zone,
-  /// as that of censored data [Tobin].
+  /// Adam on the errors of y = z+ - z- with two unknowns for each velocity, which the samples then determine:
+  /// z+ = max(0, y), z- = max(0, -y). The errors of the rows of the LCP are M z + q where z > 0 and its negative part
+  /// where z = 0, relative to the diagonal of M: a convex loss for affine q, without a dead zone, as that of censored
+  /// data [Tobin].
   kOneSided
 };
 

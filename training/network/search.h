@@ -130,7 +130,7 @@ class Search {
   std::int64_t unknowns(std::int64_t round) const {
     return rounds_[static_cast<std::size_t>(round)].best.front().options.unknowns();
   }
-  bool trains_first() const;  // whether Adam comes first in rounds that grow from no others
+  bool trains_first() const;  // whether Adam comes first in rounds that begin with random starts alone
   std::int64_t first_unknowns() const;
   std::int64_t last_unknowns() const;
   std::optional<Plan> next() const;
