@@ -48,7 +48,7 @@ bool Derivative::linearize(const Problem& problem, const Solution& at) {
   }
   touching_.clear();
   for (int k = 0; k < contacts_; ++k) {
-    const double mu = problem.mu[k], *h = h_.data() + 3 * k, *u = u_.data() + 3 * k;
+    const double mu = impulses_.mu[k], *h = h_.data() + 3 * k, *u = u_.data() + 3 * k;
     if (smooth_) {
       const SmoothLaw law(h, u, mu, 0);
       touching_.push_back(k);
@@ -57,7 +57,8 @@ bool Derivative::linearize(const Problem& problem, const Solution& at) {
       std::copy_n(law.E, 3, linear_[k].E);
       continue;
     }
-    states_[k] = state_of(h, u, mu, rank_tolerance_ * largest_number);
+    const double rounding = problem_.rounding() / impulses_.weight[k];
+    states_[k] = state_of(h, u, mu, std::max(rank_tolerance_ * largest_number, rounding));
     if (states_[k] == State::kApart) continue;
     touching_.push_back(k);
     linear_[k] = LinearLaw(states_[k] == State::kStick, h, u, mu);
@@ -145,7 +146,7 @@ void Derivative::adjoint(const Problem& problem, const Solution& at, const Solut
     const int k = touching_[a / 3], i = a % 3;
     const double length = impulses_.weight[k] * problem_.unit();
     for (int l = 0; l < 3; ++l) work_[3 * k + l] -= linear_[k].C[i][l] * p_[a] / length;
-    result.mu[k] += linear_[k].E[i] * p_[a];
+    if (impulses_.mu[k] == problem.mu[k]) result.mu[k] += linear_[k].E[i] * p_[a];  // not where it is limited
   }
   for (Eigen::Index i = 0; i < rows; ++i) result.c[i] = work_[i] + g.u[i];
   system.to_bodies(work_, solved_);
@@ -176,7 +177,7 @@ bool Derivative::certify(const Problem& problem, const Solution& at, Certificate
   result = {unit * impulses_.residual(h_.data(), u_.data()), std::numeric_limits<double>::infinity(), 0, true};
   if (imbalance > 0) result.residual = std::max(result.residual, imbalance / largest);
   for (int k = 0; k < contacts_; ++k) {
-    const double *h = h_.data() + 3 * k, *u = u_.data() + 3 * k, mu = problem.mu[k];
+    const double *h = h_.data() + 3 * k, *u = u_.data() + 3 * k, mu = impulses_.mu[k];
     const double surface = (mu * h[2] - std::hypot(h[0], h[1])) / std::hypot(1, mu);
     const double distance = states_[k] == State::kApart   ? u[2] - h[2]
                             : states_[k] == State::kStick ? std::min(h[2], surface)

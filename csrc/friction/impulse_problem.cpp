@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "friction/natural_map.h"
+#include "friction/law_error.h"
 
 namespace lcp::friction {
-
 void Impulses::velocities(const double* h, double* u) const {
   const int count = size();
   std::copy_n(q, count, u);
@@ -20,7 +19,7 @@ void Impulses::velocities(const double* h, double* u) const {
 double Impulses::residual(const double* h, const double* u) const {
   double worst = 0;
   for (int k = 0; k < contacts; ++k) {
-    const double here = weight[k] * natural_error(h + 3 * k, u + 3 * k, mu[k]);
+    const double here = weight[k] * law_error(h + 3 * k, u + 3 * k, given_mu[k]);
     if (here > worst || std::isnan(here)) worst = here;
   }
   return worst;
@@ -33,6 +32,7 @@ ImpulseProblem::ImpulseProblem(Eigen::Index n, Eigen::Index contacts)
       W_(9 * contacts * contacts),
       q_(3 * contacts),
       weight_(contacts),
+      mu_(contacts),
       none_(contacts, Eigen::Matrix3d::Zero()),
       column_(n),
       row_(3 * contacts),
@@ -49,6 +49,10 @@ bool ImpulseProblem::set(const Problem& problem) {
   row_ += Eigen::Map<const contact::Vector>(problem.b, rows);
   unit_ = rows > 0 ? row_.lpNorm<Eigen::Infinity>() : 0;
   if (unit_ == 0) unit_ = 1;
+  column_ = column_.cwiseAbs();
+  system_->to_contacts_abs(column_, u_);
+  u_ += Eigen::Map<const contact::Vector>(problem.b, rows).cwiseAbs();
+  rounding_ = rows > 0 ? kRounding * u_.maxCoeff() / unit_ : 0;
   for (Eigen::Index k = 0; k < contacts_; ++k) {
     double trace = 0;
     for (Eigen::Index i = 3 * k; i < 3 * k + 3; ++i) trace += W_[i * rows + i];
@@ -61,7 +65,8 @@ bool ImpulseProblem::set(const Problem& problem) {
   for (Eigen::Index i = 0; i < rows; ++i) {
     for (Eigen::Index j = 0; j < rows; ++j) W_[i * rows + j] *= row_[i] * row_[j];
   }
-  impulses_ = {static_cast<int>(contacts_), W_.data(), q_.data(), problem.mu, weight_.data()};
+  for (Eigen::Index k = 0; k < contacts_; ++k) mu_[k] = std::min(problem.mu[k], kLargestFriction);
+  impulses_ = {static_cast<int>(contacts_), W_.data(), q_.data(), mu_.data(), problem.mu, weight_.data()};
   return true;
 }
 

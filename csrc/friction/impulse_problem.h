@@ -13,17 +13,18 @@ namespace lcp::friction {
 /// friction stay what they are.
 struct Impulses {
   int contacts;
-  const double* W;       ///< [3 c, 3 c], symmetric and positive semidefinite
-  const double* q;       ///< [3 c]
-  const double* mu;      ///< [c]
-  const double* weight;  ///< [c], sqrt(d_k)
+  const double* W;         ///< [3 c, 3 c], symmetric and positive semidefinite
+  const double* q;         ///< [3 c]
+  const double* mu;        ///< [c], at most kLargestFriction
+  const double* given_mu;  ///< [c], those of the Problem
+  const double* weight;    ///< [c], sqrt(d_k)
 
   int size() const { return 3 * contacts; }
 
   void velocities(const double* h, double* u) const;  ///< u = W h + q
 
-  /// The natural residual, the largest weight_k |h_k - P_k(h_k - u_k - mu_k |u_kt| e_n)|, P_k the projection on the
-  /// cone: 0 at a solution. It is a velocity relative to the largest |J v_free + b|.
+  /// The largest weight_k law_error(h_k, u_k, mu_k), 0 at a solution. It is a velocity relative to the largest
+  /// |J v_free + b|.
   double residual(const double* h, const double* u) const;
 };
 
@@ -40,6 +41,10 @@ class ImpulseProblem {
   contact::System& system() const { return *system_; }  ///< of A and J, factored for A^-1
   double unit() const { return unit_; }                 ///< m/s, the largest |J v_free + b|, or 1 where that is 0
 
+  /// The rounding errors of J v_free + b, in this unit: the largest |J| |v_free| + |b|, times that of double precision.
+  /// Where bodies move much faster than they approach each other, no v has a smaller residual.
+  double rounding() const { return rounding_; }
+
   /// h of impulses gamma, [3 c].
   void scaled(const double* gamma, double* h) const;
   /// gamma [3 c], v [n] and u = J v + b [3 c] of h. Returns the residual of h at this u.
@@ -54,8 +59,8 @@ class ImpulseProblem {
   contact::System* system_ = nullptr;
   Problem problem_ = {};
   Impulses impulses_ = {};
-  double unit_ = 0;
-  std::vector<double> W_, q_, weight_;
+  double unit_ = 0, rounding_ = 0;
+  std::vector<double> W_, q_, weight_, mu_;
   std::vector<Eigen::Matrix3d> none_;
   contact::Vector column_, row_, u_;
 };

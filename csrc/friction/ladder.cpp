@@ -16,7 +16,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // And at no more than this where the first methods have failed: the proximal point method often gets on only with inner
 // problems that are solved more accurately than the tolerance asks for.
-constexpr double kHardGoal = 1e-11;
+constexpr double kHardGoal = 1e-12;
 
 constexpr double kLeastWeight = 1e-10, kMostWeight = 10;
 constexpr NewtonSettings kInner = {false, 1e-12, 20};
@@ -24,8 +24,14 @@ constexpr double kSolvedInside = 100;  // times the goal
 
 // The proximal point and the interior point method start only from the first of them.
 constexpr int kRandomStarts = 200, kRandomSlow = 12;
-// With more contacts than this the interior point method takes less time than the proximal point method.
-constexpr int kFewContacts = 12;
+// With more contacts than this the interior point method takes less time than the proximal point method, and with more
+// than the second an LCP of 10 unknowns for each contact takes too long.
+constexpr int kFewContacts = 12, kPyramidContacts = 40;
+// How often the directions of a pyramid turn, and how often this is tried, each time from others, with few and with
+// many contacts. Larger coefficients of friction than the limits make numbers of the LCP too different.
+constexpr int kTurns = 6, kPasses = 8, kPassesWithMany = 2;
+constexpr double kLimits[] = {1e4, 1e3, 1e5, 1e2};
+constexpr NewtonSettings kAfterPyramid = {false, 1e-9, 12};
 // The logarithm of a random normal impulse is normally distributed: around 1, and for every second start with this mean
 // and deviation.
 constexpr double kWideTypical = 0.1, kWideSpread = 2;
@@ -66,7 +72,8 @@ Ladder::Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits)
       h_(3 * contacts),
       center_(3 * contacts),
       best_(3 * contacts),
-      u_(3 * contacts) {}
+      u_(3 * contacts),
+      limited_mu_(contacts) {}
 
 void Ladder::attempt(const Attempt& attempt) {
   h_ = start_;
@@ -106,6 +113,36 @@ void Ladder::interior(const InteriorSettings& settings) {
   interior_->solve(settings, goal_, h_.data(), steps_, limits_.max_iterations);
 }
 
+// The pyramids' problems, which Lemke's method solves for any friction that is not much larger than kLimits, and from
+// their solutions Newton's method: first with the same limits, and from there with the friction of the problem, for
+// which it keeps the states of the contacts.
+void Ladder::pyramids(int passes) {
+  if (!pyramid_) pyramid_.emplace(contacts_);
+  solver::Random numbers(kSeed);
+  double best = kInfinity;
+  const auto newton = [&](const Impulses& problem, const double* start_mu) {
+    return newton_.solve(problem, {}, kAfterPyramid, goal_, h_.data(), steps_, limits_.max_iterations, start_mu);
+  };
+  for (int pass = 0; pass < passes; ++pass) {
+    Impulses limited = impulses_;
+    limited.mu = limited.given_mu = limited_mu_.data();
+    for (int k = 0; k < contacts_; ++k) {
+      limited_mu_[k] = std::min(impulses_.mu[k], kLimits[pass % std::size(kLimits)]);
+      pyramid_->angle()[k] = pass == 0 ? 0 : numbers.uniform(0, 1);
+    }
+    const bool is_limited = !std::equal(limited_mu_.begin(), limited_mu_.end(), impulses_.mu);
+    for (int turn = 0; turn < kTurns && best > goal_ && steps_ < limits_.max_iterations; ++turn) {
+      if (!pyramid_->solve(impulses_, limited_mu_.data(), h_.data())) break;
+      if (is_limited) newton(limited, nullptr);
+      const double here = newton(impulses_, limited_mu_.data());
+      if (!(here < best)) continue;
+      best = here;
+      best_ = h_;
+    }
+  }
+  if (best < kInfinity) h_ = best_;
+}
+
 // Whether it is proved that no velocities keep all contacts from penetrating: then even the problem without friction
 // has no solution. The proof is that of Farkas: normal impulses y >= 0 that move no body, J_n' y = 0, and for which
 // y' (J_n v + b_n) = y' b_n < 0 whatever v is. Where they exist, the steps of the proximal point method for the problem
@@ -133,7 +170,7 @@ bool Ladder::infeasible() {
       unit_push += y / impulses_.weight[i];  // if all contacts penetrated as fast as the largest |J v_free + b|
     }
     const double effect = problem_.effect(h_.data()) / size;
-    if (push > kSurelyPushed * limits_.tolerance * unit_push && push > kFarAway * effect * unit_push) return true;
+    if (push > kSurelyPushed * tolerance_ * unit_push && push > kFarAway * effect * unit_push) return true;
   }
   return false;
 }
@@ -168,11 +205,17 @@ Status Ladder::search(const Accepted& accepted) {
   if (infeasible()) return Status::kInfeasible;
   goal_ = std::min(goal_, kHardGoal);
   if (!has_many) {
+    pyramids(kPasses);
+    if (ends("pyramid")) return status;
     interior(kInterior);
     if (ends("interior point")) return status;
   }
   interior(kInteriorSmooth);
   if (ends("interior point")) return status;
+  if (has_many && contacts_ <= kPyramidContacts) {
+    pyramids(kPassesWithMany);
+    if (ends("pyramid")) return status;
+  }
   attempt(kManySweeps);
   if (ends(kManySweeps.method)) return status;
   proximal(kCareful);
@@ -204,7 +247,6 @@ Status Ladder::search(const Accepted& accepted) {
 
 Status Ladder::solve(const Problem& problem, const double* guess, double* v, double* gamma, double* u) {
   steps_ = 0;
-  goal_ = kGoal * limits_.tolerance;
   const auto fail = [&](Status status) {
     std::fill_n(v, n_, kNaN);
     for (double* x : {gamma, u}) std::fill_n(x, 3 * contacts_, kNaN);
@@ -212,14 +254,15 @@ Status Ladder::solve(const Problem& problem, const double* guess, double* v, dou
   };
   if (!well_posed(problem, n_, contacts_) || !problem_.set(problem)) return fail(Status::kBadInput);
   impulses_ = problem_.impulses();
+  tolerance_ = std::max(limits_.tolerance, problem_.rounding());
+  goal_ = kGoal * tolerance_;
   given_ = problem;
   interior_is_set_ = false;
   std::fill(start_.begin(), start_.end(), 0.0);
   // Without a guess nothing is better known than that no contact touches.
   if (guess != nullptr) problem_.scaled(guess, start_.data());
-  const Status status = search([&] {
-    return residual(h_) <= limits_.tolerance && problem_.unscaled(h_.data(), gamma, v, u) <= limits_.tolerance;
-  });
+  const Status status =
+      search([&] { return residual(h_) <= tolerance_ && problem_.unscaled(h_.data(), gamma, v, u) <= tolerance_; });
   return status == Status::kSolved ? status : fail(status);
 }
 

@@ -10,12 +10,13 @@
 #include "friction/impulse_problem.h"
 #include "friction/interior_point.h"
 #include "friction/newton.h"
+#include "friction/pyramid.h"
 #include "lcp/status.h"
 
 namespace lcp::friction {
 
 struct Limits {
-  double tolerance;             ///< of the natural residual, see Impulses::residual
+  double tolerance;             ///< of Impulses::residual; where ImpulseProblem::rounding is larger, that counts
   std::int64_t max_iterations;  ///< Newton steps, of all methods together
 };
 
@@ -50,6 +51,7 @@ class Ladder {
   void attempt(const Attempt& attempt);
   void proximal(const ProximalSettings& settings);
   void interior(const InteriorSettings& settings);
+  void pyramids(int passes);
 
   double residual(const std::vector<double>& h);
   bool infeasible();
@@ -57,15 +59,17 @@ class Ladder {
   Eigen::Index n_;
   int contacts_;
   Limits limits_;
-  double goal_ = 0;
+  double tolerance_ = 0, goal_ = 0;  // of the problem
   ImpulseProblem problem_;
   Impulses impulses_ = {};
   Newton newton_;
   GaussSeidel gauss_seidel_;
-  std::optional<InteriorPoint> interior_;  // made when it is first needed
+  std::optional<Pyramid> pyramid_;  // made when it is first needed, and so the interior point method
+  std::optional<InteriorPoint> interior_;
   bool interior_is_set_ = false;
   Problem given_ = {};
   std::vector<double> start_, h_, center_, best_, u_;  // [3 c]
+  std::vector<double> limited_mu_;                     // [c]
   std::int64_t steps_ = 0;
   const char* method_ = nullptr;
 };

@@ -24,9 +24,9 @@ void Newton::velocities(const Impulses& problem, const Proximal& proximal, const
 }
 
 // Returns |F|, and keeps the state of each contact.
-double Newton::evaluate(const Impulses& problem, double scale, const double* h, const double* u) {
+double Newton::evaluate(const Impulses& problem, const double* mu, double scale, const double* h, const double* u) {
   double sum = 0;
-  for (int k = 0; k < problem.contacts; ++k) sum += linearize(h + 3 * k, u + 3 * k, problem.mu[k], scale, local_[k]);
+  for (int k = 0; k < problem.contacts; ++k) sum += linearize(h + 3 * k, u + 3 * k, mu[k], scale, local_[k]);
   return std::sqrt(sum);
 }
 
@@ -85,14 +85,14 @@ bool Newton::step(const Impulses& problem, const Proximal& proximal, const Newto
 }
 
 double Newton::solve(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, double goal,
-                     double* h, std::int64_t& steps, std::int64_t most) {
+                     double* h, std::int64_t& steps, std::int64_t most, const double* start_mu) {
   const int size = problem.size();
   std::array<double, NewtonSettings::kMemory> norms = {};
   double best = std::numeric_limits<double>::infinity();
   int stalled = 0;
   std::copy_n(h, size, h_.data());
   velocities(problem, proximal, h_.data(), u_.data());
-  double norm = evaluate(problem, settings.scale, h_.data(), u_.data());
+  double norm = evaluate(problem, start_mu != nullptr ? start_mu : problem.mu, settings.scale, h_.data(), u_.data());
   for (int k = 0;; ++k) {
     const double residual = problem.residual(h_.data(), u_.data());
     ++stalled;
@@ -109,7 +109,7 @@ double Newton::solve(const Impulses& problem, const Proximal& proximal, const Ne
     velocities(problem, proximal, next_.data(), next_u_.data());
     norms[k % NewtonSettings::kMemory] = norm;
     const double largest = *std::max_element(norms.begin(), norms.end());
-    norm = evaluate(problem, settings.scale, next_.data(), next_u_.data());
+    norm = evaluate(problem, problem.mu, settings.scale, next_.data(), next_u_.data());
     double length = 1;
     for (int halving = 1; settings.line_search && halving < NewtonSettings::kHalvings; ++halving) {
       if (norm <= (1 - NewtonSettings::kDecrease * length) * largest) break;
@@ -118,7 +118,7 @@ double Newton::solve(const Impulses& problem, const Proximal& proximal, const Ne
         next_[i] = (h_[i] + next_[i]) / 2;
         next_u_[i] = (u_[i] + next_u_[i]) / 2;  // u is affine in h
       }
-      norm = evaluate(problem, settings.scale, next_.data(), next_u_.data());
+      norm = evaluate(problem, problem.mu, settings.scale, next_.data(), next_u_.data());
     }
     h_.swap(next_);
     u_.swap(next_u_);

@@ -46,12 +46,14 @@ class Newton {
 
   /// h: [3 c], the start on entry, and on return the step with the least residual, which is returned. Stops at a
   /// residual of `goal`. Adds the steps to `steps`, and stops where these reach `most`.
+  /// start_mu: [c], by which the states of the contacts at the start are found, where h is the solution for these;
+  /// absent: those of the problem.
   double solve(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, double goal,
-               double* h, std::int64_t& steps, std::int64_t most);
+               double* h, std::int64_t& steps, std::int64_t most, const double* start_mu = nullptr);
 
  private:
   void velocities(const Impulses& problem, const Proximal& proximal, const double* h, double* u) const;
-  double evaluate(const Impulses& problem, double scale, const double* h, const double* u);
+  double evaluate(const Impulses& problem, const double* mu, double scale, const double* h, const double* u);
   bool step(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, bool far);
 
   linalg::Lu lu_;

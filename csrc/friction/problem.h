@@ -19,11 +19,11 @@ struct Problem {
   const double* v_free;  ///< [n]
   const double* J;       ///< [3 c, n], of each contact (t1, t2, n)
   const double* b;       ///< [3 c]
-  const double* mu;      ///< [c], >= 0
+  const double* mu;      ///< [c], >= 0; infinity for a contact that never slips
 };
 
-/// Whether all numbers are finite and within their ranges, and A is symmetric. It does not check that A is positive
-/// definite.
+/// Whether all numbers are within their ranges, and but for mu finite, and A is symmetric. It does not check that A is
+/// positive definite.
 bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts);
 
 }  // namespace lcp::friction

@@ -19,8 +19,7 @@ void contact_velocities(int contacts, Eigen::Index n, const ContactProblem& prob
 }  // namespace
 
 PolyhedralProblem::PolyhedralProblem(const Scene& scene, int contacts)
-    : law_(scene.law),
-      n_(6 * scene.bodies),
+    : n_(6 * scene.bodies),
       contacts_(contacts),
       size_(unknowns_of(scene.law) * contacts),
       systems_(n_, contacts),
@@ -29,63 +28,29 @@ PolyhedralProblem::PolyhedralProblem(const Scene& scene, int contacts)
       M_(size_ * size_),
       gamma_(3 * contacts),
       v_(n_) {
-  const double step = 2 * std::numbers::pi / law_.directions;
-  for (int k = 0; k < law_.directions; ++k) {
-    cosine_.push_back(std::cos(law_.angle + step * k));
-    sine_.push_back(std::sin(law_.angle + step * k));
+  const Law& law = scene.law;
+  const double step = 2 * std::numbers::pi / law.directions;
+  for (int k = 0; k < law.directions; ++k) {
+    cosine_.push_back(std::cos(law.angle + step * k));
+    sine_.push_back(std::sin(law.angle + step * k));
   }
+  directions_ = {law.directions, cosine_.data(), sine_.data(), 0};
 }
 
 bool PolyhedralProblem::set(const ContactProblem& problem) {
   system_ = &systems_.set(problem.A, problem.J);
   if (!system_->factor(no_compliance_)) return false;
   system_->compliance(W_.data());
-  // M = (D' W D, E; diag(mu), -E', 0): with the directions D, and E = 1 for the slip of a contact and its directions.
-  const std::ptrdiff_t rows = 3 * contacts_, each = unknowns_of(law_);
-  for (std::ptrdiff_t i = 0; i < contacts_; ++i) {
-    for (std::ptrdiff_t j = 0; j < contacts_; ++j) {
-      const double* const W = W_.data() + 3 * i * rows + 3 * j;
-      double* const block = M_.data() + each * i * size_ + each * j;
-      const auto fill = [&](double* row, double x, double y, double normal) {  // (x, y, normal) W D
-        const auto times = [&](std::ptrdiff_t k) { return x * W[k] + y * W[rows + k] + normal * W[2 * rows + k]; };
-        const double along_x = times(0), along_y = times(1);
-        row[0] = times(2);
-        for (int k = 0; k < law_.directions; ++k) row[1 + k] = cosine_[k] * along_x + sine_[k] * along_y;
-        row[each - 1] = 0;
-      };
-      fill(block, 0, 0, 1);
-      for (int k = 0; k < law_.directions; ++k) {
-        double* const row = block + (1 + k) * size_;
-        fill(row, cosine_[k], sine_[k], 0);
-        if (i == j) row[each - 1] = 1;
-      }
-      double* const slip = block + (each - 1) * size_;
-      std::fill_n(slip, each, 0.0);
-      if (i != j) continue;
-      slip[0] = problem.mu[i];
-      std::fill_n(slip + 1, law_.directions, -1.0);
-    }
-  }
+  friction::pyramid_matrix(contacts_, directions_, W_.data(), problem.mu, M_.data());
   return true;
 }
 
 void PolyhedralProblem::to_impulses(const double* z, double* gamma) const {
-  for (int i = 0; i < contacts_; ++i, z += unknowns_of(law_), gamma += 3) {
-    gamma[0] = gamma[1] = 0;
-    for (int k = 0; k < law_.directions; ++k) {
-      gamma[0] += cosine_[k] * z[1 + k];
-      gamma[1] += sine_[k] * z[1 + k];
-    }
-    gamma[2] = z[0];
-  }
+  friction::pyramid_impulses(contacts_, directions_, z, gamma);
 }
 
 void PolyhedralProblem::to_unknowns(const double* gamma, double* z) const {
-  for (int i = 0; i < contacts_; ++i, z += unknowns_of(law_), gamma += 3) {
-    z[0] = gamma[2];
-    for (int k = 0; k < law_.directions; ++k) z[1 + k] = cosine_[k] * gamma[0] + sine_[k] * gamma[1];
-    z[1 + law_.directions] = 0;
-  }
+  friction::pyramid_unknowns(contacts_, directions_, gamma, z);
 }
 
 const contact::Vector& PolyhedralProblem::solve(const double* x) {

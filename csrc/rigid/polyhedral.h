@@ -6,6 +6,7 @@
 #include "batch/batch_derivative.h"
 #include "batch/batch_solver.h"
 #include "contact/system.h"
+#include "friction/pyramid.h"
 #include "linalg/aligned.h"
 #include "rigid/contact_law.h"
 
@@ -33,13 +34,13 @@ class PolyhedralProblem {
   const contact::Vector& motion_of(const double* gamma);
 
  private:
-  const Law& law_;
   Eigen::Index n_;
   int contacts_, size_;
   contact::AnySystem systems_;
   contact::System* system_ = nullptr;
   std::vector<Eigen::Matrix3d> no_compliance_;
   std::vector<double> cosine_, sine_;  // of the directions
+  friction::Directions directions_;
   std::vector<double> W_;
   linalg::AlignedVector<double> M_;
   contact::Vector gamma_, v_;

@@ -21,7 +21,7 @@ TEST(GaussSeidelTest, ConvergesWhereContactsInfluenceEachOtherLittle) {
     const Matrix W = Matrix::Identity(kSize, kSize) + B * B.transpose();
     const VectorXd q = VectorXd::NullaryExpr(kSize, [&] { return normal(numbers); });
     const std::vector<double> mu = {0, 0.2, 0.5, 1}, weight(kContacts, 1);
-    const Impulses problem = {kContacts, W.data(), q.data(), mu.data(), weight.data()};
+    const Impulses problem = {kContacts, W.data(), q.data(), mu.data(), mu.data(), weight.data()};
     VectorXd h = VectorXd::Zero(kSize), u(kSize);
     GaussSeidel(kContacts).sweep(problem, 60, h.data());
     problem.velocities(h.data(), u.data());
@@ -36,7 +36,7 @@ TEST(GaussSeidelTest, EverySecondSweepGoesBackwards) {
   VectorXd q = VectorXd::Zero(kSize);
   q[2] = q[5] = -1;
   const std::vector<double> mu(kContacts, 0.3), weight(kContacts, 1);
-  const Impulses problem = {kContacts, W.data(), q.data(), mu.data(), weight.data()};
+  const Impulses problem = {kContacts, W.data(), q.data(), mu.data(), mu.data(), weight.data()};
   VectorXd once = VectorXd::Zero(kSize), twice = once;
   GaussSeidel(kContacts).sweep(problem, 1, once.data());
   EXPECT_EQ(once[2], 1);  // the first contact is solved alone

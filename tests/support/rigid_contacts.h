@@ -25,28 +25,35 @@ struct RigidContacts {
   Eigen::Index contacts() const { return mu.size(); }
   friction::Problem problem() const { return {A.data(), v_free.data(), J.data(), b.data(), mu.data()}; }
 
-  /// The largest violation of Coulomb's law, a velocity relative to the largest |J v_free + b|; written down apart from
-  /// the library's.
+  /// The largest violation of Coulomb's law: of penetration, a negative normal impulse, an impulse outside the cone, a
+  /// normal impulse on a contact that opens, and of a slip with friction that is not against it or not at its limit.
+  /// Each is a velocity relative to the largest |J v_free + b|, and of two explanations the better one counts. It is
+  /// written down apart from the library's.
   double residual(const VectorXd& v, const VectorXd& gamma) const {
+    if (contacts() == 0) return 0;
     const MatrixXd W = J * A.inverse() * J.transpose();
-    const VectorXd u = J * v + b;
+    const VectorXd u_all = J * v + b;
     double worst = 0;
     for (Eigen::Index k = 0; k < contacts(); ++k) {
       const double d = W.block<3, 3>(3 * k, 3 * k).trace() / 3, m = mu[k];
-      Vector3d x = d * gamma.segment<3>(3 * k) - u.segment<3>(3 * k), nearest = x;
-      x.z() -= m * u.segment<2>(3 * k).norm();
-      const double slip = x.head<2>().norm();
-      if (m * slip <= -x.z()) {
-        nearest.setZero();
-      } else if (slip > m * x.z()) {
-        const double normal = (x.z() + m * slip) / (1 + m * m);
-        nearest << m * normal * x.head<2>() / slip, normal;
-      } else {
-        nearest = x;
+      const Vector3d h = d * gamma.segment<3>(3 * k), u = u_all.segment<3>(3 * k);
+      const double friction = h.head<2>().norm(), slip = u.head<2>().norm();
+      const double outside = std::isinf(m) ? -h.z() : m > 1 ? friction / m - h.z() : friction - m * h.z();
+      double sliding = 0;
+      if (slip > 0 && h.norm() > 0) {
+        const Eigen::Vector2d t = u.head<2>() / slip;
+        const Vector3d against = std::isinf(m) ? Vector3d(-t.x(), -t.y(), 0) : Vector3d(-m * t.x(), -m * t.y(), 1);
+        const Vector3d ray = against.normalized();
+        sliding = std::min(slip, (h - std::max(0.0, h.dot(ray)) * ray).norm());
+        if (friction > 0 && h.head<2>().dot(t) < 0) {
+          const double across = std::abs(h.x() * u.y() - h.y() * u.x()) / friction;
+          sliding = std::min(sliding, std::max(across, std::abs(outside)));
+        }
       }
-      worst = std::max(worst, (d * gamma.segment<3>(3 * k) - nearest).cwiseAbs().maxCoeff());
+      const double touches = std::max({std::abs(u.z()), -h.z(), outside, sliding});
+      worst = std::max({worst, -u.z(), -h.z(), outside, std::min(touches, std::max(h.norm(), -u.z()))});
     }
-    return contacts() > 0 ? worst / (J * v_free + b).cwiseAbs().maxCoeff() : 0;
+    return worst / (J * v_free + b).cwiseAbs().maxCoeff();
   }
   /// |A (v - v_free) - J' gamma| relative to the size of its terms, each component in the unit of its mass.
   double imbalance(const VectorXd& v, const VectorXd& gamma) const {

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kWarp* kWarps<size>)
     return write(of_mu, b, contacts, value);
   }
   const WarpJacobian<size, T>& J = problem.J();
-  const WarpImpulses<size> impulses = problem.impulses(J.to_contacts(v));
+  const WarpImpulses<size> impulses = problem.impulses(v, 0);
   const bool exists = impulses.exists();
   const int k = exists ? lane() / 3 : 0, i = lane() % 3, first = 3 * k;
 
@@ -49,7 +49,8 @@ __global__ void __launch_bounds__(kWarp* kWarps<size>)
   }
   const double mu = from_lane(impulses.mu(), k);
   const double largest_number = largest_of_lanes(exists ? stdx::max(stdx::abs(h), stdx::abs(u_here)) : 0.0);
-  const State state = state_of(h_k, u_k, mu, rank_tolerance * largest_number);
+  const double rounding = impulses.rounding() / from_lane(impulses.weight(), k);
+  const State state = state_of(h_k, u_k, mu, stdx::max(rank_tolerance * largest_number, rounding));
   const bool touches = exists && state != State::kApart;
   const unsigned touching = __ballot_sync(kAllLanes, touches);
   LawRow law;
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(kWarp* kWarps<size>)
   pull = exists ? pull / impulses.length_of_row() : 0.0;
   write(a, b, n, problem.A().solve(J.to_bodies(pull) + push));
   write(c, b, rows, pull + g_u);
-  write(of_mu, b, contacts, total_mu);
+  write(of_mu, b, contacts, impulses.is_limited() ? 0.0 : total_mu);
 }
 
 }  // namespace lcp::friction::cuda

@@ -3,7 +3,7 @@
 
 #include "contact/cuda/system.cuh"
 #include "friction/cuda/kernels.h"
-#include "friction/natural_map.h"
+#include "friction/law_error.h"
 
 namespace lcp::friction::cuda {
 
@@ -14,12 +14,14 @@ using namespace contact::cuda;
 template <int size>
 class WarpImpulses {
  public:
-  // W: J A^-1 J', and becomes that in the units of the contacts. free: J v_free + b.
+  // W: J A^-1 J', and becomes that in the units of the contacts. free: J v_free + b. sizes: |J| |v_free| + |b|.
   // other: a second memory, for its vector.
-  __device__ WarpImpulses(int contacts, double free, double mu, WarpMemory<size>& W, WarpMemory<size>& other)
-      : contacts_(contacts), W_(W), other_(other), mu_(mu) {
+  __device__ WarpImpulses(int contacts, double free, double sizes, double mu, WarpMemory<size>& W,
+                          WarpMemory<size>& other)
+      : contacts_(contacts), W_(W), other_(other), mu_(stdx::min(mu, kLargestFriction)), given_mu_(mu) {
     const double largest = largest_of_lanes(exists() ? stdx::abs(free) : 0.0);
     unit_ = largest > 0 ? largest : 1.0;
+    rounding_ = kRounding * largest_of_lanes(exists() ? sizes : 0.0) / unit_;
     W_.share(exists() ? W_.at(lane(), lane()) : 0.0);
     const int first = exists() ? lane() - lane() % 3 : 0;
     const double trace = W_.vector[first] + W_.vector[first + 1] + W_.vector[first + 2];
@@ -37,6 +39,9 @@ class WarpImpulses {
   __device__ bool exists() const { return lane() < rows(); }
   __device__ double q() const { return q_; }
   __device__ double mu() const { return mu_; }
+  __device__ double rounding() const { return rounding_; }  // as ImpulseProblem::rounding
+  __device__ bool is_limited() const { return mu_ != given_mu_; }
+  __device__ double weight() const { return weight_; }
   __device__ double W(int i, int j) const { return W_.at(i, j); }
   __device__ double length_of_row() const { return weight_of_row_ * unit_; }  // of u
   __device__ double push_of_row() const { return unit_ / weight_of_row_; }    // of gamma
@@ -59,7 +64,7 @@ class WarpImpulses {
   // Not finite where a number is not.
   __device__ double residual(double h, double u) const {
     double error = 0;
-    for_contacts(h, u, [&](const double* h_k, const double* u_k) { error = weight_ * natural_error(h_k, u_k, mu_); });
+    for_contacts(h, u, [&](const double* h_k, const double* u_k) { error = weight_ * law_error(h_k, u_k, given_mu_); });
     const double largest = largest_of_lanes(error);
     return any_lane(!is_finite(error)) ? std::numeric_limits<double>::infinity() : largest;
   }
@@ -67,7 +72,7 @@ class WarpImpulses {
  private:
   int contacts_;
   WarpMemory<size>&W_, &other_;
-  double mu_, weight_, weight_of_row_, unit_, q_;
+  double mu_, given_mu_, weight_, weight_of_row_, unit_, rounding_, q_;
 };
 
 }  // namespace lcp::friction::cuda

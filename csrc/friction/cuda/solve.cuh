@@ -28,13 +28,12 @@ class WarpProblem {
 
   __device__ int rows() const { return 3 * contacts_; }
   // Whether A, J and mu are those of a well-posed problem; factors A.
-  __device__ bool factor(const T* A) {
-    return A_.load(A) && J_.is_finite() && !any_lane(!is_finite(mu_) || mu_ < 0) && A_.factor();
-  }
+  __device__ bool factor(const T* A) { return A_.load(A) && J_.is_finite() && !any_lane(!(mu_ >= 0)) && A_.factor(); }
   // For the velocities J v_free + b without contact. After factor.
-  __device__ WarpImpulses<size> impulses(double free) {
+  __device__ WarpImpulses<size> impulses(double v_free, double b) {
+    const double free = J_.to_contacts(v_free) + b, sizes = J_.to_contacts_abs(stdx::abs(v_free)) + stdx::abs(b);
     A_.compliance(rows(), J_data_, W_);
-    return WarpImpulses<size>(contacts_, free, mu_, W_, factor_);
+    return WarpImpulses<size>(contacts_, free, sizes, mu_, W_, factor_);
   }
   __device__ const WarpCholesky<size>& A() const { return A_; }
   __device__ const WarpJacobian<size, T>& J() const { return J_; }
@@ -63,7 +62,8 @@ __global__ void __launch_bounds__(kWarp* kWarps<size>)
   std::int64_t steps = 0;
   bool solved = false;
   if (!any_lane(!is_finite(v_free) || !is_finite(offset)) && problem.factor(element(problems.A, b, n * n))) {
-    const WarpImpulses<size> impulses = problem.impulses(problem.J().to_contacts(v_free) + offset);
+    const WarpImpulses<size> impulses = problem.impulses(v_free, offset);
+    tolerance = stdx::max(tolerance, impulses.rounding());
     const auto accepted = [&](double h) {
       if (!(impulses.residual(h, impulses.velocities(h)) <= tolerance)) return false;
       gamma = h * impulses.push_of_row();

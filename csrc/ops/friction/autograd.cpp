@@ -15,6 +15,8 @@
 
 #include <tuple>
 
+#include "friction/law_error.h"
+#include "friction/linear_law.h"
 #include "ops/contact/tensors.h"
 #include "ops/derivative.h"
 #include "ops/friction/operators.h"
@@ -43,7 +45,7 @@ struct RigidPoint {
     v = known(unsolved, v_given);
     gamma = by_contact(known(unsolved, gamma_given));
     u = by_contact(known(unsolved, u_given));
-    mu = known(missing.contacts, mu_given);
+    mu = known(missing.contacts, mu_given).clamp_max(friction::kLargestFriction);
   }
 
   Tensor to_contacts(const Tensor& x) const { return times(J, x); }
@@ -90,7 +92,11 @@ class LinearFriction {
     const Tensor unit = response.sqrt(), units = unit.unsqueeze(-1);  // in which contacts are alike
     const Tensor sizes = at::maximum((at.gamma * units).abs(), (at.u / units).abs()).detach();
     const Tensor zero = rank_ * at::constant_pad_nd(by_row(sizes), {0, 1}).amax(-1, true);  // also without contacts
-    const Tensor apart = normals(z) / unit <= zero;
+    const Tensor speeds = at::constant_pad_nd(times(at.J.abs(), at.v.abs()), {0, 1}).amax(-1, true);
+    const Tensor rounding = friction::kRounding * speeds / unit;
+    const Tensor nothing = at::maximum(zero, rounding).detach();
+    const Tensor friction_2 = scalar_product(tangents(at.gamma), tangents(at.gamma)) * response;
+    const Tensor apart = (normals(z) / unit <= nothing) & (friction_2 <= (friction::kJammed * nothing).square());
     // The impulse of a contact that is apart does not change, so that its column counts for no row's size nor rank.
     W_ = at::where(by_row(apart.unsqueeze(-1).expand_as(z)).unsqueeze(-2), 0, W_);
     const Tensor limit = at.mu * normals(at.gamma) * response;
@@ -106,13 +112,21 @@ class LinearFriction {
       return at::where(stick, if_stick, at::where(slide, if_slide, if_apart));
     };
     const Tensor t_0 = t.select(-1, 0), t_1 = t.select(-1, 1), cross = -ratio * t_0 * t_1;
+    // The part of the rows along t is multiplied by this, as in csrc/friction/linear_law.h.
+    const Tensor along = (1 / at.mu.clamp_min(1)).detach();
+    const auto turned = [&](const Tensor& same, const Tensor& first, const Tensor& second) {
+      return kinds(none, same - (1 - along) * first * second, same);
+    };
     C_ = rows({kinds(one, ratio * (1 - t_0 * t_0), none), kinds(none, cross, none), none,  //
                kinds(none, cross, none), kinds(one, ratio * (1 - t_1 * t_1), none), none,  //
                none, none, kinds(one, one, none)});
-    D_ = rows({kinds(none, one, one), none, kinds(none, at.mu * t_0, none),  //
-               none, kinds(none, one, one), kinds(none, at.mu * t_1, none),  //
+    const Tensor pressure = along * at.mu;
+    D_ = rows({turned(one, t_0, t_0), turned(none, t_0, t_1), kinds(none, pressure * t_0, none),  //
+               turned(none, t_1, t_0), turned(one, t_1, t_1), kinds(none, pressure * t_1, none),  //
                none, none, kinds(none, none, one)});
-    E_ = at::stack({kinds(none, -normal * t_0, none), kinds(none, -normal * t_1, none), none}, -1);  // [..., c, 3]
+    // A mu above the limit counts as the limit.
+    const Tensor by_mu = at::where(at.mu < friction::kLargestFriction, -along * normal, 0);
+    E_ = at::stack({kinds(none, by_mu * t_0, none), kinds(none, by_mu * t_1, none), none}, -1);  // [..., c, 3]
   }
 
   // The SmoothLaw of csrc/friction/smooth_path.h. A contact that is missing has dgamma = 0.
