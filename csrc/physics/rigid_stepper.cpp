@@ -221,7 +221,7 @@ Tensor RigidStepper::free_velocity(const RigidState& state, const Tensor& u) con
 
 StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) const {
   const RigidContacts found = geometry_.find(state);
-  StepContacts contacts{found.J, found.gap, {}, {}, {}, {}, {}};
+  StepContacts contacts{v_free, found.J, found.gap, {}, {}, {}, {}, {}, {}};
   if (options_.formulation == RigidFormulation::kCompliant) {
     const auto [v_hat, R] = contact_parameters(found.gap, stiffness_, dissipation_, delassus_diagonal(A_, found.J), dt_,
                                                options_.regularization);
@@ -239,11 +239,16 @@ StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) c
                                                      : (2 * dt_ * gravity_.square().sum(-1, true).sqrt()).detach();
   const Tensor is_open = found.gap > 0, is_fast = speed > threshold, arrives = speed > arrival;
   const Tensor impact = is_fast & arrives;
-  // As a share of the step.
-  const Tensor on_the_way = impact & is_open & (earlier >= arrival);
-  const Tensor share = at::where(on_the_way, arrival / at::where(on_the_way, earlier, 1), is_open.to(arrival));
-  const Tensor rebound = restitution_ * speed, after = (1 + restitution_) * (speed - earlier) * (share - 0.5);
-  const Tensor opening = positive_part(rebound + at::minimum(after, rebound));
+  // As separation_of of csrc/rigid/step.h has them.
+  const Tensor on_the_way = impact & is_open;
+  const Tensor growth = speed - earlier, first = (speed + earlier) / 2, square = first.square() + 2 * growth * arrival;
+  const Tensor is_regular = on_the_way & (square > 0);
+  const Tensor root = at::where(is_regular, first, 1) + at::where(is_regular, square, 1).sqrt();
+  const Tensor share = at::where(is_regular, 2 * arrival / root, on_the_way.to(arrival));  // of the step
+  const Tensor rebound = restitution_ * speed, after = (1 + restitution_) * growth * (share - 0.5);
+  const Tensor opening = positive_part(rebound + at::minimum(after, rebound)), least = growth * share / 2;
+  const Tensor is_held = impact & (opening < least);
+  contacts.held = at::where(is_held, 1 - opening / at::where(is_held, least, 1), 0);
   const Tensor closing = at::where(is_open, arrival, options_.stabilization * arrival);
   contacts.b = along_normals(at::where(impact, at::where(is_open, -opening, at::minimum(-opening, closing)), closing));
   contacts.time = at::where(impact, dt_ * share, kInfinity);
@@ -350,10 +355,19 @@ RigidState RigidStepper::advance(const RigidState& state, const StepContacts& co
                                  const Tensor& gamma) const {
   const Tensor nu = v.unflatten(-1, {-1, 6});
   Tensor motion = dt_ * nu;
-  const Tensor time = impact_times(contacts, gamma), is_hit = time.isfinite();
+  const Tensor times = impact_times(contacts, gamma), is_hit = times.isfinite();
   if (is_hit.any().item<bool>()) {
-    const Tensor before = at::cat({state.velocity, state.angular_velocity}, -1);
-    motion = motion + at::where(is_hit, time, 0).unsqueeze(-1) * (before - nu);
+    // motion_of and held_motion of csrc/rigid/step.h.
+    const Tensor before = at::cat({state.velocity, state.angular_velocity}, -1),
+                 free = contacts.v_free.unflatten(-1, {-1, 6});
+    const Tensor joins = (normal_part(gamma) > 0).unsqueeze(-1) & geometry_.members();  // [..., c, B]
+    const Tensor flies = ~(joins & ~contacts.time.isfinite().unsqueeze(-1)).any(-2);
+    const Tensor own = joins & (contacts.time.unsqueeze(-1) == times.unsqueeze(-2)) & flies.unsqueeze(-2);
+    const Tensor sum = at::where(own, contacts.held.unsqueeze(-1), 0).sum(-2), held = sum / own.sum(-2).clamp_min(1);
+    const Tensor time = at::where(is_hit, times, 0);
+    const Tensor earlier = at::where(flies.unsqueeze(-1), free, before);
+    const Tensor weight = held * time * (dt_ - time) / (2 * dt_);
+    motion = motion + time.unsqueeze(-1) * (earlier - nu) + weight.unsqueeze(-1) * (before - free);
   }
   return {state.position + motion.narrow(-1, 0, 3), turned(state.orientation, motion.narrow(-1, 3, 3)),
           nu.narrow(-1, 0, 3), nu.narrow(-1, 3, 3)};

@@ -9,13 +9,15 @@ namespace lcp::physics {
 
 /// The contacts of a step, of all pairs.
 struct StepContacts {
-  at::Tensor J;     ///< [..., 3 c, 6 B]
-  at::Tensor gap;   ///< [..., c], m
-  at::Tensor b;     ///< [..., 3 c], m/s: b of lcp::solve_friction, or -v_hat of lcp::solve_contact
-  at::Tensor R;     ///< [..., 3 c], of compliant contact
-  at::Tensor time;  ///< [..., c], s, of an impact after the beginning of the step; infinity where there is none
-  at::Tensor jump;  ///< [..., c], m/s, the least change of velocity at which an impact would begin, or not be one
-  at::Tensor bad;   ///< [...], bool, whether numbers are not finite, or a quaternion is 0
+  at::Tensor v_free;  ///< [..., 6 B]
+  at::Tensor J;       ///< [..., 3 c, 6 B]
+  at::Tensor gap;     ///< [..., c], m
+  at::Tensor b;       ///< [..., 3 c], m/s: b of lcp::solve_friction, or -v_hat of lcp::solve_contact
+  at::Tensor R;       ///< [..., 3 c], of compliant contact
+  at::Tensor time;    ///< [..., c], s, of an impact after the beginning of the step; infinity where there is none
+  at::Tensor held;    ///< [..., c], the share of the acceleration that a contact takes from a body after its impact
+  at::Tensor jump;    ///< [..., c], m/s, the least change of velocity at which an impact would begin, or not be one
+  at::Tensor bad;     ///< [...], bool, whether numbers are not finite, or a quaternion is 0
 };
 
 struct StepOutcome {

@@ -291,15 +291,20 @@ void Adjoint::seed_end(Leaves& read) {
     const Twist<Variable>& nu = after_[body];
     Twist<Variable> motion;
     if (has_impact && std::isfinite(impacts_.time(body))) {
-      // Of several first impacts at the same time, the mean of their derivatives.
-      Variable sum = 0;
-      int count = 0;
-      for (std::size_t k = 0; k < touches_.size(); ++k) {
-        if (!impacts_.is_first(touches_[k], body)) continue;
-        sum = sum + separations_[touching_[k]].time;
-        ++count;
+      // Several first impacts at the same time have the mean of their derivatives.
+      const Variable time = mean_over<Variable>(
+          touches_.size(), [&](std::size_t k) { return impacts_.is_first(touches_[k], body); },
+          [&](std::size_t k) { return separations_[touching_[k]].time; });
+      if (!impacts_.flies(body)) {
+        motion = motion_of(nu, scene_.dt, time, before_[body]);
+      } else {
+        const Variable held = mean_over<Variable>(
+            touches_.size(), [&](std::size_t k) { return impacts_.is_own(touches_[k], body); },
+            [&](std::size_t k) { return separations_[touching_[k]].held; });
+        const Twist<Variable> whole = motion_of(nu, scene_.dt, time, free_[body]);
+        const Twist<Variable> part = held_motion(scene_.dt, time, held, before_[body], free_[body]);
+        motion = {whole.linear + part.linear, whole.angular + part.angular};
       }
-      motion = motion_of(nu, scene_.dt, count == 1 ? sum : (1.0 / count) * sum, before_[body]);
     } else {
       motion = motion_of(nu, scene_.dt);
     }

@@ -270,8 +270,20 @@ void Simulator::advance(const Numbers& read, const State<double>& next) {
   for (int body = 0; body < scene_.bodies; ++body) {
     const bool is_hit = has_impact && std::isfinite(impacts_.time(body));
     const Twist<double>& nu = after_[body];
-    const Twist<double> motion =
-        is_hit ? motion_of(nu, scene_.dt, impacts_.time(body), before_[body]) : motion_of(nu, scene_.dt);
+    Twist<double> motion;
+    if (!is_hit) {
+      motion = motion_of(nu, scene_.dt);
+    } else if (!impacts_.flies(body)) {
+      motion = motion_of(nu, scene_.dt, impacts_.time(body), before_[body]);
+    } else {
+      const double time = impacts_.time(body);
+      const double held = mean_over<double>(
+          touches_.size(), [&](std::size_t k) { return impacts_.is_own(touches_[k], body); },
+          [&](std::size_t k) { return meetings_[touches_[k].pair].separation.held; });
+      const Twist<double> whole = motion_of(nu, scene_.dt, time, free_[body]);
+      const Twist<double> part = held_motion(scene_.dt, time, held, before_[body], free_[body]);
+      motion = {whole.linear + part.linear, whole.angular + part.angular};
+    }
     put(read.position(body) + motion.linear, next.position + 3 * body);
     const Quaternion<double> orientation = turned(read.orientation(body), motion.angular);
     double* const q = next.orientation + 4 * body;

@@ -128,6 +128,7 @@ template <class T>
 struct Separation {
   T b;           ///< m/s: u_n >= -b
   T time;        ///< s, of an impact after the beginning of the step
+  T held;        ///< the share of the acceleration that the contact takes from the body after the impact
   bool bounces;  ///< whether there is an impact
 };
 
@@ -136,24 +137,33 @@ struct Separation {
 template <class T>
 Separation<T> separation_of(const T& gap, const T& speed, const T& earlier, const T& restitution, double threshold,
                             const Scene& scene) {
+  using std::sqrt;
   const T arrival = (1 / scene.dt) * gap;
   const bool is_open = value_of(gap) > 0;
   const T closing = is_open ? arrival : scene.stabilization * arrival;
   if (!(value_of(speed) > threshold && value_of(speed) > value_of(arrival))) {
-    return {closing, std::numeric_limits<double>::infinity(), false};
+    return {closing, std::numeric_limits<double>::infinity(), 0, false};
   }
+  // The impact is where the gap closes at constant acceleration: arrival = first share + growth share^2 / 2.
+  const T growth = speed - earlier, first = 0.5 * (speed + earlier);
   T share = 0;  // of the step
-  if (is_open) share = value_of(earlier) >= value_of(arrival) ? arrival / earlier : T(1);
-  const T rebound = restitution * speed, after = (1 + restitution) * (speed - earlier) * (share - 0.5);
+  if (is_open) {
+    const T square = first * first + 2 * growth * arrival;  // > 0 but for round-off
+    share = value_of(square) > 0 ? 2 * arrival / (first + sqrt(square)) : T(1);
+  }
+  const T rebound = restitution * speed, after = (1 + restitution) * growth * (share - 0.5);
   T opening = rebound + lesser(after, rebound);
   if (value_of(opening) < 0) opening = 0;
-  return {is_open ? -opening : lesser(-opening, closing), scene.dt * share, true};
+  // A body that opens more slowly than this would be back before the end of the step.
+  const T least = 0.5 * growth * share;
+  const T held = value_of(opening) < value_of(least) ? 1 - opening / least : T(0);
+  return {is_open ? -opening : lesser(-opening, closing), scene.dt * share, held, true};
 }
 
 /// The same of compliant contact: the velocity b = -v_hat of contact::Problem, and no impact.
 template <class T>
 Separation<T> compliant_separation(const T& gap, const T& dissipation, double dt) {
-  return {gap / (dt + dissipation), std::numeric_limits<double>::infinity(), false};
+  return {gap / (dt + dissipation), std::numeric_limits<double>::infinity(), 0, false};
 }
 
 template <class T, class Reader>
@@ -213,15 +223,23 @@ Regularization<T> regularization_of(const T& delassus, const T& stiffness, const
   return {sigma * delassus, -lesser(-spring, -least)};
 }
 
-/// The motion of a body in a step: dt nu, or t before + (dt - t) nu where it takes part in an impact at the time t.
+/// The motion of a body in a step.
 template <class T>
 Twist<T> motion_of(const Twist<T>& nu, double dt) {
   return {dt * nu.linear, dt * nu.angular};
 }
+/// The motion of a body with an impact at the time t: t earlier + (dt - t) nu. For a body that flies until then,
+/// `earlier` is its free velocity, which gives the motion at constant acceleration before and after the impact.
 template <class T>
-Twist<T> motion_of(const Twist<T>& nu, double dt, const T& time, const Twist<T>& before) {
+Twist<T> motion_of(const Twist<T>& nu, double dt, const T& time, const Twist<T>& earlier) {
   const Twist<T> motion = motion_of(nu, dt);
-  return {motion.linear + time * (before.linear - nu.linear), motion.angular + time * (before.angular - nu.angular)};
+  return {motion.linear + time * (earlier.linear - nu.linear), motion.angular + time * (earlier.angular - nu.angular)};
+}
+/// The part of this motion that is wrong where the contact takes the share `held` of the acceleration after the impact.
+template <class T>
+Twist<T> held_motion(double dt, const T& time, const T& held, const Twist<T>& before, const Twist<T>& free) {
+  const T weight = (0.5 / dt) * held * time * (dt - time);
+  return {weight * (before.linear - free.linear), weight * (before.angular - free.angular)};
 }
 
 /// The speed from which a contact that closes is an impact, m/s.

@@ -12,8 +12,8 @@ namespace lcp {
 /// One value of each kind per element of the batch, [...]. Where lcp::solve_friction would report kBadInput and where v
 /// or gamma is not finite, residual and margin are NaN, rank is 0 and unique false.
 struct FrictionCertificate {
-  /// The larger of the residual of FrictionOptions and of the relative error of A (v - v_free) = J' gamma, each
-  /// component in the unit sqrt(A_ii).
+  /// The larger of the distance to Coulomb's law that FrictionOptions::tolerance bounds, relative to the largest
+  /// |J v_free + b|, and of the relative error of A (v - v_free) = J' gamma, each component in the unit sqrt(A_ii).
   at::Tensor residual;
 
   /// The least distance of a contact to a change between stick, slide and being apart, where the derivative jumps,

@@ -9,6 +9,7 @@
 
 #include "lcp/physics/rigid_scene.h"
 #include "lcp/physics/rotation.h"
+#include "support/effort.h"
 #include "support/errors.h"
 #include "support/finite_differences.h"
 #include "support/rigid_scenes.h"
@@ -199,6 +200,62 @@ TEST_F(RigidMotionTest, ACubeDroppedFlatOnAnEdgeOrOnACornerComesToRestAsItShould
   }
 }
 
+// The height above the ground after the time `left` of a point that falls with the speed `down` from the height y, and
+// bounces with the restitution e. `hit` becomes the speed of its slowest impact.
+double bounced(double y, double down, double e, double left, double& hit) {
+  for (;;) {
+    const double speed = std::sqrt(down * down + 2 * kGravity * y), time = (speed - down) / kGravity;
+    if (time >= left) return y - down * left - kGravity * left * left / 2;
+    hit = std::min(hit, speed);
+    if (e == 0) return 0;
+    left -= time;
+    y = 0;
+    down = -e * speed;
+  }
+}
+
+// Velocities are those of the middles of the steps, so that the motion is exact for a ball that begins to fall half a
+// step earlier: its heights have no jump, and its slopes are those of the closed form.
+TEST_F(RigidMotionTest, HeightsAfterBouncesAndTheirSlopesAreExact) {
+  std::int64_t compared = 0, all = 0;
+  for (const double dt : {1e-4, 1e-3, 5e-3, 1.2e-2, 2e-2}) {
+    for (const double e : {0.0, 0.5, 1.0}) {
+      const auto steps = static_cast<std::int64_t>(0.6 / dt);
+      const std::int64_t count = testing::effort(dt < 1e-3 ? 100 : 900);
+      all += count;
+      const RigidScene scene = scene_of({RigidBody::ball(0.6, 0.12)}, dt, 0.3, e);
+      const Tensor place = 0.5 + 0.7 * torch::rand({count}, torch::kDouble), nothing = torch::zeros_like(place);
+      const Tensor up = torch::rand({count}, torch::kDouble) - 0.5;
+      const auto along_z = [&](const Tensor& z) { return torch::stack({nothing, nothing, z}, -1).unsqueeze(1); };
+      Tensor z, slope;
+      {
+        const torch::AutoGradMode grad(true);
+        const Tensor first = place.clone().requires_grad_();
+        RigidState start = RigidState::at_rest(along_z(first));
+        start.velocity = along_z(up);
+        const RigidSolution end = simulate(start, torch::zeros({steps, count, 1, 6}, torch::kDouble), scene);
+        z = end.next.position[-1].select(-2, 0).select(-1, 2);
+        slope = torch::autograd::grad({z.sum()}, {first})[0];
+      }
+      for (std::int64_t k = 0; k < count; ++k) {
+        double slowest = 1e9, slower = 1e9, other = 1e9;
+        const double y = value(place[k]) - 0.12, down = kGravity * dt / 2 - value(up[k]),
+                     time = static_cast<double>(steps) * dt;
+        const double expected = bounced(y, down, e, time, slowest);
+        constexpr double kStep = 1e-6;
+        const double above = bounced(y + kStep, down, e, time, slower),
+                     below = bounced(y - kStep, down, e, time, other);
+        if (slowest < 3 * kGravity * dt) continue;  // near the bounce threshold it comes to rest
+        ASSERT_NEAR(value(z[k]) - 0.12, expected, 1e-10) << dt << ' ' << e << ' ' << k;
+        if (std::abs(above - 2 * expected + below) > 1e-9) continue;  // it is just on the ground
+        ASSERT_NEAR(value(slope[k]), (above - below) / (2 * kStep), 1e-5) << dt << ' ' << e << ' ' << k;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, all / 2);
+}
+
 TEST_F(RigidMotionTest, ABallBouncesToTheSquareOfTheRestitution) {
   for (const auto formulation : kRigid) {
     for (const double e : {0.0, 0.5, 0.8, 1.0}) {
@@ -216,14 +273,15 @@ TEST_F(RigidMotionTest, ABallBouncesToTheSquareOfTheRestitution) {
 
 TEST_F(RigidMotionTest, AnImpactIsTheSameInEveryUnitOfLength) {
   for (const auto formulation : kRigid) {
-    for (const double velocity : {-0.3, -0.1, 0.0, 0.1}) {  // of a ball with a gap of 1 mm that a force throws down
+    constexpr double kForce = 100, kStep = 0.005, kGap = 1e-3, kRestitution = 0.5;
+    for (const double velocity : {-0.3, -0.1, 0.0, 0.1}) {  // of a ball above the ground that a force throws down
       const auto end = [&](double unit) {
-        RigidScene scene = scene_of({RigidBody::ball(1, 0.1 * unit)}, 0.005, 0.5, 0.5);
+        RigidScene scene = scene_of({RigidBody::ball(1, 0.1 * unit)}, kStep, 0.5, kRestitution);
         scene.gravity = scene.gravity * unit;
-        RigidState start = pose({0, 0, 0.101 * unit});
+        RigidState start = pose({0, 0, (0.1 + kGap) * unit});
         start.velocity[0][2] = velocity * unit;
         Tensor u = no_forces(3);
-        u[0][0][2] = -800 * unit;
+        u[0][0][2] = -kForce * unit;
         const RigidSolution found = simulate(start, u, scene, with(formulation));
         EXPECT_TRUE(everywhere(found.status == 0));
         return torch::cat({found.next.position, found.next.velocity}, -1) / unit;
@@ -231,10 +289,12 @@ TEST_F(RigidMotionTest, AnImpactIsTheSameInEveryUnitOfLength) {
       const Tensor metres = end(1);
       EXPECT_GT(value(metres[0][0][5]), 0);  // it bounces in the first step
       EXPECT_LE(largest(end(1000) - metres), 1e-9);
-      // It does not reach the ground by the velocity before the step, and moves by that until its end.
-      if (velocity >= -0.1) {
-        EXPECT_NEAR(value(metres[0][0][2]), 0.101 + 0.005 * velocity, 1e-12);
-      }
+      // Velocities are those of the middles of the steps, so that at the beginning it falls with this speed.
+      const double fall = kForce + 9.81, first = -velocity + fall * kStep / 2;
+      const double hit = std::sqrt(first * first + 2 * fall * kGap), time = (hit - first) / fall, rest = kStep - time;
+      const double up = kRestitution * hit;
+      EXPECT_NEAR(value(metres[0][0][2]), 0.1 + up * rest - fall * rest * rest / 2, 1e-12) << velocity;
+      EXPECT_NEAR(value(metres[0][0][5]), up + fall * (time - kStep / 2), 1e-12) << velocity;
     }
   }
 }

@@ -295,9 +295,10 @@ Inputs batched(const Case& c) {
 }
 
 TEST(RigidWalkTest, BroadcastsAsTheLoopDoes) {
-  for (const Case& c :
-       {with(RigidFormulation::kExactCone, tumbling_box()), with(RigidFormulation::kExactCone, flight()),
-        with(RigidFormulation::kPolyhedral, balls()), with(RigidFormulation::kCompliant, tumbling_box())}) {
+  for (Case c : {with(RigidFormulation::kExactCone, tumbling_box()), with(RigidFormulation::kExactCone, flight()),
+                 with(RigidFormulation::kPolyhedral, balls()), with(RigidFormulation::kCompliant, tumbling_box())}) {
+    // In its last steps one of the boxes slides and spins on four corners, for which the law has many solutions.
+    c.u = c.u.narrow(0, 0, std::min<std::int64_t>(c.u.size(0), 50));
     const Inputs inputs = batched(c);
     expect_equal_steps(c.run(walk, inputs), c.run(step_by_step, inputs), 1e-9, c.name);
     expect_equal_gradients(c, inputs, 1e-7);

@@ -6,14 +6,19 @@
 // where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
 // impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. A contact may close
 // its gap within the step, u_n >= -gap / dt [ST]. A contact that would close its gap faster than the bounce threshold
-// is an impact, at the time t = gap / -J_n nu, or at t = dt where nu alone would not close the gap in the step. It
-// rebounds by Newton's law with the restitution e. Velocities are those of the middles of the steps, so that with the
-// acceleration a_n = (u_free,n - J_n nu) / dt
+// is an impact. Velocities are those of the middles of the steps, so that the gap closes at the time t with
+//
+//   gap = -J_n (nu + nu_free) t / 2 - a_n t^2 / 2,   a_n = J_n (nu_free - nu) / dt.
+//
+// It rebounds by Newton's law with the restitution e, with the speeds at that time:
 //
 //   u_n >= -e (u_free,n + a_n (t - dt / 2)) + a_n (dt / 2 - t),   but not less than 0, nor more than -2 e u_free,n.
 //
-// A body moves by dt nu_next, but by t nu + (dt - t) nu_next where it takes part in impacts, itself or through bodies
-// that it touches; t is the time of the first of them. So that time is part of the motion and of its derivative.
+// A body moves by dt nu_next, but by t nu_free + (dt - t) nu_next where it flies until an impact at t: the motion at
+// constant acceleration before and after the impact, which is exact. Where the rebound is so slow that the body would
+// be back within the step, the contact holds it. A body that other contacts hold while it takes part in an impact, itself
+// or through bodies that it touches, moves by t nu + (dt - t) nu_next. t is the time of the first of these impacts, and
+// part of the motion and of its derivative.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
 //        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
