@@ -6,6 +6,7 @@ import dataclasses
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 
+import torch
 from torch import Tensor
 
 from torchlcp._arguments import TensorLike, as_tensor
@@ -95,6 +96,8 @@ def parameter(name: str, value: TensorLike, *, may_be_infinite: bool = False) ->
     if isinstance(value, (int, float)):
         value = check_number(name, value, may_be_infinite=may_be_infinite)
         return as_tensor(name, value)
+    if isinstance(value, (list, tuple)) and value:
+        return torch.stack([parameter(name, x, may_be_infinite=may_be_infinite) for x in value])
     x = as_tensor(name, value)
     for number in x.flatten().tolist():
         check_number(name, number, may_be_infinite=may_be_infinite)
