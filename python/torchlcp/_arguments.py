@@ -106,8 +106,14 @@ def call(name: str, *arguments: Any, **options: Any) -> Any:
     if torch.compiler.is_compiling():
         return operator(*arguments, **options)
     positional, keywords = _tensors_of(name)
-    fits = all([isinstance(x, Tensor) or of is None or x is None for x, of in zip(arguments, positional)])
-    if fits and all([isinstance(options.get(key), (Tensor, type(None))) for key in keywords]):
+    fits = True  # comprehensions would take longer than the operator's own call
+    for x, of in zip(arguments, positional):
+        if not isinstance(x, Tensor) and of is not None and x is not None:
+            fits = False
+    for key in keywords:
+        if (x := options.get(key)) is not None and not isinstance(x, Tensor):
+            fits = False
+    if fits:
         return operator(*arguments, **options)
     like = _first_of(x for x, of in zip(arguments, positional) if of is not None)
 
