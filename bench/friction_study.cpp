@@ -57,8 +57,8 @@ VectorXd solve(const RigidContacts& bodies, double tolerance, Count& count) {
 }
 
 void print(const std::string& name, const Count& count) {
-  constexpr const char* kMethods[] = {"no contact",     "one sweep",      "Newton",    "Newton again",
-                                      "proximal point", "interior point", "more runs", "random starts"};
+  constexpr const char* kMethods[] = {"no contact", "one sweep",      "Newton",    "Newton again", "proximal point",
+                                      "pyramid",    "interior point", "more runs", "random starts"};
   std::string methods;
   for (const char* const method : kMethods) {
     const auto found = count.methods.find(method);
@@ -82,6 +82,14 @@ void study(const std::string& name, int problems, const std::function<RigidConta
 RigidContacts overlapping(RigidContactMaker& make) {
   RigidContacts bodies = make.uniform() < 0.5 ? make.one_body() : make.bodies();
   for (Eigen::Index k = 0; k < bodies.contacts(); ++k) bodies.b[3 * k + 2] -= 0.5 * make.uniform();
+  return bodies;
+}
+
+// The same bodies with one large coefficient of friction after another.
+RigidContacts sticky(RigidContacts bodies) {
+  constexpr double kSizes[] = {1e2, 1e4, 1e6, 1e8, 1e10, 1e12, std::numeric_limits<double>::infinity()};
+  static std::size_t next = 0;
+  bodies.mu.setConstant(kSizes[next++ % std::size(kSizes)]);
   return bodies;
 }
 
@@ -118,6 +126,9 @@ void print_tables() {
   }
   for (const int balls : {14, 20}) study_piles(balls, 4, 250);
   study("one to four bodies that overlap by up to .5 m/s", 5000, overlapping);
+  study("one body, mu from 100 to infinity", 14'000, [](RigidContactMaker& make) { return sticky(make.one_body()); });
+  study("two to four bodies, mu from 100 to infinity", 7'000,
+        [](RigidContactMaker& make) { return sticky(make.bodies()); });
 }
 
 }  // namespace

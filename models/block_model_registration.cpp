@@ -126,7 +126,7 @@ Tensor traditional_projected(const Tensor& theta, at::TensorList buffers, const 
   return model->projected(theta);
 }
 
-TORCH_LIBRARY_FRAGMENT(lcp, library) {
+LCP_LIBRARY_FRAGMENT(library) {
   const auto define = [&](const Text& name, const Text& arguments, const Text& options, const Text& results,
                           auto function) {
     library.def((name + "(" + arguments + ", *, " + options + ") -> " + results).c_str(), function);

@@ -17,6 +17,10 @@ using torch::Tensor;
 
 LcpNetworkImpl::LcpNetworkImpl(const LcpNetworkOptions& options_)
     : options(options_), formulas_(std::make_shared<const LcpNetworkFormulas>(options_)) {
+  reset();
+}
+
+void LcpNetworkImpl::reset() {
   for (const auto& entry : formulas_->entries()) {
     register_parameter(entry.name, torch::zeros(entry.shape, torch::kDouble));
   }

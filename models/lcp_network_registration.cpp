@@ -122,7 +122,7 @@ void save_network(at::TensorList parameters, at::TensorList buffers, const Text&
   write_bytes(torchscript_bytes(network, {positions, motion_inputs, dt, mass, gravity}), path);
 }
 
-TORCH_LIBRARY_FRAGMENT(lcp, library) {
+LCP_LIBRARY_FRAGMENT(library) {
   const Text options = "int[] sizes, str f, str G, str q, str activation, float definiteness";
   const Text solve = options + ", " + ops::kSolveArguments, units = "Tensor input_unit, Tensor output_unit, *, ";
   const auto define = [&](const Text& schema, auto function) { ops::define_composite(library, schema, function); };

@@ -64,7 +64,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> traditional_step_of(
   return {step.v_next, step.lambda, step.gamma, step.force, step.status};
 }
 
-TORCH_LIBRARY_FRAGMENT(lcp, library) {
+LCP_LIBRARY_FRAGMENT(library) {
   const auto define = [&](const std::string& schema, auto function) {
     ops::define_composite(library, schema, function);
   };

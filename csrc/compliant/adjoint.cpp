@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "interrupt/checkpoint.h"
+
 namespace lcp::compliant {
 namespace {
 
@@ -26,7 +28,9 @@ Adjoint::Adjoint(const Body& body) : body_(body), data_(contacts_of(body.form)),
 void Adjoint::run(std::int64_t steps, const Inputs& inputs, const WalkedPath& walked, const Gradients& to) {
   std::fill_n(carried_, 6, 0.0);
   std::fill_n(sums_, kMostParameters, 0.0);
+  interrupt::Pace pace;
   for (std::int64_t s = steps - 1; s >= 0; --s) {
+    pace.spend(2000);
     for (int i = 0; i < 6; ++i) carried_[i] += walked.g_next[s][i];
     const bool any = any_nonzero(carried_, 6) || any_nonzero(walked.g_gamma[s], 3 * contacts_of(body_.form));
     std::fill_n(of_u_, 3, 0.0);

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "interrupt/checkpoint.h"
+
 namespace lcp::compliant {
 namespace {
 
@@ -33,7 +35,9 @@ void Simulator::run(std::int64_t steps, const Inputs& inputs, const Path& path) 
   std::copy_n(inputs.parameters, parameters_of(body_.form), start.parameters);
   bool failed = !are_finite(inputs.first, 6);
   const double* now = inputs.first;
+  interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {
+    pace.spend(1000);
     double* const next = path.next[s];
     contact::Outcome outcome = {contact::Termination::kInvalid, 0, 0};
     failed = failed || !are_finite(inputs.u[s], 3);

@@ -201,6 +201,7 @@ bool Newton::complies(const Problem& problem, const System& system) {
 
 // Sets step_ and Jstep_, and work_ to A step_. False if the Hessian is not positive definite.
 bool Newton::newton_step(const Problem& problem, System& system) {
+  pace_.spend((n_ + 3 * contacts_) * n_ * n_);
   compliances(problem);
   if (!system.factor(K_)) return false;
   step_ = -gradient_;

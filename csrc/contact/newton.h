@@ -15,6 +15,7 @@
 #include "contact/cone.h"
 #include "contact/problem.h"
 #include "contact/system.h"
+#include "interrupt/checkpoint.h"
 #include "lcp/status.h"
 
 namespace lcp::contact {
@@ -151,6 +152,7 @@ class Newton {
   bool y_is_unknown_ = false;  // Then y is y_ + low_, with the rounding errors low_ of y_; else it is computed from v_.
   std::vector<Projection> at_;
   std::vector<Eigen::Matrix3d> K_;
+  interrupt::Pace pace_;
 };
 
 }  // namespace lcp::contact

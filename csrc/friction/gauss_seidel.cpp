@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "friction/single_contact.h"
+#include "interrupt/checkpoint.h"
 
 namespace lcp::friction {
 
@@ -11,7 +12,9 @@ GaussSeidel::GaussSeidel(int contacts) : u_(3 * contacts) {}
 void GaussSeidel::sweep(const Impulses& problem, int sweeps, double* h) {
   const int size = problem.size(), contacts = problem.contacts;
   problem.velocities(h, u_.data());
+  interrupt::Pace pace;
   for (int s = 0; s < sweeps; ++s) {
+    pace.spend(std::int64_t{size} * size);
     for (int c = 0; c < contacts; ++c) {
       const int k = s % 2 == 0 ? c : contacts - 1 - c, first = 3 * k;
       const double* rows = problem.W + static_cast<std::size_t>(first) * size;

@@ -90,7 +90,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> uncertainty_of(const Tensor& jacobian
   return {found.covariance, found.std, found.rank, found.null_space};
 }
 
-TORCH_LIBRARY_FRAGMENT(lcp, library) {
+LCP_LIBRARY_FRAGMENT(library) {
   library.def("_call_python(int function, Tensor[] tensors, int step) -> Tensor[]");
   library.def("_linearize(int residuals, Tensor theta) -> (Tensor residuals, Tensor jacobian)",
               TORCH_FN(linearize_function));

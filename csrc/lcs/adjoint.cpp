@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "batch/elements.h"
+#include "interrupt/checkpoint.h"
 #include "lcs/blocks.h"
 
 namespace lcp::lcs {
@@ -105,7 +106,9 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const System<
   const Product A = sum(to.A, k, k), B = sum(to.B, k, m), D = sum(to.D, k, n), G = sum(to.G, k, n), d = sum(to.d, k, 1),
                 E = sum(to.E, n, k), H = sum(to.H, n, m), M = sum(to.M, n, n), q = sum(to.q, n, 1);
   sums_.assign(sums, 0.0);
+  interrupt::Pace pace;
   for (std::int64_t s = steps - 1; s >= 0; --s) {
+    pace.spend(count * (n + k) * (n + k));
     const BatchView<T> x = s == 0 ? path.x : step_of(path.x_next, s - 1);
     const BatchView<T> u = step_of(path.u, s), z = step_of(path.z, s), w = step_of(path.w, s);
     const BatchView<T> g_x_next = step_of(path.g_x_next, s), g_z = step_of(path.g_z, s), g_w = step_of(path.g_w, s);
@@ -184,6 +187,7 @@ void Adjoint<T>::run(std::int64_t count, std::int64_t steps, const System<T>& sy
     finite_.resize(size_.k + size_.m + 2 * size_.n);
   }
   for (std::int64_t b = 0; b < count; b += most) {
+    interrupt::checkpoint();
     const auto run_some = one_by_one_ ? &Adjoint::run_kernel : &Adjoint::run_block;
     (this->*run_some)(std::min(most, count - b), steps, from(system, b, size_), from(path, b, size_),
                       from(to, b, size_));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "batch/elements.h"
+#include "interrupt/checkpoint.h"
 #include "lcs/blocks.h"
 
 namespace lcp::lcs {
@@ -110,7 +111,9 @@ template <class T>
 void Simulator<T>::run_block(std::int64_t count, std::int64_t steps, const System<T>& system, BatchView<T> x,
                              StepsView<T> u, const Path<T>& to) {
   const auto [k, m, n] = size_;
+  interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {
+    pace.spend(count * n * (n + k + m));
     const std::int64_t first = s * to.batch;
     const BatchView<T> now = s == 0 ? x : BatchView<T>{to.x_next + (first - to.batch) * k, false};
     const BatchView<T> input = step_of(u, s);
@@ -157,6 +160,7 @@ void Simulator<T>::run(std::int64_t count, std::int64_t steps, const System<T>& 
   }
   for (std::int64_t b = 0; b < count; b += most) {
     const std::int64_t length = std::min(most, count - b);
+    interrupt::checkpoint();
     const auto run_some = kernels_ != nullptr ? &Simulator::run_kernel : &Simulator::run_block;
     (this->*run_some)(length, steps, from(system, b, size_), batch::from(x, b, size_.k), from(u, b, size_.m),
                       from(to, b, size_));

@@ -50,7 +50,7 @@ Tensor chain_predicted_states(const Tensor& log_initial, const Tensor& log_trans
   return predicted_states({log_initial, log_transition}, log_observation);
 }
 
-TORCH_LIBRARY_FRAGMENT(lcp, library) {
+LCP_LIBRARY_FRAGMENT(library) {
   const auto define = [&](const char* schema, auto function) { ops::define_composite(library, schema, function); };
   define(
       "_bilevel_loss(Tensor G, Tensor f, Tensor B, Tensor beta, *, float prediction=1.0, float complementarity=1.0, "

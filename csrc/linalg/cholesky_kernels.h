@@ -1,6 +1,7 @@
 // U D^-1 U', U lower triangular and D its diagonal, of a symmetric positive definite matrix, in panels of kWidth rows.
 #pragma once
 
+#include "interrupt/checkpoint.h"
 #include "linalg/kernels.h"
 #include "simd/vectors.h"
 
@@ -106,9 +107,11 @@ bool factor(const Rows& rows, int k, const int* index, const Panel* panels, doub
   const int count = (k + kWidth - 1) / kWidth;
   const auto height = [k](int p) LCP_INLINE_LAMBDA { return k - p * kWidth < kWidth ? k - p * kWidth : kWidth; };
   for (int p = 0; p < count; ++p) fill(rows, index, p * kWidth, height(p), panels[p]);
+  interrupt::Pace pace;
   for (int p = 0; p < count; ++p) {
     const int base = p * kWidth;
     const int first = panels[p].first;
+    pace.spend(std::int64_t{k - base} * (base - first + kWidth) * kWidth);
     for (int j = first; j < base; ++j) put(get(column(panels[p], j)) * Vector(inverse[j]), lower + j * kWidth);
     if (!eliminate_diagonal(panels[p], base, height(p), lower, inverse)) return false;
     const auto from = [&](int r) LCP_INLINE_LAMBDA { return panels[r].first > first ? panels[r].first : first; };

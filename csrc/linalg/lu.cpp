@@ -14,6 +14,9 @@ namespace {
 // From this width on, the vector kernel says sooner than a loop whether a row has a larger entry.
 constexpr int kWide = 16;
 
+// From this k on, a single factorization may take so long that it looks for an interrupt between its columns.
+constexpr int kLong = 200;
+
 }  // namespace
 
 Lu::Lu(int n, Pivoting pivoting)
@@ -57,6 +60,7 @@ template <Pivoting pivoting>
 LCP_INLINE inline int Lu::factor(double negligible) {
   double first_pivot = 0;
   for (int c = 0; c < k_; ++c) {
+    if (k_ >= kLong) pace_.spend(std::int64_t{k_} * (k_ - c));
     const double largest = find_pivot<pivoting>(c);
     if (c == 0) first_pivot = largest;
     pivots_ = c;
@@ -78,6 +82,7 @@ LCP_INLINE inline int Lu::factor(double negligible) {
 }
 
 int Lu::factor(double negligible) {
+  if (k_ < kLong) pace_.spend(std::int64_t{k_} * k_ * k_ / 3);
   return pivoting_ == Pivoting::kFull ? factor<Pivoting::kFull>(negligible) : factor<Pivoting::kPartial>(negligible);
 }
 

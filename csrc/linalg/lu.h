@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "interrupt/checkpoint.h"
+
 namespace lcp::linalg {
 
 /// How pivots are chosen: the largest entry of the column, or of all that is left, which alone shows the rank.
@@ -50,6 +52,7 @@ class Lu {
   int pivots_ = 0;
   std::vector<double> lu_;                   // k x k row-major
   std::vector<int> row_swap_, column_swap_;  // with kPartial, column_swap_[i] = i
+  interrupt::Pace pace_;
 };
 
 }  // namespace lcp::linalg

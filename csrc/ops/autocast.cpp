@@ -1,11 +1,11 @@
 // torch.autocast: the solvers compute in float32, also after matrix products of lower precision.
 #include <ATen/autocast_mode.h>
 #include <ATen/core/stack.h>
-#include <torch/library.h>
 
 #include <string>
 
 #include "ops/library.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -29,8 +29,8 @@ void register_autocast(torch::Library& library) {
   }
 }
 
-TORCH_LIBRARY_IMPL(lcp, AutocastCPU, library) { register_autocast(library); }
-TORCH_LIBRARY_IMPL(lcp, AutocastCUDA, library) { register_autocast(library); }
+LCP_LIBRARY_IMPL(AutocastCPU, library) { register_autocast(library); }
+LCP_LIBRARY_IMPL(AutocastCUDA, library) { register_autocast(library); }
 
 }  // namespace
 }  // namespace lcp::ops

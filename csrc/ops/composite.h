@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lcp/solve.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 

@@ -1,7 +1,6 @@
 // Loops over the elements of a batch, in threads, that turn strided tensors into the contiguous numbers of the solvers.
 #pragma once
 
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
@@ -16,16 +15,24 @@
 #include "batch/elements.h"
 #include "batch/kernels.h"
 #include "ops/broadcast.h"
+#include "ops/parallel.h"
 
 namespace lcp::ops {
 
 using at::Tensor;
 
+// About how many additions and multiplications the solution of an element takes.
+inline std::int64_t operations(std::int64_t n) { return n * n * n + 50; }
+
 // The least number of elements for which a task of their own is worth starting.
-inline std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, 100'000 / (n * n * n + 50)); }
+inline std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, 100'000 / operations(n)); }
 
 // The same where there are batch kernels.
 inline std::int64_t kernel_grain(std::int64_t n) { return n <= batch::kLockstep ? 50'000 / (n * n + 1) : grain(n); }
+
+// Elements that are read in place are solved in pieces of about this many operations, some milliseconds, between which
+// an interrupt is noticed.
+constexpr std::int64_t kOperationsPerPiece = 4'000'000;
 
 // Reads consecutive matrices or vectors of a tensor as a BatchView: in place where they lie one behind another in
 // memory or are all the same, else from a copy.
@@ -102,7 +109,7 @@ void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inpu
   BroadcastBatch batch(batch_sizes);
   for (const Input& input : inputs) batch.add(input.tensor, input.core_dims);
   if (states != nullptr) batch.add(*states, 1);
-  at::parallel_for(0, batch.count(), least, [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(0, batch.count(), least, [&](std::int64_t begin, std::int64_t end) {
     auto work = make_work();
     c10::SmallVector<BatchReader<T>, kInputs> read;
     bool in_place = true;
@@ -115,12 +122,15 @@ void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inpu
       read_states.emplace(batch, static_cast<int>(read.size()), *states, 1, true);
       in_place = in_place && read_states->in_place();
     }
-    const std::int64_t piece = in_place ? end - begin : std::clamp<std::int64_t>(16'384 / (n * n + 1), 1, 512);
+    const std::int64_t piece = in_place ? std::max<std::int64_t>(512, kOperationsPerPiece / operations(n))
+                                        : std::clamp<std::int64_t>(16'384 / (n * n + 1), 1, 512);
+    interrupt::Pace pace;
     Views<T> views = {};
     for (std::int64_t b = begin; b < end; b += piece) {
       const std::int64_t count = std::min(piece, end - b);
       for (std::size_t k = 0; k < read.size(); ++k) views.input[k] = read[k](b, count);
       if (read_states) views.states = (*read_states)(b, count).data;
+      pace.spend(count * operations(n));
       work(views, b, count);
     }
   });
@@ -137,11 +147,12 @@ void for_each_element(at::IntArrayRef batch_sizes, std::initializer_list<Input> 
       const Tensor& x = input.tensor;
       readers.emplace_back(input.core_dims == 2 ? x.size(-2) * x.size(-1) : x.size(-1));
     }
-    return [work = make_work(), readers = std::move(readers)](const auto& views, std::int64_t begin,
-                                                              std::int64_t count) mutable {
+    return [work = make_work(), readers = std::move(readers), pace = interrupt::Pace(), cost = operations(n)](
+               const auto& views, std::int64_t begin, std::int64_t count) mutable {
       std::array<const double*, kInputs> x{};
       for (std::int64_t b = 0; b < count; ++b) {
         for (std::size_t k = 0; k < readers.size(); ++k) x[k] = readers[k](views[k], b);
+        pace.spend(cost);
         work(x.data(), begin + b);
       }
     };

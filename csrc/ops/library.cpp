@@ -1,7 +1,5 @@
 #include "ops/library.h"
 
-#include <torch/library.h>
-
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "ops/friction/operators.h"
 #include "ops/lcs/operators.h"
 #include "ops/path/operators.h"
+#include "ops/registration.h"
 #include "ops/rigid/operators.h"
 #include "ops/solve/operators.h"
 #include "ops/systems/operators.h"
@@ -36,7 +35,7 @@ constexpr std::array kOperators = {
 };
 // clang-format on
 
-TORCH_LIBRARY(lcp, library) {
+LCP_LIBRARY(library) {
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
   for (const Operator* op : kOperators) library.def(op->schema().c_str(), tags);
 }

@@ -1,11 +1,11 @@
 // Shapes without data: what torch.compile, torch.export and the meta device see.
 #include <ATen/core/stack.h>
-#include <torch/library.h>
 
 #include <string>
 #include <vector>
 
 #include "ops/library.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -18,7 +18,7 @@ void meta(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   });
 }
 
-TORCH_LIBRARY_IMPL(lcp, Meta, library) {
+LCP_LIBRARY_IMPL(Meta, library) {
   for (const Operator* op : operators()) {
     if (op->kind() == Operator::Kind::kComposite) continue;
     library.impl(std::string(op->name()).c_str(), torch::CppFunction::makeFromBoxedFunction<&meta>());

@@ -1,11 +1,11 @@
 // The results of operators that have no derivative are constants to autograd.
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/stack.h>
-#include <torch/library.h>
 
 #include <string>
 
 #include "ops/library.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -20,7 +20,7 @@ void call_below_autograd(const c10::OperatorHandle& handle, c10::DispatchKeySet 
   handle.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
 }
 
-TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+LCP_LIBRARY_IMPL(Autograd, library) {
   for (const Operator* op : operators()) {
     if (op->kind() != Operator::Kind::kNotDifferentiable) continue;
     library.impl(std::string(op->name()).c_str(), torch::CppFunction::makeFromBoxedFunction<&call_below_autograd>());

@@ -8,10 +8,11 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/tensor.h>
 #include <c10/util/Exception.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <tuple>
+
+#include "ops/registration.h"
 
 namespace lcp {
 namespace ops {
@@ -68,7 +69,7 @@ std::vector<Tensor> unpad_composite(const Tensor& x, const Tensor& sizes) {
 }
 
 // Not among operators(): these take and return lists, and no kernel stands behind them.
-TORCH_LIBRARY_FRAGMENT(lcp, library) {
+LCP_LIBRARY_FRAGMENT(library) {
   library.def("pad(Tensor[] tensors, int dims, *, float diagonal=0.0) -> (Tensor values, Tensor sizes)");
   library.def("unpad(Tensor x, Tensor sizes) -> Tensor[]");
   library.impl("pad", c10::DispatchKey::CompositeImplicitAutograd, TORCH_FN(pad_composite));

@@ -3,13 +3,13 @@
 #include <ATen/core/stack.h>
 #include <ATen/functorch/DynamicLayer.h>
 #include <ATen/functorch/PlumbingHelper.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <optional>
 #include <string>
 
 #include "ops/library.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -67,7 +67,7 @@ void vmap(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   }
 }
 
-TORCH_LIBRARY_IMPL(lcp, FuncTorchBatched, library) {
+LCP_LIBRARY_IMPL(FuncTorchBatched, library) {
   for (const Operator* op : operators()) {
     if (op->kind() == Operator::Kind::kComposite) continue;
     library.impl(std::string(op->name()).c_str(), torch::CppFunction::makeFromBoxedFunction<&vmap>());

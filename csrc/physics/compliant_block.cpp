@@ -13,9 +13,9 @@ constexpr std::int64_t kCorners = 4;
 
 CompliantBlock in_precision_of(const Tensor& v, const CompliantBlock& block) {
   const auto dtype = v.scalar_type();
-  return {block.mass.to(dtype),    block.width.to(dtype),
-          block.height.to(dtype),  block.dt,
-          block.gravity.to(dtype), in_precision_of(dtype, block.ground)};
+  return {positive_or_nan(block.mass.to(dtype)),       positive_or_nan(block.width.to(dtype)),
+          positive_or_nan(block.height.to(dtype)),     block.dt,
+          nonnegative_or_nan(block.gravity.to(dtype)), in_precision_of(dtype, block.ground)};
 }
 
 Tensor inertia(const CompliantBlock& block) {
@@ -69,7 +69,9 @@ CompliantBody body_of(const CompliantBlock& block) {
   const CompliantGround& ground = block.ground;
   return {"block",
           kCorners,
-          {block.mass, block.width, block.height, block.gravity, ground.mu, ground.stiffness, ground.dissipation},
+          {positive_or_nan(block.mass), positive_or_nan(block.width), positive_or_nan(block.height),
+           nonnegative_or_nan(block.gravity), nonnegative_or_nan(ground.mu), positive_or_nan(ground.stiffness),
+           nonnegative_or_nan(ground.dissipation)},
           block.dt,
           ground.regularization,
           [dt = block.dt, regularization = ground.regularization](const CompliantState& state, const Tensor& u,

@@ -32,7 +32,8 @@ CompliantGround CompliantGround::of(double mu, double stiffness, double dissipat
 }
 
 CompliantGround in_precision_of(at::ScalarType dtype, const CompliantGround& ground) {
-  return {ground.mu.to(dtype), ground.stiffness.to(dtype), ground.dissipation.to(dtype), ground.regularization};
+  return {nonnegative_or_nan(ground.mu.to(dtype)), positive_or_nan(ground.stiffness.to(dtype)),
+          nonnegative_or_nan(ground.dissipation.to(dtype)), ground.regularization};
 }
 
 CompliantProblem ground_problem(const Tensor& velocity, const Tensor& f, const Tensor& inertia,
@@ -97,7 +98,7 @@ RolloutCertificate certify_compliant(const CompliantState& state, const Tensor& 
   const Tensor margin = certify_contact(p.A, p.v_free, p.J, p.v_hat, p.R, p.mu, next.velocity).margin;
   const Tensor solved = rollout.status == 0;
   const Tensor tied = (solved & (margin <= tolerance)).sum(0);
-  return {(~solved).sum(0), tied, tied};
+  return {(~solved).sum(0), tied, tied.clone()};
 }
 
 CompliantSolution first_step(const CompliantSolution& rollout) {

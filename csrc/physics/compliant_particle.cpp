@@ -14,7 +14,8 @@ constexpr std::int64_t kZ = 2;
 
 CompliantParticle in_precision_of(const Tensor& v, const CompliantParticle& particle) {
   const auto dtype = v.scalar_type();
-  return {particle.mass.to(dtype), particle.dt, particle.gravity.to(dtype), in_precision_of(dtype, particle.ground)};
+  return {positive_or_nan(particle.mass.to(dtype)), particle.dt, nonnegative_or_nan(particle.gravity.to(dtype)),
+          in_precision_of(dtype, particle.ground)};
 }
 
 Tensor inertia(const CompliantParticle& particle) { return vector_of({particle.mass, particle.mass, particle.mass}); }
@@ -39,7 +40,8 @@ CompliantBody body_of(const CompliantParticle& particle) {
   const CompliantGround& ground = particle.ground;
   return {"particle",
           1,
-          {particle.mass, particle.gravity, ground.mu, ground.stiffness, ground.dissipation},
+          {positive_or_nan(particle.mass), nonnegative_or_nan(particle.gravity), nonnegative_or_nan(ground.mu),
+           positive_or_nan(ground.stiffness), nonnegative_or_nan(ground.dissipation)},
           particle.dt,
           ground.regularization,
           [dt = particle.dt, regularization = ground.regularization](const CompliantState& state, const Tensor& u,

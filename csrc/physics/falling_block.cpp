@@ -12,7 +12,8 @@ using at::Tensor;
 
 FallingBlock in_precision_of(const Tensor& x, const FallingBlock& block) {
   const auto dtype = x.scalar_type();
-  return {block.mass.to(dtype), block.dt.to(dtype), block.gravity.to(dtype)};
+  return {positive_or_nan(block.mass.to(dtype)), positive_or_nan(block.dt.to(dtype)),
+          nonnegative_or_nan(block.gravity.to(dtype))};
 }
 
 Tensor stiffness(const FallingBlock& block) { return block.mass / (block.dt * block.dt); }

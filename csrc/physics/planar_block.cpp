@@ -18,7 +18,8 @@ using at::Tensor;
 using Formulation = PlanarBlockFormulation;
 
 PlanarBlock in_precision_of(const Tensor& v, const PlanarBlock& block) {
-  return {block.mass.to(v), block.dt.to(v), block.mu.to(v), block.gravity.to(v)};
+  return {positive_or_nan(block.mass.to(v)), positive_or_nan(block.dt.to(v)), nonnegative_or_nan(block.mu.to(v)),
+          nonnegative_or_nan(block.gravity.to(v))};
 }
 
 Tensor free_velocity(const Tensor& v, const Tensor& u, const PlanarBlock& block) {

@@ -19,8 +19,9 @@ constexpr std::int64_t kNormal = 0, kPlus = 1, kMinus = 2, kGamma = 3;
 
 PointMass in_precision_of(const Tensor& v, const PointMass& mass) {
   const auto dtype = v.scalar_type();
-  return {mass.mass.to(dtype), mass.dt.to(dtype), mass.mu.to(dtype), mass.gravity.to(dtype),
-          mass.restitution.to(dtype)};
+  return {positive_or_nan(mass.mass.to(dtype)), positive_or_nan(mass.dt.to(dtype)),
+          nonnegative_or_nan(mass.mu.to(dtype)), nonnegative_or_nan(mass.gravity.to(dtype)),
+          share_or_nan(mass.restitution.to(dtype))};
 }
 
 // The change of the velocity by the input and gravity, dt (u / m + (0, -g)): [..., 2].
@@ -179,7 +180,7 @@ PointMassSolution step_by_step(const PointMassState& first, const Tensor& inputs
   const Rollout all = roll_out({first.position, first.velocity}, inputs, leading(first.velocity).vec(), functions);
   const PointMassState ends{all.ends[0], all.ends[1]};
   const Tensor residual = stepper.residual(all.extras[0], all.extras[1], ends, all.result.z);
-  return map({with_impulses(ends, all.result.z), all.result.z, residual, all.result.status},
+  return map({with_impulses(ends, all.result.z), all.result.z.clone(), residual, all.result.status},
              [&](const Tensor& x) { return with_failures(x, all.failure); });
 }
 
@@ -277,10 +278,12 @@ PointMassSolution step(const PointMassState& state, const Tensor& u, const Point
   return map(simulate(state, u.unsqueeze(0), mass, options, solve_options), [](const Tensor& all) { return all[0]; });
 }
 
-PointMassSolution simulate(const PointMassState& state, const Tensor& u, const PointMass& mass,
+PointMassSolution simulate(const PointMassState& state, const Tensor& u, const PointMass& parameters,
                            const PointMassOptions& options, const SolveOptions& solve_options) {
+  const PointMass mass = in_precision_of(state.velocity, parameters);
   const PointMassStepper stepper(state.velocity, mass, options, solve_options);
-  const Tensor inputs = inputs_of(state, u, mass);
+  // A mass in flight does not read its restitution.
+  const Tensor inputs = refused_where_nan(mass.restitution, inputs_of(state, u, mass), 1);
   const Shape batch = leading(inputs).slice(1).vec();
   const PointMassState first{expanded(state.position.to(state.velocity.scalar_type()), batch, {2}),
                              expanded(state.velocity, batch, {2})};
@@ -291,7 +294,8 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
     return step_by_step(first, is_checked ? inputs : refused_where(mass.restitution != 0, inputs), stepper);
   }
   const SystemSteps all = walk(system, x, inputs, solve_options);
-  return {with_impulses({all.x_next.slice(-1, 0, 2), all.x_next.slice(-1, 2)}, all.z), all.z, all.residual, all.status};
+  return {with_impulses({all.x_next.slice(-1, 0, 2), all.x_next.slice(-1, 2)}, all.z), all.z.clone(), all.residual,
+          all.status};
 }
 
 RolloutCertificate certify_rollout(const PointMassState& state, const Tensor& u, const PointMass& mass,

@@ -275,29 +275,86 @@ class OwnAutograd {
   c10::AutoGradMode grad_{true};
 };
 
-// The gradients of x, for those of the results that have a gradient: rolls out once more.
-std::vector<Tensor> roll_out_scene_adjoint(at::TensorList gradients, at::TensorList x, std::int64_t bodies,
-                                           at::IntArrayRef plane_bodies, at::IntArrayRef touches,
-                                           at::IntArrayRef touch_counts, std::int64_t pairs, double dt,
-                                           const std::string& formulation, std::int64_t substeps,
-                                           std::optional<double> bounce_threshold, double stabilization,
-                                           std::int64_t directions, double angle, double kappa, const std::string& ties,
-                                           std::optional<double> tolerance, double sigma, double beta) {
-  const OwnAutograd own;
-  std::vector<Tensor> leaves;
-  for (const Tensor& given : x) leaves.push_back(given.detach().requires_grad_());
-  const auto results =
-      roll_out_scene(leaves, bodies, plane_bodies, touches, touch_counts, pairs, dt, formulation, substeps,
-                     bounce_threshold, stabilization, directions, angle, kappa, ties, tolerance, sigma, beta);
-  const std::vector<Tensor> of = {std::get<0>(results), std::get<1>(results), std::get<2>(results),
-                                  std::get<3>(results), std::get<4>(results)};
-  std::vector<Tensor> found = torch::autograd::grad(of, leaves, gradients.vec(), /*retain_graph=*/false,
-                                                    /*create_graph=*/false, /*allow_unused=*/true);
+// What a rollout is of besides its tensors, in the order of the operators' arguments.
+using RolloutOptions = std::tuple<std::int64_t, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, std::int64_t, double,
+                                  const std::string&, std::int64_t, std::optional<double>, double, std::int64_t, double,
+                                  double, const std::string&, std::optional<double>, double, double>;
+
+// A rollout that is done once more, for its derivatives.
+struct Again {
+  std::vector<Tensor> x, results;  // the results that have gradients
+
+  Again(at::TensorList given, const RolloutOptions& options) {
+    for (const Tensor& each : given) x.push_back(each.detach().requires_grad_());
+    const auto all = std::apply([&](const auto&... option) { return roll_out_scene(x, option...); }, options);
+    results = {std::get<0>(all), std::get<1>(all), std::get<2>(all), std::get<3>(all), std::get<4>(all)};
+  }
+};
+
+// The gradients of `of`, given its own, with zeros where there is none.
+std::vector<Tensor> gradients_of(const std::vector<Tensor>& of, const std::vector<Tensor>& in,
+                                 const std::vector<Tensor>& given, bool again) {
+  std::vector<Tensor> found = torch::autograd::grad(of, in, given, /*retain_graph=*/again, /*create_graph=*/again,
+                                                    /*allow_unused=*/true);
   for (std::size_t k = 0; k < found.size(); ++k) {
-    found[k] = found[k].defined() ? found[k].contiguous() : at::zeros_like(leaves[k]).detach();
+    found[k] = found[k].defined() ? found[k].contiguous() : at::zeros_like(in[k]).detach();
   }
   return found;
 }
+
+// The gradients in `in` of the sum of the products of x and y.
+std::vector<Tensor> gradients_of_product(const std::vector<Tensor>& x, at::TensorList y,
+                                         const std::vector<Tensor>& in) {
+  Tensor sum = at::zeros({}, at::kDouble);
+  for (std::size_t k = 0; k < x.size(); ++k) sum = sum + (x[k] * y[k].detach()).sum();
+  if (sum.requires_grad()) return gradients_of({sum}, in, {}, false);
+  std::vector<Tensor> none;
+  for (const Tensor& each : in) none.push_back(at::zeros_like(each).detach());
+  return none;
+}
+
+// J' g, for the Jacobian J of the results in x.
+std::vector<Tensor> adjoint_of_rollout(at::TensorList g, at::TensorList x, const RolloutOptions& options) {
+  const OwnAutograd own;
+  const Again again(x, options);
+  return gradients_of(again.results, again.x, g.vec(), false);
+}
+
+// J dx, as the gradient of dx' J' g in g.
+std::vector<Tensor> tangent_of_rollout(at::TensorList dx, at::TensorList x, const RolloutOptions& options) {
+  const OwnAutograd own;
+  const Again again(x, options);
+  std::vector<Tensor> g;
+  for (const Tensor& result : again.results) g.push_back(at::zeros_like(result).detach().requires_grad_());
+  return gradients_of_product(gradients_of(again.results, again.x, g, true), dx, g);
+}
+
+// The change of J' g with g and x, by dg and dx: J' dg and the gradient of dx' J' g in x.
+std::vector<Tensor> tangent_of_adjoint(at::TensorList dg, at::TensorList dx, at::TensorList g, at::TensorList x,
+                                       const RolloutOptions& options) {
+  const OwnAutograd own;
+  const Again again(x, options);
+  std::vector<Tensor> given;
+  for (const Tensor& each : g) given.push_back(each.detach());
+  std::vector<Tensor> change = gradients_of_product(gradients_of(again.results, again.x, given, true), dx, again.x);
+  const std::vector<Tensor> by_g = adjoint_of_rollout(dg, x, options);
+  for (std::size_t k = 0; k < change.size(); ++k) change[k] = change[k] + by_g[k];
+  return change;
+}
+
+// A function of lists of tensors and RolloutOptions as an operator, whose arguments are not in a tuple.
+template <auto function, class Options>
+struct OfRollout;
+template <auto function, class... Option>
+struct OfRollout<function, std::tuple<Option...>> {
+  static std::vector<Tensor> two(at::TensorList a, at::TensorList x, Option... option) {
+    return function(a, x, RolloutOptions(option...));
+  }
+  static std::vector<Tensor> four(at::TensorList a, at::TensorList b, at::TensorList c, at::TensorList x,
+                                  Option... option) {
+    return function(a, b, c, x, RolloutOptions(option...));
+  }
+};
 
 // Whether one of the tensors is mapped by torch.vmap, or is differentiated by torch.func while it is.
 bool is_mapped(at::TensorList tensors) {
@@ -340,7 +397,7 @@ FourTensors bodies_at_rest(const Tensor& position) {
   return {state.position, state.orientation, state.velocity, state.angular_velocity};
 }
 
-TORCH_LIBRARY_FRAGMENT(lcp, library) {
+LCP_LIBRARY_FRAGMENT(library) {
   const auto define = [&](const char* schema, auto function) { ops::define_composite(library, schema, function); };
   define(
       "_simulate_bodies(Tensor position, Tensor orientation, Tensor velocity, Tensor angular_velocity, Tensor u, "
@@ -374,13 +431,19 @@ TORCH_LIBRARY_FRAGMENT(lcp, library) {
           " -> (Tensor position, Tensor orientation, Tensor velocity, Tensor angular_velocity, Tensor gamma, "
           "Tensor status, Tensor iterations)",
       TORCH_FN(roll_out_scene), TORCH_FN(shapes_of_rollout));
-  library.def(("_roll_out_scene_adjoint(Tensor[] gradients, " + scene + " -> Tensor[]").c_str(),
-              {at::Tag::pt2_compliant_tag});
-  library.impl("_roll_out_scene_adjoint",
-               torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, TORCH_FN(roll_out_scene_adjoint)));
-  library.impl("_roll_out_scene_adjoint",
-               torch::dispatch(c10::DispatchKey::Autograd,
-                               torch::CppFunction::makeFromBoxedFunction<&ops::refuse_derivative>()));
+  // Derivatives of a rollout as operators that have no derivative themselves.
+  const auto define_derivative = [&](const std::string& name, const std::string& lists, auto function) {
+    library.def((name + "(" + lists + scene + " -> Tensor[]").c_str(), {at::Tag::pt2_compliant_tag});
+    library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::CompositeExplicitAutograd, function));
+    library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd,
+                                               torch::CppFunction::makeFromBoxedFunction<&ops::refuse_derivative>()));
+  };
+  define_derivative("_roll_out_scene_adjoint", "Tensor[] gradients, ",
+                    TORCH_FN((OfRollout<adjoint_of_rollout, RolloutOptions>::two)));
+  define_derivative("_roll_out_scene_tangent", "Tensor[] tangents, ",
+                    TORCH_FN((OfRollout<tangent_of_rollout, RolloutOptions>::two)));
+  define_derivative("_roll_out_scene_adjoint_tangent", "Tensor[] of_gradients, Tensor[] tangents, Tensor[] gradients, ",
+                    TORCH_FN((OfRollout<tangent_of_adjoint, RolloutOptions>::four)));
   define("_is_mapped(Tensor[] tensors) -> bool", TORCH_FN(is_mapped));
 
   library.class_<OptionsClass>("RigidOptions")

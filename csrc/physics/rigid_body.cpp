@@ -41,7 +41,7 @@ Plane Plane::inclined(double slope, double height) {
 
 RigidState RigidState::at_rest(const Tensor& position) {
   const Tensor none = at::zeros_like(position);
-  return {position, at::cat({at::ones_like(position.narrow(-1, 0, 1)), none}, -1), none, none};
+  return {position, at::cat({at::ones_like(position.narrow(-1, 0, 1)), none}, -1), none, at::zeros_like(position)};
 }
 
 }  // namespace lcp::physics

@@ -121,7 +121,11 @@ struct RigidStepper::Polyhedral {
     // q counts where it is NaN.
     options.sizes = unknowns_ * at::maximum(chosen.sizes, is_bad_.to(at::kLong)).clamp_max(m);
     options.kappa = stepper.options_.kappa;
-    if (options.kappa == 0) options.ties = stepper.options_.ties;
+    if (options.kappa == 0) {
+      options.ties = stepper.options_.ties;
+    } else {
+      leave_out_friction(chosen.mu == 0);
+    }
     options.tolerance = stepper.options_.tolerance;
     result = lcp::solve(problem_.M, problem_.q, options);
   }
@@ -160,6 +164,16 @@ struct RigidStepper::Polyhedral {
   SolveResult result;
 
  private:
+  // Contacts without friction, [..., m], get w = z + 1 for their directions and slip, apart from the rest. The friction
+  // of the LCP, with sum_j lambda_j <= 0, has no point with z_i w_i = kappa; as mu falls to 0, its points tend to this.
+  void leave_out_friction(const Tensor& smooth) {
+    const Tensor is_friction = at::arange(unknowns_, at::kLong) > 0;
+    const Tensor is_left_out = (smooth.unsqueeze(-1) & is_friction).flatten(-2);
+    const Tensor one = at::eye(is_left_out.size(-1), problem_.M.options());
+    problem_.M = at::where(is_left_out.unsqueeze(-1) | is_left_out.unsqueeze(-2), one, problem_.M);
+    problem_.q = at::where(is_left_out, 1, problem_.q);
+  }
+
   const RigidStepper& stepper_;
   const Chosen& chosen_;
   Tensor is_bad_, v_free_, nan_;

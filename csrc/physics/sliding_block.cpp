@@ -16,7 +16,8 @@ using Formulation = SlidingBlockFormulation;
 
 SlidingBlock in_precision_of(const Tensor& v, const SlidingBlock& block) {
   const auto dtype = v.scalar_type();
-  return {block.mass.to(dtype), block.dt.to(dtype), block.mu.to(dtype), block.gravity.to(dtype)};
+  return {positive_or_nan(block.mass.to(dtype)), positive_or_nan(block.dt.to(dtype)),
+          nonnegative_or_nan(block.mu.to(dtype)), nonnegative_or_nan(block.gravity.to(dtype))};
 }
 
 Tensor as_matrix(const Tensor& x) { return x.unsqueeze(-1).unsqueeze(-1); }
@@ -146,7 +147,7 @@ SlidingBlockStep read(const Tensor& v_next, const Tensor& z, const Tensor& w, co
   switch (formulation) {
     case Formulation::kForward:
       return {v_next, at::where(v_next.isnan(), v_next, at::zeros_like(v_next)), block.max_friction() - w.select(-1, 0),
-              v_next};
+              v_next.clone()};
     case Formulation::kDirect: {
       const Tensor lambda = block.max_friction().unsqueeze(-1) - w;  // (lambda_minus, lambda_plus)
       return {v_next, lambda.select(-1, 1), lambda.select(-1, 0), z.select(-1, 0) + z.select(-1, 1)};
@@ -240,7 +241,7 @@ SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlo
   if (can_walk(options)) {
     const LcsRollout all =
         walk(system_of(block, formulation), expanded(v, batch).unsqueeze(-1), inputs.unsqueeze(-1), options);
-    return {read(all.x_next.select(-1, 0), all.z, all.w, block, formulation), all.z, all.residual, all.status};
+    return {read(all.x_next.select(-1, 0), all.z, all.w, block, formulation), all.z.clone(), all.residual, all.status};
   }
   const Tensor M = matrix(block, formulation);
   const StepFunctions functions{[&](const Tensors& state, const Tensor& now, const Tensor& poison) -> Solved {
@@ -262,7 +263,7 @@ SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlo
       formulation == Formulation::kMixed
           ? natural_residual(with_velocity(all.starts[0], all.u, block, rows), steps.v_next.unsqueeze(-1), all.result.z)
           : natural_residual(rows, all.result.z);
-  return map({std::move(steps), all.result.z, residual, all.result.status},
+  return map({std::move(steps), all.result.z.clone(), residual, all.result.status},
              [&](const Tensor& x) { return with_failures(x, all.failure); });
 }
 

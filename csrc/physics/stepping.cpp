@@ -1,6 +1,7 @@
 #include "physics/stepping.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
 #include <c10/core/GradMode.h>
 
@@ -60,7 +61,50 @@ Tensor stacked(const Tensors& parts) {
   return at::stack(all);
 }
 
+// Whether check(number) holds for each number of x.
+template <class Check>
+bool all_of(const Tensor& x, const Check& check) {
+  if (x.dim() > 1 && !x.is_contiguous()) return all_of(x.contiguous(), check);
+  const std::int64_t stride = x.dim() == 1 ? x.stride(0) : 1;
+  return AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "lcp::physics::all_of", [&] {
+    const auto* const number = x.const_data_ptr<scalar_t>();
+    for (std::int64_t k = 0; k < x.numel(); ++k) {
+      if (!check(number[k * stride])) return false;
+    }
+    return true;
+  });
+}
+
+// x, with NaN in place of the numbers for which check(x) does not hold. Most are in range, which is read from memory:
+// operators of tensors would take longer than a step.
+template <class Check>
+Tensor in_range(const Tensor& x, const Check& check) {
+  if (x.scalar_type() != at::kDouble && x.scalar_type() != at::kFloat) return in_range(x.to(at::kDouble), check);
+  if (x.device().is_cpu() && can_read(x) && all_of(x, check)) return x;
+  return x + at::where(check(x), 0, kNaN);
+}
+
 }  // namespace
+
+Tensor positive_or_nan(const Tensor& x) {
+  return in_range(x, [](const auto& number) { return number > 0; });
+}
+
+Tensor nonnegative_or_nan(const Tensor& x) {
+  return in_range(x, [](const auto& number) { return number >= 0; });
+}
+
+Tensor share_or_nan(const Tensor& x) {
+  return in_range(x, [](const auto& number) { return (number >= 0) & (number <= 1); });
+}
+
+Tensor refused_where_nan(const Tensor& parameter, const Tensor& u, std::int64_t core_dims) {
+  const bool is_known = parameter.device().is_cpu() && can_read(parameter);
+  if (is_known && all_of(parameter, [](double number) { return !std::isnan(number); })) return u;
+  Tensor bad = parameter.isnan();
+  for (std::int64_t k = 0; k < core_dims; ++k) bad = bad.unsqueeze(-1);
+  return at::where(bad, kNaN, u);
+}
 
 double positive_number(const char* name, double x) {
   TORCH_CHECK(std::isfinite(x) && x > 0, name, " must be > 0; got ", x);

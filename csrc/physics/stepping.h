@@ -21,6 +21,17 @@ double positive_number(const char* name, double x);
 at::Tensor positive_parameter(const char* name, double x);
 at::Tensor nonnegative_parameter(const char* name, double x);
 
+/// x, a parameter, with NaN in place of the numbers that are not > 0, not >= 0, or not in [0, 1]: what is computed of
+/// these is NaN, and the status is that of bad input.
+at::Tensor positive_or_nan(const at::Tensor& x);
+at::Tensor nonnegative_or_nan(const at::Tensor& x);
+at::Tensor share_or_nan(const at::Tensor& x);
+
+/// u, [steps, batch..., ...], with NaN for the elements of which a parameter, [...], is NaN: their status is then that
+/// of bad input also in steps that do not depend on the parameter.
+///   core_dims: the dimensions of u behind those of the batch.
+at::Tensor refused_where_nan(const at::Tensor& parameter, const at::Tensor& u, std::int64_t core_dims);
+
 using Shape = std::vector<std::int64_t>;
 using Tensors = std::vector<at::Tensor>;
 

@@ -475,7 +475,7 @@ void define_compliant(torch::Library& library, const Text& name) {
          kCertificate, TORCH_FN(Body::certify_body));
 }
 
-TORCH_LIBRARY_FRAGMENT(lcp, library) {
+LCP_LIBRARY_FRAGMENT(library) {
   const Text velocity = "Tensor v, Tensor u, ", system = "Tensor[] parameters";
   const Text line_step = Text("Tensor v_next, ") + kLineForces;
   define(library, "_simulate_sliding_block", velocity + system + ", *, str formulation, " + ops::kSolveArguments,

@@ -18,7 +18,14 @@ namespace {
 
 using at::Tensor;
 
-Tripod in_precision_of(at::ScalarType dtype, const Tripod& tripod) {
+Tripod in_range(const Tripod& tripod) {
+  return {positive_or_nan(tripod.mass),         positive_or_nan(tripod.inertia),    positive_or_nan(tripod.dt),
+          nonnegative_or_nan(tripod.mu),        nonnegative_or_nan(tripod.gravity), tripod.supports,
+          nonnegative_or_nan(tripod.com_height)};
+}
+
+Tripod in_precision_of(at::ScalarType dtype, const Tripod& parameters) {
+  const Tripod tripod = in_range(parameters);
   return {tripod.mass.to(dtype),    tripod.inertia.to(dtype),  tripod.dt.to(dtype),        tripod.mu.to(dtype),
           tripod.gravity.to(dtype), tripod.supports.to(dtype), tripod.com_height.to(dtype)};
 }
@@ -162,8 +169,8 @@ TripodSolution step_by_step(const TripodState& first, const Tensor& inputs, cons
         return {next.next.pose, next.next.velocity};
       }};
   const Rollout all = roll_out({first.pose, first.velocity}, inputs, leading(first.velocity).vec(), functions);
-  return map({read(broadcast({all.starts[0], all.starts[1]}, all.u, tripod), all.result.z, options), all.result.z,
-              all.extras[0], all.result.status},
+  return map({read(broadcast({all.starts[0], all.starts[1]}, all.u, tripod), all.result.z, options),
+              all.result.z.clone(), all.extras[0], all.result.status},
              [&](const Tensor& x) { return with_failures(x, all.failure); });
 }
 
@@ -306,8 +313,9 @@ TripodSolution step(const TripodState& state, const Tensor& u, const Tripod& tri
   return map(simulate(state, u.unsqueeze(0), tripod, directions, options), [](const Tensor& all) { return all[0]; });
 }
 
-TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod& tripod, std::int64_t directions,
+TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod& parameters, std::int64_t directions,
                         const SolveOptions& solve_options) {
+  const Tripod tripod = in_range(parameters);
   const Tensor tips = check_support(tripod);
   check_ties(solve_options.ties);
   const SolveOptions options = held_by_ties(solve_options);
@@ -329,7 +337,7 @@ TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod&
            part(friction, normal).unflatten(-1, {kSupports, 2}),
            part(normal, normal + kSupports),
            all.z.slice(-1, kSupports * directions)},
-          all.z,
+          all.z.clone(),
           all.residual,
           all.status};
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "interrupt/checkpoint.h"
 #include "rigid/mass_matrix.h"
 
 namespace lcp::rigid {
@@ -142,7 +143,9 @@ void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters
   threshold_ = threshold_of(scene_, parameters.gravity);
   set_mass_matrix(scene_, parameters, A_.data());
   for_each_part(carried_, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), 0.0); });
+  interrupt::Pace pace;
   for (std::int64_t s = steps - 1; s >= 0; --s) {
+    pace.spend(2000 * (bodies + scene_.contacts()));
     if (to.u.data != nullptr) std::fill_n(to.u[s], 6 * bodies, 0.0);
     if (!gather(s, walked)) continue;
     if (*walked.status[s] != 0) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "interrupt/checkpoint.h"
 #include "rigid/mass_matrix.h"
 
 namespace lcp::rigid {
@@ -93,7 +94,9 @@ void Simulator::run(std::int64_t steps, const Parameters<const double>& paramete
   bool failed = !is_finite(first.position, 3 * bodies) || !is_finite(first.orientation, 4 * bodies) ||
                 !is_finite(first.velocity, 3 * bodies) || !is_finite(first.angular_velocity, 3 * bodies);
   State<const double> now = first;
+  interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {
+    pace.spend(500 * (bodies + contacts));
     const State<double> next = path.state(s);
     bool* const chosen = outcome.chosen[s];
     double* const gamma = path.gamma[s];

@@ -52,6 +52,7 @@ Termination Lemke::run(const double* M, const double* q, const Options& options)
   for (int i = 0; i < n_; ++i) row_variable_[i] = complement_column_[i] = i;
   const Termination end = kernels().lemke(tableau_, {M, options.unit, q, covering_.data(), perturbation_.data()},
                                           options.pivot_tolerance, options.tie_tolerance, options.max_pivots);
+  pace_.spend(tableau_.pivots * n_ * n_);
   if (end == Termination::kCandidate) read_solution();
   if (options.bounded) set_cover(options.cover);
   return end;

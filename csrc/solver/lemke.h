@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "interrupt/checkpoint.h"
 #include "linalg/aligned.h"
 #include "solver/kernels.h"
 #include "solver/termination.h"
@@ -65,6 +66,7 @@ class Lemke {
   std::vector<double> covering_, perturbation_;
   std::vector<double> values_;  // of all variables, w before z
   std::vector<unsigned char> basic_;
+  interrupt::Pace pace_;
 };
 
 }  // namespace lcp::solver

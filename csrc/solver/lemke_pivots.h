@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "interrupt/checkpoint.h"
 #include "simd/vectors.h"
 #include "solver/kernels.h"
 #include "solver/termination.h"
@@ -96,7 +97,9 @@ class LemkePivots {
     int c = n_;
     int entering = 2 * n_;
     int last_column = n_;
+    [[maybe_unused]] interrupt::Pace pace;
     for (std::int64_t pivots = 1;; ++pivots) {
+      if constexpr (!kInRegisters) pace.spend(n_ * stride_);
       prepare(r);
       const int left = row_variable[r];
       const int next = complement_column[r];

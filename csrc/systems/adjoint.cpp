@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "batch/elements.h"
+#include "interrupt/checkpoint.h"
 #include "lcs/blocks.h"
 
 namespace lcp::systems {
@@ -46,7 +47,9 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const Start<T
     adjoint.derivative_.adjoint(some, M, states + first * adjoint.n_, adjoint.g_z_.data(), adjoint.g_w_.data(),
                                 adjoint.t_.data());
   };
+  interrupt::Pace pace;
   for (std::int64_t s = steps - 1; s >= 0; --s) {
+    pace.spend(count * (n_ * n_ + 10));
     const BatchView<T> x = s == 0 ? start.x : lcs::step_of(walked.x_next, s - 1);
     const Step<T> step = {count, n_, start.parameters, start.D, x, lcs::step_of(start.u, s)};
     if (s == steps - 1 && system_.has_constant_matrix) {

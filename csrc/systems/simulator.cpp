@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "batch/elements.h"
+#include "interrupt/checkpoint.h"
 #include "lcs/blocks.h"
 
 namespace lcp::systems {
@@ -21,7 +22,9 @@ template <class T>
 void Simulator<T>::run_block(std::int64_t count, std::int64_t steps, const Start<T>& start, const lcs::Path<T>& to) {
   const StepKernels<T>& kernels = system_.kernels<T>();
   const bool shared_M = system_.has_constant_matrix && start.parameters.shared && start.D.shared;
+  interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {
+    pace.spend(count * (n_ * n_ + 10));
     const std::int64_t first = s * to.batch;
     const BatchView<T> x = s == 0 ? start.x : BatchView<T>{to.x_next + (first - to.batch) * system_.states, false};
     Step<T> step = {count, n_, start.parameters, start.D, x, lcs::step_of(start.u, s)};

@@ -15,6 +15,7 @@
 #include "lcp/identification/moving_horizon.h"
 #include "lcp/identification/particle_filter.h"
 #include "lcp/identification/uncertainty.h"
+#include "lcp/interrupt.h"
 #include "lcp/learning/bilevel_loss.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"

@@ -1,8 +1,8 @@
 """A differentiable linear-complementarity layer for PyTorch.
 
 The functions are the operators torch.ops.lcp.* with named results. They take any batch dimensions, work under autograd in
-both modes, torch.func and torch.compile, and raise an error for wrong shapes, dtypes or options before any work. Each
-element of a batch has a status of its own; see Status.
+both modes, torch.func and torch.compile, and raise an error for wrong shapes, dtypes or options before any work. Numbers, lists
+and arrays are taken for tensors. Each element of a batch has a status of its own; see Status. Ctrl-C ends a long call.
 
 physics has mechanical systems that are stepped in time, nn layers and models, losses those of learning an LCP, learning
 what data say of a model, identification the estimation of parameters and states. In a shell,  python -m torchlcp  says

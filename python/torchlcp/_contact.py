@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
+
+from torchlcp._arguments import TensorLike, as_tensors, call, of_each_contact, with_contacts
 
 __all__ = [
     "ContactCertificate",
@@ -71,15 +72,15 @@ class ContactParameters(NamedTuple):
 
 
 def solve_contact(
-    A: Tensor,
-    v_free: Tensor,
-    J: Tensor,
-    v_hat: Tensor,
-    R: Tensor,
-    mu: Tensor,
+    A: TensorLike,
+    v_free: TensorLike,
+    J: TensorLike,
+    v_hat: TensorLike,
+    R: TensorLike,
+    mu: TensorLike,
     *,
-    sizes: Tensor | None = None,
-    guess: Tensor | None = None,
+    sizes: TensorLike | None = None,
+    guess: TensorLike | None = None,
     tolerance: float | None = None,
     max_iterations: int | None = None,
 ) -> ContactSolution:
@@ -100,7 +101,7 @@ def solve_contact(
         v_hat: [..., 3 c], m/s, see contact_parameters.
         R: [..., 3 c], 1/kg, > 0, equal for both tangents of a contact. Where contacts are pressed against each other, so
             that gamma grows as 1 / R, R must be at least about 1e-12 of the diagonal of J A^-1 J'.
-        mu: [..., c], >= 0. All batch dimensions broadcast.
+        mu: [..., c], >= 0, or a number for all contacts. All batch dimensions broadcast.
         sizes: [...], int64, how many of the c contacts of each element exist, the first ones; see pad. Each element gets
             the bits, also of its gradient, that it would get alone. What the inputs hold beyond is not read; gamma and
             the gradients are 0 there. None: all.
@@ -113,13 +114,14 @@ def solve_contact(
         RuntimeError: a shape, dtype, device or option does not fit.
     """
     return ContactSolution(
-        *torch.ops.lcp.solve_contact(
+        *call(
+            "solve_contact",
             A,
             v_free,
             J,
             v_hat,
             R,
-            mu,
+            of_each_contact(mu, A, J),
             sizes=sizes,
             guess=guess,
             tolerance=tolerance,
@@ -129,15 +131,15 @@ def solve_contact(
 
 
 def certify_contact(
-    A: Tensor,
-    v_free: Tensor,
-    J: Tensor,
-    v_hat: Tensor,
-    R: Tensor,
-    mu: Tensor,
-    v: Tensor,
+    A: TensorLike,
+    v_free: TensorLike,
+    J: TensorLike,
+    v_hat: TensorLike,
+    R: TensorLike,
+    mu: TensorLike,
+    v: TensorLike,
     *,
-    sizes: Tensor | None = None,
+    sizes: TensorLike | None = None,
 ) -> ContactCertificate:
     """For each element of a batch: how accurately v solves the problem, and how well its gradient is defined.
 
@@ -151,10 +153,12 @@ def certify_contact(
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return ContactCertificate(*torch.ops.lcp.certify_contact(A, v_free, J, v_hat, R, mu, v, sizes=sizes))
+    return ContactCertificate(
+        *call("certify_contact", A, v_free, J, v_hat, R, of_each_contact(mu, A, J), v, sizes=sizes)
+    )
 
 
-def add_equality(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor) -> FreeMotion:
+def add_equality(A: TensorLike, v_free: TensorLike, J: TensorLike, v_hat: TensorLike, R: TensorLike) -> FreeMotion:
     """Adds constraints J v = v_hat of compliance R, such as joints, whose impulses have either sign, for solve_contact.
 
     Returns A + J' R^-1 J and (A + J' R^-1 J)^-1 (A v_free + J' R^-1 v_hat). Differentiable in all five, any number of
@@ -170,10 +174,10 @@ def add_equality(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor)
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return FreeMotion(*torch.ops.lcp.add_equality(A, v_free, J, v_hat, R))
+    return FreeMotion(*call("add_equality", A, v_free, J, v_hat, R))
 
 
-def equality_impulses(J: Tensor, v_hat: Tensor, R: Tensor, v: Tensor) -> Tensor:
+def equality_impulses(J: TensorLike, v_hat: TensorLike, R: TensorLike, v: TensorLike) -> Tensor:
     """gamma [..., e], N s: the impulses R^-1 (v_hat - J v) of the constraints that add_equality added.
 
     They act by J' beside the impulses of contacts. Differentiable in all four, any number of times.
@@ -185,11 +189,11 @@ def equality_impulses(J: Tensor, v_hat: Tensor, R: Tensor, v: Tensor) -> Tensor:
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    gamma: Tensor = torch.ops.lcp.equality_impulses(J, v_hat, R, v)
+    gamma: Tensor = call("equality_impulses", J, v_hat, R, v)
     return gamma
 
 
-def contact_dual(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor) -> ContactDual:
+def contact_dual(A: TensorLike, v_free: TensorLike, J: TensorLike, v_hat: TensorLike, R: TensorLike) -> ContactDual:
     """The dual of what solve_contact solves: min over gamma in the friction cones of gamma' H gamma / 2 + r' gamma.
 
     H = J A^-1 J' + R and r = J v_free - v_hat. The primal problem is to minimise |v - v_free|_A^2 / 2 +
@@ -202,14 +206,14 @@ def contact_dual(A: Tensor, v_free: Tensor, J: Tensor, v_hat: Tensor, R: Tensor)
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return ContactDual(*torch.ops.lcp.contact_dual(A, v_free, J, v_hat, R))
+    return ContactDual(*call("contact_dual", A, v_free, J, v_hat, R))
 
 
 def contact_parameters(
-    gap: Tensor,
-    stiffness: Tensor,
-    dissipation: Tensor,
-    delassus: Tensor,
+    gap: TensorLike,
+    stiffness: TensorLike,
+    dissipation: TensorLike,
+    delassus: TensorLike,
     dt: float,
     *,
     sigma: float = 1e-3,
@@ -224,7 +228,7 @@ def contact_parameters(
         gap: [..., c], m, at the beginning of the step, negative where bodies overlap.
         stiffness: [..., c], k, N/m.
         dissipation: [..., c], tau, s.
-        delassus: [..., c], w, 1/kg, see delassus_diagonal. All of them broadcast.
+        delassus: [..., c], w, 1/kg, see delassus_diagonal. All of them broadcast; a number is that of all contacts.
         dt: s, > 0.
         sigma: > 0; a contact that sticks creeps with the velocity sigma w times its impulse.
         beta: >= 0, see above.
@@ -232,12 +236,12 @@ def contact_parameters(
     Raises:
         RuntimeError: a shape, dtype, device or number does not fit.
     """
-    return ContactParameters(
-        *torch.ops.lcp.contact_parameters(gap, stiffness, dissipation, delassus, dt, sigma=sigma, beta=beta)
-    )
+    given = as_tensors(gap=gap, stiffness=stiffness, dissipation=dissipation, delassus=delassus)
+    contacts = next((x.shape[-1] for x in given if x.dim() > 0), 1)
+    return ContactParameters(*call("contact_parameters", *with_contacts(given, contacts), dt, sigma=sigma, beta=beta))
 
 
-def delassus_diagonal(A: Tensor, J: Tensor) -> Tensor:
+def delassus_diagonal(A: TensorLike, J: TensorLike) -> Tensor:
     """w [..., c], 1/kg: the mean of the diagonal of J_k A^-1 J_k', the inverse of the effective mass at contact k.
 
     Differentiable in both. NaN where A is not positive definite.
@@ -249,5 +253,5 @@ def delassus_diagonal(A: Tensor, J: Tensor) -> Tensor:
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    w: Tensor = torch.ops.lcp.delassus_diagonal(A, J)
+    w: Tensor = call("delassus_diagonal", A, J)
     return w

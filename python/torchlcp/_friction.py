@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
+
+from torchlcp._arguments import TensorLike, call, of_each_contact
 
 __all__ = [
     "FrictionCertificate",
@@ -64,14 +65,14 @@ class FrictionMotion(NamedTuple):
 
 
 def solve_friction(
-    A: Tensor,
-    v_free: Tensor,
-    J: Tensor,
-    b: Tensor,
-    mu: Tensor,
+    A: TensorLike,
+    v_free: TensorLike,
+    J: TensorLike,
+    b: TensorLike,
+    mu: TensorLike,
     *,
-    sizes: Tensor | None = None,
-    guess: Tensor | None = None,
+    sizes: TensorLike | None = None,
+    guess: TensorLike | None = None,
     kappa: float = 0.0,
     tolerance: float | None = None,
     max_iterations: int | None = None,
@@ -91,7 +92,7 @@ def solve_friction(
         J: [..., 3 c, n], for each contact the rows of its two tangents and its normal; c may be 0.
         b: [..., 3 c], m/s: (0, 0, gap / dt) lets a contact close its gap, (0, 0, e u_n) lets it bounce, where u_n is
             its normal velocity before the impact.
-        mu: [..., c], >= 0. All batch dimensions broadcast.
+        mu: [..., c], >= 0, or a number for all contacts. All batch dimensions broadcast.
         sizes: [...], int64, how many of the c contacts of each element exist, the first ones; see pad. Each element gets
             the bits, also of its gradient, that it would get alone. What the inputs hold beyond is not read; gamma and
             the gradients are 0 there. None: all.
@@ -99,20 +100,21 @@ def solve_friction(
         kappa: where > 0, the gradient is that of the nearby point where each contact has gamma_n u_n = kappa and
             gamma_t = -mu^2 gamma_n u_t / sqrt(u_n^2 + mu^2 |u_t|^2), or NaN where none is found; v and gamma stay exact.
             It is smooth, sees contacts that are not made yet, and has an error proportional to kappa. In J.
-        tolerance: bound on the violation of the law, a velocity relative to the largest |J v_free + b|. None: 1e-10 in float64,
-            1e-7 in float32.
+        tolerance: bound on the distance to impulses and velocities that obey the law, a velocity relative to the largest
+            |J v_free + b|, whatever mu is; it bounds the penetration. None: 1e-10 in float64, 1e-7 in float32.
         max_iterations: Newton steps that one element may take. None: no limit.
 
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
     return FrictionSolution(
-        *torch.ops.lcp.solve_friction(
+        *call(
+            "solve_friction",
             A,
             v_free,
             J,
             b,
-            mu,
+            of_each_contact(mu, A, J),
             sizes=sizes,
             guess=guess,
             kappa=kappa,
@@ -123,15 +125,15 @@ def solve_friction(
 
 
 def certify_friction(
-    A: Tensor,
-    v_free: Tensor,
-    J: Tensor,
-    b: Tensor,
-    mu: Tensor,
-    v: Tensor,
-    gamma: Tensor,
+    A: TensorLike,
+    v_free: TensorLike,
+    J: TensorLike,
+    b: TensorLike,
+    mu: TensorLike,
+    v: TensorLike,
+    gamma: TensorLike,
     *,
-    sizes: Tensor | None = None,
+    sizes: TensorLike | None = None,
 ) -> FrictionCertificate:
     """Certifies v, [..., n], and gamma, [..., 3 c], as a solution of solve_friction's problem, whoever found it.
 
@@ -145,11 +147,13 @@ def certify_friction(
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return FrictionCertificate(*torch.ops.lcp.certify_friction(A, v_free, J, b, mu, v, gamma, sizes=sizes))
+    return FrictionCertificate(
+        *call("certify_friction", A, v_free, J, b, of_each_contact(mu, A, J), v, gamma, sizes=sizes)
+    )
 
 
 def friction_problem(
-    A: Tensor, v_free: Tensor, J: Tensor, b: Tensor, mu: Tensor, directions: int = 4, angle: float = 0.0
+    A: TensorLike, v_free: TensorLike, J: TensorLike, b: TensorLike, mu: TensorLike, directions: int = 4, angle: float = 0.0
 ) -> FrictionProblem:
     """The contacts of solve_friction with a pyramid in place of each cone, as an LCP for solve.
 
@@ -167,11 +171,13 @@ def friction_problem(
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
-    return FrictionProblem(*torch.ops.lcp.friction_problem(A, v_free, J, b, mu, directions, angle))
+    return FrictionProblem(
+        *call("friction_problem", A, v_free, J, b, of_each_contact(mu, A, J), directions, angle)
+    )
 
 
 def friction_motion(
-    A: Tensor, v_free: Tensor, J: Tensor, z: Tensor, directions: int = 4, angle: float = 0.0
+    A: TensorLike, v_free: TensorLike, J: TensorLike, z: TensorLike, directions: int = 4, angle: float = 0.0
 ) -> FrictionMotion:
     """v and gamma of a solution z, [..., f], of the friction_problem of A, v_free and J.
 
@@ -183,4 +189,4 @@ def friction_motion(
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
-    return FrictionMotion(*torch.ops.lcp.friction_motion(A, v_free, J, z, directions, angle))
+    return FrictionMotion(*call("friction_motion", A, v_free, J, z, directions, angle))

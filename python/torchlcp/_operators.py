@@ -3,8 +3,9 @@
 import enum
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
+
+from torchlcp._arguments import TensorLike, call
 
 __all__ = [
     "Certificate",
@@ -92,11 +93,11 @@ class DirectionalDerivative(NamedTuple):
 
 
 def solve(
-    M: Tensor,
-    q: Tensor,
+    M: TensorLike,
+    q: TensorLike,
     *,
-    sizes: Tensor | None = None,
-    guess: Tensor | None = None,
+    sizes: TensorLike | None = None,
+    guess: TensorLike | None = None,
     method: str = "auto",
     ties: str = "inactive",
     kappa: float = 0.0,
@@ -131,7 +132,8 @@ def solve(
         RuntimeError: a shape, dtype, device or option does not fit.
     """
     return Solution(
-        *torch.ops.lcp.solve(
+        *call(
+            "solve",
             M,
             q,
             sizes=sizes,
@@ -146,14 +148,14 @@ def solve(
 
 
 def solve_mixed(
-    A: Tensor,
-    B: Tensor,
-    C: Tensor,
-    M: Tensor,
-    p: Tensor,
-    q: Tensor,
+    A: TensorLike,
+    B: TensorLike,
+    C: TensorLike,
+    M: TensorLike,
+    p: TensorLike,
+    q: TensorLike,
     *,
-    guess: Tensor | None = None,
+    guess: TensorLike | None = None,
     method: str = "auto",
     ties: str = "inactive",
     kappa: float = 0.0,
@@ -178,7 +180,8 @@ def solve_mixed(
         RuntimeError: a shape, dtype, device or option does not fit.
     """
     return MixedSolution(
-        *torch.ops.lcp.solve_mixed(
+        *call(
+            "solve_mixed",
             A,
             B,
             C,
@@ -196,7 +199,7 @@ def solve_mixed(
 
 
 def certify(
-    M: Tensor, q: Tensor, z: Tensor, *, sizes: Tensor | None = None, tolerance: float | None = None
+    M: TensorLike, q: TensorLike, z: TensorLike, *, sizes: TensorLike | None = None, tolerance: float | None = None
 ) -> Certificate:
     """For each element of a batch: how accurate z is as a solution, and how well its gradient is defined.
 
@@ -214,10 +217,10 @@ def certify(
     Raises:
         RuntimeError: a shape, dtype, device or the tolerance does not fit.
     """
-    return Certificate(*torch.ops.lcp.certify(M, q, z, sizes=sizes, tolerance=tolerance))
+    return Certificate(*call("certify", M, q, z, sizes=sizes, tolerance=tolerance))
 
 
-def directional_derivative(M: Tensor, q: Tensor, z: Tensor, dM: Tensor, dq: Tensor) -> DirectionalDerivative:
+def directional_derivative(M: TensorLike, q: TensorLike, z: TensorLike, dM: TensorLike, dq: TensorLike) -> DirectionalDerivative:
     """The one-sided derivative lim (z(M + t dM, q + t dq) - z(M, q)) / t for t -> 0+, and that of w; exact at ties.
 
     Pairs with z_i > 0 keep dw_i = 0, pairs with w_i > 0 keep dz_i = 0, and ties solve 0 <= dz_i perp dw_i >= 0: an LCP
@@ -234,10 +237,10 @@ def directional_derivative(M: Tensor, q: Tensor, z: Tensor, dM: Tensor, dq: Tens
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return DirectionalDerivative(*torch.ops.lcp.directional_derivative(M, q, z, dM, dq))
+    return DirectionalDerivative(*call("directional_derivative", M, q, z, dM, dq))
 
 
-def gradient_radius(M: Tensor, q: Tensor, z: Tensor, dq: Tensor) -> Tensor:
+def gradient_radius(M: TensorLike, q: TensorLike, z: TensorLike, dq: TensorLike) -> Tensor:
     """The largest t up to which the active set of the solution at q + t dq stays the same, so that z is affine in t.
 
     Returns [...]: infinity where the active set never changes, NaN where z has a NaN. It is one ratio test of the parametric
@@ -252,5 +255,5 @@ def gradient_radius(M: Tensor, q: Tensor, z: Tensor, dq: Tensor) -> Tensor:
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    radius: Tensor = torch.ops.lcp.gradient_radius(M, q, z, dq)
+    radius: Tensor = call("gradient_radius", M, q, z, dq)
     return radius

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
+
+from torchlcp._arguments import TensorLike, call
 
 __all__ = ["PaddedBatch", "pad", "unpad"]
 
@@ -32,10 +33,10 @@ def pad(tensors: Sequence[Tensor], dims: int, *, diagonal: float = 0.0) -> Padde
     Raises:
         RuntimeError: there are no tensors, or a shape, dtype or device does not fit.
     """
-    return PaddedBatch(*torch.ops.lcp.pad(tensors, dims, diagonal=diagonal))
+    return PaddedBatch(*call("pad", tensors, dims, diagonal=diagonal))
 
 
-def unpad(x: Tensor, sizes: Tensor) -> list[Tensor]:
+def unpad(x: TensorLike, sizes: TensorLike) -> list[Tensor]:
     """The first sizes[b] entries of each row of x, in row-major order. Differentiable.
 
     Args:
@@ -45,5 +46,5 @@ def unpad(x: Tensor, sizes: Tensor) -> list[Tensor]:
     Raises:
         RuntimeError: a shape or dtype does not fit, or a size is not in 0..n.
     """
-    parts: list[Tensor] = torch.ops.lcp.unpad(x, sizes)
+    parts: list[Tensor] = call("unpad", x, sizes)
     return parts

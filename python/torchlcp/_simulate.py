@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
+
+from torchlcp._arguments import TensorLike, call
 
 __all__ = ["Rollout", "simulate_lcs"]
 
@@ -23,17 +24,17 @@ class Rollout(NamedTuple):
 
 
 def simulate_lcs(
-    A: Tensor,
-    B: Tensor,
-    D: Tensor,
-    G: Tensor,
-    d: Tensor,
-    E: Tensor,
-    H: Tensor,
-    M: Tensor,
-    q: Tensor,
-    x: Tensor,
-    u: Tensor,
+    A: TensorLike,
+    B: TensorLike,
+    D: TensorLike,
+    G: TensorLike,
+    d: TensorLike,
+    E: TensorLike,
+    H: TensorLike,
+    M: TensorLike,
+    q: TensorLike,
+    x: TensorLike,
+    u: TensorLike,
     *,
     cone: Sequence[int] | None = None,
     ties: str = "inactive",
@@ -74,5 +75,5 @@ def simulate_lcs(
         RuntimeError: a shape, dtype, device or option does not fit.
     """
     return Rollout(
-        *torch.ops.lcp.simulate_lcs(A, B, D, G, d, E, H, M, q, x, u, cone=cone, ties=ties, tolerance=tolerance)
+        *call("simulate_lcs", A, B, D, G, d, E, H, M, q, x, u, cone=cone, ties=ties, tolerance=tolerance)
     )

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from torchlcp._arguments import TensorLike, call
+
 __all__ = [
     "LeastSquares",
     "LeastSquaresStatus",
@@ -157,7 +159,7 @@ def _of_one(function: Residuals) -> Callable[[list[Tensor], int], list[Tensor]]:
     return lambda tensors, step: [function(*tensors)]
 
 
-def linearize(residuals: Residuals, theta: Tensor) -> Linearization:
+def linearize(residuals: Residuals, theta: TensorLike) -> Linearization:
     """Residuals and their Jacobian, by forward-mode differentiation in all parameters of all problems at the same time.
 
     Args:
@@ -170,13 +172,13 @@ def linearize(residuals: Residuals, theta: Tensor) -> Linearization:
             of forward mode. Errors of residuals are passed on.
     """
     with _numbered(_of_one(residuals)) as (function,):
-        return Linearization(*torch.ops.lcp._linearize(function, theta))
+        return Linearization(*call("_linearize", function, theta))
 
 
 def _least_squares(
     function: Callable[[list[Tensor], int], list[Tensor]],
     linearized: bool,
-    start: Tensor,
+    start: TensorLike,
     observer: Observer | None,
     options: dict[str, Any],
 ) -> LeastSquares:
@@ -187,17 +189,17 @@ def _least_squares(
 
     with _numbered(function, observe) as (number, observing):
         options["observer"] = None if observer is None else observing
-        return LeastSquares(*torch.ops.lcp._least_squares(number, linearized, start, **options))
+        return LeastSquares(*call("_least_squares", number, linearized, start, **options))
 
 
 def least_squares(
     residuals: Residuals,
-    start: Tensor,
+    start: TensorLike,
     *,
     max_iterations: int = 100,
     tolerance: float = 1e-8,
     least_curvature: float = 0.0,
-    lower: Tensor | None = None,
+    lower: TensorLike | None = None,
     observer: Observer | None = None,
 ) -> LeastSquares:
     """The Levenberg-Marquardt method for a batch of small nonlinear least-squares problems.
@@ -233,12 +235,12 @@ def least_squares(
 
 def least_squares_of_linearized(
     linearized: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
-    start: Tensor,
+    start: TensorLike,
     *,
     max_iterations: int = 100,
     tolerance: float = 1e-8,
     least_curvature: float = 0.0,
-    lower: Tensor | None = None,
+    lower: TensorLike | None = None,
     observer: Observer | None = None,
 ) -> LeastSquares:
     """As least_squares, for residuals that are evaluated with their Jacobian, of those problems only that have not ended.
@@ -260,8 +262,8 @@ def least_squares_of_linearized(
 def moving_horizon(
     propagate: Callable[[Tensor, Tensor], Tensor],
     residuals: Callable[[Tensor, int], Tensor],
-    mean: Tensor,
-    deviation: Tensor,
+    mean: TensorLike,
+    deviation: TensorLike,
     steps: int,
     *,
     window: int = 10,
@@ -297,7 +299,8 @@ def moving_horizon(
     of_noise: Callable[[list[Tensor], int], list[Tensor]] = lambda tensors, step: [propagate(*tensors)]
     with _numbered(of_noise, of_step) as numbers:
         return MovingHorizon(
-            *torch.ops.lcp._moving_horizon(
+            *call(
+                "_moving_horizon",
                 *numbers, mean, deviation, steps, window=window, noises=noises, max_iterations=max_iterations
             )
         )
@@ -306,11 +309,11 @@ def moving_horizon(
 def particle_filter(
     propagate: Callable[[Tensor], Tensor],
     log_likelihood: Callable[[Tensor, int], Tensor],
-    start: Tensor,
+    start: TensorLike,
     steps: int,
     generator: torch.Generator | None = None,
     *,
-    roughening: Tensor | None = None,
+    roughening: TensorLike | None = None,
 ) -> ParticleFilter:
     """The bootstrap particle filter of b tracks.
 
@@ -335,11 +338,11 @@ def particle_filter(
     of_step: Callable[[list[Tensor], int], list[Tensor]] = lambda tensors, step: [log_likelihood(tensors[0], step)]
     with _numbered(_of_one(propagate), of_step) as numbers:
         return ParticleFilter(
-            *torch.ops.lcp._particle_filter(*numbers, start, steps, generator, roughening=roughening)
+            *call("_particle_filter", *numbers, start, steps, generator, roughening=roughening)
         )
 
 
-def uncertainty(jacobian: Tensor, noise: Tensor) -> Uncertainty:
+def uncertainty(jacobian: TensorLike, noise: TensorLike) -> Uncertainty:
     """The covariance of estimates for independent errors of equal standard deviation, to first order.
 
     noise^2 (J'J)^-1, the inverse of the Gauss-Newton Hessian. A combination whose effect is below 1e-10 of the largest,
@@ -354,4 +357,4 @@ def uncertainty(jacobian: Tensor, noise: Tensor) -> Uncertainty:
     Raises:
         RuntimeError: a shape or dtype does not fit.
     """
-    return Uncertainty(*torch.ops.lcp._uncertainty(jacobian, noise))
+    return Uncertainty(*call("_uncertainty", jacobian, noise))

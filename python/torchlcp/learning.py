@@ -5,8 +5,9 @@ The losses of learning are in torchlcp.losses.
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
+
+from torchlcp._arguments import TensorLike, call
 
 __all__ = ["Identifiability", "MarkovChain", "identifiability", "log_likelihood", "predicted_states"]
 
@@ -35,7 +36,7 @@ class MarkovChain(NamedTuple):
     log_transition: Tensor
 
 
-def identifiability(features: Tensor) -> Identifiability:
+def identifiability(features: TensorLike) -> Identifiability:
     """Which parameters the data of the linear fit y = features . parameters determine, without a gradient.
 
     The features are scaled to unit columns before the singular values are compared; a singular value below 1e-10 of the
@@ -47,10 +48,10 @@ def identifiability(features: Tensor) -> Identifiability:
     Raises:
         RuntimeError: a shape or dtype does not fit.
     """
-    return Identifiability(*torch.ops.lcp._identifiability(features))
+    return Identifiability(*call("_identifiability", features))
 
 
-def log_likelihood(chain: MarkovChain, log_observation: Tensor) -> Tensor:
+def log_likelihood(chain: MarkovChain, log_observation: TensorLike) -> Tensor:
     """log p(observations) of a chain of hidden states, [...], by the forward recursion.
 
     It is differentiable in all tensors; its derivative in log_observation is the probability of each state at each step,
@@ -66,14 +67,14 @@ def log_likelihood(chain: MarkovChain, log_observation: Tensor) -> Tensor:
     Raises:
         RuntimeError: a shape does not fit.
     """
-    likelihood: Tensor = torch.ops.lcp._chain_log_likelihood(*chain, log_observation)
+    likelihood: Tensor = call("_chain_log_likelihood", *chain, log_observation)
     return likelihood
 
 
-def predicted_states(chain: MarkovChain, log_observation: Tensor) -> Tensor:
+def predicted_states(chain: MarkovChain, log_observation: TensorLike) -> Tensor:
     """The probability of each state at each step, given the observations of the steps before it, [..., steps, s].
 
     The arguments are those of log_likelihood.
     """
-    states: Tensor = torch.ops.lcp._chain_predicted_states(*chain, log_observation)
+    states: Tensor = call("_chain_predicted_states", *chain, log_observation)
     return states

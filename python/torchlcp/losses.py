@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
+
+from torchlcp._arguments import TensorLike, call
 
 __all__ = ["BilevelLoss", "DirectLoss", "PenaltyLoss", "bilevel_loss", "direct_loss", "penalty_loss"]
 
@@ -43,10 +44,10 @@ class PenaltyLoss(NamedTuple):
 
 
 def bilevel_loss(
-    G: Tensor,
-    f: Tensor,
-    B: Tensor,
-    beta: Tensor,
+    G: TensorLike,
+    f: TensorLike,
+    B: TensorLike,
+    beta: TensorLike,
     *,
     prediction: float = 1.0,
     complementarity: float = 1.0,
@@ -79,16 +80,17 @@ def bilevel_loss(
         RuntimeError: a shape does not fit, or a weight is out of its range.
     """
     return BilevelLoss(
-        *torch.ops.lcp._bilevel_loss(
+        *call(
+            "_bilevel_loss",
             G, f, B, beta, prediction=prediction, complementarity=complementarity, violation=violation, hard=hard
         )
     )
 
 
 def direct_loss(
-    h: Tensor,
-    target: Tensor,
-    forces: Tensor,
+    h: TensorLike,
+    target: TensorLike,
+    forces: TensorLike,
     *,
     relu: bool = False,
     prediction: float = 1.0,
@@ -116,7 +118,8 @@ def direct_loss(
         RuntimeError: a shape or dtype does not fit.
     """
     return DirectLoss(
-        *torch.ops.lcp._direct_loss(
+        *call(
+            "_direct_loss",
             h,
             target,
             forces,
@@ -131,9 +134,9 @@ def direct_loss(
 
 
 def penalty_loss(
-    G: Tensor,
-    f: Tensor,
-    z: Tensor,
+    G: TensorLike,
+    f: TensorLike,
+    z: TensorLike,
     *,
     complementarity: float = 1.0,
     nonnegativity: float = 1.0,
@@ -157,7 +160,8 @@ def penalty_loss(
         RuntimeError: a shape or dtype does not fit.
     """
     return PenaltyLoss(
-        *torch.ops.lcp._penalty_loss(
+        *call(
+            "_penalty_loss",
             G, f, z, complementarity=complementarity, nonnegativity=nonnegativity, squared=squared
         )
     )

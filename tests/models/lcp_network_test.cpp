@@ -260,5 +260,19 @@ TEST(LcpNetworkTest, NamesWhatIsWrong) {
             "lcp::nn::LcpNetwork(inputs=2, outputs=1, unknowns=2, f=absent, G=constant, q=affine, hidden=8)");
 }
 
+TEST(LcpNetworkTest, IsCloned) {
+  for (const LcpNetworkOptions& options : kinds()) {
+    LcpNetwork network(options);
+    network->set_theta(network->random(1, generator())[0]);
+    network->output_unit.fill_(2);
+    const auto copy = std::dynamic_pointer_cast<LcpNetworkImpl>(network->clone());
+    const Tensor x = states(5, 3);
+    EXPECT_TRUE(torch::equal(copy->forward(x), network->forward(x)));
+    const Tensor before = network->theta().clone();
+    copy->set_theta(torch::zeros_like(before));
+    EXPECT_TRUE(torch::equal(network->theta(), before));
+  }
+}
+
 }  // namespace
 }  // namespace lcp::nn

@@ -271,6 +271,58 @@ TEST_F(RigidMotionTest, ABallBouncesToTheSquareOfTheRestitution) {
   }
 }
 
+TEST_F(RigidMotionTest, ABoxStaysOnTheFloorWithFrictionOfAnySize) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double mu : {0.5, 1e4, 1e9, 1e12, kInfinity}) {
+    RigidState start = pose({0, 0, 0.0502});
+    start.velocity = numbers({0.3, 0.1, 0}).view({1, 3});
+    for (const bool turns : {false, true}) {
+      if (turns) start.angular_velocity = numbers({0.2, 0.1, 0.5}).view({1, 3});
+      const RigidSolution end = simulate(start, no_forces(200), scene_of({cube()}, 0.005, mu));
+      EXPECT_TRUE(everywhere(end.status == 0)) << mu;
+      EXPECT_GE(value(end.next.position.select(-1, 2).min()), 0.05 - 1e-4) << mu;
+      EXPECT_LE(largest(end.next.velocity[-1]) + largest(end.next.angular_velocity[-1]), 1e-6) << mu;
+    }
+  }
+}
+
+// Balls that touch in a row, hit by another one, without gravity.
+struct Row {
+  RigidScene scene = scene_of({}, 1e-3, 0);
+  RigidState state = pose({0, 0, 0});
+
+  Row(std::int64_t count, double restitution) {
+    std::vector<double> positions, speeds(3 * static_cast<std::size_t>(count), 0.0);
+    for (std::int64_t b = 0; b < count; ++b) {
+      scene.bodies.push_back(RigidBody::ball(1, 0.05));
+      positions.insert(positions.end(), {b == 0 ? -0.1 : 0.1 * static_cast<double>(b), 0, 0});
+    }
+    speeds[0] = 1;
+    scene.planes.clear();
+    scene.gravity = numbers({0, 0, 0});
+    scene.restitution = numbers({restitution});
+    state = RigidState::at_rest(numbers(positions).view({count, 3}));
+    state.velocity = numbers(speeds).view({count, 3});
+  }
+};
+
+TEST_F(RigidMotionTest, ARowOfBallsIsSolvedAtEverySpeed) {
+  for (const double e : {0.0, 0.5, 0.9, 1.0}) {
+    const Row row(6, e);
+    const RigidSolution still = simulate(row.state, no_forces(600, 6), row.scene);
+    EXPECT_TRUE(everywhere(still.status == 0)) << e;
+    EXPECT_NEAR(value(still.next.velocity[-1].select(-1, 0).sum()), 1, 1e-12) << e;
+    for (const double speed : {0.4, 30.0}) {
+      RigidState moving = row.state;
+      moving.velocity = moving.velocity + numbers({speed, -2 * speed, 0.3 * speed});
+      const RigidSolution end = simulate(moving, no_forces(600, 6), row.scene);
+      EXPECT_TRUE(everywhere(end.status == 0)) << e << ' ' << speed;
+      EXPECT_LE(largest(end.next.velocity - numbers({speed, -2 * speed, 0.3 * speed}) - still.next.velocity), 1e-6)
+          << e << ' ' << speed;
+    }
+  }
+}
+
 TEST_F(RigidMotionTest, AnImpactIsTheSameInEveryUnitOfLength) {
   for (const auto formulation : kRigid) {
     constexpr double kForce = 100, kStep = 0.005, kGap = 1e-3, kRestitution = 0.5;

@@ -8,7 +8,6 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 import typing
 
 import pytest
@@ -479,12 +478,10 @@ def test_a_programs_children_end_with_it(sleepers, program, flags, how):
     process = start(sleepers, sleepers, program, *flags, "--out", "out", "--quiet")
     wait_until(lambda: children(process.pid), process)
     (child,) = children(process.pid)
-    begin = time.monotonic()
     process.send_signal(how)
     try:
-        process.wait(timeout=10)
-        wait_until(lambda: not runs_on(child) or time.monotonic() > begin + 10)
-        assert not runs_on(child)
+        process.wait(timeout=60)
+        wait_until(lambda: not runs_on(child))
     finally:
         for one in (process.pid, child):
             if runs_on(one):

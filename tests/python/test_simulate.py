@@ -371,7 +371,7 @@ def test_rigid_bodies(simulate, tmp_path, system, formulation):
     compliant = formulation == "compliant"
     assert metrics["max_penetration"] < 1e-3
     # Friction, dampers and impacts take energy.
-    assert metrics["max_energy_gain"] < 1e-9 and metrics["energy_last"] <= metrics["energy_first"]
+    assert metrics["max_energy_gain"] < 1e-9 and metrics["energy_last"] <= metrics["energy_first"] * (1 + 1e-12)
     if system == "cube":
         assert metrics["energy_last"] == pytest.approx(9.81 * 0.05, abs=1e-3)  # it lies on a face
         assert metrics["sticking_fraction"] > 0.3

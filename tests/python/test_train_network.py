@@ -229,11 +229,10 @@ def test_a_time_limit_ends_the_search(train):
     assert metrics["rounds"] == 1 and metrics["stopped_by_time"]
 
 
-def test_a_time_limit_ends_a_round(train, tmp_path):
-    """The first round of this search would take a minute."""
+def test_a_time_limit_ends_a_round(train):
+    """The first round of this search would take a minute; search_test.cpp tests that one is hurried."""
     metrics = train("--system", "stribeck", "--q", "network", "--seconds", 1, *FAST)
-    assert metrics["stopped_by_time"] and metrics["heldout_rmse"] < 1
-    assert json.loads((tmp_path / "out" / "times.json").read_text())["search_seconds"] < 30
+    assert metrics["rounds"] == 1 and metrics["stopped_by_time"] and metrics["heldout_rmse"] < 1
 
 
 def test_float32(train, library, tmp_path):

@@ -25,7 +25,6 @@ def test_says_what_is_installed_and_that_it_works():
     assert library == f"library: {program.LIBRARY}" and program.LIBRARY.exists()
     assert (instruction_set, threads) == ("instruction set: portable", "threads: 1")
     assert len(parts) == len(program.PARTS) and all(": ok (" in part for part in parts)
-    assert sum(float(part.split("(")[1].split()[0]) for part in parts) < 5
 
 
 def test_says_only_what_is_installed():

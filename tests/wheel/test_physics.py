@@ -74,6 +74,8 @@ def test_differentiates_in_state_inputs_and_parameters(name, options):
             return system.simulate(tuple(start) if nested else start[0], u, **options)
 
     tensors = [x.clone().requires_grad_() for x in tensors]
+    # Not at the end of a range, beyond which differences would go.
+    parameters = [torch.where(x.detach() == 0, 1e-3, x.detach()).requires_grad_() for x in parameters]
 
     def value(*x):
         results = function(x[: len(tensors)], made(*x[len(tensors) :]))
@@ -147,6 +149,101 @@ def test_options_of_the_solver_are_passed_on(name):
 def test_numbers_out_of_their_range_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+# Of each system the parameters as tensors, and values that are out of their range.
+OUT_OF_RANGE = [
+    (name, key, bad, options)
+    for name, options in formulations
+    if name != "scene" and options.get("stabilization") != "position"
+    for key, value in SYSTEMS[name][0]._parts()
+    if isinstance(value, torch.Tensor) and key not in ("supports", "com_height")
+    and not (key == "restitution" and options.get("stabilization") != "velocity")
+    for bad in ((-0.3, 1.5, math.nan) if key == "restitution" else (-0.3, math.nan))
+]
+
+
+@pytest.mark.parametrize("name, key, bad, options", OUT_OF_RANGE, ids=str)
+@pytest.mark.parametrize("way", ["walk", "steps", "map"])
+def test_tensors_out_of_their_range_have_a_status(name, key, bad, options, way):
+    """Each element by itself, whether it moves freely or in contact."""
+    system, arguments, _ = SYSTEMS[name]
+    names = [k for k, value in system._parts() if isinstance(value, torch.Tensor)]
+    made, values = with_tensors(system, options)
+    names = [k for k in names if not (k == "restitution" and len(names) > len(values))]
+    solver = {} if way != "steps" or name in ("particle", "block") else {"method": "lemke"}
+
+    def status(x):
+        parameters = [x if k == key else value.detach() for k, value in zip(names, values, strict=True)]
+        return made(*parameters).simulate(*arguments, **options, **solver).status
+
+    good = dict(system._parts())[key]
+    both = torch.stack([good, torch.full_like(good, bad)])
+    if way == "map":
+        found = torch.func.vmap(status)(both)
+        assert (found[0] == status(good)).all() and (found[1] == Status.BAD_INPUT).all()
+    else:
+        assert (status(torch.full_like(good, bad)) == Status.BAD_INPUT).all()
+        found = status(both.view(2, *[1] * (status(good).dim() - 1)))
+        assert (found[:, 0] == status(good)).all() and (found[:, 1] == Status.BAD_INPUT).all()
+
+
+def scene_with(height=0.1, **parts):
+    """A box at the height of its lowest corners, m."""
+    given = {"mu": numbers(0.3), "restitution": numbers(0.5), "stiffness": numbers(1e4), "dissipation": numbers(0.01), **parts}
+    of_body = {key: given.pop(key) for key in ("mass", "radii", "drag") if key in given}
+    plane = given.pop("plane", physics.Plane.inclined())
+    box = RigidBody.box(1.0, (0.2, 0.2, 0.2))
+    scene = RigidScene([RigidBody(**{**vars(box), **of_body})], [plane], dt=0.01, **given)
+    return scene, physics.RigidState.at_rest(numbers(0, 0, 0.1 + height).view(1, 3))
+
+
+BAD_PARTS = [
+    ("mu", -0.3), ("mu", math.nan), ("restitution", -0.1), ("restitution", 1.5), ("mass", -1.0), ("mass", 0.0),
+    ("radii", -0.1), ("drag", -1.0), ("stiffness", -1.0), ("stiffness", 0.0), ("dissipation", -1.0),
+]
+
+
+@pytest.mark.parametrize("key, bad", BAD_PARTS)
+@pytest.mark.parametrize("height", [0.0, 1.0], ids=["in contact", "in flight"])
+@pytest.mark.parametrize("options", [{}, {"formulation": "polyhedral"}, {"formulation": "compliant"}, {"kappa": 1e-4}], ids=str)
+def test_scenes_with_numbers_out_of_their_range_have_a_status(key, bad, height, options):
+    compliant = options.get("formulation") == "compliant"
+    if (compliant and key == "restitution") or (not compliant and key in ("stiffness", "dissipation")):
+        return  # it is not used
+    good = {"mu": 0.3, "restitution": 0.5, "mass": 1.0, "radii": 0.0, "drag": 0.0, "stiffness": 1e4, "dissipation": 0.01}[key]
+    value = numbers(good, bad) if key in ("mass", "drag") else numbers(good, bad).view(2, 1)
+    if key == "radii":
+        value = value.expand(2, 8)
+    u = torch.zeros(2, 1, 6).double()
+    scene, state = scene_with(height, **{key: value})
+    found = scene.simulate(state, u, **options)
+    assert (found.status == torch.tensor([Status.SOLVED, Status.BAD_INPUT])).all()
+    assert found.position_next[:, 1].isnan().all()
+    scene, state = scene_with(height, **{key: value[0]})
+    torch.testing.assert_close(found.position_next[:, 0], scene.simulate(state, u, **options).position_next)
+    mapped = torch.func.vmap(lambda x: scene_with(height, **{key: x})[0].simulate(state, u, **options).status)(value)
+    assert (mapped == found.status.T).all()
+
+
+def test_no_friction_limit_is_allowed():
+    scene, state = scene_with(1.0, mu=numbers(math.inf))
+    assert scene.step(state, torch.zeros(1, 6).double()).status == Status.SOLVED
+    assert RigidScene([], [], dt=0.1, mu=math.inf).mu.tolist() == [math.inf]
+
+
+@pytest.mark.parametrize("normal", [(0, 0, 2), (0.707, 0, 0.707), (0, 0, 0), (0, 0, math.nan)])
+def test_normals_of_another_length_are_refused(normal):
+    plane = physics.Plane(normal, 0.0)
+    scene, state = scene_with(1.0, plane=plane)
+    u = torch.zeros(1, 6).double()
+    with pytest.raises(RuntimeError, match="the normal of a plane must have length 1; got"):
+        scene.step(state, u)
+    two = torch.stack([numbers(0, 0, 1), numbers(*normal)])
+    with pytest.raises(RuntimeError, match="the normal of a plane must have length 1; got"):
+        torch.func.vmap(lambda n: scene_with(1.0, plane=physics.Plane(n, numbers(0)[0]))[0].step(state, u).status)(two)
+    for accepted in ((0.6, 0, 0.8), (0.7071, 0, 0.7071), (-1, 0, 0)):
+        assert scene_with(3.0, plane=physics.Plane(accepted, -2.0))[0].step(state, u).status == Status.SOLVED
 
 
 OPERATORS = {

@@ -127,3 +127,32 @@ def test_a_body_free_of_torques_keeps_its_energy_and_momentum():
     assert L_after.norm().item() == pytest.approx(L.norm().item(), rel=1e-12)
     middle = (omega + after) / 2
     torch.testing.assert_close(inertia @ (after - omega) / 0.1, torch.linalg.cross(inertia @ middle, middle))
+
+
+@pytest.mark.parametrize("formulation", ["exact_cone", "polyhedral"])
+@pytest.mark.parametrize("mu", [0.0, [0.0, 0.3] * 4], ids=["smooth", "mixed"])
+def test_smoothed_contact_without_friction_has_the_gradient_of_a_little_friction(formulation, mu):
+    """In the state; in mu it is 0 there, since the friction may act along any direction."""
+    start = RigidState.at_rest(numbers(0, 0, 0.06).view(1, 3))
+    u = numbers(1, 0, 0, 0, 0.1, 0).view(1, 1, 6).expand(3, 1, 6)
+
+    def gradient(mu):
+        scene = RigidScene([RigidBody.box(1.0, (0.2, 0.2, 0.1))], [Plane.inclined()], dt=0.01, mu=mu)
+        velocity = numbers(0.5, 0, -2).view(1, 3).requires_grad_()
+        state = start._replace(velocity=velocity)
+        found = scene.simulate(state, u, formulation=formulation, kappa=1e-4)
+        return torch.autograd.grad(found.position_next[-1, 0].sum() + found.velocity_next[-1, 0].sum(), velocity)[0]
+
+    found = gradient(mu)
+    little = gradient([max(x, 1e-3) for x in mu] if isinstance(mu, list) else 1e-3)
+    assert found.isfinite().all() and found.abs().max() > 0.1
+    torch.testing.assert_close(found, little, rtol=0.02, atol=0.02)
+
+
+def test_a_box_that_begins_in_the_ground_leaves_it_as_the_share_of_stabilization_says():
+    """Its velocity stays: depth / dt for a share of 1."""
+    scene = RigidScene([RigidBody.box(1.0, (0.1, 0.1, 0.1))], [Plane.inclined()], dt=0.01, mu=0.3)
+    deep, u = RigidState.at_rest(numbers(0, 0, 0.0).view(1, 3)), torch.zeros(1, 6).double()
+    for share in (0.0, 0.1, 1.0):
+        step = scene.step(deep, u, stabilization=share)
+        assert step.velocity_next[0, 2].item() == pytest.approx(share * 0.05 / 0.01, abs=1e-9)

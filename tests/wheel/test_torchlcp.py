@@ -171,10 +171,12 @@ def test_a_function_is_one_call_with_every_argument(monkeypatch, name):
     monkeypatch.setattr(torch.ops.lcp, name, record, raising=False)
     function = getattr(torchlcp, name)
     parameters = inspect.signature(function).parameters.values()
-    positional = tuple(object() for x in parameters if x.kind is x.POSITIONAL_OR_KEYWORD)
-    keywords = {x.name: object() for x in parameters if x.kind is x.KEYWORD_ONLY}
+    positional = tuple(torch.ones(3, 3) for x in parameters if x.kind is x.POSITIONAL_OR_KEYWORD)
+    keywords = {x.name: torch.ones(3) for x in parameters if x.kind is x.KEYWORD_ONLY}
     returned = function(*positional, **keywords)
-    assert calls == [(positional, keywords)]
+    ((arguments, options),) = calls
+    assert list(map(id, arguments)) == list(map(id, positional))
+    assert {key: id(x) for key, x in options.items()} == {key: id(x) for key, x in keywords.items()}
     assert returned == outputs and (result is None or type(returned) is result)
 
 
@@ -287,9 +289,10 @@ def test_the_layer_passes_its_options_on(monkeypatch):
     monkeypatch.setattr(torch.ops.lcp, "solve", record)
     options = {"method": "lemke", "ties": "midpoint", "kappa": 1e-3, "tolerance": 1e-6, "max_pivots": 7}
     layer = LCP(**options)
-    given = [{"sizes": None, "guess": None}, {"sizes": "sizes", "guess": "guess"}]
-    assert layer("M", "q") == layer("M", "q", **given[1]) == Solution(*"zws")
-    assert calls == [(("M", "q"), {**inputs, **options}) for inputs in given]
+    M, q, sizes, guess = (torch.tensor(float(k)) for k in range(4))
+    given = [{"sizes": None, "guess": None}, {"sizes": sizes, "guess": guess}]
+    assert layer(M, q) == layer(M, q, **given[1]) == Solution(*"zws")
+    assert calls == [((M, q), {**inputs, **options}) for inputs in given]
 
 
 @pytest.mark.parametrize("options", [{}, {"method": "lemke", "tolerance": 1e-6, "max_pivots": 7}])
@@ -318,6 +321,9 @@ def python(code):
     return result.stderr.splitlines()[-1]
 
 
+SOLVES = "print(torchlcp.solve(torch.tensor([[2.0]]), torch.tensor([-3.0])).z)"
+
+
 def test_another_minor_version_of_torch_is_refused():
     message = python("import torch; torch.__version__ = '2.99.1+cu130'; import torchlcp")
     assert message.startswith("ImportError: torchlcp 0.") and f"built with torch {torch.__version__[:4]}" in message
@@ -329,6 +335,22 @@ def test_a_second_library_is_refused(tmp_path):
     copied = shutil.copy(library, tmp_path)
     message = python(f"import torch; torch.ops.load_library({copied!r}); import torchlcp")
     assert message.startswith("ImportError: the operators torch.ops.lcp are there already")
+
+
+def test_the_library_may_be_loaded_before_the_package_is():
+    """As by an extension that links to it."""
+    library = str(pathlib.Path(torchlcp.__file__).with_name("libtorchlcp.so"))
+    code = f"import ctypes, torch; ctypes.CDLL({library!r}, ctypes.RTLD_GLOBAL); import torchlcp\n{SOLVES}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (result.returncode, result.stderr) == (0, "") and "1.5" in result.stdout
+
+
+def test_a_second_library_after_the_package_uses_the_operators_of_the_first(tmp_path):
+    copied = shutil.copy(pathlib.Path(torchlcp.__file__).with_name("libtorchlcp.so"), tmp_path)
+    code = f"import torchlcp, torch; torch.ops.load_library({copied!r})\n{SOLVES}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0 and "1.5" in result.stdout
+    assert f"a second copy of TorchLCP is loaded, from {copied}; its operators are those of the first" in result.stderr
 
 
 def test_sources_that_are_not_built_are_refused(tmp_path):

@@ -2,10 +2,10 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/masked_fill.h>
-#include <torch/library.h>
 
 #include "ops/active_set/derivative.h"
 #include "ops/derivative.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -109,7 +109,7 @@ Tensor sum_outer_autograd(c10::DispatchKeySet keys, const Tensor& t, const Tenso
   return result;
 }
 
-TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+LCP_LIBRARY_IMPL(Autograd, library) {
   library.impl("_piece", TORCH_FN(piece_autograd));
   library.impl("_tangent", TORCH_FN(tangent_autograd));
   library.impl("_adjoint", TORCH_FN(adjoint_autograd));

@@ -1,11 +1,11 @@
 // The derivative for a fixed active set, on the CPU, with threads over the batch: adjoints of small problems by the
 // vector kernels, all others and the tangents by solver::ActiveSet.
 #include <ATen/Dispatch.h>
-#include <torch/library.h>
 
 #include "batch/batch_derivative.h"
 #include "ops/active_set/operators.h"
 #include "ops/elements.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -52,7 +52,7 @@ Tensors<2> piece_cpu(const Tensor& M, const Tensor& q, const Tensor& z, const Te
   return {z.clone(), w.clone()};
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_piece", TORCH_FN(piece_cpu));
   library.impl("_tangent", TORCH_FN(tangent_cpu));
   library.impl("_adjoint", TORCH_FN(adjoint_cpu));

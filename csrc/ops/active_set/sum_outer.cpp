@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/SymIntArrayRef.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "ops/active_set/terms.h"
 #include "ops/broadcast.h"
 #include "ops/elements.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -114,7 +114,7 @@ Tensor sum_outer_cpu(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symbo
   return result;
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) { library.impl("_sum_outer", TORCH_FN(sum_outer_cpu)); }
+LCP_LIBRARY_IMPL(CPU, library) { library.impl("_sum_outer", TORCH_FN(sum_outer_cpu)); }
 
 }  // namespace
 }  // namespace lcp::ops

@@ -1,11 +1,11 @@
 // The certificate of a solution, on the CPU, with threads over the batch.
 #include <ATen/Dispatch.h>
-#include <torch/library.h>
 
 #include <type_traits>
 
 #include "ops/certify/operators.h"
 #include "ops/elements.h"
+#include "ops/registration.h"
 #include "solver/certifier.h"
 #include "solver/directional_derivative.h"
 
@@ -74,7 +74,7 @@ Tensor gradient_radius_cpu(const Tensor& M, const Tensor& q, const Tensor& z, co
   return radius;
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("certify", TORCH_FN(certify_cpu));
   library.impl("directional_derivative", TORCH_FN(directional_derivative_cpu));
   library.impl("gradient_radius", TORCH_FN(gradient_radius_cpu));

@@ -1,6 +1,4 @@
 // Rollouts of bodies on compliant ground on the CPU, threads over trajectories.
-#include <ATen/Parallel.h>
-#include <torch/library.h>
 
 #include <optional>
 
@@ -9,6 +7,8 @@
 #include "ops/compliant/operators.h"
 #include "ops/contact/operators.h"
 #include "ops/elements.h"
+#include "ops/parallel.h"
+#include "ops/registration.h"
 #include "ops/trajectories.h"
 
 namespace lcp::ops {
@@ -47,16 +47,16 @@ Tensors<5> compliant_walk_cpu(const Tensor& parameters, const Tensor& x, const T
                                   max_iterations.value_or(contact::kDefaultMaxIterations)};
   TrajectoryReader<double> reader(batch);
   const CompliantViews views(reader, parameters, x, u);
-  at::parallel_for(0, count, trajectories_per_task(steps, kCompliantStepsPerTask),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     compliant::Simulator simulator(body, limits);
-                     for (std::int64_t b = begin; b < end; ++b) {
-                       simulator.run(steps, views.at(b, body),
-                                     {series_of<double>(x_next, count, b, 6), series_of<double>(gamma, count, b, rows),
-                                      series_of<double>(y, count, b, rows), series_of<std::int8_t>(status, count, b, 1),
-                                      series_of<std::int64_t>(iterations, count, b, 1)});
-                     }
-                   });
+  parallel_for(0, count, trajectories_per_task(steps, kCompliantStepsPerTask),
+               [&](std::int64_t begin, std::int64_t end) {
+                 compliant::Simulator simulator(body, limits);
+                 for (std::int64_t b = begin; b < end; ++b) {
+                   simulator.run(steps, views.at(b, body),
+                                 {series_of<double>(x_next, count, b, 6), series_of<double>(gamma, count, b, rows),
+                                  series_of<double>(y, count, b, rows), series_of<std::int8_t>(status, count, b, 1),
+                                  series_of<std::int64_t>(iterations, count, b, 1)});
+                 }
+               });
   return as_tuple(std::move(results));
 }
 
@@ -78,20 +78,20 @@ Tensors<3> compliant_walk_adjoint_cpu(const Tensor& parameters, const Tensor& x,
   const auto target = [&](std::size_t k, std::int64_t b) {
     return (wanted >> k & 1) != 0 ? results[k].mutable_data_ptr<double>() + b * results[k].size(-1) : nullptr;
   };
-  at::parallel_for(0, count, trajectories_per_task(steps, kCompliantStepsPerTask),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     compliant::Adjoint adjoint(body);
-                     for (std::int64_t b = begin; b < end; ++b) {
-                       adjoint.run(steps, views.at(b, body),
-                                   {series_of(next, b, 6), series_of(impulses, b, rows), series_of(pulls, b, rows),
-                                    series_of(statuses, b, 1), series_of(of_next, b, 6), series_of(of_gamma, b, rows)},
-                                   {target(0, b), target(1, b), {target(2, b), count * 3}});
-                     }
-                   });
+  parallel_for(0, count, trajectories_per_task(steps, kCompliantStepsPerTask),
+               [&](std::int64_t begin, std::int64_t end) {
+                 compliant::Adjoint adjoint(body);
+                 for (std::int64_t b = begin; b < end; ++b) {
+                   adjoint.run(steps, views.at(b, body),
+                               {series_of(next, b, 6), series_of(impulses, b, rows), series_of(pulls, b, rows),
+                                series_of(statuses, b, 1), series_of(of_next, b, 6), series_of(of_gamma, b, rows)},
+                               {target(0, b), target(1, b), {target(2, b), count * 3}});
+                 }
+               });
   return as_tuple(std::move(results));
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_compliant_walk", TORCH_FN(compliant_walk_cpu));
   library.impl("_compliant_walk_adjoint", TORCH_FN(compliant_walk_adjoint_cpu));
 }

@@ -7,7 +7,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/library.h>
 
 #include <tuple>
 
@@ -16,6 +15,7 @@
 #include "ops/contact/tensors.h"
 #include "ops/derivative.h"
 #include "ops/node.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -199,7 +199,7 @@ Tensor contact_inverse_autograd(c10::DispatchKeySet keys, const Tensor& A, const
   return x;
 }
 
-TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+LCP_LIBRARY_IMPL(Autograd, library) {
   library.impl("_contact_point", TORCH_FN(contact_point_autograd));
   library.impl("_contact_adjoint", TORCH_FN(contact_adjoint_autograd));
   library.impl("_contact_inverse", TORCH_FN(contact_inverse_autograd));

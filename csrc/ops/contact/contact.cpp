@@ -5,7 +5,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
-#include <torch/library.h>
 
 #include <numbers>
 
@@ -17,6 +16,7 @@
 #include "ops/contact/operators.h"
 #include "ops/contact/tensors.h"
 #include "ops/derivative.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -89,7 +89,7 @@ Tensors<2> contact_parameters_composite(const Tensor& gap, const Tensor& stiffne
   return {rows(at::zeros_like(v_n), v_n), rows(R_t, R_n)};
 }
 
-TORCH_LIBRARY_IMPL(lcp, CompositeImplicitAutograd, library) {
+LCP_LIBRARY_IMPL(CompositeImplicitAutograd, library) {
   library.impl("solve_contact", TORCH_FN(solve_contact_composite));
   library.impl("add_equality", TORCH_FN(add_equality_composite));
   library.impl("equality_impulses", TORCH_FN(equality_impulses_composite));
@@ -99,7 +99,7 @@ TORCH_LIBRARY_IMPL(lcp, CompositeImplicitAutograd, library) {
 }
 
 // torch.vmap would else run them element by element.
-TORCH_LIBRARY_IMPL(lcp, FuncTorchBatchedDecomposition, library) {
+LCP_LIBRARY_IMPL(FuncTorchBatchedDecomposition, library) {
   library.impl("solve_contact", TORCH_FN(solve_contact_composite));
   library.impl("add_equality", TORCH_FN(add_equality_composite));
   library.impl("equality_impulses", TORCH_FN(equality_impulses_composite));

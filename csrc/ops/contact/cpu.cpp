@@ -1,6 +1,5 @@
 // The CPU kernels of compliant contact.
 #include <ATen/Dispatch.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +11,7 @@
 #include "contact/optimality_check.h"
 #include "ops/contact/operators.h"
 #include "ops/elements.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -124,7 +124,7 @@ Tensor contact_inverse_cpu(const Tensor& A, const Tensor& J, const Tensor& K, co
   return result;
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("certify_contact", TORCH_FN(certify_contact_cpu));
   library.impl("_contact_point", TORCH_FN(contact_point_cpu));
   library.impl("_contact_adjoint", TORCH_FN(contact_adjoint_cpu));

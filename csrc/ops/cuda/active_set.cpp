@@ -1,12 +1,12 @@
 // The derivative for a fixed active set on a GPU: n <= 32 by the batch kernels there, larger problems on the CPU.
 #include <ATen/Dispatch.h>
 #include <ATen/ops/bmm.h>
-#include <torch/library.h>
 
 #include "batch/cuda/kernels.h"
 #include "ops/active_set/operators.h"
 #include "ops/active_set/terms.h"
 #include "ops/cuda/elements.h"
+#include "ops/registration.h"
 
 namespace lcp::ops::cuda {
 namespace {
@@ -106,7 +106,7 @@ Tensor sum_outer_cuda(const Tensor& t, const Tensor& x, c10::SymIntArrayRef symb
   return at::bmm(as_batch(terms.t).mT(), as_batch(number)).to(t.scalar_type()).reshape(size);
 }
 
-TORCH_LIBRARY_IMPL(lcp, CUDA, library) {
+LCP_LIBRARY_IMPL(CUDA, library) {
   library.impl("_piece", TORCH_FN(piece_cuda));
   library.impl("_tangent", TORCH_FN(tangent_cuda));
   library.impl("_adjoint", TORCH_FN(adjoint_cuda));

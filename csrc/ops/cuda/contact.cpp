@@ -1,11 +1,11 @@
 // Compliant contact on a GPU: few contacts by the kernels there; more, and what the kernels leave, on the CPU.
 #include <ATen/Dispatch.h>
-#include <torch/library.h>
 
 #include "contact/cuda/kernels.h"
 #include "contact/newton.h"
 #include "ops/contact/operators.h"
 #include "ops/cuda/elements.h"
+#include "ops/registration.h"
 
 namespace lcp::ops::cuda {
 namespace {
@@ -84,7 +84,7 @@ Tensors<6> contact_adjoint_cuda(const Tensor& A, const Tensor& J, const Tensor& 
   return as_tuple(std::move(results));
 }
 
-TORCH_LIBRARY_IMPL(lcp, CUDA, library) {
+LCP_LIBRARY_IMPL(CUDA, library) {
   library.impl("_contact_point", TORCH_FN(contact_point_cuda));
   library.impl("_contact_adjoint", TORCH_FN(contact_adjoint_cuda));
 }

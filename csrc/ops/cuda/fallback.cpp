@@ -1,6 +1,5 @@
 // Operators that have no kernel for GPUs run on the CPU and copy their results back.
 #include <ATen/native/CPUFallback.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +7,7 @@
 #include <string_view>
 
 #include "ops/library.h"
+#include "ops/registration.h"
 
 namespace lcp::ops::cuda {
 namespace {
@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 10> kWithKernels = {
 
 void fall_back(const c10::OperatorHandle& handle, torch::jit::Stack* stack) { at::native::cpu_fallback(handle, stack); }
 
-TORCH_LIBRARY_IMPL(lcp, CUDA, library) {
+LCP_LIBRARY_IMPL(CUDA, library) {
   for (const Operator* op : operators()) {
     const bool has_kernel = std::find(kWithKernels.begin(), kWithKernels.end(), op->name()) != kWithKernels.end();
     if (op->kind() == Operator::Kind::kComposite || has_kernel) continue;

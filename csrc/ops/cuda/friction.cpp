@@ -1,11 +1,11 @@
 // Contact with Coulomb friction on a GPU: few contacts by the kernels there; more, what the kernels leave, and points
 // of the smooth path on the CPU.
 #include <ATen/Dispatch.h>
-#include <torch/library.h>
 
 #include "friction/cuda/kernels.h"
 #include "ops/cuda/elements.h"
 #include "ops/friction/operators.h"
+#include "ops/registration.h"
 
 namespace lcp::ops::cuda {
 namespace {
@@ -84,7 +84,7 @@ Tensors<3> friction_adjoint_cuda(const Tensor& A, const Tensor& J, const Tensor&
   return as_tuple(std::move(results));
 }
 
-TORCH_LIBRARY_IMPL(lcp, CUDA, library) {
+LCP_LIBRARY_IMPL(CUDA, library) {
   library.impl("_friction_point", TORCH_FN(friction_point_cuda));
   library.impl("_friction_adjoint", TORCH_FN(friction_adjoint_cuda));
 }

@@ -2,13 +2,13 @@
 // method on the CPU.
 #include <ATen/Dispatch.h>
 #include <ATen/ops/nonzero.h>
-#include <torch/library.h>
 
 #include <limits>
 
 #include "batch/cuda/kernels.h"
 #include "lcp/status.h"
 #include "ops/cuda/elements.h"
+#include "ops/registration.h"
 #include "ops/solve/operators.h"
 #include "solver/pair_states.h"
 #include "solver/settings.h"
@@ -113,7 +113,7 @@ Tensors<4> solve_with_basis_cuda(const Tensor& M, const Tensor& q, std::int64_t 
   return {z, w, status, basis};
 }
 
-TORCH_LIBRARY_IMPL(lcp, CUDA, library) {
+LCP_LIBRARY_IMPL(CUDA, library) {
   library.impl("solve", TORCH_FN(solve_cuda));
   library.impl("_solve_with_basis", TORCH_FN(solve_with_basis_cuda));
 }

@@ -11,7 +11,6 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/library.h>
 
 #include <tuple>
 
@@ -21,6 +20,7 @@
 #include "ops/derivative.h"
 #include "ops/friction/operators.h"
 #include "ops/node.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -320,7 +320,7 @@ Tensor least_norm_autograd(c10::DispatchKeySet keys, const Tensor& N, const Tens
   return x;
 }
 
-TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+LCP_LIBRARY_IMPL(Autograd, library) {
   library.impl("_friction_point", TORCH_FN(friction_point_autograd));
   library.impl("_friction_path", TORCH_FN(friction_path_autograd));
   library.impl("_friction_adjoint", TORCH_FN(friction_adjoint_autograd));

@@ -1,6 +1,5 @@
 // The CPU kernels of rigid contact with friction.
 #include <ATen/Dispatch.h>
-#include <torch/library.h>
 
 #include <Eigen/QR>
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include "friction/smooth_path.h"
 #include "ops/elements.h"
 #include "ops/friction/operators.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -179,7 +179,7 @@ Tensor least_norm_cpu(const Tensor& N, const Tensor& y, double tolerance) {
   return result;
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_friction_point", TORCH_FN(friction_point_cpu));
   library.impl("_friction_path", TORCH_FN(friction_path_cpu));
   library.impl("certify_friction", TORCH_FN(certify_friction_cpu));

@@ -7,7 +7,6 @@
 #include <ATen/ops/eye.h>
 #include <ATen/ops/stack.h>
 #include <c10/util/Exception.h>
-#include <torch/library.h>
 
 #include <numbers>
 
@@ -16,6 +15,7 @@
 #include "lcp/solve_friction.h"
 #include "ops/contact/tensors.h"
 #include "ops/friction/operators.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 
@@ -87,14 +87,14 @@ Tensors<2> friction_motion_composite(const Tensor& A, const Tensor& v_free, cons
   return {v_free + times_inverse(A, times(J.mT(), gamma)), gamma};
 }
 
-TORCH_LIBRARY_IMPL(lcp, CompositeImplicitAutograd, library) {
+LCP_LIBRARY_IMPL(CompositeImplicitAutograd, library) {
   library.impl("friction_problem", TORCH_FN(friction_problem_composite));
   library.impl("friction_motion", TORCH_FN(friction_motion_composite));
   library.impl("solve_friction", TORCH_FN(solve_friction_composite));
 }
 
 // torch.vmap would else run them element by element.
-TORCH_LIBRARY_IMPL(lcp, FuncTorchBatchedDecomposition, library) {
+LCP_LIBRARY_IMPL(FuncTorchBatchedDecomposition, library) {
   library.impl("friction_problem", TORCH_FN(friction_problem_composite));
   library.impl("friction_motion", TORCH_FN(friction_motion_composite));
   library.impl("solve_friction", TORCH_FN(solve_friction_composite));

@@ -8,7 +8,6 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <string>
@@ -16,6 +15,7 @@
 
 #include "ops/derivative.h"
 #include "ops/lcs/operators.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -236,7 +236,7 @@ Tensors<11> simulate_lcs_adjoint_autograd(c10::DispatchKeySet keys, const Tensor
                         g_w, cone, ties, wanted);
 }
 
-TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+LCP_LIBRARY_IMPL(Autograd, library) {
   library.impl("simulate_lcs", TORCH_FN(simulate_lcs_autograd));
   library.impl("_simulate_lcs_with_basis", TORCH_FN(simulate_lcs_with_basis_autograd));
   library.impl("_simulate_lcs_adjoint", TORCH_FN(simulate_lcs_adjoint_autograd));

@@ -1,8 +1,6 @@
 // Rollouts of linear complementarity systems on the CPU, threads over trajectories.
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
 #include <c10/core/SymIntArrayRef.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +10,8 @@
 #include "lcs/blocks.h"
 #include "lcs/simulator.h"
 #include "ops/lcs/operators.h"
+#include "ops/parallel.h"
+#include "ops/registration.h"
 #include "ops/trajectories.h"
 
 namespace lcp::ops {
@@ -75,7 +75,7 @@ void simulate(const Tensor& A, const Tensor& B, const Tensor& D, const Tensor& G
                                       status.mutable_data_ptr<std::int8_t>(),
                                       basis == nullptr ? nullptr : basis->mutable_data_ptr<std::int8_t>(),
                                       count};
-    at::parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
       lcs::Simulator<scalar_t> simulator(size, cone_of(cone), settings);
       simulator.run(end - begin, steps, lcs::from(system, begin, size), batch::from(first, begin, size.k),
                     lcs::from(inputs, begin, size.m), lcs::from(path, begin, size));
@@ -128,7 +128,7 @@ Tensors<11> simulate_lcs_adjoint_cpu(const Tensor& A, const Tensor& B, const Ten
         arguments.per_trajectory(x, 1), arguments.per_step(u),   arguments.per_step(x_next),
         arguments.per_step(z),          arguments.per_step(w),   arguments.template per_step<std::int8_t>(basis, true),
         arguments.per_step(g_x_next),   arguments.per_step(g_z), arguments.per_step(g_w)};
-    at::parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
       lcs::Adjoint<scalar_t> adjoint(size, cone_of(cone), ties_named(ties));
       adjoint.run(end - begin, steps, lcs::from(system, begin, size), lcs::from(path, begin, size),
                   lcs::from(gradients, begin, size));
@@ -137,7 +137,7 @@ Tensors<11> simulate_lcs_adjoint_cpu(const Tensor& A, const Tensor& B, const Ten
   return as_tuple(std::move(results));
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("simulate_lcs", TORCH_FN(simulate_lcs_cpu));
   library.impl("_simulate_lcs_with_basis", TORCH_FN(simulate_lcs_with_basis_cpu));
   library.impl("_simulate_lcs_adjoint", TORCH_FN(simulate_lcs_adjoint_cpu));

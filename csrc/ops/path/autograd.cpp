@@ -4,10 +4,10 @@
 #include <ATen/ops/masked_fill.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
-#include <torch/library.h>
 
 #include "ops/derivative.h"
 #include "ops/path/operators.h"
+#include "ops/registration.h"
 
 namespace lcp::ops {
 namespace {
@@ -130,7 +130,7 @@ Tensors<2> path_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& M, cons
   return {t_r, t_s};
 }
 
-TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+LCP_LIBRARY_IMPL(Autograd, library) {
   library.impl("_path_point", TORCH_FN(path_point_autograd));
   library.impl("_path_tangent", TORCH_FN(path_tangent_autograd));
   library.impl("_path_adjoint", TORCH_FN(path_adjoint_autograd));

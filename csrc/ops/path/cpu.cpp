@@ -1,11 +1,11 @@
 // The smoothed derivative on the CPU, with threads over the batch.
 #include <ATen/Dispatch.h>
-#include <torch/library.h>
 
 #include <limits>
 
 #include "ops/elements.h"
 #include "ops/path/operators.h"
+#include "ops/registration.h"
 #include "solver/central_path.h"
 #include "solver/path_derivative.h"
 
@@ -61,7 +61,7 @@ Tensors<2> path_derivative_cpu(const Tensor& M, const Tensor& a, const Tensor& b
   return as_tuple(std::move(results));
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_path_point", TORCH_FN(path_point_cpu));
   library.impl("_path_tangent", TORCH_FN(path_derivative_cpu<false>));
   library.impl("_path_adjoint", TORCH_FN(path_derivative_cpu<true>));

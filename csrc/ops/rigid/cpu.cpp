@@ -1,13 +1,13 @@
 // Rollouts of rigid bodies on the CPU, threads over trajectories.
-#include <ATen/Parallel.h>
 #include <c10/core/SymIntArrayRef.h>
-#include <torch/library.h>
 
 #include <array>
 #include <optional>
 
 #include "ops/elements.h"
 #include "ops/friction/operators.h"
+#include "ops/parallel.h"
+#include "ops/registration.h"
 #include "ops/rigid/operators.h"
 #include "ops/trajectories.h"
 #include "rigid/adjoint.h"
@@ -90,22 +90,21 @@ Tensors<10> rigid_walk_cpu(const Tensor& mass, const Tensor& inertia, const Tens
   TrajectoryReader<double> reader(batch);
   const RigidViews views(reader, in);
   const auto forces = reader.per_step(u);
-  at::parallel_for(
-      0, count, trajectories_per_task(steps, kRigidStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
-        rigid::Simulator simulator(scene, tolerance);
-        for (std::int64_t b = begin; b < end; ++b) {
-          simulator.run(
-              steps, views.parameters(b), views.first(b), series_of(forces, b, 6 * bodies),
-              {series_of<double>(next_position, count, b, 3 * bodies),
-               series_of<double>(next_orientation, count, b, 4 * bodies),
-               series_of<double>(next_velocity, count, b, 3 * bodies),
-               series_of<double>(next_angular_velocity, count, b, 3 * bodies),
-               series_of<double>(gamma, count, b, 3 * contacts)},
-              {series_of<double>(unknowns, count, b, num_unknowns),
-               series_of<std::int8_t>(states, count, b, num_unknowns), series_of<bool>(chosen, count, b, contacts),
-               series_of<std::int8_t>(status, count, b, 1), series_of<std::int64_t>(iterations, count, b, 1)});
-        }
-      });
+  parallel_for(0, count, trajectories_per_task(steps, kRigidStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
+    rigid::Simulator simulator(scene, tolerance);
+    for (std::int64_t b = begin; b < end; ++b) {
+      simulator.run(
+          steps, views.parameters(b), views.first(b), series_of(forces, b, 6 * bodies),
+          {series_of<double>(next_position, count, b, 3 * bodies),
+           series_of<double>(next_orientation, count, b, 4 * bodies),
+           series_of<double>(next_velocity, count, b, 3 * bodies),
+           series_of<double>(next_angular_velocity, count, b, 3 * bodies),
+           series_of<double>(gamma, count, b, 3 * contacts)},
+          {series_of<double>(unknowns, count, b, num_unknowns), series_of<std::int8_t>(states, count, b, num_unknowns),
+           series_of<bool>(chosen, count, b, contacts), series_of<std::int8_t>(status, count, b, 1),
+           series_of<std::int64_t>(iterations, count, b, 1)});
+    }
+  });
   return as_tuple(std::move(results));
 }
 
@@ -159,24 +158,23 @@ Tensors<17> rigid_walk_adjoint_cpu(
   const auto target = [&](std::size_t k, std::int64_t b) {
     return (wanted >> k & 1) != 0 ? results[k].mutable_data_ptr<double>() + b * results[k].size(-1) : nullptr;
   };
-  at::parallel_for(
-      0, count, trajectories_per_task(steps, kRigidStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
-        rigid::Adjoint adjoint(scene, rank_tolerance(mass), ties_named(ties));
-        for (std::int64_t b = begin; b < end; ++b) {
-          adjoint.run(steps, views.parameters(b),
-                      {views.first(b), series_of(forces, b, 6 * bodies), path_of(path, b),
-                       series_of(kept, b, num_unknowns), series_of(of_pairs, b, num_unknowns),
-                       series_of(choices, b, contacts), series_of(statuses, b, 1), path_of(gradient, b)},
-                      {{target(0, b), target(1, b), target(2, b), target(3, b), target(4, b), target(5, b),
-                        target(6, b), target(7, b), target(8, b), target(14, b), target(15, b), target(16, b)},
-                       {target(9, b), target(10, b), target(11, b), target(12, b)},
-                       {target(13, b), count * 6 * bodies}});
-        }
-      });
+  parallel_for(0, count, trajectories_per_task(steps, kRigidStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
+    rigid::Adjoint adjoint(scene, rank_tolerance(mass), ties_named(ties));
+    for (std::int64_t b = begin; b < end; ++b) {
+      adjoint.run(steps, views.parameters(b),
+                  {views.first(b), series_of(forces, b, 6 * bodies), path_of(path, b), series_of(kept, b, num_unknowns),
+                   series_of(of_pairs, b, num_unknowns), series_of(choices, b, contacts), series_of(statuses, b, 1),
+                   path_of(gradient, b)},
+                  {{target(0, b), target(1, b), target(2, b), target(3, b), target(4, b), target(5, b), target(6, b),
+                    target(7, b), target(8, b), target(14, b), target(15, b), target(16, b)},
+                   {target(9, b), target(10, b), target(11, b), target(12, b)},
+                   {target(13, b), count * 6 * bodies}});
+    }
+  });
   return as_tuple(std::move(results));
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_rigid_walk", TORCH_FN(rigid_walk_cpu));
   library.impl("_rigid_walk_adjoint", TORCH_FN(rigid_walk_adjoint_cpu));
 }

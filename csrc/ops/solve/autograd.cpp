@@ -1,12 +1,12 @@
 // Reverse and forward mode of a solve, as PyTorch's own derivatives are written: a Node, not an autograd::Function, so
 // that forward mode, functorch and double differentiation compose.
 #include <ATen/TensorOperators.h>
-#include <torch/library.h>
 
 #include "ops/active_set/derivative.h"
 #include "ops/active_set/operators.h"
 #include "ops/derivative.h"
 #include "ops/path/operators.h"
+#include "ops/registration.h"
 #include "ops/solve/operators.h"
 
 namespace lcp::ops {
@@ -60,7 +60,7 @@ Tensors<4> solve_with_basis_autograd(c10::DispatchKeySet keys, const Tensor& M, 
   return {z, w, status, basis};
 }
 
-TORCH_LIBRARY_IMPL(lcp, Autograd, library) {
+LCP_LIBRARY_IMPL(Autograd, library) {
   library.impl("solve", TORCH_FN(solve_autograd));
   library.impl("_solve_with_basis", TORCH_FN(solve_with_basis_autograd));
 }

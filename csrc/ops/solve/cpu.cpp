@@ -1,12 +1,12 @@
 // lcp::solve on the CPU: small problems by the batch kernels, all others by the ladder, threads over the batch.
 #include <ATen/Dispatch.h>
-#include <torch/library.h>
 
 #include <array>
 #include <type_traits>
 
 #include "batch/batch_solver.h"
 #include "ops/elements.h"
+#include "ops/registration.h"
 #include "ops/solve/operators.h"
 #include "solver/mixed.h"
 #include "solver/pair_states.h"
@@ -105,7 +105,7 @@ Tensors<4> solve_with_basis_cpu(const Tensor& M, const Tensor& q, std::int64_t n
   return as_tuple(std::move(results));
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("solve", TORCH_FN(solve_cpu));
   library.impl("_solve_with_basis", TORCH_FN(solve_with_basis_cpu));
 }

@@ -3,8 +3,8 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/cat.h>
-#include <torch/library.h>
 
+#include "ops/registration.h"
 #include "ops/solve/operators.h"
 
 namespace lcp::ops {
@@ -44,12 +44,10 @@ Tensors<4> solve_mixed_composite(const Tensor& A, const Tensor& B, const Tensor&
   return {v.narrow_symint(-1, 0, k), v.narrow_symint(-1, k, n), y.narrow_symint(-1, k, n), status};
 }
 
-TORCH_LIBRARY_IMPL(lcp, CompositeImplicitAutograd, library) {
-  library.impl("solve_mixed", TORCH_FN(solve_mixed_composite));
-}
+LCP_LIBRARY_IMPL(CompositeImplicitAutograd, library) { library.impl("solve_mixed", TORCH_FN(solve_mixed_composite)); }
 
 // torch.vmap would else run it element by element.
-TORCH_LIBRARY_IMPL(lcp, FuncTorchBatchedDecomposition, library) {
+LCP_LIBRARY_IMPL(FuncTorchBatchedDecomposition, library) {
   library.impl("solve_mixed", TORCH_FN(solve_mixed_composite));
 }
 

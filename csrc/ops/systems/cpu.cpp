@@ -1,13 +1,13 @@
 // Rollouts of the systems of csrc/systems on the CPU, threads over trajectories.
 #include <ATen/Dispatch.h>
-#include <ATen/Parallel.h>
-#include <torch/library.h>
 
 #include <algorithm>
 #include <optional>
 
 #include "lcs/blocks.h"
 #include "ops/elements.h"
+#include "ops/parallel.h"
+#include "ops/registration.h"
 #include "ops/systems/operators.h"
 #include "ops/trajectories.h"
 #include "systems/adjoint.h"
@@ -51,11 +51,11 @@ Tensors<6> system_walk_cpu(const Tensor& parameters, const Tensor& D, const Tens
                                       with_basis ? basis.mutable_data_ptr<std::int8_t>() : nullptr,
                                       count};
     const lcs::Size size = {system.states, system.inputs, pairs};
-    at::parallel_for(
-        0, count, trajectories_per_task(steps, kSystemStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
-          systems::Simulator<scalar_t> simulator(system, pairs, settings);
-          simulator.run(end - begin, steps, start.from(begin, system, pairs), lcs::from(path, begin, size));
-        });
+    parallel_for(0, count, trajectories_per_task(steps, kSystemStepsPerTask),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   systems::Simulator<scalar_t> simulator(system, pairs, settings);
+                   simulator.run(end - begin, steps, start.from(begin, system, pairs), lcs::from(path, begin, size));
+                 });
   });
   return as_tuple(std::move(results));
 }
@@ -81,22 +81,22 @@ Tensors<3> system_walk_adjoint_cpu(const Tensor& parameters, const Tensor& D, co
     const auto target = [&](int k, std::int64_t numbers) {
       return (wanted >> k & 1) != 0 ? results[k].mutable_data_ptr<scalar_t>() + numbers : nullptr;
     };
-    at::parallel_for(0, count, trajectories_per_task(steps, kSystemStepsPerTask),
-                     [&](std::int64_t begin, std::int64_t end) {
-                       using lcs::from;
-                       systems::Adjoint<scalar_t> adjoint(system, pairs, ties_named(ties));
-                       adjoint.run(end - begin, steps, start.from(begin, system, pairs),
-                                   {from(next, begin, system.states), from(impulses, begin, pairs),
-                                    from(slacks, begin, pairs), from(statuses, begin, 1), from(states, begin, pairs),
-                                    from(of_next, begin, system.states), from(of_z, begin, pairs)},
-                                   {target(0, begin * system.parameters), target(1, begin * system.states),
-                                    target(2, begin * system.inputs), count});
-                     });
+    parallel_for(0, count, trajectories_per_task(steps, kSystemStepsPerTask),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   using lcs::from;
+                   systems::Adjoint<scalar_t> adjoint(system, pairs, ties_named(ties));
+                   adjoint.run(end - begin, steps, start.from(begin, system, pairs),
+                               {from(next, begin, system.states), from(impulses, begin, pairs),
+                                from(slacks, begin, pairs), from(statuses, begin, 1), from(states, begin, pairs),
+                                from(of_next, begin, system.states), from(of_z, begin, pairs)},
+                               {target(0, begin * system.parameters), target(1, begin * system.states),
+                                target(2, begin * system.inputs), count});
+                 });
   });
   return as_tuple(std::move(results));
 }
 
-TORCH_LIBRARY_IMPL(lcp, CPU, library) {
+LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_system_walk", TORCH_FN(system_walk_cpu));
   library.impl("_system_walk_adjoint", TORCH_FN(system_walk_adjoint_cpu));
 }

@@ -6,7 +6,7 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
-#include <torch/nn/module.h>
+#include <torch/nn/cloneable.h>
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class LcpNetworkFormulas;
 /// counts as 0; its derivative is that of the sum.
 ///
 /// x and y are measured in units of their own, the buffers input_unit [p] and output_unit [d], at first 1.
-class LcpNetworkImpl : public torch::nn::Module {
+class LcpNetworkImpl : public torch::nn::Cloneable<LcpNetworkImpl> {
  public:
   struct Step {
     torch::Tensor y;       ///< [..., d]
@@ -79,6 +79,9 @@ class LcpNetworkImpl : public torch::nn::Module {
 
   /// Parameters are 0. Throws c10::Error where an option is out of its range.
   explicit LcpNetworkImpl(const LcpNetworkOptions& options);
+
+  /// Sets the parameters to 0 and the units to 1.
+  void reset() override;
 
   /// y, see `step`.  x: [..., p].
   torch::Tensor forward(const torch::Tensor& x) { return step(x).y; }
@@ -130,7 +133,7 @@ class LcpNetworkImpl : public torch::nn::Module {
 
   void pretty_print(std::ostream& stream) const override;
 
-  const LcpNetworkOptions options;
+  LcpNetworkOptions options;
   torch::Tensor input_unit;   ///< [p], a buffer
   torch::Tensor output_unit;  ///< [d], a buffer
 

@@ -34,7 +34,7 @@ struct RigidBody {
 
 /// The plane normal.x = offset. It bounds a body, or the ground, which is on the side opposite to the normal.
 struct Plane {
-  at::Tensor normal;                       ///< [..., 3], a unit vector
+  at::Tensor normal;                       ///< [..., 3], of length 1, to 4 digits
   at::Tensor offset;                       ///< [...], m
   std::int64_t body = kWorld;              ///< the body that it is fixed to, in whose axes x is
   std::vector<std::int64_t> touches = {};  ///< the bodies that it can touch; if empty, all others

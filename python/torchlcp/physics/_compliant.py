@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, ClassVar, NamedTuple
 
-import torch
 from torch import Tensor
 
+from torchlcp._arguments import TensorLike, as_tensor, call
 from torchlcp.physics._system import Problem, RolloutCertificate, System, first_step
 
 __all__ = [
@@ -86,9 +86,9 @@ class CompliantGround(System):
         Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
     """
 
-    mu: Tensor | float
-    stiffness: Tensor | float
-    dissipation: Tensor | float
+    mu: TensorLike
+    stiffness: TensorLike
+    dissipation: TensorLike
     sigma: float = dataclasses.field(default=1e-3, kw_only=True)
     beta: float = dataclasses.field(default=1.0, kw_only=True)
 
@@ -99,13 +99,13 @@ class _CompliantBody(System):
 
     _name: ClassVar[str]
 
-    def _call(self, operator: str, state: CompliantState | tuple[Tensor, Tensor], *more: Any, **options: Any) -> Any:
-        return getattr(torch.ops.lcp, operator.format(self._name))(*state, *more, **options)
+    def _call(self, operator: str, state: CompliantState | tuple[TensorLike, TensorLike], *more: Any, **options: Any) -> Any:
+        return call(operator.format(self._name), *state, *more, **options)
 
     def simulate(
         self,
-        state: CompliantState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: CompliantState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         *,
         tolerance: float | None = None,
         max_iterations: int | None = None,
@@ -134,30 +134,30 @@ class _CompliantBody(System):
 
     def step(
         self,
-        state: CompliantState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: CompliantState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         *,
         tolerance: float | None = None,
         max_iterations: int | None = None,
     ) -> CompliantSolution:
         """One step, as simulate, of the force u [..., 3]; returns tensors [...]."""
         return first_step(
-            self.simulate(state, u.unsqueeze(0), tolerance=tolerance, max_iterations=max_iterations)
+            self.simulate(state, as_tensor("u", u).unsqueeze(0), tolerance=tolerance, max_iterations=max_iterations)
         )
 
-    def problem(self, state: CompliantState | tuple[Tensor, Tensor], u: Tensor) -> CompliantProblem:
+    def problem(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> CompliantProblem:
         """The problem of a step for torchlcp.solve_contact; u [..., 3]."""
         return CompliantProblem(*self._call("_{}_problem", state, u, self._parameters(), **self._numbers()))
 
-    def gaps(self, state: CompliantState | tuple[Tensor, Tensor]) -> Tensor:
+    def gaps(self, state: CompliantState | tuple[TensorLike, TensorLike]) -> Tensor:
         """[..., c], m: the heights of the points of contact above the ground."""
         gaps: Tensor = self._call("_{}_gaps", state, self._parameters(), **self._numbers())
         return gaps
 
     def certify(
         self,
-        state: CompliantState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: CompliantState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         rollout: CompliantSolution,
         *,
         tolerance: float = 1e-12,
@@ -189,16 +189,16 @@ class CompliantParticle(_CompliantBody):
 
     _name: ClassVar[str] = "compliant_particle"
 
-    mass: Tensor | float
+    mass: TensorLike
     dt: float
-    gravity: Tensor | float
+    gravity: TensorLike
     ground: CompliantGround
 
-    def exact_step(self, state: CompliantState | tuple[Tensor, Tensor], u: Tensor) -> CompliantStep:
+    def exact_step(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> CompliantStep:
         """The step in closed form: gamma projects on the cone what would stop the contact; u [..., 3], N."""
         return CompliantStep(*self._call("_{}_exact_step", state, u, self._parameters(), **self._numbers()))
 
-    def rigid_step(self, state: CompliantState | tuple[Tensor, Tensor], u: Tensor) -> CompliantStep:
+    def rigid_step(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> CompliantStep:
         """The step on rigid ground, in closed form: v_z >= -z / dt, and Coulomb friction; u [..., 3], N."""
         return CompliantStep(*self._call("_{}_rigid_step", state, u, self._parameters(), **self._numbers()))
 
@@ -222,28 +222,28 @@ class CompliantBlock(_CompliantBody):
 
     _name: ClassVar[str] = "compliant_block"
 
-    mass: Tensor | float
-    width: Tensor | float
-    height: Tensor | float
+    mass: TensorLike
+    width: TensorLike
+    height: TensorLike
     dt: float
-    gravity: Tensor | float
+    gravity: TensorLike
     ground: CompliantGround
 
-    def dual_problem(self, state: CompliantState | tuple[Tensor, Tensor], u: Tensor) -> Problem:
+    def dual_problem(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> Problem:
         """The same step as an LCP of 8 unknowns: its dual, over the edges of the friction cones."""
         return Problem(*self._call("_{}_dual_problem", state, u, self._parameters(), **self._numbers()))
 
-    def rigid_problem(self, state: CompliantState | tuple[Tensor, Tensor], u: Tensor) -> Problem:
+    def rigid_problem(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> Problem:
         """The step on rigid ground as an LCP of 16 unknowns (lambda_n, lambda_plus, lambda_minus, gamma), [4] each.
 
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
         """
         return Problem(*self._call("_{}_rigid_problem", state, u, self._parameters(), **self._numbers()))
 
-    def read_dual(self, state: CompliantState | tuple[Tensor, Tensor], u: Tensor, z: Tensor) -> CompliantStep:
+    def read_dual(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike, z: TensorLike) -> CompliantStep:
         """The step of z, [..., 8], a solution of dual_problem for the same state and u."""
         return CompliantStep(*self._call("_read_{}_dual", state, u, z, self._parameters(), **self._numbers()))
 
-    def read_rigid(self, state: CompliantState | tuple[Tensor, Tensor], u: Tensor, z: Tensor) -> CompliantStep:
+    def read_rigid(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike, z: TensorLike) -> CompliantStep:
         """The step of z, [..., 16], a solution of rigid_problem for the same state and u."""
         return CompliantStep(*self._call("_read_{}_rigid", state, u, z, self._parameters(), **self._numbers()))

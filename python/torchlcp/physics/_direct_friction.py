@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
+from torchlcp._arguments import TensorLike, call
 from torchlcp.physics._system import Problem
 
 __all__ = ["DirectFrictionStep", "direct_friction_problem", "read_direct_friction"]
@@ -23,7 +23,7 @@ class DirectFrictionStep(NamedTuple):
     impulse: Tensor
 
 
-def direct_friction_problem(J: Tensor, inverse_mass: Tensor, v_free: Tensor, limit: Tensor) -> Problem:
+def direct_friction_problem(J: TensorLike, inverse_mass: TensorLike, v_free: TensorLike, limit: TensorLike) -> Problem:
     """The LCP of a step of any body with r contacts of known normal forces, for torchlcp.solve.
 
         A (v_next - v*) = J'p,   c = J v_next,   |p_i| <= limit_i,   p_i = -limit_i sign(c_i) where c_i != 0
@@ -42,9 +42,11 @@ def direct_friction_problem(J: Tensor, inverse_mass: Tensor, v_free: Tensor, lim
     Raises:
         RuntimeError: a shape does not fit.
     """
-    return Problem(*torch.ops.lcp._direct_friction_problem(J, inverse_mass, v_free, limit))
+    return Problem(*call("_direct_friction_problem", J, inverse_mass, v_free, limit))
 
 
-def read_direct_friction(z: Tensor, w: Tensor, J: Tensor, inverse_mass: Tensor, v_free: Tensor) -> DirectFrictionStep:
+def read_direct_friction(
+    z: TensorLike, w: TensorLike, J: TensorLike, inverse_mass: TensorLike, v_free: TensorLike
+) -> DirectFrictionStep:
     """The step of z and w, [..., 2 r], a solution of direct_friction_problem for the other arguments."""
-    return DirectFrictionStep(*torch.ops.lcp._read_direct_friction(z, w, J, inverse_mass, v_free))
+    return DirectFrictionStep(*call("_read_direct_friction", z, w, J, inverse_mass, v_free))

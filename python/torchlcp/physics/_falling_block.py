@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
 from torch import Tensor
 
+from torchlcp._arguments import TensorLike, call
 from torchlcp.physics._system import Problem, RolloutCertificate, System, first_step
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ class FallingBlock(System):
     all parameters, but for residual and status.
     """
 
-    mass: Tensor | float
-    dt: Tensor | float
-    gravity: Tensor | float
+    mass: TensorLike
+    dt: TensorLike
+    gravity: TensorLike
 
-    def simulate(self, x: Tensor, v: Tensor, steps: int, **options: Unpack[SolveOptions]) -> FallingBlockSolution:
+    def simulate(self, x: TensorLike, v: TensorLike, steps: int, **options: Unpack[SolveOptions]) -> FallingBlockSolution:
         """Many steps; returns tensors [steps, ...].
 
         An impact takes two steps: the first ends at x = 0 with the velocity that reaches it, the second at rest.
@@ -81,27 +81,27 @@ class FallingBlock(System):
             RuntimeError: a shape, dtype or option does not fit.
         """
         return FallingBlockSolution(
-            *torch.ops.lcp._simulate_falling_block(x, v, steps, self._parameters(), **options)
+            *call("_simulate_falling_block", x, v, steps, self._parameters(), **options)
         )
 
-    def step(self, x: Tensor, v: Tensor, **options: Unpack[SolveOptions]) -> FallingBlockSolution:
+    def step(self, x: TensorLike, v: TensorLike, **options: Unpack[SolveOptions]) -> FallingBlockSolution:
         """One step, as simulate; returns tensors [...]."""
         return first_step(self.simulate(x, v, 1, **options))
 
-    def exact_step(self, x: Tensor, v: Tensor) -> FallingBlockStep:
+    def exact_step(self, x: TensorLike, v: TensorLike) -> FallingBlockStep:
         """The step in closed form: x_next = max(0, x + dt v - g dt^2)."""
-        return FallingBlockStep(*torch.ops.lcp._falling_block_exact_step(x, v, self._parameters()))
+        return FallingBlockStep(*call("_falling_block_exact_step", x, v, self._parameters()))
 
-    def problem(self, x: Tensor, v: Tensor) -> Problem:
+    def problem(self, x: TensorLike, v: TensorLike) -> Problem:
         """The LCP of a step; x [...], m, and v [...], m/s."""
-        return Problem(*torch.ops.lcp._falling_block_problem(x, v, self._parameters()))
+        return Problem(*call("_falling_block_problem", x, v, self._parameters()))
 
-    def read(self, x: Tensor, v: Tensor, z: Tensor, w: Tensor) -> FallingBlockStep:
+    def read(self, x: TensorLike, v: TensorLike, z: TensorLike, w: TensorLike) -> FallingBlockStep:
         """The step of z and w, [..., 1], a solution of problem for x and v."""
-        return FallingBlockStep(*torch.ops.lcp._read_falling_block(x, v, z, w, self._parameters()))
+        return FallingBlockStep(*call("_read_falling_block", x, v, z, w, self._parameters()))
 
     def certify(
-        self, x: Tensor, v: Tensor, rollout: FallingBlockSolution, *, tolerance: float | None = None
+        self, x: TensorLike, v: TensorLike, rollout: FallingBlockSolution, *, tolerance: float | None = None
     ) -> RolloutCertificate:
         """Certifies the gradient of the rollout that simulate returned for the same x and v.
 
@@ -109,5 +109,5 @@ class FallingBlock(System):
             tolerance: as in torchlcp.certify.
         """
         return RolloutCertificate(
-            *torch.ops.lcp._certify_falling_block(x, v, self._parameters(), rollout, tolerance=tolerance)
+            *call("_certify_falling_block", x, v, self._parameters(), rollout, tolerance=tolerance)
         )

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from torchlcp._arguments import TensorLike, call
+
 __all__ = ["aligned_directions", "friction_directions", "span_plane"]
 
 
@@ -16,24 +18,24 @@ def friction_directions(count: int, *, dtype: torch.dtype = torch.float64) -> Te
     Raises:
         RuntimeError: count is odd or less than 4.
     """
-    D: Tensor = torch.ops.lcp._friction_directions(count, dtype=dtype)
+    D: Tensor = call("_friction_directions", count, dtype=dtype)
     return D
 
 
-def aligned_directions(a: Tensor, b: Tensor) -> Tensor:
+def aligned_directions(a: TensorLike, b: TensorLike) -> Tensor:
     """D = [a, b, -a, -b], [..., 2, 4], with a and b, [..., 2], scaled to length 1. It has no derivative.
 
     Where b is parallel to a or 0 it is replaced by a turned by 90 degrees, and the like for a; where both are 0 they are
     the axes.
     """
-    D: Tensor = torch.ops.lcp._aligned_directions(a, b)
+    D: Tensor = call("_aligned_directions", a, b)
     return D
 
 
-def span_plane(D: Tensor) -> Tensor:
+def span_plane(D: TensorLike) -> Tensor:
     """Whether each vector of the plane is a combination of directions D, [..., 2, n], with weights >= 0: [...], bool.
 
     Only then do they hold a block in every direction.
     """
-    spans: Tensor = torch.ops.lcp._span_plane(D)
+    spans: Tensor = call("_span_plane", D)
     return spans

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
 from torch import Tensor
 
+from torchlcp._arguments import TensorLike, as_tensor, call
 from torchlcp.physics._system import Problem, RolloutCertificate, System, first_step
 
 if TYPE_CHECKING:
@@ -65,15 +65,15 @@ class PlanarBlock(System):
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
     """
 
-    mass: Tensor | float
-    dt: Tensor | float
-    mu: Tensor | float
-    gravity: Tensor | float
+    mass: TensorLike
+    dt: TensorLike
+    mu: TensorLike
+    gravity: TensorLike
 
     def simulate(
         self,
-        v: Tensor,
-        u: Tensor,
+        v: TensorLike,
+        u: TensorLike,
         *,
         formulation: str = "exact_direction",
         directions: int = 8,
@@ -101,7 +101,8 @@ class PlanarBlock(System):
             RuntimeError: a shape, dtype or option does not fit.
         """
         return PlanarBlockSolution(
-            *torch.ops.lcp._simulate_planar_block(
+            *call(
+                "_simulate_planar_block",
                 v,
                 u,
                 self._parameters(),
@@ -116,8 +117,8 @@ class PlanarBlock(System):
 
     def step(
         self,
-        v: Tensor,
-        u: Tensor,
+        v: TensorLike,
+        u: TensorLike,
         *,
         formulation: str = "exact_direction",
         directions: int = 8,
@@ -130,7 +131,7 @@ class PlanarBlock(System):
         return first_step(
             self.simulate(
                 v,
-                u.unsqueeze(0),
+                as_tensor("u", u).unsqueeze(0),
                 formulation=formulation,
                 directions=directions,
                 max_passes=max_passes,
@@ -140,11 +141,11 @@ class PlanarBlock(System):
             )
         )
 
-    def exact_step(self, v: Tensor, u: Tensor) -> PlanarBlockStep:
+    def exact_step(self, v: TensorLike, u: TensorLike) -> PlanarBlockStep:
         """The step in closed form: v_next = v* max(1 - dt mu g / |v*|, 0) with v* = v + dt u / m."""
-        return PlanarBlockStep(*torch.ops.lcp._planar_block_exact_step(v, u, self._parameters()))
+        return PlanarBlockStep(*call("_planar_block_exact_step", v, u, self._parameters()))
 
-    def problem(self, v: Tensor, u: Tensor, *, directions: int | Tensor = 8) -> Problem:
+    def problem(self, v: TensorLike, u: TensorLike, *, directions: int | TensorLike = 8) -> Problem:
         """The LCP of a step in the formulation "polyhedral", with the unknowns (beta, gamma), n + 1 of them.
 
         Args:
@@ -156,18 +157,18 @@ class PlanarBlock(System):
         Raises:
             RuntimeError: a shape does not fit.
         """
-        if isinstance(directions, Tensor):
-            return Problem(*torch.ops.lcp._planar_block_problem_along(v, u, self._parameters(), directions))
-        return Problem(*torch.ops.lcp._planar_block_problem(v, u, self._parameters(), directions=directions))
+        if isinstance(directions, int):
+            return Problem(*call("_planar_block_problem", v, u, self._parameters(), directions=directions))
+        return Problem(*call("_planar_block_problem_along", v, u, self._parameters(), directions))
 
     def read(
         self,
-        v: Tensor,
-        u: Tensor,
-        z: Tensor,
-        w: Tensor,
+        v: TensorLike,
+        u: TensorLike,
+        z: TensorLike,
+        w: TensorLike,
         *,
-        directions: Tensor | None = None,
+        directions: TensorLike | None = None,
         kappa: float = 0.0,
     ) -> PlanarBlockStep:
         """The step of z and w, [..., n + 1], a solution of problem for v and u.
@@ -179,31 +180,31 @@ class PlanarBlock(System):
             kappa: that with which the problem was solved; not used with directions.
         """
         if directions is not None:
-            step = torch.ops.lcp._read_planar_block_along(z, w, v, u, self._parameters(), directions)
+            step = call("_read_planar_block_along", z, w, v, u, self._parameters(), directions)
         else:
-            step = torch.ops.lcp._read_planar_block(z, w, kappa=kappa)
+            step = call("_read_planar_block", z, w, kappa=kappa)
         return PlanarBlockStep(*step)
 
-    def read_direction(self, v: Tensor, u: Tensor, z: Tensor, *, kappa: float = 0.0) -> PlanarBlockStep:
+    def read_direction(self, v: TensorLike, u: TensorLike, z: TensorLike, *, kappa: float = 0.0) -> PlanarBlockStep:
         """The step of z, [..., n], a solution of direction_problem for v and u: v_next = (4 / n) sum_i z_i d_i.
 
         Args:
             kappa: that with which the problem was solved.
         """
         return PlanarBlockStep(
-            *torch.ops.lcp._read_planar_block_direction(v, u, z, self._parameters(), kappa=kappa)
+            *call("_read_planar_block_direction", v, u, z, self._parameters(), kappa=kappa)
         )
 
-    def direction_problem(self, v: Tensor, u: Tensor, t: Tensor, *, directions: int = 8) -> Problem:
+    def direction_problem(self, v: TensorLike, u: TensorLike, t: TensorLike, *, directions: int = 8) -> Problem:
         """The LCP of a step that slides in the direction t, [..., 2], of length 1, or sticks, t = 0."""
         return Problem(
-            *torch.ops.lcp._planar_block_direction_problem(v, u, t, self._parameters(), directions=directions)
+            *call("_planar_block_direction_problem", v, u, t, self._parameters(), directions=directions)
         )
 
     def certify(
         self,
-        v: Tensor,
-        u: Tensor,
+        v: TensorLike,
+        u: TensorLike,
         rollout: PlanarBlockSolution,
         *,
         formulation: str = "exact_direction",
@@ -218,7 +219,8 @@ class PlanarBlock(System):
             tolerance: as in torchlcp.certify.
         """
         return RolloutCertificate(
-            *torch.ops.lcp._certify_planar_block(
+            *call(
+                "_certify_planar_block",
                 v,
                 u,
                 self._parameters(),

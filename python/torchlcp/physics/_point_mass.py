@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
 from torch import Tensor
 
+from torchlcp._arguments import TensorLike, as_tensor, call
 from torchlcp.physics._system import MixedProblem, Problem, RolloutCertificate, System, first_step
 
 if TYPE_CHECKING:
@@ -96,16 +96,16 @@ class PointMass(System):
         De Avila Belbute-Peres et al.: End-to-end differentiable physics for learning and control, NeurIPS 2018.
     """
 
-    mass: Tensor | float
-    dt: Tensor | float
-    mu: Tensor | float
-    gravity: Tensor | float
-    restitution: Tensor | float = 0.0
+    mass: TensorLike
+    dt: TensorLike
+    mu: TensorLike
+    gravity: TensorLike
+    restitution: TensorLike = 0.0
 
     def simulate(
         self,
-        state: PointMassState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: PointMassState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         *,
         formulation: str = "stewart_trinkle",
         stabilization: str = "position",
@@ -126,15 +126,16 @@ class PointMass(System):
             RuntimeError: a shape, dtype or option does not fit, or there is a restitution at position level.
         """
         return PointMassSolution(
-            *torch.ops.lcp._simulate_point_mass(
+            *call(
+                "_simulate_point_mass",
                 *state, u, self._parameters(), formulation=formulation, stabilization=stabilization, **options
             )
         )
 
     def step(
         self,
-        state: PointMassState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: PointMassState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         *,
         formulation: str = "stewart_trinkle",
         stabilization: str = "position",
@@ -142,44 +143,45 @@ class PointMass(System):
     ) -> PointMassSolution:
         """One step, as simulate, of the force u [..., 2], N; returns tensors [...]."""
         return first_step(
-            self.simulate(state, u.unsqueeze(0), formulation=formulation, stabilization=stabilization, **options)
+            self.simulate(state, as_tensor("u", u).unsqueeze(0), formulation=formulation, stabilization=stabilization, **options)
         )
 
     def exact_step(
-        self, state: PointMassState | tuple[Tensor, Tensor], u: Tensor, *, stabilization: str = "position"
+        self, state: PointMassState | tuple[TensorLike, TensorLike], u: TensorLike, *, stabilization: str = "position"
     ) -> PointMassStep:
         """The step in closed form: v_y* is raised to -c, and friction of at most mu lambda_n acts against v_x*."""
         return PointMassStep(
-            *torch.ops.lcp._point_mass_exact_step(*state, u, self._parameters(), stabilization=stabilization)
+            *call("_point_mass_exact_step", *state, u, self._parameters(), stabilization=stabilization)
         )
 
     def problem(
-        self, state: PointMassState | tuple[Tensor, Tensor], u: Tensor, *, stabilization: str = "position"
+        self, state: PointMassState | tuple[TensorLike, TensorLike], u: TensorLike, *, stabilization: str = "position"
     ) -> Problem:
         """The LCP of a step with z = (lambda_n, lambda_plus, lambda_minus, gamma); u [..., 2], N."""
-        return Problem(*torch.ops.lcp._point_mass_problem(*state, u, self._parameters(), stabilization=stabilization))
+        return Problem(*call("_point_mass_problem", *state, u, self._parameters(), stabilization=stabilization))
 
     def mixed_problem(
         self,
-        state: PointMassState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: PointMassState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         *,
         formulation: str = "stewart_trinkle",
         stabilization: str = "position",
     ) -> MixedProblem:
         """The problem of a step with x = v_next, or -v_next in the formulation "belbute_peres"; u [..., 2], N."""
         return MixedProblem(
-            *torch.ops.lcp._point_mass_mixed_problem(
+            *call(
+                "_point_mass_mixed_problem",
                 *state, u, self._parameters(), formulation=formulation, stabilization=stabilization
             )
         )
 
     def read(
         self,
-        state: PointMassState | tuple[Tensor, Tensor],
-        u: Tensor,
-        z: Tensor,
-        w: Tensor,
+        state: PointMassState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
+        z: TensorLike,
+        w: TensorLike,
         *,
         stabilization: str = "position",
         kappa: float = 0.0,
@@ -192,15 +194,16 @@ class PointMass(System):
             kappa: that with which the problem was solved.
         """
         return PointMassStep(
-            *torch.ops.lcp._read_point_mass(
+            *call(
+                "_read_point_mass",
                 *state, u, z, w, self._parameters(), stabilization=stabilization, kappa=kappa
             )
         )
 
     def certify(
         self,
-        state: PointMassState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: PointMassState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         rollout: PointMassSolution,
         *,
         formulation: str = "stewart_trinkle",
@@ -216,7 +219,8 @@ class PointMass(System):
             tolerance: as in torchlcp.certify.
         """
         return RolloutCertificate(
-            *torch.ops.lcp._certify_point_mass(
+            *call(
+                "_certify_point_mass",
                 *state,
                 u,
                 self._parameters(),

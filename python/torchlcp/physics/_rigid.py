@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 import torch
 from torch import Tensor
 
-from torchlcp.physics._rigid_transforms import TransformedRollout
+from torchlcp._arguments import ListLike, TensorLike, as_tensor, as_tensors, call
+from torchlcp.physics._rigid_transforms import MappedRollout, Others, TransformedRollout
 from torchlcp.physics._system import System, check_number, first_step, parameter
 
 if TYPE_CHECKING:
@@ -50,12 +51,17 @@ class RigidState(NamedTuple):
     angular_velocity: Tensor
 
     @staticmethod
-    def at_rest(position: Tensor) -> RigidState:
+    def at_rest(position: TensorLike) -> RigidState:
         """Bodies at rest at these positions, [..., B, 3], m, with the axes of the world."""
-        return RigidState(*torch.ops.lcp._bodies_at_rest(position))
+        return RigidState(*call("_bodies_at_rest", position))
 
 
-State = RigidState | tuple[Tensor, Tensor, Tensor, Tensor]
+State = RigidState | tuple[TensorLike, TensorLike, TensorLike, TensorLike]
+
+
+def _state_of(state: State, u: TensorLike | None = None) -> list[Tensor]:
+    """The tensors of a state, and u behind them where it is given."""
+    return as_tensors(**RigidState(*state)._asdict(), **({} if u is None else {"u": u}))
 
 
 class RigidSolution(NamedTuple):
@@ -142,20 +148,20 @@ class RigidBody(System):
     Raises ValueError where a number is out of its range.
     """
 
-    mass: Tensor | float
-    inertia: Tensor
-    centers: Tensor
-    radii: Tensor
-    drag: Tensor | float = 0.0
+    mass: TensorLike
+    inertia: ListLike
+    centers: ListLike
+    radii: ListLike
+    drag: TensorLike = 0.0
 
     @staticmethod
-    def ball(mass: Tensor | float, radius: Tensor | float) -> RigidBody:
+    def ball(mass: TensorLike, radius: TensorLike) -> RigidBody:
         """A solid ball of even density, differentiable in its mass [...], kg, and radius [...], m, both > 0."""
         mass = parameter("mass", mass)
-        return RigidBody(mass, *torch.ops.lcp._ball(mass, parameter("radius", radius)))
+        return RigidBody(mass, *call("_ball", mass, parameter("radius", radius)))
 
     @staticmethod
-    def box(mass: Tensor | float, size: Tensor | Sequence[float]) -> RigidBody:
+    def box(mass: TensorLike, size: ListLike) -> RigidBody:
         """A solid box of even density that touches by its corners, differentiable in both.
 
         Args:
@@ -163,34 +169,35 @@ class RigidBody(System):
             size: [..., 3], m, > 0, the lengths of the edges.
         """
         mass = parameter("mass", mass)
-        if not isinstance(size, Tensor):
-            size = torch.stack([parameter("size", edge) for edge in size])
-        return RigidBody(mass, *torch.ops.lcp._box(mass, size))
+        return RigidBody(mass, *call("_box", mass, parameter("size", size)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Plane:
     """The plane normal.x = offset, which bounds a body, or the ground on the side opposite to the normal.
 
-    normal: [..., 3], a unit vector.
+    normal: [..., 3], of length 1, to 4 digits.
     offset: [...], m.
     body: the index of the body that it is fixed to, in whose axes x is; -1: the world.
     touches: the indices of the bodies that it can touch; if empty, all others.
     """
 
-    normal: Tensor
-    offset: Tensor
+    normal: ListLike
+    offset: TensorLike
     body: int = -1
-    touches: tuple[int, ...] = ()
+    touches: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("normal", "offset"):
+            object.__setattr__(self, name, as_tensor(name, getattr(self, name)))
 
     @staticmethod
-    def inclined(slope: Tensor | float = 0.0, height: Tensor | float = 0.0) -> Plane:
+    def inclined(slope: TensorLike = 0.0, height: TensorLike = 0.0) -> Plane:
         """The fixed plane through the point `height` of the z axis, m, that descends along x by the angle `slope`, rad.
 
         Differentiable in both, each [...].
         """
-        slope, height = (x if isinstance(x, Tensor) else torch.tensor(x, dtype=torch.float64) for x in (slope, height))
-        return Plane(*torch.ops.lcp._inclined_plane(slope, height))
+        return Plane(*call("_inclined_plane", *as_tensors(slope=slope, height=height)))
 
 
 class RigidOptions(TypedDict, total=False):
@@ -201,7 +208,9 @@ class RigidOptions(TypedDict, total=False):
     substeps: steps of dt that each row of the forces acts for; 1 by default.
     bounce_threshold: m/s: a contact that would close its gap faster than this is an impact. None: twice the speed that
         gravity gives in a step.
-    stabilization: the share of a penetration that a step removes, in [0, 1]; 1 by default.
+    stabilization: the share of a penetration that a step removes, in [0, 1]; 1 by default. It gives the contact the velocity
+        share * depth / dt, which stays when the body has left: one that begins .05 m deep leaves at 5 m/s for dt = .01 s.
+        With a smaller share it leaves slower, and takes more steps.
     directions, angle: of polyhedral friction, as in torchlcp.friction_problem; 4 and 0 rad by default.
     kappa: of the exact cone, as in torchlcp.solve_friction, or of polyhedral contact, as in torchlcp.solve.
     ties: of polyhedral contact, as in torchlcp.solve; "active" by default.
@@ -261,12 +270,14 @@ class RigidScene:
     stiffness: N/m, > 0, like mu; of compliant contact alone, which needs it.
     dissipation: s, >= 0, the damping over the stiffness, the same.
 
-    Raises ValueError where a number is out of its range. Results have the dtype of the velocity and are differentiable
-    in the state, u and all tensors, but for status and iterations.
+    Raises ValueError where a number is out of its range; an element of which a tensor is out of its range has the status
+    BAD_INPUT in all steps, also in flight. Results have the dtype of the velocity and are differentiable in the state, u
+    and all tensors, but for status and iterations.
 
-    Under torch.compile and torch.func.vmap, simulate and step have derivatives in reverse mode and of the first order,
-    which roll out once more, and raise an error for others; there a scene of several bodies must be made outside of a
-    compiled function. The other methods cannot be compiled, nor mapped where they choose among contacts.
+    Under torch.func.vmap, simulate and step have derivatives in both modes, and the second ones of hessian and of
+    jacrev of grad; under torch.compile, first ones in reverse mode. They roll out once more, and raise an error for
+    others. A scene of several bodies must be made outside of a compiled function. The other methods cannot be
+    compiled, nor mapped where they choose among contacts.
 
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb
         friction, IJNME 39, 1996.
@@ -275,28 +286,28 @@ class RigidScene:
     bodies: Sequence[RigidBody]
     planes: Sequence[Plane]
     dt: float
-    mu: Tensor | float
-    restitution: Tensor | float = 0.0
-    gravity: Tensor | Sequence[float] = (0.0, 0.0, -9.81)
-    stiffness: Tensor | float | None = None
-    dissipation: Tensor | float | None = None
+    mu: TensorLike
+    restitution: TensorLike = 0.0
+    gravity: ListLike = (0.0, 0.0, -9.81)
+    stiffness: TensorLike | None = None
+    dissipation: TensorLike | None = None
     _pairs: int | None = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_number("dt", self.dt)
+        object.__setattr__(self, "dt", check_number("dt", self.dt))
         for name in ("mu", "restitution", "stiffness", "dissipation"):
             value = getattr(self, name)
-            if isinstance(value, (int, float)):
-                object.__setattr__(self, name, parameter(name, value).unsqueeze(0))
-        if not isinstance(self.gravity, Tensor):
-            object.__setattr__(self, "gravity", torch.tensor(self.gravity, dtype=torch.float64))
+            if value is not None:
+                x = parameter(name, value, may_be_infinite=name == "mu")
+                object.__setattr__(self, name, x.unsqueeze(0) if x.dim() == 0 else x)  # one for all pairs
+        object.__setattr__(self, "gravity", as_tensor("gravity", self.gravity))
         object.__setattr__(self, "_pairs", self._count_pairs())
 
     def _count_pairs(self) -> int | None:
         """The number of pairs of contact; None where it cannot be read."""
         if len(self.bodies) == 1:
             touched = [plane for plane in self.planes if plane.body != 0 and 0 in (plane.touches or (0,))]
-            return len(touched) * self.bodies[0].radii.shape[-1]
+            return len(touched) * as_tensor("radii", self.bodies[0].radii).shape[-1]
         unreadable = torch.compiler.is_compiling() or torch.ops.lcp._is_mapped([body.radii for body in self.bodies])
         return None if unreadable else len(self._compiled().contact_pairs())
 
@@ -307,16 +318,17 @@ class RigidScene:
         contact = (self.gravity, self.mu, self.restitution, self.stiffness, self.dissipation)
         return torch.classes.lcp.RigidScene(*of_bodies, *of_planes, self.dt, *contact)
 
-    def simulate(self, state: State, u: Tensor, **options: Unpack[RigidOptions]) -> RigidSolution:
+    def simulate(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidSolution:
         """Many rows of forces; returns tensors [rows, ...].
 
         Args:
             state: of B bodies before the first step, see RigidState, float32 or float64.
-            u: [rows, ..., B, 6], forces on the centres of mass, N, and torques in the axes of the bodies, N m.
+            u: [rows, ..., B, 6], forces on the centres of mass, N, and torques in the axes of the bodies, N m. The first
+                dimension is that of the rows, also where it is 1: [1, 10, 1, 6] is one row for a batch of ten.
             options: see RigidOptions.
 
         Raises:
-            RuntimeError: a shape, dtype or option does not fit.
+            RuntimeError: a shape, dtype or option does not fit, or the normal of a plane has not length 1.
         """
         if self._pairs is None and torch.compiler.is_compiling():
             raise RuntimeError("a scene of several bodies must be made outside of a compiled function")
@@ -325,7 +337,7 @@ class RigidScene:
         contact = [x for x in (self.gravity, self.mu, self.restitution, self.stiffness, self.dissipation) if x is not None]
         # All bodies by their indices, since AOTInductor cannot pass an empty list.
         touches = [plane.touches or range(len(self.bodies)) for plane in self.planes]
-        tensors = [*RigidState(*state), u, *of_bodies, *of_planes, *contact]
+        tensors = [*_state_of(state, u), *of_bodies, *of_planes, *contact]
         others = (
             len(self.bodies),
             [plane.body for plane in self.planes],
@@ -335,20 +347,24 @@ class RigidScene:
             self.dt,
             *_all_options(options),
         )
-        transformed = torch.compiler.is_compiling() or torch.ops.lcp._is_mapped(tensors)
-        if transformed and torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
-            differentiable: Any = TransformedRollout.apply
-            return RigidSolution(*differentiable(others, *tensors))
+        differentiable: Any
+        if torch.compiler.is_compiling():
+            if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+                differentiable = TransformedRollout.apply
+                return RigidSolution(*differentiable(others, *tensors))
+        elif torch.ops.lcp._is_mapped(tensors):
+            differentiable = MappedRollout.apply
+            return RigidSolution(*differentiable(Others(others), *tensors))
         return RigidSolution(*torch.ops.lcp._roll_out_scene(tensors, *others))
 
-    def step(self, state: State, u: Tensor, **options: Unpack[RigidOptions]) -> RigidSolution:
+    def step(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidSolution:
         """One row of forces, u [..., B, 6], as simulate; returns tensors [...]."""
-        return first_step(self.simulate(state, u.unsqueeze(0), **options))
+        return first_step(self.simulate(state, as_tensor("u", u).unsqueeze(0), **options))
 
     def certify(
         self,
         state: State,
-        u: Tensor,
+        u: TensorLike,
         rollout: RigidSolution,
         *,
         certificate_tolerance: float = 1e-9,
@@ -361,7 +377,9 @@ class RigidScene:
         """
         compiled = torch.classes.lcp.RigidOptions(*_all_options(options))
         return RigidCertificate(
-            *self._compiled().certify(list(state), u, list(rollout), compiled, certificate_tolerance)
+            *self._compiled().certify(
+                _state_of(state), as_tensor("u", u), list(rollout), compiled, certificate_tolerance
+            )
         )
 
     def contact_pairs(self) -> list[ContactPair]:
@@ -377,7 +395,7 @@ class RigidScene:
 
     def contacts(self, state: State) -> RigidContacts:
         """The gaps and Jacobians of all pairs."""
-        return RigidContacts(*self._compiled().contacts(list(state)))
+        return RigidContacts(*self._compiled().contacts(_state_of(state)))
 
     def mass_matrix(self) -> Tensor:
         """A, [..., 6 B, 6 B]."""
@@ -386,44 +404,44 @@ class RigidScene:
 
     def energy(self, state: State) -> Tensor:
         """[...], J: the kinetic energy and the potential energy of gravity."""
-        energy: Tensor = self._compiled().energy(list(state))
+        energy: Tensor = self._compiled().energy(_state_of(state))
         return energy
 
 
-def rotation_matrix(quaternion: Tensor) -> Tensor:
+def rotation_matrix(quaternion: TensorLike) -> Tensor:
     """The rotation matrix [..., 3, 3] of a quaternion (w, x, y, z), [..., 4], which is normalised first."""
-    matrix: Tensor = torch.ops.lcp._rotation_matrix(quaternion)
+    matrix: Tensor = call("_rotation_matrix", quaternion)
     return matrix
 
 
-def rotation_by(theta: Tensor) -> Tensor:
+def rotation_by(theta: TensorLike) -> Tensor:
     """The quaternion [..., 4] of the rotation by the angle |theta| about theta, [..., 3], rad; smooth at 0, too.
 
     Sola, Deray, Atchuthan: A micro Lie theory for state estimation in robotics, arXiv 1812.01537, 2018.
     """
-    quaternion: Tensor = torch.ops.lcp._rotation_by(theta)
+    quaternion: Tensor = call("_rotation_by", theta)
     return quaternion
 
 
-def turned(quaternion: Tensor, theta: Tensor) -> Tensor:
+def turned(quaternion: TensorLike, theta: TensorLike) -> Tensor:
     """The unit quaternion [..., 4] of a body of that orientation, after it has turned by theta [..., 3] in its own axes."""
-    result: Tensor = torch.ops.lcp._turned(quaternion, theta)
+    result: Tensor = call("_turned", quaternion, theta)
     return result
 
 
-def rotation_between(a: Tensor, b: Tensor) -> Tensor:
+def rotation_between(a: TensorLike, b: TensorLike) -> Tensor:
     """The quaternion [..., 4] of the rotation, in the axes of the body, from a to b, of unit length, [..., 4]."""
-    result: Tensor = torch.ops.lcp._rotation_between(a, b)
+    result: Tensor = call("_rotation_between", a, b)
     return result
 
 
-def angle_between(a: Tensor, b: Tensor) -> Tensor:
+def angle_between(a: TensorLike, b: TensorLike) -> Tensor:
     """The angle, [...], rad, in [0, pi], by which one orientation, [..., 4], has to turn to become the other."""
-    angle: Tensor = torch.ops.lcp._angle_between(a, b)
+    angle: Tensor = call("_angle_between", a, b)
     return angle
 
 
-def gyroscopic(omega: Tensor, inertia: Tensor, dt: float) -> Tensor:
+def gyroscopic(omega: TensorLike, inertia: TensorLike, dt: float) -> Tensor:
     """The angular velocity [..., 3], rad/s, of a body free of torques after the time dt, in its own axes.
 
     The implicit midpoint rule for I omega' = (I omega) x omega, which conserves the kinetic energy and the size of the
@@ -434,5 +452,5 @@ def gyroscopic(omega: Tensor, inertia: Tensor, dt: float) -> Tensor:
         inertia: [..., 3, 3], kg m^2.
         dt: s.
     """
-    result: Tensor = torch.ops.lcp._gyroscopic(omega, inertia, dt)
+    result: Tensor = call("_gyroscopic", omega, inertia, dt)
     return result

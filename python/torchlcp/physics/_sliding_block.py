@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
 from torch import Tensor
 
+from torchlcp._arguments import TensorLike, as_tensor, call
 from torchlcp.physics._system import MixedProblem, Problem, RolloutCertificate, System, first_step
 
 if TYPE_CHECKING:
@@ -67,13 +67,13 @@ class SlidingBlock(System):
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
     """
 
-    mass: Tensor | float
-    dt: Tensor | float
-    mu: Tensor | float
-    gravity: Tensor | float
+    mass: TensorLike
+    dt: TensorLike
+    mu: TensorLike
+    gravity: TensorLike
 
     def simulate(
-        self, v: Tensor, u: Tensor, *, formulation: str = "traditional", **options: Unpack[SolveOptions]
+        self, v: TensorLike, u: TensorLike, *, formulation: str = "traditional", **options: Unpack[SolveOptions]
     ) -> SlidingBlockSolution:
         """Many steps, each of which begins with v_next of the step before; returns tensors [steps, ...].
 
@@ -89,29 +89,29 @@ class SlidingBlock(System):
             RuntimeError: a shape, dtype or option does not fit.
         """
         return SlidingBlockSolution(
-            *torch.ops.lcp._simulate_sliding_block(v, u, self._parameters(), formulation=formulation, **options)
+            *call("_simulate_sliding_block", v, u, self._parameters(), formulation=formulation, **options)
         )
 
     def step(
-        self, v: Tensor, u: Tensor, *, formulation: str = "traditional", **options: Unpack[SolveOptions]
+        self, v: TensorLike, u: TensorLike, *, formulation: str = "traditional", **options: Unpack[SolveOptions]
     ) -> SlidingBlockSolution:
         """One step, as simulate, of the force u [...], N; returns tensors [...]."""
-        return first_step(self.simulate(v, u.unsqueeze(0), formulation=formulation, **options))
+        return first_step(self.simulate(v, as_tensor("u", u).unsqueeze(0), formulation=formulation, **options))
 
-    def exact_step(self, v: Tensor, u: Tensor) -> SlidingBlockStep:
+    def exact_step(self, v: TensorLike, u: TensorLike) -> SlidingBlockStep:
         """The step in closed form: v_next = sign(v*) max(|v*| - dt mu g, 0) with v* = v + dt u / m."""
-        return SlidingBlockStep(*torch.ops.lcp._sliding_block_exact_step(v, u, self._parameters()))
+        return SlidingBlockStep(*call("_sliding_block_exact_step", v, u, self._parameters()))
 
-    def problem(self, v: Tensor, u: Tensor, *, formulation: str = "traditional") -> Problem:
+    def problem(self, v: TensorLike, u: TensorLike, *, formulation: str = "traditional") -> Problem:
         """The LCP of a step, of a formulation that is not "mixed"; v [...], m/s, and u [...], N."""
-        return Problem(*torch.ops.lcp._sliding_block_problem(v, u, self._parameters(), formulation=formulation))
+        return Problem(*call("_sliding_block_problem", v, u, self._parameters(), formulation=formulation))
 
-    def mixed_problem(self, v: Tensor, u: Tensor) -> MixedProblem:
+    def mixed_problem(self, v: TensorLike, u: TensorLike) -> MixedProblem:
         """The problem of a step in the formulation "mixed", with x = v_next; v [...], m/s, and u [...], N."""
-        return MixedProblem(*torch.ops.lcp._sliding_block_mixed_problem(v, u, self._parameters()))
+        return MixedProblem(*call("_sliding_block_mixed_problem", v, u, self._parameters()))
 
     def read(
-        self, z: Tensor, w: Tensor, *, formulation: str = "traditional", kappa: float = 0.0
+        self, z: TensorLike, w: TensorLike, *, formulation: str = "traditional", kappa: float = 0.0
     ) -> SlidingBlockStep:
         """The step of z and w, [..., n], a solution of problem, or of mixed_problem, for the same formulation.
 
@@ -121,18 +121,18 @@ class SlidingBlock(System):
             kappa: that with which the problem was solved.
         """
         return SlidingBlockStep(
-            *torch.ops.lcp._read_sliding_block(z, w, self._parameters(), formulation=formulation, kappa=kappa)
+            *call("_read_sliding_block", z, w, self._parameters(), formulation=formulation, kappa=kappa)
         )
 
     def max_friction(self) -> Tensor:
         """F = mu m g, [...], N, the largest friction force."""
-        limit: Tensor = torch.ops.lcp._sliding_block_max_friction(self._parameters())
+        limit: Tensor = call("_sliding_block_max_friction", self._parameters())
         return limit
 
     def certify(
         self,
-        v: Tensor,
-        u: Tensor,
+        v: TensorLike,
+        u: TensorLike,
         rollout: SlidingBlockSolution,
         *,
         formulation: str = "traditional",
@@ -144,7 +144,8 @@ class SlidingBlock(System):
             tolerance: as in torchlcp.certify.
         """
         return RolloutCertificate(
-            *torch.ops.lcp._certify_sliding_block(
+            *call(
+                "_certify_sliding_block",
                 v, u, self._parameters(), rollout, formulation=formulation, tolerance=tolerance
             )
         )

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
 import torch
 from torch import Tensor
 
+from torchlcp._arguments import TensorLike, as_tensor
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -69,19 +71,37 @@ class SolveOptions(TypedDict, total=False):
 _POSITIVE = frozenset({"mass", "inertia", "dt", "width", "height", "stiffness", "sigma", "radius", "size"})
 
 
-def check_number(name: str, value: float) -> float:
-    """The value of a parameter. Raises ValueError where it is out of its range."""
-    if name == "restitution" and not 0 <= value <= 1:
-        raise ValueError(f"restitution must be in [0, 1]; got {value}")
+def check_number(name: str, value: Any, *, may_be_infinite: bool = False) -> float:
+    """The value of a parameter. Raises TypeError where it is no number, and ValueError where it is out of its range."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name} must be a number; got {type(value).__name__}") from None
+    if name == "restitution" and not 0 <= number <= 1:
+        raise ValueError(f"restitution must be in [0, 1]; got {number}")
     positive = name in _POSITIVE
-    if not math.isfinite(value) or value < 0 or (positive and value == 0):
-        raise ValueError(f"{name} must be {'>' if positive else '>='} 0; got {value}")
-    return float(value)
+    finite = math.isfinite(number) or (may_be_infinite and number > 0)
+    if not finite or number < 0 or (positive and number == 0):
+        raise ValueError(f"{name} must be {'>' if positive else '>='} 0; got {number}")
+    return number
 
 
-def parameter(name: str, value: Tensor | float) -> Tensor:
-    """A parameter as a tensor: a number becomes a float64 tensor []. Raises ValueError where it is out of its range."""
-    return value if isinstance(value, Tensor) else torch.tensor(check_number(name, value), dtype=torch.float64)
+def parameter(name: str, value: TensorLike, *, may_be_infinite: bool = False) -> Tensor:
+    """A parameter as a tensor, see as_tensor. Raises ValueError where one of the numbers is out of its range.
+
+    A tensor is not read here: its elements that are out of their range get the status BAD_INPUT.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, (int, float)):
+        value = check_number(name, value, may_be_infinite=may_be_infinite)
+        return as_tensor(name, value)
+    if isinstance(value, (list, tuple)) and value:
+        return torch.stack([parameter(name, x, may_be_infinite=may_be_infinite) for x in value])
+    x = as_tensor(name, value)
+    for number in x.flatten().tolist():
+        check_number(name, number, may_be_infinite=may_be_infinite)
+    return x
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,9 +112,11 @@ class System:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             if field.type == "float":
-                check_number(field.name, value)
-            elif isinstance(value, (int, float)):
+                object.__setattr__(self, field.name, check_number(field.name, value))
+            elif field.type == "TensorLike":
                 object.__setattr__(self, field.name, parameter(field.name, value))
+            elif field.type == "ListLike":
+                object.__setattr__(self, field.name, as_tensor(field.name, value))
 
     def _parts(self) -> Iterator[tuple[str, Any]]:
         """The names and values of the fields, with those of fields that are systems in place of these."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from torchlcp._arguments import ListLike, TensorLike, as_tensor, call
 from torchlcp.physics._system import Problem, RolloutCertificate, System, first_step
 
 if TYPE_CHECKING:
@@ -102,18 +103,18 @@ class Tripod(System):
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
     """
 
-    mass: Tensor | float
-    inertia: Tensor | float
-    dt: Tensor | float
-    mu: Tensor | float
-    gravity: Tensor | float
-    supports: Tensor = dataclasses.field(default_factory=_three_supports)
-    com_height: Tensor | float = 0.0
+    mass: TensorLike
+    inertia: TensorLike
+    dt: TensorLike
+    mu: TensorLike
+    gravity: TensorLike
+    supports: ListLike = dataclasses.field(default_factory=_three_supports)
+    com_height: TensorLike = 0.0
 
     def simulate(
         self,
-        state: TripodState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: TripodState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         *,
         directions: int = 8,
         **options: Unpack[SolveOptions],
@@ -132,37 +133,37 @@ class Tripod(System):
                 above their triangle.
         """
         return TripodSolution(
-            *torch.ops.lcp._simulate_tripod(*state, u, self._parameters(), directions=directions, **options)
+            *call("_simulate_tripod", *state, u, self._parameters(), directions=directions, **options)
         )
 
     def step(
         self,
-        state: TripodState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: TripodState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         *,
         directions: int = 8,
         **options: Unpack[SolveOptions],
     ) -> TripodSolution:
         """One step, as simulate, of u [..., 3]; returns tensors [...]."""
-        return first_step(self.simulate(state, u.unsqueeze(0), directions=directions, **options))
+        return first_step(self.simulate(state, as_tensor("u", u).unsqueeze(0), directions=directions, **options))
 
-    def exact_step(self, state: TripodState | tuple[Tensor, Tensor], u: Tensor) -> TripodState:
+    def exact_step(self, state: TripodState | tuple[TensorLike, TensorLike], u: TensorLike) -> TripodState:
         """The step with isotropic friction in place of polygons, by Newton's method; float64, not differentiable."""
-        return TripodState(*torch.ops.lcp._tripod_exact_step(*state, u, self._parameters()))
+        return TripodState(*call("_tripod_exact_step", *state, u, self._parameters()))
 
     def static_normals(self) -> Tensor:
         """[..., 3], N: the loads of the supports at rest, of which one is negative where the block tips."""
-        normals: Tensor = torch.ops.lcp._tripod_static_normals(self._parameters())
+        normals: Tensor = call("_tripod_static_normals", self._parameters())
         return normals
 
     def problem(
-        self, state: TripodState | tuple[Tensor, Tensor], u: Tensor, *, directions: int = 8
+        self, state: TripodState | tuple[TensorLike, TensorLike], u: TensorLike, *, directions: int = 8
     ) -> Problem:
         """The LCP of a step, of 3 n + 3 unknowns (lambda_1, lambda_2, lambda_3, sigma); u [..., 3]."""
-        return Problem(*torch.ops.lcp._tripod_problem(*state, u, self._parameters(), directions=directions))
+        return Problem(*call("_tripod_problem", *state, u, self._parameters(), directions=directions))
 
     def read(
-        self, state: TripodState | tuple[Tensor, Tensor], u: Tensor, z: Tensor, *, kappa: float = 0.0
+        self, state: TripodState | tuple[TensorLike, TensorLike], u: TensorLike, z: TensorLike, *, kappa: float = 0.0
     ) -> TripodStep:
         """The step of z, [..., 3 n + 3], a solution of problem for the same state and u.
 
@@ -171,12 +172,12 @@ class Tripod(System):
         Args:
             kappa: that with which the problem was solved.
         """
-        return TripodStep(*torch.ops.lcp._read_tripod(*state, u, z, self._parameters(), kappa=kappa))
+        return TripodStep(*call("_read_tripod", *state, u, z, self._parameters(), kappa=kappa))
 
     def certify(
         self,
-        state: TripodState | tuple[Tensor, Tensor],
-        u: Tensor,
+        state: TripodState | tuple[TensorLike, TensorLike],
+        u: TensorLike,
         rollout: TripodSolution,
         *,
         directions: int = 8,
@@ -188,7 +189,8 @@ class Tripod(System):
             tolerance: as in torchlcp.certify.
         """
         return RolloutCertificate(
-            *torch.ops.lcp._certify_tripod(
+            *call(
+                "_certify_tripod",
                 *state, u, self._parameters(), rollout, directions=directions, tolerance=tolerance
             )
         )
