@@ -28,6 +28,15 @@ namespace {
 using namespace lcp::training;
 using torch::Tensor;
 
+// The friction coefficients that the program begins with: that of [BT], and smaller ones.
+constexpr double kInitialMus[] = {1, 0.3, 0.1};
+
+// What Ipopt begins with, beside the observed positions.
+struct Start {
+  double first;  // weight of the penalty, or bound of the relaxation
+  double mu;
+};
+
 struct Flags {
   SystemFlag bodies;
   RunFlags run = {};
@@ -49,8 +58,8 @@ struct Flags {
         one_of({"penalty", "relaxation"}));
     line.add<double>(
         "first", first,
-        "First weight of the penalty, or first bound of the relaxation; 0: several, one after another until "
-        "the result explains the tracks",
+        "First weight of the penalty, or first bound of the relaxation; 0: several, and without --initial-mu from "
+        "several mu, one after another until the result explains the tracks",
         nonnegative);
     line.add<std::int64_t>("iterations", iterations, "Largest number of Ipopt iterations for each of them",
                            at_least_one);
@@ -66,13 +75,19 @@ struct Flags {
         "on the bodies.");
   }
 
-  // The first weights or bounds to start with, one after another until the fit explains the tracks.
-  std::vector<double> firsts() {
-    if (first > 0) return {first};
-    if (complementarity == "relaxation") return {10, 0.1, 1e-3, 1e-8};
-    std::vector<double> weights(std::begin(kFirstWeights), std::end(kFirstWeights));
-    std::iter_swap(weights.begin(), std::find(weights.begin(), weights.end(), bodies.system().first_weight()));
-    return weights;
+  // The starts, one after another until the fit explains the tracks.
+  std::vector<Start> starts(const CommandLine& line) {
+    std::vector<double> firsts(std::begin(kFirstWeights), std::end(kFirstWeights));
+    std::iter_swap(firsts.begin(), std::find(firsts.begin(), firsts.end(), bodies.system().first_weight()));
+    if (complementarity == "relaxation") firsts = {10, 0.1};
+    if (first > 0) firsts = {first};
+    std::vector<double> mus(std::begin(kInitialMus), std::end(kInitialMus));
+    if (line.given("initial-mu")) mus = {bodies.system().tracks().initial_mu};
+    std::vector<Start> all;
+    for (const double with_first : firsts) {
+      for (const double mu : mus) all.push_back({with_first, mu});
+    }
+    return all;
   }
 
   MpecOptions options(double with_first) const {
@@ -127,15 +142,16 @@ int identify_mpec(int argc, const char* const* argv) {
   const TrackProblem problem = system.load(flags.run);
   const auto model = system.model(problem);
   OutputFolder out(line, flags.run);
-  const TrackProgram program = system.program(problem, {flags.bound, flags.bound_norm == "euclidean"});
-  const std::vector<double> firsts = flags.firsts();
+  TrackProgram program = system.program(problem, {flags.bound, flags.bound_norm == "euclidean"});
+  const std::vector<Start> from = flags.starts(line);
   Table history{{"start", "iteration", "parameter", "objective", "infeasibility"}, {}};
   std::int64_t before = 0;  // the iterations of earlier starts
-  Progress progress("iteration", 0, std::ssize(firsts) * flags.iterations, flags.run.quiet, std::chrono::seconds(1));
+  Progress progress("iteration", 0, std::ssize(from) * flags.iterations, flags.run.quiet, std::chrono::seconds(1));
   nlohmann::json starts = nlohmann::json::array();
   std::optional<Found> best;
-  for (const double first : firsts) {
+  for (const auto& [first, initial_mu] : from) {
     const std::int64_t start = std::ssize(starts);
+    program.begin_with(initial_mu);
     MpecSolution solution = solve(program.program, flags.options(first), [&](const MpecIterate& at) {
       const std::int64_t iteration = before + at.iteration;
       history.add_row(
@@ -146,6 +162,7 @@ int identify_mpec(int argc, const char* const* argv) {
     before += solution.iterations;
     Found found = read(system, program, std::move(solution), problem, *model);
     starts.push_back({{"first", first},
+                      {"initial_mu", initial_mu},
                       {"status", found.solution.status},
                       {"iterations", found.solution.iterations},
                       {"program_objective", found.solution.objective},

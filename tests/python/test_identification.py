@@ -91,7 +91,7 @@ def test_friction_that_a_fit_needs_is_not_told_of_data_that_it_does_not_explain(
     """A fit that sticks, of tracks that slide: with noise that is known, and with noise that is not."""
     away = ("--initial-mu", 0.7, "--escape", "none", "--estimate", "mu")
     stuck = identify("identify_shooting", *away)
-    assert stuck["unobservable"] == [NO_EFFECT + "; its objective is 2.8e+04 m^2, and 0.355 m^2 for mu = 0.199"]
+    assert stuck["unobservable"] == [NO_EFFECT + "; its objective is 2.8e+04 m^2, and 0.0745 m^2 for mu = 0.199"]
     assert stuck["status"] == "the fit does not explain the data"
     residual = "the fit does not explain the track: residuals of 11.8 m"
     assert stuck["unexplained"] == [residual + ", noise of 0.00289 m; its uncertainty is not known"]

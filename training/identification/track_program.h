@@ -67,6 +67,9 @@ class TrackProgram {
   };
   Solution read(const MpecSolution& solution, const TrackModel& model) const;
 
+  /// Lets the initial guess of all bodies have this mu.
+  void begin_with(double mu);
+
   BilinearProgram program;
 
  private:
