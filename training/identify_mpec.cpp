@@ -146,20 +146,30 @@ int identify_mpec(int argc, const char* const* argv) {
   const std::vector<Start> from = flags.starts(line);
   Table history{{"start", "iteration", "parameter", "objective", "infeasibility"}, {}};
   std::int64_t before = 0;  // the iterations of earlier starts
-  Progress progress("iteration", 0, std::ssize(from) * flags.iterations, flags.run.quiet, std::chrono::seconds(1));
+  Progress progress("start", 0, std::ssize(from), flags.run.quiet, std::chrono::seconds(1));
   nlohmann::json starts = nlohmann::json::array();
   std::optional<Found> best;
   for (const auto& [first, initial_mu] : from) {
     const std::int64_t start = std::ssize(starts);
     program.begin_with(initial_mu);
-    MpecSolution solution = solve(program.program, flags.options(first), [&](const MpecIterate& at) {
-      const std::int64_t iteration = before + at.iteration;
-      history.add_row(
-          {static_cast<double>(start), static_cast<double>(iteration), at.parameter, at.objective, at.infeasibility});
-      progress.show(iteration,
-                    "objective " + short_number(at.objective) + ", infeasibility " + short_number(at.infeasibility));
-    });
-    before += solution.iterations;
+    const auto solve_from_here = [&](const BilinearProgram& smooth) {
+      MpecSolution end = solve(smooth, flags.options(first), [&](const MpecIterate& at) {
+        const std::int64_t iteration = before + at.iteration;
+        history.add_row(
+            {static_cast<double>(start), static_cast<double>(iteration), at.parameter, at.objective, at.infeasibility});
+        progress.show(start, "iteration " + std::to_string(iteration) + ", objective " + short_number(at.objective) +
+                                 ", infeasibility " + short_number(at.infeasibility));
+      });
+      before += end.iterations;
+      return end;
+    };
+    BilinearProgram begun = program.program;
+    // With the initial velocity known there are fewer local minima; its motion is where the search of all begins.
+    if (system.tracks().estimate == "mu,q0,v0") {
+      const MpecSolution known = solve_from_here(program.with_known_velocity());
+      if (known.status == "solved") begun.start = known.x;
+    }
+    MpecSolution solution = solve_from_here(begun);
     Found found = read(system, program, std::move(solution), problem, *model);
     starts.push_back({{"first", first},
                       {"initial_mu", initial_mu},

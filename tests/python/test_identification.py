@@ -263,6 +263,14 @@ def test_the_program_of_a_block_on_three_supports_ends_near_shooting(identify, t
     assert (friction < mpec["mu"][0] * 9.81 * (1 + 1e-6)).all() and (friction > 0).all()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_the_program_of_a_block_finds_friction_at_its_defaults(identify, seed):
+    metrics = identify("identify_mpec", "--system", "tripod", "--seed", seed)
+    assert metrics["status"] == "solved" and metrics["unexplained"] == [] and metrics["starts"][-1]["status"] == "solved"
+    assert abs(metrics["mu_error"][0]) < 4 * metrics["mu_std"][0] < 0.004
+
+
 @pytest.mark.parametrize("system", PROCESS)
 def test_friction_is_identified_online_by_a_moving_horizon(identify, tmp_path, system):
     """Each estimate from the observations until then; the last one is near that of the whole track."""
