@@ -35,6 +35,7 @@ constexpr double kInitialMus[] = {1, 0.3, 0.1};
 struct Start {
   double first;  // weight of the penalty, or bound of the relaxation
   double mu;
+  bool known_velocity;  // the motion that the program finds where the initial velocity is known
 };
 
 struct Flags {
@@ -85,7 +86,10 @@ struct Flags {
     if (line.given("initial-mu")) mus = {bodies.system().tracks().initial_mu};
     std::vector<Start> all;
     for (const double with_first : firsts) {
-      for (const double mu : mus) all.push_back({with_first, mu});
+      for (const double mu : mus) {
+        all.push_back({with_first, mu, false});
+        if (bodies.system().tracks().estimate == "mu,q0,v0") all.push_back({with_first, mu, true});
+      }
     }
     return all;
   }
@@ -149,7 +153,7 @@ int identify_mpec(int argc, const char* const* argv) {
   Progress progress("start", 0, std::ssize(from), flags.run.quiet, std::chrono::seconds(1));
   nlohmann::json starts = nlohmann::json::array();
   std::optional<Found> best;
-  for (const auto& [first, initial_mu] : from) {
+  for (const auto& [first, initial_mu, known_velocity] : from) {
     const std::int64_t start = std::ssize(starts);
     program.begin_with(initial_mu);
     const auto solve_from_here = [&](const BilinearProgram& smooth) {
@@ -164,8 +168,7 @@ int identify_mpec(int argc, const char* const* argv) {
       return end;
     };
     BilinearProgram begun = program.program;
-    // With the initial velocity known there are fewer local minima; its motion is where the search of all begins.
-    if (system.tracks().estimate == "mu,q0,v0") {
+    if (known_velocity) {  // there are fewer local minima then
       const MpecSolution known = solve_from_here(program.with_known_velocity());
       if (known.status == "solved") begun.start = known.x;
     }
@@ -173,6 +176,7 @@ int identify_mpec(int argc, const char* const* argv) {
     Found found = read(system, program, std::move(solution), problem, *model);
     starts.push_back({{"first", first},
                       {"initial_mu", initial_mu},
+                      {"known_velocity", known_velocity},
                       {"status", found.solution.status},
                       {"iterations", found.solution.iterations},
                       {"program_objective", found.solution.objective},
