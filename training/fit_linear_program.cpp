@@ -110,7 +110,8 @@ int fit_linear_program(int argc, const char* const* argv) {
 
   const double limit = flags.block.max_friction() / unit;
   const Tensor scaled = canonical_rows(fitted.rows, false);
-  nlohmann::json metrics = evaluate_model(out, flags.run, data.heldout.to(flags.run.scalar_type()), flags.block);
+  nlohmann::json metrics =
+      evaluate_model(out, flags.run, data.heldout.to(flags.run.scalar_type()), flags.block, flags.samples);
   metrics.update(against_block(
       {{"parameter_error", row_error(scaled, limit)},
        {"max_row_error", row_error(flags.program.normalization == "one_per_row" ? fitted.rows : scaled, limit)}},

@@ -185,11 +185,13 @@ std::string compare(Runner& runs, json& rows) {
         row(tracks, estimator.name, nullptr, nullptr, nullptr, nullptr, nullptr);
         continue;
       }
-      row(tracks, estimator.name, found["mu"][0], found["mu_error"][0], found["position_rmse"], found["velocity_rmse"],
-          found["seconds"]);
+      const std::string note = found["unexplained"].empty() ? "" : ", does not explain the track";
+      row(tracks, estimator.name + note, found["mu"][0], found["mu_error"][0], found["position_rmse"],
+          found["velocity_rmse"], found["seconds"]);
       rows.push_back({{"system", tracks.system},
                       {"process_noise", tracks.process_noise},
                       {"estimator", estimator.name},
+                      {"status", found["status"]},
                       {"folder", Runner::folder_of(program, flags)},
                       {"mu", found["mu"][0]},
                       {"mu_std", found["mu_std"][0]},

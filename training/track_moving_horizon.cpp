@@ -114,6 +114,7 @@ int track_moving_horizon(int argc, const char* const* argv) {
   const Tensor mu = found.mean[-1].select(-1, 0), mu_std = found.std[-1].select(-1, 0);
   nlohmann::json metrics = {{"mu", to_json(mu)},
                             {"mu_std", to_json(mu_std)},
+                            {"unexplained", unexplained_tracks(problem, motion)},
                             {"iterations", found.iterations.sum(0).max().item<std::int64_t>()}};
   metrics.update(motion_errors(problem, motion));
   if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);

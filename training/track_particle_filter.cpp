@@ -135,6 +135,11 @@ int track_particle_filter(int argc, const char* const* argv) {
                             {"unexplained_steps", ((filter.effective == 0) & seen).sum().item<std::int64_t>()}};
   if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);
   const BodyState motion = motion_of(filter.mean);
+  metrics["unexplained"] = unexplained_tracks(problem, motion);
+  if (flags.particles > 1 && distinct[-1].item<std::int64_t>() == 1) {
+    const std::string collapsed = "the filter has collapsed: one value of mu is left, and mu_std says nothing";
+    metrics["unexplained"].push_back(collapsed);
+  }
   metrics.update(motion_errors(problem, motion));
   out.write_csv("history.csv", history(problem.tracks, filter));
   out.write_csv("fit.csv", fit_table(system.tracks(), problem, motion));

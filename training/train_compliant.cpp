@@ -28,6 +28,10 @@ using torch::Tensor;
 // The rollouts of a chunk are one operator, whose solves take longer than its call already with these few.
 constexpr std::int64_t kTrajectoriesOfAChunk = 16;
 
+// The held-out error of a fit that explains its data is at most this multiple of the noise, and this share of the size
+// of the velocities.
+constexpr double kNoiseShare = 3, kNegligible = 0.02;
+
 // The learned parameters are the logarithms of friction and stiffness. Both stay > 0, and the optimizer's steps are
 // relative.
 struct Ground : torch::nn::Module {
@@ -114,10 +118,15 @@ int train_compliant(int argc, const char* const* argv) {
   if (!ProcessGroup::current().is_first()) return 0;
 
   const torch::NoGradGuard no_grad;
+  const double error = velocity_rmse(heldout, particle());
+  // Rollouts begin at measured states, so that the noise of the start is in each of their velocities.
+  const double noise = flags.data.empty() ? flags.velocity_noise : 0;
+  const double allowed = kNoiseShare * noise + kNegligible * std::sqrt(unit);
   write_results(out,
                 {{"mu", ground.mu().item<double>()},
                  {"stiffness", ground.stiffness().item<double>()},
-                 {"heldout_rmse", velocity_rmse(heldout, particle())},
+                 {"heldout_rmse", error},
+                 {"unexplained", unexplained("held-out velocities", error, allowed, " m/s")},
                  {"gradient_at_start", slope},
                  {"lcp_gradient_at_start", rigid_slope},
                  {"training_trajectories", learned.count()},

@@ -21,6 +21,7 @@
 #include "run/output_folder.h"
 #include "run/random.h"
 #include "run/results.h"
+#include "run/text.h"
 #include "run/trainer.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/trajectories.h"
@@ -34,6 +35,9 @@ constexpr std::int64_t kSteps = 50;            // of a simulated trajectory
 constexpr std::int64_t kHeldOut = 40;          // trajectories
 constexpr std::int64_t kBranchSteps = 10;      // after which the outcomes of one start are compared
 constexpr std::int64_t kBranchSamples = 4000;  // outcomes
+// A chain whose log likelihood of a step is less than that of one LCP by more than the first, or less than that of the
+// chain that made the data by more than the second, does not explain them.
+constexpr double kNegligible = 0.02, kFarOff = 0.2;
 
 struct Flags {
   RunFlags run;
@@ -165,6 +169,23 @@ nlohmann::json compare_with_truth(OutputFolder& out, const TrueChain& learned, c
   return metrics;
 }
 
+// The entry `unexplained` of metrics.json: the held-out steps are less likely by the learned chain than by a single
+// LCP, or much less than by the chain that made them.
+nlohmann::json unexplained_likelihood(const nlohmann::json& metrics) {
+  const double learned = metrics["heldout_log_likelihood"];
+  nlohmann::json lines = nlohmann::json::array();
+  const auto compare = [&](const char* key, const std::string& with, double allowed) {
+    if (!metrics.contains(key)) return;
+    const double other = metrics[key];
+    if (learned >= other - allowed) return;
+    lines.push_back(std::string(kUnexplained) + ": the log likelihood of a held-out step is " + short_number(learned) +
+                    ", by " + with + " " + short_number(other));
+  };
+  compare("single_log_likelihood", "one LCP", kNegligible);
+  compare("true_log_likelihood", "the true chain", kFarOff);
+  return lines;
+}
+
 int train_markov_chain(int argc, const char* const* argv) {
   CommandLine line(
       "train_markov_chain",
@@ -233,6 +254,7 @@ int train_markov_chain(int argc, const char* const* argv) {
                             {"final_loss", trainer.history()["loss"].back()}};
   if (flags.simulated())
     metrics.update(compare_with_truth(out, learned, models.single->sorted(), heldout_double, flags));
+  metrics["unexplained"] = unexplained_likelihood(metrics);
   std::vector<std::string> figures = {"training.png"};
   if (flags.simulated()) figures.emplace_back("branches.png");
   write_results(out, metrics, figures);

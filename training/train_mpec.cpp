@@ -136,7 +136,7 @@ int train_mpec(int argc, const char* const* argv) {
   network->set_theta(theta);
   network->to(flags.run.scalar_type());
   write_model(out, lcp::nn::torchscript_bytes(network, {0, 1, flags.block.dt, flags.block.mass, flags.block.gravity}));
-  nlohmann::json metrics = evaluate_model(out, flags.run, data.heldout, flags.block);
+  nlohmann::json metrics = evaluate_model(out, flags.run, data.heldout, flags.block, flags.samples);
   metrics.update({{"training_rmse", lowest},
                   {"starts", flags.starts},
                   {"starts_solved", solved},

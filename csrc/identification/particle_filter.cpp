@@ -24,6 +24,16 @@ Tensor chosen(const Tensor& x, const Tensor& index) {
   return x.gather(1, x.dim() == 2 ? index : index.unsqueeze(-1).expand_as(x));
 }
 
+// The weights, [b, n], of particles that are equal added up: one of their places has the sum, and the others have 0.
+Tensor joined(const Tensor& weights, const Tensor& particles) {
+  // Rows that differ have different keys, but for coincidences.
+  const Tensor key = (particles * at::arange(1, particles.size(-1) + 1, at::kDouble).sqrt()).sum(-1);
+  const auto [sorted, order] = key.sort(-1);
+  const Tensor begins = (sorted.slice(-1, 1) != sorted.slice(-1, 0, -1)).to(at::kLong);
+  const Tensor group = at::constant_pad_nd(begins.cumsum(-1), {1, 0});
+  return at::zeros_like(weights).scatter_add(-1, group, weights.gather(-1, order));
+}
+
 Tensor distinct(const Tensor& ancestor) {
   const Tensor sorted = std::get<0>(ancestor.sort(-1));
   return (sorted.slice(-1, 1) != sorted.slice(-1, 0, -1)).sum(-1) + 1;
@@ -53,7 +63,7 @@ ParticleFilter particle_filter(const FilterModel& model, const Tensor& start, st
     means.push_back((weights.unsqueeze(-1) * particles).sum(1));
     const Tensor deviation = particles - means.back().unsqueeze(1);
     deviations.push_back((weights.unsqueeze(-1) * deviation.square()).sum(1).sqrt());
-    sizes.push_back(at::where(explained.squeeze(-1), weights.square().sum(-1).reciprocal(), 0));
+    sizes.push_back(at::where(explained.squeeze(-1), joined(weights, particles).square().sum(-1).reciprocal(), 0));
 
     const Tensor index = at::where(explained, systematic(weights, generator), at::arange(n));
     particles = chosen(particles, index);

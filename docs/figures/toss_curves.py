@@ -96,8 +96,8 @@ def draw():
                (("Drake, Bullet", 16.5, INK, "bottom"), ("MuJoCo", 21.7, TEAL, "bottom"))),
               ("windows_80/position_error_m", "windows of 80 steps: position error [m]",
                (("ContactNets", 0.017, INK, "top"), ("NeRD", 0.018, GREY, "bottom"),
-                ("network of that paper", 0.023, TEAL, "bottom"))))
-    figure, axes = plt.subplots(1, len(panels), figsize=(10.2, 3.4), layout="constrained")
+                ("network of NeRD", 0.023, TEAL, "bottom"))))
+    figure, axes = plt.subplots(1, len(panels), figsize=(11.4, 3.4), layout="constrained")
     for panel, (column, label, published) in zip(axes, panels):
         for model, color, text in (("network", ORANGE, "network"), ("cube", BLUE, "cube, by lcp::solve_friction")):
             values = {count: sorted(float(rows[model, count, seed][column]) for seed in SEEDS
@@ -111,7 +111,7 @@ def draw():
                        label=f"{text}, {seeds_of(points)}")
         for name, value, color, side in published:
             panel.axhline(value, color=color, lw=1, ls="--")
-            panel.text(COUNTS[-1], value, name, fontsize=7, ha="right", va=side, color=color)
+            panel.annotate(name, (1.02, value), xycoords=("axes fraction", "data"), fontsize=7, va=side, color=color)
         panel.set(xscale="log", xlabel="tosses to learn from", ylabel=label, ylim=(0, None))
         panel.set_xticks(COUNTS, COUNTS)
         panel.minorticks_off()

@@ -123,7 +123,8 @@ class ParticleFilter(NamedTuple):
     std: [steps + 1, b, d], their standard deviation.
     distinct: [steps + 1, b], int64: how many of the particles of the start have descendants after the resampling of the
         step; with roughening, how many of the particles before that step.
-    effective: [steps + 1, b], 1 / sum of the squared weights; 0 where every likelihood is 0.
+    effective: [steps + 1, b], 1 / sum of the squared weights, where equal particles count as one with the sum of their
+        weights; 0 where every likelihood is 0.
     particles: [b, n, d], after the last step.
     """
 

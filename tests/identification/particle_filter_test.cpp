@@ -57,6 +57,9 @@ TEST(ParticleFilterTest, CollapsesOnWhatIsConstantUnlessRoughened) {
   EXPECT_LT(plain.distinct[-1].item<std::int64_t>(), 8);
   const Tensor left = plain.particles.flatten();
   EXPECT_EQ(std::get<0>(at::_unique(left)).size(0), plain.distinct[-1].item<std::int64_t>());
+  // Copies of one particle are no more effective than it is.
+  EXPECT_TRUE(everywhere(plain.effective.slice(0, 1) <= plain.distinct.slice(0, 0, -1) * (1 + 1e-12)));
+  EXPECT_GT(plain.effective[0].item<double>(), 8);
   ParticleFilterOptions options;
   options.roughening = torch::full({1}, 0.2, torch::kDouble);
   const ParticleFilter rough = particle_filter(model, start, 60, seeded(2), options);

@@ -35,7 +35,7 @@ def test_a_small_run_writes_everything(compared):
     assert {path.name for path in (out / "runs").iterdir()} == {
         "direct_random_0", "in_the_loop_mu_near_0", "in_the_loop_mu_far_0", "in_the_loop_mu_random_0"}
     assert (out / "figures" / "comparison.png").stat().st_size > 10_000
-    assert str(out / "table.md") in result.stdout and "exact zeros" in result.stdout
+    assert str(out / "table.md") in result.stdout and "exactly 0" in result.stdout
     assert "now direct, random start, seed 0" in result.stderr and " left" in result.stderr
     table = (out / "table.md").read_text()
     assert table.count("| in_the_loop_mu | ") == 6 and "Failed" not in table

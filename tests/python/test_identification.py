@@ -91,14 +91,16 @@ def test_friction_that_a_fit_needs_is_not_told_of_data_that_it_does_not_explain(
     """A fit that sticks, of tracks that slide: with noise that is known, and with noise that is not."""
     away = ("--initial-mu", 0.7, "--escape", "none", "--estimate", "mu")
     stuck = identify("identify_shooting", *away)
-    assert stuck["unobservable"] == [NO_EFFECT + "; mu = 0.199 fits better"]
+    assert stuck["unobservable"] == [NO_EFFECT + "; its objective is 2.8e+04 m^2, and 0.0745 m^2 for mu = 0.199"]
+    assert stuck["status"] == "the fit does not explain the data"
     residual = "the fit does not explain the track: residuals of 11.8 m"
     assert stuck["unexplained"] == [residual + ", noise of 0.00289 m; its uncertainty is not known"]
     observed = read_csv(tmp_path / "out" / "fit.csv")
     rows = [f"{t!r},{x!r},{y!r}\n" for t, x, y in zip(*(observed[c].tolist() for c in ("time", "x", "y")))]
     (tmp_path / "tracks.csv").write_text("time,x,y\n" + "".join(rows))
     own = identify("identify_shooting", "--data", "tracks.csv", *away, out="own")
-    assert own["unobservable"] == stuck["unobservable"]
+    (line,) = own["unobservable"]
+    assert line.startswith(NO_EFFECT) and line.endswith(" m^2 for mu = 0.199")
     assert own["unexplained"] == [residual + ", correlated in time; its uncertainty is not known"]
     # No friction explains a body that slows down in flight, here by a force that the model does not know.
     wrong = identify("identify_shooting", "--data", "tracks.csv", "--force", 4, 0, out="wrong")
@@ -262,6 +264,14 @@ def test_the_program_of_a_block_on_three_supports_ends_near_shooting(identify, t
     assert (friction < mpec["mu"][0] * 9.81 * (1 + 1e-6)).all() and (friction > 0).all()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_the_program_of_a_block_finds_friction_at_its_defaults(identify, seed):
+    metrics = identify("identify_mpec", "--system", "tripod", "--seed", seed)
+    assert metrics["status"] == "solved" and metrics["unexplained"] == [] and metrics["starts"][-1]["status"] == "solved"
+    assert abs(metrics["mu_error"][0]) < 4 * metrics["mu_std"][0] < 0.004
+
+
 @pytest.mark.parametrize("system", PROCESS)
 def test_friction_is_identified_online_by_a_moving_horizon(identify, tmp_path, system):
     """Each estimate from the observations until then; the last one is near that of the whole track."""
@@ -277,6 +287,23 @@ def test_friction_is_identified_online_by_a_moving_horizon(identify, tmp_path, s
     batch = identify(program, "--estimate", "mu,q0", *flags, out="whole")
     assert abs(found["mu"][0] - batch["mu"][0]) < 2 * batch["mu_std"][0]
     assert found["mu_std"][0] == pytest.approx(batch["mu_std"][0], rel=0.5)
+
+
+def test_progress_goes_forwards_in_one_line_each_tenth(run):
+    result = run("track_moving_horizon", "--system", "tripod", "--out", "out")
+    steps = [int(line.split()[1]) for line in result.stderr.splitlines() if line.startswith("step ")]
+    assert steps == sorted(set(steps)) and len(steps) <= 11 and len(steps) == len(result.stderr.splitlines())
+
+
+def test_a_filter_that_loses_its_track_says_so(run, tmp_path):
+    result = run("track_particle_filter", "--out", "out")
+    metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert result.returncode == 0 and metrics["status"] == "the fit does not explain the data"
+    lost, collapsed = metrics["unexplained"]
+    assert lost.startswith("the fit does not explain the data: positions are off by") and "collapsed" in collapsed
+    assert result.stderr == f"warning: {lost}\nwarning: {collapsed}\n"
+    history = read_csv(tmp_path / "out" / "history.csv")
+    assert (history["effective_particles"][1:] <= history["distinct_particles"][:-1] * (1 + 1e-9)).all()
 
 
 def test_a_filter_follows_a_block_on_three_supports(identify, tmp_path):

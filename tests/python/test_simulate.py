@@ -31,7 +31,7 @@ COLUMNS = {
 }
 for name, count in BODIES.items():
     bodies = [BODY] if count == 1 else [",".join(f"{x}_{b}" for x in BODY.split(",")) for b in range(count)]
-    COLUMNS[name] = ",".join([*bodies, "kinetic,potential,gap,normal_force"])
+    COLUMNS[name] = ",".join([*bodies, "kinetic,potential,gap,normal_force,support_force"])
 COMPLIANT = ["compliant_particle", "compliant_block"]
 ALL = [(system, formulation) for system, names in FORMULATIONS.items() if system not in BODIES for formulation in names]
 RIGID = [(system, formulation) for system in BODIES for formulation in FORMULATIONS[system]]

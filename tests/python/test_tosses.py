@@ -109,6 +109,13 @@ def test_a_killed_run_resumes_bit_for_bit(run, build, tmp_path):
     check_a_killed_run_resumes(run, build, tmp_path, "train_tosses", flags)
 
 
+def test_figures_of_a_judgement(run, tosses, tmp_path):
+    result = run("evaluate_tosses", "--tosses", tosses, *CUBE, "--measured-side", 0.1, *SAMPLED, "--out", "out", env=None)
+    assert result.returncode == 0, result.stderr
+    for name in ("errors", "errors_in_time"):
+        assert (tmp_path / "out" / "figures" / f"{name}.png").stat().st_size > 5000, name
+
+
 def test_figures(run, tmp_path):
     result = run("train_tosses", *SHORT, "--iterations", 4, "--out", "out", env=None)
     assert result.returncode == 0, result.stderr

@@ -12,7 +12,7 @@ FAST = ("--iterations", 300, "--learning-rate", 0.05)
 def test_both_find_friction_at_their_defaults(learn, seed):
     for program in ("train_in_the_loop", "train_bilevel"):  # from 1.5 and from 4
         metrics = learn(program, "--seed", seed, out=program)
-        assert abs(metrics["mu"] - 1) < 1e-9 and metrics["heldout_rmse"] < 1e-9
+        assert abs(metrics["mu"] - 1) < 1e-9 and metrics["heldout_rmse"] < 1e-9 and metrics["status"] == "solved"
         assert metrics["sticking_exact_zero_fraction"] == 1 and metrics["rollout_rmse"] < 1e-9
         assert metrics["identifiable_parameters"] == metrics["parameters"] == 1
     assert abs(metrics["objective_at_truth"]) < 1e-6
@@ -21,6 +21,7 @@ def test_both_find_friction_at_their_defaults(learn, seed):
 def test_the_loop_is_stuck_where_all_is_predicted_to_stick_and_the_bilevel_loss_is_not(learn, tmp_path):
     stuck = learn("train_in_the_loop", *FAST, "--states", "gentle", "--initial-mu", 4)
     assert stuck["mu"] == 4 and stuck["zero_gradient_fraction"] == 1
+    assert stuck["status"] == "the fit does not explain the data" and len(stuck["unexplained"]) == 1
     assert stuck["final_loss"] == pytest.approx(0.07, abs=0.015)
     history = read_csv(tmp_path / "out" / "history.csv")
     assert (history["zero_gradient_fraction"] == 1).all() and (history["mu"] == 4).all()
@@ -56,6 +57,7 @@ def test_noise_biases_the_minimum_less_for_a_large_second_weight(learn):
 def test_friction_of_a_block_that_never_slides_is_reported_as_unknown(run, tmp_path):
     result = run("train_bilevel", *FAST, "--states", "sticking", "--out", "out")
     assert result.returncode == 0 and "without effect there  mu" in result.stdout
+    assert "predicted at exactly 0  100 % of the held-out steps that end at rest\n" in result.stdout
     metrics = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert metrics["heldout_rmse"] < 1e-12 and metrics["mu"] > 0.8  # all that sticking tells
 

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <limits>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "run/text.h"
@@ -44,15 +45,20 @@ std::string number(const json& x) {
   return x.is_number() && std::isfinite(x.get<double>()) ? short_number(x.get<double>()) : "none";
 }
 
+// A value of this metric: a share is shown in percent.
+std::string value_of(std::string_view name, const json& x) {
+  return name.ends_with("_fraction") && x.is_number() && std::isfinite(x.get<double>()) ? percentage(x) : number(x);
+}
+
 std::string median(const json& row, const char* name) {
-  return number(row[name].is_null() ? json() : row[name]["median"]);
+  return value_of(name, row[name].is_null() ? json() : row[name]["median"]);
 }
 
 std::string range(const json& row, const char* name) {
   const json& x = row[name];
   if (x.is_null()) return "none";
-  const std::string least = number(x["least"]), most = number(x["most"]);
-  return least == most ? least : number(x["median"]) + " (" + least + " to " + most + ")";
+  const std::string least = value_of(name, x["least"]), most = value_of(name, x["most"]);
+  return least == most ? least : value_of(name, x["median"]) + " (" + least + " to " + most + ")";
 }
 
 // The held-out error, or why there is none.
@@ -121,9 +127,8 @@ std::string Results::page(const ComparisonFlags& flags) const {
               : "each with the rows of " + flags.samples.data + ", of which one in five is held out. ";
   text += "Near starts have mu = " + number(flags.start_mu("near")) + ", far ones " + number(flags.start_mu("far")) +
           "; random ones know nothing of friction. Numbers are medians over the seeds (least to most).\n\n";
-  text +=
-      table_head({"method", "learns from", "start", "held-out rmse, m/s", "rollout rmse, m/s", "exact zeros, sticking",
-                  "within .001 dt mu g", "parameter error", "mu", "identifiable", "unsolved", "time, s"});
+  text += table_head({"method", "learns from", "start", "held-out rmse, m/s", "rollout rmse, m/s", "exactly 0 at rest",
+                      "within .001 dt mu g", "parameter error", "mu", "identifiable", "unsolved", "time, s"});
   for (const json& row : rows_) {
     std::vector<std::string> fields = {row["method"], row["learns_from"], row["start"], outcome(row)};
     for (const char* name :
@@ -140,7 +145,7 @@ std::string Results::page(const ComparisonFlags& flags) const {
       "* The black box is the best of an affine map and 36 plain networks by one in five of the samples.\n"
       "* Motion is v, u and v_next. Physical forces are >= 0; of the fictitious ones of the direct formulation one is\n"
       "  negative. Contact forces are those of the traditional formulation, and gamma.\n"
-      "* The rmse is none where a step has no solution; sticking counts held-out steps that end at rest.\n"
+      "* The rmse is none where a step has no solution; shares are of the held-out steps that end at rest.\n"
       "* A rollout is 50 steps under random forces, which lead beyond the velocities that were learned from.\n"
       "* The parameter error is the largest: for direct, direct_physical and slack that of f [m/s] and G [s/kg] over\n"
       "  the held-out steps; else that of an entry of [M|W], with forces and velocities in units of mu m g and\n"
@@ -157,7 +162,7 @@ std::string Results::page(const ComparisonFlags& flags) const {
       }
     }
   }
-  text += "\n## Each run\n\n" + table_head({"method", "start", "seed", "held-out rmse, m/s", "exact zeros, sticking",
+  text += "\n## Each run\n\n" + table_head({"method", "start", "seed", "held-out rmse, m/s", "exactly 0 at rest",
                                             "within .001 dt mu g", "rollout rmse, m/s", "parameter error", "time, s"});
   for (const json& row : rows_) {
     for (const json& run : row["runs"]) {
@@ -165,7 +170,7 @@ std::string Results::page(const ComparisonFlags& flags) const {
       std::vector<std::string> fields = {row["method"], row["start"], run["seed"].dump()};
       for (const char* name : {"heldout_rmse", "sticking_exact_zero_fraction", "sticking_close_fraction",
                                "rollout_rmse", "parameter_error", "time"}) {
-        fields.push_back(number(run[name]));
+        fields.push_back(value_of(name, run[name]));
       }
       text += table_row(fields);
     }
@@ -179,11 +184,12 @@ void Results::print() const {
     for (std::size_t k = 0; k < std::size(kWidths); ++k) std::cout << padded(fields[k], kWidths[k]);
     std::cout << fields.back() << "\n";
   };
-  print_row({"method", "start", "held-out rmse, m/s", "exact zeros", "within .001 dt mu g", "time, s"});
+  print_row({"method", "start", "held-out rmse, m/s", "exactly 0", "within .001 dt mu g", "time, s"});
   for (const json& row : rows_) {
     print_row({row["method"], row["start"], outcome(row), median(row, "sticking_exact_zero_fraction"),
                median(row, "sticking_close_fraction"), median(row, "time")});
   }
+  std::cout << "Shares are of the held-out steps that end at rest.\n";
 }
 
 bool Results::report_failures(const std::string& program, bool quiet) const {

@@ -121,7 +121,7 @@ int train_from_motion(CommandLine& line, const RunFlags& run, const TrainingFlag
                                  start.finishing_iterations, run.seed));
   model->to(run.scalar_type());
   write_model(out, nn::torchscript_bytes(model));
-  nlohmann::json metrics = evaluate_model(out, run, heldout, block);
+  nlohmann::json metrics = evaluate_model(out, run, heldout, block, sample_flags);
   const Samples some = training.at(at::arange(std::min<std::int64_t>(training.count(), 256)));
   IdentifiabilityReport report;
   report.add(jacobian(model->step(some.v, some.u).v_next / lcp.unit, model->f->parameters()),

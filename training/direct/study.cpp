@@ -10,6 +10,7 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -308,27 +309,28 @@ constexpr Column kColumns[] = {
     {"net_rmse", "of v+ - v-"},
     {"parameter_error", "error of f, G"},
     {"parameter_error_beside_diagonal", "without G's diagonal"},
-    {"exact_zero_fraction", "exact zeros at rest"},
+    {"exact_zero_fraction", "exactly 0 at rest"},
     {"close_fraction", "within dt mu g / 30"},
     {"lost_starts", "lost starts"},
     {"lcp_rmse", "rmse of the LCP [m/s]"},
-    {"lcp_exact_zero_fraction", "LCP exact zeros at rest"},
+    {"lcp_exact_zero_fraction", "LCP exactly 0 at rest"},
 };
 constexpr Column kFactColumns[] = {{"part", ""}, {"claim", "of the data"}, {"measured", "measured"}};
 
 template <std::size_t n>
 std::string markdown(const nlohmann::json& rows, const Column (&columns)[n]) {
-  const auto text = [](const nlohmann::json& value) -> std::string {
+  const auto text = [](const Column& column, const nlohmann::json& value) -> std::string {
     if (value.is_string()) return value;
     if (!value.is_number() || !std::isfinite(value.get<double>())) return "-";
-    return short_number(value.get<double>());
+    const bool is_share = std::string_view(column.key).ends_with("_fraction");
+    return is_share ? percentage(value.get<double>()) : short_number(value.get<double>());
   };
   std::vector<std::string> titles;
   for (const Column& column : columns) titles.emplace_back(column.title);
   std::string table = table_head(titles);
   for (const auto& row : rows) {
     std::vector<std::string> fields;
-    for (const Column& column : columns) fields.push_back(text(row.value(column.key, nlohmann::json())));
+    for (const Column& column : columns) fields.push_back(text(column, row.value(column.key, nlohmann::json())));
     table += table_row(fields);
   }
   return table;
@@ -372,7 +374,7 @@ void study(const CommandLine& line, const RunFlags& run, const TrainingFlags& tr
 * rmse: that of (v+, v-) = f + G times the known forces, over held-out samples; for the LCP that of v_next, without known
   forces.
 * error of f, G: the largest error of a coefficient, SI units.
-* exact zeros at rest: the fraction of the steps ending at rest for which exactly 0 is predicted.
+* exactly 0 at rest: the share of the steps ending at rest for which exactly 0 is predicted.
 
 )" + markdown(fits, kColumns) +
                            "\n" + markdown(known, kFactColumns);

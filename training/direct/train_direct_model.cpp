@@ -272,7 +272,7 @@ int train_direct_model(DirectForces kind, int argc, const char* const* argv) {
   const OneThread one_thread;
   const torch::NoGradGuard no_grad;
   write_model(out, nn::torchscript_bytes(model));
-  nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
+  nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block, flags.samples);
   const Tensor h = model->forward(heldout.v, heldout.u, model->options.forces_of(heldout.lambda));
   metrics.update(
       against_block({{"parameter_error", parameter_error(model, heldout, flags.block)}}, heldout, flags.block));

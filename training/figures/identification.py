@@ -23,7 +23,7 @@ def pose(axes, one, supports):
     travelled = np.append(0, np.cumsum(np.abs(np.diff(centre)) + 0.5 * np.abs(np.diff(triangles[:, 0] - centre))))
     count = int(np.clip(travelled[-1] / np.abs(corners).max(), 1, 8))
     for k in np.searchsorted(travelled, np.linspace(0, travelled[-1], count + 1)):
-        axes.plot(triangles[k].real, triangles[k].imag, color=BLUE, lw=0.7, alpha=0.6)
+        axes.plot(triangles[k].real, triangles[k].imag, color=BLUE, lw=0.7, alpha=0.6, label="supports, one dotted")
         axes.plot(triangles[k, 0].real, triangles[k, 0].imag, "o", color=BLUE, ms=2.5, mew=0)  # the first support
     axes.plot(one["x_fit"], one["y_fit"], color=BLUE, lw=1.2, label="identified")
     axes.plot(one["x"], one["y"], "o", color=INK, mfc="none", ms=3, mew=0.5, label="observed")
@@ -53,9 +53,11 @@ def residuals(axes, one, reach):
 
 
 def legend(figure, axes):
-    """One legend above the figure for all of these axes."""
+    """One legend above the figure for all of these axes, with each label once."""
     handles, labels = (sum(pair, []) for pair in zip(*(one.get_legend_handles_labels() for one in axes)))
-    figure.legend(handles, labels, loc="outside upper left", ncol=len(labels), markerscale=1.8)
+    first = dict(zip(reversed(labels), reversed(handles)))
+    shown = list(dict.fromkeys(labels))
+    figure.legend([first[label] for label in shown], shown, loc="outside upper left", ncol=len(shown), markerscale=1.8)
 
 
 def rows_of(count):
@@ -81,8 +83,9 @@ def fit():
             objective.axvspan(low, grid["mu"][-1] if high is None else high, color=PALE, lw=0)
         objective.axvline(mu, color=BLUE, lw=1)
         std = metrics["mu_std"][k]
-        objective.set_title(f"mu = {mu:.7g}" + ("" if std is None else f" \u00b1 {std:.1g}"), fontsize=9)
-    legend(figure, rows[0][1:3])
+        decimals = 7 if not std else int(np.clip(1 - np.floor(np.log10(std)), 0, 12))
+        objective.set_title(f"mu = {mu:.{decimals}f}" + ("" if std is None else f" \u00b1 {std:.1g}"), fontsize=9)
+    legend(figure, rows[0][:3])
     save(figure, "fit")
 
 
@@ -110,7 +113,9 @@ def program():
     for name, color, label in (("objective", GREY, "objective with the penalty [m\u00b2]"),
                                ("infeasibility", PALE, "violation of the constraints")):
         iterations.semilogy(history["iteration"], np.maximum(history[name], 1e-12), color=color, lw=1, label=label)
-    iterations.set(xlabel="iteration")
+    for k in np.flatnonzero(np.diff(history["start"])):
+        iterations.axvline(history["iteration"][k + 1], color=INK, lw=0.7, ls=":")
+    iterations.set(xlabel="iteration" + (", dotted: another start" if history["start"][-1] > 0 else ""))
     iterations.set_title(metrics["status"], fontsize=9)
     figure.legend(*map(sum, zip(*(one.get_legend_handles_labels() for one in rows[0])), ([], [])),
                   loc="outside upper left", ncol=3, fontsize=8)
@@ -126,7 +131,7 @@ def online(name, effort):
     for k, (x, y, middle, right) in enumerate(rows):
         motion(x, y, select(data, "track", k), flags)
         one = select(history, "track", k)
-        low, high = ([m + sign * 2 * s for m, s in zip(one["mu"], one["mu_std"])] for sign in (-1, 1))
+        low, high = ([max(0, m + sign * 2 * s) for m, s in zip(one["mu"], one["mu_std"])] for sign in (-1, 1))
         middle.fill_between(one["time"], low, high, color=BLUE, alpha=0.2, lw=0, label="mu \u00b1 2 standard deviations")
         middle.plot(one["time"], one["mu"], color=BLUE, lw=1.2)
         if not flags["data"] and len(metrics["mu"]) == 1:
@@ -134,7 +139,7 @@ def online(name, effort):
         middle.set(xlabel="time [s]", ylabel="friction coefficient")
         effort(right, one, flags)
         right.set(xlabel="time [s]")
-    legend(figure, rows[0][1:])
+    legend(figure, rows[0])
     save(figure, name)
 
 

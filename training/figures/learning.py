@@ -1,10 +1,15 @@
 """The figures of the training programs: rollouts of the learned block, loss and error during training."""
 import json
+import math
 
-from style import BLUE, GREY, INK, ORANGE, TEAL, plt, read_columns, run_folder, save, select, shade_sticking
+import numpy as np
+from matplotlib.patches import Rectangle
+from style import BLUE, GREY, INK, ORANGE, SIGNED, TEAL, plt, read_columns, run_folder, save, select, shade_sticking
 
 SHOWN = 3
 LEAST_ERROR = 1e-17  # m/s
+TERMS = (r"$\lambda^+$", r"$\lambda^-$", r"$\gamma$", "$v$", "$u$", "1")
+SAME = 1e-6  # an entry whose range is smaller counts as unique
 COLORS = (BLUE, ORANGE, GREY, TEAL, INK)
 
 
@@ -55,18 +60,38 @@ def rollout(run, flags, metrics):
     save(figure, "rollout")
 
 
+def positive(axes, history, name):
+    """A column over the iterations, on a logarithmic axis, at whose lower end 0 is drawn and what is less by round-off."""
+    axes.semilogy(history["iteration"], [max(x, LEAST_ERROR) for x in history[name]], color=BLUE)
+    if any(map(math.isnan, history[name])):
+        axes.set_title("gaps: steps without a solution", fontsize=8)
+
+
+def result(axes, history, metrics, name):
+    """A point at the end for the result, where steps after the last iteration have changed it."""
+    value = metrics[name]
+    if isinstance(value, float) and max(value, LEAST_ERROR) != max(history[name][-1], LEAST_ERROR):
+        axes.plot(history["iteration"][-1], max(value, LEAST_ERROR), "o", color=ORANGE, ms=4, clip_on=False, zorder=3,
+                  label=f"in the end: {value:.2g}")
+        axes.legend(fontsize=8)
+
+
 def training(terms, unit):
-    """Returns a function that draws training.png: the columns `terms` of history.csv, in `unit`, and the held-out error."""
+    """Returns a function that draws training.png: the columns `terms` of history.csv, in `unit`, or of a loss that has no
+    such terms itself, and the held-out error."""
 
     def figure_of(run, flags, metrics):
         history = read_columns(run / "history.csv")
         figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), constrained_layout=True)
-        for name, color in zip(terms, COLORS):
+        shown = [name for name in terms if name in history]
+        for name, color in zip(shown or ["loss"], COLORS):
             left.semilogy(history["iteration"], history[name], color=color, label=name.replace("_", " "))
         left.set_xlabel("iteration")
-        left.set_ylabel(f"loss terms [{unit}]")
-        figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=len(terms))
-        right.semilogy(history["iteration"], history["heldout_rmse"], color=BLUE)
+        left.set_ylabel(f"loss terms [{unit}]" if shown else "loss [dimensionless]")
+        if shown:
+            figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=len(shown))
+        positive(right, history, "heldout_rmse")
+        result(right, history, metrics, "heldout_rmse")
         right.set_xlabel("iteration")
         right.set_ylabel("held-out rmse of the LCP [m/s]")
         save(figure, "training")
@@ -77,38 +102,69 @@ def training(terms, unit):
 def friction(run, flags, metrics):
     """training.png: loss, friction coefficient and held-out error of a run that learns friction from motion."""
     history = read_columns(run / "history.csv")
+    if "zero_gradient_fraction" in history:
+        history["zero_gradient_fraction"] = [100 * x for x in history["zero_gradient_fraction"]]
     panels = [("loss", "loss [dimensionless]"), ("mu", "friction coefficient"),
-              ("zero_gradient_fraction", "samples without a gradient"), ("heldout_rmse", "held-out rmse [m/s]")]
+              ("zero_gradient_fraction", "samples without a gradient [%]"), ("heldout_rmse", "held-out rmse [m/s]")]
     panels = [(name, label) for name, label in panels if name in history]
     figure, axes = plt.subplots(1, len(panels), figsize=(2.9 * len(panels), 2.8), constrained_layout=True)
     for panel, (name, label) in zip(axes, panels):
-        panel.plot(history["iteration"], history[name], color=BLUE)
+        negative = min(history[name]) < -1e-12  # by more than round-off
+        if name in ("loss", "heldout_rmse") and not negative:
+            positive(panel, history, name)
+        else:
+            panel.plot(history["iteration"], history[name], color=BLUE)
         panel.set_xlabel("iteration")
         panel.set_ylabel(label)
+        if name in ("mu", "heldout_rmse"):
+            result(panel, history, metrics, name)
         if name == "mu":
             panel.axhline(flags["mu"], color=GREY, lw=1, ls="--", label=f"--mu {flags['mu']:g}")
             panel.legend(fontsize=8)
         elif name == "zero_gradient_fraction":
-            panel.set_ylim(-0.03, 1.03)
-        else:
-            panel.set_yscale("symlog" if min(history[name]) < -1e-12 else "log",
-                             **({"linthresh": 1e-6} if min(history[name]) < -1e-12 else {"nonpositive": "mask"}))
+            panel.set_ylim(-3, 103)
+        elif negative:
+            panel.set_yscale("symlog", linthresh=1e-6)
     save(figure, "training")
+
+
+def short(x):
+    return f"{0.0 if abs(x) < SAME else x:.3g}".replace("-", "\u2212")
+
+
+def interval(lower, upper):
+    left = "(\u2212\u221e" if lower is None else "[" + short(lower)
+    right = "\u221e)" if upper is None else short(upper) + "]"
+    return f"{left}, {right}"
+
+
+def heat_map(axes, rows, title, families=None):
+    """[M|W], 3 x 6, with its numbers, and the ranges of entries that the data do not determine."""
+    axes.imshow(rows, cmap=SIGNED, vmin=-1.5, vmax=1.5, aspect=0.62)
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    axes.set_xticks(range(6), TERMS)
+    axes.set_yticks(range(3), (r"$w_1$", r"$w_2$", r"$w_3$"))
+    axes.tick_params(length=0)
+    axes.axvline(2.5, color=INK, lw=1)
+    axes.set_title(title, fontsize=9)
+    for (i, j), value in np.ndenumerate(rows):
+        axes.text(j, i, short(value), ha="center", va="center", fontsize=8,
+                  color="white" if abs(value) > 1.1 else INK)
+        if families is None:
+            continue
+        lower, upper = families[i]["lower"][j], families[i]["upper"][j]
+        if lower is None or upper is None or upper - lower > SAME:
+            axes.add_patch(Rectangle((j - 0.47, i - 0.46), 0.94, 0.92, fill=False, ec=INK, ls=(0, (2, 2)), lw=0.8))
+            axes.text(j, i + 0.33, interval(lower, upper), ha="center", va="center", fontsize=6,
+                      color="white" if abs(value) > 1.1 else INK)
 
 
 def rows(run, flags, metrics):
     """rows.png: the learned [M|W] beside a true block's, in units of mu m g and dt mu g."""
     truth = [[1, -1, 1, 1, 1, 0], [-1, 1, 1, -1, -1, 0], [-1, -1, 0, 0, 0, 1]]
-    figure, axes = plt.subplots(1, 2, figsize=(7.2, 2.3), constrained_layout=True, sharey=True)
-    for panel, numbers, title in zip(axes, (truth, metrics["rows"]), ("true block", "learned")):
-        panel.imshow(numbers, cmap="RdBu_r", vmin=-2, vmax=2, aspect="auto")
-        panel.set_xticks(range(6), [r"$\lambda_+$", r"$\lambda_-$", r"$\gamma$", "$v$", "$u$", "1"])
-        panel.set_yticks(range(3), [r"$\perp \lambda_+$", r"$\perp \lambda_-$", r"$\perp \gamma$"])
-        panel.grid(False)
-        panel.axvline(2.5, color=INK, lw=1)
-        panel.set_title(title, fontsize=9)
-        for i, row in enumerate(numbers):
-            for j, number in enumerate(row):
-                panel.text(j, i, f"{number:.3g}", ha="center", va="center", fontsize=7,
-                           color="white" if abs(number) > 1.3 else INK)
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 2.1), constrained_layout=True)
+    heat_map(axes[0], np.array(metrics["rows"]), "learned [M | W]")
+    heat_map(axes[1], np.array(truth), "of the block")
+    figure.supxlabel("forces in units of mu m g, velocities of dt mu g", fontsize=8)
     save(figure, "rows")

@@ -181,7 +181,9 @@ class RigidBodies:
         legend_above(axes)
 
     def energy(self, axes):
-        kinetic, potential = self.columns["kinetic"], self.columns["potential"]
+        # Velocities are those of the middles of steps, and so is the mean of the potential energies at both ends.
+        kinetic, ends = self.columns["kinetic"], self.columns["potential"]
+        potential = np.append(np.nan, (ends[1:] + ends[:-1]) / 2)
         self.over_time(axes, "energy [J]", (kinetic + potential, INK, "total"), (kinetic, BLUE, "kinetic"),
                        (potential, TEAL, "potential"))
 
@@ -193,11 +195,12 @@ class RigidBodies:
         axes.set_ylim(0, max(1.1 * np.nanmax(speeds, initial=0), 0.1))
 
     def forces(self, axes):
-        self.over_time(axes, "normal forces [N]", (self.columns["normal_force"], ORANGE, "sum"))
+        force = self.columns["support_force"]
+        self.over_time(axes, "vertical force [N]", (force, ORANGE, "by ground and walls"))
         weight = self.flags["gravity"] * sum(self.masses())
         axes.axhline(weight, color=GREY, lw=0.9, ls=":", label="weight")
         legend_above(axes)
-        peak = np.nanmax(self.columns["normal_force"], initial=weight)
+        peak = np.nanmax(force, initial=weight)
         if peak > 20 * weight > 0:
             axes.set_yscale("symlog", linthresh=weight)
             axes.set_yticks([0, *10.0 ** np.arange(math.ceil(math.log10(weight)), math.log10(peak))])
@@ -225,7 +228,7 @@ class RigidBodies:
         """Each row is a step of its own: what it does to the speed."""
         figure, axes = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
         axes.plot(np.linalg.norm(self.velocities[0], axis=-1), self.columns["normal_force"], ".", color=ORANGE)
-        axes.set(xlabel="speed after the step [m/s]", ylabel="normal force [N]")
+        axes.set(xlabel="speed after the step [m/s]", ylabel="normal forces of all contacts [N]")
         figure.suptitle(self.title, fontsize=9)
         save(figure, "motion")
 

@@ -1,11 +1,9 @@
 """sticking.png, errors.png and single_entries.png: what a run of `study_noise` counted."""
 import numpy as np
 from learning import load
-from matplotlib.colors import LinearSegmentedColormap
-from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, run_folder, save
+from style import BLUE, GREY, INK, ORANGE, PALE, SIGNED, TEAL, plt, read_columns, run_folder, save
 
 NOISES = {"q": BLUE, "M": ORANGE, "M and q": INK, "mu": TEAL}
-SIGNED = LinearSegmentedColormap.from_list("signed", [BLUE, "white", ORANGE])
 TITLES = {"rest": "at rest, no force", "held": "at rest, pushed", "random": "v and u at random",
           "data": "steps of the file"}
 

@@ -15,11 +15,13 @@ except ImportError:
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
+from matplotlib.colors import LinearSegmentedColormap  # noqa: E402
 
 # Velocities, friction, inputs and references; normal forces, positions, and trajectories beside the first. They differ
 # in lightness as well as in hue.
 BLUE, ORANGE, GREY = "#1f5fa8", "#d9730d", "#8a8f98"
 TEAL, INK, PALE = "#12a08c", "#2b2f36", "#c6cad1"
+SIGNED = LinearSegmentedColormap.from_list("signed", (ORANGE, "white", BLUE))  # of numbers from negative to positive
 STICKING, SLIDING = "#e8ebf0", "#fcecd9"
 
 plt.rcParams.update(

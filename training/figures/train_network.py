@@ -1,6 +1,6 @@
-"""rollout.png: the learned network and the black box beside the truth; search.png: errors in each round of the search."""
+"""rollout.png: the learned network and the black box beside the truth; search.png: the errors of all networks."""
 from learning import draw
-from style import BLUE, GREY, INK, ORANGE, STICKING, plt, read_columns, run_folder, save, select, shade
+from style import BLUE, GREY, INK, ORANGE, STICKING, TEAL, plt, read_columns, run_folder, save, select, shade
 
 SHOWN = 2
 STEPS = 60
@@ -39,11 +39,23 @@ def rollout(run, flags, metrics):
     save(figure, "rollout")
 
 
-def search(run, flags, metrics):
-    """search.png: training and validation error of the best network of each round."""
-    history = read_columns(run / "history.csv")
-    figure, axes = plt.subplots(figsize=(6.0, 3.2), constrained_layout=True)
-    for network, label, color in ((0, "q affine", BLUE), (1, "q a network", ORANGE)):
+def models(axes, metrics):
+    """The held-out errors of the network and of all black boxes, the best at the top."""
+    errors = {box["name"]: box["heldout_rmse"] for box in metrics["black_boxes"]}
+    names = sorted((name for name in errors if errors[name] is not None), key=errors.get)
+    values = [errors[name] for name in names]
+    axes.plot(values, range(1, 1 + len(names)), "o", color=ORANGE, ms=4, label="black boxes")
+    if metrics["heldout_rmse"] is not None:
+        axes.plot(max(metrics["heldout_rmse"], 1e-17), 0, "D", color=BLUE, ms=5, label="network that ends in an LCP")
+    axes.set_xscale("log")
+    axes.set_yticks(range(1 + len(names)), [f"LCP with {metrics['unknowns']} unknowns", *names], fontsize=7)
+    axes.set_ylim(len(names) + 0.5, -0.5)
+    axes.set_xlabel("held-out rmse [m/s]")
+
+
+def rounds(axes, history, metrics):
+    """Training and validation error of the best network of each round of the search."""
+    for network, label, color in ((0, "q affine", BLUE), (1, "q a network", TEAL)):
         part = select(history, "q_is_network", network)
         if not part["round"]:
             continue
@@ -56,6 +68,17 @@ def search(run, flags, metrics):
     axes.set_xlabel("unknowns of the LCP in each round of the search")
     axes.set_ylabel("rmse [m/s]")
     axes.legend(fontsize=8)
+
+
+def search(run, flags, metrics):
+    """search.png: the errors of the network and of the black boxes, and of the rounds where the search took several."""
+    history = read_columns(run / "history.csv")
+    several = len(history["round"]) > 1
+    figure, axes = plt.subplots(1, 1 + several, figsize=(5.4 + 4.6 * several, 3.4), squeeze=False,
+                                constrained_layout=True)
+    models(axes[0, -1], metrics)
+    if several:
+        rounds(axes[0, 0], history, metrics)
     save(figure, "search")
 
 

@@ -99,7 +99,7 @@ int train_friction_model(CommandLine& line, FrictionFlags& flags, const Friction
   model->to(flags.run.scalar_type());
   model->exact_rest = flags.model.exact_rest;
   write_model(out, nn::torchscript_bytes(model));
-  nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
+  nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block, flags.samples);
   const nlohmann::json friction = friction_metrics(model, flags.block);
   metrics["mu"] = friction["mu"];
   metrics.update(against_block({{"parameter_error", friction["parameter_error"]}}, heldout, flags.block));

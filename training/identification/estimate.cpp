@@ -145,11 +145,15 @@ Tensor rounding(const TrackProblem& problem) {
 std::string reason(const Profile& profile, const identification::LeastSquares& fit, bool explained,
                    const FrictionEvidence& evidence, const Tensor& interval, std::int64_t b) {
   const Tensor objective = profile.objective.select(1, b), best = objective.argmin();
-  const double found = fit.objective[b].item<double>();
-  const bool better = objective[best].item<double>() < found * (1 - kRounding);
+  const double found = fit.objective[b].item<double>(), least = objective[best].item<double>();
+  const bool better = least < found * (1 - kRounding);
   if (!explained || better) {
+    // With other unknowns, the profile is that of a failed fit of these, and its least value means nothing.
+    const bool alone = fit.theta.size(1) == 1;
     return "it has no effect on this fit, which does not explain the track" +
-           (better ? "; mu = " + short_number(profile.mu[best].item<double>()) + " fits better" : "");
+           (better && alone ? "; its objective is " + short_number(found) + " m^2, and " + short_number(least) +
+                                  " m^2 for mu = " + short_number(profile.mu[best].item<double>())
+                            : "");
   }
   if (evidence.least_mu[b].item<double>() < 0) return "it never touches the ground";
   const bool slides = evidence.slides[b].item<bool>();
@@ -185,7 +189,7 @@ std::vector<std::string> unobservable(const TrackModel& model, const Profile& pr
 }
 
 // A line for each track that the model does not explain.
-std::vector<std::string> unexplained(const TrackProblem& problem, const Confidence& accuracy) {
+std::vector<std::string> unexplained_fits(const TrackProblem& problem, const Confidence& accuracy) {
   std::vector<std::string> lines;
   const std::int64_t count = accuracy.explained.size(0);
   for (std::int64_t b = 0; b < count; ++b) {
@@ -212,9 +216,7 @@ void print_estimates(const identification::LeastSquares& fit, const Tensor& std,
     std::cout << "\n";
   }
   if (count > kShown) std::cout << "and " << count - kShown << " more tracks in metrics.json\n";
-  for (const char* lines : {"unexplained", "unobservable"}) {
-    for (const std::string line : metrics[lines]) std::cout << line << "\n";
-  }
+  for (const std::string line : metrics["unobservable"]) std::cout << line << "\n";
 }
 
 }  // namespace
@@ -292,6 +294,20 @@ BodyState motion_of(const Tensor& state) {
   return {state.slice(-1, 1, 1 + k), state.slice(-1, 1 + k)};
 }
 
+nlohmann::json unexplained_tracks(const TrackProblem& problem, const BodyState& followed) {
+  const Tracks& tracks = problem.tracks;
+  const Tensor error = (followed.position - tracks.observed) * problem.reach * tracks.seen;
+  const Tensor seen = static_cast<double>(problem.reach.size(0)) * tracks.seen.sum({0, 2});
+  const Tensor residual = (error.square().sum({0, 2}) / seen).sqrt();
+  nlohmann::json lines = nlohmann::json::array();
+  for (std::int64_t b = 0; b < tracks.count(); ++b) {
+    const std::string track = tracks.count() > 1 ? "positions of track " + std::to_string(b) : "positions";
+    const double allowed = problem.noise * std::sqrt(1 + kSuspicious * std::sqrt(2 / seen[b].item<double>()));
+    for (const auto& line : unexplained(track, residual[b].item<double>(), allowed, " m")) lines.push_back(line);
+  }
+  return lines;
+}
+
 nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitted) {
   const BodyState& truth = problem.motion;
   if (!truth.position.defined()) return nlohmann::json::object();
@@ -327,7 +343,7 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
       {"objectives", to_json(fit.objective)},
       {"kinked_steps", to_json(evidence.certificate.kinked.to(at::kDouble))},
       {"tied_steps", to_json(evidence.certificate.tied.to(at::kDouble))},
-      {"unexplained", unexplained(problem, accuracy)},
+      {"unexplained", unexplained_fits(problem, accuracy)},
       {"unobservable", unobservable(model, profile, fit, accuracy, evidence, interval)},
   };
   if (flags.noise > 0) metrics["objective_over_noise_squared"] = objective / (flags.noise * flags.noise);

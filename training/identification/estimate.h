@@ -53,6 +53,10 @@ Table online_table(const Tracks& tracks, const torch::Tensor& mean, const torch:
 /// The motion in states (mu, position, velocity), [..., 1 + 2 k].
 BodyState motion_of(const torch::Tensor& state);
 
+/// The entry `unexplained` of metrics.json of an estimator that follows tracks: a line for each track from which its
+/// motion, [steps + 1, b, k], is farther than the noise explains.
+nlohmann::json unexplained_tracks(const TrackProblem& problem, const BodyState& followed);
+
 /// position_rmse, m, and velocity_rmse, m/s, of the fit of simulated bodies, with angles as lengths; and
 /// observed_position_rmse and observed_velocity_rmse, those of the observations and of their differences. Empty for a
 /// file.

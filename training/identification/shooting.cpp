@@ -8,6 +8,8 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
+#include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -46,10 +48,16 @@ LeastSquares choose(const Tensor& mask, const LeastSquares& b, const LeastSquare
 class Shooting {
  public:
   Shooting(const RunFlags& run, const ShootingFlags& flags, const TrackModel& model)
-      : model_(model),
+      : run_(run),
+        model_(model),
         flags_(flags),
-        progress_("iteration", 0, flags.iterations, run.quiet, std::chrono::seconds(1)),
         history_{{"started_at", "track", "iteration", "mu", "objective"}, {}} {}
+
+  /// Announces so many searches.
+  void expect(std::int64_t searches) {
+    before_ = 0;
+    progress_.emplace("iteration", 0, searches * flags_.iterations, run_.quiet, std::chrono::seconds(1));
+  }
 
   LeastSquares from(double mu) {
     LeastSquaresOptions options{.max_iterations = flags_.iterations, .lower = model_.lower()};
@@ -58,18 +66,23 @@ class Shooting {
         history_.add_row({mu, static_cast<double>(k), static_cast<double>(iteration), theta[k][0].item<double>(),
                           objective[k].item<double>()});
       }
-      progress_.show(iteration,
-                     "from mu " + short_number(mu) + ", objective " + short_number(objective.sum().item<double>()));
+      progress_->show(before_ + iteration,
+                      "from mu " + short_number(mu) + ", objective " + short_number(objective.sum().item<double>()));
     };
-    return least_squares([&](const Tensor& theta) { return model_.residuals(theta); }, model_.start(mu), options);
+    LeastSquares fit =
+        least_squares([&](const Tensor& theta) { return model_.residuals(theta); }, model_.start(mu), options);
+    before_ += flags_.iterations;
+    return fit;
   }
 
   const Table& history() const { return history_; }
 
  private:
+  const RunFlags& run_;
   const TrackModel& model_;
   const ShootingFlags& flags_;
-  Progress progress_;
+  std::int64_t before_ = 0;  // the iterations of earlier searches, each of which counts as if it took all of them
+  std::optional<Progress> progress_;
   Table history_;
 };
 
@@ -103,11 +116,13 @@ void ShootingFlags::add_to(CommandLine& line) {
 ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                                const TrackModel& model) {
   Shooting shooting(run, flags, model);
+  shooting.expect(1);
   ShootingResult shot{shooting.from(tracks.initial_mu), {}, {}};
   shot.escaped = (shot.fit.jacobian.select(-1, 0) == 0).all(-1);
   if (model.problem().random_forces() > 0) shot.escaped.fill_(true);  // there are several minima
   if (flags.escape == "none") shot.escaped.fill_(false);
   if (shot.escaped.any().item<bool>()) {
+    shooting.expect(std::ssize(kFurtherStarts));
     for (const double start : kFurtherStarts) {
       const LeastSquares other = shooting.from(start);
       const Tensor iterations = shot.fit.iterations + at::where(shot.escaped, other.iterations, 0);
@@ -159,7 +174,9 @@ nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags
   for (std::int64_t k = 0; k < shot.fit.status.size(0); ++k) {
     const auto status = static_cast<LeastSquaresStatus>(shot.fit.status[k].item<std::int8_t>());
     if (status == LeastSquaresStatus::kConverged) continue;
-    std::cerr << "warning: track " << k << ": " << reason(status, flags.iterations) << std::endl;
+    const std::string why = "track " + std::to_string(k) + ": " + reason(status, flags.iterations);
+    if (metrics["unexplained"].empty()) metrics["status"] = why;
+    std::cerr << "warning: " << why << std::endl;
   }
   return metrics;
 }

@@ -20,6 +20,7 @@ class Particles : public TrackSystem {
   std::unique_ptr<TrackModel> model(const TrackProblem& problem) const override {
     return std::make_unique<ParticleModel>(flags_, problem);
   }
+  double first_weight() const override { return 1e-3; }
   TrackProgram program(const TrackProblem& problem, const NoiseBound& bound) const override {
     return particle_program(flags_, problem, bound);
   }
@@ -44,6 +45,7 @@ class Tripods : public TrackSystem {
   std::unique_ptr<TrackModel> model(const TrackProblem& problem) const override {
     return std::make_unique<TripodModel>(flags_, problem);
   }
+  double first_weight() const override { return 1; }
   TrackProgram program(const TrackProblem& problem, const NoiseBound& bound) const override {
     if (bound.size > 0 && bound.euclidean) throw UsageError("--bound-norm euclidean needs --system particle");
     return tripod_program(flags_, problem, bound);

@@ -11,6 +11,9 @@
 
 namespace lcp::training {
 
+/// Weights of the complementarity of an MpecOptions::first, which lead to different local minima.
+constexpr double kFirstWeights[] = {1e-3, 0.1, 1, 10};
+
 /// A kind of bodies, with its flags.
 class TrackSystem {
  public:
@@ -26,6 +29,8 @@ class TrackSystem {
   virtual TrackProblem load(const RunFlags& run) const = 0;
   virtual std::unique_ptr<TrackModel> model(const TrackProblem& problem) const = 0;
 
+  /// The first of kFirstWeights to begin with: that from which the program ended at the best fit most often.
+  virtual double first_weight() const = 0;
   /// The mathematical program of all bodies. Throws a UsageError for a bound that it cannot have.
   virtual TrackProgram program(const TrackProblem& problem, const NoiseBound& bound) const = 0;
   virtual ProgramMotion read(const TrackProgram& program, const MpecSolution& solution,

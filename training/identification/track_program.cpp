@@ -62,6 +62,21 @@ void TrackProgram::add_body(std::int64_t body, std::vector<double> least) {
   }
 }
 
+void TrackProgram::begin_with(double mu) {
+  const std::size_t count = program.start.size() / static_cast<std::size_t>(problem_.tracks.count());
+  for (std::size_t k = 0; k < program.start.size(); k += count) program.start[k] = mu;  // mu is the first of a body
+}
+
+BilinearProgram TrackProgram::with_known_velocity() const {
+  BilinearProgram held = program;
+  const std::size_t count = held.start.size() / static_cast<std::size_t>(problem_.tracks.count());
+  const auto width = static_cast<std::size_t>(width_);
+  for (std::size_t k = 0; k < held.start.size(); k += count) {
+    for (std::size_t c = k + 1 + width; c < k + 1 + 2 * width; ++c) held.lower[c] = held.upper[c] = held.start[c];
+  }
+  return held;
+}
+
 void TrackProgram::add_step(std::int64_t k) {
   const Tensor &now = problem_.tracks.observed[k], &before = problem_.tracks.observed[k - 1];
   const double dt = problem_.tracks.dt;

@@ -67,6 +67,12 @@ class TrackProgram {
   };
   Solution read(const MpecSolution& solution, const TrackModel& model) const;
 
+  /// Lets the initial guess of all bodies have this mu.
+  void begin_with(double mu);
+
+  /// The same program with the initial velocities of all bodies held at their guess.
+  BilinearProgram with_known_velocity() const;
+
   BilinearProgram program;
 
  private:

@@ -146,7 +146,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   model->revive = false;
   model->exact_rest = flags.exact_rest;
   write_model(out, nn::torchscript_bytes(model));
-  nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block);
+  nlohmann::json metrics = evaluate_model(out, flags.run, heldout, flags.block, flags.samples);
   const Tensor rows = model->rows().detach().to(torch::kDouble);
   const auto M_of = [](const Tensor& all) { return all.slice(1, 0, 3); };
   const Tensor zeros = M_of(rows) == 0;

@@ -38,7 +38,8 @@ Progress::~Progress() {
 }
 
 void Progress::show(std::int64_t done, const std::string& figures) {
-  if (quiet_) return;
+  if (quiet_ || done < reached_) return;
+  reached_ = done;
   const auto now = steady_clock::now();
   if (now - start_ < patience_) return;
   const bool last = done == total_;

@@ -7,8 +7,8 @@
 
 namespace lcp::training {
 
-/// Shows progress on stderr: on a terminal in one line, which is overwritten; elsewhere in a line for every tenth of
-/// the work.
+/// Shows progress on stderr, which only goes forwards: on a terminal in one line, which is overwritten; elsewhere in at
+/// most one line for every tenth of the work.
 class Progress {
  public:
   /// unit: what is counted, such as "iteration". first, total: how many are done already, and how many there are in
@@ -19,7 +19,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `figures`: further text, such as "loss 1.2e-05".
+  /// done: nothing is shown where it is less than before, as where a search looks at earlier steps again.
+  /// figures: further text, such as "loss 1.2e-05".
   void show(std::int64_t done, const std::string& figures);
 
  private:
@@ -28,7 +29,7 @@ class Progress {
   bool quiet_, terminal_;
   std::chrono::milliseconds patience_;
   bool shown_ = false;
-  std::int64_t last_tenth_ = -1;
+  std::int64_t reached_ = -1, last_tenth_ = -1;
   std::chrono::steady_clock::time_point start_, last_;
 };
 

@@ -22,6 +22,7 @@ struct SummaryLine {
   const char* label;
   const char* unit;
   const char* otherwise = "none";  // shown where the metric is NaN
+  bool is_share = false;           // of what `unit` says; shown in percent
 };
 constexpr SummaryLine kSummary[] = {
     {"mu", "friction coefficient", ""},
@@ -30,8 +31,9 @@ constexpr SummaryLine kSummary[] = {
     {"black_box_heldout_rmse", "  of the best black box", " m/s"},
     {"from_truth_heldout_rmse", "  fitted from the truth", " m/s", kUnsolved},
     {"true_model_heldout_rmse", "  of fitted constants", " m/s"},
-    {"sticking_exact_zero_fraction", "exact zeros, sticking", "", kNoRest},
-    {"sticking_close_fraction", "  within dt mu g / 1000", "", kNoRest},
+    {"sticking_exact_zero_fraction", "predicted at exactly 0", " of the held-out steps that end at rest", kNoRest,
+     true},
+    {"sticking_close_fraction", "  within dt mu g / 1000", " of them", kNoRest, true},
     {"rollout_rmse", "rollout rmse", " m/s", kUnsolved},
     {"black_box_rollout_rmse", "  of the best black box", " m/s"},
     {"perturbed_rollout_rmse", "  of the true system", " m/s, if its velocities had errors of the held-out rmse"},
@@ -44,8 +46,8 @@ constexpr SummaryLine kSummary[] = {
     {"heldout_log_likelihood", "log likelihood", " for each held-out step"},
     {"true_log_likelihood", "  of the true chain", ""},
     {"single_log_likelihood", "  of one LCP", ""},
-    {"state_accuracy", "share of states found", ""},
-    {"true_state_accuracy", "  by the true chain", ""},
+    {"state_accuracy", "states found", " of the held-out steps", "none", true},
+    {"true_state_accuracy", "  by the true chain", " of them", "none", true},
     {"mu_error", "largest error of mu", ""},
     {"transition_error", "  of a transition", ""},
     {"direction_error", "error of the directions", ", the largest distance of a true one to the nearest learned one"},
@@ -73,7 +75,24 @@ nlohmann::json to_json(const torch::Tensor& x) {
   return json;
 }
 
-void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::vector<std::string>& names) {
+nlohmann::json unexplained(const std::string& what, double error, double allowed, const std::string& unit) {
+  if (error <= allowed) return nlohmann::json::array();
+  const std::string why = std::isnan(error)
+                              ? " are not predicted where a step has no solution"
+                              : " are off by " + short_number(error) + unit +
+                                    "; noise and negligible errors make at most " + short_number(allowed) + unit;
+  return nlohmann::json::array({std::string(kUnexplained) + ": " + what + why});
+}
+
+void write_results(OutputFolder& out, const nlohmann::json& of_the_fit, const std::vector<std::string>& names) {
+  nlohmann::json metrics = of_the_fit;
+  if (metrics.contains("unexplained")) {
+    const bool explained = metrics["unexplained"].empty();
+    if (!metrics.contains("status")) metrics["status"] = explained ? "solved" : kUnexplained;
+    for (const std::string line : metrics["unexplained"]) {
+      if (!out.quiet()) std::cerr << "warning: " << line << std::endl;
+    }
+  }
   out.write_json("metrics.json", metrics);
   const std::vector<std::filesystem::path> figures = draw_figures(out, names);
   if (out.quiet()) return;
@@ -81,7 +100,9 @@ void write_results(OutputFolder& out, const nlohmann::json& metrics, const std::
     if (!metrics.contains(line.key) || !metrics[line.key].is_number()) continue;
     const double value = metrics[line.key].get<double>();
     std::cout << padded(label_of(line, metrics), 24)
-              << (std::isfinite(value) ? short_number(value) + line.unit : line.otherwise) << "\n";
+              << (std::isfinite(value) ? (line.is_share ? percentage(value) : short_number(value)) + line.unit
+                                       : line.otherwise)
+              << "\n";
   }
   if (metrics.contains("identifiable_parameters")) {
     std::cout << "identifiable            " << metrics["identifiable_parameters"] << " of " << metrics["parameters"]

@@ -15,6 +15,11 @@ std::string short_number(double x, int digits) {
   return text;
 }
 
+std::string percentage(double share) {
+  const std::string text = short_number(100 * share);
+  return (text == "100" && share < 1 ? "over 99.9" : text) + " %";
+}
+
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t k = 0; k < names.size(); ++k) {

@@ -11,6 +11,9 @@ namespace lcp::training {
 /// The number with that many significant digits; zero has no sign.
 std::string short_number(double x, int digits = 3);
 
+/// The share in percent, such as "63.2 %"; "0 %" and "100 %" are exact.
+std::string percentage(double share);
+
 /// "a, b or c".
 std::string listed(const std::vector<std::string>& names);
 

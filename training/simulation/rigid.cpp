@@ -133,6 +133,7 @@ class RigidSystem : public System {
     }
     table.add("kinetic", (total - potential).slice(0, 1)).add("potential", potential.slice(0, 1));
     table.add("gap", gap.slice(0, 1)).add("normal_force", normal / physics.dt);
+    table.add("support_force", support_force(states.velocity, u, scene));
 
     Motion motion;
     motion.data = table.take();
@@ -181,6 +182,17 @@ class RigidSystem : public System {
   }
 
  protected:
+  // The vertical force on all bodies together by the ground and the walls, N: what changes their momentum beside
+  // gravity and u. Forces between bodies cancel.
+  Tensor support_force(const Tensor& velocity, const Tensor& u, const RigidScene& scene) const {
+    Tensor force = torch::zeros({}, torch::kDouble);
+    for (std::size_t b = 0; b < scene.bodies.size(); ++b) {
+      const auto of = [&](const Tensor& x) { return x.select(-2, static_cast<std::int64_t>(b)).select(-1, 2); };
+      force = force + scene.bodies[b].mass * (of(velocity).diff(1, 0) / physics.dt + physics.gravity) - of(u);
+    }
+    return force;
+  }
+
   virtual void add_own(CommandLine& line) = 0;
   virtual std::int64_t bodies() const { return 1; }
   virtual Setting set(const Request& request) const = 0;

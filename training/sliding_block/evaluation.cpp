@@ -6,12 +6,14 @@
 #include <torch/utils.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <string>
 
 #include "run/columns.h"
 #include "run/files.h"
 #include "run/random.h"
+#include "run/results.h"
 #include "sliding_block/trajectories.h"
 
 namespace lcp::training {
@@ -22,6 +24,9 @@ using torch::Tensor;
 constexpr std::int64_t kSteps = 50;
 constexpr std::int64_t kRollouts = 20;
 constexpr double kRounding = 1e-5;
+// A model that misses at most this share of the effect of friction explains it.
+constexpr double kNegligible = 0.02;
+constexpr double kSuspicious = 5;  // standard deviations by which the mean square of noise may exceed its expectation
 
 struct Rollout {
   Tensor start;            // [rollouts]
@@ -103,12 +108,27 @@ nlohmann::json against_block(nlohmann::json metrics, const Samples& heldout, con
   return metrics;
 }
 
-nlohmann::json evaluate_model(OutputFolder& out, const RunFlags& run, const Samples& heldout,
-                              const PhysicsFlags& block) {
+double explained_error(const Tensor& predicted, const Samples& heldout, const PhysicsFlags& block,
+                       const SampleFlags& flags) {
+  const Tensor free = (heldout.v + block.dt / block.mass * heldout.u).to(torch::kDouble);
+  const double friction = rmse(heldout.v_next - free), rounding = kRounding * rmse(heldout.v_next);
+  double noise = flags.velocity_noise;
+  if (!flags.data.empty()) {
+    const Tensor error = (predicted - heldout.v_next).to(torch::kDouble).index({free.argsort()});
+    noise = rmse(error.diff()) / std::sqrt(2);  // NaN where a step is unsolved: so is the held-out error
+  }
+  const auto count = static_cast<double>(heldout.count());
+  return noise * std::sqrt(1 + kSuspicious * std::sqrt(2 / count)) + kNegligible * friction + rounding;
+}
+
+nlohmann::json evaluate_model(OutputFolder& out, const RunFlags& run, const Samples& heldout, const PhysicsFlags& block,
+                              const SampleFlags& flags) {
   const torch::NoGradGuard no_grad;
   torch::jit::Module model = torch::jit::load((out / "model.pt").string());
   const Tensor predicted = predict(model, heldout.v, heldout.u);
   nlohmann::json metrics = heldout_metrics(predicted, heldout, block);
+  metrics["unexplained"] = unexplained("held-out velocities", metrics["heldout_rmse"],
+                                       explained_error(predicted, heldout, block, flags), " m/s");
   metrics.update({{"rollout_rmse", nullptr}, {"rollout_unsolved", nullptr}});
   std::string steps =
       std::to_string(unsolved(predicted)) + " of " + std::to_string(heldout.count()) + " held-out steps";

@@ -39,10 +39,18 @@ nlohmann::json heldout_metrics(const torch::Tensor& predicted, const Samples& he
 /// those of that block up to rounding.
 nlohmann::json against_block(nlohmann::json metrics, const Samples& heldout, const PhysicsFlags& block);
 
+/// The largest held-out error of a model that explains its data, m/s: the noise, and a fiftieth of what friction does
+/// to a velocity in a step. Where the data were simulated, the noise is that of --velocity-noise. That of a file is
+/// estimated: a block of any friction gets its velocity from the one without friction, so that the errors of steps that
+/// are neighbours in it differ by the noise alone.
+double explained_error(const torch::Tensor& predicted, const Samples& heldout, const PhysicsFlags& block,
+                       const SampleFlags& flags);
+
 /// Loads the model.pt of `out`, as its user would, and compares it with the held-out steps and, where they are those of
 /// the block of the flags, with that block over 20 rollouts of 50 steps under random forces, which rollouts.csv gets.
-/// Returns heldout_metrics, rollout_rmse and rollout_unsolved, see against_block, and warns of unsolved steps.
-nlohmann::json evaluate_model(OutputFolder& out, const RunFlags& run, const Samples& heldout,
-                              const PhysicsFlags& block);
+/// Returns heldout_metrics, `unexplained` by explained_error, rollout_rmse and rollout_unsolved, see against_block, and
+/// warns of unsolved steps.
+nlohmann::json evaluate_model(OutputFolder& out, const RunFlags& run, const Samples& heldout, const PhysicsFlags& block,
+                              const SampleFlags& flags);
 
 }  // namespace lcp::training

@@ -31,7 +31,9 @@ struct ParticleFilter {
   /// [steps + 1, b], int64: how many of the particles of the start have descendants after the resampling of the step;
   /// with roughening, how many of the particles before that step.
   at::Tensor distinct;
-  at::Tensor effective;  ///< [steps + 1, b], 1 / sum of the squared weights; 0 where every likelihood is 0
+  /// [steps + 1, b], 1 / sum of the squared weights, where equal particles count as one with the sum of their weights;
+  /// 0 where every likelihood is 0.
+  at::Tensor effective;
   at::Tensor particles;  ///< [b, n, d], after the last step
 };
 
