@@ -32,8 +32,8 @@ struct FrictionOptions {
   /// Units of N s times m/s, J. Where Newton's method finds no such point, the gradient is NaN.
   double kappa = 0.0;
 
-  /// An element is solved where for each contact k, g_k = d_k gamma_k and u_k obey Coulomb's law after changes of at most
-  /// tolerance times the largest of |J v_free + b|, m/s. d_k is the mean of the diagonal of the contact's block of
+  /// An element is solved where for each contact k, g_k = d_k gamma_k and u_k obey Coulomb's law after changes of at
+  /// most tolerance times the largest of |J v_free + b|, m/s. d_k is the mean of the diagonal of the contact's block of
   /// J A^-1 J', so that g_k is a velocity, too. With this error e in place of 0,
   ///   - no contact penetrates: u_n >= -e, nor pulls: g_n >= -e, nor pushes what it leaves: |g| <= e or |u_n| <= e;
   ///   - no impulse is outside the cone: its distance to the cone is at most e;
@@ -72,12 +72,13 @@ struct FrictionResult {
 ///   (t1, t2, n), so that J v is its velocity; c may be 0, and contacts may be redundant. b: [..., 3 c], m/s. mu:
 ///   [..., c], >= 0; infinity for a contact that never slips. The batch dimensions of all of them broadcast.
 ///
-/// With mu = infinity a contact that presses sticks, and its friction is not limited. Where a contact would have to pull
-/// to stick, the limit of the solutions for large mu is taken, as for any mu: gamma_n = 0 up to round-off, and friction
-/// against the slip. The derivative in such a mu is 0.
+/// With mu = infinity a contact that presses sticks, and its friction is not limited. Where a contact would have to
+/// pull to stick, the limit of the solutions for large mu is taken, as for any mu: gamma_n = 0 up to round-off, and
+/// friction against the slip. The derivative in such a mu is 0.
 ///
 /// A and A' may differ by 1e-3 of the largest entry; their mean is used. The status is kBadInput for larger
-/// differences, for numbers that are not finite (but for mu) or out of their range, and where A is not positive definite.
+/// differences, for numbers that are not finite (but for mu) or out of their range, and where A is not positive
+/// definite.
 ///
 /// v and gamma are differentiable in all five, any number of times, in reverse and forward mode, by the implicit
 /// function theorem for contacts that go on to stick, slide or be apart. Between two of these a contact that carries no

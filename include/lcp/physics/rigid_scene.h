@@ -16,9 +16,9 @@
 //
 // A body moves by dt nu_next, but by t nu_free + (dt - t) nu_next where it flies until an impact at t: the motion at
 // constant acceleration before and after the impact, which is exact. Where the rebound is so slow that the body would
-// be back within the step, the contact holds it. A body that other contacts hold while it takes part in an impact, itself
-// or through bodies that it touches, moves by t nu + (dt - t) nu_next. t is the time of the first of these impacts, and
-// part of the motion and of its derivative.
+// be back within the step, the contact holds it. A body that other contacts hold while it takes part in an impact,
+// itself or through bodies that it touches, moves by t nu + (dt - t) nu_next. t is the time of the first of these
+// impacts, and part of the motion and of its derivative.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
 //        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
