@@ -30,7 +30,7 @@ constexpr int kFewContacts = 12, kPyramidContacts = 40;
 // How often the directions of a pyramid turn, and how often this is tried, each time from others, with few and with
 // many contacts. Larger coefficients of friction than the limits make numbers of the LCP too different.
 constexpr int kTurns = 6, kPasses = 8, kPassesWithMany = 2;
-constexpr double kLimits[] = {1e4, 1e3, 1e5, 1e2};
+constexpr double kLimits[] = {1e4, 1e3, 1e5, 1e2}, kNextLimit = 1e8;
 constexpr NewtonSettings kAfterPyramid = {false, 1e-9, 12};
 // The logarithm of a random normal impulse is normally distributed: around 1, and for every second start with this mean
 // and deviation.
@@ -73,7 +73,8 @@ Ladder::Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits)
       center_(3 * contacts),
       best_(3 * contacts),
       u_(3 * contacts),
-      limited_mu_(contacts) {}
+      limited_mu_(contacts),
+      start_mu_(contacts) {}
 
 void Ladder::attempt(const Attempt& attempt) {
   h_ = start_;
@@ -114,27 +115,38 @@ void Ladder::interior(const InteriorSettings& settings) {
 }
 
 // The pyramids' problems, which Lemke's method solves for any friction that is not much larger than kLimits, and from
-// their solutions Newton's method: first with the same limits, and from there with the friction of the problem, for
-// which it keeps the states of the contacts.
+// their solutions Newton's method: first with the same limits, then with kNextLimit, and then with the friction of the
+// problem. Each time it begins with the states of the contacts that it found with the last limits.
 void Ladder::pyramids(int passes) {
   if (!pyramid_) pyramid_.emplace(contacts_);
   solver::Random numbers(kSeed);
   double best = kInfinity;
-  const auto newton = [&](const Impulses& problem, const double* start_mu) {
-    return newton_.solve(problem, {}, kAfterPyramid, goal_, h_.data(), steps_, limits_.max_iterations, start_mu);
+  const auto limit = [&](double most, std::vector<double>& mu) {
+    for (int k = 0; k < contacts_; ++k) mu[k] = std::min(impulses_.mu[k], most);
   };
+  const auto newton = [&](const Impulses& problem) {
+    return newton_.solve(problem, {}, kAfterPyramid, goal_, h_.data(), steps_, limits_.max_iterations,
+                         start_mu_.data());
+  };
+  const bool is_huge = std::any_of(impulses_.mu, impulses_.mu + contacts_, [](double mu) { return mu > kNextLimit; });
   for (int pass = 0; pass < passes; ++pass) {
-    Impulses limited = impulses_;
-    limited.mu = limited.given_mu = limited_mu_.data();
-    for (int k = 0; k < contacts_; ++k) {
-      limited_mu_[k] = std::min(impulses_.mu[k], kLimits[pass % std::size(kLimits)]);
-      pyramid_->angle()[k] = pass == 0 ? 0 : numbers.uniform(0, 1);
-    }
-    const bool is_limited = !std::equal(limited_mu_.begin(), limited_mu_.end(), impulses_.mu);
+    const double first_limit = kLimits[pass % std::size(kLimits)];
+    for (double& angle : pyramid_->angle()) angle = pass == 0 ? 0 : numbers.uniform(0, 1);
     for (int turn = 0; turn < kTurns && best > goal_ && steps_ < limits_.max_iterations; ++turn) {
-      if (!pyramid_->solve(impulses_, limited_mu_.data(), h_.data())) break;
-      if (is_limited) newton(limited, nullptr);
-      const double here = newton(impulses_, limited_mu_.data());
+      limit(first_limit, start_mu_);
+      if (!pyramid_->solve(impulses_, start_mu_.data(), h_.data())) break;
+      Impulses limited = impulses_;
+      limited.mu = limited.given_mu = limited_mu_.data();
+      if (!std::equal(start_mu_.begin(), start_mu_.end(), impulses_.mu)) {
+        limit(first_limit, limited_mu_);
+        newton(limited);
+      }
+      if (is_huge) {
+        limit(kNextLimit, limited_mu_);
+        newton(limited);
+        start_mu_ = limited_mu_;
+      }
+      const double here = newton(impulses_);
       if (!(here < best)) continue;
       best = here;
       best_ = h_;

@@ -69,7 +69,7 @@ class Ladder {
   bool interior_is_set_ = false;
   Problem given_ = {};
   std::vector<double> start_, h_, center_, best_, u_;  // [3 c]
-  std::vector<double> limited_mu_;                     // [c]
+  std::vector<double> limited_mu_, start_mu_;          // [c]
   std::int64_t steps_ = 0;
   const char* method_ = nullptr;
 };

@@ -97,7 +97,9 @@ def test_a_long_call_ends_with_keyboard_interrupt(package, name, threads):
             printed, errors = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert (process.returncode, printed, errors) == (0, "interrupted\nalive\n", "")
+    assert (printed, errors) == ("interrupted\nalive\n", "")
+    # Python ends by SIGINT after a KeyboardInterrupt that left an exec() of a string, as modules do when they are imported.
+    assert process.returncode in (0, -signal.SIGINT)
 
 
 def test_another_handler_decides(package):
