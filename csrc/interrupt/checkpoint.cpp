@@ -38,7 +38,7 @@ void call_check() {
   last_check = now;
   std::shared_ptr<const Check> check;
   {
-    const std::lock_guard lock(set.mutex);
+    const std::scoped_lock lock(set.mutex);
     check = set.check;
   }
   if (check) (*check)();
@@ -50,7 +50,7 @@ void set_check(Check check) {
   Setting& set = setting();
   const bool is_set = static_cast<bool>(check);
   auto shared = std::make_shared<const Check>(std::move(check));
-  const std::lock_guard lock(set.mutex);
+  const std::scoped_lock lock(set.mutex);
   set.check.swap(shared);
   set.is_set = is_set;
 }
@@ -73,7 +73,7 @@ bool Call::is_within() { return current != nullptr; }
 Call* Call::enter(Call* call) { return std::exchange(current, call); }
 
 void Call::fail() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   if (!error_) error_ = std::current_exception();
   stopped_ = true;
 }
@@ -83,7 +83,7 @@ void Call::complete(std::int64_t part) {
   if (is_caller()) {
     if (!is_last) wait_for_others();
   } else if (is_last) {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     is_done_.notify_one();
   }
 }

@@ -25,7 +25,7 @@ class Registration {
 #define LCP_REGISTER_NAMED(kind, key, library, add, registration)                                         \
   static void add(torch::Library&);                                                                       \
   static const ::lcp::ops::Registration registration(torch::Library::kind, key, add, __FILE__, __LINE__); \
-  static void add(torch::Library& library)
+  static void add(torch::Library& library)  // NOLINT(bugprone-macro-parentheses): a name
 #define LCP_REGISTER(kind, key, library, id) \
   LCP_REGISTER_NAMED(kind, key, library, C10_CONCATENATE(add_to_library_, id), C10_CONCATENATE(registration_, id))
 

@@ -309,6 +309,7 @@ std::vector<Tensor> gradients_of_product(const std::vector<Tensor>& x, at::Tenso
   for (std::size_t k = 0; k < x.size(); ++k) sum = sum + (x[k] * y[k].detach()).sum();
   if (sum.requires_grad()) return gradients_of({sum}, in, {}, false);
   std::vector<Tensor> none;
+  none.reserve(in.size());
   for (const Tensor& each : in) none.push_back(at::zeros_like(each).detach());
   return none;
 }
@@ -325,6 +326,7 @@ std::vector<Tensor> tangent_of_rollout(at::TensorList dx, at::TensorList x, cons
   const OwnAutograd own;
   const Again again(x, options);
   std::vector<Tensor> g;
+  g.reserve(again.results.size());
   for (const Tensor& result : again.results) g.push_back(at::zeros_like(result).detach().requires_grad_());
   return gradients_of_product(gradients_of(again.results, again.x, g, true), dx, g);
 }

@@ -2,9 +2,7 @@
 import json
 import math
 
-import numpy as np
-from matplotlib.patches import Rectangle
-from style import BLUE, GREY, INK, ORANGE, SIGNED, TEAL, plt, read_columns, run_folder, save, select, shade_sticking
+from style import BLUE, GREY, INK, ORANGE, SIGNED, TEAL, np, plt, read_columns, run_folder, save, select, shade_sticking
 
 SHOWN = 3
 LEAST_ERROR = 1e-17  # m/s
@@ -155,7 +153,7 @@ def heat_map(axes, rows, title, families=None):
             continue
         lower, upper = families[i]["lower"][j], families[i]["upper"][j]
         if lower is None or upper is None or upper - lower > SAME:
-            axes.add_patch(Rectangle((j - 0.47, i - 0.46), 0.94, 0.92, fill=False, ec=INK, ls=(0, (2, 2)), lw=0.8))
+            axes.add_patch(plt.Rectangle((j - 0.47, i - 0.46), 0.94, 0.92, fill=False, ec=INK, ls=(0, (2, 2)), lw=0.8))
             axes.text(j, i + 0.33, interval(lower, upper), ha="center", va="center", fontsize=6,
                       color="white" if abs(value) > 1.1 else INK)
 
