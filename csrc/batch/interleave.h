@@ -13,7 +13,7 @@ struct Later {
   static constexpr int pick(int l) { return l + by < width ? l + by : l; }
 };
 
-// Where `count` is odd, the numbers c of all problems, at the positions l count + c in memory, lie in different lanes.
+// The numbers c of all problems, at the positions l count + c in memory, lie in different lanes if `count` is odd.
 // Merge takes from vector `next` those lanes that hold a number c, and keeps the others of what has been merged before;
 // Gather then brings the lanes into the order of the problems.
 template <int count, int width, int c, int next>

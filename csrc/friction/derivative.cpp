@@ -146,7 +146,7 @@ void Derivative::adjoint(const Problem& problem, const Solution& at, const Solut
     const int k = touching_[a / 3], i = a % 3;
     const double length = impulses_.weight[k] * problem_.unit();
     for (int l = 0; l < 3; ++l) work_[3 * k + l] -= linear_[k].C[i][l] * p_[a] / length;
-    if (impulses_.mu[k] == problem.mu[k]) result.mu[k] += linear_[k].E[i] * p_[a];  // not where it is limited
+    if (impulses_.mu[k] == problem.mu[k]) result.mu[k] += linear_[k].E[i] * p_[a];  // a limited mu is constant
   }
   for (Eigen::Index i = 0; i < rows; ++i) result.c[i] = work_[i] + g.u[i];
   system.to_bodies(work_, solved_);

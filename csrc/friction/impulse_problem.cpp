@@ -6,6 +6,7 @@
 #include "friction/law_error.h"
 
 namespace lcp::friction {
+
 void Impulses::velocities(const double* h, double* u) const {
   const int count = size();
   std::copy_n(q, count, u);

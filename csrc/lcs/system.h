@@ -50,8 +50,8 @@ struct WalkedPath {
   StepsView<T> g_x_next, g_z, g_w;
 };
 
-/// What a walk backward writes: the gradients of each trajectory, summed over its steps, but for that of u, whose
-/// step s of trajectory b is element s * batch + b. nullptr where a gradient is not wanted.
+/// The gradients that a walk backward writes: one for each trajectory, summed over its steps. That of u is not summed;
+/// step s of trajectory b is its element s * batch + b. A gradient that is not wanted is nullptr.
 template <class T>
 struct Gradients {
   T *A, *B, *D, *G, *d, *E, *H, *M, *q, *x, *u;

@@ -235,7 +235,7 @@ Twist<T> motion_of(const Twist<T>& nu, double dt, const T& time, const Twist<T>&
   const Twist<T> motion = motion_of(nu, dt);
   return {motion.linear + time * (earlier.linear - nu.linear), motion.angular + time * (earlier.angular - nu.angular)};
 }
-/// The part of this motion that is wrong where the contact takes the share `held` of the acceleration after the impact.
+/// The correction of this motion where the contact takes the share `held` of the acceleration after the impact.
 template <class T>
 Twist<T> held_motion(double dt, const T& time, const T& held, const Twist<T>& before, const Twist<T>& free) {
   const T weight = (0.5 / dt) * held * time * (dt - time);

@@ -1,4 +1,4 @@
-// What counts as singular.
+// The size of a pivot below which a matrix counts as singular.
 #pragma once
 
 namespace lcp::solver {

@@ -48,8 +48,8 @@ TEST(ConeTest, ProjectsToTheNearestPoint) {
   for (const int count : seen) EXPECT_GT(count, 300);
 }
 
-// Where R is small, a point y = gamma + R^-1 s that slides, with s on the boundary of the polar cone, is much larger
-// than gamma. Here s = slip (3, 4, -5 mu) has no rounding errors.
+// A point that slides, y = gamma + R^-1 s with s on the boundary of the polar cone, is much larger than gamma for a
+// small R. This test takes s = slip (3, 4, -5 mu), which has no rounding errors.
 TEST(ConeTest, KeepsTheDigitsOfSmallImpulses) {
   for (int k = 0; k < 1000; ++k) {
     const double R = std::exp2(-40 - k % 40), mu = std::exp2(k % 4 - 2), slip = 1001 + k;
