@@ -117,7 +117,7 @@ void pose(const Body& body, const Start<T>& start, std::span<const int> contacts
     const Point<T> point = is_block ? corner_of(contacts[k], start, cosine, sine)
                                     : Point<T>{{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}}, start.position[2]};
     problem.contacts[k] = {
-        point.J, -rigid::compliant_separation(point.gap, ground[2], body.dt).b,
+        point.J, -rigid::compliant_closing(point.gap, ground[2], body.dt),
         rigid::regularization_of(delassus_of(point.J, inverse), ground[1], ground[2], body.dt, body.sigma, body.beta)};
   }
 }

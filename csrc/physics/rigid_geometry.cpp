@@ -119,6 +119,14 @@ RigidGeometry::RigidGeometry(const RigidScene& scene, at::ScalarType dtype)
     if (pair.other_body != Plane::kWorld) is_other_[k][0][pair.other_body][0] = 1;
   }
   members_ = ((is_body_ + is_other_) > 0).squeeze(-1).squeeze(1);
+  collisions_ = at::zeros({contacts(), contacts()}, at::kBool);
+  for (std::int64_t k = 0; k < contacts(); ++k) {
+    for (std::int64_t l = 0; l < contacts(); ++l) {
+      const ContactPair &a = pairs_[k], &b = pairs_[l];
+      const bool same = a.other == Other::kBall || a.index == b.index;
+      if (a.body == b.body && a.other_body == b.other_body && a.other == b.other && same) collisions_[k][l] = true;
+    }
+  }
   touching_ = indices(touching);
   plane_ = indices(plane);
   first_ = indices(first);

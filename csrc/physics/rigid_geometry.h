@@ -20,6 +20,9 @@ class RigidGeometry {
   /// Which bodies each pair has, [c, B], bool.
   const at::Tensor& members() const { return members_; }
 
+  /// Which pairs are of one collision: of the same body, and of another body or the same plane. [c, c], bool.
+  const at::Tensor& collisions() const { return collisions_; }
+
   /// state: of a batch shape to which batch() broadcasts, in the dtype.
   RigidContacts find(const RigidState& state) const;
 
@@ -42,7 +45,7 @@ class RigidGeometry {
   at::Tensor touching_, plane_;  // int64, the ball and the plane of each pair of them
   at::Tensor first_, second_;    // int64, the balls of each pair of balls
   at::Tensor body_, other_;      // int64, [c]; the other body is 0 where there is none
-  at::Tensor members_;
+  at::Tensor members_, collisions_;
   at::Tensor is_body_, is_other_;  // [c, 1, B, 1], 1 where the body is that of the pair, else 0
 };
 

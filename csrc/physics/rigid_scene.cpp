@@ -125,17 +125,18 @@ RigidSteps step_by_step(const RigidState& state, const Tensor& u, const RigidSce
                         const RigidOptions& options) {
   const Arguments arguments(state, u, scene, options);
   const RigidStepper& stepper = arguments.stepper;
-  StepContacts contacts;  // of the step that is being solved
   const StepFunctions functions{
       [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
         Tensor v_free = stepper.free_velocity(state_of(now), force);
-        contacts = stepper.find(state_of(now), v_free);
+        const StepContacts contacts = stepper.find(state_of(now), v_free);
         if (poison.defined()) v_free = v_free + poison.unsqueeze(-1);
         StepOutcome outcome = stepper.solve(v_free, contacts);
-        return {{outcome.v, outcome.gamma, outcome.status}, {outcome.iterations}};
+        return {{at::stack({outcome.v, outcome.motion}, -2).flatten(-2), outcome.gamma, outcome.status},
+                {outcome.iterations}};
       },
       [&](const Tensors& now, const Tensor&, const Solved& solved) -> Tensors {
-        return list_of(stepper.advance(state_of(now), contacts, solved.result.z, solved.result.w));
+        const Tensor both = solved.result.z.unflatten(-1, {2, -1});  // the velocities and the motion
+        return list_of(stepper.advance(state_of(now), both.select(-2, 0), both.select(-2, 1)));
       }};
   const Start start = start_of(arguments);
   const Rollout all = roll_out(start.state, start.u, arguments.batch, functions);
@@ -179,11 +180,11 @@ RigidCertificate certify_rollout(const RigidState& state, const Tensor& u, const
       const Tensor v_free = stepper.free_velocity(now, arguments.u[row]);
       const StepContacts contacts = stepper.find(now, v_free);
       const StepOutcome outcome = stepper.solve(v_free, contacts);
-      const StepCertificate found = stepper.certify(v_free, contacts, outcome);
+      const StepCertificate found = stepper.certify(contacts, outcome);
       worst = k == 0 ? found
                      : StepCertificate{at::maximum(worst.residual, found.residual),
                                        at::minimum(worst.margin, found.margin)};
-      now = stepper.advance(now, contacts, outcome.v, outcome.gamma);
+      now = stepper.advance(now, outcome.v, outcome.motion);
     }
     residuals.push_back(worst.residual);
     margins.push_back(worst.margin);

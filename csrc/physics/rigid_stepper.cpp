@@ -21,14 +21,30 @@ using at::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Velocities of contacts that are at most this multiple of the largest one are round-off.
-constexpr double kRoundOff = 1e-10;
+// As csrc/rigid/simulator.cpp and csrc/rigid/step.h have them.
+constexpr double kSlack = 1e-10, kSameTime = 1e-9;
+constexpr std::int64_t kMostImpacts = 64, kMostOfPair = 32;
 
 // The parts along the normals, [..., c], of vectors [..., 3 c], and the reverse, with 0 along the tangents.
 Tensor normal_part(const Tensor& x) { return x.unflatten(-1, {-1, 3}).select(-1, 2); }
 Tensor along_normals(const Tensor& x) {
   const Tensor none = at::zeros_like(x);
   return vector_of({none, none, x}).flatten(-2);
+}
+
+Tensor normal_rows(const Tensor& J) { return J.unflatten(-2, {-1, 3}).select(-2, 2); }
+
+// Which contacts are impacts, [..., c], and how far they are from beginning or ending to be, m/s.
+struct Impacts {
+  Tensor are, jump;
+};
+
+// speed: with which they close. arrival: with which they would just meet. threshold: [..., 1]. All in m/s.
+Impacts impacts_of(const Tensor& speed, const Tensor& arrival, const Tensor& threshold) {
+  const c10::NoGradGuard no_grad;
+  const Tensor is_fast = speed > threshold, arrives = speed > arrival;
+  const Tensor to_threshold = at::where(arrives, (speed - threshold).abs(), kInfinity);
+  return {is_fast & arrives, at::where(is_fast, at::minimum(to_threshold, (speed - arrival).abs()), to_threshold)};
 }
 
 Tensor is_bad(const RigidState& state, const Tensor& v_free, const StepContacts& contacts) {
@@ -137,8 +153,12 @@ struct RigidStepper::Polyhedral {
     const FrictionMotion motion =
         friction_motion(stepper_.A_, v_free_, chosen_.J, at::where(solved, result.z, 0).index_select(-1, by_kind_),
                         stepper_.options_.directions);
-    return {at::where(solved, motion.v, nan), at::where(solved, motion.gamma, nan), status,
-            at::zeros_like(chosen_.sizes)};
+    return {at::where(solved, motion.v, nan),
+            at::where(solved, motion.gamma, nan),
+            {},
+            status,
+            at::zeros_like(chosen_.sizes),
+            {}};
   }
 
   // scale: [...], the largest velocity of the problem.
@@ -235,7 +255,8 @@ Tensor RigidStepper::free_velocity(const RigidState& state, const Tensor& u) con
 
 StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) const {
   const RigidContacts found = geometry_.find(state);
-  StepContacts contacts{v_free, found.J, found.gap, {}, {}, {}, {}, {}, {}};
+  const Tensor before = at::cat({state.velocity, state.angular_velocity}, -1).flatten(-2);
+  StepContacts contacts{before, found.J, found.gap, {}, {}, {}, {}, {}};
   if (options_.formulation == RigidFormulation::kCompliant) {
     const auto [v_hat, R] = contact_parameters(found.gap, stiffness_, dissipation_, delassus_diagonal(A_, found.J), dt_,
                                                options_.regularization);
@@ -244,35 +265,33 @@ StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) c
     contacts.bad = is_bad(state, v_free, contacts);
     return contacts;
   }
-  // The speeds with which contacts would close at the end of the step, and at its beginning.
-  const Tensor rows = found.J.unflatten(-2, {-1, 3}).select(-2, 2);
-  const Tensor speed = -matvec(rows, v_free);
-  const Tensor earlier = -matvec(rows, at::cat({state.velocity, state.angular_velocity}, -1).flatten(-2));
-  const Tensor arrival = found.gap / dt_;
-  const Tensor threshold = options_.bounce_threshold ? at::full({1}, *options_.bounce_threshold, speed.options())
-                                                     : (2 * dt_ * gravity_.square().sum(-1, true).sqrt()).detach();
-  const Tensor is_open = found.gap > 0, is_fast = speed > threshold, arrives = speed > arrival;
-  const Tensor impact = is_fast & arrives;
-  // As separation_of of csrc/rigid/step.h has them.
-  const Tensor on_the_way = impact & is_open;
-  const Tensor growth = speed - earlier, first = (speed + earlier) / 2, square = first.square() + 2 * growth * arrival;
-  const Tensor is_regular = on_the_way & (square > 0);
-  const Tensor root = at::where(is_regular, first, 1) + at::where(is_regular, square, 1).sqrt();
-  const Tensor share = at::where(is_regular, 2 * arrival / root, on_the_way.to(arrival));  // of the step
-  const Tensor rebound = restitution_ * speed, after = (1 + restitution_) * growth * (share - 0.5);
-  const Tensor opening = positive_part(rebound + at::minimum(after, rebound)), least = growth * share / 2;
-  const Tensor is_held = impact & (opening < least);
-  contacts.held = at::where(is_held, 1 - opening / at::where(is_held, least, 1), 0);
-  const Tensor closing = at::where(is_open, arrival, options_.stabilization * arrival);
-  contacts.b = along_normals(at::where(impact, at::where(is_open, -opening, at::minimum(-opening, closing)), closing));
-  contacts.time = at::where(impact, dt_ * share, kInfinity);
-  const Tensor to_threshold = at::where(arrives, (speed - threshold).abs(), kInfinity);
-  contacts.jump = at::where(is_fast, at::minimum(to_threshold, (speed - arrival).abs()), to_threshold);
+  contacts.b =
+      along_normals(closing_of(found.gap, found.gap, at::full({}, dt_, found.gap.options()), at::zeros({}, at::kBool)));
   contacts.bad = is_bad(state, v_free, contacts);
+  const c10::NoGradGuard no_grad;
+  const Tensor speed = -matvec(normal_rows(found.J), v_free);
+  const Impacts impacts = impacts_of(speed, found.gap / ((1 + kSameTime) * dt_), threshold());
+  contacts.waits = impacts.are;
+  contacts.jump = impacts.jump;
   return contacts;
 }
 
-RigidStepper::Chosen RigidStepper::choose(const StepContacts& contacts, const Tensor& is_chosen) const {
+Tensor RigidStepper::threshold() const {
+  if (options_.bounce_threshold) return at::full({1}, *options_.bounce_threshold, gravity_.options());
+  return (2 * dt_ * gravity_.square().sum(-1, true).sqrt()).detach();
+}
+
+// b of contacts that take no part in an impact. left: what is left of the gap. remaining: s, until the end of the step.
+// has_met: bool, which contacts have had an impact in the step.
+Tensor RigidStepper::closing_of(const Tensor& gap, const Tensor& left, const Tensor& remaining,
+                                const Tensor& has_met) const {
+  const Tensor arrival = left / at::where(remaining > kSameTime * dt_, remaining, kSameTime * dt_);
+  return at::where((left > 0) | ((gap > 0) & ~has_met), arrival,
+                   at::where(gap > 0, 0, options_.stabilization / dt_ * gap));
+}
+
+RigidStepper::Chosen RigidStepper::choose(const StepContacts& contacts, const Tensor& b,
+                                          const Tensor& is_chosen) const {
   Chosen chosen;
   chosen.sizes = is_chosen.sum(-1);
   const std::int64_t most = chosen.sizes.numel() > 0 ? chosen.sizes.max().item<std::int64_t>() : 0;
@@ -281,52 +300,165 @@ RigidStepper::Chosen RigidStepper::choose(const StepContacts& contacts, const Te
   const auto taken_vector = [&](const Tensor& x, std::int64_t each) {
     return taken(x.unflatten(-1, {-1, each}).unsqueeze(-1), chosen.index).flatten(-3);
   };
-  chosen.b = taken_vector(contacts.b, 3);
+  chosen.b = taken_vector(b, 3);
   chosen.mu = taken_vector(mu_, 1);
   if (contacts.R.defined()) chosen.R = taken_vector(contacts.R, 3);
   return chosen;
 }
 
 StepOutcome RigidStepper::solve(const Tensor& given, const StepContacts& contacts) const {
-  const bool is_polyhedral = options_.formulation == RigidFormulation::kPolyhedral;
   const Tensor v_free =
       contacts.bad.any().item<bool>() ? given + at::where(contacts.bad, kNaN, 0).unsqueeze(-1) : given;
-  const bool is_compliant = options_.formulation == RigidFormulation::kCompliant;
-  const auto closing = [&](const Tensor& v, double slack) {
-    const c10::NoGradGuard no_grad;
-    const Tensor u = matvec(contacts.J, v), sum = u + contacts.b;
-    const Tensor lift = is_compliant ? mu_ * u.unflatten(-1, {-1, 3}).narrow(-1, 0, 2).norm(2, {-1}) : Tensor{};
-    const Tensor round_off =
-        geometry_.contacts() > 0 ? slack * sum.abs().amax(-1, true) : at::zeros({1}, sum.options());
-    return normal_part(sum) < (is_compliant ? lift - round_off : -round_off);
-  };
-  // Pairs that would not close carry no impulse. Solving for those that would without contact may bring others to
-  // close; these are added until there are none. A smoothed derivative sees all pairs. The LCP of a pile at rest is
-  // hard to solve for only some of its contacts, which round-off would choose.
-  Tensor is_chosen =
-      options_.kappa > 0 ? at::ones_like(contacts.gap, at::kBool) : closing(v_free, is_polyhedral ? -kRoundOff : 0);
+  StepOutcome outcome;
+  const Tensor may_choose = contacts.waits.defined() ? ~contacts.waits : at::ones_like(contacts.gap, at::kBool);
+  // The LCP of a pile at rest is hard to solve for only some of its contacts, which round-off would choose. A smoothed
+  // derivative sees all pairs.
+  const double slack = options_.formulation == RigidFormulation::kPolyhedral ? -kSlack : 0;
+  hold(contacts, v_free, contacts.b, may_choose,
+       options_.kappa > 0 ? may_choose : may_choose & closing(contacts, contacts.b, v_free, slack), outcome);
+  outcome.problems.back().jump = contacts.jump;
+  if (contacts.waits.defined() && contacts.waits.any().item<bool>()) {
+    collide(contacts, outcome);
+  } else {
+    outcome.motion = dt_ * outcome.v;
+  }
+  return outcome;
+}
+
+// Which pairs the velocities v bring to close, faster than `slack` times the largest velocity of all contacts.
+Tensor RigidStepper::closing(const StepContacts& contacts, const Tensor& b, const Tensor& v, double slack) const {
+  const c10::NoGradGuard no_grad;
+  const Tensor u = matvec(contacts.J, v), sum = u + b;
+  Tensor least = geometry_.contacts() > 0 ? -slack * sum.abs().amax(-1, true) : at::zeros({1}, sum.options());
+  if (options_.formulation == RigidFormulation::kCompliant) {
+    least = least + mu_ * u.unflatten(-1, {-1, 3}).narrow(-1, 0, 2).norm(2, {-1});
+  }
+  return normal_part(sum) < least;
+}
+
+// Solves the contacts that are chosen, and chooses more, until none closes that may be chosen. from: the velocities
+// before that. The problem becomes part of the outcome.
+void RigidStepper::hold(const StepContacts& contacts, const Tensor& from, const Tensor& b, const Tensor& may_choose,
+                        Tensor is_chosen, StepOutcome& outcome) const {
   Tensor iterations = at::zeros({}, at::kLong), grown = at::ones({}, at::kBool);
   for (;;) {
-    const Chosen chosen = choose(contacts, is_chosen);
-    StepOutcome outcome = solve(v_free, chosen);
-    outcome.iterations = iterations = iterations + at::where(grown, outcome.iterations, 0);
-    Tensor next = is_chosen | closing(outcome.v, kRoundOff);
-    if (is_polyhedral) {
+    const Chosen chosen = choose(contacts, b, is_chosen);
+    StepOutcome found = solve(from, chosen);
+    found.iterations = iterations = iterations + at::where(grown, found.iterations, 0);
+    Tensor next = is_chosen | (may_choose & closing(contacts, b, found.v, kSlack));
+    if (options_.formulation == RigidFormulation::kPolyhedral) {
       // Lemke's method may fail for some of the contacts, and not for all.
-      const Tensor failed = (outcome.status != 0) & (outcome.status != static_cast<std::int8_t>(Status::kBadInput));
-      next = next | failed.unsqueeze(-1);
+      const Tensor failed = (found.status != 0) & (found.status != static_cast<std::int8_t>(Status::kBadInput));
+      next = next | (may_choose & failed.unsqueeze(-1));
     }
     grown = (next != is_chosen).any(-1);
     if (!grown.any().item<bool>()) {
-      const Tensor impulses = at::where(chosen.exists().unsqueeze(-1), outcome.gamma.unflatten(-1, {-1, 3}), 0);
-      const Tensor index = chosen.index.unsqueeze(-1).expand_as(impulses);
-      Shape shape = contacts.gap.sizes().vec();
-      shape.push_back(3);
-      outcome.gamma = at::zeros(shape, impulses.options()).scatter(-2, index, impulses).flatten(-2);
-      return outcome;
+      add({from, b, is_chosen, may_choose, {}, {}, {}, {}}, chosen, found, outcome);
+      return;
     }
     is_chosen = next;
   }
+}
+
+// Adds the solution of a problem to the outcome. Elements of which an earlier problem was not solved keep theirs.
+void RigidStepper::add(StepProblem problem, const Chosen& chosen, const StepOutcome& solution,
+                       StepOutcome& outcome) const {
+  const Tensor impulses = at::where(chosen.exists().unsqueeze(-1), solution.gamma.unflatten(-1, {-1, 3}), 0);
+  const Tensor index = chosen.index.unsqueeze(-1).expand_as(impulses);
+  Shape shape = problem.is_chosen.sizes().vec();
+  shape.push_back(3);
+  problem.gamma = at::zeros(shape, impulses.options()).scatter(-2, index, impulses).flatten(-2);
+  problem.v = solution.v;
+  if (outcome.problems.empty()) {
+    outcome.v = problem.v;
+    outcome.gamma = problem.gamma;
+    outcome.status = solution.status;
+    outcome.iterations = solution.iterations;
+  } else {
+    const Tensor solved = outcome.status == 0;
+    outcome.v = at::where(solved.unsqueeze(-1), problem.v, outcome.v);
+    outcome.gamma = outcome.gamma + problem.gamma;
+    outcome.status = at::where(solved, solution.status, outcome.status);
+    outcome.iterations = outcome.iterations + at::where(problem.is_chosen.any(-1), solution.iterations, 0);
+  }
+  outcome.problems.push_back(std::move(problem));
+}
+
+// Solves the impacts one after another, and then what they have brought to close; csrc/rigid/step.h has the formulas.
+void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) const {
+  // Where a problem was not solved, finite numbers keep NaN out of the gradients of what elements share.
+  const auto velocity = [&] { return at::where((outcome.status == 0).unsqueeze(-1), outcome.v, 0); };
+  const Tensor rows = normal_rows(contacts.J), start = velocity(), &gap = contacts.gap;
+  const Tensor growth = matvec(rows, contacts.before) - matvec(rows, start);
+  const Tensor infinity = at::full({}, kInfinity, gap.options()), &members = geometry_.members();
+  Tensor least;
+  {
+    const c10::NoGradGuard no_grad;
+    const Tensor v_free = outcome.problems.front().from.nan_to_num();
+    const double round_off = 16 * (gap.scalar_type() == at::kDouble ? std::numeric_limits<double>::epsilon()
+                                                                    : std::numeric_limits<float>::epsilon());
+    const Tensor smallest = at::maximum(-kSlack * matvec(rows, v_free), round_off * matvec(rows.abs(), v_free.abs()));
+    least = at::maximum(threshold(), at::where(contacts.waits, smallest, 0).amax(-1, true));
+  }
+  Tensor motion = at::zeros_like(start), elapsed = at::zeros_like(start.narrow(-1, 0, 1));  // [..., 1]
+  Tensor time_of_bodies, held_of_bodies;                                                    // [..., B]
+  Tensor has_met = at::zeros_like(contacts.waits);
+  const std::int64_t most = kMostImpacts + kMostOfPair * geometry_.contacts();
+  for (std::int64_t count = 0; count < most; ++count) {
+    const Tensor v = velocity(), speed = -matvec(rows, v), left = gap + matvec(rows, motion), remaining = dt_ - elapsed,
+                 reach = remaining + kSameTime * dt_;
+    const Impacts impacts = impacts_of(speed, left / reach, least);
+    const Tensor& are = impacts.are;
+    if (!are.any().item<bool>()) break;
+    const Tensor whole = left + speed * elapsed, first = speed - growth / 2;
+    const Tensor square = first.square() + 2 / dt_ * growth * whole;
+    const Tensor is_open = are & (left + growth * elapsed * remaining / (2 * dt_) > 0),
+                 is_regular = is_open & (square > 0);
+    const Tensor root = at::where(is_regular, first, 1) + at::where(is_regular, square, 1).sqrt();
+    Tensor time = at::where(is_regular, 2 * whole / root, at::where(is_open, dt_, elapsed));
+    time = at::where(time < elapsed, elapsed, at::where(time > dt_, dt_, time));
+    const Tensor times = at::where(are, time, infinity).detach();
+    const Tensor is_first = are & (times <= times.amin(-1, true) + kSameTime * dt_);
+    const Tensor collides = (is_first.unsqueeze(-1) & geometry_.collisions()).any(-2);
+    const Tensor closes = (speed > 0) & (speed * reach > left);
+    // A contact that touches and does not rebound takes part, too.
+    const Tensor touches = closing(contacts, along_normals(closing_of(gap, left, remaining, has_met)), v, -kSlack) &
+                           ~are & (restitution_ == 0) & is_first.any(-1, true);
+    const Tensor is_chosen = (collides & (are | closes)) | touches;
+    // Several first impacts at the same time have the mean of their derivatives.
+    const Tensor firsts = is_first.sum(-1, true),
+                 now = at::where(firsts > 0, at::where(is_first, time, 0).sum(-1, true) / firsts.clamp_min(1), elapsed);
+    motion = motion + (now - elapsed) * v;
+    elapsed = now;
+    const Tensor share = 1 / dt_ * time, rebound = restitution_ * speed,
+                 after = (1 + restitution_) * growth * (share - 0.5);
+    const Tensor opening = positive_part(rebound + at::minimum(after, rebound)), least_opening = growth * share / 2;
+    const Tensor is_held = are & (opening < least_opening);
+    const Tensor held = at::where(is_held, 1 - opening / at::where(is_held, least_opening, 1), 0);
+    const Tensor closing_b = closing_of(gap, gap + matvec(rows, motion), dt_ - elapsed, has_met);
+    const Tensor b =
+        along_normals(at::where(are, at::where(gap > 0, -opening, at::minimum(-opening, closing_b)), closing_b));
+    has_met = has_met | (is_chosen & are);
+    const Chosen chosen = choose(contacts, b, is_chosen);
+    add({v, b, is_chosen, at::zeros_like(is_chosen), {}, {}, impacts.jump, times}, chosen, solve(v, chosen), outcome);
+    const Tensor hits =
+        (is_first & (normal_part(outcome.problems.back().gamma) > 0)).unsqueeze(-1) & members;  // [..., c, B]
+    const Tensor of_body = hits.sum(-2), mean = at::where(hits, held.unsqueeze(-1), 0).sum(-2) / of_body.clamp_min(1);
+    time_of_bodies = at::where(of_body > 0, now, time_of_bodies.defined() ? time_of_bodies : at::zeros_like(mean));
+    held_of_bodies = at::where(of_body > 0, mean, held_of_bodies.defined() ? held_of_bodies : at::zeros_like(mean));
+  }
+  const Tensor b = along_normals(closing_of(gap, gap + matvec(rows, motion), dt_ - elapsed, has_met));
+  const Tensor may_choose = contacts.waits.any(-1, true) & at::ones_like(contacts.waits);
+  const Tensor v = velocity();
+  hold(contacts, v, b, may_choose, options_.kappa > 0 ? may_choose : may_choose & closing(contacts, b, v, kSlack),
+       outcome);
+  motion = motion + (dt_ - elapsed) * velocity();
+  if (held_of_bodies.defined()) {
+    const Tensor weight = held_of_bodies * time_of_bodies * (dt_ - time_of_bodies) / (2 * dt_);
+    const auto of_bodies = [](const Tensor& nu) { return nu.unflatten(-1, {-1, 6}); };
+    motion = motion + (weight.unsqueeze(-1) * of_bodies(contacts.before - start)).flatten(-2);
+  }
+  outcome.motion = motion;
 }
 
 StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) const {
@@ -335,96 +467,73 @@ StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) cons
       FrictionResult result =
           solve_friction(A_, v_free, chosen.J, chosen.b, chosen.mu,
                          {.sizes = chosen.sizes, .kappa = options_.kappa, .tolerance = options_.tolerance});
-      return {std::move(result.v), std::move(result.gamma), std::move(result.status), std::move(result.iterations)};
+      return {std::move(result.v),      std::move(result.gamma),      {},
+              std::move(result.status), std::move(result.iterations), {}};
     }
     case RigidFormulation::kPolyhedral:
       return Polyhedral(*this, v_free, chosen).outcome();
     case RigidFormulation::kCompliant: {
       ContactResult result = solve_contact(A_, v_free, chosen.J, -chosen.b, chosen.R, chosen.mu,
                                            {.sizes = chosen.sizes, .tolerance = options_.tolerance});
-      return {std::move(result.v), std::move(result.gamma), std::move(result.status), std::move(result.iterations)};
+      return {std::move(result.v),      std::move(result.gamma),      {},
+              std::move(result.status), std::move(result.iterations), {}};
     }
   }
   unknown_formulation();
 }
 
-// The time of the first impact on each body, [..., B], or on one that it touches, or that this one touches, and so on;
-// infinity where there is none.
-Tensor RigidStepper::impact_times(const StepContacts& contacts, const Tensor& gamma) const {
-  const Tensor touches = normal_part(gamma) > 0;
-  Tensor none = at::full({}, kInfinity, gamma.options());
-  if (!contacts.time.defined() || !(touches & contacts.time.isfinite()).any().item<bool>()) return none;
-  const Tensor& members = geometry_.members();  // [c, B]
-  const Tensor joins = touches.unsqueeze(-1) & members;
-  Tensor of_contacts = contacts.time;
-  for (;;) {
-    const Tensor of_bodies = at::where(joins, of_contacts.unsqueeze(-1), none).amin(-2);
-    const Tensor earliest = at::minimum(of_contacts, at::where(members, of_bodies.unsqueeze(-2), none).amin(-1));
-    if (at::equal(at::where(touches, earliest, none), at::where(touches, of_contacts, none))) return of_bodies;
-    of_contacts = earliest;
-  }
-}
-
-RigidState RigidStepper::advance(const RigidState& state, const StepContacts& contacts, const Tensor& v,
-                                 const Tensor& gamma) const {
-  const Tensor nu = v.unflatten(-1, {-1, 6});
-  Tensor motion = dt_ * nu;
-  const Tensor times = impact_times(contacts, gamma), is_hit = times.isfinite();
-  if (is_hit.any().item<bool>()) {
-    // motion_of and held_motion of csrc/rigid/step.h.
-    const Tensor before = at::cat({state.velocity, state.angular_velocity}, -1),
-                 free = contacts.v_free.unflatten(-1, {-1, 6});
-    const Tensor joins = (normal_part(gamma) > 0).unsqueeze(-1) & geometry_.members();  // [..., c, B]
-    const Tensor flies = ~(joins & ~contacts.time.isfinite().unsqueeze(-1)).any(-2);
-    const Tensor own = joins & (contacts.time.unsqueeze(-1) == times.unsqueeze(-2)) & flies.unsqueeze(-2);
-    const Tensor sum = at::where(own, contacts.held.unsqueeze(-1), 0).sum(-2), held = sum / own.sum(-2).clamp_min(1);
-    const Tensor time = at::where(is_hit, times, 0);
-    const Tensor earlier = at::where(flies.unsqueeze(-1), free, before);
-    const Tensor weight = held * time * (dt_ - time) / (2 * dt_);
-    motion = motion + time.unsqueeze(-1) * (earlier - nu) + weight.unsqueeze(-1) * (before - free);
-  }
-  return {state.position + motion.narrow(-1, 0, 3), turned(state.orientation, motion.narrow(-1, 3, 3)),
+RigidState RigidStepper::advance(const RigidState& state, const Tensor& v, const Tensor& motion) const {
+  const Tensor nu = v.unflatten(-1, {-1, 6}), moved = motion.unflatten(-1, {-1, 6});
+  return {state.position + moved.narrow(-1, 0, 3), turned(state.orientation, moved.narrow(-1, 3, 3)),
           nu.narrow(-1, 0, 3), nu.narrow(-1, 3, 3)};
 }
 
-StepCertificate RigidStepper::certify(const Tensor& v_free, const StepContacts& contacts,
-                                      const StepOutcome& outcome) const {
-  const Tensor sum = matvec(contacts.J, outcome.v) + contacts.b;
+StepCertificate RigidStepper::certify(const StepContacts& contacts, const StepOutcome& outcome) const {
+  StepCertificate worst =
+      certify(contacts, outcome.problems.front(), at::zeros_like(outcome.problems.front().is_chosen));
+  Tensor touches = normal_part(outcome.problems.front().gamma) > 0;
+  for (std::size_t k = 1; k < outcome.problems.size(); ++k) {
+    const StepCertificate found = certify(contacts, outcome.problems[k], touches);
+    touches = touches | (normal_part(outcome.problems[k].gamma) > 0);
+    worst = {at::maximum(worst.residual, found.residual), at::minimum(worst.margin, found.margin)};
+  }
+  return worst;
+}
+
+// touched: which contacts an earlier problem of the step has closed, [..., c]. These stay as they are, unless a later
+// one moves them.
+StepCertificate RigidStepper::certify(const StepContacts& contacts, const StepProblem& problem,
+                                      const Tensor& touched) const {
+  const Tensor sum = matvec(contacts.J, problem.v) + problem.b;
   if (geometry_.contacts() == 0) {
     const Tensor none = at::zeros(sum.sizes().slice(0, sum.dim() - 1), sum.options());
     return {none, none + kInfinity};
   }
-  const Tensor free = matvec(contacts.J, v_free) + contacts.b, scale = free.abs().amax(-1);
-  // As `solve` chooses them.
-  const Tensor round_off = options_.formulation == RigidFormulation::kPolyhedral ? kRoundOff * scale.unsqueeze(-1)
-                                                                                 : at::zeros({}, scale.options());
-  const Tensor is_chosen = (normal_part(outcome.gamma) > 0) | (normal_part(free) < round_off);
-  const Chosen chosen = choose(contacts, is_chosen);
-  const Tensor gamma = taken(outcome.gamma.unflatten(-1, {-1, 3}).unsqueeze(-1), chosen.index).flatten(-3);
+  const Tensor from = matvec(contacts.J, problem.from) + problem.b, scale = from.abs().amax(-1);
+  if (options_.formulation == RigidFormulation::kCompliant) {
+    const auto found = certify_contact(A_, problem.from, contacts.J, -contacts.b, contacts.R, mu_, problem.v);
+    return {found.residual, found.margin};
+  }
+  const Chosen chosen = choose(contacts, problem.b, problem.is_chosen);
   StepCertificate certificate;
-  switch (options_.formulation) {
-    case RigidFormulation::kExactCone: {
-      const auto found = certify_friction(A_, v_free, chosen.J, chosen.b, chosen.mu, outcome.v, gamma, chosen.sizes);
-      certificate = {found.residual, at::where(found.unique, found.margin, 0)};
-      break;
-    }
-    case RigidFormulation::kPolyhedral:
-      certificate = Polyhedral(*this, v_free, chosen).certify(scale);
-      break;
-    case RigidFormulation::kCompliant: {
-      const auto found = certify_contact(A_, v_free, contacts.J, -contacts.b, contacts.R, mu_, outcome.v);
-      return {found.residual, found.margin};
-    }
+  if (options_.formulation == RigidFormulation::kPolyhedral) {
+    certificate = Polyhedral(*this, problem.from, chosen).certify(scale);
+  } else {
+    const Tensor gamma = taken(problem.gamma.unflatten(-1, {-1, 3}).unsqueeze(-1), chosen.index).flatten(-3);
+    const auto found =
+        certify_friction(A_, problem.from, chosen.J, chosen.b, chosen.mu, problem.v, gamma, chosen.sizes);
+    certificate = {found.residual, at::where(found.unique, found.margin, 0)};
   }
   const auto add = [&](const Tensor& where, const Tensor& speed) {
     certificate.margin = at::minimum(certificate.margin, at::where(where, speed, kInfinity).amin(-1) / scale);
   };
-  add(~is_chosen, normal_part(sum));
-  add(contacts.jump.isfinite(), contacts.jump);
-  if (contacts.gap.size(-1) > 1) {  // two impacts on one body, of which the first counts
-    const Tensor hits = (normal_part(outcome.gamma) > 0).unsqueeze(-1) & geometry_.members();
-    const Tensor times = std::get<0>(at::where(hits, contacts.time.unsqueeze(-1), kInfinity).topk(2, -2, false));
-    const Tensor apart = (times.select(-2, 1) - times.select(-2, 0)) / dt_;
+  const Tensor settled = touched & (normal_part(sum).abs() <= kSlack * scale.unsqueeze(-1));
+  add(problem.may_choose & ~problem.is_chosen & ~settled, normal_part(sum));
+  if (problem.jump.defined()) add(~settled & problem.jump.isfinite(), problem.jump);
+  if (problem.times.defined() && contacts.gap.size(-1) > 1) {  // two impacts on one body, of which the first counts
+    const Tensor times = at::where(geometry_.members(), problem.times.unsqueeze(-1), kInfinity);
+    const Tensor two = std::get<0>(times.topk(2, -2, false));
+    const Tensor apart = (two.select(-2, 1) - two.select(-2, 0)) / dt_;
     certificate.margin = at::minimum(certificate.margin, apart.nan_to_num(kInfinity).amin(-1));
   }
   return certificate;

@@ -1,6 +1,8 @@
 // One step of the bodies of a scene: their contacts, the solution of these, and the motion.
 #pragma once
 
+#include <vector>
+
 #include "lcp/physics/rigid_scene.h"
 #include "physics/rigid_geometry.h"
 #include "physics/stepping.h"
@@ -9,22 +11,34 @@ namespace lcp::physics {
 
 /// The contacts of a step, of all pairs.
 struct StepContacts {
-  at::Tensor v_free;  ///< [..., 6 B]
+  at::Tensor before;  ///< [..., 6 B], the velocities at the beginning of the step
   at::Tensor J;       ///< [..., 3 c, 6 B]
   at::Tensor gap;     ///< [..., c], m
   at::Tensor b;       ///< [..., 3 c], m/s: b of lcp::solve_friction, or -v_hat of lcp::solve_contact
   at::Tensor R;       ///< [..., 3 c], of compliant contact
-  at::Tensor time;    ///< [..., c], s, of an impact after the beginning of the step; infinity where there is none
-  at::Tensor held;    ///< [..., c], the share of the acceleration that a contact takes from a body after its impact
+  at::Tensor waits;   ///< [..., c], bool, whether it is an impact; undefined for compliant contact
   at::Tensor jump;    ///< [..., c], m/s, the least change of velocity at which an impact would begin, or not be one
   at::Tensor bad;     ///< [...], bool, whether numbers are not finite, or a quaternion is 0
 };
 
+/// A problem of a step, of the chosen pairs, and the solution.
+struct StepProblem {
+  at::Tensor from;        ///< [..., 6 B], the velocities before it
+  at::Tensor b;           ///< [..., 3 c]
+  at::Tensor is_chosen;   ///< [..., c], bool
+  at::Tensor may_choose;  ///< [..., c], bool, whether it would be chosen where it closes
+  at::Tensor v, gamma;    ///< [..., 6 B] and [..., 3 c]
+  at::Tensor jump;        ///< [..., c], as that of StepContacts
+  at::Tensor times;       ///< [..., c], s, of the impacts; infinity where there is none; undefined in the first problem
+};
+
 struct StepOutcome {
   at::Tensor v;           ///< [..., 6 B]
-  at::Tensor gamma;       ///< [..., 3 c]
-  at::Tensor status;      ///< [...]
+  at::Tensor gamma;       ///< [..., 3 c], of all problems
+  at::Tensor motion;      ///< [..., 6 B]
+  at::Tensor status;      ///< [...], the first that is not kSolved
   at::Tensor iterations;  ///< [...]
+  std::vector<StepProblem> problems;
 };
 
 /// Accuracy and margin of an outcome, [...], as RigidCertificate defines them.
@@ -45,9 +59,8 @@ class RigidStepper {
   at::Tensor free_velocity(const RigidState& state, const at::Tensor& u) const;
   StepContacts find(const RigidState& state, const at::Tensor& v_free) const;
   StepOutcome solve(const at::Tensor& v_free, const StepContacts& contacts) const;
-  RigidState advance(const RigidState& state, const StepContacts& contacts, const at::Tensor& v,
-                     const at::Tensor& gamma) const;
-  StepCertificate certify(const at::Tensor& v_free, const StepContacts& contacts, const StepOutcome& outcome) const;
+  RigidState advance(const RigidState& state, const at::Tensor& v, const at::Tensor& motion) const;
+  StepCertificate certify(const StepContacts& contacts, const StepOutcome& outcome) const;
 
   /// The kinetic energy and the potential energy of gravity, [...].
   at::Tensor energy(const RigidState& state) const;
@@ -55,9 +68,17 @@ class RigidStepper {
  private:
   struct Chosen;
   struct Polyhedral;
-  Chosen choose(const StepContacts& contacts, const at::Tensor& is_chosen) const;
+  Chosen choose(const StepContacts& contacts, const at::Tensor& b, const at::Tensor& is_chosen) const;
   StepOutcome solve(const at::Tensor& v_free, const Chosen& chosen) const;
-  at::Tensor impact_times(const StepContacts& contacts, const at::Tensor& gamma) const;
+  at::Tensor closing(const StepContacts& contacts, const at::Tensor& b, const at::Tensor& v, double slack) const;
+  void hold(const StepContacts& contacts, const at::Tensor& from, const at::Tensor& b, const at::Tensor& may_choose,
+            at::Tensor is_chosen, StepOutcome& outcome) const;
+  void add(StepProblem problem, const Chosen& chosen, const StepOutcome& solution, StepOutcome& outcome) const;
+  void collide(const StepContacts& contacts, StepOutcome& outcome) const;
+  at::Tensor threshold() const;
+  at::Tensor closing_of(const at::Tensor& gap, const at::Tensor& left, const at::Tensor& remaining,
+                        const at::Tensor& has_met) const;
+  StepCertificate certify(const StepContacts& contacts, const StepProblem& problem, const at::Tensor& touched) const;
 
   RigidOptions options_;
   double dt_;

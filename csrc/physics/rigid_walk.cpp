@@ -121,8 +121,7 @@ class Walked : public WalkFunction {
                             x[14], x[15], x[16], pairs(), scene_.dt, options_.bounce_threshold, options_.stabilization,
                             formulation(), options_.directions.count, options_.directions.angle,
                             options_.regularization.sigma, options_.regularization.beta,
-                            with_gradient ? unknowns_of_each() * x[kMu].size(-1) : 0,
-                            options_.tolerance.value_or(RigidOptions::kTolerance)));
+                            with_gradient ? unknowns_of_each() * x[kMu].size(-1) : 0, tolerance()));
   }
 
   Tensors adjoint(const Tensors& x, const Tensors& path, const Tensors& g, std::int64_t wanted) const override {
@@ -138,13 +137,14 @@ class Walked : public WalkFunction {
         const Tensor& chosen, const Tensor& status, const Tensor& g_position, const Tensor& g_orientation,
         const Tensor& g_velocity, const Tensor& g_angular_velocity, const Tensor& g_gamma, c10::SymIntArrayRef pairs,
         double dt, std::optional<double> bounce_threshold, double stabilization, std::string_view formulation,
-        std::int64_t directions, double angle, double sigma, double beta, std::string_view ties, std::int64_t wanted)>(
-        "lcp::_rigid_walk_adjoint");
-    return listed(adjoint.call(
-        x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13], x[14], x[15], x[16],
-        path[0], path[1], path[2], path[3], path[4], path[5], path[6], path[7], path[8], g[0], g[1], g[2], g[3], g[4],
-        pairs(), scene_.dt, options_.bounce_threshold, options_.stabilization, formulation(), options_.directions.count,
-        options_.directions.angle, options_.regularization.sigma, options_.regularization.beta, options_.ties, wanted));
+        std::int64_t directions, double angle, double sigma, double beta, double tolerance, std::string_view ties,
+        std::int64_t wanted)>("lcp::_rigid_walk_adjoint");
+    return listed(adjoint.call(x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12], x[13],
+                               x[14], x[15], x[16], path[0], path[1], path[2], path[3], path[4], path[5], path[6],
+                               path[7], path[8], g[0], g[1], g[2], g[3], g[4], pairs(), scene_.dt,
+                               options_.bounce_threshold, options_.stabilization, formulation(),
+                               options_.directions.count, options_.directions.angle, options_.regularization.sigma,
+                               options_.regularization.beta, tolerance(), options_.ties, wanted));
   }
 
   Tensors by_tensors(const Tensors& x) const override {
@@ -180,6 +180,8 @@ class Walked : public WalkFunction {
   }
 
  private:
+  double tolerance() const { return options_.tolerance.value_or(RigidOptions::kTolerance); }
+
   std::string_view formulation() const {
     switch (options_.formulation) {
       case RigidFormulation::kExactCone:

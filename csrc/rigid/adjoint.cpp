@@ -83,8 +83,9 @@ struct Adjoint::Leaves {
   Variable dissipation(int pair) { return leaf(parameters.dissipation, to.dissipation, pair); }
 };
 
-Adjoint::Adjoint(const Scene& scene, double rank_tolerance, Ties ties)
+Adjoint::Adjoint(const Scene& scene, double tolerance, double rank_tolerance, Ties ties)
     : scene_(scene),
+      simulator_(scene, tolerance),
       derivative_(make_derivative(scene, rank_tolerance, ties)),
       carried_(scene.bodies),
       carried_gamma_(3 * scene.contacts()),
@@ -94,11 +95,18 @@ Adjoint::Adjoint(const Scene& scene, double rank_tolerance, Ties ties)
       before_(scene.bodies),
       free_(scene.bodies),
       after_(scene.bodies),
+      start_(scene.bodies),
+      motion_(scene.bodies),
+      time_(scene.bodies),
+      held_(scene.bodies),
       inverse_(scene.bodies),
+      contacts_(scene.contacts()),
       rows_(3 * scene.contacts()),
-      separations_(scene.contacts()),
       compliances_(scene.contacts()),
-      impacts_(scene),
+      has_contact_(scene.contacts()),
+      has_met_(scene.contacts()),
+      times_(scene.contacts()),
+      rebounds_(scene.contacts()),
       A_(36 * scene.bodies * scene.bodies),
       v_(6 * scene.bodies),
       g_v_(6 * scene.bodies),
@@ -109,11 +117,10 @@ Adjoint::Adjoint(const Scene& scene, double rank_tolerance, Ties ties)
       mu_(scene.contacts()),
       gamma_(3 * scene.contacts()),
       c_(3 * scene.contacts()),
+      g_gamma_(3 * scene.contacts()),
       g_R_(3 * scene.contacts()),
       g_mu_(scene.contacts()) {
   chosen_.reserve(scene.contacts());
-  touches_.reserve(scene.contacts());
-  touching_.reserve(scene.contacts());
 }
 
 // Sets the gradients of all parameters that are asked for to one number.
@@ -140,7 +147,7 @@ void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters
                   const Gradients& to) {
   const int bodies = scene_.bodies;
   fill(to.parameters, 0);
-  threshold_ = threshold_of(scene_, parameters.gravity);
+  simulator_.begin(parameters);
   set_mass_matrix(scene_, parameters, A_.data());
   for_each_part(carried_, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), 0.0); });
   interrupt::Pace pace;
@@ -181,8 +188,8 @@ bool Adjoint::gather(std::int64_t s, const WalkedPath& walked) {
       any = any || any_nonzero(of_gamma, 3);
       continue;
     }
-    if (!walked.chosen[s][k]) continue;
-    std::copy_n(of_gamma, 3, carried_gamma_.data() + 3 * chosen_.size());
+    if (walked.chosen[s][k] == kNotChosen) continue;
+    std::copy_n(of_gamma, 3, carried_gamma_.data() + 3 * k);
     any = any || any_nonzero(of_gamma, 3);
     chosen_.push_back(k);
   }
@@ -214,37 +221,23 @@ void Adjoint::step(std::int64_t s, const State<const double>& now, const Paramet
     before_[body] = {read.velocity(body), read.angular_velocity(body)};
     free_[body] = free_velocity<Variable>(body, scene_.dt, read);
   }
-  if (chosen_.empty()) {
-    after_ = free_;
-    seed_end(read);
-    tape_.reverse(tape_.size(), 1);
-  } else {
-    add_contacts(read);
-    const State<const double> end = walked.path.state(s);
-    for (int body = 0; body < scene_.bodies; ++body) {
-      for (int i = 0; i < 3; ++i) {
-        v_[6 * body + i] = end.velocity[3 * body + i];
-        v_[6 * body + 3 + i] = end.angular_velocity[3 * body + i];
-      }
-    }
-    for (std::size_t k = 0; k < chosen_.size(); ++k) {
-      const std::ptrdiff_t pair = chosen_[k];
-      std::copy_n(walked.path.gamma[s] + 3 * pair, 3, gamma_.data() + 3 * k);
-      mu_[k] = parameters.mu[pair];
-    }
-    const int solved = tape_.size();  // from here on the nodes depend on nu
-    for (int body = 0; body < scene_.bodies; ++body) {
-      const Twist<double> nu = twist_at(v_.data(), body);
-      for (std::size_t i = 0; i < 3; ++i) {
-        after_[body].linear[i] = Variable::independent(tape_, nu.linear[i]);
-        after_[body].angular[i] = Variable::independent(tape_, nu.angular[i]);
-      }
-    }
-    seed_end(read);
-    tape_.reverse(tape_.size(), solved);
-    pass_solver(s, walked, to.parameters);
-    tape_.reverse(solved, 1);
+  after_ = free_;
+  count_ = 0;
+  std::fill(has_contact_.begin(), has_contact_.end(), false);
+  has_impacts_ = !chosen_.empty() && walked.chosen[s][chosen_.front()] == kWithImpacts;
+  if (has_impacts_) {
+    add_problems(simulator_.problems_of(parameters, now, walked.u[s]), read);
+  } else if (!chosen_.empty()) {
+    add_only_problem(s, walked, read);
   }
+  seed_end(read);
+  int end = tape_.size();
+  for (std::size_t k = count_; k-- > 0;) {
+    tape_.reverse(end, problems_[k].solved);
+    pass_solver(problems_[k], parameters, to.parameters);
+    end = problems_[k].solved;
+  }
+  tape_.reverse(end, 1);
   for (const Leaf& leaf : leaves_) *leaf.gradient += tape_.adjoint(leaf.node);
   const auto carry = [&](const std::vector<Variable>& variables, std::vector<double>& gradient) {
     for (std::size_t i = 0; i < variables.size(); ++i) gradient[i] = tape_.adjoint(variables[i].node);
@@ -255,61 +248,144 @@ void Adjoint::step(std::int64_t s, const State<const double>& now, const Paramet
   carry(state_.angular_velocity, carried_.angular_velocity);
 }
 
-// The rows of J, the separations and for compliant contact the regularisations of the chosen pairs.
-void Adjoint::add_contacts(Leaves& read) {
+// The problem of a step without impacts.
+void Adjoint::add_only_problem(std::int64_t s, const WalkedPath& walked, Leaves& read) {
   const bool is_compliant = scene_.law.formulation == Formulation::kCompliant;
   if (is_compliant) {
     for (int body = 0; body < scene_.bodies; ++body) inverse_[body] = inverse_mass<Variable>(body, read);
   }
-  for (std::size_t k = 0; k < chosen_.size(); ++k) {
-    const int chosen = chosen_[k];
-    const Pair& pair = scene_.pairs[chosen];
-    const Contact<Variable> contact = contact_of<Variable>(pair, read);
-    const Matrix<Variable> frame = frame_of(contact.normal);
-    for (std::size_t i = 0; i < 3; ++i) rows_[3 * k + i] = row_of(pair, contact, frame[i], read);
-    separations_[k] =
-        separation_of(chosen, contact, rows_[3 * k + 2], free_.data(), before_.data(), threshold_, scene_, read);
-    if (is_compliant) {
-      compliances_[k] =
-          regularization_of(delassus_of(pair, rows_.data() + 3 * k, inverse_.data()), read.stiffness(chosen),
-                            read.dissipation(chosen), scene_.dt, scene_.law.sigma, scene_.law.beta);
+  Problem& problem = begin_problem(chosen_, read);
+  for (const int pair : chosen_) {
+    const Variable& gap = contacts_[pair].gap;
+    if (!is_compliant) {
+      problem.b.push_back(closing_of<Variable>({gap, 0, 0, 0, 0, false}, scene_));
+      continue;
     }
+    problem.b.push_back(compliant_closing(gap, read.dissipation(pair), scene_.dt));
+    compliances_[pair] =
+        regularization_of(delassus_of(scene_.pairs[pair], rows_.data() + 3 * pair, inverse_.data()),
+                          read.stiffness(pair), read.dissipation(pair), scene_.dt, scene_.law.sigma, scene_.law.beta);
   }
+  const State<const double> end = walked.path.state(s);
+  for (int body = 0; body < scene_.bodies; ++body) {
+    std::copy_n(end.velocity + 3 * body, 3, v_.data() + 6 * body);
+    std::copy_n(end.angular_velocity + 3 * body, 3, v_.data() + 6 * body + 3);
+  }
+  for (std::size_t k = 0; k < chosen_.size(); ++k) {
+    std::copy_n(walked.path.gamma[s] + 3 * chosen_[k], 3, gamma_.data() + 3 * k);
+  }
+  const auto kept = [&](const auto& series) { return series.data != nullptr ? series[s] : nullptr; };
+  end_problem(problem, {v_.data(), gamma_.data(), kept(walked.unknowns), kept(walked.states)});
 }
 
-// Computes the end of the step from after_, and gives it the gradient that is carried to it.
-void Adjoint::seed_end(Leaves& read) {
-  touches_.clear();
-  touching_.clear();
-  bool has_impact = false;
-  for (std::size_t k = 0; k < chosen_.size(); ++k) {
-    if (!(gamma_[3 * k + 2] > 0)) continue;
-    touches_.push_back({chosen_[k], separations_[k].time.value});
-    touching_.push_back(static_cast<int>(k));
-    has_impact = has_impact || separations_[k].bounces;
+// The problems of a step with impacts, and its motion.
+void Adjoint::add_problems(std::span<const StepProblem> problems, Leaves& read) {
+  start_ = free_;
+  std::fill(motion_.begin(), motion_.end(), Twist<Variable>{});
+  std::fill(held_.begin(), held_.end(), Variable(0));
+  std::fill(has_met_.begin(), has_met_.end(), false);
+  Variable elapsed = 0;
+  for (const StepProblem& solved : problems) {
+    Problem& problem = begin_problem(solved.chosen, read);
+    if (solved.kind == StepProblem::Kind::kImpacts) {
+      elapsed = add_impacts(solved, elapsed, problem.b, read);
+    } else {
+      for (const int pair : solved.chosen) problem.b.push_back(closing_of(approach_of(pair, elapsed), scene_));
+    }
+    end_problem(problem, {solved.v.data(), solved.gamma.data(), solved.unknowns.data(), solved.states.data()});
+    if (solved.kind == StepProblem::Kind::kStart) start_ = after_;
   }
-  if (has_impact) impacts_.find(touches_);
+  move(scene_.dt - elapsed);
+}
+
+// Moves the bodies on until these impacts, and sets what the contacts separate with. Returns the time of the impacts.
+Variable Adjoint::add_impacts(const StepProblem& problem, const Variable& elapsed, std::vector<Variable>& b,
+                              Leaves& read) {
+  using Role = StepProblem::Role;
+  // Several first impacts at the same time have the mean of their derivatives.
+  Variable sum = 0;
+  int count = 0;
+  for (std::size_t k = 0; k < problem.chosen.size(); ++k) {
+    if (problem.roles[k] == Role::kHolds) continue;
+    times_[k] = time_of(approach_of(problem.chosen[k], elapsed), scene_.dt);
+    if (problem.roles[k] != Role::kFirst) continue;
+    sum = sum + times_[k];
+    ++count;
+  }
+  const Variable time = (1.0 / count) * sum;
+  move(time - elapsed);
+  for (std::size_t k = 0; k < problem.chosen.size(); ++k) {
+    const int pair = problem.chosen[k];
+    const Approach<Variable> at = approach_of(pair, time);
+    if (problem.roles[k] == Role::kHolds) {
+      b.push_back(closing_of(at, scene_));
+    } else {
+      rebounds_[k] = rebound_of(at, times_[k], read.restitution(pair), scene_);
+      has_met_[pair] = true;
+      b.push_back(rebounds_[k].b);
+    }
+  }
+  for_each_hit<Variable>(
+      scene_, problem.chosen, problem.roles, problem.gamma, [&](std::size_t k) { return rebounds_[k].held; },
+      [&](int body, const Variable& held) {
+        time_[body] = time;
+        held_[body] = held;
+      });
+  return time;
+}
+
+Approach<Variable> Adjoint::approach_of(int pair, const Variable& elapsed) const {
+  const auto velocity = [&](const std::vector<Twist<Variable>>& nu) {
+    return velocity_of(scene_.pairs[pair], rows_[3 * pair + 2], nu.data());
+  };
+  return {contacts_[pair].gap, velocity(motion_), elapsed, -velocity(after_), velocity(before_) - velocity(start_),
+          has_met_[pair] != 0};
+}
+
+void Adjoint::move(const Variable& time) {
+  for (int body = 0; body < scene_.bodies; ++body) motion_[body] = motion_[body] + time * after_[body];
+}
+
+// A problem that begins with the velocities of now, and the contacts of its pairs. end_problem makes the velocities
+// those of its solution.
+Adjoint::Problem& Adjoint::begin_problem(std::span<const int> chosen, Leaves& read) {
+  if (count_ == problems_.size()) problems_.emplace_back();
+  Problem& problem = problems_[count_++];
+  problem.chosen = chosen;
+  problem.from = after_;
+  problem.b.clear();
+  for (const int k : chosen) {
+    if (has_contact_[k]) continue;
+    has_contact_[k] = true;
+    const Pair& pair = scene_.pairs[k];
+    contacts_[k] = contact_of<Variable>(pair, read);
+    const Matrix<Variable> frame = frame_of(contacts_[k].normal);
+    for (std::size_t i = 0; i < 3; ++i) rows_[3 * k + i] = row_of(pair, contacts_[k], frame[i], read);
+  }
+  return problem;
+}
+
+void Adjoint::end_problem(Problem& problem, const SolvedContacts& solution) {
+  problem.solution = solution;
+  problem.solved = tape_.size();
+  for (int body = 0; body < scene_.bodies; ++body) {
+    const Twist<double> nu = twist_at(solution.v, body);
+    for (std::size_t i = 0; i < 3; ++i) {
+      after_[body].linear[i] = Variable::independent(tape_, nu.linear[i]);
+      after_[body].angular[i] = Variable::independent(tape_, nu.angular[i]);
+    }
+  }
+  problem.after = after_;
+}
+
+// Computes the end of the step, and gives it the gradient that is carried to it.
+void Adjoint::seed_end(Leaves& read) {
   ends_.clear();
   for (int body = 0; body < scene_.bodies; ++body) {
     const Twist<Variable>& nu = after_[body];
-    Twist<Variable> motion;
-    if (has_impact && std::isfinite(impacts_.time(body))) {
-      // Several first impacts at the same time have the mean of their derivatives.
-      const Variable time = mean_over<Variable>(
-          touches_.size(), [&](std::size_t k) { return impacts_.is_first(touches_[k], body); },
-          [&](std::size_t k) { return separations_[touching_[k]].time; });
-      if (!impacts_.flies(body)) {
-        motion = motion_of(nu, scene_.dt, time, before_[body]);
-      } else {
-        const Variable held = mean_over<Variable>(
-            touches_.size(), [&](std::size_t k) { return impacts_.is_own(touches_[k], body); },
-            [&](std::size_t k) { return separations_[touching_[k]].held; });
-        const Twist<Variable> whole = motion_of(nu, scene_.dt, time, free_[body]);
-        const Twist<Variable> part = held_motion(scene_.dt, time, held, before_[body], free_[body]);
-        motion = {whole.linear + part.linear, whole.angular + part.angular};
-      }
-    } else {
-      motion = motion_of(nu, scene_.dt);
+    Twist<Variable> motion = has_impacts_ ? motion_[body] : scene_.dt * nu;
+    if (has_impacts_ && value_of(held_[body]) > 0) {
+      motion = motion + held_motion(scene_.dt, time_[body], held_[body], before_[body], start_[body]);
     }
     const Quaternion<Variable> q = turned(read.orientation(body), motion.angular);
     ends_.push_back({read.position(body) + motion.linear, q, nu.linear, nu.angular});
@@ -331,55 +407,61 @@ void Adjoint::seed_end(Leaves& read) {
   }
 }
 
-// From the adjoint of nu to those of J, b, R, the free velocities, the masses and mu.
-void Adjoint::pass_solver(std::int64_t s, const WalkedPath& walked, const Parameters<double>& to) {
+// From the adjoint of the velocities after a problem to those of J, b, R, the velocities before it, the masses and mu.
+void Adjoint::pass_solver(const Problem& problem, const Parameters<const double>& parameters,
+                          const Parameters<double>& to) {
   const std::ptrdiff_t n = 6 * scene_.bodies;
-  const std::size_t rows = 3 * chosen_.size();
+  const std::span<const int> chosen = problem.chosen;
+  const double *const v = problem.solution.v, *const gamma = problem.solution.gamma;
+  const std::size_t rows = 3 * chosen.size();
   std::fill_n(J_.begin(), rows * n, 0.0);
   const auto entries = [&](std::size_t i, const auto& use) {
-    const Pair& pair = scene_.pairs[chosen_[i / 3]];
+    const std::size_t k = chosen[i / 3];
+    const Pair& pair = scene_.pairs[k];
     const auto of_body = [&](int body, const Twist<Variable>& row) {
       for (int j = 0; j < 3; ++j) {
         use(row.linear[j], 6 * body + j);
         use(row.angular[j], 6 * body + 3 + j);
       }
     };
-    of_body(pair.body, rows_[i].body);
-    if (pair.other_body != Pair::kWorld) of_body(pair.other_body, rows_[i].other);
+    const Row<Variable>& row = rows_[3 * k + i % 3];
+    of_body(pair.body, row.body);
+    if (pair.other_body != Pair::kWorld) of_body(pair.other_body, row.other);
   };
   for (std::size_t i = 0; i < rows; ++i) {
-    b_[i] = i % 3 == 2 ? separations_[i / 3].b.value : 0;
-    R_[i] = i % 3 == 2 ? compliances_[i / 3].normal.value : compliances_[i / 3].tangent.value;
+    const std::size_t k = chosen[i / 3];
+    b_[i] = i % 3 == 2 ? problem.b[i / 3].value : 0;
+    R_[i] = i % 3 == 2 ? compliances_[k].normal.value : compliances_[k].tangent.value;
+    g_gamma_[i] = carried_gamma_[3 * k + i % 3];
+    if (i % 3 == 0) mu_[i / 3] = parameters.mu[k];
     entries(i, [&](const Variable& entry, std::ptrdiff_t j) { J_[i * n + j] = entry.value; });
   }
   for (int body = 0; body < scene_.bodies; ++body) {
     for (int i = 0; i < 3; ++i) {
-      g_v_[6 * body + i] = tape_.adjoint(after_[body].linear[i].node);
-      g_v_[6 * body + 3 + i] = tape_.adjoint(after_[body].angular[i].node);
+      g_v_[6 * body + i] = tape_.adjoint(problem.after[body].linear[i].node);
+      g_v_[6 * body + 3 + i] = tape_.adjoint(problem.after[body].angular[i].node);
     }
   }
-  const auto kept = [&](const auto& series) { return series.data != nullptr ? series[s] : nullptr; };
-  derivative_->adjoint(static_cast<int>(chosen_.size()),
-                       {A_.data(), nullptr, J_.data(), b_.data(), R_.data(), mu_.data()},
-                       {v_.data(), gamma_.data(), kept(walked.unknowns), kept(walked.states)}, g_v_.data(),
-                       carried_gamma_.data(), {a_.data(), c_.data(), g_R_.data(), g_mu_.data()});
+  derivative_->adjoint(static_cast<int>(chosen.size()),
+                       {A_.data(), nullptr, J_.data(), b_.data(), R_.data(), mu_.data()}, problem.solution, g_v_.data(),
+                       g_gamma_.data(), {a_.data(), c_.data(), g_R_.data(), g_mu_.data()});
 
-  // dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + R' dR + mu' dmu.
+  // dL = a' (A dv_from - dA (v - v_from) + dJ' gamma) + c' (dJ v + db) + R' dR + mu' dmu.
   for (std::size_t i = 0; i < rows; ++i) {
     entries(i, [&](const Variable& entry, std::ptrdiff_t j) {
-      tape_.add_adjoint(entry.node, a_[j] * gamma_[i] + c_[i] * v_[j]);
+      tape_.add_adjoint(entry.node, a_[j] * gamma[i] + c_[i] * v[j]);
     });
-    if (i % 3 == 2) tape_.add_adjoint(separations_[i / 3].b.node, c_[i]);
+    if (i % 3 == 2) tape_.add_adjoint(problem.b[i / 3].node, c_[i]);
   }
-  for (std::size_t k = 0; k < chosen_.size() && scene_.law.formulation == Formulation::kCompliant; ++k) {
-    tape_.add_adjoint(compliances_[k].tangent.node, g_R_[3 * k] + g_R_[3 * k + 1]);
-    tape_.add_adjoint(compliances_[k].normal.node, g_R_[3 * k + 2]);
+  for (std::size_t k = 0; k < chosen.size() && scene_.law.formulation == Formulation::kCompliant; ++k) {
+    tape_.add_adjoint(compliances_[chosen[k]].tangent.node, g_R_[3 * k] + g_R_[3 * k + 1]);
+    tape_.add_adjoint(compliances_[chosen[k]].normal.node, g_R_[3 * k + 2]);
   }
-  for (std::size_t k = 0; k < chosen_.size() && to.mu != nullptr; ++k) to.mu[chosen_[k]] += g_mu_[k];
+  for (std::size_t k = 0; k < chosen.size() && to.mu != nullptr; ++k) to.mu[chosen[k]] += g_mu_[k];
   for (int body = 0; body < scene_.bodies; ++body) {
-    const Twist<double> a = twist_at(a_.data(), body), nu = twist_at(v_.data(), body);
-    const Vector<double> change = nu.linear - values_of(free_[body].linear),
-                         turn = nu.angular - values_of(free_[body].angular);
+    const Twist<Variable>& from = problem.from[body];
+    const Twist<double> a = twist_at(a_.data(), body), nu = twist_at(v, body);
+    const Vector<double> change = nu.linear - values_of(from.linear), turn = nu.angular - values_of(from.angular);
     const std::ptrdiff_t first = 6 * body;
     for (std::size_t i = 0; i < 3; ++i) {
       double of_linear = 0, of_angular = 0;
@@ -394,8 +476,8 @@ void Adjoint::pass_solver(std::int64_t s, const WalkedPath& walked, const Parame
           to.inertia[9 * body + 3 * i + j] -= 0.5 * (a.angular[i] * turn[j] + a.angular[j] * turn[i]);
         }
       }
-      tape_.add_adjoint(free_[body].linear[i].node, of_linear);
-      tape_.add_adjoint(free_[body].angular[i].node, of_angular);
+      tape_.add_adjoint(from.linear[i].node, of_linear);
+      tape_.add_adjoint(from.angular[i].node, of_angular);
     }
     if (to.mass != nullptr) to.mass[body] -= dot(a.linear, change);
   }

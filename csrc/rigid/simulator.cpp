@@ -10,11 +10,35 @@
 namespace lcp::rigid {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
 
 // A pair that the solution brings to close counts from this velocity on, relative to the largest of all contacts. The
 // solution has rounding errors below that.
 constexpr double kSlack = 1e-10;
+
+// The round-off of the velocity of a contact, relative to the magnitude of its sum.
+constexpr double kRoundOff = 16 * std::numeric_limits<double>::epsilon();
+
+// As many impacts one after another as a step may have, and as many more for each pair. n equal balls in a row have
+// n (n - 1) / 2.
+constexpr int kMostImpacts = 64, kMostOfPair = 32;
+
+// The magnitude of the sum that is the velocity of a contact.
+double magnitude_of(const Pair& pair, const Row<double>& row, const Twist<double>* nu) {
+  const auto of_body = [](const Twist<double>& a, const Twist<double>& b) {
+    double sum = 0;
+    for (std::size_t i = 0; i < 3; ++i)
+      sum += std::abs(a.linear[i] * b.linear[i]) + std::abs(a.angular[i] * b.angular[i]);
+    return sum;
+  };
+  const double own = of_body(row.body, nu[pair.body]);
+  return pair.other_body == Pair::kWorld ? own : own + of_body(row.other, nu[pair.other_body]);
+}
+
+// Whether both pairs are of the same body, and of another body or the same plane.
+bool are_of_one_collision(const Pair& a, const Pair& b) {
+  return a.body == b.body && a.other_body == b.other_body && a.plane == b.plane;
+}
 
 bool is_finite(const double* x, int size) {
   return std::all_of(x, x + size, [](double number) { return std::isfinite(number); });
@@ -64,33 +88,46 @@ Simulator::Simulator(const Scene& scene, double tolerance)
       before_(scene.bodies),
       free_(scene.bodies),
       after_(scene.bodies),
+      start_(scene.bodies),
+      motion_(scene.bodies),
+      time_(scene.bodies),
+      held_(scene.bodies),
       inverse_(scene.bodies),
       meetings_(scene.contacts()),
-      impacts_(scene),
+      collision_(scene.contacts()),
       A_(36 * scene.bodies * scene.bodies),
       v_free_(6 * scene.bodies),
+      from_(6 * scene.bodies),
       v_(6 * scene.bodies),
       J_(18 * scene.contacts() * scene.bodies),
       b_(3 * scene.contacts()),
       R_(3 * scene.contacts()),
       mu_(scene.contacts()),
-      gamma_(3 * scene.contacts()) {
+      gamma_(3 * scene.contacts()),
+      impulses_(3 * scene.contacts()) {
   chosen_.reserve(scene.contacts());
-  touches_.reserve(scene.contacts());
+  for (int k = 0; k < scene.contacts(); ++k) {
+    int& first = collision_[k];
+    while (first < k && !are_of_one_collision(scene.pairs[first], scene.pairs[k])) ++first;
+  }
+}
+
+void Simulator::begin(const Parameters<const double>& parameters) {
+  threshold_ = threshold_of(scene_, parameters.gravity);
+  set_mass_matrix(scene_, parameters, A_.data());
+  std::fill(v_free_.begin(), v_free_.end(), 0.0);
+  of_A_ = solver_->solve(0, {A_.data(), v_free_.data(), nullptr, nullptr, nullptr, nullptr},
+                         {v_.data(), nullptr, nullptr, nullptr});
+  if (scene_.law.formulation == Formulation::kCompliant) {
+    const Numbers read = {parameters, {}, nullptr, nullptr};
+    for (int body = 0; body < scene_.bodies; ++body) inverse_[body] = inverse_mass<double>(body, read);
+  }
 }
 
 void Simulator::run(std::int64_t steps, const Parameters<const double>& parameters, const State<const double>& first,
                     Series<const double> u, const Path<double>& path, const Outcome& outcome) {
   const int bodies = scene_.bodies, contacts = scene_.contacts(), unknowns = contacts * unknowns_of(scene_.law);
-  threshold_ = threshold_of(scene_, parameters.gravity);
-  set_mass_matrix(scene_, parameters, A_.data());
-  std::fill(v_free_.begin(), v_free_.end(), 0.0);
-  const Status of_A = solver_->solve(0, {A_.data(), v_free_.data(), nullptr, nullptr, nullptr, nullptr},
-                                     {v_.data(), nullptr, nullptr, nullptr});
-  if (scene_.law.formulation == Formulation::kCompliant) {
-    const Numbers read = {parameters, first, nullptr, nullptr};
-    for (int body = 0; body < bodies; ++body) inverse_[body] = inverse_mass<double>(body, read);
-  }
+  begin(parameters);
   bool failed = !is_finite(first.position, 3 * bodies) || !is_finite(first.orientation, 4 * bodies) ||
                 !is_finite(first.velocity, 3 * bodies) || !is_finite(first.angular_velocity, 3 * bodies);
   State<const double> now = first;
@@ -98,11 +135,9 @@ void Simulator::run(std::int64_t steps, const Parameters<const double>& paramete
   for (std::int64_t s = 0; s < steps; ++s) {
     pace.spend(500 * (bodies + contacts));
     const State<double> next = path.state(s);
-    bool* const chosen = outcome.chosen[s];
+    std::int8_t* const chosen = outcome.chosen[s];
     double* const gamma = path.gamma[s];
     std::int64_t& iterations = *outcome.iterations[s];
-    std::fill_n(chosen, contacts, false);
-    std::fill_n(gamma, 3 * contacts, 0.0);
     iterations = 0;
     double* const kept = outcome.unknowns.data != nullptr ? outcome.unknowns[s] : nullptr;
     std::int8_t* const states = outcome.states.data != nullptr ? outcome.states[s] : nullptr;
@@ -110,9 +145,9 @@ void Simulator::run(std::int64_t steps, const Parameters<const double>& paramete
     if (states != nullptr) std::fill_n(states, unknowns, std::int8_t{0});
     Status status = Status::kBadInput;
     failed = failed || !is_finite(u[s], 6 * bodies);
-    if (!failed && of_A == Status::kSolved) {
+    if (!failed && of_A_ == Status::kSolved) {
       const Numbers read = {parameters, now, u[s], rotation_.data()};
-      if (find(read)) status = solve(read, kept, states, iterations);
+      if (find(read)) status = solve(read, {kept, states}, iterations);
       if (status == Status::kSolved) advance(read, next);
     }
     *outcome.status[s] = static_cast<std::int8_t>(status);
@@ -123,20 +158,28 @@ void Simulator::run(std::int64_t steps, const Parameters<const double>& paramete
       std::fill_n(next.velocity, 3 * bodies, kNaN);
       std::fill_n(next.angular_velocity, 3 * bodies, kNaN);
       std::fill_n(gamma, 3 * contacts, kNaN);
+      std::fill_n(chosen, contacts, std::int8_t{kNotChosen});
       continue;
     }
-    for (std::size_t k = 0; k < chosen_.size(); ++k) {
-      chosen[chosen_[k]] = true;
-      std::copy_n(gamma_.data() + 3 * k, 3, gamma + 3 * chosen_[k]);
-    }
+    std::copy_n(impulses_.data(), 3 * contacts, gamma);
+    for (int k = 0; k < contacts; ++k) chosen[k] = meetings_[k].choice;
     now = {next.position, next.orientation, next.velocity, next.angular_velocity};
   }
 }
 
-// The free velocities and the meetings of all pairs, of which it chooses those that would close. False where numbers
-// are not finite, or a quaternion is 0.
+std::span<const StepProblem> Simulator::problems_of(const Parameters<const double>& parameters,
+                                                    const State<const double>& now, const double* u) {
+  const Numbers read = {parameters, now, u, rotation_.data()};
+  std::int64_t iterations = 0;
+  find(read);
+  keeps_problems_ = true;
+  solve(read, {nullptr, nullptr}, iterations);
+  keeps_problems_ = false;
+  return {problems_.data(), count_};
+}
+
+// The free velocities and the meetings of all pairs. False where numbers are not finite, or a quaternion is 0.
 bool Simulator::find(const Numbers& read) {
-  chosen_.clear();
   for (int body = 0; body < scene_.bodies; ++body) {
     before_[body] = {read.velocity(body), read.angular_velocity(body)};
     free_[body] = free_velocity<double>(body, scene_.dt, read);
@@ -147,46 +190,203 @@ bool Simulator::find(const Numbers& read) {
     rotation_[body] = rotation_matrix(q);
   }
   if (!is_finite(v_free_.data(), 6 * scene_.bodies)) return false;
+  const bool is_compliant = scene_.law.formulation == Formulation::kCompliant;
+  has_impacts_ = false;
   for (int k = 0; k < scene_.contacts(); ++k) {
     const Pair& pair = scene_.pairs[k];
     Meeting& meeting = meetings_[k];
     meeting.contact = contact_of<double>(pair, read);
     meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
-    meeting.has_tangents = meeting.chosen = false;
-    meeting.separation =
-        separation_of(k, meeting.contact, meeting.rows[2], free_.data(), before_.data(), threshold_, scene_, read);
-    if (!std::isfinite(velocity_of(k, meeting.rows[2], free_.data()) + meeting.separation.b)) return false;
+    meeting.has_tangents = meeting.waits = meeting.has_met = false;
+    meeting.choice = kNotChosen;
+    const double speed = -velocity_of(k, meeting.rows[2], free_.data());
+    if (is_compliant) {
+      meeting.b = compliant_closing(meeting.contact.gap, read.dissipation(k), scene_.dt);
+    } else {
+      const Approach<double> at = {meeting.contact.gap, 0, 0, speed, 0, false};
+      meeting.b = closing_of(at, scene_);
+      meeting.waits = is_impact(at, threshold_, scene_);
+      has_impacts_ = has_impacts_ || meeting.waits;
+    }
+    if (!std::isfinite(meeting.b - speed)) return false;
   }
-  // The LCP of a pile at rest is hard to solve for only some of its contacts, which round-off would choose.
-  choose(read, free_.data(), scene_.law.formulation == Formulation::kPolyhedral ? -kSlack : 0);
   return true;
 }
 
-// Solves the contacts that are chosen, and chooses more, until none closes. Leaves the velocities in v_ and after_.
-Status Simulator::solve(const Numbers& read, double* unknowns, std::int8_t* states, std::int64_t& iterations) {
-  if (chosen_.empty()) {
-    after_ = free_;
-    return Status::kSolved;
-  }
+// Leaves the velocities in after_ and the impulses in impulses_.
+Status Simulator::solve(const Numbers& read, const Kept& kept, std::int64_t& iterations) {
+  count_ = 0;
+  std::fill(impulses_.begin(), impulses_.end(), 0.0);
+  after_ = free_;
+  for (Meeting& meeting : meetings_) meeting.chosen = false;
+  // The LCP of a pile at rest is hard to solve for only some of its contacts, which round-off would choose.
+  choose(read, free_.data(), scene_.law.formulation == Formulation::kPolyhedral ? -kSlack : 0);
+  const Status status = hold(read, Kind::kStart, kept, iterations);
+  return status == Status::kSolved && has_impacts_ ? collide(read, iterations) : status;
+}
+
+// Solves the contacts that are chosen, and chooses more, until none closes that need not wait.
+Status Simulator::hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations) {
+  if (chosen_.empty()) return Status::kSolved;
+  for (int body = 0; body < scene_.bodies; ++body) put(after_[body], from_.data() + 6 * body);
   for (;;) {
-    pose_problem(read);
-    const Status status = solver_->solve(static_cast<int>(chosen_.size()),
-                                         {A_.data(), v_free_.data(), J_.data(), b_.data(), R_.data(), mu_.data()},
-                                         {v_.data(), gamma_.data(), unknowns, states});
-    iterations += solver_->iterations();
-    const bool is_complete = chosen_.size() == meetings_.size();
+    const Status status = solve_chosen(read, kept, iterations);
+    const bool is_complete = std::all_of(meetings_.begin(), meetings_.end(),
+                                         [](const Meeting& meeting) { return meeting.chosen || meeting.waits; });
     if (status != Status::kSolved) {
       // Lemke's method may fail for some of the contacts, and not for all.
       if (scene_.law.formulation != Formulation::kPolyhedral || status == Status::kBadInput || is_complete) {
         return status;
       }
-      for (Meeting& meeting : meetings_) meeting.chosen = true;
+      for (Meeting& meeting : meetings_) meeting.chosen = !meeting.waits;
       list_chosen();
       continue;
     }
-    for (int body = 0; body < scene_.bodies; ++body) after_[body] = twist_at(v_.data(), body);
-    if (is_complete || !choose(read, after_.data(), kSlack)) return status;
+    if (is_complete || !choose(read, after_.data(), kSlack)) {
+      finish_problem(kind);
+      return status;
+    }
   }
+}
+
+// Solves the impacts one after another, and then what they have brought to close.
+Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
+  double least = threshold_;  // the speed from which a contact that closes is an impact
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    Meeting& meeting = meetings_[k];
+    if (!meeting.waits) continue;
+    meeting.waits = false;
+    const double round_off = magnitude_of(scene_.pairs[k], meeting.rows[2], free_.data()) * kRoundOff;
+    least = std::max({least, -kSlack * velocity_of(k, meeting.rows[2], free_.data()), round_off});
+  }
+  start_ = after_;
+  std::fill(motion_.begin(), motion_.end(), Twist<double>{});
+  std::fill(held_.begin(), held_.end(), 0.0);
+  double elapsed = 0;
+  const int most = kMostImpacts + kMostOfPair * scene_.contacts();
+  for (int count = 0; count < most; ++count) {
+    const double time = next_impacts(read, elapsed, least);
+    if (chosen_.empty()) break;
+    move(time - elapsed);
+    elapsed = time;
+    for (const int k : chosen_) {
+      Meeting& meeting = meetings_[k];
+      const Approach<double> at = approach_of(k, elapsed);
+      if (meeting.role == Role::kHolds) {
+        meeting.b = closing_of(at, scene_);
+      } else {
+        const Rebound<double> rebound = rebound_of(at, meeting.time, read.restitution(k), scene_);
+        meeting.has_met = true;
+        meeting.b = rebound.b;
+        meeting.held = rebound.held;
+      }
+    }
+    for (int body = 0; body < scene_.bodies; ++body) put(after_[body], from_.data() + 6 * body);
+    const Status status = solve_chosen(read, {nullptr, nullptr}, iterations);
+    if (status != Status::kSolved) return status;
+    finish_problem(Kind::kImpacts);
+    for_each_hit<double>(
+        scene_, chosen_, roles_, gamma_, [&](std::size_t j) { return meetings_[chosen_[j]].held; },
+        [&](int body, double held) {
+          time_[body] = elapsed;
+          held_[body] = held;
+        });
+  }
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    Meeting& meeting = meetings_[k];
+    meeting.b = closing_of(approach_of(k, elapsed), scene_);
+    meeting.chosen = false;
+    meeting.role = Role::kHolds;
+  }
+  choose(read, after_.data(), kSlack);
+  const Status status = hold(read, Kind::kEnd, {nullptr, nullptr}, iterations);
+  if (status == Status::kSolved) move(scene_.dt - elapsed);
+  return status;
+}
+
+// A pair after the time `elapsed` of a step with impacts.
+Approach<double> Simulator::approach_of(int k, double elapsed) const {
+  const Row<double>& row = meetings_[k].rows[2];
+  return {meetings_[k].contact.gap,
+          velocity_of(k, row, motion_.data()),
+          elapsed,
+          -velocity_of(k, row, after_.data()),
+          velocity_of(k, row, before_.data()) - velocity_of(k, row, start_.data()),
+          meetings_[k].has_met};
+}
+
+// Chooses the impacts that come next, what else closes between the same things, and what touches without rebounding.
+// Returns their time.
+double Simulator::next_impacts(const Numbers& read, double elapsed, double least) {
+  double first = kInfinity;
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    Meeting& meeting = meetings_[k];
+    const Approach<double> at = approach_of(k, elapsed);
+    meeting.b = closing_of(at, scene_);
+    meeting.time = is_impact(at, least, scene_) ? time_of(at, scene_.dt) : kInfinity;
+    meeting.collides = meeting.chosen = false;
+    first = std::min(first, meeting.time);
+  }
+  chosen_.clear();
+  if (!std::isfinite(first)) return first;
+  const double last = first + kSameTime * scene_.dt;
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    if (meetings_[k].time <= last) meetings_[collision_[k]].collides = true;
+  }
+  choose(read, after_.data(), -kSlack);  // what touches, too
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    Meeting& meeting = meetings_[k];
+    meeting.role = meeting.time <= last ? Role::kFirst : std::isfinite(meeting.time) ? Role::kBounces : Role::kHolds;
+    const bool is_hit = meetings_[collision_[k]].collides &&
+                        (meeting.role != Role::kHolds || is_impact(approach_of(k, elapsed), 0, scene_));
+    meeting.chosen = is_hit || (meeting.chosen && meeting.role == Role::kHolds && read.restitution(k) == 0);
+  }
+  list_chosen();
+  return first;
+}
+
+// Moves the bodies on, in a step with impacts.
+void Simulator::move(double time) {
+  for (int body = 0; body < scene_.bodies; ++body) motion_[body] = motion_[body] + time * after_[body];
+}
+
+Status Simulator::solve_chosen(const Numbers& read, const Kept& kept, std::int64_t& iterations) {
+  pose_problem(read);
+  Kept to = kept;
+  if (keeps_problems_) {
+    if (count_ == problems_.size()) problems_.emplace_back();
+    StepProblem& problem = problems_[count_];
+    problem.unknowns.resize(chosen_.size() * unknowns_of(scene_.law));
+    problem.states.resize(problem.unknowns.size());
+    to = {problem.unknowns.data(), problem.states.data()};
+  }
+  const Status status = solver_->solve(static_cast<int>(chosen_.size()),
+                                       {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data()},
+                                       {v_.data(), gamma_.data(), to.unknowns, to.states});
+  iterations += solver_->iterations();
+  if (status != Status::kSolved) return status;
+  for (int body = 0; body < scene_.bodies; ++body) after_[body] = twist_at(v_.data(), body);
+  return status;
+}
+
+// Adds the impulses of the problem that was solved to those of the step.
+void Simulator::finish_problem(Kind kind) {
+  roles_.clear();
+  for (std::size_t j = 0; j < chosen_.size(); ++j) {
+    Meeting& meeting = meetings_[chosen_[j]];
+    meeting.choice = has_impacts_ ? kWithImpacts : kChosen;
+    roles_.push_back(meeting.role);
+    for (std::size_t i = 0; i < 3; ++i) impulses_[3 * chosen_[j] + i] += gamma_[3 * j + i];
+  }
+  if (keeps_problems_) {
+    StepProblem& problem = problems_[count_];
+    problem.kind = kind;
+    problem.chosen = chosen_;
+    problem.roles = roles_;
+    problem.v = v_;
+    problem.gamma.assign(gamma_.begin(), gamma_.begin() + 3 * chosen_.size());
+  }
+  ++count_;
 }
 
 void Simulator::pose_problem(const Numbers& read) {
@@ -202,7 +402,7 @@ void Simulator::pose_problem(const Numbers& read) {
       if (pair.other_body != Pair::kWorld) put(rows[i].other, row + 6 * pair.other_body);
     }
     b_[3 * k] = b_[3 * k + 1] = 0;
-    b_[3 * k + 2] = meetings_[chosen].separation.b;
+    b_[3 * k + 2] = meetings_[chosen].b;
     mu_[k] = read.parameters.mu[chosen];
     if (scene_.law.formulation == Formulation::kCompliant) {
       const Regularization<double> R =
@@ -236,18 +436,18 @@ bool Simulator::choose(const Numbers& read, const Twist<double>* nu, double slac
   for (int k = 0; k < scene_.contacts() && slack != 0; ++k) {
     const Row<double>* const all = rows(k, read);
     for (int i = 0; i < 2; ++i) largest = std::max(largest, std::abs(velocity_of(k, all[i], nu)));
-    largest = std::max(largest, std::abs(velocity_of(k, all[2], nu) + meetings_[k].separation.b));
+    largest = std::max(largest, std::abs(velocity_of(k, all[2], nu) + meetings_[k].b));
   }
   const std::size_t before = chosen_.size();
   for (int k = 0; k < scene_.contacts(); ++k) {
     Meeting& meeting = meetings_[k];
-    if (meeting.chosen) continue;
+    if (meeting.chosen || meeting.waits) continue;
     double least = -slack * largest;
     if (scene_.law.formulation == Formulation::kCompliant) {  // a contact that slides has an impulse below mu |u_t|
       const Row<double>* const all = rows(k, read);
       least += read.parameters.mu[k] * std::hypot(velocity_of(k, all[0], nu), velocity_of(k, all[1], nu));
     }
-    meeting.chosen = velocity_of(k, meeting.rows[2], nu) + meeting.separation.b < least;
+    meeting.chosen = velocity_of(k, meeting.rows[2], nu) + meeting.b < least;
   }
   list_chosen();
   return chosen_.size() > before;
@@ -261,31 +461,11 @@ void Simulator::list_chosen() {
 }
 
 void Simulator::advance(const Numbers& read, const State<double>& next) {
-  touches_.clear();
-  bool has_impact = false;
-  for (std::size_t k = 0; k < chosen_.size(); ++k) {
-    if (!(gamma_[3 * k + 2] > 0)) continue;
-    const Separation<double>& separation = meetings_[chosen_[k]].separation;
-    touches_.push_back({chosen_[k], separation.time});
-    has_impact = has_impact || separation.bounces;
-  }
-  if (has_impact) impacts_.find(touches_);
   for (int body = 0; body < scene_.bodies; ++body) {
-    const bool is_hit = has_impact && std::isfinite(impacts_.time(body));
     const Twist<double>& nu = after_[body];
-    Twist<double> motion;
-    if (!is_hit) {
-      motion = motion_of(nu, scene_.dt);
-    } else if (!impacts_.flies(body)) {
-      motion = motion_of(nu, scene_.dt, impacts_.time(body), before_[body]);
-    } else {
-      const double time = impacts_.time(body);
-      const double held = mean_over<double>(
-          touches_.size(), [&](std::size_t k) { return impacts_.is_own(touches_[k], body); },
-          [&](std::size_t k) { return meetings_[touches_[k].pair].separation.held; });
-      const Twist<double> whole = motion_of(nu, scene_.dt, time, free_[body]);
-      const Twist<double> part = held_motion(scene_.dt, time, held, before_[body], free_[body]);
-      motion = {whole.linear + part.linear, whole.angular + part.angular};
+    Twist<double> motion = has_impacts_ ? motion_[body] : scene_.dt * nu;
+    if (has_impacts_ && held_[body] > 0) {
+      motion = motion + held_motion(scene_.dt, time_[body], held_[body], before_[body], start_[body]);
     }
     put(read.position(body) + motion.linear, next.position + 3 * body);
     const Quaternion<double> orientation = turned(read.orientation(body), motion.angular);

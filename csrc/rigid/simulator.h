@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "rigid/contact_law.h"
@@ -12,22 +13,31 @@
 
 namespace lcp::rigid {
 
+/// Of a pair in a step.
+enum Choice : std::int8_t {
+  kNotChosen = 0,
+  kChosen = 1,      ///< its contact was solved in the only problem of the step
+  kWithImpacts = 2  ///< its contact was solved in one of the problems of a step with impacts
+};
+
 /// What a walk forward writes, besides the path: for each step what the derivative of the law needs, of the chosen
-/// pairs one behind another, [c unknowns_of(law)]; the pairs whose contact was solved, [c]; the status and the Newton
-/// steps.
+/// pairs one behind another, [c unknowns_of(law)], where the step has one problem; the Choice of each pair, [c]; the
+/// status and the Newton steps.
 struct Outcome {
   Series<double> unknowns;  ///< its data and that of the states is nullptr where no derivative will be asked for
   Series<std::int8_t> states;
-  Series<bool> chosen;
+  Series<std::int8_t> chosen;
   Series<std::int8_t> status;
   Series<std::int64_t> iterations;
 };
 
 /// Pairs that would not close carry no impulse. Solving for those that would without contact may bring others to close;
-/// these are added until there are none. The path is NaN from the first step on that is not solved. The
-/// status is kBadInput where a number that a step depends on is not finite, or a quaternion is 0.
+/// these are added until there are none. Impacts are solved one after another, as the head of
+/// include/lcp/physics/rigid_scene.h says. The path is NaN from the first step on that is not solved. The status is
+/// kBadInput where a number that a step depends on is not finite, or a quaternion is 0.
 ///
-/// Allocates in the constructor, and as the ContactSolver of the law does.
+/// Allocates in the constructor, where a step has more problems than any before, and as the ContactSolver of the law
+/// does.
 class Simulator {
  public:
   /// scene must outlive this object. tolerance: of make_solver.
@@ -37,19 +47,45 @@ class Simulator {
   void run(std::int64_t steps, const Parameters<const double>& parameters, const State<const double>& first,
            Series<const double> u, const Path<double>& path, const Outcome& outcome);
 
+  /// Makes the parameters those of the steps that problems_of is asked for.
+  void begin(const Parameters<const double>& parameters);
+  /// The problems of a step with impacts that a run has solved. The next call overwrites them.
+  std::span<const StepProblem> problems_of(const Parameters<const double>& parameters, const State<const double>& now,
+                                           const double* u);
+
  private:
+  using Kind = StepProblem::Kind;
+  using Role = StepProblem::Role;
   // A pair in the step that is being solved.
   struct Meeting {
     Contact<double> contact;
     Row<double> rows[3];  // along (t1, t2, n)
     bool has_tangents;    // whether the first two are known
-    Separation<double> separation;
-    bool chosen;
+    double b;             // m/s
+    double time, held;    // of time_of and rebound_of, where it is an impact
+    bool collides;        // of the first of a collision: whether that is now
+    bool has_met;         // whether it has had an impact in the step
+    bool waits;           // whether it is an impact, which the first problem of the step leaves out
+    bool chosen;          // in the problem that is being solved
+    Role role;
+    Choice choice;
   };
   struct Numbers;  // reads those of a step
+  // What the solver writes for the derivative.
+  struct Kept {
+    double* unknowns;
+    std::int8_t* states;
+  };
 
   bool find(const Numbers& read);
-  Status solve(const Numbers& read, double* unknowns, std::int8_t* states, std::int64_t& iterations);
+  Status solve(const Numbers& read, const Kept& kept, std::int64_t& iterations);
+  Status hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations);
+  Status collide(const Numbers& read, std::int64_t& iterations);
+  Status solve_chosen(const Numbers& read, const Kept& kept, std::int64_t& iterations);
+  void finish_problem(Kind kind);
+  Approach<double> approach_of(int k, double elapsed) const;
+  double next_impacts(const Numbers& read, double elapsed, double least);
+  void move(double time);
   void pose_problem(const Numbers& read);
   const Row<double>* rows(int k, const Numbers& read);
   double velocity_of(int k, const Row<double>& row, const Twist<double>* nu) const;
@@ -59,16 +95,24 @@ class Simulator {
 
   const Scene& scene_;
   double threshold_ = 0;
+  Status of_A_ = Status::kBadInput;
   std::unique_ptr<ContactSolver> solver_;
   std::vector<Matrix<double>> rotation_;              // of each body
   std::vector<Twist<double>> before_, free_, after_;  // the velocities of each body
+  std::vector<Twist<double>> start_;                  // those before the impacts
+  std::vector<Twist<double>> motion_;                 // of each body until now, in a step with impacts
+  std::vector<double> time_, held_;                   // of each body, of its last impact
   std::vector<InverseMass<double>> inverse_;          // of each body, for compliant contact
   std::vector<Meeting> meetings_;                     // of each pair
+  std::vector<int> collision_;                        // of each pair: the first of those between the same two things
   std::vector<int> chosen_;                           // pairs
-  std::vector<Touch> touches_;
-  Impacts impacts_;
-  std::vector<double> A_, v_free_, v_;          // [n, n] and [n] with n = 6 b
+  std::vector<Role> roles_;                           // of the chosen, in a step with impacts
+  bool has_impacts_ = false, keeps_problems_ = false;
+  std::vector<StepProblem> problems_;           // where they are kept
+  std::size_t count_ = 0;                       // of the problems of this step
+  std::vector<double> A_, v_free_, from_, v_;   // [n, n] and [n] with n = 6 b
   std::vector<double> J_, b_, R_, mu_, gamma_;  // of the chosen
+  std::vector<double> impulses_;                // [3 c], of all pairs
 };
 
 }  // namespace lcp::rigid

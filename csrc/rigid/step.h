@@ -123,57 +123,75 @@ inline Variable lesser(const Variable& a, const Variable& b) {
   return a.value == b.value ? 0.5 * (a + b) : b.value < a.value ? b : a;
 }
 
-/// How a contact is to separate.
+/// A contact in a step, of which the time `elapsed` has passed. Its speeds are those with which it closes, m/s, in the
+/// middle of the step as it would be without impacts to come.
 template <class T>
-struct Separation {
-  T b;           ///< m/s: u_n >= -b
-  T time;        ///< s, of an impact after the beginning of the step
-  T held;        ///< the share of the acceleration that the contact takes from the body after the impact
-  bool bounces;  ///< whether there is an impact
+struct Approach {
+  T gap;      ///< m, at the beginning of the step
+  T moved;    ///< m, by which velocities have opened the gap since
+  T elapsed;  ///< s
+  T speed;
+  T growth;      ///< by which the speed grows in a step without impacts, m/s
+  bool has_met;  ///< whether the contact has had an impact in the step
 };
 
-/// gap: m. speed, earlier: m/s, with which the contact would close at the end of the step, and at its beginning.
-/// threshold: m/s, of impacts.
+/// Times that differ by less than this share of a step are the same.
+constexpr double kSameTime = 1e-9;
+
+/// The velocity b of a contact that takes no part in an impact, u_n >= -b: it may close its gap until the end of the
+/// step.
 template <class T>
-Separation<T> separation_of(const T& gap, const T& speed, const T& earlier, const T& restitution, double threshold,
-                            const Scene& scene) {
+T closing_of(const Approach<T>& at, const Scene& scene) {
+  const T left = at.gap + at.moved, remaining = scene.dt - at.elapsed, least = kSameTime * scene.dt;
+  if (value_of(left) > 0 || (value_of(at.gap) > 0 && !at.has_met)) {
+    return left / (value_of(remaining) > value_of(least) ? remaining : least);
+  }
+  return value_of(at.gap) > 0 ? T(0) : scene.stabilization / scene.dt * at.gap;
+}
+
+/// Whether the contact closes until the end of the step, faster than the threshold.
+inline bool is_impact(const Approach<double>& at, double threshold, const Scene& scene) {
+  return at.speed > threshold && at.speed * ((1 + kSameTime) * scene.dt - at.elapsed) > at.gap + at.moved;
+}
+
+/// When an impact is, s after the beginning of the step: where the gap closes at constant acceleration,
+///   gap + moved - speed (t - elapsed) + growth t (dt - t) / (2 dt) = 0.
+template <class T>
+T time_of(const Approach<T>& at, double dt) {
   using std::sqrt;
-  const T arrival = (1 / scene.dt) * gap;
-  const bool is_open = value_of(gap) > 0;
-  const T closing = is_open ? arrival : scene.stabilization * arrival;
-  if (!(value_of(speed) > threshold && value_of(speed) > value_of(arrival))) {
-    return {closing, std::numeric_limits<double>::infinity(), 0, false};
-  }
-  // The impact is where the gap closes at constant acceleration: arrival = first share + growth share^2 / 2.
-  const T growth = speed - earlier, first = 0.5 * (speed + earlier);
-  T share = 0;  // of the step
-  if (is_open) {
-    const T square = first * first + 2 * growth * arrival;  // > 0 but for round-off
-    share = value_of(square) > 0 ? 2 * arrival / (first + sqrt(square)) : T(1);
-  }
-  const T rebound = restitution * speed, after = (1 + restitution) * growth * (share - 0.5);
+  const T left = at.gap + at.moved + (0.5 / dt) * at.growth * at.elapsed * (dt - at.elapsed);
+  if (!(value_of(left) > 0)) return at.elapsed;
+  const T whole = at.gap + at.moved + at.speed * at.elapsed, first = at.speed - 0.5 * at.growth;
+  const T square = first * first + (2 / dt) * at.growth * whole;  // > 0 but for round-off
+  if (!(value_of(square) > 0)) return dt;
+  const T time = 2 * whole / (first + sqrt(square));
+  return value_of(time) < value_of(at.elapsed) ? at.elapsed : value_of(time) > dt ? T(dt) : time;
+}
+
+/// How a contact rebounds.
+template <class T>
+struct Rebound {
+  T b;     ///< m/s: u_n >= -b
+  T held;  ///< the share of the acceleration that the contact takes from the body after the impact
+};
+
+/// time: time_of, s.
+template <class T>
+Rebound<T> rebound_of(const Approach<T>& at, const T& time, const T& restitution, const Scene& scene) {
+  const T share = (1 / scene.dt) * time;
+  const T rebound = restitution * at.speed, after = (1 + restitution) * at.growth * (share - 0.5);
   T opening = rebound + lesser(after, rebound);
   if (value_of(opening) < 0) opening = 0;
   // A body that opens more slowly than this would be back before the end of the step.
-  const T least = 0.5 * growth * share;
+  const T least = 0.5 * at.growth * share;
   const T held = value_of(opening) < value_of(least) ? 1 - opening / least : T(0);
-  return {is_open ? -opening : lesser(-opening, closing), scene.dt * share, held, true};
+  return {value_of(at.gap) > 0 ? -opening : lesser(-opening, closing_of(at, scene)), held};
 }
 
-/// The same of compliant contact: the velocity b = -v_hat of contact::Problem, and no impact.
+/// The velocity b = -v_hat of contact::Problem, of compliant contact.
 template <class T>
-Separation<T> compliant_separation(const T& gap, const T& dissipation, double dt) {
-  return {gap / (dt + dissipation), std::numeric_limits<double>::infinity(), 0, false};
-}
-
-template <class T, class Reader>
-Separation<T> separation_of(int pair, const Contact<T>& contact, const Row<T>& normal, const Twist<T>* free,
-                            const Twist<T>* before, double threshold, const Scene& scene, Reader& read) {
-  if (scene.law.formulation == Formulation::kCompliant) {
-    return compliant_separation(contact.gap, read.dissipation(pair), scene.dt);
-  }
-  return separation_of(contact.gap, -velocity_of(scene.pairs[pair], normal, free),
-                       -velocity_of(scene.pairs[pair], normal, before), read.restitution(pair), threshold, scene);
+T compliant_closing(const T& gap, const T& dissipation, double dt) {
+  return gap / (dt + dissipation);
 }
 
 /// The inverse of the mass, 1/kg, and that of the inertia of a body, of which the symmetric part counts.
@@ -223,23 +241,21 @@ Regularization<T> regularization_of(const T& delassus, const T& stiffness, const
   return {sigma * delassus, -lesser(-spring, -least)};
 }
 
-/// The motion of a body in a step.
-template <class T>
-Twist<T> motion_of(const Twist<T>& nu, double dt) {
-  return {dt * nu.linear, dt * nu.angular};
+template <class Factor, class T>
+Twist<T> operator*(const Factor& factor, const Twist<T>& nu) {
+  return {factor * nu.linear, factor * nu.angular};
 }
-/// The motion of a body with an impact at the time t: t earlier + (dt - t) nu. For a body that flies until then,
-/// `earlier` is its free velocity, which gives the motion at constant acceleration before and after the impact.
 template <class T>
-Twist<T> motion_of(const Twist<T>& nu, double dt, const T& time, const Twist<T>& earlier) {
-  const Twist<T> motion = motion_of(nu, dt);
-  return {motion.linear + time * (earlier.linear - nu.linear), motion.angular + time * (earlier.angular - nu.angular)};
+Twist<T> operator+(const Twist<T>& a, const Twist<T>& b) {
+  return {a.linear + b.linear, a.angular + b.angular};
 }
-/// The correction of this motion where the contact takes the share `held` of the acceleration after the impact.
+
+/// What a contact that takes the share `held` of the acceleration after an impact at this time changes in the motion of
+/// a body. start: its velocity before the impact.
 template <class T>
-Twist<T> held_motion(double dt, const T& time, const T& held, const Twist<T>& before, const Twist<T>& free) {
+Twist<T> held_motion(double dt, const T& time, const T& held, const Twist<T>& before, const Twist<T>& start) {
   const T weight = (0.5 / dt) * held * time * (dt - time);
-  return {weight * (before.linear - free.linear), weight * (before.angular - free.angular)};
+  return {weight * (before.linear - start.linear), weight * (before.angular - start.angular)};
 }
 
 /// The speed from which a contact that closes is an impact, m/s.

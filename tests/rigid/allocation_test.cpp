@@ -61,11 +61,11 @@ class Walk {
         gamma_(3 * pairs_ * kSteps),
         kept_(unknowns_ * kSteps),
         states_(unknowns_ * kSteps),
-        chosen_(std::make_unique<bool[]>(pairs_ * kSteps)),
+        chosen_(std::make_unique<std::int8_t[]>(pairs_ * kSteps)),
         of_pairs_(3 * pairs_),
         ones_(3 * pairs_ + 4, 1.0),
         simulator_(body.scene, 1e-9),
-        adjoint_(body.scene, 1e-11, Ties::kInactive) {}
+        adjoint_(body.scene, 1e-9, 1e-11, Ties::kInactive) {}
 
   long allocations_forward() {
     const long before = testing::allocations();
@@ -104,7 +104,7 @@ class Walk {
     return std::all_of(status_.begin(), status_.end(), [](std::int8_t status) { return status == 0; });
   }
   bool touches_always() const {
-    return std::all_of(chosen_.get(), chosen_.get() + pairs_ * kSteps, [](bool chosen) { return chosen; });
+    return std::all_of(chosen_.get(), chosen_.get() + pairs_ * kSteps, [](std::int8_t chosen) { return chosen != kNotChosen; });
   }
 
  private:
@@ -125,7 +125,7 @@ class Walk {
                       gamma_, of_u_ = std::vector<double>(6 * kSteps);
   std::vector<double> kept_;
   std::vector<std::int8_t> states_;
-  std::unique_ptr<bool[]> chosen_;
+  std::unique_ptr<std::int8_t[]> chosen_;
   std::vector<std::int8_t> status_ = std::vector<std::int8_t>(kSteps);
   std::vector<std::int64_t> iterations_ = std::vector<std::int64_t>(kSteps);
   double of_mass_ = 0, of_offset_ = 0, of_drag_ = 0, of_inertia_[9] = {}, of_normal_[3] = {}, of_gravity_[3] = {},

@@ -101,7 +101,7 @@ Tensors<10> rigid_walk_cpu(const Tensor& mass, const Tensor& inertia, const Tens
            series_of<double>(next_angular_velocity, count, b, 3 * bodies),
            series_of<double>(gamma, count, b, 3 * contacts)},
           {series_of<double>(unknowns, count, b, num_unknowns), series_of<std::int8_t>(states, count, b, num_unknowns),
-           series_of<bool>(chosen, count, b, contacts), series_of<std::int8_t>(status, count, b, 1),
+           series_of<std::int8_t>(chosen, count, b, contacts), series_of<std::int8_t>(status, count, b, 1),
            series_of<std::int64_t>(iterations, count, b, 1)});
     }
   });
@@ -118,13 +118,13 @@ Tensors<17> rigid_walk_adjoint_cpu(
     const Tensor& g_position, const Tensor& g_orientation, const Tensor& g_velocity, const Tensor& g_angular_velocity,
     const Tensor& g_gamma, c10::SymIntArrayRef pairs, double dt, std::optional<double> bounce_threshold,
     double stabilization, std::string_view formulation, std::int64_t directions, double angle, double sigma,
-    double beta, std::string_view ties, std::int64_t wanted) {
+    double beta, double tolerance, std::string_view ties, std::int64_t wanted) {
   auto results =
       new_results<17>(kRigidWalkAdjoint, mass, inertia, centers, radii, normals, offsets, gravity, mu, restitution,
                       position, orientation, velocity, angular_velocity, u, drag, stiffness, dissipation, next_position,
                       next_orientation, next_velocity, next_angular_velocity, gamma, unknowns, states, chosen, status,
                       g_position, g_orientation, g_velocity, g_angular_velocity, g_gamma, pairs, dt, bounce_threshold,
-                      stabilization, formulation, directions, angle, sigma, beta, ties, wanted);
+                      stabilization, formulation, directions, angle, sigma, beta, tolerance, ties, wanted);
   const at::IntArrayRef batch = batch_of(results.front());
   const std::int64_t count = c10::multiply_integers(batch), steps = u.size(-2);
   if (count == 0) return as_tuple(std::move(results));
@@ -148,7 +148,7 @@ Tensors<17> rigid_walk_adjoint_cpu(
   const std::int64_t num_unknowns = unknowns.size(-1);
   const auto kept = reader.per_step(unknowns);
   const auto of_pairs = reader.per_step<std::int8_t>(states);
-  const auto choices = reader.per_step<bool>(chosen);
+  const auto choices = reader.per_step<std::int8_t>(chosen);
   const auto statuses = reader.per_step<std::int8_t>(status.unsqueeze(-1));
   const auto path_of = [&](const PathViews& of, std::int64_t b) -> rigid::Path<const double> {
     return {series_of(of.position, b, 3 * bodies), series_of(of.orientation, b, 4 * bodies),
@@ -159,7 +159,7 @@ Tensors<17> rigid_walk_adjoint_cpu(
     return (wanted >> k & 1) != 0 ? results[k].mutable_data_ptr<double>() + b * results[k].size(-1) : nullptr;
   };
   parallel_for(0, count, trajectories_per_task(steps, kRigidStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
-    rigid::Adjoint adjoint(scene, rank_tolerance(mass), ties_named(ties));
+    rigid::Adjoint adjoint(scene, tolerance, rank_tolerance(mass), ties_named(ties));
     for (std::int64_t b = begin; b < end; ++b) {
       adjoint.run(steps, views.parameters(b),
                   {views.first(b), series_of(forces, b, 6 * bodies), path_of(path, b), series_of(kept, b, num_unknowns),

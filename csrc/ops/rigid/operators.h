@@ -47,8 +47,8 @@ inline constexpr Argument kSigma = flag("float sigma", check_positive);
 inline constexpr Argument kBeta = flag("float beta", check_nonnegative);
 
 /// lcp::physics::simulate of lcp/physics/rigid_scene.h, by csrc/rigid/simulator.h: the ends of the steps, the impulses,
-/// what the walk backward needs besides, the pairs that were chosen, the status and the Newton steps. A quaternion or a
-/// matrix takes its numbers row after row, and those of a body stand behind those of another. num_unknowns: of all
+/// what the walk backward needs besides, the rigid::Choice of each pair, the status and the Newton steps. A quaternion
+/// or a matrix takes its numbers row after row, and those of a body stand behind those of another. num_unknowns: of all
 /// pairs, see rigid::unknowns_of, or 0 where no walk backward will follow.
 inline constexpr Operator kRigidWalk("_rigid_walk", Operator::Kind::kNotDifferentiable,
                                      {kMasses,
@@ -83,7 +83,7 @@ inline constexpr Operator kRigidWalk("_rigid_walk", Operator::Kind::kNotDifferen
                                       of_each_step("next_velocity", "T 3b"),
                                       of_each_step("next_angular_velocity", "T 3b"), of_each_step("gamma", "T 3c"),
                                       of_each_step("unknowns", "T s"), of_each_step("states", "T s", at::kChar),
-                                      of_each_step("chosen", "T c", at::kBool), of_each_step("status", "T", at::kChar),
+                                      of_each_step("chosen", "T c", at::kChar), of_each_step("status", "T", at::kChar),
                                       of_each_step("iterations", "T", at::kLong)},
                                      check_rigid);
 
@@ -115,7 +115,7 @@ inline constexpr Operator kRigidWalkAdjoint(
      tensor("Tensor gamma", "T 3c"),
      tensor("Tensor unknowns", "T s"),
      Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor states", .sizes = "T s", .dtype = at::kChar},
-     Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor chosen", .sizes = "T c", .dtype = at::kBool},
+     Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor chosen", .sizes = "T c", .dtype = at::kChar},
      Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor status", .sizes = "T", .dtype = at::kChar},
      tensor("Tensor g_position", "T 3b"),
      tensor("Tensor g_orientation", "T 4b"),
@@ -131,6 +131,7 @@ inline constexpr Operator kRigidWalkAdjoint(
      kAngleOfFriction,
      kSigma,
      kBeta,
+     flag("float tolerance", check_positive),
      flag("str ties", check_ties),
      flag("int wanted")},
     {{"mass", "b"},
