@@ -79,7 +79,7 @@ RUNS = [
     ("identify_shooting", ("--estimate", "mu,q0,v0", "--steps", 10, "--process-noise", 1), TRACK),
     ("identify_tripod", ("--estimate", "mu", "--steps", 10), TRACK),
     ("identify_mpec", ("--steps", 30), TRACK | {"motion.png"}),
-    ("identify_mpec", ("--steps", 20, "--complementarity", "relaxation"), TRACK | {"motion.png"}),
+    ("identify_mpec", ("--steps", 10, "--complementarity", "relaxation"), TRACK | {"motion.png"}),
     ("identify_mpec", ("--steps", 30, "--iterations", 3), {"motion.png"}),  # which does not suffice
     ("identify_mpec", ("--system", "tripod", "--steps", 5, "--directions", 4, "--estimate", "mu"), TRACK | {"motion.png"}),
     ("track_particle_filter", ("--steps", 20, "--roughening", 0.2), {"filter.png"}),
