@@ -1,12 +1,11 @@
 """comparison.png: the results of each learning method for all seeds, from near, far and random starts."""
 import json
 
-from style import BLUE, GREY, INK, ORANGE, plt, run_folder, save
+from style import BLUE, GREY, INK, LEAST, ORANGE, plt, run_folder, save, show_zero
 
 COLORS = {"none": GREY, "random": INK, "near": BLUE, "far": ORANGE}
 LABELS = {"none": "no start", "random": "random start", "near": "near start", "far": "far start"}
 OFFSETS = {"near": -0.27, "far": 0.27}  # random starts are between them
-LEAST = 1e-17  # m/s: smaller errors are drawn here
 
 
 def numbers(row, name):
@@ -55,6 +54,8 @@ def main():
     left.set_yticks(range(len(methods)), [name.replace("_", " ") for name in methods])
     left.set_ylim(len(methods) - 0.5, -0.5)
     left.set(xscale="log", xlabel="held-out rmse [m/s], one dot for each seed")
+    if min(errors, default=1) <= LEAST:
+        show_zero(left.xaxis)
     middle.set(xlim=(-0.05, 1.05), xlabel="share of steps at rest")
     right.set(xscale="log", xlabel="time [s]")
     for axes in (left, middle, right):

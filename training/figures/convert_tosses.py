@@ -1,6 +1,6 @@
 """checks.png: the flight and the rotation of the toss with the longest flight, and the gravity of all."""
 from learning import load
-from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, legend_above, np, plt, read_columns, run_folder, save
+from style import BLUE, GREY, INK, ORANGE, PALE, SLIDING, TEAL, legend_above, np, plt, read_columns, run_folder, save
 
 run = run_folder()
 flags, metrics = load(run)
@@ -33,7 +33,8 @@ if count:
     residual = 1000 * max(checks["flight_residual"][chosen], 1e-9)
     height.plot(wide, parabola(wide), color=ORANGE, label=f"parabola: {residual:.2g} mm off")
     for panel in (height, rotation):
-        panel.axvspan(time[first], time[first + count - 1], color="#fcecd9", lw=0, zorder=0)
+        panel.axvspan(time[first], time[first + count - 1], color=SLIDING, lw=0, zorder=0,
+                      label="free flight" if panel is height else None)
 height.axhline(0, color=INK, lw=0.8)
 height.set(xlabel="time [s]", ylabel=f"height of {name} [m]")
 

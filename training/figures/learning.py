@@ -2,13 +2,13 @@
 import json
 import math
 
-from style import BLUE, GREY, INK, ORANGE, SIGNED, TEAL, np, plt, read_columns, run_folder, save, select, shade_sticking
+from style import BLUE, GREY, INK, LEAST, ORANGE, SIGNED, np, plt, read_columns, run_folder, save, select, shade_sticking
+from style import show_zero
 
 SHOWN = 3
-LEAST_ERROR = 1e-17  # m/s
 TERMS = (r"$\lambda^+$", r"$\lambda^-$", r"$\gamma$", "$v$", "$u$", "1")
 SAME = 1e-6  # an entry whose range is smaller counts as unique
-COLORS = (BLUE, ORANGE, GREY, TEAL, INK)
+COLORS = {"prediction": BLUE, "complementarity": ORANGE, "nonnegativity": GREY, "loss": INK}
 
 
 def load(run):
@@ -40,11 +40,10 @@ def rollout(run, flags, metrics):
         axes.plot(time, start + one["v_exact"], color=GREY, lw=4, alpha=0.5, label="exact Coulomb friction")
         axes.plot(time, start + one["v_model"], color=BLUE, marker=".", ms=4, lw=1.2, label="learned LCP")
         axes.set_ylabel("velocity [m/s]")
-        # What is exact has no place on a logarithmic axis: it is drawn at its lower end.
-        errors.semilogy(one["time"], [max(abs(a - b), LEAST_ERROR) for a, b in zip(one["v_model"], one["v_exact"])],
+        errors.semilogy(one["time"], [max(abs(a - b), LEAST) for a, b in zip(one["v_model"], one["v_exact"])],
                         ".", color=BLUE, ms=4)
-        errors.set(ylabel="error [m/s]", ylim=(LEAST_ERROR, 10), yticks=[1e-16, 1e-8, 1])
-        errors.minorticks_off()
+        errors.set(ylabel="error [m/s]", ylim=(LEAST / 10, 10))
+        show_zero(errors.yaxis)
         if k == 0:
             handles, labels = axes.get_legend_handles_labels()
             if band:
@@ -58,9 +57,17 @@ def rollout(run, flags, metrics):
     save(figure, "rollout")
 
 
+def reference(axes, flags, name):
+    """A line for the parameter of the flags: the true one of simulated data, and of recorded data that of the flag."""
+    whose = f"--{name}" if flags["data"] else "truth:"
+    axes.axhline(flags[name], color=GREY, lw=1, ls="--", label=f"{whose} {flags[name]:g}")
+
+
 def positive(axes, history, name):
     """A column over the iterations, on a logarithmic axis, at whose lower end 0 is drawn and what is less by round-off."""
-    axes.semilogy(history["iteration"], [max(x, LEAST_ERROR) for x in history[name]], color=BLUE)
+    axes.semilogy(history["iteration"], [max(x, LEAST) for x in history[name]], color=BLUE)
+    if min(history[name]) <= LEAST:
+        show_zero(axes.yaxis)
     if any(map(math.isnan, history[name])):
         axes.set_title("gaps: steps without a solution", fontsize=8)
 
@@ -68,8 +75,8 @@ def positive(axes, history, name):
 def result(axes, history, metrics, name):
     """A point at the end for the result, where steps after the last iteration have changed it."""
     value = metrics[name]
-    if isinstance(value, float) and max(value, LEAST_ERROR) != max(history[name][-1], LEAST_ERROR):
-        axes.plot(history["iteration"][-1], max(value, LEAST_ERROR), "o", color=ORANGE, ms=4, clip_on=False, zorder=3,
+    if isinstance(value, float) and max(value, LEAST) != max(history[name][-1], LEAST):
+        axes.plot(history["iteration"][-1], max(value, LEAST), "o", color=ORANGE, ms=4, clip_on=False, zorder=3,
                   label=f"in the end: {value:.2g}")
         axes.legend(fontsize=8)
 
@@ -82,8 +89,8 @@ def training(terms, unit):
         history = read_columns(run / "history.csv")
         figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), constrained_layout=True)
         shown = [name for name in terms if name in history]
-        for name, color in zip(shown or ["loss"], COLORS):
-            left.semilogy(history["iteration"], history[name], color=color, label=name.replace("_", " "))
+        for name in shown or ["loss"]:
+            left.semilogy(history["iteration"], history[name], color=COLORS[name], label=name)
         left.set_xlabel("iteration")
         left.set_ylabel(f"loss terms [{unit}]" if shown else "loss [dimensionless]")
         if shown:
@@ -117,7 +124,7 @@ def friction(run, flags, metrics):
         if name in ("mu", "heldout_rmse"):
             result(panel, history, metrics, name)
         if name == "mu":
-            panel.axhline(flags["mu"], color=GREY, lw=1, ls="--", label=f"--mu {flags['mu']:g}")
+            reference(panel, flags, "mu")
             panel.legend(fontsize=8)
         elif name == "zero_gradient_fraction":
             panel.set_ylim(-3, 103)

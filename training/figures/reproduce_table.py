@@ -2,7 +2,7 @@
 estimators.png: trajectories and velocities of all estimators beside the observations."""
 import numpy as np
 from learning import load
-from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, run_folder, save
+from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, run_folder, save, show_zero
 
 SHOWN = {"MPEC": BLUE, "filter, roughened": ORANGE, "moving horizon": TEAL}
 
@@ -28,6 +28,8 @@ def estimators(run, rows):
         for estimator, data in runs.items():
             shown.plot(time, data[name + "_fit"], color=SHOWN[estimator], lw=1.1, label=estimator)
             errors.semilogy(time, np.maximum(np.abs(data[name + "_fit"] - truth), 1e-9), color=SHOWN[estimator], lw=1)
+        if name in position:  # a velocity, whose error is exactly 0 at rest
+            show_zero(errors.yaxis, 1e-9)
         shown.set_ylabel(f"{name} [{unit}]")
         errors.set(xlabel="time [s]", ylabel=f"error [{unit}]")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper left", ncol=5)

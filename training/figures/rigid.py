@@ -6,7 +6,7 @@ import math
 import numpy as np
 from matplotlib.animation import FFMpegWriter, PillowWriter
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
-from style import BLUE, GREY, INK, ORANGE, PALE, STICKING, TEAL
+from style import BLUE, GREY, INK, PALE, STICKING, TEAL
 from style import legend_above, new_file, pace, plt, save, shade
 
 COLORS = ["#5b8fcf", "#e0a15a", "#57b8a8", "#b48ead", "#c9c46b", "#d77a7a", "#8fa3b8"]
@@ -172,11 +172,14 @@ class RigidBodies:
             axes.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=edges, lw=0.5, alpha=0.95,
                                                    zorder=BODIES))
 
+    def rests(self):
+        """Which steps end with all bodies at rest."""
+        return (abs(self.velocities) <= 1e-6).all(axis=(0, 2)) & (self.columns["normal_force"] > 0)
+
     def over_time(self, axes, label, *series):
         for values, color, name in series:
             axes.plot(self.time, values, color=color, label=name, lw=1.2)
-        still = (abs(self.velocities) <= 1e-6).all(axis=(0, 2)) & (self.columns["normal_force"] > 0)
-        shade(axes, np.append(0, self.time), still, STICKING)
+        shade(axes, np.append(0, self.time), self.rests(), STICKING)
         axes.set(xlim=(0, self.time[-1]), ylabel=label)
         legend_above(axes)
 
@@ -184,8 +187,8 @@ class RigidBodies:
         # Velocities are those of the middles of steps, and so is the mean of the potential energies at both ends.
         kinetic, ends = self.columns["kinetic"], self.columns["potential"]
         potential = np.append(np.nan, (ends[1:] + ends[:-1]) / 2)
-        self.over_time(axes, "energy [J]", (kinetic + potential, INK, "total"), (kinetic, BLUE, "kinetic"),
-                       (potential, TEAL, "potential"))
+        axes.plot(self.time, kinetic + potential, color=PALE, lw=4, label="total")
+        self.over_time(axes, "energy [J]", (kinetic, BLUE, "kinetic"), (potential, INK, "potential"))
 
     def speeds(self, axes):
         speeds = np.linalg.norm(self.velocities, axis=-1)
@@ -196,7 +199,7 @@ class RigidBodies:
 
     def forces(self, axes):
         force = self.columns["support_force"]
-        self.over_time(axes, "vertical force [N]", (force, ORANGE, "by ground and walls"))
+        self.over_time(axes, "vertical force [N]", (force, TEAL, "by ground and walls"))
         weight = self.flags["gravity"] * sum(self.masses())
         axes.axhline(weight, color=GREY, lw=0.9, ls=":", label="weight")
         legend_above(axes)
@@ -217,17 +220,17 @@ class RigidBodies:
         if not self.rollout:
             return self.draw_steps()
         figure = plt.figure(figsize=(9.2, 4.8), layout="constrained")
-        grid = figure.add_gridspec(3, 2, width_ratios=(1.35, 1))
+        grid = figure.add_gridspec(3, 2, width_ratios=(1.35, 1), wspace=0.12)  # room for the label of the z axis
         self.paths(figure.add_subplot(grid[:, 0], projection="3d"))
         for row, panel in enumerate((self.speeds, self.energy, self.forces)):
             panel(figure.add_subplot(grid[row, 1]))
-        figure.suptitle(self.title + "; grey: at rest", fontsize=9)
+        figure.suptitle(self.title + "; grey: at rest" * bool(self.rests().any()), fontsize=9)
         save(figure, "motion")
 
     def draw_steps(self):
         """Each row is a step of its own: what it does to the speed."""
         figure, axes = plt.subplots(figsize=(5.2, 3.6), layout="constrained")
-        axes.plot(np.linalg.norm(self.velocities[0], axis=-1), self.columns["normal_force"], ".", color=ORANGE)
+        axes.plot(np.linalg.norm(self.velocities[0], axis=-1), self.columns["normal_force"], ".", color=TEAL)
         axes.set(xlabel="speed after the step [m/s]", ylabel="normal forces of all contacts [N]")
         figure.suptitle(self.title, fontsize=9)
         save(figure, "motion")

@@ -455,7 +455,7 @@ class Tripod(System):
         for arm, style, name in zip(self.arms, ("-", "--", "-."), ("support 1", "2", "3")):
             axes.plot(self.edges, abs(self.v + 1j * self.omega * arm)[0], color=BLUE, ls=style, lw=1.2, label=name)
         reach = max(abs(arm[0, 0]) for arm in self.arms)
-        axes.plot(self.edges, abs(self.omega[0]) * reach, color=GREY, label=r"$|\omega|\, r$")
+        axes.plot(self.edges, abs(self.omega[0]) * reach, color=GREY, label=r"$|\omega|$ × farthest support")
         self.over_time(axes, "speed [m/s]")
 
     def energy(self, axes):
@@ -529,6 +529,7 @@ class Compliant(System):
                 axes.loglog(rows["stiffness"], rows["rms_error"], ".-", color=color, label=rf"$\Delta t$ = {dt:g} s")
             does = "sticks" if push < self.limit else "slides"
             axes.set(xlabel="stiffness [N/m]", title=f"{does}, under {push:.3g} N")
+            axes.title.set_fontsize(9)
         panels[0, 0].set_ylabel("velocities, rms distance [m/s]")
         panels[0, 0].legend(fontsize=8)
         figure.suptitle(f"{self.title}: from rest, against rigid ground", fontsize=9)

@@ -16,6 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from matplotlib.colors import LinearSegmentedColormap  # noqa: E402
+from matplotlib.ticker import NullLocator  # noqa: E402
 
 # Velocities, friction, inputs and references; normal forces, positions, and trajectories beside the first. They differ
 # in lightness as well as in hue.
@@ -23,6 +24,9 @@ BLUE, ORANGE, GREY = "#1f5fa8", "#d9730d", "#8a8f98"
 TEAL, INK, PALE = "#12a08c", "#2b2f36", "#c6cad1"
 SIGNED = LinearSegmentedColormap.from_list("signed", (ORANGE, "white", BLUE))  # of numbers from negative to positive
 STICKING, SLIDING = "#e8ebf0", "#fcecd9"
+# Errors below this, in m/s, are drawn here on a logarithmic axis, which has no place for 0. Round-off of velocities of
+# about 1 m/s is 1e-16.
+LEAST = 1e-17
 
 plt.rcParams.update(
     {
@@ -80,6 +84,16 @@ def shade(axes, edges, steps, color):
 def shade_sticking(axes, time, velocity, dt):
     """Grey bands over the steps that end at rest; returns a handle for the legend."""
     return shade(axes, [time[0] - dt, *time], [v == 0 for v in velocity], STICKING)
+
+
+def show_zero(axis, least=LEAST):
+    """Labels the value `least` of a logarithmic axis, at which errors of exactly 0 are drawn, by 0."""
+    low, high = sorted(axis.get_view_interval())
+    stride = max(1, math.ceil(math.log10(high / least) / 4))  # decades between two labels, of which there are up to five
+    powers = [10.0 ** (math.log10(least) + stride * k) for k in range(1, 1 + int(math.log10(high / least) / stride))]
+    axis.set_ticks([least, *powers], ["0", *(f"$10^{{{round(math.log10(x))}}}$" for x in powers)])
+    axis.set_minor_locator(NullLocator())
+    axis.set_view_interval(min(low, least / 10), high, ignore=True)
 
 
 def legend_above(axes):

@@ -4,7 +4,16 @@ from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from rigid import CORNERS, FACES, LIGHT, matrices
 from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, save
 
+# Of parameters, by the first word of their names; the others are plain numbers. Inertia, stiffness and drag are over mass.
+UNITS = {"center": "m", "side": "m", "rounding": "m", "height": "m", "inertia": "m²", "stiffness": "1/s²", "dissipation": "s",
+         "drag": "1/s", "gravity": "m/s²"}
 PROTOCOLS = (("whole tosses", BLUE), ("from first contact", ORANGE), ("80 steps", TEAL))
+
+
+def named(name):
+    """The name of a parameter with its unit."""
+    unit = UNITS.get(name.split("_")[0])
+    return name.replace("_", " ") + (f" [{unit}]" if unit else "")
 
 
 def columns(path):
@@ -58,7 +67,7 @@ def draw_cube(axes, position, quaternion, side, color, alpha):
 
 
 def toss(run, flags):
-    """toss.png: a toss as it was measured, beside the prediction from its first sample."""
+    """toss.png: a toss as it was measured or simulated, beside the prediction from its first sample."""
     found = columns(run / "toss.csv")
     motions = [(np.stack([found[f"{kind}_{x}"] for x in "xyz"], -1),
                 np.stack([found[f"{kind}_q_{x}"] for x in "wxyz"], -1)) for kind in ("measured", "predicted")]
@@ -68,7 +77,8 @@ def toss(run, flags):
     low[2] = min(0, points[:, 2].min() - reach)
     shown = np.unique(np.linspace(0, len(motions[0][0]) - 1, 6).astype(int))
     figure = plt.figure(figsize=(8.4, 4))
-    for k, (title, color) in enumerate((("measured", GREY), ("predicted from the first sample", BLUE))):
+    titles = ("measured" if flags["tosses"] else "simulated", "predicted from the first sample")
+    for k, (title, color) in enumerate(zip(titles, (GREY, BLUE))):
         axes = figure.add_subplot(1, 2, k + 1, projection="3d", computed_zorder=False)
         x, y = np.meshgrid(np.linspace(low[0], high[0], 9), np.linspace(low[1], high[1], 9))
         net = np.stack([x, y, np.zeros_like(x)], -1)
@@ -108,7 +118,7 @@ def parameters(run, flags, metrics):
         panel.plot(start, 0, "x", color=ORANGE, ms=5)
         seen = "" if None not in (one["low"], one["high"]) else "  (not seen)"
         panel.set(xlim=(left, right), ylim=(-1, 1), yticks=[])
-        panel.set_ylabel(name.replace("_", " ") + seen, rotation=0, ha="right", va="center", fontsize=8)
+        panel.set_ylabel(named(name) + seen, rotation=0, ha="right", va="center", fontsize=8)
         panel.tick_params(labelsize=7)
         panel.spines["left"].set_visible(False)
     figure.legend([plt.Line2D([], [], color=BLUE, marker="o", lw=4, alpha=0.6, ms=4),
@@ -127,10 +137,10 @@ def training(run, flags, metrics):
     axes[0].semilogy(history["iteration"], history["heldout_misfit"], color=BLUE, label="held-out, long windows")
     axes[0].semilogy(history["iteration"], history["loss"], color=GREY, lw=1, label="minibatch, windows of the stage")
     axes[0].set_ylabel("misfit")
-    axes[0].legend(fontsize=7, loc="upper right")
     for panel, name in zip(axes[1:], shown):
         panel.plot(history["iteration"], history[name], color=INK)
-        panel.set_ylabel(name)
+        panel.set_ylabel(named(name))
     for panel in axes:
         panel.set_xlabel("iteration")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncol=2, fontsize=8)
     save(figure, "training")

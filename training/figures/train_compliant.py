@@ -1,6 +1,6 @@
 """training.png: the loss, the friction and the stiffness of a run that learns compliant ground."""
-from learning import load
-from style import BLUE, GREY, plt, read_columns, run_folder, save
+from learning import load, reference
+from style import BLUE, plt, read_columns, run_folder, save
 
 run = run_folder()
 flags, metrics = load(run)
@@ -9,9 +9,9 @@ figure, (loss, mu, stiffness) = plt.subplots(1, 3, figsize=(8.6, 2.8), layout="c
 loss.semilogy(history["iteration"], history["loss"], color=BLUE)
 loss.set(xlabel="iteration", ylabel="loss [dimensionless]")
 for axes, name, label in ((mu, "mu", "friction coefficient"), (stiffness, "stiffness", "stiffness [N/m]")):
-    axes.semilogy(history["iteration"], history[name], color=BLUE)
-    axes.axhline(flags[name], color=GREY, lw=1, ls="--", label=f"--{name} {flags[name]:g}")
-    axes.set(xlabel="iteration", ylabel=label)
+    axes.plot(history["iteration"], history[name], color=BLUE)
+    reference(axes, flags, name)
+    axes.set(xlabel="iteration", ylabel=label, ylim=(0, None))
     axes.legend(fontsize=8)
 rigid = metrics["lcp_gradient_at_start"]
 known = "" if rigid is None else f"; {rigid:.3g} on rigid ground, by the LCP"

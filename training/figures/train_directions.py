@@ -1,7 +1,7 @@
 """directions.png: the learned polygon of friction forces, and the error of other directions beside its own."""
 import numpy as np
 from learning import draw
-from style import BLUE, GREY, INK, ORANGE, PALE, plt, save
+from style import BLUE, GREY, INK, LEAST, ORANGE, PALE, plt, save
 
 
 def cross(a, b):
@@ -42,11 +42,11 @@ def directions(run, flags, metrics):
     left.plot(*D.T, "o", color=BLUE, ms=4)
     left.set_aspect("equal")
     left.set_xlabel("friction along x over mu m g")
-    left.set_ylabel("along y")
+    left.set_ylabel("friction along y over mu m g")
     left.legend(fontsize=8, loc="center")
 
     rows = metrics["table"]
-    errors = [max(row["rmse"] or np.nan, 1e-17) for row in rows]
+    errors = [max(row["rmse"] or np.nan, LEAST) for row in rows]
     colors = [BLUE if row["directions"].startswith("learned") else
               ORANGE if row["directions"].startswith("aligned") else PALE for row in rows]
     places = np.arange(len(rows))[::-1]

@@ -1,6 +1,7 @@
 """rollout.png: the learned network and the black box beside the truth; search.png: the errors of all networks."""
 from learning import draw
-from style import BLUE, GREY, INK, ORANGE, STICKING, TEAL, plt, read_columns, run_folder, save, select, shade
+from style import BLUE, GREY, INK, LEAST, ORANGE, STICKING, TEAL, plt, read_columns, run_folder, save, select, shade
+from style import legend_above, show_zero
 
 SHOWN = 2
 STEPS = 60
@@ -22,20 +23,21 @@ def rollout(run, flags, metrics):
             shown, errors = axes[2 * k][column], axes[2 * k + 1][column]
             steps = [step + 1 for step in one["step"][:STEPS]]
             truth = one[velocity][:STEPS]
-            for panel in (shown, errors):
-                shade(panel, [steps[0] - 1, *steps], [v == 0 for v in truth], STICKING)
+            for panel in (errors, shown):
+                band = shade(panel, [steps[0] - 1, *steps], [v == 0 for v in truth], STICKING)
+            if band and not (column or k):
+                band.set_label("step ends at rest")
             shown.plot(steps, truth, color=GREY, lw=4, alpha=0.5, label="truth")
             for name, label, color, marker in (("black_box", "black box: " + metrics["black_box"], ORANGE, None),
                                                ("network", "network that ends in an LCP", BLUE, ".")):
                 learned = one[f"{velocity}_{name}"][:STEPS]
                 shown.plot(steps, learned, color=color, marker=marker, ms=3, lw=1, label=label)
-                # What is exact has no place on a logarithmic axis: it is drawn at its lower end.
-                errors.semilogy(steps, [max(abs(a - b), 1e-17) for a, b in zip(learned, truth)], color=color, lw=1)
+                errors.semilogy(steps, [max(abs(a - b), LEAST) for a, b in zip(learned, truth)], color=color, lw=1)
             shown.set_ylabel(f"{velocity} [m/s]")
             errors.set_ylabel("error [m/s]")
-            errors.set_ylim(1e-17, None)
+            show_zero(errors.yaxis)
         axes[-1][column].set_xlabel("step")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncol=3)
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncol=2)
     save(figure, "rollout")
 
 
@@ -46,10 +48,13 @@ def models(axes, metrics):
     values = [errors[name] for name in names]
     axes.plot(values, range(1, 1 + len(names)), "o", color=ORANGE, ms=4, label="black boxes")
     if metrics["heldout_rmse"] is not None:
-        axes.plot(max(metrics["heldout_rmse"], 1e-17), 0, "D", color=BLUE, ms=5, label="network that ends in an LCP")
+        axes.plot(max(metrics["heldout_rmse"], LEAST), 0, "D", color=BLUE, ms=5, label="network that ends in an LCP")
     axes.set_xscale("log")
+    if metrics["heldout_rmse"] is not None and metrics["heldout_rmse"] <= LEAST:
+        show_zero(axes.xaxis)
     axes.set_yticks(range(1 + len(names)), [f"LCP with {metrics['unknowns']} unknowns", *names], fontsize=7)
     axes.set_ylim(len(names) + 0.5, -0.5)
+    legend_above(axes)
     axes.set_xlabel("held-out rmse [m/s]")
 
 
