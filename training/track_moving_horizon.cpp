@@ -114,6 +114,7 @@ int track_moving_horizon(int argc, const char* const* argv) {
   const Tensor mu = found.mean[-1].select(-1, 0), mu_std = found.std[-1].select(-1, 0);
   nlohmann::json metrics = {{"mu", to_json(mu)},
                             {"mu_std", to_json(mu_std)},
+                            {"time_step_bias", time_step_bias(problem)},
                             {"unexplained", unexplained_tracks(problem, motion)},
                             {"iterations", found.iterations.sum(0).max().item<std::int64_t>()}};
   metrics.update(motion_errors(problem, motion));
@@ -123,6 +124,9 @@ int track_moving_horizon(int argc, const char* const* argv) {
   for (std::int64_t b = 0; b < mu.size(0) && !flags.run.quiet; ++b) {
     std::cout << padded("mu" + (mu.size(0) > 1 ? " of track " + std::to_string(b) : ""), 24)
               << short_number(mu[b].item<double>(), 6) << " +- " << short_number(mu_std[b].item<double>(), 2) << "\n";
+  }
+  if (!problem.mu.defined() && !flags.run.quiet) {
+    std::cout << padded("bias of time steps", 24) << time_step_bias(problem) << "\n";
   }
   write_results(out, metrics, {"horizon.png"});
   return 0;

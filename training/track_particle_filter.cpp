@@ -131,6 +131,7 @@ int track_particle_filter(int argc, const char* const* argv) {
   const Tensor distinct = at::where(seen, filter.distinct, flags.particles).amin(1);
   nlohmann::json metrics = {{"mu", to_json(mu)},
                             {"mu_std", to_json(filter.std[-1].select(-1, 0))},
+                            {"time_step_bias", time_step_bias(problem)},
                             {"distinct_particles", to_json(distinct.to(at::kDouble))},
                             {"unexplained_steps", ((filter.effective == 0) & seen).sum().item<std::int64_t>()}};
   if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);

@@ -260,6 +260,9 @@ nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& fla
   return parameters;
 }
 
+// The entry `time_step_bias` of metrics.json. A run with other --substeps shows how large the bias is.
+constexpr const char* kTimeStepBias = "not estimated, and not in the intervals; compare other --substeps";
+
 std::string intervals_text(const nlohmann::json& parameters) {
   std::string text;
   for (const auto& [name, estimate] : parameters.items()) {
@@ -269,7 +272,7 @@ std::string intervals_text(const nlohmann::json& parameters) {
     text += padded(name, 24) + number("value", "") + ", 95 %: " + number("low", "no bound") + " to " +
             number("high", "no bound") + "\n";
   }
-  return text;
+  return text + padded("bias of time steps", 24) + kTimeStepBias + "\n";
 }
 
 // The first of the tosses, measured and predicted.
@@ -390,7 +393,10 @@ int train_tosses(int argc, const char* const* argv) {
   metrics["flights"] = {{"gravity", to_json(flights.gravity)},    {"center_x", to_json(flights.center[0])},
                         {"center_y", to_json(flights.center[1])}, {"center_z", to_json(flights.center[2])},
                         {"drag", to_json(flights.drag)},          {"tosses", flights.count}};
-  if (cube) metrics["parameters"] = parameters;
+  if (cube) {
+    metrics["parameters"] = parameters;
+    metrics["time_step_bias"] = kTimeStepBias;
+  }
   write_model(out, model->torchscript_bytes());
   out.write_csv("errors.csv", found.errors);
   out.write_csv("errors_in_time.csv", found.errors_in_time);

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "lcp/identification/interval.h"
 #include "lcp/identification/least_squares.h"
 #include "lcp/identification/moving_horizon.h"
 #include "lcp/identification/particle_filter.h"
@@ -90,6 +91,21 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> uncertainty_of(const Tensor& jacobian
   return {found.covariance, found.std, found.rank, found.null_space};
 }
 
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> interval_of(const Tensor& coarse_theta,
+                                                                       const Tensor& coarse_residuals,
+                                                                       const Tensor& theta, const Tensor& residuals,
+                                                                       const Tensor& jacobian, const Tensor& noise,
+                                                                       std::int64_t coordinates, double order) {
+  LeastSquares coarse, fine;
+  coarse.theta = coarse_theta;
+  coarse.residuals = coarse_residuals;
+  fine.theta = theta;
+  fine.residuals = residuals;
+  fine.jacobian = jacobian;
+  const Interval found = interval(coarse, fine, noise, {.coordinates = coordinates, .order = order});
+  return {found.theta, found.std, found.bias, found.low, found.high, found.explained};
+}
+
 LCP_LIBRARY_FRAGMENT(library) {
   library.def("_call_python(int function, Tensor[] tensors, int step) -> Tensor[]");
   library.def("_linearize(int residuals, Tensor theta) -> (Tensor residuals, Tensor jacobian)",
@@ -111,6 +127,14 @@ LCP_LIBRARY_FRAGMENT(library) {
                         "_uncertainty(Tensor jacobian, Tensor noise) -> (Tensor covariance, Tensor std, Tensor rank, "
                         "Tensor null_space)",
                         TORCH_FN(uncertainty_of));
+  ops::define_composite(library,
+                        "_explains(Tensor residuals, Tensor noise, int parameters, *, int coordinates=1) -> Tensor",
+                        TORCH_FN(explains));
+  ops::define_composite(library,
+                        "_interval(Tensor coarse_theta, Tensor coarse_residuals, Tensor fine_theta, Tensor "
+                        "fine_residuals, Tensor fine_jacobian, Tensor noise, *, int coordinates=1, float order=1.0) -> "
+                        "(Tensor theta, Tensor std, Tensor bias, Tensor low, Tensor high, Tensor explained)",
+                        TORCH_FN(interval_of));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 
 #include "lcp/physics/rigid_scene.h"
 #include "lcp/physics/rotation.h"
+#include "lcp/physics/sample_velocities.h"
 #include "ops/composite.h"
 #include "physics/named_option.h"
 #include "physics/walk_function.h"
@@ -142,6 +143,13 @@ FourTensors certify_scene(const Scene& self, const std::vector<Tensor>& state, c
 FourTensors contacts_of_scene(const Scene& self, const std::vector<Tensor>& state) {
   const RigidContacts found = contacts(rigid_state(state), self->scene);
   return {found.gap, found.J, found.normal, found.point};
+}
+
+template <auto convert>
+FourTensors with_velocities(const Scene& self, const std::vector<Tensor>& state, const Tensor& u,
+                            const Options& options) {
+  const RigidState found = convert(rigid_state(state), u, self->scene, options->options);
+  return {found.position, found.orientation, found.velocity, found.angular_velocity};
 }
 
 // The places of the first tensors of a rollout; from kBodies on are those of the scene.
@@ -456,6 +464,8 @@ LCP_LIBRARY_FRAGMENT(library) {
                        SceneClass::List, SceneClass::List, std::vector<std::int64_t>,
                        std::vector<std::vector<std::int64_t>>, double, Tensor, Tensor, Tensor, std::optional<Tensor>,
                        std::optional<Tensor>>())
+      .def("at_mid_steps", &with_velocities<&at_mid_steps>)
+      .def("at_samples", &with_velocities<&at_samples>)
       .def("certify", &certify_scene)
       .def("contacts", &contacts_of_scene)
       .def("contact_pairs", &pairs_of_scene)

@@ -107,6 +107,8 @@ def test_friction_that_a_fit_needs_is_not_told_of_data_that_it_does_not_explain(
     assert len(wrong["unexplained"]) == 1 and wrong["mu_std"] == [None] and wrong["mu_interval"] == [[None, None]]
     right = identify("identify_shooting", "--data", "tracks.csv", out="right")
     assert right["unexplained"] == [] and right["mu_std"][0] > 0
+    assert right["time_step_bias"] == "not estimated, and not in the intervals, for steps of 0.05 s"
+    assert stuck["time_step_bias"] == "none: the tracks were simulated with the same steps"
 
 
 def test_a_track_that_cannot_be_fitted_fails(run, identify, tmp_path):

@@ -8,7 +8,8 @@ import torch
 
 from torchlcp import identification
 from torchlcp.identification import (
-    LeastSquaresStatus, least_squares, least_squares_of_linearized, linearize, moving_horizon, particle_filter, uncertainty,
+    LeastSquaresStatus, explains, interval, least_squares, least_squares_of_linearized, linearize, moving_horizon,
+    particle_filter, uncertainty,
 )
 from torchlcp.physics import SlidingBlock
 
@@ -39,6 +40,7 @@ def test_what_is_public_is_documented(name):
 @pytest.mark.parametrize(
     "name, operator, result",
     [
+        ("interval", "_interval", identification.Interval),
         ("least_squares", "_least_squares", identification.LeastSquares),
         ("linearize", "_linearize", identification.Linearization),
         ("moving_horizon", "_moving_horizon", identification.MovingHorizon),
@@ -116,6 +118,25 @@ def test_what_data_do_not_determine_has_no_uncertainty():
     found = uncertainty(numbers([[1.0, 1.0], [1.0, 1.0]]), numbers(0.1).squeeze(0))
     assert found.rank == 1 and found.std.isinf().all()
     assert found.null_space[0, 0].abs().tolist() == pytest.approx([0.5**0.5] * 2) and (found.null_space[0, 1] == 0).all()
+
+
+def test_an_interval_holds_the_bias_of_eulers_method():
+    """exp(-t), by Euler's method in 2 and 4 steps a sample; tests/python/test_intervals.py has rigid bodies."""
+    t, noise = 0.04 * torch.arange(1, 51).double(), torch.Generator().manual_seed(0)
+    data = (-t).exp() + 1e-3 * torch.randn(50, dtype=torch.float64, generator=noise)
+    fit = lambda n: least_squares(lambda k: (1 - 0.04 / n * k) ** (t * n / 0.04) - data, numbers([0.9]))
+    assert interval(fit(2), fit(4), numbers(1e-4).squeeze(0)).low.isnan().all()  # the residuals are ten times as large
+    found = interval(fit(2), fit(4), numbers(1e-3).squeeze(0))
+    assert found.explained.all() and abs(found.bias - (found.theta - 1)) < 3 * found.std and found.bias < -5 * found.std
+    assert found.low <= 1 <= found.high and (found.high - found.low).item() == pytest.approx(
+        2 * (1.959964 * found.std + 1.25 * found.bias.abs()).item())
+    assert interval(fit(2), fit(4), numbers(1e-3), order=2.0).bias.item() == pytest.approx(found.bias.item() / 3)
+
+
+def test_residuals_that_noise_does_not_leave_are_not_explained():
+    noise = torch.randn(1, 200, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert explains(noise, numbers(1.0), 2).all() and not explains(2 * noise, numbers(1.0), 2).any()
+    assert not explains((0.1 * torch.arange(200).double()).sin().unsqueeze(0), numbers(1.0), 2, coordinates=2).any()
 
 
 def test_a_moving_horizon_is_the_kalman_filter_of_a_linear_system():
@@ -212,6 +233,7 @@ def test_mistakes_are_named():
         (lambda: least_squares(rosenbrock, STARTS, lower=numbers(1.0)), r"lower must be \[2\]; got \[1\]"),
         (lambda: moving_horizon(None, None, STARTS, STARTS, 2, window=0), "window must be >= 1; got 0"),
         (lambda: particle_filter(None, None, STARTS, 2), r"start must be \[b, n, d\], float64, n > 0; got \[3, 2\]"),
+        (lambda: explains(STARTS, numbers(1.0), 1, coordinates=3), "coordinates must divide the number of residuals, 2; got 3"),
         (lambda: uncertainty(STARTS, numbers(1.0)), r"jacobian must be \[b, m, p\], float64; got \[3, 2\]"),
     ]:
         with pytest.raises(RuntimeError, match=message):

@@ -31,6 +31,17 @@ def test_a_body_has_drag_and_a_scene_gravity_of_any_direction():
     assert step.gamma.shape == (0,) and scene.contact_pairs() == []
 
 
+def test_velocities_of_samples_are_half_a_step_from_those_of_a_rollout():
+    scene = RigidScene([RigidBody(1.0, torch.eye(3), torch.zeros(1, 3), torch.zeros(1))], [Plane.inclined()], 0.01, 0.3)
+    start, u = RigidState.at_rest(numbers(0, 0, 0.2).view(1, 3)), torch.zeros(19, 1, 6).double()  # it lands after .202 s
+    t = 0.01 * torch.arange(1, 20).double()
+    rollout = scene.simulate(scene.at_mid_steps(start, u[0], formulation="polyhedral"), u)
+    torch.testing.assert_close(rollout.position_next[:, 0, 2], 0.2 - G * t**2 / 2)
+    torch.testing.assert_close(scene.at_samples(rollout.next, u).velocity[:, 0, 2], -G * t)
+    with pytest.raises(TypeError, match="there is no option step"):
+        scene.at_samples(start, u[0], step=1)
+
+
 @pytest.mark.parametrize("formulation", ["exact_cone", "polyhedral", "compliant"])
 def test_a_ball_slides_and_begins_to_roll(formulation):
     rollout = SCENE.simulate(BALL, torch.zeros(5, 1, 6).double(), formulation=formulation)

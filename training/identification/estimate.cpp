@@ -203,8 +203,8 @@ std::vector<std::string> unexplained_fits(const TrackProblem& problem, const Con
   return lines;
 }
 
-void print_estimates(const identification::LeastSquares& fit, const Tensor& std, const Tensor& interval,
-                     const nlohmann::json& metrics) {
+void print_estimates(const TrackProblem& problem, const identification::LeastSquares& fit, const Tensor& std,
+                     const Tensor& interval, const nlohmann::json& metrics) {
   const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
   const std::int64_t count = fit.theta.size(0);
   for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
@@ -217,6 +217,7 @@ void print_estimates(const identification::LeastSquares& fit, const Tensor& std,
   }
   if (count > kShown) std::cout << "and " << count - kShown << " more tracks in metrics.json\n";
   for (const std::string line : metrics["unobservable"]) std::cout << line << "\n";
+  if (!problem.mu.defined()) std::cout << padded("bias of time steps", 24) << time_step_bias(problem) << "\n";
 }
 
 }  // namespace
@@ -249,6 +250,12 @@ Tensor friction_interval(const TrackModel& model, const identification::LeastSqu
   return at::stack({interval_end(model, fit, -1, near, excess, accuracy.explained),
                     interval_end(model, fit, 1, near, excess, accuracy.explained)},
                    -1);
+}
+
+std::string time_step_bias(const TrackProblem& problem) {
+  return problem.mu.defined()
+             ? "none: the tracks were simulated with the same steps"
+             : "not estimated, and not in the intervals, for steps of " + short_number(problem.tracks.dt) + " s";
 }
 
 Tensor where_explained(const Confidence& accuracy, const Tensor& x) {
@@ -343,6 +350,7 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
       {"objectives", to_json(fit.objective)},
       {"kinked_steps", to_json(evidence.certificate.kinked.to(at::kDouble))},
       {"tied_steps", to_json(evidence.certificate.tied.to(at::kDouble))},
+      {"time_step_bias", time_step_bias(problem)},
       {"unexplained", unexplained_fits(problem, accuracy)},
       {"unobservable", unobservable(model, profile, fit, accuracy, evidence, interval)},
   };
@@ -352,7 +360,7 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
   metrics.update(motion_errors(problem, motion));
   out.write_csv("fit.csv", fit_table(flags, problem, motion));
   out.write_csv("objective.csv", table_of(profile));
-  if (!out.quiet()) print_estimates(fit, std, interval, metrics);
+  if (!out.quiet()) print_estimates(problem, fit, std, interval, metrics);
   return metrics;
 }
 

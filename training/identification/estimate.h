@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "identification/track_model.h"
 #include "lcp/identification/least_squares.h"
@@ -37,6 +38,10 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
 ///   [SW] Seber, Wild: Nonlinear Regression, Wiley, 1989.
 torch::Tensor friction_interval(const TrackModel& model, const identification::LeastSquares& fit,
                                 const Confidence& accuracy);
+
+/// The entry `time_step_bias` of metrics.json, in words: what intervals and standard deviations leave out, since they
+/// follow from the noise. Tracks of a file have not been made by the steps of the model; simulated ones have.
+std::string time_step_bias(const TrackProblem& problem);
 
 /// The values, with NaN for the tracks that are not explained.
 torch::Tensor where_explained(const Confidence& accuracy, const torch::Tensor& x);

@@ -382,6 +382,36 @@ class RigidScene:
             )
         )
 
+    def at_mid_steps(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidState:
+        """The state that begins a rollout, with velocities dt / 2 before the positions, of velocities at their time.
+
+        The velocities of a rollout are those of the middles of its steps. A measured velocity that begins a rollout as it
+        is makes an error of a dt / 2, where a is the acceleration; this function is exact to second order in dt. The
+        acceleration is the one that gravity, forces, friction and contacts at rest cause, but no impact: a body that hits
+        another at this time, or within the next step, has the velocity before the impact. Penetrations are not removed.
+
+        Args:
+            state: velocities at the time of the positions, m/s and rad/s.
+            u: [..., B, 6], the forces then, N and N m, as those of step.
+            options: as in simulate; substeps are ignored, since dt is that of the scene.
+
+        Raises:
+            RuntimeError: a shape, dtype or option does not fit.
+        """
+        compiled = torch.classes.lcp.RigidOptions(*_all_options(options))
+        return RigidState(*self._compiled().at_mid_steps(_state_of(state), as_tensor("u", u), compiled))
+
+    def at_samples(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidState:
+        """The inverse of at_mid_steps: velocities at the time of the positions, of a state that a rollout returned.
+
+        A whole rollout, the next of simulate with u [rows, ..., B, 6], is one batch of states.
+
+        Args:
+            state, u, options: as in at_mid_steps, but for the velocities, which are those of a rollout.
+        """
+        compiled = torch.classes.lcp.RigidOptions(*_all_options(options))
+        return RigidState(*self._compiled().at_samples(_state_of(state), as_tensor("u", u), compiled))
+
     def contact_pairs(self) -> list[ContactPair]:
         """All pairs, in the order of the contacts.
 

@@ -1,0 +1,74 @@
+#include "lcp/identification/interval.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lcp/identification/uncertainty.h"
+
+namespace lcp::identification {
+namespace {
+
+using at::Tensor;
+
+constexpr double kQuantile95 = 1.959963984540054;  // 95 % of a normal distribution are within +- this
+
+// The bias is known to first order in h, so that it counts as larger by a quarter. [Ro] has this factor for the error
+// of a grid that is refined with a known order.
+constexpr double kSafety = 1.25;
+
+// A statistic of the residuals may differ from that of noise by this many of its standard deviations, as in the
+// programs that fit tracks.
+constexpr double kMostDeviations = 5;
+
+}  // namespace
+
+Tensor explains(const Tensor& residuals, const Tensor& noise, std::int64_t parameters, std::int64_t coordinates) {
+  TORCH_CHECK(residuals.dim() == 2 && residuals.scalar_type() == at::kDouble, "residuals must be [b, m], float64; got ",
+              residuals.sizes(), ", ", residuals.scalar_type());
+  const std::int64_t b = residuals.size(0), m = residuals.size(1);
+  TORCH_CHECK(parameters >= 0, "parameters must be >= 0; got ", parameters);
+  TORCH_CHECK(coordinates >= 1 && m % coordinates == 0, "coordinates must divide the number of residuals, ", m,
+              "; got ", coordinates);
+  TORCH_CHECK(noise.dim() == 0 || (noise.dim() == 1 && (noise.size(0) == b || noise.size(0) == 1)), "noise must be [",
+              b, "] or []; got ", noise.sizes());
+  const c10::NoGradGuard no_grad;
+  const double freedom = static_cast<double>(std::max<std::int64_t>(m - parameters, 1));
+  const Tensor squares = residuals.square().sum(-1);
+  const Tensor small =
+      squares <= noise.to(at::kDouble).square() * (freedom * (1 + kMostDeviations * std::sqrt(2 / freedom)));
+  const Tensor samples = residuals.unflatten(-1, {m / coordinates, coordinates});
+  // The ratio is 2 for independent residuals, with a standard deviation of 2 / sqrt(n). It is NaN, which is not below
+  // the limit, where all residuals are 0.
+  const Tensor ratio = samples.diff(1, 1).square().sum(1) / samples.square().sum(1);
+  const double n = static_cast<double>(std::max<std::int64_t>(m / coordinates, 1));
+  return small & ~(ratio < 2 - kMostDeviations * 2 / std::sqrt(n)).any(-1) & residuals.isfinite().all(-1);
+}
+
+Interval interval(const LeastSquares& coarse, const LeastSquares& fine, const Tensor& noise,
+                  const IntervalOptions& options) {
+  TORCH_CHECK(coarse.theta.sizes() == fine.theta.sizes(), "coarse.theta must have the shape of fine.theta, ",
+              fine.theta.sizes(), "; got ", coarse.theta.sizes());
+  TORCH_CHECK(coarse.residuals.sizes() == fine.residuals.sizes(),
+              "coarse.residuals must have the shape of fine.residuals, ", fine.residuals.sizes(), "; got ",
+              coarse.residuals.sizes());
+  TORCH_CHECK(options.order >= 1, "order must be >= 1; got ", options.order);
+  const c10::NoGradGuard no_grad;
+  const double share = 1 / (std::exp2(options.order) - 1);
+  Interval result;
+  result.theta = fine.theta;
+  result.std = uncertainty(fine.jacobian, noise).std;
+  result.bias = share * (coarse.theta - fine.theta);
+  result.explained = explains(fine.residuals - share * (coarse.residuals - fine.residuals), noise, fine.theta.size(-1),
+                              options.coordinates);
+  const Tensor reach = (kQuantile95 * result.std + kSafety * result.bias.abs())
+                           .masked_fill(~result.explained.unsqueeze(-1), std::numeric_limits<double>::quiet_NaN());
+  result.low = result.theta - reach;
+  result.high = result.theta + reach;
+  return result;
+}
+
+}  // namespace lcp::identification

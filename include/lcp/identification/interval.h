@@ -1,0 +1,68 @@
+// Intervals of parameters that know the error of time stepping.
+//
+// A model that steps in time has the error h^r of its method, with the step h. Its best fit to exact data is therefore
+// not the truth theta, but theta + c h^r, up to higher powers of h, whatever the noise. Fits with the steps h and h / 2
+// of the same data give c, and so does the difference of their residuals for the model without that error [R]:
+//
+//   bias of the fit with h / 2 = (theta_h - theta_h/2) / (2^r - 1)
+//   residuals without it       = r_h/2 - (r_h - r_h/2) / (2^r - 1)
+//
+// The noise is the same in both fits, and leaves the bias but for the change of the Jacobian.
+//
+//   [R]  Richardson: The deferred approach to the limit, Philosophical Transactions of the Royal Society A 226, 1927.
+//   [Ro] Roache: Perspective: a method for uniform reporting of grid refinement studies, Journal of Fluids Engineering
+//        116, 1994.
+//   [N]  von Neumann: Distribution of the ratio of the mean square successive difference to the variance, Annals of
+//        Mathematical Statistics 12, 1941.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "lcp/identification/least_squares.h"
+
+namespace lcp::identification {
+
+/// Whether residuals are what noise leaves of a fit: true unless one of these holds, each by five standard deviations,
+/// which happens to one in a million fits of a true model with normal noise:
+///   * the sum of their squares, over that of the noise, is above m minus the number of parameters;
+///   * the residuals of a coordinate are correlated in time: the mean square of their differences is below twice their
+///     own [N]. This counts however small the residuals are.
+/// Noise that was estimated from the residuals makes the first true always, so that only the second checks the model.
+///   residuals: [b, m], m = samples times coordinates, the coordinates of a sample one after another. noise: [b] or [],
+///   > 0, the standard deviation of each. parameters: the number that were fitted. coordinates: 1 or more; with 1, all
+///   residuals are one series.
+/// Returns [b], bool; false where a residual is not finite. Throws c10::Error where a shape, dtype or number does not
+/// fit.
+at::Tensor explains(const at::Tensor& residuals, const at::Tensor& noise, std::int64_t parameters,
+                    std::int64_t coordinates = 1);
+
+struct IntervalOptions {
+  /// The coordinates of a sample, see explains.
+  std::int64_t coordinates = 1;
+  /// r, the order of the time stepping, >= 1. Where a smooth model has a higher order than this, its bias is
+  /// overestimated.
+  double order = 1;
+};
+
+struct Interval {
+  at::Tensor theta;  ///< [b, p], the estimates with the finer steps
+  at::Tensor std;    ///< [b, p], by `uncertainty`: from the noise alone; infinite where the data do not determine it
+  at::Tensor bias;   ///< [b, p]: theta is too large by this through its time steps; theta - bias is the limit
+  /// [b, p], the ends of intervals of 95 %, theta -+ (1.96 std + 1.25 |bias|) [Ro]; NaN where the fit does not explain
+  /// its data.
+  at::Tensor low, high;
+  at::Tensor explained;  ///< [b], bool: whether the residuals without the error of time stepping are what noise leaves
+};
+
+/// Intervals of 95 % that hold the bias of the time steps, from two fits of the same data, the second with steps of
+/// half the length. They hold the truth with a probability of 95 % or, where the bias matters, more: one of the two
+/// sides is always too wide. Fits that end in different minima have a large bias.
+///   coarse, fine: of least_squares, with theta [b, p] and residuals [b, m], float64. noise: [b] or [], the standard
+///   deviation of the errors.
+/// Throws c10::Error where a shape, dtype or option does not fit.
+Interval interval(const LeastSquares& coarse, const LeastSquares& fine, const at::Tensor& noise,
+                  const IntervalOptions& options = {});
+
+}  // namespace lcp::identification

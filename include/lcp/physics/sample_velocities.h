@@ -1,0 +1,27 @@
+// Velocities at the times of samples, and those that a rollout of rigid bodies has.
+//
+// The velocities of a rollout are those of the middles of its steps (rigid_scene.h): that of a state is older than its
+// positions by dt / 2. Whoever has measured a velocity at the time of the position, and begins a rollout with it, makes
+// an error of a dt / 2 in it, where a is the acceleration; so does whoever compares the two later. These functions
+// turn one into the other, to second order in dt.
+#pragma once
+
+#include "lcp/physics/rigid_scene.h"
+
+namespace lcp::physics {
+
+/// The state that begins a rollout, with velocities dt / 2 before the positions, of velocities at their time.
+///   state: velocities at the time of the positions. u: [..., B, 6], the forces then, as those of `step`.
+/// dt is that of the scene, which is one substep. The acceleration is the one that gravity, forces, friction and
+/// contacts at rest cause, but no impact: a body that hits another at this time, or within the next step, has the
+/// velocity before the impact. Penetrations are not removed. Differentiable as `step`, which it calls four times.
+/// NaN where one of these is not solved. Throws c10::Error where a shape or an option does not fit.
+RigidState at_mid_steps(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                        const RigidOptions& options = {});
+
+/// The inverse: the state with velocities at the time of its positions, of a state that a rollout returned. A whole
+/// rollout, [rows, ...], is one batch of states.
+RigidState at_samples(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                      const RigidOptions& options = {});
+
+}  // namespace lcp::physics
