@@ -10,8 +10,8 @@ namespace {
 using Eigen::Vector3d;
 using Numbers = Eigen::Map<const Vector>;
 
-// Where y is an unknown, each softened problem is solved to this residual, relative to A (v - v_free). With 0.1, the
-// impulses that are handed on are so inaccurate that some problems take hundreds of steps (measured).
+// Where y is an unknown, each softened problem is solved to this residual. With 0.1, the impulses that are handed on
+// are so inaccurate that some problems take hundreds of steps (measured).
 constexpr double kShiftResidual = 0.01;
 
 // Where y is an unknown, the method gives up after this number of softened problems with the smallest S and of Newton
@@ -107,6 +107,12 @@ void Newton::compliances(const Problem& problem) {
   }
 }
 
+double Newton::momentum_rounding(const System& system) {
+  work_ = v_.cwiseAbs() + v_free_.cwiseAbs();
+  system.multiply_abs(work_, step_);
+  return static_cast<double>(n_ + 3 * contacts_ + 4) * kUnitRoundoff * scaled_norm(step_);
+}
+
 double Newton::rounding(const Problem& problem, const System& system) {
   work_ = v_.cwiseAbs();
   if (y_is_unknown_) {
@@ -173,13 +179,19 @@ Newton::Residual Newton::evaluate(const Problem& problem, const System& system) 
   impulses(problem);
   system.to_bodies(gamma_, push_);
   gradient_ = momentum_ - push_;
-  work_ = momentum_ + free_momentum_;
-  const double error = scaled_norm(gradient_), size = std::max(scaled_norm(work_), scaled_norm(push_));
-  return {error, error == 0 ? 0 : error / size};
+  const double error = scaled_norm(gradient_), change = std::max(scaled_norm(momentum_), scaled_norm(push_));
+  const bool is_small = error <= kNearSolution * std::max(change, scaled_norm(free_momentum_));
+  const bool is_zero = error == 0 || (is_small && error <= momentum_rounding(system));
+  return {error, is_zero ? 0 : error / change, is_small};
+}
+
+bool Newton::is_rounding(const Problem& problem, const System& system, const Residual& at) {
+  return at.relative == 0 || (at.is_small && at.absolute <= rounding(problem, system));
 }
 
 bool Newton::accurate(const Problem& problem, const Limits& limits, const System& system, const Residual& at) {
-  return at.relative <= limits.tolerance || (at.relative <= kNearSolution && at.absolute <= rounding(problem, system));
+  if (at.relative <= limits.tolerance) return true;
+  return at.relative <= (y_is_unknown_ ? kNearSolution : kMaxBlur) && is_rounding(problem, system, at);
 }
 
 // Whether R y = v_hat - J v up to rounding errors, for the given R and y.
@@ -220,7 +232,9 @@ Outcome Newton::solve_for_v(const Problem& problem, const Limits& limits, System
       if (accurate(problem, limits, system, at)) return {Termination::kSolved, iteration, at.relative};
       if (iteration == limits.max_iterations) return {Termination::kIterationLimit, iteration, at.relative};
     }
-    if (at.relative > kFarFromSolution ? !softened : softness_ > 0) {
+    const bool is_blurred = at.relative > kMaxBlur && is_rounding(problem, system, at);
+    if (is_blurred && softness_ == 0) return {Termination::kNoProgress, iteration, at.relative};
+    if (at.relative > kFarFromSolution && !is_blurred ? !softened : softness_ > 0) {
       const double before = softness_;
       soften(problem, softened ? before * kSoftnessFactor : kSoftnessFactor);
       softened = true;
@@ -250,7 +264,7 @@ Outcome Newton::solve_for_v_and_y(const Problem& problem, const Limits& limits, 
   shift(problem, system, softness);
   for (int failures = 0; failures <= kMaxFailures && iteration < last; ++iteration) {
     Residual at = evaluate(problem, system);
-    if (at.absolute <= kShiftResidual * std::max(scaled_norm(momentum_), scaled_norm(push_))) {
+    if (at.relative <= kShiftResidual || is_rounding(problem, system, at)) {
       if (!complies(problem, system)) {
         if (softness_ == 0 || softness == kUnitRoundoff) ++failures;
         softness = std::max(kSoftnessFactor * softness, kUnitRoundoff);

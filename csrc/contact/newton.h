@@ -29,8 +29,13 @@ inline constexpr double kSlopeTolerance = 1e-12;
 /// The line search evaluates the slope at most this number of times.
 inline constexpr int kMaxEvaluations = 60;
 
-/// The bound on rounding errors is computed, which costs as much as a gradient, only where the residual is below this.
+/// The bounds on rounding errors cost as much as a gradient. So they are computed only where |D g| is at most this part
+/// of the momenta.
 inline constexpr double kNearSolution = 1e-4;
+
+/// Where only v is unknown, the rounding errors of the impulses may leave a residual of this size. Where they leave
+/// more, y becomes an unknown of its own, and they may leave kNearSolution.
+inline constexpr double kMaxBlur = 1e-7;
 
 /// The method solves softened problems first if the residual at the start is above this, and solves each to this
 /// residual.
@@ -79,26 +84,32 @@ constexpr Status status_of(Termination termination) {
 struct Outcome {
   Termination termination;
   std::int64_t iterations;
-  double residual;  ///< |D g| / max(|D A v|, |D J' gamma|) with D = diag(A)^-1/2 and the gradient g
+  double residual;  ///< of the velocities, see Newton
 };
 
-/// A problem is solved where the residual is at most the tolerance. It is solved as well where it is at most 1e-4 and
-/// |D g| <= |D e|, with the bound e on the rounding errors of the computed gradient [H, sec. 3.1]:
+/// The residual is |D g| / max(|D A (v - v_free)|, |D J' gamma|), with D = diag(A)^-1/2 and the gradient g. It compares
+/// changes of the momentum, which are the same for all observers. The momentum itself depends on the speed of the
+/// observer, and so do the bounds on the rounding errors of g [H, sec. 3.1], with u = 2^-53:
 ///
-///   e = (n + 3 c + 4) u (|A| (|v| + |v_free|) + |J|' (|gamma| + |K| (|J| |v| + |v_hat|))),   K = P'(y) R^-1, u = 2^-53
+///   e = (n + 3 c + 4) u |A| (|v| + |v_free|)   of the momentum
+///   f = (n + 3 c + 4) u |J|' (|gamma| + |K| (|J| |v| + |v_hat|)),   K = P'(y) R^-1,   of the impulses
+///
+/// No v has a smaller |D g| than about |D e|, so that the residual counts as 0 where |D g| <= |D e|. A problem is
+/// solved where the residual is at most the tolerance. It is solved as well where |D g| <= |D (e + f)| and the residual
+/// is at most 1e-7.
 ///
 /// If the residual at the start is above .1, the method first solves softened problems, to a residual of .1 each. In
 /// the first of them the regularisation of each contact is at least .1 w, in the next .01 w, and so on, where w is the
 /// mean of the diagonal of the contact's block of J D^2 J'. Without this continuation the number of Newton steps grows
 /// without bound as R falls.
 ///
-/// If R < 1e-5 w for a contact, or if a Newton step changes no velocity, the rounding of v would change gamma too much.
-/// Then y is an unknown of its own, in
+/// The rounding of v changes gamma too much if R < 1e-5 w for a contact, if a Newton step changes no velocity, or if
+/// |D g| <= |D (e + f)| and the residual is larger than 1e-7. Then y is an unknown of its own, in
 ///
 ///   A (v - v_free) = J' P(y),   R y = v_hat - J v,
 ///
-/// and the problem is solved where the residual of the first equation is as above, with K = 0 in e, and that of the
-/// second is of the size of rounding errors in each contact:
+/// and the problem is solved where the residual of the first equation is as above, with K = 0 in f and with 1e-4 in
+/// place of 1e-7, and that of the second is of the size of rounding errors in each contact:
 ///
 ///   max |v_hat - J v - R y| <= 4 (n + 3 c + 4) u max (|J| (|v| + |v_free|) + |v_hat| + R |gamma|)
 ///
@@ -124,6 +135,7 @@ class Newton {
   struct Residual {
     double absolute;  // |D g|
     double relative;  // Outcome::residual
+    bool is_small;    // whether |D g| is at most kNearSolution of the momenta, as that of rounding errors is
   };
 
   Outcome solve_for_v(const Problem& problem, const Limits& limits, System& system);
@@ -135,8 +147,10 @@ class Newton {
   double scaled_norm(const Vector& x);  // |D x|
   void impulses(const Problem& problem);
   void compliances(const Problem& problem);
-  double rounding(const Problem& problem, const System& system);  // |D e|
+  double momentum_rounding(const System& system);                 // |D e|
+  double rounding(const Problem& problem, const System& system);  // |D (e + f)|
   Residual evaluate(const Problem& problem, const System& system);
+  bool is_rounding(const Problem& problem, const System& system, const Residual& at);  // |D g| <= |D (e + f)|
   bool accurate(const Problem& problem, const Limits& limits, const System& system, const Residual& at);
   bool complies(const Problem& problem, const System& system);
   bool newton_step(const Problem& problem, System& system);

@@ -14,6 +14,9 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 // The distance of x to the ray from the origin along the unit vector d.
 double to_ray(const Vector2d& x, const Vector2d& d) { return (x - std::max(0.0, x.dot(d)) * d).norm(); }
 
+// R^1/2 of a contact.
+Vector3d roots_of(const Law& law) { return {std::sqrt(law.tangent), std::sqrt(law.tangent), std::sqrt(law.normal)}; }
+
 }  // namespace
 
 OptimalityCheck::OptimalityCheck(Eigen::Index n, Eigen::Index contacts)
@@ -27,19 +30,19 @@ OptimalityCheck::OptimalityCheck(Eigen::Index n, Eigen::Index contacts)
       H_(n, n),
       spectrum_(n) {}
 
-// The distance of y to the boundary of two regions, in the norm of R, divided by the norm of R^-1 (|v_hat| + |J| |v|).
-// In the coordinates (|x_t|, x_n), x = R^1/2 y, the boundaries are two rays from the origin, which are perpendicular:
-// that of the separated contact and, if mu > 0, that of the cone.
+// The distance of y to the boundary of two regions, in the norm of R, less its rounding errors. In the coordinates
+// (|x_t|, x_n), x = R^1/2 y, the boundaries are two rays from the origin, which are perpendicular: that of the
+// separated contact and, if mu > 0, that of the cone.
 double OptimalityCheck::distance(const Problem& problem, Eigen::Index contact) const {
   const Law law = problem.law(contact);
-  const Vector3d roots(std::sqrt(law.tangent), std::sqrt(law.tangent), std::sqrt(law.normal));
-  const Vector3d x = y_.segment<3>(3 * contact).cwiseProduct(roots);
-  const double size = sizes_.segment<3>(3 * contact).cwiseQuotient(roots).norm();
+  const Vector3d roots = roots_of(law), x = y_.segment<3>(3 * contact).cwiseProduct(roots);
+  const double rounding =
+      static_cast<double>(n_ + 4) * kUnitRoundoff * sizes_.segment<3>(3 * contact).cwiseQuotient(roots).norm();
   const double slope = law.mu * roots[0] / roots[2];
   const Vector2d flat(x.head<2>().norm(), x.z());
   const double to_separation = to_ray(flat, Vector2d(1, -slope).normalized());
   const double to_stick = law.mu > 0 ? to_ray(flat, Vector2d(slope, 1).normalized()) : to_separation;
-  return size > 0 ? std::min(to_separation, to_stick) / size : 0;
+  return std::max(0.0, std::min(to_separation, to_stick) - rounding);
 }
 
 void OptimalityCheck::set(const Problem& problem, const double* v) {
@@ -57,12 +60,17 @@ void OptimalityCheck::set(const Problem& problem, const double* v) {
   H_ = (A + A.transpose()) / 2;
   const Vector scale = H_.diagonal().cwiseSqrt().cwiseInverse();
   margin_ = std::numeric_limits<double>::infinity();
+  double push = 0;  // the largest impulse of a contact, in the norm of R
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    push = std::max(push, gamma_.segment<3>(3 * k).cwiseProduct(roots_of(problem.law(k))).norm());
+  }
   for (Eigen::Index k = 0; k < contacts_; ++k) {
     const Law law = problem.law(k);
     const Vector3d y = y_.segment<3>(3 * k);
     const auto rows = J.middleRows<3>(3 * k);
     H_ += rows.transpose() * (projected_compliance(y, project(y, law), law) * rows);
-    margin_ = std::min(margin_, distance(problem, k));
+    const double own = y.cwiseProduct(roots_of(law)).norm(), size = std::max(own, push);
+    margin_ = std::min(margin_, size > 0 ? distance(problem, k) / size : 0);
   }
   if (n_ == 0) {
     condition_ = 1;

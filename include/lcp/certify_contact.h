@@ -12,13 +12,15 @@ namespace lcp {
 /// One number of each kind per element of the batch, [...]. All are NaN where lcp::solve_contact would report kBadInput
 /// and where v is not finite.
 struct ContactCertificate {
-  /// |D g| / max(|D A v|, |D J' gamma|), as in ContactOptions, with gamma = P(R^-1 (v_hat - J v)). The rounding of v
-  /// changes it by about 1e-16 w / R in double precision, with the diagonal w of J A^-1 J'.
+  /// |D g| / max(|D A (v - v_free)|, |D J' gamma|), as in ContactOptions, with gamma = P(R^-1 (v_hat - J v)). It is 0
+  /// where |D g| is within the rounding errors of A (v - v_free). The rounding of v changes it by about
+  /// 1e-16 (w / R) |v| / |v - v_free| in double precision, with the diagonal w of J A^-1 J'.
   at::Tensor residual;
 
   /// The smallest relative distance of a contact to the boundary of two of the regions stick, slide and separate, where
-  /// the derivative jumps: the distance of y_k to that boundary in the norm of R, divided by the norm of R^-1 (|v_hat|
-  /// + |J| |v|)_k. It is in [0, 1] in all units, and infinity without contacts.
+  /// the derivative jumps: the distance of y_k to that boundary in the norm of R, less its rounding errors, divided by
+  /// the larger one of the norms of y_k and of the largest impulse of a contact. It is in [0, 1], the same in all units
+  /// and for all observers but for rounding errors, and infinity without contacts.
   at::Tensor margin;
 
   /// The condition number of D H D in the 2-norm, where H is the Hessian at v and D = diag(A)^-1/2.

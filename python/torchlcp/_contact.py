@@ -39,9 +39,10 @@ class ContactSolution(NamedTuple):
 class ContactCertificate(NamedTuple):
     """How accurate a solution is, and how well its gradient is defined; each [...].
 
-    residual: |D g| / max(|D A v|, |D J' gamma|), with g = A (v - v_free) - J' gamma and D = diag(A)^-1/2.
+    residual: |D g| / max(|D A (v - v_free)|, |D J' gamma|), with g = A (v - v_free) - J' gamma and D = diag(A)^-1/2; 0
+        where |D g| is within the rounding errors of A (v - v_free).
     margin: the smallest relative distance of a contact to the boundary of two of the regions stick, slide and separate,
-        where the gradient jumps; in [0, 1] in all units, infinity without contacts.
+        where the gradient jumps; in [0, 1], the same in all units and for all observers, infinity without contacts.
     condition: the condition number of D H D in the 2-norm, where H is the Hessian of the objective at v.
     """
 

@@ -31,10 +31,12 @@ class WarpNewton {
     while (true) {
       evaluate();
       if (softness_ == 0) {
-        if (relative_ <= tolerance || (relative_ <= kNearSolution && absolute_ <= rounding())) return true;
+        if (relative_ <= tolerance || (relative_ <= kMaxBlur && is_rounding())) return true;
         if (iterations_ == max_iterations) return false;
       }
-      if (relative_ > kFarFromSolution ? !softened : softness_ > 0) {
+      const bool is_blurred = relative_ > kMaxBlur && is_rounding();
+      if (is_blurred && softness_ == 0) return false;
+      if (relative_ > kFarFromSolution && !is_blurred ? !softened : softness_ > 0) {
         const double before = softness_;
         soften(softened ? before * kSoftnessFactor : kSoftnessFactor);
         softened = true;
@@ -85,7 +87,17 @@ class WarpNewton {
     const double push = bodies_.J().to_bodies(gamma());
     gradient_ = momentum_ - push;
     absolute_ = norm(gradient_);
-    relative_ = absolute_ == 0 ? 0.0 : absolute_ / stdx::max(norm(momentum_ + free_momentum_), norm(push));
+    const double change = stdx::max(norm(momentum_), norm(push));
+    is_small_ = absolute_ <= kNearSolution * stdx::max(change, norm(free_momentum_));
+    const bool is_zero = absolute_ == 0 || (is_small_ && absolute_ <= momentum_rounding());
+    relative_ = is_zero ? 0.0 : absolute_ / change;
+  }
+
+  // As those of contact::Newton.
+  __device__ bool is_rounding() const { return relative_ == 0 || (is_small_ && absolute_ <= rounding()); }
+  __device__ double momentum_rounding() const {
+    const double all = bodies_.multiply_abs(stdx::abs(v_) + stdx::abs(v_free_));
+    return (n_ + bodies_.rows() + 4) * kUnitRoundoff * norm(all);
   }
 
   __device__ double rounding() const {
@@ -130,6 +142,7 @@ class WarpNewton {
   double v_free_, v_hat_;
   double v_ = 0, scale_ = 0, free_momentum_ = 0, momentum_ = 0, gradient_ = 0, step_ = 0;
   double delassus_ = 0, softness_ = 0, absolute_ = 0, relative_ = 0;
+  bool is_small_ = false;
   Eigen::Vector3d y_ = Eigen::Vector3d::Zero();
   Projection at_ = {Eigen::Vector3d::Zero(), Region::kSeparated};
   std::int64_t iterations_ = 0;
