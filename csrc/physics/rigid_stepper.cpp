@@ -329,7 +329,7 @@ StepOutcome RigidStepper::solve(const Tensor& given, const StepContacts& contact
 Tensor RigidStepper::closing(const StepContacts& contacts, const Tensor& b, const Tensor& v, double slack) const {
   const c10::NoGradGuard no_grad;
   const Tensor u = matvec(contacts.J, v), sum = u + b;
-  Tensor least = geometry_.contacts() > 0 ? -slack * sum.abs().amax(-1, true) : at::zeros({1}, sum.options());
+  Tensor least = geometry_.contacts() > 0 ? -slack * u.abs().amax(-1, true) : at::zeros({1}, u.options());
   if (options_.formulation == RigidFormulation::kCompliant) {
     least = least + mu_ * u.unflatten(-1, {-1, 3}).narrow(-1, 0, 2).norm(2, {-1});
   }
@@ -401,7 +401,10 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
     least = at::maximum(threshold(), at::where(contacts.waits, smallest, 0).amax(-1, true));
   }
   Tensor motion = at::zeros_like(start), elapsed = at::zeros_like(start.narrow(-1, 0, 1));  // [..., 1]
-  Tensor time_of_bodies, held_of_bodies;                                                    // [..., B]
+  // What a contact does to its bodies, [..., c, B, 3]: held_velocity of csrc/rigid/step.h.
+  const Tensor inverse = at::where(members, mass_.reciprocal().unsqueeze(-2), 0);
+  const Tensor along = rows.unflatten(-1, {-1, 6}).narrow(-1, 0, 3) * (inverse / inverse.sum(-1, true)).unsqueeze(-1);
+  Tensor held_motion = at::zeros_like(contacts.before.unflatten(-1, {-1, 6}).narrow(-1, 0, 3));
   Tensor has_met = at::zeros_like(contacts.waits);
   const std::int64_t most = kMostImpacts + kMostOfPair * geometry_.contacts();
   for (std::int64_t count = 0; count < most; ++count) {
@@ -434,7 +437,7 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
                  after = (1 + restitution_) * growth * (share - 0.5);
     const Tensor opening = positive_part(rebound + at::minimum(after, rebound)), least_opening = growth * share / 2;
     const Tensor is_held = are & (opening < least_opening);
-    const Tensor held = at::where(is_held, 1 - opening / at::where(is_held, least_opening, 1), 0);
+    const Tensor held = at::where(is_held, growth - 2 * opening / at::where(is_held, share, 1), 0);
     const Tensor closing_b = closing_of(gap, gap + matvec(rows, motion), dt_ - elapsed, has_met);
     const Tensor b =
         along_normals(at::where(are, at::where(gap > 0, -opening, at::minimum(-opening, closing_b)), closing_b));
@@ -443,9 +446,11 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
     add({v, b, is_chosen, at::zeros_like(is_chosen), {}, {}, impacts.jump, times}, chosen, solve(v, chosen), outcome);
     const Tensor hits =
         (is_first & (normal_part(outcome.problems.back().gamma) > 0)).unsqueeze(-1) & members;  // [..., c, B]
-    const Tensor of_body = hits.sum(-2), mean = at::where(hits, held.unsqueeze(-1), 0).sum(-2) / of_body.clamp_min(1);
-    time_of_bodies = at::where(of_body > 0, now, time_of_bodies.defined() ? time_of_bodies : at::zeros_like(mean));
-    held_of_bodies = at::where(of_body > 0, mean, held_of_bodies.defined() ? held_of_bodies : at::zeros_like(mean));
+    const Tensor of_body = hits.sum(-2).unsqueeze(-1);
+    const Tensor mean = at::where(hits.unsqueeze(-1), held.unsqueeze(-1).unsqueeze(-1) * along, 0).sum(-3) /
+                        of_body.clamp_min(1);  // [..., B, 3]
+    const Tensor now_of_body = now.unsqueeze(-1);
+    held_motion = at::where(of_body > 0, now_of_body * (dt_ - now_of_body) / (2 * dt_) * mean, held_motion);
   }
   const Tensor b = along_normals(closing_of(gap, gap + matvec(rows, motion), dt_ - elapsed, has_met));
   const Tensor may_choose = contacts.waits.any(-1, true) & at::ones_like(contacts.waits);
@@ -453,12 +458,8 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
   hold(contacts, v, b, may_choose, options_.kappa > 0 ? may_choose : may_choose & closing(contacts, b, v, kSlack),
        outcome);
   motion = motion + (dt_ - elapsed) * velocity();
-  if (held_of_bodies.defined()) {
-    const Tensor weight = held_of_bodies * time_of_bodies * (dt_ - time_of_bodies) / (2 * dt_);
-    const auto of_bodies = [](const Tensor& nu) { return nu.unflatten(-1, {-1, 6}); };
-    motion = motion + (weight.unsqueeze(-1) * of_bodies(contacts.before - start)).flatten(-2);
-  }
-  outcome.motion = motion;
+  const Tensor held = at::cat({held_motion, at::zeros_like(held_motion)}, -1).flatten(-2);
+  outcome.motion = motion + held;
 }
 
 StepOutcome RigidStepper::solve(const Tensor& v_free, const Chosen& chosen) const {

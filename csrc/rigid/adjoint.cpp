@@ -282,7 +282,8 @@ void Adjoint::add_only_problem(std::int64_t s, const WalkedPath& walked, Leaves&
 void Adjoint::add_problems(std::span<const StepProblem> problems, Leaves& read) {
   start_ = free_;
   std::fill(motion_.begin(), motion_.end(), Twist<Variable>{});
-  std::fill(held_.begin(), held_.end(), Variable(0));
+  std::fill(held_.begin(), held_.end(), Vector<Variable>{});
+  std::fill(time_.begin(), time_.end(), Variable(0));
   std::fill(has_met_.begin(), has_met_.end(), false);
   Variable elapsed = 0;
   for (const StepProblem& solved : problems) {
@@ -326,8 +327,12 @@ Variable Adjoint::add_impacts(const StepProblem& problem, const Variable& elapse
     }
   }
   for_each_hit<Variable>(
-      scene_, problem.chosen, problem.roles, problem.gamma, [&](std::size_t k) { return rebounds_[k].held; },
-      [&](int body, const Variable& held) {
+      scene_, problem.chosen, problem.roles, problem.gamma,
+      [&](std::size_t k, bool is_other) {
+        const int pair = problem.chosen[k];
+        return held_velocity(scene_.pairs[pair], rows_[3 * pair + 2], rebounds_[k].held, is_other, read);
+      },
+      [&](int body, const Vector<Variable>& held) {
         time_[body] = time;
         held_[body] = held;
       });
@@ -384,9 +389,7 @@ void Adjoint::seed_end(Leaves& read) {
   for (int body = 0; body < scene_.bodies; ++body) {
     const Twist<Variable>& nu = after_[body];
     Twist<Variable> motion = has_impacts_ ? motion_[body] : scene_.dt * nu;
-    if (has_impacts_ && value_of(held_[body]) > 0) {
-      motion = motion + held_motion(scene_.dt, time_[body], held_[body], before_[body], start_[body]);
-    }
+    if (has_impacts_) motion.linear = motion.linear + held_motion(scene_.dt, time_[body], held_[body]);
     const Quaternion<Variable> q = turned(read.orientation(body), motion.angular);
     ends_.push_back({read.position(body) + motion.linear, q, nu.linear, nu.angular});
   }

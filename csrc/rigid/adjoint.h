@@ -112,7 +112,8 @@ class Adjoint {
   std::vector<Twist<Variable>> before_, free_, after_;  // the velocities of each body
   std::vector<Twist<Variable>> start_;                  // those before the impacts
   std::vector<Twist<Variable>> motion_;                 // of each body until now, in a step with impacts
-  std::vector<Variable> time_, held_;                   // of each body, of its last impact
+  std::vector<Variable> time_;                          // of each body, of its last impact
+  std::vector<Vector<Variable>> held_;                  // of held_velocity, as time_
   std::vector<InverseMass<Variable>> inverse_;          // of each body, for compliant contact
   std::vector<int> chosen_;                             // pairs
   std::vector<Contact<Variable>> contacts_;             // of each pair, where it is known

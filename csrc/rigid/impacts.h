@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rigid/scene.h"
+#include "rigid/vectors.h"
 
 namespace lcp::rigid {
 
@@ -28,19 +29,20 @@ struct StepProblem {
   std::vector<std::int8_t> states;
 };
 
-/// For each body that the first impacts of a problem act on: set(body, the mean of what they have, of_impact(j)).
-///   chosen, roles, gamma: of StepProblem. of_impact(j): of the chosen contact j.
+/// For each body that the first impacts of a problem act on: set(body, the mean of what they do to it).
+///   chosen, roles, gamma: of StepProblem. of_impact(j, is_other): what the chosen contact j does to its body, or to
+///   its other body.
 template <class T, class OfImpact, class Set>
 void for_each_hit(const Scene& scene, const std::vector<int>& chosen, const std::vector<StepProblem::Role>& roles,
                   const std::vector<double>& gamma, const OfImpact& of_impact, const Set& set) {
   for (int body = 0; body < scene.bodies; ++body) {
-    T sum = 0;
+    Vector<T> sum = {};
     int count = 0;
     for (std::size_t j = 0; j < chosen.size(); ++j) {
       const Pair& pair = scene.pairs[chosen[j]];
       if (roles[j] != StepProblem::Role::kFirst || !(gamma[3 * j + 2] > 0)) continue;
       if (pair.body != body && pair.other_body != body) continue;
-      sum = sum + of_impact(j);
+      sum = sum + of_impact(j, pair.body != body);
       ++count;
     }
     if (count > 0) set(body, count == 1 ? sum : (1.0 / count) * sum);

@@ -261,7 +261,8 @@ Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
   }
   start_ = after_;
   std::fill(motion_.begin(), motion_.end(), Twist<double>{});
-  std::fill(held_.begin(), held_.end(), 0.0);
+  std::fill(held_.begin(), held_.end(), Vector<double>{});
+  std::fill(time_.begin(), time_.end(), 0.0);
   double elapsed = 0;
   const int most = kMostImpacts + kMostOfPair * scene_.contacts();
   for (int count = 0; count < most; ++count) {
@@ -286,8 +287,12 @@ Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
     if (status != Status::kSolved) return status;
     finish_problem(Kind::kImpacts);
     for_each_hit<double>(
-        scene_, chosen_, roles_, gamma_, [&](std::size_t j) { return meetings_[chosen_[j]].held; },
-        [&](int body, double held) {
+        scene_, chosen_, roles_, gamma_,
+        [&](std::size_t j, bool is_other) {
+          const Meeting& meeting = meetings_[chosen_[j]];
+          return held_velocity(scene_.pairs[chosen_[j]], meeting.rows[2], meeting.held, is_other, read);
+        },
+        [&](int body, const Vector<double>& held) {
           time_[body] = elapsed;
           held_[body] = held;
         });
@@ -435,8 +440,7 @@ bool Simulator::choose(const Numbers& read, const Twist<double>* nu, double slac
   double largest = 0;
   for (int k = 0; k < scene_.contacts() && slack != 0; ++k) {
     const Row<double>* const all = rows(k, read);
-    for (int i = 0; i < 2; ++i) largest = std::max(largest, std::abs(velocity_of(k, all[i], nu)));
-    largest = std::max(largest, std::abs(velocity_of(k, all[2], nu) + meetings_[k].b));
+    for (int i = 0; i < 3; ++i) largest = std::max(largest, std::abs(velocity_of(k, all[i], nu)));
   }
   const std::size_t before = chosen_.size();
   for (int k = 0; k < scene_.contacts(); ++k) {
@@ -464,9 +468,7 @@ void Simulator::advance(const Numbers& read, const State<double>& next) {
   for (int body = 0; body < scene_.bodies; ++body) {
     const Twist<double>& nu = after_[body];
     Twist<double> motion = has_impacts_ ? motion_[body] : scene_.dt * nu;
-    if (has_impacts_ && held_[body] > 0) {
-      motion = motion + held_motion(scene_.dt, time_[body], held_[body], before_[body], start_[body]);
-    }
+    if (has_impacts_) motion.linear = motion.linear + held_motion(scene_.dt, time_[body], held_[body]);
     put(read.position(body) + motion.linear, next.position + 3 * body);
     const Quaternion<double> orientation = turned(read.orientation(body), motion.angular);
     double* const q = next.orientation + 4 * body;

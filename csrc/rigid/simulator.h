@@ -101,7 +101,8 @@ class Simulator {
   std::vector<Twist<double>> before_, free_, after_;  // the velocities of each body
   std::vector<Twist<double>> start_;                  // those before the impacts
   std::vector<Twist<double>> motion_;                 // of each body until now, in a step with impacts
-  std::vector<double> time_, held_;                   // of each body, of its last impact
+  std::vector<double> time_;                          // of each body, of its last impact
+  std::vector<Vector<double>> held_;                  // of held_velocity, as time_
   std::vector<InverseMass<double>> inverse_;          // of each body, for compliant contact
   std::vector<Meeting> meetings_;                     // of each pair
   std::vector<int> collision_;                        // of each pair: the first of those between the same two things

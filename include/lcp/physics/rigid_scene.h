@@ -5,20 +5,31 @@
 //
 // where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
 // impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. A contact may close
-// its gap within the step, u_n >= -gap / dt [ST]. A contact that would close its gap faster than the bounce threshold
-// is an impact. Velocities are those of the middles of the steps, so that the gap closes at the time t with
+// its gap within the step, u_n >= -gap / dt [ST]. The bodies move by dt nu_next.
 //
-//   gap = -J_n (nu + nu_free) t / 2 - a_n t^2 / 2,   a_n = J_n (nu_free - nu) / dt.
+// A contact that nu_free would close faster than the bounce threshold is an impact. A step with impacts solves several
+// problems, each of which begins with the velocities nu of the one before:
 //
-// It rebounds by Newton's law with the restitution e, with the speeds at that time:
+//   1. From nu_free, the contacts that close and are no impacts. Its solution is nu_start.
+//   2. The impacts, one after another in time. Velocities are those of the middles of the steps, so that a gap closes
+//      at the time t with
 //
-//   u_n >= -e (u_free,n + a_n (t - dt / 2)) + a_n (dt / 2 - t),   but not less than 0, nor more than -2 e u_free,n.
+//        gap + J_n sum dt_j nu_j - a_n t (dt - t) / 2 = 0,   a_n = J_n (nu_start - nu_before) / dt,
 //
-// A body moves by dt nu_next, but by t nu_free + (dt - t) nu_next where it flies until an impact at t: the motion at
-// constant acceleration before and after the impact, which is exact. Where the rebound is so slow that the body would
-// be back within the step, the contact holds it. A body that other contacts hold while it takes part in an impact,
-// itself or through bodies that it touches, moves by t nu + (dt - t) nu_next. t is the time of the first of these
-// impacts, and part of the motion and of its derivative.
+//      where dt_j is how long the velocities nu_j last. It rebounds by Newton's law with the restitution e, with the
+//      speeds at that time:
+//
+//        u_n >= -e (u_n + a_n (t - dt / 2)) + a_n (dt / 2 - t) of the u_n before,
+//
+//      but not less than 0, nor more than twice the first term without a_n. With an impact are solved: those at the same
+//      time, all contacts between the same two bodies, or of a body and the same plane, that would close until the end
+//      of the step, and contacts without restitution that touch. All these approach. So an impact without friction
+//      creates no energy.
+//   3. The contacts that impacts have brought to close slower than the threshold, without rebound.
+//
+// The bodies move by sum dt_j nu_j: the motion at constant acceleration between the impacts. Where a rebound is so slow
+// that bodies would meet again within the step, the contact holds them. gamma is the sum of all problems. The times are
+// part of the motion and of its derivative.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
 //        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
