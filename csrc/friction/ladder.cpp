@@ -28,9 +28,17 @@ constexpr int kRandomStarts = 200, kRandomSlow = 12;
 // than the second an LCP of 10 unknowns for each contact takes too long.
 constexpr int kFewContacts = 12, kPyramidContacts = 40;
 // How often the directions of a pyramid turn, and how often this is tried, each time from others, with few and with
-// many contacts. Larger coefficients of friction than the limits make numbers of the LCP too different.
-constexpr int kTurns = 6, kPasses = 8, kPassesWithMany = 2;
+// many contacts; kPassesFirst comes before the active set method. Larger coefficients of friction than the limits make
+// numbers of the LCP too different.
+constexpr int kTurns = 6, kPasses = 8, kPassesWithMany = 2, kPassesFirst = 1;
 constexpr double kLimits[] = {1e4, 1e3, 1e5, 1e2}, kNextLimit = 1e8;
+// The active set method is tried where a coefficient of friction exceeds kLargeFriction. It starts from problems whose
+// coefficients are at most one of kFirstLimits. This limit then rises by the factor kLift.
+constexpr double kLargeFriction = 1e3, kFirstLimits[] = {1e5, 1e4, 1e3}, kLift = 10;
+// All sets of states are enumerated for up to this many contacts, since 4 contacts take some 2 ms and each further one
+// takes more than three times as long. If all coefficients exceed the largest of kFirstLimits, the search ends there:
+// no later method solved any of the landing boxes of the test that the enumeration had missed.
+constexpr int kEnumerated = 4;
 constexpr NewtonSettings kAfterPyramid = {false, 1e-9, 12};
 // The logarithm of a random normal impulse is normally distributed: around 1, and for every second start with this mean
 // and deviation.
@@ -155,6 +163,57 @@ void Ladder::pyramids(int passes) {
   if (best < kInfinity) h_ = best_;
 }
 
+// Limits the coefficients of friction and lets the first methods solve this problem, or come near its solution. The
+// active set method takes the states of the contacts from there to the friction of the given problem: in one step, and
+// if this fails, in steps of kLift.
+template <class Accepted>
+bool Ladder::lift(const Accepted& accepted) {
+  if (!active_set_) active_set_.emplace(contacts_);
+  const Impulses given = impulses_;
+  const double largest = *std::max_element(given.mu, given.mu + contacts_);
+  const auto limit = [&](double most, std::vector<double>& mu) {
+    for (int k = 0; k < contacts_; ++k) mu[k] = std::min(given.mu[k], most);
+  };
+  const auto limited = [&](double most) {
+    if (most >= largest) return given;
+    limit(most, limited_mu_);
+    Impulses problem = given;
+    problem.mu = problem.given_mu = limited_mu_.data();
+    return problem;
+  };
+  const auto move_to = [&](double most) {
+    const double reached =
+        active_set_->solve(limited(most), start_mu_.data(), goal_, h_.data(), steps_, limits_.max_iterations);
+    limit(most, start_mu_);
+    return reached <= tolerance_;
+  };
+  for (const double first : kFirstLimits) {
+    if (largest <= first) continue;
+    impulses_ = limited(first);
+    double here = kInfinity;
+    for (const Attempt& one : kAttempts) {
+      if (here <= tolerance_) break;
+      attempt(one);
+      here = residual(h_);
+    }
+    if (here > tolerance_) proximal(kFast);
+    here = residual(h_);
+    impulses_ = given;
+    limit(first, start_mu_);
+    if (here > tolerance_) move_to(first);
+    center_ = h_;
+    if (move_to(largest) && accepted()) return true;
+    h_ = center_;
+    limit(first, start_mu_);
+    for (double most = first; most < largest;) {
+      most = std::min(kLift * most, largest);
+      if (!move_to(most)) break;
+      if (most == largest && accepted()) return true;
+    }
+  }
+  return false;
+}
+
 // Whether it is proved that no velocities keep all contacts from penetrating: then even the problem without friction
 // has no solution. The proof is that of Farkas: normal impulses y >= 0 that move no body, J_n' y = 0, and for which
 // y' (J_n v + b_n) = y' b_n < 0 whatever v is. Where they exist, the steps of the proximal point method for the problem
@@ -215,10 +274,26 @@ Status Ladder::search(const Accepted& accepted) {
   proximal(kFast);
   if (ends("proximal point")) return status;
   if (infeasible()) return Status::kInfeasible;
+  const auto [least_mu, largest_mu] = std::minmax_element(impulses_.mu, impulses_.mu + contacts_);
+  const bool is_large = *largest_mu > kLargeFriction;
   goal_ = std::min(goal_, kHardGoal);
   if (!has_many) {
-    pyramids(kPasses);
+    pyramids(is_large ? kPassesFirst : kPasses);
     if (ends("pyramid")) return status;
+  }
+  if (is_large) {
+    goal_ = kGoal * tolerance_;
+    lift(accepted);
+    if (ends("active set")) return status;
+    if (contacts_ <= kEnumerated) {
+      active_set_->enumerate(impulses_, goal_, h_.data(), steps_, limits_.max_iterations);
+      if (ends("enumeration") || *least_mu > kFirstLimits[0]) return status;
+    }
+    goal_ = std::min(goal_, kHardGoal);
+  }
+  if (!has_many) {
+    if (is_large) pyramids(kPasses);
+    if (is_large && ends("pyramid")) return status;
     interior(kInterior);
     if (ends("interior point")) return status;
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "friction/active_set.h"
 #include "friction/attempt.h"
 #include "friction/gauss_seidel.h"
 #include "friction/impulse_problem.h"
@@ -52,6 +53,8 @@ class Ladder {
   void proximal(const ProximalSettings& settings);
   void interior(const InteriorSettings& settings);
   void pyramids(int passes);
+  template <class Accepted>
+  bool lift(const Accepted& accepted);  // whether its point is accepted
 
   double residual(const std::vector<double>& h);
   bool infeasible();
@@ -64,8 +67,10 @@ class Ladder {
   Impulses impulses_ = {};
   Newton newton_;
   GaussSeidel gauss_seidel_;
-  std::optional<Pyramid> pyramid_;  // made when it is first needed, and so the interior point method
+  // Made when they are first needed.
+  std::optional<Pyramid> pyramid_;
   std::optional<InteriorPoint> interior_;
+  std::optional<ActiveSet> active_set_;
   bool interior_is_set_ = false;
   Problem given_ = {};
   std::vector<double> start_, h_, center_, best_, u_;  // [3 c]

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "friction/active_set.h"
 #include "friction/interior_point.h"
 #include "friction/ladder.h"
 #include "friction/smooth_path.h"
@@ -22,6 +23,7 @@ TEST(FrictionAllocationTest, NothingIsAllocatedInTheLoops) {
     ImpulseProblem problem(bodies.n(), bodies.contacts());
     SmoothPath path(static_cast<int>(bodies.contacts()));
     InteriorPoint interior(bodies.n(), static_cast<int>(bodies.contacts()));
+    ActiveSet active_set(static_cast<int>(bodies.contacts()));
     long before = testing::allocations();
     EXPECT_EQ(ladder.solve(bodies.problem(), nullptr, v.data(), gamma.data(), u.data()), Status::kSolved);
     allocating += testing::allocations() > before ? 1 : 0;
@@ -30,6 +32,9 @@ TEST(FrictionAllocationTest, NothingIsAllocatedInTheLoops) {
     interior.set(bodies.problem(), problem.impulses());
     std::int64_t steps = 0;
     interior.solve({Path::kCone, 1}, 1e-11, gamma.data(), steps, 1000);
+    steps = 0;
+    active_set.solve(problem.impulses(), bodies.mu.data(), 1e-11, gamma.data(), steps, 100);
+    active_set.enumerate(problem.impulses(), 1e-11, gamma.data(), steps, 100);
     path.point(problem.impulses(), 0.1, gamma.data(), u.data());
     EXPECT_EQ(testing::allocations() - before, 0) << k;
   }
