@@ -57,8 +57,9 @@ VectorXd solve(const RigidContacts& bodies, double tolerance, Count& count) {
 }
 
 void print(const std::string& name, const Count& count) {
-  constexpr const char* kMethods[] = {"no contact", "one sweep",      "Newton",    "Newton again", "proximal point",
-                                      "pyramid",    "interior point", "more runs", "random starts"};
+  constexpr const char* kMethods[] = {"no contact",     "one sweep", "Newton",       "Newton again",
+                                      "proximal point", "pyramid",   "active set",   "enumeration",
+                                      "interior point", "more runs", "random starts"};
   std::string methods;
   for (const char* const method : kMethods) {
     const auto found = count.methods.find(method);
