@@ -11,8 +11,7 @@
 #include "friction/ladder.h"
 #include "support/rigid_contacts.h"
 
-namespace lcp::friction {
-namespace {
+namespace lcp::friction::active_set_test {
 
 using Eigen::Vector3d;
 using testing::RigidContacts;
@@ -159,5 +158,4 @@ TEST(FrictionActiveSetTest, StopsWhereItsStepsRunOut) {
   }
 }
 
-}  // namespace
-}  // namespace lcp::friction
+}  // namespace lcp::friction::active_set_test

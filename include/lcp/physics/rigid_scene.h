@@ -21,10 +21,10 @@
 //
 //        u_n >= -e (u_n + a_n (t - dt / 2)) + a_n (dt / 2 - t) of the u_n before,
 //
-//      but not less than 0, nor more than twice the first term without a_n. With an impact are solved: those at the same
-//      time, all contacts between the same two bodies, or of a body and the same plane, that would close until the end
-//      of the step, and contacts without restitution that touch. All these approach. So an impact without friction
-//      creates no energy.
+//      but not less than 0, nor more than twice the first term without a_n. With an impact are solved: those at the
+//      same time, all contacts between the same two bodies, or of a body and the same plane, that would close until the
+//      end of the step, and contacts without restitution that touch. None of these moves apart. So an impact without
+//      friction creates no energy.
 //   3. The contacts that impacts have brought to close slower than the threshold, without rebound.
 //
 // The bodies move by sum dt_j nu_j: the motion at constant acceleration between the impacts. Where a rebound is so slow
