@@ -38,7 +38,7 @@ def walk(arguments, tolerance=1e-9):
 
 def walk_back(arguments, wanted=2**TENSORS - 1, gradients=None):
     *path, iterations = walk(arguments)
-    return lcp._rigid_walk_adjoint(*arguments[:TENSORS], *path, *(gradients or path[:5]), *arguments[TENSORS:], "active",
+    return lcp._rigid_walk_adjoint(*arguments[:TENSORS], *path, *(gradients or path[:5]), *arguments[TENSORS:], 1e-9, "active",
                                    wanted)
 
 
@@ -47,7 +47,7 @@ def calls():
         arguments = cube(2, formulation=formulation)
         *path, iterations = walk(arguments)
         yield "_rigid_walk", [*arguments, BALLS * UNKNOWNS[formulation], 1e-9], {}
-        yield "_rigid_walk_adjoint", [*arguments[:TENSORS], *path, *path[:5], *arguments[TENSORS:], "midpoint",
+        yield "_rigid_walk_adjoint", [*arguments[:TENSORS], *path, *path[:5], *arguments[TENSORS:], 1e-9, "midpoint",
                                       2**TENSORS - 1], {}
 
 
@@ -171,9 +171,9 @@ def test_mistakes_are_named():
     assert law_error(number=8) == "num_unknowns must be 0 or 56; got 8"
     path[5:7] = path[5][..., :0], path[6][..., :0]
     with pytest.raises(RuntimeError, match=r"unknowns must be \[..., T, 56\]; got \[..., T, 0\]"):
-        lcp._rigid_walk_adjoint(*arguments[:TENSORS], *path, *path[:5], *arguments[TENSORS:], "active", 1)
+        lcp._rigid_walk_adjoint(*arguments[:TENSORS], *path, *path[:5], *arguments[TENSORS:], 1e-9, "active", 1)
     with pytest.raises(RuntimeError, match="ties must be"):
-        lcp._rigid_walk_adjoint(*arguments[:TENSORS], *path, *path[:5], *arguments[TENSORS:], "both", 1)
+        lcp._rigid_walk_adjoint(*arguments[:TENSORS], *path, *path[:5], *arguments[TENSORS:], 1e-9, "both", 1)
 
 
 def simulate(arguments, formulation="exact_cone", substeps=1):
