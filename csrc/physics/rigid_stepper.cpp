@@ -265,8 +265,8 @@ StepContacts RigidStepper::find(const RigidState& state, const Tensor& v_free) c
     contacts.bad = is_bad(state, v_free, contacts);
     return contacts;
   }
-  contacts.b =
-      along_normals(closing_of(found.gap, found.gap, at::full({}, dt_, found.gap.options()), at::zeros({}, at::kBool)));
+  contacts.b = along_normals(closing_of(found.gap, found.gap, at::full({}, dt_, found.gap.options()),
+                                        at::zeros({}, found.gap.options()), at::zeros({}, at::kBool)));
   contacts.bad = is_bad(state, v_free, contacts);
   const c10::NoGradGuard no_grad;
   const Tensor speed = -matvec(normal_rows(found.J), v_free);
@@ -282,12 +282,13 @@ Tensor RigidStepper::threshold() const {
 }
 
 // b of contacts that take no part in an impact. left: what is left of the gap. remaining: s, until the end of the step.
-// has_met: bool, which contacts have had an impact in the step.
-Tensor RigidStepper::closing_of(const Tensor& gap, const Tensor& left, const Tensor& remaining,
+// speed: with which they close. has_met: bool, which have had an impact in the step.
+Tensor RigidStepper::closing_of(const Tensor& gap, const Tensor& left, const Tensor& remaining, const Tensor& speed,
                                 const Tensor& has_met) const {
-  const Tensor arrival = left / at::where(remaining > kSameTime * dt_, remaining, kSameTime * dt_);
-  return at::where((left > 0) | ((gap > 0) & ~has_met), arrival,
-                   at::where(gap > 0, 0, options_.stabilization / dt_ * gap));
+  const double least = kSameTime * dt_;
+  const Tensor is_open = left > at::where(has_met, least * speed.abs(), 0);
+  return at::where(is_open | ((gap > 0) & ~has_met), left / at::where(remaining > least, remaining, least),
+                   at::where(has_met, 0, options_.stabilization / dt_ * gap));
 }
 
 RigidStepper::Chosen RigidStepper::choose(const StepContacts& contacts, const Tensor& b,
@@ -419,14 +420,15 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
                  is_regular = is_open & (square > 0);
     const Tensor root = at::where(is_regular, first, 1) + at::where(is_regular, square, 1).sqrt();
     Tensor time = at::where(is_regular, 2 * whole / root, at::where(is_open, dt_, elapsed));
-    time = at::where(time < elapsed, elapsed, at::where(time > dt_, dt_, time));
+    time = at::where(time < elapsed + kSameTime * dt_, elapsed, at::where(time > dt_, dt_, time));
     const Tensor times = at::where(are, time, infinity).detach();
     const Tensor is_first = are & (times <= times.amin(-1, true) + kSameTime * dt_);
     const Tensor collides = (is_first.unsqueeze(-1) & geometry_.collisions()).any(-2);
     const Tensor closes = (speed > 0) & (speed * reach > left);
     // A contact that touches and does not rebound takes part, too.
-    const Tensor touches = closing(contacts, along_normals(closing_of(gap, left, remaining, has_met)), v, -kSlack) &
-                           ~are & (restitution_ == 0) & is_first.any(-1, true);
+    const Tensor touches =
+        closing(contacts, along_normals(closing_of(gap, left, remaining, speed, has_met)), v, -kSlack) & ~are &
+        (restitution_ == 0) & is_first.any(-1, true);
     const Tensor is_chosen = (collides & (are | closes)) | touches;
     // Several first impacts at the same time have the mean of their derivatives.
     const Tensor firsts = is_first.sum(-1, true),
@@ -438,7 +440,7 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
     const Tensor opening = positive_part(rebound + at::minimum(after, rebound)), least_opening = growth * share / 2;
     const Tensor is_held = are & (opening < least_opening);
     const Tensor held = at::where(is_held, growth - 2 * opening / at::where(is_held, share, 1), 0);
-    const Tensor closing_b = closing_of(gap, gap + matvec(rows, motion), dt_ - elapsed, has_met);
+    const Tensor closing_b = closing_of(gap, gap + matvec(rows, motion), dt_ - elapsed, speed, has_met);
     const Tensor b =
         along_normals(at::where(are, at::where(gap > 0, -opening, at::minimum(-opening, closing_b)), closing_b));
     has_met = has_met | (is_chosen & are);
@@ -452,9 +454,9 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
     const Tensor now_of_body = now.unsqueeze(-1);
     held_motion = at::where(of_body > 0, now_of_body * (dt_ - now_of_body) / (2 * dt_) * mean, held_motion);
   }
-  const Tensor b = along_normals(closing_of(gap, gap + matvec(rows, motion), dt_ - elapsed, has_met));
-  const Tensor may_choose = contacts.waits.any(-1, true) & at::ones_like(contacts.waits);
   const Tensor v = velocity();
+  const Tensor b = along_normals(closing_of(gap, gap + matvec(rows, motion), dt_ - elapsed, matvec(rows, v), has_met));
+  const Tensor may_choose = contacts.waits.any(-1, true) & at::ones_like(contacts.waits);
   hold(contacts, v, b, may_choose, options_.kappa > 0 ? may_choose : may_choose & closing(contacts, b, v, kSlack),
        outcome);
   motion = motion + (dt_ - elapsed) * velocity();

@@ -77,7 +77,7 @@ class RigidStepper {
   void collide(const StepContacts& contacts, StepOutcome& outcome) const;
   at::Tensor threshold() const;
   at::Tensor closing_of(const at::Tensor& gap, const at::Tensor& left, const at::Tensor& remaining,
-                        const at::Tensor& has_met) const;
+                        const at::Tensor& speed, const at::Tensor& has_met) const;
   StepCertificate certify(const StepContacts& contacts, const StepProblem& problem, const at::Tensor& touched) const;
 
   RigidOptions options_;

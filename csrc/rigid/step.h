@@ -143,10 +143,12 @@ constexpr double kSameTime = 1e-9;
 template <class T>
 T closing_of(const Approach<T>& at, const Scene& scene) {
   const T left = at.gap + at.moved, remaining = scene.dt - at.elapsed, least = kSameTime * scene.dt;
-  if (value_of(left) > 0 || (value_of(at.gap) > 0 && !at.has_met)) {
+  // Round-off does not decide whether a contact that has met is open.
+  const double speed = at.has_met ? std::abs(value_of(at.speed)) : 0;
+  if (value_of(left) > speed * value_of(least) || (value_of(at.gap) > 0 && !at.has_met)) {
     return left / (value_of(remaining) > value_of(least) ? remaining : least);
   }
-  return value_of(at.gap) > 0 ? T(0) : scene.stabilization / scene.dt * at.gap;
+  return at.has_met ? T(0) : scene.stabilization / scene.dt * at.gap;
 }
 
 /// Whether the contact closes until the end of the step, faster than the threshold.
@@ -165,7 +167,8 @@ T time_of(const Approach<T>& at, double dt) {
   const T square = first * first + (2 / dt) * at.growth * whole;  // > 0 but for round-off
   if (!(value_of(square) > 0)) return dt;
   const T time = 2 * whole / (first + sqrt(square));
-  return value_of(time) < value_of(at.elapsed) ? at.elapsed : value_of(time) > dt ? T(dt) : time;
+  if (value_of(time) < value_of(at.elapsed) + kSameTime * dt) return at.elapsed;
+  return value_of(time) > dt ? T(dt) : time;
 }
 
 /// How a contact rebounds.
