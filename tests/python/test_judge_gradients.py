@@ -32,7 +32,8 @@ def test_layers_are_judged(learn, tmp_path):
         return gradients["gradient"][rows]
 
     error = np.abs(of("exact cone") - of("differences, narrow"))
-    assert np.median(error) < 1e-6 and np.abs(of("exact cone")).max() > 0.01
+    # Differences divide the error of the solver, 1e-9, by their width.
+    assert np.median(error) < 1e-5 and np.abs(of("exact cone")).max() > 0.01
 
 
 def test_answers_do_not_depend_on_threads(learn, tmp_path):
