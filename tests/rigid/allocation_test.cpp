@@ -104,7 +104,8 @@ class Walk {
     return std::all_of(status_.begin(), status_.end(), [](std::int8_t status) { return status == 0; });
   }
   bool touches_always() const {
-    return std::all_of(chosen_.get(), chosen_.get() + pairs_ * kSteps, [](std::int8_t chosen) { return chosen != kNotChosen; });
+    return std::all_of(chosen_.get(), chosen_.get() + pairs_ * kSteps,
+                       [](std::int8_t chosen) { return chosen != kNotChosen; });
   }
 
  private:
