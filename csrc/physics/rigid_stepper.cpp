@@ -287,8 +287,8 @@ Tensor RigidStepper::closing_of(const Tensor& gap, const Tensor& left, const Ten
                                 const Tensor& has_met) const {
   const double least = kSameTime * dt_;
   const Tensor is_open = left > at::where(has_met, least * speed.abs(), 0);
-  return at::where(is_open | ((gap > 0) & ~has_met), left / at::where(remaining > least, remaining, least),
-                   at::where(has_met, 0, options_.stabilization / dt_ * gap));
+  return at::where(is_open, left / at::where(remaining > least, remaining, least),
+                   at::where(has_met | (gap > 0), 0, options_.stabilization / dt_ * gap));
 }
 
 RigidStepper::Chosen RigidStepper::choose(const StepContacts& contacts, const Tensor& b,
@@ -385,7 +385,8 @@ void RigidStepper::add(StepProblem problem, const Chosen& chosen, const StepOutc
   outcome.problems.push_back(std::move(problem));
 }
 
-// Solves the impacts one after another, and then what they have brought to close; csrc/rigid/step.h has the formulas.
+// Solves the impacts one after another, and after each what it has brought to close slowly; csrc/rigid/step.h has the
+// formulas.
 void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) const {
   // Where a problem was not solved, finite numbers keep NaN out of the gradients of what elements share.
   const auto velocity = [&] { return at::where((outcome.status == 0).unsqueeze(-1), outcome.v, 0); };
@@ -407,13 +408,25 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
   const Tensor along = rows.unflatten(-1, {-1, 6}).narrow(-1, 0, 3) * (inverse / inverse.sum(-1, true)).unsqueeze(-1);
   Tensor held_motion = at::zeros_like(contacts.before.unflatten(-1, {-1, 6}).narrow(-1, 0, 3));
   Tensor has_met = at::zeros_like(contacts.waits);
+  Tensor changed;  // [..., 1], bool, whether velocities have changed
   const std::int64_t most = kMostImpacts + kMostOfPair * geometry_.contacts();
-  for (std::int64_t count = 0; count < most; ++count) {
-    const Tensor v = velocity(), speed = -matvec(rows, v), left = gap + matvec(rows, motion), remaining = dt_ - elapsed,
-                 reach = remaining + kSameTime * dt_;
-    const Impacts impacts = impacts_of(speed, left / reach, least);
+  for (std::int64_t count = 0;; ++count) {
+    const Tensor left = gap + matvec(rows, motion), remaining = dt_ - elapsed, reach = remaining + kSameTime * dt_;
+    const auto impacts_now = [&] { return impacts_of(-matvec(rows, velocity()), left / reach, least); };
+    const Tensor are_next = count < most ? impacts_now().are : at::zeros_like(contacts.waits);
+    if (!changed.defined()) changed = (contacts.waits & ~are_next).any(-1, true);
+    if (changed.any().item<bool>()) {
+      const Tensor v = velocity(), may_choose = changed & ~are_next,
+                   b = along_normals(closing_of(gap, left, remaining, matvec(rows, v), has_met));
+      hold(contacts, v, b, may_choose, options_.kappa > 0 ? may_choose : may_choose & closing(contacts, b, v, kSlack),
+           outcome);
+    }
+    if (count == most) break;
+    const Tensor v = velocity(), speed = -matvec(rows, v);
+    const Impacts impacts = impacts_now();
     const Tensor& are = impacts.are;
     if (!are.any().item<bool>()) break;
+    changed = are.any(-1, true);
     const Tensor whole = left + speed * elapsed, first = speed - growth / 2;
     const Tensor square = first.square() + 2 / dt_ * growth * whole;
     const Tensor is_open = are & (left + growth * elapsed * remaining / (2 * dt_) > 0),
@@ -454,11 +467,6 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
     const Tensor now_of_body = now.unsqueeze(-1);
     held_motion = at::where(of_body > 0, now_of_body * (dt_ - now_of_body) / (2 * dt_) * mean, held_motion);
   }
-  const Tensor v = velocity();
-  const Tensor b = along_normals(closing_of(gap, gap + matvec(rows, motion), dt_ - elapsed, matvec(rows, v), has_met));
-  const Tensor may_choose = contacts.waits.any(-1, true) & at::ones_like(contacts.waits);
-  hold(contacts, v, b, may_choose, options_.kappa > 0 ? may_choose : may_choose & closing(contacts, b, v, kSlack),
-       outcome);
   motion = motion + (dt_ - elapsed) * velocity();
   const Tensor held = at::cat({held_motion, at::zeros_like(held_motion)}, -1).flatten(-2);
   outcome.motion = motion + held;

@@ -14,7 +14,7 @@ struct StepProblem {
   enum class Kind {
     kStart,    ///< of the contacts that are no impacts
     kImpacts,  ///< of those at one time
-    kEnd       ///< of the contacts that impacts have brought to close
+    kSlow      ///< of the contacts that an impact has brought to close, slower than the threshold
   };
   enum class Role : std::uint8_t {
     kHolds,    ///< closes its gap no further than until the end of the step

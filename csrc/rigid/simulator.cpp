@@ -228,7 +228,7 @@ Status Simulator::solve(const Numbers& read, const Kept& kept, std::int64_t& ite
 // Solves the contacts that are chosen, and chooses more, until none closes that need not wait.
 Status Simulator::hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations) {
   if (chosen_.empty()) return Status::kSolved;
-  for (int body = 0; body < scene_.bodies; ++body) put(after_[body], from_.data() + 6 * body);
+  begin_problem();
   for (;;) {
     const Status status = solve_chosen(read, kept, iterations);
     const bool is_complete = std::all_of(meetings_.begin(), meetings_.end(),
@@ -249,7 +249,7 @@ Status Simulator::hold(const Numbers& read, Kind kind, const Kept& kept, std::in
   }
 }
 
-// Solves the impacts one after another, and then what they have brought to close.
+// Solves the impacts one after another, and after each what it has brought to close slowly.
 Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
   double least = threshold_;  // the speed from which a contact that closes is an impact
   for (int k = 0; k < scene_.contacts(); ++k) {
@@ -265,9 +265,11 @@ Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
   std::fill(time_.begin(), time_.end(), 0.0);
   double elapsed = 0;
   const int most = kMostImpacts + kMostOfPair * scene_.contacts();
-  for (int count = 0; count < most; ++count) {
-    const double time = next_impacts(read, elapsed, least);
-    if (chosen_.empty()) break;
+  for (int count = 0;; ++count) {
+    Status status = hold_slow(read, elapsed, count < most ? least : kInfinity, iterations);
+    if (status != Status::kSolved) return status;
+    const double time = count < most ? next_impacts(read, elapsed, least) : kInfinity;
+    if (!std::isfinite(time)) break;
     move(time - elapsed);
     elapsed = time;
     for (const int k : chosen_) {
@@ -282,8 +284,8 @@ Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
         meeting.held = rebound.held;
       }
     }
-    for (int body = 0; body < scene_.bodies; ++body) put(after_[body], from_.data() + 6 * body);
-    const Status status = solve_chosen(read, {nullptr, nullptr}, iterations);
+    begin_problem();
+    status = solve_chosen(read, {nullptr, nullptr}, iterations);
     if (status != Status::kSolved) return status;
     finish_problem(Kind::kImpacts);
     for_each_hit<double>(
@@ -297,16 +299,22 @@ Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
           held_[body] = held;
         });
   }
+  move(scene_.dt - elapsed);
+  return Status::kSolved;
+}
+
+// Solves what closes slower than `least`, after the time `elapsed` of a step with impacts.
+Status Simulator::hold_slow(const Numbers& read, double elapsed, double least, std::int64_t& iterations) {
   for (int k = 0; k < scene_.contacts(); ++k) {
     Meeting& meeting = meetings_[k];
-    meeting.b = closing_of(approach_of(k, elapsed), scene_);
+    const Approach<double> at = approach_of(k, elapsed);
+    meeting.b = closing_of(at, scene_);
+    meeting.waits = is_impact(at, least, scene_);
     meeting.chosen = false;
     meeting.role = Role::kHolds;
   }
   choose(read, after_.data(), kSlack);
-  const Status status = hold(read, Kind::kEnd, {nullptr, nullptr}, iterations);
-  if (status == Status::kSolved) move(scene_.dt - elapsed);
-  return status;
+  return hold(read, Kind::kSlow, {nullptr, nullptr}, iterations);
 }
 
 // A pair after the time `elapsed` of a step with impacts.
@@ -321,7 +329,7 @@ Approach<double> Simulator::approach_of(int k, double elapsed) const {
 }
 
 // Chooses the impacts that come next, what else closes between the same things, and what touches without rebounding.
-// Returns their time.
+// Returns their time, infinite where there are none.
 double Simulator::next_impacts(const Numbers& read, double elapsed, double least) {
   double first = kInfinity;
   for (int k = 0; k < scene_.contacts(); ++k) {
@@ -353,6 +361,11 @@ double Simulator::next_impacts(const Numbers& read, double elapsed, double least
 // Moves the bodies on, in a step with impacts.
 void Simulator::move(double time) {
   for (int body = 0; body < scene_.bodies; ++body) motion_[body] = motion_[body] + time * after_[body];
+}
+
+// Makes the velocities of now those that the next problem begins with.
+void Simulator::begin_problem() {
+  for (int body = 0; body < scene_.bodies; ++body) put(after_[body], from_.data() + 6 * body);
 }
 
 Status Simulator::solve_chosen(const Numbers& read, const Kept& kept, std::int64_t& iterations) {

@@ -81,6 +81,8 @@ class Simulator {
   Status solve(const Numbers& read, const Kept& kept, std::int64_t& iterations);
   Status hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations);
   Status collide(const Numbers& read, std::int64_t& iterations);
+  Status hold_slow(const Numbers& read, double elapsed, double least, std::int64_t& iterations);
+  void begin_problem();
   Status solve_chosen(const Numbers& read, const Kept& kept, std::int64_t& iterations);
   void finish_problem(Kind kind);
   Approach<double> approach_of(int k, double elapsed) const;

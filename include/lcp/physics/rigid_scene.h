@@ -25,7 +25,8 @@
 //      same time, all contacts between the same two bodies, or of a body and the same plane, that would close until the
 //      end of the step, and contacts without restitution that touch. None of these moves apart. So an impact without
 //      friction creates no energy.
-//   3. The contacts that impacts have brought to close slower than the threshold, without rebound.
+//   3. After the impacts of each time, the contacts that they have brought to close slower than the threshold, without
+//      rebound.
 //
 // The bodies move by sum dt_j nu_j: the motion at constant acceleration between the impacts. Where a rebound is so slow
 // that bodies would meet again within the step, the contact holds them. gamma is the sum of all problems. The times are
