@@ -145,7 +145,8 @@ T closing_of(const Approach<T>& at, const Scene& scene) {
   const T left = at.gap + at.moved, remaining = scene.dt - at.elapsed, least = kSameTime * scene.dt;
   // Round-off does not decide whether a contact that has met is open.
   const double speed = at.has_met ? std::abs(value_of(at.speed)) : 0;
-  if (value_of(left) > speed * value_of(least)) return left / (value_of(remaining) > value_of(least) ? remaining : least);
+  if (value_of(left) > speed * value_of(least))
+    return left / (value_of(remaining) > value_of(least) ? remaining : least);
   return at.has_met || value_of(at.gap) > 0 ? T(0) : scene.stabilization / scene.dt * at.gap;
 }
 

@@ -21,9 +21,9 @@ struct StepLoss {
 
   /// lcp::learning::bilevel_loss of the LCP of each step, that of the four lowest corners. Its constraints hold
   /// exactly, which takes a third of the unknowns less than soft ones with a weight above all impulses, and has the
-  /// same value. Friction makes the inner problem non-convex. All contacts of a step are one problem, so that impacts at
-  /// several times of a step, one after another in a rollout, are not explained exactly. The mean over the steps of each window, [b], NaN where
-  /// not solved.
+  /// same value. Friction makes the inner problem non-convex. All contacts of a step are one problem, so that impacts
+  /// at several times of a step, one after another in a rollout, are not explained exactly. The mean over the steps of
+  /// each window, [b], NaN where not solved.
   ///   cubes: numbers of batches [b].
   torch::Tensor bilevel(const Cube& cubes, const Segments& windows) const;
 
