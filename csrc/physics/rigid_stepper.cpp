@@ -408,22 +408,23 @@ void RigidStepper::collide(const StepContacts& contacts, StepOutcome& outcome) c
   const Tensor along = rows.unflatten(-1, {-1, 6}).narrow(-1, 0, 3) * (inverse / inverse.sum(-1, true)).unsqueeze(-1);
   Tensor held_motion = at::zeros_like(contacts.before.unflatten(-1, {-1, 6}).narrow(-1, 0, 3));
   Tensor has_met = at::zeros_like(contacts.waits);
-  Tensor changed;  // [..., 1], bool, whether velocities have changed
+  Tensor changed;  // [..., 1], bool, whether a contact that is no impact may close since the last problem
   const std::int64_t most = kMostImpacts + kMostOfPair * geometry_.contacts();
   for (std::int64_t count = 0;; ++count) {
     const Tensor left = gap + matvec(rows, motion), remaining = dt_ - elapsed, reach = remaining + kSameTime * dt_;
-    const auto impacts_now = [&] { return impacts_of(-matvec(rows, velocity()), left / reach, least); };
-    const Tensor are_next = count < most ? impacts_now().are : at::zeros_like(contacts.waits);
-    if (!changed.defined()) changed = (contacts.waits & ~are_next).any(-1, true);
+    const auto impacts_now = [&] {
+      return impacts_of(-matvec(rows, velocity()), left / reach, count < most ? least : infinity);
+    };
+    Impacts impacts = impacts_now();
+    if (!changed.defined()) changed = (contacts.waits & ~impacts.are).any(-1, true);
     if (changed.any().item<bool>()) {
-      const Tensor v = velocity(), may_choose = changed & ~are_next,
+      const Tensor v = velocity(), may_choose = changed & ~impacts.are,
                    b = along_normals(closing_of(gap, left, remaining, matvec(rows, v), has_met));
       hold(contacts, v, b, may_choose, options_.kappa > 0 ? may_choose : may_choose & closing(contacts, b, v, kSlack),
            outcome);
+      impacts = impacts_now();
     }
-    if (count == most) break;
     const Tensor v = velocity(), speed = -matvec(rows, v);
-    const Impacts impacts = impacts_now();
     const Tensor& are = impacts.are;
     if (!are.any().item<bool>()) break;
     changed = are.any(-1, true);

@@ -266,9 +266,10 @@ Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
   double elapsed = 0;
   const int most = kMostImpacts + kMostOfPair * scene_.contacts();
   for (int count = 0;; ++count) {
-    Status status = hold_slow(read, elapsed, count < most ? least : kInfinity, iterations);
+    if (count == most) least = kInfinity;
+    Status status = hold_slow(read, elapsed, least, iterations);
     if (status != Status::kSolved) return status;
-    const double time = count < most ? next_impacts(read, elapsed, least) : kInfinity;
+    const double time = next_impacts(read, elapsed, least);
     if (!std::isfinite(time)) break;
     move(time - elapsed);
     elapsed = time;
