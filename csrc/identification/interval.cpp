@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "lcp/identification/uncertainty.h"
 
@@ -16,17 +17,13 @@ using at::Tensor;
 
 constexpr double kQuantile95 = 1.959963984540054;  // 95 % of a normal distribution are within +- this
 
-// The bias is known to first order in h, so that it counts as larger by a quarter. [Ro] has this factor for the error
-// of a grid that is refined with a known order.
-constexpr double kSafety = 1.25;
-
-// A statistic of the residuals may differ from that of noise by this many of its standard deviations, as in the
-// programs that fit tracks.
+// A statistic of the residuals may differ from that of noise by this many of its standard deviations.
 constexpr double kMostDeviations = 5;
 
 }  // namespace
 
-Tensor explains(const Tensor& residuals, const Tensor& noise, std::int64_t parameters, std::int64_t coordinates) {
+Tensor explains(const Tensor& residuals, const Tensor& noise, std::int64_t parameters, std::int64_t coordinates,
+                const std::optional<Tensor>& seen) {
   TORCH_CHECK(residuals.dim() == 2 && residuals.scalar_type() == at::kDouble, "residuals must be [b, m], float64; got ",
               residuals.sizes(), ", ", residuals.scalar_type());
   const std::int64_t b = residuals.size(0), m = residuals.size(1);
@@ -35,17 +32,24 @@ Tensor explains(const Tensor& residuals, const Tensor& noise, std::int64_t param
               "; got ", coordinates);
   TORCH_CHECK(noise.dim() == 0 || (noise.dim() == 1 && (noise.size(0) == b || noise.size(0) == 1)), "noise must be [",
               b, "] or []; got ", noise.sizes());
+  const std::int64_t count = m / coordinates;
+  TORCH_CHECK(!seen || (seen->sizes() == at::IntArrayRef{b, count} && seen->scalar_type() == at::kBool),
+              "seen must be [", b, ", ", count, "], bool; got ", seen ? seen->sizes() : at::IntArrayRef{}, ", ",
+              seen ? seen->scalar_type() : at::kBool);
   const c10::NoGradGuard no_grad;
-  const double freedom = static_cast<double>(std::max<std::int64_t>(m - parameters, 1));
-  const Tensor squares = residuals.square().sum(-1);
-  const Tensor small =
-      squares <= noise.to(at::kDouble).square() * (freedom * (1 + kMostDeviations * std::sqrt(2 / freedom)));
-  const Tensor samples = residuals.unflatten(-1, {m / coordinates, coordinates});
-  // The ratio is 2 for independent residuals, with a standard deviation of 2 / sqrt(n). It is NaN, which is not below
-  // the limit, where all residuals are 0.
-  const Tensor ratio = samples.diff(1, 1).square().sum(1) / samples.square().sum(1);
-  const double n = static_cast<double>(std::max<std::int64_t>(m / coordinates, 1));
-  return small & ~(ratio < 2 - kMostDeviations * 2 / std::sqrt(n)).any(-1) & residuals.isfinite().all(-1);
+  const Tensor counts = (seen ? *seen : at::ones({b, count}, residuals.options().dtype(at::kBool))).unsqueeze(-1);
+  const Tensor samples = residuals.unflatten(-1, {count, coordinates}).masked_fill(~counts, 0);
+  const Tensor freedom = (static_cast<double>(coordinates) * counts.sum({1, 2}) - parameters).clamp_min(1);
+  const Tensor variance = noise.to(at::kDouble).square(), squares = samples.square().sum({1, 2});
+  const Tensor small = squares <= variance * freedom * (1 + kMostDeviations * (2 / freedom).sqrt());
+  // The ratio is 2 for independent residuals, with a standard deviation of 2 / sqrt(pairs). It is NaN, which is not
+  // below the limit, where all residuals are 0 or there are no pairs.
+  const Tensor pairs = counts.slice(1, 1) & counts.slice(1, 0, -1);
+  const auto mean_of = [&](const Tensor& x) { return (x * pairs).sum(1) / pairs.sum(1); };
+  const Tensor own = samples.slice(1, 1).square() + samples.slice(1, 0, -1).square();
+  const Tensor ratio = 2 * mean_of(samples.diff(1, 1).square()) / mean_of(own);
+  const Tensor correlated = (ratio < 2 - kMostDeviations * 2 / pairs.sum(1).to(at::kDouble).sqrt()).any(-1);
+  return small & (~correlated | (squares <= variance)) & samples.isfinite().all(-1).all(-1);
 }
 
 Interval interval(const LeastSquares& coarse, const LeastSquares& fine, const Tensor& noise,
@@ -64,7 +68,7 @@ Interval interval(const LeastSquares& coarse, const LeastSquares& fine, const Te
   result.bias = share * (coarse.theta - fine.theta);
   result.explained = explains(fine.residuals - share * (coarse.residuals - fine.residuals), noise, fine.theta.size(-1),
                               options.coordinates);
-  const Tensor reach = (kQuantile95 * result.std + kSafety * result.bias.abs())
+  const Tensor reach = (kQuantile95 * result.std + kBiasSafety * result.bias.abs())
                            .masked_fill(~result.explained.unsqueeze(-1), std::numeric_limits<double>::quiet_NaN());
   result.low = result.theta - reach;
   result.high = result.theta + reach;

@@ -127,9 +127,11 @@ LCP_LIBRARY_FRAGMENT(library) {
                         "_uncertainty(Tensor jacobian, Tensor noise) -> (Tensor covariance, Tensor std, Tensor rank, "
                         "Tensor null_space)",
                         TORCH_FN(uncertainty_of));
-  ops::define_composite(library,
-                        "_explains(Tensor residuals, Tensor noise, int parameters, *, int coordinates=1) -> Tensor",
-                        TORCH_FN(explains));
+  ops::define_composite(
+      library,
+      "_explains(Tensor residuals, Tensor noise, int parameters, *, int coordinates=1, Tensor? seen=None) "
+      "-> Tensor",
+      TORCH_FN(explains));
   ops::define_composite(library,
                         "_interval(Tensor coarse_theta, Tensor coarse_residuals, Tensor fine_theta, Tensor "
                         "fine_residuals, Tensor fine_jacobian, Tensor noise, *, int coordinates=1, float order=1.0) -> "

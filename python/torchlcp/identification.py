@@ -387,14 +387,22 @@ def uncertainty(jacobian: TensorLike, noise: TensorLike) -> Uncertainty:
     return Uncertainty(*call("_uncertainty", jacobian, noise))
 
 
-def explains(residuals: TensorLike, noise: TensorLike, parameters: int, *, coordinates: int = 1) -> Tensor:
-    """Whether residuals are what noise leaves of a fit, [b], bool; False where a residual is not finite.
+def explains(
+    residuals: TensorLike,
+    noise: TensorLike,
+    parameters: int,
+    *,
+    coordinates: int = 1,
+    seen: TensorLike | None = None,
+) -> Tensor:
+    """Whether residuals are what noise leaves of a fit, [b], bool; False where a residual that counts is not finite.
 
     True unless one of these holds, each by five standard deviations, which happens to one in a million fits of a true
     model with normal noise: the sum of their squares, over that of the noise, is above m minus the number of parameters;
-    or the residuals of a coordinate are correlated in time, since the mean square of their differences is below twice
-    their own. Noise that was estimated from the residuals makes the first true always, so that only the second checks
-    the model.
+    or the residuals of a coordinate are correlated in time, since between successive samples the mean square of their
+    differences is below twice their own. Residuals whose sum of squares is at most noise^2 may be correlated, as those of
+    data without noise are by round-off: the error of an estimate that they show is below its standard deviation. Noise
+    that was estimated from the residuals makes the first true always, so that only the second checks the model.
 
         von Neumann: Distribution of the ratio of the mean square successive difference to the variance, Annals of
         Mathematical Statistics 12, 1941.
@@ -404,11 +412,12 @@ def explains(residuals: TensorLike, noise: TensorLike, parameters: int, *, coord
         noise: [b] or [], > 0, the standard deviation of each residual.
         parameters: the number that were fitted.
         coordinates: 1 or more; with 1, all residuals are one series.
+        seen: [b, samples], bool: False for the samples that do not count. None: all count.
 
     Raises:
         RuntimeError: a shape, dtype or number does not fit.
     """
-    found: Tensor = call("_explains", residuals, noise, parameters, coordinates=coordinates)
+    found: Tensor = call("_explains", residuals, noise, parameters, coordinates=coordinates, seen=seen)
     return found
 
 

@@ -14,6 +14,7 @@
 #include "friction/derivative.h"
 #include "friction/ladder.h"
 #include "support/effort.h"
+#include "support/reordering.h"
 #include "support/rigid_contacts.h"
 
 namespace lcp::friction::invariance {
@@ -152,17 +153,8 @@ TEST_P(InvarianceTest, TheOrderOfContactsAndBodiesDoesNotMatter) {
       other.bodies.J.middleCols<6>(6 * i) = moved.J.middleCols<6>(from);
       other.bodies.A.diagonal().segment<6>(6 * i) = bodies.A.diagonal().segment<6>(from);  // A is diagonal
     }
-    const auto put_back = [](const std::vector<Eigen::Index>& order, Eigen::Index each) {
-      return [order, each](const VectorXd& x) {
-        VectorXd mine(x.size());
-        for (std::size_t i = 0; i < order.size(); ++i) {
-          mine.segment(each * order[i], each) = x.segment(each * static_cast<Eigen::Index>(i), each);
-        }
-        return mine;
-      };
-    };
-    other.v = put_back(parts, 6);
-    other.gamma = put_back(contacts, 3);
+    other.v = testing::put_back(parts, 6);
+    other.gamma = testing::put_back(contacts, 3);
     return other;
   });
 }

@@ -122,6 +122,29 @@ TEST(ExplainsTest, RefusesWhatIsLargeOrCorrelatedOrNotFinite) {
   }
 }
 
+TEST(ExplainsTest, AcceptsCorrelationBelowTheNoise) {
+  // Round-off of a fit of exact data is a smooth curve.
+  const Tensor slow = (0.05 * torch::arange(400, torch::kDouble)).sin().unsqueeze(0);
+  const double size = slow.norm().item<double>();
+  EXPECT_TRUE(explains(slow * (0.99 / size), number(1), 3).item<bool>());
+  EXPECT_FALSE(explains(slow * (1.01 / size), number(1), 3).item<bool>());
+}
+
+TEST(ExplainsTest, LeavesOutWhatIsNotSeen) {
+  torch::manual_seed(6);
+  const Tensor noise = torch::randn({500, 300}, torch::kDouble);
+  // Every second sample has no successor that is seen; of pairs with gaps, only those that follow each other count.
+  const Tensor step = torch::arange(150);
+  for (const Tensor& seen : {step % 2 == 0, step % 3 != 0, step > 200}) {
+    const Tensor mask = seen.expand({500, 150}).contiguous();
+    const Tensor unknown = torch::where(mask.unsqueeze(-1), noise.view({500, 150, 2}), NAN).flatten(1);
+    EXPECT_TRUE(everywhere(explains(unknown, number(1), 3, 2, mask)));
+  }
+  const Tensor slow = (0.05 * torch::arange(300, torch::kDouble)).sin().expand({500, 300}).contiguous();
+  const Tensor pairs = (step % 3 != 0).expand({500, 150}).contiguous();
+  EXPECT_FALSE(explains(slow, number(1), 3, 2, pairs).any().item<bool>());
+}
+
 TEST(ExplainsTest, NamesMistakes) {
   const Tensor r = torch::zeros({2, 6}, torch::kDouble);
   EXPECT_THROW(explains(r[0], number(1), 1), c10::Error);
@@ -129,6 +152,8 @@ TEST(ExplainsTest, NamesMistakes) {
   EXPECT_THROW(explains(r, numbers({1, 2, 3}), 1), c10::Error);
   EXPECT_THROW(explains(r, number(1), -1), c10::Error);
   EXPECT_THROW(explains(r, number(1), 1, 4), c10::Error);
+  EXPECT_THROW(explains(r, number(1), 1, 2, torch::ones({2, 6}, torch::kBool)), c10::Error);
+  EXPECT_THROW(explains(r, number(1), 1, 2, torch::ones({2, 3})), c10::Error);
   const auto residuals = [](const Tensor& theta) { return theta - 1; };
   const LeastSquares one = least_squares(residuals, torch::zeros({1, 2}, torch::kDouble));
   const LeastSquares other = least_squares(residuals, torch::zeros({1, 3}, torch::kDouble));

@@ -107,8 +107,37 @@ def test_friction_that_a_fit_needs_is_not_told_of_data_that_it_does_not_explain(
     assert len(wrong["unexplained"]) == 1 and wrong["mu_std"] == [None] and wrong["mu_interval"] == [[None, None]]
     right = identify("identify_shooting", "--data", "tracks.csv", out="right")
     assert right["unexplained"] == [] and right["mu_std"][0] > 0
-    assert right["time_step_bias"] == "not estimated, and not in the intervals, for steps of 0.05 s"
-    assert stuck["time_step_bias"] == "none: the tracks were simulated with the same steps"
+    low, high = right["mu_interval"][0]
+    reach = 1.25 * abs(right["mu_bias"][0])
+    assert reach > right["mu_std"][0] and low + reach < right["mu"][0] < high - reach
+
+
+def exact_tracks(count, noise, dt, steps=100):
+    """Particles of 1 kg that fall, land without a rebound, and slide under 5 N, by closed formulas: CSV and mu."""
+    random, gravity = np.random.default_rng(3), 9.81
+    lines, mus = ["track,time,x,y"], random.uniform(0.05, 0.4, count)
+    for track, (mu, height) in enumerate(zip(mus, random.uniform(0.5, 4, count))):
+        t, landing = dt * np.arange(steps + 1), np.sqrt(2 * height / gravity)
+        since = np.maximum(t - landing, 0)
+        speed = (5 - mu * gravity) * landing  # the impulse mu gravity landing stops it from 5 landing
+        x = 2.5 * np.minimum(t, landing) ** 2 + speed * since + (5 - mu * gravity) * since**2 / 2
+        y = np.maximum(height - gravity * t**2 / 2, 0)
+        for row in zip(t, x + noise * random.uniform(-1, 1, t.size), y + noise * random.uniform(-1, 1, t.size)):
+            lines.append(f"{track}," + ",".join(map(repr, map(float, row))))
+    return "\n".join(lines) + "\n", mus
+
+
+@pytest.mark.parametrize("dt", [0.05, 0.01])
+def test_intervals_of_measured_tracks_hold_the_truth(identify, tmp_path, dt):
+    """The error of the time steps is many standard deviations of the noise."""
+    text, mu = exact_tracks(12, 1e-3, dt)
+    (tmp_path / "tracks.csv").write_text(text)
+    found = identify("identify_shooting", "--data", "tracks.csv", "--noise", 1e-3)
+    low, high = np.array(found["mu_interval"], dtype=float).T
+    explained = np.isfinite(low)
+    assert explained.sum() >= 8 and ((low <= mu) & (mu <= high))[explained].all()
+    error, std = np.abs(found["mu"] - mu), np.array(found["mu_std"], dtype=float)
+    assert (error > 5 * std)[explained].all()  # the noise alone would not have held it
 
 
 def test_a_track_that_cannot_be_fitted_fails(run, identify, tmp_path):

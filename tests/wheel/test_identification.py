@@ -137,6 +137,9 @@ def test_residuals_that_noise_does_not_leave_are_not_explained():
     noise = torch.randn(1, 200, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert explains(noise, numbers(1.0), 2).all() and not explains(2 * noise, numbers(1.0), 2).any()
     assert not explains((0.1 * torch.arange(200).double()).sin().unsqueeze(0), numbers(1.0), 2, coordinates=2).any()
+    seen = torch.arange(noise.shape[-1]).expand_as(noise) != 1
+    gap = noise.index_fill(-1, torch.tensor([1]), float("nan"))
+    assert explains(gap, 1, 2, seen=seen).all() and not explains(gap, 1, 2).any()
 
 
 def test_a_moving_horizon_is_the_kalman_filter_of_a_linear_system():

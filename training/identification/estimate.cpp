@@ -7,6 +7,7 @@
 #include <iostream>
 #include <limits>
 
+#include "lcp/identification/interval.h"
 #include "lcp/identification/uncertainty.h"
 #include "run/columns.h"
 #include "run/files.h"
@@ -61,15 +62,6 @@ Table table_of(const Profile& profile) {
     table.add("objective_" + std::to_string(k), entries_of(profile.objective.select(1, k)));
   }
   return table;
-}
-
-// Whether the successive residuals of every coordinate are uncorrelated, by the ratio of von Neumann: the mean square
-// of their differences over their own, which is 2 for independent ones, with a standard deviation of 2 / sqrt(n).
-//   residuals: [b, n, k], 0 where nothing is seen. seen: [b, n, 1].
-Tensor uncorrelated(const Tensor& residuals, const Tensor& seen) {
-  const Tensor both = seen.slice(1, 1) * seen.slice(1, 0, -1);
-  const Tensor ratio = (residuals.diff(1, 1) * both).square().sum(1) / residuals.square().sum(1);  // NaN: all are 0
-  return ~(ratio < 2 - kSuspicious * 2 / seen.sum(1).sqrt()).any(-1);
 }
 
 // The quantile of Student's distribution with nu degrees of freedom that holds the middle 95 %.
@@ -204,20 +196,42 @@ std::vector<std::string> unexplained_fits(const TrackProblem& problem, const Con
 }
 
 void print_estimates(const TrackProblem& problem, const identification::LeastSquares& fit, const Tensor& std,
-                     const Tensor& interval, const nlohmann::json& metrics) {
+                     const Tensor& bias, const Tensor& interval, const nlohmann::json& metrics) {
   const auto number = [](const Tensor& x, int digits) { return short_number(x.item<double>(), digits); };
   const std::int64_t count = fit.theta.size(0);
   for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
     std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24) << number(fit.theta[b][0], 8);
     if (std[b][0].isfinite().item<bool>()) {
-      std::cout << " +- " << number(std[b][0], 2) << ", 95 %: " << number(interval[b][0], 8) << " to "
-                << number(interval[b][1], 8);
+      std::cout << " +- " << number(std[b][0], 2);
+      if (!problem.mu.defined()) std::cout << ", bias of time steps " << number(bias[b][0], 2);
+      std::cout << ", 95 %: " << number(interval[b][0], 8) << " to " << number(interval[b][1], 8);
     }
     std::cout << "\n";
   }
   if (count > kShown) std::cout << "and " << count - kShown << " more tracks in metrics.json\n";
   for (const std::string line : metrics["unobservable"]) std::cout << line << "\n";
-  if (!problem.mu.defined()) std::cout << padded("bias of time steps", 24) << time_step_bias(problem) << "\n";
+}
+
+// What the length of the time steps changes.
+struct StepError {
+  Tensor bias;                       // [b, p]: the estimates are too large by this
+  identification::LeastSquares fit;  // with the residuals and the objective without it
+};
+
+// By fits with the steps of the tracks and with half of them, see lcp/identification/interval.h. Simulated tracks were
+// made by the steps of the model.
+StepError step_error(const TrackModel& model, const identification::LeastSquares& fit) {
+  StepError result{at::zeros_like(fit.theta), fit};
+  if (model.problem().mu.defined()) return result;
+  const auto fit_with = [&](std::int64_t substeps) {
+    const auto residuals = [&](const Tensor& theta) { return model.residuals(theta, substeps); };
+    return identification::least_squares(residuals, fit.theta, {.lower = model.lower()});
+  };
+  const identification::LeastSquares coarse = fit_with(1), fine = fit_with(2);
+  result.bias = 2 * (coarse.theta - fine.theta);
+  result.fit.residuals = 2 * fine.residuals - coarse.residuals;
+  result.fit.objective = result.fit.residuals.square().sum(-1);
+  return result;
 }
 
 }  // namespace
@@ -229,13 +243,14 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
   const Tensor observed = static_cast<double>(k) * seen.sum({1, 2});
   const std::int64_t random = problem.random_forces();  // each of these unknowns has a residual of its own
   const Tensor freedom = (observed - (fit.theta.size(-1) - random)).clamp_min(1);
-  const Tensor errors = fit.residuals.slice(-1, 0, n * k).unflatten(-1, {n, k});
+  const Tensor errors = fit.residuals.slice(-1, 0, n * k);
   Confidence result;
   result.residual = (fit.residuals.slice(-1, 0, n * k + random).square().sum(-1) / freedom).sqrt();
   result.noise = known ? at::full_like(result.residual, problem.noise) : (fit.objective / freedom).sqrt();
   const Tensor largest = result.noise * (1 + kSuspicious * (2 / freedom).sqrt()).sqrt();  // of a sum of squares
-  result.explained =
-      (result.residual <= rounding(problem)) | ((result.residual <= largest) & uncorrelated(errors, seen));
+  // Random forces are residuals, too, but not part of the series.
+  const Tensor independent = identification::explains(errors, result.noise, 0, k, seen.squeeze(-1).to(at::kBool));
+  result.explained = (result.residual <= rounding(problem)) | ((result.residual <= largest) & independent);
   result.std = identification::uncertainty(fit.jacobian, result.noise).std;
   result.quantile = at::full_like(fit.objective, kNormalQuantile);
   for (std::int64_t b = 0; b < result.quantile.size(0) && !known; ++b) {
@@ -330,10 +345,14 @@ nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitte
 
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
                               const TrackModel& model, const identification::LeastSquares& fit) {
-  const Confidence accuracy = confidence(problem, fit);
+  const StepError steps = step_error(model, fit);
+  const Confidence accuracy = confidence(problem, steps.fit);
   const FrictionEvidence evidence = model.evidence(fit.theta);
   const Profile profile = profile_of(model, fit.theta);
-  const Tensor interval = friction_interval(model, fit, accuracy);
+  const Tensor bias = where_explained(accuracy, steps.bias),
+               reach = identification::kBiasSafety * bias.select(-1, 0).abs();
+  Tensor interval = friction_interval(model, fit, accuracy);
+  interval = at::stack({(interval.select(-1, 0) - reach).clamp_min(0), interval.select(-1, 1) + reach}, -1);
   Tensor std = where_explained(accuracy, accuracy.std);
   std.select(-1, 0).masked_fill_(interval.select(-1, 1).isinf(), std::numeric_limits<double>::infinity());
   const double objective = fit.objective.sum().item<double>();
@@ -341,16 +360,17 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
       {"unknowns", model.names()},
       {"mu", to_json(fit.theta.select(-1, 0))},
       {"mu_std", to_json(std.select(-1, 0))},
+      {"mu_bias", to_json(bias.select(-1, 0))},
       {"mu_interval", to_json(where_explained(accuracy, interval))},
       {"theta", to_json(fit.theta.slice(-1, 0, model.unknowns()))},
       {"theta_std", to_json(std.slice(-1, 0, model.unknowns()))},
+      {"theta_bias", to_json(bias.slice(-1, 0, model.unknowns()))},
       {"noise_std", to_json(accuracy.noise)},
       {"residual_std", to_json(accuracy.residual)},
       {"objective", objective},
       {"objectives", to_json(fit.objective)},
       {"kinked_steps", to_json(evidence.certificate.kinked.to(at::kDouble))},
       {"tied_steps", to_json(evidence.certificate.tied.to(at::kDouble))},
-      {"time_step_bias", time_step_bias(problem)},
       {"unexplained", unexplained_fits(problem, accuracy)},
       {"unobservable", unobservable(model, profile, fit, accuracy, evidence, interval)},
   };
@@ -360,7 +380,7 @@ nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const 
   metrics.update(motion_errors(problem, motion));
   out.write_csv("fit.csv", fit_table(flags, problem, motion));
   out.write_csv("objective.csv", table_of(profile));
-  if (!out.quiet()) print_estimates(problem, fit, std, interval, metrics);
+  if (!out.quiet()) print_estimates(problem, fit, std, bias, interval, metrics);
   return metrics;
 }
 

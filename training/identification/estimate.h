@@ -39,8 +39,9 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
 torch::Tensor friction_interval(const TrackModel& model, const identification::LeastSquares& fit,
                                 const Confidence& accuracy);
 
-/// The entry `time_step_bias` of metrics.json, in words: what intervals and standard deviations leave out, since they
-/// follow from the noise. Tracks of a file have not been made by the steps of the model; simulated ones have.
+/// The entry `time_step_bias` of metrics.json of an estimator that follows tracks, in words: what its standard
+/// deviations leave out, since they follow from the noise. Tracks of a file have not been made by the steps of the
+/// model; simulated ones have.
 std::string time_step_bias(const TrackProblem& problem);
 
 /// The values, with NaN for the tracks that are not explained.
@@ -68,7 +69,8 @@ nlohmann::json unexplained_tracks(const TrackProblem& problem, const BodyState& 
 nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitted);
 
 /// Writes fit.csv and objective.csv (the objective of each track over mu, with all else as identified), prints the
-/// estimates, and returns their part of metrics.json. Tracks that are not explained have no uncertainty, and nothing is
+/// estimates, and returns their part of metrics.json. Intervals of tracks of a file hold the bias of the time steps,
+/// which fits with steps of half the length give. Tracks that are not explained have no uncertainty, and nothing is
 /// said about the friction that they need.
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
                               const TrackModel& model, const identification::LeastSquares& fit);

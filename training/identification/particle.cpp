@@ -68,8 +68,8 @@ Tensor ParticleModel::acceleration() const {
   return row(flags_.force) / flags_.block.mass - row({0, flags_.block.gravity});
 }
 
-BodyState ParticleModel::move(const BodyState& start, const Tensor& mu, const Tensor& u) const {
-  const PointMass mass = particle_mass(flags_, problem().tracks.dt, mu);
+BodyState ParticleModel::move(const BodyState& start, const Tensor& mu, const Tensor& u, double dt) const {
+  const PointMass mass = particle_mass(flags_, dt, mu);
   const auto next = physics::simulate({start.position, start.velocity}, u, mass).step.next;
   return {next.position, next.velocity};
 }

@@ -33,7 +33,7 @@ class ParticleModel : public TrackModel {
   FrictionEvidence evidence(const torch::Tensor& theta) const override;
 
  private:
-  BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u) const override;
+  BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u, double dt) const override;
   torch::Tensor acceleration() const override;
 
   const TrackFlags& flags_;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "run/error.h"
 #include "run/excluded_flags.h"
@@ -206,15 +207,19 @@ Tensor TrackModel::forces(const Tensor& theta) const {
   return force + problem_.process * theta.slice(-1, unknowns_).unflatten(-1, {steps, k}).movedim(-2, 0);
 }
 
-BodyState TrackModel::motion(const Tensor& theta) const {
+BodyState TrackModel::motion(const Tensor& theta, std::int64_t substeps) const {
   const BodyState start = start_of(theta);
-  const BodyState next = move(start, theta.select(-1, 0), forces(theta));
-  return {at::cat({start.position.unsqueeze(0), next.position}), at::cat({start.velocity.unsqueeze(0), next.velocity})};
+  const Tensor u = forces(theta).repeat_interleave(substeps, 0);
+  const BodyState next = move(start, theta.select(-1, 0), u, problem_.tracks.dt / static_cast<double>(substeps));
+  const auto track = [&](const Tensor& first, const Tensor& after) {
+    return at::cat({first.unsqueeze(0), after.slice(0, substeps - 1, std::nullopt, substeps)});
+  };
+  return {track(start.position, next.position), track(start.velocity, next.velocity)};
 }
 
-Tensor TrackModel::residuals(const Tensor& theta) const {
+Tensor TrackModel::residuals(const Tensor& theta, std::int64_t substeps) const {
   const Tracks& tracks = problem_.tracks;
-  const Tensor predicted = motion(theta).position.movedim(0, -2);  // [..., b, steps + 1, k]
+  const Tensor predicted = motion(theta, substeps).position.movedim(0, -2);  // [..., b, steps + 1, k]
   const Tensor error = (predicted - tracks.observed.movedim(0, -2)) * tracks.seen.movedim(0, -2) * problem_.reach;
   Tensor all = error.flatten(-2);
   if (problem_.random_forces() > 0) all = at::cat({all, problem_.noise * theta.slice(-1, unknowns_)}, -1);

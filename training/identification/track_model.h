@@ -107,12 +107,13 @@ class TrackModel {
   torch::Tensor start(double mu) const;
   torch::Tensor lower() const;  ///< [p]: mu >= 0
 
-  /// theta: [..., b, p]; its leading dimensions are further guesses of the same bodies.
-  BodyState motion(const torch::Tensor& theta) const;  ///< [steps + 1, ..., b, k]
+  /// theta: [..., b, p]; its leading dimensions are further guesses of the same bodies. substeps: of each step of the
+  /// tracks, to see what the length of the steps changes.
+  BodyState motion(const torch::Tensor& theta, std::int64_t substeps = 1) const;  ///< [steps + 1, ..., b, k]
 
   /// Predicted minus observed positions, m, then the random forces as lengths, so that their squares have the weight of
   /// those of the positions, and then the weighted residuals of the prior: [..., b, m].
-  torch::Tensor residuals(const torch::Tensor& theta) const;
+  torch::Tensor residuals(const torch::Tensor& theta, std::int64_t substeps = 1) const;
 
   torch::Tensor forces(const torch::Tensor& theta) const;  ///< [steps, ..., b, k], N and N m
 
@@ -126,8 +127,8 @@ class TrackModel {
   BodyState start_of(const torch::Tensor& theta) const;
 
  private:
-  // All steps, [steps, ..., b, k].
-  virtual BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u) const = 0;
+  // All steps of this length, [steps, ..., b, k].
+  virtual BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u, double dt) const = 0;
   virtual torch::Tensor acceleration() const = 0;  // [k], without friction and contact
 
   const TrackFlags& flags_;

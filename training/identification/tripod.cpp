@@ -100,8 +100,8 @@ Tensor TripodModel::acceleration() const {
   return row(flags_.tracks.force) / row({flags_.tracks.block.mass, flags_.tracks.block.mass, flags_.block.inertia});
 }
 
-BodyState TripodModel::move(const BodyState& start, const Tensor& mu, const Tensor& u) const {
-  const Tripod tripod = tripod_of(flags_, problem().tracks.dt, mu);
+BodyState TripodModel::move(const BodyState& start, const Tensor& mu, const Tensor& u, double dt) const {
+  const Tripod tripod = tripod_of(flags_, dt, mu);
   const auto next = physics::simulate({start.position, start.velocity}, u, tripod, flags_.block.directions).step.next;
   return {next.pose, next.velocity};
 }

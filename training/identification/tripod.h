@@ -45,7 +45,7 @@ class TripodModel : public TrackModel {
   FrictionEvidence evidence(const torch::Tensor& theta) const override;
 
  private:
-  BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u) const override;
+  BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u, double dt) const override;
   torch::Tensor acceleration() const override;
 
   const TripodTrackFlags& flags_;

@@ -19,6 +19,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "lcp/identification/least_squares.h"
 
@@ -27,16 +28,22 @@ namespace lcp::identification {
 /// Whether residuals are what noise leaves of a fit: true unless one of these holds, each by five standard deviations,
 /// which happens to one in a million fits of a true model with normal noise:
 ///   * the sum of their squares, over that of the noise, is above m minus the number of parameters;
-///   * the residuals of a coordinate are correlated in time: the mean square of their differences is below twice their
-///     own [N]. This counts however small the residuals are.
+///   * the residuals of a coordinate are correlated in time: between successive samples, the mean square of their
+///     differences is below twice their own [N]. Residuals whose sum of squares is at most noise^2 may be correlated,
+///     as those of data without noise are by round-off: the error of an estimate that they show is below its standard
+///     deviation.
 /// Noise that was estimated from the residuals makes the first true always, so that only the second checks the model.
 ///   residuals: [b, m], m = samples times coordinates, the coordinates of a sample one after another. noise: [b] or [],
 ///   > 0, the standard deviation of each. parameters: the number that were fitted. coordinates: 1 or more; with 1, all
-///   residuals are one series.
-/// Returns [b], bool; false where a residual is not finite. Throws c10::Error where a shape, dtype or number does not
-/// fit.
+///   residuals are one series. seen: [b, samples] or undefined, bool: false for the samples that do not count.
+/// Returns [b], bool; false where a residual that counts is not finite. Throws c10::Error where a shape, dtype or
+/// number does not fit.
 at::Tensor explains(const at::Tensor& residuals, const at::Tensor& noise, std::int64_t parameters,
-                    std::int64_t coordinates = 1);
+                    std::int64_t coordinates = 1, const std::optional<at::Tensor>& seen = std::nullopt);
+
+/// The bias is known to first order in h. It counts as larger by this factor, that of [Ro] for the error of a grid that
+/// is refined with a known order.
+inline constexpr double kBiasSafety = 1.25;
 
 struct IntervalOptions {
   /// The coordinates of a sample, see explains.
@@ -50,8 +57,8 @@ struct Interval {
   at::Tensor theta;  ///< [b, p], the estimates with the finer steps
   at::Tensor std;    ///< [b, p], by `uncertainty`: from the noise alone; infinite where the data do not determine it
   at::Tensor bias;   ///< [b, p]: theta is too large by this through its time steps; theta - bias is the limit
-  /// [b, p], the ends of intervals of 95 %, theta -+ (1.96 std + 1.25 |bias|) [Ro]; NaN where the fit does not explain
-  /// its data.
+  /// [b, p], the ends of intervals of 95 %, theta -+ (1.96 std + kBiasSafety |bias|); NaN where the fit does not
+  /// explain its data.
   at::Tensor low, high;
   at::Tensor explained;  ///< [b], bool: whether the residuals without the error of time stepping are what noise leaves
 };
