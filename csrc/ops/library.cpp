@@ -30,7 +30,7 @@ constexpr std::array kOperators = {
     &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kLeastNorm,
     &kSimulateLcs, &kSimulateLcsWithBasis, &kSimulateLcsAdjoint,
     &kRigidWalk, &kRigidWalkAdjoint,
-    &kSystemWalk, &kSystemWalkAdjoint,
+    &kSystemWalk, &kSystemWalkAdjoint, &kSystemWalkTangent,
     &kCompliantWalk, &kCompliantWalkAdjoint,
 };
 // clang-format on

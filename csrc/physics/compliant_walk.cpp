@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -68,9 +67,9 @@ class CompliantWalk : public WalkFunction {
 }  // namespace
 
 bool can_walk(const CompliantState& first, const Tensor& u, const CompliantBody& body, const ContactOptions& options) {
-  const auto reads = [](const Tensor& x) { return can_walk(x); };
-  return !options.sizes && reads(first.position) && reads(first.velocity) && reads(u) &&
-         std::all_of(body.parameters.begin(), body.parameters.end(), reads);
+  Tensors all = body.parameters;
+  all.insert(all.end(), {first.position, first.velocity, u});
+  return !options.sizes && can_walk(all);
 }
 
 CompliantSolution walk(const CompliantState& first, const Tensor& u, const CompliantBody& body,

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/SymIntArrayRef.h>
 
-#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -244,7 +243,7 @@ bool can_walk(const RigidState& state, const Tensor& u, const RigidScene& scene,
     if (body.drag.defined()) all.push_back(body.drag);
   }
   for (const Plane& plane : scene.planes) all.insert(all.end(), {plane.normal, plane.offset});
-  return std::all_of(all.begin(), all.end(), [](const Tensor& x) { return can_walk(x); });
+  return can_walk(all);
 }
 
 RigidSteps walk(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -62,6 +61,18 @@ class SystemWalk : public WalkFunction {
                                g[1], system_.name, options_.ties, wanted));
   }
 
+  Tensors tangent(const Tensors& x, const Tensors& path, const Tensors& change) const override {
+    using Results = std::tuple<Tensor, Tensor>;
+    static const auto tangent =
+        operator_named<Results(const Tensor& parameters, const Tensor& D, const Tensor& state, const Tensor& u,
+                               const Tensor& x_next, const Tensor& z, const Tensor& w, const Tensor& status,
+                               const Tensor& basis, const Tensor& d_parameters, const Tensor& d_x, const Tensor& d_u,
+                               std::string_view system, std::string_view ties)>("lcp::_system_walk_tangent");
+    const Tensor &x_next = path[0], &z = path[1], &w = path[2], &status = path[4], &basis = path[5];
+    return listed(tangent.call(x[kParameters], system_.D, x[kState], x[kInputs], x_next, z, w, status, basis,
+                               change[kParameters], change[kState], change[kInputs], system_.name, options_.ties));
+  }
+
   Tensors by_tensors(const Tensors& x) const override {
     Tensors all = system_.by_tensors(x[kParameters], x[kState], x[kInputs].movedim(-2, 0));
     for (Tensor& result : all) result = result.movedim(0, -2);
@@ -76,9 +87,9 @@ class SystemWalk : public WalkFunction {
 }  // namespace
 
 bool can_walk(const FormulaSystem& system, const Tensor& x, const Tensor& u, const SolveOptions& options) {
-  const auto reads = [](const Tensor& input) { return can_walk(input); };
-  return can_walk(options) && reads(x) && reads(u) &&
-         std::all_of(system.parameters.begin(), system.parameters.end(), reads);
+  Tensors all = system.parameters;
+  all.insert(all.end(), {x, u});
+  return can_walk(options) && can_walk(all, system.forward_mode);
 }
 
 SystemSteps walk(const FormulaSystem& system, const Tensor& x, const Tensor& u, const SolveOptions& options) {

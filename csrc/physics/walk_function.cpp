@@ -104,16 +104,37 @@ class Walk : public torch::autograd::Function<Walk> {
   }
 };
 
+bool needs_gradient(at::TensorList x) {
+  return c10::GradMode::is_enabled() &&
+         std::any_of(x.begin(), x.end(), [](const Tensor& input) { return input.requires_grad(); });
+}
+
+// Whether forward mode asks for the derivative by one of these.
+bool has_change(at::TensorList x) {
+  return std::any_of(x.begin(), x.end(), [](const Tensor& input) { return input._fw_grad(0).defined(); });
+}
+
 }  // namespace
 
 Tensors walk(const Tensors& x, const c10::intrusive_ptr<WalkFunction>& function) {
-  const bool with_gradient = c10::GradMode::is_enabled() &&
-                             std::any_of(x.begin(), x.end(), [](const Tensor& input) { return input.requires_grad(); });
-  return Walk::apply(at::TensorList(x), function, with_gradient);
+  if (!has_change(x)) return Walk::apply(at::TensorList(x), function, needs_gradient(x));
+  Tensors values, change;
+  for (const Tensor& input : x) {
+    values.push_back(input._fw_primal(0));
+    const Tensor of_input = input._fw_grad(0);
+    change.push_back(of_input.defined() ? of_input : at::zeros({1}, input.options()).expand(input.sizes()));
+  }
+  Tensors path = function->run(values, /*with_gradient=*/true);
+  const Tensors changed = function->tangent(values, path, change);
+  for (std::size_t k = 0; k < changed.size(); ++k) path[k]._set_fw_grad(changed[k], 0, /*is_inplace_op=*/false);
+  return path;
 }
 
-bool can_walk(const Tensor& x) {
-  return x.device().is_cpu() && x.layout() == at::kStrided && can_read(x) && !x._fw_grad(0).defined();
+bool can_walk(at::TensorList x, bool forward_mode) {
+  const bool readable = std::all_of(x.begin(), x.end(), [](const Tensor& input) {
+    return input.device().is_cpu() && input.layout() == at::kStrided && can_read(input);
+  });
+  return readable && (!has_change(x) || (forward_mode && !needs_gradient(x)));
 }
 
 }  // namespace lcp::physics

@@ -1,5 +1,5 @@
-// Rollouts in one call of an operator, whose derivative in reverse mode is one call of another one, its adjoint. Higher
-// derivatives are those of operators of tensors.
+// Rollouts in one call of an operator, whose derivative in reverse mode is one call of another one, its adjoint, and in
+// forward mode of a third. Higher derivatives are those of operators of tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,6 +29,12 @@ class WalkFunction : public torch::CustomClassHolder {
   ///   path: all results. g: the gradients of the first of them.
   virtual Tensors adjoint(const Tensors& x, const Tensors& path, const Tensors& g, std::int64_t wanted) const = 0;
 
+  /// The changes of the results that have gradients, for those of x, which have the shapes of x. Only where a rollout
+  /// says that it walks in forward mode.
+  virtual Tensors tangent(const Tensors& /*x*/, const Tensors& /*path*/, const Tensors& /*change*/) const {
+    TORCH_CHECK(false, "this rollout has no walk in forward mode");
+  }
+
   /// The results that have gradients in operators of tensors.
   virtual Tensors by_tensors(const Tensors& x) const = 0;
 
@@ -39,9 +45,10 @@ class WalkFunction : public torch::CustomClassHolder {
 /// All results, as functions of x to autograd.
 Tensors walk(const Tensors& x, const c10::intrusive_ptr<WalkFunction>& function);
 
-/// Whether the kernels of a walk can read x, and a walk has the derivatives that are asked for: not where x stands for
-/// other tensors, as those of torch.func do, nor in forward mode.
-bool can_walk(const at::Tensor& x);
+/// Whether the kernels of a walk can read all of x, and a walk has the derivatives that are asked for: not where a
+/// tensor stands for others, as those of torch.func do, nor in both modes at a time.
+///   forward_mode: whether the walk has its `tangent`.
+bool can_walk(at::TensorList x, bool forward_mode = false);
 
 template <class Signature>
 c10::TypedOperatorHandle<Signature> operator_named(const char* name) {

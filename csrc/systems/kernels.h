@@ -46,6 +46,21 @@ struct BackwardStep {
   void* self;
 };
 
+/// A step in forward mode of `count` trajectories, whose start changes by d_parameters, d_x and d_u.
+template <class T>
+struct TangentStep {
+  Step<T> step;
+  BatchView<T> z, w;  ///< of the step
+  BatchView<std::int8_t> status, states;
+  BatchView<T> d_parameters, d_x, d_u;
+  T *dx_next, *dz;                                   ///< the changes of x_next and z
+  T *M_buffer, *r_buffer, *none_buffer, *dz_buffer;  ///< for kWidest trajectories; none_buffer has zeros
+
+  /// dz = J' (r, 0) of the buffers for the first `count` trajectories, whose states are those from `first` on.
+  void (*solve)(void* self, std::int64_t first, std::int64_t count);
+  void* self;
+};
+
 /// The most trajectories in a vector.
 inline constexpr std::int64_t kWidest = 8;
 
@@ -64,6 +79,9 @@ struct StepKernels {
   /// Replaces the carried gradients of the ends of the steps, to which those of x_next are added, by those of their
   /// beginnings.
   void (*backward)(const BackwardStep<T>& walk, double* workspace);
+
+  /// The changes of the ends of the steps and of their z. nullptr for a system whose formulas take no Tangent.
+  void (*tangent)(const TangentStep<T>& walk, double* workspace);
 };
 
 /// A system and its kernels; csrc/systems has a header of the name.

@@ -1,6 +1,6 @@
 // The kernels of a system, made of its formulas: System::start has what a step computes from its start and D alone,
 // System::matrix the M of its LCP, System::pairs M z + q, System::advance its end for z in numbers of some type, and
-// System::Adjoint the derivatives of all but the matrix. The last System::kReported states are what a step reports and
+// System::Adjoint the derivatives of all but the matrix. Formulas of numbers of any type have forward mode, too. The last System::kReported states are what a step reports and
 // no step reads.
 #pragma once
 
@@ -8,8 +8,10 @@
 
 #include "batch/interleave.h"
 #include "lcs/lanes.h"
+#include "solver/find_pair_states.h"
 #include "systems/kernels.h"
 #include "systems/numbers.h"
+#include "systems/tangent.h"
 
 namespace lcp::systems::LCP_ISA {
 
@@ -62,7 +64,9 @@ struct Given {
 template <class System>
 std::size_t workspace_size(int n) {
   constexpr std::size_t number = sizeof(V) / sizeof(double);
-  return number * (n * n + 6 * n) + System::Adjoint::workspace(n);
+  const std::size_t backward = number * (n * n + 6 * n) + System::Adjoint::workspace(n);
+  const std::size_t tangent = number * (2 * n * n + 10 * n);
+  return backward > tangent ? backward : tangent;
 }
 
 template <class System, class T>
@@ -212,9 +216,101 @@ void backward(const BackwardStep<T>& walk, double* memory) {
   }
 }
 
+// `size` numbers and their changes.
+template <class T>
+LCP_INLINE inline Mask<V> read_tangents(const BatchView<T>& values, const BatchView<T>& changes, int v, int lanes,
+                                        int size, V* buffer, Tangent* out) {
+  Mask<V> any(false);
+  read_vector(values, v, lanes, size, buffer);
+  for (int i = 0; i < size; ++i) out[i].value = buffer[i];
+  read_vector(changes, v, lanes, size, buffer);
+  for (int i = 0; i < size; ++i) {
+    out[i].change = buffer[i];
+    any = any || buffer[i] != V(0);
+  }
+  return any;
+}
+
+// With r the change of M z + q at constant z, by System::pairs, z and w change by (dz, dw) = J r, see
+// solver/active_set.h, and x_next by System::advance. The vector kernels have J', and dz = J' (r, 0) of the problem
+// with M'; dw = r + M dz. Where a step was not solved, all changes are NaN if what it starts from changes, else 0.
+template <class System, class T>
+void tangent(const TangentStep<T>& walk, double* memory) {
+  const Step<T>& step = walk.step;
+  const int n = System::pairs_of(step.pairs);
+  Workspace workspace(memory);
+  V* const D = workspace.take<V>(2 * n);
+  V* const M = workspace.take<V>(n * n);
+  V* const buffer = workspace.take<V>(n * n);
+  V* const z = workspace.take<V>(n);
+  V* const w = workspace.take<V>(n);
+  V* const states = workspace.take<V>(n);
+  V* const r = workspace.take<V>(n);
+  auto* const changed_z = workspace.take<Tangent>(n);
+  auto* const changed_w = workspace.take<Tangent>(n);
+  constexpr int kMost = System::kParameters + System::kStates + System::kInputs;
+  for (int v = 0; v < vectors_of(step.count); ++v) {
+    const int lanes = lcs::LCP_ISA::lanes_of<double>(step.count, v);
+    V some[kMost], status, given[kMost];
+    Tangent parameters[System::kParameters], x[System::kStates], u[System::kInputs];
+    const Mask<V> by_parameters =
+        read_tangents(step.parameters, walk.d_parameters, v, lanes, System::kParameters, some, parameters);
+    const Mask<V> by_x = read_tangents(step.x, walk.d_x, v, lanes, System::kStates, some, x);
+    const Mask<V> by_u = read_tangents(step.u, walk.d_u, v, lanes, System::kInputs, some, u);
+    read_vector(step.D, v, lanes, 2 * n, D);
+    read_vector(walk.z, v, lanes, n, z);
+    read_vector(walk.w, v, lanes, n, w);
+    read_vector(walk.states, v, lanes, n, states);
+    read_vector(walk.status, v, lanes, 1, &status);
+    const auto start = System::start(n, D, parameters, x, u);
+    System::pairs(n, start, D, z, [&](int i, const Tangent& number) LCP_INLINE_LAMBDA { r[i] = number.change; });
+
+    const auto value = [&](const auto* numbers, int count, V* to) LCP_INLINE_LAMBDA {
+      for (int i = 0; i < count; ++i) to[i] = numbers[i].value;
+      return to + count;
+    };
+    V* const given_x = value(parameters, System::kParameters, given);
+    V* const given_u = value(x, System::kStates, given_x);
+    value(u, System::kInputs, given_u);
+    System::matrix(n, System::start(n, D, given, given_x, given_u), D, M);
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j < n; ++j) buffer[j * n + i] = M[i * n + j];
+    }
+    write_vector(buffer, 0, lanes, n * n, walk.M_buffer);
+    write_vector(r, 0, lanes, n, walk.r_buffer);
+    walk.solve(walk.self, std::int64_t{v} * kWidth, lanes);
+    V* const dz = buffer;
+    read_vector(BatchView<T>{walk.dz_buffer, false}, 0, lanes, n, dz);
+    for (int i = 0; i < n; ++i) {
+      V dw = r[i];
+      for (int j = 0; j < n; ++j) dw = multiply_add(M[i * n + j], dz[j], dw);
+      changed_z[i] = {z[i], dz[i]};
+      changed_w[i] = {w[i], choose(states[i] == V(solver::kBasic), V(0), dw)};
+    }
+    V next[System::kStates];
+    System::advance(n, start, D, changed_z, changed_w,
+                    [&](int i, const Tangent& number) LCP_INLINE_LAMBDA { next[i] = number.change; });
+
+    const Mask<V> unsolved = status != V(0);
+    V failed = 0;
+    stdx::where(by_parameters || by_x || by_u, failed) = std::numeric_limits<double>::quiet_NaN();
+    for (V& number : next) number = choose(unsolved, failed, number);
+    for (int i = 0; i < n; ++i) dz[i] = choose(unsolved, failed, dz[i]);
+    write_vector(next, v, lanes, System::kStates, walk.dx_next);
+    write_vector(dz, v, lanes, n, walk.dz);
+  }
+}
+
+template <class System>
+concept TakesTangents = requires {
+  typename System::template Start<Tangent>;
+};
+
 template <class System, class T>
 constexpr StepKernels<T> step_kernels() {
-  return {pose<System, T>, advance<System, T>, backward<System, T>};
+  StepKernels<T> kernels = {pose<System, T>, advance<System, T>, backward<System, T>, nullptr};
+  if constexpr (TakesTangents<System>) kernels.tangent = tangent<System, T>;
+  return kernels;
 }
 
 // Formulas that depend on the type of the numbers in memory are given for both types.

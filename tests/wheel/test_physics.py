@@ -8,6 +8,7 @@ import pickle
 import pytest
 import torch
 from systems import G, GROUND, SYSTEMS, WITHOUT_DERIVATIVE, each, each_formulation, formulations, numbers
+from torch.autograd import forward_ad
 
 from torchlcp import Status, physics
 from torchlcp.physics import (
@@ -82,7 +83,20 @@ def test_differentiates_in_state_inputs_and_parameters(name, options):
         without = WITHOUT_DERIVATIVE | ({"gamma"} if "z" in results._fields else set())
         return tuple(x for key, x in results._asdict().items() if key not in without)
 
-    assert torch.autograd.gradcheck(value, (*tensors, *parameters), eps=1e-7, atol=1e-4, rtol=1e-3, check_forward_ad=True)
+    inputs = (*tensors, *parameters)
+    assert torch.autograd.gradcheck(value, inputs, eps=1e-7, atol=1e-4, rtol=1e-3, check_forward_ad=True)
+
+    # Forward mode alone may have kernels of its own.
+    torch.manual_seed(0)
+    changes = [torch.randn_like(x) for x in inputs]
+    with torch.no_grad(), forward_ad.dual_level():
+        duals = [forward_ad.make_dual(x.detach(), change) for x, change in zip(inputs, changes)]
+        ends = [forward_ad.unpack_dual(x).tangent for x in value(*duals)]
+    ends, results = zip(*((end, x) for end, x in zip(ends, value(*inputs)) if x.requires_grad))
+    weights = [torch.randn_like(x) for x in results]
+    gradients = torch.autograd.grad(results, inputs, weights, allow_unused=True)
+    product = lambda xs, ys: sum((x * y).sum() for x, y in zip(xs, ys) if x is not None)
+    assert product(ends, weights).item() == pytest.approx(product(gradients, changes).item(), rel=1e-9)
 
 
 @each

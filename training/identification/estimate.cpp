@@ -35,8 +35,11 @@ constexpr std::int64_t kDistances = 16;
 // Of the other unknowns for each mu: an error of 1e-6 of the objective is far below the square of the noise.
 constexpr std::int64_t kProfileIterations = 20;
 constexpr double kProfileTolerance = 1e-3;
-// Where the root of the excess is this close to that of the parabola at its end, it is taken for a parabola.
+// Where the root of the excess is this close to 1, it is taken for a parabola from the estimate on. So many parabolas
+// are tried, each of which ends at most so many times as far away as the one before.
 constexpr double kRegular = 0.2;
+constexpr std::int64_t kParabolas = 4;
+constexpr double kLongest = 5;
 constexpr double kFirstDistance = 1e-3, kLeastDistance = 1e-9;  // the former where mu has no effect on the fit
 constexpr double kFarthest = 10;  // a bound of mu that is above this multiple of mu, or this number, is none
 
@@ -109,8 +112,12 @@ Tensor interval_end(const TrackModel& model, const identification::LeastSquares&
   };
   const auto next = [](const Tensor& last) { return (last + 1).clamp_max(kDistances); };
   const Tensor far = side < 0 ? found : kFarthest * found.clamp_min(1);
-  const Tensor expected = at::fmin(near, far), there = excess_at(expected.unsqueeze(0)).squeeze(0);
-  if (((there - 1).abs() < kRegular).logical_or(~explained).all().item<bool>()) return found + side * expected / there;
+  Tensor expected = at::fmin(near, far);
+  for (std::int64_t k = 0; k < kParabolas; ++k) {
+    const Tensor there = excess_at(expected.unsqueeze(0)).squeeze(0), root = expected / there;
+    if (((there - 1).abs() < kRegular).logical_or(~explained).all().item<bool>()) return found + side * root;
+    expected = at::fmin(root.clamp(expected / kLongest, expected * kLongest), far);
+  }
   const Tensor first = at::fmin(at::where(near.isfinite(), near / 2, kFirstDistance), far);
   const Tensor powers = at::linspace(0, 1, kDistances, at::kDouble).unsqueeze(-1);
   const Tensor geometric = at::where(first > 0, first * (far / first).pow(powers), 0);
@@ -346,7 +353,8 @@ nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitte
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,
                               const TrackModel& model, const identification::LeastSquares& fit) {
   const StepError steps = step_error(model, fit);
-  const Confidence accuracy = confidence(problem, steps.fit);
+  Confidence accuracy = confidence(problem, steps.fit);
+  accuracy.residual = confidence(problem, fit).residual;
   const FrictionEvidence evidence = model.evidence(fit.theta);
   const Profile profile = profile_of(model, fit.theta);
   const Tensor bias = where_explained(accuracy, steps.bias),

@@ -12,6 +12,7 @@
 #include "ops/trajectories.h"
 #include "systems/adjoint.h"
 #include "systems/simulator.h"
+#include "systems/tangents.h"
 
 namespace lcp::ops {
 namespace {
@@ -96,9 +97,44 @@ Tensors<3> system_walk_adjoint_cpu(const Tensor& parameters, const Tensor& D, co
   return as_tuple(std::move(results));
 }
 
+Tensors<2> system_walk_tangent_cpu(const Tensor& parameters, const Tensor& D, const Tensor& x, const Tensor& u,
+                                   const Tensor& x_next, const Tensor& z, const Tensor& w, const Tensor& status,
+                                   const Tensor& basis, const Tensor& d_parameters, const Tensor& d_x,
+                                   const Tensor& d_u, std::string_view name, std::string_view ties) {
+  auto results = new_results<2>(kSystemWalkTangent, parameters, D, x, u, x_next, z, w, status, basis, d_parameters, d_x,
+                                d_u, name, ties);
+  const Tensor& d_x_next = results.front();
+  const at::IntArrayRef batch = d_x_next.sizes().slice(0, d_x_next.dim() - 2);
+  const std::int64_t count = c10::multiply_integers(batch), steps = u.size(-2);
+  if (count * steps == 0) return as_tuple(std::move(results));
+  const systems::System& system = *systems::find_system(name);
+  const auto pairs = static_cast<int>(D.size(-1));
+  AT_DISPATCH_FLOATING_TYPES(parameters.scalar_type(), "lcp::_system_walk_tangent", [&] {
+    TORCH_CHECK(system.kernels<scalar_t>().tangent != nullptr, "a ", name, " has no forward mode");
+    TrajectoryReader<scalar_t> reader(batch);
+    const auto start = start_of(reader, parameters, D, x, u), change = start_of(reader, d_parameters, D, d_x, d_u);
+    const auto next = reader.per_step(x_next), impulses = reader.per_step(z), slacks = reader.per_step(w);
+    const auto statuses = reader.template per_step<std::int8_t>(status.unsqueeze(-1));
+    const auto states = reader.template per_step<std::int8_t>(basis, true);
+    auto* const to_x = results[0].mutable_data_ptr<scalar_t>();
+    auto* const to_z = results[1].mutable_data_ptr<scalar_t>();
+    parallel_for(
+        0, count, trajectories_per_task(steps, kSystemStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
+          using lcs::from;
+          systems::Tangents<scalar_t> tangents(system, pairs, ties_named(ties));
+          tangents.run(end - begin, steps, start.from(begin, system, pairs),
+                       {from(next, begin, system.states), from(impulses, begin, pairs), from(slacks, begin, pairs),
+                        from(statuses, begin, 1), from(states, begin, pairs)},
+                       change.from(begin, system, pairs), {to_x + begin * system.states, to_z + begin * pairs, count});
+        });
+  });
+  return as_tuple(std::move(results));
+}
+
 LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_system_walk", TORCH_FN(system_walk_cpu));
   library.impl("_system_walk_adjoint", TORCH_FN(system_walk_adjoint_cpu));
+  library.impl("_system_walk_tangent", TORCH_FN(system_walk_tangent_cpu));
 }
 
 }  // namespace

@@ -23,16 +23,29 @@ inline constexpr Operator kSystemWalk("_system_walk", Operator::Kind::kNotDiffer
                                        of_each_step("status", "T", at::kChar), of_each_step("basis", "T n", at::kChar)},
                                       check_system);
 
+inline constexpr Argument kWalkedStates = tensor("Tensor x_next", "T k"), kWalkedImpulses = tensor("Tensor z", "T n"),
+                          kWalkedSlacks = tensor("Tensor w", "T n");
+inline constexpr Argument kWalkedStatus = {
+    .kind = Argument::Kind::kTensor, .declaration = "Tensor status", .sizes = "T", .dtype = at::kChar};
+inline constexpr Argument kWalkedBasis = {
+    .kind = Argument::Kind::kTensor, .declaration = "Tensor basis", .sizes = "T n", .dtype = at::kChar};
+
 /// The gradients of a walk, by csrc/systems/adjoint.h, those of the parameters for each trajectory. wanted: bit i is
 /// set where result i is wanted; the others are not filled.
-inline constexpr Operator kSystemWalkAdjoint(
-    "_system_walk_adjoint", Operator::Kind::kNotDifferentiable,
-    {kSystemParameters, kPairDirections, kFirstState, kStepInputs, tensor("Tensor x_next", "T k"),
-     tensor("Tensor z", "T n"), tensor("Tensor w", "T n"),
-     Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor status", .sizes = "T", .dtype = at::kChar},
-     Argument{.kind = Argument::Kind::kTensor, .declaration = "Tensor basis", .sizes = "T n", .dtype = at::kChar},
-     tensor("Tensor g_x_next", "T k"), tensor("Tensor g_z", "T n"), kSystemName, flag("str ties", check_ties),
-     flag("int wanted")},
-    {{"parameters", "p"}, {"x", "k"}, of_each_step("u", "T m")}, check_system);
+inline constexpr Operator kSystemWalkAdjoint("_system_walk_adjoint", Operator::Kind::kNotDifferentiable,
+                                             {kSystemParameters, kPairDirections, kFirstState, kStepInputs,
+                                              kWalkedStates, kWalkedImpulses, kWalkedSlacks, kWalkedStatus,
+                                              kWalkedBasis, tensor("Tensor g_x_next", "T k"),
+                                              tensor("Tensor g_z", "T n"), kSystemName, flag("str ties", check_ties),
+                                              flag("int wanted")},
+                                             {{"parameters", "p"}, {"x", "k"}, of_each_step("u", "T m")}, check_system);
+
+/// The changes of a walk, by csrc/systems/tangents.h, for those of its parameters, its first state and its inputs.
+inline constexpr Operator kSystemWalkTangent(
+    "_system_walk_tangent", Operator::Kind::kNotDifferentiable,
+    {kSystemParameters, kPairDirections, kFirstState, kStepInputs, kWalkedStates, kWalkedImpulses, kWalkedSlacks,
+     kWalkedStatus, kWalkedBasis, tensor("Tensor d_parameters", "p"), tensor("Tensor d_x", "k"),
+     tensor("Tensor d_u", "T m"), kSystemName, flag("str ties", check_ties)},
+    {of_each_step("d_x_next", "T k"), of_each_step("d_z", "T n")}, check_system);
 
 }  // namespace lcp::ops

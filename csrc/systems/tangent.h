@@ -1,0 +1,53 @@
+// Derivatives in forward mode of what is computed with vectors of numbers, one trajectory in each lane.
+#pragma once
+
+#include "systems/numbers.h"
+
+namespace lcp::systems::LCP_ISA {
+
+/// A number and its change. One of type V does not change.
+struct Tangent {
+  V value, change;
+
+  LCP_INLINE friend Tangent operator+(const Tangent& a, const Tangent& b) {
+    return {a.value + b.value, a.change + b.change};
+  }
+  LCP_INLINE friend Tangent operator+(const Tangent& a, const V& b) { return {a.value + b, a.change}; }
+  LCP_INLINE friend Tangent operator+(const V& a, const Tangent& b) { return {a + b.value, b.change}; }
+  LCP_INLINE friend Tangent operator-(const Tangent& a) { return {-a.value, -a.change}; }
+  LCP_INLINE friend Tangent operator-(const Tangent& a, const Tangent& b) {
+    return {a.value - b.value, a.change - b.change};
+  }
+  LCP_INLINE friend Tangent operator-(const Tangent& a, const V& b) { return {a.value - b, a.change}; }
+  LCP_INLINE friend Tangent operator-(const V& a, const Tangent& b) { return {a - b.value, -b.change}; }
+  LCP_INLINE friend Tangent operator*(const Tangent& a, const Tangent& b) {
+    return {a.value * b.value, multiply_add(a.value, b.change, a.change * b.value)};
+  }
+  LCP_INLINE friend Tangent operator*(const Tangent& a, const V& b) { return {a.value * b, a.change * b}; }
+  LCP_INLINE friend Tangent operator*(const V& a, const Tangent& b) { return {a * b.value, a * b.change}; }
+  LCP_INLINE friend Tangent operator/(const Tangent& a, const Tangent& b) {
+    const V ratio = a.value / b.value;
+    return {ratio, (a.change - ratio * b.change) / b.value};
+  }
+  LCP_INLINE friend Tangent operator/(const V& a, const Tangent& b) {
+    const V ratio = a / b.value;
+    return {ratio, -ratio * b.change / b.value};
+  }
+};
+
+LCP_INLINE inline const V& value_of(const Tangent& x) { return x.value; }
+
+LCP_INLINE inline Tangent choose(const Mask<V>& mask, const Tangent& a, const Tangent& b) {
+  return {choose(mask, a.value, b.value), choose(mask, a.change, b.change)};
+}
+LCP_INLINE inline Tangent choose(const Mask<V>& mask, const Tangent& a, const V& b) {
+  return {choose(mask, a.value, b), choose(mask, a.change, V(0))};
+}
+LCP_INLINE inline Tangent choose(const Mask<V>& mask, const V& a, const Tangent& b) {
+  return {choose(mask, a, b.value), choose(mask, V(0), b.change)};
+}
+
+LCP_INLINE inline Tangent cosine(const Tangent& x) { return {cosine(x.value), -sine(x.value) * x.change}; }
+LCP_INLINE inline Tangent sine(const Tangent& x) { return {sine(x.value), cosine(x.value) * x.change}; }
+
+}  // namespace lcp::systems::LCP_ISA
