@@ -1,7 +1,7 @@
 // The kernels of a system, made of its formulas: System::start has what a step computes from its start and D alone,
 // System::matrix the M of its LCP, System::pairs M z + q, System::advance its end for z in numbers of some type, and
-// System::Adjoint the derivatives of all but the matrix. Formulas of numbers of any type have forward mode, too. The last System::kReported states are what a step reports and
-// no step reads.
+// System::Adjoint the derivatives of all but the matrix. Formulas of numbers of any type have forward mode, too. The
+// last System::kReported states are what a step reports and no step reads.
 #pragma once
 
 #include <limits>
