@@ -89,7 +89,7 @@ class SystemWalk : public WalkFunction {
 bool can_walk(const FormulaSystem& system, const Tensor& x, const Tensor& u, const SolveOptions& options) {
   Tensors all = system.parameters;
   all.insert(all.end(), {x, u});
-  return can_walk(options) && can_walk(all, system.forward_mode);
+  return can_walk(options) && can_walk(all, /*forward_mode=*/true);
 }
 
 SystemSteps walk(const FormulaSystem& system, const Tensor& x, const Tensor& u, const SolveOptions& options) {

@@ -20,9 +20,8 @@ struct SystemSteps {
 /// A system whose steps are formulas (csrc/systems).
 struct FormulaSystem {
   std::string name;
-  Tensors parameters;         ///< each [..., k]; k parameters, one behind another
-  at::Tensor D;               ///< [2, n]
-  bool forward_mode = false;  ///< whether its walk has changes in forward mode
+  Tensors parameters;  ///< each [..., k]; k parameters, one behind another
+  at::Tensor D;        ///< [2, n]
 
   /// x_next and z in operators of tensors, [steps, batch..., ...], NaN where there is no solution: what a walk is to
   /// compute, and how higher derivatives are found.

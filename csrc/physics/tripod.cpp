@@ -181,7 +181,6 @@ constexpr std::int64_t kReported = 3 * kSupports;
 FormulaSystem system_of(const Tripod& tripod, const Tensor& D, const SolveOptions& options) {
   FormulaSystem system;
   system.name = "tripod";
-  system.forward_mode = true;
   for (const Tensor& x : {tripod.mass, tripod.inertia, tripod.dt, tripod.mu, tripod.gravity, tripod.com_height}) {
     system.parameters.push_back(x.unsqueeze(-1));
   }

@@ -33,7 +33,7 @@ InstructionSet choose() {
   }
   throw std::invalid_argument(
       "the environment variable TORCHLCP_ISA must be \"portable\", \"avx2\" or \"avx512\", and one that this "
-      "processor has; got \"" +
+      "processor and this build have; got \"" +
       std::string(wanted) + "\"");
 }
 

@@ -80,7 +80,7 @@ struct StepKernels {
   /// beginnings.
   void (*backward)(const BackwardStep<T>& walk, double* workspace);
 
-  /// The changes of the ends of the steps and of their z. nullptr for a system whose formulas take no Tangent.
+  /// The changes of the ends of the steps and of their z.
   void (*tangent)(const TangentStep<T>& walk, double* workspace);
 };
 

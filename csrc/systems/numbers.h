@@ -15,6 +15,17 @@ using V = Lanes<double>;
 
 LCP_INLINE inline const V& value_of(const V& x) { return x; }
 
+/// x, with another value and the same derivative.
+LCP_INLINE inline V with_value(const V&, const V& value) { return value; }
+
+/// A number without a derivative.
+template <class R>
+R constant(const V& value);
+template <>
+LCP_INLINE inline V constant<V>(const V& value) {
+  return value;
+}
+
 /// What counts as round-off in numbers of type T, relative to the largest terms of a sum.
 template <class T>
 inline constexpr double kRoundOff = 64 * std::numeric_limits<T>::epsilon();

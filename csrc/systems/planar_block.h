@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "lcs/lanes.h"
 #include "systems/numbers.h"
@@ -27,103 +28,166 @@ struct PlanarBlock {
   static constexpr bool fits(std::int64_t pairs) { return pairs >= 4 && pairs % 2 == 0; }
   static constexpr int pairs_of(int n) { return n; }
 
+  template <class R>
   struct Planar {
-    V x, y;
+    R x, y;
   };
-  LCP_INLINE static V dot(const Planar& a, const Planar& b) { return a.x * b.x + a.y * b.y; }
-  LCP_INLINE static Planar scaled(const V& k, const Planar& a) { return {k * a.x, k * a.y}; }
-  LCP_INLINE static Planar sum(const Planar& a, const Planar& b) { return {a.x + b.x, a.y + b.y}; }
-  LCP_INLINE static Planar difference(const Planar& a, const Planar& b) { return {a.x - b.x, a.y - b.y}; }
-  LCP_INLINE static Planar either(const Mask<V>& mask, const Planar& a, const Planar& b) {
+  using Vector = Planar<V>;
+
+  template <class R, class Q>
+  LCP_INLINE static auto dot(const Planar<R>& a, const Planar<Q>& b) {
+    return a.x * b.x + a.y * b.y;
+  }
+  template <class K, class R>
+  LCP_INLINE static auto scaled(const K& k, const Planar<R>& a) {
+    return Planar<decltype(k * a.x)>{k * a.x, k * a.y};
+  }
+  template <class R>
+  LCP_INLINE static Planar<R> sum(const Planar<R>& a, const Planar<R>& b) {
+    return {a.x + b.x, a.y + b.y};
+  }
+  template <class R>
+  LCP_INLINE static Planar<R> difference(const Planar<R>& a, const Planar<R>& b) {
+    return {a.x - b.x, a.y - b.y};
+  }
+  template <class R>
+  LCP_INLINE static Planar<R> either(const Mask<V>& mask, const Planar<R>& a, const Planar<R>& b) {
     return {choose(mask, a.x, b.x), choose(mask, a.y, b.y)};
   }
-  LCP_INLINE static Mask<V> is_zero(const Planar& a) { return a.x == V(0) && a.y == V(0); }
+  template <class R>
+  LCP_INLINE static Planar<R> zero_where(const Mask<V>& mask, const Planar<R>& a) {
+    return {choose(mask, V(0), a.x), choose(mask, V(0), a.y)};
+  }
+  template <class R>
+  LCP_INLINE static Vector values_of(const Planar<R>& a) {
+    return {value_of(a.x), value_of(a.y)};
+  }
+  template <class R>
+  LCP_INLINE static Mask<V> is_zero(const Planar<R>& a) {
+    return value_of(a.x) == V(0) && value_of(a.y) == V(0);
+  }
 
   // |a|; 1 for a = 0.
-  LCP_INLINE static V length(const Planar& a) { return choose(is_zero(a), V(1), square_root(dot(a, a))); }
+  template <class R>
+  LCP_INLINE static R length(const Planar<R>& a) {
+    return choose(is_zero(a), V(1), square_root(dot(a, a)));
+  }
 
   // a / |a|; 0 for a = 0, with the derivative 0.
-  LCP_INLINE static Planar direction_of(const Planar& a) {
-    const V size = length(a);
-    return {a.x / size, a.y / size};
+  template <class R>
+  LCP_INLINE static Planar<R> direction_of(const Planar<R>& a) {
+    const R size = length(a);
+    return zero_where(is_zero(a), Planar<R>{a.x / size, a.y / size});
   }
   // The gradient of a where that of its direction is g.
-  LCP_INLINE static Planar direction_adjoint(const Planar& a, const Planar& g) {
+  LCP_INLINE static Vector direction_adjoint(const Vector& a, const Vector& g) {
     const V size = length(a);
-    const Planar t = {a.x / size, a.y / size};
-    const Planar across = difference(g, scaled(dot(t, g), t));
-    return either(is_zero(a), {V(0), V(0)}, {across.x / size, across.y / size});
+    const Vector t = {a.x / size, a.y / size};
+    const Vector across = difference(g, scaled(dot(t, g), t));
+    return zero_where(is_zero(a), Vector{across.x / size, across.y / size});
   }
 
+  template <class R>
   struct Start {
-    V mass, dt, mu, gravity;
-    Planar u;
-    V k, c, S;  // dt / mass, mass / dt, dt mu gravity
-    Planar free;
+    R mass, dt, mu, gravity;
+    Planar<R> u;
+    R k, c, S;  // dt / mass, mass / dt, dt mu gravity
+    Planar<R> free;
     V free_speed;
     Mask<V> guesses_free;  // whether the first direction is that of the free velocity, not of the velocity
-    Planar guessed;        // the vector whose direction is the first one
+    Planar<R> guessed;     // the vector whose direction is the first one
     V max_passes, tolerance;
     Mask<V> relaxed;
-    Planar t;  // of the last pass
+    Planar<R> t;  // of the last pass
     V passes;
     Mask<V> converged;
   };
 
   // The columns of D, 2 x n.
-  LCP_INLINE static Planar column(int n, const V* D, int i) { return {D[i], D[n + i]}; }
+  LCP_INLINE static Vector column(int n, const V* D, int i) { return {D[i], D[n + i]}; }
 
   // d_i.a for a of this size. It is exactly 0 where a is perpendicular to d_i up to rounding, so that then the pairs of
-  // both d_i and -d_i are tied.
-  LCP_INLINE static V projection(const Planar& d, const Planar& a, const V& size) {
-    const V x = dot(a, d);
-    return choose(stdx::abs(x) <= V(8 * std::numeric_limits<T>::epsilon()) * size, V(0), x);
+  // both d_i and -d_i are tied; its derivative is that of d_i.a.
+  template <class R>
+  LCP_INLINE static R projection(const Vector& d, const Planar<R>& a, const V& size) {
+    const R x = dot(a, d);
+    const V value = value_of(x);
+    return with_value(x, choose(stdx::abs(value) <= V(8 * std::numeric_limits<T>::epsilon()) * size, V(0), value));
   }
 
   // max(d_i.t, 0), the reduction of the velocity along d_i by friction, over S; 1 for t = 0. `slope` is where it has
   // the derivative d_i.
+  template <class R>
   struct Resistance {
-    V value;
+    R value;
     Mask<V> slope;
 
-    LCP_INLINE Resistance(const Planar& d, const Planar& t) {
+    LCP_INLINE Resistance(const Vector& d, const Planar<R>& t) {
       const Mask<V> none = is_zero(t);
-      const V along = projection(d, t, V(1));
-      value = choose(none, V(1), stdx::max(along, V(0)));
-      slope = !none && along >= V(0);
+      const R along = projection(d, t, V(1));
+      const Mask<V> opposes = value_of(along) >= V(0);
+      value = choose(none, V(1), choose(opposes, along, V(0)));
+      slope = !none && opposes;
     }
   };
 
+  // Up to this times the largest z_i, the solver takes a z_i for the rounding error of 0.
+  static constexpr double kNegligible = 8 * std::numeric_limits<double>::epsilon();
+
+  // The derivative of max(z, 0). A pair with z_i = w_i = 0 has the mean of its derivatives as active and as inactive.
+  LCP_INLINE static V part_of(const V& z, const V& largest) {
+    return choose(z > V(kNegligible) * largest, V(1), choose(z >= V(0), V(0.5), V(0)));
+  }
+
   // v_next by a pass, and the largest z_i.
+  template <class R>
   struct Pass {
-    Planar v_next = {V(0), V(0)};
+    Planar<R> v_next = {constant<R>(V(0)), constant<R>(V(0))};
     V largest = 0;
 
-    LCP_INLINE Pass(int n, const V* D, const Start& start, const Planar& t) {
+    LCP_INLINE Pass(int n, const V* D, const Start<R>& start, const Planar<R>& t) {
       for (int i = 0; i < n; ++i) {
-        const Planar d = column(n, D, i);
-        const V z = stdx::max(without_force(start, d) - start.S * Resistance(d, t).value, V(0));
+        const Vector d = column(n, D, i);
+        const V z = stdx::max(value_of(part(start, d, t)), V(0));
         largest = stdx::max(largest, z);
-        v_next = sum(v_next, scaled(z, d));
+        if constexpr (std::is_same_v<R, V>) v_next = sum(v_next, scaled(z, d));
+      }
+      if constexpr (!std::is_same_v<R, V>) {
+        for (int i = 0; i < n; ++i) {
+          const Vector d = column(n, D, i);
+          const R z = part(start, d, t);
+          v_next = sum(v_next, scaled(with_value(part_of(value_of(z), largest) * z, stdx::max(value_of(z), V(0))), d));
+        }
+        const Planar<R> none = {constant<R>(V(0)), constant<R>(V(0))};
+        v_next = either(largest == V(0) && value_of(start.S) > V(0), none, v_next);
       }
       v_next = scaled(V(4.0 / n), v_next);
     }
+
+   private:
+    LCP_INLINE static R part(const Start<R>& start, const Vector& d, const Planar<R>& t) {
+      return without_force(start, d) - start.S * Resistance<R>(d, t).value;
+    }
   };
-  LCP_INLINE static V without_force(const Start& start, const Planar& d) {
+  template <class R>
+  LCP_INLINE static R without_force(const Start<R>& start, const Vector& d) {
     return projection(d, start.free, start.free_speed);
   }
 
   // The vector whose direction is the next one; where it is 0, t is kept.
-  LCP_INLINE static Planar moving(const Start& start, const Planar& v_next, const Planar& t) {
+  template <class R>
+  LCP_INLINE static Planar<R> moving(const Start<R>& start, const Planar<R>& v_next, const Planar<R>& t) {
     return either(start.relaxed, sum(v_next, scaled(start.S, t)), v_next);
   }
-  LCP_INLINE static Planar improved(int n, const V* D, const Start& start, const Planar& t) {
-    const Planar next = moving(start, Pass(n, D, start, t).v_next, t);
+  template <class R>
+  LCP_INLINE static Planar<R> improved(int n, const V* D, const Start<R>& start, const Planar<R>& t) {
+    const Planar<R> next = moving(start, Pass<R>(n, D, start, t).v_next, t);
     return either(is_zero(next), t, direction_of(next));
   }
 
-  LCP_INLINE static Start start(int n, const V* D, const V* parameters, const V* state, const V* u) {
-    Start s;
+  template <class R>
+  LCP_INLINE static Start<R> start(int n, const V* D, const R* parameters, const R* state, const R* u) {
+    Start<R> s;
     s.mass = parameters[0];
     s.dt = parameters[1];
     s.mu = parameters[2];
@@ -132,69 +196,87 @@ struct PlanarBlock {
     s.k = s.dt / s.mass;
     s.c = s.mass / s.dt;
     s.S = s.dt * s.mu * s.gravity;
-    const Planar v = {state[0], state[1]};
+    const Planar<R> v = {state[0], state[1]};
     s.free = sum(v, scaled(s.k, s.u));
-    s.free_speed = square_root(dot(s.free, s.free));
+    const Vector free = values_of(s.free);
+    s.free_speed = square_root(dot(free, free));
     s.guesses_free = Mask<V>(!is_fixed_point) || is_zero(v);
     s.guessed = either(s.guesses_free, s.free, v);
     s.t = direction_of(s.guessed);
     if constexpr (is_fixed_point) {
-      s.max_passes = parameters[4];
-      s.tolerance = parameters[5];
-      s.relaxed = parameters[6] != V(0);
+      s.max_passes = value_of(parameters[4]);
+      s.tolerance = value_of(parameters[5]);
+      s.relaxed = value_of(parameters[6]) != V(0);
       find_fixed_point(n, D, s);
     }
     return s;
   }
 
+  // Where the scheme has converged to a sliding block, the last direction has the derivative of the fixed point, which
+  // is dir(v*); elsewhere that of the passes.
+  template <class R>
+  LCP_INLINE static Mask<V> is_fixed(const Start<R>& start, const Mask<V>& rests) {
+    return start.converged && !rests && start.max_passes > V(1);
+  }
+
   // A trajectory keeps its direction once it has converged, so that it does not depend on those in the other lanes.
-  LCP_NOINLINE static void find_fixed_point(int n, const V* D, Start& s) {
+  template <class R>
+  LCP_NOINLINE static void find_fixed_point(int n, const V* D, Start<R>& s) {
     s.passes = 1;
     for (V made = 1;; made += V(1)) {
-      const Planar next = improved(n, D, s, s.t), change = difference(next, s.t);
+      const Planar<R> next = improved(n, D, s, s.t);
+      const Vector change = difference(values_of(next), values_of(s.t));
       const Mask<V> changes = square_root(dot(change, change)) > s.tolerance;
       s.converged = !changes;
       const Mask<V> continues = changes && made < s.max_passes;
-      if (stdx::none_of(continues)) return;
+      if (stdx::none_of(continues)) break;
       s.t = either(continues, next, s.t);
       stdx::where(continues, s.passes) += V(1);
     }
+    if constexpr (!std::is_same_v<R, V>) {
+      const Mask<V> rests = Pass<R>(n, D, s, s.t).largest == V(0);
+      const Planar<R> found = direction_of(s.free);
+      s.t = either(is_fixed(s, rests),
+                   Planar<R>{with_value(found.x, value_of(s.t.x)), with_value(found.y, value_of(s.t.y))}, s.t);
+    }
   }
 
-  LCP_INLINE static void matrix(int n, const Start& start, const V*, V* M) {
+  LCP_INLINE static void matrix(int n, const Start<V>& start, const V*, V* M) {
     for (int i = 0; i < n; ++i) {
       for (int j = 0; j < n; ++j) M[i * n + j] = i == j ? start.c : V(0);
     }
   }
 
-  template <class Use>
-  LCP_INLINE static void pairs(int n, const Start& start, const V* D, const V* z, const Use& use) {
+  template <class R, class Z, class Use>
+  LCP_INLINE static void pairs(int n, const Start<R>& start, const V* D, const Z* z, const Use& use) {
     for (int i = 0; i < n; ++i) {
-      const Planar d = column(n, D, i);
-      const V opposed = start.S * Resistance(d, start.t).value - without_force(start, d);
+      const Vector d = column(n, D, i);
+      const R opposed = start.S * Resistance<R>(d, start.t).value - without_force(start, d);
       use(i, start.c * z[i] + start.c * opposed);
     }
   }
 
   // Where the block sticks, the pairs of directions perpendicular to v* may be tied, but the derivative is 0.
+  template <class R>
   struct End {
     Mask<V> rests;   // whether all z are 0
     Mask<V> sticks;  // and friction holds the block
-    Planar v_next = {V(0), V(0)};
+    Planar<R> v_next = {constant<R>(V(0)), constant<R>(V(0))};
 
-    LCP_INLINE End(int n, const Start& start, const V* D, const V* z) : rests(true) {
+    template <class Q>
+    LCP_INLINE End(int n, const Start<Q>& start, const V* D, const R* z) : rests(true) {
       for (int i = 0; i < n; ++i) {
-        rests = rests && z[i] == V(0);
+        rests = rests && value_of(z[i]) == V(0);
         v_next = sum(v_next, scaled(z[i], column(n, D, i)));
       }
-      sticks = rests && start.S > V(0);
-      v_next = either(sticks, {V(0), V(0)}, scaled(V(4.0 / n), v_next));
+      sticks = rests && value_of(start.S) > V(0);
+      v_next = zero_where(sticks, scaled(V(4.0 / n), v_next));
     }
   };
 
-  template <class Use>
-  LCP_INLINE static void advance(int n, const Start& start, const V* D, const V* z, const V*, const Use& use) {
-    const Planar v_next = End(n, start, D, z).v_next;
+  template <class R, class Use>
+  LCP_INLINE static void advance(int n, const Start<R>& start, const V* D, const R* z, const R*, const Use& use) {
+    const Planar<R> v_next = End<R>(n, start, D, z).v_next;
     use(0, v_next.x);
     use(1, v_next.y);
     use(2, start.c * (v_next.x - start.free.x));
@@ -202,8 +284,8 @@ struct PlanarBlock {
     use(4, start.t.x);
     use(5, start.t.y);
     if constexpr (is_fixed_point) {
-      use(6, start.passes);
-      use(7, choose(start.converged, V(1), V(0)));
+      use(6, constant<R>(start.passes));
+      use(7, constant<R>(choose(start.converged, V(1), V(0))));
     }
   }
 
@@ -211,11 +293,9 @@ struct PlanarBlock {
   class Adjoint {
     // The most passes whose directions are kept at a time.
     static constexpr int kKept = 64;
-    // Up to this times the largest z_i, the solver takes a z_i for the rounding error of 0.
-    static constexpr double kNegligible = 8 * std::numeric_limits<double>::epsilon();
 
    public:
-    static constexpr std::size_t workspace(int) { return is_fixed_point ? kKept * sizeof(Planar) / sizeof(double) : 0; }
+    static constexpr std::size_t workspace(int) { return is_fixed_point ? kKept * sizeof(Vector) / sizeof(double) : 0; }
 
     LCP_INLINE Adjoint(int n, const V* parameters, const V* state, const V* u, const V* D, const V* z, const V*,
                        double* memory)
@@ -224,13 +304,13 @@ struct PlanarBlock {
           end_(n, start_, D, z),
           D_(D),
           z_(z),
-          kept_(reinterpret_cast<Planar*>(memory)) {}
+          kept_(reinterpret_cast<Vector*>(memory)) {}
 
     // l: the gradient of the next state. Adds to that of z.
     LCP_INLINE void advance(const V* l, V* of_z, V*) {
-      const Planar of_force = {l[2], l[3]};
-      const Planar of_v = sum({l[0], l[1]}, scaled(start_.c, of_force));
-      const Planar of_sum = either(end_.sticks, {V(0), V(0)}, scaled(V(4.0 / n_), of_v));
+      const Vector of_force = {l[2], l[3]};
+      const Vector of_v = sum({l[0], l[1]}, scaled(start_.c, of_force));
+      const Vector of_sum = either(end_.sticks, {V(0), V(0)}, scaled(V(4.0 / n_), of_v));
       for (int i = 0; i < n_; ++i) of_z[i] += dot(of_sum, column(n_, D_, i));
       of_c_ = dot(of_force, difference(end_.v_next, start_.free));
       of_free_ = scaled(-start_.c, of_force);
@@ -242,8 +322,8 @@ struct PlanarBlock {
     LCP_INLINE void pairs(const V* t, V* of_parameters, V* of_state, V* of_u) {
       const V &c = start_.c, &S = start_.S, zero = 0;
       for (int i = 0; i < n_; ++i) {
-        const Planar d = column(n_, D_, i);
-        const Resistance resistance(d, start_.t);
+        const Vector d = column(n_, D_, i);
+        const Resistance<V> resistance(d, start_.t);
         const V by_velocity = c * t[i];
         of_c_ += t[i] * (z_[i] + (S * resistance.value - without_force(start_, d)));
         of_S_ += by_velocity * resistance.value;
@@ -251,9 +331,9 @@ struct PlanarBlock {
         of_free_ = difference(of_free_, scaled(by_velocity, d));
       }
       if constexpr (is_fixed_point) to_first_direction();
-      const Planar of_guessed = direction_adjoint(start_.guessed, of_t_), none = {zero, zero};
+      const Vector of_guessed = direction_adjoint(start_.guessed, of_t_), none = {zero, zero};
       of_free_ = sum(of_free_, either(start_.guesses_free, of_guessed, none));
-      const Planar of_v = sum(of_free_, either(start_.guesses_free, none, of_guessed));
+      const Vector of_v = sum(of_free_, either(start_.guesses_free, none, of_guessed));
       const V of_k = dot(start_.u, of_free_);
       const V by_dt = of_S_ * start_.dt;
       of_parameters[0] = of_c_ / start_.dt - of_k * start_.k / start_.mass;
@@ -268,11 +348,10 @@ struct PlanarBlock {
     }
 
    private:
-    // Replaces the gradient of the last direction by that of the first. Where the scheme has converged to a sliding
-    // block, the last direction has the derivative of the fixed point, which is dir(v*); elsewhere that of the passes.
+    // Replaces the gradient of the last direction by that of the first.
     LCP_INLINE void to_first_direction() {
-      const Planar none = {V(0), V(0)};
-      const Mask<V> found = start_.converged && !end_.rests && start_.max_passes > V(1);
+      const Vector none = {V(0), V(0)};
+      const Mask<V> found = is_fixed(start_, end_.rests);
       of_free_ = sum(of_free_, direction_adjoint(start_.free, either(found, of_t_, none)));
       of_t_ = either(found, none, of_t_);
       if (stdx::any_of(!is_zero(of_t_) && start_.passes > V(1))) through_passes();
@@ -283,7 +362,7 @@ struct PlanarBlock {
       const auto improvements = static_cast<std::int64_t>(stdx::hmax(start_.passes)) - 1;
       for (std::int64_t end = improvements; end > 0; end -= kKept) {
         const std::int64_t begin = end > kKept ? end - kKept : 0;
-        Planar t = direction_of(start_.guessed);
+        Vector t = direction_of(start_.guessed);
         for (std::int64_t k = 0; k < end; ++k) {
           if (k >= begin) kept_[k - begin] = t;
           t = either(is_made(k), improved(n_, D_, start_, t), t);
@@ -296,26 +375,23 @@ struct PlanarBlock {
     LCP_INLINE Mask<V> is_made(std::int64_t k) const { return V(static_cast<double>(k + 1)) < start_.passes; }
 
     // Replaces the gradient of the direction that follows t by that of t, where it does follow.
-    LCP_INLINE void through_pass(const Mask<V>& made, const Planar& t) {
+    LCP_INLINE void through_pass(const Mask<V>& made, const Vector& t) {
       const V &S = start_.S, zero = 0;
-      const Planar none = {zero, zero};
-      const Pass pass(n_, D_, start_, t);
-      const Planar next = moving(start_, pass.v_next, t);
+      const Vector none = {zero, zero};
+      const Pass<V> pass(n_, D_, start_, t);
+      const Vector next = moving(start_, pass.v_next, t);
       const Mask<V> turns = made && !is_zero(next);
-      const Planar of_moving = direction_adjoint(next, either(turns, of_t_, none));
-      const Planar by_t = either(start_.relaxed, of_moving, none);
+      const Vector of_moving = direction_adjoint(next, either(turns, of_t_, none));
+      const Vector by_t = either(start_.relaxed, of_moving, none);
       const Mask<V> sticks = pass.largest == zero && S > zero;
-      const Planar of_v = either(sticks, none, scaled(V(4.0 / n_), of_moving));
-      const V negligible = kNegligible * pass.largest;
-      Planar of_t = scaled(S, by_t);
+      const Vector of_v = either(sticks, none, scaled(V(4.0 / n_), of_moving));
+      Vector of_t = scaled(S, by_t);
       of_S_ += dot(by_t, t);
       for (int i = 0; i < n_; ++i) {
-        const Planar d = column(n_, D_, i);
-        const Resistance resistance(d, t);
+        const Vector d = column(n_, D_, i);
+        const Resistance<V> resistance(d, t);
         const V z = without_force(start_, d) - S * resistance.value;
-        // A pair with z_i = w_i = 0 has the mean of its derivatives as active and as inactive.
-        const V part = choose(z > negligible, V(1), choose(z >= zero, V(0.5), zero));
-        const V of_z = part * dot(of_v, d);
+        const V of_z = part_of(z, pass.largest) * dot(of_v, d);
         of_free_ = sum(of_free_, scaled(of_z, d));
         of_S_ -= of_z * resistance.value;
         of_t = difference(of_t, scaled(choose(resistance.slope, S * of_z, zero), d));
@@ -324,11 +400,11 @@ struct PlanarBlock {
     }
 
     int n_;
-    Start start_;
-    End end_;
+    Start<V> start_;
+    End<V> end_;
     const V *D_, *z_;
-    Planar* kept_;
-    Planar of_free_, of_t_;
+    Vector* kept_;
+    Vector of_free_, of_t_;
     V of_c_, of_S_;
   };
 };

@@ -17,13 +17,14 @@ struct PointMass {
   static constexpr bool fits(std::int64_t pairs) { return pairs == kPairs; }
   static constexpr int pairs_of(int) { return kPairs; }
 
+  template <class R>
   struct Start {
-    V k;  // 1 / mass
-    V dt, mu, gravity, restitution, x, y, v_y, u_x, u_y, free_x, free_y;
+    R k;  // 1 / mass
+    R dt, mu, gravity, restitution, x, y, v_y, u_x, u_y, free_x, free_y;
     Mask<V> touches, falls;
-    V c;  // n'v_next + c >= 0
+    R c;  // n'v_next + c >= 0
 
-    LCP_INLINE Start(const V* parameters, const V* state, const V* u)
+    LCP_INLINE Start(const R* parameters, const R* state, const R* u)
         : k(V(1) / parameters[0]),
           dt(parameters[1]),
           mu(parameters[2]),
@@ -36,22 +37,28 @@ struct PointMass {
           u_y(u[1]),
           free_x(state[2] + dt * (k * u_x)),
           free_y(v_y + dt * (k * u_y - gravity)),
-          touches(y <= V(0)),
-          falls(v_y <= V(0)) {
+          touches(value_of(y) <= V(0)),
+          falls(value_of(v_y) <= V(0)),
+          c(limit()) {}
+
+   private:
+    LCP_INLINE R limit() const {
       if constexpr (at_velocity) {
-        const V out_of_reach = stdx::max(-free_y, V(0)) + V(1);  // the condition holds without an impulse
-        c = choose(touches, restitution * choose(falls, v_y, V(0)), out_of_reach);
+        const R out_of_reach =  // the condition holds without an impulse
+            choose(value_of(free_y) <= V(0), -free_y, V(0)) + V(1);
+        return choose(touches, restitution * choose(falls, v_y, V(0)), out_of_reach);
       } else {
-        c = y / dt;
+        return y / dt;
       }
     }
   };
 
-  LCP_INLINE static Start start(int, const V*, const V* parameters, const V* state, const V* u) {
+  template <class R>
+  LCP_INLINE static Start<R> start(int, const V*, const R* parameters, const R* state, const R* u) {
     return {parameters, state, u};
   }
 
-  LCP_INLINE static void matrix(int, const Start& start, const V*, V* M) {
+  LCP_INLINE static void matrix(int, const Start<V>& start, const V*, V* M) {
     const V &k = start.k, zero = 0, one = 1;
     const V rows[kPairs][kPairs] = {
         {k, zero, zero, zero}, {zero, k, -k, one}, {zero, -k, k, one}, {start.mu, -one, -one, zero}};
@@ -60,9 +67,9 @@ struct PointMass {
     }
   }
 
-  template <class Use>
-  LCP_INLINE static void pairs(int, const Start& start, const V*, const V* z, const Use& use) {
-    const V slide = start.free_x + start.k * (z[kPlus] - z[kMinus]);
+  template <class R, class Z, class Use>
+  LCP_INLINE static void pairs(int, const Start<R>& start, const V*, const Z* z, const Use& use) {
+    const R slide = start.free_x + start.k * (z[kPlus] - z[kMinus]);
     use(kNormal, start.free_y + start.c + start.k * z[kNormal]);
     use(kPlus, slide + z[kGamma]);
     use(kMinus, z[kGamma] - slide);
@@ -71,24 +78,29 @@ struct PointMass {
 
   // In contact, w_n = 0 and v_y is exactly -c; in flight, lambda_n = 0. Where both are 0, the derivative is that of
   // lambda_n.
+  template <class R>
   struct End {
     Mask<V> pressed, flies, sticks;
-    V v_x, v_y;
+    R v_x, v_y;
 
-    LCP_INLINE End(const Start& start, const V* z, const V* w)
-        : pressed(z[kNormal] > V(0)),
-          flies(z[kNormal] == V(0) && w[kNormal] > V(0)),
-          sticks(z[kGamma] == V(0) && (w[kGamma] > V(0) || z[kPlus] > V(0) || z[kMinus] > V(0))),
+    LCP_INLINE End(const Start<R>& start, const R* z, const R* w)
+        : pressed(value_of(z[kNormal]) > V(0)),
+          flies(value_of(z[kNormal]) == V(0) && value_of(w[kNormal]) > V(0)),
+          sticks(value_of(z[kGamma]) == V(0) &&
+                 (value_of(w[kGamma]) > V(0) || value_of(z[kPlus]) > V(0) || value_of(z[kMinus]) > V(0))),
           v_x(choose(flies, start.free_x, choose(sticks, V(0), V(0.5) * (w[kPlus] - w[kMinus])))),
           v_y(choose(pressed, w[kNormal] - start.c, start.free_y + start.k * z[kNormal])) {}
   };
 
-  template <class Use>
-  LCP_INLINE static void advance(int, const Start& start, const V*, const V* z, const V* w, const Use& use) {
-    const End end(start, z, w);
+  template <class R, class Use>
+  LCP_INLINE static void advance(int, const Start<R>& start, const V*, const R* z, const R* w, const Use& use) {
+    const End<R> end(start, z, w);
     use(0, start.x + start.dt * end.v_x);
-    // At position level, w_n = y_next / dt, which is never negative.
-    use(1, at_velocity ? start.y + start.dt * end.v_y : start.dt * w[kNormal]);
+    if constexpr (at_velocity) {
+      use(1, start.y + start.dt * end.v_y);
+    } else {
+      use(1, start.dt * w[kNormal]);  // w_n = y_next / dt, which is never negative
+    }
     use(2, end.v_x);
     use(3, end.v_y);
   }
@@ -162,8 +174,8 @@ struct PointMass {
     }
 
    private:
-    Start start_;
-    End end_;
+    Start<V> start_;
+    End<V> end_;
     const V *z_, *w_;
     V of_x_, of_y_, of_free_x_, of_free_y_, of_c_, of_k_, of_dt_;
   };

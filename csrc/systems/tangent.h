@@ -37,6 +37,11 @@ struct Tangent {
 
 LCP_INLINE inline const V& value_of(const Tangent& x) { return x.value; }
 
+template <>
+LCP_INLINE inline Tangent constant<Tangent>(const V& value) {
+  return {value, V(0)};
+}
+
 LCP_INLINE inline Tangent choose(const Mask<V>& mask, const Tangent& a, const Tangent& b) {
   return {choose(mask, a.value, b.value), choose(mask, a.change, b.change)};
 }
@@ -47,6 +52,13 @@ LCP_INLINE inline Tangent choose(const Mask<V>& mask, const V& a, const Tangent&
   return {choose(mask, a, b.value), choose(mask, V(0), b.change)};
 }
 
+/// x, with another value and the same change.
+LCP_INLINE inline Tangent with_value(const Tangent& x, const V& value) { return {value, x.change}; }
+
+LCP_INLINE inline Tangent square_root(const Tangent& x) {
+  const V root = square_root(x.value);
+  return {root, x.change / (root + root)};
+}
 LCP_INLINE inline Tangent cosine(const Tangent& x) { return {cosine(x.value), -sine(x.value) * x.change}; }
 LCP_INLINE inline Tangent sine(const Tangent& x) { return {sine(x.value), cosine(x.value) * x.change}; }
 

@@ -31,7 +31,7 @@ struct Changes {
 template <class T>
 class Tangents {
  public:
-  /// system must outlive this object, and its kernels have `tangent`.
+  /// system must outlive this object.
   Tangents(const System& system, int pairs, Ties ties);
 
   /// change: the changes of `start`; its D is not read.

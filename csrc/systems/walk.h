@@ -1,7 +1,7 @@
 // The kernels of a system, made of its formulas: System::start has what a step computes from its start and D alone,
-// System::matrix the M of its LCP, System::pairs M z + q, System::advance its end for z in numbers of some type, and
-// System::Adjoint the derivatives of all but the matrix. Formulas of numbers of any type have forward mode, too. The
-// last System::kReported states are what a step reports and no step reads.
+// System::matrix the M of its LCP, System::pairs M z + q, and System::advance its end for z. All but the matrix take
+// numbers of any type; Tangents give forward mode. System::Adjoint has their derivatives in reverse mode. The last
+// System::kReported states are what a step reports and no step reads.
 #pragma once
 
 #include <limits>
@@ -301,16 +301,9 @@ void tangent(const TangentStep<T>& walk, double* memory) {
   }
 }
 
-template <class System>
-concept TakesTangents = requires {
-  typename System::template Start<Tangent>;
-};
-
 template <class System, class T>
 constexpr StepKernels<T> step_kernels() {
-  StepKernels<T> kernels = {pose<System, T>, advance<System, T>, backward<System, T>, nullptr};
-  if constexpr (TakesTangents<System>) kernels.tangent = tangent<System, T>;
-  return kernels;
+  return {pose<System, T>, advance<System, T>, backward<System, T>, tangent<System, T>};
 }
 
 // Formulas that depend on the type of the numbers in memory are given for both types.

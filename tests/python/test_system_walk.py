@@ -80,18 +80,13 @@ def walk_forward(arguments, changes, ties="active"):
     return lcp._system_walk_tangent(*arguments[:4], x_next, z, w, status, basis, *changes, arguments[4], ties)
 
 
-def tripods(*batch, **options):
-    return [tripod(directions, *batch, **options) for directions in (4, 8)]
-
-
 def calls():
     for arguments in systems(2, steps=3):
         x_next, z, w, residual, status, basis = walk(arguments)
         yield "_system_walk", [*arguments, None, True], {}
         yield "_system_walk_adjoint", [*arguments[:4], x_next, z, w, status, basis, x_next, z, arguments[4], "active", 7], {}
-        if arguments[4] == "tripod":
-            yield "_system_walk_tangent", [*arguments[:4], x_next, z, w, status, basis, *changes_of(arguments), "tripod",
-                                           "active"], {}
+        yield "_system_walk_tangent", [*arguments[:4], x_next, z, w, status, basis, *changes_of(arguments), arguments[4],
+                                       "active"], {}
 
 
 def test_all_steps_are_solved_and_z_is_a_solution():
@@ -131,7 +126,7 @@ def test_gradients_are_those_of_finite_differences(system):
 
 @pytest.mark.parametrize("ties", TIES)
 def test_the_tangent_is_the_transpose_of_the_adjoint(ties):
-    for arguments in tripods(50):
+    for arguments in systems(50):
         changes = changes_of(arguments)
         ends = walk_forward(arguments, changes, ties)
         weights = [normal(*end.shape, seed=20 + k) for k, end in enumerate(ends)]
@@ -142,7 +137,7 @@ def test_the_tangent_is_the_transpose_of_the_adjoint(ties):
 
 
 def test_the_tangent_of_float32_is_that_of_float64():
-    for arguments in tripods(5, steps=5):
+    for arguments in systems(5, steps=5):
         changes = changes_of(arguments)
         single = [a.float() if isinstance(a, torch.Tensor) else a for a in arguments]
         found = walk_forward(single, [c.float() for c in changes])[0][..., :6]
@@ -169,15 +164,14 @@ def test_every_shape_of_the_batch_gives_the_same():
     for arguments in systems(2, 3):
         whole, back = walk(arguments), walk_back(arguments)
         changes = changes_of(arguments)
-        ahead = walk_forward(arguments, changes) if arguments[4] == "tripod" else ()
+        ahead = walk_forward(arguments, changes)
         parameters, D, x, u, name = arguments
         for i in range(2):
             for j in range(3):
                 one = [parameters[i, j], D, x[i, j], u[i, j], name]
                 assert_same(walk(one), tuple(r[i, j] for r in whole))
                 assert_same(walk_back(one), tuple(r[i, j] for r in back))
-                if ahead:
-                    assert_same(walk_forward(one, [c[i, j] for c in changes]), tuple(r[i, j] for r in ahead))
+                assert_same(walk_forward(one, [c[i, j] for c in changes]), tuple(r[i, j] for r in ahead))
         shared = [parameters[0, 0], D, x[:, :1], u[:1], name]
         spread = [a.expand(2, 3, *a.shape[-core:]).contiguous() for a, core in zip(shared[::2], (1, 1))]
         full = [spread[0], D, spread[1], u[:1].expand(2, 3, STEPS, -1).contiguous(), name]
@@ -222,7 +216,7 @@ def test_gradients_through_a_step_that_is_not_solved_are_nan_and_others_are_not(
 
 
 def test_changes_behind_a_step_that_is_not_solved_are_nan_where_anything_changes():
-    for arguments in tripods(4):
+    for arguments in systems(4):
         arguments[3][1, 7, 0] = math.nan
         for size in (1, 0):
             changes = [size * change for change in changes_of(arguments)]
@@ -247,8 +241,7 @@ def test_nothing_to_do_is_done():
             x_next, *_, status, basis = walk(arguments)
             assert x_next.shape == (*batch, steps, arguments[2].shape[-1]) and status.shape == (*batch, steps)
             assert all((g == 0).all() for g in walk_back(arguments))
-            if arguments[4] == "tripod":
-                assert walk_forward(arguments, changes_of(arguments))[0].shape == x_next.shape
+            assert walk_forward(arguments, changes_of(arguments))[0].shape == x_next.shape
 
 
 def test_mistakes_are_named():
@@ -265,7 +258,4 @@ def test_mistakes_are_named():
     assert error_of(3, torch.ones(3, 2).double()) == "a tripod has 3 inputs; got 2"
     assert error_of(1, torch.ones(2, 4).double()) == "a tripod does not have 4 pairs"
     assert error_of(4, POINT_MASSES[0]) == "a point_mass at position level has 5 parameters; got 12"
-    for arguments in systems()[:5]:
-        with pytest.raises(RuntimeError, match=f"a {arguments[4]} has no forward mode"):
-            walk_forward(arguments, changes_of(arguments))
     assert error_of(2, torch.ones(15)) == "x must have parameters's dtype, Double; got Float"

@@ -110,7 +110,6 @@ Tensors<2> system_walk_tangent_cpu(const Tensor& parameters, const Tensor& D, co
   const systems::System& system = *systems::find_system(name);
   const auto pairs = static_cast<int>(D.size(-1));
   AT_DISPATCH_FLOATING_TYPES(parameters.scalar_type(), "lcp::_system_walk_tangent", [&] {
-    TORCH_CHECK(system.kernels<scalar_t>().tangent != nullptr, "a ", name, " has no forward mode");
     TrajectoryReader<scalar_t> reader(batch);
     const auto start = start_of(reader, parameters, D, x, u), change = start_of(reader, d_parameters, D, d_x, d_u);
     const auto next = reader.per_step(x_next), impulses = reader.per_step(z), slacks = reader.per_step(w);
