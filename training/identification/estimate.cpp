@@ -222,7 +222,7 @@ void print_estimates(const TrackProblem& problem, const identification::LeastSqu
 // What the length of the time steps changes.
 struct StepError {
   Tensor bias;                       // [b, p]: the estimates are too large by this
-  identification::LeastSquares fit;  // with the residuals and the objective without it
+  identification::LeastSquares fit;  // where it explains no track, with the residuals and the objective without it
 };
 
 // By fits with the steps of the tracks and with half of them, see lcp/identification/interval.h. Simulated tracks were
@@ -236,7 +236,8 @@ StepError step_error(const TrackModel& model, const identification::LeastSquares
   };
   const identification::LeastSquares coarse = fit_with(1), fine = fit_with(2);
   result.bias = 2 * (coarse.theta - fine.theta);
-  result.fit.residuals = 2 * fine.residuals - coarse.residuals;
+  result.fit.residuals = at::where(confidence(model.problem(), fit).explained.unsqueeze(-1), fit.residuals,
+                                   2 * fine.residuals - coarse.residuals);
   result.fit.objective = result.fit.residuals.square().sum(-1);
   return result;
 }
