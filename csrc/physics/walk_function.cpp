@@ -121,7 +121,7 @@ Tensors walk(const Tensors& x, const c10::intrusive_ptr<WalkFunction>& function)
   Tensors values, change;
   for (const Tensor& input : x) {
     values.push_back(input._fw_primal(0));
-    const Tensor of_input = input._fw_grad(0);
+    const Tensor& of_input = input._fw_grad(0);
     change.push_back(of_input.defined() ? of_input : at::zeros({1}, input.options()).expand(input.sizes()));
   }
   Tensors path = function->run(values, /*with_gradient=*/true);
