@@ -35,10 +35,11 @@ constexpr std::int64_t kDistances = 16;
 // Of the other unknowns for each mu: an error of 1e-6 of the objective is far below the square of the noise.
 constexpr std::int64_t kProfileIterations = 20;
 constexpr double kProfileTolerance = 1e-3;
-// Where the root of the excess is this close to 1, it is taken for a parabola from the estimate on. So many parabolas
-// are tried, each of which ends at most so many times as far away as the one before.
+// Where the root of the excess is this close to 1, it is taken for a parabola from the estimate on. So many distances
+// are tried, by parabolas and then between those within and beyond, each at most so many times as far as the one
+// before.
 constexpr double kRegular = 0.2;
-constexpr std::int64_t kParabolas = 4;
+constexpr std::int64_t kTries = 8;
 constexpr double kLongest = 5;
 constexpr double kFirstDistance = 1e-3, kLeastDistance = 1e-9;  // the former where mu has no effect on the fit
 constexpr double kFarthest = 10;  // a bound of mu that is above this multiple of mu, or this number, is none
@@ -112,11 +113,19 @@ Tensor interval_end(const TrackModel& model, const identification::LeastSquares&
   };
   const auto next = [](const Tensor& last) { return (last + 1).clamp_max(kDistances); };
   const Tensor far = side < 0 ? found : kFarthest * found.clamp_min(1);
-  Tensor expected = at::fmin(near, far);
-  for (std::int64_t k = 0; k < kParabolas; ++k) {
+  Tensor expected = at::fmin(near, far), inside = at::zeros_like(far), of_inside = inside;
+  Tensor outside = at::full_like(far, std::numeric_limits<double>::infinity()), of_outside = outside;
+  for (std::int64_t k = 0; k < kTries; ++k) {
     const Tensor there = excess_at(expected.unsqueeze(0)).squeeze(0), root = expected / there;
     if (((there - 1).abs() < kRegular).logical_or(~explained).all().item<bool>()) return found + side * root;
-    expected = at::fmin(root.clamp(expected / kLongest, expected * kLongest), far);
+    const Tensor within = there <= 1;
+    inside = at::where(within, expected, inside);
+    of_inside = at::where(within, there, of_inside);
+    outside = at::where(within, outside, expected);
+    of_outside = at::where(within, of_outside, there);
+    const Tensor between = inside + (outside - inside) * ((1 - of_inside) / (of_outside - of_inside));
+    const Tensor wanted = at::where(between.isfinite(), between, root);
+    expected = at::fmin(wanted.clamp(expected / kLongest, expected * kLongest), far);
   }
   const Tensor first = at::fmin(at::where(near.isfinite(), near / 2, kFirstDistance), far);
   const Tensor powers = at::linspace(0, 1, kDistances, at::kDouble).unsqueeze(-1);
