@@ -20,7 +20,7 @@ struct Rows {
 struct RowKernels {
   /// max |x_i|; infinity where an x_i is NaN or infinite.
   double (*largest)(std::int64_t count, const double* x);
-  /// The same of all entries of M. Fills in the span of each row; for small n, the whole row.
+  /// max |M_ij|; infinity where an M_ij is NaN or infinite. Fills in the span of each row; for small n, the whole row.
   double (*scan)(int n, const double* M, Span* spans);
   /// Whether some row has no entry of at least this magnitude.
   bool (*has_small_row)(const Rows& rows, double magnitude);

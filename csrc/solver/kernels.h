@@ -52,7 +52,7 @@ struct Kernels {
   /// variable, or max_pivots are spent. On entry row i holds variable i, whose complement is in column i.
   Termination (*lemke)(LemkeTableau& tableau, const LemkeProblem& problem, double pivot_tolerance, double tie_tolerance,
                        std::int64_t max_pivots);
-  /// Of `count` rows. terms: |q_i| + sum_j |M_ij z_j|.
+  /// The errors of `count` rows. terms: |q_i| + sum_j |M_ij z_j|.
   RowErrors (*row_errors)(int count, const double* z, const double* w, const double* terms, const RowRule& rule);
 };
 

@@ -231,7 +231,7 @@ void print_estimates(const TrackProblem& problem, const identification::LeastSqu
 // What the length of the time steps changes.
 struct StepError {
   Tensor bias;                       // [b, p]: the estimates are too large by this
-  identification::LeastSquares fit;  // of tracks that it does not explain, without this error in its residuals
+  identification::LeastSquares fit;  // its residuals are without this error where it does not explain its track
 };
 
 // By fits with the steps of the tracks and with half of them, see lcp/identification/interval.h. Simulated tracks were
