@@ -59,8 +59,8 @@ struct Flags {
         one_of({"penalty", "relaxation"}));
     line.add<double>(
         "first", first,
-        "First weight of the penalty, or first bound of the relaxation; 0: several, and without --initial-mu from "
-        "several mu, one after another until the result explains the tracks",
+        "First weight of the penalty, or first bound of the relaxation; 0: several, one after another until the result "
+        "explains the tracks. Each begins with mu = 1, .3 and .1, or only with --initial-mu if that is given",
         nonnegative);
     line.add<std::int64_t>("iterations", iterations, "Largest number of Ipopt iterations for each of them",
                            at_least_one);

@@ -57,18 +57,19 @@ struct Flags {
   }
 };
 
-// The state is (mu, q, v); its process noise are the random forces, over their standard deviations.
+// The state is (mu, q, v); its process noise are the random forces, over their standard deviations. substeps: of each
+// step of the tracks.
 MovingHorizon run_horizon(const Flags& flags, const TrackFlags& bodies, const TrackProblem& problem,
-                          const TrackModel& body) {
+                          const TrackModel& body, std::int64_t substeps) {
   const Tracks& tracks = problem.tracks;
   const std::int64_t b = tracks.count(), k = problem.reach.size(0);
   const Tensor force = row(bodies.force);
-  Progress progress("step", 0, tracks.steps(), flags.run.quiet, std::chrono::seconds(1));
+  Progress progress(substeps > 1 ? "half steps" : "step", 0, tracks.steps(), flags.run.quiet, std::chrono::seconds(1));
   const lcp::identification::HorizonModel model{
       [&](const Tensor& x, const Tensor& w) {
         const BodyState state{x.slice(-1, 1, 1 + k), x.slice(-1, 1 + k)};
         const Tensor u = problem.process.defined() ? force + problem.process * w : force.expand_as(state.position);
-        const BodyState next = body.step(state, x.select(-1, 0).clamp_min(0), u);
+        const BodyState next = body.step(state, x.select(-1, 0).clamp_min(0), u, substeps);
         return at::cat({x.slice(-1, 0, 1), next.position, next.velocity}, -1);
       },
       [&](const Tensor& x, std::int64_t step) {
@@ -86,8 +87,8 @@ MovingHorizon run_horizon(const Flags& flags, const TrackFlags& bodies, const Tr
       {.window = flags.window, .noises = problem.process.defined() ? k : 0, .max_iterations = flags.iterations});
 }
 
-Table history(const Tracks& tracks, const MovingHorizon& found) {
-  Table table = online_table(tracks, found.mean, found.std);
+Table history(const Tracks& tracks, const MovingHorizon& found, const Tensor& bias) {
+  Table table = online_table(tracks, found.mean, found.std, bias);
   add_column(table, "iterations", tracks, found.iterations.to(at::kDouble));
   return table;
 }
@@ -109,24 +110,25 @@ int track_moving_horizon(int argc, const char* const* argv) {
 
   const TrackProblem problem = system.load(flags.run);
   OutputFolder out(line, flags.run);
-  const MovingHorizon found = run_horizon(flags, system.tracks(), problem, *system.model(problem));
+  const auto body = system.model(problem);
+  const auto run = [&](std::int64_t substeps) { return run_horizon(flags, system.tracks(), problem, *body, substeps); };
+  const MovingHorizon found = run(1);
+  const Tensor bias = mu_bias(problem, found.mean, [&] { return run(2).mean; });
   const BodyState motion = motion_of(found.mean);
   const Tensor mu = found.mean[-1].select(-1, 0), mu_std = found.std[-1].select(-1, 0);
   nlohmann::json metrics = {{"mu", to_json(mu)},
                             {"mu_std", to_json(mu_std)},
-                            {"time_step_bias", time_step_bias(problem)},
+                            {"mu_bias", to_json(bias[-1])},
                             {"unexplained", unexplained_tracks(problem, motion)},
                             {"iterations", found.iterations.sum(0).max().item<std::int64_t>()}};
   metrics.update(motion_errors(problem, motion));
   if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);
-  out.write_csv("history.csv", history(problem.tracks, found));
+  out.write_csv("history.csv", history(problem.tracks, found, bias));
   out.write_csv("fit.csv", fit_table(system.tracks(), problem, motion));
   for (std::int64_t b = 0; b < mu.size(0) && !flags.run.quiet; ++b) {
     std::cout << padded("mu" + (mu.size(0) > 1 ? " of track " + std::to_string(b) : ""), 24)
-              << short_number(mu[b].item<double>(), 6) << " +- " << short_number(mu_std[b].item<double>(), 2) << "\n";
-  }
-  if (!problem.mu.defined() && !flags.run.quiet) {
-    std::cout << padded("bias of time steps", 24) << time_step_bias(problem) << "\n";
+              << short_number(mu[b].item<double>(), 6) << " +- " << short_number(mu_std[b].item<double>(), 2)
+              << bias_text(problem, bias[-1][b]) << "\n";
   }
   write_results(out, metrics, {"horizon.png"});
   return 0;

@@ -72,13 +72,14 @@ Tensor first_particles(const Flags& flags, const TrackProblem& problem, double n
   return at::cat({mu, position, velocity}, -1);
 }
 
+// substeps: of each step of the tracks.
 ParticleFilter run_filter(const Flags& flags, const TrackFlags& bodies, const TrackProblem& problem,
-                          const TrackModel& body) {
+                          const TrackModel& body, std::int64_t substeps) {
   const Tracks& tracks = problem.tracks;
   const std::int64_t k = problem.reach.size(0);
   const Tensor force = row(bodies.force);
   const at::Generator random = generator(flags.run.seed, Stream::kFilter, 2);
-  Progress progress("step", 0, tracks.steps(), flags.run.quiet, std::chrono::seconds(1));
+  Progress progress(substeps > 1 ? "half steps" : "step", 0, tracks.steps(), flags.run.quiet, std::chrono::seconds(1));
   const lcp::identification::FilterModel model{
       [&](const Tensor& x) {
         const Tensor mu = x.select(-1, 0).clamp_min(0);  // roughening may make it negative
@@ -86,7 +87,7 @@ ParticleFilter run_filter(const Flags& flags, const TrackFlags& bodies, const Tr
         const Tensor u = problem.process.defined()
                              ? force + problem.process * at::randn(state.position.sizes(), random, at::kDouble)
                              : force.expand_as(state.position);
-        const BodyState next = body.step(state, mu, u);
+        const BodyState next = body.step(state, mu, u, substeps);
         return at::cat({mu.unsqueeze(-1), next.position, next.velocity}, -1);
       },
       [&](const Tensor& x, std::int64_t step) {
@@ -101,8 +102,8 @@ ParticleFilter run_filter(const Flags& flags, const TrackFlags& bodies, const Tr
                          generator(flags.run.seed, Stream::kFilter, 1), options);
 }
 
-Table history(const Tracks& tracks, const ParticleFilter& filter) {
-  Table table = online_table(tracks, filter.mean, filter.std);
+Table history(const Tracks& tracks, const ParticleFilter& filter, const Tensor& bias) {
+  Table table = online_table(tracks, filter.mean, filter.std, bias);
   add_column(table, "distinct_particles", tracks, filter.distinct);
   add_column(table, "effective_particles", tracks, filter.effective);
   return table;
@@ -125,13 +126,16 @@ int track_particle_filter(int argc, const char* const* argv) {
 
   const TrackProblem problem = system.load(flags.run);
   OutputFolder out(line, flags.run);
-  const ParticleFilter filter = run_filter(flags, system.tracks(), problem, *system.model(problem));
+  const auto body = system.model(problem);
+  const auto run = [&](std::int64_t substeps) { return run_filter(flags, system.tracks(), problem, *body, substeps); };
+  const ParticleFilter filter = run(1);
+  const Tensor bias = mu_bias(problem, filter.mean, [&] { return run(2).mean; });
   const Tensor mu = filter.mean[-1].select(-1, 0);
   const Tensor seen = problem.tracks.seen.squeeze(-1) > 0;
   const Tensor distinct = at::where(seen, filter.distinct, flags.particles).amin(1);
   nlohmann::json metrics = {{"mu", to_json(mu)},
                             {"mu_std", to_json(filter.std[-1].select(-1, 0))},
-                            {"time_step_bias", time_step_bias(problem)},
+                            {"mu_bias", to_json(bias[-1])},
                             {"distinct_particles", to_json(distinct.to(at::kDouble))},
                             {"unexplained_steps", ((filter.effective == 0) & seen).sum().item<std::int64_t>()}};
   if (problem.mu.defined()) metrics["mu_error"] = to_json(mu - problem.mu);
@@ -142,12 +146,12 @@ int track_particle_filter(int argc, const char* const* argv) {
     metrics["unexplained"].push_back(collapsed);
   }
   metrics.update(motion_errors(problem, motion));
-  out.write_csv("history.csv", history(problem.tracks, filter));
+  out.write_csv("history.csv", history(problem.tracks, filter, bias));
   out.write_csv("fit.csv", fit_table(system.tracks(), problem, motion));
   if (!flags.run.quiet) {
     for (std::int64_t b = 0; b < mu.size(0); ++b) {
       std::cout << padded("mu" + (mu.size(0) > 1 ? " of track " + std::to_string(b) : ""), 24)
-                << short_number(mu[b].item<double>(), 6) << "\n";
+                << short_number(mu[b].item<double>(), 6) << bias_text(problem, bias[-1][b]) << "\n";
     }
     std::cout << padded("distinct particles", 24) << distinct[-1].item<std::int64_t>() << " of " << flags.particles
               << " in the end\n";

@@ -483,7 +483,7 @@ void Run::report() {
   const Motion& heldout = data_.heldout;
   const Tensor predicted = predict(heldout.x), by_box = predict_by_box(heldout.x);
   const double close = 1e-3 * unit_;
-  // That of a file has noise that is not known; the best plain network shows at least how much of it is predictable.
+  // The noise of a file is not known; the error of the best plain network is an upper estimate of it.
   const double noise = data_.system ? flags_.velocity_noise : rmse(by_box - heldout.v_next);
   const double allowed = 1.5 * noise + kNegligible * unit_;
   std::int64_t unsolved = predicted.isnan().any(-1).sum().item<std::int64_t>();

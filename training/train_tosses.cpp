@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "lcp/identification/interval.h"
 #include "lcp/physics/rotation.h"
 #include "run/command_line.h"
 #include "run/error.h"
@@ -214,24 +215,28 @@ nlohmann::json to_json(const Estimate& estimate) {
 // Moves the parameters to where the misfit of fixed windows of all tosses is least, and returns them with intervals of
 // 95 %, without bounds where the tosses do not see them. Their standard deviations are the larger of those of
 // minimize_lengths and of those that follow from the scatter of parameters fitted to each eighth of the tosses, where
-// there are enough: the misfit has many local minima, in which a few tosses more or less end differently.
-nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& flags) {
+// there are enough: the misfit has many local minima, in which a few tosses more or less end differently. The bias of
+// the time steps, by a fit with half of them, is added to both sides, see lcp/identification/interval.h.
+//   finer: the same model with half the steps.
+nlohmann::json finish(CubeModel& model, CubeModel& finer, const Windows& windows, const Flags& flags) {
   constexpr double kStep = 0.02, kAway = 0.2, kUnseen = 5;
   constexpr std::int64_t kPerToss = 2, kIterations = 6, kParts = 8, kFewest = 4;
   const Segments all = windows.draw(at::arange(windows.tosses()), kPerToss, flags.window,
                                     generator(flags.run.seed, Stream::kWindows, flags.training.iterations));
-  const auto fit = [&](const Tensor& start, const Segments& some) {
+  const auto fit = [&](CubeModel& cube, const Tensor& start, const Segments& some) {
     const auto residuals = [&](const Tensor& raw) {
-      model.raw.copy_(raw);
-      return windows.residuals(model, some);
+      cube.raw.copy_(raw);
+      return windows.residuals(cube, some);
     };
     const Tensor toss = at::arange(some.count() / kPerToss).repeat_interleave(kPerToss);
     return minimize_lengths(residuals, start, kStep, toss, kIterations);
   };
   const bool has_parts = windows.tosses() >= kParts * kFewest;
-  Progress progress("fit", 0, has_parts ? kParts + 1 : 1, flags.run.quiet);
-  const LeastLengths found = fit(model.raw.clone(), all);
+  Progress progress("fit", 0, has_parts ? kParts + 2 : 2, flags.run.quiet);
+  const LeastLengths found = fit(model, model.raw.clone(), all);
   progress.show(1, "");
+  const Tensor bias = 2 * (found.at - fit(finer, found.at, all).at);
+  progress.show(2, "");
   Tensor half = half_width_95(windows.tosses(), model.raw.size(0)) * found.deviations;
   if (has_parts) {
     const auto random = generator(flags.run.seed, Stream::kWindows, flags.training.iterations + 2);
@@ -240,28 +245,28 @@ nlohmann::json finish(CubeModel& model, const Windows& windows, const Flags& fla
     for (std::int64_t part = 0; part < kParts; ++part) {
       const Tensor tosses = at::arange(part, windows.tosses(), kParts).unsqueeze(1);
       const Segments some = all.at((kPerToss * tosses + at::arange(kPerToss)).flatten());
-      fitted.push_back(fit(found.at + away[part], some).at);
-      progress.show(part + 2, "");
+      fitted.push_back(fit(model, found.at + away[part], some).at);
+      progress.show(part + 3, "");
     }
     half =
         at::maximum(half, student_95(kParts - 1) / std::sqrt(static_cast<double>(kParts)) * at::stack(fitted).std(0));
   }
+  half = half + lcp::identification::kBiasSafety * bias.abs();
   model.raw.copy_(found.at);
   const Tensor value = model.values(), low = model.values_at(found.at - half), high = model.values_at(found.at + half);
+  const Tensor too_large = value - model.values_at(found.at - bias);
   nlohmann::json parameters;
   for (std::size_t k = 0; k < model.names().size(); ++k) {
     const auto i = static_cast<std::int64_t>(k);
     const auto entry = [&](const Tensor& x) { return x[i].item<double>(); };
     constexpr double kNoBound = std::numeric_limits<double>::infinity();
     const bool is_seen = entry(half) <= kUnseen;
-    parameters[model.names()[k]] =
-        to_json({entry(value), is_seen ? entry(low) : -kNoBound, is_seen ? entry(high) : kNoBound});
+    nlohmann::json& parameter = parameters[model.names()[k]];
+    parameter = to_json({entry(value), is_seen ? entry(low) : -kNoBound, is_seen ? entry(high) : kNoBound});
+    parameter["time_step_bias"] = is_seen ? nlohmann::json(entry(too_large)) : nlohmann::json();
   }
   return parameters;
 }
-
-// The entry `time_step_bias` of metrics.json. A run with other --substeps shows how large the bias is.
-constexpr const char* kTimeStepBias = "not estimated, and not in the intervals; compare other --substeps";
 
 std::string intervals_text(const nlohmann::json& parameters) {
   std::string text;
@@ -270,9 +275,9 @@ std::string intervals_text(const nlohmann::json& parameters) {
       return estimate[key].is_null() ? otherwise : short_number(estimate[key].get<double>());
     };
     text += padded(name, 24) + number("value", "") + ", 95 %: " + number("low", "no bound") + " to " +
-            number("high", "no bound") + "\n";
+            number("high", "no bound") + ", bias of time steps " + number("time_step_bias", "not seen") + "\n";
   }
-  return text + padded("bias of time steps", 24) + kTimeStepBias + "\n";
+  return text;
 }
 
 // The first of the tosses, measured and predicted.
@@ -324,12 +329,15 @@ int train_tosses(int argc, const char* const* argv) {
   flags.tosses.check_units(gravity);
 
   std::shared_ptr<TossModel> model;
-  std::shared_ptr<CubeModel> cube;
+  std::shared_ptr<CubeModel> cube, finer_cube;
   if (flags.model == "cube") {
     CubeFlags start = flags.start();
     start.gravity = gravity;
     start.drag = flights.seen_drag();
+    CubeContact finer = flags.contact;
+    finer.substeps *= 2;
     model = cube = std::make_shared<CubeModel>(start.cube(), flags.contact, flags.tosses.rate, flags.learned);
+    finer_cube = std::make_shared<CubeModel>(start.cube(), finer, flags.tosses.rate, flags.learned);
   } else {
     model = std::make_shared<NetworkModel>(data.training, flags.network, flags.tosses.rate, gravity, flags.run.seed);
   }
@@ -379,7 +387,7 @@ int train_tosses(int argc, const char* const* argv) {
   const torch::NoGradGuard no_grad;
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const double until_trained = seconds();
-  const nlohmann::json parameters = cube ? finish(*cube, windows, flags) : nlohmann::json();
+  const nlohmann::json parameters = cube ? finish(*cube, *finer_cube, windows, flags) : nlohmann::json();
   if (!ProcessGroup::current().is_first()) return 0;
   const double until_finished = seconds();
   Judgement found = judge(*model, data.heldout, flags.cube.side, gravity, flags.tosses.rate);
@@ -393,10 +401,7 @@ int train_tosses(int argc, const char* const* argv) {
   metrics["flights"] = {{"gravity", to_json(flights.gravity)},    {"center_x", to_json(flights.center[0])},
                         {"center_y", to_json(flights.center[1])}, {"center_z", to_json(flights.center[2])},
                         {"drag", to_json(flights.drag)},          {"tosses", flights.count}};
-  if (cube) {
-    metrics["parameters"] = parameters;
-    metrics["time_step_bias"] = kTimeStepBias;
-  }
+  if (cube) metrics["parameters"] = parameters;
   write_model(out, model->torchscript_bytes());
   out.write_csv("errors.csv", found.errors);
   out.write_csv("errors_in_time.csv", found.errors_in_time);

@@ -41,8 +41,8 @@ class ImpulseProblem {
   contact::System& system() const { return *system_; }  ///< of A and J, factored for A^-1
   double unit() const { return unit_; }                 ///< m/s, the largest |J v_free + b|, or 1 where that is 0
 
-  /// The rounding errors of J v_free + b, in this unit: the largest |J| |v_free| + |b|, times that of double precision.
-  /// Where bodies move much faster than they approach each other, no v has a smaller residual.
+  /// The rounding errors of J v_free + b, relative to unit(): kRounding times the largest |J| |v_free| + |b|. Where
+  /// bodies move much faster than they approach each other, no v has a smaller residual.
   double rounding() const { return rounding_; }
 
   /// h of impulses gamma, [3 c].

@@ -14,22 +14,23 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// And at no more than this where the first methods have failed: the proximal point method often gets on only with inner
-// problems that are solved more accurately than the tolerance asks for.
+// After the first methods have failed, all methods aim at a residual of at most this. The proximal point method often
+// gets on only with inner problems that are solved more accurately than the tolerance asks for.
 constexpr double kHardGoal = 1e-12;
 
-constexpr double kLeastWeight = 1e-10, kMostWeight = 10;
+constexpr double kLeastWeight = 1e-10, kMostWeight = 10;  // of the proximal step, in the units of W
 constexpr NewtonSettings kInner = {false, 1e-12, 20};
 constexpr double kSolvedInside = 100;  // times the goal
 
-// The proximal point and the interior point method start only from the first of them.
+// The random starts of Newton's method. The slower proximal point and interior point methods begin from the first
+// kRandomSlow of them.
 constexpr int kRandomStarts = 200, kRandomSlow = 12;
 // With more contacts than this the interior point method takes less time than the proximal point method, and with more
 // than the second an LCP of 10 unknowns for each contact takes too long.
 constexpr int kFewContacts = 12, kPyramidContacts = 40;
-// How often the directions of a pyramid turn, and how often this is tried, each time from others, with few and with
-// many contacts; kPassesFirst comes before the active set method. Larger coefficients of friction than the limits make
-// numbers of the LCP too different.
+// The directions of a pyramid turn kTurns times. This is repeated from random directions: kPasses times in all with few
+// contacts, kPassesWithMany times with many, and kPassesFirst times before the active set method. The LCP gets
+// coefficients of friction of at most one of kLimits, since larger ones make its entries too unequal.
 constexpr int kTurns = 6, kPasses = 8, kPassesWithMany = 2, kPassesFirst = 1;
 constexpr double kLimits[] = {1e4, 1e3, 1e5, 1e2}, kNextLimit = 1e8;
 // The active set method is tried where a coefficient of friction exceeds kLargeFriction. It starts from problems whose
@@ -122,9 +123,9 @@ void Ladder::interior(const InteriorSettings& settings) {
   interior_->solve(settings, goal_, h_.data(), steps_, limits_.max_iterations);
 }
 
-// The pyramids' problems, which Lemke's method solves for any friction that is not much larger than kLimits, and from
-// their solutions Newton's method: first with the same limits, then with kNextLimit, and then with the friction of the
-// problem. Each time it begins with the states of the contacts that it found with the last limits.
+// Solves the LCPs of pyramids by Lemke's method, with mu limited to one of kLimits, and starts Newton's method from
+// their solutions. Newton's method solves the problem with the same limit, then with kNextLimit if a mu exceeds that,
+// and then with the given mu. Each time it begins with the states of the contacts found with the limit before.
 void Ladder::pyramids(int passes) {
   if (!pyramid_) pyramid_.emplace(contacts_);
   solver::Random numbers(kSeed);

@@ -31,8 +31,8 @@ void pyramid_impulses(int contacts, const Directions& directions, const double* 
 /// z := D' x, with slips of 0.
 void pyramid_unknowns(int contacts, const Directions& directions, const double* x, double* z);
 
-/// Solves the pyramid's problem, one direction of which then turns to the friction that was found. Each time the error
-/// of the pyramid becomes less where the friction of no contact turns far.
+/// Solves the LCP of the pyramids and turns the first direction of each contact to the friction that it found. Repeated
+/// calls reduce the error of the pyramids, as long as the friction of no contact turns far from one call to the next.
 class Pyramid {
  public:
   explicit Pyramid(int contacts);

@@ -18,17 +18,17 @@ using Check = std::function<void()>;
 void set_check(Check check);
 
 /// Calls the check of include/lcp/interrupt.h, if a tenth of a second has passed since it was last called from this
-/// thread. In a thread that works for another one, it looks whether that one's call has ended. Takes some 20 ns.
-/// Throws what the check throws, or Stopped.
+/// thread, and throws what the check throws. In a worker thread it throws Stopped if the call for which the thread
+/// works has ended. Takes some 20 ns.
 void checkpoint();
 
-/// What ends the work of a thread for a call that has ended elsewhere.
+/// The exception that ends the work of a thread whose call has ended elsewhere.
 struct Stopped {};
 
-/// Calls `checkpoint` after some work, of which a loop says how much it did. An object belongs to one thread.
+/// Calls `checkpoint` each time a loop has done about kOperations operations. An object belongs to one thread.
 class Pace {
  public:
-  /// operations: about as many as the loop did since it called this, in additions and multiplications.
+  /// operations: the additions and multiplications since the last call, roughly.
   [[gnu::always_inline]] void spend(std::int64_t operations) {
     work_ += operations;
     if (work_ > kOperations) rest();

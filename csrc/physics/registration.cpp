@@ -283,7 +283,7 @@ class OwnAutograd {
   c10::AutoGradMode grad_{true};
 };
 
-// What a rollout is of besides its tensors, in the order of the operators' arguments.
+// The arguments of a rollout that are no tensors, in the order of the operators.
 using RolloutOptions = std::tuple<std::int64_t, at::IntArrayRef, at::IntArrayRef, at::IntArrayRef, std::int64_t, double,
                                   const std::string&, std::int64_t, std::optional<double>, double, std::int64_t, double,
                                   double, const std::string&, std::optional<double>, double, double>;
@@ -299,7 +299,8 @@ struct Again {
   }
 };
 
-// The gradients of `of`, given its own, with zeros where there is none.
+// The gradients in `in` of the results `of`, whose own gradients are `given`: 0 where a result does not depend on an
+// input.
 std::vector<Tensor> gradients_of(const std::vector<Tensor>& of, const std::vector<Tensor>& in,
                                  const std::vector<Tensor>& given, bool again) {
   std::vector<Tensor> found = torch::autograd::grad(of, in, given, /*retain_graph=*/again, /*create_graph=*/again,

@@ -34,7 +34,7 @@ Tensor along_normals(const Tensor& x) {
 
 Tensor normal_rows(const Tensor& J) { return J.unflatten(-2, {-1, 3}).select(-2, 2); }
 
-// Which contacts are impacts, [..., c], and how far they are from beginning or ending to be, m/s.
+// are: whether each contact is an impact, [..., c]. jump: as in StepContacts.
 struct Impacts {
   Tensor are, jump;
 };

@@ -16,8 +16,10 @@ struct StepContacts {
   at::Tensor gap;     ///< [..., c], m
   at::Tensor b;       ///< [..., 3 c], m/s: b of lcp::solve_friction, or -v_hat of lcp::solve_contact
   at::Tensor R;       ///< [..., 3 c], of compliant contact
-  at::Tensor waits;   ///< [..., c], bool, whether it is an impact; undefined for compliant contact
-  at::Tensor jump;    ///< [..., c], m/s, the least change of velocity at which an impact would begin, or not be one
+  at::Tensor waits;   ///< [..., c], bool, whether the contact is an impact, which the first problem leaves out;
+                      ///< undefined for compliant contact
+  at::Tensor jump;    ///< [..., c], m/s, the least change of the closing speed that makes the contact an impact, or no
+                      ///< impact any more; infinity: none
   at::Tensor bad;     ///< [...], bool, whether numbers are not finite, or a quaternion is 0
 };
 
@@ -35,7 +37,7 @@ struct StepProblem {
 struct StepOutcome {
   at::Tensor v;           ///< [..., 6 B]
   at::Tensor gamma;       ///< [..., 3 c], of all problems
-  at::Tensor motion;      ///< [..., 6 B]
+  at::Tensor motion;      ///< [..., 6 B], how far the bodies move in the step: m, and rad in their own axes
   at::Tensor status;      ///< [...], the first that is not kSolved
   at::Tensor iterations;  ///< [...]
   std::vector<StepProblem> problems;

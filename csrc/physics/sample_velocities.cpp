@@ -41,10 +41,10 @@ Tensor squared_length(const Tensor& x) { return x.square().sum(-1, true); }
 
 // The state with velocities `steps` steps later, at constant acceleration.
 //
-// Of two estimates of the acceleration, each body takes the one of smaller size. The change over a whole step holds a
-// contact at rest whose gap is not quite closed, as the rollout does, but has the impacts of the step in it. The change
-// over a short step has only those of its own time. They show by a change that does not halve with the step, and then
-// that of free motion takes its place.
+// There are two estimates of the acceleration, and each body takes the smaller one. The change over a whole step knows
+// contacts at rest whose gap is not quite closed, as the rollout does, but also has the impacts of the step. The change
+// over a short step has only the impacts at its time. Where such an impact occurs, the change does not halve with the
+// step; the acceleration of free motion is used then.
 RigidState later(double steps, const RigidState& state, const Tensor& u, const RigidScene& scene,
                  RigidOptions options) {
   options.substeps = 1;

@@ -29,8 +29,8 @@ class WalkFunction : public torch::CustomClassHolder {
   ///   path: all results. g: the gradients of the first of them.
   virtual Tensors adjoint(const Tensors& x, const Tensors& path, const Tensors& g, std::int64_t wanted) const = 0;
 
-  /// The changes of the results that have gradients, for those of x, which have the shapes of x. Only where a rollout
-  /// says that it walks in forward mode.
+  /// The tangents of the differentiable results for the tangents `change` of x, which have the shapes of x. Implemented
+  /// by rollouts that call can_walk with forward_mode.
   virtual Tensors tangent(const Tensors& /*x*/, const Tensors& /*path*/, const Tensors& /*change*/) const {
     TORCH_CHECK(false, "this rollout has no walk in forward mode");
   }

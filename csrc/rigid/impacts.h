@@ -12,14 +12,14 @@ namespace lcp::rigid {
 /// A problem of a step with impacts, and its solution.
 struct StepProblem {
   enum class Kind {
-    kStart,    ///< of the contacts that are no impacts
-    kImpacts,  ///< of those at one time
-    kSlow      ///< of the contacts that an impact has brought to close, slower than the threshold
+    kStart,    ///< the contacts that are no impacts
+    kImpacts,  ///< all impacts at one time
+    kSlow      ///< the contacts that an impact has made close slower than the threshold
   };
   enum class Role : std::uint8_t {
-    kHolds,    ///< closes its gap no further than until the end of the step
-    kBounces,  ///< is an impact
-    kFirst     ///< is one of the impacts whose time is that of the problem
+    kHolds,    ///< the contact may close its gap by the end of the step, without rebound
+    kBounces,  ///< the contact is an impact, later than the problem
+    kFirst     ///< the contact is an impact at the time of the problem
   };
 
   Kind kind = Kind::kStart;
@@ -29,9 +29,10 @@ struct StepProblem {
   std::vector<std::int8_t> states;
 };
 
-/// For each body that the first impacts of a problem act on: set(body, the mean of what they do to it).
-///   chosen, roles, gamma: of StepProblem. of_impact(j, is_other): what the chosen contact j does to its body, or to
-///   its other body.
+/// Calls set(body, x) for each body on which impacts of the role kFirst act with a positive impulse; x is the mean of
+/// of_impact over these impacts.
+///   chosen, roles, gamma: of StepProblem. of_impact(j, is_other): a vector of the chosen contact j for its body, or
+///   for its other body.
 template <class T, class OfImpact, class Set>
 void for_each_hit(const Scene& scene, const std::vector<int>& chosen, const std::vector<StepProblem::Role>& roles,
                   const std::vector<double>& gamma, const OfImpact& of_impact, const Set& set) {

@@ -13,7 +13,7 @@
 
 namespace lcp::rigid {
 
-/// Of a pair in a step.
+/// How a pair took part in a step.
 enum Choice : std::int8_t {
   kNotChosen = 0,
   kChosen = 1,      ///< its contact was solved in the only problem of the step
@@ -62,8 +62,8 @@ class Simulator {
     Row<double> rows[3];  // along (t1, t2, n)
     bool has_tangents;    // whether the first two are known
     double b;             // m/s
-    double time, held;    // of time_of and rebound_of, where it is an impact
-    bool collides;        // of the first of a collision: whether that is now
+    double time, held;    // of an impact: its time_of, s, and Rebound::held, m/s
+    bool collides;        // in the first pair of a collision: whether one of its pairs has an impact now
     bool has_met;         // whether it has had an impact in the step
     bool waits;           // whether it is an impact, which the first problem of the step leaves out
     bool chosen;          // in the problem that is being solved
@@ -104,12 +104,12 @@ class Simulator {
   std::vector<Twist<double>> start_;                  // those before the impacts
   std::vector<Twist<double>> motion_;                 // of each body until now, in a step with impacts
   std::vector<double> time_;                          // of each body, of its last impact
-  std::vector<Vector<double>> held_;                  // of held_velocity, as time_
+  std::vector<Vector<double>> held_;                  // of each body, held_velocity of its last impact, m/s
   std::vector<InverseMass<double>> inverse_;          // of each body, for compliant contact
   std::vector<Meeting> meetings_;                     // of each pair
-  std::vector<int> collision_;                        // of each pair: the first of those between the same two things
-  std::vector<int> chosen_;                           // pairs
-  std::vector<Role> roles_;                           // of the chosen, in a step with impacts
+  std::vector<int> collision_;  // of each pair: the first pair of the same two bodies, or body and plane
+  std::vector<int> chosen_;     // pairs
+  std::vector<Role> roles_;     // of the chosen, in a step with impacts
   bool has_impacts_ = false, keeps_problems_ = false;
   std::vector<StepProblem> problems_;           // where they are kept
   std::size_t count_ = 0;                       // of the problems of this step

@@ -96,7 +96,7 @@ struct Row {
   Twist<T> other;  ///< not used where the contact is with a fixed plane
 };
 
-/// Of one body, that it is the velocity of a point of.
+/// The factors of the velocity of one body in that of its `point` along a direction.
 template <class T, class Reader>
 Twist<T> row_of(int body, const Vector<T>& point, const Vector<T>& direction, Reader& read) {
   const Vector<T> arm = point - read.position(body);

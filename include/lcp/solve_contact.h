@@ -25,13 +25,15 @@ struct ContactOptions {
   /// read; gamma and the gradients are 0 there. lcp::pad makes such batches. Absent: all exist.
   std::optional<at::Tensor> sizes = {};
 
-  /// An element is solved where |D g| <= tolerance * max(|D A (v - v_free)|, |D J' gamma|), with D = diag(A)^-1/2 and
-  /// g = A (v - v_free) - J' gamma, or where |D g| is within the bound on the rounding errors of A (v - v_free). These
-  /// are changes of the momentum: the same for all observers, while the rounding errors grow with the speed of v. The
-  /// condition holds in double precision, before v is rounded to the dtype. |D g| within the bound on its rounding
-  /// errors is enough, too, where that is at most 1e-7 of the change. Where it is larger, and for R < 1e-5 w, where w
-  /// is the mean of the contact's diagonal entries of W = J A^-1 J', rounding errors of v would change gamma too much:
-  /// then g is that of the returned gamma, and R y = v_hat - J v holds up to rounding errors. Absent: 1e-10.
+  /// With g = A (v - v_free) - J' gamma and D = diag(A)^-1/2, an element is solved where one of these holds in double
+  /// precision, before v is rounded to the dtype:
+  ///   - |D g| <= tolerance * change, with change = max(|D A (v - v_free)|, |D J' gamma|);
+  ///   - |D g| is within the bound on the rounding errors of A (v - v_free);
+  ///   - |D g| is within the bound on its own rounding errors, and that is at most 1e-7 of change.
+  /// The change is the same for all observers; the rounding errors grow with the speed of v. Where those of g are
+  /// larger than 1e-7 of change, and for R < 1e-5 w, rounding errors of v would change gamma too much: then g is that
+  /// of the returned gamma, and R y = v_hat - J v holds up to rounding errors. Here w is the mean of the contact's
+  /// diagonal entries of J A^-1 J'. Absent: 1e-10.
   std::optional<double> tolerance = {};
 
   /// Newton steps that one element of the batch may take. Absent: 1000.

@@ -40,8 +40,8 @@ struct FrictionOptions {
   ///   - a contact that presses sticks, |u_t| <= e, or slides: g is within e of the ray (-mu u_t / |u_t|, 1), or g is
   ///     within e of the cone's surface and the part of u_t across g_t is at most e.
   /// None of these grows or shrinks with mu. Where bodies move so much faster than they approach each other that the
-  /// rounding errors of J v + b exceed the tolerance, e is 16 times the unit round-off times the largest
-  /// |J| |v_free| + |b|. All this holds in double precision, before results are rounded to the dtype.
+  /// rounding errors of J v + b exceed the tolerance, e is 16 times 2^-52 times the largest
+  /// |J| |v_free| + |b|, m/s. All this holds in double precision, before results are rounded to the dtype.
   /// Absent: 1e-10 in float64, 1e-7 in float32.
   std::optional<double> tolerance = {};
 
@@ -73,8 +73,8 @@ struct FrictionResult {
 ///   [..., c], >= 0; infinity for a contact that never slips. The batch dimensions of all of them broadcast.
 ///
 /// With mu = infinity a contact that presses sticks, and its friction is not limited. Where a contact would have to
-/// pull to stick, the limit of the solutions for large mu is taken, as for any mu: gamma_n = 0 up to round-off, and
-/// friction against the slip. The derivative in such a mu is 0.
+/// pull to stick, the result is the limit of the solutions for growing mu: gamma_n = 0 up to round-off, with friction
+/// against the slip. The method computes with at most mu = 1e13; the derivative in a mu from there on is 0.
 ///
 /// A and A' may differ by 1e-3 of the largest entry; their mean is used. The status is kBadInput for larger
 /// differences, for numbers that are not finite (but for mu) or out of their range, and where A is not positive

@@ -92,7 +92,7 @@ def solve_friction(
         J: [..., 3 c, n], for each contact the rows of its two tangents and its normal; c may be 0.
         b: [..., 3 c], m/s: (0, 0, gap / dt) lets a contact close its gap, (0, 0, e u_n) lets it bounce, where u_n is
             its normal velocity before the impact.
-        mu: [..., c], >= 0, or a number for all contacts. All batch dimensions broadcast.
+        mu: [..., c], >= 0, or a number for all contacts; infinity for a contact that never slips. All batch dimensions broadcast.
         sizes: [...], int64, how many of the c contacts of each element exist, the first ones; see pad. Each element gets
             the bits, also of its gradient, that it would get alone. What the inputs hold beyond is not read; gamma and
             the gradients are 0 there. None: all.

@@ -371,9 +371,9 @@ def particle_filter(
 def uncertainty(jacobian: TensorLike, noise: TensorLike) -> Uncertainty:
     """The covariance of estimates for independent errors of equal standard deviation, to first order.
 
-    It is right where the model is: it knows neither the bias of time steps, see interval, nor that of a wrong model, see
-    explains. noise^2 (J'J)^-1, the inverse of the Gauss-Newton Hessian. A combination whose effect is below 1e-10 of the largest,
-    with the columns of J scaled to equal length, is not determined.
+    The covariance is noise^2 (J'J)^-1, from the inverse of the Gauss-Newton Hessian. It contains the noise alone: neither
+    the bias of time steps, see interval, nor the error of a wrong model, see explains. A combination whose effect is below
+    1e-10 of the largest, with the columns of J scaled to equal length, is not determined.
 
         Seber, Wild: Nonlinear Regression, Wiley, 1989, chapter 2.
 
@@ -397,12 +397,12 @@ def explains(
 ) -> Tensor:
     """Whether residuals are what noise leaves of a fit, [b], bool; False where a residual that counts is not finite.
 
-    True unless one of these holds, each by five standard deviations, which happens to one in a million fits of a true
-    model with normal noise: the sum of their squares, over that of the noise, is above m minus the number of parameters;
-    or the residuals of a coordinate are correlated in time, since between successive samples the mean square of their
-    differences is below twice their own. Residuals whose sum of squares is at most noise^2 may be correlated, as those of
-    data without noise are by round-off: the error of an estimate that they show is below its standard deviation. Noise
-    that was estimated from the residuals makes the first true always, so that only the second checks the model.
+    False where one of two statistics is more than five standard deviations from its expectation. With many normal
+    residuals of a true model that happens to one fit in a million. The sum of the squared residuals, over noise^2, may be
+    too far above m minus the number of parameters. And the residuals of a coordinate may be correlated in time: the mean
+    square of the differences of successive ones is too far below twice their mean square. Residuals whose sum of squares
+    is at most noise^2 may be correlated, as those that round-off leaves of data without noise. Where the noise was
+    estimated from the residuals, their size tells nothing, and only their correlation checks the model.
 
         von Neumann: Distribution of the ratio of the mean square successive difference to the variance, Annals of
         Mathematical Statistics 12, 1941.
@@ -430,8 +430,7 @@ def interval(
     from the truth, whatever the noise. The difference of two fits of the same data gives this bias, and that of their
     residuals what the model leaves without it. The intervals hold the truth with a probability of 95 % or, where the
     bias matters, more, since one of their two sides is always too wide. A safety factor of 1.25 stands for the error of the
-    bias itself. Fits that end in different minima have a large
-    bias.
+    bias itself. Fits that end in different minima have a large bias.
 
         Richardson: The deferred approach to the limit, Philosophical Transactions of the Royal Society A 226, 1927.
         Roache: Perspective: a method for uniform reporting of grid refinement studies, J. Fluids Engineering 116, 1994.

@@ -140,6 +140,20 @@ def test_intervals_of_measured_tracks_hold_the_truth(identify, tmp_path, dt):
     assert (error > 5 * std)[explained].all()  # the noise alone would not have held it
 
 
+def test_an_online_estimate_knows_the_error_of_its_time_steps(identify, tmp_path):
+    text, mu = exact_tracks(12, 1e-3, 0.05)
+    (tmp_path / "tracks.csv").write_text(text)
+    found = identify("track_moving_horizon", "--data", "tracks.csv", "--noise", 1e-3)
+    error, std, bias = (np.array(x) for x in (found["mu"] - mu, found["mu_std"], found["mu_bias"]))
+    assert (np.abs(error) > 5 * std).all()  # the noise alone would not have told it
+    np.testing.assert_allclose(bias, error, rtol=0.05)
+    history = read_csv(tmp_path / "out" / "history.csv")
+    last = [np.flatnonzero(history["track"] == track)[-1] for track in range(12)]
+    assert ((history["mu_low"][last] <= mu) & (mu <= history["mu_high"][last])).all()
+    simulated = identify("track_moving_horizon", "--noise", 1e-3, out="simulated")
+    assert simulated["mu_bias"] == [0]
+
+
 def test_a_track_that_cannot_be_fitted_fails(run, identify, tmp_path):
     identify("identify_shooting", out="good")
     rows = (tmp_path / "good" / "fit.csv").read_text().splitlines()

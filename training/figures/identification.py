@@ -131,8 +131,8 @@ def online(name, effort):
     for k, (x, y, middle, right) in enumerate(rows):
         motion(x, y, select(data, "track", k), flags)
         one = select(history, "track", k)
-        low, high = ([max(0, m + sign * 2 * s) for m, s in zip(one["mu"], one["mu_std"])] for sign in (-1, 1))
-        middle.fill_between(one["time"], low, high, color=BLUE, alpha=0.2, lw=0, label="mu \u00b1 2 standard deviations")
+        label = "mu \u00b1 2 standard deviations" + (" and the bias of the time steps" if flags["data"] else "")
+        middle.fill_between(one["time"], one["mu_low"], one["mu_high"], color=BLUE, alpha=0.2, lw=0, label=label)
         middle.plot(one["time"], one["mu"], color=BLUE, lw=1.2)
         if not flags["data"] and len(metrics["mu"]) == 1:
             middle.axhline(flags["mu"], color=INK, lw=1, ls=":", label="true mu")

@@ -35,12 +35,12 @@ constexpr std::int64_t kDistances = 16;
 // Of the other unknowns for each mu: an error of 1e-6 of the objective is far below the square of the noise.
 constexpr std::int64_t kProfileIterations = 20;
 constexpr double kProfileTolerance = 1e-3;
-// Where the root of the excess is this close to 1, it is taken for a parabola from the estimate on. So many distances
-// are tried, by parabolas and then between those within and beyond, each at most so many times as far as the one
-// before.
+// Where the root of the excess at a distance is this close to 1, a parabola from the estimate through it gives the end.
 constexpr double kRegular = 0.2;
+// The number of distances that are tried: first by parabolas, then by linear interpolation between a distance within
+// the interval and one beyond it.
 constexpr std::int64_t kTries = 8;
-constexpr double kLongest = 5;
+constexpr double kLongest = 5;                                  // the largest ratio of a distance to the one before
 constexpr double kFirstDistance = 1e-3, kLeastDistance = 1e-9;  // the former where mu has no effect on the fit
 constexpr double kFarthest = 10;  // a bound of mu that is above this multiple of mu, or this number, is none
 
@@ -218,9 +218,8 @@ void print_estimates(const TrackProblem& problem, const identification::LeastSqu
   for (std::int64_t b = 0; b < std::min(count, kShown); ++b) {
     std::cout << padded("mu" + (count > 1 ? " of track " + std::to_string(b) : ""), 24) << number(fit.theta[b][0], 8);
     if (std[b][0].isfinite().item<bool>()) {
-      std::cout << " +- " << number(std[b][0], 2);
-      if (!problem.mu.defined()) std::cout << ", bias of time steps " << number(bias[b][0], 2);
-      std::cout << ", 95 %: " << number(interval[b][0], 8) << " to " << number(interval[b][1], 8);
+      std::cout << " +- " << number(std[b][0], 2) << bias_text(problem, bias[b][0])
+                << ", 95 %: " << number(interval[b][0], 8) << " to " << number(interval[b][1], 8);
     }
     std::cout << "\n";
   }
@@ -284,10 +283,13 @@ Tensor friction_interval(const TrackModel& model, const identification::LeastSqu
                    -1);
 }
 
-std::string time_step_bias(const TrackProblem& problem) {
-  return problem.mu.defined()
-             ? "none: the tracks were simulated with the same steps"
-             : "not estimated, and not in the intervals, for steps of " + short_number(problem.tracks.dt) + " s";
+Tensor mu_bias(const TrackProblem& problem, const Tensor& mean, const std::function<Tensor()>& finer) {
+  const Tensor mu = mean.select(-1, 0);
+  return problem.mu.defined() ? at::zeros_like(mu) : 2 * (mu - finer().select(-1, 0));
+}
+
+std::string bias_text(const TrackProblem& problem, const Tensor& bias) {
+  return problem.mu.defined() ? "" : ", bias of time steps " + short_number(bias.item<double>(), 2);
 }
 
 Tensor where_explained(const Confidence& accuracy, const Tensor& x) {
@@ -317,14 +319,18 @@ Table fit_table(const TrackFlags& flags, const TrackProblem& problem, const Body
   return table;
 }
 
-Table online_table(const Tracks& tracks, const Tensor& mean, const Tensor& std) {
+Table online_table(const Tracks& tracks, const Tensor& mean, const Tensor& std, const Tensor& bias) {
   Table table;
   const Tensor step = at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1);
   add_column(table, "track", tracks, at::arange(tracks.count(), at::kDouble));
   add_column(table, "step", tracks, step);
   add_column(table, "time", tracks, tracks.dt * step);
-  add_column(table, "mu", tracks, mean.select(-1, 0));
-  add_column(table, "mu_std", tracks, std.select(-1, 0));
+  const Tensor mu = mean.select(-1, 0), deviation = std.select(-1, 0);
+  const Tensor reach = 2 * deviation + identification::kBiasSafety * bias.abs();
+  add_column(table, "mu", tracks, mu);
+  add_column(table, "mu_std", tracks, deviation);
+  add_column(table, "mu_low", tracks, (mu - reach).clamp_min(0));
+  add_column(table, "mu_high", tracks, mu + reach);
   return table;
 }
 

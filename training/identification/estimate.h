@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -39,10 +40,15 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
 torch::Tensor friction_interval(const TrackModel& model, const identification::LeastSquares& fit,
                                 const Confidence& accuracy);
 
-/// The entry `time_step_bias` of metrics.json of an estimator that follows tracks, in words: what its standard
-/// deviations leave out, since they follow from the noise. Tracks of a file have not been made by the steps of the
-/// model; simulated ones have.
-std::string time_step_bias(const TrackProblem& problem);
+/// The bias of the estimates of mu of an estimator that follows tracks, [steps + 1, b], by the length of its steps: by
+/// estimates with half of it, see lcp/identification/interval.h. Simulated tracks were made by the steps of the model,
+/// and have none.
+///   mean: [steps + 1, b, 1 + 2 k], the means of (mu, q, v). finer: returns them with steps of half the length.
+torch::Tensor mu_bias(const TrackProblem& problem, const torch::Tensor& mean,
+                      const std::function<torch::Tensor()>& finer);
+
+/// ", bias of time steps 0.001" for the console, of one number; nothing for simulated tracks.
+std::string bias_text(const TrackProblem& problem, const torch::Tensor& bias);
 
 /// The values, with NaN for the tracks that are not explained.
 torch::Tensor where_explained(const Confidence& accuracy, const torch::Tensor& x);
@@ -52,9 +58,11 @@ torch::Tensor where_explained(const Confidence& accuracy, const torch::Tensor& x
 ///   fitted: [steps + 1, b, k].
 Table fit_table(const TrackFlags& flags, const TrackProblem& problem, const BodyState& fitted);
 
-/// What an estimator knows after each step, a row for each step of each track: track,step,time,mu,mu_std.
+/// What an estimator knows after each step, a row for each step of each track: track,step,time,mu,mu_std,mu_low,
+/// mu_high: from mu less two standard deviations and the bias to mu and as much.
 ///   mean, std: [steps + 1, b, ...], mu is their first entry.
-Table online_table(const Tracks& tracks, const torch::Tensor& mean, const torch::Tensor& std);
+Table online_table(const Tracks& tracks, const torch::Tensor& mean, const torch::Tensor& std,
+                   const torch::Tensor& bias);
 
 /// The motion in states (mu, position, velocity), [..., 1 + 2 k].
 BodyState motion_of(const torch::Tensor& state);

@@ -74,12 +74,6 @@ BodyState ParticleModel::move(const BodyState& start, const Tensor& mu, const Te
   return {next.position, next.velocity};
 }
 
-BodyState ParticleModel::step(const BodyState& state, const Tensor& mu, const Tensor& u) const {
-  const PointMass mass = particle_mass(flags_, problem().tracks.dt, mu);
-  const auto next = physics::exact_step({state.position, state.velocity}, u, mass).next;
-  return {next.position, next.velocity};
-}
-
 FrictionEvidence ParticleModel::evidence(const Tensor& theta) const {
   const PointMass mass = particle_mass(flags_, problem().tracks.dt, theta.select(-1, 0));
   const BodyState start = start_of(theta);

@@ -29,7 +29,6 @@ class ParticleModel : public TrackModel {
  public:
   ParticleModel(const TrackFlags& flags, const TrackProblem& problem);
 
-  BodyState step(const BodyState& state, const torch::Tensor& mu, const torch::Tensor& u) const override;
   FrictionEvidence evidence(const torch::Tensor& theta) const override;
 
  private:

@@ -207,6 +207,12 @@ Tensor TrackModel::forces(const Tensor& theta) const {
   return force + problem_.process * theta.slice(-1, unknowns_).unflatten(-1, {steps, k}).movedim(-2, 0);
 }
 
+BodyState TrackModel::step(const BodyState& state, const Tensor& mu, const Tensor& u, std::int64_t substeps) const {
+  const Tensor parts = u.unsqueeze(0).repeat_interleave(substeps, 0);
+  const BodyState next = move(state, mu, parts, problem_.tracks.dt / static_cast<double>(substeps));
+  return {next.position[-1], next.velocity[-1]};
+}
+
 BodyState TrackModel::motion(const Tensor& theta, std::int64_t substeps) const {
   const BodyState start = start_of(theta);
   const Tensor u = forces(theta).repeat_interleave(substeps, 0);

@@ -117,8 +117,10 @@ class TrackModel {
 
   torch::Tensor forces(const torch::Tensor& theta) const;  ///< [steps, ..., b, k], N and N m
 
-  /// One step of bodies with the friction coefficients mu, [...], under the force u, [..., k].
-  virtual BodyState step(const BodyState& state, const torch::Tensor& mu, const torch::Tensor& u) const = 0;
+  /// One step of the tracks, in equal parts, of bodies with the friction coefficients mu, [...], under the force u,
+  /// [..., k].
+  BodyState step(const BodyState& state, const torch::Tensor& mu, const torch::Tensor& u,
+                 std::int64_t substeps = 1) const;
 
   /// theta: [b, p].
   virtual FrictionEvidence evidence(const torch::Tensor& theta) const = 0;

@@ -106,12 +106,6 @@ BodyState TripodModel::move(const BodyState& start, const Tensor& mu, const Tens
   return {next.pose, next.velocity};
 }
 
-BodyState TripodModel::step(const BodyState& state, const Tensor& mu, const Tensor& u) const {
-  const Tripod tripod = tripod_of(flags_, problem().tracks.dt, mu);
-  const auto next = physics::step({state.position, state.velocity}, u, tripod, flags_.block.directions).step.next;
-  return {next.pose, next.velocity};
-}
-
 FrictionEvidence TripodModel::evidence(const Tensor& theta) const {
   const Tripod tripod = tripod_of(flags_, problem().tracks.dt, theta.select(-1, 0));
   const BodyState start = start_of(theta);

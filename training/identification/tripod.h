@@ -41,7 +41,6 @@ class TripodModel : public TrackModel {
  public:
   TripodModel(const TripodTrackFlags& flags, const TrackProblem& problem);
 
-  BodyState step(const BodyState& state, const torch::Tensor& mu, const torch::Tensor& u) const override;
   FrictionEvidence evidence(const torch::Tensor& theta) const override;
 
  private:

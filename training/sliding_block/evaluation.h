@@ -41,8 +41,8 @@ nlohmann::json against_block(nlohmann::json metrics, const Samples& heldout, con
 
 /// The largest held-out error of a model that explains its data, m/s: the noise, and a fiftieth of what friction does
 /// to a velocity in a step. Where the data were simulated, the noise is that of --velocity-noise. That of a file is
-/// estimated: a block of any friction gets its velocity from the one without friction, so that the errors of steps that
-/// are neighbours in it differ by the noise alone.
+/// estimated from the errors of the prediction, sorted by the velocity without friction, v + dt u / m: v_next of a
+/// block depends on that velocity alone, so that the errors of neighbours differ by the noise.
 double explained_error(const torch::Tensor& predicted, const Samples& heldout, const PhysicsFlags& block,
                        const SampleFlags& flags);
 

@@ -7,7 +7,7 @@
 //   bias of the fit with h / 2 = (theta_h - theta_h/2) / (2^r - 1)
 //   residuals without it       = r_h/2 - (r_h - r_h/2) / (2^r - 1)
 //
-// The noise is the same in both fits, and leaves the bias but for the change of the Jacobian.
+// Both fits have the same noise, which therefore cancels in the bias, except for the change of the Jacobian.
 //
 //   [R]  Richardson: The deferred approach to the limit, Philosophical Transactions of the Royal Society A 226, 1927.
 //   [Ro] Roache: Perspective: a method for uniform reporting of grid refinement studies, Journal of Fluids Engineering
@@ -25,14 +25,14 @@
 
 namespace lcp::identification {
 
-/// Whether residuals are what noise leaves of a fit: true unless one of these holds, each by five standard deviations,
-/// which happens to one in a million fits of a true model with normal noise:
-///   * the sum of their squares, over that of the noise, is above m minus the number of parameters;
-///   * the residuals of a coordinate are correlated in time: between successive samples, the mean square of their
-///     differences is below twice their own [N]. Residuals whose sum of squares is at most noise^2 may be correlated,
-///     as those of data without noise are by round-off: the error of an estimate that they show is below its standard
-///     deviation.
-/// Noise that was estimated from the residuals makes the first true always, so that only the second checks the model.
+/// Whether residuals are what noise leaves of a fit: false where one of two statistics is more than five standard
+/// deviations from its expectation. With many normal residuals of a true model that happens to one fit in a million.
+///   * Size: the sum of the squared residuals, over noise^2, is too far above m minus the number of parameters.
+///   * Correlation in time: the mean square of the differences of successive residuals of a coordinate is too far below
+///     twice the mean square of the residuals [N]. Residuals whose sum of squares is at most noise^2 may be correlated,
+///     as those that round-off leaves of data without noise.
+/// Where the noise was estimated from the residuals, their size tells nothing, and only their correlation checks the
+/// model.
 ///   residuals: [b, m], m = samples times coordinates, the coordinates of a sample one after another. noise: [b] or [],
 ///   > 0, the standard deviation of each. parameters: the number that were fitted. coordinates: 1 or more; with 1, all
 ///   residuals are one series. seen: [b, samples] or undefined, bool: false for the samples that do not count.

@@ -4,33 +4,33 @@
 //   A (nu_next - nu_free) = J' gamma,   u = J nu_next
 //
 // where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
-// impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. A contact may close
-// its gap within the step, u_n >= -gap / dt [ST]. The bodies move by dt nu_next.
+// impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. In a step without
+// impacts a contact may close its gap by the end of the step, u_n >= -gap / dt [ST], and the bodies move by dt nu_next.
 //
-// A contact that nu_free would close faster than the bounce threshold is an impact. A step with impacts solves several
-// problems, each of which begins with the velocities nu of the one before:
+// A contact that nu_free would close within the step, faster than the bounce threshold, is an impact. A step with
+// impacts solves several problems, each of which begins with the velocities that the one before has left:
 //
-//   1. From nu_free, the contacts that close and are no impacts. Its solution is nu_start.
-//   2. The impacts, one after another in time. Velocities are those of the middles of the steps, so that a gap closes
-//      at the time t with
+//   1. From nu_free, the contacts that close and are no impacts. The solution is nu_start.
+//   2. The impacts, one after another in time. Velocities are those of the middles of the steps. With the velocities
+//      nu_0 before the step, the acceleration along the normal is a_n = J_n (nu_start - nu_0) / dt. The gap closes at
+//      the time t with
 //
-//        gap + J_n sum dt_j nu_j - a_n t (dt - t) / 2 = 0,   a_n = J_n (nu_start - nu_before) / dt,
+//        gap + J_n sum dt_j nu_j - a_n t (dt - t) / 2 = 0,
 //
-//      where dt_j is how long the velocities nu_j last. It rebounds by Newton's law with the restitution e, with the
-//      speeds at that time:
+//      where dt_j is how long the bodies have moved with nu_j. A contact that closes with u_n opens by Newton's law
+//      with the restitution e, where both speeds are those at that time:
 //
-//        u_n >= -e (u_n + a_n (t - dt / 2)) + a_n (dt / 2 - t) of the u_n before,
+//        u_n_next >= -e (u_n + a_n (t - dt / 2)) + a_n (dt / 2 - t),
 //
-//      but not less than 0, nor more than twice the first term without a_n. With an impact are solved: those at the
-//      same time, all contacts between the same two bodies, or of a body and the same plane, that would close until the
-//      end of the step, and contacts without restitution that touch. None of these moves apart. So an impact without
-//      friction creates no energy.
-//   3. After the impacts of each time, the contacts that they have brought to close slower than the threshold, without
-//      rebound.
+//      limited to the range from 0 to -2 e u_n. The problem of an impact has all impacts at this time; all contacts
+//      between the same two bodies, or the same body and plane, that would close before the end of the step; and
+//      contacts without restitution that touch. None of them opens before, so that an impact without friction creates
+//      no energy.
+//   3. After the impacts of each time, the contacts that now close slower than the threshold, without rebound.
 //
-// The bodies move by sum dt_j nu_j: the motion at constant acceleration between the impacts. Where a rebound is so slow
-// that bodies would meet again within the step, the contact holds them. gamma is the sum of all problems. The times are
-// part of the motion and of its derivative.
+// The bodies move by sum dt_j nu_j, the motion at constant acceleration between the impacts, less what a contact holds
+// back whose rebound is so slow that its gap would close again within the step. gamma is the sum of all problems. The
+// times are part of the motion and of its derivative.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
 //        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
@@ -92,9 +92,9 @@ struct RigidOptions {
   /// gravity gives in a step, so that a body at rest does not bounce.
   std::optional<double> bounce_threshold = {};
 
-  /// The share of a penetration that a step removes, in [0, 1]; it gives the velocity share * depth / dt to the
-  /// contact, which stays when the body has left: one that begins .05 m deep leaves at 5 m/s, for dt = .01 s. With a
-  /// smaller share it leaves slower, and takes more steps. Not used by compliant contact.
+  /// The share of a penetration that a step removes, in [0, 1]. It gives the contact the velocity share * depth / dt,
+  /// m/s. The body keeps this velocity after it has left: a body that begins .05 m deep leaves at 5 m/s for dt = .01 s.
+  /// With a smaller share the body leaves more slowly, after more steps. Not used by compliant contact.
   double stabilization = 1;
 
   /// The directions of polyhedral friction.
@@ -157,7 +157,8 @@ struct RigidCertificate {
 /// contact it is the least distance, relative to the largest |J nu_free + b|, of a pair z, w from z = w = 0 where that
 /// would change the motion. For rigid contact it is also the least relative distance of the speed of an approaching
 /// contact from the bounce threshold and, where it is faster than that, from just reaching the other body in the step:
-/// the motion jumps at both.
+/// the motion jumps at both. Where two impacts act on the same body, it is also the difference of their times, over dt:
+/// the motion jumps where their order changes.
 RigidCertificate certify_rollout(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                                  const RigidOptions& options, const RigidSolution& rollout, double tolerance = 1e-9);
 

@@ -10,17 +10,20 @@
 
 namespace lcp::physics {
 
-/// The state that begins a rollout, with velocities dt / 2 before the positions, of velocities at their time.
-///   state: velocities at the time of the positions. u: [..., B, 6], the forces then, as those of `step`.
-/// dt is that of the scene, which is one substep. The acceleration is the one that gravity, forces, friction and
-/// contacts at rest cause, but no impact: a body that hits another at this time, or within the next step, has the
-/// velocity before the impact. Penetrations are not removed. Differentiable as `step`, which it calls four times.
-/// NaN where one of these is not solved. Throws c10::Error where a shape or an option does not fit.
+/// Turns a state whose velocities were measured at the time of its positions into one that begins a rollout: the
+/// velocities become those of dt / 2 earlier.
+///   state: velocities at the time of the positions. u: [..., B, 6], N and N m, the forces at that time.
+/// Returns a state of the batch shape of state, u and scene. dt is that of the scene, which is one substep. The
+/// acceleration is the one that gravity, forces, friction and contacts at rest cause, but no impact: a body that hits
+/// another at this time, or within the next step, has the velocity before the impact. Penetrations are not removed.
+/// Differentiable as `step`, which it calls four times. NaN where one of these is not solved. Throws c10::Error where a
+/// shape or an option does not fit.
 RigidState at_mid_steps(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                         const RigidOptions& options = {});
 
-/// The inverse: the state with velocities at the time of its positions, of a state that a rollout returned. A whole
-/// rollout, [rows, ...], is one batch of states.
+/// Turns a state that a rollout returned into one whose velocities are those at the time of its positions: the inverse
+/// of at_mid_steps. A whole rollout, `next` [rows, ...] with u [rows, ..., B, 6], is one batch. NaN and errors as
+/// there.
 RigidState at_samples(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                       const RigidOptions& options = {});
 

@@ -93,7 +93,8 @@ class RigidCertificate(NamedTuple):
     unsolved: [...], int64, rows whose status is not SOLVED.
     kinked: [...], int64, rows whose margin is at most the tolerance: the gradient may be one-sided.
     residual: [rows, ...], the largest residual of a substep, as the solver of the formulation defines it.
-    margin: [rows, ...], the least relative distance of a substep to a change in its contacts.
+    margin: [rows, ...], the least relative distance of a substep to a change in its contacts: of its solution, of what
+        is an impact, and of the order of two impacts that act on the same body, over dt.
     """
 
     unsolved: Tensor
@@ -209,8 +210,8 @@ class RigidOptions(TypedDict, total=False):
     bounce_threshold: m/s: a contact that would close its gap faster than this is an impact. None: twice the speed that
         gravity gives in a step.
     stabilization: the share of a penetration that a step removes, in [0, 1]; 1 by default. It gives the contact the velocity
-        share * depth / dt, which stays when the body has left: one that begins .05 m deep leaves at 5 m/s for dt = .01 s.
-        With a smaller share it leaves slower, and takes more steps.
+        share * depth / dt, m/s. The body keeps this velocity after it has left: a body that begins .05 m deep leaves at
+        5 m/s for dt = .01 s. With a smaller share the body leaves more slowly, after more steps.
     directions, angle: of polyhedral friction, as in torchlcp.friction_problem; 4 and 0 rad by default.
     kappa: of the exact cone, as in torchlcp.solve_friction, or of polyhedral contact, as in torchlcp.solve.
     ties: of polyhedral contact, as in torchlcp.solve; "active" by default.
@@ -264,7 +265,8 @@ class RigidScene:
 
     bodies, planes: see RigidBody and Plane.
     dt: s, > 0, a number.
-    mu: friction coefficients, >= 0, [..., c] in the order of contact_pairs, or [..., 1] or a number for all.
+    mu: friction coefficients, >= 0, [..., c] in the order of contact_pairs, or [..., 1] or a number for all. With the
+        exact cone, infinity is a contact that never slips.
     restitution: 0 to 1, the same; not used by compliant contact.
     gravity: [..., 3], m/s^2.
     stiffness: N/m, > 0, like mu; of compliant contact alone, which needs it.
@@ -274,10 +276,10 @@ class RigidScene:
     BAD_INPUT in all steps, also in flight. Results have the dtype of the velocity and are differentiable in the state, u
     and all tensors, but for status and iterations.
 
-    Under torch.func.vmap, simulate and step have derivatives in both modes, and the second ones of hessian and of
-    jacrev of grad; under torch.compile, first ones in reverse mode. They roll out once more, and raise an error for
-    others. A scene of several bodies must be made outside of a compiled function. The other methods cannot be
-    compiled, nor mapped where they choose among contacts.
+    Under torch.func.vmap, simulate and step have first derivatives in both modes, and the second ones that hessian and
+    jacrev of grad need. Under torch.compile they have first derivatives in reverse mode. These derivatives compute the
+    rollout once more. Any other derivative raises an error under these transforms. A scene of several bodies must be made
+    outside of a compiled function. The other methods cannot be compiled, nor mapped where they choose among contacts.
 
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb
         friction, IJNME 39, 1996.
@@ -383,17 +385,21 @@ class RigidScene:
         )
 
     def at_mid_steps(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidState:
-        """The state that begins a rollout, with velocities dt / 2 before the positions, of velocities at their time.
+        """Turns a state whose velocities were measured at the time of its positions into one that begins a rollout.
 
-        The velocities of a rollout are those of the middles of its steps. A measured velocity that begins a rollout as it
-        is makes an error of a dt / 2, where a is the acceleration; this function is exact to second order in dt. The
-        acceleration is the one that gravity, forces, friction and contacts at rest cause, but no impact: a body that hits
-        another at this time, or within the next step, has the velocity before the impact. Penetrations are not removed.
+        The velocities become those of dt / 2 earlier, since those of a rollout are those of the middles of its steps. A
+        measured velocity that begins a rollout as it is makes an error of a dt / 2, where a is the acceleration; this
+        function is exact to second order in dt. The acceleration is the one that gravity, forces, friction and contacts at
+        rest cause, but no impact: a body that hits another at this time, or within the next step, has the velocity before
+        the impact. Penetrations are not removed.
 
         Args:
             state: velocities at the time of the positions, m/s and rad/s.
-            u: [..., B, 6], the forces then, N and N m, as those of step.
+            u: [..., B, 6], the forces at that time, N and N m, as those of step.
             options: as in simulate; substeps are ignored, since dt is that of the scene.
+
+        Returns a state of the batch shape of state, u and scene, NaN where one of the four steps that it computes is not
+        solved.
 
         Raises:
             RuntimeError: a shape, dtype or option does not fit.
@@ -402,12 +408,14 @@ class RigidScene:
         return RigidState(*self._compiled().at_mid_steps(_state_of(state), as_tensor("u", u), compiled))
 
     def at_samples(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidState:
-        """The inverse of at_mid_steps: velocities at the time of the positions, of a state that a rollout returned.
+        """Turns a state that a rollout returned into one whose velocities are those at the time of its positions.
 
-        A whole rollout, the next of simulate with u [rows, ..., B, 6], is one batch of states.
+        This is the inverse of at_mid_steps. A whole rollout, the next of simulate with u [rows, ..., B, 6], is one batch of
+        states.
 
         Args:
-            state, u, options: as in at_mid_steps, but for the velocities, which are those of a rollout.
+            state: as simulate returned it.
+            u, options: as in at_mid_steps. So are NaN and errors.
         """
         compiled = torch.classes.lcp.RigidOptions(*_all_options(options))
         return RigidState(*self._compiled().at_samples(_state_of(state), as_tensor("u", u), compiled))
