@@ -28,6 +28,19 @@ Derivative::Derivative(Eigen::Index n, Eigen::Index contacts)
       at_(contacts),
       K_(contacts) {}
 
+// Computes P(y) and K, and factors H. False where there is no solution.
+bool Derivative::linearize(const Problem& problem, const double* v, const double* y) {
+  if (any(v, n_, is_nan) || any(y, 3 * contacts_, is_nan)) return false;
+  system_ = &systems_.set(problem.A, problem.J);
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    const Law law = problem.law(k);
+    const Vector3d y_k = of_contact(y, k);
+    at_[k] = project(y_k, law);
+    K_[k] = projected_compliance(y_k, at_[k], law);
+  }
+  return system_->factor(K_);
+}
+
 void Derivative::adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g,
                          const Adjoint& result) {
   const Eigen::Index rows = 3 * contacts_;
@@ -38,19 +51,14 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
     for (double* x : {result.v_hat, result.R, result.gamma}) std::fill_n(x, rows, value);
     std::fill_n(result.mu, contacts_, value);
   };
-  if (any(v, n_, is_nan) || any(y, rows, is_nan)) return fill_undefined();
+  if (!linearize(problem, v, y)) return fill_undefined();
 
-  System& system = systems_.set(problem.A, problem.J);
+  System& system = *system_;
   for (Eigen::Index k = 0; k < contacts_; ++k) {
-    const Law law = problem.law(k);
-    const Vector3d y_k = of_contact(y, k);
-    at_[k] = project(y_k, law);
-    K_[k] = projected_compliance(y_k, at_[k], law);
-    pull_.segment<3>(3 * k) = of_contact(g.y, k).cwiseQuotient(law.R()) + K_[k] * of_contact(g.gamma, k);
+    pull_.segment<3>(3 * k) = of_contact(g.y, k).cwiseQuotient(problem.law(k).R()) + K_[k] * of_contact(g.gamma, k);
   }
   system.to_bodies(pull_, work_);
   l_ = Eigen::Map<const Vector>(g.v, n_) - work_;
-  if (!system.factor(K_)) return fill_undefined();
   system.solve(l_);
   system.multiply(l_, work_);
   system.to_contacts(l_, Jl_);
@@ -65,6 +73,36 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
     Eigen::Map<Vector3d>(result.R + 3 * k) = Vector3d(tangent, tangent, of_law[1] - y_k.z() * c.z());
     Eigen::Map<Vector3d>(result.gamma + 3 * k) = at_[k].gamma;
     result.mu[k] = of_law[2];
+  }
+}
+
+// dgamma = K R dy + dP and R dy = ds - J dv - y dR, so that H dv = dp + J' (K (ds - y dR) + dP).
+void Derivative::tangent(const Problem& problem, const double* v, const double* y, const Tangent& d, double* dv,
+                         double* dgamma) {
+  const Eigen::Index rows = 3 * contacts_;
+  if (!linearize(problem, v, y)) {
+    const bool changes = any(d.p, n_, is_not_zero) || any(d.s, rows, is_not_zero) || any(d.R, rows, is_not_zero) ||
+                         any(d.mu, contacts_, is_not_zero);
+    const double value = changes ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+    std::fill_n(dv, n_, value);
+    std::fill_n(dgamma, rows, value);
+    return;
+  }
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    const Vector3d y_k = of_contact(y, k), given = of_contact(d.R, k);
+    const double tangent = (given.x() + given.y()) / 2;
+    const Vector3d dR(tangent, tangent, given.z()), of_law(tangent, given.z(), d.mu[k]);
+    Vector3d dP;
+    for (int i = 0; i < 3; ++i) dP[i] = law_gradient(y_k, at_[k], problem.law(k), Vector3d::Unit(i)).dot(of_law);
+    pull_.segment<3>(3 * k) = K_[k] * (of_contact(d.s, k) - y_k.cwiseProduct(dR)) + dP;
+  }
+  system_->to_bodies(pull_, work_);
+  l_ = Eigen::Map<const Vector>(d.p, n_) + work_;
+  system_->solve(l_);
+  system_->to_contacts(l_, Jl_);
+  std::copy_n(l_.data(), n_, dv);
+  for (Eigen::Index k = 0; k < contacts_; ++k) {
+    Eigen::Map<Vector3d>(dgamma + 3 * k) = pull_.segment<3>(3 * k) - K_[k] * Jl_.segment<3>(3 * k);
   }
 }
 

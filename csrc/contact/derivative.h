@@ -33,6 +33,15 @@ struct Adjoint {
   double* gamma;   ///< [3 c], P(y)
 };
 
+/// The derivatives of the data in a direction: dp = A dv_free - dA (v - v_free) + dJ' gamma, ds = dv_hat - dJ v, and
+/// those of R and mu.
+struct Tangent {
+  const double* p;   ///< [n]
+  const double* s;   ///< [3 c]
+  const double* R;   ///< [3 c]
+  const double* mu;  ///< [c]
+};
+
 /// Allocates only in the constructor, unless the problem is sparse (AnySystem).
 class Derivative {
  public:
@@ -42,11 +51,17 @@ class Derivative {
   /// the problem was not solved, all results are 0 if g is 0, else NaN.
   void adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g, const Adjoint& result);
 
+  /// dv [n] and dgamma [3 c] for the derivatives d of the data. The same holds as for the adjoint.
+  void tangent(const Problem& problem, const double* v, const double* y, const Tangent& d, double* dv, double* dgamma);
+
  private:
+  bool linearize(const Problem& problem, const double* v, const double* y);
+
   Eigen::Index n_, contacts_;
   AnySystem systems_;
-  Vector l_, work_;   // [n]
-  Vector Jl_, pull_;  // [3 c]
+  System* system_ = nullptr;  // of the problem that was linearized
+  Vector l_, work_;           // [n]
+  Vector Jl_, pull_;          // [3 c]
   std::vector<Projection> at_;
   std::vector<Eigen::Matrix3d> K_;
 };

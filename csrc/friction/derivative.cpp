@@ -10,6 +10,10 @@ namespace {
 
 using Map = Eigen::Map<const contact::Vector>;
 
+bool any_nonzero(const double* x, Eigen::Index size) {
+  return std::any_of(x, x + size, [](double number) { return number != 0; });
+}
+
 bool is_finite(const double* x, Eigen::Index size) {
   return std::all_of(x, x + size, [](double number) { return std::isfinite(number); });
 }
@@ -31,7 +35,7 @@ Derivative::Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolera
       push_(n),
       solved_(n),
       y_(3 * contacts),
-      p_(3 * contacts),
+      x_(3 * contacts),
       work_(3 * contacts) {
   touching_.reserve(contacts);
 }
@@ -98,20 +102,39 @@ bool Derivative::unique() const {
   return moved.norm() <= kUnique * size;
 }
 
-void Derivative::adjoint(const Problem& problem, const Solution& at, const Solution& g, const Adjoint& result) {
+// Linearizes the law at the solution. False where there is none.
+bool Derivative::is_defined(const Problem& problem, const Solution& at) {
   const Eigen::Index rows = 3 * contacts_;
-  const auto fill_undefined = [&] {
-    const auto any = [](const double* x, Eigen::Index size) {
-      return std::any_of(x, x + size, [](double number) { return number != 0; });
-    };
-    const bool asked = any(g.v, n_) || any(g.gamma, rows) || any(g.u, rows);
+  return is_finite(at.v, n_) && is_finite(at.gamma, rows) && is_finite(at.u, rows) && linearize(problem, at);
+}
+
+// Replaces x_, of the contacts that touch, by the least-squares solution of least norm of N y = x_, or of N' y = x_.
+void Derivative::solve(bool transposed) {
+  const auto unknowns = static_cast<int>(N_.rows());
+  double* matrix = lu_.matrix(unknowns);
+  for (int a = 0; a < unknowns; ++a) {
+    for (int b = 0; b < unknowns; ++b) matrix[a * unknowns + b] = transposed ? N_(b, a) : N_(a, b);
+  }
+  if (lu_.factor(rank_tolerance_) == unknowns) return lu_.solve(x_.data());
+  Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors(unknowns, unknowns);
+  factors.setThreshold(rank_tolerance_);
+  if (transposed) {
+    factors.compute(N_.transpose());
+  } else {
+    factors.compute(N_);
+  }
+  x_.head(unknowns) = factors.solve(x_.head(unknowns)).eval();
+}
+
+void Derivative::adjoint(const Problem& problem, const Solution& at, const Solution& g, const Data<double>& result) {
+  const Eigen::Index rows = 3 * contacts_;
+  if (!is_defined(problem, at)) {
+    const bool asked = any_nonzero(g.v, n_) || any_nonzero(g.gamma, rows) || any_nonzero(g.u, rows);
     const double value = asked ? std::numeric_limits<double>::quiet_NaN() : 0.0;
-    std::fill_n(result.a, n_, value);
-    std::fill_n(result.c, rows, value);
+    std::fill_n(result.p, n_, value);
+    std::fill_n(result.s, rows, value);
     std::fill_n(result.mu, contacts_, value);
-  };
-  if (!is_finite(at.v, n_) || !is_finite(at.gamma, rows) || !is_finite(at.u, rows) || !linearize(problem, at)) {
-    return fill_undefined();
+    return;
   }
   contact::System& system = problem_.system();
   work_ = Map(g.u, rows);
@@ -122,37 +145,65 @@ void Derivative::adjoint(const Problem& problem, const Solution& at, const Solut
   system.to_contacts(solved_, y_);
   y_ += Map(g.gamma, rows);
 
-  // p of N' p = y, first in the units of h.
+  // N' x = y, in the units of h.
   const auto unknowns = static_cast<int>(N_.rows());
-  const auto scale = [&](int a) { return problem_.unit() / impulses_.weight[touching_[a / 3]]; };
-  double* matrix = lu_.matrix(unknowns);
   for (int a = 0; a < unknowns; ++a) {
-    p_[a] = scale(a) * y_[3 * touching_[a / 3] + a % 3];
-    for (int b = 0; b < unknowns; ++b) matrix[a * unknowns + b] = N_(b, a);
+    const int k = touching_[a / 3];
+    x_[a] = problem_.unit() / impulses_.weight[k] * y_[3 * k + a % 3];
   }
-  if (lu_.factor(rank_tolerance_) == unknowns) {
-    lu_.solve(p_.data());
-  } else {
-    Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors(unknowns, unknowns);
-    factors.setThreshold(rank_tolerance_);
-    factors.compute(N_.transpose());
-    p_.head(unknowns) = factors.solve(p_.head(unknowns)).eval();
-  }
-  p_.head(unknowns).array() *= rows_.array();
+  solve(/*transposed=*/true);
+  x_.head(unknowns).array() *= rows_.array();
 
   std::fill_n(result.mu, contacts_, 0.0);
   work_.setZero();
   for (int a = 0; a < unknowns; ++a) {
     const int k = touching_[a / 3], i = a % 3;
     const double length = impulses_.weight[k] * problem_.unit();
-    for (int l = 0; l < 3; ++l) work_[3 * k + l] -= linear_[k].C[i][l] * p_[a] / length;
-    if (impulses_.mu[k] == problem.mu[k]) result.mu[k] += linear_[k].E[i] * p_[a];  // a limited mu is constant
+    for (int l = 0; l < 3; ++l) work_[3 * k + l] -= linear_[k].C[i][l] * x_[a] / length;
+    if (impulses_.mu[k] == problem.mu[k]) result.mu[k] += linear_[k].E[i] * x_[a];  // a limited mu is constant
   }
-  for (Eigen::Index i = 0; i < rows; ++i) result.c[i] = work_[i] + g.u[i];
+  for (Eigen::Index i = 0; i < rows; ++i) result.s[i] = work_[i] + g.u[i];
   system.to_bodies(work_, solved_);
   solved_ += push_;
   system.solve(solved_);
-  std::copy_n(solved_.data(), n_, result.a);
+  std::copy_n(solved_.data(), n_, result.p);
+}
+
+void Derivative::tangent(const Problem& problem, const Solution& at, const Data<const double>& d, double* dv,
+                         double* dgamma) {
+  const Eigen::Index rows = 3 * contacts_;
+  if (!is_defined(problem, at)) {
+    const bool changes = any_nonzero(d.p, n_) || any_nonzero(d.s, rows) || any_nonzero(d.mu, contacts_);
+    const double value = changes ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+    std::fill_n(dv, n_, value);
+    std::fill_n(dgamma, rows, value);
+    return;
+  }
+  contact::System& system = problem_.system();
+  solved_ = Map(d.p, n_);
+  system.solve(solved_);
+  system.to_contacts(solved_, y_);
+  y_ += Map(d.s, rows);  // the change of u for the same impulses
+
+  const auto unknowns = static_cast<int>(N_.rows());
+  for (int a = 0; a < unknowns; ++a) {
+    const int k = touching_[a / 3], i = a % 3;
+    const double length = impulses_.weight[k] * problem_.unit();
+    x_[a] = impulses_.mu[k] == problem.mu[k] ? linear_[k].E[i] * d.mu[k] : 0;  // a limited mu is constant
+    for (int l = 0; l < 3; ++l) x_[a] -= linear_[k].C[i][l] * y_[3 * k + l] / length;
+  }
+  x_.head(unknowns).array() *= rows_.array();
+  solve(/*transposed=*/false);
+  work_.setZero();
+  for (int a = 0; a < unknowns; ++a) {
+    const int k = touching_[a / 3];
+    work_[3 * k + a % 3] = problem_.unit() / impulses_.weight[k] * x_[a];
+  }
+  std::copy_n(work_.data(), rows, dgamma);
+  system.to_bodies(work_, push_);
+  push_ += Map(d.p, n_);
+  system.solve(push_);
+  std::copy_n(push_.data(), n_, dv);
 }
 
 bool Derivative::certify(const Problem& problem, const Solution& at, Certificate& result) {

@@ -32,12 +32,14 @@ struct Solution {
   const double* u;      ///< [3 c], J v + b
 };
 
-/// Of the incoming gradients, dL = g_v' dv + g_gamma' dgamma + g_u' du, they make
-///   dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + mu' dmu.
-struct Adjoint {
-  double* a;   ///< [n]
-  double* c;   ///< [3 c]
-  double* mu;  ///< [c]
+/// The solution depends on the data through p, s and mu alone, where
+///   dp = A dv_free - dA (v - v_free) + dJ' gamma,  ds = dJ v + db.
+/// In forward mode these are their derivatives in a direction, and in reverse mode the gradients with respect to them.
+template <class Number>
+struct Data {
+  Number* p;   ///< [n]
+  Number* s;   ///< [3 c]
+  Number* mu;  ///< [c]
 };
 
 /// How well a Solution fulfils the law, and how its derivative is defined.
@@ -59,9 +61,13 @@ class Derivative {
   /// smooth: the points are those of the smooth path.
   Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance, bool smooth = false);
 
-  /// Of problem, v_free and b are not read. g: [n], [3 c], [3 c]. Where the solution has a NaN, because the problem was
-  /// not solved, all results are 0 if g is 0, else NaN.
-  void adjoint(const Problem& problem, const Solution& at, const Solution& g, const Adjoint& result);
+  /// The gradients of a function of the data for the gradients g of the solution, [n], [3 c] and [3 c]. Of problem,
+  /// v_free and b are not read. Where the solution has a NaN, because the problem was not solved, all results are 0 if
+  /// g is 0, else NaN.
+  void adjoint(const Problem& problem, const Solution& at, const Solution& g, const Data<double>& result);
+
+  /// dv [n] and dgamma [3 c] for the derivatives d of the data. The same holds as for the adjoint.
+  void tangent(const Problem& problem, const Solution& at, const Data<const double>& d, double* dv, double* dgamma);
 
   /// False, without a certificate, where the problem is not well_posed, A is not positive definite, or the solution is
   /// not finite.
@@ -69,6 +75,8 @@ class Derivative {
 
  private:
   bool linearize(const Problem& problem, const Solution& at);
+  bool is_defined(const Problem& problem, const Solution& at);
+  void solve(bool transposed);
   bool unique() const;
 
   Eigen::Index n_, contacts_;
@@ -79,11 +87,11 @@ class Derivative {
   linalg::Lu lu_;
   std::vector<double> none_, h_, u_;
   std::vector<State> states_;
-  std::vector<LinearLaw> linear_;  // of contacts that are not apart
-  std::vector<int> touching_;      // the contacts that are not apart
-  Eigen::MatrixXd N_;              // of these contacts, with rows of size 1
-  Eigen::VectorXd rows_;           // by which the rows of N were multiplied
-  contact::Vector push_, solved_, y_, p_, work_;
+  std::vector<LinearLaw> linear_;                 // of contacts that are not apart
+  std::vector<int> touching_;                     // the contacts that are not apart
+  Eigen::MatrixXd N_;                             // of these contacts, with rows of size 1
+  Eigen::VectorXd rows_;                          // by which the rows of N were multiplied
+  contact::Vector push_, solved_, y_, x_, work_;  // x_: of solve
 };
 
 }  // namespace lcp::friction

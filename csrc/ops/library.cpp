@@ -6,15 +6,13 @@
 
 #include "ops/active_set/operators.h"
 #include "ops/certify/operators.h"
-#include "ops/compliant/operators.h"
 #include "ops/contact/operators.h"
 #include "ops/friction/operators.h"
 #include "ops/lcs/operators.h"
 #include "ops/path/operators.h"
 #include "ops/registration.h"
-#include "ops/rigid/operators.h"
+#include "ops/rollout/operators.h"
 #include "ops/solve/operators.h"
-#include "ops/systems/operators.h"
 
 namespace lcp::ops {
 namespace {
@@ -29,9 +27,7 @@ constexpr std::array kOperators = {
     &kContactPoint, &kContactAdjoint, &kContactInverse,
     &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kLeastNorm,
     &kSimulateLcs, &kSimulateLcsWithBasis, &kSimulateLcsAdjoint,
-    &kRigidWalk, &kRigidWalkAdjoint,
-    &kSystemWalk, &kSystemWalkAdjoint, &kSystemWalkTangent,
-    &kCompliantWalk, &kCompliantWalkAdjoint,
+    &kRollout, &kRolloutAdjoint, &kRolloutTangent, &kRolloutAdjointTangent,
 };
 // clang-format on
 

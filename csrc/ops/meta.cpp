@@ -2,6 +2,7 @@
 #include <ATen/core/stack.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ops/library.h"
@@ -14,7 +15,10 @@ void meta(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   const Operator& op = find_operator(handle.operator_name().name);
   const std::vector<c10::IValue> arguments = torch::jit::pop(*stack, handle.schema().arguments().size());
   with_boxed_call(op, arguments, [&](const Call& call) {
-    for (const Result& result : op.results()) torch::jit::push(*stack, call.empty(result));
+    std::vector<Tensor> results;
+    for (const Result& result : call.results()) results.push_back(call.empty(result));
+    if (op.returns_list()) return torch::jit::push(*stack, std::move(results));
+    for (Tensor& result : results) torch::jit::push(*stack, std::move(result));
   });
 }
 

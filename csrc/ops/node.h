@@ -24,7 +24,7 @@ using Needs = std::vector<bool>;  ///< for each input of the operator, whether i
 
 /// The Node whose gradients are formula(output gradients, needs, saved...). The formula must depend on nothing but its
 /// arguments: compiled autograd traces and calls it when the node is gone. What it may take (tensors, optional tensors,
-/// shapes, bool, std::int64_t, double, std::string) is what `save` stores.
+/// lists of tensors, shapes, bool, std::int64_t, double, std::string) is what `save` stores.
 template <auto formula>
 class FormulaNode;
 
@@ -81,14 +81,22 @@ class FormulaNode<formula> final : public torch::autograd::Node {
  private:
   using SavedVariable = torch::autograd::SavedVariable;
   using MaybeTensor = std::optional<at::Tensor>;
+  using TensorVector = std::vector<at::Tensor>;
   template <class T>
-  using Stored =
-      std::conditional_t<std::is_same_v<T, at::Tensor>, SavedVariable,
-                         std::conditional_t<std::is_same_v<T, MaybeTensor>, std::optional<SavedVariable>, T>>;
+  using Stored = std::conditional_t<
+      std::is_same_v<T, at::Tensor>, SavedVariable,
+      std::conditional_t<std::is_same_v<T, MaybeTensor>, std::optional<SavedVariable>,
+                         std::conditional_t<std::is_same_v<T, TensorVector>, std::vector<SavedVariable>, T>>>;
 
   SavedVariable store(const at::Tensor& x) { return SavedVariable(x, x.grad_fn().get() == this); }
   std::optional<SavedVariable> store(const MaybeTensor& x) {
     return x ? std::optional<SavedVariable>(store(*x)) : std::nullopt;
+  }
+  std::vector<SavedVariable> store(const TensorVector& list) {
+    std::vector<SavedVariable> stored;
+    stored.reserve(list.size());
+    for (const at::Tensor& x : list) stored.push_back(store(x));
+    return stored;
   }
   template <class T>
   const T& store(const T& x) {
@@ -97,6 +105,12 @@ class FormulaNode<formula> final : public torch::autograd::Node {
 
   at::Tensor load(const SavedVariable& x) { return x.unpack(getptr()); }
   MaybeTensor load(const std::optional<SavedVariable>& x) { return x ? MaybeTensor(load(*x)) : std::nullopt; }
+  TensorVector load(const std::vector<SavedVariable>& stored) {
+    TensorVector list;
+    list.reserve(stored.size());
+    for (const SavedVariable& x : stored) list.push_back(load(x));
+    return list;
+  }
   template <class T>
   const T& load(const T& x) {
     return x;
@@ -105,6 +119,9 @@ class FormulaNode<formula> final : public torch::autograd::Node {
   static void release(SavedVariable& x) { x.reset_data(); }
   static void release(std::optional<SavedVariable>& x) {
     if (x) release(*x);
+  }
+  static void release(std::vector<SavedVariable>& list) {
+    for (SavedVariable& x : list) release(x);
   }
   template <class T>
   static void release(T&) {}
@@ -115,6 +132,9 @@ class FormulaNode<formula> final : public torch::autograd::Node {
   static void collect(torch::dynamo::autograd::CompiledNodeArgs& arguments, const std::optional<SavedVariable>& x) {
     arguments.collect(x.has_value());
     if (x) collect(arguments, *x);
+  }
+  static void collect(torch::dynamo::autograd::CompiledNodeArgs& arguments, const std::vector<SavedVariable>& list) {
+    for (const SavedVariable& x : list) collect(arguments, x);
   }
   template <class T>
   static void collect(torch::dynamo::autograd::CompiledNodeArgs& arguments, const T& x) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <sstream>
 #include <vector>
 
@@ -40,9 +41,10 @@ std::string Operator::schema() const {
   const std::string takes = listed(arguments(), [first_keyword](const Argument& argument) {
     return std::string(&argument == first_keyword ? "*, " : "").append(argument.declaration);
   });
-  const std::string returns = listed(results(), [](const Result& r) { return "Tensor " + std::string(r.name); });
   std::string schema(name_);
   schema.append("(").append(takes).append(") -> ");
+  if (returns_list()) return schema.append("Tensor[]");
+  const std::string returns = listed(results(), [](const Result& r) { return "Tensor " + std::string(r.name); });
   if (result_count_ == 1) return schema.append("Tensor");
   return schema.append("(").append(returns).append(")");
 }
@@ -72,17 +74,13 @@ void check_count(std::string_view name, const Value& value) {
 }
 
 Call::Call(const Operator& op, c10::ArrayRef<Value> values) : op_(op), values_(values) {
-  const auto for_each_tensor = [&](const auto& use) {
-    for (const int k : op.tensors()) {
-      if (const auto* const x = std::get_if<const Tensor*>(&values_[k])) use(op.arguments()[k], **x);
-    }
-  };
-  for_each_tensor([](const Argument& argument, const Tensor& x) { check_layout(argument.name, x); });
-  for_each_tensor([&](const Argument& argument, const Tensor& x) { check_sizes(argument, x); });
-  for_each_tensor([&](const Argument& argument, const Tensor& x) {
-    check_dtype(argument, x);
-    broadcast(argument, x);
-  });
+  list_tensors();
+  for (const Given& x : tensors_) check_layout(x.argument->name, *x.tensor);
+  for (const Given& x : tensors_) check_sizes(*x.argument, *x.tensor);
+  for (const Given& x : tensors_) {
+    check_dtype(*x.argument, *x.tensor);
+    broadcast(*x.argument, *x.tensor);
+  }
   for (std::size_t k = 0; k < values_.size(); ++k) {
     const Argument& argument = op.arguments()[k];
     const bool is_size = argument.kind == Argument::Kind::kFlag && argument.sizes.count > 0;
@@ -90,6 +88,30 @@ Call::Call(const Operator& op, c10::ArrayRef<Value> values) : op_(op), values_(v
     if (argument.check != nullptr) argument.check(argument.name, values_[k]);
   }
   if (op.check() != nullptr) op.check()(*this);
+}
+
+std::string_view Call::text() const {
+  const auto* const text = std::get_if<std::string_view>(&values_.front());
+  return text == nullptr ? std::string_view() : *text;
+}
+
+void Call::list_tensors() {
+  const auto arguments = op_.arguments();
+  for (const int k : op_.tensors()) {
+    const auto* const x = std::get_if<const Tensor*>(&values_[k]);
+    if (x == nullptr) continue;
+    tensors_.push_back({&arguments[k], *x});
+    if (k == 0) first_ = tensors_.back();
+  }
+  for (std::size_t k = 0; k < arguments.size(); ++k) {
+    if (arguments[k].kind != Argument::Kind::kTensors) continue;
+    const c10::ArrayRef<Argument> parts = arguments[k].parts(text());
+    const auto list = std::get<at::TensorList>(values_[k]);
+    TORCH_CHECK(list.size() == parts.size(), arguments[k].name, " must have ", parts.size(), " tensors; got ",
+                list.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) tensors_.push_back({&parts[i], &list[i]});
+    if (first_.tensor == nullptr) first_ = tensors_.front();
+  }
 }
 
 const Call::Known* Call::find(char letter) const {
@@ -128,7 +150,7 @@ void Call::check_sizes(const Argument& argument, const Tensor& x) {
 
 void Call::check_dtype(const Argument& argument, const Tensor& x) const {
   const std::string_view name = argument.name;
-  const std::string_view first_name = op_.arguments().front().name;
+  const std::string_view first_name = first_.argument->name;
   if (&x == &first()) {
     TORCH_CHECK(x.scalar_type() == at::kDouble || x.scalar_type() == at::kFloat, name,
                 " must be float32 or float64; got ", x.scalar_type());
@@ -147,7 +169,7 @@ void Call::broadcast(const Argument& argument, const Tensor& x) {
   try {
     batch_ = at::infer_size_symdimvector(batch_, batch);
   } catch (const c10::Error&) {
-    TORCH_CHECK(false, "the batch dimensions of ", op_.arguments().front().name, " ", first().sym_sizes(), " and ",
+    TORCH_CHECK(false, "the batch dimensions of ", first_.argument->name, " ", first().sym_sizes(), " and ",
                 argument.name, " ", x.sym_sizes(), " must broadcast; got ", batch_, " and ", batch);
   }
 }
@@ -190,7 +212,8 @@ Tensor Call::empty(const Result& result) const {
 
 void with_boxed_call(const Operator& op, c10::ArrayRef<c10::IValue> arguments,
                      const std::function<void(const Call&)>& use) {
-  std::vector<std::vector<c10::SymInt>> shapes;  // what the values of type SymInt[] refer to
+  std::deque<std::vector<c10::SymInt>> shapes;  // what the values of type SymInt[] refer to
+  std::deque<std::vector<Tensor>> lists;        // and those of type Tensor[]
   std::vector<Value> values;
   for (const c10::IValue& argument : arguments) {
     if (argument.isNone()) {
@@ -205,6 +228,8 @@ void with_boxed_call(const Operator& op, c10::ArrayRef<c10::IValue> arguments,
       values.emplace_back(argument.toDouble());
     } else if (argument.isString()) {
       values.emplace_back(argument.toStringView());
+    } else if (argument.isTensorList()) {
+      values.emplace_back(at::TensorList(lists.emplace_back(argument.toTensorVector())));
     } else {
       values.emplace_back(c10::SymIntArrayRef(shapes.emplace_back(argument.toSymIntVector())));
     }

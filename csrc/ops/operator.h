@@ -20,6 +20,7 @@
 #include <tuple>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace lcp::ops {
 
@@ -43,10 +44,17 @@ struct Sizes {
     for (std::size_t k = 0; k < text.size(); ++k) {
       if (text[k] == ' ') continue;
       Size& next = size[count++];
-      const bool digit = text[k] >= '0' && text[k] <= '9';
-      if (digit) next.factor = text[k++] - '0';
+      const auto is_digit = [&] { return k < text.size() && text[k] >= '0' && text[k] <= '9'; };
+      if (is_digit()) next.factor = 0;
+      for (; is_digit(); ++k) next.factor = 10 * next.factor + (text[k] - '0');
       if (k < text.size() && text[k] != ' ') next.letter = text[k];
     }
+  }
+
+  /// One dimension of this size, behind that of the steps where `each_step` is set.
+  constexpr Sizes(int number, bool each_step) {
+    if (each_step) size[count++].letter = 'T';
+    size[count++].factor = number;
   }
 
   constexpr bool is_square() const {
@@ -55,13 +63,13 @@ struct Sizes {
 };
 
 /// The value of an argument; std::monostate for None.
-using Value =
-    std::variant<std::monostate, const Tensor*, bool, std::int64_t, double, std::string_view, c10::SymIntArrayRef>;
+using Value = std::variant<std::monostate, const Tensor*, bool, std::int64_t, double, std::string_view,
+                           c10::SymIntArrayRef, at::TensorList>;
 
 /// An argument: `declaration` is its text in a schema, such as "float kappa=0.0". One with a default is given by
 /// keyword, but for those that say otherwise.
 struct Argument {
-  enum class Kind { kTensor, kFlag, kShapeOfResult };
+  enum class Kind { kTensor, kTensors, kFlag, kShapeOfResult };
 
   Kind kind = Kind::kTensor;
   std::string_view declaration;
@@ -70,6 +78,8 @@ struct Argument {
   void (*check)(std::string_view name, const Value& value) = nullptr;  ///< of a flag, see below
   std::string_view name = name_in(declaration);
   bool is_positional = false;  ///< although it has a default
+  /// Of a list of tensors: what each of them is, where the first argument of the operator is this string.
+  c10::ArrayRef<Argument> (*parts)(std::string_view first) = nullptr;
 
   static constexpr std::string_view name_in(std::string_view declaration) {
     const std::string_view type_and_name = declaration.substr(0, declaration.find('='));
@@ -82,6 +92,9 @@ constexpr Argument tensor(std::string_view declaration, Sizes sizes) {
 }
 constexpr Argument matrix(std::string_view declaration) { return tensor(declaration, "n n"); }
 constexpr Argument vector(std::string_view declaration) { return tensor(declaration, "n"); }
+constexpr Argument tensors(std::string_view declaration, c10::ArrayRef<Argument> (*parts)(std::string_view first)) {
+  return {.kind = Argument::Kind::kTensors, .declaration = declaration, .parts = parts};
+}
 /// The complementary basis that a solve returned, see solver/pair_states.h.
 constexpr Argument basis() {
   return {.kind = Argument::Kind::kTensor, .declaration = "Tensor basis", .sizes = "n", .dtype = at::kChar};
@@ -131,6 +144,42 @@ class Operator {
 
   constexpr Operator(std::string_view name, Kind kind, std::initializer_list<Argument> arguments,
                      std::initializer_list<Result> results, void (*check_call)(const Call& call) = nullptr)
+      : Operator(name, kind, arguments, check_call) {
+    for (const Result& result : results) results_[result_count_++] = result;
+  }
+
+  /// An operator that returns a list of tensors: what each of them is, where its first argument is this string.
+  constexpr Operator(std::string_view name, Kind kind, std::initializer_list<Argument> arguments,
+                     c10::ArrayRef<Result> (*listed_results)(std::string_view first),
+                     void (*check_call)(const Call& call))
+      : Operator(name, kind, arguments, check_call) {
+    listed_results_ = listed_results;
+  }
+
+  constexpr std::string_view name() const { return name_; }
+  constexpr Kind kind() const { return kind_; }
+  /// Whether users call it; other operators' names begin with an underscore.
+  constexpr bool is_public() const { return name_.front() != '_'; }
+  c10::ArrayRef<Argument> arguments() const { return {arguments_.data(), argument_count_}; }
+  /// The places of the single tensors among the arguments, square matrices first: the messages on other tensors then
+  /// say which matrix a size was read from.
+  c10::ArrayRef<int> tensors() const { return {tensors_.data(), tensor_count_}; }
+  /// Whether it returns a list of tensors.
+  constexpr bool returns_list() const { return listed_results_ != nullptr; }
+  /// first: the first argument of a call, if it is a string.
+  c10::ArrayRef<Result> results(std::string_view first = {}) const {
+    return returns_list() ? listed_results_(first) : c10::ArrayRef<Result>(results_.data(), result_count_);
+  }
+  /// The place of the argument that is the shape of every result, if there is one.
+  constexpr std::optional<int> shape_of_result() const { return shape_of_result_; }
+  /// Checks conditions on several arguments; may be nullptr.
+  constexpr auto check() const { return check_; }
+
+  std::string schema() const;
+
+ private:
+  constexpr Operator(std::string_view name, Kind kind, std::initializer_list<Argument> arguments,
+                     void (*check_call)(const Call& call))
       : name_(name), kind_(kind), check_(check_call) {
     for (const Argument& argument : arguments) {
       if (argument.kind == Argument::Kind::kShapeOfResult) shape_of_result_ = static_cast<int>(argument_count_);
@@ -143,26 +192,8 @@ class Operator {
         if (is_tensor && argument.sizes.is_square() == square) tensors_[tensor_count_++] = static_cast<int>(k);
       }
     }
-    for (const Result& result : results) results_[result_count_++] = result;
   }
 
-  constexpr std::string_view name() const { return name_; }
-  constexpr Kind kind() const { return kind_; }
-  /// Whether users call it; other operators' names begin with an underscore.
-  constexpr bool is_public() const { return name_.front() != '_'; }
-  c10::ArrayRef<Argument> arguments() const { return {arguments_.data(), argument_count_}; }
-  /// The places of the tensors among the arguments, square matrices first: the messages on other tensors then say which
-  /// matrix a size was read from.
-  c10::ArrayRef<int> tensors() const { return {tensors_.data(), tensor_count_}; }
-  c10::ArrayRef<Result> results() const { return {results_.data(), result_count_}; }
-  /// The place of the argument that is the shape of every result, if there is one.
-  constexpr std::optional<int> shape_of_result() const { return shape_of_result_; }
-  /// Checks conditions on several arguments; may be nullptr.
-  constexpr auto check() const { return check_; }
-
-  std::string schema() const;
-
- private:
   std::string_view name_;
   Kind kind_;
   std::array<Argument, kMost> arguments_ = {};
@@ -170,6 +201,7 @@ class Operator {
   std::array<Result, kMost> results_ = {};
   std::size_t argument_count_ = 0, tensor_count_ = 0, result_count_ = 0;
   std::optional<int> shape_of_result_;
+  c10::ArrayRef<Result> (*listed_results_)(std::string_view) = nullptr;
   void (*check_)(const Call&);
 };
 
@@ -185,7 +217,13 @@ class Call {
   /// The size that this letter names.
   const c10::SymInt& size(char letter) const;
   const Value& value(std::string_view name) const;
-  const Tensor& first() const { return *std::get<const Tensor*>(values_.front()); }
+  c10::ArrayRef<Argument> arguments() const { return op_.arguments(); }
+  /// The first argument, if it is a string.
+  std::string_view text() const;
+  /// The first tensor, and what it is.
+  const Tensor& first() const { return *first_.tensor; }
+  /// What each result is.
+  c10::ArrayRef<Result> results() const { return op_.results(text()); }
 
   /// The shape [batch..., sizes].
   c10::SymDimVector shape(const Sizes& sizes) const;
@@ -201,6 +239,12 @@ class Call {
     c10::SymInt size;
   };
 
+  struct Given {
+    const Argument* argument;
+    const Tensor* tensor;
+  };
+
+  void list_tensors();
   const Known* find(char letter) const;
   void check_sizes(const Argument& argument, const Tensor& x);
   void check_dtype(const Argument& argument, const Tensor& x) const;
@@ -208,6 +252,8 @@ class Call {
 
   const Operator& op_;
   c10::ArrayRef<Value> values_;
+  c10::SmallVector<Given, 8> tensors_;  // in the order in which they are checked
+  Given first_ = {};                    // of all arguments
   c10::SmallVector<Known, 3> known_;
   c10::SymDimVector batch_;
 };
@@ -226,6 +272,7 @@ inline Value value_of(std::int64_t x) { return x; }
 inline Value value_of(double x) { return x; }
 inline Value value_of(std::string_view x) { return x; }
 inline Value value_of(c10::SymIntArrayRef x) { return x; }
+inline Value value_of(at::TensorList x) { return x; }
 inline Value value_of(c10::OptionalArrayRef<c10::SymInt> x) { return x ? Value(*x) : Value(); }
 template <class T>
 Value value_of(const std::optional<T>& x) {
@@ -253,6 +300,19 @@ std::array<Tensor, count> new_results(const Operator& op, const Arguments&... ar
       [&op](const Call& call) {
         std::array<Tensor, count> results;
         for (std::size_t k = 0; k < count; ++k) results[k] = call.empty(op.results()[k]);
+        return results;
+      },
+      arguments...);
+}
+
+/// The same of an operator that returns a list.
+template <class... Arguments>
+std::vector<Tensor> new_list(const Operator& op, const Arguments&... arguments) {
+  return with_call(
+      op,
+      [](const Call& call) {
+        std::vector<Tensor> results;
+        for (const Result& result : call.results()) results.push_back(call.empty(result));
         return results;
       },
       arguments...);

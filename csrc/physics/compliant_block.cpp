@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "ops/rollout/rollout.h"
 #include "physics/compliant_ground.h"
 
 namespace lcp::physics {
@@ -65,20 +66,29 @@ CompliantStep step_under(const CompliantState& state, const CompliantProblem& pr
 // The tangential component of each of the two edges of each contact's cone, -mu and mu: [..., 2 c].
 Tensor edges(const Tensor& mu) { return vector_of({-mu, mu}).flatten(-2); }
 
+constexpr const char* kBlock = "compliant_block";  // the kind of its rollouts
+
+CompliantProblem block_problem(const CompliantState& state, const Tensor& u, const CompliantBody& body) {
+  const Tensors& p = body.parameters;
+  return contact_problem(state, u, CompliantBlock{p[0], p[1], p[2], body.dt, p[3], ground_of(p, body.regularization)});
+}
+
 CompliantBody body_of(const CompliantBlock& block) {
   const CompliantGround& ground = block.ground;
-  return {"block",
-          kCorners,
+  return {kBlock,
           {positive_or_nan(block.mass), positive_or_nan(block.width), positive_or_nan(block.height),
            nonnegative_or_nan(block.gravity), nonnegative_or_nan(ground.mu), positive_or_nan(ground.stiffness),
            nonnegative_or_nan(ground.dissipation)},
           block.dt,
           ground.regularization,
-          [dt = block.dt, regularization = ground.regularization](const CompliantState& state, const Tensor& u,
-                                                                  const Tensors& p) {
-            return contact_problem(state, u, CompliantBlock{p[0], p[1], p[2], dt, p[3], ground_of(p, regularization)});
-          }};
+          block_problem};
 }
+
+Tensors block_by_tensors(const ops::StepText& step, const Tensors& inputs) {
+  return by_tensors(step, inputs, {kBlock, {}, 0, {}, block_problem});
+}
+
+const ops::RegisterByTensors registered_block(kBlock, block_by_tensors);
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "lcp/certify_contact.h"
-#include "physics/compliant_walk.h"
+#include "physics/rollout_operator.h"
 
 namespace lcp::physics {
 namespace {
@@ -21,6 +21,22 @@ Tensor inputs_of(const CompliantState& state, const Tensor& u, const CompliantBo
   Shape batch = common_shape({leading(state.position), leading(state.velocity), leading(u).slice(1)});
   for (const Tensor& parameter : body.parameters) batch = common_shape({batch, parameter.sizes()});
   return expanded_inputs(u.to(state.velocity.scalar_type()), batch, kExpected, {3});
+}
+
+CompliantSolution compliant_rollout(const CompliantState& first, const Tensor& u, const CompliantBody& body,
+                                    const ContactOptions& options) {
+  ops::StepWriter writer(body.kind);
+  writer.add("dt", body.dt).add("sigma", body.regularization.sigma).add("beta", body.regularization.beta);
+  writer.add("tolerance", options.tolerance).add("max_iterations", options.max_iterations);
+  const auto number = [](const Tensor& x) { return x.to(at::kDouble); };
+  const Tensors results =
+      roll_out(writer.text(), {number(at::stack(at::broadcast_tensors(body.parameters), -1)),
+                               number(at::cat({first.position, first.velocity}, -1)), number(u).movedim(0, -2)});
+  const auto of_steps = [&](const Tensor& x) { return x.to(first.velocity.scalar_type()).movedim(-2, 0); };
+  const Tensor next = of_steps(results[0]);
+  return {{{next.slice(-1, 0, 3), next.slice(-1, 3)}, of_steps(results[1])},
+          results[3].movedim(-1, 0),
+          results[4].movedim(-1, 0)};
 }
 
 }  // namespace
@@ -62,7 +78,7 @@ CompliantSolution step_by_step(const CompliantState& first, const Tensor& u, con
   const auto rollout = roll_out(
       {first.position, first.velocity}, u, leading(u).slice(1).vec(),
       {[&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
-         CompliantProblem p = body.problem({now[0], now[1]}, force, body.parameters);
+         CompliantProblem p = body.problem({now[0], now[1]}, force, body);
          if (poison.defined()) p.v_free = p.v_free + poison.unsqueeze(-1);
          ContactOptions from_here = options;
          from_here.guess = now[1].detach();
@@ -85,8 +101,23 @@ CompliantSolution roll_out_compliant(const CompliantState& state, const Tensor& 
   const Tensor inputs = inputs_of(state, u, body), position = state.position.to(state.velocity.scalar_type());
   const Shape batch = leading(inputs).slice(1).vec();
   const CompliantState first = {expanded(position, batch, {3}), expanded(state.velocity, batch, {3})};
-  return can_walk(first, inputs, body, options) ? walk(first, inputs, body, options)
-                                                : step_by_step(first, inputs, body, options);
+  Tensors all = body.parameters;
+  all.insert(all.end(), {first.position, first.velocity, inputs});
+  return !options.sizes && can_roll_out(all) ? compliant_rollout(first, inputs, body, options)
+                                             : step_by_step(first, inputs, body, options);
+}
+
+Tensors by_tensors(const ops::StepText& step, const Tensors& inputs, CompliantBody body) {
+  body.dt = step.number("dt");
+  body.regularization = {.sigma = step.number("sigma"), .beta = step.number("beta")};
+  body.parameters = inputs[0].unbind(-1);
+  ContactOptions options;
+  options.tolerance = step.number_if("tolerance");
+  options.max_iterations = step.count_if("max_iterations");
+  const Tensor& x = inputs[1];
+  const CompliantStep all =
+      step_by_step({x.slice(-1, 0, 3), x.slice(-1, 3)}, inputs[2].movedim(-2, 0), body, options).step;
+  return {at::cat({all.next.position, all.next.velocity}, -1).movedim(0, -2), all.gamma.movedim(0, -2)};
 }
 
 RolloutCertificate certify_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
@@ -94,7 +125,7 @@ RolloutCertificate certify_compliant(const CompliantState& state, const Tensor& 
   const c10::NoGradGuard no_grad;
   const CompliantState& next = rollout.step.next;
   const CompliantState starts{starts_of(state.position, next.position), starts_of(state.velocity, next.velocity)};
-  const CompliantProblem p = body.problem(starts, inputs_of(state, u, body), body.parameters);
+  const CompliantProblem p = body.problem(starts, inputs_of(state, u, body), body);
   const Tensor margin = certify_contact(p.A, p.v_free, p.J, p.v_hat, p.R, p.mu, next.velocity).margin;
   const Tensor solved = rollout.status == 0;
   const Tensor tied = (solved & (margin <= tolerance)).sum(0);

@@ -1,10 +1,10 @@
 // Helpers of the implementations of bodies on compliant ground.
 #pragma once
 
-#include <functional>
 #include <string_view>
 
 #include "lcp/physics/compliant_ground.h"
+#include "ops/rollout/step_text.h"
 #include "physics/stepping.h"
 
 namespace lcp::physics {
@@ -25,20 +25,23 @@ CompliantState moved(const CompliantState& state, const at::Tensor& v_next, doub
 
 /// What a rollout needs to know of a body.
 struct CompliantBody {
-  std::string_view name;  ///< of lcp::_compliant_walk
-  std::int64_t contacts;
-  Tensors parameters;  ///< [...] each, which broadcast, in the order of csrc/compliant/step.h
-  double dt;           ///< s
+  std::string_view kind;  ///< of its rollouts
+  Tensors parameters;     ///< [...] each, which broadcast, in the order of csrc/compliant/step.h
+  double dt;              ///< s
   RegularizationOptions regularization;
 
-  /// The problem of a step of a body with these parameters.
-  std::function<CompliantProblem(const CompliantState& state, const at::Tensor& u, const Tensors& parameters)> problem;
+  /// The problem of a step.
+  CompliantProblem (*problem)(const CompliantState& state, const at::Tensor& u, const CompliantBody& body);
 };
 
 /// The last of the parameters of a body, mu, the stiffness and the dissipation, as the ground.
 CompliantGround ground_of(const Tensors& parameters, const RegularizationOptions& regularization);
 
-/// A rollout in operators of tensors: what a walk is to compute, and how higher derivatives are found.
+/// The same for the inputs and the differentiable results of lcp::_rollout.
+///   bare: a body without parameters.
+Tensors by_tensors(const ops::StepText& step, const Tensors& inputs, CompliantBody bare);
+
+/// A rollout in operators of tensors: how higher derivatives are found.
 ///   first: [batch..., 3] each. u: [steps, batch..., 3].
 CompliantSolution step_by_step(const CompliantState& first, const at::Tensor& u, const CompliantBody& body,
                                const ContactOptions& options);

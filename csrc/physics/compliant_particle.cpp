@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "contact/tensor_cone.h"
+#include "ops/rollout/rollout.h"
 #include "physics/compliant_ground.h"
 
 namespace lcp::physics {
@@ -36,19 +37,28 @@ CompliantStep step_under(const CompliantState& state, const Tensor& v_free, cons
   return {moved(state, v_free + gamma / particle.mass.unsqueeze(-1), particle.dt), gamma};
 }
 
+constexpr const char* kParticle = "compliant_particle";  // the kind of its rollouts
+
+CompliantProblem particle_problem(const CompliantState& state, const Tensor& u, const CompliantBody& body) {
+  const Tensors& p = body.parameters;
+  return contact_problem(state, u, CompliantParticle{p[0], body.dt, p[1], ground_of(p, body.regularization)});
+}
+
 CompliantBody body_of(const CompliantParticle& particle) {
   const CompliantGround& ground = particle.ground;
-  return {"particle",
-          1,
+  return {kParticle,
           {positive_or_nan(particle.mass), nonnegative_or_nan(particle.gravity), nonnegative_or_nan(ground.mu),
            positive_or_nan(ground.stiffness), nonnegative_or_nan(ground.dissipation)},
           particle.dt,
           ground.regularization,
-          [dt = particle.dt, regularization = ground.regularization](const CompliantState& state, const Tensor& u,
-                                                                     const Tensors& p) {
-            return contact_problem(state, u, CompliantParticle{p[0], dt, p[1], ground_of(p, regularization)});
-          }};
+          particle_problem};
 }
+
+Tensors particle_by_tensors(const ops::StepText& step, const Tensors& inputs) {
+  return by_tensors(step, inputs, {kParticle, {}, 0, {}, particle_problem});
+}
+
+const ops::RegisterByTensors registered_particle(kParticle, particle_by_tensors);
 
 }  // namespace
 

@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "physics/lcs_rollout.h"
 #include "physics/stepping.h"
-#include "physics/walk.h"
 
 namespace lcp::physics {
 namespace {
@@ -93,10 +93,10 @@ FallingBlockSolution simulate(const Tensor& x, const Tensor& v, std::int64_t ste
   TORCH_CHECK(steps >= 1, "steps must be >= 1; got ", steps);
   const FallingBlock block = in_precision_of(x, parameters);
   const Shape batch = batch_of(x, v, block);
-  if (can_walk(options)) {
+  if (can_roll_out(options)) {
     const Tensor nothing = at::zeros({1, 0}, x.options()).expand({steps, 0});
     const Tensor state = at::stack({expanded(x, batch), expanded(v.to(x.scalar_type()), batch)}, -1);
-    const LcsRollout all = walk(system_of(block), state, nothing, options);
+    const LcsRollout all = roll_out(system_of(block), state, nothing, options);
     return {{all.x_next.select(-1, 0), all.x_next.select(-1, 1), all.w.select(-1, 0)}, all.z, all.residual, all.status};
   }
   const StepFunctions functions{

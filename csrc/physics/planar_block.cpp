@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "lcp/physics/friction_cone.h"
+#include "ops/rollout/rollout.h"
+#include "physics/lcs_rollout.h"
 #include "physics/stepping.h"
-#include "physics/system_walk.h"
-#include "physics/walk.h"
+#include "physics/system_rollout.h"
 
 namespace lcp::physics {
 namespace {
@@ -176,8 +177,8 @@ class PlanarBlockStepper {
   const SolveOptions& solve_options() const { return solve_options_; }
 
   // The rollout of the polyhedral formulation.
-  LcsRollout walk(const Tensor& v, const Tensor& inputs) const {
-    return physics::walk(polyhedral_system(block_, M_, D_), v, inputs, solve_options_);
+  LcsRollout rolled_out(const Tensor& v, const Tensor& inputs) const {
+    return roll_out(polyhedral_system(block_, M_, D_), v, inputs, solve_options_);
   }
 
   // The direction, one pass, and that it converged.
@@ -186,7 +187,7 @@ class PlanarBlockStepper {
     return {t, passes, at::ones_like(passes, at::kBool)};
   }
 
-  PlanarBlockSolution read_walk(const LcsRollout& all) const {
+  PlanarBlockSolution read_rollout(const LcsRollout& all) const {
     const Tensor none = (0 * all.residual).unsqueeze(-1).expand_as(all.x_next);  // NaN where there is no solution
     const Tensors reports = PlanarBlockStepper::reports(none);
     return {{{all.x_next, combined(all.z.slice(-1, 0, D_.size(1)), D_)}, all.z, all.residual, all.status},
@@ -298,40 +299,58 @@ PlanarBlockSolution step_by_step(const Tensor& first, const Tensor& inputs, cons
   return map(solution, [&](const Tensor& x) { return with_failures(x, all.failure); });
 }
 
-// How many numbers of a state of a walk are what a step reports: the friction, the direction, and for the fixed-point
-// scheme the passes and whether they converged. No step reads them.
+// How many numbers of a state of a rollout are what a step reports: the friction, the direction, and for the
+// fixed-point scheme the passes and whether they converged. No step reads them.
 std::int64_t reported(const PlanarBlockOptions& options) {
   return options.formulation == Formulation::kFixedPoint ? 6 : 4;
 }
 
-// The formulations with a sliding direction.
+// The kinds of rollouts of the formulations with a sliding direction.
+constexpr const char *kByFixedPoint = "planar_block_by_fixed_point", *kByExactDirection = "planar_block_by_direction";
+
 FormulaSystem system_of(const PlanarBlockStepper& stepper, const PlanarBlockOptions& options) {
   const bool is_fixed_point = options.formulation == Formulation::kFixedPoint;
   const PlanarBlock& block = stepper.block();
   FormulaSystem system;
-  system.name = is_fixed_point ? "planar_block by fixed point" : "planar_block by exact direction";
   for (const Tensor& x : {block.mass, block.dt, block.mu, block.gravity}) system.parameters.push_back(x.unsqueeze(-1));
+  ops::StepWriter writer = step_writer(is_fixed_point ? kByFixedPoint : kByExactDirection, stepper.solve_options());
   if (is_fixed_point) {
+    const double tolerance = direction_tolerance(options, block.mass.scalar_type());
+    writer.add("max_passes", options.max_passes).add("relaxed", std::int64_t{options.relaxed});
+    writer.add("direction_tolerance", tolerance);
     system.parameters.push_back(
-        constants({static_cast<double>(options.max_passes), direction_tolerance(options, block.mass.scalar_type()),
-                   options.relaxed ? 1. : 0.},
-                  at::kDouble));
+        constants({static_cast<double>(options.max_passes), tolerance, options.relaxed ? 1. : 0.}, at::kDouble));
   }
+  system.step = writer.text();
   system.D = stepper.D();
-  system.by_tensors = [options, solve_options = stepper.solve_options()](const Tensor& parameters, const Tensor& x,
-                                                                         const Tensor& u) -> Tensors {
-    const auto parameter = [&](std::int64_t k) { return parameters.select(-1, k); };
-    const PlanarBlock same{parameter(0), parameter(1), parameter(2), parameter(3)};
-    const Tensor first = x.slice(-1, 0, 2);
-    const PlanarBlockSolution all = step_by_step(first, u, {first, same, options, solve_options});
-    Tensors next = {all.step.v_next, all.step.force, all.direction};
-    if (options.formulation == Formulation::kFixedPoint) {
-      for (const Tensor& report : {all.passes, all.converged}) next.push_back(report.to(x.scalar_type()).unsqueeze(-1));
-    }
-    return {at::cat(next, -1), all.z};
-  };
   return system;
 }
+
+// x_next and z for the inputs of lcp::_rollout.
+Tensors planar_block_by_tensors(const ops::StepText& step, const Tensors& inputs) {
+  const auto parameter = [&](std::int64_t k) { return inputs[0].select(-1, k); };
+  const PlanarBlock block{parameter(0), parameter(1), parameter(2), parameter(3)};
+  const Tensor first = inputs[1].slice(-1, 0, 2);
+  PlanarBlockOptions options;
+  options.directions = inputs[3].size(-1);
+  if (step.kind() == kByFixedPoint) {
+    options.formulation = Formulation::kFixedPoint;
+    options.max_passes = step.count("max_passes");
+    options.relaxed = step.count("relaxed") != 0;
+    options.direction_tolerance = step.number("direction_tolerance");
+  }
+  const PlanarBlockSolution all =
+      step_by_step(first, inputs[2].movedim(-2, 0), {first, block, options, solve_options_of(step)});
+  Tensors next = {all.step.v_next, all.step.force, all.direction};
+  if (options.formulation == Formulation::kFixedPoint) {
+    for (const Tensor& report : {all.passes, all.converged})
+      next.push_back(report.to(first.scalar_type()).unsqueeze(-1));
+  }
+  return steps_behind({at::cat(next, -1), all.z});
+}
+
+const ops::RegisterByTensors registered_fixed_point(kByFixedPoint, planar_block_by_tensors),
+    registered_direction(kByExactDirection, planar_block_by_tensors);
 
 PlanarBlockSolution read(const SystemSteps& all, const PlanarBlockOptions& options) {
   const auto part = [&](std::int64_t begin) { return all.x_next.slice(-1, begin, begin + 2); };
@@ -427,13 +446,13 @@ PlanarBlockSolution simulate(const Tensor& v, const Tensor& u, const PlanarBlock
   const Tensor inputs = inputs_of(v, u, block);
   const Tensor first = expanded(v, leading(inputs).slice(1).vec(), {2});
   if (stepper.polyhedral()) {
-    if (can_walk(solve_options)) return stepper.read_walk(stepper.walk(first, inputs));
+    if (can_roll_out(solve_options)) return stepper.read_rollout(stepper.rolled_out(first, inputs));
     return step_by_step(first, inputs, stepper);
   }
   const FormulaSystem system = system_of(stepper, options);
   const Tensor x = at::constant_pad_nd(first, {0, reported(options)});
-  if (!can_walk(system, x, inputs, stepper.solve_options())) return step_by_step(first, inputs, stepper);
-  return read(walk(system, x, inputs, stepper.solve_options()), options);
+  if (!can_roll_out(system, x, inputs, stepper.solve_options())) return step_by_step(first, inputs, stepper);
+  return read(roll_out(system, x, inputs), options);
 }
 
 RolloutCertificate certify_rollout(const Tensor& v, const Tensor& u, const PlanarBlock& block,

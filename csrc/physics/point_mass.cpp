@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "lcp/solve_mixed.h"
+#include "ops/rollout/rollout.h"
 #include "physics/stepping.h"
-#include "physics/system_walk.h"
+#include "physics/system_rollout.h"
 
 namespace lcp::physics {
 namespace {
@@ -15,6 +16,8 @@ namespace {
 using at::Tensor;
 
 constexpr std::int64_t kX = 0, kY = 1;
+// The kinds of their rollouts.
+constexpr const char *kAtPositions = "point_mass_at_positions", *kAtVelocities = "point_mass_at_velocities";
 constexpr std::int64_t kNormal = 0, kPlus = 1, kMinus = 2, kGamma = 3;
 
 PointMass in_precision_of(const Tensor& v, const PointMass& mass) {
@@ -188,21 +191,28 @@ PointMassSolution step_by_step(const PointMassState& first, const Tensor& inputs
 FormulaSystem system_of(const PointMass& mass, const PointMassOptions& options, const SolveOptions& solve_options) {
   const bool position = options.stabilization == Stabilization::kPosition;
   FormulaSystem system;
-  system.name = position ? "point_mass at position level" : "point_mass at velocity level";
+  system.step = step_writer(position ? kAtPositions : kAtVelocities, solve_options).text();
   for (const Tensor& x : {mass.mass, mass.dt, mass.mu, mass.gravity, mass.restitution}) {
     system.parameters.push_back(x.unsqueeze(-1));
   }
   system.D = contact_jacobian(at::kDouble).t();
-  system.by_tensors = [=](const Tensor& parameters, const Tensor& x, const Tensor& u) -> Tensors {
-    const auto parameter = [&](std::int64_t k) { return parameters.select(-1, k); };
-    const PointMass same{parameter(0), parameter(1), parameter(2), parameter(3), parameter(4)};
-    const PointMassState first{x.slice(-1, 0, 2), x.slice(-1, 2)};
-    const PointMassOptions reduced{PointMassFormulation::kStewartTrinkle, options.stabilization};
-    const PointMassSolution all = step_by_step(first, u, {first.velocity, same, reduced, solve_options});
-    return {at::cat({all.step.next.position, all.step.next.velocity}, -1), all.z};
-  };
   return system;
 }
+
+// x_next and z for the inputs of lcp::_rollout.
+Tensors point_mass_by_tensors(const ops::StepText& step, const Tensors& inputs) {
+  const auto parameter = [&](std::int64_t k) { return inputs[0].select(-1, k); };
+  const PointMass mass{parameter(0), parameter(1), parameter(2), parameter(3), parameter(4)};
+  const PointMassState first{inputs[1].slice(-1, 0, 2), inputs[1].slice(-1, 2)};
+  const PointMassOptions options{PointMassFormulation::kStewartTrinkle,
+                                 step.kind() == kAtPositions ? Stabilization::kPosition : Stabilization::kVelocity};
+  const PointMassSolution all =
+      step_by_step(first, inputs[2].movedim(-2, 0), {first.velocity, mass, options, solve_options_of(step)});
+  return steps_behind({at::cat({all.step.next.position, all.step.next.velocity}, -1), all.z});
+}
+
+const ops::RegisterByTensors registered_positions(kAtPositions, point_mass_by_tensors),
+    registered_velocities(kAtVelocities, point_mass_by_tensors);
 
 Tensor inputs_of(const PointMassState& state, const Tensor& u, const PointMass& mass) {
   constexpr const char* kExpected = "u must be [steps, ..., 2]";
@@ -289,11 +299,10 @@ PointMassSolution simulate(const PointMassState& state, const Tensor& u, const P
                              expanded(state.velocity, batch, {2})};
   const FormulaSystem system = system_of(mass, options, solve_options);
   const Tensor x = at::cat({first.position, first.velocity}, -1);
-  if (!can_walk(system, x, inputs, solve_options)) {
-    const bool is_checked = options.stabilization != Stabilization::kPosition || can_read(mass.restitution);
-    return step_by_step(first, is_checked ? inputs : refused_where(mass.restitution != 0, inputs), stepper);
-  }
-  const SystemSteps all = walk(system, x, inputs, solve_options);
+  const bool is_checked = options.stabilization != Stabilization::kPosition || can_read(mass.restitution);
+  const Tensor allowed = is_checked ? inputs : refused_where(mass.restitution != 0, inputs);
+  if (!can_roll_out(system, x, allowed, solve_options)) return step_by_step(first, allowed, stepper);
+  const SystemSteps all = roll_out(system, x, allowed);
   return {with_impulses({all.x_next.slice(-1, 0, 2), all.x_next.slice(-1, 2)}, all.z), all.z.clone(), all.residual,
           all.status};
 }

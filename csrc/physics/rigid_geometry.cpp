@@ -59,7 +59,7 @@ std::vector<ContactPair> contact_pairs(const RigidScene& scene) {
   for (const RigidBody& body : scene.bodies) {
     std::vector<bool>& of_body = is_point.emplace_back();
     for (std::int64_t k = 0; k < balls_of(body); ++k) {
-      of_body.push_back((body.radii.select(-1, k) == 0).all().item<bool>());
+      of_body.push_back((without_transforms(body.radii.select(-1, k)) == 0).all().item<bool>());
     }
   }
   for (std::int64_t a = 0; a < bodies; ++a) {

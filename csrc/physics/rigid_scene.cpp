@@ -7,8 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "physics/rigid_rollout.h"
 #include "physics/rigid_stepper.h"
-#include "physics/rigid_walk.h"
 #include "physics/stepping.h"
 
 namespace lcp::physics {
@@ -45,45 +45,6 @@ struct Arguments {
     u = expanded_inputs(inputs.to(dtype), batch, "u must be [rows, ..., B, 6]", {bodies, 6});
   }
 };
-
-// The square of the length of a plane's normal may differ from 1 by this much: a normal of four digits is accepted.
-constexpr double kUnitLength = 1e-4;
-
-// Throws where the normal of a plane is not of length 1 and can be read, else returns NaN for it, [...].
-Tensor checked_length(const Tensor& normal) {
-  const c10::NoGradGuard no_grad;
-  if (normal.dim() == 1 && normal.device().is_cpu() && normal.scalar_type() == at::kDouble && can_read(normal)) {
-    const auto x = normal.accessor<double, 1>();  // operators of tensors would take longer than a step
-    if (std::abs(x[0] * x[0] + x[1] * x[1] + x[2] * x[2] - 1) <= kUnitLength) return at::zeros({}, at::kDouble);
-  }
-  const Tensor square = normal.square().sum(-1), fits = (square - 1).abs() <= kUnitLength;
-  TORCH_CHECK(!can_read(fits) || fits.all().item<bool>(), "the normal of a plane must have length 1; got ",
-              square.sqrt());
-  return at::where(fits, 0, std::numeric_limits<double>::quiet_NaN());
-}
-
-// u, [rows, batch..., B, 6], with NaN for the elements of which a parameter is out of its range: a body in flight does
-// not read those of its contacts.
-Tensor checked_inputs(Tensor u, const RigidScene& scene, const RigidOptions& options) {
-  const auto check = [&](const Tensor& parameter, const Tensor& in_range, std::int64_t core_dims) {
-    if (in_range.is_same(parameter)) return;
-    u = refused_where_nan(core_dims == 0 ? in_range : in_range.sum(-1), u, 2);
-  };
-  for (const RigidBody& body : scene.bodies) {
-    check(body.mass, positive_or_nan(body.mass), 0);
-    check(body.radii, nonnegative_or_nan(body.radii), 1);
-    if (body.drag.defined()) check(body.drag, nonnegative_or_nan(body.drag), 0);
-  }
-  for (const Plane& plane : scene.planes) u = refused_where_nan(checked_length(plane.normal), u, 2);
-  check(scene.mu, nonnegative_or_nan(scene.mu), 1);
-  if (options.formulation == RigidFormulation::kCompliant) {
-    check(scene.stiffness, positive_or_nan(scene.stiffness), 1);
-    check(scene.dissipation, nonnegative_or_nan(scene.dissipation), 1);
-  } else {
-    check(scene.restitution, share_or_nan(scene.restitution), 1);
-  }
-  return u;
-}
 
 RigidState state_of(const Tensors& x) { return {x[0], x[1], x[2], x[3]}; }
 Tensors list_of(const RigidState& x) { return {x.position, x.orientation, x.velocity, x.angular_velocity}; }
@@ -148,21 +109,7 @@ RigidSteps step_by_step(const RigidState& state, const Tensor& u, const RigidSce
 }
 
 RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {
-  const Arguments checked(state, u, scene, options);
-  const Tensor inputs = checked_inputs(checked.u, scene, options);
-  const Tensor& rows = inputs.is_same(checked.u) ? u : inputs;
-  const Tensor forces = options.substeps == 1 ? rows : rows.repeat_interleave(options.substeps, 0);
-  const RigidSteps steps = can_walk(state, forces, scene, options) ? walk(state, forces, scene, options)
-                                                                   : step_by_step(state, forces, scene, options);
-  if (options.substeps == 1) return {steps.next, steps.gamma, steps.status, steps.iterations};
-  const auto substeps = [&](const Tensor& x) { return x.unflatten(0, {-1, options.substeps}); };
-  const auto last = [&](const Tensor& x) { return substeps(x).select(1, options.substeps - 1); };
-  const Tensor status = substeps(steps.status), failed = (status != 0).to(at::kByte).argmax(1, true);
-  return {{last(steps.next.position), last(steps.next.orientation), last(steps.next.velocity),
-           last(steps.next.angular_velocity)},
-          substeps(steps.gamma).sum(1),
-          status.gather(1, failed).squeeze(1),
-          substeps(steps.iterations).sum(1)};
+  return simulate(state, u, scene, step_text(scene, options), options.substeps);
 }
 
 RigidCertificate certify_rollout(const RigidState& state, const Tensor& u, const RigidScene& scene,

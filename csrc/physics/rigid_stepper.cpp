@@ -1,6 +1,7 @@
 #include "physics/rigid_stepper.h"
 
 #include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
 #include <c10/core/GradMode.h>
 
 #include <limits>
@@ -64,22 +65,27 @@ Tensor taken(const Tensor& parts, const Tensor& index) {
   return parts.expand(whole).gather(-3, index.unsqueeze(-1).unsqueeze(-1).expand(some));
 }
 
-void check(const RigidScene& scene, const RigidOptions& options) {
+}  // namespace
+
+void check_scene(const RigidScene& scene, const RigidOptions& options) {
   TORCH_CHECK(!scene.bodies.empty(), "a scene must have at least one body");
   positive_number("dt", scene.dt);
   for (const RigidBody& body : scene.bodies) {
-    const auto has = [](const Tensor& x, at::IntArrayRef last) {
-      return x.dim() >= static_cast<std::int64_t>(last.size()) &&
-             x.sizes().slice(x.dim() - static_cast<std::int64_t>(last.size())) == last;
+    const auto has = [](const Tensor& x, c10::SymIntArrayRef last) {
+      const auto count = static_cast<std::int64_t>(last.size());
+      bool fits = x.dim() >= count;
+      for (std::int64_t k = 0; fits && k < count; ++k) fits = x.sym_size(k - count) == last[k];
+      return fits;
     };
-    TORCH_CHECK(has(body.inertia, {3, 3}), "inertia must be [..., 3, 3]; got ", body.inertia.sizes());
-    TORCH_CHECK(body.radii.dim() > 0 && has(body.centers, {body.radii.size(-1), 3}),
-                "centers must be [..., p, 3] and radii [..., p]; got ", body.centers.sizes(), " and ",
-                body.radii.sizes());
+    TORCH_CHECK(has(body.inertia, std::array<c10::SymInt, 2>{3, 3}), "inertia must be [..., 3, 3]; got ",
+                body.inertia.sym_sizes());
+    TORCH_CHECK(body.radii.dim() > 0 && has(body.centers, std::array<c10::SymInt, 2>{body.radii.sym_size(-1), 3}),
+                "centers must be [..., p, 3] and radii [..., p]; got ", body.centers.sym_sizes(), " and ",
+                body.radii.sym_sizes());
   }
   for (const Plane& plane : scene.planes) {
-    TORCH_CHECK(plane.normal.dim() > 0 && plane.normal.size(-1) == 3, "the normal of a plane must be [..., 3]; got ",
-                plane.normal.sizes());
+    TORCH_CHECK(plane.normal.dim() > 0 && plane.normal.sym_size(-1) == 3,
+                "the normal of a plane must be [..., 3]; got ", plane.normal.sym_sizes());
     const auto check_body = [&](std::int64_t body, std::int64_t first) {
       const auto bodies = static_cast<std::int64_t>(scene.bodies.size());
       TORCH_CHECK(body >= first && body < bodies, "a plane names body ", body, " of ", bodies);
@@ -87,8 +93,8 @@ void check(const RigidScene& scene, const RigidOptions& options) {
     check_body(plane.body, Plane::kWorld);
     for (const std::int64_t body : plane.touches) check_body(body, 0);
   }
-  TORCH_CHECK(scene.gravity.dim() > 0 && scene.gravity.size(-1) == 3, "gravity must be [..., 3]; got ",
-              scene.gravity.sizes());
+  TORCH_CHECK(scene.gravity.dim() > 0 && scene.gravity.sym_size(-1) == 3, "gravity must be [..., 3]; got ",
+              scene.gravity.sym_sizes());
   TORCH_CHECK(options.substeps >= 1, "substeps must be >= 1; got ", options.substeps);
   TORCH_CHECK(options.stabilization >= 0 && options.stabilization <= 1, "stabilization must be in [0, 1]; got ",
               options.stabilization);
@@ -97,7 +103,39 @@ void check(const RigidScene& scene, const RigidOptions& options) {
   if (options.formulation == RigidFormulation::kPolyhedral && options.kappa == 0) check_ties(options.ties);
 }
 
-}  // namespace
+c10::SymDimVector checked_batch(const RigidScene& scene, const RigidOptions& options, std::int64_t pairs) {
+  check_scene(scene, options);
+  c10::SymDimVector shape;
+  const auto add = [&](const Tensor& x, std::int64_t core_dims) {
+    shape = at::infer_size_symdimvector(shape, x.sym_sizes().slice(0, x.dim() - core_dims));
+  };
+  add(scene.gravity, 1);
+  for (const RigidBody& body : scene.bodies) {
+    add(body.mass, 0);
+    add(body.inertia, 2);
+    add(body.centers, 2);
+    add(body.radii, 1);
+    if (body.drag.defined()) add(body.drag, 0);
+  }
+  for (const Plane& plane : scene.planes) {
+    add(plane.normal, 1);
+    add(plane.offset, 0);
+  }
+  const auto add_checked = [&](const char* name, const Tensor& x) {
+    TORCH_CHECK(x.defined() && x.dim() > 0 && (x.sym_size(-1) == 1 || x.sym_size(-1) == pairs), name,
+                " must be [..., 1] or [..., ", pairs, "], as there are pairs of contact; got ",
+                x.defined() ? c10::str(x.sym_sizes()) : "none");
+    add(x, 1);
+  };
+  add_checked("mu", scene.mu);
+  if (options.formulation == RigidFormulation::kCompliant) {
+    add_checked("stiffness", scene.stiffness);
+    add_checked("dissipation", scene.dissipation);
+  } else {
+    add_checked("restitution", scene.restitution);
+  }
+  return shape;
+}
 
 // The chosen contacts of each element, first, and what is known of them. Elements that chose fewer than others have
 // further contacts behind theirs, which do not count.
@@ -203,10 +241,13 @@ struct RigidStepper::Polyhedral {
 };
 
 RigidStepper::RigidStepper(const RigidScene& scene, const RigidOptions& options, at::ScalarType dtype)
-    : options_(options), dt_(scene.dt), geometry_((check(scene, options), scene), dtype) {
+    : options_(options), dt_(scene.dt), geometry_((check_scene(scene, options), scene), dtype) {
   if (!options_.tolerance && (dtype == at::kDouble || options_.formulation == RigidFormulation::kExactCone)) {
     options_.tolerance = RigidOptions::kTolerance;
   }
+  const std::int64_t pairs = geometry_.contacts();
+  for (const c10::SymInt& size : checked_batch(scene, options, pairs))
+    batch_.push_back(size.guard_int(__FILE__, __LINE__));
   Shape shape = geometry_.batch();
   for (const RigidBody& body : scene.bodies) {
     shape = common_shape({shape, body.mass.sizes(), leading(body.inertia, 2)});
@@ -222,21 +263,13 @@ RigidStepper::RigidStepper(const RigidScene& scene, const RigidOptions& options,
   inertia_ = at::stack(inertias, -3);
   drag_ = at::stack(drags, -1);
   gravity_ = scene.gravity.to(dtype);
-  batch_ = common_shape({shape, leading(gravity_)});
-  const std::int64_t pairs = geometry_.contacts();
-  const auto of_contacts = [&](const char* name, const Tensor& x) {
-    TORCH_CHECK(x.defined() && x.dim() > 0 && (x.size(-1) == 1 || x.size(-1) == pairs), name,
-                " must be [..., 1] or [..., ", pairs, "], as there are pairs of contact; got ",
-                x.defined() ? c10::str(x.sizes()) : "none");
-    batch_ = common_shape({batch_, leading(x)});
-    return expanded(x.to(dtype), leading(x).vec(), {pairs});
-  };
-  mu_ = of_contacts("mu", scene.mu);
+  const auto of_contacts = [&](const Tensor& x) { return expanded(x.to(dtype), leading(x).vec(), {pairs}); };
+  mu_ = of_contacts(scene.mu);
   if (options.formulation == RigidFormulation::kCompliant) {
-    stiffness_ = of_contacts("stiffness", scene.stiffness);
-    dissipation_ = of_contacts("dissipation", scene.dissipation);
+    stiffness_ = of_contacts(scene.stiffness);
+    dissipation_ = of_contacts(scene.dissipation);
   } else {
-    restitution_ = of_contacts("restitution", scene.restitution);
+    restitution_ = of_contacts(scene.restitution);
   }
   const Tensor turning = inertia_, moving = at::diag_embed(mass_.unsqueeze(-1).expand_as(inertia_.select(-1, 0)));
   const Tensor none = at::zeros_like(turning);

@@ -48,9 +48,16 @@ struct StepCertificate {
   at::Tensor residual, margin;
 };
 
+/// Throws c10::Error for options and parameters that do not fit, whatever the number of pairs.
+void check_scene(const RigidScene& scene, const RigidOptions& options);
+
+/// The shape to which all parameters of a scene with so many pairs broadcast. Throws c10::Error for options and
+/// parameters that do not fit.
+c10::SymDimVector checked_batch(const RigidScene& scene, const RigidOptions& options, std::int64_t pairs);
+
 class RigidStepper {
  public:
-  /// Throws c10::Error for options and parameters that do not fit.
+  /// Throws as checked_batch does.
   RigidStepper(const RigidScene& scene, const RigidOptions& options, at::ScalarType dtype);
 
   const Shape& batch() const { return batch_; }  ///< to which the parameters broadcast

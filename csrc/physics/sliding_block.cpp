@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lcp/solve_mixed.h"
+#include "physics/lcs_rollout.h"
 #include "physics/stepping.h"
-#include "physics/walk.h"
 
 namespace lcp::physics {
 namespace {
@@ -238,9 +238,9 @@ SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlo
   const SlidingBlock block = in_precision_of(v, parameters);
   const Tensor inputs = inputs_of(v, u, block);
   const Shape batch = inputs.sizes().slice(1).vec();
-  if (can_walk(options)) {
+  if (can_roll_out(options)) {
     const LcsRollout all =
-        walk(system_of(block, formulation), expanded(v, batch).unsqueeze(-1), inputs.unsqueeze(-1), options);
+        roll_out(system_of(block, formulation), expanded(v, batch).unsqueeze(-1), inputs.unsqueeze(-1), options);
     return {read(all.x_next.select(-1, 0), all.z, all.w, block, formulation), all.z.clone(), all.residual, all.status};
   }
   const Tensor M = matrix(block, formulation);

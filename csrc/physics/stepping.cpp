@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/functorch/BatchedTensorImpl.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 
 #include "lcp/certify.h"
 #include "lcp/ties.h"
+#include "ops/composite.h"
 
 namespace lcp::physics {
 namespace {
@@ -125,6 +127,12 @@ bool can_read(const Tensor& x) {
   const c10::DispatchKeySet wrappers({DispatchKey::FuncTorchBatched, DispatchKey::FuncTorchGradWrapper,
                                       DispatchKey::Functionalize, DispatchKey::Python});
   return !x.key_set().has_any(wrappers) && !x.is_meta();
+}
+
+Tensor without_transforms(Tensor x) {
+  x = ops::without_wrappers(x);
+  while (const auto* const mapped = at::functorch::maybeGetBatchedImpl(x)) x = ops::without_wrappers(mapped->value());
+  return x;
 }
 
 bool may_be_true(const Tensor& mask) { return !can_read(mask) || mask.any().item<bool>(); }

@@ -39,6 +39,9 @@ using Tensors = std::vector<at::Tensor>;
 /// torch.compile do, nor on the meta device. What would be decided by them is then computed for all elements.
 bool can_read(const at::Tensor& x);
 
+/// The numbers of x, under torch.func those of all elements that torch.vmap maps.
+at::Tensor without_transforms(at::Tensor x);
+
 /// Whether a mask is true somewhere, or may be, since it cannot be read.
 bool may_be_true(const at::Tensor& mask);
 

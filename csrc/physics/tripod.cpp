@@ -9,9 +9,10 @@
 #include <utility>
 
 #include "lcp/physics/friction_cone.h"
+#include "ops/rollout/rollout.h"
 #include "physics/isotropic_friction.h"
 #include "physics/stepping.h"
-#include "physics/system_walk.h"
+#include "physics/system_rollout.h"
 
 namespace lcp::physics {
 namespace {
@@ -174,29 +175,39 @@ TripodSolution step_by_step(const TripodState& first, const Tensor& inputs, cons
              [&](const Tensor& x) { return with_failures(x, all.failure); });
 }
 
-// The numbers of a state of a walk that are what a step reports: the friction and the normal forces. No step reads
+// The numbers of a state of a rollout that are what a step reports: the friction and the normal forces. No step reads
 // them.
 constexpr std::int64_t kReported = 3 * kSupports;
 
+constexpr const char* kTripod = "tripod";  // the kind of its rollouts
+
 FormulaSystem system_of(const Tripod& tripod, const Tensor& D, const SolveOptions& options) {
   FormulaSystem system;
-  system.name = "tripod";
+  system.step = step_writer(kTripod, options).text();
   for (const Tensor& x : {tripod.mass, tripod.inertia, tripod.dt, tripod.mu, tripod.gravity, tripod.com_height}) {
     system.parameters.push_back(x.unsqueeze(-1));
   }
   system.parameters.push_back(tripod.supports.flatten(-2));
   system.D = at::constant_pad_nd(D.repeat({1, kSupports}), {0, kSupports});
-  system.by_tensors = [=](const Tensor& parameters, const Tensor& x, const Tensor& u) -> Tensors {
-    const auto parameter = [&](std::int64_t k) { return parameters.select(-1, k); };
-    const Tripod same{parameter(0), parameter(1), parameter(2),
-                      parameter(3), parameter(4), parameters.slice(-1, 6).unflatten(-1, {kSupports, 2}),
-                      parameter(5)};
-    const TripodSolution all = step_by_step({x.slice(-1, 0, 3), x.slice(-1, 3, 6)}, u, same, D, options);
-    const TripodStep& step = all.step;
-    return {at::cat({step.next.pose, step.next.velocity, step.friction.flatten(-2), step.normal}, -1), all.z};
-  };
   return system;
 }
+
+// x_next and z for the inputs of lcp::_rollout.
+Tensors tripod_by_tensors(const ops::StepText& step, const Tensors& inputs) {
+  const Tensor &parameters = inputs[0], &x = inputs[1], &D = inputs[3];
+  const auto parameter = [&](std::int64_t k) { return parameters.select(-1, k); };
+  const Tripod tripod{parameter(0), parameter(1), parameter(2),
+                      parameter(3), parameter(4), parameters.slice(-1, 6).unflatten(-1, {kSupports, 2}),
+                      parameter(5)};
+  const std::int64_t directions = D.size(-1) / kSupports - 1;
+  const TripodSolution all = step_by_step({x.slice(-1, 0, 3), x.slice(-1, 3, 6)}, inputs[2].movedim(-2, 0), tripod,
+                                          D.slice(-1, 0, directions), solve_options_of(step));
+  return steps_behind(
+      {at::cat({all.step.next.pose, all.step.next.velocity, all.step.friction.flatten(-2), all.step.normal}, -1),
+       all.z});
+}
+
+const ops::RegisterByTensors registered_tripod(kTripod, tripod_by_tensors);
 
 // Returns where the centre of mass is not above the triangle of the supports, [...]; throws where that can be read.
 Tensor check_support(const Tripod& tripod) {
@@ -327,10 +338,9 @@ TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod&
   const FormulaSystem system = system_of(tripod, D, options);
   const Tensor none = expanded(at::zeros({kReported}, state.velocity.options()), batch, {kReported});
   const Tensor x = at::cat({first.pose, first.velocity, none}, -1);
-  if (!can_walk(system, x, inputs, options)) {
-    return step_by_step(first, tips.defined() ? refused_where(tips, inputs) : inputs, tripod, D, options);
-  }
-  const SystemSteps all = walk(system, x, inputs, options);
+  const Tensor allowed = tips.defined() ? refused_where(tips, inputs) : inputs;
+  if (!can_roll_out(system, x, allowed, options)) return step_by_step(first, allowed, tripod, D, options);
+  const SystemSteps all = roll_out(system, x, allowed);
   const auto part = [&](std::int64_t begin, std::int64_t end) { return all.x_next.slice(-1, begin, end); };
   const std::int64_t friction = 6, normal = friction + 2 * kSupports;
   return {{{part(0, 3), part(3, 6)},

@@ -27,15 +27,23 @@ CompliantDerivative::CompliantDerivative(const Scene& scene)
       derivatives_(scene),
       no_g_y_(3 * scene.contacts()),
       of_v_free_(n_),
-      gamma_(3 * scene.contacts()) {}
+      gamma_(3 * scene.contacts()),
+      ds_(3 * scene.contacts()) {}
 
 void CompliantDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
-                                  const double* g_v, const double* g_gamma, const ContactAdjoint& result) {
+                                  const double* g_v, const double* g_gamma, const ContactData<double>& g) {
   derivatives_.get(contacts, n_, contacts)
       .adjoint({problem.A, nullptr, problem.J, nullptr, problem.R, problem.mu}, at.v, at.unknowns,
-               {g_v, no_g_y_.data(), g_gamma},
-               {result.a, of_v_free_.data(), result.c, result.R, result.mu, gamma_.data()});
-  for (int i = 0; i < 3 * contacts; ++i) result.c[i] = -result.c[i];  // b = -v_hat
+               {g_v, no_g_y_.data(), g_gamma}, {g.p, of_v_free_.data(), g.s, g.R, g.mu, gamma_.data()});
+  for (int i = 0; i < 3 * contacts; ++i) g.s[i] = -g.s[i];  // b = -v_hat
+}
+
+void CompliantDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+                                  const ContactData<const double>& d, double* dv, double* dgamma) {
+  std::transform(d.s, d.s + 3 * contacts, ds_.begin(), [](double s) { return -s; });  // b = -v_hat
+  derivatives_.get(contacts, n_, contacts)
+      .tangent({problem.A, nullptr, problem.J, nullptr, problem.R, problem.mu}, at.v, at.unknowns,
+               {d.p, ds_.data(), d.R, d.mu}, dv, dgamma);
 }
 
 }  // namespace lcp::rigid

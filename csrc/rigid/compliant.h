@@ -31,12 +31,14 @@ class CompliantDerivative final : public ContactDerivative {
   explicit CompliantDerivative(const Scene& scene);
 
   void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, const double* g_v,
-               const double* g_gamma, const ContactAdjoint& result) override;
+               const double* g_gamma, const ContactData<double>& g) override;
+  void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+               const ContactData<const double>& d, double* dv, double* dgamma) override;
 
  private:
   Eigen::Index n_;
   ForEachCount<contact::Derivative> derivatives_;
-  std::vector<double> no_g_y_, of_v_free_, gamma_;
+  std::vector<double> no_g_y_, of_v_free_, gamma_, ds_;
 };
 
 }  // namespace lcp::rigid

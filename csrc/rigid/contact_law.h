@@ -34,13 +34,15 @@ struct ContactSolution {
 using ContactResult = ContactSolution<double, std::int8_t>;
 using SolvedContacts = ContactSolution<const double, const std::int8_t>;
 
-/// Of the incoming gradients, dL = g_v' dv + g_gamma' dgamma, it makes
-///   dL = a' (A dv_free - dA (v - v_free) + dJ' gamma) + c' (dJ v + db) + R' dR + mu' dmu.
-struct ContactAdjoint {
-  double* a;   ///< [n]
-  double* c;   ///< [3 c]
-  double* R;   ///< [3 c], of compliant contact; else it is not written
-  double* mu;  ///< [c]
+/// The solution depends on the data through p, s, R and mu alone, where
+///   dp = A dv_free - dA (v - v_free) + dJ' gamma,  ds = dJ v + db.
+/// In forward mode these are their derivatives in a direction, and in reverse mode the gradients with respect to them.
+template <class Number>
+struct ContactData {
+  Number* p;   ///< [n], N s
+  Number* s;   ///< [3 c], m/s
+  Number* R;   ///< [3 c], of compliant contact; for the other laws it is neither read nor written
+  Number* mu;  ///< [c]
 };
 
 /// How many unknowns of each contact a derivative needs.
@@ -66,9 +68,13 @@ class ContactDerivative {
  public:
   virtual ~ContactDerivative() = default;
 
-  /// problem.v_free is not read.
+  /// The gradients g of a function of the data for those of v and gamma. problem.v_free is not read.
   virtual void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, const double* g_v,
-                       const double* g_gamma, const ContactAdjoint& result) = 0;
+                       const double* g_gamma, const ContactData<double>& g) = 0;
+
+  /// The derivatives of v and gamma for those of the data.
+  virtual void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+                       const ContactData<const double>& d, double* dv, double* dgamma) = 0;
 
  protected:
   ContactDerivative() = default;

@@ -25,15 +25,27 @@ ExactConeDerivative::ExactConeDerivative(const Scene& scene, double rank_toleran
       u_(3 * scene.contacts()),
       no_g_u_(3 * scene.contacts()) {}
 
-void ExactConeDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
-                                  const double* g_v, const double* g_gamma, const ContactAdjoint& result) {
+friction::Solution ExactConeDerivative::solution(int contacts, const ContactProblem& problem,
+                                                 const SolvedContacts& at) {
   for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
     u_[i] = problem.b[i];
     for (std::ptrdiff_t j = 0; j < n_; ++j) u_[i] += problem.J[i * n_ + j] * at.v[j];
   }
+  return {at.v, at.gamma, u_.data()};
+}
+
+void ExactConeDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+                                  const double* g_v, const double* g_gamma, const ContactData<double>& g) {
   derivatives_.get(contacts, n_, contacts, rank_tolerance_)
-      .adjoint({problem.A, nullptr, problem.J, nullptr, problem.mu}, {at.v, at.gamma, u_.data()},
-               {g_v, g_gamma, no_g_u_.data()}, {result.a, result.c, result.mu});
+      .adjoint({problem.A, nullptr, problem.J, nullptr, problem.mu}, solution(contacts, problem, at),
+               {g_v, g_gamma, no_g_u_.data()}, {g.p, g.s, g.mu});
+}
+
+void ExactConeDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+                                  const ContactData<const double>& d, double* dv, double* dgamma) {
+  derivatives_.get(contacts, n_, contacts, rank_tolerance_)
+      .tangent({problem.A, nullptr, problem.J, nullptr, problem.mu}, solution(contacts, problem, at), {d.p, d.s, d.mu},
+               dv, dgamma);
 }
 
 }  // namespace lcp::rigid

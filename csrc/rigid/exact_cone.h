@@ -31,9 +31,13 @@ class ExactConeDerivative final : public ContactDerivative {
   ExactConeDerivative(const Scene& scene, double rank_tolerance);
 
   void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, const double* g_v,
-               const double* g_gamma, const ContactAdjoint& result) override;
+               const double* g_gamma, const ContactData<double>& g) override;
+  void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+               const ContactData<const double>& d, double* dv, double* dgamma) override;
 
  private:
+  friction::Solution solution(int contacts, const ContactProblem& problem, const SolvedContacts& at);
+
   Eigen::Index n_;
   double rank_tolerance_;
   ForEachCount<friction::Derivative> derivatives_;

@@ -14,8 +14,8 @@ inline void set_mass_matrix(const Scene& scene, const Parameters<const double>& 
   for (int body = 0; body < scene.bodies; ++body) {
     double* const block = A + 6 * body * (n + 1);
     for (int i = 0; i < 3; ++i) {
-      block[i * (n + 1)] = parameters.mass[body];
-      for (int j = 0; j < 3; ++j) block[(3 + i) * n + 3 + j] = parameters.inertia[9 * body + 3 * i + j];
+      block[i * (n + 1)] = parameters[kMass][body];
+      for (int j = 0; j < 3; ++j) block[(3 + i) * n + 3 + j] = parameters[kInertia][9 * body + 3 * i + j];
     }
   }
 }

@@ -8,6 +8,8 @@
 namespace lcp::rigid {
 namespace {
 
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
 // x := J v + b, [3 c].
 void contact_velocities(int contacts, Eigen::Index n, const ContactProblem& problem, const double* v, double* x) {
   for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
@@ -101,52 +103,82 @@ PolyhedralDerivative::Workspace::Workspace(const Scene& scene, int contacts)
     : problem(scene, contacts),
       inactive(problem.size(), false),
       active(problem.size(), true),
-      g_gamma(3 * contacts),
-      g_z(problem.size()),
+      of_contacts(3 * contacts),
+      of_pairs(problem.size()),
       no_g_w(problem.size()),
+      dw(problem.size()),
       t(problem.size()),
       other_t(problem.size()) {}
 
 PolyhedralDerivative::PolyhedralDerivative(const Scene& scene, Ties ties)
     : scene_(scene), n_(6 * scene.bodies), ties_(ties), workspaces_(scene) {}
 
-// v = v_free + A^-1 J' gamma and gamma = D z, so that with a_0 = A^-1 g_v
+// work.t := what `map` makes with the derivative that `ties` chooses.
+template <class Map>
+void PolyhedralDerivative::derive(Workspace& work, const Map& map) {
+  map(ties_ == Ties::kActive ? work.active : work.inactive, work.t);
+  if (ties_ != Ties::kMidpoint) return;
+  map(work.active, work.other_t);
+  for (std::size_t i = 0; i < work.t.size(); ++i) work.t[i] = 0.5 * work.t[i] + 0.5 * work.other_t[i];
+}
+
+// v = v_free + A^-1 J' gamma and gamma = D z, so that with a = A^-1 g_v
 //
-//   dL = a_0' (A dv_free - dA (v - v_free) + dJ' gamma) + (g_gamma + J a_0)' D dz
+//   dL = a' dp + (g_gamma + J a)' D dz
 //
 // and with t = -M_aa^-T of the gradient of z, and the rows M z + q = D' (J v + b) of M,
 //
-//   dL = t' D' (dJ v + db + J A^-1 (A dv_free - dA (v - v_free) + dJ' gamma)) + t_slip z_n dmu.
+//   dL = t' D' (ds + J A^-1 dp) + t_slip z_n dmu.
 void PolyhedralDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
-                                   const double* g_v, const double* g_gamma, const ContactAdjoint& result) {
+                                   const double* g_v, const double* g_gamma, const ContactData<double>& g) {
   Workspace& work = workspaces_.get(contacts, scene_, contacts);
   if (!work.problem.set(problem)) {
-    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-    std::fill_n(result.a, n_, kNaN);
-    std::fill_n(result.c, 3 * contacts, kNaN);
-    return static_cast<void>(std::fill_n(result.mu, contacts, kNaN));
+    std::fill_n(g.p, n_, kNaN);
+    std::fill_n(g.s, 3 * contacts, kNaN);
+    return static_cast<void>(std::fill_n(g.mu, contacts, kNaN));
   }
-  const contact::Vector& a_0 = work.problem.solve(g_v);
-  std::copy_n(a_0.data(), n_, result.a);
+  const contact::Vector& a = work.problem.solve(g_v);
+  std::copy_n(a.data(), n_, g.p);
   for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
-    work.g_gamma[i] = g_gamma[i];
-    for (std::ptrdiff_t j = 0; j < n_; ++j) work.g_gamma[i] += problem.J[i * n_ + j] * a_0[j];
+    work.of_contacts[i] = g_gamma[i];
+    for (std::ptrdiff_t j = 0; j < n_; ++j) work.of_contacts[i] += problem.J[i * n_ + j] * a[j];
   }
-  work.problem.to_unknowns(work.g_gamma.data(), work.g_z.data());
-  const auto derive = [&](batch::BatchDerivative<double>& derivative, std::vector<double>& t) {
-    derivative.adjoint(1, {work.problem.M(), false}, at.states, {work.g_z.data(), false}, {work.no_g_w.data(), false},
-                       t.data());
-  };
-  derive(ties_ == Ties::kActive ? work.active : work.inactive, work.t);
-  if (ties_ == Ties::kMidpoint) {
-    derive(work.active, work.other_t);
-    for (std::size_t i = 0; i < work.t.size(); ++i) work.t[i] = 0.5 * work.t[i] + 0.5 * work.other_t[i];
-  }
-  work.problem.to_impulses(work.t.data(), result.c);
-  const contact::Vector& change = work.problem.motion_of(result.c);
-  for (Eigen::Index i = 0; i < n_; ++i) result.a[i] += change[i];
+  work.problem.to_unknowns(work.of_contacts.data(), work.of_pairs.data());
+  derive(work, [&](batch::BatchDerivative<double>& derivative, std::vector<double>& t) {
+    derivative.adjoint(1, {work.problem.M(), false}, at.states, {work.of_pairs.data(), false},
+                       {work.no_g_w.data(), false}, t.data());
+  });
+  work.problem.to_impulses(work.t.data(), g.s);
+  const contact::Vector& change = work.problem.motion_of(g.s);
+  for (Eigen::Index i = 0; i < n_; ++i) g.p[i] += change[i];
   const std::ptrdiff_t each = unknowns_of(scene_.law);
-  for (std::ptrdiff_t k = 0; k < contacts; ++k) result.mu[k] = work.t[each * k + each - 1] * at.unknowns[each * k];
+  for (std::ptrdiff_t k = 0; k < contacts; ++k) g.mu[k] = work.t[each * k + each - 1] * at.unknowns[each * k];
+}
+
+// dz = -M_aa^-1 r with the change r = D' (ds + J A^-1 dp) + z_n dmu of M z + q for the same z.
+void PolyhedralDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+                                   const ContactData<const double>& d, double* dv, double* dgamma) {
+  Workspace& work = workspaces_.get(contacts, scene_, contacts);
+  if (!work.problem.set(problem)) {
+    std::fill_n(dv, n_, kNaN);
+    return static_cast<void>(std::fill_n(dgamma, 3 * contacts, kNaN));
+  }
+  const contact::Vector& x = work.problem.solve(d.p);
+  std::copy_n(x.data(), n_, dv);
+  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+    work.of_contacts[i] = d.s[i];
+    for (std::ptrdiff_t j = 0; j < n_; ++j) work.of_contacts[i] += problem.J[i * n_ + j] * x[j];
+  }
+  work.problem.to_unknowns(work.of_contacts.data(), work.of_pairs.data());
+  const std::ptrdiff_t each = unknowns_of(scene_.law);
+  for (std::ptrdiff_t k = 0; k < contacts; ++k) work.of_pairs[each * k + each - 1] += at.unknowns[each * k] * d.mu[k];
+  derive(work, [&](batch::BatchDerivative<double>& derivative, std::vector<double>& dz) {
+    derivative.tangent(1, {work.problem.M(), false}, at.states, {work.of_pairs.data(), false}, dz.data(),
+                       work.dw.data());
+  });
+  work.problem.to_impulses(work.t.data(), dgamma);
+  const contact::Vector& change = work.problem.motion_of(dgamma);
+  for (Eigen::Index i = 0; i < n_; ++i) dv[i] += change[i];
 }
 
 }  // namespace lcp::rigid

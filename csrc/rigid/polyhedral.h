@@ -76,16 +76,21 @@ class PolyhedralDerivative final : public ContactDerivative {
   PolyhedralDerivative(const Scene& scene, Ties ties);
 
   void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, const double* g_v,
-               const double* g_gamma, const ContactAdjoint& result) override;
+               const double* g_gamma, const ContactData<double>& g) override;
+  void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+               const ContactData<const double>& d, double* dv, double* dgamma) override;
 
  private:
   struct Workspace {
     PolyhedralProblem problem;
     batch::BatchDerivative<double> inactive, active;
-    std::vector<double> g_gamma, g_z, no_g_w, t, other_t;
+    std::vector<double> of_contacts, of_pairs, no_g_w, dw, t, other_t;
 
     Workspace(const Scene& scene, int contacts);
   };
+
+  template <class Map>
+  void derive(Workspace& work, const Map& map);
 
   const Scene& scene_;
   Eigen::Index n_;

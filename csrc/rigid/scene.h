@@ -1,9 +1,12 @@
 // The scene of include/lcp/physics/rigid_scene.h, and its trajectories, in memory.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
+
+#include "rigid/parameter.h"
 
 namespace lcp::rigid {
 
@@ -39,22 +42,12 @@ struct Scene {
   int contacts() const { return static_cast<int>(pairs.size()); }
 };
 
-/// Of a trajectory, for each of the bodies, balls, planes and contacts, row-major.
+/// How many numbers a parameter has.
+int size_of(Parameter parameter, const Scene& scene);
+
+/// Where the numbers of each Parameter stand, or their derivatives.
 template <class Number>
-struct Parameters {
-  Number* mass;         ///< [b], kg
-  Number* inertia;      ///< [b, 3, 3], kg m^2
-  Number* centers;      ///< [p, 3], m
-  Number* radii;        ///< [p], m
-  Number* normals;      ///< [h, 3]
-  Number* offsets;      ///< [h], m
-  Number* gravity;      ///< [3], m/s^2
-  Number* mu;           ///< [c]
-  Number* restitution;  ///< [c], not read for compliant contact
-  Number* drag;         ///< [b], kg/s
-  Number* stiffness;    ///< [c], N/m, read for compliant contact alone
-  Number* dissipation;  ///< [c], s, as the stiffness
-};
+using Parameters = std::array<Number*, kParameters>;
 
 /// Of all bodies, row-major.
 template <class Number>

@@ -66,19 +66,19 @@ struct Simulator::Numbers {
   const Matrix<double>& rotation(int body) const { return rotations[body]; }
   Vector<double> velocity(int body) const { return vector_at(state.velocity, body); }
   Vector<double> angular_velocity(int body) const { return vector_at(state.angular_velocity, body); }
-  double mass(int body) const { return parameters.mass[body]; }
-  Matrix<double> inertia(int body) const { return matrix_at(parameters.inertia, body); }
-  double drag(int body) const { return parameters.drag[body]; }
-  Vector<double> gravity() const { return vector_at(parameters.gravity, 0); }
+  double mass(int body) const { return parameters[kMass][body]; }
+  Matrix<double> inertia(int body) const { return matrix_at(parameters[kInertia], body); }
+  double drag(int body) const { return parameters[kDrag][body]; }
+  Vector<double> gravity() const { return vector_at(parameters[kGravity], 0); }
   Vector<double> force(int body) const { return vector_at(u, 2 * body); }
   Vector<double> torque(int body) const { return vector_at(u, 2 * body + 1); }
-  Vector<double> center(int ball) const { return vector_at(parameters.centers, ball); }
-  double radius(int ball) const { return parameters.radii[ball]; }
-  Vector<double> normal(int plane) const { return vector_at(parameters.normals, plane); }
-  double offset(int plane) const { return parameters.offsets[plane]; }
-  double restitution(int pair) const { return parameters.restitution[pair]; }
-  double stiffness(int pair) const { return parameters.stiffness[pair]; }
-  double dissipation(int pair) const { return parameters.dissipation[pair]; }
+  Vector<double> center(int ball) const { return vector_at(parameters[kCenters], ball); }
+  double radius(int ball) const { return parameters[kRadii][ball]; }
+  Vector<double> normal(int plane) const { return vector_at(parameters[kNormals], plane); }
+  double offset(int plane) const { return parameters[kOffsets][plane]; }
+  double restitution(int pair) const { return parameters[kRestitution][pair]; }
+  double stiffness(int pair) const { return parameters[kStiffness][pair]; }
+  double dissipation(int pair) const { return parameters[kDissipation][pair]; }
 };
 
 Simulator::Simulator(const Scene& scene, double tolerance)
@@ -113,7 +113,7 @@ Simulator::Simulator(const Scene& scene, double tolerance)
 }
 
 void Simulator::begin(const Parameters<const double>& parameters) {
-  threshold_ = threshold_of(scene_, parameters.gravity);
+  threshold_ = threshold_of(scene_, parameters[kGravity]);
   set_mass_matrix(scene_, parameters, A_.data());
   std::fill(v_free_.begin(), v_free_.end(), 0.0);
   of_A_ = solver_->solve(0, {A_.data(), v_free_.data(), nullptr, nullptr, nullptr, nullptr},
@@ -422,7 +422,7 @@ void Simulator::pose_problem(const Numbers& read) {
     }
     b_[3 * k] = b_[3 * k + 1] = 0;
     b_[3 * k + 2] = meetings_[chosen].b;
-    mu_[k] = read.parameters.mu[chosen];
+    mu_[k] = read.parameters[kMu][chosen];
     if (scene_.law.formulation == Formulation::kCompliant) {
       const Regularization<double> R =
           regularization_of(delassus_of(pair, rows, inverse_.data()), read.stiffness(chosen), read.dissipation(chosen),
@@ -463,7 +463,7 @@ bool Simulator::choose(const Numbers& read, const Twist<double>* nu, double slac
     double least = -slack * largest;
     if (scene_.law.formulation == Formulation::kCompliant) {  // a contact that slides has an impulse below mu |u_t|
       const Row<double>* const all = rows(k, read);
-      least += read.parameters.mu[k] * std::hypot(velocity_of(k, all[0], nu), velocity_of(k, all[1], nu));
+      least += read.parameters[kMu][k] * std::hypot(velocity_of(k, all[0], nu), velocity_of(k, all[1], nu));
     }
     meeting.chosen = velocity_of(k, meeting.rows[2], nu) + meeting.b < least;
   }

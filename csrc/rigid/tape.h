@@ -1,5 +1,5 @@
-// Derivatives in reverse mode of what is computed with numbers: a tape of the operations, each with its derivatives in
-// the one or two numbers that it takes.
+// Derivatives of what is computed with numbers, in reverse and in forward mode: a tape of the operations, each with its
+// derivatives in the one or two numbers that it takes.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace lcp::rigid {
 /// Allocates only where it becomes longer than it ever was.
 class Tape {
  public:
-  Tape() : nodes_(1), adjoints_(1) {}
+  Tape() : nodes_(1), derivatives_(1) {}
 
   void clear() { size_ = 1; }
 
@@ -19,29 +19,40 @@ class Tape {
   int size() const { return size_; }
 
   /// Adds a number with these derivatives in the numbers of two nodes; returns its node.
-  int add(int first, double by_first, int second = 0, double by_second = 0) {
+  int record(int first, double by_first, int second = 0, double by_second = 0) {
     if (static_cast<std::size_t>(size_) == nodes_.size()) grow();
     nodes_[size_] = {first, second, by_first, by_second};
     return size_++;
   }
 
-  /// Makes all adjoints 0. No node may be added from here until the tape is cleared.
-  void begin_reverse() {
-    if (adjoints_.size() < nodes_.size()) adjoints_.resize(nodes_.size());
-    for (int k = 0; k < size_; ++k) adjoints_[k] = 0;
+  /// Makes all derivatives 0. No node may be added from here until the tape is cleared.
+  void begin_sweep() {
+    if (derivatives_.size() < nodes_.size()) derivatives_.resize(nodes_.size());
+    for (int k = 0; k < size_; ++k) derivatives_[k] = 0;
   }
 
-  /// What the adjoint of a node, the derivative of a sum of results in its number, is or grows by.
-  double adjoint(int node) const { return adjoints_[node]; }
-  void add_adjoint(int node, double by) { adjoints_[node] += by; }
+  /// In reverse mode the derivative of a sum of results in the number of a node, in forward mode that of the number in
+  /// a direction.
+  double derivative(int node) const { return derivatives_[node]; }
+  void add(int node, double derivative) { derivatives_[node] += derivative; }
 
-  /// Passes the adjoints of the nodes begin .. end - 1 on to those that they were computed from.
+  /// Passes the derivatives of the nodes begin .. end - 1 on to those that they were computed from.
   void reverse(int end, int begin) {
     for (int k = end - 1; k >= begin; --k) {
       const Node& node = nodes_[k];
-      const double adjoint = adjoints_[k];
-      adjoints_[node.first] += adjoint * node.by_first;
-      adjoints_[node.second] += adjoint * node.by_second;
+      const double derivative = derivatives_[k];
+      derivatives_[node.first] += derivative * node.by_first;
+      derivatives_[node.second] += derivative * node.by_second;
+    }
+  }
+
+  /// Computes the derivatives of the nodes begin .. end - 1 from those that they were computed from. Those of numbers
+  /// that were computed from none stay.
+  void forward(int begin, int end) {
+    for (int k = begin; k < end; ++k) {
+      const Node& node = nodes_[k];
+      if (node.first == 0) continue;
+      derivatives_[k] = derivatives_[node.first] * node.by_first + derivatives_[node.second] * node.by_second;
     }
   }
 
@@ -54,7 +65,7 @@ class Tape {
   [[gnu::noinline]] void grow() { nodes_.resize(2 * nodes_.size()); }
 
   std::vector<Node> nodes_;
-  std::vector<double> adjoints_;
+  std::vector<double> derivatives_;
   int size_ = 1;
 };
 
@@ -69,7 +80,7 @@ struct Variable {
   Variable(double number, int at, Tape* on) : value(number), node(at), tape(on) {}
 
   /// A number that the others are computed from.
-  static Variable independent(Tape& tape, double value) { return {value, tape.add(0, 0), &tape}; }
+  static Variable independent(Tape& tape, double value) { return {value, tape.record(0, 0), &tape}; }
 };
 
 inline double value_of(const Variable& x) { return x.value; }
@@ -77,7 +88,7 @@ inline double value_of(const Variable& x) { return x.value; }
 /// f(x) for its value and derivative. Where that is 0, as that of a product with 0, f(x) counts as a constant.
 inline Variable function(const Variable& x, double value, double slope) {
   if (x.tape == nullptr || slope == 0) return value;
-  return {value, x.tape->add(x.node, slope), x.tape};
+  return {value, x.tape->record(x.node, slope), x.tape};
 }
 
 /// The same of numbers.
@@ -86,7 +97,7 @@ inline double function(double, double value, double) { return value; }
 inline Variable function(const Variable& a, const Variable& b, double value, double by_a, double by_b) {
   if (a.tape == nullptr) return function(b, value, by_b);
   if (b.tape == nullptr) return function(a, value, by_a);
-  return {value, a.tape->add(a.node, by_a, b.node, by_b), a.tape};
+  return {value, a.tape->record(a.node, by_a, b.node, by_b), a.tape};
 }
 
 inline Variable operator+(const Variable& a, const Variable& b) {

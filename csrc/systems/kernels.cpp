@@ -9,9 +9,9 @@ namespace lcp::systems::LCP_ISA {
 extern const Kernels kTable;
 const Kernels kTable = {
     kWidth,
-    {system_of<PlanarBlock<double, false>, PlanarBlock<float, false>>("planar_block by exact direction"),
-     system_of<PlanarBlock<double, true>, PlanarBlock<float, true>>("planar_block by fixed point"),
-     system_of<PointMass<false>>("point_mass at position level"),
-     system_of<PointMass<true>>("point_mass at velocity level"), system_of<Tripod<double>, Tripod<float>>("tripod")}};
+    {system_of<PlanarBlock<double, false>, PlanarBlock<float, false>>("planar_block_by_direction"),
+     system_of<PlanarBlock<double, true>, PlanarBlock<float, true>>("planar_block_by_fixed_point"),
+     system_of<PointMass<false>>("point_mass_at_positions"), system_of<PointMass<true>>("point_mass_at_velocities"),
+     system_of<Tripod<double>, Tripod<float>>("tripod")}};
 
 }  // namespace lcp::systems::LCP_ISA

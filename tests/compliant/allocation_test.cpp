@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "compliant/adjoint.h"
 #include "compliant/simulator.h"
+#include "compliant/sweeps.h"
 #include "support/count_allocations.h"
 
 namespace lcp::compliant {
@@ -25,13 +25,14 @@ TEST(CompliantAllocationTest, NothingIsAllocatedPerStepOrTrajectory) {
     std::vector<double> next(6 * kSteps), gamma(rows * kSteps), y(rows * kSteps), of_u(3 * kSteps), of_first(6),
         of_parameters(parameters.size());
     const std::vector<double> ones(rows + 6, 1);
+    std::vector<double> tangents(rows + 6);
     std::vector<std::int8_t> status(kSteps);
     std::vector<std::int64_t> iterations(kSteps);
     const Body body = {form, 0.01, 1e-3, 1};
     const Inputs inputs = {parameters.data(), first.data(), {u.data(), 0}};
     Simulator simulator(body, {1e-10, contact::kDefaultMaxIterations});
-    Adjoint adjoint(body);
-    long forward = 0, backward = 0;
+    LinearStep step(body);
+    long forward = 0, backward = 0, along = 0;
     for (int run = 0; run < 2; ++run) {  // the first makes the tape long enough
       long before = testing::allocations();
       simulator.run(
@@ -39,18 +40,18 @@ TEST(CompliantAllocationTest, NothingIsAllocatedPerStepOrTrajectory) {
           {{next.data(), 6}, {gamma.data(), rows}, {y.data(), rows}, {status.data(), 1}, {iterations.data(), 1}});
       forward = testing::allocations() - before;
       before = testing::allocations();
-      adjoint.run(kSteps, inputs,
-                  {{next.data(), 6},
-                   {gamma.data(), rows},
-                   {y.data(), rows},
-                   {status.data(), 1},
-                   {ones.data(), 0},
-                   {ones.data(), 0}},
-                  {of_parameters.data(), of_first.data(), {of_u.data(), 3}});
+      const WalkedPath walked = {{next.data(), 6}, {gamma.data(), rows}, {y.data(), rows}, {status.data(), 1}};
+      adjoint(step, body, kSteps, inputs, walked, {ones.data(), 0}, {ones.data(), 0},
+              {of_parameters.data(), of_first.data(), {of_u.data(), 3}});
       backward = testing::allocations() - before;
+      before = testing::allocations();
+      tangent(step, body, kSteps, inputs, walked, {ones.data(), ones.data(), {ones.data(), 0}}, {tangents.data(), 0},
+              {tangents.data() + 6, 0});
+      along = testing::allocations() - before;
     }
     EXPECT_EQ(forward, 0);
     EXPECT_EQ(backward, 0);
+    EXPECT_EQ(along, 0);
     EXPECT_TRUE(std::all_of(status.begin(), status.end(), [](std::int8_t s) { return s == 0; }));
     EXPECT_TRUE(std::all_of(of_parameters.begin(), of_parameters.end(), [](double g) { return g != 0; }));
   }

@@ -1,4 +1,4 @@
-// Rollouts by lcp::_compliant_walk against loops over lcp::solve_contact.
+// Rollouts by lcp::_rollout against loops over lcp::solve_contact.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>

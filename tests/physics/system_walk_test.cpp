@@ -1,4 +1,4 @@
-// Rollouts by lcp::_system_walk against the same in operators of tensors.
+// Rollouts by lcp::_rollout against the same in operators of tensors.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/autograd.h>

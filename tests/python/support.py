@@ -192,18 +192,20 @@ def saved_as_clones():
     return torch.autograd.graph.saved_tensors_hooks(torch.clone, torch.clone)
 
 
+def to_meta(arguments):
+    return torch.utils._pytree.tree_map(lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x, arguments)
+
+
 def check_meta(calls):
     """calls: of each an operator, its arguments and its options."""
-    to_meta = lambda x: x.to("meta") if isinstance(x, torch.Tensor) else x
     for operator, arguments, options in calls:
         f = getattr(lcp, operator)
-        meta = f(*map(to_meta, arguments), **{name: to_meta(x) for name, x in options.items()})
-        assert_same(meta, torch.utils._pytree.tree_map(to_meta, f(*arguments, **options)))
+        assert_same(f(*to_meta(arguments), **to_meta(options)), to_meta(f(*arguments, **options)))
 
 
 def check_meta_strides(calls):
     for operator, arguments, _ in calls:
-        meta = getattr(lcp, operator)(*[a.to("meta") if isinstance(a, torch.Tensor) else a for a in arguments])
+        meta = getattr(lcp, operator)(*to_meta(arguments))
         assert [x.stride() for x in meta] == [x.stride() for x in getattr(lcp, operator)(*arguments)]
 
 

@@ -8,6 +8,7 @@
 
 #include "rigid/adjoint.h"
 #include "rigid/simulator.h"
+#include "rigid/tangent.h"
 #include "support/count_allocations.h"
 
 namespace lcp::rigid {
@@ -37,8 +38,8 @@ struct Body {
   }
 
   Parameters<const double> parameters() const {
-    return {mass.data(),    inertia.data(), centers.data(),     radii.data(), normals.data(),   offsets.data(),
-            gravity.data(), mu.data(),      restitution.data(), drag.data(),  stiffness.data(), dissipation.data()};
+    return {mass.data(),    inertia.data(), drag.data(), centers.data(),     radii.data(),     normals.data(),
+            offsets.data(), gravity.data(), mu.data(),   restitution.data(), stiffness.data(), dissipation.data()};
   }
   State<const double> state() const {
     return {position.data(), orientation.data(), velocity.data(), angular_velocity.data()};
@@ -51,7 +52,7 @@ Path<const double> constant(const Path<Number>& path) {
   return {of(path.position), of(path.orientation), of(path.velocity), of(path.angular_velocity), of(path.gamma)};
 }
 
-// A walk forward, and backward from there.
+// A walk forward, and its derivatives.
 class Walk {
  public:
   explicit Walk(const Body& body)
@@ -63,9 +64,10 @@ class Walk {
         states_(unknowns_ * kSteps),
         chosen_(std::make_unique<std::int8_t[]>(pairs_ * kSteps)),
         of_pairs_(3 * pairs_),
-        ones_(3 * pairs_ + 4, 1.0),
+        ones_(std::max<std::int64_t>(3 * pairs_, 13), 1.0),
         simulator_(body.scene, 1e-9),
-        adjoint_(body.scene, 1e-9, 1e-11, Ties::kInactive) {}
+        adjoint_(body.scene, 1e-9, 1e-11, Ties::kInactive),
+        tangent_(body.scene, 1e-9, 1e-11, Ties::kInactive) {}
 
   long allocations_forward() {
     const long before = testing::allocations();
@@ -80,23 +82,27 @@ class Walk {
 
   long allocations_backward() {
     const Series<const double> one = {ones_.data(), 0};
-    const Path<double> walked = path();
-    const auto read = [](const Series<double>& x) { return Series<const double>{x.data, x.stride}; };
     double* const c = of_pairs_.data();
     const long before = testing::allocations();
-    adjoint_.run(kSteps, body_.parameters(),
-                 {body_.state(),
-                  {u_.data(), 0},
-                  {read(walked.position), read(walked.orientation), read(walked.velocity),
-                   read(walked.angular_velocity), read(walked.gamma)},
-                  {kept_.data(), unknowns_},
-                  {states_.data(), unknowns_},
-                  {chosen_.get(), pairs_},
-                  {status_.data(), 1},
-                  {one, one, one, one, one}},
-                 {{&of_mass_, of_inertia_, c, nullptr, of_normal_, &of_offset_, of_gravity_, c, c, &of_drag_, c, c},
+    adjoint_.run(kSteps, body_.parameters(), walked(), {one, one, one, one, one},
+                 {{&of_mass_, of_inertia_, &of_drag_, c, nullptr, of_normal_, &of_offset_, of_gravity_, c, c, c, c},
                   {of_first_, of_first_ + 3, of_first_ + 7, of_first_ + 10},
                   {of_u_.data(), 6}});
+    return testing::allocations() - before;
+  }
+
+  long allocations_in_forward_mode() {
+    const double* const one = ones_.data();
+    const std::int64_t none = 0;
+    const Path<double> to = {{of_u_.data(), none},
+                             {of_u_.data() + 3, none},
+                             {of_u_.data() + 7, none},
+                             {of_u_.data() + 10, none},
+                             {of_pairs_.data(), none}};
+    const long before = testing::allocations();
+    tangent_.run(
+        kSteps, body_.parameters(), walked(),
+        {{one, nullptr, one, one, one, nullptr, one, nullptr, one, one, one, one}, {one, one, one, one}, {one, 0}}, to);
     return testing::allocations() - before;
   }
 
@@ -119,6 +125,19 @@ class Walk {
             {gamma_.data(), 3 * pairs_}};
   }
 
+  WalkedPath walked() {
+    const Path<double> all = path();
+    const auto read = [](const Series<double>& x) { return Series<const double>{x.data, x.stride}; };
+    return {
+        body_.state(),
+        {u_.data(), 0},
+        {read(all.position), read(all.orientation), read(all.velocity), read(all.angular_velocity), read(all.gamma)},
+        {kept_.data(), unknowns_},
+        {states_.data(), unknowns_},
+        {chosen_.get(), pairs_},
+        {status_.data(), 1}};
+  }
+
   const Body& body_;
   std::int64_t pairs_, unknowns_;
   std::vector<double> u_ = std::vector<double>(6), position_ = std::vector<double>(3 * kSteps),
@@ -134,6 +153,7 @@ class Walk {
   std::vector<double> of_pairs_, ones_;
   Simulator simulator_;
   Adjoint adjoint_;
+  Tangent tangent_;
 };
 
 TEST(RigidAllocationTest, NothingIsAllocatedPerStepOrTrajectory) {
@@ -152,6 +172,8 @@ TEST(RigidAllocationTest, NothingIsAllocatedPerStepOrTrajectory) {
     Walk& backward = law.formulation == Formulation::kCompliant ? tumbling : rolling;
     backward.allocations_backward();
     EXPECT_EQ(backward.allocations_backward(), 0);
+    backward.allocations_in_forward_mode();
+    EXPECT_EQ(backward.allocations_in_forward_mode(), 0);
   }
 }
 

@@ -67,8 +67,8 @@ class World {
     const std::vector<double> of_pairs(c, 1.0), mu(c, mu_), restitution(c, restitution_);
     Simulator(scene, 1e-12)
         .run(steps,
-             {masses.data(), inertias_.data(), centers_.data(), radii_.data(), normals_.data(), offsets_.data(),
-              gravity.data(), mu.data(), restitution.data(), drag_.data(), of_pairs.data(), of_pairs.data()},
+             {masses.data(), inertias_.data(), drag_.data(), centers_.data(), radii_.data(), normals_.data(),
+              offsets_.data(), gravity.data(), mu.data(), restitution.data(), of_pairs.data(), of_pairs.data()},
              {position_.data(), orientation_.data(), velocity_.data(), omega_.data()}, {u.data(), 0},
              {{positions_.data(), 3 * b},
               {orientations_.data(), 4 * b},

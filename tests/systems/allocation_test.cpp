@@ -63,17 +63,17 @@ void expect_no_allocations(const Given& given) {
 TEST(SystemsAllocationTest, NothingIsAllocatedPerStepOrTrajectory) {
   const double half = std::sqrt(0.5);
   const std::vector<double> of_plane = {1, half, 0, -half, -1, -half, 0, half, 0, half, 1, half, 0, -half, -1, -half};
-  expect_no_allocations({"planar_block by exact direction", {1.2, 0.02, 0.3, 9.81}, of_plane, {5, 1, 0, 0, 0, 0}});
+  expect_no_allocations({"planar_block_by_direction", {1.2, 0.02, 0.3, 9.81}, of_plane, {5, 1, 0, 0, 0, 0}});
   for (const double max_passes : {3., 100.}) {
     for (const double relaxed : {0., 1.}) {
-      expect_no_allocations({"planar_block by fixed point",
+      expect_no_allocations({"planar_block_by_fixed_point",
                              {1.2, 0.02, 0.3, 9.81, max_passes, 1e-12, relaxed},
                              of_plane,
                              {0.1, 0.02, 0, 0, 0, 0, 0, 0}});
     }
   }
   const std::vector<double> of_point = {0, 1, -1, 0, 1, 0, 0, 0};
-  for (const char* const level : {"point_mass at position level", "point_mass at velocity level"}) {
+  for (const char* const level : {"point_mass_at_positions", "point_mass_at_velocities"}) {
     expect_no_allocations({level, {1.2, 0.02, 0.3, 9.81, 0}, of_point, {0, 0, 5, -0.1}});
   }
   std::vector<double> of_tripod;

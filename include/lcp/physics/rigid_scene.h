@@ -110,9 +110,8 @@ struct RigidOptions {
   NameOf<Ties, ties_name> ties = Ties::kActive;
 
   /// The tolerance of the formulation's solver, whose options define it. Absent: kTolerance, with which the velocities
-  /// of a step are accurate to about 1e-9 of the largest change of a contact's velocity in it. A rollout of float32
-  /// computes in double precision; but where polyhedral contact is smoothed, and in forward mode and under the
-  /// transforms of torch.func, polyhedral and compliant contact compute in float32, with the solver's own default.
+  /// of a step are accurate to about 1e-9 of the largest change of a contact's velocity in it. Rollouts of float32
+  /// compute in double precision, too, but on a GPU, where polyhedral and compliant contact have the solver's default.
   std::optional<double> tolerance = {};
   static constexpr double kTolerance = 1e-9;
 

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from torchlcp._arguments import ListLike, TensorLike, as_tensor, as_tensors, call
-from torchlcp.physics._rigid_transforms import MappedRollout, Others, TransformedRollout
 from torchlcp.physics._system import System, check_number, first_step, parameter
 
 if TYPE_CHECKING:
@@ -215,8 +214,8 @@ class RigidOptions(TypedDict, total=False):
     directions, angle: of polyhedral friction, as in torchlcp.friction_problem; 4 and 0 rad by default.
     kappa: of the exact cone, as in torchlcp.solve_friction, or of polyhedral contact, as in torchlcp.solve.
     ties: of polyhedral contact, as in torchlcp.solve; "active" by default.
-    tolerance: that of the solver of the formulation. None: 1e-9; but in float32, unless the formulation is "exact_cone",
-        the solver's own default.
+    tolerance: that of the solver of the formulation. None: 1e-9. Rollouts of float32 compute in double precision, too, but
+        on a GPU, where polyhedral and compliant contact have the solver's default.
     sigma, beta: of compliant contact, as in torchlcp.contact_parameters.
     """
 
@@ -276,10 +275,10 @@ class RigidScene:
     BAD_INPUT in all steps, also in flight. Results have the dtype of the velocity and are differentiable in the state, u
     and all tensors, but for status and iterations.
 
-    Under torch.func.vmap, simulate and step have first derivatives in both modes, and the second ones that hessian and
-    jacrev of grad need. Under torch.compile they have first derivatives in reverse mode. These derivatives compute the
-    rollout once more. Any other derivative raises an error under these transforms. A scene of several bodies must be made
-    outside of a compiled function. The other methods cannot be compiled, nor mapped where they choose among contacts.
+    Rollouts have derivatives of every order and in both modes. Under torch.func.vmap they have those of the first and of
+    the second order, but for forward mode of forward mode, and under torch.compile those of the first order. A scene of
+    several bodies must be made outside of a compiled function. The other methods cannot be compiled, nor mapped where they
+    choose among contacts.
 
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb
         friction, IJNME 39, 1996.
@@ -293,7 +292,8 @@ class RigidScene:
     gravity: ListLike = (0.0, 0.0, -9.81)
     stiffness: TensorLike | None = None
     dissipation: TensorLike | None = None
-    _pairs: int | None = dataclasses.field(init=False, repr=False)
+    _tensors: list[Tensor] = dataclasses.field(init=False, repr=False)
+    _structure: tuple[Any, ...] = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dt", check_number("dt", self.dt))
@@ -303,15 +303,27 @@ class RigidScene:
                 x = parameter(name, value, may_be_infinite=name == "mu")
                 object.__setattr__(self, name, x.unsqueeze(0) if x.dim() == 0 else x)  # one for all pairs
         object.__setattr__(self, "gravity", as_tensor("gravity", self.gravity))
-        object.__setattr__(self, "_pairs", self._count_pairs())
+        of_bodies = [getattr(body, field.name) for body in self.bodies for field in dataclasses.fields(body)]
+        of_planes = [x for plane in self.planes for x in (plane.normal, plane.offset)]
+        contact = [self.gravity, self.mu, self.restitution, self.stiffness, self.dissipation]
+        object.__setattr__(self, "_tensors", [*of_bodies, *of_planes, *(x for x in contact if x is not None)])
+        # All bodies by their indices, since AOTInductor cannot pass an empty list.
+        touches = [plane.touches or range(len(self.bodies)) for plane in self.planes]
+        structure = (
+            len(self.bodies),
+            [plane.body for plane in self.planes],
+            [body for of_plane in touches for body in of_plane],
+            [len(of_plane) for of_plane in touches],
+            self._list_pairs(),
+            self.dt,
+        )
+        object.__setattr__(self, "_structure", structure)
 
-    def _count_pairs(self) -> int | None:
-        """The number of pairs of contact; None where it cannot be read."""
-        if len(self.bodies) == 1:
-            touched = [plane for plane in self.planes if plane.body != 0 and 0 in (plane.touches or (0,))]
-            return len(touched) * as_tensor("radii", self.bodies[0].radii).shape[-1]
-        unreadable = torch.compiler.is_compiling() or torch.ops.lcp._is_mapped([body.radii for body in self.bodies])
-        return None if unreadable else len(self._compiled().contact_pairs())
+    def _list_pairs(self) -> list[int] | None:
+        """All pairs of several bodies, five numbers each; None where they cannot be read, or need not."""
+        if len(self.bodies) == 1 or torch.compiler.is_compiling():
+            return None
+        return [int(number) for pair in self._compiled().contact_pairs() for number in pair] or None
 
     def _compiled(self) -> Any:
         of_bodies = [[getattr(body, field.name) for body in self.bodies] for field in dataclasses.fields(RigidBody)]
@@ -332,32 +344,10 @@ class RigidScene:
         Raises:
             RuntimeError: a shape, dtype or option does not fit, or the normal of a plane has not length 1.
         """
-        if self._pairs is None and torch.compiler.is_compiling():
+        if len(self.bodies) > 1 and self._structure[4] is None and torch.compiler.is_compiling():
             raise RuntimeError("a scene of several bodies must be made outside of a compiled function")
-        of_bodies = [getattr(body, field.name) for body in self.bodies for field in dataclasses.fields(body)]
-        of_planes = [x for plane in self.planes for x in (plane.normal, plane.offset)]
-        contact = [x for x in (self.gravity, self.mu, self.restitution, self.stiffness, self.dissipation) if x is not None]
-        # All bodies by their indices, since AOTInductor cannot pass an empty list.
-        touches = [plane.touches or range(len(self.bodies)) for plane in self.planes]
-        tensors = [*_state_of(state, u), *of_bodies, *of_planes, *contact]
-        others = (
-            len(self.bodies),
-            [plane.body for plane in self.planes],
-            [body for of_plane in touches for body in of_plane],
-            [len(of_plane) for of_plane in touches],
-            self._pairs or 0,
-            self.dt,
-            *_all_options(options),
-        )
-        differentiable: Any
-        if torch.compiler.is_compiling():
-            if torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
-                differentiable = TransformedRollout.apply
-                return RigidSolution(*differentiable(others, *tensors))
-        elif torch.ops.lcp._is_mapped(tensors):
-            differentiable = MappedRollout.apply
-            return RigidSolution(*differentiable(Others(others), *tensors))
-        return RigidSolution(*torch.ops.lcp._roll_out_scene(tensors, *others))
+        tensors = [*_state_of(state, u), *self._tensors]
+        return RigidSolution(*torch.ops.lcp._roll_out_scene(tensors, *self._structure, *_all_options(options)))
 
     def step(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidSolution:
         """One row of forces, u [..., B, 6], as simulate; returns tensors [...]."""

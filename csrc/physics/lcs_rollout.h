@@ -12,13 +12,13 @@ namespace lcp::physics {
 
 /// Whether lcp::simulate_lcs solves a step as lcp::solve does with these options: else the rollout is a loop over
 /// lcp::solve.
-bool can_walk(const SolveOptions& options);
+bool can_roll_out(const SolveOptions& options);
 
 /// A matrix of numbers [..., rows, columns], of tensors [...] that are broadcast, row after row.
 at::Tensor matrix_of_entries(std::initializer_list<std::initializer_list<at::Tensor>> rows);
 
 /// x: [batch..., k], the first state. u: [steps, batch..., m]. Returns tensors [steps, batch..., ...].
-LcsRollout walk(const LinearComplementaritySystem& system, const at::Tensor& x, const at::Tensor& u,
-                const SolveOptions& options);
+LcsRollout roll_out(const LinearComplementaritySystem& system, const at::Tensor& x, const at::Tensor& u,
+                    const SolveOptions& options);
 
 }  // namespace lcp::physics

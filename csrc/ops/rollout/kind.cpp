@@ -1,0 +1,69 @@
+#include "ops/rollout/kind.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "ops/lcs/operators.h"
+
+namespace lcp::ops {
+namespace {
+
+Argument as_argument(const Result& result) {
+  return {.kind = Argument::Kind::kTensor, .declaration = result.name, .sizes = result.sizes, .dtype = result.dtype};
+}
+
+Result as_result(const Argument& argument) {
+  return {argument.name, argument.sizes, argument.dtype, argument.sizes.size[0].letter == 'T'};
+}
+
+}  // namespace
+
+RolloutKind::RolloutKind(std::string_view name, std::vector<Argument> inputs, std::size_t differentiable_inputs,
+                         std::vector<Result> results, std::size_t differentiable_results)
+    : name_(name),
+      inputs_(std::move(inputs)),
+      tangents_(inputs_.begin(), inputs_.begin() + static_cast<std::ptrdiff_t>(differentiable_inputs)),
+      results_(std::move(results)),
+      tangents_of_results_(results_.begin(), results_.begin() + static_cast<std::ptrdiff_t>(differentiable_results)) {
+  std::transform(results_.begin(), results_.end(), std::back_inserter(path_), as_argument);
+  gradients_.assign(path_.begin(), path_.begin() + static_cast<std::ptrdiff_t>(differentiable_results));
+  std::transform(tangents_.begin(), tangents_.end(), std::back_inserter(gradients_of_inputs_), as_result);
+}
+
+void RolloutKind::check_saved(const Call& call, const c10::SymInt& all) {
+  const c10::SymInt& found = call.size('s');
+  const bool is_run = call.arguments().size() == 3;
+  TORCH_CHECK(found == all || (is_run && found == 0), "saved must be ", all, is_run ? " or 0" : "", "; got ", found);
+}
+
+const RolloutKind& kind_of(std::string_view step) {
+  const std::string_view name = kind_in(step);
+  if (name == rigid_kind().name()) return rigid_kind();
+  if (const RolloutKind* kind = find_compliant_kind(name)) return *kind;
+  const RolloutKind* const kind = find_system_kind(name);
+  TORCH_CHECK(kind != nullptr, "there is no step ", name);
+  return *kind;
+}
+
+namespace {
+
+std::map<std::string_view, ByTensors>& all_by_tensors() {
+  static std::map<std::string_view, ByTensors> all;
+  return all;
+}
+
+}  // namespace
+
+ByTensors by_tensors(std::string_view kind) {
+  const auto found = all_by_tensors().find(kind);
+  TORCH_CHECK(found != all_by_tensors().end(), "rollouts of ", kind, " have no derivatives of higher order");
+  return found->second;
+}
+
+RegisterByTensors::RegisterByTensors(std::string_view kind, ByTensors function) { all_by_tensors()[kind] = function; }
+
+}  // namespace lcp::ops

@@ -1,0 +1,45 @@
+// Rollouts of rigid bodies in one call of lcp::_rollout.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lcp/physics/rigid_scene.h"
+
+namespace lcp::physics {
+
+/// The ends of all steps, [steps, batch..., ...], NaN from the first on that was not solved.
+struct RigidSteps {
+  RigidState next;
+  at::Tensor gamma;       ///< [steps, ..., 3 c]
+  at::Tensor status;      ///< [steps, ...], int8
+  at::Tensor iterations;  ///< [steps, ...], int64
+};
+
+/// The same in operators of tensors: how higher derivatives are found, and those of smoothed contact.
+///   u: [steps, ..., B, 6]; options.substeps does not count.
+RigidSteps step_by_step(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                        const RigidOptions& options);
+
+/// The step of a scene as a text for lcp::_rollout: all of the scene and of the options but the tensors and substeps.
+///   pairs: those of contact_pairs, where they are known.
+std::string step_text(const RigidScene& scene, const RigidOptions& options,
+                      const std::optional<std::vector<ContactPair>>& pairs = std::nullopt);
+
+/// The scene of a step_text with `bodies`, without other tensors, and its options.
+RigidScene scene_of(std::string_view step);
+RigidOptions options_of(std::string_view step);
+
+/// A rollout by lcp::_rollout. The arguments must fit, as `simulate` checks.
+///   u: [steps, ..., B, 6].
+RigidSteps roll_out(const RigidState& state, const at::Tensor& u, const RigidScene& scene, const std::string& step);
+
+/// `simulate` of lcp/physics/rigid_scene.h of a scene whose step_text is known, also where its numbers cannot be read.
+RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene, const std::string& step,
+                       std::int64_t substeps);
+
+}  // namespace lcp::physics

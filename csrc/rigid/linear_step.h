@@ -1,0 +1,150 @@
+// A step of a walked trajectory and its derivative, in reverse and in forward mode.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rigid/contact_law.h"
+#include "rigid/impacts.h"
+#include "rigid/scene.h"
+#include "rigid/simulator.h"
+#include "rigid/step.h"
+#include "rigid/tape.h"
+
+namespace lcp::rigid {
+
+/// A walked trajectory, with what the simulator kept of each step for its derivative.
+struct WalkedPath {
+  State<const double> first;
+  Series<const double> u;
+  Path<const double> path;
+  Series<const double> unknowns;
+  Series<const std::int8_t> states;
+  Series<const std::int8_t> chosen;
+  Series<const std::int8_t> status;
+
+  /// The state before step s.
+  State<const double> before(std::int64_t s) const { return s == 0 ? first : path.state(s - 1); }
+};
+
+/// A number for each of the numbers of the state of all bodies.
+template <class Number>
+struct StateBuffer {
+  std::vector<Number> position, orientation, velocity, angular_velocity;
+
+  explicit StateBuffer(int bodies)
+      : position(3 * bodies), orientation(4 * bodies), velocity(3 * bodies), angular_velocity(3 * bodies) {}
+};
+
+/// Calls use(numbers) for each part of a StateBuffer.
+template <class Buffer, class Use>
+void for_each_part(Buffer& buffer, const Use& use) {
+  use(buffer.position);
+  use(buffer.orientation);
+  use(buffer.velocity);
+  use(buffer.angular_velocity);
+}
+
+/// What is smooth is computed once more on a Tape, of the chosen contacts alone: J, b and the free velocities, and the
+/// end of the step as a function of nu, too. A ContactDerivative has the part of the solver between them. A step with
+/// impacts has several problems, each of which begins with the velocities of the one before; a Simulator solves it
+/// again.
+///
+/// Allocates in the constructor, where the tape becomes longer than it ever was, and as the ContactDerivative of the
+/// law does.
+class LinearStep {
+ public:
+  /// scene must outlive this object. tolerance: that of the Simulator that walked. rank_tolerance, ties: of
+  /// make_derivative.
+  LinearStep(const Scene& scene, double tolerance, double rank_tolerance, Ties ties);
+
+  /// Makes the parameters those of the steps that follow. varies, u_varies: which of them have a derivative.
+  void begin(const Parameters<const double>& parameters, const std::array<bool, kParameters>& varies, bool u_varies);
+
+  /// Computes step s, which must be solved.
+  void record(std::int64_t s, const WalkedPath& walked);
+
+  /// Replaces the gradient of the end of the step by that of its beginning, and adds those of the parameters and of u.
+  ///   g_gamma: [3 c], of the impulses of all pairs; of those that were not chosen it is not read.
+  void reverse(StateBuffer<double>& gradient, const double* g_gamma, const Parameters<double>& to, double* to_u);
+
+  /// Replaces the tangent of the beginning of the step by that of its end, for those of the parameters and of u.
+  ///   dgamma: [3 c], gets that of the impulses of all pairs.
+  void forward(StateBuffer<double>& tangent, const Parameters<const double>& d, const double* du, double* dgamma);
+
+ private:
+  // Number `index` of a parameter, or of u.
+  struct Leaf {
+    int node, input, index;
+  };
+  static constexpr int kForces = kParameters;
+  // The end of a step of a body.
+  struct End {
+    Vector<Variable> position;
+    Quaternion<Variable> orientation;
+    Vector<Variable> velocity, angular_velocity;
+  };
+  struct Leaves;  // reads the variables of a step, and adds them to the tape
+  // A problem of the step, on the tape.
+  struct Problem {
+    std::span<const int> chosen;  // pairs
+    SolvedContacts solution;
+    std::vector<Variable> b;                   // of the chosen
+    std::vector<Twist<Variable>> from, after;  // the velocities of each body
+    int solved;                                // from this node on they depend on `after`
+  };
+
+  void add_only_problem(std::int64_t s, const WalkedPath& walked, Leaves& read);
+  void add_problems(std::span<const StepProblem> problems, Leaves& read);
+  Problem& begin_problem(std::span<const int> chosen, Leaves& read);
+  void end_problem(Problem& problem, const SolvedContacts& solution);
+  Approach<Variable> approach_of(int pair, const Variable& elapsed) const;
+  Variable add_impacts(const StepProblem& problem, const Variable& elapsed, std::vector<Variable>& b, Leaves& read);
+  void move(const Variable& time);
+  void end_step(Leaves& read);
+  template <class Use>
+  void for_each_entry(const Problem& problem, const Use& use);
+  template <class Use>
+  void for_each_in_state(const Use& use);
+  template <class Use>
+  void for_each_at_end(const Use& use);
+  ContactProblem pose(const Problem& problem);
+  double mass_entry(std::ptrdiff_t row, std::ptrdiff_t column) const;
+  void pass_back(const Problem& problem, const double* g_gamma, const Parameters<double>& to);
+  void pass_on(const Problem& problem, const Parameters<const double>& d, double* dgamma);
+
+  const Scene& scene_;
+  Simulator simulator_;  // of steps with impacts
+  std::unique_ptr<ContactDerivative> derivative_;
+  Tape tape_;
+  Parameters<const double> parameters_ = {};
+  std::array<bool, kParameters + 1> varies_ = {};  // of each parameter, and of u
+  StateBuffer<Variable> state_;                    // the beginning of the step
+  std::vector<Matrix<Variable>> rotation_;         // of each body, where it is known
+  std::vector<char> has_rotation_;
+  std::vector<Twist<Variable>> before_, free_, after_;  // the velocities of each body
+  std::vector<Twist<Variable>> start_;                  // those before the impacts
+  std::vector<Twist<Variable>> motion_;                 // of each body until now, in a step with impacts
+  std::vector<Variable> time_;                          // of each body, of its last impact
+  std::vector<Vector<Variable>> held_;                  // of held_velocity, as time_
+  std::vector<InverseMass<Variable>> inverse_;          // of each body, for compliant contact
+  std::vector<int> chosen_;                             // pairs
+  std::vector<Contact<Variable>> contacts_;             // of each pair, where it is known
+  std::vector<Row<Variable>> rows_;                     // of J, three for each pair
+  std::vector<Regularization<Variable>> compliances_;   // of each pair, for compliant contact
+  std::vector<char> has_contact_, has_met_;
+  std::vector<Variable> times_;  // of the chosen of a problem
+  std::vector<Rebound<Variable>> rebounds_;
+  bool has_impacts_ = false;
+  std::vector<Problem> problems_;
+  std::size_t count_ = 0;  // of the problems of this step
+  std::vector<End> ends_;
+  std::vector<Leaf> leaves_;
+  std::vector<double> A_, v_, of_v_, of_p_;                                      // [n, n] and [n] with n = 6 b
+  std::vector<double> J_, b_, R_, mu_, gamma_, of_gamma_, of_s_, of_R_, of_mu_;  // of the chosen
+};
+
+}  // namespace lcp::rigid
