@@ -76,7 +76,10 @@ void vmap(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   handle.callBoxed(stack);
   if (op.returns_list()) {
     std::vector<Tensor> results = torch::jit::pop(*stack).toTensorVector();
-    for (Tensor& result : results) result = at::functorch::makeBatched(result, 0, level);
+    for (Tensor& result : results) {
+      TORCH_INTERNAL_ASSERT(result.dim() > 0 && result.sym_size(0) == *mapped, op.name(), " lost a mapped dimension");
+      result = at::functorch::makeBatched(result, 0, level);
+    }
     return torch::jit::push(*stack, std::move(results));
   }
   for (std::size_t k = 0; k < op.results().size(); ++k) {

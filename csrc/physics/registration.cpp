@@ -156,6 +156,13 @@ enum Place : std::size_t { kPosition, kOrientation, kVelocity, kAngularVelocity,
 struct SceneRollout {
   SceneRollout(at::TensorList x, std::int64_t bodies, at::IntArrayRef plane_bodies, at::IntArrayRef touches,
                at::IntArrayRef touch_counts, double dt) {
+    const auto planes = static_cast<std::int64_t>(plane_bodies.size()), count = static_cast<std::int64_t>(x.size());
+    TORCH_CHECK(bodies >= 1 && bodies <= count, "bodies must be from 1 to the number of tensors; got ", bodies);
+    const std::int64_t least = static_cast<std::int64_t>(kBodies) + 5 * bodies + 2 * planes + 3;
+    TORCH_CHECK(count == least || count == least + 2, "x must be ", least, " tensors, or ", least + 2,
+                " with stiffness and dissipation; got ", count);
+    TORCH_CHECK(touch_counts.size() == plane_bodies.size(), "touch_counts must be ", planes, " numbers; got ",
+                touch_counts.size());
     state = {x[kPosition], x[kOrientation], x[kVelocity], x[kAngularVelocity]};
     u = x[kForces];
     std::size_t next = kBodies;
@@ -163,6 +170,8 @@ struct SceneRollout {
       scene.bodies.push_back({x[next], x[next + 1], x[next + 2], x[next + 3], x[next + 4]});
     }
     for (std::size_t k = 0; k < plane_bodies.size(); ++k, next += 2) {
+      TORCH_CHECK(touch_counts[k] >= 0 && touch_counts[k] <= static_cast<std::int64_t>(touches.size()),
+                  "touch_counts must have the sum of the number of touches; got ", touch_counts);
       scene.planes.push_back({x[next], x[next + 1], plane_bodies[k], touches.slice(0, touch_counts[k]).vec()});
       touches = touches.slice(touch_counts[k]);
     }
@@ -171,7 +180,6 @@ struct SceneRollout {
     scene.mu = x[next + 1];
     scene.restitution = x[next + 2];
     if (next + 3 == x.size()) return;
-    TORCH_CHECK(next + 5 == x.size(), "stiffness and dissipation must both be given, or neither");
     scene.stiffness = x[next + 3];
     scene.dissipation = x[next + 4];
   }
@@ -181,7 +189,8 @@ struct SceneRollout {
   Tensor u;
 };
 
-// pairs: five numbers for each ContactPair, as pairs_of_scene has them; absent where they are to be found.
+// pairs: five numbers for each ContactPair, as pairs_of_scene has them, or -1 alone where there is none, since
+// AOTInductor cannot pass an empty list; absent where they are to be found.
 SevenTensors roll_out_scene(at::TensorList x, std::int64_t bodies, at::IntArrayRef plane_bodies,
                             at::IntArrayRef touches, at::IntArrayRef touch_counts, at::OptionalIntArrayRef pairs,
                             double dt, const std::string& formulation, std::int64_t substeps,
@@ -194,9 +203,14 @@ SevenTensors roll_out_scene(at::TensorList x, std::int64_t bodies, at::IntArrayR
   std::optional<std::vector<ContactPair>> known;
   if (pairs) {
     known.emplace();
-    for (std::size_t k = 0; k + 4 < pairs->size(); k += 5) {
-      const auto number = [&](std::size_t i) { return (*pairs)[k + i]; };
+    const at::IntArrayRef numbers = *pairs == at::IntArrayRef({-1}) ? at::IntArrayRef() : *pairs;
+    TORCH_CHECK(numbers.size() % 5 == 0, "pairs must have five numbers each; got ", numbers.size());
+    for (std::size_t k = 0; k < numbers.size(); k += 5) {
+      const auto number = [&](std::size_t i) { return numbers[k + i]; };
       using Other = ContactPair::Other;
+      TORCH_CHECK(number(0) >= 0 && number(0) < bodies && number(3) >= -1 && number(3) < bodies,
+                  "pairs must name bodies from 0 to ", bodies - 1, "; got ", number(0), " and ", number(3));
+      TORCH_CHECK(number(2) != 0 || number(3) >= 0, "a pair of balls must name another body; got ", number(3));
       known->push_back({number(0), number(1), number(2) != 0 ? Other::kPlane : Other::kBall, number(3), number(4)});
     }
   }

@@ -1,4 +1,5 @@
 """lcp::_rollout and its derivatives as operators; what they compute is also in tests/physics/*_walk_test.cpp."""
+import itertools
 import math
 from collections import namedtuple
 
@@ -259,6 +260,91 @@ def test_the_second_derivative_is_that_of_finite_differences(name):
         assert (one - difference).abs().max() < 1e-3 * (1 + difference.abs().max())
 
 
+DERIVED = ["point mass at velocities", "tripod, 4", "particle", *(f"cube, {law}" for law in LAWS), "cube, smoothed"]
+
+
+def loss_along(name, rows=slice(None)):
+    """A number that depends on one parameter of all trajectories along a line."""
+    rollout = make("cube, exact_cone" if name == "cube, smoothed" else name, 2, steps=2)
+    step = text(rollout, tolerance=1e-12) + (" kappa=0.01" if name == "cube, smoothed" else "")
+    own = rollout.inputs - 5 if rollout.inputs == 17 else 1
+    p = rollout.x[0] if rollout.inputs == 17 else rollout.x[0][0]
+    d = p * normal(*p.shape, seed=90)
+
+    def loss(s):
+        x = [p + s * d, *rollout.x[1:own], *(each[rows] for each in rollout.x[own:rollout.inputs]), *rollout.x[rollout.inputs:]]
+        return (lcp._rollout(step, x, 0)[0][..., rollout.columns] ** 2).sum()
+
+    return loss
+
+
+def in_orders(loss, order):
+    """Derivatives by forward and reverse mode of all orders of both."""
+    along = lambda f: lambda s: torch.func.jvp(f, (s,), (torch.ones_like(s),))[1]
+    for modes in itertools.product((along, torch.func.grad), repeat=order):
+        f = loss
+        for mode in modes:
+            f = mode(f)
+        yield f
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_all_orders_of_modes_give_the_derivatives_by_what_trajectories_share(name):
+    s, h = tensor(0.1), 1e-4
+    loss, single = loss_along(name), [loss_along(name, slice(k, k + 1)) for k in range(2)]
+    for order in (1, 2, 3):
+        found = [f(s) for f in in_orders(loss, order)]
+        expected = sum(next(in_orders(f, order))(s) for f in single)
+        assert expected != 0
+        for each in found:
+            assert abs(each - expected) < 1e-7 * (1 + abs(expected))
+        below = next(in_orders(loss, order - 1))
+        difference = (below(s + h) - below(s - h)) / (2 * h)
+        if name != "cube, smoothed":  # the derivative of which is not that of the value
+            assert abs(found[0] - difference) < 1e-3 * abs(difference), (order, difference)
+    some = torch.stack([s, s + 0.01])
+    for f in list(in_orders(loss, 2))[1:]:
+        assert_near(torch.vmap(f)(some), torch.stack([f(each) for each in some]))
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_derivatives_of_gradients_with_a_graph_are_the_same(name):
+    s = tensor(0.1).requires_grad_()
+    loss, found = loss_along(name), loss_along(name)(s)
+    for order in (1, 2, 3):
+        found, = torch.autograd.grad(found, s, create_graph=True)
+        expected = list(in_orders(loss, order))[-1](tensor(0.1))
+        assert abs(found.detach() - expected) < 1e-7 * (1 + abs(expected))
+
+
+@pytest.mark.parametrize("name", ["cube, exact_cone", "cube, polyhedral", "balls, exact_cone"])
+def test_smoothed_derivatives_are_the_same_in_both_modes(name):
+    rollout = make(name, 3, steps=4)
+    rollout = rollout._replace(step=rollout.step + " kappa=0.01")
+    d = directions(rollout)
+    ends = run_forward(rollout, d)
+    g = [normal(*end.shape, seed=40 + k) for k, end in enumerate(ends)]
+    assert abs(product(ends, g) - product(d, run_back(rollout, g))) < 1e-9 * product([x.abs() for x in ends], [x.abs() for x in g])
+    rollout.x[-1][1, 2, 0] = math.nan
+    for one, end in zip(run_forward(rollout, d), ends):
+        assert one[1, 2:].isnan().all()
+        assert_near(one[[0, 2]], end[[0, 2]])
+        assert_near(one[1, :2], end[1, :2])
+
+
+def test_derivatives_without_steps_are_zero():
+    for name in ("tripod, 4", "cube, exact_cone"):
+        rollout = make(name, 2, steps=0)
+        path, d = run(rollout), directions(rollout)
+        g = path[:rollout.results]
+        found = lcp._rollout_adjoint_tangent(text(rollout), rollout.x, path, g, d, g)
+        assert all((x == 0).all() for x in found)
+        p = rollout.x[0].clone().requires_grad_()
+        loss = lcp._rollout(text(rollout), [p, *rollout.x[1:]], 0)[0].sum()
+        of_p, = torch.autograd.grad(loss, p, create_graph=True)
+        assert (of_p == 0).all()
+
+
 def test_meta_tensors_have_the_shapes_and_strides_of_the_results():
     check_meta(calls())
     check_meta_strides(calls())
@@ -384,7 +470,27 @@ def test_mistakes_are_named():
             ("pairs=0,0,-1,1", "pair 0 must be of a body and another one, or a fixed plane"),
             ("pairs=0,0,-1,0,0,0,-1,0", "pairs must have four numbers for each of mu's c = 8 contacts; got 36")):
         assert error("cube, exact_cone", old=pairs, new=new) == message
-    assert error("cube, polyhedral", old="directions=5", new="directions=2") == "directions must be >= 3; got 2"
+    assert error("cube, polyhedral", old="directions=5", new="directions=2") == "directions must be from 3 to 1000; got 2"
+    assert error("cube, polyhedral", old="directions=5", new=f"directions={2**32 + 4}") == (
+        f"directions must be from 3 to 1000; got {2**32 + 4}")
+    for new, message in (("balls=4", "balls must be 1 numbers with the sum 8; got 4"),
+                         ("balls=4,4", "balls must be 1 numbers with the sum 8; got 4,4")):
+        assert error("cube, exact_cone", old="balls=8", new=new) == message
+    for old, new, message in (
+            ("touch_counts=0", "touch_counts=100000000", "touch_counts must be 1 numbers with the sum 0; got 100000000"),
+            ("touch_counts=0", "touch_counts=-1", f"touch_counts must be from 0 to {2**30}; got -1"),
+            ("plane_bodies=-1", "plane_bodies=1", "plane_bodies must be from -1 to 0; got 1"),
+            ("plane_bodies=-1", "plane_bodies=-1,0", "plane_bodies must be 1 numbers; got -1,0"),
+            (pairs, "pairs=4294967296,0,-1,0", f"pairs must be numbers up to {2**30}; got 4294967296")):
+        assert error("cube, exact_cone", old=old, new=new) == message
+    for name, given, message in (
+            ("tripod, 4", "tolerance=nan", "tolerance must be finite and > 0; got nan"),
+            ("block", "tolerance=0", "tolerance must be finite and > 0; got 0"),
+            ("block", "max_iterations=-1", "max_iterations must be >= 0; got -1"),
+            ("cube, exact_cone", "kappa=-1", "kappa must be finite and >= 0; got -1")):
+        rollout = make(name, steps=3)
+        options = f"ties=active tolerance=1e-9 {given}" if "tolerance" not in given else f"ties=active {given}"
+        assert error_of(lambda: lcp._rollout(f"{rollout.step} {options}", rollout.x, 0)) == message
     assert error("cube, exact_cone", old="exact_cone", new="cone") == (
         "formulation must be exact_cone, polyhedral or compliant; got cone")
     rollout = make("cube, polyhedral", steps=3)
@@ -393,6 +499,26 @@ def test_mistakes_are_named():
     assert error_of(lambda: lcp._rollout(step, rollout.x[:-1], 0)) == "x must have 17 tensors; got 16"
     assert error_of(lambda: lcp._rollout_adjoint(step, rollout.x, path, path[:4], 1)) == "g must have 5 tensors; got 4"
     assert "ties must be" in error_of(lambda: lcp._rollout_adjoint(text(rollout, "both"), rollout.x, path, path[:5], 1))
+
+
+def test_mistakes_in_a_scene_are_named():
+    rollout = make("cube, exact_cone", steps=3)
+    mass, inertia, drag, centers, radii, normals, offset, gravity, mu, restitution, *_, u = rollout.x
+    body = [mass[0], inertia.unflatten(-1, (3, 3)), centers.unflatten(-1, (-1, 3)), radii, drag[0]]
+    x = [*(each.unsqueeze(0) for each in rollout.x[12:16]), u.unsqueeze(-2), *body, normals, offset[0], gravity, mu, restitution]
+
+    def error(x=x, bodies=1, planes=[-1], touches=[0], counts=[1], pairs=None):
+        return error_of(lambda: lcp._roll_out_scene(
+            x, bodies, planes, touches, counts, pairs, 0.01, "exact_cone", 1, None, 1.0, 4, 0.0, 0.0, "active", None, 1e-3, 1.0))
+
+    assert error([]) == error(bodies=0).replace("got 0", "got 1") == "bodies must be from 1 to the number of tensors; got 1"
+    assert error(x[:7]) == "x must be 15 tensors, or 17 with stiffness and dissipation; got 7"
+    assert error(bodies=10**6) == "bodies must be from 1 to the number of tensors; got 1000000"
+    assert error(counts=[]) == "touch_counts must be 1 numbers; got 0"
+    assert error(counts=[7]) == "touch_counts must have the sum of the number of touches; got [7]"
+    assert error(pairs=[0, 0]) == "pairs must have five numbers each; got 2"
+    assert error(pairs=[10**8, 0, 1, -1, 0]) == f"pairs must name bodies from 0 to 0; got {10**8} and -1"
+    assert error(pairs=[0, 0, 0, -1, 0]) == "a pair of balls must name another body; got -1"
 
 
 def simulate_bodies(rollout, formulation="exact_cone", substeps=1):

@@ -167,3 +167,38 @@ def test_a_box_that_begins_in_the_ground_leaves_it_as_the_share_of_stabilization
     for share in (0.0, 0.1, 1.0):
         step = scene.step(deep, u, stabilization=share)
         assert step.velocity_next[0, 2].item() == pytest.approx(share * 0.05 / 0.01, abs=1e-9)
+
+
+def two_balls(radius):
+    body = RigidBody(1.0, 0.01 * torch.eye(3).double(), torch.zeros(1, 3).double(), radius)
+    return RigidScene([body, body], [Plane.inclined(0.0, -9.0)], 0.01, 0.3)
+
+
+def two_states(distance, speed=0.0):
+    position = numbers(0, 0, 0, distance, 0, 0).view(2, 3)
+    velocity = numbers(speed, 0, 0, 0, 0, 0).view(2, 3)
+    return RigidState(position, numbers(1, 0, 0, 0).expand(2, 4), velocity, torch.zeros(2, 3).double())
+
+
+def test_pairs_are_those_of_radii_that_have_changed():
+    radius = torch.zeros(1).double()
+    scene = two_balls(radius)
+    radius.fill_(0.2)
+    found = scene.simulate(two_states(0.41, 10.0), torch.zeros(3, 2, 6).double())
+    assert found.gamma.shape == (3, 9) and len(scene.contact_pairs()) == 3
+    assert torch.allclose(found.velocity_next[-1, :, 0], numbers(5, 5))
+
+
+def test_a_scene_without_pairs_can_be_compiled():
+    scene = RigidScene([RigidBody.box(1.0, (0.1, 0.1, 0.1))] * 2, [], 0.01, 0.3)
+    simulate = lambda u: scene.simulate(two_states(2.0), u).velocity_next
+    u = torch.ones(2, 2, 6).double()
+    assert torch.equal(torch.compile(simulate, fullgraph=True, backend="aot_eager")(u), simulate(u))
+
+
+@pytest.mark.parametrize("options", [
+    {"tolerance": float("nan")}, {"tolerance": 0.0}, {"kappa": -1.0}, {"formulation": "polyhedral", "directions": 2**32 + 4},
+    {"formulation": "polyhedral", "angle": float("nan")}])
+def test_options_out_of_range_are_named(options):
+    with pytest.raises(RuntimeError, match=list(options)[-1]):
+        two_balls(torch.full((1,), 0.2).double()).simulate(two_states(1.0), torch.zeros(1, 2, 6).double(), **options)

@@ -2,12 +2,15 @@
 // asked for; beyond, they are operators of tensors, see by_tensors.cpp.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/TensorBody.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "ops/composite.h"
@@ -82,6 +85,17 @@ List tangents_in(at::TensorList x, std::size_t count) {
 
 bool has_tangents(at::TensorList x) { return autograd::isFwGradDefinedTensorList(x); }
 
+bool has_steps(at::TensorList path) { return path.front().sym_numel() > 0; }
+
+// Whether one of the first `count` is needed, or one of the others.
+bool needs_first(const Needs& needs, std::size_t count) {
+  return std::find(needs.begin(), needs.begin() + static_cast<std::ptrdiff_t>(count), true) !=
+         needs.begin() + static_cast<std::ptrdiff_t>(count);
+}
+bool needs_others(const Needs& needs, std::size_t count) {
+  return std::find(needs.begin() + static_cast<std::ptrdiff_t>(count), needs.end(), true) != needs.end();
+}
+
 variable_list rollout_backward(const variable_list& g, const Needs& needs, const std::string& step, const List& x,
                                const List& path) {
   variable_list result(needs.size());
@@ -119,13 +133,14 @@ variable_list rollout_adjoint_backward(const variable_list& c, const Needs& need
   if (!any_defined(c)) return result;
   const List d = filled(c, x, kind.tangents());
   const std::size_t inputs = kind.differentiable_inputs();
-  if (std::any_of(needs.begin(), needs.begin() + static_cast<std::ptrdiff_t>(inputs), [](bool need) { return need; })) {
+  if (needs_first(needs, inputs)) {
     const List none = filled(variable_list(g.size()), path, kind.gradients());
     const List found = rollout_adjoint_tangent_op().call(step, x, path, g, d, none);
     for (std::size_t k = 0; k < inputs; ++k) {
       if (needs[k]) result[k] = summed(found[k], shape_of(x[k]), kind.inputs()[k].sizes.count);
     }
   }
+  if (!needs_others(needs, inputs)) return result;
   const List of_g = rollout_tangent_op().call(step, x, path, d);
   for (std::size_t k = 0; k < g.size(); ++k) {
     if (needs[inputs + k]) result[inputs + k] = summed(of_g[k], shape_of(g[k]), kind.gradients()[k].sizes.count);
@@ -157,27 +172,32 @@ variable_list rollout_tangent_backward(const variable_list& c, const Needs& need
   variable_list result(needs.size());
   if (!any_defined(c)) return result;
   const List g = filled(c, path, kind.gradients());
-  const List none = filled(variable_list(g.size()), path, kind.gradients());
   const std::size_t inputs = kind.differentiable_inputs();
-  const List by_x = rollout_adjoint_tangent_op().call(step, x, path, g, d, none);
+  if (needs_first(needs, inputs)) {
+    const List none = filled(variable_list(g.size()), path, kind.gradients());
+    const List by_x = rollout_adjoint_tangent_op().call(step, x, path, g, d, none);
+    for (std::size_t k = 0; k < inputs; ++k) {
+      if (needs[k]) result[k] = summed(by_x[k], shape_of(x[k]), kind.inputs()[k].sizes.count);
+    }
+  }
+  if (!needs_others(needs, inputs)) return result;
   const List by_d = rollout_adjoint_op().call(step, x, path, g, bits_of(Needs(inputs, true)));
   for (std::size_t k = 0; k < inputs; ++k) {
-    const int core_dims = kind.inputs()[k].sizes.count;
-    if (needs[k]) result[k] = summed(by_x[k], shape_of(x[k]), core_dims);
-    if (needs[inputs + k]) result[inputs + k] = summed(by_d[k], shape_of(d[k]), core_dims);
+    if (needs[inputs + k]) result[inputs + k] = summed(by_d[k], shape_of(d[k]), kind.inputs()[k].sizes.count);
   }
   return result;
 }
 
 constexpr const char* kNotTransformed =
     " of a rollout cannot be mapped nor traced: call it outside of torch.vmap and torch.compile";
+constexpr const char* kThird = "the third derivative";
 
 List rollout_tangent_autograd(c10::DispatchKeySet keys, std::string_view step, at::TensorList x, at::TensorList path,
                               at::TensorList d) {
   const at::TensorList varied = varied_of(kind_of(step), x);
-  if (has_tangents(varied) || has_tangents(d)) {
+  if (has_steps(path) && (has_tangents(varied) || has_tangents(d))) {
     TORCH_CHECK(can_read(x) && can_read(d), "forward mode of forward mode", kNotTransformed);
-    return tangent_by_tensors(step, x, d);
+    return tangent_by_tensors(step, x, d, /*has_derivatives=*/true);
   }
   const auto node = make_node<rollout_tangent_backward>("LcpRolloutTangentBackward", varied, d);
   List found = below_autograd(rollout_tangent_op(), keys, step, x, path, d);
@@ -187,15 +207,73 @@ List rollout_tangent_autograd(c10::DispatchKeySet keys, std::string_view step, a
   return found;
 }
 
+// The third derivative and all higher ones.
+variable_list rollout_adjoint_tangent_backward(const variable_list& c, const Needs& needs, const std::string& step,
+                                               const List& x, const List& path, const List& g, const List& d,
+                                               const List& dg) {
+  variable_list result(needs.size());
+  if (!any_defined(c) || !has_steps(path)) return result;
+  TORCH_CHECK(can_read(x) && can_read(g) && can_read(d) && can_read(dg) && can_read(c), kThird, kNotTransformed);
+  const bool creates_graph = at::GradMode::is_enabled();
+  const at::AutoGradMode records(true);
+  const RolloutKind& kind = kind_of(step);
+  const auto first = std::find_if(c.begin(), c.end(), [](const Tensor& each) { return each.defined(); });
+  const at::IntArrayRef batch = first->sizes().slice(0, first->dim() - kind.tangents()[first - c.begin()].sizes.count);
+  std::array<List, 4> given = {x, g, d, dg};
+  const std::array what = {kind.tangents(), kind.gradients(), kind.tangents(), kind.gradients()};
+  struct Wanted {
+    std::size_t place;
+    Shape shape;
+    int core_dims;
+  };
+  std::vector<Wanted> wanted;
+  variable_list varied;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    for (std::size_t k = 0; k < what[i].size(); ++k, ++next) {
+      if (!needs[next]) continue;
+      Tensor& each = given[i][k];
+      const int core_dims = what[i][k].sizes.count;
+      wanted.push_back({next, shape_of(each), core_dims});
+      at::DimVector shape(batch.begin(), batch.end());
+      const auto core = each.sizes().slice(each.dim() - core_dims);
+      shape.append(core.begin(), core.end());
+      each = each.expand(shape);
+      varied.push_back(each);
+    }
+  }
+  const List found = adjoint_tangent_by_tensors(step, given[0], given[1], given[2], given[3], /*has_derivatives=*/true);
+  List of;
+  variable_list of_found;
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    if (!c[k].defined() || !found[k].requires_grad()) continue;
+    of.push_back(found[k]);
+    of_found.push_back(c[k]);
+  }
+  if (of.empty()) return result;
+  const variable_list gradients = autograd::grad(of, varied, of_found, creates_graph, creates_graph, true);
+  const at::AutoGradMode as_before(creates_graph);
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    if (gradients[k].defined()) {
+      result[wanted[k].place] = summed(gradients[k], wanted[k].shape, wanted[k].core_dims);
+    }
+  }
+  return result;
+}
+
 List rollout_adjoint_tangent_autograd(c10::DispatchKeySet keys, std::string_view step, at::TensorList x,
                                       at::TensorList path, at::TensorList g, at::TensorList d, at::TensorList dg) {
   const at::TensorList varied = varied_of(kind_of(step), x);
-  const bool has_tangent = has_tangents(varied) || has_tangents(g) || has_tangents(d) || has_tangents(dg);
-  if (!has_tangent && !autograd::compute_requires_grad(varied, g, d, dg)) {
-    return below_autograd(rollout_adjoint_tangent_op(), keys, step, x, path, g, d, dg);
+  if (has_steps(path) && (has_tangents(varied) || has_tangents(g) || has_tangents(d) || has_tangents(dg))) {
+    TORCH_CHECK(can_read(x) && can_read(g) && can_read(d) && can_read(dg), kThird, kNotTransformed);
+    return adjoint_tangent_by_tensors(step, x, g, d, dg, /*has_derivatives=*/true);
   }
-  TORCH_CHECK(can_read(x) && can_read(g) && can_read(d) && can_read(dg), "the third derivative", kNotTransformed);
-  return adjoint_tangent_by_tensors(step, x, g, d, dg);
+  const auto node = make_node<rollout_adjoint_tangent_backward>("LcpRolloutAdjointTangentBackward", varied, g, d, dg);
+  List found = below_autograd(rollout_adjoint_tangent_op(), keys, step, x, path, g, d, dg);
+  if (!node) return found;
+  for (Tensor& each : found) autograd::set_history(each, node);
+  node->save(std::string(step), x.vec(), path.vec(), g.vec(), d.vec(), dg.vec());
+  return found;
 }
 
 LCP_LIBRARY_IMPL(Autograd, library) {

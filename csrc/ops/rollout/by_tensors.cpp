@@ -1,103 +1,139 @@
 // Derivatives of rollouts in operators of tensors, which have derivatives of any order.
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <limits>
+
+#include "ops/derivative.h"
 #include "ops/rollout/operators.h"
 
 namespace lcp::ops {
 namespace {
 
-// x, recorded for derivatives. What is derived by one input must not count for another that it was computed from.
-Tensor recorded(const Tensor& x) { return x.requires_grad() ? x.view_as(x) : x.detach().requires_grad_(); }
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The differentiable inputs, recorded, and the results of all, which have the batch dimensions of all inputs.
+// The batch dimensions of arguments.
+at::DimVector common_batch(std::initializer_list<std::pair<c10::ArrayRef<Argument>, at::TensorList>> all) {
+  at::DimVector batch;
+  for (const auto& [what, x] : all) {
+    for (std::size_t k = 0; k < what.size(); ++k) {
+      batch = at::infer_size_dimvector(batch, x[k].sizes().slice(0, x[k].dim() - what[k].sizes.count));
+    }
+  }
+  return batch;
+}
+
+// The differentiable inputs of each trajectory, recorded, and the results of all. A view of an input, so that what is
+// derived by it does not count for another one that it was computed from.
 struct Recorded {
   List x, results;
+  std::int64_t batch_dims;
 
-  Recorded(std::string_view step, at::TensorList given) {
+  Recorded(std::string_view step, at::TensorList given, const at::DimVector& batch)
+      : batch_dims(static_cast<std::int64_t>(batch.size())) {
     const RolloutKind& kind = kind_of(step);
-    at::DimVector batch;
-    for (std::size_t k = 0; k < given.size(); ++k) batch = at::infer_size_dimvector(batch, batch_of(kind, given, k));
     List all = given.vec();
     for (std::size_t k = 0; k < kind.differentiable_inputs(); ++k) {
-      x.push_back(recorded(all[k]));
       at::DimVector shape = batch;
-      const auto core = all[k].sizes().slice(batch_of(kind, given, k).size());
+      const auto core = all[k].sizes().slice(all[k].dim() - kind.inputs()[k].sizes.count);
       shape.append(core.begin(), core.end());
-      all[k] = x[k].expand(shape);
+      all[k] = all[k].expand(shape);
+      if (!all[k].requires_grad()) all[k].requires_grad_();
+      x.push_back(all[k]);
     }
     results = by_tensors(kind.name())(StepText(step), all);
   }
 
- private:
-  static at::IntArrayRef batch_of(const RolloutKind& kind, at::TensorList x, std::size_t k) {
-    return x[k].sizes().slice(0, x[k].dim() - kind.inputs()[k].sizes.count);
+  // J' g, one number for each input of each trajectory.
+  List adjoint(at::TensorList g, bool has_derivatives) const {
+    List of, given;
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      if (!results[k].requires_grad()) continue;
+      of.push_back(results[k]);
+      given.push_back(g[k].expand_as(results[k]));
+    }
+    return gradients(of, x, given, has_derivatives);
+  }
+
+  // J d, as the gradient of d' J' g in g, which is the same for all g. NaN for steps that are not solved, and for
+  // trajectories that have no derivative, whose J' g is NaN for g = 1.
+  List tangents(at::TensorList d, bool has_derivatives) const {
+    List g;
+    for (const Tensor& result : results) g.push_back(at::ones_like(result).detach().requires_grad_());
+    const List by_x = adjoint(g, true);
+    const Tensor has_none = have_nan(by_x) & ~have_nan(results);
+    List found = nan_where(has_none, gradients(products(by_x, d), g, {}, has_derivatives));
+    for (std::size_t k = 0; k < found.size(); ++k) found[k] = found[k].masked_fill(results[k].isnan(), kNan);
+    return found;
+  }
+
+  // Whether one of the numbers of a trajectory is NaN.
+  Tensor have_nan(const List& all) const {
+    Tensor found;
+    for (const Tensor& each : all) {
+      const Tensor here = each.isnan().flatten(batch_dims).any(-1);
+      found = found.defined() ? found | here : here;
+    }
+    return found;
+  }
+
+  // `all` with NaN for these trajectories.
+  List nan_where(const Tensor& trajectories, List all) const {
+    for (Tensor& each : all) {
+      Tensor mask = trajectories;
+      while (mask.dim() < each.dim()) mask = mask.unsqueeze(-1);
+      each = each.masked_fill(mask, kNan);
+    }
+    return all;
+  }
+
+  // The gradients of `of` in `in`, given theirs; 0 where they do not depend on an input.
+  static List gradients(const List& of, const List& in, const List& given, bool has_derivatives) {
+    List found(in.size());
+    if (!of.empty()) {
+      found = autograd::grad(of, in, given, /*retain_graph=*/true, has_derivatives, /*allow_unused=*/true);
+    }
+    for (std::size_t k = 0; k < in.size(); ++k) {
+      if (!found[k].defined()) found[k] = at::zeros_like(in[k]).detach();
+    }
+    return found;
+  }
+
+  // The sum of all products, to be derived; none where they do not depend on what is recorded.
+  static List products(at::TensorList a, at::TensorList b) {
+    Tensor sum = at::zeros({}, a.front().options());
+    for (std::size_t k = 0; k < a.size(); ++k) sum = sum + (a[k] * b[k]).sum();
+    return sum.requires_grad() ? List{sum} : List();
   }
 };
-
-// The gradients of `of` in `in`, given theirs; 0 where they do not depend on an input.
-List gradients(const List& of, const List& in, const List& given) {
-  List found(in.size());
-  if (!of.empty()) {
-    found = torch::autograd::grad(of, in, given, /*retain_graph=*/true, /*create_graph=*/true, /*allow_unused=*/true);
-  }
-  for (std::size_t k = 0; k < in.size(); ++k) {
-    if (!found[k].defined()) found[k] = at::zeros_like(in[k]).detach();
-  }
-  return found;
-}
-
-// Those of the sum of all products of `of` and `by`.
-List product_gradients(const List& of, at::TensorList by, const List& in) {
-  Tensor sum = at::zeros({}, of.front().options());
-  for (std::size_t k = 0; k < of.size(); ++k) sum = sum + (of[k] * by[k]).sum();
-  return gradients(sum.requires_grad() ? List{sum} : List(), in, {});
-}
-
-// J d, as the gradient of d' J' g in g.
-List tangents(const Recorded& all, at::TensorList d) {
-  List of, g, found;
-  for (const Tensor& result : all.results) {
-    if (!result.requires_grad()) continue;
-    of.push_back(result);
-    g.push_back(at::zeros_like(result).detach().requires_grad_());
-  }
-  const List by_g = g.empty() ? List() : product_gradients(gradients(of, all.x, g), d, g);
-  std::size_t next = 0;
-  for (const Tensor& result : all.results) {
-    found.push_back(result.requires_grad() ? by_g[next++] : at::zeros_like(result));
-  }
-  return found;
-}
 
 }  // namespace
 
 List adjoint_by_tensors(std::string_view step, at::TensorList x, at::TensorList g) {
-  const Recorded all(step, x);
-  List of, given;
-  for (std::size_t k = 0; k < all.results.size(); ++k) {
-    if (!all.results[k].requires_grad()) continue;
-    of.push_back(all.results[k]);
-    given.push_back(g[k].expand_as(all.results[k]));
-  }
-  return gradients(of, all.x, given);
+  const RolloutKind& kind = kind_of(step);
+  return Recorded(step, x, common_batch({{kind.inputs(), x}, {kind.gradients(), g}})).adjoint(g, false);
 }
 
-List tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList d) {
-  return tangents(Recorded(step, x), d);
+List tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList d, bool has_derivatives) {
+  const RolloutKind& kind = kind_of(step);
+  return Recorded(step, x, common_batch({{kind.inputs(), x}, {kind.tangents(), d}})).tangents(d, has_derivatives);
 }
 
-// J' dg, and the gradient of g' J d in x.
+// The gradient of d' J' g + dg' y in x, where y are the results. NaN for trajectories whose J' g is NaN.
 List adjoint_tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList g, at::TensorList d,
-                                at::TensorList dg) {
-  const Recorded all(step, x);
-  List sum = product_gradients(tangents(all, d), g, all.x);
-  const List by_g = adjoint_by_tensors(step, x, dg);
-  for (std::size_t k = 0; k < sum.size(); ++k) sum[k] = sum[k] + by_g[k];
-  return sum;
+                                at::TensorList dg, bool has_derivatives) {
+  const RolloutKind& kind = kind_of(step);
+  const Recorded all(
+      step, x, common_batch({{kind.inputs(), x}, {kind.gradients(), g}, {kind.tangents(), d}, {kind.gradients(), dg}}));
+  const List by_x = all.adjoint(g, true);
+  List of = Recorded::products(by_x, d);
+  const List by_dg = Recorded::products(all.results, dg);
+  of.insert(of.end(), by_dg.begin(), by_dg.end());
+  return all.nan_where(all.have_nan(by_x), Recorded::gradients(of, all.x, {}, has_derivatives));
 }
 
 }  // namespace lcp::ops

@@ -40,15 +40,16 @@ List detached(at::TensorList x) {
   return all;
 }
 
-// The inputs, of which each trajectory has its own where it has a gradient.
-List of_trajectories(at::TensorList x, const List& gradients) {
-  List all = detached(x);
-  for (std::size_t k = 0; k < gradients.size(); ++k) all[k] = all[k].expand(gradients[k].sizes());
-  return all;
-}
-
-void write(const List& x, const List& to) {
-  for (std::size_t k = 0; k < to.size(); ++k) to[k].copy_(x[k].detach());
+// Writes what `differentiate` finds by operators of tensors, or 0 where there are no steps.
+template <class Differentiate>
+void write_by_tensors(const List& to, at::TensorList path, const Differentiate& differentiate) {
+  if (path.front().numel() == 0) {
+    for (const Tensor& each : to) each.zero_();
+    return;
+  }
+  const OwnAutograd own;
+  const List found = differentiate();
+  for (std::size_t k = 0; k < to.size(); ++k) to[k].copy_(found[k].detach());
 }
 
 List rollout_cpu(std::string_view step, at::TensorList x, std::int64_t saved) {
@@ -63,9 +64,8 @@ List rollout_adjoint_cpu(std::string_view step, at::TensorList x, at::TensorList
   const StepText text(step);
   if (!RolloutKind::is_smoothed(text)) {
     kind_of(step).adjoint(text, x, path, g, wanted, results);
-  } else if (results.front().numel() > 0) {
-    const OwnAutograd own;
-    write(adjoint_by_tensors(step, of_trajectories(x, results), detached(g)), results);
+  } else {
+    write_by_tensors(results, path, [&] { return adjoint_by_tensors(step, detached(x), detached(g)); });
   }
   return results;
 }
@@ -75,9 +75,9 @@ List rollout_tangent_cpu(std::string_view step, at::TensorList x, at::TensorList
   const StepText text(step);
   if (!RolloutKind::is_smoothed(text)) {
     kind_of(step).tangent(text, x, path, d, results);
-  } else if (results.front().numel() > 0) {
-    const OwnAutograd own;
-    write(tangent_by_tensors(step, detached(x), detached(d)), results);
+  } else {
+    write_by_tensors(results, path,
+                     [&] { return tangent_by_tensors(step, detached(x), detached(d), /*has_derivatives=*/false); });
   }
   return results;
 }
@@ -85,9 +85,10 @@ List rollout_tangent_cpu(std::string_view step, at::TensorList x, at::TensorList
 List rollout_adjoint_tangent_cpu(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList g,
                                  at::TensorList d, at::TensorList dg) {
   List results = new_list(kRolloutAdjointTangent, step, x, path, g, d, dg);
-  if (results.front().numel() == 0) return results;
-  const OwnAutograd own;
-  write(adjoint_tangent_by_tensors(step, of_trajectories(x, results), detached(g), detached(d), detached(dg)), results);
+  write_by_tensors(results, path, [&] {
+    return adjoint_tangent_by_tensors(step, detached(x), detached(g), detached(d), detached(dg),
+                                      /*has_derivatives=*/false);
+  });
   return results;
 }
 

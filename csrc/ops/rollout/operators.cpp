@@ -6,6 +6,13 @@ namespace lcp::ops {
 
 void check_rollout(const Call& call) {
   const StepText step(call.text());
+  const auto check_number = [&](std::string_view name, const auto& check) {
+    if (const auto number = step.number_if(name)) check(name, *number);
+  };
+  for (const char* name : {"dt", "tolerance", "sigma"}) check_number(name, check_positive);
+  for (const char* name : {"kappa", "beta", "bounce_threshold", "stabilization"}) check_number(name, check_nonnegative);
+  check_number("angle", check_finite);
+  if (const auto limit = step.count_if("max_iterations")) check_count("max_iterations", *limit);
   if (const auto ties = step.word_if("ties")) check_ties("ties", *ties);
   kind_of(call.text()).check(call, step);
 }

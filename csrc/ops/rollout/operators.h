@@ -65,11 +65,11 @@ inline const auto& rollout_adjoint_tangent_op() {
                 kRolloutAdjointTangent>();
 }
 
-// The derivatives of by_tensors(kind), which can be differentiated again: what the operators compute, with gradients of
-// the inputs of the shapes of x, summed over the trajectories.
-List adjoint_by_tensors(std::string_view step, at::TensorList x, at::TensorList g);
-List tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList d);
+// The derivatives of by_tensors(kind): what the operators compute. The rollout must have steps. has_derivatives:
+// whether they can be differentiated again, in reverse mode.
+List adjoint_by_tensors(std::string_view step, at::TensorList x, at::TensorList g, bool has_derivatives);
+List tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList d, bool has_derivatives);
 List adjoint_tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList g, at::TensorList d,
-                                at::TensorList dg);
+                                at::TensorList dg, bool has_derivatives);
 
 }  // namespace lcp::ops

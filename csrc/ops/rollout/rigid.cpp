@@ -20,6 +20,11 @@ namespace {
 
 using rigid::kParameters;
 
+// The largest number of a body, ball or plane.
+constexpr std::int64_t kMostNumbers = 1 << 30;
+
+constexpr std::int64_t kMostDirections = 1000;
+
 // The least number of steps for which a task of their own is worth starting.
 constexpr std::int64_t kStepsPerTask = 20;
 
@@ -58,9 +63,10 @@ rigid::Law law_of(const StepText& step) {
     return {rigid::Formulation::kCompliant, 0, 0, step.number("sigma"), step.number("beta")};
   }
   TORCH_CHECK(name == "polyhedral", "formulation must be exact_cone, polyhedral or compliant; got ", name);
-  const auto directions = static_cast<int>(step.count("directions"));
-  TORCH_CHECK(directions >= 3, "directions must be >= 3; got ", directions);
-  return {rigid::Formulation::kPolyhedral, directions, step.number("angle")};
+  const std::int64_t directions = step.count("directions");
+  TORCH_CHECK(directions >= 3 && directions <= kMostDirections, "directions must be from 3 to ", kMostDirections,
+              "; got ", directions);
+  return {rigid::Formulation::kPolyhedral, static_cast<int>(directions), step.number("angle")};
 }
 
 // The pairs of a scene with `planes` planes. Each has four numbers: body, ball, other body or -1, and the plane, or
@@ -70,7 +76,11 @@ std::vector<rigid::Pair> pairs_of(const StepText& step, int planes) {
   TORCH_CHECK(numbers.size() % 4 == 0, "pairs must have four numbers each; got ", numbers.size());
   std::vector<rigid::Pair> pairs;
   for (std::size_t k = 0; k < numbers.size(); k += 4) {
-    const auto number = [&](std::size_t i) { return static_cast<int>(numbers[k + i]); };
+    const auto number = [&](std::size_t i) {
+      TORCH_CHECK(std::abs(numbers[k + i]) <= kMostNumbers, "pairs must be numbers up to ", kMostNumbers, "; got ",
+                  numbers[k + i]);
+      return static_cast<int>(numbers[k + i]);
+    };
     const bool is_plane = number(3) < planes;
     pairs.push_back({number(0), number(1), number(2), is_plane ? number(3) : -1, is_plane ? -1 : number(3) - planes});
   }
@@ -203,6 +213,28 @@ class RigidKind final : public RolloutKind {
       TORCH_CHECK(pair.body != pair.other_body && (pair.other_body >= 0 || pair.plane >= 0), "pair ", k,
                   " must be of a body and another one, or a fixed plane");
     }
+    const auto check_sum = [&](const char* name, std::size_t count, const c10::SymInt& sum) {
+      const std::vector<std::int64_t> all = step.counts(name);
+      c10::SymInt found = 0;
+      for (const std::int64_t each : all) {
+        TORCH_CHECK(each >= 0 && each <= kMostNumbers, name, " must be from 0 to ", kMostNumbers, "; got ", each);
+        found += each;
+      }
+      TORCH_CHECK(all.size() == count && found == sum, name, " must be ", count, " numbers with the sum ", sum,
+                  "; got ", step.word(name));
+    };
+    check_sum("balls", static_cast<std::size_t>(call.size('b').guard_int(__FILE__, __LINE__)), call.size('p'));
+    const std::vector<std::int64_t> touches = step.counts("touches");
+    check_sum("touch_counts", planes, static_cast<std::int64_t>(touches.size()));
+    for (const auto& [name, numbers] :
+         {std::pair("touches", touches), std::pair("plane_bodies", step.counts("plane_bodies"))}) {
+      for (const std::int64_t body : numbers) {
+        TORCH_CHECK(body >= -1 && body < call.size('b'), name, " must be from -1 to ", call.size('b') - 1, "; got ",
+                    body);
+      }
+    }
+    TORCH_CHECK(static_cast<int>(step.counts("plane_bodies").size()) == planes, "plane_bodies must be ", planes,
+                " numbers; got ", step.word("plane_bodies"));
     check_saved(call, call.size('c') * rigid::unknowns_of(law_of(step)));
   }
 

@@ -294,6 +294,7 @@ class RigidScene:
     dissipation: TensorLike | None = None
     _tensors: list[Tensor] = dataclasses.field(init=False, repr=False)
     _structure: tuple[Any, ...] = dataclasses.field(init=False, repr=False)
+    _pairs: list[int] | None = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dt", check_number("dt", self.dt))
@@ -314,16 +315,15 @@ class RigidScene:
             [plane.body for plane in self.planes],
             [body for of_plane in touches for body in of_plane],
             [len(of_plane) for of_plane in touches],
-            self._list_pairs(),
-            self.dt,
         )
         object.__setattr__(self, "_structure", structure)
+        object.__setattr__(self, "_pairs", self._list_pairs())
 
     def _list_pairs(self) -> list[int] | None:
-        """All pairs of several bodies, five numbers each; None where they cannot be read, or need not."""
+        """All pairs of several bodies, which depend on radii that a traced function cannot read: five numbers each."""
         if len(self.bodies) == 1 or torch.compiler.is_compiling():
             return None
-        return [int(number) for pair in self._compiled().contact_pairs() for number in pair] or None
+        return [int(number) for pair in self._compiled().contact_pairs() for number in pair] or [-1]
 
     def _compiled(self) -> Any:
         of_bodies = [[getattr(body, field.name) for body in self.bodies] for field in dataclasses.fields(RigidBody)]
@@ -344,10 +344,12 @@ class RigidScene:
         Raises:
             RuntimeError: a shape, dtype or option does not fit, or the normal of a plane has not length 1.
         """
-        if len(self.bodies) > 1 and self._structure[4] is None and torch.compiler.is_compiling():
+        pairs = self._pairs if torch.compiler.is_compiling() else None
+        if len(self.bodies) > 1 and pairs is None and torch.compiler.is_compiling():
             raise RuntimeError("a scene of several bodies must be made outside of a compiled function")
         tensors = [*_state_of(state, u), *self._tensors]
-        return RigidSolution(*torch.ops.lcp._roll_out_scene(tensors, *self._structure, *_all_options(options)))
+        scene = (tensors, *self._structure, pairs, self.dt)
+        return RigidSolution(*torch.ops.lcp._roll_out_scene(*scene, *_all_options(options)))
 
     def step(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidSolution:
         """One row of forces, u [..., B, 6], as simulate; returns tensors [...]."""
