@@ -263,6 +263,10 @@ def other_rows(measured):
             rows.append(Row(f"1000 {title}, {steps} steps, 2 threads: {what}, per step and trajectory", reference,
                             time_text(whole), ratio(whole, solves), "rollout / solves", target,
                             counts=measured.row("rollout", f"{name} {work}", "whole")))
+        gradient, tangent = (measured.ns("rollout", f"{name} {work}", "whole") for work in ("gradient", "tangent"))
+        rows.append(Row(f"1000 {title}, {steps} steps, 2 threads: rollout and tangent, per step and trajectory",
+                        f"rollout and gradient {time_text(gradient)}", time_text(tangent), ratio(tangent, gradient),
+                        "tangent / gradient"))
     for n in (4, 8, 16):
         for kind, what in (("mixed", "forward"), ("sorted", "sorted, forward"),
                            ("mixed, forward and backward", "forward and backward")):

@@ -1,10 +1,10 @@
 // rollout/: 1000 trajectories, on as many threads as there are cores, up to 2, of 1000 steps, and of 50 steps of a
 // tripod, 100 of a planar block or of a body on compliant ground, 200 of a cube and 50 of a cube with polyhedral
-// friction. "gradient" is a rollout and the gradient of its last state with respect to mu and the first. Beside it: the
-// time inside lcp:: of it; the problems of its steps, solved by one call for each step, as a loop has to, and by one
-// for all steps, "gradient" with that of z in q, for the cube that of v in b, for compliant ground that of v in v_hat;
-// and a copy of as many bytes as the rollout must read and write. Memory that is freed is kept: page faults in fresh
-// memory would be most of the time of some.
+// friction. "gradient" is a rollout and the gradient of its last state with respect to mu and the first, "tangent" one
+// in forward mode and the tangent of its last state. Beside it: the time inside lcp:: of it; the problems of its steps,
+// solved by one call for each step, as a loop has to, and by one for all steps, "gradient" with that of z in q, for the
+// cube that of v in b, for compliant ground that of v in v_hat; and a copy of as many bytes as the rollout must read
+// and write. Memory that is freed is kept: page faults in fresh memory would be most of the time of some.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
@@ -20,6 +20,7 @@
 #include <lcp/solve_friction.h>
 #include <malloc.h>
 #include <torch/autograd.h>
+#include <torch/csrc/autograd/forward_grad.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -343,6 +344,34 @@ void keep_freed_memory() {
   mallopt(M_TOP_PAD, 1 << 28);
 }
 
+void on_threads(benchmark::State& state, std::int64_t problems, const std::function<Work()>& prepare,
+                InsideLcp* observer) {
+  keep_freed_memory();
+  at::set_num_threads(std::min(2, static_cast<int>(std::thread::hardware_concurrency())));
+  const Work run = prepare();
+  run();
+  if (observer) observer->seconds();
+  for (auto _ : state) {
+    run();
+    if (observer) state.SetIterationTime(observer->seconds());
+  }
+  at::set_num_threads(1);
+  state.counters["problems"] = static_cast<double>(problems);
+}
+
+// A rollout and the tangent of its last state by that of mu and the first.
+Work tangent_of(const Rollout& rollout) {
+  return [=, along = at::ones_like(rollout.state), along_mu = at::ones_like(rollout.mu)] {
+    const c10::NoGradGuard no_grad;
+    const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+    const Tensor state = rollout.state.detach(), mu = rollout.mu.detach();
+    state._set_fw_grad(along, level, /*is_inplace_op=*/false);
+    mu._set_fw_grad(along_mu, level, /*is_inplace_op=*/false);
+    benchmark::DoNotOptimize(rollout.run(state, mu).last._fw_grad(level));
+    torch::autograd::ForwardADLevel::release_idx(level);
+  };
+}
+
 void add_rollout(const std::string& system, std::int64_t steps, const std::function<Rollout()>& make) {
   const std::int64_t problems = steps * kTrajectories;
   for (const bool gradient : {false, true}) {
@@ -378,40 +407,30 @@ void add_rollout(const std::string& system, std::int64_t steps, const std::funct
       const Tensor from = at::ones({half / 8}, torch::kDouble);
       return [from, to = from.clone()] { to.copy_(from); };
     };
-    const int threads = std::min(2, static_cast<int>(std::thread::hardware_concurrency()));
     const std::string name = "rollout/" + system + (gradient ? " gradient" : " forward");
-    const auto on_threads = [=](benchmark::State& state, const std::function<Work()>& prepare, InsideLcp* observer) {
-      keep_freed_memory();
-      at::set_num_threads(threads);
-      const Work run = prepare();
-      run();
-      if (observer) observer->seconds();
-      for (auto _ : state) {
-        run();
-        if (observer) state.SetIterationTime(observer->seconds());
-      }
-      at::set_num_threads(1);
-      state.counters["problems"] = static_cast<double>(problems);
-    };
     benchmark::RegisterBenchmark((name + "/whole").c_str(), [=](benchmark::State& state) {
       const Rollout rollout = make();
       report(state, {(rollout.run(rollout.state, rollout.mu).status == 0).sum().item<std::int64_t>(), 0}, problems);
-      on_threads(state, work, nullptr);
+      on_threads(state, problems, work, nullptr);
     })->UseRealTime();
     benchmark::RegisterBenchmark((name + "/inside lcp").c_str(), [=](benchmark::State& state) {
       InsideLcp observer;
-      on_threads(state, work, &observer);
+      on_threads(state, problems, work, &observer);
     })->UseManualTime();
     benchmark::RegisterBenchmark((name + "/one batch").c_str(), [=](benchmark::State& state) {
-      on_threads(state, solves(steps), nullptr);
+      on_threads(state, problems, solves(steps), nullptr);
     })->UseRealTime();
     benchmark::RegisterBenchmark((name + "/step by step").c_str(), [=](benchmark::State& state) {
-      on_threads(state, solves(1), nullptr);
+      on_threads(state, problems, solves(1), nullptr);
     })->UseRealTime();
     benchmark::RegisterBenchmark((name + "/copy").c_str(), [=](benchmark::State& state) {
-      on_threads(state, copies, nullptr);
+      on_threads(state, problems, copies, nullptr);
     })->UseRealTime();
   }
+  benchmark::RegisterBenchmark(("rollout/" + system + " tangent/whole").c_str(), [=](benchmark::State& state) {
+    on_threads(
+        state, problems, [&] { return tangent_of(make()); }, nullptr);
+  })->UseRealTime();
 }
 
 }  // namespace

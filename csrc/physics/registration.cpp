@@ -159,6 +159,7 @@ struct SceneRollout {
     const auto planes = static_cast<std::int64_t>(plane_bodies.size()), count = static_cast<std::int64_t>(x.size());
     TORCH_CHECK(bodies >= 1 && bodies <= count, "bodies must be from 1 to the number of tensors; got ", bodies);
     const std::int64_t least = static_cast<std::int64_t>(kBodies) + 5 * bodies + 2 * planes + 3;
+    TORCH_CHECK(count != least + 1, "stiffness and dissipation must both be given, or neither");
     TORCH_CHECK(count == least || count == least + 2, "x must be ", least, " tensors, or ", least + 2,
                 " with stiffness and dissipation; got ", count);
     TORCH_CHECK(touch_counts.size() == plane_bodies.size(), "touch_counts must be ", planes, " numbers; got ",

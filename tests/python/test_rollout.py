@@ -482,7 +482,7 @@ def test_mistakes_are_named():
             ("touch_counts=0", "touch_counts=-1", f"touch_counts must be from 0 to {2**30}; got -1"),
             ("plane_bodies=-1", "plane_bodies=1", "plane_bodies must be from -1 to 0; got 1"),
             ("plane_bodies=-1", "plane_bodies=-1,0", "plane_bodies must be 1 numbers; got -1,0"),
-            (pairs, "pairs=4294967296,0,-1,0", f"pairs must be numbers up to {2**30}; got 4294967296")):
+            (pairs, "pairs=4294967296,0,-1,0", f"pairs must be numbers from -1 to {2**30}; got 4294967296")):
         assert error("cube, exact_cone", old=old, new=new) == message
     for name, given, message in (
             ("tripod, 4", "tolerance=nan", "tolerance must be finite and > 0; got nan"),

@@ -77,8 +77,8 @@ std::vector<rigid::Pair> pairs_of(const StepText& step, int planes) {
   std::vector<rigid::Pair> pairs;
   for (std::size_t k = 0; k < numbers.size(); k += 4) {
     const auto number = [&](std::size_t i) {
-      TORCH_CHECK(std::abs(numbers[k + i]) <= kMostNumbers, "pairs must be numbers up to ", kMostNumbers, "; got ",
-                  numbers[k + i]);
+      TORCH_CHECK(numbers[k + i] >= -1 && numbers[k + i] <= kMostNumbers, "pairs must be numbers from -1 to ",
+                  kMostNumbers, "; got ", numbers[k + i]);
       return static_cast<int>(numbers[k + i]);
     };
     const bool is_plane = number(3) < planes;
