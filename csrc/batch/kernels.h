@@ -27,7 +27,7 @@ constexpr std::size_t adjoint_workspace(int n) { return static_cast<std::size_t>
 /// differentiates it with solver::ActiveSet.
 inline constexpr std::int8_t kLeftOver = -1;
 
-/// What a kernel writes: z, w: count x n. status: count, 0 or else kLeftOver, where z, w and the states are
+/// A kernel writes these. z, w: count x n. status: count, 0 or else kLeftOver, where z, w and the states are
 /// undefined. states: count x n, the complementary basis of each solution (solver/pair_states.h), kDoubtful first where
 /// that is not certain; nullptr where it is not wanted.
 template <class T>

@@ -49,7 +49,7 @@ LCP_INLINE inline void write_vector(const V* in, int v, int lanes, int size, T* 
 
 LCP_INLINE inline int vectors_of(std::int64_t count) { return static_cast<int>((count + kWidth - 1) / kWidth); }
 
-// What a vector of trajectories starts from.
+// A vector of trajectories starts from these numbers.
 template <class System, class T>
 struct Given {
   V parameters[System::kParameters], x[System::kStates], u[System::kInputs];

@@ -136,7 +136,7 @@ TEST_F(SimulateLcsTest, ABlockSticksAndSlides) {
   EXPECT_LT(all.residual.max().item<double>(), 1e-15);
 }
 
-// Where it sticks, the velocity has no gradient, also where nothing pulls at it and both directions are tied.
+// The velocity of a block that sticks has no gradient, also where nothing pulls at it and both directions are tied.
 TEST_F(SimulateLcsTest, ABlockThatSticksHasNoGradientHoweverItsPairsAreTied) {
   for (const Ties ties : {Ties::kInactive, Ties::kActive, Ties::kMidpoint}) {
     for (const double pull : {0.0, 0.5, -0.5}) {

@@ -76,7 +76,7 @@ class LinearFriction {
 
   Tensor C(const Tensor& x) const { return by_row(apply(C_, by_contact(x))); }
   Tensor C_transposed(const Tensor& x) const { return by_row(apply(C_.mT(), by_contact(x))); }
-  /// Of changes of the impulses.
+  // W x, where x are changes of the impulses.
   Tensor W(const Tensor& x) const { return times(W_, x); }
   const Tensor& E() const { return E_; }
 
