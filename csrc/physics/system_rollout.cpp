@@ -29,6 +29,7 @@ ops::StepWriter step_writer(std::string_view system, const SolveOptions& options
 SolveOptions solve_options_of(const ops::StepText& step) {
   SolveOptions options;
   options.ties = std::string(step.word("ties"));
+  options.kappa = step.number_if("kappa").value_or(0);
   options.tolerance = step.number_if("tolerance");
   return options;
 }

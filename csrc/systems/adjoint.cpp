@@ -29,7 +29,7 @@ Adjoint<T>::Adjoint(const System& system, int pairs, Ties ties)
       g_z_(kWidest * pairs),
       g_w_(kWidest * pairs),
       t_(kWidest * pairs),
-      workspace_(system.workspace_size(pairs)) {}
+      workspace_(system.workspace_size(system, pairs)) {}
 
 template <class T>
 void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const Start<T>& start, const WalkedSteps<T>& walked,
@@ -51,7 +51,7 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const Start<T
   for (std::int64_t s = steps - 1; s >= 0; --s) {
     pace.spend(count * (n_ * n_ + 10));
     const BatchView<T> x = s == 0 ? start.x : lcs::step_of(walked.x_next, s - 1);
-    const Step<T> step = {count, n_, start.parameters, start.D, x, lcs::step_of(start.u, s)};
+    const Step<T> step = {count, n_, start.parameters, start.D, x, lcs::step_of(start.u, s), system_.formulas};
     if (s == steps - 1 && system_.has_constant_matrix) {
       Step<T> once = step;
       if (shared_M) once.count = 1;
@@ -73,9 +73,8 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const Start<T
                       &solving},
                      workspace_.data());
   }
-  const int width = systems::kernels().width;
-  if (to.parameters != nullptr) separate(count, system_.parameters, width, sums_.data(), to.parameters);
-  if (to.x != nullptr) separate(count, system_.states, width, carried_.data(), to.x);
+  if (to.parameters != nullptr) separate(count, system_.parameters, system_.width, sums_.data(), to.parameters);
+  if (to.x != nullptr) separate(count, system_.states, system_.width, carried_.data(), to.x);
 }
 
 template <class T>

@@ -1,5 +1,6 @@
-// Vector kernels of the systems whose steps are formulas, one trajectory in each lane, compiled for each instruction
-// set. A walk through time calls them step by step; between them the LCPs of a step are solved, or differentiated.
+// Kernels of the systems whose steps are formulas. A walk through time calls them step by step; between them the LCPs
+// of a step are solved, or differentiated. Those of the library are vector kernels, one trajectory in each lane,
+// compiled for each instruction set; those of formulas.h take one trajectory at a time.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,10 @@
 
 #include "batch/kernels.h"
 #include "lcs/system.h"
+
+namespace lcp::detail {
+class StepFormulas;
+}
 
 namespace lcp::systems {
 
@@ -20,6 +25,7 @@ struct Step {
   std::int64_t count;
   int pairs;
   BatchView<T> parameters, D, x, u;
+  const detail::StepFormulas* formulas;  ///< those of System
 };
 
 /// What a walk backward reads besides what the trajectories start from: their steps, and the gradients of x_next and z.
@@ -89,10 +95,12 @@ struct System {
   std::string_view name;
   int states, inputs, parameters;
   bool has_constant_matrix;  ///< whether M depends on the parameters alone
-  bool (*fits)(std::int64_t pairs);
-  std::size_t (*workspace_size)(int pairs);
+  int width;                 ///< trajectories in a vector
+  bool (*fits)(const System& system, std::int64_t pairs);
+  std::size_t (*workspace_size)(const System& system, int pairs);
   StepKernels<double> doubles;
   StepKernels<float> floats;
+  const detail::StepFormulas* formulas = nullptr;  ///< for a system that users have written
 
   template <class T>
   const StepKernels<T>& kernels() const {
@@ -105,7 +113,6 @@ struct System {
 };
 
 struct Kernels {
-  int width;  ///< trajectories in a vector
   System systems[5];
 };
 

@@ -16,7 +16,7 @@ Start<T> Start<T>::from(std::int64_t b, const System& system, int pairs) const {
 
 template <class T>
 Simulator<T>::Simulator(const System& system, int pairs, const solver::Settings& settings)
-    : system_(system), n_(pairs), solver_(pairs, settings), workspace_(system.workspace_size(pairs)) {}
+    : system_(system), n_(pairs), solver_(pairs, settings), workspace_(system.workspace_size(system, pairs)) {}
 
 template <class T>
 void Simulator<T>::run_block(std::int64_t count, std::int64_t steps, const Start<T>& start, const lcs::Path<T>& to) {
@@ -27,7 +27,7 @@ void Simulator<T>::run_block(std::int64_t count, std::int64_t steps, const Start
     pace.spend(count * (n_ * n_ + 10));
     const std::int64_t first = s * to.batch;
     const BatchView<T> x = s == 0 ? start.x : BatchView<T>{to.x_next + (first - to.batch) * system_.states, false};
-    Step<T> step = {count, n_, start.parameters, start.D, x, lcs::step_of(start.u, s)};
+    Step<T> step = {count, n_, start.parameters, start.D, x, lcs::step_of(start.u, s), system_.formulas};
     if (s == 0 && system_.has_constant_matrix) {
       Step<T> once = step;
       if (shared_M) once.count = 1;

@@ -14,7 +14,7 @@ Tangents<T>::Tangents(const System& system, int pairs, Ties ties)
       r_(kWidest * pairs),
       none_(kWidest * pairs),
       dz_(kWidest * pairs),
-      workspace_(system.workspace_size(pairs)) {}
+      workspace_(system.workspace_size(system, pairs)) {}
 
 template <class T>
 void Tangents<T>::run(std::int64_t count, std::int64_t steps, const Start<T>& start, const Steps<T>& walked,
@@ -37,24 +37,24 @@ void Tangents<T>::run(std::int64_t count, std::int64_t steps, const Start<T>& st
     const std::int64_t of_steps = to.batch * system_.states;
     const BatchView<std::int8_t> states = lcs::step_of(walked.states, s);
     Solving solving = {*this, states.data};
-    system_.kernels<T>().tangent(
-        {{count, n_, start.parameters, start.D, before(start.x, walked.x_next), lcs::step_of(start.u, s)},
-         lcs::step_of(walked.z, s),
-         lcs::step_of(walked.w, s),
-         lcs::step_of(walked.status, s),
-         states,
-         change.parameters,
-         before(change.x, {to.x_next, of_steps, false}),
-         lcs::step_of(change.u, s),
-         to.x_next + s * of_steps,
-         to.z + s * to.batch * n_,
-         M_.data(),
-         r_.data(),
-         none_.data(),
-         dz_.data(),
-         solve,
-         &solving},
-        workspace_.data());
+    system_.kernels<T>().tangent({{count, n_, start.parameters, start.D, before(start.x, walked.x_next),
+                                   lcs::step_of(start.u, s), system_.formulas},
+                                  lcs::step_of(walked.z, s),
+                                  lcs::step_of(walked.w, s),
+                                  lcs::step_of(walked.status, s),
+                                  states,
+                                  change.parameters,
+                                  before(change.x, {to.x_next, of_steps, false}),
+                                  lcs::step_of(change.u, s),
+                                  to.x_next + s * of_steps,
+                                  to.z + s * to.batch * n_,
+                                  M_.data(),
+                                  r_.data(),
+                                  none_.data(),
+                                  dz_.data(),
+                                  solve,
+                                  &solving},
+                                 workspace_.data());
   }
 }
 

@@ -61,10 +61,15 @@ struct Given {
   }
 };
 
-template <class System>
-std::size_t workspace_size(int n) {
+template <class Formulas>
+bool fits(const System&, std::int64_t pairs) {
+  return Formulas::fits(pairs);
+}
+
+template <class Formulas>
+std::size_t workspace_size(const System&, int n) {
   constexpr std::size_t number = sizeof(V) / sizeof(double);
-  const std::size_t backward = number * (n * n + 6 * n) + System::Adjoint::workspace(n);
+  const std::size_t backward = number * (n * n + 6 * n) + Formulas::Adjoint::workspace(n);
   const std::size_t tangent = number * (2 * n * n + 10 * n);
   return backward > tangent ? backward : tangent;
 }
@@ -314,7 +319,8 @@ constexpr System system_of(std::string_view name) {
           Formulas::kInputs,
           Formulas::kParameters,
           Formulas::kHasConstantMatrix,
-          Formulas::fits,
+          kWidth,
+          fits<Formulas>,
           workspace_size<Formulas>,
           step_kernels<Formulas, double>(),
           step_kernels<FloatFormulas, float>()};

@@ -1,6 +1,6 @@
 // Everything that needs only tensors. The modules of lcp/nn/ derive from torch::nn::Module, which takes many times
-// longer to compile, and are included by name. Link TorchLCP::torchlcp for the operators, TorchLCP::models for lcp/nn/,
-// and TorchLCP::physics, TorchLCP::learning and TorchLCP::identification for the folders of these names.
+// longer to compile; their headers are included by name. One library holds all: TorchLCP::torchlcp, TorchLCP::models,
+// TorchLCP::physics, TorchLCP::learning and TorchLCP::identification are names of it.
 #pragma once
 
 #include "lcp/add_equality.h"
@@ -10,6 +10,7 @@
 #include "lcp/contact_dual.h"
 #include "lcp/contact_parameters.h"
 #include "lcp/directional_derivative.h"
+#include "lcp/dual.h"
 #include "lcp/friction_problem.h"
 #include "lcp/identification/interval.h"
 #include "lcp/identification/least_squares.h"
@@ -46,5 +47,7 @@
 #include "lcp/solve_friction.h"
 #include "lcp/solve_mixed.h"
 #include "lcp/status.h"
+#include "lcp/step.h"
+#include "lcp/tensor_number.h"
 #include "lcp/ties.h"
 #include "lcp/version.h"

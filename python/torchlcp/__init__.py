@@ -12,7 +12,8 @@ what is installed, and tests it.
 """
 
 from torchlcp import _library  # noqa: F401, first: it registers the operators
-from torchlcp import _contact, _friction, _layer, _operators, _pad, _simulate, identification, learning, losses, nn, physics
+from torchlcp import _contact, _friction, _layer, _operators, _pad, _simulate, _step
+from torchlcp import identification, learning, losses, nn, physics
 from torchlcp._built import VERSION
 from torchlcp._contact import *  # noqa: F403
 from torchlcp._friction import *  # noqa: F403
@@ -20,6 +21,7 @@ from torchlcp._layer import *  # noqa: F403
 from torchlcp._operators import *  # noqa: F403
 from torchlcp._pad import *  # noqa: F403
 from torchlcp._simulate import *  # noqa: F403
+from torchlcp._step import *  # noqa: F403
 
 __version__ = VERSION
 # Extended by one statement for each module, which is the form that type checkers understand.
@@ -30,3 +32,4 @@ __all__ += _layer.__all__
 __all__ += _operators.__all__
 __all__ += _pad.__all__
 __all__ += _simulate.__all__
+__all__ += _step.__all__

@@ -42,6 +42,14 @@ def library(build):
 
 
 @pytest.fixture(scope="session")
+def own_steps(library, build):
+    """Loads the steps of tests/support/own_steps.cpp."""
+    import torch
+
+    torch.ops.load_library(build / "lib" / "libown_steps.so")
+
+
+@pytest.fixture(scope="session")
 def package(build, tmp_path_factory):
     """A folder from which the package torchlcp can be imported, with the library of the build."""
     import torch
@@ -49,6 +57,7 @@ def package(build, tmp_path_factory):
     folder = tmp_path_factory.mktemp("package")
     shutil.copytree(PYTHON / "torchlcp", folder / "torchlcp")
     (folder / "torchlcp" / "libtorchlcp.so").symlink_to(build / "lib" / "libtorchlcp.so")
+    (folder / "torchlcp" / "include").symlink_to(PYTHON.parent / "include")
     built = (PYTHON / "build_backend" / "_built.py.in").read_text()
     built = built.replace("@version@", "0").replace("@torch_version@", torch.__version__.partition("+")[0])
     (folder / "torchlcp" / "_built.py").write_text(built)

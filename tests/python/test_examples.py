@@ -24,6 +24,12 @@ def test_a_simulator_of_ones_own_body(package):
     assert difference < 0.1  # m, from the scene, whose impacts have a time within the step
 
 
+def test_a_system_of_ones_own(package):
+    assert len((EXAMPLES / "dry_pendulum.cpp").read_text().splitlines()) <= 60
+    weight, friction = map(float, re.findall(r"(\d+\.\d+) N m", output_of("dry_pendulum.py", PYTHONPATH=str(package))))
+    assert abs(weight - 10) < 0.01 and abs(friction - 0.5) < 1e-3
+
+
 def test_the_derivatives_of_a_converter(build):
     text = output_of("buck_converter.py", build / "lib" / "libtorchlcp.so")
     volts, duty, duty_by_differences, inductance, inductance_by_differences = map(float, re.findall(r"-?\d+\.\d+", text))

@@ -8,7 +8,7 @@ import torch
 
 from support import TIES, assert_near, assert_same, check_meta, check_meta_strides, check_operators, lcp, normal, tensor
 
-pytestmark = pytest.mark.usefixtures("library")
+pytestmark = pytest.mark.usefixtures("own_steps")
 
 # step: the text, without the tolerance and ties. x: the inputs. inputs, results: how many of them are differentiable.
 # status: the place of the status among the results. columns: those of the first result that are unique.
@@ -72,6 +72,19 @@ def block(*batch, steps, seed):
     return Rollout("compliant_block dt=0.01 sigma=0.001 beta=1", [parameters, x, u], 3, 2, 3, slice(0, 6))
 
 
+def own_point_mass(*batch, steps, seed):
+    """The point mass at velocities, as users write a step."""
+    mass = point_mass("velocities", *batch, steps=steps, seed=seed)
+    return mass._replace(step="test::point_mass", x=[*mass.x[:3], torch.zeros(2, 4).double()])
+
+
+def own_spring(*batch, steps, seed):
+    """Balls on springs that a wall stops."""
+    parameters = tensor([5.0, 0.5, 0.7, 0.05]) * (1 + 0.1 * normal(*batch, 4, seed=seed))
+    x = tensor([0.5, 0.2, 1.0, 0.3]) + 0.1 * normal(*batch, 4, seed=seed + 1)
+    return system("test::spring", parameters, x, normal(*batch, steps, 1, seed=seed + 2), torch.zeros(2, 1).double())
+
+
 LAWS = {"exact_cone": "", "polyhedral": " directions=5 angle=0.3", "compliant": " sigma=0.001 beta=1"}
 BALLS = 8
 
@@ -117,6 +130,8 @@ MAKERS = {
     "point mass at velocities": lambda *batch, **o: point_mass("velocities", *batch, **o),
     "tripod, 4": lambda *batch, **o: tripod(4, *batch, **o),
     "tripod, 8": lambda *batch, **o: tripod(8, *batch, **o),
+    "own point mass": own_point_mass,
+    "own spring": own_spring,
     "particle": particle,
     "block": block,
 }
@@ -242,7 +257,8 @@ def test_the_tangent_is_the_transpose_of_the_adjoint(name, ties):
     assert any((end != 0).any() for end in ends)
 
 
-@pytest.mark.parametrize("name", ["point mass at velocities", "tripod, 4", "particle", "cube, exact_cone", "balls, compliant"])
+@pytest.mark.parametrize("name", ["point mass at velocities", "own spring", "tripod, 4", "particle", "cube, exact_cone",
+                                  "balls, compliant"])
 def test_the_second_derivative_is_that_of_finite_differences(name):
     rollout = make(name, 2, steps=4)
     path, d = run(rollout, tolerance=1e-13), directions(rollout)
@@ -260,7 +276,8 @@ def test_the_second_derivative_is_that_of_finite_differences(name):
         assert (one - difference).abs().max() < 1e-3 * (1 + difference.abs().max())
 
 
-DERIVED = ["point mass at velocities", "tripod, 4", "particle", *(f"cube, {law}" for law in LAWS), "cube, smoothed"]
+DERIVED = ["point mass at velocities", "own point mass", "own spring", "tripod, 4", "particle",
+           *(f"cube, {law}" for law in LAWS), "cube, smoothed"]
 
 
 def loss_along(name, rows=slice(None)):

@@ -70,6 +70,7 @@ def public():
     return [
         (path.relative_to(HEADERS).as_posix(), name)
         for path in sorted(HEADERS.rglob("*.h"))
+        if path.parent.name != "detail"
         for name in functions(path.read_text())
     ]
 

@@ -3,8 +3,11 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <map>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "ops/lcs/operators.h"
@@ -44,26 +47,39 @@ const RolloutKind& kind_of(std::string_view step) {
   const std::string_view name = kind_in(step);
   if (name == rigid_kind().name()) return rigid_kind();
   if (const RolloutKind* kind = find_compliant_kind(name)) return *kind;
-  const RolloutKind* const kind = find_system_kind(name);
+  if (const RolloutKind* kind = find_system_kind(name)) return *kind;
+  const RolloutKind* const kind = find_registered_kind(name);
   TORCH_CHECK(kind != nullptr, "there is no step ", name);
   return *kind;
 }
 
 namespace {
 
-std::map<std::string_view, ByTensors>& all_by_tensors() {
-  static std::map<std::string_view, ByTensors> all;
+// A library that is loaded later may add to it while others read.
+struct AllByTensors {
+  std::mutex mutex;
+  std::map<std::string, ByTensors, std::less<>> functions;
+};
+
+AllByTensors& all_by_tensors() {
+  static AllByTensors all;
   return all;
 }
 
 }  // namespace
 
 ByTensors by_tensors(std::string_view kind) {
-  const auto found = all_by_tensors().find(kind);
-  TORCH_CHECK(found != all_by_tensors().end(), "rollouts of ", kind, " have no derivatives of higher order");
+  AllByTensors& all = all_by_tensors();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.functions.find(kind);
+  TORCH_CHECK(found != all.functions.end(), "rollouts of ", kind, " have no derivatives of higher order");
   return found->second;
 }
 
-RegisterByTensors::RegisterByTensors(std::string_view kind, ByTensors function) { all_by_tensors()[kind] = function; }
+RegisterByTensors::RegisterByTensors(std::string_view kind, ByTensors function) {
+  AllByTensors& all = all_by_tensors();
+  const std::lock_guard lock(all.mutex);
+  all.functions.emplace(kind, function);
+}
 
 }  // namespace lcp::ops

@@ -1,11 +1,16 @@
 // The kinds of steps that lcp::_rollout knows.
 #pragma once
 
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "ops/operator.h"
 #include "ops/rollout/rollout.h"
+
+namespace lcp::systems {
+struct System;
+}
 
 namespace lcp::ops {
 
@@ -74,5 +79,9 @@ ByTensors by_tensors(std::string_view kind);
 const RolloutKind& rigid_kind();
 const RolloutKind* find_compliant_kind(std::string_view name);
 const RolloutKind* find_system_kind(std::string_view name);
+const RolloutKind* find_registered_kind(std::string_view name);
+
+/// The kind of a system, which must outlive it.
+std::unique_ptr<RolloutKind> system_kind(const systems::System& system);
 
 }  // namespace lcp::ops

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <deque>
+#include <memory>
 
 #include "lcs/blocks.h"
 #include "ops/elements.h"
@@ -47,10 +48,11 @@ class SystemKind final : public RolloutKind {
                     {of_each_step("x_next", {system.states, true}), of_each_step("z", "T n"), of_each_step("w", "T n"),
                      of_each_step("residual", "T"), of_each_step("status", "T", at::kChar),
                      of_each_step("basis", "T s", at::kChar)},
-                    kZ + 1) {}
+                    kZ + 1),
+        own_(system.formulas == nullptr ? nullptr : &system) {}
 
   void check(const Call& call, const StepText&) const override {
-    TORCH_CHECK(system().fits(call.size('n').guard_int(__FILE__, __LINE__)), "a ", name(), " does not have ",
+    TORCH_CHECK(system().fits(system(), call.size('n').guard_int(__FILE__, __LINE__)), "a ", name(), " does not have ",
                 call.size('n'), " pairs");
     check_saved(call, call.size('n'));
   }
@@ -142,12 +144,18 @@ class SystemKind final : public RolloutKind {
   }
 
  private:
-  // That of the instruction set in use.
-  const systems::System& system() const { return *systems::find_system(name()); }
+  // One of the library is that of the instruction set in use.
+  const systems::System& system() const { return own_ != nullptr ? *own_ : *systems::find_system(name()); }
+
+  const systems::System* own_;
 };
 
 }  // namespace
 }  // namespace system_rollouts
+
+std::unique_ptr<RolloutKind> system_kind(const systems::System& system) {
+  return std::make_unique<system_rollouts::SystemKind>(system);
+}
 
 const RolloutKind* find_system_kind(std::string_view name) {
   static const std::deque<system_rollouts::SystemKind> kinds = [] {
