@@ -26,8 +26,8 @@ constexpr std::array kOperators = {
     &kSolveContact, &kCertifyContact, &kAddEquality, &kEqualityImpulses, &kContactDual, &kDelassusDiagonal, &kContactParameters,
     &kContactPoint, &kContactAdjoint, &kContactInverse,
     &kSolveFriction, &kCertifyFriction, &kFrictionProblem, &kFrictionMotion, &kFrictionPoint, &kFrictionPath, &kFrictionAdjoint, &kLeastNorm,
-    &kSimulateLcs, &kSimulateLcsWithBasis, &kSimulateLcsAdjoint,
-    &kRollout, &kRolloutAdjoint, &kRolloutTangent, &kRolloutAdjointTangent,
+    &kSimulateLcs,
+    &kRollout, &kRolloutAdjoint, &kRolloutTangent, &kRolloutAdjointTangent, &kRolloutTangentTangent,
 };
 // clang-format on
 

@@ -130,6 +130,12 @@ struct Result {
   bool steps_first = false;  ///< whether in memory the first of `sizes`, that of the steps, is before the batch
 };
 
+// A result of each step. In memory the steps are before the batch, so that a walk through time writes one step behind
+// another.
+constexpr Result of_each_step(std::string_view name, Sizes sizes, at::ScalarType dtype = at::kFloat) {
+  return {name, sizes, dtype, true};
+}
+
 class Call;
 
 class Operator {

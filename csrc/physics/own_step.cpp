@@ -76,7 +76,7 @@ std::tuple<Names, Names, Names, Names> names(const std::string& step) {
   return {all.parameters, all.states, all.inputs, all.pairs};
 }
 
-TORCH_LIBRARY_FRAGMENT(lcp, library) {
+LCP_LIBRARY_FRAGMENT(library) {
   ops::define_composite(library,
                         "_simulate_step(str step, Tensor parameters, Tensor x, Tensor u, *, str ties=\"inactive\", "
                         "float kappa=0.0, float? tolerance=None) -> (Tensor x_next, Tensor z, Tensor w, Tensor status, "

@@ -72,6 +72,16 @@ def block(*batch, steps, seed):
     return Rollout("compliant_block dt=0.01 sigma=0.001 beta=1", [parameters, x, u], 3, 2, 3, slice(0, 6))
 
 
+def lcs(*batch, steps, seed):
+    """Blocks that are pulled, slide, and stick to what carries them, as a linear complementarity system."""
+    c = 0.1
+    exact = [tensor([[0.2]]), tensor([[0.03]]), tensor([[0.02, -0.02, 0]]), tensor([[0.5, -0.5, 0]]), tensor([0.0]), tensor([[1.0], [-1], [0]]),
+             tensor([[c], [-c], [0]]), tensor([[c, -c, 1], [-c, c, 1], [-1, -1, 0]]), tensor([0.0, 0, 1])]
+    some = [x * (1 + 0.05 * normal(*batch, *x.shape, seed=seed + k)) for k, x in enumerate(exact)]
+    some += [normal(*batch, 1, seed=seed + 10), 1.5 * normal(*batch, steps, 1, seed=seed + 11)]
+    return Rollout("lcs cone=2,2,-1", some, 11, 3, 4, slice(0, None))
+
+
 def own_point_mass(*batch, steps, seed):
     """The point mass at velocities, as users write a step."""
     mass = point_mass("velocities", *batch, steps=steps, seed=seed)
@@ -130,6 +140,7 @@ MAKERS = {
     "point mass at velocities": lambda *batch, **o: point_mass("velocities", *batch, **o),
     "tripod, 4": lambda *batch, **o: tripod(4, *batch, **o),
     "tripod, 8": lambda *batch, **o: tripod(8, *batch, **o),
+    "linear complementarity system": lcs,
     "own point mass": own_point_mass,
     "own spring": own_spring,
     "particle": particle,
@@ -276,7 +287,7 @@ def test_the_second_derivative_is_that_of_finite_differences(name):
         assert (one - difference).abs().max() < 1e-3 * (1 + difference.abs().max())
 
 
-DERIVED = ["point mass at velocities", "own point mass", "own spring", "tripod, 4", "particle",
+DERIVED = ["point mass at velocities", "linear complementarity system", "own point mass", "own spring", "tripod, 4", "particle",
            *(f"cube, {law}" for law in LAWS), "cube, smoothed"]
 
 
@@ -320,7 +331,7 @@ def test_all_orders_of_modes_give_the_derivatives_by_what_trajectories_share(nam
         if name != "cube, smoothed":  # the derivative of which is not that of the value
             assert abs(found[0] - difference) < 1e-3 * abs(difference), (order, difference)
     some = torch.stack([s, s + 0.01])
-    for f in list(in_orders(loss, 2))[1:]:
+    for f in in_orders(loss, 2):
         assert_near(torch.vmap(f)(some), torch.stack([f(each) for each in some]))
 
 
@@ -348,6 +359,20 @@ def test_smoothed_derivatives_are_the_same_in_both_modes(name):
         assert one[1, 2:].isnan().all()
         assert_near(one[[0, 2]], end[[0, 2]])
         assert_near(one[1, :2], end[1, :2])
+
+
+@each_rollout
+def test_the_older_vmap_gives_the_rows_of_a_jacobian(name):
+    rollout = make(name, 2, steps=3)
+    p = rollout.x[0].clone().requires_grad_()
+    x_next = lcp._rollout(text(rollout), [p, *rollout.x[1:]], 0)[0]
+    rows = normal(4, *x_next.shape, seed=60)
+    batched, = torch.autograd.grad(x_next, p, rows, is_grads_batched=True, retain_graph=True)
+    assert_near(batched, torch.stack([torch.autograd.grad(x_next, p, row, retain_graph=True)[0] for row in rows]))
+    f = lambda p: lcp._rollout(text(rollout), [p, *rollout.x[1:]], 0)[0]
+    for strategy in ("reverse-mode", "forward-mode"):
+        found = torch.autograd.functional.jacobian(f, rollout.x[0], vectorize=True, strategy=strategy)
+        assert_near(found, torch.func.jacrev(f)(rollout.x[0]))
 
 
 def test_derivatives_without_steps_are_zero():

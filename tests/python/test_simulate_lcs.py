@@ -298,14 +298,7 @@ def test_a_tolerance_that_is_not_reached_ends_the_trajectory():
 
 
 def calls():
-    arguments = random_system(2, 1, 3, 4, seed=8)
-    x, u = arguments[9:]
-    x_next, z, w, status, residual, basis = lcp._simulate_lcs_with_basis(*arguments)
-    A, B, D, G, d, E, H, M = arguments[:8]
-    walked = [A, B, D, G, E, H, M, x, u, x_next, z, w, basis, x_next, z, w, [1, -1, -1], "inactive", 2**11 - 1]
-    yield "simulate_lcs", arguments, {"ties": "active", "cone": [2, -1, -1]}
-    yield "_simulate_lcs_with_basis", arguments, {}
-    yield "_simulate_lcs_adjoint", walked, {}
+    yield "simulate_lcs", random_system(2, 1, 3, 4, seed=8), {"ties": "active", "cone": [2, -1, -1]}
 
 
 def test_meta_tensors_have_the_shapes_and_strides_of_the_results():
@@ -318,8 +311,7 @@ def test_meta_tensors_have_the_shapes_and_strides_of_the_results():
 
 def test_the_operators_pass_the_checks_of_torch_library():
     for operator, arguments, options in calls():
-        if operator != "_simulate_lcs_adjoint":
-            torch.library.opcheck(getattr(lcp, operator).default, leaves(arguments), options)
+        torch.library.opcheck(getattr(lcp, operator).default, leaves(arguments), options)
 
 
 def test_a_compiled_rollout_has_the_same_values_and_gradients():

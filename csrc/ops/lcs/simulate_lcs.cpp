@@ -1,17 +1,41 @@
+// lcp::simulate_lcs in terms of lcp::_rollout.
 #include "lcp/simulate_lcs.h"
 
-#include <vector>
-
 #include "ops/lcs/operators.h"
+#include "ops/registration.h"
+#include "ops/rollout/rollout.h"
+
+namespace lcp::ops {
+namespace {
+
+Tensors<5> simulate_lcs_composite(const Tensor& A, const Tensor& B, const Tensor& D, const Tensor& G, const Tensor& d,
+                                  const Tensor& E, const Tensor& H, const Tensor& M, const Tensor& q, const Tensor& x,
+                                  const Tensor& u, OptionalCone cone, std::string_view ties,
+                                  std::optional<double> tolerance) {
+  StepWriter step("lcs");
+  step.add("ties", ties).add("tolerance", tolerance);
+  if (cone && !cone->empty()) step.add("cone", *cone);
+  const std::vector<Tensor> all = roll_out(step.text(), {A, B, D, G, d, E, H, M, q, x, u});
+  return {all[0], all[1], all[2], all[4], all[3]};
+}
+
+LCP_LIBRARY_IMPL(CompositeImplicitAutograd, library) { library.impl("simulate_lcs", TORCH_FN(simulate_lcs_composite)); }
+
+// torch.vmap would else run it element by element.
+LCP_LIBRARY_IMPL(FuncTorchBatchedDecomposition, library) {
+  library.impl("simulate_lcs", TORCH_FN(simulate_lcs_composite));
+}
+
+}  // namespace
+}  // namespace lcp::ops
 
 namespace lcp {
 
 LcsRollout simulate_lcs(const LinearComplementaritySystem& system, const at::Tensor& x, const at::Tensor& u,
                         const SimulateLcsOptions& options) {
-  const auto& [A, B, D, G, d, E, H, M, q, contacts] = system;
-  const std::vector<c10::SymInt> cone(contacts.begin(), contacts.end());
+  const auto& [A, B, D, G, d, E, H, M, q, cone] = system;
   auto [x_next, z, w, status, residual] = ops::simulate_lcs_op().call(
-      A, B, D, G, d, E, H, M, q, x, u, c10::SymIntArrayRef(cone), options.ties, options.tolerance);
+      A, B, D, G, d, E, H, M, q, x, u, at::IntArrayRef(cone), options.ties, options.tolerance);
   return {x_next, z, w, status, residual};
 }
 

@@ -85,8 +85,6 @@ List tangents_in(at::TensorList x, std::size_t count) {
 
 bool has_tangents(at::TensorList x) { return autograd::isFwGradDefinedTensorList(x); }
 
-bool has_steps(at::TensorList path) { return path.front().sym_numel() > 0; }
-
 // Whether one of the first `count` is needed, or one of the others.
 bool needs_first(const Needs& needs, std::size_t count) {
   return std::find(needs.begin(), needs.begin() + static_cast<std::ptrdiff_t>(count), true) !=
@@ -111,6 +109,7 @@ variable_list rollout_backward(const variable_list& g, const Needs& needs, const
 List rollout_autograd(c10::DispatchKeySet keys, std::string_view step, at::TensorList x, std::int64_t saved) {
   const RolloutKind& kind = kind_of(step);
   const at::TensorList varied = varied_of(kind, x);
+  for (std::size_t k = 0; k < x.size(); ++k) check_layout(kind.inputs()[k].name, x[k]);
   const auto node = make_node<rollout_backward>("LcpRolloutBackward", varied);
   const bool has_tangent = has_tangents(varied);
   if (node || has_tangent) saved = kind.saved(StepText(step), x);
@@ -194,13 +193,19 @@ constexpr const char* kThird = "the third derivative";
 
 List rollout_tangent_autograd(c10::DispatchKeySet keys, std::string_view step, at::TensorList x, at::TensorList path,
                               at::TensorList d) {
-  const at::TensorList varied = varied_of(kind_of(step), x);
-  if (has_steps(path) && (has_tangents(varied) || has_tangents(d))) {
-    TORCH_CHECK(can_read(x) && can_read(d), "forward mode of forward mode", kNotTransformed);
-    return tangent_by_tensors(step, x, d, /*has_derivatives=*/true);
-  }
+  const RolloutKind& kind = kind_of(step);
+  const at::TensorList varied = varied_of(kind, x);
+  const bool has_tangent = has_steps(path) && (has_tangents(varied) || has_tangents(d));
+  if (has_tangent && can_read(x) && can_read(d)) return tangent_by_tensors(step, x, d, /*has_derivatives=*/true);
   const auto node = make_node<rollout_tangent_backward>("LcpRolloutTangentBackward", varied, d);
   List found = below_autograd(rollout_tangent_op(), keys, step, x, path, d);
+  if (has_tangent) {
+    TORCH_CHECK(!node, kThird, kNotTransformed);
+    const List dx = filled(tangents_in(x, varied.size()), x, kind.tangents());
+    const List dd = filled(tangents_in(d, d.size()), d, kind.tangents());
+    const List change = rollout_tangent_tangent_op().call(step, primals(x), primals(path), primals(d), dx, dd);
+    for (std::size_t k = 0; k < found.size(); ++k) found[k]._set_fw_grad(change[k], 0, /*is_inplace_op=*/false);
+  }
   if (!node) return found;
   for (Tensor& each : found) autograd::set_history(each, node);
   node->save(std::string(step), x.vec(), path.vec(), d.vec());
@@ -276,11 +281,21 @@ List rollout_adjoint_tangent_autograd(c10::DispatchKeySet keys, std::string_view
   return found;
 }
 
+List rollout_tangent_tangent_autograd(c10::DispatchKeySet keys, std::string_view step, at::TensorList x,
+                                      at::TensorList path, at::TensorList d, at::TensorList dx, at::TensorList dd) {
+  const at::TensorList varied = varied_of(kind_of(step), x);
+  const bool has_derivative = autograd::compute_requires_grad(varied, d, dx, dd) || has_tangents(varied) ||
+                              has_tangents(d) || has_tangents(dx) || has_tangents(dd);
+  TORCH_CHECK(!has_derivative, kThird, kNotTransformed);
+  return below_autograd(rollout_tangent_tangent_op(), keys, step, x, path, d, dx, dd);
+}
+
 LCP_LIBRARY_IMPL(Autograd, library) {
   library.impl("_rollout", TORCH_FN(rollout_autograd));
   library.impl("_rollout_adjoint", TORCH_FN(rollout_adjoint_autograd));
   library.impl("_rollout_tangent", TORCH_FN(rollout_tangent_autograd));
   library.impl("_rollout_adjoint_tangent", TORCH_FN(rollout_adjoint_tangent_autograd));
+  library.impl("_rollout_tangent_tangent", TORCH_FN(rollout_tangent_tangent_autograd));
 }
 
 }  // namespace

@@ -48,23 +48,26 @@ struct Recorded {
     results = by_tensors(kind.name())(StepText(step), all);
   }
 
-  // J' g, one number for each input of each trajectory.
-  List adjoint(at::TensorList g, bool has_derivatives) const {
+  // J' g, one number for each input of each trajectory, for the derivative J of the results or of what is computed from
+  // them.
+  List adjoint(at::TensorList g, bool has_derivatives) const { return adjoint(results, g, has_derivatives); }
+  List adjoint(const List& all, at::TensorList g, bool has_derivatives) const {
     List of, given;
-    for (std::size_t k = 0; k < results.size(); ++k) {
-      if (!results[k].requires_grad()) continue;
-      of.push_back(results[k]);
-      given.push_back(g[k].expand_as(results[k]));
+    for (std::size_t k = 0; k < all.size(); ++k) {
+      if (!all[k].requires_grad()) continue;
+      of.push_back(all[k]);
+      given.push_back(g[k].expand_as(all[k]));
     }
     return gradients(of, x, given, has_derivatives);
   }
 
   // J d, as the gradient of d' J' g in g, which is the same for all g. NaN for steps that are not solved, and for
   // trajectories that have no derivative, whose J' g is NaN for g = 1.
-  List tangents(at::TensorList d, bool has_derivatives) const {
+  List tangents(at::TensorList d, bool has_derivatives) const { return tangents(results, d, has_derivatives); }
+  List tangents(const List& all, at::TensorList d, bool has_derivatives) const {
     List g;
-    for (const Tensor& result : results) g.push_back(at::ones_like(result).detach().requires_grad_());
-    const List by_x = adjoint(g, true);
+    for (const Tensor& each : all) g.push_back(at::ones_like(each).detach().requires_grad_());
+    const List by_x = adjoint(all, g, true);
     const Tensor has_none = have_nan(by_x) & ~have_nan(results);
     List found = nan_where(has_none, gradients(products(by_x, d), g, {}, has_derivatives));
     for (std::size_t k = 0; k < found.size(); ++k) found[k] = found[k].masked_fill(results[k].isnan(), kNan);
@@ -121,6 +124,18 @@ List adjoint_by_tensors(std::string_view step, at::TensorList x, at::TensorList 
 List tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList d, bool has_derivatives) {
   const RolloutKind& kind = kind_of(step);
   return Recorded(step, x, common_batch({{kind.inputs(), x}, {kind.tangents(), d}})).tangents(d, has_derivatives);
+}
+
+// The tangent of J d, where x changes by dx and d by dd.
+List tangent_tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList d, at::TensorList dx,
+                                at::TensorList dd) {
+  const RolloutKind& kind = kind_of(step);
+  const Recorded all(
+      step, x, common_batch({{kind.inputs(), x}, {kind.tangents(), d}, {kind.tangents(), dx}, {kind.tangents(), dd}}));
+  List found = all.tangents(all.tangents(d, true), dx, false);
+  const List by_d = all.tangents(dd, false);
+  for (std::size_t k = 0; k < found.size(); ++k) found[k] = found[k] + by_d[k];
+  return found;
 }
 
 // The gradient of d' J' g + dg' y in x, where y are the results. NaN for trajectories whose J' g is NaN.

@@ -6,7 +6,6 @@
 #include "compliant/sweeps.h"
 #include "ops/contact/operators.h"
 #include "ops/elements.h"
-#include "ops/lcs/operators.h"
 #include "ops/parallel.h"
 #include "ops/rollout/kind.h"
 #include "ops/trajectories.h"

@@ -43,7 +43,7 @@ List detached(at::TensorList x) {
 // Writes what `differentiate` finds by operators of tensors, or 0 where there are no steps.
 template <class Differentiate>
 void write_by_tensors(const List& to, at::TensorList path, const Differentiate& differentiate) {
-  if (path.front().numel() == 0) {
+  if (!has_steps(path)) {
     for (const Tensor& each : to) each.zero_();
     return;
   }
@@ -92,11 +92,21 @@ List rollout_adjoint_tangent_cpu(std::string_view step, at::TensorList x, at::Te
   return results;
 }
 
+List rollout_tangent_tangent_cpu(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d,
+                                 at::TensorList dx, at::TensorList dd) {
+  List results = new_list(kRolloutTangentTangent, step, x, path, d, dx, dd);
+  write_by_tensors(results, path, [&] {
+    return tangent_tangent_by_tensors(step, detached(x), detached(d), detached(dx), detached(dd));
+  });
+  return results;
+}
+
 LCP_LIBRARY_IMPL(CPU, library) {
   library.impl("_rollout", TORCH_FN(rollout_cpu));
   library.impl("_rollout_adjoint", TORCH_FN(rollout_adjoint_cpu));
   library.impl("_rollout_tangent", TORCH_FN(rollout_tangent_cpu));
   library.impl("_rollout_adjoint_tangent", TORCH_FN(rollout_adjoint_tangent_cpu));
+  library.impl("_rollout_tangent_tangent", TORCH_FN(rollout_tangent_tangent_cpu));
 }
 
 }  // namespace

@@ -10,8 +10,6 @@
 #include <string>
 #include <utility>
 
-#include "ops/lcs/operators.h"
-
 namespace lcp::ops {
 namespace {
 
@@ -46,6 +44,7 @@ void RolloutKind::check_saved(const Call& call, const c10::SymInt& all) {
 const RolloutKind& kind_of(std::string_view step) {
   const std::string_view name = kind_in(step);
   if (name == rigid_kind().name()) return rigid_kind();
+  if (name == lcs_kind().name()) return lcs_kind();
   if (const RolloutKind* kind = find_compliant_kind(name)) return *kind;
   if (const RolloutKind* kind = find_system_kind(name)) return *kind;
   const RolloutKind* const kind = find_registered_kind(name);

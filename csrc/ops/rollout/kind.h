@@ -77,6 +77,7 @@ ByTensors by_tensors(std::string_view kind);
 
 // The kinds, each in a file of its name.
 const RolloutKind& rigid_kind();
+const RolloutKind& lcs_kind();
 const RolloutKind* find_compliant_kind(std::string_view name);
 const RolloutKind* find_system_kind(std::string_view name);
 const RolloutKind* find_registered_kind(std::string_view name);

@@ -1,6 +1,7 @@
 // Rollouts of steps, described by a text and one list of tensors: all steps of all trajectories in one call.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -45,7 +46,20 @@ inline constexpr Operator kRolloutAdjointTangent("_rollout_adjoint_tangent", Ope
                                                   tensors("Tensor[] dg", gradients_of)},
                                                  gradients_of_inputs, check_rollout);
 
+/// The tangents of the tangents d of its results, where the inputs change by dx and d by dd. It has no derivative.
+inline constexpr Operator kRolloutTangentTangent("_rollout_tangent_tangent", Operator::Kind::kDifferentiable,
+                                                 {kStep, kInputsOfRollout, kPathOfRollout,
+                                                  tensors("Tensor[] d", tangents_of),
+                                                  tensors("Tensor[] dx", tangents_of),
+                                                  tensors("Tensor[] dd", tangents_of)},
+                                                 tangents_of_results, check_rollout);
+
 using List = std::vector<Tensor>;
+
+/// Whether a rollout with these results has a step; the state of a step may be empty.
+inline bool has_steps(at::TensorList path) {
+  return std::any_of(path.begin(), path.end(), [](const Tensor& x) { return x.sym_numel() > 0; });
+}
 
 inline const auto& rollout_op() {
   return handle<List(std::string_view step, at::TensorList x, std::int64_t saved), kRollout>();
@@ -64,12 +78,19 @@ inline const auto& rollout_adjoint_tangent_op() {
                      at::TensorList dg),
                 kRolloutAdjointTangent>();
 }
+inline const auto& rollout_tangent_tangent_op() {
+  return handle<List(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d, at::TensorList dx,
+                     at::TensorList dd),
+                kRolloutTangentTangent>();
+}
 
 // The derivatives of by_tensors(kind): what the operators compute. The rollout must have steps. has_derivatives:
 // whether they can be differentiated again, in reverse mode.
-List adjoint_by_tensors(std::string_view step, at::TensorList x, at::TensorList g, bool has_derivatives);
+List adjoint_by_tensors(std::string_view step, at::TensorList x, at::TensorList g);
 List tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList d, bool has_derivatives);
 List adjoint_tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList g, at::TensorList d,
                                 at::TensorList dg, bool has_derivatives);
+List tangent_tangent_by_tensors(std::string_view step, at::TensorList x, at::TensorList d, at::TensorList dx,
+                                at::TensorList dd);
 
 }  // namespace lcp::ops

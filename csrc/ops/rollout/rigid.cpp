@@ -6,7 +6,6 @@
 
 #include "ops/elements.h"
 #include "ops/friction/operators.h"
-#include "ops/lcs/operators.h"
 #include "ops/parallel.h"
 #include "ops/rollout/kind.h"
 #include "ops/trajectories.h"

@@ -7,9 +7,9 @@
 
 #include "lcs/blocks.h"
 #include "ops/elements.h"
-#include "ops/lcs/operators.h"
 #include "ops/parallel.h"
 #include "ops/rollout/kind.h"
+#include "ops/solve/operators.h"
 #include "ops/trajectories.h"
 #include "systems/adjoint.h"
 #include "systems/simulator.h"

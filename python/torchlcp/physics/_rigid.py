@@ -276,9 +276,8 @@ class RigidScene:
     and all tensors, but for status and iterations.
 
     Rollouts have derivatives of every order and in both modes. Under torch.func.vmap they have those of the first and of
-    the second order, but for forward mode of forward mode, and under torch.compile those of the first order. A scene of
-    several bodies must be made outside of a compiled function. The other methods cannot be compiled, nor mapped where they
-    choose among contacts.
+    the second order, and under torch.compile those of the first order. A scene of several bodies must be made outside of a
+    compiled function. The other methods cannot be compiled, nor mapped where they choose among contacts.
 
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and Coulomb
         friction, IJNME 39, 1996.
