@@ -30,6 +30,7 @@ Derivative::Derivative(Eigen::Index n, Eigen::Index contacts)
 
 // Computes P(y) and K, and factors H. False where there is no solution.
 bool Derivative::linearize(const Problem& problem, const double* v, const double* y) {
+  is_linear_ = false;
   if (any(v, n_, is_nan) || any(y, 3 * contacts_, is_nan)) return false;
   system_ = &systems_.set(problem.A, problem.J);
   for (Eigen::Index k = 0; k < contacts_; ++k) {
@@ -38,11 +39,11 @@ bool Derivative::linearize(const Problem& problem, const double* v, const double
     at_[k] = project(y_k, law);
     K_[k] = projected_compliance(y_k, at_[k], law);
   }
-  return system_->factor(K_);
+  return is_linear_ = system_->factor(K_);
 }
 
 void Derivative::adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g,
-                         const Adjoint& result) {
+                         const Adjoint& result, bool same) {
   const Eigen::Index rows = 3 * contacts_;
   const bool asked = any(g.v, n_, is_not_zero) || any(g.y, rows, is_not_zero) || any(g.gamma, rows, is_not_zero);
   const auto fill_undefined = [&] {
@@ -51,7 +52,7 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
     for (double* x : {result.v_hat, result.R, result.gamma}) std::fill_n(x, rows, value);
     std::fill_n(result.mu, contacts_, value);
   };
-  if (!linearize(problem, v, y)) return fill_undefined();
+  if (!(same ? is_linear_ : linearize(problem, v, y))) return fill_undefined();
 
   System& system = *system_;
   for (Eigen::Index k = 0; k < contacts_; ++k) {
@@ -78,9 +79,9 @@ void Derivative::adjoint(const Problem& problem, const double* v, const double* 
 
 // dgamma = K R dy + dP and R dy = ds - J dv - y dR, so that H dv = dp + J' (K (ds - y dR) + dP).
 void Derivative::tangent(const Problem& problem, const double* v, const double* y, const Tangent& d, double* dv,
-                         double* dgamma) {
+                         double* dgamma, bool same) {
   const Eigen::Index rows = 3 * contacts_;
-  if (!linearize(problem, v, y)) {
+  if (!(same ? is_linear_ : linearize(problem, v, y))) {
     const bool changes = any(d.p, n_, is_not_zero) || any(d.s, rows, is_not_zero) || any(d.R, rows, is_not_zero) ||
                          any(d.mu, contacts_, is_not_zero);
     const double value = changes ? std::numeric_limits<double>::quiet_NaN() : 0.0;

@@ -49,10 +49,13 @@ class Derivative {
 
   /// v: [n] and y: [3 c], the solution. problem.v_free and problem.v_hat are not read. Where v or y has a NaN, because
   /// the problem was not solved, all results are 0 if g is 0, else NaN.
-  void adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g, const Adjoint& result);
+  ///   same: the problem and the solution are those of the last call, so that its matrices are used again.
+  void adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g, const Adjoint& result,
+               bool same = false);
 
   /// dv [n] and dgamma [3 c] for the derivatives d of the data. The same holds as for the adjoint.
-  void tangent(const Problem& problem, const double* v, const double* y, const Tangent& d, double* dv, double* dgamma);
+  void tangent(const Problem& problem, const double* v, const double* y, const Tangent& d, double* dv, double* dgamma,
+               bool same = false);
 
  private:
   bool linearize(const Problem& problem, const double* v, const double* y);
@@ -60,6 +63,7 @@ class Derivative {
   Eigen::Index n_, contacts_;
   AnySystem systems_;
   System* system_ = nullptr;  // of the problem that was linearized
+  bool is_linear_ = false;    // whether it was
   Vector l_, work_;           // [n]
   Vector Jl_, pull_;          // [3 c]
   std::vector<Projection> at_;

@@ -1,6 +1,5 @@
 #include "friction/derivative.h"
 
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -105,30 +104,34 @@ bool Derivative::unique() const {
 // Linearizes the law at the solution. False where there is none.
 bool Derivative::is_defined(const Problem& problem, const Solution& at) {
   const Eigen::Index rows = 3 * contacts_;
-  return is_finite(at.v, n_) && is_finite(at.gamma, rows) && is_finite(at.u, rows) && linearize(problem, at);
+  factored_ = Factored::kNone;
+  is_defined_ = is_finite(at.v, n_) && is_finite(at.gamma, rows) && is_finite(at.u, rows) && linearize(problem, at);
+  return is_defined_;
 }
 
 // Replaces x_, of the contacts that touch, by the least-squares solution of least norm of N y = x_, or of N' y = x_.
-void Derivative::solve(bool transposed) {
+void Derivative::solve(Factored matrix) {
   const auto unknowns = static_cast<int>(N_.rows());
-  double* matrix = lu_.matrix(unknowns);
-  for (int a = 0; a < unknowns; ++a) {
-    for (int b = 0; b < unknowns; ++b) matrix[a * unknowns + b] = transposed ? N_(b, a) : N_(a, b);
+  if (factored_ != matrix) {
+    factored_ = matrix;
+    const bool transposed = matrix == Factored::kTransposed;
+    double* const entries = lu_.matrix(unknowns);
+    for (int a = 0; a < unknowns; ++a) {
+      for (int b = 0; b < unknowns; ++b) entries[a * unknowns + b] = transposed ? N_(b, a) : N_(a, b);
+    }
+    is_regular_ = lu_.factor(rank_tolerance_) == unknowns;
+    factors_.setThreshold(rank_tolerance_);
+    if (!is_regular_ && transposed) factors_.compute(N_.transpose());
+    if (!is_regular_ && !transposed) factors_.compute(N_);
   }
-  if (lu_.factor(rank_tolerance_) == unknowns) return lu_.solve(x_.data());
-  Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors(unknowns, unknowns);
-  factors.setThreshold(rank_tolerance_);
-  if (transposed) {
-    factors.compute(N_.transpose());
-  } else {
-    factors.compute(N_);
-  }
-  x_.head(unknowns) = factors.solve(x_.head(unknowns)).eval();
+  if (is_regular_) return lu_.solve(x_.data());
+  x_.head(unknowns) = factors_.solve(x_.head(unknowns)).eval();
 }
 
-void Derivative::adjoint(const Problem& problem, const Solution& at, const Solution& g, const Data<double>& result) {
+void Derivative::adjoint(const Problem& problem, const Solution& at, const Solution& g, const Data<double>& result,
+                         bool same) {
   const Eigen::Index rows = 3 * contacts_;
-  if (!is_defined(problem, at)) {
+  if (!(same ? is_defined_ : is_defined(problem, at))) {
     const bool asked = any_nonzero(g.v, n_) || any_nonzero(g.gamma, rows) || any_nonzero(g.u, rows);
     const double value = asked ? std::numeric_limits<double>::quiet_NaN() : 0.0;
     std::fill_n(result.p, n_, value);
@@ -151,7 +154,7 @@ void Derivative::adjoint(const Problem& problem, const Solution& at, const Solut
     const int k = touching_[a / 3];
     x_[a] = problem_.unit() / impulses_.weight[k] * y_[3 * k + a % 3];
   }
-  solve(/*transposed=*/true);
+  solve(Factored::kTransposed);
   x_.head(unknowns).array() *= rows_.array();
 
   std::fill_n(result.mu, contacts_, 0.0);
@@ -170,9 +173,9 @@ void Derivative::adjoint(const Problem& problem, const Solution& at, const Solut
 }
 
 void Derivative::tangent(const Problem& problem, const Solution& at, const Data<const double>& d, double* dv,
-                         double* dgamma) {
+                         double* dgamma, bool same) {
   const Eigen::Index rows = 3 * contacts_;
-  if (!is_defined(problem, at)) {
+  if (!(same ? is_defined_ : is_defined(problem, at))) {
     const bool changes = any_nonzero(d.p, n_) || any_nonzero(d.s, rows) || any_nonzero(d.mu, contacts_);
     const double value = changes ? std::numeric_limits<double>::quiet_NaN() : 0.0;
     std::fill_n(dv, n_, value);
@@ -193,7 +196,7 @@ void Derivative::tangent(const Problem& problem, const Solution& at, const Data<
     for (int l = 0; l < 3; ++l) x_[a] -= linear_[k].C[i][l] * y_[3 * k + l] / length;
   }
   x_.head(unknowns).array() *= rows_.array();
-  solve(/*transposed=*/false);
+  solve(Factored::kN);
   work_.setZero();
   for (int a = 0; a < unknowns; ++a) {
     const int k = touching_[a / 3];

@@ -12,6 +12,7 @@
 // derivative, and does not depend on this choice.
 #pragma once
 
+#include <Eigen/QR>
 #include <cstdint>
 #include <vector>
 
@@ -64,19 +65,25 @@ class Derivative {
   /// The gradients of a function of the data for the gradients g of the solution, [n], [3 c] and [3 c]. Of problem,
   /// v_free and b are not read. Where the solution has a NaN, because the problem was not solved, all results are 0 if
   /// g is 0, else NaN.
-  void adjoint(const Problem& problem, const Solution& at, const Solution& g, const Data<double>& result);
+  ///   same: the problem and the solution are those of the last call, so that its matrices are used again.
+  void adjoint(const Problem& problem, const Solution& at, const Solution& g, const Data<double>& result,
+               bool same = false);
 
   /// dv [n] and dgamma [3 c] for the derivatives d of the data. The same holds as for the adjoint.
-  void tangent(const Problem& problem, const Solution& at, const Data<const double>& d, double* dv, double* dgamma);
+  void tangent(const Problem& problem, const Solution& at, const Data<const double>& d, double* dv, double* dgamma,
+               bool same = false);
 
   /// False, without a certificate, where the problem is not well_posed, A is not positive definite, or the solution is
   /// not finite.
   bool certify(const Problem& problem, const Solution& at, Certificate& result);
 
  private:
+  // The matrix whose factors lu_ or factors_ has.
+  enum class Factored { kNone, kN, kTransposed };
+
   bool linearize(const Problem& problem, const Solution& at);
   bool is_defined(const Problem& problem, const Solution& at);
-  void solve(bool transposed);
+  void solve(Factored matrix);
   bool unique() const;
 
   Eigen::Index n_, contacts_;
@@ -84,7 +91,11 @@ class Derivative {
   bool smooth_;
   ImpulseProblem problem_;
   Impulses impulses_ = {};
-  linalg::Lu lu_;
+  bool is_defined_ = false;  // of the last problem
+  Factored factored_ = Factored::kNone;
+  bool is_regular_ = false;
+  linalg::Lu lu_;                                                    // of a regular matrix
+  Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors_;  // of a singular one
   std::vector<double> none_, h_, u_;
   std::vector<State> states_;
   std::vector<LinearLaw> linear_;                 // of contacts that are not apart

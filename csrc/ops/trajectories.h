@@ -2,17 +2,21 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/equal.h>
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
+#include <utility>
 #include <vector>
 
 #include "batch/kernels.h"
 #include "lcs/blocks.h"
 #include "lcs/system.h"
 #include "ops/broadcast.h"
+#include "ops/operator.h"
 #include "rigid/scene.h"
 
 namespace lcp::ops {
@@ -57,6 +61,67 @@ class TrajectoryReader {
 
   at::IntArrayRef batch_;
   std::deque<Tensor> kept_;
+};
+
+/// A batch in some of whose dimensions the trajectories are all the same: such are the rows and the columns of a
+/// Jacobian, which are gradients, or directions, of each of them.
+class Directions {
+ public:
+  /// batch: that of the results. trajectories: what the tensors are that the trajectories have, and these, in lists.
+  Directions(at::IntArrayRef batch,
+             std::initializer_list<std::pair<c10::ArrayRef<Argument>, at::TensorList>> trajectories)
+      : is_shared_(batch.size(), true), of_trajectory_(1), of_direction_(1) {
+    for (const auto& [what, all] : trajectories) {
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        const std::int64_t dims = all[k].dim() - what[k].sizes.count;
+        for (std::int64_t i = 0; i < dims; ++i) {
+          char& is_shared = is_shared_[batch.size() - dims + i];
+          is_shared = is_shared && is_same_along(all[k], i);
+        }
+      }
+    }
+    std::int64_t stride = 1;
+    for (std::size_t i = batch.size(); i-- > 0;) {
+      std::vector<std::int64_t>& places = is_shared_[i] ? of_direction_ : of_trajectory_;
+      std::vector<std::int64_t> more;
+      for (std::int64_t j = 0; j < batch[i]; ++j) {
+        for (const std::int64_t place : places) more.push_back(j * stride + place);
+      }
+      places = std::move(more);
+      stride *= batch[i];
+      if (!is_shared_[i]) batch_.insert(batch_.begin(), batch[i]);
+    }
+  }
+
+  at::IntArrayRef batch() const { return batch_; }  ///< of the trajectories
+  std::int64_t trajectories() const { return static_cast<std::int64_t>(of_trajectory_.size()); }
+  std::int64_t count() const { return static_cast<std::int64_t>(of_direction_.size()); }
+
+  /// The place of a direction of a trajectory in the batch of the results.
+  std::int64_t place(std::int64_t trajectory, std::int64_t direction) const {
+    return of_trajectory_[trajectory] + of_direction_[direction];
+  }
+
+  /// The tensors of the trajectories without the dimensions of the directions.
+  std::vector<Tensor> without(c10::ArrayRef<Argument> what, at::TensorList all) const {
+    std::vector<Tensor> some = all.vec();
+    for (std::size_t k = 0; k < some.size(); ++k) {
+      const std::int64_t dims = some[k].dim() - what[k].sizes.count;
+      const std::int64_t missing = static_cast<std::int64_t>(is_shared_.size()) - dims;
+      for (std::int64_t i = dims; i-- > 0;) {
+        if (is_shared_[missing + i]) some[k] = some[k].select(i, 0);
+      }
+    }
+    return some;
+  }
+
+ private:
+  static bool is_same_along(const Tensor& x, std::int64_t dim) {
+    return x.size(dim) == 1 || x.stride(dim) == 0 || at::equal(x, x.narrow(dim, 0, 1).expand_as(x));
+  }
+
+  std::vector<char> is_shared_;
+  std::vector<std::int64_t> batch_, of_trajectory_, of_direction_;
 };
 
 /// What trajectory b of `view`, [..., T, size], has at each step.

@@ -24,49 +24,56 @@ void fill(const Scene& scene, const Parameters<double>& to, double number) {
 }  // namespace
 
 Adjoint::Adjoint(const Scene& scene, double tolerance, double rank_tolerance, Ties ties)
-    : scene_(scene), step_(scene, tolerance, rank_tolerance, ties), carried_(scene.bodies) {}
+    : scene_(scene), step_(scene, tolerance, rank_tolerance, ties) {}
 
 void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters, const WalkedPath& walked,
-                  const Path<const double>& gradient, const Gradients& to) {
+                  std::span<const Path<const double>> gradients, std::span<const Gradients> to) {
   const int bodies = scene_.bodies;
-  fill(scene_, to.parameters, 0);
+  const Parameters<double>& first = to.front().parameters;
   std::array<bool, kParameters> varies;
-  std::transform(to.parameters.begin(), to.parameters.end(), varies.begin(), [](double* x) { return x != nullptr; });
-  step_.begin(parameters, varies, to.u.data != nullptr);
-  for_each_part(carried_, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), 0.0); });
+  std::transform(first.begin(), first.end(), varies.begin(), [](double* x) { return x != nullptr; });
+  step_.begin(parameters, varies, to.front().u.data != nullptr);
+  reset(gradients.size(), bodies, carried_);
+  for (const Gradients& each : to) fill(scene_, each.parameters, 0);
   interrupt::Pace pace;
   for (std::int64_t s = steps - 1; s >= 0; --s) {
-    pace.spend(2000 * (bodies + scene_.contacts()));
-    double* const to_u = to.u.data != nullptr ? to.u[s] : nullptr;
-    if (to_u != nullptr) std::fill_n(to_u, 6 * bodies, 0.0);
-    if (!gather(s, walked, gradient)) continue;
-    if (*walked.status[s] != 0) {
-      fail(s, to);
-    } else {
-      step_.record(s, walked);
-      step_.reverse(carried_, gradient.gamma[s], to.parameters, to_u);
+    bool is_recorded = false;
+    for (std::size_t k = 0; k < gradients.size(); ++k) {
+      pace.spend(2000 * (bodies + scene_.contacts()));
+      double* const to_u = to[k].u.data != nullptr ? to[k].u[s] : nullptr;
+      if (to_u != nullptr) std::fill_n(to_u, 6 * bodies, 0.0);
+      if (!gather(s, walked, gradients[k], carried_[k])) continue;
+      if (*walked.status[s] != 0) {
+        fail(s, to[k], carried_[k]);
+        continue;
+      }
+      if (!is_recorded) step_.record(s, walked);
+      is_recorded = true;
+      step_.reverse(carried_[k], gradients[k].gamma[s], to[k].parameters, to_u);
     }
   }
   const auto write = [](const std::vector<double>& x, double* target) {
     if (target != nullptr) std::copy(x.begin(), x.end(), target);
   };
-  write(carried_.position, to.first.position);
-  write(carried_.orientation, to.first.orientation);
-  write(carried_.velocity, to.first.velocity);
-  write(carried_.angular_velocity, to.first.angular_velocity);
+  for (std::size_t k = 0; k < to.size(); ++k) {
+    write(carried_[k].position, to[k].first.position);
+    write(carried_[k].orientation, to[k].first.orientation);
+    write(carried_[k].velocity, to[k].first.velocity);
+    write(carried_[k].angular_velocity, to[k].first.angular_velocity);
+  }
 }
 
 // Adds the given gradients of the end of step s to those that are carried to it. Returns whether any of them, or of
 // those of its impulses, is not 0.
-bool Adjoint::gather(std::int64_t s, const WalkedPath& walked, const Path<const double>& gradient) {
+bool Adjoint::gather(std::int64_t s, const WalkedPath& walked, const Path<const double>& gradient, Carried& carried) {
   const State<const double> given = gradient.state(s);
-  add(given.position, carried_.position);
-  add(given.orientation, carried_.orientation);
-  add(given.velocity, carried_.velocity);
-  add(given.angular_velocity, carried_.angular_velocity);
+  add(given.position, carried.position);
+  add(given.orientation, carried.orientation);
+  add(given.velocity, carried.velocity);
+  add(given.angular_velocity, carried.angular_velocity);
   bool any = false;
   const auto count = [&](double number) { any = any || number != 0; };
-  for_each_part(carried_, [&](const std::vector<double>& x) { std::for_each(x.begin(), x.end(), count); });
+  for_each_part(carried, [&](const std::vector<double>& x) { std::for_each(x.begin(), x.end(), count); });
   for (int k = 0; k < scene_.contacts(); ++k) {
     if (*walked.status[s] != 0 || walked.chosen[s][k] != kNotChosen) {
       std::for_each_n(gradient.gamma[s] + 3 * k, 3, count);
@@ -76,10 +83,10 @@ bool Adjoint::gather(std::int64_t s, const WalkedPath& walked, const Path<const 
 }
 
 // The gradients that go through a step that was not solved.
-void Adjoint::fail(std::int64_t s, const Gradients& to) {
+void Adjoint::fail(std::int64_t s, const Gradients& to, Carried& carried) {
   fill(scene_, to.parameters, kNaN);
   if (to.u.data != nullptr) std::fill_n(to.u[s], 6 * scene_.bodies, kNaN);
-  for_each_part(carried_, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), kNaN); });
+  for_each_part(carried, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), kNaN); });
 }
 
 }  // namespace lcp::rigid

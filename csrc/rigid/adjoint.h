@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "rigid/linear_step.h"
@@ -23,18 +24,20 @@ class Adjoint {
   /// See LinearStep.
   Adjoint(const Scene& scene, double tolerance, double rank_tolerance, Ties ties);
 
-  /// Walks one trajectory.
-  ///   gradient: of the path.
+  /// Walks one trajectory, whose steps it computes once, for several gradients of the path.
+  ///   to: for each of them; of the same parameters, and of u, for all.
   void run(std::int64_t steps, const Parameters<const double>& parameters, const WalkedPath& walked,
-           const Path<const double>& gradient, const Gradients& to);
+           std::span<const Path<const double>> gradients, std::span<const Gradients> to);
 
  private:
-  bool gather(std::int64_t s, const WalkedPath& walked, const Path<const double>& gradient);
-  void fail(std::int64_t s, const Gradients& to);
+  using Carried = StateBuffer<double>;  // the gradient of the end of a step
+
+  bool gather(std::int64_t s, const WalkedPath& walked, const Path<const double>& gradient, Carried& carried);
+  void fail(std::int64_t s, const Gradients& to, Carried& carried);
 
   const Scene& scene_;
   LinearStep step_;
-  StateBuffer<double> carried_;  // the gradient of the end of a step
+  std::vector<Carried> carried_;  // for each gradient
 };
 
 }  // namespace lcp::rigid

@@ -30,20 +30,20 @@ CompliantDerivative::CompliantDerivative(const Scene& scene)
       gamma_(3 * scene.contacts()),
       ds_(3 * scene.contacts()) {}
 
-void CompliantDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+void CompliantDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                                   const double* g_v, const double* g_gamma, const ContactData<double>& g) {
   derivatives_.get(contacts, n_, contacts)
       .adjoint({problem.A, nullptr, problem.J, nullptr, problem.R, problem.mu}, at.v, at.unknowns,
-               {g_v, no_g_y_.data(), g_gamma}, {g.p, of_v_free_.data(), g.s, g.R, g.mu, gamma_.data()});
+               {g_v, no_g_y_.data(), g_gamma}, {g.p, of_v_free_.data(), g.s, g.R, g.mu, gamma_.data()}, same);
   for (int i = 0; i < 3 * contacts; ++i) g.s[i] = -g.s[i];  // b = -v_hat
 }
 
-void CompliantDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+void CompliantDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                                   const ContactData<const double>& d, double* dv, double* dgamma) {
   std::transform(d.s, d.s + 3 * contacts, ds_.begin(), [](double s) { return -s; });  // b = -v_hat
   derivatives_.get(contacts, n_, contacts)
       .tangent({problem.A, nullptr, problem.J, nullptr, problem.R, problem.mu}, at.v, at.unknowns,
-               {d.p, ds_.data(), d.R, d.mu}, dv, dgamma);
+               {d.p, ds_.data(), d.R, d.mu}, dv, dgamma, same);
 }
 
 }  // namespace lcp::rigid

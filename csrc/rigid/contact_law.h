@@ -69,11 +69,12 @@ class ContactDerivative {
   virtual ~ContactDerivative() = default;
 
   /// The gradients g of a function of the data for those of v and gamma. problem.v_free is not read.
-  virtual void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, const double* g_v,
-                       const double* g_gamma, const ContactData<double>& g) = 0;
+  ///   same: the problem and the solution are those of the last call, so that its matrices may be used again.
+  virtual void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
+                       const double* g_v, const double* g_gamma, const ContactData<double>& g) = 0;
 
   /// The derivatives of v and gamma for those of the data.
-  virtual void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+  virtual void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                        const ContactData<const double>& d, double* dv, double* dgamma) = 0;
 
  protected:

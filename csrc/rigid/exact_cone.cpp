@@ -34,18 +34,18 @@ friction::Solution ExactConeDerivative::solution(int contacts, const ContactProb
   return {at.v, at.gamma, u_.data()};
 }
 
-void ExactConeDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+void ExactConeDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                                   const double* g_v, const double* g_gamma, const ContactData<double>& g) {
   derivatives_.get(contacts, n_, contacts, rank_tolerance_)
       .adjoint({problem.A, nullptr, problem.J, nullptr, problem.mu}, solution(contacts, problem, at),
-               {g_v, g_gamma, no_g_u_.data()}, {g.p, g.s, g.mu});
+               {g_v, g_gamma, no_g_u_.data()}, {g.p, g.s, g.mu}, same);
 }
 
-void ExactConeDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+void ExactConeDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                                   const ContactData<const double>& d, double* dv, double* dgamma) {
   derivatives_.get(contacts, n_, contacts, rank_tolerance_)
       .tangent({problem.A, nullptr, problem.J, nullptr, problem.mu}, solution(contacts, problem, at), {d.p, d.s, d.mu},
-               dv, dgamma);
+               dv, dgamma, same);
 }
 
 }  // namespace lcp::rigid

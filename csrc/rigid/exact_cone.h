@@ -30,9 +30,9 @@ class ExactConeDerivative final : public ContactDerivative {
  public:
   ExactConeDerivative(const Scene& scene, double rank_tolerance);
 
-  void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, const double* g_v,
+  void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same, const double* g_v,
                const double* g_gamma, const ContactData<double>& g) override;
-  void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+  void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                const ContactData<const double>& d, double* dv, double* dgamma) override;
 
  private:

@@ -109,6 +109,7 @@ void LinearStep::begin(const Parameters<const double>& parameters, const std::ar
 
 void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
   tape_.clear();
+  posed_of_ = nullptr;
   leaves_.clear();
   const State<const double> now = walked.before(s);
   const auto set = [&](const double* x, std::vector<Variable>& variables) {
@@ -138,7 +139,6 @@ void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
     add_only_problem(s, walked, read);
   }
   end_step(read);
-  tape_.begin_sweep();
 }
 
 // Calls use(numbers, derivatives) for each part of the state.
@@ -169,6 +169,7 @@ void LinearStep::for_each_at_end(const Use& use) {
 
 void LinearStep::reverse(StateBuffer<double>& gradient, const double* g_gamma, const Parameters<double>& to,
                          double* to_u) {
+  tape_.begin_sweep();
   for_each_at_end([&](const Variable& x, auto part, int i) { tape_.add(x.node, (gradient.*part)[i]); });
   int end = tape_.size();
   for (std::size_t k = count_; k-- > 0;) {
@@ -187,6 +188,7 @@ void LinearStep::reverse(StateBuffer<double>& gradient, const double* g_gamma, c
 
 void LinearStep::forward(StateBuffer<double>& tangent, const Parameters<const double>& d, const double* du,
                          double* dgamma) {
+  tape_.begin_sweep();
   for_each_in_state([&](const std::vector<Variable>& numbers, auto part) {
     for (std::size_t i = 0; i < numbers.size(); ++i) tape_.add(numbers[i].node, (tangent.*part)[i]);
   });
@@ -367,7 +369,7 @@ void LinearStep::for_each_entry(const Problem& problem, const Use& use) {
   }
 }
 
-ContactProblem LinearStep::pose(const Problem& problem) {
+const ContactProblem& LinearStep::pose(const Problem& problem) {
   const std::ptrdiff_t n = 6 * scene_.bodies;
   std::fill_n(J_.begin(), 3 * problem.chosen.size() * n, 0.0);
   for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) { J_[row * n + column] = x.value; });
@@ -379,7 +381,7 @@ ContactProblem LinearStep::pose(const Problem& problem) {
     R_[3 * j + 2] = R.normal.value;
     mu_[j] = parameters_[kMu][problem.chosen[j]];
   }
-  return {A_.data(), nullptr, J_.data(), b_.data(), R_.data(), mu_.data()};
+  return posed_ = {A_.data(), nullptr, J_.data(), b_.data(), R_.data(), mu_.data()};
 }
 
 // Of the symmetric part of A.
@@ -390,7 +392,9 @@ double LinearStep::mass_entry(std::ptrdiff_t row, std::ptrdiff_t column) const {
 
 // From the gradient of the velocities after a problem to those of J, b, R, the velocities before it, the masses and mu.
 void LinearStep::pass_back(const Problem& problem, const double* g_gamma, const Parameters<double>& to) {
-  const ContactProblem posed = pose(problem);
+  const bool same = posed_of_ == &problem;
+  const ContactProblem& posed = same ? posed_ : pose(problem);
+  posed_of_ = &problem;
   const double *const v = problem.solution.v, *const gamma = problem.solution.gamma;
   const int count = static_cast<int>(problem.chosen.size());
   for (int j = 0; j < count; ++j) std::copy_n(g_gamma + 3 * problem.chosen[j], 3, of_gamma_.data() + 3 * j);
@@ -400,7 +404,7 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma, const 
       of_v_[6 * body + 3 + i] = tape_.derivative(problem.after[body].angular[i].node);
     }
   }
-  derivative_->adjoint(count, posed, problem.solution, of_v_.data(), of_gamma_.data(),
+  derivative_->adjoint(count, posed, problem.solution, same, of_v_.data(), of_gamma_.data(),
                        {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data()});
   for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) {
     tape_.add(x.node, of_p_[column] * gamma[row] + of_s_[row] * v[column]);
@@ -435,7 +439,9 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma, const 
 
 // From the tangents of J, b, R, the velocities before a problem, the masses and mu to those of its solution.
 void LinearStep::pass_on(const Problem& problem, const Parameters<const double>& d, double* dgamma) {
-  const ContactProblem posed = pose(problem);
+  const bool same = posed_of_ == &problem;
+  const ContactProblem& posed = same ? posed_ : pose(problem);
+  posed_of_ = &problem;
   const double *const v = problem.solution.v, *const gamma = problem.solution.gamma;
   const int count = static_cast<int>(problem.chosen.size());
   for (int body = 0; body < scene_.bodies; ++body) {
@@ -469,7 +475,7 @@ void LinearStep::pass_on(const Problem& problem, const Parameters<const double>&
     of_p_[column] += dx * gamma[row];
     of_s_[row] += dx * v[column];
   });
-  derivative_->tangent(count, posed, problem.solution, {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data()},
+  derivative_->tangent(count, posed, problem.solution, same, {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data()},
                        of_v_.data(), of_gamma_.data());
   for (int body = 0; body < scene_.bodies; ++body) {
     for (int i = 0; i < 3; ++i) {

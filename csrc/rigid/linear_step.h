@@ -1,6 +1,7 @@
 // A step of a walked trajectory and its derivative, in reverse and in forward mode.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -48,6 +49,14 @@ void for_each_part(Buffer& buffer, const Use& use) {
   use(buffer.angular_velocity);
 }
 
+/// Makes the first `count` of all buffers 0. Allocates where there have never been so many.
+inline void reset(std::size_t count, int bodies, std::vector<StateBuffer<double>>& all) {
+  while (all.size() < count) all.emplace_back(bodies);
+  for (std::size_t k = 0; k < count; ++k) {
+    for_each_part(all[k], [](std::vector<double>& x) { std::fill(x.begin(), x.end(), 0.0); });
+  }
+}
+
 /// What is smooth is computed once more on a Tape, of the chosen contacts alone: J, b and the free velocities, and the
 /// end of the step as a function of nu, too. A ContactDerivative has the part of the solver between them. A step with
 /// impacts has several problems, each of which begins with the velocities of the one before; a Simulator solves it
@@ -64,7 +73,7 @@ class LinearStep {
   /// Makes the parameters those of the steps that follow. varies, u_varies: which of them have a derivative.
   void begin(const Parameters<const double>& parameters, const std::array<bool, kParameters>& varies, bool u_varies);
 
-  /// Computes step s, which must be solved.
+  /// Computes step s, which must be solved, for any number of calls of `reverse` and `forward`.
   void record(std::int64_t s, const WalkedPath& walked);
 
   /// Replaces the gradient of the end of the step by that of its beginning, and adds those of the parameters and of u.
@@ -111,7 +120,7 @@ class LinearStep {
   void for_each_in_state(const Use& use);
   template <class Use>
   void for_each_at_end(const Use& use);
-  ContactProblem pose(const Problem& problem);
+  const ContactProblem& pose(const Problem& problem);
   double mass_entry(std::ptrdiff_t row, std::ptrdiff_t column) const;
   void pass_back(const Problem& problem, const double* g_gamma, const Parameters<double>& to);
   void pass_on(const Problem& problem, const Parameters<const double>& d, double* dgamma);
@@ -140,7 +149,9 @@ class LinearStep {
   std::vector<Rebound<Variable>> rebounds_;
   bool has_impacts_ = false;
   std::vector<Problem> problems_;
-  std::size_t count_ = 0;  // of the problems of this step
+  std::size_t count_ = 0;              // of the problems of this step
+  const Problem* posed_of_ = nullptr;  // the problem that posed_ is, and the derivative_ knows
+  ContactProblem posed_ = {};
   std::vector<End> ends_;
   std::vector<Leaf> leaves_;
   std::vector<double> A_, v_, of_v_, of_p_;                                      // [n, n] and [n] with n = 6 b

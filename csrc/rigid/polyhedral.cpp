@@ -129,10 +129,10 @@ void PolyhedralDerivative::derive(Workspace& work, const Map& map) {
 // and with t = -M_aa^-T of the gradient of z, and the rows M z + q = D' (J v + b) of M,
 //
 //   dL = t' D' (ds + J A^-1 dp) + t_slip z_n dmu.
-void PolyhedralDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+void PolyhedralDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                                    const double* g_v, const double* g_gamma, const ContactData<double>& g) {
   Workspace& work = workspaces_.get(contacts, scene_, contacts);
-  if (!work.problem.set(problem)) {
+  if (!(same ? work.is_set : (work.is_set = work.problem.set(problem)))) {
     std::fill_n(g.p, n_, kNaN);
     std::fill_n(g.s, 3 * contacts, kNaN);
     return static_cast<void>(std::fill_n(g.mu, contacts, kNaN));
@@ -156,10 +156,10 @@ void PolyhedralDerivative::adjoint(int contacts, const ContactProblem& problem, 
 }
 
 // dz = -M_aa^-1 r with the change r = D' (ds + J A^-1 dp) + z_n dmu of M z + q for the same z.
-void PolyhedralDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+void PolyhedralDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                                    const ContactData<const double>& d, double* dv, double* dgamma) {
   Workspace& work = workspaces_.get(contacts, scene_, contacts);
-  if (!work.problem.set(problem)) {
+  if (!(same ? work.is_set : (work.is_set = work.problem.set(problem)))) {
     std::fill_n(dv, n_, kNaN);
     return static_cast<void>(std::fill_n(dgamma, 3 * contacts, kNaN));
   }

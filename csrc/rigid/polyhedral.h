@@ -75,14 +75,15 @@ class PolyhedralDerivative final : public ContactDerivative {
  public:
   PolyhedralDerivative(const Scene& scene, Ties ties);
 
-  void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, const double* g_v,
+  void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same, const double* g_v,
                const double* g_gamma, const ContactData<double>& g) override;
-  void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+  void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                const ContactData<const double>& d, double* dv, double* dgamma) override;
 
  private:
   struct Workspace {
     PolyhedralProblem problem;
+    bool is_set = false;  // the problem
     batch::BatchDerivative<double> inactive, active;
     std::vector<double> of_contacts, of_pairs, no_g_w, dw, t, other_t;
 

@@ -10,52 +10,63 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
+bool is_any(const double* x, int size) {
+  return std::any_of(x, x + size, [](double number) { return number != 0; });
+}
+
 }  // namespace
 
 Tangent::Tangent(const Scene& scene, double tolerance, double rank_tolerance, Ties ties)
-    : scene_(scene), step_(scene, tolerance, rank_tolerance, ties), carried_(scene.bodies) {}
+    : scene_(scene), step_(scene, tolerance, rank_tolerance, ties) {}
 
 void Tangent::run(std::int64_t steps, const Parameters<const double>& parameters, const WalkedPath& walked,
-                  const Direction& along, const Path<double>& to) {
+                  std::span<const Direction> along, std::span<const Path<double>> to) {
   const int bodies = scene_.bodies, contacts = scene_.contacts();
   std::array<bool, kParameters> varies;
-  bool moves = false;  // whether the direction is not 0, until now
-  const auto look = [&](const double* x, int size) {
-    moves = moves || (x != nullptr && std::any_of(x, x + size, [](double number) { return number != 0; }));
-  };
-  for (int k = 0; k < kParameters; ++k) {
-    varies[k] = along.parameters[k] != nullptr;
-    look(along.parameters[k], size_of(static_cast<Parameter>(k), scene_));
+  for (int i = 0; i < kParameters; ++i) varies[i] = along.front().parameters[i] != nullptr;
+  step_.begin(parameters, varies, along.front().u.data != nullptr);
+  reset(along.size(), bodies, carried_);
+  moves_.assign(along.size(), 0);
+  for (std::size_t k = 0; k < along.size(); ++k) {
+    const auto look = [&](const double* x, int size) {
+      if (x != nullptr && is_any(x, size)) moves_[k] = 1;
+    };
+    for (int i = 0; i < kParameters; ++i) {
+      look(along[k].parameters[i], size_of(static_cast<Parameter>(i), scene_));
+    }
+    const auto set = [&](const double* x, std::vector<double>& tangent) {
+      look(x, static_cast<int>(tangent.size()));
+      if (x != nullptr) std::copy_n(x, tangent.size(), tangent.begin());
+    };
+    set(along[k].first.position, carried_[k].position);
+    set(along[k].first.orientation, carried_[k].orientation);
+    set(along[k].first.velocity, carried_[k].velocity);
+    set(along[k].first.angular_velocity, carried_[k].angular_velocity);
   }
-  step_.begin(parameters, varies, along.u.data != nullptr);
-  const auto set = [&](const double* x, std::vector<double>& tangent) {
-    look(x, static_cast<int>(tangent.size()));
-    if (x != nullptr) std::copy_n(x, tangent.size(), tangent.begin());
-    if (x == nullptr) std::fill(tangent.begin(), tangent.end(), 0.0);
-  };
-  set(along.first.position, carried_.position);
-  set(along.first.orientation, carried_.orientation);
-  set(along.first.velocity, carried_.velocity);
-  set(along.first.angular_velocity, carried_.angular_velocity);
   interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {
-    pace.spend(2000 * (bodies + contacts));
-    const double* const du = along.u.data != nullptr ? along.u[s] : nullptr;
-    look(du, 6 * bodies);
-    if (!moves) {
-      std::fill_n(to.gamma[s], 3 * contacts, 0.0);
-    } else if (*walked.status[s] == 0) {
-      step_.record(s, walked);
-      step_.forward(carried_, along.parameters, du, to.gamma[s]);
-    } else {
-      std::fill_n(to.gamma[s], 3 * contacts, kNaN);
-      for_each_part(carried_, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), kNaN); });
+    bool is_recorded = false;
+    for (std::size_t k = 0; k < along.size(); ++k) {
+      pace.spend(2000 * (bodies + contacts));
+      StateBuffer<double>& carried = carried_[k];
+      const double* const du = along[k].u.data != nullptr ? along[k].u[s] : nullptr;
+      if (du != nullptr && is_any(du, 6 * bodies)) moves_[k] = 1;
+      if (!moves_[k]) {
+        std::fill_n(to[k].gamma[s], 3 * contacts, 0.0);
+      } else if (*walked.status[s] == 0) {
+        if (!is_recorded) step_.record(s, walked);
+        is_recorded = true;
+        step_.forward(carried, along[k].parameters, du, to[k].gamma[s]);
+      } else {
+        std::fill_n(to[k].gamma[s], 3 * contacts, kNaN);
+        for_each_part(carried, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), kNaN); });
+      }
+      const State<double> next = to[k].state(s);
+      std::copy(carried.position.begin(), carried.position.end(), next.position);
+      std::copy(carried.orientation.begin(), carried.orientation.end(), next.orientation);
+      std::copy(carried.velocity.begin(), carried.velocity.end(), next.velocity);
+      std::copy(carried.angular_velocity.begin(), carried.angular_velocity.end(), next.angular_velocity);
     }
-    const State<double> next = to.state(s);
-    std::copy(carried_.position.begin(), carried_.position.end(), next.position);
-    std::copy(carried_.orientation.begin(), carried_.orientation.end(), next.orientation);
-    std::copy(carried_.velocity.begin(), carried_.velocity.end(), next.velocity);
-    std::copy(carried_.angular_velocity.begin(), carried_.angular_velocity.end(), next.angular_velocity);
   }
 }
 

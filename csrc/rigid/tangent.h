@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "rigid/linear_step.h"
 
@@ -21,15 +23,16 @@ class Tangent {
   /// See LinearStep.
   Tangent(const Scene& scene, double tolerance, double rank_tolerance, Ties ties);
 
-  /// Walks one trajectory.
-  ///   to: gets the tangent of the path.
+  /// Walks one trajectory, whose steps it computes once, in several directions, in which the same parameters change.
+  ///   to: gets the tangents of the path.
   void run(std::int64_t steps, const Parameters<const double>& parameters, const WalkedPath& walked,
-           const Direction& along, const Path<double>& to);
+           std::span<const Direction> along, std::span<const Path<double>> to);
 
  private:
   const Scene& scene_;
   LinearStep step_;
-  StateBuffer<double> carried_;  // the tangent of the end of a step
+  std::vector<StateBuffer<double>> carried_;  // the tangent of the end of a step in each direction
+  std::vector<char> moves_;                   // whether a direction is not 0, until now
 };
 
 }  // namespace lcp::rigid

@@ -185,7 +185,7 @@ TEST_F(SimulateLcsTest, NamesWhatDoesNotFit) {
   };
   LinearComplementaritySystem system = sliding_block();
   system.E = torch::zeros({2, 1}, torch::kDouble);
-  EXPECT_NE(message(system).find("E must be [..., n, k] with A's k = 1 and M's n = 3"), std::string::npos)
+  EXPECT_NE(message(system).find("E must be [..., n, k] with A's k = 1 and D's n = 3"), std::string::npos)
       << message(system);
   system = sliding_block();
   system.cone = {2, 2, 3};

@@ -83,11 +83,13 @@ class Walk {
   long allocations_backward() {
     const Series<const double> one = {ones_.data(), 0};
     double* const c = of_pairs_.data();
+    const Path<const double> gradient = {one, one, one, one, one};
+    const Gradients to = {
+        {&of_mass_, of_inertia_, &of_drag_, c, nullptr, of_normal_, &of_offset_, of_gravity_, c, c, c, c},
+        {of_first_, of_first_ + 3, of_first_ + 7, of_first_ + 10},
+        {of_u_.data(), 6}};
     const long before = testing::allocations();
-    adjoint_.run(kSteps, body_.parameters(), walked(), {one, one, one, one, one},
-                 {{&of_mass_, of_inertia_, &of_drag_, c, nullptr, of_normal_, &of_offset_, of_gravity_, c, c, c, c},
-                  {of_first_, of_first_ + 3, of_first_ + 7, of_first_ + 10},
-                  {of_u_.data(), 6}});
+    adjoint_.run(kSteps, body_.parameters(), walked(), {&gradient, 1}, {&to, 1});
     return testing::allocations() - before;
   }
 
@@ -99,10 +101,10 @@ class Walk {
                              {of_u_.data() + 7, none},
                              {of_u_.data() + 10, none},
                              {of_pairs_.data(), none}};
+    const Direction along = {
+        {one, nullptr, one, one, one, nullptr, one, nullptr, one, one, one, one}, {one, one, one, one}, {one, 0}};
     const long before = testing::allocations();
-    tangent_.run(
-        kSteps, body_.parameters(), walked(),
-        {{one, nullptr, one, one, one, nullptr, one, nullptr, one, one, one, one}, {one, one, one, one}, {one, 0}}, to);
+    tangent_.run(kSteps, body_.parameters(), walked(), {&along, 1}, {&to, 1});
     return testing::allocations() - before;
   }
 

@@ -1,8 +1,11 @@
 // Rollouts of b rigid bodies with p balls, h planes and c pairs that may touch: csrc/rigid, threads over trajectories.
 // They compute in float64 alone: their caller converts.
+#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "ops/elements.h"
 #include "ops/friction/operators.h"
@@ -243,20 +246,28 @@ class RigidKind final : public RolloutKind {
 
   void run(const StepText& step, at::TensorList x, std::int64_t saved, at::TensorList results) const override {
     const at::IntArrayRef batch = batch_of(results[kStatus]);
-    const std::int64_t count = c10::multiply_integers(batch), steps = x[kForces].size(-2);
-    if (count * steps == 0) return;
+    const std::int64_t all = c10::multiply_integers(batch), steps = x[kForces].size(-2);
+    if (all * steps == 0) return;
     const rigid::Scene scene = scene_of(step, x);
     const double tolerance = step.number("tolerance");
-    const Views views(batch, x);
+    const Directions directions(batch, {{inputs(), x}});
+    const std::vector<Tensor> own_x = directions.without(inputs(), x);
+    const Views views(directions.batch(), own_x);
+    const std::int64_t count = directions.trajectories();
     parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
       rigid::Simulator simulator(scene, tolerance);
-      for (std::int64_t b = begin; b < end; ++b) {
-        simulator.run(steps, views.parameters(b), views.first(b), views.u(b), targets(results, count, b),
-                      {series_of<double>(results[kUnknowns], count, b, saved),
-                       series_of<std::int8_t>(results[kStates], count, b, saved),
-                       series_of<std::int8_t>(results[kChosen], count, b, scene.contacts()),
-                       series_of<std::int8_t>(results[kStatus], count, b, 1),
-                       series_of<std::int64_t>(results[kIterations], count, b, 1)});
+      for (std::int64_t trajectory = begin; trajectory < end; ++trajectory) {
+        const std::int64_t b = directions.place(trajectory, 0);
+        simulator.run(steps, views.parameters(trajectory), views.first(trajectory), views.u(trajectory),
+                      targets(results, all, b),
+                      {series_of<double>(results[kUnknowns], all, b, saved),
+                       series_of<std::int8_t>(results[kStates], all, b, saved),
+                       series_of<std::int8_t>(results[kChosen], all, b, scene.contacts()),
+                       series_of<std::int8_t>(results[kStatus], all, b, 1),
+                       series_of<std::int64_t>(results[kIterations], all, b, 1)});
+        for (std::int64_t k = 1; k < directions.count(); ++k) {
+          for (const Tensor& result : results) copy_steps(result, steps, all, b, directions.place(trajectory, k));
+        }
       }
     });
   }
@@ -264,56 +275,106 @@ class RigidKind final : public RolloutKind {
   void adjoint(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList g, std::int64_t wanted,
                at::TensorList gradients) const override {
     const at::IntArrayRef batch = batch_of(gradients.front());
-    const std::int64_t count = c10::multiply_integers(batch), steps = x[kForces].size(-2);
-    if (count == 0) return;
+    const std::int64_t all = c10::multiply_integers(batch), steps = x[kForces].size(-2);
+    if (all == 0) return;
     const rigid::Scene scene = scene_of(step, x);
-    const Views views(batch, x);
-    const WalkedViews walked(batch, path);
+    const Directions directions(batch, {{inputs(), x}, {this->path(), path}});
+    const std::vector<Tensor> own_x = directions.without(inputs(), x),
+                              own_path = directions.without(this->path(), path);
+    const Views views(directions.batch(), own_x);
+    const WalkedViews walked(directions.batch(), own_path);
     TrajectoryReader<double> reader(batch);
     const PathViews gradient(reader, g);
     const auto target = [&](std::size_t k, std::int64_t b) {
       return (wanted >> k & 1) != 0 ? gradients[k].mutable_data_ptr<double>() + b * gradients[k].size(-1) : nullptr;
     };
-    parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
+    for_each_part(directions, steps, [&](const auto& for_each_trajectory) {
       rigid::Adjoint adjoint(scene, step.number("tolerance"), rank_tolerance(x[rigid::kMass]),
                              ties_named(step.word("ties")));
-      for (std::int64_t b = begin; b < end; ++b) {
-        rigid::Gradients to = {
-            {},
-            {target(kPosition, b), target(kOrientation, b), target(kVelocity, b), target(kAngularVelocity, b)},
-            {target(kForces, b), count * 6 * scene.bodies}};
-        for (std::size_t k = 0; k < kParameters; ++k) to.parameters[k] = target(k, b);
-        adjoint.run(steps, views.parameters(b), walked(views, b), gradient(b), to);
-      }
+      std::vector<rigid::Path<const double>> of_path;
+      std::vector<rigid::Gradients> to;
+      for_each_trajectory([&](std::int64_t trajectory, std::int64_t first, std::int64_t end) {
+        of_path.clear();
+        to.clear();
+        for (std::int64_t direction = first; direction < end; ++direction) {
+          const std::int64_t b = directions.place(trajectory, direction);
+          of_path.push_back(gradient(b));
+          to.push_back(
+              {{},
+               {target(kPosition, b), target(kOrientation, b), target(kVelocity, b), target(kAngularVelocity, b)},
+               {target(kForces, b), all * 6 * scene.bodies}});
+          for (std::size_t k = 0; k < kParameters; ++k) to.back().parameters[k] = target(k, b);
+        }
+        adjoint.run(steps, views.parameters(trajectory), walked(views, trajectory), of_path, to);
+      });
     });
   }
 
   void tangent(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList d,
                at::TensorList tangents) const override {
     const at::IntArrayRef batch = tangents.front().sizes().slice(0, tangents.front().dim() - 2);
-    const std::int64_t count = c10::multiply_integers(batch), steps = x[kForces].size(-2);
-    if (count * steps == 0) return;
+    const std::int64_t all = c10::multiply_integers(batch), steps = x[kForces].size(-2);
+    if (all * steps == 0) return;
     const rigid::Scene scene = scene_of(step, x);
-    const Views views(batch, x), along(batch, d);
-    const WalkedViews walked(batch, path);
+    const Directions directions(batch, {{inputs(), x}, {this->path(), path}});
+    const std::vector<Tensor> own_x = directions.without(inputs(), x),
+                              own_path = directions.without(this->path(), path);
+    const Views views(directions.batch(), own_x), along(batch, d);
+    const WalkedViews walked(directions.batch(), own_path);
     // Inputs whose tangents are 0 for all trajectories are constants.
     std::array<bool, kInputs> varies;
     for (std::size_t k = 0; k < kInputs; ++k) varies[k] = !is_zero(d[k]);
-    parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
+    for_each_part(directions, steps, [&](const auto& for_each_trajectory) {
       rigid::Tangent tangent(scene, step.number("tolerance"), rank_tolerance(x[rigid::kMass]),
                              ties_named(step.word("ties")));
-      for (std::int64_t b = begin; b < end; ++b) {
-        rigid::Direction direction = {along.parameters(b), along.first(b), along.u(b)};
-        for (std::size_t k = 0; k < kParameters; ++k) {
-          if (!varies[k]) direction.parameters[k] = nullptr;
+      std::vector<rigid::Direction> of_inputs;
+      std::vector<rigid::Path<double>> to;
+      for_each_trajectory([&](std::int64_t trajectory, std::int64_t first, std::int64_t end) {
+        of_inputs.clear();
+        to.clear();
+        for (std::int64_t direction = first; direction < end; ++direction) {
+          const std::int64_t b = directions.place(trajectory, direction);
+          rigid::Direction& own =
+              of_inputs.emplace_back(rigid::Direction{along.parameters(b), along.first(b), along.u(b)});
+          for (std::size_t k = 0; k < kParameters; ++k) {
+            if (!varies[k]) own.parameters[k] = nullptr;
+          }
+          if (!varies[kForces]) own.u.data = nullptr;
+          to.push_back(targets(tangents, all, b));
         }
-        if (!varies[kForces]) direction.u.data = nullptr;
-        tangent.run(steps, views.parameters(b), walked(views, b), direction, targets(tangents, count, b));
-      }
+        tangent.run(steps, views.parameters(trajectory), walked(views, trajectory), of_inputs, to);
+      });
     });
   }
 
  private:
+  // Divides the trajectories and, where they are fewer than the threads, their directions among threads. Calls part(f)
+  // on each; f(use) calls use(trajectory, first direction, end).
+  template <class Part>
+  static void for_each_part(const Directions& directions, std::int64_t steps, const Part& part) {
+    const std::int64_t trajectories = directions.trajectories(), count = directions.count();
+    const std::int64_t pieces = std::min(count, (at::get_num_threads() + trajectories - 1) / trajectories);
+    parallel_for(0, trajectories * pieces, trajectories_per_task(steps * count / pieces, kStepsPerTask),
+                 [&](std::int64_t begin, std::int64_t end) {
+                   part([&](const auto& use) {
+                     for (std::int64_t k = begin; k < end; ++k) {
+                       const std::int64_t piece = k % pieces;
+                       use(k / pieces, piece * count / pieces, (piece + 1) * count / pieces);
+                     }
+                   });
+                 });
+  }
+
+  // Copies the steps of element `from` of a result with `all` elements to another one.
+  static void copy_steps(const Tensor& result, std::int64_t steps, std::int64_t all, std::int64_t from,
+                         std::int64_t to) {
+    const std::int64_t bytes = result.numel() / (steps * all) * static_cast<std::int64_t>(result.element_size());
+    auto* const first = static_cast<char*>(result.mutable_data_ptr());
+    for (std::int64_t s = 0; s < steps; ++s) {
+      std::memcpy(first + (s * all + to) * bytes, first + (s * all + from) * bytes, bytes);
+    }
+  }
+
   // Whether x is one 0 that is expanded.
   static bool is_zero(const Tensor& x) {
     for (std::int64_t k = 0; k < x.dim(); ++k) {
