@@ -44,7 +44,7 @@ int main() {
   const lcp::StepRollout swing = lcp::simulate_step("example::dry_pendulum", parameters, start, torque);
   const torch::Tensor angle = swing.x_next.select(-1, 0), velocity = swing.x_next.select(-1, 1);
   std::printf("solved: %ld of 1000 steps\n", (swing.status == 0).sum().item<long>());
-  std::printf("at rest from step %ld on, at %.3f rad\n", (velocity == 0).to(torch::kInt).argmax().item<long>(),
+  std::printf("at rest from step %ld on, at %.3f rad\n", velocity.nonzero()[-1].item<long>() + 1,
               angle[-1].item<double>());
   angle[200].backward();
   std::printf("d angle after 2 s / d friction: %.4f rad/(N m)\n", parameters.grad()[2].item<double>());

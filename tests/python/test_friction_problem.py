@@ -74,3 +74,29 @@ def test_torchscript_takes_the_lcp_and_its_motion_also_by_position():
     expected = motion(*arguments)
     assert expected[0].isfinite().all()
     assert_same(torch.jit.script(motion)(*arguments), expected)
+
+
+@pytest.mark.parametrize("directions, angle", [(4, 0.0), (5, 0.3), (8, 0.1)])
+def test_a_ball_that_rolls_has_the_gradient_of_sticking(directions, angle):
+    """Its contact moves by the round-off of a sum that cancels."""
+    generator = torch.Generator().manual_seed(0)
+    count = 10_000
+    uniform = lambda *shape: torch.rand(*shape, generator=generator, dtype=torch.float64)
+    mass, radius = 0.5 + uniform(count), 0.05 + 0.1 * uniform(count)
+    A = torch.diag_embed(torch.cat([mass[:, None].expand(-1, 3), (0.4 * mass * radius**2)[:, None].expand(-1, 3)], -1))
+    J = torch.zeros(count, 3, 6, dtype=torch.float64)
+    J[:, 0, 0] = J[:, 1, 1] = J[:, 2, 2] = 1
+    J[:, 0, 4], J[:, 1, 3] = -radius, radius
+    spin = 20 * uniform(count, 3) - 10
+    v = torch.stack([radius * spin[:, 1], -radius * spin[:, 0], -uniform(count)], -1)
+    v_free = torch.cat([v, spin], -1).requires_grad_()
+    options = {"directions": directions, "angle": angle}
+    mu, b = torch.full((1,), 0.5, dtype=torch.float64), torch.zeros(3, dtype=torch.float64)
+    M, q = lcp.friction_problem(A, v_free, J, b, mu, **options)
+    z, w, status = lcp.solve(M, q, ties="active")
+    assert (status == 0).all()
+    weights = uniform(count, 6)
+    found, = torch.autograd.grad((lcp.friction_motion(A, v_free, J, z, **options)[0] * weights).sum(), v_free)
+    inverse = torch.linalg.inv(A)
+    held = torch.eye(6) - inverse @ J.mT @ torch.linalg.solve(J @ inverse @ J.mT, J)
+    assert (found - (held.mT @ weights[..., None])[..., 0]).abs().max() < 1e-9

@@ -54,7 +54,9 @@ Tensors<2> friction_problem_composite(const Tensor& A, const Tensor& v_free, con
   check(kFrictionProblem, A, v_free, J, b, mu, directions, angle);
   const Tensor d = directions_of(directions, angle, A.options());
   const Tensor G = along(by_contact(J.mT()).movedim(-3, -1), d);
-  const Tensor offset = along(by_contact(b).unsqueeze(-1), d).squeeze(-1);
+  // The velocity of a contact first: where it cancels, as in rolling, its round-off is then the same in all directions,
+  // which so remain tied.
+  const Tensor velocity = along(by_contact(times(J, v_free) + b).unsqueeze(-1), d).squeeze(-1);
   const Tensor solved = times_inverse(A.unsqueeze(-3), G);  // A^-1 G', the columns as rows
   const Tensor W = (G.unsqueeze(-2) * solved.unsqueeze(-3)).sum(-1);
   const c10::SymInt contacts = mu.sym_size(-1), sides = contacts * directions;
@@ -68,7 +70,7 @@ Tensors<2> friction_problem_composite(const Tensor& A, const Tensor& v_free, con
   const c10::SymInt last = contacts + sides;
   const Tensor M = placed(W, 0, 0) + placed(slips, contacts, last) - placed(slips.t(), last, contacts) +
                    placed(at::diag_embed(mu), last, 0);
-  return {M, at::constant_pad_nd_symint(times(G, v_free) + offset, {0, contacts}, 0)};
+  return {M, at::constant_pad_nd_symint(velocity, {0, contacts}, 0)};
 }
 
 Tensors<2> friction_motion_composite(const Tensor& A, const Tensor& v_free, const Tensor& J, const Tensor& z,
