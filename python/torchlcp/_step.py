@@ -23,7 +23,8 @@ __all__ = ["Step", "load_steps"]
 def load_steps(*sources: str | os.PathLike[str], flags: Sequence[str] = (), verbose: bool = False) -> None:
     """Compiles C++ sources that register steps, see lcp/step.h, and loads them; or loads a library of them, lib*.so.
 
-    A source that has not changed is compiled once. What is loaded again replaces steps of the same name.
+    A source that has not changed is compiled once. What is loaded again replaces steps of the same name. To compile, a C++20
+    compiler and ninja are needed (pip install ninja).
 
     Args:
         sources: files of one library, .cpp, or a single .so.
@@ -32,7 +33,7 @@ def load_steps(*sources: str | os.PathLike[str], flags: Sequence[str] = (), verb
 
     Raises:
         FileNotFoundError: there is no such file.
-        RuntimeError: there is no compiler, or the sources do not compile; the message has the compiler's.
+        RuntimeError: there is no compiler or no ninja, or the sources do not compile; the message has the compiler's.
     """
     paths = [pathlib.Path(source).resolve(strict=True) for source in sources]
     if not paths:

@@ -76,7 +76,8 @@ def lcs(*batch, steps, seed):
     """Blocks that are pulled, slide, and stick to what carries them, as a linear complementarity system."""
     c = 0.1
     exact = [tensor([[0.2]]), tensor([[0.03]]), tensor([[0.02, -0.02, 0]]), tensor([[0.5, -0.5, 0]]), tensor([0.0]),
-             tensor([[c], [-c], [0]]), tensor([[c, -c, 1], [-c, c, 1], [-1, -1, 0]]), tensor([0.0, 0, 1])]
+             tensor([[1.0], [-1], [0]]), tensor([[c], [-c], [0]]), tensor([[c, -c, 1], [-c, c, 1], [-1, -1, 0]]),
+             tensor([0.0, 0, 1])]
     some = [x * (1 + 0.05 * normal(*batch, *x.shape, seed=seed + k)) for k, x in enumerate(exact)]
     some += [normal(*batch, 1, seed=seed + 10), 1.5 * normal(*batch, steps, 1, seed=seed + 11)]
     return Rollout("lcs cone=2,2,-1", some, 11, 3, 4, slice(0, None))
