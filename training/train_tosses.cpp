@@ -235,7 +235,9 @@ nlohmann::json finish(CubeModel& model, CubeModel& finer, const Windows& windows
   Progress progress("fit", 0, has_parts ? kParts + 2 : 2, flags.run.quiet);
   const LeastLengths found = fit(model, model.raw.clone(), all);
   progress.show(1, "");
-  const Tensor bias = 2 * (found.at - fit(finer, found.at, all).at);
+  // The misfit has kinks. Where no step of the finer fit makes it smaller, its next step says where the fit would end.
+  const LeastLengths fine = fit(finer, found.at, all);
+  const Tensor bias = 2 * (fine.at.equal(found.at) ? found.step - fine.step : found.at - fine.at);
   progress.show(2, "");
   Tensor half = half_width_95(windows.tosses(), model.raw.size(0)) * found.deviations;
   if (has_parts) {

@@ -132,7 +132,8 @@ LeastLengths minimize_lengths(const std::function<Tensor(const Tensor&)>& residu
   }
   const OneThread one_thread;
   const Tensor variances = local.of_tosses.matmul(inverse(local.H, 0)).square().sum(0);
-  return {at, at::where(are_free(local.H), std::numeric_limits<double>::infinity(), variances.sqrt())};
+  return {at, at::where(are_free(local.H), std::numeric_limits<double>::infinity(), variances.sqrt()),
+          -inverse(local.A, 0).matmul(local.of_tosses.sum(0))};
 }
 
 }  // namespace lcp::training

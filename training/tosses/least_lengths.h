@@ -11,6 +11,7 @@ namespace lcp::training {
 struct LeastLengths {
   torch::Tensor at;          ///< [p], the parameters
   torch::Tensor deviations;  ///< [p], their standard deviations, see below
+  torch::Tensor step;        ///< [p], the next step without damping, which may not make the sum smaller
 };
 
 /// Steps from `at` that make the sum of the lengths of the residuals smaller, at most `iterations`: those of

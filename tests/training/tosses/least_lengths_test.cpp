@@ -34,6 +34,12 @@ TEST(LeastLengthsTest, EndsWhereTheSumOfTheLengthsIsLeast) {
   }
   EXPECT_NEAR(found.at[0].item<double>(), 1, 0.1);
   EXPECT_NEAR(found.at[1].item<double>(), -2, 0.1);
+  // The next step is that to the minimum, also where none was made.
+  EXPECT_LT(found.step.norm().item<double>(), 1e-3);
+  const Tensor away = found.at + torch::tensor({0.02, -0.01}, torch::kDouble);
+  const LeastLengths first = minimize_lengths(residuals, away, 0.01, residuals.toss, 0);
+  EXPECT_TRUE(first.at.equal(away));
+  EXPECT_LT((away + first.step - found.at).norm().item<double>(), 0.01);
 }
 
 TEST(LeastLengthsTest, StandardDeviationsAreThoseOfOtherData) {
