@@ -8,28 +8,29 @@
 namespace lcp::simd {
 namespace {
 
-bool processor_has(InstructionSet set) {
-#if defined(LCP_X86_KERNELS)
-  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+// Whether this build has kernels for an instruction set, and the processor that.
+bool has(InstructionSet set) {
   switch (set) {
+#if defined(LCP_HAS_AVX512)
     case InstructionSet::kAvx512:
-      return avx2 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+             __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
              __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512bw") != 0;
-    case InstructionSet::kAvx2:
-      return avx2;
-    default:
-      return true;
-  }
-#else
-  return set == InstructionSet::kPortable;
 #endif
+#if defined(LCP_HAS_AVX2)
+    case InstructionSet::kAvx2:
+      return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+#endif
+    default:
+      return set == InstructionSet::kPortable;
+  }
 }
 
 InstructionSet choose() {
   const char* const variable = std::getenv("TORCHLCP_ISA");
   const std::string_view wanted = variable == nullptr ? "" : variable;
   for (const InstructionSet set : {InstructionSet::kAvx512, InstructionSet::kAvx2, InstructionSet::kPortable}) {
-    if (processor_has(set) && (wanted.empty() || wanted == name(set))) return set;
+    if (has(set) && (wanted.empty() || wanted == name(set))) return set;
   }
   throw std::invalid_argument(
       "the environment variable TORCHLCP_ISA must be \"portable\", \"avx2\" or \"avx512\", and one that this "

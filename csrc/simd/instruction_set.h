@@ -9,9 +9,9 @@ namespace lcp::simd {
 
 enum class InstructionSet { kPortable, kAvx2, kAvx512 };
 
-/// The best instruction set that this processor has, or the one that the environment variable TORCHLCP_ISA names:
-/// "portable", "avx2" or "avx512". Throws std::invalid_argument where it names another, or one that the processor or
-/// this build lacks.
+/// The best instruction set that this processor and this build have, or the one that the environment variable
+/// TORCHLCP_ISA names: "portable", "avx2" or "avx512". Throws std::invalid_argument where it names another, or one that
+/// the processor or this build lacks.
 InstructionSet instruction_set();
 
 /// "portable", "avx2" or "avx512".
@@ -19,37 +19,42 @@ const char* name(InstructionSet set);
 
 }  // namespace lcp::simd
 
-#if defined(LCP_X86_KERNELS)
+// The declaration of the table of an instruction set and its place in a switch; nothing where the build lacks it.
+#define LCP_DECLARE_TABLE(isa, Table) \
+  namespace isa {                     \
+  extern const Table kTable;          \
+  }
+#if defined(LCP_HAS_AVX2)
+#define LCP_DECLARE_AVX2(Table) LCP_DECLARE_TABLE(avx2, Table)
+#define LCP_CASE_AVX2               \
+  case simd::InstructionSet::kAvx2: \
+    return avx2::kTable;
+#else
+#define LCP_DECLARE_AVX2(Table)
+#define LCP_CASE_AVX2
+#endif
+#if defined(LCP_HAS_AVX512)
+#define LCP_DECLARE_AVX512(Table) LCP_DECLARE_TABLE(avx512, Table)
+#define LCP_CASE_AVX512               \
+  case simd::InstructionSet::kAvx512: \
+    return avx512::kTable;
+#else
+#define LCP_DECLARE_AVX512(Table)
+#define LCP_CASE_AVX512
+#endif
+
 #define LCP_CHOOSE_TABLE(Table, function)               \
-  namespace portable {                                  \
-  extern const Table kTable;                            \
-  }                                                     \
-  namespace avx2 {                                      \
-  extern const Table kTable;                            \
-  }                                                     \
-  namespace avx512 {                                    \
-  extern const Table kTable;                            \
-  }                                                     \
+  LCP_DECLARE_TABLE(portable, Table)                    \
+  LCP_DECLARE_AVX2(Table)                               \
+  LCP_DECLARE_AVX512(Table)                             \
   const Table& function() {                             \
     static const Table& chosen = []() -> const Table& { \
       switch (simd::instruction_set()) {                \
-        case simd::InstructionSet::kAvx512:             \
-          return avx512::kTable;                        \
-        case simd::InstructionSet::kAvx2:               \
-          return avx2::kTable;                          \
+        LCP_CASE_AVX2                                   \
+        LCP_CASE_AVX512                                 \
         default:                                        \
           return portable::kTable;                      \
       }                                                 \
     }();                                                \
     return chosen;                                      \
   }
-#else
-#define LCP_CHOOSE_TABLE(Table, function) \
-  namespace portable {                    \
-  extern const Table kTable;              \
-  }                                       \
-  const Table& function() {               \
-    simd::instruction_set();              \
-    return portable::kTable;              \
-  }
-#endif
