@@ -246,6 +246,7 @@ def other_rows(measured):
             ("point_mass stewart_trinkle", "point masses, Stewart-Trinkle", 1000, "lcp::solve", ("", "")),
             ("point_mass belbute_peres", "point masses, Belbute-Peres", 1000, "lcp::solve", ("", "")),
             ("point_mass velocity level", "point masses, velocity level", 1000, "lcp::solve", ("", "")),
+            ("point_mass own step", "point masses, by lcp/step.h", 1000, "lcp::solve", ("", "")),
             ("tripod", "tripods", 50, "lcp::solve", ("", "")),
             ("compliant_particle", "particles on compliant ground", 100, "lcp::solve_contact", ("", "")),
             ("compliant_block", "blocks on compliant ground", 100, "lcp::solve_contact", ("", "")),

@@ -18,6 +18,7 @@
 #include <lcp/physics/tripod.h>
 #include <lcp/solve_contact.h>
 #include <lcp/solve_friction.h>
+#include <lcp/step.h>
 #include <malloc.h>
 #include <torch/autograd.h>
 #include <torch/csrc/autograd/forward_grad.h>
@@ -33,6 +34,7 @@
 #include "inside_lcp.h"
 #include "measure.h"
 #include "physics/rigid_stepper.h"
+#include "support/own_point_mass.h"
 
 namespace lcp::bench {
 namespace {
@@ -121,7 +123,8 @@ Rollout planar_block(const physics::PlanarBlockOptions& options) {
       options.formulation == physics::PlanarBlockFormulation::kFixedPoint ? 8 : 6, 2);
 }
 
-Rollout point_mass(const physics::PointMassOptions& options) {
+// is_own: steps of lcp/step.h in place of those of the library, which are the same.
+Rollout point_mass(const physics::PointMassOptions& options, bool is_own = false) {
   torch::manual_seed(0);
   const auto mass = physics::PointMass::of(1, 0.01, 0.5, 9.81);
   const Tensor height = torch::rand({kTrajectories}, torch::kDouble);
@@ -133,6 +136,13 @@ Rollout point_mass(const physics::PointMassOptions& options) {
   return rollout_of(
       first, mass.mu,
       [=](const Tensor& velocity, const Tensor& mu) -> Result {
+        if (is_own) {
+          static const bool registered = register_step<testing::PointMass>("bench::point_mass");
+          const Tensor parameters = at::stack({mass.mass, mass.dt, mu, mass.gravity, mass.restitution}, -1);
+          const StepRollout own =
+              simulate_step("bench::point_mass", parameters, at::cat({position, velocity}, -1), u.movedim(0, -2));
+          return {own.x_next.select(-2, -1).narrow(-1, 0, 2), registered ? own.status : Tensor()};
+        }
         const auto solution = physics::simulate({position, velocity}, u,
                                                 {mass.mass, mass.dt, mu, mass.gravity, mass.restitution}, options);
         return {solution.step.next.position[-1], solution.status};
@@ -458,6 +468,9 @@ void add_rollouts() {
   add_point_mass("point_mass stewart_trinkle", Point::kStewartTrinkle, Stabilization::kPosition);
   add_point_mass("point_mass belbute_peres", Point::kBelbutePeres, Stabilization::kPosition);
   add_point_mass("point_mass velocity level", Point::kStewartTrinkle, Stabilization::kVelocity);
+  add_rollout("point_mass own step", kSteps, [] {
+    return point_mass({Point::kStewartTrinkle, Stabilization::kVelocity}, /*is_own=*/true);
+  });
   add_rollout("tripod", kTripodSteps, tripod);
   add_rollout("compliant_particle", kCompliantSteps, compliant_particle);
   add_rollout("compliant_block", kCompliantSteps, compliant_block);

@@ -1,4 +1,4 @@
-// Maps operators over a dimension of their tensors: it is put before the batch dimensions, over which all operators
+// The rule of all operators for vmap: the mapped dimension is put before the batch dimensions, over which operators
 // broadcast.
 #pragma once
 
@@ -17,8 +17,8 @@
 
 namespace lcp::ops {
 
-/// unwrap: makes of a tensor that with the mapped dimension, and the place of this, none where it is not mapped. wrap:
-/// makes the first dimension of a tensor the mapped one.
+/// Calls an operator whose tensors are mapped. unwrap(x) returns the tensor within x and the place of its mapped
+/// dimension, or x and none where x is not mapped; wrap(x) makes the first dimension of x the mapped one.
 template <class Unwrap, class Wrap>
 void map(const c10::OperatorHandle& handle, torch::jit::Stack* stack, const Unwrap& unwrap, const Wrap& wrap) {
   const Operator& op = find_operator(handle.operator_name().name);
@@ -87,7 +87,7 @@ void map(const c10::OperatorHandle& handle, torch::jit::Stack* stack, const Unwr
   }
 }
 
-/// Registers a kernel for all operators but those that are made of others.
+/// Registers a kernel for all operators that are not made of others.
 template <c10::BoxedKernel::BoxedKernelFunction* kernel>
 void add_to_all(torch::Library& library) {
   for (const Operator* op : operators()) {

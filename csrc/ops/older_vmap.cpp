@@ -1,5 +1,5 @@
-// The vmap that torch.autograd has had before torch.vmap, which is_grads_batched and torch.autograd.functional call.
-// Its header cannot be included beside that of torch.vmap.
+// PyTorch's older vmap, which is_grads_batched and torch.autograd.functional still call. Its header cannot be included
+// beside that of torch.vmap.
 #include <ATen/LegacyBatchedTensorImpl.h>
 
 #include <numeric>
@@ -9,8 +9,8 @@
 namespace lcp::ops {
 namespace {
 
-// x with its first dimension before all others in memory, whose order is kept: forward mode needs that of mapped
-// tensors.
+// Moves the first dimension of x before all others in memory and keeps the order of those: forward mode restores the
+// strides of a tensor, which this vmap refuses for others.
 Tensor first_in_memory(const Tensor& x) {
   std::vector<std::int64_t> order(x.dim()), back(x.dim());
   std::iota(order.begin(), order.end(), 0);
@@ -19,7 +19,7 @@ Tensor first_in_memory(const Tensor& x) {
   return x.permute(order).contiguous().permute(back);
 }
 
-// A tensor has a list of mapped dimensions in the order of their levels; the last one is unwrapped.
+// A tensor lists its mapped dimensions by level. Each call unwraps the dimension of the highest level.
 void older_vmap(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
   std::int64_t level = -1;
   const auto look = [&level](const Tensor& x) {

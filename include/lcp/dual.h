@@ -65,6 +65,9 @@ struct Dual {
 };
 
 using std::abs;
+using std::acos;
+using std::asin;
+using std::atan;
 using std::atan2;
 using std::cos;
 using std::exp;
@@ -132,6 +135,18 @@ template <class Base, int size>
 Dual<Base, size> tan(const Dual<Base, size>& x) {
   const Base tangent = tan(x.value);
   return x.image(tangent, 1 + tangent * tangent);
+}
+template <class Base, int size>
+Dual<Base, size> asin(const Dual<Base, size>& x) {
+  return x.image(asin(x.value), 1 / sqrt(1 - x.value * x.value));
+}
+template <class Base, int size>
+Dual<Base, size> acos(const Dual<Base, size>& x) {
+  return x.image(acos(x.value), -1 / sqrt(1 - x.value * x.value));
+}
+template <class Base, int size>
+Dual<Base, size> atan(const Dual<Base, size>& x) {
+  return x.image(atan(x.value), 1 / (1 + x.value * x.value));
 }
 template <class Base, int size>
 Dual<Base, size> tanh(const Dual<Base, size>& x) {

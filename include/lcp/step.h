@@ -46,7 +46,7 @@
 namespace lcp {
 
 struct SimulateStepOptions {
-  /// As in SolveOptions, for the LCP of each step.
+  // All are as in SolveOptions, for the LCP of each step.
   NameOf<Ties, ties_name> ties = Ties::kInactive;
   double kappa = 0.0;
   std::optional<double> tolerance = {};

@@ -4,6 +4,9 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/abs.h>
+#include <ATen/ops/acos.h>
+#include <ATen/ops/asin.h>
+#include <ATen/ops/atan.h>
 #include <ATen/ops/atan2.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/exp.h>
@@ -159,6 +162,18 @@ inline TensorNumber cos(const TensorNumber& x) {
 inline TensorNumber tan(const TensorNumber& x) {
   using std::tan;
   return x.image([](const auto& number) { return tan(number); });
+}
+inline TensorNumber asin(const TensorNumber& x) {
+  using std::asin;
+  return x.image([](const auto& number) { return asin(number); });
+}
+inline TensorNumber acos(const TensorNumber& x) {
+  using std::acos;
+  return x.image([](const auto& number) { return acos(number); });
+}
+inline TensorNumber atan(const TensorNumber& x) {
+  using std::atan;
+  return x.image([](const auto& number) { return atan(number); });
 }
 inline TensorNumber tanh(const TensorNumber& x) {
   using std::tanh;

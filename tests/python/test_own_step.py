@@ -67,6 +67,33 @@ def test_a_step_without_inputs_and_pairs():
     assert gradgradcheck(f, (rate, x))
 
 
+def functions(parameters, state):
+    """The step Functions of tests/support/own_steps.cpp."""
+    (a,), (x, y, z) = parameters.unbind(-1), state.unbind(-1)
+    where = lambda condition, one, other: torch.where(condition, one + 0 * a, other + 0 * a)
+    smooth = a.sqrt() + (-x).exp() * a.log() + a ** 1.5 / (1 + x * x) - y.tanh() - 2 / a
+    angles = (x.sin() * y.cos() + z.tan() - (0.5 * x).asin() * (0.3 * y).acos()) * (z.atan() - torch.atan2(y, a))
+    kinks = x.abs() + torch.minimum(y, z) - 3 * y.clamp_min(0.1) + where(x <= y, a, where(y >= z, 1 - z, 2))
+    return torch.stack([smooth, angles, kinks / (1 + where(z < 0, z * z, 0) + where(z > 0.5, 1, x * x))], -1)
+
+
+def test_functions_have_the_values_and_derivatives_of_torch():
+    """On both sides of each branch."""
+    parameters, state = with_gradients(0.5 + normal(200, 1, seed=6).abs(), 0.7 * normal(200, 3, seed=7).clamp(-1.9, 1.9))
+    weights = normal(200, 3, seed=8)
+    step = lambda p, x: simulate(p, x, torch.zeros(1, 0).double(), step="test::functions")[0][:, 0]
+    by_torch, by_step = functions(parameters, state), step(parameters, state)
+    assert_near(by_step.detach(), by_torch.detach())
+    first = [torch.autograd.grad((y * weights).sum(), (parameters, state), create_graph=True) for y in (by_step, by_torch)]
+    for one, other in zip(*first):
+        assert_near(one.detach(), other.detach())
+    second = [torch.autograd.grad(sum((g ** 2).sum() for g in gradients), (parameters, state)) for gradients in first]
+    for one, other in zip(*second):
+        assert_near(one, other)
+    p, x, dp, dx = parameters.detach(), state.detach(), normal(200, 1, seed=9), normal(200, 3, seed=10)
+    assert_near(torch.func.jvp(step, (p, x), (dp, dx))[1], torch.func.jvp(functions, (p, x), (dp, dx))[1])
+
+
 def test_smoothed_gradients_are_those_of_the_central_path():
     parameters, x, u = spring(steps=1)
     x = tensor([0.68, 0.2, 1.0, 0.3])

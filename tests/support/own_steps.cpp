@@ -1,57 +1,8 @@
 // Steps that are registered as users register theirs, for test_rollout.py and test_own_step.py. Some are systems of the
 // library, to which they are compared.
-#include <lcp/step.h>
-
-#include <array>
+#include "support/own_point_mass.h"
 
 namespace {
-
-// The point mass of csrc/systems/point_mass.h with contacts at velocities.
-struct PointMass {
-  static constexpr std::array kParameters = {"mass", "dt", "mu", "gravity", "restitution"};
-  static constexpr std::array kStates = {"x", "y", "v_x", "v_y"};
-  static constexpr std::array kInputs = {"u_x", "u_y"};
-  static constexpr std::array kPairs = {"lambda_n", "lambda_plus", "lambda_minus", "gamma"};
-
-  template <class R>
-  struct Start {
-    R free_x, free_y, c;
-
-    Start(const std::array<R, 5>& parameters, const std::array<R, 4>& state, const std::array<R, 2>& u) {
-      const auto& [mass, dt, mu, gravity, restitution] = parameters;
-      const auto& [x, y, v_x, v_y] = state;
-      free_x = v_x + dt / mass * u[0];
-      free_y = v_y + dt * (u[1] / mass - gravity);
-      const R out_of_reach = lcp::where(free_y <= 0, -free_y, 0) + 1;
-      c = lcp::where(y <= 0, restitution * lcp::where(v_y <= 0, v_y, 0), out_of_reach);
-    }
-  };
-
-  template <class R>
-  static std::array<R, 4> pairs(const std::array<R, 5>& parameters, const std::array<R, 4>& state,
-                                const std::array<R, 2>& u, const std::array<R, 4>& z) {
-    const auto& [lambda_n, lambda_plus, lambda_minus, gamma] = z;
-    const R& mass = parameters[0];
-    const Start<R> start(parameters, state, u);
-    const R slide = start.free_x + (lambda_plus - lambda_minus) / mass;
-    return {start.free_y + start.c + lambda_n / mass, slide + gamma, gamma - slide,
-            parameters[2] * lambda_n - (lambda_plus + lambda_minus)};
-  }
-
-  template <class R>
-  static std::array<R, 4> next(const std::array<R, 5>& parameters, const std::array<R, 4>& state,
-                               const std::array<R, 2>& u, const std::array<R, 4>& z, const std::array<R, 4>& w) {
-    const auto& [lambda_n, lambda_plus, lambda_minus, gamma] = z;
-    const R &mass = parameters[0], &dt = parameters[1];
-    const Start<R> start(parameters, state, u);
-    const R slides = 0.5 * (w[1] - w[2]);
-    const R held = lcp::where(w[3] > 0, 0, lcp::where(lambda_plus > 0, 0, lcp::where(lambda_minus > 0, 0, slides)));
-    const R slid = lcp::where(gamma <= 0, held, slides);
-    const R v_x = lcp::where(lambda_n > 0, slid, lcp::where(w[0] > 0, start.free_x, slid));
-    const R v_y = lcp::where(lambda_n > 0, w[0] - start.c, start.free_y + lambda_n / mass);
-    return {state[0] + dt * v_x, state[1] + dt * v_y, v_x, v_y};
-  }
-};
 
 // A ball on a spring in a plane, which a wall stops: functions and branches.
 struct Spring {
@@ -103,6 +54,34 @@ struct Decay {
   }
 };
 
+// All functions that formulas may use.
+struct Functions {
+  static constexpr std::array kParameters = {"a"};
+  static constexpr std::array kStates = {"smooth", "angles", "kinks"};
+  static constexpr std::array<const char*, 0> kInputs = {};
+  static constexpr std::array<const char*, 0> kPairs = {};
+
+  template <class R>
+  static std::array<R, 0> pairs(const std::array<R, 1>&, const std::array<R, 3>&, const std::array<R, 0>&,
+                                const std::array<R, 0>&) {
+    return {};
+  }
+  template <class R>
+  static std::array<R, 3> next(const std::array<R, 1>& parameters, const std::array<R, 3>& state,
+                               const std::array<R, 0>&, const std::array<R, 0>&, const std::array<R, 0>&) {
+    const R& a = parameters[0];
+    const auto& [x, y, z] = state;
+    R smooth = lcp::sqrt(a) + lcp::exp(-x) * lcp::log(a);
+    smooth += lcp::pow(a, 1.5) / (1 + x * x) - lcp::tanh(y);
+    smooth -= 2 / a;
+    R angles = lcp::sin(x) * lcp::cos(y) + lcp::tan(z) - lcp::asin(0.5 * x) * lcp::acos(0.3 * y);
+    angles *= lcp::atan(z) - lcp::atan2(y, a);
+    R kinks = lcp::abs(x) + lcp::min(y, z) - 3 * lcp::max(y, 0.1) + lcp::where(x <= y, a, lcp::where(y >= z, 1 - z, 2));
+    kinks /= 1 + lcp::where(z < 0, z * z, 0.0) + lcp::where(z > 0.5, 1.0, x * x);
+    return {smooth, angles, kinks};
+  }
+};
+
 // Steps that are wrong: w is no affine function of z, and a formula branches.
 struct NotAffine : Decay {
   static constexpr std::array kPairs = {"z"};
@@ -127,8 +106,9 @@ struct Branches : Decay {
   }
 };
 
-const bool registered = lcp::register_step<PointMass>("test::point_mass") &&
+const bool registered = lcp::register_step<lcp::testing::PointMass>("test::point_mass") &&
                         lcp::register_step<Spring>("test::spring") && lcp::register_step<Decay>("test::decay") &&
+                        lcp::register_step<Functions>("test::functions") &&
                         lcp::register_step<NotAffine>("test::not_affine") &&
                         lcp::register_step<Branches>("test::branches") && lcp::register_step<Decay>("test::twice") &&
                         lcp::register_step<Spring>("test::twice") && lcp::register_step<Decay>("test::a name");
