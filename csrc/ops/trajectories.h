@@ -116,8 +116,11 @@ class Directions {
   }
 
  private:
+  // Bits are compared: 0 and -0 are not the same, and a NaN is.
   static bool is_same_along(const Tensor& x, std::int64_t dim) {
-    return x.size(dim) == 1 || x.stride(dim) == 0 || at::equal(x, x.narrow(dim, 0, 1).expand_as(x));
+    if (x.size(dim) == 1 || x.stride(dim) == 0) return true;
+    const Tensor bits = x.scalar_type() == at::kDouble ? x.view(at::kLong) : x;
+    return at::equal(bits, bits.narrow(dim, 0, 1).expand_as(bits));
   }
 
   std::vector<char> is_shared_;

@@ -362,6 +362,22 @@ def test_smoothed_derivatives_are_the_same_in_both_modes(name):
         assert_near(one[1, :2], end[1, :2])
 
 
+def test_trajectories_that_differ_by_the_sign_of_a_zero_keep_their_bits():
+    """Those that are the same are computed once."""
+    rollout = make("cube, exact_cone", 3, steps=10)
+    own = rollout.x[12:16]
+    for x in own:
+        x[1:] = x[0]
+    rollout.x[16] = torch.zeros(10, 6).double()
+    own[0][:, 0] = tensor([0.0, -0.0, 0.0])
+    own[2][:] = tensor([[0.0, 0, 0], [-0.0, -0.0, 0], [0, 0, 0]])
+    bits = lambda path: [x.contiguous().view(torch.int64) for x in path if x.dtype == torch.float64]
+    together = run(rollout)
+    for k in range(3):
+        alone = run(rollout._replace(x=[*rollout.x[:12], *(x[k] for x in own), rollout.x[16]]))
+        assert_same(bits([x[k] for x in together]), bits(alone))
+
+
 @each_rollout
 def test_the_older_vmap_gives_the_rows_of_a_jacobian(name):
     rollout = make(name, 2, steps=3)

@@ -106,11 +106,11 @@ struct Branches : Decay {
   }
 };
 
-const bool registered = lcp::register_step<lcp::testing::PointMass>("test::point_mass") &&
-                        lcp::register_step<Spring>("test::spring") && lcp::register_step<Decay>("test::decay") &&
-                        lcp::register_step<Functions>("test::functions") &&
-                        lcp::register_step<NotAffine>("test::not_affine") &&
-                        lcp::register_step<Branches>("test::branches") && lcp::register_step<Decay>("test::twice") &&
-                        lcp::register_step<Spring>("test::twice") && lcp::register_step<Decay>("test::a name");
+const bool registered =
+    lcp::register_step<lcp::testing::PointMass>("test::point_mass") && lcp::register_step<Spring>("test::spring") &&
+    lcp::register_step<Decay>("test::decay") && lcp::register_step<Functions>("test::functions") &&
+    lcp::register_step<NotAffine>("test::not_affine") && lcp::register_step<Branches>("test::branches") &&
+    lcp::register_step<Decay>("test::twice") && lcp::register_step<Spring>("test::twice") &&
+    lcp::register_step<Decay>("test::a name") && lcp::register_step<Decay>("tripod");
 
 }  // namespace

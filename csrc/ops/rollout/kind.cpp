@@ -41,12 +41,23 @@ void RolloutKind::check_saved(const Call& call, const c10::SymInt& all) {
   TORCH_CHECK(found == all || (is_run && found == 0), "saved must be ", all, is_run ? " or 0" : "", "; got ", found);
 }
 
+solver::Settings settings_of(const StepText& step, bool single_precision) {
+  return {.method = Method::kAuto,
+          .tolerance = step.number_if("tolerance").value_or(solver::default_tolerance(single_precision)),
+          .max_pivots = {},
+          .single_precision = single_precision};
+}
+
+const RolloutKind* find_library_kind(std::string_view name) {
+  if (name == rigid_kind().name()) return &rigid_kind();
+  if (name == lcs_kind().name()) return &lcs_kind();
+  if (const RolloutKind* const kind = find_compliant_kind(name)) return kind;
+  return find_system_kind(name);
+}
+
 const RolloutKind& kind_of(std::string_view step) {
   const std::string_view name = kind_in(step);
-  if (name == rigid_kind().name()) return rigid_kind();
-  if (name == lcs_kind().name()) return lcs_kind();
-  if (const RolloutKind* kind = find_compliant_kind(name)) return *kind;
-  if (const RolloutKind* kind = find_system_kind(name)) return *kind;
+  if (const RolloutKind* const kind = find_library_kind(name)) return *kind;
   const RolloutKind* const kind = find_registered_kind(name);
   TORCH_CHECK(kind != nullptr, "there is no step ", name);
   return *kind;

@@ -7,6 +7,7 @@
 
 #include "ops/operator.h"
 #include "ops/rollout/rollout.h"
+#include "solver/settings.h"
 
 namespace lcp::systems {
 struct System;
@@ -69,6 +70,9 @@ class RolloutKind {
   std::vector<Result> results_, gradients_of_inputs_, tangents_of_results_;
 };
 
+/// The settings of the solver of a step that is an LCP.
+solver::Settings settings_of(const StepText& step, bool single_precision);
+
 /// The kind of a step. Throws c10::Error where there is none.
 const RolloutKind& kind_of(std::string_view step);
 
@@ -81,6 +85,9 @@ const RolloutKind& lcs_kind();
 const RolloutKind* find_compliant_kind(std::string_view name);
 const RolloutKind* find_system_kind(std::string_view name);
 const RolloutKind* find_registered_kind(std::string_view name);
+
+/// Any of these kinds but those that users register.
+const RolloutKind* find_library_kind(std::string_view name);
 
 /// The kind of a system, which must outlive it.
 std::unique_ptr<RolloutKind> system_kind(const systems::System& system);

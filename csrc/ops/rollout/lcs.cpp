@@ -74,12 +74,7 @@ class LcsKind final : public RolloutKind {
     if (count * steps == 0) return;
     const lcs::Size size = size_of(x);
     AT_DISPATCH_FLOATING_TYPES(x[kA].scalar_type(), "lcp::_rollout", [&] {
-      constexpr bool single = std::is_same_v<scalar_t, float>;
-      const solver::Settings settings = {
-          .method = Method::kAuto,
-          .tolerance = step.number_if("tolerance").value_or(solver::default_tolerance(single)),
-          .max_pivots = {},
-          .single_precision = single};
+      const solver::Settings settings = settings_of(step, std::is_same_v<scalar_t, float>);
       TrajectoryReader<scalar_t> reader(batch);
       const auto [system, first, inputs] = given_of(reader, x);
       const auto at = [&](Output k) { return results[k].mutable_data_ptr<scalar_t>(); };

@@ -90,6 +90,9 @@ const Entry* find_checked(std::string_view name) {
   const std::lock_guard lock(all.mutex);
   Entry* const entry = all.find(name);
   if (entry == nullptr) return nullptr;
+  if (!entry->is_checked && find_library_kind(name) != nullptr) {
+    entry->fault = entry->name + " is the name of a step of the library; register yours under another one";
+  }
   if (!entry->is_checked && entry->fault.empty()) entry->fault = fault_of_pairs(name, *entry->step);
   entry->is_checked = true;
   TORCH_CHECK(entry->fault.empty(), entry->fault);

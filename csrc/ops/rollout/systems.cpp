@@ -67,12 +67,7 @@ class SystemKind final : public RolloutKind {
     const systems::System& system = this->system();
     const auto pairs = static_cast<int>(x[kDirections].size(-1));
     AT_DISPATCH_FLOATING_TYPES(x[kParameters].scalar_type(), "lcp::_rollout", [&] {
-      constexpr bool single = std::is_same_v<scalar_t, float>;
-      const solver::Settings settings = {
-          .method = Method::kAuto,
-          .tolerance = step.number_if("tolerance").value_or(solver::default_tolerance(single)),
-          .max_pivots = {},
-          .single_precision = single};
+      const solver::Settings settings = settings_of(step, std::is_same_v<scalar_t, float>);
       TrajectoryReader<scalar_t> reader(batch);
       const auto start = start_of(reader, x, x[kDirections]);
       const auto at = [&](Output k) { return results[k].mutable_data_ptr<scalar_t>(); };
