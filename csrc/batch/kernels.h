@@ -55,7 +55,7 @@ struct SmallKernels {
   void (*sum_outer)(std::int64_t count, const T* t, const T* x, double* result);
 };
 
-/// The same for n <= kLockstep.
+/// Kernels for n <= kLockstep, which pivot several problems at the same time.
 template <class T>
 struct LockstepKernels {
   /// Without a guess. perturbation: n, see solver/lemke.h; workspace: lockstep_workspace(n) numbers, 64-byte aligned.

@@ -73,7 +73,13 @@ bool is_any(const T* x, std::int64_t count) {
 
 template <class T>
 Tangent<T>::Tangent(const Size& size, Cone cone, Ties ties)
-    : size_(size), cone_(std::move(cone)), derivative_(size.n, ties) {}
+    : size_(size),
+      cone_(std::move(cone)),
+      derivative_(size.n, ties),
+      of_pairs_(size.n),
+      of_state_(size.k),
+      moving_w_(size.n),
+      moving_dw_(size.n) {}
 
 template <class T>
 void Tangent<T>::run_block(std::int64_t count, std::int64_t steps, const Given<T>& given, const WalkedSteps<T>& walked,
@@ -92,8 +98,7 @@ void Tangent<T>::run_block(std::int64_t count, std::int64_t steps, const Given<T
       has_change_[b] = has_change_[b] || (each && is_any(each.of(b), each.size));
     }
   }
-  std::vector<double> r(n), dx(k);
-  std::vector<T> moving_w(n), moving_dw(n);
+  std::vector<double>&r = of_pairs_, &dx = of_state_;
   interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {
     pace.spend(count * (n + k) * (n + k));
@@ -130,8 +135,8 @@ void Tangent<T>::run_block(std::int64_t count, std::int64_t steps, const Given<T
         T& change_of_w = dw[b * n + i];
         change_of_w = states.data[b * n + i] == solver::kBasic ? T(0) : static_cast<T>(r[i]);
         const bool held = sticks(cone_, i, of(z, b, n), of(w, b, n));
-        moving_w[i] = held ? T(0) : of(w, b, n)[i];
-        moving_dw[i] = held ? T(0) : change_of_w;
+        moving_w_[i] = held ? T(0) : of(w, b, n)[i];
+        moving_dw_[i] = held ? T(0) : change_of_w;
       }
       std::fill(dx.begin(), dx.end(), 0.0);
       add_product(d.A, b, k, k, of(x, b, k), dx.data());
@@ -140,8 +145,8 @@ void Tangent<T>::run_block(std::int64_t count, std::int64_t steps, const Given<T
       add_product(system.B, b, k, m, of(du, b, m), dx.data());
       add_product(d.D, b, k, n, of(z, b, n), dx.data());
       add_product(system.D, b, k, n, dz + b * n, dx.data());
-      add_product(d.G, b, k, n, moving_w.data(), dx.data());
-      add_product(system.G, b, k, n, moving_dw.data(), dx.data());
+      add_product(d.G, b, k, n, moving_w_.data(), dx.data());
+      add_product(system.G, b, k, n, moving_dw_.data(), dx.data());
       add_vector(d.d, b, k, dx.data());
       for (int i = 0; i < k; ++i) dx_next[b * k + i] = static_cast<T>(dx[i]);
     }

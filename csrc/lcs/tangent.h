@@ -73,6 +73,8 @@ class Tangent {
   TiedDerivative<T> derivative_;
   std::vector<T> M_, r_, none_;  // M_: the transposes, since the vector kernels have J' alone
   std::vector<char> has_change_;
+  std::vector<double> of_pairs_, of_state_;  // sums of one trajectory
+  std::vector<T> moving_w_, moving_dw_;      // w and its change, 0 for a contact that sticks
 };
 
 }  // namespace lcp::lcs

@@ -1,4 +1,4 @@
-// What the tests of the planar block share.
+// Options that several tests of the planar block use.
 #pragma once
 
 #include <torch/types.h>

@@ -42,8 +42,8 @@ Tensor directions_of(std::int64_t count, double angle, const at::TensorOptions& 
   return at::stack({angles.cos(), angles.sin()}, -1).to(options);
 }
 
-// Of the rows of all contacts, [..., c, 3, k], the normals, [..., c, k], and behind them the rows in the directions,
-// [..., c count, k].
+// The normal rows of all contacts, [..., c, k], and behind them the rows in each direction, [..., c count, k].
+//   rows: [..., c, 3, k], of each contact (t1, t2, n).
 Tensor along(const Tensor& rows, const Tensor& directions) {
   const Tensor tangents = (directions.unsqueeze(-1) * rows.narrow(-2, 0, 2).unsqueeze(-3)).sum(-2);
   return at::cat({rows.select(-2, 2), tangents.flatten(-3, -2)}, -2);

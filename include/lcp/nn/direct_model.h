@@ -87,7 +87,7 @@ TORCH_MODULE(DirectModel);
 /// c10::Error or std::system_error.
 void save_torchscript(const DirectModel& model, const std::string& path);
 
-/// What save_torchscript writes.
+/// The bytes of the file that save_torchscript writes.
 std::string torchscript_bytes(const DirectModel& model);
 
 /// Sets the parameters to those of a file that save_torchscript wrote for a model of the same kind of forces and with
