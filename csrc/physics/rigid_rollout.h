@@ -1,4 +1,4 @@
-// Rollouts of rigid bodies in one call of lcp::_rollout.
+// Rollouts of rigid bodies in one call of lcp::_rollout. Tests call what is exported.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lcp/export.h"
 #include "lcp/physics/rigid_scene.h"
 
 namespace lcp::physics {
@@ -22,13 +23,13 @@ struct RigidSteps {
 
 /// The same in operators of tensors: how higher derivatives are found, and those of smoothed contact.
 ///   u: [steps, ..., B, 6]; options.substeps does not count.
-RigidSteps step_by_step(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
-                        const RigidOptions& options);
+LCP_API RigidSteps step_by_step(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                                const RigidOptions& options);
 
 /// The step of a scene as a text for lcp::_rollout: all of the scene and of the options but the tensors and substeps.
 ///   pairs: those of contact_pairs, where they are known.
-std::string step_text(const RigidScene& scene, const RigidOptions& options,
-                      const std::optional<std::vector<ContactPair>>& pairs = std::nullopt);
+LCP_API std::string step_text(const RigidScene& scene, const RigidOptions& options,
+                              const std::optional<std::vector<ContactPair>>& pairs = std::nullopt);
 
 /// The scene of a step_text with `bodies`, without other tensors, and its options.
 RigidScene scene_of(std::string_view step);
@@ -36,7 +37,8 @@ RigidOptions options_of(std::string_view step);
 
 /// A rollout by lcp::_rollout. The arguments must fit, as `simulate` checks.
 ///   u: [steps, ..., B, 6].
-RigidSteps roll_out(const RigidState& state, const at::Tensor& u, const RigidScene& scene, const std::string& step);
+LCP_API RigidSteps roll_out(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                            const std::string& step);
 
 /// `simulate` of lcp/physics/rigid_scene.h of a scene whose step_text is known, also where its numbers cannot be read.
 RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene, const std::string& step,

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "lcp/export.h"
 #include "lcp/physics/rigid_scene.h"
 #include "physics/rigid_geometry.h"
 #include "physics/stepping.h"
@@ -55,7 +56,8 @@ void check_scene(const RigidScene& scene, const RigidOptions& options);
 /// parameters that do not fit.
 c10::SymDimVector checked_batch(const RigidScene& scene, const RigidOptions& options, std::int64_t pairs);
 
-class RigidStepper {
+/// Benchmarks call it, too.
+class LCP_API RigidStepper {
  public:
   /// Throws as checked_batch does.
   RigidStepper(const RigidScene& scene, const RigidOptions& options, at::ScalarType dtype);

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "lcp/export.h"
 #include "lcp/identification/least_squares.h"
 
 namespace lcp::identification {
@@ -38,8 +39,8 @@ namespace lcp::identification {
 ///   residuals are one series. seen: [b, samples] or undefined, bool: false for the samples that do not count.
 /// Returns [b], bool; false where a residual that counts is not finite. Throws c10::Error where a shape, dtype or
 /// number does not fit.
-at::Tensor explains(const at::Tensor& residuals, const at::Tensor& noise, std::int64_t parameters,
-                    std::int64_t coordinates = 1, const std::optional<at::Tensor>& seen = std::nullopt);
+LCP_API at::Tensor explains(const at::Tensor& residuals, const at::Tensor& noise, std::int64_t parameters,
+                            std::int64_t coordinates = 1, const std::optional<at::Tensor>& seen = std::nullopt);
 
 /// The bias is known to first order in h. It counts as larger by this factor, that of [Ro] for the error of a grid that
 /// is refined with a known order.
@@ -69,7 +70,7 @@ struct Interval {
 ///   coarse, fine: of least_squares, with theta [b, p] and residuals [b, m], float64. noise: [b] or [], the standard
 ///   deviation of the errors.
 /// Throws c10::Error where a shape, dtype or option does not fit.
-Interval interval(const LeastSquares& coarse, const LeastSquares& fine, const at::Tensor& noise,
-                  const IntervalOptions& options = {});
+LCP_API Interval interval(const LeastSquares& coarse, const LeastSquares& fine, const at::Tensor& noise,
+                          const IntervalOptions& options = {});
 
 }  // namespace lcp::identification

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "lcp/export.h"
+
 namespace lcp::identification {
 
 /// The residuals of b independent problems, differentiable in forward mode: theta [..., b, p] -> [..., b, m]. Leading
@@ -24,7 +26,7 @@ struct Linearization {
 ///   theta: [b, p].
 /// Throws c10::Error where it is called by the residuals that it evaluates, since PyTorch has one level of forward
 /// mode.
-Linearization linearize(const Residuals& residuals, const at::Tensor& theta);
+LCP_API Linearization linearize(const Residuals& residuals, const at::Tensor& theta);
 
 struct LeastSquaresOptions {
   std::int64_t max_iterations = 100;
@@ -63,13 +65,13 @@ struct LeastSquares {
 /// rejected.
 ///   start: [b, p], float64.
 /// The result has no gradient. Throws c10::Error where a shape or a dtype does not fit.
-LeastSquares least_squares(const Residuals& residuals, const at::Tensor& start,
-                           const LeastSquaresOptions& options = {});
+LCP_API LeastSquares least_squares(const Residuals& residuals, const at::Tensor& start,
+                                   const LeastSquaresOptions& options = {});
 
 /// The same for residuals that are evaluated together with their Jacobian, of those problems only that have not ended.
 ///   linearized: theta [k, p] and the numbers of these k problems, [k], int64.
-LeastSquares least_squares(
-    const std::function<Linearization(const at::Tensor& theta, const at::Tensor& problems)>& linearized,
-    const at::Tensor& start, const LeastSquaresOptions& options = {});
+LCP_API LeastSquares
+least_squares(const std::function<Linearization(const at::Tensor& theta, const at::Tensor& problems)>& linearized,
+              const at::Tensor& start, const LeastSquaresOptions& options = {});
 
 }  // namespace lcp::identification

@@ -17,6 +17,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "lcp/export.h"
+
 namespace lcp::identification {
 
 /// b independent systems, whose states have d components. Both functions must be differentiable in forward mode.
@@ -42,7 +44,7 @@ struct MovingHorizon {
 /// Each fit starts at the one before.
 ///   mean: [b, d], float64, the state before the data of step 0. deviation: [b, d], its standard deviations.
 /// The result has no gradient. Throws c10::Error where a shape, a dtype or an option does not fit.
-MovingHorizon moving_horizon(const HorizonModel& model, const at::Tensor& mean, const at::Tensor& deviation,
-                             std::int64_t steps, const MovingHorizonOptions& options = {});
+LCP_API MovingHorizon moving_horizon(const HorizonModel& model, const at::Tensor& mean, const at::Tensor& deviation,
+                                     std::int64_t steps, const MovingHorizonOptions& options = {});
 
 }  // namespace lcp::identification

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "lcp/export.h"
+
 namespace lcp::identification {
 
 /// The model of a filter. Particles are [b, n, d]: for each of b tracks n particles with d components.
@@ -41,7 +43,7 @@ struct ParticleFilter {
 /// If every likelihood of a track is 0, its particles are kept.
 ///   start: [b, n, d], float64.
 /// The result has no gradient. Throws c10::Error where a shape or a dtype does not fit.
-ParticleFilter particle_filter(const FilterModel& model, const at::Tensor& start, std::int64_t steps,
-                               at::Generator generator, const ParticleFilterOptions& options = {});
+LCP_API ParticleFilter particle_filter(const FilterModel& model, const at::Tensor& start, std::int64_t steps,
+                                       at::Generator generator, const ParticleFilterOptions& options = {});
 
 }  // namespace lcp::identification

@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lcp/export.h"
+
 namespace lcp::identification {
 
 struct Uncertainty {
@@ -22,6 +24,6 @@ struct Uncertainty {
 /// equal length, is not determined.
 ///   jacobian: [b, m, p], float64, of the residuals. noise: [b] or [], the standard deviation of the errors.
 /// Throws c10::Error where a shape or a dtype does not fit.
-Uncertainty uncertainty(const at::Tensor& jacobian, const at::Tensor& noise);
+LCP_API Uncertainty uncertainty(const at::Tensor& jacobian, const at::Tensor& noise);
 
 }  // namespace lcp::identification

@@ -7,6 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lcp/export.h"
+
 namespace lcp::learning {
 
 struct BilevelWeights {
@@ -46,7 +48,7 @@ struct BilevelLoss {
 ///   G: [..., n, n]. f: [..., n]. B: [..., k, n], the effect of the forces on the prediction. beta: [..., k], the part
 ///   of the motion that the forces must explain. All of one dtype; their batch dimensions broadcast.
 /// Throws c10::Error where a shape does not fit or a weight is out of its range.
-BilevelLoss bilevel_loss(const at::Tensor& G, const at::Tensor& f, const at::Tensor& B, const at::Tensor& beta,
-                         const BilevelWeights& weights);
+LCP_API BilevelLoss bilevel_loss(const at::Tensor& G, const at::Tensor& f, const at::Tensor& B, const at::Tensor& beta,
+                                 const BilevelWeights& weights);
 
 }  // namespace lcp::learning

@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lcp/export.h"
+
 namespace lcp::learning {
 
 struct DirectLossWeights {
@@ -36,7 +38,7 @@ struct DirectLoss {
 /// that move (resting = false), which it keeps from becoming negative, where the head has no gradient.
 ///   h: [..., 2], m/s, (v+, v-) before the head. target: [..., 2], m/s. lambda: [..., 2], in any unit of force.
 ///   relu: whether the model has a relu head.
-DirectLoss direct_loss(const at::Tensor& h, const at::Tensor& target, const at::Tensor& lambda, bool relu,
-                       const DirectLossWeights& weights);
+LCP_API DirectLoss direct_loss(const at::Tensor& h, const at::Tensor& target, const at::Tensor& lambda, bool relu,
+                               const DirectLossWeights& weights);
 
 }  // namespace lcp::learning

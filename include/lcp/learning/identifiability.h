@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "lcp/export.h"
+
 namespace lcp::learning {
 
 struct Identifiability {
@@ -16,6 +18,6 @@ struct Identifiability {
 /// For y = features . parameters. The features are scaled to unit columns before the singular values are compared; a
 /// singular value below 1e-10 of the largest counts as 0, and so does a column of zeros.
 ///   features: [samples, parameters], float64.
-Identifiability identifiability(const at::Tensor& features);
+LCP_API Identifiability identifiability(const at::Tensor& features);
 
 }  // namespace lcp::learning

@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lcp/export.h"
+
 namespace lcp::learning {
 
 struct MarkovChain {
@@ -18,10 +20,10 @@ struct MarkovChain {
 ///   log_observation: [..., steps, s], log of the density of each step's observation in each state; 0 in every state
 ///   where a step was not observed.
 /// Throws c10::Error where a shape does not fit.
-at::Tensor log_likelihood(const MarkovChain& chain, const at::Tensor& log_observation);
+LCP_API at::Tensor log_likelihood(const MarkovChain& chain, const at::Tensor& log_observation);
 
 /// The probability of each state at each step, given the observations of the steps before it, [..., steps, s]: what the
 /// chain predicts.
-at::Tensor predicted_states(const MarkovChain& chain, const at::Tensor& log_observation);
+LCP_API at::Tensor predicted_states(const MarkovChain& chain, const at::Tensor& log_observation);
 
 }  // namespace lcp::learning

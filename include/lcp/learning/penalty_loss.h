@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lcp/export.h"
+
 namespace lcp::learning {
 
 struct PenaltyLossWeights {
@@ -27,7 +29,7 @@ struct PenaltyLoss {
 /// It is convex in G and f and 0 at the truth, but 0 at G = 0, f = 0 as well: the scale of each row must be fixed, for
 /// example by holding one of its entries.
 ///   G: [..., n, n]. f: [..., n]. z: [..., n], the known solutions, >= 0.
-PenaltyLoss penalty_loss(const at::Tensor& G, const at::Tensor& f, const at::Tensor& z,
-                         const PenaltyLossWeights& weights);
+LCP_API PenaltyLoss penalty_loss(const at::Tensor& G, const at::Tensor& f, const at::Tensor& z,
+                                 const PenaltyLossWeights& weights);
 
 }  // namespace lcp::learning

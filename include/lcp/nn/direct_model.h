@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "lcp/export.h"
 #include "lcp/nn/state_map.h"
 
 namespace lcp::nn {
@@ -17,7 +18,7 @@ enum class DirectForces {
   kSlack      ///< (F - lambda-, F - lambda+), where F is the largest friction force [Notes, 3.1.2]
 };
 
-struct DirectModelOptions {
+struct LCP_API DirectModelOptions {
   double max_friction() const { return mu_ * mass_ * gravity_; }  ///< F, N
 
   /// p, [..., 2], the forces that G multiplies, for the friction forces lambda, [..., 2], N.
@@ -47,7 +48,7 @@ struct DirectModelOptions {
 /// The slack F e - P lambda is complementary to x_next. Substituted into the equation, it gives the learned LCP with
 /// w = x_next and z = F e - P lambda. Its data are M = -G P, q = f + F G e for kFriction, and M = G, q = f for kSlack.
 /// A block that sticks has z > 0 in both components, and so rests exactly.
-class DirectModelImpl : public torch::nn::Cloneable<DirectModelImpl> {
+class LCP_API DirectModelImpl : public torch::nn::Cloneable<DirectModelImpl> {
  public:
   struct Step {
     torch::Tensor v_next;  ///< [...], m/s
@@ -85,13 +86,13 @@ TORCH_MODULE(DirectModel);
 /// format_version. It can be loaded, and trained further, in C++ linked with TorchLCP::torchlcp and in Python after
 /// torch.ops.load_library. An existing file is replaced completely or, where writing fails, not at all. Throws
 /// c10::Error or std::system_error.
-void save_torchscript(const DirectModel& model, const std::string& path);
+LCP_API void save_torchscript(const DirectModel& model, const std::string& path);
 
 /// The bytes of the file that save_torchscript writes.
-std::string torchscript_bytes(const DirectModel& model);
+LCP_API std::string torchscript_bytes(const DirectModel& model);
 
 /// Sets the parameters to those of a file that save_torchscript wrote for a model of the same kind of forces and with
 /// the same units. Throws c10::Error that names the file where it is of anything else; the model is then as it was.
-void load_torchscript(const DirectModel& model, const std::string& path);
+LCP_API void load_torchscript(const DirectModel& model, const std::string& path);
 
 }  // namespace lcp::nn

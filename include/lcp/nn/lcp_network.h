@@ -14,6 +14,7 @@
 #include <ostream>
 #include <string>
 
+#include "lcp/export.h"
 #include "lcp/solve.h"
 
 namespace lcp::nn {
@@ -58,7 +59,7 @@ class LcpNetworkFormulas;
 /// counts as 0; its derivative is that of the sum.
 ///
 /// x and y are measured in units of their own, the buffers input_unit [p] and output_unit [d], at first 1.
-class LcpNetworkImpl : public torch::nn::Cloneable<LcpNetworkImpl> {
+class LCP_API LcpNetworkImpl : public torch::nn::Cloneable<LcpNetworkImpl> {
  public:
   struct Step {
     torch::Tensor y;       ///< [..., d]
@@ -157,6 +158,6 @@ struct MotionLayout {
 /// format_version. v, u, x, v_next and force have a last dimension where they have more than one component; without
 /// inputs u is not used. force = mass (v_next - v) / dt, less u where each velocity has its input: what acts beside u.
 /// Where dt or mass is NaN, so is force; v_next does not depend on them.
-std::string torchscript_bytes(const LcpNetwork& network, const MotionLayout& layout);
+LCP_API std::string torchscript_bytes(const LcpNetwork& network, const MotionLayout& layout);
 
 }  // namespace lcp::nn

@@ -5,6 +5,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "lcp/export.h"
+
 namespace lcp::nn {
 
 /// max(P, 0) - max(N, 0), entry by entry [Notes, 4: a relu for the positive and one for the negative part]. It is
@@ -12,10 +14,10 @@ namespace lcp::nn {
 /// training got there by chance: with `revive`, max(P, 0) has for P <= 0 the gradient of P where descent would make P
 /// larger, and 0 elsewhere, as a step that is projected onto P >= 0. Then no entry is lost, and a 0 is final only once
 /// `revive` is false.
-at::Tensor relu_pair(const at::Tensor& P, const at::Tensor& N, bool revive);
+LCP_API at::Tensor relu_pair(const at::Tensor& P, const at::Tensor& N, bool revive);
 
 /// The sum over all entries of max(P, 0) max(N, 0), a scalar to penalise. Where P = N > 0 the pair is 0 by cancellation
 /// alone, and only to round-off; the penalty draws both to 0, and has no effect where one of them is there already.
-at::Tensor relu_pair_overlap(const at::Tensor& P, const at::Tensor& N, bool revive);
+LCP_API at::Tensor relu_pair_overlap(const at::Tensor& P, const at::Tensor& N, bool revive);
 
 }  // namespace lcp::nn

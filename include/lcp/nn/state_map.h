@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <ostream>
 
+#include "lcp/export.h"
+
 namespace lcp::nn {
 
 struct StateMapOptions {
@@ -24,7 +26,7 @@ struct StateMapOptions {
 
 /// y = A s + b [+ B tanh(C s + d)],  s = (v / velocity_scale, u / force_scale). B is 0 at
 /// first, so that the map starts affine.
-class StateMapImpl : public torch::nn::Cloneable<StateMapImpl> {
+class LCP_API StateMapImpl : public torch::nn::Cloneable<StateMapImpl> {
  public:
   /// Throws c10::Error where an option is out of its range.
   explicit StateMapImpl(const StateMapOptions& options);

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <ostream>
 
+#include "lcp/export.h"
+
 namespace lcp::nn {
 
 /// The symmetric part of a StructuredMatrix, apart from phi phi'.
@@ -31,7 +33,7 @@ struct StructuredMatrixOptions {
 /// elsewhere [Notes, 3.1.3]. S_i = E_jj for kDiagonal, with E_jk + E_kj for j < k in addition for kNonnegative, and
 /// A_i = E_jk - E_kj for j < k, each in the order of the rows of the upper triangle. A
 /// sliding block has phi = (-1, 1, 0), alpha = 0, beta = (0, 1, 1).
-class StructuredMatrixImpl : public torch::nn::Cloneable<StructuredMatrixImpl> {
+class LCP_API StructuredMatrixImpl : public torch::nn::Cloneable<StructuredMatrixImpl> {
  public:
   /// Throws c10::Error where an option is out of its range.
   explicit StructuredMatrixImpl(const StructuredMatrixOptions& options);

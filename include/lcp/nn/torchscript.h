@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "lcp/export.h"
+
 namespace torch::jit {
 struct Module;
 }
@@ -24,11 +26,11 @@ using StepFunction =
 using ModelInputs = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// The inputs (v, u) of a block on a line.
-ModelInputs velocity_and_force();
+LCP_API ModelInputs velocity_and_force();
 
 /// Adds the attribute input_sizes, which python/torchlcp/export.py reads: for each input by its name the sizes of its
 /// dimensions behind the batch, such as {"v": [2], "u": [2]}.
-void register_input_sizes(torch::jit::Module& script, const ModelInputs& inputs);
+LCP_API void register_input_sizes(torch::jit::Module& script, const ModelInputs& inputs);
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
@@ -41,17 +43,17 @@ using NamedNumbers = std::vector<std::pair<std::string, double>>;
 /// training.) The record holds for all inputs: `step` must therefore not read sizes of batches, must convert tensors
 /// by to(tensor) instead of to(dtype), and must create tensors by at:: functions, since those of torch:: are recorded
 /// as constants.
-std::string torchscript_of(const std::string& name, const torch::nn::Module& model, const NamedNumbers& numbers,
-                           const ModelInputs& inputs, const StepFunction& step);
+LCP_API std::string torchscript_of(const std::string& name, const torch::nn::Module& model, const NamedNumbers& numbers,
+                                   const ModelInputs& inputs, const StepFunction& step);
 
 /// Sets the model's parameters to those of a file that holds what torchscript_of wrote for the same class, the same
 /// parameters and the same `numbers`. Throws c10::Error that names the file where it does not; the model is then as it
 /// was.
-void read_parameters(const std::string& name, torch::nn::Module& model, const NamedNumbers& numbers,
-                     const std::string& path);
+LCP_API void read_parameters(const std::string& name, torch::nn::Module& model, const NamedNumbers& numbers,
+                             const std::string& path);
 
 /// Writes through a new file in the same folder, so that `path` is replaced completely or not at all. Throws a
 /// std::system_error where that fails.
-void write_bytes(const std::string& bytes, const std::string& path);
+LCP_API void write_bytes(const std::string& bytes, const std::string& path);
 
 }  // namespace lcp::nn

@@ -16,6 +16,7 @@
 #include <ostream>
 #include <string>
 
+#include "lcp/export.h"
 #include "lcp/nn/structured_matrix.h"
 #include "lcp/solve.h"
 
@@ -65,7 +66,7 @@ struct TraditionalModelOptions {
 ///   kRows        learned [3, 6], which is [M|W]; with relu_pairs it has P in place of M, and negative [3, 3] is N
 ///   kStructured  matrix.phi, matrix.alpha and matrix.beta, see StructuredMatrix; learned [3, 3], which is W
 ///   kNetworks    those of the StateMaps phi [3], beta [3], which holds the upper triangle, and f [3]
-class TraditionalModelImpl : public torch::nn::Module {
+class LCP_API TraditionalModelImpl : public torch::nn::Module {
  public:
   struct Step {
     torch::Tensor v_next;  ///< [...], m/s
@@ -168,7 +169,7 @@ class TraditionalModelImpl : public torch::nn::Module {
   torch::Tensor rows_of(double mu) const;
 };
 
-class TraditionalModel : public torch::nn::ModuleHolder<TraditionalModelImpl> {
+class LCP_API TraditionalModel : public torch::nn::ModuleHolder<TraditionalModelImpl> {
  public:
   using Impl = TraditionalModelImpl;
 
@@ -180,13 +181,13 @@ class TraditionalModel : public torch::nn::ModuleHolder<TraditionalModelImpl> {
 /// which solve the learned LCP by lcp::solve. Its attributes are dt, mass, gravity, format_version, and mu: a number
 /// where friction is known, and the parameter of kFriction. An existing file is replaced completely or, where writing
 /// fails, not at all. Throws c10::Error or std::system_error.
-void save_torchscript(const TraditionalModel& model, const std::string& path);
+LCP_API void save_torchscript(const TraditionalModel& model, const std::string& path);
 
 /// What save_torchscript writes.
-std::string torchscript_bytes(const TraditionalModel& model);
+LCP_API std::string torchscript_bytes(const TraditionalModel& model);
 
 /// Sets the parameters to those of a file that save_torchscript wrote for a model with the same kind of parameters and
 /// the same units. Throws c10::Error that names the file where it is of anything else; the model is then as it was.
-void load_torchscript(const TraditionalModel& model, const std::string& path);
+LCP_API void load_torchscript(const TraditionalModel& model, const std::string& path);
 
 }  // namespace lcp::nn

@@ -4,11 +4,12 @@
 
 #include <cstdint>
 
+#include "lcp/export.h"
 #include "lcp/physics/compliant_ground.h"
 
 namespace lcp::physics {
 
-struct CompliantBlock {
+struct LCP_API CompliantBlock {
   at::Tensor mass;     ///< kg, > 0, spread evenly
   at::Tensor width;    ///< m, > 0
   at::Tensor height;   ///< m, > 0
@@ -24,39 +25,40 @@ struct CompliantBlock {
 /// A = diag(m, m, m (width^2 + height^2) / 12). For each corner J has the rows (1, 0, -r_z), 0 and (0, 1, r_x), where r
 /// is the arm from the centre to the corner before the step. The corners that are below for theta = 0 come first.
 ///   state: before the step. u: [..., 3], N, N and N m, on the centre.
-CompliantProblem contact_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
+LCP_API CompliantProblem contact_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
 
 /// The same step as an LCP: its dual, min gamma' (W + R) gamma / 2 + r' gamma over the cones, which are polyhedral in
 /// the plane. With gamma = E z, where the columns of E are the edges (-mu, 0, 1) and (mu, 0, 1) of each contact's cone,
 /// M = E' (W + R) E and q = E' r, W = J A^-1 J', r = J v_free - v_hat.
-Problem dual_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
+LCP_API Problem dual_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
 
 /// The step on rigid ground in the formulation of Stewart and Trinkle (1996): with the tangents' and normals' rows T
 /// and N of J, z = (lambda_n, lambda_plus, lambda_minus, gamma), [4] each, w_n = N v_next + gap / dt.
-Problem rigid_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
+LCP_API Problem rigid_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
 
 /// z: [..., 8] of dual_problem, or [..., 16] of rigid_problem.
-CompliantStep read_dual(const CompliantState& state, const at::Tensor& u, const at::Tensor& z,
-                        const CompliantBlock& block);
-CompliantStep read_rigid(const CompliantState& state, const at::Tensor& u, const at::Tensor& z,
-                         const CompliantBlock& block);
+LCP_API CompliantStep read_dual(const CompliantState& state, const at::Tensor& u, const at::Tensor& z,
+                                const CompliantBlock& block);
+LCP_API CompliantStep read_rigid(const CompliantState& state, const at::Tensor& u, const at::Tensor& z,
+                                 const CompliantBlock& block);
 
 /// The heights of the corners above the ground, m: [..., 4].
-at::Tensor gaps(const CompliantState& state, const CompliantBlock& block);
+LCP_API at::Tensor gaps(const CompliantState& state, const CompliantBlock& block);
 
 /// One step of each element of the batch.
-CompliantSolution step(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block,
-                       const ContactOptions& options = {});
+LCP_API CompliantSolution step(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block,
+                               const ContactOptions& options = {});
 
 /// Many steps.
 ///   u: [steps, ..., 3], N, N and N m.
 /// Returns tensors [steps, ...]. Where a step fails, all that follow are NaN.
-CompliantSolution simulate(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block,
-                           const ContactOptions& options = {});
+LCP_API CompliantSolution simulate(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block,
+                                   const ContactOptions& options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments: steps are tied and kinked where
 /// the margin of lcp::certify_contact is at most `tolerance`.
-RolloutCertificate certify_rollout(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block,
-                                   const CompliantSolution& rollout, double tolerance = 1e-12);
+LCP_API RolloutCertificate certify_rollout(const CompliantState& state, const at::Tensor& u,
+                                           const CompliantBlock& block, const CompliantSolution& rollout,
+                                           double tolerance = 1e-12);
 
 }  // namespace lcp::physics

@@ -3,11 +3,12 @@
 
 #include <cstdint>
 
+#include "lcp/export.h"
 #include "lcp/physics/compliant_ground.h"
 
 namespace lcp::physics {
 
-struct CompliantParticle {
+struct LCP_API CompliantParticle {
   at::Tensor mass;     ///< kg, > 0
   double dt;           ///< s, > 0
   at::Tensor gravity;  ///< m/s^2, >= 0
@@ -19,30 +20,32 @@ struct CompliantParticle {
 
 /// A = m I, J = I, and the gap z.
 ///   state: before the step. u: [..., 3], N.
-CompliantProblem contact_problem(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle);
+LCP_API CompliantProblem contact_problem(const CompliantState& state, const at::Tensor& u,
+                                         const CompliantParticle& particle);
 
 /// The step in closed form: gamma projects (R + 1 / m)^-1 (v_hat - v_free) on the cone in the norm of R + 1 / m.
-CompliantStep exact_step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle);
+LCP_API CompliantStep exact_step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle);
 
 /// The step on rigid ground, in closed form: v_z >= -z / dt, and friction of at most mu times the normal impulse.
-CompliantStep rigid_step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle);
+LCP_API CompliantStep rigid_step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle);
 
 /// The height z above the ground, m: [..., 1].
-at::Tensor gaps(const CompliantState& state, const CompliantParticle& particle);
+LCP_API at::Tensor gaps(const CompliantState& state, const CompliantParticle& particle);
 
 /// One step of each element of the batch.
-CompliantSolution step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle,
-                       const ContactOptions& options = {});
+LCP_API CompliantSolution step(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle,
+                               const ContactOptions& options = {});
 
 /// Many steps.
 ///   u: [steps, ..., 3], N.
 /// Returns tensors [steps, ...]. Where a step fails, all that follow are NaN.
-CompliantSolution simulate(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle,
-                           const ContactOptions& options = {});
+LCP_API CompliantSolution simulate(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle,
+                                   const ContactOptions& options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments: steps are tied and kinked where
 /// the margin of lcp::certify_contact is at most `tolerance`.
-RolloutCertificate certify_rollout(const CompliantState& state, const at::Tensor& u, const CompliantParticle& particle,
-                                   const CompliantSolution& rollout, double tolerance = 1e-12);
+LCP_API RolloutCertificate certify_rollout(const CompliantState& state, const at::Tensor& u,
+                                           const CompliantParticle& particle, const CompliantSolution& rollout,
+                                           double tolerance = 1e-12);
 
 }  // namespace lcp::physics

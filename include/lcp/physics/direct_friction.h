@@ -11,6 +11,7 @@
 //   [CPS]   Cottle, Pang, Stone: The Linear Complementarity Problem, SIAM, 2009, sections 2.3 and 3.1.
 #pragma once
 
+#include "lcp/export.h"
 #include "lcp/physics/problem.h"
 
 namespace lcp::physics {
@@ -27,11 +28,11 @@ struct DirectFrictionStep {
 ///   v_free: [..., k], v*, the velocities without friction, m/s. limit: [..., r], >= 0, N s. Batch dimensions
 ///   broadcast.
 /// Throws c10::Error where a shape does not fit.
-Problem direct_friction_problem(const at::Tensor& J, const at::Tensor& inverse_mass, const at::Tensor& v_free,
-                                const at::Tensor& limit);
+LCP_API Problem direct_friction_problem(const at::Tensor& J, const at::Tensor& inverse_mass, const at::Tensor& v_free,
+                                        const at::Tensor& limit);
 
 /// z, w: [..., 2 r], a solution of direct_friction_problem for the other arguments.
-DirectFrictionStep read_direct_friction(const at::Tensor& z, const at::Tensor& w, const at::Tensor& J,
-                                        const at::Tensor& inverse_mass, const at::Tensor& v_free);
+LCP_API DirectFrictionStep read_direct_friction(const at::Tensor& z, const at::Tensor& w, const at::Tensor& J,
+                                                const at::Tensor& inverse_mass, const at::Tensor& v_free);
 
 }  // namespace lcp::physics

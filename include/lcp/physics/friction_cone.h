@@ -8,22 +8,24 @@
 
 #include <cstdint>
 
+#include "lcp/export.h"
+
 namespace lcp::physics {
 
 /// D = [d_1 .. d_n], [2, n], with d_j = (cos 2 pi j / n, sin 2 pi j / n) for j = 0 .. n - 1. Directions j and j + n / 2
 /// are exactly opposite, and the components of directions along an axis are exactly 0 and 1 or -1.
 /// Throws c10::Error unless n is even and at least 4.
-at::Tensor friction_directions(std::int64_t n, const at::TensorOptions& options);
+LCP_API at::Tensor friction_directions(std::int64_t n, const at::TensorOptions& options);
 
 /// D = [a, b, -a, -b], [..., 2, 4], with a and b scaled to length 1: directions aligned with two vectors, which may
 /// differ from step to step. Where b is parallel to a or 0 it is replaced by a turned by 90 degrees, and the like for
 /// a; where both are 0 they are the axes. It has no derivative.
 ///   a, b: [..., 2].
-at::Tensor aligned_directions(const at::Tensor& a, const at::Tensor& b);
+LCP_API at::Tensor aligned_directions(const at::Tensor& a, const at::Tensor& b);
 
 /// Whether each vector of the plane is a combination of directions with weights >= 0: [...], bool. Only then do they
 /// hold a block in every direction.
 ///   D: [..., 2, n].
-at::Tensor span_plane(const at::Tensor& D);
+LCP_API at::Tensor span_plane(const at::Tensor& D);
 
 }  // namespace lcp::physics

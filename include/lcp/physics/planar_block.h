@@ -12,12 +12,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "lcp/export.h"
 #include "lcp/physics/problem.h"
 #include "lcp/solve.h"
 
 namespace lcp::physics {
 
-struct PlanarBlock {
+struct LCP_API PlanarBlock {
   at::Tensor mass;     ///< kg, > 0
   at::Tensor dt;       ///< s, > 0
   at::Tensor mu;       ///< friction coefficient, >= 0
@@ -60,41 +61,43 @@ struct PlanarBlockSolution : Solution<PlanarBlockStep> {
 
 /// Exact friction: v_next = v* max(1 - S / |v*|, 0).
 ///   v: [..., 2], m/s. u: [..., 2], N.
-PlanarBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block);
+LCP_API PlanarBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block);
 
 /// For a sliding direction t: w_i = (m / dt) (z_i - d_i.v* + S max(d_i.t, 0)), M = (m / dt) I. The solution is unique;
 /// z_i is the part of v_next along d_i. With t = dir(v*) the result is exact for every n, since
 /// sum_i max(d_i.a, 0) d_i = (n / 4) a.
 ///   t: [..., 2], of length 1; or 0 for a block that sticks, for which max(d_i.t, 0) is replaced by 1.
-Problem direction_problem(const at::Tensor& v, const at::Tensor& u, const at::Tensor& t, const PlanarBlock& block,
-                          std::int64_t directions);
+LCP_API Problem direction_problem(const at::Tensor& v, const at::Tensor& u, const at::Tensor& t,
+                                  const PlanarBlock& block, std::int64_t directions);
 
 /// z: [..., n], a solution of direction_problem for v and u: v_next = (4 / n) sum_i z_i d_i. Where it sticks, z = 0 and
 /// S > 0, its derivative is 0, or with options.kappa > 0 that of the central path.
 ///   options: those with which the problem was solved.
-PlanarBlockStep read_direction(const at::Tensor& v, const at::Tensor& u, const at::Tensor& z, const PlanarBlock& block,
-                               const SolveOptions& options = {});
+LCP_API PlanarBlockStep read_direction(const at::Tensor& v, const at::Tensor& u, const at::Tensor& z,
+                                       const PlanarBlock& block, const SolveOptions& options = {});
 
 /// The polyhedral friction cone [ST]: z = (beta, gamma), w = (D'v_next + gamma e, mu m g - e'beta), n + 1 unknowns,
 /// M = [[(dt / m) D'D, e], [-e', 0]], positive semidefinite; v_next is unique, beta is not. Friction is
 /// D beta, within a polygon inscribed in the disk. Its size may be as small as cos(pi / n) times the exact one, and its
 /// direction is one of the n directions or between two neighbours.
-Problem polyhedral_problem(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block, std::int64_t directions);
+LCP_API Problem polyhedral_problem(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
+                                   std::int64_t directions);
 
 /// z, w: [..., n + 1], a solution of polyhedral_problem. v_next = (2 / n) sum_i w_i d_i, exactly 0 where gamma = 0,
 /// with the derivative 0, or with options.kappa > 0 that of the central path.
 ///   options: those with which the problem was solved.
-PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
+LCP_API PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
 
 /// The polyhedral friction cone of any directions, of any lengths: friction is within mu m g times their convex hull.
 ///   D: [..., 2, n], as friction_directions or aligned_directions give them, or learned.
 /// Throws c10::Error where D has another shape.
-Problem polyhedral_problem(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block, const at::Tensor& D);
+LCP_API Problem polyhedral_problem(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
+                                   const at::Tensor& D);
 
 /// z, w: [..., n + 1], a solution of polyhedral_problem for the other arguments. v_next = v* + dt D beta / m, exactly 0
 /// with the derivative 0 where gamma = 0 and D spans the plane.
-PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const at::Tensor& v, const at::Tensor& u,
-                                const PlanarBlock& block, const at::Tensor& D);
+LCP_API PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const at::Tensor& v,
+                                        const at::Tensor& u, const PlanarBlock& block, const at::Tensor& D);
 
 /// One step of each element of the batch.
 ///
@@ -107,19 +110,19 @@ PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const 
 /// perpendicular to d_i, the pairs of d_i and -d_i are tied, but v_next is smooth, with this derivative.
 ///
 /// Throws c10::Error for options out of their range.
-PlanarBlockSolution step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
-                         const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
+LCP_API PlanarBlockSolution step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
+                                 const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Many steps, each of which begins with v_next of the step before.
 ///   v: [..., 2], m/s, before the first step. u: [steps, ..., 2], N.
 /// Returns tensors [steps, ...].
-PlanarBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
-                             const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
+LCP_API PlanarBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
+                                     const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
 /// Where the fixed-point scheme has not converged, only the last pass is certified.
-RolloutCertificate certify_rollout(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
-                                   const PlanarBlockOptions& options, const PlanarBlockSolution& rollout,
-                                   std::optional<double> tolerance = {});
+LCP_API RolloutCertificate certify_rollout(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
+                                           const PlanarBlockOptions& options, const PlanarBlockSolution& rollout,
+                                           std::optional<double> tolerance = {});
 
 }  // namespace lcp::physics

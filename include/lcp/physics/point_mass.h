@@ -17,12 +17,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "lcp/export.h"
 #include "lcp/physics/problem.h"
 #include "lcp/solve.h"
 
 namespace lcp::physics {
 
-struct PointMass {
+struct LCP_API PointMass {
   at::Tensor mass;         ///< kg, > 0
   at::Tensor dt;           ///< s, > 0
   at::Tensor mu;           ///< friction coefficient, >= 0
@@ -68,46 +69,47 @@ struct PointMassOptions {
 /// The exact step, in closed form: v_y_next = max(v_y*, -c), lambda_n = m (v_y_next - v_y*), and v_x_next is v_x* less
 /// friction of at most mu lambda_n, where v* = v + dt (u / m + (0, -g)).
 ///   state: before the step. u: [..., 2], N.
-PointMassStep exact_step(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
-                         Stabilization stabilization = Stabilization::kPosition);
+LCP_API PointMassStep exact_step(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                                 Stabilization stabilization = Stabilization::kPosition);
 
 /// x = v_next, z = (lambda_n, lambda_plus, lambda_minus, gamma), k = 2, n = 4 [Notes, 2.7].
-MixedProblem stewart_trinkle_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
-                                     Stabilization stabilization = Stabilization::kPosition);
+LCP_API MixedProblem stewart_trinkle_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                                             Stabilization stabilization = Stabilization::kPosition);
 
 /// The same problem with x eliminated. M is copositive and a P0-matrix, but for mu > 0 not positive semidefinite. A
 /// solution exists by Lemke's theorem for copositive matrices, and v_next is unique.
-Problem reduced_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
-                        Stabilization stabilization = Stabilization::kPosition);
+LCP_API Problem reduced_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                                Stabilization stabilization = Stabilization::kPosition);
 
 /// The form of [BP], Q x + G'z + p = 0, 0 <= h - G x + F z perp z >= 0, with x = -v_next and z as above.
-MixedProblem belbute_peres_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
-                                   Stabilization stabilization = Stabilization::kPosition);
+LCP_API MixedProblem belbute_peres_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                                           Stabilization stabilization = Stabilization::kPosition);
 
 /// z, w: [..., 4], a solution of any of the three. The velocity of a mass at rest is exactly 0, and so
 /// is y of a mass in contact at position level. While the mass sticks, the derivative of v_x is 0, or with
 /// options.kappa above 0 that of the central path.
 ///   options: those with which the problem was solved.
-PointMassStep read_point_mass(const PointMassState& state, const at::Tensor& u, const at::Tensor& z,
-                              const at::Tensor& w, const PointMass& mass,
-                              Stabilization stabilization = Stabilization::kPosition, const SolveOptions& options = {});
+LCP_API PointMassStep read_point_mass(const PointMassState& state, const at::Tensor& u, const at::Tensor& z,
+                                      const at::Tensor& w, const PointMass& mass,
+                                      Stabilization stabilization = Stabilization::kPosition,
+                                      const SolveOptions& options = {});
 
 /// One step of each element of the batch.
 /// Throws c10::Error where a restitution is given at position level, which has none.
-PointMassSolution step(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
-                       const PointMassOptions& options = {}, const SolveOptions& solve_options = {});
+LCP_API PointMassSolution step(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                               const PointMassOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Many steps.
 ///   u: [steps, ..., 2], N.
 /// Returns tensors [steps, ...].
-PointMassSolution simulate(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
-                           const PointMassOptions& options = {}, const SolveOptions& solve_options = {});
+LCP_API PointMassSolution simulate(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                                   const PointMassOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
 /// Both formulations are certified as the reduced problem. At velocity level, a rollout is a discontinuous function of
 /// its start where the step of the first contact changes, which the certificate does not show.
-RolloutCertificate certify_rollout(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
-                                   const PointMassOptions& options, const PointMassSolution& rollout,
-                                   std::optional<double> tolerance = {});
+LCP_API RolloutCertificate certify_rollout(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
+                                           const PointMassOptions& options, const PointMassSolution& rollout,
+                                           std::optional<double> tolerance = {});
 
 }  // namespace lcp::physics

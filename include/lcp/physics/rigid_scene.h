@@ -43,6 +43,7 @@
 #include <vector>
 
 #include "lcp/contact_parameters.h"
+#include "lcp/export.h"
 #include "lcp/friction_problem.h"
 #include "lcp/name_of.h"
 #include "lcp/physics/rigid_body.h"
@@ -76,7 +77,7 @@ struct ContactPair {
 
 /// All pairs, c of them: for each plane, the balls of the bodies that it touches; then each two balls of different
 /// bodies, unless both are points.
-std::vector<ContactPair> contact_pairs(const RigidScene& scene);
+LCP_API std::vector<ContactPair> contact_pairs(const RigidScene& scene);
 
 /// kExactCone: lcp::solve_friction. kPolyhedral: lcp::solve of lcp::friction_problem. kCompliant: lcp::solve_contact,
 /// with springs and dampers in the contacts, which have no restitution.
@@ -134,14 +135,14 @@ struct RigidSolution {
 ///   m.
 /// Returns tensors of the batch shape of state, u and scene, differentiable in all of their tensors.
 /// Throws c10::Error for shapes or options that do not fit, and for normals of planes that are not of length 1.
-RigidSolution step(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
-                   const RigidOptions& options = {});
+LCP_API RigidSolution step(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                           const RigidOptions& options = {});
 
 /// Many rows.
 ///   u: [rows, ..., B, 6]; the first dimension is that of the rows, also where it is 1.
 /// Returns tensors [rows, ...].
-RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
-                       const RigidOptions& options = {});
+LCP_API RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                               const RigidOptions& options = {});
 
 /// What is true of the steps of a rollout, without gradient.
 struct RigidCertificate {
@@ -158,8 +159,9 @@ struct RigidCertificate {
 /// contact from the bounce threshold and, where it is faster than that, from just reaching the other body in the step:
 /// the motion jumps at both. Where two impacts act on the same body, it is also the difference of their times, over dt:
 /// the motion jumps where their order changes.
-RigidCertificate certify_rollout(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
-                                 const RigidOptions& options, const RigidSolution& rollout, double tolerance = 1e-9);
+LCP_API RigidCertificate certify_rollout(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                                         const RigidOptions& options, const RigidSolution& rollout,
+                                         double tolerance = 1e-9);
 
 /// The contacts of a state.
 struct RigidContacts {
@@ -168,12 +170,12 @@ struct RigidContacts {
   at::Tensor normal;  ///< [..., c, 3]
   at::Tensor point;   ///< [..., c, 3], m, where the bodies touch, or would
 };
-RigidContacts contacts(const RigidState& state, const RigidScene& scene);
+LCP_API RigidContacts contacts(const RigidState& state, const RigidScene& scene);
 
 /// A, [..., 6 B, 6 B].
-at::Tensor mass_matrix(const RigidScene& scene);
+LCP_API at::Tensor mass_matrix(const RigidScene& scene);
 
 /// The kinetic energy and the potential energy of gravity, J: [...].
-at::Tensor energy(const RigidState& state, const RigidScene& scene);
+LCP_API at::Tensor energy(const RigidState& state, const RigidScene& scene);
 
 }  // namespace lcp::physics

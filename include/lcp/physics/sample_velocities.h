@@ -6,6 +6,7 @@
 // turn one into the other, to second order in dt.
 #pragma once
 
+#include "lcp/export.h"
 #include "lcp/physics/rigid_scene.h"
 
 namespace lcp::physics {
@@ -18,13 +19,13 @@ namespace lcp::physics {
 /// another at this time, or within the next step, has the velocity before the impact. Penetrations are not removed.
 /// Differentiable as `step`, which it calls four times. NaN where one of these is not solved. Throws c10::Error where a
 /// shape or an option does not fit.
-RigidState at_mid_steps(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
-                        const RigidOptions& options = {});
+LCP_API RigidState at_mid_steps(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                                const RigidOptions& options = {});
 
 /// Turns a state that a rollout returned into one whose velocities are those at the time of its positions: the inverse
 /// of at_mid_steps. A whole rollout, `next` [rows, ...] with u [rows, ..., B, 6], is one batch. NaN and errors as
 /// there.
-RigidState at_samples(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
-                      const RigidOptions& options = {});
+LCP_API RigidState at_samples(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
+                              const RigidOptions& options = {});
 
 }  // namespace lcp::physics

@@ -11,12 +11,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "lcp/export.h"
 #include "lcp/physics/problem.h"
 #include "lcp/solve.h"
 
 namespace lcp::physics {
 
-struct SlidingBlock {
+struct LCP_API SlidingBlock {
   at::Tensor mass;     ///< kg, > 0
   at::Tensor dt;       ///< s, > 0
   at::Tensor mu;       ///< friction coefficient, >= 0
@@ -46,56 +47,56 @@ enum class SlidingBlockFormulation { kForward, kDirect, kTraditional, kMixed };
 
 /// Exact Coulomb friction: v_next = sign(v*) max(|v*| - dt mu g, 0). The forces are those of the minimal split:
 /// friction f = m (v_next - v*) / dt as lambda_plus = max(f, 0), lambda_minus = max(-f, 0).
-SlidingBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+LCP_API SlidingBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// Motion to the right only [Notes, 2.1]: z = v_next, w = F - lambda_minus, n = 1, M = m / dt. It is
 /// friction where v* >= 0; elsewhere a force that pushes the block to the right (lambda_minus < 0) keeps it in its
 /// place.
-Problem forward_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+LCP_API Problem forward_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// z, w: [..., 1], a solution of forward_problem.
-SlidingBlockStep read_forward(const at::Tensor& z, const at::Tensor& w, const SlidingBlock& block);
+LCP_API SlidingBlockStep read_forward(const at::Tensor& z, const at::Tensor& w, const SlidingBlock& block);
 
 /// The direct formulation [Notes, 2.2]: z = (v_next+, v_next-), w = (F - lambda_minus, F - lambda_plus), n = 2,
 /// M = (m / dt) I; the solution is unique. With A = m v / dt + u, the force that would stop the block, lambda_minus is
 /// min(F, A) and lambda_plus is min(F, -A). The smaller of the two is fictitious: it is negative, and makes both rows
 /// affine.
-Problem direct_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+LCP_API Problem direct_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// z, w: [..., 2], a solution of direct_problem.
-SlidingBlockStep read_direct(const at::Tensor& z, const at::Tensor& w, const SlidingBlock& block);
+LCP_API SlidingBlockStep read_direct(const at::Tensor& z, const at::Tensor& w, const SlidingBlock& block);
 
 /// The traditional formulation [Notes, 2.6; ST]: z = (lambda_plus, lambda_minus, gamma),
 /// w = (gamma + v_next, gamma - v_next, F - lambda_plus - lambda_minus), n = 3. M is positive semidefinite,
 /// but no P-matrix; v_next is unique, and so is gamma for mu > 0. While the block sticks, the split of the friction
 /// force into lambda_plus and lambda_minus is not unique.
-Problem traditional_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+LCP_API Problem traditional_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// z, w: [..., 3], a solution of traditional_problem or mixed_problem.
 ///
 /// v_next = (w_0 - w_1) / 2. Where gamma = 0 it is exactly 0, and not the round-off of v + c (u + f), since the block
 /// sticks. Its derivative is 0 there, or with options.kappa > 0 that of the central path.
 ///   options: those with which the problem was solved.
-SlidingBlockStep read_traditional(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
+LCP_API SlidingBlockStep read_traditional(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
 
 /// The same with the velocity as an unknown, x = v_next, k = 1 [Notes, 2.6.1, with
 /// corrected signs in the first row].
-MixedProblem mixed_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
+LCP_API MixedProblem mixed_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// One step of each element of the batch.
-SlidingBlockSolution step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
-                          SlidingBlockFormulation formulation, const SolveOptions& options = {});
+LCP_API SlidingBlockSolution step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
+                                  SlidingBlockFormulation formulation, const SolveOptions& options = {});
 
 /// Many steps, each of which begins with v_next of the step before.
 ///   v: [...], m/s, before the first step. u: [steps, ...], N.
 /// Returns tensors [steps, ...].
-SlidingBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
-                              SlidingBlockFormulation formulation, const SolveOptions& options = {});
+LCP_API SlidingBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
+                                      SlidingBlockFormulation formulation, const SolveOptions& options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
 /// A mixed problem is certified as the traditional one that it reduces to.
-RolloutCertificate certify_rollout(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
-                                   SlidingBlockFormulation formulation, const SlidingBlockSolution& rollout,
-                                   std::optional<double> tolerance = {});
+LCP_API RolloutCertificate certify_rollout(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
+                                           SlidingBlockFormulation formulation, const SlidingBlockSolution& rollout,
+                                           std::optional<double> tolerance = {});
 
 }  // namespace lcp::physics

@@ -14,12 +14,13 @@
 #include <cstdint>
 #include <optional>
 
+#include "lcp/export.h"
 #include "lcp/physics/problem.h"
 #include "lcp/solve.h"
 
 namespace lcp::physics {
 
-struct Tripod {
+struct LCP_API Tripod {
   at::Tensor mass;      ///< [...], kg, > 0
   at::Tensor inertia;   ///< [...], kg m^2 about the centre of mass, > 0
   at::Tensor dt;        ///< [...], s, > 0
@@ -52,44 +53,44 @@ using TripodSolution = Solution<TripodStep>;
 
 /// N_i at rest, [..., 3], N: sum_i N_i = m g, sum_i N_i r_i = 0. Negative where the centre of mass is not above the
 /// triangle of the supports. Throws c10::Error where the supports lie on a line.
-at::Tensor static_normals(const Tripod& tripod);
+LCP_API at::Tensor static_normals(const Tripod& tripod);
 
 /// The step with isotropic friction in place of polygons, with relative errors of about 1e-8: the minimiser over
 /// nu_next of |nu_next - nu*|_M^2 / 2 + dt mu sum_i N_i |v_i| with nu* = nu + dt M^-1 u, found by Newton's method. For
 /// com_height > 0 it iterates until the loads N_i agree with the friction forces. Float64; not differentiable.
 ///   u: [..., 3], N, N, N m.
-TripodState exact_step(const TripodState& state, const at::Tensor& u, const Tripod& tripod);
+LCP_API TripodState exact_step(const TripodState& state, const at::Tensor& u, const Tripod& tripod);
 
 /// z = (lambda_1, lambda_2, lambda_3, sigma), 3 n + 3 unknowns for n directions,
 /// M = [[dt W'M^-1 W, E], [mu dN/dlambda - E', 0]], q = (W'nu*, mu N). With com_height = 0, M is positive
 /// semidefinite and nu_next is unique. For com_height > 0 the shift of the loads enters M, and neither is guaranteed.
 ///   u: [..., 3], N, N, N m.
-Problem polyhedral_problem(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
-                           std::int64_t directions);
+LCP_API Problem polyhedral_problem(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
+                                   std::int64_t directions);
 
 /// z: [..., 3 n + 3], a solution of polyhedral_problem. nu_next is exactly 0 where two supports or all of them stick,
 /// with the derivative 0, or with options.kappa > 0 that of the central path. A support sticks if its slip is at most
 /// 64 eps times the largest speed that a support has without friction: the forces on a block at rest are not unique, so
 /// that z may have the round-off of the slip.
 ///   options: those with which the problem was solved.
-TripodStep read_polyhedral(const TripodState& state, const at::Tensor& u, const at::Tensor& z, const Tripod& tripod,
-                           const SolveOptions& options = {});
+LCP_API TripodStep read_polyhedral(const TripodState& state, const at::Tensor& u, const at::Tensor& z,
+                                   const Tripod& tripod, const SolveOptions& options = {});
 
 /// One step of each element of the batch. Unless kappa > 0, ties = "active" replaces that of `options`, since a support
 /// that sticks does not move in directions without a force either. Throws c10::Error where
 /// the centre of mass is not above the triangle of the supports, or these lie on a line.
-TripodSolution step(const TripodState& state, const at::Tensor& u, const Tripod& tripod, std::int64_t directions = 8,
-                    const SolveOptions& options = {});
+LCP_API TripodSolution step(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
+                            std::int64_t directions = 8, const SolveOptions& options = {});
 
 /// Many steps.
 ///   u: [steps, ..., 3], N, N, N m.
 /// Returns tensors [steps, ...].
-TripodSolution simulate(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
-                        std::int64_t directions = 8, const SolveOptions& options = {});
+LCP_API TripodSolution simulate(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
+                                std::int64_t directions = 8, const SolveOptions& options = {});
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
-RolloutCertificate certify_rollout(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
-                                   std::int64_t directions, const TripodSolution& rollout,
-                                   std::optional<double> tolerance = {});
+LCP_API RolloutCertificate certify_rollout(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
+                                           std::int64_t directions, const TripodSolution& rollout,
+                                           std::optional<double> tolerance = {});
 
 }  // namespace lcp::physics
