@@ -75,7 +75,7 @@ bool Adjoint::gather(std::int64_t s, const WalkedPath& walked, const Path<const 
   const auto count = [&](double number) { any = any || number != 0; };
   for_each_part(carried, [&](const std::vector<double>& x) { std::for_each(x.begin(), x.end(), count); });
   for (int k = 0; k < scene_.contacts(); ++k) {
-    if (*walked.status[s] != 0 || walked.chosen[s][k] != kNotChosen) {
+    if (*walked.status[s] != 0 || scene_.law.kappa > 0 || walked.chosen[s][k] != kNotChosen) {
       std::for_each_n(gradient.gamma[s] + 3 * k, 3, count);
     }
   }

@@ -35,10 +35,12 @@ std::unique_ptr<ContactDerivative> make_derivative(const Scene& scene, double ra
     case Formulation::kExactCone:
       break;
     case Formulation::kPolyhedral:
+      if (scene.law.kappa > 0) return std::make_unique<SmoothPolyhedralDerivative>(scene);
       return std::make_unique<PolyhedralDerivative>(scene, ties);
     case Formulation::kCompliant:
       return std::make_unique<CompliantDerivative>(scene);
   }
+  if (scene.law.kappa > 0) return std::make_unique<SmoothConeDerivative>(scene, rank_tolerance);
   return std::make_unique<ExactConeDerivative>(scene, rank_tolerance);
 }
 

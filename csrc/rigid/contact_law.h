@@ -1,6 +1,7 @@
 // The laws that the contacts of a step may obey: the solution of its problem, and the derivative of that.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -20,6 +21,15 @@ struct ContactProblem {
   const double* R;       ///< [3 c], 1/kg, of compliant contact; nullptr for the other laws
   const double* mu;      ///< [c]
 };
+
+/// u := J v + b, [3 c].
+inline void contact_velocities(int contacts, std::ptrdiff_t n, const ContactProblem& problem, const double* v,
+                               double* u) {
+  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+    u[i] = problem.b[i];
+    for (std::ptrdiff_t j = 0; j < n; ++j) u[i] += problem.J[i * n + j] * v[j];
+  }
+}
 
 /// Number and State are constant where the solution is only read.
 template <class Number, class State>
@@ -43,6 +53,9 @@ struct ContactData {
   Number* s;   ///< [3 c], m/s
   Number* R;   ///< [3 c], of compliant contact; for the other laws it is neither read nor written
   Number* mu;  ///< [c]
+  /// [n], of a pyramid with a smoothed derivative: p at the solution itself, while the others are those at the point.
+  /// For the other laws it is neither read nor written.
+  Number* p_of_solution = nullptr;
 };
 
 /// How many unknowns of each contact a derivative needs.
@@ -68,8 +81,14 @@ class ContactDerivative {
  public:
   virtual ~ContactDerivative() = default;
 
+  /// The point at which the law is differentiated: the solution, or with Law::kappa > 0 the point of the path near it.
+  /// It is overwritten by the next call. Must be called before a problem is differentiated.
+  virtual SolvedContacts point(int /*contacts*/, const ContactProblem& /*problem*/, const SolvedContacts& solution) {
+    return solution;
+  }
+
   /// The gradients g of a function of the data for those of v and gamma. problem.v_free is not read.
-  ///   same: the problem and the solution are those of the last call, so that its matrices may be used again.
+  ///   at: what `point` returned. same: it was not called since the last call, so that matrices may be used again.
   virtual void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
                        const double* g_v, const double* g_gamma, const ContactData<double>& g) = 0;
 

@@ -82,10 +82,14 @@ LinearStep::LinearStep(const Scene& scene, double tolerance, double rank_toleran
       has_met_(scene.contacts()),
       times_(scene.contacts()),
       rebounds_(scene.contacts()),
+      is_smoothed_(scene.law.kappa > 0),
+      has_two_points_(is_smoothed_ && scene.law.formulation == Formulation::kPolyhedral),
       A_(36 * scene.bodies * scene.bodies),
       v_(6 * scene.bodies),
+      from_(6 * scene.bodies),
       of_v_(6 * scene.bodies),
       of_p_(6 * scene.bodies),
+      of_p_of_solution_(6 * scene.bodies),
       J_(18 * scene.contacts() * scene.bodies),
       b_(3 * scene.contacts()),
       R_(3 * scene.contacts()),
@@ -94,7 +98,8 @@ LinearStep::LinearStep(const Scene& scene, double tolerance, double rank_toleran
       of_gamma_(3 * scene.contacts()),
       of_s_(3 * scene.contacts()),
       of_R_(3 * scene.contacts()),
-      of_mu_(scene.contacts()) {
+      of_mu_(scene.contacts()),
+      unknowns_(scene.contacts() * unknowns_of(scene.law)) {
   chosen_.reserve(scene.contacts());
 }
 
@@ -121,8 +126,10 @@ void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
   set(now.angular_velocity, state_.angular_velocity);
   std::fill(has_rotation_.begin(), has_rotation_.end(), false);
   chosen_.clear();
+  has_impacts_ = false;
   for (int k = 0; k < scene_.contacts(); ++k) {
-    if (walked.chosen[s][k] != kNotChosen) chosen_.push_back(k);
+    if (is_smoothed_ || walked.chosen[s][k] != kNotChosen) chosen_.push_back(k);
+    has_impacts_ = has_impacts_ || walked.chosen[s][k] == kWithImpacts;
   }
   Leaves read = {*this, walked.u[s]};
   for (int body = 0; body < scene_.bodies; ++body) {
@@ -132,7 +139,6 @@ void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
   after_ = free_;
   count_ = 0;
   std::fill(has_contact_.begin(), has_contact_.end(), false);
-  has_impacts_ = !chosen_.empty() && walked.chosen[s][chosen_.front()] == kWithImpacts;
   if (has_impacts_) {
     add_problems(simulator_.problems_of(parameters_, now, walked.u[s]), read);
   } else if (!chosen_.empty()) {
@@ -233,7 +239,18 @@ void LinearStep::add_only_problem(std::int64_t s, const WalkedPath& walked, Leav
     std::copy_n(walked.path.gamma[s] + 3 * chosen_[k], 3, gamma_.data() + 3 * k);
   }
   const auto kept = [&](const auto& series) { return series.data != nullptr ? series[s] : nullptr; };
-  end_problem(problem, {v_.data(), gamma_.data(), kept(walked.unknowns), kept(walked.states)});
+  const double* unknowns = kept(walked.unknowns);
+  if (is_smoothed_) {  // the simulator kept those of the pairs that it had chosen
+    const int each = unknowns_of(scene_.law);
+    std::fill(unknowns_.begin(), unknowns_.end(), 0.0);
+    for (int k = 0; k < scene_.contacts(); ++k) {
+      if (walked.chosen[s][k] == kNotChosen) continue;
+      std::copy_n(unknowns, each, unknowns_.begin() + std::ptrdiff_t{each} * k);
+      unknowns += each;
+    }
+    unknowns = unknowns_.data();
+  }
+  end_problem(problem, {v_.data(), gamma_.data(), unknowns, kept(walked.states)});
 }
 
 // The problems of a step with impacts, and its motion.
@@ -369,8 +386,14 @@ void LinearStep::for_each_entry(const Problem& problem, const Use& use) {
   }
 }
 
-const ContactProblem& LinearStep::pose(const Problem& problem) {
+void LinearStep::pose(const Problem& problem) {
   const std::ptrdiff_t n = 6 * scene_.bodies;
+  for (int body = 0; body < scene_.bodies; ++body) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      from_[6 * body + i] = problem.from[body].linear[i].value;
+      from_[6 * body + 3 + i] = problem.from[body].angular[i].value;
+    }
+  }
   std::fill_n(J_.begin(), 3 * problem.chosen.size() * n, 0.0);
   for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) { J_[row * n + column] = x.value; });
   for (std::size_t j = 0; j < problem.chosen.size(); ++j) {
@@ -381,7 +404,16 @@ const ContactProblem& LinearStep::pose(const Problem& problem) {
     R_[3 * j + 2] = R.normal.value;
     mu_[j] = parameters_[kMu][problem.chosen[j]];
   }
-  return posed_ = {A_.data(), nullptr, J_.data(), b_.data(), R_.data(), mu_.data()};
+  posed_ = {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data()};
+}
+
+// Makes a problem the one that the derivative_ is asked about.
+void LinearStep::linearize(const Problem& problem) {
+  is_same_ = posed_of_ == &problem;
+  if (is_same_) return;
+  pose(problem);
+  at_ = derivative_->point(static_cast<int>(problem.chosen.size()), posed_, problem.solution);
+  posed_of_ = &problem;
 }
 
 // Of the symmetric part of A.
@@ -392,10 +424,8 @@ double LinearStep::mass_entry(std::ptrdiff_t row, std::ptrdiff_t column) const {
 
 // From the gradient of the velocities after a problem to those of J, b, R, the velocities before it, the masses and mu.
 void LinearStep::pass_back(const Problem& problem, const double* g_gamma, const Parameters<double>& to) {
-  const bool same = posed_of_ == &problem;
-  const ContactProblem& posed = same ? posed_ : pose(problem);
-  posed_of_ = &problem;
-  const double *const v = problem.solution.v, *const gamma = problem.solution.gamma;
+  linearize(problem);
+  const double *const v = at_.v, *const gamma = at_.gamma;
   const int count = static_cast<int>(problem.chosen.size());
   for (int j = 0; j < count; ++j) std::copy_n(g_gamma + 3 * problem.chosen[j], 3, of_gamma_.data() + 3 * j);
   for (int body = 0; body < scene_.bodies; ++body) {
@@ -404,10 +434,11 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma, const 
       of_v_[6 * body + 3 + i] = tape_.derivative(problem.after[body].angular[i].node);
     }
   }
-  derivative_->adjoint(count, posed, problem.solution, same, of_v_.data(), of_gamma_.data(),
-                       {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data()});
+  derivative_->adjoint(count, posed_, at_, is_same_, of_v_.data(), of_gamma_.data(),
+                       {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data(), of_p_of_solution_.data()});
   for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) {
     tape_.add(x.node, of_p_[column] * gamma[row] + of_s_[row] * v[column]);
+    if (has_two_points_) tape_.add(x.node, of_p_of_solution_[column] * problem.solution.gamma[row]);
   });
   for (int j = 0; j < count; ++j) {
     tape_.add(problem.b[j].node, of_s_[3 * j + 2]);
@@ -417,9 +448,16 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma, const 
     tape_.add(R.tangent.node, of_R_[3 * j] + of_R_[3 * j + 1]);
     tape_.add(R.normal.node, of_R_[3 * j + 2]);
   }
+  add_momentum(problem, of_p_.data(), v, to);
+  if (has_two_points_) add_momentum(problem, of_p_of_solution_.data(), problem.solution.v, to);
+}
+
+// From the gradient of p to those of the velocities before a problem and of the masses.
+void LinearStep::add_momentum(const Problem& problem, const double* all_of_p, const double* v,
+                              const Parameters<double>& to) {
   for (int body = 0; body < scene_.bodies; ++body) {
     const Twist<Variable>& from = problem.from[body];
-    const Twist<double> of_p = twist_at(of_p_.data(), body), nu = twist_at(v, body);
+    const Twist<double> of_p = twist_at(all_of_p, body), nu = twist_at(v, body);
     const Vector<double> change = nu.linear - values_of(from.linear), turn = nu.angular - values_of(from.angular);
     for (int i = 0; i < 3; ++i) {
       double of_linear = 0, of_angular = 0;
@@ -437,13 +475,9 @@ void LinearStep::pass_back(const Problem& problem, const double* g_gamma, const 
   }
 }
 
-// From the tangents of J, b, R, the velocities before a problem, the masses and mu to those of its solution.
-void LinearStep::pass_on(const Problem& problem, const Parameters<const double>& d, double* dgamma) {
-  const bool same = posed_of_ == &problem;
-  const ContactProblem& posed = same ? posed_ : pose(problem);
-  posed_of_ = &problem;
-  const double *const v = problem.solution.v, *const gamma = problem.solution.gamma;
-  const int count = static_cast<int>(problem.chosen.size());
+// p of the tangents of J, the velocities before a problem and the masses.
+void LinearStep::read_momentum(const Problem& problem, const double* v, const double* gamma,
+                               const Parameters<const double>& d, double* p) {
   for (int body = 0; body < scene_.bodies; ++body) {
     const Twist<Variable>& from = problem.from[body];
     const Twist<double> nu = twist_at(v, body);
@@ -458,10 +492,19 @@ void LinearStep::pass_on(const Problem& problem, const Parameters<const double>&
         const double* const dI = d[kInertia] + 9 * body;
         of_angular -= 0.5 * (dI[3 * i + j] + dI[3 * j + i]) * turn[j];
       }
-      of_p_[6 * body + i] = of_linear;
-      of_p_[6 * body + 3 + i] = of_angular;
+      p[6 * body + i] = of_linear;
+      p[6 * body + 3 + i] = of_angular;
     }
   }
+  for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) {
+    p[column] += tape_.derivative(x.node) * gamma[row];
+  });
+}
+
+// From the tangents of J, b, R, the velocities before a problem, the masses and mu to those of its solution.
+void LinearStep::pass_on(const Problem& problem, const Parameters<const double>& d, double* dgamma) {
+  linearize(problem);
+  const int count = static_cast<int>(problem.chosen.size());
   for (int j = 0; j < count; ++j) {
     const int pair = problem.chosen[j];
     of_s_[3 * j] = of_s_[3 * j + 1] = 0;
@@ -470,12 +513,15 @@ void LinearStep::pass_on(const Problem& problem, const Parameters<const double>&
     of_R_[3 * j + 2] = tape_.derivative(compliances_[pair].normal.node);
     of_mu_[j] = d[kMu] == nullptr ? 0 : d[kMu][pair];
   }
+  read_momentum(problem, at_.v, at_.gamma, d, of_p_.data());
+  if (has_two_points_) {
+    read_momentum(problem, problem.solution.v, problem.solution.gamma, d, of_p_of_solution_.data());
+  }
   for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) {
-    const double dx = tape_.derivative(x.node);
-    of_p_[column] += dx * gamma[row];
-    of_s_[row] += dx * v[column];
+    of_s_[row] += tape_.derivative(x.node) * at_.v[column];
   });
-  derivative_->tangent(count, posed, problem.solution, same, {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data()},
+  derivative_->tangent(count, posed_, at_, is_same_,
+                       {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data(), of_p_of_solution_.data()},
                        of_v_.data(), of_gamma_.data());
   for (int body = 0; body < scene_.bodies; ++body) {
     for (int i = 0; i < 3; ++i) {

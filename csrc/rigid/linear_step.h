@@ -60,7 +60,7 @@ inline void reset(std::size_t count, int bodies, std::vector<StateBuffer<double>
 /// What is smooth is computed once more on a Tape, of the chosen contacts alone: J, b and the free velocities, and the
 /// end of the step as a function of nu, too. A ContactDerivative has the part of the solver between them. A step with
 /// impacts has several problems, each of which begins with the velocities of the one before; a Simulator solves it
-/// again.
+/// again. Where derivatives are smoothed, all pairs that may close without an impact count as chosen.
 ///
 /// Allocates in the constructor, where the tape becomes longer than it ever was, and as the ContactDerivative of the
 /// law does.
@@ -120,9 +120,13 @@ class LinearStep {
   void for_each_in_state(const Use& use);
   template <class Use>
   void for_each_at_end(const Use& use);
-  const ContactProblem& pose(const Problem& problem);
+  void pose(const Problem& problem);
   double mass_entry(std::ptrdiff_t row, std::ptrdiff_t column) const;
+  void linearize(const Problem& problem);
   void pass_back(const Problem& problem, const double* g_gamma, const Parameters<double>& to);
+  void add_momentum(const Problem& problem, const double* of_p, const double* v, const Parameters<double>& to);
+  void read_momentum(const Problem& problem, const double* v, const double* gamma, const Parameters<const double>& d,
+                     double* p);
   void pass_on(const Problem& problem, const Parameters<const double>& d, double* dgamma);
 
   const Scene& scene_;
@@ -149,13 +153,18 @@ class LinearStep {
   std::vector<Rebound<Variable>> rebounds_;
   bool has_impacts_ = false;
   std::vector<Problem> problems_;
-  std::size_t count_ = 0;              // of the problems of this step
+  std::size_t count_ = 0;  // of the problems of this step
+  bool is_smoothed_,
+      has_two_points_;  // whether the law is; whether `v` is of the solution and z of a point of the path
   const Problem* posed_of_ = nullptr;  // the problem that posed_ is, and the derivative_ knows
+  bool is_same_ = false;               // whether the derivative_ has been asked about it before
   ContactProblem posed_ = {};
+  SolvedContacts at_ = {};  // ContactDerivative::point of it
   std::vector<End> ends_;
   std::vector<Leaf> leaves_;
-  std::vector<double> A_, v_, of_v_, of_p_;                                      // [n, n] and [n] with n = 6 b
+  std::vector<double> A_, v_, from_, of_v_, of_p_, of_p_of_solution_;            // [n, n] and [n] with n = 6 b
   std::vector<double> J_, b_, R_, mu_, gamma_, of_gamma_, of_s_, of_R_, of_mu_;  // of the chosen
+  std::vector<double> unknowns_;                                                 // of the chosen, where is_smoothed_
 };
 
 }  // namespace lcp::rigid

@@ -10,14 +10,6 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// x := J v + b, [3 c].
-void contact_velocities(int contacts, Eigen::Index n, const ContactProblem& problem, const double* v, double* x) {
-  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
-    x[i] = problem.b[i];
-    for (std::ptrdiff_t j = 0; j < n; ++j) x[i] += problem.J[i * n + j] * v[j];
-  }
-}
-
 }  // namespace
 
 PolyhedralProblem::PolyhedralProblem(const Scene& scene, int contacts)
@@ -177,6 +169,112 @@ void PolyhedralDerivative::tangent(int contacts, const ContactProblem& problem, 
                        work.dw.data());
   });
   work.problem.to_impulses(work.t.data(), dgamma);
+  const contact::Vector& change = work.problem.motion_of(dgamma);
+  for (Eigen::Index i = 0; i < n_; ++i) dv[i] += change[i];
+}
+
+SmoothPolyhedralDerivative::Workspace::Workspace(const Scene& scene, int contacts)
+    : problem(scene, contacts),
+      path(problem.size(), 0),
+      derivative(problem.size()),
+      M(problem.size() * problem.size()),
+      q(problem.size()),
+      z_0(problem.size()),
+      z(problem.size()),
+      w(problem.size()),
+      v(6 * scene.bodies),
+      gamma(3 * contacts),
+      of_contacts(3 * contacts),
+      of_pairs(problem.size()),
+      none(problem.size()),
+      t(problem.size()),
+      other(problem.size()) {}
+
+SmoothPolyhedralDerivative::SmoothPolyhedralDerivative(const Scene& scene)
+    : scene_(scene), n_(6 * scene.bodies), each_(unknowns_of(scene.law)), workspaces_(scene) {}
+
+// Makes the directions and the slips of contacts without friction 0.
+void SmoothPolyhedralDerivative::leave_out(int contacts, const double* mu, std::vector<double>& x) const {
+  for (std::ptrdiff_t k = 0; k < contacts; ++k) {
+    if (mu[k] == 0) std::fill_n(x.begin() + k * each_ + 1, each_ - 1, 0.0);
+  }
+}
+
+// The friction that is left out has w = z + 1, apart from the rest.
+SolvedContacts SmoothPolyhedralDerivative::point(int contacts, const ContactProblem& problem,
+                                                 const SolvedContacts& solution) {
+  Workspace& work = workspaces_.get(contacts, scene_, contacts);
+  std::fill(work.z.begin(), work.z.end(), 0.0);
+  std::fill(work.w.begin(), work.w.end(), kNaN);
+  const std::ptrdiff_t size = work.problem.size();
+  if (work.problem.set(problem)) {
+    contact_velocities(contacts, n_, problem, solution.v, work.of_contacts.data());
+    work.problem.to_unknowns(work.of_contacts.data(), work.q.data());
+    std::copy_n(solution.unknowns, size, work.z_0.begin());
+    for (std::ptrdiff_t first = 0; first < size; first += each_) {
+      double* const z = work.z_0.data() + first;
+      if (std::any_of(z, z + each_, [](double number) { return number != 0; })) continue;
+      for (std::ptrdiff_t i = 1; i < each_ - 1; ++i) z[each_ - 1] = std::max(z[each_ - 1], -work.q[first + i]);
+    }
+    contact_velocities(contacts, n_, problem, problem.v_free, work.of_contacts.data());
+    work.problem.to_unknowns(work.of_contacts.data(), work.q.data());
+    std::copy_n(work.problem.M(), size * size, work.M.begin());
+    leave_out(contacts, problem.mu, work.z_0);
+    for (std::ptrdiff_t i = 0; i < size; ++i) {
+      if (problem.mu[i / each_] != 0 || i % each_ == 0) continue;
+      for (std::ptrdiff_t j = 0; j < size; ++j) work.M[i * size + j] = work.M[j * size + i] = 0;
+      work.M[i * size + i] = work.q[i] = 1;
+    }
+    if (!work.path.point(work.M.data(), work.q.data(), work.z_0.data(), scene_.law.kappa, work.z.data(),
+                         work.w.data())) {
+      std::fill(work.z.begin(), work.z.end(), 0.0);
+      std::fill(work.w.begin(), work.w.end(), kNaN);
+    }
+  }
+  work.derivative.set(work.M.data(), work.w.data(), work.z.data());
+  work.problem.to_impulses(work.z.data(), work.gamma.data());
+  const contact::Vector& change = work.problem.motion_of(work.gamma.data());
+  for (Eigen::Index i = 0; i < n_; ++i) work.v[i] = problem.v_free[i] + change[i];
+  return {work.v.data(), work.gamma.data(), work.z.data(), nullptr};
+}
+
+// As PolyhedralDerivative::adjoint, with K' in place of -M_aa^-T; dp and ds of dL = a' dp are those at the solution.
+void SmoothPolyhedralDerivative::adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+                                         bool /*same*/, const double* g_v, const double* g_gamma,
+                                         const ContactData<double>& g) {
+  Workspace& work = workspaces_.get(contacts, scene_, contacts);
+  const contact::Vector& a = work.problem.solve(g_v);
+  std::copy_n(a.data(), n_, g.p_of_solution);
+  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+    work.of_contacts[i] = g_gamma[i];
+    for (std::ptrdiff_t j = 0; j < n_; ++j) work.of_contacts[i] += problem.J[i * n_ + j] * a[j];
+  }
+  work.problem.to_unknowns(work.of_contacts.data(), work.of_pairs.data());
+  work.derivative.adjoint(work.of_pairs.data(), work.none.data(), work.t.data(), work.other.data());
+  leave_out(contacts, problem.mu, work.t);
+  work.problem.to_impulses(work.t.data(), g.s);
+  const contact::Vector& change = work.problem.motion_of(g.s);
+  std::copy_n(change.data(), n_, g.p);
+  for (std::ptrdiff_t k = 0; k < contacts; ++k) g.mu[k] = work.t[each_ * k + each_ - 1] * at.unknowns[each_ * k];
+}
+
+void SmoothPolyhedralDerivative::tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at,
+                                         bool /*same*/, const ContactData<const double>& d, double* dv,
+                                         double* dgamma) {
+  Workspace& work = workspaces_.get(contacts, scene_, contacts);
+  const contact::Vector& x = work.problem.solve(d.p);
+  for (std::ptrdiff_t i = 0; i < 3 * contacts; ++i) {
+    work.of_contacts[i] = d.s[i];
+    for (std::ptrdiff_t j = 0; j < n_; ++j) work.of_contacts[i] += problem.J[i * n_ + j] * x[j];
+  }
+  work.problem.to_unknowns(work.of_contacts.data(), work.of_pairs.data());
+  for (std::ptrdiff_t k = 0; k < contacts; ++k) {
+    work.of_pairs[each_ * k + each_ - 1] += at.unknowns[each_ * k] * d.mu[k];
+  }
+  leave_out(contacts, problem.mu, work.of_pairs);
+  work.derivative.tangent(work.of_pairs.data(), work.none.data(), work.t.data(), work.other.data());
+  work.problem.to_impulses(work.t.data(), dgamma);
+  std::copy_n(work.problem.solve(d.p_of_solution).data(), n_, dv);
   const contact::Vector& change = work.problem.motion_of(dgamma);
   for (Eigen::Index i = 0; i < n_; ++i) dv[i] += change[i];
 }

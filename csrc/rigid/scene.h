@@ -28,6 +28,7 @@ struct Law {
   int directions = 0;          ///< of the friction of polyhedral contact
   double angle = 0;            ///< of the first of them, radians
   double sigma = 0, beta = 0;  ///< of lcp::RegularizationOptions, for compliant contact
+  double kappa = 0;            ///< of smoothed derivatives, J
 };
 
 /// What all trajectories share, and the options of a step.

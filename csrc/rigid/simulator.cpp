@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "interrupt/checkpoint.h"
 #include "rigid/mass_matrix.h"
@@ -227,7 +228,15 @@ Status Simulator::solve(const Numbers& read, const Kept& kept, std::int64_t& ite
 
 // Solves the contacts that are chosen, and chooses more, until none closes that need not wait.
 Status Simulator::hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations) {
-  if (chosen_.empty()) return Status::kSolved;
+  if (chosen_.empty()) {
+    if (keeps_problems_ && scene_.law.kappa > 0 && (kind == Kind::kStart || may_close_)) {
+      begin_problem();
+      keep_problem();
+      v_ = from_;
+      finish_problem(kind);
+    }
+    return Status::kSolved;
+  }
   begin_problem();
   for (;;) {
     const Status status = solve_chosen(read, kept, iterations);
@@ -253,9 +262,8 @@ Status Simulator::hold(const Numbers& read, Kind kind, const Kept& kept, std::in
 Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
   double least = threshold_;  // the speed from which a contact that closes is an impact
   for (int k = 0; k < scene_.contacts(); ++k) {
-    Meeting& meeting = meetings_[k];
+    const Meeting& meeting = meetings_[k];
     if (!meeting.waits) continue;
-    meeting.waits = false;
     const double round_off = magnitude_of(scene_.pairs[k], meeting.rows[2], free_.data()) * kRoundOff;
     least = std::max({least, -kSlack * velocity_of(k, meeting.rows[2], free_.data()), round_off});
   }
@@ -304,13 +312,16 @@ Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
   return Status::kSolved;
 }
 
-// Solves what closes slower than `least`, after the time `elapsed` of a step with impacts.
+// Solves what closes slower than `least`, after the time `elapsed` of a step with impacts. No contact may have begun to
+// close so since the last problem unless one was an impact then.
 Status Simulator::hold_slow(const Numbers& read, double elapsed, double least, std::int64_t& iterations) {
+  may_close_ = false;
   for (int k = 0; k < scene_.contacts(); ++k) {
     Meeting& meeting = meetings_[k];
     const Approach<double> at = approach_of(k, elapsed);
     meeting.b = closing_of(at, scene_);
-    meeting.waits = is_impact(at, least, scene_);
+    const bool waited = std::exchange(meeting.waits, is_impact(at, least, scene_));
+    may_close_ = may_close_ || (waited && !meeting.waits);
     meeting.chosen = false;
     meeting.role = Role::kHolds;
   }
@@ -373,11 +384,8 @@ Status Simulator::solve_chosen(const Numbers& read, const Kept& kept, std::int64
   pose_problem(read);
   Kept to = kept;
   if (keeps_problems_) {
-    if (count_ == problems_.size()) problems_.emplace_back();
-    StepProblem& problem = problems_[count_];
-    problem.unknowns.resize(chosen_.size() * unknowns_of(scene_.law));
-    problem.states.resize(problem.unknowns.size());
-    to = {problem.unknowns.data(), problem.states.data()};
+    keep_problem();
+    to = {problems_[count_].unknowns.data(), problems_[count_].states.data()};
   }
   const Status status = solver_->solve(static_cast<int>(chosen_.size()),
                                        {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data()},
@@ -386,6 +394,34 @@ Status Simulator::solve_chosen(const Numbers& read, const Kept& kept, std::int64
   if (status != Status::kSolved) return status;
   for (int body = 0; body < scene_.bodies; ++body) after_[body] = twist_at(v_.data(), body);
   return status;
+}
+
+// Makes room for what the derivative needs of the chosen contacts.
+void Simulator::keep_problem() {
+  if (count_ == problems_.size()) problems_.emplace_back();
+  StepProblem& problem = problems_[count_];
+  problem.unknowns.resize(chosen_.size() * unknowns_of(scene_.law));
+  problem.states.resize(problem.unknowns.size());
+}
+
+// Adds the pairs that do not wait, without impulses.
+void Simulator::add_open_pairs(StepProblem& problem) const {
+  const std::ptrdiff_t each = unknowns_of(scene_.law);
+  const StepProblem solved = std::move(problem);
+  problem = {};
+  problem.v = solved.v;
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    if (meetings_[k].waits) continue;
+    problem.chosen.push_back(k);
+    problem.gamma.resize(3 * problem.chosen.size());
+    problem.unknowns.resize(each * problem.chosen.size());
+    const auto found = std::find(solved.chosen.begin(), solved.chosen.end(), k);
+    if (found == solved.chosen.end()) continue;
+    const std::ptrdiff_t j = found - solved.chosen.begin();
+    std::copy_n(solved.gamma.begin() + 3 * j, 3, problem.gamma.end() - 3);
+    std::copy_n(solved.unknowns.begin() + each * j, each, problem.unknowns.end() - each);
+  }
+  problem.roles.assign(problem.chosen.size(), Role::kHolds);
 }
 
 // Adds the impulses of the problem that was solved to those of the step.
@@ -399,11 +435,12 @@ void Simulator::finish_problem(Kind kind) {
   }
   if (keeps_problems_) {
     StepProblem& problem = problems_[count_];
-    problem.kind = kind;
     problem.chosen = chosen_;
     problem.roles = roles_;
     problem.v = v_;
     problem.gamma.assign(gamma_.begin(), gamma_.begin() + 3 * chosen_.size());
+    if (scene_.law.kappa > 0 && kind != Kind::kImpacts) add_open_pairs(problem);
+    problem.kind = kind;
   }
   ++count_;
 }

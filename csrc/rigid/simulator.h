@@ -49,7 +49,8 @@ class Simulator {
 
   /// Makes the parameters those of the steps that problems_of is asked for.
   void begin(const Parameters<const double>& parameters);
-  /// The problems of a step with impacts that a run has solved. The next call overwrites them.
+  /// The problems of a step with impacts that a run has solved. The next call overwrites them. Where derivatives are
+  /// smoothed, all pairs that may close without an impact are chosen, as such a derivative sees them, too.
   std::span<const StepProblem> problems_of(const Parameters<const double>& parameters, const State<const double>& now,
                                            const double* u);
 
@@ -82,6 +83,8 @@ class Simulator {
   Status hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations);
   Status collide(const Numbers& read, std::int64_t& iterations);
   Status hold_slow(const Numbers& read, double elapsed, double least, std::int64_t& iterations);
+  void keep_problem();
+  void add_open_pairs(StepProblem& problem) const;
   void begin_problem();
   Status solve_chosen(const Numbers& read, const Kept& kept, std::int64_t& iterations);
   void finish_problem(Kind kind);
@@ -111,6 +114,7 @@ class Simulator {
   std::vector<int> chosen_;     // pairs
   std::vector<Role> roles_;     // of the chosen, in a step with impacts
   bool has_impacts_ = false, keeps_problems_ = false;
+  bool may_close_ = false;                      // whether a pair that was an impact at the last problem no longer is
   std::vector<StepProblem> problems_;           // where they are kept
   std::size_t count_ = 0;                       // of the problems of this step
   std::vector<double> A_, v_free_, from_, v_;   // [n, n] and [n] with n = 6 b

@@ -346,7 +346,29 @@ def test_derivatives_of_gradients_with_a_graph_are_the_same(name):
         assert abs(found.detach() - expected) < 1e-7 * (1 + abs(expected))
 
 
-@pytest.mark.parametrize("name", ["cube, exact_cone", "cube, polyhedral", "balls, exact_cone"])
+SMOOTHED = [f"{scene}, {law}" for scene in ("cube", "balls") for law in ("exact_cone", "polyhedral")]
+
+
+@pytest.mark.parametrize("name", SMOOTHED)
+@pytest.mark.parametrize("kappa", [1e-4, 1e-2])
+def test_smoothed_derivatives_are_those_in_operators_of_tensors(name, kappa):
+    rollout = make(name, 2, steps=8)
+    if rollout.inputs == 17:
+        rollout.x[8][1:3] = 0  # contacts without friction
+    step, path, d = f"{text(rollout, 'inactive')} kappa={kappa}", run(rollout), directions(rollout)
+    g = [normal(*x.shape, seed=40 + k) for k, x in enumerate(path[:rollout.results])]
+    zero = lambda xs: [torch.zeros_like(x) for x in xs]
+    for found, expected in (
+            (lcp._rollout_adjoint(step, rollout.x, path, g, 2**17 - 1),
+             lcp._rollout_adjoint_tangent(step, rollout.x, path, zero(g), zero(d), g)),
+            (lcp._rollout_tangent(step, rollout.x, path, d),
+             lcp._rollout_tangent_tangent(step, rollout.x, path, zero(d), zero(d), d))):
+        assert any((x != 0).any() for x in found)
+        for one, other in zip(found, expected):
+            assert (one - other).abs().max() <= 1e-9 * other.abs().max()
+
+
+@pytest.mark.parametrize("name", SMOOTHED)
 def test_smoothed_derivatives_are_the_same_in_both_modes(name):
     rollout = make(name, 3, steps=4)
     rollout = rollout._replace(step=rollout.step + " kappa=0.01")

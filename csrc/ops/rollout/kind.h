@@ -57,8 +57,8 @@ class RolloutKind {
   virtual void tangent(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList d,
                        at::TensorList tangents) const = 0;
 
-  /// Whether the derivatives are not those of the results.
-  static bool is_smoothed(const StepText& step) { return step.word_if("kappa").has_value(); }
+  /// Whether the derivatives are not those of the results, and are found by operators of tensors.
+  virtual bool is_smoothed(const StepText& step) const { return step.word_if("kappa").has_value(); }
 
  protected:
   /// Throws c10::Error unless the size named s is `all`, or 0 in a call of `run`.

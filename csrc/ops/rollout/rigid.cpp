@@ -60,7 +60,8 @@ std::vector<Result> rigid_results() {
 
 rigid::Law law_of(const StepText& step) {
   const auto name = step.word("formulation");
-  if (name == "exact_cone") return {rigid::Formulation::kExactCone};
+  const double kappa = step.number_if("kappa").value_or(0);
+  if (name == "exact_cone") return {.formulation = rigid::Formulation::kExactCone, .kappa = kappa};
   if (name == "compliant") {
     return {rigid::Formulation::kCompliant, 0, 0, step.number("sigma"), step.number("beta")};
   }
@@ -68,7 +69,10 @@ rigid::Law law_of(const StepText& step) {
   const std::int64_t directions = step.count("directions");
   TORCH_CHECK(directions >= 3 && directions <= kMostDirections, "directions must be from 3 to ", kMostDirections,
               "; got ", directions);
-  return {rigid::Formulation::kPolyhedral, static_cast<int>(directions), step.number("angle")};
+  return {.formulation = rigid::Formulation::kPolyhedral,
+          .directions = static_cast<int>(directions),
+          .angle = step.number("angle"),
+          .kappa = kappa};
 }
 
 // The pairs of a scene with `planes` planes. Each has four numbers: body, ball, other body or -1, and the plane, or
@@ -239,6 +243,8 @@ class RigidKind final : public RolloutKind {
                 " numbers; got ", step.word("plane_bodies"));
     check_saved(call, call.size('c') * rigid::unknowns_of(law_of(step)));
   }
+
+  bool is_smoothed(const StepText&) const override { return false; }
 
   std::int64_t saved(const StepText& step, at::TensorList x) const override {
     return x[rigid::kMu].size(-1) * rigid::unknowns_of(law_of(step));
