@@ -10,6 +10,8 @@ from support import TIES, assert_near, assert_same, check_meta, check_meta_strid
 
 pytestmark = pytest.mark.usefixtures("own_steps")
 
+EVERY = 2**19 - 1  # the bits of all gradients
+
 # step: the text, without the tolerance and ties. x: the inputs. inputs, results: how many of them are differentiable.
 # status: the place of the status among the results. columns: those of the first result that are unique.
 Rollout = namedtuple("Rollout", "step x inputs results status columns")
@@ -100,6 +102,18 @@ LAWS = {"exact_cone": "", "polyhedral": " directions=5 angle=0.3", "compliant": 
 BALLS = 8
 
 
+def is_rigid(rollout):
+    return "rigid" in rollout.step
+
+
+def is_system(rollout):
+    return not any(kind in rollout.step for kind in ("rigid", "lcs", "compliant_"))
+
+
+def place_of_u(rollout):
+    return rollout.inputs - (3 if "closed_loop" in rollout.step else 1)
+
+
 def rigid(formulation, structure, x):
     step = f"rigid formulation={formulation} dt=0.005 stabilization=1{LAWS[formulation]} {structure}"
     return Rollout(step, x, 17, 5, 8, slice(0, None))
@@ -150,6 +164,29 @@ MAKERS = {
 for law in LAWS:
     MAKERS[f"cube, {law}"] = lambda *batch, law=law, **o: cube(law, *batch, **o)
     MAKERS[f"balls, {law}"] = lambda *batch, law=law, **o: balls(law, *batch, **o)
+
+
+def closed_loop(name, *batch, **options):
+    """A rollout with a feedback of its own for each step."""
+    rollout = MAKERS[name](*batch, **options)
+    state, u = (rollout.x[12:16], rollout.x[16]) if is_rigid(rollout) else rollout.x[rollout.inputs - 2:rollout.inputs]
+    x = torch.cat(state if is_rigid(rollout) else [state], -1)
+    numbers = x.shape[-1] - (state[1].shape[-1] // 4 if is_rigid(rollout) else 0)
+    # No feedback reads what a system only reports.
+    K = 0.2 * normal(*u.shape, numbers, seed=50) * (torch.arange(numbers) < (rollout.columns.stop or numbers))
+    if is_rigid(rollout):
+        K = K.unflatten(-2, (-1, 6)) * tensor([1.0, 1, 1, 0.01, 0.01, 0.01]).unsqueeze(-1)
+        K = K.flatten(-3, -2)
+    x_ref = x.unsqueeze(-2) + 0.1 * normal(*u.shape[:-1], x.shape[-1], seed=51)
+    feedback = [K.flatten(-2), x_ref]
+    return rollout._replace(step=f"closed_loop {rollout.step}", inputs=rollout.inputs + 2,
+                            x=rollout.x[:rollout.inputs] + feedback + rollout.x[rollout.inputs:])
+
+
+CLOSED = ["point mass at velocities", "tripod, 4", "linear complementarity system", "own spring", "particle",
+          "cube, exact_cone", "cube, polyhedral", "balls, exact_cone"]
+for name in CLOSED:
+    MAKERS[f"{name}, closed loop"] = lambda *batch, name=name, **o: closed_loop(name, *batch, **o)
 each_rollout = pytest.mark.parametrize("name", MAKERS)
 
 
@@ -163,9 +200,11 @@ def text(rollout, ties="active", tolerance=1e-10):
 
 def saved(rollout):
     """How many numbers of each step derivatives need."""
-    if rollout.inputs == 17:
+    if is_rigid(rollout):
         of_pair = {"exact_cone": 0, "polyhedral": 5 + 2, "compliant": 3}
         return next((number for law, number in of_pair.items() if law in rollout.step), 0) * rollout.x[8].shape[-1]
+    if is_system(rollout):
+        return rollout.x[-1].shape[-1]
     return 0 if "compliant" in rollout.step else rollout.x[3].shape[-1]
 
 
@@ -173,7 +212,7 @@ def run(rollout, **options):
     return lcp._rollout(text(rollout, **options), rollout.x, saved(rollout))
 
 
-def run_back(rollout, g=None, ties="active", wanted=2**17 - 1):
+def run_back(rollout, g=None, ties="active", wanted=EVERY):
     path = run(rollout)
     return lcp._rollout_adjoint(text(rollout, ties), rollout.x, path, g or path[:rollout.results], wanted)
 
@@ -191,7 +230,7 @@ def directions(rollout, seed=9):
 def weights(rollout, path):
     """Gradients of what is unique among the first results."""
     g = [torch.cos(1.7 * torch.arange(x.numel()) + 0.3).double().view(x.shape) for x in path[:rollout.results]]
-    if rollout.inputs == 3 and "compliant" not in rollout.step:  # z of a system
+    if is_system(rollout):
         g[0][..., rollout.columns.stop:] = 0
         g[1] = torch.zeros_like(g[1])
     return g
@@ -222,7 +261,7 @@ def test_all_steps_are_solved_and_bodies_touch(name):
     rollout = make(name, 20)
     path = run(rollout)
     assert (path[rollout.status] == 0).all()
-    if "compliant_" in rollout.step or rollout.inputs == 17:
+    if "compliant_" in rollout.step or is_rigid(rollout):
         gamma = path[rollout.results - 1].unflatten(-1, (-1, 3))
         assert (gamma[..., 2] > 0).any() and (gamma[..., 2] == 0).any()
     else:
@@ -241,7 +280,7 @@ def test_gradients_are_those_of_finite_differences(name):
     rollout = make(name, 2, steps=12)
     path = run(rollout, tolerance=1e-13)
     g = weights(rollout, path)
-    found = lcp._rollout_adjoint(text(rollout), rollout.x, path, g, 2**17 - 1)
+    found = lcp._rollout_adjoint(text(rollout), rollout.x, path, g, EVERY)
     scale = max(x.abs().max() for x in found[:1])
     for k, gradient in enumerate(found):
         for i in range(0, rollout.x[k].numel(), 1 + rollout.x[k].numel() // 8):
@@ -282,22 +321,22 @@ def test_the_second_derivative_is_that_of_finite_differences(name):
     for sign in (1, -1):
         x = [a + sign * h * b for a, b in zip(rollout.x, d)] + rollout.x[rollout.inputs:]
         of_g = [a + sign * h * b for a, b in zip(g, dg)]
-        ends.append(lcp._rollout_adjoint(step, x, lcp._rollout(step, x, saved(rollout)), of_g, 2**17 - 1))
+        ends.append(lcp._rollout_adjoint(step, x, lcp._rollout(step, x, saved(rollout)), of_g, EVERY))
     for one, above, below in zip(found, *ends):
         difference = (above - below) / (2 * h)
         assert (one - difference).abs().max() < 1e-3 * (1 + difference.abs().max())
 
 
 DERIVED = ["point mass at velocities", "linear complementarity system", "own point mass", "own spring", "tripod, 4", "particle",
-           *(f"cube, {law}" for law in LAWS), "cube, smoothed"]
+           *(f"cube, {law}" for law in LAWS), "cube, smoothed", "tripod, 4, closed loop", "cube, exact_cone, closed loop"]
 
 
 def loss_along(name, rows=slice(None)):
     """A number that depends on one parameter of all trajectories along a line."""
     rollout = make("cube, exact_cone" if name == "cube, smoothed" else name, 2, steps=2)
     step = text(rollout, tolerance=1e-12) + (" kappa=0.01" if name == "cube, smoothed" else "")
-    own = rollout.inputs - 5 if rollout.inputs == 17 else 1
-    p = rollout.x[0] if rollout.inputs == 17 else rollout.x[0][0]
+    own = 12 if is_rigid(rollout) else 1
+    p = rollout.x[0] if is_rigid(rollout) else rollout.x[0][0]
     d = p * normal(*p.shape, seed=90)
 
     def loss(s):
@@ -353,13 +392,13 @@ SMOOTHED = [f"{scene}, {law}" for scene in ("cube", "balls") for law in ("exact_
 @pytest.mark.parametrize("kappa", [1e-4, 1e-2])
 def test_smoothed_derivatives_are_those_in_operators_of_tensors(name, kappa):
     rollout = make(name, 2, steps=8)
-    if rollout.inputs == 17:
+    if is_rigid(rollout):
         rollout.x[8][1:3] = 0  # contacts without friction
     step, path, d = f"{text(rollout, 'inactive')} kappa={kappa}", run(rollout), directions(rollout)
     g = [normal(*x.shape, seed=40 + k) for k, x in enumerate(path[:rollout.results])]
     zero = lambda xs: [torch.zeros_like(x) for x in xs]
     for found, expected in (
-            (lcp._rollout_adjoint(step, rollout.x, path, g, 2**17 - 1),
+            (lcp._rollout_adjoint(step, rollout.x, path, g, EVERY),
              lcp._rollout_adjoint_tangent(step, rollout.x, path, zero(g), zero(d), g)),
             (lcp._rollout_tangent(step, rollout.x, path, d),
              lcp._rollout_tangent_tangent(step, rollout.x, path, zero(d), zero(d), d))):
@@ -441,7 +480,7 @@ def test_vmap_and_every_shape_of_the_batch_give_the_same(name):
     rollout = make(name, 2, 3)
     path, d = run(rollout), directions(rollout)
     back, ahead = run_back(rollout), run_forward(rollout, d)
-    own = [x.dim() > core for x, core in zip(rollout.x, [1] * (rollout.inputs - 1) + [2, 2])]
+    own = [x.dim() > core for x, core in zip(rollout.x, [1] * place_of_u(rollout) + [2] * 4)]
     some = lambda x, *place: [a[place] if mine else a for a, mine in zip(x, own)]
     for i in range(2):
         for j in range(3):
@@ -468,7 +507,7 @@ def test_only_wanted_gradients_are_computed_and_they_are_the_same(name):
 @each_rollout
 def test_derivatives_through_a_step_that_is_not_solved_are_nan_and_others_are_not(name):
     rollout = make(name, 4)
-    u = rollout.inputs - 1
+    u = place_of_u(rollout)
     rollout.x[u][1, 7, 0] = math.nan
     path = run(rollout)
     status = path[rollout.status]

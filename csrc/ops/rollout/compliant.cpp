@@ -75,6 +75,8 @@ class CompliantKind final : public RolloutKind {
             kGamma + 1),
         form_(form) {}
 
+  Plant plant() const override { return {kFirst, 1, kForces}; }
+
   void check(const Call& call, const StepText&) const override {
     const at::ScalarType dtype = call.first().scalar_type();
     TORCH_CHECK(dtype == at::kDouble, "parameters must be float64; got ", dtype);

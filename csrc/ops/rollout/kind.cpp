@@ -58,6 +58,7 @@ const RolloutKind* find_library_kind(std::string_view name) {
 const RolloutKind& kind_of(std::string_view step) {
   const std::string_view name = kind_in(step);
   if (const RolloutKind* const kind = find_library_kind(name)) return *kind;
+  if (const RolloutKind* const kind = find_closed_loop(step)) return *kind;
   const RolloutKind* const kind = find_registered_kind(name);
   TORCH_CHECK(kind != nullptr, "there is no step ", name);
   return *kind;

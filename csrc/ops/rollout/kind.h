@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,14 @@ struct System;
 }
 
 namespace lcp::ops {
+
+/// What a feedback reads and writes.
+struct Plant {
+  std::size_t first_state, states;  ///< the inputs that are the state; the results begin with those of its end
+  std::size_t input;                ///< the one that each step has its own of
+  /// Which part of the state is unit quaternions.
+  std::optional<std::size_t> quaternions = {};
+};
 
 /// What lcp::_rollout and its derivatives call for the steps of a kind, with tensors that fit. Inputs are [...] or, if
 /// each step has its own, [..., T, size]; results are [..., T, size] or [..., T].
@@ -38,6 +47,8 @@ class RolloutKind {
   c10::ArrayRef<Argument> tangents() const { return tangents_; }
   c10::ArrayRef<Result> gradients_of_inputs() const { return gradients_of_inputs_; }
   c10::ArrayRef<Result> tangents_of_results() const { return tangents_of_results_; }
+
+  virtual Plant plant() const = 0;
 
   /// Throws c10::Error where the sizes do not fit the step, and by check_saved.
   virtual void check(const Call& call, const StepText& step) const = 0;
@@ -85,6 +96,8 @@ const RolloutKind& lcs_kind();
 const RolloutKind* find_compliant_kind(std::string_view name);
 const RolloutKind* find_system_kind(std::string_view name);
 const RolloutKind* find_registered_kind(std::string_view name);
+/// The step of a closed loop is "closed_loop " and the step of any other kind.
+const RolloutKind* find_closed_loop(std::string_view step);
 
 /// Any of these kinds but those that users register.
 const RolloutKind* find_library_kind(std::string_view name);

@@ -60,6 +60,8 @@ class LcsKind final : public RolloutKind {
                      of_each_step("basis", "T s", at::kChar)},
                     kW + 1) {}
 
+  Plant plant() const override { return {kState, 1, kStepInput}; }
+
   void check(const Call& call, const StepText& step) const override {
     if (step.word_if("cone")) check_cone(step.counts("cone"), call.size('n'));
     check_saved(call, call.size('n'));

@@ -196,6 +196,8 @@ class RigidKind final : public RolloutKind {
  public:
   RigidKind() : RolloutKind("rigid", rigid_inputs(), kInputs, rigid_results(), kGamma + 1) {}
 
+  Plant plant() const override { return {kPosition, 4, kForces, kOrientation - kPosition}; }
+
   void check(const Call& call, const StepText& step) const override {
     TORCH_CHECK(call.first().scalar_type() == at::kDouble, "mass must be float64; got ", call.first().scalar_type());
     const auto planes = static_cast<int>(call.size('h').guard_int(__FILE__, __LINE__));

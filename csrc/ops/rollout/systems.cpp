@@ -51,6 +51,8 @@ class SystemKind final : public RolloutKind {
                     kZ + 1),
         own_(system.formulas == nullptr ? nullptr : &system) {}
 
+  Plant plant() const override { return {kState, 1, kStepInput}; }
+
   void check(const Call& call, const StepText&) const override {
     TORCH_CHECK(system().fits(system(), call.size('n').guard_int(__FILE__, __LINE__)), "a ", name(), " does not have ",
                 call.size('n'), " pairs");
