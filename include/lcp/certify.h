@@ -1,4 +1,4 @@
-// How accurate a solution of an LCP is, and how well its derivative is defined.
+// The accuracy of a solution of an LCP, and how well its derivative is defined.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,8 +9,8 @@
 
 namespace lcp {
 
-/// Per element. With w = M z + q and s_i = |q_i| + sum_j |M_ij z_j|, the size of z_j is max_i |M_ij z_j| / s_i and that
-/// of w_i is |w_i| / s_i: numbers in [0, 1] that do not depend on the units.
+/// The numbers of each element. With w = M z + q and s_i = |q_i| + sum_j |M_ij z_j|, the size of z_j is max_i |M_ij
+/// z_j| / s_i. The size of w_i is |w_i| / s_i. Sizes are in [0, 1] and do not depend on the units.
 struct Certificate {
   at::Tensor residual;  ///< [...], r(z) = max_i |min(z_i, w_i)|, in the units of z and w
   at::Tensor margin;    ///< [...], distance to the nearest tie: min_i max(size of z_i, size of w_i); infinity for n = 0

@@ -1,4 +1,4 @@
-// How accurate a solution of lcp::solve_contact is, and how well its derivative is defined.
+// The accuracy of a solution of lcp::solve_contact, and how well its derivative is defined.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,17 +18,17 @@ struct ContactCertificate {
   at::Tensor residual;
 
   /// The smallest relative distance of a contact to the boundary of two of the regions stick, slide and separate, where
-  /// the derivative jumps: the distance of y_k to that boundary in the norm of R, less its rounding errors, divided by
-  /// the larger one of the norms of y_k and of the largest impulse of a contact. It is in [0, 1], the same in all units
-  /// and for all observers but for rounding errors, and infinity without contacts.
+  /// the derivative jumps. The distance of y_k to that boundary, in the norm of R and less its rounding errors, is
+  /// divided by the norm of y_k or of the largest impulse of a contact, whichever is larger. The margin is in [0, 1],
+  /// the same in all units and, but for rounding errors, for all observers. It is infinity without contacts.
   at::Tensor margin;
 
   /// The condition number of D H D in the 2-norm, where H is the Hessian at v and D = diag(A)^-1/2.
   at::Tensor condition;
 };
 
-/// Certifies v: [..., n], m/s, as a solution of the problem that the other arguments define as in lcp::solve_contact,
-/// whichever method found it, with the sizes of ContactOptions. The result is not differentiable. Throws c10::Error for
+/// Certifies v: [..., n], m/s, as a solution, whichever method found it. The other arguments define the problem as in
+/// lcp::solve_contact, with the sizes of ContactOptions. The result is not differentiable. Throws c10::Error for
 /// shapes, dtypes or devices that do not fit.
 LCP_API ContactCertificate certify_contact(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                            const at::Tensor& v_hat, const at::Tensor& R, const at::Tensor& mu,

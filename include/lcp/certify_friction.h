@@ -1,4 +1,4 @@
-// How accurate a solution of lcp::solve_friction is, and how well its derivative is defined.
+// The accuracy of a solution of lcp::solve_friction, and how well its derivative is defined.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,12 +12,13 @@ namespace lcp {
 /// One value of each kind per element of the batch, [...]. Where lcp::solve_friction would report kBadInput and where v
 /// or gamma is not finite, residual and margin are NaN, rank is 0 and unique false.
 struct FrictionCertificate {
-  /// The larger of the distance to Coulomb's law that FrictionOptions::tolerance bounds, relative to the largest
-  /// |J v_free + b|, and of the relative error of A (v - v_free) = J' gamma, each component in the unit sqrt(A_ii).
+  /// The larger one of two errors. The first is the distance to Coulomb's law that FrictionOptions::tolerance bounds,
+  /// relative to the largest |J v_free + b|. The second is the relative error of A (v - v_free) = J' gamma, each
+  /// component in the unit sqrt(A_ii).
   at::Tensor residual;
 
-  /// The least distance of a contact to a change between stick, slide and being apart, where the derivative jumps,
-  /// relative to the largest |J v_free + b|:
+  /// The least distance of a contact to a change between stick, slide and being apart, where the derivative jumps. It
+  /// is relative to the largest |J v_free + b|:
   ///   - apart: u_n;
   ///   - stick: the smaller of d gamma_n and the distance of d gamma to the surface of the cone;
   ///   - slide: the smaller of d gamma_n and, where mu > 0, |u_t|.
@@ -32,8 +33,8 @@ struct FrictionCertificate {
   at::Tensor unique;
 };
 
-/// Certifies v: [..., n], m/s, and gamma: [..., 3 c], N s, as a solution of the problem that the other arguments define
-/// as in lcp::solve_friction, whichever method found it, with the sizes of FrictionOptions. The result is not
+/// Certifies v: [..., n], m/s, and gamma: [..., 3 c], N s, as a solution, whichever method found it. The other
+/// arguments define the problem as in lcp::solve_friction, with the sizes of FrictionOptions. The result is not
 /// differentiable. Throws c10::Error for shapes, dtypes or devices that do not fit.
 LCP_API FrictionCertificate certify_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,
                                              const at::Tensor& b, const at::Tensor& mu, const at::Tensor& v,

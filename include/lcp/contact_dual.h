@@ -4,9 +4,9 @@
 //   dual:    min over gamma in C of gamma' H gamma / 2 + r' gamma,   H = J A^-1 J' + R,   r = J v_free - v_hat
 //
 // C is the product of the friction cones { |gamma_t| <= mu gamma_n } and C* its dual cone, { mu |s_t| <= s_n }. Both
-// are strictly convex, the least value of one is minus that of the other, and with the dual minimiser gamma the primal
-// ones are v = v_free + A^-1 J' gamma and sigma = gamma: the slack that compliance allows is the impulse itself.
-// lcp::solve_contact has eliminated sigma and returns v and gamma.
+// problems are strictly convex, and the least value of one is minus the least value of the other. With the dual
+// minimiser gamma, the primal minimisers are v = v_free + A^-1 J' gamma and sigma = gamma: the slack that compliance
+// allows is the impulse itself. lcp::solve_contact has eliminated sigma and returns v and gamma.
 //
 //   [CPH] Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023, sec.
 //   IV.
@@ -23,8 +23,8 @@ struct ContactDual {
   at::Tensor r;  ///< [..., 3 c], m/s
 };
 
-/// H and r of the problem with these arguments of lcp::solve_contact. gamma solves it if gamma is in C, H gamma + r in
-/// C*, and gamma' (H gamma + r) = 0.
+/// H and r of the problem with these arguments of lcp::solve_contact. gamma is the dual minimiser if gamma is in C, H
+/// gamma + r in C*, and gamma' (H gamma + r) = 0.
 ///
 /// Differentiable in all five, any number of times. H is NaN where A is not positive definite. Throws c10::Error for
 /// other shapes, dtypes or devices.

@@ -23,8 +23,8 @@ struct RegularizationOptions {
   double beta = 1.0;
 };
 
-/// With these parameters, the normal impulse of a contact is that of a spring and a damper at the end of the step,
-/// gamma_n = max(0, dt (-k phi - k tau v_n)) with the gap phi = gap + dt v_n there [CPH, sec. IV]:
+/// Parameters with which the normal impulse of a contact is that of a spring and a damper at the end of the step. With
+/// the gap phi = gap + dt v_n there, gamma_n = max(0, dt (-k phi - k tau v_n)) [CPH, sec. IV]:
 ///
 ///   v_hat = (0, 0, -gap / (dt + tau)),   R_n = max(beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau))),   R_t = sigma w
 ///
@@ -39,9 +39,8 @@ LCP_API ContactParameters contact_parameters(const at::Tensor& gap, const at::Te
                                              const at::Tensor& dissipation, const at::Tensor& delassus, double dt,
                                              const RegularizationOptions& options = {});
 
-/// w, [..., c], 1/kg: the mean of the diagonal of J_k A^-1 J_k', which is the inverse of the effective mass at contact
-/// k. [CPH] uses the root mean square of the block's entries instead; both are w for a block w I, but the mean is
-/// smooth.
+/// w, [..., c], 1/kg: the mean of the diagonal of J_k A^-1 J_k', the inverse of the effective mass at contact k. [CPH]
+/// uses the root mean square of the block's entries instead. Both are w for a block w I, but only the mean is smooth.
 ///
 ///   A: [..., n, n], symmetric and positive definite (otherwise the result is NaN). J: [..., 3 c, n]. Their batch
 ///   dimensions broadcast.

@@ -16,9 +16,10 @@ struct DirectionalDerivative {
   at::Tensor status;  ///< [...], int8; the values of lcp::Status for the LCP of the direction
 };
 
-/// lim (z(M + t dM, q + t dq) - z(M, q)) / t for t -> 0+, and that of w. Pairs with z_i > 0 keep dw_i = 0, pairs with
-/// w_i > 0 keep dz_i = 0, and ties solve 0 <= dz_i perp dw_i >= 0, where dw = M dz + dM z + dq: a mixed LCP on the
-/// critical cone [CPS]. Where there is no tie, this is the derivative that lcp::solve has in forward mode.
+/// The limit dz of (z(M + t dM, q + t dq) - z(M, q)) / t for t -> 0+, and the limit dw of the same quotient for w.
+/// Pairs with z_i > 0 keep dw_i = 0, and pairs with w_i > 0 keep dz_i = 0. Ties solve 0 <= dz_i perp dw_i >= 0, where
+/// dw = M dz + dM z + dq: a mixed LCP on the critical cone [CPS]. Where there is no tie, this is the derivative of
+/// lcp::solve in forward mode.
 ///
 ///   M, dM: [..., n, n], q, z, dq: [..., n]; the batch dimensions broadcast. z solves LCP(q, M).
 ///
@@ -27,8 +28,8 @@ struct DirectionalDerivative {
 LCP_API DirectionalDerivative directional_derivative(const at::Tensor& M, const at::Tensor& q, const at::Tensor& z,
                                                      const at::Tensor& dM, const at::Tensor& dq);
 
-/// The largest t >= 0 up to which the active set { i : z_i > 0 } of the solution at q + t dq stays the same, so that z
-/// is affine in t: [...], infinity where it never changes, NaN where z has a NaN. Arguments as for
+/// The largest t >= 0, [...], up to which the solution at q + t dq keeps its active set { i : z_i > 0 }, so that z is
+/// affine in t. It is infinity where the active set never changes, and NaN where z has a NaN. The arguments are as for
 /// directional_derivative. Not differentiable.
 LCP_API at::Tensor gradient_radius(const at::Tensor& M, const at::Tensor& q, const at::Tensor& z, const at::Tensor& dq);
 

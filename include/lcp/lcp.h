@@ -1,6 +1,6 @@
-// Everything that needs only tensors. The modules of lcp/nn/ derive from torch::nn::Module, which takes many times
+// All headers that need only tensors. The modules of lcp/nn/ derive from torch::nn::Module, which takes many times
 // longer to compile; their headers are included by name. One library holds all: TorchLCP::torchlcp, TorchLCP::models,
-// TorchLCP::physics, TorchLCP::learning and TorchLCP::identification are names of it.
+// TorchLCP::physics, TorchLCP::learning and TorchLCP::identification are its names.
 #pragma once
 
 #include "lcp/add_equality.h"

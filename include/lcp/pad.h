@@ -20,14 +20,14 @@ struct PaddedBatch {
   at::Tensor sizes;   ///< [N], int64: the first of the dimensions that differ, of each tensor
 };
 
-/// Stacks N tensors of which the last `dims` dimensions may differ in size, each brought to the largest of these sizes
-/// by zeros at its ends. diagonal: what the diagonals of square matrices are continued with, such as 1 for the mass
+/// Stacks N tensors of which the last `dims` dimensions may differ in size. Zeros at the ends bring each to the largest
+/// of these sizes. diagonal: the number that continues the diagonals of square matrices, such as 1 for the mass
 /// matrices of scenes with different numbers of bodies. Differentiable. Throws c10::Error for no tensors, for tensors
 /// of different dtypes, devices or other dimensions, and for a diagonal != 0 where matrices are not square.
 LCP_API PaddedBatch pad(const std::vector<at::Tensor>& tensors, std::int64_t dims, double diagonal = 0);
 
-/// The first sizes[b] entries of each row of x. x: [..., n]; sizes: [...], int64; the rows in row-major order. Of the
-/// impulses of contacts, [..., 3 c], the size is 3 times the number of contacts. Differentiable. Throws c10::Error for
+/// The first sizes[b] entries of each row of x. x: [..., n]; sizes: [...], int64; the rows in row-major order. The
+/// sizes of contact impulses, [..., 3 c], are 3 times the numbers of contacts. Differentiable. Throws c10::Error for
 /// other shapes and for sizes that are not in 0..n.
 LCP_API std::vector<at::Tensor> unpad(const at::Tensor& x, const at::Tensor& sizes);
 

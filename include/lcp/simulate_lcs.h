@@ -4,7 +4,8 @@
 //   x_s+1 = A x_s + B u_s + D z_s + G w_s + d
 //
 // whose matrices stay the same through all steps s [HSW]. Bodies with friction and rigid contact, stepped in time, are
-// such systems where their geometry does not change; so are circuits with diodes, and learned piecewise affine models.
+// such systems while their geometry does not change. Circuits with diodes and learned piecewise affine models are
+// others.
 //
 //   [HSW] Heemels, Schumacher, Weiland: Linear complementarity systems, SIAM J. Appl. Math. 60, 2000.
 #pragma once
@@ -34,19 +35,19 @@ struct LinearComplementaritySystem {
   at::Tensor M;  ///< [..., n, n]
   at::Tensor q;  ///< [..., n]
 
-  /// Contacts with polyhedral friction. cone[i] = j says that pair i is a friction direction, with the force z_i and
-  /// the velocity w_i - z_j, of the contact whose pair j has the slip speed z_j and the unused friction w_j; -1 says
-  /// that pair i is none. Where a contact sticks (z_j = 0, and w_j > 0 or a direction has a force), the w of its
-  /// directions count as exactly 0 in G w, and their derivatives, too, however the pairs are tied. Empty: there are
-  /// none.
+  /// Contacts with polyhedral friction; empty: there are none. cone[i] = j marks pair i as a friction direction of the
+  /// contact whose pair j has the slip speed z_j and the unused friction w_j. That direction has the force z_i and the
+  /// velocity w_i - z_j. cone[i] = -1 says that pair i is no direction. Where a contact sticks (z_j = 0, and w_j > 0 or
+  /// a direction has a force), the w of its directions count as exactly 0 in G w, and so do their derivatives, however
+  /// the pairs are tied.
   std::vector<std::int64_t> cone = {};
 };
 
 struct SimulateLcsOptions {
-  /// How the gradient treats a pair with z_i = w_i = 0; as in SolveOptions.
+  /// The gradient at a pair with z_i = w_i = 0; as in SolveOptions.
   NameOf<Ties, ties_name> ties = Ties::kInactive;
 
-  /// As in SolveOptions, for the LCP of each step.
+  /// The tolerance of SolveOptions, for the LCP of each step.
   std::optional<double> tolerance = {};
 };
 
@@ -59,19 +60,19 @@ struct LcsRollout {
   at::Tensor residual;  ///< [..., T], max_i |min(z_i, (M z + E x + H u + q)_i)|; it has no gradient
 };
 
-/// Steps one system for each element of a batch. It computes what a loop over lcp::solve with the default method
-/// computes, up to rounding, in one walk through all steps. Trajectories are independent: the same inputs give the same
-/// bits for any number of threads, batch size and position in the batch.
+/// Steps one system for each element of a batch. One walk through all steps computes, up to rounding, the results of a
+/// loop over lcp::solve with the default method. Trajectories are independent: the same inputs give the same bits for
+/// any number of threads, batch size and position in the batch.
 ///
-/// A component of x_next that is the rounding error of its terms, up to 64 epsilon of the sum of their magnitudes, is
-/// exactly 0, so that what comes to rest is at rest.
+/// A component of x_next is exactly 0 if it is at most 64 epsilon of the sum of the magnitudes of its terms. It is then
+/// a rounding error, and a body that comes to rest is at rest.
 ///
 /// Where the LCP of a step is not solved, x_next, z, w and the residual of that step and of all later ones are NaN, and
 /// the later statuses are kBadInput.
 ///
 /// x_next, z and w are differentiable in all eleven tensors, any number of times, in reverse and forward mode. In
-/// reverse mode the first derivative is a walk back through the steps; what it needs of them, at most 2 k + 3 n
-/// numbers, is kept. The gradient of a trajectory that is not solved is 0 where its incoming gradient is 0, else NaN.
+/// reverse mode the first derivative is a walk back through the steps, of each of which at most 2 k + 3 n numbers are
+/// kept. The gradient of a trajectory that is not solved is 0 where its incoming gradient is 0, else NaN.
 ///
 ///   x: [..., k], the first state. u: [..., T, m], the input of each step. k, m, n and T may be 0. All batch dimensions
 ///   broadcast; a system that trajectories share is not copied.

@@ -3,8 +3,8 @@
 //   v = argmin |v - v_free|_A^2 / 2 + |P(y)|_R^2 / 2,   y = R^-1 (v_hat - J v),   gamma = P(y)
 //
 // where |x|_B^2 = x' B x, and P projects, in the norm of R, on the friction cones { |gamma_t| <= mu gamma_n } of all
-// contacts. The objective is strictly convex, so that there is exactly one solution for all contacts, and it depends
-// continuously on every input. docs/compliant_contact.md discusses the model and its artefacts.
+// contacts. The objective is strictly convex, so that there is exactly one solution for all contacts; this solution
+// depends continuously on every input. docs/compliant_contact.md discusses the model and its artefacts.
 //
 //   [CPH] Castro, Permenter, Han: An unconstrained convex formulation of compliant contact, IEEE T-RO 39, 2023.
 #pragma once
@@ -20,19 +20,19 @@
 namespace lcp {
 
 struct ContactOptions {
-  /// [...], int64, on A's device: how many of the c contacts of each element exist, the first ones. Each element gets
-  /// the bits, also of its gradient, that it would get alone with its own contacts. What the inputs hold beyond is not
-  /// read; gamma and the gradients are 0 there. lcp::pad makes such batches. Absent: all exist.
+  /// [...], int64, on A's device: the number of contacts of each element; they are the first ones of the c. Each
+  /// element gets the bits, also of its gradient, that it would get alone with its own contacts. Inputs of contacts
+  /// beyond them are not read; gamma and the gradients are 0 there. lcp::pad makes such batches. Absent: c.
   std::optional<at::Tensor> sizes = {};
 
-  /// With g = A (v - v_free) - J' gamma and D = diag(A)^-1/2, an element is solved where one of these holds in double
-  /// precision, before v is rounded to the dtype:
+  /// An element is solved where one of these conditions holds in double precision, before v is rounded to the dtype. In
+  /// them, g = A (v - v_free) - J' gamma and D = diag(A)^-1/2.
   ///   - |D g| <= tolerance * change, with change = max(|D A (v - v_free)|, |D J' gamma|);
   ///   - |D g| is within the bound on the rounding errors of A (v - v_free);
   ///   - |D g| is within the bound on its own rounding errors, and that is at most 1e-7 of change.
-  /// The change is the same for all observers; the rounding errors grow with the speed of v. Where those of g are
-  /// larger than 1e-7 of change, and for R < 1e-5 w, rounding errors of v would change gamma too much: then g is that
-  /// of the returned gamma, and R y = v_hat - J v holds up to rounding errors. Here w is the mean of the contact's
+  /// The change is the same for all observers; the rounding errors grow with the speed of v. If the rounding errors of
+  /// g are larger than 1e-7 of change, or if R < 1e-5 w, rounding errors of v would change gamma too much. Then g is
+  /// that of the returned gamma, and R y = v_hat - J v holds up to rounding errors. Here w is the mean of the contact's
   /// diagonal entries of J A^-1 J'. Absent: 1e-10.
   std::optional<double> tolerance = {};
 

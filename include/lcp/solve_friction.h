@@ -21,28 +21,29 @@
 namespace lcp {
 
 struct FrictionOptions {
-  /// [...], int64, on A's device: how many of the c contacts of each element exist, the first ones. Each element gets
-  /// the bits, also of its gradient, that it would get alone with its own contacts. What the inputs hold beyond is not
-  /// read; gamma and the gradients are 0 there. lcp::pad makes such batches. Absent: all exist.
+  /// [...], int64, on A's device: the number of contacts of each element; they are the first ones of the c. Each
+  /// element gets the bits, also of its gradient, that it would get alone with its own contacts. Inputs of contacts
+  /// beyond them are not read; gamma and the gradients are 0 there. lcp::pad makes such batches. Absent: c.
   std::optional<at::Tensor> sizes = {};
 
-  /// kappa > 0: the gradient is that of the nearby point where each contact has gamma_n u_n = kappa and gamma_t = -mu^2
-  /// gamma_n u_t / sqrt(u_n^2 + mu^2 |u_t|^2), while v and gamma stay exact. It is smooth, and it sees contacts that
-  /// are not made yet, which push with kappa / u_n. Its error is proportional to kappa where the exact gradient exists.
-  /// Units of N s times m/s, J. Where Newton's method finds no such point, the gradient is NaN.
+  /// If kappa > 0, the gradient is that of a nearby point, while v and gamma stay exact. At this point each contact has
+  /// gamma_n u_n = kappa and gamma_t = -mu^2 gamma_n u_t / sqrt(u_n^2 + mu^2 |u_t|^2). The gradient is smooth, and it
+  /// sees contacts that are not made yet, which push with kappa / u_n. Its error is proportional to kappa where the
+  /// exact gradient exists. kappa is in N s times m/s, J. Where Newton's method finds no such point, the gradient is
+  /// NaN.
   double kappa = 0.0;
 
-  /// An element is solved where for each contact k, g_k = d_k gamma_k and u_k obey Coulomb's law after changes of at
-  /// most tolerance times the largest of |J v_free + b|, m/s. d_k is the mean of the diagonal of the contact's block of
-  /// J A^-1 J', so that g_k is a velocity, too. With this error e in place of 0,
+  /// An element is solved where g_k = d_k gamma_k and u_k of each contact k obey Coulomb's law after changes of at most
+  /// e, the tolerance times the largest of |J v_free + b|, m/s. d_k is the mean of the diagonal of the contact's block
+  /// of J A^-1 J', so that g_k is a velocity, too. With this error e in place of 0,
   ///   - no contact penetrates: u_n >= -e, nor pulls: g_n >= -e, nor pushes what it leaves: |g| <= e or |u_n| <= e;
   ///   - no impulse is outside the cone: its distance to the cone is at most e;
   ///   - a contact that presses sticks, |u_t| <= e, or slides: g is within e of the ray (-mu u_t / |u_t|, 1), or g is
   ///     within e of the cone's surface and the part of u_t across g_t is at most e.
-  /// None of these grows or shrinks with mu. Where bodies move so much faster than they approach each other that the
-  /// rounding errors of J v + b exceed the tolerance, e is 16 times 2^-52 times the largest
-  /// |J| |v_free| + |b|, m/s. All this holds in double precision, before results are rounded to the dtype.
-  /// Absent: 1e-10 in float64, 1e-7 in float32.
+  /// None of these grows or shrinks with mu. Bodies may move so much faster than they approach each other that the
+  /// rounding errors of J v + b exceed the tolerance. Then e is 16 times 2^-52 times the largest |J| |v_free| + |b|,
+  /// m/s. All this holds in double precision, before results are rounded to the dtype. Absent: 1e-10 in float64, 1e-7
+  /// in float32.
   std::optional<double> tolerance = {};
 
   /// Newton steps that one element of the batch may take, by all methods together. Absent: no limit; an element that
@@ -81,14 +82,17 @@ struct FrictionResult {
 /// definite.
 ///
 /// v and gamma are differentiable in all five, any number of times, in reverse and forward mode, by the implicit
-/// function theorem for contacts that go on to stick, slide or be apart. Between two of these a contact that carries no
-/// impulse, up to round-off, counts as apart, and one whose friction just reaches its limit as sticking. Where
-/// redundant contacts leave gamma undetermined, so is its derivative, and the least change of gamma is taken; v does
-/// not depend on the choice. There, where the rank of lcp::certify_friction is less than 3 c, the gradients in b, J and
-/// what these are computed from hold only for changes that keep the redundant contacts consistent: for others no
-/// derivative exists, and a least-squares value is returned. The gradients in the mu of single contacts depend on how
-/// gamma is split between them. Where v itself is not unique (lcp::certify_friction), the derivative is one of many.
-/// The gradient of an element that is not solved is 0 where its incoming gradient is 0, else NaN.
+/// function theorem for contacts that go on to stick, slide or be apart. Between two of these, a contact without
+/// impulse, up to round-off, counts as apart. A contact whose friction just reaches its limit counts as sticking.
+///
+/// Redundant contacts may leave gamma undetermined (rank < 3 c of lcp::certify_friction). Its derivative is then the
+/// least change of gamma; v does not depend on that choice. The gradients in b, J and what these are computed from then
+/// hold only for changes that keep the redundant contacts consistent. For other changes no derivative exists, and a
+/// least-squares value is returned. The gradients in the mu of single contacts depend on how gamma is split between
+/// them.
+///
+/// Where v itself is not unique (lcp::certify_friction), the derivative is one of many. The gradient of an element that
+/// is not solved is 0 where its incoming gradient is 0, else NaN.
 ///
 /// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.
 LCP_API FrictionResult solve_friction(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,

@@ -27,9 +27,9 @@ struct MixedResult {
 ///   p: [..., k], q: [..., n], of A's dtype and device. The batch dimensions of all of them broadcast.
 ///   options.guess: [..., n], for z. options.max_pivots bounds each of the LCPs that docs/solvers.md describes.
 ///
-/// kSolved: |A x + B z + p| and r(z) are within tolerance * max(|p|, |q|), all rows divided by the powers of two that
-/// bring rows and columns of [A B; C M] to like size, where their largest entries differ by more than a factor of 64;
-/// checked on the returned x and z.
+/// kSolved: |A x + B z + p| and r(z) are within tolerance * max(|p|, |q|), checked on the returned x and z. If the
+/// largest entries of rows or columns of [A B; C M] differ by more than a factor of 64, powers of two bring them to
+/// like size. The rows are divided by these powers for the check.
 /// kInfeasible: no x and z >= 0 have A x + B z + p = 0 and C x + M z + q >= 0.
 ///
 /// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.

@@ -5,8 +5,8 @@
 
 namespace lcp {
 
-/// Each value is defined by what holds for z, w of that element; see docs/notation.md for r(z). solve_contact.h
-/// and solve_friction.h define them for lcp::solve_contact and lcp::solve_friction.
+/// Each value is defined by a condition on z and w of that element; see docs/notation.md for r(z). solve_contact.h and
+/// solve_friction.h define the values for lcp::solve_contact and lcp::solve_friction.
 enum class Status : std::int8_t {
   kSolved = 0,  ///< r(z) <= tolerance * max_i |q_i|, checked on the returned z; z, w >= 0, z_i w_i = 0 exactly
   /// No solution was found. For n <= 10 and Method::kAuto there is none, up to rounding and the range of the dtype;

@@ -82,8 +82,8 @@ LCP_API StepRollout simulate_step(const std::string& step, const at::Tensor& par
 LCP_API StepNames names_of_step(const std::string& step);
 
 /// Registers a step under a name, such as "my::dry_pendulum", for simulate_step and for Python. Returns true, so that a
-/// constant of a library can call it. What is wrong with the step, or with its name, simulate_step says: an error in
-/// the initialisation of a library would end the program.
+/// constant of a library can call it. simulate_step reports any fault of the step or of its name, since an error in the
+/// initialisation of a library would end the program.
 template <class Step>
 bool register_step(std::string name) {
   detail::register_step(std::move(name), std::make_unique<const detail::RegisteredStepOf<Step>>());

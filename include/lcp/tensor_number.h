@@ -25,7 +25,7 @@
 
 namespace lcp {
 
-/// For each element of a batch, whether a comparison holds.
+/// Whether a comparison holds, for each element of a batch.
 class TensorCondition {
  public:
   TensorCondition(bool value) : value_(value) {}  // NOLINT(google-explicit-constructor)
@@ -62,7 +62,7 @@ class TensorNumber {
   bool is_constant() const { return !numbers_.defined(); }
   bool is(double constant) const { return is_constant() && constant_ == constant; }
   double constant() const { return constant_; }
-  /// Undefined for a constant.
+  /// The numbers; undefined for a constant.
   const at::Tensor& numbers() const { return numbers_; }
   /// The numbers, or a tensor [] of these options that holds the constant.
   at::Tensor tensor(const at::TensorOptions& options) const {

@@ -6,7 +6,7 @@
 
 namespace lcp {
 
-/// How the gradient treats a pair with z_i = w_i = 0; docs/gradients.md shows the effect of each choice.
+/// The gradient at a pair with z_i = w_i = 0; docs/gradients.md shows the effect of each choice.
 enum class Ties {
   kInactive,  ///< "inactive": z_i stays 0
   kActive,    ///< "active": w_i stays 0

@@ -36,9 +36,9 @@ class RegisteredStep : public StepFormulas {
   virtual StepNames names() const = 0;
   virtual const std::type_info& type() const = 0;
 
-  /// M [..., n, n] and q [..., n] of the tensors [...] of the parameters, the state and the input.
+  /// M [..., n, n] and q [..., n], from the tensors [...] of the parameters, the state and the input.
   virtual std::pair<at::Tensor, at::Tensor> problem_of(const std::vector<at::Tensor>& start) const = 0;
-  /// The next state, [..., k], of these tensors and those of z and w.
+  /// The next state, [..., k], from these tensors and the tensors of z and w.
   virtual at::Tensor next_of(const std::vector<at::Tensor>& given) const = 0;
 };
 
@@ -47,7 +47,7 @@ class RegisteredStepOf final : public RegisteredStep {
   static constexpr int kParameters = std::size(Step::kParameters), kStates = std::size(Step::kStates),
                        kInputs = std::size(Step::kInputs), kPairs = std::size(Step::kPairs);
   static constexpr int kStarts = kParameters + kStates + kInputs, kGiven = kStarts + 2 * kPairs;
-  // So many directions of a gradient are found at a time: two vectors of four numbers.
+  // The number of directions in which a gradient is found at a time: two vectors of four numbers.
   static constexpr int kChunk = 8;
 
  public:
@@ -131,7 +131,7 @@ class RegisteredStepOf final : public RegisteredStep {
     };
   }
 
-  // [..., count], of numbers that broadcast; like: what they were computed from.
+  // The numbers, broadcast with the tensors `like` that they were computed from: [..., count].
   static at::Tensor joined(const std::vector<TensorNumber>& numbers, const std::vector<at::Tensor>& like) {
     std::vector<at::Tensor> all = like;
     for (const TensorNumber& number : numbers) all.push_back(number.tensor(like.front().options()));

@@ -3,7 +3,7 @@
 
 namespace lcp::detail {
 
-/// How many numbers a step has.
+/// The numbers of parameters, states, inputs and pairs of a step.
 struct StepSizes {
   int parameters, states, inputs, pairs;
 

@@ -1,8 +1,8 @@
 // Intervals of parameters that know the error of time stepping.
 //
 // A model that steps in time has the error h^r of its method, with the step h. Its best fit to exact data is therefore
-// not the truth theta, but theta + c h^r, up to higher powers of h, whatever the noise. Fits with the steps h and h / 2
-// of the same data give c, and so does the difference of their residuals for the model without that error [R]:
+// not the truth theta, but theta + c h^r, up to higher powers of h, whatever the noise. Fits of the same data with the
+// steps h and h / 2 give c. The difference of their residuals gives the residuals of a model without that error [R]:
 //
 //   bias of the fit with h / 2 = (theta_h - theta_h/2) / (2^r - 1)
 //   residuals without it       = r_h/2 - (r_h - r_h/2) / (2^r - 1)
@@ -26,8 +26,9 @@
 
 namespace lcp::identification {
 
-/// Whether residuals are what noise leaves of a fit: false where one of two statistics is more than five standard
-/// deviations from its expectation. With many normal residuals of a true model that happens to one fit in a million.
+/// Whether residuals look like the noise that a fit of a true model leaves: false where one of two statistics is more
+/// than five standard deviations from its expectation. With many normal residuals of a true model that happens to one
+/// fit in a million.
 ///   * Size: the sum of the squared residuals, over noise^2, is too far above m minus the number of parameters.
 ///   * Correlation in time: the mean square of the differences of successive residuals of a coordinate is too far below
 ///     twice the mean square of the residuals [N]. Residuals whose sum of squares is at most noise^2 may be correlated,
@@ -42,8 +43,8 @@ namespace lcp::identification {
 LCP_API at::Tensor explains(const at::Tensor& residuals, const at::Tensor& noise, std::int64_t parameters,
                             std::int64_t coordinates = 1, const std::optional<at::Tensor>& seen = std::nullopt);
 
-/// The bias is known to first order in h. It counts as larger by this factor, that of [Ro] for the error of a grid that
-/// is refined with a known order.
+/// The factor by which the bias, which is known to first order in h, counts as larger. [Ro] uses this factor for the
+/// error of a grid that is refined with a known order.
 inline constexpr double kBiasSafety = 1.25;
 
 struct IntervalOptions {
@@ -61,12 +62,13 @@ struct Interval {
   /// [b, p], the ends of intervals of 95 %, theta -+ (1.96 std + kBiasSafety |bias|); NaN where the fit does not
   /// explain its data.
   at::Tensor low, high;
-  at::Tensor explained;  ///< [b], bool: whether the residuals without the error of time stepping are what noise leaves
+  /// [b], bool: whether the residuals without the error of time stepping look like noise, see explains.
+  at::Tensor explained;
 };
 
-/// Intervals of 95 % that hold the bias of the time steps, from two fits of the same data, the second with steps of
-/// half the length. They hold the truth with a probability of 95 % or, where the bias matters, more: one of the two
-/// sides is always too wide. Fits that end in different minima have a large bias.
+/// Intervals of 95 % that include the bias of the time steps, from two fits of the same data, the second with steps of
+/// half the length. The intervals hold the truth with a probability of 95 % or, where the bias matters, more: one of
+/// the two sides is always too wide. Fits that end in different minima have a large bias.
 ///   coarse, fine: of least_squares, with theta [b, p] and residuals [b, m], float64. noise: [b] or [], the standard
 ///   deviation of the errors.
 /// Throws c10::Error where a shape, dtype or option does not fit.

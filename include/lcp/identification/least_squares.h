@@ -30,12 +30,13 @@ LCP_API Linearization linearize(const Residuals& residuals, const at::Tensor& th
 
 struct LeastSquaresOptions {
   std::int64_t max_iterations = 100;
-  /// A problem ends where the next step J d of its linearised residuals has at most this size, relative to that of the
-  /// residuals, both in the 2-norm, or where the step d is within the rounding of theta.
+  /// The convergence test, relative to the 2-norm of the residuals. A problem ends where the next step J d of its
+  /// linearised residuals has at most this size in the 2-norm, or where the step d is within the rounding of theta.
   double tolerance = 1e-8;
-  /// The damping of a parameter is relative to the square of its column of J, but to no less than this for each
-  /// residual. With 0 the steps do not depend on the units of the parameters; but where a column is almost 0, such as
-  /// that of x in x^2 near x = 0, they may be too long until many were rejected.
+  /// A lower bound for the curvature in the damping. The damping of a parameter is relative to the square of its column
+  /// of J, but to no less than this for each residual. With 0 the steps do not depend on the units of the parameters.
+  /// However, where a column is almost 0, such as that of x in x^2 near x = 0, the steps may be too long until many
+  /// were rejected.
   double least_curvature = 0;
   at::Tensor lower = {};  ///< [p], lower bounds of the parameters; undefined: none
   /// Called at the start and after each iteration with theta, [b, p], and the objectives, [b].
@@ -43,11 +44,11 @@ struct LeastSquaresOptions {
 };
 
 enum class LeastSquaresStatus : std::int8_t {
-  kConverged = 0,  ///< the gradient is 0 up to the tolerance, or the residuals up to the rounding of theta
+  kConverged = 0,  ///< the gradient is 0 up to the tolerance, or the residuals are 0 up to the rounding of theta
   kStopped = 1,    ///< max_iterations ran out
   kUndefined = 2,  ///< the residuals are not finite at the start
   /// The gradient is not 0, but steps along it were rejected until they were too short to matter: at a kink of the
-  /// residuals, or where these do not follow their Jacobian.
+  /// residuals, or where the residuals do not follow their Jacobian.
   kStalled = 3
 };
 
@@ -68,7 +69,7 @@ struct LeastSquares {
 LCP_API LeastSquares least_squares(const Residuals& residuals, const at::Tensor& start,
                                    const LeastSquaresOptions& options = {});
 
-/// The same for residuals that are evaluated together with their Jacobian, of those problems only that have not ended.
+/// The method for residuals that are evaluated together with their Jacobian, for the problems that have not ended.
 ///   linearized: theta [k, p] and the numbers of these k problems, [k], int64.
 LCP_API LeastSquares
 least_squares(const std::function<Linearization(const at::Tensor& theta, const at::Tensor& problems)>& linearized,

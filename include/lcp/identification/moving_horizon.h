@@ -32,7 +32,7 @@ struct HorizonModel {
 struct MovingHorizonOptions {
   std::int64_t window = 10;          ///< number of steps of the window, >= 1
   std::int64_t noises = 0;           ///< r
-  std::int64_t max_iterations = 20;  ///< of each fit
+  std::int64_t max_iterations = 20;  ///< iterations of each fit
 };
 
 struct MovingHorizon {
@@ -41,7 +41,7 @@ struct MovingHorizon {
   at::Tensor iterations;  ///< [steps + 1, b], int64, of each fit
 };
 
-/// Each fit starts at the one before.
+/// Estimates the states of `steps` steps. Each fit starts at the one before.
 ///   mean: [b, d], float64, the state before the data of step 0. deviation: [b, d], its standard deviations.
 /// The result has no gradient. Throws c10::Error where a shape, a dtype or an option does not fit.
 LCP_API MovingHorizon moving_horizon(const HorizonModel& model, const at::Tensor& mean, const at::Tensor& deviation,

@@ -19,9 +19,9 @@ struct Uncertainty {
   at::Tensor null_space;
 };
 
-/// To first order, for independent errors of equal standard deviation: noise^2 (J'J)^-1, the inverse of the
-/// Gauss-Newton Hessian. A combination whose effect is below 1e-10 of the largest, with the columns of J scaled to
-/// equal length, is not determined.
+/// The uncertainty to first order, for independent errors of equal standard deviation: noise^2 (J'J)^-1, the inverse of
+/// the Gauss-Newton Hessian. With the columns of J scaled to equal length, a combination whose effect is below 1e-10 of
+/// the largest is not determined.
 ///   jacobian: [b, m, p], float64, of the residuals. noise: [b] or [], the standard deviation of the errors.
 /// Throws c10::Error where a shape or a dtype does not fit.
 LCP_API Uncertainty uncertainty(const at::Tensor& jacobian, const at::Tensor& noise);

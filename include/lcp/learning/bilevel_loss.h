@@ -22,7 +22,7 @@ struct BilevelLoss {
   at::Tensor value;       ///< [...], V; NaN, with the gradient 0, where not solved
   at::Tensor lambda;      ///< [..., n], the minimising forces
   at::Tensor violation;   ///< [..., n], s
-  at::Tensor multiplier;  ///< [..., n], nu, that of G lambda + f + s >= 0
+  at::Tensor multiplier;  ///< [..., n], nu, the multiplier of G lambda + f + s >= 0
   at::Tensor status;      ///< [...], int8, see lcp::Status
 };
 
@@ -36,8 +36,8 @@ struct BilevelLoss {
 ///
 ///   dV/df = a2 lambda - nu,  dV/dG = dV/df lambda',  dV/dbeta = 2 a1 (beta - B lambda) = r,  dV/dB = -r lambda'
 ///
-/// where r stands for dV/dbeta. If lambda or nu is not unique, those found are used. The second derivative is obtained
-/// through the derivative of the solution, and so is the first one in forward mode and under torch.func.
+/// where r stands for dV/dbeta. If lambda or nu is not unique, those found are used. The second derivative uses the
+/// derivative of the solution, and so does the first derivative in forward mode and under torch.func.
 ///
 /// The problem is convex if a1 B'B + a2 (G + G') / 2 is positive semidefinite; otherwise V belongs to a stationary
 /// point. The status is kInfeasible where the objective is unbounded below, as it is for a friction cone with f_3 < 0,

@@ -29,13 +29,16 @@ struct DirectLoss {
 ///
 ///   c = a1 |x_hat - x|_2 + a2 |lambda o x_hat|_1 + a3 |max(0, -h)|_1
 ///
-/// Here h are the velocities before the relu head, and x_hat = relu(h), or h for a model without a head. The norm of
-/// the error is not squared: the truth then is the minimiser as long as the gradients of the other terms are small
-/// against a1. With a squared norm, any a2 > 0 moves the minimiser where forces are not complementary to their
-/// velocities, as the fictitious forces of the direct formulation are not. The last term is a function of h, since
-/// relu(h) is never negative: without it h of a resting component could have any negative value. With
-/// physical forces the true h of a resting component is negative; then the term should only be applied to components
-/// that move (resting = false), which it keeps from becoming negative, where the head has no gradient.
+/// Here h are the velocities before the relu head, and x_hat = relu(h), or h for a model without a head.
+///
+/// The norm of the error is not squared: the truth then is the minimiser as long as the gradients of the other terms
+/// are small against a1. With a squared norm, any a2 > 0 moves the minimiser where forces are not complementary to
+/// their velocities. The fictitious forces of the direct formulation are not complementary.
+///
+/// The last term is a function of h, since relu(h) is never negative: without it h of a resting component could have
+/// any negative value. With physical forces the true h of a resting component is negative. Then the term should be
+/// applied to components that move only (resting = false): it keeps h of these from becoming negative, where the head
+/// has no gradient.
 ///   h: [..., 2], m/s, (v+, v-) before the head. target: [..., 2], m/s. lambda: [..., 2], in any unit of force.
 ///   relu: whether the model has a relu head.
 LCP_API DirectLoss direct_loss(const at::Tensor& h, const at::Tensor& target, const at::Tensor& lambda, bool relu,

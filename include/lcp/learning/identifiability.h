@@ -1,4 +1,4 @@
-// Which parameters of a linear fit its data determine.
+// The parameters of a linear fit that its data determine.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,8 +15,9 @@ struct Identifiability {
   at::Tensor null_space;  ///< [parameters, parameters - rank], orthonormal: changes of the parameters without an effect
 };
 
-/// For y = features . parameters. The features are scaled to unit columns before the singular values are compared; a
-/// singular value below 1e-10 of the largest counts as 0, and so does a column of zeros.
+/// The identifiability of the parameters of y = features . parameters. The features are scaled to unit columns before
+/// the singular values are compared. A singular value below 1e-10 of the largest counts as 0, and so does a column of
+/// zeros.
 ///   features: [samples, parameters], float64.
 LCP_API Identifiability identifiability(const at::Tensor& features);
 

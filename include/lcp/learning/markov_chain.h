@@ -22,8 +22,8 @@ struct MarkovChain {
 /// Throws c10::Error where a shape does not fit.
 LCP_API at::Tensor log_likelihood(const MarkovChain& chain, const at::Tensor& log_observation);
 
-/// The probability of each state at each step, given the observations of the steps before it, [..., steps, s]: what the
-/// chain predicts.
+/// The prediction of the chain: the probability of each state at each step, given the observations of the steps before
+/// it, [..., steps, s].
 LCP_API at::Tensor predicted_states(const MarkovChain& chain, const at::Tensor& log_observation);
 
 }  // namespace lcp::learning

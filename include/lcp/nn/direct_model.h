@@ -30,7 +30,7 @@ struct LCP_API DirectModelOptions {
   TORCH_ARG(double, gravity) = 9.81;  ///< m/s^2
   TORCH_ARG(DirectForces, forces) = DirectForces::kFriction;
   TORCH_ARG(bool, bias) = true;  ///< gives f a constant part; G always has one
-  /// See StateMapOptions; the same for f and G.
+  /// The StateMapOptions of both f and G.
   TORCH_ARG(std::int64_t, hidden) = 0;
   TORCH_ARG(double, velocity_scale) = 1;
   TORCH_ARG(double, force_scale) = 1;
@@ -82,9 +82,9 @@ class LCP_API DirectModelImpl : public torch::nn::Cloneable<DirectModelImpl> {
 TORCH_MODULE(DirectModel);
 
 /// Writes the model as TorchScript with the methods forward(v, u) -> v_next and step(v, u) -> (v_next, force, status),
-/// which solve the learned LCP by lcp::solve, and with the attributes dt, mass, gravity, mu (where it is known) and
-/// format_version. It can be loaded, and trained further, in C++ linked with TorchLCP::torchlcp and in Python after
-/// torch.ops.load_library. An existing file is replaced completely or, where writing fails, not at all. Throws
+/// which solve the learned LCP by lcp::solve. Its attributes are dt, mass, gravity, mu (where it is known) and
+/// format_version. The file can be loaded, and trained further, in C++ linked with TorchLCP::torchlcp and in Python
+/// after torch.ops.load_library. An existing file is replaced completely or, where writing fails, not at all. Throws
 /// c10::Error or std::system_error.
 LCP_API void save_torchscript(const DirectModel& model, const std::string& path);
 
@@ -92,7 +92,7 @@ LCP_API void save_torchscript(const DirectModel& model, const std::string& path)
 LCP_API std::string torchscript_bytes(const DirectModel& model);
 
 /// Sets the parameters to those of a file that save_torchscript wrote for a model of the same kind of forces and with
-/// the same units. Throws c10::Error that names the file where it is of anything else; the model is then as it was.
+/// the same units. For any other file, throws c10::Error that names the file, and leaves the model as it was.
 LCP_API void load_torchscript(const DirectModel& model, const std::string& path);
 
 }  // namespace lcp::nn

@@ -19,7 +19,7 @@
 
 namespace lcp::nn {
 
-/// How a part of an LcpNetwork depends on x.
+/// The dependence of a part of an LcpNetwork on x.
 enum class Dependence {
   kAbsent,    ///< the part is 0
   kConstant,  ///< it does not depend on x
@@ -55,8 +55,8 @@ class LcpNetworkFormulas;
 /// parts, piecewise affine. Any LCP with a positive definite M can be written so, since z may be scaled.
 ///
 /// Where z = 0, y is f, and without f exactly 0, which is how a block that rests is represented [Notes, 3.2.3]. A y
-/// that is nothing but round-off, at most 64 epsilon times the sum of its unit and of its terms' absolute values,
-/// counts as 0; its derivative is that of the sum.
+/// that is at most 64 epsilon times the sum of its unit and of its terms' absolute values is round-off and counts as 0.
+/// Its derivative is the derivative of the sum of its terms.
 ///
 /// x and y are measured in units of their own, the buffers input_unit [p] and output_unit [d], at first 1.
 class LCP_API LcpNetworkImpl : public torch::nn::Cloneable<LcpNetworkImpl> {
@@ -91,8 +91,8 @@ class LCP_API LcpNetworkImpl : public torch::nn::Cloneable<LcpNetworkImpl> {
     return step(x, theta(), solve_options);
   }
 
-  /// The same with other parameters than its own, for many networks at once: theta [..., size()], see `theta`. The
-  /// dimensions before the last ones of x and theta broadcast.
+  /// The step with other parameters than the network's own, for many networks at once: theta [..., size()], see
+  /// `theta`. The dimensions before the last ones of x and theta broadcast.
   Step step(const torch::Tensor& x, const torch::Tensor& theta, const SolveOptions& solve_options = {}) const;
   Parts parts(const torch::Tensor& x, const torch::Tensor& theta) const;
   torch::Tensor matrix(const torch::Tensor& theta) const;  ///< M, [..., n, n]
@@ -102,14 +102,14 @@ class LCP_API LcpNetworkImpl : public torch::nn::Cloneable<LcpNetworkImpl> {
     torch::Tensor jacobian;  ///< [b, s, d + 1, size()], of the values in theta
   };
 
-  /// y and the activity of many networks and their Jacobians in the parameters, at a fraction of the cost of a backward
-  /// pass to theta for each sample and output. The result has no gradient.
+  /// The values and their Jacobians of many networks, at a fraction of the cost of a backward pass to theta for each
+  /// sample and output. The result has no gradient.
   ///   x: [s, p]. theta: [b, size()]. solve_options: with kappa = 0.
   Linearization linearize(const torch::Tensor& x, const torch::Tensor& theta,
                           const SolveOptions& solve_options = {}) const;
 
-  /// The parameter of that name as a part of theta, [..., size()], with which it shares memory: [..., its shape].
-  /// Throws c10::Error where there is none.
+  /// The parameter `name` as a part of theta, [..., size()], with which it shares memory: [..., its shape]. Throws
+  /// c10::Error where there is none.
   torch::Tensor entry(const std::string& name, const torch::Tensor& theta) const;
 
   /// The number of parameters.
@@ -123,7 +123,8 @@ class LCP_API LcpNetworkImpl : public torch::nn::Cloneable<LcpNetworkImpl> {
   torch::Tensor random(std::int64_t count, at::Generator generator) const;
 
   /// Parameters of a network that begins as a smaller one, which has some of its parts, and fewer or as many unknowns
-  /// and hidden units. What the smaller one lacks is random; new unknowns have M_ii = 1 and a small effect G.
+  /// and hidden units. Parts that the smaller network lacks are random; new unknowns have M_ii = 1 and a small effect
+  /// G.
   ///   theta: [smaller.size()]. Returns [size()].
   torch::Tensor grown(const LcpNetworkImpl& smaller, const torch::Tensor& theta, at::Generator generator) const;
 
@@ -154,10 +155,10 @@ struct MotionLayout {
 };
 
 /// The bytes of a TorchScript file with the methods forward(v, u) -> v_next and step(v, u) -> (v_next, force, status)
-/// or, where there are positions, forward(v, u, x) and step(v, u, x); and with the attributes dt, mass, gravity and
+/// or, where there are positions, forward(v, u, x) and step(v, u, x). Its attributes are dt, mass, gravity and
 /// format_version. v, u, x, v_next and force have a last dimension where they have more than one component; without
-/// inputs u is not used. force = mass (v_next - v) / dt, less u where each velocity has its input: what acts beside u.
-/// Where dt or mass is NaN, so is force; v_next does not depend on them.
+/// inputs u is not used. The force beside u is mass (v_next - v) / dt, less u where each velocity has its input. Where
+/// dt or mass is NaN, so is force; v_next does not depend on them.
 LCP_API std::string torchscript_bytes(const LcpNetwork& network, const MotionLayout& layout);
 
 }  // namespace lcp::nn

@@ -37,7 +37,7 @@ class LCP_API StateMapImpl : public torch::nn::Cloneable<StateMapImpl> {
   /// v: [...], m/s. u: [...], N, broadcast. Returns [..., outputs].
   torch::Tensor forward(const torch::Tensor& v, const torch::Tensor& u) { return value(v, u, theta()); }
 
-  /// The same with other parameters than its own, for many maps at once: theta [..., size()], in the order of
+  /// The outputs with other parameters than the map's own, for many maps at once: theta [..., size()], in the order of
   /// named_parameters(). The dimensions of v and u, and those of theta before the last, broadcast.
   torch::Tensor value(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& theta) const;
 

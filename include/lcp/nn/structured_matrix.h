@@ -17,8 +17,9 @@ namespace lcp::nn {
 /// The symmetric part of a StructuredMatrix, apart from phi phi'.
 /// kNone, kDiagonal: M is positive semidefinite; its LCP has a solution wherever some z >= 0 has M z + q >= 0, and
 /// Lemke's method finds it [CPS, 4.4].
-/// kNonnegative: the basis of [Notes]; M is copositive. Its LCP has a solution where every z >= 0 with M z >= 0 and
-/// z'M z = 0 has q'z >= 0 [CPS, 3.8.6], which not every feasible q does: M = [0 1; 1 0], q = (-1, 1) has none.
+/// kNonnegative: the basis of [Notes]; M is copositive. Its LCP has a solution if every z >= 0 with M z >= 0 and z'M z
+/// = 0 has q'z >= 0 [CPS, 3.8.6]. Not every feasible q meets this condition: M = [0 1; 1 0], q = (-1, 1) has no
+/// solution.
 enum class SymmetricBasis { kNone, kDiagonal, kNonnegative };
 
 struct StructuredMatrixOptions {
@@ -29,10 +30,9 @@ struct StructuredMatrixOptions {
   TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;
 };
 
-/// M = phi phi' + sum_i alpha_i^2 S_i + sum_i beta_i A_i, [n, n], where E_jk is 1 at (j, k) and 0
-/// elsewhere [Notes, 3.1.3]. S_i = E_jj for kDiagonal, with E_jk + E_kj for j < k in addition for kNonnegative, and
-/// A_i = E_jk - E_kj for j < k, each in the order of the rows of the upper triangle. A
-/// sliding block has phi = (-1, 1, 0), alpha = 0, beta = (0, 1, 1).
+/// M = phi phi' + sum_i alpha_i^2 S_i + sum_i beta_i A_i, [n, n] [Notes, 3.1.3]. With E_jk, which is 1 at (j, k) and 0
+/// elsewhere, S_i = E_jj for kDiagonal; kNonnegative adds E_jk + E_kj for j < k. A_i = E_jk - E_kj for j < k. Both are
+/// in the order of the rows of the upper triangle. A sliding block has phi = (-1, 1, 0), alpha = 0, beta = (0, 1, 1).
 class LCP_API StructuredMatrixImpl : public torch::nn::Cloneable<StructuredMatrixImpl> {
  public:
   /// Throws c10::Error where an option is out of its range.
@@ -43,7 +43,8 @@ class LCP_API StructuredMatrixImpl : public torch::nn::Cloneable<StructuredMatri
 
   torch::Tensor forward() { return value(phi, beta, alpha); }  ///< M, [n, n]
 
-  /// M, [..., n, n], of other parameters than its own: phi [..., n, rank], beta and alpha [..., their number].
+  /// M, [..., n, n], for other parameters than the matrix's own: phi [..., n, rank], beta and alpha [..., their
+  /// number].
   torch::Tensor value(const torch::Tensor& phi, const torch::Tensor& beta, const torch::Tensor& alpha) const;
 
   StructuredMatrixOptions options;

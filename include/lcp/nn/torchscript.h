@@ -34,9 +34,9 @@ LCP_API void register_input_sizes(torch::jit::Module& script, const ModelInputs&
 
 using NamedNumbers = std::vector<std::pair<std::string, double>>;
 
-/// The bytes of a file from which torch::jit::load makes a module of the class `name`, with the model's parameters and
-/// buffers, with format_version and `numbers` as attributes, and with the methods step(inputs...) -> (v_next, force,
-/// status) and forward(inputs...) -> v_next, and the attribute of register_input_sizes.
+/// The bytes of a file from which torch::jit::load makes a module of the class `name`. The module has the model's
+/// parameters and buffers, format_version, `numbers` and the input_sizes of register_input_sizes as attributes. Its
+/// methods are step(inputs...) -> (v_next, force, status) and forward(inputs...) -> v_next.
 ///
 /// The operators that `step` calls are recorded while it runs once, so that the mathematics of a model are written down
 /// in C++ only. (A model that ran TorchScript source in C++ as well would have to interpret it in each step of
@@ -46,14 +46,13 @@ using NamedNumbers = std::vector<std::pair<std::string, double>>;
 LCP_API std::string torchscript_of(const std::string& name, const torch::nn::Module& model, const NamedNumbers& numbers,
                                    const ModelInputs& inputs, const StepFunction& step);
 
-/// Sets the model's parameters to those of a file that holds what torchscript_of wrote for the same class, the same
-/// parameters and the same `numbers`. Throws c10::Error that names the file where it does not; the model is then as it
-/// was.
+/// Sets the model's parameters to those of a file that torchscript_of wrote for the same class, the same parameters and
+/// the same `numbers`. For any other file, throws c10::Error that names the file, and leaves the model as it was.
 LCP_API void read_parameters(const std::string& name, torch::nn::Module& model, const NamedNumbers& numbers,
                              const std::string& path);
 
 /// Writes through a new file in the same folder, so that `path` is replaced completely or not at all. Throws a
-/// std::system_error where that fails.
+/// std::system_error where writing fails.
 LCP_API void write_bytes(const std::string& bytes, const std::string& path);
 
 }  // namespace lcp::nn

@@ -22,7 +22,7 @@
 
 namespace lcp::nn {
 
-/// What of a TraditionalModel is learned.
+/// The part of a TraditionalModel that is learned.
 enum class Parameters {
   kFriction,    ///< the friction coefficient; everything else is known
   kRows,        ///< the matrices M and W of G = M and f = W (v, u, 1)'; any of their entries may be held
@@ -38,9 +38,9 @@ struct TraditionalModelOptions {
   TORCH_ARG(double, mu) = std::numeric_limits<double>::quiet_NaN();
   TORCH_ARG(double, force_unit) = 1;  ///< N, see TraditionalModelImpl
   TORCH_ARG(Parameters, parameters) = Parameters::kRows;
-  /// For kRows: M is monotone, that is z'M z >= 0 for all z, which makes each feasible LCP solvable [CPS, 3.1.2]. Of
-  /// the entries that are learned, M33 = 0, M13 = -M31, M23 = -M32, and M11, M22 >= |M12 + M21| / 2, as those of a true
-  /// block are. Without this a small error of M33 leaves LCPs without a solution, or with several.
+  /// For kRows: M is monotone, that is z'M z >= 0 for all z, which makes each feasible LCP solvable [CPS, 3.1.2]. The
+  /// entries that are learned obey M33 = 0, M13 = -M31, M23 = -M32, and M11, M22 >= |M12 + M21| / 2, as those of a true
+  /// block do. Otherwise a small error of M33 leaves LCPs without a solution, or with several.
   TORCH_ARG(bool, monotone) = false;
   TORCH_ARG(bool, relu_pairs) = false;                       ///< for kRows: learns the entries of M as relu_pair
   TORCH_ARG(SymmetricBasis, basis) = SymmetricBasis::kNone;  ///< for kStructured
@@ -65,7 +65,7 @@ struct TraditionalModelOptions {
 ///   kFriction    mu []
 ///   kRows        learned [3, 6], which is [M|W]; with relu_pairs it has P in place of M, and negative [3, 3] is N
 ///   kStructured  matrix.phi, matrix.alpha and matrix.beta, see StructuredMatrix; learned [3, 3], which is W
-///   kNetworks    those of the StateMaps phi [3], beta [3], which holds the upper triangle, and f [3]
+///   kNetworks    the parameters of the StateMaps phi [3], beta [3], which holds the upper triangle, and f [3]
 class LCP_API TraditionalModelImpl : public torch::nn::Module {
  public:
   struct Step {
@@ -92,11 +92,11 @@ class LCP_API TraditionalModelImpl : public torch::nn::Module {
   ///   lambda: [..., 2]. gamma: [...]. In any units.
   static torch::Tensor sticks(const torch::Tensor& lambda, const torch::Tensor& gamma);
 
-  /// Whether `step` returns a v_next of exactly 0, with the derivative 0, where `sticks`. It is not part of what is
-  /// learned: where the model errs about sticking there is no gradient.
+  /// Whether `step` returns a v_next of exactly 0, with the derivative 0, where `sticks`. The exact rest is not part of
+  /// what is learned: where the model errs about sticking there is no gradient.
   bool exact_rest = false;
 
-  /// As `step` above, with other G [..., 3, 3] and f [..., 3], in the units of the model, than its own.
+  /// The step above with other G [..., 3, 3] and f [..., 3], in the units of the model, than its own.
   Step step(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& G, const torch::Tensor& f,
             const SolveOptions& solve_options = {}) const;
 
@@ -107,7 +107,7 @@ class LCP_API TraditionalModelImpl : public torch::nn::Module {
   /// [M|W], [3, 6], in the units of the model. Throws c10::Error for kNetworks, which have no such matrices.
   torch::Tensor rows() const { return rows(theta()); }
 
-  /// The same for other parameters than the model's own, also for many models at once: theta [..., size()]. The
+  /// G, f and [M|W] for other parameters than the model's own, also for many models at once: theta [..., size()]. The
   /// dimensions of v and u, and those of theta before the last, broadcast.
   virtual torch::Tensor G_of(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& theta) const;
   virtual torch::Tensor f_of(const torch::Tensor& v, const torch::Tensor& u, const torch::Tensor& theta) const;
@@ -117,16 +117,16 @@ class LCP_API TraditionalModelImpl : public torch::nn::Module {
   torch::Tensor theta() const;  ///< all parameters in one vector, [size()], in the order of named_parameters()
   void set_theta(const torch::Tensor& theta);
 
-  /// Parameters of the same model that satisfy its constraints, [..., size()]: a step of training that is followed by
-  /// this is one of projected descent. Without it an entry that a monotone M limits has no gradient while its parameter
-  /// is beyond the limit, where M11 and M22 of a true block are.
+  /// Parameters of the same model that satisfy its constraints, [..., size()]. A step of training followed by this
+  /// projection is one of projected descent. Without it an entry that a monotone M limits has no gradient while its
+  /// parameter is beyond the limit, where M11 and M22 of a true block are.
   virtual torch::Tensor projected(const torch::Tensor& theta) const { return theta; }
 
   /// The rows of a true block whose largest friction force is `limit` units, [3, 6], float64.
   static torch::Tensor true_rows(double limit);
 
-  /// Those parameters, [..., k], by which G depends on v and u, and by which f is not affine, to be penalised: there
-  /// are none but for kNetworks, to which the observed motion leaves much freedom.
+  /// The parameters, [..., k], by which G depends on v and u, and by which f is not affine, to be penalised. Only
+  /// kNetworks has such parameters, since the observed motion leaves it much freedom.
   virtual torch::Tensor nonlinear(const torch::Tensor& theta) const;
 
   /// The sum over the entries of M that are not held of relu_pair_overlap, a scalar to penalise; 0 without relu_pairs.
@@ -143,14 +143,14 @@ class LCP_API TraditionalModelImpl : public torch::nn::Module {
   /// the model.
   virtual torch::Tensor random(std::int64_t count, at::Generator generator) const;
 
-  /// Holds the entries of [M|W] at which `mask`, [3, 6], bool, is true at those of `values`, [3, 6]. It has no effect
-  /// on a StructuredMatrix and on networks; `missed` is a penalty for these.
+  /// Holds the entries of [M|W] where `mask`, [3, 6], bool, is true at the entries of `values`, [3, 6]. A
+  /// StructuredMatrix and networks hold nothing; `missed` is a penalty for them.
   void hold(const torch::Tensor& mask, const torch::Tensor& values);
 
   /// The differences of G, [..., 3, 3], to the held entries of M, [..., 9], to be penalised; 0 elsewhere.
   torch::Tensor missed(const torch::Tensor& G) const;
 
-  /// m/s: the unit of velocities, which follows from that of forces.
+  /// The unit of velocities, m/s, which follows from the unit of forces.
   double velocity_unit() const { return options.force_unit() * options.dt() / options.mass(); }
 
   void pretty_print(std::ostream& stream) const override;
@@ -183,11 +183,11 @@ class LCP_API TraditionalModel : public torch::nn::ModuleHolder<TraditionalModel
 /// fails, not at all. Throws c10::Error or std::system_error.
 LCP_API void save_torchscript(const TraditionalModel& model, const std::string& path);
 
-/// What save_torchscript writes.
+/// The bytes of the file that save_torchscript writes.
 LCP_API std::string torchscript_bytes(const TraditionalModel& model);
 
 /// Sets the parameters to those of a file that save_torchscript wrote for a model with the same kind of parameters and
-/// the same units. Throws c10::Error that names the file where it is of anything else; the model is then as it was.
+/// the same units. For any other file, throws c10::Error that names the file, and leaves the model as it was.
 LCP_API void load_torchscript(const TraditionalModel& model, const std::string& path);
 
 }  // namespace lcp::nn

@@ -27,9 +27,9 @@ struct LCP_API CompliantBlock {
 ///   state: before the step. u: [..., 3], N, N and N m, on the centre.
 LCP_API CompliantProblem contact_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
 
-/// The same step as an LCP: its dual, min gamma' (W + R) gamma / 2 + r' gamma over the cones, which are polyhedral in
-/// the plane. With gamma = E z, where the columns of E are the edges (-mu, 0, 1) and (mu, 0, 1) of each contact's cone,
-/// M = E' (W + R) E and q = E' r, W = J A^-1 J', r = J v_free - v_hat.
+/// The LCP of the dual of this step: min gamma' (W + R) gamma / 2 + r' gamma over the cones, which are polyhedral in
+/// the plane. Here W = J A^-1 J' and r = J v_free - v_hat. With gamma = E z, where the columns of E are the edges (-mu,
+/// 0, 1) and (mu, 0, 1) of each contact's cone, M = E' (W + R) E and q = E' r.
 LCP_API Problem dual_problem(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block);
 
 /// The step on rigid ground in the formulation of Stewart and Trinkle (1996): with the tangents' and normals' rows T

@@ -1,4 +1,5 @@
-// What bodies with three velocities on compliant ground have in common. They are stepped in time by lcp::solve_contact.
+// Parameters, states and results of bodies with three velocities on compliant ground. lcp::solve_contact steps them in
+// time:
 //
 //   A (v_next - v) = dt f + J' gamma,   x_next = x + dt v_next
 //

@@ -18,12 +18,12 @@ namespace lcp::physics {
 LCP_API at::Tensor friction_directions(std::int64_t n, const at::TensorOptions& options);
 
 /// D = [a, b, -a, -b], [..., 2, 4], with a and b scaled to length 1: directions aligned with two vectors, which may
-/// differ from step to step. Where b is parallel to a or 0 it is replaced by a turned by 90 degrees, and the like for
-/// a; where both are 0 they are the axes. It has no derivative.
+/// differ from step to step. If one of a and b is 0, or b is parallel to a, the other one turned by 90 degrees replaces
+/// it. If both are 0, the axes replace them. D has no derivative.
 ///   a, b: [..., 2].
 LCP_API at::Tensor aligned_directions(const at::Tensor& a, const at::Tensor& b);
 
-/// Whether each vector of the plane is a combination of directions with weights >= 0: [...], bool. Only then do they
+/// Whether each vector of the plane is a combination of directions with weights >= 0: [...], bool. Only such directions
 /// hold a block in every direction.
 ///   D: [..., 2, n].
 LCP_API at::Tensor span_plane(const at::Tensor& D);

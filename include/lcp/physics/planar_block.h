@@ -5,8 +5,8 @@
 //   [Notes] Pfrommer: LCP Notes, 2019 (unpublished; docs/systems.md), section 2.4.
 //   [ST]    Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
 //
-// In what follows v* = v + dt u / m is the velocity without friction, S = dt mu g the largest reduction of it by
-// friction, dir(a) = a / |a|, and d_1 .. d_n are the directions of friction_cone.h.
+// Below, v* = v + dt u / m is the velocity without friction, and S = dt mu g the largest reduction of v* by friction.
+// dir(a) is a / |a|, and d_1 .. d_n are the directions of friction_cone.h.
 #pragma once
 
 #include <cstdint>
@@ -63,28 +63,28 @@ struct PlanarBlockSolution : Solution<PlanarBlockStep> {
 ///   v: [..., 2], m/s. u: [..., 2], N.
 LCP_API PlanarBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block);
 
-/// For a sliding direction t: w_i = (m / dt) (z_i - d_i.v* + S max(d_i.t, 0)), M = (m / dt) I. The solution is unique;
-/// z_i is the part of v_next along d_i. With t = dir(v*) the result is exact for every n, since
-/// sum_i max(d_i.a, 0) d_i = (n / 4) a.
+/// The LCP for a sliding direction t: w_i = (m / dt) (z_i - d_i.v* + S max(d_i.t, 0)), M = (m / dt) I. The solution is
+/// unique; z_i is the part of v_next along d_i. With t = dir(v*) the result is exact for every n, since sum_i
+/// max(d_i.a, 0) d_i = (n / 4) a.
 ///   t: [..., 2], of length 1; or 0 for a block that sticks, for which max(d_i.t, 0) is replaced by 1.
 LCP_API Problem direction_problem(const at::Tensor& v, const at::Tensor& u, const at::Tensor& t,
                                   const PlanarBlock& block, std::int64_t directions);
 
-/// z: [..., n], a solution of direction_problem for v and u: v_next = (4 / n) sum_i z_i d_i. Where it sticks, z = 0 and
-/// S > 0, its derivative is 0, or with options.kappa > 0 that of the central path.
+/// z: [..., n], a solution of direction_problem for v and u: v_next = (4 / n) sum_i z_i d_i. Where the block sticks, z
+/// = 0 and S > 0, and the derivative of v_next is 0. With options.kappa > 0 it is the derivative of the central path.
 ///   options: those with which the problem was solved.
 LCP_API PlanarBlockStep read_direction(const at::Tensor& v, const at::Tensor& u, const at::Tensor& z,
                                        const PlanarBlock& block, const SolveOptions& options = {});
 
-/// The polyhedral friction cone [ST]: z = (beta, gamma), w = (D'v_next + gamma e, mu m g - e'beta), n + 1 unknowns,
-/// M = [[(dt / m) D'D, e], [-e', 0]], positive semidefinite; v_next is unique, beta is not. Friction is
-/// D beta, within a polygon inscribed in the disk. Its size may be as small as cos(pi / n) times the exact one, and its
-/// direction is one of the n directions or between two neighbours.
+/// The polyhedral friction cone [ST]: z = (beta, gamma), w = (D'v_next + gamma e, mu m g - e'beta), n + 1 unknowns, M =
+/// [[(dt / m) D'D, e], [-e', 0]], positive semidefinite; v_next is unique, beta is not. Friction D beta is within a
+/// polygon inscribed in the disk. Its size may be as small as cos(pi / n) times the exact one, and its direction is one
+/// of the n directions or between two neighbours.
 LCP_API Problem polyhedral_problem(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
                                    std::int64_t directions);
 
-/// z, w: [..., n + 1], a solution of polyhedral_problem. v_next = (2 / n) sum_i w_i d_i, exactly 0 where gamma = 0,
-/// with the derivative 0, or with options.kappa > 0 that of the central path.
+/// z, w: [..., n + 1], a solution of polyhedral_problem. v_next = (2 / n) sum_i w_i d_i, exactly 0 where gamma = 0. The
+/// derivative of that 0 is 0 or, with options.kappa > 0, the derivative of the central path.
 ///   options: those with which the problem was solved.
 LCP_API PlanarBlockStep read_polyhedral(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
 

@@ -51,14 +51,14 @@ struct PointMassStep {
 
 using PointMassSolution = Solution<PointMassStep>;
 
-/// kStewartTrinkle: the problem above without its velocities, solved by lcp::solve. kBelbutePeres: the same step in the
-/// form of [BP] with its velocities, solved by lcp::solve_mixed, or, with the default method, without them, which is
-/// the same problem.
+/// The LCP that a step solves. kStewartTrinkle: the problem above without its velocities, by lcp::solve. kBelbutePeres:
+/// the form of [BP] with its velocities, by lcp::solve_mixed. With the default method, kBelbutePeres is solved without
+/// its velocities, too, which is the same problem.
 enum class PointMassFormulation { kStewartTrinkle, kBelbutePeres };
 
-/// kPosition: c = y / dt; the mass does not penetrate, and does not rebound.
-/// kVelocity: c = restitution min(v_y, 0) where y <= 0; no contact where y > 0. The mass may end up below
-/// the ground by the distance of one step, and stays there.
+/// The value of c. kPosition: c = y / dt; the mass does not penetrate, and does not rebound. kVelocity: c = restitution
+/// min(v_y, 0) where y <= 0; no contact where y > 0. The mass may end up below the ground by the distance of one step,
+/// and stays there.
 enum class Stabilization { kPosition, kVelocity };
 
 struct PointMassOptions {
@@ -76,8 +76,8 @@ LCP_API PointMassStep exact_step(const PointMassState& state, const at::Tensor& 
 LCP_API MixedProblem stewart_trinkle_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
                                              Stabilization stabilization = Stabilization::kPosition);
 
-/// The same problem with x eliminated. M is copositive and a P0-matrix, but for mu > 0 not positive semidefinite. A
-/// solution exists by Lemke's theorem for copositive matrices, and v_next is unique.
+/// The Stewart-Trinkle problem with x eliminated. M is copositive and a P0-matrix, but for mu > 0 not positive
+/// semidefinite. A solution exists by Lemke's theorem for copositive matrices, and v_next is unique.
 LCP_API Problem reduced_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
                                 Stabilization stabilization = Stabilization::kPosition);
 
@@ -85,9 +85,9 @@ LCP_API Problem reduced_problem(const PointMassState& state, const at::Tensor& u
 LCP_API MixedProblem belbute_peres_problem(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
                                            Stabilization stabilization = Stabilization::kPosition);
 
-/// z, w: [..., 4], a solution of any of the three. The velocity of a mass at rest is exactly 0, and so
-/// is y of a mass in contact at position level. While the mass sticks, the derivative of v_x is 0, or with
-/// options.kappa above 0 that of the central path.
+/// z, w: [..., 4], a solution of any of the three problems. The velocity of a mass at rest is exactly 0, and so is y of
+/// a mass in contact at position level. While the mass sticks, the derivative of v_x is 0 or, with options.kappa > 0,
+/// the derivative of the central path.
 ///   options: those with which the problem was solved.
 LCP_API PointMassStep read_point_mass(const PointMassState& state, const at::Tensor& u, const at::Tensor& z,
                                       const at::Tensor& w, const PointMass& mass,
@@ -107,7 +107,7 @@ LCP_API PointMassSolution simulate(const PointMassState& state, const at::Tensor
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
 /// Both formulations are certified as the reduced problem. At velocity level, a rollout is a discontinuous function of
-/// its start where the step of the first contact changes, which the certificate does not show.
+/// its start where the step of the first contact changes. The certificate does not show this.
 LCP_API RolloutCertificate certify_rollout(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
                                            const PointMassOptions& options, const PointMassSolution& rollout,
                                            std::optional<double> tolerance = {});

@@ -1,4 +1,4 @@
-// What the systems of this folder have in common: the problem of a step, its solution, and the certificate of the
+// The types that the systems of this folder share: the problem of a step, its solution, and the certificate of the
 // gradient of a rollout.
 //
 // Each system is a struct of parameters: tensors [...] of any batch shape, which broadcast against the state and the
@@ -36,13 +36,13 @@ struct Solution {
   at::Tensor status;  ///< [...], int8, see lcp::Status
 };
 
-/// How many steps of each trajectory have no solution, or no ordinary gradient: int64, [...]. It has no gradient
-/// itself.
+/// The numbers of steps of each trajectory that have no solution, or no ordinary gradient: int64, [...]. The
+/// certificate has no gradient itself.
 ///
 /// The gradient may be exact in spite of a tied pair, z_i = w_i = 0. A block that sticks strictly within its friction
 /// cone has tied pairs in every formulation with a slack velocity, but its velocity is 0 in a neighbourhood. A step is
 /// kinked where a tie can change the next state: between sticking and sliding, at the first contact, or where the force
-/// of a polygonal cone changes from one vertex to the next. There the state has one-sided derivatives only, and the
+/// of a polygonal cone changes from one vertex to the next. At a kink the state has one-sided derivatives only, and the
 /// gradient is the one that SolveOptions::ties selects.
 struct RolloutCertificate {
   at::Tensor unsolved;  ///< steps whose status is not 0

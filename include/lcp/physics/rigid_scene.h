@@ -64,15 +64,15 @@ struct RigidScene {
   at::Tensor dissipation = {};  ///< s, >= 0, damping over stiffness, of compliant contact; else it may be undefined
 };
 
-/// Which ball of which body may touch what.
+/// A ball and the plane or the ball of another body that it may touch.
 struct ContactPair {
   enum class Other { kPlane, kBall };
 
-  std::int64_t body;        ///< the one that the normal points to
-  std::int64_t ball;        ///< of that body
-  Other other;              ///< what it may touch
-  std::int64_t other_body;  ///< to which that belongs; Plane::kWorld for a fixed plane
-  std::int64_t index;       ///< of the plane, or of the ball of the other body
+  std::int64_t body;        ///< the body that the normal points to
+  std::int64_t ball;        ///< a ball of `body`
+  Other other;              ///< the kind of thing that the ball may touch
+  std::int64_t other_body;  ///< the body to which this thing belongs; Plane::kWorld for a fixed plane
+  std::int64_t index;       ///< the number of the plane, or of the ball of the other body
 };
 
 /// All pairs, c of them: for each plane, the balls of the bodies that it touches; then each two balls of different
@@ -116,13 +116,13 @@ struct RigidOptions {
   std::optional<double> tolerance = {};
   static constexpr double kTolerance = 1e-9;
 
-  /// How far compliant contact is regularised.
+  /// The regularisation of compliant contact.
   RegularizationOptions regularization = {};
 };
 
 /// The end of each row of forces; NaN from the first step on that was not solved. The status is kBadInput where a
-/// number that a step depends on is not finite, or a quaternion is 0, and in all steps of an element of which a
-/// parameter is out of its range, such as a negative mu, also where nothing touches.
+/// number that a step depends on is not finite, or a quaternion is 0. It is kBadInput in all steps of an element if one
+/// of its parameters is out of its range, such as a negative mu, also where nothing touches.
 struct RigidSolution {
   RigidState next;
   at::Tensor gamma;       ///< [..., 3 c], N s, the sum over the substeps of the impulses along (t1, t2, n) of each pair
@@ -144,7 +144,7 @@ LCP_API RigidSolution step(const RigidState& state, const at::Tensor& u, const R
 LCP_API RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                                const RigidOptions& options = {});
 
-/// What is true of the steps of a rollout, without gradient.
+/// Properties of the steps of a rollout, without gradient.
 struct RigidCertificate {
   at::Tensor unsolved;  ///< int64, [...], rows whose status is not 0
   at::Tensor kinked;    ///< int64, [...], rows whose margin is at most the tolerance: the gradient may be one-sided
@@ -152,13 +152,15 @@ struct RigidCertificate {
   at::Tensor margin;  ///< [rows, ...], the least relative distance of a substep to a change in its contacts, see below
 };
 
-/// Certifies the gradient of a rollout that `simulate` returned for the same arguments. The margin of a substep is that
-/// of lcp::certify_friction, 0 where the velocities are not unique, or that of lcp::certify_contact. For polyhedral
-/// contact it is the least distance, relative to the largest |J nu_free + b|, of a pair z, w from z = w = 0 where that
-/// would change the motion. For rigid contact it is also the least relative distance of the speed of an approaching
-/// contact from the bounce threshold and, where it is faster than that, from just reaching the other body in the step:
-/// the motion jumps at both. Where two impacts act on the same body, it is also the difference of their times, over dt:
-/// the motion jumps where their order changes.
+/// Certifies the gradient of a rollout that `simulate` returned for the same arguments. For the exact cone the margin
+/// of a substep is that of lcp::certify_friction, or 0 where the velocities are not unique. For compliant contact it is
+/// that of lcp::certify_contact. For polyhedral contact it is the least distance of a pair z, w from z = w = 0 where
+/// that would change the motion, relative to the largest |J nu_free + b|.
+///
+/// The margin of a substep with rigid contact is at most each of these distances, at which the motion jumps:
+///   - the relative distance of the speed of an approaching contact from the bounce threshold;
+///   - for a contact faster than that, its relative distance from just reaching the other body in the step;
+///   - the difference of the times of two impacts on the same body, over dt, where their order changes.
 LCP_API RigidCertificate certify_rollout(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                                          const RigidOptions& options, const RigidSolution& rollout,
                                          double tolerance = 1e-9);

@@ -40,13 +40,13 @@ struct SlidingBlockStep {
 
 using SlidingBlockSolution = Solution<SlidingBlockStep>;
 
-/// How a step is posed as an LCP. For each formulation, a function below builds the LCP and another reads its solution.
+/// The LCP that a step solves. For each formulation, a function below builds the LCP and another reads its solution.
 /// Rollouts of kMixed by the default method are those of kTraditional, which is the same problem without its velocity.
 ///   v: [...], m/s. u: [...], N.
 enum class SlidingBlockFormulation { kForward, kDirect, kTraditional, kMixed };
 
-/// Exact Coulomb friction: v_next = sign(v*) max(|v*| - dt mu g, 0). The forces are those of the minimal split:
-/// friction f = m (v_next - v*) / dt as lambda_plus = max(f, 0), lambda_minus = max(-f, 0).
+/// Exact Coulomb friction: v_next = sign(v*) max(|v*| - dt mu g, 0). The friction f = m (v_next - v*) / dt is split
+/// minimally, lambda_plus = max(f, 0) and lambda_minus = max(-f, 0).
 LCP_API SlidingBlockStep exact_step(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// Motion to the right only [Notes, 2.1]: z = v_next, w = F - lambda_minus, n = 1, M = m / dt. It is
@@ -74,13 +74,13 @@ LCP_API Problem traditional_problem(const at::Tensor& v, const at::Tensor& u, co
 
 /// z, w: [..., 3], a solution of traditional_problem or mixed_problem.
 ///
-/// v_next = (w_0 - w_1) / 2. Where gamma = 0 it is exactly 0, and not the round-off of v + c (u + f), since the block
-/// sticks. Its derivative is 0 there, or with options.kappa > 0 that of the central path.
+/// v_next = (w_0 - w_1) / 2. Where gamma = 0 the block sticks, and v_next is exactly 0 instead of the round-off of v +
+/// c (u + f). The derivative of that 0 is 0 or, with options.kappa > 0, the derivative of the central path.
 ///   options: those with which the problem was solved.
 LCP_API SlidingBlockStep read_traditional(const at::Tensor& z, const at::Tensor& w, const SolveOptions& options = {});
 
-/// The same with the velocity as an unknown, x = v_next, k = 1 [Notes, 2.6.1, with
-/// corrected signs in the first row].
+/// The traditional formulation with the velocity as an unknown, x = v_next, k = 1 [Notes, 2.6.1, with corrected signs
+/// in the first row].
 LCP_API MixedProblem mixed_problem(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block);
 
 /// One step of each element of the batch.

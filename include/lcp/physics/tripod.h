@@ -6,7 +6,7 @@
 //   0 <= sigma_i      perp  mu N_i - sum_j lambda_i,j       >= 0
 //
 // for supports i, their velocities v_i at the end of the step, and the directions d_j of friction_cone.h. R(theta) is
-// that at the start of the step.
+// taken at the start of the step.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace lcp::physics {
 
-struct LCP_API Tripod {
+struct LCP_API LCP_API Tripod {
   at::Tensor mass;      ///< [...], kg, > 0
   at::Tensor inertia;   ///< [...], kg m^2 about the centre of mass, > 0
   at::Tensor dt;        ///< [...], s, > 0
@@ -68,10 +68,10 @@ LCP_API TripodState exact_step(const TripodState& state, const at::Tensor& u, co
 LCP_API Problem polyhedral_problem(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
                                    std::int64_t directions);
 
-/// z: [..., 3 n + 3], a solution of polyhedral_problem. nu_next is exactly 0 where two supports or all of them stick,
-/// with the derivative 0, or with options.kappa > 0 that of the central path. A support sticks if its slip is at most
-/// 64 eps times the largest speed that a support has without friction: the forces on a block at rest are not unique, so
-/// that z may have the round-off of the slip.
+/// z: [..., 3 n + 3], a solution of polyhedral_problem. nu_next is exactly 0 where two or all supports stick. The
+/// derivative of that 0 is 0 or, with options.kappa > 0, the derivative of the central path. A support sticks if its
+/// slip is at most 64 eps times the largest speed that a support has without friction. The forces on a block at rest
+/// are not unique, so that z may have the round-off of the slip.
 ///   options: those with which the problem was solved.
 LCP_API TripodStep read_polyhedral(const TripodState& state, const at::Tensor& u, const at::Tensor& z,
                                    const Tripod& tripod, const SolveOptions& options = {});
