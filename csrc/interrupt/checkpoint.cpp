@@ -11,11 +11,11 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenChecks{100};
 
-// The calling thread looks so many times, for some tenths of a millisecond, whether the others are done before it
-// sleeps.
+// The number of times, over some tenths of a millisecond, that the calling thread looks whether the others are done
+// before it sleeps.
 constexpr int kSpins = 1000;
 
-// What users set. Threads that are calling a check share it with its successor.
+// The check that users have set. Threads that are calling a check share it with its successor.
 struct Setting {
   std::mutex mutex;
   std::shared_ptr<const Check> check;

@@ -14,12 +14,12 @@ namespace lcp::interrupt {
 
 using Check = std::function<void()>;
 
-/// See lcp::set_interrupt_check.
+/// Implements lcp::set_interrupt_check.
 void set_check(Check check);
 
-/// Calls the check of include/lcp/interrupt.h, if a tenth of a second has passed since it was last called from this
-/// thread, and throws what the check throws. In a worker thread it throws Stopped if the call for which the thread
-/// works has ended. Takes some 20 ns.
+/// Calls the check of include/lcp/interrupt.h if its last call from this thread is a tenth of a second old, and throws
+/// what the check throws. In a worker thread it throws Stopped if the call for which the thread works has ended. Takes
+/// some 20 ns.
 void checkpoint();
 
 /// The exception that ends the work of a thread whose call has ended elsewhere.
@@ -35,7 +35,7 @@ class Pace {
   }
 
  private:
-  // So many take less than a millisecond, and many times longer than `checkpoint`.
+  // Operations between two calls of `checkpoint`: less than a millisecond, and many times longer than the call.
   static constexpr std::int64_t kOperations = 200'000;
 
   [[gnu::noinline, gnu::cold]] void rest();
@@ -47,7 +47,7 @@ class Pace {
 /// threads throws, or the check does in the calling thread, all of them stop.
 class Call {
  public:
-  /// total: how much work there is, in the unit of `run`.
+  /// total: the amount of work, in the unit of `run`.
   explicit Call(std::int64_t total) : total_(total), caller_(std::this_thread::get_id()) { checkpoint(); }
 
   /// Does a part of the work in this thread. The calling thread returns when the others have done theirs, too, so that
@@ -65,7 +65,7 @@ class Call {
     complete(part);
   }
 
-  /// Throws what ended the call. The calling thread calls this when all parts have run.
+  /// Throws the exception that ended the call, if there is one. The calling thread calls this when all parts have run.
   void finish() const {
     if (error_) std::rethrow_exception(error_);
   }

@@ -4,7 +4,7 @@
 
 namespace lcp::linalg {
 
-// This memory is not initialised: a banded matrix uses little of it.
+// Memory that is not initialised, since a banded matrix uses little of it.
 std::unique_ptr<Cholesky::Line[]> Cholesky::lines(std::size_t numbers) {
   return std::unique_ptr<Line[]>(new Line[numbers / 8 + 1]);
 }

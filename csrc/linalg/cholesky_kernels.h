@@ -30,8 +30,8 @@ LCP_INLINE inline void fill(const Rows& rows, const int* index, int base, int co
   }
 }
 
-// Columns base .. base + kWidth of `height` panels, less what the columns from `from` on contribute: U_J(I) -= sum_j
-// U_j(I) L_j(J). lower: L_j(J), kWidth numbers for each j.
+// Columns base .. base + kWidth of `height` panels, less the contributions of the columns from `from` on: U_J(I) -=
+// sum_j U_j(I) L_j(J). lower: L_j(J), kWidth numbers for each j.
 template <int height>
 LCP_INLINE inline void subtract(const Panel* panels, int from, int base, const double* lower, Vector* sum) {
   const double* source[height];

@@ -11,12 +11,12 @@ namespace {
 // Each sweep halves the exponents by which rows and columns still differ.
 constexpr int kSweeps = 8;
 
-// The fit is rounded to integers.
+// The limits of the least-squares fit of remove_units, which is rounded to integers.
 constexpr int kFitSteps = 100;
 constexpr double kFitTolerance = 1e-4;
 
-// The exponent by which one sweep scales a row whose largest entry is x times that of the matrix: half that of x,
-// rounded to nearest.
+// The exponent by which one sweep scales a row whose largest entry is x times that of the matrix: half the exponent of
+// x, rounded to nearest.
 int half_exponent(double x) { return x > 0 ? static_cast<int>(std::lround(std::log2(x) / 2)) : 0; }
 
 }  // namespace
@@ -29,7 +29,7 @@ void equilibrate(int n, double* A, int* r, int* c) {
   bool changes = true;
   for (int sweep = 0; sweep < kSweeps && changes; ++sweep) {
     changes = false;
-    // The rows, then the columns of what the rows left.
+    // The rows are scaled first, then the columns of the scaled rows.
     for (const bool rows : {true, false}) {
       const int along = rows ? 1 : n;
       const int across = rows ? n : 1;
@@ -50,7 +50,8 @@ void equilibrate(int n, double* A, int* r, int* c) {
   }
 }
 
-// The normal equations are singular, since r + 1, c - 1 fits as well, and consistent, as conjugate gradients allow.
+// The normal equations are singular, since r + 1, c - 1 fits as well, but consistent, so that conjugate gradients solve
+// them.
 void remove_units(int n, double* A, int* r, int* c) {
   Eigen::Map<Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> matrix(A, n, n);
   Eigen::MatrixXd normal = Eigen::MatrixXd::Zero(2 * n, 2 * n);

@@ -30,15 +30,15 @@ struct RowKernels {
   /// Whether |M_ij - M_ji| <= rounding * sqrt(M_ii M_jj) for all i and j, the rounding error of a product A'A beside
   /// its exact value. The spans must be known. diagonal: n, the M_ii > 0.
   bool (*is_symmetric)(const Rows& rows, const double* diagonal, double rounding);
-  /// For `count` rows from i = `from` on, (q + M z)_i and |q_i| + sum_j |M_ij z_j|. z must be finite where the rows
-  /// have spans.
+  /// Fills (q + M z)_i and |q_i| + sum_j |M_ij z_j| for `count` rows from i = `from` on. z must be finite where the
+  /// rows have spans.
   void (*sums)(const Rows& rows, int from, int count, const double* q, const double* z, double* sum, double* magnitude);
-  /// w_i = (q + M z)_i for the `count` rows i that `index` lists. z is as for sums.
+  /// Fills w_i = (q + M z)_i for the `count` rows i that `index` lists. z is as for sums.
   void (*listed_sums)(const Rows& rows, int count, const int* index, const double* q, const double* z, double* w);
 };
 
-/// As many rows of a lower triangle as a vector has lanes, stored column by column from column `first` on, which is a
-/// multiple of that number. The columns before `first` are 0.
+/// As many rows of a lower triangle as a vector has lanes, stored column by column. The first stored column, `first`,
+/// is a multiple of the number of lanes. The columns before `first` are 0.
 struct Panel {
   double* data;
   int first;

@@ -11,10 +11,10 @@
 namespace lcp::linalg {
 namespace {
 
-// From this width on, the vector kernel says sooner than a loop whether a row has a larger entry.
+// The width from which on the vector kernel finds faster than a loop whether a row has a larger entry.
 constexpr int kWide = 16;
 
-// From this k on, a single factorization may take so long that it looks for an interrupt between its columns.
+// The k from which on a single factorization may take so long that it looks for an interrupt between its columns.
 constexpr int kLong = 200;
 
 }  // namespace

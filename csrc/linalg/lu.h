@@ -9,10 +9,10 @@
 
 namespace lcp::linalg {
 
-/// How pivots are chosen: the largest entry of the column, or of all that is left, which alone shows the rank.
+/// The choice of pivots: the largest entry of the column, or of all remaining entries, which alone shows the rank.
 enum class Pivoting { kPartial, kFull };
 
-/// Smaller pivots, relative to the largest, may be those of rows and columns in other units, and lose digits.
+/// A smaller pivot, relative to the largest, may be that of a row or column in other units, and loses digits.
 inline constexpr double kClearPivot = 1e-8;
 
 /// A k x k matrix, k <= n, factored and solved with in place, where a library's decomposition would allocate for each
@@ -21,7 +21,7 @@ class Lu {
  public:
   Lu(int n, Pivoting pivoting);
 
-  /// Where to put the matrix to factor: k x k row-major.
+  /// Memory for the matrix to factor: k x k row-major.
   double* matrix(int k);
 
   /// Factors the matrix until a pivot is at most `negligible` times the first, or is not finite. Returns the number of
@@ -31,12 +31,12 @@ class Lu {
   double first_pivot() const { return k_ == 0 ? 1 : std::abs(lu_[0]); }
   double last_pivot() const { return k_ == 0 ? 1 : std::abs(row(k_ - 1)[k_ - 1]); }  ///< of a regular matrix
 
-  // For a regular matrix; x: k, in place.
+  // Solutions for a regular matrix; x: k, in place.
   void solve(double* x) const;             ///< x <- A^-1 x
   void solve_transposed(double* x) const;  ///< x <- A^-T x
 
-  /// Solves A x = b in the rows and columns of the pivots, which are all for a regular matrix, and keeps the other
-  /// entries of x. b is overwritten.
+  /// Solves A x = b in the rows and columns of the pivots, and keeps the other entries of x. For a regular matrix,
+  /// these are all rows and columns. b is overwritten.
   void solve_near(double* b, double* x) const;
 
  private:

@@ -10,8 +10,8 @@ namespace lcp::linalg::LCP_ISA {
 using namespace simd::LCP_ISA;
 namespace {
 
-// max |x_i|, and a sum that is NaN where an x_i is not finite; both in several independent parts, since each addition
-// waits for the last one of its part.
+// max |x_i|, and a sum that is NaN where an x_i is not finite. Both are computed in several independent parts, since
+// each addition waits for the last one of its part.
 struct Largest {
   static constexpr int kParts = 4;
   Vector magnitude[kParts] = {0, 0, 0, 0};
@@ -52,7 +52,7 @@ double scan(int n, const double* M, Span* spans) {
   Largest all;
   if (n <= kWholeRows) {
     const std::int64_t size = std::int64_t{n} * n;
-    // In a batch the next matrix lies behind this one: its prefetch overlaps the solution of this problem.
+    // The next matrix of a batch lies behind this one: its prefetch overlaps the solution of this problem.
     for (std::int64_t k = 0; k < size; k += kCacheLine / sizeof(double)) __builtin_prefetch(M + size + k);
     all.see(M, size);
     for (int i = 0; i < n; ++i) spans[i] = {0, n};
@@ -100,7 +100,7 @@ bool scale(std::int64_t count, const double* x, double first, double second, dou
   return !any(lost);
 }
 
-// Whether the kWidth x kWidth block at (i, j) is the transpose of that at (j, i), up to rounding.
+// Whether the kWidth x kWidth block at (i, j) is the transpose of the block at (j, i), up to rounding.
 LCP_INLINE inline bool is_mirrored(int n, const double* M, const double* diagonal, double rounding, int i, int j) {
   Native<double> x[kWidth];
   for (int l = 0; l < kWidth; ++l) x[l] = read<double>(M + std::int64_t{j + l} * n + i);
@@ -139,7 +139,7 @@ bool is_symmetric(const Rows& rows, const double* diagonal, double rounding) {
   return true;
 }
 
-// The scalar products of kWidth rows with z, and those of their magnitudes.
+// The scalar products of kWidth rows with z, and the scalar products of their magnitudes.
 struct Products {
   Vector sum, magnitude;
 };

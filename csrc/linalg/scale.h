@@ -11,7 +11,7 @@ class PowerOfTwo {
   explicit PowerOfTwo(int exponent);
   double operator()(double x) const { return x == 0 ? 0.0 : x * first_ * second_; }
 
-  /// The same of each x_i. Returns whether no x_i != 0 became 0 or subnormal; it does not look for overflow.
+  /// Scales each x_i. Returns whether no x_i != 0 became 0 or subnormal; overflow is not looked for.
   bool scale(const double* x, std::size_t count, double* scaled) const;
 
  private:

@@ -2,10 +2,11 @@
 // registers, and compilers stop inlining long before it is complete.
 #pragma once
 
-// LCP_INLINE begins a function's declaration, LCP_INLINE_LAMBDA ends a lambda's; LCP_NOINLINE begins that of a function
-// that stays one piece of code: neither inlined nor, by GCC, cloned for constant arguments. CUDA's compiler makes them
-// functions of the GPU; there a lambda belongs where it stands, and everything is inlined, since an array whose address
-// crosses a call does not live in registers.
+// LCP_INLINE begins a function's declaration, LCP_INLINE_LAMBDA ends a lambda's. LCP_NOINLINE begins the declaration of
+// a function that stays one piece of code: neither inlined nor, by GCC, cloned for constant arguments.
+//
+// For CUDA's compiler these macros make functions of the GPU; a lambda belongs to the function that it stands in. There
+// everything is inlined, since an array whose address crosses a call does not live in registers.
 #if defined __CUDACC__
 #define LCP_INLINE __device__ __attribute__((always_inline))
 #define LCP_INLINE_LAMBDA

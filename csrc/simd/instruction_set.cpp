@@ -8,7 +8,7 @@
 namespace lcp::simd {
 namespace {
 
-// Whether this build has kernels for an instruction set, and the processor that.
+// Whether both this build and the processor support an instruction set.
 bool has(InstructionSet set) {
   switch (set) {
 #if defined(LCP_HAS_AVX512)

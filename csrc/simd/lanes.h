@@ -94,8 +94,8 @@ LCP_INLINE inline void unroll(const Function& function) {
   (std::make_integer_sequence<int, count>{});
 }
 
-// Logic on sign bits, those of zeros and NaNs included. A number serves as a flag that is true where it is negative;
-// the other bits of a result have no meaning.
+// Logic on sign bits, including the sign bits of zeros and NaNs. A number serves as a flag that is true where it is
+// negative; the other bits of a result have no meaning.
 template <class V>
 LCP_INLINE inline V either(V x, V y) {
   return SignBits<V>::from(SignBits<V>::of(x) | SignBits<V>::of(y));
@@ -182,7 +182,7 @@ LCP_INLINE inline Exchanged<T> exchange(Native<T> a, Native<T> b) {
   }
 }
 
-// As many vectors as they have lanes: x[i] lane l <-> x[l] lane i.
+// Transposes as many vectors as they have lanes: x[i] lane l <-> x[l] lane i.
 template <class T>
 LCP_INLINE inline void transpose(Native<T>* x) {
   constexpr int width = kLanes<T>;

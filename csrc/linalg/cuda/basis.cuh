@@ -28,13 +28,13 @@ class WarpBasis {
     }
     start();
   }
-  // With A in `matrix` already, whose other rows and columns are 0.
+  // Begins with an A that is in `matrix` already, and whose other rows and columns are 0.
   __device__ void start() {
     row_exponent_ = column_exponent_ = 0;
     __syncwarp();
   }
 
-  // As linalg::remove_units and then linalg::equilibrate, of which each lane keeps the exponents of its row and its
+  // linalg::remove_units and then linalg::equilibrate in a warp: each lane keeps the exponents of its row and its
   // column.
   __device__ void equilibrate() {
     remove_units();
@@ -92,7 +92,7 @@ class WarpBasis {
     return row_of_column_ < 0 ? 0.0 : x;
   }
 
-  // The same, after equilibrate, where the rank is `rank`: the least squares solution of least norm.
+  // The least squares solution of least norm for a matrix of rank `rank`, after equilibrate and eliminate.
   __device__ double solve_carefully(double b, int rank) {
     const bool singular = rank < __popc(active_lanes_);
     const unsigned zero_rows = __ballot_sync(kAllLanes, active_ && column_of_row_ < 0);

@@ -1,4 +1,4 @@
-// What the lanes of a warp say to each other, and the memory that they share.
+// Communication among the lanes of a warp, and the memory that they share.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ template <class V>
 __device__ V from_lane(V x, int source) {
   return __shfl_sync(kAllLanes, x, source);
 }
-// Of all lanes, in an order that is always the same, so that all lanes get the same bits.
+// Combines the numbers of all lanes, in an order that is always the same, so that all lanes get the same bits.
 template <class Combine>
 __device__ double combine_lanes(double x, const Combine& combine) {
 #pragma unroll
@@ -36,7 +36,7 @@ __device__ inline double sum_of_lanes(double x) {
   return combine_lanes(x, [](double a, double b) { return a + b; });
 }
 __device__ inline bool any_lane(bool x) { return __any_sync(kAllLanes, x) != 0; }
-// The first lane that says so, or -1.
+// The first lane whose x is true, or -1.
 __device__ inline int first_lane(bool x) { return __ffs(static_cast<int>(__ballot_sync(kAllLanes, x))) - 1; }
 
 // A matrix of n <= size rows, and a vector, that the lanes of a warp share.
