@@ -19,7 +19,7 @@ constexpr double kNearRoundOff = 1e-13;
 // Steps of iterative refinement of a basis: the first brings small variables beside large ones to full precision.
 constexpr int kRefinements = 2;
 
-// Up to this many variables are rounded to float together.
+// The largest number of variables that are rounded to float together.
 constexpr Eigen::Index kRoundedTogether = 16;
 
 }  // namespace
@@ -40,7 +40,7 @@ Candidate::Candidate(int n, const Settings& settings, int num_equations)
       trial_terms_(n),
       x_(n) {}
 
-// z_i for the solution x of an equation of its basis.
+// z_i for the solution x of an equation of its basis: any sign for an unknown of an equation, else >= 0.
 double Candidate::at_least_zero(int i, double x) const { return i < num_equations_ ? x : std::max(0.0, x); }
 
 double Candidate::violation_of(const ScaledProblem& problem, const double* z, double* w, double* terms,
@@ -151,9 +151,9 @@ void Candidate::solve_basis(const ScaledProblem& problem, const unsigned char* b
   for (int i = 0; i < basis_->size(); ++i) z[basis_->indices()[i]] = at_least_zero(basis_->indices()[i], x_[i]);
 }
 
-// One step of iterative refinement with the basis of solve_basis, with residuals in twice the precision: those of w_
-// are no more accurate than the rule needs. Returns whether it improves the candidate. keeps_open: variables that a
-// singular basis does not determine keep their values, instead of becoming the smallest ones.
+// Takes one step of iterative refinement with the basis of solve_basis; returns whether it improves the candidate. The
+// residuals are computed in twice the precision, since w_ is no more accurate than the rule needs. keeps_open:
+// variables that a singular basis does not determine keep their values, instead of becoming the smallest ones.
 bool Candidate::refine_basis(const ScaledProblem& problem, bool keeps_open) {
   for (int k = 0; k < basis_->size(); ++k) {
     const int i = basis_->indices()[k];
@@ -181,7 +181,7 @@ bool Candidate::is_solution(const ScaledProblem& problem) {
   return given;
 }
 
-// Fills given_z and given_w; whether they are a solution.
+// Fills given_z and given_w; returns whether they are a solution.
 bool Candidate::give(const ScaledProblem& problem) {
   const int z_exponent = problem.vector_exponent() - problem.matrix_exponent();
   const bool exact = linalg::PowerOfTwo(z_exponent).scale(z_.data(), z_.size(), given_z_.data()) && !rounds_;
@@ -190,7 +190,7 @@ bool Candidate::give(const ScaledProblem& problem) {
   return give_w(problem, false) || (round_together(problem) && give_w(problem, false));
 }
 
-// Fills given_w for given_z; exact: whether that is z in other units.
+// Fills given_w for given_z; exact: whether given_z is z in other units.
 bool Candidate::give_w(const ScaledProblem& problem, bool exact) {
   double* const z = given_z_.data();
   double* const w = given_w_.data();
@@ -214,7 +214,7 @@ bool Candidate::give_w(const ScaledProblem& problem, bool exact) {
          std::isfinite(linalg::largest_magnitude(w, given_w_.size()));
 }
 
-// Where each z_i, rounded to float by itself, violates its equations: floats that keep them together. Some may be a
+// Rounds z to floats together, where each z_i, rounded by itself, violates its equations. Some of these floats may be a
 // few units in the last place away from z_i.
 bool Candidate::round_together(const ScaledProblem& problem) {
   std::vector<int> basic;

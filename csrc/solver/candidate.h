@@ -14,7 +14,7 @@ namespace lcp::solver {
 inline constexpr double kNegligiblePivot = 1e-15;
 
 /// A candidate and its w = M z + q in the units of ScaledProblem::matrix() and q(). Nothing that an algorithm says of
-/// its z is believed: the violation of verify.h decides, first in these units, then of what the caller would be given.
+/// its z is believed: the violation of verify.h decides, first in these units, then for z and w in the caller's units.
 /// Allocates in the constructor, as linalg::Basis does, and where z has to be rounded to float with care.
 class Candidate {
  public:
@@ -30,14 +30,14 @@ class Candidate {
   /// the caller's units. A negative entry becomes 0.
   void set_basis(const ScaledProblem& problem, const unsigned char* marked, const double* near);
 
-  /// Replaces the candidate by z 2^exponent where that has smaller residuals; returns whether it does.
+  /// Replaces the candidate by z 2^exponent where z 2^exponent has smaller residuals; returns whether it does.
   bool improve(const ScaledProblem& problem, const double* z, int exponent);
   /// Whether the candidate, in the caller's units and precision, is a solution: given_z() and given_w(). Not every
   /// solution is one there: z may be rounded to float, under- or overflow, and M and q may have lost digits when they
   /// were scaled.
   bool is_solution(const ScaledProblem& problem);
-  /// The same, but a candidate that is not near round-off is first solved afresh with its basis, and the better of the
-  /// two kept.
+  /// Like is_solution, but a candidate that is not near round-off is first solved afresh with its basis, and the better
+  /// one of the two is kept.
   bool accept(const ScaledProblem& problem, const unsigned char* basic);
 
   /// Whether is_solution has met a solution that is none in the caller's units and precision, since the last forget().
@@ -45,12 +45,12 @@ class Candidate {
   void forget() { has_lost_solution_ = false; }
 
   double violation() const { return violation_; }
-  /// How well rows with small terms hold, see verify.h; 0 where they hold as well as the others, or need not.
+  /// The error of the rows with small terms, see verify.h; 0 where they hold as well as the others, or need not.
   double row_residual(const ScaledProblem& problem);
   bool is_near_round_off() const;
   const double* w() const { return w_.data(); }
 
-  /// What is_solution found to be a solution: exactly complementary, in the caller's units.
+  /// The solution that is_solution found: exactly complementary, in the caller's units.
   const double* given_z() const { return given_z_.data(); }
   const double* given_w() const { return given_w_.data(); }
 
@@ -70,8 +70,8 @@ class Candidate {
   double tolerance_;
   bool rounds_, minds_small_rows_;
   double violation_ = 0;
-  bool rows_hold_ = false;              // to round-off of their own terms
-  std::optional<double> row_residual_;  // if it is known
+  bool rows_hold_ = false;              // whether rows hold to round-off of their own terms
+  std::optional<double> row_residual_;  // the value of row_residual(), once it is known
   bool has_lost_solution_ = false;
   std::vector<double> z_, w_, given_z_, given_w_, trial_z_, trial_w_, terms_, trial_terms_, x_;
   std::optional<linalg::Basis> basis_;

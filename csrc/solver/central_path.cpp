@@ -112,8 +112,8 @@ Termination CentralPath::run(const double* M, const double* q, std::uint64_t sta
   return Termination::kCandidate;
 }
 
-// The point is sought where rows and columns are of like size: with w = 2^(r+f) w', z = 2^(f-c) z', the products z_i'
-// w_i' are kappa 2^(c_i - r_i - 2f).
+// The point is sought where rows and columns are of like size. With w = 2^(r+f) w' and z = 2^(f-c) z', the products
+// z_i' w_i' are kappa 2^(c_i - r_i - 2f).
 bool CentralPath::point(const double* M, const double* q, const double* z_0, double kappa, double* z, double* w) {
   scaled_M_.assign(M, M + static_cast<std::size_t>(n_) * n_);
   scaled_q_.resize(n_);
@@ -124,7 +124,7 @@ bool CentralPath::point(const double* M, const double* q, const double* z_0, dou
   const linalg::PowerOfTwo unit(-linalg::exponent_of(largest_M));
   std::transform(scaled_M_.begin(), scaled_M_.end(), scaled_M_.begin(), unit);
   linalg::equilibrate(n_, scaled_M_.data(), row_exponent_.data(), column_exponent_.data());
-  // The size of the point: that of q, of z_0, or that which kappa gives it.
+  // The size of the point is that of q, of z_0, or the one that kappa gives it.
   int exponent = std::numeric_limits<int>::min();
   for (int i = 0; i < n_; ++i) {
     row_exponent_[i] += linalg::exponent_of(largest_M);
@@ -153,7 +153,7 @@ bool CentralPath::point(const double* M, const double* q, const double* z_0, dou
       w[i] = 0;
       continue;
     }
-    // A pair is of different units; its members are compared as they were scaled.
+    // The members of a pair have different units and are compared as they were scaled.
     (z_[i] > w_[i] ? w : z)[i] = kappa / (z_[i] > w_[i] ? z : w)[i];
     if (!(z[i] > 0 && w[i] > 0)) return false;
   }

@@ -1,4 +1,4 @@
-// The central path { (z, w) : w = M z + q, z_i w_i = kappa, z, w > 0 } and where it leads as kappa falls to 0.
+// The central path { (z, w) : w = M z + q, z_i w_i = kappa, z, w > 0 } and its limit as kappa falls to 0.
 //
 //   [CH] Chen, Harker: A non-interior-point continuation method for linear complementarity problems, SIAM Journal on
 //        Matrix Analysis and Applications 14, 1993.
@@ -15,8 +15,7 @@ namespace lcp::solver {
 
 /// Damped Newton steps on z_i + w_i - sqrt((z_i - w_i)^2 + 4 kappa) = 0, which holds exactly where z_i w_i = kappa and
 /// z_i + w_i > 0; iterates may leave the positive orthant [CH; K]. The first num_equations rows are equations w_i = 0
-/// with a z_i of any sign.
-/// Allocates in the constructor and in the first call of point().
+/// with a z_i of any sign. Allocates in the constructor and in the first call of point().
 class CentralPath {
  public:
   CentralPath(int n, int num_equations);
@@ -31,8 +30,8 @@ class CentralPath {
 
   std::int64_t steps() const { return steps_; }  ///< of the last run; each factors one matrix
 
-  /// The point of the path for this kappa > 0 that Newton's method finds from a solution z_0 of the LCP. Of z and w,
-  /// the smaller of each pair is exactly kappa over the larger. False where none is found.
+  /// The point of the path for this kappa > 0 that Newton's method finds from a solution z_0 of the LCP. The smaller
+  /// one of each pair z_i, w_i is exactly kappa over the larger. Returns false where no point is found.
   ///   M: n x n row-major, q, z_0, z, w: n, at any scale.
   bool point(const double* M, const double* q, const double* z_0, double kappa, double* z, double* w);
 

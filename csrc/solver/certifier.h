@@ -1,4 +1,4 @@
-// What is known of a solution and of the derivative there.
+// The accuracy of a solution, and how well its derivative is defined.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace lcp::solver {
 
-/// With w = M z + q, s_i = |q_i| + sum_j |M_ij z_j|, the size of z_j is max_i |M_ij z_j| / s_i and that of w_i is
-/// |w_i| / s_i: numbers in [0, 1] that do not change with the units of rows and columns, 0 for both where PairStates
-/// says that the pair is tied. Allocates.
+/// With w = M z + q and s_i = |q_i| + sum_j |M_ij z_j|, the size of z_j is max_i |M_ij z_j| / s_i, and the size of w_i
+/// is |w_i| / s_i. Sizes are in [0, 1] and do not change with the units of rows and columns. Both are 0 where
+/// PairStates says that the pair is tied. Allocates.
 class Certifier {
  public:
   Certifier(int n, bool single_precision);
@@ -25,7 +25,7 @@ class Certifier {
   double margin() const { return margin_; }      ///< min_i max(size of z_i, size of w_i), 0 at ties; infinity for n = 0
   /// The condition number of M_aa in the 2-norm: infinity where M_aa is singular, 1 where a is empty.
   double condition() const { return condition_; }
-  int rank() const { return rank_; }  ///< of M_aa
+  int rank() const { return rank_; }  ///< the rank of M_aa
   bool tied(int i) const { return tied_[i] != 0; }
 
  private:

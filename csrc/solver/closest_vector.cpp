@@ -9,7 +9,7 @@ namespace {
 // Lovasz' condition, see [LLL].
 constexpr double kReduced = 0.75;
 
-// Swaps after which a basis is taken as it is: rounding errors could make them endless.
+// The number of swaps after which a basis is taken as it is: rounding errors could make them endless.
 constexpr int kMostSwaps = 1000;
 
 class Lattice {
@@ -39,7 +39,7 @@ class Lattice {
     return squares_[i] > 0 ? x.dot(orthogonal_.col(i)) / squares_[i] : 0.0;
   }
 
-  // Gram and Schmidt's vectors from the first that changed on.
+  // Computes Gram and Schmidt's vectors from the first that changed on.
   void orthogonalize(Eigen::Index first) {
     for (Eigen::Index i = first; i < basis_.cols(); ++i) {
       orthogonal_.col(i) = basis_.col(i);

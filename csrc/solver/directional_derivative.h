@@ -10,8 +10,8 @@
 
 namespace lcp::solver {
 
-/// Along (dM, dq), r = dM z + dq, the active pairs keep dw = 0, the inactive ones dz = 0, and the tied ones obey a
-/// complementarity condition of their own:
+/// The derivative along (dM, dq). With r = dM z + dq, the active pairs keep dw = 0, and the inactive pairs keep dz = 0.
+/// The tied pairs obey a complementarity condition of their own:
 ///
 ///   dw = M dz + r,   0 <= dz_i  perp  dw_i >= 0   for i tied,
 ///
@@ -23,13 +23,13 @@ class DirectionalDerivative {
   /// M: n x n row-major, q, z: n, z a solution. They must stay alive while this is used.
   void set(const double* M, const double* q, const double* z);
 
-  /// dM: n x n row-major, dq, dz, dw: n. The status is that of the mixed LCP, and kBadInput where z or the direction
-  /// has a NaN; dz and dw are NaN unless it is kSolved.
+  /// dM: n x n row-major, dq, dz, dw: n. The status is that of the mixed LCP, or kBadInput where z or the direction has
+  /// a NaN; dz and dw are NaN unless it is kSolved.
   Status operator()(const double* dM, const double* dq, double* dz, double* dw);
 
-  /// The largest t up to which the active set at q + t dq stays the same: the nearest of the values at which an active
-  /// z_i or an inactive w_i reaches 0; 0 where a tied w_i falls at once, infinity where none does, NaN where z has a
-  /// NaN.
+  /// The largest t up to which the active set at q + t dq stays the same: the nearest value at which an active z_i or
+  /// an inactive w_i reaches 0. It is 0 where a tied w_i falls at once, infinity where nothing reaches 0, and NaN where
+  /// z has a NaN.
   double radius(const double* dq);
 
  private:

@@ -9,7 +9,7 @@
 namespace lcp::solver {
 namespace {
 
-// The second pivot of a block counts as 0 where it is this much smaller than the terms whose difference it is.
+// The second pivot of a block counts as 0 if it is this much smaller than the terms of the difference that it is.
 constexpr double kSingular = 1e-6;
 
 }  // namespace
@@ -87,7 +87,7 @@ Elimination::Pivot Elimination::best_entry() const {
   return best;
 }
 
-// Whether w_j is an unknown x_l but for a factor and a constant.
+// Whether w_j is an unknown x_l up to a factor and a constant.
 bool Elimination::is_bound(int j) const {
   int count = 0;
   for (int l = 0; l < size_; ++l) count += entry(pair_row_[j], l) != 0;
@@ -116,7 +116,7 @@ Elimination::Pivot Elimination::best_block(bool only_bounds) const {
   return best;
 }
 
-// The variable of row r becomes independent, that of column c dependent.
+// The variable of row r becomes independent, the variable of column c dependent.
 void Elimination::exchange(int r, int c) {
   const int columns = size_ + 1;
   double* const pivot_row = &entry(r, 0);
@@ -144,7 +144,7 @@ void Elimination::exchange(int r, int c) {
   pivot_row[c] = 1 / pivot;
 }
 
-// The variable of column c is 0, that of an equation.
+// Drops the variable of column c, which is 0 since it belongs to an equation.
 void Elimination::drop(int c) {
   for (int i = 0; i < size_; ++i) entry(i, c) = 0;
 }

@@ -9,12 +9,13 @@ namespace lcp::solver {
 ///
 ///   0 = A x + B z + p,   w = C x + M z + q,   0 <= z  perp  w >= 0,
 ///
-/// H = [A B; C M] and h = (p, q), for x by pivots on the table (H, h): of the entries that are left of A, the largest,
-/// or where there are none but small ones, the block pivot on the equation i, the pair j and the unknown l with the
-/// largest min(|B_ij|, |C_jl|), which makes w_j independent and z_j dependent [Cottle, Pang, Stone, 2009, sec. 2.3].
-/// What remains is an LCP in the pairs, some with z and w exchanged; it is semidefinite where H is. Equations that no
-/// pivot solves, such as those of redundant joints, stay, and so do as many unknowns x: x = x+ - x-, and each equation
-/// is two inequalities. Allocates in the constructor.
+/// H = [A B; C M] and h = (p, q), for x by pivots on the table (H, h). The pivot is the largest of the remaining
+/// entries of A. If only small ones remain, a block pivot is taken on the equation i, the pair j and the unknown l with
+/// the largest min(|B_ij|, |C_jl|); w_j becomes independent and z_j dependent [Cottle, Pang, Stone, 2009, sec. 2.3].
+///
+/// An LCP in the pairs remains, with z and w of some pairs exchanged; it is semidefinite where H is. Equations that no
+/// pivot solves, such as those of redundant joints, stay, together with as many unknowns x. Then x = x+ - x-, and each
+/// equation is two inequalities. Allocates in the constructor.
 class Elimination {
  public:
   Elimination(int k, int n);
@@ -29,11 +30,12 @@ class Elimination {
   void run(const double* H, const double* h, const Pivoting& pivoting);
 
   int left() const { return static_cast<int>(equations_.size()); }  ///< equations that no pivot solves
-  int order() const { return n_ + 2 * left(); }                     ///< of the LCP that remains
+  int order() const { return n_ + 2 * left(); }                     ///< the order of the LCP that remains
 
   /// The LCP that remains: M: order()^2 row-major, q: order(). Its last n pairs are those of H.
   void reduced(double* M, double* q) const;
-  /// Whose positive entries propose the active set that z proposes, where positive entries of `guess`, n, do.
+  /// z: the guess of the LCP that remains, whose positive entries propose the active set that those of `guess`, n,
+  /// propose.
   void propose(const double* guess, double* z) const;
   /// (x, z) of a solution of the LCP that remains. z, w: order(). v: k + n.
   void expand(const double* z, const double* w, double* v) const;
@@ -59,10 +61,10 @@ class Elimination {
   int k_, n_, size_;
   double negligible_ = 0;
   std::vector<double> table_;                      // size x (size + 1): the dependent variables
-  std::vector<double> terms_;                      // the size of the terms whose sum an entry is
-  std::vector<int> equations_, unknowns_;          // the rows and columns of those that are not solved yet
-  std::vector<int> pair_row_, pair_column_;        // of the dependent and the independent variable of a pair
-  std::vector<int> unknown_row_, unknown_column_;  // of x_l: one of both is -1
+  std::vector<double> terms_;                      // for each entry, the size of the terms whose sum it is
+  std::vector<int> equations_, unknowns_;          // the equations and unknowns that are not eliminated yet
+  std::vector<int> pair_row_, pair_column_;        // the row and the column of the two variables of a pair
+  std::vector<int> unknown_row_, unknown_column_;  // the row or the column of x_l; the other one is -1
   std::vector<unsigned char> exchanged_;
 };
 

@@ -42,7 +42,7 @@ bool Enumeration::next() {
   return false;
 }
 
-// The solution of the basis; where that is singular, the smallest one.
+// Solves the equations of the basis; if it is singular, by the smallest solution.
 void Enumeration::solve_basis() {
   for (int j = 0; j < basis_.size(); ++j) x_[j] = -q_[basis_.indices()[j]];
   basis_.solve(x_.data());
@@ -53,9 +53,9 @@ void Enumeration::solve_basis() {
   }
 }
 
-// x that minimises |C x - q|^2, C the columns of the cone, x >= 0 but for those of equations. With what the columns of
-// the equations reach taken away from the others, C'C x - C'q >= 0 is complementary to x. The z among the positive x
-// are then found again from the rows with w = 0 alone, to full precision.
+// Finds the x that minimises |C x - q|^2 for the columns C of the cone, with x >= 0 except for unknowns of equations.
+// These unknowns are eliminated first: the part of C in the span of their columns is subtracted. Then C'C x - C'q >= 0
+// is complementary to x. The z among the positive x are found again from the rows with w = 0 alone, to full precision.
 bool Enumeration::try_cone(const std::function<bool()>& is_solution) {
   using Eigen::MatrixXd, Eigen::VectorXd;
   const Eigen::Map<const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>> M(M_, n_, n_);

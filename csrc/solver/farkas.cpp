@@ -45,7 +45,7 @@ class ExactSum {
   std::vector<double> parts_;
 };
 
-// Where |(M'y)_j| is below this, with M and y of unit size, the inequality is taken to hold with equality.
+// The bound on |(M'y)_j|, with M and y of unit size, below which the inequality is taken to hold with equality.
 constexpr double kTight = 1e-10;
 
 // The smallest denominator of a fraction that is x but for rounding, by its continued fraction.
@@ -100,8 +100,8 @@ Termination Farkas::run(const double* M, const double* q, const int* r, const in
   return Termination::kFailed;
 }
 
-// Row i scaled by 2^-r_i only turns y_i into 2^r_i y_i, and column j by 2^-c_j changes no sign. False where that is not
-// exact.
+// Scales row i by 2^-r_i and column j by 2^-c_j. The former only turns y_i into 2^r_i y_i, the latter changes no sign.
+// Returns false where the scaling is not exact.
 bool Farkas::scale(const double* M, const double* q, const int* r, const int* c) {
   const int matrix_exponent = linalg::exponent_of(linalg::largest_magnitude(M, M_.size()));
   int vector_exponent = -5000;
@@ -140,7 +140,7 @@ bool Farkas::proved(const std::vector<double>& y) {
   return true;
 }
 
-// Moves y so that the inequalities that hold with equality become strict: M_ST'd = -e on its support S for them, T.
+// Moves y so that the inequalities that hold with equality, the set T, become strict: M_ST'd = -e on its support S.
 bool Farkas::prove_inside() {
   std::vector<int> support, tight;
   for (int i = 0; i < n_; ++i) {
@@ -178,7 +178,7 @@ bool Farkas::prove_inside() {
   return false;
 }
 
-// Integer data have a y of fractions; their common denominator makes it one of integers.
+// Integer data have a y of fractions; their common denominator turns it into a y of integers.
 bool Farkas::prove_integers() {
   double smallest = 1;
   for (const double y : y_) {
@@ -194,7 +194,7 @@ bool Farkas::prove_integers() {
   return true;
 }
 
-// To the units of M and q, but for a common factor; false where y is beyond the range of numbers there.
+// Brings y to the units of M and q, but for a common factor; false where y is beyond the range of numbers there.
 bool Farkas::unscale(const int* r) {
   int largest = std::numeric_limits<int>::min();
   for (int i = 0; i < n_; ++i) {

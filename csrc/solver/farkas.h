@@ -10,14 +10,14 @@
 namespace lcp::solver {
 
 /// Either some z >= 0 has M z + q >= 0, or some y >= 0 has M'y <= 0 and q'y < 0, never both [Farkas, 1902; Cottle,
-/// Pang, Stone, 2009, thm. 2.7.9]. The y nearest to -q, the residual of the least-squares problem min |min(0, M z +
-/// q)|, z >= 0, solves an LCP of 2n unknowns,
+/// Pang, Stone, 2009, thm. 2.7.9]. The y nearest to -q is the residual of the least-squares problem min |min(0, M z +
+/// q)|, z >= 0. It solves an LCP of 2n unknowns,
 ///
 ///   0 <= z  perp  -M'y >= 0,   0 <= y  perp  M z + y + q >= 0,
 ///
-/// whose matrix is positive semidefinite, so that Lemke's method solves it. The inequalities of its y are then checked
-/// in exact arithmetic. Where rounding spoiled those that hold with equality, y is moved into the cone's interior, or
-/// to integers, and checked again. Allocates in the constructor and in these checks.
+/// whose matrix is positive semidefinite, so that Lemke's method solves it. The inequalities of y are then checked in
+/// exact arithmetic. If rounding has spoiled inequalities that hold with equality, y is moved into the cone's interior,
+/// or to integers, and checked again. Allocates in the constructor and in these checks.
 class Farkas {
  public:
   explicit Farkas(int n);
@@ -30,7 +30,7 @@ class Farkas {
   /// After kCandidate: y, in the units of M and q but for a common factor.
   const double* y() const { return y_.data(); }
 
-  std::int64_t pivots() const { return pivots_; }  ///< of the last run
+  std::int64_t pivots() const { return pivots_; }  ///< pivots of the last run
 
  private:
   bool scale(const double* M, const double* q, const int* r, const int* c);

@@ -22,12 +22,12 @@ enum PairState : std::int8_t {
 };
 
 /// A term of the rows of w = M z + q counts as round-off up to this multiple of the epsilon of the data, relative to
-/// the size of its row: entries of contact problems carry errors of some epsilon, those of their rounding in float, of
+/// the size of its row. Entries of contact problems carry errors of some epsilon: from their rounding in float, or from
 /// the products J A^-1 J' in double.
 inline constexpr double kRoundOffInEpsilon = 64;
 
-/// What is beyond round-off, but by less than this factor, may be the error of a z that was not solved to full
-/// precision, as happens where rows or columns have units of very different size.
+/// A size beyond round-off, but by less than this factor, is doubtful: it may be the error of a z that was not solved
+/// to full precision. Such errors happen where rows or columns have units of very different size.
 constexpr double doubtful_factor(double epsilon) { return epsilon < 1e-10 ? 0x1p24 : 0x1p4; }
 constexpr double doubtful_size(double epsilon) { return doubtful_factor(epsilon) * kRoundOffInEpsilon * epsilon; }
 
@@ -54,7 +54,7 @@ LCP_INLINE inline void for_each_index(std::integral_constant<int, n>, const Func
   (std::make_integer_sequence<int, n>{});
 }
 
-/// By how much |M_ij z_j| is larger than `size`.
+/// The excess of |M_ij z_j| over `size`, or a negative number.
 template <class Arithmetic>
 LCP_INLINE inline typename Arithmetic::Number excess_of(const typename Arithmetic::Number& entry,
                                                         const typename Arithmetic::Number& z,
@@ -67,17 +67,16 @@ template <class Arithmetic>
 struct PairWorkspace {
   using Number = typename Arithmetic::Number;
   using Flag = typename Arithmetic::Flag;
-  Number* limit;             ///< below which a term of row i is round-off; infinite where q_i = 0
-  Number* excess;            ///< by which the largest term of variable j is beyond the sizes looked for, or 0
-  Flag *basic, *negligible;  ///< of variable j
-  Flag* tied;                ///< of row i: whether w_i is round-off
+  Number* limit;             ///< the size below which a term of row i is round-off; infinite where q_i = 0
+  Number* excess;            ///< the excess of the largest term of variable j over the sizes looked for, or 0
+  Flag *basic, *negligible;  ///< whether variable j is basic, or counts as 0
+  Flag* tied;                ///< whether w_i of row i is round-off
 };
 
-/// The second half of find_pair_states, which few problems need, where excess[j] is not positive for some z_j != 0.
-/// Such a z_j without a term beyond round-off in a row with q_i != 0 is basic all the same if it has no term at all in
-/// such a row, or one beyond round-off in a row with q_i = 0. A w_i that the variables that count as 0 alone make
-/// positive is 0 as well. Where seeks_doubt, excess is that beyond the doubtful sizes, and the result says whether a
-/// size is doubtful.
+/// The second half of find_pair_states, for some z_j != 0 whose excess[j] is not positive; few problems need it. A z_j
+/// without a term beyond round-off in the rows with q_i != 0 counts as 0, unless it has no term at all in these rows,
+/// or one beyond round-off in a row with q_i = 0. A w_i that is positive only by variables that count as 0 is 0 as
+/// well. Where seeks_doubt, `excess` is the excess over doubtful sizes, and the result says whether a size is doubtful.
 template <class Arithmetic, bool seeks_doubt, class Size, class Variables, class Matrix, class Vector,
           class VectorOfVariables>
 LCP_NOINLINE typename Arithmetic::Flag find_small_pairs(Size n, Variables variables,
@@ -144,12 +143,13 @@ LCP_NOINLINE typename Arithmetic::Flag find_small_pairs(Size n, Variables variab
   return doubtful;
 }
 
-/// Finds the state of each pair from a solution (z, w), the only place where a threshold decides. An algorithm that
-/// ends at a degenerate vertex returns round-off for a basic variable that is 0. So with s_i = |q_i| + sum_k |M_ik
-/// z_k|, z_j counts as 0 where |M_ij| z_j <= 64 epsilon s_i in every row with q_i != 0 that has z_j, and is as little
-/// beside the terms of the other variables in the rows with q_i = 0. A pair whose z_i is 0 is tied where w_i <= 64
-/// epsilon s_i. The units of rows and columns do not matter. (A q_i within the rounding error of its row, |q_i| <= 64
-/// epsilon (w_i + s_i), counts as 0.)
+/// Finds the state of each pair from a solution (z, w); no threshold elsewhere decides it. A threshold is needed, since
+/// an algorithm that ends at a degenerate vertex returns round-off for a basic variable that is 0. Let s_i = |q_i| +
+/// sum_k |M_ik z_k|. Then z_j counts as 0 if both of these hold:
+///   - |M_ij| z_j <= 64 epsilon s_i in every row with q_i != 0 that has z_j, of which there is at least one;
+///   - in each row with q_i = 0, its term is as small beside the terms of the other variables.
+/// A pair whose z_i is 0 is tied where w_i <= 64 epsilon s_i. The units of rows and columns do not matter. (A q_i
+/// within the rounding error of its row, |q_i| <= 64 epsilon (w_i + s_i), counts as 0.)
 ///
 /// One template for one problem and for vectors that hold one problem in each lane; Arithmetic tells them apart.
 ///   n, variables: int, or integral constants. A z_j that is 0 need not be among the variables.

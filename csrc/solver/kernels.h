@@ -34,11 +34,11 @@ struct LemkeTableau {
 /// A larger residual of a row, relative to its own terms, is more than the rounding errors of solving a basis.
 inline constexpr double kSmallRowResidual = 1e-11;
 
-/// What violation() asks of the scales of rows, see verify.h.
+/// The parameters of the rule by which violation() judges rows, see verify.h.
 struct RowRule {
   double tolerance;
   double least_scale, largest_scale;
-  double rounding;  ///< of w_i, relative to |q_i| + sum_j |M_ij z_j|
+  double rounding;  ///< the rounding error of w_i, relative to |q_i| + sum_j |M_ij z_j|
 };
 
 struct RowErrors {
@@ -48,8 +48,8 @@ struct RowErrors {
 };
 
 struct Kernels {
-  /// Lemke's pivots from the basis w = q on, until the artificial variable leaves the basis, nothing blocks the driving
-  /// variable, or max_pivots are spent. On entry row i holds variable i, whose complement is in column i.
+  /// Takes Lemke's pivots from the basis w = q on, until the artificial variable leaves the basis, nothing blocks the
+  /// driving variable, or max_pivots are spent. On entry row i holds variable i, whose complement is in column i.
   Termination (*lemke)(LemkeTableau& tableau, const LemkeProblem& problem, double pivot_tolerance, double tie_tolerance,
                        std::int64_t max_pivots);
   /// The errors of `count` rows. terms: |q_i| + sum_j |M_ij z_j|.

@@ -52,7 +52,7 @@ Decision Ladder::decide() {
   return all ? Decision::kUndecided : attempt(climb_.settings.method, climb_);
 }
 
-// Keeps the candidate, if none before was as good, where it does not hold in all rows; returns whether it does not.
+// Returns whether the candidate fails to hold in all rows. Such a candidate is kept if none before was as good.
 bool Ladder::keep() {
   Candidate& candidate = climb_.candidate;
   const double residual = candidate.row_residual(climb_.problem);

@@ -34,7 +34,7 @@ class Ladder {
 
   Climb climb_;
   const Rung* rung_ = nullptr;
-  // The best solution so far where none has held in all rows.
+  // The best solution so far, while none has held in all rows.
   const Rung* kept_rung_ = nullptr;
   double kept_residual_ = 0;
   std::vector<double> kept_z_, kept_w_;

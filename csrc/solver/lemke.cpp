@@ -68,7 +68,7 @@ void Lemke::read_solution() {
   const double* const q = columns_.data() + static_cast<std::size_t>(n_ + 2) * tableau_.stride;
   std::fill(values_.begin() + n_, values_.end(), 0.0);
   std::fill(basic_.begin() + n_, basic_.end(), static_cast<unsigned char>(0));
-  for (int i = 0; i < n_; ++i) {  // of w too, which costs less than a branch that the processor cannot predict
+  for (int i = 0; i < n_; ++i) {  // values of w, too, which costs less than a branch that the processor cannot predict
     values_[row_variable_[i]] = std::max(0.0, q[i]);
     basic_[row_variable_[i]] = 1;
   }

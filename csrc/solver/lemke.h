@@ -14,15 +14,15 @@
 
 namespace lcp::solver {
 
-/// Fills `perturbation`, n numbers: the generic direction in which q is thought to be moved by an infinitesimal amount,
-/// so that ratios never tie, as lexicographic ordering would.
+/// Fills `perturbation`, n numbers: the generic direction of an infinitesimal change of q. It prevents ties of ratios,
+/// as lexicographic ordering would.
 void perturb(std::uint64_t cover, int n, double* perturbation);
 
 /// Whether the row w_i = M_i z + q_i bounds z from above: q_i > 0 and all M_ij <= 0.
 bool bounds_from_above(int n, const double* row, double q);
 
-/// One run of Lemke's method [CPS, alg. 4.4.5]: w = unit M z + d z0 + q with a covering vector d, pivoted along almost
-/// complementary bases until z0 leaves (kCandidate), nothing blocks the driving variable (kFailed: a ray), or
+/// One run of Lemke's method [CPS, alg. 4.4.5] on w = unit M z + d z0 + q with a covering vector d. It pivots along
+/// almost complementary bases until z0 leaves (kCandidate), nothing blocks the driving variable (kFailed: a ray), or
 /// the budget is spent (kBudget). Allocates only in the constructor.
 class Lemke {
  public:
@@ -31,8 +31,8 @@ class Lemke {
     double tie_tolerance = 1e-8;    ///< relative width within which ratios count as tied
     std::int64_t max_pivots = 0;
     std::uint64_t cover = 0;  ///< 0: d = e; else the seed of a random d in [0.5, 2)^n
-    /// d_i = 0 in the rows that bound z from above: q_i > 0 and all M_ij <= 0. Where each z_i either has such a bound
-    /// or is the multiplier of one, as in a variational inequality over a box, Lemke's method then ends on no ray.
+    /// Whether d_i = 0 in the rows that bound z from above: q_i > 0 and all M_ij <= 0. In a variational inequality over
+    /// a box each z_i has such a bound or is the multiplier of one. Lemke's method then ends on no ray.
     bool bounded = false;
     double unit = 1;  ///< a power of two, which M is multiplied by
   };
@@ -51,7 +51,7 @@ class Lemke {
   /// After kCandidate, a Newton step within the basis from where w = M z + q, by the inverse that the tableau holds.
   void refine(const double* w);
 
-  std::int64_t pivots() const { return tableau_.pivots; }  ///< of the last run
+  std::int64_t pivots() const { return tableau_.pivots; }  ///< pivots of the last run
 
  private:
   void set_cover(std::uint64_t cover);
@@ -64,7 +64,7 @@ class Lemke {
   LemkeTableau tableau_;
   std::uint64_t cover_ = 0;
   std::vector<double> covering_, perturbation_;
-  std::vector<double> values_;  // of all variables, w before z
+  std::vector<double> values_;  // the values of all variables, w before z
   std::vector<unsigned char> basic_;
   interrupt::Pace pace_;
 };

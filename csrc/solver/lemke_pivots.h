@@ -44,7 +44,7 @@ LCP_INLINE inline Vector in_all_lanes(Vector x, const Combine& combine) {
   return x;
 }
 
-// A column of the tableau: a copy in registers where its number of vectors is known, else where it is.
+// A column of the tableau: a copy in registers if its number of vectors is a constant, else a reference to memory.
 template <int vectors>
 class Column {
  public:
@@ -68,7 +68,7 @@ class Column<0> {
   double* p_;
 };
 
-// The columns of `vectors` vectors each; 0: as many as the stride says.
+// vectors: the number of vectors in a column; 0: as many as the stride says.
 template <int vectors>
 class LemkePivots {
   static constexpr bool kInRegisters = vectors > 0;
@@ -275,7 +275,7 @@ class LemkePivots {
       return Column<vectors>(x);
     }
   }
-  // Replaces the driving column c by that of the variable that left the basis.
+  // Replaces the driving column c by the column of the variable that left the basis.
   LCP_INLINE void finish(int c) const {
     double* const x = column(c);
     each([&](auto v) LCP_INLINE_LAMBDA { store_aligned(driving_[v] * -minus_inverse_, x + v * kWidth); });
@@ -310,8 +310,9 @@ class LemkePivots {
     return least_perturbed(ratio, least + tie_tolerance_ * stdx::max(least, small_ratio_), perturbation);
   }
 
-  // Of the rows whose ratio is within the limit, the one that the perturbed ratio test selects: that with the smallest
-  // perturbation_i / |driving_i|. Ties are common in contact problems, and a branch on them could not be predicted.
+  // The row that the perturbed ratio test selects among those whose ratio is within the limit: the one with the
+  // smallest perturbation_i / |driving_i|. Ties are common in contact problems, and a branch on them could not be
+  // predicted.
   LCP_INLINE int least_perturbed(Column<vectors>& ratio, Vector limit, const Column<vectors>& perturbation) const {
     Vector least = kInfinity;
     each([&](auto v) LCP_INLINE_LAMBDA {

@@ -16,16 +16,16 @@ namespace {
 // The rows and columns of a proof are singular where a pivot is below this times the largest.
 constexpr double kRegular = 1e-13;
 
-// Equations that depend on each other, or nearly do, leave entries that are nothing but rounding errors, of a size that
-// depends on what they were computed from. Block pivots, wherever they are larger, keep numbers small where A has
-// entries of all sizes. With bounds first, what is a variational inequality over a box remains one, see
-// Lemke::Options::bounded.
+// The ways to pivot, tried in turn. Equations that depend on each other, or nearly do, leave entries that are only
+// rounding errors, whose size depends on the numbers that they were computed from. Block pivots, wherever they are
+// larger, keep numbers small where A has entries of all sizes. With bounds_first, a variational inequality over a box
+// remains one, see Lemke::Options::bounded.
 constexpr Elimination::Pivoting kPivoting[] = {{1e-12, 1e-4, false}, {1e-12, 1e-4, true}, {1e-12, 1, false},
                                                {1e-12, 0, false},    {1e-15, 1, false},   {1e-15, 0, false},
                                                {1e-9, 1, false}};
 
-// The largest entries of rows and columns that differ by no more than this factor are left as they are, which keeps a
-// symmetric H symmetric.
+// The largest entries of rows and columns that differ by no more than this factor are left unscaled, so that a
+// symmetric H stays symmetric.
 constexpr double kLikeSize = 64;
 
 bool is_of_like_size(int n, const double* H) {
@@ -123,7 +123,7 @@ Status Mixed::decide(const double* guess) {
   return elimination_.left() > 0 && prove_split() ? Status::kInfeasible : Status::kNotFound;
 }
 
-// std::nullopt where the status of the LCP that remains need not be that of the problem.
+// Returns std::nullopt if the status of the LCP that remains need not be that of the problem.
 std::optional<Status> Mixed::eliminate(const double* guess, const Elimination::Pivoting& pivoting, bool quick) {
   elimination_.run(H_.data(), problem_.q(), pivoting);
   const auto order = static_cast<std::size_t>(elimination_.order());
@@ -167,8 +167,8 @@ bool Mixed::enumerate() {
 }
 
 // Whether y >= 0, which proves that the LCP that remains is infeasible, also proves this for H. The multipliers of the
-// equations and of the w_j that are exchanged follow from y by a solve with these rows and columns P, up to the error
-// |P^-T rho| <= bound with the residual rho. No sign must depend on it.
+// equations and of the exchanged w_j follow from y by a solve with P, these rows and columns of H. With the residual
+// rho of that solve, their error is |P^-T rho| <= bound. No sign must depend on it.
 bool Mixed::proved(const double* y) {
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
   const double rounding = 2 * size_ * kEpsilon;
@@ -220,14 +220,15 @@ bool Mixed::proved(const double* y) {
   return certainly([&](int i) { return problem_.q()[i]; }, true);
 }
 
-// A proof for the LCP with x = x+ - x- and two inequalities for each equation, whose entries are those of H.
+// Proves infeasibility by the LCP with x = x+ - x- and two inequalities for each equation, whose entries are those of
+// H.
 bool Mixed::prove_split() {
   const auto k = static_cast<std::size_t>(k_);
   const auto size = static_cast<std::size_t>(size_);
   const std::size_t n = size + k;
   M_.resize(n * n);
   q_.resize(n);
-  // Row and column i >= k of the LCP are i - k of H; those before are the same with the other sign.
+  // Row and column i >= k of the LCP are i - k of H; the rows and columns before k have the other sign.
   const auto sign = [k](std::size_t i) { return i < k ? -1.0 : 1.0; };
   const auto source = [k](std::size_t i) { return i < k ? i : i - k; };
   for (std::size_t i = 0; i < n; ++i) {
@@ -243,7 +244,7 @@ bool Mixed::prove_split() {
   return end == Termination::kCandidate;
 }
 
-// In the caller's units. False where the solution is none there, since numbers there are too large or too small.
+// Writes the solution in the caller's units. Returns false if numbers are too large or too small there.
 bool Mixed::write(double* v, double* y) {
   bool exact = scaled_exactly_;
   for (int i = 0; i < size_; ++i) {

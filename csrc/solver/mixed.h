@@ -18,11 +18,12 @@ namespace lcp::solver {
 ///
 ///   0 = A x + B z + p,   w = C x + M z + q,   0 <= z  perp  w >= 0,
 ///
-/// given as H = [A B; C M] and h = (p, q). Where rows and columns of H differ much in size, they are first brought to
-/// like size by powers of two, and all that follows, the verification too, is in these units. The equations are
-/// eliminated, see elimination.h; the LCP that remains is solved by the ladder; its basis is then solved afresh. Where
-/// that fails, other pivots are tried, and at last all complementary bases, if they are few. Settings::max_pivots
-/// bounds each of these attempts. Allocates as Ladder does.
+/// given as H = [A B; C M] and h = (p, q). Where rows and columns of H differ much in size, powers of two first bring
+/// them to like size. All further computations, including the verification, are in these units.
+///
+/// The equations are eliminated, see elimination.h; the ladder solves the LCP that remains; its basis is then solved
+/// afresh. If that fails, other pivots are tried, and at last all complementary bases, if they are few.
+/// Settings::max_pivots bounds each of these attempts. Allocates as Ladder does.
 class Mixed {
  public:
   Mixed(int k, int n, const Settings& settings);
@@ -59,7 +60,7 @@ class Mixed {
   std::optional<Farkas> farkas_;
   std::vector<unsigned char> marked_;
   std::vector<double> v_;                      // (x, z)
-  std::vector<double> M_, q_, guess_, z_, w_;  // of the LCP that is solved instead
+  std::vector<double> M_, q_, guess_, z_, w_;  // the LCP that is solved instead
 };
 
 }  // namespace lcp::solver

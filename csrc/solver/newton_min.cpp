@@ -10,8 +10,8 @@
 namespace lcp::solver {
 namespace {
 
-// How many exchanges in a row may leave no fewer wrong pairs, before only one pair is exchanged or, if the caller says
-// so, the method gives up.
+// The number of exchanges in a row that may leave no fewer wrong pairs. After them only one pair is exchanged or, if
+// the caller asks for the short patience, the method gives up.
 constexpr int kPatience = 11;
 constexpr int kShortPatience = 4;
 

@@ -35,7 +35,7 @@ void PairStates::find(const double* M, const double* q, const double* z, const d
   if (refine(M, q) && is_near(M, q, z)) decide(M, q, z_.data(), w_.data(), states);
 }
 
-// Fills `states`; whether some size is doubtful.
+// Fills `states`; returns whether some size is doubtful.
 bool PairStates::decide(const double* M, const double* q, const double* z, const double* w, std::int8_t* states) {
   const std::ptrdiff_t n = n_;
   int* const support = support_.data();
@@ -83,7 +83,7 @@ bool PairStates::is_near(const double* M, const double* q, const double* z) cons
   return true;
 }
 
-// Refines z_ and w_ by the equations of the basis that z_ has; false where that has no end.
+// Refines z_ and w_ by the equations of the basis that z_ has; false where the refinement does not settle.
 bool PairStates::refine(const double* M, const double* q) {
   if (!basis_) basis_.emplace(n_, negligible_pivot(false));
   for (int i = 0; i < n_; ++i) flags_[i] = i < num_equations_ || z_[i] > 0;

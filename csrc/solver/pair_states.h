@@ -10,9 +10,8 @@
 
 namespace lcp::solver {
 
-/// The states of the pairs, by find_pair_states. Where a size is doubtful, the pairs are those of a z that is refined
-/// first, by its basis and residuals in twice the precision. Allocates in the constructor, and where sizes are
-/// doubtful.
+/// The states of the pairs, by find_pair_states. Where a size is doubtful, z is refined first, by its basis and
+/// residuals in twice the precision. Allocates in the constructor, and where sizes are doubtful.
 class PairStates {
  public:
   /// num_equations: the first so many pairs are equations w_i = 0 with a z_i of any sign.

@@ -1,5 +1,5 @@
-// splitmix64 [Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014]: the same numbers on
-// every platform.
+// The generator splitmix64 [Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014], whose
+// numbers are the same on every platform.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ inline RowErrors row_errors(int count, const double* z, const double* w, const d
     stdx::where(z_i > Vector(0), error) = w_i;
     error = stdx::abs(error);
     const Vector excess = error / allowed;
-    stdx::where(excess > worst, worst) = excess;  // not where it is NaN, as that of a row without terms where q is 0
+    stdx::where(excess > worst, worst) = excess;  // false for NaN, as in a row without terms if q is 0
     certain =
         certain && rule.rounding * terms_i <= 0.01 * allowed && stdx::abs(w_i) <= largest && stdx::abs(z_i) <= largest;
     hold = hold && error <= kSmallRowResidual * terms_i;

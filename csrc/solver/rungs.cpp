@@ -12,16 +12,16 @@
 namespace lcp::solver {
 namespace {
 
-// From this n on Newton-min needs fewer operations than Lemke's method on definite problems.
+// The n from which on Newton-min needs fewer operations than Lemke's method on definite problems.
 constexpr int kNewtonMinSize = 16;
 
-// Above this n the last rungs try less, since the time of each of their runs grows as n^3 or faster.
+// The n above which the last rungs try less, since the time of each of their runs grows as n^3 or faster.
 constexpr int kSlow = 100;
 
-// How many random covering vectors are tried.
+// The number of random covering vectors that are tried.
 std::uint64_t covers(int n) { return n <= 2 * kSlow ? 8 : 2; }
 
-// How many central paths are followed, and the Newton steps along all of them: those of one path at least.
+// The number of central paths that are followed. path_steps: Newton steps along all of them, enough for one path.
 constexpr std::uint64_t kPaths = 20;
 std::int64_t path_steps(int n) {
   const std::int64_t times = std::max(1, n / kSlow);
@@ -44,8 +44,8 @@ Decision solved_if(bool solved) { return solved ? Decision::kSolved : Decision::
 
 bool is_small(Climb& climb) { return climb.n <= kEnumerable && !climb.settings.quick; }
 bool is_large(Climb& climb) { return climb.n > kEnumerable && !climb.settings.quick; }
-// Not for small problems with a solution that rounding to the caller's precision spoils: these rungs would find it
-// again, enumeration finds all others.
+// Small problems with a solution that rounding to the caller's precision spoils skip these rungs, which would find it
+// again; enumeration finds all other solutions.
 bool seeks_any(Climb& climb) { return climb.n > kEnumerable || !climb.candidate.has_lost_solution(); }
 bool seeks_proof(Climb& climb) { return !climb.settings.quick && seeks_any(climb); }
 bool has_bounds(Climb& climb) {
@@ -85,7 +85,7 @@ NewtonMin& newton_min(Climb& climb) {
   return *climb.newton_min;
 }
 
-// The basis of the guess's positive entries. Variables that a singular M_aa does not determine are taken from the
+// Tries the basis of the guess's positive entries. Variables that a singular M_aa does not determine are taken from the
 // guess.
 Decision try_guess(Climb& climb) {
   for (int i = 0; i < climb.n; ++i) climb.marked[i] = climb.guess[i] > 0;
@@ -121,7 +121,7 @@ Decision try_newton_min(Climb& climb) {
   return run_newton_min(climb, true, true) ? accept_newton_min(climb) : Decision::kUndecided;
 }
 
-// Newton-min as the method that the caller names: M need not be symmetric or definite.
+// Newton-min as the method that the caller names: M may be neither symmetric nor definite.
 Decision insist_on_newton_min(Climb& climb) {
   const bool symmetric = is_symmetric_with_positive_diagonal(climb);
   if (run_newton_min(climb, symmetric, false)) return accept_newton_min(climb);
@@ -129,7 +129,7 @@ Decision insist_on_newton_min(Climb& climb) {
   return run_newton_min(climb, false, false) ? accept_newton_min(climb) : Decision::kUndecided;
 }
 
-// A run of Lemke's method on options.unit M and q, which have unit size or were equilibrated or scaled by rows.
+// Runs Lemke's method on options.unit M and q, which have unit size or were equilibrated or scaled by rows.
 bool run_lemke(Climb& climb, const double* M, const double* q, Lemke::Options options) {
   if (!climb.lemke) climb.lemke.emplace(climb.n);
   options.max_pivots = climb.budget(std::int64_t{30} * climb.n);
@@ -150,7 +150,7 @@ Decision try_lemke(Climb& climb, Lemke::Options options) {
   return solved_if(candidate.accept(problem, climb.lemke->basic()));
 }
 
-// After the problem has been equilibrated or scaled by rows.
+// Runs Lemke's method after the problem has been equilibrated or scaled by rows.
 Decision try_transformed(Climb& climb, const Lemke::Options& options) {
   ScaledProblem& problem = climb.problem;
   if (!run_lemke(climb, problem.transformed_matrix(), problem.transformed_q(), options)) return Decision::kUndecided;
@@ -208,7 +208,7 @@ Decision try_enumeration(Climb& climb) {
                          [](const double* z) { return z; });
 }
 
-// After the problem has been equilibrated or scaled by rows.
+// Enumerates after the problem has been equilibrated or scaled by rows.
 Decision enumerate_transformed(Climb& climb) {
   return run_enumeration(climb, climb.problem.transformed_matrix(), climb.problem.transformed_q(),
                          [&](const double* z) {
@@ -217,8 +217,8 @@ Decision enumerate_transformed(Climb& climb) {
                          });
 }
 
-// All bases, also in other units, which the nearest point of a singular cone depends on. It does not matter any more
-// whether earlier rungs ran out of their budgets.
+// Tries all bases, also in other units, on which the nearest point of a singular cone depends. From here on it does not
+// matter whether earlier rungs ran out of their budgets.
 Decision enumerate_all(Climb& climb) {
   climb.ran_out = false;
   if (try_enumeration(climb) == Decision::kSolved) return Decision::kSolved;
@@ -237,7 +237,7 @@ Decision prove_infeasible(Climb& climb) {
   const Termination end = climb.farkas->run(problem.given().M, problem.given_q(), problem.row_exponents(),
                                             problem.column_exponents(), climb.budget(std::int64_t{60} * climb.n));
   if (!climb.spend(climb.farkas->pivots(), end)) return Decision::kUndecided;
-  // The tolerance of single precision is so wide that there may be a z within it all the same.
+  // The tolerance of single precision is so wide that an infeasible problem may have a z within it.
   const bool may_be_solved = climb.settings.single_precision && is_small(climb);
   return may_be_solved && enumerate_all(climb) == Decision::kSolved ? Decision::kSolved : Decision::kInfeasible;
 }
@@ -280,7 +280,7 @@ constexpr std::array<Rung, 14> kRungs = {{
     {"row-scaled", seeks_any, try_scaled_rows, true},
     {"shifted", seeks_any, try_shifted},
     {"bounded", has_bounds, try_bounded},
-    // Not before, since rounding also makes problems infeasible that have a z within the tolerance.
+    // Farkas comes late, since rounding also makes problems infeasible that have a z within the tolerance.
     {"Farkas", seeks_proof, prove_infeasible},
     {"enumeration", is_small, enumerate_all},
     {"covers", is_large, try_covers},

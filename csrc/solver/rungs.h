@@ -1,4 +1,4 @@
-// The ladder's rungs: what Method::kAuto tries, in which order.
+// The rungs of the ladder: the attempts of Method::kAuto, in their order.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace lcp::solver {
 
-/// What the rungs share while one problem is solved: the problem, the candidate, what is left of the budget, and the
-/// algorithms, whose memory is allocated when one is first used.
+/// The state that the rungs share while one problem is solved: the problem, the candidate, the remaining budget, and
+/// the algorithms, whose memory is allocated when one is first used.
 struct Climb {
   Climb(int n, const Settings& settings);
 
   /// The budget of an algorithm's run; `usual` where the caller sets no limit.
   std::int64_t budget(std::int64_t usual);
-  /// Counts what a run spent; returns whether it ended with a candidate.
+  /// Counts the pivots of a run; returns whether the run ended with a candidate.
   bool spend(std::int64_t pivots, Termination end);
 
   int n;
@@ -56,14 +56,14 @@ struct Rung {
   const char* name;  ///< as in docs/solvers.md, which says what each rung is for and was measured to be worth
   bool (*applies)(Climb& climb);
   Decision (*attempt)(Climb& climb);
-  /// Whether it is also tried where earlier ones have found a solution that does not hold in all rows, see
-  /// Candidate::row_residual(): as in the units of M's rows and columns it may.
+  /// Whether the rung is also tried where earlier ones have found a solution that does not hold in all rows, see
+  /// Candidate::row_residual(). A rung in units of M's rows and columns may find a better one.
   bool may_improve = false;
 };
 
 /// All rungs, in the order in which they are tried.
 std::span<const Rung> rungs();
-/// The first of them, which every method begins with: the trivial solution and the guess.
+/// The rungs that every method begins with: the trivial solution and the guess.
 std::span<const Rung> first_rungs();
 
 /// One algorithm alone, for a Method other than kAuto; after the trivial solution and the guess.

@@ -12,11 +12,11 @@
 namespace lcp::solver {
 namespace {
 
-// Products with entries of M whose exponents of 2 are within this of 0 neither under- nor overflow where z and q are of
-// usual size.
+// The largest magnitude of usual exponents of 2. Products with such entries of M neither under- nor overflow where z
+// and q are of usual size.
 constexpr int kUsualExponent = 64;
 
-// A row whose largest entry is below this times that of M has other units.
+// A row whose largest entry is below this share of the largest of M has other units.
 constexpr double kOtherUnits = 0x1p-12;
 
 }  // namespace
@@ -59,7 +59,7 @@ bool ScaledProblem::has_small_row() const {
   return *has_small_row_;
 }
 
-// q is one more column: where M leaves the units of a row open, as a diagonal one does, q has them.
+// q is one more column: where M leaves the units of a row open, as a diagonal M does, they follow from q.
 const int* ScaledProblem::row_units() const {
   if (!has_row_units_) {
     const std::size_t size = spans_.size() + 1;

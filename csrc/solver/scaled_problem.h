@@ -34,7 +34,7 @@ class ScaledProblem {
 
   /// Whether all entries of row i of M are so small beside the largest of M that the row must be in other units.
   bool is_small_row(int i) const;
-  /// Whether that is so for some row.
+  /// Whether some row is_small_row.
   bool has_small_row() const;
   /// The exponents of the units of the rows, as linalg::remove_units() finds them. Allocates.
   const int* row_units() const;
@@ -46,9 +46,9 @@ class ScaledProblem {
   // Transformations of the normalized matrix, of which one is stored at a time.
   /// 2^-r M 2^-c with rows and columns of like size, and q accordingly, of unit size.
   void equilibrate();
-  /// By how much the exponents of rows, or of columns, differ after equilibrate().
+  /// The difference between the exponents of rows, or of columns, after equilibrate().
   int unit_spread() const;
-  /// Rows by the size of q_i where it is not 0, then columns by their largest entry.
+  /// Scales rows by the size of q_i where it is not 0, then columns by their largest entry.
   void scale_rows_by_q();
   /// M + shift I.
   void shift_diagonal(double shift);
@@ -70,7 +70,7 @@ class ScaledProblem {
   int matrix_exponent_ = 0, vector_exponent_ = 0, normalized_exponent_ = 0;
   bool is_exact_ = true;
   double small_entry_ = 0;
-  mutable std::optional<bool> has_small_row_;  // this and the units are found when they are first asked for
+  mutable std::optional<bool> has_small_row_;  // found, as the units are, when it is first asked for
   mutable bool has_row_units_ = false;
   mutable std::vector<int> row_unit_;
   std::vector<double> M_;

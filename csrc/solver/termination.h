@@ -1,4 +1,4 @@
-// How a run of one algorithm ends.
+// The end of a run of one algorithm.
 #pragma once
 
 namespace lcp::solver {

@@ -10,12 +10,12 @@
 namespace lcp::solver {
 namespace {
 
-// The rows of M that are summed by one call of the kernel, before their violations are looked at.
+// The number of rows of M that one call of the kernel sums before their violations are looked at.
 constexpr int kRows = 64;
 
-// The least scale of a row, relative to |q|_inf. Times the tolerance it is 1e-13: above the rounding errors of a q_i
-// that is 0 but for them, the sum of terms as large as |q|_inf, of which M z has nothing if the row is that of a
-// contact that others make redundant.
+// The least scale of a row, relative to |q|_inf. Times the tolerance it is 1e-13, which is above the rounding errors of
+// a q_i that should be 0. Such a q_i is the sum of terms as large as |q|_inf. M z does not have these terms if the row
+// is that of a contact that others make redundant.
 constexpr double kLeastScale = 1e-4;
 
 }  // namespace
@@ -70,7 +70,7 @@ double violation(const linalg::Rows& M, int num_equations, const double* q, cons
       const double rounding = per_term * magnitude;
       if (rounding > 0.01 * allowed) {
         w[i] = accurate_sum(n, M.M + static_cast<std::size_t>(i) * n, z, q[i]);
-        // Terms so large that even twice the precision cannot decide, but for a w_i that is surely positive.
+        // The terms are so large that even twice the precision cannot decide, except for a w_i that is surely positive.
         const double error = 2 * rounding * (rounding / magnitude);
         const bool positive = i >= num_equations && z[i] == 0 && w[i] > 4 * error;
         if (error > 0.01 * allowed && !positive) return std::numeric_limits<double>::infinity();
