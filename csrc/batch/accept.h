@@ -1,5 +1,5 @@
-// Whether the solutions of small problems by enumeration are accepted, and the states of their pairs, one problem in
-// each lane.
+// The acceptance of solutions of small problems by enumeration, and the states of their pairs, one problem in each
+// lane.
 #pragma once
 
 #include <bit>
@@ -22,9 +22,9 @@ LCP_INLINE inline Lanes<T> largest_of(const Lanes<T>* q) {
   return largest;
 }
 
-// Fills w, the scales s_i of verify.h and sum = M z + q; whether z is a solution. An enumerated basis is solved by
-// determinants, whose rounding errors are those of the terms, so that a row may miss by a quarter of what the tolerance
-// allows.
+// Fills w, the scales s_i of verify.h and sum = M z + q; returns whether z is a solution. An enumerated basis is solved
+// by determinants, whose rounding errors are those of their terms. A row may therefore miss by a quarter of the
+// tolerance.
 template <int N, class T, class L>
 LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lanes<L>* magnitude, const Lanes<L>* q,
                                                    Lanes<L> largest_q, L tolerance, const Lanes<L>* z, Lanes<L>* w,
@@ -43,8 +43,8 @@ LCP_INLINE inline Mask<Lanes<L>> verify_enumerated(const Lanes<L>* M, const Lane
       });
 }
 
-// The states of all pairs, as numbers; where seeks_doubt, returns where these are doubtful. Not inlined, so that all
-// solve kernels share it.
+// Fills the states of all pairs, as numbers; where seeks_doubt, returns in which lanes they are doubtful. Not inlined,
+// so that all solve kernels share it.
 template <int N, class L, bool seeks_doubt>
 LCP_NOINLINE Mask<Lanes<L>> find_states(double epsilon, const Lanes<L>* M, const Lanes<L>* q, const Lanes<L>* z,
                                         const Lanes<L>* w, const Lanes<L>* scale, Lanes<L>* states) {

@@ -9,14 +9,15 @@ namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-// The largest |M_aa| times an estimate of |U^-1| up to which M_aa clearly is regular. An estimate shows the rank less
-// clearly than the full pivoting of linalg/basis.h, hence the margin to what solver/active_set.cpp takes for singular.
+// The largest product of |M_aa| and an estimate of |U^-1| up to which M_aa is clearly regular. The estimate shows the
+// rank less clearly than the full pivoting of linalg/basis.h. The bound therefore leaves a margin to the pivots that
+// solver/active_set.cpp takes for singular.
 template <class T>
 inline constexpr double kClearCondition = sizeof(T) == sizeof(double) ? 1e6 : 1e3;
 
 // Solves A x = b in place by elimination with row pivoting. Returns an estimate of |U^-1| in the columns with
 // counts[c]: the largest |y_c| where U'y = d and each d_c = -1 or 1 makes it the larger [Cline, Moler, Stewart,
-// Wilkinson, 1979]. The pivots alone do not show it, least of all in a triangular matrix.
+// Wilkinson, 1979]. The pivots alone do not show |U^-1|, least of all in a triangular matrix.
 template <int N, class V>
 LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) {
   V growth = 0;
@@ -52,8 +53,8 @@ LCP_INLINE inline V solve_lanes(V (&A)[N][N], V* b, const Mask<V> (&counts)[N]) 
   return growth;
 }
 
-// t = J' (g_z, g_w); true in the lanes where M_aa clearly is regular, or what it is to be solved for is 0, and nothing
-// overflows. The other lanes need the pseudo-inverse of linalg/basis.h and are left to solver::ActiveSet.
+// t = J' (g_z, g_w). Returns true in the lanes where nothing overflows and M_aa is clearly regular or its right-hand
+// side is 0. The other lanes need the pseudo-inverse of linalg/basis.h and are left to solver::ActiveSet.
 //   T: the type of the data.
 template <int N, class T>
 LCP_INLINE inline Mask<Lanes<double>> adjoint(const Lanes<double>* M, const Lanes<double>* states,

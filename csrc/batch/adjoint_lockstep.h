@@ -13,9 +13,9 @@ namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-// For kSmall < n <= kLockstep. The elimination and its estimate are those of adjoint.h, written for memory: only pairs
-// that are active in some lane have a row, columns are updated one after another, and rows are exchanged only where a
-// lane asks for it. A test holds both, and solver::ActiveSet, to the same derivative.
+// The adjoint for kSmall < n <= kLockstep. The elimination and its estimate are those of adjoint.h, written for memory.
+// Only pairs that are active in some lane have a row, columns are updated one after another, and rows are exchanged
+// only where a lane needs it. A test compares the derivatives of this class, of adjoint.h and of solver::ActiveSet.
 template <class T>
 class LockstepAdjoint {
   using V = Lanes<double>;
@@ -40,7 +40,7 @@ class LockstepAdjoint {
   double* g_w() { return g_w_; }
   const double* t() const { return t_; }
 
-  // Fills t = J' (g_z, g_w); true in the lanes where that can be trusted.
+  // Fills t = J' (g_z, g_w); true in the lanes where t can be trusted.
   Mask<V> compute() {
     const Mask<V> solved = find_active();
     const V largest = set_system();
@@ -95,9 +95,9 @@ class LockstepAdjoint {
     return largest;
   }
 
-  // By elimination with row pivoting. Returns an estimate of |U^-1| in the active columns: the largest y_c where U'y =
-  // d and each d_c = -1 or 1 makes |y_c| the larger [Cline, Moler, Stewart, Wilkinson, 1979]. The pivots alone do not
-  // show it, least of all in a triangular matrix. The sums for y are the system's last row.
+  // Solves the system by elimination with row pivoting. Returns an estimate of |U^-1| in the active columns: the
+  // largest y_c where U'y = d and each d_c = -1 or 1 makes |y_c| the larger [Cline, Moler, Stewart, Wilkinson, 1979].
+  // The pivots alone do not show |U^-1|, least of all in a triangular matrix. The sums for y are the system's last row.
   V solve_system() {
     V growth = 0;
     has_pivot_[size_] = Mask<V>(false);

@@ -5,7 +5,7 @@
 namespace lcp::batch {
 namespace {
 
-// The elements of one call of a kernel, for whose statuses there is memory.
+// The most elements of one call of a kernel, for whose statuses there is memory.
 constexpr std::int64_t kBlock = 1024;
 
 bool is_zero(const double* x, int n) {

@@ -5,7 +5,7 @@
 namespace lcp::batch {
 namespace {
 
-// How many unsolved elements are gathered for one call of a kernel, so that they fill its vectors.
+// The number of unsolved elements that are gathered for one call of a kernel, so that they fill its vectors.
 constexpr std::int64_t kGathered = 64;
 
 }  // namespace
@@ -110,7 +110,7 @@ typename BatchSolver<T>::OneByOne& BatchSolver<T>::one_by_one() {
   return *one_by_one_;
 }
 
-// Of element b, from its z and w in one_by_one().
+// Finds the states of element b from its z and w in one_by_one().
 template <class T>
 void BatchSolver<T>::find_states(std::int64_t b, BatchView<T> M, BatchView<T> q, std::int8_t* states) {
   OneByOne& one = one_by_one();

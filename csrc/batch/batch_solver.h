@@ -29,7 +29,7 @@ class BatchSolver {
   void solve(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, const Solutions<T>& solutions);
 
  private:
-  // What solves the elements that the kernels leave, one by one.
+  // The solver, one by one, of the elements that the kernels leave.
   struct OneByOne {
     OneByOne(int n, const solver::Settings& settings)
         : ladder(n, settings),

@@ -10,7 +10,7 @@
 
 namespace lcp::batch {
 
-/// The view that begins at element b; size: of an element, in numbers.
+/// The view that begins at element b; size: the numbers of an element.
 template <class T>
 BatchView<T> from(const BatchView<T>& view, std::int64_t b, std::int64_t size) {
   return {view.data + (view.shared ? 0 : b * size), view.shared};

@@ -1,9 +1,10 @@
 // All complementary bases of a small problem at once, without a branch, one problem in each lane.
 //
-// Bases are enumerated in three ways, since what costs least changes with n: here, up to n = 4, by minors that all
-// bases share; in walk.h, for n = 5 and 6, by principal pivots that a basis shares with those that contain it; both
-// leave singular bases to solver/enumeration.h, which solves one basis after another, and alone may say that there is
-// no solution. A test holds them to the same solutions.
+// Bases are enumerated in three ways, since the cheapest way changes with n; a test compares their solutions:
+//   - up to n = 4, here: by minors that all bases share;
+//   - for n = 5 and 6, in walk.h: by principal pivots that a basis shares with those that contain it;
+//   - in solver/enumeration.h: one basis after another, including the singular bases that the other two leave. Only
+//     this way may show that there is no solution.
 #pragma once
 
 #include "batch/minors.h"
@@ -13,7 +14,7 @@ namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-// What the complementary bases of one M have in common for all q.
+// The numbers that the complementary bases of one M share for all q.
 template <int N, class T>
 struct Bases {
   using V = Lanes<T>;
@@ -21,8 +22,8 @@ struct Bases {
 
   V M[N * N], magnitude[N * N];  // M_ij, |M_ij|
   Minors<N, V> minors;
-  // Of each basis a, det M_aa less what its terms' rounding errors may amount to: negative, by its sign bit, where the
-  // basis may be singular.
+  // For each basis a, det M_aa less a bound on the rounding errors of its terms. It is negative, by its sign bit, where
+  // the basis may be singular.
   V margin[kAll + 1];
 
   LCP_INLINE void set() {
@@ -69,15 +70,15 @@ LCP_INLINE inline V negative_where_positive(const V& x) {
   return result;
 }
 
-// Which basis is tried first: the empty one, and after it, with a guess, that of the guess's positive entries.
+// The basis that is tried first: the empty one, and with a guess after it the basis of the guess's positive entries.
 enum class Start { kNothing, kGuess };
 
-// z of the first regular basis a, counted in binary, whose z_a and w_b have the right signs, w_b up to round-off; NaN
-// where there is none, or where the guess proposes a singular one, whose solution depends on more than its signs.
-// With D(a, i) = det [M_aa q_a; M_ia q_i] for i outside a, Cramer's rule gives
+// z of the first regular basis a, counted in binary, whose z_a and w_b have the right signs, w_b up to round-off. It is
+// NaN where there is none, or where the guess proposes a singular basis, whose solution depends on more than the
+// guess's signs. With D(a, i) = det [M_aa q_a; M_ia q_i] for i outside a, Cramer's rule gives
 //   w_i = D(a, i) / det M_aa   and   z_i = -D(a - i, i) / det M_aa,
 // so that each number serves two bases, which never disagree on the sign of a nearly degenerate variable.
-//   are_for_all: whether the bases are those of one M that all lanes have and is_p0.
+//   are_for_all: whether the bases are those of one M that all lanes have, and is_p0() holds.
 template <int N, class T, Start start, bool are_for_all>
 LCP_INLINE inline void enumerate(const Bases<N, T>& bases, const Lanes<T>* q, Lanes<T> largest_q, const Lanes<T>* guess,
                                  Lanes<T>* z) {

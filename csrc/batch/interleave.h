@@ -29,8 +29,8 @@ template <int count, int width, int c>
 struct Gather {
   static constexpr int pick(int l) { return (l * count + c) % width; }
 };
-// The inverse: Scatter brings number c of each problem to its lane in memory's order; Pick takes from it the lanes that
-// belong to vector `target`.
+// The inverse: Scatter brings number c of each problem to its lane in memory's order. Pick takes from the result the
+// lanes that belong to vector `target`.
 template <int count, int width, int c>
 struct Scatter {
   static constexpr int pick(int lane) {
@@ -45,9 +45,9 @@ struct Pick {
   static constexpr int pick(int lane) { return (target * width + lane) % count == c ? width + lane : lane; }
 };
 
-// For even counts each of the `count` vectors is made by merging all of the source, one after another: the first two,
-// then the result with the next. Collect makes the vector of number c from vectors in memory's order; Spread makes a
-// vector in memory's order from vectors of one number each.
+// The vectors of even counts: each of the `count` vectors is made by merging all of the source, one after another, the
+// first two, then the result with the next. Collect makes the vector of number c from vectors in memory's order; Spread
+// makes a vector in memory's order from vectors of one number each.
 template <int count, int width, int c, int next>
 struct Collect {
   static constexpr int pick(int l) {
@@ -144,13 +144,13 @@ LCP_INLINE inline void store(const Lanes<T>* in, Stored* p) {
   }
 }
 
-// The same number in each lane.
+// Reads numbers that all lanes share.
 template <int count, class T, class Stored>
 LCP_INLINE inline void broadcast(const Stored* p, Lanes<T>* out) {
   for (int c = 0; c < count; ++c) out[c] = Lanes<T>(static_cast<T>(p[c]));
 }
 
-// Shifts lanes: lane l of the result is lane l - by of b, and for l < by one of the last `by` of the first width - by
+// Shifts lanes: lane l of the result is lane l - by of b. For l < by it is one of the last `by` of the first width - by
 // lanes of a.
 template <int width, int by>
 struct Behind {
@@ -218,7 +218,7 @@ LCP_INLINE inline void store_interleaved(int problems, int count, const double* 
   }
 }
 
-// The same numbers in each lane.
+// Reads numbers that all lanes share.
 template <class Stored>
 inline void broadcast_interleaved(int count, const Stored* p, double* out) {
   for (int c = 0; c < count; ++c) {

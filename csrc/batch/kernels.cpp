@@ -16,11 +16,11 @@ namespace lcp::batch::LCP_ISA {
 using namespace simd::LCP_ISA;
 namespace {
 
-// Problems are solved in groups of this many vectors, all enumerated and then all verified: the processor overlaps the
-// turns of two short loops better than those of one long loop.
+// The number of vectors in a group of problems; a group is enumerated as a whole, then verified. The processor overlaps
+// the turns of two short loops better than those of one long loop.
 constexpr int kVectors = 8;
 
-// Not inlined, since most vectors of problems do not come here.
+// Marks the elements that are not good. Not inlined, since most vectors of problems do not come here.
 template <class T>
 [[gnu::noinline]] void mark_some(const Mask<Lanes<T>>& good, std::int8_t* status) {
   Lanes<T> numbers = T(kLeftOver);
@@ -54,7 +54,8 @@ struct Problems {
   BatchView<T> guess;
 };
 
-// Not that of batch/elements.h: a function that all files share must not be compiled for one instruction set.
+// The view that begins at element b. The function of batch/elements.h is not used, since a function that all files
+// share must not be compiled for one instruction set.
 template <class T>
 BatchView<T> from(const BatchView<T>& view, std::int64_t b, std::int64_t size) {
   return {view.data + (view.shared ? 0 : b * size), view.shared};
@@ -79,8 +80,8 @@ LCP_INLINE inline void prefetch(BatchView<T> M, std::int64_t at) {
   for (int k = 0; k < kLanes<L> * N * N; k += line) __builtin_prefetch(first + k);
 }
 
-// At most kVectors vectors of problems, stored as T and solved as L. shared: the bases of the M that all share, if it
-// is a P0-matrix, or nullptr.
+// Solves at most kVectors vectors of problems, stored as T and solved as L. shared: the bases of the M that all
+// problems share, if it is a P0-matrix, else nullptr.
 template <int N, class T, class L, Start start, bool has_bases>
 LCP_NOINLINE void solve_vectors(int vectors, const Bases<N, L>* shared, Problems<T> problems, L tolerance,
                                 Solutions<T> solutions) {
@@ -216,7 +217,7 @@ void solve(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, d
   solve_all<N, T, L, Start::kNothing, false>(count, nullptr, problems, tolerance, solutions);
 }
 
-// In double precision, whatever T is.
+// Solves in double precision, whatever T is.
 template <int N, class T>
 void solve_as_double(std::int64_t count, BatchView<T> M, const T* q, BatchView<T> guess, double tolerance,
                      const Solutions<T>& solutions) {

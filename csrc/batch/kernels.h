@@ -10,13 +10,13 @@ namespace lcp::batch {
 
 using linalg::BatchView;
 
-/// Up to this n there are SmallKernels.
+/// The largest n for which there are SmallKernels.
 inline constexpr int kSmall = 4;
 
-/// Up to this n all complementary bases are enumerated, one problem in each lane.
+/// The largest n for which all complementary bases are enumerated, one problem in each lane.
 inline constexpr int kEnumerated = 6;
 
-/// Up to this n problems may be pivoted in lockstep, one in each lane.
+/// The largest n for which problems may be pivoted in lockstep, one in each lane.
 inline constexpr int kLockstep = 16;
 
 /// The numbers that the lockstep kernels of n unknowns work with, for vectors of up to 8 lanes.
@@ -27,9 +27,9 @@ constexpr std::size_t adjoint_workspace(int n) { return static_cast<std::size_t>
 /// differentiates it with solver::ActiveSet.
 inline constexpr std::int8_t kLeftOver = -1;
 
-/// A kernel writes these. z, w: count x n. status: count, 0 or else kLeftOver, where z, w and the states are
-/// undefined. states: count x n, the complementary basis of each solution (solver/pair_states.h), kDoubtful first where
-/// that is not certain; nullptr where it is not wanted.
+/// The results of a kernel. z, w: count x n. status: count, 0 or else kLeftOver, where z, w and the states are
+/// undefined. states: count x n, the complementary basis of each solution (solver/pair_states.h), or nullptr where it
+/// is not wanted. The first state of an element is kDoubtful where its basis is not certain.
 template <class T>
 struct Solutions {
   T *z, *w;
@@ -44,7 +44,7 @@ using SolveKernel = void (*)(std::int64_t count, BatchView<T> M, const T* q, Bat
 template <class T>
 struct SmallKernels {
   SolveKernel<T> solve;
-  /// The same in double precision, for float problems that float arithmetic does not solve. nullptr for T = double.
+  /// Solves in double precision the float problems that float arithmetic does not solve. nullptr for T = double.
   SolveKernel<T> solve_as_double;
   /// t = J' (g_z, g_w), see solver/active_set.h; status as above. states: count x n.
   void (*adjoint)(std::int64_t count, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z, BatchView<T> g_w,
@@ -58,10 +58,11 @@ struct SmallKernels {
 /// Kernels for n <= kLockstep, which pivot several problems at the same time.
 template <class T>
 struct LockstepKernels {
-  /// Without a guess. perturbation: n, see solver/lemke.h; workspace: lockstep_workspace(n) numbers, 64-byte aligned.
+  /// Solves without a guess. perturbation: n, see solver/lemke.h; workspace: lockstep_workspace(n) numbers, 64-byte
+  /// aligned.
   void (*solve)(int n, std::int64_t count, BatchView<T> M, const T* q, double tolerance, const double* perturbation,
                 double* workspace, const Solutions<T>& solutions);
-  /// For n > kSmall. workspace: adjoint_workspace(n) numbers, 64-byte aligned.
+  /// t = J' (g_z, g_w) for n > kSmall. workspace: adjoint_workspace(n) numbers, 64-byte aligned.
   void (*adjoint)(int n, std::int64_t count, BatchView<T> M, const std::int8_t* states, BatchView<T> g_z,
                   BatchView<T> g_w, bool tied_active, double* workspace, T* t, std::int8_t* status);
   void (*outer)(int n, std::int64_t count, const T* t, const T* x, T* result);

@@ -15,10 +15,10 @@ namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-// For 4 < n <= kLockstep: the method of solver/lemke.h, with the options that the ladder tries first, so that both take
+// The method of solver/lemke.h for 4 < n <= kLockstep, with the options that the ladder tries first, so that both take
 // the same pivots. It is written twice because a pivot here is one of every lane, in rows and columns of its own that
-// masks select, while solver/lemke_pivots.h keeps one tableau by columns and touches each once; a test holds the two to
-// the same bases. Lanes that end on a ray, or need far more pivots than their neighbours may wait for, are left to the
+// masks select; solver/lemke_pivots.h keeps one tableau by columns and touches each once. A test holds the two to the
+// same bases. Lanes that end on a ray, or need far more pivots than their neighbours may wait for, are left to the
 // ladder.
 template <class T>
 class Lockstep {
@@ -209,7 +209,7 @@ class Lockstep {
       store_aligned(z, z_ + v * kWidth);
       largest_z = stdx::max(largest_z, z);
     }
-    // As in walk.h.
+    // Such a z counts as 0 for the reason that Walk::solve in walk.h gives.
     const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
     for (int i = 0; i < n_; ++i) {
       V z = load_aligned(z_ + i * kWidth);
@@ -219,9 +219,9 @@ class Lockstep {
     }
   }
 
-  // Fills w, and rate_ with the scales s_i of verify.h; whether z, as it is stored, is a solution. A pivoted basis is
-  // solved to round-off: a row may miss by no more than that of the largest q, or of its own terms where these are
-  // larger.
+  // Fills w, and rate_ with the scales s_i of verify.h; returns whether z, as it is stored, is a solution. A pivoted
+  // basis is solved to round-off: a row may miss by no more than the round-off of the largest q, or of its own terms
+  // where these are larger.
   Mask<V> verify_pivoted(double tolerance) {
     if constexpr (sizeof(T) < sizeof(double)) {
       for (int k = 0; k < n_ * kWidth; ++k) z_[k] = static_cast<double>(static_cast<T>(z_[k]));

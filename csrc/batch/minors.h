@@ -86,7 +86,7 @@ class Minors {
     return first_slot(size) + rank_among_equals(rows) * choose(N, size) + rank_among_equals(columns);
   }
 
-  // Along the first row.
+  // Expands a minor along its first row.
   template <unsigned rows, unsigned columns>
   LCP_INLINE V expand() const {
     constexpr unsigned row = rows & -rows;

@@ -23,9 +23,9 @@ class PaddedRow {
 
   int parts() const { return parts_; }
   const Lanes<U>& part(int p) const { return part_[p]; }
-  // Whether so many numbers can hold whole vectors.
+  // Whether memory of this many numbers can hold whole vectors.
   bool fits(std::int64_t numbers) const { return numbers >= std::int64_t{parts_} * kWidth; }
-  // available: how many numbers may be read from x on.
+  // available: the count of numbers that may be read from x on.
   LCP_INLINE void load(const T* x, std::int64_t available) {
     if (!fits(available)) {
       std::copy_n(x, n_, copy_);
@@ -53,7 +53,7 @@ template <class T>
     for (int i = 0; i < n; ++i) {
       const std::int64_t k = b * n + i;
       T* const target = result + k * n;
-      // The vectors write beyond the row, and the next row overwrites that.
+      // The vectors write beyond the row, and the next row overwrites those numbers.
       const bool fits = row.fits((count * n - k) * n);
       T last[Row::kParts * Row::kWidth];
       for (int p = 0; p < row.parts(); ++p) {

@@ -36,7 +36,7 @@ LCP_INLINE inline Lanes<T> state_numbers(const Mask<Lanes<T>>& basic, const Mask
   return state;
 }
 
-/// Where the pair with these states is differentiated as active, w_i = 0.
+/// Whether the pair with these states is differentiated as active, w_i = 0.
 template <class V>
 LCP_INLINE inline Mask<V> is_active(const V& state, bool tied_active) {
   return state == V(solver::PairState::kBasic) || (Mask<V>(tied_active) && state == V(solver::PairState::kTied));

@@ -1,4 +1,4 @@
-// What a kernel accepts as a solution, for one problem in each lane.
+// The rule by which a kernel accepts a solution, for one problem in each lane.
 #pragma once
 
 #include <limits>
@@ -11,21 +11,23 @@ namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-// A row may miss its equation by this times its terms: nothing but rounding errors does.
+// The largest miss of a row's equation, relative to its terms, that rounding errors can cause.
 template <class T>
 inline constexpr T kNearRoundOff = sizeof(T) == 8 ? T(1e-13) : T(4e-6);
 
-// Where the largest q is smaller, though not 0, sums might underflow.
+// The largest |q_i|, unless it is 0, below which sums might underflow.
 template <class T>
 inline constexpr T kSmallestScale = sizeof(T) == 8 ? T(1e-280) : T(1e-30F);
 
 // Calls emit(i, w_i, s_i, (M z + q)_i), with w_i = max(0, (M z + q)_i), 0 where z_i > 0, and s_i = |q_i| + sum_j |M_ij
-// z_j|, and returns where z is a solution by the rules of solver/verify.h with half of the tolerance, the other half
-// being a bound on the rounding errors made here. Not one template with solver::violation, which tells by how much a
-// candidate fails and sums doubtful rows in twice the precision; a candidate that fails here is left to it.
+// z_j|. Returns where z is a solution by the rules of solver/verify.h with half of the tolerance. The other half bounds
+// the rounding errors made here.
+//
+// solver::violation is a function of its own, since it also returns by how much a candidate fails, and sums doubtful
+// rows in twice the precision. A candidate that fails here is left to solver::violation.
 //   n: int, or an integral constant. z: numbers of type T >= 0 or NaN, computed with as L.
 //   M(i, j), magnitude(i, j) = |M_ij|, q(i), z(j): the problem.
-//   cap(terms): what a row may miss at most, from the sum of the magnitudes of all terms of all rows.
+//   cap(terms): the largest miss of a row, from the sum of the magnitudes of all terms of all rows.
 template <class T, class L, class Size, class Matrix, class Magnitude, class Vector, class Cap, class Emit>
 LCP_INLINE inline Mask<Lanes<L>> verify(Size n, const Matrix& M, const Magnitude& magnitude, const Vector& q,
                                         const Vector& z, Lanes<L> largest_q, L tolerance, const Cap& cap,
@@ -34,7 +36,7 @@ LCP_INLINE inline Mask<Lanes<L>> verify(Size n, const Matrix& M, const Magnitude
   const V zero = 0;
   V all_terms = 0;
   V largest_miss = 0;
-  V wrong = 0;  // negative, by its sign bit, where a row misses more than its terms excuse
+  V wrong = 0;  // negative, by its sign bit, where a row misses by more than the rounding errors of its terms
   solver::for_each_index(n, [&](int i) LCP_INLINE_LAMBDA {
     V sum = q(i);
     V terms = stdx::abs(sum);
@@ -51,7 +53,7 @@ LCP_INLINE inline Mask<Lanes<L>> verify(Size n, const Matrix& M, const Magnitude
     all_terms += terms;
     emit(i, w, terms, sum);
   });
-  // A NaN in any row is one in all_terms, and what is larger than any T makes all_terms so.
+  // all_terms is NaN if a row has a NaN, and infinite if a number is larger than any T.
   const L rounding = 2 * (static_cast<int>(n) + 1) * std::numeric_limits<L>::epsilon() / tolerance;
   const Mask<V> within = all_terms * rounding <= largest_q && largest_miss <= cap(all_terms);
   const Mask<V> usual = largest_q >= kSmallestScale<L> || largest_q == zero;

@@ -8,9 +8,9 @@ namespace lcp::batch::LCP_ISA {
 
 using namespace simd::LCP_ISA;
 
-// Finds the first basis, in the order of a depth-first walk, that solves the problem with q perturbed, so that no sign
-// is left to round-off. From basis a the walk goes on to a + p for each p beyond the last of a, by a principal pivot of
-// the columns that are still to come:
+// Finds the first basis, in the order of a depth-first walk, that solves the problem with a perturbed q, so that no
+// sign depends on round-off. From basis a the walk goes on to a + p for each p beyond the last index of a. It takes a
+// principal pivot of the columns that are still to come:
 //   w_b = S_bq + S_bj z_j,   z_a = S_aq + S_aj z_j,   j > max a.
 // Bases that contain a singular one that the walk meets are not reached.
 template <int N, Start start>
@@ -35,8 +35,8 @@ class Walk {
     if constexpr (start == Start::kGuess) none_ = either(none_, singular_);
   }
 
-  // z of the basis that was found, for q as it is; NaN where there is none, or where the guess proposes one that the
-  // walk found singular.
+  // Fills z of the basis that was found, for q without the perturbation. z is NaN where there is none, or where the
+  // guess proposes a basis that the walk found singular.
   LCP_INLINE void solve(V* z) const {
     V in_basis[N], A[N][N];
     for (int i = 0; i < N; ++i) in_basis[i] = bit(basis_, i);
@@ -63,8 +63,8 @@ class Walk {
       z[i] *= A[i][i];
       largest_z = stdx::max(largest_z, z[i]);
     });
-    // A basic variable that is 0 at a degenerate vertex comes out as round-off, which may be all that a row with q_i =
-    // 0 has; such a row would not pass verification. Where this takes a true value for 0, verification fails.
+    // A basic variable that is 0 at a degenerate vertex comes out as round-off. In a row with q_i = 0 there may be
+    // nothing else, and such a row would not pass verification. If a true value is taken for 0, verification fails.
     const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
     for (int i = 0; i < N; ++i) stdx::where(z[i] <= negligible, z[i]) = 0;
     z[0] = choose_if_negative(none_, V(std::numeric_limits<double>::quiet_NaN()), z[0]);
@@ -132,7 +132,7 @@ class Walk {
   V singular_ = 0.0;  // negative where the guess proposes a singular basis
 };
 
-// Not inlined, so that the types of numbers in memory share this long piece of code.
+// The walk from the empty basis on. Not inlined, so that the types of numbers in memory share this long piece of code.
 template <int N, Start start>
 LCP_NOINLINE void walk(const Lanes<double>* M, const Lanes<double>* q, Lanes<double> largest_q,
                        const Lanes<double>* guess, Lanes<double>* z) {

@@ -35,7 +35,7 @@ void solve_small(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T
   }
 }
 
-// The elements that a first kernel left, by as many warps as the largest GPUs run at once.
+// Differentiates the elements that a first kernel left, by as many warps as the largest GPUs run at once.
 template <int size, class T, bool transposed>
 void differentiate_rest(std::int64_t count, const Derivative<T, transposed>& derivative, const LeftElements& left,
                         cudaStream_t stream) {

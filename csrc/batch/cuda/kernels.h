@@ -9,16 +9,16 @@
 
 namespace lcp::batch::cuda {
 
-/// Up to this n there are kernels. Small problems are solved one in each thread, larger ones one in each warp.
+/// The largest n for which there are kernels. Small problems are solved one in each thread, larger ones one in each
+/// warp.
 inline constexpr int kLargest = 32;
 
-/// The kernels below are put into `stream` and do not wait. All memory is that of the GPU. An element's bits depend
+/// The kernels below are put into `stream` and do not wait. All memory belongs to the GPU. An element's bits depend
 /// neither on the other elements nor on its place among them.
 
-/// z, w, status and states as batch/kernels.h has them: kLeftOver where the problem is not solved to full accuracy; the
-/// number of these elements is added to *left. Elements whose states are doubtful are left, too, but where left is
-/// nullptr. guess.data may be nullptr; above kEnumerated there is none.
-/// tolerance must be at least min_tolerance<T>.
+/// Fills z, w, status and states as batch/kernels.h describes. The status is kLeftOver where the problem is not solved
+/// to full accuracy or, unless left is nullptr, where its states are doubtful. The number of these elements is added to
+/// *left. guess.data may be nullptr; above kEnumerated there is no guess. tolerance must be at least min_tolerance<T>.
 template <class T>
 void solve(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, double tolerance,
            const Solutions<T>& solutions, std::int32_t* left, cudaStream_t stream);
@@ -27,8 +27,8 @@ void solve(int n, std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<
 template <class T>
 double min_tolerance();
 
-/// The elements that a first kernel leaves to a second one: `count` numbers for a batch of `count` elements, and how
-/// many of them are set, 0 at first.
+/// The elements that a first kernel leaves to a second one. element: memory for `count` numbers for a batch of `count`
+/// elements. count: how many of these numbers are set, 0 at first.
 struct LeftElements {
   std::int64_t* element;
   unsigned long long* count;

@@ -6,7 +6,7 @@
 
 namespace lcp::batch::cuda {
 
-// One warp in each block, which takes one of the elements that were left after another.
+// Each block is one warp, which takes one after another of the elements that were left.
 template <int size, class T, bool transposed>
 __global__ void __launch_bounds__(kWarp)
     differentiate_left(Derivative<T, transposed> derivative, double negligible, LeftElements left) {

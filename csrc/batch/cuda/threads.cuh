@@ -12,17 +12,18 @@
 
 namespace lcp::batch::cuda {
 
-// In a block; fewer where problems are larger, since their numbers share one memory.
+// The threads of a block; fewer where problems are larger, since their numbers share one memory.
 template <int N>
 inline constexpr int kThreads = N <= kSmall ? 128 : 64;
 
-// Adds to *left how many threads of the block say so.
+// Adds to *left the number of the block's threads for which is_left is true.
 __device__ inline void count_left(bool is_left, std::int32_t* left) {
   const int here = __syncthreads_count(is_left);
   if (threadIdx.x == 0 && here > 0) atomicAdd(left, here);
 }
 
-// Solves as L problems that are stored as T. only_left: only those whose status is kLeftOver. left may be nullptr.
+// Solves as L problems that are stored as T. only_left: whether to solve only those whose status is kLeftOver. left may
+// be nullptr.
 template <int N, class T, class L, Start start, bool only_left>
 __global__ void __launch_bounds__(kThreads<N>)
     solve_in_threads(std::int64_t count, BatchView<T> M, BatchView<T> q, BatchView<T> guess, L tolerance,

@@ -14,21 +14,21 @@ namespace lcp::batch::cuda {
 
 using namespace linalg::cuda;
 
-inline constexpr int kWarps = 4;  // in a block
+inline constexpr int kWarps = 4;  // the warps of a block
 
 struct Perturbation {
   double of_row[kWarp];
 };
 
-// The method of batch/lockstep.h. Columns are numbered as there, but for those of the artificial variable, q and the
-// perturbation, which are behind column size - 1, so that arrays of known length live in registers.
+// The method of batch/lockstep.h. Columns are numbered as in that file, except those of the artificial variable, q and
+// the perturbation. These lie behind column size - 1, so that arrays of known length live in registers.
 template <int size>
 class WarpLemke {
   static constexpr solver::Lemke::Options kOptions = {};
   static constexpr int kArtificial = size, kRight = size + 1, kPerturbation = size + 2;
 
  public:
-  // row: of M, 0 beyond n; q: 0 beyond n.
+  // row: the row of M, 0 beyond n; q: 0 beyond n.
   __device__ WarpLemke(int n, const WarpMemory<size>& memory, double q, double perturbation) : n_(n), q_(q) {
     const bool exists = lane() < n;
 #pragma unroll
@@ -41,7 +41,7 @@ class WarpLemke {
 
   __device__ double largest_q() const { return largest_q_; }
 
-  // z of this lane's pair; NaN if the artificial variable has not left.
+  // Returns z of this lane's pair; NaN if the artificial variable has not left.
   __device__ double solve(WarpMemory<size>& memory) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const bool exists = lane() < n_;
@@ -71,7 +71,7 @@ class WarpLemke {
     }
     __syncwarp();
     double z = memory.vector[lane()];
-    // As in walk.h.
+    // Such a z counts as 0 for the reason that Walk::solve in walk.h gives.
     if (z <= 8 * std::numeric_limits<double>::epsilon() * largest_of_lanes(z)) z = 0;
     return open ? std::numeric_limits<double>::quiet_NaN() : z;
   }
@@ -95,7 +95,8 @@ class WarpLemke {
     }
   }
 
-  // Whether the artificial variable is still basic; then the complement of the variable that left drives.
+  // Returns whether the artificial variable is still basic. Then the complement of the variable that left becomes the
+  // driving variable.
   __device__ bool exchange() {
     const int left = from_lane(row_variable_, blocking_);
     const bool by_artificial = driving_column_ == kArtificial;
@@ -139,7 +140,7 @@ class WarpLemke {
   int row_variable_, column_variable_, artificial_column_variable_;
 };
 
-// Whether z solves the problem, by the rules of batch/verify.h for a pivoted basis, and this lane's w and s_i.
+// The verdict on z by the rules of batch/verify.h for a pivoted basis, and this lane's w and s_i.
 template <class T>
 struct Checked {
   bool solved;
@@ -177,7 +178,7 @@ struct FoundState {
   bool doubtful;
 };
 
-// The state of this lane's pair by the rule of solver/find_pair_states.h. z must be shared in `memory`.
+// Finds the state of this lane's pair by the rule of solver/find_pair_states.h. z must be shared in `memory`.
 template <class T, int size>
 __device__ FoundState find_state_in_warp(int n, WarpMemory<size>& memory, double q, double z, double w, double scale) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -260,8 +261,8 @@ __global__ void __launch_bounds__(kWarp* kWarps)
   }
 }
 
-// One element of a batch that is differentiated, in the lanes of a warp: t = J' (g_z, g_w), or with `transposed` false
-// (dz, dw) = J g_z, by the system of solver/active_set.h.
+// One element of a batch that is differentiated in the lanes of a warp, by the system of solver/active_set.h. The
+// result is t = J' (g_z, g_w) or, with `transposed` false, (dz, dw) = J g_z.
 template <class T, bool transposed>
 struct Derivative {
   int n;
@@ -278,14 +279,14 @@ struct Derivative {
   __device__ double state(std::int64_t b) const {
     return lane() < n ? double(states.data[(states.shared ? 0 : b * n) + lane()]) : 0.0;
   }
-  // Of an unsolved element, see solver/unsolved.h.
+  // Writes the derivative of an unsolved element, see solver/unsolved.h.
   __device__ void write_unsolved(std::int64_t b) const {
     const bool is_zero = !any_lane(read(g_z, b) != 0 || (transposed && read(g_w, b) != 0));
     const T value = is_zero ? T(0) : std::numeric_limits<T>::quiet_NaN();
     if (lane() < n) first[b * n + lane()] = value;
     if (!transposed && lane() < n) second[b * n + lane()] = value;
   }
-  // The right-hand side of this lane's row; of an inactive pair, its t or dz.
+  // The right-hand side of this lane's row; for an inactive pair, its t or dz.
   template <int size>
   __device__ double right(std::int64_t b, WarpMemory<size>& memory, bool active) const {
     double sum = -read(g_z, b);
