@@ -33,15 +33,15 @@ void add_product(int rows, int columns, const X* x, const double* y, double* sum
   }
 }
 
-// Copies numbers, with 0 for those that are not finite; returns what is behind the copy.
+// Copies numbers, with 0 for those that are not finite; returns the end of the copy.
 template <class T>
 double* copy_finite(int count, const T* from, double* to) {
   for (int i = 0; i < count; ++i) to[i] = std::isfinite(from[i]) ? double{from[i]} : 0.0;
   return to + count;
 }
 
-// What the kernel keeps: the system, the sums of the gradients, what it carries from step to step, and numbers of one
-// vector.
+// The memory of the kernel: the system, the sums of the gradients, the numbers that it carries from step to step, and
+// numbers of one vector.
 template <class T>
 Footprint backward_footprint(const System<T>& system, const Gradients<T>& to, const Size& size) {
   const auto [k, m, n] = size;

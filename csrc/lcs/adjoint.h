@@ -15,15 +15,15 @@
 
 namespace lcp::lcs {
 
-/// With l the gradient of a step's x_next, its own and what the next step carries to it, and J' the adjoint of
+/// Let l be the gradient of a step's x_next: its own and that which the next step carries to it. With the adjoint J' of
 /// solver/active_set.h,
 ///
 ///   t = J' (g_z + D' l, g_w + G' l)
 ///
-/// (without G' l for the w of a contact that sticks) is the gradient of E x + H u + q. So x has A' l + E' t, u has B' l
-/// + H' t, and the matrices have the products l x', l u', l z', l w' (A, B, D, G), t x', t u' and t z' (E, H, M). In
-/// these products numbers that are not finite count as 0: they belong to steps that are not solved, whose l and t say
-/// what their gradient is.
+/// is the gradient of E x + H u + q. (The w of a contact that sticks gets no G' l.) The gradient of x is A' l + E' t,
+/// and that of u is B' l + H' t. The gradients of A, B, D, G are the products l x', l u', l z', l w', and those of E,
+/// H, M are t x', t u', t z'. Numbers of these products that are not finite count as 0: they belong to unsolved steps,
+/// whose l and t already have the right gradient.
 ///
 /// T is the type of the numbers in memory, double or float. Systems of few pairs are walked by the vector kernels, but
 /// for the steps that these leave. Allocates once for a run, and as ActiveSet does.
@@ -43,7 +43,7 @@ class Adjoint {
     std::int64_t sum;  // the place of the sums of the first trajectory among sums_
   };
 
-  // What solves the steps that the kernels leave, one by one.
+  // The solver, one by one, of the steps that the kernels leave.
   struct OneByOne {
     OneByOne(int n, bool single_precision)
         : M(std::int64_t{n} * n), inactive(n, single_precision, false), active(n, single_precision, true) {}

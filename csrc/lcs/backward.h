@@ -8,7 +8,7 @@
 
 namespace lcp::lcs::LCP_ISA {
 
-// In double precision, whatever T is, as all adjoints are.
+// The walk backward in double precision, whatever T is, as for all adjoints.
 template <int N, class T>
 class Backward {
  public:
@@ -63,8 +63,8 @@ class Backward {
   }
 
  private:
-  // Sums of outer products for each vector of trajectories, and where they are written in the end; nullptr where they
-  // are not wanted.
+  // Sums of outer products for each vector of trajectories. `to` is the place of the final sums; nullptr where they are
+  // not wanted.
   struct Sums {
     T* to;
     V* data;
@@ -159,7 +159,7 @@ class Backward {
     add_transposed(E_, v, N, k_, t, carried);
   }
 
-  // Fetches the memory of the step before, as a walk forward does that of the next.
+  // Fetches the memory of the step before, as a walk forward fetches that of the next step.
   LCP_INLINE void fetch_previous(std::int64_t s, int v) const {
     if (s == 0) return;
     const WalkedPath<T>& path = walk_.path;

@@ -13,7 +13,7 @@ namespace lcp::lcs {
 /// The most trajectories of a block.
 inline constexpr std::int64_t kBlock = 4096;
 
-/// How many trajectories to take at a time where each carries so many numbers, so that a block stays in the cache.
+/// The number of trajectories to take at a time if each carries this many numbers, so that a block stays in the cache.
 inline std::int64_t block_of(std::int64_t numbers) {
   constexpr std::int64_t kInCache = 16'384;  // numbers: an eighth of a megabyte
   return std::clamp(kInCache / std::max<std::int64_t>(numbers, 1), kWidest, kBlock) / kWidest * kWidest;
@@ -30,7 +30,7 @@ struct Footprint {
   }
 };
 
-/// What the entries of the system take, but for those of M, d and q.
+/// The numbers of the entries of the system, except those of M, d and q.
 template <class T>
 Footprint footprint(const System<T>& system, const Size& size) {
   const auto [k, m, n] = size;
@@ -44,7 +44,7 @@ Footprint footprint(const System<T>& system, const Size& size) {
   return all;
 }
 
-/// The view that begins at trajectory b; size: of an element, in numbers.
+/// The view that begins at trajectory b; size: the numbers of an element.
 template <class T>
 StepsView<T> from(const StepsView<T>& view, std::int64_t b, std::int64_t size) {
   return {view.data + (view.shared ? 0 : b * size), view.stride, view.shared};

@@ -5,13 +5,13 @@
 
 namespace lcp::lcs {
 
-/// cone[i] = j where pair i is a friction direction, with the force z_i and the velocity w_i - z_j, of the contact
-/// whose friction cone is pair j, with the slip speed z_j and the unused friction w_j; -1 where pair i is none. Without
-/// any contact it may be empty.
+/// cone[i] = j marks pair i as a friction direction of the contact whose friction cone is pair j. Pair j has the slip
+/// speed z_j and the unused friction w_j; the direction has the force z_i and the velocity w_i - z_j. cone[i] = -1
+/// where pair i is no direction. Without any contact the vector may be empty.
 using Cone = std::vector<int>;
 
-/// Whether pair i is a direction of a contact that sticks: it does not slip, and there is a friction force or could be
-/// one. Its velocity is then exactly 0, and so is the derivative of that.
+/// Whether pair i is a direction of a contact that sticks: the contact does not slip, and there is a friction force or
+/// could be one. The direction's velocity is then exactly 0, and so is the derivative of the velocity.
 template <class T>
 bool sticks(const Cone& cone, int i, const T* z, const T* w) {
   if (cone.empty() || cone[i] < 0) return false;

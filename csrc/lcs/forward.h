@@ -1,5 +1,5 @@
-// Walks trajectories forward, one in each lane: the LCP of a step by enumeration (batch/enumerate.h), so that a step
-// reads nothing but its input and writes nothing but its results.
+// Walks trajectories forward, one in each lane. The LCP of a step is solved by enumeration (batch/enumerate.h), so that
+// a step reads nothing but its input and writes nothing but its results.
 #pragma once
 
 #include <limits>
@@ -131,7 +131,7 @@ class Forward {
     }
   }
 
-  // Fetches the memory of the next step: it lies a whole batch further on, where the processor does not look for it.
+  // Fetches the memory of the next step, which lies a whole batch further on, where the processor does not look for it.
   LCP_INLINE void fetch_next(std::int64_t s, int v) const {
     if (s + 1 == walk_.steps) return;
     fetch_step<T>(walk_.u, s + 1, v, m());

@@ -36,7 +36,7 @@ struct BackwardWalk {
   System<T> system;  ///< without d and q
   WalkedPath<T> path;
   Gradients<T> to;
-  bool tied_active, midpoint;  ///< whether tied pairs count as w_i = 0; whether as the mean of both
+  bool tied_active, midpoint;  ///< whether tied pairs count as w_i = 0; whether the mean of both derivatives is taken
   double* workspace;           ///< as many numbers as Adjoint counts, 64-byte aligned
 
   /// t = J' (g_z, g_w), see solver/active_set.h, for a trajectory whose M_aa the kernel finds nearly singular.
@@ -48,8 +48,8 @@ struct BackwardWalk {
 /// The most trajectories in a vector.
 inline constexpr std::int64_t kWidest = 16;
 
-/// So many vectors are enumerated, and then verified and stepped: the processor overlaps the turns of two short loops
-/// better than those of one long loop.
+/// The number of vectors that are enumerated, and then verified and stepped, together: the processor overlaps the turns
+/// of two short loops better than those of one long loop.
 inline constexpr int kTogether = 8;
 
 template <class T>

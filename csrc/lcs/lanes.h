@@ -1,4 +1,4 @@
-// Trajectories in the lanes of vectors: how systems and their steps get there from memory and back.
+// Trajectories in the lanes of vectors: the ways of systems and their steps from memory to the lanes and back.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +57,7 @@ LCP_INLINE inline void write_some(int lanes, int size, const Lanes<L>* in, Store
   }
 }
 
-// The same where `size` often is small.
+// Reads as read_some does, but fast where `size` is small, as it often is.
 template <class L, class Stored>
 LCP_INLINE inline void read_lanes(int lanes, int size, const Stored* p, Lanes<L>* out) {
   if (lanes == kLanes<L>) {
@@ -99,7 +99,7 @@ LCP_INLINE inline void write_lanes(int lanes, int size, const Lanes<L>* in, Stor
   write_some<L>(lanes, size, in, p);
 }
 
-// Reads what vector v of the trajectories has at step s.
+// Reads the numbers of vector v of the trajectories at step s.
 template <class L, class Stored>
 LCP_INLINE inline void read_step(const StepsView<Stored>& view, std::int64_t s, int v, int lanes, int size,
                                  Lanes<L>* out) {
@@ -124,7 +124,7 @@ LCP_INLINE inline void fetch_step(const StepsView<Stored>& view, std::int64_t s,
   if (!view.shared) fetch<L>(view.data + s * view.stride + std::ptrdiff_t{v} * kLanes<L> * size, size);
 }
 
-// How many lanes of vector v are trajectories.
+// The number of lanes of vector v that are trajectories.
 template <class L>
 LCP_INLINE inline int lanes_of(std::int64_t count, int v) {
   const std::int64_t left = count - std::int64_t{v} * kLanes<L>;

@@ -29,8 +29,8 @@ struct Sum {
   }
 };
 
-// What the kernel keeps: the system, the minors and bases of M (batch/enumerate.h), the states, and the inputs of the
-// vectors that it takes together.
+// The memory of the kernel: the system, the minors and bases of M (batch/enumerate.h), the states, and the inputs of
+// the vectors that it takes together.
 template <class T>
 Footprint forward_footprint(const System<T>& system, const Size& size) {
   constexpr std::int64_t kBasesOf4 = 118;

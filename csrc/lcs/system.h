@@ -22,8 +22,8 @@ struct System {
   BatchView<T> A, B, D, G, d, E, H, M, q;
 };
 
-/// What the trajectories have at each step: that of step s begins at data + s * stride, that of one trajectory behind
-/// that of another, or a single one that all share.
+/// The numbers of the trajectories at each step. Those of step s begin at data + s * stride; trajectories lie one
+/// behind another, or all share a single one.
 template <class T>
 struct StepsView {
   const T* data;
@@ -31,17 +31,17 @@ struct StepsView {
   bool shared;
 };
 
-/// What a walk forward writes. Step s of trajectory b is element s * batch + b.
+/// The results of a walk forward. Step s of trajectory b is element s * batch + b.
 template <class T>
 struct Path {
   T *x_next, *z, *w;  ///< NaN from the first step on that is not solved
   T* residual;        ///< max_i |min(z_i, (M z + q)_i)|
   std::int8_t* status;
-  std::int8_t* states;  ///< of the pairs, see solver/pair_states.h; nullptr where they are not wanted
+  std::int8_t* states;  ///< the states of the pairs, see solver/pair_states.h; nullptr where they are not wanted
   std::int64_t batch;
 };
 
-/// What a walk backward reads: the trajectories, and the gradients of x_next, z and w.
+/// The inputs of a walk backward: the trajectories, and the gradients of x_next, z and w.
 template <class T>
 struct WalkedPath {
   BatchView<T> x;
@@ -50,8 +50,8 @@ struct WalkedPath {
   StepsView<T> g_x_next, g_z, g_w;
 };
 
-/// The gradients that a walk backward writes: one for each trajectory, summed over its steps. That of u is not summed;
-/// step s of trajectory b is its element s * batch + b. A gradient that is not wanted is nullptr.
+/// The gradients that a walk backward writes: one for each trajectory, summed over its steps. The gradient of u is not
+/// summed; step s of trajectory b is its element s * batch + b. A gradient that is not wanted is nullptr.
 template <class T>
 struct Gradients {
   T *A, *B, *D, *G, *d, *E, *H, *M, *q, *x, *u;
@@ -59,8 +59,8 @@ struct Gradients {
 };
 
 /// A component of x_next counts as 0 up to this multiple of the epsilon of the data, relative to the sum of the
-/// magnitudes of its terms: as much as a row of w = M z + q counts as round-off. So what comes to rest is exactly at
-/// rest, and not at the rounding error of the forces that hold it.
+/// magnitudes of its terms. Rows of w = M z + q have the same bound for round-off. So a body that comes to rest is
+/// exactly at rest, and does not move by the rounding error of the forces that hold it.
 inline constexpr double kAtRestInEpsilon = 64;
 
 }  // namespace lcp::lcs

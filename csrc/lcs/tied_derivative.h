@@ -24,7 +24,7 @@ class TiedDerivative {
  private:
   int n_;
   batch::BatchDerivative<T> derivative_;
-  std::optional<batch::BatchDerivative<T>> other_piece_;  // that of the tied pairs as active, for Ties::kMidpoint
+  std::optional<batch::BatchDerivative<T>> other_piece_;  // the piece with the tied pairs active, for Ties::kMidpoint
   std::vector<T> other_t_;
 };
 

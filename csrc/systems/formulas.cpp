@@ -19,7 +19,7 @@ using Function = StepFormulas::Function;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The workspace of one of some trajectories: the numbers that a step is given, their changes or gradients, M, q, a
-// state, and a gradient of what the step starts from.
+// state, and a gradient of the numbers that the step starts from.
 struct Workspace {
   double *given, *change, *M, *q, *state, *start;
 
@@ -99,7 +99,7 @@ void advance(const Step<T>& step, const T* z, const T* w, const std::int8_t* sta
   }
 }
 
-// See walk.h. The LCPs of some trajectories are differentiated at a time.
+// Implements backward of walk.h. The LCPs of some trajectories are differentiated at a time.
 template <class T>
 void backward(const BackwardStep<T>& walk, double* memory) {
   const Step<T>& step = walk.step;
@@ -148,7 +148,7 @@ void backward(const BackwardStep<T>& walk, double* memory) {
   }
 }
 
-// See walk.h.
+// Implements tangent of walk.h.
 template <class T>
 void tangent(const TangentStep<T>& walk, double* memory) {
   const Step<T>& step = walk.step;

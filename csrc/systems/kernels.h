@@ -1,6 +1,6 @@
-// Kernels of the systems whose steps are formulas. A walk through time calls them step by step; between them the LCPs
-// of a step are solved, or differentiated. Those of the library are vector kernels, one trajectory in each lane,
-// compiled for each instruction set; those of formulas.h take one trajectory at a time.
+// Kernels of the systems whose steps are formulas. A walk through time calls kernels step by step; between the calls,
+// the LCPs of a step are solved or differentiated. The systems of the library have vector kernels, one trajectory in
+// each lane, compiled for each instruction set. The kernels of formulas.h take one trajectory at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace lcp::systems {
 
 using batch::BatchView;
 
-/// What a step of `count` trajectories starts from. D: 2 x pairs, the directions in the plane in which the pairs'
-/// impulses act, for systems that need them.
+/// The start of a step of `count` trajectories. D: 2 x pairs, the directions in the plane in which the pairs' impulses
+/// act, for systems that need them.
 template <class T>
 struct Step {
   std::int64_t count;
@@ -28,7 +28,7 @@ struct Step {
   const detail::StepFormulas* formulas;  ///< those of System
 };
 
-/// What a walk backward reads besides what the trajectories start from: their steps, and the gradients of x_next and z.
+/// The inputs of a walk backward besides the start of the trajectories: their steps, and the gradients of x_next and z.
 template <class T>
 struct WalkedSteps {
   lcs::StepsView<T> x_next, z, w;
@@ -40,14 +40,15 @@ struct WalkedSteps {
 template <class T>
 struct BackwardStep {
   Step<T> step;
-  std::int64_t number;  ///< of the step
+  std::int64_t number;  ///< the number of the step
   WalkedSteps<T> walked;
-  BatchView<T> M;          ///< of a system with a constant matrix
-  double *carried, *sums;  ///< for each vector: the gradient of the state, and those of the parameters
+  BatchView<T> M;          ///< the M of a system with a constant matrix
+  double *carried, *sums;  ///< for each vector: the gradient of the state, and the gradients of the parameters
   T* g_u;                  ///< count x inputs, or nullptr
   T *M_buffer, *g_z_buffer, *g_w_buffer, *t_buffer;  ///< for kWidest trajectories
 
-  /// t = J' (g_z, g_w) of the buffers, see solver/active_set.h, for some trajectories. M: theirs.
+  /// t = J' (g_z, g_w) of the buffers, see solver/active_set.h, for the `count` trajectories from `first` on. M: their
+  /// matrices.
   void (*solve)(void* self, std::int64_t first, std::int64_t count, BatchView<T> M);
   void* self;
 };
@@ -56,13 +57,13 @@ struct BackwardStep {
 template <class T>
 struct TangentStep {
   Step<T> step;
-  BatchView<T> z, w;  ///< of the step
+  BatchView<T> z, w;  ///< the solution of the step
   BatchView<std::int8_t> status, states;
   BatchView<T> d_parameters, d_x, d_u;
   T *dx_next, *dz;                                   ///< the changes of x_next and z
   T *M_buffer, *r_buffer, *none_buffer, *dz_buffer;  ///< for kWidest trajectories; none_buffer has zeros
 
-  /// dz = J' (r, 0) of the buffers for the first `count` trajectories, whose states are those from `first` on.
+  /// dz = J' (r, 0) of the buffers for `count` trajectories, whose states are those from `first` on.
   void (*solve)(void* self, std::int64_t first, std::int64_t count);
   void* self;
 };
@@ -77,16 +78,16 @@ struct StepKernels {
   /// is not finite.
   void (*pose)(const Step<T>& step, T* M, T* q, double* workspace);
 
-  /// The ends of the steps and the residuals, NaN where the status is not 0.
-  ///   ahead: so many trajectories behind these results are those of the next step; 0 where there is none.
+  /// Fills the ends of the steps and the residuals; both are NaN where the status is not 0.
+  ///   ahead: the results of the next step lie this many trajectories further on; 0 where there is none.
   void (*advance)(const Step<T>& step, const T* z, const T* w, const std::int8_t* status, T* x_next, T* residual,
                   std::int64_t ahead, double* workspace);
 
-  /// Replaces the carried gradients of the ends of the steps, to which those of x_next are added, by those of their
-  /// beginnings.
+  /// Adds the gradients of x_next to the carried gradients of the ends of the steps, and replaces the sums by the
+  /// gradients of the beginnings.
   void (*backward)(const BackwardStep<T>& walk, double* workspace);
 
-  /// The changes of the ends of the steps and of their z.
+  /// Fills the changes of the ends of the steps and of their z.
   void (*tangent)(const TangentStep<T>& walk, double* workspace);
 };
 
@@ -119,7 +120,7 @@ struct Kernels {
 /// The kernels of the instruction set in use.
 const Kernels& kernels();
 
-/// nullptr where there is no such system.
+/// The system of this name; nullptr where there is none.
 const System* find_system(std::string_view name);
 
 }  // namespace lcp::systems

@@ -1,5 +1,5 @@
-// The numbers of formulas: one of each trajectory, in the lanes of a vector. Formulas have no branches, which lanes
-// could take differently; they choose between numbers by masks.
+// The numbers of formulas, one for each trajectory, in the lanes of a vector. Formulas have no branches, since lanes
+// could take different ones; they choose between numbers by masks.
 #pragma once
 
 #include <cmath>
@@ -26,7 +26,7 @@ LCP_INLINE inline V constant<V>(const V& value) {
   return value;
 }
 
-/// What counts as round-off in numbers of type T, relative to the largest terms of a sum.
+/// The round-off of numbers of type T, relative to the largest terms of a sum.
 template <class T>
 inline constexpr double kRoundOff = 64 * std::numeric_limits<T>::epsilon();
 
@@ -46,7 +46,7 @@ LCP_INLINE inline V square_root(const V& x) {
 #endif
 }
 
-// By the functions of the C library, lane by lane: those of vectors have larger errors.
+// Functions of the C library, lane by lane, since vector functions have larger errors.
 LCP_INLINE inline V cosine(const V& x) {
   return V([&](auto l) { return std::cos(static_cast<double>(x[l])); });
 }

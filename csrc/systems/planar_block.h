@@ -11,12 +11,12 @@
 
 namespace lcp::systems::LCP_ISA {
 
-/// State (v_x, v_y), and behind it what a step reports but no step reads: the friction (f_x, f_y), the sliding
-/// direction (t_x, t_y), and for the fixed-point scheme the number of passes and whether they converged, 1 or 0. Input
-/// (u_x, u_y), parameters (mass, dt, mu, gravity), for the fixed-point scheme also (max_passes, direction_tolerance,
-/// relaxed), the last one 1 or 0. A pair for each direction; z_i is the part of v_next along it.
+/// State (v_x, v_y), and behind it numbers that a step reports but no step reads. These are the friction (f_x, f_y),
+/// the sliding direction (t_x, t_y), and for the fixed-point scheme the number of passes and whether they converged, 1
+/// or 0. Input (u_x, u_y), parameters (mass, dt, mu, gravity), for the fixed-point scheme also (max_passes,
+/// direction_tolerance, relaxed), the last one 1 or 0. A pair for each direction; z_i is the part of v_next along it.
 ///
-/// Since M = (m / dt) I, the LCP of a pass has the solution z_i = max(d_i.v* - S max(d_i.t, 0), 0). Only that of the
+/// Since M = (m / dt) I, the LCP of a pass has the solution z_i = max(d_i.v* - S max(d_i.t, 0), 0). Only the LCP of the
 /// last pass, which the step reports, is left to the solver.
 ///   T: the type of the numbers in memory.
 template <class T, bool is_fixed_point>
@@ -79,7 +79,7 @@ struct PlanarBlock {
     const R size = length(a);
     return zero_where(is_zero(a), Planar<R>{a.x / size, a.y / size});
   }
-  // The gradient of a where that of its direction is g.
+  // The gradient of a, given the gradient g of its direction.
   LCP_INLINE static Vector direction_adjoint(const Vector& a, const Vector& g) {
     const V size = length(a);
     const Vector t = {a.x / size, a.y / size};
@@ -98,7 +98,7 @@ struct PlanarBlock {
     Planar<R> guessed;     // the vector whose direction is the first one
     V max_passes, tolerance;
     Mask<V> relaxed;
-    Planar<R> t;  // of the last pass
+    Planar<R> t;  // the direction of the last pass
     V passes;
     Mask<V> converged;
   };
@@ -106,8 +106,8 @@ struct PlanarBlock {
   // The columns of D, 2 x n.
   LCP_INLINE static Vector column(int n, const V* D, int i) { return {D[i], D[n + i]}; }
 
-  // d_i.a for a of this size. It is exactly 0 where a is perpendicular to d_i up to rounding, so that then the pairs of
-  // both d_i and -d_i are tied; its derivative is that of d_i.a.
+  // d_i.a for a of length `size`. It is exactly 0 where a is perpendicular to d_i up to rounding, so that then the
+  // pairs of both d_i and -d_i are tied. Its derivative is the derivative of d_i.a.
   template <class R>
   LCP_INLINE static R projection(const Vector& d, const Planar<R>& a, const V& size) {
     const R x = dot(a, d);
@@ -115,8 +115,8 @@ struct PlanarBlock {
     return with_value(x, choose(stdx::abs(value) <= V(8 * std::numeric_limits<T>::epsilon()) * size, V(0), value));
   }
 
-  // max(d_i.t, 0), the reduction of the velocity along d_i by friction, over S; 1 for t = 0. `slope` is where it has
-  // the derivative d_i.
+  // max(d_i.t, 0), the reduction of the velocity along d_i by friction, over S; 1 for t = 0. slope: whether it has the
+  // derivative d_i.
   template <class R>
   struct Resistance {
     R value;
@@ -212,14 +212,15 @@ struct PlanarBlock {
     return s;
   }
 
-  // Where the scheme has converged to a sliding block, the last direction has the derivative of the fixed point, which
-  // is dir(v*); elsewhere that of the passes.
+  // Whether the scheme has converged to a sliding block. Then the last direction has the derivative of the fixed point,
+  // which is dir(v*); otherwise that of the passes.
   template <class R>
   LCP_INLINE static Mask<V> is_fixed(const Start<R>& start, const Mask<V>& rests) {
     return start.converged && !rests && start.max_passes > V(1);
   }
 
-  // A trajectory keeps its direction once it has converged, so that it does not depend on those in the other lanes.
+  // Each trajectory keeps its direction once it has converged, so that the direction does not depend on the
+  // trajectories in other lanes.
   template <class R>
   LCP_NOINLINE static void find_fixed_point(int n, const V* D, Start<R>& s) {
     s.passes = 1;
@@ -256,11 +257,12 @@ struct PlanarBlock {
     }
   }
 
-  // Where the block sticks, the pairs of directions perpendicular to v* may be tied, but the derivative is 0.
+  // The end of a step. Where the block sticks, the pairs of directions perpendicular to v* may be tied, but the
+  // derivative is 0.
   template <class R>
   struct End {
     Mask<V> rests;   // whether all z are 0
-    Mask<V> sticks;  // and friction holds the block
+    Mask<V> sticks;  // whether all z are 0 and friction holds the block
     Planar<R> v_next = {constant<R>(V(0)), constant<R>(V(0))};
 
     template <class Q>
@@ -289,7 +291,7 @@ struct PlanarBlock {
     }
   }
 
-  // The derivatives of the lines above, in reverse. of_a: that in a.
+  // The derivatives of the lines above, in reverse. of_a: the derivative in a.
   class Adjoint {
     // The most passes whose directions are kept at a time.
     static constexpr int kKept = 64;
@@ -306,7 +308,7 @@ struct PlanarBlock {
           z_(z),
           kept_(reinterpret_cast<Vector*>(memory)) {}
 
-    // l: the gradient of the next state. Adds to that of z.
+    // l: the gradient of the next state. Adds to the gradient of z.
     LCP_INLINE void advance(const V* l, V* of_z, V*) {
       const Vector of_force = {l[2], l[3]};
       const Vector of_v = sum({l[0], l[1]}, scaled(start_.c, of_force));
@@ -348,7 +350,7 @@ struct PlanarBlock {
     }
 
    private:
-    // Replaces the gradient of the last direction by that of the first.
+    // Replaces the gradient of the last direction by the gradient of the first direction.
     LCP_INLINE void to_first_direction() {
       const Vector none = {V(0), V(0)};
       const Mask<V> found = is_fixed(start_, end_.rests);
@@ -371,10 +373,10 @@ struct PlanarBlock {
       }
     }
 
-    // Where improvement k of the direction was made.
+    // Whether improvement k of the direction was made.
     LCP_INLINE Mask<V> is_made(std::int64_t k) const { return V(static_cast<double>(k + 1)) < start_.passes; }
 
-    // Replaces the gradient of the direction that follows t by that of t, where it does follow.
+    // Replaces the gradient of the direction that follows t by the gradient of t, where the former was made.
     LCP_INLINE void through_pass(const Mask<V>& made, const Vector& t) {
       const V &S = start_.S, zero = 0;
       const Vector none = {zero, zero};

@@ -7,7 +7,7 @@ namespace lcp::systems::LCP_ISA {
 
 /// State (x, y, v_x, v_y), input (u_x, u_y), parameters (mass, dt, mu, gravity, restitution), pairs (lambda_n,
 /// lambda_plus, lambda_minus, gamma).
-///   at_velocity: whether contacts are those of Stabilization::kVelocity; else those of kPosition.
+///   at_velocity: whether contacts follow Stabilization::kVelocity; otherwise they follow kPosition.
 template <bool at_velocity>
 struct PointMass {
   static constexpr int kStates = 4, kReported = 0, kInputs = 2, kParameters = 5;
@@ -76,8 +76,8 @@ struct PointMass {
     use(kGamma, start.mu * z[kNormal] - (z[kPlus] + z[kMinus]));
   }
 
-  // In contact, w_n = 0 and v_y is exactly -c; in flight, lambda_n = 0. Where both are 0, the derivative is that of
-  // lambda_n.
+  // The end of a step. In contact, w_n = 0 and v_y is exactly -c; in flight, lambda_n = 0. Where both are 0, the
+  // derivative is that of lambda_n.
   template <class R>
   struct End {
     Mask<V> pressed, flies, sticks;
@@ -105,7 +105,7 @@ struct PointMass {
     use(3, end.v_y);
   }
 
-  // The derivatives of the lines above, in reverse. of_a: that in a.
+  // The derivatives of the lines above, in reverse. of_a: the derivative in a.
   class Adjoint {
    public:
     static constexpr std::size_t workspace(int) { return 0; }
@@ -113,7 +113,7 @@ struct PointMass {
     LCP_INLINE Adjoint(int, const V* parameters, const V* state, const V* u, const V*, const V* z, const V* w, double*)
         : start_(parameters, state, u), end_(start_, z, w), z_(z), w_(w) {}
 
-    // l: the gradient of the next state. Adds to those of z and w.
+    // l: the gradient of the next state. Adds to the gradients of z and w.
     LCP_INLINE void advance(const V* l, V* of_z, V* of_w) {
       const V zero = 0, v_x = l[2] + start_.dt * l[0];
       of_x_ = l[0];

@@ -1,11 +1,11 @@
-// Derivatives in forward mode of what is computed with vectors of numbers, one trajectory in each lane.
+// Derivatives in forward mode of formulas of vectors, one trajectory in each lane.
 #pragma once
 
 #include "systems/numbers.h"
 
 namespace lcp::systems::LCP_ISA {
 
-/// A number and its change. One of type V does not change.
+/// A number and its change. A number of type V does not change.
 struct Tangent {
   V value, change;
 

@@ -1,13 +1,13 @@
-// Derivatives in reverse mode of what is computed with vectors of numbers, one trajectory in each lane: a tape of the
-// operations, each with its derivatives in the one or two numbers that it takes. Since formulas have no branches
-// (numbers.h), their tapes have the same length for all numbers.
+// Derivatives in reverse mode of formulas of vectors, one trajectory in each lane. A tape keeps the operations, each
+// with its derivatives in the one or two numbers that it takes. Since formulas have no branches (numbers.h), their
+// tapes have the same length for all numbers.
 #pragma once
 
 #include "systems/numbers.h"
 
 namespace lcp::systems::LCP_ISA {
 
-/// records: whether it keeps the operations; else it counts them.
+/// records: whether the tape keeps the operations; else it only counts them.
 template <bool records>
 class Tape {
  public:
@@ -29,7 +29,7 @@ class Tape {
     return size_++;
   }
 
-  /// The same of one with these derivatives in the numbers of two nodes.
+  /// Adds a number with these derivatives in the numbers of two nodes; returns its node.
   LCP_INLINE int add(int first, const V& by_first, int second, const V& by_second) {
     if constexpr (records) nodes_[size_] = {by_first, by_second, V(0), first, second};
     return size_++;
@@ -58,14 +58,14 @@ class Tape {
   int size_ = 1;  // node 0 stands for no number
 };
 
-/// A number on a tape. One of type V is a constant beside it.
+/// A number on a tape. A number of type V is a constant beside it.
 template <bool records>
 struct Taped {
   V value;
   int node;
   Tape<records>* tape;
 
-  /// One that the others are computed from.
+  /// A number that others are computed from.
   LCP_INLINE static Taped independent(Tape<records>& tape, const V& value) { return {value, tape.add(), &tape}; }
 
   LCP_INLINE Taped one(const V& result, const V& by) const { return {result, tape->add(node, by, 0, V(0)), tape}; }

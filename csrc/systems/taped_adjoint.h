@@ -11,7 +11,7 @@ namespace lcp::systems::LCP_ISA {
 
 using lcs::LCP_ISA::Workspace;
 
-// The numbers that a step is computed from, on a tape, and what System::start makes of them.
+// The numbers that a step is computed from, on a tape, and the result of System::start for them.
 template <class System, bool records>
 struct TapedStart {
   using R = Taped<records>;
@@ -42,8 +42,8 @@ struct TapedStart {
   }
 };
 
-/// The Adjoint of a system whose formulas take Taped numbers, too. The tape keeps System::start; behind it come and go
-/// System::advance and then System::pairs.
+/// The Adjoint of a system whose formulas take Taped numbers, too. The tape keeps System::start; System::advance and
+/// then System::pairs are recorded behind it and dropped again.
 template <class System>
 class TapedAdjoint {
   using R = Taped<true>;

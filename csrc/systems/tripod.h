@@ -5,9 +5,9 @@
 
 namespace lcp::systems::LCP_ISA {
 
-/// State (x, y, theta, v_x, v_y, omega), and behind it what a step reports but no step reads: the friction (f_x, f_y)
-/// on each support, and the normal forces. Input (u_x, u_y, u_theta), parameters (mass, inertia, dt, mu, gravity,
-/// com_height, then x and y of each support), pairs (lambda_1, lambda_2, lambda_3, sigma).
+/// State (x, y, theta, v_x, v_y, omega), and behind it numbers that a step reports but no step reads: the friction
+/// (f_x, f_y) on each support, and the normal forces. Input (u_x, u_y, u_theta), parameters (mass, inertia, dt, mu,
+/// gravity, com_height, then x and y of each support), pairs (lambda_1, lambda_2, lambda_3, sigma).
 ///   T: the type of the numbers in memory.
 template <class T>
 struct Tripod {
@@ -32,7 +32,7 @@ struct Tripod {
     Planar<R> shift[kSupports];  // the change of the loads by the friction forces' sum
   };
 
-  // Of the loads N, sum_i N_i = m g and sum_i N_i arm_i = -h sum_i f_i, by Cramer's rule.
+  // The loads N are those with sum_i N_i = m g and sum_i N_i arm_i = -h sum_i f_i, by Cramer's rule.
   template <class R>
   LCP_INLINE static Start<R> start(int, const V*, const R* parameters, const R* state, const R* u) {
     const R &mass = parameters[0], &inertia = parameters[1], &dt = parameters[2], &height = parameters[5];
@@ -101,7 +101,7 @@ struct Tripod {
     return speed;
   }
 
-  // What the impulses z do. Its numbers are on the tape where those that they depend on are.
+  // The effect of the impulses z. Its numbers are on the tape where the numbers that they depend on are.
   template <class R, class Z>
   struct Motion {
     Planar<Z> friction[kSupports];
@@ -146,9 +146,9 @@ struct Tripod {
     }
   }
 
-  // If two supports stick, the whole block is at rest: exactly, and not up to the round-off of its forces. That of z,
-  // in numbers of type T, may leave a slip to a support that sticks, since the forces on a block at rest are not
-  // unique.
+  // If two supports stick, the whole block is at rest: exactly, and not up to the round-off of its forces. The forces
+  // on a block at rest are not unique, so that the round-off of z, in numbers of type T, may leave a slip to a support
+  // that sticks.
   template <class R, class Use>
   LCP_INLINE static void advance(int n, const Start<R>& start, const V* D, const R* z, const R*, const Use& use) {
     const int forces = directions(n) * kSupports;

@@ -1,7 +1,9 @@
-// The kernels of a system, made of its formulas: System::start has what a step computes from its start and D alone,
-// System::matrix the M of its LCP, System::pairs M z + q, and System::advance its end for z. All but the matrix take
-// numbers of any type; Tangents give forward mode. System::Adjoint has their derivatives in reverse mode. The last
-// System::kReported states are what a step reports and no step reads.
+// The kernels of a system, made of its formulas:
+//   - System::start computes the numbers of a step that depend on its start and D alone;
+//   - System::matrix is the M of its LCP, System::pairs is M z + q;
+//   - System::advance is the end of the step for z.
+// All but the matrix take numbers of any type; Tangents give forward mode. System::Adjoint has their derivatives in
+// reverse mode. The last System::kReported states are numbers that a step reports and no step reads.
 #pragma once
 
 #include <limits>
@@ -100,8 +102,8 @@ void pose(const Step<T>& step, T* M, T* q, double* memory) {
   }
 }
 
-// Memory is fetched for the next step of the walk: it lies a whole batch further on, where the processor does not look
-// for it.
+// Memory is fetched for the next step of the walk, which lies a whole batch further on, where the processor does not
+// look for it.
 template <class System, class T>
 void advance(const Step<T>& step, const T* all_z, const T* all_w, const std::int8_t* all_status, T* x_next,
              T* residuals, std::int64_t ahead, double* memory) {
@@ -151,10 +153,10 @@ LCP_INLINE inline void fetch_before(const WalkedSteps<T>& walked, std::int64_t s
   fetch_step<double>(walked.g_z, s - 1, v, n);
 }
 
-// With l the gradient of x_next, its own and what is carried to it, the gradients of z and w are their own and those by
-// System::advance; t = J' (g_z, g_w) is the gradient of M z + q at constant z; and by System::pairs and
-// System::advance, x, u and the parameters have their parts of both. Where a step was not solved, all gradients
-// that go through it are 0 if l and g_z are, else NaN.
+// Let l be the gradient of x_next: its own and the carried one. System::advance adds to the gradients g_z and g_w of z
+// and w. Then t = J' (g_z, g_w) is the gradient of M z + q at constant z. x, u and the parameters get their gradients
+// by System::pairs and System::advance. Where a step was not solved, all gradients that go through it are 0 if l and
+// g_z are 0, else NaN.
 template <class System, class T>
 void backward(const BackwardStep<T>& walk, double* memory) {
   const Step<T>& step = walk.step;
@@ -236,9 +238,9 @@ LCP_INLINE inline Mask<V> read_tangents(const BatchView<T>& values, const BatchV
   return any;
 }
 
-// With r the change of M z + q at constant z, by System::pairs, z and w change by (dz, dw) = J r, see
-// solver/active_set.h, and x_next by System::advance. The vector kernels have J', and dz = J' (r, 0) of the problem
-// with M'; dw = r + M dz. Where a step was not solved, all changes are NaN if what it starts from changes, else 0.
+// Let r be the change of M z + q at constant z, by System::pairs. Then z and w change by (dz, dw) = J r, see
+// solver/active_set.h, and x_next by System::advance. The vector kernels have J' only: dz = J' (r, 0) of the problem
+// with M', and dw = r + M dz. Where a step was not solved, all changes are NaN if its start changes, else 0.
 template <class System, class T>
 void tangent(const TangentStep<T>& walk, double* memory) {
   const Step<T>& step = walk.step;
