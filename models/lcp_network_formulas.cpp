@@ -46,6 +46,18 @@ const char* dependence_name(Dependence dependence) {
   TORCH_CHECK(false, "no such dependence");
 }
 
+Dependence dependence_named(const std::string& name, const std::string& part) {
+  for (const Dependence one : {Dependence::kAbsent, Dependence::kConstant, Dependence::kAffine, Dependence::kNetwork}) {
+    if (name == dependence_name(one)) return one;
+  }
+  TORCH_CHECK(false, part, " must be absent, constant, affine or network; got ", name);
+}
+
+Activation activation_named(const std::string& name) {
+  TORCH_CHECK(name == "tanh" || name == "relu", "activation must be tanh or relu; got ", name);
+  return name == "tanh" ? Activation::kTanh : Activation::kRelu;
+}
+
 LcpNetworkFormulas::LcpNetworkFormulas(const LcpNetworkOptions& options) : options_(options) {
   const std::int64_t p = options_.inputs(), d = options_.outputs(), n = options_.unknowns();
   TORCH_CHECK(p > 0, "inputs must be > 0; got ", p);

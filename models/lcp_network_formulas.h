@@ -64,7 +64,4 @@ class LcpNetworkFormulas {
   std::int64_t size_ = 0;
 };
 
-/// "absent", "constant", "affine" or "network".
-const char* dependence_name(Dependence dependence);
-
 }  // namespace lcp::nn

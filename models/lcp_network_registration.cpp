@@ -20,23 +20,15 @@ using at::Tensor;
 using Text = std::string;
 using Sizes = at::IntArrayRef;
 
-Dependence dependence_named(const char* part, const Text& name) {
-  for (const Dependence one : {Dependence::kAbsent, Dependence::kConstant, Dependence::kAffine, Dependence::kNetwork}) {
-    if (name == dependence_name(one)) return one;
-  }
-  TORCH_CHECK(false, part, " must be absent, constant, affine or network; got ", name);
-}
-
 // sizes: inputs, outputs, unknowns and hidden.
 LcpNetworkOptions network_options(Sizes sizes, const Text& f, const Text& G, const Text& q, const Text& activation,
                                   double definiteness) {
-  TORCH_CHECK(activation == "tanh" || activation == "relu", "activation must be tanh or relu; got ", activation);
   return LcpNetworkOptions(sizes[0], sizes[1], sizes[2])
-      .f(dependence_named("f", f))
-      .G(dependence_named("G", G))
-      .q(dependence_named("q", q))
+      .f(dependence_named(f, "f"))
+      .G(dependence_named(G, "G"))
+      .q(dependence_named(q, "q"))
       .hidden(sizes[3])
-      .activation(activation == "tanh" ? Activation::kTanh : Activation::kRelu)
+      .activation(activation_named(activation))
       .definiteness(definiteness);
 }
 

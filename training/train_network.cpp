@@ -12,11 +12,10 @@
 #include <limits>
 #include <utility>
 
+#include "lcp/learning/network_search.h"
 #include "network/black_box.h"
 #include "network/black_box_passes.h"
 #include "network/evaluation.h"
-#include "network/fit.h"
-#include "network/search.h"
 #include "network/state.h"
 #include "network/systems.h"
 #include "run/error.h"
@@ -29,6 +28,7 @@
 #include "run/progress.h"
 #include "run/random.h"
 #include "run/results.h"
+#include "run/tasks.h"
 #include "run/text.h"
 #include "run/trainer.h"
 #include "sliding_block/evaluation.h"
@@ -36,22 +36,20 @@
 namespace {
 
 using namespace lcp::training;
-using lcp::nn::Activation;
+using lcp::learning::NetworkCandidate;
+using lcp::learning::NetworkRound;
+using lcp::learning::NetworkSearch;
+using lcp::learning::NetworkSearchOptions;
+using lcp::learning::Samples;
 using lcp::nn::Dependence;
 using torch::Tensor;
 
 constexpr std::int64_t kHeldOut = 2000;  // simulated steps
 constexpr std::int64_t kRollouts = 20, kRolloutSteps = 200;
-constexpr std::int64_t kValidationOneIn = 5;
+constexpr double kValidation = 0.2;      // of the samples
 constexpr std::int64_t kFewHeldOut = 20;  // steps, of which the errors say little
 // A network whose errors are at most this share of the size of the velocities explains them, whatever the noise.
 constexpr double kNegligible = 0.005;
-
-constexpr struct {
-  const char* name;
-  SearchLoss loss;
-} kLosses[] = {
-    {"prediction", SearchLoss::kPrediction}, {"bilevel", SearchLoss::kBilevel}, {"one_sided", SearchLoss::kOneSided}};
 
 struct Flags {
   RunFlags run;
@@ -61,11 +59,23 @@ struct Flags {
   std::string activation = "tanh", loss = "prediction";
   std::int64_t directions = 8, samples = 500, hidden = 8, black_box_iterations = 0;
   double velocity_noise = 0, seconds = 0;
-  SearchOptions search;
+  NetworkSearchOptions search;
 
   void add_to(CommandLine& line);
   void validate(const CommandLine& line);
 };
+
+Samples samples_of(const Motion& motion) { return {motion.x, motion.v_next}; }
+
+// See NetworkProcesses.
+std::vector<Tensor> divide_tensors(std::int64_t count, std::int64_t threads,
+                                   const std::function<Tensor(std::int64_t)>& work) {
+  constexpr const char* kName = "theta";
+  const auto as_checkpoint = [&](std::int64_t k) { return Checkpoint{{}, {{kName, work(k)}}}; };
+  std::vector<Tensor> results;
+  for (const Checkpoint& one : divide_tasks(count, threads, as_checkpoint)) results.push_back(one.tensors.at(kName));
+  return results;
+}
 
 // All that the program learns from and is judged by.
 struct Data {
@@ -119,7 +129,7 @@ void Flags::add_to(CommandLine& line) {
                         "method); or before that, in rounds that begin with random starts alone, by Adam: bilevel "
                         "(the soft-constraint loss, with growing weights) or one_sided (v_next = z+ - z- with z known "
                         "from the sign of v_next)",
-                        one_of(names_of(kLosses)));
+                        one_of({"prediction", "bilevel", "one_sided"}));
   line.add<double>(
       "rest-below", search.rest_below,
       "Velocities of at most this size, m/s, count as rest in learning; measured ones are hardly ever exactly 0",
@@ -193,12 +203,6 @@ void Flags::validate(const CommandLine& line) {
   if (data.empty() && block.mu == 0) throw UsageError("--mu must be > 0: mu m g is the unit of the forces; got 0");
 }
 
-Dependence dependence(const std::string& name) {
-  if (name == "absent") return Dependence::kAbsent;
-  if (name == "constant") return Dependence::kConstant;
-  return name == "affine" ? Dependence::kAffine : Dependence::kNetwork;
-}
-
 LongMotion simulated_rollouts(const MotionSystem& system, std::int64_t seed) {
   const std::int64_t v = system.columns.first_velocity(), u = system.columns.first_input();
   at::Generator inputs = generator(seed, Stream::kRolloutForces);
@@ -259,13 +263,12 @@ Data load_data(const Flags& flags) {
     data.heldout = file.heldout;
     if (file.trajectory.defined()) data.rollouts = trajectories(file.heldout, file.trajectory);
   }
-  const std::int64_t validation = std::max<std::int64_t>(1, known.count() / kValidationOneIn);
-  const Tensor order = torch::randperm(known.count(), generator(seed, Stream::kMinibatches, -1), torch::kLong);
-  data.validation = known.at(order.slice(0, 0, validation));
-  data.training = known.at(order.slice(0, validation));
+  const auto [training, validation] = lcp::learning::split_samples(samples_of(known), kValidation, seed);
+  data.training = {training.x, training.y};
+  data.validation = {validation.x, validation.y};
   if (flags.run.quiet) return data;
   if (!flags.data.empty()) describe(data, file);
-  const std::int64_t resting = resting_rows(data.training, flags.search.rest_below).numel();
+  const auto resting = (data.training.v_next.abs() <= flags.search.rest_below).all(1).sum().item<std::int64_t>();
   std::cerr << data.training.count() << " steps to learn from, after " << resting << " of which the body rests, "
             << data.validation.count() << " for validation, " << data.heldout.count() << " held out" << std::endl;
   if (resting == 0) {
@@ -282,7 +285,7 @@ Data load_data(const Flags& flags) {
 class Run {
  public:
   Run(const Flags& flags, const Data& data, OutputFolder& out, const std::optional<Checkpoint>& checkpoint)
-      : flags_(flags), data_(data), out_(out), search_(data.training, data.validation, options(flags, data)) {
+      : flags_(flags), data_(data), out_(out), search_(samples_of(data.training), samples_of(data.validation), options(flags, data)) {
     std::vector<Tensor> all;
     for (const Motion* part : {&data.training, &data.validation, &data.heldout}) {
       all.insert(all.end(), {part->x, part->v_next});
@@ -320,16 +323,14 @@ class Run {
   void report();
 
  private:
-  static SearchOptions options(const Flags& flags, const Data& data) {
-    SearchOptions options = flags.search;
-    lcp::nn::LcpNetworkOptions parts(data.training.x.size(1), data.training.v_next.size(1), 1);
-    options.parts = parts.f(dependence(flags.f))
-                        .G(dependence(flags.G))
-                        .hidden(flags.hidden)
-                        .activation(flags.activation == "tanh" ? Activation::kTanh : Activation::kRelu);
-    for (const auto& known : kLosses) {
-      if (flags.loss == known.name) options.loss = known.loss;
-    }
+  static NetworkSearchOptions options(const Flags& flags, const Data& data) {
+    NetworkSearchOptions options = flags.search;
+    options.parts.inputs(data.training.x.size(1)).outputs(data.training.v_next.size(1));
+    options.parts.f(lcp::nn::dependence_named(flags.f, "f"))
+        .G(lcp::nn::dependence_named(flags.G, "G"))
+        .hidden(flags.hidden)
+        .activation(lcp::nn::activation_named(flags.activation));
+    options.loss = lcp::learning::network_loss_named(flags.loss);
     options.affine = flags.q != "network";
     options.network = flags.q != "affine";
     options.unknowns = flags.unknowns == "auto" ? 0 : std::stoi(flags.unknowns);
@@ -338,6 +339,7 @@ class Run {
     options.first_velocity = data.columns.first_velocity();
     options.seed = flags.run.seed;
     options.threads = flags.run.threads;
+    options.processes = {divide_tensors, [](bool here) { return ProcessGroup::current().largest(here ? 1 : 0) != 0; }};
     return options;
   }
 
@@ -354,7 +356,7 @@ class Run {
   // of all rounds
   std::int64_t starts() const {
     std::int64_t sum = 0;
-    for (const Round& round : state_.rounds) sum += round.starts;
+    for (const NetworkRound& round : state_.rounds) sum += round.starts;
     return sum;
   }
 
@@ -362,7 +364,7 @@ class Run {
   const Data& data_;
   OutputFolder& out_;
   ProcessGroup& processes_ = ProcessGroup::current();
-  Search search_;
+  NetworkSearch search_;
   NetworkState state_;
   std::int64_t fingerprint_ = 0;
   const double unit_ = search_.output_unit().square().mean().sqrt().item<double>();  // m/s
@@ -394,7 +396,7 @@ void Run::save() const {
     history.add(name, {});
   }
   for (std::size_t k = 0; k < state_.rounds.size(); ++k) {
-    const Candidate& best = state_.rounds[k].best.front();
+    const NetworkCandidate& best = state_.rounds[k].best.front();
     history.add_row({static_cast<double>(k), static_cast<double>(best.options.unknowns()),
                      best.options.q() == Dependence::kNetwork ? 1. : 0., metres_per_second(best.training_error),
                      metres_per_second(best.validation_error), best.rest,
@@ -408,7 +410,7 @@ void Run::search(const std::function<bool()>& stopped) {
   std::string shown;
   const auto show = [&] {
     if (state_.rounds.empty()) return;
-    const Candidate& best = state_.rounds.back().best.front();
+    const NetworkCandidate& best = state_.rounds.back().best.front();
     shown = std::to_string(best.options.unknowns()) + " unknowns" +
             (best.options.q() == Dependence::kNetwork ? ", q a network" : "") + ": validation rmse " +
             short_number(metres_per_second(best.validation_error)) + " m/s";
@@ -456,8 +458,8 @@ void Run::train_black_boxes(const std::function<bool()>& stopped) {
 void Run::report() {
   const torch::NoGradGuard no_grad;
   const OneThread one_thread;
-  const Motion samples = search_.all();
-  const Candidate chosen = search_.best(), best = search_.simplified(chosen, samples);
+  const Samples samples = search_.all();
+  const NetworkCandidate chosen = search_.best(), best = search_.simplified(chosen, samples);
   lcp::nn::LcpNetwork network = search_.network(best.options);
   network->set_theta(best.theta);
   network->to(flags_.run.scalar_type());
@@ -519,10 +521,10 @@ void Run::report() {
   if (data_.system) {
     const MotionSystem& system = *data_.system;
     metrics["true_model_heldout_rmse"] =
-        rmse(system.model(heldout.x, fitted_factors(system, samples)) - heldout.v_next);
+        rmse(system.model(heldout.x, fitted_factors(system, {samples.x, samples.y})) - heldout.v_next);
     if (flags_.velocity_noise > 0 && flags_.search.finishing_iterations > 0) {
       // The same network, but fitted to motion without noise before it is fitted to the samples.
-      const Candidate truth = search_.refitted(best, {samples.x, system.next(samples.x)});
+      const NetworkCandidate truth = search_.refitted(best, {samples.x, system.next(samples.x)});
       const Tensor y = search_.network(best.options)->step(heldout.x, search_.refitted(truth, samples).theta).y;
       metrics["from_truth_heldout_rmse"] = rmse(y - heldout.v_next);
     }

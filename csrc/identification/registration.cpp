@@ -1,9 +1,6 @@
 // Estimation as operators, for Python.
 //
-// A function that a caller in Python gives arrives as a number. The package torchlcp implements lcp::_call_python,
-// which finds the function by its number and calls it, so that the methods run as they are, and this library need not
-// know Python.
-#include <ATen/core/dispatch/Dispatcher.h>
+// What a caller in Python gives as a function is called by ops/call_python.h, so that the methods run as they are.
 #include <torch/library.h>
 
 #include <optional>
@@ -15,25 +12,19 @@
 #include "lcp/identification/moving_horizon.h"
 #include "lcp/identification/particle_filter.h"
 #include "lcp/identification/uncertainty.h"
+#include "ops/call_python.h"
 #include "ops/composite.h"
 
 namespace lcp::identification {
 namespace {
 
 using at::Tensor;
-using Function = std::int64_t;
+using ops::call_python;
+using Function = ops::PythonFunction;
 using Tensors = std::vector<Tensor>;
 
-// function(tensors) of a function without a step, for which step is 0.
-Tensors call(Function function, const Tensors& tensors, std::int64_t step = 0) {
-  static const auto operation = c10::Dispatcher::singleton()
-                                    .findSchemaOrThrow("lcp::_call_python", "")
-                                    .typed<Tensors(std::int64_t, at::TensorList, std::int64_t)>();
-  return operation.call(function, tensors, step);
-}
-
 Residuals residuals_of(Function function) {
-  return [function](const Tensor& theta) { return call(function, {theta}).at(0); };
+  return [function](const Tensor& theta) { return call_python(function, {theta}).at(0); };
 }
 
 std::tuple<Tensor, Tensor> linearize_function(Function residuals, const Tensor& theta) {
@@ -51,11 +42,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> least_squares_of(
   options.lower = lower.value_or(Tensor());
   if (observer) {
     options.observer = [&](std::int64_t iteration, const Tensor& theta, const Tensor& objective) {
-      call(*observer, {theta.clone(), objective.clone()}, iteration);  // which a caller may keep
+      call_python(*observer, {theta.clone(), objective.clone()}, iteration);  // which a caller may keep
     };
   }
   const auto by_jacobian = [&](const Tensor& theta, const Tensor& problems) {
-    const Tensors found = call(function, {theta, problems});
+    const Tensors found = call_python(function, {theta, problems});
     return Linearization{found.at(0), found.at(1)};
   };
   const LeastSquares fit =
@@ -67,9 +58,9 @@ std::tuple<Tensor, Tensor, Tensor> moving_horizon_of(Function propagate, Functio
                                                      const Tensor& deviation, std::int64_t steps, std::int64_t window,
                                                      std::int64_t noises, std::int64_t max_iterations) {
   const HorizonModel model = {[&](const Tensor& x, const Tensor& w) {
-                                return call(propagate, {x, w}).at(0);
+                                return call_python(propagate, {x, w}).at(0);
                               },
-                              [&](const Tensor& x, std::int64_t step) { return call(residuals, {x}, step).at(0); }};
+                              [&](const Tensor& x, std::int64_t step) { return call_python(residuals, {x}, step).at(0); }};
   const MovingHorizon found = moving_horizon(model, mean, deviation, steps, {window, noises, max_iterations});
   return {found.mean, found.std, found.iterations};
 }
@@ -79,8 +70,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> particle_filter_of(Function p
                                                                       const std::optional<at::Generator>& generator,
                                                                       const std::optional<Tensor>& roughening) {
   const FilterModel model = {
-      [&](const Tensor& particles) { return call(propagate, {particles}).at(0); },
-      [&](const Tensor& particles, std::int64_t step) { return call(log_likelihood, {particles}, step).at(0); }};
+      [&](const Tensor& particles) { return call_python(propagate, {particles}).at(0); },
+      [&](const Tensor& particles, std::int64_t step) { return call_python(log_likelihood, {particles}, step).at(0); }};
   const ParticleFilter found =
       particle_filter(model, start, steps, generator.value_or(at::Generator()), {roughening.value_or(Tensor())});
   return {found.mean, found.std, found.distinct, found.effective, found.particles};

@@ -14,16 +14,15 @@ These standard deviations know the noise alone. Of a model that steps in time, i
 and explains says whether the model can be right at all.
 """
 
-import contextlib
 import enum
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from torchlcp._arguments import TensorLike, call
+from torchlcp._callbacks import numbered
 
 __all__ = [
     "Interval",
@@ -42,31 +41,6 @@ __all__ = [
     "particle_filter",
     "uncertainty",
 ]
-
-# The functions that compiled methods are calling, by the numbers that stand for them there.
-_functions: dict[int, Callable[[list[Tensor], int], list[Tensor]]] = {}
-_numbers = itertools.count()
-
-
-def _call_python(function: int, tensors: list[Tensor], step: int) -> list[Tensor]:
-    return _functions[function](tensors, step)
-
-
-_library = torch.library.Library("lcp", "IMPL")
-_library.impl("_call_python", _call_python, "CompositeImplicitAutograd")
-
-
-@contextlib.contextmanager
-def _numbered(*functions: Callable[[list[Tensor], int], list[Tensor]]) -> Iterator[list[int]]:
-    """The numbers of functions, by which compiled methods call them."""
-    numbers = [next(_numbers) for _ in functions]
-    _functions.update(zip(numbers, functions, strict=True))
-    try:
-        yield numbers
-    finally:
-        for number in numbers:
-            del _functions[number]
-
 
 class Linearization(NamedTuple):
     """residuals [b, m], and their jacobian [b, m, p], which is exact and 0 where a parameter has no effect here."""
@@ -197,7 +171,7 @@ def linearize(residuals: Residuals, theta: TensorLike) -> Linearization:
         RuntimeError: a shape does not fit, or residuals themselves linearize or fit something, since PyTorch has one level
             of forward mode. Errors of residuals are passed on.
     """
-    with _numbered(_of_one(residuals)) as (function,):
+    with numbered(_of_one(residuals)) as (function,):
         return Linearization(*call("_linearize", function, theta))
 
 
@@ -213,7 +187,7 @@ def _least_squares(
             observer(step, *tensors)
         return []
 
-    with _numbered(function, observe) as (number, observing):
+    with numbered(function, observe) as (number, observing):
         options["observer"] = None if observer is None else observing
         return LeastSquares(*call("_least_squares", number, linearized, start, **options))
 
@@ -323,7 +297,7 @@ def moving_horizon(
     """
     of_step: Callable[[list[Tensor], int], list[Tensor]] = lambda tensors, step: [residuals(tensors[0], step)]
     of_noise: Callable[[list[Tensor], int], list[Tensor]] = lambda tensors, step: [propagate(*tensors)]
-    with _numbered(of_noise, of_step) as numbers:
+    with numbered(of_noise, of_step) as numbers:
         return MovingHorizon(
             *call(
                 "_moving_horizon",
@@ -362,7 +336,7 @@ def particle_filter(
         RuntimeError: a shape or dtype does not fit. Errors of the functions are passed on.
     """
     of_step: Callable[[list[Tensor], int], list[Tensor]] = lambda tensors, step: [log_likelihood(tensors[0], step)]
-    with _numbered(_of_one(propagate), of_step) as numbers:
+    with numbered(_of_one(propagate), of_step) as numbers:
         return ParticleFilter(
             *call("_particle_filter", *numbers, start, steps, generator, roughening=roughening)
         )

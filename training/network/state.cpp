@@ -24,7 +24,7 @@ void NetworkState::save(Checkpoint& checkpoint) const {
   for (std::size_t k = 0; k < rounds.size(); ++k) {
     json networks = json::array();
     for (std::size_t i = 0; i < rounds[k].best.size(); ++i) {
-      const Candidate& c = rounds[k].best[i];
+      const learning::NetworkCandidate& c = rounds[k].best[i];
       networks.push_back({{"unknowns", c.options.unknowns()}, {"network", c.options.q() == Dependence::kNetwork}});
       const auto number = static_cast<std::int64_t>(k);
       checkpoint.tensors[name_of("round", number, "theta", i)] = c.theta;
@@ -53,7 +53,7 @@ NetworkState NetworkState::load(const Checkpoint& checkpoint, const nn::LcpNetwo
   NetworkState all;
   for (std::size_t k = 0; k < state.at("rounds").size(); ++k) {
     const json& saved = state["rounds"][k];
-    Round round{saved.at("starts").get<std::int64_t>(), {}};
+    learning::NetworkRound round{saved.at("starts").get<std::int64_t>(), {}};
     for (std::size_t i = 0; i < saved.at("networks").size(); ++i) {
       const json& entry = saved["networks"][i];
       const auto number = static_cast<std::int64_t>(k);

@@ -1,14 +1,16 @@
 // What train_network has computed, as a checkpoint.
 #pragma once
 
+#include <vector>
+
+#include "lcp/learning/network_search.h"
 #include "network/black_box_passes.h"
-#include "network/search.h"
 #include "run/checkpoint.h"
 
 namespace lcp::training {
 
 struct NetworkState {
-  std::vector<Round> rounds;
+  std::vector<learning::NetworkRound> rounds;
   BlackBoxes black_boxes;
   double search_seconds = 0;
 

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "lcp/detail/seeded_generator.h"
+
 namespace lcp::training {
 
 /// The purposes of random numbers. Each has its own stream, which depends on the enumerator's value: new purposes go to
@@ -35,6 +37,8 @@ enum class Stream : std::uint64_t {
 };
 
 /// A generator for the k-th use of a stream. seed: in [0, 2^32).
-at::Generator generator(std::int64_t seed, Stream stream, std::int64_t k = 0);
+inline at::Generator generator(std::int64_t seed, Stream stream, std::int64_t k = 0) {
+  return detail::seeded_generator(seed, static_cast<std::uint64_t>(stream), k);
+}
 
 }  // namespace lcp::training

@@ -1,12 +1,14 @@
-#include "network/fit.h"
+#include "learning/network/fit.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
-#include "blocks.h"
+#include "learning/network/blocks.h"
+#include "learning/network/random.h"
 
-namespace lcp::training::fit_test {
+namespace lcp::learning::fit_test {
 
+using namespace fitting;
 using nn::LcpNetwork;
 using nn::LcpNetworkOptions;
 using torch::Tensor;
@@ -19,14 +21,21 @@ Tensor near_block(const LcpNetwork& network, std::int64_t count) {
          0.1 * torch::randn({count, network->size()}, generator(0, Stream::kStarts), torch::kDouble);
 }
 
+// Of a search whose first input is the velocity.
+NetworkSearchOptions of_block() {
+  NetworkSearchOptions options;
+  options.first_velocity = 0;
+  return options;
+}
+
 TEST(FitTest, ErrorsAreRelativeToTheUnits) {
   const LcpNetwork network = two_unknowns();
-  const Motion motion = sliding_block(20, 1);
+  const Samples motion = sliding_block(20, 1);
   network->output_unit.fill_(2);
   const Tensor nothing = torch::zeros({1, network->size()}, torch::kDouble);
-  EXPECT_TRUE(at::equal(errors(network, nothing.unsqueeze(1), motion)[0], -motion.v_next / 2));
+  EXPECT_TRUE(at::equal(errors(network, nothing.unsqueeze(1), motion)[0], -motion.y / 2));
   EXPECT_DOUBLE_EQ(root_mean_squares(network, nothing, motion)[0].item<double>(),
-                   (motion.v_next / 2).square().mean().sqrt().item<double>());
+                   (motion.y / 2).square().mean().sqrt().item<double>());
 }
 
 TEST(FitTest, CouplingsAreRelativeToTheDiagonal) {
@@ -41,7 +50,7 @@ TEST(FitTest, CouplingsAreRelativeToTheDiagonal) {
 }
 
 TEST(FitTest, RowsThatRestAreThoseBelowTheBound) {
-  const Motion motion{torch::zeros({3, 2}, torch::kDouble), torch::tensor({{0.0, 0.0}, {0.0, 0.2}, {0.1, -0.1}})};
+  const Samples motion{torch::zeros({3, 2}, torch::kDouble), torch::tensor({{0.0, 0.0}, {0.0, 0.2}, {0.1, -0.1}})};
   EXPECT_TRUE(at::equal(resting_rows(motion, 0), torch::tensor({0})));
   EXPECT_TRUE(at::equal(resting_rows(motion, 0.15), torch::tensor({0, 2})));
 }
@@ -54,9 +63,9 @@ TEST(FitTest, FindsTheBlockFromNearIt) {
 
 TEST(FitTest, HoldsUnknownsToStopTheBodyWhereAsked) {
   const LcpNetwork network = two_unknowns();
-  const Motion motion = noisy(sliding_block(40, 1), 3);
+  const Samples motion = noisy(sliding_block(40, 1), 3);
   for (const bool inertial : {false, true}) {
-    const Tensor theta = fit(network, motion, near_block(network, 1), 80, {.inertial = inertial}, {}, {});
+    const Tensor theta = fit(network, motion, near_block(network, 1), 80, {.inertial = inertial}, of_block(), {});
     const Tensor slopes = network->entry("q_weight", theta).select(-1, 0);
     const Tensor stopping = slopes * network->entry("G_bias", theta).squeeze(1);
     const Tensor left = 1 + stopping / at::diagonal(network->matrix(theta), 0, -2, -1);
@@ -66,7 +75,7 @@ TEST(FitTest, HoldsUnknownsToStopTheBodyWhereAsked) {
 
 TEST(FitTest, PenalisesCouplings) {
   const LcpNetwork network = two_unknowns();
-  const Motion motion = noisy(sliding_block(40, 1), 3);
+  const Samples motion = noisy(sliding_block(40, 1), 3);
   const auto largest = [&](double factor) {
     const Tensor theta = fit(network, motion, near_block(network, 1), 80, {.coupling = factor}, {}, {});
     return couplings(network, theta).abs().max().item<double>();
@@ -85,10 +94,10 @@ TEST(FitTest, ChangesNothingOnceItIsStopped) {
 
 TEST(FitTest, AdamLowersTheErrorByEachLoss) {
   const LcpNetwork network = two_unknowns();
-  const Motion motion = sliding_block(40, 1);
+  const Samples motion = sliding_block(40, 1);
   const Tensor start = near_block(network, 4);
-  for (const SearchLoss loss : {SearchLoss::kPrediction, SearchLoss::kBilevel, SearchLoss::kOneSided}) {
-    FitOptions options;
+  for (const NetworkLoss loss : {NetworkLoss::kPrediction, NetworkLoss::kBilevel, NetworkLoss::kOneSided}) {
+    NetworkSearchOptions options;
     options.loss = loss;
     const Tensor theta = train(network, motion, start, 0, options, {});
     const Tensor before = root_mean_squares(network, start, motion), after = root_mean_squares(network, theta, motion);
@@ -96,4 +105,4 @@ TEST(FitTest, AdamLowersTheErrorByEachLoss) {
   }
 }
 
-}  // namespace lcp::training::fit_test
+}  // namespace lcp::learning::fit_test

@@ -1,22 +1,24 @@
-#include "network/candidate.h"
+#include "learning/network/candidate.h"
 
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
-namespace lcp::training {
+namespace lcp::learning::fitting {
+
+// The share of the resting samples in which an exact network rests at least.
+constexpr double kExactRest = 0.99;
+
 namespace {
 
 using torch::Tensor;
 
-// The share of the resting samples in which an exact network rests at least.
-constexpr double kExactRest = 0.99;
 // Validation errors count as equal within this many standard errors.
 constexpr double kStandardErrors = 2;
 // Predictions that differ by more than this multiple of their units are others.
 constexpr double kOther = 1e-6;
 
-auto complexity(const Candidate& c) {
+auto complexity(const NetworkCandidate& c) {
   return std::tuple(c.options.q() == nn::Dependence::kNetwork, c.options.unknowns(), c.coupled, c.validation_error);
 }
 
@@ -30,15 +32,11 @@ nn::LcpNetwork make_network(const nn::LcpNetworkOptions& options, const Tensor& 
   return made;
 }
 
-bool precise(const Candidate& c) { return std::max(c.training_error, c.validation_error) < kExact; }
-
-bool exact(const Candidate& c) { return precise(c) && c.rest > kExactRest; }
-
-double score(const Candidate& c) {
-  return exact(c) ? 0 : std::max(c.validation_error, kExact) * (1 + 100 * (1 - c.rest));
+double score(const NetworkCandidate& c) {
+  return c.exact() ? 0 : std::max(c.validation_error, kExact) * (1 + 100 * (1 - c.rest));
 }
 
-double parameters(const Candidate& candidate) {
+double parameters(const NetworkCandidate& candidate) {
   const auto n = static_cast<double>(candidate.options.unknowns());
   double count = static_cast<double>(nn::LcpNetwork(candidate.options)->size()) - 2 * n;
   if (!candidate.coupled) count -= n * (n - 1);
@@ -46,7 +44,7 @@ double parameters(const Candidate& candidate) {
   return candidate.odd ? count / 2 : count;
 }
 
-double information(const Candidate& candidate, double mean_square, std::int64_t residuals) {
+double information(const NetworkCandidate& candidate, double mean_square, std::int64_t residuals) {
   const auto count = static_cast<double>(residuals);
   return count * std::log(std::max(mean_square, kExact * kExact)) + parameters(candidate) * std::log(count);
 }
@@ -66,40 +64,48 @@ bool confirmed(const std::vector<Tensor>& predictions) {
   });
 }
 
-const Candidate& most_agreed(const std::vector<const Candidate*>& candidates, const std::vector<Tensor>& predictions) {
-  const Candidate* chosen = nullptr;
+const NetworkCandidate& most_agreed(const std::vector<const NetworkCandidate*>& candidates, const std::vector<Tensor>& predictions) {
+  const NetworkCandidate* chosen = nullptr;
   double least = INFINITY;
   std::size_t number = 0;
-  for (const Candidate* c : candidates) {
-    if (!precise(*c)) continue;
+  for (const NetworkCandidate* c : candidates) {
+    if (!c->precise()) continue;
     const double here = differences(predictions[number++], predictions).sum().item<double>();
-    if (!exact(*c) || here > least || (here == least && complexity(*c) >= complexity(*chosen))) continue;
+    if (!c->exact() || here > least || (here == least && complexity(*c) >= complexity(*chosen))) continue;
     chosen = c;
     least = here;
   }
   return *chosen;
 }
 
-const Candidate& simplest(const std::vector<const Candidate*>& candidates, std::int64_t training_residuals,
+const NetworkCandidate& simplest(const std::vector<const NetworkCandidate*>& candidates, std::int64_t training_residuals,
                           std::int64_t validation_residuals) {
-  const Candidate* const lowest =
+  const NetworkCandidate* const lowest =
       *std::min_element(candidates.begin(), candidates.end(),
-                        [](const Candidate* a, const Candidate* b) { return score(*a) < score(*b); });
+                        [](const NetworkCandidate* a, const NetworkCandidate* b) { return score(*a) < score(*b); });
   // The standard error is that of a root of the mean square of as many normal numbers.
   const auto validation = static_cast<double>(validation_residuals);
   const double limit = (1 + kStandardErrors / std::sqrt(2 * validation)) * score(*lowest);
   const double share = validation / (validation + static_cast<double>(training_residuals));
-  const auto criterion = [&](const Candidate& c) {
+  const auto criterion = [&](const NetworkCandidate& c) {
     const double square = (1 - share) * std::pow(c.training_error, 2) + share * std::pow(c.validation_error, 2);
     return information(c, square, training_residuals + validation_residuals);
   };
   // First whether it rests where the samples rest, then the criterion.
-  const auto order = [&](const Candidate& c) { return std::tuple(c.rest <= kExactRest, criterion(c)); };
-  const Candidate* chosen = lowest;
-  for (const Candidate* c : candidates) {
+  const auto order = [&](const NetworkCandidate& c) { return std::tuple(c.rest <= kExactRest, criterion(c)); };
+  const NetworkCandidate* chosen = lowest;
+  for (const NetworkCandidate* c : candidates) {
     if (score(*c) <= limit && order(*c) < order(*chosen)) chosen = c;
   }
   return *chosen;
 }
 
-}  // namespace lcp::training
+}  // namespace lcp::learning::fitting
+
+namespace lcp::learning {
+
+bool NetworkCandidate::precise() const { return std::max(training_error, validation_error) < fitting::kExact; }
+
+bool NetworkCandidate::exact() const { return precise() && rest > fitting::kExactRest; }
+
+}  // namespace lcp::learning

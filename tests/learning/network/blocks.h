@@ -5,23 +5,22 @@
 
 #include <cmath>
 
-#include "lcp/nn/lcp_network.h"
-#include "network/motion.h"
-#include "run/random.h"
+#include "lcp/detail/seeded_generator.h"
+#include "lcp/learning/network_search.h"
 
-namespace lcp::training {
+namespace lcp::learning {
 
 // Steps of a sliding block with dt = m = mu m g = 1.
-inline Motion sliding_block(std::int64_t count, std::int64_t seed) {
-  const torch::Tensor x = torch::randn({count, 2}, generator(seed, Stream::kSpeeds), torch::kDouble);
+inline Samples sliding_block(std::int64_t count, std::int64_t seed) {
+  const torch::Tensor x = torch::randn({count, 2}, lcp::detail::seeded_generator(seed, 2), torch::kDouble);
   const torch::Tensor s = x.sum(-1, true);
   return {x, (s - 1).relu() - (-s - 1).relu()};
 }
 
-inline Motion noisy(Motion motion, std::int64_t seed) {
+inline Samples noisy(Samples motion, std::int64_t seed) {
   const torch::Tensor noise =
-      0.1 * torch::randn(motion.v_next.sizes(), generator(seed, Stream::kVelocityNoise), torch::kDouble);
-  motion.v_next = motion.v_next + noise;
+      0.1 * torch::randn(motion.y.sizes(), lcp::detail::seeded_generator(seed, 8), torch::kDouble);
+  motion.y = motion.y + noise;
   return motion;
 }
 
@@ -36,4 +35,4 @@ inline torch::Tensor theta_of_block(const nn::LcpNetwork& network) {
   return theta;
 }
 
-}  // namespace lcp::training
+}  // namespace lcp::learning

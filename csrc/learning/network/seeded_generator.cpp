@@ -1,8 +1,8 @@
-#include "run/random.h"
+#include "lcp/detail/seeded_generator.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 
-namespace lcp::training {
+namespace lcp::detail {
 namespace {
 
 // One step of splitmix64 [Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA, 2014].
@@ -15,11 +15,10 @@ std::uint64_t mixed(std::uint64_t x) {
 
 }  // namespace
 
-at::Generator generator(std::int64_t seed, Stream stream, std::int64_t k) {
+at::Generator seeded_generator(std::int64_t seed, std::uint64_t stream, std::int64_t k) {
   const std::uint64_t state =
-      mixed(mixed(mixed(static_cast<std::uint64_t>(seed)) + static_cast<std::uint64_t>(stream)) +
-            static_cast<std::uint64_t>(k));
+      mixed(mixed(mixed(static_cast<std::uint64_t>(seed)) + stream) + static_cast<std::uint64_t>(k));
   return at::make_generator<at::CPUGeneratorImpl>(state >> 32);  // CPUGeneratorImpl takes a seed of 32 bits
 }
 
-}  // namespace lcp::training
+}  // namespace lcp::detail

@@ -1,4 +1,4 @@
-#include "network/search.h"
+#include "lcp/learning/network_search.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
@@ -8,114 +8,114 @@
 #include <cmath>
 #include <vector>
 
-#include "blocks.h"
-#include "run/random.h"
+#include "learning/network/blocks.h"
 
-namespace lcp::training::search_test {
+namespace lcp::learning::network_search_test {
 
 using nn::LcpNetwork;
 using nn::LcpNetworkOptions;
 using torch::Tensor;
 
-SearchOptions options(std::int64_t outputs = 1) {
-  SearchOptions options;
+NetworkSearchOptions options(std::int64_t outputs = 1) {
+  NetworkSearchOptions options;
   options.parts = LcpNetworkOptions(2, outputs, 1);
   options.starts = 32;
   options.network = false;
+  options.first_velocity = 0;
   return options;
 }
 
-Search done(const Motion& training, const Motion& validation, const SearchOptions& options) {
-  Search search(training, validation, options);
+NetworkSearch done(const Samples& training, const Samples& validation, const NetworkSearchOptions& options) {
+  NetworkSearch search(training, validation, options);
   while (!search.finished()) search.advance();
   return search;
 }
 
-Search learned(std::int64_t samples, const SearchOptions& options) {
+NetworkSearch learned(std::int64_t samples, const NetworkSearchOptions& options) {
   return done(sliding_block(samples, 1), sliding_block(samples / 4, 2), options);
 }
 
-TEST(SearchTest, LearnsASlidingBlockFromMotionAlone) {
-  const Search search = learned(40, options());
-  const Candidate best = search.best(), refitted = search.refitted(best, search.all());
+TEST(NetworkSearchTest, LearnsASlidingBlockFromMotionAlone) {
+  const NetworkSearch search = learned(40, options());
+  const NetworkCandidate best = search.best(), refitted = search.refitted(best, search.all());
   EXPECT_LT(best.validation_error, 1e-14);
   EXPECT_EQ(search.disagreement(best), 0);
   EXPECT_EQ(best.rest, 1);
   EXPECT_EQ(best.options.unknowns(), 2);
   EXPECT_EQ(search.rounds().size(), 1);
-  const Motion heldout = sliding_block(1000, 3);
-  for (const Candidate& one : {best, refitted}) {
+  const Samples heldout = sliding_block(1000, 3);
+  for (const NetworkCandidate& one : {best, refitted}) {
     const Tensor predicted = search.network(one.options)->step(heldout.x, one.theta).y;
-    EXPECT_LT((predicted - heldout.v_next).abs().max().item<double>(), 1e-13);
-    EXPECT_TRUE(torch::equal(predicted == 0, heldout.v_next == 0));
+    EXPECT_LT((predicted - heldout.y).abs().max().item<double>(), 1e-13);
+    EXPECT_TRUE(torch::equal(predicted == 0, heldout.y == 0));
   }
 }
 
-TEST(SearchTest, FindsTheNumberOfUnknowns) {
+TEST(NetworkSearchTest, FindsTheNumberOfUnknowns) {
   // Two velocities, each of which has its own friction: 4 unknowns.
   const auto blocks = [](std::int64_t count, std::int64_t seed) {
-    const Tensor x = torch::randn({count, 2}, generator(seed, Stream::kSpeeds), torch::kDouble);
-    return Motion{x, (x - 0.5).relu() - (-x - 0.5).relu()};
+    const Tensor x = torch::randn({count, 2}, lcp::detail::seeded_generator(seed, 2), torch::kDouble);
+    return Samples{x, (x - 0.5).relu() - (-x - 0.5).relu()};
   };
-  const Search search = done(blocks(200, 1), blocks(50, 2), options(2));
+  const NetworkSearch search = done(blocks(200, 1), blocks(50, 2), options(2));
   EXPECT_LT(search.best().validation_error, 1e-10);
   EXPECT_EQ(search.best().options.unknowns(), 4);
   EXPECT_LE(static_cast<std::int64_t>(search.rounds().size()), search.most_rounds());
 
-  SearchOptions given = options(2);
+  NetworkSearchOptions given = options(2);
   given.unknowns = 1;
-  const Search one = done(blocks(50, 1), blocks(20, 2), given);
+  const NetworkSearch one = done(blocks(50, 1), blocks(20, 2), given);
   EXPECT_EQ(one.best().options.unknowns(), 1);
   EXPECT_EQ(one.rounds().size(), 1);
 }
 
-TEST(SearchTest, TriesANetworkWhereAnAffineMapIsNotEnough) {
+TEST(NetworkSearchTest, TriesANetworkWhereAnAffineMapIsNotEnough) {
   const auto curved = [](std::int64_t count, std::int64_t seed) {
-    const Tensor x = torch::randn({count, 2}, generator(seed, Stream::kSpeeds), torch::kDouble);
-    return Motion{x, (x.slice(1, 0, 1).sin() + x.slice(1, 1, 2) - 0.5).relu()};
+    const Tensor x = torch::randn({count, 2}, lcp::detail::seeded_generator(seed, 2), torch::kDouble);
+    return Samples{x, (x.slice(1, 0, 1).sin() + x.slice(1, 1, 2) - 0.5).relu()};
   };
-  SearchOptions given = options();
+  NetworkSearchOptions given = options();
   given.network = true;
   given.unknowns = 1;
   given.parts.hidden(3);
-  const Search search = done(curved(200, 1), curved(50, 2), given);
+  const NetworkSearch search = done(curved(200, 1), curved(50, 2), given);
   ASSERT_EQ(search.rounds().size(), 2);
   EXPECT_EQ(search.best().options.q(), nn::Dependence::kNetwork);
   EXPECT_LT(search.best().validation_error, 0.2 * search.rounds()[0].best[0].validation_error);
   EXPECT_GT(search.best().rest, 0.99);
 }
 
-TEST(SearchTest, ChoosesTheSimplerOfEqualNetworks) {
+TEST(NetworkSearchTest, ChoosesTheSimplerOfEqualNetworks) {
   // Noise hides what more unknowns would change.
-  const Search search = done(noisy(sliding_block(200, 1), 3), noisy(sliding_block(50, 2), 3), options());
+  const NetworkSearch search = done(noisy(sliding_block(200, 1), 3), noisy(sliding_block(50, 2), 3), options());
   EXPECT_GT(search.rounds().size(), 2);
   EXPECT_EQ(search.best().options.unknowns(), 2);
   EXPECT_FALSE(search.best().coupled);
-  const Motion heldout = sliding_block(1000, 3);
-  const Candidate best = search.refitted(search.best(), search.all());
-  const Tensor error = search.network(best.options)->step(heldout.x, best.theta).y - heldout.v_next;
+  const Samples heldout = sliding_block(1000, 3);
+  const NetworkCandidate best = search.refitted(search.best(), search.all());
+  const Tensor error = search.network(best.options)->step(heldout.x, best.theta).y - heldout.y;
   EXPECT_LT(error.square().mean().sqrt().item<double>(), 0.03);
 }
 
-TEST(SearchTest, KeepsANetworkThatAFitWouldMoveFarBeyondItsError) {
-  const Search search = learned(40, options());
-  const Candidate best = search.best();
-  Motion other = search.all();
-  other.v_next = 2 * other.v_next;
+TEST(NetworkSearchTest, KeepsANetworkThatAFitWouldMoveFarBeyondItsError) {
+  const NetworkSearch search = learned(40, options());
+  const NetworkCandidate best = search.best();
+  Samples other = search.all();
+  other.y = 2 * other.y;
   EXPECT_FALSE(at::allclose(search.refitted(best, other).theta, best.theta));
   EXPECT_TRUE(at::equal(search.simplified(best, other).theta, best.theta));
 }
 
-TEST(SearchTest, AssumesWhatNoisyMotionDoesNotContradict) {
-  SearchOptions given = options();
+TEST(NetworkSearchTest, AssumesWhatNoisyMotionDoesNotContradict) {
+  NetworkSearchOptions given = options();
   given.unknowns = 2;
-  const auto error = [](const Search& search, const Candidate& c, const Motion& motion) {
-    return (search.network(c.options)->step(motion.x, c.theta).y - motion.v_next).square().mean().sqrt().item<double>();
+  const auto error = [](const NetworkSearch& search, const NetworkCandidate& c, const Samples& motion) {
+    return (search.network(c.options)->step(motion.x, c.theta).y - motion.y).square().mean().sqrt().item<double>();
   };
-  const Search block = done(noisy(sliding_block(400, 1), 3), noisy(sliding_block(100, 2), 4), given);
-  const Candidate free = block.refitted(block.best(), block.all()), held = block.simplified(block.best(), block.all());
+  const NetworkSearch block = done(noisy(sliding_block(400, 1), 3), noisy(sliding_block(100, 2), 4), given);
+  const NetworkCandidate free = block.refitted(block.best(), block.all()), held = block.simplified(block.best(), block.all());
   EXPECT_TRUE(held.odd && held.inertial);
-  const Motion heldout = sliding_block(1000, 5);
+  const Samples heldout = sliding_block(1000, 5);
   EXPECT_LT(error(block, held, heldout), 0.01);
   EXPECT_LT(error(block, held, heldout), 0.7 * error(block, free, heldout));
   const Tensor fast = torch::tensor({{3., 0.}, {4., 0.}, {-3., 0.}}, torch::kDouble);
@@ -125,52 +125,52 @@ TEST(SearchTest, AssumesWhatNoisyMotionDoesNotContradict) {
 
   // On a slope motion is not odd, and with drag a part of the velocity is left.
   const auto slowed = [&](std::int64_t count, std::int64_t seed) {
-    Motion motion = sliding_block(count, seed);
+    Samples motion = sliding_block(count, seed);
     const Tensor s = motion.x.matmul(torch::tensor({{0.6}, {1.}}, torch::kDouble)) + 0.3;
-    return Motion{motion.x, (s - 1).relu() - (-s - 1).relu()};
+    return Samples{motion.x, (s - 1).relu() - (-s - 1).relu()};
   };
-  const Search drag = done(noisy(slowed(400, 1), 3), noisy(slowed(100, 2), 4), given);
-  const Candidate kept = drag.simplified(drag.best(), drag.all());
+  const NetworkSearch drag = done(noisy(slowed(400, 1), 3), noisy(slowed(100, 2), 4), given);
+  const NetworkCandidate kept = drag.simplified(drag.best(), drag.all());
   EXPECT_FALSE(kept.odd || kept.inertial);
   EXPECT_LT(error(drag, kept, slowed(1000, 5)), 0.03);
 }
 
-TEST(SearchTest, RepeatsItselfForASeedAndAnyNumberOfThreads) {
-  SearchOptions given = options();
+TEST(NetworkSearchTest, RepeatsItselfForASeedAndAnyNumberOfThreads) {
+  NetworkSearchOptions given = options();
   given.unknowns = 2;
-  const Candidate one = learned(20, given).best();
+  const NetworkCandidate one = learned(20, given).best();
   given.threads = 3;
   EXPECT_TRUE(torch::equal(one.theta, learned(20, given).best().theta));
   given.seed = 1;
   EXPECT_FALSE(torch::equal(one.theta, learned(20, given).best().theta));
 }
 
-TEST(SearchTest, LearnsByEachLoss) {
-  for (const SearchLoss loss : {SearchLoss::kPrediction, SearchLoss::kBilevel, SearchLoss::kOneSided}) {
-    SearchOptions given = options();
+TEST(NetworkSearchTest, LearnsByEachLoss) {
+  for (const NetworkLoss loss : {NetworkLoss::kPrediction, NetworkLoss::kBilevel, NetworkLoss::kOneSided}) {
+    NetworkSearchOptions given = options();
     given.loss = loss;
     given.kappa = 0.1;
-    const Candidate best = learned(100, given).best();
+    const NetworkCandidate best = learned(100, given).best();
     EXPECT_LT(best.validation_error, 1e-13);
     EXPECT_EQ(best.options.unknowns(), 2);
     // Adam alone comes near: the loss is that of the truth, not only a start of the other method.
     given.finishing_iterations = 0;
     given.iterations = 1000;
-    given.unknowns = loss == SearchLoss::kOneSided ? 0 : 2;
-    const Search by_adam = learned(100, given);
+    given.unknowns = loss == NetworkLoss::kOneSided ? 0 : 2;
+    const NetworkSearch by_adam = learned(100, given);
     EXPECT_LT(by_adam.rounds()[0].best[0].validation_error, 0.05);
     // Without least squares no assumption can be fitted, so that none is made.
     EXPECT_FALSE(by_adam.simplified(by_adam.best(), by_adam.all()).odd);
   }
 }
 
-TEST(SearchTest, ChoosesTheExactNetworkWithWhichOthersAgree) {
+TEST(NetworkSearchTest, ChoosesTheExactNetworkWithWhichOthersAgree) {
   // No sample slides backwards, and how a network does it is its choice: max(0, s - 1) - slope max(0, -s - 1).
   const auto forwards = [](std::int64_t count, std::int64_t seed) {
-    Motion all = sliding_block(count, seed);
+    Samples all = sliding_block(count, seed);
     return all.at((all.x.sum(-1) > -1).nonzero().squeeze(-1));
   };
-  Search search(forwards(200, 1), forwards(50, 2), options());
+  NetworkSearch search(forwards(200, 1), forwards(50, 2), options());
   // Of more than two unknowns the others are never active.
   const auto with_slope = [&](double slope, std::int64_t unknowns = 2) {
     const LcpNetworkOptions parts(2, 1, unknowns);
@@ -183,7 +183,7 @@ TEST(SearchTest, ChoosesTheExactNetworkWithWhichOthersAgree) {
     network->entry("q_bias", theta).fill_(1);
     network->entry("q_weight", theta)
         .copy_(torch::cat({torch::tensor({-1., 1.}), others}).unsqueeze(1) * search.input_unit());
-    return Candidate{parts, theta, 0, 0, 1, false};
+    return NetworkCandidate{parts, theta, 0, 0, 1, false};
   };
   // One exact network is not enough, nor are two that differ: a reduced one is tried, then others.
   search.restore({{32, {with_slope(1)}}});
@@ -214,40 +214,40 @@ TEST(SearchTest, ChoosesTheExactNetworkWithWhichOthersAgree) {
   EXPECT_EQ(search.rounds().back().best.front().options.unknowns(), 3);
 }
 
-TEST(SearchTest, CountsSlowMotionAsRestWhereAsked) {
+TEST(NetworkSearchTest, CountsSlowMotionAsRestWhereAsked) {
   // Each sample that should rest moves by .01: without the option none of them rests.
-  Motion training = sliding_block(100, 1), validation = sliding_block(25, 2);
-  for (Motion* motion : {&training, &validation}) motion->v_next = at::where(motion->v_next == 0, 0.01, motion->v_next);
-  SearchOptions given = options();
+  Samples training = sliding_block(100, 1), validation = sliding_block(25, 2);
+  for (Samples* motion : {&training, &validation}) motion->y = at::where(motion->y == 0, 0.01, motion->y);
+  NetworkSearchOptions given = options();
   given.unknowns = 2;
   given.rest_below = 0.02;
-  const Candidate best = done(training, validation, given).best();
+  const NetworkCandidate best = done(training, validation, given).best();
   EXPECT_GT(best.rest, 0.9);
 }
 
-TEST(SearchTest, ARoundThatIsStoppedChangesNothing) {
-  Search search(sliding_block(40, 1), sliding_block(10, 2), options());
+TEST(NetworkSearchTest, ARoundThatIsStoppedChangesNothing) {
+  NetworkSearch search(sliding_block(40, 1), sliding_block(10, 2), options());
   search.advance([] { return true; });
   EXPECT_TRUE(search.rounds().empty());
   search.advance();
-  Search resumed(sliding_block(40, 1), sliding_block(10, 2), options());
+  NetworkSearch resumed(sliding_block(40, 1), sliding_block(10, 2), options());
   resumed.restore(search.rounds());
   EXPECT_TRUE(resumed.finished());
   EXPECT_TRUE(torch::equal(resumed.best().theta, search.best().theta));
 }
 
-TEST(SearchTest, ARoundThatIsHurriedKeepsItsNetworksAsTheyAre) {
-  Search search(sliding_block(40, 1), sliding_block(10, 2), options());
+TEST(NetworkSearchTest, ARoundThatIsHurriedKeepsItsNetworksAsTheyAre) {
+  NetworkSearch search(sliding_block(40, 1), sliding_block(10, 2), options());
   std::int64_t asked = 0;
   search.advance({}, {}, [&] { return ++asked > 20; });
   ASSERT_EQ(search.rounds().size(), 1);
   EXPECT_TRUE(std::isfinite(search.best().training_error));
 }
 
-TEST(SearchTest, TellsTheProgressOfARound) {
-  SearchOptions given = options();
+TEST(NetworkSearchTest, TellsTheProgressOfARound) {
+  NetworkSearchOptions given = options();
   given.threads = 2;
-  Search search(sliding_block(40, 1), sliding_block(10, 2), given);
+  NetworkSearch search(sliding_block(40, 1), sliding_block(10, 2), given);
   std::vector<double> told;
   search.advance({}, [&](double done) { told.push_back(done); });
   EXPECT_GT(told.size(), 10);
@@ -256,4 +256,4 @@ TEST(SearchTest, TellsTheProgressOfARound) {
   EXPECT_EQ(told.back(), 1);
 }
 
-}  // namespace lcp::training::search_test
+}  // namespace lcp::learning::network_search_test

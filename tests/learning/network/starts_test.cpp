@@ -1,14 +1,16 @@
-#include "network/starts.h"
+#include "learning/network/starts.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
 #include <vector>
 
-#include "blocks.h"
+#include "learning/network/blocks.h"
+#include "learning/network/random.h"
 
-namespace lcp::training::starts_test {
+namespace lcp::learning::starts_test {
 
+using namespace fitting;
 using nn::LcpNetwork;
 using nn::LcpNetworkOptions;
 using torch::Tensor;
@@ -17,11 +19,11 @@ constexpr double kPenalty = 0.1;
 
 LcpNetwork with_unknowns(std::int64_t unknowns) { return LcpNetwork(LcpNetworkOptions(2, 1, unknowns)); }
 
-std::vector<StartGroup> drawn(const LcpNetwork& network, const std::vector<Candidate>& parents) {
+std::vector<StartGroup> drawn(const LcpNetwork& network, const std::vector<NetworkCandidate>& parents) {
   return draw_starts(network, 40, parents, sliding_block(50, 1), kPenalty, generator(0, Stream::kStarts));
 }
 
-Candidate block() {
+NetworkCandidate block() {
   const LcpNetwork network = with_unknowns(2);
   return {network->options, theta_of_block(network), 0, 0, 1, false};
 }
@@ -61,7 +63,7 @@ TEST(StartsTest, GrowFromParentsByAQuarter) {
 
 TEST(StartsTest, ReplaceUnknownsThatAreNeverActive) {
   const LcpNetwork network = with_unknowns(2);
-  Candidate parent = block();
+  NetworkCandidate parent = block();
   with_unknowns(2)->entry("q_bias", parent.theta)[0].fill_(100);
   const Tensor theta = drawn(network, {parent})[0].theta;
   // The second unknown of the parent is the first now.
@@ -73,7 +75,7 @@ TEST(StartsTest, ReplaceUnknownsThatAreNeverActive) {
 TEST(StartsTest, AreTheParentsWithoutOneOrTwoUnknownsWhereTheseHaveMore) {
   const LcpNetwork larger = with_unknowns(3);
   const Tensor theta = drawn(larger, {block()})[0].theta[0];
-  const Candidate parent{larger->options, theta, 0, 0, 1, false};
+  const NetworkCandidate parent{larger->options, theta, 0, 0, 1, false};
   const LcpNetwork network = with_unknowns(2);
   const std::vector<StartGroup> groups = drawn(network, {parent});
   ASSERT_EQ(groups.size(), 1);
@@ -84,4 +86,4 @@ TEST(StartsTest, AreTheParentsWithoutOneOrTwoUnknownsWhereTheseHaveMore) {
   EXPECT_TRUE(at::equal(left[4], rows.slice(0, 0, 2)));  // without the last
 }
 
-}  // namespace lcp::training::starts_test
+}  // namespace lcp::learning::starts_test

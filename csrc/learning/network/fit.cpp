@@ -1,18 +1,18 @@
-#include "network/fit.h"
+#include "learning/network/fit.h"
 
 #include <torch/optim/adam.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <utility>
 
 #include "lcp/identification/least_squares.h"
 #include "lcp/learning/bilevel_loss.h"
-#include "run/random.h"
-#include "run/trainer.h"
+#include "learning/network/random.h"
 
-namespace lcp::training {
+namespace lcp::learning::fitting {
 namespace {
 
 using identification::Linearization;
@@ -38,24 +38,24 @@ SolveOptions few_pivots(const LcpNetwork& network) {
 }
 
 // The loss of each network, [starts], when the fraction `done` of the iterations is completed.
-Tensor loss_of(const LcpNetwork& network, const Tensor& theta, const Motion& batch, double done,
-               const FitOptions& options) {
-  const Tensor y = batch.v_next / network->output_unit;
-  if (options.loss == SearchLoss::kPrediction) {
+Tensor loss_of(const LcpNetwork& network, const Tensor& theta, const Samples& batch, double done,
+               const NetworkSearchOptions& options) {
+  const Tensor y = batch.y / network->output_unit;
+  if (options.loss == NetworkLoss::kPrediction) {
     SolveOptions solve_options;
     solve_options.kappa = options.kappa * std::pow(std::max(0.0, 1 - 2 * done), 2);
     const Tensor prediction = network->step(batch.x, theta.unsqueeze(1), solve_options).y;
     return (prediction / network->output_unit - y).square().mean({1, 2});
   }
   const auto parts = network->parts(batch.x, theta.unsqueeze(1));
-  if (options.loss == SearchLoss::kBilevel) {
-    learning::BilevelWeights weights;
+  if (options.loss == NetworkLoss::kBilevel) {
+    BilevelWeights weights;
     weights.complementarity = kLargestRatio * std::pow(kSmallestRatio / kLargestRatio, std::max(0.0, 1 - 2 * done));
     weights.violation = kViolation * weights.complementarity;
     const Tensor beta = parts.f.defined() ? y - parts.f : y;
-    return learning::bilevel_loss(parts.M, parts.q, parts.G, beta, weights).value.mean(1);
+    return bilevel_loss(parts.M, parts.q, parts.G, beta, weights).value.mean(1);
   }
-  const Tensor moving = at::where(batch.v_next.abs() <= options.rest_below, 0, y);
+  const Tensor moving = at::where(batch.y.abs() <= options.rest_below, 0, y);
   const Tensor z = at::cat({moving.relu(), (-moving).relu()}, -1);
   const Tensor w = ((parts.M * z.unsqueeze(-2)).sum(-1) + parts.q) / at::diagonal(parts.M, 0, -2, -1);
   return at::where(z > 0, w, (-w).relu()).square().mean({1, 2});
@@ -63,16 +63,16 @@ Tensor loss_of(const LcpNetwork& network, const Tensor& theta, const Motion& bat
 
 }  // namespace
 
-Tensor resting_rows(const Motion& motion, double rest_below) {
-  return (motion.v_next.abs() <= rest_below).all(-1).nonzero().squeeze(-1);
+Tensor resting_rows(const Samples& samples, double rest_below) {
+  return (samples.y.abs() <= rest_below).all(-1).nonzero().squeeze(-1);
 }
 
-Tensor errors(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
-  return (network->step(motion.x, theta, few_pivots(network)).y - motion.v_next) / network->output_unit;
+Tensor errors(const LcpNetwork& network, const Tensor& theta, const Samples& samples) {
+  return (network->step(samples.x, theta, few_pivots(network)).y - samples.y) / network->output_unit;
 }
 
-Tensor root_mean_squares(const LcpNetwork& network, const Tensor& theta, const Motion& motion) {
-  return errors(network, theta.unsqueeze(1), motion).square().mean({1, 2}).sqrt().nan_to_num(INFINITY, INFINITY);
+Tensor root_mean_squares(const LcpNetwork& network, const Tensor& theta, const Samples& samples) {
+  return errors(network, theta.unsqueeze(1), samples).square().mean({1, 2}).sqrt().nan_to_num(INFINITY, INFINITY);
 }
 
 Tensor couplings(const LcpNetwork& network, const Tensor& theta) {
@@ -84,9 +84,9 @@ Tensor couplings(const LcpNetwork& network, const Tensor& theta) {
   return relative.flatten(-2).index_select(-1, beside);
 }
 
-Tensor train(const LcpNetwork& network, const Motion& motion, Tensor theta, std::int64_t stream,
-             const FitOptions& options, const std::function<bool()>& stopped) {
-  if (options.loss == SearchLoss::kOneSided) {
+Tensor train(const LcpNetwork& network, const Samples& samples, Tensor theta, std::int64_t stream,
+             const NetworkSearchOptions& options, const std::function<bool()>& stopped) {
+  if (options.loss == NetworkLoss::kOneSided) {
     // y = z+ - z-; this loss has no derivative in G.
     const std::int64_t d = network->options.outputs();
     network->entry("G_bias", theta).copy_(at::cat({at::eye(d), -at::eye(d)}, 1));
@@ -94,29 +94,29 @@ Tensor train(const LcpNetwork& network, const Motion& motion, Tensor theta, std:
   theta = theta.clone().requires_grad_();
   torch::optim::Adam adam({theta}, torch::optim::AdamOptions(options.learning_rate));
   at::Generator batches = generator(options.seed, Stream::kMinibatches, stream);
-  const std::int64_t batch_size = std::min(options.batch_size, motion.count());
+  const std::int64_t batch_size = std::min(options.batch_size, samples.count());
   for (std::int64_t k = 0; k < options.iterations && !(stopped && stopped()); ++k) {
     const double done = static_cast<double>(k) / static_cast<double>(options.iterations);
-    for (auto& group : adam.param_groups()) group.options().set_lr(cosine_step_size(options.learning_rate, done));
+    for (auto& group : adam.param_groups()) group.options().set_lr(options.learning_rate * 0.5 * (1 + std::cos(std::numbers::pi * done)));
     adam.zero_grad();
-    const Motion batch = motion.at(torch::randint(motion.count(), {batch_size}, batches, torch::kLong));
+    const Samples batch = samples.at(torch::randint(samples.count(), {batch_size}, batches, torch::kLong));
     loss_of(network, theta, batch, done, options).nan_to_num().sum().backward();
     adam.step();
   }
   return theta.detach();
 }
 
-Tensor fit(const LcpNetwork& network, const Motion& motion, const Tensor& theta, std::int64_t iterations,
-           const FitPenalties& penalties, const FitOptions& options, const std::function<bool()>& stopped) {
+Tensor fit(const LcpNetwork& network, const Samples& samples, const Tensor& theta, std::int64_t iterations,
+           const FitPenalties& penalties, const NetworkSearchOptions& options, const std::function<bool()>& stopped) {
   if (stopped && stopped()) return theta;
-  const Tensor resting = resting_rows(motion, options.rest_below);
-  const double residuals = static_cast<double>(motion.v_next.numel());
+  const Tensor resting = resting_rows(samples, options.rest_below);
+  const double residuals = static_cast<double>(samples.y.numel());
   const double coupling =
       penalties.coupling * options.coupling_penalty * std::sqrt(std::min(residuals, kCouplingResiduals));
   const auto linearized = [&](const Tensor& at_theta, const Tensor&) {
-    const auto [values, jacobian] = network->linearize(motion.x, at_theta, few_pivots(network));
-    const std::int64_t d = motion.v_next.size(1);
-    Linearization here{(values.slice(2, 0, d) - motion.v_next / network->output_unit).flatten(1),
+    const auto [values, jacobian] = network->linearize(samples.x, at_theta, few_pivots(network));
+    const std::int64_t d = samples.y.size(1);
+    Linearization here{(values.slice(2, 0, d) - samples.y / network->output_unit).flatten(1),
                        jacobian.slice(2, 0, d).flatten(1, 2)};
     if (resting.numel() > 0 && penalties.rest > 0) {
       const auto forces = [&](const Tensor& of) {
@@ -133,7 +133,7 @@ Tensor fit(const LcpNetwork& network, const Motion& motion, const Tensor& theta,
     }
     if (penalties.inertial) {
       add([&](const Tensor& rows) {
-        const std::int64_t first = options.first_velocity;
+        const std::int64_t first = *options.first_velocity;
         const Tensor units = network->output_unit / network->input_unit.slice(0, first, first + d);
         const Tensor slopes = network->entry("q_weight", rows).slice(-1, first, first + d) * units;  // [..., n, d]
         const Tensor stopping = (slopes * network->entry("G_bias", rows).mT()).sum(-1);
@@ -154,4 +154,4 @@ Tensor fit(const LcpNetwork& network, const Motion& motion, const Tensor& theta,
   return identification::least_squares(linearized, theta, of_method).theta;
 }
 
-}  // namespace lcp::training
+}  // namespace lcp::learning::fitting

@@ -9,11 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "lcp/nn/lcp_network.h"
-#include "network/candidate.h"
-#include "network/motion.h"
+#include "lcp/learning/network_search.h"
 
-namespace lcp::training {
+namespace lcp::learning::fitting {
 
 /// Starts that are ranked against each other: the search drops the worst of each group.
 struct StartGroup {
@@ -26,10 +24,10 @@ struct StartGroup {
 /// than the network, the starts are instead the parents without one of their unknowns, and without two, with a new one.
 /// Each new unknown is the one of some random ones whose z explains most of the errors that the others leave, as in a
 /// matching pursuit [Mallat, Zhang].
-///   motion: the samples to learn from. rest_penalty: of all starts that have fewer unknowns than their parents, and of
-///   half of the others, which are groups of their own.
+///   samples: those to learn from. rest_penalty: of all starts that have fewer unknowns than their parents, and of half
+///   of the others, which are groups of their own.
 std::vector<StartGroup> draw_starts(const nn::LcpNetwork& network, std::int64_t count,
-                                    const std::vector<Candidate>& parents, const Motion& motion, double rest_penalty,
+                                    const std::vector<NetworkCandidate>& parents, const Samples& samples, double rest_penalty,
                                     const at::Generator& numbers);
 
-}  // namespace lcp::training
+}  // namespace lcp::learning::fitting

@@ -1,29 +1,30 @@
-#include "network/candidate.h"
+#include "learning/network/candidate.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
 #include <vector>
 
-namespace lcp::training {
-namespace {
+namespace lcp::learning::candidate_test {
+
+using namespace fitting;
 
 // A network of one velocity with so many unknowns.
-Candidate candidate(std::int64_t unknowns, double error, double rest = 1) {
+NetworkCandidate candidate(std::int64_t unknowns, double error, double rest = 1) {
   return {nn::LcpNetworkOptions(2, 1, unknowns), torch::Tensor(), error, error, rest, false};
 }
 
 TEST(Candidate, IsExactWhereItPredictsAndRestsAsTheSamplesDo) {
-  EXPECT_TRUE(exact(candidate(1, 1e-12)));
-  EXPECT_FALSE(exact(candidate(1, 1e-9)));
-  EXPECT_TRUE(precise(candidate(1, 1e-12, 0.9)));
-  EXPECT_FALSE(exact(candidate(1, 1e-12, 0.9)));
+  EXPECT_TRUE(candidate(1, 1e-12).exact());
+  EXPECT_FALSE(candidate(1, 1e-9).exact());
+  EXPECT_TRUE(candidate(1, 1e-12, 0.9).precise());
+  EXPECT_FALSE(candidate(1, 1e-12, 0.9).exact());
   EXPECT_EQ(score(candidate(1, 1e-12)), 0);
   EXPECT_NEAR(score(candidate(1, 0.1, 0.99)), 0.2, 1e-12);
 }
 
 TEST(Candidate, HasParametersThatMotionDependsOn) {
-  Candidate c = candidate(2, 0.1);
+  NetworkCandidate c = candidate(2, 0.1);
   const double uncoupled = parameters(c);
   c.inertial = true;
   EXPECT_EQ(parameters(c), uncoupled - 2);
@@ -36,7 +37,7 @@ TEST(Candidate, HasParametersThatMotionDependsOn) {
 }
 
 TEST(Choice, OfExactNetworksIsTheOneThatAgreesMost) {
-  const Candidate alone = candidate(1, 1e-13), large = candidate(3, 1e-12), small = candidate(2, 1e-12);
+  const NetworkCandidate alone = candidate(1, 1e-13), large = candidate(3, 1e-12), small = candidate(2, 1e-12);
   const torch::Tensor common = torch::rand({100, 1}, torch::kDouble);
   torch::Tensor other = common.clone();
   other[7][0] += 1;
@@ -47,16 +48,15 @@ TEST(Choice, OfExactNetworksIsTheOneThatAgreesMost) {
 }
 
 TEST(Choice, OfEquallyGoodNetworksIsTheSimplest) {
-  const Candidate large = candidate(4, 0.100), small = candidate(2, 0.101), poor = candidate(1, 0.2);
+  const NetworkCandidate large = candidate(4, 0.100), small = candidate(2, 0.101), poor = candidate(1, 0.2);
   EXPECT_EQ(&simplest({&large, &small, &poor}, 400, 100), &small);
   EXPECT_EQ(&simplest({&large, &small, &poor}, 4'000'000, 1'000'000), &large);
-  const Candidate restless = candidate(1, 0.100, 0.9);
+  const NetworkCandidate restless = candidate(1, 0.100, 0.9);
   EXPECT_EQ(&simplest({&large, &small, &restless}, 400, 100), &small);
   // Its error is so small that it counts as equal to the others, and it is simpler, but does not rest.
-  const Candidate smaller = candidate(1, 0.034, 0.98);
+  const NetworkCandidate smaller = candidate(1, 0.034, 0.98);
   EXPECT_EQ(&simplest({&large, &small, &smaller}, 400, 100), &small);
   EXPECT_EQ(&simplest({&smaller, &poor}, 400, 100), &smaller);
 }
 
-}  // namespace
-}  // namespace lcp::training
+}  // namespace lcp::learning::candidate_test

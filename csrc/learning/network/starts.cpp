@@ -1,12 +1,13 @@
-#include "network/starts.h"
+#include "learning/network/starts.h"
 
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "network/fit.h"
+#include "learning/network/candidate.h"
+#include "learning/network/fit.h"
 
-namespace lcp::training {
+namespace lcp::learning::fitting {
 namespace {
 
 using nn::LcpNetwork;
@@ -22,9 +23,9 @@ constexpr double kCoupling = 0.3;
 // Gives the unknowns from `first` on, one after the other, the best of some random q: each is 0 at a random sample, and
 // the best is that for which the errors, [s, d], that the unknowns before it leave are closest to a multiple of
 // z = max(0, -q).
-void match(const LcpNetwork& network, const Tensor& theta, const Motion& motion, Tensor errors, std::int64_t first,
+void match(const LcpNetwork& network, const Tensor& theta, const Samples& samples, Tensor errors, std::int64_t first,
            const at::Generator& numbers) {
-  const Tensor x = motion.x / network->input_unit;
+  const Tensor x = samples.x / network->input_unit;
   const Tensor M = network->entry("M", theta), G = network->entry("G_bias", theta),
                bias = network->entry("q_bias", theta), weight = network->entry("q_weight", theta);
   for (std::int64_t k = first; k < network->options.unknowns(); ++k) {
@@ -50,24 +51,24 @@ void match(const LcpNetwork& network, const Tensor& theta, const Motion& motion,
 }  // namespace
 
 std::vector<StartGroup> draw_starts(const LcpNetwork& network, std::int64_t count,
-                                    const std::vector<Candidate>& parents, const Motion& motion, double rest_penalty,
+                                    const std::vector<NetworkCandidate>& parents, const Samples& samples, double rest_penalty,
                                     const at::Generator& numbers) {
   const auto like_it = [&](const LcpNetworkOptions& options) {
     return make_network(options, network->input_unit, network->output_unit);
   };
   // A network with some of the unknowns of an earlier one, and new ones beside them.
-  const auto changed = [&](const Candidate& parent, const Tensor& kept) {
+  const auto changed = [&](const NetworkCandidate& parent, const Tensor& kept) {
     LcpNetworkOptions fewer = parent.options;
     const LcpNetwork part = like_it(fewer.unknowns(kept.numel()));
     const Tensor theta_part = like_it(parent.options)->restricted(parent.theta, kept);
     Tensor theta = network->grown(*part, theta_part, numbers);
-    match(network, theta, motion, -errors(part, theta_part, motion), kept.numel(), numbers);
+    match(network, theta, samples, -errors(part, theta_part, samples), kept.numel(), numbers);
     return theta;
   };
   std::vector<Tensor> all;
   const bool reduces = !parents.empty() && network->options.unknowns() < parents.front().options.unknowns();
   if (reduces) {
-    for (const Candidate& parent : parents) {
+    for (const NetworkCandidate& parent : parents) {
       const std::int64_t n = parent.options.unknowns();
       for (std::int64_t k = 0; k < n; ++k) {
         const Tensor others = at::cat({at::arange(k), at::arange(k + 1, n)});
@@ -82,16 +83,16 @@ std::vector<StartGroup> draw_starts(const LcpNetwork& network, std::int64_t coun
   }
   const auto grown = parents.empty() ? 0 : static_cast<std::int64_t>(kGrown * static_cast<double>(count));
   for (std::int64_t k = 0; k < grown; ++k) {
-    const Candidate& parent = parents[static_cast<std::size_t>(k) % parents.size()];
+    const NetworkCandidate& parent = parents[static_cast<std::size_t>(k) % parents.size()];
     // Unknowns that no sample has active are not kept, others get their places.
-    const Tensor active = (like_it(parent.options)->step(motion.x, parent.theta).z > 0).any(0);
+    const Tensor active = (like_it(parent.options)->step(samples.x, parent.theta).z > 0).any(0);
     if (active.any().item<bool>()) all.push_back(changed(parent, active.nonzero().squeeze(-1)));
   }
   const Tensor random = network->random(count - static_cast<std::int64_t>(all.size()), numbers);
-  const Tensor f = network->parts(motion.x, random.unsqueeze(1)).f;
-  const Tensor y = motion.v_next / network->output_unit;
+  const Tensor f = network->parts(samples.x, random.unsqueeze(1)).f;
+  const Tensor y = samples.y / network->output_unit;
   for (std::int64_t k = 0; k < random.size(0); ++k) {
-    match(network, random[k], motion, f.defined() ? y - f[k] : y, 0, numbers);
+    match(network, random[k], samples, f.defined() ? y - f[k] : y, 0, numbers);
   }
   std::vector<StartGroup> groups;
   const auto add = [&](const Tensor& theta) {
@@ -105,4 +106,4 @@ std::vector<StartGroup> draw_starts(const LcpNetwork& network, std::int64_t coun
   return groups;
 }
 
-}  // namespace lcp::training
+}  // namespace lcp::learning::fitting
