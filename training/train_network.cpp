@@ -46,7 +46,7 @@ using torch::Tensor;
 
 constexpr std::int64_t kHeldOut = 2000;  // simulated steps
 constexpr std::int64_t kRollouts = 20, kRolloutSteps = 200;
-constexpr double kValidation = 0.2;      // of the samples
+constexpr double kValidation = 0.2;       // of the samples
 constexpr std::int64_t kFewHeldOut = 20;  // steps, of which the errors say little
 // A network whose errors are at most this share of the size of the velocities explains them, whatever the noise.
 constexpr double kNegligible = 0.005;
@@ -285,7 +285,10 @@ Data load_data(const Flags& flags) {
 class Run {
  public:
   Run(const Flags& flags, const Data& data, OutputFolder& out, const std::optional<Checkpoint>& checkpoint)
-      : flags_(flags), data_(data), out_(out), search_(samples_of(data.training), samples_of(data.validation), options(flags, data)) {
+      : flags_(flags),
+        data_(data),
+        out_(out),
+        search_(samples_of(data.training), samples_of(data.validation), options(flags, data)) {
     std::vector<Tensor> all;
     for (const Motion* part : {&data.training, &data.validation, &data.heldout}) {
       all.insert(all.end(), {part->x, part->v_next});

@@ -57,10 +57,11 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor> least_squares_of(
 std::tuple<Tensor, Tensor, Tensor> moving_horizon_of(Function propagate, Function residuals, const Tensor& mean,
                                                      const Tensor& deviation, std::int64_t steps, std::int64_t window,
                                                      std::int64_t noises, std::int64_t max_iterations) {
-  const HorizonModel model = {[&](const Tensor& x, const Tensor& w) {
-                                return call_python(propagate, {x, w}).at(0);
-                              },
-                              [&](const Tensor& x, std::int64_t step) { return call_python(residuals, {x}, step).at(0); }};
+  const HorizonModel model = {
+      [&](const Tensor& x, const Tensor& w) {
+        return call_python(propagate, {x, w}).at(0);
+      },
+      [&](const Tensor& x, std::int64_t step) { return call_python(residuals, {x}, step).at(0); }};
   const MovingHorizon found = moving_horizon(model, mean, deviation, steps, {window, noises, max_iterations});
   return {found.mean, found.std, found.iterations};
 }

@@ -1,6 +1,7 @@
 // All headers that need only tensors. The modules of lcp/nn/ derive from torch::nn::Module, which takes many times
-// longer to compile; their headers are included by name. One library holds all: TorchLCP::torchlcp, TorchLCP::models,
-// TorchLCP::physics, TorchLCP::learning and TorchLCP::identification are its names.
+// longer to compile; their headers are included by name, and so is lcp/learning/fit_network.h, whose result is one. One
+// library holds all: TorchLCP::torchlcp, TorchLCP::models, TorchLCP::physics, TorchLCP::learning and
+// TorchLCP::identification are its names.
 #pragma once
 
 #include "lcp/add_equality.h"

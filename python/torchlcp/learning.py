@@ -257,7 +257,6 @@ def fit_network(
             progress(FitProgress(rounds, done, int(so_far), rmse))
         return []
 
-    parts = {"f": f, "G": G, "activation": activation, "definiteness": definiteness}
     with numbered(tell) as (telling,):
         theta, input_unit, output_unit, numbers, rounds = call(
             "_fit_network",
@@ -265,8 +264,12 @@ def fit_network(
             validation=0.2 if isinstance(validation, tuple) else validation,
             noise=None if isinstance(noise, str) else noise,
             budget_seconds=budget_seconds,
+            f=f,
+            G=G,
             q=q,
             hidden_units=hidden_units,
+            activation=activation,
+            definiteness=definiteness,
             loss=loss,
             unknowns=0 if isinstance(unknowns, str) else unknowns,
             starts=starts,
@@ -282,12 +285,19 @@ def fit_network(
             rest_below=rest_below,
             first_velocity=first_velocity,
             progress=None if progress is None else telling,
-            **parts,
         )
     found, q_is_network, training, validating, rest, exact, apart, odd, inertial, late = numbers.tolist()
     kinds = ("affine", "network")
     network = LcpNetwork(
-        len(input_unit), len(output_unit), int(found), q=kinds[int(q_is_network)], hidden=hidden_units, **parts
+        len(input_unit),
+        len(output_unit),
+        int(found),
+        f=f,
+        G=G,
+        q=kinds[int(q_is_network)],
+        hidden=hidden_units,
+        activation=activation,
+        definiteness=definiteness,
     )
     network.set_theta(theta)
     network.input_unit.copy_(input_unit)
@@ -303,5 +313,5 @@ def fit_network(
         odd=bool(odd),
         inertial=bool(inertial),
         out_of_time=bool(late),
-        rounds=[FitRound(int(n), kinds[int(k)], *errors, int(count)) for n, k, *errors, count in rounds.tolist()],
+        rounds=[FitRound(int(n), kinds[int(k)], a, b, c, int(count)) for n, k, a, b, c, count in rounds.tolist()],
     )

@@ -9,6 +9,7 @@ HEAD = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 import torch, torchlcp
+from torchlcp import learning
 from torchlcp.physics import *
 from torchlcp.identification import *
 torch.set_default_dtype(torch.float64)
@@ -59,6 +60,10 @@ call = lambda: scene.simulate(state, torch.zeros(1_000_000, 2, 6), kappa=1e-6)
     "systems": """
 block = SlidingBlock(1.0, 0.1, 0.3, 9.81)
 call = lambda: [block.simulate(normal(1000), normal(10_000, 1000)) for _ in range(1000)]
+""",
+    "fit_network": """
+x = normal(2000, 4)
+call = lambda: learning.fit_network(x, normal(2000, 2), threads=int(sys.argv[2]))
 """,
     "fit": """
 block = PlanarBlock(1.0, 0.01, 0.3, 9.81)

@@ -64,7 +64,8 @@ bool confirmed(const std::vector<Tensor>& predictions) {
   });
 }
 
-const NetworkCandidate& most_agreed(const std::vector<const NetworkCandidate*>& candidates, const std::vector<Tensor>& predictions) {
+const NetworkCandidate& most_agreed(const std::vector<const NetworkCandidate*>& candidates,
+                                    const std::vector<Tensor>& predictions) {
   const NetworkCandidate* chosen = nullptr;
   double least = INFINITY;
   std::size_t number = 0;
@@ -78,8 +79,8 @@ const NetworkCandidate& most_agreed(const std::vector<const NetworkCandidate*>& 
   return *chosen;
 }
 
-const NetworkCandidate& simplest(const std::vector<const NetworkCandidate*>& candidates, std::int64_t training_residuals,
-                          std::int64_t validation_residuals) {
+const NetworkCandidate& simplest(const std::vector<const NetworkCandidate*>& candidates,
+                                 std::int64_t training_residuals, std::int64_t validation_residuals) {
   const NetworkCandidate* const lowest =
       *std::min_element(candidates.begin(), candidates.end(),
                         [](const NetworkCandidate* a, const NetworkCandidate* b) { return score(*a) < score(*b); });

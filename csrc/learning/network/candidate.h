@@ -38,12 +38,12 @@ bool confirmed(const std::vector<torch::Tensor>& predictions);
 /// Of exact networks, of which there is one or more, the one that agrees most with all precise ones; of several the
 /// simplest. predictions: of the precise ones, in their order.
 const NetworkCandidate& most_agreed(const std::vector<const NetworkCandidate*>& candidates,
-                             const std::vector<torch::Tensor>& predictions);
+                                    const std::vector<torch::Tensor>& predictions);
 
 /// Of the networks whose scores are the lowest up to chance, and of these only of those that rest where the training
 /// samples rest, if there are such, the one with the lowest Bayesian information criterion on all samples, whose
 /// numbers of residuals these are. candidates: one or more.
-const NetworkCandidate& simplest(const std::vector<const NetworkCandidate*>& candidates, std::int64_t training_residuals,
-                          std::int64_t validation_residuals);
+const NetworkCandidate& simplest(const std::vector<const NetworkCandidate*>& candidates,
+                                 std::int64_t training_residuals, std::int64_t validation_residuals);
 
 }  // namespace lcp::learning::fitting

@@ -12,7 +12,8 @@ using torch::Tensor;
 Tensor checked_rows(const Tensor& rows, const std::string& name, const char* columns) {
   TORCH_CHECK(rows.dim() == 2 && rows.size(1) > 0, name, " must be [samples, ", columns, "]; got ", rows.sizes());
   TORCH_CHECK(rows.is_floating_point(), name, " must be floating-point numbers; got ", rows.scalar_type());
-  const Tensor numbers = rows.detach().to(torch::kCPU, torch::kDouble);
+  Tensor numbers = rows.detach().to(torch::kCPU, torch::kDouble);
+  if (numbers.is_inference()) numbers = numbers.clone();  // which autograd may save
   const Tensor strange = (~numbers.isfinite()).any(1).nonzero();
   if (strange.numel() > 0) {
     const auto row = strange[0].item<std::int64_t>();
@@ -58,8 +59,8 @@ void check_options(const NetworkSearchOptions& options, const Samples& samples) 
   TORCH_CHECK(options.affine || options.network, "q must be affine or a network; got neither");
   const std::int64_t p = samples.x.size(1), d = samples.y.size(1);
   if (options.first_velocity) {
-    TORCH_CHECK(*options.first_velocity >= 0 && *options.first_velocity + d <= p,
-                "first_velocity must be that of ", d, " of the ", p, " inputs, from 0 on; got ", *options.first_velocity);
+    TORCH_CHECK(*options.first_velocity >= 0 && *options.first_velocity + d <= p, "first_velocity must be that of ", d,
+                " of the ", p, " inputs, from 0 on; got ", *options.first_velocity);
   }
   TORCH_CHECK(options.finishing_iterations > 0 || options.loss != NetworkLoss::kPrediction || options.kappa > 0,
               "finishing_iterations = 0 leaves nothing that minimises the loss; give another loss, or kappa > 0");

@@ -97,7 +97,8 @@ Tensor train(const LcpNetwork& network, const Samples& samples, Tensor theta, st
   const std::int64_t batch_size = std::min(options.batch_size, samples.count());
   for (std::int64_t k = 0; k < options.iterations && !(stopped && stopped()); ++k) {
     const double done = static_cast<double>(k) / static_cast<double>(options.iterations);
-    for (auto& group : adam.param_groups()) group.options().set_lr(options.learning_rate * 0.5 * (1 + std::cos(std::numbers::pi * done)));
+    for (auto& group : adam.param_groups())
+      group.options().set_lr(options.learning_rate * 0.5 * (1 + std::cos(std::numbers::pi * done)));
     adam.zero_grad();
     const Samples batch = samples.at(torch::randint(samples.count(), {batch_size}, batches, torch::kLong));
     loss_of(network, theta, batch, done, options).nan_to_num().sum().backward();

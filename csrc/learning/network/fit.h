@@ -12,8 +12,8 @@ namespace lcp::learning::fitting {
 
 /// What fit minimises beside the errors of the predictions, and how it damps its steps.
 struct FitPenalties {
-  double coupling = 0;    ///< the factor of NetworkSearchOptions::coupling_penalty
-  double rest = 0;        ///< the weight of the activity, the sum of |G_i| z_i, in samples that rest
+  double coupling = 0;  ///< the factor of NetworkSearchOptions::coupling_penalty
+  double rest = 0;      ///< the weight of the activity, the sum of |G_i| z_i, in samples that rest
   /// Whether each unknown is held to stop the body along its direction, see NetworkSearch::simplified.
   bool inertial = false;
   /// See LeastSquaresOptions. M = L L' + ..., so that the derivatives of the residuals in an entry of L vanish with it,

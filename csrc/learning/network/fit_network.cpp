@@ -1,5 +1,6 @@
 #include "lcp/learning/fit_network.h"
 
+#include <c10/core/InferenceMode.h>
 #include <torch/types.h>
 
 #include <atomic>
@@ -54,7 +55,8 @@ class Fit {
 
   void search() {
     while (!search_.finished() && !(late() && !rounds_.empty())) {
-      search_.advance({}, [&](double done) { tell(done < 1 ? done : 0); }, [&] { return late(); });
+      search_.advance(
+          {}, [&](double done) { tell(done < 1 ? done : 0); }, [&] { return late(); });
       const NetworkRound& round = search_.rounds().back();
       const NetworkCandidate& best = round.best.front();
       rounds_.push_back({best.options.unknowns(), best.options.q(), rmse(best, training_), rmse(best, validation_),
@@ -102,6 +104,7 @@ class Fit {
 }  // namespace
 
 FitResult fit_network(const Tensor& inputs, const Tensor& targets, const FitNetworkOptions& options) {
+  const c10::InferenceMode trainable(false);
   const Samples samples = fitting::checked_samples(inputs, targets, "inputs", "targets");
   FitNetworkOptions used = options;
   TORCH_CHECK(!options.budget_seconds || *options.budget_seconds > 0, "budget_seconds must be > 0; got ",

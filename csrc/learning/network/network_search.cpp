@@ -198,7 +198,8 @@ std::vector<NetworkCandidate> NetworkSearch::ranked(const LcpNetwork& network, c
                    validation_error[k].item<double>(),
                    resting.numel() > 0 ? rests.to(torch::kDouble).mean().item<double>() : 1, coupled[k].item<bool>()});
   }
-  std::stable_sort(all.begin(), all.end(), [](const NetworkCandidate& a, const NetworkCandidate& b) { return score(a) < score(b); });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const NetworkCandidate& a, const NetworkCandidate& b) { return score(a) < score(b); });
   std::vector<NetworkCandidate> best;
   std::int64_t kept[2] = {0, 0};  // of those without and with couplings
   for (const NetworkCandidate& c : all) {
@@ -254,7 +255,7 @@ std::optional<double> NetworkSearch::disagreement(const NetworkCandidate& candid
 }
 
 void NetworkSearch::advance(const std::function<bool()>& stopped, const std::function<void(double)>& progress,
-                     const std::function<bool()>& hurried) {
+                            const std::function<bool()>& hurried) {
   const auto plan = next();
   TORCH_INTERNAL_ASSERT(plan);
   const lcp::detail::OneThread one_thread;
@@ -296,10 +297,10 @@ NetworkCandidate NetworkSearch::refitted(const NetworkCandidate& candidate, cons
   const Samples mirrored{at::cat({samples.x, -samples.x}), at::cat({samples.y, -samples.y})};
   NetworkCandidate refit = candidate;
   if (options_.finishing_iterations > 0) {
-    refit.theta =
-        fit(network, candidate.odd ? mirrored : samples, candidate.theta.unsqueeze(0), 2 * options_.finishing_iterations,
-            {candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, candidate.inertial, kLeastCurvature}, options_,
-            {})[0];
+    refit.theta = fit(network, candidate.odd ? mirrored : samples, candidate.theta.unsqueeze(0),
+                      2 * options_.finishing_iterations,
+                      {candidate.coupled ? 0 : kUncoupled, options_.rest_penalty, candidate.inertial, kLeastCurvature},
+                      options_, {})[0];
   }
   return refit;
 }

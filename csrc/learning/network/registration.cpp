@@ -1,4 +1,6 @@
 // fit_network as an operator, for Python.
+#include "ops/registration.h"
+
 #include <torch/library.h>
 #include <torch/types.h>
 
@@ -9,7 +11,6 @@
 
 #include "lcp/learning/fit_network.h"
 #include "ops/call_python.h"
-#include "ops/registration.h"
 
 namespace lcp::learning {
 namespace {
@@ -68,10 +69,10 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> fit_network_of(
                           round.training_rmse, round.validation_rmse, round.rest, static_cast<double>(round.starts)}));
   }
   const bool q_is_network = found.network->options.q() == nn::Dependence::kNetwork;
-  const Tensor numbers = row({static_cast<double>(found.unknowns), q_is_network ? 1. : 0., found.training_rmse,
-                              found.validation_rmse, found.rest, found.exact ? 1. : 0.,
-                              found.disagreement.value_or(NAN), found.odd ? 1. : 0., found.inertial ? 1. : 0.,
-                              found.out_of_time ? 1. : 0.});
+  const Tensor numbers =
+      row({static_cast<double>(found.unknowns), q_is_network ? 1. : 0., found.training_rmse, found.validation_rmse,
+           found.rest, found.exact ? 1. : 0., found.disagreement.value_or(NAN), found.odd ? 1. : 0.,
+           found.inertial ? 1. : 0., found.out_of_time ? 1. : 0.});
   return {found.network->theta().detach(), found.network->input_unit, found.network->output_unit, numbers,
           at::stack(rounds)};
 }

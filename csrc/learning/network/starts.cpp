@@ -51,8 +51,8 @@ void match(const LcpNetwork& network, const Tensor& theta, const Samples& sample
 }  // namespace
 
 std::vector<StartGroup> draw_starts(const LcpNetwork& network, std::int64_t count,
-                                    const std::vector<NetworkCandidate>& parents, const Samples& samples, double rest_penalty,
-                                    const at::Generator& numbers) {
+                                    const std::vector<NetworkCandidate>& parents, const Samples& samples,
+                                    double rest_penalty, const at::Generator& numbers) {
   const auto like_it = [&](const LcpNetworkOptions& options) {
     return make_network(options, network->input_unit, network->output_unit);
   };

@@ -27,7 +27,7 @@ struct StartGroup {
 ///   samples: those to learn from. rest_penalty: of all starts that have fewer unknowns than their parents, and of half
 ///   of the others, which are groups of their own.
 std::vector<StartGroup> draw_starts(const nn::LcpNetwork& network, std::int64_t count,
-                                    const std::vector<NetworkCandidate>& parents, const Samples& samples, double rest_penalty,
-                                    const at::Generator& numbers);
+                                    const std::vector<NetworkCandidate>& parents, const Samples& samples,
+                                    double rest_penalty, const at::Generator& numbers);
 
 }  // namespace lcp::learning::fitting

@@ -14,11 +14,12 @@
 
 #include "lcp/contact_parameters.h"
 #include "lcp/physics/problem.h"
+#include "lcp/export.h"
 #include "lcp/solve_contact.h"
 
 namespace lcp::physics {
 
-struct CompliantGround {
+struct LCP_API CompliantGround {
   at::Tensor mu;           ///< friction coefficient, >= 0
   at::Tensor stiffness;    ///< N/m, > 0, of each point of contact
   at::Tensor dissipation;  ///< s, >= 0: the damping over the stiffness

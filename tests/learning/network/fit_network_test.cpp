@@ -28,7 +28,7 @@ FitResult fitted(const Samples& samples, const FitNetworkOptions& options) {
 
 double largest_error(const FitResult& result, const Samples& samples) {
   const torch::NoGradGuard no_grad;
-  return (result.network->forward(samples.x) - samples.y).abs().max().item<double>();
+  return (result.network->step(samples.x).y - samples.y).abs().max().item<double>();
 }
 
 TEST(FitNetworkTest, LearnsWhatAnLcpIsUpToRounding) {
@@ -66,7 +66,7 @@ TEST(FitNetworkTest, ErrorsAreInTheUnitsOfTheTargets) {
   const FitResult result = fitted(samples, options);
   const torch::NoGradGuard no_grad;
   const auto rmse = [&](const Samples& of) {
-    return (result.network->forward(of.x) - of.y).square().mean().sqrt().item<double>();
+    return (result.network->step(of.x).y - of.y).square().mean().sqrt().item<double>();
   };
   EXPECT_NEAR(result.training_rmse, rmse(training), 1e-9);
   EXPECT_NEAR(result.validation_rmse, rmse(validation), 1e-9);

@@ -113,7 +113,8 @@ TEST(NetworkSearchTest, AssumesWhatNoisyMotionDoesNotContradict) {
     return (search.network(c.options)->step(motion.x, c.theta).y - motion.y).square().mean().sqrt().item<double>();
   };
   const NetworkSearch block = done(noisy(sliding_block(400, 1), 3), noisy(sliding_block(100, 2), 4), given);
-  const NetworkCandidate free = block.refitted(block.best(), block.all()), held = block.simplified(block.best(), block.all());
+  const NetworkCandidate free = block.refitted(block.best(), block.all()),
+                         held = block.simplified(block.best(), block.all());
   EXPECT_TRUE(held.odd && held.inertial);
   const Samples heldout = sliding_block(1000, 5);
   EXPECT_LT(error(block, held, heldout), 0.01);
