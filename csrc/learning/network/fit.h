@@ -1,4 +1,4 @@
-// Fits many networks that end in an LCP to samples at once, from given parameters.
+// Fits many networks that end in an LCP to samples at once, from given parameters. Tests call what is exported.
 #pragma once
 
 #include <torch/types.h>
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 
+#include "lcp/export.h"
 #include "lcp/learning/network_search.h"
 
 namespace lcp::learning::fitting {
@@ -22,29 +23,31 @@ struct FitPenalties {
 };
 
 /// The rows of the samples in which all outputs are at most rest_below: int64, ascending.
-torch::Tensor resting_rows(const Samples& samples, double rest_below);
+LCP_API torch::Tensor resting_rows(const Samples& samples, double rest_below);
 
 /// The errors of the predictions, relative to the units of the outputs: [..., n, d] for theta [..., n or 1, size()].
 /// LCPs are solved with few pivots and without the methods for hard problems. Only networks whose M is nearly singular
 /// relative to its diagonal would need these; their errors are NaN.
-torch::Tensor errors(const nn::LcpNetwork& network, const torch::Tensor& theta, const Samples& samples);
+LCP_API torch::Tensor errors(const nn::LcpNetwork& network, const torch::Tensor& theta, const Samples& samples);
 
 /// The roots of the mean squares of these errors, [starts] for theta [starts, size()]; infinite where one is NaN.
-torch::Tensor root_mean_squares(const nn::LcpNetwork& network, const torch::Tensor& theta, const Samples& samples);
+LCP_API torch::Tensor root_mean_squares(const nn::LcpNetwork& network, const torch::Tensor& theta,
+                                        const Samples& samples);
 
 /// The entries of M beside its diagonal, relative to it: [..., n (n - 1)].
-torch::Tensor couplings(const nn::LcpNetwork& network, const torch::Tensor& theta);
+LCP_API torch::Tensor couplings(const nn::LcpNetwork& network, const torch::Tensor& theta);
 
 /// Adam on the loss of the options, from theta, [starts, size()]. stream: of the random minibatches. It ends early once
 /// `stopped` returns true.
-torch::Tensor train(const nn::LcpNetwork& network, const Samples& samples, torch::Tensor theta, std::int64_t stream,
-                    const NetworkSearchOptions& options, const std::function<bool()>& stopped);
+LCP_API torch::Tensor train(const nn::LcpNetwork& network, const Samples& samples, torch::Tensor theta,
+                            std::int64_t stream, const NetworkSearchOptions& options,
+                            const std::function<bool()>& stopped);
 
 /// The Levenberg-Marquardt method on the errors and the penalties, from theta, [starts, size()]. The weights of hidden
 /// units have a small penalty, too, which keeps them from becoming steps between two samples. Returns theta as it is if
 /// `stopped` returns true.
-torch::Tensor fit(const nn::LcpNetwork& network, const Samples& samples, const torch::Tensor& theta,
-                  std::int64_t iterations, const FitPenalties& penalties, const NetworkSearchOptions& options,
-                  const std::function<bool()>& stopped);
+LCP_API torch::Tensor fit(const nn::LcpNetwork& network, const Samples& samples, const torch::Tensor& theta,
+                          std::int64_t iterations, const FitPenalties& penalties, const NetworkSearchOptions& options,
+                          const std::function<bool()>& stopped);
 
 }  // namespace lcp::learning::fitting

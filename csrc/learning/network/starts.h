@@ -1,4 +1,4 @@
-// The parameters from which a round of the search starts.
+// The parameters from which a round of the search starts. Tests call what is exported.
 //
 //   [Mallat, Zhang] Mallat, Zhang: Matching pursuits with time-frequency dictionaries, IEEE Transactions on Signal
 //           Processing 41, 1993.
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lcp/export.h"
 #include "lcp/learning/network_search.h"
 
 namespace lcp::learning::fitting {
@@ -26,8 +27,8 @@ struct StartGroup {
 /// matching pursuit [Mallat, Zhang].
 ///   samples: those to learn from. rest_penalty: of all starts that have fewer unknowns than their parents, and of half
 ///   of the others, which are groups of their own.
-std::vector<StartGroup> draw_starts(const nn::LcpNetwork& network, std::int64_t count,
-                                    const std::vector<NetworkCandidate>& parents, const Samples& samples,
-                                    double rest_penalty, const at::Generator& numbers);
+LCP_API std::vector<StartGroup> draw_starts(const nn::LcpNetwork& network, std::int64_t count,
+                                            const std::vector<NetworkCandidate>& parents, const Samples& samples,
+                                            double rest_penalty, const at::Generator& numbers);
 
 }  // namespace lcp::learning::fitting

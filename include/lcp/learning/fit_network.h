@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "lcp/export.h"
 #include "lcp/learning/network_search.h"
 #include "lcp/nn/lcp_network.h"
 
@@ -65,6 +66,7 @@ struct FitResult {
 ///   inputs: [samples, p]. targets: [samples, d]. Any floating-point type and device; the fit is in float64 on the CPU.
 /// Throws c10::Error where a shape or an option does not fit, or a number is not finite. The same samples, options and
 /// seed give the same bits, whatever the number of threads, unless budget_seconds ends the search.
-FitResult fit_network(const at::Tensor& inputs, const at::Tensor& targets, const FitNetworkOptions& options = {});
+LCP_API FitResult fit_network(const at::Tensor& inputs, const at::Tensor& targets,
+                              const FitNetworkOptions& options = {});
 
 }  // namespace lcp::learning

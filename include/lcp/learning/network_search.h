@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "lcp/export.h"
 #include "lcp/nn/lcp_network.h"
 
 namespace lcp::learning {
@@ -29,7 +30,7 @@ struct Samples {
 
 /// Random samples for validation, `share` of all, rounded down, but at least one, and the others, to learn from.
 ///   share: in (0, 1). Returns those to learn from first.
-std::pair<Samples, Samples> split_samples(const Samples& samples, double share, std::int64_t seed);
+LCP_API std::pair<Samples, Samples> split_samples(const Samples& samples, double share, std::int64_t seed);
 
 /// What finds a first approximation, in rounds that begin with random starts alone. From there the Levenberg-Marquardt
 /// method minimises the error of the prediction.
@@ -47,7 +48,7 @@ enum class NetworkLoss {
 };
 
 /// The loss "prediction", "bilevel" or "one_sided". Throws c10::Error for another name.
-NetworkLoss network_loss_named(const std::string& name);
+LCP_API NetworkLoss network_loss_named(const std::string& name);
 
 /// Who does the tasks of a round where several processes do the same search together: the threads of one process do
 /// them where these functions are absent.
@@ -98,7 +99,7 @@ struct NetworkSearchOptions {
 };
 
 /// A learned network: its options with the units of the data, and its parameters.
-struct NetworkCandidate {
+struct LCP_API NetworkCandidate {
   nn::LcpNetworkOptions options;
   at::Tensor theta;         ///< [size]
   double training_error;    ///< root of the mean square, relative to the units of the outputs
@@ -144,7 +145,7 @@ struct NetworkRound {
 /// affine networks, unless Adam trains it first.
 ///
 /// The result depends on the options, but neither on `threads` nor on the number of processes that do a round together.
-class NetworkSearch {
+class LCP_API NetworkSearch {
  public:
   /// Data in any units; the search divides by the standard deviations of the training data. Throws c10::Error where a
   /// shape or an option does not fit, or a number is not finite.

@@ -30,11 +30,11 @@ enum class Dependence {
 enum class Activation { kTanh, kRelu };
 
 /// "absent", "constant", "affine" or "network", and back. Throws c10::Error for another name, with that of the part.
-const char* dependence_name(Dependence dependence);
-Dependence dependence_named(const std::string& name, const std::string& part);
+LCP_API const char* dependence_name(Dependence dependence);
+LCP_API Dependence dependence_named(const std::string& name, const std::string& part);
 
 /// That of the name "tanh" or "relu". Throws c10::Error for another.
-Activation activation_named(const std::string& name);
+LCP_API Activation activation_named(const std::string& name);
 
 struct LcpNetworkOptions {
   LcpNetworkOptions(std::int64_t inputs, std::int64_t outputs, std::int64_t unknowns)

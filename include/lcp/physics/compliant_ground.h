@@ -13,8 +13,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "lcp/contact_parameters.h"
-#include "lcp/physics/problem.h"
 #include "lcp/export.h"
+#include "lcp/physics/problem.h"
 #include "lcp/solve_contact.h"
 
 namespace lcp::physics {

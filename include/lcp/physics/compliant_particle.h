@@ -8,7 +8,7 @@
 
 namespace lcp::physics {
 
-struct LCP_API LCP_API CompliantParticle {
+struct LCP_API CompliantParticle {
   at::Tensor mass;     ///< kg, > 0
   double dt;           ///< s, > 0
   at::Tensor gravity;  ///< m/s^2, >= 0

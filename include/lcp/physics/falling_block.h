@@ -14,7 +14,7 @@
 
 namespace lcp::physics {
 
-struct LCP_API LCP_API FallingBlock {
+struct LCP_API FallingBlock {
   at::Tensor mass;     ///< kg, > 0
   at::Tensor dt;       ///< s, > 0
   at::Tensor gravity;  ///< m/s^2, >= 0

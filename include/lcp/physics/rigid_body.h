@@ -17,7 +17,7 @@
 namespace lcp::physics {
 
 /// Vectors are in the axes of the body and begin at its centre of mass.
-struct LCP_API LCP_API RigidBody {
+struct LCP_API RigidBody {
   at::Tensor mass;       ///< [...], kg, > 0
   at::Tensor inertia;    ///< [..., 3, 3], kg m^2, about the centre of mass: symmetric and positive definite
   at::Tensor centers;    ///< [..., p, 3], m, of the balls; p may be 0
@@ -35,7 +35,7 @@ struct LCP_API LCP_API RigidBody {
 };
 
 /// The plane normal.x = offset. It bounds a body, or the ground, which is on the side opposite to the normal.
-struct LCP_API LCP_API Plane {
+struct LCP_API Plane {
   at::Tensor normal;                       ///< [..., 3], of length 1, to 4 digits
   at::Tensor offset;                       ///< [...], m
   std::int64_t body = kWorld;              ///< the body that it is fixed to, in whose axes x is
@@ -50,7 +50,7 @@ struct LCP_API LCP_API Plane {
 };
 
 /// The state of B bodies.
-struct LCP_API LCP_API RigidState {
+struct LCP_API RigidState {
   at::Tensor position;          ///< [..., B, 3], m, of the centres of mass
   at::Tensor orientation;       ///< [..., B, 4], quaternions, see rotation.h; they need not have unit length
   at::Tensor velocity;          ///< [..., B, 3], m/s

@@ -20,7 +20,7 @@
 
 namespace lcp::physics {
 
-struct LCP_API LCP_API Tripod {
+struct LCP_API Tripod {
   at::Tensor mass;      ///< [...], kg, > 0
   at::Tensor inertia;   ///< [...], kg m^2 about the centre of mass, > 0
   at::Tensor dt;        ///< [...], s, > 0
