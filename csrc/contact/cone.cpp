@@ -30,7 +30,7 @@ double slip_error(const Vector3d& y, const Vector3d& low, double slip) {
 
 }  // namespace
 
-// The sum of y_n and mu (R_t / R_n) |y_t|, which cancel, as if in twice the precision.
+// y_n and mu (R_t / R_n) |y_t| cancel; their sum is computed as if in twice the precision.
 Projection project(const Vector3d& y, const Vector3d& low, const Law& law) {
   const double slip = slip_of(y), slope = law.mu * (law.tangent / law.normal);
   const double product = slope * slip, sum = y.z() + product;

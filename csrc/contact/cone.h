@@ -54,8 +54,8 @@ EIGEN_DEVICE_FUNC inline Projection project(const Eigen::Vector3d& y, const Law&
   return project(y, slip, y.z() + law.mu * (law.tangent / law.normal) * slip, law);
 }
 
-/// P(y + low), where low is of the size of the rounding errors of y. A contact that slides has an impulse that is
-/// smaller than y by the factor R / w, with the diagonal w of J A^-1 J', so that y alone has few of its digits.
+/// P(y + low), where low is of the size of the rounding errors of y. The impulse of a contact that slides is smaller
+/// than y by the factor R / w, with the diagonal w of J A^-1 J'. Without low it would lose most of its digits.
 Projection project(const Eigen::Vector3d& y, const Eigen::Vector3d& low, const Law& law);
 
 /// K = P'(y) R^-1, which is symmetric and positive semidefinite. On the boundary of two regions it is the derivative of
@@ -81,7 +81,7 @@ EIGEN_DEVICE_FUNC inline Eigen::Matrix3d projected_compliance(const Eigen::Vecto
   return K;
 }
 
-/// The gradients with respect to R_t, R_n and mu, in this order, for a gradient g of P(y), while y stays the same.
+/// The gradients with respect to R_t, R_n and mu, in this order, for a gradient g of P(y) at constant y.
 EIGEN_DEVICE_FUNC inline Eigen::Vector3d law_gradient(const Eigen::Vector3d& y, const Projection& at, const Law& law,
                                                       const Eigen::Vector3d& g) {
   // P depends on R and mu only where the contact slides: gamma_n = (y_n + mu a s) / (1 + mu^2 a) and

@@ -28,7 +28,7 @@ Derivative::Derivative(Eigen::Index n, Eigen::Index contacts)
       at_(contacts),
       K_(contacts) {}
 
-// Computes P(y) and K, and factors H. False where there is no solution.
+// Computes P(y) and K, and factors H. Returns false where there is no solution.
 bool Derivative::linearize(const Problem& problem, const double* v, const double* y) {
   is_linear_ = false;
   if (any(v, n_, is_nan) || any(y, 3 * contacts_, is_nan)) return false;

@@ -14,16 +14,16 @@
 
 namespace lcp::contact {
 
-/// The incoming gradients of reverse mode: those with respect to v, y and gamma.
+/// The incoming gradients of reverse mode, with respect to v, y and gamma.
 struct Gradient {
   const double* v;      ///< [n]
   const double* y;      ///< [3 c]
   const double* gamma;  ///< [3 c]
 };
 
-/// The gradients with respect to the data of the problem. Those of A and J are outer products: with
-/// l = H^-1 (g_v - J' (R^-1 g_y + K g_gamma)) and c = R^-1 g_y + K (J l + g_gamma), the gradient with respect to A is
-/// the symmetric part of -l (v - v_free)', and that with respect to J is gamma l' - c v'.
+/// The gradients with respect to the data of the problem. Those of A and J are outer products of l = H^-1 (g_v - J'
+/// (R^-1 g_y + K g_gamma)) and c = R^-1 g_y + K (J l + g_gamma). The gradient with respect to A is the symmetric part
+/// of -l (v - v_free)', and the gradient with respect to J is gamma l' - c v'.
 struct Adjoint {
   double* l;       ///< [n], l itself
   double* v_free;  ///< [n], A l
@@ -34,7 +34,7 @@ struct Adjoint {
 };
 
 /// The derivatives of the data in a direction: dp = A dv_free - dA (v - v_free) + dJ' gamma, ds = dv_hat - dJ v, and
-/// those of R and mu.
+/// the derivatives of R and mu.
 struct Tangent {
   const double* p;   ///< [n]
   const double* s;   ///< [3 c]
@@ -49,11 +49,11 @@ class Derivative {
 
   /// v: [n] and y: [3 c], the solution. problem.v_free and problem.v_hat are not read. Where v or y has a NaN, because
   /// the problem was not solved, all results are 0 if g is 0, else NaN.
-  ///   same: the problem and the solution are those of the last call, so that its matrices are used again.
+  ///   same: whether the problem and the solution are those of the last call, so that its matrices are used again.
   void adjoint(const Problem& problem, const double* v, const double* y, const Gradient& g, const Adjoint& result,
                bool same = false);
 
-  /// dv [n] and dgamma [3 c] for the derivatives d of the data. The same holds as for the adjoint.
+  /// dv [n] and dgamma [3 c] for the derivatives d of the data. The remarks on the adjoint hold here, too.
   void tangent(const Problem& problem, const double* v, const double* y, const Tangent& d, double* dv, double* dgamma,
                bool same = false);
 
@@ -62,8 +62,8 @@ class Derivative {
 
   Eigen::Index n_, contacts_;
   AnySystem systems_;
-  System* system_ = nullptr;  // of the problem that was linearized
-  bool is_linear_ = false;    // whether it was
+  System* system_ = nullptr;  // the system of the problem that was linearized
+  bool is_linear_ = false;    // whether H is factored for this problem
   Vector l_, work_;           // [n]
   Vector Jl_, pull_;          // [3 c]
   std::vector<Projection> at_;

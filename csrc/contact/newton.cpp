@@ -10,16 +10,16 @@ namespace {
 using Eigen::Vector3d;
 using Numbers = Eigen::Map<const Vector>;
 
-// Where y is an unknown, each softened problem is solved to this residual. With 0.1, the impulses that are handed on
-// are so inaccurate that some problems take hundreds of steps (measured).
+// The residual to which each softened problem is solved where y is an unknown. With 0.1, the impulses that are handed
+// on are so inaccurate that some problems take hundreds of steps (measured).
 constexpr double kShiftResidual = 0.01;
 
-// Where y is an unknown, the method gives up after this number of softened problems with the smallest S and of Newton
-// steps without effect, together.
+// The number of failures after which the method gives up where y is an unknown. Softened problems with the smallest S
+// and Newton steps without effect count together.
 constexpr int kMaxFailures = 10;
 
-// Where y is an unknown, the method gives up after this number of Newton steps. The hardest of 100 000 problems that it
-// solved took about 150.
+// The number of Newton steps after which the method gives up where y is an unknown. The hardest of 100 000 problems
+// that it solved took about 150.
 constexpr int kMaxSteps = 300;
 
 // y + low := y + low + change, where low takes the rounding errors of y.
@@ -56,7 +56,8 @@ Newton::Newton(Eigen::Index n, Eigen::Index contacts)
       at_(contacts),
       K_(contacts) {}
 
-// Makes R >= softness w hold in the current problem. Where it holds for the given problem, softness_ is 0.
+// Makes R >= softness w hold in the current problem. softness_ is 0 where the given problem already has R >= softness
+// w.
 void Newton::soften(const Problem& problem, double softness) {
   softness_ = 0;
   for (Eigen::Index k = 0; k < contacts_; ++k) {
@@ -133,10 +134,10 @@ double Newton::rounding(const Problem& problem, const System& system) {
   return static_cast<double>(n_ + 3 * contacts_ + 4) * kUnitRoundoff * scaled_norm(step_);
 }
 
-// The step length at which the derivative of the objective along the step is 0. That derivative increases with the
-// length, so that Newton's method, safeguarded by bisection, finds its zero. `slope` and `curvature` are the parts of
-// the derivative and its derivative that are due to |v - v_free|_A^2 / 2. If rounding errors make the derivative at 0
-// not negative, the result is 0.
+// The step length at which the derivative of the objective along the step is 0. This derivative increases with the
+// length, so that Newton's method, safeguarded by bisection, finds its zero. |v - v_free|_A^2 / 2 contributes `slope`
+// to the derivative and `curvature` to the second derivative. If rounding errors make the derivative at 0 not negative,
+// the result is 0.
 double Newton::step_length(const Problem& problem, double slope, double curvature) {
   const double start = slope - Jstep_.dot(gamma_);
   if (!(start < 0)) return 0;

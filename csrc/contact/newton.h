@@ -33,7 +33,7 @@ inline constexpr int kMaxEvaluations = 60;
 /// of the momenta.
 inline constexpr double kNearSolution = 1e-4;
 
-/// Where only v is unknown, the rounding errors of the impulses may leave a residual of this size. Where they leave
+/// The largest residual that the rounding errors of the impulses may leave where only v is unknown. Where they leave
 /// more, y becomes an unknown of its own, and they may leave kNearSolution.
 inline constexpr double kMaxBlur = 1e-7;
 
@@ -45,8 +45,8 @@ inline constexpr double kFarFromSolution = 0.1;
 /// factor.
 inline constexpr double kSoftnessFactor = 0.1;
 
-/// If R is below this multiple of w, y is an unknown of its own from the start. For larger R, the rounding of v changes
-/// gamma by a relative error of at most about 1e-11.
+/// The multiple of w below which an R makes y an unknown of its own from the start. For larger R, the rounding of v
+/// changes gamma by a relative error of at most about 1e-11.
 inline constexpr double kStiff = 1e-5;
 
 inline constexpr double kUnitRoundoff = std::numeric_limits<double>::epsilon() / 2;
@@ -59,7 +59,7 @@ struct Limits {
   std::int64_t max_iterations;
 };
 
-/// Why the method stopped.
+/// The reason why the method stopped.
 enum class Termination {
   kSolved,          ///< the residual is small enough, see Newton
   kIterationLimit,  ///< max_iterations ran out
@@ -84,58 +84,61 @@ constexpr Status status_of(Termination termination) {
 struct Outcome {
   Termination termination;
   std::int64_t iterations;
-  double residual;  ///< of the velocities, see Newton
+  double residual;  ///< the residual of the velocities, see Newton
 };
 
 /// The residual is |D g| / max(|D A (v - v_free)|, |D J' gamma|), with D = diag(A)^-1/2 and the gradient g. It compares
 /// changes of the momentum, which are the same for all observers. The momentum itself depends on the speed of the
-/// observer, and so do the bounds on the rounding errors of g [H, sec. 3.1], with u = 2^-53:
+/// observer. The bounds on the rounding errors of g [H, sec. 3.1], with u = 2^-53, depend on this speed, too:
 ///
 ///   e = (n + 3 c + 4) u |A| (|v| + |v_free|)   of the momentum
 ///   f = (n + 3 c + 4) u |J|' (|gamma| + |K| (|J| |v| + |v_hat|)),   K = P'(y) R^-1,   of the impulses
 ///
 /// No v has a smaller |D g| than about |D e|, so that the residual counts as 0 where |D g| <= |D e|. A problem is
-/// solved where the residual is at most the tolerance. It is solved as well where |D g| <= |D (e + f)| and the residual
-/// is at most 1e-7.
+/// solved where the residual is at most the tolerance. It is also solved where |D g| <= |D (e + f)| and the residual is
+/// at most 1e-7.
 ///
-/// If the residual at the start is above .1, the method first solves softened problems, to a residual of .1 each. In
-/// the first of them the regularisation of each contact is at least .1 w, in the next .01 w, and so on, where w is the
+/// If the residual at the start is above .1, the method first solves softened problems, to a residual of .1 each. The
+/// first of them has a regularisation of at least .1 w at each contact, the next of .01 w, and so on. Here w is the
 /// mean of the diagonal of the contact's block of J D^2 J'. Without this continuation the number of Newton steps grows
 /// without bound as R falls.
 ///
-/// The rounding of v changes gamma too much if R < 1e-5 w for a contact, if a Newton step changes no velocity, or if
-/// |D g| <= |D (e + f)| and the residual is larger than 1e-7. Then y is an unknown of its own, in
+/// The rounding of v changes gamma too much in three cases: R < 1e-5 w for a contact; a Newton step changes no
+/// velocity; or |D g| <= |D (e + f)| and the residual is larger than 1e-7. Then y is an unknown of its own, in
 ///
 ///   A (v - v_free) = J' P(y),   R y = v_hat - J v,
 ///
-/// and the problem is solved where the residual of the first equation is as above, with K = 0 in f and with 1e-4 in
-/// place of 1e-7, and that of the second is of the size of rounding errors in each contact:
+/// and the problem is solved where both equations hold. The residual of the first is judged as above, with K = 0 in f
+/// and with 1e-4 in place of 1e-7. The residual of the second must have the size of rounding errors in each contact:
 ///
 ///   max |v_hat - J v - R y| <= 4 (n + 3 c + 4) u max (|J| (|v| + |v_free|) + |v_hat| + R |gamma|)
 ///
-/// The softened problems are then steps of the method of multipliers [R]: a problem with the regularisation S >= R has
-/// v_hat + (S - R) g in place of v_hat, where g are the impulses of the previous problem, and its residual is to be at
-/// most .01 relative to A (v - v_free). If gamma = g, it has the solution of the given problem, so that most problems
-/// are solved at an S much larger than R. The smallest S is the larger one of R and u w. The method makes no progress
-/// after more than ten problems with the smallest S and Newton steps that do not descend or change no velocity,
-/// together; after 300 Newton steps; and if H is not positive definite in double precision. If some v has J v - v_hat
-/// in the dual cones, this happens rarely, and only for R / w of about u or less. Otherwise contacts are pressed
-/// against each other and gamma grows as 1 / R, and it happens for R < 1e-12 w.
+/// The softened problems are then steps of the method of multipliers [R]. A problem with the regularisation S >= R has
+/// v_hat + (S - R) g in place of v_hat, where g are the impulses of the previous problem. It is solved to a residual of
+/// .01 relative to A (v - v_free). If gamma = g, the softened problem has the solution of the given problem, so that
+/// most problems are solved at an S much larger than R. The smallest S is the larger one of R and u w. The method makes
+/// no progress
+///   - after more than ten failures, which are problems with the smallest S and Newton steps that do not descend or
+///     change no velocity;
+///   - after 300 Newton steps;
+///   - if H is not positive definite in double precision.
+/// If some v has J v - v_hat in the dual cones, this happens rarely, and only for R / w of about u or less. Otherwise
+/// contacts are pressed against each other, gamma grows as 1 / R, and it happens for R < 1e-12 w.
 ///
 /// Allocates only in the constructor, unless the problem is sparse (AnySystem).
 class Newton {
  public:
   Newton(Eigen::Index n, Eigen::Index contacts);
 
-  /// v: [n], the start on entry and the solution on return. y, gamma: [3 c], results. If the problem is not solved they
-  /// are those of the last iteration; if it is invalid they are not written.
+  /// v: [n], the start on entry and the solution on return. y, gamma: [3 c], results. If the problem is not solved, v,
+  /// y and gamma are those of the last iteration; if it is invalid, they are not written.
   Outcome solve(const Problem& problem, const Limits& limits, double* v, double* y, double* gamma);
 
  private:
   struct Residual {
     double absolute;  // |D g|
     double relative;  // Outcome::residual
-    bool is_small;    // whether |D g| is at most kNearSolution of the momenta, as that of rounding errors is
+    bool is_small;    // whether |D g| is at most kNearSolution of the momenta, as rounding errors are
   };
 
   Outcome solve_for_v(const Problem& problem, const Limits& limits, System& system);

@@ -31,8 +31,8 @@ OptimalityCheck::OptimalityCheck(Eigen::Index n, Eigen::Index contacts)
       spectrum_(n) {}
 
 // The distance of y to the boundary of two regions, in the norm of R, less its rounding errors. In the coordinates
-// (|x_t|, x_n), x = R^1/2 y, the boundaries are two rays from the origin, which are perpendicular: that of the
-// separated contact and, if mu > 0, that of the cone.
+// (|x_t|, x_n), x = R^1/2 y, the boundaries are two perpendicular rays from the origin: the boundary of the separated
+// contact and, if mu > 0, the boundary of the cone.
 double OptimalityCheck::distance(const Problem& problem, Eigen::Index contact) const {
   const Law law = problem.law(contact);
   const Vector3d roots = roots_of(law), x = y_.segment<3>(3 * contact).cwiseProduct(roots);

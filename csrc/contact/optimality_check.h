@@ -1,4 +1,4 @@
-// How accurately velocities solve a Problem, and how well the derivative of the solution is defined there.
+// The accuracy with which velocities solve a Problem, and how well the derivative of the solution is defined there.
 #pragma once
 
 #include <Eigen/Eigenvalues>
@@ -8,7 +8,7 @@
 
 namespace lcp::contact {
 
-/// The numbers are NaN where the problem is not well_posed, A is not positive definite, or v is not finite.
+/// The numbers of a solution; NaN where the problem is not well_posed, A is not positive definite, or v is not finite.
 class OptimalityCheck {
  public:
   OptimalityCheck(Eigen::Index n, Eigen::Index contacts);
@@ -17,7 +17,7 @@ class OptimalityCheck {
 
   double residual() const { return residual_; }    ///< Outcome::residual
   double margin() const { return margin_; }        ///< see ContactCertificate in lcp/certify_contact.h
-  double condition() const { return condition_; }  ///< of D H D in the 2-norm, with D = diag(A)^-1/2; 1 for n = 0
+  double condition() const { return condition_; }  ///< of D H D, D = diag(A)^-1/2, in the 2-norm; 1 for n = 0
 
  private:
   double distance(const Problem& problem, Eigen::Index contact) const;

@@ -8,10 +8,10 @@ namespace {
 
 using Eigen::Index;
 
-// With fewer velocities than this, the dense factorisation is faster for every pattern (measured).
+// The number of velocities below which the dense factorisation is faster for every pattern (measured).
 constexpr int kMinVelocities = 24;
 
-// If more than this share of the entries of H may differ from 0, the dense factorisation is faster (measured).
+// The share of the entries of H that may differ from 0 above which the dense factorisation is faster (measured).
 constexpr double kMaxDensity = 0.5;
 
 // Whether velocity j moves the contact.

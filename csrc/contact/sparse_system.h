@@ -38,8 +38,8 @@ class SparseSystem final : public System {
   Matrix H_;                  // The lower triangle of H, whose sparsity pattern is the same for all K.
   std::vector<double> base_;  // The values of H_ for K = 0, which are those of A.
 
-  // For each contact, and for each pair j <= i of velocities that it moves, the index of H(i, j) in the values of H_; j
-  // is the outer loop.
+  // The places of the entries of H that each contact changes: for each pair j <= i of velocities that it moves, the
+  // index of H(i, j) in the values of H_; j is the outer loop.
   std::vector<Eigen::Index> places_;
   Eigen::SimplicialLLT<Matrix, Eigen::Lower> factor_;
 };

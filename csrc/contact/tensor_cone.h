@@ -1,8 +1,8 @@
 // The projection of cone.h, for tensors. Only this header of the folder knows LibTorch.
 //
-// It stands beside that kernel because the derivatives of the kernel's derivatives are needed too: these formulas are
-// of operators that PyTorch differentiates. Where no such derivative is asked for, the kernel takes its place, which is
-// many times faster. tests/contact/tensor_cone_test.cpp holds both to the same results.
+// The formulas of this header exist beside the kernel of cone.h because derivatives of the kernel's derivatives are
+// needed, too: PyTorch differentiates these operators. Where no such derivative is asked for, the kernel is used, which
+// is many times faster. tests/contact/tensor_cone_test.cpp holds both to the same results.
 #pragma once
 
 #include <ATen/TensorOperators.h>
@@ -67,7 +67,7 @@ struct TensorCone {
     return at::where(block(sliding), slides, at::where(block(sticking), sticks, 0));
   }
 
-  /// The change of gamma, [..., 3], for changes of R_t, R_n and mu, [...] each, while y stays the same.
+  /// The change of gamma, [..., 3], for changes of R_t, R_n and mu, [...] each, at constant y.
   Tensor change(const Tensor& d_tangent, const Tensor& d_normal, const Tensor& d_mu) const {
     const Tensor d_ratio = (d_tangent - ratio * d_normal) / normal;
     const Tensor d_gamma_n = share * (mu * (slip - mu * gamma_n) * d_ratio + ratio * (slip - 2 * mu * gamma_n) * d_mu);

@@ -1,5 +1,5 @@
-// One problem of compliant contact in each warp. Numbers of contacts are in the lanes k, of rows of contacts in the
-// lanes 3 k + i, and of velocities in the lanes j.
+// One problem of compliant contact in each warp. Numbers of contacts are in the lanes k, numbers of rows of contacts in
+// the lanes 3 k + i, and numbers of velocities in the lanes j.
 #pragma once
 
 #include "contact/cone.h"
@@ -9,12 +9,12 @@
 namespace lcp::contact::cuda {
 
 template <int size>
-inline constexpr int kWarps = kWarpsWith<size, 2>;  // in a block
+inline constexpr int kWarps = kWarpsWith<size, 2>;  // the warps of a block
 
 template <int size, class T>
 class WarpBodies {
  public:
-  // A, H: memory.
+  // A, H: memory for these matrices.
   __device__ WarpBodies(const Problems<T>& problems, std::int64_t b, WarpMemory<size>& A, WarpMemory<size>& H)
       : n_(problems.n),
         contacts_(problems.contacts),
@@ -36,7 +36,7 @@ class WarpBodies {
   __device__ const Law& law() const { return law_; }
   __device__ const WarpJacobian<size, T>& J() const { return J_; }
 
-  // Whether A, J, R and mu are those of a well-posed problem, but for the definiteness of A.
+  // Returns whether A, J, R and mu belong to a well-posed problem; the definiteness of A is not checked.
   __device__ bool load(const T* A) {
     const bool finite = is_finite(R_[0]) && is_finite(R_[1]) && is_finite(R_[2]) && is_finite(mu_);
     const bool valid = finite && is_valid_law(R_, mu_);
@@ -77,7 +77,7 @@ class WarpBodies {
   // H^-1 x.
   __device__ double solve(double x) const { return H_.solve(x); }
 
-  // Numbers of rows, to the lanes of their contacts and back.
+  // Numbers of rows, moved to the lanes of their contacts and back.
   __device__ Eigen::Vector3d of_contact(double x) const {
     A_memory_.share(x);
     if (!is_contact()) return Eigen::Vector3d::Zero();

@@ -11,13 +11,13 @@ namespace lcp::contact::cuda {
 
 using linalg::BatchView;
 
-/// There are kernels for up to so many velocities, and 1 to kMostContacts contacts.
+/// The largest numbers of velocities and of contacts (at least 1) for which there are kernels.
 inline constexpr int kMostVelocities = 32, kMostContacts = 10;
 
 /// Status of an element that the kernel did not solve.
 inline constexpr std::int8_t kLeftOver = -1;
 
-/// contact/problem.h, a batch of them. All memory is that of the GPU.
+/// A batch of the problems of contact/problem.h. All memory belongs to the GPU.
 template <class T>
 struct Problems {
   int n, contacts;
@@ -35,9 +35,9 @@ struct Solutions {
 /// The kernels are put into `stream` and do not wait. An element's bits depend neither on the other elements nor on its
 /// place among them.
 
-/// Solves by the method of contact/newton.h, for v alone and in at most max_iterations steps. What this does not solve
-/// has the status kLeftOver, and NaN; the number of these elements is added to *left, unless that is nullptr.
-/// guess: [n], velocities to start from, or data = nullptr.
+/// Solves by the method of contact/newton.h, for v alone and in at most max_iterations steps. An element that this
+/// method does not solve has the status kLeftOver, and NaN. The number of these elements is added to *left, unless left
+/// is nullptr. guess: [n], velocities to start from, or data = nullptr.
 template <class T>
 void solve(std::int64_t count, const Problems<T>& problems, BatchView<T> guess, double tolerance,
            std::int64_t max_iterations, const Solutions<T>& solutions, std::int32_t* left, cudaStream_t stream);
@@ -54,7 +54,7 @@ struct Adjoint {
   T *l, *v_free, *v_hat, *R, *mu, *gamma;
 };
 
-/// Of Problems, v_free and v_hat are not read, and of `at`, gamma is not.
+/// Reads neither problems.v_free nor problems.v_hat, nor at.gamma.
 template <class T>
 void adjoint(std::int64_t count, const Problems<T>& problems, const Point<T>& at, const Point<T>& g,
              const Adjoint<T>& result, cudaStream_t stream);

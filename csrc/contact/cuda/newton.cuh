@@ -12,7 +12,7 @@ class WarpNewton {
   __device__ WarpNewton(WarpBodies<size, T>& bodies, int n, double v_free, double v_hat)
       : bodies_(bodies), n_(n), v_free_(v_free), v_hat_(v_hat) {}
 
-  // Whether A is positive definite and the problem not stiff, as solve requires.
+  // Returns whether A is positive definite and the problem not stiff, as solve requires.
   __device__ bool begin() {
     if (!bodies_.factor(Eigen::Matrix3d::Zero())) return false;
     const double diagonal = bodies_.diagonal();
@@ -23,7 +23,7 @@ class WarpNewton {
     return softness_ == 0;
   }
 
-  // Whether it found v from the start v.
+  // Returns whether the method found v from the start v.
   __device__ bool solve(double tolerance, std::int64_t max_iterations, double v) {
     v_ = v;
     softness_ = 0;
@@ -93,7 +93,7 @@ class WarpNewton {
     relative_ = is_zero ? 0.0 : absolute_ / change;
   }
 
-  // As those of contact::Newton.
+  // The functions of the same names in contact::Newton.
   __device__ bool is_rounding() const { return relative_ == 0 || (is_small_ && absolute_ <= rounding()); }
   __device__ double momentum_rounding() const {
     const double all = bodies_.multiply_abs(stdx::abs(v_) + stdx::abs(v_free_));
@@ -109,7 +109,7 @@ class WarpNewton {
     return (n_ + bodies_.rows() + 4) * kUnitRoundoff * norm(all);
   }
 
-  // As Newton::step_length.
+  // Does what Newton::step_length does.
   __device__ double step_length(const Eigen::Vector3d& along, double slope, double curvature) const {
     const double start = slope - sum_of_lanes(along.dot(at_.gamma));
     if (!(start < 0)) return 0;

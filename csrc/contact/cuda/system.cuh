@@ -1,5 +1,5 @@
-// The linear algebra of contact problems, one in each warp: what contact::DenseSystem is for the CPU. Lane i holds
-// entry i of a vector of velocities, and lane t entry t of one of contacts, 0 beyond the last.
+// The linear algebra of contact problems, one in each warp; contact::DenseSystem is its counterpart for the CPU. Lane i
+// holds entry i of a vector of velocities, and lane t holds entry t of a vector of contacts, 0 beyond the last.
 #pragma once
 
 #include <limits>
@@ -36,7 +36,8 @@ class WarpCholesky {
  public:
   __device__ WarpCholesky(int n, WarpMemory<size>& memory) : n_(n), H_(memory) {}
 
-  // H := (A + A') / 2. False where a number is not finite or A is not symmetric, as contact::symmetric has it.
+  // H := (A + A') / 2. Returns false where a number is not finite or A is not symmetric, by the rule of
+  // contact::symmetric.
   template <class T>
   __device__ bool load(const T* A) {
     H_.load(n_, A);
@@ -58,7 +59,7 @@ class WarpCholesky {
     return largest_of_lanes(difference) <= kMaxAsymmetry * largest_of_lanes(largest);
   }
 
-  // Of the lower triangle; false where it is not positive definite.
+  // Factors the lower triangle; false where the matrix is not positive definite.
   __device__ bool factor() {
     for (int k = 0; k < n_; ++k) {
       const double pivot = H_.at(k, k);
@@ -96,7 +97,7 @@ class WarpCholesky {
     return x;
   }
 
-  // W := J H^-1 J', rows x rows, symmetric to the last bit. Row t of J is that of lane t.
+  // W := J H^-1 J', rows x rows, symmetric to the last bit. Row t of J belongs to lane t.
   template <class T>
   __device__ void compliance(int rows, const T* J, WarpMemory<size>& W) const {
     double half[size];  // column t of L^-1 J'
@@ -128,7 +129,7 @@ class WarpCholesky {
  private:
   int n_;
   WarpMemory<size>& H_;
-  double inverse_ = 0;  // of this lane's entry of the factor's diagonal
+  double inverse_ = 0;  // 1 / this lane's entry of the factor's diagonal
 };
 
 // Products with J, [rows, n], in the memory of the GPU. `memory` passes vectors between the lanes.
