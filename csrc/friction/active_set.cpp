@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Pivots of at most this multiple of the largest count as 0, since W is rounded to 1e-16 of its entries.
+// A pivot of at most this multiple of the largest counts as 0, since W is rounded to 1e-16 of its entries.
 constexpr double kNegligiblePivot = 1e-14;
 constexpr int kMostSteps = 30;
 // The method stops after this many steps in a row without a smaller residual: the states then recur.
@@ -18,8 +18,8 @@ constexpr int kPatience = 12;
 constexpr double kViolated = 0.1;
 // A contact sticks at the start if its friction is at most this multiple of the limit.
 constexpr double kWithinCone = 1 - 1e-6;
-// release() looks for the first contact that reaches the limit of friction. For larger coefficients of friction than
-// this one it would find the same contact, but at impulses that round away the others.
+// The largest coefficient of friction with which release() looks for the first contact that reaches the limit of
+// friction. A larger coefficient gives the same contact, but at impulses beside which the others round to 0.
 constexpr double kLargestRelease = 1e6;
 // The Newton steps for one set of states in enumerate(). With 8 steps, a tenth of the solutions with mu = 1e6 are
 // missed.
@@ -67,7 +67,7 @@ void ActiveSet::linearize(const Impulses& problem, bool with_friction, double* h
         if (friction > 0) {
           t[i] = h[i] / friction;
         } else if (slip > 0) {
-          t[i] = -u[i] / slip;  // a contact without friction will have it against its slip
+          t[i] = -u[i] / slip;  // the friction that is to come opposes the slip
         }
       }
       if (friction > 0) at.across = std::max(0.0, -(t[0] * u[0] + t[1] * u[1]) / friction);
@@ -88,7 +88,7 @@ void ActiveSet::equations(const double* u, double* out) const {
   }
 }
 
-// h_ += length times the change of the impulses that has the unknowns y.
+// h_ += length times the change of the impulses for the unknowns y.
 void ActiveSet::add(const double* y, double length) {
   double* h = h_.data();
   for (const Contact& at : contacts_) {
@@ -99,7 +99,7 @@ void ActiveSet::add(const double* y, double length) {
   }
 }
 
-// Adds the Newton step to h_. False where it is not finite.
+// Adds the Newton step to h_. Returns false where the step is not finite.
 bool ActiveSet::step(const Impulses& problem, bool with_friction) {
   linearize(problem, with_friction, h_.data(), u_.data());
   problem.velocities(h_.data(), u_.data());
@@ -134,7 +134,7 @@ bool ActiveSet::step(const Impulses& problem, bool with_friction) {
     const Contact& at = contacts_[k];
     double* h = h_.data() + 3 * static_cast<std::ptrdiff_t>(k);
     if (at.unknowns == 2) {
-      // Friction that has turned round is that of a contact that pulls.
+      // Friction that has turned round belongs to a contact that pulls.
       const double* t = at.impulse[0];
       const bool pulls = h[0] * t[0] + h[1] * t[1] <= 0;
       h[2] = pulls ? 0 : std::hypot(h[0], h[1]) / problem.given_mu[k];
@@ -172,10 +172,10 @@ bool ActiveSet::change_states(const Impulses& problem, double goal) {
   return changed;
 }
 
-// Handles contacts that stick although the bodies, being rigid, cannot close all gaps without a slip. Their equations
-// are singular and contradict each other. The impulses grow along a vector of the kernel, which moves no body, against
-// the velocities that the last step left. The first contact whose friction reaches its limit slides from then on.
-// Returns false where there is none.
+// Handles contacts that stick although the bodies, being rigid, cannot close all gaps without a slip. The equations of
+// such contacts are singular and contradict each other. The impulses grow along a vector of the kernel, which moves no
+// body, against the velocities that the last step left. The first contact whose friction reaches its limit slides from
+// then on. Returns false where no friction reaches its limit.
 bool ActiveSet::release(const Impulses& problem) {
   std::fill(right_.begin(), right_.end(), 0.0);
   equations(u_.data(), y_.data());

@@ -10,10 +10,10 @@
 
 namespace lcp::friction {
 
-/// Solves problems with large coefficients of friction that Newton, for the equation of Alart and Curnier, does not
-/// solve. An example is a box that lands on a face with mu = 1e6. Its contacts pull against each other with impulses
-/// 1e2 to 1e6 times as large as those that stop the box, and slip at 1e-6 of its velocity. This class differs from
-/// Newton in three points:
+/// Newton's method for problems with large coefficients of friction that Newton, for the equation of Alart and Curnier,
+/// does not solve. An example is a box that lands on a face with mu = 1e6. Its contacts pull against each other with
+/// impulses 1e2 to 1e6 times as large as those that stop the box. They slip at 1e-6 of the velocity of the box. This
+/// class differs from Newton in three points:
 ///
 /// - The unknown impulse of a contact that slides is its friction h_t, and h_n = |h_t| / mu. As mu grows, h_t
 ///   converges. The equations are u_n = 0 and s' u_t = 0, where s is orthogonal to h_t.
@@ -27,13 +27,13 @@ class ActiveSet {
  public:
   explicit ActiveSet(int contacts);
 
-  /// h: [3 c], on entry the solution for the coefficients of friction start_mu, [c], which gives the first states; on
-  /// return the step with the least residual, which is returned. Stops at a residual of `goal`. Adds the steps to
-  /// `steps`, and stops where these reach `most`. Reads given_mu, not mu, of the problem.
+  /// h: [3 c]. On entry it is the solution for the coefficients of friction start_mu, [c], which gives the first
+  /// states. On return it is the step with the least residual; this residual is returned. Stops at a residual of
+  /// `goal`. Adds the steps to `steps`, and stops where these reach `most`. Reads given_mu, not mu, of the problem.
   double solve(const Impulses& problem, const double* start_mu, double goal, double* h, std::int64_t& steps,
                std::int64_t most);
 
-  /// Tries all 3^c - 1 sets of states in which a contact touches. Each takes a few steps, in which the states stay.
+  /// Tries all 3^c - 1 sets of states in which a contact touches. Each set takes a few steps, in which the states stay.
   /// The arguments are those of solve, but h is not read.
   double enumerate(const Impulses& problem, double goal, double* h, std::int64_t& steps, std::int64_t most);
 
@@ -41,7 +41,7 @@ class ActiveSet {
   /// The linear equations of a Newton step for one contact.
   struct Contact {
     State state;
-    int unknowns;           // and as many equations
+    int unknowns;           // the number of unknowns, and of equations
     double impulse[3][3];   // the change of h per unit of each unknown
     double equation[3][3];  // the direction of the velocity that each equation sets to 0
     double across;          // the derivative of s' u_t in the second unknown of a slide, where u is constant

@@ -13,10 +13,12 @@
 
 namespace lcp::friction {
 
-/// The linear equations that a Newton step solves for one contact, in unknowns of its own: 0 where it is separate,
-/// h = y where it sticks, and h = (mu y_1 t + y_2 s, y_1) where it slides, s being orthogonal to t. Since F is
-/// positively homogeneous where no contact changes its state, they are
-///   u = 0 where it sticks, and where it slides u_n = 0 and (1 - part) s' h_t + part scale s' u_t = 0.
+/// The linear equations that a Newton step solves for one contact. The unknowns depend on the contact's state:
+///   separate  none, h = 0
+///   stick     h = y
+///   slide     h = (mu y_1 t + y_2 s, y_1), where s is orthogonal to t
+/// Since F is positively homogeneous where no contact changes its state, the equations are u = 0 for stick. For slide
+/// they are u_n = 0 and (1 - part) s' h_t + part scale s' u_t = 0.
 struct AlartCurnier {
   int unknowns;
   double t[2];  ///< z_t / |z_t|

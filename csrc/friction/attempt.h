@@ -5,15 +5,15 @@
 
 namespace lcp::friction {
 
-/// Sweeps of the Gauss-Seidel method, then Newton's.
+/// The settings of one attempt: sweeps of the Gauss-Seidel method, then Newton's method.
 struct Attempt {
   const char* method;  ///< its name in docs/rigid_contact.md
   int sweeps;
   NewtonSettings newton;
 };
 
-/// The first is enough for a single contact. Each of the others fails on problems that another one solves, and a run
-/// that has not converged in few steps seldom does in many.
+/// The first attempt is enough for a single contact. Each of the others fails on problems that another one solves. A
+/// run that has not converged in few steps seldom does in many.
 inline constexpr Attempt kAttempts[] = {{"one sweep", 1, {false, 1e-9, 0}},
                                         {"Newton", 0, {false, 1e-9, 12, true}},
                                         {"Newton again", 0, {true, 1e-4, 20}},

@@ -93,7 +93,7 @@ bool Derivative::unique() const {
   Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors(unknowns, unknowns);
   factors.setThreshold(rank_tolerance_);
   factors.compute(N_);
-  free -= factors.solve(N_ * free);  // what is left of it changes nothing in the law
+  free -= factors.solve(N_ * free);  // the rest changes nothing in the law
   for (Eigen::Index b = 0; b < unknowns; ++b) {
     const Eigen::Index column = 3 * touching_[b / 3] + b % 3;
     moved += free[b] * Map(impulses_.W + column * impulses_.size(), impulses_.size());
@@ -101,7 +101,7 @@ bool Derivative::unique() const {
   return moved.norm() <= kUnique * size;
 }
 
-// Linearizes the law at the solution. False where there is none.
+// Linearizes the law at the solution. Returns false where there is no solution.
 bool Derivative::is_defined(const Problem& problem, const Solution& at) {
   const Eigen::Index rows = 3 * contacts_;
   factored_ = Factored::kNone;
@@ -109,7 +109,8 @@ bool Derivative::is_defined(const Problem& problem, const Solution& at) {
   return is_defined_;
 }
 
-// Replaces x_, of the contacts that touch, by the least-squares solution of least norm of N y = x_, or of N' y = x_.
+// Replaces x_, numbers of the contacts that touch, by the least-squares solution of least norm of N y = x_ or N' y =
+// x_.
 void Derivative::solve(Factored matrix) {
   const auto unknowns = static_cast<int>(N_.rows());
   if (factored_ != matrix) {
@@ -148,7 +149,7 @@ void Derivative::adjoint(const Problem& problem, const Solution& at, const Solut
   system.to_contacts(solved_, y_);
   y_ += Map(g.gamma, rows);
 
-  // N' x = y, in the units of h.
+  // Solves N' x = y, in the units of h.
   const auto unknowns = static_cast<int>(N_.rows());
   for (int a = 0; a < unknowns; ++a) {
     const int k = touching_[a / 3];
@@ -186,7 +187,7 @@ void Derivative::tangent(const Problem& problem, const Solution& at, const Data<
   solved_ = Map(d.p, n_);
   system.solve(solved_);
   system.to_contacts(solved_, y_);
-  y_ += Map(d.s, rows);  // the change of u for the same impulses
+  y_ += Map(d.s, rows);  // the change of u at constant impulses
 
   const auto unknowns = static_cast<int>(N_.rows());
   for (int a = 0; a < unknowns; ++a) {
@@ -223,7 +224,7 @@ bool Derivative::certify(const Problem& problem, const Solution& at, Certificate
   work_ = Map(at.gamma, rows);
   system.to_bodies(work_, push_);
   const double imbalance = size(momentum - push_), largest = std::max(size(given), size(push_));
-  // The velocities without contact, whose largest is the unit of the others.
+  // The largest of these velocities without contact is the unit of the other velocities.
   system.to_contacts(Map(problem.v_free, n_), work_);
   work_ += Map(problem.b, rows);
   const double speed = rows > 0 ? work_.lpNorm<Eigen::Infinity>() : 0;

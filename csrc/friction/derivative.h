@@ -1,15 +1,15 @@
 // The derivative of the solution of a Problem of contact with friction, by the implicit function theorem.
 //
-// What a contact does ties the change of its impulse to that of its velocity, C du + D dh = E dmu in the units of
-// Impulses.
+// The state of a contact ties the change of its impulse to the change of its velocity by C du + D dh = E dmu, in the
+// units of Impulses.
 //
 //   apart         C = 0, D = I
 //   stick, slide  LinearLaw
 //   smooth        SmoothLaw, at a point of the smooth path
 //
-// and du = r + W dh with the change r of u for the same impulses, so that N dh = E dmu - C r with N = C W + D. Where N
-// is singular, the least-squares solution dh of least norm is taken. If only redundant contacts are the reason, v has a
-// derivative, and does not depend on this choice.
+// The change of the velocities is du = r + W dh with their change r at constant impulses. So N dh = E dmu - C r with N
+// = C W + D. Where N is singular, the least-squares solution dh of least norm is taken. If redundant contacts are the
+// only reason, v has a derivative, which does not depend on this choice.
 #pragma once
 
 #include <Eigen/QR>
@@ -23,8 +23,8 @@
 
 namespace lcp::friction {
 
-/// Where impulses that change without breaking the linearised law change a velocity by more than this, both in the
-/// units of Impulses and relative to the change of the impulses, v is not unique.
+/// The least velocity that makes v not unique. It is the change of a velocity by impulses that change without breaking
+/// the linearised law. It is in the units of Impulses, relative to the change of the impulses.
 constexpr double kUnique = 1e-4;
 
 struct Solution {
@@ -43,38 +43,38 @@ struct Data {
   Number* mu;  ///< [c]
 };
 
-/// How well a Solution fulfils the law, and how its derivative is defined.
+/// The accuracy with which a Solution fulfils the law, and how well its derivative is defined.
 struct Certificate {
   double residual;  ///< the larger of Impulses::residual and |D (A (v - v_free) - J' gamma)| / max(|D A v_free|, |D J'
                     ///< gamma|), D = diag(A)^-1/2
-  /// The least distance of a contact to a change of its state, relative to max |J v_free + b|: u_n of a contact that is
-  /// apart, d gamma_n of the others and for stick the distance of d gamma to the surface of the cone, for slide |u_t|.
-  /// Infinity without contacts.
+  /// The least distance of a contact to a change of its state, relative to max |J v_free + b|; infinity without
+  /// contacts. For a contact that is apart it is u_n. For stick it is the smaller of d gamma_n and the distance of d
+  /// gamma to the surface of the cone. For slide it is the smaller of d gamma_n and, where mu > 0, |u_t|.
   double margin;
-  std::int64_t rank;  ///< of N
+  std::int64_t rank;  ///< the rank of N, with D = I for contacts that are apart
   bool unique;        ///< whether no change of impulses that the law leaves free moves a body
 };
 
 class Derivative {
  public:
-  /// rank_tolerance: singular values of N below this part of the largest are 0 but for rounding, and so is h_n - u_n of
-  /// a contact below this part of the largest |h| or |u|.
-  /// smooth: the points are those of the smooth path.
+  /// rank_tolerance: the share of the largest below which a singular value of N counts as a rounding error of 0. A
+  /// contact's h_n - u_n below this share of the largest |h| or |u| counts as one, too. smooth: whether the points are
+  /// those of the smooth path.
   Derivative(Eigen::Index n, Eigen::Index contacts, double rank_tolerance, bool smooth = false);
 
-  /// The gradients of a function of the data for the gradients g of the solution, [n], [3 c] and [3 c]. Of problem,
-  /// v_free and b are not read. Where the solution has a NaN, because the problem was not solved, all results are 0 if
+  /// The gradients of a function of the data for the gradients g of the solution, [n], [3 c] and [3 c]. problem.v_free
+  /// and problem.b are not read. Where the solution has a NaN, because the problem was not solved, all results are 0 if
   /// g is 0, else NaN.
-  ///   same: the problem and the solution are those of the last call, so that its matrices are used again.
+  ///   same: whether the problem and the solution are those of the last call, so that its matrices are used again.
   void adjoint(const Problem& problem, const Solution& at, const Solution& g, const Data<double>& result,
                bool same = false);
 
-  /// dv [n] and dgamma [3 c] for the derivatives d of the data. The same holds as for the adjoint.
+  /// dv [n] and dgamma [3 c] for the derivatives d of the data. The remarks on the adjoint hold here, too.
   void tangent(const Problem& problem, const Solution& at, const Data<const double>& d, double* dv, double* dgamma,
                bool same = false);
 
-  /// False, without a certificate, where the problem is not well_posed, A is not positive definite, or the solution is
-  /// not finite.
+  /// Returns false, without a certificate, where the problem is not well_posed, A is not positive definite, or the
+  /// solution is not finite.
   bool certify(const Problem& problem, const Solution& at, Certificate& result);
 
  private:
@@ -91,18 +91,18 @@ class Derivative {
   bool smooth_;
   ImpulseProblem problem_;
   Impulses impulses_ = {};
-  bool is_defined_ = false;  // of the last problem
+  bool is_defined_ = false;  // whether the last problem has a derivative
   Factored factored_ = Factored::kNone;
   bool is_regular_ = false;
-  linalg::Lu lu_;                                                    // of a regular matrix
-  Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors_;  // of a singular one
+  linalg::Lu lu_;                                                    // factors of a regular matrix
+  Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> factors_;  // factors of a singular matrix
   std::vector<double> none_, h_, u_;
   std::vector<State> states_;
-  std::vector<LinearLaw> linear_;                 // of contacts that are not apart
+  std::vector<LinearLaw> linear_;                 // the laws of contacts that are not apart
   std::vector<int> touching_;                     // the contacts that are not apart
-  Eigen::MatrixXd N_;                             // of these contacts, with rows of size 1
-  Eigen::VectorXd rows_;                          // by which the rows of N were multiplied
-  contact::Vector push_, solved_, y_, x_, work_;  // x_: of solve
+  Eigen::MatrixXd N_;                             // N of these contacts, with rows of size 1
+  Eigen::VectorXd rows_;                          // the factors by which the rows of N were multiplied
+  contact::Vector push_, solved_, y_, x_, work_;  // x_: argument and result of solve
 };
 
 }  // namespace lcp::friction

@@ -1,4 +1,4 @@
-// The Gauss-Seidel method over contacts: one after the other is solved exactly while the others' impulses stay.
+// The Gauss-Seidel method over contacts: each contact in turn is solved exactly while the impulses of the others stay.
 //
 //   [JAJ] Jourdan, Alart, Jean: A Gauss-Seidel like algorithm to solve frictional contact problems, CMAME 155, 1998.
 #pragma once

@@ -8,15 +8,15 @@
 
 namespace lcp::friction {
 
-/// u = W h + q. Contact k has h_k = gamma_k sqrt(d_k) / unit and the velocity u_k / (sqrt(d_k) unit), where d_k is the
-/// mean of the diagonal of its block of J A^-1 J', and unit the largest |J v_free + b|. The cones and the law of
-/// friction stay what they are.
+/// The problem u = W h + q. Contact k has the impulse h_k = gamma_k sqrt(d_k) / unit and the velocity u_k / (sqrt(d_k)
+/// unit). d_k is the mean of the diagonal of the contact's block of J A^-1 J', and unit the largest |J v_free + b|. The
+/// cones and the law of friction stay the same in these units.
 struct Impulses {
   int contacts;
   const double* W;         ///< [3 c, 3 c], symmetric and positive semidefinite
   const double* q;         ///< [3 c]
   const double* mu;        ///< [c], at most kLargestFriction
-  const double* given_mu;  ///< [c], those of the Problem
+  const double* given_mu;  ///< [c], the mu of the Problem
   const double* weight;    ///< [c], sqrt(d_k)
 
   int size() const { return 3 * contacts; }
@@ -34,11 +34,11 @@ class ImpulseProblem {
  public:
   ImpulseProblem(Eigen::Index n, Eigen::Index contacts);
 
-  /// False where A is not positive definite. The problem must be well_posed and outlive the use of this.
+  /// Returns false where A is not positive definite. The problem must be well_posed and outlive the use of this object.
   bool set(const Problem& problem);
 
   const Impulses& impulses() const { return impulses_; }
-  contact::System& system() const { return *system_; }  ///< of A and J, factored for A^-1
+  contact::System& system() const { return *system_; }  ///< the system of A and J, factored for A^-1
   double unit() const { return unit_; }                 ///< m/s, the largest |J v_free + b|, or 1 where that is 0
 
   /// The rounding errors of J v_free + b, relative to unit(): kRounding times the largest |J| |v_free| + |b|. Where
@@ -50,7 +50,7 @@ class ImpulseProblem {
   /// gamma [3 c], v [n] and u = J v + b [3 c] of h. Returns the residual of h at this u.
   double unscaled(const double* h, double* gamma, double* v, double* u);
 
-  /// sqrt(h' W h), of which W has only what its rounding errors leave: how much h moves the bodies.
+  /// The effect of h on the motion of the bodies: sqrt(h' W h), but for the rounding errors of W.
   double effect(const double* h);
 
  private:

@@ -16,23 +16,23 @@ using Eigen::Vector3d;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 constexpr int kSteps = 100;
-constexpr double kInside = 0.95;  // of the way to the border of the cones
-// By what kappa falls after a step that went at least so far of its way.
+constexpr double kInside = 0.95;  // the share of the way to the border of the cones that a step takes
+// The factors by which kappa falls, after a step of at least the given length.
 constexpr struct { double length, fall; } kFalls[] = {{0.9, 0.1}, {0.3, 0.5}, {0.1, 0.8}, {0, 1}};
-constexpr double kShort = 0.02;  // a step that does not get on; this many of them in a row end the method
+constexpr double kShort = 0.02;  // a shorter step makes no progress; kShortSteps in a row end the method
 constexpr int kShortSteps = 7;
 // Newton's method for the law is tried below the first kappa, and again each time that kappa has fallen by the second.
 constexpr double kFirstPolish = 1e-6, kNextPolish = 1e-2;
 constexpr double kEnd = 1e-20;
 constexpr int kPolishSteps = 8;
 
-// The square of a vector (t1, t2, 0th) of the second-order cone, x' diag(-1, -1, 1) x, which is > 0 inside.
+// The square x' diag(-1, -1, 1) x of a vector (t1, t2, 0th), which is > 0 inside the second-order cone.
 double square(const Vector3d& x) {
   const double size = x.head<2>().norm();
   return (x[2] - size) * (x[2] + size);
 }
 
-// The largest length at which x + length dx is in the second-order cone, x being inside.
+// The largest length at which x + length dx is in the second-order cone, for an x inside.
 double length_within(const Vector3d& x, const Vector3d& dx) {
   const double a = dx.head<2>().squaredNorm() - dx[2] * dx[2], b = x.head<2>().dot(dx.head<2>()) - x[2] * dx[2];
   const double c = square(x), root = b * b + a * c;
@@ -43,7 +43,7 @@ double length_within(const Vector3d& x, const Vector3d& dx) {
 
 double length_positive(double x, double dx) { return dx < 0 ? -x / dx : kInfinity; }
 
-// x and y of the cone's path, of a contact with friction.
+// The vector x on the cone's path, for a contact with friction.
 Vector3d in_cone(const double* h, double mu) { return {h[0], h[1], mu * h[2]}; }
 
 }  // namespace
@@ -123,10 +123,11 @@ void InteriorPoint::linearize_smooth(Eigen::Index k, double kappa) {
   at.change = -D.solve(Vector3d(Eigen::Map<const Vector3d>(law.F))) - at.K * at.gap;
 }
 
-// From h, y and p, with u = B p + q and y what the path has in place of u, the step to
+// Finds the step from h, y and p, where u = B p + q and y stands in place of u on the path. The step leads to
 //   p + dp = B' (h + dh),  h + dh by the law of the path,
-// which leads to (I + B' K B) dp = B' (h + change) - p. Its matrix has entries from 1 to 1 / kappa; nevertheless the
-// step is accurate where it matters [W], but for dp = B' dh, which is why that is corrected. False where it fails.
+// and solves (I + B' K B) dp = B' (h + change) - p. The matrix has entries from 1 to 1 / kappa; nevertheless the step
+// is accurate where it matters [W], except for dp = B' dh, which is corrected by a second solve. Returns false where
+// the step fails.
 bool InteriorPoint::step(Path path, double kappa, double blur) {
   rows_.noalias() = B_ * p_;
   rows_ += Eigen::Map<const Vector>(impulses_.q, rows_.size());
@@ -188,8 +189,9 @@ double InteriorPoint::longest(Path path) const {
   return length;
 }
 
-// Newton's method for the law from h_, where the velocities of contacts that are apart and the impulses of the others
-// are told from those that vanish with kappa, being about kappa; and where they are compared as they are.
+// Tries Newton's method for the law from h_, with two scales of the velocities. With the scale 1 / sqrt(kappa), a
+// contact is apart if its h_n is about kappa and its u_n is not, and the reverse if it touches. With the scale 1,
+// velocities and impulses are compared as they are.
 void InteriorPoint::polish(double kappa, double goal, std::int64_t& steps, std::int64_t most) {
   NewtonSettings kinds[] = {{false, 1e-12, kPolishSteps}, {false, 1e-9, kPolishSteps}};
   kinds[0].scale = 1 / std::sqrt(kappa);

@@ -1,9 +1,9 @@
-// An interior point method: Newton's method along a path whose points have h_n u_n near kappa > 0 at every contact, to
-// its end at kappa = 0, and from there Newton's method for the law itself.
+// An interior point method: Newton's method along a path whose points have h_n u_n near kappa > 0 at every contact.
+// From points near its end at kappa = 0, Newton's method for the law itself takes over.
 //
 // It is made for redundant contacts whose gaps differ by little, such as 1e-8 of the velocities. These differences
-// decide which of the contacts carry the load, but Newton's method for the law compares velocities with impulses and
-// does not see them.
+// decide which contacts carry the load. Newton's method for the law compares velocities with impulses and does not see
+// them.
 //
 //   [NT]   Nesterov, Todd: Primal-dual interior-point methods for self-scaled cones, SIAM J. Optimization 8, 1998.
 //   [VDB]  Vandenberghe: The CVXOPT linear and quadratic cone program solvers, 2010.
@@ -20,19 +20,19 @@
 
 namespace lcp::friction {
 
-/// Which path is followed. Each fails on problems that the other one solves.
+/// The path that is followed. Each fails on problems that the other one solves.
 enum class Path : std::int8_t {
-  /// x o y = kappa e in the second-order cone, with x = (h_t, mu h_n) and y = (u_t, u_n / mu + |u_t|), by the
-  /// directions of Nesterov and Todd [NT]; x and y stay within the cone.
+  /// The path x o y = kappa e in the second-order cone, with x = (h_t, mu h_n) and y = (u_t, u_n / mu + |u_t|). Steps
+  /// take the directions of Nesterov and Todd [NT]; x and y stay within the cone.
   kCone,
-  kSmooth,  ///< that of smooth_path.h, with h_n, u_n > 0
+  kSmooth,  ///< the path of smooth_path.h, with h_n, u_n > 0
 };
 
 struct InteriorSettings {
   Path path;
-  double start;  ///< of h_n and u_n at every contact; their other parts start at 0
-  /// kCone: |u_t| counts as sqrt(|u_t|^2 + (blur kappa)^2), blur > 0, since its derivative jumps where a contact
-  /// sticks. What is best for one problem is not for another.
+  double start;  ///< h_n and u_n at every contact; the other parts start at 0
+  /// For kCone: |u_t| counts as sqrt(|u_t|^2 + (blur kappa)^2), blur > 0, since its derivative jumps where a contact
+  /// sticks. The best blur differs from problem to problem.
   double blur = 0.1;
 };
 
@@ -41,10 +41,11 @@ class InteriorPoint {
  public:
   InteriorPoint(Eigen::Index n, int contacts);
 
-  /// The problem in whose velocities the steps are taken, and its Impulses. Both must outlive the use of this.
+  /// Sets the problem in whose velocities the steps are taken, and its Impulses. Both must outlive the use of this
+  /// object.
   void set(const Problem& problem, const Impulses& impulses);
 
-  /// h: [3 c], the best point found, whose residual is returned; h is not read. Stops at a residual of `goal`. Adds the
+  /// h: [3 c], the best point found; its residual is returned. h is not read. Stops at a residual of `goal`. Adds the
   /// steps, also those of Newton's method, to `steps`, and stops where these reach `most`.
   double solve(const InteriorSettings& settings, double goal, double* h, std::int64_t& steps, std::int64_t most);
 
@@ -52,8 +53,8 @@ class InteriorPoint {
   using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Vector = Eigen::VectorXd;
 
-  // A Newton step at one contact, for a change du of u = B p + q:
-  //   dh = change - K du and dy = slope du + gap, y being what the path has in place of u.
+  // A Newton step at one contact, for a change du of u = B p + q, where y stands in place of u on the path:
+  //   dh = change - K du and dy = slope du + gap.
   struct Local {
     Eigen::Matrix3d K, slope;
     Eigen::Vector3d change, gap;

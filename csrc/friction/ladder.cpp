@@ -14,19 +14,18 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// After the first methods have failed, all methods aim at a residual of at most this. The proximal point method often
-// gets on only with inner problems that are solved more accurately than the tolerance asks for.
+// The largest residual at which all methods aim after the first ones have failed. The proximal point method often makes
+// progress only with inner problems that are solved more accurately than the tolerance requires.
 constexpr double kHardGoal = 1e-12;
 
-constexpr double kLeastWeight = 1e-10, kMostWeight = 10;  // of the proximal step, in the units of W
+constexpr double kLeastWeight = 1e-10, kMostWeight = 10;  // the weights of the proximal step, in the units of W
 constexpr NewtonSettings kInner = {false, 1e-12, 20};
-constexpr double kSolvedInside = 100;  // times the goal
+constexpr double kSolvedInside = 100;  // an inner problem counts as solved up to this multiple of the goal
 
-// The random starts of Newton's method. The slower proximal point and interior point methods begin from the first
-// kRandomSlow of them.
+// The numbers of random starts of Newton's method, and of the slower proximal point and interior point methods.
 constexpr int kRandomStarts = 200, kRandomSlow = 12;
-// With more contacts than this the interior point method takes less time than the proximal point method, and with more
-// than the second an LCP of 10 unknowns for each contact takes too long.
+// With more than kFewContacts contacts the interior point method takes less time than the proximal point method. With
+// more than kPyramidContacts an LCP of 10 unknowns for each contact takes too long.
 constexpr int kFewContacts = 12, kPyramidContacts = 40;
 // The directions of a pyramid turn kTurns times. This is repeated from random directions: kPasses times in all with few
 // contacts, kPassesWithMany times with many, and kPassesFirst times before the active set method. The LCP gets
@@ -34,21 +33,24 @@ constexpr int kFewContacts = 12, kPyramidContacts = 40;
 constexpr int kTurns = 6, kPasses = 8, kPassesWithMany = 2, kPassesFirst = 1;
 constexpr double kLimits[] = {1e4, 1e3, 1e5, 1e2}, kNextLimit = 1e8;
 // The active set method is tried where a coefficient of friction exceeds kLargeFriction. It starts from problems whose
-// coefficients are at most one of kFirstLimits. This limit then rises by the factor kLift.
+// coefficients are at most one of kFirstLimits; this limit then rises by the factor kLift.
 constexpr double kLargeFriction = 1e3, kFirstLimits[] = {1e5, 1e4, 1e3}, kLift = 10;
-// All sets of states are enumerated for up to this many contacts, since 4 contacts take some 2 ms and each further one
-// takes more than three times as long. If all coefficients exceed the largest of kFirstLimits, the search ends there:
-// no later method solved any of the landing boxes of the test that the enumeration had missed.
+// All sets of states are enumerated for up to this many contacts, since 4 contacts take some 2 ms and each further
+// contact takes more than three times as long. If all coefficients exceed the largest of kFirstLimits, the search ends
+// there. No later method solved any of the landing boxes of the test that the enumeration had missed.
 constexpr int kEnumerated = 4;
 constexpr NewtonSettings kAfterPyramid = {false, 1e-9, 12};
-// The logarithm of a random normal impulse is normally distributed: around 1, and for every second start with this mean
-// and deviation.
+// The logarithm of a random normal impulse is normally distributed around that of 1 or, for every second start, around
+// that of kWideTypical with the deviation kWideSpread.
 constexpr double kWideTypical = 0.1, kWideSpread = 2;
 constexpr double kTangents = 0.3;  // the size of random tangential impulses beside the normal ones
-// Of the proof that there is no solution: the weight of a proximal step, whose impulses are 1 / weight times the
-// penetration and have to be accurate; the most steps, each of which leaves the share weight / lambda of what moves
-// bodies along an eigenvector of W with the eigenvalue lambda; penetration that no solution within the tolerance has,
-// in its units; and the least velocities, relative to the largest |J v_free + b|, that do not count as a way out.
+// The numbers of the proof that there is no solution:
+//   - kFarkasWeight: the weight of a proximal step, whose impulses are 1 / weight times the penetration and have to be
+//     accurate.
+//   - kFarkasSteps: the most steps. Each step leaves the share weight / lambda of a motion along an eigenvector of W
+//     with the eigenvalue lambda.
+//   - kSurelyPushed: a penetration, in units of the tolerance, that no solution within the tolerance has.
+//   - kFarAway: velocities, relative to the largest |J v_free + b|, beyond which a solution does not count.
 constexpr double kFarkasWeight = 1e-6;
 constexpr int kFarkasSteps = 12;
 constexpr double kSurelyPushed = 2, kFarAway = 1e5;
@@ -124,8 +126,8 @@ void Ladder::interior(const InteriorSettings& settings) {
 }
 
 // Solves the LCPs of pyramids by Lemke's method, with mu limited to one of kLimits, and starts Newton's method from
-// their solutions. Newton's method solves the problem with the same limit, then with kNextLimit if a mu exceeds that,
-// and then with the given mu. Each time it begins with the states of the contacts found with the limit before.
+// their solutions. Newton's method solves the problem with the same limit, then with kNextLimit if a mu exceeds
+// kNextLimit, and then with the given mu. Each run begins with the states of the contacts found with the limit before.
 void Ladder::pyramids(int passes) {
   if (!pyramid_) pyramid_.emplace(contacts_);
   solver::Random numbers(kSeed);
@@ -164,8 +166,8 @@ void Ladder::pyramids(int passes) {
   if (best < kInfinity) h_ = best_;
 }
 
-// Limits the coefficients of friction and lets the first methods solve this problem, or come near its solution. The
-// active set method takes the states of the contacts from there to the friction of the given problem: in one step, and
+// Limits the coefficients of friction and lets the first methods solve this problem, or come near its solution. From
+// there the active set method takes the states of the contacts to the friction of the given problem: in one step, and
 // if this fails, in steps of kLift.
 template <class Accepted>
 bool Ladder::lift(const Accepted& accepted) {
@@ -215,11 +217,11 @@ bool Ladder::lift(const Accepted& accepted) {
   return false;
 }
 
-// Whether it is proved that no velocities keep all contacts from penetrating: then even the problem without friction
-// has no solution. The proof is that of Farkas: normal impulses y >= 0 that move no body, J_n' y = 0, and for which
-// y' (J_n v + b_n) = y' b_n < 0 whatever v is. Where they exist, the steps of the proximal point method for the problem
-// without friction converge to them. Where rounding leaves J_n' y of some size, the v that keep the contacts from
-// penetrating are as large as that is small.
+// Whether there is a proof that no velocities keep all contacts from penetrating, so that even the problem without
+// friction has no solution. The proof is that of Farkas: normal impulses y >= 0 that move no body, J_n' y = 0, and for
+// which y' (J_n v + b_n) = y' b_n < 0 whatever v is. If there are such y, the steps of the proximal point method for
+// the problem without friction converge to them. Rounding leaves a small J_n' y in place of 0. Then only velocities
+// that are large, as the inverse of J_n' y, can keep the contacts from penetrating.
 bool Ladder::infeasible() {
   const std::size_t m = static_cast<std::size_t>(contacts_);
   std::vector<double> W(m * m), q(m), z(m), w(m), last(m);
@@ -239,7 +241,7 @@ bool Ladder::infeasible() {
       h_[3 * i + 2] = y;
       push -= y * impulses_.q[3 * i + 2];
       size += y;
-      unit_push += y / impulses_.weight[i];  // if all contacts penetrated as fast as the largest |J v_free + b|
+      unit_push += y / impulses_.weight[i];  // the push for penetrations as fast as the largest |J v_free + b|
     }
     const double effect = problem_.effect(h_.data()) / size;
     if (push > kSurelyPushed * tolerance_ * unit_push && push > kFarAway * effect * unit_push) return true;

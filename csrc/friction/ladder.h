@@ -17,12 +17,12 @@
 namespace lcp::friction {
 
 struct Limits {
-  double tolerance;             ///< of Impulses::residual; where ImpulseProblem::rounding is larger, that counts
+  double tolerance;             ///< bounds Impulses::residual, or ImpulseProblem::rounding where that is larger
   std::int64_t max_iterations;  ///< Newton steps, of all methods together
 };
 
-/// Tries one method after another. Allocates in the constructor, and where a problem is sparse or needs more than
-/// Newton's method and, with few contacts, the first proximal point method.
+/// Tries one method after another. Allocates in the constructor, where a problem is sparse, and where it needs more
+/// than the first methods: Newton's method and, with few contacts, the first proximal point method.
 class Ladder {
  public:
   Ladder(Eigen::Index n, Eigen::Index contacts, const Limits& limits);
@@ -31,15 +31,15 @@ class Ladder {
   Status solve(const Problem& problem, const double* guess, double* v, double* gamma, double* u);
 
   std::int64_t iterations() const { return steps_; }  ///< Newton steps spent on the last problem
-  const char* method() const { return method_; }      ///< that solved it, as docs/rigid_contact.md counts them
+  const char* method() const { return method_; }      ///< the method that solved it, see docs/rigid_contact.md
 
  private:
-  // Sweeps, then the proximal point method, whose inner problems Newton's method solves until their residual is
-  // `accuracy` times the last one of the problem itself. The weight falls by `down` where that succeeds, and rises by
-  // `up` where not.
+  // The settings of sweeps and of the proximal point method that follows. Newton's method solves the inner problems
+  // until their residual is `accuracy` times the last residual of the problem itself. The weight falls by `down` where
+  // this succeeds, and rises by `up` where it fails.
   struct ProximalSettings {
     int sweeps, steps;
-    double weight;  // of the first step
+    double weight;  // the weight of the first step
     double down, up, accuracy;
   };
   static const Attempt kManySweeps, kRandomAttempts[2];
@@ -48,13 +48,13 @@ class Ladder {
 
   template <class Accepted>
   Status search(const Accepted& accepted);
-  // All leave their best point in h_; the first two start at start_.
+  // The methods, which leave their best point in h_; the first two start at start_.
   void attempt(const Attempt& attempt);
   void proximal(const ProximalSettings& settings);
   void interior(const InteriorSettings& settings);
   void pyramids(int passes);
   template <class Accepted>
-  bool lift(const Accepted& accepted);  // whether its point is accepted
+  bool lift(const Accepted& accepted);  // returns whether its point is accepted
 
   double residual(const std::vector<double>& h);
   bool infeasible();
@@ -62,12 +62,12 @@ class Ladder {
   Eigen::Index n_;
   int contacts_;
   Limits limits_;
-  double tolerance_ = 0, goal_ = 0;  // of the problem
+  double tolerance_ = 0, goal_ = 0;  // the tolerance and the goal for the problem
   ImpulseProblem problem_;
   Impulses impulses_ = {};
   Newton newton_;
   GaussSeidel gauss_seidel_;
-  // Made when they are first needed.
+  // The slower methods, made when they are first needed.
   std::optional<Pyramid> pyramid_;
   std::optional<InteriorPoint> interior_;
   std::optional<ActiveSet> active_set_;

@@ -1,4 +1,4 @@
-// How far a contact is from Coulomb's law, for the CPU and for GPUs.
+// The distance of a contact to Coulomb's law, for the CPU and for GPUs.
 #pragma once
 
 #include <Eigen/Core>
@@ -7,25 +7,26 @@
 
 namespace lcp::friction {
 
-/// The methods take larger coefficients of friction, infinity among them, for this one. A contact that slides has then
-/// a normal impulse of 1e-13 of its friction, in place of none: less than any tolerance, but more than round-off.
-/// law_error has the true coefficient.
+/// The coefficient of friction with which the methods replace larger ones, including infinity. A contact that slides
+/// then has a normal impulse of 1e-13 of its friction, in place of none: less than any tolerance, but more than
+/// round-off. law_error has the true coefficient.
 inline constexpr double kLargestFriction = 1e13;
 
 /// The rounding errors of a sum of some ten terms, such as a component of J v + b, relative to the sum of their sizes.
 inline constexpr double kRounding = 16 * std::numeric_limits<double>::epsilon();
 
 /// The distance of an impulse h and a velocity u, [3], in the same unit, to impulses and velocities that obey Coulomb's
-/// law: h and u obey it after changes of this size. It is the lesser of
+/// law: h and u obey it after changes of this size. The result is the lesser one of two distances:
 ///
-///   apart   the larger of |h| and the penetration -u_n
-///   touch   the largest of |u_n|, the distance of h to the cone |h_t| <= mu h_n, and the least of
-///           |u_t| (stick), the distance of h to the ray (-mu u_t / |u_t|, 1) on which friction opposes the slip, and,
-///           with h on the surface of the cone, the part of u_t across the friction
+///   apart   the larger one of |h| and the penetration -u_n
+///   touch   the largest one of |u_n|, the distance of h to the cone |h_t| <= mu h_n, and the least of
+///             - |u_t|, for stick;
+///             - the distance of h to the ray (-mu u_t / |u_t|, 1) on which friction opposes the slip;
+///             - the larger one of the distance of h to the surface of the cone and the part of u_t across the friction
 ///
-/// A result of r bounds by r the penetration, a negative h_n, the distance of h to the cone, and the lesser of |h_n|
-/// and |u_n|, whatever mu is. At mu = infinity the cone is the half space h_n >= 0, and the ray is -u_t / |u_t|. NaN
-/// where a number is.
+/// The result, whatever mu is, bounds the penetration, a negative h_n, the distance of h to the cone, and the lesser
+/// one of |h_n| and |u_n|. At mu = infinity the cone is the half space h_n >= 0, and the ray is -u_t / |u_t|. The
+/// result is NaN where a number is NaN.
 EIGEN_DEVICE_FUNC inline double law_error(const double* h, const double* u, double mu) {
   const double sum = h[0] + h[1] + h[2] + u[0] + u[1] + u[2];
   if (std::isnan(sum)) return sum;

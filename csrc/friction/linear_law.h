@@ -1,4 +1,4 @@
-// What a contact's state ties the change of its impulse to, on the CPU and on GPUs.
+// The linear relation between the changes of a contact's impulse and velocity in its state, on the CPU and on GPUs.
 #pragma once
 
 #include <Eigen/Core>
@@ -13,12 +13,12 @@ enum class State : std::int8_t {
   kSlide = 2,  ///< neither of the others
 };
 
-/// A contact whose normal impulse may be round-off has friction only where mu is large. Then it slides if its friction
-/// is more than this multiple of what may be round-off.
+/// A contact whose normal impulse may be round-off has friction only where mu is large. It slides if its friction is
+/// more than this multiple of possible round-off.
 inline constexpr double kJammed = 1e3;
 
 /// The state of a contact with the impulse h and the velocity u, [3], in units in which contacts are alike.
-///   zero: what of h_n and u_n may be round-off. Redundant contacts that carry nothing have u_n = 0 but for round-off,
+///   zero: the possible round-off of h_n and u_n. Redundant contacts without an impulse have u_n = 0 but for round-off,
 ///     whose sign must not decide.
 EIGEN_DEVICE_FUNC inline State state_of(const double* h, const double* u, double mu, double zero) {
   if (h[2] - u[2] <= zero && std::hypot(h[0], h[1]) <= kJammed * zero) return State::kApart;
@@ -26,7 +26,7 @@ EIGEN_DEVICE_FUNC inline State state_of(const double* h, const double* u, double
   return sticks ? State::kStick : State::kSlide;
 }
 
-/// C du + D dh = E dmu of a contact that is not apart. With t = u_t / |u_t|:
+/// The linear law C du + D dh = E dmu of a contact that is not apart. With t = u_t / |u_t|:
 ///
 ///   stick   C = I, D = 0
 ///   slide   du_n = 0,  dh_t + mu t dh_n + (mu h_n / |u_t|) (I - t t') du_t = -h_n t dmu,

@@ -30,8 +30,9 @@ double Newton::evaluate(const Impulses& problem, const double* mu, double scale,
   return std::sqrt(sum);
 }
 
-// next_ := h_ + the Newton step, the solution of the equations of all contacts with u = W next_ + q +
-// regularization (next_ - h_), or regularization next_ from afar. False where these are singular.
+// Sets next_ to h_ + the Newton step, the solution of the equations of all contacts with u = W next_ + q +
+// regularization (next_ - h_). If `far`, the last term is regularization next_. Returns false where the equations are
+// singular.
 bool Newton::step(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, bool far) {
   const double regularization = settings.regularization;
   const int size = problem.size();

@@ -18,22 +18,22 @@ struct NewtonSettings {
   /// Added to the diagonal of W in the Jacobian only, since W is singular where contacts are redundant.
   double regularization = 1e-6;
   int max_steps = 60;
-  /// Whether the regularization holds the impulses near 0, rather than near those of the last step, while the residual
-  /// exceeds its square root: then redundant contacts share a load, rather than lie on the edge of their cones.
+  /// Whether the regularization holds the impulses near 0, instead of those of the last step, while the residual
+  /// exceeds its square root. Redundant contacts then share a load, instead of lying on the edge of their cones.
   bool share = false;
-  /// Of the velocities beside the impulses in F. It changes which states the contacts near a solution are taken to be
-  /// in, but not the solutions.
+  /// The scale of the velocities beside the impulses in F. It influences the states in which contacts near a solution
+  /// are taken to be, but not the solutions.
   double scale = 1;
   int patience = 3;  ///< near the goal, the steps that may pass without progress
 
   static constexpr int kMemory = 4;     ///< steps that the nonmonotone line search looks back at
-  static constexpr int kHalvings = 10;  ///< of a step, at most
+  static constexpr int kHalvings = 10;  ///< the most halvings of a step
   static constexpr double kDecrease = 1e-3;
-  /// Near the goal, by this factor, the method stops when a few steps have not come nearer.
+  /// Within this factor of the goal, the method stops when a few steps have not come nearer.
   static constexpr double kNear = 100;
 };
 
-/// u = W h + q + weight (h - center), W and q those of the Impulses: one step of the proximal point method.
+/// One step of the proximal point method: u = W h + q + weight (h - center), with W and q of the Impulses.
 struct Proximal {
   double weight = 0;
   const double* center = nullptr;  ///< [3 c]; not read where the weight is 0
@@ -44,10 +44,10 @@ class Newton {
  public:
   explicit Newton(int contacts);
 
-  /// h: [3 c], the start on entry, and on return the step with the least residual, which is returned. Stops at a
-  /// residual of `goal`. Adds the steps to `steps`, and stops where these reach `most`.
-  /// start_mu: [c], by which the states of the contacts at the start are found, where h is the solution for these;
-  /// absent: those of the problem.
+  /// h: [3 c], the start on entry, and on return the step with the least residual; this residual is returned. Stops at
+  /// a residual of `goal`. Adds the steps to `steps`, and stops where these reach `most`.
+  /// start_mu: [c], coefficients for which h is the solution, with which the states of the contacts at the start are
+  /// found; absent: the coefficients of the problem.
   double solve(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, double goal,
                double* h, std::int64_t& steps, std::int64_t most, const double* start_mu = nullptr);
 
@@ -57,7 +57,7 @@ class Newton {
   bool step(const Impulses& problem, const Proximal& proximal, const NewtonSettings& settings, bool far);
 
   linalg::Lu lu_;
-  std::vector<AlartCurnier> local_;  // at the last point that was evaluated
+  std::vector<AlartCurnier> local_;  // the equations at the last point that was evaluated
   std::vector<double> h_, u_, next_, next_u_, best_, row_, y_;
 };
 

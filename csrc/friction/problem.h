@@ -22,7 +22,7 @@ struct Problem {
   const double* mu;      ///< [c], >= 0; infinity for a contact that never slips
 };
 
-/// Whether all numbers are within their ranges, and but for mu finite, and A is symmetric. It does not check that A is
+/// Whether all numbers are within their ranges and, except mu, finite, and A is symmetric. It does not check that A is
 /// positive definite.
 bool well_posed(const Problem& problem, Eigen::Index n, Eigen::Index contacts);
 

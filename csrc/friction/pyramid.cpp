@@ -84,7 +84,7 @@ bool Pyramid::solve(const Impulses& problem, const double* mu, double* h) {
   }
   pyramid_matrix(contacts_, directions_, problem.W, mu, M_.data());
   pyramid_unknowns(contacts_, directions_, problem.q, q_.data());
-  // Rows of a large mu are divided by it, so that their entries are like those of others.
+  // The row of a large mu is divided by this mu, so that its entries are like those of other rows.
   for (std::size_t k = 0; k < angle_.size(); ++k) {
     const std::size_t last = directions_.unknowns() * (k + 1) - 1;
     for (std::size_t j = 0; mu[k] > 1 && j < q_.size(); ++j) M_[last * q_.size() + j] /= mu[k];

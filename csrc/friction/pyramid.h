@@ -16,7 +16,7 @@ struct Directions {
   int count;
   const double* cosine;  ///< [count], or [c, count]
   const double* sine;
-  int stride;  ///< from the directions of one contact to those of the next; 0 if all contacts have the same
+  int stride;  ///< from one contact's directions to the next contact's; 0 if all contacts have the same
 
   /// The unknowns of a contact: its impulses along the normal and in the directions, and its slip.
   int unknowns() const { return count + 2; }
@@ -37,10 +37,10 @@ class Pyramid {
  public:
   explicit Pyramid(int contacts);
 
-  /// angle: [c], radians, of the first direction of each contact.
+  /// angle: [c], radians, the angle of the first direction of each contact.
   std::vector<double>& angle() { return angle_; }
 
-  /// h: [3 c], the solution. mu: [c]. Turns the directions. False where Lemke's method finds none.
+  /// h: [3 c], the solution. mu: [c]. Turns the directions. Returns false where Lemke's method finds no solution.
   bool solve(const Impulses& problem, const double* mu, double* h);
 
  private:

@@ -10,15 +10,14 @@
 namespace lcp::friction {
 
 /// The slide of one contact. Where u_t = -a g_t with a >= 0 and u_n = 0, the friction g_t(a) and the pressure g_n(a)
-/// are rational functions of a, and the contact slides where |g_t| = mu g_n. The ratio of both sides is nearly linear
-/// in a.
+/// are rational functions of a. The contact slides where |g_t| = mu g_n. The ratio of both sides is nearly linear in a.
 class Slide {
  public:
   EIGEN_DEVICE_FUNC Slide(const double* W, int stride, const double* q, double mu) : mu_(mu), q_n_(q[2]) {
     const double* normal = W + static_cast<std::ptrdiff_t>(2) * stride;
     for (int i = 0; i < 2; ++i) along_[i] = normal[i];
     inverse_ = 1 / normal[2];
-    // The tangents alone, with the normal impulse eliminated.
+    // The system of the tangents alone, with the normal impulse eliminated.
     s_[0] = W[0] - normal[0] * normal[0] * inverse_;
     s_[1] = W[1] - normal[0] * normal[1] * inverse_;
     s_[2] = W[stride + 1] - normal[1] * normal[1] * inverse_;

@@ -8,10 +8,10 @@ namespace lcp::friction {
 namespace {
 
 constexpr int kSteps = 100, kStalled = 3;
-constexpr double kInside = 0.9;             // of the way to where h_n or u_n is 0
+constexpr double kInside = 0.9;             // the share of the way to h_n = 0 or u_n = 0 that a step takes
 constexpr double kConverged = 1e-13;        // a residual that is small enough
-constexpr double kRounding = 1e-5;          // and one that is if it no longer falls
-constexpr double kFast = 0.1, kSlow = 0.5;  // by which kappa falls
+constexpr double kRounding = 1e-5;          // a residual that is small enough if it no longer falls
+constexpr double kFast = 0.1, kSlow = 0.5;  // the factors by which kappa falls
 
 }  // namespace
 
@@ -38,7 +38,8 @@ SmoothPath::SmoothPath(int contacts)
       step_u_(3 * contacts),
       gap_(3 * contacts) {}
 
-// The residual of the path, the law relative to kappa and to the friction of a sliding contact; gap_ := W h + q - u.
+// The residual of the path: the error of the law relative to kappa and to the friction of a sliding contact. gap_ := W
+// h + q - u.
 double SmoothPath::evaluate(const Impulses& problem, double kappa) {
   problem.velocities(h_.data(), gap_.data());
   double worst = 0;
@@ -54,8 +55,8 @@ double SmoothPath::evaluate(const Impulses& problem, double kappa) {
   return worst;
 }
 
-// From h_ and u_, whose normal parts are > 0. Each step aims at a kappa that falls with the mean of h_n u_n, so that no
-// contact reaches its bound before the others.
+// Takes Newton steps from h_ and u_, whose normal parts are > 0. Each step aims at a kappa that falls with the mean of
+// h_n u_n, so that no contact reaches its bound before the others.
 bool SmoothPath::newton(const Impulses& problem, double kappa, double fall) {
   const int size = problem.size();
   double least = std::numeric_limits<double>::infinity();
@@ -66,7 +67,7 @@ bool SmoothPath::newton(const Impulses& problem, double kappa, double fall) {
     const double target = std::max(kappa, fall * mean);
     const double norm = evaluate(problem, kappa);
     if (!std::isfinite(norm)) return false;
-    // The residual no longer falls: what is left of it is rounding.
+    // A residual that no longer falls consists of rounding errors.
     since = norm < 0.5 * least ? 0 : since + 1;
     least = std::min(least, norm);
     if (norm <= kConverged) return true;

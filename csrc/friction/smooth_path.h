@@ -3,8 +3,8 @@
 //   h_n u_n = kappa,   h_t = -mu^2 h_n u_t / sqrt(u_n^2 + mu^2 |u_t|^2)
 //
 // so that all contacts push a little, also those with a gap, and friction depends smoothly on the velocity. As kappa
-// goes to 0 a contact that takes off has h_n = kappa / u_n -> 0, one that slides u_n = kappa / h_n -> 0 and
-// h_t -> -mu h_n u_t / |u_t|, and one that sticks u -> 0.
+// goes to 0, a contact that takes off has h_n = kappa / u_n -> 0. A contact that slides has u_n = kappa / h_n -> 0 and
+// h_t -> -mu h_n u_t / |u_t|, and a contact that sticks has u -> 0.
 #pragma once
 
 #include <vector>
@@ -31,7 +31,7 @@ class SmoothPath {
   bool point(const Impulses& problem, double kappa, double* h, double* u);
 
  private:
-  /// fall: of the kappa that a step aims at, to the mean of h_n u_n.
+  /// fall: the ratio of the kappa that a step aims at to the mean of h_n u_n.
   bool newton(const Impulses& problem, double kappa, double fall);
   double evaluate(const Impulses& problem, double kappa);
 

@@ -10,7 +10,7 @@ namespace lcp::friction::cuda {
 // The smallest reciprocal of a condition number with which a matrix counts as regular without a search for its rank.
 inline constexpr double kClearlyRegular = 1e-6;
 
-// Row i of what ties the changes of this lane's contact.
+// Row i of the linear law of this lane's contact.
 struct LawRow {
   double C[3] = {}, D[3] = {}, E = 0;
 };
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kWarp* kWarps<size>)
   const bool exists = impulses.exists();
   const int k = exists ? lane() / 3 : 0, i = lane() % 3, first = 3 * k;
 
-  // The law of this lane's contact, of which the lane has row i.
+  // The law of this lane's contact, of which the lane keeps row i.
   double h_k[3], u_k[3];
   const double h = gamma / impulses.push_of_row(), u_here = u / impulses.length_of_row();
   for (int l = 0; l < 3; ++l) {
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kWarp* kWarps<size>)
   const double push = J.to_bodies(g_u) + g_v;
   const double y = J.to_contacts(problem.A().solve(push)) + g_gamma;
 
-  // p of N' p = y, first in the units of h.
+  // Solves N' p = y, first in the units of h.
   double right = touches ? impulses.push_of_row() * y : 0.0;
   double row[size], largest = 0;
 #pragma unroll
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kWarp* kWarps<size>)
   }
   p *= row_scale;
 
-  // Of this lane's row: the transposed products with the law of its contact.
+  // The transposed products of this lane's row with the law of its contact.
   double back[3], mu_part = touches ? law.E * p : 0.0;
   for (int l = 0; l < 3; ++l) back[l] = touches ? law.C[l] * p : 0.0;
   double pull = 0, total_mu = 0;

@@ -9,13 +9,13 @@ namespace lcp::friction::cuda {
 
 using namespace contact::cuda;
 
-// u = W h + q. Lane 3 k + i holds entry i of contact k; numbers of contacts are in the lanes k, and of rows of
-// contacts, of which lane t has those of contact t / 3, are marked by _of_row.
+// u = W h + q. Lane 3 k + i holds entry i of contact k. Numbers of contacts are in the lanes k. Members named _of_row
+// hold in lane t the number of contact t / 3.
 template <int size>
 class WarpImpulses {
  public:
-  // W: J A^-1 J', and becomes that in the units of the contacts. free: J v_free + b. sizes: |J| |v_free| + |b|.
-  // other: a second memory, for its vector.
+  // W: J A^-1 J' on entry, brought to the units of the contacts. free: J v_free + b. sizes: |J| |v_free| + |b|. other:
+  // a second memory, for its vector.
   __device__ WarpImpulses(int contacts, double free, double sizes, double mu, WarpMemory<size>& W,
                           WarpMemory<size>& other)
       : contacts_(contacts), W_(W), other_(other), mu_(stdx::min(mu, kLargestFriction)), given_mu_(mu) {
@@ -43,8 +43,8 @@ class WarpImpulses {
   __device__ bool is_limited() const { return mu_ != given_mu_; }
   __device__ double weight() const { return weight_; }
   __device__ double W(int i, int j) const { return W_.at(i, j); }
-  __device__ double length_of_row() const { return weight_of_row_ * unit_; }  // of u
-  __device__ double push_of_row() const { return unit_ / weight_of_row_; }    // of gamma
+  __device__ double length_of_row() const { return weight_of_row_ * unit_; }  // the unit of u
+  __device__ double push_of_row() const { return unit_ / weight_of_row_; }    // the unit of gamma
 
   __device__ double velocities(double h) const {
     W_.share(h);
@@ -61,7 +61,7 @@ class WarpImpulses {
     if (lane() < contacts_) of_contact(W_.vector + 3 * lane(), other_.vector + 3 * lane());
   }
 
-  // Not finite where a number is not.
+  // The residual; not finite where a number is not finite.
   __device__ double residual(double h, double u) const {
     double error = 0;
     for_contacts(h, u, [&](const double* h_k, const double* u_k) { error = weight_ * law_error(h_k, u_k, given_mu_); });

@@ -16,7 +16,7 @@ using contact::cuda::kLeftOver;
 using contact::cuda::kMostContacts;
 using contact::cuda::kMostVelocities;
 
-/// friction/problem.h, a batch of them. All memory is that of the GPU.
+/// A batch of the problems of friction/problem.h. All memory belongs to the GPU.
 template <class T>
 struct Problems {
   int n, contacts;
@@ -34,13 +34,13 @@ struct Solutions {
 /// The kernels are put into `stream` and do not wait. An element's bits depend neither on the other elements nor on its
 /// place among them.
 
-/// Solves by the methods of friction/attempt.h. What they do not solve has the status kLeftOver, and NaN; the number of
-/// these elements is added to *left, unless that is nullptr. guess: [3 c], or data = nullptr.
+/// Solves by the methods of friction/attempt.h. An element that they do not solve has the status kLeftOver, and NaN.
+/// The number of these elements is added to *left, unless left is nullptr. guess: [3 c], or data = nullptr.
 template <class T>
 void solve(std::int64_t count, const Problems<T>& problems, BatchView<T> guess, double tolerance,
            const Solutions<T>& solutions, std::int32_t* left, cudaStream_t stream);
 
-/// Of Problems, v_free and b are not read.
+/// A solution, or gradients with respect to it. Neither v_free nor b of Problems is read.
 template <class T>
 struct Point {
   BatchView<T> v, gamma, u;

@@ -39,7 +39,7 @@ class WarpNewton {
  public:
   __device__ WarpNewton(const WarpImpulses<size>& problem) : problem_(problem) {}
 
-  // As Newton::solve without a proximal term: the step with the least residual.
+  // Solves as Newton::solve without a proximal term does: returns the step with the least residual.
   __device__ double solve(const NewtonSettings& settings, double goal, double h, std::int64_t& steps) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     double norms[NewtonSettings::kMemory] = {};
@@ -92,8 +92,8 @@ class WarpNewton {
     return sqrt(sum_of_lanes(square));
   }
 
-  // The solution of the equations of all contacts. Lane 3 k + r has the r-th equation and unknown of contact k, or 1 =
-  // 1 where there is none.
+  // The solution of the equations of all contacts. Lane 3 k + r has equation and unknown r of contact k, or 1 = 1 where
+  // there is none.
   __device__ double step(const NewtonSettings& settings, bool far, double h) {
     const int k = problem_.exists() ? lane() / 3 : 0, r = lane() % 3;
     const int unknowns = from_lane(at_.unknowns, k);

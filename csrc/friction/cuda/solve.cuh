@@ -6,7 +6,7 @@
 namespace lcp::friction::cuda {
 
 template <int size>
-inline constexpr int kWarps = kWarpsWith<size, 3>;  // in a block; the derivative has three matrices
+inline constexpr int kWarps = kWarpsWith<size, 3>;  // the warps of a block; the derivative has three matrices
 
 struct Attempts {
   Attempt attempt[std::size(kAttempts)];
@@ -27,9 +27,9 @@ class WarpProblem {
         mu_(lane() < contacts_ ? double(element(problems.mu, b, contacts_)[lane()]) : 0.0) {}
 
   __device__ int rows() const { return 3 * contacts_; }
-  // Whether A, J and mu are those of a well-posed problem; factors A.
+  // Returns whether A, J and mu belong to a well-posed problem; factors A.
   __device__ bool factor(const T* A) { return A_.load(A) && J_.is_finite() && !any_lane(!(mu_ >= 0)) && A_.factor(); }
-  // For the velocities J v_free + b without contact. After factor.
+  // The impulses for the velocities J v_free + b without contact. To be called after factor.
   __device__ WarpImpulses<size> impulses(double v_free, double b) {
     const double free = J_.to_contacts(v_free) + b, sizes = J_.to_contacts_abs(stdx::abs(v_free)) + stdx::abs(b);
     A_.compliance(rows(), J_data_, W_);
