@@ -9,7 +9,7 @@
 namespace lcp::ops::by_size {
 namespace {
 
-// The first of each dimension that is named by one of the letters.
+// Cuts each dimension that is named by one of the letters to its first entries.
 Tensor cut(Tensor x, const Sizes& sizes, std::string_view letters, std::int64_t size) {
   for (int k = 0; k < sizes.count; ++k) {
     const auto [factor, letter] = sizes.size[k];
@@ -18,7 +18,7 @@ Tensor cut(Tensor x, const Sizes& sizes, std::string_view letters, std::int64_t 
   return x;
 }
 
-// The elements of one size lie far apart in memory: they are asked for so many before they are needed.
+// The number of elements by which memory is fetched ahead, since the elements of one size lie far apart.
 constexpr std::int64_t kAhead = 8;
 
 enum class Direction { kGather, kScatter };

@@ -1,6 +1,5 @@
-// Batches whose elements have different sizes: an operator with the argument `sizes` runs its kernel for all elements
-// of one size at a time, on the parts of the tensors that exist, so that each element gets the bits that it would get
-// alone.
+// Batches whose elements have different sizes. An operator with the argument `sizes` runs its kernel for all elements
+// of one size at a time, on the parts of the tensors that exist. So each element gets the bits that it would get alone.
 #pragma once
 
 #include <functional>
@@ -13,7 +12,7 @@
 
 namespace lcp::ops {
 
-/// How many of the unknowns, or contacts, of each element exist: the first ones.
+/// The number of unknowns, or contacts, of each element; they are the first ones.
 inline constexpr Argument kSizes = {
     .kind = Argument::Kind::kTensor, .declaration = "Tensor? sizes=None", .sizes = "", .dtype = at::kLong};
 
@@ -21,12 +20,12 @@ namespace by_size {
 
 using Results = std::vector<Tensor>;
 
-/// What the elements of one size have of the tensor x, the k-th argument.
+/// Cuts the tensor x, the k-th argument, to the parts of the elements of one size.
 using Take = std::function<Tensor(std::size_t k, const Tensor& x)>;
 
-/// Calls the kernel for each size that occurs and puts its results where their elements belong; beyond the sizes they
-/// are 0. letters: of the dimensions that differ between elements, as the table of op has them. Throws c10::Error where
-/// a size is not in 0..the dimension of letters[0].
+/// Calls the kernel for each size that occurs and puts its results in the places of their elements; beyond the sizes
+/// the results are 0. letters: the dimensions that differ between elements, as the table of op names them. Throws
+/// c10::Error where a size is not in 0..the dimension of letters[0].
 Results run(const Operator& op, std::string_view letters, const Call& call,
             const std::function<Results(const Take& take)>& kernel);
 
@@ -43,7 +42,7 @@ R from_vector(Results& x, std::index_sequence<k...>) {
 
 }  // namespace by_size
 
-/// kernel(arguments...) for each size: `arguments` are all those of op, with `sizes` among them.
+/// Runs kernel(arguments...) for each size. `arguments` are all arguments of op, with `sizes` among them.
 template <class R, class... Parameters, class... Arguments>
 R for_each_size(const Operator& op, std::string_view letters, R (*kernel)(Parameters...),
                 const Arguments&... arguments) {

@@ -70,7 +70,7 @@ auto below_autograd(const Handle& op, c10::DispatchKeySet keys, const Arguments&
   return op.redispatch(keys & c10::after_autograd_keyset, arguments...);
 }
 
-/// Makes the outputs of an operator those of its node, if there is one.
+/// Sets the node, if there is one, as the history of the outputs of an operator.
 template <class Node>
 void set_history(const Node& node, std::initializer_list<std::reference_wrapper<Tensor>> outputs) {
   if (!node) return;
@@ -82,7 +82,7 @@ bool has_tangent(const Tensors&... inputs) {
   return (autograd::isFwGradDefined(inputs) || ...);
 }
 
-/// Whether reverse or forward mode asks for a derivative by one of these.
+/// Whether reverse or forward mode asks for a derivative by one of these inputs.
 template <class... Tensors>
 bool needs_derivative(const Tensors&... inputs) {
   return autograd::compute_requires_grad(inputs...) || has_tangent(inputs...);

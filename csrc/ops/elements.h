@@ -21,21 +21,21 @@ namespace lcp::ops {
 
 using at::Tensor;
 
-// About how many additions and multiplications the solution of an element takes.
+// The approximate number of additions and multiplications that the solution of an element takes.
 inline std::int64_t operations(std::int64_t n) { return n * n * n + 50; }
 
-// The least number of elements for which a task of their own is worth starting.
+// The least number of elements for which a separate task is worth starting.
 inline std::int64_t grain(std::int64_t n) { return std::max<std::int64_t>(1, 100'000 / operations(n)); }
 
-// The same where there are batch kernels.
+// The least number of elements of a task where there are batch kernels.
 inline std::int64_t kernel_grain(std::int64_t n) { return n <= batch::kLockstep ? 50'000 / (n * n + 1) : grain(n); }
 
 // Elements that are read in place are solved in pieces of about this many operations, some milliseconds, between which
 // an interrupt is noticed.
 constexpr std::int64_t kOperationsPerPiece = 4'000'000;
 
-// Reads consecutive matrices or vectors of a tensor as a BatchView: in place where they lie one behind another in
-// memory or are all the same, else from a copy.
+// Reads consecutive matrices or vectors of a tensor as a BatchView. They are read in place where they lie one behind
+// another in memory or are all the same one, else from a copy.
 template <class T>
 class BatchReader {
  public:
@@ -90,7 +90,7 @@ struct Input {
   bool spread = false;     // see BatchReader's constructor
 };
 
-constexpr std::size_t kInputs = 9;  // the most that an operator has
+constexpr std::size_t kInputs = 9;  // the most inputs that an operator has
 
 /// The inputs of an operator for successive elements of the batch.
 template <class T>
@@ -136,8 +136,8 @@ void for_each_run(at::IntArrayRef batch_sizes, std::initializer_list<Input> inpu
   });
 }
 
-// Calls work(x, b) for each element b of the batch, x its inputs as readers; `make_work` makes one `work` for each
-// task.
+// Calls work(x, b) for each element b of the batch, where x has its inputs as readers. `make_work` makes one `work` for
+// each task.
 template <class T, class MakeWork>
 void for_each_element(at::IntArrayRef batch_sizes, std::initializer_list<Input> inputs, std::int64_t n,
                       const MakeWork& make_work) {
@@ -159,7 +159,7 @@ void for_each_element(at::IntArrayRef batch_sizes, std::initializer_list<Input> 
   });
 }
 
-// Where the solvers write an element's doubles, which are then stored as T.
+// The memory into which the solvers write an element's doubles, which are then stored as T.
 template <class T>
 class Writer {
  public:

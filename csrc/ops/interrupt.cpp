@@ -18,7 +18,7 @@ namespace {
 
 void check_signals() {
   static const auto check = c10::Dispatcher::singleton().findSchemaOrThrow("lcp::_check_signals", "").typed<void()>();
-  // Straight to Python's function, past all modes and transforms that are active.
+  // The call goes straight to Python's function, past all modes and transforms that are active.
   check.redispatch(c10::DispatchKeySet(c10::DispatchKey::CPU));
 }
 

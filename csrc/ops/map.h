@@ -29,7 +29,7 @@ void map(const c10::OperatorHandle& handle, torch::jit::Stack* stack, const Unwr
   const std::string_view first = torch::jit::peek(*stack, 0, count).isString()
                                      ? torch::jit::peek(*stack, 0, count).toStringView()
                                      : std::string_view();
-  // Replaces each tensor x by use(what it is, x).
+  // Replaces each tensor x by use(kind, x), where `kind` describes the tensor.
   const auto for_each_tensor = [&](const auto& use) {
     for (std::size_t k = 0; k < count; ++k) {
       const Argument& argument = op.arguments()[k];

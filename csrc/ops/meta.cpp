@@ -1,4 +1,4 @@
-// Shapes without data: what torch.compile, torch.export and the meta device see.
+// The shapes of results without data, for torch.compile, torch.export and the meta device.
 #include <ATen/core/stack.h>
 
 #include <string>

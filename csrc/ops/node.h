@@ -20,11 +20,11 @@ namespace lcp::ops {
 
 using torch::autograd::variable_list;
 using Shape = std::vector<c10::SymInt>;
-using Needs = std::vector<bool>;  ///< for each input of the operator, whether its gradient is wanted
+using Needs = std::vector<bool>;  ///< whether the gradient of each input of the operator is wanted
 
 /// The Node whose gradients are formula(output gradients, needs, saved...). The formula must depend on nothing but its
-/// arguments: compiled autograd traces and calls it when the node is gone. What it may take (tensors, optional tensors,
-/// lists of tensors, shapes, bool, std::int64_t, double, std::string) is what `save` stores.
+/// arguments, since compiled autograd traces and calls it when the node is gone. `save` stores its arguments: tensors,
+/// optional tensors, lists of tensors, shapes, bool, std::int64_t, double or std::string.
 template <auto formula>
 class FormulaNode;
 
@@ -33,7 +33,7 @@ class FormulaNode<formula> final : public torch::autograd::Node {
  public:
   explicit FormulaNode(std::string name) : name_(std::move(name)) {}
 
-  /// To be called when the outputs have their history.
+  /// Keeps the arguments of the formula. To be called when the outputs have their history.
   void save(const Saved&... values) { saved_ = {store(values)...}; }
 
   std::string name() const override { return name_; }

@@ -1,5 +1,5 @@
-// PyTorch's older vmap, which is_grads_batched and torch.autograd.functional still call. Its header cannot be included
-// beside that of torch.vmap.
+// The older vmap of PyTorch, which is_grads_batched and torch.autograd.functional still call. Its header cannot be
+// included beside the header of torch.vmap.
 #include <ATen/LegacyBatchedTensorImpl.h>
 
 #include <numeric>
@@ -9,8 +9,8 @@
 namespace lcp::ops {
 namespace {
 
-// Moves the first dimension of x before all others in memory and keeps the order of those: forward mode restores the
-// strides of a tensor, which this vmap refuses for others.
+// Moves the first dimension of x before all others in memory and keeps the order of the others. Forward mode restores
+// the strides of a tensor, which this vmap refuses for other orders.
 Tensor first_in_memory(const Tensor& x) {
   std::vector<std::int64_t> order(x.dim()), back(x.dim());
   std::iota(order.begin(), order.end(), 0);

@@ -119,7 +119,7 @@ const Call::Known* Call::find(char letter) const {
   return found == known_.end() ? nullptr : &*found;
 }
 
-// Also learns the sizes that are not known yet from x.
+// Throws where x does not have the sizes of the argument; learns sizes that are not known yet from x.
 void Call::check_sizes(const Argument& argument, const Tensor& x) {
   const Sizes& sizes = argument.sizes;
   bool fits = x.dim() >= sizes.count;
@@ -138,7 +138,7 @@ void Call::check_sizes(const Argument& argument, const Tensor& x) {
     fits = size == (factor == 1 ? known->size : known->size * factor);
   }
   if (fits) return;
-  std::ostringstream known;  // what was read from other arguments
+  std::ostringstream known;  // the sizes that were read from other arguments
   for (const Known& size : known_) {
     const bool is_named = std::any_of(sizes.size.begin(), sizes.size.begin() + sizes.count,
                                       [&](const Size& s) { return s.letter == size.letter; });
@@ -212,8 +212,8 @@ Tensor Call::empty(const Result& result) const {
 
 void with_boxed_call(const Operator& op, c10::ArrayRef<c10::IValue> arguments,
                      const std::function<void(const Call&)>& use) {
-  std::deque<std::vector<c10::SymInt>> shapes;  // what the values of type SymInt[] refer to
-  std::deque<std::vector<Tensor>> lists;        // and those of type Tensor[]
+  std::deque<std::vector<c10::SymInt>> shapes;  // the memory of values of type SymInt[]
+  std::deque<std::vector<Tensor>> lists;        // the memory of values of type Tensor[]
   std::vector<Value> values;
   for (const c10::IValue& argument : arguments) {
     if (argument.isNone()) {

@@ -26,7 +26,7 @@ namespace lcp::ops {
 
 using at::Tensor;
 
-/// The size of one dimension behind the batch dimensions: a whole number, or that times a size which a letter names.
+/// The size of one dimension behind the batch dimensions: a whole number, or a multiple of a size which a letter names.
 struct Size {
   int factor = 1;
   char letter = 0;
@@ -51,7 +51,7 @@ struct Sizes {
     }
   }
 
-  /// One dimension of this size, behind that of the steps where `each_step` is set.
+  /// One dimension of this size, behind the dimension of the steps where `each_step` is set.
   constexpr Sizes(int number, bool each_step) {
     if (each_step) size[count++].letter = 'T';
     size[count++].factor = number;
@@ -66,19 +66,19 @@ struct Sizes {
 using Value = std::variant<std::monostate, const Tensor*, bool, std::int64_t, double, std::string_view,
                            c10::SymIntArrayRef, at::TensorList>;
 
-/// An argument: `declaration` is its text in a schema, such as "float kappa=0.0". One with a default is given by
-/// keyword, but for those that say otherwise.
+/// An argument: `declaration` is its text in a schema, such as "float kappa=0.0". Arguments with a default are given by
+/// keyword, unless is_positional is set.
 struct Argument {
   enum class Kind { kTensor, kTensors, kFlag, kShapeOfResult };
 
   Kind kind = Kind::kTensor;
   std::string_view declaration;
-  Sizes sizes = {};                   ///< of a tensor; of a flag that is a size, its letter
-  at::ScalarType dtype = at::kFloat;  ///< of a tensor: at::kFloat for that of the first argument
-  void (*check)(std::string_view name, const Value& value) = nullptr;  ///< of a flag, see below
+  Sizes sizes = {};                   ///< the sizes of a tensor, or the letter of a flag that is a size
+  at::ScalarType dtype = at::kFloat;  ///< the dtype of a tensor; at::kFloat: that of the first argument
+  void (*check)(std::string_view name, const Value& value) = nullptr;  ///< the check of a flag, see below
   std::string_view name = name_in(declaration);
-  bool is_positional = false;  ///< although it has a default
-  /// Of a list of tensors: what each of them is, where the first argument of the operator is this string.
+  bool is_positional = false;  ///< whether it is given by position although it has a default
+  /// The descriptions of the tensors of a list, for a call whose first argument is this string.
   c10::ArrayRef<Argument> (*parts)(std::string_view first) = nullptr;
 
   static constexpr std::string_view name_in(std::string_view declaration) {
@@ -108,7 +108,7 @@ constexpr Argument positional_flag(std::string_view declaration, void (*check)(s
   argument.is_positional = true;
   return argument;
 }
-/// A whole number, which is the size that a letter names.
+/// A whole number, the size that a letter names.
 constexpr Argument size_flag(std::string_view declaration, Sizes letter) {
   return {.kind = Argument::Kind::kFlag, .declaration = declaration, .sizes = letter};
 }
@@ -116,8 +116,7 @@ constexpr Argument shape_of_result(std::string_view declaration) {
   return {.kind = Argument::Kind::kShapeOfResult, .declaration = declaration};
 }
 
-// Checks of flags: a number that is finite, one that is finite and > 0, one that is finite and >= 0, a whole number >=
-// 0. None is allowed.
+// Checks of flags: a finite number; a finite number > 0; a finite number >= 0; a whole number >= 0. None is allowed.
 void check_finite(std::string_view name, const Value& value);
 void check_positive(std::string_view name, const Value& value);
 void check_nonnegative(std::string_view name, const Value& value);
@@ -126,8 +125,8 @@ void check_count(std::string_view name, const Value& value);
 struct Result {
   std::string_view name;
   Sizes sizes = {};
-  at::ScalarType dtype = at::kFloat;  ///< at::kFloat for that of the first argument
-  bool steps_first = false;  ///< whether in memory the first of `sizes`, that of the steps, is before the batch
+  at::ScalarType dtype = at::kFloat;  ///< at::kFloat: the dtype of the first argument
+  bool steps_first = false;           ///< whether in memory the steps, the first of `sizes`, are before the batch
 };
 
 // A result of each step. In memory the steps are before the batch, so that a walk through time writes one step behind
@@ -154,7 +153,8 @@ class Operator {
     for (const Result& result : results) results_[result_count_++] = result;
   }
 
-  /// An operator that returns a list of tensors: what each of them is, where its first argument is this string.
+  /// An operator that returns a list of tensors. listed_results: their descriptions, for a call whose first argument is
+  /// this string.
   constexpr Operator(std::string_view name, Kind kind, std::initializer_list<Argument> arguments,
                      c10::ArrayRef<Result> (*listed_results)(std::string_view first),
                      void (*check_call)(const Call& call))
@@ -211,24 +211,24 @@ class Operator {
   void (*check_)(const Call&);
 };
 
-/// One call of an operator, checked: all tensors are dense, of one device and of the dtypes that the table says, their
-/// shapes agree and their batch dimensions broadcast, and every flag is allowed.
+/// One checked call of an operator. All tensors are dense, of one device and of the dtypes in the table, and their
+/// shapes agree. Their batch dimensions broadcast, and every flag is allowed.
 class Call {
  public:
-  /// values: the values of all arguments in order. Throws c10::Error, which names the argument, what it must be and
-  /// what it is.
+  /// values: the values of all arguments in order. Throws c10::Error, which names the argument, the condition and the
+  /// received value.
   Call(const Operator& op, c10::ArrayRef<Value> values);
 
   const c10::SymDimVector& batch() const { return batch_; }
-  /// The size that this letter names.
+  /// The size that `letter` names.
   const c10::SymInt& size(char letter) const;
   const Value& value(std::string_view name) const;
   c10::ArrayRef<Argument> arguments() const { return op_.arguments(); }
   /// The first argument, if it is a string.
   std::string_view text() const;
-  /// The first tensor, and what it is.
+  /// The first tensor.
   const Tensor& first() const { return *first_.tensor; }
-  /// What each result is.
+  /// The descriptions of the results.
   c10::ArrayRef<Result> results() const { return op_.results(text()); }
 
   /// The shape [batch..., sizes].
@@ -258,13 +258,13 @@ class Call {
 
   const Operator& op_;
   c10::ArrayRef<Value> values_;
-  c10::SmallVector<Given, 8> tensors_;  // in the order in which they are checked
-  Given first_ = {};                    // of all arguments
+  c10::SmallVector<Given, 8> tensors_;  // the tensors in the order in which they are checked
+  Given first_ = {};                    // the first tensor of all arguments
   c10::SmallVector<Known, 3> known_;
   c10::SymDimVector batch_;
 };
 
-/// Throws where x is sparse; else the dispatcher would, with a message that does not name the argument.
+/// Throws where x is sparse. Otherwise the dispatcher would throw, with a message that does not name the argument.
 void check_layout(std::string_view name, const Tensor& x);
 
 /// Checks the arguments of a boxed call, the tensors' values aside, and calls use(call).
@@ -311,7 +311,7 @@ std::array<Tensor, count> new_results(const Operator& op, const Arguments&... ar
       arguments...);
 }
 
-/// The same of an operator that returns a list.
+/// Like new_results, for an operator that returns a list.
 template <class... Arguments>
 std::vector<Tensor> new_list(const Operator& op, const Arguments&... arguments) {
   return with_call(

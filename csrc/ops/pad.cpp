@@ -68,7 +68,7 @@ std::vector<Tensor> unpad_composite(const Tensor& x, const Tensor& sizes) {
   return parts;
 }
 
-// Not among operators(): these take and return lists, and no kernel stands behind them.
+// These operators are not among operators(): they take and return lists, and have no kernel.
 LCP_LIBRARY_FRAGMENT(library) {
   library.def("pad(Tensor[] tensors, int dims, *, float diagonal=0.0) -> (Tensor values, Tensor sizes)");
   library.def("unpad(Tensor x, Tensor sizes) -> Tensor[]");

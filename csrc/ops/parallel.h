@@ -1,4 +1,4 @@
-// Loops that threads share, and that end where the call is to end.
+// Loops that threads share, and that an interrupt of the call ends.
 #pragma once
 
 #include <ATen/Parallel.h>
@@ -9,7 +9,8 @@
 
 namespace lcp::ops {
 
-/// at::parallel_for, in which interrupt::checkpoint ends all threads' work. Where one throws, the others stop.
+/// Like at::parallel_for, but interrupt::checkpoint can end the work of all threads. Where one thread throws, the
+/// others stop.
 template <class Work>
 void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, const Work& work) {
   if (begin >= end) return;

@@ -1,5 +1,5 @@
-// Registration of operators, in place of PyTorch's macros TORCH_LIBRARY...: where a process loads a second copy of this
-// library, that copy registers nothing, and its functions call the operators of the first. PyTorch's macros would end
+// Registration of operators, in place of PyTorch's macros TORCH_LIBRARY... If a process loads a second copy of this
+// library, this copy registers nothing, and its functions call the operators of the first. PyTorch's macros would end
 // the process, since an error of a static initializer can be caught nowhere.
 #pragma once
 
@@ -29,7 +29,8 @@ class Registration {
 #define LCP_REGISTER(kind, key, library, id) \
   LCP_REGISTER_NAMED(kind, key, library, C10_CONCATENATE(add_to_library_, id), C10_CONCATENATE(registration_, id))
 
-/// LCP_LIBRARY(library) { library.def(...); } is TORCH_LIBRARY(lcp, library), and the others are the like.
+/// LCP_LIBRARY(library) { library.def(...); } replaces TORCH_LIBRARY(lcp, library), and the others replace its
+/// relatives.
 #define LCP_LIBRARY(library) LCP_REGISTER(DEF, std::nullopt, library, C10_UID)
 #define LCP_LIBRARY_FRAGMENT(library) LCP_REGISTER(FRAGMENT, std::nullopt, library, C10_UID)
 #define LCP_LIBRARY_IMPL(key, library) LCP_REGISTER(IMPL, c10::DispatchKey::key, library, C10_UID)

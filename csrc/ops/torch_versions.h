@@ -1,4 +1,4 @@
-// What differs between the versions of PyTorch that TorchLCP is built with, 2.11 to 2.15.
+// Differences between the versions of PyTorch that TorchLCP is built with, 2.11 to 2.15.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>

@@ -21,7 +21,7 @@
 
 namespace lcp::ops {
 
-/// The inputs of an operator as the walks read them. It keeps the copies that this takes.
+/// The inputs of an operator as the walks read them. The reader keeps the copies that it makes.
 template <class T>
 class TrajectoryReader {
  public:
@@ -32,7 +32,7 @@ class TrajectoryReader {
     return {keep(shared ? one_of(x, core_dims) : expanded(x, core_dims)).template const_data_ptr<T>(), shared};
   }
 
-  /// x: [..., T, length]. spread: whether what all trajectories share is copied for each of them.
+  /// x: [..., T, length]. spread: whether numbers that all trajectories share are copied for each of them.
   template <class Element = T>
   lcs::StepsView<Element> per_step(const Tensor& x, bool spread = false) {
     const bool shared = !spread && is_shared(x, 2);
@@ -63,11 +63,12 @@ class TrajectoryReader {
   std::deque<Tensor> kept_;
 };
 
-/// A batch in some of whose dimensions the trajectories are all the same: such are the rows and the columns of a
-/// Jacobian, which are gradients, or directions, of each of them.
+/// A batch in some of whose dimensions the trajectories are all the same. Such dimensions are the rows and the columns
+/// of a Jacobian, which are gradients, or directions, of each trajectory.
 class Directions {
  public:
-  /// batch: that of the results. trajectories: what the tensors are that the trajectories have, and these, in lists.
+  /// batch: the batch dimensions of the results. trajectories: lists of descriptions and tensors, the tensors that the
+  /// trajectories have.
   Directions(at::IntArrayRef batch,
              std::initializer_list<std::pair<c10::ArrayRef<Argument>, at::TensorList>> trajectories)
       : is_shared_(batch.size(), true), of_trajectory_(1), of_direction_(1) {
@@ -93,7 +94,7 @@ class Directions {
     }
   }
 
-  at::IntArrayRef batch() const { return batch_; }  ///< of the trajectories
+  at::IntArrayRef batch() const { return batch_; }  ///< the batch of the trajectories
   std::int64_t trajectories() const { return static_cast<std::int64_t>(of_trajectory_.size()); }
   std::int64_t count() const { return static_cast<std::int64_t>(of_direction_.size()); }
 
@@ -116,7 +117,7 @@ class Directions {
   }
 
  private:
-  // Bits are compared: 0 and -0 are not the same, and a NaN is.
+  // Whether x is the same along dimension `dim`. Bits are compared: 0 and -0 differ, and a NaN equals itself.
   static bool is_same_along(const Tensor& x, std::int64_t dim) {
     if (x.size(dim) == 1 || x.stride(dim) == 0) return true;
     const Tensor bits = x.scalar_type() == at::kDouble ? x.view(at::kLong) : x;
@@ -127,19 +128,19 @@ class Directions {
   std::vector<std::int64_t> batch_, of_trajectory_, of_direction_;
 };
 
-/// What trajectory b of `view`, [..., T, size], has at each step.
+/// The numbers of trajectory b of `view`, [..., T, size], at each step.
 template <class T>
 rigid::Series<const T> series_of(const lcs::StepsView<T>& view, std::int64_t b, std::int64_t size) {
   return {lcs::from(view, b, size).data, view.stride};
 }
 
-/// The same of a result [..., T, size], the steps first in memory.
+/// The numbers of trajectory b of a result [..., T, size] at each step, the steps first in memory.
 template <class T>
 rigid::Series<T> series_of(const Tensor& x, std::int64_t batch, std::int64_t b, std::int64_t size) {
   return {x.mutable_data_ptr<T>() + b * size, batch * size};
 }
 
-/// How many trajectories are worth a task of their own, where so many steps are.
+/// The number of trajectories of `steps` steps that are worth a separate task.
 inline std::int64_t trajectories_per_task(std::int64_t steps, std::int64_t steps_per_task) {
   return std::max<std::int64_t>(1, steps_per_task / std::max<std::int64_t>(1, steps));
 }

@@ -10,8 +10,8 @@
 namespace lcp::ops {
 namespace {
 
-// Backward of (z, w) = solve(M, q), with x = z, and of (dz, dw) = J r, with x = dz: in both the outputs change by
-// J (dM x + dr), so that t = J' g is the gradient of r (or q), and t x' that of M.
+// Backward of (z, w) = solve(M, q), with x = z, and of (dz, dw) = J r, with x = dz. In both, the outputs change by J
+// (dM x + dr). So t = J' g is the gradient of r (or q), and t x' the gradient of M.
 variable_list tangent_backward(const variable_list& g, const Needs& needs, const Tensor& M, const Tensor& basis,
                                const Tensor& x, const Shape& r_shape, const bool& tied_active,
                                const std::optional<Tensor>& sizes) {
@@ -32,7 +32,7 @@ variable_list adjoint_backward(const variable_list& p, const Needs& needs, const
 
 variable_list sum_outer_backward(const variable_list& g, const Needs& needs, const Tensor& t, const Tensor& x) {
   if (!g[0].defined()) return {Tensor(), Tensor()};
-  // The gradient of a sum is the same for all its terms: it is expanded to the whole batch first.
+  // All terms of a sum have the gradient of the sum, which is expanded to the whole batch first.
   const auto batch =
       at::infer_size_symdimvector(t.sym_sizes().slice(0, t.dim() - 1), x.sym_sizes().slice(0, x.dim() - 1));
   const auto gradient = [&](const Tensor& product, const Tensor& argument) {

@@ -28,9 +28,9 @@ inline constexpr Operator kAdjoint("_adjoint", Operator::Kind::kDifferentiable,
                                     kTiedActive, kSizes},
                                    {{"t", "n"}});
 
-/// The gradient of a matrix: t x' summed over the batch dimensions that `size` = [..., n, m] lacks or has as 1, in an
-/// order that does not depend on the number of threads. A NaN in x counts as 0: x is then the z of an element without
-/// a solution, and the t of that element alone decides what its gradient is.
+/// The gradient of a matrix: t x' summed over the batch dimensions that `size` = [..., n, m] lacks or has as 1. The
+/// order of the sum does not depend on the number of threads. A NaN in x counts as 0: x is then the z of an element
+/// without a solution, whose gradient depends on t alone.
 inline constexpr Operator kSumOuter("_sum_outer", Operator::Kind::kDifferentiable,
                                     {vector("Tensor t"), tensor("Tensor x", "m"), shape_of_result("SymInt[] size")},
                                     {{"sum", "n m"}});

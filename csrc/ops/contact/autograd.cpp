@@ -1,8 +1,8 @@
 // Derivatives of compliant contact, of any order.
 //
-// The first is the kernel lcp::_contact_adjoint. Where its own derivative is asked for, it is written in formulas of
-// tensors instead, with lcp::_contact_inverse for H^-1; so is forward mode. csrc/contact/derivative.h has the
-// mathematics.
+// The first derivative is the kernel lcp::_contact_adjoint. Where the derivative of this kernel is asked for, formulas
+// of tensors replace the kernel, with lcp::_contact_inverse for H^-1. Forward mode uses formulas, too.
+// csrc/contact/derivative.h has the mathematics.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
@@ -107,7 +107,7 @@ Tensors<3> point_tangent(const Tensor& A, const Tensor& v_free, const Tensor& J,
   const Tensor dR_c = by_contact(dR);
   const Tensor d_tangent = (dR_c.select(-1, 0) + dR_c.select(-1, 1)) / 2, d_normal = dR_c.select(-1, 2);
   const Tensor d_weights = at::stack({d_tangent, d_tangent, d_normal}, -1);
-  // R dy with v held fixed, and the change of gamma with y held fixed.
+  // R dy at constant v, and the change of gamma at constant y.
   const Tensor fixed = by_contact(dv_hat - times(dJ, at.v)) - at.y * d_weights;
   const Tensor d_law = cone.change(d_tangent, d_normal, dmu);
   const Tensor off = at.v - at::where(at.unsolved, 0, primal(v_free));

@@ -98,7 +98,7 @@ LCP_LIBRARY_IMPL(CompositeImplicitAutograd, library) {
   library.impl("contact_parameters", TORCH_FN(contact_parameters_composite));
 }
 
-// torch.vmap would else run them element by element.
+// Without these decompositions, torch.vmap would run the operators element by element.
 LCP_LIBRARY_IMPL(FuncTorchBatchedDecomposition, library) {
   library.impl("solve_contact", TORCH_FN(solve_contact_composite));
   library.impl("add_equality", TORCH_FN(add_equality_composite));

@@ -19,7 +19,7 @@ namespace {
 struct ProblemSize {
   ProblemSize(const Tensor& A, const Tensor& J) : n(A.size(-1)), contacts(J.size(-2) / 3) {}
 
-  std::int64_t work() const { return n + 3 * contacts; }  // for the size of tasks
+  std::int64_t work() const { return n + 3 * contacts; }  // the size of tasks depends on it
 
   std::int64_t n, contacts;
 };

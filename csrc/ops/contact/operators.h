@@ -5,7 +5,7 @@
 
 namespace lcp::ops {
 
-// n velocities, c contacts with three rows each, e equality constraints.
+// The dimensions are n velocities, c contacts with three rows each, and e equality constraints.
 inline constexpr Argument kMass = matrix("Tensor A");
 inline constexpr Argument kFreeVelocity = vector("Tensor v_free");
 inline constexpr Argument kJacobian = tensor("Tensor J", "3c n");
@@ -15,7 +15,7 @@ inline constexpr Argument kFriction = tensor("Tensor mu", "c");
 inline constexpr Argument kStart = vector("Tensor? guess=None");
 inline constexpr Argument kMaxIterations = flag("int? max_iterations=None", check_count);
 
-/// Newton's method always runs in double precision, so that float32 has the same tolerance.
+/// The tolerance for both dtypes, since Newton's method always runs in double precision.
 inline constexpr double kContactTolerance = 1e-10;
 
 /// See lcp/solve_contact.h.
@@ -61,8 +61,8 @@ inline constexpr Operator kContactParameters("contact_parameters", Operator::Kin
                                               flag("float beta=1.0", check_nonnegative)},
                                              {{"v_hat", "3c"}, {"R", "3c"}});
 
-/// v, y and gamma, all three with derivatives, status and iterations: a v in float32 would leave few digits of
-/// y = R^-1 (v_hat - J v), by which the derivative knows what each contact does.
+/// v, y and gamma, all three with derivatives, status and iterations. y tells the derivative the state of each contact.
+/// It is a result, since y = R^-1 (v_hat - J v) would have few correct digits for a v in float32.
 inline constexpr Operator kContactPoint(
     "_contact_point", Operator::Kind::kDifferentiable,
     {kMass, kFreeVelocity, kJacobian, kStabilisation, kRegularization, kFriction, kSizes, kStart, kTolerance,

@@ -1,4 +1,4 @@
-// What the formulas of both kinds of contact share.
+// Functions that the formulas of both kinds of contact share.
 #pragma once
 
 #include <ATen/TensorOperators.h>
@@ -17,7 +17,7 @@ inline constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 inline Tensor symmetric(const Tensor& A) { return (A + A.mT()) / 2; }
 
-// Splits rows by contacts, [..., 3 c] into [..., c, 3]; and joins the last two dimensions again.
+// Splits rows by contacts, [..., 3 c] into [..., c, 3]. by_row joins the last two dimensions again.
 inline Tensor by_contact(const Tensor& x) {
   Shape shape = shape_of(x);
   shape.back() = shape.back() / 3;
@@ -38,8 +38,8 @@ inline Tensor scalar_product(const Tensor& a, const Tensor& b) { return (a * b).
 inline Tensor apply(const Tensor& K, const Tensor& x) { return scalar_product(K, x.unsqueeze(-2)); }  // [..., c, 3]
 inline Tensor any_nonzero(const Tensor& x) { return (x != 0).any(-1, true); }
 
-// The contacts without numbers to compute with: those of elements that `unsolved`, [..., 1], marks, and those beyond
-// `sizes`.
+// The contacts without numbers to compute with: the contacts of elements that `unsolved`, [..., 1], marks, and the
+// contacts beyond `sizes`.
 struct Missing {
   Tensor contacts;  // [..., c], or [..., 1] where it is the same for all contacts
   Tensor rows;      // [..., 3 c], or [..., 1]

@@ -1,4 +1,4 @@
-// The derivative for a fixed active set on a GPU: n <= 32 by the batch kernels there, larger problems on the CPU.
+// The derivative for a fixed active set on a GPU: n <= 32 by the batch kernels, larger problems on the CPU.
 #include <ATen/Dispatch.h>
 #include <ATen/ops/bmm.h>
 

@@ -1,4 +1,5 @@
-// Compliant contact on a GPU: few contacts by the kernels there; more, and what the kernels leave, on the CPU.
+// Compliant contact on a GPU: few contacts by the kernels; more contacts, and elements that the kernels leave, on the
+// CPU.
 #include <ATen/Dispatch.h>
 
 #include "contact/cuda/kernels.h"

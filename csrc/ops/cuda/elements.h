@@ -1,4 +1,4 @@
-// The elements of a batch in the memory of a GPU, and what the kernels there leave to the CPU.
+// The elements of a batch in the memory of a GPU, and the ways of those that the kernels leave to the CPU and back.
 #pragma once
 
 #include <ATen/TensorOperators.h>
@@ -43,7 +43,7 @@ class Elements {
     return {x_.const_data_ptr<T>(), shared_};
   }
 
-  /// Those of these elements, on the CPU, or the one that all share.
+  /// The matrices or vectors of these elements, on the CPU, or the one that all elements share.
   Tensor on_cpu(const Tensor& elements) const {
     if (shared_) return x_.reshape(core_).cpu();
     at::DimVector flat = {-1};
@@ -83,16 +83,16 @@ inline void put_back(const Tensor& part, const Tensor& elements, std::int64_t co
   all.view(flat).index_copy_(0, elements, part.to(all.device()));
 }
 
-/// Copies what an operator returned for tensors on the CPU.
+/// Copies the results of an operator for tensors on the CPU.
 template <class Found, std::size_t count>
 void copy_all(const Found& found, const std::array<Tensor, count>& results) {
   std::size_t k = 0;
   std::apply([&](const auto&... x) { (results[k++].copy_(x), ...); }, found);
 }
 
-/// After a kernel for contacts: elements with the status kLeftOver are solved by on_cpu(elements), whose results take
-/// their place; in a graph they count as not found. Of the results the first three are vectors, the fourth is the
-/// status and the last a number.
+/// Finishes the results of a kernel for contacts. The function on_cpu(elements) solves the elements with the status
+/// kLeftOver, and its results take their place; in a graph they count as not found. The first three results are
+/// vectors, the fourth is the status and the last a number.
 template <class OnCpu>
 void finish_left(const LeftCount& left, const std::array<Tensor, 5>& results, const OnCpu& on_cpu) {
   const Tensor& status = results[3];

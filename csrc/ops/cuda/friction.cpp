@@ -1,5 +1,5 @@
-// Contact with Coulomb friction on a GPU: few contacts by the kernels there; more, what the kernels leave, and points
-// of the smooth path on the CPU.
+// Contact with Coulomb friction on a GPU: few contacts by the kernels. More contacts, elements that the kernels leave,
+// and points of the smooth path are computed on the CPU.
 #include <ATen/Dispatch.h>
 
 #include "friction/cuda/kernels.h"

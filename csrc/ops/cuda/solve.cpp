@@ -1,5 +1,5 @@
-// lcp::solve on a GPU: n <= 32 by the batch kernels there; larger problems, what the kernels leave, and every other
-// method on the CPU.
+// lcp::solve on a GPU: n <= 32 by the batch kernels. Larger problems, elements that the kernels leave, and every other
+// method run on the CPU.
 #include <ATen/Dispatch.h>
 #include <ATen/ops/nonzero.h>
 
@@ -39,7 +39,7 @@ void solve_left(const Elements& M, const Elements& q, const std::optional<Elemen
   if (basis.defined()) put_back(basis_left.expand({count, -1}), left, 1, basis);
 }
 
-// In a graph they count as not found.
+// Marks the elements that the kernels left as not found, since nothing may wait for the GPU in a graph.
 void mark_left(const Tensors<4>& results) {
   const auto& [z, w, status, basis] = results;
   const Tensor left = status == batch::kLeftOver;

@@ -1,8 +1,9 @@
 // Derivatives of rigid contact with friction, of any order.
 //
-// The first is the kernel lcp::_friction_adjoint. Where its own derivative is asked for, it is written in formulas of
-// tensors instead, with lcp::_least_norm for linear systems; so is forward mode. csrc/friction/derivative.h has the
-// mathematics, here in the units of gamma and u: W = J A^-1 J', and (C W + D) dgamma = E dmu - C r.
+// The first derivative is the kernel lcp::_friction_adjoint. Where the derivative of this kernel is asked for, formulas
+// of tensors replace the kernel, with lcp::_least_norm for linear systems. Forward mode uses formulas, too.
+// csrc/friction/derivative.h has the mathematics, here in the units of gamma and u: W = J A^-1 J', and (C W + D) dgamma
+// = E dmu - C r.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/eye.h>
@@ -69,7 +70,7 @@ class LinearFriction {
     set_system(response);
   }
 
-  // dgamma of (C W + D) dgamma = right; right: [..., 3 c].
+  // The solution dgamma of (C W + D) dgamma = right; right: [..., 3 c].
   Tensor impulses(const Tensor& right) const { return S_ * least_norm_op().call(N_, R_ * right, rank_); }
   // The transpose of `impulses`.
   Tensor multipliers(const Tensor& y) const { return R_ * least_norm_op().call(N_.mT(), S_ * y, rank_); }
@@ -81,7 +82,7 @@ class LinearFriction {
   const Tensor& E() const { return E_; }
 
  private:
-  // [..., c, 3, 3] of the entries, row after row.
+  // The matrices [..., c, 3, 3] of the entries, row after row.
   static Tensor rows(std::initializer_list<Tensor> entries) {
     const std::vector<Tensor> all(entries);
     return at::stack(all, -1).unflatten(-1, {3, 3});
@@ -89,7 +90,7 @@ class LinearFriction {
 
   void set_exact(const RigidPoint& at, const Tensor& response) {
     const Tensor z = at.gamma * response.unsqueeze(-1) - at.u;
-    const Tensor unit = response.sqrt(), units = unit.unsqueeze(-1);  // in which contacts are alike
+    const Tensor unit = response.sqrt(), units = unit.unsqueeze(-1);  // units in which contacts are alike
     const Tensor sizes = at::maximum((at.gamma * units).abs(), (at.u / units).abs()).detach();
     const Tensor zero = rank_ * at::constant_pad_nd(by_row(sizes), {0, 1}).amax(-1, true);  // also without contacts
     const Tensor speeds = at::constant_pad_nd(times(at.J.abs(), at.v.abs()), {0, 1}).amax(-1, true);
@@ -97,7 +98,8 @@ class LinearFriction {
     const Tensor nothing = at::maximum(zero, rounding).detach();
     const Tensor friction_2 = scalar_product(tangents(at.gamma), tangents(at.gamma)) * response;
     const Tensor apart = (normals(z) / unit <= nothing) & (friction_2 <= (friction::kJammed * nothing).square());
-    // The impulse of a contact that is apart does not change, so that its column counts for no row's size nor rank.
+    // The impulse of a contact that is apart does not change, so that its column counts neither for a row's size nor
+    // for the rank.
     W_ = at::where(by_row(apart.unsqueeze(-1).expand_as(z)).unsqueeze(-2), 0, W_);
     const Tensor limit = at.mu * normals(at.gamma) * response;
     const Tensor stick = ~apart & (limit > 0) & (scalar_product(tangents(z), tangents(z)) <= limit * limit);
@@ -112,7 +114,7 @@ class LinearFriction {
       return at::where(stick, if_stick, at::where(slide, if_slide, if_apart));
     };
     const Tensor t_0 = t.select(-1, 0), t_1 = t.select(-1, 1), cross = -ratio * t_0 * t_1;
-    // The part of the rows along t is multiplied by this, as in csrc/friction/linear_law.h.
+    // The factor of the part of the rows along t, as in csrc/friction/linear_law.h.
     const Tensor along = (1 / at.mu.clamp_min(1)).detach();
     const auto turned = [&](const Tensor& same, const Tensor& first, const Tensor& second) {
       return kinds(none, same - (1 - along) * first * second, same);
@@ -151,7 +153,7 @@ class LinearFriction {
   }
 
   void set_system(const Tensor& response) {
-    // N = R (C W + D) S, with the units S of the impulses, in which contacts are alike, and rows of size 1 by R.
+    // N = R (C W + D) S. S has the units of the impulses, in which contacts are alike; R brings rows to size 1.
     const Tensor blocks =
         (C_.unsqueeze(-1) * by_contact(W_.mT()).movedim(-3, -1).unsqueeze(-3)).sum(-2);  // [..., c, 3, 3 c]
     const Tensor identity = at::eye_symint(D_.sym_size(-3), D_.options()).unsqueeze(-1).unsqueeze(-3);  // [c, 1, c, 1]
@@ -282,8 +284,8 @@ Tensors<3> friction_adjoint_autograd(c10::DispatchKeySet keys, const Tensor& A, 
   return below_autograd(friction_adjoint_op(), keys, A, J, mu, v, gamma, u, g_v, g_gamma, g_u, smooth, sizes);
 }
 
-// With P = N^+ of constant rank, dP = -P dN P + P P' dN' (I - N P) + (I - P N) dN' P' P [Golub, Pereyra, SIAM J. Numer.
-// Anal. 10, 1973].
+// The derivative of P = N^+ at constant rank is dP = -P dN P + P P' dN' (I - N P) + (I - P N) dN' P' P [Golub, Pereyra,
+// SIAM J. Numer. Anal. 10, 1973].
 variable_list least_norm_backward(const variable_list& g, const Needs& needs, const Tensor& N, const Tensor& y,
                                   const Tensor& x, const double& tolerance) {
   if (!g[0].defined()) return variable_list(2);

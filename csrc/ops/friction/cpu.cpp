@@ -68,7 +68,7 @@ Tensors<3> friction_path_cpu(const Tensor& A, const Tensor& v_free, const Tensor
                   problem = friction::ImpulseProblem(n, contacts), h = std::vector<double>(3 * contacts),
                   u = std::vector<double>(3 * contacts),
                   to = std::move(to)](const double* const* x, std::int64_t element) mutable {
-            // Where there is a solution, the problem is well posed.
+            // An element with a solution is well posed.
             bool found = std::all_of(x[5], x[5] + 3 * contacts, [](double g) { return std::isfinite(g); }) &&
                          problem.set({x[0], x[1], x[2], x[3], x[4]});
             if (found) {
@@ -81,7 +81,7 @@ Tensors<3> friction_path_cpu(const Tensor& A, const Tensor& v_free, const Tensor
             }
             if (found) {
               problem.unscaled(h.data(), to[1].data(), to[0].data(), to[2].data());
-              // J v + b has lost the digits of a velocity near 0.
+              // The digits of a velocity near 0 are lost in J v + b.
               for (std::int64_t i = 0; i < 3 * contacts; ++i) {
                 to[2].data()[i] = u[i] * problem.impulses().weight[i / 3] * problem.unit();
               }

@@ -54,8 +54,8 @@ Tensors<2> friction_problem_composite(const Tensor& A, const Tensor& v_free, con
   check(kFrictionProblem, A, v_free, J, b, mu, directions, angle);
   const Tensor d = directions_of(directions, angle, A.options());
   const Tensor G = along(by_contact(J.mT()).movedim(-3, -1), d);
-  // The velocity of a contact first: where it cancels, as in rolling, its round-off is then the same in all directions,
-  // which so remain tied.
+  // The velocity of a contact is computed first. Where it cancels, as in rolling, all directions then have the same
+  // round-off and remain tied.
   const Tensor velocity = along(by_contact(times(J, v_free) + b).unsqueeze(-1), d).squeeze(-1);
   const Tensor solved = times_inverse(A.unsqueeze(-3), G);  // A^-1 G', the columns as rows
   const Tensor W = (G.unsqueeze(-2) * solved.unsqueeze(-3)).sum(-1);
@@ -95,7 +95,7 @@ LCP_LIBRARY_IMPL(CompositeImplicitAutograd, library) {
   library.impl("solve_friction", TORCH_FN(solve_friction_composite));
 }
 
-// torch.vmap would else run them element by element.
+// Without these decompositions, torch.vmap would run the operators element by element.
 LCP_LIBRARY_IMPL(FuncTorchBatchedDecomposition, library) {
   library.impl("friction_problem", TORCH_FN(friction_problem_composite));
   library.impl("friction_motion", TORCH_FN(friction_motion_composite));

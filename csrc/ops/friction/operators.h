@@ -14,8 +14,9 @@ inline constexpr Operator kSolveFriction(
     {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kSizes, kImpulseGuess, kKappa, kTolerance, kMaxIterations},
     {{"v", "n"}, {"gamma", "3c"}, {"status", "", at::kChar}, {"iterations", "", at::kLong}});
 
-/// v, gamma and u = J v + b, all three with derivatives, status and iterations: u of a contact that slides slowly would
-/// have few digits if it were computed from a v in float32, and by it the derivative knows what the contact does.
+/// v, gamma and u = J v + b, all three with derivatives, status and iterations. u tells the derivative the state of
+/// each contact. It is a result, since the u of a contact that slides slowly would have few correct digits if it were
+/// computed from a v in float32.
 inline constexpr Operator kFrictionPoint(
     "_friction_point", Operator::Kind::kDifferentiable,
     {kMass, kFreeVelocity, kJacobian, kOffset, kFriction, kSizes, kImpulseGuess, kKappa, kTolerance, kMaxIterations},
@@ -49,7 +50,7 @@ inline constexpr Operator kFrictionPath("_friction_path", Operator::Kind::kDiffe
                                          tensor("Tensor gamma_0", "3c"), tensor("Tensor u_0", "3c"), kKappa, kSizes},
                                         {{"v", "n"}, {"gamma", "3c"}, {"u", "3c"}});
 
-/// The Adjoint of csrc/friction/derivative.h. smooth: of a point of the smooth path.
+/// The Adjoint of csrc/friction/derivative.h. smooth: whether the solution is a point of the smooth path.
 inline constexpr Operator kFrictionAdjoint("_friction_adjoint", Operator::Kind::kDifferentiable,
                                            {kMass, kJacobian, kFriction, vector("Tensor v"),
                                             tensor("Tensor gamma", "3c"), tensor("Tensor u", "3c"),
@@ -57,16 +58,17 @@ inline constexpr Operator kFrictionAdjoint("_friction_adjoint", Operator::Kind::
                                             tensor("Tensor g_u", "3c"), flag("bool smooth=False"), kSizes},
                                            {{"a", "n"}, {"c", "3c"}, {"mu", "c"}});
 
-/// The methods run in double precision for both dtypes. But the data of float32 have errors of 6e-8: to solve for less
-/// than these, which decide what redundant contacts do, takes long and may fail.
+/// The tolerance where the caller names none. The methods run in double precision for both dtypes. But the data of
+/// float32 have errors of 6e-8, which decide the impulses of redundant contacts. A solution below these errors takes
+/// long and may fail.
 inline double default_friction_tolerance(const Tensor& A) { return A.scalar_type() == at::kFloat ? 1e-7 : 1e-10; }
 
-/// The rank_tolerance of friction::Derivative: numbers below this part of the largest are 0 but for rounding, which in
-/// float32 is that of the data.
+/// The rank_tolerance of friction::Derivative: numbers below this part of the largest are rounding errors of 0. In
+/// float32 these are the rounding errors of the data.
 inline double rank_tolerance(const Tensor& A) { return A.scalar_type() == at::kFloat ? 1e-5 : 1e-11; }
 
-/// x = N^+ y, the least-squares solution of least norm, with a singular value of N taken for 0 where it is below
-/// `tolerance` times the largest. NaN where N or y has a NaN. The derivative is that at constant rank.
+/// x = N^+ y, the least-squares solution of least norm. A singular value of N below `tolerance` times the largest
+/// counts as 0. NaN where N or y has a NaN. The derivative holds for constant rank.
 inline constexpr Operator kLeastNorm("_least_norm", Operator::Kind::kDifferentiable,
                                      {matrix("Tensor N"), vector("Tensor y"), flag("float tolerance", check_positive)},
                                      {{"x", "n"}});

@@ -21,7 +21,7 @@ Tensors<5> simulate_lcs_composite(const Tensor& A, const Tensor& B, const Tensor
 
 LCP_LIBRARY_IMPL(CompositeImplicitAutograd, library) { library.impl("simulate_lcs", TORCH_FN(simulate_lcs_composite)); }
 
-// torch.vmap would else run it element by element.
+// Without this decomposition, torch.vmap would run the operator element by element.
 LCP_LIBRARY_IMPL(FuncTorchBatchedDecomposition, library) {
   library.impl("simulate_lcs", TORCH_FN(simulate_lcs_composite));
 }

@@ -15,7 +15,7 @@ namespace {
 // t x elementwise; a NaN in x counts as 0, as in sum_outer.
 Tensor product(const Tensor& t, const Tensor& x) { return t * x.masked_fill(x.isnan(), 0); }
 
-// Of a point of the central path with `num_equations` equations, the a and b of solver/path_derivative.h.
+// The a and b of solver/path_derivative.h for a point of the central path with `num_equations` equations.
 Tensors<2> path_coefficients(const Tensor& z, const Tensor& w, std::int64_t num_equations) {
   if (num_equations == 0) return {w, z};
   const auto behind = [num_equations](const Tensor& first, const Tensor& x) {
@@ -35,9 +35,9 @@ variable_list path_point_backward(const variable_list& g, const Needs& needs, co
   return {needs[0] ? sum_outer(t, z, M.sym_sizes()) : Tensor(), needs[1] ? sum_to_shape(t, q_shape) : Tensor()};
 }
 
-// The gradients of M, a and b in the backward of (x, y) = K (r, s) and in that of (t_r, t_s) = K' g. Both have the form
-// p' d = t_r' (dM x + dr) + t_s' (ds - da x - db y), with (x, y) and (t_r, t_s) one the saved output and the other the
-// map of the incoming gradient p.
+// The gradients of M, a and b in the backward of (x, y) = K (r, s) and in the backward of (t_r, t_s) = K' g. Both have
+// the form p' d = t_r' (dM x + dr) + t_s' (ds - da x - db y). One of (x, y) and (t_r, t_s) is the saved output, the
+// other one the map of the incoming gradient p.
 variable_list path_gradients(const Needs& needs, const Tensor& M, const Tensor& t_r, const Tensor& t_s, const Tensor& x,
                              const Tensor& y, const Shape& a_shape, const Shape& b_shape) {
   return {needs[0] ? sum_outer(t_r, x, M.sym_sizes()) : Tensor(),

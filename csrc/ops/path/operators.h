@@ -1,5 +1,5 @@
-// The smoothed derivative: that of the point z_i w_i = kappa of the central path near a solution. It is made of the
-// linear maps K and K' of csrc/solver/path_derivative.h:
+// The smoothed derivative: the derivative of the point z_i w_i = kappa of the central path near a solution. It is made
+// of the linear maps K and K' of csrc/solver/path_derivative.h:
 //
 //   d(z, w) = K (dM z + dq, 0),  with a = w, b = z;
 //   d K(r, s) = K (dM x + dr, ds - da x - db y),  (x, y) = K(r, s);

@@ -46,7 +46,7 @@ void solve_lcp(const Tensor& M, const Tensor& q, const SolveFlags& flags, const 
   });
 }
 
-// The same where the first num_equations rows are equations.
+// Solves problems whose first num_equations rows are equations.
 void solve_mixed_lcp(const Tensor& M, const Tensor& q, std::int64_t num_equations, const SolveFlags& flags,
                      const Tensor& z, const Tensor& w, const Tensor& status, const Tensor* basis) {
   const auto n = M.size(-1);

@@ -6,7 +6,7 @@
 
 namespace lcp::ops {
 
-/// How to solve: the flags of lcp::solve, see lcp/solve.h.
+/// The flags of lcp::solve, see lcp/solve.h.
 struct SolveFlags {
   const std::optional<Tensor>& guess;
   std::string_view method;
@@ -43,10 +43,10 @@ inline constexpr Operator kSolveMixed("solve_mixed", Operator::Kind::kComposite,
                                        vector("Tensor? guess=None"), kMethod, kTies, kKappa, kTolerance, kMaxPivots},
                                       {{"x", "k"}, {"z", "n"}, {"w", "n"}, {"status", "", at::kChar}}, check_solve);
 
-/// The common form of both: the first num_equations rows of w = M z + q are equations w_i = 0 with z_i of any sign.
-/// `guess` is for the other unknowns. All derivatives use the complementary basis that is returned, see
-/// solver/pair_states.h; it is found where a derivative or needs_basis asks for it, else its entries are all -1. sizes
-/// are for problems without equations.
+/// The common form of lcp::solve and lcp::solve_mixed: the first num_equations rows of w = M z + q are equations w_i =
+/// 0 with z_i of any sign. `guess` is for the other unknowns. All derivatives use the complementary basis that is
+/// returned, see solver/pair_states.h. The basis is found where a derivative or needs_basis asks for it, else its
+/// entries are all -1. sizes are for problems without equations.
 inline constexpr Operator kSolveWithBasis(
     "_solve_with_basis", Operator::Kind::kDifferentiable,
     {matrix("Tensor M"), vector("Tensor q"), flag("int num_equations"), kSizes, tensor("Tensor? guess=None", "p"),

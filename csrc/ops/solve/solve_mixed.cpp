@@ -24,7 +24,7 @@ Tensors<4> solve_mixed_composite(const Tensor& A, const Tensor& B, const Tensor&
   const auto [k, n] = with_call(
       kSolveMixed, [](const Call& call) { return std::pair(call.size('k'), call.size('n')); }, A, B, C, M, p, q, guess,
       method, ties, kappa, tolerance, max_pivots);
-  // The matrices keep the batch dimensions that they need, so that one that all elements share stays one.
+  // The matrices keep the batch dimensions that they need, so that a matrix that all elements share is not copied.
   const auto batch_of_all = [](std::initializer_list<std::reference_wrapper<const Tensor>> tensors, int core_dims) {
     c10::SymDimVector batch;
     for (const Tensor& x : tensors) {
@@ -46,7 +46,7 @@ Tensors<4> solve_mixed_composite(const Tensor& A, const Tensor& B, const Tensor&
 
 LCP_LIBRARY_IMPL(CompositeImplicitAutograd, library) { library.impl("solve_mixed", TORCH_FN(solve_mixed_composite)); }
 
-// torch.vmap would else run it element by element.
+// Without this decomposition, torch.vmap would run the operator element by element.
 LCP_LIBRARY_IMPL(FuncTorchBatchedDecomposition, library) {
   library.impl("solve_mixed", TORCH_FN(solve_mixed_composite));
 }
