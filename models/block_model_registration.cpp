@@ -1,5 +1,5 @@
-// What the models of a sliding block do beside stepping, as operators, for Python: starts of training, and files. The
-// options of a model are the first keywords of each.
+// Functions of the models of a sliding block beside stepping, as operators, for Python: starts of training, and files.
+// The options of a model are the first keywords of each operator.
 #include <torch/library.h>
 
 #include <optional>

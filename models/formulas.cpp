@@ -11,7 +11,7 @@ namespace {
 
 using at::Tensor;
 
-// For each entry (j, k) of the upper triangle a matrix [n, n], which is 1 at (j, k), `mirrored` at (k, j) and 0
+// The matrices [n, n] of the entries (j, k) of the upper triangle: each is 1 at (j, k), `mirrored` at (k, j) and 0
 // elsewhere. The triangle begins at the given diagonal, see at::triu_indices.
 Tensor basis_of(std::int64_t n, std::int64_t diagonal, double mirrored) {
   const Tensor upper = at::triu_indices(n, n, diagonal);
@@ -40,7 +40,7 @@ Tensor state_in_units(const Tensor& v, const Tensor& u, const BlockUnits& units)
   return at::stack({state[0], state[1], at::ones_like(state[0])}, -1);
 }
 
-// See TraditionalModelOptions::monotone.
+// The rows with the constraints of TraditionalModelOptions::monotone.
 Tensor monotone_rows(const Tensor& rows, const Tensor& held) {
   const auto entry = [](const Tensor& x, std::int64_t i, std::int64_t j) { return x.select(-2, i).select(-1, j); };
   const auto unless_held = [&](std::int64_t i, std::int64_t j, const Tensor& value) {

@@ -1,6 +1,6 @@
-// The formulas of the modules of include/lcp/nn, of tensors alone: for the modules, for files of TorchScript, and as
-// operators for Python. Tensors may be undefined where they are said to be. Dimensions before those that are named
-// broadcast.
+// The formulas of the modules of include/lcp/nn, with tensors as their only arguments. They serve the modules, files of
+// TorchScript and, as operators, Python. A tensor may be undefined only where its comment says so. Dimensions before
+// the named ones broadcast.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,7 +32,7 @@ at::Tensor state_map(const at::Tensor& v, const at::Tensor& u, const StateMapTen
 ///   basis: "none", "diagonal" or "nonnegative". Throws c10::Error for another.
 std::pair<at::Tensor, at::Tensor> structured_bases(std::int64_t n, const std::string& basis);
 
-/// M of a StructuredMatrix, [..., n, n]. alpha and S may be undefined, both.
+/// M of a StructuredMatrix, [..., n, n]. alpha and S may both be undefined.
 at::Tensor structured_matrix(const at::Tensor& phi, const at::Tensor& beta, const at::Tensor& alpha,
                              const at::Tensor& A, const at::Tensor& S);
 
@@ -58,7 +58,7 @@ struct ModelStep {
   at::Tensor status;  ///< [...], int8
 };
 
-/// The step of a DirectModel of these f and G.
+/// The step of a DirectModel with these f and G.
 ModelStep direct_step(const at::Tensor& v, const at::Tensor& u, const at::Tensor& f, const at::Tensor& G,
                       double max_friction, bool slack, double mass, double dt);
 
@@ -72,7 +72,7 @@ struct BlockUnits {
 /// The rows [M|W] of a true block whose largest friction force is `limit` units, [3, 6], float64.
 at::Tensor true_rows(double limit);
 
-/// The rows of the model kFriction: those of a block without friction, [3, 6], with W33 = factor mu.
+/// The rows of the model kFriction: the rows of a block without friction, [3, 6], with W33 = factor mu.
 at::Tensor friction_rows(const at::Tensor& frictionless_rows, const at::Tensor& mu, double factor);
 
 /// The rows of the model kRows, [..., 3, 6].
@@ -80,10 +80,10 @@ at::Tensor friction_rows(const at::Tensor& frictionless_rows, const at::Tensor& 
 at::Tensor learned_rows(const at::Tensor& learned, const at::Tensor& negative, const at::Tensor& held,
                         const at::Tensor& values, bool monotone, bool revive);
 
-/// The penalty TraditionalModelImpl::overlap of the model kRows with relu pairs; arguments as of learned_rows.
+/// The penalty TraditionalModelImpl::overlap of the model kRows with relu pairs; arguments as for learned_rows.
 at::Tensor rows_overlap(const at::Tensor& learned, const at::Tensor& negative, const at::Tensor& held, bool revive);
 
-/// The penalties TraditionalModelImpl::missed of G, [..., 3, 3]: [..., 9].
+/// The penalties TraditionalModelImpl::missed for G, [..., 3, 3]: [..., 9].
 at::Tensor missed_entries(const at::Tensor& G, const at::Tensor& held, const at::Tensor& values);
 
 /// The rows of the model kStructured, [..., 3, 6].
@@ -110,8 +110,8 @@ struct TraditionalTensors {
 /// Whether a solution of a TraditionalModel says that the block sticks.
 at::Tensor solution_sticks(const at::Tensor& lambda, const at::Tensor& gamma);
 
-/// The step of a TraditionalModel of these G and f.
-///   dynamics: [6]. rests_by_gamma: the model says that v_next is 0 where gamma = 0, as kFriction does. exact_rest: it
+/// The step of a TraditionalModel with these G and f.
+///   dynamics: [6]. rests_by_gamma: whether v_next is 0 where gamma = 0, as for kFriction. exact_rest: whether v_next
 ///   is 0 wherever the solution says that the block sticks.
 TraditionalTensors traditional_step(const at::Tensor& v, const at::Tensor& u, const at::Tensor& G, const at::Tensor& f,
                                     const at::Tensor& dynamics, const BlockUnits& units, bool rests_by_gamma,

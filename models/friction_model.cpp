@@ -22,7 +22,7 @@ class FrictionModel : public TraditionalModelImpl {
                          options.mass() * options.gravity() / options.force_unit());
   }
 
-  // mu from about .1 to 10.
+  // The random mu are from about .1 to 10.
   Tensor random(std::int64_t count, at::Generator generator) const override {
     return TraditionalModelImpl::random(count, std::move(generator)).exp();
   }

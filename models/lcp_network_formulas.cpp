@@ -18,7 +18,7 @@ using at::Tensor;
 // epsilon.
 constexpr double kRoundOffInEpsilon = 64;
 
-// The effect of new unknowns, relative to that of random networks.
+// The effect of new unknowns, relative to the effect of those of random networks.
 constexpr double kNewEffect = 0.4;
 
 Tensor times(const Tensor& A, const Tensor& x) { return (A * x.unsqueeze(-2)).sum(-1); }
@@ -170,8 +170,8 @@ LcpNetworkFormulas::Linearization LcpNetworkFormulas::linearize(const Tensor& x_
     return parts(x_given.to(theta), theta, units.input);
   }();
 
-  // The values are (f, 0) + H z, where H are G and below it the norms of its columns. The adjoint of each,
-  // -M_aa^-T H_k, by the derivative of lcp::solve.
+  // The values are (f, 0) + H z, where H are G and below it the norms of its columns. The derivative of lcp::solve
+  // gives the adjoint of each row of H, -M_aa^-T H_k.
   const Tensor norms = at_x.G.norm(2, -2, true);
   const Tensor H = at::cat({at_x.G, norms}, -2);
   std::vector<Tensor> adjoints;
@@ -186,7 +186,7 @@ LcpNetworkFormulas::Linearization LcpNetworkFormulas::linearize(const Tensor& x_
     z = z.detach();
   }
   const c10::NoGradGuard no_grad;
-  const Tensor t = at::stack(adjoints, -2);  // [b, s, d + 1, n], the derivatives in q; those in M are t z'
+  const Tensor t = at::stack(adjoints, -2);  // [b, s, d + 1, n], the derivatives in q; the derivatives in M are t z'
   const Tensor identity = at::eye(d + 1, d, theta.options());       // the derivatives in f
   const Tensor x = (x_given.to(theta) / units.input).unsqueeze(1);  // [s, 1, p]
   const auto products = [](const Tensor& a, const Tensor& b) { return a.unsqueeze(-1) * b.unsqueeze(-2); };
@@ -195,13 +195,13 @@ LcpNetworkFormulas::Linearization LcpNetworkFormulas::linearize(const Tensor& x_
   const auto add = [&](const Tensor& derivative, std::int64_t dims) {
     columns.push_back(derivative.flatten(-dims).expand({t.size(0), t.size(1), d + 1, -1}));
   };
-  // M = L L' + U - U': the derivatives in L are t (L'z)' + z (L't)', those in U t z' - z t'.
+  // M = L L' + U - U': the derivatives in L are t (L'z)' + z (L't)', and the derivatives in U are t z' - z t'.
   const Tensor L = at::tril(entry("M", theta)).unsqueeze(-3), z_row = z.unsqueeze(-2);
   const auto times_L = [&](const Tensor& a) { return (a.unsqueeze(-1) * L).sum(-2); };
   const Tensor of_L = products(t, times_L(z_row)) + products(z_row, times_L(t));
   const Tensor of_U = products(t, z_row) - products(z_row, t);
   add(at::tril(of_L) + at::triu(of_U, 1), 2);
-  // Each part is linear in its last layer. derivative: those in the part, [b, s, d + 1, outputs].
+  // Each part is linear in its last layer. derivative: the derivatives in the part, [b, s, d + 1, outputs].
   const auto add_part = [&](const std::string& part, Dependence dependence, const Tensor& derivative) {
     if (dependence == Dependence::kAbsent) return;
     add(derivative, 1);
@@ -257,7 +257,7 @@ Tensor LcpNetworkFormulas::restricted(const Tensor& theta, const Tensor& unknown
   for (const Entry& e : entries_) {
     const Tensor whole = entry(e.name, theta);
     if (e.name == "M") {
-      // The rows of L that are left have a product L L' of their own: R'R for the triangle R of L' = Q R.
+      // The remaining rows of L have a product L L' of their own: R'R for the triangle R of L' = Q R.
       const Tensor L = at::tril(whole).index_select(0, unknowns);
       const Tensor R = std::get<1>(at::linalg_qr(L.mT(), "r"));
       const Tensor U = at::triu(whole, 1);

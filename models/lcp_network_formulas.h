@@ -18,8 +18,8 @@ struct NetworkUnits {
   at::Tensor output;  ///< [d]
 };
 
-/// The functions of LcpNetworkImpl that depend on its options, on parameters theta [..., size()] and on the units,
-/// where their documentation stands.
+/// The functions of LcpNetworkImpl, where their documentation stands. They depend on its options, on parameters theta
+/// [..., size()] and on the units.
 class LcpNetworkFormulas {
  public:
   /// A parameter as a part of theta.

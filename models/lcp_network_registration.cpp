@@ -1,4 +1,4 @@
-// LcpNetwork as operators, for Python. The options of a network are the first keywords of each.
+// LcpNetwork as operators, for Python. The options of a network are the first keywords of each operator.
 #include <torch/library.h>
 
 #include <array>
@@ -91,7 +91,7 @@ Tensor network_random(std::int64_t count, const std::optional<at::Generator>& ge
       .random(count, generator.value_or(at::Generator()));
 }
 
-// smaller_sizes, smaller_f, ...: the options of the smaller network, whose parameters theta is.
+// smaller_sizes, smaller_f, ...: the options of the smaller network, whose parameters are theta.
 Tensor network_grown(const Tensor& theta, const std::optional<at::Generator>& generator, Sizes smaller_sizes,
                      const Text& smaller_f, const Text& smaller_G, const Text& smaller_q, Sizes sizes, const Text& f,
                      const Text& G, const Text& q, const Text& activation, double definiteness) {
@@ -128,7 +128,7 @@ LCP_LIBRARY_FRAGMENT(library) {
   define("_lcp_network_entry(Tensor theta, str name, *, " + options + ") -> Tensor", TORCH_FN(network_entry));
   define("_lcp_network_restricted(Tensor theta, Tensor unknowns, *, " + options + ") -> Tensor",
          TORCH_FN(network_restricted));
-  // These are called where modules are made or fitted, and not under transforms.
+  // The operators below are called where modules are made or fitted, and not under transforms.
   library.def(("_lcp_network_parameters(*, " + options + ") -> (str[] names, Tensor[] values)").c_str(),
               TORCH_FN(network_parameters));
   library.def(

@@ -1,4 +1,4 @@
-// The parameters and buffers of a module of C++ as lists, by which Python gives it those of its own module.
+// The parameters and buffers of a module of C++ as lists, by which Python gives it the tensors of its own module.
 #pragma once
 
 #include <ATen/core/Tensor.h>

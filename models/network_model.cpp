@@ -42,7 +42,7 @@ class NetworkModel : public TraditionalModelImpl {
 
   Tensor nonlinear(const Tensor& theta) const override { return at::cat(nonlinear_parts(theta), -1); }
 
-  // G does not depend on v and u at first, and f is affine.
+  // Random networks have a G that does not depend on v and u, and an affine f.
   Tensor random(std::int64_t count, at::Generator generator) const override {
     Tensor theta = TraditionalModelImpl::random(count, std::move(generator));
     for (const Tensor& part : nonlinear_parts(theta)) part.zero_();
@@ -58,7 +58,7 @@ class NetworkModel : public TraditionalModelImpl {
   }
 
  private:
-  static constexpr std::int64_t kWeights = 6;  // of the affine part of a map, which come first of its parameters
+  static constexpr std::int64_t kWeights = 6;  // the affine part of a map, the first of its parameters
 
   // The parameters of phi, beta or f, with which they share memory.
   Tensor of_map(std::int64_t map, const Tensor& theta) const {
@@ -75,7 +75,7 @@ class NetworkModel : public TraditionalModelImpl {
     return parts;
   }
 
-  StateMap phi_{nullptr}, beta_{nullptr}, f_{nullptr};  // of 3 outputs each
+  StateMap phi_{nullptr}, beta_{nullptr}, f_{nullptr};  // each with 3 outputs
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ std::int64_t parameter_count(const torch::nn::Module& module);
 /// All parameters in the order of named_parameters(), [parameter_count(module)]; differentiable.
 at::Tensor parameter_vector(const torch::nn::Module& module);
 
-/// Copies such a vector to the parameters.
+/// Copies a vector of this form to the parameters.
 void assign_parameters(torch::nn::Module& module, const at::Tensor& theta);
 
 /// Divides vectors of parameters, theta [..., size], into the parameters, one after another.

@@ -21,7 +21,7 @@ namespace jit = torch::jit;
 // Counts the changes of the attributes, parameters and methods that a file has.
 constexpr std::int64_t kFormatVersion = 2;
 
-// The name of a tensor in a file: that of f.affine.weight is f_weight, that of f.hidden_in.weight is f_hidden_weight.
+// The name of a tensor in a file: f_weight for f.affine.weight, f_hidden_weight for f.hidden_in.weight.
 std::string name_in_file(std::string name) {
   const std::pair<std::string, std::string> replacements[] = {
       {"affine.", ""}, {"matrix.", ""}, {"hidden_in.", "hidden_"}, {"hidden_out.", "out_"}, {".", "_"}};

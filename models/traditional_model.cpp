@@ -17,7 +17,7 @@ namespace {
 
 using torch::Tensor;
 
-// In the order of Parameters.
+// The models in the order of Parameters.
 constexpr struct {
   const char* name;
   std::shared_ptr<TraditionalModelImpl> (*make)(const TraditionalModelOptions& options);
