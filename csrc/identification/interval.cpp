@@ -17,7 +17,7 @@ using at::Tensor;
 
 constexpr double kQuantile95 = 1.959963984540054;  // 95 % of a normal distribution are within +- this
 
-// A statistic of the residuals may differ from that of noise by this many of its standard deviations.
+// The number of standard deviations by which a statistic of the residuals may differ from its expectation for noise.
 constexpr double kMostDeviations = 5;
 
 }  // namespace

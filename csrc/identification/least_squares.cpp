@@ -18,10 +18,10 @@ namespace {
 using at::Tensor;
 
 constexpr double kRounding = std::numeric_limits<double>::epsilon();
-// Residuals of at most so many times the rounding of theta are round-off.
+// The largest multiple of the rounding of theta that counts as round-off of the residuals.
 constexpr double kRoundOff = 1000;
-// At a minimum the cosines between the residuals and the columns of the Jacobian are at most this multiple of the
-// tolerance, which bounds the last step: damping makes that shorter than the distance from the minimum.
+// The largest multiple of the tolerance that the cosines between the residuals and the columns of the Jacobian have at
+// a minimum. The tolerance itself bounds the last step, which damping makes shorter than the distance from the minimum.
 constexpr double kStationary = 100;
 
 // A level of forward-mode differentiation. PyTorch has only one for all threads, so that a second thread waits.
@@ -49,7 +49,7 @@ class DualLevel {
   std::uint64_t level_;
 };
 
-// These products are sums whose order does not depend on the size of the batch, as that of at::matmul does.
+// Sums of products whose order does not depend on the size of the batch, unlike the order of at::matmul.
 Tensor squares(const Tensor& r) { return r.square().sum(-1); }
 Tensor gradient_of(const Linearization& at) { return (at.jacobian * at.residuals.unsqueeze(-1)).sum(-2); }
 
@@ -58,7 +58,7 @@ Tensor gradient_of(const Linearization& at) { return (at.jacobian * at.residuals
 Tensor gram_of(const Linearization& at) {
   const std::int64_t count = at.jacobian.size(0), p = at.jacobian.size(2);
   Tensor gram = at::empty({count, p, p}, at.jacobian.options());
-  // With a single item parallel_for would not open a parallel region, and mm would divide its work among the threads.
+  // A parallel_for with a single item would open no parallel region, and mm would divide its work among the threads.
   at::parallel_for(0, std::max<std::int64_t>(count, 2), 1, [&](std::int64_t begin, std::int64_t end) {
     const c10::NoGradGuard no_grad;
     for (std::int64_t b = begin; b < std::min(end, count); ++b) {
@@ -99,7 +99,7 @@ Linearization linearize(const Residuals& residuals, const Tensor& theta) {
 }
 
 LeastSquares least_squares(const Residuals& residuals, const Tensor& start, const LeastSquaresOptions& options) {
-  // The residuals are those of all problems; the ones that have ended stay where they started.
+  // The residuals are evaluated for all problems; problems that have ended are evaluated at their start.
   const auto linearized = [&](const Tensor& theta, const Tensor& rows) {
     if (rows.size(0) == start.size(0)) return linearize(residuals, theta);
     const Linearization all = linearize(residuals, start.index_copy(0, rows, theta));
@@ -163,7 +163,7 @@ LeastSquares least_squares(const std::function<Linearization(const Tensor&, cons
     const Tensor step = solved(damped, at::where(fixed, 0, slope));
     Tensor trial = (theta + step).maximum(lower);
     Tensor change = (here.jacobian * (trial - theta).unsqueeze(-2)).sum(-1);
-    // A step within the rounding of theta, each parameter in the unit in which it changes the residuals by 1, changes
+    // A step within the rounding of theta, with parameters in units in which they change the residuals by 1, changes
     // the residuals by no more than their own rounding.
     const Tensor size = (scale * theta.square()).sum(-1), moved = (scale * (trial - theta).square()).sum(-1);
     const Tensor goes_on =

@@ -73,8 +73,9 @@ MovingHorizon moving_horizon(const HorizonModel& model, const Tensor& mean, cons
     iterations.push_back(fit.iterations);
 
     if (k - first == options.window) {
-      // The terms of xi, w_s and r_s, linearised at the fit, and x_s+1 as a function of xi and w_s. Their least squares
-      // give x_s+1 a mean and a covariance, and xi' = Q'y, with y below, puts x_s+1 where it is in the fit.
+      // The terms of xi, w_s and r_s, linearised at the fit, and x_s+1 as a function of xi and w_s. The least-squares
+      // solution of these terms gives x_s+1 a mean and a covariance. With y below, xi' = Q'y puts x_s+1 where it is in
+      // the fit.
       const Linearization leaving = linearize(
           [&](const Tensor& at) {
             const Tensor x = start_of(at);

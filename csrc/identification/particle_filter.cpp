@@ -24,7 +24,7 @@ Tensor chosen(const Tensor& x, const Tensor& index) {
   return x.gather(1, x.dim() == 2 ? index : index.unsqueeze(-1).expand_as(x));
 }
 
-// The weights, [b, n], of particles that are equal added up: one of their places has the sum, and the others have 0.
+// The weights, [b, n], with those of equal particles added up: one of their places has the sum, and the others have 0.
 Tensor joined(const Tensor& weights, const Tensor& particles) {
   // Rows that differ have different keys, but for coincidences.
   const Tensor key = (particles * at::arange(1, particles.size(-1) + 1, at::kDouble).sqrt()).sum(-1);

@@ -11,8 +11,8 @@ namespace lcp::identification {
 using at::Tensor;
 
 // A singular value of at most this part of the largest counts as 0: a combination of parameters that the data do not
-// determine. lcp::learning::identifiability has the same rule for one tall matrix, of which it need not keep a batch of
-// covariances; neither module depends on the other, and a test compares their ranks.
+// determine. lcp::learning::identifiability has the same rule for one tall matrix and keeps no batch of covariances.
+// Neither module depends on the other; a test compares their ranks.
 constexpr double kRankTolerance = 1e-10;
 
 Uncertainty uncertainty(const Tensor& jacobian, const Tensor& noise) {

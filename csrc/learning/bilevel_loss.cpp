@@ -35,9 +35,11 @@ struct Lcp {
   Tensor M, q;
 };
 
-// 0 <= lambda perp 2 a1 B'(B lambda - beta) + a2 (G + G') lambda + a2 f - G'nu >= 0
-// 0 <= s      perp a3 e - nu >= 0
-// 0 <= nu     perp G lambda + f + s >= 0
+// The LCP of the optimality conditions:
+//
+//   0 <= lambda perp 2 a1 B'(B lambda - beta) + a2 (G + G') lambda + a2 f - G'nu >= 0
+//   0 <= s      perp a3 e - nu >= 0
+//   0 <= nu     perp G lambda + f + s >= 0
 Lcp optimality_conditions(const Tensor& G, const Tensor& f, const Tensor& B, const Tensor& beta,
                           const BilevelWeights& a) {
   const std::int64_t n = G.size(-1);
@@ -90,8 +92,8 @@ class Value : public torch::autograd::Function<Value> {
   }
 };
 
-// Whether a function of autograd in C++ can have the derivatives that are asked for: it has neither those of torch.func
-// nor forward mode.
+// Whether a function of autograd in C++ can have the derivatives that are asked for. Such a function has neither the
+// derivatives of torch.func nor forward mode.
 bool can_use_function(std::initializer_list<Tensor> inputs) {
   return !at::functorch::maybeCurrentDynamicLayer() &&
          std::none_of(inputs.begin(), inputs.end(), [](const Tensor& x) { return x._fw_grad(0).defined(); });
@@ -122,7 +124,7 @@ BilevelLoss bilevel_loss(const Tensor& G, const Tensor& f, const Tensor& B, cons
   const std::int64_t n = G.size(-1);
   const auto part = [&](const Tensor& z, std::int64_t k) { return z.slice(-1, k * n, (k + 1) * n); };
   const auto violation = [&](const Tensor& z) {
-    // With hard constraints s is 0, and NaN like the other results where the problem was not solved.
+    // s is 0 with hard constraints, and NaN, as the other results are, where the problem was not solved.
     return weights.hard ? at::where(part(z, 0).isnan(), part(z, 0), 0) : part(z, 1);
   };
   const std::int64_t last = weights.hard ? 1 : 2;
@@ -138,8 +140,8 @@ BilevelLoss bilevel_loss(const Tensor& G, const Tensor& f, const Tensor& B, cons
   const Tensor all_G = expanded(G, batch, 2), all_f = expanded(f, batch, 1), all_B = kept(B, 2),
                all_beta = kept(beta, 1);
   const Tensor lambda = part(z, 0), s = violation(z);
-  // Without [Danskin] the derivative is the same, since that of the objective by the unknowns vanishes along every
-  // motion of the solution, but it is computed through the derivative of the solution.
+  // Without [Danskin] the derivative is the same, but is computed through the derivative of the solution. The
+  // derivative of the objective by the unknowns vanishes along every motion of the solution.
   const Tensor value = can_use_function({G, f, B, beta})
                            ? Value::apply(all_G, all_f, all_B, all_beta, lambda, s, part(z, last), weights)
                            : objective(all_G, all_f, all_B, all_beta, lambda, s, weights);

@@ -10,8 +10,8 @@ Identifiability identifiability(const at::Tensor& features) {
   constexpr double kCut = 1e-10;
   const at::Tensor norm = features.norm(2, 0);
   const at::Tensor scale = at::where(norm > 0, norm, at::ones_like(norm));
-  // R of the QR decomposition has the singular values and right singular vectors of the features, and a size that does
-  // not depend on the number of samples.
+  // R of the QR decomposition has the singular values and right singular vectors of the features. Its size does not
+  // depend on the number of samples.
   const at::Tensor R = std::get<1>(at::linalg_qr(features / scale, "r"));
   const auto [u, s, vh] = at::linalg_svd(R, /*full_matrices=*/true);
   const std::int64_t parameters = features.size(1);

@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 
-// log p(state of the next step, observations so far), from the same of this step.
+// log p(state of the next step, observations so far), from log p(state of this step, observations so far).
 Tensor advanced(const Tensor& log_joint, const MarkovChain& chain) {
   return at::logsumexp(log_joint.unsqueeze(-1) + chain.log_transition, {-2});
 }
