@@ -1,4 +1,4 @@
-# Enables CUDA and defines TorchLCP::libtorch_cuda, the libraries of LibTorch that only its builds for CUDA have, and
+# Enables CUDA. Defines TorchLCP::libtorch_cuda, the libraries of LibTorch that only its builds for CUDA have, and
 # torchlcp_cuda_target(), which sets how a target of .cu files is compiled.
 set(torchlcp_torch_cuda "${TORCHLCP_TORCH_LIBRARY_DIR}/libtorch_cuda.so")
 if(NOT EXISTS "${torchlcp_torch_cuda}")
@@ -20,8 +20,8 @@ target_link_libraries(TorchLCP::libtorch_cuda INTERFACE
   TorchLCP::libtorch "${torchlcp_torch_cuda}" "${TORCHLCP_TORCH_LIBRARY_DIR}/libc10_cuda.so" CUDA::cudart)
 
 function(torchlcp_cuda_target target)
-  # The kernels round as those of a CPU with fused multiply-add do: it is used where they ask for it, and nowhere else.
-  # Warning 20012 is of Eigen's headers: an annotation of a defaulted function has no effect.
+  # The kernels round as those of a CPU with fused multiply-add do: fused operations are used where the kernels ask for
+  # them, and nowhere else. Eigen's headers cause warning 20012: an annotation of a defaulted function has no effect.
   target_compile_options(${target} PRIVATE --expt-relaxed-constexpr -fmad=false -diag-suppress=20012)
   target_link_libraries(${target} PRIVATE TorchLCP::libtorch_cuda)
   set_target_properties(${target} PROPERTIES

@@ -1,5 +1,5 @@
-# LCP_INSTRUCTION_SETS: those that the vector kernels are compiled for, of which a process uses the best that its
-# processor has. Everything else is compiled once.
+# LCP_INSTRUCTION_SETS: the instruction sets that the vector kernels are compiled for. A process uses the best one that
+# its processor has. Everything else is compiled once.
 
 set(TORCHLCP_ISAS "native" CACHE STRING
   "Instruction sets of the vector kernels: native, that is portable and the best of this machine, all, or a list of portable, avx2, avx512")
@@ -8,7 +8,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   list(APPEND known avx2 avx512)
 endif()
 
-# The best of this machine. What is compiled for another one, or where there is no /proc/cpuinfo, is for all.
+# The portable set and the best set of this machine. All sets are used for a build for another machine, or without
+# /proc/cpuinfo.
 set(LCP_NATIVE_INSTRUCTION_SETS ${known})
 if(EXISTS /proc/cpuinfo AND NOT CMAKE_CROSSCOMPILING)
   file(STRINGS /proc/cpuinfo flags REGEX "^flags" LIMIT_COUNT 1)

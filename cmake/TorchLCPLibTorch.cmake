@@ -1,5 +1,5 @@
-# Defines TorchLCP::libtorch, the LibTorch that TorchLCP is built with and against which its users link, and sets
-# TORCHLCP_TORCH_LIBRARY_DIR and TORCHLCP_TORCH_VERSION; or says in TORCHLCP_TORCH_PROBLEM why it cannot.
+# Defines TorchLCP::libtorch, the LibTorch that TorchLCP is built with and against which its users link. Sets
+# TORCHLCP_TORCH_LIBRARY_DIR and TORCHLCP_TORCH_VERSION, or TORCHLCP_TORCH_PROBLEM, which says why it cannot.
 #
 # LibTorch is looked for, in this order, where Torch_DIR or CMAKE_PREFIX_PATH say, in a .venv beside the project that
 # asks, in the python3 on PATH, in the system, and where TORCHLCP_TORCH_FALLBACK says. This file serves the build and,
@@ -112,8 +112,8 @@ else()
   target_link_libraries(TorchLCP::libtorch INTERFACE torch)
 endif()
 if(torchlcp_torch_minor VERSION_EQUAL 2.11 AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  # Its libtorch.so exports std::filesystem as its own compiler has it, whose remove_all crashes with another's standard
-  # library. Of libraries that define the same function a program uses the first.
+  # libtorch.so of PyTorch 2.11 exports std::filesystem of its own compiler, whose remove_all crashes with another
+  # standard library. A program uses the first library that defines a function, so that -lstdc++ must come first.
   target_link_options(TorchLCP::libtorch INTERFACE "SHELL:-Wl,--push-state,--no-as-needed -lstdc++ -Wl,--pop-state")
 endif()
 message(STATUS "LibTorch: ${TORCHLCP_TORCH_VERSION} in ${TORCHLCP_TORCH_LIBRARY_DIR}")
