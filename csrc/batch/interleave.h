@@ -45,7 +45,7 @@ struct Pick {
   static constexpr int pick(int lane) { return (target * width + lane) % count == c ? width + lane : lane; }
 };
 
-// The vectors of even counts: each of the `count` vectors is made by merging all of the source, one after another, the
+// Vectors for even counts: each of the `count` vectors is made by merging all of the source, one after another, the
 // first two, then the result with the next. Collect makes the vector of number c from vectors in memory's order; Spread
 // makes a vector in memory's order from vectors of one number each.
 template <int count, int width, int c, int next>

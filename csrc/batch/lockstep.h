@@ -209,7 +209,7 @@ class Lockstep {
       store_aligned(z, z_ + v * kWidth);
       largest_z = stdx::max(largest_z, z);
     }
-    // Such a z counts as 0 for the reason that Walk::solve in walk.h gives.
+    // A z of at most this share of the largest is round-off of 0, see Walk::solve in walk.h.
     const V negligible = 8 * std::numeric_limits<double>::epsilon() * largest_z;
     for (int i = 0; i < n_; ++i) {
       V z = load_aligned(z_ + i * kWidth);

@@ -53,7 +53,7 @@ LCP_INLINE inline Mask<Lanes<L>> verify(Size n, const Matrix& M, const Magnitude
     all_terms += terms;
     emit(i, w, terms, sum);
   });
-  // all_terms is NaN if a row has a NaN, and infinite if a number is larger than any T.
+  // all_terms is NaN if a row has a NaN, and larger than any T if a number is.
   const L rounding = 2 * (static_cast<int>(n) + 1) * std::numeric_limits<L>::epsilon() / tolerance;
   const Mask<V> within = all_terms * rounding <= largest_q && largest_miss <= cap(all_terms);
   const Mask<V> usual = largest_q >= kSmallestScale<L> || largest_q == zero;

@@ -17,7 +17,7 @@ class OptimalityCheck {
 
   double residual() const { return residual_; }    ///< Outcome::residual
   double margin() const { return margin_; }        ///< see ContactCertificate in lcp/certify_contact.h
-  double condition() const { return condition_; }  ///< of D H D, D = diag(A)^-1/2, in the 2-norm; 1 for n = 0
+  double condition() const { return condition_; }  ///< cond(D H D) in the 2-norm, D = diag(A)^-1/2; 1 for n = 0
 
  private:
   double distance(const Problem& problem, Eigen::Index contact) const;

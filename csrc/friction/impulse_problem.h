@@ -50,7 +50,8 @@ class ImpulseProblem {
   /// gamma [3 c], v [n] and u = J v + b [3 c] of h. Returns the residual of h at this u.
   double unscaled(const double* h, double* gamma, double* v, double* u);
 
-  /// The effect of h on the motion of the bodies: sqrt(h' W h), but for the rounding errors of W.
+  /// The effect of h on the motion of the bodies, sqrt(h' W h). It is computed from A and J, since rounding errors of
+  /// W could hide it.
   double effect(const double* h);
 
  private:

@@ -123,7 +123,7 @@ void InteriorPoint::linearize_smooth(Eigen::Index k, double kappa) {
   at.change = -D.solve(Vector3d(Eigen::Map<const Vector3d>(law.F))) - at.K * at.gap;
 }
 
-// Finds the step from h, y and p, where u = B p + q and y stands in place of u on the path. The step leads to
+// Finds the step from h, y and p, where u = B p + q and the path has y in place of u. The step leads to
 //   p + dp = B' (h + dh),  h + dh by the law of the path,
 // and solves (I + B' K B) dp = B' (h + change) - p. The matrix has entries from 1 to 1 / kappa; nevertheless the step
 // is accurate where it matters [W], except for dp = B' dh, which is corrected by a second solve. Returns false where

@@ -20,7 +20,7 @@
 
 namespace lcp::friction {
 
-/// The path that is followed. Each fails on problems that the other one solves.
+/// The path that is followed. Each path fails on problems that the other one solves.
 enum class Path : std::int8_t {
   /// The path x o y = kappa e in the second-order cone, with x = (h_t, mu h_n) and y = (u_t, u_n / mu + |u_t|). Steps
   /// take the directions of Nesterov and Todd [NT]; x and y stay within the cone.
@@ -53,7 +53,7 @@ class InteriorPoint {
   using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Vector = Eigen::VectorXd;
 
-  // A Newton step at one contact, for a change du of u = B p + q, where y stands in place of u on the path:
+  // A Newton step at one contact, for a change du of u = B p + q, where the path has y in place of u:
   //   dh = change - K du and dy = slope du + gap.
   struct Local {
     Eigen::Matrix3d K, slope;

@@ -349,7 +349,7 @@ Status Ladder::solve(const Problem& problem, const double* guess, double* v, dou
   given_ = problem;
   interior_is_set_ = false;
   std::fill(start_.begin(), start_.end(), 0.0);
-  // Without a guess nothing is better known than that no contact touches.
+  // The start without a guess is that no contact touches.
   if (guess != nullptr) problem_.scaled(guess, start_.data());
   const Status status =
       search([&] { return residual(h_) <= tolerance_ && problem_.unscaled(h_.data(), gamma, v, u) <= tolerance_; });

@@ -156,7 +156,7 @@ LCP_INLINE inline void hold(const int* cone, const V* z, const V* w, V* x) {
   const V zero = 0;
   unroll<N>([&](auto j) LCP_INLINE_LAMBDA {
     bool is_cone = false;
-    V largest = w[j];  // of the unused friction and the forces, which are >= 0
+    V largest = w[j];  // the largest of the unused friction and the forces, which are >= 0
     unroll<N>([&](auto i) LCP_INLINE_LAMBDA {
       if (cone[i] != j) return;
       is_cone = true;

@@ -29,7 +29,7 @@ class Lu {
   int factor(double negligible);
 
   double first_pivot() const { return k_ == 0 ? 1 : std::abs(lu_[0]); }
-  double last_pivot() const { return k_ == 0 ? 1 : std::abs(row(k_ - 1)[k_ - 1]); }  ///< of a regular matrix
+  double last_pivot() const { return k_ == 0 ? 1 : std::abs(row(k_ - 1)[k_ - 1]); }  ///< for a regular matrix
 
   // Solutions for a regular matrix; x: k, in place.
   void solve(double* x) const;             ///< x <- A^-1 x

@@ -42,7 +42,7 @@ double largest(std::int64_t count, const double* x) {
   return all.value();
 }
 
-// Up to this n the span of a row is the whole row: looking for its zeros would cost more than they do.
+// The largest n for which the span of a row is the whole row: looking for its zeros would cost more than they do.
 constexpr int kWholeRows = 32;
 
 LCP_INLINE inline bool any(Vector x) { return stdx::any_of(x != Vector(0)); }

@@ -82,7 +82,7 @@ Results run(const Operator& op, std::string_view letters, const Call& call,
   const std::int64_t most = call.size(letters.front()).expect_int();
   const at::DimVector batch(C10_AS_INTARRAYREF_SLOW(c10::SymIntArrayRef(call.batch())));
   const Tensor sizes = std::get<const Tensor*>(call.value(kSizes.name))->expand(batch).contiguous();
-  std::vector<std::vector<std::int64_t>> elements(most + 1);  // by size
+  std::vector<std::vector<std::int64_t>> elements(most + 1);  // indexed by size
   const auto* const size_of = sizes.const_data_ptr<std::int64_t>();
   for (std::int64_t b = 0; b < sizes.numel(); ++b) {
     TORCH_CHECK(size_of[b] >= 0 && size_of[b] <= most, kSizes.name, " must be 0..", most, "; got ", size_of[b]);

@@ -43,7 +43,7 @@ void map(const c10::OperatorHandle& handle, torch::jit::Stack* stack, const Unwr
     }
   };
 
-  std::int64_t batch_dims = 0;  // of the results, but for the mapped dimension
+  std::int64_t batch_dims = 0;  // batch dimensions of the results, without the mapped one
   for_each_tensor([&](const Argument& argument, const Tensor& x) {
     batch_dims = std::max(batch_dims, x.dim() - argument.sizes.count);
     return x;

@@ -43,7 +43,7 @@ std::tuple<Tensor, Tensor> pad_composite(const std::vector<Tensor>& tensors, std
   }
   std::vector<Tensor> padded;
   for (const Tensor& x : tensors) {
-    std::vector<std::int64_t> ends;  // in the order of constant_pad_nd, the last dimension first
+    std::vector<std::int64_t> ends;  // pads in the order of constant_pad_nd, the last dimension first
     for (std::int64_t d = dims - 1; d >= 0; --d) ends.insert(ends.end(), {0, most[d] - x.size(d - dims)});
     padded.push_back(at::constant_pad_nd(x, ends, 0));
     if (diagonal != 0) {

@@ -28,7 +28,7 @@ class CentralPath {
   const double* z() const { return z_.data(); }
   const unsigned char* basic() const { return basic_.data(); }
 
-  std::int64_t steps() const { return steps_; }  ///< of the last run; each factors one matrix
+  std::int64_t steps() const { return steps_; }  ///< steps of the last run; each factors one matrix
 
   /// The point of the path for this kappa > 0 that Newton's method finds from a solution z_0 of the LCP. The smaller
   /// one of each pair z_i, w_i is exactly kappa over the larger. Returns false where no point is found.

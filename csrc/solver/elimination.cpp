@@ -107,7 +107,7 @@ Elimination::Pivot Elimination::best_block(bool only_bounds) const {
         const double entry_of_unknown = entry(pair_row_[j], unknown_column_[unknowns_[l]]);
         const double term = ratio * entry(equations_[i], unknown_column_[unknowns_[l]]);
         const double second = std::abs(entry_of_unknown - term);
-        if (second <= kSingular * std::abs(term)) continue;  // for the block pivot is regular otherwise
+        if (second <= kSingular * std::abs(term)) continue;  // otherwise the block pivot is regular
         const double size = std::min(first, second);
         if (size > best.size) best = {size, i, l, j};
       }

@@ -14,7 +14,7 @@ namespace lcp::solver {
 /// State of a pair at a solution. These numbers are the entries of the tensor `basis` that lcp::_solve_with_basis
 /// returns and every derivative of the solution takes.
 enum PairState : std::int8_t {
-  kUnsolved = -1,  ///< of all pairs of an element that has no solution
+  kUnsolved = -1,  ///< the state of all pairs of an element without a solution
   kNonbasic = 0,   ///< z_i = 0 < w_i
   kBasic = 1,      ///< w_i = 0 < z_i, or w_i = 0 is an equation and z_i of any sign
   kTied = 2,       ///< z_i = w_i = 0: a degenerate pair, also called weakly active
@@ -123,7 +123,7 @@ LCP_NOINLINE typename Arithmetic::Flag find_small_pairs(Size n, Variables variab
     });
     least[i] = Arithmetic::select(!(limit[i] < infinity) && rest > zero, round_off * rest, infinity);
   });
-  Number* const zeros = limit;  // of each row, the terms of the variables that count as 0
+  Number* const zeros = limit;  // the sums, for each row, of the terms that count as 0
   for_each_index(n, [&](int i) LCP_INLINE_LAMBDA { zeros[i] = zero; });
   for_each_index(variables, [&](int j) LCP_INLINE_LAMBDA {
     if (!Arithmetic::any(negligible[j])) return;

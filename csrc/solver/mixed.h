@@ -54,7 +54,7 @@ class Mixed {
   ScaledProblem problem_;
   Candidate candidate_;
   Elimination elimination_;
-  std::vector<std::optional<Ladder>> ladders_, quick_ladders_;  // by the number of equations that are left
+  std::vector<std::optional<Ladder>> ladders_, quick_ladders_;  // indexed by the number of equations that are left
   std::optional<Enumeration> enumeration_;
   std::optional<linalg::Basis> basis_;
   std::optional<Farkas> farkas_;

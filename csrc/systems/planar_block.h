@@ -131,7 +131,7 @@ struct PlanarBlock {
     }
   };
 
-  // Up to this times the largest z_i, the solver takes a z_i for the rounding error of 0.
+  // The share of the largest z_i up to which the solver takes a z_i for the rounding error of 0.
   static constexpr double kNegligible = 8 * std::numeric_limits<double>::epsilon();
 
   // The derivative of max(z, 0). A pair with z_i = w_i = 0 has the mean of its derivatives as active and as inactive.

@@ -71,7 +71,7 @@ class WarpLemke {
     }
     __syncwarp();
     double z = memory.vector[lane()];
-    // Such a z counts as 0 for the reason that Walk::solve in walk.h gives.
+    // A z of at most this share of the largest is round-off of 0, see Walk::solve in walk.h.
     if (z <= 8 * std::numeric_limits<double>::epsilon() * largest_of_lanes(z)) z = 0;
     return open ? std::numeric_limits<double>::quiet_NaN() : z;
   }
