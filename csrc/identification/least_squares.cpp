@@ -53,8 +53,8 @@ class DualLevel {
 Tensor squares(const Tensor& r) { return r.square().sum(-1); }
 Tensor gradient_of(const Linearization& at) { return (at.jacobian * at.residuals.unsqueeze(-1)).sum(-2); }
 
-// J'J. Each product is computed by one thread, from memory with the same alignment, so that its rounding depends
-// neither on the other problems nor on the number of threads.
+// J'J. Each product is computed by one thread, from memory with the same alignment. So its rounding depends neither on
+// the other problems nor on the number of threads.
 Tensor gram_of(const Linearization& at) {
   const std::int64_t count = at.jacobian.size(0), p = at.jacobian.size(2);
   Tensor gram = at::empty({count, p, p}, at.jacobian.options());

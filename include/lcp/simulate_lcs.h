@@ -67,8 +67,8 @@ struct LcsRollout {
 /// A component of x_next is exactly 0 if it is at most 64 epsilon of the sum of the magnitudes of its terms. It is then
 /// a rounding error, and a body that comes to rest is at rest.
 ///
-/// Where the LCP of a step is not solved, x_next, z, w and the residual of that step and of all later ones are NaN, and
-/// the later statuses are kBadInput.
+/// If the LCP of a step is not solved, x_next, z, w and the residual of this and all later steps are NaN. The later
+/// statuses are kBadInput.
 ///
 /// x_next, z and w are differentiable in all eleven tensors, any number of times, in reverse and forward mode. In
 /// reverse mode the first derivative is a walk back through the steps, of each of which at most 2 k + 3 n numbers are

@@ -72,10 +72,9 @@ struct ContactResult {
 /// positive definite.
 ///
 /// v and gamma are differentiable in all six, any number of times, in reverse and forward mode, by the implicit
-/// function theorem. On the boundary of two of the regions stick, slide and separate, the derivative is that of the
-/// separated contact if this is one of them, else that of stick. Where R is small, rounding errors change the gradient
-/// by up to about 1e-15 w / R in parts. The gradient of an element that is not solved is 0 where its incoming gradient
-/// is 0, else NaN.
+/// function theorem. On the boundary of separate and another region, the derivative is that of separate; on the
+/// boundary of stick and slide, that of stick. Where R is small, rounding errors change the gradient by up to about
+/// 1e-15 w / R in parts. The gradient of an element that is not solved is 0 where its incoming gradient is 0, else NaN.
 ///
 /// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.
 LCP_API ContactResult solve_contact(const at::Tensor& A, const at::Tensor& v_free, const at::Tensor& J,

@@ -3,9 +3,9 @@
 //
 //   A (nu_next - nu_free) = J' gamma,   u = J nu_next
 //
-// where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h), and the
-// impulses gamma obey the law of the formulation, with J and the gaps of the beginning of the step. In a step without
-// impacts a contact may close its gap by the end of the step, u_n >= -gap / dt [ST], and the bodies move by dt nu_next.
+// where nu_free is nu after the forces, gravity and the gyroscopic torque have acted for dt (rotation.h). The impulses
+// gamma obey the law of the formulation, with J and the gaps of the beginning of the step. In a step without impacts a
+// contact may close its gap by the end of the step, u_n >= -gap / dt [ST], and the bodies move by dt nu_next.
 //
 // A contact that nu_free would close within the step, faster than the bounce threshold, is an impact. A step with
 // impacts solves several problems, each of which begins with the velocities that the one before has left:
@@ -28,9 +28,9 @@
 //      no energy.
 //   3. After the impacts of each time, the contacts that now close slower than the threshold, without rebound.
 //
-// The bodies move by sum dt_j nu_j, the motion at constant acceleration between the impacts, less what a contact holds
-// back whose rebound is so slow that its gap would close again within the step. gamma is the sum of all problems. The
-// times are part of the motion and of its derivative.
+// The bodies move by sum dt_j nu_j, the motion at constant acceleration between the impacts. A contact that would close
+// its gap again within the step, after a slow rebound, holds back a part of this motion. gamma is the sum of all
+// problems. The times are part of the motion and of its derivative.
 //
 //   [ST] Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics with inelastic collisions and
 //        Coulomb friction, International Journal for Numerical Methods in Engineering 39, 1996.
