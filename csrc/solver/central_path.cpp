@@ -16,6 +16,7 @@ constexpr double kLastKappa = 1e-16;
 constexpr int kStepsPerKappa = 10;
 constexpr int kStepsToPoint = 60;
 constexpr int kHalvings = 25;
+constexpr double kNear = 1e-8;  // the error of a Newton step from here, relative to sqrt(kappa), is round-off
 
 }  // namespace
 
@@ -53,7 +54,7 @@ double CentralPath::merit(const double* z, double kappa, double* w, double* f) c
 }
 
 // One damped Newton step from z_, w_, f_; false where there is none that lowers the merit.
-bool CentralPath::step(double kappa, double& value) {
+bool CentralPath::step(double kappa, double& value, int halvings) {
   double* A = lu_.matrix(n_);
   for (int i = 0; i < n_; ++i) {
     double along_z = 0;
@@ -71,7 +72,7 @@ bool CentralPath::step(double kappa, double& value) {
   if (lu_.factor(0) < n_) return false;
   lu_.solve(d_.data());
   double length = 1;
-  for (int k = 0; k < kHalvings; ++k, length /= 2) {
+  for (int k = 0; k < halvings; ++k, length /= 2) {
     for (int i = 0; i < n_; ++i) trial_z_[i] = z_[i] + length * d_[i];
     const double trial = merit(trial_z_.data(), kappa, trial_w_.data(), trial_f_.data());
     if (!(trial < value * (1 - 1e-4 * length))) continue;
@@ -98,7 +99,7 @@ Termination CentralPath::run(const double* M, const double* q, std::uint64_t sta
     for (int k = 0; k < kStepsPerKappa && value > 0.01 * kappa; ++k) {
       if (steps_ >= max_steps) return Termination::kBudget;
       ++steps_;
-      if (!step(kappa, value)) {
+      if (!step(kappa, value, kHalvings)) {
         if (k == 0) return Termination::kFailed;
         break;
       }
@@ -142,7 +143,10 @@ bool CentralPath::point(const double* M, const double* q, const double* z_0, dou
   M_ = scaled_M_.data();
   q_ = scaled_q_.data();
   double value = merit(z_.data(), 1, w_.data(), f_.data());
-  for (int k = 0; k < kStepsToPoint && step(1, value); ++k) {
+  const double least = n_ > 0 ? *std::min_element(weight_.begin(), weight_.end()) : 0;
+  for (int k = 0; k < kStepsToPoint; ++k) {
+    const bool is_near = value <= kNear * kNear * least;
+    if (!step(1, value, is_near ? 1 : kHalvings) || is_near) break;
   }
   for (int i = 0; i < n_; ++i) {
     const double allowed = std::max(1e-9 * std::sqrt(weight_[i]), 1e-14);

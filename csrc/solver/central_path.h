@@ -37,7 +37,7 @@ class CentralPath {
 
  private:
   double merit(const double* z, double kappa, double* w, double* f) const;
-  bool step(double kappa, double& merit);
+  bool step(double kappa, double& merit, int halvings);
 
   int n_, num_equations_;
   linalg::Lu lu_;
