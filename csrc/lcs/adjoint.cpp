@@ -24,6 +24,20 @@ void add_transposed(int rows, int columns, const T* A, const X* x, Y* y) {
   }
 }
 
+// q := E x + H u + q of trajectory b.
+template <class T>
+void pose(const System<T>& system, std::int64_t b, const Size& size, const T* x, const T* u, T* q) {
+  const auto [k, m, n] = size;
+  const T *const E = element(system.E, b, n * k), *const H = element(system.H, b, n * m),
+                 *const given = element(system.q, b, n);
+  for (int i = 0; i < n; ++i) {
+    double sum = given[i];
+    for (int j = 0; j < k; ++j) sum += double{E[i * k + j]} * double{x[j]};
+    for (int j = 0; j < m; ++j) sum += double{H[i * m + j]} * double{u[j]};
+    q[i] = static_cast<T>(sum);
+  }
+}
+
 // sum += x y'.
 template <class X>
 void add_product(int rows, int columns, const X* x, const double* y, double* sum) {
@@ -65,9 +79,11 @@ Footprint backward_footprint(const System<T>& system, const Gradients<T>& to, co
 }  // namespace
 
 template <class T>
-Adjoint<T>::Adjoint(const Size& size, Cone cone, Ties ties)
+Adjoint<T>::Adjoint(const Size& size, Cone cone, Ties ties, double kappa)
     : size_(size), cone_(std::move(cone)), ties_(ties), derivative_(size.n, ties) {
-  if (size.n >= 1 && size.n <= batch::kSmall) {
+  if (kappa > 0) {
+    path_.emplace(size.n, kappa);
+  } else if (size.n >= 1 && size.n <= batch::kSmall) {
     one_by_one_.emplace(size.n, sizeof(T) == sizeof(float));
   }
 }
@@ -121,13 +137,21 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const System<
         moving_w_[b * n + i] = held ? T(0) : element(w, b, n)[i];
         for (int j = 0; j < k; ++j) {
           of_z += double{element(system.D, b, k * n)[j * n + i]} * l[j];
-          if (!held) of_w += double{element(system.G, b, k * n)[j * n + i]} * l[j];
+          if (path_ || !held) of_w += double{element(system.G, b, k * n)[j * n + i]} * l[j];
         }
         g_z_[b * n + i] = static_cast<T>(of_z);
         g_w_[b * n + i] = static_cast<T>(of_w);
       }
     }
-    derivative_.adjoint(count, system.M, step_of(path.states, s).data, g_z_.data(), g_w_.data(), t_.data());
+    if (path_) {
+      for (std::int64_t b = 0; b < count; ++b) {
+        pose(system, b, size_, element(x, b, k), element(u, b, m), q_.data() + b * n);
+      }
+      path_->find(count, system.M, {q_.data(), false}, z);
+      path_->adjoint(0, count, g_z_.data(), g_w_.data(), t_.data());
+    } else {
+      derivative_.adjoint(count, system.M, step_of(path.states, s).data, g_z_.data(), g_w_.data(), t_.data());
+    }
     for (std::int64_t b = 0; b < count; ++b) {
       const double* const l = l_.data() + b * k;
       const T* const t = t_.data() + b * n;
@@ -149,6 +173,7 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const System<
       add(d, l, &one);
       add(E, t, finite_x);
       add(H, t, finite_u);
+      if (path_) copy_finite(n, element(path_->z(), b, n), finite_z);
       add(M, t, finite_z);
       add(q, t, &one);
       if (to.u != nullptr) {
@@ -182,7 +207,7 @@ void Adjoint<T>::run(std::int64_t count, std::int64_t steps, const System<T>& sy
   if (one_by_one_) {
     workspace_.resize(all.size(largest));
   } else {
-    for (std::vector<T>* x : {&g_z_, &g_w_, &t_, &moving_w_}) x->resize(largest * size_.n);
+    for (std::vector<T>* x : {&g_z_, &g_w_, &t_, &moving_w_, &q_}) x->resize(largest * size_.n);
     for (std::vector<double>* x : {&l_, &carried_}) x->resize(largest * size_.k);
     finite_.resize(size_.k + size_.m + 2 * size_.n);
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "batch/batch_path.h"
 #include "lcp/ties.h"
 #include "lcs/cone.h"
 #include "lcs/kernels.h"
@@ -25,12 +26,16 @@ namespace lcp::lcs {
 /// H, M are t x', t u', t z'. Numbers of these products that are not finite count as 0: they belong to unsolved steps,
 /// whose l and t already have the right gradient.
 ///
+/// Where derivatives are smoothed, t and z are those of points of the central path, see batch/batch_path.h, but the z
+/// in D z, and contacts that stick have the derivative of w.
+///
 /// T is the type of the numbers in memory, double or float. Systems of few pairs are walked by the vector kernels, but
-/// for the steps that these leave. Allocates once for a run, and as ActiveSet does.
+/// for the steps that these leave, and for smoothed derivatives. Allocates once for a run, and as ActiveSet does.
 template <class T>
 class Adjoint {
  public:
-  Adjoint(const Size& size, Cone cone, Ties ties);
+  /// kappa: > 0 where derivatives are smoothed, which have no ties.
+  Adjoint(const Size& size, Cone cone, Ties ties, double kappa = 0);
 
   void run(std::int64_t count, std::int64_t steps, const System<T>& system, const WalkedPath<T>& path,
            const Gradients<T>& to);
@@ -63,7 +68,8 @@ class Adjoint {
   linalg::AlignedVector<double> workspace_;
   std::optional<OneByOne> one_by_one_;  // where there are kernels
   TiedDerivative<T> derivative_;
-  std::vector<T> g_z_, g_w_, t_, moving_w_;
+  std::optional<batch::BatchPath<T>> path_;  // where derivatives are smoothed
+  std::vector<T> g_z_, g_w_, t_, moving_w_, q_;
   std::vector<double> l_, carried_, sums_, finite_;
 };
 

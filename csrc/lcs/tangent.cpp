@@ -72,14 +72,16 @@ bool is_any(const T* x, std::int64_t count) {
 }  // namespace
 
 template <class T>
-Tangent<T>::Tangent(const Size& size, Cone cone, Ties ties)
+Tangent<T>::Tangent(const Size& size, Cone cone, Ties ties, double kappa)
     : size_(size),
       cone_(std::move(cone)),
       derivative_(size.n, ties),
       of_pairs_(size.n),
       of_state_(size.k),
       moving_w_(size.n),
-      moving_dw_(size.n) {}
+      moving_dw_(size.n) {
+  if (kappa > 0) path_.emplace(size.n, kappa);
+}
 
 template <class T>
 void Tangent<T>::run_block(std::int64_t count, std::int64_t steps, const Given<T>& given, const WalkedSteps<T>& walked,
@@ -108,18 +110,30 @@ void Tangent<T>::run_block(std::int64_t count, std::int64_t steps, const Given<T
     const BatchView<T> before = s == 0 ? change.x : BatchView<T>{to.x_next + (first - to.batch) * k, false};
     const BatchView<std::int8_t> states = step_of(walked.states, s), status = step_of(walked.status, s);
     const auto of = [](const auto& view, std::int64_t b, int size) { return batch::from(view, b, size).data; };
+    for (std::int64_t b = 0; b < count && path_; ++b) {
+      std::fill(r.begin(), r.end(), 0.0);
+      add_product(system.E, b, n, k, of(x, b, k), r.data());
+      add_product(system.H, b, n, m, of(u, b, m), r.data());
+      add_vector(system.q, b, n, r.data());
+      for (int i = 0; i < n; ++i) r_[b * n + i] = static_cast<T>(r[i]);
+    }
+    if (path_) path_->find(count, given.system.M, {r_.data(), false}, z);
     for (std::int64_t b = 0; b < count; ++b) {
       std::fill(r.begin(), r.end(), 0.0);
       add_product(d.E, b, n, k, of(x, b, k), r.data());
       add_product(system.E, b, n, k, of(before, b, k), r.data());
       add_product(d.H, b, n, m, of(u, b, m), r.data());
       add_product(system.H, b, n, m, of(du, b, m), r.data());
-      add_product(d.M, b, n, n, of(z, b, n), r.data());
+      add_product(d.M, b, n, n, of(path_ ? path_->z() : z, b, n), r.data());
       add_vector(d.q, b, n, r.data());
       for (int i = 0; i < n; ++i) r_[b * n + i] = static_cast<T>(r[i]);
     }
     T *const dz = to.z + first * n, *const dw = to.w + first * n, *const dx_next = to.x_next + first * k;
-    derivative_.adjoint(count, {M_.data(), system.M.shared}, states.data, r_.data(), none_.data(), dz);
+    if (path_) {
+      path_->tangent(0, count, r_.data(), dz);
+    } else {
+      derivative_.adjoint(count, {M_.data(), system.M.shared}, states.data, r_.data(), none_.data(), dz);
+    }
     for (std::int64_t b = 0; b < count; ++b) {
       has_change_[b] = has_change_[b] || is_any(of(du, b, m), m);
       if (*of(status, b, 1) != 0) {
@@ -133,10 +147,10 @@ void Tangent<T>::run_block(std::int64_t count, std::int64_t steps, const Given<T
       add_product(system.M, b, n, n, dz + b * n, r.data());
       for (int i = 0; i < n; ++i) {
         T& change_of_w = dw[b * n + i];
-        change_of_w = states.data[b * n + i] == solver::kBasic ? T(0) : static_cast<T>(r[i]);
+        change_of_w = !path_ && states.data[b * n + i] == solver::kBasic ? T(0) : static_cast<T>(r[i]);
         const bool held = sticks(cone_, i, of(z, b, n), of(w, b, n));
         moving_w_[i] = held ? T(0) : of(w, b, n)[i];
-        moving_dw_[i] = held ? T(0) : change_of_w;
+        moving_dw_[i] = !path_ && held ? T(0) : change_of_w;
       }
       std::fill(dx.begin(), dx.end(), 0.0);
       add_product(d.A, b, k, k, of(x, b, k), dx.data());

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "batch/batch_path.h"
 #include "lcp/ties.h"
 #include "lcs/blocks.h"
 #include "lcs/cone.h"
@@ -52,14 +54,16 @@ Changes<T> from(const Changes<T>& to, std::int64_t b, const Size& size) {
 }
 
 /// With the change r of E x + H u + M z + q at constant z, z and w change by (dz, dw) = J r, see solver/active_set.h,
-/// and x_next by the product rule; the w of a contact that sticks does not change. Where a step is not solved, all
+/// and x_next by the product rule; the w of a contact that sticks does not change. Smoothed, the changes are those that
+/// Adjoint says. Where a step is not solved, all
 /// changes are NaN if what it starts from changes, else 0.
 ///
 /// T is the type of the numbers in memory, double or float. Allocates for the longest run, and as TiedDerivative does.
 template <class T>
 class Tangent {
  public:
-  Tangent(const Size& size, Cone cone, Ties ties);
+  /// kappa: > 0 where derivatives are smoothed, which have no ties.
+  Tangent(const Size& size, Cone cone, Ties ties, double kappa = 0);
 
   void run(std::int64_t count, std::int64_t steps, const Given<T>& given, const WalkedSteps<T>& walked,
            const Given<T>& change, const Changes<T>& to);
@@ -71,7 +75,8 @@ class Tangent {
   Size size_;
   Cone cone_;
   TiedDerivative<T> derivative_;
-  std::vector<T> M_, r_, none_;  // M_: the transposes, since the vector kernels have J' alone
+  std::optional<batch::BatchPath<T>> path_;  // where derivatives are smoothed
+  std::vector<T> M_, r_, none_;              // M_: the transposes, since the vector kernels have J' alone
   std::vector<char> has_change_;
   std::vector<double> of_pairs_, of_state_;  // sums of one trajectory
   std::vector<T> moving_w_, moving_dw_;      // w and its change, 0 for a contact that sticks

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/rollout/rollout.h"
+#include "physics/rollout_operator.h"
 #include "physics/stepping.h"
 #include "physics/system_rollout.h"
 
@@ -44,7 +45,7 @@ Tensors lcs_by_tensors(const ops::StepText& step, const Tensors& inputs) {
       },
       [&](const Tensors& state, const Tensor& input, const Solved& solved) -> Tensors {
         const auto& [z, w, status] = solved.result;
-        const Tensor moving = cone.empty() ? w : w.masked_fill(sticking(cone, z, w), 0);
+        const Tensor moving = cone.empty() ? w : held(sticking(cone, z, w), w, options);
         return {matvec(A, state[0]) + matvec(B, input) + matvec(D, z) + matvec(G, moving) + d};
       }};
   const Rollout all = roll_out({x}, u.movedim(-2, 0), leading(x).vec(), functions);
@@ -57,8 +58,7 @@ const ops::RegisterByTensors registered("lcs", lcs_by_tensors);
 }  // namespace
 
 bool can_roll_out(const SolveOptions& options) {
-  return !options.sizes && options.method == method_name(Method::kAuto) && options.kappa == 0 && !options.max_pivots &&
-         !options.guess;
+  return !options.sizes && options.method == method_name(Method::kAuto) && !options.max_pivots && !options.guess;
 }
 
 Tensor matrix_of_entries(std::initializer_list<std::initializer_list<Tensor>> rows) {
@@ -70,10 +70,12 @@ Tensor matrix_of_entries(std::initializer_list<std::initializer_list<Tensor>> ro
 
 LcsRollout roll_out(const LinearComplementaritySystem& system, const Tensor& x, const Tensor& u,
                     const SolveOptions& options) {
-  const LcsRollout all = simulate_lcs(system, x, u.movedim(0, -2), {options.ties, options.tolerance});
-  const auto steps_first = [](const Tensor& result, std::int64_t core_dims) { return result.movedim(-core_dims, 0); };
-  return {steps_first(all.x_next, 2), steps_first(all.z, 2), steps_first(all.w, 2), steps_first(all.status, 1),
-          steps_first(all.residual, 1)};
+  const auto& [A, B, D, G, d, E, H, M, q, cone] = system;
+  ops::StepWriter step = step_writer("lcs", options);
+  if (!cone.empty()) step.add("cone", cone);
+  const Tensors all = roll_out(step.text(), {A, B, D, G, d, E, H, M, q, x, u.movedim(0, -2)});
+  const auto steps_first = [&](std::size_t k, std::int64_t core_dims) { return all[k].movedim(-core_dims, 0); };
+  return {steps_first(0, 2), steps_first(1, 2), steps_first(2, 2), steps_first(4, 1), steps_first(3, 1)};
 }
 
 }  // namespace lcp::physics

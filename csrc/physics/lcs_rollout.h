@@ -1,4 +1,4 @@
-// Rollouts of systems whose steps are linear complementarity systems, in one call of lcp::simulate_lcs.
+// Rollouts of systems whose steps are linear complementarity systems, in one call of lcp::_rollout.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 
 namespace lcp::physics {
 
-/// Whether lcp::simulate_lcs solves a step as lcp::solve does with these options: else the rollout is a loop over
+/// Whether lcp::_rollout solves a step as lcp::solve does with these options: else the rollout is a loop over
 /// lcp::solve.
 bool can_roll_out(const SolveOptions& options);
 

@@ -23,7 +23,9 @@ Tensor joined(const Tensors& parts, at::ScalarType dtype) {
 
 ops::StepWriter step_writer(std::string_view system, const SolveOptions& options) {
   ops::StepWriter writer(system);
-  return writer.add("ties", std::string_view(options.ties)).add("tolerance", options.tolerance);
+  writer.add("ties", std::string_view(options.ties)).add("tolerance", options.tolerance);
+  if (options.kappa != 0) writer.add("kappa", options.kappa);
+  return writer;
 }
 
 SolveOptions solve_options_of(const ops::StepText& step) {

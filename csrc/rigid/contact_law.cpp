@@ -3,6 +3,7 @@
 #include "rigid/compliant.h"
 #include "rigid/exact_cone.h"
 #include "rigid/polyhedral.h"
+#include "rigid/smooth.h"
 
 namespace lcp::rigid {
 
@@ -31,16 +32,15 @@ std::unique_ptr<ContactSolver> make_solver(const Scene& scene, double tolerance)
 }
 
 std::unique_ptr<ContactDerivative> make_derivative(const Scene& scene, double rank_tolerance, Ties ties) {
+  if (scene.law.kappa > 0) return make_smooth_derivative(scene);
   switch (scene.law.formulation) {
     case Formulation::kExactCone:
       break;
     case Formulation::kPolyhedral:
-      if (scene.law.kappa > 0) return std::make_unique<SmoothPolyhedralDerivative>(scene);
       return std::make_unique<PolyhedralDerivative>(scene, ties);
     case Formulation::kCompliant:
       return std::make_unique<CompliantDerivative>(scene);
   }
-  if (scene.law.kappa > 0) return std::make_unique<SmoothConeDerivative>(scene, rank_tolerance);
   return std::make_unique<ExactConeDerivative>(scene, rank_tolerance);
 }
 

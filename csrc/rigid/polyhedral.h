@@ -9,8 +9,6 @@
 #include "friction/pyramid.h"
 #include "linalg/aligned.h"
 #include "rigid/contact_law.h"
-#include "solver/central_path.h"
-#include "solver/path_derivative.h"
 
 namespace lcp::rigid {
 
@@ -98,39 +96,6 @@ class PolyhedralDerivative final : public ContactDerivative {
   const Scene& scene_;
   Eigen::Index n_;
   Ties ties_;
-  ForEachCount<Workspace> workspaces_;
-};
-
-/// The derivative of a point of the central path, see solver/path_derivative.h. v and gamma are computed from z by the
-/// data at the solution. Contacts without friction have no such point: their friction is left out of the LCP. Allocates
-/// as PolyhedralDerivative does.
-class SmoothPolyhedralDerivative final : public ContactDerivative {
- public:
-  explicit SmoothPolyhedralDerivative(const Scene& scene);
-
-  /// Of a contact whose unknowns are all 0, the slip is that of its velocity.
-  SolvedContacts point(int contacts, const ContactProblem& problem, const SolvedContacts& solution) override;
-  void adjoint(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same, const double* g_v,
-               const double* g_gamma, const ContactData<double>& g) override;
-  void tangent(int contacts, const ContactProblem& problem, const SolvedContacts& at, bool same,
-               const ContactData<const double>& d, double* dv, double* dgamma) override;
-
- private:
-  struct Workspace {
-    PolyhedralProblem problem;
-    solver::CentralPath path;
-    solver::PathDerivative derivative;
-    std::vector<double> M, q, z_0, z, w;
-    std::vector<double> v, gamma, of_contacts, of_pairs, none, t, other;
-
-    Workspace(const Scene& scene, int contacts);
-  };
-
-  void leave_out(int contacts, const double* mu, std::vector<double>& x) const;
-
-  const Scene& scene_;
-  Eigen::Index n_;
-  std::ptrdiff_t each_;  // unknowns of a contact
   ForEachCount<Workspace> workspaces_;
 };
 

@@ -36,8 +36,8 @@ struct Outcome {
 /// include/lcp/physics/rigid_scene.h says. The path is NaN from the first step on that is not solved. The status is
 /// kBadInput where a number that a step depends on is not finite, or a quaternion is 0.
 ///
-/// Allocates in the constructor, where a step has more problems than any before, and as the ContactSolver of the law
-/// does.
+/// Allocates in the constructor, where a step has more problems than any before, as the ContactSolver of the law does,
+/// and for the problems of a step with impacts where derivatives are smoothed.
 class Simulator {
  public:
   /// scene must outlive this object. tolerance: of make_solver.

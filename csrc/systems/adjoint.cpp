@@ -21,7 +21,7 @@ void separate(std::int64_t count, int size, int width, const double* vectors, T*
 }  // namespace
 
 template <class T>
-Adjoint<T>::Adjoint(const System& system, int pairs, Ties ties)
+Adjoint<T>::Adjoint(const System& system, int pairs, Ties ties, double kappa)
     : system_(system),
       n_(pairs),
       derivative_(pairs, ties),
@@ -29,7 +29,9 @@ Adjoint<T>::Adjoint(const System& system, int pairs, Ties ties)
       g_z_(kWidest * pairs),
       g_w_(kWidest * pairs),
       t_(kWidest * pairs),
-      workspace_(system.workspace_size(system, pairs)) {}
+      workspace_(system.workspace_size(system, pairs)) {
+  if (kappa > 0) points_.emplace(system, pairs, kappa);
+}
 
 template <class T>
 void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const Start<T>& start, const WalkedSteps<T>& walked,
@@ -44,6 +46,9 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const Start<T
   };
   const auto solve = [](void* self, std::int64_t first, std::int64_t some, BatchView<T> M) {
     auto& [adjoint, states] = *static_cast<Solving*>(self);
+    if (adjoint.points_) {
+      return adjoint.points_->path().adjoint(first, some, adjoint.g_z_.data(), adjoint.g_w_.data(), adjoint.t_.data());
+    }
     adjoint.derivative_.adjoint(some, M, states + first * adjoint.n_, adjoint.g_z_.data(), adjoint.g_w_.data(),
                                 adjoint.t_.data());
   };
@@ -57,10 +62,12 @@ void Adjoint<T>::run_block(std::int64_t count, std::int64_t steps, const Start<T
       if (shared_M) once.count = 1;
       kernels.pose(once, M_.data(), nullptr, workspace_.data());
     }
+    if (points_) points_->find(step, lcs::step_of(walked.z, s), workspace_.data());
     Solving solving = {*this, lcs::step_of(walked.states, s).data};
     kernels.backward({step,
                       s,
                       walked,
+                      points_ ? points_->path().z() : BatchView<T>{},
                       {M_.data(), shared_M},
                       carried_.data(),
                       sums_.data(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lcp/ties.h"
@@ -9,6 +10,7 @@
 #include "lcs/tied_derivative.h"
 #include "linalg/aligned.h"
 #include "systems/simulator.h"
+#include "systems/step_points.h"
 
 namespace lcp::systems {
 
@@ -25,8 +27,8 @@ struct Gradients {
 template <class T>
 class Adjoint {
  public:
-  /// system must outlive this object.
-  Adjoint(const System& system, int pairs, Ties ties);
+  /// system must outlive this object. kappa: > 0 where derivatives are smoothed, which have no ties.
+  Adjoint(const System& system, int pairs, Ties ties, double kappa = 0);
 
   void run(std::int64_t count, std::int64_t steps, const Start<T>& start, const WalkedSteps<T>& walked,
            const Gradients<T>& to);
@@ -38,6 +40,7 @@ class Adjoint {
   const System& system_;
   int n_;
   lcs::TiedDerivative<T> derivative_;
+  std::optional<StepPoints<T>> points_;  // where derivatives are smoothed
   std::vector<T> M_, M_buffer_, g_z_, g_w_, t_;
   linalg::AlignedVector<double> workspace_, carried_, sums_;
 };

@@ -134,6 +134,7 @@ void backward(const BackwardStep<T>& walk, double* memory) {
       const Workspace workspace(sizes, memory, k);
       double *const t = workspace.q, *const by_pairs = workspace.start;
       std::copy_n(walk.t_buffer + k * n, n, t);
+      if (walk.z_of_pairs.data != nullptr) copy(walk.z_of_pairs, b, n, workspace.given + starts);
       formulas.pull(Function::kPairs, workspace.given, t, by_pairs);
       const bool is_solved = *batch::from(of(walked.status), b, 1).data == 0;
       const double* const by_next = workspace.change;
@@ -155,6 +156,7 @@ void tangent(const TangentStep<T>& walk, double* memory) {
   const StepFormulas& formulas = *step.formulas;
   const StepSizes& sizes = formulas.sizes();
   const int n = step.pairs, starts = sizes.starts();
+  const bool is_smoothed = walk.z_of_pairs.data != nullptr;
   for (std::int64_t first = 0; first < step.count; first += kWidest) {
     const std::int64_t some = std::min(kWidest, step.count - first);
     for (std::int64_t k = 0, b = first; k < some; ++k, ++b) {
@@ -162,7 +164,7 @@ void tangent(const TangentStep<T>& walk, double* memory) {
       double* const z = copy_start(step, b, workspace.given);
       std::fill_n(z, 2 * n, 0.0);
       formulas.problem(workspace.given, workspace.M, workspace.q);
-      copy(walk.w, b, n, copy(walk.z, b, n, z));
+      copy(walk.w, b, n, copy(is_smoothed ? walk.z_of_pairs : walk.z, b, n, z));
       copy_start(sizes, walk.d_parameters, walk.d_x, walk.d_u, b, workspace.change);
       std::fill_n(workspace.change + starts, 2 * n, 0.0);
       formulas.push(Function::kPairs, workspace.given, workspace.change, workspace.q);
@@ -177,10 +179,11 @@ void tangent(const TangentStep<T>& walk, double* memory) {
       double *const r = workspace.q, *const dz = workspace.change + starts, *const dw = dz + n;
       std::copy_n(walk.dz_buffer + k * n, n, dz);
       for (int i = 0; i < n; ++i) {
-        if (walk.states.data[b * n + i] == solver::kBasic) continue;
+        if (!is_smoothed && walk.states.data[b * n + i] == solver::kBasic) continue;
         dw[i] = r[i];
         for (int j = 0; j < n; ++j) dw[i] += workspace.M[i * n + j] * dz[j];
       }
+      copy(walk.z, b, n, workspace.given + starts);
       formulas.push(Function::kNext, workspace.given, workspace.change, workspace.state);
       const bool is_solved = *batch::from(walk.status, b, 1).data == 0;
       const double failed = is_any(workspace.change, starts) ? kNaN : 0;

@@ -42,13 +42,14 @@ struct BackwardStep {
   Step<T> step;
   std::int64_t number;  ///< the number of the step
   WalkedSteps<T> walked;
-  BatchView<T> M;          ///< the M of a system with a constant matrix
-  double *carried, *sums;  ///< for each vector: the gradient of the state, and the gradients of the parameters
-  T* g_u;                  ///< count x inputs, or nullptr
+  BatchView<T> z_of_pairs;  ///< the z for which M z + q is differentiated, where that is smoothed; else nullptr
+  BatchView<T> M;           ///< the M of a system with a constant matrix
+  double *carried, *sums;   ///< for each vector: the gradient of the state, and the gradients of the parameters
+  T* g_u;                   ///< count x inputs, or nullptr
   T *M_buffer, *g_z_buffer, *g_w_buffer, *t_buffer;  ///< for kWidest trajectories
 
   /// t = J' (g_z, g_w) of the buffers, see solver/active_set.h, for the `count` trajectories from `first` on. M: their
-  /// matrices.
+  /// matrices. Where derivatives are smoothed, K' of solver/path_derivative.h takes the place of J'.
   void (*solve)(void* self, std::int64_t first, std::int64_t count, BatchView<T> M);
   void* self;
 };
@@ -57,13 +58,15 @@ struct BackwardStep {
 template <class T>
 struct TangentStep {
   Step<T> step;
-  BatchView<T> z, w;  ///< the solution of the step
+  BatchView<T> z, w;        ///< the solution of the step
+  BatchView<T> z_of_pairs;  ///< as that of BackwardStep
   BatchView<std::int8_t> status, states;
   BatchView<T> d_parameters, d_x, d_u;
   T *dx_next, *dz;                                   ///< the changes of x_next and z
   T *M_buffer, *r_buffer, *none_buffer, *dz_buffer;  ///< for kWidest trajectories; none_buffer has zeros
 
-  /// dz = J' (r, 0) of the buffers for `count` trajectories, whose states are those from `first` on.
+  /// dz = J' (r, 0) of the buffers for `count` trajectories, whose states are those from `first` on. Where derivatives
+  /// are smoothed, K takes the place of J'.
   void (*solve)(void* self, std::int64_t first, std::int64_t count);
   void* self;
 };

@@ -37,6 +37,9 @@ LCP_INLINE inline V choose(const Mask<V>& mask, const V& a, const V& b) {
   return chosen;
 }
 
+/// x, 0 where `still` is true. Its derivative is 0 there, too, unless it is smoothed.
+LCP_INLINE inline V held(const Mask<V>& still, const V& x, bool) { return choose(still, V(0), x); }
+
 // (The mask that selects all lanes keeps GCC 12 from warning of the undefined vectors in its own headers.)
 LCP_INLINE inline V square_root(const V& x) {
 #ifdef __AVX512F__

@@ -266,19 +266,21 @@ struct PlanarBlock {
     Planar<R> v_next = {constant<R>(V(0)), constant<R>(V(0))};
 
     template <class Q>
-    LCP_INLINE End(int n, const Start<Q>& start, const V* D, const R* z) : rests(true) {
+    LCP_INLINE End(int n, const Start<Q>& start, const V* D, const R* z, bool is_smoothed) : rests(true) {
       for (int i = 0; i < n; ++i) {
         rests = rests && value_of(z[i]) == V(0);
         v_next = sum(v_next, scaled(z[i], column(n, D, i)));
       }
       sticks = rests && value_of(start.S) > V(0);
-      v_next = zero_where(sticks, scaled(V(4.0 / n), v_next));
+      v_next = scaled(V(4.0 / n), v_next);
+      v_next = {held(sticks, v_next.x, is_smoothed), held(sticks, v_next.y, is_smoothed)};
     }
   };
 
   template <class R, class Use>
-  LCP_INLINE static void advance(int n, const Start<R>& start, const V* D, const R* z, const R*, const Use& use) {
-    const Planar<R> v_next = End<R>(n, start, D, z).v_next;
+  LCP_INLINE static void advance(int n, const Start<R>& start, const V* D, const R* z, const R*, bool is_smoothed,
+                                 const Use& use) {
+    const Planar<R> v_next = End<R>(n, start, D, z, is_smoothed).v_next;
     use(0, v_next.x);
     use(1, v_next.y);
     use(2, start.c * (v_next.x - start.free.x));
@@ -300,19 +302,19 @@ struct PlanarBlock {
     static constexpr std::size_t workspace(int) { return is_fixed_point ? kKept * sizeof(Vector) / sizeof(double) : 0; }
 
     LCP_INLINE Adjoint(int n, const V* parameters, const V* state, const V* u, const V* D, const V* z, const V*,
-                       double* memory)
+                       bool is_smoothed, double* memory)
         : n_(n),
           start_(start(n, D, parameters, state, u)),
-          end_(n, start_, D, z),
+          end_(n, start_, D, z, is_smoothed),
+          holds_(is_smoothed ? Mask<V>(false) : end_.sticks),
           D_(D),
-          z_(z),
           kept_(reinterpret_cast<Vector*>(memory)) {}
 
     // l: the gradient of the next state. Adds to the gradient of z.
     LCP_INLINE void advance(const V* l, V* of_z, V*) {
       const Vector of_force = {l[2], l[3]};
       const Vector of_v = sum({l[0], l[1]}, scaled(start_.c, of_force));
-      const Vector of_sum = either(end_.sticks, {V(0), V(0)}, scaled(V(4.0 / n_), of_v));
+      const Vector of_sum = either(holds_, {V(0), V(0)}, scaled(V(4.0 / n_), of_v));
       for (int i = 0; i < n_; ++i) of_z[i] += dot(of_sum, column(n_, D_, i));
       of_c_ = dot(of_force, difference(end_.v_next, start_.free));
       of_free_ = scaled(-start_.c, of_force);
@@ -320,14 +322,14 @@ struct PlanarBlock {
       of_t_ = {l[4], l[5]};
     }
 
-    // t: the gradient of the pairs.
-    LCP_INLINE void pairs(const V* t, V* of_parameters, V* of_state, V* of_u) {
+    // t: the gradient of the pairs, for this z.
+    LCP_INLINE void pairs(const V* z, const V* t, V* of_parameters, V* of_state, V* of_u) {
       const V &c = start_.c, &S = start_.S, zero = 0;
       for (int i = 0; i < n_; ++i) {
         const Vector d = column(n_, D_, i);
         const Resistance<V> resistance(d, start_.t);
         const V by_velocity = c * t[i];
-        of_c_ += t[i] * (z_[i] + (S * resistance.value - without_force(start_, d)));
+        of_c_ += t[i] * (z[i] + (S * resistance.value - without_force(start_, d)));
         of_S_ += by_velocity * resistance.value;
         of_t_ = sum(of_t_, scaled(choose(resistance.slope, S * by_velocity, zero), d));
         of_free_ = difference(of_free_, scaled(by_velocity, d));
@@ -404,7 +406,8 @@ struct PlanarBlock {
     int n_;
     Start<V> start_;
     End<V> end_;
-    const V *D_, *z_;
+    Mask<V> holds_;  // whether v_next has no derivative
+    const V* D_;
     Vector* kept_;
     Vector of_free_, of_t_;
     V of_c_, of_S_;

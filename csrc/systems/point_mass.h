@@ -83,18 +83,19 @@ struct PointMass {
     Mask<V> pressed, flies, sticks;
     R v_x, v_y;
 
-    LCP_INLINE End(const Start<R>& start, const R* z, const R* w)
+    LCP_INLINE End(const Start<R>& start, const R* z, const R* w, bool is_smoothed)
         : pressed(value_of(z[kNormal]) > V(0)),
           flies(value_of(z[kNormal]) == V(0) && value_of(w[kNormal]) > V(0)),
           sticks(value_of(z[kGamma]) == V(0) &&
                  (value_of(w[kGamma]) > V(0) || value_of(z[kPlus]) > V(0) || value_of(z[kMinus]) > V(0))),
-          v_x(choose(flies, start.free_x, choose(sticks, V(0), V(0.5) * (w[kPlus] - w[kMinus])))),
+          v_x(choose(flies, start.free_x, held(sticks, V(0.5) * (w[kPlus] - w[kMinus]), is_smoothed))),
           v_y(choose(pressed, w[kNormal] - start.c, start.free_y + start.k * z[kNormal])) {}
   };
 
   template <class R, class Use>
-  LCP_INLINE static void advance(int, const Start<R>& start, const V*, const R* z, const R* w, const Use& use) {
-    const End<R> end(start, z, w);
+  LCP_INLINE static void advance(int, const Start<R>& start, const V*, const R* z, const R* w, bool is_smoothed,
+                                 const Use& use) {
+    const End<R> end(start, z, w, is_smoothed);
     use(0, start.x + start.dt * end.v_x);
     if constexpr (at_velocity) {
       use(1, start.y + start.dt * end.v_y);
@@ -110,8 +111,13 @@ struct PointMass {
    public:
     static constexpr std::size_t workspace(int) { return 0; }
 
-    LCP_INLINE Adjoint(int, const V* parameters, const V* state, const V* u, const V*, const V* z, const V* w, double*)
-        : start_(parameters, state, u), end_(start_, z, w), z_(z), w_(w) {}
+    LCP_INLINE Adjoint(int, const V* parameters, const V* state, const V* u, const V*, const V* z, const V* w,
+                       bool is_smoothed, double*)
+        : start_(parameters, state, u),
+          end_(start_, z, w, is_smoothed),
+          holds_(is_smoothed ? Mask<V>(false) : end_.sticks),
+          z_(z),
+          w_(w) {}
 
     // l: the gradient of the next state. Adds to the gradients of z and w.
     LCP_INLINE void advance(const V* l, V* of_z, V* of_w) {
@@ -135,18 +141,18 @@ struct PointMass {
       of_z[kNormal] += start_.k * by_force;
       of_k_ = z_[kNormal] * by_force;
       of_free_x_ = choose(end_.flies, v_x, zero);
-      const V half = choose(end_.flies || end_.sticks, zero, V(0.5) * v_x);
+      const V half = choose(end_.flies || holds_, zero, V(0.5) * v_x);
       of_w[kPlus] += half;
       of_w[kMinus] -= half;
     }
 
-    // t: the gradient of the pairs.
-    LCP_INLINE void pairs(const V* t, V* of_parameters, V* of_state, V* of_u) {
+    // t: the gradient of the pairs, for this z.
+    LCP_INLINE void pairs(const V* z, const V* t, V* of_parameters, V* of_state, V* of_u) {
       const V zero = 0, slide = t[kPlus] - t[kMinus];
       of_free_x_ += slide;
       of_free_y_ += t[kNormal];
       of_c_ += t[kNormal];
-      of_k_ += (z_[kPlus] - z_[kMinus]) * slide + z_[kNormal] * t[kNormal];
+      of_k_ += (z[kPlus] - z[kMinus]) * slide + z[kNormal] * t[kNormal];
       V of_v_y = zero;
       of_parameters[4] = zero;
       if constexpr (at_velocity) {
@@ -163,7 +169,7 @@ struct PointMass {
       of_k_ += start_.dt * by_k;
       of_parameters[0] = -(start_.k * start_.k) * of_k_;
       of_parameters[1] = of_dt_ + start_.k * by_k - start_.gravity * of_free_y_;
-      of_parameters[2] = z_[kNormal] * t[kGamma];
+      of_parameters[2] = z[kNormal] * t[kGamma];
       of_parameters[3] = -start_.dt * of_free_y_;
       of_state[0] = of_x_;
       of_state[1] = of_y_;
@@ -176,6 +182,7 @@ struct PointMass {
    private:
     Start<V> start_;
     End<V> end_;
+    Mask<V> holds_;  // whether v_x has no derivative
     const V *z_, *w_;
     V of_x_, of_y_, of_free_x_, of_free_y_, of_c_, of_k_, of_dt_;
   };

@@ -52,6 +52,10 @@ LCP_INLINE inline Tangent choose(const Mask<V>& mask, const V& a, const Tangent&
   return {choose(mask, a, b.value), choose(mask, V(0), b.change)};
 }
 
+LCP_INLINE inline Tangent held(const Mask<V>& still, const Tangent& x, bool is_smoothed) {
+  return {choose(still, V(0), x.value), is_smoothed ? x.change : choose(still, V(0), x.change)};
+}
+
 /// x, with another value and the same change.
 LCP_INLINE inline Tangent with_value(const Tangent& x, const V& value) { return {value, x.change}; }
 

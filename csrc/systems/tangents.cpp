@@ -6,7 +6,7 @@
 namespace lcp::systems {
 
 template <class T>
-Tangents<T>::Tangents(const System& system, int pairs, Ties ties)
+Tangents<T>::Tangents(const System& system, int pairs, Ties ties, double kappa)
     : system_(system),
       n_(pairs),
       derivative_(pairs, ties),
@@ -14,7 +14,9 @@ Tangents<T>::Tangents(const System& system, int pairs, Ties ties)
       r_(kWidest * pairs),
       none_(kWidest * pairs),
       dz_(kWidest * pairs),
-      workspace_(system.workspace_size(system, pairs)) {}
+      workspace_(system.workspace_size(system, pairs)) {
+  if (kappa > 0) points_.emplace(system, pairs, kappa);
+}
 
 template <class T>
 void Tangents<T>::run(std::int64_t count, std::int64_t steps, const Start<T>& start, const Steps<T>& walked,
@@ -25,6 +27,9 @@ void Tangents<T>::run(std::int64_t count, std::int64_t steps, const Start<T>& st
   };
   const auto solve = [](void* self, std::int64_t first, std::int64_t some) {
     auto& [tangents, states] = *static_cast<Solving*>(self);
+    if (tangents.points_) {
+      return tangents.points_->path().tangent(first, some, tangents.r_.data(), tangents.dz_.data());
+    }
     tangents.derivative_.adjoint(some, {tangents.M_.data(), false}, states + first * tangents.n_, tangents.r_.data(),
                                  tangents.none_.data(), tangents.dz_.data());
   };
@@ -37,24 +42,16 @@ void Tangents<T>::run(std::int64_t count, std::int64_t steps, const Start<T>& st
     const std::int64_t of_steps = to.batch * system_.states;
     const BatchView<std::int8_t> states = lcs::step_of(walked.states, s);
     Solving solving = {*this, states.data};
-    system_.kernels<T>().tangent({{count, n_, start.parameters, start.D, before(start.x, walked.x_next),
-                                   lcs::step_of(start.u, s), system_.formulas},
-                                  lcs::step_of(walked.z, s),
-                                  lcs::step_of(walked.w, s),
-                                  lcs::step_of(walked.status, s),
-                                  states,
-                                  change.parameters,
-                                  before(change.x, {to.x_next, of_steps, false}),
-                                  lcs::step_of(change.u, s),
-                                  to.x_next + s * of_steps,
-                                  to.z + s * to.batch * n_,
-                                  M_.data(),
-                                  r_.data(),
-                                  none_.data(),
-                                  dz_.data(),
-                                  solve,
-                                  &solving},
-                                 workspace_.data());
+    const Step<T> step = {
+        count,           n_, start.parameters, start.D, before(start.x, walked.x_next), lcs::step_of(start.u, s),
+        system_.formulas};
+    if (points_) points_->find(step, lcs::step_of(walked.z, s), workspace_.data());
+    system_.kernels<T>().tangent(
+        {step, lcs::step_of(walked.z, s), lcs::step_of(walked.w, s), points_ ? points_->path().z() : BatchView<T>{},
+         lcs::step_of(walked.status, s), states, change.parameters, before(change.x, {to.x_next, of_steps, false}),
+         lcs::step_of(change.u, s), to.x_next + s * of_steps, to.z + s * to.batch * n_, M_.data(), r_.data(),
+         none_.data(), dz_.data(), solve, &solving},
+        workspace_.data());
   }
 }
 

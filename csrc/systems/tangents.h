@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lcp/ties.h"
@@ -9,6 +10,7 @@
 #include "lcs/tied_derivative.h"
 #include "linalg/aligned.h"
 #include "systems/simulator.h"
+#include "systems/step_points.h"
 
 namespace lcp::systems {
 
@@ -31,8 +33,8 @@ struct Changes {
 template <class T>
 class Tangents {
  public:
-  /// system must outlive this object.
-  Tangents(const System& system, int pairs, Ties ties);
+  /// system must outlive this object. kappa: > 0 where derivatives are smoothed, which have no ties.
+  Tangents(const System& system, int pairs, Ties ties, double kappa = 0);
 
   /// change: the changes of `start`; its D is not read.
   void run(std::int64_t count, std::int64_t steps, const Start<T>& start, const Steps<T>& walked,
@@ -42,6 +44,7 @@ class Tangents {
   const System& system_;
   int n_;
   lcs::TiedDerivative<T> derivative_;
+  std::optional<StepPoints<T>> points_;  // where derivatives are smoothed
   std::vector<T> M_, r_, none_, dz_;
   linalg::AlignedVector<double> workspace_;
 };

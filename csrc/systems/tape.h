@@ -114,6 +114,11 @@ LCP_INLINE inline Taped<records> choose(const Mask<V>& mask, const V& a, const T
 }
 
 template <bool records>
+LCP_INLINE inline Taped<records> held(const Mask<V>& still, const Taped<records>& x, bool is_smoothed) {
+  return x.one(choose(still, V(0), x.value), is_smoothed ? V(1) : choose(still, V(0), V(1)));
+}
+
+template <bool records>
 LCP_INLINE inline Taped<records> cosine(const Taped<records>& x) {
   return x.one(cosine(x.value), -sine(x.value));
 }

@@ -53,16 +53,16 @@ class TapedAdjoint {
   static std::size_t workspace(int n) { return (2 * n * sizeof(R) + length(n) * sizeof(Node)) / sizeof(double); }
 
   LCP_INLINE TapedAdjoint(int n, const V* parameters, const V* state, const V* u, const V* D, const V* z, const V* w,
-                          double* memory)
+                          bool is_smoothed, double* memory)
       : n_(n),
+        is_smoothed_(is_smoothed),
         D_(D),
-        z_(z),
         pairs_(reinterpret_cast<R*>(memory)),
         tape_(pairs_ + 2 * n),
         taped_(tape_, n, D, parameters, state, u, z, w, pairs_) {}
 
   LCP_INLINE void advance(const V* l, V* of_z, V* of_w) {
-    System::advance(n_, taped_.start, D_, pairs_, pairs_ + n_,
+    System::advance(n_, taped_.start, D_, pairs_, pairs_ + n_, is_smoothed_,
                     [&](int i, const R& number) LCP_INLINE_LAMBDA { tape_.add_adjoint(number.node, l[i]); });
     tape_.reverse(tape_.size(), taped_.end);
     for (int i = 0; i < n_; ++i) {
@@ -72,8 +72,8 @@ class TapedAdjoint {
     tape_.cut(taped_.end);
   }
 
-  LCP_INLINE void pairs(const V* t, V* of_parameters, V* of_state, V* of_u) {
-    System::pairs(n_, taped_.start, D_, z_,
+  LCP_INLINE void pairs(const V* z, const V* t, V* of_parameters, V* of_state, V* of_u) {
+    System::pairs(n_, taped_.start, D_, z,
                   [&](int i, const R& number) LCP_INLINE_LAMBDA { tape_.add_adjoint(number.node, t[i]); });
     tape_.reverse(tape_.size(), taped_.begin);
     const auto read = [this](int count, const R* numbers, V* to) LCP_INLINE_LAMBDA {
@@ -96,7 +96,7 @@ class TapedAdjoint {
     const TapedStart<System, false> taped(tape, n, numbers.get(), ones, ones, ones, numbers.get(), numbers.get(),
                                           pairs.get());
     const auto nothing = [](int, const auto&) LCP_INLINE_LAMBDA {};
-    System::advance(n, taped.start, numbers.get(), pairs.get(), pairs.get() + n, nothing);
+    System::advance(n, taped.start, numbers.get(), pairs.get(), pairs.get() + n, false, nothing);
     const int advanced = tape.size();
     tape.cut(taped.end);
     System::pairs(n, taped.start, numbers.get(), numbers.get(), nothing);
@@ -104,7 +104,8 @@ class TapedAdjoint {
   }
 
   int n_;
-  const V *D_, *z_;
+  bool is_smoothed_;
+  const V* D_;
   R* pairs_;  // z, then w
   Tape<true> tape_;
   TapedStart<System, true> taped_;

@@ -150,7 +150,8 @@ struct Tripod {
   // on a block at rest are not unique, so that the round-off of z, in numbers of type T, may leave a slip to a support
   // that sticks.
   template <class R, class Use>
-  LCP_INLINE static void advance(int n, const Start<R>& start, const V* D, const R* z, const R*, const Use& use) {
+  LCP_INLINE static void advance(int n, const Start<R>& start, const V* D, const R* z, const R*, bool is_smoothed,
+                                 const Use& use) {
     const int forces = directions(n) * kSupports;
     const Motion<R, R> end = motion(n, start, D, z);
     const V zero = 0;
@@ -162,7 +163,7 @@ struct Tripod {
     }
     const Mask<V> rests = sticking >= V(2);
     for (int i = 0; i < 3; ++i) {
-      const R velocity = choose(rests, zero, end.velocity[i]);
+      const R velocity = held(rests, end.velocity[i], is_smoothed);
       use(i, start.pose[i] + start.dt * velocity);
       use(3 + i, velocity);
     }

@@ -71,8 +71,8 @@ bool fits(const System&, std::int64_t pairs) {
 template <class Formulas>
 std::size_t workspace_size(const System&, int n) {
   constexpr std::size_t number = sizeof(V) / sizeof(double);
-  const std::size_t backward = number * (n * n + 6 * n) + Formulas::Adjoint::workspace(n);
-  const std::size_t tangent = number * (2 * n * n + 10 * n);
+  const std::size_t backward = number * (n * n + 7 * n) + Formulas::Adjoint::workspace(n);
+  const std::size_t tangent = number * (2 * n * n + 11 * n);
   return backward > tangent ? backward : tangent;
 }
 
@@ -133,7 +133,7 @@ void advance(const Step<T>& step, const T* all_z, const T* all_w, const std::int
     System::pairs(n, start, D, z, [&](int i, const V& number) LCP_INLINE_LAMBDA {
       residual = stdx::max(residual, stdx::abs(stdx::min(z[i], number)));
     });
-    System::advance(n, start, D, z, w, [&](int i, const V& number) LCP_INLINE_LAMBDA { next[i] = number; });
+    System::advance(n, start, D, z, w, false, [&](int i, const V& number) LCP_INLINE_LAMBDA { next[i] = number; });
     stdx::where(unsolved, residual) = nan;
     for (V& number : next) stdx::where(unsolved, number) = nan;
     write_vector(next, v, lanes, System::kStates, x_next);
@@ -170,6 +170,8 @@ void backward(const BackwardStep<T>& walk, double* memory) {
   V* const w = workspace.take<V>(n);
   V* const g_z = workspace.take<V>(n);
   V* const g_w = workspace.take<V>(n);
+  V* const z_of_pairs = workspace.take<V>(n);
+  const bool is_smoothed = walk.z_of_pairs.data != nullptr;
   auto* const adjoint_memory = workspace.take<double>(0);
   constexpr int kRead = System::kStates - System::kReported;
   for (int v = 0; v < vectors_of(step.count); ++v) {
@@ -195,7 +197,7 @@ void backward(const BackwardStep<T>& walk, double* memory) {
       g_w[i] = 0;
     }
 
-    typename System::Adjoint adjoint(n, given.parameters, given.x, given.u, D, z, w, adjoint_memory);
+    typename System::Adjoint adjoint(n, given.parameters, given.x, given.u, D, z, w, is_smoothed, adjoint_memory);
     adjoint.advance(l, g_z, g_w);
     write_vector(g_z, 0, lanes, n, walk.g_z_buffer);
     write_vector(g_w, 0, lanes, n, walk.g_w_buffer);
@@ -210,7 +212,8 @@ void backward(const BackwardStep<T>& walk, double* memory) {
     V* const t = g_z;
     read_vector(BatchView<T>{walk.t_buffer, false}, 0, lanes, n, t);
     V of_parameters[System::kParameters], of_x[System::kStates], of_u[System::kInputs];
-    adjoint.pairs(t, of_parameters, of_x, of_u);
+    if (is_smoothed) read_vector(walk.z_of_pairs, v, lanes, n, z_of_pairs);
+    adjoint.pairs(is_smoothed ? z_of_pairs : z, t, of_parameters, of_x, of_u);
 
     const Mask<V> unsolved = status != V(0);
     V failed = 0;
@@ -255,6 +258,8 @@ void tangent(const TangentStep<T>& walk, double* memory) {
   V* const r = workspace.take<V>(n);
   auto* const changed_z = workspace.take<Tangent>(n);
   auto* const changed_w = workspace.take<Tangent>(n);
+  V* const z_of_pairs = workspace.take<V>(n);
+  const bool is_smoothed = walk.z_of_pairs.data != nullptr;
   constexpr int kMost = System::kParameters + System::kStates + System::kInputs;
   for (int v = 0; v < vectors_of(step.count); ++v) {
     const int lanes = lcs::LCP_ISA::lanes_of<double>(step.count, v);
@@ -270,7 +275,9 @@ void tangent(const TangentStep<T>& walk, double* memory) {
     read_vector(walk.states, v, lanes, n, states);
     read_vector(walk.status, v, lanes, 1, &status);
     const auto start = System::start(n, D, parameters, x, u);
-    System::pairs(n, start, D, z, [&](int i, const Tangent& number) LCP_INLINE_LAMBDA { r[i] = number.change; });
+    if (is_smoothed) read_vector(walk.z_of_pairs, v, lanes, n, z_of_pairs);
+    System::pairs(n, start, D, is_smoothed ? z_of_pairs : z,
+                  [&](int i, const Tangent& number) LCP_INLINE_LAMBDA { r[i] = number.change; });
 
     const auto value = [&](const auto* numbers, int count, V* to) LCP_INLINE_LAMBDA {
       for (int i = 0; i < count; ++i) to[i] = numbers[i].value;
@@ -292,10 +299,10 @@ void tangent(const TangentStep<T>& walk, double* memory) {
       V dw = r[i];
       for (int j = 0; j < n; ++j) dw = multiply_add(M[i * n + j], dz[j], dw);
       changed_z[i] = {z[i], dz[i]};
-      changed_w[i] = {w[i], choose(states[i] == V(solver::kBasic), V(0), dw)};
+      changed_w[i] = {w[i], is_smoothed ? dw : choose(states[i] == V(solver::kBasic), V(0), dw)};
     }
     V next[System::kStates];
-    System::advance(n, start, D, changed_z, changed_w,
+    System::advance(n, start, D, changed_z, changed_w, is_smoothed,
                     [&](int i, const Tangent& number) LCP_INLINE_LAMBDA { next[i] = number.change; });
 
     const Mask<V> unsolved = status != V(0);

@@ -213,12 +213,12 @@ def run(rollout, **options):
 
 
 def run_back(rollout, g=None, ties="active", wanted=EVERY):
-    path = run(rollout)
+    path = run(rollout, ties=ties)
     return lcp._rollout_adjoint(text(rollout, ties), rollout.x, path, g or path[:rollout.results], wanted)
 
 
 def run_forward(rollout, d, ties="active"):
-    return lcp._rollout_tangent(text(rollout, ties), rollout.x, run(rollout), d)
+    return lcp._rollout_tangent(text(rollout, ties), rollout.x, run(rollout, ties=ties), d)
 
 
 def directions(rollout, seed=9):
@@ -385,7 +385,7 @@ def test_derivatives_of_gradients_with_a_graph_are_the_same(name):
         assert abs(found.detach() - expected) < 1e-7 * (1 + abs(expected))
 
 
-SMOOTHED = [f"{scene}, {law}" for scene in ("cube", "balls") for law in ("exact_cone", "polyhedral")]
+SMOOTHED = [name for name in MAKERS if name not in ("particle", "block") and "compliant" not in name]
 
 
 @pytest.mark.parametrize("name", SMOOTHED)
@@ -394,6 +394,8 @@ def test_smoothed_derivatives_are_those_in_operators_of_tensors(name, kappa):
     rollout = make(name, 2, steps=8)
     if is_rigid(rollout):
         rollout.x[8][1:3] = 0  # contacts without friction
+    if name == "point mass at positions":
+        rollout.x[0][:, 4] = 0  # the restitution
     step, path, d = f"{text(rollout, 'inactive')} kappa={kappa}", run(rollout), directions(rollout)
     g = [normal(*x.shape, seed=40 + k) for k, x in enumerate(path[:rollout.results])]
     zero = lambda xs: [torch.zeros_like(x) for x in xs]
@@ -404,20 +406,26 @@ def test_smoothed_derivatives_are_those_in_operators_of_tensors(name, kappa):
              lcp._rollout_tangent_tangent(step, rollout.x, path, zero(d), zero(d), d))):
         assert any((x != 0).any() for x in found)
         for one, other in zip(found, expected):
-            assert (one - other).abs().max() <= 1e-9 * other.abs().max()
+            known = ~other.isnan()  # a trajectory with a step that has no point of the path has no tangent by tensors at all
+            assert known.any() and (one - other)[known].abs().max() <= 1e-9 * other[known].abs().max()
 
 
 @pytest.mark.parametrize("name", SMOOTHED)
 def test_smoothed_derivatives_are_the_same_in_both_modes(name):
+    if "passes" in name or "relaxed" in name:
+        pytest.skip("differentiated by operators of tensors")
     rollout = make(name, 3, steps=4)
     rollout = rollout._replace(step=rollout.step + " kappa=0.01")
+    if name == "point mass at positions":
+        rollout.x[0][:, 4] = 0  # the restitution
     d = directions(rollout)
-    ends = run_forward(rollout, d)
+    ends = run_forward(rollout, d, "inactive")
     g = [normal(*end.shape, seed=40 + k) for k, end in enumerate(ends)]
     size = product([x.abs() for x in ends], [x.abs() for x in g])
-    assert abs(product(ends, g) - product(d, run_back(rollout, g))) < 1e-9 * size
-    rollout.x[-1][1, 2, 0] = math.nan
-    for one, end in zip(run_forward(rollout, d), ends):
+    assert abs(product(ends, g) - product(d, run_back(rollout, g, "inactive"))) < 1e-9 * size
+    u = 16 if rollout.inputs == 17 else rollout.inputs - 1
+    rollout.x[u][1, 2, 0] = math.nan
+    for one, end in zip(run_forward(rollout, d, "inactive"), ends):
         assert one[1, 2:].isnan().all()
         assert_near(one[[0, 2]], end[[0, 2]])
         assert_near(one[1, :2], end[1, :2])
@@ -608,7 +616,10 @@ def test_mistakes_are_named():
             ("tripod, 4", "tolerance=nan", "tolerance must be finite and > 0; got nan"),
             ("block", "tolerance=0", "tolerance must be finite and > 0; got 0"),
             ("block", "max_iterations=-1", "max_iterations must be >= 0; got -1"),
-            ("cube, exact_cone", "kappa=-1", "kappa must be finite and >= 0; got -1")):
+            ("cube, exact_cone", "kappa=-1", "kappa must be finite and >= 0; got -1"),
+            ("cube, compliant", "kappa=0.1", "kappa must be 0 for compliant contact; got 0.1"),
+            *((name, "kappa=0.1", 'ties must be "inactive" where kappa > 0, since a smoothed gradient has no ties; got "active"')
+              for name in ("own spring", "linear complementarity system"))):
         rollout = make(name, steps=3)
         options = f"ties=active tolerance=1e-9 {given}" if "tolerance" not in given else f"ties=active {given}"
         assert error_of(lambda: lcp._rollout(f"{rollout.step} {options}", rollout.x, 0)) == message

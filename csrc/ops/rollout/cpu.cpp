@@ -62,7 +62,7 @@ List rollout_adjoint_cpu(std::string_view step, at::TensorList x, at::TensorList
                          std::int64_t wanted) {
   List results = new_list(kRolloutAdjoint, step, x, path, g, wanted);
   const StepText text(step);
-  if (!kind_of(step).is_smoothed(text)) {
+  if (!kind_of(step).differentiates_by_tensors(text)) {
     kind_of(step).adjoint(text, x, path, g, wanted, results);
   } else {
     write_by_tensors(results, path, [&] { return adjoint_by_tensors(step, detached(x), detached(g)); });
@@ -73,7 +73,7 @@ List rollout_adjoint_cpu(std::string_view step, at::TensorList x, at::TensorList
 List rollout_tangent_cpu(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d) {
   List results = new_list(kRolloutTangent, step, x, path, d);
   const StepText text(step);
-  if (!kind_of(step).is_smoothed(text)) {
+  if (!kind_of(step).differentiates_by_tensors(text)) {
     kind_of(step).tangent(text, x, path, d, results);
   } else {
     write_by_tensors(results, path,

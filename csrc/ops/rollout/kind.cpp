@@ -35,6 +35,12 @@ RolloutKind::RolloutKind(std::string_view name, std::vector<Argument> inputs, st
   std::transform(tangents_.begin(), tangents_.end(), std::back_inserter(gradients_of_inputs_), as_result);
 }
 
+void RolloutKind::check_ties(const StepText& step) {
+  TORCH_CHECK(step.number_if("kappa").value_or(0) == 0 || step.word("ties") == "inactive",
+              "ties must be \"inactive\" where kappa > 0, since a smoothed gradient has no ties; got \"",
+              step.word("ties"), "\"");
+}
+
 void RolloutKind::check_saved(const Call& call, const c10::SymInt& all) {
   const c10::SymInt& found = call.size('s');
   const bool is_run = call.arguments().size() == 3;

@@ -68,10 +68,12 @@ class RolloutKind {
   virtual void tangent(const StepText& step, at::TensorList x, at::TensorList path, at::TensorList d,
                        at::TensorList tangents) const = 0;
 
-  /// Whether the derivatives are not those of the results, and are found by operators of tensors.
-  virtual bool is_smoothed(const StepText& step) const { return step.word_if("kappa").has_value(); }
+  /// Whether also the derivatives of the first order are found by operators of tensors.
+  virtual bool differentiates_by_tensors(const StepText& /*step*/) const { return false; }
 
  protected:
+  /// Throws c10::Error where both ties and kappa are chosen.
+  static void check_ties(const StepText& step);
   /// Throws c10::Error unless the size named s is `all`, or 0 in a call of `run`.
   static void check_saved(const Call& call, const c10::SymInt& all);
 

@@ -63,6 +63,7 @@ class LcsKind final : public RolloutKind {
   Plant plant() const override { return {kState, 1, kStepInput}; }
 
   void check(const Call& call, const StepText& step) const override {
+    check_ties(step);
     if (step.word_if("cone")) check_cone(step.counts("cone"), call.size('n'));
     check_saved(call, call.size('n'));
   }
@@ -117,7 +118,8 @@ class LcsKind final : public RolloutKind {
                                                 reader.per_step(g[kZ]),
                                                 reader.per_step(g[kW])};
       for_each_part(count, steps, [&](std::int64_t begin, std::int64_t end) {
-        lcs::Adjoint<scalar_t> adjoint(size, cone_of(step), ties_named(step.word("ties")));
+        lcs::Adjoint<scalar_t> adjoint(size, cone_of(step), ties_named(step.word("ties")),
+                                       step.number_if("kappa").value_or(0));
         adjoint.run(end - begin, steps, lcs::from(given.system, begin, size), lcs::from(walked, begin, size),
                     lcs::from(to, begin, size));
       });
@@ -140,7 +142,8 @@ class LcsKind final : public RolloutKind {
       const auto at = [&](Output k) { return tangents[k].mutable_data_ptr<scalar_t>(); };
       const lcs::Changes<scalar_t> to = {at(kNext), at(kZ), at(kW), count};
       for_each_part(count, steps, [&](std::int64_t begin, std::int64_t end) {
-        lcs::Tangent<scalar_t> all(size, cone_of(step), ties_named(step.word("ties")));
+        lcs::Tangent<scalar_t> all(size, cone_of(step), ties_named(step.word("ties")),
+                                   step.number_if("kappa").value_or(0));
         all.run(end - begin, steps, lcs::from(given, begin, size), lcs::from(walked, begin, size),
                 lcs::from(change, begin, size), lcs::from(to, begin, size));
       });

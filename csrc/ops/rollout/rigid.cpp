@@ -63,6 +63,7 @@ rigid::Law law_of(const StepText& step) {
   const double kappa = step.number_if("kappa").value_or(0);
   if (name == "exact_cone") return {.formulation = rigid::Formulation::kExactCone, .kappa = kappa};
   if (name == "compliant") {
+    TORCH_CHECK(kappa == 0, "kappa must be 0 for compliant contact; got ", kappa);
     return {rigid::Formulation::kCompliant, 0, 0, step.number("sigma"), step.number("beta")};
   }
   TORCH_CHECK(name == "polyhedral", "formulation must be exact_cone, polyhedral or compliant; got ", name);
@@ -245,8 +246,6 @@ class RigidKind final : public RolloutKind {
                 " numbers; got ", step.word("plane_bodies"));
     check_saved(call, call.size('c') * rigid::unknowns_of(law_of(step)));
   }
-
-  bool is_smoothed(const StepText&) const override { return false; }
 
   std::int64_t saved(const StepText& step, at::TensorList x) const override {
     return x[rigid::kMu].size(-1) * rigid::unknowns_of(law_of(step));

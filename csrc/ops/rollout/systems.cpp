@@ -53,7 +53,14 @@ class SystemKind final : public RolloutKind {
 
   Plant plant() const override { return {kState, 1, kStepInput}; }
 
-  void check(const Call& call, const StepText&) const override {
+  // Smoothed, a fixed-point scheme has the derivatives of all of its passes, of which only the last is an LCP of the
+  // step.
+  bool differentiates_by_tensors(const StepText& step) const override {
+    return name() == "planar_block_by_fixed_point" && step.number_if("kappa").value_or(0) > 0;
+  }
+
+  void check(const Call& call, const StepText& step) const override {
+    check_ties(step);
     TORCH_CHECK(system().fits(system(), call.size('n').guard_int(__FILE__, __LINE__)), "a ", name(), " does not have ",
                 call.size('n'), " pairs");
     check_saved(call, call.size('n'));
@@ -105,7 +112,8 @@ class SystemKind final : public RolloutKind {
       };
       parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
         using lcs::from;
-        systems::Adjoint<scalar_t> adjoint(system, pairs, ties_named(step.word("ties")));
+        systems::Adjoint<scalar_t> adjoint(system, pairs, ties_named(step.word("ties")),
+                                           step.number_if("kappa").value_or(0));
         adjoint.run(end - begin, steps, start.from(begin, system, pairs),
                     {from(walked.x_next, begin, system.states), from(walked.z, begin, pairs),
                      from(walked.w, begin, pairs), from(walked.status, begin, 1), from(walked.states, begin, pairs),
@@ -131,7 +139,8 @@ class SystemKind final : public RolloutKind {
       auto* const to_z = tangents[kZ].mutable_data_ptr<scalar_t>();
       parallel_for(0, count, trajectories_per_task(steps, kStepsPerTask), [&](std::int64_t begin, std::int64_t end) {
         using lcs::from;
-        systems::Tangents<scalar_t> all(system, pairs, ties_named(step.word("ties")));
+        systems::Tangents<scalar_t> all(system, pairs, ties_named(step.word("ties")),
+                                        step.number_if("kappa").value_or(0));
         all.run(end - begin, steps, start.from(begin, system, pairs),
                 {from(walked.x_next, begin, system.states), from(walked.z, begin, pairs), from(walked.w, begin, pairs),
                  from(walked.status, begin, 1), from(walked.states, begin, pairs)},
