@@ -1,10 +1,11 @@
 // rollout/: 1000 trajectories, on as many threads as there are cores, up to 2, of 1000 steps, and of 50 steps of a
 // tripod, 100 of a planar block or of a body on compliant ground, 200 of a cube and 50 of a cube with polyhedral
-// friction. "gradient" is a rollout and the gradient of its last state with respect to mu and the first, "tangent" one
-// in forward mode and the tangent of its last state. Beside it: the time inside lcp:: of it; the problems of its steps,
-// solved by one call for each step, as a loop has to, and by one for all steps, "gradient" with that of z in q, for the
-// cube that of v in b, for compliant ground that of v in v_hat; and a copy of as many bytes as the rollout must read
-// and write. Memory that is freed is kept: page faults in fresh memory would be most of the time of some.
+// friction or with kappa. "gradient" is a rollout and the gradient of its last state with respect to mu and the first,
+// "tangent" one in forward mode and the tangent of its last state. Beside it: the time inside lcp:: of it; the problems
+// of its steps, solved by one call for each step, as a loop has to, and by one for all steps, "gradient" with that of z
+// in q, for the cube that of v in b, for compliant ground that of v in v_hat; and a copy of as many bytes as the
+// rollout must read and write. Memory that is freed is kept: page faults in fresh memory would be most of the time of
+// some.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
@@ -48,6 +49,7 @@ constexpr std::int64_t kCubeSteps = 200;
 constexpr std::int64_t kPyramidSteps = 50;  // so few that the LCPs of all fit in memory
 constexpr std::int64_t kTripodSteps = 50;
 constexpr std::int64_t kTrajectories = 1000;
+constexpr double kSmoothing = 1e-3;  // kappa of the smoothed cubes, J
 
 struct Result {
   Tensor last, status;
@@ -313,7 +315,7 @@ Solves solves_of(const ChosenContacts& all, const physics::RigidOptions& options
 }
 
 // Cubes of 10 cm, thrown so that they tumble, bounce and slide.
-Rollout cube(physics::RigidFormulation formulation, std::int64_t steps) {
+Rollout cube(physics::RigidFormulation formulation, std::int64_t steps, double kappa = 0) {
   torch::manual_seed(0);
   const auto of_double = torch::kDouble;
   const auto numbers = [&](const std::vector<double>& x) { return torch::tensor(x, of_double); };
@@ -332,6 +334,8 @@ Rollout cube(physics::RigidFormulation formulation, std::int64_t steps) {
   const physics::RigidState start = {position, torch::randn({kTrajectories, 1, 4}, of_double),
                                      torch::randn(of_bodies, of_double), 4 * torch::randn(of_bodies, of_double)};
   const Tensor u = torch::zeros({steps, 1, 1, 6}, of_double);
+  physics::RigidOptions smoothed = options;
+  smoothed.kappa = kappa;
   const std::int64_t numbers_of_a_step = 13 + 3 * 8, flags = 8 + 1 + 8;  // the pairs, the status, the iterations
   const std::int64_t forward = 8 * numbers_of_a_step + flags;
   return {start.velocity,
@@ -340,7 +344,7 @@ Rollout cube(physics::RigidFormulation formulation, std::int64_t steps) {
             physics::RigidScene with = scene;
             with.mu = mu;
             const auto solution = physics::simulate(
-                {start.position, start.orientation, velocity, start.angular_velocity}, u, with, options);
+                {start.position, start.orientation, velocity, start.angular_velocity}, u, with, smoothed);
             return {solution.next.position[-1], solution.status};
           },
           solves_of(chosen_contacts(scene, options, start, u, physics::simulate(start, u, scene, options)), options),
@@ -478,6 +482,10 @@ void add_rollouts() {
   add_rollout("cube", kCubeSteps, [] { return cube(RigidFormulation::kExactCone, kCubeSteps); });
   add_rollout("cube compliant", kCubeSteps, [] { return cube(RigidFormulation::kCompliant, kCubeSteps); });
   add_rollout("cube polyhedral", kPyramidSteps, [] { return cube(RigidFormulation::kPolyhedral, kPyramidSteps); });
+  add_rollout("cube smoothed", kPyramidSteps,
+              [] { return cube(RigidFormulation::kExactCone, kPyramidSteps, kSmoothing); });
+  add_rollout("cube polyhedral smoothed", kPyramidSteps,
+              [] { return cube(RigidFormulation::kPolyhedral, kPyramidSteps, kSmoothing); });
 }
 
 }  // namespace lcp::bench
