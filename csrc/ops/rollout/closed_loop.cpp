@@ -226,7 +226,9 @@ class ClosedLoop final : public RolloutKind {
                 call.size('K'));
   }
 
-  bool is_smoothed(const StepText& step) const override { return kind_.is_smoothed(base_of(step)); }
+  bool differentiates_by_tensors(const StepText& step) const override {
+    return kind_.differentiates_by_tensors(base_of(step));
+  }
 
   std::int64_t saved(const StepText& step, at::TensorList x) const override {
     return kind_.saved(base_of(step), Inputs::without_feedback(kind_, x));
