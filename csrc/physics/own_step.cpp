@@ -2,8 +2,6 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
-#include <tuple>
-
 #include "lcp/step.h"
 #include "ops/composite.h"
 #include "ops/rollout/registered.h"
@@ -13,6 +11,11 @@
 #include "physics/system_rollout.h"
 
 namespace lcp {
+
+LCP_MEMBERS(SimulateStepOptions, ties, kappa, tolerance)
+LCP_MEMBERS(StepRollout, x_next, z, w, status, residual)
+LCP_MEMBERS(StepNames, parameters, states, inputs, pairs)
+
 namespace physics {
 namespace {
 
@@ -58,32 +61,9 @@ void check_numbers(const char* name, const Tensor& x, std::int64_t dims, const s
               x.sizes());
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> simulate(const std::string& step, const Tensor& parameters,
-                                                            const Tensor& x, const Tensor& u, const std::string& ties,
-                                                            double kappa, std::optional<double> tolerance) {
-  SimulateStepOptions options;
-  options.ties = ties;
-  options.kappa = kappa;
-  options.tolerance = tolerance;
-  const StepRollout all = simulate_step(step, parameters, x, u, options);
-  return {all.x_next, all.z, all.w, all.status, all.residual};
-}
-
-using Names = std::vector<std::string>;
-
-std::tuple<Names, Names, Names, Names> names(const std::string& step) {
-  const StepNames all = names_of_step(step);
-  return {all.parameters, all.states, all.inputs, all.pairs};
-}
-
 LCP_LIBRARY_FRAGMENT(library) {
-  ops::define_composite(library,
-                        "_simulate_step(str step, Tensor parameters, Tensor x, Tensor u, *, str ties=\"inactive\", "
-                        "float kappa=0.0, float? tolerance=None) -> (Tensor x_next, Tensor z, Tensor w, Tensor status, "
-                        "Tensor residual)",
-                        TORCH_FN(simulate));
-  library.def("_names_of_step(str step) -> (str[] parameters, str[] states, str[] inputs, str[] pairs)",
-              TORCH_FN(names));
+  ops::define<simulate_step>(library, "_simulate_step(step, parameters, x, u, *, options=)");
+  ops::define_plain<std::string>(library, "_names_of_step(step)", LCP_CALL(names_of_step));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "ops/rollout/rollout.h"
-#include "physics/named_option.h"
 #include "physics/rigid_stepper.h"
 #include "physics/rollout_operator.h"
 #include "physics/stepping.h"
@@ -25,8 +24,6 @@ using at::Tensor;
 using ops::StepText;
 using ops::StepWriter;
 using namespace rigid;  // NOLINT(google-build-using-namespace): the names of the parameters
-
-constexpr std::array kFormulations = {"exact_cone", "polyhedral", "compliant"};
 
 // The places of what a rollout of the operator has behind the parameters, and of its results.
 enum Place : std::size_t { kPosition = kParameters, kOrientation, kVelocity, kAngularVelocity, kForces, kInputs };
@@ -223,7 +220,7 @@ std::string step_text(const RigidScene& scene, const RigidOptions& options,
   check_scene(scene, options);
   const bool is_polyhedral = options.formulation == RigidFormulation::kPolyhedral;
   StepWriter writer("rigid");
-  writer.add("formulation", kFormulations.at(static_cast<std::size_t>(options.formulation)))
+  writer.add("formulation", ops::kInSchema<RigidFormulation>.at(static_cast<std::size_t>(options.formulation)))
       .add("dt", scene.dt)
       .add("bounce_threshold", options.bounce_threshold)
       .add("stabilization", options.stabilization)
@@ -276,8 +273,7 @@ RigidScene scene_of(std::string_view text) {
 RigidOptions options_of(std::string_view text) {
   const StepText step(text);
   RigidOptions options;
-  options.formulation =
-      enumerator_named<RigidFormulation>("formulation", kFormulations, std::string(step.word("formulation")));
+  options.formulation = ops::enumerator_named<RigidFormulation>("formulation", step.word("formulation"));
   options.bounce_threshold = step.number_if("bounce_threshold");
   options.stabilization = step.number("stabilization");
   options.tolerance = step.number("tolerance");

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,8 +11,11 @@
 
 #include "lcp/export.h"
 #include "lcp/physics/rigid_scene.h"
+#include "ops/composite.h"
 
 namespace lcp::physics {
+
+LCP_ENUMERATORS(RigidFormulation, "exact_cone", "polyhedral", "compliant")
 
 /// The ends of all steps, [steps, batch..., ...], NaN from the first on that was not solved.
 struct RigidSteps {

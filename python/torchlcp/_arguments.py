@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, TypeAlias, Union
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar, Union
 
 import torch
 from torch import Tensor
@@ -20,6 +21,10 @@ class Array(Protocol):
 TensorLike: TypeAlias = Union[Tensor, float, Sequence[Any], Array]
 # The same where a single number makes no sense.
 ListLike: TypeAlias = Union[Tensor, Sequence[Any], Array]
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 def _is_list(value: Any) -> bool:
@@ -125,3 +130,50 @@ def call(name: str, *arguments: Any, **options: Any) -> Any:
     given = [converted(of, x) for x, of in zip(arguments, positional)]
     options.update({key: converted(key, options[key]) for key in keywords if key in options})
     return operator(*given, **options)
+
+
+def _arguments_of(name: str, function: Callable[..., Any]) -> list[str]:
+    """The arguments of a call of an operator in the body of a function, as code."""
+    (schema,) = torch._C._jit_get_schemas_for_operator(f"lcp::{name}")
+    given = inspect.signature(function).parameters
+    options = [f"**{x}" for x, kind in given.items() if kind.kind == kind.VAR_KEYWORD]
+    known = {"self", *(x.name for x in schema.arguments)}
+    unpacked = [f"*{x}" for x in given if x not in known and f"**{x}" not in options]
+    arguments = []
+    for x in schema.arguments:
+        if x.name in given:
+            arguments.append(f"{x.name}={x.name}" if x.kwarg_only else x.name)
+        elif x.name == "parameters":
+            arguments.append("self._parameters()")
+        elif x.kwarg_only:
+            arguments += options or ["**self._numbers()"]
+        else:
+            arguments += unpacked  # the members of a state have the names of this argument and the next ones
+    return list(dict.fromkeys(arguments))
+
+
+def operator(name: str, of: str = "") -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Gives a function without a body that of a call of lcp::<name>, whose arguments have the names of the function's.
+
+    The parameters and numbers of a system, and the members of a state, are passed where the operator has them. The result is
+    made of what the operator returns. Several systems may share a method: then {} in the name stands for the _name of each,
+    and `of` is that of one.
+    """
+
+    def with_body(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        parameters = inspect.signature(function).parameters.values()
+        header = inspect.Signature([x.replace(default=x.empty, annotation=x.empty) for x in parameters])
+        called = repr(name) + (".format(self._name)" if of else "")
+        body = f"_call({called}, {', '.join(_arguments_of(name.format(of), function))})"
+        result = function.__annotations__["return"]
+        result = function.__globals__[result] if isinstance(result, str) else result
+        if result is not Tensor:
+            body = f"_result(*{body})"
+        code = f"def make(_call, _result):\n  def {function.__name__}{header}: return {body}\n  return {function.__name__}"
+        made: dict[str, Any] = {}
+        exec(compile(code, f"<lcp::{name}>", "exec"), function.__globals__, made)
+        whole = made["make"](call, result)
+        whole.__defaults__, whole.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+        return functools.update_wrapper(whole, function)
+
+    return with_body

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, as_tensors, call, of_each_contact, with_contacts
+from torchlcp._arguments import TensorLike, as_tensors, call, of_each_contact, operator, with_contacts
 
 __all__ = [
     "ContactCertificate",
@@ -159,6 +159,7 @@ def certify_contact(
     )
 
 
+@operator("add_equality")
 def add_equality(A: TensorLike, v_free: TensorLike, J: TensorLike, v_hat: TensorLike, R: TensorLike) -> FreeMotion:
     """Adds constraints J v = v_hat of compliance R, such as joints, whose impulses have either sign, for solve_contact.
 
@@ -175,9 +176,9 @@ def add_equality(A: TensorLike, v_free: TensorLike, J: TensorLike, v_hat: Tensor
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return FreeMotion(*call("add_equality", A, v_free, J, v_hat, R))
 
 
+@operator("equality_impulses")
 def equality_impulses(J: TensorLike, v_hat: TensorLike, R: TensorLike, v: TensorLike) -> Tensor:
     """gamma [..., e], N s: the impulses R^-1 (v_hat - J v) of the constraints that add_equality added.
 
@@ -190,10 +191,9 @@ def equality_impulses(J: TensorLike, v_hat: TensorLike, R: TensorLike, v: Tensor
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    gamma: Tensor = call("equality_impulses", J, v_hat, R, v)
-    return gamma
 
 
+@operator("contact_dual")
 def contact_dual(A: TensorLike, v_free: TensorLike, J: TensorLike, v_hat: TensorLike, R: TensorLike) -> ContactDual:
     """The dual of what solve_contact solves: min over gamma in the friction cones of gamma' H gamma / 2 + r' gamma.
 
@@ -207,7 +207,6 @@ def contact_dual(A: TensorLike, v_free: TensorLike, J: TensorLike, v_hat: Tensor
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return ContactDual(*call("contact_dual", A, v_free, J, v_hat, R))
 
 
 def contact_parameters(
@@ -242,6 +241,7 @@ def contact_parameters(
     return ContactParameters(*call("contact_parameters", *with_contacts(given, contacts), dt, sigma=sigma, beta=beta))
 
 
+@operator("delassus_diagonal")
 def delassus_diagonal(A: TensorLike, J: TensorLike) -> Tensor:
     """w [..., c], 1/kg: the mean of the diagonal of J_k A^-1 J_k', the inverse of the effective mass at contact k.
 
@@ -254,5 +254,3 @@ def delassus_diagonal(A: TensorLike, J: TensorLike) -> Tensor:
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    w: Tensor = call("delassus_diagonal", A, J)
-    return w

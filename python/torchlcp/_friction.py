@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call, of_each_contact
+from torchlcp._arguments import TensorLike, call, of_each_contact, operator
 
 __all__ = [
     "FrictionCertificate",
@@ -176,6 +176,7 @@ def friction_problem(
     )
 
 
+@operator("friction_motion")
 def friction_motion(
     A: TensorLike, v_free: TensorLike, J: TensorLike, z: TensorLike, directions: int = 4, angle: float = 0.0
 ) -> FrictionMotion:
@@ -189,4 +190,3 @@ def friction_motion(
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
-    return FrictionMotion(*call("friction_motion", A, v_free, J, z, directions, angle))

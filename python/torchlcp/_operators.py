@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call
+from torchlcp._arguments import TensorLike, operator
 
 __all__ = [
     "Certificate",
@@ -92,6 +92,7 @@ class DirectionalDerivative(NamedTuple):
     status: Tensor
 
 
+@operator("solve")
 def solve(
     M: TensorLike,
     q: TensorLike,
@@ -131,22 +132,9 @@ def solve(
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
-    return Solution(
-        *call(
-            "solve",
-            M,
-            q,
-            sizes=sizes,
-            guess=guess,
-            method=method,
-            ties=ties,
-            kappa=kappa,
-            tolerance=tolerance,
-            max_pivots=max_pivots,
-        )
-    )
 
 
+@operator("solve_mixed")
 def solve_mixed(
     A: TensorLike,
     B: TensorLike,
@@ -179,25 +167,9 @@ def solve_mixed(
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
-    return MixedSolution(
-        *call(
-            "solve_mixed",
-            A,
-            B,
-            C,
-            M,
-            p,
-            q,
-            guess=guess,
-            method=method,
-            ties=ties,
-            kappa=kappa,
-            tolerance=tolerance,
-            max_pivots=max_pivots,
-        )
-    )
 
 
+@operator("certify")
 def certify(
     M: TensorLike, q: TensorLike, z: TensorLike, *, sizes: TensorLike | None = None, tolerance: float | None = None
 ) -> Certificate:
@@ -217,9 +189,9 @@ def certify(
     Raises:
         RuntimeError: a shape, dtype, device or the tolerance does not fit.
     """
-    return Certificate(*call("certify", M, q, z, sizes=sizes, tolerance=tolerance))
 
 
+@operator("directional_derivative")
 def directional_derivative(M: TensorLike, q: TensorLike, z: TensorLike, dM: TensorLike, dq: TensorLike) -> DirectionalDerivative:
     """The one-sided derivative lim (z(M + t dM, q + t dq) - z(M, q)) / t for t -> 0+, and that of w; exact at ties.
 
@@ -237,9 +209,9 @@ def directional_derivative(M: TensorLike, q: TensorLike, z: TensorLike, dM: Tens
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    return DirectionalDerivative(*call("directional_derivative", M, q, z, dM, dq))
 
 
+@operator("gradient_radius")
 def gradient_radius(M: TensorLike, q: TensorLike, z: TensorLike, dq: TensorLike) -> Tensor:
     """The largest t up to which the active set of the solution at q + t dq stays the same, so that z is affine in t.
 
@@ -255,5 +227,3 @@ def gradient_radius(M: TensorLike, q: TensorLike, z: TensorLike, dq: TensorLike)
     Raises:
         RuntimeError: a shape, dtype or device does not fit.
     """
-    radius: Tensor = call("gradient_radius", M, q, z, dq)
-    return radius

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call
+from torchlcp._arguments import TensorLike, call, operator
 
 __all__ = ["PaddedBatch", "pad", "unpad"]
 
@@ -17,6 +17,7 @@ class PaddedBatch(NamedTuple):
     sizes: Tensor
 
 
+@operator("pad")
 def pad(tensors: Sequence[Tensor], dims: int, *, diagonal: float = 0.0) -> PaddedBatch:
     """Stacks tensors of which the last dims dimensions may differ in size, with zeros at their ends. Differentiable.
 
@@ -33,7 +34,6 @@ def pad(tensors: Sequence[Tensor], dims: int, *, diagonal: float = 0.0) -> Padde
     Raises:
         RuntimeError: there are no tensors, or a shape, dtype or device does not fit.
     """
-    return PaddedBatch(*call("pad", tensors, dims, diagonal=diagonal))
 
 
 def unpad(x: TensorLike, sizes: TensorLike) -> list[Tensor]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call
+from torchlcp._arguments import TensorLike, operator
 
 __all__ = ["Rollout", "simulate_lcs"]
 
@@ -23,6 +23,7 @@ class Rollout(NamedTuple):
     residual: Tensor
 
 
+@operator("simulate_lcs")
 def simulate_lcs(
     A: TensorLike,
     B: TensorLike,
@@ -74,6 +75,3 @@ def simulate_lcs(
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.
     """
-    return Rollout(
-        *call("simulate_lcs", A, B, D, G, d, E, H, M, q, x, u, cone=cone, ties=ties, tolerance=tolerance)
-    )

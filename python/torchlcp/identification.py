@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call
+from torchlcp._arguments import TensorLike, call, operator
 from torchlcp._callbacks import numbered
 
 __all__ = [
@@ -342,6 +342,7 @@ def particle_filter(
         )
 
 
+@operator("_uncertainty")
 def uncertainty(jacobian: TensorLike, noise: TensorLike) -> Uncertainty:
     """The covariance of estimates for independent errors of equal standard deviation, to first order.
 
@@ -358,9 +359,9 @@ def uncertainty(jacobian: TensorLike, noise: TensorLike) -> Uncertainty:
     Raises:
         RuntimeError: a shape or dtype does not fit.
     """
-    return Uncertainty(*call("_uncertainty", jacobian, noise))
 
 
+@operator("_explains")
 def explains(
     residuals: TensorLike,
     noise: TensorLike,
@@ -391,8 +392,6 @@ def explains(
     Raises:
         RuntimeError: a shape, dtype or number does not fit.
     """
-    found: Tensor = call("_explains", residuals, noise, parameters, coordinates=coordinates, seen=seen)
-    return found
 
 
 def interval(

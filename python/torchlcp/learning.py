@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from torchlcp._arguments import ListLike, TensorLike, call
+from torchlcp._arguments import ListLike, TensorLike, call, operator
 from torchlcp._callbacks import numbered
 from torchlcp.nn import LcpNetwork
 
@@ -112,6 +112,7 @@ class MarkovChain(NamedTuple):
     log_transition: Tensor
 
 
+@operator("_identifiability")
 def identifiability(features: TensorLike) -> Identifiability:
     """Which parameters the data of the linear fit y = features . parameters determine, without a gradient.
 
@@ -124,9 +125,9 @@ def identifiability(features: TensorLike) -> Identifiability:
     Raises:
         RuntimeError: a shape or dtype does not fit.
     """
-    return Identifiability(*call("_identifiability", features))
 
 
+@operator("_chain_log_likelihood")
 def log_likelihood(chain: MarkovChain, log_observation: TensorLike) -> Tensor:
     """log p(observations) of a chain of hidden states, [...], by the forward recursion.
 
@@ -143,17 +144,14 @@ def log_likelihood(chain: MarkovChain, log_observation: TensorLike) -> Tensor:
     Raises:
         RuntimeError: a shape does not fit.
     """
-    likelihood: Tensor = call("_chain_log_likelihood", *chain, log_observation)
-    return likelihood
 
 
+@operator("_chain_predicted_states")
 def predicted_states(chain: MarkovChain, log_observation: TensorLike) -> Tensor:
     """The probability of each state at each step, given the observations of the steps before it, [..., steps, s].
 
     The arguments are those of log_likelihood.
     """
-    states: Tensor = call("_chain_predicted_states", *chain, log_observation)
-    return states
 
 
 def fit_network(

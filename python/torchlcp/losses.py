@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call
+from torchlcp._arguments import TensorLike, operator
 
 __all__ = ["BilevelLoss", "DirectLoss", "PenaltyLoss", "bilevel_loss", "direct_loss", "penalty_loss"]
 
@@ -43,6 +43,7 @@ class PenaltyLoss(NamedTuple):
     nonnegativity: Tensor
 
 
+@operator("_bilevel_loss")
 def bilevel_loss(
     G: TensorLike,
     f: TensorLike,
@@ -79,14 +80,9 @@ def bilevel_loss(
     Raises:
         RuntimeError: a shape does not fit, or a weight is out of its range.
     """
-    return BilevelLoss(
-        *call(
-            "_bilevel_loss",
-            G, f, B, beta, prediction=prediction, complementarity=complementarity, violation=violation, hard=hard
-        )
-    )
 
 
+@operator("_direct_loss")
 def direct_loss(
     h: TensorLike,
     target: TensorLike,
@@ -117,22 +113,9 @@ def direct_loss(
     Raises:
         RuntimeError: a shape or dtype does not fit.
     """
-    return DirectLoss(
-        *call(
-            "_direct_loss",
-            h,
-            target,
-            forces,
-            relu=relu,
-            prediction=prediction,
-            complementarity=complementarity,
-            nonnegativity=nonnegativity,
-            squared=squared,
-            resting=resting,
-        )
-    )
 
 
+@operator("_penalty_loss")
 def penalty_loss(
     G: TensorLike,
     f: TensorLike,
@@ -159,9 +142,3 @@ def penalty_loss(
     Raises:
         RuntimeError: a shape or dtype does not fit.
     """
-    return PenaltyLoss(
-        *call(
-            "_penalty_loss",
-            G, f, z, complementarity=complementarity, nonnegativity=nonnegativity, squared=squared
-        )
-    )

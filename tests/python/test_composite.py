@@ -61,3 +61,29 @@ def test_it_is_compiled_with_its_derivative():
     assert_same(compiled(mu), f(mu))
     mu.requires_grad_()
     assert_same(torch.autograd.grad(compiled(mu), mu), torch.autograd.grad(f(mu), mu))
+
+
+@pytest.mark.parametrize("schema", [
+    # The names of an enumerator and of options with their defaults, and of a result that has a struct as a member.
+    "lcp::_simulate_falling_block(Tensor x, Tensor v, int steps, Tensor[] parameters, *, str method=\"auto\", "
+    "str ties=\"inactive\", float kappa=0., float? tolerance=None, int? max_pivots=None) -> (Tensor x_next, Tensor v_next, "
+    "Tensor force, Tensor z, Tensor residual, Tensor status)",
+    # A state before and after a step, and numbers of a system behind the star.
+    "lcp::_compliant_particle_exact_step(Tensor position, Tensor velocity, Tensor u, Tensor[] parameters, *, float dt, "
+    "float sigma, float beta) -> (Tensor position_next, Tensor velocity_next, Tensor gamma)",
+    # Tensors and lists that may be absent, and results that are named by the text.
+    "lcp::_structured_matrix(Tensor phi, Tensor beta, Tensor? alpha, Tensor A, Tensor? S) -> Tensor",
+    "lcp::_structured_bases(int n, str basis) -> (Tensor A, Tensor S)",
+])
+def test_a_schema_follows_from_names_and_the_function(schema):
+    (found,) = torch._C._jit_get_schemas_for_operator(schema.partition("(")[0])
+    assert str(found) == schema
+
+
+def test_arguments_that_a_struct_refuses_are_named():
+    numbers = [torch.ones((), dtype=torch.float64)] * 3
+    v = torch.zeros(2, dtype=torch.float64)
+    with pytest.raises(RuntimeError, match=r"parameters must be 4 tensors; got 3"):
+        torch.ops.lcp._sliding_block_exact_step(v, v, numbers)
+    with pytest.raises(RuntimeError, match=r"formulation must be forward, direct, traditional or mixed; got none"):
+        torch.ops.lcp._sliding_block_problem(v, v, [*numbers, numbers[0]], formulation="none")

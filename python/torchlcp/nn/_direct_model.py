@@ -82,23 +82,19 @@ class DirectModel(torch.nn.Module):
 
     def forces_of(self, friction: Tensor) -> Tensor:
         """p, [..., 2], N, for the friction forces (lambda+, lambda-), [..., 2], N."""
-        p: Tensor = torch.ops.lcp._direct_forces(friction, self.max_friction, self.forces == "slack")
-        return p
+        return torch.ops.lcp._direct_forces(friction, self.max_friction, self.forces == "slack")
 
     def f_of(self, v: Tensor, u: Tensor) -> Tensor:
         """f, [..., 2], m/s, for v [...], m/s, and u [...], N."""
-        f: Tensor = torch.ops.lcp._direct_f(self.f(v, u), self.f.velocity_scale)
-        return f
+        return torch.ops.lcp._direct_f(self.f(v, u), self.f.velocity_scale)
 
     def G_of(self, v: Tensor, u: Tensor) -> Tensor:
         """G, [..., 2, 2], s/kg, for v [...], m/s, and u [...], N."""
-        G: Tensor = torch.ops.lcp._direct_G(self.G(v, u), self.G.velocity_scale, self.G.force_scale)
-        return G
+        return torch.ops.lcp._direct_G(self.G(v, u), self.G.velocity_scale, self.G.force_scale)
 
     def forward(self, v: Tensor, u: Tensor, p: Tensor) -> Tensor:
         """f + G p, [..., 2], m/s, for v [...], m/s, u [...], N, and the forces p [..., 2], N."""
-        x: Tensor = torch.ops.lcp._affine(self.G_of(v, u), p, self.f_of(v, u))
-        return x
+        return torch.ops.lcp._affine(self.G_of(v, u), p, self.f_of(v, u))
 
     def step(self, v: Tensor, u: Tensor) -> ModelStep:
         """Solves the learned LCP, in the dtype of the parameters, for v [...], m/s, and u [...], N."""
@@ -123,10 +119,9 @@ class DirectModel(torch.nn.Module):
         ones.
         """
         f, G = self.f.hidden_out, self.G.hidden_out
-        penalty: Tensor = torch.ops.lcp._direct_nonlinearity(
+        return torch.ops.lcp._direct_nonlinearity(
             self.f.affine.weight, f.weight if f else None, G.weight if G else None
         )
-        return penalty
 
     @property
     def _options(self) -> dict[str, Any]:

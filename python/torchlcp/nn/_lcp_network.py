@@ -165,13 +165,11 @@ class LcpNetwork(torch.nn.Module):
 
     def matrix(self, theta: Tensor | None = None) -> Tensor:
         """M, [..., n, n]; theta as in step."""
-        M: Tensor = torch.ops.lcp._lcp_network_matrix(self.theta() if theta is None else theta, **self._options)
-        return M
+        return torch.ops.lcp._lcp_network_matrix(self.theta() if theta is None else theta, **self._options)
 
     def entry(self, name: str, theta: Tensor) -> Tensor:
         """The parameter of that name as a view of theta, [..., size]: [..., its shape]. RuntimeError where there is none."""
-        entry: Tensor = torch.ops.lcp._lcp_network_entry(theta, name, **self._options)
-        return entry
+        return torch.ops.lcp._lcp_network_entry(theta, name, **self._options)
 
     def linearize(self, x: Tensor, theta: Tensor, **options: Unpack[SolveOptions]) -> NetworkLinearization:
         """Values of many networks and their Jacobians in the parameters, for methods of least squares.
@@ -193,8 +191,7 @@ class LcpNetwork(torch.nn.Module):
 
     def random(self, count: int, generator: torch.Generator | None = None) -> Tensor:
         """Random parameters of `count` networks, [count, size], float64, for data whose x and y have the size 1."""
-        theta: Tensor = torch.ops.lcp._lcp_network_random(count, generator, **self._options)
-        return theta
+        return torch.ops.lcp._lcp_network_random(count, generator, **self._options)
 
     def grown(self, smaller: LcpNetwork, theta: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Parameters, [size], of a network that begins as a smaller one with the parameters theta, [smaller.size].
@@ -203,10 +200,9 @@ class LcpNetwork(torch.nn.Module):
         unknowns have M_ii = 1 and a small effect G.
         """
         of_smaller = {f"smaller_{name}": value for name, value in smaller.dependences.items()}
-        grown: Tensor = torch.ops.lcp._lcp_network_grown(
+        return torch.ops.lcp._lcp_network_grown(
             theta, generator, smaller_sizes=smaller._sizes, **of_smaller, **self._options
         )
-        return grown
 
     def restricted(self, theta: Tensor, unknowns: Tensor) -> Tensor:
         """Parameters of this network with only some of its unknowns, for a network with as many.
@@ -217,8 +213,7 @@ class LcpNetwork(torch.nn.Module):
             theta: [size].
             unknowns: [k], int64, their indices in ascending order.
         """
-        restricted: Tensor = torch.ops.lcp._lcp_network_restricted(theta, unknowns, **self._options)
-        return restricted
+        return torch.ops.lcp._lcp_network_restricted(theta, unknowns, **self._options)
 
     def save_torchscript(
         self,

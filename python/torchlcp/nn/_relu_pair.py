@@ -21,8 +21,7 @@ def relu_pair(P: Tensor, N: Tensor, *, revive: bool = False) -> Tensor:
     Raises:
         RuntimeError: a shape or dtype does not fit.
     """
-    pair: Tensor = torch.ops.lcp._relu_pair(P, N, revive=revive)
-    return pair
+    return torch.ops.lcp._relu_pair(P, N, revive=revive)
 
 
 def relu_pair_overlap(P: Tensor, N: Tensor, *, revive: bool = False) -> Tensor:
@@ -31,5 +30,4 @@ def relu_pair_overlap(P: Tensor, N: Tensor, *, revive: bool = False) -> Tensor:
     Where P = N > 0 the pair is 0 by cancellation alone, and only to round-off; the penalty draws both to 0, and has no
     effect where one of them is there already. The arguments are those of relu_pair.
     """
-    overlap: Tensor = torch.ops.lcp._relu_pair_overlap(P, N, revive=revive)
-    return overlap
+    return torch.ops.lcp._relu_pair_overlap(P, N, revive=revive)

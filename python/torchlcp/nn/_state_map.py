@@ -55,7 +55,7 @@ class StateMap(torch.nn.Module):
     def forward(self, v: Tensor, u: Tensor) -> Tensor:
         """y [..., outputs], for v [...], m/s, and u [...], N, which broadcast."""
         hidden_in, hidden_out = self.hidden_in, self.hidden_out
-        y: Tensor = torch.ops.lcp._state_map(
+        return torch.ops.lcp._state_map(
             v,
             u,
             self.affine.weight,
@@ -66,4 +66,3 @@ class StateMap(torch.nn.Module):
             velocity_scale=self.velocity_scale,
             force_scale=self.force_scale,
         )
-        return y

@@ -49,7 +49,6 @@ class StructuredMatrix(torch.nn.Module):
 
     def forward(self) -> Tensor:
         """M, [n, n]."""
-        M: Tensor = torch.ops.lcp._structured_matrix(
+        return torch.ops.lcp._structured_matrix(
             self.phi, self.beta, self.alpha, self.antisymmetric_basis, self.symmetric_basis
         )
-        return M

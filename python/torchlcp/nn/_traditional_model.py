@@ -161,24 +161,21 @@ class TraditionalModel(torch.nn.Module):
             rows = torch.ops.lcp._structured_rows(self.matrix(), self.learned, self.held, self.values)
         else:
             raise AttributeError("networks have no rows: their G and f depend on v and u by more than W")
-        result: Tensor = rows
-        return result
+        return rows
 
     def G_of(self, v: Tensor, u: Tensor) -> Tensor:
         """G, [..., 3, 3], or [3, 3] where it does not depend on v and u, in the units of the model."""
         if self.kind != "networks":
             return self.rows()[:, :3]
-        G: Tensor = torch.ops.lcp._network_matrix(self.phi(v, u), self.beta(v, u))
-        return G
+        return torch.ops.lcp._network_matrix(self.phi(v, u), self.beta(v, u))
 
     def f_of(self, v: Tensor, u: Tensor) -> Tensor:
         """f, [..., 3], in the units of the model, for v [...], m/s, and u [...], N."""
-        f: Tensor = (
+        return (
             self.f(v, u)
             if self.kind == "networks"
             else torch.ops.lcp._f_of_rows(self.rows(), v, u, **self._units)
         )
-        return f
 
     def forward(self, v: Tensor, u: Tensor) -> Tensor:
         """v_next [...], m/s, see step."""
@@ -218,14 +215,12 @@ class TraditionalModel(torch.nn.Module):
             friction: [..., 2], in any unit.
             gamma: [...], in any unit.
         """
-        sticks: Tensor = torch.ops.lcp._solution_sticks(friction, gamma)
-        return sticks
+        return torch.ops.lcp._solution_sticks(friction, gamma)
 
     @staticmethod
     def true_rows(limit: float) -> Tensor:
         """The rows [M|W] of a true block whose largest friction force is `limit` units, [3, 6], float64."""
-        rows: Tensor = torch.ops.lcp._true_rows(limit)
-        return rows
+        return torch.ops.lcp._true_rows(limit)
 
     def hold(self, mask: Tensor, values: Tensor) -> None:
         """Holds the entries of [M|W] at which mask, [3, 6], bool, is true at those of values, [3, 6].
@@ -240,15 +235,13 @@ class TraditionalModel(torch.nn.Module):
 
     def missed(self, G: Tensor) -> Tensor:
         """The differences of G, [..., 3, 3], to the held entries of M, [..., 9], to be penalised; 0 elsewhere."""
-        missed: Tensor = torch.ops.lcp._missed_entries(G, self.held, self.values)
-        return missed
+        return torch.ops.lcp._missed_entries(G, self.held, self.values)
 
     def overlap(self) -> Tensor:
         """The sum of relu_pair_overlap over the entries of M that are not held, to penalise; 0 without relu pairs."""
         if self.kind != "rows" or self.negative is None:
             return torch.zeros_like(self.dynamics[0])
-        overlap: Tensor = torch.ops.lcp._rows_overlap(self.learned, self.negative, self.held, revive=self.revive)
-        return overlap
+        return torch.ops.lcp._rows_overlap(self.learned, self.negative, self.held, revive=self.revive)
 
     @property
     def _options(self) -> dict[str, Any]:
@@ -279,16 +272,14 @@ class TraditionalModel(torch.nn.Module):
 
         Each row is a vector for torch.nn.utils.vector_to_parameters.
         """
-        theta: Tensor = torch.ops.lcp._traditional_random(count, generator, **self._options)
-        return theta
+        return torch.ops.lcp._traditional_random(count, generator, **self._options)
 
     def nonlinear(self, theta: Tensor) -> Tensor:
         """Those of parameters theta, [..., size], by which G depends on v and u, or by which f is not affine: [..., k].
 
         They are to be penalised, since the observed motion leaves much freedom to "networks"; the others have none, k = 0.
         """
-        part: Tensor = torch.ops.lcp._traditional_nonlinear(theta, **self._options)
-        return part
+        return torch.ops.lcp._traditional_nonlinear(theta, **self._options)
 
     def projected(self, theta: Tensor) -> Tensor:
         """Parameters of the same model that satisfy its constraints, for theta [..., size].
@@ -296,8 +287,7 @@ class TraditionalModel(torch.nn.Module):
         A step of training that is followed by this is one of projected descent. Without it an entry that a monotone M
         limits has no gradient while its parameter is beyond the limit, where M11 and M22 of a true block are.
         """
-        projected: Tensor = torch.ops.lcp._traditional_projected(theta, list(self.buffers()), **self._options)
-        return projected
+        return torch.ops.lcp._traditional_projected(theta, list(self.buffers()), **self._options)
 
     def save_torchscript(self, path: str | os.PathLike[str]) -> None:
         """Writes the model as TorchScript, for torch.jit.load here and in C++ linked with TorchLCP::torchlcp.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, as_tensor, call
-from torchlcp.physics._system import Problem, RolloutCertificate, System, first_step
+from torchlcp._arguments import TensorLike, operator
+from torchlcp.physics._system import Problem, RolloutCertificate, System, one_step
 
 __all__ = [
     "CompliantBlock",
@@ -26,6 +26,9 @@ class CompliantState(NamedTuple):
 
     position: Tensor
     velocity: Tensor
+
+
+State = CompliantState | tuple[TensorLike, TensorLike]
 
 
 class CompliantProblem(NamedTuple):
@@ -99,16 +102,9 @@ class _CompliantBody(System):
 
     _name: ClassVar[str]
 
-    def _call(self, operator: str, state: CompliantState | tuple[TensorLike, TensorLike], *more: Any, **options: Any) -> Any:
-        return call(operator.format(self._name), *state, *more, **options)
-
+    @operator("_simulate_{}", of="compliant_particle")
     def simulate(
-        self,
-        state: CompliantState | tuple[TensorLike, TensorLike],
-        u: TensorLike,
-        *,
-        tolerance: float | None = None,
-        max_iterations: int | None = None,
+        self, state: State, u: TensorLike, *, tolerance: float | None = None, max_iterations: int | None = None
     ) -> CompliantSolution:
         """Many steps; returns tensors [steps, ...]. Where a step fails, all that follow are NaN.
 
@@ -120,56 +116,24 @@ class _CompliantBody(System):
         Raises:
             RuntimeError: a shape, dtype or option does not fit.
         """
-        return CompliantSolution(
-            *self._call(
-                "_simulate_{}",
-                state,
-                u,
-                self._parameters(),
-                tolerance=tolerance,
-                max_iterations=max_iterations,
-                **self._numbers(),
-            )
-        )
 
-    def step(
-        self,
-        state: CompliantState | tuple[TensorLike, TensorLike],
-        u: TensorLike,
-        *,
-        tolerance: float | None = None,
-        max_iterations: int | None = None,
-    ) -> CompliantSolution:
-        """One step, as simulate, of the force u [..., 3]; returns tensors [...]."""
-        return first_step(
-            self.simulate(state, as_tensor("u", u).unsqueeze(0), tolerance=tolerance, max_iterations=max_iterations)
-        )
+    step = one_step(simulate, "One step, as simulate, of the force u [..., 3]; returns tensors [...].")
 
-    def problem(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> CompliantProblem:
+    @operator("_{}_problem", of="compliant_particle")
+    def problem(self, state: State, u: TensorLike) -> CompliantProblem:
         """The problem of a step for torchlcp.solve_contact; u [..., 3]."""
-        return CompliantProblem(*self._call("_{}_problem", state, u, self._parameters(), **self._numbers()))
 
-    def gaps(self, state: CompliantState | tuple[TensorLike, TensorLike]) -> Tensor:
+    @operator("_{}_gaps", of="compliant_particle")
+    def gaps(self, state: State) -> Tensor:
         """[..., c], m: the heights of the points of contact above the ground."""
-        gaps: Tensor = self._call("_{}_gaps", state, self._parameters(), **self._numbers())
-        return gaps
 
-    def certify(
-        self,
-        state: CompliantState | tuple[TensorLike, TensorLike],
-        u: TensorLike,
-        rollout: CompliantSolution,
-        *,
-        tolerance: float = 1e-12,
-    ) -> RolloutCertificate:
+    @operator("_certify_{}", of="compliant_particle")
+    def certify(self, state: State, u: TensorLike, rollout: CompliantSolution, *, tolerance: float = 1e-12) -> RolloutCertificate:
         """Certifies the gradient of the rollout that simulate returned for the same state and u.
 
         Args:
             tolerance: a step is tied and kinked where the margin of torchlcp.certify_contact is at most this.
         """
-        return RolloutCertificate(
-            *self._call("_certify_{}", state, u, self._parameters(), rollout, tolerance=tolerance, **self._numbers())
-        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -194,13 +158,13 @@ class CompliantParticle(_CompliantBody):
     gravity: TensorLike
     ground: CompliantGround
 
-    def exact_step(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> CompliantStep:
+    @operator("_compliant_particle_exact_step")
+    def exact_step(self, state: State, u: TensorLike) -> CompliantStep:
         """The step in closed form: gamma projects on the cone what would stop the contact; u [..., 3], N."""
-        return CompliantStep(*self._call("_{}_exact_step", state, u, self._parameters(), **self._numbers()))
 
-    def rigid_step(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> CompliantStep:
+    @operator("_compliant_particle_rigid_step")
+    def rigid_step(self, state: State, u: TensorLike) -> CompliantStep:
         """The step on rigid ground, in closed form: v_z >= -z / dt, and Coulomb friction; u [..., 3], N."""
-        return CompliantStep(*self._call("_{}_rigid_step", state, u, self._parameters(), **self._numbers()))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -229,21 +193,21 @@ class CompliantBlock(_CompliantBody):
     gravity: TensorLike
     ground: CompliantGround
 
-    def dual_problem(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> Problem:
+    @operator("_compliant_block_dual_problem")
+    def dual_problem(self, state: State, u: TensorLike) -> Problem:
         """The same step as an LCP of 8 unknowns: its dual, over the edges of the friction cones."""
-        return Problem(*self._call("_{}_dual_problem", state, u, self._parameters(), **self._numbers()))
 
-    def rigid_problem(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike) -> Problem:
+    @operator("_compliant_block_rigid_problem")
+    def rigid_problem(self, state: State, u: TensorLike) -> Problem:
         """The step on rigid ground as an LCP of 16 unknowns (lambda_n, lambda_plus, lambda_minus, gamma), [4] each.
 
         Stewart, Trinkle: An implicit time-stepping scheme for rigid body dynamics, IJNME 39, 1996.
         """
-        return Problem(*self._call("_{}_rigid_problem", state, u, self._parameters(), **self._numbers()))
 
-    def read_dual(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike, z: TensorLike) -> CompliantStep:
+    @operator("_read_compliant_block_dual")
+    def read_dual(self, state: State, u: TensorLike, z: TensorLike) -> CompliantStep:
         """The step of z, [..., 8], a solution of dual_problem for the same state and u."""
-        return CompliantStep(*self._call("_read_{}_dual", state, u, z, self._parameters(), **self._numbers()))
 
-    def read_rigid(self, state: CompliantState | tuple[TensorLike, TensorLike], u: TensorLike, z: TensorLike) -> CompliantStep:
+    @operator("_read_compliant_block_rigid")
+    def read_rigid(self, state: State, u: TensorLike, z: TensorLike) -> CompliantStep:
         """The step of z, [..., 16], a solution of rigid_problem for the same state and u."""
-        return CompliantStep(*self._call("_read_{}_rigid", state, u, z, self._parameters(), **self._numbers()))

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call
+from torchlcp._arguments import TensorLike, operator
 from torchlcp.physics._system import Problem
 
 __all__ = ["DirectFrictionStep", "direct_friction_problem", "read_direct_friction"]
@@ -23,6 +23,7 @@ class DirectFrictionStep(NamedTuple):
     impulse: Tensor
 
 
+@operator("_direct_friction_problem")
 def direct_friction_problem(J: TensorLike, inverse_mass: TensorLike, v_free: TensorLike, limit: TensorLike) -> Problem:
     """The LCP of a step of any body with r contacts of known normal forces, for torchlcp.solve.
 
@@ -42,11 +43,10 @@ def direct_friction_problem(J: TensorLike, inverse_mass: TensorLike, v_free: Ten
     Raises:
         RuntimeError: a shape does not fit.
     """
-    return Problem(*call("_direct_friction_problem", J, inverse_mass, v_free, limit))
 
 
+@operator("_read_direct_friction")
 def read_direct_friction(
     z: TensorLike, w: TensorLike, J: TensorLike, inverse_mass: TensorLike, v_free: TensorLike
 ) -> DirectFrictionStep:
     """The step of z and w, [..., 2 r], a solution of direct_friction_problem for the other arguments."""
-    return DirectFrictionStep(*call("_read_direct_friction", z, w, J, inverse_mass, v_free))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call
+from torchlcp._arguments import TensorLike, operator
 from torchlcp.physics._system import Problem, RolloutCertificate, System, first_step
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class FallingBlock(System):
     dt: TensorLike
     gravity: TensorLike
 
+    @operator("_simulate_falling_block")
     def simulate(self, x: TensorLike, v: TensorLike, steps: int, **options: Unpack[SolveOptions]) -> FallingBlockSolution:
         """Many steps; returns tensors [steps, ...].
 
@@ -80,26 +81,24 @@ class FallingBlock(System):
         Raises:
             RuntimeError: a shape, dtype or option does not fit.
         """
-        return FallingBlockSolution(
-            *call("_simulate_falling_block", x, v, steps, self._parameters(), **options)
-        )
 
     def step(self, x: TensorLike, v: TensorLike, **options: Unpack[SolveOptions]) -> FallingBlockSolution:
         """One step, as simulate; returns tensors [...]."""
         return first_step(self.simulate(x, v, 1, **options))
 
+    @operator("_falling_block_exact_step")
     def exact_step(self, x: TensorLike, v: TensorLike) -> FallingBlockStep:
         """The step in closed form: x_next = max(0, x + dt v - g dt^2)."""
-        return FallingBlockStep(*call("_falling_block_exact_step", x, v, self._parameters()))
 
+    @operator("_falling_block_problem")
     def problem(self, x: TensorLike, v: TensorLike) -> Problem:
         """The LCP of a step; x [...], m, and v [...], m/s."""
-        return Problem(*call("_falling_block_problem", x, v, self._parameters()))
 
+    @operator("_read_falling_block")
     def read(self, x: TensorLike, v: TensorLike, z: TensorLike, w: TensorLike) -> FallingBlockStep:
         """The step of z and w, [..., 1], a solution of problem for x and v."""
-        return FallingBlockStep(*call("_read_falling_block", x, v, z, w, self._parameters()))
 
+    @operator("_certify_falling_block")
     def certify(
         self, x: TensorLike, v: TensorLike, rollout: FallingBlockSolution, *, tolerance: float | None = None
     ) -> RolloutCertificate:
@@ -108,6 +107,3 @@ class FallingBlock(System):
         Args:
             tolerance: as in torchlcp.certify.
         """
-        return RolloutCertificate(
-            *call("_certify_falling_block", x, v, self._parameters(), rollout, tolerance=tolerance)
-        )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, as_tensor, call
-from torchlcp.physics._system import Problem, RolloutCertificate, System, first_step
+from torchlcp._arguments import TensorLike, call, operator
+from torchlcp.physics._system import Problem, RolloutCertificate, System, one_step
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -70,6 +70,7 @@ class PlanarBlock(System):
     mu: TensorLike
     gravity: TensorLike
 
+    @operator("_simulate_planar_block")
     def simulate(
         self,
         v: TensorLike,
@@ -100,50 +101,12 @@ class PlanarBlock(System):
         Raises:
             RuntimeError: a shape, dtype or option does not fit.
         """
-        return PlanarBlockSolution(
-            *call(
-                "_simulate_planar_block",
-                v,
-                u,
-                self._parameters(),
-                formulation=formulation,
-                directions=directions,
-                max_passes=max_passes,
-                relaxed=relaxed,
-                direction_tolerance=direction_tolerance,
-                **options,
-            )
-        )
 
-    def step(
-        self,
-        v: TensorLike,
-        u: TensorLike,
-        *,
-        formulation: str = "exact_direction",
-        directions: int = 8,
-        max_passes: int = 30,
-        relaxed: bool = False,
-        direction_tolerance: float | None = None,
-        **options: Unpack[SolveOptions],
-    ) -> PlanarBlockSolution:
-        """One step, as simulate, of the force u [..., 2], N; returns tensors [...]."""
-        return first_step(
-            self.simulate(
-                v,
-                as_tensor("u", u).unsqueeze(0),
-                formulation=formulation,
-                directions=directions,
-                max_passes=max_passes,
-                relaxed=relaxed,
-                direction_tolerance=direction_tolerance,
-                **options,
-            )
-        )
+    step = one_step(simulate, "One step, as simulate, of the force u [..., 2], N; returns tensors [...].")
 
+    @operator("_planar_block_exact_step")
     def exact_step(self, v: TensorLike, u: TensorLike) -> PlanarBlockStep:
         """The step in closed form: v_next = v* max(1 - dt mu g / |v*|, 0) with v* = v + dt u / m."""
-        return PlanarBlockStep(*call("_planar_block_exact_step", v, u, self._parameters()))
 
     def problem(self, v: TensorLike, u: TensorLike, *, directions: int | TensorLike = 8) -> Problem:
         """The LCP of a step in the formulation "polyhedral", with the unknowns (beta, gamma), n + 1 of them.
@@ -185,22 +148,19 @@ class PlanarBlock(System):
             step = call("_read_planar_block", z, w, kappa=kappa)
         return PlanarBlockStep(*step)
 
+    @operator("_read_planar_block_direction")
     def read_direction(self, v: TensorLike, u: TensorLike, z: TensorLike, *, kappa: float = 0.0) -> PlanarBlockStep:
         """The step of z, [..., n], a solution of direction_problem for v and u: v_next = (4 / n) sum_i z_i d_i.
 
         Args:
             kappa: that with which the problem was solved.
         """
-        return PlanarBlockStep(
-            *call("_read_planar_block_direction", v, u, z, self._parameters(), kappa=kappa)
-        )
 
+    @operator("_planar_block_direction_problem")
     def direction_problem(self, v: TensorLike, u: TensorLike, t: TensorLike, *, directions: int = 8) -> Problem:
         """The LCP of a step that slides in the direction t, [..., 2], of length 1, or sticks, t = 0."""
-        return Problem(
-            *call("_planar_block_direction_problem", v, u, t, self._parameters(), directions=directions)
-        )
 
+    @operator("_certify_planar_block")
     def certify(
         self,
         v: TensorLike,
@@ -218,15 +178,3 @@ class PlanarBlock(System):
         Args:
             tolerance: as in torchlcp.certify.
         """
-        return RolloutCertificate(
-            *call(
-                "_certify_planar_block",
-                v,
-                u,
-                self._parameters(),
-                rollout,
-                formulation=formulation,
-                directions=directions,
-                tolerance=tolerance,
-            )
-        )

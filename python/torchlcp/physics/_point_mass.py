@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, as_tensor, call
-from torchlcp.physics._system import MixedProblem, Problem, RolloutCertificate, System, first_step
+from torchlcp._arguments import TensorLike, operator
+from torchlcp.physics._system import MixedProblem, Problem, RolloutCertificate, System, one_step
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -23,6 +23,9 @@ class PointMassState(NamedTuple):
 
     position: Tensor
     velocity: Tensor
+
+
+State = PointMassState | tuple[TensorLike, TensorLike]
 
 
 class PointMassStep(NamedTuple):
@@ -102,9 +105,10 @@ class PointMass(System):
     gravity: TensorLike
     restitution: TensorLike = 0.0
 
+    @operator("_simulate_point_mass")
     def simulate(
         self,
-        state: PointMassState | tuple[TensorLike, TensorLike],
+        state: State,
         u: TensorLike,
         *,
         formulation: str = "stewart_trinkle",
@@ -125,66 +129,26 @@ class PointMass(System):
         Raises:
             RuntimeError: a shape, dtype or option does not fit, or there is a restitution at position level.
         """
-        return PointMassSolution(
-            *call(
-                "_simulate_point_mass",
-                *state, u, self._parameters(), formulation=formulation, stabilization=stabilization, **options
-            )
-        )
 
-    def step(
-        self,
-        state: PointMassState | tuple[TensorLike, TensorLike],
-        u: TensorLike,
-        *,
-        formulation: str = "stewart_trinkle",
-        stabilization: str = "position",
-        **options: Unpack[SolveOptions],
-    ) -> PointMassSolution:
-        """One step, as simulate, of the force u [..., 2], N; returns tensors [...]."""
-        return first_step(
-            self.simulate(state, as_tensor("u", u).unsqueeze(0), formulation=formulation, stabilization=stabilization, **options)
-        )
+    step = one_step(simulate, "One step, as simulate, of the force u [..., 2], N; returns tensors [...].")
 
-    def exact_step(
-        self, state: PointMassState | tuple[TensorLike, TensorLike], u: TensorLike, *, stabilization: str = "position"
-    ) -> PointMassStep:
+    @operator("_point_mass_exact_step")
+    def exact_step(self, state: State, u: TensorLike, *, stabilization: str = "position") -> PointMassStep:
         """The step in closed form: v_y* is raised to -c, and friction of at most mu lambda_n acts against v_x*."""
-        return PointMassStep(
-            *call("_point_mass_exact_step", *state, u, self._parameters(), stabilization=stabilization)
-        )
 
-    def problem(
-        self, state: PointMassState | tuple[TensorLike, TensorLike], u: TensorLike, *, stabilization: str = "position"
-    ) -> Problem:
+    @operator("_point_mass_problem")
+    def problem(self, state: State, u: TensorLike, *, stabilization: str = "position") -> Problem:
         """The LCP of a step with z = (lambda_n, lambda_plus, lambda_minus, gamma); u [..., 2], N."""
-        return Problem(*call("_point_mass_problem", *state, u, self._parameters(), stabilization=stabilization))
 
+    @operator("_point_mass_mixed_problem")
     def mixed_problem(
-        self,
-        state: PointMassState | tuple[TensorLike, TensorLike],
-        u: TensorLike,
-        *,
-        formulation: str = "stewart_trinkle",
-        stabilization: str = "position",
+        self, state: State, u: TensorLike, *, formulation: str = "stewart_trinkle", stabilization: str = "position"
     ) -> MixedProblem:
         """The problem of a step with x = v_next, or -v_next in the formulation "belbute_peres"; u [..., 2], N."""
-        return MixedProblem(
-            *call(
-                "_point_mass_mixed_problem",
-                *state, u, self._parameters(), formulation=formulation, stabilization=stabilization
-            )
-        )
 
+    @operator("_read_point_mass")
     def read(
-        self,
-        state: PointMassState | tuple[TensorLike, TensorLike],
-        u: TensorLike,
-        z: TensorLike,
-        w: TensorLike,
-        *,
-        stabilization: str = "position",
-        kappa: float = 0.0,
+        self, state: State, u: TensorLike, z: TensorLike, w: TensorLike, *, stabilization: str = "position", kappa: float = 0.0
     ) -> PointMassStep:
         """The step of z and w, [..., 4], a solution of problem or of mixed_problem for the same state and u.
 
@@ -193,16 +157,11 @@ class PointMass(System):
         Args:
             kappa: that with which the problem was solved.
         """
-        return PointMassStep(
-            *call(
-                "_read_point_mass",
-                *state, u, z, w, self._parameters(), stabilization=stabilization, kappa=kappa
-            )
-        )
 
+    @operator("_certify_point_mass")
     def certify(
         self,
-        state: PointMassState | tuple[TensorLike, TensorLike],
+        state: State,
         u: TensorLike,
         rollout: PointMassSolution,
         *,
@@ -218,15 +177,3 @@ class PointMass(System):
         Args:
             tolerance: as in torchlcp.certify.
         """
-        return RolloutCertificate(
-            *call(
-                "_certify_point_mass",
-                *state,
-                u,
-                self._parameters(),
-                rollout,
-                formulation=formulation,
-                stabilization=stabilization,
-                tolerance=tolerance,
-            )
-        )

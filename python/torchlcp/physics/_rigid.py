@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 import torch
 from torch import Tensor
 
-from torchlcp._arguments import ListLike, TensorLike, as_tensor, as_tensors, call
+from torchlcp._arguments import ListLike, TensorLike, as_tensor, as_tensors, call, operator
 from torchlcp.physics._system import System, check_number, first_step, parameter
 
 if TYPE_CHECKING:
@@ -325,11 +325,7 @@ class RigidScene:
         return [int(number) for pair in self._compiled().contact_pairs() for number in pair] or [-1]
 
     def _compiled(self) -> Any:
-        of_bodies = [[getattr(body, field.name) for body in self.bodies] for field in dataclasses.fields(RigidBody)]
-        of_planes = [[getattr(plane, field.name) for plane in self.planes] for field in dataclasses.fields(Plane)]
-        of_planes[3] = [list(touches) for touches in of_planes[3]]
-        contact = (self.gravity, self.mu, self.restitution, self.stiffness, self.dissipation)
-        return torch.classes.lcp.RigidScene(*of_bodies, *of_planes, self.dt, *contact)
+        return torch.classes.lcp.RigidScene(self._tensors, *self._structure, self.dt)
 
     def simulate(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidSolution:
         """Many rows of forces; returns tensors [rows, ...].
@@ -428,48 +424,42 @@ class RigidScene:
 
     def mass_matrix(self) -> Tensor:
         """A, [..., 6 B, 6 B]."""
-        A: Tensor = self._compiled().mass_matrix()
-        return A
+        return self._compiled().mass_matrix()
 
     def energy(self, state: State) -> Tensor:
         """[...], J: the kinetic energy and the potential energy of gravity."""
-        energy: Tensor = self._compiled().energy(_state_of(state))
-        return energy
+        return self._compiled().energy(_state_of(state))
 
 
+@operator("_rotation_matrix")
 def rotation_matrix(quaternion: TensorLike) -> Tensor:
     """The rotation matrix [..., 3, 3] of a quaternion (w, x, y, z), [..., 4], which is normalised first."""
-    matrix: Tensor = call("_rotation_matrix", quaternion)
-    return matrix
 
 
+@operator("_rotation_by")
 def rotation_by(theta: TensorLike) -> Tensor:
     """The quaternion [..., 4] of the rotation by the angle |theta| about theta, [..., 3], rad; smooth at 0, too.
 
     Sola, Deray, Atchuthan: A micro Lie theory for state estimation in robotics, arXiv 1812.01537, 2018.
     """
-    quaternion: Tensor = call("_rotation_by", theta)
-    return quaternion
 
 
+@operator("_turned")
 def turned(quaternion: TensorLike, theta: TensorLike) -> Tensor:
     """The unit quaternion [..., 4] of a body of that orientation, after it has turned by theta [..., 3] in its own axes."""
-    result: Tensor = call("_turned", quaternion, theta)
-    return result
 
 
+@operator("_rotation_between")
 def rotation_between(a: TensorLike, b: TensorLike) -> Tensor:
     """The quaternion [..., 4] of the rotation, in the axes of the body, from a to b, of unit length, [..., 4]."""
-    result: Tensor = call("_rotation_between", a, b)
-    return result
 
 
+@operator("_angle_between")
 def angle_between(a: TensorLike, b: TensorLike) -> Tensor:
     """The angle, [...], rad, in [0, pi], by which one orientation, [..., 4], has to turn to become the other."""
-    angle: Tensor = call("_angle_between", a, b)
-    return angle
 
 
+@operator("_gyroscopic")
 def gyroscopic(omega: TensorLike, inertia: TensorLike, dt: float) -> Tensor:
     """The angular velocity [..., 3], rad/s, of a body free of torques after the time dt, in its own axes.
 
@@ -481,5 +471,3 @@ def gyroscopic(omega: TensorLike, inertia: TensorLike, dt: float) -> Tensor:
         inertia: [..., 3, 3], kg m^2.
         dt: s.
     """
-    result: Tensor = call("_gyroscopic", omega, inertia, dt)
-    return result

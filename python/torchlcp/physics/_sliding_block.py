@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, as_tensor, call
-from torchlcp.physics._system import MixedProblem, Problem, RolloutCertificate, System, first_step
+from torchlcp._arguments import TensorLike, operator
+from torchlcp.physics._system import MixedProblem, Problem, RolloutCertificate, System, one_step
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -72,6 +72,7 @@ class SlidingBlock(System):
     mu: TensorLike
     gravity: TensorLike
 
+    @operator("_simulate_sliding_block")
     def simulate(
         self, v: TensorLike, u: TensorLike, *, formulation: str = "traditional", **options: Unpack[SolveOptions]
     ) -> SlidingBlockSolution:
@@ -88,31 +89,23 @@ class SlidingBlock(System):
         Raises:
             RuntimeError: a shape, dtype or option does not fit.
         """
-        return SlidingBlockSolution(
-            *call("_simulate_sliding_block", v, u, self._parameters(), formulation=formulation, **options)
-        )
 
-    def step(
-        self, v: TensorLike, u: TensorLike, *, formulation: str = "traditional", **options: Unpack[SolveOptions]
-    ) -> SlidingBlockSolution:
-        """One step, as simulate, of the force u [...], N; returns tensors [...]."""
-        return first_step(self.simulate(v, as_tensor("u", u).unsqueeze(0), formulation=formulation, **options))
+    step = one_step(simulate, "One step, as simulate, of the force u [...], N; returns tensors [...].")
 
+    @operator("_sliding_block_exact_step")
     def exact_step(self, v: TensorLike, u: TensorLike) -> SlidingBlockStep:
         """The step in closed form: v_next = sign(v*) max(|v*| - dt mu g, 0) with v* = v + dt u / m."""
-        return SlidingBlockStep(*call("_sliding_block_exact_step", v, u, self._parameters()))
 
+    @operator("_sliding_block_problem")
     def problem(self, v: TensorLike, u: TensorLike, *, formulation: str = "traditional") -> Problem:
         """The LCP of a step, of a formulation that is not "mixed"; v [...], m/s, and u [...], N."""
-        return Problem(*call("_sliding_block_problem", v, u, self._parameters(), formulation=formulation))
 
+    @operator("_sliding_block_mixed_problem")
     def mixed_problem(self, v: TensorLike, u: TensorLike) -> MixedProblem:
         """The problem of a step in the formulation "mixed", with x = v_next; v [...], m/s, and u [...], N."""
-        return MixedProblem(*call("_sliding_block_mixed_problem", v, u, self._parameters()))
 
-    def read(
-        self, z: TensorLike, w: TensorLike, *, formulation: str = "traditional", kappa: float = 0.0
-    ) -> SlidingBlockStep:
+    @operator("_read_sliding_block")
+    def read(self, z: TensorLike, w: TensorLike, *, formulation: str = "traditional", kappa: float = 0.0) -> SlidingBlockStep:
         """The step of z and w, [..., n], a solution of problem, or of mixed_problem, for the same formulation.
 
         Where gamma = 0 in the formulations "traditional" and "mixed", v_next is exactly 0, and not round-off.
@@ -120,15 +113,12 @@ class SlidingBlock(System):
         Args:
             kappa: that with which the problem was solved.
         """
-        return SlidingBlockStep(
-            *call("_read_sliding_block", z, w, self._parameters(), formulation=formulation, kappa=kappa)
-        )
 
+    @operator("_sliding_block_max_friction")
     def max_friction(self) -> Tensor:
         """F = mu m g, [...], N, the largest friction force."""
-        limit: Tensor = call("_sliding_block_max_friction", self._parameters())
-        return limit
 
+    @operator("_certify_sliding_block")
     def certify(
         self,
         v: TensorLike,
@@ -143,9 +133,3 @@ class SlidingBlock(System):
         Args:
             tolerance: as in torchlcp.certify.
         """
-        return RolloutCertificate(
-            *call(
-                "_certify_sliding_block",
-                v, u, self._parameters(), rollout, formulation=formulation, tolerance=tolerance
-            )
-        )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypedDict, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from torchlcp._arguments import TensorLike, as_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["MixedProblem", "Problem", "RolloutCertificate", "SolveOptions"]
 
@@ -134,6 +135,7 @@ class System:
         return {name: value for name, value in self._parts() if not isinstance(value, Tensor)}
 
 
+Parameters = ParamSpec("Parameters")
 Results = TypeVar("Results", bound="Sequence[Tensor]")
 
 
@@ -141,3 +143,21 @@ def first_step(rollout: Results) -> Results:
     """The first of the steps of named results, [steps, ...]."""
     make: Any = type(rollout)
     return cast(Results, make(*(x[0] for x in rollout)))
+
+
+def one_step(simulate: Callable[Parameters, Results], documentation: str) -> Callable[Parameters, Results]:
+    """The function of one step by that of many, which has the inputs u of each step as its second argument."""
+
+    def step(self: Any, *arguments: Any, **options: Any) -> Results:
+        given = list(arguments)
+        if len(given) > 1:
+            given[1] = as_tensor("u", given[1]).unsqueeze(0)
+        elif "u" in options:
+            options["u"] = as_tensor("u", options["u"]).unsqueeze(0)
+        rollout: Results = cast(Any, simulate)(self, *given, **options)
+        return first_step(rollout)
+
+    functools.update_wrapper(step, simulate)
+    step.__name__, step.__doc__ = "step", documentation
+    step.__qualname__ = simulate.__qualname__.replace("simulate", "step")
+    return cast("Callable[Parameters, Results]", step)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from torchlcp._arguments import ListLike, TensorLike, as_tensor, call
-from torchlcp.physics._system import Problem, RolloutCertificate, System, first_step
+from torchlcp._arguments import ListLike, TensorLike, operator
+from torchlcp.physics._system import Problem, RolloutCertificate, System, one_step
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -24,6 +24,9 @@ class TripodState(NamedTuple):
 
     pose: Tensor
     velocity: Tensor
+
+
+State = TripodState | tuple[TensorLike, TensorLike]
 
 
 class TripodStep(NamedTuple):
@@ -111,14 +114,8 @@ class Tripod(System):
     supports: ListLike = dataclasses.field(default_factory=_three_supports)
     com_height: TensorLike = 0.0
 
-    def simulate(
-        self,
-        state: TripodState | tuple[TensorLike, TensorLike],
-        u: TensorLike,
-        *,
-        directions: int = 8,
-        **options: Unpack[SolveOptions],
-    ) -> TripodSolution:
+    @operator("_simulate_tripod")
+    def simulate(self, state: State, u: TensorLike, *, directions: int = 8, **options: Unpack[SolveOptions]) -> TripodSolution:
         """Many steps; returns tensors [steps, ...].
 
         Args:
@@ -132,39 +129,23 @@ class Tripod(System):
             RuntimeError: a shape, dtype or option does not fit, the supports lie on a line, or the centre of mass is not
                 above their triangle.
         """
-        return TripodSolution(
-            *call("_simulate_tripod", *state, u, self._parameters(), directions=directions, **options)
-        )
 
-    def step(
-        self,
-        state: TripodState | tuple[TensorLike, TensorLike],
-        u: TensorLike,
-        *,
-        directions: int = 8,
-        **options: Unpack[SolveOptions],
-    ) -> TripodSolution:
-        """One step, as simulate, of u [..., 3]; returns tensors [...]."""
-        return first_step(self.simulate(state, as_tensor("u", u).unsqueeze(0), directions=directions, **options))
+    step = one_step(simulate, "One step, as simulate, of u [..., 3]; returns tensors [...].")
 
-    def exact_step(self, state: TripodState | tuple[TensorLike, TensorLike], u: TensorLike) -> TripodState:
+    @operator("_tripod_exact_step")
+    def exact_step(self, state: State, u: TensorLike) -> TripodState:
         """The step with isotropic friction in place of polygons, by Newton's method; float64, not differentiable."""
-        return TripodState(*call("_tripod_exact_step", *state, u, self._parameters()))
 
+    @operator("_tripod_static_normals")
     def static_normals(self) -> Tensor:
         """[..., 3], N: the loads of the supports at rest, of which one is negative where the block tips."""
-        normals: Tensor = call("_tripod_static_normals", self._parameters())
-        return normals
 
-    def problem(
-        self, state: TripodState | tuple[TensorLike, TensorLike], u: TensorLike, *, directions: int = 8
-    ) -> Problem:
+    @operator("_tripod_problem")
+    def problem(self, state: State, u: TensorLike, *, directions: int = 8) -> Problem:
         """The LCP of a step, of 3 n + 3 unknowns (lambda_1, lambda_2, lambda_3, sigma); u [..., 3]."""
-        return Problem(*call("_tripod_problem", *state, u, self._parameters(), directions=directions))
 
-    def read(
-        self, state: TripodState | tuple[TensorLike, TensorLike], u: TensorLike, z: TensorLike, *, kappa: float = 0.0
-    ) -> TripodStep:
+    @operator("_read_tripod")
+    def read(self, state: State, u: TensorLike, z: TensorLike, *, kappa: float = 0.0) -> TripodStep:
         """The step of z, [..., 3 n + 3], a solution of problem for the same state and u.
 
         The velocity is exactly 0 where two supports or all of them stick.
@@ -172,25 +153,13 @@ class Tripod(System):
         Args:
             kappa: that with which the problem was solved.
         """
-        return TripodStep(*call("_read_tripod", *state, u, z, self._parameters(), kappa=kappa))
 
+    @operator("_certify_tripod")
     def certify(
-        self,
-        state: TripodState | tuple[TensorLike, TensorLike],
-        u: TensorLike,
-        rollout: TripodSolution,
-        *,
-        directions: int = 8,
-        tolerance: float | None = None,
+        self, state: State, u: TensorLike, rollout: TripodSolution, *, directions: int = 8, tolerance: float | None = None
     ) -> RolloutCertificate:
         """Certifies the gradient of the rollout that simulate returned for the same arguments.
 
         Args:
             tolerance: as in torchlcp.certify.
         """
-        return RolloutCertificate(
-            *call(
-                "_certify_tripod",
-                *state, u, self._parameters(), rollout, directions=directions, tolerance=tolerance
-            )
-        )
