@@ -33,7 +33,7 @@ std::string help_of(const std::string& system) {
   text += "Systems and their formulations:\n";
   for (const std::string& name : system_names()) {
     text += "  " + name + ": ";
-    const auto formulations = make_system(name)->formulations();
+    const auto formulations = make_system(name)->formulations;
     for (std::size_t k = 0; k < formulations.size(); ++k) text += (k > 0 ? ", " : "") + formulations[k];
     text += "\n";
   }
@@ -48,39 +48,38 @@ int simulate(int argc, const char* const* argv) {
   CommandLine line("simulate", help_of(name));
   RunFlags run;
   Request request;
-  request.formulation = system->formulations().front();
-  request.steps = system->default_steps();
+  request.formulation = system->formulations.front();
+  request.steps = system->default_steps;
   std::string inputs;
   std::string animation = "gif";
   run.add_to(line);
   line.add<std::string>("system", name, "What is simulated: " + listed(system_names()));
-  line.add<std::string>("formulation", request.formulation, listed(system->formulations()),
-                        one_of(system->formulations()));
+  line.add<std::string>("formulation", request.formulation, listed(system->formulations), one_of(system->formulations));
   system->physics.add_to(line);
   system->add_to(line);
   line.add<std::int64_t>("steps", request.steps, "Steps of each trajectory", at_least_one);
   line.add<std::int64_t>("trajectories", request.trajectories,
                          "Number of trajectories; all but the first have random starts or forces", at_least_one);
   std::string columns;
-  for (const std::string& column : system->required_inputs()) columns += (columns.empty() ? "" : ",") + column;
-  for (const std::string& column : system->optional_inputs()) columns += "[," + column + "]";
+  for (const std::string& column : system->columns(system->inputs)) columns += (columns.empty() ? "" : ",") + column;
+  for (const std::string& column : system->columns(system->optional_inputs)) columns += "[," + column + "]";
   line.add<std::string>("inputs", inputs, "CSV file with columns " + columns + ": each row is one independent step",
                         nullptr, Role::kFile);
   line.add<double>("velocity-noise", request.velocity_noise,
                    "Standard deviation of normal noise on the velocities of data.csv", nonnegative);
-  if (system->has_positions()) {
+  if (system->has_positions) {
     line.add<double>("position-noise", request.position_noise,
                      "Standard deviation of normal noise on the positions of data.csv", nonnegative);
   }
   line.add<std::string>("animation", animation, "Animation of a rollout: gif, mp4 (needs ffmpeg) or none",
                         one_of({"gif", "mp4", "none"}));
-  line.footer("Example: simulate " + system->example() + " --out runs/example");
+  line.footer("Example: simulate " + system->example + " --out runs/example");
   if (const auto status = line.parse(argc, argv)) return *status;
   if (!inputs.empty()) {
-    auto excluded = system->rollout_flags();
+    auto excluded = system->rollout_flags;
     excluded.insert(excluded.end(), {"steps", "trajectories"});
     exclude_flags(line, excluded, "--inputs");
-    request.inputs = read_csv(inputs, system->required_inputs(), system->optional_inputs());
+    request.inputs = read_csv(inputs, system->columns(system->inputs), system->columns(system->optional_inputs));
     inputs = std::filesystem::weakly_canonical(inputs).string();
   }
 

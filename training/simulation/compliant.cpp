@@ -21,12 +21,14 @@ constexpr double kSharp = 1e-8;  // sigma of nearly rigid ground
 struct ParticleKind {
   using Body = CompliantParticle;
   static constexpr const char* kName = "compliant_particle";
-  static constexpr std::array<const char*, 3> kPosition = {"x", "y", "z"};
-  static constexpr std::array<const char*, 3> kVelocity = {"v_x", "v_y", "v_z"};
-  static constexpr std::array<const char*, 3> kForce = {"u_x", "u_y", "u_z"};
+  using Names = std::vector<std::string>;
+  inline static const Names kPosition = {"x", "y", "z"}, kVelocity = {"v_x", "v_y", "v_z"},
+                            kForce = {"u_x", "u_y", "u_z"}, kOptional = {"x", "y", "v_y", "u_x", "u_y", "u_z"},
+                            kImpulses = {"gamma_x", "gamma_y", "gamma_n"};
   static constexpr std::int64_t kUp = 2, kContacts = 1;
   static constexpr const char* kExact = "the step in closed form";
 
+  static Tensor shown(const Tensor& gamma) { return gamma; }
   void add_to(CommandLine&) {}
   double rest() const { return 0; }
   Body body(const PhysicsFlags& p, double dt, const CompliantGround& ground) const {
@@ -43,12 +45,16 @@ struct ParticleKind {
 struct BlockKind {
   using Body = CompliantBlock;
   static constexpr const char* kName = "compliant_block";
-  static constexpr std::array<const char*, 3> kPosition = {"x", "z", "theta"};
-  static constexpr std::array<const char*, 3> kVelocity = {"v_x", "v_z", "omega"};
-  static constexpr std::array<const char*, 3> kForce = {"u_x", "u_z", "torque"};
+  using Names = std::vector<std::string>;
+  inline static const Names kPosition = {"x", "z", "theta"}, kVelocity = {"v_x", "v_z", "omega"},
+                            kForce = {"u_x", "u_z", "torque"},
+                            kOptional = {"x", "theta", "omega", "u_x", "u_z", "torque"},
+                            kImpulses = {"gamma_t1", "gamma_n1", "gamma_t2", "gamma_n2",
+                                         "gamma_t3", "gamma_n3", "gamma_t4", "gamma_n4"};
   static constexpr std::int64_t kUp = 1, kContacts = 4;
   static constexpr const char* kExact = "lcp::solve of the dual";
 
+  static Tensor shown(const Tensor& gamma) { return torch::stack({gamma.select(-1, 0), gamma.select(-1, 2)}, -1); }
   void add_to(CommandLine& line) {
     line.add<std::vector<double>>("size", size, "Width and height of the block, m", [](const std::vector<double>& x) {
       return std::string(x.size() == 2 && positive(x[0]).empty() && positive(x[1]).empty() ? "" : "two numbers > 0");
@@ -73,33 +79,14 @@ struct BlockKind {
 template <class Kind>
 class CompliantSystem : public System {
  public:
-  CompliantSystem() {
-    physics.dt = 0.01;
-    physics.mu = 0.5;
-  }
-
-  const std::vector<std::string>& formulations() const override {
-    static const std::vector<std::string> names = {"convex"};
-    return names;
-  }
-  std::int64_t default_steps() const override { return 100; }
-  std::string example() const override {
-    return std::string("--system ") + Kind::kName + " --speed 0 --push 6 --stiffness 1e3";
-  }
-  bool has_positions() const override { return true; }
-  std::vector<std::string> required_inputs() const override {
-    return {Kind::kPosition[Kind::kUp], Kind::kVelocity[0], Kind::kVelocity[Kind::kUp]};
-  }
-  std::vector<std::string> optional_inputs() const override {
-    std::vector<std::string> names;
-    for (int k = 0; k < 3; ++k) {
-      if (k != Kind::kUp) names.emplace_back(Kind::kPosition[k]);
-      if (k != 0 && k != Kind::kUp) names.emplace_back(Kind::kVelocity[k]);
-    }
-    names.insert(names.end(), Kind::kForce.begin(), Kind::kForce.end());
-    return names;
-  }
-  std::vector<std::string> rollout_flags() const override { return {"height", "speed", "push"}; }
+  CompliantSystem()
+      : System({.formulations = {"convex"},
+                .default_steps = 100,
+                .example = std::string("--system ") + Kind::kName + " --speed 0 --push 6 --stiffness 1e3",
+                .inputs = {"z", "v_x", "v_z"},
+                .optional_inputs = Kind::kOptional,
+                .rollout_flags = {"height", "speed", "push"},
+                .physics = {.dt = 0.01, .mu = 0.5}}) {}
 
   void add_to(CommandLine& line) override {
     line.add<double>("stiffness", stiffness_, "Stiffness of each contact, N/m", positive);
@@ -122,7 +109,7 @@ class CompliantSystem : public System {
     const auto body =
         kind_.body(physics, physics.dt, CompliantGround::of(physics.mu, stiffness_, dissipation_, regularization_));
     const CompliantState first = start(request);
-    const Tensor u = inputs(request);
+    const Tensor u = forces(request);
     const CompliantSolution solution = simulate(first, u, body);
     const CompliantState& end = solution.step.next;
     const Tensor gamma = solution.step.gamma.unflatten(-1, at::IntArrayRef({Kind::kContacts, 3}));
@@ -130,15 +117,12 @@ class CompliantSystem : public System {
     const Tensor touches = (pressure > 0).any(-1);
     const Tensor slides = (pressure > 0) & (friction >= physics.mu * pressure * (1 - 1e-9));
 
-    const Tensor position = request.with_position_noise(end.position);
-    const Tensor velocity = request.with_velocity_noise(end.velocity);
-    MotionTable table(u.size(0), request.count(), 1);
-    for (int k = 0; k < 3; ++k) table.add(Kind::kPosition[k], position.select(-1, k));
-    for (int k = 0; k < 3; ++k) table.add(Kind::kVelocity[k], velocity.select(-1, k));
-    add_impulses(table, gamma);
-
     Motion motion;
-    motion.data = table.take();
+    motion.data = MotionTable(u.size(0), request.count(), 1)
+                      .add(Kind::kPosition, request.with_position_noise(end.position))
+                      .add(Kind::kVelocity, request.with_velocity_noise(end.velocity))
+                      .add(Kind::kImpulses, Kind::shown(gamma).flatten(-2))
+                      .take();
     const CompliantProblem problem =
         contact_problem({starts(first.position, end.position), starts(first.velocity, end.velocity)}, u, body);
     motion.residual =
@@ -166,25 +150,8 @@ class CompliantSystem : public System {
  private:
   static Tensor starts(const Tensor& first, const Tensor& next) { return with_start(first, next).slice(0, 0, -1); }
 
-  static void add_impulses(MotionTable& table, const Tensor& gamma) {
-    if constexpr (Kind::kContacts == 1) {
-      const std::array<const char*, 3> names = {"gamma_x", "gamma_y", "gamma_n"};
-      for (int k = 0; k < 3; ++k) table.add(names[k], gamma.select(-2, 0).select(-1, k));
-    } else {
-      static const std::array<const char*, 8> names = {"gamma_t1", "gamma_n1", "gamma_t2", "gamma_n2",
-                                                       "gamma_t3", "gamma_n3", "gamma_t4", "gamma_n4"};
-      for (std::int64_t k = 0; k < Kind::kContacts; ++k) {
-        table.add(names[2 * k], gamma.select(-2, k).select(-1, 0));
-        table.add(names[2 * k + 1], gamma.select(-2, k).select(-1, 2));
-      }
-    }
-  }
-
   CompliantState start(const Request& request) const {
-    const auto columns = [&](const std::array<const char*, 3>& names) {
-      return torch::stack({request.input(names[0]), request.input(names[1]), request.input(names[2])}, -1);
-    };
-    if (request.inputs) return {columns(Kind::kPosition), columns(Kind::kVelocity)};
+    if (request.inputs) return {request.vector_input(Kind::kPosition), request.vector_input(Kind::kVelocity)};
     const Tensor zero = torch::zeros({request.count()}, request.dtype);
     std::array<Tensor, 3> position = {zero, zero, zero}, velocity = {speed_ * request.variation(1), zero, zero};
     position[Kind::kUp] = kind_.rest() + height_ * request.variation(0);
@@ -192,12 +159,8 @@ class CompliantSystem : public System {
             torch::stack({velocity[0], velocity[1], velocity[2]}, -1)};
   }
 
-  Tensor inputs(const Request& request) const {
-    if (request.inputs) {
-      return torch::stack(
-                 {request.input(Kind::kForce[0]), request.input(Kind::kForce[1]), request.input(Kind::kForce[2])}, -1)
-          .unsqueeze(0);
-    }
+  Tensor forces(const Request& request) const {
+    if (request.inputs) return request.vector_input(Kind::kForce).unsqueeze(0);
     return pushes(push_, request.steps, request.dtype).unsqueeze(1).expand({-1, request.trajectories, -1});
   }
 
@@ -215,7 +178,7 @@ class CompliantSystem : public System {
     const Tensor zero = torch::zeros({3}, torch::kDouble);
     CompliantState first{zero.clone(), zero};
     first.position[Kind::kUp] = kind_.rest();
-    std::array<std::vector<double>, 4> columns;
+    Table table{{"push", "dt", "stiffness", "rms_error"}, {}};
     for (const double force : forces) {
       for (const int finer : {1, 10}) {
         const double dt = physics.dt / finer;
@@ -231,14 +194,10 @@ class CompliantSystem : public System {
             simulate(first, u, kind_.body(physics, dt, ground)).step.next.velocity - rigid.unsqueeze(1);
         const Tensor rms = difference.square().sum(-1).mean(0).sqrt();
         for (std::int64_t k = 0; k < stiffness.size(0); ++k) {
-          const std::array<double, 4> row = {force, dt, stiffness[k].item<double>(), rms[k].item<double>()};
-          for (std::size_t i = 0; i < row.size(); ++i) columns[i].push_back(row[i]);
+          table.add_row({force, dt, stiffness[k].item<double>(), rms[k].item<double>()});
         }
       }
     }
-    Table table;
-    const std::array<const char*, 4> names = {"push", "dt", "stiffness", "rms_error"};
-    for (std::size_t i = 0; i < names.size(); ++i) table.add(names[i], columns[i]);
     return table;
   }
 

@@ -9,17 +9,13 @@ using torch::Tensor;
 
 class FallingBlockSystem : public System {
  public:
-  FallingBlockSystem() { physics.dt = 0.01; }
-
-  const std::vector<std::string>& formulations() const override {
-    static const std::vector<std::string> names = {"direct"};
-    return names;
-  }
-  std::int64_t default_steps() const override { return 200; }
-  std::string example() const override { return "--system falling_block --height 2"; }
-  bool has_positions() const override { return true; }
-  std::vector<std::string> required_inputs() const override { return {"x", "v"}; }
-  std::vector<std::string> rollout_flags() const override { return {"height", "speed"}; }
+  FallingBlockSystem()
+      : System({.formulations = {"direct"},
+                .default_steps = 200,
+                .example = "--system falling_block --height 2",
+                .inputs = {"x", "v"},
+                .rollout_flags = {"height", "speed"},
+                .physics = {.dt = 0.01}}) {}
 
   void add_to(CommandLine& line) override {
     line.add<double>("height", height_, "Height before the first step, m", nonnegative);

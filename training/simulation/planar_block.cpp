@@ -11,17 +11,14 @@ using torch::Tensor;
 
 class PlanarBlockSystem : public System {
  public:
-  PlanarBlockSystem() { physics.mu = 0.2; }
-
-  const std::vector<std::string>& formulations() const override {
-    static const std::vector<std::string> names = {"exact_direction", "fixed_point", "polyhedral"};
-    return names;
-  }
-  std::int64_t default_steps() const override { return 40; }
-  std::string example() const override { return "--system planar_block --formulation polyhedral --directions 4"; }
-  bool has_positions() const override { return false; }
-  std::vector<std::string> required_inputs() const override { return {"v_x", "v_y", "u_x", "u_y"}; }
-  std::vector<std::string> rollout_flags() const override { return {"speed", "force", "turning"}; }
+  PlanarBlockSystem()
+      : System({.formulations = {"exact_direction", "fixed_point", "polyhedral"},
+                .default_steps = 40,
+                .example = "--system planar_block --formulation polyhedral --directions 4",
+                .inputs = {"v_x", "v_y", "u_x", "u_y"},
+                .rollout_flags = {"speed", "force", "turning"},
+                .physics = {.mu = 0.2},
+                .has_positions = false}) {}
 
   void add_to(CommandLine& line) override {
     line.add<std::int64_t>("directions", directions_,
@@ -53,18 +50,12 @@ class PlanarBlockSystem : public System {
     });
 
     const Tensor states = request.with_velocity_noise(with_start(first, solution.step.v_next));
-    const Tensor v = states.slice(0, 0, -1);
-    const Tensor v_next = states.slice(0, 1);
     Motion motion;
     motion.data = MotionTable(u.size(0), request.count(), 0)
-                      .add("v_x", v.select(-1, 0))
-                      .add("v_y", v.select(-1, 1))
-                      .add("u_x", u.select(-1, 0))
-                      .add("u_y", u.select(-1, 1))
-                      .add("v_next_x", v_next.select(-1, 0))
-                      .add("v_next_y", v_next.select(-1, 1))
-                      .add("force_x", solution.step.force.select(-1, 0))
-                      .add("force_y", solution.step.force.select(-1, 1))
+                      .add({"v_x", "v_y"}, states.slice(0, 0, -1))
+                      .add({"u_x", "u_y"}, u)
+                      .add({"v_next_x", "v_next_y"}, states.slice(0, 1))
+                      .add({"force_x", "force_y"}, solution.step.force)
                       .take();
     motion.residual = solution.residual;
     motion.status = solution.status;
@@ -78,13 +69,13 @@ class PlanarBlockSystem : public System {
 
  private:
   Tensor start(const Request& request) const {
-    if (request.inputs) return torch::stack({request.input("v_x"), request.input("v_y")}, -1);
+    if (request.inputs) return request.vector_input({"v_x", "v_y"});
     const Tensor v_x = speed_ * request.variation(0);
     return torch::stack({v_x, torch::zeros_like(v_x)}, -1);
   }
 
   Tensor forces(const Request& request) const {
-    if (request.inputs) return torch::stack({request.input("u_x"), request.input("u_y")}, -1).unsqueeze(0);
+    if (request.inputs) return request.vector_input({"u_x", "u_y"}).unsqueeze(0);
     const Tensor angle = turning_ * physics.dt * torch::arange(request.steps, torch::kDouble);
     const Tensor u = force_ * torch::stack({torch::cos(angle), torch::sin(angle)}, -1).unsqueeze(1);
     return u.expand({-1, request.trajectories, -1}).to(request.dtype);

@@ -13,23 +13,14 @@ using torch::Tensor;
 
 class PointMassSystem : public System {
  public:
-  PointMassSystem() {
-    physics.dt = 0.01;
-    physics.mu = 0.5;
-  }
-
-  const std::vector<std::string>& formulations() const override {
-    static const std::vector<std::string> names = {"stewart_trinkle", "belbute_peres"};
-    return names;
-  }
-  std::int64_t default_steps() const override { return 400; }
-  std::string example() const override {
-    return "--system point_mass --stabilization velocity --restitution 0.8 --mu 0.2";
-  }
-  bool has_positions() const override { return true; }
-  std::vector<std::string> required_inputs() const override { return {"v_x", "v_y", "u_x", "u_y"}; }
-  std::vector<std::string> optional_inputs() const override { return {"x", "y"}; }
-  std::vector<std::string> rollout_flags() const override { return {"height", "speed"}; }
+  PointMassSystem()
+      : System({.formulations = {"stewart_trinkle", "belbute_peres"},
+                .default_steps = 400,
+                .example = "--system point_mass --stabilization velocity --restitution 0.8 --mu 0.2",
+                .inputs = {"v_x", "v_y", "u_x", "u_y"},
+                .optional_inputs = {"x", "y"},
+                .rollout_flags = {"height", "speed"},
+                .physics = {.dt = 0.01, .mu = 0.5}}) {}
 
   void add_to(CommandLine& line) override {
     line.add<double>("height", height_, "Height before the first step, m", nonnegative);
@@ -56,7 +47,7 @@ class PointMassSystem : public System {
     const auto mass = lcp::physics::PointMass::of(physics.mass, physics.dt, physics.mu, physics.gravity, restitution_);
     const PointMassState first = start(request);
     const Tensor u = request.inputs
-                         ? torch::stack({request.input("u_x"), request.input("u_y")}, -1).unsqueeze(0)
+                         ? request.vector_input({"u_x", "u_y"}).unsqueeze(0)
                          : torch::zeros({request.steps, 1, 2}, request.dtype).expand({-1, request.trajectories, -1});
     const auto solution = lcp::physics::simulate(first, u, mass, options);
     const auto& end = solution.step;
@@ -65,15 +56,11 @@ class PointMassSystem : public System {
       return lcp::physics::exact_step(now, force, mass, options.stabilization).next;
     });
 
-    const Tensor position = request.with_position_noise(end.next.position);
-    const Tensor velocity = request.with_velocity_noise(end.next.velocity);
     const Tensor contact = end.lambda_n > 0;
     Motion motion;
     motion.data = MotionTable(u.size(0), request.count(), 1)
-                      .add("x", position.select(-1, 0))
-                      .add("y", position.select(-1, 1))
-                      .add("v_x", velocity.select(-1, 0))
-                      .add("v_y", velocity.select(-1, 1))
+                      .add({"x", "y"}, request.with_position_noise(end.next.position))
+                      .add({"v_x", "v_y"}, request.with_velocity_noise(end.next.velocity))
                       .add("lambda_n", end.lambda_n)
                       .add("lambda_plus", end.lambda_plus)
                       .add("lambda_minus", end.lambda_minus)
@@ -96,10 +83,8 @@ class PointMassSystem : public System {
 
  private:
   PointMassState start(const Request& request) const {
+    if (request.inputs) return {request.vector_input({"x", "y"}), request.vector_input({"v_x", "v_y"})};
     const auto pair = [](const Tensor& x, const Tensor& y) { return torch::stack({x, y}, -1); };
-    if (request.inputs) {
-      return {pair(request.input("x"), request.input("y")), pair(request.input("v_x"), request.input("v_y"))};
-    }
     const Tensor height = height_ * request.variation(0);
     const Tensor speed = speed_ * request.variation(1);
     return {pair(torch::zeros_like(height), height), pair(speed, torch::zeros_like(speed))};

@@ -23,9 +23,16 @@ using torch::Tensor;
 
 constexpr double kAtRest = 1e-6;  // m/s and rad/s, below which a body counts as resting
 
-constexpr std::array<const char*, 13> kColumns = {"x",   "y",   "z",   "q_w",     "q_x",     "q_y",    "q_z",
-                                                  "v_x", "v_y", "v_z", "omega_x", "omega_y", "omega_z"};
-constexpr std::array<const char*, 6> kForces = {"u_x", "u_y", "u_z", "torque_x", "torque_y", "torque_z"};
+const std::vector<std::string> kPlace = {"x", "y", "z"};
+const std::vector<std::string> kMoving = {"q_w", "q_x", "q_y",     "q_z",     "v_x",
+                                          "v_y", "v_z", "omega_x", "omega_y", "omega_z"};
+const std::vector<std::string> kForces = {"u_x", "u_y", "u_z", "torque_x", "torque_y", "torque_z"};
+
+std::vector<std::string> both(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+const std::vector<std::string> kColumns = both(kPlace, kMoving);
 
 Tensor numbers(const std::vector<double>& x) { return torch::tensor(x, torch::kDouble); }
 
@@ -39,25 +46,14 @@ struct Setting {
 
 class RigidSystem : public System {
  public:
-  RigidSystem() {
-    physics.dt = 0.005;
-    physics.mu = 0.4;
-  }
-
-  const std::vector<std::string>& formulations() const override {
-    static const std::vector<std::string> names = {"exact_cone", "polyhedral", "compliant"};
-    return names;
-  }
-  std::int64_t default_steps() const override { return 400; }
-  bool has_positions() const override { return true; }
-
-  std::vector<std::string> required_inputs() const override { return columns({"x", "y", "z"}); }
-  std::vector<std::string> optional_inputs() const override {
-    std::vector<std::string> names = columns({kColumns.begin() + 3, kColumns.end()});
-    const std::vector<std::string> forces = columns({kForces.begin(), kForces.end()});
-    names.insert(names.end(), forces.begin(), forces.end());
-    return names;
-  }
+  RigidSystem(const std::string& flags, const std::vector<std::string>& of_rollouts)
+      : System({.formulations = {"exact_cone", "polyhedral", "compliant"},
+                .default_steps = 400,
+                .example = flags,
+                .inputs = kPlace,
+                .optional_inputs = both(kMoving, kForces),
+                .rollout_flags = of_rollouts,
+                .physics = {.dt = 0.005, .mu = 0.4}}) {}
 
   void add_to(CommandLine& line) override {
     line.add<double>("restitution", restitution_,
@@ -125,18 +121,15 @@ class RigidSystem : public System {
     const Tensor position = request.with_position_noise(end.position);
     const Tensor velocity = request.with_velocity_noise(torch::cat({end.velocity, end.angular_velocity}, -1));
     const Tensor all = torch::cat({position, end.orientation, velocity}, -1);
-    MotionTable table(steps, request.count(), 1);
-    for (std::int64_t b = 0; b < bodies; ++b) {
-      for (std::size_t k = 0; k < kColumns.size(); ++k) {
-        table.add(columns({kColumns[k]})[b].c_str(), all.select(-2, b).select(-1, static_cast<std::int64_t>(k)));
-      }
-    }
-    table.add("kinetic", (total - potential).slice(0, 1)).add("potential", potential.slice(0, 1));
-    table.add("gap", gap.slice(0, 1)).add("normal_force", normal / physics.dt);
-    table.add("support_force", support_force(states.velocity, u, scene));
-
     Motion motion;
-    motion.data = table.take();
+    motion.data = MotionTable(steps, request.count(), 1)
+                      .add(columns(kColumns), all.flatten(-2))
+                      .add("kinetic", (total - potential).slice(0, 1))
+                      .add("potential", potential.slice(0, 1))
+                      .add("gap", gap.slice(0, 1))
+                      .add("normal_force", normal / physics.dt)
+                      .add("support_force", support_force(states.velocity, u, scene))
+                      .take();
     motion.residual = certificate.residual;
     motion.status = solution.status;
     const Tensor still =
@@ -155,27 +148,17 @@ class RigidSystem : public System {
     motion.metrics["energy_last"] = total[-1][0].item<double>();
     motion.metrics["contact_fraction"] = (normal > 0).to(torch::kDouble).mean().item<double>();
     motion.metrics["mean_iterations"] = solution.iterations.to(torch::kDouble).mean().item<double>();
-    Table shapes;
-    std::vector<double> index, mass;
-    std::array<std::vector<double>, 3> size;
-    for (std::int64_t b = 0; b < bodies; ++b) {
-      index.push_back(static_cast<double>(b));
-      mass.push_back(scene.bodies[b].mass.item<double>());
-      for (std::size_t k = 0; k < 3; ++k) size[k].push_back(setting.sizes[b][k]);
+    Table shapes{{"body", "mass", "size_x", "size_y", "size_z"}, {}};
+    for (std::size_t b = 0; b < scene.bodies.size(); ++b) {
+      const auto& [x, y, z] = setting.sizes[b];
+      shapes.add_row({static_cast<double>(b), scene.bodies[b].mass.item<double>(), x, y, z});
     }
-    shapes.add("body", index);
-    shapes.add("mass", mass);
-    for (std::size_t k = 0; k < 3; ++k) shapes.add(std::array{"size_x", "size_y", "size_z"}[k], size[k]);
     motion.tables.emplace_back("bodies.csv", std::move(shapes));
-    Table fixed;
-    std::array<std::vector<double>, 4> plane;
+    Table fixed{{"normal_x", "normal_y", "normal_z", "offset"}, {}};
     for (const Plane& of : setting.planes) {
       if (of.body != Plane::kWorld) continue;
-      for (std::int64_t k = 0; k < 3; ++k) plane[k].push_back(of.normal[k].item<double>());
-      plane[3].push_back(of.offset.item<double>());
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      fixed.add(std::array{"normal_x", "normal_y", "normal_z", "offset"}[k], plane[k]);
+      const auto normal_of = [&](std::int64_t k) { return of.normal[k].item<double>(); };
+      fixed.add_row({normal_of(0), normal_of(1), normal_of(2), of.offset.item<double>()});
     }
     motion.tables.emplace_back("planes.csv", std::move(fixed));
     return motion;
@@ -225,7 +208,7 @@ class RigidSystem : public System {
   }
 
   // The columns of all bodies: of one the names themselves, of several with the number of the body behind.
-  std::vector<std::string> columns(const std::vector<std::string>& names) const {
+  std::vector<std::string> columns(const std::vector<std::string>& names) const override {
     if (bodies() == 1) return names;
     std::vector<std::string> all;
     for (std::int64_t b = 0; b < bodies(); ++b) {
@@ -235,18 +218,10 @@ class RigidSystem : public System {
   }
 
   RigidState given_start(const Request& request) const {
-    std::vector<Tensor> of_bodies;
+    const Tensor all = request.vector_input(columns(kColumns)).unflatten(-1, {bodies(), -1});
     for (std::int64_t b = 0; b < bodies(); ++b) {
-      std::vector<Tensor> numbers_of_body;
-      for (const char* name : kColumns) {
-        const std::string column = columns({name})[b];
-        Tensor x = request.input(column);
-        if (std::string(name) == "q_w" && !request.inputs->has(column)) x = torch::ones_like(x);
-        numbers_of_body.push_back(x);
-      }
-      of_bodies.push_back(torch::stack(numbers_of_body, -1));
+      if (!request.inputs->has(columns({"q_w"})[b])) all.select(-2, b).select(-1, 3).fill_(1);
     }
-    const Tensor all = torch::stack(of_bodies, -2);
     return {all.narrow(-1, 0, 3), all.narrow(-1, 3, 4), all.narrow(-1, 7, 3), all.narrow(-1, 10, 3)};
   }
 
@@ -264,14 +239,7 @@ class RigidSystem : public System {
     if (!request.inputs) {
       return constant_forces(request).to(request.dtype).expand({request.steps, request.trajectories, count, 6});
     }
-    std::vector<Tensor> of_bodies;
-    for (std::int64_t b = 0; b < count; ++b) {
-      std::vector<Tensor> parts;
-      parts.reserve(kForces.size());
-      for (const char* name : kForces) parts.push_back(request.input(columns({name})[b]));
-      of_bodies.push_back(torch::stack(parts, -1));
-    }
-    return torch::stack(of_bodies, -2).unsqueeze(0);
+    return request.vector_input(columns(kForces)).unflatten(-1, {count, 6}).unsqueeze(0);
   }
 
   double restitution_ = 0.3, stiffness_ = 1e5, dissipation_ = 0.02;
@@ -285,8 +253,7 @@ std::string three_positive(const std::vector<double>& x) {
 
 class Cube : public RigidSystem {
  public:
-  std::string example() const override { return "--system cube --speed 2 --restitution 0.5"; }
-  std::vector<std::string> rollout_flags() const override { return {"height", "speed", "spin", "orientation"}; }
+  Cube() : RigidSystem("--system cube --speed 2 --restitution 0.5", {"height", "speed", "spin", "orientation"}) {}
 
  protected:
   void add_own(CommandLine& line) override {
@@ -327,8 +294,7 @@ class Cube : public RigidSystem {
 
 class Rolling : public RigidSystem {
  public:
-  std::string example() const override { return "--system rolling --speed 2 --mu 0.2"; }
-  std::vector<std::string> rollout_flags() const override { return {"speed"}; }
+  Rolling() : RigidSystem("--system rolling --speed 2 --mu 0.2", {"speed"}) {}
 
  protected:
   void add_own(CommandLine& line) override {
@@ -369,8 +335,7 @@ class Rolling : public RigidSystem {
 
 class StackSystem : public RigidSystem {
  public:
-  std::string example() const override { return "--system stack --bodies 5 --steps 1000"; }
-  std::vector<std::string> rollout_flags() const override { return {"push", "shift"}; }
+  StackSystem() : RigidSystem("--system stack --bodies 5 --steps 1000", {"push", "shift"}) {}
 
  protected:
   void add_own(CommandLine& line) override {
@@ -450,8 +415,7 @@ class StackSystem : public RigidSystem {
 
 class Spheres : public RigidSystem {
  public:
-  std::string example() const override { return "--system spheres --restitution 0.6 --steps 600"; }
-  std::vector<std::string> rollout_flags() const override { return {"height"}; }
+  Spheres() : RigidSystem("--system spheres --restitution 0.6 --steps 600", {"height"}) {}
 
  protected:
   void add_own(CommandLine& line) override {

@@ -16,16 +16,13 @@ using torch::Tensor;
 
 class SlidingBlockSystem : public System {
  public:
-  const std::vector<std::string>& formulations() const override {
-    static const std::vector<std::string> names = {"direct",      "forward", "direct2",
-                                                   "traditional", "mixed",   "direct_supported"};
-    return names;
-  }
-  std::int64_t default_steps() const override { return 50; }
-  std::string example() const override { return "--formulation traditional --trajectories 4"; }
-  bool has_positions() const override { return false; }
-  std::vector<std::string> required_inputs() const override { return {"v", "u"}; }
-  std::vector<std::string> rollout_flags() const override { return {"speed"}; }
+  SlidingBlockSystem()
+      : System({.formulations = {"direct", "forward", "direct2", "traditional", "mixed", "direct_supported"},
+                .default_steps = 50,
+                .example = "--formulation traditional --trajectories 4",
+                .inputs = {"v", "u"},
+                .rollout_flags = {"speed"},
+                .has_positions = false}) {}
 
   void add_to(CommandLine& line) override {
     line.add<double>("speed", speed_, "Velocity before the first step, m/s", finite_number);

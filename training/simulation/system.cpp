@@ -34,6 +34,12 @@ torch::Tensor Request::input(const std::string& name) const {
   return torch::tensor((*inputs)[name], torch::kDouble).to(dtype);
 }
 
+torch::Tensor Request::vector_input(const std::vector<std::string>& names) const {
+  std::vector<torch::Tensor> columns;
+  for (const std::string& name : names) columns.push_back(input(name));
+  return torch::stack(columns, -1);
+}
+
 torch::Tensor Request::variation(std::int64_t k) const {
   torch::Tensor factors = torch::rand({trajectories}, generator(seed, Stream::kStarts, k), torch::kDouble) + 0.5;
   factors[0] = 1;
@@ -65,6 +71,11 @@ MotionTable::MotionTable(std::int64_t steps, std::int64_t count, std::int64_t fi
 
 MotionTable& MotionTable::add(const char* name, const torch::Tensor& x) {
   add_trajectories(table_, name, x, steps_, count_);
+  return *this;
+}
+
+MotionTable& MotionTable::add(const std::vector<std::string>& names, const torch::Tensor& x) {
+  for (std::size_t k = 0; k < names.size(); ++k) add(names[k].c_str(), x.select(-1, static_cast<std::int64_t>(k)));
   return *this;
 }
 

@@ -34,6 +34,7 @@ struct Request {
 
   /// A column of the inputs, [rows], or of zeros where it is missing and optional.
   torch::Tensor input(const std::string& name) const;
+  torch::Tensor vector_input(const std::vector<std::string>& names) const;  ///< [rows, names]
 
   /// Factors by which the starts of the trajectories differ, [trajectories]: 1 for the first, random from 0.5 to 1.5
   /// for the others. Each k has its own random numbers.
@@ -60,47 +61,42 @@ struct Motion {
   bool expects_no_solution = false;                   ///< whether the formulation is known to be infeasible
 };
 
-class System {
+/// What `simulate` must know of a system before it runs.
+struct SystemTraits {
+  std::vector<std::string> formulations;  ///< the first is the default
+  std::int64_t default_steps;             ///< of --steps
+  std::string example;                    ///< flags for --help
+  std::vector<std::string> inputs;        ///< columns that --inputs must have
+  std::vector<std::string> optional_inputs = {};
+  std::vector<std::string> rollout_flags;  ///< which have no meaning with --inputs
+  PhysicsFlags physics = {};               ///< the defaults of the common flags
+  bool has_positions = true;
+};
+
+class System : public SystemTraits {
  public:
+  explicit System(SystemTraits traits) : SystemTraits(std::move(traits)) {}
   virtual ~System() = default;
-  virtual const std::vector<std::string>& formulations() const = 0;
-  virtual std::int64_t default_steps() const = 0;
-  virtual std::string example() const = 0;  ///< flags for --help
 
-  /// Flags beside the common ones. `physics` holds the defaults of the common ones.
+  /// Flags beside the common ones.
   virtual void add_to(CommandLine& line) = 0;
-  virtual bool has_positions() const = 0;
 
-  /// Columns of --inputs; the optional ones are 0 where they are missing.
-  virtual std::vector<std::string> required_inputs() const = 0;
-  virtual std::vector<std::string> optional_inputs() const { return {}; }
-
-  /// Flags of rollouts, which have no meaning with --inputs.
-  virtual std::vector<std::string> rollout_flags() const = 0;
+  /// The columns of these names, which may depend on flags.
+  virtual std::vector<std::string> columns(const std::vector<std::string>& names) const { return names; }
 
   /// Throws a UsageError where flags do not go together.
   virtual void check_flags(const Request&) const {}
 
   virtual Motion run(const Request& request) const = 0;
-
-  PhysicsFlags physics;
 };
 
 std::vector<std::string> system_names();
 
 /// Null for an unknown name.
 std::unique_ptr<System> make_system(const std::string& name);
-std::unique_ptr<System> make_compliant_block();
-std::unique_ptr<System> make_compliant_particle();
-std::unique_ptr<System> make_cube();
-std::unique_ptr<System> make_falling_block();
-std::unique_ptr<System> make_sliding_block();
-std::unique_ptr<System> make_planar_block();
-std::unique_ptr<System> make_point_mass();
-std::unique_ptr<System> make_rolling();
-std::unique_ptr<System> make_spheres();
-std::unique_ptr<System> make_stack();
-std::unique_ptr<System> make_tripod();
+std::unique_ptr<System> make_compliant_block(), make_compliant_particle(), make_cube(), make_falling_block(),
+    make_planar_block(), make_point_mass(), make_rolling(), make_sliding_block(), make_spheres(), make_stack(),
+    make_tripod();
 
 /// A table that begins with the columns trajectory and step, of `count` trajectories; the steps are first, first + 1,
 /// ...
@@ -110,6 +106,9 @@ class MotionTable {
 
   /// x: [steps, count], or broadcast to it.
   MotionTable& add(const char* name, const torch::Tensor& x);
+
+  /// x: [steps, count, names], or broadcast to it.
+  MotionTable& add(const std::vector<std::string>& names, const torch::Tensor& x);
   Table take() { return std::move(table_); }
 
  private:

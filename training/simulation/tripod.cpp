@@ -12,21 +12,14 @@ using torch::Tensor;
 
 class TripodSystem : public System {
  public:
-  TripodSystem() {
-    physics.dt = 0.005;
-    physics.mu = 0.33;
-  }
-
-  const std::vector<std::string>& formulations() const override {
-    static const std::vector<std::string> names = {"polyhedral"};
-    return names;
-  }
-  std::int64_t default_steps() const override { return 80; }
-  std::string example() const override { return "--system tripod --directions 16 --velocity 1 0 20"; }
-  bool has_positions() const override { return true; }
-  std::vector<std::string> required_inputs() const override { return {"theta", "v_x", "v_y", "omega"}; }
-  std::vector<std::string> optional_inputs() const override { return {"x", "y"}; }
-  std::vector<std::string> rollout_flags() const override { return {"velocity"}; }
+  TripodSystem()
+      : System({.formulations = {"polyhedral"},
+                .default_steps = 80,
+                .example = "--system tripod --directions 16 --velocity 1 0 20",
+                .inputs = {"theta", "v_x", "v_y", "omega"},
+                .optional_inputs = {"x", "y"},
+                .rollout_flags = {"velocity"},
+                .physics = {.dt = 0.005, .mu = 0.33}}) {}
 
   void add_to(CommandLine& line) override {
     tripod_.add_to(line);
@@ -47,16 +40,10 @@ class TripodSystem : public System {
       return lcp::physics::exact_step(now, force, tripod);
     });
 
-    const Tensor pose = request.with_position_noise(end.pose);
-    const Tensor velocity = request.with_velocity_noise(end.velocity);
     Motion motion;
     motion.data = MotionTable(u.size(0), request.count(), 1)
-                      .add("x", pose.select(-1, 0))
-                      .add("y", pose.select(-1, 1))
-                      .add("theta", pose.select(-1, 2))
-                      .add("v_x", velocity.select(-1, 0))
-                      .add("v_y", velocity.select(-1, 1))
-                      .add("omega", velocity.select(-1, 2))
+                      .add({"x", "y", "theta"}, request.with_position_noise(end.pose))
+                      .add({"v_x", "v_y", "omega"}, request.with_velocity_noise(end.velocity))
                       .take();
     motion.residual = solution.residual;
     motion.status = solution.status;
@@ -74,8 +61,7 @@ class TripodSystem : public System {
  private:
   TripodState start(const Request& request) const {
     if (request.inputs) {
-      return {torch::stack({request.input("x"), request.input("y"), request.input("theta")}, -1),
-              torch::stack({request.input("v_x"), request.input("v_y"), request.input("omega")}, -1)};
+      return {request.vector_input({"x", "y", "theta"}), request.vector_input({"v_x", "v_y", "omega"})};
     }
     const Tensor velocity = torch::tensor(velocity_, request.dtype) * request.variation(0).unsqueeze(-1);
     return {torch::zeros_like(velocity), velocity};
