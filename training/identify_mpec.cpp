@@ -14,6 +14,7 @@
 #include "identification/bilinear_program.h"
 #include "identification/estimate.h"
 #include "identification/system.h"
+#include "identification/track_program.h"
 #include "run/command_line.h"
 #include "run/error.h"
 #include "run/files.h"
@@ -27,6 +28,9 @@ namespace {
 
 using namespace lcp::training;
 using torch::Tensor;
+
+// Values of MpecOptions::first, which lead to different local minima.
+constexpr double kFirstWeights[] = {1e-3, 0.1, 1, 10};
 
 // The friction coefficients that the program begins with: that of [BT], and smaller ones.
 constexpr double kInitialMus[] = {1, 0.3, 0.1};
@@ -51,7 +55,7 @@ struct Flags {
     run.add_to(line, Precision::kFloat64);
     bodies.add_to(line);
     bodies.system().add_bodies_to(line);
-    bodies.system().add_estimate_to(line);
+    bodies.system().tracks.add_estimate_to(line);
     line.add<std::string>(
         "complementarity", complementarity,
         "How complementarity is imposed: penalty (products in the objective, with a growing weight) or relaxation (a "
@@ -83,12 +87,12 @@ struct Flags {
     if (complementarity == "relaxation") firsts = {10, 0.1};
     if (first > 0) firsts = {first};
     std::vector<double> mus(std::begin(kInitialMus), std::end(kInitialMus));
-    if (line.given("initial-mu")) mus = {bodies.system().tracks().initial_mu};
+    if (line.given("initial-mu")) mus = {bodies.system().tracks.initial_mu};
     std::vector<Start> all;
     for (const double with_first : firsts) {
       for (const double mu : mus) {
         all.push_back({with_first, mu, false});
-        if (bodies.system().tracks().estimate == "mu,q0,v0") all.push_back({with_first, mu, true});
+        if (bodies.system().tracks.estimate == "mu,q0,v0") all.push_back({with_first, mu, true});
       }
     }
     return all;
@@ -144,7 +148,7 @@ int identify_mpec(int argc, const char* const* argv) {
   const torch::NoGradGuard no_grad;
 
   const TrackProblem problem = system.load(flags.run);
-  const auto model = system.model(problem);
+  const TrackModel model(system, problem);
   OutputFolder out(line, flags.run);
   TrackProgram program = system.program(problem, {flags.bound, flags.bound_norm == "euclidean"});
   const std::vector<Start> from = flags.starts(line);
@@ -173,7 +177,7 @@ int identify_mpec(int argc, const char* const* argv) {
       if (known.status == "solved") begun.start = known.x;
     }
     MpecSolution solution = solve_from_here(begun);
-    Found found = read(system, program, std::move(solution), problem, *model);
+    Found found = read(system, program, std::move(solution), problem, model);
     starts.push_back({{"first", first},
                       {"initial_mu", initial_mu},
                       {"known_velocity", known_velocity},
@@ -191,14 +195,14 @@ int identify_mpec(int argc, const char* const* argv) {
                             {"max_complementarity", best->solution.largest_product},
                             {"lcp_residual", best->motion.residual.slice(0, 1).max().item<double>()}};
   out.write_csv("history.csv", history);
-  out.write_csv("motion.csv", motion_table(system.tracks(), problem.tracks, best->motion));
+  out.write_csv("motion.csv", motion_table(system.tracks, problem.tracks, best->motion));
   const bool solved = best->fit.has_value();
   if (solved) {
-    metrics.update(write_estimate(out, system.tracks(), problem, *model, *best->fit));
+    metrics.update(write_estimate(out, system.tracks, problem, model, *best->fit));
   } else {
     metrics.update({{"status", best->solution.status},
                     {"mu", nullptr},
-                    {"last_iterate", to_json(best->motion.theta.slice(-1, 0, model->unknowns()))}});
+                    {"last_iterate", to_json(best->motion.theta.slice(-1, 0, model.unknowns()))}});
   }
   std::vector<std::string> figures = {"motion.png"};
   if (solved) figures.emplace_back("fit.png");

@@ -1,26 +1,12 @@
 // Identifies the friction, the initial pose and the initial velocity of blocks that slide and turn on three supports
 // from noisy tracks.
-#include <torch/types.h>
-#include <torch/utils.h>
-
-#include <cstdint>
 #include <iostream>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "identification/estimate.h"
 #include "identification/shooting.h"
 #include "identification/tripod.h"
-#include "run/command_line.h"
 #include "run/error.h"
-#include "run/files.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/results.h"
 #include "run/text.h"
-#include "run/trainer.h"
 
 namespace {
 
@@ -31,7 +17,7 @@ constexpr std::int64_t kTracksOfATask = 16;
 
 struct Flags {
   RunFlags run;
-  TripodTrackFlags tripod;
+  Tripods tripod;
   ShootingFlags shooting;
   bool study = false;
 
@@ -64,10 +50,10 @@ Table study(const Flags& flags, const TrackProblem& problem) {
   for (const double h : {0., 0.01, 0.02, 0.03}) variants.push_back({block.directions, h});
   Table table{{"directions", "com_height", "track", "mu", "mu_std", "objective"}, {}};
   for (const Variant& variant : variants) {
-    TripodTrackFlags other = flags.tripod;
+    Tripods other = flags.tripod;
     other.block.directions = variant.directions;
     other.block.com_height = variant.com_height;
-    const auto fit = fit_by_shooting(flags.run, other.tracks, flags.shooting, TripodModel(other, problem)).fit;
+    const auto fit = fit_by_shooting(flags.run, other.tracks, flags.shooting, TrackModel(other, problem)).fit;
     const Confidence accuracy = confidence(problem, fit);
     const torch::Tensor std = where_explained(accuracy, accuracy.std);
     for (std::int64_t b = 0; b < fit.theta.size(0); ++b) {
@@ -97,36 +83,14 @@ int identify_tripod(int argc, const char* const* argv) {
   Flags flags;
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
-  FolderLock lock(flags.run.out);
-  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.shooting.resume);
-  flags.tripod.validate(line, {"particles", "monte-carlo"});
-  const OneThread one_thread;
-  const torch::NoGradGuard no_grad;
-
-  const TrackProblem problem = load_tripods(flags.run, flags.tripod);
-  OutputFolder out(line, flags.run, std::move(lock));
-  if (checkpoint) out.continue_earlier_run();
-  const TrackFlags& tracks = flags.tripod.tracks;
-  nlohmann::json metrics =
-      identify(out, flags.run, tracks, flags.shooting, problem, TripodModel(flags.tripod, problem));
-  const auto estimates = [&](std::int64_t first, std::int64_t repeats) {
-    const TrackProblem repeated = repeat_tripods(flags.run, flags.tripod, first, repeats);
-    return estimates_of_repeated(flags.run, tracks, flags.shooting, repeated, TripodModel(flags.tripod, repeated));
-  };
-  if (const auto stopped =
-          scatter(out, flags.run, tracks, flags.shooting, checkpoint, kTracksOfATask, estimates, metrics)) {
-    return *stopped;
-  }
-  std::vector<std::string> figures = {"fit.png"};
-  if (flags.study) {
-    const Table table = study(flags, problem);
-    out.write_csv("study.csv", table);
-    figures.emplace_back("study.png");
-    if (!flags.run.quiet) print_table(table);
-  }
-  write_results(out, metrics, figures);
-  require_fits(metrics);
-  return 0;
+  return identify_by_shooting(line, flags.run, flags.tripod, flags.shooting, kTracksOfATask,
+                              [&](OutputFolder& out, const TrackProblem& problem) -> std::vector<std::string> {
+                                if (!flags.study) return {};
+                                const Table table = study(flags, problem);
+                                out.write_csv("study.csv", table);
+                                if (!flags.run.quiet) print_table(table);
+                                return {"study.png"};
+                              });
 }
 
 }  // namespace

@@ -24,9 +24,6 @@ constexpr std::int64_t kShown = 10;                    // the estimates of at mo
 constexpr std::int64_t kValues = 101;                  // objective.csv has this many equidistant values of mu
 constexpr double kNormalQuantile = 1.959963984540054;  // 95 % of a normal distribution are within +- this
 
-// A statistic of the residuals may differ from that of noise by this many of its standard deviations. One track in a
-// million of those that the model explains differs by more.
-constexpr double kSuspicious = 5;
 constexpr double kRounding = 1e-9;  // errors of at most this part of the observed positions count as rounding
 
 // The interval of mu is looked for at this many distances from the estimate, in a geometric sequence, and then at as
@@ -275,19 +272,6 @@ Confidence confidence(const TrackProblem& problem, const identification::LeastSq
   return result;
 }
 
-Tensor friction_interval(const TrackModel& model, const identification::LeastSquares& fit, const Confidence& accuracy) {
-  const Tensor excess = (accuracy.quantile * accuracy.noise).square() + rounding(model.problem()).square();
-  const Tensor near = (accuracy.quantile * accuracy.std.select(-1, 0)).clamp_min(kLeastDistance);
-  return at::stack({interval_end(model, fit, -1, near, excess, accuracy.explained),
-                    interval_end(model, fit, 1, near, excess, accuracy.explained)},
-                   -1);
-}
-
-Tensor mu_bias(const TrackProblem& problem, const Tensor& mean, const std::function<Tensor()>& finer) {
-  const Tensor mu = mean.select(-1, 0);
-  return problem.mu.defined() ? at::zeros_like(mu) : 2 * (mu - finer().select(-1, 0));
-}
-
 std::string bias_text(const TrackProblem& problem, const Tensor& bias) {
   return problem.mu.defined() ? "" : ", bias of time steps " + short_number(bias.item<double>(), 2);
 }
@@ -319,40 +303,6 @@ Table fit_table(const TrackFlags& flags, const TrackProblem& problem, const Body
   return table;
 }
 
-Table online_table(const Tracks& tracks, const Tensor& mean, const Tensor& std, const Tensor& bias) {
-  Table table;
-  const Tensor step = at::arange(tracks.steps() + 1, at::kDouble).unsqueeze(-1);
-  add_column(table, "track", tracks, at::arange(tracks.count(), at::kDouble));
-  add_column(table, "step", tracks, step);
-  add_column(table, "time", tracks, tracks.dt * step);
-  const Tensor mu = mean.select(-1, 0), deviation = std.select(-1, 0);
-  const Tensor reach = 2 * deviation + identification::kBiasSafety * bias.abs();
-  add_column(table, "mu", tracks, mu);
-  add_column(table, "mu_std", tracks, deviation);
-  add_column(table, "mu_low", tracks, (mu - reach).clamp_min(0));
-  add_column(table, "mu_high", tracks, mu + reach);
-  return table;
-}
-
-BodyState motion_of(const Tensor& state) {
-  const std::int64_t k = (state.size(-1) - 1) / 2;
-  return {state.slice(-1, 1, 1 + k), state.slice(-1, 1 + k)};
-}
-
-nlohmann::json unexplained_tracks(const TrackProblem& problem, const BodyState& followed) {
-  const Tracks& tracks = problem.tracks;
-  const Tensor error = (followed.position - tracks.observed) * problem.reach * tracks.seen;
-  const Tensor seen = static_cast<double>(problem.reach.size(0)) * tracks.seen.sum({0, 2});
-  const Tensor residual = (error.square().sum({0, 2}) / seen).sqrt();
-  nlohmann::json lines = nlohmann::json::array();
-  for (std::int64_t b = 0; b < tracks.count(); ++b) {
-    const std::string track = tracks.count() > 1 ? "positions of track " + std::to_string(b) : "positions";
-    const double allowed = problem.noise * std::sqrt(1 + kSuspicious * std::sqrt(2 / seen[b].item<double>()));
-    for (const auto& line : unexplained(track, residual[b].item<double>(), allowed, " m")) lines.push_back(line);
-  }
-  return lines;
-}
-
 nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitted) {
   const BodyState& truth = problem.motion;
   if (!truth.position.defined()) return nlohmann::json::object();
@@ -364,6 +314,22 @@ nlohmann::json motion_errors(const TrackProblem& problem, const BodyState& fitte
           {"velocity_rmse", rmse(fitted.velocity, truth.velocity)},
           {"observed_position_rmse", rmse(observed, truth.position)},
           {"observed_velocity_rmse", rmse(observed.diff(1, 0) / problem.tracks.dt, truth.velocity.slice(0, 1))}};
+}
+
+// The values of mu that the track does not contradict, [b, 2], which contain the truth with probability 0.95 if the
+// track is explained: those for which the least objective over all other unknowns, the profile, exceeds that of the fit
+// by at most the square of quantile noise, as in a likelihood ratio test [SW, 5.9.3]. They are found + - quantile std
+// where the profile is a parabola. It is not where a body hardly slides: a larger mu may fit as well, and then the
+// upper bound is infinite.
+//
+//   [SW] Seber, Wild: Nonlinear Regression, Wiley, 1989.
+static Tensor friction_interval(const TrackModel& model, const identification::LeastSquares& fit,
+                                const Confidence& accuracy) {
+  const Tensor excess = (accuracy.quantile * accuracy.noise).square() + rounding(model.problem()).square();
+  const Tensor near = (accuracy.quantile * accuracy.std.select(-1, 0)).clamp_min(kLeastDistance);
+  return at::stack({interval_end(model, fit, -1, near, excess, accuracy.explained),
+                    interval_end(model, fit, 1, near, excess, accuracy.explained)},
+                   -1);
 }
 
 nlohmann::json write_estimate(OutputFolder& out, const TrackFlags& flags, const TrackProblem& problem,

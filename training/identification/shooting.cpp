@@ -15,10 +15,13 @@
 #include <vector>
 
 #include "identification/estimate.h"
+#include "run/one_thread.h"
 #include "run/process_group.h"
 #include "run/progress.h"
+#include "run/results.h"
 #include "run/sweep.h"
 #include "run/text.h"
+#include "run/trainer.h"
 
 namespace lcp::training {
 namespace {
@@ -134,37 +137,12 @@ ShootingResult fit_by_shooting(const RunFlags& run, const TrackFlags& tracks, co
   return shot;
 }
 
-Tensor estimates_of_repeated(const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
-                             const TrackProblem& repeated, const TrackModel& model) {
-  RunFlags quietly = run;
-  quietly.quiet = true;
-  return estimates_of(repeated, model, fit_by_shooting(quietly, tracks, flags, model).fit);
-}
+namespace {
 
-std::optional<int> scatter(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
-                           const std::optional<Checkpoint>& checkpoint, std::int64_t tracks_of_a_task,
-                           const std::function<Tensor(std::int64_t first, std::int64_t repeats)>& estimates,
-                           nlohmann::json& metrics) {
-  const bool is_first = ProcessGroup::current().is_first();
-  if (flags.monte_carlo == 0) return is_first ? std::nullopt : std::optional(0);
-  const std::int64_t at_once = std::max<std::int64_t>(1, tracks_of_a_task / tracks.bodies);
-  Sweep sweep(out, run, checkpoint);
-  const auto stopped = sweep.run((flags.monte_carlo + at_once - 1) / at_once, "part", [&](std::int64_t k) {
-    const std::int64_t first = k * at_once;
-    const torch::NoGradGuard no_grad;
-    return Checkpoint{{}, {{kEstimates, estimates(first, std::min(at_once, flags.monte_carlo - first))}}};
-  });
-  if (stopped) return stopped;
-  if (!is_first) return 0;
-  std::vector<Tensor> all;
-  for (const auto& [k, part] : sweep.results()) all.push_back(part.tensors.at(kEstimates));
-  metrics["monte_carlo"] = monte_carlo_metrics(tracks, at::cat(all).unflatten(0, {flags.monte_carlo, -1}));
-  return std::nullopt;
-}
-
+// Fits the tracks, writes history.csv and the files of `write_estimate`, and returns the content of metrics.json. Warns
+// of tracks whose fit did not converge.
 nlohmann::json identify(OutputFolder& out, const RunFlags& run, const TrackFlags& tracks, const ShootingFlags& flags,
                         const TrackProblem& problem, const TrackModel& model) {
-  if (!ProcessGroup::current().is_first()) return {};
   const ShootingResult shot = fit_by_shooting(run, tracks, flags, model);
   nlohmann::json metrics = write_estimate(out, tracks, problem, model, shot.fit);
   out.write_csv("history.csv", shot.history);
@@ -188,6 +166,53 @@ void require_fits(const nlohmann::json& metrics) {
   if (without == 0) return;
   throw std::runtime_error("no fit for " + std::to_string(without) + " of " + std::to_string(objectives.size()) +
                            " tracks: their first simulation has no finite distance from the data");
+}
+
+}  // namespace
+
+int identify_by_shooting(
+    CommandLine& line, const RunFlags& run, TrackSystem& system, const ShootingFlags& flags,
+    std::int64_t tracks_of_a_task,
+    const std::function<std::vector<std::string>(OutputFolder& out, const TrackProblem& problem)>& further) {
+  FolderLock lock(run.out);
+  const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.resume);
+  system.validate(line, {"particles", "monte-carlo"});
+  const OneThread one_thread;
+  const torch::NoGradGuard no_grad;
+
+  const TrackProblem problem = system.load(run);
+  OutputFolder out(line, run, std::move(lock));
+  if (checkpoint) out.continue_earlier_run();
+  const bool is_first = ProcessGroup::current().is_first();
+  nlohmann::json metrics;
+  if (is_first) metrics = identify(out, run, system.tracks, flags, problem, TrackModel(system, problem));
+  if (flags.monte_carlo > 0) {
+    RunFlags quietly = run;
+    quietly.quiet = true;
+    const std::int64_t at_once = std::max<std::int64_t>(1, tracks_of_a_task / system.tracks.bodies);
+    Sweep sweep(out, run, checkpoint);
+    const auto stopped = sweep.run((flags.monte_carlo + at_once - 1) / at_once, "part", [&](std::int64_t k) {
+      const torch::NoGradGuard none;
+      const std::int64_t first = k * at_once;
+      const TrackProblem repeated = system.repeat(run, first, std::min(at_once, flags.monte_carlo - first));
+      const TrackModel model(system, repeated);
+      const LeastSquares fit = fit_by_shooting(quietly, system.tracks, flags, model).fit;
+      return Checkpoint{{}, {{kEstimates, estimates_of(repeated, model, fit)}}};
+    });
+    if (stopped) return *stopped;
+    if (!is_first) return 0;
+    std::vector<Tensor> all;
+    for (const auto& [k, part] : sweep.results()) all.push_back(part.tensors.at(kEstimates));
+    metrics["monte_carlo"] = monte_carlo_metrics(system.tracks, at::cat(all).unflatten(0, {flags.monte_carlo, -1}));
+  }
+  if (!is_first) return 0;
+  std::vector<std::string> figures = {"fit.png"};
+  if (further) {
+    for (const std::string& name : further(out, problem)) figures.push_back(name);
+  }
+  write_results(out, metrics, figures);
+  require_fits(metrics);
+  return 0;
 }
 
 }  // namespace lcp::training

@@ -43,8 +43,7 @@ void TrackFlags::add_bodies_to(CommandLine& line) {
   std::string columns = "time";
   for (const std::string& name : coordinates) columns += "," + name;
   block.add_to(line);
-  line.add<std::int64_t>("steps", steps, "Steps to simulate",
-                         [](const std::int64_t& x) { return x >= 2 ? at_least_one(x) : ">= 2"; });
+  line.add<std::int64_t>("steps", steps, "Steps to simulate", at_least_two);
   line.add<double>(
       "noise", noise,
       "Half the width of the uniform noise on each coordinate, m; with --data that of the data, if it is known",
@@ -95,24 +94,6 @@ void TrackFlags::validate(const CommandLine& line, const std::vector<std::string
   data = std::filesystem::weakly_canonical(data).string();
 }
 
-TrackProblem read_problem(const TrackFlags& flags, const Tensor& reach) {
-  const torch::NoGradGuard no_grad;
-  TrackProblem problem{
-      .tracks = read_tracks(flags.data, flags.coordinates), .reach = reach, .noise = flags.noise / std::sqrt(3)};
-  if (flags.noise == 0) problem.noise = std::numeric_limits<double>::quiet_NaN();
-  Tensor& observed = problem.tracks.observed;
-  for (std::size_t k = 0; k < flags.coordinates.size(); ++k) {
-    if (flags.coordinates[k] != "theta") continue;
-    const Tensor angle = observed.select(-1, static_cast<std::int64_t>(k));
-    angle.copy_(unwrapped(angle));
-  }
-  const Tensor first = observed[0];
-  set_process(flags, problem);
-  problem.start = {flags.position.empty() ? first : row(flags.position).expand_as(first),
-                   row(flags.velocity).expand_as(first)};
-  return problem;
-}
-
 Tensor simulated_forces(const RunFlags& run, const TrackFlags& flags, const Tensor& reach, std::int64_t k) {
   Tensor force = row(flags.force).expand({flags.steps, flags.bodies, reach.size(0)});
   if (flags.process_noise > 0) {
@@ -139,6 +120,26 @@ TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodySta
   return problem;
 }
 
+namespace {
+
+TrackProblem read_problem(const TrackFlags& flags, const Tensor& reach) {
+  TrackProblem problem{
+      .tracks = read_tracks(flags.data, flags.coordinates), .reach = reach, .noise = flags.noise / std::sqrt(3)};
+  if (flags.noise == 0) problem.noise = std::numeric_limits<double>::quiet_NaN();
+  Tensor& observed = problem.tracks.observed;
+  for (std::size_t k = 0; k < flags.coordinates.size(); ++k) {
+    if (flags.coordinates[k] != "theta") continue;
+    const Tensor angle = observed.select(-1, static_cast<std::int64_t>(k));
+    angle.copy_(unwrapped(angle));
+  }
+  const Tensor first = observed[0];
+  set_process(flags, problem);
+  problem.start = {flags.position.empty() ? first : row(flags.position).expand_as(first),
+                   row(flags.velocity).expand_as(first)};
+  return problem;
+}
+
+// The bodies of all problems, which must have equally many steps.
 TrackProblem joined(const std::vector<TrackProblem>& all) {
   const auto together = [&](const auto& of, std::int64_t dim) {
     std::vector<Tensor> parts(all.size());
@@ -158,8 +159,27 @@ TrackProblem joined(const std::vector<TrackProblem>& all) {
           .process = first.process};
 }
 
-TrackModel::TrackModel(const TrackFlags& flags, const TrackProblem& problem)
-    : flags_(flags), problem_(problem), unknowns_(static_cast<std::int64_t>(names().size())) {}
+}  // namespace
+
+TrackProblem TrackSystem::load(const RunFlags& run) const {
+  const torch::NoGradGuard no_grad;
+  return tracks.data.empty() ? simulate(run, 0) : read_problem(tracks, reach());
+}
+
+TrackProblem TrackSystem::repeat(const RunFlags& run, std::int64_t first, std::int64_t repeats) const {
+  const torch::NoGradGuard no_grad;
+  std::vector<TrackProblem> all;
+  all.reserve(static_cast<std::size_t>(repeats));
+  for (std::int64_t k = 0; k < repeats; ++k) all.push_back(simulate(run, first + k + 1));
+  return joined(all);
+}
+
+TrackModel::TrackModel(const TrackSystem& system, const TrackProblem& problem)
+    : system_(system), flags_(system.tracks), problem_(problem), unknowns_(static_cast<std::int64_t>(names().size())) {}
+
+FrictionEvidence TrackModel::evidence(const Tensor& theta) const {
+  return system_.evidence(start_of(theta), theta.select(-1, 0), forces(theta), problem_.tracks.dt);
+}
 
 std::vector<std::string> TrackModel::names() const {
   std::vector<std::string> all = {"mu"};
@@ -178,7 +198,8 @@ Tensor TrackModel::start(double mu) const {
     // The slope of the first positions less the effect of acceleration: q_k = q_0 + k dt v + k (k + 1) / 2 dt^2 a.
     const std::int64_t n = std::min(kVelocitySteps, tracks.steps()) + 1;
     const Tensor k = at::arange(n, at::kDouble).view({n, 1, 1});
-    const Tensor linear = tracks.observed.slice(0, 0, n) - k * (k + 1) / 2 * tracks.dt * tracks.dt * acceleration();
+    const Tensor linear =
+        tracks.observed.slice(0, 0, n) - k * (k + 1) / 2 * tracks.dt * tracks.dt * system_.acceleration();
     const Tensor centred = k - k.mean();
     theta = at::cat({theta, (centred * linear).sum(0) / (centred.square().sum() * tracks.dt)}, -1);
   }
@@ -209,14 +230,15 @@ Tensor TrackModel::forces(const Tensor& theta) const {
 
 BodyState TrackModel::step(const BodyState& state, const Tensor& mu, const Tensor& u, std::int64_t substeps) const {
   const Tensor parts = u.unsqueeze(0).repeat_interleave(substeps, 0);
-  const BodyState next = move(state, mu, parts, problem_.tracks.dt / static_cast<double>(substeps));
+  const BodyState next = system_.move(state, mu, parts, problem_.tracks.dt / static_cast<double>(substeps));
   return {next.position[-1], next.velocity[-1]};
 }
 
 BodyState TrackModel::motion(const Tensor& theta, std::int64_t substeps) const {
   const BodyState start = start_of(theta);
   const Tensor u = forces(theta).repeat_interleave(substeps, 0);
-  const BodyState next = move(start, theta.select(-1, 0), u, problem_.tracks.dt / static_cast<double>(substeps));
+  const BodyState next =
+      system_.move(start, theta.select(-1, 0), u, problem_.tracks.dt / static_cast<double>(substeps));
   const auto track = [&](const Tensor& first, const Tensor& after) {
     return at::cat({first.unsqueeze(0), after.slice(0, substeps - 1, std::nullopt, substeps)});
   };

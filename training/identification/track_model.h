@@ -4,7 +4,9 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "identification/tracks.h"
@@ -61,9 +63,6 @@ struct TrackProblem {
   std::int64_t random_forces() const { return process.defined() ? tracks.steps() * process.size(0) : 0; }
 };
 
-/// Reads --data.
-TrackProblem read_problem(const TrackFlags& flags, const torch::Tensor& reach);
-
 /// The forces on `bodies` simulated bodies, --force and the random ones: [steps, b, k]. Each k has other random
 /// numbers.
 torch::Tensor simulated_forces(const RunFlags& run, const TrackFlags& flags, const torch::Tensor& reach,
@@ -73,9 +72,6 @@ torch::Tensor simulated_forces(const RunFlags& run, const TrackFlags& flags, con
 ///   motion: [steps, b, k], from the first step on, without noise.
 TrackProblem observe(const RunFlags& run, const TrackFlags& flags, const BodyState& start, const torch::Tensor& mu,
                      const BodyState& motion, const torch::Tensor& reach, std::int64_t k);
-
-/// The bodies of all problems, which must have equally many steps.
-TrackProblem joined(const std::vector<TrackProblem>& all);
 
 /// The name of the velocity of a coordinate: v_x, omega.
 std::string velocity_name(const std::string& coordinate);
@@ -90,18 +86,65 @@ struct FrictionEvidence {
   torch::Tensor slides;    ///< [b], bool
 };
 
+class TrackProgram;
+struct MpecSolution;
+struct NoiseBound;
+struct ProgramMotion;
+class TrackModel;
+
+/// A kind of bodies, of which k coordinates are observed.
+class TrackSystem {
+ public:
+  explicit TrackSystem(TrackFlags flags) : tracks(std::move(flags)) {}
+  virtual ~TrackSystem() = default;
+
+  /// The flags of the bodies and of the observations, and their check, see TrackFlags.
+  virtual void add_bodies_to(CommandLine& line) { tracks.add_bodies_to(line); }
+  virtual void validate(const CommandLine& line, std::vector<std::string> simulated) {
+    tracks.validate(line, simulated);
+  }
+
+  /// Reads the tracks of --data, or simulates --particles of them.
+  TrackProblem load(const RunFlags& run) const;
+
+  /// The simulated tracks `repeats` times, each time with other noise: repeats b tracks.
+  ///   first: the number of the first of these repetitions, 0 or more.
+  TrackProblem repeat(const RunFlags& run, std::int64_t first, std::int64_t repeats) const;
+
+  /// All steps of length dt under the forces u, [steps, ..., b, k], of bodies with the friction coefficients mu.
+  virtual BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u, double dt) const = 0;
+  virtual FrictionEvidence evidence(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u,
+                                    double dt) const = 0;
+  virtual torch::Tensor acceleration() const = 0;  ///< [k], without friction and contact
+
+  /// The MpecOptions::first to begin with: that from which the program ended at the best fit most often.
+  virtual double first_weight() const = 0;
+  /// The mathematical program of all bodies. Throws a UsageError for a bound that it cannot have.
+  virtual TrackProgram program(const TrackProblem& problem, const NoiseBound& bound) const = 0;
+  virtual ProgramMotion read(const TrackProgram& program, const MpecSolution& solution,
+                             const TrackModel& model) const = 0;
+
+  TrackFlags tracks;
+
+ protected:
+  virtual TrackProblem simulate(const RunFlags& run, std::int64_t k) const = 0;  // see `observe`
+  virtual torch::Tensor reach() const = 0;                                       // see TrackProblem
+};
+
+std::unique_ptr<TrackSystem> make_particles(), make_tripods();
+
 /// Maps the unknowns theta of each body to its motion: mu[, q_0[, v_0]] and the random forces of all steps, over their
 /// standard deviations.
 class TrackModel {
  public:
-  TrackModel(const TrackFlags& flags, const TrackProblem& problem);
-  virtual ~TrackModel() = default;
+  TrackModel(const TrackSystem& system, const TrackProblem& problem);
   TrackModel(const TrackModel&) = delete;
   TrackModel& operator=(const TrackModel&) = delete;
 
   std::vector<std::string> names() const;              ///< the names of the unknowns beside the random forces
   std::int64_t unknowns() const { return unknowns_; }  ///< their number
   const TrackProblem& problem() const { return problem_; }
+  const TrackSystem& system() const { return system_; }
 
   /// A first guess, [b, p]: this mu, the first observation, the velocity of the first steps, and no random forces.
   torch::Tensor start(double mu) const;
@@ -122,17 +165,12 @@ class TrackModel {
   BodyState step(const BodyState& state, const torch::Tensor& mu, const torch::Tensor& u,
                  std::int64_t substeps = 1) const;
 
-  /// theta: [b, p].
-  virtual FrictionEvidence evidence(const torch::Tensor& theta) const = 0;
-
- protected:
-  BodyState start_of(const torch::Tensor& theta) const;
+  FrictionEvidence evidence(const torch::Tensor& theta) const;  ///< theta: [b, p]
 
  private:
-  // All steps of this length, [steps, ..., b, k].
-  virtual BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u, double dt) const = 0;
-  virtual torch::Tensor acceleration() const = 0;  // [k], without friction and contact
+  BodyState start_of(const torch::Tensor& theta) const;
 
+  const TrackSystem& system_;
   const TrackFlags& flags_;
   const TrackProblem& problem_;
   std::int64_t unknowns_;

@@ -12,42 +12,34 @@
 
 namespace lcp::training {
 
-/// The flags of identify_tripod: those of all tracks and those of the block.
-struct TripodTrackFlags {
-  TrackFlags tracks;
-  TripodFlags block;
-  double reach = 0.05;               ///< m/rad, the length that a unit of the angle counts as
-  std::int64_t true_directions = 0;  ///< of the simulated block; 0: those of `block`
-  double true_com_height = -1;       ///< m, of the simulated block; < 0: that of `block`
-
-  TripodTrackFlags();
-  void add_bodies_to(CommandLine& line);
-  /// Beside those of TrackFlags.
-  void validate(const CommandLine& line, std::vector<std::string> simulated);
-};
-
-/// The block of the flags with the friction coefficient mu.
-physics::Tripod tripod_of(const TripodTrackFlags& flags, double dt, const torch::Tensor& mu);
-
-/// Reads the tracks of --data, or simulates --particles of them.
-TrackProblem load_tripods(const RunFlags& run, const TripodTrackFlags& flags);
-
-/// The simulated tracks `repeats` times, each time with other noise: repeats b tracks.
-///   first: the number of the first of these repetitions, 0 or more.
-TrackProblem repeat_tripods(const RunFlags& run, const TripodTrackFlags& flags, std::int64_t first,
-                            std::int64_t repeats);
-
-class TripodModel : public TrackModel {
+class Tripods : public TrackSystem {
  public:
-  TripodModel(const TripodTrackFlags& flags, const TrackProblem& problem);
+  Tripods();
+  void add_bodies_to(CommandLine& line) override;
+  void validate(const CommandLine& line, std::vector<std::string> simulated) override;
+  BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u, double dt) const override;
+  FrictionEvidence evidence(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u,
+                            double dt) const override;
+  torch::Tensor acceleration() const override;
+  double first_weight() const override { return 1; }
 
-  FrictionEvidence evidence(const torch::Tensor& theta) const override;
+  /// A step with n directions has 6 n + 17 unknowns, and 3 more with random forces.
+  TrackProgram program(const TrackProblem& problem, const NoiseBound& bound) const override;
+  /// The forces are the sums over the supports: `normal`, `friction_x`, `friction_y` and `moment` about the centre.
+  ProgramMotion read(const TrackProgram& program, const MpecSolution& solution, const TrackModel& model) const override;
+
+  TripodFlags block;
+
+ protected:
+  TrackProblem simulate(const RunFlags& run, std::int64_t k) const override;
+  torch::Tensor reach() const override;
 
  private:
-  BodyState move(const BodyState& start, const torch::Tensor& mu, const torch::Tensor& u, double dt) const override;
-  torch::Tensor acceleration() const override;
+  physics::Tripod tripod(double dt, const torch::Tensor& mu) const;  // with the friction coefficient mu
 
-  const TripodTrackFlags& flags_;
+  double length_of_angles_ = 0.05;    // m/rad, the length that a unit of the angle counts as
+  std::int64_t true_directions_ = 0;  // of the simulated block; 0: those of `block`
+  double true_com_height_ = -1;       // m, of the simulated block; < 0: that of `block`
 };
 
 }  // namespace lcp::training

@@ -1,0 +1,51 @@
+// What the programs that follow tracks, one observation after the other, have in common.
+#pragma once
+
+#include <torch/types.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "identification/system.h"
+
+namespace lcp::training {
+
+struct OnlineFlags {
+  SystemFlag bodies;
+  RunFlags run = {};
+  double largest_mu = 1, velocity_std = 0;
+
+  void add_to(CommandLine& line, const std::string& help_of_largest_mu);
+};
+
+/// What an estimator knows after each step of the tracks.
+struct Followed {
+  torch::Tensor mean, std;                                     ///< [steps + 1, b, 1 + 2 k], of (mu, q, v)
+  std::vector<std::pair<const char*, torch::Tensor>> columns;  ///< further ones of history.csv, [steps + 1, b]
+  nlohmann::json metrics;                                      ///< further ones
+  std::string summary = {};                                    ///< printed in the end
+  std::string warning = {};                                    ///< part of `unexplained`
+  bool prints_std = true;
+};
+
+/// Follows the tracks, in that many parts of each of their steps. progress: to be called in each step.
+using Follow = std::function<Followed(const TrackProblem& problem, const TrackModel& model, std::int64_t substeps,
+                                      const std::function<void(std::int64_t step)>& progress)>;
+
+/// Position and velocity, [..., 2 k], a step after the states x, [..., 1 + 2 k], of bodies with the friction
+/// coefficients mu, [...]. noise: [..., k], random forces over their standard deviations, asked for where there are
+/// any.
+torch::Tensor next_motion(const TrackModel& model, const torch::Tensor& x, const torch::Tensor& mu,
+                          const std::function<torch::Tensor()>& noise, std::int64_t substeps);
+
+/// Parses, follows and reports: history.csv, fit.csv, metrics.json. The bias of the estimates by the length of the
+/// steps is known from estimates with half of it, see lcp/identification/interval.h. Simulated tracks were made by the
+/// steps of the model, and have none. Returns an exit status.
+///   needs_noise: why --noise must be > 0.
+int follow_tracks(CommandLine& line, OnlineFlags& flags, int argc, const char* const* argv,
+                  const std::string& needs_noise, const std::string& figure, const Follow& follow);
+
+}  // namespace lcp::training
