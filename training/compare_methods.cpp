@@ -9,10 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "comparison/data.h"
-#include "comparison/perform.h"
-#include "comparison/plan.h"
-#include "comparison/results.h"
+#include "comparison/comparison.h"
 #include "run/command_line.h"
 #include "run/error.h"
 #include "run/files.h"

@@ -1,5 +1,5 @@
 // Learns f and G of a sliding block from velocities, inputs and known friction forces.
-#include "direct/train_direct_model.h"
+#include "direct/direct.h"
 #include "run/error.h"
 
 int main(int argc, char** argv) {

@@ -1,10 +1,9 @@
-#include "comparison/data.h"
-
 #include <ATen/ATen.h>
 
 #include <iostream>
 #include <string>
 
+#include "comparison/comparison.h"
 #include "run/columns.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/trajectories.h"

@@ -1,10 +1,9 @@
-#include "comparison/perform.h"
-
 #include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
 
+#include "comparison/comparison.h"
 #include "network/black_box.h"
 #include "run/columns.h"
 #include "run/files.h"

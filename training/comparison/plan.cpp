@@ -1,8 +1,7 @@
-#include "comparison/plan.h"
-
 #include <algorithm>
 #include <utility>
 
+#include "comparison/comparison.h"
 #include "run/error.h"
 #include "run/text.h"
 

@@ -1,5 +1,3 @@
-#include "comparison/results.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "comparison/comparison.h"
 #include "run/text.h"
 
 namespace lcp::training {

@@ -1,5 +1,3 @@
-#include "direct/from_motion.h"
-
 #include <ATen/ATen.h>
 #include <torch/utils.h>
 
@@ -7,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "direct/train_direct_model.h"
+#include "direct/direct.h"
 #include "lcp/nn/direct_model.h"
 #include "lcp/solve.h"
 #include "run/identifiability.h"

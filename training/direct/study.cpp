@@ -1,5 +1,3 @@
-#include "direct/study.h"
-
 #include <ATen/ATen.h>
 #include <torch/optim/adam.h>
 
@@ -14,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "direct/features.h"
+#include "direct/direct.h"
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"
 #include "lcp/nn/direct_model.h"

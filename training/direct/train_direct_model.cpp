@@ -1,5 +1,3 @@
-#include "direct/train_direct_model.h"
-
 #include <ATen/ATen.h>
 #include <torch/utils.h>
 
@@ -9,9 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "direct/features.h"
-#include "direct/from_motion.h"
-#include "direct/study.h"
+#include "direct/direct.h"
 #include "lcp/learning/direct_loss.h"
 #include "run/excluded_flags.h"
 #include "run/identifiability.h"
