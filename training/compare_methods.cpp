@@ -10,16 +10,7 @@
 #include <vector>
 
 #include "comparison/comparison.h"
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/files.h"
-#include "run/folder_lock.h"
-#include "run/interrupt.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/progress.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace {
 
@@ -113,6 +104,4 @@ int compare_methods(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("compare_methods", [&] { return compare_methods(argc, argv); });
-}
+int main(int argc, char** argv) { lcp::training::run_program("compare_methods", compare_methods, argc, argv); }

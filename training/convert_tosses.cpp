@@ -8,11 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/output_folder.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "tosses/capture_checks.h"
 #include "tosses/motion_capture.h"
 #include "tosses/tosses.h"
@@ -97,33 +93,28 @@ int convert_tosses(int argc, const char* const* argv) {
   double rate = 0, gravity = 9.81;
   bool force = false;
   run.add_to(line, Precision::kFloat64);
-  line.add<std::filesystem::path>("data", data, "CSV file of a toss, or a folder of them", nullptr, Role::kFile);
-  line.add<std::string>("time", columns.time, "Column of the times");
-  line.add<std::vector<std::string>>("position", columns.position, "Columns of the tracked point", names(3));
-  line.add<std::vector<std::string>>("quaternion", columns.quaternion, "Columns of the orientation", names(4));
-  line.add<std::vector<std::string>>("velocity", columns.velocity, "Columns of the tracked point's velocity, or none",
-                                     names_or_none(3));
-  line.add<std::vector<std::string>>("angular-velocity", columns.angular_velocity,
-                                     "Columns of the angular velocity, or none", names_or_none(3));
-  line.add<double>("rate", rate, "Samples per second; 0: from the column of times, which is not read else",
-                   nonnegative);
-  line.add<std::string>("time-unit", time, "s, ms, us, or s in a unit of time", unit_among(kTimeUnits));
-  line.add<std::string>("length-unit", length, "m, cm, mm, or m in a unit of length, also of velocities",
-                        unit_among(kLengthUnits));
+  line.add("data", data, "CSV file of a toss, or a folder of them", nullptr, Role::kFile);
+  line.add("time", columns.time, "Column of the times");
+  line.add("position", columns.position, "Columns of the tracked point", names(3));
+  line.add("quaternion", columns.quaternion, "Columns of the orientation", names(4));
+  line.add("velocity", columns.velocity, "Columns of the tracked point's velocity, or none", names_or_none(3));
+  line.add("angular-velocity", columns.angular_velocity, "Columns of the angular velocity, or none", names_or_none(3));
+  line.add("rate", rate, "Samples per second; 0: from the column of times, which is not read else", nonnegative);
+  line.add("time-unit", time, "s, ms, us, or s in a unit of time", unit_among(kTimeUnits));
+  line.add("length-unit", length, "m, cm, mm, or m in a unit of length, also of velocities", unit_among(kLengthUnits));
   for (std::size_t bit = 0; bit < kReadingBits; ++bit) {
     const auto& [name, values, help] = kReadingFlags[bit];
     reading[bit] = values[0];
-    line.add<std::string>(name, reading[bit], std::string(help) + ": " + listed({values[0], values[1]}),
-                          one_of({values[0], values[1]}));
+    line.add(name, reading[bit], std::string(help) + ": " + listed({values[0], values[1]}),
+             one_of({values[0], values[1]}));
   }
-  line.add<std::string>("up", conventions.up, "The axis that points upward: x, y, z, or --up=-z and so on",
-                        one_of({kUpAxes.begin(), kUpAxes.end()}));
-  line.add<double>("ground-height", conventions.ground, "Height of the ground along that axis, in units of length",
-                   finite_number);
-  line.add<std::vector<double>>("center", center,
-                                "From the tracked point to the body's centre, in the body's axes and units of length",
-                                finite_numbers(3));
-  line.add<double>("gravity", gravity, "What free flight must show, m/s^2", positive);
+  line.add("up", conventions.up, "The axis that points upward: x, y, z, or --up=-z and so on",
+           one_of({kUpAxes.begin(), kUpAxes.end()}));
+  line.add("ground-height", conventions.ground, "Height of the ground along that axis, in units of length",
+           finite_number);
+  line.add("center", center, "From the tracked point to the body's centre, in the body's axes and units of length",
+           finite_numbers(3));
+  line.add("gravity", gravity, "What free flight must show, m/s^2", positive);
   line.add_switch("force", force, "Convert even where the data contradict the flags");
   line.footer(
       "Example: a file throw.csv of a motion capture system that has mm, y upward, and xyzw,\n"
@@ -183,6 +174,4 @@ int convert_tosses(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("convert_tosses", [&] { return convert_tosses(argc, argv); });
-}
+int main(int argc, char** argv) { lcp::training::run_program("convert_tosses", convert_tosses, argc, argv); }

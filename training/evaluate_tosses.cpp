@@ -10,12 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/output_folder.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "tosses/cube.h"
 #include "tosses/cube_model.h"
 #include "tosses/judge.h"
@@ -38,15 +33,15 @@ int evaluate_tosses(int argc, const char* const* argv) {
   CubeFlags cube;
   CubeContact contact;
   run.add_to(line, Precision::kFloat64);
-  line.add<std::filesystem::path>("tosses", folder, "Folder of tosses, .pt or .csv", nullptr, Role::kFolder);
-  line.add<double>("length-unit", length, kLengthUnitHelp, nonnegative);
-  line.add<double>("measured-side", measured_side,
-                   "Side of the cube that was tossed, m: the unit of errors, and what penetrates the ground", positive);
-  line.add<double>("rate", rate, "Samples per second", positive);
-  line.add<std::filesystem::path>("model", file,
-                                  "model.pt of train_tosses, or a TorchScript file like it; without it the cube of the "
-                                  "flags below",
-                                  nullptr, Role::kFile);
+  line.add("tosses", folder, "Folder of tosses, .pt or .csv", nullptr, Role::kFolder);
+  line.add("length-unit", length, kLengthUnitHelp, nonnegative);
+  line.add("measured-side", measured_side,
+           "Side of the cube that was tossed, m: the unit of errors, and what penetrates the ground", positive);
+  line.add("rate", rate, "Samples per second", positive);
+  line.add("model", file,
+           "model.pt of train_tosses, or a TorchScript file like it; without it the cube of the "
+           "flags below",
+           nullptr, Role::kFile);
   cube.add_to(line);
   contact.add_to(line);
   line.footer(
@@ -60,8 +55,8 @@ int evaluate_tosses(int argc, const char* const* argv) {
   if (file.empty()) {
     contact.exclude_unused(line);
   } else {
-    exclude_flags(line, {std::begin(CubeFlags::kFlags), std::end(CubeFlags::kFlags)}, "--model");
-    exclude_flags(line, {std::begin(CubeContact::kFlags), std::end(CubeContact::kFlags)}, "--model");
+    line.exclude({std::begin(CubeFlags::kFlags), std::end(CubeFlags::kFlags)}, "--model");
+    line.exclude({std::begin(CubeContact::kFlags), std::end(CubeContact::kFlags)}, "--model");
   }
   torch::set_num_threads(static_cast<int>(run.threads));
   const std::vector<Toss> tosses = read_tosses(folder, length);
@@ -90,6 +85,4 @@ int evaluate_tosses(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("evaluate_tosses", [&] { return evaluate_tosses(argc, argv); });
-}
+int main(int argc, char** argv) { lcp::training::run_program("evaluate_tosses", evaluate_tosses, argc, argv); }

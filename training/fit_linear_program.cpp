@@ -8,14 +8,7 @@
 #include "lcp/nn/traditional_model.h"
 #include "linear_program/complementarity_program.h"
 #include "linear_program/fit.h"
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/model_file.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/friction_model.h"
 #include "sliding_block/samples.h"
@@ -138,6 +131,4 @@ int fit_linear_program(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("fit_linear_program", [&] { return fit_linear_program(argc, argv); });
-}
+int main(int argc, char** argv) { lcp::training::run_program("fit_linear_program", fit_linear_program, argc, argv); }

@@ -15,14 +15,7 @@
 #include "identification/estimate.h"
 #include "identification/system.h"
 #include "identification/track_program.h"
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/files.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/progress.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace {
 
@@ -56,22 +49,21 @@ struct Flags {
     bodies.add_to(line);
     bodies.system().add_bodies_to(line);
     bodies.system().tracks.add_estimate_to(line);
-    line.add<std::string>(
+    line.add(
         "complementarity", complementarity,
         "How complementarity is imposed: penalty (products in the objective, with a growing weight) or relaxation (a "
         "shrinking upper bound on the products)",
         one_of({"penalty", "relaxation"}));
-    line.add<double>(
+    line.add(
         "first", first,
         "First weight of the penalty, or first bound of the relaxation; 0: several, one after another until the result "
         "explains the tracks. Each begins with mu = 1, .3 and .1, or only with --initial-mu if that is given",
         nonnegative);
-    line.add<std::int64_t>("iterations", iterations, "Largest number of Ipopt iterations for each of them",
-                           at_least_one);
-    line.add<double>("bound", bound, "Bound on the error of each observation, m; 0: none", nonnegative);
-    line.add<std::string>("bound-norm", bound_norm,
-                          "Norm of the error that --bound limits: infinity (x and y separately) or euclidean",
-                          one_of({"infinity", "euclidean"}));
+    line.add("iterations", iterations, "Largest number of Ipopt iterations for each of them", at_least_one);
+    line.add("bound", bound, "Bound on the error of each observation, m; 0: none", nonnegative);
+    line.add("bound-norm", bound_norm,
+             "Norm of the error that --bound limits: infinity (x and y separately) or euclidean",
+             one_of({"infinity", "euclidean"}));
     line.footer(
         "Examples: identify_mpec --noise 0.05 --estimate mu,q0,v0 --out runs/mpec\n"
         "          identify_mpec --system tripod --process-noise 0.5 --out runs/tripod\n"
@@ -217,6 +209,4 @@ int identify_mpec(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("identify_mpec", [&] { return identify_mpec(argc, argv); });
-}
+int main(int argc, char** argv) { lcp::training::run_program("identify_mpec", identify_mpec, argc, argv); }

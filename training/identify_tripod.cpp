@@ -5,8 +5,7 @@
 #include "identification/estimate.h"
 #include "identification/shooting.h"
 #include "identification/tripod.h"
-#include "run/error.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace {
 
@@ -96,6 +95,5 @@ int identify_tripod(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "identify_tripod", [&] { return identify_tripod(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program("identify_tripod", identify_tripod, argc, argv, Processes::kDivided);
 }

@@ -15,16 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/fingerprint.h"
-#include "run/output_folder.h"
-#include "run/process_group.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/sweep.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 #include "tosses/data.h"
 #include "tosses/flights.h"
 #include "tosses/gradient_layers.h"
@@ -52,31 +43,25 @@ struct Flags {
 void Flags::add_to(CommandLine& line) {
   run.add_to(line, Precision::kFloat64);
   tosses.add_to(line);
-  line.add<std::int64_t>("short-window", short_window, "Steps of the short windows", at_least_one);
-  line.add<std::int64_t>("window", window, "Steps of the long windows, which also judge where training ends",
-                         at_least_one);
-  line.add<std::int64_t>("training-window", training_window, "Steps of the windows that training learns from",
-                         at_least_one);
-  line.add<std::int64_t>("windows", windows, "Windows of each length that the gradients are asked on", at_least_one);
-  line.add<std::int64_t>("points", points,
-                         "Random values of the parameters at which they are asked, beside those near the flags of the "
-                         "cube and those of the far start",
-                         at_least_zero);
-  line.add<double>("wide-step", wide, "Step of the differences that are the reference, of raw numbers", positive);
-  line.add<double>("narrow-step", narrow, "Step of the narrow differences", positive);
-  line.add<std::vector<double>>(
-      "kappa", kappa, "Smoothings, J for 1 kg, the first also of polyhedral contact", [](const std::vector<double>& x) {
-        const bool valid = !x.empty() && std::all_of(x.begin(), x.end(), [](double y) { return positive(y).empty(); });
-        return valid ? "" : "finite numbers > 0";
-      });
-  line.add<std::int64_t>("starts", starts, "Random starts of the trainings by each layer", at_least_one);
-  line.add<std::int64_t>("iterations", iterations, "Iterations of Adam", at_least_zero);
-  line.add<std::int64_t>("batch", batch, "Windows of an iteration", at_least_one);
-  line.add<double>("learning-rate", learning_rate, "Step size of Adam to begin with; it falls along a cosine",
-                   positive);
-  line.add<double>("initial-mu", initial_mu, "Friction coefficient of the far start", positive);
-  line.add<double>("initial-side", initial_side, "Side of the cube there, m", positive);
-  line.add<double>("initial-inertia", initial_inertia, "Inertia over mass there, m^2", positive);
+  line.add("short-window", short_window, "Steps of the short windows", at_least_one);
+  line.add("window", window, "Steps of the long windows, which also judge where training ends", at_least_one);
+  line.add("training-window", training_window, "Steps of the windows that training learns from", at_least_one);
+  line.add("windows", windows, "Windows of each length that the gradients are asked on", at_least_one);
+  line.add("points", points,
+           "Random values of the parameters at which they are asked, beside those near the flags of the "
+           "cube and those of the far start",
+           at_least_zero);
+  line.add("wide-step", wide, "Step of the differences that are the reference, of raw numbers", positive);
+  line.add("narrow-step", narrow, "Step of the narrow differences", positive);
+  line.add("kappa", kappa, "Smoothings, J for 1 kg, the first also of polyhedral contact",
+           each(positive, "finite numbers > 0"));
+  line.add("starts", starts, "Random starts of the trainings by each layer", at_least_one);
+  line.add("iterations", iterations, "Iterations of Adam", at_least_zero);
+  line.add("batch", batch, "Windows of an iteration", at_least_one);
+  line.add("learning-rate", learning_rate, "Step size of Adam to begin with; it falls along a cosine", positive);
+  line.add("initial-mu", initial_mu, "Friction coefficient of the far start", positive);
+  line.add("initial-side", initial_side, "Side of the cube there, m", positive);
+  line.add("initial-inertia", initial_inertia, "Inertia over mass there, m^2", positive);
   cube.add_to(line);
   contact.add_numbers_to(line);
   add_resume_flag(line, resume);
@@ -415,6 +400,5 @@ int judge_gradients(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "judge_gradients", [&] { return judge_gradients(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program("judge_gradients", judge_gradients, argc, argv, Processes::kDivided);
 }

@@ -13,14 +13,7 @@
 #include <vector>
 
 #include "identification/track_model.h"
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/files.h"
-#include "run/output_folder.h"
-#include "run/process.h"
-#include "run/progress.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace {
 
@@ -275,6 +268,4 @@ int reproduce_table(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("reproduce_table", [&] { return reproduce_table(argc, argv); });
-}
+int main(int argc, char** argv) { lcp::training::run_program("reproduce_table", reproduce_table, argc, argv); }

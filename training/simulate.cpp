@@ -6,13 +6,7 @@
 #include <iomanip>
 #include <iostream>
 
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/figures.h"
-#include "run/files.h"
-#include "run/output_folder.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "simulation/system.h"
 
 namespace {
@@ -53,32 +47,32 @@ int simulate(int argc, const char* const* argv) {
   std::string inputs;
   std::string animation = "gif";
   run.add_to(line);
-  line.add<std::string>("system", name, "What is simulated: " + listed(system_names()));
-  line.add<std::string>("formulation", request.formulation, listed(system->formulations), one_of(system->formulations));
+  line.add("system", name, "What is simulated: " + listed(system_names()));
+  line.add("formulation", request.formulation, listed(system->formulations), one_of(system->formulations));
   system->physics.add_to(line);
   system->add_to(line);
-  line.add<std::int64_t>("steps", request.steps, "Steps of each trajectory", at_least_one);
-  line.add<std::int64_t>("trajectories", request.trajectories,
-                         "Number of trajectories; all but the first have random starts or forces", at_least_one);
+  line.add("steps", request.steps, "Steps of each trajectory", at_least_one);
+  line.add("trajectories", request.trajectories,
+           "Number of trajectories; all but the first have random starts or forces", at_least_one);
   std::string columns;
   for (const std::string& column : system->columns(system->inputs)) columns += (columns.empty() ? "" : ",") + column;
   for (const std::string& column : system->columns(system->optional_inputs)) columns += "[," + column + "]";
-  line.add<std::string>("inputs", inputs, "CSV file with columns " + columns + ": each row is one independent step",
-                        nullptr, Role::kFile);
-  line.add<double>("velocity-noise", request.velocity_noise,
-                   "Standard deviation of normal noise on the velocities of data.csv", nonnegative);
+  line.add("inputs", inputs, "CSV file with columns " + columns + ": each row is one independent step", nullptr,
+           Role::kFile);
+  line.add("velocity-noise", request.velocity_noise, "Standard deviation of normal noise on the velocities of data.csv",
+           nonnegative);
   if (system->has_positions) {
-    line.add<double>("position-noise", request.position_noise,
-                     "Standard deviation of normal noise on the positions of data.csv", nonnegative);
+    line.add("position-noise", request.position_noise,
+             "Standard deviation of normal noise on the positions of data.csv", nonnegative);
   }
-  line.add<std::string>("animation", animation, "Animation of a rollout: gif, mp4 (needs ffmpeg) or none",
-                        one_of({"gif", "mp4", "none"}));
+  line.add("animation", animation, "Animation of a rollout: gif, mp4 (needs ffmpeg) or none",
+           one_of({"gif", "mp4", "none"}));
   line.footer("Example: simulate " + system->example + " --out runs/example");
   if (const auto status = line.parse(argc, argv)) return *status;
   if (!inputs.empty()) {
     auto excluded = system->rollout_flags;
     excluded.insert(excluded.end(), {"steps", "trajectories"});
-    exclude_flags(line, excluded, "--inputs");
+    line.exclude(excluded, "--inputs");
     request.inputs = read_csv(inputs, system->columns(system->inputs), system->columns(system->optional_inputs));
     inputs = std::filesystem::weakly_canonical(inputs).string();
   }
@@ -138,6 +132,4 @@ int simulate(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("simulate", [&] { return simulate(argc, argv); });
-}
+int main(int argc, char** argv) { lcp::training::run_program("simulate", simulate, argc, argv); }

@@ -15,16 +15,7 @@
 #include <vector>
 
 #include "noise/study.h"
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/files.h"
-#include "run/fingerprint.h"
-#include "run/folder_lock.h"
-#include "run/output_folder.h"
-#include "run/results.h"
-#include "run/sweep.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 
 namespace {
 
@@ -206,11 +197,6 @@ void summarise(const Study& study, const nlohmann::json& metrics) {
   }
 }
 
-std::string all_positive(const std::vector<double>& x) {
-  const bool valid = !x.empty() && std::all_of(x.begin(), x.end(), [](double y) { return positive(y).empty(); });
-  return valid ? "" : "finite numbers > 0";
-}
-
 int study_noise(int argc, const char* const* argv) {
   CommandLine line("study_noise",
                    "Perturbs M and q of the traditional LCP of a sliding block, and counts the steps that still end at "
@@ -223,15 +209,13 @@ int study_noise(int argc, const char* const* argv) {
   bool resumes = false;
   run.add_to(line);
   block.add_to(line);
-  line.add<std::int64_t>("samples", samples, "Perturbed steps for each state, kind of noise and size of noise",
-                         at_least_one);
-  line.add<std::vector<double>>("sigma", sigmas, "Standard deviations of the noise, in units of dt mu g and mu m g",
-                                all_positive);
-  line.add<std::string>(
-      "data", data,
-      "CSV file with columns v,u of steps to perturb instead of simulated ones; its rows are repeated "
-      "equally often, to at least --samples steps",
-      nullptr, Role::kFile);
+  line.add("samples", samples, "Perturbed steps for each state, kind of noise and size of noise", at_least_one);
+  line.add("sigma", sigmas, "Standard deviations of the noise, in units of dt mu g and mu m g",
+           each(positive, "finite numbers > 0"));
+  line.add("data", data,
+           "CSV file with columns v,u of steps to perturb instead of simulated ones; its rows are repeated "
+           "equally often, to at least --samples steps",
+           nullptr, Role::kFile);
   add_resume_flag(line, resumes);
   line.footer("Example: study_noise --sigma 0.001 0.01 0.1 --out runs/noise");
   if (const auto status = line.parse(argc, argv)) return *status;
@@ -279,6 +263,5 @@ int study_noise(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "study_noise", [&] { return study_noise(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program("study_noise", study_noise, argc, argv, Processes::kDivided);
 }

@@ -59,10 +59,8 @@ int track_moving_horizon(int argc, const char* const* argv) {
   Flags flags{{SystemFlag(argc, argv)}};
   flags.online.add_to(
       line, "The first estimate of mu is half of this, with the standard deviation of a uniform distribution");
-  line.add<std::int64_t>("window", flags.window, "Steps of the window that is fitted after each observation",
-                         at_least_one);
-  line.add<std::int64_t>("iterations", flags.iterations, "Largest number of iterations after each observation",
-                         at_least_one);
+  line.add("window", flags.window, "Steps of the window that is fitted after each observation", at_least_one);
+  line.add("iterations", flags.iterations, "Largest number of iterations after each observation", at_least_one);
   line.footer(
       "Examples: track_moving_horizon --noise 0.05 --window 20 --out runs/online\n"
       "          track_moving_horizon --system tripod --process-noise 0.5 --out runs/tripod\n"
@@ -77,5 +75,5 @@ int track_moving_horizon(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("track_moving_horizon", [&] { return track_moving_horizon(argc, argv); });
+  lcp::training::run_program("track_moving_horizon", track_moving_horizon, argc, argv);
 }

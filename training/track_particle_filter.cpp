@@ -7,10 +7,7 @@
 
 #include "identification/online.h"
 #include "lcp/identification/particle_filter.h"
-#include "run/error.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace {
 
@@ -80,10 +77,10 @@ int track_particle_filter(int argc, const char* const* argv) {
                    "friction is constant, resampling leaves fewer and fewer values of it.");
   Flags flags{{SystemFlag(argc, argv)}};
   flags.online.add_to(line, "Upper bound of mu of the filter's initial particles, which is uniform from 0");
-  line.add<std::int64_t>("particles", flags.particles, "Number of the filter's particles for each track", at_least_one);
-  line.add<double>("roughening", flags.roughening,
-                   "Noise added after each resampling, relative to the particles' range; 0: none, a usual value is 0.2",
-                   nonnegative);
+  line.add("particles", flags.particles, "Number of the filter's particles for each track", at_least_one);
+  line.add("roughening", flags.roughening,
+           "Noise added after each resampling, relative to the particles' range; 0: none, a usual value is 0.2",
+           nonnegative);
   line.footer(
       "Examples: track_particle_filter --noise 0.05 --out runs/bootstrap\n"
       "          track_particle_filter --noise 0.05 --roughening 0.2 --out runs/roughened\n"
@@ -100,5 +97,5 @@ int track_particle_filter(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program("track_particle_filter", [&] { return track_particle_filter(argc, argv); });
+  lcp::training::run_program("track_particle_filter", track_particle_filter, argc, argv);
 }

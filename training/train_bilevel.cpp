@@ -7,8 +7,7 @@
 
 #include "friction/train_friction_model.h"
 #include "lcp/learning/bilevel_loss.h"
-#include "run/command_line.h"
-#include "run/error.h"
+#include "run/program.h"
 
 namespace {
 
@@ -25,17 +24,16 @@ struct Weights {
   bool hard = false;
 
   void add_to(CommandLine& line) {
-    line.add<std::vector<double>>(
-        "alpha", alpha, "Weights A1 A2 A3 of prediction error, complementarity and violated constraints",
-        [](const std::vector<double>& x) {
-          const bool valid = x.size() == 3 && x[0] > 0 && x[1] >= 0 && x[2] > 0 && std::isfinite(x[0] + x[1] + x[2]);
-          return valid ? "" : "three finite numbers, A1 > 0, A2 >= 0, A3 > 0";
-        });
-    line.add<double>(
-        "continuation", continuation,
-        "A2 grows from this fraction of itself to its whole value in the first half of the training: a small "
-        "A2 / A1 converges from far starts, a large one is exact, also with noise",
-        [](const double& x) { return x > 0 && x <= 1 ? "" : "> 0 and <= 1"; });
+    line.add("alpha", alpha, "Weights A1 A2 A3 of prediction error, complementarity and violated constraints",
+             [](const std::vector<double>& x) {
+               const bool valid =
+                   x.size() == 3 && x[0] > 0 && x[1] >= 0 && x[2] > 0 && std::isfinite(x[0] + x[1] + x[2]);
+               return valid ? "" : "three finite numbers, A1 > 0, A2 >= 0, A3 > 0";
+             });
+    line.add("continuation", continuation,
+             "A2 grows from this fraction of itself to its whole value in the first half of the training: a small "
+             "A2 / A1 converges from far starts, a large one is exact, also with noise",
+             [](const double& x) { return x > 0 && x <= 1 ? "" : "> 0 and <= 1"; });
     line.add_switch("hard", hard,
                     "Enforce the constraints exactly instead of penalising violations with the weight A3");
   }
@@ -114,6 +112,5 @@ int train_bilevel(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "train_bilevel", [&] { return train_bilevel(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program("train_bilevel", train_bilevel, argc, argv, Processes::kDivided);
 }

@@ -14,18 +14,7 @@
 
 #include "lcp/physics/compliant_particle.h"
 #include "lcp/physics/point_mass.h"
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/files.h"
-#include "run/fingerprint.h"
-#include "run/output_folder.h"
-#include "run/physics_flags.h"
-#include "run/process_group.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 
 namespace {
 
@@ -82,32 +71,27 @@ struct Misfit {
 
 void ThrownMassFlags::add_to(CommandLine& line) {
   block.add_to(line);
-  line.add<double>("stiffness", stiffness, "Stiffness of the ground that the data are simulated with, N/m", positive);
-  line.add<double>("dissipation", dissipation, "Damping of the ground over its stiffness, s, which is known",
-                   nonnegative);
-  line.add<double>(
-      "sigma", regularization.sigma,
-      "Regularisation of friction: velocity of a sticking contact over its impulse times the Delassus diagonal",
-      positive);
-  line.add<double>(
-      "beta", regularization.beta,
-      "Limit of the contacts' stiffness, as in simulate; where it acts, the data do not determine the stiffness",
-      nonnegative);
-  line.add<std::string>("data", data,
-                        "CSV file with columns x,z,v_x,v_z[,y][,v_y][,trajectory] instead of simulated data", nullptr,
-                        Role::kFile);
-  line.add<std::int64_t>("trajectories", trajectories, "Trajectories to simulate; one in five is held out",
-                         at_least_two);
-  line.add<std::int64_t>("steps", steps, "Steps of each trajectory", at_least_two);
-  line.add<double>("height", height, "Mean initial height, m", nonnegative);
-  line.add<double>("speed", speed, "Mean initial velocity along x, m/s", finite_number);
-  line.add<double>("position-noise", position_noise, "Standard deviation of the noise on positions, m", nonnegative);
-  line.add<double>("velocity-noise", velocity_noise, "Standard deviation of the noise on velocities, m/s", nonnegative);
+  line.add("stiffness", stiffness, "Stiffness of the ground that the data are simulated with, N/m", positive);
+  line.add("dissipation", dissipation, "Damping of the ground over its stiffness, s, which is known", nonnegative);
+  line.add("sigma", regularization.sigma,
+           "Regularisation of friction: velocity of a sticking contact over its impulse times the Delassus diagonal",
+           positive);
+  line.add("beta", regularization.beta,
+           "Limit of the contacts' stiffness, as in simulate; where it acts, the data do not determine the stiffness",
+           nonnegative);
+  line.add("data", data, "CSV file with columns x,z,v_x,v_z[,y][,v_y][,trajectory] instead of simulated data", nullptr,
+           Role::kFile);
+  line.add("trajectories", trajectories, "Trajectories to simulate; one in five is held out", at_least_two);
+  line.add("steps", steps, "Steps of each trajectory", at_least_two);
+  line.add("height", height, "Mean initial height, m", nonnegative);
+  line.add("speed", speed, "Mean initial velocity along x, m/s", finite_number);
+  line.add("position-noise", position_noise, "Standard deviation of the noise on positions, m", nonnegative);
+  line.add("velocity-noise", velocity_noise, "Standard deviation of the noise on velocities, m/s", nonnegative);
 }
 
 void ThrownMassFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
-  exclude_flags(line, {"trajectories", "steps", "height", "speed", "position-noise", "velocity-noise"}, "--data");
+  line.exclude({"trajectories", "steps", "height", "speed", "position-noise", "velocity-noise"}, "--data");
   data = std::filesystem::weakly_canonical(data).string();
 }
 
@@ -254,8 +238,8 @@ int train_compliant(int argc, const char* const* argv) {
   run.add_to(line);
   training.add_to(line);
   flags.add_to(line);
-  line.add<double>("initial-mu", initial_mu, "Friction coefficient to begin with", positive);
-  line.add<double>("initial-stiffness", initial_stiffness, "Stiffness to begin with, N/m", positive);
+  line.add("initial-mu", initial_mu, "Friction coefficient to begin with", positive);
+  line.add("initial-stiffness", initial_stiffness, "Stiffness to begin with, N/m", positive);
   line.footer(
       "Example: train_compliant --initial-mu 5 --initial-stiffness 200 --out runs/far\n"
       "Data of your own: rows of equally long trajectories, a time step apart, as simulate --system\n"
@@ -326,6 +310,5 @@ int train_compliant(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "train_compliant", [&] { return train_compliant(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program("train_compliant", train_compliant, argc, argv, Processes::kDivided);
 }

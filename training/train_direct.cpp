@@ -3,7 +3,9 @@
 #include "run/error.h"
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "train_direct", [&] { return lcp::training::train_direct_model(lcp::nn::DirectForces::kFriction, argc, argv); },
-      lcp::training::Processes::kDivided);
+  using namespace lcp::training;
+  const auto body = [](int count, const char* const* words) {
+    return train_direct_model(lcp::nn::DirectForces::kFriction, count, words);
+  };
+  run_program("train_direct", body, argc, argv, Processes::kDivided);
 }

@@ -16,17 +16,7 @@
 #include "lcp/nn/torchscript.h"
 #include "lcp/physics/friction_cone.h"
 #include "lcp/physics/planar_block.h"
-#include "run/columns.h"
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/fingerprint.h"
-#include "run/model_file.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 
 namespace {
@@ -182,17 +172,15 @@ void add_flags(CommandLine& line, Flags& flags) {
   flags.run.add_to(line);
   flags.training.add_to(line);
   flags.block.add_to(line);
-  line.add<std::int64_t>("samples", flags.samples, "Steps to simulate for training", at_least_one);
-  line.add<std::int64_t>("directions", flags.directions, "Directions to learn",
-                         [](const std::int64_t& n) { return n >= 3 && n <= 64 ? "" : "from 3 to 64"; });
-  line.add<std::int64_t>(
-      "true-directions", flags.true_directions,
-      "Directions of the simulated friction, a polygon that is turned by .3 rad and whose corners are "
-      "alternately at 1 and .6 mu m g; 0: a disk",
-      [](const std::int64_t& n) { return n == 0 || (n >= 3 && n <= 64) ? "" : "0, or from 3 to 64"; });
-  line.add<std::int64_t>("starts", flags.starts, "Random starts, of which the one that fits best is kept",
-                         at_least_one);
-  line.add<std::string>("data", flags.data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
+  line.add("samples", flags.samples, "Steps to simulate for training", at_least_one);
+  line.add("directions", flags.directions, "Directions to learn",
+           [](const std::int64_t& n) { return n >= 3 && n <= 64 ? "" : "from 3 to 64"; });
+  line.add("true-directions", flags.true_directions,
+           "Directions of the simulated friction, a polygon that is turned by .3 rad and whose corners are "
+           "alternately at 1 and .6 mu m g; 0: a disk",
+           [](const std::int64_t& n) { return n == 0 || (n >= 3 && n <= 64) ? "" : "0, or from 3 to 64"; });
+  line.add("starts", flags.starts, "Random starts, of which the one that fits best is kept", at_least_one);
+  line.add("data", flags.data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
   line.footer(std::string("Example: train_directions --directions 4 --true-directions 4 --out runs/grain\n"
                           "Data of your own: CSV with columns v_x,v_y,u_x,u_y,v_next_x,v_next_y (m/s, N, m/s), and "
                           "optionally\ntrajectory; one row in five, or one trajectory in five, is held out.") +
@@ -208,10 +196,9 @@ int train_directions(int argc, const char* const* argv) {
   Flags flags;
   add_flags(line, flags);
   if (const auto status = line.parse(argc, argv)) return *status;
-  if (!(flags.block.max_friction() > 0))
-    throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
+  flags.block.require_friction();
   if (!flags.data.empty()) {
-    exclude_flags(line, {"samples", "true-directions"}, "--data");
+    line.exclude({"samples", "true-directions"}, "--data");
     flags.data = std::filesystem::weakly_canonical(flags.data).string();
   }
   FolderLock lock(flags.run.out);
@@ -272,6 +259,4 @@ int train_directions(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("train_directions", [&] { return train_directions(argc, argv); });
-}
+int main(int argc, char** argv) { lcp::training::run_program("train_directions", train_directions, argc, argv); }

@@ -3,8 +3,7 @@
 #include <torch/autograd.h>
 
 #include "friction/train_friction_model.h"
-#include "run/command_line.h"
-#include "run/error.h"
+#include "run/program.h"
 
 namespace {
 
@@ -41,9 +40,9 @@ int train_in_the_loop(int argc, const char* const* argv) {
   FrictionFlags flags;
   flags.model.initial_mu = 1.5;
   double kappa = 0;
-  line.add<double>("kappa", kappa,
-                   "Smooths the derivative but not the solution: it is that of the central path z w = kappa; 0: exact",
-                   nonnegative);
+  line.add("kappa", kappa,
+           "Smooths the derivative but not the solution: it is that of the central path z w = kappa; 0: exact",
+           nonnegative);
   const FrictionMethod method{[&](TraditionalModel& model, const Samples& batch, const Tensor& G, const Tensor& f,
                                   double) { return squared_errors(model, batch, G, f, kappa).mean(-1); },
                               "prediction", [] { return 1.0; },
@@ -59,6 +58,5 @@ int train_in_the_loop(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "train_in_the_loop", [&] { return train_in_the_loop(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program("train_in_the_loop", train_in_the_loop, argc, argv, Processes::kDivided);
 }

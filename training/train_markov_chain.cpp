@@ -17,18 +17,7 @@
 
 #include "lcp/learning/markov_chain.h"
 #include "lcp/physics/sliding_block.h"
-#include "run/columns.h"
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/files.h"
-#include "run/fingerprint.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/physics_flags.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/trajectories.h"
 
@@ -210,25 +199,19 @@ void add_flags(CommandLine& line, Flags& flags) {
   flags.run.add_to(line);
   flags.training.add_to(line);
   flags.block.add_to(line);
-  line.add<std::int64_t>("states", flags.states, "Hidden states to learn", at_least_one);
-  line.add<std::int64_t>("starts", flags.starts,
-                         "Random starts, of which the most likely is kept: the likelihood has local maxima, as where "
-                         "two states learn the same friction",
-                         at_least_one);
-  line.add<std::int64_t>("samples", flags.samples, "Steps to simulate for training, in trajectories of 50",
-                         at_least_one);
-  line.add<std::vector<double>>(
-      "factors", flags.factors, "Friction in each state of the simulated block, over that of --mu",
-      [](const std::vector<double>& x) {
-        const bool valid =
-            !x.empty() && std::all_of(x.begin(), x.end(), [](double y) { return nonnegative(y).empty(); });
-        return valid ? "" : "finite numbers >= 0";
-      });
-  line.add<double>("persistence", flags.persistence, "Probability that the simulated block stays in its state",
-                   [](const double& x) { return x > 0 && x < 1 ? "" : "between 0 and 1"; });
-  line.add<double>("velocity-noise", flags.velocity_noise,
-                   "Standard deviation of normal noise on the simulated velocities, in units of dt mu g", positive);
-  line.add<std::string>("data", flags.data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
+  line.add("states", flags.states, "Hidden states to learn", at_least_one);
+  line.add("starts", flags.starts,
+           "Random starts, of which the most likely is kept: the likelihood has local maxima, as where "
+           "two states learn the same friction",
+           at_least_one);
+  line.add("samples", flags.samples, "Steps to simulate for training, in trajectories of 50", at_least_one);
+  line.add("factors", flags.factors, "Friction in each state of the simulated block, over that of --mu",
+           each(nonnegative, "finite numbers >= 0"));
+  line.add("persistence", flags.persistence, "Probability that the simulated block stays in its state",
+           [](const double& x) { return x > 0 && x < 1 ? "" : "between 0 and 1"; });
+  line.add("velocity-noise", flags.velocity_noise,
+           "Standard deviation of normal noise on the simulated velocities, in units of dt mu g", positive);
+  line.add("data", flags.data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
   line.footer(
       "Example: train_markov_chain --factors 1 0.2 --states 2 --out runs/two_states\n"
       "Data of your own: CSV with columns trajectory,v,u,v_next (m/s, N, m/s), whose rows are consecutive steps; "
@@ -347,10 +330,9 @@ int train_markov_chain(int argc, const char* const* argv) {
   Flags flags;
   add_flags(line, flags);
   if (const auto status = line.parse(argc, argv)) return *status;
-  if (!(flags.block.max_friction() > 0))
-    throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
+  flags.block.require_friction();
   if (!flags.simulated()) {
-    exclude_flags(line, {"samples", "factors", "persistence", "velocity-noise"}, "--data");
+    line.exclude({"samples", "factors", "persistence", "velocity-noise"}, "--data");
     flags.data = std::filesystem::weakly_canonical(flags.data).string();
   }
   FolderLock lock(flags.run.out);
@@ -414,6 +396,4 @@ int train_markov_chain(int argc, const char* const* argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  lcp::training::run_program("train_markov_chain", [&] { return train_markov_chain(argc, argv); });
-}
+int main(int argc, char** argv) { lcp::training::run_program("train_markov_chain", train_markov_chain, argc, argv); }

@@ -9,17 +9,7 @@
 
 #include "network/lifted_program.h"
 #include "network/motion.h"
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/model_file.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/process_group.h"
-#include "run/progress.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/tasks.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/samples.h"
 
@@ -44,12 +34,12 @@ struct Flags {
     run.add_to(line);
     samples.add_to(line);
     block.add_to(line);
-    line.add<std::string>("f", f, "The part of v_next that does not depend on the unknowns of the LCP",
-                          one_of({"absent", "constant", "affine"}));
-    line.add<std::int64_t>("unknowns", unknowns, "Number of unknowns of the LCP",
-                           [](const std::int64_t& n) { return n >= 1 && n <= 16 ? "" : "1 to 16"; });
-    line.add<std::int64_t>("starts", starts, "Random starts, one after the other", at_least_one);
-    line.add<std::int64_t>("iterations", iterations, "Largest number of Ipopt iterations for each start", at_least_one);
+    line.add("f", f, "The part of v_next that does not depend on the unknowns of the LCP",
+             one_of({"absent", "constant", "affine"}));
+    line.add("unknowns", unknowns, "Number of unknowns of the LCP",
+             [](const std::int64_t& n) { return n >= 1 && n <= 16 ? "" : "1 to 16"; });
+    line.add("starts", starts, "Random starts, one after the other", at_least_one);
+    line.add("iterations", iterations, "Largest number of Ipopt iterations for each start", at_least_one);
     line.footer(
         std::string("Example: train_mpec --samples 50 --out runs/mpec\n"
                     "Data of your own: CSV with columns v,u,v_next (m/s, N, m/s), and optionally trajectory; one "
@@ -150,6 +140,5 @@ int train_mpec(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "train_mpec", [&] { return train_mpec(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program("train_mpec", train_mpec, argc, argv, Processes::kDivided);
 }

@@ -18,14 +18,14 @@
 #include "network/evaluation.h"
 #include "network/state.h"
 #include "network/systems.h"
+#include "run/checkpoint.h"
+#include "run/command_line.h"
 #include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/fingerprint.h"
 #include "run/interrupt.h"
-#include "run/model_file.h"
 #include "run/one_thread.h"
 #include "run/process_group.h"
 #include "run/progress.h"
+#include "run/python.h"
 #include "run/random.h"
 #include "run/results.h"
 #include "run/tasks.h"
@@ -173,21 +173,21 @@ void Flags::add_to(CommandLine& line) {
 
 void Flags::validate(const CommandLine& line) {
   if (!data.empty()) {
-    exclude_flags(line, {"system", "directions", "samples", "velocity-noise", "mu"}, "--data");
+    line.exclude({"system", "directions", "samples", "velocity-noise", "mu"}, "--data");
     data = std::filesystem::weakly_canonical(data).string();
   } else {
-    if (system != "planar_block") exclude_flags(line, {"directions"}, "--system " + system);
+    if (system != "planar_block") line.exclude({"directions"}, "--system " + system);
     for (const auto& [name, value] : {std::pair("mass", &block.mass), std::pair("dt", &block.dt)}) {
       if (*value == 0 && line.given(name)) throw UsageError("--" + std::string(name) + " must be > 0; got 0");
       if (*value == 0) *value = 1;
     }
   }
-  if (loss != "prediction") exclude_flags(line, {"kappa"}, "--loss " + loss);
+  if (loss != "prediction") line.exclude({"kappa"}, "--loss " + loss);
   if (q == "affine" && f != "network" && G != "network") {
-    exclude_flags(line, {"hidden-units", "activation"}, "--q affine where neither --f nor --G is a network");
+    line.exclude({"hidden-units", "activation"}, "--q affine where neither --f nor --G is a network");
   }
   if (loss == "prediction" && search.kappa == 0) {
-    exclude_flags(line, {"iterations", "learning-rate"}, "--loss prediction and --kappa 0");
+    line.exclude({"iterations", "learning-rate"}, "--loss prediction and --kappa 0");
     if (search.finishing_iterations == 0) {
       throw UsageError(
           "--finishing-iterations 0 leaves nothing that minimises the loss; give another --loss, or --kappa > 0");
@@ -601,6 +601,5 @@ int train_network(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "train_network", [&] { return train_network(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program("train_network", train_network, argc, argv, Processes::kDivided);
 }

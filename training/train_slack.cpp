@@ -3,7 +3,9 @@
 #include "run/error.h"
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "train_slack", [&] { return lcp::training::train_direct_model(lcp::nn::DirectForces::kSlack, argc, argv); },
-      lcp::training::Processes::kDivided);
+  using namespace lcp::training;
+  const auto body = [](int count, const char* const* words) {
+    return train_direct_model(lcp::nn::DirectForces::kSlack, count, words);
+  };
+  run_program("train_slack", body, argc, argv, Processes::kDivided);
 }

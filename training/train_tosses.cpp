@@ -16,18 +16,7 @@
 
 #include "lcp/identification/interval.h"
 #include "lcp/physics/rotation.h"
-#include "run/command_line.h"
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/fingerprint.h"
-#include "run/model_file.h"
-#include "run/output_folder.h"
-#include "run/process_group.h"
-#include "run/progress.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 #include "tosses/cube_model.h"
 #include "tosses/data.h"
 #include "tosses/estimate.h"
@@ -99,40 +88,37 @@ bool learns(const std::vector<std::string>& learned, std::initializer_list<const
 void Flags::add_to(CommandLine& line) {
   run.add_to(line, Precision::kFloat64);
   training.add_to(line);
-  line.add<std::string>("model", model, "cube, which touches the ground by the contact solver, or network, a black box",
-                        one_of({"cube", "network"}));
+  line.add("model", model, "cube, which touches the ground by the contact solver, or network, a black box",
+           one_of({"cube", "network"}));
   tosses.add_to(line);
-  line.add<std::filesystem::path>("heldout-tosses", heldout_tosses,
-                                  "Folder of the tosses to judge by; without it those that --train leaves", nullptr,
-                                  Role::kFolder);
-  line.add<std::int64_t>("train", train,
-                         "Number of tosses to learn from, drawn by the seed; 0: all or, without "
-                         "--heldout-tosses, two thirds",
-                         at_least_zero);
-  line.add<std::int64_t>("window", window, "Steps of the longest windows", at_least_two);
-  line.add<std::int64_t>("batch", batch, "Tosses of a minibatch", at_least_one);
-  line.add<std::vector<std::string>>(
-      "learn", learned,
-      "What is learned of the cube, of mu restitution side center (or corners, one by one) rounding inertia (or "
-      "inertia_axes) height tilt and, of compliant contact, stiffness dissipation",
-      [](const std::vector<std::string>& names) -> std::string {
-        for (const std::string& name : names) {
-          if (std::find(std::begin(kLearnable), std::end(kLearnable), name) == std::end(kLearnable)) {
-            return "names of parameters, not " + name;
-          }
-        }
-        return names.empty() ? "at least one parameter" : "";
-      });
-  line.add<double>("initial-mu", initial_mu, "Friction coefficient to begin with where it is learned", positive);
-  line.add<double>("initial-side", initial_side, "The same of the side of the cube, m", positive);
-  line.add<double>("initial-rounding", initial_rounding, "The same of the radius of its corners, m", positive);
-  line.add<double>("initial-inertia", initial_inertia, "The same of its inertia over mass, m^2", positive);
-  line.add<double>("initial-restitution", initial_restitution, "The same of the restitution, 0 to 1",
-                   [](const double& x) { return x >= 0 && x <= 1 ? "" : "in [0, 1]"; });
+  line.add("heldout-tosses", heldout_tosses, "Folder of the tosses to judge by; without it those that --train leaves",
+           nullptr, Role::kFolder);
+  line.add("train", train,
+           "Number of tosses to learn from, drawn by the seed; 0: all or, without "
+           "--heldout-tosses, two thirds",
+           at_least_zero);
+  line.add("window", window, "Steps of the longest windows", at_least_two);
+  line.add("batch", batch, "Tosses of a minibatch", at_least_one);
+  line.add("learn", learned,
+           "What is learned of the cube, of mu restitution side center (or corners, one by one) rounding inertia (or "
+           "inertia_axes) height tilt and, of compliant contact, stiffness dissipation",
+           [](const std::vector<std::string>& names) -> std::string {
+             for (const std::string& name : names) {
+               if (std::find(std::begin(kLearnable), std::end(kLearnable), name) == std::end(kLearnable)) {
+                 return "names of parameters, not " + name;
+               }
+             }
+             return names.empty() ? "at least one parameter" : "";
+           });
+  line.add("initial-mu", initial_mu, "Friction coefficient to begin with where it is learned", positive);
+  line.add("initial-side", initial_side, "The same of the side of the cube, m", positive);
+  line.add("initial-rounding", initial_rounding, "The same of the radius of its corners, m", positive);
+  line.add("initial-inertia", initial_inertia, "The same of its inertia over mass, m^2", positive);
+  line.add("initial-restitution", initial_restitution, "The same of the restitution, 0 to 1", from_zero_to_one);
   cube.add_to(line);
   contact.add_to(line);
-  line.add<std::int64_t>("hidden-layers", network.hidden_layers, "Hidden layers of the network", at_least_one);
-  line.add<std::int64_t>("hidden-units", network.hidden_units, "Units of each of them", at_least_one);
+  line.add("hidden-layers", network.hidden_layers, "Hidden layers of the network", at_least_one);
+  line.add("hidden-units", network.hidden_units, "Units of each of them", at_least_one);
   line.footer(
       "Example: train_tosses --tosses cube_tosses --train 256 --threads 2 --out runs/cube\n"
       "The step size falls from --learning-rate to a tenth of it in the first 40 % of the iterations, for windows of "
@@ -151,11 +137,10 @@ void Flags::add_to(CommandLine& line) {
 void Flags::exclude_unused(const CommandLine& line) const {
   tosses.exclude_unused(line);
   if (model == "cube") {
-    exclude_flags(line, {"hidden-layers", "hidden-units"}, "--model cube");
+    line.exclude({"hidden-layers", "hidden-units"}, "--model cube");
   } else {
-    exclude_flags(line,
-                  {"learn", "initial-mu", "initial-side", "initial-rounding", "initial-inertia", "initial-restitution"},
-                  "--model network");
+    line.exclude({"learn", "initial-mu", "initial-side", "initial-rounding", "initial-inertia", "initial-restitution"},
+                 "--model network");
   }
   contact.exclude_unused(line);
 }
@@ -416,6 +401,5 @@ int train_tosses(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  lcp::training::run_program(
-      "train_tosses", [&] { return train_tosses(argc, argv); }, Processes::kDivided);
+  lcp::training::run_program("train_tosses", train_tosses, argc, argv, Processes::kDivided);
 }

@@ -40,7 +40,7 @@ def test_a_cube_is_exact_on_its_own_tosses(learn, tosses, tmp_path):
 
 @pytest.mark.parametrize("flags, message", [
     ((), "--tosses is missing"), (("--tosses", "none"), "cannot read the folder none"),
-    (("--tosses", ".", "--restitution", 2), "--restitution must be in [0, 1]; got 2")])
+    (("--tosses", ".", "--restitution", 2), "--restitution must be from 0 to 1; got 2")])
 def test_mistakes_are_named(run, flags, message):
     result = run("evaluate_tosses", *flags, "--out", "out")
     assert result.returncode == 2 and message in result.stderr

@@ -11,7 +11,6 @@
 #include "run/files.h"
 #include "run/interrupt.h"
 #include "run/output_folder.h"
-#include "run/physics_flags.h"
 #include "sliding_block/samples.h"
 
 namespace lcp::training {

@@ -5,11 +5,7 @@
 
 #include "comparison/comparison.h"
 #include "network/black_box.h"
-#include "run/columns.h"
-#include "run/files.h"
-#include "run/identifiability.h"
-#include "run/process.h"
-#include "run/tasks.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {

@@ -2,8 +2,7 @@
 #include <utility>
 
 #include "comparison/comparison.h"
-#include "run/error.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {
@@ -64,13 +63,12 @@ void ComparisonFlags::add_to(CommandLine& line) {
   samples.add_to(line);
   block.add_to(line);
   methods = names_of(all_methods());
-  line.add<std::int64_t>("seeds", seeds, "Number of seeds, from --seed on; each has simulated data of its own",
-                         at_least_one);
-  line.add<double>("near-mu", near_mu, "Friction coefficient of near starts; 0: 1.5 times --mu", nonnegative);
-  line.add<double>("far-mu", far_mu, "Friction coefficient of far starts; 0: 4 times --mu", nonnegative);
-  line.add<std::int64_t>("black-box-iterations", black_box_iterations,
-                         "Iterations of Adam for each of the 36 plain networks of the black box", at_least_one);
-  line.add<std::vector<std::string>>("methods", methods, "Methods to compare", some_methods);
+  line.add("seeds", seeds, "Number of seeds, from --seed on; each has simulated data of its own", at_least_one);
+  line.add("near-mu", near_mu, "Friction coefficient of near starts; 0: 1.5 times --mu", nonnegative);
+  line.add("far-mu", far_mu, "Friction coefficient of far starts; 0: 4 times --mu", nonnegative);
+  line.add("black-box-iterations", black_box_iterations,
+           "Iterations of Adam for each of the 36 plain networks of the black box", at_least_one);
+  line.add("methods", methods, "Methods to compare", some_methods);
   line.add_switch("resume", resume, "Finish the comparison in --out without repeating complete runs", Role::kNoEffect);
   line.footer(
       "Example: compare_methods --methods direct in_the_loop_mu bilevel_mu --seeds 5 --out runs/comparison\n"
@@ -83,7 +81,7 @@ void ComparisonFlags::add_to(CommandLine& line) {
 
 void ComparisonFlags::validate(const CommandLine& line) {
   samples.validate(line);
-  if (!(block.max_friction() > 0)) throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
+  block.require_friction();
   if (const std::string must = seed_range(run.seed + seeds - 1); !must.empty()) {
     throw UsageError("--seed + --seeds - 1 must be " + must + "; got " + std::to_string(run.seed + seeds - 1));
   }

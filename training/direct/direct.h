@@ -8,7 +8,6 @@
 
 #include "lcp/nn/direct_model.h"
 #include "run/command_line.h"
-#include "run/physics_flags.h"
 #include "sliding_block/samples.h"
 #include "sliding_block/starts.h"
 

@@ -8,14 +8,7 @@
 #include "direct/direct.h"
 #include "lcp/nn/direct_model.h"
 #include "lcp/solve.h"
-#include "run/identifiability.h"
-#include "run/model_file.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/process_group.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/trainer.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {

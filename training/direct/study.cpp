@@ -16,17 +16,7 @@
 #include "lcp/learning/direct_loss.h"
 #include "lcp/learning/identifiability.h"
 #include "lcp/nn/direct_model.h"
-#include "run/error.h"
-#include "run/figures.h"
-#include "run/files.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/process_group.h"
-#include "run/progress.h"
-#include "run/random.h"
-#include "run/tasks.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {

@@ -9,16 +9,7 @@
 
 #include "direct/direct.h"
 #include "lcp/learning/direct_loss.h"
-#include "run/excluded_flags.h"
-#include "run/identifiability.h"
-#include "run/model_file.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/process_group.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 #include "sliding_block/samples.h"
 
@@ -59,15 +50,13 @@ struct Flags {
     training.add_to(line);
     block.add_to(line);
     samples.add_to(line);
-    line.add<std::string>("network", network,
-                          "Form of f(v, u) and G(v, u): affine, or hidden (affine plus a tanh layer)",
-                          one_of({"affine", "hidden"}));
-    line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layer", at_least_one);
-    line.add<std::string>("head", head,
-                          "Function that is applied to the predicted velocities in training: relu or none",
-                          one_of({"relu", "none"}));
+    line.add("network", network, "Form of f(v, u) and G(v, u): affine, or hidden (affine plus a tanh layer)",
+             one_of({"affine", "hidden"}));
+    line.add("hidden-units", hidden_units, "Width of the tanh layer", at_least_one);
+    line.add("head", head, "Function that is applied to the predicted velocities in training: relu or none",
+             one_of({"relu", "none"}));
     line.add_switch("no-bias", no_bias, "Learn f without a bias");
-    line.add<std::vector<double>>(
+    line.add(
         "alpha", alpha,
         "Weights A1 A2 A3 of prediction error, complementarity (forces over their rms) and nonnegativity (of values "
         "before the head; with --forces physical and --head relu only of components that move)",
@@ -75,14 +64,13 @@ struct Flags {
           const bool valid = x.size() == 3 && x[0] > 0 && x[1] >= 0 && x[2] >= 0 && std::isfinite(x[0] + x[1] + x[2]);
           return valid ? "" : "three finite numbers, the first > 0, the others >= 0";
         });
-    line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch", at_least_one);
+    line.add("batch-size", batch_size, "Samples of a minibatch", at_least_one);
     if (kind == DirectForces::kFriction) {
       start.add_to(line, "with --forces none, ");
-      line.add<double>(
-          "rest-below", rest_below,
-          "Velocities of at most this size, m/s, count as rest with --forces none; -1: three times "
-          "--velocity-noise",
-          [](const double& x) { return x == -1 || nonnegative(x).empty() ? "" : "finite and >= 0, or -1"; });
+      line.add("rest-below", rest_below,
+               "Velocities of at most this size, m/s, count as rest with --forces none; -1: three times "
+               "--velocity-noise",
+               [](const double& x) { return x == -1 || nonnegative(x).empty() ? "" : "finite and >= 0, or -1"; });
       line.add_switch("study", study,
                       "Instead of training a model, compare losses, heads and kinds of force: table.md");
     }
@@ -90,24 +78,24 @@ struct Flags {
 
   void validate(const CommandLine& line) {
     if (study) {
-      exclude_flags(line, {"learning-rate", "checkpoint-every", "resume",       "dtype",    "threads",
-                           "data",          "states",           "forces",       "more-mus", "velocity-noise",
-                           "force-noise",   "network",          "hidden-units", "head",     "no-bias",
-                           "alpha",         "batch-size",       "start",        "starts",   "finishing-iterations",
-                           "rest-below"},
-                    "--study");
+      line.exclude({"learning-rate", "checkpoint-every", "resume",       "dtype",    "threads",
+                    "data",          "states",           "forces",       "more-mus", "velocity-noise",
+                    "force-noise",   "network",          "hidden-units", "head",     "no-bias",
+                    "alpha",         "batch-size",       "start",        "starts",   "finishing-iterations",
+                    "rest-below"},
+                   "--study");
     }
     samples.validate(line);
     if (slack()) return;
     start.validate("");
     if (line.given("start") && !line.given("forces")) samples.forces = "none";
     if (from_motion()) {
-      exclude_flags(line, {"head", "alpha", "more-mus"}, "--forces none");
-      if (start.file()) exclude_flags(line, {"starts"}, "--start " + start.start);
+      line.exclude({"head", "alpha", "more-mus"}, "--forces none");
+      if (start.file()) line.exclude({"starts"}, "--start " + start.start);
       samples.known_forces = KnownForces::kNone;
       if (rest_below < 0) rest_below = 3 * samples.velocity_noise;
     } else {
-      exclude_flags(line, {"start", "starts", "finishing-iterations", "rest-below"}, "known --forces");
+      line.exclude({"start", "starts", "finishing-iterations", "rest-below"}, "known --forces");
     }
   }
 

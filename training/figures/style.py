@@ -108,7 +108,7 @@ def legend_above(axes):
 def new_file(name):
     """Where to write the figure of that name. A file that is there already is an error, and an unfinished one is removed.
 
-    The program that made the run moves the figures into its folder; see run/figures.h.
+    The program that made the run moves the figures into its folder; see run/python.h.
     """
     path = pathlib.Path(sys.argv[2]) / name
     try:

@@ -8,12 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "run/error.h"
-#include "run/model_file.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/process_group.h"
-#include "run/results.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {
@@ -32,8 +27,7 @@ void FrictionFlags::add_to(CommandLine& line) {
   training.add_to(line);
   block.add_to(line);
   model.add_to(line);
-  line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch where there are several starts",
-                         at_least_one);
+  line.add("batch-size", batch_size, "Samples of a minibatch where there are several starts", at_least_one);
   line.footer("Example: " + line.program() + " --states gentle --initial-mu 2.5 --out runs/gentle\n" +
               "Data of your own: CSV with columns v,u,v_next (m/s, N, m/s), and optionally trajectory; one row in\n"
               "five, or one trajectory in five, is held out. --mu is then only what the result is compared with." +

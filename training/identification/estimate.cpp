@@ -9,11 +9,7 @@
 
 #include "lcp/identification/interval.h"
 #include "lcp/identification/uncertainty.h"
-#include "run/columns.h"
-#include "run/files.h"
-#include "run/identifiability.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {

@@ -9,12 +9,7 @@
 
 #include "identification/estimate.h"
 #include "lcp/identification/interval.h"
-#include "run/error.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/progress.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {
@@ -66,10 +61,9 @@ void OnlineFlags::add_to(CommandLine& line, const std::string& help_of_largest_m
   run.add_to(line, Precision::kFloat64);
   bodies.add_to(line);
   bodies.system().add_bodies_to(line);
-  line.add<double>("largest-mu", largest_mu, help_of_largest_mu, positive);
-  line.add<double>("velocity-std", velocity_std,
-                   "Standard deviation of the initial velocity about --velocity, m/s; angles count as lengths",
-                   nonnegative);
+  line.add("largest-mu", largest_mu, help_of_largest_mu, positive);
+  line.add("velocity-std", velocity_std,
+           "Standard deviation of the initial velocity about --velocity, m/s; angles count as lengths", nonnegative);
 }
 
 Tensor next_motion(const TrackModel& model, const Tensor& x, const Tensor& mu, const std::function<Tensor()>& noise,

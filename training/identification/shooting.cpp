@@ -15,13 +15,7 @@
 #include <vector>
 
 #include "identification/estimate.h"
-#include "run/one_thread.h"
-#include "run/process_group.h"
-#include "run/progress.h"
-#include "run/results.h"
-#include "run/sweep.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {
@@ -104,15 +98,14 @@ std::string reason(LeastSquaresStatus status, std::int64_t iterations) {
 }  // namespace
 
 void ShootingFlags::add_to(CommandLine& line) {
-  line.add<std::string>(
+  line.add(
       "escape", escape,
       "What to do where mu has no effect, and with random forces, whose fit has several minima: starts (search again "
       "from several mu) or none",
       one_of({"starts", "none"}));
-  line.add<std::int64_t>("iterations", iterations, "Largest number of iterations from each start", at_least_one);
-  line.add<std::int64_t>("monte-carlo", monte_carlo,
-                         "Repeat with this many other seeds of the noise, to compare the scatter of mu with mu_std",
-                         at_least_zero);
+  line.add("iterations", iterations, "Largest number of iterations from each start", at_least_one);
+  line.add("monte-carlo", monte_carlo,
+           "Repeat with this many other seeds of the noise, to compare the scatter of mu with mu_std", at_least_zero);
   add_resume_flag(line, resume);
 }
 

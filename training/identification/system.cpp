@@ -1,7 +1,6 @@
 #include "identification/system.h"
 
-#include "run/error.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {
@@ -21,10 +20,10 @@ SystemFlag::SystemFlag(int argc, const char* const* argv) : name_(early_value(ar
 }
 
 void SystemFlag::add_to(CommandLine& line) {
-  line.add<std::string>("system", name_,
-                        "What moves: " + listed(names_of(kKinds)) +
-                            " (particles that fall and slide, blocks that slide and turn on three supports). The "
-                            "other flags and their defaults depend on it");
+  line.add("system", name_,
+           "What moves: " + listed(names_of(kKinds)) +
+               " (particles that fall and slide, blocks that slide and turn on three supports). The "
+               "other flags and their defaults depend on it");
 }
 
 }  // namespace lcp::training

@@ -9,10 +9,7 @@
 #include <numbers>
 #include <optional>
 
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/random.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {
@@ -43,39 +40,34 @@ void TrackFlags::add_bodies_to(CommandLine& line) {
   std::string columns = "time";
   for (const std::string& name : coordinates) columns += "," + name;
   block.add_to(line);
-  line.add<std::int64_t>("steps", steps, "Steps to simulate", at_least_two);
-  line.add<double>(
-      "noise", noise,
-      "Half the width of the uniform noise on each coordinate, m; with --data that of the data, if it is known",
-      nonnegative);
-  line.add<double>("process-noise", process_noise,
-                   std::string("Standard deviation of normal random forces on the body, N, which are constant during "
-                               "each step; simulated, and estimated with the rest") +
-                       (turns ? "; that of the moment is the same times --reach" : ""),
-                   nonnegative);
-  line.add<std::vector<double>>("force", force,
-                                turns ? "Force and moment on the body, N, N, N m" : "Force beside gravity, N", numbers);
-  line.add<std::vector<double>>("position", position,
-                                std::string("Initial position, m") + (turns ? ", m, rad" : "") +
-                                    "; with --data the default is the first observation",
-                                numbers);
-  line.add<std::vector<double>>("velocity", velocity,
-                                std::string("Velocity before the first step, m/s") + (turns ? ", m/s, rad/s" : ""),
-                                numbers);
-  line.add<std::string>("data", data, "CSV file of tracks, columns " + columns + ", instead of simulated ones", nullptr,
-                        Role::kFile);
+  line.add("steps", steps, "Steps to simulate", at_least_two);
+  line.add("noise", noise,
+           "Half the width of the uniform noise on each coordinate, m; with --data that of the data, if it is known",
+           nonnegative);
+  line.add("process-noise", process_noise,
+           std::string("Standard deviation of normal random forces on the body, N, which are constant during "
+                       "each step; simulated, and estimated with the rest") +
+               (turns ? "; that of the moment is the same times --reach" : ""),
+           nonnegative);
+  line.add("force", force, turns ? "Force and moment on the body, N, N, N m" : "Force beside gravity, N", numbers);
+  line.add("position", position,
+           std::string("Initial position, m") + (turns ? ", m, rad" : "") +
+               "; with --data the default is the first observation",
+           numbers);
+  line.add("velocity", velocity, std::string("Velocity before the first step, m/s") + (turns ? ", m/s, rad/s" : ""),
+           numbers);
+  line.add("data", data, "CSV file of tracks, columns " + columns + ", instead of simulated ones", nullptr,
+           Role::kFile);
 }
 
 void TrackFlags::add_estimate_to(CommandLine& line) {
-  line.add<std::int64_t>("particles", bodies,
-                         "Bodies to simulate; if there are several, each has a random mu up to 0.5 and a random start",
-                         at_least_one);
-  line.add<std::string>("estimate", estimate,
-                        "What is unknown: mu; mu,q0 (the start too); mu,q0,v0 (and the initial velocity)",
-                        one_of({"mu", "mu,q0", "mu,q0,v0"}));
-  line.add<double>("initial-mu", initial_mu, "Friction coefficient to start from", nonnegative);
-  line.add<double>("prior", prior, "Weight of the squared distance of the start from (first observation, --velocity)",
-                   nonnegative);
+  line.add("particles", bodies,
+           "Bodies to simulate; if there are several, each has a random mu up to 0.5 and a random start", at_least_one);
+  line.add("estimate", estimate, "What is unknown: mu; mu,q0 (the start too); mu,q0,v0 (and the initial velocity)",
+           one_of({"mu", "mu,q0", "mu,q0,v0"}));
+  line.add("initial-mu", initial_mu, "Friction coefficient to start from", nonnegative);
+  line.add("prior", prior, "Weight of the squared distance of the start from (first observation, --velocity)",
+           nonnegative);
 }
 
 void TrackFlags::validate(const CommandLine& line, const std::vector<std::string>& simulated) {
@@ -84,12 +76,12 @@ void TrackFlags::validate(const CommandLine& line, const std::vector<std::string
     throw UsageError("--process-noise needs --noise > 0: the weight of each depends on the other");
   }
   if (data.empty()) {
-    if (bodies > 1) exclude_flags(line, {"position", "mu"}, "--particles " + std::to_string(bodies));
+    if (bodies > 1) line.exclude({"position", "mu"}, "--particles " + std::to_string(bodies));
     return;
   }
   std::vector<std::string> meaningless = {"steps", "mu", "dt"};
   meaningless.insert(meaningless.end(), simulated.begin(), simulated.end());
-  exclude_flags(line, meaningless, "--data");
+  line.exclude(meaningless, "--data");
   if (!line.given("position")) position.clear();
   data = std::filesystem::weakly_canonical(data).string();
 }

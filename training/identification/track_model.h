@@ -12,7 +12,6 @@
 #include "identification/tracks.h"
 #include "lcp/physics/problem.h"
 #include "run/command_line.h"
-#include "run/physics_flags.h"
 
 namespace lcp::training {
 

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "run/columns.h"
-#include "run/error.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {

@@ -6,8 +6,7 @@
 #include <numbers>
 
 #include "identification/track_program.h"
-#include "run/error.h"
-#include "run/random.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {
@@ -60,14 +59,14 @@ Tripods::Tripods()
 void Tripods::add_bodies_to(CommandLine& line) {
   TrackSystem::add_bodies_to(line);
   block.add_to(line);
-  line.add<double>("reach", length_of_angles_,
-                   "Length by which angles are multiplied to compare them with positions, m; the noise of theta is "
-                   "--noise / --reach",
-                   positive);
-  line.add<std::int64_t>("true-directions", true_directions_, "Directions of the simulated block; 0: --directions",
-                         [](const std::int64_t& n) { return n == 0 ? "" : even_directions(n); });
-  line.add<double>("true-com-height", true_com_height_,
-                   "Height of the simulated block's centre of mass, m; less than 0: --com-height", finite_number);
+  line.add("reach", length_of_angles_,
+           "Length by which angles are multiplied to compare them with positions, m; the noise of theta is "
+           "--noise / --reach",
+           positive);
+  line.add("true-directions", true_directions_, "Directions of the simulated block; 0: --directions",
+           [](const std::int64_t& n) { return n == 0 ? "" : even_directions(n); });
+  line.add("true-com-height", true_com_height_,
+           "Height of the simulated block's centre of mass, m; less than 0: --com-height", finite_number);
 }
 
 void Tripods::validate(const CommandLine& line, std::vector<std::string> simulated) {

@@ -6,11 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "run/error.h"
-#include "run/identifiability.h"
-#include "run/progress.h"
-#include "run/results.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "sliding_block/friction_model.h"
 
 namespace lcp::training {
@@ -86,18 +82,18 @@ Tensor solution(const LinearProgram& program, const ProgramFlags& flags, const s
 }  // namespace
 
 void ProgramFlags::add_to(CommandLine& line) {
-  line.add<double>("epsilon", epsilon,
-                   "Lower bound of w in all samples, with forces in units of mu m g and velocities in units of dt mu g",
-                   nonnegative);
-  line.add<std::string>(
+  line.add("epsilon", epsilon,
+           "Lower bound of w in all samples, with forces in units of mu m g and velocities in units of dt mu g",
+           nonnegative);
+  line.add(
       "normalization", normalization,
       "one_per_row fixes M13 = M23 = 1 and M31 = -1; none leaves the scale of each row free, so that 0 is a solution",
       one_of({"one_per_row", "none"}));
   add_matrix_flag(line, matrix);
   line.add_switch("no-bias", no_bias, "Fix W13 = W23 = 0: the first two rows of q have no constant");
-  line.add<double>("l1", l1, "Weight of the sum of |M| and |W| in the objective", nonnegative);
-  line.add<std::string>("solver", solver, "simplex (a vertex of the optimal set) or interior_point (a point inside it)",
-                        one_of({"simplex", "interior_point"}));
+  line.add("l1", l1, "Weight of the sum of |M| and |W| in the objective", nonnegative);
+  line.add("solver", solver, "simplex (a vertex of the optimal set) or interior_point (a point inside it)",
+           one_of({"simplex", "interior_point"}));
 }
 
 KnownEntries ProgramFlags::known_entries() const {

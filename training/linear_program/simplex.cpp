@@ -15,9 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "run/columns.h"
-#include "run/error.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {

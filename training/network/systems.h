@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "network/motion.h"
-#include "run/physics_flags.h"
+#include "run/command_line.h"
 
 namespace lcp::training {
 

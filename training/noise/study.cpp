@@ -10,8 +10,7 @@
 #include "lcp/nn/traditional_model.h"
 #include "lcp/physics/sliding_block.h"
 #include "noise/perturbed_lcp.h"
-#include "run/files.h"
-#include "run/random.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {

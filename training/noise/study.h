@@ -13,7 +13,6 @@
 
 #include "run/checkpoint.h"
 #include "run/command_line.h"
-#include "run/physics_flags.h"
 
 namespace lcp::training {
 

@@ -5,15 +5,7 @@
 
 #include <utility>
 
-#include "run/error.h"
-#include "run/model_file.h"
-#include "run/one_thread.h"
-#include "run/output_folder.h"
-#include "run/process_group.h"
-#include "run/random.h"
-#include "run/results.h"
-#include "run/text.h"
-#include "run/trainer.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {
@@ -63,30 +55,29 @@ void RowFlags::add_to(CommandLine& line) {
   samples.add_to(line);
   training.add_to(line);
   block.add_to(line);
-  line.add<std::vector<double>>(
-      "alpha", alpha, "Weights A1 A2 of violated complementarity and nonnegativity", [](const std::vector<double>& x) {
-        const bool valid = x.size() == 2 && x[0] > 0 && x[1] >= 0 && std::isfinite(x[0] + x[1]);
-        return valid ? "" : "two finite numbers, A1 > 0, A2 >= 0";
-      });
+  line.add("alpha", alpha, "Weights A1 A2 of violated complementarity and nonnegativity",
+           [](const std::vector<double>& x) {
+             const bool valid = x.size() == 2 && x[0] > 0 && x[1] >= 0 && std::isfinite(x[0] + x[1]);
+             return valid ? "" : "two finite numbers, A1 > 0, A2 >= 0";
+           });
   line.add_switch("squared", squared, "Penalise squares, not absolute values");
-  line.add<std::string>(
+  line.add(
       "hold", hold,
       "Which entries of [M|W] are held at their true values; with none the rows shrink to 0: " + listed(held_names()),
       one_of(held_names()));
   line.add_switch("no-bias", no_bias, "Hold W13 = W23 = 0");
   if (parameters == nn::Parameters::kRows) {
     add_matrix_flag(line, matrix);
-    line.add<double>(
-        "relu-pairs", relu_pairs,
-        "If > 0, learn each entry of M as max(P, 0) - max(N, 0), which can become exactly 0, with a penalty "
-        "of this weight on P N > 0; in the second half of the training a 0 is final",
-        nonnegative);
+    line.add("relu-pairs", relu_pairs,
+             "If > 0, learn each entry of M as max(P, 0) - max(N, 0), which can become exactly 0, with a penalty "
+             "of this weight on P N > 0; in the second half of the training a 0 is final",
+             nonnegative);
   } else {
     line.add_switch("known-vector", known_vector, "Hold W at its true value");
-    line.add<std::string>("basis", basis, "Symmetric matrices beside phi phi': " + listed(names_of(kBases)),
-                          one_of(names_of(kBases)));
+    line.add("basis", basis, "Symmetric matrices beside phi phi': " + listed(names_of(kBases)),
+             one_of(names_of(kBases)));
   }
-  line.add<std::int64_t>("batch-size", batch_size, "Samples of a minibatch; 0: all", at_least_zero);
+  line.add("batch-size", batch_size, "Samples of a minibatch; 0: all", at_least_zero);
   line.add_switch("exact-rest", exact_rest, kExactRestHelp);
   line.footer(
       "Example: " + line.program() + " --split maximal --out runs/maximal\n" +
@@ -100,8 +91,7 @@ int train_lcp_rows(CommandLine& line, RowFlags& flags, int argc, const char* con
   flags.add_to(line);
   if (const auto status = line.parse(argc, argv)) return *status;
   flags.samples.validate(line);
-  if (!(flags.block.max_friction() > 0))
-    throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
+  flags.block.require_friction();
   FolderLock lock(flags.run.out);
   const std::optional<Checkpoint> checkpoint = resume(line, lock, flags.training.resume);
   torch::set_num_threads(static_cast<int>(flags.run.threads));

@@ -129,4 +129,13 @@ Checkpoint Checkpoint::decode(const std::string& bytes, const std::filesystem::p
 
 Checkpoint Checkpoint::read(const std::filesystem::path& path) { return decode(read_file(path), path); }
 
+std::int64_t fingerprint(const std::vector<torch::Tensor>& tensors) {
+  std::uint64_t hash = hash_of("");
+  for (const torch::Tensor& tensor : tensors) {
+    const torch::Tensor data = tensor.contiguous();
+    hash = hash_of({static_cast<const char*>(data.const_data_ptr()), data.nbytes()}, hash);
+  }
+  return static_cast<std::int64_t>(hash);
+}
+
 }  // namespace lcp::training

@@ -3,10 +3,12 @@
 
 #include <torch/types.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace lcp::training {
 
@@ -27,5 +29,8 @@ struct Checkpoint {  // NOLINT(bugprone-exception-escape): to move JSON throws n
 
   static Checkpoint read(const std::filesystem::path& path);
 };
+
+/// The hash of the bytes of the tensors, by which a resumed run recognises its data.
+std::int64_t fingerprint(const std::vector<torch::Tensor>& tensors);
 
 }  // namespace lcp::training

@@ -95,7 +95,7 @@ void CommandLine::bind(const std::string& name, CLI::Option* option, T& value,
 
 template <class T>
 void CommandLine::add(const std::string& name, T& value, const std::string& help,
-                      const std::function<std::string(const T&)>& allowed, Role role) {
+                      const std::type_identity_t<std::function<std::string(const T&)>>& allowed, Role role) {
   CLI::Option* option = app_->add_option("--" + name, value, help)->capture_default_str();
   bind(name, option, value, allowed, role);
 }
@@ -103,7 +103,7 @@ void CommandLine::add(const std::string& name, T& value, const std::string& help
 // NOLINTBEGIN(bugprone-macro-parentheses): T is a type
 #define LCP_FLAGS_OF(T)                                                         \
   template void CommandLine::add<T>(const std::string&, T&, const std::string&, \
-                                    const std::function<std::string(const T&)>&, Role)
+                                    const std::type_identity_t<std::function<std::string(const T&)>>&, Role)
 // NOLINTEND(bugprone-macro-parentheses)
 LCP_FLAGS_OF(double);
 LCP_FLAGS_OF(std::int64_t);
@@ -227,6 +227,12 @@ bool CommandLine::given(const std::string& name) const {
   return false;
 }
 
+void CommandLine::exclude(const std::vector<std::string>& flags, const std::string& other) const {
+  for (const std::string& flag : flags) {
+    if (given(flag)) throw UsageError("--" + flag + " has no meaning with " + other);
+  }
+}
+
 CommandLine::Flag* CommandLine::find(const std::string& name) {
   for (Flag& flag : flags_) {
     if (flag.name == name) return &flag;
@@ -257,15 +263,19 @@ std::string early_value(int argc, const char* const* argv, const std::string& fl
 std::string positive(const double& x) { return std::isfinite(x) && x > 0 ? "" : "finite and > 0"; }
 std::string nonnegative(const double& x) { return std::isfinite(x) && x >= 0 ? "" : "finite and >= 0"; }
 std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count) {
-  return [count](const std::vector<double>& x) -> std::string {
-    const bool finite = std::all_of(x.begin(), x.end(), [](double value) { return std::isfinite(value); });
-    return x.size() == count && finite ? ""
-                                       : (count == 2   ? "two"
-                                          : count == 3 ? "three"
-                                                       : "six") +
-                                             std::string(" finite numbers");
+  const char* const must = count == 2   ? "two finite numbers"
+                           : count == 3 ? "three finite numbers"
+                                        : "six finite numbers";
+  return each(finite_number, must, count, count);
+}
+std::function<std::string(const std::vector<double>&)> each(std::string (*check)(const double&), const char* must,
+                                                            std::size_t least, std::size_t most) {
+  return [=](const std::vector<double>& x) {
+    const bool fits = std::all_of(x.begin(), x.end(), [&](double y) { return check(y).empty(); });
+    return fits && x.size() >= least && x.size() <= most ? "" : must;
   };
 }
+std::string from_zero_to_one(const double& x) { return x >= 0 && x <= 1 ? "" : "from 0 to 1"; }
 std::string finite_number(const double& x) { return std::isfinite(x) ? "" : "finite"; }
 std::string at_least_one(const std::int64_t& x) { return x >= 1 ? at_least_zero(x) : ">= 1"; }
 std::string at_least_two(const std::int64_t& x) { return x >= 2 ? at_least_zero(x) : ">= 2"; }
@@ -279,17 +289,17 @@ std::string thread_count(const std::int64_t& x) { return x >= 1 && x <= 256 ? ""
 
 void RunFlags::add_to(CommandLine& line, Precision precision) {
   out = std::filesystem::path("runs") / line.program();
-  line.add<std::filesystem::path>(
+  line.add(
       "out", out, "Folder for all files that the run writes",
       [](const std::filesystem::path& path) { return path.empty() ? "a folder" : ""; }, Role::kNoEffect);
-  line.add<std::int64_t>("seed", seed, "Seed of all random numbers; the same seed repeats the run", seed_range);
+  line.add("seed", seed, "Seed of all random numbers; the same seed repeats the run", seed_range);
   if (precision == Precision::kAny) {
-    line.add<std::string>("dtype", dtype, "float32 or float64", one_of({"float32", "float64"}));
+    line.add("dtype", dtype, "float32 or float64", one_of({"float32", "float64"}));
   } else {
     constexpr const char* kOnly = "float64, the only precision of this program";
-    line.add<std::string>("dtype", dtype, kOnly, [](const std::string& x) { return x == "float64" ? "" : kOnly; });
+    line.add("dtype", dtype, kOnly, [](const std::string& x) { return x == "float64" ? "" : kOnly; });
   }
-  line.add<std::int64_t>("threads", threads, "Threads for tensor operations", thread_count);
+  line.add("threads", threads, "Threads for tensor operations", thread_count);
   line.add_switch("quiet", quiet, "Print nothing but errors", Role::kNoEffect);
   line.add_switch(kOverwrite, overwrite,
                   "Write into --out even if it holds files that no run wrote, or that were changed since; files of the "
@@ -297,12 +307,27 @@ void RunFlags::add_to(CommandLine& line, Precision precision) {
                   Role::kNoEffect);
 }
 
-void TrainingFlags::add_to(CommandLine& line) {
-  line.add<std::int64_t>("iterations", iterations, "Minibatches to train on", at_least_one);
-  line.add<double>("learning-rate", learning_rate, "Adam's first step size; it falls to 0 along a cosine", positive);
-  line.add<std::int64_t>("checkpoint-every", checkpoint_every, "Iterations between checkpoints; 0: only at the end",
-                         at_least_zero, Role::kNoEffect);
+void PhysicsFlags::add_to(CommandLine& line) {
+  line.add("mass", mass, "Mass, kg", positive);
+  line.add("dt", dt, "Time step, s", positive);
+  line.add("mu", mu, "Friction coefficient", nonnegative);
+  line.add("gravity", gravity, "Gravity, m/s^2", nonnegative);
+}
+
+void PhysicsFlags::require_friction() const {
+  if (!(max_friction() > 0)) throw UsageError("--mu and --gravity must be > 0: mu m g is the unit of force");
+}
+
+void add_resume_flag(CommandLine& line, bool& resume) {
   line.add_switch("resume", resume, "Continue the run in --out from its checkpoint", Role::kNoEffect);
+}
+
+void TrainingFlags::add_to(CommandLine& line) {
+  line.add("iterations", iterations, "Minibatches to train on", at_least_one);
+  line.add("learning-rate", learning_rate, "Adam's first step size; it falls to 0 along a cosine", positive);
+  line.add("checkpoint-every", checkpoint_every, "Iterations between checkpoints; 0: only at the end", at_least_zero,
+           Role::kNoEffect);
+  add_resume_flag(line, resume);
 }
 
 }  // namespace lcp::training

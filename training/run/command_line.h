@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace CLI {
@@ -56,7 +57,8 @@ class CommandLine {
   /// vectors of double and of std::string.
   template <class T>
   void add(const std::string& name, T& value, const std::string& help,
-           const std::function<std::string(const T&)>& allowed = nullptr, Role role = Role::kResult);
+           const std::type_identity_t<std::function<std::string(const T&)>>& allowed = nullptr,
+           Role role = Role::kResult);
 
   /// A flag "--name" without a value.
   void add_switch(const std::string& name, bool& value, const std::string& help, Role role = Role::kResult);
@@ -78,6 +80,10 @@ class CommandLine {
 
   /// The files that the program reads, by their flags: those of Role::kFile and Role::kFileOrWord, and --config.
   std::map<std::string, std::filesystem::path> input_files() const;
+
+  /// Throws a UsageError where one of the flags was given on the command line, since it has no meaning with `other`,
+  /// such as "--data".
+  void exclude(const std::vector<std::string>& flags, const std::string& other) const;
 
   /// Whether a flag was given on the command line.
   bool given(const std::string& name) const;
@@ -124,7 +130,13 @@ std::string at_least_zero(const std::int64_t& x);  ///< the same
 std::string seed_range(const std::int64_t& x);
 std::string thread_count(const std::int64_t& x);
 std::string finite_number(const double& x);
+std::string from_zero_to_one(const double& x);
 std::function<std::string(const std::vector<double>&)> finite_numbers(std::size_t count);  ///< count: 2, 3 or 6
+
+/// The check of a list of numbers, from `least` to `most` of them, each of which `check` allows. must: what they must
+/// be.
+std::function<std::string(const std::vector<double>&)> each(std::string (*check)(const double&), const char* must,
+                                                            std::size_t least = 1, std::size_t most = SIZE_MAX);
 
 /// Which values of --dtype a program takes.
 enum class Precision { kAny, kFloat64 };
@@ -141,6 +153,21 @@ struct RunFlags {
   void add_to(CommandLine& line, Precision precision = Precision::kAny);
   c10::ScalarType scalar_type() const { return dtype == "float32" ? c10::kFloat : c10::kDouble; }
 };
+
+/// The parameters that every system has, as flags.
+struct PhysicsFlags {
+  double mass = 1;  // kg
+  double dt = 0.1;  // s
+  double mu = 0.3;
+  double gravity = 9.81;  // m/s^2
+
+  void add_to(CommandLine& line);
+  double max_friction() const { return mu * mass * gravity; }  ///< N, on level ground
+  void require_friction() const;  ///< throws a UsageError where there is none, and mu m g is no unit of force
+};
+
+/// The flag --resume.
+void add_resume_flag(CommandLine& line, bool& resume);
 
 /// Flags of every program that trains.
 struct TrainingFlags {

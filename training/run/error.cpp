@@ -74,8 +74,10 @@ int guarded(const std::string& program, const std::function<int()>& body, Proces
 
 }  // namespace
 
-void run_program(const std::string& program, const std::function<int()>& body, Processes use) {
-  int status = guarded(program, body, use);
+void run_program(const std::string& program, int (*body)(int argc, const char* const* argv), int argc,
+                 const char* const* argv, Processes use) {
+  int status = guarded(
+      program, [&] { return body(argc, argv); }, use);
   if (!std::cout.flush() && status == 0) {
     std::cerr << program << ": cannot write to the standard output" << std::endl;
     status = 2;

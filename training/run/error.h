@@ -22,7 +22,7 @@ class UsageError : public std::runtime_error {
 ///
 /// Under torchrun the body runs in all processes, or in the first alone where it does not divide its work. Only the
 /// first prints; what any of them throws ends all of them, and is reported once.
-[[noreturn]] void run_program(const std::string& program, const std::function<int()>& body,
-                              Processes use = Processes::kFirst);
+[[noreturn]] void run_program(const std::string& program, int (*body)(int argc, const char* const* argv), int argc,
+                              const char* const* argv, Processes use = Processes::kFirst);
 
 }  // namespace lcp::training

@@ -139,6 +139,11 @@ UnfinishedFolder::~UnfinishedFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+std::uint64_t hash_of(std::string_view bytes, std::uint64_t hash) {
+  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
+  return hash;
+}
+
 std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw UsageError(path.string() + ": is a folder, not a file");

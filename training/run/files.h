@@ -1,9 +1,11 @@
 // Reads and writes files, CSV tables and JSON. A file is written whole or not at all.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lcp::training {
@@ -48,6 +50,10 @@ class UnfinishedFolder {
  private:
   std::filesystem::path path_;
 };
+
+/// The hash FNV-1a, 64 bits, of the bytes.
+///   hash: that of the bytes before these.
+std::uint64_t hash_of(std::string_view bytes, std::uint64_t hash = 0xcbf29ce484222325u);
 
 /// Throws a UsageError that names the file.
 std::string read_file(const std::filesystem::path& path);

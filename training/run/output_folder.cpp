@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "run/error.h"
-#include "run/fingerprint.h"
 #include "run/process_group.h"
 
 namespace lcp::training {

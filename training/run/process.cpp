@@ -43,7 +43,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 bool has_started(int failure) {
   char byte = 0;
   ssize_t count = 0;
-  while ((count = read(failure, &byte, 1)) < 0 && errno == EINTR) {
+  while ((count = ::read(failure, &byte, 1)) < 0 && errno == EINTR) {
   }
   return count == 0;
 }

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <string_view>
 
-#include "run/figures.h"
+#include "run/python.h"
 #include "run/text.h"
 
 namespace lcp::training {

@@ -66,8 +66,4 @@ void Sweep::save() {
   out_.write(kResults, all.encode());
 }
 
-void add_resume_flag(CommandLine& line, bool& resume) {
-  line.add_switch("resume", resume, "Continue the run in --out from its checkpoint", Role::kNoEffect);
-}
-
 }  // namespace lcp::training

@@ -38,7 +38,4 @@ class Sweep {
   TaskResults results_;
 };
 
-/// The flag --resume of a program that has a sweep but does not train.
-void add_resume_flag(CommandLine& line, bool& resume);
-
 }  // namespace lcp::training

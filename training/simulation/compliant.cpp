@@ -56,9 +56,7 @@ struct BlockKind {
 
   static Tensor shown(const Tensor& gamma) { return torch::stack({gamma.select(-1, 0), gamma.select(-1, 2)}, -1); }
   void add_to(CommandLine& line) {
-    line.add<std::vector<double>>("size", size, "Width and height of the block, m", [](const std::vector<double>& x) {
-      return std::string(x.size() == 2 && positive(x[0]).empty() && positive(x[1]).empty() ? "" : "two numbers > 0");
-    });
+    line.add("size", size, "Width and height of the block, m", each(positive, "two numbers > 0", 2, 2));
   }
   double rest() const { return size[1] / 2; }
   Body body(const PhysicsFlags& p, double dt, const CompliantGround& ground) const {
@@ -89,19 +87,17 @@ class CompliantSystem : public System {
                 .physics = {.dt = 0.01, .mu = 0.5}}) {}
 
   void add_to(CommandLine& line) override {
-    line.add<double>("stiffness", stiffness_, "Stiffness of each contact, N/m", positive);
-    line.add<double>("dissipation", dissipation_, "Damping of each contact over its stiffness, s", nonnegative);
-    line.add<double>(
-        "sigma", regularization_.sigma,
-        "Regularisation of friction: velocity of a sticking contact over its impulse times the Delassus diagonal",
-        positive);
-    line.add<double>(
-        "beta", regularization_.beta,
-        "Shortest period of a contact's oscillation, in time steps; stiffer contacts are softened; 0: no limit",
-        nonnegative);
-    line.add<double>("height", height_, "Height above the ground before the first step, m", finite_number);
-    line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
-    line.add<double>("push", push_, "Force along x in all steps, N", finite_number);
+    line.add("stiffness", stiffness_, "Stiffness of each contact, N/m", positive);
+    line.add("dissipation", dissipation_, "Damping of each contact over its stiffness, s", nonnegative);
+    line.add("sigma", regularization_.sigma,
+             "Regularisation of friction: velocity of a sticking contact over its impulse times the Delassus diagonal",
+             positive);
+    line.add("beta", regularization_.beta,
+             "Shortest period of a contact's oscillation, in time steps; stiffer contacts are softened; 0: no limit",
+             nonnegative);
+    line.add("height", height_, "Height above the ground before the first step, m", finite_number);
+    line.add("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
+    line.add("push", push_, "Force along x in all steps, N", finite_number);
     kind_.add_to(line);
   }
 

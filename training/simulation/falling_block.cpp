@@ -18,8 +18,8 @@ class FallingBlockSystem : public System {
                 .physics = {.dt = 0.01}}) {}
 
   void add_to(CommandLine& line) override {
-    line.add<double>("height", height_, "Height before the first step, m", nonnegative);
-    line.add<double>("speed", speed_, "Velocity before the first step, upwards, m/s", finite_number);
+    line.add("height", height_, "Height before the first step, m", nonnegative);
+    line.add("speed", speed_, "Velocity before the first step, upwards, m/s", finite_number);
   }
 
   Motion run(const Request& request) const override {

@@ -21,15 +21,14 @@ class PlanarBlockSystem : public System {
                 .has_positions = false}) {}
 
   void add_to(CommandLine& line) override {
-    line.add<std::int64_t>("directions", directions_,
-                           "Directions of the friction polygon, or of the unknown parts of the velocity",
-                           even_directions);
-    line.add<std::int64_t>("passes", passes_, "Largest number of LCPs in a step of fixed_point", at_least_one);
+    line.add("directions", directions_, "Directions of the friction polygon, or of the unknown parts of the velocity",
+             even_directions);
+    line.add("passes", passes_, "Largest number of LCPs in a step of fixed_point", at_least_one);
     line.add_switch("relaxed", relaxed_,
                     "Let fixed_point use the relaxed map, which converges wherever the block slides");
-    line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
-    line.add<double>("force", force_, "Magnitude of the input force, whose direction rotates, N", finite_number);
-    line.add<double>("turning", turning_, "Angular velocity of the input force, rad/s", finite_number);
+    line.add("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
+    line.add("force", force_, "Magnitude of the input force, whose direction rotates, N", finite_number);
+    line.add("turning", turning_, "Angular velocity of the input force, rad/s", finite_number);
   }
 
   Motion run(const Request& request) const override {

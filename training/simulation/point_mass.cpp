@@ -1,7 +1,6 @@
 #include "lcp/physics/point_mass.h"
 
-#include "run/error.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "simulation/system.h"
 
 namespace lcp::training {
@@ -23,13 +22,12 @@ class PointMassSystem : public System {
                 .physics = {.dt = 0.01, .mu = 0.5}}) {}
 
   void add_to(CommandLine& line) override {
-    line.add<double>("height", height_, "Height before the first step, m", nonnegative);
-    line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
-    line.add<double>("restitution", restitution_, "Share of the normal velocity that an impact gives back",
-                     [](const double& e) { return e >= 0 && e <= 1 ? "" : "from 0 to 1"; });
-    line.add<std::string>("stabilization", stabilization_,
-                          "position (no penetration, no rebound) or velocity (rebounds, may sink by up to a step)",
-                          one_of({"position", "velocity"}));
+    line.add("height", height_, "Height before the first step, m", nonnegative);
+    line.add("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
+    line.add("restitution", restitution_, "Share of the normal velocity that an impact gives back", from_zero_to_one);
+    line.add("stabilization", stabilization_,
+             "position (no penetration, no rebound) or velocity (rebounds, may sink by up to a step)",
+             one_of({"position", "velocity"}));
   }
 
   void check_flags(const Request&) const override {

@@ -11,8 +11,7 @@
 
 #include "lcp/physics/rigid_scene.h"
 #include "lcp/physics/rotation.h"
-#include "run/random.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "simulation/system.h"
 
 namespace lcp::training {
@@ -56,16 +55,14 @@ class RigidSystem : public System {
                 .physics = {.dt = 0.005, .mu = 0.4}}) {}
 
   void add_to(CommandLine& line) override {
-    line.add<double>("restitution", restitution_,
-                     "Share of the normal velocity that an impact gives back; not of compliant contact",
-                     [](const double& e) { return e >= 0 && e <= 1 ? "" : "from 0 to 1"; });
-    line.add<std::int64_t>("substeps", options_.substeps, "Steps in each --dt", at_least_one);
-    line.add<double>("stabilization", options_.stabilization, "Share of a penetration that a step removes",
-                     [](const double& x) { return x >= 0 && x <= 1 ? "" : "from 0 to 1"; });
-    line.add<std::int64_t>("directions", options_.directions.count, "Directions of polyhedral friction",
-                           [](const std::int64_t& n) { return n >= 3 ? "" : "at least 3"; });
-    line.add<double>("stiffness", stiffness_, "Stiffness of compliant contacts, N/m", positive);
-    line.add<double>("dissipation", dissipation_, "Damping of compliant contacts over their stiffness, s", nonnegative);
+    line.add("restitution", restitution_,
+             "Share of the normal velocity that an impact gives back; not of compliant contact", from_zero_to_one);
+    line.add("substeps", options_.substeps, "Steps in each --dt", at_least_one);
+    line.add("stabilization", options_.stabilization, "Share of a penetration that a step removes", from_zero_to_one);
+    line.add("directions", options_.directions.count, "Directions of polyhedral friction",
+             [](const std::int64_t& n) { return n >= 3 ? "" : "at least 3"; });
+    line.add("stiffness", stiffness_, "Stiffness of compliant contacts, N/m", positive);
+    line.add("dissipation", dissipation_, "Damping of compliant contacts over their stiffness, s", nonnegative);
     add_own(line);
   }
 
@@ -246,28 +243,21 @@ class RigidSystem : public System {
   RigidOptions options_;
 };
 
-std::string three_positive(const std::vector<double>& x) {
-  const bool fits = x.size() == 3 && std::all_of(x.begin(), x.end(), [](double y) { return positive(y).empty(); });
-  return fits ? "" : "three numbers > 0";
-}
-
 class Cube : public RigidSystem {
  public:
   Cube() : RigidSystem("--system cube --speed 2 --restitution 0.5", {"height", "speed", "spin", "orientation"}) {}
 
  protected:
   void add_own(CommandLine& line) override {
-    line.add<std::vector<double>>("size", size_, "Edges of the box, m", three_positive);
-    line.add<double>("height", height_, "Height of its centre before the first step, m", positive);
-    line.add<double>("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
-    line.add<std::vector<double>>("spin", spin_, "Angular velocity before the first step, in its axes, rad/s",
-                                  count_of(3));
-    line.add<std::vector<double>>(
-        "orientation", orientation_, "Quaternion w x y z before the first step", [](const std::vector<double>& q) {
-          const bool fits = q.size() == 4 && std::any_of(q.begin(), q.end(), [](double x) { return x != 0; });
-          return fits ? "" : "4 numbers, not all 0";
-        });
-    line.add<double>("slope", slope_, "Angle by which the ground descends along x, rad", finite_number);
+    line.add("size", size_, "Edges of the box, m", each(positive, "three numbers > 0", 3, 3));
+    line.add("height", height_, "Height of its centre before the first step, m", positive);
+    line.add("speed", speed_, "Velocity before the first step, along x, m/s", finite_number);
+    line.add("spin", spin_, "Angular velocity before the first step, in its axes, rad/s", finite_numbers(3));
+    line.add("orientation", orientation_, "Quaternion w x y z before the first step", [](const std::vector<double>& q) {
+      const bool fits = q.size() == 4 && std::any_of(q.begin(), q.end(), [](double x) { return x != 0; });
+      return fits ? "" : "4 numbers, not all 0";
+    });
+    line.add("slope", slope_, "Angle by which the ground descends along x, rad", finite_number);
   }
 
   Setting set(const Request&) const override {
@@ -282,12 +272,6 @@ class Cube : public RigidSystem {
   }
 
  private:
-  std::function<std::string(const std::vector<double>&)> count_of(std::size_t count) const {
-    return [count](const std::vector<double>& x) {
-      return x.size() == count ? std::string() : std::to_string(count) + " numbers";
-    };
-  }
-
   std::vector<double> size_ = {0.1, 0.1, 0.1}, spin_ = {6, -8, 4}, orientation_ = {0.8, 0.3, -0.4, 0.2};
   double height_ = 0.4, speed_ = 1, slope_ = 0;
 };
@@ -298,10 +282,10 @@ class Rolling : public RigidSystem {
 
  protected:
   void add_own(CommandLine& line) override {
-    line.add<double>("radius", radius_, "Radius of the ball, m", positive);
-    line.add<double>("speed", speed_, "Velocity before the first step, down the ground, m/s", nonnegative);
-    line.add<double>("slope", slope_, "Angle by which the ground descends along x, rad",
-                     [](const double& x) { return x >= 0 && x < 1.5 ? "" : "at least 0 and less than 1.5"; });
+    line.add("radius", radius_, "Radius of the ball, m", positive);
+    line.add("speed", speed_, "Velocity before the first step, down the ground, m/s", nonnegative);
+    line.add("slope", slope_, "Angle by which the ground descends along x, rad",
+             [](const double& x) { return x >= 0 && x < 1.5 ? "" : "at least 0 and less than 1.5"; });
   }
 
   Setting set(const Request&) const override {
@@ -339,10 +323,10 @@ class StackSystem : public RigidSystem {
 
  protected:
   void add_own(CommandLine& line) override {
-    line.add<std::int64_t>("bodies", bodies_, "Number of cubes", at_least_one);
-    line.add<double>("side", side_, "Edge of a cube, m", positive);
-    line.add<double>("shift", shift_, "Every second cube is this far along x, m; at most half the side", finite_number);
-    line.add<double>("push", push_, "Force along x on the uppermost cube in all steps, N", finite_number);
+    line.add("bodies", bodies_, "Number of cubes", at_least_one);
+    line.add("side", side_, "Edge of a cube, m", positive);
+    line.add("shift", shift_, "Every second cube is this far along x, m; at most half the side", finite_number);
+    line.add("push", push_, "Force along x on the uppermost cube in all steps, N", finite_number);
   }
   std::int64_t bodies() const override { return bodies_; }
 
@@ -419,10 +403,10 @@ class Spheres : public RigidSystem {
 
  protected:
   void add_own(CommandLine& line) override {
-    line.add<std::int64_t>("bodies", bodies_, "Number of balls", at_least_one);
-    line.add<double>("radius", radius_, "Mean radius, m; they differ by up to 30 %", positive);
-    line.add<double>("height", height_, "Height of the lowest ball before the first step, m", positive);
-    line.add<double>("width", width_, "Width of the tray into which they fall, m", positive);
+    line.add("bodies", bodies_, "Number of balls", at_least_one);
+    line.add("radius", radius_, "Mean radius, m; they differ by up to 30 %", positive);
+    line.add("height", height_, "Height of the lowest ball before the first step, m", positive);
+    line.add("width", width_, "Width of the tray into which they fall, m", positive);
   }
   std::int64_t bodies() const override { return bodies_; }
 

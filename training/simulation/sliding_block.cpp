@@ -25,12 +25,11 @@ class SlidingBlockSystem : public System {
                 .has_positions = false}) {}
 
   void add_to(CommandLine& line) override {
-    line.add<double>("speed", speed_, "Velocity before the first step, m/s", finite_number);
-    line.add<std::int64_t>(
-        "supports", supports_,
-        "Supports of the block in direct_supported, each with its own friction and the same share of "
-        "the weight",
-        at_least_one);
+    line.add("speed", speed_, "Velocity before the first step, m/s", finite_number);
+    line.add("supports", supports_,
+             "Supports of the block in direct_supported, each with its own friction and the same share of "
+             "the weight",
+             at_least_one);
   }
 
   Motion run(const Request& request) const override {

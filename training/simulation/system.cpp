@@ -1,8 +1,6 @@
 #include "simulation/system.h"
 
-#include "run/columns.h"
-#include "run/random.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {

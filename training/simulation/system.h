@@ -15,7 +15,6 @@
 #include "lcp/physics/problem.h"
 #include "run/command_line.h"
 #include "run/files.h"
-#include "run/physics_flags.h"
 
 namespace lcp::training {
 

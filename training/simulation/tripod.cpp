@@ -23,8 +23,7 @@ class TripodSystem : public System {
 
   void add_to(CommandLine& line) override {
     tripod_.add_to(line);
-    line.add<std::vector<double>>("velocity", velocity_, "VX VY OMEGA before the first step, m/s, m/s, rad/s",
-                                  finite_numbers(3));
+    line.add("velocity", velocity_, "VX VY OMEGA before the first step, m/s, m/s, rad/s", finite_numbers(3));
   }
 
   void check_flags(const Request&) const override { tripod_.tripod(physics); }

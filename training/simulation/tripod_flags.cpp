@@ -35,11 +35,10 @@ bool carries(const std::vector<double>& supports) {
 std::string even_directions(const std::int64_t& n) { return n >= 4 && n % 2 == 0 ? at_least_one(n) : "even and >= 4"; }
 
 void TripodFlags::add_to(CommandLine& line) {
-  line.add<std::int64_t>("directions", directions, "Directions of each support's friction polygon", even_directions);
-  line.add<double>("inertia", inertia, "Moment of inertia about the centre of mass, kg m^2", positive);
-  line.add<std::vector<double>>("supports", supports, "X1 Y1 X2 Y2 X3 Y3, the supports from the centre of mass, m",
-                                finite_numbers(6));
-  line.add<double>("com-height", com_height, "Height of the centre of mass over the plane, m", nonnegative);
+  line.add("directions", directions, "Directions of each support's friction polygon", even_directions);
+  line.add("inertia", inertia, "Moment of inertia about the centre of mass, kg m^2", positive);
+  line.add("supports", supports, "X1 Y1 X2 Y2 X3 Y3, the supports from the centre of mass, m", finite_numbers(6));
+  line.add("com-height", com_height, "Height of the centre of mass over the plane, m", nonnegative);
 }
 
 physics::Tripod TripodFlags::tripod(const PhysicsFlags& block) const {

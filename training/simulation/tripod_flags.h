@@ -6,7 +6,6 @@
 
 #include "lcp/physics/tripod.h"
 #include "run/command_line.h"
-#include "run/physics_flags.h"
 
 namespace lcp::training {
 

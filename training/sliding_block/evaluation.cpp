@@ -10,10 +10,7 @@
 #include <iostream>
 #include <string>
 
-#include "run/columns.h"
-#include "run/files.h"
-#include "run/random.h"
-#include "run/results.h"
+#include "run/program.h"
 #include "sliding_block/trajectories.h"
 
 namespace lcp::training {

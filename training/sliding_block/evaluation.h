@@ -7,7 +7,6 @@
 
 #include "run/command_line.h"
 #include "run/output_folder.h"
-#include "run/physics_flags.h"
 #include "sliding_block/samples.h"
 
 namespace lcp::training {

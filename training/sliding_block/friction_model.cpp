@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "run/excluded_flags.h"
-#include "run/one_thread.h"
-#include "run/random.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "sliding_block/evaluation.h"
 
 namespace lcp::training {
@@ -179,35 +176,32 @@ IdentifiabilityReport motion_identifiability(nn::TraditionalModel& model, const 
 }
 
 void add_matrix_flag(CommandLine& line, std::string& matrix) {
-  line.add<std::string>("matrix", matrix,
-                        "M is monotone (M33 = 0, M13 = -M31, M23 = -M32, M11 and M22 >= |M12 + M21| / 2), so that each "
-                        "LCP that is feasible has a solution, or free, as in the notes",
-                        one_of({kMonotone, "free"}));
+  line.add("matrix", matrix,
+           "M is monotone (M33 = 0, M13 = -M31, M23 = -M32, M11 and M22 >= |M12 + M21| / 2), so that each "
+           "LCP that is feasible has a solution, or free, as in the notes",
+           one_of({kMonotone, "free"}));
 }
 
 void FrictionModelFlags::add_to(CommandLine& line) {
-  line.add<std::string>("parameters", parameters,
-                        "What is learned: mu; rows ([M|W], M13 = M23 = 1, M31 = -1, M33 = 0 held); structured (M = phi "
-                        "phi' + antisymmetric, and "
-                        "W); networks (the same with phi, beta and f networks of v and u)",
-                        one_of(names_of(kParameters)));
-  line.add<double>("initial-mu", initial_mu, "Friction coefficient to start from", positive);
-  line.add<double>(
-      "start-noise", start_noise,
-      "Standard deviation of the initial parameters other than mu about those of a block with the initial mu",
-      nonnegative);
+  line.add("parameters", parameters,
+           "What is learned: mu; rows ([M|W], M13 = M23 = 1, M31 = -1, M33 = 0 held); structured (M = phi "
+           "phi' + antisymmetric, and "
+           "W); networks (the same with phi, beta and f networks of v and u)",
+           one_of(names_of(kParameters)));
+  line.add("initial-mu", initial_mu, "Friction coefficient to start from", positive);
+  line.add("start-noise", start_noise,
+           "Standard deviation of the initial parameters other than mu about those of a block with the initial mu",
+           nonnegative);
   start.add_to(line, "block (a block with --initial-mu), ");
-  line.add<double>("nonlinearity", nonlinearity,
-                   "Weight of the penalty on the networks' dependence on v and u, except an affine one of f",
-                   nonnegative);
-  line.add<std::int64_t>("hidden-units", hidden_units, "Width of the tanh layers of networks; 0: affine",
-                         at_least_zero);
+  line.add("nonlinearity", nonlinearity,
+           "Weight of the penalty on the networks' dependence on v and u, except an affine one of f", nonnegative);
+  line.add("hidden-units", hidden_units, "Width of the tanh layers of networks; 0: affine", at_least_zero);
   line.add_switch("exact-rest", exact_rest, kExactRestHelp);
 }
 
 void FrictionModelFlags::validate(const CommandLine& line) {
-  if (start.start != "block") exclude_flags(line, {"initial-mu", "start-noise"}, "--start " + start.start);
-  if (start.file()) exclude_flags(line, {"starts"}, "--start " + start.start);
+  if (start.start != "block") line.exclude({"initial-mu", "start-noise"}, "--start " + start.start);
+  if (start.file()) line.exclude({"starts"}, "--start " + start.start);
   start.validate("block");
   if (start.start == "block" && parameters == "mu" && start.starts == 0) start.starts = 1;
 }

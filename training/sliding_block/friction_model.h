@@ -11,7 +11,6 @@
 #include "lcp/nn/traditional_model.h"
 #include "run/command_line.h"
 #include "run/identifiability.h"
-#include "run/physics_flags.h"
 #include "sliding_block/samples.h"
 #include "sliding_block/starts.h"
 

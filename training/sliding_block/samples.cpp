@@ -7,13 +7,7 @@
 #include <functional>
 #include <iostream>
 
-#include "run/columns.h"
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/files.h"
-#include "run/fingerprint.h"
-#include "run/random.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "sliding_block/trajectories.h"
 
 namespace lcp::training {
@@ -218,54 +212,47 @@ std::int64_t Data::fingerprint() const {
 }
 
 void SampleFlags::add_to(CommandLine& line) {
-  line.add<std::int64_t>("samples", samples, "Steps to simulate for training", at_least_one);
-  line.add<std::string>("data", data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
-  line.add<std::string>("states", states,
-                        "Simulated v and u: trajectories (of 50 steps under random forces), mixed (normal), "
-                        "gentle (slow, to the right) or sticking",
-                        one_of({"trajectories", "mixed", "gentle", "sticking"}));
+  line.add("samples", samples, "Steps to simulate for training", at_least_one);
+  line.add("data", data, "CSV file to learn from instead of simulated data", nullptr, Role::kFile);
+  line.add("states", states,
+           "Simulated v and u: trajectories (of 50 steps under random forces), mixed (normal), "
+           "gentle (slow, to the right) or sticking",
+           one_of({"trajectories", "mixed", "gentle", "sticking"}));
   if (known_forces == KnownForces::kFriction || known_forces == KnownForces::kSlack) {
-    line.add<std::string>(
-        "forces", forces,
-        std::string("Friction forces to learn from: fictitious (of the direct formulation, one is negative)") +
-            (known_forces == KnownForces::kFriction
-                 ? ", physical (>= 0) or none (from motion alone; the default where --start is given)"
-                 : " or physical (>= 0)"),
-        known_forces == KnownForces::kFriction ? one_of({"fictitious", "physical", "none"})
-                                               : one_of({"fictitious", "physical"}));
+    line.add("forces", forces,
+             std::string("Friction forces to learn from: fictitious (of the direct formulation, one is negative)") +
+                 (known_forces == KnownForces::kFriction
+                      ? ", physical (>= 0) or none (from motion alone; the default where --start is given)"
+                      : " or physical (>= 0)"),
+             known_forces == KnownForces::kFriction ? one_of({"fictitious", "physical", "none"})
+                                                    : one_of({"fictitious", "physical"}));
   }
   if (known_forces == KnownForces::kFriction) {
-    line.add<std::vector<double>>(
-        "more-mus", more_mus, "Friction coefficients of further blocks in the simulated training data",
-        [](const std::vector<double>& x) {
-          const bool valid = std::all_of(x.begin(), x.end(), [](double mu) { return nonnegative(mu).empty(); });
-          return valid ? "" : "finite numbers >= 0";
-        });
+    line.add("more-mus", more_mus, "Friction coefficients of further blocks in the simulated training data",
+             each(nonnegative, "finite numbers >= 0", 0));
   }
   if (known_forces == KnownForces::kContact) {
-    line.add<std::string>(
-        "split", split,
-        "How the friction of a simulated block that sticks is divided into lambda_plus and lambda_minus, "
-        "of which only the difference is determined: minimal (one is 0), maximal (their sum is mu m g), "
-        "half or random",
-        one_of({"minimal", "maximal", "half", "random"}));
+    line.add("split", split,
+             "How the friction of a simulated block that sticks is divided into lambda_plus and lambda_minus, "
+             "of which only the difference is determined: minimal (one is 0), maximal (their sum is mu m g), "
+             "half or random",
+             one_of({"minimal", "maximal", "half", "random"}));
   }
-  line.add<double>("velocity-noise", velocity_noise,
-                   std::string("Standard deviation of normal noise on v_next") +
-                       (known_forces == KnownForces::kContact ? " and gamma" : "") +
-                       " of the simulated training data, m/s",
-                   nonnegative);
+  line.add("velocity-noise", velocity_noise,
+           std::string("Standard deviation of normal noise on v_next") +
+               (known_forces == KnownForces::kContact ? " and gamma" : "") + " of the simulated training data, m/s",
+           nonnegative);
   if (known_forces != KnownForces::kNone) {
-    line.add<double>("force-noise", force_noise,
-                     "Standard deviation of normal noise on the forces of the simulated training data, N; forces that "
-                     "cannot be negative are 0 where the noise would make them so",
-                     nonnegative);
+    line.add("force-noise", force_noise,
+             "Standard deviation of normal noise on the forces of the simulated training data, N; forces that "
+             "cannot be negative are 0 where the noise would make them so",
+             nonnegative);
   }
 }
 
 void SampleFlags::validate(const CommandLine& line) {
   if (data.empty()) return;
-  exclude_flags(line, {"samples", "states", "split", "more-mus", "velocity-noise", "force-noise"}, "--data");
+  line.exclude({"samples", "states", "split", "more-mus", "velocity-noise", "force-noise"}, "--data");
   data = std::filesystem::weakly_canonical(data).string();
 }
 

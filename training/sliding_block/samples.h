@@ -9,7 +9,6 @@
 
 #include "run/columns.h"
 #include "run/command_line.h"
-#include "run/physics_flags.h"
 
 namespace lcp::training {
 

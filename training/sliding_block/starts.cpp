@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "lcp/identification/least_squares.h"
-#include "run/error.h"
-#include "run/random.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {
@@ -93,18 +92,18 @@ Tensor LearnedLcp::errors(const Samples& samples, const Tensor& theta) const {
 }
 
 void StartFlags::add_to(CommandLine& line, const std::string& known) {
-  line.add<std::string>(
+  line.add(
       "start", start,
       "Parameters to start from: " + known + "random, or a file: the model.pt of a program, with the same parameters",
       nullptr, Role::kFileOrWord);
-  line.add<std::int64_t>("starts", starts,
-                         "Number of starts, all trained at once, of which the worse half is dropped when half of the "
-                         "training is done; 0: 16, or one where all would be the same",
-                         at_least_zero);
-  line.add<std::int64_t>("finishing-iterations", finishing_iterations,
-                         "Iterations of the Levenberg-Marquardt method in the end, which minimises the error of the "
-                         "prediction; 0: Adam alone",
-                         at_least_zero);
+  line.add("starts", starts,
+           "Number of starts, all trained at once, of which the worse half is dropped when half of the "
+           "training is done; 0: 16, or one where all would be the same",
+           at_least_zero);
+  line.add("finishing-iterations", finishing_iterations,
+           "Iterations of the Levenberg-Marquardt method in the end, which minimises the error of the "
+           "prediction; 0: Adam alone",
+           at_least_zero);
 }
 
 void StartFlags::validate(const std::string& known) {

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "lcp/physics/sliding_block.h"
+#include "run/command_line.h"
 #include "run/files.h"
-#include "run/physics_flags.h"
 
 namespace lcp::training {
 

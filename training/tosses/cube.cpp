@@ -3,9 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "lcp/physics/rotation.h"
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 
@@ -13,25 +11,25 @@ using physics::RigidFormulation;
 using torch::Tensor;
 
 void CubeContact::add_to(CommandLine& line) {
-  line.add<std::string>("contact", name,
-                        "exact_cone (lcp::solve_friction), polyhedral (lcp::solve) or compliant (lcp::solve_contact)",
-                        one_of({"exact_cone", "polyhedral", "compliant"}));
+  line.add("contact", name,
+           "exact_cone (lcp::solve_friction), polyhedral (lcp::solve) or compliant (lcp::solve_contact)",
+           one_of({"exact_cone", "polyhedral", "compliant"}));
   add_numbers_to(line);
 }
 
 void CubeContact::add_numbers_to(CommandLine& line) {
-  line.add<std::int64_t>("substeps", substeps, "Steps between two samples", at_least_one);
-  line.add<std::int64_t>("directions", directions, "Directions of polyhedral friction, >= 3",
-                         [](const std::int64_t& x) { return x >= 3 ? "" : ">= 3"; });
+  line.add("substeps", substeps, "Steps between two samples", at_least_one);
+  line.add("directions", directions, "Directions of polyhedral friction, >= 3",
+           [](const std::int64_t& x) { return x >= 3 ? "" : ">= 3"; });
 }
 
 void CubeContact::exclude_unused(const CommandLine& line) const {
   const std::string contact = "--contact " + name;
-  if (name != "polyhedral") exclude_flags(line, {"directions"}, contact);
+  if (name != "polyhedral") line.exclude({"directions"}, contact);
   if (name == "compliant") {
-    exclude_flags(line, {"restitution"}, contact);
+    line.exclude({"restitution"}, contact);
   } else {
-    exclude_flags(line, {"stiffness", "dissipation"}, contact);
+    line.exclude({"stiffness", "dissipation"}, contact);
   }
 }
 
@@ -48,21 +46,19 @@ physics::RigidOptions CubeContact::options() const {
 }
 
 void CubeFlags::add_to(CommandLine& line) {
-  line.add<double>("mu", mu, "Friction coefficient", nonnegative);
-  line.add<double>("restitution", restitution, "Restitution, 0 to 1; not used by compliant contact",
-                   [](const double& x) { return x >= 0 && x <= 1 ? "" : "in [0, 1]"; });
-  line.add<double>("side", side, "Side of the cube, m", positive);
-  line.add<double>("rounding", rounding, "Radius of its corners, m", nonnegative);
-  line.add<std::vector<double>>("center", center, "Centre of the cube from its centre of mass, x y z, m",
-                                finite_numbers(3));
-  line.add<double>("inertia", inertia, "Inertia over mass, m^2", positive);
-  line.add<double>("height", height, "Height of the ground at x = y = 0, m", finite_number);
-  line.add<double>("tilt-x", tilt_x, "Slope of the ground in x", finite_number);
-  line.add<double>("tilt-y", tilt_y, "Slope of the ground in y", finite_number);
-  line.add<double>("gravity", gravity, "Gravity, m/s^2", positive);
-  line.add<double>("drag", drag, "Deceleration by the air per velocity, 1/s", nonnegative);
-  line.add<double>("stiffness", stiffness, "Stiffness of compliant contact over mass, 1/s^2", positive);
-  line.add<double>("dissipation", dissipation, "Damping over stiffness of compliant contact, s", nonnegative);
+  line.add("mu", mu, "Friction coefficient", nonnegative);
+  line.add("restitution", restitution, "Restitution, 0 to 1; not used by compliant contact", from_zero_to_one);
+  line.add("side", side, "Side of the cube, m", positive);
+  line.add("rounding", rounding, "Radius of its corners, m", nonnegative);
+  line.add("center", center, "Centre of the cube from its centre of mass, x y z, m", finite_numbers(3));
+  line.add("inertia", inertia, "Inertia over mass, m^2", positive);
+  line.add("height", height, "Height of the ground at x = y = 0, m", finite_number);
+  line.add("tilt-x", tilt_x, "Slope of the ground in x", finite_number);
+  line.add("tilt-y", tilt_y, "Slope of the ground in y", finite_number);
+  line.add("gravity", gravity, "Gravity, m/s^2", positive);
+  line.add("drag", drag, "Deceleration by the air per velocity, 1/s", nonnegative);
+  line.add("stiffness", stiffness, "Stiffness of compliant contact over mass, 1/s^2", positive);
+  line.add("dissipation", dissipation, "Damping over stiffness of compliant contact, s", nonnegative);
 }
 
 Cube CubeFlags::cube() const {

@@ -2,27 +2,24 @@
 
 #include <cmath>
 
-#include "run/error.h"
-#include "run/excluded_flags.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "tosses/simulated.h"
 
 namespace lcp::training {
 
 void TossData::add_to(CommandLine& line) {
-  line.add<std::filesystem::path>("tosses", folder,
-                                  "Folder of recorded tosses, .pt or .csv; without it tosses are simulated", nullptr,
-                                  Role::kFolder);
-  line.add<std::int64_t>("simulated", simulated, "Number of tosses that are simulated without --tosses", at_least_two);
-  line.add<double>("length-unit", length, kLengthUnitHelp, nonnegative);
-  line.add<double>("rate", rate, "Samples per second", positive);
+  line.add("tosses", folder, "Folder of recorded tosses, .pt or .csv; without it tosses are simulated", nullptr,
+           Role::kFolder);
+  line.add("simulated", simulated, "Number of tosses that are simulated without --tosses", at_least_two);
+  line.add("length-unit", length, kLengthUnitHelp, nonnegative);
+  line.add("rate", rate, "Samples per second", positive);
 }
 
 void TossData::exclude_unused(const CommandLine& line) const {
   if (folder.empty()) {
-    exclude_flags(line, {"length-unit"}, "tosses that are simulated");
+    line.exclude({"length-unit"}, "tosses that are simulated");
   } else {
-    exclude_flags(line, {"simulated", "gravity", "drag"}, "--tosses");
+    line.exclude({"simulated", "gravity", "drag"}, "--tosses");
   }
 }
 

@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "run/one_thread.h"
-#include "run/tasks.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {

@@ -4,8 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "run/error.h"
-#include "run/text.h"
+#include "run/program.h"
 #include "tosses/free_fall.h"
 #include "tosses/tosses.h"
 

@@ -7,8 +7,7 @@
 #include <sstream>
 
 #include "lcp/physics/rotation.h"
-#include "run/one_thread.h"
-#include "run/random.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {

@@ -9,8 +9,7 @@
 #include <string>
 
 #include "lcp/physics/rotation.h"
-#include "run/error.h"
-#include "run/random.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {

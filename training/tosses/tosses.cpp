@@ -12,9 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "run/error.h"
-#include "run/files.h"
-#include "run/text.h"
+#include "run/program.h"
 
 namespace lcp::training {
 namespace {

@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "run/error.h"
-#include "run/fingerprint.h"
 
 namespace lcp::training::output_folder_test {
 

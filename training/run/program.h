@@ -1,0 +1,23 @@
+// All that programs need of this module.
+#pragma once
+
+#include "run/checkpoint.h"
+#include "run/columns.h"
+#include "run/command_line.h"
+#include "run/error.h"
+#include "run/files.h"
+#include "run/folder_lock.h"
+#include "run/identifiability.h"
+#include "run/interrupt.h"
+#include "run/one_thread.h"
+#include "run/output_folder.h"
+#include "run/process.h"
+#include "run/process_group.h"
+#include "run/progress.h"
+#include "run/python.h"
+#include "run/random.h"
+#include "run/results.h"
+#include "run/sweep.h"
+#include "run/tasks.h"
+#include "run/text.h"
+#include "run/trainer.h"
