@@ -470,9 +470,10 @@ def script(build):
 @pytest.mark.parametrize("system", [system for system in FORMULATIONS if system not in DRAWN])
 def test_the_other_systems_are_drawn(simulate, script, tmp_path, monkeypatch, system):
     simulate("--system", system, "--steps", 10, "--trajectories", 2)
-    monkeypatch.setattr(sys, "argv", ["simulate.py", str(tmp_path / "out"), str(tmp_path / "out" / "figures")])
-    script.main()
-    check_figures(tmp_path / "out", system)
+    out = tmp_path / "out"
+    monkeypatch.setattr(sys, "argv", ["draw.py", str(out), str(out / "figures")])
+    script.simulate(out, *sys.modules["style"].load(out))
+    check_figures(out, system)
 
 
 def test_the_ground_ends_at_the_walls(script):

@@ -1,7 +1,7 @@
 """comparison.png: the results of each learning method for all seeds, from near, far and random starts."""
 import json
 
-from style import BLUE, GREY, INK, LEAST, ORANGE, plt, run_folder, save, show_zero
+from style import BLUE, GREY, INK, LEAST, ORANGE, plt, save, show_zero
 
 COLORS = {"none": GREY, "random": INK, "near": BLUE, "far": ORANGE}
 LABELS = {"none": "no start", "random": "random start", "near": "near start", "far": "far start"}
@@ -30,8 +30,7 @@ def sticking(axes, row, y, color):
         axes.plot(values, [y] * len(values), "o", color=color, **style)
 
 
-def main():
-    run = run_folder()
+def comparison(run, flags, metrics):
     rows = json.loads((run / "table.json").read_text())
     methods = list(dict.fromkeys(row["method"] for row in rows))
     figure, (left, middle, right) = plt.subplots(
@@ -61,6 +60,3 @@ def main():
     for axes in (left, middle, right):
         axes.tick_params(axis="y", length=0)
     save(figure, "comparison")
-
-
-main()

@@ -1,7 +1,6 @@
 """The figures of the identification programs: observed tracks and the fits to them."""
 import numpy as np
-from learning import load
-from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, run_folder, save, select
+from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, save, select
 
 SHOWN = 3
 COLORS = (BLUE, ORANGE, TEAL)
@@ -66,10 +65,10 @@ def rows_of(count):
     return plt.subplots(count, 4, figsize=(12, 2.5 * count + 0.3), squeeze=False, constrained_layout=True)
 
 
-def fit():
+def fit(run, flags, metrics):
     """fit.png: tracks, residuals, and the objective over the friction coefficient with its confidence interval."""
-    run = run_folder()
-    flags, metrics = load(run)
+    if metrics["mu"] is None:  # Ipopt did not solve the program
+        return
     data, grid = read_columns(run / "fit.csv"), read_columns(run / "objective.csv")
     figure, rows = rows_of(len(metrics["mu"]))
     for k, (left, right, errors, objective) in enumerate(rows):
@@ -89,10 +88,8 @@ def fit():
     save(figure, "fit")
 
 
-def program():
+def program(run, flags, metrics):
     """motion.png: the forces and the residuals of the motion that an MPEC found, and the iterations that led there."""
-    run = run_folder()
-    flags, metrics = load(run)
     data, history = read_columns(run / "motion.csv"), read_columns(run / "history.csv")
     count = min(SHOWN, int(max(data["track"])) + 1)
     figure, rows = plt.subplots(count, 3, figsize=(9.6, 2.6 * count + 0.3), squeeze=False, constrained_layout=True)
@@ -122,10 +119,8 @@ def program():
     save(figure, "motion")
 
 
-def online(name, effort):
+def online(run, flags, metrics, name, effort):
     """A figure of the estimates after each observation: tracks, friction over time, and what `effort` draws."""
-    run = run_folder()
-    flags, metrics = load(run)
     data, history = read_columns(run / "fit.csv"), read_columns(run / "history.csv")
     figure, rows = rows_of(len(metrics["mu"]))
     for k, (x, y, middle, right) in enumerate(rows):
@@ -143,7 +138,7 @@ def online(name, effort):
     save(figure, name)
 
 
-def filtered():
+def filtered(run, flags, metrics):
     """filter.png: the estimates of a particle filter, and the number of its distinct particles."""
 
     def particles(axes, one, flags):
@@ -151,23 +146,21 @@ def filtered():
         axes.plot(one["time"], one["effective_particles"], ".", color=GREY, ms=2.5, label="effective particles")
         axes.set(ylabel="particles", yscale="log", ylim=(0.8, 1.3 * flags["particles"]))
 
-    online("filter", particles)
+    online(run, flags, metrics, "filter", particles)
 
 
-def horizon():
+def horizon(run, flags, metrics):
     """horizon.png: the estimates of a moving horizon, and the iterations after each observation."""
 
     def iterations(axes, one, flags):
         axes.plot(one["time"], one["iterations"], ".", color=ORANGE, ms=4, label="iterations")
         axes.set(ylabel="iterations", ylim=(0, None))
 
-    online("horizon", iterations)
+    online(run, flags, metrics, "horizon", iterations)
 
 
-def study():
+def study(run, flags, metrics):
     """study.png: the friction that other models identify, for runs with --study."""
-    run = run_folder()
-    flags, metrics = load(run)
     if not flags["study"]:
         return
     data = read_columns(run / "study.csv")

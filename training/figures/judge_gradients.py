@@ -1,7 +1,6 @@
 """agreement.png and ends.png: what layers of contact say of the same gradient, and where training ends with each."""
 import numpy as np
-from learning import load
-from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, run_folder, save
+from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_arrays, save
 
 
 def panels(layers, count, width):
@@ -15,8 +14,9 @@ def panels(layers, count, width):
     return figure, axes
 
 
-def agreement(flags, layers):
+def agreement(run, flags, metrics):
     """The cosines with the wide differences, the sizes, and the shares of zeros and of NaN."""
+    layers = metrics["layers"]
     figure, (cosines, sizes, shares) = panels(layers, 3, 8.4)
     rows = np.arange(len(layers))
     values = {name: np.array([layer[name] for layer in layers], dtype=float) for name in layers[0] if name != "name"}
@@ -38,9 +38,9 @@ def agreement(flags, layers):
     save(figure, "agreement")
 
 
-def ends(run, layers, metrics):
+def ends(run, flags, metrics):
     """Each start's end: mu, side, and the misfit there."""
-    found = {name: np.array(column) for name, column in read_columns(run / "ends.csv").items()}
+    layers, found = metrics["layers"], read_arrays(run / "ends.csv")
     figure, axes = panels(layers, 3, 8.4)
     shift = 0.3 * (found["start"] / max(1, found["start"].max()) - 0.5)
     for panel, name, label in zip(axes, ("mu", "side", "misfit"),
@@ -56,13 +56,3 @@ def ends(run, layers, metrics):
                   ["a start", "median", "best of all layers", "misfit before training"], loc="outside upper center", ncol=4,
                   fontsize=8)
     save(figure, "ends")
-
-
-def main():
-    run = run_folder()
-    flags, metrics = load(run)
-    agreement(flags, metrics["layers"])
-    ends(run, metrics["layers"], metrics)
-
-
-main()

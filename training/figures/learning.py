@@ -1,27 +1,13 @@
 """The figures of the training programs: rollouts of the learned block, loss and error during training."""
-import json
 import math
 
-from style import BLUE, GREY, INK, LEAST, ORANGE, SIGNED, np, plt, read_columns, run_folder, save, select, shade_sticking
+from style import BLUE, GREY, INK, LEAST, ORANGE, SIGNED, np, plt, read_columns, save, select, shade_sticking
 from style import show_zero
 
 SHOWN = 3
 TERMS = (r"$\lambda^+$", r"$\lambda^-$", r"$\gamma$", "$v$", "$u$", "1")
 SAME = 1e-6  # an entry whose range is smaller counts as unique
 COLORS = {"prediction": BLUE, "complementarity": ORANGE, "nonnegativity": GREY, "loss": INK}
-
-
-def load(run):
-    """A run's flags and metrics."""
-    return (json.loads((run / name).read_text()) for name in ("config.json", "metrics.json"))
-
-
-def draw(*figures):
-    """The figures of the run that the command line names."""
-    run = run_folder()
-    flags, metrics = load(run)
-    for figure in figures:
-        figure(run, flags, metrics)
 
 
 def rollout(run, flags, metrics):
@@ -81,27 +67,32 @@ def result(axes, history, metrics, name):
         axes.legend(fontsize=8)
 
 
-def training(terms, unit):
-    """Returns a function that draws training.png: the columns `terms` of history.csv, in `unit`, or of a loss that has no
-    such terms itself, and the held-out error."""
+def training(run, metrics, terms, unit):
+    """training.png: the columns `terms` of history.csv, in `unit`, or of a loss that has no such terms itself, and the
+    held-out error."""
+    history = read_columns(run / "history.csv")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), constrained_layout=True)
+    shown = [name for name in terms if name in history]
+    for name in shown or ["loss"]:
+        left.semilogy(history["iteration"], history[name], color=COLORS[name], label=name)
+    left.set_xlabel("iteration")
+    left.set_ylabel(f"loss terms [{unit}]" if shown else "loss [dimensionless]")
+    if shown:
+        figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=len(shown))
+    positive(right, history, "heldout_rmse")
+    result(right, history, metrics, "heldout_rmse")
+    right.set_xlabel("iteration")
+    right.set_ylabel("held-out rmse of the LCP [m/s]")
+    save(figure, "training")
 
-    def figure_of(run, flags, metrics):
-        history = read_columns(run / "history.csv")
-        figure, (left, right) = plt.subplots(1, 2, figsize=(7.2, 3.0), constrained_layout=True)
-        shown = [name for name in terms if name in history]
-        for name in shown or ["loss"]:
-            left.semilogy(history["iteration"], history[name], color=COLORS[name], label=name)
-        left.set_xlabel("iteration")
-        left.set_ylabel(f"loss terms [{unit}]" if shown else "loss [dimensionless]")
-        if shown:
-            figure.legend(*left.get_legend_handles_labels(), loc="outside upper left", ncol=len(shown))
-        positive(right, history, "heldout_rmse")
-        result(right, history, metrics, "heldout_rmse")
-        right.set_xlabel("iteration")
-        right.set_ylabel("held-out rmse of the LCP [m/s]")
-        save(figure, "training")
 
-    return figure_of
+def direct(run, flags, metrics):
+    if not flags.get("study"):
+        training(run, metrics, ("prediction", "complementarity", "nonnegativity"), "m/s")
+
+
+def penalty(run, flags, metrics):
+    training(run, metrics, ("complementarity", "nonnegativity"), "dimensionless")
 
 
 def friction(run, flags, metrics):
@@ -165,11 +156,42 @@ def heat_map(axes, rows, title, families=None):
                       color="white" if abs(value) > 1.1 else INK)
 
 
+def both_rows(learned, truth, title, units, families=None):
+    """rows.png: two matrices beside each other."""
+    figure, axes = plt.subplots(1, 2, figsize=(8.4, 2.1), constrained_layout=True)
+    heat_map(axes[0], np.array(learned), title, families)
+    heat_map(axes[1], np.array(truth), "of the block")
+    figure.supxlabel(units, fontsize=8)
+    save(figure, "rows")
+
+
 def rows(run, flags, metrics):
     """rows.png: the learned [M|W] beside a true block's, in units of mu m g and dt mu g."""
     truth = [[1, -1, 1, 1, 1, 0], [-1, 1, 1, -1, -1, 0], [-1, -1, 0, 0, 0, 1]]
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 2.1), constrained_layout=True)
-    heat_map(axes[0], np.array(metrics["rows"]), "learned [M | W]")
-    heat_map(axes[1], np.array(truth), "of the block")
-    figure.supxlabel("forces in units of mu m g, velocities of dt mu g", fontsize=8)
-    save(figure, "rows")
+    both_rows(metrics["rows"], truth, "learned [M | W]", "forces in units of mu m g, velocities of dt mu g")
+
+
+def fitted_rows(run, flags, metrics):
+    """rows.png: fitted and true M and W, with the ranges of entries that are not unique."""
+    families = metrics["families"]
+    many = any(family["dimension"] > 0 for family in families)
+    units = "forces in units of {:.3g} N, velocities of {:.3g} m/s".format(metrics["force_unit"], metrics["velocity_unit"])
+    both_rows(metrics["rows_in_units"], metrics["true_rows_in_units"],
+              "fitted [M | W]" + ("; dashed: not determined" if many else ""), units, families)
+
+
+def compliant(run, flags, metrics):
+    """training.png: the loss, the friction and the stiffness of a run that learns compliant ground."""
+    history = read_columns(run / "history.csv")
+    figure, (loss, mu, stiffness) = plt.subplots(1, 3, figsize=(8.6, 2.8), layout="constrained")
+    loss.semilogy(history["iteration"], history["loss"], color=BLUE)
+    loss.set(xlabel="iteration", ylabel="loss [dimensionless]")
+    for axes, name, label in ((mu, "mu", "friction coefficient"), (stiffness, "stiffness", "stiffness [N/m]")):
+        axes.plot(history["iteration"], history[name], color=BLUE)
+        reference(axes, flags, name)
+        axes.set(xlabel="iteration", ylabel=label, ylim=(0, None))
+        axes.legend(fontsize=8)
+    rigid = metrics["lcp_gradient_at_start"]
+    known = "" if rigid is None else f"; {rigid:.3g} on rigid ground, by the LCP"
+    figure.suptitle(rf"$\partial$ loss / $\partial\mu$ at the start: {metrics['gradient_at_start']:.3g}{known}", fontsize=9)
+    save(figure, "training")

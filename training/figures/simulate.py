@@ -8,7 +8,7 @@ from matplotlib.animation import FFMpegWriter, PillowWriter
 from matplotlib.patches import Circle, Patch, Polygon, Rectangle
 from rigid import RigidBodies
 from style import BLUE, GREY, INK, ORANGE, PALE, SLIDING, STICKING, TEAL
-from style import legend_above, new_file, pace, plt, run_folder, save, shade
+from style import legend_above, new_file, pace, plt, save, shade
 
 OTHERS = 20  # trajectories drawn beside the first
 BLOCK = [(-1, 0), (1, 0), (1, 1.2), (-1, 1.2), (-1, 0)]  # a marker whose lower edge is at its point
@@ -562,13 +562,12 @@ class CompliantBlock(Compliant):
         self.forces = [("contact forces", TEAL, (self.tangent + 1j * self.normal).sum(axis=0) / self.dt, 0)]
 
 
-def main():
-    run = run_folder()
+def simulate(run, flags, metrics):
     systems = {"sliding_block": SlidingBlock, "falling_block": FallingBlock, "planar_block": PlanarBlock,
                "point_mass": PointMass, "tripod": Tripod, "compliant_particle": CompliantParticle,
                "compliant_block": CompliantBlock,
                **dict.fromkeys(("cube", "rolling", "stack", "spheres"), RigidBodies)}
-    system = systems[json.loads((run / "config.json").read_text())["system"]](run)
+    system = systems[flags["system"]](run)
     system.draw()
     kind = system.flags["animation"]
     if kind == "mp4" and not FFMpegWriter.isAvailable():
@@ -576,7 +575,3 @@ def main():
         kind = "gif"
     if system.rollout and kind != "none":
         system.animate(kind)
-
-
-if __name__ == "__main__":
-    main()

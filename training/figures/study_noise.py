@@ -1,7 +1,6 @@
 """sticking.png, errors.png and single_entries.png: what a run of `study_noise` counted."""
 import numpy as np
-from learning import load
-from style import BLUE, GREY, INK, ORANGE, PALE, SIGNED, TEAL, plt, read_columns, run_folder, save
+from style import BLUE, GREY, INK, ORANGE, PALE, SIGNED, TEAL, plt, read_arrays, save
 
 NOISES = {"q": BLUE, "M": ORANGE, "M and q": INK, "mu": TEAL}
 TITLES = {"rest": "at rest, no force", "held": "at rest, pushed", "random": "v and u at random",
@@ -24,7 +23,12 @@ def noise(name):
     return r"noise in " + {"q": "$q$", "M": "$M$", "M and q": "$M$ and $q$", "mu": r"$\mu$"}[name]
 
 
-def sticking(records, states):
+def states_of(metrics):
+    return list(dict.fromkeys(x["state"] for x in metrics["sticking_fraction"]))
+
+
+def sticking(run, flags, metrics):
+    records, states = metrics["sticking_fraction"], states_of(metrics)
     figure, all_axes = panels(len(states))
     for axes, state in zip(all_axes, states):
         of_state = [x for x in records if x["state"] == state]
@@ -41,8 +45,8 @@ def sticking(records, states):
     save(figure, "sticking")
 
 
-def errors(run, states):
-    data = {name: np.array(x) for name, x in read_columns(run / "errors.csv").items()}
+def errors(run, flags, metrics):
+    data, states = read_arrays(run / "errors.csv"), states_of(metrics)
     kind = {"q": (0, 1, 0), "M": (1, 0, 0), "M and q": (1, 1, 0), "mu": (0, 0, 1)}
     sigmas = np.stack([data["sigma_M"], data["sigma_q"], data["sigma_mu"]])
     figure, all_axes = panels(len(states), sharex=True)
@@ -59,17 +63,17 @@ def errors(run, states):
     save(figure, "errors")
 
 
-def single_entries(run, singles, unit):
-    data = read_columns(run / "single_entries.csv")
-    v_next = np.array(data["v_next"]) / unit
+def single_entries(run, flags, metrics):
+    data, singles = read_arrays(run / "single_entries.csv"), metrics["single_entries"]
+    v_next = data["v_next"] / metrics["unit_velocity"]
     largest = max(abs(v_next).max(), 1e-12)
     figure, rows = plt.subplots(2, len(singles), figsize=(2.7 * len(singles) + 0.6, 4.2), constrained_layout=True)
     for k, single in enumerate(singles):
         for axes, sign in zip(rows[:, k], (1, -1)):
-            chosen = (np.array(data["state"]) == k) & (np.sign(data["change"]) == sign)
+            chosen = (data["state"] == k) & (np.sign(data["change"]) == sign)
             grid = v_next[chosen].reshape(3, 4)
             image = axes.imshow(grid, cmap=SIGNED, vmin=-largest, vmax=largest)
-            for (i, j), rests in np.ndenumerate(np.array(data["sticks"])[chosen].reshape(3, 4)):
+            for (i, j), rests in np.ndenumerate(data["sticks"][chosen].reshape(3, 4)):
                 axes.text(j, i, "0" if rests else f"{grid[i, j]:.2g}", ha="center", va="center", fontsize=7,
                           color=GREY if rests else "white" if abs(grid[i, j]) > largest / 2 + 1e-9 else INK)
             axes.grid(False)
@@ -84,16 +88,3 @@ def single_entries(run, singles, unit):
         axes.set_ylabel(f"entry {sign} {change:g}")
     figure.colorbar(image, ax=rows, label=r"$v_{k+1} / \Delta t \mu g$", shrink=0.6)
     save(figure, "single_entries")
-
-
-def main():
-    run = run_folder()
-    _, metrics = load(run)
-    records = metrics["sticking_fraction"]
-    states = list(dict.fromkeys(x["state"] for x in records))
-    sticking(records, states)
-    errors(run, states)
-    single_entries(run, metrics["single_entries"], metrics["unit_velocity"])
-
-
-main()

@@ -1,6 +1,7 @@
 """What every figure of the programs shares: reading a run's CSV files, a quiet style, sticking shaded."""
 import contextlib
 import csv
+import json
 import math
 import pathlib
 import subprocess
@@ -61,11 +62,20 @@ def run_folder():
     return pathlib.Path(sys.argv[1])
 
 
+def load(run):
+    """A run's flags, and its metrics, if it has any."""
+    return (json.loads(path.read_text()) if path.exists() else {} for path in (run / "config.json", run / "metrics.json"))
+
+
 def read_columns(path):
     """A CSV file as {column: list of numbers}."""
     with open(path, newline="") as stream:
         rows = list(csv.DictReader(stream))
     return {name: [float(row[name]) for row in rows] for name in rows[0]}
+
+
+def read_arrays(path):
+    return {name: np.array(column) for name, column in read_columns(path).items()}
 
 
 def select(columns, name, value):

@@ -2,7 +2,7 @@
 import numpy as np
 from mpl_toolkits.mplot3d.art3d import Line3DCollection, Poly3DCollection
 from rigid import CORNERS, FACES, LIGHT, matrices
-from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_columns, save
+from style import BLUE, GREY, INK, ORANGE, PALE, TEAL, plt, read_arrays, save
 
 # Of parameters, by the first word of their names; the others are plain numbers. Inertia, stiffness and drag are over mass.
 UNITS = {"center": "m", "side": "m", "rounding": "m", "height": "m", "inertia": "m²", "stiffness": "1/s²", "dissipation": "s",
@@ -16,19 +16,15 @@ def named(name):
     return name.replace("_", " ") + (f" [{unit}]" if unit else "")
 
 
-def columns(path):
-    return {name: np.array(column) for name, column in read_columns(path).items()}
-
-
 def panels_of_errors(side):
     """For each of position and rotation: column, factor, unit, label."""
     return (("position_error_m", 100 / side, "%", "position error [% of the side]"),
             ("rotation_error_rad", 180 / np.pi, "°", "rotation error [degrees]"))
 
 
-def errors(run, flags):
+def errors(run, flags, metrics):
     """errors.png: which share of the pieces of tosses have at most some error, in each protocol."""
-    found = columns(run / "errors.csv")
+    found = read_arrays(run / "errors.csv")
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3), layout="constrained", sharey=True)
     for panel, (column, factor, unit, label) in zip(axes, panels_of_errors(flags["side"])):
         for number, (text, color) in enumerate(PROTOCOLS):
@@ -42,9 +38,9 @@ def errors(run, flags):
     save(figure, "errors")
 
 
-def errors_in_time(run, flags):
+def errors_in_time(run, flags, metrics):
     """errors_in_time.png: the mean errors against the time since the start of a piece, while half of the pieces last."""
-    found = columns(run / "errors_in_time.csv")
+    found = read_arrays(run / "errors_in_time.csv")
     figure, axes = plt.subplots(1, 2, figsize=(7.4, 3), layout="constrained")
     for panel, (column, factor, _, label) in zip(axes, panels_of_errors(flags["side"])):
         for number, (text, color) in enumerate(PROTOCOLS):
@@ -66,9 +62,9 @@ def draw_cube(axes, position, quaternion, side, color, alpha):
                                            alpha=alpha))
 
 
-def toss(run, flags):
+def toss(run, flags, metrics):
     """toss.png: a toss as it was measured or simulated, beside the prediction from its first sample."""
-    found = columns(run / "toss.csv")
+    found = read_arrays(run / "toss.csv")
     motions = [(np.stack([found[f"{kind}_{x}"] for x in "xyz"], -1),
                 np.stack([found[f"{kind}_q_{x}"] for x in "wxyz"], -1)) for kind in ("measured", "predicted")]
     points = np.concatenate([position for position, _ in motions])
@@ -103,8 +99,10 @@ def toss(run, flags):
 
 def parameters(run, flags, metrics):
     """parameters.png: the learned parameters, their intervals of 95 %, and where they began."""
-    found = metrics["parameters"]
-    history = columns(run / "history.csv")
+    found = metrics.get("parameters")
+    if found is None:
+        return
+    history = read_arrays(run / "history.csv")
     height = 0.7 + 0.34 * len(found)
     figure, axes = plt.subplots(len(found), 1, figsize=(6.4, max(2, height)), layout="constrained", squeeze=False)
     for panel, (name, one) in zip(axes[:, 0], found.items()):
@@ -129,7 +127,7 @@ def parameters(run, flags, metrics):
 
 def training(run, flags, metrics):
     """training.png: misfits and some parameters during training."""
-    history = columns(run / "history.csv")
+    history = read_arrays(run / "history.csv")
     shown = [name for name in ("mu", "side", "restitution", "inertia", "stiffness") if name in history][:3]
     figure, axes = plt.subplots(1, 1 + len(shown), figsize=(2.6 * (1 + len(shown)), 2.8), layout="constrained",
                                 squeeze=False)

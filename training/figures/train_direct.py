@@ -1,13 +1,13 @@
-"""rollout.png: the learned block beside the exact one; training.png: loss and error during training;
-study.png: the fits of --study."""
+"""study.png: the fits of --study."""
 import json
 
-from learning import draw, rollout, training
-from style import BLUE, ORANGE, PALE, plt, run_folder, save
+from style import BLUE, ORANGE, PALE, plt, save
 
 
-def study(run):
+def study(run, flags, metrics):
     """study.png: what each fit predicts, of known forces and as an LCP."""
+    if not flags["study"]:
+        return
     fits = json.loads((run / "table.json").read_text())["fits"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 0.21 * len(fits) + 1.2), sharey=True, constrained_layout=True)
     for prefix, color, marker, label in (
@@ -28,14 +28,3 @@ def study(run):
                 axes.axhline(k - 0.5, color=PALE, lw=0.8)
     figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", ncol=2)
     save(figure, "study")
-
-
-def main():
-    run = run_folder()
-    if json.loads((run / "config.json").read_text())["study"]:
-        study(run)
-    else:
-        draw(rollout, training(("prediction", "complementarity", "nonnegativity"), "m/s"))
-
-
-main()

@@ -1,6 +1,5 @@
 """directions.png: the learned polygon of friction forces, and the error of other directions beside its own."""
 import numpy as np
-from learning import draw
 from style import BLUE, GREY, INK, LEAST, ORANGE, PALE, plt, save
 
 
@@ -58,6 +57,3 @@ def directions(run, flags, metrics):
         right.text(error, place, f" {error:.1e}", va="center", fontsize=7, color=INK)
     right.margins(x=0.15)
     save(figure, "directions")
-
-
-draw(directions)

@@ -1,13 +1,14 @@
 """branches.png: outcomes of one start by the truth, the chain and the single LCP; training.png: the likelihood."""
 import numpy as np
-from learning import draw
-from style import BLUE, GREY, ORANGE, plt, read_columns, run_folder, save
+from style import BLUE, GREY, ORANGE, plt, read_columns, save
 
 BINS = 60
 
 
 def branches(run, flags, metrics):
     """branches.png: the velocities of blocks that were pushed from rest for ten steps."""
+    if not (run / "branches.csv").exists():
+        return  # the data were not simulated
     data = read_columns(run / "branches.csv")
     edges = np.linspace(min(map(min, data.values())), max(map(max, data.values())), BINS + 1)
     figure, axes = plt.subplots(figsize=(6.0, 3.2), constrained_layout=True)
@@ -33,6 +34,3 @@ def training(run, flags, metrics):
     axes.set_ylabel("log likelihood of a step")
     axes.legend(fontsize=8)
     save(figure, "training")
-
-
-draw(training, *([branches] if (run_folder() / "branches.csv").exists() else []))

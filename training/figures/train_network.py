@@ -1,6 +1,5 @@
 """rollout.png: the learned network and the black box beside the truth; search.png: the errors of all networks."""
-from learning import draw
-from style import BLUE, GREY, INK, LEAST, ORANGE, STICKING, TEAL, plt, read_columns, run_folder, save, select, shade
+from style import BLUE, GREY, INK, LEAST, ORANGE, STICKING, TEAL, plt, read_columns, save, select, shade
 from style import legend_above, show_zero
 
 SHOWN = 2
@@ -9,6 +8,8 @@ STEPS = 60
 
 def rollout(run, flags, metrics):
     """rollout.png: velocities of some rollouts, and the errors below them."""
+    if not (run / "rollouts.csv").exists():
+        return
     data = read_columns(run / "rollouts.csv")
     velocities = [name[: -len("_network")] for name in data if name.endswith("_network")]
     columns = min(len(velocities), 2)
@@ -85,6 +86,3 @@ def search(run, flags, metrics):
     if several:
         rounds(axes[0, 0], history, metrics)
     save(figure, "search")
-
-
-draw(*([rollout] if (run_folder() / "rollouts.csv").exists() else []), search)

@@ -48,7 +48,7 @@ std::filesystem::path script_of(const std::string& name) {
 std::vector<std::filesystem::path> draw_figures(OutputFolder& out, const std::vector<std::string>& names) {
   const std::string interpreter = python_interpreter();
   if (interpreter.empty()) return {};
-  const auto script = script_of(kFigures + out.program() + ".py");
+  const auto script = script_of(kFigures + std::string("draw.py"));
   const UnfinishedFolder folder(out.path());
   const ProcessResult drawn = run_process({interpreter, script.string(), out.path().string(), folder.path().string()});
   const std::string reason = drawn.last_error();

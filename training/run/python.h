@@ -13,7 +13,7 @@
 
 namespace lcp::training {
 
-/// Runs the script figures/PROGRAM.py for the finished run in `out`. It draws into an UnfinishedFolder, and then
+/// Runs the script figures/draw.py for the finished run in `out`. It draws into an UnfinishedFolder, and then
 /// out.write() gives each figure its name: a figure that is not drawn leaves its earlier version as it is.
 ///   names: what the script may draw, such as "rollout.png", for the folder figures/ of the run.
 /// Returns the paths of the figures that were drawn. Throws a UsageError where a figure cannot be written.

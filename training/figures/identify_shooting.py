@@ -1,4 +1,0 @@
-"""fit.png: tracks, residuals, and the identified friction with its confidence interval."""
-from identification import fit
-
-fit()

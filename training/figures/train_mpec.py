@@ -1,4 +1,0 @@
-"""rollout.png: the learned block beside the exact one."""
-from learning import draw, rollout
-
-draw(rollout)
