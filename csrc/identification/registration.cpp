@@ -64,10 +64,11 @@ LeastSquares fit(Function function, bool linearized, const Tensor& start, const 
 
 MovingHorizon estimate(Function propagate, Function residuals, const Tensor& mean, const Tensor& deviation,
                        std::int64_t steps, const MovingHorizonOptions& options) {
-  const HorizonModel model = {[&](const Tensor& x, const Tensor& w) {
-                                return call_python(propagate, {x, w}).at(0);
-                              },
-                              [&](const Tensor& x, std::int64_t step) { return call_python(residuals, {x}, step).at(0); }};
+  const HorizonModel model = {
+      [&](const Tensor& x, const Tensor& w) {
+        return call_python(propagate, {x, w}).at(0);
+      },
+      [&](const Tensor& x, std::int64_t step) { return call_python(residuals, {x}, step).at(0); }};
   return moving_horizon(model, mean, deviation, steps, options);
 }
 

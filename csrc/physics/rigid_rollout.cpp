@@ -135,6 +135,39 @@ Tensors packed(const RigidState& state, const Tensor& u, const RigidScene& scene
   return all;
 }
 
+// What a closed loop has behind the other inputs of the operator: K, [..., T, 72 B B], whose columns are those of the
+// operator, all positions first, and the references, [..., T, 13 B].
+Tensors packed(const RigidFeedback& feedback, std::int64_t bodies, std::int64_t rows, std::int64_t substeps) {
+  // x, [size...] or [rows, ..., size...], as [rows, ..., size...] in float64, and then for each step.
+  const auto of_steps = [&](const char* name, const Tensor& x, std::int64_t m, std::int64_t n) {
+    TORCH_CHECK(
+        x.dim() >= 2 && x.size(-2) == m && x.size(-1) == n && (x.dim() == 2 || x.size(0) == 1 || x.size(0) == rows),
+        name, " must be [", m, ", ", n, "] or [", rows, ", ..., ", m, ", ", n, "]; got ", x.sizes());
+    const Tensor all = (x.dim() == 2 ? x.unsqueeze(0) : x).to(at::kDouble);
+    at::DimVector shape(all.sizes());
+    shape[0] = rows;
+    const Tensor wide = all.expand(shape);
+    return substeps == 1 ? wide : wide.repeat_interleave(substeps, 0);
+  };
+  const Tensor K = of_steps("K", feedback.K, 6 * bodies, 12 * bodies);
+  const auto columns = K.unflatten(-1, {2, bodies, 2, 3}).unbind(-4);  // of positions and of velocities
+  Tensors parts;
+  for (const Tensor& half : columns) {
+    for (const Tensor& part : half.unbind(-2)) parts.push_back(part.flatten(-2));
+  }
+  const RigidState& at = feedback.reference;
+  const Tensor q = of_steps("orientation of the reference", at.orientation, bodies, 4);
+  const Tensors reference = {of_steps("position of the reference", at.position, bodies, 3), q / q.norm(2, -1, true),
+                             of_steps("velocity of the reference", at.velocity, bodies, 3),
+                             of_steps("angular_velocity of the reference", at.angular_velocity, bodies, 3)};
+  Tensors numbers;
+  for (const Tensor& x : reference) numbers.push_back(x.flatten(-2).movedim(0, -2));
+  SymShape shape;
+  for (const Tensor& x : numbers) shape = common(shape, x, 1);
+  for (Tensor& x : numbers) x = expanded_to(x, shape, {x.sym_size(-1)});
+  return {at::cat(parts, -1).flatten(-2).movedim(0, -2), at::cat(numbers, -1)};
+}
+
 // [..., k] of [..., count k] for each of the bodies or planes.
 Tensor part_of(const Tensor& x, std::int64_t count, std::int64_t i) {
   return x.unflatten(-1, {count, x.size(-1) / count}).select(-2, i);
@@ -287,11 +320,14 @@ RigidOptions options_of(std::string_view text) {
   return options;
 }
 
-RigidSteps roll_out(const RigidState& state, const Tensor& u, const RigidScene& scene, const std::string& step) {
+RigidSteps roll_out(const RigidState& state, const Tensor& u, const RigidScene& scene, const std::string& step,
+                    const Tensors& feedback) {
   const StepText text(step);
   const bool is_compliant = text.word("formulation") == "compliant";
   const auto pairs = static_cast<std::int64_t>(text.counts("pairs").size() / 4);
-  const Tensors results = roll_out(step, packed(state, u, scene, pairs, is_compliant));
+  Tensors inputs = packed(state, u, scene, pairs, is_compliant);
+  inputs.insert(inputs.end(), feedback.begin(), feedback.end());
+  const Tensors results = roll_out(feedback.empty() ? step : "closed_loop " + step, inputs);
   const at::ScalarType dtype = state.velocity.scalar_type();
   const std::int64_t bodies = count_of(scene.bodies);
   const auto of_bodies = [&](std::size_t k, std::int64_t size) {
@@ -304,15 +340,23 @@ RigidSteps roll_out(const RigidState& state, const Tensor& u, const RigidScene& 
 }
 
 RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const std::string& step,
-                       std::int64_t substeps) {
+                       std::int64_t substeps, const std::optional<RigidFeedback>& feedback) {
   RigidOptions options = options_of(step);
   options.substeps = substeps;
   const auto pairs = static_cast<std::int64_t>(StepText(step).counts("pairs").size() / 4);
   const Tensor wide = checked_forces(state, u, scene, options, pairs), inputs = checked_inputs(wide, scene, options);
   const Tensor& rows = inputs.is_same(wide) ? u : inputs;
   const Tensor forces = substeps == 1 ? rows : rows.repeat_interleave(substeps, 0);
-  const RigidSteps steps = can_roll_out(list_of(state, u, scene)) ? roll_out(state, forces, scene, step)
-                                                                  : step_by_step(state, forces, scene, options);
+  const auto roll_out_closed = [&] {
+    TORCH_CHECK(can_roll_out({feedback->K, u, state.position, scene.gravity}),
+                "feedback must be on the CPU, and so must the scene and its state");
+    const Tensor& q = state.orientation;
+    const RigidState start = {state.position, q / q.norm(2, -1, true), state.velocity, state.angular_velocity};
+    return roll_out(start, forces, scene, step, packed(*feedback, count_of(scene.bodies), u.size(0), substeps));
+  };
+  const RigidSteps steps = feedback                                 ? roll_out_closed()
+                           : can_roll_out(list_of(state, u, scene)) ? roll_out(state, forces, scene, step)
+                                                                    : step_by_step(state, forces, scene, options);
   if (substeps == 1) return {steps.next, steps.gamma, steps.status, steps.iterations};
   const auto of_rows = [&](const Tensor& x) { return x.unflatten(0, {-1, substeps}); };
   const auto last = [&](const Tensor& x) { return of_rows(x).select(1, substeps - 1); };

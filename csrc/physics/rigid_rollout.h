@@ -40,12 +40,12 @@ RigidScene scene_of(std::string_view step);
 RigidOptions options_of(std::string_view step);
 
 /// A rollout by lcp::_rollout. The arguments must fit, as `simulate` checks.
-///   u: [steps, ..., B, 6].
+///   u: [steps, ..., B, 6]. feedback: what a closed loop has behind the other inputs of the operator, or nothing.
 LCP_API RigidSteps roll_out(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
-                            const std::string& step);
+                            const std::string& step, const std::vector<at::Tensor>& feedback = {});
 
 /// `simulate` of lcp/physics/rigid_scene.h of a scene whose step_text is known, also where its numbers cannot be read.
 RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene, const std::string& step,
-                       std::int64_t substeps);
+                       std::int64_t substeps, const std::optional<RigidFeedback>& feedback);
 
 }  // namespace lcp::physics

@@ -108,8 +108,9 @@ RigidSteps step_by_step(const RigidState& state, const Tensor& u, const RigidSce
           all.extras[0]};
 }
 
-RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options) {
-  return simulate(state, u, scene, step_text(scene, options), options.substeps);
+RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options,
+                       const std::optional<RigidFeedback>& feedback) {
+  return simulate(state, u, scene, step_text(scene, options), options.substeps, feedback);
 }
 
 RigidCertificate certify_rollout(const RigidState& state, const Tensor& u, const RigidScene& scene,

@@ -7,7 +7,7 @@ import torch
 from systems import BALL, G, SCENE, numbers
 
 from torchlcp import Status, physics
-from torchlcp.physics import Plane, RigidBody, RigidScene, RigidState
+from torchlcp.physics import Plane, RigidBody, RigidFeedback, RigidScene, RigidState
 
 
 def test_a_ball_falls_and_rebounds():
@@ -202,3 +202,91 @@ def test_a_scene_without_pairs_can_be_compiled():
 def test_options_out_of_range_are_named(options):
     with pytest.raises(RuntimeError, match=list(options)[-1]):
         two_balls(torch.full((1,), 0.2).double()).simulate(two_states(1.0), torch.zeros(1, 2, 6).double(), **options)
+
+
+def error_of(reference, state):
+    """The error that a feedback multiplies: of positions and orientations of all bodies, then of all velocities."""
+    w, v = state.orientation[..., :1], state.orientation[..., 1:]
+    w_ref, v_ref = reference.orientation[..., :1], reference.orientation[..., 1:]
+    turn = w * v_ref - w_ref * v - torch.linalg.cross(v, v_ref)
+    turn = 2 * torch.where((state.orientation * reference.orientation).sum(-1, True) < 0, -1, 1) * turn
+    pose = torch.cat([reference.position - state.position, turn], -1)
+    motion = torch.cat([reference.velocity - state.velocity, reference.angular_velocity - state.angular_velocity], -1)
+    return torch.cat([pose.flatten(-2), motion.flatten(-2)], -1)
+
+
+def two_bodies(rows, batch, seed=0):
+    """A box that lands beside a ball, forces, and a feedback for each row."""
+    generator = torch.Generator().manual_seed(seed)
+    normal = lambda *shape: torch.randn(*shape, dtype=torch.float64, generator=generator)
+    scene = RigidScene([RigidBody.box(1.0, (0.2, 0.2, 0.1)), RigidBody.ball(0.5, 0.1)], [Plane.inclined()], dt=0.01, mu=0.4)
+    start = RigidState.at_rest(numbers(0, 0, 0.08, 0.5, 0, 0.15).view(2, 3) + 0.01 * normal(batch, 2, 3))
+    reference = RigidState(start.position + 0.1 * normal(rows, batch, 2, 3), normal(rows, 1, 2, 4),
+                           0.1 * normal(1, batch, 2, 3), 0.1 * normal(2, 3))
+    K = normal(rows, batch, 12, 24) * numbers(1, 1, 1, 0.02, 0.02, 0.02).repeat(2).unsqueeze(-1)
+    return scene, start, 0.5 * normal(rows, batch, 2, 6), RigidFeedback(K, reference)
+
+
+@pytest.mark.parametrize("substeps", [1, 2])
+def test_a_feedback_is_that_of_a_loop_of_steps(substeps):
+    rows, batch = 12, 3
+    scene, start, u, (K, reference) = two_bodies(rows, batch)
+    given = [x.requires_grad_() for x in (K, *reference, u, start.velocity)]
+
+    def loop(K, position, orientation, velocity, angular_velocity, u, first):
+        state = start._replace(velocity=first)
+        at = RigidState(position, orientation / orientation.norm(dim=-1, keepdim=True), velocity, angular_velocity)
+        ends = []
+        for row in range(rows):
+            now = RigidState(*(x if x.dim() == 2 else x[row % len(x)] for x in at))
+            for _ in range(substeps):
+                force = (K[row] * error_of(now, state).unsqueeze(-2)).sum(-1)
+                state = scene.step(state, u[row] + force.unflatten(-1, (2, 6)), tolerance=1e-13).next
+            ends.append(torch.cat(state, -1))
+        return torch.stack(ends)
+
+    def closed(K, *x):
+        options = {"feedback": RigidFeedback(K, RigidState(*x[:4])), "substeps": substeps, "tolerance": 1e-13}
+        return torch.cat(scene.simulate(start._replace(velocity=x[5]), x[4], **options).next, -1)
+
+    found, expected = closed(*given), loop(*given)
+    # Velocities of several contacts of a body are accurate to about the root of the tolerance.
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    weights = torch.cos(torch.arange(found.numel())).view_as(found).double()
+    for one, other in zip(torch.autograd.grad((found * weights).sum(), given),
+                          torch.autograd.grad((expected * weights).sum(), given), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5 * other.abs().max().item())
+    along = [torch.ones_like(x) for x in given]
+    torch.testing.assert_close(torch.func.jvp(closed, tuple(given), tuple(along))[1],
+                               torch.func.jvp(loop, tuple(given), tuple(along))[1], rtol=1e-4, atol=1e-4)
+
+
+def test_a_feedback_turns_and_holds_a_box_in_the_air():
+    scene = RigidScene([RigidBody.box(1.0, (0.2, 0.2, 0.1))], [Plane.inclined()], dt=0.01, mu=0.4)
+    gains = torch.zeros(6, 12).double()
+    for k, (stiffness, damping) in enumerate([(40.0, 9.0)] * 3 + [(0.4, 0.06)] * 3):
+        gains[k, k], gains[k, 6 + k] = stiffness, damping
+    half = numbers(0, 0, 1.2)
+    turned = torch.cat([half.norm().cos().view(1), half / half.norm() * half.norm().sin()])
+    reference = RigidState(numbers(0.3, 0, 0.5).view(1, 3), turned.view(1, 4), torch.zeros(1, 3).double(),
+                           torch.zeros(1, 3).double())
+    u = torch.zeros(600, 1, 6).double()
+    u[..., 2] = G  # what gravity takes
+    rollout = scene.simulate(RigidState.at_rest(numbers(0, 0, 0.05).view(1, 3)), u, feedback=RigidFeedback(gains, reference))
+    assert (rollout.status == Status.SOLVED).all()
+    torch.testing.assert_close(rollout.position_next[-1], reference.position, atol=1e-6, rtol=0)
+    assert physics.angle_between(rollout.orientation_next[-1, 0], turned).item() < 1e-6
+    negative = RigidFeedback(gains, reference._replace(orientation=-3 * reference.orientation))  # the same orientation
+    again = scene.simulate(RigidState.at_rest(numbers(0, 0, 0.05).view(1, 3)), u, feedback=negative)
+    torch.testing.assert_close(again.position_next, rollout.position_next)
+
+
+def test_mistakes_in_a_feedback_are_named():
+    scene, start, u, (K, reference) = two_bodies(4, 3)
+    for feedback, message in (
+        (RigidFeedback(K[..., :23], reference), r"K must be \[12, 24\] or \[4, ..., 12, 24\]; got \[4, 3, 12, 23\]"),
+        (RigidFeedback(K[:2], reference), r"K must be .*; got \[2, 3, 12, 24\]"),
+        (RigidFeedback(K, reference._replace(velocity=numbers(0, 0, 0))), r"velocity of the reference must be .*; got \[3\]"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            scene.simulate(start, u, feedback=feedback)
