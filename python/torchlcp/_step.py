@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pathlib
 from collections.abc import Mapping
@@ -43,15 +44,23 @@ def load_steps(*sources: str | os.PathLike[str], flags: Sequence[str] = (), verb
         return
     from torch.utils import cpp_extension  # reads the compiler's version
 
-    cpp_extension.load(
-        name=f"torchlcp_steps_{paths[0].stem}",
-        sources=[str(path) for path in paths],
-        extra_cflags=["-std=c++20", "-O3", *flags],
-        extra_ldflags=[str(LIBRARY), f"-Wl,-rpath,{LIBRARY.parent}"],
-        extra_include_paths=[str(HEADERS)],
-        verbose=verbose,
-        is_python_module=False,
-    )
+    name = f"torchlcp_steps_{paths[0].stem}"
+    root = os.environ.get("TORCH_EXTENSIONS_DIR") or cpp_extension.get_default_build_root()
+    folder = pathlib.Path(root, f"torch_{torch.__version__}", name)
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "in_use", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # it ends with its process; PyTorch's own lock outlives one that is killed
+        (folder / "lock").unlink(missing_ok=True)
+        cpp_extension.load(
+            name=name,
+            sources=[str(path) for path in paths],
+            extra_cflags=["-std=c++20", "-O3", *flags],
+            extra_ldflags=[str(LIBRARY), f"-Wl,-rpath,{LIBRARY.parent}"],
+            extra_include_paths=[str(HEADERS)],
+            build_directory=str(folder),
+            verbose=verbose,
+            is_python_module=False,
+        )
 
 
 class Step:

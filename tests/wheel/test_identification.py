@@ -6,7 +6,7 @@ import threading
 import pytest
 import torch
 
-from torchlcp import identification
+from torchlcp import _callbacks, identification
 from torchlcp.identification import (
     LeastSquaresStatus, explains, interval, least_squares, least_squares_of_linearized, linearize, moving_horizon,
     particle_filter, uncertainty,
@@ -199,7 +199,7 @@ def test_errors_of_functions_are_passed_on(call):
 
     with pytest.raises(KeyError, match="of the caller"):
         call(function)
-    assert not identification._functions
+    assert not _callbacks._functions
     torch.testing.assert_close(linearize(rosenbrock, STARTS).residuals, rosenbrock(STARTS))  # nothing is left behind
 
 

@@ -18,6 +18,15 @@ def pendulum():
     return torchlcp.Step("example::dry_pendulum")
 
 
+def test_a_compilation_that_was_killed_does_not_block_the_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path))
+    folder = tmp_path / f"torch_{torch.__version__}" / "torchlcp_steps_dry_pendulum"
+    folder.mkdir(parents=True)
+    (folder / "lock").touch()  # what PyTorch leaves there
+    torchlcp.load_steps(SOURCE)
+    assert list(folder.glob("*.so")) and not (folder / "lock").exists()
+
+
 def test_it_knows_the_names_of_its_numbers(pendulum):
     assert pendulum.parameters == ("inertia", "weight", "friction", "dt")
     assert pendulum.states == ("angle", "velocity") and pendulum.inputs == ("torque",)
