@@ -38,7 +38,7 @@ class TensorCondition {
   /// Throws c10::Error unless the condition is the same for all elements, whatever their numbers are.
   explicit operator bool() const {
     TORCH_CHECK(is_constant(),
-                "a step that branches on its numbers has no smoothed derivatives and none of higher order: "
+                "a step that branches on its numbers has no derivatives of higher order: "
                 "write lcp::where(condition, a, b) in place of if and ?:");
     return value_;
   }

@@ -184,5 +184,8 @@ def test_a_step_with_branches_has_first_derivatives_alone():
     rate, x = with_gradients(tensor([1.2]), tensor([0.9]))
     f = lambda *all, **options: simulate(*all, torch.zeros(3, 0).double(), step="test::branches", **options)[0]
     assert gradcheck(f, (rate, x), check_forward_ad=True)
+    smoothed, = torch.autograd.grad(f(rate, x, kappa=1e-9).sum(), rate)
+    of_rate, = torch.autograd.grad(f(rate, x).sum(), rate, create_graph=True)
+    torch.testing.assert_close(smoothed, of_rate.detach(), rtol=1e-4, atol=1e-6)
     with pytest.raises(RuntimeError, match=r"write lcp::where\(condition, a, b\) in place of if"):
-        torch.autograd.grad(f(rate, x, kappa=1e-3).sum(), rate)
+        torch.autograd.grad(of_rate.sum(), rate)
