@@ -185,7 +185,8 @@ def test_torchrun_restarts_a_killed_process(torchrun, alone, tmp_path):
     wait_until(lambda: iteration(tmp_path / "out") > 0, process)
     os.kill(workers(process)[-1], signal.SIGKILL)
     status, _, lines = ended(process)
-    assert status == 0 and "train_bilevel: another process of the run has ended" in lines
+    # torchrun may end the other process before it can say why it would have ended.
+    assert status == 0 and any(line.startswith("continuing at iteration") for line in lines)
     assert results(tmp_path / "out") == alone("train_bilevel")
 
 

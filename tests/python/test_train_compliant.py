@@ -63,7 +63,7 @@ def test_float32(train):
     [
         (["--initial-mu", "0"], "--initial-mu must be finite and > 0; got 0.0"),
         (["--stiffness", "-1"], "--stiffness must be finite and > 0; got -1.0"),
-        (["--trajectories", "1"], "--trajectories must be at least 2; got 1"),
+        (["--trajectories", "1"], "--trajectories must be >= 2; got 1"),
         (["--data", "x.csv", "--speed", "3"], "--speed has no meaning with --data"),
         (["--data", "no.csv"], "no.csv"),
     ],
