@@ -33,7 +33,7 @@ struct Body {
   double sigma, beta;  ///< of lcp::RegularizationOptions
 };
 
-/// What a step is computed from.
+/// The numbers from which a step is computed.
 template <class T>
 struct Start {
   T parameters[kMostParameters];

@@ -59,8 +59,8 @@ struct State {
   Number* angular_velocity;  ///< [b, 3], rad/s
 };
 
-/// What a trajectory has at each step; that of step s begins at data + s * stride. data is nullptr where a walk is not
-/// to write it.
+/// The numbers that a trajectory has at each step; those of step s begin at data + s * stride. data is nullptr for
+/// results that a simulation is not to write.
 template <class Number>
 struct Series {
   Number* data;

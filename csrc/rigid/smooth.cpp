@@ -358,7 +358,7 @@ class PyramidPath final : public Path {
     return false;
   }
 
-  // Of a contact whose unknowns are all 0, the slip is that of its velocity.
+  // A contact whose unknowns are all 0 starts with the slip of its velocity.
   bool search(const SolvedContacts& solution, double kappa) override {
     velocities(solution.v, u_.data());
     scale(u_.data());

@@ -1,4 +1,4 @@
-// What a call throws.
+// Errors that calls throw, as tests compare them.
 #pragma once
 
 #include <c10/util/Exception.h>

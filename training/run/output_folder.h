@@ -14,7 +14,7 @@
 
 namespace lcp::training {
 
-/// Where the figures of a run are.
+/// The folder of a run's figures, within --out.
 constexpr const char* kFigures = "figures/";
 
 /// The files of a run by their names, each with the hashes (hash_of) of the contents that the run may have given it. A
