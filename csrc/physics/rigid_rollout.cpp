@@ -26,8 +26,8 @@ using ops::StepWriter;
 using namespace rigid;  // NOLINT(google-build-using-namespace): the names of the parameters
 
 // The places of what a rollout of the operator has behind the parameters, and of its results.
-enum Place : std::size_t { kPosition = kParameters, kOrientation, kVelocity, kAngularVelocity, kForces, kInputs };
-enum Output : std::size_t { kGamma = 4, kStatus = 8, kIterations = 9 };
+constexpr std::size_t kFirst = kParameters, kForces = kFirst + kStateParts, kInputs = kForces + 1;
+constexpr std::size_t kGamma = kStateParts, kStatus = kGamma + 4, kIterations = kStatus + 1;
 
 // The square of the length of a plane's normal may differ from 1 by this much: a normal of four digits is accepted.
 constexpr double kUnitLength = 1e-4;
@@ -127,10 +127,11 @@ Tensors packed(const RigidState& state, const Tensor& u, const RigidScene& scene
   all[kRestitution] = is_compliant ? none : of_pairs(scene.restitution);
   all[kStiffness] = is_compliant ? of_pairs(scene.stiffness) : none;
   all[kDissipation] = is_compliant ? of_pairs(scene.dissipation) : none;
-  all[kPosition] = flat(state.position);
-  all[kOrientation] = flat(state.orientation);
-  all[kVelocity] = flat(state.velocity);
-  all[kAngularVelocity] = flat(state.angular_velocity);
+  std::fill(all.begin() + kMassCenter, all.end(), zeros(0));
+  all[kFirst + kPosition] = flat(state.position);
+  all[kFirst + kOrientation] = flat(state.orientation);
+  all[kFirst + kVelocity] = flat(state.velocity);
+  all[kFirst + kAngularVelocity] = flat(state.angular_velocity);
   all[kForces] = number(u).movedim(0, -3).flatten(-2);
   return all;
 }
@@ -197,13 +198,19 @@ Tensors by_tensors(const StepText& step, const Tensors& x) {
   scene.restitution = x[kRestitution];
   scene.stiffness = x[kStiffness];
   scene.dissipation = x[kDissipation];
-  const auto of_bodies = [&](Place place, std::int64_t size) { return x[place].unflatten(-1, {bodies, size}); };
-  const RigidSteps steps = step_by_step(
-      {of_bodies(kPosition, 3), of_bodies(kOrientation, 4), of_bodies(kVelocity, 3), of_bodies(kAngularVelocity, 3)},
-      of_bodies(kForces, 6).movedim(-3, 0), scene, options_of(step.text()));
+  const auto of_bodies = [&](std::size_t place, std::int64_t size) { return x[place].unflatten(-1, {bodies, size}); };
+  const RigidSteps steps = step_by_step({of_bodies(kFirst + kPosition, 3), of_bodies(kFirst + kOrientation, 4),
+                                         of_bodies(kFirst + kVelocity, 3), of_bodies(kFirst + kAngularVelocity, 3)},
+                                        of_bodies(kForces, 6).movedim(-3, 0), scene, options_of(step.text()));
   const auto flat = [](const Tensor& all) { return all.flatten(-2).movedim(0, -2); };
-  return {flat(steps.next.position), flat(steps.next.orientation), flat(steps.next.velocity),
-          flat(steps.next.angular_velocity), steps.gamma.movedim(0, -2)};
+  const Tensor none = flat(steps.next.position).narrow(-1, 0, 0);
+  return {flat(steps.next.position),
+          flat(steps.next.orientation),
+          flat(steps.next.velocity),
+          flat(steps.next.angular_velocity),
+          none,
+          none,
+          steps.gamma.movedim(0, -2)};
 }
 
 const ops::RegisterByTensors registered("rigid", by_tensors);

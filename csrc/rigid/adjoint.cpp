@@ -33,7 +33,7 @@ void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters
   std::array<bool, kParameters> varies;
   std::transform(first.begin(), first.end(), varies.begin(), [](double* x) { return x != nullptr; });
   step_.begin(parameters, varies, to.front().u.data != nullptr);
-  reset(gradients.size(), bodies, carried_);
+  reset(gradients.size(), scene_, carried_);
   for (const Gradients& each : to) fill(scene_, each.parameters, 0);
   interrupt::Pace pace;
   for (std::int64_t s = steps - 1; s >= 0; --s) {
@@ -41,7 +41,7 @@ void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters
     for (std::size_t k = 0; k < gradients.size(); ++k) {
       pace.spend(2000 * (bodies + scene_.contacts()));
       double* const to_u = to[k].u.data != nullptr ? to[k].u[s] : nullptr;
-      if (to_u != nullptr) std::fill_n(to_u, 6 * bodies, 0.0);
+      if (to_u != nullptr) std::fill_n(to_u, inputs_of(scene_), 0.0);
       if (!gather(s, walked, gradients[k], carried_[k])) continue;
       if (*walked.status[s] != 0) {
         fail(s, to[k], carried_[k]);
@@ -52,14 +52,11 @@ void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters
       step_.reverse(carried_[k], gradients[k].gamma[s], to[k].parameters, to_u);
     }
   }
-  const auto write = [](const std::vector<double>& x, double* target) {
-    if (target != nullptr) std::copy(x.begin(), x.end(), target);
-  };
   for (std::size_t k = 0; k < to.size(); ++k) {
-    write(carried_[k].position, to[k].first.position);
-    write(carried_[k].orientation, to[k].first.orientation);
-    write(carried_[k].velocity, to[k].first.velocity);
-    write(carried_[k].angular_velocity, to[k].first.angular_velocity);
+    for (std::size_t part = 0; part < kStateParts; ++part) {
+      const std::vector<double>& gradient = carried_[k][part];
+      if (to[k].first[part] != nullptr) std::copy(gradient.begin(), gradient.end(), to[k].first[part]);
+    }
   }
 }
 
@@ -67,13 +64,12 @@ void Adjoint::run(std::int64_t steps, const Parameters<const double>& parameters
 // those of its impulses, is not 0.
 bool Adjoint::gather(std::int64_t s, const WalkedPath& walked, const Path<const double>& gradient, Carried& carried) {
   const State<const double> given = gradient.state(s);
-  add(given.position, carried.position);
-  add(given.orientation, carried.orientation);
-  add(given.velocity, carried.velocity);
-  add(given.angular_velocity, carried.angular_velocity);
   bool any = false;
   const auto count = [&](double number) { any = any || number != 0; };
-  for_each_part(carried, [&](const std::vector<double>& x) { std::for_each(x.begin(), x.end(), count); });
+  for (std::size_t part = 0; part < kStateParts; ++part) {
+    add(given[part], carried[part]);
+    std::for_each(carried[part].begin(), carried[part].end(), count);
+  }
   for (int k = 0; k < scene_.contacts(); ++k) {
     if (*walked.status[s] != 0 || scene_.law.kappa > 0 || walked.chosen[s][k] != kNotChosen) {
       std::for_each_n(gradient.gamma[s] + 3 * k, 3, count);
@@ -85,8 +81,8 @@ bool Adjoint::gather(std::int64_t s, const WalkedPath& walked, const Path<const 
 // The gradients that go through a step that was not solved.
 void Adjoint::fail(std::int64_t s, const Gradients& to, Carried& carried) {
   fill(scene_, to.parameters, kNaN);
-  if (to.u.data != nullptr) std::fill_n(to.u[s], 6 * scene_.bodies, kNaN);
-  for_each_part(carried, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), kNaN); });
+  if (to.u.data != nullptr) std::fill_n(to.u[s], inputs_of(scene_), kNaN);
+  for (std::vector<double>& part : carried) std::fill(part.begin(), part.end(), kNaN);
 }
 
 }  // namespace lcp::rigid

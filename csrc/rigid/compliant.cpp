@@ -5,7 +5,7 @@
 namespace lcp::rigid {
 
 CompliantSolver::CompliantSolver(const Scene& scene, double tolerance)
-    : n_(6 * scene.bodies),
+    : n_(scene.velocities()),
       limits_{tolerance, contact::kDefaultMaxIterations},
       newtons_(scene),
       v_hat_(3 * scene.contacts()),
@@ -23,7 +23,7 @@ Status CompliantSolver::solve(int contacts, const ContactProblem& problem, const
 }
 
 CompliantDerivative::CompliantDerivative(const Scene& scene)
-    : n_(6 * scene.bodies),
+    : n_(scene.velocities()),
       derivatives_(scene),
       no_g_y_(3 * scene.contacts()),
       of_v_free_(n_),

@@ -5,7 +5,7 @@
 namespace lcp::rigid {
 
 ExactConeSolver::ExactConeSolver(const Scene& scene, double tolerance)
-    : n_(6 * scene.bodies),
+    : n_(scene.velocities()),
       limits_{tolerance, std::numeric_limits<std::int64_t>::max()},
       ladders_(scene),
       u_(3 * scene.contacts()) {}
@@ -19,7 +19,7 @@ Status ExactConeSolver::solve(int contacts, const ContactProblem& problem, const
 }
 
 ExactConeDerivative::ExactConeDerivative(const Scene& scene, double rank_tolerance)
-    : n_(6 * scene.bodies),
+    : n_(scene.velocities()),
       rank_tolerance_(rank_tolerance),
       derivatives_(scene),
       u_(3 * scene.contacts()),

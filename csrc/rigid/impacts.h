@@ -29,14 +29,14 @@ struct StepProblem {
   std::vector<std::int8_t> states;
 };
 
-/// Calls set(body, x) for each body on which impacts of the role kFirst act with a positive impulse; x is the mean of
-/// of_impact over these impacts.
+/// Calls set(body, x) for each free body on which impacts of the role kFirst act with a positive impulse; x is the mean
+/// of of_impact over these impacts.
 ///   chosen, roles, gamma: of StepProblem. of_impact(j, is_other): a vector of the chosen contact j for its body, or
 ///   for its other body.
 template <class T, class OfImpact, class Set>
 void for_each_hit(const Scene& scene, const std::vector<int>& chosen, const std::vector<StepProblem::Role>& roles,
                   const std::vector<double>& gamma, const OfImpact& of_impact, const Set& set) {
-  for (int body = 0; body < scene.bodies; ++body) {
+  for (int body = 0; body < scene.free(); ++body) {
     Vector<T> sum = {};
     int count = 0;
     for (std::size_t j = 0; j < chosen.size(); ++j) {

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "interrupt/checkpoint.h"
-#include "rigid/mass_matrix.h"
 
 namespace lcp::rigid {
 
@@ -25,24 +24,20 @@ struct LinearStep::Leaves {
   Vector<Variable> vector(int input, int i) {
     return {leaf(input, 3 * i), leaf(input, 3 * i + 1), leaf(input, 3 * i + 2)};
   }
-  static Vector<Variable> vector(const std::vector<Variable>& x, int i) {
-    return {x[3 * i], x[3 * i + 1], x[3 * i + 2]};
-  }
+  const Variable* state(StatePart part) const { return step.state_[part].data(); }
 
-  Vector<Variable> position(int body) const { return vector(step.state_.position, body); }
-  Quaternion<Variable> orientation(int body) const {
-    const Variable* const q = step.state_.orientation.data() + 4 * body;
-    return {q[0], q[1], q[2], q[3]};
-  }
+  const Vector<Variable>& position(int body) const { return step.places_.position(body); }
   const Matrix<Variable>& rotation(int body) const {
     if (!step.has_rotation_[body]) {
-      step.rotation_[body] = rotation_matrix(orientation(body));
+      step.places_.rotations[body] = rotation_matrix(quaternion_at(state(kOrientation), body));
       step.has_rotation_[body] = true;
     }
-    return step.rotation_[body];
+    return step.places_.rotation(body);
   }
-  Vector<Variable> velocity(int body) const { return vector(step.state_.velocity, body); }
-  Vector<Variable> angular_velocity(int body) const { return vector(step.state_.angular_velocity, body); }
+  // Of a free body.
+  Vector<Variable> velocity(int body) const { return vector_at(state(kVelocity), body); }
+  Vector<Variable> angular_velocity(int body) const { return vector_at(state(kAngularVelocity), body); }
+
   Variable mass(int body) { return leaf(kMass, body); }
   Matrix<Variable> inertia(int body) {
     return {{vector(kInertia, 3 * body), vector(kInertia, 3 * body + 1), vector(kInertia, 3 * body + 2)}};
@@ -55,28 +50,55 @@ struct LinearStep::Leaves {
   Variable radius(int ball) { return leaf(kRadii, ball); }
   Vector<Variable> normal(int plane) { return vector(kNormals, plane); }
   Variable offset(int plane) { return leaf(kOffsets, plane); }
+  Variable mu(int pair) { return leaf(kMu, pair); }
   Variable restitution(int pair) { return leaf(kRestitution, pair); }
   Variable stiffness(int pair) { return leaf(kStiffness, pair); }
   Variable dissipation(int pair) { return leaf(kDissipation, pair); }
+
+  // Of trees.
+  const Scene& scene() const { return step.scene_; }
+  const Joint& joint(int i) const { return scene().joints[i]; }
+  Vector<Variable> center_of_mass(int body) { return vector(kMassCenter, body - scene().free()); }
+  Vector<Variable> placement(int body) { return vector(kPlacement, body - scene().free()); }
+  Quaternion<Variable> turn_of_placement(int body) {
+    const int first = 4 * (body - scene().free());
+    return {leaf(kPlacementTurn, first), leaf(kPlacementTurn, first + 1), leaf(kPlacementTurn, first + 2),
+            leaf(kPlacementTurn, first + 3)};
+  }
+  Vector<Variable> axis(int i) { return vector(kAxis, i); }
+  Vector<Variable> anchor(int i) { return vector(kAnchor, i); }
+  Vector<Variable> origin(int i) const { return vector_at(state(kPosition), joint(i).position); }
+  Quaternion<Variable> turn(int i) const { return quaternion_at(state(kOrientation), joint(i).orientation); }
+  Variable coordinate(int i) const { return state(kCoordinate)[joint(i).coordinate]; }
+  Variable limit(int i, bool is_upper) { return leaf(kLimits, 2 * joint(i).coordinate + (is_upper ? 1 : 0)); }
+  Variable spring(int i) { return leaf(kSprings, 2 * joint(i).coordinate); }
+  Variable rest(int i) { return leaf(kSprings, 2 * joint(i).coordinate + 1); }
+  Variable armature(int dof) { return leaf(kArmature, dof); }
+  Variable damping(int dof) { return leaf(kDamping, dof); }
+  Variable gear(int actuator) { return leaf(kGear, actuator); }
+  Variable gain(int actuator) { return leaf(kActuatorForce, 4 * actuator); }
+  Variable bias(int actuator, int i) { return leaf(kActuatorForce, 4 * actuator + 1 + i); }
+  Variable control(int actuator) { return leaf(kForces, 6 * scene().bodies + actuator); }
 };
 
 LinearStep::LinearStep(const Scene& scene, double tolerance, double rank_tolerance, Ties ties)
     : scene_(scene),
       simulator_(scene, tolerance),
       derivative_(make_derivative(scene, rank_tolerance, ties)),
-      state_(scene.bodies),
-      rotation_(scene.bodies),
+      state_(state_buffer<Variable>(scene)),
+      end_(state_buffer<Variable>(scene)),
+      places_(scene),
       has_rotation_(scene.bodies),
-      before_(scene.bodies),
-      free_(scene.bodies),
-      after_(scene.bodies),
-      start_(scene.bodies),
-      motion_(scene.bodies),
+      before_(scene),
+      after_(scene),
+      start_(scene),
+      motion_(scene),
       time_(scene.bodies),
       held_(scene.bodies),
       inverse_(scene.bodies),
       contacts_(scene.contacts()),
-      rows_(3 * scene.contacts()),
+      frames_(scene.contacts()),
+      normals_(scene.contacts()),
       compliances_(scene.contacts()),
       has_contact_(scene.contacts()),
       has_met_(scene.contacts()),
@@ -84,13 +106,14 @@ LinearStep::LinearStep(const Scene& scene, double tolerance, double rank_toleran
       rebounds_(scene.contacts()),
       is_smoothed_(scene.law.kappa > 0),
       has_two_points_(is_smoothed_ && scene.law.formulation == Formulation::kPolyhedral),
-      A_(36 * scene.bodies * scene.bodies),
-      v_(6 * scene.bodies),
-      from_(6 * scene.bodies),
-      of_v_(6 * scene.bodies),
-      of_p_(6 * scene.bodies),
-      of_p_of_solution_(6 * scene.bodies),
-      J_(18 * scene.contacts() * scene.bodies),
+      work_(scene),
+      is_turned_(scene.bodies),
+      v_(scene.velocities()),
+      from_(scene.velocities()),
+      of_v_(scene.velocities()),
+      of_p_(scene.velocities()),
+      of_p_of_solution_(scene.velocities()),
+      J_(3 * scene.contacts() * scene.velocities()),
       b_(3 * scene.contacts()),
       R_(3 * scene.contacts()),
       mu_(scene.contacts()),
@@ -100,6 +123,7 @@ LinearStep::LinearStep(const Scene& scene, double tolerance, double rank_toleran
       of_R_(3 * scene.contacts()),
       of_mu_(scene.contacts()),
       unknowns_(scene.contacts() * unknowns_of(scene.law)) {
+  for (auto* const forces : {&joints_.at_before, &joints_.drag}) forces->resize(scene.dofs_of_trees());
   chosen_.reserve(scene.contacts());
 }
 
@@ -109,7 +133,6 @@ void LinearStep::begin(const Parameters<const double>& parameters, const std::ar
   std::copy(varies.begin(), varies.end(), varies_.begin());
   varies_[kForces] = u_varies;
   simulator_.begin(parameters);
-  set_mass_matrix(scene_, parameters, A_.data());
 }
 
 void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
@@ -117,14 +140,12 @@ void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
   posed_of_ = nullptr;
   leaves_.clear();
   const State<const double> now = walked.before(s);
-  const auto set = [&](const double* x, std::vector<Variable>& variables) {
-    for (std::size_t i = 0; i < variables.size(); ++i) variables[i] = Variable::independent(tape_, x[i]);
-  };
-  set(now.position, state_.position);
-  set(now.orientation, state_.orientation);
-  set(now.velocity, state_.velocity);
-  set(now.angular_velocity, state_.angular_velocity);
-  std::fill(has_rotation_.begin(), has_rotation_.end(), false);
+  simulator_.set_step(parameters_, now, walked.u[s]);
+  for (std::size_t part = 0; part < kStateParts; ++part) {
+    for (std::size_t i = 0; i < state_[part].size(); ++i) {
+      state_[part][i] = Variable::independent(tape_, now[part][i]);
+    }
+  }
   chosen_.clear();
   has_impacts_ = false;
   for (int k = 0; k < scene_.contacts(); ++k) {
@@ -132,72 +153,62 @@ void LinearStep::record(std::int64_t s, const WalkedPath& walked) {
     has_impacts_ = has_impacts_ || walked.chosen[s][k] == kWithImpacts;
   }
   Leaves read = {*this, walked.u[s]};
-  for (int body = 0; body < scene_.bodies; ++body) {
-    before_[body] = {read.velocity(body), read.angular_velocity(body)};
-    free_[body] = free_velocity<Variable>(body, scene_.dt, read);
+  for_each_velocity(scene_, [&](int k, StatePart part, int i) { before_.all[k] = state_[part][i]; });
+  after_.all = before_.all;
+  std::fill(has_rotation_.begin(), has_rotation_.begin() + scene_.free(), false);
+  for (int body = 0; body < scene_.free(); ++body) {
+    places_.positions[body] = vector_at(read.state(kPosition), body);
+    const Twist<Variable> free = free_velocity<Variable>(body, scene_.dt, read);
+    for (std::size_t i = 0; i < 3; ++i) {
+      after_.all[6 * body + i] = free.linear[i];
+      after_.all[6 * body + 3 + i] = free.angular[i];
+    }
   }
-  after_ = free_;
+  if (!scene_.links.empty()) {
+    std::fill(has_rotation_.begin() + scene_.free(), has_rotation_.end(), true);
+    place(scene_, read, places_);
+    find_joint_forces(scene_, read, before_.all.data() + scene_.first_of_trees(), simulator_.unlimited_velocities(),
+                      joints_);
+  }
   count_ = 0;
   std::fill(has_contact_.begin(), has_contact_.end(), false);
   if (has_impacts_) {
     add_problems(simulator_.problems_of(parameters_, now, walked.u[s]), read);
-  } else if (!chosen_.empty()) {
+  } else if (!chosen_.empty() || !scene_.links.empty()) {
     add_only_problem(s, walked, read);
   }
   end_step(read);
 }
 
-// Calls use(numbers, derivatives) for each part of the state.
-template <class Use>
-void LinearStep::for_each_in_state(const Use& use) {
-  use(state_.position, &StateBuffer<double>::position);
-  use(state_.orientation, &StateBuffer<double>::orientation);
-  use(state_.velocity, &StateBuffer<double>::velocity);
-  use(state_.angular_velocity, &StateBuffer<double>::angular_velocity);
-}
-
-// Calls use(variable, part, index) for each number of the end of the step.
-template <class Use>
-void LinearStep::for_each_at_end(const Use& use) {
-  const auto of_vector = [&](const Vector<Variable>& x, std::vector<double> StateBuffer<double>::*part, int body) {
-    for (int i = 0; i < 3; ++i) use(x[i], part, 3 * body + i);
-  };
-  for (int body = 0; body < scene_.bodies; ++body) {
-    const End& end = ends_[body];
-    of_vector(end.position, &StateBuffer<double>::position, body);
-    of_vector(end.velocity, &StateBuffer<double>::velocity, body);
-    of_vector(end.angular_velocity, &StateBuffer<double>::angular_velocity, body);
-    const Quaternion<Variable>& q = end.orientation;
-    const Variable* const numbers[] = {&q.w, &q.x, &q.y, &q.z};
-    for (int i = 0; i < 4; ++i) use(*numbers[i], &StateBuffer<double>::orientation, 4 * body + i);
-  }
-}
-
 void LinearStep::reverse(StateBuffer<double>& gradient, const double* g_gamma, const Parameters<double>& to,
                          double* to_u) {
   tape_.begin_sweep();
-  for_each_at_end([&](const Variable& x, auto part, int i) { tape_.add(x.node, (gradient.*part)[i]); });
+  for (std::size_t part = 0; part < kStateParts; ++part) {
+    for (std::size_t i = 0; i < end_[part].size(); ++i) tape_.add(end_[part][i].node, gradient[part][i]);
+  }
   int end = tape_.size();
   for (std::size_t k = count_; k-- > 0;) {
     tape_.reverse(end, problems_[k].solved);
-    pass_back(problems_[k], g_gamma, to);
+    pass_back(problems_[k], g_gamma);
     end = problems_[k].solved;
   }
   tape_.reverse(end, 1);
   for (const Leaf& leaf : leaves_) {
     (leaf.input == kForces ? to_u : to[leaf.input])[leaf.index] += tape_.derivative(leaf.node);
   }
-  for_each_in_state([&](const std::vector<Variable>& numbers, auto part) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) (gradient.*part)[i] = tape_.derivative(numbers[i].node);
-  });
+  for (std::size_t part = 0; part < kStateParts; ++part) {
+    for (std::size_t i = 0; i < state_[part].size(); ++i) {
+      gradient[part][i] = tape_.derivative(state_[part][i].node);
+    }
+  }
 }
 
 void LinearStep::forward(StateBuffer<double>& tangent, const Parameters<const double>& d, const double* du,
                          double* dgamma) {
   tape_.begin_sweep();
-  for_each_in_state([&](const std::vector<Variable>& numbers, auto part) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) tape_.add(numbers[i].node, (tangent.*part)[i]);
-  });
+  for (std::size_t part = 0; part < kStateParts; ++part) {
+    for (std::size_t i = 0; i < state_[part].size(); ++i) tape_.add(state_[part][i].node, tangent[part][i]);
+  }
   for (const Leaf& leaf : leaves_) {
     tape_.add(leaf.node, (leaf.input == kForces ? du : d[leaf.input])[leaf.index]);
   }
@@ -205,11 +216,13 @@ void LinearStep::forward(StateBuffer<double>& tangent, const Parameters<const do
   int begin = 1;
   for (std::size_t k = 0; k < count_; ++k) {
     tape_.forward(begin, problems_[k].solved);
-    pass_on(problems_[k], d, dgamma);
+    pass_on(problems_[k], dgamma);
     begin = problems_[k].solved;
   }
   tape_.forward(begin, tape_.size());
-  for_each_at_end([&](const Variable& x, auto part, int i) { (tangent.*part)[i] = tape_.derivative(x.node); });
+  for (std::size_t part = 0; part < kStateParts; ++part) {
+    for (std::size_t i = 0; i < end_[part].size(); ++i) tangent[part][i] = tape_.derivative(end_[part][i].node);
+  }
 }
 
 // The problem of a step without impacts.
@@ -226,15 +239,13 @@ void LinearStep::add_only_problem(std::int64_t s, const WalkedPath& walked, Leav
       continue;
     }
     problem.b.push_back(compliant_closing(gap, read.dissipation(pair), scene_.dt));
-    compliances_[pair] =
-        regularization_of(delassus_of(scene_.pairs[pair], rows_.data() + 3 * pair, inverse_.data()),
-                          read.stiffness(pair), read.dissipation(pair), scene_.dt, scene_.law.sigma, scene_.law.beta);
+    Row<Variable> rows[3];
+    for (std::size_t i = 0; i < 3; ++i) rows[i] = row_of(scene_.pairs[pair], contacts_[pair], frames_[pair][i], read);
+    compliances_[pair] = regularization_of(delassus_of(scene_.pairs[pair], rows, inverse_.data()), read.stiffness(pair),
+                                           read.dissipation(pair), scene_.dt, scene_.law.sigma, scene_.law.beta);
   }
   const State<const double> end = walked.path.state(s);
-  for (int body = 0; body < scene_.bodies; ++body) {
-    std::copy_n(end.velocity + 3 * body, 3, v_.data() + 6 * body);
-    std::copy_n(end.angular_velocity + 3 * body, 3, v_.data() + 6 * body + 3);
-  }
+  for_each_velocity(scene_, [&](int k, StatePart part, int i) { v_[k] = end[part][i]; });
   for (std::size_t k = 0; k < chosen_.size(); ++k) {
     std::copy_n(walked.path.gamma[s] + 3 * chosen_[k], 3, gamma_.data() + 3 * k);
   }
@@ -250,13 +261,14 @@ void LinearStep::add_only_problem(std::int64_t s, const WalkedPath& walked, Leav
     }
     unknowns = unknowns_.data();
   }
-  end_problem(problem, {v_.data(), gamma_.data(), unknowns, kept(walked.states)});
+  end_problem(problem, {v_.data(), gamma_.data(), unknowns, kept(walked.states)}, read);
 }
 
 // The problems of a step with impacts, and its motion.
 void LinearStep::add_problems(std::span<const StepProblem> problems, Leaves& read) {
-  start_ = free_;
-  std::fill(motion_.begin(), motion_.end(), Twist<Variable>{});
+  std::fill(motion_.all.begin(), motion_.all.end(), Variable(0));
+  for (Velocities<Variable>* const nu : {&before_, &after_, &motion_}) set_bodies(*nu);
+  start_ = after_;
   std::fill(held_.begin(), held_.end(), Vector<Variable>{});
   std::fill(time_.begin(), time_.end(), Variable(0));
   std::fill(has_met_.begin(), has_met_.end(), false);
@@ -268,7 +280,7 @@ void LinearStep::add_problems(std::span<const StepProblem> problems, Leaves& rea
     } else {
       for (const int pair : solved.chosen) problem.b.push_back(closing_of(approach_of(pair, elapsed), scene_));
     }
-    end_problem(problem, {solved.v.data(), solved.gamma.data(), solved.unknowns.data(), solved.states.data()});
+    end_problem(problem, {solved.v.data(), solved.gamma.data(), solved.unknowns.data(), solved.states.data()}, read);
     if (solved.kind == StepProblem::Kind::kStart) start_ = after_;
   }
   move(scene_.dt - elapsed);
@@ -305,7 +317,7 @@ Variable LinearStep::add_impacts(const StepProblem& problem, const Variable& ela
       scene_, problem.chosen, problem.roles, problem.gamma,
       [&](std::size_t k, bool is_other) {
         const int pair = problem.chosen[k];
-        return held_velocity(scene_.pairs[pair], rows_[3 * pair + 2], rebounds_[k].held, is_other, read);
+        return held_velocity(scene_.pairs[pair], normals_[pair], rebounds_[k].held, is_other, read);
       },
       [&](int body, const Vector<Variable>& held) {
         time_[body] = time;
@@ -315,220 +327,219 @@ Variable LinearStep::add_impacts(const StepProblem& problem, const Variable& ela
 }
 
 Approach<Variable> LinearStep::approach_of(int pair, const Variable& elapsed) const {
-  const auto velocity = [&](const std::vector<Twist<Variable>>& nu) {
-    return velocity_of(scene_.pairs[pair], rows_[3 * pair + 2], nu.data());
+  const auto velocity = [&](const Velocities<Variable>& nu) {
+    return velocity_of(scene_.pairs[pair], normals_[pair], nu, scene_);
   };
   return {contacts_[pair].gap, velocity(motion_), elapsed, -velocity(after_), velocity(before_) - velocity(start_),
           has_met_[pair] != 0};
 }
 
+// The velocities of the bodies.
+void LinearStep::set_bodies(Velocities<Variable>& nu) {
+  for (int body = 0; body < scene_.free(); ++body) nu.of_bodies[body] = twist_at(nu.all.data(), body);
+  set_twists(scene_, places_, nu.all.data() + scene_.first_of_trees(), work_.motions, nu.of_bodies);
+}
+
 void LinearStep::move(const Variable& time) {
-  for (int body = 0; body < scene_.bodies; ++body) motion_[body] = motion_[body] + time * after_[body];
+  for (int k = 0; k < scene_.velocities(); ++k) motion_.all[k] = motion_.all[k] + time * after_.all[k];
+  set_bodies(motion_);
 }
 
 // A problem that begins with the velocities of now, and the contacts of its pairs. end_problem makes the velocities
 // those of its solution.
 LinearStep::Problem& LinearStep::begin_problem(std::span<const int> chosen, Leaves& read) {
   if (count_ == problems_.size()) problems_.emplace_back();
-  Problem& problem = problems_[count_++];
+  Problem& problem = problems_[count_];
+  problem.is_first = count_++ == 0;
   problem.chosen = chosen;
-  problem.from = after_;
+  problem.from = after_.all;
   problem.b.clear();
+  problem.mu.clear();
   for (const int k : chosen) {
+    problem.mu.push_back(read.mu(k));
     if (has_contact_[k]) continue;
     has_contact_[k] = true;
     const Pair& pair = scene_.pairs[k];
     contacts_[k] = contact_of<Variable>(pair, read);
-    const Matrix<Variable> frame = frame_of(contacts_[k].normal);
-    for (std::size_t i = 0; i < 3; ++i) rows_[3 * k + i] = row_of(pair, contacts_[k], frame[i], read);
+    if (pair.is_limit()) continue;
+    frames_[k] = frame_of(contacts_[k].normal);
+    if (has_impacts_) normals_[k] = row_of(pair, contacts_[k], contacts_[k].normal, read);
   }
   return problem;
 }
 
-void LinearStep::end_problem(Problem& problem, const SolvedContacts& solution) {
+void LinearStep::end_problem(Problem& problem, const SolvedContacts& solution, Leaves& read) {
   problem.solution = solution;
+  linearize(problem);
+  add_data(problem, at_, read, problem.data);
+  if (has_two_points_) add_data(problem, solution, read, problem.data_of_solution);
   problem.solved = tape_.size();
-  for (int body = 0; body < scene_.bodies; ++body) {
-    const Twist<double> nu = twist_at(solution.v, body);
+  for (int k = 0; k < scene_.velocities(); ++k) after_.all[k] = Variable::independent(tape_, solution.v[k]);
+  if (has_impacts_) set_bodies(after_);
+  problem.after = after_.all;
+}
+
+// p and s for the velocities and impulses of a point.
+void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leaves& read, Data& data) {
+  const int first_of_trees = scene_.first_of_trees();
+  data.p.assign(scene_.velocities(), 0);
+  data.s.clear();
+  const std::vector<Variable> after(at.v, at.v + scene_.velocities());
+  work_.clear();
+  for (int body = 0; body < scene_.free(); ++body) is_turned_[body] = false;
+  set_twists(scene_, places_, after.data() + first_of_trees, work_.motions, after_.of_bodies);
+  const auto motion_of = [&](int body) -> const Motion<Variable>& {
+    Motion<Variable>& motion = work_.motions[body];
+    if (body < scene_.free() && !is_turned_[body]) {
+      const Twist<Variable> nu = twist_at(after.data(), body);
+      motion.velocity = nu.linear;
+      motion.turning = read.rotation(body) * nu.angular;
+      is_turned_[body] = true;
+    }
+    return motion;
+  };
+  for (std::size_t j = 0; j < problem.chosen.size(); ++j) {
+    const int k = problem.chosen[j];
+    const Pair& pair = scene_.pairs[k];
+    const double* const gamma = at.gamma + 3 * j;
+    if (pair.is_limit()) {
+      const int dof = dof_of(pair, scene_);
+      data.p[dof] = data.p[dof] + sign_of(pair) * gamma[2];
+      data.s.insert(data.s.end(), {0, 0, sign_of(pair) * at.v[dof] + problem.b[j]});
+      continue;
+    }
+    const Matrix<Variable>& frame = frames_[k];
+    const Vector<Variable> impulse = transposed_times(frame, Vector<Variable>{gamma[0], gamma[1], gamma[2]});
+    // Adds the impulse on a body; returns the velocity of its point.
+    const auto act_on = [&](int body, double sign) {
+      const Vector<Variable> arm = contacts_[k].point - read.position(body);
+      Wrench<Variable>& wrench = work_.wrenches[body];
+      const Vector<Variable> turning = cross(arm, impulse);
+      wrench.force = sign > 0 ? wrench.force + impulse : wrench.force - impulse;
+      wrench.torque = sign > 0 ? wrench.torque + turning : wrench.torque - turning;
+      const Motion<Variable>& motion = motion_of(body);
+      return motion.velocity + cross(motion.turning, arm);
+    };
+    Vector<Variable> velocity = act_on(pair.body, 1);
+    if (pair.has_other()) velocity = velocity - act_on(pair.other_body, -1);
+    const Vector<Variable> u = frame * velocity;
+    data.s.insert(data.s.end(), {u[0], u[1], u[2] + problem.b[j]});
+  }
+  for (int body = 0; body < scene_.free(); ++body) {
+    const Twist<Variable> from = twist_at(problem.from.data(), body), to = twist_at(after.data(), body);
+    const Wrench<Variable>& wrench = work_.wrenches[body];
+    const Vector<Variable> linear = wrench.force - read.mass(body) * (to.linear - from.linear);
+    const Vector<Variable> needed = symmetric(read.inertia(body)) * (to.angular - from.angular);
+    const Vector<Variable> angular =
+        is_turned_[body] ? transposed_times(read.rotation(body), wrench.torque) - needed : -needed;
     for (std::size_t i = 0; i < 3; ++i) {
-      after_[body].linear[i] = Variable::independent(tape_, nu.linear[i]);
-      after_[body].angular[i] = Variable::independent(tape_, nu.angular[i]);
+      data.p[6 * body + i] = linear[i];
+      data.p[6 * body + 3 + i] = angular[i];
     }
   }
-  problem.after = after_;
+  if (scene_.links.empty()) return;
+  for (const Link& link : scene_.links) {
+    Wrench<Variable>& wrench = work_.wrenches[link.body];
+    wrench = {(-1 / scene_.dt) * wrench.force, (-1 / scene_.dt) * wrench.torque};
+  }
+  add_momentum(scene_, places_, read, joints_, problem.is_first, problem.from.data() + first_of_trees,
+               after.data() + first_of_trees, work_, data.p.data() + first_of_trees);
 }
 
 void LinearStep::end_step(Leaves& read) {
-  ends_.clear();
-  for (int body = 0; body < scene_.bodies; ++body) {
-    const Twist<Variable>& nu = after_[body];
-    Twist<Variable> motion = has_impacts_ ? motion_[body] : scene_.dt * nu;
-    if (has_impacts_) motion.linear = motion.linear + held_motion(scene_.dt, time_[body], held_[body]);
-    const Quaternion<Variable> q = turned(read.orientation(body), motion.angular);
-    ends_.push_back({read.position(body) + motion.linear, q, nu.linear, nu.angular});
-  }
-}
-
-// Calls use(row, column, entry) for the entries of J of a problem that are not 0.
-template <class Use>
-void LinearStep::for_each_entry(const Problem& problem, const Use& use) {
-  for (std::size_t row = 0; row < 3 * problem.chosen.size(); ++row) {
-    const int k = problem.chosen[row / 3];
-    const auto of_body = [&](int body, const Twist<Variable>& x) {
-      for (int j = 0; j < 3; ++j) {
-        use(row, 6 * body + j, x.linear[j]);
-        use(row, 6 * body + 3 + j, x.angular[j]);
-      }
-    };
-    const Row<Variable>& x = rows_[3 * k + static_cast<int>(row % 3)];
-    of_body(scene_.pairs[k].body, x.body);
-    if (scene_.pairs[k].other_body != Pair::kWorld) of_body(scene_.pairs[k].other_body, x.other);
-  }
-}
-
-void LinearStep::pose(const Problem& problem) {
-  const std::ptrdiff_t n = 6 * scene_.bodies;
-  for (int body = 0; body < scene_.bodies; ++body) {
-    for (std::size_t i = 0; i < 3; ++i) {
-      from_[6 * body + i] = problem.from[body].linear[i].value;
-      from_[6 * body + 3 + i] = problem.from[body].angular[i].value;
+  if (!has_impacts_) {
+    for (int k = 0; k < scene_.velocities(); ++k) motion_.all[k] = scene_.dt * after_.all[k];
+  } else {
+    for (int body = 0; body < scene_.free(); ++body) {
+      const Vector<Variable> held = held_motion(scene_.dt, time_[body], held_[body]);
+      for (std::size_t i = 0; i < 3; ++i) motion_.all[6 * body + i] = motion_.all[6 * body + i] + held[i];
     }
   }
-  std::fill_n(J_.begin(), 3 * problem.chosen.size() * n, 0.0);
-  for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) { J_[row * n + column] = x.value; });
+  for_each_velocity(scene_, [&](int k, StatePart part, int i) { end_[part][i] = after_.all[k]; });
+  for_each_coordinate(
+      scene_, motion_.all.data(),
+      [&](StatePart part, int i, const Variable& motion) { end_[part][i] = state_[part][i] + motion; },
+      [&](int i, const Vector<Variable>& turn) {
+        const Quaternion<Variable> q = turned(quaternion_at(read.state(kOrientation), i), turn);
+        Variable* const to = end_[kOrientation].data() + 4 * i;
+        to[0] = q.w;
+        to[1] = q.x;
+        to[2] = q.y;
+        to[3] = q.z;
+      });
+}
+
+// Makes a problem the one that the derivative_ is asked about.
+void LinearStep::linearize(const Problem& problem) {
+  is_same_ = posed_of_ == &problem && is_asked_;
+  is_asked_ = true;
+  if (posed_of_ == &problem) return;
+  simulator_.set_rows(problem.chosen, J_.data());
+  const auto values = [](const std::vector<Variable>& x, double* to) {
+    for (const Variable& number : x) *to++ = number.value;
+  };
+  if (problem.is_first) {
+    from_ = simulator_.free_velocities().all;
+  } else {
+    values(problem.from, from_.data());
+  }
+  values(problem.mu, mu_.data());
   for (std::size_t j = 0; j < problem.chosen.size(); ++j) {
     const Regularization<Variable>& R = compliances_[problem.chosen[j]];
     b_[3 * j] = b_[3 * j + 1] = 0;
     b_[3 * j + 2] = problem.b[j].value;
     R_[3 * j] = R_[3 * j + 1] = R.tangent.value;
     R_[3 * j + 2] = R.normal.value;
-    mu_[j] = parameters_[kMu][problem.chosen[j]];
   }
-  posed_ = {A_.data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data()};
-}
-
-// Makes a problem the one that the derivative_ is asked about.
-void LinearStep::linearize(const Problem& problem) {
-  is_same_ = posed_of_ == &problem;
-  if (is_same_) return;
-  pose(problem);
+  posed_ = {simulator_.mass_matrix().data(), from_.data(), J_.data(), b_.data(), R_.data(), mu_.data()};
   at_ = derivative_->point(static_cast<int>(problem.chosen.size()), posed_, problem.solution);
   posed_of_ = &problem;
+  is_asked_ = false;
 }
 
-// Of the symmetric part of A.
-double LinearStep::mass_entry(std::ptrdiff_t row, std::ptrdiff_t column) const {
-  const std::ptrdiff_t n = 6 * scene_.bodies;
-  return 0.5 * (A_[row * n + column] + A_[column * n + row]);
-}
-
-// From the gradient of the velocities after a problem to those of J, b, R, the velocities before it, the masses and mu.
-void LinearStep::pass_back(const Problem& problem, const double* g_gamma, const Parameters<double>& to) {
+// From the gradient of the velocities after a problem to those of its data.
+void LinearStep::pass_back(const Problem& problem, const double* g_gamma) {
   linearize(problem);
-  const double *const v = at_.v, *const gamma = at_.gamma;
   const int count = static_cast<int>(problem.chosen.size());
   for (int j = 0; j < count; ++j) std::copy_n(g_gamma + 3 * problem.chosen[j], 3, of_gamma_.data() + 3 * j);
-  for (int body = 0; body < scene_.bodies; ++body) {
-    for (int i = 0; i < 3; ++i) {
-      of_v_[6 * body + i] = tape_.derivative(problem.after[body].linear[i].node);
-      of_v_[6 * body + 3 + i] = tape_.derivative(problem.after[body].angular[i].node);
-    }
-  }
+  for (int k = 0; k < scene_.velocities(); ++k) of_v_[k] = tape_.derivative(problem.after[k].node);
   derivative_->adjoint(count, posed_, at_, is_same_, of_v_.data(), of_gamma_.data(),
                        {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data(), of_p_of_solution_.data()});
-  for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) {
-    tape_.add(x.node, of_p_[column] * gamma[row] + of_s_[row] * v[column]);
-    if (has_two_points_) tape_.add(x.node, of_p_of_solution_[column] * problem.solution.gamma[row]);
-  });
+  const auto add = [&](const std::vector<Variable>& x, const std::vector<double>& of) {
+    for (std::size_t i = 0; i < x.size(); ++i) tape_.add(x[i].node, of[i]);
+  };
+  add(problem.data.p, of_p_);
+  add(problem.data.s, of_s_);
+  add(problem.mu, of_mu_);
+  if (has_two_points_) add(problem.data_of_solution.p, of_p_of_solution_);
+  if (scene_.law.formulation != Formulation::kCompliant) return;
   for (int j = 0; j < count; ++j) {
-    tape_.add(problem.b[j].node, of_s_[3 * j + 2]);
-    if (to[kMu] != nullptr) to[kMu][problem.chosen[j]] += of_mu_[j];
-    if (scene_.law.formulation != Formulation::kCompliant) continue;
     const Regularization<Variable>& R = compliances_[problem.chosen[j]];
     tape_.add(R.tangent.node, of_R_[3 * j] + of_R_[3 * j + 1]);
     tape_.add(R.normal.node, of_R_[3 * j + 2]);
   }
-  add_momentum(problem, of_p_.data(), v, to);
-  if (has_two_points_) add_momentum(problem, of_p_of_solution_.data(), problem.solution.v, to);
 }
 
-// From the gradient of p to those of the velocities before a problem and of the masses.
-void LinearStep::add_momentum(const Problem& problem, const double* all_of_p, const double* v,
-                              const Parameters<double>& to) {
-  for (int body = 0; body < scene_.bodies; ++body) {
-    const Twist<Variable>& from = problem.from[body];
-    const Twist<double> of_p = twist_at(all_of_p, body), nu = twist_at(v, body);
-    const Vector<double> change = nu.linear - values_of(from.linear), turn = nu.angular - values_of(from.angular);
-    for (int i = 0; i < 3; ++i) {
-      double of_linear = 0, of_angular = 0;
-      for (int j = 0; j < 3; ++j) {
-        const std::ptrdiff_t first = 6 * body;
-        of_linear += mass_entry(first + i, first + j) * of_p.linear[j];
-        of_angular += mass_entry(first + 3 + i, first + 3 + j) * of_p.angular[j];
-        if (to[kInertia] == nullptr) continue;
-        to[kInertia][9 * body + 3 * i + j] -= 0.5 * (of_p.angular[i] * turn[j] + of_p.angular[j] * turn[i]);
-      }
-      tape_.add(from.linear[i].node, of_linear);
-      tape_.add(from.angular[i].node, of_angular);
-    }
-    if (to[kMass] != nullptr) to[kMass][body] -= dot(of_p.linear, change);
-  }
-}
-
-// p of the tangents of J, the velocities before a problem and the masses.
-void LinearStep::read_momentum(const Problem& problem, const double* v, const double* gamma,
-                               const Parameters<const double>& d, double* p) {
-  for (int body = 0; body < scene_.bodies; ++body) {
-    const Twist<Variable>& from = problem.from[body];
-    const Twist<double> nu = twist_at(v, body);
-    const Vector<double> change = nu.linear - values_of(from.linear), turn = nu.angular - values_of(from.angular);
-    for (int i = 0; i < 3; ++i) {
-      double of_linear = d[kMass] == nullptr ? 0 : -d[kMass][body] * change[i], of_angular = 0;
-      for (int j = 0; j < 3; ++j) {
-        const std::ptrdiff_t first = 6 * body;
-        of_linear += mass_entry(first + i, first + j) * tape_.derivative(from.linear[j].node);
-        of_angular += mass_entry(first + 3 + i, first + 3 + j) * tape_.derivative(from.angular[j].node);
-        if (d[kInertia] == nullptr) continue;
-        const double* const dI = d[kInertia] + 9 * body;
-        of_angular -= 0.5 * (dI[3 * i + j] + dI[3 * j + i]) * turn[j];
-      }
-      p[6 * body + i] = of_linear;
-      p[6 * body + 3 + i] = of_angular;
-    }
-  }
-  for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) {
-    p[column] += tape_.derivative(x.node) * gamma[row];
-  });
-}
-
-// From the tangents of J, b, R, the velocities before a problem, the masses and mu to those of its solution.
-void LinearStep::pass_on(const Problem& problem, const Parameters<const double>& d, double* dgamma) {
+// From the tangents of the data of a problem to those of its solution.
+void LinearStep::pass_on(const Problem& problem, double* dgamma) {
   linearize(problem);
   const int count = static_cast<int>(problem.chosen.size());
+  const auto read = [&](const std::vector<Variable>& x, std::vector<double>& of) {
+    for (std::size_t i = 0; i < x.size(); ++i) of[i] = tape_.derivative(x[i].node);
+  };
+  read(problem.data.p, of_p_);
+  read(problem.data.s, of_s_);
+  read(problem.mu, of_mu_);
+  if (has_two_points_) read(problem.data_of_solution.p, of_p_of_solution_);
   for (int j = 0; j < count; ++j) {
-    const int pair = problem.chosen[j];
-    of_s_[3 * j] = of_s_[3 * j + 1] = 0;
-    of_s_[3 * j + 2] = tape_.derivative(problem.b[j].node);
-    of_R_[3 * j] = of_R_[3 * j + 1] = tape_.derivative(compliances_[pair].tangent.node);
-    of_R_[3 * j + 2] = tape_.derivative(compliances_[pair].normal.node);
-    of_mu_[j] = d[kMu] == nullptr ? 0 : d[kMu][pair];
+    const Regularization<Variable>& R = compliances_[problem.chosen[j]];
+    of_R_[3 * j] = of_R_[3 * j + 1] = tape_.derivative(R.tangent.node);
+    of_R_[3 * j + 2] = tape_.derivative(R.normal.node);
   }
-  read_momentum(problem, at_.v, at_.gamma, d, of_p_.data());
-  if (has_two_points_) {
-    read_momentum(problem, problem.solution.v, problem.solution.gamma, d, of_p_of_solution_.data());
-  }
-  for_each_entry(problem, [&](std::size_t row, int column, const Variable& x) {
-    of_s_[row] += tape_.derivative(x.node) * at_.v[column];
-  });
   derivative_->tangent(count, posed_, at_, is_same_,
                        {of_p_.data(), of_s_.data(), of_R_.data(), of_mu_.data(), of_p_of_solution_.data()},
                        of_v_.data(), of_gamma_.data());
-  for (int body = 0; body < scene_.bodies; ++body) {
-    for (int i = 0; i < 3; ++i) {
-      tape_.add(problem.after[body].linear[i].node, of_v_[6 * body + i]);
-      tape_.add(problem.after[body].angular[i].node, of_v_[6 * body + 3 + i]);
-    }
-  }
+  for (int k = 0; k < scene_.velocities(); ++k) tape_.add(problem.after[k].node, of_v_[k]);
   for (int i = 0; i < 3 * count; ++i) dgamma[3 * problem.chosen[i / 3] + i % 3] += of_gamma_[i];
 }
 

@@ -31,36 +31,30 @@ struct WalkedPath {
   State<const double> before(std::int64_t s) const { return s == 0 ? first : path.state(s - 1); }
 };
 
-/// A number for each of the numbers of the state of all bodies.
+/// A number for each of the numbers of a state.
 template <class Number>
-struct StateBuffer {
-  std::vector<Number> position, orientation, velocity, angular_velocity;
+using StateBuffer = std::array<std::vector<Number>, kStateParts>;
 
-  explicit StateBuffer(int bodies)
-      : position(3 * bodies), orientation(4 * bodies), velocity(3 * bodies), angular_velocity(3 * bodies) {}
-};
-
-/// Calls use(numbers) for each part of a StateBuffer.
-template <class Buffer, class Use>
-void for_each_part(Buffer& buffer, const Use& use) {
-  use(buffer.position);
-  use(buffer.orientation);
-  use(buffer.velocity);
-  use(buffer.angular_velocity);
+template <class Number>
+StateBuffer<Number> state_buffer(const Scene& scene) {
+  StateBuffer<Number> buffer;
+  for (int part = 0; part < kStateParts; ++part) buffer[part].resize(size_of(static_cast<StatePart>(part), scene));
+  return buffer;
 }
 
 /// Makes the first `count` of all buffers 0. Allocates where there have never been so many.
-inline void reset(std::size_t count, int bodies, std::vector<StateBuffer<double>>& all) {
-  while (all.size() < count) all.emplace_back(bodies);
+inline void reset(std::size_t count, const Scene& scene, std::vector<StateBuffer<double>>& all) {
+  while (all.size() < count) all.push_back(state_buffer<double>(scene));
   for (std::size_t k = 0; k < count; ++k) {
-    for_each_part(all[k], [](std::vector<double>& x) { std::fill(x.begin(), x.end(), 0.0); });
+    for (std::vector<double>& part : all[k]) std::fill(part.begin(), part.end(), 0.0);
   }
 }
 
-/// What is smooth is computed once more on a Tape, of the chosen contacts alone: J, b and the free velocities, and the
-/// end of the step as a function of nu, too. A ContactDerivative has the part of the solver between them. A step with
-/// impacts has several problems, each of which begins with the velocities of the one before; a Simulator solves it
-/// again. Where derivatives are smoothed, all pairs that may close without an impact count as chosen.
+/// What is smooth is computed once more on a Tape, of the chosen contacts alone: the data p and s of ContactData, for
+/// the velocities and impulses of the solution, and the end of the step as a function of these velocities. A
+/// ContactDerivative has the part of the solver between them. A step with impacts has several problems, each of which
+/// begins with the velocities of the one before; a Simulator solves it again. Where derivatives are smoothed, all pairs
+/// that may close without an impact count as chosen.
 ///
 /// Allocates in the constructor, where the tape becomes longer than it ever was, and as the ContactDerivative of the
 /// law does.
@@ -90,64 +84,56 @@ class LinearStep {
     int node, input, index;
   };
   static constexpr int kForces = kParameters;
-  // The end of a step of a body.
-  struct End {
-    Vector<Variable> position;
-    Quaternion<Variable> orientation;
-    Vector<Variable> velocity, angular_velocity;
-  };
   struct Leaves;  // reads the variables of a step, and adds them to the tape
-  // A problem of the step, on the tape.
+  // The data of a problem of the step, on the tape, at a point.
+  struct Data {
+    std::vector<Variable> p, s;
+  };
+  // A problem of the step.
   struct Problem {
     std::span<const int> chosen;  // pairs
     SolvedContacts solution;
-    std::vector<Variable> b;                   // of the chosen
-    std::vector<Twist<Variable>> from, after;  // the velocities of each body
-    int solved;                                // from this node on they depend on `after`
+    std::vector<Variable> b, mu;        // of the chosen
+    std::vector<Variable> from, after;  // velocities
+    bool is_first;                      // of the step
+    Data data, data_of_solution;        // at the point of the derivative, and, if it has two, at the solution
+    int solved;                         // from this node on they depend on `after`
   };
 
   void add_only_problem(std::int64_t s, const WalkedPath& walked, Leaves& read);
   void add_problems(std::span<const StepProblem> problems, Leaves& read);
   Problem& begin_problem(std::span<const int> chosen, Leaves& read);
-  void end_problem(Problem& problem, const SolvedContacts& solution);
+  void end_problem(Problem& problem, const SolvedContacts& solution, Leaves& read);
+  void add_data(const Problem& problem, const SolvedContacts& at, Leaves& read, Data& data);
   Approach<Variable> approach_of(int pair, const Variable& elapsed) const;
   Variable add_impacts(const StepProblem& problem, const Variable& elapsed, std::vector<Variable>& b, Leaves& read);
+  void set_bodies(Velocities<Variable>& nu);
   void move(const Variable& time);
   void end_step(Leaves& read);
-  template <class Use>
-  void for_each_entry(const Problem& problem, const Use& use);
-  template <class Use>
-  void for_each_in_state(const Use& use);
-  template <class Use>
-  void for_each_at_end(const Use& use);
-  void pose(const Problem& problem);
-  double mass_entry(std::ptrdiff_t row, std::ptrdiff_t column) const;
   void linearize(const Problem& problem);
-  void pass_back(const Problem& problem, const double* g_gamma, const Parameters<double>& to);
-  void add_momentum(const Problem& problem, const double* of_p, const double* v, const Parameters<double>& to);
-  void read_momentum(const Problem& problem, const double* v, const double* gamma, const Parameters<const double>& d,
-                     double* p);
-  void pass_on(const Problem& problem, const Parameters<const double>& d, double* dgamma);
+  void pass_back(const Problem& problem, const double* g_gamma);
+  void pass_on(const Problem& problem, double* dgamma);
 
   const Scene& scene_;
-  Simulator simulator_;  // of steps with impacts
+  Simulator simulator_;
   std::unique_ptr<ContactDerivative> derivative_;
   Tape tape_;
   Parameters<const double> parameters_ = {};
   std::array<bool, kParameters + 1> varies_ = {};  // of each parameter, and of u
-  StateBuffer<Variable> state_;                    // the beginning of the step
-  std::vector<Matrix<Variable>> rotation_;         // of each body, where it is known
-  std::vector<char> has_rotation_;
-  std::vector<Twist<Variable>> before_, free_, after_;  // the velocities of each body
-  std::vector<Twist<Variable>> start_;                  // those before the impacts
-  std::vector<Twist<Variable>> motion_;                 // of each body until now, in a step with impacts
-  std::vector<Variable> time_;                          // of each body, of its last impact
-  std::vector<Vector<Variable>> held_;                  // of held_velocity, as time_
-  std::vector<InverseMass<Variable>> inverse_;          // of each body, for compliant contact
-  std::vector<int> chosen_;                             // pairs
-  std::vector<Contact<Variable>> contacts_;             // of each pair, where it is known
-  std::vector<Row<Variable>> rows_;                     // of J, three for each pair
-  std::vector<Regularization<Variable>> compliances_;   // of each pair, for compliant contact
+  StateBuffer<Variable> state_, end_;              // the beginning and the end of the step
+  Places<Variable> places_;
+  std::vector<char> has_rotation_;  // whether that of a free body is known
+  Velocities<Variable> before_, after_;
+  Velocities<Variable> start_;                         // those before the impacts
+  Velocities<Variable> motion_;                        // until now, in a step with impacts
+  std::vector<Variable> time_;                         // of each body, of its last impact
+  std::vector<Vector<Variable>> held_;                 // of held_velocity, as time_
+  std::vector<InverseMass<Variable>> inverse_;         // of each body, for compliant contact
+  std::vector<int> chosen_;                            // pairs
+  std::vector<Contact<Variable>> contacts_;            // of each pair, where it is known
+  std::vector<Matrix<Variable>> frames_;               // of each pair, as contacts_: the rows (t1, t2, n)
+  std::vector<Row<Variable>> normals_;                 // of each pair, as contacts_, in a step with impacts
+  std::vector<Regularization<Variable>> compliances_;  // of each pair, for compliant contact
   std::vector<char> has_contact_, has_met_;
   std::vector<Variable> times_;  // of the chosen of a problem
   std::vector<Rebound<Variable>> rebounds_;
@@ -156,13 +142,15 @@ class LinearStep {
   std::size_t count_ = 0;  // of the problems of this step
   bool is_smoothed_,
       has_two_points_;  // whether the law is; whether `v` is of the solution and z of a point of the path
-  const Problem* posed_of_ = nullptr;  // the problem that posed_ is, and the derivative_ knows
-  bool is_same_ = false;               // whether the derivative_ has been asked about it before
+  const Problem* posed_of_ = nullptr;        // the problem that posed_ is, and the derivative_ knows
+  bool is_asked_ = false, is_same_ = false;  // whether the derivative_ has been asked about it, also before this call
   ContactProblem posed_ = {};
   SolvedContacts at_ = {};  // ContactDerivative::point of it
-  std::vector<End> ends_;
+  JointForces<Variable> joints_;
+  TreeWork<Variable> work_;
+  std::vector<char> is_turned_;  // whether work_ has the motion of a free body
   std::vector<Leaf> leaves_;
-  std::vector<double> A_, v_, from_, of_v_, of_p_, of_p_of_solution_;            // [n, n] and [n] with n = 6 b
+  std::vector<double> v_, from_, of_v_, of_p_, of_p_of_solution_;                // [n]
   std::vector<double> J_, b_, R_, mu_, gamma_, of_gamma_, of_s_, of_R_, of_mu_;  // of the chosen
   std::vector<double> unknowns_;                                                 // of the chosen, where is_smoothed_
 };

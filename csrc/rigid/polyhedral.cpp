@@ -13,7 +13,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 }  // namespace
 
 PolyhedralProblem::PolyhedralProblem(const Scene& scene, int contacts)
-    : n_(6 * scene.bodies),
+    : n_(scene.velocities()),
       contacts_(contacts),
       size_(unknowns_of(scene.law) * contacts),
       systems_(n_, contacts),
@@ -69,7 +69,7 @@ PolyhedralSolver::Workspace::Workspace(const Scene& scene, int contacts, const s
       w(problem.size()) {}
 
 PolyhedralSolver::PolyhedralSolver(const Scene& scene, double tolerance)
-    : scene_(scene), n_(6 * scene.bodies), settings_{.tolerance = tolerance, .max_pivots = {}}, workspaces_(scene) {}
+    : scene_(scene), n_(scene.velocities()), settings_{.tolerance = tolerance, .max_pivots = {}}, workspaces_(scene) {}
 
 Status PolyhedralSolver::solve(int contacts, const ContactProblem& problem, const ContactResult& result) {
   if (contacts == 0) {
@@ -103,7 +103,7 @@ PolyhedralDerivative::Workspace::Workspace(const Scene& scene, int contacts)
       other_t(problem.size()) {}
 
 PolyhedralDerivative::PolyhedralDerivative(const Scene& scene, Ties ties)
-    : scene_(scene), n_(6 * scene.bodies), ties_(ties), workspaces_(scene) {}
+    : scene_(scene), n_(scene.velocities()), ties_(ties), workspaces_(scene) {}
 
 // work.t := what `map` makes with the derivative that `ties` chooses.
 template <class Map>

@@ -3,6 +3,7 @@
 namespace lcp::rigid {
 
 int size_of(Parameter parameter, const Scene& scene) {
+  const int links = static_cast<int>(scene.links.size()), joints = static_cast<int>(scene.joints.size());
   switch (parameter) {
     case kMass:
     case kDrag:
@@ -19,9 +20,57 @@ int size_of(Parameter parameter, const Scene& scene) {
       return scene.planes;
     case kGravity:
       return 3;
-    default:
+    case kMu:
+    case kRestitution:
+    case kStiffness:
+    case kDissipation:
       return scene.contacts();
+    case kMassCenter:
+    case kPlacement:
+      return 3 * links;
+    case kPlacementTurn:
+      return 4 * links;
+    case kAxis:
+    case kAnchor:
+      return 3 * joints;
+    case kLimits:
+    case kSprings:
+      return 2 * size_of(kCoordinate, scene);
+    case kDamping:
+    case kArmature:
+      return scene.dofs_of_trees();
+    case kGear:
+      return static_cast<int>(scene.actuators.size());
+    case kActuatorForce:
+      return 4 * static_cast<int>(scene.actuators.size());
+    case kParameters:
+      break;
   }
+  return 0;
+}
+
+int size_of(StatePart part, const Scene& scene) {
+  int positions = scene.free(), orientations = scene.free(), coordinates = 0;
+  for (const Joint& joint : scene.joints) {
+    positions += joint.kind == Joint::Kind::kFree;
+    orientations += joint.kind == Joint::Kind::kFree || joint.kind == Joint::Kind::kBall;
+    coordinates += joint.kind == Joint::Kind::kSlide || joint.kind == Joint::Kind::kHinge;
+  }
+  switch (part) {
+    case kPosition:
+    case kVelocity:
+      return 3 * positions;
+    case kOrientation:
+      return 4 * orientations;
+    case kAngularVelocity:
+      return 3 * orientations;
+    case kCoordinate:
+    case kSpeed:
+      return coordinates;
+    case kStateParts:
+      break;
+  }
+  return 0;
 }
 
 }  // namespace lcp::rigid

@@ -7,6 +7,7 @@
 
 #include "interrupt/checkpoint.h"
 #include "rigid/mass_matrix.h"
+#include "rigid/tree.h"
 
 namespace lcp::rigid {
 namespace {
@@ -25,20 +26,21 @@ constexpr double kRoundOff = 16 * std::numeric_limits<double>::epsilon();
 constexpr int kMostImpacts = 64, kMostOfPair = 32;
 
 // The magnitude of the sum that is the velocity of a contact.
-double magnitude_of(const Pair& pair, const Row<double>& row, const Twist<double>* nu) {
+double magnitude_of(const Pair& pair, const Row<double>& row, const Velocities<double>& nu, const Scene& scene) {
+  if (pair.is_limit()) return std::abs(nu.all[dof_of(pair, scene)]);
   const auto of_body = [](const Twist<double>& a, const Twist<double>& b) {
     double sum = 0;
     for (std::size_t i = 0; i < 3; ++i)
       sum += std::abs(a.linear[i] * b.linear[i]) + std::abs(a.angular[i] * b.angular[i]);
     return sum;
   };
-  const double own = of_body(row.body, nu[pair.body]);
-  return pair.other_body == Pair::kWorld ? own : own + of_body(row.other, nu[pair.other_body]);
+  const double own = of_body(row.body, nu.of_bodies[pair.body]);
+  return pair.has_other() ? own + of_body(row.other, nu.of_bodies[pair.other_body]) : own;
 }
 
 // Whether both pairs are of the same body, and of another body or the same plane.
 bool are_of_one_collision(const Pair& a, const Pair& b) {
-  return a.body == b.body && a.other_body == b.other_body && a.plane == b.plane;
+  return !a.is_limit() && !b.is_limit() && a.body == b.body && a.other_body == b.other_body && a.plane == b.plane;
 }
 
 bool is_finite(const double* x, int size) {
@@ -57,16 +59,19 @@ void put(const Twist<double>& x, double* to) {
 }  // namespace
 
 struct Simulator::Numbers {
+  const Scene& scene;
   const Parameters<const double>& parameters;
   State<const double> state;
   const double* u;
-  const Matrix<double>* rotations;
+  const Places<double>& places;
 
-  Vector<double> position(int body) const { return vector_at(state.position, body); }
-  Quaternion<double> orientation(int body) const { return quaternion_at(state.orientation, body); }
-  const Matrix<double>& rotation(int body) const { return rotations[body]; }
-  Vector<double> velocity(int body) const { return vector_at(state.velocity, body); }
-  Vector<double> angular_velocity(int body) const { return vector_at(state.angular_velocity, body); }
+  const Vector<double>& position(int body) const { return places.position(body); }
+  const Matrix<double>& rotation(int body) const { return places.rotation(body); }
+  // Of a free body.
+  Quaternion<double> orientation(int body) const { return quaternion_at(state[kOrientation], body); }
+  Vector<double> velocity(int body) const { return vector_at(state[kVelocity], body); }
+  Vector<double> angular_velocity(int body) const { return vector_at(state[kAngularVelocity], body); }
+
   double mass(int body) const { return parameters[kMass][body]; }
   Matrix<double> inertia(int body) const { return matrix_at(parameters[kInertia], body); }
   double drag(int body) const { return parameters[kDrag][body]; }
@@ -80,32 +85,63 @@ struct Simulator::Numbers {
   double restitution(int pair) const { return parameters[kRestitution][pair]; }
   double stiffness(int pair) const { return parameters[kStiffness][pair]; }
   double dissipation(int pair) const { return parameters[kDissipation][pair]; }
+
+  // Of trees.
+  Vector<double> center_of_mass(int body) const { return vector_at(parameters[kMassCenter], body - scene.free()); }
+  Vector<double> placement(int body) const { return vector_at(parameters[kPlacement], body - scene.free()); }
+  Quaternion<double> turn_of_placement(int body) const {
+    return quaternion_at(parameters[kPlacementTurn], body - scene.free());
+  }
+  Vector<double> axis(int joint) const { return vector_at(parameters[kAxis], joint); }
+  Vector<double> anchor(int joint) const { return vector_at(parameters[kAnchor], joint); }
+  Vector<double> origin(int joint) const { return vector_at(state[kPosition], scene.joints[joint].position); }
+  Quaternion<double> turn(int joint) const {
+    return quaternion_at(state[kOrientation], scene.joints[joint].orientation);
+  }
+  double coordinate(int joint) const { return state[kCoordinate][scene.joints[joint].coordinate]; }
+  double limit(int joint, bool is_upper) const {
+    return parameters[kLimits][2 * scene.joints[joint].coordinate + (is_upper ? 1 : 0)];
+  }
+  double spring(int joint) const { return parameters[kSprings][2 * scene.joints[joint].coordinate]; }
+  double rest(int joint) const { return parameters[kSprings][2 * scene.joints[joint].coordinate + 1]; }
+  double armature(int dof) const { return parameters[kArmature][dof]; }
+  double damping(int dof) const { return parameters[kDamping][dof]; }
+  double gear(int actuator) const { return parameters[kGear][actuator]; }
+  double gain(int actuator) const { return parameters[kActuatorForce][4 * actuator]; }
+  double bias(int actuator, int i) const { return parameters[kActuatorForce][4 * actuator + 1 + i]; }
+  double control(int actuator) const { return u[6 * scene.bodies + actuator]; }
 };
 
 Simulator::Simulator(const Scene& scene, double tolerance)
     : scene_(scene),
       solver_(make_solver(scene, tolerance)),
-      rotation_(scene.bodies),
-      before_(scene.bodies),
-      free_(scene.bodies),
-      after_(scene.bodies),
-      start_(scene.bodies),
-      motion_(scene.bodies),
+      places_(scene),
+      before_(scene),
+      free_(scene),
+      after_(scene),
+      start_(scene),
+      motion_(scene),
       time_(scene.bodies),
       held_(scene.bodies),
       inverse_(scene.bodies),
       meetings_(scene.contacts()),
       collision_(scene.contacts()),
-      A_(36 * scene.bodies * scene.bodies),
-      v_free_(6 * scene.bodies),
-      from_(6 * scene.bodies),
-      v_(6 * scene.bodies),
-      J_(18 * scene.contacts() * scene.bodies),
+      composites_(scene),
+      work_(scene),
+      A_(scene.velocities() * scene.velocities()),
+      from_(scene.velocities()),
+      v_(scene.velocities()),
+      J_(3 * scene.contacts() * scene.velocities()),
       b_(3 * scene.contacts()),
       R_(3 * scene.contacts()),
       mu_(scene.contacts()),
       gamma_(3 * scene.contacts()),
       impulses_(3 * scene.contacts()) {
+  for (auto* const forces : {&joints_.at_before, &joints_.drag}) forces->resize(scene.dofs_of_trees());
+  if (std::any_of(scene.actuators.begin(), scene.actuators.end(),
+                  [](const Actuator& actuator) { return actuator.force_range != kUnlimited; })) {
+    unlimited_.resize(scene.dofs_of_trees());
+  }
   chosen_.reserve(scene.contacts());
   for (int k = 0; k < scene.contacts(); ++k) {
     int& first = collision_[k];
@@ -116,11 +152,11 @@ Simulator::Simulator(const Scene& scene, double tolerance)
 void Simulator::begin(const Parameters<const double>& parameters) {
   threshold_ = threshold_of(scene_, parameters[kGravity]);
   set_mass_matrix(scene_, parameters, A_.data());
-  std::fill(v_free_.begin(), v_free_.end(), 0.0);
-  of_A_ = solver_->solve(0, {A_.data(), v_free_.data(), nullptr, nullptr, nullptr, nullptr},
+  std::fill(from_.begin(), from_.end(), 0.0);
+  of_A_ = solver_->solve(0, {A_.data(), from_.data(), nullptr, nullptr, nullptr, nullptr},
                          {v_.data(), nullptr, nullptr, nullptr});
   if (scene_.law.formulation == Formulation::kCompliant) {
-    const Numbers read = {parameters, {}, nullptr, nullptr};
+    const Numbers read = {scene_, parameters, {}, nullptr, places_};
     for (int body = 0; body < scene_.bodies; ++body) inverse_[body] = inverse_mass<double>(body, read);
   }
 }
@@ -129,8 +165,10 @@ void Simulator::run(std::int64_t steps, const Parameters<const double>& paramete
                     Series<const double> u, const Path<double>& path, const Outcome& outcome) {
   const int bodies = scene_.bodies, contacts = scene_.contacts(), unknowns = contacts * unknowns_of(scene_.law);
   begin(parameters);
-  bool failed = !is_finite(first.position, 3 * bodies) || !is_finite(first.orientation, 4 * bodies) ||
-                !is_finite(first.velocity, 3 * bodies) || !is_finite(first.angular_velocity, 3 * bodies);
+  bool failed = false;
+  for (int part = 0; part < kStateParts; ++part) {
+    failed = failed || !is_finite(first[part], size_of(static_cast<StatePart>(part), scene_));
+  }
   State<const double> now = first;
   interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {
@@ -145,32 +183,31 @@ void Simulator::run(std::int64_t steps, const Parameters<const double>& paramete
     if (kept != nullptr) std::fill_n(kept, unknowns, 0.0);
     if (states != nullptr) std::fill_n(states, unknowns, std::int8_t{0});
     Status status = Status::kBadInput;
-    failed = failed || !is_finite(u[s], 6 * bodies);
+    failed = failed || !is_finite(u[s], inputs_of(scene_));
     if (!failed && of_A_ == Status::kSolved) {
-      const Numbers read = {parameters, now, u[s], rotation_.data()};
+      const Numbers read = {scene_, parameters, now, u[s], places_};
       if (find(read)) status = solve(read, {kept, states}, iterations);
       if (status == Status::kSolved) advance(read, next);
     }
     *outcome.status[s] = static_cast<std::int8_t>(status);
     failed = status != Status::kSolved;
     if (failed) {
-      std::fill_n(next.position, 3 * bodies, kNaN);
-      std::fill_n(next.orientation, 4 * bodies, kNaN);
-      std::fill_n(next.velocity, 3 * bodies, kNaN);
-      std::fill_n(next.angular_velocity, 3 * bodies, kNaN);
+      for (int part = 0; part < kStateParts; ++part) {
+        std::fill_n(next[part], size_of(static_cast<StatePart>(part), scene_), kNaN);
+      }
       std::fill_n(gamma, 3 * contacts, kNaN);
       std::fill_n(chosen, contacts, std::int8_t{kNotChosen});
       continue;
     }
     std::copy_n(impulses_.data(), 3 * contacts, gamma);
     for (int k = 0; k < contacts; ++k) chosen[k] = meetings_[k].choice;
-    now = {next.position, next.orientation, next.velocity, next.angular_velocity};
+    std::copy(next.begin(), next.end(), now.begin());
   }
 }
 
 std::span<const StepProblem> Simulator::problems_of(const Parameters<const double>& parameters,
                                                     const State<const double>& now, const double* u) {
-  const Numbers read = {parameters, now, u, rotation_.data()};
+  const Numbers read = {scene_, parameters, now, u, places_};
   std::int64_t iterations = 0;
   find(read);
   keeps_problems_ = true;
@@ -179,28 +216,77 @@ std::span<const StepProblem> Simulator::problems_of(const Parameters<const doubl
   return {problems_.data(), count_};
 }
 
+bool Simulator::set_step(const Parameters<const double>& parameters, const State<const double>& now, const double* u) {
+  return find({scene_, parameters, now, u, places_});
+}
+
+// The velocities of the bodies.
+void Simulator::set_bodies(Velocities<double>& nu) {
+  for (int body = 0; body < scene_.free(); ++body) nu.of_bodies[body] = twist_at(nu.all.data(), body);
+  set_twists(scene_, places_, nu.all.data() + scene_.first_of_trees(), work_.motions, nu.of_bodies);
+}
+
+// The velocities of the trees without contacts, and the part of A that belongs to them. False where that is not
+// positive definite.
+bool Simulator::find_trees(const Numbers& read) {
+  const int n = scene_.velocities(), first = scene_.first_of_trees(), dofs = n - first;
+  composites_.set_mass_matrix(scene_, places_, read, A_.data());
+  double *const before = before_.all.data() + first, *const free = free_.all.data() + first;
+  const auto advance = [&](const double* guess) {
+    find_joint_forces(scene_, read, before, guess, joints_);
+    tree_A_.resize(dofs, dofs);
+    for (int i = 0; i < dofs; ++i) {
+      for (int j = 0; j < dofs; ++j) tree_A_(i, j) = A_[(first + i) * n + first + j];
+      tree_A_(i, i) += joints_.drag[i];
+    }
+    work_.clear();
+    change_.setZero(dofs);
+    add_momentum(scene_, places_, read, joints_, true, before, before, work_, change_.data());
+    factors_.compute(tree_A_);
+    if (factors_.info() != Eigen::Success) return false;
+    factors_.solveInPlace(change_);
+    for (int i = 0; i < dofs; ++i) free[i] = before[i] + change_[i];
+    return true;
+  };
+  if (!advance(nullptr)) return false;
+  if (!unlimited_.empty()) {
+    std::copy_n(free, dofs, unlimited_.begin());
+    if (!advance(unlimited_.data())) return false;
+  }
+  for (int i = 0; i < dofs; ++i) A_[(first + i) * (n + 1)] += joints_.drag[i];
+  return true;
+}
+
 // The free velocities and the meetings of all pairs. False where numbers are not finite, or a quaternion is 0.
 bool Simulator::find(const Numbers& read) {
-  for (int body = 0; body < scene_.bodies; ++body) {
-    before_[body] = {read.velocity(body), read.angular_velocity(body)};
-    free_[body] = free_velocity<double>(body, scene_.dt, read);
-    put(free_[body], v_free_.data() + 6 * body);
-    const Quaternion<double> q = read.orientation(body);
+  for (int k = 0; k < size_of(kOrientation, scene_); k += 4) {
+    const Quaternion<double> q = quaternion_at(read.state[kOrientation] + k, 0);
     const double square = q.w * q.w + q.x * q.x + q.y * q.y + q.z * q.z;
     if (!(square > 0 && std::isfinite(square))) return false;
-    rotation_[body] = rotation_matrix(q);
   }
-  if (!is_finite(v_free_.data(), 6 * scene_.bodies)) return false;
+  for_each_velocity(scene_, [&](int k, StatePart part, int i) { before_.all[k] = read.state[part][i]; });
+  for (int body = 0; body < scene_.free(); ++body) {
+    places_.positions[body] = vector_at(read.state[kPosition], body);
+    places_.rotations[body] = rotation_matrix(read.orientation(body));
+    put(free_velocity<double>(body, scene_.dt, read), free_.all.data() + 6 * body);
+  }
+  if (!scene_.links.empty()) {
+    place(scene_, read, places_);
+    if (!find_trees(read)) return false;
+  }
+  if (!is_finite(free_.all.data(), scene_.velocities())) return false;
+  set_bodies(before_);
+  set_bodies(free_);
   const bool is_compliant = scene_.law.formulation == Formulation::kCompliant;
   has_impacts_ = false;
   for (int k = 0; k < scene_.contacts(); ++k) {
     const Pair& pair = scene_.pairs[k];
     Meeting& meeting = meetings_[k];
     meeting.contact = contact_of<double>(pair, read);
-    meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
+    if (!pair.is_limit()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
     meeting.has_tangents = meeting.waits = meeting.has_met = false;
     meeting.choice = kNotChosen;
-    const double speed = -velocity_of(k, meeting.rows[2], free_.data());
+    const double speed = -velocity_of(k, meeting.rows[2], free_);
     if (is_compliant) {
       meeting.b = compliant_closing(meeting.contact.gap, read.dissipation(k), scene_.dt);
     } else {
@@ -221,7 +307,7 @@ Status Simulator::solve(const Numbers& read, const Kept& kept, std::int64_t& ite
   after_ = free_;
   for (Meeting& meeting : meetings_) meeting.chosen = false;
   // The LCP of a pile at rest is hard to solve for only some of its contacts, which round-off would choose.
-  choose(read, free_.data(), scene_.law.formulation == Formulation::kPolyhedral ? -kSlack : 0);
+  choose(read, free_, scene_.law.formulation == Formulation::kPolyhedral ? -kSlack : 0);
   const Status status = hold(read, Kind::kStart, kept, iterations);
   return status == Status::kSolved && has_impacts_ ? collide(read, iterations) : status;
 }
@@ -229,7 +315,8 @@ Status Simulator::solve(const Numbers& read, const Kept& kept, std::int64_t& ite
 // Solves the contacts that are chosen, and chooses more, until none closes that need not wait.
 Status Simulator::hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations) {
   if (chosen_.empty()) {
-    if (keeps_problems_ && scene_.law.kappa > 0 && (kind == Kind::kStart || may_close_)) {
+    if (keeps_problems_ && ((scene_.law.kappa > 0 && (kind == Kind::kStart || may_close_)) ||
+                            (kind == Kind::kStart && !scene_.links.empty()))) {
       begin_problem();
       keep_problem();
       v_ = from_;
@@ -251,7 +338,7 @@ Status Simulator::hold(const Numbers& read, Kind kind, const Kept& kept, std::in
       list_chosen();
       continue;
     }
-    if (is_complete || !choose(read, after_.data(), kSlack)) {
+    if (is_complete || !choose(read, after_, kSlack)) {
       finish_problem(kind);
       return status;
     }
@@ -264,11 +351,12 @@ Status Simulator::collide(const Numbers& read, std::int64_t& iterations) {
   for (int k = 0; k < scene_.contacts(); ++k) {
     const Meeting& meeting = meetings_[k];
     if (!meeting.waits) continue;
-    const double round_off = magnitude_of(scene_.pairs[k], meeting.rows[2], free_.data()) * kRoundOff;
-    least = std::max({least, -kSlack * velocity_of(k, meeting.rows[2], free_.data()), round_off});
+    const double round_off = magnitude_of(scene_.pairs[k], meeting.rows[2], free_, scene_) * kRoundOff;
+    least = std::max({least, -kSlack * velocity_of(k, meeting.rows[2], free_), round_off});
   }
   start_ = after_;
-  std::fill(motion_.begin(), motion_.end(), Twist<double>{});
+  std::fill(motion_.all.begin(), motion_.all.end(), 0.0);
+  set_bodies(motion_);
   std::fill(held_.begin(), held_.end(), Vector<double>{});
   std::fill(time_.begin(), time_.end(), 0.0);
   double elapsed = 0;
@@ -325,7 +413,7 @@ Status Simulator::hold_slow(const Numbers& read, double elapsed, double least, s
     meeting.chosen = false;
     meeting.role = Role::kHolds;
   }
-  choose(read, after_.data(), kSlack);
+  choose(read, after_, kSlack);
   return hold(read, Kind::kSlow, {nullptr, nullptr}, iterations);
 }
 
@@ -333,10 +421,10 @@ Status Simulator::hold_slow(const Numbers& read, double elapsed, double least, s
 Approach<double> Simulator::approach_of(int k, double elapsed) const {
   const Row<double>& row = meetings_[k].rows[2];
   return {meetings_[k].contact.gap,
-          velocity_of(k, row, motion_.data()),
+          velocity_of(k, row, motion_),
           elapsed,
-          -velocity_of(k, row, after_.data()),
-          velocity_of(k, row, before_.data()) - velocity_of(k, row, start_.data()),
+          -velocity_of(k, row, after_),
+          velocity_of(k, row, before_) - velocity_of(k, row, start_),
           meetings_[k].has_met};
 }
 
@@ -358,7 +446,7 @@ double Simulator::next_impacts(const Numbers& read, double elapsed, double least
   for (int k = 0; k < scene_.contacts(); ++k) {
     if (meetings_[k].time <= last) meetings_[collision_[k]].collides = true;
   }
-  choose(read, after_.data(), -kSlack);  // what touches, too
+  choose(read, after_, -kSlack);  // what touches, too
   for (int k = 0; k < scene_.contacts(); ++k) {
     Meeting& meeting = meetings_[k];
     meeting.role = meeting.time <= last ? Role::kFirst : std::isfinite(meeting.time) ? Role::kBounces : Role::kHolds;
@@ -372,13 +460,12 @@ double Simulator::next_impacts(const Numbers& read, double elapsed, double least
 
 // Moves the bodies on, in a step with impacts.
 void Simulator::move(double time) {
-  for (int body = 0; body < scene_.bodies; ++body) motion_[body] = motion_[body] + time * after_[body];
+  for (int k = 0; k < scene_.velocities(); ++k) motion_.all[k] += time * after_.all[k];
+  set_bodies(motion_);
 }
 
 // Makes the velocities of now those that the next problem begins with.
-void Simulator::begin_problem() {
-  for (int body = 0; body < scene_.bodies; ++body) put(after_[body], from_.data() + 6 * body);
-}
+void Simulator::begin_problem() { from_ = after_.all; }
 
 Status Simulator::solve_chosen(const Numbers& read, const Kept& kept, std::int64_t& iterations) {
   pose_problem(read);
@@ -392,7 +479,8 @@ Status Simulator::solve_chosen(const Numbers& read, const Kept& kept, std::int64
                                        {v_.data(), gamma_.data(), to.unknowns, to.states});
   iterations += solver_->iterations();
   if (status != Status::kSolved) return status;
-  for (int body = 0; body < scene_.bodies; ++body) after_[body] = twist_at(v_.data(), body);
+  after_.all = v_;
+  set_bodies(after_);
   return status;
 }
 
@@ -445,25 +533,42 @@ void Simulator::finish_problem(Kind kind) {
   ++count_;
 }
 
+void Simulator::set_rows(std::span<const int> chosen, double* J) {
+  const std::ptrdiff_t n = scene_.velocities();
+  std::fill_n(J, 3 * static_cast<std::ptrdiff_t>(chosen.size()) * n, 0.0);
+  for (const int k : chosen) {
+    const Pair& pair = scene_.pairs[k];
+    const Row<double>* const rows = this->rows(k);
+    const auto add = [&](int body, const Twist<double>& row) {
+      if (body < scene_.free()) {
+        put(row, J + 6 * body);
+      } else {
+        add_row(scene_, places_, body, meetings_[k].contact.point, row.linear, J);
+      }
+    };
+    for (std::size_t i = 0; i < 3; ++i, J += n) {
+      if (pair.is_limit()) {
+        if (i == 2) J[dof_of(pair, scene_)] = sign_of(pair);
+        continue;
+      }
+      add(pair.body, rows[i].body);
+      if (pair.has_other()) add(pair.other_body, rows[i].other);
+    }
+  }
+}
+
 void Simulator::pose_problem(const Numbers& read) {
-  const std::ptrdiff_t n = 6 * scene_.bodies;
-  std::fill_n(J_.begin(), 3 * chosen_.size() * n, 0.0);
-  double* row = J_.data();
+  set_rows(chosen_, J_.data());
   for (std::size_t k = 0; k < chosen_.size(); ++k) {
     const int chosen = chosen_[k];
     const Pair& pair = scene_.pairs[chosen];
-    const Row<double>* const rows = this->rows(chosen, read);
-    for (std::size_t i = 0; i < 3; ++i, row += n) {
-      put(rows[i].body, row + 6 * pair.body);
-      if (pair.other_body != Pair::kWorld) put(rows[i].other, row + 6 * pair.other_body);
-    }
     b_[3 * k] = b_[3 * k + 1] = 0;
     b_[3 * k + 2] = meetings_[chosen].b;
     mu_[k] = read.parameters[kMu][chosen];
     if (scene_.law.formulation == Formulation::kCompliant) {
       const Regularization<double> R =
-          regularization_of(delassus_of(pair, rows, inverse_.data()), read.stiffness(chosen), read.dissipation(chosen),
-                            scene_.dt, scene_.law.sigma, scene_.law.beta);
+          regularization_of(delassus_of(pair, meetings_[chosen].rows, inverse_.data()), read.stiffness(chosen),
+                            read.dissipation(chosen), scene_.dt, scene_.law.sigma, scene_.law.beta);
       R_[3 * k] = R_[3 * k + 1] = R.tangent;
       R_[3 * k + 2] = R.normal;
     }
@@ -471,26 +576,26 @@ void Simulator::pose_problem(const Numbers& read) {
 }
 
 // The rows of J of a pair.
-const Row<double>* Simulator::rows(int k, const Numbers& read) {
+const Row<double>* Simulator::rows(int k) {
   Meeting& meeting = meetings_[k];
-  if (!meeting.has_tangents) {
+  if (!meeting.has_tangents && !scene_.pairs[k].is_limit()) {
     const Matrix<double> frame = frame_of(meeting.contact.normal);
-    for (std::size_t i = 0; i < 2; ++i) meeting.rows[i] = row_of(scene_.pairs[k], meeting.contact, frame[i], read);
+    for (std::size_t i = 0; i < 2; ++i) meeting.rows[i] = row_of(scene_.pairs[k], meeting.contact, frame[i], places_);
     meeting.has_tangents = true;
   }
   return meeting.rows;
 }
 
-double Simulator::velocity_of(int k, const Row<double>& row, const Twist<double>* nu) const {
-  return rigid::velocity_of(scene_.pairs[k], row, nu);
+double Simulator::velocity_of(int k, const Row<double>& row, const Velocities<double>& nu) const {
+  return rigid::velocity_of(scene_.pairs[k], row, nu, scene_);
 }
 
 // Chooses the pairs that the velocities nu bring to close, too, faster than `slack` times the largest velocity of all
 // contacts. Returns whether there are any.
-bool Simulator::choose(const Numbers& read, const Twist<double>* nu, double slack) {
+bool Simulator::choose(const Numbers& read, const Velocities<double>& nu, double slack) {
   double largest = 0;
   for (int k = 0; k < scene_.contacts() && slack != 0; ++k) {
-    const Row<double>* const all = rows(k, read);
+    const Row<double>* const all = rows(k);
     for (int i = 0; i < 3; ++i) largest = std::max(largest, std::abs(velocity_of(k, all[i], nu)));
   }
   const std::size_t before = chosen_.size();
@@ -499,7 +604,7 @@ bool Simulator::choose(const Numbers& read, const Twist<double>* nu, double slac
     if (meeting.chosen || meeting.waits) continue;
     double least = -slack * largest;
     if (scene_.law.formulation == Formulation::kCompliant) {  // a contact that slides has an impulse below mu |u_t|
-      const Row<double>* const all = rows(k, read);
+      const Row<double>* const all = rows(k);
       least += read.parameters[kMu][k] * std::hypot(velocity_of(k, all[0], nu), velocity_of(k, all[1], nu));
     }
     meeting.chosen = velocity_of(k, meeting.rows[2], nu) + meeting.b < least;
@@ -516,20 +621,26 @@ void Simulator::list_chosen() {
 }
 
 void Simulator::advance(const Numbers& read, const State<double>& next) {
-  for (int body = 0; body < scene_.bodies; ++body) {
-    const Twist<double>& nu = after_[body];
-    Twist<double> motion = has_impacts_ ? motion_[body] : scene_.dt * nu;
-    if (has_impacts_) motion.linear = motion.linear + held_motion(scene_.dt, time_[body], held_[body]);
-    put(read.position(body) + motion.linear, next.position + 3 * body);
-    const Quaternion<double> orientation = turned(read.orientation(body), motion.angular);
-    double* const q = next.orientation + 4 * body;
-    q[0] = orientation.w;
-    q[1] = orientation.x;
-    q[2] = orientation.y;
-    q[3] = orientation.z;
-    put(nu.linear, next.velocity + 3 * body);
-    put(nu.angular, next.angular_velocity + 3 * body);
+  if (!has_impacts_) {
+    for (int k = 0; k < scene_.velocities(); ++k) motion_.all[k] = scene_.dt * after_.all[k];
+  } else {
+    for (int body = 0; body < scene_.free(); ++body) {
+      const Vector<double> held = held_motion(scene_.dt, time_[body], held_[body]);
+      for (std::size_t i = 0; i < 3; ++i) motion_.all[6 * body + i] += held[i];
+    }
   }
+  for_each_velocity(scene_, [&](int k, StatePart part, int i) { next[part][i] = after_.all[k]; });
+  for_each_coordinate(
+      scene_, motion_.all.data(),
+      [&](StatePart part, int i, double motion) { next[part][i] = read.state[part][i] + motion; },
+      [&](int i, const Vector<double>& turn) {
+        const Quaternion<double> q = turned(quaternion_at(read.state[kOrientation], i), turn);
+        double* const to = next[kOrientation] + 4 * i;
+        to[0] = q.w;
+        to[1] = q.x;
+        to[2] = q.y;
+        to[3] = q.z;
+      });
 }
 
 }  // namespace lcp::rigid

@@ -1,6 +1,7 @@
 // Walks rigid bodies forward in time.
 #pragma once
 
+#include <Eigen/Cholesky>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,8 +48,17 @@ class Simulator {
   void run(std::int64_t steps, const Parameters<const double>& parameters, const State<const double>& first,
            Series<const double> u, const Path<double>& path, const Outcome& outcome);
 
-  /// Makes the parameters those of the steps that problems_of is asked for.
+  /// Makes the parameters those of the steps that set_step and problems_of are asked for.
   void begin(const Parameters<const double>& parameters);
+  /// Computes what a step begins with, for the next three functions. False where numbers are not finite, a quaternion
+  /// is 0, or the mass matrix of the trees is not positive definite.
+  bool set_step(const Parameters<const double>& parameters, const State<const double>& now, const double* u);
+  const std::vector<double>& mass_matrix() const { return A_; }  ///< A, [n, n]
+  const Velocities<double>& free_velocities() const { return free_; }
+  /// `free` of find_joint_forces.
+  const double* unlimited_velocities() const { return unlimited_.empty() ? nullptr : unlimited_.data(); }
+  void set_rows(std::span<const int> chosen, double* J);  ///< J of these pairs
+
   /// The problems of a step with impacts that a run has solved. The next call overwrites them. Where derivatives are
   /// smoothed, all pairs that may close without an impact are chosen, as such a derivative sees them, too.
   std::span<const StepProblem> problems_of(const Parameters<const double>& parameters, const State<const double>& now,
@@ -78,6 +88,8 @@ class Simulator {
     std::int8_t* states;
   };
 
+  void set_bodies(Velocities<double>& nu);
+  bool find_trees(const Numbers& read);
   bool find(const Numbers& read);
   Status solve(const Numbers& read, const Kept& kept, std::int64_t& iterations);
   Status hold(const Numbers& read, Kind kind, const Kept& kept, std::int64_t& iterations);
@@ -92,9 +104,9 @@ class Simulator {
   double next_impacts(const Numbers& read, double elapsed, double least);
   void move(double time);
   void pose_problem(const Numbers& read);
-  const Row<double>* rows(int k, const Numbers& read);
-  double velocity_of(int k, const Row<double>& row, const Twist<double>* nu) const;
-  bool choose(const Numbers& read, const Twist<double>* nu, double slack);
+  const Row<double>* rows(int k);
+  double velocity_of(int k, const Row<double>& row, const Velocities<double>& nu) const;
+  bool choose(const Numbers& read, const Velocities<double>& nu, double slack);
   void list_chosen();
   void advance(const Numbers& read, const State<double>& next);
 
@@ -102,22 +114,29 @@ class Simulator {
   double threshold_ = 0;
   Status of_A_ = Status::kBadInput;
   std::unique_ptr<ContactSolver> solver_;
-  std::vector<Matrix<double>> rotation_;              // of each body
-  std::vector<Twist<double>> before_, free_, after_;  // the velocities of each body
-  std::vector<Twist<double>> start_;                  // those before the impacts
-  std::vector<Twist<double>> motion_;                 // of each body until now, in a step with impacts
-  std::vector<double> time_;                          // of each body, of its last impact
-  std::vector<Vector<double>> held_;                  // of each body, held_velocity of its last impact, m/s
-  std::vector<InverseMass<double>> inverse_;          // of each body, for compliant contact
-  std::vector<Meeting> meetings_;                     // of each pair
-  std::vector<int> collision_;  // of each pair: the first pair of the same two bodies, or body and plane
-  std::vector<int> chosen_;     // pairs
-  std::vector<Role> roles_;     // of the chosen, in a step with impacts
+  Places<double> places_;
+  Velocities<double> before_, free_, after_;
+  Velocities<double> start_;                  // those before the impacts
+  Velocities<double> motion_;                 // until now, in a step with impacts
+  std::vector<double> time_;                  // of each body, of its last impact
+  std::vector<Vector<double>> held_;          // of each body, held_velocity of its last impact, m/s
+  std::vector<InverseMass<double>> inverse_;  // of each body, for compliant contact
+  std::vector<Meeting> meetings_;             // of each pair
+  std::vector<int> collision_;                // of each pair: the first pair of the same two bodies, or body and plane
+  std::vector<int> chosen_;                   // pairs
+  std::vector<Role> roles_;                   // of the chosen, in a step with impacts
   bool has_impacts_ = false, keeps_problems_ = false;
-  bool may_close_ = false;                      // whether a pair that was an impact at the last problem no longer is
-  std::vector<StepProblem> problems_;           // where they are kept
-  std::size_t count_ = 0;                       // of the problems of this step
-  std::vector<double> A_, v_free_, from_, v_;   // [n, n] and [n] with n = 6 b
+  bool may_close_ = false;             // whether a pair that was an impact at the last problem no longer is
+  std::vector<StepProblem> problems_;  // where they are kept
+  std::size_t count_ = 0;              // of the problems of this step
+  CompositeBodies composites_;
+  TreeWork<double> work_;
+  JointForces<double> joints_;
+  Eigen::MatrixXd tree_A_;  // of the trees
+  Eigen::LLT<Eigen::MatrixXd> factors_;
+  Eigen::VectorXd change_;
+  std::vector<double> unlimited_;     // the free velocities of the trees where actuators have no limits, if some have
+  std::vector<double> A_, from_, v_;  // [n, n] and [n] with n velocities
   std::vector<double> J_, b_, R_, mu_, gamma_;  // of the chosen
   std::vector<double> impulses_;                // [3 c], of all pairs
 };

@@ -199,7 +199,7 @@ class Path {
 class PyramidPath final : public Path {
  public:
   PyramidPath(const Scene& scene, int contacts)
-      : Path(6 * scene.bodies, contacts),
+      : Path(scene.velocities(), contacts),
         each_(unknowns_of(scene.law)),
         all_(static_cast<std::size_t>(each_) * contacts),
         h_(3 * contacts),
@@ -416,7 +416,7 @@ class PyramidPath final : public Path {
 class ConePath final : public Path {
  public:
   ConePath(const Scene& scene, int contacts)
-      : Path(6 * scene.bodies, contacts),
+      : Path(scene.velocities(), contacts),
         h_(3 * contacts),
         gap_(3 * contacts),
         g_(3 * contacts),
@@ -530,7 +530,7 @@ class ConePath final : public Path {
 
 class SmoothDerivative final : public ContactDerivative {
  public:
-  explicit SmoothDerivative(const Scene& scene) : scene_(scene), n_(6 * scene.bodies), paths_(scene.contacts() + 1) {}
+  explicit SmoothDerivative(const Scene& scene) : scene_(scene), n_(scene.velocities()), paths_(scene.contacts() + 1) {}
 
   SolvedContacts point(int contacts, const ContactProblem& problem, const SolvedContacts& solution) override {
     std::unique_ptr<Path>& path = paths_[contacts];

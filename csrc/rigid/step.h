@@ -10,22 +10,21 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <vector>
 
 #include "rigid/rotation.h"
 #include "rigid/scene.h"
 #include "rigid/tape.h"
+#include "rigid/tree.h"
 #include "rigid/vectors.h"
 
 namespace lcp::rigid {
 
-/// A velocity and an angular velocity in the axes of the body, or the factors of both in a velocity of a contact.
+/// That of free body i in the velocities of a scene.
 template <class T>
-struct Twist {
-  Vector<T> linear, angular;
-};
-
-/// That of body i of velocities [6 b].
-inline Twist<double> twist_at(const double* nu, int i) { return {vector_at(nu, 2 * i), vector_at(nu, 2 * i + 1)}; }
+Twist<T> twist_at(const T* nu, int i) {
+  return {vector_at(nu, 2 * i), vector_at(nu, 2 * i + 1)};
+}
 
 template <class T>
 T dot(const Twist<T>& a, const Twist<T>& b) {
@@ -52,9 +51,14 @@ Vector<T> center_of(int body, int ball, Reader& read) {
   return read.position(body) + read.rotation(body) * read.center(ball);
 }
 
+/// That of a limit has a gap alone, m or rad.
 template <class T, class Reader>
 Contact<T> contact_of(const Pair& pair, Reader& read) {
   using std::sqrt;
+  if (pair.is_limit()) {
+    const T coordinate = read.coordinate(pair.limited), limit = read.limit(pair.limited, pair.is_upper);
+    return {pair.is_upper ? limit - coordinate : coordinate - limit, {}, {}};
+  }
   const Vector<T> center = center_of<T>(pair.body, pair.ball, read);
   const T radius = read.radius(pair.ball);
   if (pair.plane >= 0) {
@@ -106,15 +110,29 @@ Twist<T> row_of(int body, const Vector<T>& point, const Vector<T>& direction, Re
 template <class T, class Reader>
 Row<T> row_of(const Pair& pair, const Contact<T>& contact, const Vector<T>& direction, Reader& read) {
   Row<T> row = {row_of(pair.body, contact.point, direction, read), {}};
-  if (pair.other_body != Pair::kWorld) row.other = row_of(pair.other_body, contact.point, -direction, read);
+  if (pair.has_other()) row.other = row_of(pair.other_body, contact.point, -direction, read);
   return row;
 }
 
-/// nu: of all bodies.
+/// The velocities of a scene, and those of its bodies.
 template <class T>
-T velocity_of(const Pair& pair, const Row<T>& row, const Twist<T>* nu) {
-  const T velocity = dot(row.body, nu[pair.body]);
-  return pair.other_body == Pair::kWorld ? velocity : velocity + dot(row.other, nu[pair.other_body]);
+struct Velocities {
+  std::vector<T> all;
+  std::vector<Twist<T>> of_bodies;
+
+  explicit Velocities(const Scene& scene) : all(scene.velocities()), of_bodies(scene.bodies) {}
+};
+
+/// The degree of freedom of a limit, and the sign with which its gap grows.
+inline int dof_of(const Pair& pair, const Scene& scene) { return scene.joints[pair.limited].dof; }
+inline double sign_of(const Pair& pair) { return pair.is_upper ? -1 : 1; }
+
+/// row: not used for limits.
+template <class T>
+T velocity_of(const Pair& pair, const Row<T>& row, const Velocities<T>& nu, const Scene& scene) {
+  if (pair.is_limit()) return sign_of(pair) * nu.all[dof_of(pair, scene)];
+  const T velocity = dot(row.body, nu.of_bodies[pair.body]);
+  return pair.has_other() ? velocity + dot(row.other, nu.of_bodies[pair.other_body]) : velocity;
 }
 
 /// The lesser; where both are equal, it has the mean of their derivatives.
@@ -205,12 +223,7 @@ struct InverseMass {
 
 template <class T, class Reader>
 InverseMass<T> inverse_mass(int body, Reader& read) {
-  const Matrix<T> inertia = read.inertia(body);
-  Matrix<T> symmetric;
-  for (std::size_t i = 0; i < 3; ++i) {
-    for (std::size_t j = 0; j < 3; ++j) symmetric[i][j] = 0.5 * (inertia[i][j] + inertia[j][i]);
-  }
-  return {1 / read.mass(body), inverse(symmetric)};
+  return {1 / read.mass(body), inverse(symmetric(read.inertia(body)))};
 }
 
 /// The mean of the diagonal of a contact's block of J A^-1 J', 1/kg.
@@ -223,7 +236,7 @@ T delassus_of(const Pair& pair, const Row<T>* rows, const InverseMass<T>* invers
   T sum = 0;
   for (int i = 0; i < 3; ++i) {
     sum = sum + of_body(rows[i].body, inverse[pair.body]);
-    if (pair.other_body != Pair::kWorld) sum = sum + of_body(rows[i].other, inverse[pair.other_body]);
+    if (pair.has_other()) sum = sum + of_body(rows[i].other, inverse[pair.other_body]);
   }
   return (1. / 3) * sum;
 }
@@ -256,7 +269,7 @@ Twist<T> operator+(const Twist<T>& a, const Twist<T>& b) {
 /// m/s, along the row of its normal: both bodies without turning, the lighter one more.
 template <class T, class Reader>
 Vector<T> held_velocity(const Pair& pair, const Row<T>& normal, const T& held, bool is_other, Reader& read) {
-  if (pair.other_body == Pair::kWorld) return held * normal.body.linear;
+  if (!pair.has_other()) return held * normal.body.linear;
   const T mass = read.mass(pair.body), other = read.mass(pair.other_body);
   const T share = held / (mass + other);
   return is_other ? (share * mass) * normal.other.linear : (share * other) * normal.body.linear;

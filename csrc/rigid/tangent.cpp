@@ -25,7 +25,7 @@ void Tangent::run(std::int64_t steps, const Parameters<const double>& parameters
   std::array<bool, kParameters> varies;
   for (int i = 0; i < kParameters; ++i) varies[i] = along.front().parameters[i] != nullptr;
   step_.begin(parameters, varies, along.front().u.data != nullptr);
-  reset(along.size(), bodies, carried_);
+  reset(along.size(), scene_, carried_);
   moves_.assign(along.size(), 0);
   for (std::size_t k = 0; k < along.size(); ++k) {
     const auto look = [&](const double* x, int size) {
@@ -38,10 +38,7 @@ void Tangent::run(std::int64_t steps, const Parameters<const double>& parameters
       look(x, static_cast<int>(tangent.size()));
       if (x != nullptr) std::copy_n(x, tangent.size(), tangent.begin());
     };
-    set(along[k].first.position, carried_[k].position);
-    set(along[k].first.orientation, carried_[k].orientation);
-    set(along[k].first.velocity, carried_[k].velocity);
-    set(along[k].first.angular_velocity, carried_[k].angular_velocity);
+    for (std::size_t part = 0; part < kStateParts; ++part) set(along[k].first[part], carried_[k][part]);
   }
   interrupt::Pace pace;
   for (std::int64_t s = 0; s < steps; ++s) {
@@ -50,7 +47,7 @@ void Tangent::run(std::int64_t steps, const Parameters<const double>& parameters
       pace.spend(2000 * (bodies + contacts));
       StateBuffer<double>& carried = carried_[k];
       const double* const du = along[k].u.data != nullptr ? along[k].u[s] : nullptr;
-      if (du != nullptr && is_any(du, 6 * bodies)) moves_[k] = 1;
+      if (du != nullptr && is_any(du, inputs_of(scene_))) moves_[k] = 1;
       if (!moves_[k]) {
         std::fill_n(to[k].gamma[s], 3 * contacts, 0.0);
       } else if (*walked.status[s] == 0) {
@@ -59,13 +56,12 @@ void Tangent::run(std::int64_t steps, const Parameters<const double>& parameters
         step_.forward(carried, along[k].parameters, du, to[k].gamma[s]);
       } else {
         std::fill_n(to[k].gamma[s], 3 * contacts, kNaN);
-        for_each_part(carried, [](std::vector<double>& x) { std::fill(x.begin(), x.end(), kNaN); });
+        for (std::vector<double>& part : carried) std::fill(part.begin(), part.end(), kNaN);
       }
       const State<double> next = to[k].state(s);
-      std::copy(carried.position.begin(), carried.position.end(), next.position);
-      std::copy(carried.orientation.begin(), carried.orientation.end(), next.orientation);
-      std::copy(carried.velocity.begin(), carried.velocity.end(), next.velocity);
-      std::copy(carried.angular_velocity.begin(), carried.angular_velocity.end(), next.angular_velocity);
+      for (std::size_t part = 0; part < kStateParts; ++part) {
+        std::copy(carried[part].begin(), carried[part].end(), next[part]);
+      }
     }
   }
 }

@@ -31,11 +31,15 @@ struct Quaternion {
 };
 
 /// Vector, matrix and quaternion i of those that lie one behind another at x.
-inline Vector<double> vector_at(const double* x, int i) { return {x[3 * i], x[3 * i + 1], x[3 * i + 2]}; }
+template <class T>
+Vector<T> vector_at(const T* x, int i) {
+  return {x[3 * i], x[3 * i + 1], x[3 * i + 2]};
+}
 inline Matrix<double> matrix_at(const double* x, int i) {
   return {{vector_at(x, 3 * i), vector_at(x, 3 * i + 1), vector_at(x, 3 * i + 2)}};
 }
-inline Quaternion<double> quaternion_at(const double* x, int i) {
+template <class T>
+Quaternion<T> quaternion_at(const T* x, int i) {
   return {x[4 * i], x[4 * i + 1], x[4 * i + 2], x[4 * i + 3]};
 }
 
@@ -84,6 +88,16 @@ Vector<double> values_of(const Vector<T>& x) {
 template <class T>
 Matrix<double> values_of(const Matrix<T>& A) {
   return {{values_of(A[0]), values_of(A[1]), values_of(A[2])}};
+}
+
+/// The symmetric part.
+template <class T>
+Matrix<T> symmetric(const Matrix<T>& A) {
+  Matrix<T> part;
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j) part[i][j] = 0.5 * (A[i][j] + A[j][i]);
+  }
+  return part;
 }
 
 /// By Cramer's rule.

@@ -49,7 +49,10 @@ struct Body {
 template <class Number>
 Path<const double> constant(const Path<Number>& path) {
   const auto of = [](const Series<Number>& series) { return Series<const double>{series.data, series.stride}; };
-  return {of(path.position), of(path.orientation), of(path.velocity), of(path.angular_velocity), of(path.gamma)};
+  Path<const double> all;
+  std::transform(path.parts.begin(), path.parts.end(), all.parts.begin(), of);
+  all.gamma = of(path.gamma);
+  return all;
 }
 
 // A walk forward, and its derivatives.
@@ -83,7 +86,7 @@ class Walk {
   long allocations_backward() {
     const Series<const double> one = {ones_.data(), 0};
     double* const c = of_pairs_.data();
-    const Path<const double> gradient = {one, one, one, one, one};
+    const Path<const double> gradient = {{one, one, one, one}, one};
     const Gradients to = {
         {&of_mass_, of_inertia_, &of_drag_, c, nullptr, of_normal_, &of_offset_, of_gravity_, c, c, c, c},
         {of_first_, of_first_ + 3, of_first_ + 7, of_first_ + 10},
@@ -96,11 +99,9 @@ class Walk {
   long allocations_in_forward_mode() {
     const double* const one = ones_.data();
     const std::int64_t none = 0;
-    const Path<double> to = {{of_u_.data(), none},
-                             {of_u_.data() + 3, none},
-                             {of_u_.data() + 7, none},
-                             {of_u_.data() + 10, none},
-                             {of_pairs_.data(), none}};
+    const Path<double> to = {
+        {{{of_u_.data(), none}, {of_u_.data() + 3, none}, {of_u_.data() + 7, none}, {of_u_.data() + 10, none}}},
+        {of_pairs_.data(), none}};
     const Direction along = {
         {one, nullptr, one, one, one, nullptr, one, nullptr, one, one, one, one}, {one, one, one, one}, {one, 0}};
     const long before = testing::allocations();
@@ -120,24 +121,18 @@ class Walk {
   static constexpr int kSteps = 150;
 
   Path<double> path() {
-    return {{position_.data(), 3},
-            {orientation_.data(), 4},
-            {velocity_.data(), 3},
-            {turning_.data(), 3},
+    return {{{{position_.data(), 3}, {orientation_.data(), 4}, {velocity_.data(), 3}, {turning_.data(), 3}}},
             {gamma_.data(), 3 * pairs_}};
   }
 
   WalkedPath walked() {
-    const Path<double> all = path();
-    const auto read = [](const Series<double>& x) { return Series<const double>{x.data, x.stride}; };
-    return {
-        body_.state(),
-        {u_.data(), 0},
-        {read(all.position), read(all.orientation), read(all.velocity), read(all.angular_velocity), read(all.gamma)},
-        {kept_.data(), unknowns_},
-        {states_.data(), unknowns_},
-        {chosen_.get(), pairs_},
-        {status_.data(), 1}};
+    return {body_.state(),
+            {u_.data(), 0},
+            constant(path()),
+            {kept_.data(), unknowns_},
+            {states_.data(), unknowns_},
+            {chosen_.get(), pairs_},
+            {status_.data(), 1}};
   }
 
   const Body& body_;

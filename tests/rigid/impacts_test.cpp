@@ -70,10 +70,10 @@ class World {
              {masses.data(), inertias_.data(), drag_.data(), centers_.data(), radii_.data(), normals_.data(),
               offsets_.data(), gravity.data(), mu.data(), restitution.data(), of_pairs.data(), of_pairs.data()},
              {position_.data(), orientation_.data(), velocity_.data(), omega_.data()}, {u.data(), 0},
-             {{positions_.data(), 3 * b},
-              {orientations_.data(), 4 * b},
-              {velocities_.data(), 3 * b},
-              {omegas_.data(), 3 * b},
+             {{{{positions_.data(), 3 * b},
+                {orientations_.data(), 4 * b},
+                {velocities_.data(), 3 * b},
+                {omegas_.data(), 3 * b}}},
               {gamma_.data(), 3 * c}},
              {{nullptr, 0}, {nullptr, 0}, {chosen.data(), c}, {status_.data(), 1}, {iterations.data(), 1}});
   }

@@ -195,15 +195,8 @@ Tensor transposed_times(const Tensor& A, const Tensor& x) { return (A * x.unsque
 
 std::vector<Argument> inputs_of(const RolloutKind& kind) {
   std::vector<Argument> all = kind.inputs().vec();
-  const Plant plant = kind.plant();
-  Sizes numbers = all[plant.first_state].sizes;
-  for (std::size_t k = 1; k < plant.states; ++k) {
-    numbers.size[0].factor += all[plant.first_state + k].sizes.size[0].factor;
-  }
-  Sizes of_steps = "T 1";
-  of_steps.size[1] = numbers.size[0];
   all.insert(all.begin() + static_cast<std::ptrdiff_t>(kind.differentiable_inputs()),
-             {tensor("K", "T K"), tensor("x_ref", of_steps)});
+             {tensor("K", "T K"), tensor("x_ref", "T X")});
   return all;
 }
 
@@ -221,7 +214,8 @@ class ClosedLoop final : public RolloutKind {
     const auto x = std::get<at::TensorList>(call.value("x"));
     const Plant plant = this->plant();
     const Error error(plant, x.slice(plant.first_state, plant.states));
-    const std::int64_t inputs = x[plant.input].size(-1);
+    const std::int64_t inputs = x[plant.input].size(-1), numbers = c10::sum_integers(error.sizes());
+    TORCH_CHECK(call.size('X') == numbers, "x_ref must have ", numbers, " numbers; got ", call.size('X'));
     TORCH_CHECK(call.size('K') == inputs * error.size(), "K must have ", inputs, " x ", error.size(), " numbers; got ",
                 call.size('K'));
   }

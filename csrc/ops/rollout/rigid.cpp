@@ -31,25 +31,31 @@ constexpr std::int64_t kMostDirections = 1000;
 constexpr std::int64_t kStepsPerTask = 20;
 
 // The places of the inputs behind the parameters, and of the results.
-enum Input : std::size_t { kPosition = kParameters, kOrientation, kVelocity, kAngularVelocity, kForces, kInputs };
-enum Output : std::size_t { kGamma = 4, kUnknowns, kStates, kChosen, kStatus, kIterations };
+enum Input : std::size_t { kFirst = kParameters, kForces = kFirst + rigid::kStateParts, kInputs };
+enum Output : std::size_t { kGamma = rigid::kStateParts, kUnknowns, kStates, kChosen, kStatus, kIterations };
 
 // A quaternion or a matrix takes its numbers row after row, and those of a body stand behind those of another. The
 // parameters are in the order of rigid::Parameter.
 std::vector<Argument> rigid_inputs() {
-  return {
-      tensor("mass", "b"),      tensor("inertia", "9b"),     tensor("drag", "b"),      tensor("centers", "3p"),
-      tensor("radii", "p"),     tensor("normals", "3h"),     tensor("offsets", "h"),   tensor("gravity", "3"),
-      tensor("mu", "c"),        tensor("restitution", "c"),  tensor("stiffness", "c"), tensor("dissipation", "c"),
-      tensor("position", "3b"), tensor("orientation", "4b"), tensor("velocity", "3b"), tensor("angular_velocity", "3b"),
-      tensor("u", "T 6b")};
+  return {tensor("mass", "b"),         tensor("inertia", "9b"),        tensor("drag", "b"),
+          tensor("centers", "3p"),     tensor("radii", "p"),           tensor("normals", "3h"),
+          tensor("offsets", "h"),      tensor("gravity", "3"),         tensor("mu", "c"),
+          tensor("restitution", "c"),  tensor("stiffness", "c"),       tensor("dissipation", "c"),
+          tensor("mass_center", "3l"), tensor("placement", "3l"),      tensor("placement_turn", "4l"),
+          tensor("axis", "3j"),        tensor("anchor", "3j"),         tensor("limits", "2q"),
+          tensor("springs", "2q"),     tensor("damping", "d"),         tensor("armature", "d"),
+          tensor("gear", "a"),         tensor("actuator_force", "4a"), tensor("position", "3f"),
+          tensor("orientation", "4r"), tensor("velocity", "3f"),       tensor("angular_velocity", "3r"),
+          tensor("coordinate", "q"),   tensor("speed", "q"),           tensor("u", "T m")};
 }
 
 std::vector<Result> rigid_results() {
-  return {of_each_step("next_position", "T 3b"),
-          of_each_step("next_orientation", "T 4b"),
-          of_each_step("next_velocity", "T 3b"),
-          of_each_step("next_angular_velocity", "T 3b"),
+  return {of_each_step("next_position", "T 3f"),
+          of_each_step("next_orientation", "T 4r"),
+          of_each_step("next_velocity", "T 3f"),
+          of_each_step("next_angular_velocity", "T 3r"),
+          of_each_step("next_coordinate", "T q"),
+          of_each_step("next_speed", "T q"),
           of_each_step("gamma", "T 3c"),
           of_each_step("unknowns", "T s"),
           of_each_step("states", "T s", at::kChar),
@@ -94,23 +100,88 @@ std::vector<rigid::Pair> pairs_of(const StepText& step, int planes) {
   return pairs;
 }
 
+// Adds the links, joints and actuators of the trees: the parent of each link, -1 for the world; for each joint its link
+// and its kind; the joint of each actuator; and for each limit its joint, and 1 if it is the upper one.
+void add_trees(const StepText& step, rigid::Scene& scene) {
+  using rigid::Joint;
+  const auto checked = [&](std::string_view name, std::int64_t number, std::int64_t first, std::int64_t end) {
+    TORCH_CHECK(number >= first && number < end, name, " must be numbers from ", first, " to ", end - 1, "; got ",
+                number);
+    return static_cast<int>(number);
+  };
+  const std::vector<std::int64_t> parents = step.counts_if("parents"), joints = step.counts_if("joints");
+  const auto links = static_cast<std::int64_t>(parents.size());
+  TORCH_CHECK(links <= scene.bodies, "parents must be at most ", scene.bodies, " numbers; got ", links);
+  const int free = scene.bodies - static_cast<int>(links);
+  int positions = free, orientations = free, coordinates = 0, dof = 6 * free;
+  std::size_t next = 0;
+  for (int link = 0; link < links; ++link) {
+    const int parent = checked("parents", parents[link], -1, link);
+    rigid::Link& own = scene.links.emplace_back();
+    own = {free + link,
+           parent < 0 ? rigid::Pair::kWorld : free + parent,
+           static_cast<int>(scene.joints.size()),
+           0,
+           dof,
+           0};
+    for (; next + 1 < joints.size() && joints[next] == link; next += 2, ++own.joints) {
+      const auto kind = static_cast<Joint::Kind>(checked("joints", joints[next + 1], 0, 4));
+      Joint joint = {kind, own.body, rigid::Pair::kNone, rigid::Pair::kNone, rigid::Pair::kNone, dof};
+      TORCH_CHECK(kind != Joint::Kind::kFree || (parent < 0 && own.joints == 0),
+                  "a free joint must be the only one of a body whose parent is the world; got one of link ", link);
+      if (kind == Joint::Kind::kFree) joint.position = positions++;
+      if (kind == Joint::Kind::kFree || kind == Joint::Kind::kBall) {
+        joint.orientation = orientations++;
+      } else {
+        joint.coordinate = coordinates++;
+      }
+      dof += joint.dofs();
+      own.dofs += joint.dofs();
+      scene.joints.push_back(joint);
+    }
+  }
+  TORCH_CHECK(next == joints.size(), "joints must be the link and the kind of each joint, link after link; got ",
+              step.word("joints"));
+  const auto driven = [&](std::string_view name, std::int64_t number) {
+    const int joint = checked(name, number, 0, static_cast<std::int64_t>(scene.joints.size()));
+    TORCH_CHECK(scene.joints[joint].coordinate >= 0, name, " must name slides and hinges; got joint ", joint);
+    return joint;
+  };
+  const std::vector<double> control = step.numbers_if("control_ranges"), force = step.numbers_if("force_ranges");
+  for (const std::int64_t joint : step.counts_if("actuators")) {
+    const std::size_t k = 2 * scene.actuators.size();
+    TORCH_CHECK(control.size() >= k + 2 && force.size() >= k + 2,
+                "control_ranges and force_ranges must be two numbers "
+                "for each actuator");
+    scene.actuators.push_back({driven("actuators", joint), {control[k], control[k + 1]}, {force[k], force[k + 1]}});
+  }
+  const std::vector<std::int64_t> limits = step.counts_if("limits");
+  for (std::size_t k = 0; k + 1 < limits.size(); k += 2) {
+    scene.pairs.push_back(
+        {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0, driven("limits", limits[k]), limits[k + 1] != 0});
+  }
+}
+
 rigid::Scene scene_of(const StepText& step, at::TensorList x) {
   const auto count = [&](std::size_t k) { return static_cast<int>(x[k].size(-1)); };
   const int planes = count(rigid::kOffsets);
-  return {count(rigid::kMass),
-          count(rigid::kRadii),
-          planes,
-          pairs_of(step, planes),
-          law_of(step),
-          step.number("dt"),
-          step.number_if("bounce_threshold"),
-          step.number("stabilization")};
+  rigid::Scene scene = {count(rigid::kMass),
+                        count(rigid::kRadii),
+                        planes,
+                        pairs_of(step, planes),
+                        law_of(step),
+                        step.number("dt"),
+                        step.number_if("bounce_threshold"),
+                        step.number("stabilization")};
+  add_trees(step, scene);
+  return scene;
 }
 
 // Inputs, or tangents of them, in memory.
 class Views {
  public:
-  Views(at::IntArrayRef batch, at::TensorList x) : reader_(batch), u_(reader_.per_step(x[kForces])) {
+  Views(at::IntArrayRef batch, at::TensorList x)
+      : reader_(batch), u_(reader_.per_step(x[kForces])), inputs_(x[kForces].size(-1)) {
     for (std::size_t k = 0; k < kForces; ++k) {
       views_[k] = reader_.per_trajectory(x[k], 1);
       size_[k] = x[k].size(-1);
@@ -123,9 +194,11 @@ class Views {
     return all;
   }
   rigid::State<const double> first(std::int64_t b) const {
-    return {at(kPosition, b), at(kOrientation, b), at(kVelocity, b), at(kAngularVelocity, b)};
+    rigid::State<const double> all;
+    for (std::size_t part = 0; part < all.size(); ++part) all[part] = at(kFirst + part, b);
+    return all;
   }
-  rigid::Series<const double> u(std::int64_t b) const { return series_of(u_, b, 2 * size_[kPosition]); }
+  rigid::Series<const double> u(std::int64_t b) const { return series_of(u_, b, inputs_); }
 
  private:
   const double* at(std::size_t k, std::int64_t b) const { return batch::from(views_[k], b, size_[k]).data; }
@@ -134,6 +207,7 @@ class Views {
   std::array<batch::BatchView<double>, kForces> views_;
   std::array<std::int64_t, kForces> size_ = {};
   lcs::StepsView<double> u_;
+  std::int64_t inputs_;
 };
 
 // The ends of steps and their impulses, or gradients of them, in memory.
@@ -147,7 +221,10 @@ class PathViews {
   }
 
   rigid::Path<const double> operator()(std::int64_t b) const {
-    return {at(0, b), at(1, b), at(2, b), at(3, b), at(4, b)};
+    rigid::Path<const double> all;
+    for (std::size_t part = 0; part < all.parts.size(); ++part) all.parts[part] = at(part, b);
+    all.gamma = at(kGamma, b);
+    return all;
   }
 
  private:
@@ -190,22 +267,26 @@ class WalkedViews {
 
 rigid::Path<double> targets(at::TensorList x, std::int64_t count, std::int64_t b) {
   const auto at = [&](std::size_t k) { return series_of<double>(x[k], count, b, x[k].size(-1)); };
-  return {at(0), at(1), at(2), at(3), at(4)};
+  rigid::Path<double> all;
+  for (std::size_t part = 0; part < all.parts.size(); ++part) all.parts[part] = at(part);
+  all.gamma = at(kGamma);
+  return all;
 }
 
 class RigidKind final : public RolloutKind {
  public:
   RigidKind() : RolloutKind("rigid", rigid_inputs(), kInputs, rigid_results(), kGamma + 1) {}
 
-  Plant plant() const override { return {kPosition, 4, kForces, kOrientation - kPosition}; }
+  Plant plant() const override { return {kFirst, rigid::kStateParts, kForces, rigid::kOrientation}; }
 
   void check(const Call& call, const StepText& step) const override {
     TORCH_CHECK(call.first().scalar_type() == at::kDouble, "mass must be float64; got ", call.first().scalar_type());
     const auto planes = static_cast<int>(call.size('h').guard_int(__FILE__, __LINE__));
     const std::vector<rigid::Pair> pairs = pairs_of(step, planes);
-    TORCH_CHECK(call.size('c') == static_cast<std::int64_t>(pairs.size()),
-                "pairs must have four numbers for each of mu's c = ", call.size('c'), " contacts; got ",
-                4 * pairs.size());
+    const std::size_t limits = step.counts_if("limits").size() / 2;
+    TORCH_CHECK(call.size('c') == static_cast<std::int64_t>(pairs.size() + limits),
+                "pairs must have four numbers for each of mu's c = ", call.size('c'), " contacts but those of the ",
+                limits, " limits; got ", 4 * pairs.size());
     for (std::size_t k = 0; k < pairs.size(); ++k) {
       const auto check_range = [&](const char* what, int number, int first, const c10::SymInt& end) {
         TORCH_CHECK(number >= first && number < end, "pair ", k, " names ", what, " ", number, " of ", end);
@@ -244,6 +325,7 @@ class RigidKind final : public RolloutKind {
     }
     TORCH_CHECK(static_cast<int>(step.counts("plane_bodies").size()) == planes, "plane_bodies must be ", planes,
                 " numbers; got ", step.word("plane_bodies"));
+    check_trees(call, step);
     check_saved(call, call.size('c') * rigid::unknowns_of(law_of(step)));
   }
 
@@ -306,10 +388,10 @@ class RigidKind final : public RolloutKind {
         for (std::int64_t direction = first; direction < end; ++direction) {
           const std::int64_t b = directions.place(trajectory, direction);
           of_path.push_back(gradient(b));
-          to.push_back(
-              {{},
-               {target(kPosition, b), target(kOrientation, b), target(kVelocity, b), target(kAngularVelocity, b)},
-               {target(kForces, b), all * 6 * scene.bodies}});
+          to.push_back({{}, {}, {target(kForces, b), all * rigid::inputs_of(scene)}});
+          for (std::size_t part = 0; part < rigid::kStateParts; ++part) {
+            to.back().first[part] = target(kFirst + part, b);
+          }
           for (std::size_t k = 0; k < kParameters; ++k) to.back().parameters[k] = target(k, b);
         }
         adjoint.run(steps, views.parameters(trajectory), walked(views, trajectory), of_path, to);
@@ -355,6 +437,27 @@ class RigidKind final : public RolloutKind {
   }
 
  private:
+  // Throws where the sizes are not those of the trees.
+  static void check_trees(const Call& call, const StepText& step) {
+    rigid::Scene scene = {
+        static_cast<int>(call.size('b').guard_int(__FILE__, __LINE__)), 0, 0, {}, law_of(step), 0, {}, 0};
+    add_trees(step, scene);
+    TORCH_CHECK(scene.links.empty() || scene.law.formulation != rigid::Formulation::kCompliant,
+                "bodies with joints must have rigid contact; got compliant contact");
+    const auto check_size = [&](char letter, const char* what, int count) {
+      TORCH_CHECK(call.size(letter) == count, "a scene with these bodies and joints must have ", count, " ", what,
+                  "; got ", call.size(letter));
+    };
+    check_size('l', "bodies with parents", static_cast<int>(scene.links.size()));
+    check_size('j', "joints", static_cast<int>(scene.joints.size()));
+    check_size('d', "degrees of freedom", scene.dofs_of_trees());
+    check_size('a', "actuators", static_cast<int>(scene.actuators.size()));
+    check_size('f', "positions", rigid::size_of(rigid::kPosition, scene) / 3);
+    check_size('r', "orientations", rigid::size_of(rigid::kOrientation, scene) / 4);
+    check_size('q', "coordinates", rigid::size_of(rigid::kCoordinate, scene));
+    check_size('m', "numbers of u", rigid::inputs_of(scene));
+  }
+
   // Divides the trajectories and, where they are fewer than the threads, their directions among threads. Calls part(f)
   // on each; f(use) calls use(trajectory, first direction, end).
   template <class Part>

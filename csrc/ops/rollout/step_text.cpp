@@ -24,6 +24,25 @@ void write(std::string& text, T value) {
 }
 
 template <class T>
+std::vector<T> read_list(std::string_view name, std::string_view rest) {
+  std::vector<T> all;
+  while (!rest.empty()) {
+    const std::string_view first = rest.substr(0, rest.find(','));
+    all.push_back(read<T>(name, first));
+    rest.remove_prefix(std::min(rest.size(), first.size() + 1));
+  }
+  return all;
+}
+
+template <class T>
+void write(std::string& text, c10::ArrayRef<T> values) {
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    if (k > 0) text.append(1, ',');
+    write(text, values[k]);
+  }
+}
+
+template <class T>
 T required(std::string_view name, const std::optional<T>& value) {
   TORCH_CHECK(value, "the step has no ", name);
   return *value;
@@ -56,14 +75,15 @@ double StepText::number(std::string_view name) const { return required(name, num
 std::int64_t StepText::count(std::string_view name) const { return required(name, count_if(name)); }
 
 std::vector<std::int64_t> StepText::counts(std::string_view name) const {
-  std::vector<std::int64_t> all;
-  std::string_view rest = word(name);
-  while (!rest.empty()) {
-    const std::string_view first = rest.substr(0, rest.find(','));
-    all.push_back(read<std::int64_t>(name, first));
-    rest.remove_prefix(std::min(rest.size(), first.size() + 1));
-  }
-  return all;
+  return read_list<std::int64_t>(name, word(name));
+}
+
+std::vector<std::int64_t> StepText::counts_if(std::string_view name) const {
+  return read_list<std::int64_t>(name, word_if(name).value_or(""));
+}
+
+std::vector<double> StepText::numbers_if(std::string_view name) const {
+  return read_list<double>(name, word_if(name).value_or(""));
 }
 
 StepWriter& StepWriter::begin(std::string_view name) {
@@ -88,11 +108,12 @@ StepWriter& StepWriter::add(std::string_view name, std::int64_t count) {
 }
 
 StepWriter& StepWriter::add(std::string_view name, c10::ArrayRef<std::int64_t> counts) {
-  begin(name);
-  for (std::size_t k = 0; k < counts.size(); ++k) {
-    if (k > 0) text_.append(1, ',');
-    write(text_, counts[k]);
-  }
+  write(begin(name).text_, counts);
+  return *this;
+}
+
+StepWriter& StepWriter::add(std::string_view name, c10::ArrayRef<double> numbers) {
+  write(begin(name).text_, numbers);
   return *this;
 }
 

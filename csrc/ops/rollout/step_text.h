@@ -30,6 +30,8 @@ class StepText {
   double number(std::string_view name) const;
   std::int64_t count(std::string_view name) const;
   std::vector<std::int64_t> counts(std::string_view name) const;
+  std::vector<std::int64_t> counts_if(std::string_view name) const;  ///< none where there is no value
+  std::vector<double> numbers_if(std::string_view name) const;       ///< as counts_if
 
  private:
   std::string_view text_;
@@ -44,6 +46,7 @@ class StepWriter {
   StepWriter& add(std::string_view name, double number);
   StepWriter& add(std::string_view name, std::int64_t count);
   StepWriter& add(std::string_view name, c10::ArrayRef<std::int64_t> counts);
+  StepWriter& add(std::string_view name, c10::ArrayRef<double> numbers);
   /// Nothing where there is no value.
   template <class T>
   StepWriter& add(std::string_view name, const std::optional<T>& value) {
