@@ -26,13 +26,6 @@ LCP_MEMBERS(RigidCertificate, unsolved, kinked, residual, margin)
 LCP_MEMBERS(RigidContacts, gap, J, normal, point)
 LCP_MEMBERS_BY(RigidBody, "inertia, centers, radii", [](auto& x) { return std::tie(x.inertia, x.centers, x.radii); })
 LCP_MEMBERS_BY(Plane, "normal, offset", [](auto& x) { return std::tie(x.normal, x.offset); })
-LCP_MEMBERS_BY(
-    RigidOptions,
-    "formulation, substeps, bounce_threshold, stabilization, directions, angle, kappa, ties, tolerance, sigma, beta",
-    [](auto& x) {
-      return std::tie(x.formulation, x.substeps, x.bounce_threshold, x.stabilization, x.directions.count,
-                      x.directions.angle, x.kappa, x.ties, x.tolerance, x.regularization.sigma, x.regularization.beta);
-    })
 
 namespace {
 

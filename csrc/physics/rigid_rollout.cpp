@@ -176,6 +176,7 @@ Tensor part_of(const Tensor& x, std::int64_t count, std::int64_t i) {
 
 // The ends of the steps and their impulses for the inputs of the operator, [..., T, k].
 Tensors by_tensors(const StepText& step, const Tensors& x) {
+  TORCH_CHECK(step.counts_if("parents").empty(), "rollouts of bodies with joints have derivatives of the first order");
   RigidScene scene = scene_of(step.text());
   const std::vector<std::int64_t> balls = step.counts("balls");
   const std::int64_t bodies = count_of(scene.bodies), planes = static_cast<std::int64_t>(scene.planes.size());
@@ -255,22 +256,27 @@ Tensors list_of(const RigidState& state, const Tensor& u, const RigidScene& scen
 
 using namespace scene_rollout;  // NOLINT(google-build-using-namespace): of this file
 
-std::string step_text(const RigidScene& scene, const RigidOptions& options,
-                      const std::optional<std::vector<ContactPair>>& known) {
-  check_scene(scene, options);
-  const bool is_polyhedral = options.formulation == RigidFormulation::kPolyhedral;
-  StepWriter writer("rigid");
+void add_options(double dt, const RigidOptions& options, StepWriter& writer) {
   writer.add("formulation", ops::kInSchema<RigidFormulation>.at(static_cast<std::size_t>(options.formulation)))
-      .add("dt", scene.dt)
+      .add("dt", dt)
       .add("bounce_threshold", options.bounce_threshold)
       .add("stabilization", options.stabilization)
       .add("tolerance", options.tolerance.value_or(RigidOptions::kTolerance))
       .add("ties", std::string_view(options.ties));
-  if (is_polyhedral) writer.add("directions", options.directions.count).add("angle", options.directions.angle);
+  if (options.formulation == RigidFormulation::kPolyhedral) {
+    writer.add("directions", options.directions.count).add("angle", options.directions.angle);
+  }
   if (options.formulation == RigidFormulation::kCompliant) {
     writer.add("sigma", options.regularization.sigma).add("beta", options.regularization.beta);
   }
   if (options.kappa != 0) writer.add("kappa", options.kappa);
+}
+
+std::string step_text(const RigidScene& scene, const RigidOptions& options,
+                      const std::optional<std::vector<ContactPair>>& known) {
+  check_scene(scene, options);
+  StepWriter writer("rigid");
+  add_options(scene.dt, options, writer);
   std::vector<std::int64_t> balls, plane_bodies, touches, touch_counts, pairs, first_ball = {0};
   for (const RigidBody& body : scene.bodies) {
     balls.push_back(body.radii.sym_size(-1).guard_int(__FILE__, __LINE__));

@@ -7,15 +7,24 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "lcp/export.h"
 #include "lcp/physics/rigid_scene.h"
 #include "ops/composite.h"
+#include "ops/rollout/step_text.h"
 
 namespace lcp::physics {
 
 LCP_ENUMERATORS(RigidFormulation, "exact_cone", "polyhedral", "compliant")
+LCP_MEMBERS_BY(
+    RigidOptions,
+    "formulation, substeps, bounce_threshold, stabilization, directions, angle, kappa, ties, tolerance, sigma, beta",
+    [](auto& x) {
+      return std::tie(x.formulation, x.substeps, x.bounce_threshold, x.stabilization, x.directions.count,
+                      x.directions.angle, x.kappa, x.ties, x.tolerance, x.regularization.sigma, x.regularization.beta);
+    })
 
 /// The ends of all steps, [steps, batch..., ...], NaN from the first on that was not solved.
 struct RigidSteps {
@@ -34,6 +43,9 @@ LCP_API RigidSteps step_by_step(const RigidState& state, const at::Tensor& u, co
 ///   pairs: those of contact_pairs, where they are known.
 LCP_API std::string step_text(const RigidScene& scene, const RigidOptions& options,
                               const std::optional<std::vector<ContactPair>>& pairs = std::nullopt);
+
+/// Adds dt and the options but substeps to a step_text.
+void add_options(double dt, const RigidOptions& options, ops::StepWriter& writer);
 
 /// The scene of a step_text with `bodies`, without other tensors, and its options.
 RigidScene scene_of(std::string_view step);

@@ -95,6 +95,10 @@ void check_scene(const RigidScene& scene, const RigidOptions& options) {
   }
   TORCH_CHECK(scene.gravity.dim() > 0 && scene.gravity.sym_size(-1) == 3, "gravity must be [..., 3]; got ",
               scene.gravity.sym_sizes());
+  check_options(options);
+}
+
+void check_options(const RigidOptions& options) {
   TORCH_CHECK(options.substeps >= 1, "substeps must be >= 1; got ", options.substeps);
   TORCH_CHECK(options.stabilization >= 0 && options.stabilization <= 1, "stabilization must be in [0, 1]; got ",
               options.stabilization);

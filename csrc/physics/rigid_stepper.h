@@ -51,6 +51,7 @@ struct StepCertificate {
 
 /// Throws c10::Error for options and parameters that do not fit, whatever the number of pairs.
 void check_scene(const RigidScene& scene, const RigidOptions& options);
+void check_options(const RigidOptions& options);
 
 /// The shape to which all parameters of a scene with so many pairs broadcast. Throws c10::Error for options and
 /// parameters that do not fit.

@@ -70,9 +70,9 @@ struct LinearStep::Leaves {
   Vector<Variable> origin(int i) const { return vector_at(state(kPosition), joint(i).position); }
   Quaternion<Variable> turn(int i) const { return quaternion_at(state(kOrientation), joint(i).orientation); }
   Variable coordinate(int i) const { return state(kCoordinate)[joint(i).coordinate]; }
-  Variable limit(int i, bool is_upper) { return leaf(kLimits, 2 * joint(i).coordinate + (is_upper ? 1 : 0)); }
-  Variable spring(int i) { return leaf(kSprings, 2 * joint(i).coordinate); }
-  Variable rest(int i) { return leaf(kSprings, 2 * joint(i).coordinate + 1); }
+  Variable limit(int i, bool is_upper) { return leaf(kLimits, 2 * i + (is_upper ? 1 : 0)); }
+  Variable spring(int i) { return leaf(kSprings, 2 * i); }
+  Variable rest(int i) { return leaf(kSprings, 2 * i + 1); }
   Variable armature(int dof) { return leaf(kArmature, dof); }
   Variable damping(int dof) { return leaf(kDamping, dof); }
   Variable gear(int actuator) { return leaf(kGear, actuator); }

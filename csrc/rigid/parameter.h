@@ -23,8 +23,8 @@ enum Parameter : int {
   kPlacementTurn,  ///< [l, 4], its orientation there
   kAxis,           ///< [j, 3], of a slide or a hinge, in the axes of the body, of length 1
   kAnchor,         ///< [j, 3], m, of a hinge or a ball joint, in the axes of the body
-  kLimits,         ///< [q, 2], m or rad, read where a pair is a limit
-  kSprings,        ///< [q, 2], N/m or N m/rad, and the coordinate at rest
+  kLimits,         ///< [j, 2], m or rad, read where a pair is a limit
+  kSprings,        ///< [j, 2], N/m or N m/rad, and the coordinate at rest
   kDamping,        ///< [d], N s/m or N m s/rad
   kArmature,       ///< [d], kg or kg m^2
   kGear,           ///< [a], of the actuators

@@ -35,7 +35,7 @@ int size_of(Parameter parameter, const Scene& scene) {
       return 3 * joints;
     case kLimits:
     case kSprings:
-      return 2 * size_of(kCoordinate, scene);
+      return 2 * joints;
     case kDamping:
     case kArmature:
       return scene.dofs_of_trees();

@@ -38,6 +38,22 @@ double magnitude_of(const Pair& pair, const Row<double>& row, const Velocities<d
   return pair.has_other() ? own + of_body(row.other, nu.of_bodies[pair.other_body]) : own;
 }
 
+// Whether the numbers of trees are in their ranges, and axes of length 1, to 4 digits.
+bool are_valid_trees(const Scene& scene, const Parameters<const double>& parameters) {
+  constexpr double kUnitLength = 1e-4;
+  for (std::size_t j = 0; j < scene.joints.size(); ++j) {
+    if (scene.joints[j].coordinate == Pair::kNone) continue;
+    const Vector<double> axis = vector_at(parameters[kAxis], static_cast<int>(j));
+    if (!(std::abs(dot(axis, axis) - 1) <= kUnitLength) || !(parameters[kSprings][2 * j] >= 0)) return false;
+  }
+  const auto are_positive = [&](Parameter parameter) {
+    const double* const x = parameters[parameter];
+    return std::all_of(x, x + size_of(parameter, scene), [](double number) { return number >= 0; });
+  };
+  return are_positive(kMass) && are_positive(kRadii) && are_positive(kMu) && are_positive(kDamping) &&
+         are_positive(kArmature);
+}
+
 // Whether both pairs are of the same body, and of another body or the same plane.
 bool are_of_one_collision(const Pair& a, const Pair& b) {
   return !a.is_limit() && !b.is_limit() && a.body == b.body && a.other_body == b.other_body && a.plane == b.plane;
@@ -99,11 +115,9 @@ struct Simulator::Numbers {
     return quaternion_at(state[kOrientation], scene.joints[joint].orientation);
   }
   double coordinate(int joint) const { return state[kCoordinate][scene.joints[joint].coordinate]; }
-  double limit(int joint, bool is_upper) const {
-    return parameters[kLimits][2 * scene.joints[joint].coordinate + (is_upper ? 1 : 0)];
-  }
-  double spring(int joint) const { return parameters[kSprings][2 * scene.joints[joint].coordinate]; }
-  double rest(int joint) const { return parameters[kSprings][2 * scene.joints[joint].coordinate + 1]; }
+  double limit(int joint, bool is_upper) const { return parameters[kLimits][2 * joint + (is_upper ? 1 : 0)]; }
+  double spring(int joint) const { return parameters[kSprings][2 * joint]; }
+  double rest(int joint) const { return parameters[kSprings][2 * joint + 1]; }
   double armature(int dof) const { return parameters[kArmature][dof]; }
   double damping(int dof) const { return parameters[kDamping][dof]; }
   double gear(int actuator) const { return parameters[kGear][actuator]; }
@@ -155,6 +169,7 @@ void Simulator::begin(const Parameters<const double>& parameters) {
   std::fill(from_.begin(), from_.end(), 0.0);
   of_A_ = solver_->solve(0, {A_.data(), from_.data(), nullptr, nullptr, nullptr, nullptr},
                          {v_.data(), nullptr, nullptr, nullptr});
+  if (!scene_.links.empty() && !are_valid_trees(scene_, parameters)) of_A_ = Status::kBadInput;
   if (scene_.law.formulation == Formulation::kCompliant) {
     const Numbers read = {scene_, parameters, {}, nullptr, places_};
     for (int body = 0; body < scene_.bodies; ++body) inverse_[body] = inverse_mass<double>(body, read);

@@ -7,6 +7,7 @@
 // dissipation(pair).
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -51,6 +52,49 @@ Vector<T> center_of(int body, int ball, Reader& read) {
   return read.position(body) + read.rotation(body) * read.center(ball);
 }
 
+/// A straight line from a point.
+template <class T>
+struct Segment {
+  Vector<T> begin, along;
+
+  Vector<T> at(const T& share) const { return begin + share * along; }
+};
+
+template <class T, class Reader>
+Segment<T> segment_of(int body, int ball, int end, Reader& read) {
+  const Vector<T> begin = center_of<T>(body, ball, read);
+  if (end == Pair::kNone) return {begin, {0, 0, 0}};
+  return {begin, center_of<T>(body, end, read) - begin};
+}
+
+/// x from 0 to 1; beyond, the nearest of both.
+template <class T>
+T share_of(const T& x) {
+  return value_of(x) < 0 ? T(0) : value_of(x) > 1 ? T(1) : x;
+}
+
+/// The shares of the points of two segments that are nearest to each other [Ericson: Real-Time Collision Detection,
+/// 2005]; of parallel segments, those of the middle of where both are beside each other.
+template <class T>
+std::array<T, 2> nearest_shares(const Segment<T>& a, const Segment<T>& b) {
+  const Vector<T> between = a.begin - b.begin;
+  const T aa = dot(a.along, a.along), ab = dot(a.along, b.along), bb = dot(b.along, b.along);
+  const T of_a = dot(a.along, between), of_b = dot(b.along, between);
+  // The nearest point of a segment to that of the other.
+  const auto on_a = [&](const T& t) { return value_of(aa) > 0 ? share_of<T>((ab * t - of_a) / aa) : T(0); };
+  const auto on_b = [&](const T& s) { return value_of(bb) > 0 ? share_of<T>((ab * s + of_b) / bb) : T(0); };
+  if (!(value_of(aa) > 0)) return {T(0), on_b(0)};
+  if (!(value_of(bb) > 0)) return {on_a(0), T(0)};
+  const T determinant = aa * bb - ab * ab;
+  constexpr double kParallel = 1e-12;
+  if (value_of(determinant) <= kParallel * value_of(aa) * value_of(bb)) {
+    const T s = 0.5 * (on_a(0) + on_a(1));
+    return {s, on_b(s)};
+  }
+  const T t = on_b(share_of<T>((ab * of_b - bb * of_a) / determinant));
+  return {on_a(t), t};
+}
+
 /// That of a limit has a gap alone, m or rad.
 template <class T, class Reader>
 Contact<T> contact_of(const Pair& pair, Reader& read) {
@@ -59,7 +103,7 @@ Contact<T> contact_of(const Pair& pair, Reader& read) {
     const T coordinate = read.coordinate(pair.limited), limit = read.limit(pair.limited, pair.is_upper);
     return {pair.is_upper ? limit - coordinate : coordinate - limit, {}, {}};
   }
-  const Vector<T> center = center_of<T>(pair.body, pair.ball, read);
+  Vector<T> center = center_of<T>(pair.body, pair.ball, read);
   const T radius = read.radius(pair.ball);
   if (pair.plane >= 0) {
     Vector<T> normal = read.normal(pair.plane);
@@ -70,7 +114,15 @@ Contact<T> contact_of(const Pair& pair, Reader& read) {
     }
     return {dot(normal, center) - offset - radius, normal, center - radius * normal};
   }
-  const Vector<T> between = center - center_of<T>(pair.other_body, pair.other_ball, read);
+  Vector<T> other = center_of<T>(pair.other_body, pair.other_ball, read);
+  if (pair.end != Pair::kNone || pair.other_end != Pair::kNone) {
+    const Segment<T> own = segment_of<T>(pair.body, pair.ball, pair.end, read),
+                     its = segment_of<T>(pair.other_body, pair.other_ball, pair.other_end, read);
+    const std::array<T, 2> shares = nearest_shares(own, its);
+    center = own.at(shares[0]);
+    other = its.at(shares[1]);
+  }
+  const Vector<T> between = center - other;
   const T square = dot(between, between);
   // Balls with one centre are pushed apart along z.
   T distance = 0;

@@ -19,4 +19,8 @@ void check_rollout(const Call& call) {
 
 List roll_out(std::string_view step, at::TensorList x) { return rollout_op().call(step, x, 0); }
 
+List rollout_tangent(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d) {
+  return rollout_tangent_op().call(step, x, path, d);
+}
+
 }  // namespace lcp::ops

@@ -17,6 +17,73 @@
 #include "rigid/tangent.h"
 
 namespace lcp::ops {
+void add_trees(const StepText& step, rigid::Scene& scene) {
+  using rigid::Joint;
+  const auto checked = [&](std::string_view name, std::int64_t number, std::int64_t first, std::int64_t end) {
+    TORCH_CHECK(number >= first && number < end, name, " must be numbers from ", first, " to ", end - 1, "; got ",
+                number);
+    return static_cast<int>(number);
+  };
+  const std::vector<std::int64_t> parents = step.counts_if("parents"), joints = step.counts_if("joints");
+  const auto links = static_cast<std::int64_t>(parents.size());
+  TORCH_CHECK(links <= scene.bodies, "parents must be at most ", scene.bodies, " numbers; got ", links);
+  const int free = scene.bodies - static_cast<int>(links);
+  int positions = free, orientations = free, coordinates = 0, dof = 6 * free;
+  std::size_t next = 0;
+  for (int link = 0; link < links; ++link) {
+    const int parent = checked("parents", parents[link], -1, link);
+    rigid::Link& own = scene.links.emplace_back();
+    own = {free + link,
+           parent < 0 ? rigid::Pair::kWorld : free + parent,
+           static_cast<int>(scene.joints.size()),
+           0,
+           dof,
+           0};
+    for (; next + 1 < joints.size() && joints[next] == link; next += 2, ++own.joints) {
+      const auto kind = static_cast<Joint::Kind>(checked("joints", joints[next + 1], 0, 4));
+      Joint joint = {kind, own.body, rigid::Pair::kNone, rigid::Pair::kNone, rigid::Pair::kNone, dof};
+      TORCH_CHECK(kind != Joint::Kind::kFree || (parent < 0 && own.joints == 0),
+                  "a free joint must be the only one of a body whose parent is the world; got one of link ", link);
+      if (kind == Joint::Kind::kFree) joint.position = positions++;
+      if (kind == Joint::Kind::kFree || kind == Joint::Kind::kBall) {
+        joint.orientation = orientations++;
+      } else {
+        joint.coordinate = coordinates++;
+      }
+      dof += joint.dofs();
+      own.dofs += joint.dofs();
+      scene.joints.push_back(joint);
+    }
+  }
+  TORCH_CHECK(next == joints.size(), "joints must be the link and the kind of each joint, link after link; got ",
+              step.word("joints"));
+  const auto driven = [&](std::string_view name, std::int64_t number) {
+    const int joint = checked(name, number, 0, static_cast<std::int64_t>(scene.joints.size()));
+    TORCH_CHECK(scene.joints[joint].coordinate >= 0, name, " must name slides and hinges; got joint ", joint);
+    return joint;
+  };
+  const std::vector<double> control = step.numbers_if("control_ranges"), force = step.numbers_if("force_ranges");
+  for (const std::int64_t joint : step.counts_if("actuators")) {
+    const std::size_t k = 2 * scene.actuators.size();
+    TORCH_CHECK(control.size() >= k + 2 && force.size() >= k + 2,
+                "control_ranges and force_ranges must be two numbers "
+                "for each actuator");
+    scene.actuators.push_back({driven("actuators", joint), {control[k], control[k + 1]}, {force[k], force[k + 1]}});
+  }
+  const std::vector<std::int64_t> capsules = step.counts_if("capsules");
+  for (std::size_t k = 0; k + 2 < capsules.size(); k += 3) {
+    const int pair = checked("capsules", capsules[k], 0, static_cast<std::int64_t>(scene.pairs.size()));
+    const auto end = [&](std::int64_t ball) { return checked("capsules", ball, -1, std::max(scene.balls, 1)); };
+    scene.pairs[pair].end = end(capsules[k + 1]);
+    scene.pairs[pair].other_end = end(capsules[k + 2]);
+  }
+  const std::vector<std::int64_t> limits = step.counts_if("limits");
+  for (std::size_t k = 0; k + 1 < limits.size(); k += 2) {
+    scene.pairs.push_back(
+        {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0, driven("limits", limits[k]), limits[k + 1] != 0});
+  }
+}
+
 namespace rigid_rollouts {
 namespace {
 
@@ -42,8 +109,8 @@ std::vector<Argument> rigid_inputs() {
           tensor("offsets", "h"),      tensor("gravity", "3"),         tensor("mu", "c"),
           tensor("restitution", "c"),  tensor("stiffness", "c"),       tensor("dissipation", "c"),
           tensor("mass_center", "3l"), tensor("placement", "3l"),      tensor("placement_turn", "4l"),
-          tensor("axis", "3j"),        tensor("anchor", "3j"),         tensor("limits", "2q"),
-          tensor("springs", "2q"),     tensor("damping", "d"),         tensor("armature", "d"),
+          tensor("axis", "3j"),        tensor("anchor", "3j"),         tensor("limits", "2j"),
+          tensor("springs", "2j"),     tensor("damping", "d"),         tensor("armature", "d"),
           tensor("gear", "a"),         tensor("actuator_force", "4a"), tensor("position", "3f"),
           tensor("orientation", "4r"), tensor("velocity", "3f"),       tensor("angular_velocity", "3r"),
           tensor("coordinate", "q"),   tensor("speed", "q"),           tensor("u", "T m")};
@@ -98,68 +165,6 @@ std::vector<rigid::Pair> pairs_of(const StepText& step, int planes) {
     pairs.push_back({number(0), number(1), number(2), is_plane ? number(3) : -1, is_plane ? -1 : number(3) - planes});
   }
   return pairs;
-}
-
-// Adds the links, joints and actuators of the trees: the parent of each link, -1 for the world; for each joint its link
-// and its kind; the joint of each actuator; and for each limit its joint, and 1 if it is the upper one.
-void add_trees(const StepText& step, rigid::Scene& scene) {
-  using rigid::Joint;
-  const auto checked = [&](std::string_view name, std::int64_t number, std::int64_t first, std::int64_t end) {
-    TORCH_CHECK(number >= first && number < end, name, " must be numbers from ", first, " to ", end - 1, "; got ",
-                number);
-    return static_cast<int>(number);
-  };
-  const std::vector<std::int64_t> parents = step.counts_if("parents"), joints = step.counts_if("joints");
-  const auto links = static_cast<std::int64_t>(parents.size());
-  TORCH_CHECK(links <= scene.bodies, "parents must be at most ", scene.bodies, " numbers; got ", links);
-  const int free = scene.bodies - static_cast<int>(links);
-  int positions = free, orientations = free, coordinates = 0, dof = 6 * free;
-  std::size_t next = 0;
-  for (int link = 0; link < links; ++link) {
-    const int parent = checked("parents", parents[link], -1, link);
-    rigid::Link& own = scene.links.emplace_back();
-    own = {free + link,
-           parent < 0 ? rigid::Pair::kWorld : free + parent,
-           static_cast<int>(scene.joints.size()),
-           0,
-           dof,
-           0};
-    for (; next + 1 < joints.size() && joints[next] == link; next += 2, ++own.joints) {
-      const auto kind = static_cast<Joint::Kind>(checked("joints", joints[next + 1], 0, 4));
-      Joint joint = {kind, own.body, rigid::Pair::kNone, rigid::Pair::kNone, rigid::Pair::kNone, dof};
-      TORCH_CHECK(kind != Joint::Kind::kFree || (parent < 0 && own.joints == 0),
-                  "a free joint must be the only one of a body whose parent is the world; got one of link ", link);
-      if (kind == Joint::Kind::kFree) joint.position = positions++;
-      if (kind == Joint::Kind::kFree || kind == Joint::Kind::kBall) {
-        joint.orientation = orientations++;
-      } else {
-        joint.coordinate = coordinates++;
-      }
-      dof += joint.dofs();
-      own.dofs += joint.dofs();
-      scene.joints.push_back(joint);
-    }
-  }
-  TORCH_CHECK(next == joints.size(), "joints must be the link and the kind of each joint, link after link; got ",
-              step.word("joints"));
-  const auto driven = [&](std::string_view name, std::int64_t number) {
-    const int joint = checked(name, number, 0, static_cast<std::int64_t>(scene.joints.size()));
-    TORCH_CHECK(scene.joints[joint].coordinate >= 0, name, " must name slides and hinges; got joint ", joint);
-    return joint;
-  };
-  const std::vector<double> control = step.numbers_if("control_ranges"), force = step.numbers_if("force_ranges");
-  for (const std::int64_t joint : step.counts_if("actuators")) {
-    const std::size_t k = 2 * scene.actuators.size();
-    TORCH_CHECK(control.size() >= k + 2 && force.size() >= k + 2,
-                "control_ranges and force_ranges must be two numbers "
-                "for each actuator");
-    scene.actuators.push_back({driven("actuators", joint), {control[k], control[k + 1]}, {force[k], force[k + 1]}});
-  }
-  const std::vector<std::int64_t> limits = step.counts_if("limits");
-  for (std::size_t k = 0; k + 1 < limits.size(); k += 2) {
-    scene.pairs.push_back(
-        {rigid::Pair::kWorld, 0, rigid::Pair::kWorld, -1, 0, driven("limits", limits[k]), limits[k + 1] != 0});
-  }
 }
 
 rigid::Scene scene_of(const StepText& step, at::TensorList x) {
@@ -439,8 +444,8 @@ class RigidKind final : public RolloutKind {
  private:
   // Throws where the sizes are not those of the trees.
   static void check_trees(const Call& call, const StepText& step) {
-    rigid::Scene scene = {
-        static_cast<int>(call.size('b').guard_int(__FILE__, __LINE__)), 0, 0, {}, law_of(step), 0, {}, 0};
+    const auto size = [&](char letter) { return static_cast<int>(call.size(letter).guard_int(__FILE__, __LINE__)); };
+    rigid::Scene scene = {size('b'), size('p'), size('h'), pairs_of(step, size('h')), law_of(step), 0, {}, 0};
     add_trees(step, scene);
     TORCH_CHECK(scene.links.empty() || scene.law.formulation != rigid::Formulation::kCompliant,
                 "bodies with joints must have rigid contact; got compliant contact");

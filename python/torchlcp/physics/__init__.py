@@ -16,8 +16,8 @@ numbers can be read, such as a Tripod that tips, has the status BAD_INPUT there.
 """
 
 from torchlcp.physics import (
-    _compliant, _direct_friction, _falling_block, _friction_cone, _planar_block, _point_mass, _rigid, _sliding_block,
-    _system, _tripod,
+    _compliant, _direct_friction, _falling_block, _friction_cone, _planar_block, _point_mass, _rigid, _robot, _robot_files,
+    _sliding_block, _system, _tripod,
 )
 from torchlcp.physics._compliant import *  # noqa: F403
 from torchlcp.physics._direct_friction import *  # noqa: F403
@@ -26,6 +26,8 @@ from torchlcp.physics._friction_cone import *  # noqa: F403
 from torchlcp.physics._planar_block import *  # noqa: F403
 from torchlcp.physics._point_mass import *  # noqa: F403
 from torchlcp.physics._rigid import *  # noqa: F403
+from torchlcp.physics._robot import *  # noqa: F403
+from torchlcp.physics._robot_files import *  # noqa: F403
 from torchlcp.physics._sliding_block import *  # noqa: F403
 from torchlcp.physics._system import *  # noqa: F403
 from torchlcp.physics._tripod import *  # noqa: F403
@@ -38,6 +40,8 @@ __all__ += _friction_cone.__all__
 __all__ += _planar_block.__all__
 __all__ += _point_mass.__all__
 __all__ += _rigid.__all__
+__all__ += _robot.__all__
+__all__ += _robot_files.__all__
 __all__ += _sliding_block.__all__
 __all__ += _system.__all__
 __all__ += _tripod.__all__

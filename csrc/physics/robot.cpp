@@ -1,0 +1,524 @@
+#include "lcp/physics/robot.h"
+
+#include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "lcp/tensor_number.h"
+#include "ops/rollout/rollout.h"
+#include "physics/rigid_rollout.h"
+#include "physics/rigid_stepper.h"
+#include "physics/robot_rollout.h"
+#include "rigid/tree.h"
+
+namespace lcp::physics {
+
+namespace robots {
+namespace {
+
+using at::Tensor;
+using namespace rigid;  // NOLINT(google-build-using-namespace): the names of the parameters
+
+constexpr std::size_t kFirst = kParameters, kForces = kFirst + kStateParts, kInputs = kForces + 1;
+constexpr std::size_t kGamma = kStateParts, kStatus = kGamma + 4, kIterations = kStatus + 1;
+
+// Which numbers of a joint belong to which part of a state.
+struct Piece {
+  StatePart part;
+  std::int64_t count;
+};
+
+std::vector<Piece> coordinates_of(JointKind kind) {
+  switch (kind) {
+    case JointKind::kFree:
+      return {{kPosition, 3}, {kOrientation, 4}};
+    case JointKind::kBall:
+      return {{kOrientation, 4}};
+    case JointKind::kSlide:
+    case JointKind::kHinge:
+      break;
+  }
+  return {{kCoordinate, 1}};
+}
+
+std::vector<Piece> velocities_of(JointKind kind) {
+  switch (kind) {
+    case JointKind::kFree:
+      return {{kVelocity, 3}, {kAngularVelocity, 3}};
+    case JointKind::kBall:
+      return {{kAngularVelocity, 3}};
+    case JointKind::kSlide:
+    case JointKind::kHinge:
+      break;
+  }
+  return {{kSpeed, 1}};
+}
+
+using Pieces = std::vector<Piece> (*)(JointKind);
+
+// The pieces of all joints, those of one part behind each other as one.
+std::vector<Piece> pieces_of(const Numbers& kinds, Pieces pieces) {
+  std::vector<Piece> all;
+  for (const std::int64_t kind : kinds) {
+    for (const Piece& piece : pieces(static_cast<JointKind>(kind))) {
+      if (!all.empty() && all.back().part == piece.part) {
+        all.back().count += piece.count;
+      } else {
+        all.push_back(piece);
+      }
+    }
+  }
+  return all;
+}
+
+std::int64_t size_of(const std::vector<Piece>& pieces) {
+  std::int64_t sum = 0;
+  for (const Piece& piece : pieces) sum += piece.count;
+  return sum;
+}
+
+Tensor joined(const Tensors& parts, const Tensor& like) {
+  if (parts.size() == 1) return parts.front();
+  return parts.empty() ? like.narrow(-1, 0, 0) : at::cat(parts, -1);
+}
+
+// Divides numbers, [..., n], among the parts of a state, and the reverse.
+void divide(const std::vector<Piece>& pieces, const Tensor& x, std::array<Tensors, kStateParts>& to) {
+  std::int64_t begin = 0;
+  for (const Piece& piece : pieces) {
+    to[piece.part].push_back(x.narrow(-1, begin, piece.count));
+    begin += piece.count;
+  }
+}
+
+Tensor collect(const std::vector<Piece>& pieces, const Tensors& parts) {
+  std::array<std::int64_t, kStateParts> begin = {};
+  Tensors all;
+  for (const Piece& piece : pieces) {
+    all.push_back(parts[piece.part].narrow(-1, begin[piece.part], piece.count));
+    begin[piece.part] += piece.count;
+  }
+  return joined(all, parts[kCoordinate]);
+}
+
+// The parts of a state.
+Tensors parts_of(const Numbers& kinds, const Tensor& qpos, const Tensor& qvel, Pieces of_qpos = coordinates_of) {
+  std::array<Tensors, kStateParts> parts;
+  divide(pieces_of(kinds, of_qpos), qpos, parts);
+  divide(pieces_of(kinds, velocities_of), qvel, parts);
+  Tensors all;
+  for (std::size_t k = 0; k < parts.size(); ++k) {
+    all.push_back(joined(parts[k], k == kVelocity || k == kAngularVelocity || k == kSpeed ? qvel : qpos));
+  }
+  return all;
+}
+
+RobotState state_of(const Numbers& kinds, const Tensors& parts) {
+  return {collect(pieces_of(kinds, coordinates_of), parts), collect(pieces_of(kinds, velocities_of), parts)};
+}
+
+void check_shape(const char* name, const Tensor& x, std::initializer_list<std::int64_t> core) {
+  const auto dims = static_cast<std::int64_t>(core.size());
+  TORCH_CHECK(x.defined(), "the robot has no ", name);
+  TORCH_CHECK(x.is_floating_point() && x.device().is_cpu(), name, " must be floating-point numbers on the CPU; got ",
+              x.scalar_type(), " on ", x.device());
+  TORCH_CHECK(x.dim() >= dims && x.sizes().slice(x.dim() - dims) == at::IntArrayRef(core.begin(), core.size()), name,
+              " must be [..., ", c10::Join(", ", core), "]; got ", x.sizes());
+}
+
+// The names and sizes behind those of the batch of the tensors of a robot, in the order of RobotNumbers.
+struct Number {
+  const char* name;
+  Parameter parameter;
+  char letter;
+  std::vector<std::int64_t> each;
+};
+const std::vector<Number>& all_numbers() {
+  static const std::vector<Number> all = {{"mass", kMass, 'b', {}},
+                                          {"inertia", kInertia, 'b', {3, 3}},
+                                          {"center_of_mass", kMassCenter, 'b', {3}},
+                                          {"position", kPlacement, 'b', {3}},
+                                          {"orientation", kPlacementTurn, 'b', {4}},
+                                          {"axis", kAxis, 'j', {3}},
+                                          {"anchor", kAnchor, 'j', {3}},
+                                          {"range", kLimits, 'j', {2}},
+                                          {"spring", kSprings, 'j', {2}},
+                                          {"damping", kDamping, 'd', {}},
+                                          {"armature", kArmature, 'd', {}},
+                                          {"gear", kGear, 'a', {}},
+                                          {"actuator_force", kActuatorForce, 'a', {4}},
+                                          {"centers", kCenters, 'p', {3}},
+                                          {"radii", kRadii, 'p', {}},
+                                          {"normals", kNormals, 'h', {3}},
+                                          {"offsets", kOffsets, 'h', {}},
+                                          {"mu", kMu, 'c', {}},
+                                          {"gravity", kGravity, ' ', {3}}};
+  return all;
+}
+
+// The sizes of a robot.
+struct Sizes {
+  Numbers kinds;
+  std::int64_t bodies, dofs, actuators, balls, planes, contacts, limits;
+
+  Sizes(const ops::StepText& structure, const Tensors& numbers) {
+    const Numbers joints = structure.counts("joints");
+    for (std::size_t k = 1; k < joints.size(); k += 2) kinds.push_back(joints[k]);
+    bodies = std::ssize(structure.counts("parents"));
+    dofs = size_of(pieces_of(kinds, velocities_of));
+    actuators = std::ssize(structure.counts("actuators"));
+    balls = 0;
+    for (const std::int64_t count : structure.counts("balls")) balls += count;
+    planes = numbers[16].size(-1);
+    contacts = std::ssize(structure.counts("pairs")) / 4;
+    limits = std::ssize(structure.counts("limits")) / 2;
+  }
+  std::int64_t operator[](char letter) const {
+    switch (letter) {
+      case 'b':
+        return bodies;
+      case 'j':
+        return std::ssize(kinds);
+      case 'd':
+        return dofs;
+      case 'a':
+        return actuators;
+      case 'p':
+        return balls;
+      case 'h':
+        return planes;
+      default:
+        return contacts;
+    }
+  }
+};
+
+// The inputs of the operator, [..., k] and for u [..., T, k], in float64.
+Tensors packed(const RobotState& state, const RobotInput& input, std::int64_t rows, const Sizes& sizes,
+               const Tensors& numbers, std::int64_t substeps) {
+  const auto number = [](const Tensor& x) { return x.to(at::kDouble); };
+  const std::vector<Number>& all = all_numbers();
+  TORCH_CHECK(numbers.size() == all.size(), "a robot has ", all.size(), " tensors; got ", numbers.size());
+  const at::TensorOptions options = state.qpos.options().dtype(at::kDouble);
+  const auto zeros = [&](std::int64_t size) { return at::zeros({1}, options).expand({size}); };
+  Tensors x(kInputs);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    std::vector<std::int64_t> core;
+    if (all[k].letter != ' ') core.push_back(sizes[all[k].letter]);
+    core.insert(core.end(), all[k].each.begin(), all[k].each.end());
+    const Tensor& own = numbers[k];
+    const auto dims = std::ssize(core);
+    TORCH_CHECK(own.is_floating_point() && own.dim() >= dims && own.sizes().slice(own.dim() - dims) == core,
+                all[k].name, " must be floating-point numbers [..., ", c10::Join(", ", core), "]; got ",
+                own.scalar_type(), " ", own.sizes());
+    x[all[k].parameter] = dims > 1 ? number(own).flatten(-dims) : number(own);
+  }
+  if (sizes.limits > 0) x[kMu] = at::constant_pad_nd(x[kMu], {0, sizes.limits});
+  x[kDrag] = zeros(sizes.bodies);
+  for (const std::size_t k : {kRestitution, kStiffness, kDissipation}) x[k] = zeros(sizes.contacts + sizes.limits);
+  check_shape("qpos", state.qpos, {size_of(pieces_of(sizes.kinds, coordinates_of))});
+  check_shape("qvel", state.qvel, {sizes.dofs});
+  const Tensors parts = parts_of(sizes.kinds, number(state.qpos), number(state.qvel));
+  std::copy(parts.begin(), parts.end(), x.begin() + kFirst);
+  const auto of_rows = [&](const char* name, const Tensor& given, std::initializer_list<std::int64_t> core) {
+    const auto dims = static_cast<std::int64_t>(core.size());
+    if (!given.defined()) return zeros(c10::multiply_integers(core)).expand({rows, -1});
+    check_shape(name, given, core);
+    TORCH_CHECK(given.dim() > dims && given.size(0) == rows, name, " must be [", rows, ", ..., ", c10::Join(", ", core),
+                "]; got ", given.sizes());
+    return (dims > 1 ? number(given).flatten(-dims) : number(given)).movedim(0, -2);
+  };
+  const Tensor forces = of_rows("forces", input.forces, {sizes.bodies, 6}),
+               control = of_rows("control", input.control, {sizes.actuators});
+  const auto batch =
+      at::infer_size(forces.sizes().slice(0, forces.dim() - 2), control.sizes().slice(0, control.dim() - 2));
+  const auto wide = [&](const Tensor& each) {
+    std::vector<std::int64_t> shape = batch;
+    shape.insert(shape.end(), {rows, each.size(-1)});
+    return each.expand(shape);
+  };
+  const Tensor u = at::cat({wide(forces), wide(control)}, -1);
+  x[kForces] = substeps == 1 ? u : u.repeat_interleave(substeps, -2);
+  return x;
+}
+
+std::string step_text(const ops::StepText& structure, double dt, const RigidOptions& options) {
+  TORCH_CHECK(dt > 0 && std::isfinite(dt), "dt must be > 0; got ", dt);
+  TORCH_CHECK(options.formulation != RigidFormulation::kCompliant,
+              "formulation must be exact_cone or polyhedral for robots; got compliant");
+  check_options(options);
+  RigidOptions all = options;
+  if (!all.bounce_threshold) all.bounce_threshold = std::numeric_limits<double>::max();
+  ops::StepWriter writer("rigid");
+  add_options(dt, all, writer);
+  const std::string_view text = structure.text();
+  return writer.text() + std::string(text.substr(text.find(' ')));
+}
+
+// [..., 4] of q and a rotation vector [..., 3] in the axes of the body: the change of q by a small turn.
+Tensor turned_slightly(const Tensor& q, const Tensor& theta) {
+  const Tensor w = q.narrow(-1, 0, 1), v = q.narrow(-1, 1, 3);
+  return 0.5 * at::cat({-(v * theta).sum(-1, true),
+                        w * theta + at::linalg_cross(v.expand_as(w * theta), theta.expand_as(w * theta))},
+                       -1);
+}
+
+// The reverse: the rotation vector of a change dq of a unit quaternion.
+Tensor turn_of(const Tensor& q, const Tensor& dq) {
+  const Tensor w = q.narrow(-1, 0, 1), v = q.narrow(-1, 1, 3).expand_as(dq.narrow(-1, 1, 3));
+  return 2 * (w * dq.narrow(-1, 1, 3) - dq.narrow(-1, 0, 1) * v - at::linalg_cross(v, dq.narrow(-1, 1, 3)));
+}
+
+std::vector<Piece> turns_of(JointKind kind) {  // of the tangent space of coordinates_of
+  std::vector<Piece> all = coordinates_of(kind);
+  for (Piece& piece : all) piece.count = piece.part == kOrientation ? 3 : piece.count;
+  return all;
+}
+
+}  // namespace
+
+std::string structure_of(const Robot& robot) {
+  Numbers joints, actuators, pairs, capsules, limits, first_ball = {0}, body_of_ball;
+  std::vector<double> control_ranges, force_ranges;
+  const std::int64_t bodies = std::ssize(robot.parents), planes = robot.offsets.defined() ? robot.offsets.size(-1) : 0;
+  TORCH_CHECK(std::ssize(robot.balls) == bodies, "balls must be ", bodies, " numbers, one for each body; got ",
+              robot.balls.size());
+  for (std::int64_t body = 0; body < bodies; ++body) {
+    TORCH_CHECK(robot.balls[body] >= 0, "balls must be >= 0; got ", robot.balls[body]);
+    body_of_ball.insert(body_of_ball.end(), robot.balls[body], body);
+  }
+  for (std::size_t k = 0; k < robot.joints.size(); ++k) {
+    const RobotJoint& joint = robot.joints[k];
+    joints.insert(joints.end(), {joint.body, static_cast<std::int64_t>(joint.kind)});
+    if (!joint.has_limits) continue;
+    for (const std::int64_t upper : {0, 1}) limits.insert(limits.end(), {static_cast<std::int64_t>(k), upper});
+  }
+  for (const RobotActuator& actuator : robot.actuators) {
+    actuators.push_back(actuator.joint);
+    control_ranges.insert(control_ranges.end(), actuator.control_range.begin(), actuator.control_range.end());
+    force_ranges.insert(force_ranges.end(), actuator.force_range.begin(), actuator.force_range.end());
+  }
+  const auto body_of = [&](std::int64_t ball) {
+    TORCH_CHECK(ball >= 0 && ball < std::ssize(body_of_ball), "a contact must name balls from 0 to ",
+                std::ssize(body_of_ball) - 1, "; got ", ball);
+    return body_of_ball[ball];
+  };
+  for (std::size_t k = 0; k < robot.contacts.size(); ++k) {
+    const RobotContact& contact = robot.contacts[k];
+    const bool is_plane = contact.plane != RobotContact::kNone;
+    TORCH_CHECK(!is_plane || (contact.plane >= 0 && contact.plane < planes), "a contact must name planes from 0 to ",
+                planes - 1, "; got ", contact.plane);
+    pairs.insert(pairs.end(), {body_of(contact.ball), contact.ball, is_plane ? -1 : body_of(contact.other),
+                               is_plane ? contact.plane : planes + contact.other});
+    if (contact.end != RobotContact::kNone || contact.other_end != RobotContact::kNone) {
+      capsules.insert(capsules.end(), {static_cast<std::int64_t>(k), contact.end, contact.other_end});
+    }
+  }
+  const Numbers world(planes, -1), none(planes, 0);
+  return ops::StepWriter("rigid")
+      .add("balls", robot.balls)
+      .add("plane_bodies", world)
+      .add("touch_counts", none)
+      .add("touches", Numbers())
+      .add("pairs", pairs)
+      .add("parents", robot.parents)
+      .add("joints", joints)
+      .add("limits", limits)
+      .add("capsules", capsules)
+      .add("actuators", actuators)
+      .add("control_ranges", control_ranges)
+      .add("force_ranges", force_ranges)
+      .text();
+}
+
+RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::int64_t rows,
+                       const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options) {
+  TORCH_CHECK(rows >= 1, "a rollout must have at least one row; got ", rows);
+  const ops::StepText text(structure);
+  const Sizes sizes(text, numbers);
+  const Tensors x = packed(state, input, rows, sizes, numbers, options.substeps);
+  const Tensors results = ops::roll_out(step_text(text, dt, options), x);
+  const at::ScalarType dtype = state.qvel.scalar_type();
+  const RobotState next = state_of(sizes.kinds, results);
+  const auto of_rows = [&](const Tensor& all, std::int64_t dim) {
+    const Tensor first = all.movedim(dim, 0);
+    return options.substeps == 1 ? first : first.unflatten(0, {rows, options.substeps});
+  };
+  const auto last = [&](const Tensor& all) {
+    const Tensor found = of_rows(all.to(dtype), -2);
+    return options.substeps == 1 ? found : found.select(1, options.substeps - 1);
+  };
+  const Tensor gamma = of_rows(results[kGamma].to(dtype), -2), status = of_rows(results[kStatus], -1),
+               iterations = of_rows(results[kIterations], -1);
+  if (options.substeps == 1) return {{last(next.qpos), last(next.qvel)}, gamma, status, iterations};
+  const Tensor failed = (status != 0).to(at::kByte).argmax(1, true);
+  return {{last(next.qpos), last(next.qvel)}, gamma.sum(1), status.gather(1, failed).squeeze(1), iterations.sum(1)};
+}
+
+RobotLinearization linearize(const RobotState& state, const Tensor& control, const std::string& structure,
+                             const Tensors& numbers, double dt, const RigidOptions& options) {
+  const c10::NoGradGuard no_grad;
+  const ops::StepText text(structure);
+  const Sizes sizes(text, numbers);
+  const std::int64_t nv = sizes.dofs, n = 2 * nv + sizes.actuators;
+  const Tensor rows = control.defined() ? control.unsqueeze(0) : control;
+  Tensors x = packed(state, {rows, {}}, 1, sizes, numbers, options.substeps);
+  Tensor& q = x[kFirst + kOrientation];
+  const Tensor turns = q.unflatten(-1, {-1, 4});
+  q = (turns / turns.norm(2, -1, true)).flatten(-2);
+  const std::string step = step_text(text, dt, options);
+  const Tensors path = ops::roll_out(step, x);
+  // The directions: one behind another in front of the batch.
+  const at::TensorOptions as_double = state.qpos.options().dtype(at::kDouble);
+  const auto batch_dims = path[kStatus].dim() - 1;
+  std::vector<std::int64_t> ones(batch_dims + 2, 1);
+  ones[0] = n;
+  const Tensor zero = at::zeros({}, as_double);
+  Tensors d;
+  for (const Tensor& each : x) {
+    const std::int64_t core_dims = d.size() == kForces ? 2 : 1;
+    std::vector<std::int64_t> shape(1 + batch_dims - (each.dim() - core_dims), 1);
+    shape[0] = n;
+    shape.insert(shape.end(), each.sizes().begin(), each.sizes().end());
+    d.push_back(zero.expand(shape));
+  }
+  const auto unit = [&](std::int64_t begin, std::int64_t count) {  // [n, 1..., count]
+    ones.back() = count;
+    return at::eye(n, as_double).narrow(-1, begin, count).view(ones);
+  };
+  Tensors parts = parts_of(sizes.kinds, unit(0, nv), unit(nv, nv), turns_of);
+  const auto quaternions = [](const Tensor& all) { return all.unflatten(-1, {-1, 4}); };
+  parts[kOrientation] = turned_slightly(quaternions(q), parts[kOrientation].unflatten(-1, {-1, 3})).flatten(-2);
+  std::copy(parts.begin(), parts.end(), d.begin() + kFirst);
+  const Tensor of_control = unit(2 * nv, sizes.actuators).unsqueeze(-2);
+  std::vector<std::int64_t> of_forces = of_control.sizes().vec();
+  of_forces.back() = 6 * sizes.bodies;
+  of_forces[of_forces.size() - 2] = options.substeps;
+  std::vector<std::int64_t> of_controls = of_forces;
+  of_controls.back() = sizes.actuators;
+  d[kForces] = at::cat({zero.expand(of_forces), of_control.expand(of_controls)}, -1);
+  const Tensors tangents = ops::rollout_tangent(step, x, path, d);
+  Tensors ends, changes;
+  for (std::size_t part = 0; part < kStateParts; ++part) {
+    ends.push_back(path[part].select(-2, options.substeps - 1));
+    changes.push_back(tangents[part].select(-2, options.substeps - 1));
+  }
+  changes[kOrientation] = turn_of(quaternions(ends[kOrientation]), quaternions(changes[kOrientation])).flatten(-2);
+  const Tensor change = at::cat(
+      {collect(pieces_of(sizes.kinds, turns_of), changes), collect(pieces_of(sizes.kinds, velocities_of), changes)},
+      -1);
+  const Tensor all = change.movedim(0, -1);
+  const RobotState next = state_of(sizes.kinds, ends);
+  const at::ScalarType dtype = state.qvel.scalar_type();
+  const Tensor statuses = path[kStatus], failed = (statuses != 0).to(at::kByte).argmax(-1, true);
+  return {{next.qpos.to(dtype), next.qvel.to(dtype)},
+          all.narrow(-1, 0, 2 * nv).to(dtype),
+          all.narrow(-1, 2 * nv, sizes.actuators).to(dtype),
+          statuses.gather(-1, failed).squeeze(-1)};
+}
+
+namespace {
+
+// Reads the numbers of a robot for the formulas of rigid/tree.h, each a tensor [...].
+struct TensorReader {
+  const Tensors& numbers;
+  const Tensors& parts;
+  const std::vector<Joint>& joints;
+
+  TensorNumber at(const Tensor& x, std::int64_t i) const { return x.select(-1, i); }
+  Vector<TensorNumber> vector(const Tensor& x, std::int64_t i) const {
+    return {at(x, 3 * i), at(x, 3 * i + 1), at(x, 3 * i + 2)};
+  }
+  Quaternion<TensorNumber> quaternion(const Tensor& x, std::int64_t i) const {
+    return {at(x, 4 * i), at(x, 4 * i + 1), at(x, 4 * i + 2), at(x, 4 * i + 3)};
+  }
+  Vector<TensorNumber> placement(int body) const { return vector(numbers[3].flatten(-2), body); }
+  Quaternion<TensorNumber> turn_of_placement(int body) const { return quaternion(numbers[4].flatten(-2), body); }
+  Vector<TensorNumber> axis(int joint) const { return vector(numbers[5].flatten(-2), joint); }
+  Vector<TensorNumber> anchor(int joint) const { return vector(numbers[6].flatten(-2), joint); }
+  Vector<TensorNumber> origin(int joint) const { return vector(parts[kPosition], joints[joint].position); }
+  Quaternion<TensorNumber> turn(int joint) const { return quaternion(parts[kOrientation], joints[joint].orientation); }
+  TensorNumber coordinate(int joint) const { return at(parts[kCoordinate], joints[joint].coordinate); }
+};
+
+}  // namespace
+
+RobotPlaces places_of(const Tensor& qpos, const std::string& structure, const Tensors& numbers) {
+  const ops::StepText text(structure);
+  const Sizes sizes(text, numbers);
+  const auto nq = size_of(pieces_of(sizes.kinds, coordinates_of));
+  check_shape("qpos", qpos, {nq});
+  rigid::Scene scene = {static_cast<int>(sizes.bodies), static_cast<int>(sizes.balls), 0, {}, {}, 0, {}, 0};
+  scene.pairs.resize(sizes.contacts);
+  ops::add_trees(text, scene);
+  const Tensors parts = parts_of(sizes.kinds, qpos, qpos.new_zeros({sizes.dofs}));
+  const TensorReader read = {numbers, parts, scene.joints};
+  Places<TensorNumber> found(scene);
+  place(scene, read, found);
+  std::vector<std::int64_t> batch = leading(qpos).vec();
+  for (const std::size_t k : {3, 4, 5, 6}) batch = at::infer_size(batch, leading(numbers[k], 2));
+  const auto stacked = [&](const std::vector<TensorNumber>& all) {
+    Tensors wide;
+    for (const TensorNumber& x : all) wide.push_back(x.tensor(qpos.options()).to(qpos.scalar_type()).expand(batch));
+    return at::stack(wide, -1);
+  };
+  std::vector<TensorNumber> positions, rotations;
+  for (std::int64_t body = 0; body < sizes.bodies; ++body) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      positions.push_back(found.positions[body][i]);
+      for (std::size_t j = 0; j < 3; ++j) rotations.push_back(found.rotations[body][i][j]);
+    }
+  }
+  return {stacked(positions).unflatten(-1, {sizes.bodies, 3}), stacked(rotations).unflatten(-1, {sizes.bodies, 3, 3})};
+}
+
+Tensors numbers_of(const Robot& robot) {
+  const Tensors all = {robot.mass,           robot.inertia, robot.center_of_mass, robot.position,
+                       robot.orientation,    robot.axis,    robot.anchor,         robot.range,
+                       robot.spring,         robot.damping, robot.armature,       robot.gear,
+                       robot.actuator_force, robot.centers, robot.radii,          robot.normals,
+                       robot.offsets,        robot.mu,      robot.gravity};
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    TORCH_CHECK(all[k].defined(), "the robot has no ", all_numbers()[k].name);
+  }
+  return all;
+}
+
+}  // namespace robots
+
+RobotSolution simulate(const RobotState& state, const RobotInput& input, std::int64_t rows, const Robot& robot,
+                       const RigidOptions& options) {
+  return robots::roll_out(state, input, rows, robots::structure_of(robot), robots::numbers_of(robot), robot.dt,
+                          options);
+}
+
+RobotLinearization linearize(const RobotState& state, const at::Tensor& control, const Robot& robot,
+                             const RigidOptions& options) {
+  return robots::linearize(state, control, robots::structure_of(robot), robots::numbers_of(robot), robot.dt, options);
+}
+
+RobotPlaces places(const at::Tensor& qpos, const Robot& robot) {
+  return robots::places_of(qpos, robots::structure_of(robot), robots::numbers_of(robot));
+}
+
+RobotState default_state(const Robot& robot) {
+  std::vector<at::Tensor> qpos;
+  std::int64_t dofs = 0;
+  const at::Tensor zero = at::zeros({1}, robot.position.options());
+  for (const RobotJoint& joint : robot.joints) {
+    const auto of_body = [&](const at::Tensor& x) { return x.detach().select(-2, joint.body); };
+    if (joint.kind == JointKind::kFree) qpos.push_back(of_body(robot.position));
+    if (joint.kind == JointKind::kFree) qpos.push_back(of_body(robot.orientation));
+    if (joint.kind == JointKind::kBall) qpos.push_back(at::constant_pad_nd(zero + 1, {0, 3}));
+    if (joint.kind == JointKind::kSlide || joint.kind == JointKind::kHinge) qpos.push_back(zero);
+    dofs += joint.kind == JointKind::kFree ? 6 : joint.kind == JointKind::kBall ? 3 : 1;
+  }
+  return {qpos.empty() ? zero.narrow(-1, 0, 0) : at::cat(qpos, -1), at::zeros({dofs}, robot.position.options())};
+}
+
+}  // namespace lcp::physics

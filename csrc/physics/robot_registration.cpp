@@ -1,0 +1,72 @@
+// Robots as operators, for Python.
+#include <torch/library.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lcp/physics/robot.h"
+#include "ops/composite.h"
+#include "physics/rigid_rollout.h"
+#include "physics/robot_rollout.h"
+
+namespace lcp::physics {
+
+LCP_MEMBERS(RobotState, qpos, qvel)
+LCP_MEMBERS(RobotSolution, next, gamma, status, iterations)
+LCP_MEMBERS(RobotPlaces, position, rotation)
+LCP_MEMBERS(RobotLinearization, next, A, B, status)
+
+namespace {
+
+using at::Tensor;
+using robots::Numbers;
+
+// joints: body, kind and whether it has limits, of each. contacts: the five numbers of each RobotContact.
+std::string structure_of(const Numbers& parents, const Numbers& joints, const Numbers& actuators,
+                         const std::vector<double>& ranges, const Numbers& balls, const Numbers& contacts,
+                         std::int64_t planes) {
+  Robot robot;
+  robot.parents = parents;
+  robot.balls = balls;
+  robot.offsets = at::empty({planes});
+  TORCH_CHECK(joints.size() % 3 == 0, "joints must be three numbers each; got ", joints.size());
+  TORCH_CHECK(contacts.size() % 5 == 0, "contacts must be five numbers each; got ", contacts.size());
+  TORCH_CHECK(ranges.size() == 4 * actuators.size(), "ranges must be four numbers for each of ", actuators.size(),
+              " actuators; got ", ranges.size());
+  for (std::size_t k = 0; k < joints.size(); k += 3) {
+    robot.joints.push_back({joints[k], static_cast<JointKind>(joints[k + 1]), joints[k + 2] != 0});
+  }
+  for (std::size_t k = 0; k < actuators.size(); ++k) {
+    const double* const range = ranges.data() + 4 * k;
+    robot.actuators.push_back({actuators[k], {range[0], range[1]}, {range[2], range[3]}});
+  }
+  for (std::size_t k = 0; k < contacts.size(); k += 5) {
+    robot.contacts.push_back({contacts[k], contacts[k + 1], contacts[k + 2], contacts[k + 3], contacts[k + 4]});
+  }
+  return robots::structure_of(robot);
+}
+
+RobotSolution roll_out(const Tensor& qpos, const Tensor& qvel, const Tensor& control, const Tensor& forces,
+                       std::int64_t rows, const std::string& structure, const Tensors& numbers, double dt,
+                       const RigidOptions& options) {
+  return robots::roll_out({qpos, qvel}, {control, forces}, rows, structure, numbers, dt, options);
+}
+
+RobotLinearization linearize(const Tensor& qpos, const Tensor& qvel, const Tensor& control,
+                             const std::string& structure, const Tensors& numbers, double dt,
+                             const RigidOptions& options) {
+  return robots::linearize({qpos, qvel}, control, structure, numbers, dt, options);
+}
+
+LCP_LIBRARY_FRAGMENT(library) {
+  ops::define_plain<structure_of>(library,
+                                  "_structure_of_robot(parents, joints, actuators, ranges, balls, contacts, planes)");
+  ops::define<roll_out>(library,
+                        "_roll_out_robot(qpos, qvel, control?, forces?, rows, structure, numbers, dt, options)");
+  ops::define<linearize>(library, "_linearize_robot(qpos, qvel, control?, structure, numbers, dt, options)");
+  ops::define<robots::places_of>(library, "_places_of_robot(qpos, structure, numbers)");
+}
+
+}  // namespace
+}  // namespace lcp::physics

@@ -1,0 +1,146 @@
+// Robots: bodies that joints join to trees, free bodies beside them, and fixed planes, stepped in time with exact
+// Coulomb friction. The coordinates are those of MuJoCo: qpos has, for each joint in its order, the position and the
+// quaternion (w, x, y, z) of a free joint, the quaternion of a ball joint, or one number, m or rad. qvel has the
+// velocity of a free joint in the axes of the world and its angular velocity in those of the body, the angular velocity
+// of a ball joint in those of the body, or one number.
+//
+//   A (qvel_next - qvel) = dt (f - c) + J' gamma,   A = M + diag(armature) + dt D + dt^2 K
+//
+// where M is the mass matrix, c are the forces of gravity and of the motion itself [Featherstone], and f those of
+// actuators, springs, dampers and loads before the step. The slopes D and K of the forces of springs, dampers and
+// actuators in speed and position make these implicit, so that stiff ones are stable. Contacts and limits of joints may
+// close their gap by the end of the step, u_n >= -gap / dt, and contacts obey Coulomb's law with the exact cone of
+// lcp::solve_friction or with a pyramid. qpos moves by dt qvel_next. Friction of joints and closed loops are not there.
+//
+//   [Featherstone] Featherstone: Rigid Body Dynamics Algorithms, 2008.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lcp/export.h"
+#include "lcp/physics/rigid_scene.h"
+
+namespace lcp::physics {
+
+enum class JointKind { kFree, kBall, kSlide, kHinge };
+
+struct RobotJoint {
+  std::int64_t body;        ///< that it moves
+  JointKind kind;           ///< a free joint is the only one of a body whose parent is the world
+  bool has_limits = false;  ///< of a slide or a hinge
+};
+
+/// A motor of a slide or a hinge. Its force is gain control + b_0 + b_1 length + b_2 speed, where length and speed are
+/// `gear` times those of the joint; on the joint acts `gear` times the force. A position servo has the gain k_p, b_1 =
+/// -k_p and b_2 = -k_v. What exceeds a range counts as its bound; whether a force does is decided before the contacts
+/// of the step.
+struct RobotActuator {
+  using Range = std::array<double, 2>;
+  static constexpr Range kUnlimited = {-std::numeric_limits<double>::infinity(),
+                                       std::numeric_limits<double>::infinity()};
+
+  std::int64_t joint;
+  Range control_range = kUnlimited, force_range = kUnlimited;
+};
+
+/// A ball that may touch a plane, or a ball or capsule that may touch another one, of another body. A capsule is named
+/// by the balls at its ends, which have the same radius.
+struct RobotContact {
+  std::int64_t ball;
+  std::int64_t plane = kNone;
+  std::int64_t other = kNone;                   ///< a ball, where there is no plane
+  std::int64_t end = kNone, other_end = kNone;  ///< of capsules
+
+  static constexpr std::int64_t kNone = -1;
+};
+
+/// b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes and c contacts. All tensors may
+/// have batch dimensions in front, and are differentiable.
+struct LCP_API Robot {
+  std::vector<std::int64_t> parents;  ///< of each body: an earlier one, or -1 for the world
+  std::vector<RobotJoint> joints;     ///< body after body, and from the parent on where a body has several
+  std::vector<RobotActuator> actuators;
+  std::vector<std::int64_t> balls;  ///< how many each body has; they are numbered body after body
+  std::vector<RobotContact> contacts;
+
+  at::Tensor mass;            ///< [..., b], kg
+  at::Tensor inertia;         ///< [..., b, 3, 3], kg m^2, about the centre of mass, in the axes of the body
+  at::Tensor center_of_mass;  ///< [..., b, 3], m, in the axes of the body
+  at::Tensor position;        ///< [..., b, 3], m, of the body in the axes of its parent, where its joints are at 0
+  at::Tensor orientation;     ///< [..., b, 4], its quaternion there
+  at::Tensor axis;      ///< [..., j, 3], of slides and hinges, of length 1, in the axes of the body; else not read
+  at::Tensor anchor;    ///< [..., j, 3], m, of hinges and ball joints, in the axes of the body
+  at::Tensor range;     ///< [..., j, 2], m or rad, of joints with limits; else not read
+  at::Tensor spring;    ///< [..., j, 2], of slides and hinges: N/m or N m/rad, and the coordinate at rest
+  at::Tensor damping;   ///< [..., d], N s/m or N m s/rad
+  at::Tensor armature;  ///< [..., d], kg or kg m^2
+  at::Tensor gear;      ///< [..., a]
+  at::Tensor actuator_force;  ///< [..., a, 4]: gain, b_0, b_1, b_2
+  at::Tensor centers;         ///< [..., p, 3], m, of the balls, in the axes of their bodies
+  at::Tensor radii;           ///< [..., p], m
+  at::Tensor normals;         ///< [..., h, 3], of length 1
+  at::Tensor offsets;         ///< [..., h], m
+  at::Tensor mu;              ///< [..., c], >= 0
+  at::Tensor gravity;         ///< [..., 3], m/s^2
+  double dt;                  ///< s, > 0
+};
+
+struct RobotState {
+  at::Tensor qpos;  ///< [..., nq]
+  at::Tensor qvel;  ///< [..., nv]
+};
+
+/// What acts in each row of steps; undefined tensors are 0.
+struct RobotInput {
+  at::Tensor control = {};  ///< [rows, ..., a]
+  at::Tensor forces = {};  ///< [rows, ..., b, 6], on the centres of mass, N, and torques in the axes of the bodies, N m
+};
+
+/// As RigidSolution: NaN from the first step on that was not solved.
+struct RobotSolution {
+  RobotState next;    ///< [rows, ...]
+  at::Tensor gamma;   ///< [rows, ..., 3 (c + l)], N s: of each contact along (t1, t2, n), then (0, 0, n) of each of the
+                      ///< l limits, lower before upper
+  at::Tensor status;  ///< [rows, ...], int8, see lcp::Status
+  at::Tensor iterations;  ///< [rows, ...], int64
+};
+
+/// Many rows. options: those of rigid bodies, without compliant contact; an absent bounce_threshold is infinite, since
+/// robots have no restitution. Returns tensors of the batch shape of all arguments, differentiable in all tensors, to
+/// the first order. All tensors must be on the CPU. Throws c10::Error for shapes or options that do not fit.
+LCP_API RobotSolution simulate(const RobotState& state, const RobotInput& input, std::int64_t rows, const Robot& robot,
+                               const RigidOptions& options = {});
+
+/// The derivative of one row of steps in the tangent space of the coordinates: an orientation changes by a rotation
+/// vector in the axes of its body, so that changes of state are (dq, dv), [2 nv].
+struct RobotLinearization {
+  RobotState next;  ///< [...]
+  at::Tensor A;     ///< [..., 2 nv, 2 nv], of the state
+  at::Tensor B;     ///< [..., 2 nv, a], of the control
+  at::Tensor status;
+};
+
+/// control: [..., a]. Exact, but one-sided where contacts or limits change; without gradient. NaN where the step was
+/// not solved. Throws as simulate.
+LCP_API RobotLinearization linearize(const RobotState& state, const at::Tensor& control, const Robot& robot,
+                                     const RigidOptions& options = {});
+
+/// Where the bodies are.
+struct RobotPlaces {
+  at::Tensor position;  ///< [..., b, 3], m, of the origins of their axes
+  at::Tensor rotation;  ///< [..., b, 3, 3]
+};
+/// Differentiable in all tensors, to any order. Throws as simulate.
+LCP_API RobotPlaces places(const at::Tensor& qpos, const Robot& robot);
+
+/// Free joints at their positions in the world, all other coordinates 0.
+LCP_API RobotState default_state(const Robot& robot);
+
+}  // namespace lcp::physics

@@ -1,0 +1,360 @@
+"""Robots: bodies that joints join to trees, with exact friction."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from torchlcp._arguments import ListLike, TensorLike, as_tensor
+from torchlcp.physics._rigid import RigidOptions, _all_options
+from torchlcp.physics._system import check_number, first_step
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = [
+    "Robot", "RobotActuator", "RobotContact", "RobotJoint", "RobotJointPlace", "RobotLinearization", "RobotPlaces",
+    "RobotSolution", "RobotState",
+]
+
+_KINDS = ("free", "ball", "slide", "hinge")
+_COORDINATES = {"free": 7, "ball": 4, "slide": 1, "hinge": 1}
+_DOFS = {"free": 6, "ball": 3, "slide": 1, "hinge": 1}
+_TENSORS = (
+    "mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "range", "spring", "damping",
+    "armature", "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity",
+)
+_UNLIMITED = (-math.inf, math.inf)
+
+
+class RobotState(NamedTuple):
+    """The state of a robot, in the coordinates of MuJoCo.
+
+    qpos: [..., nq], for each joint in its order: the position, m, and quaternion (w, x, y, z) of a free joint; the quaternion
+        of a ball joint; one number of a slide, m, or of a hinge, rad.
+    qvel: [..., nv], for each joint: the velocity of a free joint in the axes of the world, m/s, and its angular velocity in
+        those of the body, rad/s; the angular velocity of a ball joint in those of the body; one number of the others.
+    """
+
+    qpos: Tensor
+    qvel: Tensor
+
+
+State = RobotState | tuple[TensorLike, TensorLike]
+
+
+class RobotSolution(NamedTuple):
+    """The end of one row of steps, [...], or of many, [rows, ...]; NaN from the first step on that was not solved.
+
+    qpos_next, qvel_next: as in RobotState.
+    gamma: [..., 3 (c + l)], N s: the impulse of each contact along (t1, t2, n), then (0, 0, n) of each limit of a joint, the
+        lower before the upper one.
+    status: [...], int8, the values of torchlcp.Status.
+    iterations: [...], int64, of Newton's method.
+    """
+
+    qpos_next: Tensor
+    qvel_next: Tensor
+    gamma: Tensor
+    status: Tensor
+    iterations: Tensor
+
+    @property
+    def next(self) -> RobotState:
+        """The state at the end of each row."""
+        return RobotState(self.qpos_next, self.qvel_next)
+
+
+class RobotLinearization(NamedTuple):
+    """One row of steps and its derivative in the tangent space of the coordinates.
+
+    An orientation changes by a rotation vector in the axes of its body, so that a change of state is (dq, dv), [2 nv].
+
+    qpos_next, qvel_next: [...], as in RobotState.
+    A: [..., 2 nv, 2 nv], of the state.
+    B: [..., 2 nv, nu], of the control.
+    status: [...], int8.
+    """
+
+    qpos_next: Tensor
+    qvel_next: Tensor
+    A: Tensor
+    B: Tensor
+    status: Tensor
+
+
+class RobotPlaces(NamedTuple):
+    """Where the bodies are: the origins [..., b, 3], m, and the rotation matrices [..., b, 3, 3] of their axes."""
+
+    position: Tensor
+    rotation: Tensor
+
+
+class RobotJoint(NamedTuple):
+    """A joint between a body and its parent.
+
+    body: the index of the body that it moves.
+    kind: "free", "ball", "slide" or "hinge". A free joint is the only one of a body whose parent is the world.
+    has_limits: of a slide or a hinge, whether Robot.range counts.
+    name: any text.
+    """
+
+    body: int
+    kind: str
+    has_limits: bool = False
+    name: str = ""
+
+
+class RobotActuator(NamedTuple):
+    """A motor of a slide or a hinge.
+
+    Its force is gain control + b_0 + b_1 length + b_2 speed, where length and speed are `gear` times those of the joint. On
+    the joint acts `gear` times the force. A position servo has the gain k_p, b_1 = -k_p and b_2 = -k_v. What exceeds a range
+    counts as its bound; whether a force does is decided before the contacts of the step.
+
+    joint: its index.
+    control_range, force_range: least and largest.
+    name: any text.
+    """
+
+    joint: int
+    control_range: tuple[float, float] = _UNLIMITED
+    force_range: tuple[float, float] = _UNLIMITED
+    name: str = ""
+
+
+class RobotContact(NamedTuple):
+    """A ball that may touch a plane, or a ball or capsule that may touch another one, of another body.
+
+    A capsule is named by the balls at its ends, which have the same radius.
+
+    ball: its index; balls are numbered body after body.
+    plane: the index of the plane, or -1.
+    other: where there is no plane, the index of the other ball.
+    end, other_end: of capsules, the other ball of each; -1 for a ball.
+    """
+
+    ball: int
+    plane: int = -1
+    other: int = -1
+    end: int = -1
+    other_end: int = -1
+
+
+class RobotJointPlace(NamedTuple):
+    """Where the numbers of a joint stand: its number in Robot.joints, and its slices of qpos and qvel."""
+
+    number: int
+    qpos: slice
+    qvel: slice
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Robot:
+    """Bodies that joints join to trees, free bodies beside them, and fixed planes, stepped in time with exact friction.
+
+    The velocities obey A (qvel_next - qvel) = dt (f - c) + J' gamma with A = M + diag(armature) + dt D + dt^2 K. M is the mass
+    matrix, c are the forces of gravity and of the motion itself, f those of actuators, springs, dampers and loads before the
+    step. D and K, the slopes of the forces of springs, dampers and actuators, make these implicit: stiff ones are stable.
+    Contacts obey Coulomb's law; contacts and limits of joints close their gap by the end of a step at most. qpos moves by
+    dt qvel_next. Friction of joints and closed loops are not there.
+
+    There are b bodies with p balls, j joints with d degrees of freedom, a actuators, h planes and c contacts. All tensors may
+    have batch dimensions in front, and rollouts are differentiable in them, to the first order.
+
+    parents: of each body, the index of an earlier one, or -1 for the world.
+    joints: body after body, and from the parent on where a body has several.
+    dt: s, > 0, a number.
+    mass: [..., b], kg.
+    inertia: [..., b, 3, 3], kg m^2, about the centre of mass, in the axes of the body.
+    center_of_mass: [..., b, 3], m, in the axes of the body.
+    position, orientation: [..., b, 3], m, and [..., b, 4]: of the body in the axes of its parent, where its joints are at 0.
+    axis: [..., j, 3], of slides and hinges, of length 1, in the axes of the body.
+    anchor: [..., j, 3], m, of hinges and ball joints, in the axes of the body.
+    range: [..., j, 2], m or rad, of joints with limits.
+    spring: [..., j, 2], of slides and hinges: N/m or N m/rad, and the coordinate at rest.
+    damping, armature: [..., d], N s/m or N m s/rad, and kg or kg m^2.
+    actuators: of slides and hinges.
+    gear: [..., a].
+    actuator_force: [..., a, 4]: gain, b_0, b_1, b_2.
+    balls: how many each body has.
+    centers, radii: [..., p, 3] and [..., p], m, of the balls, in the axes of their bodies.
+    contacts: what may touch.
+    normals, offsets: [..., h, 3], of length 1, and [..., h], m, of the planes normal.x = offset.
+    mu: [..., c], friction coefficients, >= 0.
+    gravity: [..., 3], m/s^2.
+    body_names: of each body, any text.
+
+    Elements of which a number is out of its range have the status BAD_INPUT in all steps.
+
+        Featherstone: Rigid Body Dynamics Algorithms, 2008.
+    """
+
+    parents: Sequence[int]
+    joints: Sequence[RobotJoint]
+    dt: float
+    mass: ListLike
+    inertia: ListLike
+    center_of_mass: ListLike
+    position: ListLike
+    orientation: ListLike
+    axis: ListLike
+    anchor: ListLike
+    range: ListLike
+    spring: ListLike
+    damping: ListLike
+    armature: ListLike
+    actuators: Sequence[RobotActuator] = ()
+    gear: ListLike = ()
+    actuator_force: ListLike = ()
+    balls: Sequence[int] = ()
+    centers: ListLike = ()
+    radii: ListLike = ()
+    contacts: Sequence[RobotContact] = ()
+    normals: ListLike = ()
+    offsets: ListLike = ()
+    mu: ListLike = ()
+    gravity: ListLike = (0.0, 0.0, -9.81)
+    body_names: Sequence[str] = ()
+    _numbers: list[Tensor] = dataclasses.field(init=False, repr=False)
+    _structure: str = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dt", check_number("dt", self.dt))
+        empty = {"actuator_force": (0, 4), "centers": (0, 3), "normals": (0, 3)}
+        for name in _TENSORS:
+            x = as_tensor(name, getattr(self, name))
+            object.__setattr__(self, name, x.reshape(empty[name]) if name in empty and x.numel() == 0 else x)
+        for joint in self.joints:
+            if joint.kind not in _KINDS:
+                raise ValueError(f"the kind of a joint must be free, ball, slide or hinge; got {joint.kind}")
+        joints = [x for joint in self.joints for x in (joint.body, _KINDS.index(joint.kind), int(joint.has_limits))]
+        ranges = [x for actuator in self.actuators for x in (*actuator.control_range, *actuator.force_range)]
+        structure = torch.ops.lcp._structure_of_robot(
+            list(self.parents), joints, [actuator.joint for actuator in self.actuators], ranges,
+            list(self.balls) or [0] * len(self.parents), [x for contact in self.contacts for x in contact],
+            as_tensor("offsets", self.offsets).shape[-1],
+        )
+        object.__setattr__(self, "_structure", structure)
+        object.__setattr__(self, "_numbers", [getattr(self, name) for name in _TENSORS])
+
+    @property
+    def nq(self) -> int:
+        """How many coordinates there are."""
+        return sum(_COORDINATES[joint.kind] for joint in self.joints)
+
+    @property
+    def nv(self) -> int:
+        """How many velocities there are."""
+        return sum(_DOFS[joint.kind] for joint in self.joints)
+
+    def joint(self, name: str) -> RobotJointPlace:
+        """Where the numbers of the joint of this name stand. Raises KeyError where there is none."""
+        q = v = 0
+        for k, joint in enumerate(self.joints):
+            nq, nv = _COORDINATES[joint.kind], _DOFS[joint.kind]
+            if joint.name == name:
+                return RobotJointPlace(k, slice(q, q + nq), slice(v, v + nv))
+            q, v = q + nq, v + nv
+        raise KeyError(f"the robot has no joint {name}; it has {', '.join(joint.name for joint in self.joints)}")
+
+    def body(self, name: str) -> int:
+        """The index of the body of this name. Raises KeyError where there is none."""
+        if name not in self.body_names:
+            raise KeyError(f"the robot has no body {name}; it has {', '.join(self.body_names)}")
+        return list(self.body_names).index(name)
+
+    def actuator(self, name: str) -> int:
+        """The index of the actuator of this name. Raises KeyError where there is none."""
+        names = [actuator.name for actuator in self.actuators]
+        if name not in names:
+            raise KeyError(f"the robot has no actuator {name}; it has {', '.join(names)}")
+        return names.index(name)
+
+    def default_state(self) -> RobotState:
+        """At rest; free joints where their bodies are placed, all other coordinates at 0."""
+        position, orientation = (as_tensor(name, getattr(self, name)).detach() for name in ("position", "orientation"))
+        parts: list[Tensor] = []
+        for joint in self.joints:
+            if joint.kind == "free":
+                parts += [position[..., joint.body, :], orientation[..., joint.body, :]]
+            elif joint.kind == "ball":
+                parts.append(position.new_tensor([1.0, 0.0, 0.0, 0.0]))
+            else:
+                parts.append(position.new_zeros(1))
+        batch = torch.broadcast_shapes(*(x.shape[:-1] for x in parts)) if parts else ()
+        qpos = [x.expand(*batch, x.shape[-1]) for x in parts]
+        return RobotState(torch.cat(qpos, -1) if parts else position.new_zeros(0), position.new_zeros(self.nv))
+
+    def simulate(
+        self, state: State, control: TensorLike | None = None, *, forces: TensorLike | None = None, rows: int | None = None,
+        **options: Unpack[RigidOptions],
+    ) -> RobotSolution:
+        """Many rows of steps; returns tensors [rows, ...].
+
+        Args:
+            state: before the first step, float32 or float64.
+            control: [rows, ..., a], of the actuators; None: 0.
+            forces: [rows, ..., b, 6], forces on the centres of mass in the axes of the world, N, and torques in those of the
+                bodies, N m; None: 0.
+            rows: how many, where neither control nor forces is given.
+            options: see RigidOptions. Contact is not compliant; without bounce_threshold no contact counts as an impact, since
+                robots have no restitution.
+
+        Raises:
+            RuntimeError: a shape, dtype or option does not fit.
+        """
+        qpos, qvel = (as_tensor(name, x) for name, x in zip(("qpos", "qvel"), state, strict=True))
+        given = [None if x is None else as_tensor(name, x, qvel) for name, x in (("control", control), ("forces", forces))]
+        for x in given:
+            if x is not None:
+                rows = x.shape[0] if rows is None and x.dim() > 0 else rows
+        if rows is None:
+            raise TypeError("simulate needs control, forces or rows")
+        return RobotSolution(
+            *torch.ops.lcp._roll_out_robot(
+                qpos, qvel, *given, rows, self._structure, self._numbers, self.dt, *_all_options(options)
+            )
+        )
+
+    def step(
+        self, state: State, control: TensorLike | None = None, *, forces: TensorLike | None = None,
+        **options: Unpack[RigidOptions],
+    ) -> RobotSolution:
+        """One row, control [..., a] and forces [..., b, 6], as simulate; returns tensors [...]."""
+        rows = [None if x is None else as_tensor("control", x).unsqueeze(0) for x in (control, forces)]
+        return first_step(self.simulate(state, rows[0], forces=rows[1], rows=1, **options))
+
+    def linearize(
+        self, state: State, control: TensorLike | None = None, **options: Unpack[RigidOptions]
+    ) -> RobotLinearization:
+        """The derivative of a row of steps, exact; where contacts or limits change, it is one-sided. It has no gradient.
+
+        Args:
+            state: before the step.
+            control: [..., a]; None: 0.
+            options: as in simulate.
+
+        Raises:
+            RuntimeError: a shape, dtype or option does not fit.
+        """
+        qpos, qvel = (as_tensor(name, x) for name, x in zip(("qpos", "qvel"), state, strict=True))
+        given = None if control is None else as_tensor("control", control, qvel)
+        return RobotLinearization(
+            *torch.ops.lcp._linearize_robot(
+                qpos, qvel, given, self._structure, self._numbers, self.dt, *_all_options(options)
+            )
+        )
+
+    def places(self, qpos: TensorLike) -> RobotPlaces:
+        """Where the bodies are for coordinates [..., nq]; differentiable in these and the tensors of the robot."""
+        return RobotPlaces(*torch.ops.lcp._places_of_robot(as_tensor("qpos", qpos), self._structure, self._numbers))
+
+    def replace(self, **changes: Any) -> Robot:
+        """The same robot with other fields, such as mass=..."""
+        return dataclasses.replace(self, **changes)

@@ -1,0 +1,303 @@
+"""Robots from files of MJCF and URDF, which the package mujoco-core reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from torchlcp.physics._robot import Robot, RobotActuator, RobotContact, RobotJoint
+
+__all__ = ["load_mjcf", "load_urdf"]
+
+_PLANE, _FIELD, _SPHERE, _CAPSULE, _ELLIPSOID, _CYLINDER, _BOX, _MESH = range(8)
+_SHAPES = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh")
+_RIM = 16  # the points of a cylinder's rim that touch planes
+
+
+def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Robot:
+    """The robot of a file of MuJoCo, with its names, contacts, actuators and step.
+
+    Bodies, joints with limits, springs, dampers and armature, motors and servos of joints, and gravity are those of the file.
+    Spheres and capsules touch planes and each other; boxes touch planes by their corners, meshes by the corners of their
+    convex hulls, and cylinders by 16 points of each rim. Which of them may touch is decided as MuJoCo does: by contype and
+    conaffinity, by parents and children, and by pairs and excludes. Contact is rigid: solref, solimp and margins do not count.
+
+    Args:
+        path: of the file.
+        ignore: what the file has and is not supported, by the names that the error gives; it is left out.
+
+    Raises:
+        ImportError: the package mujoco-core is not installed.
+        ValueError: the file cannot be read, or has something that is not supported: the message names it, and its line.
+    """
+    return _load(path, ignore)
+
+
+def load_urdf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Robot:
+    """The robot of a URDF, as load_mjcf; it stands on no ground, and its first link is fixed to the world."""
+    return _load(path, ignore)
+
+
+def _load(path: str | os.PathLike[str], ignore: Iterable[str]) -> Robot:
+    try:
+        import mujoco
+    except ImportError:
+        raise ImportError("robot files are read by the package mujoco-core: pip install mujoco-core") from None
+    try:
+        spec = mujoco.MjSpec.from_file(os.fspath(path))
+        model = spec.compile()
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
+        raise ValueError(f"{os.fspath(path)} cannot be read: {error}") from None
+    return _Reader(mujoco, spec, model, os.fspath(path), set(ignore)).robot()
+
+
+def _numbers(x: Any) -> Tensor:
+    return torch.tensor(x, dtype=torch.float64)
+
+
+def _range(is_limited: Any, bounds: Any) -> tuple[float, float]:
+    return (float(bounds[0]), float(bounds[1])) if is_limited else (-torch.inf, torch.inf)
+
+
+class _Reader:
+    def __init__(self, mujoco: Any, spec: Any, model: Any, path: str, ignore: set[str]) -> None:
+        self.mujoco, self.spec, self.model, self.path, self.ignore = mujoco, spec, model, path, ignore
+        self.found: dict[str, str] = {}  # what is not supported: by its name, where it is
+
+    def robot(self) -> Robot:
+        m = self.model
+        self.check()
+        has_static = any(m.geom_bodyid[g] == 0 and m.geom_type[g] != _PLANE for g in range(m.ngeom))
+        # Shapes that are fixed to the world are those of a body without joints.
+        self.first = 0 if has_static else 1
+        contacts = self.contacts()
+        unsupported = {name: where for name, where in self.found.items() if name not in self.ignore}
+        if unsupported:
+            raise ValueError(
+                f"{self.path} has what is not supported: "
+                + "; ".join(f"{name} ({where})" for name, where in unsupported.items())
+                + f". load_mjcf(..., ignore={sorted(unsupported)}) leaves it out"
+            )
+        bodies = slice(self.first, None)
+        joints = [
+            RobotJoint(int(m.jnt_bodyid[j]) - self.first, ("free", "ball", "slide", "hinge")[m.jnt_type[j]],
+                       bool(m.jnt_limited[j]) and m.jnt_type[j] > 1, m.joint(j).name)
+            for j in range(m.njnt)
+        ]
+        actuators = [
+            RobotActuator(int(m.actuator_trnid[a, 0]), _range(m.actuator_ctrllimited[a], m.actuator_ctrlrange[a]),
+                          _range(m.actuator_forcelimited[a], m.actuator_forcerange[a]), m.actuator(a).name)
+            for a in range(m.nu)
+        ]
+        affine = _numbers(m.actuator_biastype)[:, None] == int(self.mujoco.mjtBias.mjBIAS_AFFINE)
+        turn = self.rotations(m.body_iquat[bodies])
+        inertia = turn @ torch.diag_embed(_numbers(m.body_inertia[bodies])) @ turn.mT
+        # Their signs are those of the kinds with springs alone: coordinates of balls and free joints have none.
+        rest = torch.stack([_numbers(m.qpos_spring)[int(k)] for k in m.jnt_qposadr]) if m.njnt else torch.zeros(0).double()
+        return Robot(
+            parents=[int(parent) - self.first for parent in m.body_parentid[bodies]] if self.first else
+            [-1, *(int(parent) for parent in m.body_parentid[1:])],
+            joints=joints, dt=float(m.opt.timestep), mass=_numbers(m.body_mass[bodies]), inertia=inertia,
+            center_of_mass=_numbers(m.body_ipos[bodies]), position=_numbers(m.body_pos[bodies]),
+            orientation=_numbers(m.body_quat[bodies]), axis=_numbers(m.jnt_axis), anchor=_numbers(m.jnt_pos),
+            range=_numbers(m.jnt_range), spring=torch.stack([self.stiffness(), rest], -1), damping=self.of_dofs(m.dof_damping),
+            armature=self.of_dofs(m.dof_armature), actuators=actuators, gear=_numbers(m.actuator_gear[:, 0]),
+            actuator_force=torch.cat([_numbers(m.actuator_gainprm[:, :1]), _numbers(m.actuator_biasprm[:, :3]) * affine], -1),
+            balls=[len(balls) for balls in self.balls], centers=self.stacked([c for balls in self.balls for c, _ in balls]),
+            radii=_numbers([r for balls in self.balls for _, r in balls]), contacts=contacts,
+            normals=self.stacked([normal for normal, _ in self.planes]), offsets=_numbers([offset for _, offset in self.planes]),
+            mu=_numbers(self.mu), gravity=_numbers(m.opt.gravity), body_names=[m.body(i).name for i in range(self.first, m.nbody)],
+        )
+
+    def stiffness(self) -> Tensor:
+        return _numbers(self.model.jnt_stiffness).reshape(self.model.njnt, -1)[:, 0]
+
+    def of_dofs(self, x: Any) -> Tensor:
+        return _numbers(x).reshape(self.model.nv, -1)[:, 0]
+
+    @staticmethod
+    def stacked(vectors: list[Tensor]) -> Tensor:
+        return torch.stack(vectors) if vectors else torch.zeros(0, 3, dtype=torch.float64)
+
+    @staticmethod
+    def rotations(quaternions: Any) -> Tensor:
+        return torch.ops.lcp._rotation_matrix(_numbers(quaternions))
+
+    def line(self, kind: str, index: int) -> str:
+        """Where an element of the specification stands in the file, as far as it is known."""
+        elements = getattr(self.spec, kind, [])
+        if index >= len(elements):
+            return kind
+        element = elements[index]
+        return " ".join(x for x in (element.name, element.info) if x) or f"number {index} of {kind}"
+
+    def check(self) -> None:
+        """Collects what the file has and is not supported."""
+        m, enums = self.model, self.mujoco
+        add = self.found.setdefault
+        for name, count, kind in (("equality", m.neq, "equalities"), ("flex", m.nflex, "flexes"),
+                                  ("plugin", m.nplugin, "plugins")):
+            if count:
+                add(name, self.line(kind, 0))
+        for t in range(m.ntendon):  # a tendon without forces only measures
+            if m.tendon_limited[t] or any(x[t].any() for x in (m.tendon_stiffness, m.tendon_damping, m.tendon_frictionloss,
+                                                               m.tendon_armature)):
+                add("tendon", self.line("tendons", t))
+        for j in range(m.njnt):
+            if m.jnt_type[j] == int(enums.mjtJoint.mjJNT_BALL) and (m.jnt_limited[j] or m.jnt_stiffness[j].any()):
+                add("limit or spring of a ball joint", self.line("joints", j))
+            if m.jnt_type[j] == int(enums.mjtJoint.mjJNT_FREE) and m.jnt_stiffness[j].any():
+                add("spring of a free joint", self.line("joints", j))
+            if m.jnt_actfrclimited[j] and j in m.actuator_trnid[:, 0]:
+                add("actuatorfrcrange", self.line("joints", j))
+        for dof in range(m.nv):
+            if m.dof_frictionloss[dof] > 0:
+                add("frictionloss", self.line("joints", int(m.dof_jntid[dof])))
+        for name, x in (("damping", m.dof_damping), ("stiffness", m.jnt_stiffness)):
+            if x.ndim > 1 and x[:, 1:].any():
+                add(f"polynomial {name}", self.line("joints", 0))
+        for a in range(m.nu):
+            where = self.line("actuators", a)
+            if m.actuator_trntype[a] != int(enums.mjtTrn.mjTRN_JOINT):
+                add("actuator that drives no joint", where)
+            elif m.jnt_type[m.actuator_trnid[a, 0]] < int(enums.mjtJoint.mjJNT_SLIDE):
+                add("actuator of a ball or free joint", where)
+            if m.actuator_dyntype[a] != int(enums.mjtDyn.mjDYN_NONE):
+                add("actuator with a state", where)
+            if m.actuator_gaintype[a] != int(enums.mjtGain.mjGAIN_FIXED):
+                add("actuator whose gain is not fixed", where)
+            if m.actuator_biastype[a] not in (int(enums.mjtBias.mjBIAS_NONE), int(enums.mjtBias.mjBIAS_AFFINE)):
+                add("actuator whose bias is not affine", where)
+        for i in range(1, m.nbody):
+            if m.body_gravcomp[i]:
+                add("gravcomp", self.line("bodies", i))
+            if m.body_mocapid[i] >= 0:
+                add("mocap", self.line("bodies", i))
+        if m.opt.density or m.opt.viscosity or m.opt.wind.any():
+            add("fluid", "option density, viscosity or wind")
+
+    def contacts(self) -> list[RobotContact]:
+        """The contacts, and the balls, planes and friction coefficients of them."""
+        m = self.model
+        self.balls: list[list[tuple[Tensor, float]]] = [[] for _ in range(m.nbody - self.first)]
+        self.planes: list[tuple[Tensor, float]] = []
+        self.mu: list[float] = []
+        plane_of: dict[int, int] = {}
+        of_geom: dict[int, tuple[int, int, list[int]]] = {}  # body, shape, its balls within the body
+        found: list[tuple[int, int, float]] = []
+        for a, b, mu in self.pairs():
+            if m.geom_type[b] == _PLANE:
+                a, b = b, a
+            first, second = int(m.geom_type[a]), int(m.geom_type[b])
+            is_supported = (second in (_SPHERE, _CAPSULE, _BOX, _MESH, _CYLINDER) if first == _PLANE
+                            else first in (_SPHERE, _CAPSULE) and second in (_SPHERE, _CAPSULE))
+            if first == _PLANE and m.geom_bodyid[a] != 0 and m.body_weldid[m.geom_bodyid[a]] != 0:
+                self.found.setdefault("plane of a moving body", self.line("geoms", a))
+            elif not is_supported:
+                name = f"contact between {_SHAPES[min(first, second)]} and {_SHAPES[max(first, second)]}"
+                self.found.setdefault(name, f"{self.line('geoms', a)} and {self.line('geoms', b)}")
+            else:
+                found.append((a, b, mu))
+        for a, b, _ in found:
+            for g in (a, b):
+                if m.geom_type[g] == _PLANE:
+                    if g not in plane_of:
+                        plane_of[g] = len(self.planes)
+                        self.planes.append(self.plane(g))
+                elif g not in of_geom:
+                    body = int(m.geom_bodyid[g]) - self.first
+                    own = self.balls[body]
+                    new = self.shape(g)
+                    of_geom[g] = (body, int(m.geom_type[g]), list(range(len(own), len(own) + len(new))))
+                    own += new
+        first_ball = [0]
+        for balls in self.balls:
+            first_ball.append(first_ball[-1] + len(balls))
+        numbers = {g: [first_ball[body] + k for k in balls] for g, (body, _, balls) in of_geom.items()}
+        contacts: list[RobotContact] = []
+        for a, b, mu in found:
+            if m.geom_type[a] == _PLANE:
+                new_contacts = [RobotContact(ball, plane_of[a]) for ball in numbers[b]]
+            else:
+                ends = [numbers[g][1] if len(numbers[g]) > 1 else -1 for g in (a, b)]
+                new_contacts = [RobotContact(numbers[a][0], -1, numbers[b][0], *ends)]
+            contacts += new_contacts
+            self.mu += [mu] * len(new_contacts)
+        return contacts
+
+    def pairs(self) -> Iterator[tuple[int, int, float]]:
+        """The geoms that may touch, and their friction coefficient."""
+        m = self.model
+        listed = set()
+        for k in range(m.npair):
+            a, b = int(m.pair_geom1[k]), int(m.pair_geom2[k])
+            listed.add((min(a, b), max(a, b)))
+            yield a, b, self.friction(int(m.pair_dim[k]), float(m.pair_friction[k, 0]), "pairs", k)
+        excluded = {int(x) for x in m.exclude_signature}
+        weld = m.body_weldid
+        filters_parents = not m.opt.disableflags & int(self.mujoco.mjtDisableBit.mjDSBL_FILTERPARENT)
+        for a in range(m.ngeom):
+            for b in range(a + 1, m.ngeom):
+                if (a, b) in listed:
+                    continue
+                if not (m.geom_contype[a] & m.geom_conaffinity[b] or m.geom_contype[b] & m.geom_conaffinity[a]):
+                    continue
+                one, other = sorted(int(m.geom_bodyid[g]) for g in (a, b))
+                if weld[one] == weld[other] or (one << 16) + other in excluded:
+                    continue
+                if filters_parents and weld[one] != 0 and weld[other] != 0 and (
+                        weld[m.body_parentid[weld[one]]] == weld[other] or weld[m.body_parentid[weld[other]]] == weld[one]):
+                    continue
+                higher = a if m.geom_priority[a] > m.geom_priority[b] else b
+                equal = m.geom_priority[a] == m.geom_priority[b]
+                dim = max(m.geom_condim[a], m.geom_condim[b]) if equal else m.geom_condim[higher]
+                mu = max(m.geom_friction[a, 0], m.geom_friction[b, 0]) if equal else m.geom_friction[higher, 0]
+                yield a, b, self.friction(int(dim), float(mu), "geoms", higher)
+
+    def friction(self, dimensions: int, mu: float, kind: str, index: int) -> float:
+        if dimensions > 3:
+            self.found.setdefault("torsional or rolling friction", self.line(kind, index))
+        return 0.0 if dimensions == 1 else mu
+
+    def pose(self, g: int) -> tuple[Tensor, Tensor]:
+        m = self.model
+        return _numbers(m.geom_pos[g]), self.rotations(m.geom_quat[g])
+
+    def plane(self, g: int) -> tuple[Tensor, float]:
+        position, rotation = self.pose(g)
+        normal = rotation[:, 2]
+        return normal, float(normal @ position)
+
+    def shape(self, g: int) -> list[tuple[Tensor, float]]:
+        """The balls by which a geom touches."""
+        m = self.model
+        position, rotation = self.pose(g)
+        size, kind = [float(x) for x in m.geom_size[g]], int(m.geom_type[g])
+        if kind == _SPHERE:
+            return [(position, size[0])]
+        if kind == _CAPSULE:
+            return [(position + end * size[1] * rotation[:, 2], size[0]) for end in (-1, 1)]
+        if kind == _BOX:
+            x, y, z = size
+            corners: list[Any] = [(a * x, b * y, c * z) for a in (-1, 1) for b in (-1, 1) for c in (-1, 1)]
+        elif kind == _CYLINDER:
+            angles = 2 * torch.pi / _RIM * torch.arange(_RIM, dtype=torch.float64)
+            corners = [(float(x), float(y), z) for z in (-size[1], size[1])
+                       for x, y in zip(size[0] * angles.cos(), size[0] * angles.sin(), strict=True)]
+        else:
+            corners = self.hull(int(m.geom_dataid[g]))
+        return [(position + rotation @ _numbers(corner), 0.0) for corner in corners]
+
+    def hull(self, mesh: int) -> list[Any]:
+        """The corners of the convex hull of a mesh."""
+        m = self.model
+        vertices = m.mesh_vert[m.mesh_vertadr[mesh]:m.mesh_vertadr[mesh] + m.mesh_vertnum[mesh]]
+        graph = int(m.mesh_graphadr[mesh])
+        if graph < 0:
+            return list(vertices)
+        count = int(m.mesh_graph[graph])
+        return [vertices[k] for k in m.mesh_graph[graph + 2 + count:graph + 2 + 2 * count]]

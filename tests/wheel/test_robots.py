@@ -1,0 +1,335 @@
+"""Robots of torchlcp.physics, beside MuJoCo where that is what they should do."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from torchlcp import Status
+from torchlcp.physics import Robot, RobotActuator, RobotContact, RobotJoint, RobotState, load_mjcf, load_urdf, turned
+
+FILE = Path(__file__).parent / "robots" / "two_trees.xml"
+G = 9.81
+SENSITIVE = {"tolerance": 1e-13}
+
+
+def numbers(*x):
+    return torch.tensor(x, dtype=torch.float64)
+
+
+def normal(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def pendulum(**changes):
+    """A rod of 1 kg and 1 m that hangs by a hinge about y, and a motor."""
+    fields = dict(
+        parents=[-1], joints=[RobotJoint(0, "hinge", name="pivot")], dt=0.001, mass=[1.0], inertia=[torch.eye(3).double() / 12],
+        center_of_mass=[[0, 0, -0.5]], position=[[0, 0, 0]], orientation=[[1.0, 0, 0, 0]], axis=[[0.0, 1, 0]],
+        anchor=[[0.0, 0, 0]], range=[[0.0, 0]], spring=[[0.0, 0]], damping=[0.0], armature=[0.0],
+        actuators=[RobotActuator(0, name="motor")],
+        gear=[1.0], actuator_force=[[1.0, 0, 0, 0]], body_names=["rod"])
+    return Robot(**{**fields, **changes})
+
+
+def block_on(slope, **changes):
+    """A free box of 1 kg and 20 cm on a plane that descends along x."""
+    c, s = math.cos(slope), math.sin(slope)
+    corners = torch.cartesian_prod(*[numbers(-0.1, 0.1)] * 3)
+    fields = dict(
+        parents=[-1], joints=[RobotJoint(0, "free")], dt=0.002, mass=[1.0], inertia=[torch.eye(3).double() / 150],
+        center_of_mass=[[0, 0, 0]], position=[[0.1 * s, 0, 0.1 * c]],
+        orientation=[[math.cos(slope / 2), 0, math.sin(slope / 2), 0]], axis=[[0.0, 0, 0]],
+        anchor=[[0.0, 0, 0]], range=[[0.0, 0]], spring=[[0.0, 0]], damping=[0.0] * 6, armature=[0.0] * 6,
+        balls=[8], centers=corners, radii=[0.0] * 8, contacts=[RobotContact(k, 0) for k in range(8)], normals=[[s, 0, c]],
+        offsets=[0.0], mu=[0.5] * 8)
+    return Robot(**{**fields, **changes})
+
+
+def test_a_pendulum_swings_with_its_period_and_keeps_its_energy():
+    robot = pendulum()
+    rollout = robot.simulate(RobotState(numbers(0.5), numbers(0.0)), torch.zeros(4000, 1).double())
+    q, v = rollout.qpos_next[:, 0], rollout.qvel_next[:, 0]
+    assert (rollout.status == Status.SOLVED).all()
+    energy = 0.5 * (1 / 3) * v**2 - 0.5 * G * q.cos()
+    assert (energy - energy[0]).abs().max() < 5e-3
+    # The period of large swings: 2 pi sqrt(2 L / 3 g) / agm(1, cos(.25)).
+    a, b = 1.0, math.cos(0.25)
+    for _ in range(5):
+        a, b = (a + b) / 2, math.sqrt(a * b)
+    period = 2 * math.pi * math.sqrt(2 / (3 * G)) / a
+    crossings = ((q[:-1] > 0) & (q[1:] <= 0)).nonzero()[:2, 0]
+    assert 0.001 * (crossings[1] - crossings[0]).item() == pytest.approx(period, abs=0.002)
+
+
+def test_a_block_rests_on_a_slope_to_round_off():
+    robot = block_on(math.radians(20))
+    rollout = robot.simulate(robot.default_state(), rows=500)
+    assert (rollout.status == Status.SOLVED).all()
+    assert (rollout.qpos_next[-1] - robot.default_state().qpos).norm() < 1e-10
+    sliding = block_on(math.radians(20), mu=[0.2] * 8)
+    v = sliding.simulate(sliding.default_state(), rows=500).qvel_next[-1]
+    assert v[:3].norm().item() == pytest.approx(G * (math.sin(math.radians(20)) - 0.2 * math.cos(math.radians(20))), rel=1e-6)
+
+
+def test_stiff_servos_and_limits_hold():
+    """A servo whose period is shorter than the step, and a limit that the gravity of the rod presses on."""
+    servo = pendulum(actuator_force=[[1e7, 0.0, -1e7, -1e3]])
+    q = servo.simulate(RobotState(numbers(0.0), numbers(0.0)), torch.full((2000, 1), 1.0).double()).qpos_next[-1]
+    assert q.item() == pytest.approx(1.0, abs=1e-6)
+    stop = pendulum(joints=[RobotJoint(0, "hinge", True)], range=[[0.3, 2.0]])
+    rollout = stop.simulate(RobotState(numbers(1.0), numbers(0.0)), rows=3000)
+    assert rollout.qpos_next.min().item() == pytest.approx(0.3, abs=1e-9) and rollout.qvel_next[-1].abs().item() < 1e-12
+    assert rollout.gamma.shape == (3000, 6) and rollout.gamma[-1, 2].item() == pytest.approx(0.001 * 0.5 * G * math.sin(0.3))
+
+
+def test_ranges_bound_controls_and_forces():
+    at = RobotState(numbers(0.0), numbers(0.0))
+    speed = lambda **changes: pendulum(**changes).step(at, numbers(5.0)).qvel_next.item()
+    assert speed() == pytest.approx(0.001 * 5 * 3)
+    assert speed(actuators=[RobotActuator(0, control_range=(-1, 2))]) == pytest.approx(0.001 * 2 * 3)
+    assert speed(actuators=[RobotActuator(0, force_range=(-1, 3))]) == pytest.approx(0.001 * 3 * 3)
+
+
+def robot_of(x, robot):
+    return dataclasses.replace(robot, **x)
+
+
+TENSORS = ["mass", "inertia", "center_of_mass", "position", "orientation", "axis", "anchor", "spring", "damping", "armature",
+           "gear", "actuator_force", "centers", "radii", "normals", "offsets", "mu", "gravity"]
+
+
+def touching():
+    """Two links whose last one touches the ground, slides, and reaches a limit."""
+    return Robot(
+        parents=[-1, 0], joints=[RobotJoint(0, "slide"), RobotJoint(0, "hinge", True), RobotJoint(1, "ball")], dt=0.01,
+        mass=[1.0, 0.5], inertia=torch.stack([torch.diag(numbers(0.02, 0.03, 0.01)), torch.diag(numbers(0.01, 0.02, 0.03))]),
+        center_of_mass=[[0.1, 0.02, 0], [0.05, 0, -0.1]], position=[[0, 0, 0.3], [0.2, 0.01, 0]],
+        orientation=[[1.0, 0.1, 0, 0.2], [0.9, 0, 0.1, 0.1]], axis=[[0.0, 0, 1], [0.0, 0.6, 0.8], [0.0, 0, 0]],
+        anchor=[[0.0, 0, 0], [0.02, 0, 0.01], [0.01, 0.02, 0]], range=[[0.0, 0], [0.0997, 0.1003], [0.0, 0]],
+        spring=[[20.0, 0.0], [1.0, 0.1], [0.0, 0]], damping=[0.3, 0.1, 0.02, 0.02, 0.02], armature=[0.01, 0.02, 0.01, 0.01, 0.01],
+        actuators=[RobotActuator(0), RobotActuator(1, force_range=(-5.0, 5.0))], gear=[1.0, 2.0],
+        actuator_force=[[1.0, 0, 0, 0], [4.0, 0.1, -4.0, -0.2]], balls=[0, 2], centers=[[0, 0, -0.25], [0.15, 0.05, -0.2]],
+        radii=[0.05, 0.04], contacts=[RobotContact(0, 0), RobotContact(1, 0)], normals=[[0.0, 0, 1]], offsets=[0.04],
+        mu=[0.4, 0.3])
+
+
+def test_all_derivatives_are_those_of_differences():
+    """In reverse and in forward mode, in all tensors, with a contact that slides and a limit that holds."""
+    robot = touching()
+    x = {name: getattr(robot, name) for name in TENSORS}
+    q, v = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4)
+    q[2:] /= q[2:].norm()
+    u = normal(4, 2, seed=1)
+    weights = normal(11, seed=2)
+
+    def loss(state, control, tensors):
+        rollout = robot_of(tensors, robot).simulate(state, control, **SENSITIVE)
+        assert (rollout.status == Status.SOLVED).all()
+        gamma = rollout.gamma.unflatten(-1, (-1, 3))
+        assert (gamma[:, :2, 2] > 0).any() and (gamma[:, 2:, 2] > 0).any() and (gamma[:, :2, :2] != 0).any()
+        return (torch.cat([rollout.qpos_next, rollout.qvel_next], -1)[-1] * weights).sum()
+
+    inputs = [q, v, u, *x.values()]
+    of = lambda all: loss((all[0], all[1]), all[2], dict(zip(x, all[3:], strict=True)))
+    leaves = [each.clone().requires_grad_() for each in inputs]
+    gradients = torch.autograd.grad(of(leaves), leaves)
+    along = [normal(*each.shape, seed=10 + k) for k, each in enumerate(inputs)]
+    along[4] = 1e-2 * (along[4] + along[4].mT)  # the inertia
+    for k, (name, d) in enumerate(zip(["q", "v", "u", *x], along, strict=True)):
+        h = 1e-6 / (1 + d.abs().max())
+        if name == "axis":
+            d[0, :] = d[2, :] = 0
+        ends = [of([*inputs[:k], inputs[k] + sign * h * d, *inputs[k + 1:]]).item() for sign in (1, -1)]
+        difference = (ends[0] - ends[1]) / (2 * h)
+        assert (gradients[k] * d).sum().item() == pytest.approx(difference.item(), rel=2e-6, abs=2e-6), name
+    _, tangent = torch.func.jvp(lambda *all: of(all), tuple(inputs), tuple(along))
+    assert tangent.item() == pytest.approx(sum((g * d).sum() for g, d in zip(gradients, along)).item(), rel=1e-9)
+
+
+def test_linearize_is_the_derivative_in_the_tangent_space():
+    robot = touching()
+    q, v, u = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), numbers(0.3, -0.2)
+    q[2:] /= q[2:].norm()
+    for substeps in (1, 3):
+        found = robot.linearize((q, v), u, substeps=substeps, **SENSITIVE)
+        assert found.A.shape == (10, 10) and found.B.shape == (10, 2) and found.status == Status.SOLVED
+
+        def end(change):
+            dq, dv, du = change.split([5, 5, 2])
+            moved = torch.cat([q[:2] + dq[:2], turned(q[2:], dq[2:])])
+            step = robot.step((moved, v + dv), u + du, substeps=substeps, **SENSITIVE)
+            a, b = found.qpos_next[2:], step.qpos_next[2:]
+            conjugate = a * numbers(1, -1, -1, -1)
+            turn = 2 * (conjugate[0] * b[1:] + b[0] * conjugate[1:] + torch.linalg.cross(conjugate[1:], b[1:]))
+            return torch.cat([step.qpos_next[:2], turn, step.qvel_next])
+
+        h = 1e-6
+        for k, column in enumerate(torch.cat([found.A, found.B], -1).unbind(-1)):
+            e = torch.zeros(12).double()
+            e[k] = h
+            torch.testing.assert_close(column, (end(e) - end(-e)) / (2 * h), rtol=1e-6, atol=1e-6)
+
+
+def test_a_batch_is_its_elements():
+    robot = touching()
+    q, v = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02).expand(3, 6), normal(3, 5, seed=3)
+    heavy = dataclasses.replace(robot, mass=robot.mass * numbers(1, 2, 3).view(3, 1))
+    u = normal(5, 3, 2, seed=4)
+    together, linear = heavy.simulate((q, v), u), heavy.linearize((q, v), u[0])
+    for k in range(3):
+        own = dataclasses.replace(robot, mass=heavy.mass[k])
+        for one, all in zip(own.simulate((q[k], v[k]), u[:, k]), together, strict=True):
+            assert torch.equal(one, all[:, k])
+        assert torch.equal(own.linearize((q[k], v[k]), u[0, k]).A, linear.A[k])
+
+
+def test_places_are_where_the_bodies_are():
+    robot = pendulum()
+    q = numbers(0.3, -0.7).unsqueeze(-1).requires_grad_()
+    places = robot.places(q)
+    assert places.position.shape == (2, 1, 3) and places.rotation.shape == (2, 1, 3, 3)
+    center = (places.rotation @ robot.center_of_mass.unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(center[:, 0], torch.stack([-0.5 * q[:, 0].sin(), 0 * q[:, 0], -0.5 * q[:, 0].cos()], -1))
+    assert torch.autograd.gradcheck(lambda q: robot.places(q), q)
+
+
+def test_capsules_touch_where_they_are_nearest():
+    """Two capsules that fly towards each other stop at the distance of their axes."""
+    free = lambda body: RobotJoint(body, "free")
+    for seed in range(20):
+        ends, speed = normal(2, 2, 3, seed=seed), numbers(0, 0, 1)
+        ends[1, :, 2] += 4
+        robot = Robot(
+            parents=[-1, -1], joints=[free(0), free(1)], dt=0.05, mass=[1.0, 1e6],
+            inertia=1e6 * torch.eye(3).double().repeat(2, 1, 1), center_of_mass=torch.zeros(2, 3).double(), position=torch.zeros(2, 3).double(), orientation=[[1.0, 0, 0, 0]] * 2,
+            axis=torch.zeros(2, 3).double(), anchor=torch.zeros(2, 3).double(), range=torch.zeros(2, 2).double(),
+            spring=torch.zeros(2, 2).double(), damping=[0.0] * 12, armature=[0.0] * 12, balls=[2, 2], centers=ends.flatten(0, 1),
+            radii=[0.1, 0.1, 0.2, 0.2], contacts=[RobotContact(0, -1, 2, 1, 3)], mu=[0.0], gravity=[0.0, 0, 0])
+        v = torch.cat([speed, torch.zeros(9).double()])
+        rollout = robot.simulate((robot.default_state().qpos, v), rows=200)
+        shares = torch.linspace(0, 1, 401).double()
+        at = lambda k, moved: ends[k, 0] + moved + shares.view(-1, 1) * (ends[k, 1] - ends[k, 0])
+        distance = lambda moved: torch.cdist(at(0, moved), at(1, 0 * moved)).min().item()
+        touched = (rollout.gamma[:, 2] > 0).nonzero()
+        for row in range(0, 200, 7):
+            assert distance(rollout.qpos_next[row, :3]) > 0.3 - 1e-3
+        if len(touched):
+            assert distance(rollout.qpos_next[touched[0, 0], :3]) == pytest.approx(0.3, abs=2e-3)
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"mass": [[1.0, 2.0]]}, "mass must be floating-point numbers [..., 1]"),
+    ({"spring": [[1.0]]}, "spring must be floating-point numbers [..., 1, 2]"),
+    ({"actuators": [RobotActuator(3)]}, "actuators must be numbers from 0 to 0; got 3"),
+    ({"parents": [0]}, "parents must be numbers from -1 to -1; got 0"),
+])
+def test_what_does_not_fit_is_an_error(change, message):
+    with pytest.raises(RuntimeError) as error:
+        pendulum(**change).simulate((numbers(0.0), numbers(0.0)), torch.zeros(1, 1).double())
+    assert message in str(error.value)
+
+
+def test_other_errors_say_what_is_expected():
+    robot = pendulum()
+    for call, expected in (
+            (lambda: robot.simulate((numbers(0.0), numbers(0.0))), "simulate needs control, forces or rows"),
+            (lambda: robot.simulate((numbers(0.0, 1.0), numbers(0.0)), rows=1), "qpos must be [..., 1]; got [2]"),
+            (lambda: robot.step((numbers(0.0), numbers(0.0)), numbers(1.0, 2.0)), "control must be [..., 1]; got [1, 2]"),
+            (lambda: robot.joint("elbow"), "the robot has no joint elbow; it has pivot"),
+            (lambda: robot.body("hand"), "the robot has no body hand; it has rod"),
+            (lambda: robot.step((numbers(0.0), numbers(0.0)), formulation="compliant"), "exact_cone or polyhedral"),
+            (lambda: pendulum(joints=[RobotJoint(0, "screw")]), "free, ball, slide or hinge; got screw")):
+        with pytest.raises((RuntimeError, TypeError, KeyError, ValueError)) as error:
+            call()
+        assert expected in str(error.value)
+    bad = [{"mass": [-1.0]}, {"axis": [[0.0, 2, 0]]}, {"damping": [-1.0]}, {"spring": [[-1.0, 0]]}]
+    for change in bad:
+        assert pendulum(**change).simulate((numbers(0.0), numbers(0.0)), rows=2).status.tolist() == [Status.BAD_INPUT] * 2
+
+
+def test_a_file_gives_the_dynamics_of_mujoco():
+    """The velocity after a step without contacts, beside the mass matrix and the forces of MuJoCo; no actuator saturates."""
+    mujoco = pytest.importorskip("mujoco")
+    numpy = pytest.importorskip("numpy")
+    robot, model = load_mjcf(FILE), mujoco.MjModel.from_xml_path(str(FILE))
+    assert (robot.nq, robot.nv) == (model.nq, model.nv) and robot.body("tail") == 4
+    torch.testing.assert_close(robot.default_state().qpos, torch.tensor(model.qpos0))
+    joint = robot.joint("knuckle")
+    assert (joint.qpos, joint.qvel) == (slice(6, 7), slice(5, 6))
+    flying = robot.replace(contacts=[], mu=torch.zeros(0).double(), joints=[j._replace(has_limits=False) for j in robot.joints])
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
+    data = mujoco.MjData(model)
+    dt = robot.dt
+    for seed in range(5):
+        q, v, u = model.qpos0.copy(), normal(model.nv, seed=seed), 0.1 * normal(2, seed=10 + seed)
+        mujoco.mj_integratePos(model, q, normal(model.nv, seed=20 + seed).numpy(), 0.3)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = q, v.numpy(), u.numpy()
+        mujoco.mj_forward(model, data)
+        M = numpy.zeros((model.nv, model.nv))
+        for k, e in enumerate(numpy.eye(model.nv)):
+            mujoco.mj_mulM(model, data, M[k], e)
+        # Springs, dampers and the servo act at the end of the step.
+        K, D = numpy.zeros(model.nv), model.dof_damping.reshape(model.nv, -1)[:, 0].copy()
+        stiffness = model.jnt_stiffness.reshape(model.njnt, -1)[:, 0]
+        for j in range(model.njnt):
+            if model.jnt_type[j] > 1:
+                K[model.jnt_dofadr[j]] = stiffness[j]
+        servo = model.joint("slide").dofadr[0]
+        K[servo] += 50
+        D[servo] += 3
+        force = data.qfrc_passive + data.qfrc_actuator - data.qfrc_bias - dt * K * v.numpy()
+        expected = v + torch.tensor(numpy.linalg.solve(M + numpy.diag(dt * D + dt**2 * K), dt * force))
+        step = flying.step((torch.tensor(q), v), u)
+        torch.testing.assert_close(step.qvel_next, expected, rtol=1e-11, atol=1e-11)
+        mujoco.mj_integratePos(model, q, step.qvel_next.numpy(), dt)
+        torch.testing.assert_close(step.qpos_next, torch.tensor(q), rtol=1e-12, atol=1e-12)
+        data.qpos[:] = q
+        mujoco.mj_kinematics(model, data)
+        places = robot.places(step.qpos_next)
+        torch.testing.assert_close(places.position, torch.tensor(data.xpos[1:]))
+        torch.testing.assert_close(places.rotation.flatten(-2), torch.tensor(data.xmat[1:]))
+
+
+def test_a_file_falls_on_its_ground():
+    pytest.importorskip("mujoco")
+    robot = load_mjcf(FILE)
+    rollout = robot.simulate(robot.default_state(), torch.zeros(600, 2).double())
+    assert (rollout.status == Status.SOLVED).all()
+    assert rollout.qvel_next[-1, 6:].abs().max() < 1e-6  # the object rests
+    ball = robot.places(rollout.qpos_next[-1])
+    corner = ball.position[3] + (ball.rotation[3] @ robot.centers[-9:-1].mT).mT
+    assert (corner @ robot.normals[0] - robot.offsets[0]).min().item() == pytest.approx(0, abs=1e-9)
+
+
+def test_what_a_file_has_and_is_not_supported_is_named(tmp_path):
+    pytest.importorskip("mujoco")
+    path = tmp_path / "robot.xml"
+    text = FILE.read_text().replace('name="knuckle"', 'name="knuckle" frictionloss=".1"')
+    text = text.replace('contype="0" conaffinity="4"', "", 1)
+    path.write_text(text)
+    with pytest.raises(ValueError) as error:
+        load_mjcf(path)
+    message = str(error.value)
+    assert "frictionloss (knuckle line 15)" in message and "contact between" in message and "ignore=" in message
+    names = message[message.index("ignore=[") + 8:message.index("]")].replace("'", "").split(", ")
+    assert load_mjcf(path, ignore=names).nv == 13
+    path.write_text("<mujoco><worldbody>")
+    with pytest.raises(ValueError, match="cannot be read"):
+        load_mjcf(path)
+
+
+def test_a_urdf_is_read(tmp_path):
+    pytest.importorskip("mujoco")
+    path = tmp_path / "arm.urdf"
+    path.write_text("""<robot name="arm"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -.5"/><mass value="1"/>
+<inertia ixx=".0833333333333333" iyy=".0833333333333333" izz=".001" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="pivot" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
+<limit lower="-3" upper="3" effort="1" velocity="1"/><dynamics damping=".1"/></joint></robot>""")
+    robot = load_urdf(path)
+    assert robot.joint("pivot").number == 0 and robot.damping.tolist() == [0.1] and robot.range.tolist() == [[-3, 3]]
+    other = pendulum(damping=[0.1], dt=robot.dt)
+    start = (numbers(0.5), numbers(0.0))
+    torch.testing.assert_close(robot.simulate(start, rows=50).qpos_next, other.simulate(start, rows=50).qpos_next)
