@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "lcp/feedback.h"
 #include "lcp/solve.h"
 #include "ops/registration.h"
 
@@ -71,6 +72,12 @@ constexpr auto in_schema(std::pair<A, B>* /*type*/) {
   return Members{"first, second", [](auto& x) { return std::tie(x.first, x.second); }};
 }
 
+template <class State>
+constexpr auto in_schema(Feedback<State>* /*type*/) {
+  return Members{std::is_same_v<State, at::Tensor> ? "K, reference" : "K, _reference",
+                 [](auto& x) { return std::tie(x.K, x.reference); }};
+}
+
 /// What LCP_MEMBERS or LCP_ENUMERATORS say of a type.
 template <class T>
 inline constexpr auto kInSchema = in_schema(static_cast<T*>(nullptr));
@@ -80,6 +87,10 @@ template <class T>
 inline constexpr bool kIsStruct = std::is_class_v<T>&& kIsNamed<T>;
 template <class T>
 inline constexpr bool kIsEnum = std::is_enum_v<T>&& kIsNamed<T>;
+template <class T>
+inline constexpr bool kIsOptionalStruct = false;
+template <class T>
+inline constexpr bool kIsOptionalStruct<std::optional<T>> = kIsStruct<T>;
 
 /// The enumerator called `name`. Throws c10::Error with the name of the option where there is none.
 template <class Enum>
@@ -171,6 +182,11 @@ class SchemaWriter {
         declare<M>(has_default ? *next + default_of(member) : *next, member, all);
         ++next;
       });
+    } else if constexpr (kIsOptionalStruct<T>) {
+      typename T::value_type members{};
+      const std::vector<std::string> names = member_names(name, kInSchema<typename T::value_type>.names);
+      auto next = names.begin();
+      each_member(members, [&]<class M>(M& member) { declare<M>(*next++ + "?=None", member, all); });
     } else {
       all.push_back(declaration(type_of<T>(), name));
     }
@@ -251,6 +267,15 @@ class ArgumentReader {
         each_member(x, [&]<class M>(M& member) { member = read<M>(); });
       }
       return x;
+    } else if constexpr (kIsOptionalStruct<T>) {
+      const std::size_t first = next_;
+      T x = read<typename T::value_type>();
+      const bool is_given = !values_[first].isNone();
+      for (std::size_t k = first; k < next_; ++k) {
+        TORCH_CHECK(values_[k].isNone() != is_given, schema_.arguments()[first].name(), " and ",
+                    schema_.arguments()[k].name(), " must both be given, or neither");
+      }
+      return is_given ? x : T();
     } else {
       T x = converted<T>(values_[next_]);
       advance();
@@ -343,8 +368,9 @@ struct FunctionObject<function, R (*)(P...)> {
 ///   P: the types of the arguments. They may be left out where `function` has one signature.
 ///   text: the name, the arguments and, where they have other names than the members of a struct, the results, such as
 ///       "_name(a, b?, c[], *, d=1.0, e=) -> (f, g)". A struct stands for its members, with = with the defaults that
-///       they have in C++. With [] it is the list of the tensors in it, and its numbers are the first keywords. A
-///       tensor with ? is undefined where the operator is given None.
+///       they have in C++. With [] it is the list of the tensors in it, and its numbers are the first keywords. The
+///       members of a std::optional struct are None by default. A tensor with ? is undefined where the operator is
+///       given None.
 ///   function: a lambda that captures nothing.
 template <class... P, class Function>
 void define(torch::Library& library, std::string_view text, const Function& /*function*/) {

@@ -164,8 +164,8 @@ CompliantSolution step(const CompliantState& state, const Tensor& u, const Compl
 }
 
 CompliantSolution simulate(const CompliantState& state, const Tensor& u, const CompliantBlock& block,
-                           const ContactOptions& options) {
-  return roll_out_compliant(state, u, body_of(block), options);
+                           const ContactOptions& options, const std::optional<Feedback<CompliantState>>& feedback) {
+  return roll_out_compliant(state, u, body_of(block), options, feedback);
 }
 
 RolloutCertificate certify_rollout(const CompliantState& state, const Tensor& u, const CompliantBlock& block,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lcp/certify_contact.h"
+#include "ops/rollout/rollout.h"
 #include "physics/rollout_operator.h"
 
 namespace lcp::physics {
@@ -23,15 +24,19 @@ Tensor inputs_of(const CompliantState& state, const Tensor& u, const CompliantBo
   return expanded_inputs(u.to(state.velocity.scalar_type()), batch, kExpected, {3});
 }
 
-CompliantSolution compliant_rollout(const CompliantState& first, const Tensor& u, const CompliantBody& body,
+CompliantSolution compliant_rollout(const CompliantState& first, const Inputs& inputs, const CompliantBody& body,
                                     const ContactOptions& options) {
   ops::StepWriter writer(body.kind);
   writer.add("dt", body.dt).add("sigma", body.regularization.sigma).add("beta", body.regularization.beta);
   writer.add("tolerance", options.tolerance).add("max_iterations", options.max_iterations);
   const auto number = [](const Tensor& x) { return x.to(at::kDouble); };
+  Tensors feedback = inputs.feedback(6);
+  for (Tensor& x : feedback) x = number(x);
   const Tensors results =
-      roll_out(writer.text(), {number(at::stack(at::broadcast_tensors(body.parameters), -1)),
-                               number(at::cat({first.position, first.velocity}, -1)), number(u).movedim(0, -2)});
+      ops::roll_out(writer.text(),
+                    {number(at::stack(at::broadcast_tensors(body.parameters), -1)),
+                     number(at::cat({first.position, first.velocity}, -1)), number(inputs.u).movedim(0, -2)},
+                    feedback);
   const auto of_steps = [&](const Tensor& x) { return x.to(first.velocity.scalar_type()).movedim(-2, 0); };
   const Tensor next = of_steps(results[0]);
   return {{{next.slice(-1, 0, 3), next.slice(-1, 3)}, of_steps(results[1])},
@@ -73,10 +78,10 @@ CompliantGround ground_of(const Tensors& parameters, const RegularizationOptions
   return {parameters[first], parameters[first + 1], parameters[first + 2], regularization};
 }
 
-CompliantSolution step_by_step(const CompliantState& first, const Tensor& u, const CompliantBody& body,
+CompliantSolution step_by_step(const CompliantState& first, const Inputs& inputs, const CompliantBody& body,
                                const ContactOptions& options) {
   const auto rollout = roll_out(
-      {first.position, first.velocity}, u, leading(u).slice(1).vec(),
+      {first.position, first.velocity}, inputs, leading(inputs.u).slice(1).vec(),
       {[&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
          CompliantProblem p = body.problem({now[0], now[1]}, force, body);
          if (poison.defined()) p.v_free = p.v_free + poison.unsqueeze(-1);
@@ -96,13 +101,15 @@ CompliantSolution step_by_step(const CompliantState& first, const Tensor& u, con
 }
 
 CompliantSolution roll_out_compliant(const CompliantState& state, const Tensor& u, const CompliantBody& body,
-                                     const ContactOptions& options) {
+                                     const ContactOptions& options,
+                                     const std::optional<Feedback<CompliantState>>& feedback) {
   TORCH_CHECK(!options.guess, "options.guess must be empty: each step of a rollout starts from the last velocity");
-  const Tensor inputs = inputs_of(state, u, body), position = state.position.to(state.velocity.scalar_type());
-  const Shape batch = leading(inputs).slice(1).vec();
+  const Inputs inputs = with_feedback(inputs_of(state, u, body), feedback, 3);
+  const Tensor position = state.position.to(state.velocity.scalar_type());
+  const Shape batch = leading(inputs.u).slice(1).vec();
   const CompliantState first = {expanded(position, batch, {3}), expanded(state.velocity, batch, {3})};
   Tensors all = body.parameters;
-  all.insert(all.end(), {first.position, first.velocity, inputs});
+  all.insert(all.end(), {first.position, first.velocity, inputs.u});
   return !options.sizes && can_roll_out(all) ? compliant_rollout(first, inputs, body, options)
                                              : step_by_step(first, inputs, body, options);
 }

@@ -42,13 +42,14 @@ CompliantGround ground_of(const Tensors& parameters, const RegularizationOptions
 Tensors by_tensors(const ops::StepText& step, const Tensors& inputs, CompliantBody bare);
 
 /// A rollout in operators of tensors: how higher derivatives are found.
-///   first: [batch..., 3] each. u: [steps, batch..., 3].
-CompliantSolution step_by_step(const CompliantState& first, const at::Tensor& u, const CompliantBody& body,
+///   first: [batch..., 3] each. inputs.u: [steps, batch..., 3].
+CompliantSolution step_by_step(const CompliantState& first, const Inputs& inputs, const CompliantBody& body,
                                const ContactOptions& options);
 
 /// u: [steps, ..., 3].
 CompliantSolution roll_out_compliant(const CompliantState& state, const at::Tensor& u, const CompliantBody& body,
-                                     const ContactOptions& options);
+                                     const ContactOptions& options,
+                                     const std::optional<Feedback<CompliantState>>& feedback);
 
 RolloutCertificate certify_compliant(const CompliantState& state, const at::Tensor& u, const CompliantBody& body,
                                      const CompliantSolution& rollout, double tolerance);

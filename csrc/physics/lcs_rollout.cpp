@@ -6,8 +6,6 @@
 #include <vector>
 
 #include "ops/rollout/rollout.h"
-#include "physics/rollout_operator.h"
-#include "physics/stepping.h"
 #include "physics/system_rollout.h"
 
 namespace lcp::physics {
@@ -68,12 +66,13 @@ Tensor matrix_of_entries(std::initializer_list<std::initializer_list<Tensor>> ro
   return at::stack(at::broadcast_tensors(entries), -1).unflatten(-1, {static_cast<std::int64_t>(rows.size()), columns});
 }
 
-LcsRollout roll_out(const LinearComplementaritySystem& system, const Tensor& x, const Tensor& u,
+LcsRollout roll_out(const LinearComplementaritySystem& system, const Tensor& x, const Inputs& inputs,
                     const SolveOptions& options) {
   const auto& [A, B, D, G, d, E, H, M, q, cone] = system;
   ops::StepWriter step = step_writer("lcs", options);
   if (!cone.empty()) step.add("cone", cone);
-  const Tensors all = roll_out(step.text(), {A, B, D, G, d, E, H, M, q, x, u.movedim(0, -2)});
+  const Tensors all =
+      ops::roll_out(step.text(), {A, B, D, G, d, E, H, M, q, x, inputs.u.movedim(0, -2)}, inputs.feedback(x.size(-1)));
   const auto steps_first = [&](std::size_t k, std::int64_t core_dims) { return all[k].movedim(-core_dims, 0); };
   return {steps_first(0, 2), steps_first(1, 2), steps_first(2, 2), steps_first(4, 1), steps_first(3, 1)};
 }

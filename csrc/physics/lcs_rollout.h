@@ -7,6 +7,7 @@
 
 #include "lcp/simulate_lcs.h"
 #include "lcp/solve.h"
+#include "physics/stepping.h"
 
 namespace lcp::physics {
 
@@ -17,8 +18,8 @@ bool can_roll_out(const SolveOptions& options);
 /// A matrix of numbers [..., rows, columns], of tensors [...] that are broadcast, row after row.
 at::Tensor matrix_of_entries(std::initializer_list<std::initializer_list<at::Tensor>> rows);
 
-/// x: [batch..., k], the first state. u: [steps, batch..., m]. Returns tensors [steps, batch..., ...].
-LcsRollout roll_out(const LinearComplementaritySystem& system, const at::Tensor& x, const at::Tensor& u,
+/// x: [batch..., k], the first state. inputs.u: [steps, batch..., m]. Returns tensors [steps, batch..., ...].
+LcsRollout roll_out(const LinearComplementaritySystem& system, const at::Tensor& x, const Inputs& inputs,
                     const SolveOptions& options);
 
 }  // namespace lcp::physics

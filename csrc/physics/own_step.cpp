@@ -6,7 +6,6 @@
 #include "ops/composite.h"
 #include "ops/rollout/registered.h"
 #include "ops/rollout/rollout.h"
-#include "physics/rollout_operator.h"
 #include "physics/stepping.h"
 #include "physics/system_rollout.h"
 
@@ -62,7 +61,7 @@ void check_numbers(const char* name, const Tensor& x, std::int64_t dims, const s
 }
 
 LCP_LIBRARY_FRAGMENT(library) {
-  ops::define<simulate_step>(library, "_simulate_step(step, parameters, x, u, *, options=)");
+  ops::define<simulate_step>(library, "_simulate_step(step, parameters, x, u, *, options=, feedback)");
   ops::define_plain<std::string>(library, "_names_of_step(step)", LCP_CALL(names_of_step));
 }
 
@@ -72,7 +71,8 @@ LCP_LIBRARY_FRAGMENT(library) {
 StepNames names_of_step(const std::string& step) { return ops::registered_step(step).names(); }
 
 StepRollout simulate_step(const std::string& step, const at::Tensor& parameters, const at::Tensor& x,
-                          const at::Tensor& u, const SimulateStepOptions& options) {
+                          const at::Tensor& u, const SimulateStepOptions& options,
+                          const std::optional<Feedback<at::Tensor>>& feedback) {
   const detail::RegisteredStep& formulas = ops::registered_step(step);
   const StepNames names = formulas.names();
   physics::check_numbers("parameters", parameters, 1, names.parameters);
@@ -82,7 +82,8 @@ StepRollout simulate_step(const std::string& step, const at::Tensor& parameters,
   text.add("ties", std::string_view(options.ties)).add("tolerance", options.tolerance);
   if (options.kappa != 0) text.add("kappa", options.kappa);
   const physics::Tensors results =
-      physics::roll_out(text.text(), {parameters, x, u, at::zeros({2, formulas.sizes().pairs}, parameters.options())});
+      ops::roll_out(text.text(), {parameters, x, u, at::zeros({2, formulas.sizes().pairs}, parameters.options())},
+                    ops::feedback_of(feedback, x, u));
   return {results[0], results[1], results[2], results[4], results[3]};
 }
 

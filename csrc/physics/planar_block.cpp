@@ -177,7 +177,7 @@ class PlanarBlockStepper {
   const SolveOptions& solve_options() const { return solve_options_; }
 
   // The rollout of the polyhedral formulation.
-  LcsRollout rolled_out(const Tensor& v, const Tensor& inputs) const {
+  LcsRollout rolled_out(const Tensor& v, const Inputs& inputs) const {
     return roll_out(polyhedral_system(block_, M_, D_), v, inputs, solve_options_);
   }
 
@@ -281,7 +281,7 @@ PlanarBlockSolution map(const PlanarBlockSolution& s, const F& f) {
 }
 
 // A rollout in operators of tensors.
-PlanarBlockSolution step_by_step(const Tensor& first, const Tensor& inputs, const PlanarBlockStepper& stepper) {
+PlanarBlockSolution step_by_step(const Tensor& first, const Inputs& inputs, const PlanarBlockStepper& stepper) {
   const StepFunctions functions{[&](const Tensors& state, const Tensor& now, const Tensor& poison) {
                                   return stepper.solve(state[0], stepper.free(state[0], now), poison);
                                 },
@@ -441,17 +441,18 @@ PlanarBlockSolution step(const Tensor& v, const Tensor& u, const PlanarBlock& bl
 }
 
 PlanarBlockSolution simulate(const Tensor& v, const Tensor& u, const PlanarBlock& block,
-                             const PlanarBlockOptions& options, const SolveOptions& solve_options) {
+                             const PlanarBlockOptions& options, const SolveOptions& solve_options,
+                             const std::optional<Feedback<Tensor>>& feedback) {
   const PlanarBlockStepper stepper(v, block, options, solve_options);
-  const Tensor inputs = inputs_of(v, u, block);
-  const Tensor first = expanded(v, leading(inputs).slice(1).vec(), {2});
+  const Inputs inputs = with_feedback(inputs_of(v, u, block), feedback, 2);
+  const Tensor first = expanded(v, leading(inputs.u).slice(1).vec(), {2});
   if (stepper.polyhedral()) {
     if (can_roll_out(solve_options)) return stepper.read_rollout(stepper.rolled_out(first, inputs));
     return step_by_step(first, inputs, stepper);
   }
   const FormulaSystem system = system_of(stepper, options);
   const Tensor x = at::constant_pad_nd(first, {0, reported(options)});
-  if (!can_roll_out(system, x, inputs, stepper.solve_options())) return step_by_step(first, inputs, stepper);
+  if (!can_roll_out(system, x, inputs.u, stepper.solve_options())) return step_by_step(first, inputs, stepper);
   return read(roll_out(system, x, inputs), options);
 }
 

@@ -168,7 +168,7 @@ PointMassSolution map(const PointMassSolution& s, const F& f) {
 }
 
 // A rollout in operators of tensors.
-PointMassSolution step_by_step(const PointMassState& first, const Tensor& inputs, const PointMassStepper& stepper) {
+PointMassSolution step_by_step(const PointMassState& first, const Inputs& inputs, const PointMassStepper& stepper) {
   const StepFunctions functions{
       [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
         const PointMassState start{now[0], now[1]};
@@ -289,20 +289,22 @@ PointMassSolution step(const PointMassState& state, const Tensor& u, const Point
 }
 
 PointMassSolution simulate(const PointMassState& state, const Tensor& u, const PointMass& parameters,
-                           const PointMassOptions& options, const SolveOptions& solve_options) {
+                           const PointMassOptions& options, const SolveOptions& solve_options,
+                           const std::optional<Feedback<PointMassState>>& feedback) {
   const PointMass mass = in_precision_of(state.velocity, parameters);
   const PointMassStepper stepper(state.velocity, mass, options, solve_options);
   // A mass in flight does not read its restitution.
-  const Tensor inputs = refused_where_nan(mass.restitution, inputs_of(state, u, mass), 1);
-  const Shape batch = leading(inputs).slice(1).vec();
+  const Tensor given = refused_where_nan(mass.restitution, inputs_of(state, u, mass), 1);
+  Inputs inputs = with_feedback(given, feedback, 2);
+  const Shape batch = leading(inputs.u).slice(1).vec();
   const PointMassState first{expanded(state.position.to(state.velocity.scalar_type()), batch, {2}),
                              expanded(state.velocity, batch, {2})};
   const FormulaSystem system = system_of(mass, options, solve_options);
   const Tensor x = at::cat({first.position, first.velocity}, -1);
   const bool is_checked = options.stabilization != Stabilization::kPosition || can_read(mass.restitution);
-  const Tensor allowed = is_checked ? inputs : refused_where(mass.restitution != 0, inputs);
-  if (!can_roll_out(system, x, allowed, solve_options)) return step_by_step(first, allowed, stepper);
-  const SystemSteps all = roll_out(system, x, allowed);
+  if (!is_checked) inputs.u = refused_where(mass.restitution != 0, inputs.u);
+  if (!can_roll_out(system, x, inputs.u, solve_options)) return step_by_step(first, inputs, stepper);
+  const SystemSteps all = roll_out(system, x, inputs);
   return {with_impulses({all.x_next.slice(-1, 0, 2), all.x_next.slice(-1, 2)}, all.z), all.z.clone(), all.residual,
           all.status};
 }

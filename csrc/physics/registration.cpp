@@ -114,7 +114,8 @@ auto with_velocities(const Scene& self, const TensorVector& state, const Tensor&
 // AOTInductor cannot pass an empty list; absent where they are to be found.
 RigidSolution roll_out_scene(const TensorVector& x, std::int64_t bodies, const Numbers& plane_bodies,
                              const Numbers& touches, const Numbers& touch_counts, const std::optional<Numbers>& pairs,
-                             double dt, const RigidOptions& options, const std::optional<TensorVector>& feedback) {
+                             double dt, const RigidOptions& options,
+                             const std::optional<Feedback<RigidState>>& feedback) {
   const RigidScene scene = scene_of(x, 5, bodies, plane_bodies, touches, touch_counts, dt);
   std::optional<std::vector<ContactPair>> known;
   if (pairs) {
@@ -130,13 +131,7 @@ RigidSolution roll_out_scene(const TensorVector& x, std::int64_t bodies, const N
       known->push_back({number(0), number(1), number(2) != 0 ? Other::kPlane : Other::kBall, number(3), number(4)});
     }
   }
-  std::optional<RigidFeedback> closed;
-  if (feedback) {
-    TORCH_CHECK(feedback->size() == 5, "feedback must be K and the four tensors of a state; got ", feedback->size());
-    const TensorVector& f = *feedback;
-    closed = {f[0], {f[1], f[2], f[3], f[4]}};
-  }
-  return simulate({x[0], x[1], x[2], x[3]}, x[4], scene, step_text(scene, options, known), options.substeps, closed);
+  return simulate({x[0], x[1], x[2], x[3]}, x[4], scene, step_text(scene, options, known), options.substeps, feedback);
 }
 
 // The same of lists of the parts of bodies and of fixed planes that touch all of them, as files of models call it.
@@ -203,7 +198,7 @@ LCP_LIBRARY_FRAGMENT(library) {
   define<gyroscopic>(library, "_gyroscopic(omega, inertia, dt)");
   define<roll_out_scene>(library,
                          "_roll_out_scene(x, bodies, plane_bodies, touches, touch_counts, pairs, dt, options, "
-                         "feedback=None)");
+                         "feedback)");
 
   library.class_<OptionsClass>("RigidOptions")
       .def(torch::init<std::string, std::int64_t, std::optional<double>, double, std::int64_t, double, double,

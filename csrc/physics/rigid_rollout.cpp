@@ -138,17 +138,10 @@ Tensors packed(const RigidState& state, const Tensor& u, const RigidScene& scene
 
 // What a closed loop has behind the other inputs of the operator: K, [..., T, 72 B B], whose columns are those of the
 // operator, all positions first, and the references, [..., T, 13 B].
-Tensors packed(const RigidFeedback& feedback, std::int64_t bodies, std::int64_t rows, std::int64_t substeps) {
-  // x, [size...] or [rows, ..., size...], as [rows, ..., size...] in float64, and then for each step.
+Tensors packed(const Feedback<RigidState>& feedback, std::int64_t bodies, std::int64_t rows, std::int64_t substeps) {
   const auto of_steps = [&](const char* name, const Tensor& x, std::int64_t m, std::int64_t n) {
-    TORCH_CHECK(
-        x.dim() >= 2 && x.size(-2) == m && x.size(-1) == n && (x.dim() == 2 || x.size(0) == 1 || x.size(0) == rows),
-        name, " must be [", m, ", ", n, "] or [", rows, ", ..., ", m, ", ", n, "]; got ", x.sizes());
-    const Tensor all = (x.dim() == 2 ? x.unsqueeze(0) : x).to(at::kDouble);
-    at::DimVector shape(all.sizes());
-    shape[0] = rows;
-    const Tensor wide = all.expand(shape);
-    return substeps == 1 ? wide : wide.repeat_interleave(substeps, 0);
+    const Tensor of_rows = ops::of_all_steps(name, x.to(at::kDouble), {m, n}, rows, /*steps_first=*/true);
+    return substeps == 1 ? of_rows : of_rows.repeat_interleave(substeps, 0);
   };
   const Tensor K = of_steps("K", feedback.K, 6 * bodies, 12 * bodies);
   const auto columns = K.unflatten(-1, {2, bodies, 2, 3}).unbind(-4);  // of positions and of velocities
@@ -338,9 +331,7 @@ RigidSteps roll_out(const RigidState& state, const Tensor& u, const RigidScene& 
   const StepText text(step);
   const bool is_compliant = text.word("formulation") == "compliant";
   const auto pairs = static_cast<std::int64_t>(text.counts("pairs").size() / 4);
-  Tensors inputs = packed(state, u, scene, pairs, is_compliant);
-  inputs.insert(inputs.end(), feedback.begin(), feedback.end());
-  const Tensors results = roll_out(feedback.empty() ? step : "closed_loop " + step, inputs);
+  const Tensors results = ops::roll_out(step, packed(state, u, scene, pairs, is_compliant), feedback);
   const at::ScalarType dtype = state.velocity.scalar_type();
   const std::int64_t bodies = count_of(scene.bodies);
   const auto of_bodies = [&](std::size_t k, std::int64_t size) {
@@ -353,7 +344,7 @@ RigidSteps roll_out(const RigidState& state, const Tensor& u, const RigidScene& 
 }
 
 RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const std::string& step,
-                       std::int64_t substeps, const std::optional<RigidFeedback>& feedback) {
+                       std::int64_t substeps, const std::optional<Feedback<RigidState>>& feedback) {
   RigidOptions options = options_of(step);
   options.substeps = substeps;
   const auto pairs = static_cast<std::int64_t>(StepText(step).counts("pairs").size() / 4);

@@ -58,6 +58,6 @@ LCP_API RigidSteps roll_out(const RigidState& state, const at::Tensor& u, const 
 
 /// `simulate` of lcp/physics/rigid_scene.h of a scene whose step_text is known, also where its numbers cannot be read.
 RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene, const std::string& step,
-                       std::int64_t substeps, const std::optional<RigidFeedback>& feedback);
+                       std::int64_t substeps, const std::optional<Feedback<RigidState>>& feedback);
 
 }  // namespace lcp::physics

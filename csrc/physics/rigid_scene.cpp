@@ -109,7 +109,7 @@ RigidSteps step_by_step(const RigidState& state, const Tensor& u, const RigidSce
 }
 
 RigidSolution simulate(const RigidState& state, const Tensor& u, const RigidScene& scene, const RigidOptions& options,
-                       const std::optional<RigidFeedback>& feedback) {
+                       const std::optional<Feedback<RigidState>>& feedback) {
   return simulate(state, u, scene, step_text(scene, options), options.substeps, feedback);
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/rollout/rollout.h"
-
 namespace lcp::physics {
 
 bool can_roll_out(at::TensorList x) {
@@ -11,7 +9,5 @@ bool can_roll_out(at::TensorList x) {
     return (each.device().is_cpu() || each.is_meta()) && each.layout() == at::kStrided;
   });
 }
-
-Tensors roll_out(const std::string& step, const Tensors& x) { return ops::roll_out(step, x); }
 
 }  // namespace lcp::physics

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lcp/solve_mixed.h"
+#include "ops/rollout/rollout.h"
 #include "physics/lcs_rollout.h"
 #include "physics/stepping.h"
 
@@ -182,6 +183,13 @@ Tensor inputs_of(const Tensor& v, const Tensor& u, const SlidingBlock& block) {
   return expanded_inputs(u.to(v.scalar_type()), batch, "u must be [steps, ...]");
 }
 
+// The feedback with a reference of one number, [..., 1].
+std::optional<Feedback<Tensor>> of_velocities(std::optional<Feedback<Tensor>> feedback, std::int64_t steps) {
+  if (!feedback) return feedback;
+  const Tensor all = ops::of_all_steps("reference", feedback->reference, {}, steps, /*steps_first=*/true);
+  return Feedback<Tensor>{feedback->K, all.unsqueeze(-1)};
+}
+
 }  // namespace
 
 SlidingBlock SlidingBlock::of(double mass, double dt, double mu, double gravity) {
@@ -234,13 +242,12 @@ SlidingBlockSolution step(const Tensor& v, const Tensor& u, const SlidingBlock& 
 }
 
 SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlock& parameters, Formulation formulation,
-                              const SolveOptions& options) {
+                              const SolveOptions& options, const std::optional<Feedback<Tensor>>& feedback) {
   const SlidingBlock block = in_precision_of(v, parameters);
-  const Tensor inputs = inputs_of(v, u, block);
-  const Shape batch = inputs.sizes().slice(1).vec();
+  Inputs inputs = with_feedback(inputs_of(v, u, block).unsqueeze(-1), of_velocities(feedback, u.size(0)), 1);
+  const Shape batch = leading(inputs.u).slice(1).vec();
   if (can_roll_out(options)) {
-    const LcsRollout all =
-        roll_out(system_of(block, formulation), expanded(v, batch).unsqueeze(-1), inputs.unsqueeze(-1), options);
+    const LcsRollout all = roll_out(system_of(block, formulation), expanded(v, batch).unsqueeze(-1), inputs, options);
     return {read(all.x_next.select(-1, 0), all.z, all.w, block, formulation), all.z.clone(), all.residual, all.status};
   }
   const Tensor M = matrix(block, formulation);
@@ -256,6 +263,7 @@ SlidingBlockSolution simulate(const Tensor& v, const Tensor& u, const SlidingBlo
                                 [&](const Tensors&, const Tensor&, const Solved& solved) -> Tensors {
                                   return {next_velocity(solved.result.z, solved.result.w, formulation, options)};
                                 }};
+  inputs.u = inputs.u.squeeze(-1);
   const Rollout all = roll_out({expanded(v, batch)}, inputs, batch, functions);
   const Problem rows{M, vector(all.starts[0], all.u, block, formulation)};
   SlidingBlockStep steps = read(all.result.z, all.result.w, block, formulation, options);

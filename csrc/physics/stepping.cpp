@@ -15,6 +15,7 @@
 #include "lcp/certify.h"
 #include "lcp/ties.h"
 #include "ops/composite.h"
+#include "ops/rollout/rollout.h"
 
 namespace lcp::physics {
 namespace {
@@ -220,35 +221,76 @@ SolveOptions held_by_ties(SolveOptions options) {
   return options;
 }
 
-Rollout roll_out(Tensors state, Tensor u, const Shape& batch, const StepFunctions& functions) {
+Inputs::Inputs(const Tensor& given, const Tensor& gains, std::initializer_list<Part> parts) {
+  const std::int64_t steps = given.size(0), m = given.size(-1);
+  const at::ScalarType dtype = given.scalar_type();
+  Tensors all;
+  Shape batch;
+  std::int64_t size = 0;
+  for (const Part& part : parts) {
+    all.push_back(ops::of_all_steps(part.name, part.x.to(dtype), {part.size}, steps, /*steps_first=*/true));
+    batch = common_shape({batch, leading(all.back()).slice(1)});
+    size += part.size;
+  }
+  for (Tensor& x : all) x = expanded_inputs(x, batch, "", {x.size(-1)});
+  reference = at::cat(all, -1);
+  K = ops::of_all_steps("K", gains.to(dtype), {m, size}, steps, /*steps_first=*/true);
+  u = expanded_inputs(given, common_shape({batch, leading(given).slice(1), leading(K, 2).slice(1)}), "", {m});
+}
+
+Tensor Inputs::at(std::int64_t step, const Tensors& state) const {
+  const Tensor now = u[step];
+  if (!K.defined()) return now;
+  const std::int64_t batch_dims = reference.dim() - 2;
+  Tensors numbers;
+  for (const Tensor& x : state) numbers.push_back(x.dim() > batch_dims ? x : x.unsqueeze(-1));
+  return now + matvec(K[step], reference[step] - at::cat(numbers, -1)).reshape(now.sizes());
+}
+
+Tensors Inputs::feedback(std::int64_t size) const {
+  if (!K.defined()) return {};
+  const auto padded = [&](const Tensor& x) { return at::constant_pad_nd(x, {0, size - x.size(-1)}); };
+  return {padded(K).movedim(0, -3).flatten(-2), padded(reference).movedim(0, -2)};
+}
+
+Rollout roll_out(Tensors state, Inputs inputs, const Shape& batch, const StepFunctions& functions) {
   const auto batch_dims = static_cast<std::int64_t>(batch.size());
+  if (inputs.K.defined()) {
+    inputs.K = expanded_inputs(inputs.K, batch, "", {inputs.K.size(-2), inputs.K.size(-1)});
+    inputs.reference = expanded_inputs(inputs.reference, batch, "", {inputs.reference.size(-1)});
+  }
   Tensor failed;  // [batch...]
   for (const Tensor& x : state) failed = either(failed, not_finite(x, batch_dims));
-  const Tensor invalid = not_finite(u, batch_dims + 1);  // [steps, batch...]
   // NaN, [batch...], as a sum of what failed, so that the gradient of a failed step reaches that.
-  Tensor nan = at::full(batch, kNaN, state[0].options()), lost;
+  Tensor nan = at::full(batch, kNaN, state[0].options());
   if (failed.defined()) {
     for (Tensor& x : state) {
       nan = nan + sums_where(failed, x);
       x = zero_where(failed, x);
     }
   }
-  if (invalid.defined()) {
-    lost = sums_where(invalid, u);
-    u = zero_where(invalid, u);
+  Tensor invalid, lost;  // [steps, batch...]
+  for (Tensor* const x : {&inputs.u, &inputs.K, &inputs.reference}) {
+    const Tensor bad = x->defined() ? not_finite(*x, batch_dims + 1) : Tensor();
+    if (!bad.defined()) continue;
+    const Tensor sum = sums_where(bad, *x);
+    lost = invalid.defined() ? lost + sum : sum;
+    invalid = either(invalid, bad);
+    *x = zero_where(bad, *x);
   }
 
   Rollout rollout;
   std::vector<Tensors> ends(state.size()), extras;
-  Tensors z, w, status, failure;
+  Tensors z, w, status, failure, acted;
   const Tensors first = state;
-  for (std::int64_t k = 0; k < u.size(0); ++k) {
+  for (std::int64_t k = 0; k < inputs.u.size(0); ++k) {
     if (invalid.defined()) {
       failed = either(failed, invalid[k]);
       nan = nan + lost[k];
     }
     const Tensor poison = failed.defined() ? at::where(failed, nan, 0) : Tensor{};
-    const Tensor now = u[k];
+    const Tensor now = inputs.at(k, state);
+    acted.push_back(now);
     Solved solved = functions.solve(state, now, poison);
     SolveResult& result = solved.result;
     failure.emplace_back();
@@ -271,7 +313,7 @@ Rollout roll_out(Tensors state, Tensor u, const Shape& batch, const StepFunction
     rollout.starts.push_back(starts_of(first[i], rollout.ends.back()));
   }
   for (const Tensors& extra : extras) rollout.extras.push_back(at::stack(extra));
-  rollout.u = std::move(u);
+  rollout.u = inputs.K.defined() ? at::stack(acted) : inputs.u;
   rollout.result = {at::stack(z), at::stack(w), at::stack(status)};
   rollout.failure = stacked(failure);
   return rollout;

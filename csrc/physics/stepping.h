@@ -9,8 +9,11 @@
 #include <initializer_list>
 #include <optional>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "lcp/feedback.h"
 #include "lcp/physics/problem.h"
 #include "lcp/solve.h"
 
@@ -103,6 +106,47 @@ void check_ties(std::string_view ties);
 /// without a force are tied, but the contact does not move in these directions either; ties = "active" says so.
 SolveOptions held_by_ties(SolveOptions options);
 
+/// The inputs of a rollout and, where it has one, a feedback of its state.
+struct Inputs {
+  at::Tensor u;  ///< [steps, batch..., ...], m numbers in each step
+
+  // Undefined without a feedback. Their batch dimensions broadcast against those of u.
+  at::Tensor K;          ///< [steps, ..., m, k]
+  at::Tensor reference;  ///< [steps, ..., k]
+
+  Inputs(at::Tensor given) : u(std::move(given)) {}  // NOLINT(google-explicit-constructor): there is no feedback then
+
+  /// A part of a reference, with its name in messages and its size behind the dimensions of u.
+  struct Part {
+    const char* name;
+    at::Tensor x;
+    std::int64_t size;
+  };
+
+  /// u, [steps, batch..., m], whose batch is extended by that of the feedback. Throws c10::Error where a shape does not
+  /// fit.
+  Inputs(const at::Tensor& given, const at::Tensor& gains, std::initializer_list<Part> parts);
+
+  /// What acts in a step that begins with this state, [batch..., ...] each.
+  at::Tensor at(std::int64_t step, const Tensors& state) const;
+
+  /// The feedback as lcp::_rollout takes it, of a state with `size` numbers. K does not read those behind its own.
+  Tensors feedback(std::int64_t size) const;
+};
+
+/// u, [steps, batch..., m], with the feedback of a state of one tensor, or of a pose and a velocity, each [..., size].
+template <class State>
+Inputs with_feedback(const at::Tensor& u, const std::optional<Feedback<State>>& feedback, std::int64_t size,
+                     const char* pose_name = "position of the reference") {
+  if (!feedback) return u;
+  if constexpr (std::is_same_v<State, at::Tensor>) {
+    return {u, feedback->K, {{"reference", feedback->reference, size}}};
+  } else {
+    const auto& [pose, velocity] = feedback->reference;
+    return {u, feedback->K, {{pose_name, pose, size}, {"velocity of the reference", velocity, size}}};
+  }
+}
+
 /// The solution of the LCP of one step.
 struct Solved {
   SolveResult result;
@@ -123,16 +167,16 @@ struct StepFunctions {
 struct Rollout {
   Tensors starts;  ///< the states before the steps
   Tensors ends;    ///< the states after them
-  at::Tensor u;
+  at::Tensor u;    ///< what acted in them
   SolveResult result;
   Tensors extras;
   at::Tensor failure;  ///< undefined if every step was solved; else NaN where it was not, connected to the gradient
 };
 
-/// Steps states, [batch..., ...], through time under inputs u, [steps, batch..., ...]. Where a step fails, or where the
-/// state or the input of an element is not finite, Rollout holds finite numbers in place of the solution, so that no
-/// NaN enters the gradient of a parameter that several elements share. Rollout::failure marks these elements.
-Rollout roll_out(Tensors state, at::Tensor u, const Shape& batch, const StepFunctions& functions);
+/// Steps states, [batch..., ...], through time. Where a step fails, or where the state, the input or the feedback of an
+/// element is not finite, Rollout holds finite numbers in place of the solution, so that no NaN enters the gradient of
+/// a parameter that several elements share. Rollout::failure marks these elements.
+Rollout roll_out(Tensors state, Inputs inputs, const Shape& batch, const StepFunctions& functions);
 
 /// x, replaced by NaN where Rollout::failure is NaN. Tensors of integers are returned as they are.
 at::Tensor with_failures(const at::Tensor& x, const at::Tensor& failure);

@@ -69,6 +69,8 @@ LCP_MEMBERS(SlidingBlock, mass, dt, mu, gravity) LCP_MEMBERS(SlidingBlockStep, v
                                                                     namespace {
   using at::Tensor;
   using Number = std::optional<double>;
+  template <class State>
+  using OptionalFeedback = std::optional<Feedback<State>>;
   using ops::define;
 
   // The options of a solve, as far as what reads its solution depends on them.
@@ -100,8 +102,8 @@ LCP_MEMBERS(SlidingBlock, mass, dt, mu, gravity) LCP_MEMBERS(SlidingBlockStep, v
   // The operators that both bodies on compliant ground have.
   template <class Body>
   void define_compliant(torch::Library & library, const std::string& name) {
-    define<CompliantState, Tensor, Body, ContactOptions>(
-        library, "_simulate_" + name + "(state, u, parameters[], *, options=)", LCP_CALL(simulate));
+    define<CompliantState, Tensor, Body, ContactOptions, OptionalFeedback<CompliantState>>(
+        library, "_simulate_" + name + "(state, u, parameters[], *, options=, feedback)", LCP_CALL(simulate));
     define<CompliantState, Tensor, Body>(library, "_" + name + "_problem(state, u, parameters[], *)",
                                          LCP_CALL(contact_problem));
     define<CompliantState, Body>(library, "_" + name + "_gaps(state, parameters[], *)", LCP_CALL(gaps));
@@ -114,8 +116,8 @@ LCP_MEMBERS(SlidingBlock, mass, dt, mu, gravity) LCP_MEMBERS(SlidingBlockStep, v
     const auto certify = [](const auto& x, const auto& u, const auto& system, const auto& rollout, const auto& options,
                             Number tolerance) { return certify_rollout(x, u, system, options, rollout, tolerance); };
 
-    define<Tensor, Tensor, SlidingBlock, SlidingBlockFormulation, SolveOptions>(
-        library, "_simulate_sliding_block(v, u, parameters[], *, formulation, options=)", LCP_CALL(simulate));
+    define<Tensor, Tensor, SlidingBlock, SlidingBlockFormulation, SolveOptions, OptionalFeedback<Tensor>>(
+        library, "_simulate_sliding_block(v, u, parameters[], *, formulation, options=, feedback)", LCP_CALL(simulate));
     define(library, "_sliding_block_problem(v, u, parameters[], *, formulation)",
            [](const Tensor& v, const Tensor& u, const SlidingBlock& block, SlidingBlockFormulation formulation) {
              switch (formulation) {
@@ -157,8 +159,9 @@ LCP_MEMBERS(SlidingBlock, mass, dt, mu, gravity) LCP_MEMBERS(SlidingBlockStep, v
     define<Tensor, Tensor, FallingBlock, FallingBlockSolution, Number>(
         library, "_certify_falling_block(x, v, parameters[], rollout[], *, tolerance=None)", LCP_CALL(certify_rollout));
 
-    define<Tensor, Tensor, PlanarBlock, PlanarBlockOptions, SolveOptions>(
-        library, "_simulate_planar_block(v, u, parameters[], *, options, solve_options=)", LCP_CALL(simulate));
+    define<Tensor, Tensor, PlanarBlock, PlanarBlockOptions, SolveOptions, OptionalFeedback<Tensor>>(
+        library, "_simulate_planar_block(v, u, parameters[], *, options, solve_options=, feedback)",
+        LCP_CALL(simulate));
     define<Tensor, Tensor, PlanarBlock, std::int64_t>(
         library, "_planar_block_problem(v, u, parameters[], *, directions)", LCP_CALL(polyhedral_problem));
     define<direction_problem>(library, "_planar_block_direction_problem(v, u, t, parameters[], *, directions)");
@@ -173,8 +176,9 @@ LCP_MEMBERS(SlidingBlock, mass, dt, mu, gravity) LCP_MEMBERS(SlidingBlockStep, v
     define<Tensor, Tensor, PlanarBlock, PlanarBlockSolution, Polygon, Number>(
         library, "_certify_planar_block(v, u, parameters[], rollout[], *, polygon, tolerance=None)", certify);
 
-    define<PointMassState, Tensor, PointMass, PointMassOptions, SolveOptions>(
-        library, "_simulate_point_mass(state, u, parameters[], *, options, solve_options=)", LCP_CALL(simulate));
+    define<PointMassState, Tensor, PointMass, PointMassOptions, SolveOptions, OptionalFeedback<PointMassState>>(
+        library, "_simulate_point_mass(state, u, parameters[], *, options, solve_options=, feedback)",
+        LCP_CALL(simulate));
     define<reduced_problem>(library, "_point_mass_problem(state, u, parameters[], *, stabilization)");
     define(library, "_point_mass_mixed_problem(state, u, parameters[], *, options)",
            [](const PointMassState& state, const Tensor& u, const PointMass& mass, const PointMassOptions& options) {
@@ -189,8 +193,8 @@ LCP_MEMBERS(SlidingBlock, mass, dt, mu, gravity) LCP_MEMBERS(SlidingBlockStep, v
     define<PointMassState, Tensor, PointMass, PointMassSolution, PointMassOptions, Number>(
         library, "_certify_point_mass(state, u, parameters[], rollout[], *, options, tolerance=None)", certify);
 
-    define<TripodState, Tensor, Tripod, std::int64_t, SolveOptions>(
-        library, "_simulate_tripod(state, u, parameters[], *, directions, options=)", LCP_CALL(simulate));
+    define<TripodState, Tensor, Tripod, std::int64_t, SolveOptions, OptionalFeedback<TripodState>>(
+        library, "_simulate_tripod(state, u, parameters[], *, directions, options=, feedback)", LCP_CALL(simulate));
     define<TripodState, Tensor, Tripod, std::int64_t>(library, "_tripod_problem(state, u, parameters[], *, directions)",
                                                       LCP_CALL(polyhedral_problem));
     define<TripodState, Tensor, Tripod>(library, "_tripod_exact_step(state, u, parameters[]) -> _next",

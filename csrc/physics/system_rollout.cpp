@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "ops/rollout/rollout.h"
 #include "physics/lcs_rollout.h"
 #include "physics/rollout_operator.h"
 
@@ -42,10 +43,11 @@ bool can_roll_out(const FormulaSystem& system, const Tensor& x, const Tensor& u,
   return can_roll_out(options) && can_roll_out(all);
 }
 
-SystemSteps roll_out(const FormulaSystem& system, const Tensor& x, const Tensor& u) {
+SystemSteps roll_out(const FormulaSystem& system, const Tensor& x, const Inputs& inputs) {
   const at::ScalarType dtype = x.scalar_type();
   const Tensors results =
-      roll_out(system.step, {joined(system.parameters, dtype), x, u.movedim(0, -2), system.D.to(dtype)});
+      ops::roll_out(system.step, {joined(system.parameters, dtype), x, inputs.u.movedim(0, -2), system.D.to(dtype)},
+                    inputs.feedback(x.size(-1)));
   // x_next and z are [..., T, k]; the residual and the status, behind w, are [..., T].
   return {results[0].movedim(-2, 0), results[1].movedim(-2, 0), results[3].movedim(-1, 0), results[4].movedim(-1, 0)};
 }

@@ -33,8 +33,8 @@ SolveOptions solve_options_of(const ops::StepText& step);
 /// Whether lcp::_rollout takes these tensors, and solves a step as lcp::solve does with these options.
 bool can_roll_out(const FormulaSystem& system, const at::Tensor& x, const at::Tensor& u, const SolveOptions& options);
 
-/// x: [batch..., k], the first state, of the dtype in which the trajectory is computed. u: [steps, batch..., m].
-SystemSteps roll_out(const FormulaSystem& system, const at::Tensor& x, const at::Tensor& u);
+/// x: [batch..., k], the first state, of the dtype in which the trajectory is computed. inputs.u: [steps, batch..., m].
+SystemSteps roll_out(const FormulaSystem& system, const at::Tensor& x, const Inputs& inputs);
 
 /// The results [steps, batch..., ...] of a rollout in operators of tensors as lcp::_rollout has them.
 Tensors steps_behind(Tensors results);

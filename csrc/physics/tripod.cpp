@@ -156,7 +156,7 @@ TripodSolution map(const TripodSolution& s, const F& f) {
 }
 
 // A rollout in operators of tensors.
-TripodSolution step_by_step(const TripodState& first, const Tensor& inputs, const Tripod& tripod, const Tensor& D,
+TripodSolution step_by_step(const TripodState& first, const Inputs& inputs, const Tripod& tripod, const Tensor& D,
                             const SolveOptions& options) {
   const StepFunctions functions{
       [&](const Tensors& now, const Tensor& force, const Tensor& poison) -> Solved {
@@ -325,22 +325,22 @@ TripodSolution step(const TripodState& state, const Tensor& u, const Tripod& tri
 }
 
 TripodSolution simulate(const TripodState& state, const Tensor& u, const Tripod& parameters, std::int64_t directions,
-                        const SolveOptions& solve_options) {
+                        const SolveOptions& solve_options, const std::optional<Feedback<TripodState>>& feedback) {
   const Tripod tripod = in_range(parameters);
   const Tensor tips = check_support(tripod);
   check_ties(solve_options.ties);
   const SolveOptions options = held_by_ties(solve_options);
-  const Tensor inputs = inputs_of(state, u, tripod);
-  const Shape batch = leading(inputs).slice(1).vec();
+  Inputs inputs = with_feedback(inputs_of(state, u, tripod), feedback, 3, "pose of the reference");
+  const Shape batch = leading(inputs.u).slice(1).vec();
   const TripodState first{expanded(state.pose.to(state.velocity.scalar_type()), batch, {3}),
                           expanded(state.velocity, batch, {3})};
   const Tensor D = friction_directions(directions, state.velocity.options());
   const FormulaSystem system = system_of(tripod, D, options);
   const Tensor none = expanded(at::zeros({kReported}, state.velocity.options()), batch, {kReported});
   const Tensor x = at::cat({first.pose, first.velocity, none}, -1);
-  const Tensor allowed = tips.defined() ? refused_where(tips, inputs) : inputs;
-  if (!can_roll_out(system, x, allowed, options)) return step_by_step(first, allowed, tripod, D, options);
-  const SystemSteps all = roll_out(system, x, allowed);
+  if (tips.defined()) inputs.u = refused_where(tips, inputs.u);
+  if (!can_roll_out(system, x, inputs.u, options)) return step_by_step(first, inputs, tripod, D, options);
+  const SystemSteps all = roll_out(system, x, inputs);
   const auto part = [&](std::int64_t begin, std::int64_t end) { return all.x_next.slice(-1, begin, end); };
   const std::int64_t friction = 6, normal = friction + 2 * kSupports;
   return {{{part(0, 3), part(3, 6)},

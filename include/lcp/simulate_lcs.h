@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lcp/export.h"
+#include "lcp/feedback.h"
 #include "lcp/name_of.h"
 #include "lcp/status.h"
 #include "lcp/ties.h"
@@ -75,12 +76,13 @@ struct LcsRollout {
 /// kept. The gradient of a trajectory that is not solved is 0 where its incoming gradient is 0, else NaN.
 ///
 ///   x: [..., k], the first state. u: [..., T, m], the input of each step. k, m, n and T may be 0. All batch dimensions
-///   broadcast; a system that trajectories share is not copied.
+///   broadcast; a system that trajectories share is not copied. feedback: a feedback of the state beside u.
 ///
 /// In memory the results have the steps before the batch; x_next.movedim(-2, 0) is contiguous.
 ///
 /// Throws c10::Error, before any work, for other shapes, dtypes, devices or options.
 LCP_API LcsRollout simulate_lcs(const LinearComplementaritySystem& system, const at::Tensor& x, const at::Tensor& u,
-                                const SimulateLcsOptions& options = {});
+                                const SimulateLcsOptions& options = {},
+                                const std::optional<Feedback<at::Tensor>>& feedback = std::nullopt);
 
 }  // namespace lcp

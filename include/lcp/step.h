@@ -39,6 +39,7 @@
 
 #include "lcp/detail/registered_step.h"
 #include "lcp/export.h"
+#include "lcp/feedback.h"
 #include "lcp/name_of.h"
 #include "lcp/status.h"
 #include "lcp/ties.h"
@@ -71,12 +72,14 @@ struct StepRollout {
 ///   step: the name with which the system was registered.
 ///   parameters: [..., p]. x: [..., k], the first state. u: [..., T, m], the input of each step. All are of one dtype,
 ///   float32 or float64, and one device; formulas are computed in float64 on the CPU. All batch dimensions broadcast.
+///   feedback: a feedback of the state beside u.
 ///
 /// In memory the results have the steps before the batch.
 ///
 /// Throws c10::Error, before any work, for an unknown step, and for other shapes, dtypes, devices or options.
 LCP_API StepRollout simulate_step(const std::string& step, const at::Tensor& parameters, const at::Tensor& x,
-                                  const at::Tensor& u, const SimulateStepOptions& options = {});
+                                  const at::Tensor& u, const SimulateStepOptions& options = {},
+                                  const std::optional<Feedback<at::Tensor>>& feedback = std::nullopt);
 
 /// The names of a registered step. Throws c10::Error where there is none.
 LCP_API StepNames names_of_step(const std::string& step);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar, Union
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, Union
 
 import torch
 from torch import Tensor
@@ -21,6 +21,23 @@ class Array(Protocol):
 TensorLike: TypeAlias = Union[Tensor, float, Sequence[Any], Array]
 # The same where a single number makes no sense.
 ListLike: TypeAlias = Union[Tensor, Sequence[Any], Array]
+
+
+class Feedback(NamedTuple):
+    """A linear feedback of the state, which simulate of every system with inputs u takes beside these.
+
+    What acts in a step is u + K e, where e = reference - x is the error of the state x before the step. The state of k numbers
+    is what simulate takes, its tensors one behind another. Results are differentiable in all tensors of the feedback. They
+    are those of a loop over single steps with these inputs, which certify takes as its u.
+
+    K: the gains, [m, k] for m inputs, or with the dimensions before that which u has, such as [steps, ..., m, k]. Their batch
+        dimensions broadcast; the number of steps may be 1.
+    reference: what the state should be: each tensor as that of a state, or with the dimensions before that which u has, such
+        as [steps, ..., k]. Its number of steps may be 1.
+    """
+
+    K: TensorLike
+    reference: TensorLike | tuple[TensorLike, ...]
 
 
 Parameters = ParamSpec("Parameters")
@@ -84,6 +101,17 @@ def as_tensors(**values: TensorLike) -> list[Tensor]:
     return [as_tensor(name, value, like) for name, value in values.items()]
 
 
+def feedback_by_names(feedback: Feedback | None, names: Sequence[str] = ("K", "reference")) -> dict[str, Any]:
+    """K and the reference, or where that is a state its tensors, by the names that an operator has for them."""
+    if feedback is None:
+        return {}
+    K, reference = feedback
+    parts: Any = (reference,) if names[1] == "reference" else reference
+    if len(parts) != len(names) - 1:
+        raise TypeError(f"reference must be {', '.join(names[1:])}; got {len(parts)} tensors")
+    return dict(zip(names, (K, *parts), strict=True))
+
+
 def with_contacts(tensors: list[Tensor], contacts: int) -> list[Tensor]:
     """Tensors [..., c]; one without dimensions, as a number becomes, is that of all c contacts."""
     return [x if x.dim() > 0 else x.expand(contacts) for x in tensors]
@@ -137,12 +165,15 @@ def _arguments_of(name: str, function: Callable[..., Any]) -> list[str]:
     (schema,) = torch._C._jit_get_schemas_for_operator(f"lcp::{name}")
     given = inspect.signature(function).parameters
     options = [f"**{x}" for x, kind in given.items() if kind.kind == kind.VAR_KEYWORD]
-    known = {"self", *(x.name for x in schema.arguments)}
+    known = {"self", "feedback", *(x.name for x in schema.arguments)}
+    closed = [x.name for x in schema.arguments if "feedback" in given and (x.name == "K" or x.name.endswith("reference"))]
     unpacked = [f"*{x}" for x in given if x not in known and f"**{x}" not in options]
     arguments = []
     for x in schema.arguments:
         if x.name in given:
             arguments.append(f"{x.name}={x.name}" if x.kwarg_only else x.name)
+        elif x.name in closed:
+            arguments.append(f"**_feedback(feedback, {closed})")
         elif x.name == "parameters":
             arguments.append("self._parameters()")
         elif x.kwarg_only:
@@ -169,10 +200,11 @@ def operator(name: str, of: str = "") -> Callable[[Callable[Parameters, Result]]
         result = function.__globals__[result] if isinstance(result, str) else result
         if result is not Tensor:
             body = f"_result(*{body})"
-        code = f"def make(_call, _result):\n  def {function.__name__}{header}: return {body}\n  return {function.__name__}"
+        name_of = function.__name__
+        code = f"def make(_call, _result, _feedback):\n  def {name_of}{header}: return {body}\n  return {name_of}"
         made: dict[str, Any] = {}
         exec(compile(code, f"<lcp::{name}>", "exec"), function.__globals__, made)
-        whole = made["make"](call, result)
+        whole = made["make"](call, result, feedback_by_names)
         whole.__defaults__, whole.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
         return functools.update_wrapper(whole, function)
 

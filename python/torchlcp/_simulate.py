@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, operator
+from torchlcp._arguments import Feedback, TensorLike, operator
 
-__all__ = ["Rollout", "simulate_lcs"]
+__all__ = ["Feedback", "Rollout", "simulate_lcs"]
 
 
 class Rollout(NamedTuple):
@@ -40,6 +40,7 @@ def simulate_lcs(
     cone: Sequence[int] | None = None,
     ties: str = "inactive",
     tolerance: float | None = None,
+    feedback: Feedback | None = None,
 ) -> Rollout:
     """Steps one linear complementarity system for each element of a batch, in one walk through all steps [HSW].
 
@@ -71,6 +72,7 @@ def simulate_lcs(
             velocity w_i - z_j, of the contact whose pair j has the slip speed z_j and the unused friction w_j; else -1.
             Where a contact sticks, the w of its directions count as 0 in G w, also in the derivative.
         ties, tolerance: as in solve.
+        feedback: of the state, beside u: K [m, k] or [..., T, m, k], and a reference [k] or [..., T, k].
 
     Raises:
         RuntimeError: a shape, dtype, device or option does not fit.

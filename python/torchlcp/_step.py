@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, as_tensor, as_tensors, call
+from torchlcp._arguments import Feedback, TensorLike, as_tensor, as_tensors, call, feedback_by_names
 from torchlcp._built import HEADERS, LIBRARY
 from torchlcp._simulate import Rollout
 
@@ -88,6 +88,7 @@ class Step:
         ties: str = "inactive",
         kappa: float = 0.0,
         tolerance: float | None = None,
+        feedback: Feedback | None = None,
     ) -> Rollout:
         """T steps of each element of a batch, in one walk through all of them.
 
@@ -100,6 +101,7 @@ class Step:
             x: [..., k], the first state, float32 or float64; like u and the parameters, whose batch dimensions broadcast.
             u: [..., T, m], the input of each step.
             ties, kappa, tolerance: as in torchlcp.solve.
+            feedback: of the state, beside u: K [m, k] or [..., T, m, k], and a reference [k] or [..., T, k].
 
         Raises:
             TypeError: a parameter is missing or unknown.
@@ -107,7 +109,7 @@ class Step:
         """
         p, x, u = self._as_tensors(parameters, x, u)
         options: dict[str, Any] = {"ties": ties, "kappa": kappa, "tolerance": tolerance}
-        return Rollout(*call("_simulate_step", self.name, p, x, u, **options))
+        return Rollout(*call("_simulate_step", self.name, p, x, u, **options, **feedback_by_names(feedback)))
 
     def step(
         self,

@@ -108,7 +108,7 @@ KNOWN = {
     "ops/call_python.h": ["LibTorch"],
     "ops/composite.h": ["lcp", "ops/registration.h"],
     "ops/registration.h": ["LibTorch"],
-    "ops/rollout/rollout.h": ["ops/rollout/step_text.h", "rigid", "LibTorch"],
+    "ops/rollout/rollout.h": ["ops/rollout/step_text.h", "rigid", "lcp"],
     "ops/rollout/registered.h": ["lcp"],
     "ops/rollout/step_text.h": ["LibTorch"],
     "rigid/parameter.h": [],

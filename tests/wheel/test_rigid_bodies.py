@@ -6,8 +6,8 @@ import pytest
 import torch
 from systems import BALL, G, SCENE, numbers
 
-from torchlcp import Status, physics
-from torchlcp.physics import Plane, RigidBody, RigidFeedback, RigidScene, RigidState
+from torchlcp import Feedback, Status, physics
+from torchlcp.physics import Plane, RigidBody, RigidScene, RigidState
 
 
 def test_a_ball_falls_and_rebounds():
@@ -224,7 +224,7 @@ def two_bodies(rows, batch, seed=0):
     reference = RigidState(start.position + 0.1 * normal(rows, batch, 2, 3), normal(rows, 1, 2, 4),
                            0.1 * normal(1, batch, 2, 3), 0.1 * normal(2, 3))
     K = normal(rows, batch, 12, 24) * numbers(1, 1, 1, 0.02, 0.02, 0.02).repeat(2).unsqueeze(-1)
-    return scene, start, 0.5 * normal(rows, batch, 2, 6), RigidFeedback(K, reference)
+    return scene, start, 0.5 * normal(rows, batch, 2, 6), Feedback(K, reference)
 
 
 @pytest.mark.parametrize("substeps", [1, 2])
@@ -246,7 +246,7 @@ def test_a_feedback_is_that_of_a_loop_of_steps(substeps):
         return torch.stack(ends)
 
     def closed(K, *x):
-        options = {"feedback": RigidFeedback(K, RigidState(*x[:4])), "substeps": substeps, "tolerance": 1e-13}
+        options = {"feedback": Feedback(K, RigidState(*x[:4])), "substeps": substeps, "tolerance": 1e-13}
         return torch.cat(scene.simulate(start._replace(velocity=x[5]), x[4], **options).next, -1)
 
     found, expected = closed(*given), loop(*given)
@@ -272,11 +272,11 @@ def test_a_feedback_turns_and_holds_a_box_in_the_air():
                            torch.zeros(1, 3).double())
     u = torch.zeros(600, 1, 6).double()
     u[..., 2] = G  # what gravity takes
-    rollout = scene.simulate(RigidState.at_rest(numbers(0, 0, 0.05).view(1, 3)), u, feedback=RigidFeedback(gains, reference))
+    rollout = scene.simulate(RigidState.at_rest(numbers(0, 0, 0.05).view(1, 3)), u, feedback=Feedback(gains, reference))
     assert (rollout.status == Status.SOLVED).all()
     torch.testing.assert_close(rollout.position_next[-1], reference.position, atol=1e-6, rtol=0)
     assert physics.angle_between(rollout.orientation_next[-1, 0], turned).item() < 1e-6
-    negative = RigidFeedback(gains, reference._replace(orientation=-3 * reference.orientation))  # the same orientation
+    negative = Feedback(gains, reference._replace(orientation=-3 * reference.orientation))  # the same orientation
     again = scene.simulate(RigidState.at_rest(numbers(0, 0, 0.05).view(1, 3)), u, feedback=negative)
     torch.testing.assert_close(again.position_next, rollout.position_next)
 
@@ -284,9 +284,9 @@ def test_a_feedback_turns_and_holds_a_box_in_the_air():
 def test_mistakes_in_a_feedback_are_named():
     scene, start, u, (K, reference) = two_bodies(4, 3)
     for feedback, message in (
-        (RigidFeedback(K[..., :23], reference), r"K must be \[12, 24\] or \[4, ..., 12, 24\]; got \[4, 3, 12, 23\]"),
-        (RigidFeedback(K[:2], reference), r"K must be .*; got \[2, 3, 12, 24\]"),
-        (RigidFeedback(K, reference._replace(velocity=numbers(0, 0, 0))), r"velocity of the reference must be .*; got \[3\]"),
+        (Feedback(K[..., :23], reference), r"K must be \[12, 24\] or \[4, ..., 12, 24\]; got \[4, 3, 12, 23\]"),
+        (Feedback(K[:2], reference), r"K must be .*; got \[2, 3, 12, 24\]"),
+        (Feedback(K, reference._replace(velocity=numbers(0, 0, 0))), r"velocity of the reference must be .*; got \[3\]"),
     ):
         with pytest.raises(RuntimeError, match=message):
             scene.simulate(start, u, feedback=feedback)

@@ -204,9 +204,10 @@ def test_capsules_touch_where_they_are_nearest():
         ends[1, :, 2] += 4
         robot = Robot(
             parents=[-1, -1], joints=[free(0), free(1)], dt=0.05, mass=[1.0, 1e6],
-            inertia=1e6 * torch.eye(3).double().repeat(2, 1, 1), center_of_mass=torch.zeros(2, 3).double(), position=torch.zeros(2, 3).double(), orientation=[[1.0, 0, 0, 0]] * 2,
-            axis=torch.zeros(2, 3).double(), anchor=torch.zeros(2, 3).double(), range=torch.zeros(2, 2).double(),
-            spring=torch.zeros(2, 2).double(), damping=[0.0] * 12, armature=[0.0] * 12, balls=[2, 2], centers=ends.flatten(0, 1),
+            inertia=1e6 * torch.eye(3).double().repeat(2, 1, 1), center_of_mass=torch.zeros(2, 3).double(),
+            position=torch.zeros(2, 3).double(), orientation=[[1.0, 0, 0, 0]] * 2, axis=torch.zeros(2, 3).double(),
+            anchor=torch.zeros(2, 3).double(), range=torch.zeros(2, 2).double(), spring=torch.zeros(2, 2).double(),
+            damping=[0.0] * 12, armature=[0.0] * 12, balls=[2, 2], centers=ends.flatten(0, 1),
             radii=[0.1, 0.1, 0.2, 0.2], contacts=[RobotContact(0, -1, 2, 1, 3)], mu=[0.0], gravity=[0.0, 0, 0])
         v = torch.cat([speed, torch.zeros(9).double()])
         rollout = robot.simulate((robot.default_state().qpos, v), rows=200)

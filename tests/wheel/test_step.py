@@ -67,6 +67,28 @@ def test_gradients_reach_parameters_by_name(pendulum):
     assert abs(slope - smoothed) < 1e-3
 
 
+def test_a_feedback_is_that_of_a_loop_of_steps(pendulum):
+    generator = torch.Generator().manual_seed(0)
+    normal = lambda *shape: torch.randn(*shape, dtype=torch.float64, generator=generator)
+    K, reference, x, u = given = [y.requires_grad_() for y in (normal(2, 20, 1, 2), normal(20, 2), normal(2), normal(20, 1))]
+
+    def loop(K, reference, x, u):
+        ends = []
+        for s in range(20):
+            acts = u[s] + (K[:, s] * (reference[s] - x).unsqueeze(-2)).sum(-1)
+            x = pendulum.step(NUMBERS, x, acts).x_next
+            ends.append(x)
+        return torch.stack(ends, -2)
+
+    closed = lambda K, reference, x, u: pendulum.simulate(NUMBERS, x, u, feedback=torchlcp.Feedback(K, reference)).x_next
+    torch.testing.assert_close(closed(*given), loop(*given))
+    torch.testing.assert_close(*[torch.autograd.grad(f(*given).square().sum(), given) for f in (closed, loop)])
+    few = [y.detach().clone().requires_grad_() for y in (K[:, :3], reference[:3], x, u[:3])]
+    assert torch.autograd.gradcheck(closed, few, check_forward_ad=True) and torch.autograd.gradgradcheck(closed, few)
+    with pytest.raises(RuntimeError, match=r"reference must be \[2\] or \[..., 20, 2\]; got \[20, 1\]"):
+        closed(K, reference[:, :1], x, u)
+
+
 def test_mistakes(pendulum):
     u = torch.zeros(3, 1)
     with pytest.raises(TypeError, match="parameters must be inertia, weight, friction, dt; got inertia, mass"):

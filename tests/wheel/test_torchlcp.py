@@ -14,7 +14,7 @@ import torch
 
 import torchlcp
 from torchlcp import (
-    LCP, Certificate, ContactCertificate, ContactDual, ContactParameters, ContactSolution, DirectionalDerivative,
+    LCP, Certificate, ContactCertificate, ContactDual, ContactParameters, ContactSolution, DirectionalDerivative, Feedback,
     FreeMotion, FrictionCertificate, FrictionMotion, FrictionProblem, FrictionSolution, MixedSolution, PaddedBatch,
     Rollout, Solution, Status,
 )
@@ -172,18 +172,22 @@ def test_a_function_is_one_call_with_every_argument(monkeypatch, name):
     function = getattr(torchlcp, name)
     parameters = inspect.signature(function).parameters.values()
     positional = tuple(torch.ones(3, 3) for x in parameters if x.kind is x.POSITIONAL_OR_KEYWORD)
-    keywords = {x.name: torch.ones(3) for x in parameters if x.kind is x.KEYWORD_ONLY}
-    returned = function(*positional, **keywords)
+    keywords = {x.name: torch.ones(3) for x in parameters if x.kind is x.KEYWORD_ONLY and x.name != "feedback"}
+    feedback = Feedback(torch.ones(1, 1), torch.ones(1)) if "feedback" in inspect.signature(function).parameters else None
+    returned = function(*positional, **keywords, **({"feedback": feedback} if feedback else {}))
     ((arguments, options),) = calls
     assert list(map(id, arguments)) == list(map(id, positional))
-    assert {key: id(x) for key, x in options.items()} == {key: id(x) for key, x in keywords.items()}
+    expected = keywords | (feedback._asdict() if feedback else {})
+    assert {key: id(x) for key, x in options.items()} == {key: id(x) for key, x in expected.items()}
     assert returned == outputs and (result is None or type(returned) is result)
 
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_a_function_has_the_names_and_defaults_of_its_operator(name):
     schema = getattr(torch.ops.lcp, name).default._schema
-    parameters = inspect.signature(getattr(torchlcp, name)).parameters.values()
+    parameters = list(inspect.signature(getattr(torchlcp, name)).parameters.values())
+    if parameters[-1].name == "feedback":  # it stands for its members
+        parameters[-1:] = [parameters[-1].replace(name=member) for member in Feedback._fields]
     for parameter, argument in zip(parameters, schema.arguments, strict=True):
         assert parameter.name == argument.name
         assert (parameter.kind is parameter.KEYWORD_ONLY) == argument.kwarg_only

@@ -8,6 +8,7 @@
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
+#include <c10/util/StringUtil.h>
 
 #include <map>
 #include <memory>
@@ -343,6 +344,40 @@ const RolloutKind* find_closed_loop(std::string_view step) {
   auto& found = kinds[&kind];
   if (!found) found = std::make_unique<closed_loops::ClosedLoop>(kind);
   return found.get();
+}
+
+List roll_out(std::string_view step, at::TensorList x, at::TensorList feedback) {
+  if (feedback.empty()) return rollout_op().call(step, x, 0);
+  List all = x.vec();
+  const auto behind = static_cast<std::ptrdiff_t>(kind_of(step).differentiable_inputs());
+  all.insert(all.begin() + behind, feedback.begin(), feedback.end());
+  return rollout_op().call(std::string(closed_loops::kName).append(" ").append(step), all, 0);
+}
+
+List feedback_of(const std::optional<Feedback<Tensor>>& feedback, const Tensor& x, const Tensor& u) {
+  if (!feedback) return {};
+  TORCH_CHECK(x.dim() >= 1 && u.dim() >= 2, "x must be [..., k] and u [..., T, m]; got ", x.sizes(), " and ",
+              u.sizes());
+  const auto of_steps = [&](const char* name, const Tensor& each, c10::SymIntArrayRef size) {
+    return of_all_steps(name, each.to(x.scalar_type()), size, u.sym_size(-2), /*steps_first=*/false);
+  };
+  const c10::SymInt inputs = u.sym_size(-1), numbers = x.sym_size(-1);
+  return {of_steps("K", feedback->K, {inputs, numbers}).flatten(-2),
+          of_steps("reference", feedback->reference, {numbers})};
+}
+
+Tensor of_all_steps(const char* name, const Tensor& x, c10::SymIntArrayRef size, const c10::SymInt& steps,
+                    bool steps_first) {
+  const std::int64_t others = x.dim() - std::ssize(size), place = steps_first ? 0 : others - 1;
+  const std::string sizes = c10::Join(", ", size),
+                    before = steps_first ? c10::str(steps, ", ...") : c10::str("..., ", steps);
+  TORCH_CHECK(others >= 0 && x.sym_sizes().slice(others) == size &&
+                  (others == 0 || x.sym_size(place) == 1 || x.sym_size(place) == steps),
+              name, " must be [", sizes, "] or [", before, sizes.empty() ? "" : ", ", sizes, "]; got ", x.sym_sizes());
+  const Tensor all = others == 0 ? x.unsqueeze(0) : x;
+  c10::SymDimVector shape(all.sym_sizes());
+  shape[others == 0 ? 0 : place] = steps;
+  return all.expand_symint(shape);
 }
 
 }  // namespace lcp::ops

@@ -17,8 +17,6 @@ void check_rollout(const Call& call) {
   kind_of(call.text()).check(call, step);
 }
 
-List roll_out(std::string_view step, at::TensorList x) { return rollout_op().call(step, x, 0); }
-
 List rollout_tangent(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d) {
   return rollout_tangent_op().call(step, x, path, d);
 }

@@ -2,17 +2,32 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/SymIntArrayRef.h>
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "lcp/feedback.h"
 #include "ops/rollout/step_text.h"
 #include "rigid/scene.h"
 
 namespace lcp::ops {
 
 /// The results of a step of a kind, see kind.h, for tensors on the CPU.
-std::vector<at::Tensor> roll_out(std::string_view step, at::TensorList x);
+///   feedback: what a closed loop has behind the differentiable inputs, K, [..., T, m d], and the reference,
+///   [..., T, k], see closed_loop.cpp; or nothing.
+std::vector<at::Tensor> roll_out(std::string_view step, at::TensorList x, at::TensorList feedback = {});
+
+/// That of a state x, [..., k], and inputs u, [..., T, m]. Throws c10::Error where a shape does not fit.
+std::vector<at::Tensor> feedback_of(const std::optional<Feedback<at::Tensor>>& feedback, const at::Tensor& x,
+                                    const at::Tensor& u);
+
+/// A tensor of a feedback, [size...] or with the dimensions of inputs before that, expanded to all steps. Throws
+/// c10::Error, with its name, where it is neither.
+///   steps_first: whether the steps are the first of these dimensions; else they are the last.
+at::Tensor of_all_steps(const char* name, const at::Tensor& x, c10::SymIntArrayRef size, const c10::SymInt& steps,
+                        bool steps_first);
 
 /// The tangents of the differentiable results `path` of roll_out, for those of the differentiable inputs.
 std::vector<at::Tensor> rollout_tangent(std::string_view step, at::TensorList x, at::TensorList path, at::TensorList d);

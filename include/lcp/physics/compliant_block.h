@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "lcp/export.h"
+#include "lcp/feedback.h"
 #include "lcp/physics/compliant_ground.h"
 
 namespace lcp::physics {
@@ -50,10 +52,11 @@ LCP_API CompliantSolution step(const CompliantState& state, const at::Tensor& u,
                                const ContactOptions& options = {});
 
 /// Many steps.
-///   u: [steps, ..., 3], N, N and N m.
+///   u: [steps, ..., 3], N, N and N m. feedback: of the state, with K [..., 3, 6].
 /// Returns tensors [steps, ...]. Where a step fails, all that follow are NaN.
 LCP_API CompliantSolution simulate(const CompliantState& state, const at::Tensor& u, const CompliantBlock& block,
-                                   const ContactOptions& options = {});
+                                   const ContactOptions& options = {},
+                                   const std::optional<Feedback<CompliantState>>& feedback = std::nullopt);
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments: steps are tied and kinked where
 /// the margin of lcp::certify_contact is at most `tolerance`.

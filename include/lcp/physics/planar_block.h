@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "lcp/export.h"
+#include "lcp/feedback.h"
 #include "lcp/physics/problem.h"
 #include "lcp/solve.h"
 
@@ -114,10 +115,11 @@ LCP_API PlanarBlockSolution step(const at::Tensor& v, const at::Tensor& u, const
                                  const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Many steps, each of which begins with v_next of the step before.
-///   v: [..., 2], m/s, before the first step. u: [steps, ..., 2], N.
+///   v: [..., 2], m/s, before the first step. u: [steps, ..., 2], N. feedback: of v, with K [..., 2, 2].
 /// Returns tensors [steps, ...].
 LCP_API PlanarBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const PlanarBlock& block,
-                                     const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {});
+                                     const PlanarBlockOptions& options = {}, const SolveOptions& solve_options = {},
+                                     const std::optional<Feedback<at::Tensor>>& feedback = std::nullopt);
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
 /// Where the fixed-point scheme has not converged, only the last pass is certified.

@@ -18,6 +18,7 @@
 #include <optional>
 
 #include "lcp/export.h"
+#include "lcp/feedback.h"
 #include "lcp/physics/problem.h"
 #include "lcp/solve.h"
 
@@ -100,10 +101,11 @@ LCP_API PointMassSolution step(const PointMassState& state, const at::Tensor& u,
                                const PointMassOptions& options = {}, const SolveOptions& solve_options = {});
 
 /// Many steps.
-///   u: [steps, ..., 2], N.
+///   u: [steps, ..., 2], N. feedback: of the state, with K [..., 2, 4].
 /// Returns tensors [steps, ...].
 LCP_API PointMassSolution simulate(const PointMassState& state, const at::Tensor& u, const PointMass& mass,
-                                   const PointMassOptions& options = {}, const SolveOptions& solve_options = {});
+                                   const PointMassOptions& options = {}, const SolveOptions& solve_options = {},
+                                   const std::optional<Feedback<PointMassState>>& feedback = std::nullopt);
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
 /// Both formulations are certified as the reduced problem. At velocity level, a rollout is a discontinuous function of

@@ -44,6 +44,7 @@
 
 #include "lcp/contact_parameters.h"
 #include "lcp/export.h"
+#include "lcp/feedback.h"
 #include "lcp/friction_problem.h"
 #include "lcp/name_of.h"
 #include "lcp/physics/rigid_body.h"
@@ -120,20 +121,6 @@ struct RigidOptions {
   RegularizationOptions regularization = {};
 };
 
-/// A linear feedback of the state: what acts in a step is u + K e, where e is the error of the state before the step.
-/// With substeps, the state before each substep counts.
-struct RigidFeedback {
-  /// The gains: [6 B, 12 B], or with rows and a batch before that, [rows, ..., 6 B, 12 B]; rows may be 1. The rows of K
-  /// are the numbers of u, [B, 6]. Its columns are those of e: for each body the errors of its position, m, and of its
-  /// orientation, rad, then for each body those of its velocity, m/s, and of its angular velocity, rad/s.
-  at::Tensor K;
-
-  /// What the state should be: each tensor [B, k], or [rows, ..., B, k]; rows may be 1. Errors are differences from it.
-  /// That of an orientation is twice the vector part of conj(q) q_ref, with the sign that turns less: the rotation
-  /// vector in the axes of the body from q to q_ref, up to third order in its length.
-  RigidState reference;
-};
-
 /// The end of each row of forces; NaN from the first step on that was not solved. The status is kBadInput where a
 /// number that a step depends on is not finite, or a quaternion is 0. It is kBadInput in all steps of an element if one
 /// of its parameters is out of its range, such as a negative mu, also where nothing touches.
@@ -154,11 +141,15 @@ LCP_API RigidSolution step(const RigidState& state, const at::Tensor& u, const R
 
 /// Many rows.
 ///   u: [rows, ..., B, 6]; the first dimension is that of the rows, also where it is 1.
-///   feedback: with it, all tensors must be on the CPU.
-/// Returns tensors [rows, ...], differentiable in the tensors of the feedback, too.
+///   feedback: of the state before each substep, with K [..., 6 B, 12 B]. With it, all tensors must be on the CPU. The
+///   rows of K are the numbers of u, [B, 6]. Its columns are those of the error e: for each body the errors of its
+///   position, m, and of its orientation, rad, then for each body those of its velocity, m/s, and of its angular
+///   velocity, rad/s. The error of an orientation is twice the vector part of conj(q) q_ref, with the sign that turns
+///   less: the rotation vector in the axes of the body from q to q_ref, up to third order in its length.
+/// Returns tensors [rows, ...].
 LCP_API RigidSolution simulate(const RigidState& state, const at::Tensor& u, const RigidScene& scene,
                                const RigidOptions& options = {},
-                               const std::optional<RigidFeedback>& feedback = std::nullopt);
+                               const std::optional<Feedback<RigidState>>& feedback = std::nullopt);
 
 /// Properties of the steps of a rollout, without gradient.
 struct RigidCertificate {

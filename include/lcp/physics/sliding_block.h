@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "lcp/export.h"
+#include "lcp/feedback.h"
 #include "lcp/physics/problem.h"
 #include "lcp/solve.h"
 
@@ -88,10 +89,11 @@ LCP_API SlidingBlockSolution step(const at::Tensor& v, const at::Tensor& u, cons
                                   SlidingBlockFormulation formulation, const SolveOptions& options = {});
 
 /// Many steps, each of which begins with v_next of the step before.
-///   v: [...], m/s, before the first step. u: [steps, ...], N.
+///   v: [...], m/s, before the first step. u: [steps, ...], N. feedback: of v, with K [..., 1, 1].
 /// Returns tensors [steps, ...].
 LCP_API SlidingBlockSolution simulate(const at::Tensor& v, const at::Tensor& u, const SlidingBlock& block,
-                                      SlidingBlockFormulation formulation, const SolveOptions& options = {});
+                                      SlidingBlockFormulation formulation, const SolveOptions& options = {},
+                                      const std::optional<Feedback<at::Tensor>>& feedback = std::nullopt);
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
 /// A mixed problem is certified as the traditional one that it reduces to.

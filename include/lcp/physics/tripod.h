@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "lcp/export.h"
+#include "lcp/feedback.h"
 #include "lcp/physics/problem.h"
 #include "lcp/solve.h"
 
@@ -83,10 +84,11 @@ LCP_API TripodSolution step(const TripodState& state, const at::Tensor& u, const
                             std::int64_t directions = 8, const SolveOptions& options = {});
 
 /// Many steps.
-///   u: [steps, ..., 3], N, N, N m.
+///   u: [steps, ..., 3], N, N, N m. feedback: of the state, with K [..., 3, 6].
 /// Returns tensors [steps, ...].
 LCP_API TripodSolution simulate(const TripodState& state, const at::Tensor& u, const Tripod& tripod,
-                                std::int64_t directions = 8, const SolveOptions& options = {});
+                                std::int64_t directions = 8, const SolveOptions& options = {},
+                                const std::optional<Feedback<TripodState>>& feedback = std::nullopt);
 
 /// Certifies the gradient of a rollout that `simulate` returned for the same arguments; `tolerance` as in lcp::certify.
 LCP_API RolloutCertificate certify_rollout(const TripodState& state, const at::Tensor& u, const Tripod& tripod,

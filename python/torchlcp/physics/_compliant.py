@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, operator
+from torchlcp._arguments import Feedback, TensorLike, operator
 from torchlcp.physics._system import Problem, RolloutCertificate, System, one_step
 
 __all__ = [
@@ -104,7 +104,13 @@ class _CompliantBody(System):
 
     @operator("_simulate_{}", of="compliant_particle")
     def simulate(
-        self, state: State, u: TensorLike, *, tolerance: float | None = None, max_iterations: int | None = None
+        self,
+        state: State,
+        u: TensorLike,
+        *,
+        tolerance: float | None = None,
+        max_iterations: int | None = None,
+        feedback: Feedback | None = None,
     ) -> CompliantSolution:
         """Many steps; returns tensors [steps, ...]. Where a step fails, all that follow are NaN.
 
@@ -112,6 +118,7 @@ class _CompliantBody(System):
             state: position [..., 3] and velocity [..., 3] before the first step, float32 or float64.
             u: [steps, ..., 3], the force in each step, in the coordinates of the velocity.
             tolerance, max_iterations: as in torchlcp.solve_contact.
+            feedback: of the state, beside u, with K [..., 3, 6] and a state as its reference.
 
         Raises:
             RuntimeError: a shape, dtype or option does not fit.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, call, operator
+from torchlcp._arguments import Feedback, TensorLike, call, operator
 from torchlcp.physics._system import Problem, RolloutCertificate, System, one_step
 
 if TYPE_CHECKING:
@@ -81,6 +81,7 @@ class PlanarBlock(System):
         max_passes: int = 30,
         relaxed: bool = False,
         direction_tolerance: float | None = None,
+        feedback: Feedback | None = None,
         **options: Unpack[SolveOptions],
     ) -> PlanarBlockSolution:
         """Many steps, each of which begins with v_next of the step before; returns tensors [steps, ...].
@@ -96,6 +97,7 @@ class PlanarBlock(System):
             relaxed: of "fixed_point": passes that converge wherever the block slides.
             direction_tolerance: of "fixed_point": the change of the direction at which it has converged. None: 1e-12 in
                 float64, 1e-5 in float32.
+            feedback: of v, beside u, with K [..., 2, 2].
             options: see SolveOptions. Only "polyhedral" uses ties; the others have "midpoint", which is exact for them.
 
         Raises:

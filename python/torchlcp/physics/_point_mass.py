@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, operator
+from torchlcp._arguments import Feedback, TensorLike, operator
 from torchlcp.physics._system import MixedProblem, Problem, RolloutCertificate, System, one_step
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class PointMass(System):
         *,
         formulation: str = "stewart_trinkle",
         stabilization: str = "position",
+        feedback: Feedback | None = None,
         **options: Unpack[SolveOptions],
     ) -> PointMassSolution:
         """Many steps; returns tensors [steps, ...].
@@ -124,6 +125,7 @@ class PointMass(System):
                 sign; by the default method both are solved without them.
             stabilization: "position", c = y / dt: the mass does not penetrate, and does not rebound. "velocity",
                 c = restitution min(v_y, 0) where y <= 0, and no contact where y > 0.
+            feedback: of the state, beside u, with K [..., 2, 4] and a state as its reference.
             options: see SolveOptions.
 
         Raises:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 import torch
 from torch import Tensor
 
-from torchlcp._arguments import ListLike, TensorLike, as_tensor, as_tensors, call, operator
+from torchlcp._arguments import Feedback, ListLike, TensorLike, as_tensor, as_tensors, call, operator
 from torchlcp.physics._system import System, check_number, first_step, parameter
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ __all__ = [
     "RigidBody",
     "RigidCertificate",
     "RigidContacts",
-    "RigidFeedback",
     "RigidOptions",
     "RigidScene",
     "RigidSolution",
@@ -62,23 +61,6 @@ State = RigidState | tuple[TensorLike, TensorLike, TensorLike, TensorLike]
 def _state_of(state: State, u: TensorLike | None = None) -> list[Tensor]:
     """The tensors of a state, and u behind them where it is given."""
     return as_tensors(**RigidState(*state)._asdict(), **({} if u is None else {"u": u}))
-
-
-class RigidFeedback(NamedTuple):
-    """A linear feedback of the state: what acts in a step is u + K e, where e is the error of the state before the step.
-
-    With substeps, the state before each substep counts.
-
-    K: [6 B, 12 B], the gains, or with rows and a batch before that, [rows, ..., 6 B, 12 B]; rows may be 1. The rows of K are
-        the numbers of u, [B, 6]. Its columns are those of e: for each body the errors of its position, m, and of its
-        orientation, rad, then for each body those of its velocity, m/s, and of its angular velocity, rad/s.
-    reference: what the state should be, each tensor [B, k], or [rows, ..., B, k]; rows may be 1. Errors are differences from
-        it. That of an orientation is twice the vector part of conj(q) q_ref, with the sign that turns less: the rotation
-        vector in the axes of the body from q to q_ref, up to third order in its length.
-    """
-
-    K: TensorLike
-    reference: State
 
 
 class RigidSolution(NamedTuple):
@@ -346,7 +328,7 @@ class RigidScene:
         return torch.classes.lcp.RigidScene(self._tensors, *self._structure, self.dt)
 
     def simulate(
-        self, state: State, u: TensorLike, *, feedback: RigidFeedback | None = None, **options: Unpack[RigidOptions]
+        self, state: State, u: TensorLike, *, feedback: Feedback | None = None, **options: Unpack[RigidOptions]
     ) -> RigidSolution:
         """Many rows of forces; returns tensors [rows, ...].
 
@@ -354,7 +336,12 @@ class RigidScene:
             state: of B bodies before the first step, see RigidState, float32 or float64.
             u: [rows, ..., B, 6], forces on the centres of mass, N, and torques in the axes of the bodies, N m. The first
                 dimension is that of the rows, also where it is 1: [1, 10, 1, 6] is one row for a batch of ten.
-            feedback: what acts beside u, see RigidFeedback; on the CPU.
+            feedback: of the state before each substep, beside u, with K [..., 6 B, 12 B] and a RigidState as its reference; on
+                the CPU. The rows of K are the numbers of u, [B, 6]. Its columns are those of the error e: for each body the
+                errors of its position, m, and of its orientation, rad, then for each body those of its velocity, m/s, and of
+                its angular velocity, rad/s. The error of an orientation is twice the vector part of conj(q) q_ref, with the
+                sign that turns less: the rotation vector in the axes of the body from q to q_ref, up to third order in its
+                length.
             options: see RigidOptions.
 
         Raises:
@@ -365,8 +352,8 @@ class RigidScene:
             raise RuntimeError("a scene of several bodies must be made outside of a compiled function")
         tensors = [*_state_of(state, u), *self._tensors]
         scene = (tensors, *self._structure, pairs, self.dt)
-        closed = None if feedback is None else [as_tensor("K", feedback[0]), *_state_of(feedback[1])]
-        return RigidSolution(*torch.ops.lcp._roll_out_scene(*scene, *_all_options(options), closed))
+        closed = [] if feedback is None else [as_tensor("K", feedback.K), *_state_of(cast(State, feedback.reference))]
+        return RigidSolution(*torch.ops.lcp._roll_out_scene(*scene, *_all_options(options), *closed))
 
     def step(self, state: State, u: TensorLike, **options: Unpack[RigidOptions]) -> RigidSolution:
         """One row of forces, u [..., B, 6], as simulate; returns tensors [...]."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from torch import Tensor
 
-from torchlcp._arguments import TensorLike, operator
+from torchlcp._arguments import Feedback, TensorLike, operator
 from torchlcp.physics._system import MixedProblem, Problem, RolloutCertificate, System, one_step
 
 if TYPE_CHECKING:
@@ -74,7 +74,13 @@ class SlidingBlock(System):
 
     @operator("_simulate_sliding_block")
     def simulate(
-        self, v: TensorLike, u: TensorLike, *, formulation: str = "traditional", **options: Unpack[SolveOptions]
+        self,
+        v: TensorLike,
+        u: TensorLike,
+        *,
+        formulation: str = "traditional",
+        feedback: Feedback | None = None,
+        **options: Unpack[SolveOptions],
     ) -> SlidingBlockSolution:
         """Many steps, each of which begins with v_next of the step before; returns tensors [steps, ...].
 
@@ -84,6 +90,7 @@ class SlidingBlock(System):
             formulation: "traditional", z = (lambda_plus, lambda_minus, gamma); "mixed", the same with the velocity as an
                 unknown of either sign; "direct", z = (v_next+, v_next-), whose solution is unique; or "forward",
                 z = v_next, for motion to the right only.
+            feedback: of v, beside u, with K [..., 1, 1] and a reference [...].
             options: see SolveOptions.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from torchlcp._arguments import ListLike, TensorLike, operator
+from torchlcp._arguments import Feedback, ListLike, TensorLike, operator
 from torchlcp.physics._system import Problem, RolloutCertificate, System, one_step
 
 if TYPE_CHECKING:
@@ -115,13 +115,22 @@ class Tripod(System):
     com_height: TensorLike = 0.0
 
     @operator("_simulate_tripod")
-    def simulate(self, state: State, u: TensorLike, *, directions: int = 8, **options: Unpack[SolveOptions]) -> TripodSolution:
+    def simulate(
+        self,
+        state: State,
+        u: TensorLike,
+        *,
+        directions: int = 8,
+        feedback: Feedback | None = None,
+        **options: Unpack[SolveOptions],
+    ) -> TripodSolution:
         """Many steps; returns tensors [steps, ...].
 
         Args:
             state: pose [..., 3] and velocity [..., 3] before the first step, see TripodState, float32 or float64.
             u: [steps, ..., 3], N, N, N m, force and torque in each step.
             directions: n, of the friction of each support, even, at least 4.
+            feedback: of the state, beside u, with K [..., 3, 6] and a state as its reference.
             options: see SolveOptions. Unless kappa > 0, ties is "active" whatever is given, since a support that sticks
                 does not move in directions without a force either.
 
