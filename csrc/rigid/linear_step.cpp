@@ -108,6 +108,7 @@ LinearStep::LinearStep(const Scene& scene, double tolerance, double rank_toleran
       has_two_points_(is_smoothed_ && scene.law.formulation == Formulation::kPolyhedral),
       work_(scene),
       is_turned_(scene.bodies),
+      at_point_(scene.velocities()),
       v_(scene.velocities()),
       from_(scene.velocities()),
       of_v_(scene.velocities()),
@@ -384,7 +385,8 @@ void LinearStep::add_data(const Problem& problem, const SolvedContacts& at, Leav
   const int first_of_trees = scene_.first_of_trees();
   data.p.assign(scene_.velocities(), 0);
   data.s.clear();
-  const std::vector<Variable> after(at.v, at.v + scene_.velocities());
+  std::vector<Variable>& after = at_point_;
+  std::copy_n(at.v, scene_.velocities(), after.begin());
   work_.clear();
   for (int body = 0; body < scene_.free(); ++body) is_turned_[body] = false;
   set_twists(scene_, places_, after.data() + first_of_trees, work_.motions, after_.of_bodies);

@@ -148,7 +148,8 @@ class LinearStep {
   SolvedContacts at_ = {};  // ContactDerivative::point of it
   JointForces<Variable> joints_;
   TreeWork<Variable> work_;
-  std::vector<char> is_turned_;  // whether work_ has the motion of a free body
+  std::vector<char> is_turned_;     // whether work_ has the motion of a free body
+  std::vector<Variable> at_point_;  // the velocities of a point, which are constants
   std::vector<Leaf> leaves_;
   std::vector<double> v_, from_, of_v_, of_p_, of_p_of_solution_;                // [n]
   std::vector<double> J_, b_, R_, mu_, gamma_, of_gamma_, of_s_, of_R_, of_mu_;  // of the chosen

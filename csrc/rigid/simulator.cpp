@@ -138,6 +138,7 @@ Simulator::Simulator(const Scene& scene, double tolerance)
       time_(scene.bodies),
       held_(scene.bodies),
       inverse_(scene.bodies),
+      speeds_(scene.bodies),
       meetings_(scene.contacts()),
       collision_(scene.contacts()),
       composites_(scene),
@@ -146,6 +147,7 @@ Simulator::Simulator(const Scene& scene, double tolerance)
       from_(scene.velocities()),
       v_(scene.velocities()),
       J_(3 * scene.contacts() * scene.velocities()),
+      one_J_(3 * scene.velocities()),
       b_(3 * scene.contacts()),
       R_(3 * scene.contacts()),
       mu_(scene.contacts()),
@@ -165,6 +167,7 @@ Simulator::Simulator(const Scene& scene, double tolerance)
 
 void Simulator::begin(const Parameters<const double>& parameters) {
   threshold_ = threshold_of(scene_, parameters[kGravity]);
+  skips_far_ = !scene_.links.empty() && threshold_ == std::numeric_limits<double>::max() && scene_.law.kappa == 0;
   set_mass_matrix(scene_, parameters, A_.data());
   std::fill(from_.begin(), from_.end(), 0.0);
   of_A_ = solver_->solve(0, {A_.data(), from_.data(), nullptr, nullptr, nullptr, nullptr},
@@ -294,10 +297,18 @@ bool Simulator::find(const Numbers& read) {
   set_bodies(free_);
   const bool is_compliant = scene_.law.formulation == Formulation::kCompliant;
   has_impacts_ = false;
+  if (skips_far_) set_speeds(free_);
   for (int k = 0; k < scene_.contacts(); ++k) {
     const Pair& pair = scene_.pairs[k];
     Meeting& meeting = meetings_[k];
     meeting.contact = contact_of<double>(pair, read);
+    if (skips_far_ && !pair.is_limit()) {
+      meeting.b = closing_of(Approach<double>{meeting.contact.gap, 0, 0, 0, 0, false}, scene_);
+      meeting.is_far = meeting.b > fastest(k);
+      meeting.waits = false;
+      meeting.choice = kNotChosen;
+      if (meeting.is_far) continue;
+    }
     if (!pair.is_limit()) meeting.rows[2] = row_of(pair, meeting.contact, meeting.contact.normal, read);
     meeting.has_tangents = meeting.waits = meeting.has_met = false;
     meeting.choice = kNotChosen;
@@ -609,23 +620,61 @@ double Simulator::velocity_of(int k, const Row<double>& row, const Velocities<do
 // contacts. Returns whether there are any.
 bool Simulator::choose(const Numbers& read, const Velocities<double>& nu, double slack) {
   double largest = 0;
+  if (skips_far_) set_speeds(nu);
+  for (int k = 0; k < scene_.contacts(); ++k) {
+    Meeting& meeting = meetings_[k];
+    if (!meeting.is_far || meeting.b > fastest(k)) continue;
+    meeting.is_far = meeting.has_tangents = false;
+    meeting.rows[2] = row_of(scene_.pairs[k], meeting.contact, meeting.contact.normal, places_);
+  }
   for (int k = 0; k < scene_.contacts() && slack != 0; ++k) {
+    if (meetings_[k].is_far) continue;
     const Row<double>* const all = rows(k);
     for (int i = 0; i < 3; ++i) largest = std::max(largest, std::abs(velocity_of(k, all[i], nu)));
   }
   const std::size_t before = chosen_.size();
   for (int k = 0; k < scene_.contacts(); ++k) {
     Meeting& meeting = meetings_[k];
-    if (meeting.chosen || meeting.waits) continue;
+    if (meeting.chosen || meeting.waits || meeting.is_far) continue;
     double least = -slack * largest;
     if (scene_.law.formulation == Formulation::kCompliant) {  // a contact that slides has an impulse below mu |u_t|
       const Row<double>* const all = rows(k);
       least += read.parameters[kMu][k] * std::hypot(velocity_of(k, all[0], nu), velocity_of(k, all[1], nu));
     }
-    meeting.chosen = velocity_of(k, meeting.rows[2], nu) + meeting.b < least;
+    meeting.chosen = velocity_of(k, meeting.rows[2], nu) + meeting.b < least && may_move(k);
   }
   list_chosen();
   return chosen_.size() > before;
+}
+
+// The speeds of bodies, for `fastest`.
+void Simulator::set_speeds(const Velocities<double>& nu) {
+  for (int body = 0; body < scene_.bodies; ++body) {
+    const Twist<double>& twist = nu.of_bodies[body];
+    speeds_[body] = {std::sqrt(dot(twist.linear, twist.linear)), std::sqrt(dot(twist.angular, twist.angular))};
+  }
+}
+
+// A bound of the speed with which a pair closes.
+double Simulator::fastest(int k) const {
+  const Pair& pair = scene_.pairs[k];
+  const auto of_body = [&](int body) {
+    const Vector<double> arm = meetings_[k].contact.point - places_.position(body);
+    return speeds_[body][0] + speeds_[body][1] * std::sqrt(dot(arm, arm));
+  };
+  return of_body(pair.body) + (pair.has_other() ? of_body(pair.other_body) : 0);
+}
+
+// Whether some velocity changes the gap of a pair, which no joint may do: such a contact has no impulse.
+bool Simulator::may_move(int k) {
+  if (scene_.links.empty() || scene_.pairs[k].is_limit()) return true;
+  const std::ptrdiff_t n = scene_.velocities();
+  set_rows({&k, 1}, one_J_.data());
+  const double* const normal = one_J_.data() + 2 * n;
+  const Vector<double>& point = meetings_[k].contact.point;
+  constexpr double kRound = 1e-14;
+  const double least = kRound * (1 + std::sqrt(dot(point, point)));
+  return std::any_of(normal, normal + n, [&](double x) { return std::abs(x) > least; });
 }
 
 void Simulator::list_chosen() {

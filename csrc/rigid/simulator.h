@@ -2,6 +2,7 @@
 #pragma once
 
 #include <Eigen/Cholesky>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -76,6 +77,7 @@ class Simulator {
     double time, held;    // of an impact: its time_of, s, and Rebound::held, m/s
     bool collides;        // in the first pair of a collision: whether one of its pairs has an impact now
     bool has_met;         // whether it has had an impact in the step
+    bool is_far = false;  // whether it is known not to close, without its rows
     bool waits;           // whether it is an impact, which the first problem of the step leaves out
     bool chosen;          // in the problem that is being solved
     Role role;
@@ -107,24 +109,29 @@ class Simulator {
   const Row<double>* rows(int k);
   double velocity_of(int k, const Row<double>& row, const Velocities<double>& nu) const;
   bool choose(const Numbers& read, const Velocities<double>& nu, double slack);
+  void set_speeds(const Velocities<double>& nu);
+  double fastest(int k) const;
+  bool may_move(int k);
   void list_chosen();
   void advance(const Numbers& read, const State<double>& next);
 
   const Scene& scene_;
   double threshold_ = 0;
+  bool skips_far_ = false;  // whether pairs that are too far to close are skipped: in trees without impacts
   Status of_A_ = Status::kBadInput;
   std::unique_ptr<ContactSolver> solver_;
   Places<double> places_;
   Velocities<double> before_, free_, after_;
-  Velocities<double> start_;                  // those before the impacts
-  Velocities<double> motion_;                 // until now, in a step with impacts
-  std::vector<double> time_;                  // of each body, of its last impact
-  std::vector<Vector<double>> held_;          // of each body, held_velocity of its last impact, m/s
-  std::vector<InverseMass<double>> inverse_;  // of each body, for compliant contact
-  std::vector<Meeting> meetings_;             // of each pair
-  std::vector<int> collision_;                // of each pair: the first pair of the same two bodies, or body and plane
-  std::vector<int> chosen_;                   // pairs
-  std::vector<Role> roles_;                   // of the chosen, in a step with impacts
+  Velocities<double> start_;                   // those before the impacts
+  Velocities<double> motion_;                  // until now, in a step with impacts
+  std::vector<double> time_;                   // of each body, of its last impact
+  std::vector<Vector<double>> held_;           // of each body, held_velocity of its last impact, m/s
+  std::vector<InverseMass<double>> inverse_;   // of each body, for compliant contact
+  std::vector<std::array<double, 2>> speeds_;  // of each body and of its turning, where far pairs are skipped
+  std::vector<Meeting> meetings_;              // of each pair
+  std::vector<int> collision_;                 // of each pair: the first pair of the same two bodies, or body and plane
+  std::vector<int> chosen_;                    // pairs
+  std::vector<Role> roles_;                    // of the chosen, in a step with impacts
   bool has_impacts_ = false, keeps_problems_ = false;
   bool may_close_ = false;             // whether a pair that was an impact at the last problem no longer is
   std::vector<StepProblem> problems_;  // where they are kept
@@ -137,8 +144,8 @@ class Simulator {
   Eigen::VectorXd change_;
   std::vector<double> unlimited_;     // the free velocities of the trees where actuators have no limits, if some have
   std::vector<double> A_, from_, v_;  // [n, n] and [n] with n velocities
-  std::vector<double> J_, b_, R_, mu_, gamma_;  // of the chosen
-  std::vector<double> impulses_;                // [3 c], of all pairs
+  std::vector<double> J_, one_J_, b_, R_, mu_, gamma_;  // of the chosen, and of one pair
+  std::vector<double> impulses_;                        // [3 c], of all pairs
 };
 
 }  // namespace lcp::rigid

@@ -322,13 +322,26 @@ def test_what_a_file_has_and_is_not_supported_is_named(tmp_path):
         load_mjcf(path)
 
 
+def test_a_contact_that_no_joint_can_move_has_no_impulse():
+    """A ball that slides within the ground, whose normal no joint moves along."""
+    robot = pendulum(
+        joints=[RobotJoint(0, "slide")], axis=[[1.0, 0, 0]], position=[[0, 0, 0.05]], balls=[1], centers=[[0.0, 0, 0]],
+        radii=[0.1], contacts=[RobotContact(0, 0)], normals=[[0.0, 0, 1]], offsets=[0.0], mu=[0.5])
+    step = robot.step((numbers(0.0), numbers(1.0)), numbers(0.0))
+    assert step.status == Status.SOLVED and step.qvel_next.item() == 1 and not step.gamma.any()
+
+
 def test_a_urdf_is_read(tmp_path):
     pytest.importorskip("mujoco")
     path = tmp_path / "arm.urdf"
-    path.write_text("""<robot name="arm"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -.5"/><mass value="1"/>
-<inertia ixx=".0833333333333333" iyy=".0833333333333333" izz=".001" ixy="0" ixz="0" iyz="0"/></inertial></link>
+    path.write_text("""<robot name="arm"><link name="base"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<link name="rod"><inertial><origin xyz="0 0 -.5"/><mass value="1"/>
+<inertia ixx=".0833333333333333" iyy=".0833333333333333" izz=".08" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="pivot" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>
 <limit lower="-3" upper="3" effort="1" velocity="1"/><dynamics damping=".1"/></joint></robot>""")
+    floating = load_urdf(path, floating=True, ground=True)
+    assert floating.nv == 7 and floating.joints[0].kind == "free" and not floating.contacts
     robot = load_urdf(path)
     assert robot.joint("pivot").number == 0 and robot.damping.tolist() == [0.1] and robot.range.tolist() == [[-3, 3]]
     other = pendulum(damping=[0.1], dt=robot.dt)

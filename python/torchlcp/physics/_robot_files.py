@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+import pathlib
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -34,23 +36,57 @@ def load_mjcf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Ro
         ImportError: the package mujoco-core is not installed.
         ValueError: the file cannot be read, or has something that is not supported: the message names it, and its line.
     """
-    return _load(path, ignore)
+    return _load(path, ignore, lambda mujoco: mujoco.MjSpec.from_file(os.fspath(path)))
 
 
-def load_urdf(path: str | os.PathLike[str], *, ignore: Iterable[str] = ()) -> Robot:
-    """The robot of a URDF, as load_mjcf; it stands on no ground, and its first link is fixed to the world."""
-    return _load(path, ignore)
+def load_urdf(
+    path: str | os.PathLike[str], *, floating: bool = False, ground: bool = False, ignore: Iterable[str] = ()
+) -> Robot:
+    """The robot of a URDF, as load_mjcf. Its step is 2 ms, and no link turns into its parent.
+
+    Files of meshes that begin with package://name/ are looked for in the folder of this name that the URDF is in.
+
+    Args:
+        path: of the file.
+        floating: whether the first link moves freely; else it is fixed to the world.
+        ground: whether there is the plane z = 0, with a friction coefficient of 1.
+        ignore: as in load_mjcf.
+
+    Raises:
+        as load_mjcf.
+    """
+
+    def read(mujoco: Any) -> Any:
+        text = pathlib.Path(path).read_text()
+        folders = {folder.name: folder for folder in pathlib.Path(path).resolve().parents}
+
+        def resolved(found: re.Match[str]) -> str:
+            return f"{folders[found[1]]}/" if found[1] in folders else found[0]
+
+        text = re.sub(r"package://([^/\"]+)/", resolved, text)
+        # Links without mass that are fixed to the first one are joined with it where it moves.
+        options = (f'strippath="false" discardvisual="true" fusestatic="{str(floating).lower()}" balanceinertia="true" '
+                   'boundinertia="1e-12"')
+        text = re.sub(r"<robot[^>]*>", lambda tag: f"{tag[0]}<mujoco><compiler {options}/></mujoco>", text, count=1)
+        spec = mujoco.MjSpec.from_string(text)
+        if floating:
+            spec.worldbody.first_body().add_freejoint()
+        if ground:
+            spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[1, 1, 1])
+        return spec
+
+    return _load(path, ignore, read)
 
 
-def _load(path: str | os.PathLike[str], ignore: Iterable[str]) -> Robot:
+def _load(path: str | os.PathLike[str], ignore: Iterable[str], read: Callable[[Any], Any]) -> Robot:
     try:
         import mujoco
     except ImportError:
         raise ImportError("robot files are read by the package mujoco-core: pip install mujoco-core") from None
     try:
-        spec = mujoco.MjSpec.from_file(os.fspath(path))
+        spec = read(mujoco)
         model = spec.compile()
-    except (ValueError, RuntimeError, mujoco.FatalError) as error:
+    except (OSError, ValueError, RuntimeError, mujoco.FatalError) as error:
         raise ValueError(f"{os.fspath(path)} cannot be read: {error}") from None
     return _Reader(mujoco, spec, model, os.fspath(path), set(ignore)).robot()
 
@@ -91,22 +127,22 @@ class _Reader:
         actuators = [
             RobotActuator(int(m.actuator_trnid[a, 0]), _range(m.actuator_ctrllimited[a], m.actuator_ctrlrange[a]),
                           _range(m.actuator_forcelimited[a], m.actuator_forcerange[a]), m.actuator(a).name)
-            for a in range(m.nu)
+            for a in self.driven
         ]
-        affine = _numbers(m.actuator_biastype)[:, None] == int(self.mujoco.mjtBias.mjBIAS_AFFINE)
+        affine = _numbers(m.actuator_biastype)[self.driven, None] == int(self.mujoco.mjtBias.mjBIAS_AFFINE)
         turn = self.rotations(m.body_iquat[bodies])
         inertia = turn @ torch.diag_embed(_numbers(m.body_inertia[bodies])) @ turn.mT
         # Their signs are those of the kinds with springs alone: coordinates of balls and free joints have none.
         rest = torch.stack([_numbers(m.qpos_spring)[int(k)] for k in m.jnt_qposadr]) if m.njnt else torch.zeros(0).double()
         return Robot(
-            parents=[int(parent) - self.first for parent in m.body_parentid[bodies]] if self.first else
-            [-1, *(int(parent) for parent in m.body_parentid[1:])],
+            parents=[-1 if parent == 0 else int(parent) - self.first for parent in m.body_parentid[bodies]],
             joints=joints, dt=float(m.opt.timestep), mass=_numbers(m.body_mass[bodies]), inertia=inertia,
             center_of_mass=_numbers(m.body_ipos[bodies]), position=_numbers(m.body_pos[bodies]),
             orientation=_numbers(m.body_quat[bodies]), axis=_numbers(m.jnt_axis), anchor=_numbers(m.jnt_pos),
             range=_numbers(m.jnt_range), spring=torch.stack([self.stiffness(), rest], -1), damping=self.of_dofs(m.dof_damping),
-            armature=self.of_dofs(m.dof_armature), actuators=actuators, gear=_numbers(m.actuator_gear[:, 0]),
-            actuator_force=torch.cat([_numbers(m.actuator_gainprm[:, :1]), _numbers(m.actuator_biasprm[:, :3]) * affine], -1),
+            armature=self.of_dofs(m.dof_armature), actuators=actuators, gear=_numbers(m.actuator_gear[:, 0])[self.driven],
+            actuator_force=torch.cat([_numbers(m.actuator_gainprm[:, :1])[self.driven],
+                                      _numbers(m.actuator_biasprm[:, :3])[self.driven] * affine], -1),
             balls=[len(balls) for balls in self.balls], centers=self.stacked([c for balls in self.balls for c, _ in balls]),
             radii=_numbers([r for balls in self.balls for _, r in balls]), contacts=contacts,
             normals=self.stacked([normal for normal, _ in self.planes]), offsets=_numbers([offset for _, offset in self.planes]),
@@ -114,10 +150,10 @@ class _Reader:
         )
 
     def stiffness(self) -> Tensor:
-        return _numbers(self.model.jnt_stiffness).reshape(self.model.njnt, -1)[:, 0]
+        return _numbers(self.model.jnt_stiffness)[..., None].flatten(1)[:, 0]
 
     def of_dofs(self, x: Any) -> Tensor:
-        return _numbers(x).reshape(self.model.nv, -1)[:, 0]
+        return _numbers(x)[..., None].flatten(1)[:, 0]
 
     @staticmethod
     def stacked(vectors: list[Tensor]) -> Tensor:
@@ -160,18 +196,23 @@ class _Reader:
         for name, x in (("damping", m.dof_damping), ("stiffness", m.jnt_stiffness)):
             if x.ndim > 1 and x[:, 1:].any():
                 add(f"polynomial {name}", self.line("joints", 0))
+        self.driven: list[int] = []  # the actuators that are supported
         for a in range(m.nu):
-            where = self.line("actuators", a)
-            if m.actuator_trntype[a] != int(enums.mjtTrn.mjTRN_JOINT):
-                add("actuator that drives no joint", where)
-            elif m.jnt_type[m.actuator_trnid[a, 0]] < int(enums.mjtJoint.mjJNT_SLIDE):
-                add("actuator of a ball or free joint", where)
-            if m.actuator_dyntype[a] != int(enums.mjtDyn.mjDYN_NONE):
-                add("actuator with a state", where)
-            if m.actuator_gaintype[a] != int(enums.mjtGain.mjGAIN_FIXED):
-                add("actuator whose gain is not fixed", where)
-            if m.actuator_biastype[a] not in (int(enums.mjtBias.mjBIAS_NONE), int(enums.mjtBias.mjBIAS_AFFINE)):
-                add("actuator whose bias is not affine", where)
+            faults = [
+                name for name, is_found in (
+                    ("actuator that drives no joint", m.actuator_trntype[a] != int(enums.mjtTrn.mjTRN_JOINT)),
+                    ("actuator of a ball or free joint", m.actuator_trntype[a] == int(enums.mjtTrn.mjTRN_JOINT)
+                     and m.jnt_type[m.actuator_trnid[a, 0]] < int(enums.mjtJoint.mjJNT_SLIDE)),
+                    ("actuator with a state", m.actuator_dyntype[a] != int(enums.mjtDyn.mjDYN_NONE)),
+                    ("actuator whose gain is not fixed", m.actuator_gaintype[a] != int(enums.mjtGain.mjGAIN_FIXED)),
+                    ("actuator whose bias is not affine",
+                     m.actuator_biastype[a] not in (int(enums.mjtBias.mjBIAS_NONE), int(enums.mjtBias.mjBIAS_AFFINE))),
+                ) if is_found
+            ]
+            for name in faults:
+                add(name, self.line("actuators", a))
+            if not faults:
+                self.driven.append(a)
         for i in range(1, m.nbody):
             if m.body_gravcomp[i]:
                 add("gravcomp", self.line("bodies", i))
