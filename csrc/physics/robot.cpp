@@ -59,6 +59,13 @@ std::vector<Piece> velocities_of(JointKind kind) {
   return {{kSpeed, 1}};
 }
 
+// Of the tangent space of coordinates_of.
+std::vector<Piece> turns_of(JointKind kind) {
+  std::vector<Piece> all = coordinates_of(kind);
+  for (Piece& piece : all) piece.count = piece.part == kOrientation ? 3 : piece.count;
+  return all;
+}
+
 using Pieces = std::vector<Piece> (*)(JointKind);
 
 // The pieces of all joints, those of one part behind each other as one.
@@ -120,6 +127,12 @@ Tensors parts_of(const Numbers& kinds, const Tensor& qpos, const Tensor& qvel, P
 
 RobotState state_of(const Numbers& kinds, const Tensors& parts) {
   return {collect(pieces_of(kinds, coordinates_of), parts), collect(pieces_of(kinds, velocities_of), parts)};
+}
+
+// [..., 4 r] with each quaternion of length 1.
+Tensor unit_quaternions(const Tensor& x) {
+  const Tensor q = x.unflatten(-1, {-1, 4});
+  return (q / q.norm(2, -1, true)).flatten(-2);
 }
 
 void check_shape(const char* name, const Tensor& x, std::initializer_list<std::int64_t> core) {
@@ -247,6 +260,30 @@ Tensors packed(const RobotState& state, const RobotInput& input, std::int64_t ro
   return x;
 }
 
+// What a closed loop has behind the other inputs, see ops::roll_out.
+Tensors packed(const Feedback<RobotState>& feedback, const Sizes& sizes, std::int64_t rows, std::int64_t substeps) {
+  const auto of_steps = [&](const char* name, const Tensor& x, c10::SymIntArrayRef size) {
+    const Tensor of_rows = ops::of_all_steps(name, x.to(at::kDouble), size, rows, /*steps_first=*/true);
+    return substeps == 1 ? of_rows : of_rows.repeat_interleave(substeps, 0);
+  };
+  const std::int64_t nv = sizes.dofs, nq = size_of(pieces_of(sizes.kinds, coordinates_of));
+  const Tensor K = of_steps("K", feedback.K, {sizes.actuators, 2 * nv});
+  const Tensor columns =
+      joined(parts_of(sizes.kinds, K.narrow(-1, 0, nv), K.narrow(-1, nv, nv), turns_of), K);  // as the parts of a state
+  const Tensor all = at::constant_pad_nd(columns, {0, 0, 6 * sizes.bodies, 0});
+  Tensors parts = parts_of(sizes.kinds, of_steps("qpos of the reference", feedback.reference.qpos, {nq}),
+                           of_steps("qvel of the reference", feedback.reference.qvel, {nv}));
+  parts[kOrientation] = unit_quaternions(parts[kOrientation]);
+  std::vector<std::int64_t> batch;
+  for (const Tensor& x : parts) batch = at::infer_size(batch, leading(x));
+  for (Tensor& x : parts) {
+    std::vector<std::int64_t> shape = batch;
+    shape.push_back(x.size(-1));
+    x = x.expand(shape);
+  }
+  return {all.flatten(-2).movedim(0, -2), at::cat(parts, -1).movedim(0, -2)};
+}
+
 std::string step_text(const ops::StepText& structure, double dt, const RigidOptions& options) {
   TORCH_CHECK(dt > 0 && std::isfinite(dt), "dt must be > 0; got ", dt);
   TORCH_CHECK(options.formulation != RigidFormulation::kCompliant,
@@ -272,12 +309,6 @@ Tensor turned_slightly(const Tensor& q, const Tensor& theta) {
 Tensor turn_of(const Tensor& q, const Tensor& dq) {
   const Tensor w = q.narrow(-1, 0, 1), v = q.narrow(-1, 1, 3).expand_as(dq.narrow(-1, 1, 3));
   return 2 * (w * dq.narrow(-1, 1, 3) - dq.narrow(-1, 0, 1) * v - at::linalg_cross(v, dq.narrow(-1, 1, 3)));
-}
-
-std::vector<Piece> turns_of(JointKind kind) {  // of the tangent space of coordinates_of
-  std::vector<Piece> all = coordinates_of(kind);
-  for (Piece& piece : all) piece.count = piece.part == kOrientation ? 3 : piece.count;
-  return all;
 }
 
 }  // namespace
@@ -337,12 +368,17 @@ std::string structure_of(const Robot& robot) {
 }
 
 RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::int64_t rows,
-                       const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options) {
+                       const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options,
+                       const std::optional<Feedback<RobotState>>& feedback) {
   TORCH_CHECK(rows >= 1, "a rollout must have at least one row; got ", rows);
   const ops::StepText text(structure);
   const Sizes sizes(text, numbers);
-  const Tensors x = packed(state, input, rows, sizes, numbers, options.substeps);
-  const Tensors results = ops::roll_out(step_text(text, dt, options), x);
+  Tensors x = packed(state, input, rows, sizes, numbers, options.substeps), closed;
+  if (feedback) {
+    x[kFirst + kOrientation] = unit_quaternions(x[kFirst + kOrientation]);
+    closed = packed(*feedback, sizes, rows, options.substeps);
+  }
+  const Tensors results = ops::roll_out(step_text(text, dt, options), x, closed);
   const at::ScalarType dtype = state.qvel.scalar_type();
   const RobotState next = state_of(sizes.kinds, results);
   const auto of_rows = [&](const Tensor& all, std::int64_t dim) {
@@ -368,9 +404,7 @@ RobotLinearization linearize(const RobotState& state, const Tensor& control, con
   const std::int64_t nv = sizes.dofs, n = 2 * nv + sizes.actuators;
   const Tensor rows = control.defined() ? control.unsqueeze(0) : control;
   Tensors x = packed(state, {rows, {}}, 1, sizes, numbers, options.substeps);
-  Tensor& q = x[kFirst + kOrientation];
-  const Tensor turns = q.unflatten(-1, {-1, 4});
-  q = (turns / turns.norm(2, -1, true)).flatten(-2);
+  const Tensor q = x[kFirst + kOrientation] = unit_quaternions(x[kFirst + kOrientation]);
   const std::string step = step_text(text, dt, options);
   const Tensors path = ops::roll_out(step, x);
   // The directions: one behind another in front of the batch.
@@ -492,9 +526,9 @@ Tensors numbers_of(const Robot& robot) {
 }  // namespace robots
 
 RobotSolution simulate(const RobotState& state, const RobotInput& input, std::int64_t rows, const Robot& robot,
-                       const RigidOptions& options) {
-  return robots::roll_out(state, input, rows, robots::structure_of(robot), robots::numbers_of(robot), robot.dt,
-                          options);
+                       const RigidOptions& options, const std::optional<Feedback<RobotState>>& feedback) {
+  return robots::roll_out(state, input, rows, robots::structure_of(robot), robots::numbers_of(robot), robot.dt, options,
+                          feedback);
 }
 
 RobotLinearization linearize(const RobotState& state, const at::Tensor& control, const Robot& robot,

@@ -47,10 +47,13 @@ std::string structure_of(const Numbers& parents, const Numbers& joints, const Nu
   return robots::structure_of(robot);
 }
 
+// K, qpos_reference, qvel_reference: of a Feedback, or undefined.
 RobotSolution roll_out(const Tensor& qpos, const Tensor& qvel, const Tensor& control, const Tensor& forces,
-                       std::int64_t rows, const std::string& structure, const Tensors& numbers, double dt,
-                       const RigidOptions& options) {
-  return robots::roll_out({qpos, qvel}, {control, forces}, rows, structure, numbers, dt, options);
+                       const Tensor& K, const Tensor& qpos_reference, const Tensor& qvel_reference, std::int64_t rows,
+                       const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options) {
+  std::optional<Feedback<RobotState>> feedback;
+  if (K.defined()) feedback = {K, {qpos_reference, qvel_reference}};
+  return robots::roll_out({qpos, qvel}, {control, forces}, rows, structure, numbers, dt, options, feedback);
 }
 
 RobotLinearization linearize(const Tensor& qpos, const Tensor& qvel, const Tensor& control,
@@ -62,8 +65,10 @@ RobotLinearization linearize(const Tensor& qpos, const Tensor& qvel, const Tenso
 LCP_LIBRARY_FRAGMENT(library) {
   ops::define_plain<structure_of>(library,
                                   "_structure_of_robot(parents, joints, actuators, ranges, balls, contacts, planes)");
-  ops::define<roll_out>(library,
-                        "_roll_out_robot(qpos, qvel, control?, forces?, rows, structure, numbers, dt, options)");
+  ops::define<roll_out>(
+      library,
+      "_roll_out_robot(qpos, qvel, control?, forces?, K?, qpos_reference?, qvel_reference?, rows, structure, numbers, "
+      "dt, options)");
   ops::define<linearize>(library, "_linearize_robot(qpos, qvel, control?, structure, numbers, dt, options)");
   ops::define<robots::places_of>(library, "_places_of_robot(qpos, structure, numbers)");
 }

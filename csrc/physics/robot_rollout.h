@@ -1,6 +1,7 @@
 // Robots as their structure, a text, and their tensors in the order of Robot's members, as Python passes them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ Tensors numbers_of(const Robot& robot);
 
 /// As lcp::physics::simulate and linearize.
 RobotSolution roll_out(const RobotState& state, const RobotInput& input, std::int64_t rows,
-                       const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options);
+                       const std::string& structure, const Tensors& numbers, double dt, const RigidOptions& options,
+                       const std::optional<Feedback<RobotState>>& feedback);
 RobotLinearization linearize(const RobotState& state, const at::Tensor& control, const std::string& structure,
                              const Tensors& numbers, double dt, const RigidOptions& options);
 

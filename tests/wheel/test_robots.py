@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from torchlcp import Status
+from torchlcp import Feedback, Status
 from torchlcp.physics import Robot, RobotActuator, RobotContact, RobotJoint, RobotState, load_mjcf, load_urdf, turned
 
 FILE = Path(__file__).parent / "robots" / "two_trees.xml"
@@ -171,6 +171,54 @@ def test_linearize_is_the_derivative_in_the_tangent_space():
             e = torch.zeros(12).double()
             e[k] = h
             torch.testing.assert_close(column, (end(e) - end(-e)) / (2 * h), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("substeps", [1, 2])
+def test_a_feedback_is_a_loop_of_steps(substeps):
+    """And so are its derivatives in the gains and the reference."""
+    robot = touching()
+    q, v = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4)
+    q[2:] /= q[2:].norm()
+    K, u = normal(2, 10, seed=5).requires_grad_(), normal(4, 2, seed=6)
+    aim = (numbers(0.1, 0.1, 1, 0, 0.2, 0.1).requires_grad_(), numbers(0, 0.1, 0, 0.2, 0).requires_grad_())
+    together = robot.simulate((q, v), u, feedback=Feedback(K, aim), substeps=substeps, **SENSITIVE)
+    state, ends = RobotState(q, v), []
+    for row in u:
+        for _ in range(substeps):
+            unit = aim[0][2:] / aim[0][2:].norm()
+            conjugate = state.qpos[2:] * numbers(1, -1, -1, -1)
+            w = conjugate[0] * unit[0] - conjugate[1:] @ unit[1:]
+            turn = conjugate[0] * unit[1:] + unit[0] * conjugate[1:] + torch.linalg.cross(conjugate[1:], unit[1:])
+            error = torch.cat([aim[0][:2] - state.qpos[:2], 2 * torch.sign(w) * turn, aim[1] - state.qvel])
+            state = robot.step(state, row + K @ error, **SENSITIVE).next
+        ends.append(state)
+    torch.testing.assert_close(together.qpos_next, torch.stack([end.qpos for end in ends]))
+    gradients = [torch.autograd.grad((qpos**2).sum(), (K, *aim)) for qpos in (together.qpos_next[-1], ends[-1].qpos)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("options", [
+    {"kappa": 1e-9}, {"formulation": "polyhedral"}, {"substeps": 2}, {"bounce_threshold": 0.05}, {"stabilization": 0.5}], ids=str)
+def test_derivatives_with_options_are_those_of_differences(options):
+    robot = touching()
+    q, v, u = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), normal(4, 2, seed=1)
+    end = lambda q: robot.simulate((q, v), u, **options, **SENSITIVE).qvel_next[-1].sum()
+    leaf, e = q.clone().requires_grad_(), 1e-7 * normal(6, seed=8)
+    (gradient,) = torch.autograd.grad(end(leaf), leaf)
+    assert ((end(q + e) - end(q - e)) / 2).item() == pytest.approx((gradient @ e).item(), rel=1e-5)
+
+
+def test_rollouts_map_and_compile():
+    robot = touching()
+    q, v, u = numbers(-0.02, 0.1, 1, 0.05, 0.1, 0.02), numbers(-0.2, 0.9, 0.3, 0.1, -0.4), normal(4, 2, seed=1)
+    end = lambda q: robot.simulate((q, v), u).qvel_next[-1]
+    many = q + 0.01 * normal(3, 6, seed=9)
+    torch.testing.assert_close(torch.func.vmap(end)(many), torch.stack([end(each) for each in many]))
+    torch.testing.assert_close(torch.func.jacrev(end)(q), torch.func.jacfwd(end)(q))
+    torch.testing.assert_close(torch.compile(end, fullgraph=True, backend="aot_eager")(q), end(q))
+    with pytest.raises(RuntimeError, match="derivatives of the first order"):
+        torch.autograd.functional.hessian(lambda q: end(q).sum(), q)
 
 
 def test_a_batch_is_its_elements():

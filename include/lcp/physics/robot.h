@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "lcp/export.h"
+#include "lcp/feedback.h"
 #include "lcp/physics/rigid_scene.h"
 
 namespace lcp::physics {
@@ -112,11 +113,14 @@ struct RobotSolution {
   at::Tensor iterations;  ///< [rows, ...], int64
 };
 
-/// Many rows. options: those of rigid bodies, without compliant contact; an absent bounce_threshold is infinite, since
-/// robots have no restitution. Returns tensors of the batch shape of all arguments, differentiable in all tensors, to
-/// the first order. All tensors must be on the CPU. Throws c10::Error for shapes or options that do not fit.
+/// Many rows. feedback: of the state before each step, beside the control, with K [..., a, 2 nv] in the tangent space
+/// of RobotLinearization; the error of an orientation is as in simulate of a RigidScene. options: those of rigid
+/// bodies, without compliant contact; an absent bounce_threshold is infinite, since robots have no restitution. Returns
+/// tensors of the batch shape of all arguments, differentiable in all tensors, to the first order. All tensors must be
+/// on the CPU. Throws c10::Error for shapes or options that do not fit.
 LCP_API RobotSolution simulate(const RobotState& state, const RobotInput& input, std::int64_t rows, const Robot& robot,
-                               const RigidOptions& options = {});
+                               const RigidOptions& options = {},
+                               const std::optional<Feedback<RobotState>>& feedback = std::nullopt);
 
 /// The derivative of one row of steps in the tangent space of the coordinates: an orientation changes by a rotation
 /// vector in the axes of its body, so that changes of state are (dq, dv), [2 nv].

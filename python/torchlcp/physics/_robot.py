@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from torchlcp._arguments import ListLike, TensorLike, as_tensor
+from torchlcp._arguments import Feedback, ListLike, TensorLike, as_tensor, feedback_by_names
 from torchlcp.physics._rigid import RigidOptions, _all_options
 from torchlcp.physics._system import check_number, first_step
 
@@ -293,7 +293,7 @@ class Robot:
 
     def simulate(
         self, state: State, control: TensorLike | None = None, *, forces: TensorLike | None = None, rows: int | None = None,
-        **options: Unpack[RigidOptions],
+        feedback: Feedback | None = None, **options: Unpack[RigidOptions],
     ) -> RobotSolution:
         """Many rows of steps; returns tensors [rows, ...].
 
@@ -303,6 +303,8 @@ class Robot:
             forces: [rows, ..., b, 6], forces on the centres of mass in the axes of the world, N, and torques in those of the
                 bodies, N m; None: 0.
             rows: how many, where neither control nor forces is given.
+            feedback: of the state before each step, beside the control, with K [..., a, 2 nv] in the tangent space of
+                RobotLinearization and a RobotState as its reference.
             options: see RigidOptions. Contact is not compliant; without bounce_threshold no contact counts as an impact, since
                 robots have no restitution.
 
@@ -311,6 +313,8 @@ class Robot:
         """
         qpos, qvel = (as_tensor(name, x) for name, x in zip(("qpos", "qvel"), state, strict=True))
         given = [None if x is None else as_tensor(name, x, qvel) for name, x in (("control", control), ("forces", forces))]
+        closed = feedback_by_names(feedback, ("K", "qpos", "qvel"))
+        loop = [as_tensor(name, closed[name], qvel) if closed else None for name in ("K", "qpos", "qvel")]
         for x in given:
             if x is not None:
                 rows = x.shape[0] if rows is None and x.dim() > 0 else rows
@@ -318,7 +322,7 @@ class Robot:
             raise TypeError("simulate needs control, forces or rows")
         return RobotSolution(
             *torch.ops.lcp._roll_out_robot(
-                qpos, qvel, *given, rows, self._structure, self._numbers, self.dt, *_all_options(options)
+                qpos, qvel, *given, *loop, rows, self._structure, self._numbers, self.dt, *_all_options(options)
             )
         )
 

@@ -146,7 +146,8 @@ class _Reader:
             balls=[len(balls) for balls in self.balls], centers=self.stacked([c for balls in self.balls for c, _ in balls]),
             radii=_numbers([r for balls in self.balls for _, r in balls]), contacts=contacts,
             normals=self.stacked([normal for normal, _ in self.planes]), offsets=_numbers([offset for _, offset in self.planes]),
-            mu=_numbers(self.mu), gravity=_numbers(m.opt.gravity), body_names=[m.body(i).name for i in range(self.first, m.nbody)],
+            mu=_numbers(self.mu), gravity=_numbers(m.opt.gravity),
+            body_names=[m.body(i).name for i in range(self.first, m.nbody)],
         )
 
     def stiffness(self) -> Tensor:
