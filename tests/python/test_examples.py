@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
 
@@ -22,6 +24,12 @@ def test_a_simulator_of_ones_own_body(package):
     assert 0.2 < x < 0.5 and 0.05 < z < 0.11  # it lies on a face or an edge, or nearly
     assert -1 < slope < -0.01  # more friction stops it earlier
     assert difference < 0.1  # m, from the scene, whose impacts have a time within the step
+
+
+def test_an_arm_pushes_a_ball_to_a_mark(package):
+    pytest.importorskip("mujoco")
+    errors = list(map(float, re.findall(r"(\d+\.\d+) mm", output_of("arm_pushes.py", PYTHONPATH=str(package)))))
+    assert errors[0] > 100 and errors[-1] < 1
 
 
 def test_a_system_of_ones_own(package):
